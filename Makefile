@@ -1,0 +1,62 @@
+# Needs Python 3.11 or newer and make; everything else goes into .venv.
+# Another interpreter: make PYTHON=python3.13 test
+
+PYTHON ?= python3
+UV := uv==0.13.7
+BIN := .venv/bin
+
+# The sync below must go into our .venv, whatever environment the caller has active.
+unexport VIRTUAL_ENV
+export UV_PROJECT_ENVIRONMENT := .venv
+export UV_PYTHON_DOWNLOADS := never
+
+# --inexact: an exact sync would remove uv itself.
+SYNC := $(BIN)/uv sync --frozen --inexact --quiet
+
+.DELETE_ON_ERROR:
+.PHONY: demo test lint types unit unit-uncompiled proof bench clean
+
+demo: .venv/runtime.stamp
+	$(BIN)/trapline demo
+
+test: lint types unit unit-uncompiled
+
+lint: .venv/dev.stamp
+	$(BIN)/ruff check
+	$(BIN)/ruff format --check
+	$(BIN)/lint-imports --no-logo
+
+types: .venv/dev.stamp
+	$(BIN)/mypy
+
+unit: .venv/dev.stamp
+	$(BIN)/pytest -q
+
+# numba reads the switch once, at import: this run needs a process of its own.
+unit-uncompiled: .venv/dev.stamp
+	NUMBA_DISABLE_JIT=1 $(BIN)/pytest -q tests/frontier tests/strategies
+
+proof: .venv/dev.stamp
+	$(BIN)/pytest -q -m proof
+
+bench: .venv/runtime.stamp
+	@set -e; for script in bench/[a-z]*.py; do echo "== $$script"; $(BIN)/python "$$script"; done
+
+clean:
+	rm -rf .venv .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache dist
+	find src tests bench -name __pycache__ -type d -prune -exec rm -rf {} + 2>/dev/null || true
+
+$(BIN)/uv:
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
+	  { echo "Trapline needs Python 3.11 or newer; name one with: make PYTHON=python3.x" >&2; exit 1; }
+	$(PYTHON) -m venv .venv
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check $(UV)
+
+# The demo needs no test tools, and they are half of the download.
+.venv/runtime.stamp: pyproject.toml uv.lock | $(BIN)/uv
+	$(SYNC) --no-dev
+	@touch $@
+
+.venv/dev.stamp: pyproject.toml uv.lock | $(BIN)/uv
+	$(SYNC)
+	@touch $@

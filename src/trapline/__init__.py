@@ -1,0 +1,57 @@
+"""Trapline: a web crawler whose product is its scheduling.
+
+This is the public face: the names that users import, and no code. A name is loaded when it is first asked for,
+because `import trapline` stands before every command and the core behind these names takes numba with it.
+"""
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from trapline.errors import ConfigError, FetchError, InvariantError
+    from trapline.frontier import Drained, Frontier, Outcome, Rules, Visit, WaitUntil
+    from trapline.graph import Graph
+    from trapline.strategies import PageRank, SiteRank, Strategy, load_strategy
+
+    __version__: str
+
+__all__ = [
+    "ConfigError",
+    "Drained",
+    "FetchError",
+    "Frontier",
+    "Graph",
+    "InvariantError",
+    "Outcome",
+    "PageRank",
+    "Rules",
+    "SiteRank",
+    "Strategy",
+    "Visit",
+    "WaitUntil",
+    "load_strategy",
+]
+
+_HOMES = {
+    "trapline.errors": ("ConfigError", "FetchError", "InvariantError"),
+    "trapline.frontier": ("Drained", "Frontier", "Outcome", "Rules", "Visit", "WaitUntil"),
+    "trapline.graph": ("Graph",),
+    "trapline.strategies": ("PageRank", "SiteRank", "Strategy", "load_strategy"),
+}
+_HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
+
+
+def __getattr__(name: str) -> Any:
+    if name == "__version__":
+        from importlib.metadata import version
+
+        return version("trapline")
+    if name not in _HOME_OF:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    value = getattr(import_module(_HOME_OF[name]), name)
+    globals()[name] = value  # the next lookup does not come here
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

@@ -1,0 +1,50 @@
+"""A group of commands that imports a command only when it is invoked.
+
+`trapline --help` must answer at once, and the commands import numba: the table carries each command's line of help,
+so that listing them imports none.
+"""
+
+from collections.abc import Mapping
+from importlib import import_module
+from typing import Any, NamedTuple
+
+import click
+
+from trapline.errors import nearest
+
+
+class Lazy(NamedTuple):
+    """Where a command is, as `module:attribute`, and its line in the group's help."""
+
+    where: str
+    help: str
+
+    def load(self) -> click.Command:
+        module, attribute = self.where.split(":")
+        command = getattr(import_module(module), attribute)
+        assert isinstance(command, click.Command), self.where
+        return command
+
+
+class LazyGroup(click.Group):
+    def __init__(self, *args: Any, lazy: Mapping[str, Lazy], **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self.lazy = lazy
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return list(self.lazy)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        return self.lazy[cmd_name].load() if cmd_name in self.lazy else None
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        with formatter.section("Commands"):
+            formatter.write_dl([(name, command.help) for name, command in self.lazy.items()])
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        name = args[0]
+        if name not in self.lazy and not name.startswith("-"):
+            raise click.UsageError(f"no command {name!r}; {nearest(name, self.lazy)}", ctx)
+        return super().resolve_command(ctx, args)

@@ -1,0 +1,18 @@
+"""The decision core: what to fetch next. No IO, no clock, no logging; every method takes `now`. Laws: docs/frontier.md."""
+
+from trapline.frontier.answers import FAILED, FETCHED, REFUSED, Drained, Outcome, Result, Visit, WaitUntil
+from trapline.frontier.frontier import Frontier
+from trapline.frontier.rules import Rules
+
+__all__ = [
+    "FAILED",
+    "FETCHED",
+    "REFUSED",
+    "Drained",
+    "Frontier",
+    "Outcome",
+    "Result",
+    "Rules",
+    "Visit",
+    "WaitUntil",
+]

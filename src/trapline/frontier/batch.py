@@ -1,0 +1,129 @@
+"""Batches: K pages chosen by the strategy, then fetched, then the next K (castillo04 VI, castillo-thesis 4.4).
+
+Every site has two queues: its backlog, which discovery fills, and its front queue, which holds the chosen pages and alone can be visited. BACKLOGS is the heap of
+sites with an open backlog, by the site rank of that backlog; this file alone fills and empties it.
+"""
+
+from trapline.frontier import blocks, heap, queue
+from trapline.frontier.contest import queue_changed
+from trapline.frontier.layout import (
+    BACKLOG,
+    BACKLOGS,
+    CHOSEN,
+    CONTEST,
+    FRONT,
+    NEXT_VISIT,
+    OUT,
+    UNRESOLVED,
+    State,
+    StateType,
+)
+from trapline.frontier.limits import visit_limit
+from trapline.frontier.ranking import rank_site
+from trapline.jit import b1, helper, i8, void
+
+sift_up, replace, remove = heap.sift_up, heap.replace, heap.remove
+has_room, take_block, give_block = blocks.has_room, blocks.take, blocks.give
+join, take_best, set_limit = queue.join, queue.take_best, queue.set_limit
+
+
+@helper(void(StateType, i8, i8))
+def count_chosen(s: State, x: int, change: int) -> None:
+    """Chosen pages of a site without budget do not count: the batch would wait for them for ever."""
+    if s.run[0].batch > 0 and s.queue[x, FRONT].limit > 0:
+        s.run[0].chosen += change
+
+
+@helper(i8(StateType, i8))
+def limit_front(s: State, x: int) -> int:
+    """Set P of the site's front queue anew; READS_* bits of what changed."""
+    q = s.queue[x, FRONT]
+    count_chosen(s, x, -q.waiting)
+    changed = set_limit(s, q, visit_limit(s, x, FRONT))
+    count_chosen(s, x, q.waiting)
+    return changed
+
+
+@helper(void(StateType, i8))
+def close_backlog(s: State, x: int) -> None:
+    run = s.run[0]
+    site = s.site[x]
+    if site.backlog == CONTEST:
+        remove(s.heap[BACKLOGS], 0, run.open_backlogs, s.site["backlog_pos"], site.backlog_pos)
+        run.open_backlogs -= 1
+    elif site.backlog == UNRESOLVED:
+        run.unresolved -= 1
+    site.backlog = OUT
+
+
+@helper(void(StateType, i8))
+def place_backlog(s: State, x: int) -> None:
+    """Open or close the backlog, and evaluate its rank anew."""
+    run = s.run[0]
+    site = s.site[x]
+    close_backlog(s, x)
+    q = s.queue[x, BACKLOG]
+    if q.planned < 1:
+        return
+    if site.group < 0:
+        site.backlog = UNRESOLVED
+        run.unresolved += 1
+        return
+    site.backlog = CONTEST
+    n = run.open_backlogs
+    run.open_backlogs = n + 1
+    sift_up(s.heap[BACKLOGS], 0, s.site["backlog_pos"], n, rank_site(s, x, BACKLOG), q.best_serial, x)
+
+
+@helper(void(StateType, i8, i8))
+def backlog_changed(s: State, x: int, changed: int) -> None:
+    """The backlog changed (READS_* bits), or what is left of the site's budget for it."""
+    run = s.run[0]
+    site = s.site[x]
+    q = s.queue[x, BACKLOG]
+    changed |= set_limit(s, q, visit_limit(s, x, BACKLOG))
+    if (q.planned > 0) != (site.backlog != OUT):
+        place_backlog(s, x)
+    elif site.backlog == CONTEST:
+        entry = s.heap[BACKLOGS, site.backlog_pos]
+        rank = rank_site(s, x, BACKLOG) if changed & run.reads else entry.key
+        replace(
+            s.heap[BACKLOGS], 0, run.open_backlogs, s.site["backlog_pos"], site.backlog_pos, rank, q.best_serial, x
+        )
+
+
+@helper(void(StateType, i8))
+def choose_from(s: State, x: int) -> None:
+    """The first backlog gives its best page, or its next visit as far as K allows."""
+    run = s.run[0]
+    backlog = s.queue[x, BACKLOG]
+    n = 1
+    if run.queue == NEXT_VISIT:
+        n = min(backlog.planned, run.batch - run.chosen)
+        set_limit(s, backlog, n)
+    log2 = blocks.SMALLEST_LOG2
+    while (1 << log2) < n:
+        log2 += 1
+    block = take_block(s, log2)
+    take_best(s, backlog, n, block)
+    for i in range(n):
+        e = s.pool[block + i]
+        s.page[e.item].flags |= CHOSEN
+        changed = join(s, s.queue[x, FRONT], e.item, e.key, e.serial)
+        count_chosen(s, x, 1)
+        queue_changed(s, x, changed)
+    give_block(s, block, log2)
+    close_backlog(s, x)  # all that its rank can read has changed
+    set_limit(s, backlog, visit_limit(s, x, BACKLOG))
+    place_backlog(s, x)
+@helper(b1(StateType))
+def choose(s: State) -> bool:
+    """Fill the batch up to K pages. False: the pool must grow first."""
+    run = s.run[0]
+    while run.chosen < run.batch and run.open_backlogs > 0:
+        if not has_room(s):
+            return False
+        choose_from(s, s.heap[BACKLOGS, 0].item)
+    return True
+
+

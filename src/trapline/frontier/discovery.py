@@ -1,0 +1,114 @@
+"""How pages come in: seeds and links. Steps 1 to 3 of the way of a URL, after `urls` and `seen`."""
+
+from trapline.frontier import blocks, queue
+from trapline.frontier.batch import backlog_changed, count_chosen
+from trapline.frontier.contest import queue_changed
+from trapline.frontier.layout import (
+    BACKLOG,
+    CHOSEN,
+    DEEPEST,
+    DYNAMIC,
+    FIFO,
+    FRONT,
+    LEASED,
+    PAGE_FAULT,
+    UNKNOWN,
+    WAITING,
+    Array,
+    Pages,
+    State,
+    StateType,
+)
+from trapline.frontier.ranking import rank_page
+from trapline.jit import b1, f8, helper, i8, prefetch, void
+
+has_room, join, move = blocks.has_room, queue.join, queue.move
+AHEAD = 6  # links: far enough for memory to answer, near enough to still be in the cache
+
+
+@helper(b1(StateType, i8, i8))
+def too_deep(s: State, page: int, depth: int) -> bool:
+    run = s.run[0]
+    limit = run.depth_dynamic if s.page[page].flags & DYNAMIC else run.depth_static
+    return limit > 0 and depth > limit
+
+
+@helper(void(StateType, i8, f8, i8))
+def add_waiting(s: State, page: int, key: float, serial: int) -> None:
+    """A page begins to wait: in its site's queue or, in batch mode, in the backlog unless it was chosen already."""
+    x = s.page[page].site
+    s.state[page] = WAITING
+    if s.run[0].batch > 0 and not s.page[page].flags & CHOSEN:
+        backlog_changed(s, x, join(s, s.queue[x, BACKLOG], page, key, serial))
+    else:
+        changed = join(s, s.queue[x, FRONT], page, key, serial)
+        count_chosen(s, x, 1)
+        queue_changed(s, x, changed)
+
+
+@helper(void(StateType, i8, i8, i8))
+def welcome(s: State, page: int, source: int, links: int) -> None:
+    """A page nobody has pointed to before."""
+    run = s.run[0]
+    p = s.page[page]
+    depth = min(s.page[source].depth + 1, DEEPEST) if source >= 0 else 0
+    if too_deep(s, page, depth):
+        return
+    p.depth = depth
+    p.serial = run.serial
+    run.serial += 1
+    s.site[p.site].known += 1
+    key = 0.0 if run.queue == FIFO else rank_page(s, page, source, links, True)
+    add_waiting(s, page, key, p.serial)
+
+
+@helper(void(StateType, i8, f8))
+def change_key(s: State, page: int, key: float) -> None:
+    """A page that waits or is leased has a new key."""
+    p = s.page[page]
+    x = p.site
+    if s.state[page] == LEASED:
+        s.pool[s.visit[s.site[x].visit].block + p.pos].key = key
+    elif s.run[0].batch > 0 and not p.flags & CHOSEN:
+        backlog_changed(s, x, move(s, s.queue[x, BACKLOG], page, key))
+    else:
+        changed = move(s, s.queue[x, FRONT], page, key)
+        if changed:
+            queue_changed(s, x, changed)
+
+
+@helper(void(StateType, i8, i8))
+def look_ahead(s: State, page: int, constant: int) -> None:
+    # A link leads anywhere, so each of these is a cache miss; asked for early, they overlap.
+    prefetch(s.state, page)
+    if not constant:
+        prefetch(s.page, page)
+        prefetch(s.columns, page)
+@helper(b1(StateType, i8, Pages, i8))
+def discover(s: State, source: int, pages: Array, n: int) -> bool:
+    """Meet every page of pages[:n] in order. False: the pool must grow, then go on (run.resume - 1 is the link to go on with)."""
+    run = s.run[0]
+    constant = run.constant
+    links = n if source >= 0 else 0
+    for i in range(max(run.resume - 1, 0), n):
+        if i + AHEAD < n:
+            look_ahead(s, pages[i + AHEAD], constant)
+        page = pages[i]
+        if page < 0 or page >= run.pages:
+            run.fault = PAGE_FAULT
+            run.fault_item = page
+            continue
+        state = s.state[page]
+        if state > LEASED or (constant and state != UNKNOWN):
+            continue
+        if not has_room(s):
+            run.resume = i + 1
+            return False
+        if state == UNKNOWN:
+            welcome(s, page, source, links)
+        else:
+            change_key(s, page, rank_page(s, page, source, links, False))
+    run.resume = 0
+    return True
+
+

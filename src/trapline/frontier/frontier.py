@@ -1,0 +1,357 @@
+"""The face of the frontier: checks what comes in, sees to memory, calls the compiled kernels, and says what they answered.
+
+It refuses to know: clocks, sockets, URLs, files (snapshot.py and journal.py write those). Laws: docs/frontier.md.
+"""
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from trapline import jit
+from trapline.errors import ConfigError, InvariantError
+from trapline.frontier import blocks, kernels
+from trapline.frontier.answers import FAILED, FETCHED, REFUSED, Drained, Outcome, Result, Visit, WaitUntil
+from trapline.frontier.journal import Call, Journal
+from trapline.frontier.layout import (
+    DRAINED,
+    DYNAMIC,
+    ENDED,
+    LEVELS_BATCH,
+    LEVELS_PLAIN,
+    MOST_PER_VISIT,
+    NEED_ROOM,
+    PAGE_FAULT,
+    PAGE_RANK_FAULT,
+    Array,
+    State,
+    allocate,
+    resized,
+)
+from trapline.frontier.rules import Rules
+
+if TYPE_CHECKING:  # strategies are above the frontier; it only calls what they bind
+    from trapline.strategies.strategy import Strategy
+
+FIRST_POOL = 1 << 16
+_NO_LINKS = np.zeros(0, np.int32)
+
+
+def _ids(values: Sequence[int] | Array) -> Array:
+    return np.ascontiguousarray(values, dtype=np.int32)
+
+
+class Frontier:
+    """All discovered pages not fetched yet, in two levels, and who may be visited when."""
+
+    def __init__(
+        self, strategy: "Strategy", rules: Rules | None = None, seed: int = 0, journal: Journal | None = None
+    ) -> None:
+        rules = rules or Rules()
+        levels = LEVELS_BATCH if rules.batch else LEVELS_PLAIN
+        state = allocate(1024, 64, 64, 64, FIRST_POOL, max(1, len(strategy.page.columns)), levels)
+        blocks.reset(state.pool, state.run)
+        state.run[0].now = -math.inf
+        state.run[0].seed = seed
+        _set_rules(state, rules)
+        state.run[0].free_visit = -1
+        _free_slots(state, 0)
+        self._adopt(state, strategy, rules)
+        self.journal = journal
+
+    def _adopt(self, state: State, strategy: "Strategy", rules: Rules) -> None:
+        jit.ready()
+        self.state, self.strategy, self.rules = state, strategy, rules
+        strategy.bind(state.run)
+        self.journal = None
+        self._fault = state.run["fault"]
+        self._out = np.zeros(MOST_PER_VISIT + 2, np.int64)
+        self._moment = np.zeros(1)
+
+    # ---- pages, sites, inputs
+
+    @property
+    def pages(self) -> int:
+        return int(self.state.run[0].pages)
+
+    @property
+    def sites(self) -> int:
+        return int(self.state.run[0].sites)
+
+    def add_sites(self, count: int, now: float, groups: Sequence[int] | Array | None = None) -> int:
+        """Register sites; the id of the first. `groups`: one per site; without, they wait to be resolved."""
+        first, run = self.sites, self.state.run[0]
+        chosen = np.full(count, -1, np.int32) if groups is None else _ids(groups)
+        if len(chosen) != count or (count and chosen.min() < -1):
+            raise InvariantError(f"{len(chosen)} groups for {count} sites, the least of them {chosen.min(initial=0)}")
+        self._note(Call.ADD_SITES, (count,), (now,), chosen)
+        self._reserve(sites=first + count, groups=int(chosen.max(initial=-1)) + 1)
+        new = self.state.site[first : first + count]
+        new["delay_s"], new["ready_at"] = math.nan, -math.inf
+        new["group"] = chosen
+        for name in ("visit", "budget", "per_connection"):
+            new[name] = -1
+        new["requests"] = self.rules.first_requests
+        queues = self.state.queue[first : first + count]
+        queues["log2"] = queues["next_log2"] = -1
+        run.sites = first + count
+        self._set_first_limits(first, count)
+        return first
+
+    def _set_first_limits(self, first: int, count: int) -> None:
+        rules = self.rules
+        limit = min(rules.first_requests, MOST_PER_VISIT, rules.per_connection or MOST_PER_VISIT)
+        limit = min(limit, rules.pages_per_site or limit)
+        self.state.queue[first : first + count]["limit"] = limit
+
+    def add_pages(self, sites: Sequence[int] | Array, dynamic: Sequence[bool] | Array | None = None) -> int:
+        """Register pages, one per entry of `sites`; the id of the first. They are UNKNOWN until discovered."""
+        first, owners = self.pages, _ids(sites)
+        count = len(owners)
+        if count and not (0 <= owners.min() and owners.max() < self.sites):
+            raise InvariantError(f"add_pages: a site id outside 0..{self.sites - 1}")
+        flags = np.zeros(count, np.int32) if dynamic is None else _ids(dynamic)
+        self._note(Call.ADD_PAGES, (count,), (), np.concatenate((owners, flags)))
+        self._reserve(pages=first + count)
+        new = self.state.page[first : first + count]
+        new["site"] = owners
+        new["flags"] = np.where(flags != 0, DYNAMIC, 0)
+        self.state.run[0].pages = first + count
+        return first
+
+    def set_column(self, name: str, values: Sequence[float] | Array, first: int = 0) -> None:
+        """Give the page rank one of its inputs, for pages first, first + 1, ..."""
+        column = self.strategy.page.columns.index(name)
+        given = np.ascontiguousarray(values, np.float64)
+        if first < 0 or first + len(given) > self.pages:
+            raise InvariantError(f"set_column: {len(given)} values from page {first} on; there are {self.pages} pages")
+        self._note(Call.SET_COLUMN, (column, first), (), given)
+        self.state.columns[first : first + len(given), column] = given
+
+    # ---- the three calls of a crawl
+
+    def discover(self, pages: Sequence[int] | Array, now: float) -> None:
+        """Seeds, sitemap entries, pings: pages to fetch that no fetched page links to."""
+        given = _ids(pages)
+        self._note(Call.DISCOVER, (len(given),), (now,), given)
+        self.run_kernel(kernels.discover_pages, given, len(given), _moment(now))
+
+    def next(self, now: float) -> Visit | WaitUntil | Drained:
+        """What to do at `now`: a visit, a wait, or nothing ever again."""
+        out, moment = self._out, self._moment
+        n = self.run_kernel(kernels.next_visit, _moment(now), out, moment)
+        if n >= 0:
+            visit_id, site, *pages = out[: n + 2].tolist()
+            answer: Visit | WaitUntil | Drained = Visit(visit_id, site, pages, float(moment[0]))
+        else:
+            answer = Drained() if n == DRAINED else WaitUntil(float(moment[0]))
+        if self.journal is not None:
+            self._note(Call.NEXT, (n, *out[:2].tolist()) if n >= 0 else (n,), (now,), out[2 : n + 2])
+        return answer
+
+    def report(
+        self,
+        visit: Visit,
+        page: int,
+        result: int,
+        now: float,
+        links: Sequence[int] | Array = _NO_LINKS,
+        response_s: float = math.nan,
+    ) -> bool:
+        """One page of a visit is in. False: the visit had ended before."""
+        if result not in (FETCHED, FAILED, REFUSED):
+            raise InvariantError(f"a page's result is FETCHED, FAILED or REFUSED, not {result}")
+        found = _ids(links)
+        self._note(Call.REPORT, (visit.id, page, result), (now, response_s), found)
+        answer = self.run_kernel(
+            kernels.report_page, visit.id, page, result, _moment(now), response_s, found, len(found)
+        )
+        return answer != ENDED
+
+    def finish(self, visit: Visit, outcome: Outcome, now: float) -> bool:
+        """The visit is over. False: it had ended before."""
+        for result in outcome.results:
+            if not self.report(visit, result.page, result.result, now, result.links, result.response_s):
+                return False
+        requests = outcome.allowed or (max(1, outcome.served) if outcome.closed else 0)
+        self._note(Call.FINISH, (visit.id, requests), (now, outcome.connection_s, outcome.not_before), None)
+        answer = self.run_kernel(
+            kernels.finish_visit, visit.id, _moment(now), outcome.connection_s, requests, outcome.not_before
+        )
+        return answer != ENDED
+
+    # ---- sites
+
+    def resolve(self, site: int, group: int, now: float) -> None:
+        """The site is on this address."""
+        self._check_site(site, at_rest=True)
+        if group < 0:
+            raise InvariantError(f"group {group} of site {site}: a group is a number of at least 0")
+        self._note(Call.RESOLVE, (site, group), (now,), None)
+        self._reserve(groups=group + 1)
+        self.run_kernel(kernels.change_site, site, group, _moment(now))
+
+    def set_site(
+        self,
+        site: int,
+        now: float,
+        *,
+        delay_s: float | None = None,
+        per_connection: int | None = None,
+        pages: int | None = None,
+        not_before: float | None = None,
+    ) -> None:
+        """Rules of one site: its own w, k and page budget, and a moment before which it is not visited."""
+        self._check_site(site)
+        if any(value is not None and not value >= 0 for value in (delay_s, per_connection, pages)):
+            raise ConfigError(f"site {site}: delay, pages per connection and page budget must be numbers of at least 0")
+        record = self.state.site[site]
+        self._note(
+            Call.SET_SITE,
+            (site, -1 if per_connection is None else per_connection, -1 if pages is None else pages),
+            (now, math.nan if delay_s is None else delay_s, math.nan if not_before is None else not_before),
+            None,
+        )
+        if delay_s is not None:
+            record.delay_s = delay_s
+        if per_connection is not None:
+            record.per_connection = per_connection
+        if pages is not None:
+            record.budget = pages
+        if not_before is not None:
+            record.ready_at = max(record.ready_at, not_before)
+        self.run_kernel(kernels.change_site, site, int(record.group), _moment(now))
+
+    # ---- looking in
+
+    def page_state(self, page: int) -> int:
+        """UNKNOWN, WAITING, LEASED, FETCHED or GONE (layout.py)."""
+        if not 0 <= page < self.pages:
+            raise InvariantError(f"page {page}: there are pages 0..{self.pages - 1}")
+        return int(self.state.state[page])
+
+    def waiting_pages(self, site: int, level: int = 0) -> tuple[Array, Array]:
+        """The pages that wait at a site, best first, and their keys."""
+        self._check_site(site)
+        n = int(self.state.queue[site, level].waiting)
+        pages, keys = np.zeros(n, np.int32), np.zeros(n)
+        kernels.list_waiting(self.state, site, level, pages, keys)
+        order = np.lexsort((self.state.page["serial"][pages], -keys))
+        return pages[order], keys[order]
+
+    # ---- memory, faults, log
+
+    def reserve(self, pages: int, sites: int, groups: int, visits: int) -> None:
+        """Room for a web whose size is known, so that nothing grows on the way. Memory is taken only as it is used."""
+        self._reserve(pages, sites, groups)
+        needed = 12 * pages + 16 * (sites + groups) + 2 * self.state.run[0].reserve
+        if self.state.pool.size < needed:
+            self._replace(pool=resized(self.state.pool, int(needed), int(self.state.run[0].pool)))
+        if visits > len(self.state.visit):
+            self._add_slots(visits)
+
+    def _reserve(self, pages: int = 0, sites: int = 0, groups: int = 0) -> None:
+        s = self.state
+        if pages > len(s.page):
+            size, used = max(pages, len(s.page) * 3 // 2), self.pages
+            self._replace(
+                state=resized(s.state, size, used),
+                page=resized(s.page, size, used),
+                columns=resized(s.columns, size, used),
+            )
+        if sites > len(s.site):
+            size, used = max(sites, len(s.site) * 3 // 2), self.sites
+            self._replace(site=resized(s.site, size, used), queue=resized(s.queue, size, used))
+        if groups > len(s.group):
+            self._replace(group=resized(s.group, max(groups, len(s.group) * 3 // 2), len(s.group)))
+        self._start_groups(groups)
+        self._widen_heaps()
+
+    def _start_groups(self, groups: int) -> None:
+        run, known = self.state.run[0], int(self.state.run[0].groups)
+        if groups > known:
+            new = self.state.group[known:groups]
+            new["ready_at"] = -math.inf
+            new["log2"] = new["visit"] = -1
+            run.groups = groups
+
+    def _widen_heaps(self) -> None:
+        s = self.state
+        items = max(len(s.site), len(s.group), len(s.visit))
+        if items > s.heap.shape[1]:
+            wider = np.zeros((len(s.heap), items), s.heap.dtype)
+            wider[:, : s.heap.shape[1]] = s.heap
+            self._replace(heap=wider)
+
+    def _replace(self, **arrays: Array) -> None:
+        self.state = self.state._replace(**arrays)
+
+    def _grow(self) -> None:
+        s, run = self.state, self.state.run[0]
+        if s.pool.size - run.pool < run.reserve:
+            size = max(s.pool.size * 3 // 2, int(run.pool + 2 * run.reserve))
+            self._replace(pool=resized(s.pool, size, int(run.pool)))
+        if run.free_visit < 0:
+            self._add_slots(2 * len(s.visit))
+
+    def _add_slots(self, slots: int) -> None:
+        used = len(self.state.visit)
+        self._replace(visit=resized(self.state.visit, slots, used))
+        _free_slots(self.state, used)
+        self._widen_heaps()
+
+    def run_kernel(self, kernel: Callable[..., int], *arguments: Any) -> int:
+        answer = kernel(self.state, *arguments)
+        while answer == NEED_ROOM:
+            self._grow()
+            answer = kernel(self.state, *arguments)
+        if self._fault[0]:
+            self._raise_fault()
+        return answer
+
+    def _raise_fault(self) -> None:
+        run = self.state.run[0]
+        fault, item = int(run.fault), int(run.fault_item)
+        run.fault = 0
+        if fault == PAGE_FAULT:
+            raise InvariantError(f"page {item} is not a registered page, or not one that this visit leased")
+        what = f"page {item}" if fault == PAGE_RANK_FAULT else f"site {item}"
+        rank = self.strategy.page.name if fault == PAGE_RANK_FAULT else self.strategy.site.name
+        raise ConfigError(f"strategy {self.strategy.name!r}: rank {rank!r} of {what} is not a finite number under 2^52")
+
+    def _check_site(self, site: int, at_rest: bool = False) -> None:
+        if not 0 <= site < self.sites:
+            raise InvariantError(f"site {site}: there are sites 0..{self.sites - 1}")
+        if at_rest and self.state.site[site].visit >= 0:
+            raise InvariantError(f"site {site} is under visit; finish the visit first")
+
+    def _note(self, call: Call, integers: tuple[int, ...], floats: tuple[float, ...], payload: Array | None) -> None:
+        if self.journal is not None:
+            self.journal.write(call, integers, floats, payload)
+
+
+def _moment(now: float) -> float:
+    if now != now:
+        raise InvariantError("now is NaN")
+    return now
+
+
+def _set_rules(state: State, rules: Rules) -> None:
+    run, values = state.run[0], asdict(rules)
+    names = set(state.run.dtype.names or ())
+    for name, value in values.items():
+        if name in names and value is not None:
+            setattr(run, name, value)
+    run.ip_delay_s = rules.delay_s if rules.ip_delay_s is None else rules.ip_delay_s
+    run.pipeline_gain = rules.pipeline_gain
+
+
+def _free_slots(state: State, first: int) -> None:
+    """Slots from `first` on join the list of free ones, the lowest to be used first."""
+    new = state.visit[first:]
+    new["id"] = -1
+    new["free"] = np.arange(first + 1, len(state.visit) + 1)
+    new["free"][-1] = state.run[0].free_visit
+    state.run[0].free_visit = first

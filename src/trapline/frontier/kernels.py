@@ -1,0 +1,232 @@
+"""The compiled entries of the frontier: what Python calls. Each is re-entrant: after NEED_ROOM and `grow`, the same call goes on."""
+
+from trapline.frontier import blocks, queue
+from trapline.frontier.batch import choose, count_chosen
+from trapline.frontier.contest import leave, wake
+from trapline.frontier.discovery import add_waiting, discover
+from trapline.frontier.layout import (
+    DRAINED,
+    ENDED,
+    EXPIRING,
+    FETCHED,
+    FIFO,
+    FRONT,
+    GONE,
+    LEASED,
+    NEED_ROOM,
+    NEXT_VISIT,
+    PAGE_FAULT,
+    READY,
+    RESTING_GROUPS,
+    RESTING_SITES,
+    WAIT,
+    Array,
+    Numbers,
+    Pages,
+    State,
+    StateType,
+    Times,
+)
+from trapline.frontier.ranking import measure_connection, measure_response
+from trapline.frontier.visits import close, conclude, expire, give_back, lease, settle_site, slot_of
+from trapline.jit import b1, f8, helper, i8, kernel, void
+
+has_room, free_blocks = blocks.has_room, queue.free_blocks
+INFINITY = float("inf")
+
+
+@helper(void(StateType, f8))
+def advance(s: State, now: float) -> None:
+    """Time does not run backwards here."""
+    s.run[0].now = max(s.run[0].now, now)
+
+
+@helper(f8(StateType))
+def next_moment(s: State) -> float:
+    """The least moment at which time alone could change the answer."""
+    run = s.run[0]
+    moment = INFINITY
+    if run.active > 0:
+        moment = min(moment, -s.heap[EXPIRING, 0].key)
+    if run.resting_sites > 0:
+        moment = min(moment, -s.heap[RESTING_SITES, 0].key)
+    if run.resting_groups > 0:
+        moment = min(moment, -s.heap[RESTING_GROUPS, 0].key)
+    return moment
+
+
+@helper(b1(StateType))
+def batch_is_over(s: State) -> bool:
+    run = s.run[0]
+    if run.chosen == 0 and (run.active == 0 or run.batch_ahead):
+        return True
+    return run.active < run.batch_least_active and run.ready == 0
+
+
+@helper(i8(StateType, f8))
+def begin_visit(s: State, now: float) -> int:
+    """The slot of a new visit, or DRAINED, WAIT or NEED_ROOM."""
+    run = s.run[0]
+    advance(s, now)
+    if not expire(s) or not wake(s):
+        return NEED_ROOM
+    if run.batch > 0 and batch_is_over(s) and not choose(s):
+        return NEED_ROOM
+    if run.ready == 0:
+        idle = run.active + run.contest + run.resting_sites + run.unresolved + run.open_backlogs == 0
+        return DRAINED if idle else WAIT
+    if run.free_visit < 0 or not has_room(s):
+        return NEED_ROOM
+    group = s.group[s.heap[READY, 0].item]
+    return lease(s, s.pool[group.block].item)
+
+
+@helper(b1(StateType, i8, i8, i8, f8, Pages, i8))
+def take_report(s: State, slot: int, page: int, result: int, response_s: float, links: Array, n: int) -> bool:
+    """One page is in. False: the pool must grow, then the links go on."""
+    if s.run[0].resume == 0 and s.state[page] == LEASED:
+        if not has_room(s):
+            return False
+        if response_s == response_s:
+            measure_response(s, s.visit[slot].site, response_s)
+        conclude(s, slot, page, result)
+    return result != FETCHED or discover(s, page, links, n)
+
+
+@kernel(i8(StateType, f8, Numbers, Times))
+def next_visit(s: State, now: float, out: Array, moment: Array) -> int:
+    """The number of pages leased; out = visit id, site, pages...; moment[0] = end of the lease, or the moment to wait for."""
+    slot = begin_visit(s, now)
+    if slot < 0:
+        moment[0] = next_moment(s)
+        return slot
+    visit = s.visit[slot]
+    moment[0] = visit.expires_at
+    out[0] = visit.id
+    out[1] = visit.site
+    for i in range(visit.pages):
+        out[2 + i] = s.pool[visit.block + i].item
+    return visit.pages
+
+
+@helper(b1(StateType, i8, i8))
+def is_of_visit(s: State, slot: int, page: int) -> bool:
+    # One visit a site at a time, so a leased page of the site is a page of the visit.
+    return s.state[page] == LEASED and s.page[page].site == s.visit[slot].site
+
+
+@kernel(i8(StateType, i8, i8, i8, f8, f8, Pages, i8))
+def report_page(
+    s: State, visit_id: int, page: int, result: int, now: float, response_s: float, links: Array, n: int
+) -> int:
+    """0, ENDED, or NEED_ROOM. A page that is not of the visit is a fault."""
+    advance(s, now)
+    run = s.run[0]
+    slot = slot_of(s, visit_id)
+    if slot < 0:
+        return ENDED
+    if run.resume == 0 and (page < 0 or page >= run.pages or not is_of_visit(s, slot, page)):
+        run.fault = PAGE_FAULT
+        run.fault_item = page
+        return 0
+    return 0 if take_report(s, slot, page, result, response_s, links, n) else NEED_ROOM
+
+
+@kernel(i8(StateType, i8, f8, f8, i8, f8))
+def finish_visit(s: State, visit_id: int, now: float, connection_s: float, requests: int, not_before: float) -> int:
+    """0, ENDED, or NEED_ROOM. `requests` > 0: what the server allows per connection."""
+    advance(s, now)
+    slot = slot_of(s, visit_id)
+    if slot < 0:
+        return ENDED
+    if not has_room(s) or not give_back(s, slot):
+        return NEED_ROOM
+    x = s.visit[slot].site
+    if connection_s == connection_s:
+        measure_connection(s, x, connection_s)
+    if requests > 0:
+        s.site[x].requests = requests
+    close(s, slot, not_before)
+    return 0
+
+
+@kernel(i8(StateType, Pages, i8, f8))
+def discover_pages(s: State, pages: Array, n: int, now: float) -> int:
+    """0 or NEED_ROOM."""
+    advance(s, now)
+    return 0 if discover(s, -1, pages, n) else NEED_ROOM
+
+
+@kernel(i8(StateType, i8, i8, f8))
+def change_site(s: State, x: int, group: int, now: float) -> int:
+    """The site's record was changed (rules, times), or its group is to be `group`. 0 or NEED_ROOM."""
+    advance(s, now)
+    if not has_room(s):
+        return NEED_ROOM
+    site = s.site[x]
+    if site.visit >= 0:
+        return 0  # it is settled when its visit ends
+    leave(s, x)
+    site.group = group
+    settle_site(s, x)
+    return 0
+
+
+@kernel(i8(StateType, i8, i8, Pages, Times))
+def list_waiting(s: State, x: int, level: int, pages: Array, keys: Array) -> int:
+    """Write the waiting pages of one queue, in no order, with their keys; their number."""
+    q = s.queue[x, level]
+    kind = s.run[0].queue
+    page = q.head
+    for i in range(q.waiting):
+        if kind == FIFO:
+            pages[i] = page
+            keys[i] = 0.0
+            page = s.page[page].pos
+        elif kind == NEXT_VISIT and i < q.planned:
+            pages[i] = s.pool[q.next_block + i].item
+            keys[i] = -s.pool[q.next_block + i].key
+        else:
+            e = s.pool[q.block + i - (q.planned if kind == NEXT_VISIT else 0)]
+            pages[i] = e.item
+            keys[i] = e.key
+    return q.waiting
+
+
+@kernel(i8(StateType, i8, Pages, i8))
+def empty_site(s: State, x: int, pages: Array, n: int) -> int:
+    """The site goes elsewhere: pages[:n], all that wait, are gone here, and it has no budget left."""
+    s.site[x].budget = 0
+    for level in range(s.queue.shape[1]):
+        q = s.queue[x, level]
+        if level == FRONT:
+            count_chosen(s, x, -q.waiting)
+        q.waiting = 0
+        q.planned = 0
+        q.whole = 0
+        q.fraction = 0
+        q.quality_sum = 0.0
+        free_blocks(s, q)
+    for i in range(n):
+        s.state[pages[i]] = GONE
+    s.run[0].gone += n
+    settle_site(s, x)
+    return 0
+
+
+@kernel(i8(StateType, Pages, Times, i8, f8))
+def admit_pages(s: State, pages: Array, keys: Array, n: int, now: float) -> int:
+    """pages[:n], known elsewhere, wait here with the keys they had. 0 or NEED_ROOM."""
+    advance(s, now)
+    run = s.run[0]
+    for i in range(max(run.resume - 1, 0), n):
+        if not has_room(s):
+            run.resume = i + 1
+            return NEED_ROOM
+        p = s.page[pages[i]]
+        p.serial = run.serial
+        run.serial += 1
+        s.site[p.site].known += 1
+        add_waiting(s, pages[i], keys[i], p.serial)
+    run.resume = 0
+    return 0

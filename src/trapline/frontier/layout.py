@@ -1,0 +1,241 @@
+"""The frontier's memory: one tuple of ten arrays, and what each field is for.
+
+Rules of this file
+- Page state is apart from the page record, because most links lead to pages that need no more than a look at it.
+- Records are np.record, so that a field reads `site.ready_at` in compiled and in plain Python alike.
+- Kernels never allocate. They answer NEED_ROOM, Python calls `grow`, and the kernel is called again.
+- Ids are int32: 2^31 pages, sites, joinings and pool entries are the limits of one partition.
+"""
+
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from trapline.jit import type_of
+
+# Page life. The order matters: whatever is below FETCHED may still change its rank.
+UNKNOWN, WAITING, LEASED, FETCHED, GONE = range(5)
+# What came of a page in a visit.
+FAILED, REFUSED = 5, 6
+# Kinds of site queue.
+FIFO, HEAP, NEXT_VISIT = range(3)
+# What of a queue changed, and what a site rank reads.
+READS_WAITING, READS_BEST, READS_PLANNED, READS_SUM = 1, 2, 4, 8
+# Where a site stands (`site.place`, `site.backlog`), and a group (`group.place`: OUT, CONTEST or RESTING).
+OUT, CONTEST, RESTING, UNRESOLVED = range(4)
+# Rows of State.heap. Who fills and empties each: contest.py, but EXPIRING visits.py and BACKLOGS batch.py.
+READY, RESTING_GROUPS, RESTING_SITES, BACKLOGS, EXPIRING = range(5)
+# Answers of kernels; 0 and more are counts.
+DRAINED, WAIT, NEED_ROOM, ENDED = -1, -2, -3, -4
+# Faults that a kernel notes in run.fault and Python raises.
+PAGE_RANK_FAULT, SITE_RANK_FAULT, PAGE_FAULT = 1, 2, 3
+# Bits of page.flags.
+DYNAMIC, CHOSEN = 1, 2
+
+LEVELS_PLAIN, LEVELS_BATCH = 1, 2
+FRONT, BACKLOG = 0, 1
+MOST_PER_VISIT = 1000
+DEEPEST = 32767
+FREE_LISTS = 48  # the first entries of the pool hold the heads of the free lists, by log2 of the block's size
+RANK_LIMIT = 2.0**52  # so that the sum of a visit's ranks fits the whole part of the exact sum
+
+Array = npt.NDArray[Any]
+
+
+def record(fields: list[tuple[str, str]]) -> np.dtype[Any]:
+    return np.dtype((np.record, np.dtype(fields, align=True)))
+
+
+# An entry of any heap: largest key first, then smallest serial.
+ENTRY = record([("key", "f8"), ("serial", "i4"), ("item", "i4")])
+
+PAGE = record(
+    [
+        ("serial", "i4"),
+        ("site", "i4"),
+        ("pos", "i4"),  # place in its heap or visit; in a fifo queue the page after it
+        ("depth", "i2"),
+        ("tries", "u1"),
+        ("flags", "u1"),
+    ]
+)
+
+SITE = record(
+    [
+        ("ready_at", "f8"),
+        ("connection_s", "f8"),
+        ("response_s", "f8"),
+        ("delay_s", "f8"),  # its own; NaN: by the rules
+        ("group", "i4"),
+        ("pos", "i4"),  # in its group's heap or among the resting sites
+        ("place", "i4"),
+        ("visit", "i4"),  # slot of the visit under way, or -1
+        ("known", "i4"),  # pages that are or were more than UNKNOWN
+        ("taken", "i4"),  # pages LEASED or FETCHED
+        ("budget", "i4"),  # its own limit of `taken`; -1: by the rules
+        ("per_connection", "i4"),  # its own k; -1: by the rules
+        ("requests", "i4"),  # requests per connection that the server was seen to allow
+        ("failures", "i4"),  # visits in a row with a failed page
+        ("connections", "i4"),  # measurements behind connection_s
+        ("responses", "i4"),
+        ("backlog", "i4"),
+        ("backlog_pos", "i4"),
+    ]
+)
+
+QUEUE = record(
+    [
+        ("best_key", "f8"),
+        ("waiting", "i4"),
+        ("best_serial", "i4"),
+        ("planned", "i4"),  # pages of the next visit: min(limit, waiting)
+        ("limit", "i4"),  # P, the most a visit may take
+        ("block", "i4"),  # in the pool: the heap; of a next-visit queue the pages after the next visit
+        ("log2", "i4"),  # of the block's size; -1: no block
+        ("head", "i4"),  # fifo
+        ("tail", "i4"),
+        ("next_block", "i4"),  # the next visit, worst page first
+        ("next_log2", "i4"),
+        ("quality_sum", "f8"),
+        ("whole", "i8"),  # the exact sum behind it: whole + fraction * 2^-62
+        ("fraction", "i8"),
+    ]
+)
+
+GROUP = record(
+    [
+        ("ready_at", "f8"),
+        ("block", "i4"),
+        ("log2", "i4"),
+        ("members", "i4"),  # its sites in the contest
+        ("pos", "i4"),
+        ("place", "i4"),
+        ("visit", "i4"),
+    ]
+)
+
+VISIT = record(
+    [
+        ("id", "i8"),
+        ("expires_at", "f8"),
+        ("site", "i4"),
+        ("block", "i4"),  # the leased pages, best first, as entries of the pool
+        ("log2", "i4"),
+        ("pages", "i4"),
+        ("pos", "i4"),
+        ("failed", "i4"),
+        ("fetched", "i4"),
+        ("free", "i4"),  # the next free slot, while this one is free
+    ]
+)
+
+RUN = record(
+    [
+        ("now", "f8"),
+        # rules
+        ("delay_s", "f8"),
+        ("ip_delay_s", "f8"),
+        ("small_site_delay_s", "f8"),
+        ("lease_s", "f8"),
+        ("backoff_s", "f8"),
+        ("backoff_most_s", "f8"),
+        ("alpha", "f8"),
+        ("pipeline_gain", "f8"),
+        ("first_connection_s", "f8"),
+        ("first_response_s", "f8"),
+        ("small_site_pages", "i8"),
+        ("per_connection", "i8"),
+        ("retries", "i8"),
+        ("pages_per_site", "i8"),
+        ("depth_static", "i8"),
+        ("depth_dynamic", "i8"),
+        ("batch", "i8"),
+        ("batch_ahead", "i8"),
+        ("batch_least_active", "i8"),
+        # the strategy
+        ("page_rank", "i8"),
+        ("site_rank", "i8"),
+        ("queue", "i8"),
+        ("reads", "i8"),
+        ("constant", "i8"),
+        ("seed", "i8"),
+        # the means over measured sites
+        ("connection_total", "f8"),
+        ("response_total", "f8"),
+        ("connection_sites", "i8"),
+        ("response_sites", "i8"),
+        # counters
+        ("pages", "i8"),
+        ("sites", "i8"),
+        ("groups", "i8"),
+        ("serial", "i8"),
+        ("visits", "i8"),  # ever begun
+        ("active", "i8"),  # under way
+        ("free_visit", "i8"),
+        ("ready", "i8"),
+        ("resting_groups", "i8"),
+        ("resting_sites", "i8"),
+        ("contest", "i8"),
+        ("unresolved", "i8"),
+        ("open_backlogs", "i8"),
+        ("chosen", "i8"),
+        ("fetched", "i8"),
+        ("gone", "i8"),
+        ("pool", "i8"),  # entries of the pool handed out
+        ("reserve", "i8"),  # entries that must be free before a page may join: see blocks.py
+        ("resume", "i8"),  # the link to go on with after NEED_ROOM
+        ("fault", "i8"),
+        ("fault_item", "i8"),
+    ]
+)
+
+
+class State(NamedTuple):
+    """Everything the frontier knows. Snapshots are these arrays and nothing else."""
+
+    run: Array  # RUN[1]
+    state: Array  # uint8[pages]
+    page: Array  # PAGE[pages]
+    columns: Array  # float64[pages, c]: what the page rank keeps for itself
+    site: Array  # SITE[sites]
+    queue: Array  # QUEUE[sites, levels]
+    group: Array  # GROUP[groups]
+    visit: Array  # VISIT[slots]
+    pool: Array  # ENTRY: blocks of page heaps, site heaps and visits
+    heap: Array  # ENTRY[5, items]: the heaps of which there is one
+
+
+def allocate(pages: int, sites: int, groups: int, slots: int, pool: int, columns: int, levels: int) -> State:
+    """Zeroed arrays; the memory is touched (and so taken) only as it is used."""
+    items = max(sites, groups, slots)
+    return State(
+        run=np.zeros(1, RUN),
+        state=np.zeros(pages, np.uint8),
+        page=np.zeros(pages, PAGE),
+        columns=np.zeros((pages, columns), np.float64),
+        site=np.zeros(sites, SITE),
+        queue=np.zeros((sites, levels), QUEUE),
+        group=np.zeros(groups, GROUP),
+        visit=np.zeros(slots, VISIT),
+        pool=np.zeros(pool, ENTRY),
+        heap=np.zeros((5, items), ENTRY),
+    )
+
+
+def resized(array: Array, size: int, used: int) -> Array:
+    """A copy with room for `size` rows, the first `used` of them kept."""
+    grown = np.zeros((size, *array.shape[1:]), array.dtype)
+    grown[:used] = array[:used]
+    return grown
+
+
+_EXAMPLE = allocate(2, 2, 2, 2, 2, 1, 1)
+StateType = type_of(_EXAMPLE)
+Entries = type_of(_EXAMPLE.pool)
+Positions = type_of(_EXAMPLE.page["pos"])
+SiteRecord = type_of(_EXAMPLE.site).dtype
+QueueRecord = type_of(_EXAMPLE.queue).dtype
+Pages = type_of(np.zeros(1, np.int32))
+Numbers = type_of(np.zeros(1, np.int64))
+Times = type_of(np.zeros(1, np.float64))

@@ -1,0 +1,350 @@
+"""One site's waiting pages: fifo list, heap, or next-visit queue. Every change keeps what site ranks may read.
+
+Who fills a queue: discovery.py (new pages), visits.py (retries, returned pages), batch.py (chosen pages). Who empties it: visits.py (leases), batch.py.
+Invariants
+- pages are taken by (key, largest first; serial, smallest first); the kind of queue changes the cost, never the order;
+- `waiting`, `best_key`, `best_serial`, `planned` and, in a next-visit queue, `quality_sum` are true after every call here;
+- a next-visit queue is two heaps: the best min(limit, waiting) pages with the worst first, and the rest with the best first. No page of the rest is before one of
+  the next visit. The sum is exact (fixed point), so that it does not depend on the order of changes and returns to 0.
+Each function answers what changed, as READS_* bits.
+"""
+
+import math
+
+from trapline.frontier import blocks, heap
+from trapline.frontier.layout import (
+    FIFO,
+    NEXT_VISIT,
+    READS_BEST,
+    READS_PLANNED,
+    READS_SUM,
+    READS_WAITING,
+    Array,
+    QueueRecord,
+    State,
+    StateType,
+)
+from trapline.jit import f8, helper, i8, void
+
+grow_block, take_block, give_block = blocks.grow, blocks.take, blocks.give
+sift_up, sift_down, replace, remove, before = heap.sift_up, heap.sift_down, heap.replace, heap.remove, heap.before
+FRACTIONS = 2.0**62
+WHOLE_FRACTION = 1 << 62
+
+# ---- the exact sum
+
+
+@helper(void(QueueRecord, f8, i8))
+def add_to_sum(q: Array, key: float, sign: int) -> None:
+    """Add the key (sign 1) or take it away (sign -1), cut to a multiple of 2^-62."""
+    whole = math.floor(key)
+    fraction = int((key - whole) * FRACTIONS)
+    q.whole += sign * int(whole)
+    total = q.fraction + sign * fraction
+    if total >= WHOLE_FRACTION:
+        total -= WHOLE_FRACTION
+        q.whole += 1
+    elif total < 0:
+        total += WHOLE_FRACTION
+        q.whole -= 1
+    q.fraction = total
+    q.quality_sum = float(q.whole) + float(total) / FRACTIONS
+
+
+# ---- what site ranks read
+
+
+@helper(i8(QueueRecord, f8, i8))
+def offer_best(q: Array, key: float, serial: int) -> int:
+    """A page that joined or rose may be the new best."""
+    if q.waiting == 1 or before(key, serial, q.best_key, q.best_serial):
+        q.best_key = key
+        q.best_serial = serial
+        return READS_BEST
+    return 0
+
+
+@helper(i8(QueueRecord, i8))
+def count(q: Array, change: int) -> int:
+    q.waiting += change
+    planned = min(q.limit, q.waiting)
+    if planned == q.planned:
+        return READS_WAITING
+    q.planned = planned
+    return READS_WAITING | READS_PLANNED
+
+
+@helper(i8(StateType, QueueRecord))
+def find_best(s: State, q: Array) -> int:
+    """After the best page left or fell: who is it now? In a next-visit queue that is a look at the whole next visit."""
+    if q.waiting == 0:
+        return READS_BEST
+    kind = s.run[0].queue
+    if kind == FIFO:
+        q.best_serial = s.page[q.head].serial
+        return READS_BEST
+    if kind != NEXT_VISIT or q.planned == 0:
+        first = s.pool[q.block]
+        q.best_key = first.key
+        q.best_serial = first.serial
+        return READS_BEST
+    best = s.pool[q.next_block]
+    for i in range(1, q.planned):
+        e = s.pool[q.next_block + i]
+        if before(-e.key, -e.serial, -best.key, -best.serial):
+            best = e
+    q.best_key = -best.key
+    q.best_serial = -best.serial
+    return READS_BEST
+
+
+# ---- the two heaps of a next-visit queue (and the one of a heap queue, which is its rest)
+
+
+@helper(void(StateType, QueueRecord, i8, f8, i8, i8))
+def push_rest(s: State, q: Array, n: int, key: float, serial: int, page: int) -> None:
+    if n >= (1 << q.log2 if q.log2 >= 0 else 0):
+        q.block = grow_block(s, q.block, q.log2, n)
+        q.log2 = max(q.log2 + 1, blocks.SMALLEST_LOG2)
+    sift_up(s.pool, q.block, s.page["pos"], n, key, serial, page)
+
+
+@helper(void(StateType, QueueRecord, i8, f8, i8, i8))
+def push_next(s: State, q: Array, n: int, key: float, serial: int, page: int) -> None:
+    if n >= (1 << q.next_log2 if q.next_log2 >= 0 else 0):
+        q.next_block = grow_block(s, q.next_block, q.next_log2, n)
+        q.next_log2 = max(q.next_log2 + 1, blocks.SMALLEST_LOG2)
+    sift_up(s.pool, q.next_block, s.page["pos"], n, -key, -serial, page)
+    add_to_sum(q, key, 1)
+
+
+@helper(i8(StateType, QueueRecord, i8))
+def in_next(s: State, q: Array, page: int) -> int:
+    """Whether the page is in the next visit: its position is true in one of the two heaps only."""
+    i = s.page[page].pos
+    return 1 if i < q.planned and s.pool[q.next_block + i].item == page else 0
+
+
+@helper(void(StateType, QueueRecord))
+def free_blocks(s: State, q: Array) -> None:
+    """An empty queue holds no memory: most sites of a long crawl are empty."""
+    if q.log2 >= 0:
+        give_block(s, q.block, q.log2)
+        q.log2 = -1
+    if q.next_log2 >= 0:
+        give_block(s, q.next_block, q.next_log2)
+        q.next_log2 = -1
+
+
+# ---- joining
+
+
+@helper(i8(StateType, QueueRecord, i8, f8, i8))
+def displace(s: State, q: Array, page: int, key: float, serial: int) -> int:
+    """The next visit is full: the page joins the rest, or takes the place of the worst page, which joins the rest."""
+    rest = q.waiting - q.planned
+    if q.planned > 0:
+        worst = s.pool[q.next_block]
+        worst_key, worst_serial, worst_page = -worst.key, -worst.serial, worst.item
+        if before(key, serial, worst_key, worst_serial):
+            add_to_sum(q, worst_key, -1)
+            add_to_sum(q, key, 1)
+            sift_down(s.pool, q.next_block, q.planned, s.page["pos"], 0, -key, -serial, page)
+            push_rest(s, q, rest, worst_key, worst_serial, worst_page)
+            return READS_SUM
+    push_rest(s, q, rest, key, serial, page)
+    return 0
+
+
+@helper(i8(StateType, QueueRecord, i8, f8, i8))
+def join_next_visit(s: State, q: Array, page: int, key: float, serial: int) -> int:
+    planned = q.planned
+    if planned < q.limit:
+        push_next(s, q, planned, key, serial, page)
+        changed = READS_SUM
+    else:
+        changed = displace(s, q, page, key, serial)
+    changed |= count(q, 1)
+    return changed | offer_best(q, key, serial)
+
+
+@helper(i8(StateType, QueueRecord, i8, f8, i8))
+def join(s: State, q: Array, page: int, key: float, serial: int) -> int:
+    """A page joins. In a fifo queue it must be younger than all that wait (else: `rejoin_fifo`)."""
+    kind = s.run[0].queue
+    if kind == FIFO:
+        if q.waiting == 0:
+            q.head = page
+        else:
+            s.page[q.tail].pos = page
+        q.tail = page
+        changed = count(q, 1)
+        return changed | offer_best(q, key, serial)
+    if kind == NEXT_VISIT:
+        return join_next_visit(s, q, page, key, serial)
+    push_rest(s, q, q.waiting, key, serial, page)
+    changed = count(q, 1)
+    return changed | offer_best(q, key, serial)
+
+
+@helper(i8(StateType, QueueRecord, i8))
+def rejoin_fifo(s: State, q: Array, page: int) -> int:
+    """A page that was leased and not asked for is the oldest of its site again: it joins at the head."""
+    s.page[page].pos = q.head
+    if q.waiting == 0:
+        q.tail = page
+    q.head = page
+    changed = count(q, 1)
+    q.best_serial = s.page[page].serial
+    return changed | READS_BEST
+
+
+# ---- moving
+
+
+@helper(i8(StateType, QueueRecord, i8, i8, f8, i8))
+def move_in_rest(s: State, q: Array, page: int, i: int, key: float, serial: int) -> int:
+    rest = q.waiting - q.planned
+    if q.planned > 0:
+        worst = s.pool[q.next_block]
+        worst_key, worst_serial, worst_page = -worst.key, -worst.serial, worst.item
+        if before(key, serial, worst_key, worst_serial):
+            add_to_sum(q, worst_key, -1)
+            add_to_sum(q, key, 1)
+            replace(s.pool, q.block, rest, s.page["pos"], i, worst_key, worst_serial, worst_page)
+            sift_down(s.pool, q.next_block, q.planned, s.page["pos"], 0, -key, -serial, page)
+            return READS_SUM | offer_best(q, key, serial)
+        replace(s.pool, q.block, rest, s.page["pos"], i, key, serial, page)
+        return 0
+    replace(s.pool, q.block, rest, s.page["pos"], i, key, serial, page)
+    return find_best(s, q)
+
+
+@helper(i8(StateType, QueueRecord, i8, f8))
+def move(s: State, q: Array, page: int, key: float) -> int:
+    """A waiting page has a new key."""
+    serial = s.page[page].serial
+    i = s.page[page].pos
+    if s.run[0].queue == NEXT_VISIT:
+        if in_next(s, q, page):
+            return move_in_next(s, q, page, i, key, serial)
+        return move_in_rest(s, q, page, i, key, serial)
+    old = s.pool[q.block + i].key
+    if old == key:
+        return 0
+    replace(s.pool, q.block, q.waiting, s.page["pos"], i, key, serial, page)
+    first = s.pool[q.block]
+    if first.serial == q.best_serial and first.key == q.best_key:
+        return 0
+    q.best_key = first.key
+    q.best_serial = first.serial
+    return READS_BEST
+
+
+@helper(i8(StateType, QueueRecord, i8, i8, f8, i8))
+def move_in_next(s: State, q: Array, page: int, i: int, key: float, serial: int) -> int:
+    old = -s.pool[q.next_block + i].key
+    if old == key:
+        return 0
+    add_to_sum(q, old, -1)
+    rest = q.waiting - q.planned
+    if rest > 0:
+        first = s.pool[q.block]
+        first_key, first_serial, first_page = first.key, first.serial, first.item
+        if before(first_key, first_serial, key, serial):
+            # it fell out of the next visit, and the first of the rest comes in
+            add_to_sum(q, first_key, 1)
+            sift_down(s.pool, q.block, rest, s.page["pos"], 0, key, serial, page)
+            replace(s.pool, q.next_block, q.planned, s.page["pos"], i, -first_key, -first_serial, first_page)
+            return READS_SUM | find_best(s, q)
+    add_to_sum(q, key, 1)
+    replace(s.pool, q.next_block, q.planned, s.page["pos"], i, -key, -serial, page)
+    if key > old:
+        return READS_SUM | offer_best(q, key, serial)
+    if q.best_serial == serial:
+        return READS_SUM | find_best(s, q)
+    return READS_SUM
+
+
+# ---- leaving
+
+
+@helper(void(StateType, QueueRecord))
+def refill(s: State, q: Array) -> None:
+    """Bring pages from the rest into the next visit until it is full."""
+    while q.planned < q.limit and q.planned < q.waiting:
+        rest = q.waiting - q.planned
+        first = s.pool[q.block]
+        key, serial, page = first.key, first.serial, first.item
+        remove(s.pool, q.block, rest, s.page["pos"], 0)
+        push_next(s, q, q.planned, key, serial, page)
+        q.planned += 1
+
+
+@helper(void(StateType, QueueRecord, i8, i8))
+def take_fifo(s: State, q: Array, n: int, block: int) -> None:
+    for i in range(n):
+        e = s.pool[block + i]
+        e.key = 0.0
+        e.item = q.head
+        e.serial = s.page[q.head].serial
+        q.head = s.page[q.head].pos
+    count(q, -n)
+
+
+@helper(void(StateType, QueueRecord, i8))
+def take_next_visit(s: State, q: Array, block: int) -> None:
+    n = q.planned
+    for i in range(n - 1, -1, -1):  # the worst comes out first
+        worst = s.pool[q.next_block]
+        e = s.pool[block + i]
+        e.key = -worst.key
+        e.serial = -worst.serial
+        e.item = worst.item
+        remove(s.pool, q.next_block, i + 1, s.page["pos"], 0)
+    q.whole = 0
+    q.fraction = 0
+    q.quality_sum = 0.0
+    q.waiting -= n
+    q.planned = 0
+    refill(s, q)
+
+
+@helper(void(StateType, QueueRecord, i8, i8))
+def take_best(s: State, q: Array, n: int, block: int) -> None:
+    """The n best pages leave, best first, into entries of the pool at `block`. Of a next-visit queue all that is planned leaves: n = planned."""
+    kind = s.run[0].queue
+    if kind == FIFO:
+        take_fifo(s, q, n, block)
+    elif kind == NEXT_VISIT:
+        take_next_visit(s, q, block)
+    else:
+        for i in range(n):
+            s.pool[block + i] = s.pool[q.block]
+            remove(s.pool, q.block, q.waiting - i, s.page["pos"], 0)
+        count(q, -n)
+    find_best(s, q)
+    if q.waiting == 0:
+        free_blocks(s, q)
+
+
+@helper(i8(StateType, QueueRecord, i8))
+def set_limit(s: State, q: Array, limit: int) -> int:
+    """P has changed: more or fewer pages in the next visit."""
+    limit = max(limit, 0)
+    if limit == q.limit:
+        return 0
+    q.limit = limit
+    if s.run[0].queue != NEXT_VISIT:
+        return count(q, 0) & READS_PLANNED
+    before_planned = q.planned
+    while q.planned > limit:
+        rest = q.waiting - q.planned
+        worst = s.pool[q.next_block]
+        key, serial, page = -worst.key, -worst.serial, worst.item
+        remove(s.pool, q.next_block, q.planned, s.page["pos"], 0)
+        add_to_sum(q, key, -1)
+        q.planned -= 1
+        push_rest(s, q, rest, key, serial, page)
+    refill(s, q)
+    return 0 if q.planned == before_planned else READS_PLANNED | READS_SUM

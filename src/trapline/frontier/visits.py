@@ -1,0 +1,200 @@
+"""Visits: leased, reported page by page, finished or expired.
+
+EXPIRING is the heap of visits under way by the end of their lease; `lease` fills it, `close` empties it. A free slot of the visit table is on the list that begins at `run.free_visit`.
+"""
+
+from trapline.frontier import blocks, heap, queue
+from trapline.frontier.batch import backlog_changed, count_chosen, limit_front, place_backlog
+from trapline.frontier.contest import leave, place, settle_group
+from trapline.frontier.discovery import add_waiting
+from trapline.frontier.layout import (
+    BACKLOG,
+    EXPIRING,
+    FAILED,
+    FETCHED,
+    FIFO,
+    FRONT,
+    GONE,
+    LEASED,
+    WAITING,
+    State,
+    StateType,
+)
+from trapline.frontier.limits import backoff_s, site_delay_s, visit_limit
+from trapline.jit import b1, f8, helper, i8, void
+
+has_room, take_block, give_block = blocks.has_room, blocks.take, blocks.give
+sift_up, remove = heap.sift_up, heap.remove
+join, rejoin_fifo, take_best, set_limit = queue.join, queue.rejoin_fifo, queue.take_best, queue.set_limit
+SLOT_BITS = 20
+
+
+@helper(i8(StateType, i8))
+def slot_of(s: State, visit_id: int) -> int:
+    """The slot of a visit under way, or -1 if it has ended."""
+    slot = visit_id & ((1 << SLOT_BITS) - 1)
+    if visit_id < 0 or slot >= s.visit.size or s.visit[slot].id != visit_id:
+        return -1
+    return slot
+
+
+@helper(void(StateType, i8))
+def mark_leased(s: State, slot: int) -> None:
+    visit = s.visit[slot]
+    s.site[visit.site].taken += visit.pages
+    count_chosen(s, visit.site, -visit.pages)
+    for i in range(visit.pages):
+        page = s.pool[visit.block + i].item
+        s.state[page] = LEASED
+        s.page[page].pos = i
+
+
+@helper(i8(StateType, i8))
+def lease(s: State, x: int) -> int:
+    """Begin a visit to the first site; its slot. There is room, and a free slot."""
+    run = s.run[0]
+    site = s.site[x]
+    q = s.queue[x, FRONT]
+    slot = run.free_visit
+    visit = s.visit[slot]
+    run.free_visit = visit.free
+    visit.id = (run.visits << SLOT_BITS) | slot
+    run.visits += 1
+    run.active += 1
+    visit.site = x
+    visit.expires_at = run.now + run.lease_s
+    visit.pages = q.planned
+    visit.failed = 0
+    visit.fetched = 0
+    visit.log2 = blocks.SMALLEST_LOG2
+    while (1 << visit.log2) < visit.pages:
+        visit.log2 += 1
+    visit.block = take_block(s, visit.log2)
+    s.group[site.group].visit = slot
+    leave(s, x)
+    site.visit = slot
+    take_best(s, q, visit.pages, visit.block)
+    mark_leased(s, slot)
+    sift_up(s.heap[EXPIRING], 0, s.visit["pos"], run.active - 1, -visit.expires_at, run.visits, slot)
+    return slot
+
+
+@helper(void(StateType, i8))
+def refuse(s: State, page: int) -> None:
+    run = s.run[0]
+    x = s.page[page].site
+    s.state[page] = GONE
+    run.gone += 1
+    s.site[x].taken -= 1
+    if run.batch > 0:
+        backlog_changed(s, x, 0)
+
+
+@helper(void(StateType, i8, i8))
+def fail(s: State, slot: int, page: int) -> None:
+    """A leased page could not be had: again later, as half as good, or never."""
+    run = s.run[0]
+    p = s.page[page]
+    visit = s.visit[slot]
+    visit.failed += 1
+    if p.tries >= run.retries:
+        refuse(s, page)
+        return
+    p.tries += 1
+    s.site[p.site].taken -= 1
+    key = s.pool[visit.block + p.pos].key
+    p.serial = run.serial
+    run.serial += 1
+    add_waiting(s, page, key * 0.5 if key > 0.0 else key * 2.0, p.serial)
+
+
+@helper(void(StateType, i8, i8, i8))
+def conclude(s: State, slot: int, page: int, result: int) -> None:
+    """What came of one leased page (its links come after)."""
+    run = s.run[0]
+    if result == FETCHED:
+        s.state[page] = FETCHED
+        run.fetched += 1
+        s.visit[slot].fetched += 1
+    elif result == FAILED:
+        fail(s, slot, page)
+    else:
+        refuse(s, page)
+
+
+@helper(b1(StateType, i8))
+def give_back(s: State, slot: int) -> bool:
+    """Pages not reported wait again as they were. False: the pool must grow, then go on."""
+    visit = s.visit[slot]
+    x = visit.site
+    q = s.queue[x, FRONT]
+    for i in range(visit.pages - 1, -1, -1):  # last first: a fifo queue takes them back at its head
+        e = s.pool[visit.block + i]
+        if s.state[e.item] != LEASED:
+            continue
+        if not has_room(s):
+            return False
+        s.state[e.item] = WAITING
+        s.site[x].taken -= 1
+        count_chosen(s, x, 1)
+        if s.run[0].queue == FIFO:
+            rejoin_fifo(s, q, e.item)
+        else:
+            join(s, q, e.item, e.key, e.serial)
+    return True
+
+
+@helper(void(StateType, i8))
+def settle_site(s: State, x: int) -> None:
+    """After anything that can change a site's limits, times or group."""
+    limit_front(s, x)
+    place(s, x)
+    if s.site[x].group >= 0:
+        settle_group(s, s.site[x].group)
+    if s.run[0].batch > 0:
+        set_limit(s, s.queue[x, BACKLOG], visit_limit(s, x, BACKLOG))
+        place_backlog(s, x)
+
+
+@helper(void(StateType, i8, f8))
+def close(s: State, slot: int, not_before: float) -> None:
+    """The visit is over: when may the site and its group be visited again?"""
+    run = s.run[0]
+    visit = s.visit[slot]
+    x = visit.site
+    site = s.site[x]
+    if visit.failed > 0:
+        site.failures += 1
+    elif visit.fetched > 0:
+        site.failures = 0
+    site.ready_at = max(run.now + max(site_delay_s(s, x), backoff_s(s, x)), not_before)
+    group = s.group[site.group]
+    group.ready_at = max(group.ready_at, run.now + run.ip_delay_s)
+    remove(s.heap[EXPIRING], 0, run.active, s.visit["pos"], visit.pos)
+    run.active -= 1
+    give_block(s, visit.block, visit.log2)
+    visit.id = -1
+    visit.free = run.free_visit
+    run.free_visit = slot
+    site.visit = -1
+    group.visit = -1
+    settle_site(s, x)
+
+
+@helper(b1(StateType))
+def expire(s: State) -> bool:
+    """End the visits whose lease is over; their pages have failed. False: the pool must grow, then go on."""
+    run = s.run[0]
+    while run.active > 0 and -s.heap[EXPIRING, 0].key <= run.now:
+        slot = s.heap[EXPIRING, 0].item
+        visit = s.visit[slot]
+        for i in range(visit.pages):
+            page = s.pool[visit.block + i].item
+            if s.state[page] == LEASED:
+                if not has_room(s):
+                    return False
+                fail(s, slot, page)
+        if not has_room(s):
+            return False
+        close(s, slot, -1.0e300)
+    return True

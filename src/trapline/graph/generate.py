@@ -1,0 +1,216 @@
+"""Generated webs: sites of power-law size, pages of power-law in-degree, deep tails, dangling and dynamic pages.
+
+It makes graphs for the simulator, the tests and the benchmarks. It knows nothing of strategies, and no parameter is
+chosen to favour one.
+
+Where the values come from: two recorded crawls, a university network (A: 8,337 pages, 479 sites, 124,261 links) and a
+faculty (B: 9,914 pages, 21 sites, 36,854 links), measured by `trapline graph info`, which prints the same for any
+graph. `got` is a generated web of the size of A; where it differs from `set`, small sites are the cause.
+
+| parameter | A | B | set | got | why this value |
+|---|---|---|---|---|---|
+| links_per_page | 14.9 | 3.7 | 14.3 | 14.0 | 50 M links on 3.5 M pages, the size of the thesis' collections |
+| inside | .81 | .96 | .90 | .86 | between the two |
+| home_links | .09 | .03 | .80 | .93 | most pages link home; A and B have most home pages under several URLs |
+| dangling | .63 | .29 | .30 | .29 | B; in A most are pages that the crawl did not get to |
+| dynamic | .00 | .04 | .10 | .09 | between B and a third recorded crawl with .19 |
+| deep | .00 | .003 | .02 | .02 | enough pages beyond 15 clicks for a limit on depth to matter |
+| size_exponent | 1.8 | 1.3 | 1.8 | 1.8 | A (Hill's estimate, a tenth of the sites); B has too few sites |
+| degree_exponent | 2.7 | 2.3 | 2.1 | 3.0 | Broder et al., "Graph structure in the Web" (2000); 2.5 at 3.5 M pages |
+| largest site | .17 | .40 | .17 | .18 | A |
+| outside links to home pages | .34 | .14 | .15 | .23 | popular pages include home pages |
+| median links to a page | 2 | 2 | - | 10 | not modelled: real sites send most links to far fewer pages; 6 at 3.5 M pages |
+| mean depth | 2.1 | 4.5 | - | 2.5 | follows from the tree; 3.8 at 3.5 M pages |
+
+Out-degrees follow a power law of exponent 2.72 (Broder et al.). Of the links within a site 65 % go to its popular pages,
+15 % to siblings, 20 % upwards; in A and B 48-58 % stay at their depth and 20-33 % lead up.
+"""
+
+from collections.abc import Callable
+from dataclasses import asdict, dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from trapline.errors import ConfigError, InvariantError
+from trapline.graph.csr import grouped
+from trapline.graph.exact import key_of, power
+from trapline.graph.generate_kernels import ALIKE, DANGLING, DYNAMIC, Plan, link_pages, shape_sites, uniforms
+from trapline.graph.graph import Graph
+from trapline.graph.strings import GeneratedSiteNames, GeneratedUrls
+from trapline.jit import ready
+
+Note = Callable[[str], None]
+
+_STEPS = 4096
+_OUT_DEGREE_EXPONENT = 2.72
+_LARGEST_SITE = 0.17
+_POPULAR, _SIBLING, _OUTSIDE_HOME = 0.65, 0.8, 0.15
+_MOST_PAGES = 2**31 - 1
+
+
+@dataclass(frozen=True)
+class WebModel:
+    """The parameters of a generated web; shares are fractions of 1."""
+
+    pages: int
+    sites: int
+    seed: int = 1
+    links_per_page: float = 14.3
+    """mean, dangling pages included"""
+    inside: float = 0.9
+    """share of links within a site"""
+    home_links: float = 0.8
+    """share of pages with links that link to their home page"""
+    dangling: float = 0.3
+    """share of pages without links"""
+    dynamic: float = 0.1
+    """share of pages in families with a query string"""
+    deep: float = 0.02
+    """share of pages in static chains"""
+    size_exponent: float = 1.8
+    """of the power law of pages per site"""
+    degree_exponent: float = 2.1
+    """of the power law of links to a page"""
+    sites_per_ip: float = 1.0
+    """mean number of sites that share an address"""
+
+    def __post_init__(self) -> None:
+        _check(self.pages >= 1, "pages", self.pages, "at least 1")
+        _check(self.pages <= _MOST_PAGES, "pages", self.pages, f"at most {_MOST_PAGES}")
+        _check(1 <= self.sites <= self.pages, "sites", self.sites, f"in 1..{self.pages}, the number of pages")
+        _check(1 <= self.links_per_page <= 1000, "links_per_page", self.links_per_page, "in 1..1000")
+        for name in ("inside", "home_links"):
+            _check(0 <= getattr(self, name) <= 1, name, getattr(self, name), "in 0..1")
+        for name in ("dangling", "dynamic", "deep"):
+            _check(0 <= getattr(self, name) <= 0.9, name, getattr(self, name), "in 0..0.9")
+        _check(self.dynamic + self.deep <= 0.9, "dynamic + deep", self.dynamic + self.deep, "at most 0.9")
+        _check(1.1 <= self.size_exponent <= 5, "size_exponent", self.size_exponent, "in 1.1..5")
+        _check(2.05 <= self.degree_exponent <= 5, "degree_exponent", self.degree_exponent, "in 2.05..5")
+        _check(1 <= self.sites_per_ip <= self.sites, "sites_per_ip", self.sites_per_ip, "in 1..sites")
+
+
+def _check(holds: bool, name: str, value: object, rule: str) -> None:
+    if not holds:
+        raise ConfigError(f"{name} is {value}, must be {rule}")
+
+
+def generate(pages: int, sites: int, seed: int = 1, note: Note | None = None, **shape: float) -> Graph:
+    """A web by the parameters of `WebModel`; equal parameters give equal webs on every machine.
+
+    `note` is told what is being done. Cost: linear in links; at most about 6 bytes a link and 70 a page in memory.
+    """
+    return build(WebModel(pages, sites, seed, **shape), note)
+
+
+def build(model: WebModel, note: Note | None = None) -> Graph:
+    ready()
+    say = note or (lambda _: None)
+    say("pages")
+    plan = _plan(model)
+    say("links")
+    offsets, targets = _links(model, plan)
+    home = plan.first[:-1].astype(np.int32)
+    dynamic = ((plan.flags & DYNAMIC) != 0).astype(np.uint8)
+    return Graph(
+        offsets=offsets,
+        targets=targets,
+        site=plan.site,
+        home=home,
+        dynamic=dynamic,
+        ips=_ips(model),
+        urls=GeneratedUrls(plan.site, home, dynamic),
+        site_names=GeneratedSiteNames(model.sites),
+        origin={"format": "generated", "model": asdict(model)},
+    )
+
+
+def _plan(model: WebModel) -> Plan:
+    sizes = _site_sizes(model)
+    first = np.concatenate([np.zeros(1, np.int64), np.cumsum(sizes)])
+    tree = sizes - (sizes * (model.dynamic + model.deep)).astype(np.int64)
+    parent = np.empty(model.pages, dtype=np.int32)
+    flags = np.zeros(model.pages, dtype=np.uint8)
+    shape_sites(first, tree, _family_odds(model), key_of(model.seed, "pages"), parent, flags)
+    children = np.flatnonzero(parent >= 0).astype(np.int32)
+    child_offsets, children = grouped(parent[children], children, model.pages)
+    return Plan(
+        first,
+        tree,
+        power(ALIKE / (tree + ALIKE), 1.0 / _rank_exponent(model)),
+        np.repeat(np.arange(model.sites, dtype=np.int32), sizes),
+        parent,
+        flags,
+        child_offsets,
+        children,
+        _tables(model, _linking(flags)),
+        np.array([1 - model.inside, model.home_links, _POPULAR, _SIBLING, _OUTSIDE_HOME]),
+    )
+
+
+def _linking(flags: NDArray[np.uint8]) -> int:
+    return int(np.count_nonzero(flags & DANGLING == 0))
+
+
+def _drawn(model: WebModel, purpose: str, count: int) -> NDArray[np.float64]:
+    out = np.empty(count)
+    uniforms(key_of(model.seed, purpose), out)
+    return out
+
+
+def _site_sizes(model: WebModel) -> NDArray[np.int64]:
+    """1 + a Lomax variable, scaled so that the sum is the number of pages."""
+    tail = 1.0 / power(1.0 - _drawn(model, "sizes", model.sites), 1.0 / (model.size_exponent - 1.0)) - 1.0
+    tail += 1e-9  # one site alone may draw 0
+    np.minimum(tail, np.cumsum(tail)[-1] * max(_LARGEST_SITE, 2.0 / model.sites), out=tail)
+    ends = np.cumsum(tail)
+    # Rounding the sum instead of the sizes loses no page.
+    ends = np.floor(ends * ((model.pages - model.sites) / ends[-1])).astype(np.int64)
+    ends[-1] = model.pages - model.sites
+    sizes: NDArray[np.int64] = 1 + np.diff(ends, prepend=0)
+    return sizes
+
+
+def _family_odds(model: WebModel) -> NDArray[np.float64]:
+    """Half of the dynamic families are lists, whose items are dangling; trees have the rest of the dangling pages."""
+    families = model.dynamic + model.deep
+    dangling = max(0.0, (model.dangling - 0.5 * model.dynamic) / (1.0 - families))
+    return np.array([dangling, model.dynamic / families if families else 0.0, 0.5])
+
+
+def _tables(model: WebModel, linking: int) -> NDArray[np.float64]:
+    """Quantiles of out-degree (1 + Lomax) for `linking` pages, and of popularity within a site."""
+    middle = (np.arange(_STEPS + 1) + 0.5) / (_STEPS + 1)
+    tail = 1.0 / power(1.0 - middle, 1.0 / (_OUT_DEGREE_EXPONENT - 1.0)) - 1.0
+    mean = (tail[0] + tail[-1]) / 2 + np.cumsum(tail[1:-1])[-1]
+    wanted = max(model.links_per_page * model.pages / max(linking, 1), 1.0)
+    # Rounding down after adding a number in [0, 1) keeps the mean.
+    degree = 1.0 + tail * ((wanted - 1.0) / (mean / _STEPS))
+    return np.stack([degree, power(np.arange(_STEPS + 1) / _STEPS, _rank_exponent(model))])
+
+
+def _rank_exponent(model: WebModel) -> float:
+    """A page at rank x of T has in-degree ~ x^(-1/(g-1)), so a link goes to rank T u^((g-1)/(g-2))."""
+    return (model.degree_exponent - 1.0) / (model.degree_exponent - 2.0)
+
+
+def _links(model: WebModel, plan: Plan) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
+    # What is drawn beyond the mean stays untouched memory; link_pages tells if even that is too little.
+    room = int(1.2 * model.links_per_page * model.pages) + 2 * model.pages + 64 * _STEPS
+    offsets = np.empty(model.pages + 1, dtype=np.int64)
+    targets = np.empty(room, dtype=np.int32)
+    last_row = np.full(model.pages, -1, dtype=np.int32)
+    made = link_pages(plan, key_of(model.seed, "links"), last_row, offsets, targets)
+    if made < 0:
+        raise InvariantError(f"more than {room} links drawn for {model}")
+    targets.resize(made, refcheck=False)
+    return offsets, targets
+
+
+def _ips(model: WebModel) -> NDArray[np.int32]:
+    """The first sites have an address each; the others join one of these, some addresses far more often."""
+    addresses = max(1, round(model.sites / model.sites_per_ip))
+    chance = _drawn(model, "ips", model.sites)
+    joined = (chance * chance * addresses).astype(np.int32)
+    own = np.arange(model.sites, dtype=np.int32)
+    return np.where(own < addresses, own, joined)

@@ -1,0 +1,155 @@
+"""What a graph looks like: the numbers of `trapline graph info`, and those that the generator is compared by."""
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from trapline.graph.graph import Graph
+from trapline.jit import kernel, ready
+
+Longs = NDArray[np.int64]
+Ids = NDArray[np.int32]
+
+_INSIDE, _SELF, _TO_HOME, _OUTSIDE_TO_HOME = range(4)
+
+
+@dataclass(frozen=True)
+class Degrees:
+    mean: float
+    median: int
+    p90: int
+    p99: int
+    max: int
+
+
+@dataclass(frozen=True)
+class Measures:
+    """Shares are fractions of pages or links, as named."""
+
+    pages: int
+    links: int
+    sites: int
+    ips: int
+    self_links: int
+    links_per_page: float
+    in_degree: Degrees
+    out_degree: Degrees
+    intra_site_share: float
+    """of links"""
+    home_link_share: float
+    """of pages with links: those that link to the home page of their site"""
+    outside_home_share: float
+    """of links between sites: those to a home page"""
+    dangling_share: float
+    dynamic_share: float
+    reachable_share: float
+    """of pages, from the home pages"""
+    depth_mean: float
+    """of reachable pages, in clicks from the nearest home page"""
+    depth_max: int
+    deep_share: float
+    """of reachable pages: those more than 8 clicks away"""
+    largest_site_share: float
+    """of pages"""
+    single_page_sites_share: float
+    size_exponent: float | None
+    """of pages per site, by Hill's estimate; None with fewer than 20 sites"""
+    degree_exponent: float | None
+    """of links to a page, by Hill's estimate; None with fewer than 400 pages linked to"""
+
+
+@kernel("void(int64[::1], int32[::1], int32[::1], int32[::1], int64[::1], int64[::1])")
+def _count_links(offsets: Longs, targets: Ids, site: Ids, home: Ids, in_degree: Longs, counts: Longs) -> None:
+    for page in range(len(site)):
+        own = site[page]
+        for link in range(offsets[page], offsets[page + 1]):
+            target = targets[link]
+            in_degree[target] += 1
+            counts[1] += target == page
+            if site[target] == own:
+                counts[0] += 1
+                counts[2] += target == home[own]
+            else:
+                counts[3] += target == home[site[target]]
+
+
+@kernel("int64(int64[::1], int32[::1], int32[::1], int32[::1], int32[::1])")
+def _walk(offsets: Longs, targets: Ids, seeds: Ids, depth: Ids, queue: Ids) -> int:
+    """Breadth-first from all seeds at once. depth: -1 on entry, clicks on return; returns the pages reached."""
+    end = 0
+    for index in range(len(seeds)):
+        if depth[seeds[index]] < 0:
+            depth[seeds[index]] = 0
+            queue[end] = seeds[index]
+            end += 1
+    at = 0
+    while at < end:
+        page = queue[at]
+        at += 1
+        for link in range(offsets[page], offsets[page + 1]):
+            target = targets[link]
+            if depth[target] < 0:
+                depth[target] = depth[page] + 1
+                queue[end] = target
+                end += 1
+    return end
+
+
+def depths(graph: Graph, seeds: Ids | None = None) -> Ids:
+    """Clicks from the nearest seed (default: all home pages); -1 for pages out of reach."""
+    ready()
+    depth = np.full(graph.pages, -1, dtype=np.int32)
+    start = graph.home if seeds is None else np.ascontiguousarray(seeds, dtype=np.int32)
+    _walk(graph.offsets, graph.targets, start, depth, np.empty(graph.pages, dtype=np.int32))
+    return depth
+
+
+def measure(graph: Graph) -> Measures:
+    ready()
+    in_degree, counts = np.zeros(graph.pages, dtype=np.int64), np.zeros(4, dtype=np.int64)
+    _count_links(graph.offsets, graph.targets, graph.site, graph.home, in_degree, counts)
+    out_degree, site_sizes = np.diff(graph.offsets), np.bincount(graph.site, minlength=graph.sites)
+    depth = depths(graph)
+    reached = depth[depth >= 0]
+    return Measures(
+        pages=graph.pages,
+        links=graph.links,
+        sites=graph.sites,
+        ips=len(np.unique(graph.ips)),
+        self_links=int(counts[_SELF]),
+        links_per_page=graph.links / graph.pages,
+        in_degree=_degrees(in_degree),
+        out_degree=_degrees(out_degree),
+        intra_site_share=_share(counts[_INSIDE], graph.links),
+        home_link_share=_share(counts[_TO_HOME], np.count_nonzero(out_degree)),
+        outside_home_share=_share(counts[_OUTSIDE_TO_HOME], graph.links - counts[_INSIDE]),
+        dangling_share=float(np.mean(out_degree == 0)),
+        dynamic_share=float(np.mean(graph.dynamic != 0)),
+        reachable_share=len(reached) / graph.pages,
+        depth_mean=float(reached.mean()),
+        depth_max=int(reached.max()),
+        deep_share=float(np.mean(reached > 8)),
+        largest_site_share=float(site_sizes.max()) / graph.pages,
+        single_page_sites_share=float(np.mean(site_sizes == 1)),
+        size_exponent=_hill(site_sizes, max(10, graph.sites // 10)),
+        degree_exponent=_hill(in_degree, 200),
+    )
+
+
+def _share(part: int | np.int64, whole: int | np.int64) -> float:
+    return int(part) / int(whole) if whole else 0.0
+
+
+def _degrees(degree: Longs) -> Degrees:
+    median, p90, p99 = (int(v) for v in np.quantile(degree, [0.5, 0.9, 0.99], method="lower"))
+    return Degrees(float(degree.mean()), median, p90, p99, int(degree.max()))
+
+
+def _hill(values: Longs, largest: int) -> float | None:
+    """Exponent of the power law that the largest values follow: 1 + 1/mean(ln(value / threshold))."""
+    positive = np.sort(values[values > 0])[::-1]
+    if len(positive) < 2 * largest:
+        return None
+    logs = np.log(positive[:largest] / positive[largest])
+    return float(1.0 + 1.0 / logs.mean()) if logs.any() else None

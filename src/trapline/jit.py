@@ -1,0 +1,306 @@
+"""How Trapline compiles: the only file that knows numba's flags, its cache and its intrinsics.
+
+Rules of this file
+- `_nrt=False`: kernels neither allocate nor count references. With counting, a helper that gets the frontier's arrays
+  costs 100-650 ns a call; without, 1-3 ns. The flag is undocumented, so numba is pinned and tests/test_jit.py checks that it works.
+- A *helper* compiles inside the kernels that call it and is never cached by itself. Its signature is explicit: without one, numba makes a
+  specialisation per mixture of int32 and int64 arguments, and compiling takes twice as long.
+- A *kernel* is called from Python and cached on disk. numba notices an edit of the kernel's own file only, not of the helpers'
+  files, so the cache folder is named after a hash of every source that kernels can be made of.
+- A *rank* is called by address, so that one compiled frontier serves every strategy. Passed as an argument it would miss the cache in every
+  process; as `types.FunctionType` it would cost 59 us each time it crosses from Python.
+- With NUMBA_DISABLE_JIT=1 everything here is plain Python.
+"""
+
+import hashlib
+import os
+import platform
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
+from pathlib import Path
+from typing import Any, TypeVar
+
+import numba
+import numpy as np
+from llvmlite import ir
+from llvmlite.binding import Linkage
+from numba import njit, types
+from numba.core import cgutils
+from numba.core.codegen import JITCodeLibrary, JITCPUCodegen
+from numba.core.cpu import CPUContext
+from numba.extending import intrinsic
+
+Function = TypeVar("Function", bound=Callable[..., Any])
+Progress = Callable[[int, int, str], None]
+
+b1, f8, i8, void = types.boolean, types.float64, types.int64, types.void
+type_of: Callable[[Any], Any] = numba.typeof
+DISABLED = bool(numba.config.DISABLE_JIT)
+
+_FLAGS: dict[str, Any] = {"error_model": "numpy", "_nrt": False}
+_PACKAGE = Path(__file__).parent
+_helpers: list[tuple[Any, Any]] = []
+_kernels: list[tuple[Any, Any]] = []
+_compiled_helpers = 0
+_ready_kernels = 0
+
+
+def sources() -> list[Path]:
+    """Every file that a kernel can be made of: the folders with a file that imports from here, and this folder's modules."""
+    marked = {p.parent for p in _PACKAGE.rglob("*.py") if b"from trapline.jit import" in p.read_bytes()}
+    return sorted(p for folder in marked | {_PACKAGE} for p in folder.glob("*.py"))
+
+
+def cache_folder() -> Path:
+    """Where compiled kernels lie: one folder per state of the sources, numba, Python and processor."""
+    digest = hashlib.sha256(f"{numba.__version__} {np.__version__} {sys.version} {platform.machine()}".encode())
+    for path in sources():
+        digest.update(path.relative_to(_PACKAGE).as_posix().encode() + b"\0" + path.read_bytes())
+    return _cache_root() / digest.hexdigest()[:20]
+
+
+def _cache_root() -> Path:
+    chosen = os.environ.get("TRAPLINE_CACHE") or os.path.join(
+        os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache"), "trapline"
+    )
+    try:
+        Path(chosen).mkdir(parents=True, exist_ok=True)
+        if os.access(chosen, os.W_OK):
+            return Path(chosen)
+    except OSError:
+        pass  # a home that cannot be written (a container, a service user) costs a compilation per boot, not a failure
+    return Path(tempfile.gettempdir()) / f"trapline-{os.getuid() if hasattr(os, 'getuid') else 0}"
+
+
+_CACHE = cache_folder()
+
+
+@contextmanager
+def _cache_here() -> Iterator[None]:
+    # numba reads its cache folder when it decorates; other users of numba in this process keep theirs.
+    before = numba.config.CACHE_DIR
+    numba.config.CACHE_DIR = str(_CACHE)
+    try:
+        yield
+    finally:
+        numba.config.CACHE_DIR = before
+
+
+def helper(signature: Any) -> Callable[[Function], Function]:
+    """A compiled function that only kernels and other helpers call."""
+
+    def wrap(function: Function) -> Function:
+        if DISABLED:
+            return function
+        dispatcher = njit(no_cpython_wrapper=True, no_cfunc_wrapper=True, **_FLAGS)(function)
+        _helpers.append((dispatcher, signature))
+        return dispatcher  # type: ignore[no-any-return]
+
+    return wrap
+
+
+def kernel(signature: Any) -> Callable[[Function], Function]:
+    """A compiled function that Python calls, with one signature; `ready()` loads or compiles it."""
+
+    def wrap(function: Function) -> Function:
+        if DISABLED:
+            return function
+        with _cache_here():
+            dispatcher = njit(cache=True, **_FLAGS)(function)
+        _kernels.append((dispatcher, signature))
+        return dispatcher  # type: ignore[no-any-return]
+
+    return wrap
+
+
+def compile_all(progress: Progress | None = None) -> float:
+    """Load or compile every kernel of Trapline; the seconds it took."""
+    import trapline.graph
+    import trapline.simulate
+    import trapline.strategies  # noqa: F401
+
+    started = time.perf_counter()
+    ready(progress)
+    return time.perf_counter() - started
+
+
+def ready(progress: Progress | None = None) -> None:
+    """Make every kernel imported so far callable: from the cache where it is there, else compiled (and then cached)."""
+    global _ready_kernels
+    while _ready_kernels < len(_kernels):
+        dispatcher, signature = _kernels[_ready_kernels]
+        marker = _CACHE / f"{dispatcher.py_func.__module__}.{dispatcher.py_func.__name__}.compiled"
+        if not marker.exists():
+            _compile_helpers()
+            if progress is not None:
+                progress(_ready_kernels, len(_kernels), dispatcher.py_func.__name__)
+        with _with_private_helpers():
+            _compile(dispatcher, signature)
+        marker.parent.mkdir(parents=True, exist_ok=True)
+        marker.touch()
+        _ready_kernels += 1
+    if progress is not None:
+        progress(len(_kernels), len(_kernels), "")
+
+
+def _compile_helpers() -> None:
+    global _compiled_helpers
+    with _without_machine_code():
+        for dispatcher, signature in _helpers[_compiled_helpers:]:
+            _compile(dispatcher, signature)
+    _compiled_helpers = len(_helpers)
+
+
+@contextmanager
+def _patched(*patches: tuple[type, str, Callable[..., Any]]) -> Iterator[None]:
+    saved = [(owner, name, getattr(owner, name)) for owner, name, _ in patches]
+    for owner, name, step in patches:
+        setattr(owner, name, step)
+    try:
+        yield
+    finally:
+        for owner, name, step in saved:
+            setattr(owner, name, step)
+
+
+def _without_machine_code() -> AbstractContextManager[None]:
+    # A helper is linked into kernels as LLVM's intermediate form and optimised there. Optimising it and making machine code
+    # of it by itself too, as numba does, takes two thirds of a cold start, and nobody would run that code.
+    return _patched(
+        (JITCPUCodegen, "_add_module", lambda *_: None),
+        (JITCodeLibrary, "_optimize_final_module", lambda *_: None),
+        (JITCodeLibrary, "_finalize_specific", lambda *_: None),
+        (CPUContext, "get_executable", lambda *_: [].append),  # numba wants a new builtin each as a key; nobody calls it
+    )
+
+
+def _with_private_helpers() -> AbstractContextManager[None]:
+    # numba links helpers so that other modules could use them too. Private to the kernel, LLVM may drop the arguments they do not
+    # use: the frontier's state is 74 words, passed by value to every helper that is not inlined. Measured: 4x the pages per second.
+    optimise = JITCodeLibrary._optimize_final_module
+
+    def make_private_first(library: Any) -> None:
+        for function in library._final_module.functions:
+            if not function.is_declaration and function.linkage == Linkage.linkonce_odr:
+                function.linkage = "internal"
+        optimise(library)
+
+    return _patched((JITCodeLibrary, "_optimize_final_module", make_private_first))
+
+
+def _compile(dispatcher: Any, signature: Any) -> None:
+    dispatcher.disable_compile(False)
+    dispatcher.compile(signature)
+    dispatcher.disable_compile()
+
+
+def specialisations() -> dict[str, int]:
+    """How many signatures each helper and kernel was compiled for; more than one is a loss of compile time."""
+    return {d.py_func.__qualname__: len(d.signatures) for d, _ in _helpers + _kernels}
+
+
+# ---- ranks: compiled functions called by address
+
+
+class Rank:
+    """A strategy's function, compiled for one signature, with an address that kernels can call.
+
+    Who fills it: `page_rank` and `site_rank` in frontier/ranking.py. Who empties it: nobody; a rank lives as long as its process.
+    """
+
+    _table: list[Callable[..., float]] = []  # with JIT disabled an address is an index into this
+
+    def __init__(self, function: Callable[..., float], signature: Any, cached: bool):
+        self.function = function
+        self._signature = signature
+        self._address: int | None = None
+        if not DISABLED:
+            with _cache_here():
+                self._dispatcher = njit(cache=cached, **_FLAGS)(function)
+
+    def __call__(self, *arguments: Any) -> float:
+        return self.function(*arguments)
+
+    @property
+    def address(self) -> int:
+        if self._address is None:
+            self._address = self._enter_table() if DISABLED else self._compile()
+        return self._address
+
+    def _enter_table(self) -> int:
+        self._table.append(self.function)
+        return len(self._table) - 1
+
+    def _compile(self) -> int:
+        result = self._dispatcher.get_compile_result(self._signature)
+        return int(result.library.get_pointer_to_function(result.fndesc.llvm_func_name))
+
+
+def _call_by_address(signature: Any) -> Callable[..., Any]:
+    def generate(context: Any, builder: Any, _: Any, values: Any) -> Any:
+        kind = context.call_conv.get_function_type(signature.return_type, signature.args)
+        pointer = builder.inttoptr(values[0], kind.as_pointer())
+        status, answer = context.call_conv.call_function(
+            builder, pointer, signature.return_type, signature.args, values[1:]
+        )
+        with cgutils.if_unlikely(builder, status.is_error):
+            context.call_conv.return_status_propagate(builder, status)
+        return answer
+
+    return generate
+
+
+def caller3(signature: Any) -> Any:
+    """`call(address, a, b, c)` for ranks of three arguments."""
+    if DISABLED:
+        return lambda address, *arguments: Rank._table[address](*arguments)
+
+    @intrinsic  # type: ignore[untyped-decorator, unused-ignore]
+    def call(typing: Any, address: Any, a: Any, b: Any, c: Any) -> Any:
+        return signature.return_type(i8, *signature.args), _call_by_address(signature)
+
+    return call
+
+
+def caller5(signature: Any) -> Any:
+    """`call(address, a, b, c, d, e)` for ranks of five arguments."""
+    if DISABLED:
+        return lambda address, *arguments: Rank._table[address](*arguments)
+
+    @intrinsic  # type: ignore[untyped-decorator, unused-ignore]
+    def call(typing: Any, address: Any, a: Any, b: Any, c: Any, d: Any, e: Any) -> Any:
+        return signature.return_type(i8, *signature.args), _call_by_address(signature)
+
+    return call
+
+
+# ---- prefetch: ask for a cache line that will be needed a few links later
+
+
+def _prefetch_code(context: Any, builder: Any, signature: Any, values: Any) -> Any:
+    kind = signature.args[0]
+    array = context.make_array(kind)(context, builder, values[0])
+    pointer = cgutils.get_item_pointer(context, builder, kind, array, [values[1]])
+    pointer = builder.bitcast(pointer, cgutils.voidptr_t)
+    i32 = ir.IntType(32)
+    ask = cgutils.get_or_insert_function(
+        builder.module, ir.FunctionType(ir.VoidType(), [cgutils.voidptr_t, i32, i32, i32]), "llvm.prefetch.p0"
+    )
+    builder.call(ask, [pointer, i32(1), i32(3), i32(1)])  # for writing, keep in all caches, data
+    return context.get_dummy_value()
+
+
+if DISABLED:
+
+    def prefetch(array: Any, index: int) -> None:
+        """Nothing to ask for in plain Python."""
+
+else:
+
+    @intrinsic  # type: ignore[untyped-decorator, unused-ignore]
+    def prefetch(typing: Any, array: Any, index: Any) -> Any:
+        """Ask for `array[index]` (first axis) to be brought near."""
+        return void(array, i8), _prefetch_code

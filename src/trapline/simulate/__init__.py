@@ -1,0 +1,6 @@
+"""Crawls in virtual time over a web graph: the same frontier and strategies as live, and the metrics of the papers."""
+
+from trapline.simulate.audit import politeness_violations
+from trapline.simulate.driver import Crawl, Log, simulate
+
+__all__ = ["Crawl", "Log", "politeness_violations", "simulate"]

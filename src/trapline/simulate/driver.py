@@ -1,0 +1,196 @@
+"""The virtual-time driver: r robots crawl a graph under the frontier's rules, and time is a number.
+
+It drives the frontier as the live crawler does and decides nothing itself. Events are ordered by (time, kind, serial), completions before new visits, so that a tie
+in time has one outcome. Every page takes a constant time here.
+"""
+
+import time
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+
+from trapline import jit
+from trapline.frontier import Frontier, Rules, heap
+from trapline.frontier.discovery import discover
+from trapline.frontier.kernels import advance, begin_visit, next_moment, take_report
+from trapline.frontier.layout import DRAINED, ENTRY, FETCHED, NEED_ROOM, WAIT, Array, State, StateType, record
+from trapline.frontier.visits import close
+from trapline.graph import Graph
+from trapline.jit import b1, f8, helper, i8, kernel, type_of, void
+from trapline.strategies import Strategy
+
+sift_up, remove = heap.sift_up, heap.remove
+
+CLOCK = record(
+    [
+        ("now", "f8"),
+        ("page_seconds", "f8"),
+        ("robots", "i8"),
+        ("most", "i8"),  # pages to fetch
+        ("fetched", "i8"),
+        ("events", "i8"),
+        ("serial", "i8"),
+        ("seeds", "i8"),  # seeds discovered so far
+    ]
+)
+
+
+class Web(NamedTuple):
+    """The links of the graph, and where a crawl begins."""
+
+    offsets: Array
+    targets: Array
+    seeds: Array
+
+
+class Log(NamedTuple):
+    """One row a fetched page, in order of completion."""
+
+    page: Array
+    visit: Array  # serial of the visit
+    start: Array
+    end: Array
+
+
+class Robots(NamedTuple):
+    """What is under way, by slot of the visit: the page being fetched, its start, and the heap of completions."""
+
+    events: Array
+    pos: Array
+    index: Array
+    start: Array
+
+
+def _robots(slots: int) -> Robots:
+    return Robots(np.zeros(slots, ENTRY), np.zeros(slots, np.int32), np.zeros(slots, np.int64), np.zeros(slots))
+
+
+def _log(pages: int) -> Log:
+    return Log(np.zeros(pages, np.int32), np.zeros(pages, np.int64), np.zeros(pages), np.zeros(pages))
+
+
+_WebType = type_of(Web(np.zeros(1, np.int64), np.zeros(1, np.int32), np.zeros(1, np.int32)))
+_LogType = type_of(_log(1))
+_RobotsType = type_of(_robots(1))
+_ClockType = type_of(np.zeros(1, CLOCK))
+
+
+@helper(void(_RobotsType, _ClockType, i8))
+def begin_page(robots: Robots, clock: Array, slot: int) -> None:
+    """The robot of this visit asks for its next page."""
+    c = clock[0]
+    robots.start[slot] = c.now
+    sift_up(robots.events, 0, robots.pos, c.events, -(c.now + c.page_seconds), c.serial, slot)
+    c.events += 1
+    c.serial += 1
+
+
+@helper(b1(StateType, _WebType, _LogType, _RobotsType, _ClockType))
+def complete_page(s: State, web: Web, log: Log, robots: Robots, clock: Array) -> bool:
+    """The first completion happens. False: the pool must grow, then it happens again."""
+    c = clock[0]
+    slot = robots.events[0].item
+    visit = s.visit[slot]
+    page = s.pool[visit.block + robots.index[slot]].item
+    advance(s, c.now)
+    first, last = web.offsets[page], web.offsets[page + 1]
+    if not take_report(s, slot, page, FETCHED, c.page_seconds, web.targets[first:last], last - first):
+        return False
+    log.page[c.fetched] = page
+    log.visit[c.fetched] = visit.id
+    log.start[c.fetched] = robots.start[slot]
+    log.end[c.fetched] = c.now
+    c.fetched += 1
+    remove(robots.events, 0, c.events, robots.pos, 0)
+    c.events -= 1
+    robots.index[slot] += 1
+    if robots.index[slot] < visit.pages:
+        begin_page(robots, clock, slot)
+    else:
+        close(s, slot, -1.0e300)
+    return True
+
+
+@kernel(i8(StateType, _WebType, _LogType, _RobotsType, _ClockType))
+def crawl(s: State, web: Web, log: Log, robots: Robots, clock: Array) -> int:
+    """Crawl until `most` pages are in (0), DRAINED, WAIT (for ever) or NEED_ROOM (call again)."""
+    c = clock[0]
+    if c.seeds == 0:
+        if not discover(s, -1, web.seeds, web.seeds.size):
+            return NEED_ROOM
+        c.seeds = 1
+    while c.fetched < c.most:
+        moment = np.inf
+        if s.run[0].active < c.robots:
+            slot = begin_visit(s, c.now)
+            if slot >= 0:
+                robots.index[slot] = 0
+                begin_page(robots, clock, slot)
+                continue
+            if slot != WAIT:
+                return slot
+            moment = next_moment(s)
+        if c.events > 0 and -robots.events[0].key <= moment:
+            c.now = -robots.events[0].key
+            if not complete_page(s, web, log, robots, clock):
+                return NEED_ROOM
+        elif moment == np.inf:
+            return WAIT
+        else:
+            c.now = moment
+    return 0
+
+
+@dataclass(frozen=True, slots=True)
+class Crawl:
+    """What a simulated crawl did."""
+
+    log: Log  # the rows that were filled
+    frontier: Frontier
+    drained: bool
+    wall_seconds: float  # of the loop alone
+
+    @property
+    def simulated_seconds(self) -> float:
+        return float(self.log.end[-1]) if len(self.log.end) else 0.0
+
+
+def prepare(
+    graph: Graph, strategy: Strategy, rules: Rules, inputs: dict[str, Array], robots: int, seed: int = 0
+) -> Frontier:
+    """A frontier that knows the sites, pages and addresses of the graph, and nothing discovered."""
+    frontier = Frontier(strategy, rules, seed)
+    groups = np.arange(graph.sites, dtype=np.int32) if graph.ips is None else graph.ips
+    frontier.reserve(graph.pages, graph.sites, int(groups.max(initial=0)) + 1, robots)
+    frontier.add_sites(graph.sites, 0.0, groups)
+    frontier.add_pages(graph.site, graph.dynamic)
+    for name in strategy.page.inputs:
+        frontier.set_column(name, inputs[name])
+    return frontier
+
+
+def simulate(
+    graph: Graph,
+    strategy: Strategy,
+    rules: Rules,
+    *,
+    robots: int = 1,
+    page_seconds: float = 1.0,
+    most: int | None = None,
+    inputs: dict[str, Array] | None = None,
+    seed: int = 0,
+) -> Crawl:
+    """Crawl the graph from its home pages in virtual time."""
+    frontier = prepare(graph, strategy, rules, inputs or {}, robots, seed)
+    web = Web(graph.offsets, graph.targets, graph.home)
+    log, under_way = _log(graph.pages), _robots(len(frontier.state.visit))
+    clock = np.zeros(1, CLOCK)
+    clock["page_seconds"], clock["robots"] = page_seconds, robots
+    clock["most"] = graph.pages if most is None else min(most, graph.pages)
+    jit.ready()
+    started = time.perf_counter()
+    answer = frontier.run_kernel(crawl, web, log, under_way, clock)
+    wall = time.perf_counter() - started
+    n = int(clock["fetched"][0])
+    return Crawl(Log(*(column[:n] for column in log)), frontier, answer == DRAINED, wall)

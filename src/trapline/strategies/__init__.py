@@ -1,0 +1,15 @@
+"""Strategies: one file each, a page rank, a site rank or a pair of them. Found by folder (registry.py)."""
+
+from trapline.strategies.registry import load_strategy, page_ranks, pair, site_ranks, strategies
+from trapline.strategies.strategy import PageRank, SiteRank, Strategy
+
+__all__ = [
+    "PageRank",
+    "SiteRank",
+    "Strategy",
+    "load_strategy",
+    "page_ranks",
+    "pair",
+    "site_ranks",
+    "strategies",
+]

@@ -1,0 +1,25 @@
+"""Pages by a quality known beforehand: an oracle's PageRank, page views, votes.
+
+Page rank: q(p), the column `quality`, set by the caller. Site rank: the best page's.
+Cost: O(log pages of the site) a page.
+Source: Cao et al. 4.3.
+
+>>> from types import SimpleNamespace
+>>> import numpy as np
+>>> float(known_quality(SimpleNamespace(columns=np.array([[0.5]])), 0, -1, 0, True))
+0.5
+"""
+
+from trapline.frontier.layout import State
+from trapline.frontier.ranking import page_rank
+from trapline.strategies import top_page
+from trapline.strategies.strategy import PageRank, Strategy
+
+
+@page_rank
+def known_quality(s: State, page: int, source: int, links: int, is_new: bool) -> float:
+    return s.columns[page, 0]  # type: ignore[no-any-return]
+
+
+PAGE = PageRank("quality", known_quality, columns=("quality",), inputs=("quality",), constant=True)
+STRATEGY = Strategy("quality", PAGE, top_page.SITE)

@@ -1,0 +1,62 @@
+"""What a strategy is: a page rank and a site rank, each a compiled function with a record of what it needs."""
+
+from dataclasses import dataclass
+
+from trapline.errors import ConfigError
+from trapline.frontier.layout import FIFO, HEAP, NEXT_VISIT, READS_BEST, READS_PLANNED, READS_SUM, READS_WAITING, Array
+from trapline.jit import Rank
+
+READS = {"waiting": READS_WAITING, "best": READS_BEST, "planned": READS_PLANNED, "quality_sum": READS_SUM}
+
+
+@dataclass(frozen=True, slots=True)
+class PageRank:
+    """How the pages of a site are ordered.
+
+    `columns` names the numbers it keeps per page, `s.columns[page, 0]` and so on; `inputs` those of them that the caller must set. `constant`: a page's rank never
+    changes after its discovery. `fifo`: all pages have the same rank (0), so that a list serves as queue.
+    """
+
+    name: str
+    function: Rank
+    columns: tuple[str, ...] = ()
+    inputs: tuple[str, ...] = ()
+    constant: bool = False
+    fifo: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class SiteRank:
+    """How sites are ordered among themselves. `reads`: the values of the queue it depends on (READS)."""
+
+    name: str
+    function: Rank
+    reads: tuple[str, ...]
+
+    def __post_init__(self) -> None:
+        for name in self.reads:
+            if name not in READS:
+                raise ConfigError(f"site rank {self.name!r} reads {name!r}; it can read {', '.join(READS)}")
+
+
+@dataclass(frozen=True, slots=True)
+class Strategy:
+    """A pair of ranks under a name."""
+
+    name: str
+    page: PageRank
+    site: SiteRank
+
+    @property
+    def queue(self) -> int:
+        if "quality_sum" in self.site.reads:
+            return NEXT_VISIT
+        return FIFO if self.page.fifo else HEAP
+
+    def bind(self, run: Array) -> None:
+        """Write into the frontier's state what its kernels need of the strategy: addresses hold for this process only."""
+        run[0].page_rank = self.page.function.address
+        run[0].site_rank = self.site.function.address
+        run[0].queue = self.queue
+        run[0].reads = sum(READS[name] for name in self.site.reads)
+        run[0].constant = int(self.page.constant or self.page.fifo)

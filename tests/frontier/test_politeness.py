@@ -1,0 +1,262 @@
+"""No two visits to a site or to an address overlap, and none starts before its time, whatever the clock says.
+
+The checker knows the world and the trace, and neither frontier: it keeps its own record of who may be visited when.
+"""
+
+import math
+from collections import defaultdict
+from collections.abc import Callable, Iterable
+from typing import Any
+
+import pytest
+from hypothesis import given
+
+from tests.frontier.worlds import (
+    PAIRS,
+    Event,
+    Rank,
+    WebPage,
+    WebSite,
+    World,
+    drive,
+    fast_frontier,
+    hostile_worlds,
+    naive_frontier,
+    webs,
+    worlds,
+)
+from tests.naive.frontier import Rules
+
+
+class OpenVisit:
+    def __init__(self, number: int, site: int, pages: tuple[int, ...], expires_at: float) -> None:
+        self.number = number
+        self.site = site
+        self.unreported = set(pages)
+        self.expires_at = expires_at
+        self.failed = False
+        self.fetched = False
+
+
+class Checker:
+    """Reads a trace from its beginning; `violations` is what it found."""
+
+    def __init__(self, world: World) -> None:
+        self.rules = Rules(**world.rules)
+        self.violations: list[str] = []
+        self.open: dict[int, OpenVisit] = {}
+        self.group = dict(enumerate(-1 if site.late else site.group for site in world.sites))
+        self.site_of = {page: web.site for page, web in enumerate(world.pages)}
+        self.dynamic = {page: web.dynamic for page, web in enumerate(world.pages)}
+        self.depth: dict[int, int] = {}  # of the pages known
+        self.known: dict[int, int] = defaultdict(int)
+        self.failures: dict[int, int] = defaultdict(int)
+        self.own_delay: dict[int, float] = {}
+        self.site_from: dict[int, float] = defaultdict(lambda: -math.inf)
+        self.group_from: dict[int, float] = defaultdict(lambda: -math.inf)
+
+    def read(self, trace: Iterable[Event]) -> list[str]:
+        for kind, *event in trace:
+            getattr(self, f"on_{kind}")(*event)
+        return self.violations
+
+    def on_states(self, *_: Any) -> None:
+        pass
+
+    # Visits.
+
+    def on_next(self, time: float, answer: Event) -> None:
+        expired = [visit for visit in self.open.values() if visit.expires_at <= time]
+        for visit in sorted(expired, key=lambda visit: visit.number):
+            visit.failed |= bool(visit.unreported)
+            self.end(visit, time, -math.inf)
+        if answer[0] == "visit":
+            visit = OpenVisit(*answer[1:])
+            self.check_start(visit, time)
+            self.open[visit.number] = visit
+
+    def check_start(self, visit: OpenVisit, time: float) -> None:
+        site, group = visit.site, self.group[visit.site]
+        sites_open = {other.site for other in self.open.values()}
+        checks = {
+            "site overlap": site in sites_open,
+            "group overlap": group in {self.group[other] for other in sites_open},
+            "unresolved": group < 0,
+            "site too early": time < self.site_from[site],
+            "group too early": time < self.group_from[group],
+        }
+        self.violations += [f"{what}: visit {visit.number} at {time}" for what, wrong in checks.items() if wrong]
+
+    def on_report(self, time: float, number: int, page: int, result: str, links: Any, _: Any, accepted: bool) -> None:
+        if self.accepts(number, accepted):
+            self.result(self.open[number], page, result, links)
+
+    def on_finish(self, time: float, number: int, results: Any, not_before: float, accepted: bool) -> None:
+        if self.accepts(number, accepted):
+            for page, result, links in results:
+                self.result(self.open[number], page, result, links)
+            self.end(self.open[number], time, not_before)
+
+    def accepts(self, number: int, accepted: bool) -> bool:
+        if accepted != (number in self.open):
+            self.violations.append(f"wrong end: visit {number} answered {accepted}")
+        return number in self.open
+
+    def result(self, visit: OpenVisit, page: int, result: str, links: tuple[int, ...]) -> None:
+        visit.unreported.discard(page)
+        visit.failed |= result == "failed"
+        if result == "fetched":
+            visit.fetched = True
+            self.learn(links, self.depth[page] + 1)
+
+    def end(self, visit: OpenVisit, time: float, not_before: float) -> None:
+        site, group = visit.site, self.group[visit.site]
+        if visit.failed:
+            self.failures[site] += 1
+        elif visit.fetched:
+            self.failures[site] = 0
+        rest = max(self.delay(site), self.backoff(site))
+        self.site_from[site] = max(self.site_from[site], time + rest, not_before)
+        rules = self.rules
+        ip_delay = rules.delay_s if rules.ip_delay_s is None else rules.ip_delay_s
+        self.group_from[group] = max(self.group_from[group], time + ip_delay)
+        del self.open[visit.number]
+
+    def delay(self, site: int) -> float:
+        if site in self.own_delay:
+            return self.own_delay[site]
+        small = self.known[site] < self.rules.small_site_pages
+        return self.rules.small_site_delay_s if small else self.rules.delay_s
+
+    def backoff(self, site: int) -> float:
+        failures = self.failures[site]
+        doubled = self.rules.backoff_s * 2.0 ** (failures - 1)
+        return min(doubled, self.rules.backoff_most_s) if failures else 0.0
+
+    # Pages known: the delay of a small site hangs on their number.
+
+    def on_discover(self, time: float, pages: tuple[int, ...]) -> None:
+        self.learn(pages, 0)
+
+    def learn(self, pages: tuple[int, ...], depth: int) -> None:
+        for page in pages:
+            limit = self.rules.depth_dynamic if self.dynamic[page] else self.rules.depth_static
+            if page not in self.depth and (not limit or depth <= limit):
+                self.depth[page] = depth
+                self.known[self.site_of[page]] += 1
+
+    # The operator.
+
+    def on_set_site(self, time: float, site: int, given: tuple[tuple[str, float], ...]) -> None:
+        settings = dict(given)
+        if "delay_s" in settings:
+            self.own_delay[site] = settings["delay_s"]
+        self.site_from[site] = max(self.site_from[site], settings.get("not_before", -math.inf))
+
+    def on_resolve(self, time: float, site: int, group: int, answer: str) -> None:
+        if answer == "done":
+            self.group[site] = group
+
+    def on_move(self, time: float, old: int, answer: str, *moved: Any) -> None:
+        if answer == "refused":
+            return
+        site, group, old_pages, new_pages = moved
+        self.group[site] = group
+        self.known[site], self.failures[site] = self.known[old], self.failures[old]
+        self.site_from[site] = self.site_from[old]
+        if old in self.own_delay:
+            self.own_delay[site] = self.own_delay[old]
+        for before, after in zip(old_pages, new_pages, strict=True):
+            self.depth[after] = self.depth[before]
+            self.site_of[after], self.dynamic[after] = site, self.dynamic[before]
+
+
+every_pair = pytest.mark.parametrize("rank", PAIRS, ids="-x-".join)
+every_frontier = pytest.mark.parametrize("make", [naive_frontier, fast_frontier])
+
+
+@every_frontier
+@every_pair
+@webs(compiled=50, uncompiled=8)
+@given(world=worlds())
+def test_no_overlap_and_no_early_start(make: Callable[[Rank, World], Any], rank: Rank, world: World) -> None:
+    assert Checker(world).read(drive(make(rank, world), world)) == []
+
+
+@every_frontier
+@every_pair
+@webs(compiled=50, uncompiled=8)
+@given(world=hostile_worlds())
+def test_polite_when_the_clock_jumps(make: Callable[[Rank, World], Any], rank: Rank, world: World) -> None:
+    assert Checker(world).read(drive(make(rank, world), world)) == []
+
+
+# The checker can fail: forged traces, two sites on one address.
+
+TWO_SITES = World(
+    sites=(WebSite(group=0), WebSite(group=0), WebSite(group=1)),
+    pages=(WebPage(0), WebPage(0), WebPage(1), WebPage(2)),
+    seeds=(0, 1, 2, 3),
+    rules={"delay_s": 10.0, "ip_delay_s": 2.0, "backoff_s": 16.0, "small_site_pages": 2, "small_site_delay_s": 30.0},
+)
+SEEDS: Event = ("discover", 0.0, (0, 1, 2, 3))
+
+
+def visit(time: float, number: int, site: int, page: int) -> Event:
+    return ("next", time, ("visit", number, site, (page,), time + 600.0))
+
+
+def finish(time: float, number: int, page: int, result: str = "fetched", not_before: float = -math.inf) -> Event:
+    return ("finish", time, number, ((page, result, ()),), not_before, True)
+
+
+FORGED = {
+    "site overlap: visit 1 at 1.0": [visit(0.0, 0, 0, 0), visit(1.0, 1, 0, 1)],
+    "group overlap: visit 1 at 1.0": [visit(0.0, 0, 0, 0), visit(1.0, 1, 1, 2)],
+    "site too early: visit 1 at 10.75": [visit(0.0, 0, 0, 0), finish(1.0, 0, 0), visit(10.75, 1, 0, 1)],
+    "group too early: visit 1 at 2.75": [visit(0.0, 0, 0, 0), finish(1.0, 0, 0), visit(2.75, 1, 1, 2)],
+    # Back-off: 16 s after one failure.
+    "site too early: visit 1 at 16.75": [visit(0.0, 0, 0, 0), finish(1.0, 0, 0, "failed"), visit(16.75, 1, 0, 0)],
+    # Site 2 has one page known, which is small.
+    "site too early: visit 1 at 30.75": [visit(0.0, 0, 2, 3), finish(1.0, 0, 3), visit(30.75, 1, 2, 3)],
+    "site too early: visit 1 at 40.0": [
+        visit(0.0, 0, 0, 0),
+        finish(1.0, 0, 0, not_before=50.0),
+        visit(40.0, 1, 0, 1),
+    ],
+    # An own delay counts from the end of the visit after it.
+    "site too early: visit 1 at 20.0": [
+        ("set_site", 0.0, 0, (("delay_s", 20.0),)),
+        visit(0.0, 0, 0, 0),
+        finish(1.0, 0, 0),
+        visit(20.0, 1, 0, 1),
+    ],
+    # A lost visit ends when it is found, not when it expired, and counts as failed.
+    "site too early: visit 1 at 715.75": [
+        visit(0.0, 0, 0, 0),
+        ("next", 700.0, ("wait", 716.0)),
+        visit(715.75, 1, 0, 0),
+    ],
+    "wrong end: visit 0 answered True": [visit(0.0, 0, 0, 0), ("next", 600.0, ("wait", 616.0)), finish(601.0, 0, 0)],
+}
+
+
+@pytest.mark.parametrize("violation", FORGED)
+def test_the_checker_finds_what_is_forged(violation: str) -> None:
+    found = Checker(TWO_SITES).read([SEEDS, *FORGED[violation]])
+    assert violation in found
+    # An overlap is also reported as that of the address; nothing else may be.
+    assert len(found) <= (2 if violation.startswith("site overlap") else 1)
+
+
+def test_the_checker_accepts_the_first_moment_allowed() -> None:
+    events = [
+        visit(0.0, 0, 0, 0),
+        finish(1.0, 0, 0),
+        visit(3.0, 1, 1, 2),  # the address is free 2 s after 1.0
+        finish(4.0, 1, 2),
+        visit(11.0, 2, 0, 1),  # the site 10 s after 1.0
+        finish(12.0, 2, 1, "failed"),
+        visit(28.0, 3, 0, 1),  # 16 s after 12.0
+    ]
+    assert Checker(TWO_SITES).read([SEEDS, *events]) == []

@@ -1,0 +1,529 @@
+"""Small random webs, and a driver in virtual time that crawls one with any object that has the frontier's face.
+
+A `World` is all that happens outside the frontier: the web, its servers, the robots and their mishaps, the calls of
+an operator, the clock. `drive` makes the calls and returns the trace: every call, the moment at which the frontier
+must take it, and its answer. All times are multiples of 0.25, so that ties in time happen often and sums are exact.
+"""
+
+import heapq
+import itertools
+import math
+import os
+from collections.abc import Callable, Iterable
+from types import ModuleType
+from typing import Any, NamedTuple
+
+import numba
+from hypothesis import HealthCheck, settings
+from hypothesis import strategies as st
+
+from tests.naive import frontier as naive
+from trapline.errors import InvariantError
+
+MOST_STEPS = 20_000
+COMPLETION, CALL, ASK = range(3)  # what happens first at one moment
+
+Event = tuple[Any, ...]
+
+
+class Rank(NamedTuple):
+    """A pair of ranks, by name."""
+
+    page: str
+    site: str
+
+
+PAIRS = [
+    Rank(page, site)
+    for page in ("fifo", "opic", "quality")
+    for site in ("fifo", "top-page", "larger-sites-first", "crawl-ability")
+]
+
+
+class WebPage(NamedTuple):
+    site: int
+    links: tuple[int, ...] = ()
+    results: tuple[str, ...] = ()  # of its first tries; after those it is fetched
+    seconds: float = 1.0
+    dynamic: bool = False
+    quality: float = 0.0
+
+
+class WebSite(NamedTuple):
+    group: int
+    late: bool = False  # unresolved until the frontier has nothing else to do
+    connection_s: float = 0.25
+    closes_after: int = 0  # requests; 0: never
+    announces: int = 0  # requests per connection; 0: says nothing
+
+
+class Manner(NamedTuple):
+    """How one visit goes."""
+
+    kind: str = "whole"  # whole | broken: ends before its pages do | lost: never finishes | late: finishes after expiry
+    pages: int = 0  # how many a visit that is broken or lost still fetches
+    reporting: str = "finish"  # finish | report | both
+    measured: bool = True
+    rest_s: float | None = None  # the server's Retry-After
+    twice: bool = False  # finish is called a second time
+
+
+class Call(NamedTuple):
+    """A call of the operator: set_site, resolve, discover or move (export, and import under a new id)."""
+
+    time: float
+    name: str
+    site: int = 0
+    group: int = 0
+    pages: tuple[int, ...] = ()
+    settings: tuple[tuple[str, float], ...] = ()
+
+
+class World(NamedTuple):
+    sites: tuple[WebSite, ...]
+    pages: tuple[WebPage, ...]
+    seeds: tuple[int, ...]
+    rules: dict[str, Any]
+    robots: int = 1
+    manners: tuple[Manner, ...] = ()  # of the first visits; all later ones go well, so that every crawl ends
+    calls: tuple[Call, ...] = ()
+    clock: tuple[float, ...] = ()  # errors of the clock at the first calls; then it is right
+
+
+# The strategies. All of them are made once, and numbers are cut to the size of the world afterwards: making strategies
+# for each world costs more than the crawl. The first value of a choice is the plainest: examples shrink towards it.
+
+MOST_SITES, MOST_GROUPS, MOST_PAGES = 8, 5, 40
+
+
+def one_of_each(**choices: list[Any]) -> st.SearchStrategy[dict[str, Any]]:
+    """A value for each name, drawn as one number."""
+    names = list(choices)
+    combinations = math.prod(len(values) for values in choices.values())
+
+    def decode(number: int) -> dict[str, Any]:
+        chosen = {}
+        for name in names:
+            number, at = divmod(number, len(choices[name]))
+            chosen[name] = choices[name][at]
+        return chosen
+
+    return st.integers(0, combinations - 1).map(decode)
+
+
+DELAYS = one_of_each(
+    delay_s=[1.0, 0.0, 0.25, 2.5, 15.0],
+    ip_delay_s=[None, 0.0, 0.5, 3.0, 20.0],
+    small_site_pages=[0, 0, 3, 6],
+    small_site_delay_s=[15.0, 0.0, 0.5],
+    backoff_s=[2.0, 0.0, 0.5],
+    backoff_most_s=[60.0, 3.0],
+)
+LIMITS = one_of_each(
+    per_connection=[1, 2, 5, 0],
+    lease_s=[600.0, 30.0, 4.0, 1.5],
+    retries=[2, 1, 0],
+    pages_per_site=[0, 0, 0, 1, 3, 5],
+    depth_static=[0, 0, 0, 0, 3],
+    depth_dynamic=[0, 0, 0, 0, 2],
+    pipelining=[False, True],
+    first_requests=[50, 2],
+)
+BATCHES = one_of_each(batch=[0, 0, 0, 1, 3, 8, 100], batch_ahead=[False, True], batch_least_active=[0, 1, 2, 3])
+
+LINKS = st.lists(st.integers(0, MOST_PAGES - 1), max_size=10).map(tuple)
+PAGES = one_of_each(
+    site=list(range(MOST_SITES)),
+    results=[(), (), (), (), (), (), ("failed",), ("refused",), ("failed", "failed"), ("failed", "refused")],
+    seconds=[1.0, 0.0, 0.25, 0.5, 3.0],
+    dynamic=[False, True],
+    quality=[0.0, 1.0, 0.5, 0.3, -0.7, 2.0],
+)
+WEB_PAGES = st.builds(lambda page, links: WebPage(links=links, **page), PAGES, LINKS)
+
+WEB_SITES = one_of_each(
+    group=list(range(MOST_GROUPS)),
+    late=[False, False, True],
+    connection_s=[0.25, 0.0, 2.0],
+    closes_after=[0, 0, 0, 1, 2, 3],
+    announces=[0, 0, 0, 1, 3],
+).map(lambda site: WebSite(**site))
+
+MANNERS = one_of_each(
+    kind=["whole", "whole", "broken", "lost", "late"],
+    pages=[0, 1, 2],
+    reporting=["finish", "report", "both"],
+    measured=[True, False],
+    rest_s=[None, None, None, 0.5, 9.0],
+    twice=[False, False, True],
+).map(lambda manner: Manner(**manner))
+
+CALLS = one_of_each(
+    name=["set_site", "set_site", "resolve", "discover", "move"],
+    time=[quarters / 4 for quarters in range(24)],
+    site=list(range(MOST_SITES)),
+    group=list(range(MOST_GROUPS)),
+)
+SETTINGS = one_of_each(
+    delay_s=[None, None, 0.0, 0.5, 7.0],
+    per_connection=[None, None, 1, 2, 5, 0],
+    pages=[None, None, None, None, 4, 2, 1, 0],
+    not_before=[None, None, None, 5.0, 12.0, 40.0],
+).map(lambda given: tuple((name, value) for name, value in given.items() if value is not None))
+OPERATOR = st.builds(lambda call, given, pages: Call(settings=given, pages=pages, **call), CALLS, SETTINGS, LINKS)
+
+CLOCK_ERRORS = st.lists(st.sampled_from([0.0, -0.25, 0.25, -3.0, 5.0, -100.0, 700.0]), max_size=40).map(tuple)
+
+
+def several(items: st.SearchStrategy[Any], *sizes: tuple[int, int]) -> st.SearchStrategy[tuple[Any, ...]]:
+    """Lists of several sizes: one range alone would mostly give a handful."""
+    return st.one_of(*(st.lists(items, min_size=least, max_size=most) for least, most in sizes)).map(tuple)
+
+
+def fitted(world: World) -> World:
+    """The world with every site, page and group cut to those that it has."""
+    site_count, page_count = len(world.sites), len(world.pages)
+
+    def cut(pages: tuple[int, ...]) -> tuple[int, ...]:
+        return tuple(page % page_count for page in pages)
+
+    return world._replace(
+        pages=tuple(page._replace(site=page.site % site_count, links=cut(page.links)) for page in world.pages),
+        seeds=cut(world.seeds),
+        calls=tuple(call._replace(site=call.site % site_count, pages=cut(call.pages)) for call in world.calls),
+    )
+
+
+def worlds(clock: st.SearchStrategy[tuple[float, ...]] | None = None) -> st.SearchStrategy[World]:
+    return st.builds(
+        World,
+        sites=several(WEB_SITES, (1, 4), (3, MOST_SITES), (6, MOST_SITES)),
+        pages=several(WEB_PAGES, (1, 8), (10, 24), (24, MOST_PAGES), (30, MOST_PAGES)),
+        seeds=several(st.integers(0, MOST_PAGES - 1), (1, 3), (4, 12), (10, 20)),
+        rules=st.builds(lambda *parts: {k: v for part in parts for k, v in part.items()}, DELAYS, LIMITS, BATCHES),
+        robots=st.integers(1, 4),
+        manners=st.lists(MANNERS, max_size=12).map(tuple),
+        calls=st.lists(OPERATOR, max_size=5).map(tuple),
+        clock=st.just(()) if clock is None else clock,
+    ).map(fitted)
+
+
+def hostile_worlds() -> st.SearchStrategy[World]:
+    return worlds(clock=CLOCK_ERRORS)
+
+
+def webs(compiled: int, uncompiled: int) -> settings:
+    """How many webs to run: the same ones every time, and the first of them without compilation.
+
+    TRAPLINE_WEBS=N runs N new random ones instead.
+    """
+    asked = os.environ.get("TRAPLINE_WEBS")
+    count = uncompiled if numba.config.DISABLE_JIT else compiled
+    return settings(
+        max_examples=int(asked) if asked else count,
+        derandomize=not asked,
+        database=None,
+        report_multiple_bugs=False,
+        deadline=None,
+        suppress_health_check=list(HealthCheck),
+    )
+
+
+# Frontiers by name, for one and the same world.
+
+
+def naive_frontier(rank: Rank, world: World) -> naive.NaiveFrontier:
+    return naive.NaiveFrontier(rank.page, rank.site, naive.Rules(**world.rules))
+
+
+def fast_frontier(rank: Rank, world: World) -> Any:
+    from trapline.frontier import Frontier, Rules
+    from trapline.strategies import pair
+
+    return Frontier(pair(rank.page, rank.site), rules=Rules(**world.rules), seed=0)
+
+
+def words_of(frontier: Any) -> ModuleType:
+    """The module with this frontier's Outcome, Result and names of results."""
+    if isinstance(frontier, naive.NaiveFrontier):
+        return naive
+    import trapline.frontier
+
+    return trapline.frontier
+
+
+def inputs_of(frontier: Any) -> tuple[str, ...]:
+    """The columns that this frontier's page rank wants from its caller."""
+    rank = frontier.page_rank if isinstance(frontier, naive.NaiveFrontier) else frontier.strategy.page
+    return tuple(rank.inputs)
+
+
+# The driver.
+
+
+class Done(NamedTuple):
+    """A page that a robot has the result of."""
+
+    page: int
+    result: str
+    links: tuple[int, ...]
+    response_s: float
+
+
+class Tour:
+    """A visit as its robot sees it."""
+
+    def __init__(self, robot: int, visit: Any, number: int, manner: Manner) -> None:
+        self.robot = robot
+        self.visit = visit
+        self.number = number  # by order of visits: ids only need to grow
+        self.site = int(visit.site)
+        self.pages = tuple(int(page) for page in visit.pages)
+        self.expires_at = float(visit.expires_at)
+        self.manner = manner
+        self.kept: list[Done] = []  # results for finish
+
+    def answer(self) -> Event:
+        return ("visit", self.number, self.site, self.pages, self.expires_at)
+
+
+def plain(value: float) -> float | None:
+    """NaN is equal to nothing, and would make equal traces differ."""
+    return None if math.isnan(value) else value
+
+
+class Driver:
+    def __init__(self, frontier: Any, world: World) -> None:
+        self.frontier = frontier
+        self.world = world
+        self.words = words_of(frontier)
+        self.trace: list[Event] = []
+        self.events: list[tuple[float, int, int, Callable[[], None]]] = []
+        self.serial = itertools.count()
+        self.time = 0.0
+        self.taken = -math.inf  # the frontier's time: the latest `now` so far
+        self.clock_errors = iter(world.clock)
+        self.manners = iter(world.manners)
+        self.tours = 0
+        self.last_id = -1
+        self.tries = [0] * len(world.pages)
+        self.web_page = list(range(len(world.pages)))  # of each id
+        self.web_site = list(range(len(world.sites)))
+        self.local = list(range(len(world.pages)))  # the id of each web page
+        self.unresolved = [at for at, site in enumerate(world.sites) if site.late]
+        self.turn = [0] * world.robots  # an older request to ask is void
+        self.idle: set[int] = set()
+
+    def run(self) -> list[Event]:
+        self.register()
+        for call in self.world.calls:
+            self.at(call.time, CALL, lambda call=call: self.call(call))  # type: ignore[misc]
+        for robot in range(self.world.robots):
+            self.ask_at(0.0, robot)
+        for _ in range(MOST_STEPS):
+            if not self.events:
+                break
+            self.time, _, _, happen = heapq.heappop(self.events)
+            happen()
+        assert not self.events, "the crawl does not end"
+        self.trace.append(("states", tuple(int(self.frontier.page_state(p)) for p in range(len(self.web_page)))))
+        return self.trace
+
+    def register(self) -> None:
+        sites, pages = self.world.sites, self.world.pages
+        groups = [-1 if site.late else site.group for site in sites]
+        assert self.frontier.add_sites(len(sites), self.now(), groups=groups) == 0
+        assert self.frontier.add_pages([p.site for p in pages], dynamic=[p.dynamic for p in pages]) == 0
+        for name in inputs_of(self.frontier):
+            self.frontier.set_column(name, [getattr(page, name) for page in pages])
+        self.discover(self.world.seeds)
+
+    # Time.
+
+    def now(self) -> float:
+        now = self.time + next(self.clock_errors, 0.0)
+        self.taken = max(self.taken, now)
+        return now
+
+    def at(self, time: float, kind: int, happen: Callable[[], None]) -> None:
+        heapq.heappush(self.events, (max(time, self.time), kind, next(self.serial), happen))
+
+    def ask_at(self, time: float, robot: int) -> None:
+        self.turn[robot] += 1
+        turn = self.turn[robot]
+        self.at(time, ASK, lambda: self.ask(robot, turn))
+
+    def wake(self) -> None:
+        """Something has changed: every idle robot asks again, after all else that happens at this moment."""
+        for robot in sorted(self.idle):
+            self.ask_at(self.time, robot)
+        self.idle.clear()
+
+    # Robots.
+
+    def ask(self, robot: int, turn: int) -> None:
+        if turn != self.turn[robot]:
+            return
+        self.idle.discard(robot)
+        answer = self.frontier.next(self.now())
+        if hasattr(answer, "pages"):
+            self.set_out(robot, answer)
+        elif hasattr(answer, "time"):
+            self.wait(robot, float(answer.time))
+        else:
+            self.trace.append(("next", self.taken, ("drained",)))
+            self.idle.add(robot)
+
+    def wait(self, robot: int, until: float) -> None:
+        self.trace.append(("next", self.taken, ("wait", until)))
+        assert until > self.taken
+        self.idle.add(robot)
+        if until < math.inf:
+            self.ask_at(until, robot)
+        elif self.unresolved:
+            site = self.unresolved[0]
+            self.resolve(site, self.world.sites[site].group)
+            self.wake()
+
+    def set_out(self, robot: int, visit: Any) -> None:
+        assert visit.id > self.last_id
+        self.last_id = visit.id
+        tour = Tour(robot, visit, self.tours, next(self.manners, Manner()))
+        self.tours += 1
+        self.trace.append(("next", self.taken, tour.answer()))
+        server = self.world.sites[self.web_site[tour.site]]
+        time = self.time + server.connection_s
+        pages = self.served(tour, server)
+        for at, page in enumerate(pages):
+            time += self.world.pages[self.web_page[page]].seconds
+            self.at(time, COMPLETION, lambda at=at, page=page: self.complete(tour, at, page))  # type: ignore[misc]
+        self.end_tour(tour, time, len(pages))
+
+    def served(self, tour: Tour, server: WebSite) -> tuple[int, ...]:
+        """The pages that this visit gets."""
+        pages = tour.pages
+        if tour.manner.kind in ("broken", "lost"):
+            pages = pages[: tour.manner.pages]
+        return pages[: server.closes_after] if server.closes_after else pages
+
+    def end_tour(self, tour: Tour, time: float, served: int) -> None:
+        if tour.manner.kind == "lost":
+            self.ask_at(time, tour.robot)  # another robot takes its slot
+        else:
+            if tour.manner.kind == "late":
+                time = max(time, tour.expires_at + 0.25)
+            self.at(time, COMPLETION, lambda: self.finish(tour, served))
+
+    def complete(self, tour: Tour, at: int, page: int) -> None:
+        done = self.fetch(page, tour.manner.measured)
+        by_report = tour.manner.reporting == "report" or (tour.manner.reporting == "both" and at % 2 == 0)
+        if by_report or tour.manner.kind == "lost":
+            self.report(tour, done)
+        else:
+            tour.kept.append(done)
+
+    def fetch(self, page: int, measured: bool) -> Done:
+        at = self.web_page[page]
+        web = self.world.pages[at]
+        result = web.results[self.tries[at]] if self.tries[at] < len(web.results) else "fetched"
+        self.tries[at] += 1
+        links = tuple(self.local[link] for link in web.links) if result == "fetched" else ()
+        return Done(page, result, links, web.seconds if measured else math.nan)
+
+    def code(self, result: str) -> Any:
+        return getattr(self.words, result.upper())
+
+    def report(self, tour: Tour, done: Done) -> None:
+        result = self.code(done.result)
+        answer = self.frontier.report(
+            tour.visit, done.page, result, self.now(), links=done.links, response_s=done.response_s
+        )
+        event = ("report", self.taken, tour.number, done.page, done.result, done.links, plain(done.response_s))
+        self.trace.append((*event, bool(answer)))
+        self.wake()
+
+    def finish(self, tour: Tour, served: int) -> None:
+        self.finish_once(tour, served)
+        if tour.manner.twice:
+            self.finish_once(tour, served)
+        self.wake()
+        self.ask_at(self.time, tour.robot)
+
+    def finish_once(self, tour: Tour, served: int) -> None:
+        server = self.world.sites[self.web_site[tour.site]]
+        now = self.now()
+        facts = {
+            "connection_s": server.connection_s if tour.manner.measured else math.nan,
+            "served": served,
+            # A server with a limit closes when it is reached; a broken visit may also end with nothing served.
+            "closed": 0 < server.closes_after == served or (tour.manner.kind == "broken" and served == 0),
+            "allowed": server.announces,
+            "not_before": -math.inf if tour.manner.rest_s is None else self.time + tour.manner.rest_s,
+        }
+        results = tuple(self.words.Result(d.page, self.code(d.result), d.links, d.response_s) for d in tour.kept)
+        answer = self.frontier.finish(tour.visit, self.words.Outcome(results=results, **facts), now)
+        told = tuple((done.page, done.result, done.links) for done in tour.kept)
+        self.trace.append(("finish", self.taken, tour.number, told, facts["not_before"], bool(answer)))
+
+    # The operator.
+
+    def call(self, call: Call) -> None:
+        if call.name == "set_site":
+            self.set_site(call)
+        elif call.name == "resolve":
+            self.resolve(call.site, call.group)
+        elif call.name == "discover":
+            self.discover(call.pages)
+        else:
+            self.move(call)
+        self.wake()
+
+    def set_site(self, call: Call) -> None:
+        self.frontier.set_site(call.site, self.now(), **dict(call.settings))
+        self.trace.append(("set_site", self.taken, call.site, call.settings))
+
+    def resolve(self, site: int, group: int) -> None:
+        taken, now = self.taken, self.now()
+        try:
+            self.frontier.resolve(site, group, now)
+        except InvariantError:
+            self.taken = taken  # a call that raises leaves no mark
+            self.trace.append(("resolve", self.taken, site, group, "refused"))
+            return
+        self.trace.append(("resolve", self.taken, site, group, "done"))
+        self.unresolved = [one for one in self.unresolved if one != site]
+
+    def discover(self, pages: Iterable[int]) -> None:
+        ids = tuple(self.local[page] for page in pages)
+        self.frontier.discover(ids, self.now())
+        self.trace.append(("discover", self.taken, ids))
+
+    def move(self, call: Call) -> None:
+        """The site moves to a new id, its waiting pages too; links to them lead to the new ids from now on."""
+        taken, now = self.taken, self.now()
+        try:
+            export = self.frontier.export_site(call.site, now)
+        except InvariantError:
+            self.taken = taken
+            self.trace.append(("move", self.taken, call.site, "refused"))
+            return
+        old = tuple(int(page) for page in export.pages)
+        site = int(self.frontier.add_sites(1, self.now(), groups=[call.group]))
+        dynamic = [self.world.pages[self.web_page[page]].dynamic for page in old]
+        first = int(self.frontier.add_pages([site] * len(old), dynamic=dynamic))
+        new = tuple(range(first, first + len(old)))
+        self.frontier.import_site(export, site, new, self.now())
+        self.rename(call.site, site, old, new)
+        self.trace.append(("move", self.taken, call.site, "done", site, call.group, old, new))
+
+    def rename(self, old_site: int, site: int, old: tuple[int, ...], new: tuple[int, ...]) -> None:
+        assert site == len(self.web_site) and (not new or new[0] == len(self.web_page))
+        self.web_site.append(self.web_site[old_site])
+        for before, after in zip(old, new, strict=True):
+            self.web_page.append(self.web_page[before])
+            self.local[self.web_page[before]] = after
+
+
+def drive(frontier: Any, world: World) -> list[Event]:
+    """The trace of a whole crawl. `frontier` is new, made with the world's rules."""
+    return Driver(frontier, world).run()

@@ -1,0 +1,137 @@
+"""Laws of generated webs: what holds for every one, and what they look like when large."""
+
+import hashlib
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from trapline.errors import ConfigError
+from trapline.graph import WebModel, build, depths, generate, measure
+from trapline.graph.exact import power
+from trapline.graph.graph import fault
+from trapline.graph.sites import site_of
+
+models = st.builds(
+    lambda pages, share, seed, shape: WebModel(pages, max(1, int(pages * share)), seed, **shape),
+    pages=st.integers(1, 300),
+    share=st.floats(0, 1),
+    seed=st.integers(-(2**70), 2**70),
+    shape=st.fixed_dictionaries(
+        {},
+        optional={
+            "links_per_page": st.floats(1, 40) | st.just(1000.0),
+            "inside": st.floats(0, 1),
+            "home_links": st.floats(0, 1),
+            "dangling": st.floats(0, 0.9),
+            "dynamic": st.floats(0, 0.5),
+            "deep": st.floats(0, 0.4),
+            "size_exponent": st.floats(1.1, 5),
+            "degree_exponent": st.floats(2.05, 5),
+        },
+    ),
+)
+
+
+@given(models)
+@settings(max_examples=60)
+def test_every_web_is_sound_and_reachable_from_its_home_pages(model: WebModel) -> None:
+    web = build(model)
+    assert fault(web) is None
+    assert (web.pages, web.sites) == (model.pages, model.sites)
+    assert depths(web).min() == 0
+    assert np.bincount(web.site, minlength=web.sites).min() >= 1
+    for page in range(web.pages):
+        targets = web.targets_of(page).tolist()
+        assert len(targets) == len(set(targets))
+
+
+@given(models)
+@settings(max_examples=30)
+def test_urls_say_what_the_arrays_say(model: WebModel) -> None:
+    web = build(model)
+    assert web.urls is not None and web.site_names is not None
+    urls = [web.urls[page] for page in range(web.pages)]
+    assert len(set(urls)) == web.pages
+    assert [site_of(url) for url in urls] == [web.site_names[site] for site in web.site]
+    assert ["?id=" in url for url in urls] == web.dynamic.astype(bool).tolist()
+    assert [urls[page] for page in web.home] == [f"{web.site_names[site]}/" for site in range(web.sites)]
+
+
+def test_urls_have_the_documented_form() -> None:
+    web = generate(500, 3, seed=2)
+    assert web.urls is not None
+    static, dynamic = web.home[1] + 1, int(np.flatnonzero(web.dynamic)[0])
+    number = dynamic - web.home[web.site[dynamic]]
+    assert web.urls[web.home[1]] == "http://s000001.example/"
+    assert web.urls[static] == "http://s000001.example/p/1"
+    assert web.urls[dynamic].endswith(f".example/q?id={number}")
+
+
+def test_the_same_web_on_every_machine() -> None:
+    # Recorded once. It changes only when the model is changed on purpose; then say so in the changelog.
+    web = generate(2_000, 50, seed=1)
+    digest = hashlib.sha256(web.offsets.tobytes() + web.targets.tobytes() + web.dynamic.tobytes())
+    assert digest.hexdigest()[:16] == "f63d008d08927e25"
+
+
+def test_another_seed_gives_another_web() -> None:
+    one, other = generate(500, 10, seed=1), generate(500, 10, seed=2)
+    assert not np.array_equal(one.targets, other.targets)
+
+
+def test_a_large_web_has_the_shape_that_was_asked_for() -> None:
+    found = measure(generate(200_000, 3_000, seed=1))
+    assert found.links_per_page == pytest.approx(14.3, rel=0.02)
+    assert found.intra_site_share == pytest.approx(0.9, abs=0.02)
+    assert found.dangling_share == pytest.approx(0.3, abs=0.02)
+    assert found.dynamic_share == pytest.approx(0.1, abs=0.02)
+    assert found.home_link_share > 0.8
+    assert found.size_exponent == pytest.approx(1.8, abs=0.2)
+    assert 2.0 < (found.degree_exponent or 0) < 3.0
+    assert 0.01 < found.deep_share < 0.1
+    assert found.depth_max > 15
+    assert found.in_degree.max > 100 * found.in_degree.median
+
+
+@pytest.mark.parametrize("wanted", [2.0, 5.0, 30.0])
+def test_links_per_page_is_met(wanted: float) -> None:
+    web = generate(50_000, 200, seed=4, links_per_page=wanted)
+    assert web.links / web.pages == pytest.approx(wanted, rel=0.05)
+
+
+def test_sites_share_addresses_when_asked() -> None:
+    own = generate(1_000, 100, seed=1)
+    shared = generate(1_000, 100, seed=1, sites_per_ip=4)
+    assert len(set(own.ips.tolist())) == 100
+    assert len(set(shared.ips.tolist())) == 25
+    assert np.bincount(shared.ips).max() > 4
+
+
+@given(st.floats(0, 1), st.floats(0, 12))
+def test_power_without_pow(base: float, exponent: float) -> None:
+    exponent = round(exponent * 2**20) / 2**20
+    assert power(np.array([base]), exponent)[0] == pytest.approx(base**exponent, rel=1e-12, abs=1e-300)
+
+
+@pytest.mark.parametrize(
+    ("values", "named"),
+    [
+        ({"pages": 0}, "pages is 0"),
+        ({"pages": 2**31}, "pages is 2147483648"),
+        ({"sites": 0}, "sites is 0"),
+        ({"sites": 11}, "sites is 11, must be in 1..10"),
+        ({"links_per_page": 0.0}, "links_per_page"),
+        ({"links_per_page": float("nan")}, "links_per_page is nan"),
+        ({"inside": 1.1}, "inside"),
+        ({"dangling": 1.0}, "dangling"),
+        ({"dynamic": 0.6, "deep": 0.6}, "dynamic"),
+        ({"size_exponent": 1.0}, "size_exponent"),
+        ({"degree_exponent": 2.0}, "degree_exponent"),
+        ({"sites_per_ip": 0.5}, "sites_per_ip"),
+    ],
+)
+def test_a_value_out_of_range_is_named(values: dict[str, float], named: str) -> None:
+    with pytest.raises(ConfigError, match=named):
+        WebModel(**({"pages": 10, "sites": 2} | values))  # type: ignore[arg-type]

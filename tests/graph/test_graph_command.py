@@ -1,0 +1,91 @@
+"""`trapline graph`: what it writes and says, and one line with exit code 2 for what cannot be."""
+
+import json
+from dataclasses import asdict
+from pathlib import Path
+
+import pytest
+
+from trapline.cli import run
+from trapline.cli.graph import SHAPE
+from trapline.graph import WebModel, load_graph
+
+Captured = pytest.CaptureFixture[str]
+
+
+def test_generate_writes_a_graph_and_says_so(tmp_path: Path, capsys: Captured) -> None:
+    out = tmp_path / "web"
+    assert run(["graph", "generate", "--pages", "1000", "--sites", "20", "--seed", "3", "-o", str(out)]) == 0
+    said = capsys.readouterr().out
+    assert f"wrote {out}: 1,000 pages" in said and "20 sites" in said and "100% reachable" in said
+    assert load_graph(out).pages == 1000
+
+
+def test_the_help_shows_the_defaults_of_the_model() -> None:
+    model = asdict(WebModel(pages=1, sites=1))
+    assert {name: default for name, (default, _) in SHAPE.items()} == {
+        name: value for name, value in model.items() if name not in ("pages", "sites", "seed")
+    }
+
+
+def test_parameters_reach_the_model(tmp_path: Path) -> None:
+    out = tmp_path / "web"
+    options = ["--links-per-page", "3", "--sites-per-ip", "4", "--dynamic", "0"]
+    assert run(["graph", "generate", "--pages", "1000", "--sites", "20", *options, "-o", str(out)]) == 0
+    model = load_graph(out).origin["model"]
+    assert isinstance(model, dict)
+    assert (model["links_per_page"], model["sites_per_ip"], model["dynamic"], model["seed"]) == (3, 4, 0, 1)
+
+
+def test_info_says_the_same_to_people_and_machines(tmp_path: Path, capsys: Captured) -> None:
+    out = tmp_path / "web"
+    assert run(["graph", "generate", "--pages", "1234", "--sites", "20", "-o", str(out)]) == 0
+    capsys.readouterr()
+    assert run(["graph", "info", str(out)]) == 0
+    assert "1,234" in capsys.readouterr().out
+    assert run(["graph", "info", str(out), "--json"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert (found["pages"], found["sites"], found["reachable_share"]) == (1234, 20, 1)
+    assert found["in_degree"]["max"] > 10
+
+
+def test_an_existing_graph_needs_replace(tmp_path: Path, capsys: Captured) -> None:
+    command = ["graph", "generate", "--pages", "100", "--sites", "2", "-o", str(tmp_path / "web")]
+    assert run(command) == 0
+    assert run(command) == 2
+    assert "--replace" in capsys.readouterr().err
+    assert run([*command, "--replace"]) == 0
+
+
+@pytest.mark.parametrize(
+    ("options", "named"),
+    [
+        (["--pages", "0", "--sites", "1"], "--pages"),
+        (["--pages", "ten", "--sites", "1"], "--pages"),
+        (["--pages", "10", "--sites", "11"], "sites is 11"),
+        (["--pages", "10", "--sites", "2", "--inside", "2"], "inside is 2.0"),
+        (["--pages", "10"], "--sites"),
+    ],
+)
+def test_bad_values_are_one_line(tmp_path: Path, capsys: Captured, options: list[str], named: str) -> None:
+    assert run(["graph", "generate", *options, "-o", str(tmp_path / "web")]) == 2
+    said = capsys.readouterr().err
+    assert named in said
+    assert said.count("\n") == 1
+    assert not list(tmp_path.iterdir())
+
+
+def test_an_output_inside_a_file_is_one_line(tmp_path: Path, capsys: Captured) -> None:
+    (tmp_path / "file").write_text("x")
+    out = tmp_path / "file" / "web"
+    assert run(["graph", "generate", "--pages", "10", "--sites", "2", "-o", str(out)]) == 2
+    assert str(out) in capsys.readouterr().err
+
+
+def test_a_malformed_graph_is_one_line_with_its_row(tmp_path: Path, capsys: Captured) -> None:
+    (tmp_path / "urlmap.txt").write_text("http://a/\nhttp://b/\n")
+    (tmp_path / "webgraph.txt").write_text("2\n3\n")
+    assert run(["graph", "info", str(tmp_path)]) == 2
+    said = capsys.readouterr().err
+    assert "webgraph.txt, row 2: page 3 is not in 1..2" in said
+    assert "Traceback" not in said and said.count("\n") == 1

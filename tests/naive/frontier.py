@@ -1,0 +1,671 @@
+"""The oracle of the frontier: docs/frontier.md in plain Python, sentence by sentence.
+
+Rules of this file: no heap, no index, no count that could be taken by looking. Every `next` looks at every site and
+every page of it. The only things remembered are those that the law says stand between two events: the rank of a site
+since its last evaluation, and whether it is in the contest or rests.
+"""
+
+import math
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from fractions import Fraction
+from typing import Any, NamedTuple
+
+from tests.naive.ranks import PAGE_RANKS, SITE_RANKS, Queue
+from trapline.errors import ConfigError, InvariantError
+
+UNKNOWN, WAITING, LEASED, FETCHED_PAGE, GONE = range(5)  # the codes of page_state
+FETCHED, FAILED, REFUSED = "fetched", "failed", "refused"
+NOWHERE, CONTEST, RESTS = "nowhere", "contest", "rests"
+
+DEEPEST = 32_767
+MOST_PAGES = 1_000
+
+
+@dataclass(frozen=True)
+class Rules:
+    delay_s: float = 15.0
+    ip_delay_s: float | None = None
+    small_site_pages: int = 0
+    small_site_delay_s: float = 15.0
+    per_connection: int = 1
+    lease_s: float = 600.0
+    retries: int = 2
+    backoff_s: float = 60.0
+    backoff_most_s: float = 3600.0
+    pages_per_site: int = 0
+    depth_static: int = 0
+    depth_dynamic: int = 0
+    batch: int = 0
+    batch_ahead: bool = False
+    batch_least_active: int = 0
+    alpha: float = 0.8
+    pipelining: bool = False
+    first_connection_s: float = 0.1
+    first_response_s: float = 0.1
+    first_requests: int = 50
+
+
+class Visit(NamedTuple):
+    id: int
+    site: int
+    pages: tuple[int, ...]
+    expires_at: float
+
+
+class WaitUntil(NamedTuple):
+    time: float
+
+
+class Drained(NamedTuple):
+    pass
+
+
+class Result(NamedTuple):
+    page: int
+    result: str
+    links: Sequence[int] = ()
+    response_s: float = math.nan
+
+
+class Outcome(NamedTuple):
+    results: Sequence[Result] = ()
+    connection_s: float = math.nan
+    served: int = 0
+    closed: bool = False
+    allowed: int = 0
+    not_before: float = -math.inf
+
+
+class MovedPage(NamedTuple):
+    rank: float
+    tries: int
+    depth: int
+    columns: dict[str, float]
+
+
+class SiteExport(NamedTuple):
+    pages: tuple[int, ...]
+    details: tuple[MovedPage, ...]
+    connection_s: float | None
+    response_s: float | None
+    requests: int
+    failures: int
+    known: int
+    fetched: int
+    delay_s: float | None
+    per_connection: int | None
+    budget: int | None
+    rest_s: float
+
+
+@dataclass
+class Page:
+    site: int
+    dynamic: bool
+    state: int = UNKNOWN
+    depth: int = 0
+    rank: float = 0.0
+    tries: int = 0
+    serial: int = -1
+    chosen: bool = False
+    columns: dict[str, float] = field(default_factory=dict)
+
+    @property
+    def key(self) -> float:
+        return self.rank * 0.5**self.tries if self.rank > 0 else self.rank * 2.0**self.tries
+
+
+@dataclass
+class Standing:
+    """A rank that stands since its last evaluation, and what was seen of the queue after the last single change."""
+
+    rank: float
+    seen: Queue
+
+
+@dataclass
+class Site:
+    group: int
+    requests: int
+    pages: list[int] = field(default_factory=list)
+    ready_at: float = -math.inf
+    visit: int | None = None
+    failures: int = 0
+    delay_s: float | None = None
+    per_connection: int | None = None
+    budget: int | None = None
+    connection_s: float | None = None
+    response_s: float | None = None
+    # Pages known and fetched by the frontier from which the site moved here; they have no id in this one.
+    known_elsewhere: int = 0
+    fetched_elsewhere: int = 0
+    place: str = NOWHERE
+    contest: Standing | None = None
+    backlog: Standing | None = None  # None: not open
+
+
+@dataclass
+class Lease:
+    visit: Visit
+    failed: bool = False
+    fetched: bool = False
+
+
+@dataclass
+class Mean:
+    """The mean over the sites measured so far, kept as the law says: a running total and a number."""
+
+    first: float
+    total: float = 0.0
+    number: int = 0
+
+    def value(self) -> float:
+        return self.total / self.number if self.number else self.first
+
+    def measure(self, old: float | None, measured: float, alpha: float) -> float:
+        base = self.value() if old is None else old
+        new = base * alpha + measured * (1 - alpha)
+        if old is None:
+            self.join(new)
+        else:
+            self.total += new - old
+        return new
+
+    def join(self, estimate: float) -> None:
+        self.total += estimate
+        self.number += 1
+
+
+def exact_sum(keys: Iterable[float]) -> float:
+    """Each key is cut to a multiple of 2^-62 towards minus infinity; the sum of those is exact."""
+    total = sum(math.floor(Fraction(key) * 2**62) for key in keys)
+    whole, fraction = divmod(total, 2**62)
+    return float(whole) + float(fraction) * 2.0**-62
+
+
+def checked(rank: float) -> float:
+    if math.isnan(rank) or abs(rank) >= 2.0**62:
+        raise ConfigError(f"a rank must be a number smaller than 2^62 in size, not {rank}")
+    return rank
+
+
+class NaiveFrontier:
+    def __init__(self, page_rank: str, site_rank: str, rules: Any = None, seed: int = 0) -> None:
+        self.rules = Rules() if rules is None else rules
+        self.page_rank = PAGE_RANKS[page_rank]
+        self.site_rank = SITE_RANKS[site_rank]
+        self.next_visit_queues = "quality_sum" in self.site_rank.reads
+        self.seed = seed  # none of the ranks here draws lots
+        self.sites: list[Site] = []
+        self.pages: list[Page] = []
+        self.group_ready_at: dict[int, float] = {}
+        self.leases: dict[int, Lease] = {}
+        self.connections = Mean(self.rules.first_connection_s)
+        self.responses = Mean(self.rules.first_response_s)
+        self.now = -math.inf
+        self.serials = 0
+        self.visits = 0
+        self.choosing = False
+
+    # What the caller registers.
+
+    def add_sites(self, count: int, now: float, groups: Sequence[int] | None = None) -> int:
+        self._clock(now)
+        first = len(self.sites)
+        for group in [-1] * count if groups is None else groups:
+            self.sites.append(Site(int(group), self.rules.first_requests))
+        return first
+
+    def add_pages(self, sites: Sequence[int], dynamic: Sequence[bool] | None = None) -> int:
+        first = len(self.pages)
+        for at, site in enumerate(sites):
+            self.sites[site].pages.append(len(self.pages))
+            self.pages.append(Page(int(site), bool(dynamic is not None and dynamic[at])))
+        return first
+
+    def set_column(self, name: str, values: Sequence[float]) -> None:
+        for page, value in zip(self.pages, values, strict=True):
+            page.columns[name] = float(value)
+
+    def page_state(self, page: int) -> int:
+        return self.pages[page].state
+
+    # What a site rank may see of a site's record.
+
+    def connection_s(self, site: int) -> float:
+        own = self.sites[site].connection_s
+        return self.connections.value() if own is None else own
+
+    def response_s(self, site: int) -> float:
+        own = self.sites[site].response_s
+        return self.responses.value() if own is None else own
+
+    # Pages of a site.
+
+    def _count(self, site: int, *states: int) -> int:
+        return sum(self.pages[page].state in states for page in self.sites[site].pages)
+
+    def _known(self, site: int) -> int:
+        return self.sites[site].known_elsewhere + self._count(site, WAITING, LEASED, FETCHED_PAGE, GONE)
+
+    def _fetched(self, site: int) -> int:
+        return self.sites[site].fetched_elsewhere + self._count(site, FETCHED_PAGE)
+
+    def _queue(self, site: int, chosen: bool) -> list[int]:
+        """The pages that wait at the site, in order. Without batches every page that waits is chosen."""
+        waiting = [p for p in self.sites[site].pages if self.pages[p].state == WAITING]
+        return sorted((p for p in waiting if self.pages[p].chosen == chosen), key=self._page_order)
+
+    def _page_order(self, page: int) -> tuple[float, int]:
+        return -self.pages[page].key, self.pages[page].serial
+
+    def _most(self, site: int, chosen: bool) -> float:
+        """P, of the pages that may be leased or of the backlog."""
+        own = self.sites[site]
+        k = self.rules.per_connection if own.per_connection is None else own.per_connection
+        return min(k or math.inf, own.requests, MOST_PAGES, self._budget_left(site, chosen))
+
+    def _budget_left(self, site: int, chosen: bool) -> float:
+        own = self.sites[site].budget
+        budget = (self.rules.pages_per_site or math.inf) if own is None else own
+        used = self._fetched(site) + self._count(site, LEASED)
+        return budget - used - (0 if chosen else len(self._queue(site, chosen=True)))
+
+    def _next_visit(self, site: int, chosen: bool) -> list[int]:
+        queue = self._queue(site, chosen)
+        return queue[: int(min(self._most(site, chosen), len(queue)))]
+
+    def _seen(self, site: int, chosen: bool) -> Queue:
+        queue, planned = self._queue(site, chosen), self._next_visit(site, chosen)
+        best = self.pages[queue[0]]
+        quality_sum = exact_sum(self.pages[p].key for p in planned) if self.next_visit_queues else 0.0
+        return Queue(len(queue), best.key, best.serial, len(planned), quality_sum)
+
+    def _evaluated(self, site: int, chosen: bool) -> Standing:
+        seen = self._seen(site, chosen)
+        return Standing(checked(self.site_rank.rank(self, site, seen)), seen)
+
+    def _after_change(self, site: int, chosen: bool, standing: Standing) -> Standing:
+        """Evaluated again if a value that the rank reads has changed; else the rank stands."""
+        seen = self._seen(site, chosen)
+        if seen.read(self.site_rank.reads) != standing.seen.read(self.site_rank.reads):
+            return self._evaluated(site, chosen)
+        return Standing(standing.rank, seen)
+
+    # Who may be visited.
+
+    def _competes(self, site: int) -> bool:
+        own = self.sites[site]
+        may = own.group >= 0 and own.visit is None
+        return may and bool(self._queue(site, chosen=True)) and self._most(site, chosen=True) >= 1
+
+    def _is_open(self, site: int) -> bool:
+        has_page = bool(self._queue(site, chosen=False))
+        return self.sites[site].group >= 0 and has_page and self._most(site, chosen=False) >= 1
+
+    def _place(self, site: int) -> None:
+        own = self.sites[site]
+        own.place, own.contest = NOWHERE, None
+        if self._competes(site):
+            if own.ready_at <= max(self.now, self._group_ready_at(own.group)):
+                self._join_contest(site)
+            else:
+                own.place = RESTS
+
+    def _join_contest(self, site: int) -> None:
+        self.sites[site].place = CONTEST
+        self.sites[site].contest = self._evaluated(site, chosen=True)
+
+    def _evaluate_backlog(self, site: int) -> None:
+        self.sites[site].backlog = self._evaluated(site, chosen=False) if self._is_open(site) else None
+
+    def _changed(self, site: int) -> None:
+        """To be called after each single page of the site that joins, leaves or moves."""
+        own = self.sites[site]
+        if not self._competes(site):
+            own.place, own.contest = NOWHERE, None
+        elif own.contest is not None:
+            own.contest = self._after_change(site, True, own.contest)
+        elif own.place == NOWHERE and not self.choosing:
+            self._place(site)
+        if own.backlog is None or not self._is_open(site):
+            self._evaluate_backlog(site)
+        else:
+            own.backlog = self._after_change(site, False, own.backlog)
+
+    def _group_ready_at(self, group: int) -> float:
+        return self.group_ready_at.get(group, -math.inf)
+
+    def _group_under_visit(self, group: int) -> bool:
+        return any(self.sites[lease.visit.site].group == group for lease in self.leases.values())
+
+    def _can_be_visited(self, site: int) -> bool:
+        own = self.sites[site]
+        free = own.place == CONTEST and not self._group_under_visit(own.group)
+        return free and self._group_ready_at(own.group) <= self.now
+
+    def _all_sites(self) -> range:
+        return range(len(self.sites))
+
+    # next.
+
+    def next(self, now: float) -> Visit | WaitUntil | Drained:
+        self._clock(now)
+        self._expire()
+        self._end_rests()
+        if self.rules.batch and self._batch_is_due():
+            self._choose()
+        sites = [site for site in self._all_sites() if self._can_be_visited(site)]
+        if sites:
+            return self._visit(min(sites, key=self._contest_order))
+        return Drained() if self._is_drained() else WaitUntil(self._soonest())
+
+    def _clock(self, now: float) -> None:
+        self.now = max(self.now, now)
+
+    def _expire(self) -> None:
+        expired = [lease.visit for lease in self.leases.values() if lease.visit.expires_at <= self.now]
+        for visit in sorted(expired, key=lambda visit: (visit.expires_at, visit.id)):
+            lease = self.leases[visit.id]
+            for page in self._still_leased(lease):
+                self._fail(lease, page)
+            self._end(lease, not_before=-math.inf)
+
+    def _end_rests(self) -> None:
+        for site in self._all_sites():
+            if self.sites[site].place == RESTS and self.sites[site].ready_at <= self.now:
+                self._join_contest(site)
+
+    def _contest_order(self, site: int) -> tuple[float, int]:
+        standing = self.sites[site].contest
+        assert standing is not None
+        return -standing.rank, self._seen(site, chosen=True).best_serial
+
+    def _visit(self, site: int) -> Visit:
+        pages = tuple(self._next_visit(site, chosen=True))
+        visit = Visit(self.visits, site, pages, self.now + self.rules.lease_s)
+        self.visits += 1
+        self.leases[visit.id] = Lease(visit)
+        self.sites[site].visit = visit.id
+        for page in pages:
+            self.pages[page].state = LEASED
+            self._changed(site)
+        return visit
+
+    def _is_drained(self) -> bool:
+        kinds = (True, False)  # chosen, in the backlog
+        wanted = any(self._queue(s, c) and self._most(s, c) >= 1 for s in self._all_sites() for c in kinds)
+        return not self.leases and not wanted
+
+    def _soonest(self) -> float:
+        times = [lease.visit.expires_at for lease in self.leases.values()]
+        times += [site.ready_at for site in self.sites if site.place == RESTS]
+        groups = {site.group for site in self.sites if site.place == CONTEST}
+        free = [self._group_ready_at(group) for group in groups if not self._group_under_visit(group)]
+        times += [time for time in free if time > self.now]
+        return min(times, default=math.inf)
+
+    # Batches.
+
+    def _chosen(self) -> int:
+        return sum(page.state == WAITING and page.chosen for page in self.pages)
+
+    def _batch_is_due(self) -> bool:
+        if self._chosen() == 0 and (not self.leases or self.rules.batch_ahead):
+            return True
+        idle = not any(self._can_be_visited(site) for site in self._all_sites())
+        return len(self.leases) < self.rules.batch_least_active and idle
+
+    def _choose(self) -> None:
+        self.choosing = True
+        while self._chosen() < self.rules.batch:
+            sites = [site for site in self._all_sites() if self.sites[site].backlog is not None]
+            if not sites:
+                break
+            self._choose_from(min(sites, key=self._backlog_order))
+        self.choosing = False
+        for site in self._all_sites():
+            self._changed(site)
+
+    def _choose_from(self, site: int) -> None:
+        pages = self._next_visit(site, chosen=False)
+        if not self.next_visit_queues:
+            pages = pages[:1]
+        for page in pages[: self.rules.batch - self._chosen()]:
+            self.pages[page].chosen = True
+            self._changed(site)
+
+    def _backlog_order(self, site: int) -> tuple[float, int]:
+        standing = self.sites[site].backlog
+        assert standing is not None
+        return -standing.rank, self._seen(site, chosen=False).best_serial
+
+    # Discovery.
+
+    def discover(self, pages: Sequence[int], now: float) -> None:
+        self._clock(now)
+        self._discover(pages, source=-1, links=0)
+
+    def _discover(self, pages: Sequence[int], source: int, links: int) -> None:
+        for page in pages:
+            state = self.pages[page].state
+            if state == UNKNOWN:
+                self._discover_new(int(page), source, links)
+            elif state in (WAITING, LEASED) and not self.page_rank.constant:
+                self._rank_page(int(page), source, links, is_new=False)
+                self._changed(self.pages[page].site)
+
+    def _discover_new(self, page: int, source: int, links: int) -> None:
+        own = self.pages[page]
+        depth = 0 if source < 0 else min(self.pages[source].depth + 1, DEEPEST)
+        deepest = self.rules.depth_dynamic if own.dynamic else self.rules.depth_static
+        if deepest and depth > deepest:
+            return
+        own.depth = depth
+        self._rank_page(page, source, links, is_new=True)
+        self._join(page)
+
+    def _rank_page(self, page: int, source: int, links: int, is_new: bool) -> None:
+        self.pages[page].rank = checked(self.page_rank.rank(self.pages, page, source, links, is_new))
+
+    def _join(self, page: int) -> None:
+        """A new page joins the waiting pages, or with batches the backlog."""
+        own = self.pages[page]
+        own.state, own.chosen = WAITING, not self.rules.batch
+        self._give_serial(page)
+        self._changed(own.site)
+
+    def _give_serial(self, page: int) -> None:
+        self.pages[page].serial = self.serials
+        self.serials += 1
+
+    # What ends.
+
+    def report(
+        self, visit: Visit, page: int, result: Any, now: float, links: Sequence[int] = (), response_s: float = math.nan
+    ) -> bool:
+        self._clock(now)
+        if visit.id not in self.leases:
+            return False
+        self._report(self.leases[visit.id], page, result, links, response_s)
+        return True
+
+    def finish(self, visit: Visit, outcome: Any, now: float) -> bool:
+        self._clock(now)
+        if visit.id not in self.leases:
+            return False
+        lease = self.leases[visit.id]
+        for one in outcome.results:
+            self._report(lease, one.page, one.result, one.links, one.response_s)
+        for page in self._still_leased(lease):
+            self.pages[page].state = WAITING
+            self._changed(lease.visit.site)
+        self._estimate(lease.visit.site, outcome)
+        self._end(lease, outcome.not_before)
+        return True
+
+    def _still_leased(self, lease: Lease) -> list[int]:
+        return [page for page in lease.visit.pages if self.pages[page].state == LEASED]
+
+    def _report(self, lease: Lease, page: int, result: Any, links: Sequence[int], response_s: float) -> None:
+        if page not in self._still_leased(lease):
+            raise InvariantError(f"page {page} is not under way in visit {lease.visit.id}")
+        self._measure_response(lease.visit.site, response_s)
+        if result == FETCHED:
+            lease.fetched = True
+            self._leave(page, FETCHED_PAGE)
+            self._discover(links, source=page, links=len(links))
+        elif result == FAILED:
+            self._fail(lease, page)
+        else:
+            self._leave(page, GONE)
+
+    def _leave(self, page: int, state: int) -> None:
+        self.pages[page].state = state
+        self._changed(self.pages[page].site)
+
+    def _fail(self, lease: Lease, page: int) -> None:
+        own = self.pages[page]
+        lease.failed = True
+        own.tries += 1
+        if own.tries > self.rules.retries:
+            self._leave(page, GONE)
+            return
+        own.state = WAITING
+        self._give_serial(page)
+        self._changed(own.site)
+
+    def _measure_response(self, site: int, measured: float) -> None:
+        if not math.isnan(measured):
+            own = self.sites[site]
+            own.response_s = self.responses.measure(own.response_s, measured, self.rules.alpha)
+
+    def _estimate(self, site: int, outcome: Any) -> None:
+        own = self.sites[site]
+        if not math.isnan(outcome.connection_s):
+            own.connection_s = self.connections.measure(own.connection_s, outcome.connection_s, self.rules.alpha)
+        if outcome.allowed > 0:
+            own.requests = outcome.allowed
+        elif outcome.closed:
+            own.requests = max(1, outcome.served)
+
+    def _end(self, lease: Lease, not_before: float) -> None:
+        site = lease.visit.site
+        own = self.sites[site]
+        if lease.failed:
+            own.failures += 1
+        elif lease.fetched:
+            own.failures = 0
+        # The old ready_at is later than now only if set_site raised it during the visit; that must not be lost.
+        own.ready_at = max(own.ready_at, self.now + self._delay(site), self.now + self._backoff(site), not_before)
+        self.group_ready_at[own.group] = max(self._group_ready_at(own.group), self.now + self._ip_delay())
+        own.visit = None
+        del self.leases[lease.visit.id]
+        self._place(site)
+        self._evaluate_backlog(site)
+
+    def _delay(self, site: int) -> float:
+        own = self.sites[site].delay_s
+        if own is not None:
+            return own
+        small = self._known(site) < self.rules.small_site_pages
+        return float(self.rules.small_site_delay_s if small else self.rules.delay_s)
+
+    def _ip_delay(self) -> float:
+        return float(self.rules.delay_s if self.rules.ip_delay_s is None else self.rules.ip_delay_s)
+
+    def _backoff(self, site: int) -> float:
+        failures = self.sites[site].failures
+        if failures == 0:
+            return 0.0
+        return float(min(self.rules.backoff_s * 2 ** (failures - 1), self.rules.backoff_most_s))
+
+    # Sites.
+
+    def resolve(self, site: int, group: int, now: float) -> None:
+        self._refuse_under_visit(site, "moved")
+        self._clock(now)
+        self.sites[site].group = group
+        self._place(site)
+        self._evaluate_backlog(site)
+
+    def set_site(
+        self,
+        site: int,
+        now: float,
+        delay_s: float | None = None,
+        per_connection: int | None = None,
+        pages: int | None = None,
+        not_before: float | None = None,
+    ) -> None:
+        """None: stays as it is. An own k of 0 is no limit of its own; an own budget of 0 is nothing."""
+        self._clock(now)
+        own = self.sites[site]
+        own.delay_s = own.delay_s if delay_s is None else delay_s
+        own.per_connection = own.per_connection if per_connection is None else per_connection
+        own.budget = own.budget if pages is None else pages
+        own.ready_at = own.ready_at if not_before is None else max(own.ready_at, not_before)
+        if self.rules.batch and self._most(site, chosen=True) < 1:
+            for page in self._queue(site, chosen=True):
+                self.pages[page].chosen = False
+        self._place(site)
+        self._evaluate_backlog(site)
+
+    def _refuse_under_visit(self, site: int, what: str) -> None:
+        """Before the clock moves: a call that raises leaves no mark."""
+        if self.sites[site].visit is not None:
+            raise InvariantError(f"site {site} is under visit and cannot be {what}")
+
+    def export_site(self, site: int, now: float) -> SiteExport:
+        self._refuse_under_visit(site, "exported")
+        self._clock(now)
+        own = self.sites[site]
+        pages = sorted(self._queue(site, True) + self._queue(site, False), key=self._page_order)
+        export = SiteExport(
+            pages=tuple(pages),
+            details=tuple(self._details(page) for page in pages),
+            connection_s=own.connection_s,
+            response_s=own.response_s,
+            requests=own.requests,
+            failures=own.failures,
+            known=self._known(site),
+            fetched=self._fetched(site),
+            delay_s=own.delay_s,
+            per_connection=own.per_connection,
+            budget=own.budget,
+            rest_s=max(0.0, own.ready_at - self.now),
+        )
+        own.budget = 0
+        for page in pages:
+            self._leave(page, GONE)
+        return export
+
+    def _details(self, page: int) -> MovedPage:
+        own = self.pages[page]
+        return MovedPage(own.rank, own.tries, own.depth, dict(own.columns))
+
+    def import_site(self, export: SiteExport, site: int, pages: Sequence[int], now: float) -> None:
+        own = self.sites[site]
+        if self._known(site):
+            raise InvariantError(f"site {site} has known pages and cannot take over another")
+        self._clock(now)
+        self._take_estimates(own, export)
+        own.failures = export.failures
+        own.known_elsewhere = export.known - len(export.pages)
+        own.fetched_elsewhere = export.fetched
+        own.delay_s, own.per_connection, own.budget = export.delay_s, export.per_connection, export.budget
+        own.ready_at = self.now + export.rest_s
+        for page, details in zip(pages, export.details, strict=True):
+            record = self.pages[page]
+            record.rank, record.tries, record.depth = details.rank, details.tries, details.depth
+            record.columns = dict(details.columns)
+            self._join(page)
+
+    def _take_estimates(self, own: Site, export: SiteExport) -> None:
+        own.requests = export.requests
+        own.connection_s, own.response_s = export.connection_s, export.response_s
+        if export.connection_s is not None:
+            self.connections.join(export.connection_s)
+        if export.response_s is not None:
+            self.responses.join(export.response_s)

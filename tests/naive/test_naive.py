@@ -1,0 +1,258 @@
+"""The oracle against numbers worked out by hand: equal to the fast one is not yet right."""
+
+import math
+
+import pytest
+
+from tests.naive.frontier import (
+    FAILED,
+    FETCHED,
+    REFUSED,
+    Drained,
+    NaiveFrontier,
+    Outcome,
+    Result,
+    Rules,
+    Visit,
+    WaitUntil,
+    exact_sum,
+)
+from trapline.errors import ConfigError, InvariantError
+
+
+def web(frontier: NaiveFrontier, groups: list[int], pages: list[int], quality: list[float] | None = None) -> None:
+    """Sites with these groups and pages with these sites, all registered at time 0."""
+    frontier.add_sites(len(groups), 0.0, groups=groups)
+    frontier.add_pages(pages)
+    if quality:
+        frontier.set_column("quality", quality)
+
+
+def visit(number: int) -> Visit:
+    """A visit is known by its id alone."""
+    return Visit(number, -1, (), math.nan)
+
+
+def done(page: int, *links: int, result: str = FETCHED, **facts: float) -> Outcome:
+    return Outcome((Result(page, result, links),), **facts)  # type: ignore[arg-type]
+
+
+def test_three_sites_two_on_one_address() -> None:
+    frontier = NaiveFrontier("fifo", "fifo", Rules(delay_s=10.0, ip_delay_s=2.0))
+    web(frontier, groups=[0, 0, 1], pages=[0, 0, 1, 2])
+    frontier.discover([0, 1, 2, 3], 0.0)  # serials 0 to 3
+    assert frontier.next(0.0) == Visit(0, 0, (0,), 600.0)
+    # Site 1 (serial 2) shares the address under visit, so site 2 (serial 3) is next.
+    assert frontier.next(0.0) == Visit(1, 2, (3,), 600.0)
+    assert frontier.next(0.0) == WaitUntil(600.0)
+    # Site 0 rests until 1 + 10, its address until 1 + 2.
+    assert frontier.finish(visit(0), done(0), 1.0)
+    assert frontier.next(1.0) == WaitUntil(3.0)
+    assert frontier.next(3.0) == Visit(2, 1, (2,), 603.0)
+    # The address is free from 4 + 2, site 0 from 11.
+    assert frontier.finish(visit(2), done(2), 4.0)
+    assert frontier.next(4.0) == WaitUntil(11.0)
+    assert frontier.next(11.0) == Visit(3, 0, (1,), 611.0)
+    assert frontier.finish(visit(1), done(3), 11.5)
+    assert frontier.finish(visit(3), done(1), 12.0)
+    assert frontier.next(12.0) == Drained()
+
+
+def test_opic_cash_on_four_pages() -> None:
+    frontier = NaiveFrontier("opic", "top-page", Rules(delay_s=0.0, backoff_s=0.0))
+    web(frontier, groups=[0, 1], pages=[0, 0, 0, 1])
+    frontier.discover([0], 0.0)  # cash 1
+    assert frontier.next(0.0) == Visit(0, 0, (0,), 600.0)
+    # Four links share 1: page 1 has 1.25, page 2 (linked twice) 1.5, page 3 1.25.
+    frontier.finish(visit(0), done(0, 1, 2, 2, 3), 1.0)
+    assert [page.rank for page in frontier.pages] == [1.0, 1.25, 1.5, 1.25]
+    assert frontier.next(1.0) == Visit(1, 0, (2,), 601.0)
+    # Two links share 1.5: pages 1 and 3 have 2.0 each. Both sites rank 2.0; page 1 has the smaller serial.
+    frontier.finish(visit(1), done(2, 3, 1), 2.0)
+    assert frontier.next(2.0) == Visit(2, 0, (1,), 602.0)
+    # A failed try halves the key of page 1 to 1.0; page 3 keeps 2.0.
+    frontier.finish(visit(2), done(1, result=FAILED), 3.0)
+    assert frontier.pages[1].key == 1.0
+    assert frontier.next(3.0) == Visit(3, 1, (3,), 603.0)
+    # A link raises it while it waits: rank 2.0 + 2.0 / 1 = 4.0, key 2.0.
+    frontier.finish(visit(3), done(3, 1), 4.0)
+    assert (frontier.pages[1].rank, frontier.pages[1].key) == (4.0, 2.0)
+
+
+def test_crawl_ability_stands_between_evaluations() -> None:
+    frontier = NaiveFrontier("quality", "crawl-ability", Rules(per_connection=2))
+    web(frontier, groups=[0, 1], pages=[0, 0, 0, 1, 1, 1], quality=[0.5, 1.0, 0.25, 1.0, 0.25, 0.5])
+    frontier.discover([0, 1, 2, 3, 4], 0.0)
+    one, two = frontier.sites
+    assert one.contest is not None and two.contest is not None
+    # T = 2 * 0.1 + 2 * 0.1 for both; the best two pages have 1.5 and 1.25.
+    assert one.contest.rank == pytest.approx(3.75)
+    assert two.contest.rank == pytest.approx(3.125)
+    assert frontier.next(0.0) == Visit(0, 0, (1, 0), 600.0)
+    frontier.report(visit(0), 1, FETCHED, 1.0, response_s=0.6)
+    assert one.response_s == pytest.approx(0.1 * 0.8 + 0.6 * 0.2)  # 0.2
+    frontier.finish(visit(0), Outcome((Result(0, FETCHED, (), 0.6),), connection_s=1.1), 2.0)
+    assert one.response_s == pytest.approx(0.28)  # 0.2 * 0.8 + 0.12
+    assert one.connection_s == pytest.approx(0.3)  # 0.1 * 0.8 + 0.22
+    # Site 1 shows the mean of the measured sites only when it is evaluated again.
+    assert two.contest.rank == pytest.approx(3.125)
+    frontier.discover([5], 3.0)
+    assert two.contest.rank == pytest.approx(1.5 / (0.6 + 2 * 0.28))
+    # The next first measurement starts from the mean: 0.28 * 0.8 + 0.2 * 0.28 = 0.28; the total is then 0.56.
+    assert frontier.next(3.0) == Visit(1, 1, (3, 5), 603.0)
+    frontier.report(visit(1), 3, REFUSED, 4.0, response_s=0.28)
+    assert (frontier.responses.total, frontier.responses.number) == (pytest.approx(0.56), 2)
+
+
+def test_exact_sum() -> None:
+    assert exact_sum([]) == 0.0
+    assert exact_sum([2.0**-63]) == 0.0
+    assert exact_sum([-(2.0**-63)] * 4096) == -(2.0**-50)  # each is cut to -2^-62
+    assert exact_sum([1e18, 1.0, -1e18]) == 1.0
+    assert exact_sum([-0.75, 0.5]) == -0.25
+
+
+def test_a_lost_visit_expires_fails_and_backs_off() -> None:
+    rules = Rules(delay_s=1.0, lease_s=10.0, backoff_s=4.0, backoff_most_s=6.0, retries=1, per_connection=2)
+    frontier = NaiveFrontier("fifo", "fifo", rules)
+    web(frontier, groups=[0], pages=[0, 0])
+    frontier.discover([0, 1], 0.0)
+    assert frontier.next(0.0) == Visit(0, 0, (0, 1), 10.0)
+    assert frontier.report(visit(0), 0, FETCHED, 2.0)
+    assert frontier.next(5.0) == WaitUntil(10.0)
+    # Found at 12: page 1 failed once; the back-off of 4 s is longer than the delay of 1 s.
+    assert frontier.next(12.0) == WaitUntil(16.0)
+    assert not frontier.finish(visit(0), done(1), 13.0)
+    assert not frontier.report(visit(0), 1, FETCHED, 13.0)
+    assert frontier.next(16.0) == Visit(1, 0, (1,), 26.0)
+    # A second failure: gone, with back-off min(8, 6) for whatever comes.
+    frontier.finish(visit(1), done(1, result=FAILED), 17.0)
+    assert [frontier.page_state(page) for page in (0, 1)] == [3, 4]
+    assert frontier.sites[0].ready_at == 23.0
+    assert frontier.next(17.0) == Drained()
+
+
+def test_the_server_decides_how_many() -> None:
+    frontier = NaiveFrontier("fifo", "fifo", Rules(delay_s=0.0, per_connection=0, first_requests=3))
+    web(frontier, groups=[0], pages=[0] * 9)
+    frontier.discover(range(9), 0.0)
+    assert frontier.next(0.0) == Visit(0, 0, (0, 1, 2), 600.0)
+    # It closed after two; the page not reported comes back as it was.
+    results = (Result(0, FETCHED), Result(1, FETCHED))
+    frontier.finish(visit(0), Outcome(results, served=2, closed=True), 0.0)
+    assert frontier.next(0.0) == Visit(1, 0, (2, 3), 600.0)
+    frontier.finish(visit(1), Outcome((), served=0, closed=True, allowed=4), 0.0)
+    assert frontier.next(0.0) == Visit(2, 0, (2, 3, 4, 5), 600.0)
+
+
+def test_batches() -> None:
+    frontier = NaiveFrontier("fifo", "larger-sites-first", Rules(delay_s=10.0, batch=2))
+    web(frontier, groups=[0, 1], pages=[0, 0, 1])
+    frontier.discover([0, 1, 2], 0.0)
+    # Site 0 has two pages and gives page 0. Then both have one; page 1 has the smaller serial. So site 1 must wait.
+    assert frontier.next(0.0) == Visit(0, 0, (0,), 600.0)
+    assert frontier.next(0.0) == WaitUntil(600.0)
+    frontier.finish(visit(0), done(0), 1.0)
+    assert frontier.next(1.0) == WaitUntil(11.0)
+    assert frontier.next(11.0) == Visit(1, 0, (1,), 611.0)
+    # The batch is leased but not ended.
+    assert frontier.next(11.0) == WaitUntil(611.0)
+    frontier.finish(visit(1), done(1), 12.0)
+    assert frontier.next(12.0) == Visit(2, 1, (2,), 612.0)
+
+
+def test_batches_end_early_or_are_chosen_ahead() -> None:
+    for options in ({"batch_least_active": 2}, {"batch_ahead": True}):
+        frontier = NaiveFrontier("fifo", "larger-sites-first", Rules(batch=1, **options))  # type: ignore[arg-type]
+        web(frontier, groups=[0, 1], pages=[0, 1])
+        frontier.discover([0, 1], 0.0)
+        assert frontier.next(0.0) == Visit(0, 0, (0,), 600.0)
+        assert frontier.next(0.0) == Visit(1, 1, (1,), 600.0)
+
+
+def test_budgets_and_depth() -> None:
+    frontier = NaiveFrontier("fifo", "fifo", Rules(delay_s=0.0, pages_per_site=2, per_connection=5, depth_static=1))
+    web(frontier, groups=[0], pages=[0] * 5)
+    frontier.discover([0], 0.0)
+    assert frontier.next(0.0) == Visit(0, 0, (0,), 600.0)
+    frontier.finish(visit(0), done(0, 1, 2), 0.0)
+    # One page of the budget of two is left.
+    assert frontier.next(0.0) == Visit(1, 0, (1,), 600.0)
+    # Page 3 would be at depth 2, and page 2 waits for ever.
+    frontier.finish(visit(1), done(1, 3), 0.0)
+    assert [frontier.page_state(page) for page in range(5)] == [3, 3, 1, 0, 0]
+    assert frontier.next(0.0) == Drained()
+    frontier.set_site(0, 0.0, pages=3)
+    assert frontier.next(0.0) == Visit(2, 0, (2,), 600.0)
+
+
+def test_unresolved_sites_wait_for_an_address() -> None:
+    frontier = NaiveFrontier("fifo", "fifo", Rules())
+    frontier.add_sites(1, 0.0)
+    frontier.add_pages([0])
+    frontier.discover([0], 0.0)
+    assert frontier.next(0.0) == WaitUntil(math.inf)
+    frontier.resolve(0, 7, 1.0)
+    assert frontier.next(1.0) == Visit(0, 0, (0,), 601.0)
+    with pytest.raises(InvariantError):
+        frontier.resolve(0, 8, 2.0)
+
+
+def test_small_sites_own_delays_and_not_before() -> None:
+    rules = Rules(delay_s=5.0, ip_delay_s=0.0, small_site_pages=3, small_site_delay_s=15.0)
+    frontier = NaiveFrontier("fifo", "fifo", rules)
+    web(frontier, groups=[0, 0], pages=[0, 0, 1, 1, 1])
+    frontier.discover([0, 1, 2, 3], 0.0)
+    small, other = frontier.sites
+    frontier.next(0.0)
+    frontier.finish(visit(0), done(0, 4), 1.0)  # the link makes site 1 known with three pages
+    assert small.ready_at == 16.0  # two pages are small: 1 + 15
+    frontier.next(1.0)
+    frontier.finish(visit(1), done(2), 2.0)
+    assert other.ready_at == 7.0  # 2 + 5
+    frontier.set_site(0, 3.0, delay_s=0.5, not_before=12.0)
+    assert small.ready_at == 16.0  # never lowered
+    frontier.next(7.0)
+    frontier.finish(visit(2), done(3, not_before=40.0), 8.0)
+    assert other.ready_at == 40.0
+    frontier.next(16.0)
+    frontier.finish(visit(3), done(1), 17.0)
+    assert small.ready_at == 17.5  # its own delay
+
+
+def test_time_does_not_run_backwards() -> None:
+    frontier = NaiveFrontier("fifo", "fifo", Rules())
+    web(frontier, groups=[0], pages=[0])
+    frontier.discover([0], 100.0)
+    assert frontier.next(3.0) == Visit(0, 0, (0,), 700.0)
+
+
+def test_a_moved_site_keeps_order_rest_and_budget() -> None:
+    frontier = NaiveFrontier("quality", "top-page", Rules(delay_s=10.0, pages_per_site=9))
+    web(frontier, groups=[0], pages=[0, 0, 0], quality=[3.0, 1.0, 2.0])
+    frontier.set_site(0, 0.0, pages=2)
+    frontier.discover([0, 1, 2], 0.0)
+    frontier.next(0.0)
+    with pytest.raises(InvariantError):
+        frontier.export_site(0, 1.0)
+    frontier.finish(visit(0), done(0), 1.0)
+    export = frontier.export_site(0, 4.0)
+    assert export.pages == (2, 1)
+    assert export.rest_s == 7.0  # 1 + 10 - 4
+    other = NaiveFrontier("quality", "top-page", Rules(delay_s=10.0, pages_per_site=9))
+    web(other, groups=[5], pages=[0, 0])
+    other.import_site(export, 0, [0, 1], 100.0)
+    assert other.next(100.0) == WaitUntil(107.0)
+    assert other.next(107.0) == Visit(0, 0, (0,), 707.0)
+    # The budget of two is used up by the page fetched here and the one fetched there.
+    other.finish(visit(0), done(0), 108.0)
+    assert other.next(200.0) == Drained()
+    assert [frontier.page_state(page) for page in range(3)] == [3, 4, 4]
+
+
+def test_a_rank_that_is_no_number_is_refused() -> None:
+    frontier = NaiveFrontier("quality", "top-page", Rules())
+    web(frontier, groups=[0], pages=[0, 0], quality=[math.nan, 2.0**62])
+    for page in (0, 1):
+        with pytest.raises(ConfigError):
+            frontier.discover([page], 0.0)

@@ -1,0 +1,150 @@
+"""The command line: what the user sees when it works, and one line and an exit code when it does not."""
+
+import io
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from types import SimpleNamespace
+
+import click
+import pytest
+
+from trapline.cli import COMMANDS, run
+from trapline.cli.progress import Progress
+from trapline.errors import ConfigError, InvariantError
+
+TRAPLINE = Path(sys.executable).with_name("trapline")
+Probe = Callable[[BaseException], None]
+
+
+@pytest.fixture
+def probe(monkeypatch: pytest.MonkeyPatch) -> Probe:
+    """Adds a command `probe` that raises what it is given."""
+
+    def install(error: BaseException) -> None:
+        def fail() -> None:
+            raise error
+
+        command = click.Command("probe", callback=fail)
+        monkeypatch.setitem(COMMANDS, "probe", SimpleNamespace(help="", load=lambda: command))
+
+    return install
+
+
+def test_help_lists_every_command_and_imports_none() -> None:
+    program = (
+        "import sys; from trapline.cli import COMMANDS, run; code = run(['--help'])\n"
+        "heavy = {'numba', 'numpy', 'matplotlib', 'scipy', 'asyncio'} & set(sys.modules)\n"
+        "commands = {c.where.split(':')[0] for c in COMMANDS.values()} & set(sys.modules)\n"
+        "sys.exit(f'imported: {heavy | commands}' if heavy | commands else code)\n"
+    )
+    answer = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
+    assert answer.returncode == 0, answer.stderr
+    for name, command in COMMANDS.items():
+        assert f"{name} " in answer.stdout
+        assert command.help in answer.stdout
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_every_command_explains_itself(name: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run([name, "--help"]) == 0
+    assert f"Usage: trapline {name}" in capsys.readouterr().out
+
+
+def test_version_is_the_packages(capsys: pytest.CaptureFixture[str]) -> None:
+    import trapline
+
+    assert run(["--version"]) == 0
+    assert trapline.__version__ in capsys.readouterr().out
+
+
+def test_no_command_at_all_is_answered_with_the_help(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run([]) == 2
+    assert "Usage: trapline" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("args", "hint"),
+    [
+        (["simulat"], "did you mean 'simulate'?"),
+        (["zzz"], "valid: demo, graph, simulate, warmup"),
+        (["--versoin"], "Did you mean '--version'?"),
+        (["warmup", "--hepl"], "Did you mean '--help'?"),
+        (["warmup", "surplus"], "surplus"),
+    ],
+)
+def test_a_wrong_word_is_one_line_with_the_nearest_name(
+    args: list[str], hint: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run(args) == 2
+    answer = capsys.readouterr()
+    assert answer.out == ""
+    assert answer.err.startswith("trapline: error: ")
+    assert hint in answer.err
+    assert answer.err.count("\n") == 1
+
+
+def test_what_the_user_must_mend_is_one_line_and_code_2(probe: Probe, capsys: pytest.CaptureFixture[str]) -> None:
+    probe(ConfigError("links.csv, row 7:\n  no page 12"))
+    assert run(["probe"]) == 2
+    assert capsys.readouterr().err == "trapline: error: links.csv, row 7: no page 12\n"
+
+
+@pytest.mark.parametrize("error", [InvariantError("two leases on site 3"), KeyError("site 3")])
+def test_a_defect_is_owned_up_to_without_a_traceback(
+    error: Exception, probe: Probe, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("TRAPLINE_DEBUG", raising=False)
+    probe(error)
+    assert run(["probe"]) == 70
+    shown = capsys.readouterr().err
+    assert "site 3" in shown
+    assert "this is a defect of Trapline, please report" in shown
+    assert "Traceback" not in shown
+
+
+def test_a_defect_shows_its_traceback_when_asked(
+    probe: Probe, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("TRAPLINE_DEBUG", "1")
+    probe(InvariantError("two leases"))
+    assert run(["probe"]) == 70
+    assert "Traceback" in capsys.readouterr().err
+
+
+def test_an_interrupt_ends_with_130_and_no_traceback(probe: Probe, capsys: pytest.CaptureFixture[str]) -> None:
+    probe(KeyboardInterrupt())
+    assert run(["probe"]) == 130
+    assert "Traceback" not in capsys.readouterr().err
+
+
+def test_a_reader_that_goes_away_is_no_error() -> None:
+    process = subprocess.Popen([TRAPLINE, "--help"], stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    assert process.stdout is not None
+    process.stdout.close()
+    assert process.stderr is not None
+    assert process.stderr.read() == b""
+    process.wait()
+
+
+class Terminal(io.StringIO):
+    def isatty(self) -> bool:
+        return True
+
+
+def test_progress_on_a_terminal_is_one_line_that_is_gone_at_the_end() -> None:
+    terminal = Terminal()
+    with Progress("compiling", stream=terminal) as progress:
+        progress.update(1, 8, "next_visit")
+    assert terminal.getvalue() == "\rcompiling: 1/8 next_visit\x1b[K\r\x1b[K"
+
+
+def test_progress_in_a_log_is_plain_lines_and_none_for_short_work() -> None:
+    log = io.StringIO()
+    with Progress("pages", stream=log) as progress:
+        progress.update(1_000, 5_000)
+    assert log.getvalue() == ""
+    with Progress("pages", stream=log, plain_every_s=0.0) as progress:
+        progress.update(1_000, 5_000)
+    assert log.getvalue() == "pages: 1,000/5,000\n"
