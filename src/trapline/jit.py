@@ -2,26 +2,28 @@
 
 Rules of this file
 - `_nrt=False`: kernels neither allocate nor count references. With counting, a helper that gets the frontier's arrays
-  costs 100-650 ns a call; without, 1-3 ns. The flag is undocumented, so numba is pinned and tests/test_jit.py checks that it works.
-- A *helper* compiles inside the kernels that call it and is never cached by itself. Its signature is explicit: without one, numba makes a
-  specialisation per mixture of int32 and int64 arguments, and compiling takes twice as long.
-- A *kernel* is called from Python and cached on disk. numba notices an edit of the kernel's own file only, not of the helpers'
-  files, so the cache folder is named after a hash of every source that kernels can be made of.
-- A *rank* is called by address, so that one compiled frontier serves every strategy. Passed as an argument it would miss the cache in every
-  process; as `types.FunctionType` it would cost 59 us each time it crosses from Python.
+  costs 100-650 ns a call; without, 1-3 ns. The flag is undocumented, so numba is pinned and tests/test_jit.py checks
+  that it works.
+- A *helper* compiles inside the kernels that call it and is never cached by itself. Its signature is explicit:
+  without one, numba makes a specialisation per mixture of int32 and int64 arguments, and compiling takes twice as
+  long.
+- A *kernel* is called from Python and cached on disk. numba notices an edit of the kernel's own file only, not of the
+  helpers' files, so the cache folder is named after a hash of every source that kernels can be made of.
+- A *rank* is called by address, so that one compiled frontier serves every strategy. Passed as an argument it would
+  miss the cache in every process; as `types.FunctionType` it would cost 59 us each time it crosses from Python.
 - With NUMBA_DISABLE_JIT=1 everything here is plain Python.
 """
 
 import hashlib
 import os
 import platform
+import re
 import sys
 import tempfile
-import time
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, ClassVar, TypeVar
 
 import numba
 import numpy as np
@@ -42,6 +44,7 @@ DISABLED = bool(numba.config.DISABLE_JIT)
 
 _FLAGS: dict[str, Any] = {"error_model": "numpy", "_nrt": False}
 _PACKAGE = Path(__file__).parent
+_IMPORTS_THIS = re.compile(rb"^from trapline\.jit import", re.MULTILINE)  # late imports, indented, are of callers only
 _helpers: list[tuple[Any, Any]] = []
 _kernels: list[tuple[Any, Any]] = []
 _compiled_helpers = 0
@@ -49,8 +52,9 @@ _ready_kernels = 0
 
 
 def sources() -> list[Path]:
-    """Every file that a kernel can be made of: the folders with a file that imports from here, and this folder's modules."""
-    marked = {p.parent for p in _PACKAGE.rglob("*.py") if b"from trapline.jit import" in p.read_bytes()}
+    """Every file that a kernel can be made of: the folders with a file that imports from here, and this folder's
+    modules."""
+    marked = {p.parent for p in _PACKAGE.rglob("*.py") if _IMPORTS_THIS.search(p.read_bytes())}
     return sorted(p for folder in marked | {_PACKAGE} for p in folder.glob("*.py"))
 
 
@@ -97,7 +101,7 @@ def helper(signature: Any) -> Callable[[Function], Function]:
             return function
         dispatcher = njit(no_cpython_wrapper=True, no_cfunc_wrapper=True, **_FLAGS)(function)
         _helpers.append((dispatcher, signature))
-        return dispatcher  # type: ignore[no-any-return]
+        return dispatcher
 
     return wrap
 
@@ -111,20 +115,9 @@ def kernel(signature: Any) -> Callable[[Function], Function]:
         with _cache_here():
             dispatcher = njit(cache=True, **_FLAGS)(function)
         _kernels.append((dispatcher, signature))
-        return dispatcher  # type: ignore[no-any-return]
+        return dispatcher
 
     return wrap
-
-
-def compile_all(progress: Progress | None = None) -> float:
-    """Load or compile every kernel of Trapline; the seconds it took."""
-    import trapline.graph
-    import trapline.simulate
-    import trapline.strategies  # noqa: F401
-
-    started = time.perf_counter()
-    ready(progress)
-    return time.perf_counter() - started
 
 
 def ready(progress: Progress | None = None) -> None:
@@ -134,24 +127,43 @@ def ready(progress: Progress | None = None) -> None:
         dispatcher, signature = _kernels[_ready_kernels]
         marker = _CACHE / f"{dispatcher.py_func.__module__}.{dispatcher.py_func.__name__}.compiled"
         if not marker.exists():
-            _compile_helpers()
-            if progress is not None:
-                progress(_ready_kernels, len(_kernels), dispatcher.py_func.__name__)
+            _compile_helpers(progress)
+            _tell(progress, _compiled_helpers + _ready_kernels, dispatcher)
         with _with_private_helpers():
             _compile(dispatcher, signature)
         marker.parent.mkdir(parents=True, exist_ok=True)
         marker.touch()
         _ready_kernels += 1
+
+
+def _tell(progress: Progress | None, done: int, dispatcher: Any) -> None:
     if progress is not None:
-        progress(len(_kernels), len(_kernels), "")
+        progress(done, len(_helpers) + len(_kernels), dispatcher.py_func.__name__)
 
 
-def _compile_helpers() -> None:
+def _compile_helpers(progress: Progress | None) -> None:
     global _compiled_helpers
     with _without_machine_code():
-        for dispatcher, signature in _helpers[_compiled_helpers:]:
+        for dispatcher, signature in _callees_first(_helpers[_compiled_helpers:]):
+            _tell(progress, _compiled_helpers + _ready_kernels, dispatcher)
             _compile(dispatcher, signature)
-    _compiled_helpers = len(_helpers)
+            _compiled_helpers += 1
+
+
+def _callees_first(helpers: list[tuple[Any, Any]]) -> Iterator[tuple[Any, Any]]:
+    # A caller compiled first would compile its callees for the types it happens to pass, beside their own signatures.
+    waiting = {id(dispatcher): (dispatcher, signature) for dispatcher, signature in helpers}
+
+    def visit(dispatcher: Any) -> Iterator[tuple[Any, Any]]:
+        pair = waiting.pop(id(dispatcher), None)
+        if pair is not None:
+            function = dispatcher.py_func
+            for name in function.__code__.co_names:
+                yield from visit(function.__globals__.get(name))
+            yield pair
+
+    for dispatcher, _ in helpers:
+        yield from visit(dispatcher)
 
 
 @contextmanager
@@ -173,7 +185,11 @@ def _without_machine_code() -> AbstractContextManager[None]:
         (JITCPUCodegen, "_add_module", lambda *_: None),
         (JITCodeLibrary, "_optimize_final_module", lambda *_: None),
         (JITCodeLibrary, "_finalize_specific", lambda *_: None),
-        (CPUContext, "get_executable", lambda *_: [].append),  # numba wants a new builtin each as a key; nobody calls it
+        (
+            CPUContext,
+            "get_executable",
+            lambda *_: [].append,
+        ),  # numba wants a new builtin each as a key; nobody calls it
     )
 
 
@@ -208,14 +224,15 @@ def specialisations() -> dict[str, int]:
 class Rank:
     """A strategy's function, compiled for one signature, with an address that kernels can call.
 
-    Who fills it: `page_rank` and `site_rank` in frontier/ranking.py. Who empties it: nobody; a rank lives as long as its process.
+    Who fills it: `page_rank` and `site_rank` in frontier/ranking.py. Who empties it: nobody; a rank lives as long as
+    its process.
     """
 
-    _table: list[Callable[..., float]] = []  # with JIT disabled an address is an index into this
+    _table: ClassVar[list[Callable[..., float]]] = []  # with JIT disabled an address is an index into this
 
     def __init__(self, function: Callable[..., float], signature: Any, cached: bool):
         self.function = function
-        self._signature = signature
+        self.signature = signature
         self._address: int | None = None
         if not DISABLED:
             with _cache_here():
@@ -235,7 +252,7 @@ class Rank:
         return len(self._table) - 1
 
     def _compile(self) -> int:
-        result = self._dispatcher.get_compile_result(self._signature)
+        result = self._dispatcher.get_compile_result(self.signature)
         return int(result.library.get_pointer_to_function(result.fndesc.llvm_func_name))
 
 

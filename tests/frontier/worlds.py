@@ -14,7 +14,7 @@ from types import ModuleType
 from typing import Any, NamedTuple
 
 import numba
-from hypothesis import HealthCheck, settings
+from hypothesis import HealthCheck, given, note, seed, settings
 from hypothesis import strategies as st
 
 from tests.naive import frontier as naive
@@ -150,7 +150,7 @@ WEB_SITES = one_of_each(
 ).map(lambda site: WebSite(**site))
 
 MANNERS = one_of_each(
-    kind=["whole", "whole", "broken", "lost", "late"],
+    kind=["whole", "whole", "broken", "lost", "lost", "late"],
     pages=[0, 1, 2],
     reporting=["finish", "report", "both"],
     measured=[True, False],
@@ -159,7 +159,7 @@ MANNERS = one_of_each(
 ).map(lambda manner: Manner(**manner))
 
 CALLS = one_of_each(
-    name=["set_site", "set_site", "resolve", "discover", "move"],
+    name=["set_site", "set_site", "set_site", "resolve", "discover", "move", "move"],
     time=[quarters / 4 for quarters in range(24)],
     site=list(range(MOST_SITES)),
     group=list(range(MOST_GROUPS)),
@@ -198,12 +198,12 @@ def worlds(clock: st.SearchStrategy[tuple[float, ...]] | None = None) -> st.Sear
     return st.builds(
         World,
         sites=several(WEB_SITES, (1, 4), (3, MOST_SITES), (6, MOST_SITES)),
-        pages=several(WEB_PAGES, (1, 8), (10, 24), (24, MOST_PAGES), (30, MOST_PAGES)),
+        pages=several(WEB_PAGES, (1, 8), (16, 24), (24, MOST_PAGES), (30, MOST_PAGES), (34, MOST_PAGES)),
         seeds=several(st.integers(0, MOST_PAGES - 1), (1, 3), (4, 12), (10, 20)),
         rules=st.builds(lambda *parts: {k: v for part in parts for k, v in part.items()}, DELAYS, LIMITS, BATCHES),
         robots=st.integers(1, 4),
-        manners=st.lists(MANNERS, max_size=12).map(tuple),
-        calls=st.lists(OPERATOR, max_size=5).map(tuple),
+        manners=several(MANNERS, (0, 4), (6, 16)),
+        calls=several(OPERATOR, (0, 2), (3, 10)),
         clock=st.just(()) if clock is None else clock,
     ).map(fitted)
 
@@ -212,21 +212,30 @@ def hostile_worlds() -> st.SearchStrategy[World]:
     return worlds(clock=CLOCK_ERRORS)
 
 
-def webs(compiled: int, uncompiled: int) -> settings:
-    """How many webs to run: the same ones every time, and the first of them without compilation.
+def check_webs(
+    check: Callable[[World], None], strategy: st.SearchStrategy[World], rank: Rank, compiled: int, uncompiled: int
+) -> None:
+    """Check random webs: the same ones in every run, other ones for every pair of ranks.
 
-    TRAPLINE_WEBS=N runs N new random ones instead.
+    `compiled` and `uncompiled` say how many; TRAPLINE_WEBS=N in the environment asks for N new ones instead.
     """
     asked = os.environ.get("TRAPLINE_WEBS")
     count = uncompiled if numba.config.DISABLE_JIT else compiled
-    return settings(
+
+    def run(world: World) -> None:
+        note(str(world))
+        check(world)
+
+    test = given(world=strategy)(run)
+    if not asked:
+        test = seed(PAIRS.index(rank))(test)
+    settings(
         max_examples=int(asked) if asked else count,
-        derandomize=not asked,
         database=None,
-        report_multiple_bugs=False,
         deadline=None,
+        report_multiple_bugs=False,
         suppress_health_check=list(HealthCheck),
-    )
+    )(test)()
 
 
 # Frontiers by name, for one and the same world.

@@ -8,7 +8,6 @@ since its last evaluation, and whether it is in the contest or rests.
 import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
-from fractions import Fraction
 from typing import Any, NamedTuple
 
 from tests.naive.ranks import PAGE_RANKS, SITE_RANKS, Queue
@@ -140,6 +139,7 @@ class Site:
     # Pages known and fetched by the frontier from which the site moved here; they have no id in this one.
     known_elsewhere: int = 0
     fetched_elsewhere: int = 0
+    most_at_last: float = math.inf  # P as of the end of the last visit or set_site
     place: str = NOWHERE
     contest: Standing | None = None
     backlog: Standing | None = None  # None: not open
@@ -178,15 +178,19 @@ class Mean:
 
 
 def exact_sum(keys: Iterable[float]) -> float:
-    """Each key is cut to a multiple of 2^-62 towards minus infinity; the sum of those is exact."""
-    total = sum(math.floor(Fraction(key) * 2**62) for key in keys)
-    whole, fraction = divmod(total, 2**62)
+    """Each key is cut to a multiple of 2^-62, in floating point; the sum of those is exact."""
+    whole, fraction = divmod(sum(in_units(key) for key in keys), 2**62)
     return float(whole) + float(fraction) * 2.0**-62
 
 
+def in_units(key: float) -> int:
+    whole = math.floor(key)
+    return whole * 2**62 + int((key - whole) * 2.0**62)
+
+
 def checked(rank: float) -> float:
-    if math.isnan(rank) or abs(rank) >= 2.0**62:
-        raise ConfigError(f"a rank must be a number smaller than 2^62 in size, not {rank}")
+    if math.isnan(rank) or abs(rank) >= 2.0**52:
+        raise ConfigError(f"a rank must be a number smaller than 2^52 in size, not {rank}")
     return rank
 
 
@@ -409,7 +413,9 @@ class NaiveFrontier:
     # Batches.
 
     def _chosen(self) -> int:
-        return sum(page.state == WAITING and page.chosen for page in self.pages)
+        """Chosen pages of a site without budget do not count: the batch would wait for them for ever."""
+        sites = [site for site in self._all_sites() if self.sites[site].most_at_last >= 1]
+        return sum(len(self._queue(site, chosen=True)) for site in sites)
 
     def _batch_is_due(self) -> bool:
         if self._chosen() == 0 and (not self.leases or self.rules.batch_ahead):
@@ -562,6 +568,7 @@ class NaiveFrontier:
         self.group_ready_at[own.group] = max(self._group_ready_at(own.group), self.now + self._ip_delay())
         own.visit = None
         del self.leases[lease.visit.id]
+        own.most_at_last = self._most(site, chosen=True)
         self._place(site)
         self._evaluate_backlog(site)
 
@@ -606,9 +613,7 @@ class NaiveFrontier:
         own.per_connection = own.per_connection if per_connection is None else per_connection
         own.budget = own.budget if pages is None else pages
         own.ready_at = own.ready_at if not_before is None else max(own.ready_at, not_before)
-        if self.rules.batch and self._most(site, chosen=True) < 1:
-            for page in self._queue(site, chosen=True):
-                self.pages[page].chosen = False
+        own.most_at_last = self._most(site, chosen=True)
         self._place(site)
         self._evaluate_backlog(site)
 
@@ -621,7 +626,7 @@ class NaiveFrontier:
         self._refuse_under_visit(site, "exported")
         self._clock(now)
         own = self.sites[site]
-        pages = sorted(self._queue(site, True) + self._queue(site, False), key=self._page_order)
+        pages = sorted(self._queue(site, True) + self._queue(site, False), key=lambda page: self.pages[page].serial)
         export = SiteExport(
             pages=tuple(pages),
             details=tuple(self._details(page) for page in pages),
@@ -634,7 +639,8 @@ class NaiveFrontier:
             delay_s=own.delay_s,
             per_connection=own.per_connection,
             budget=own.budget,
-            rest_s=max(0.0, own.ready_at - self.now),
+            # The address rests too, and the frontier that takes the site over cannot know.
+            rest_s=max(0.0, own.ready_at - self.now, self._group_ready_at(own.group) - self.now),
         )
         own.budget = 0
         for page in pages:
@@ -656,6 +662,7 @@ class NaiveFrontier:
         own.fetched_elsewhere = export.fetched
         own.delay_s, own.per_connection, own.budget = export.delay_s, export.per_connection, export.budget
         own.ready_at = self.now + export.rest_s
+        own.most_at_last = self._most(site, chosen=True)
         for page, details in zip(pages, export.details, strict=True):
             record = self.pages[page]
             record.rank, record.tries, record.depth = details.rank, details.tries, details.depth

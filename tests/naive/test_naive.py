@@ -101,14 +101,16 @@ def test_crawl_ability_stands_between_evaluations() -> None:
     # The next first measurement starts from the mean: 0.28 * 0.8 + 0.2 * 0.28 = 0.28; the total is then 0.56.
     assert frontier.next(3.0) == Visit(1, 1, (3, 5), 603.0)
     frontier.report(visit(1), 3, REFUSED, 4.0, response_s=0.28)
-    assert (frontier.responses.total, frontier.responses.number) == (pytest.approx(0.56), 2)
+    assert frontier.responses.total == pytest.approx(0.56)
+    assert frontier.responses.number == 2
 
 
 def test_exact_sum() -> None:
     assert exact_sum([]) == 0.0
     assert exact_sum([2.0**-63]) == 0.0
-    assert exact_sum([-(2.0**-63)] * 4096) == -(2.0**-50)  # each is cut to -2^-62
-    assert exact_sum([1e18, 1.0, -1e18]) == 1.0
+    assert exact_sum([-(2.0**-40)]) == -(2.0**-40)
+    assert exact_sum([2.0**51, 2.0**-60, -(2.0**51)]) == 2.0**-60
+    assert exact_sum([0.1] * 10) != sum([0.1] * 10)  # the tenth float addition has lost a bit; the exact sum has not
     assert exact_sum([-0.75, 0.5]) == -0.25
 
 
@@ -163,7 +165,7 @@ def test_batches() -> None:
 
 def test_batches_end_early_or_are_chosen_ahead() -> None:
     for options in ({"batch_least_active": 2}, {"batch_ahead": True}):
-        frontier = NaiveFrontier("fifo", "larger-sites-first", Rules(batch=1, **options))  # type: ignore[arg-type]
+        frontier = NaiveFrontier("fifo", "larger-sites-first", Rules(batch=1, **options))
         web(frontier, groups=[0, 1], pages=[0, 1])
         frontier.discover([0, 1], 0.0)
         assert frontier.next(0.0) == Visit(0, 0, (0,), 600.0)
@@ -237,22 +239,22 @@ def test_a_moved_site_keeps_order_rest_and_budget() -> None:
         frontier.export_site(0, 1.0)
     frontier.finish(visit(0), done(0), 1.0)
     export = frontier.export_site(0, 4.0)
-    assert export.pages == (2, 1)
+    assert export.pages == (1, 2)  # by serial
     assert export.rest_s == 7.0  # 1 + 10 - 4
     other = NaiveFrontier("quality", "top-page", Rules(delay_s=10.0, pages_per_site=9))
     web(other, groups=[5], pages=[0, 0])
     other.import_site(export, 0, [0, 1], 100.0)
     assert other.next(100.0) == WaitUntil(107.0)
-    assert other.next(107.0) == Visit(0, 0, (0,), 707.0)
+    assert other.next(107.0) == Visit(0, 0, (1,), 707.0)  # of quality 2
     # The budget of two is used up by the page fetched here and the one fetched there.
-    other.finish(visit(0), done(0), 108.0)
+    other.finish(visit(0), done(1), 108.0)
     assert other.next(200.0) == Drained()
     assert [frontier.page_state(page) for page in range(3)] == [3, 4, 4]
 
 
 def test_a_rank_that_is_no_number_is_refused() -> None:
     frontier = NaiveFrontier("quality", "top-page", Rules())
-    web(frontier, groups=[0], pages=[0, 0], quality=[math.nan, 2.0**62])
+    web(frontier, groups=[0], pages=[0, 0], quality=[math.nan, 2.0**52])
     for page in (0, 1):
         with pytest.raises(ConfigError):
             frontier.discover([page], 0.0)

@@ -22,6 +22,7 @@ class Progress:
         self._every_s = _REDRAW_S if self._in_place else plain_every_s
         # A terminal shows the first update at once; a log only hears of what takes long.
         self._next_at = time.monotonic() + (0.0 if self._in_place else plain_every_s)
+        self._note = ""
 
     def __enter__(self) -> Self:
         return self
@@ -32,8 +33,12 @@ class Progress:
 
     def update(self, done: int, total: int, note: str = "") -> None:
         now = time.monotonic()
-        if now < self._next_at:
+        new_step = (
+            self._in_place and note != self._note
+        )  # a new step is always shown, or the old one would seem to last
+        if now < self._next_at and not new_step:
             return
+        self._note = note
         self._next_at = now + self._every_s
         line = f"{self._label}: {done:,}/{total:,} {note}".rstrip()
         if self._in_place:

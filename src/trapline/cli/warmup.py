@@ -1,15 +1,33 @@
 """`trapline warmup`: compile the core into its cache, so that no later command waits for it."""
 
+import time
+from typing import TYPE_CHECKING
+
 import click
 
 from trapline.cli.progress import Progress
+
+if TYPE_CHECKING:
+    from trapline import jit
+
+
+def compile_all(progress: "jit.Progress | None" = None) -> float:
+    """Load or compile every kernel and every rank of Trapline; the seconds it took."""
+    import trapline.simulate  # noqa: F401  its kernels, and those of all below it
+    from trapline.jit import ready
+    from trapline.strategies import page_ranks, site_ranks
+
+    started = time.perf_counter()
+    ready(progress)
+    functions = [rank.function for rank in page_ranks().values()] + [rank.function for rank in site_ranks().values()]
+    for function in functions:
+        _ = function.address
+    return time.perf_counter() - started
 
 
 @click.command()
 def warmup() -> None:
     """Compile the core now instead of at the first run."""
-    from trapline.jit import compile_all
-
-    with Progress("compiling", plain_every_s=0.0) as progress:
+    with Progress("compiling", plain_every_s=2.0) as progress:
         seconds = compile_all(progress.update)
     click.echo(f"the core is compiled ({seconds:.1f} s)")

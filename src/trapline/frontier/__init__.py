@@ -1,4 +1,5 @@
-"""The decision core: what to fetch next. No IO, no clock, no logging; every method takes `now`. Laws: docs/frontier.md."""
+"""The decision core: what to fetch next. No IO, no clock, no logging; every method takes `now`. Laws:
+docs/frontier.md."""
 
 from trapline.frontier.answers import FAILED, FETCHED, REFUSED, Drained, Outcome, Result, Visit, WaitUntil
 from trapline.frontier.frontier import Frontier

@@ -1,7 +1,8 @@
 """Batches: K pages chosen by the strategy, then fetched, then the next K (castillo04 VI, castillo-thesis 4.4).
 
-Every site has two queues: its backlog, which discovery fills, and its front queue, which holds the chosen pages and alone can be visited. BACKLOGS is the heap of
-sites with an open backlog, by the site rank of that backlog; this file alone fills and empties it.
+Every site has two queues: its backlog, which discovery fills, and its front queue, which holds the chosen pages and
+alone can be visited. BACKLOGS is the heap of sites with an open backlog, by the site rank of that backlog; this file
+alone fills and empties it.
 """
 
 from trapline.frontier import blocks, heap, queue
@@ -87,9 +88,7 @@ def backlog_changed(s: State, x: int, changed: int) -> None:
     elif site.backlog == CONTEST:
         entry = s.heap[BACKLOGS, site.backlog_pos]
         rank = rank_site(s, x, BACKLOG) if changed & run.reads else entry.key
-        replace(
-            s.heap[BACKLOGS], 0, run.open_backlogs, s.site["backlog_pos"], site.backlog_pos, rank, q.best_serial, x
-        )
+        replace(s.heap[BACKLOGS], 0, run.open_backlogs, s.site["backlog_pos"], site.backlog_pos, rank, q.best_serial, x)
 
 
 @helper(void(StateType, i8))
@@ -116,6 +115,8 @@ def choose_from(s: State, x: int) -> None:
     close_backlog(s, x)  # all that its rank can read has changed
     set_limit(s, backlog, visit_limit(s, x, BACKLOG))
     place_backlog(s, x)
+
+
 @helper(b1(StateType))
 def choose(s: State) -> bool:
     """Fill the batch up to K pages. False: the pool must grow first."""
@@ -125,5 +126,3 @@ def choose(s: State) -> bool:
             return False
         choose_from(s, s.heap[BACKLOGS, 0].item)
     return True
-
-

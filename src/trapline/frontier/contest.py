@@ -2,11 +2,13 @@
 
 Who fills and empties what
 - a group's heap (in the pool): its sites in the contest, by rank; filled by `join_contest`, emptied by `leave`.
-- READY: groups that can be visited now, by their first site; RESTING_GROUPS: groups with a site in the contest and a moment to wait for;
-  both kept by `settle_group`. RESTING_SITES: sites that wait longer than their group; filled by `place`, emptied by `wake` and `leave`.
+- READY: groups that can be visited now, by their first site; RESTING_GROUPS: groups with a site in the contest and a
+  moment to wait for; both kept by `settle_group`. RESTING_SITES: sites that wait longer than their group; filled by
+  `place`, emptied by `wake` and `leave`.
 Invariants
-- a group is in READY only if it has a site in the contest, no visit, and its moment has come; every site of its heap may then be visited too, because a site
-  joins the contest only if it need not wait longer than its group. So N sites on one address are parked once, not N times, at every visit.
+- a group is in READY only if it has a site in the contest, no visit, and its moment has come; every site of its heap
+  may then be visited too, because a site joins the contest only if it need not wait longer than its group. So N sites
+  on one address are parked once, not N times, at every visit.
 """
 
 from trapline.frontier import blocks, heap
@@ -145,7 +147,8 @@ def rerank(s: State, x: int, changed: int) -> None:
 
 @helper(void(StateType, i8, i8))
 def queue_changed(s: State, x: int, changed: int) -> None:
-    """The front queue of the site changed (READS_* bits): re-rank it if that matters, let it begin or stop to compete."""
+    """The front queue of the site changed (READS_* bits): re-rank it if that matters, let it begin or stop to
+    compete."""
     site = s.site[x]
     if site.visit >= 0:
         return

@@ -23,7 +23,7 @@ from trapline.frontier.ranking import rank_page
 from trapline.jit import b1, f8, helper, i8, prefetch, void
 
 has_room, join, move = blocks.has_room, queue.join, queue.move
-AHEAD = 6  # links: far enough for memory to answer, near enough to still be in the cache
+AHEAD = 8  # links: far enough for memory to answer, near enough to still be in the cache
 
 
 @helper(b1(StateType, i8, i8))
@@ -77,22 +77,38 @@ def change_key(s: State, page: int, key: float) -> None:
             queue_changed(s, x, changed)
 
 
-@helper(void(StateType, i8, i8))
-def look_ahead(s: State, page: int, constant: int) -> None:
-    # A link leads anywhere, so each of these is a cache miss; asked for early, they overlap.
-    prefetch(s.state, page)
-    if not constant:
-        prefetch(s.page, page)
-        prefetch(s.columns, page)
+@helper(void(StateType, Pages, i8, i8))
+def look_ahead(s: State, pages: Array, i: int, n: int) -> None:
+    """Ask memory for what the links after link i will need. A link leads anywhere, so each look is a cache miss;
+    asked for early, they overlap."""
+    constant, known = s.run[0].constant, s.run[0].pages
+    if i + AHEAD < n:
+        far = pages[i + AHEAD]
+        prefetch(s.state, far)
+        if not constant:
+            prefetch(s.page, far)
+            prefetch(s.columns, far)
+    if i + AHEAD // 2 < n:
+        near = pages[i + AHEAD // 2]
+        if near < 0 or near >= known:
+            return
+        state = s.state[near]
+        if state == UNKNOWN:
+            prefetch(s.page, near)
+        elif state == WAITING and not constant:
+            p = s.page[near]
+            prefetch(s.pool, s.queue[p.site, FRONT].block + p.pos)
+
+
 @helper(b1(StateType, i8, Pages, i8))
 def discover(s: State, source: int, pages: Array, n: int) -> bool:
-    """Meet every page of pages[:n] in order. False: the pool must grow, then go on (run.resume - 1 is the link to go on with)."""
+    """Meet every page of pages[:n] in order. False: the pool must grow, then go on (run.resume - 1 is the link to go
+    on with)."""
     run = s.run[0]
     constant = run.constant
     links = n if source >= 0 else 0
     for i in range(max(run.resume - 1, 0), n):
-        if i + AHEAD < n:
-            look_ahead(s, pages[i + AHEAD], constant)
+        look_ahead(s, pages, i, n)
         page = pages[i]
         if page < 0 or page >= run.pages:
             run.fault = PAGE_FAULT
@@ -110,5 +126,3 @@ def discover(s: State, source: int, pages: Array, n: int) -> bool:
             change_key(s, page, rank_page(s, page, source, links, False))
     run.resume = 0
     return True
-
-

@@ -1,4 +1,5 @@
-"""The face of the frontier: checks what comes in, sees to memory, calls the compiled kernels, and says what they answered.
+"""The face of the frontier: checks what comes in, sees to memory, calls the compiled kernels, and says what they
+answered.
 
 It refuses to know: clocks, sockets, URLs, files (snapshot.py and journal.py write those). Laws: docs/frontier.md.
 """
@@ -13,7 +14,8 @@ import numpy as np
 from trapline import jit
 from trapline.errors import ConfigError, InvariantError
 from trapline.frontier import blocks, kernels
-from trapline.frontier.answers import FAILED, FETCHED, REFUSED, Drained, Outcome, Result, Visit, WaitUntil
+from trapline.frontier.answers import FAILED, FETCHED, REFUSED, Drained, Outcome, Visit, WaitUntil
+from trapline.frontier.explain import PageExplanation, SiteExplanation, explain_page, explain_site
 from trapline.frontier.journal import Call, Journal
 from trapline.frontier.layout import (
     DRAINED,
@@ -31,6 +33,7 @@ from trapline.frontier.layout import (
     resized,
 )
 from trapline.frontier.rules import Rules
+from trapline.frontier.transfer import SiteExport, export_site, import_site
 
 if TYPE_CHECKING:  # strategies are above the frontier; it only calls what they bind
     from trapline.strategies.strategy import Strategy
@@ -40,7 +43,10 @@ _NO_LINKS = np.zeros(0, np.int32)
 
 
 def _ids(values: Sequence[int] | Array) -> Array:
-    return np.ascontiguousarray(values, dtype=np.int32)
+    """As the kernels take them; a copy only if need be."""
+    if isinstance(values, np.ndarray) and values.dtype == np.int32 and values.flags.carray:
+        return values
+    return np.array(values, np.int32)
 
 
 class Frontier:
@@ -58,14 +64,21 @@ class Frontier:
         _set_rules(state, rules)
         state.run[0].free_visit = -1
         _free_slots(state, 0)
-        self._adopt(state, strategy, rules)
-        self.journal = journal
+        self._adopt(state, strategy, rules, journal)
 
-    def _adopt(self, state: State, strategy: "Strategy", rules: Rules) -> None:
+    @classmethod
+    def from_state(cls, state: State, strategy: "Strategy", rules: Rules) -> "Frontier":
+        """A frontier that goes on with this state (snapshot.py)."""
+        frontier = cls.__new__(cls)
+        frontier._adopt(state, strategy, rules, None)
+        frontier._widen_heaps()
+        return frontier
+
+    def _adopt(self, state: State, strategy: "Strategy", rules: Rules, journal: Journal | None) -> None:
         jit.ready()
+        self.journal = journal
         self.state, self.strategy, self.rules = state, strategy, rules
         strategy.bind(state.run)
-        self.journal = None
         self._fault = state.run["fault"]
         self._out = np.zeros(MOST_PER_VISIT + 2, np.int64)
         self._moment = np.zeros(1)
@@ -83,10 +96,11 @@ class Frontier:
     def add_sites(self, count: int, now: float, groups: Sequence[int] | Array | None = None) -> int:
         """Register sites; the id of the first. `groups`: one per site; without, they wait to be resolved."""
         first, run = self.sites, self.state.run[0]
+        run.now = max(float(run.now), _moment(now))
         chosen = np.full(count, -1, np.int32) if groups is None else _ids(groups)
         if len(chosen) != count or (count and chosen.min() < -1):
             raise InvariantError(f"{len(chosen)} groups for {count} sites, the least of them {chosen.min(initial=0)}")
-        self._note(Call.ADD_SITES, (count,), (now,), chosen)
+        self.note(Call.ADD_SITES, (count,), (now,), chosen)
         self._reserve(sites=first + count, groups=int(chosen.max(initial=-1)) + 1)
         new = self.state.site[first : first + count]
         new["delay_s"], new["ready_at"] = math.nan, -math.inf
@@ -110,10 +124,10 @@ class Frontier:
         """Register pages, one per entry of `sites`; the id of the first. They are UNKNOWN until discovered."""
         first, owners = self.pages, _ids(sites)
         count = len(owners)
-        if count and not (0 <= owners.min() and owners.max() < self.sites):
+        if count and not (owners.min() >= 0 and owners.max() < self.sites):
             raise InvariantError(f"add_pages: a site id outside 0..{self.sites - 1}")
         flags = np.zeros(count, np.int32) if dynamic is None else _ids(dynamic)
-        self._note(Call.ADD_PAGES, (count,), (), np.concatenate((owners, flags)))
+        self.note(Call.ADD_PAGES, (count,), (), np.concatenate((owners, flags)))
         self._reserve(pages=first + count)
         new = self.state.page[first : first + count]
         new["site"] = owners
@@ -127,7 +141,7 @@ class Frontier:
         given = np.ascontiguousarray(values, np.float64)
         if first < 0 or first + len(given) > self.pages:
             raise InvariantError(f"set_column: {len(given)} values from page {first} on; there are {self.pages} pages")
-        self._note(Call.SET_COLUMN, (column, first), (), given)
+        self.note(Call.SET_COLUMN, (column, first), (), given)
         self.state.columns[first : first + len(given), column] = given
 
     # ---- the three calls of a crawl
@@ -135,7 +149,7 @@ class Frontier:
     def discover(self, pages: Sequence[int] | Array, now: float) -> None:
         """Seeds, sitemap entries, pings: pages to fetch that no fetched page links to."""
         given = _ids(pages)
-        self._note(Call.DISCOVER, (len(given),), (now,), given)
+        self.note(Call.DISCOVER, (len(given),), (now,), given)
         self.run_kernel(kernels.discover_pages, given, len(given), _moment(now))
 
     def next(self, now: float) -> Visit | WaitUntil | Drained:
@@ -148,7 +162,7 @@ class Frontier:
         else:
             answer = Drained() if n == DRAINED else WaitUntil(float(moment[0]))
         if self.journal is not None:
-            self._note(Call.NEXT, (n, *out[:2].tolist()) if n >= 0 else (n,), (now,), out[2 : n + 2])
+            self.note(Call.NEXT, (n, *out[:2].tolist()) if n >= 0 else (n,), (now,), out[2 : n + 2])
         return answer
 
     def report(
@@ -164,7 +178,7 @@ class Frontier:
         if result not in (FETCHED, FAILED, REFUSED):
             raise InvariantError(f"a page's result is FETCHED, FAILED or REFUSED, not {result}")
         found = _ids(links)
-        self._note(Call.REPORT, (visit.id, page, result), (now, response_s), found)
+        self.note(Call.REPORT, (visit.id, page, result), (now, response_s), found)
         answer = self.run_kernel(
             kernels.report_page, visit.id, page, result, _moment(now), response_s, found, len(found)
         )
@@ -176,7 +190,7 @@ class Frontier:
             if not self.report(visit, result.page, result.result, now, result.links, result.response_s):
                 return False
         requests = outcome.allowed or (max(1, outcome.served) if outcome.closed else 0)
-        self._note(Call.FINISH, (visit.id, requests), (now, outcome.connection_s, outcome.not_before), None)
+        self.note(Call.FINISH, (visit.id, requests), (now, outcome.connection_s, outcome.not_before), None)
         answer = self.run_kernel(
             kernels.finish_visit, visit.id, _moment(now), outcome.connection_s, requests, outcome.not_before
         )
@@ -186,10 +200,10 @@ class Frontier:
 
     def resolve(self, site: int, group: int, now: float) -> None:
         """The site is on this address."""
-        self._check_site(site, at_rest=True)
+        self.check_site(site, at_rest=True)
         if group < 0:
             raise InvariantError(f"group {group} of site {site}: a group is a number of at least 0")
-        self._note(Call.RESOLVE, (site, group), (now,), None)
+        self.note(Call.RESOLVE, (site, group), (now,), None)
         self._reserve(groups=group + 1)
         self.run_kernel(kernels.change_site, site, group, _moment(now))
 
@@ -204,11 +218,11 @@ class Frontier:
         not_before: float | None = None,
     ) -> None:
         """Rules of one site: its own w, k and page budget, and a moment before which it is not visited."""
-        self._check_site(site)
+        self.check_site(site)
         if any(value is not None and not value >= 0 for value in (delay_s, per_connection, pages)):
             raise ConfigError(f"site {site}: delay, pages per connection and page budget must be numbers of at least 0")
         record = self.state.site[site]
-        self._note(
+        self.note(
             Call.SET_SITE,
             (site, -1 if per_connection is None else per_connection, -1 if pages is None else pages),
             (now, math.nan if delay_s is None else delay_s, math.nan if not_before is None else not_before),
@@ -224,6 +238,14 @@ class Frontier:
             record.ready_at = max(record.ready_at, not_before)
         self.run_kernel(kernels.change_site, site, int(record.group), _moment(now))
 
+    def export_site(self, site: int, now: float) -> SiteExport:
+        """Take a site out, to be imported elsewhere: its waiting pages are GONE here, and it has no budget left."""
+        return export_site(self, site, now)
+
+    def import_site(self, export: SiteExport, site: int, pages: Sequence[int] | Array, now: float) -> None:
+        """A site that comes from elsewhere, as a new site here, with the local ids of its waiting pages."""
+        import_site(self, export, site, pages, now)
+
     # ---- looking in
 
     def page_state(self, page: int) -> int:
@@ -234,12 +256,20 @@ class Frontier:
 
     def waiting_pages(self, site: int, level: int = 0) -> tuple[Array, Array]:
         """The pages that wait at a site, best first, and their keys."""
-        self._check_site(site)
+        self.check_site(site)
         n = int(self.state.queue[site, level].waiting)
         pages, keys = np.zeros(n, np.int32), np.zeros(n)
         kernels.list_waiting(self.state, site, level, pages, keys)
         order = np.lexsort((self.state.page["serial"][pages], -keys))
         return pages[order], keys[order]
+
+    def explain_site(self, site: int, now: float) -> SiteExplanation:
+        """Its rank, what stands before it, until when it must wait and by which rule."""
+        return explain_site(self, site, now)
+
+    def explain_page(self, page: int, now: float) -> PageExplanation:
+        """Its rank, what stands before it in its site, and how its site stands."""
+        return explain_page(self, page, now)
 
     # ---- memory, faults, log
 
@@ -321,13 +351,13 @@ class Frontier:
         rank = self.strategy.page.name if fault == PAGE_RANK_FAULT else self.strategy.site.name
         raise ConfigError(f"strategy {self.strategy.name!r}: rank {rank!r} of {what} is not a finite number under 2^52")
 
-    def _check_site(self, site: int, at_rest: bool = False) -> None:
+    def check_site(self, site: int, at_rest: bool = False) -> None:
         if not 0 <= site < self.sites:
             raise InvariantError(f"site {site}: there are sites 0..{self.sites - 1}")
         if at_rest and self.state.site[site].visit >= 0:
             raise InvariantError(f"site {site} is under visit; finish the visit first")
 
-    def _note(self, call: Call, integers: tuple[int, ...], floats: tuple[float, ...], payload: Array | None) -> None:
+    def note(self, call: Call, integers: tuple[int, ...], floats: tuple[float, ...], payload: Array | None) -> None:
         if self.journal is not None:
             self.journal.write(call, integers, floats, payload)
 

@@ -1,8 +1,9 @@
 """One heap for everything: pages of a site, sites of a group, groups, resting times, leases.
 
-A heap is a run of entries (key, serial, item) beginning at `base`, with four children a node: largest key first, then smallest serial. `pos[item]` is
-where the item stands, so that any item can be moved or removed in O(log n). A heap by time stores the negated time; a heap with the worst page first
-stores both negated. The caller owns the number of entries.
+A heap is a run of entries (key, serial, item) beginning at `base`, with four children a node: largest key first, then
+smallest serial. `pos[item]` is where the item stands, so that any item can be moved or removed in O(log n). A heap by
+time stores the negated time; a heap with the worst page first stores both negated. The caller owns the number of
+entries.
 """
 
 from trapline.frontier.layout import Array, Entries, Positions
@@ -69,13 +70,12 @@ def sift_down(entries: Array, base: int, n: int, pos: Array, i: int, key: float,
 
 @helper(void(Entries, i8, i8, Positions, i8, f8, i8, i8))
 def replace(entries: Array, base: int, n: int, pos: Array, i: int, key: float, serial: int, item: int) -> None:
-    """Let (key, serial, item) take the place i, whatever stands there, and go where it belongs."""
-    if i > 0:
-        above = entries[base + ((i - 1) >> 2)]
-        if before(key, serial, above.key, above.serial):
-            sift_up(entries, base, pos, i, key, serial, item)
-            return
-    sift_down(entries, base, n, pos, i, key, serial, item)
+    """Let (key, serial, item) take the place i of whatever stands there, and go where it belongs."""
+    old = entries[base + i]
+    if before(key, serial, old.key, old.serial):
+        sift_up(entries, base, pos, i, key, serial, item)
+    else:
+        sift_down(entries, base, n, pos, i, key, serial, item)
 
 
 @helper(void(Entries, i8, i8, Positions, i8))

@@ -1,7 +1,8 @@
 """The log of calls: what was asked of the frontier, in order, so that a snapshot and the log give the frontier back.
 
-One frame a call: length, checksum, then code, integers, floats, payload. Appended, never rewritten; a torn last frame (a crash in the middle of a write) is
-where reading ends. Durability (fsync, where the file lies) is the store's business: a journal writes to any binary file object.
+One frame a call: length, checksum, then code, integers, floats, payload. Appended, never rewritten; a torn last frame
+(a crash in the middle of a write) is where reading ends. Durability (fsync, where the file lies) is the store's
+business: a journal writes to any binary file object.
 """
 
 import struct
@@ -78,6 +79,6 @@ def _decode(body: bytes) -> Frame:
     code, n_integers, n_floats = _BODY.unpack_from(body)
     numbers = struct.unpack_from(f"<{n_integers}q{n_floats}d", body, _BODY.size)
     call = Call(code)
-    tail = body[_BODY.size + 8 * (n_integers + n_floats) :]
+    tail = bytearray(body[_BODY.size + 8 * (n_integers + n_floats) :])  # writable, as kernels take arrays
     payload = np.frombuffer(tail, np.float64 if call in FLOAT_PAYLOAD else np.int32)
     return Frame(call, numbers[:n_integers], numbers[n_integers:], payload)

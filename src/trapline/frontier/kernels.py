@@ -1,4 +1,5 @@
-"""The compiled entries of the frontier: what Python calls. Each is re-entrant: after NEED_ROOM and `grow`, the same call goes on."""
+"""The compiled entries of the frontier: what Python calls. Each is re-entrant: after NEED_ROOM and `grow`, the same
+call goes on."""
 
 from trapline.frontier import blocks, queue
 from trapline.frontier.batch import choose, count_chosen
@@ -27,7 +28,7 @@ from trapline.frontier.layout import (
     StateType,
     Times,
 )
-from trapline.frontier.ranking import measure_connection, measure_response
+from trapline.frontier.ranking import measure_connection, measure_response, rank_site
 from trapline.frontier.visits import close, conclude, expire, give_back, lease, settle_site, slot_of
 from trapline.jit import b1, f8, helper, i8, kernel, void
 
@@ -95,7 +96,8 @@ def take_report(s: State, slot: int, page: int, result: int, response_s: float, 
 
 @kernel(i8(StateType, f8, Numbers, Times))
 def next_visit(s: State, now: float, out: Array, moment: Array) -> int:
-    """The number of pages leased; out = visit id, site, pages...; moment[0] = end of the lease, or the moment to wait for."""
+    """The number of pages leased; out = visit id, site, pages...; moment[0] = end of the lease, or the moment to wait
+    for."""
     slot = begin_visit(s, now)
     if slot < 0:
         moment[0] = next_moment(s)
@@ -172,6 +174,12 @@ def change_site(s: State, x: int, group: int, now: float) -> int:
     return 0
 
 
+@kernel(f8(StateType, i8, i8))
+def evaluate_site(s: State, x: int, level: int) -> float:
+    """The site rank as it would be now."""
+    return rank_site(s, x, level)
+
+
 @kernel(i8(StateType, i8, i8, Pages, Times))
 def list_waiting(s: State, x: int, level: int, pages: Array, keys: Array) -> int:
     """Write the waiting pages of one queue, in no order, with their keys; their number."""
@@ -193,9 +201,10 @@ def list_waiting(s: State, x: int, level: int, pages: Array, keys: Array) -> int
     return q.waiting
 
 
-@kernel(i8(StateType, i8, Pages, i8))
-def empty_site(s: State, x: int, pages: Array, n: int) -> int:
+@kernel(i8(StateType, i8, Pages, i8, f8))
+def empty_site(s: State, x: int, pages: Array, n: int, now: float) -> int:
     """The site goes elsewhere: pages[:n], all that wait, are gone here, and it has no budget left."""
+    advance(s, now)
     s.site[x].budget = 0
     for level in range(s.queue.shape[1]):
         q = s.queue[x, level]

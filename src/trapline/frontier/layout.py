@@ -41,6 +41,7 @@ FREE_LISTS = 48  # the first entries of the pool hold the heads of the free list
 RANK_LIMIT = 2.0**52  # so that the sum of a visit's ranks fits the whole part of the exact sum
 
 Array = npt.NDArray[Any]
+Record = Any  # one row of a record array: its fields are attributes, compiled or not
 
 
 def record(fields: list[tuple[str, str]]) -> np.dtype[Any]:
@@ -231,6 +232,7 @@ def resized(array: Array, size: int, used: int) -> Array:
 
 
 _EXAMPLE = allocate(2, 2, 2, 2, 2, 1, 1)
+DTYPES = {name: array.dtype for name, array in _EXAMPLE._asdict().items()}
 StateType = type_of(_EXAMPLE)
 Entries = type_of(_EXAMPLE.pool)
 Positions = type_of(_EXAMPLE.page["pos"])

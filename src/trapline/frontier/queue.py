@@ -1,11 +1,15 @@
 """One site's waiting pages: fifo list, heap, or next-visit queue. Every change keeps what site ranks may read.
 
-Who fills a queue: discovery.py (new pages), visits.py (retries, returned pages), batch.py (chosen pages). Who empties it: visits.py (leases), batch.py.
+Who fills a queue: discovery.py (new pages), visits.py (retries, returned pages), batch.py (chosen pages). Who empties
+it: visits.py (leases), batch.py.
 Invariants
-- pages are taken by (key, largest first; serial, smallest first); the kind of queue changes the cost, never the order;
-- `waiting`, `best_key`, `best_serial`, `planned` and, in a next-visit queue, `quality_sum` are true after every call here;
-- a next-visit queue is two heaps: the best min(limit, waiting) pages with the worst first, and the rest with the best first. No page of the rest is before one of
-  the next visit. The sum is exact (fixed point), so that it does not depend on the order of changes and returns to 0.
+- pages are taken by (key, largest first; serial, smallest first); the kind of queue changes the cost, never the
+  order;
+- `waiting`, `best_key`, `best_serial`, `planned` and, in a next-visit queue, `quality_sum` are true after every call
+  here;
+- a next-visit queue is two heaps: the best min(limit, waiting) pages with the worst first, and the rest with the best
+  first. No page of the rest is before one of the next visit. The sum is exact (fixed point), so that it does not
+  depend on the order of changes and returns to 0.
 Each function answers what changed, as READS_* bits.
 """
 
@@ -19,12 +23,12 @@ from trapline.frontier.layout import (
     READS_PLANNED,
     READS_SUM,
     READS_WAITING,
-    Array,
     QueueRecord,
+    Record,
     State,
     StateType,
 )
-from trapline.jit import f8, helper, i8, void
+from trapline.jit import f8, helper, i8, prefetch, void
 
 grow_block, take_block, give_block = blocks.grow, blocks.take, blocks.give
 sift_up, sift_down, replace, remove, before = heap.sift_up, heap.sift_down, heap.replace, heap.remove, heap.before
@@ -35,7 +39,7 @@ WHOLE_FRACTION = 1 << 62
 
 
 @helper(void(QueueRecord, f8, i8))
-def add_to_sum(q: Array, key: float, sign: int) -> None:
+def add_to_sum(q: Record, key: float, sign: int) -> None:
     """Add the key (sign 1) or take it away (sign -1), cut to a multiple of 2^-62."""
     whole = math.floor(key)
     fraction = int((key - whole) * FRACTIONS)
@@ -55,7 +59,7 @@ def add_to_sum(q: Array, key: float, sign: int) -> None:
 
 
 @helper(i8(QueueRecord, f8, i8))
-def offer_best(q: Array, key: float, serial: int) -> int:
+def offer_best(q: Record, key: float, serial: int) -> int:
     """A page that joined or rose may be the new best."""
     if q.waiting == 1 or before(key, serial, q.best_key, q.best_serial):
         q.best_key = key
@@ -65,7 +69,7 @@ def offer_best(q: Array, key: float, serial: int) -> int:
 
 
 @helper(i8(QueueRecord, i8))
-def count(q: Array, change: int) -> int:
+def count(q: Record, change: int) -> int:
     q.waiting += change
     planned = min(q.limit, q.waiting)
     if planned == q.planned:
@@ -75,7 +79,7 @@ def count(q: Array, change: int) -> int:
 
 
 @helper(i8(StateType, QueueRecord))
-def find_best(s: State, q: Array) -> int:
+def find_best(s: State, q: Record) -> int:
     """After the best page left or fell: who is it now? In a next-visit queue that is a look at the whole next visit."""
     if q.waiting == 0:
         return READS_BEST
@@ -102,7 +106,7 @@ def find_best(s: State, q: Array) -> int:
 
 
 @helper(void(StateType, QueueRecord, i8, f8, i8, i8))
-def push_rest(s: State, q: Array, n: int, key: float, serial: int, page: int) -> None:
+def push_rest(s: State, q: Record, n: int, key: float, serial: int, page: int) -> None:
     if n >= (1 << q.log2 if q.log2 >= 0 else 0):
         q.block = grow_block(s, q.block, q.log2, n)
         q.log2 = max(q.log2 + 1, blocks.SMALLEST_LOG2)
@@ -110,7 +114,7 @@ def push_rest(s: State, q: Array, n: int, key: float, serial: int, page: int) ->
 
 
 @helper(void(StateType, QueueRecord, i8, f8, i8, i8))
-def push_next(s: State, q: Array, n: int, key: float, serial: int, page: int) -> None:
+def push_next(s: State, q: Record, n: int, key: float, serial: int, page: int) -> None:
     if n >= (1 << q.next_log2 if q.next_log2 >= 0 else 0):
         q.next_block = grow_block(s, q.next_block, q.next_log2, n)
         q.next_log2 = max(q.next_log2 + 1, blocks.SMALLEST_LOG2)
@@ -119,14 +123,14 @@ def push_next(s: State, q: Array, n: int, key: float, serial: int, page: int) ->
 
 
 @helper(i8(StateType, QueueRecord, i8))
-def in_next(s: State, q: Array, page: int) -> int:
+def in_next(s: State, q: Record, page: int) -> int:
     """Whether the page is in the next visit: its position is true in one of the two heaps only."""
     i = s.page[page].pos
     return 1 if i < q.planned and s.pool[q.next_block + i].item == page else 0
 
 
 @helper(void(StateType, QueueRecord))
-def free_blocks(s: State, q: Array) -> None:
+def free_blocks(s: State, q: Record) -> None:
     """An empty queue holds no memory: most sites of a long crawl are empty."""
     if q.log2 >= 0:
         give_block(s, q.block, q.log2)
@@ -140,7 +144,7 @@ def free_blocks(s: State, q: Array) -> None:
 
 
 @helper(i8(StateType, QueueRecord, i8, f8, i8))
-def displace(s: State, q: Array, page: int, key: float, serial: int) -> int:
+def displace(s: State, q: Record, page: int, key: float, serial: int) -> int:
     """The next visit is full: the page joins the rest, or takes the place of the worst page, which joins the rest."""
     rest = q.waiting - q.planned
     if q.planned > 0:
@@ -157,7 +161,7 @@ def displace(s: State, q: Array, page: int, key: float, serial: int) -> int:
 
 
 @helper(i8(StateType, QueueRecord, i8, f8, i8))
-def join_next_visit(s: State, q: Array, page: int, key: float, serial: int) -> int:
+def join_next_visit(s: State, q: Record, page: int, key: float, serial: int) -> int:
     planned = q.planned
     if planned < q.limit:
         push_next(s, q, planned, key, serial, page)
@@ -169,7 +173,7 @@ def join_next_visit(s: State, q: Array, page: int, key: float, serial: int) -> i
 
 
 @helper(i8(StateType, QueueRecord, i8, f8, i8))
-def join(s: State, q: Array, page: int, key: float, serial: int) -> int:
+def join(s: State, q: Record, page: int, key: float, serial: int) -> int:
     """A page joins. In a fifo queue it must be younger than all that wait (else: `rejoin_fifo`)."""
     kind = s.run[0].queue
     if kind == FIFO:
@@ -188,7 +192,7 @@ def join(s: State, q: Array, page: int, key: float, serial: int) -> int:
 
 
 @helper(i8(StateType, QueueRecord, i8))
-def rejoin_fifo(s: State, q: Array, page: int) -> int:
+def rejoin_fifo(s: State, q: Record, page: int) -> int:
     """A page that was leased and not asked for is the oldest of its site again: it joins at the head."""
     s.page[page].pos = q.head
     if q.waiting == 0:
@@ -203,7 +207,7 @@ def rejoin_fifo(s: State, q: Array, page: int) -> int:
 
 
 @helper(i8(StateType, QueueRecord, i8, i8, f8, i8))
-def move_in_rest(s: State, q: Array, page: int, i: int, key: float, serial: int) -> int:
+def move_in_rest(s: State, q: Record, page: int, i: int, key: float, serial: int) -> int:
     rest = q.waiting - q.planned
     if q.planned > 0:
         worst = s.pool[q.next_block]
@@ -220,29 +224,8 @@ def move_in_rest(s: State, q: Array, page: int, i: int, key: float, serial: int)
     return find_best(s, q)
 
 
-@helper(i8(StateType, QueueRecord, i8, f8))
-def move(s: State, q: Array, page: int, key: float) -> int:
-    """A waiting page has a new key."""
-    serial = s.page[page].serial
-    i = s.page[page].pos
-    if s.run[0].queue == NEXT_VISIT:
-        if in_next(s, q, page):
-            return move_in_next(s, q, page, i, key, serial)
-        return move_in_rest(s, q, page, i, key, serial)
-    old = s.pool[q.block + i].key
-    if old == key:
-        return 0
-    replace(s.pool, q.block, q.waiting, s.page["pos"], i, key, serial, page)
-    first = s.pool[q.block]
-    if first.serial == q.best_serial and first.key == q.best_key:
-        return 0
-    q.best_key = first.key
-    q.best_serial = first.serial
-    return READS_BEST
-
-
 @helper(i8(StateType, QueueRecord, i8, i8, f8, i8))
-def move_in_next(s: State, q: Array, page: int, i: int, key: float, serial: int) -> int:
+def move_in_next(s: State, q: Record, page: int, i: int, key: float, serial: int) -> int:
     old = -s.pool[q.next_block + i].key
     if old == key:
         return 0
@@ -266,11 +249,32 @@ def move_in_next(s: State, q: Array, page: int, i: int, key: float, serial: int)
     return READS_SUM
 
 
+@helper(i8(StateType, QueueRecord, i8, f8))
+def move(s: State, q: Record, page: int, key: float) -> int:
+    """A waiting page has a new key."""
+    serial = s.page[page].serial
+    i = s.page[page].pos
+    if s.run[0].queue == NEXT_VISIT:
+        if in_next(s, q, page):
+            return move_in_next(s, q, page, i, key, serial)
+        return move_in_rest(s, q, page, i, key, serial)
+    old = s.pool[q.block + i].key
+    if old == key:
+        return 0
+    replace(s.pool, q.block, q.waiting, s.page["pos"], i, key, serial, page)
+    first = s.pool[q.block]
+    if first.serial == q.best_serial and first.key == q.best_key:
+        return 0
+    q.best_key = first.key
+    q.best_serial = first.serial
+    return READS_BEST
+
+
 # ---- leaving
 
 
 @helper(void(StateType, QueueRecord))
-def refill(s: State, q: Array) -> None:
+def refill(s: State, q: Record) -> None:
     """Bring pages from the rest into the next visit until it is full."""
     while q.planned < q.limit and q.planned < q.waiting:
         rest = q.waiting - q.planned
@@ -282,18 +286,20 @@ def refill(s: State, q: Array) -> None:
 
 
 @helper(void(StateType, QueueRecord, i8, i8))
-def take_fifo(s: State, q: Array, n: int, block: int) -> None:
+def take_fifo(s: State, q: Record, n: int, block: int) -> None:
     for i in range(n):
         e = s.pool[block + i]
         e.key = 0.0
         e.item = q.head
         e.serial = s.page[q.head].serial
         q.head = s.page[q.head].pos
+    if q.waiting > n + 1:
+        prefetch(s.page, s.page[q.head].pos)  # the head after the next visit; its serial will be needed then
     count(q, -n)
 
 
 @helper(void(StateType, QueueRecord, i8))
-def take_next_visit(s: State, q: Array, block: int) -> None:
+def take_next_visit(s: State, q: Record, block: int) -> None:
     n = q.planned
     for i in range(n - 1, -1, -1):  # the worst comes out first
         worst = s.pool[q.next_block]
@@ -311,8 +317,9 @@ def take_next_visit(s: State, q: Array, block: int) -> None:
 
 
 @helper(void(StateType, QueueRecord, i8, i8))
-def take_best(s: State, q: Array, n: int, block: int) -> None:
-    """The n best pages leave, best first, into entries of the pool at `block`. Of a next-visit queue all that is planned leaves: n = planned."""
+def take_best(s: State, q: Record, n: int, block: int) -> None:
+    """The n best pages leave, best first, into entries of the pool at `block`. Of a next-visit queue all that is
+    planned leaves: n = planned."""
     kind = s.run[0].queue
     if kind == FIFO:
         take_fifo(s, q, n, block)
@@ -329,7 +336,7 @@ def take_best(s: State, q: Array, n: int, block: int) -> None:
 
 
 @helper(i8(StateType, QueueRecord, i8))
-def set_limit(s: State, q: Array, limit: int) -> int:
+def set_limit(s: State, q: Record, limit: int) -> int:
     """P has changed: more or fewer pages in the next visit."""
     limit = max(limit, 0)
     if limit == q.limit:

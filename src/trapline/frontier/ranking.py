@@ -1,7 +1,8 @@
 """Where the frontier meets the strategy: its two functions, called by address, and the check of what they answer.
 
-A page rank: `page_rank(s, page, source, links, is_new) -> float`. It may keep numbers per page in `s.columns[page, c]`.
-A site rank: `site_rank(s, site, queue) -> float`. It sees the site's and the queue's records (layout.py) and changes nothing.
+A page rank: `page_rank(s, page, source, links, is_new) -> float`. It may keep numbers per page in `s.columns[page,
+c]`. A site rank: `site_rank(s, site, queue) -> float`. It sees the site's and the queue's records (layout.py) and
+changes nothing.
 """
 
 from collections.abc import Callable

@@ -1,4 +1,5 @@
-"""The rules of a crawl: politeness, limits, batches, estimates. One frozen dataclass; its fields are the papers' symbols, spelled out."""
+"""The rules of a crawl: politeness, limits, batches, estimates. One frozen dataclass; its fields are the papers'
+symbols, spelled out."""
 
 import math
 from dataclasses import dataclass, fields

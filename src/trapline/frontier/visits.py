@@ -1,6 +1,7 @@
 """Visits: leased, reported page by page, finished or expired.
 
-EXPIRING is the heap of visits under way by the end of their lease; `lease` fills it, `close` empties it. A free slot of the visit table is on the list that begins at `run.free_visit`.
+EXPIRING is the heap of visits under way by the end of their lease; `lease` fills it, `close` empties it. A free slot
+of the visit table is on the list that begins at `run.free_visit`.
 """
 
 from trapline.frontier import blocks, heap, queue
@@ -9,6 +10,7 @@ from trapline.frontier.contest import leave, place, settle_group
 from trapline.frontier.discovery import add_waiting
 from trapline.frontier.layout import (
     BACKLOG,
+    CONTEST,
     EXPIRING,
     FAILED,
     FETCHED,
@@ -149,8 +151,8 @@ def settle_site(s: State, x: int) -> None:
     """After anything that can change a site's limits, times or group."""
     limit_front(s, x)
     place(s, x)
-    if s.site[x].group >= 0:
-        settle_group(s, s.site[x].group)
+    if s.site[x].group >= 0 and s.site[x].place != CONTEST:
+        settle_group(s, s.site[x].group)  # who joins the contest settles the group
     if s.run[0].batch > 0:
         set_limit(s, s.queue[x, BACKLOG], visit_limit(s, x, BACKLOG))
         place_backlog(s, x)

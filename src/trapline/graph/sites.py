@@ -66,7 +66,8 @@ def _before(url: str, other: str) -> bool:
 def recorded_graph(
     urls: Sequence[str], urls_file: Path, offsets: NDArray[np.int64], targets: NDArray[np.int32], format_name: str
 ) -> Graph:
-    """A graph from recorded URLs (page i = row i + 1 of `urls_file`) and their links. Every site has its own address."""
+    """A graph from recorded URLs (page i = row i + 1 of `urls_file`) and their links. Every site has its own
+    address."""
     sites = sites_of(urls, urls_file)
     return Graph(
         offsets=offsets,

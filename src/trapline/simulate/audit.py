@@ -1,4 +1,5 @@
-"""Counts broken politeness in a fetch log. It knows the log and the rules, and nothing of the frontier: whoever checks must not ask whom he checks."""
+"""Counts broken politeness in a fetch log. It knows the log and the rules, and nothing of the frontier: whoever
+checks must not ask whom he checks."""
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,7 +12,8 @@ from trapline.simulate.driver import Log
 def politeness_violations(log: Log, site: Array, group: Array, rules: Rules) -> int:
     """Visits that began before the one before them, to the same site or to the same address, had ended and rested.
 
-    `site[page]` and `group[site]` say who owns what. A site's rest is w, or the smaller of the two if w depends on its size.
+    `site[page]` and `group[site]` say who owns what. A site's rest is w, or the smaller of the two if w depends on
+    its size.
     """
     rest = min(rules.delay_s, rules.small_site_delay_s) if rules.small_site_pages else rules.delay_s
     ip_rest = rules.delay_s if rules.ip_delay_s is None else rules.ip_delay_s

@@ -1,10 +1,11 @@
 """The virtual-time driver: r robots crawl a graph under the frontier's rules, and time is a number.
 
-It drives the frontier as the live crawler does and decides nothing itself. Events are ordered by (time, kind, serial), completions before new visits, so that a tie
-in time has one outcome. Every page takes a constant time here.
+It drives the frontier as the live crawler does and decides nothing itself. Events are ordered by (time, kind,
+serial), completions before new visits, so that a tie in time has one outcome. Every page takes a constant time here.
 """
 
 import time
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -17,10 +18,12 @@ from trapline.frontier.kernels import advance, begin_visit, next_moment, take_re
 from trapline.frontier.layout import DRAINED, ENTRY, FETCHED, NEED_ROOM, WAIT, Array, State, StateType, record
 from trapline.frontier.visits import close
 from trapline.graph import Graph
-from trapline.jit import b1, f8, helper, i8, kernel, type_of, void
+from trapline.jit import b1, helper, i8, kernel, type_of, void
 from trapline.strategies import Strategy
 
 sift_up, remove = heap.sift_up, heap.remove
+
+SLICE = 200_000  # pages between two looks at the terminal: the compiled loop hears no Ctrl-C
 
 CLOCK = record(
     [
@@ -58,7 +61,7 @@ class Robots(NamedTuple):
 
     events: Array
     pos: Array
-    index: Array
+    at: Array  # number of the page within its visit
     start: Array
 
 
@@ -92,7 +95,7 @@ def complete_page(s: State, web: Web, log: Log, robots: Robots, clock: Array) ->
     c = clock[0]
     slot = robots.events[0].item
     visit = s.visit[slot]
-    page = s.pool[visit.block + robots.index[slot]].item
+    page = s.pool[visit.block + robots.at[slot]].item
     advance(s, c.now)
     first, last = web.offsets[page], web.offsets[page + 1]
     if not take_report(s, slot, page, FETCHED, c.page_seconds, web.targets[first:last], last - first):
@@ -104,8 +107,8 @@ def complete_page(s: State, web: Web, log: Log, robots: Robots, clock: Array) ->
     c.fetched += 1
     remove(robots.events, 0, c.events, robots.pos, 0)
     c.events -= 1
-    robots.index[slot] += 1
-    if robots.index[slot] < visit.pages:
+    robots.at[slot] += 1
+    if robots.at[slot] < visit.pages:
         begin_page(robots, clock, slot)
     else:
         close(s, slot, -1.0e300)
@@ -125,7 +128,7 @@ def crawl(s: State, web: Web, log: Log, robots: Robots, clock: Array) -> int:
         if s.run[0].active < c.robots:
             slot = begin_visit(s, c.now)
             if slot >= 0:
-                robots.index[slot] = 0
+                robots.at[slot] = 0
                 begin_page(robots, clock, slot)
                 continue
             if slot != WAIT:
@@ -180,17 +183,22 @@ def simulate(
     most: int | None = None,
     inputs: dict[str, Array] | None = None,
     seed: int = 0,
+    progress: Callable[[int, int], None] | None = None,
 ) -> Crawl:
-    """Crawl the graph from its home pages in virtual time."""
+    """Crawl the graph from its home pages in virtual time. `progress(pages fetched, most)` is told now and then."""
     frontier = prepare(graph, strategy, rules, inputs or {}, robots, seed)
     web = Web(graph.offsets, graph.targets, graph.home)
     log, under_way = _log(graph.pages), _robots(len(frontier.state.visit))
     clock = np.zeros(1, CLOCK)
     clock["page_seconds"], clock["robots"] = page_seconds, robots
-    clock["most"] = graph.pages if most is None else min(most, graph.pages)
     jit.ready()
-    started = time.perf_counter()
-    answer = frontier.run_kernel(crawl, web, log, under_way, clock)
-    wall = time.perf_counter() - started
+    goal, wall, answer = min(most or graph.pages, graph.pages), 0.0, 0
+    while answer == 0 and clock["fetched"][0] < goal:
+        clock["most"] = min(clock["fetched"][0] + SLICE, goal)
+        started = time.perf_counter()
+        answer = frontier.run_kernel(crawl, web, log, under_way, clock)
+        wall += time.perf_counter() - started
+        if progress is not None:
+            progress(int(clock["fetched"][0]), goal)
     n = int(clock["fetched"][0])
-    return Crawl(Log(*(column[:n] for column in log)), frontier, answer == DRAINED, wall)
+    return Crawl(Log(*(column[:n] for column in log)), frontier, answer == DRAINED or n == graph.pages, wall)

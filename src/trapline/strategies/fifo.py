@@ -1,12 +1,13 @@
-"""First come, first served: the pages of a site in order of discovery, the sites in order of their oldest waiting page.
+"""First come, first served: the pages of a site in order of discovery, the sites in order of their oldest waiting
+page.
 
-Page rank: 0 for all, so that the serial decides. Site rank: -serial of the site's best page (the oldest, with this page rank).
-Cost: O(1) a page, O(log sites) a visit.
+Page rank: 0 for all, so that the serial decides. Site rank: -serial of the site's best page (the oldest, with this
+page rank). Cost: O(1) a page, O(log sites) a visit.
 Source: breadth-first of Cao et al. 4.1 and of Castillo's thesis.
 Differs from the paper: with another page rank the site's best page stands for its oldest one.
 """
 
-from trapline.frontier.layout import Array, State
+from trapline.frontier.layout import Record, State
 from trapline.frontier.ranking import page_rank, site_rank
 from trapline.strategies.strategy import PageRank, SiteRank, Strategy
 
@@ -17,7 +18,7 @@ def equal(s: State, page: int, source: int, links: int, is_new: bool) -> float:
 
 
 @site_rank
-def oldest_first(s: State, site: Array, queue: Array) -> float:
+def oldest_first(s: State, site: Record, queue: Record) -> float:
     return -float(queue.best_serial)
 
 

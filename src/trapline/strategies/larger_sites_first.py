@@ -1,7 +1,8 @@
-"""The site with the most waiting pages first, so that no large site is left over, waiting w seconds a page, at the end of the crawl.
+"""The site with the most waiting pages first, so that no large site is left over, waiting w seconds a page, at the
+end of the crawl.
 
-Site rank: n, the number of pages waiting at the site (>= 1), updated at each insert. Page rank: fifo.
-Cost: O(log sites) a discovered page.
+Site rank: n, the number of pages waiting at the site (>= 1), updated at each insert. Page rank: fifo. Cost: O(log
+sites) a discovered page.
 Source: "Length" of Castillo et al. 2004, V; "larger-sites-first" of Castillo's thesis 4.3.
 
 >>> from types import SimpleNamespace
@@ -9,14 +10,14 @@ Source: "Length" of Castillo et al. 2004, V; "larger-sites-first" of Castillo's 
 7.0
 """
 
-from trapline.frontier.layout import Array, State
+from trapline.frontier.layout import Record, State
 from trapline.frontier.ranking import site_rank
 from trapline.strategies import fifo
 from trapline.strategies.strategy import SiteRank, Strategy
 
 
 @site_rank
-def most_waiting(s: State, site: Array, queue: Array) -> float:
+def most_waiting(s: State, site: Record, queue: Record) -> float:
     return float(queue.waiting)
 
 

@@ -1,9 +1,10 @@
 """On-line page importance: pages hand the cash they received on to the pages they link to.
 
-Page rank: cash(p) = 1 + sum over fetched pages q that link to p of cash(q) / links(q), links(q) = the number of links on q.
-Site rank: the best page's. Cost: O(log pages of the site) a link.
-Source: Abiteboul, Preda, Cobena 2003, in the form of Castillo's thesis 4.3: all pages start equal.
-Differs from the paper: a page is fetched once, so its cash is split once; the cash of a page without links, and what goes to pages already fetched, is lost.
+Page rank: cash(p) = 1 + sum over fetched pages q that link to p of cash(q) / links(q), links(q) = the number of links
+on q. Site rank: the best page's. Cost: O(log pages of the site) a link.
+Source: Abiteboul, Preda, Cobena 2003, in the form of Castillo's thesis 4.3: all pages start equal. Differs from the
+paper: a page is fetched once, so its cash is split once; the cash of a page without links, and what goes to pages
+already fetched, is lost.
 
 A page that was discovered by a page with cash 1 and four links:
 
@@ -26,7 +27,7 @@ def cash(s: State, page: int, source: int, links: int, is_new: bool) -> float:
         s.columns[page, 0] = 1.0
     if source >= 0:
         s.columns[page, 0] += s.columns[source, 0] / links
-    return s.columns[page, 0]  # type: ignore[no-any-return]
+    return s.columns[page, 0]
 
 
 PAGE = PageRank("opic", cash, columns=("cash",))

@@ -18,7 +18,7 @@ from trapline.strategies.strategy import PageRank, Strategy
 
 @page_rank
 def known_quality(s: State, page: int, source: int, links: int, is_new: bool) -> float:
-    return s.columns[page, 0]  # type: ignore[no-any-return]
+    return s.columns[page, 0]
 
 
 PAGE = PageRank("quality", known_quality, columns=("quality",), inputs=("quality",), constant=True)

@@ -1,4 +1,5 @@
-"""Finds strategies: every module of this folder, and a user's own file. A new strategy is one file; nothing is listed anywhere."""
+"""Finds strategies: every module of this folder, and a user's own file. A new strategy is one file; nothing is listed
+anywhere."""
 
 import importlib
 import importlib.util
@@ -6,10 +7,13 @@ import pkgutil
 from functools import cache
 from pathlib import Path
 from types import ModuleType
+from typing import TypeVar
 
 import trapline.strategies
 from trapline.errors import ConfigError, nearest
 from trapline.strategies.strategy import PageRank, SiteRank, Strategy
+
+Declared = TypeVar("Declared", PageRank, SiteRank, Strategy)
 
 
 @cache
@@ -18,21 +22,21 @@ def _modules() -> tuple[ModuleType, ...]:
     return tuple(importlib.import_module(f"trapline.strategies.{name}") for name in names)
 
 
-def _declared(kind: type, attribute: str) -> dict[str, object]:
+def _declared(attribute: str, kind: type[Declared]) -> dict[str, Declared]:
     found = (getattr(module, attribute, None) for module in _modules())
-    return {record.name: record for record in found if isinstance(record, kind)}
+    return {declared.name: declared for declared in found if isinstance(declared, kind)}
 
 
 def page_ranks() -> dict[str, PageRank]:
-    return _declared(PageRank, "PAGE")  # type: ignore[return-value]
+    return _declared("PAGE", PageRank)
 
 
 def site_ranks() -> dict[str, SiteRank]:
-    return _declared(SiteRank, "SITE")  # type: ignore[return-value]
+    return _declared("SITE", SiteRank)
 
 
 def strategies() -> dict[str, Strategy]:
-    return _declared(Strategy, "STRATEGY")  # type: ignore[return-value]
+    return _declared("STRATEGY", Strategy)
 
 
 def pair(page: str, site: str, name: str = "") -> Strategy:

@@ -4,17 +4,24 @@ from dataclasses import dataclass
 
 from trapline.errors import ConfigError
 from trapline.frontier.layout import FIFO, HEAP, NEXT_VISIT, READS_BEST, READS_PLANNED, READS_SUM, READS_WAITING, Array
+from trapline.frontier.ranking import PAGE_RANK, SITE_RANK
 from trapline.jit import Rank
 
 READS = {"waiting": READS_WAITING, "best": READS_BEST, "planned": READS_PLANNED, "quality_sum": READS_SUM}
+
+
+def _check_function(name: str, function: object, signature: object, decorator: str) -> None:
+    if not isinstance(function, Rank) or function.signature != signature:
+        raise ConfigError(f"the function of rank {name!r} is not decorated with @{decorator}")
 
 
 @dataclass(frozen=True, slots=True)
 class PageRank:
     """How the pages of a site are ordered.
 
-    `columns` names the numbers it keeps per page, `s.columns[page, 0]` and so on; `inputs` those of them that the caller must set. `constant`: a page's rank never
-    changes after its discovery. `fifo`: all pages have the same rank (0), so that a list serves as queue.
+    `columns` names the numbers it keeps per page, `s.columns[page, 0]` and so on; `inputs` those of them that the
+    caller must set. `constant`: a page's rank never changes after its discovery. `fifo`: all pages have the same rank
+    (0), so that a list serves as queue.
     """
 
     name: str
@@ -23,6 +30,12 @@ class PageRank:
     inputs: tuple[str, ...] = ()
     constant: bool = False
     fifo: bool = False
+
+    def __post_init__(self) -> None:
+        _check_function(self.name, self.function, PAGE_RANK, "page_rank")
+        for name in self.inputs:
+            if name not in self.columns:
+                raise ConfigError(f"page rank {self.name!r}: the input {name!r} is not one of its columns")
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,6 +47,7 @@ class SiteRank:
     reads: tuple[str, ...]
 
     def __post_init__(self) -> None:
+        _check_function(self.name, self.function, SITE_RANK, "site_rank")
         for name in self.reads:
             if name not in READS:
                 raise ConfigError(f"site rank {self.name!r} reads {name!r}; it can read {', '.join(READS)}")
@@ -54,9 +68,11 @@ class Strategy:
         return FIFO if self.page.fifo else HEAP
 
     def bind(self, run: Array) -> None:
-        """Write into the frontier's state what its kernels need of the strategy: addresses hold for this process only."""
+        """Write into the frontier's state what its kernels need of the strategy: addresses hold for this process
+        only."""
         run[0].page_rank = self.page.function.address
         run[0].site_rank = self.site.function.address
-        run[0].queue = self.queue
+        # Chosen pages join a batch out of order, so a list would not do.
+        run[0].queue = HEAP if self.queue == FIFO and run[0].batch > 0 else self.queue
         run[0].reads = sum(READS[name] for name in self.site.reads)
         run[0].constant = int(self.page.constant or self.page.fifo)

@@ -1,0 +1,129 @@
+"""A site moves from one frontier to another: what goes with it. Page ids are local, so the caller maps the pages (by
+URL text)."""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from trapline.errors import InvariantError
+from trapline.frontier import kernels
+from trapline.frontier.journal import Call
+from trapline.frontier.layout import UNKNOWN, Array
+
+if TYPE_CHECKING:
+    from trapline.frontier.frontier import Frontier
+
+# Fields of the site's record that go along as they are.
+_RECORD = (
+    "connection_s",
+    "response_s",
+    "delay_s",
+    "taken",
+    "known",
+    "budget",
+    "per_connection",
+    "requests",
+    "failures",
+    "connections",
+    "responses",
+)
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class SiteExport:
+    """One site: its record, how long it must still rest, and its waiting pages in the order in which they joined."""
+
+    record: dict[str, float]
+    rest_s: float
+    pages: Array  # ids in the frontier it comes from
+    keys: Array
+    depths: Array
+    tries: Array
+    columns: Array  # [pages, c]
+
+    def numbers(self) -> Array:
+        """All but the page ids as one row, for the log of calls."""
+        scalars = [self.record[name] for name in _RECORD] + [self.rest_s]
+        return np.concatenate([scalars, self.keys, self.depths, self.tries, self.columns.ravel()])
+
+    @classmethod
+    def from_numbers(cls, row: Array, n: int, columns: int) -> "SiteExport":
+        scalars, rest = row[: len(_RECORD) + 1], row[len(_RECORD) + 1 :]
+        keys, depths, tries, values = np.split(rest, [n, 2 * n, 3 * n])
+        record = dict(zip(_RECORD, scalars.tolist(), strict=False))
+        return cls(record, float(scalars[-1]), np.zeros(n, np.int32), keys, depths, tries, values.reshape(n, columns))
+
+
+def export_site(frontier: "Frontier", site: int, now: float) -> SiteExport:
+    """Take the site out: its waiting pages are gone here, and it has no budget left."""
+    frontier.check_site(site, at_rest=True)
+    export = _describe(frontier, site, now)
+    frontier.note(Call.EXPORT_SITE, (site,), (now,), None)
+    frontier.run_kernel(kernels.empty_site, site, export.pages, len(export.pages), now)
+    return export
+
+
+def _describe(frontier: "Frontier", site: int, now: float) -> SiteExport:
+    s = frontier.state
+    record = s.site[site]
+    levels = [frontier.waiting_pages(site, level) for level in range(s.queue.shape[1])]
+    pages = np.concatenate([pages for pages, _ in levels])
+    keys = np.concatenate([keys for _, keys in levels])
+    joined = np.argsort(s.page["serial"][pages])
+    pages = pages[joined]
+    ready_at = max(float(record.ready_at), float(s.group[record.group].ready_at) if record.group >= 0 else -math.inf)
+    return SiteExport(
+        record={name: float(record[name]) for name in _RECORD},
+        rest_s=max(0.0, ready_at - max(now, float(s.run[0].now))),
+        pages=pages,
+        keys=keys[joined],
+        depths=s.page["depth"][pages],
+        tries=s.page["tries"][pages],
+        columns=s.columns[pages][:, : len(frontier.strategy.page.columns)],
+    )
+
+
+def import_site(frontier: "Frontier", export: SiteExport, site: int, pages: Sequence[int] | Array, now: float) -> None:
+    """`site` and `pages`, registered here and not discovered yet, take over from the export."""
+    given = np.ascontiguousarray(pages, np.int32)
+    _check_import(frontier, export, site, given)
+    frontier.note(Call.IMPORT_SITE, (site, *given.tolist()), (now,), export.numbers())
+    s = frontier.state
+    record, run = s.site[site], s.run[0]
+    group = int(record.group)
+    for name in _RECORD:
+        setattr(record, name, export.record[name])
+    record.known = int(export.record["known"]) - len(given)  # they are counted as they join
+    record.ready_at = max(now, float(run.now)) + export.rest_s
+    _count_estimates(frontier, site)
+    s.page["depth"][given], s.page["tries"][given] = export.depths, export.tries
+    s.columns[given, : export.columns.shape[1]] = export.columns
+    frontier.run_kernel(kernels.change_site, site, group, now)
+    frontier.run_kernel(kernels.admit_pages, given, np.ascontiguousarray(export.keys), len(given), now)
+
+
+def _check_import(frontier: "Frontier", export: SiteExport, site: int, pages: Array) -> None:
+    frontier.check_site(site, at_rest=True)
+    s = frontier.state
+    if s.site[site].known > 0:
+        raise InvariantError(f"site {site} has pages already; import into a new site")
+    if len(pages) != len(export.keys):
+        raise InvariantError(f"{len(pages)} pages given for {len(export.keys)} exported")
+    if len(pages) and not (pages.min() >= 0 and pages.max() < frontier.pages):
+        raise InvariantError("import_site: a page that is not registered")
+    if np.any(s.page["site"][pages] != site) or np.any(s.state[pages] != UNKNOWN):
+        raise InvariantError(f"import_site: a page that is not of site {site}, or known already")
+
+
+def _count_estimates(frontier: "Frontier", site: int) -> None:
+    """The site is among the measured ones here too."""
+    run, record = frontier.state.run[0], frontier.state.site[site]
+    if record.connections > 0:
+        run.connection_total += record.connection_s
+        run.connection_sites += 1
+    if record.responses > 0:
+        run.response_total += record.response_s
+        run.response_sites += 1

@@ -1,0 +1,7 @@
+"""What people look at: records of crawls, and pictures of them. Reads what a crawl left; decides and simulates
+nothing."""
+
+from trapline.report.plot import orders_png
+from trapline.report.record import OrderRecord, record_of
+
+__all__ = ["OrderRecord", "orders_png", "record_of"]

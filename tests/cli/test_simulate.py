@@ -1,0 +1,241 @@
+"""`trapline simulate`: what it reports, and one line with exit code 2 for what cannot be."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from trapline.cli import run
+from trapline.graph import generate, load_graph, save
+from trapline.strategies import pair
+
+Captured = pytest.CaptureFixture[str]
+
+PAGES, SITES = 300, 12
+REQUIRED = {
+    "pages", "links", "sites", "strategy", "pages_fetched", "average_cumulative_pagerank", "kendall_tau",
+    "simulated_seconds", "wall_seconds", "politeness_violations", "curve",
+}  # fmt: skip
+
+OWN = """
+from trapline.frontier.ranking import page_rank, site_rank
+from trapline.strategies import PageRank, Strategy, top_page
+
+{rank}
+
+STRATEGY = Strategy("mine", PageRank("mine", rank, {record}), top_page.SITE)
+"""
+RAISES = "if page >= 0:\n        raise ValueError('no')\n    return 1.0"
+
+
+@pytest.fixture(scope="module")
+def web(tmp_path_factory: pytest.TempPathFactory) -> str:
+    folder = tmp_path_factory.mktemp("graph") / "web"
+    save(generate(PAGES, SITES, seed=5, sites_per_ip=2), folder)
+    return str(folder)
+
+
+def own_strategy(folder: Path, body: str, record: str = "") -> str:
+    file = folder / "mine.py"
+    rank = f"@page_rank\ndef rank(s, page, source, links, is_new):\n    {body}"
+    file.write_text(OWN.format(rank=rank, record=record))
+    return str(file)
+
+
+def result(capsys: Captured, *args: str) -> dict[str, Any]:
+    assert run(["simulate", *args, "--json", "-"]) == 0
+    found: dict[str, Any] = json.loads(capsys.readouterr().out)
+    return found
+
+
+def complaint(capsys: Captured, *args: str) -> str:
+    """The one line that a mistake is answered with."""
+    assert run(["simulate", *args]) == 2
+    said = capsys.readouterr()
+    assert said.out == ""
+    assert said.err.startswith("trapline: error: ") and said.err.count("\n") == 1
+    return said.err
+
+
+# ---- what it reports
+
+
+def test_the_json_file_holds_the_whole_result(web: str, tmp_path: Path, capsys: Captured) -> None:
+    file = tmp_path / "out.json"
+    options = ["--strategy", "opic", "--connections", "1", "--delay", "15", "--page-seconds", "1"]
+    assert run(["simulate", web, *options, "--json", str(file)]) == 0
+    assert capsys.readouterr().out == ""
+    found = json.loads(file.read_text())
+    assert set(found) >= REQUIRED
+    graph = load_graph(web)
+    assert (found["pages"], found["links"], found["sites"]) == (PAGES, graph.links, SITES)
+    assert (found["strategy"], found["page_rank"], found["site_rank"]) == ("opic", "opic", "top-page")
+    assert (found["pages_fetched"], found["drained"], found["politeness_violations"]) == (PAGES, True, 0)
+    assert found["curve"][0] == [0, 0] and found["curve"][-1] == [1, 1]
+    assert 0.5 < found["average_cumulative_pagerank"] <= found["optimal_average_cumulative_pagerank"] < 1
+    assert found["parameters"]["delay_s"] == 15
+
+
+def test_people_get_a_table(web: str, capsys: Captured) -> None:
+    assert run(["simulate", web, "--strategy", "larger-sites-first"]) == 0
+    said = capsys.readouterr().out
+    assert "larger-sites-first (page rank fifo, site rank larger-sites-first)" in said
+    assert "300 (all that can be reached)" in said
+    assert "politeness violations        0\n" in said
+
+
+def test_the_real_graph_agrees_with_the_reference(shared_data: Path, capsys: Captured) -> None:
+    for strategy, reference in (("breadth-first", 0.635), ("larger-sites-first", 0.623), ("opic", 0.650)):
+        found = result(capsys, str(shared_data / "ku-crawl-2021b"), "--strategy", strategy)
+        assert found["average_cumulative_pagerank"] == pytest.approx(reference, abs=0.01)
+
+
+def test_a_crawl_stops_at_max_pages(web: str, capsys: Captured) -> None:
+    found = result(capsys, web, "--strategy", "opic", "--max-pages", "50")
+    assert (found["pages_fetched"], found["drained"]) == (50, False)
+
+
+def test_options_reach_the_rules(web: str, capsys: Captured) -> None:
+    slow = result(capsys, web, "--strategy", "breadth-first", "--delay", "30")
+    fast = result(capsys, web, "--strategy", "breadth-first", "--delay", "0", "--connections", "1000000")
+    assert fast["simulated_seconds"] < slow["simulated_seconds"] / 10
+    few = result(capsys, web, "--strategy", "breadth-first", "--pages-per-site", "2")
+    assert few["pages_fetched"] <= 2 * SITES
+    options = ["--batch", "20", "--batch-ahead", "--per-connection", "0", "--ip-delay", "3", "--depth-static", "4"]
+    batches = result(capsys, web, "--strategy", "crawl-ability", *options)
+    assert batches["politeness_violations"] == 0 < batches["pages_fetched"]
+    assert batches["parameters"]["batch"] == 20
+
+
+def test_named_halves_replace_those_of_the_strategy(web: str, tmp_path: Path, capsys: Captured) -> None:
+    both = result(capsys, web, "--page-rank", "opic", "--site-rank", "crawl-ability")
+    assert both["strategy"] == pair("opic", "crawl-ability").name
+    one = result(capsys, web, "--strategy", "opic", "--site-rank", "fifo")
+    assert (one["page_rank"], one["site_rank"]) == ("opic", "fifo")
+    mine = own_strategy(tmp_path, "return -float(page)")
+    own = result(capsys, web, "--strategy", mine, "--site-rank", "larger-sites-first")
+    assert (own["page_rank"], own["site_rank"]) == ("mine", "larger-sites-first")
+
+
+def test_a_users_own_strategy_orders_the_crawl(web: str, tmp_path: Path, capsys: Captured) -> None:
+    mine = own_strategy(tmp_path, "return s.columns[page, 0]", 'columns=("quality",), inputs=("quality",)')
+    own = result(capsys, web, "--strategy", mine)
+    assert own["strategy"] == "mine"
+    assert own["curve"] == result(capsys, web, "--strategy", "quality")["curve"]
+
+
+def test_the_plot_is_written_and_said_apart_from_the_result(web: str, tmp_path: Path, capsys: Captured) -> None:
+    file = tmp_path / "order.png"
+    assert run(["simulate", web, "--strategy", "opic", "--json", "-", "--plot", str(file)]) == 0
+    said = capsys.readouterr()
+    assert json.loads(said.out)["strategy"] == "opic"
+    assert said.err == f"wrote {file}\n"
+    assert file.read_bytes().startswith(b"\x89PNG")
+
+
+def test_without_a_plot_no_plot_library_is_loaded(web: str) -> None:
+    program = (
+        "import sys; from trapline.cli import run\n"
+        f"code = run(['simulate', {web!r}, '--strategy', 'opic'])\n"
+        "sys.exit('matplotlib is loaded' if 'matplotlib' in sys.modules else code)\n"
+    )
+    answer = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
+    assert answer.returncode == 0, answer.stderr
+
+
+# ---- what cannot be
+
+
+def test_a_malformed_graph_is_named_with_its_row(tmp_path: Path, capsys: Captured) -> None:
+    (tmp_path / "urlmap.txt").write_text("http://a/\nhttp://b/\n")
+    (tmp_path / "webgraph.txt").write_text("2\n3\n")
+    assert "webgraph.txt, row 2: page 3" in complaint(capsys, str(tmp_path), "--strategy", "opic")
+
+
+def test_a_graph_that_is_not_there_is_named(tmp_path: Path, capsys: Captured) -> None:
+    assert "nowhere" in complaint(capsys, str(tmp_path / "nowhere"), "--strategy", "opic")
+
+
+@pytest.mark.parametrize(
+    ("options", "named"),
+    [
+        ([], "give --strategy"),
+        (["--page-rank", "opic"], "or --page-rank and --site-rank"),
+        (["--strategy", "opicc"], "did you mean 'opic'?"),
+        (["--strategy", ""], "no strategy ''"),
+        (["--page-rank", "qualty", "--site-rank", "fifo"], "no page rank 'qualty'; did you mean 'quality'?"),
+        (["--strategy", "opic", "--site-rank", "top-pag"], "no site rank 'top-pag'; did you mean 'top-page'?"),
+        (["--strategy", "absent.py"], "absent.py: no such strategy file"),
+        (["--strategy", "opic", "--delay", "nan"], "'--delay': nan"),
+        (["--strategy", "opic", "--delay", "-1"], "'--delay': -1"),
+        (["--strategy", "opic", "--ip-delay", "inf"], "'--ip-delay': inf"),
+        (["--strategy", "opic", "--page-seconds", "0"], "'--page-seconds': 0"),
+        (["--strategy", "opic", "--small-site-delay", "soon"], "'--small-site-delay': 'soon' is not a number"),
+        (["--strategy", "opic", "--per-connection", "-1"], "'--per-connection': -1"),
+        (["--strategy", "opic", "--connections", "0"], "'--connections': 0"),
+        (["--strategy", "opic", "--connections", "1.5"], "'--connections': '1.5' is not a whole number"),
+        (["--strategy", "opic", "--max-pages", "0"], "'--max-pages': 0"),
+        (["--strategy", "opic", "--batch-ahead"], "need --batch"),
+        (["--strategy", "opic", "--quality", "zipf"], "'zipf' is not 'pagerank'"),
+        (["--strategy", "opic", "--plot", "order.pdf"], "must end in .png"),
+    ],
+)
+def test_a_wrong_option_is_one_line(web: str, capsys: Captured, options: list[str], named: str) -> None:
+    assert named in complaint(capsys, web, *options)
+
+
+@pytest.mark.parametrize(
+    ("body", "record", "named"),
+    [
+        ("return 0.0 / 0.0", "", "mine.py: strategy 'mine': rank 'mine' of page 0 is not a finite number"),
+        ("return unheard_of(page)", "", "mine.py: does not compile: NameError: name 'unheard_of' is not defined"),
+        ("return s.page[page].colour", "", "mine.py: does not compile: KeyError: 'colour'"),
+        ("return [float(page)][0]", "", "mine.py, row 7: does not compile: a rank may not make lists"),
+        ("return 'high'", "", "mine.py, row 7: does not compile: No conversion from"),
+        (RAISES, "", "mine.py: ValueError: no"),
+        ("return s.columns[page, 0]", 'columns=("votes",), inputs=("votes",)', "needs the input 'votes'; it can have: quality"),
+    ],
+)  # fmt: skip
+def test_a_strategy_file_that_cannot_run_is_named_with_the_reason(
+    web: str, tmp_path: Path, capsys: Captured, body: str, record: str, named: str
+) -> None:
+    assert named in complaint(capsys, web, "--strategy", own_strategy(tmp_path, body, record))
+
+
+@pytest.mark.parametrize(
+    ("source", "named"),
+    [
+        ("rank = 1", "mine.py: it must declare STRATEGY"),
+        ("def rank(:\n", "mine.py: SyntaxError"),
+        ("import not_installed_anywhere", "mine.py: ModuleNotFoundError"),
+        (OWN.format(rank="def rank(s, page, source, links, is_new):\n    return 1.0", record=""), "not decorated"),
+        (OWN.format(rank="@page_rank\ndef rank(s, page):\n    return 1.0", record=""), "takes 2 arguments"),
+    ],
+)
+def test_a_file_that_is_no_strategy_is_named_with_the_reason(
+    web: str, tmp_path: Path, capsys: Captured, source: str, named: str
+) -> None:
+    file = tmp_path / "mine.py"
+    file.write_text(source)
+    assert named in complaint(capsys, web, "--strategy", str(file))
+
+
+@pytest.mark.parametrize("option", ["--json", "--plot"])
+def test_an_output_that_cannot_be_written_is_named_before_the_crawl(
+    web: str, tmp_path: Path, capsys: Captured, option: str
+) -> None:
+    # The strategy is unknown too: that the output is complained of shows which comes first.
+    file = tmp_path / "no" / "out.png"
+    assert f"cannot write {file}" in complaint(capsys, web, "--strategy", "unknown", option, str(file))
+
+
+def test_a_failing_crawl_leaves_what_was_there(web: str, tmp_path: Path, capsys: Captured) -> None:
+    file = tmp_path / "out.json"
+    file.write_text("before")
+    mine = own_strategy(tmp_path, RAISES)
+    complaint(capsys, web, "--strategy", mine, "--json", str(file))
+    assert file.read_text() == "before"
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["mine.py", "out.json"]

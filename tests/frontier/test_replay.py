@@ -1,0 +1,387 @@
+"""Snapshot + replay at any moment gives the same order as no interruption, for every strategy (docs/frontier.md, Snapshot and log).
+
+A crawl is killed and goes on: it is saved before one random call, dies before a later one, and what is restored takes
+its place. Neither the driver nor the order may notice.
+"""
+
+import io
+import math
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numba
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, given, seed, settings
+from hypothesis import strategies as st
+
+from tests.frontier.worlds import Rank, World, drive, hostile_worlds, inputs_of
+from trapline.errors import ConfigError, InvariantError
+from trapline.frontier import FETCHED, Frontier, Outcome, Result, Rules, Visit, WaitUntil, snapshot
+from trapline.frontier.journal import Call, Frame, Journal, encode, read
+from trapline.frontier.layout import BACKLOGS, EXPIRING, READY, RESTING_GROUPS, RESTING_SITES, WAIT, State
+from trapline.frontier.replay import replay
+from trapline.strategies import page_ranks, pair, site_ranks
+
+RANKS = [Rank(page, site) for page in page_ranks() for site in site_ranks()]
+WEBS = 6 if numba.config.DISABLE_JIT else 24
+CALLS = (
+    "add_sites add_pages set_column discover next report finish resolve set_site export_site import_site page_state"
+).split()
+
+
+def new_frontier(rank: Rank, rules: dict[str, Any], log: io.BytesIO | None = None) -> Frontier:
+    journal = None if log is None else Journal(log)
+    return Frontier(pair(rank.page, rank.site), Rules(**rules), journal=journal)
+
+
+# What two frontiers must share to be the same.
+
+
+def filled(s: State) -> dict[str, Any]:
+    """Every field of every array, as far as it is in use."""
+    run = s.run[0]
+    heaps = {READY: "ready", RESTING_GROUPS: "resting_groups", RESTING_SITES: "resting_sites"}
+    heaps |= {BACKLOGS: "open_backlogs", EXPIRING: "active"}
+    parts = {"run": s.run, "visit": s.visit, "group": s.group[: run.groups], "pool": s.pool[: run.pool]}
+    parts |= {name: getattr(s, name)[: run.pages] for name in ("state", "page", "columns")}
+    parts |= {name: getattr(s, name)[: run.sites] for name in ("site", "queue")}
+    parts |= {f"heap {name}": s.heap[row, : run[name]] for row, name in heaps.items()}
+    fields = {f"{part} {name}": array[name] for part, array in parts.items() for name in array.dtype.names or ()}
+    plain = {part: array for part, array in parts.items() if not array.dtype.names}
+    # Addresses of compiled functions hold for one process.
+    return {name: array for name, array in (fields | plain).items() if name not in ("run page_rank", "run site_rank")}
+
+
+def assert_same_state(one: Frontier, other: Frontier) -> None:
+    others = filled(other.state)
+    for name, array in filled(one.state).items():
+        np.testing.assert_array_equal(array, others[name], err_msg=name)
+
+
+# A crawl that dies.
+
+
+class Mortal:
+    """A frontier that is saved before call `saved_at` and replaced by what can be restored before call `dies_at`."""
+
+    def __init__(self, frontier: Frontier, log: io.BytesIO, folder: Path, saved_at: int, dies_at: int) -> None:
+        self.frontier, self.log, self.folder = frontier, log, folder
+        self.saved_at, self.dies_at = saved_at, dies_at
+        self.calls = self.offset = 0
+
+    def __getattr__(self, name: str) -> Any:
+        if name in CALLS:
+            self.calls += 1
+            if self.calls == self.saved_at:
+                self.offset = self.log.tell()
+                snapshot.save(self.frontier, self.folder)
+            if self.calls == self.dies_at:
+                self.frontier = self.restored()
+        return getattr(self.frontier, name)
+
+    def restored(self) -> Frontier:
+        again = snapshot.load(self.folder, self.frontier.strategy)
+        replay(again, read(io.BytesIO(self.log.getvalue()[self.offset :])))
+        assert_same_state(again, self.frontier)
+        again.journal = self.frontier.journal
+        return again
+
+
+def for_webs(rank: Rank, check: Callable[[World, int, int], None], count: int = WEBS) -> None:
+    """Other webs for every pair of ranks, the same in every run; with each, two numbers that say when."""
+    moment = st.integers(0, 10_000)
+    test = given(hostile_worlds(), moment, moment)(check)
+    checks = list(HealthCheck)
+    plain = settings(max_examples=count, database=None, deadline=None, suppress_health_check=checks)
+    plain(seed(RANKS.index(rank))(test))()
+
+
+@pytest.mark.parametrize("rank", RANKS, ids="-x-".join)
+def test_a_crawl_that_dies_and_is_restored_goes_on_as_if_it_had_not(rank: Rank, tmp_path: Path) -> None:
+    def check(world: World, early: int, late: int) -> None:
+        whole = Mortal(new_frontier(rank, world.rules), io.BytesIO(), tmp_path, 0, 0)
+        expected = drive(whole, world)
+        saved_at, dies_at = sorted((1 + early % whole.calls, 1 + late % whole.calls))
+        log = io.BytesIO()
+        mortal = Mortal(new_frontier(rank, world.rules, log), log, tmp_path / "snapshot", saved_at, dies_at)
+        assert drive(mortal, world) == expected
+        assert_same_state(mortal.frontier, whole.frontier)
+        # The log that two lives wrote is as good as that of one: from the first call on, it gives the end.
+        again = new_frontier(rank, world.rules)
+        replay(again, read(io.BytesIO(log.getvalue())))
+        assert_same_state(again, whole.frontier)
+
+    for_webs(rank, check)
+
+
+# The log.
+
+
+def small_crawl(frontier: Frontier) -> None:
+    """Two sites on one address, five pages, a wait, a call of every kind that a crawl makes."""
+    frontier.add_sites(2, 0.0, groups=[0, 0])
+    frontier.add_pages([0, 0, 1, 1, 0])
+    for name in inputs_of(frontier):
+        frontier.set_column(name, [0.5, 0.25, 1.0, 0.125, 0.75])
+    frontier.discover([0, 2], 0.0)
+    first = frontier.next(0.0)
+    assert isinstance(first, Visit)
+    assert isinstance(frontier.next(1.0), WaitUntil)
+    frontier.report(first, first.pages[0], FETCHED, 1.0, links=[1, 3, 4], response_s=0.5)
+    frontier.finish(first, Outcome(connection_s=0.25), 1.0)
+    second = frontier.next(100.0)
+    assert isinstance(second, Visit)
+    frontier.finish(second, Outcome(results=[Result(page, FETCHED) for page in second.pages]), 101.0)
+    frontier.set_site(0, 102.0, per_connection=2)
+
+
+def small_log() -> bytes:
+    log = io.BytesIO()
+    small_crawl(new_frontier(Rank("quality", "crawl-ability"), {}, log))
+    return log.getvalue()
+
+
+def frames_of(log: bytes) -> list[bytes]:
+    return [encode(*frame) for frame in read(io.BytesIO(log))]
+
+
+def test_a_log_cut_at_any_byte_gives_its_whole_frames() -> None:
+    log = small_log()
+    frames = frames_of(log)
+    assert b"".join(frames) == log
+    ends = np.cumsum([len(frame) for frame in frames])
+    for cut in range(len(log) + 1):
+        assert frames_of(log[:cut]) == frames[: np.searchsorted(ends, cut, side="right")]
+
+
+def test_a_flipped_bit_ends_the_reading() -> None:
+    log = small_log()
+    frames = frames_of(log)
+    ends = np.cumsum([len(frame) for frame in frames])
+    for at in range(len(log)):
+        for bit in (0, 7):
+            bad = bytearray(log)
+            bad[at] ^= 1 << bit
+            assert frames_of(bytes(bad)) == frames[: np.searchsorted(ends, at, side="right")]
+
+
+def test_a_flipped_length_in_a_real_file_ends_the_reading(tmp_path: Path) -> None:
+    """A file object may make room for all that it is asked to read: here more than 3 GB."""
+    bad = bytearray(small_log())
+    bad[3] ^= 0xFF
+    path = tmp_path / "log"
+    path.write_bytes(bad)
+    with path.open("rb") as file:
+        assert list(read(file)) == []
+
+
+def changed_answer(frame: Frame) -> Frame:
+    """Another site for a visit; a visit instead of a wait."""
+    if frame.integers == (WAIT,):
+        return frame._replace(integers=(1, 0, 0), payload=np.zeros(1, np.int32))
+    n, visit, site = frame.integers
+    return frame._replace(integers=(n, visit, 1 - site))
+
+
+def test_a_log_with_another_answer_of_next_is_refused() -> None:
+    frames = list(read(io.BytesIO(small_log())))
+    asked = [at for at, frame in enumerate(frames) if frame.call == Call.NEXT]
+    assert len(asked) == 3
+    for at in asked:
+        bad = [*frames[:at], changed_answer(frames[at])]
+        with pytest.raises(InvariantError, match="replay: next"):
+            replay(new_frontier(Rank("quality", "crawl-ability"), {}), bad)
+
+
+def test_a_log_with_another_moment_to_wait_for_is_refused() -> None:
+    """`replay` compares every answer of `next`; the moment is part of it."""
+    log = io.BytesIO()
+    frontier = new_frontier(Rank("fifo", "fifo"), {"delay_s": 1.0}, log)
+    frontier.add_sites(1, 0.0, groups=[0])
+    frontier.add_pages([0, 0])
+    frontier.discover([0, 1], 0.0)
+    visit = frontier.next(0.0)
+    frontier.finish(visit, Outcome(results=[Result(visit.pages[0], FETCHED)]), 0.0)
+    assert frontier.next(0.0) == WaitUntil(1.0)
+    with pytest.raises(InvariantError, match="replay: next"):
+        replay(new_frontier(Rank("fifo", "fifo"), {"delay_s": 2.0}), read(io.BytesIO(log.getvalue())))
+
+
+def refused_calls(frontier: Frontier, visit: Visit) -> list[Callable[[], object]]:
+    return [
+        lambda: frontier.report(visit, 1, FETCHED, 5.0),  # waits, so it is not of the visit
+        lambda: frontier.report(visit, 77, FETCHED, 5.0),  # not registered
+        lambda: frontier.report(visit, visit.pages[0], 99, 5.0),
+        lambda: frontier.discover([77], 5.0),
+        lambda: frontier.discover([2], math.nan),
+        lambda: frontier.next(math.nan),
+        lambda: frontier.report(visit, visit.pages[0], FETCHED, math.nan),
+        lambda: frontier.finish(visit, Outcome(), math.nan),
+        lambda: frontier.resolve(visit.site, 3, 5.0),
+        lambda: frontier.resolve(1, 3, math.nan),
+        lambda: frontier.set_site(1, math.nan, delay_s=3.0),
+        lambda: frontier.export_site(visit.site, 5.0),
+        lambda: frontier.add_sites(2, 5.0, groups=[0]),
+        lambda: frontier.add_pages([9]),
+    ]
+
+
+@pytest.mark.parametrize("number", range(14))
+def test_a_call_that_raises_leaves_no_mark_in_the_state_or_the_log(number: int) -> None:
+    """Else the log of a crawl that met one bad call, and went on, could not be replayed."""
+    log = io.BytesIO()
+    frontier, twin = new_frontier(Rank("fifo", "fifo"), {}, log), new_frontier(Rank("fifo", "fifo"), {})
+    for one in (frontier, twin):
+        one.add_sites(2, 0.0, groups=[0, 1])
+        one.add_pages([0, 0, 1])
+        one.discover([0, 1], 0.0)
+        visit = one.next(0.0)
+    before = log.getvalue()
+    with pytest.raises(InvariantError):
+        refused_calls(frontier, visit)[number]()
+    assert_same_state(frontier, twin)
+    assert log.getvalue() == before
+
+
+@pytest.mark.parametrize("pages", [0, 1, 254, 255, 3_000])
+def test_a_site_of_any_size_moves_through_the_log(pages: int) -> None:
+    log = io.BytesIO()
+    rank = Rank("opic", "top-page")
+    frontier = new_frontier(rank, {}, log)
+    frontier.add_sites(2, 0.0, groups=[0, 0])
+    frontier.add_pages([0] * pages + [1] * pages)
+    frontier.discover(range(pages), 0.0)
+    export = frontier.export_site(0, 1.0)
+    frontier.import_site(export, 1, range(pages, 2 * pages), 1.0)
+    again = new_frontier(rank, {})
+    replay(again, read(io.BytesIO(log.getvalue())))
+    assert_same_state(again, frontier)
+
+
+# The snapshot.
+
+
+@pytest.fixture
+def saved(tmp_path: Path) -> Path:
+    frontier = new_frontier(Rank("quality", "crawl-ability"), {})
+    small_crawl(frontier)
+    folder = tmp_path / "snapshot"
+    snapshot.save(frontier, folder)
+    return folder
+
+
+def load(folder: Path) -> Frontier:
+    return snapshot.load(folder, pair("quality", "crawl-ability"))
+
+
+def assert_refused(folder: Path) -> None:
+    with pytest.raises(ConfigError) as caught:
+        load(folder)
+    assert "\n" not in str(caught.value) and str(folder) in str(caught.value)
+
+
+FILES = [*(f"{name}.npy" for name in State._fields), "frontier.json"]
+
+
+def test_a_snapshot_is_these_files(saved: Path) -> None:
+    assert sorted(path.name for path in saved.iterdir()) == sorted(FILES)
+
+
+@pytest.mark.parametrize("name", FILES)
+def test_a_snapshot_without_one_of_its_files_is_refused(saved: Path, name: str) -> None:
+    (saved / name).unlink()
+    assert_refused(saved)
+
+
+@pytest.mark.parametrize("name", FILES)
+def test_a_snapshot_with_a_file_cut_anywhere_is_refused(saved: Path, name: str) -> None:
+    whole = (saved / name).read_bytes()
+    # Inside and at the ends of numpy's magic string, length and header (128 bytes), and in the data.
+    for cut in {0, 1, 5, 6, 8, 9, 10, 11, 60, 127, 128, 129, len(whole) // 2, len(whole) - 1}:
+        if cut < len(whole):
+            (saved / name).write_bytes(whole[:cut])
+            assert_refused(saved)
+
+
+@pytest.mark.parametrize("text", ["", "[]", "{}", '{"format": 1}', "7"])
+def test_a_snapshot_with_a_strange_description_is_refused(saved: Path, text: str) -> None:
+    (saved / "frontier.json").write_text(text)
+    assert_refused(saved)
+
+
+def test_a_snapshot_of_another_format_is_refused(saved: Path) -> None:
+    text = (saved / "frontier.json").read_text()
+    (saved / "frontier.json").write_text(text.replace('"format": 1', '"format": 99'))
+    assert_refused(saved)
+
+
+@pytest.mark.parametrize("other", [Rank("fifo", "crawl-ability"), Rank("quality", "top-page")], ids="-x-".join)
+def test_a_snapshot_of_another_strategy_is_refused(saved: Path, other: Rank) -> None:
+    with pytest.raises(ConfigError, match="made with"):
+        snapshot.load(saved, pair(other.page, other.site))
+
+
+def test_no_snapshot_at_all_is_refused(tmp_path: Path) -> None:
+    assert_refused(tmp_path / "nothing")
+
+
+def newer() -> Frontier:
+    frontier = new_frontier(Rank("quality", "crawl-ability"), {})
+    small_crawl(frontier)
+    frontier.next(500.0)
+    return frontier
+
+
+def test_a_crash_while_a_snapshot_is_written_leaves_the_one_before(saved: Path) -> None:
+    shutil.copytree(saved, saved.with_name("snapshot.new"))
+    (saved.with_name("snapshot.new") / "page.npy").unlink()
+    before = load(saved)
+    snapshot.save(newer(), saved)
+    assert_same_state(load(saved), newer())
+    assert before.state.run[0].visits < load(saved).state.run[0].visits
+
+
+def test_a_crash_between_the_two_renames_leaves_the_one_before(saved: Path) -> None:
+    before = load(saved)
+    shutil.copytree(saved, saved.with_name("snapshot.new"))
+    saved.rename(saved.with_name("snapshot.old"))
+    assert_same_state(load(saved), before)
+    snapshot.save(newer(), saved)
+    assert_same_state(load(saved), newer())
+
+
+def test_a_crash_after_the_renames_leaves_the_new_one(saved: Path) -> None:
+    shutil.copytree(saved, saved.with_name("snapshot.old"))
+    (saved.with_name("snapshot.old") / "page.npy").unlink()
+    load(saved)
+
+
+def test_two_crashes_in_a_row_leave_the_one_before(saved: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The first between the renames; the second while the next snapshot is written, when `.old` is all there is."""
+    before = load(saved)
+    saved.rename(saved.with_name("snapshot.old"))
+
+    def die(*_: Any) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(snapshot, "_write", die)
+    with pytest.raises(KeyboardInterrupt):
+        snapshot.save(newer(), saved)
+    assert_same_state(load(saved), before)
+
+
+def test_a_restored_frontier_takes_what_the_first_one_could(saved: Path) -> None:
+    """Snapshots keep only what is in use: all room must be made anew, for pages, sites, groups and visits."""
+    one, other = load(saved), newer()
+    one.next(500.0)
+    for frontier in (one, other):
+        first_site = frontier.add_sites(200, 600.0, groups=range(200))
+        first = frontier.add_pages([first_site + i % 200 for i in range(4_000)])
+        frontier.set_column("quality", np.linspace(-1.0, 1.0, 4_000), first)
+        frontier.discover(range(first, first + 4_000), 600.0)
+    answers = [[frontier.next(700.0) for _ in range(150)] for frontier in (one, other)]
+    assert answers[0] == answers[1] and all(isinstance(answer, Visit) for answer in answers[0])
+    assert_same_state(one, other)

@@ -1,0 +1,53 @@
+"""The picture of crawl orders, and the record that it is drawn from."""
+
+import math
+from dataclasses import replace
+
+import pytest
+
+from trapline.frontier import Rules
+from trapline.graph import Graph, generate, pagerank
+from trapline.report import OrderRecord, orders_png, record_of
+from trapline.simulate import simulate
+from trapline.strategies import load_strategy
+
+PNG = b"\x89PNG\r\n\x1a\n"
+
+
+@pytest.fixture(scope="module")
+def graph() -> Graph:
+    return generate(200, 8, seed=2)
+
+
+def crawl_record(graph: Graph, strategy: str, most: int | None = None) -> OrderRecord:
+    rank = pagerank(graph)
+    rules = Rules(lease_s=math.inf)
+    return record_of(simulate(graph, load_strategy(strategy), rules, most=most), graph, rank)
+
+
+def test_no_order_is_better_than_the_optimum(graph: Graph) -> None:
+    record = crawl_record(graph, "breadth-first")
+    assert record.average_cumulative_pagerank < record.optimal_average_cumulative_pagerank
+    for (x, share), (best_x, best) in zip(record.curve, record.optimal_curve, strict=True):
+        assert x == best_x and share <= best + 1e-12
+
+
+def test_a_crawl_of_all_pages_is_drained_and_one_that_stopped_is_not(graph: Graph) -> None:
+    assert crawl_record(graph, "opic").drained
+    assert not crawl_record(graph, "opic", most=20).drained
+
+
+def test_one_picture_shows_many_crawls_also_of_different_length(graph: Graph) -> None:
+    records = [crawl_record(graph, "opic", most) for most in (1, 2, 10, 50, 100, 150, 200)]
+    assert orders_png(records, "Seven crawls, one more than there are colours").startswith(PNG)
+
+
+def test_equal_records_give_equal_pictures_and_others_do_not(graph: Graph) -> None:
+    record = crawl_record(graph, "opic")
+    assert orders_png([record], "a", "b") == orders_png([record], "a", "b")
+    assert orders_png([record], "a", "b") != orders_png([crawl_record(graph, "breadth-first")], "a", "b")
+
+
+def test_names_are_no_formulas(graph: Graph) -> None:
+    record = replace(crawl_record(graph, "opic"), strategy="$\\nonsense{$")
+    assert orders_png([record], "$\\nonsense{$", "100 $ a page, $ \\nonsense").startswith(PNG)
