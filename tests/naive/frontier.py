@@ -441,6 +441,7 @@ class NaiveFrontier:
         for page in pages[: self.rules.batch - self._chosen()]:
             self.pages[page].chosen = True
             self._changed(site)
+        self._evaluate_backlog(site)
 
     def _backlog_order(self, site: int) -> tuple[float, int]:
         standing = self.sites[site].backlog

@@ -107,12 +107,11 @@ def choose_from(s: State, x: int) -> None:
     take_best(s, backlog, n, block)
     for i in range(n):
         e = s.pool[block + i]
-        s.page[e.item].flags |= CHOSEN
+        s.page[e.item].marks |= CHOSEN
         changed = join(s, s.queue[x, FRONT], e.item, e.key, e.serial)
         count_chosen(s, x, 1)
         queue_changed(s, x, changed)
     give_block(s, block, log2)
-    close_backlog(s, x)  # all that its rank can read has changed
     set_limit(s, backlog, visit_limit(s, x, BACKLOG))
     place_backlog(s, x)
 

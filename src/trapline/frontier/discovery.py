@@ -29,7 +29,7 @@ AHEAD = 8  # links: far enough for memory to answer, near enough to still be in 
 @helper(b1(StateType, i8, i8))
 def too_deep(s: State, page: int, depth: int) -> bool:
     run = s.run[0]
-    limit = run.depth_dynamic if s.page[page].flags & DYNAMIC else run.depth_static
+    limit = run.depth_dynamic if s.page[page].marks & DYNAMIC else run.depth_static
     return limit > 0 and depth > limit
 
 
@@ -38,7 +38,7 @@ def add_waiting(s: State, page: int, key: float, serial: int) -> None:
     """A page begins to wait: in its site's queue or, in batch mode, in the backlog unless it was chosen already."""
     x = s.page[page].site
     s.state[page] = WAITING
-    if s.run[0].batch > 0 and not s.page[page].flags & CHOSEN:
+    if s.run[0].batch > 0 and not s.page[page].marks & CHOSEN:
         backlog_changed(s, x, join(s, s.queue[x, BACKLOG], page, key, serial))
     else:
         changed = join(s, s.queue[x, FRONT], page, key, serial)
@@ -69,7 +69,7 @@ def change_key(s: State, page: int, key: float) -> None:
     x = p.site
     if s.state[page] == LEASED:
         s.pool[s.visit[s.site[x].visit].block + p.pos].key = key
-    elif s.run[0].batch > 0 and not p.flags & CHOSEN:
+    elif s.run[0].batch > 0 and not p.marks & CHOSEN:
         backlog_changed(s, x, move(s, s.queue[x, BACKLOG], page, key))
     else:
         changed = move(s, s.queue[x, FRONT], page, key)

@@ -78,13 +78,13 @@ def explain_site(frontier: "Frontier", site: int, now: float) -> SiteExplanation
     s = frontier.state
     now = max(now, float(s.run[0].now))
     wait_until, rule = _site_rule(s, site, now)
-    before = _sites_before(s, site, now) if rule == MAY_BE_VISITED else None
+    before = _sites_before(frontier, site, now) if rule == MAY_BE_VISITED else None
     level = FRONT if s.queue[site, FRONT].waiting else s.queue.shape[1] - 1
     return SiteExplanation(
         site=site,
         group=int(s.site[site].group),
         waiting=int(s.queue[site]["waiting"].sum()),
-        rank=_rank(s, site, level) if s.queue[site, level].waiting else None,
+        rank=_rank(frontier, site, level) if s.queue[site, level].waiting else None,
         sites_before=None if before is None else len(before),
         first_before=() if before is None else tuple(before[:5].tolist()),
         wait_until=wait_until,
@@ -92,12 +92,13 @@ def explain_site(frontier: "Frontier", site: int, now: float) -> SiteExplanation
     )
 
 
-def _rank(s: State, site: int, level: int = FRONT) -> float:
+def _rank(frontier: "Frontier", site: int, level: int = FRONT) -> float:
     """The rank that stands, or the one it would have if it joined the contest now."""
+    s = frontier.state
     record = s.site[site]
     if level == FRONT and record.place == CONTEST:
         return float(s.pool[s.group[record.group].block + record.pos].key)
-    return float(kernels.evaluate_site(s, site, level))
+    return float(kernels.evaluate_site(frontier.handle, site, level))
 
 
 def _site_rule(s: State, site: int, now: float) -> tuple[float, str]:
@@ -133,14 +134,15 @@ def _time_rule(s: State, site: int, now: float) -> tuple[float, str]:
     return until, "delay of its address: it rests"
 
 
-def _sites_before(s: State, site: int, now: float) -> Array:
+def _sites_before(frontier: "Frontier", site: int, now: float) -> Array:
     """The sites that may be visited now and come before this one, first first."""
+    s = frontier.state
     sites, groups = s.site[: s.run[0].sites], s.group[: s.run[0].groups]
     competes = (sites["place"] == CONTEST) | ((sites["place"] == RESTING) & (sites["ready_at"] <= now))
     rivals = np.flatnonzero(competes)
     of_rivals = groups[sites["group"][rivals]]
     rivals = rivals[(of_rivals["visit"] < 0) & (of_rivals["ready_at"] <= now)]
-    ranks = np.array([_rank(s, int(rival)) for rival in rivals])
+    ranks = np.array([_rank(frontier, int(rival)) for rival in rivals])
     order = rivals[np.lexsort((s.queue["best_serial"][rivals, FRONT], -ranks))]
     return order[: int(np.flatnonzero(order == site)[0])]
 
@@ -166,7 +168,7 @@ def explain_page(frontier: "Frontier", page: int, now: float) -> PageExplanation
 def _place_in_queue(frontier: "Frontier", page: int) -> tuple[float, int]:
     record = frontier.state.page[page]
     batch = frontier.state.run[0].batch > 0
-    pages, keys = frontier.waiting_pages(int(record.site), BACKLOG if batch and not record.flags & CHOSEN else FRONT)
+    pages, keys = frontier.waiting_pages(int(record.site), BACKLOG if batch and not record.marks & CHOSEN else FRONT)
     at = int(np.flatnonzero(pages == page)[0])
     return float(keys[at]), at
 
@@ -174,9 +176,9 @@ def _place_in_queue(frontier: "Frontier", page: int) -> tuple[float, int]:
 def _page_rule(s: State, page: int, life: str) -> str:
     run, record = s.run[0], s.page[page]
     if life == "unknown":
-        limit = run.depth_dynamic if record.flags & DYNAMIC else run.depth_static
+        limit = run.depth_dynamic if record.marks & DYNAMIC else run.depth_static
         return f"no link to it was found within depth {limit}" if limit else "no fetched page links to it"
-    if life == "waiting" and run.batch > 0 and not record.flags & CHOSEN:
+    if life == "waiting" and run.batch > 0 and not record.marks & CHOSEN:
         return "not chosen for this batch"
     return {
         "waiting": "it waits for its turn",

@@ -77,7 +77,8 @@ class Frontier:
     def _adopt(self, state: State, strategy: "Strategy", rules: Rules, journal: Journal | None) -> None:
         jit.ready()
         self.journal = journal
-        self.state, self.strategy, self.rules = state, strategy, rules
+        self.strategy, self.rules = strategy, rules
+        self._set_state(state)
         strategy.bind(state.run)
         self._fault = state.run["fault"]
         self._out = np.zeros(MOST_PER_VISIT + 2, np.int64)
@@ -131,12 +132,14 @@ class Frontier:
         self._reserve(pages=first + count)
         new = self.state.page[first : first + count]
         new["site"] = owners
-        new["flags"] = np.where(flags != 0, DYNAMIC, 0)
+        new["marks"] = np.where(flags != 0, DYNAMIC, 0)
         self.state.run[0].pages = first + count
         return first
 
     def set_column(self, name: str, values: Sequence[float] | Array, first: int = 0) -> None:
         """Give the page rank one of its inputs, for pages first, first + 1, ..."""
+        if name not in self.strategy.page.inputs:
+            raise ConfigError(f"page rank {self.strategy.page.name!r} takes no input {name!r}")
         column = self.strategy.page.columns.index(name)
         given = np.ascontiguousarray(values, np.float64)
         if first < 0 or first + len(given) > self.pages:
@@ -259,7 +262,7 @@ class Frontier:
         self.check_site(site)
         n = int(self.state.queue[site, level].waiting)
         pages, keys = np.zeros(n, np.int32), np.zeros(n)
-        kernels.list_waiting(self.state, site, level, pages, keys)
+        kernels.list_waiting(self.handle, site, level, pages, keys)
         order = np.lexsort((self.state.page["serial"][pages], -keys))
         return pages[order], keys[order]
 
@@ -316,7 +319,12 @@ class Frontier:
             self._replace(heap=wider)
 
     def _replace(self, **arrays: Array) -> None:
-        self.state = self.state._replace(**arrays)
+        self._set_state(self.state._replace(**arrays))
+
+    def _set_state(self, state: State) -> None:
+        self.state = state
+        self._pinned = jit.pin(state)
+        self.handle: Any = state if jit.DISABLED else self._pinned.ctypes.data
 
     def _grow(self) -> None:
         s, run = self.state, self.state.run[0]
@@ -333,10 +341,10 @@ class Frontier:
         self._widen_heaps()
 
     def run_kernel(self, kernel: Callable[..., int], *arguments: Any) -> int:
-        answer = kernel(self.state, *arguments)
+        answer = kernel(self.handle, *arguments)
         while answer == NEED_ROOM:
             self._grow()
-            answer = kernel(self.state, *arguments)
+            answer = kernel(self.handle, *arguments)
         if self._fault[0]:
             self._raise_fault()
         return answer

@@ -1,4 +1,6 @@
-"""The compiled entries of the frontier: what Python calls. Each is re-entrant: after NEED_ROOM and `grow`, the same
+"""The compiled entries of the frontier: what Python calls, with a handle of the state.
+
+Each is re-entrant: after NEED_ROOM and `grow`, the same
 call goes on."""
 
 from trapline.frontier import blocks, queue
@@ -27,6 +29,7 @@ from trapline.frontier.layout import (
     State,
     StateType,
     Times,
+    recall,
 )
 from trapline.frontier.ranking import measure_connection, measure_response, rank_site
 from trapline.frontier.visits import close, conclude, expire, give_back, lease, settle_site, slot_of
@@ -94,10 +97,11 @@ def take_report(s: State, slot: int, page: int, result: int, response_s: float, 
     return result != FETCHED or discover(s, page, links, n)
 
 
-@kernel(i8(StateType, f8, Numbers, Times))
-def next_visit(s: State, now: float, out: Array, moment: Array) -> int:
+@kernel(i8(i8, f8, Numbers, Times))
+def next_visit(handle: int, now: float, out: Array, moment: Array) -> int:
     """The number of pages leased; out = visit id, site, pages...; moment[0] = end of the lease, or the moment to wait
     for."""
+    s: State = recall(handle)
     slot = begin_visit(s, now)
     if slot < 0:
         moment[0] = next_moment(s)
@@ -117,11 +121,12 @@ def is_of_visit(s: State, slot: int, page: int) -> bool:
     return s.state[page] == LEASED and s.page[page].site == s.visit[slot].site
 
 
-@kernel(i8(StateType, i8, i8, i8, f8, f8, Pages, i8))
+@kernel(i8(i8, i8, i8, i8, f8, f8, Pages, i8))
 def report_page(
-    s: State, visit_id: int, page: int, result: int, now: float, response_s: float, links: Array, n: int
+    handle: int, visit_id: int, page: int, result: int, now: float, response_s: float, links: Array, n: int
 ) -> int:
     """0, ENDED, or NEED_ROOM. A page that is not of the visit is a fault."""
+    s: State = recall(handle)
     advance(s, now)
     run = s.run[0]
     slot = slot_of(s, visit_id)
@@ -134,9 +139,10 @@ def report_page(
     return 0 if take_report(s, slot, page, result, response_s, links, n) else NEED_ROOM
 
 
-@kernel(i8(StateType, i8, f8, f8, i8, f8))
-def finish_visit(s: State, visit_id: int, now: float, connection_s: float, requests: int, not_before: float) -> int:
+@kernel(i8(i8, i8, f8, f8, i8, f8))
+def finish_visit(handle: int, visit_id: int, now: float, connection_s: float, requests: int, not_before: float) -> int:
     """0, ENDED, or NEED_ROOM. `requests` > 0: what the server allows per connection."""
+    s: State = recall(handle)
     advance(s, now)
     slot = slot_of(s, visit_id)
     if slot < 0:
@@ -152,16 +158,18 @@ def finish_visit(s: State, visit_id: int, now: float, connection_s: float, reque
     return 0
 
 
-@kernel(i8(StateType, Pages, i8, f8))
-def discover_pages(s: State, pages: Array, n: int, now: float) -> int:
+@kernel(i8(i8, Pages, i8, f8))
+def discover_pages(handle: int, pages: Array, n: int, now: float) -> int:
     """0 or NEED_ROOM."""
+    s: State = recall(handle)
     advance(s, now)
     return 0 if discover(s, -1, pages, n) else NEED_ROOM
 
 
-@kernel(i8(StateType, i8, i8, f8))
-def change_site(s: State, x: int, group: int, now: float) -> int:
+@kernel(i8(i8, i8, i8, f8))
+def change_site(handle: int, x: int, group: int, now: float) -> int:
     """The site's record was changed (rules, times), or its group is to be `group`. 0 or NEED_ROOM."""
+    s: State = recall(handle)
     advance(s, now)
     if not has_room(s):
         return NEED_ROOM
@@ -174,15 +182,17 @@ def change_site(s: State, x: int, group: int, now: float) -> int:
     return 0
 
 
-@kernel(f8(StateType, i8, i8))
-def evaluate_site(s: State, x: int, level: int) -> float:
+@kernel(f8(i8, i8, i8))
+def evaluate_site(handle: int, x: int, level: int) -> float:
     """The site rank as it would be now."""
+    s: State = recall(handle)
     return rank_site(s, x, level)
 
 
-@kernel(i8(StateType, i8, i8, Pages, Times))
-def list_waiting(s: State, x: int, level: int, pages: Array, keys: Array) -> int:
+@kernel(i8(i8, i8, i8, Pages, Times))
+def list_waiting(handle: int, x: int, level: int, pages: Array, keys: Array) -> int:
     """Write the waiting pages of one queue, in no order, with their keys; their number."""
+    s: State = recall(handle)
     q = s.queue[x, level]
     kind = s.run[0].queue
     page = q.head
@@ -201,9 +211,10 @@ def list_waiting(s: State, x: int, level: int, pages: Array, keys: Array) -> int
     return q.waiting
 
 
-@kernel(i8(StateType, i8, Pages, i8, f8))
-def empty_site(s: State, x: int, pages: Array, n: int, now: float) -> int:
+@kernel(i8(i8, i8, Pages, i8, f8))
+def empty_site(handle: int, x: int, pages: Array, n: int, now: float) -> int:
     """The site goes elsewhere: pages[:n], all that wait, are gone here, and it has no budget left."""
+    s: State = recall(handle)
     advance(s, now)
     s.site[x].budget = 0
     for level in range(s.queue.shape[1]):
@@ -223,9 +234,10 @@ def empty_site(s: State, x: int, pages: Array, n: int, now: float) -> int:
     return 0
 
 
-@kernel(i8(StateType, Pages, Times, i8, f8))
-def admit_pages(s: State, pages: Array, keys: Array, n: int, now: float) -> int:
+@kernel(i8(i8, Pages, Times, i8, f8))
+def admit_pages(handle: int, pages: Array, keys: Array, n: int, now: float) -> int:
     """pages[:n], known elsewhere, wait here with the keys they had. 0 or NEED_ROOM."""
+    s: State = recall(handle)
     advance(s, now)
     run = s.run[0]
     for i in range(max(run.resume - 1, 0), n):

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from trapline.jit import type_of
+from trapline.jit import recaller, type_of
 
 # Page life. The order matters: whatever is below FETCHED may still change its rank.
 UNKNOWN, WAITING, LEASED, FETCHED, GONE = range(5)
@@ -30,7 +30,7 @@ READY, RESTING_GROUPS, RESTING_SITES, BACKLOGS, EXPIRING = range(5)
 DRAINED, WAIT, NEED_ROOM, ENDED = -1, -2, -3, -4
 # Faults that a kernel notes in run.fault and Python raises.
 PAGE_RANK_FAULT, SITE_RANK_FAULT, PAGE_FAULT = 1, 2, 3
-# Bits of page.flags.
+# Bits of page.marks (numpy keeps the name `flags` for itself).
 DYNAMIC, CHOSEN = 1, 2
 
 LEVELS_PLAIN, LEVELS_BATCH = 1, 2
@@ -58,7 +58,7 @@ PAGE = record(
         ("pos", "i4"),  # place in its heap or visit; in a fifo queue the page after it
         ("depth", "i2"),
         ("tries", "u1"),
-        ("flags", "u1"),
+        ("marks", "u1"),
     ]
 )
 
@@ -234,6 +234,7 @@ def resized(array: Array, size: int, used: int) -> Array:
 _EXAMPLE = allocate(2, 2, 2, 2, 2, 1, 1)
 DTYPES = {name: array.dtype for name, array in _EXAMPLE._asdict().items()}
 StateType = type_of(_EXAMPLE)
+recall = recaller(StateType)  # kernels called from Python get a handle of the state: see jit.pin
 Entries = type_of(_EXAMPLE.pool)
 Positions = type_of(_EXAMPLE.page["pos"])
 SiteRecord = type_of(_EXAMPLE.site).dtype

@@ -169,7 +169,8 @@ def close(s: State, slot: int, not_before: float) -> None:
         site.failures += 1
     elif visit.fetched > 0:
         site.failures = 0
-    site.ready_at = max(run.now + max(site_delay_s(s, x), backoff_s(s, x)), not_before)
+    rest_s = max(site_delay_s(s, x), backoff_s(s, x))
+    site.ready_at = max(site.ready_at, run.now + rest_s, not_before)  # it may have been raised during the visit
     group = s.group[site.group]
     group.ready_at = max(group.ready_at, run.now + run.ip_delay_s)
     remove(s.heap[EXPIRING], 0, run.active, s.visit["pos"], visit.pos)

@@ -15,10 +15,24 @@ from trapline import jit
 from trapline.frontier import Frontier, Rules, heap
 from trapline.frontier.discovery import discover
 from trapline.frontier.kernels import advance, begin_visit, next_moment, take_report
-from trapline.frontier.layout import DRAINED, ENTRY, FETCHED, NEED_ROOM, WAIT, Array, State, StateType, record
+from trapline.frontier.layout import (
+    DRAINED,
+    ENTRY,
+    FETCHED,
+    FIFO,
+    FRONT,
+    NEED_ROOM,
+    READY,
+    WAIT,
+    Array,
+    State,
+    StateType,
+    recall,
+    record,
+)
 from trapline.frontier.visits import close
 from trapline.graph import Graph
-from trapline.jit import b1, helper, i8, kernel, type_of, void
+from trapline.jit import b1, helper, i8, kernel, prefetch, type_of, void
 from trapline.strategies import Strategy
 
 sift_up, remove = heap.sift_up, heap.remove
@@ -79,10 +93,22 @@ _RobotsType = type_of(_robots(1))
 _ClockType = type_of(np.zeros(1, CLOCK))
 
 
-@helper(void(_RobotsType, _ClockType, i8))
-def begin_page(robots: Robots, clock: Array, slot: int) -> None:
+@helper(void(StateType, _WebType))
+def look_ahead(s: State, web: Web) -> None:
+    """Ask memory for the page that the next visit will probably begin with: it is nowhere near this one."""
+    if s.run[0].ready > 0:
+        x = s.pool[s.group[s.heap[READY, 0].item].block].item
+        q = s.queue[x, FRONT]
+        page = q.head if s.run[0].queue == FIFO else s.pool[q.block].item
+        prefetch(s.page, page)
+        prefetch(web.offsets, page)
+
+
+@helper(void(StateType, _WebType, _RobotsType, _ClockType, i8))
+def begin_page(s: State, web: Web, robots: Robots, clock: Array, slot: int) -> None:
     """The robot of this visit asks for its next page."""
     c = clock[0]
+    prefetch(web.targets, web.offsets[s.pool[s.visit[slot].block + robots.at[slot]].item])
     robots.start[slot] = c.now
     sift_up(robots.events, 0, robots.pos, c.events, -(c.now + c.page_seconds), c.serial, slot)
     c.events += 1
@@ -109,15 +135,17 @@ def complete_page(s: State, web: Web, log: Log, robots: Robots, clock: Array) ->
     c.events -= 1
     robots.at[slot] += 1
     if robots.at[slot] < visit.pages:
-        begin_page(robots, clock, slot)
+        begin_page(s, web, robots, clock, slot)
     else:
         close(s, slot, -1.0e300)
+        look_ahead(s, web)
     return True
 
 
-@kernel(i8(StateType, _WebType, _LogType, _RobotsType, _ClockType))
-def crawl(s: State, web: Web, log: Log, robots: Robots, clock: Array) -> int:
+@kernel(i8(i8, _WebType, _LogType, _RobotsType, _ClockType))
+def crawl(handle: int, web: Web, log: Log, robots: Robots, clock: Array) -> int:
     """Crawl until `most` pages are in (0), DRAINED, WAIT (for ever) or NEED_ROOM (call again)."""
+    s: State = recall(handle)
     c = clock[0]
     if c.seeds == 0:
         if not discover(s, -1, web.seeds, web.seeds.size):
@@ -129,7 +157,7 @@ def crawl(s: State, web: Web, log: Log, robots: Robots, clock: Array) -> int:
             slot = begin_visit(s, c.now)
             if slot >= 0:
                 robots.at[slot] = 0
-                begin_page(robots, clock, slot)
+                begin_page(s, web, robots, clock, slot)
                 continue
             if slot != WAIT:
                 return slot

@@ -1,0 +1,283 @@
+"""What jit.py promises: kernels that count no references, one signature each, a cache that is never stale.
+
+The compiled core is looked at from fresh processes with caches of their own; the whole of it is compiled once for this file.
+"""
+
+import ast
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import trapline
+from trapline import jit
+
+PACKAGE = Path(trapline.__file__).parent
+compiled_only = pytest.mark.skipif(jit.DISABLED, reason="NUMBA_DISABLE_JIT=1: nothing is compiled")
+
+# What a process says of the core after all of it was loaded or compiled.
+PROBE = """
+import json, re, time
+import trapline.simulate
+from trapline import jit
+from trapline.strategies import page_ranks, site_ranks
+
+started = time.perf_counter()
+jit.ready()
+ranks = [rank.function for rank in (*page_ranks().values(), *site_ranks().values())]
+assert all(rank.address for rank in ranks)
+seconds = time.perf_counter() - started
+
+def code(dispatcher):
+    (compiled,) = dispatcher.overloads.values()
+    try:
+        return compiled.library.get_llvm_str()
+    except RuntimeError:  # from the cache: machine code alone
+        return ""
+
+def seen(dispatcher):
+    text = code(dispatcher)
+    return {
+        "hits": sum(dispatcher.stats.cache_hits.values()),
+        "misses": sum(dispatcher.stats.cache_misses.values()),
+        "counting": sorted(set(re.findall(r"NRT_\\w+", text))),
+        "shared": text.count("linkonce_odr"),
+        "private": len(re.findall(r"^define internal ", text, re.M)),
+    }
+
+def counts_references():
+    from numba import njit
+    control = njit("f8[::1](f8[::1])", **{**jit._FLAGS, "_nrt": True})(lambda a: a[1:])
+    return "NRT_incref" in code(control)
+
+print(json.dumps({
+    "seconds": seconds,
+    "specialisations": jit.specialisations(),
+    "functions": len(jit._helpers) + len(jit._kernels),
+    "kernels": {d.py_func.__name__: seen(d) for d, _ in jit._kernels},
+    "ranks": {r.function.__name__: seen(r._dispatcher) for r in ranks},
+    "control": counts_references(),
+}))
+"""
+
+
+def python(source: str, cache: Path, root: Path = PACKAGE.parent) -> str:
+    """What a fresh process prints. It leaves no bytecode, which would hide an edit made within the same second."""
+    environment = {**os.environ, "TRAPLINE_CACHE": str(cache), "PYTHONPATH": str(root), "PYTHONDONTWRITEBYTECODE": "1"}
+    done = subprocess.run(
+        [sys.executable, "-c", source], env=environment, cwd=cache.parent, capture_output=True, text=True, timeout=300
+    )
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+@pytest.fixture(scope="module")
+def cache(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("jit") / "cache"
+
+
+@pytest.fixture(scope="module")
+def cold(cache: Path) -> dict[str, Any]:
+    answer: dict[str, Any] = json.loads(python(PROBE, cache))
+    return answer
+
+
+@pytest.fixture(scope="module")
+def warm(cold: dict[str, Any], cache: Path) -> dict[str, Any]:
+    answer: dict[str, Any] = json.loads(python(PROBE, cache))
+    return answer
+
+
+# One signature.
+
+
+@compiled_only
+def test_every_helper_and_kernel_is_compiled_for_one_signature(cold: dict[str, Any]) -> None:
+    assert {name: n for name, n in cold["specialisations"].items() if n != 1} == {}
+
+
+@compiled_only
+def test_no_two_functions_share_a_name(cold: dict[str, Any]) -> None:
+    """`specialisations` goes by name: of two with one name, one would be hidden."""
+    assert len(cold["specialisations"]) == cold["functions"]
+
+
+# No reference counting, private helpers.
+
+
+@compiled_only
+def test_the_check_for_reference_counting_sees_it_where_it_is(cold: dict[str, Any]) -> None:
+    assert cold["control"]
+
+
+@compiled_only
+def test_kernels_and_ranks_count_no_references(cold: dict[str, Any]) -> None:
+    assert {name: k["counting"] for name, k in (cold["kernels"] | cold["ranks"]).items() if k["counting"]} == {}
+
+
+@compiled_only
+def test_helpers_are_private_to_their_kernel(cold: dict[str, Any]) -> None:
+    assert {name: k["shared"] for name, k in cold["kernels"].items() if k["shared"]} == {}
+    assert cold["kernels"]["next_visit"]["private"] > 5  # not all are inlined: there is something to be private
+
+
+# The cache.
+
+
+@compiled_only
+def test_a_first_process_compiles_every_kernel(cold: dict[str, Any]) -> None:
+    assert all(k["misses"] == 1 and k["hits"] == 0 for k in (cold["kernels"] | cold["ranks"]).values())
+
+
+@compiled_only
+def test_a_second_process_compiles_nothing(cold: dict[str, Any], warm: dict[str, Any]) -> None:
+    assert all(k["hits"] == 1 and k["misses"] == 0 for k in (warm["kernels"] | warm["ranks"]).values())
+    helpers = set(warm["specialisations"]) - set(warm["kernels"])
+    assert helpers and not any(warm["specialisations"][name] for name in helpers)
+    assert warm["seconds"] < cold["seconds"] / 4
+
+
+def test_every_file_with_a_kernel_is_among_the_sources() -> None:
+    decorated = re.compile(r"^\s*@(?:\w+\.)*(?:kernel|helper|page_rank|site_rank)\b", re.MULTILINE)
+    found = {path for path in PACKAGE.rglob("*.py") if decorated.search(path.read_text())}
+    assert len(found) > 10
+    assert found - set(jit.sources()) == set()
+
+
+def imported_by(path: Path) -> set[Path]:
+    """The files of the package that this one imports, or imports from."""
+    found = set()
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.ImportFrom) and node.module:
+            names = [node.module, *(f"{node.module}.{alias.name}" for alias in node.names)]
+        elif isinstance(node, ast.Import):
+            names = [alias.name for alias in node.names]
+        else:
+            continue
+        parts = [name.split(".") for name in names if name.split(".")[0] == "trapline"]
+        found |= {PACKAGE.joinpath(*part[1:]).with_suffix(".py") for part in parts if len(part) > 1}
+    return {file for file in found if file.is_file()}
+
+
+def test_whatever_a_source_imports_is_a_source() -> None:
+    """A kernel holds the constants that its file imports, so those files are part of it."""
+    sources = set(jit.sources())
+    assert {str(found) for source in sources for found in imported_by(source) - sources} == set()
+
+
+@pytest.fixture(scope="module")
+def copied(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("copy") / "trapline"
+    shutil.copytree(PACKAGE, folder, ignore=shutil.ignore_patterns("__pycache__"))
+    return folder
+
+
+@pytest.mark.parametrize("source", [path.relative_to(PACKAGE).as_posix() for path in jit.sources()])
+def test_an_edit_of_any_source_leads_to_another_cache(
+    source: str, copied: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(jit, "_PACKAGE", copied)
+    before, text = jit.cache_folder(), (copied / source).read_bytes()
+    assert jit.cache_folder() == before
+    (copied / source).write_bytes(text + b"\n")
+    edited = jit.cache_folder()
+    (copied / source).unlink()
+    removed = jit.cache_folder()
+    (copied / source).write_bytes(text)
+    assert len({before, edited, removed}) == 3
+    assert jit.cache_folder() == before
+
+
+@pytest.mark.parametrize("folder", ["frontier", "strategies", "graph", "simulate", "", "new/folder"])
+def test_a_new_kernel_file_leads_to_another_cache(folder: str, copied: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(jit, "_PACKAGE", copied)
+    before = jit.cache_folder()
+    new = copied / folder / "brand_new.py"
+    new.parent.mkdir(parents=True, exist_ok=True)
+    new.write_text("from trapline.jit import kernel\n")
+    after = jit.cache_folder()
+    new.unlink()
+    assert after != before
+
+
+# One kernel (uniforms, in generate_kernels.py) that calls a helper of another file (uniform, in exact.py).
+DRAW = """
+import json
+import numpy as np
+from trapline import jit
+from trapline.graph.generate_kernels import uniforms
+
+jit.ready()
+out = np.zeros(4)
+uniforms(7, out)
+hits = [sum(d.stats.cache_hits.values()) for d, _ in jit._kernels]
+print(json.dumps({"out": out.tolist(), "hits": hits, "most": max(jit.specialisations().values())}))
+"""
+MULTIPLIER = "0x2C1B3C6D"  # of exact.mix, which uniform calls
+
+
+@compiled_only
+def test_an_edit_of_a_helper_is_not_answered_from_a_stale_cache(copied: Path, cache: Path) -> None:
+    helper = copied / "graph" / "exact.py"
+    text = helper.read_text()
+    assert text.count(MULTIPLIER) == 1
+
+    def draw() -> dict[str, Any]:
+        answer: dict[str, Any] = json.loads(python(DRAW, cache, copied.parent))
+        return answer
+
+    first, second = draw(), draw()
+    helper.write_text(text.replace(MULTIPLIER, "0x85EBCA6B"))
+    edited = draw()
+    helper.write_text(text)
+    undone = draw()
+    assert first["out"] == second["out"] == undone["out"] != edited["out"]
+    assert all(second["hits"]) and not any(edited["hits"])
+
+
+@compiled_only
+def test_the_same_sources_at_another_place_are_compiled_as_at_a_cold_start(
+    copied: Path, cache: Path, tmp_path: Path
+) -> None:
+    """numba's own cache goes by the place of a file, so two installations of one version share nothing but the folder."""
+    python(DRAW, cache, copied.parent)
+    shutil.copytree(copied, tmp_path / "trapline")
+    elsewhere = json.loads(python(DRAW, cache, tmp_path))
+    assert elsewhere["most"] == 1
+
+
+# The place of the cache.
+
+
+def test_a_cache_that_cannot_be_written_gives_way_to_a_temporary_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "file").touch()
+    monkeypatch.setenv("TRAPLINE_CACHE", str(tmp_path / "file" / "cache"))
+    monkeypatch.setattr("tempfile.gettempdir", lambda: str(tmp_path / "temporary"))
+    assert tmp_path / "temporary" in jit.cache_folder().parents
+
+
+@compiled_only
+def test_a_process_whose_cache_cannot_be_written_works(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "file").touch()
+    monkeypatch.setenv("TMPDIR", str(tmp_path))
+    first = json.loads(python(DRAW, tmp_path / "file"))
+    assert len(set(first["out"])) == 4
+    assert list(tmp_path.glob("trapline-*"))
+
+
+def test_the_cache_of_others_stays_where_it_is(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Trapline sets numba's folder for its own functions only."""
+    import numba
+
+    monkeypatch.setattr(numba.config, "CACHE_DIR", "of others")
+    with jit._cache_here():
+        assert numba.config.CACHE_DIR == str(jit._CACHE)
+    assert numba.config.CACHE_DIR == "of others"
