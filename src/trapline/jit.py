@@ -314,7 +314,7 @@ def recaller(kind: Any) -> Any:
     if DISABLED:
         return lambda value: value
 
-    @intrinsic
+    @intrinsic  # type: ignore[untyped-decorator, unused-ignore]
     def recall(typing: Any, address: Any) -> Any:
         def generate(context: Any, builder: Any, _: Any, values: Any) -> Any:
             return builder.load(builder.inttoptr(values[0], context.get_value_type(kind).as_pointer()), align=8)

@@ -107,8 +107,8 @@ def choose_from(s: State, x: int) -> None:
     take_best(s, backlog, n, block)
     for i in range(n):
         e = s.pool[block + i]
-        s.page[e.item].marks |= CHOSEN
-        changed = join(s, s.queue[x, FRONT], e.item, e.key, e.serial)
+        s.page[e.id].marks |= CHOSEN
+        changed = join(s, s.queue[x, FRONT], e.id, e.key, e.serial)
         count_chosen(s, x, 1)
         queue_changed(s, x, changed)
     give_block(s, block, log2)
@@ -123,5 +123,5 @@ def choose(s: State) -> bool:
     while run.chosen < run.batch and run.open_backlogs > 0:
         if not has_room(s):
             return False
-        choose_from(s, s.heap[BACKLOGS, 0].item)
+        choose_from(s, s.heap[BACKLOGS, 0].id)
     return True

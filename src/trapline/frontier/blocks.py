@@ -24,9 +24,9 @@ def has_room(s: State) -> bool:
 def take(s: State, log2: int) -> int:
     """A block of 2^log2 entries; the caller has made sure of room."""
     free = s.pool[log2]
-    block = free.item
+    block = free.id
     if block > 0:
-        free.item = s.pool[block].item
+        free.id = s.pool[block].id
         return block
     run = s.run[0]
     block = run.pool
@@ -37,8 +37,8 @@ def take(s: State, log2: int) -> int:
 
 @helper(void(StateType, i8, i8))
 def give(s: State, block: int, log2: int) -> None:
-    s.pool[block].item = s.pool[log2].item
-    s.pool[log2].item = block
+    s.pool[block].id = s.pool[log2].id
+    s.pool[log2].id = block
 
 
 @helper(i8(StateType, i8, i8, i8))

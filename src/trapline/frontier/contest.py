@@ -165,9 +165,9 @@ def wake(s: State) -> bool:
     while run.resting_sites > 0 and -s.heap[RESTING_SITES, 0].key <= run.now:
         if not has_room(s):
             return False
-        x = s.heap[RESTING_SITES, 0].item
+        x = s.heap[RESTING_SITES, 0].id
         leave(s, x)
         join_contest(s, x)
     while run.resting_groups > 0 and -s.heap[RESTING_GROUPS, 0].key <= run.now:
-        settle_group(s, s.heap[RESTING_GROUPS, 0].item)
+        settle_group(s, s.heap[RESTING_GROUPS, 0].id)
     return True

@@ -24,12 +24,12 @@ def sift_up(entries: Array, base: int, pos: Array, i: int, key: float, serial: i
         if not before(key, serial, above.key, above.serial):
             break
         entries[base + i] = above
-        pos[above.item] = i
+        pos[above.id] = i
         i = parent
     here = entries[base + i]
     here.key = key
     here.serial = serial
-    here.item = item
+    here.id = item
     pos[item] = i
 
 
@@ -59,12 +59,12 @@ def sift_down(entries: Array, base: int, n: int, pos: Array, i: int, key: float,
         if not before(below.key, below.serial, key, serial):
             break
         entries[base + i] = below
-        pos[below.item] = i
+        pos[below.id] = i
         i = child
     here = entries[base + i]
     here.key = key
     here.serial = serial
-    here.item = item
+    here.id = item
     pos[item] = i
 
 
@@ -83,4 +83,4 @@ def remove(entries: Array, base: int, n: int, pos: Array, i: int) -> None:
     """Take out what stands at i of a heap of n; n - 1 remain."""
     last = entries[base + n - 1]
     if i < n - 1:
-        replace(entries, base, n - 1, pos, i, last.key, last.serial, last.item)
+        replace(entries, base, n - 1, pos, i, last.key, last.serial, last.id)

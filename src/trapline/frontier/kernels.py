@@ -81,8 +81,8 @@ def begin_visit(s: State, now: float) -> int:
         return DRAINED if idle else WAIT
     if run.free_visit < 0 or not has_room(s):
         return NEED_ROOM
-    group = s.group[s.heap[READY, 0].item]
-    return lease(s, s.pool[group.block].item)
+    group = s.group[s.heap[READY, 0].id]
+    return lease(s, s.pool[group.block].id)
 
 
 @helper(b1(StateType, i8, i8, i8, f8, Pages, i8))
@@ -111,7 +111,7 @@ def next_visit(handle: int, now: float, out: Array, moment: Array) -> int:
     out[0] = visit.id
     out[1] = visit.site
     for i in range(visit.pages):
-        out[2 + i] = s.pool[visit.block + i].item
+        out[2 + i] = s.pool[visit.block + i].id
     return visit.pages
 
 
@@ -202,11 +202,11 @@ def list_waiting(handle: int, x: int, level: int, pages: Array, keys: Array) -> 
             keys[i] = 0.0
             page = s.page[page].pos
         elif kind == NEXT_VISIT and i < q.planned:
-            pages[i] = s.pool[q.next_block + i].item
+            pages[i] = s.pool[q.next_block + i].id
             keys[i] = -s.pool[q.next_block + i].key
         else:
             e = s.pool[q.block + i - (q.planned if kind == NEXT_VISIT else 0)]
-            pages[i] = e.item
+            pages[i] = e.id
             keys[i] = e.key
     return q.waiting
 

@@ -45,11 +45,13 @@ Record = Any  # one row of a record array: its fields are attributes, compiled o
 
 
 def record(fields: list[tuple[str, str]]) -> np.dtype[Any]:
+    hidden = [name for name, _ in fields if hasattr(np.record, name)]
+    assert not hidden, f"numpy has attributes of its own by these names: {hidden}"
     return np.dtype((np.record, np.dtype(fields, align=True)))
 
 
-# An entry of any heap: largest key first, then smallest serial.
-ENTRY = record([("key", "f8"), ("serial", "i4"), ("item", "i4")])
+# An entry of any heap: largest key first, then smallest serial. `id` is that of a page, site, group or visit.
+ENTRY = record([("key", "f8"), ("serial", "i4"), ("id", "i4")])
 
 PAGE = record(
     [

@@ -126,7 +126,7 @@ def push_next(s: State, q: Record, n: int, key: float, serial: int, page: int) -
 def in_next(s: State, q: Record, page: int) -> int:
     """Whether the page is in the next visit: its position is true in one of the two heaps only."""
     i = s.page[page].pos
-    return 1 if i < q.planned and s.pool[q.next_block + i].item == page else 0
+    return 1 if i < q.planned and s.pool[q.next_block + i].id == page else 0
 
 
 @helper(void(StateType, QueueRecord))
@@ -149,7 +149,7 @@ def displace(s: State, q: Record, page: int, key: float, serial: int) -> int:
     rest = q.waiting - q.planned
     if q.planned > 0:
         worst = s.pool[q.next_block]
-        worst_key, worst_serial, worst_page = -worst.key, -worst.serial, worst.item
+        worst_key, worst_serial, worst_page = -worst.key, -worst.serial, worst.id
         if before(key, serial, worst_key, worst_serial):
             add_to_sum(q, worst_key, -1)
             add_to_sum(q, key, 1)
@@ -211,7 +211,7 @@ def move_in_rest(s: State, q: Record, page: int, i: int, key: float, serial: int
     rest = q.waiting - q.planned
     if q.planned > 0:
         worst = s.pool[q.next_block]
-        worst_key, worst_serial, worst_page = -worst.key, -worst.serial, worst.item
+        worst_key, worst_serial, worst_page = -worst.key, -worst.serial, worst.id
         if before(key, serial, worst_key, worst_serial):
             add_to_sum(q, worst_key, -1)
             add_to_sum(q, key, 1)
@@ -233,7 +233,7 @@ def move_in_next(s: State, q: Record, page: int, i: int, key: float, serial: int
     rest = q.waiting - q.planned
     if rest > 0:
         first = s.pool[q.block]
-        first_key, first_serial, first_page = first.key, first.serial, first.item
+        first_key, first_serial, first_page = first.key, first.serial, first.id
         if before(first_key, first_serial, key, serial):
             # it fell out of the next visit, and the first of the rest comes in
             add_to_sum(q, first_key, 1)
@@ -279,7 +279,7 @@ def refill(s: State, q: Record) -> None:
     while q.planned < q.limit and q.planned < q.waiting:
         rest = q.waiting - q.planned
         first = s.pool[q.block]
-        key, serial, page = first.key, first.serial, first.item
+        key, serial, page = first.key, first.serial, first.id
         remove(s.pool, q.block, rest, s.page["pos"], 0)
         push_next(s, q, q.planned, key, serial, page)
         q.planned += 1
@@ -290,7 +290,7 @@ def take_fifo(s: State, q: Record, n: int, block: int) -> None:
     for i in range(n):
         e = s.pool[block + i]
         e.key = 0.0
-        e.item = q.head
+        e.id = q.head
         e.serial = s.page[q.head].serial
         q.head = s.page[q.head].pos
     if q.waiting > n + 1:
@@ -306,7 +306,7 @@ def take_next_visit(s: State, q: Record, block: int) -> None:
         e = s.pool[block + i]
         e.key = -worst.key
         e.serial = -worst.serial
-        e.item = worst.item
+        e.id = worst.id
         remove(s.pool, q.next_block, i + 1, s.page["pos"], 0)
     q.whole = 0
     q.fraction = 0
@@ -348,7 +348,7 @@ def set_limit(s: State, q: Record, limit: int) -> int:
     while q.planned > limit:
         rest = q.waiting - q.planned
         worst = s.pool[q.next_block]
-        key, serial, page = -worst.key, -worst.serial, worst.item
+        key, serial, page = -worst.key, -worst.serial, worst.id
         remove(s.pool, q.next_block, q.planned, s.page["pos"], 0)
         add_to_sum(q, key, -1)
         q.planned -= 1

@@ -46,7 +46,7 @@ def mark_leased(s: State, slot: int) -> None:
     s.site[visit.site].taken += visit.pages
     count_chosen(s, visit.site, -visit.pages)
     for i in range(visit.pages):
-        page = s.pool[visit.block + i].item
+        page = s.pool[visit.block + i].id
         s.state[page] = LEASED
         s.page[page].pos = i
 
@@ -132,17 +132,17 @@ def give_back(s: State, slot: int) -> bool:
     q = s.queue[x, FRONT]
     for i in range(visit.pages - 1, -1, -1):  # last first: a fifo queue takes them back at its head
         e = s.pool[visit.block + i]
-        if s.state[e.item] != LEASED:
+        if s.state[e.id] != LEASED:
             continue
         if not has_room(s):
             return False
-        s.state[e.item] = WAITING
+        s.state[e.id] = WAITING
         s.site[x].taken -= 1
         count_chosen(s, x, 1)
         if s.run[0].queue == FIFO:
-            rejoin_fifo(s, q, e.item)
+            rejoin_fifo(s, q, e.id)
         else:
-            join(s, q, e.item, e.key, e.serial)
+            join(s, q, e.id, e.key, e.serial)
     return True
 
 
@@ -189,10 +189,10 @@ def expire(s: State) -> bool:
     """End the visits whose lease is over; their pages have failed. False: the pool must grow, then go on."""
     run = s.run[0]
     while run.active > 0 and -s.heap[EXPIRING, 0].key <= run.now:
-        slot = s.heap[EXPIRING, 0].item
+        slot = s.heap[EXPIRING, 0].id
         visit = s.visit[slot]
         for i in range(visit.pages):
-            page = s.pool[visit.block + i].item
+            page = s.pool[visit.block + i].id
             if s.state[page] == LEASED:
                 if not has_room(s):
                     return False

@@ -97,9 +97,9 @@ _ClockType = type_of(np.zeros(1, CLOCK))
 def look_ahead(s: State, web: Web) -> None:
     """Ask memory for the page that the next visit will probably begin with: it is nowhere near this one."""
     if s.run[0].ready > 0:
-        x = s.pool[s.group[s.heap[READY, 0].item].block].item
+        x = s.pool[s.group[s.heap[READY, 0].id].block].id
         q = s.queue[x, FRONT]
-        page = q.head if s.run[0].queue == FIFO else s.pool[q.block].item
+        page = q.head if s.run[0].queue == FIFO else s.pool[q.block].id
         prefetch(s.page, page)
         prefetch(web.offsets, page)
 
@@ -108,7 +108,7 @@ def look_ahead(s: State, web: Web) -> None:
 def begin_page(s: State, web: Web, robots: Robots, clock: Array, slot: int) -> None:
     """The robot of this visit asks for its next page."""
     c = clock[0]
-    prefetch(web.targets, web.offsets[s.pool[s.visit[slot].block + robots.at[slot]].item])
+    prefetch(web.targets, web.offsets[s.pool[s.visit[slot].block + robots.at[slot]].id])
     robots.start[slot] = c.now
     sift_up(robots.events, 0, robots.pos, c.events, -(c.now + c.page_seconds), c.serial, slot)
     c.events += 1
@@ -119,9 +119,9 @@ def begin_page(s: State, web: Web, robots: Robots, clock: Array, slot: int) -> N
 def complete_page(s: State, web: Web, log: Log, robots: Robots, clock: Array) -> bool:
     """The first completion happens. False: the pool must grow, then it happens again."""
     c = clock[0]
-    slot = robots.events[0].item
+    slot = robots.events[0].id
     visit = s.visit[slot]
-    page = s.pool[visit.block + robots.at[slot]].item
+    page = s.pool[visit.block + robots.at[slot]].id
     advance(s, c.now)
     first, last = web.offsets[page], web.offsets[page + 1]
     if not take_report(s, slot, page, FETCHED, c.page_seconds, web.targets[first:last], last - first):
