@@ -173,11 +173,8 @@ def change_site(handle: int, x: int, group: int, now: float) -> int:
     advance(s, now)
     if not has_room(s):
         return NEED_ROOM
-    site = s.site[x]
-    if site.visit >= 0:
-        return 0  # it is settled when its visit ends
     leave(s, x)
-    site.group = group
+    s.site[x].group = group
     settle_site(s, x)
     return 0
 

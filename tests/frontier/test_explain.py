@@ -1,0 +1,191 @@
+"""What `explain` says is what `next` then does, on random webs, at every call of a crawl."""
+
+import math
+from typing import Any
+
+import numba
+import pytest
+from hypothesis import HealthCheck, given, seed, settings
+
+from tests.frontier.test_replay import RANKS, assert_same_state
+from tests.frontier.worlds import Rank, World, drive, hostile_worlds
+from trapline.frontier import FAILED, FETCHED, Frontier, Outcome, Result, Rules, Visit
+from trapline.frontier.explain import MAY_BE_VISITED, SiteExplanation
+from trapline.frontier.layout import State
+from trapline.strategies import pair
+
+WEBS = 2 if numba.config.DISABLE_JIT else 10
+NOT_OF_BATCH = "its pages are not of this batch"
+
+
+def twin(frontier: Frontier) -> Frontier:
+    """A frontier that can be asked what would be, and thrown away."""
+    state = State(*(array.copy() for array in frontier.state))
+    return Frontier.from_state(state, frontier.strategy, frontier.rules)
+
+
+def an_expiry_is_due(frontier: Frontier, now: float) -> bool:
+    visits = frontier.state.visit
+    return bool(((visits["id"] >= 0) & (visits["expires_at"] <= max(now, frontier.state.run[0].now))).any())
+
+
+class Explained:
+    """A frontier that explains every site before each `next`, and holds its explanations against the answer."""
+
+    def __init__(self, frontier: Frontier) -> None:
+        self.frontier = frontier
+        self.promised: dict[int, list[SiteExplanation]] = {}
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.frontier, name)
+
+    def resolve(self, site: int, group: int, now: float) -> None:
+        self.frontier.resolve(site, group, now)
+        self.promised.pop(site, None)  # another address, another rest
+
+    def next(self, now: float) -> Any:
+        asked = twin(self.frontier)
+        told = [asked.explain_site(site, now) for site in range(asked.sites)]
+        if not an_expiry_is_due(self.frontier, now):
+            check_order(twin(self.frontier), told, now)
+            check_pages(twin(self.frontier), now)
+        answer = self.frontier.next(now)
+        if isinstance(answer, Visit):
+            self.check_promises(answer.site, float(self.frontier.state.run[0].now))
+        for one in told:
+            if "rests" in one.rule:
+                self.promised.setdefault(one.site, []).append(one)
+        return answer
+
+    def check_promises(self, site: int, time: float) -> None:
+        """A rest is never cut short: nothing but another address ends it."""
+        assert all(one.wait_until <= time for one in self.promised.pop(site, []))
+
+
+def check_order(frontier: Frontier, told: list[SiteExplanation], now: float) -> None:
+    """The sites that may be visited are visited in the order told, as far as each has its address for itself."""
+    may = sorted((one for one in told if one.rule == MAY_BE_VISITED), key=lambda one: one.sites_before or 0)
+    assert [one.sites_before for one in may] == list(range(len(may)))
+    sites = [one.site for one in may]
+    for at, one in enumerate(may):
+        assert one.first_before == tuple(sites[: min(at, 5)])
+    first_of_group = {one.group: one.site for one in reversed(may)}
+    expected = [one.site for one in may if first_of_group[one.group] == one.site]
+    answers = [frontier.next(now) for _ in expected]
+    assert [answer.site for answer in answers if isinstance(answer, Visit)] == expected
+    if not expected:
+        answer = frontier.next(now)
+        # Only a new batch can find a site that could not be visited as things stood.
+        assert not isinstance(answer, Visit) or told[answer.site].rule == NOT_OF_BATCH
+
+
+def check_pages(frontier: Frontier, now: float) -> None:
+    before = twin(frontier)
+    answer = frontier.next(now)
+    if isinstance(answer, Visit) and before.explain_site(answer.site, now).rule == MAY_BE_VISITED:
+        told = [before.explain_page(page, now) for page in answer.pages]
+        assert [one.pages_before for one in told] == list(range(len(told)))
+        keys = [one.key for one in told]
+        assert keys == sorted(keys, reverse=True)
+        assert all(one.life == "waiting" and one.site.sites_before == 0 for one in told)
+        assert all(frontier.explain_page(page, now).life == "leased" for page in answer.pages)
+
+
+@pytest.mark.parametrize("rank", RANKS, ids="-x-".join)
+def test_next_does_what_was_explained(rank: Rank) -> None:
+    @seed(RANKS.index(rank))
+    @settings(max_examples=WEBS, database=None, deadline=None, suppress_health_check=list(HealthCheck))
+    @given(world=hostile_worlds())
+    def check(world: World) -> None:
+        drive(Explained(Frontier(pair(rank.page, rank.site), Rules(**world.rules))), world)
+
+    check()
+
+
+# By hand: each rule once.
+
+
+def small(**rules: Any) -> Frontier:
+    """Pages 0 and 1 of site 0, page 2 of site 1 on the same address, page 3 of site 2 without one."""
+    frontier = Frontier(pair("opic", "top-page"), Rules(**rules))
+    frontier.add_sites(3, 0.0, groups=[0, 0, -1])
+    frontier.add_pages([0, 0, 1, 2])
+    frontier.discover([0, 1, 2, 3], 0.0)
+    return frontier
+
+
+def visited(frontier: Frontier, result: int, now: float) -> Visit:
+    visit = frontier.next(now)
+    assert isinstance(visit, Visit)
+    results = [Result(page, result) for page in visit.pages]
+    frontier.finish(visit, Outcome(results=results), now + 1.0)
+    return visit
+
+
+def test_a_text_worked_out_by_hand() -> None:
+    frontier = small(delay_s=15.0, ip_delay_s=2.0)
+    assert str(frontier.explain_site(0, 0.0)) == (
+        "site 0: 2 pages waiting, rank 1, 0 sites before it; it may be visited"
+    )
+    assert str(frontier.explain_site(1, 0.0)) == (
+        "site 1: 1 pages waiting, rank 1, 1 sites before it (0); it may be visited"
+    )
+    assert str(frontier.explain_site(2, 0.0)) == (
+        "site 2: 1 pages waiting, rank 1; its address is not resolved"
+    )
+    assert str(frontier.explain_page(1, 0.0)) == (
+        "page 1: waiting (depth 0, 0 failed tries), rank 1, 1 pages of its site before it; it waits for its turn\n"
+        "site 0: 2 pages waiting, rank 1, 0 sites before it; it may be visited"
+    )
+    visited(frontier, FETCHED, 0.0)  # ends at 1.0: site 0 rests until 16.0, its address until 3.0
+    assert str(frontier.explain_site(0, 1.0)) == (
+        "site 0: 1 pages waiting, rank 1; delay of the site: it rests until 16"
+    )
+    assert str(frontier.explain_site(1, 1.0)) == (
+        "site 1: 1 pages waiting, rank 1; delay of its address: it rests until 3"
+    )
+    assert frontier.explain_page(0, 1.0).rule == "it is fetched"
+
+
+def test_a_lease_is_the_end_of_a_wait_for_the_address() -> None:
+    frontier = small(lease_s=30.0)
+    frontier.next(5.0)
+    assert (frontier.explain_site(0, 6.0).wait_until, frontier.explain_site(1, 6.0).wait_until) == (35.0, 35.0)
+    assert "site 0 on the same address" in frontier.explain_site(1, 6.0).rule
+    assert frontier.explain_page(0, 6.0).life == "leased"
+
+
+def test_a_failed_visit_is_named_as_the_cause_of_the_back_off() -> None:
+    frontier = small(backoff_s=60.0)
+    visited(frontier, FAILED, 0.0)
+    told = frontier.explain_site(0, 1.0)
+    assert told.wait_until == 61.0 and told.rule.startswith("back-off after 1 failed visits")
+    assert frontier.explain_page(0, 1.0).tries == 1
+
+
+def test_what_no_moment_ends_is_waited_for_without_one() -> None:
+    budget = small(pages_per_site=1, delay_s=0.0)
+    visited(budget, FETCHED, 0.0)
+    batch = small(batch=1)
+    batch.next(0.0)
+    rules = {
+        "its page budget is used up": budget.explain_site(0, 1.0),
+        "its pages are not of this batch": batch.explain_site(1, 1.0),
+        "its address is not resolved": batch.explain_site(2, 1.0),
+    }
+    for rule, told in rules.items():
+        assert told.rule.startswith(rule) and told.wait_until == math.inf and told.sites_before is None
+    visited(batch, FETCHED, 1_000.0)
+    visited(budget, FETCHED, 1_000.0)
+    assert budget.explain_site(1, 1_000.0).rule == "no page waits"
+
+
+def test_explaining_only_reads() -> None:
+    """Else a crawl that was looked into, and its replay, would differ."""
+    frontier = small()
+    untouched = twin(frontier)
+    for site in range(3):
+        frontier.explain_site(site, 7.0)
+    for page in range(4):
+        frontier.explain_page(page, 7.0)
+    assert_same_state(frontier, untouched)
