@@ -11,7 +11,8 @@ export UV_PROJECT_ENVIRONMENT := .venv
 export UV_PYTHON_DOWNLOADS := never
 
 # --inexact: an exact sync would remove uv itself.
-SYNC := $(BIN)/uv sync --frozen --inexact --quiet
+# --compile-bytecode: else the first command compiles a thousand modules, and every one does where Python may not write.
+SYNC := $(BIN)/uv sync --frozen --inexact --quiet --compile-bytecode
 
 .DELETE_ON_ERROR:
 .PHONY: demo test lint types unit unit-uncompiled proof bench clean

@@ -279,5 +279,5 @@ def test_the_cache_of_others_stays_where_it_is(monkeypatch: pytest.MonkeyPatch) 
 
     monkeypatch.setattr(numba.config, "CACHE_DIR", "of others")
     with jit._cache_here():
-        assert numba.config.CACHE_DIR == str(jit._CACHE)
+        assert str(jit._CACHE) == numba.config.CACHE_DIR
     assert numba.config.CACHE_DIR == "of others"

@@ -130,9 +130,7 @@ def test_a_text_worked_out_by_hand() -> None:
     assert str(frontier.explain_site(1, 0.0)) == (
         "site 1: 1 pages waiting, rank 1, 1 sites before it (0); it may be visited"
     )
-    assert str(frontier.explain_site(2, 0.0)) == (
-        "site 2: 1 pages waiting, rank 1; its address is not resolved"
-    )
+    assert str(frontier.explain_site(2, 0.0)) == ("site 2: 1 pages waiting, rank 1; its address is not resolved")
     assert str(frontier.explain_page(1, 0.0)) == (
         "page 1: waiting (depth 0, 0 failed tries), rank 1, 1 pages of its site before it; it waits for its turn\n"
         "site 0: 2 pages waiting, rank 1, 0 sites before it; it may be visited"
@@ -175,7 +173,6 @@ def test_what_no_moment_ends_is_waited_for_without_one() -> None:
     }
     for rule, told in rules.items():
         assert told.rule.startswith(rule) and told.wait_until == math.inf and told.sites_before is None
-    visited(batch, FETCHED, 1_000.0)
     visited(budget, FETCHED, 1_000.0)
     assert budget.explain_site(1, 1_000.0).rule == "no page waits"
 

@@ -199,7 +199,9 @@ def test_more_robots_than_the_frontier_has_room_for_at_first(robots: int) -> Non
     assert done.simulated_seconds == math.ceil(400 / robots)
 
 
-@pytest.mark.xfail(run=False, reason="the driver goes on with a visit that the frontier has ended: it writes where it must not")
+@pytest.mark.xfail(
+    run=False, reason="the driver goes on with a visit that the frontier has ended: it writes where it must not"
+)
 @pytest.mark.parametrize("robots", [1, 2, 3])
 def test_a_page_that_takes_longer_than_its_lease_is_fetched_once(robots: int) -> None:
     """No robot of a simulation gets lost: what it was sent for comes in, and the log has it once."""

@@ -258,14 +258,14 @@ def crawl_of_two(strategy: Strategy) -> None:
 @pytest.mark.parametrize("value", ["float('nan')", "float('inf')", "-float('inf')", "2.0 ** 52"])
 def test_a_page_rank_that_is_no_number_names_strategy_and_page(tmp_path: Path, value: str) -> None:
     text = "NO_NUMBER = " + value + MOST_LINKED.replace("s.columns[page, 0]\n\n", "NO_NUMBER if page else 0.0\n\n", 1)
-    with pytest.raises(ConfigError, match="'most-linked'.* page 1 "):
+    with pytest.raises(ConfigError, match=r"'most-linked'.* page 1 "):
         crawl_of_two(load_strategy(written(tmp_path, text)))
 
 
 @pytest.mark.parametrize("value", ["float('nan')", "float('inf')"])
 def test_a_site_rank_that_is_no_number_names_strategy_and_site(tmp_path: Path, value: str) -> None:
     text = "NO_NUMBER = " + value + MOST_LINKED.replace("return queue.best_key", "return queue.best_key + NO_NUMBER")
-    with pytest.raises(ConfigError, match="'most-linked'.* site 0 "):
+    with pytest.raises(ConfigError, match=r"'most-linked'.* site 0 "):
         crawl_of_two(load_strategy(written(tmp_path, text)))
 
 

@@ -23,7 +23,7 @@ from trapline.frontier.ranking import rank_page
 from trapline.jit import b1, f8, helper, i8, prefetch, void
 
 has_room, join, move = blocks.has_room, queue.join, queue.move
-AHEAD = 8  # links: far enough for memory to answer, near enough to still be in the cache
+FAR, NEAR = 12, 4  # links ahead: far enough for memory to answer, near enough to still be in the cache
 
 
 @helper(b1(StateType, i8, i8))
@@ -77,27 +77,26 @@ def change_key(s: State, page: int, key: float) -> None:
             queue_changed(s, x, changed)
 
 
-@helper(void(StateType, Pages, i8, i8))
-def look_ahead(s: State, pages: Array, i: int, n: int) -> None:
-    """Ask memory for what the links after link i will need. A link leads anywhere, so each look is a cache miss;
-    asked for early, they overlap."""
-    constant, known = s.run[0].constant, s.run[0].pages
-    if i + AHEAD < n:
-        far = pages[i + AHEAD]
-        prefetch(s.state, far)
-        if not constant:
-            prefetch(s.page, far)
-            prefetch(s.columns, far)
-    if i + AHEAD // 2 < n:
-        near = pages[i + AHEAD // 2]
-        if near < 0 or near >= known:
-            return
-        state = s.state[near]
-        if state == UNKNOWN:
-            prefetch(s.page, near)
-        elif state == WAITING and not constant:
-            p = s.page[near]
-            prefetch(s.pool, s.queue[p.site, FRONT].block + p.pos)
+@helper(void(StateType, i8))
+def look_far(s: State, page: int) -> None:
+    """Ask memory for a page that a link leads to. It may be anywhere, so each look is a cache miss; asked for early, they overlap."""
+    prefetch(s.state, page)
+    if not s.run[0].constant:
+        prefetch(s.page, page)
+        prefetch(s.columns, page)
+
+
+@helper(void(StateType, i8))
+def look_near(s: State, page: int) -> None:
+    """The page's state is near by now: ask for what it will need."""
+    if page < 0 or page >= s.run[0].pages:
+        return
+    state = s.state[page]
+    if state == UNKNOWN:
+        prefetch(s.page, page)
+    elif state == WAITING and not s.run[0].constant:
+        p = s.page[page]
+        prefetch(s.pool, s.queue[p.site, FRONT].block + p.pos)
 
 
 @helper(b1(StateType, i8, Pages, i8))
@@ -107,8 +106,14 @@ def discover(s: State, source: int, pages: Array, n: int) -> bool:
     run = s.run[0]
     constant = run.constant
     links = n if source >= 0 else 0
-    for i in range(max(run.resume - 1, 0), n):
-        look_ahead(s, pages, i, n)
+    first = max(run.resume - 1, 0)
+    for i in range(first, min(first + FAR, n)):
+        look_far(s, pages[i])
+    for i in range(first, n):
+        if i + FAR < n:
+            look_far(s, pages[i + FAR])
+        if i + NEAR < n:
+            look_near(s, pages[i + NEAR])
         page = pages[i]
         if page < 0 or page >= run.pages:
             run.fault = PAGE_FAULT
