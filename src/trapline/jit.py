@@ -18,6 +18,7 @@ import hashlib
 import os
 import platform
 import re
+import shutil
 import sys
 import tempfile
 from collections.abc import Callable, Iterator
@@ -34,6 +35,8 @@ from numba.core import cgutils
 from numba.core.codegen import JITCodeLibrary, JITCPUCodegen
 from numba.core.cpu import CPUContext
 from numba.extending import intrinsic
+
+from trapline.errors import ConfigError
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 Progress = Callable[[int, int, str], None]
@@ -75,8 +78,8 @@ def _cache_root() -> Path:
         if os.access(chosen, os.W_OK):
             return Path(chosen)
     except OSError:
-        pass  # a home that cannot be written (a container, a service user) costs a compilation per boot, not a failure
-    return Path(tempfile.gettempdir()) / f"trapline-{os.getuid() if hasattr(os, 'getuid') else 0}"
+        pass  # a home that cannot be written (a container, a service user) costs a compilation per process, not a failure
+    return Path(tempfile.mkdtemp(prefix="trapline-"))  # of this process alone: numba runs what it finds in a cache
 
 
 _CACHE = cache_folder()
@@ -129,11 +132,23 @@ def ready(progress: Progress | None = None) -> None:
         if not marker.exists():
             _compile_helpers(progress)
             _tell(progress, _compiled_helpers + _ready_kernels, dispatcher)
-        with _with_private_helpers():
-            _compile(dispatcher, signature)
+        _load_or_compile(dispatcher, signature, progress)
         marker.parent.mkdir(parents=True, exist_ok=True)
         marker.touch()
         _ready_kernels += 1
+
+
+def _load_or_compile(dispatcher: Any, signature: Any, progress: Progress | None) -> None:
+    try:
+        with _with_private_helpers():
+            _compile(dispatcher, signature)
+    except Exception:  # a damaged cache raises whatever unpickling it leads to
+        if not _CACHE.exists():
+            raise
+        shutil.rmtree(_CACHE, ignore_errors=True)
+        _compile_helpers(progress)
+        with _with_private_helpers():
+            _compile(dispatcher, signature)
 
 
 def _tell(progress: Progress | None, done: int, dispatcher: Any) -> None:
@@ -195,7 +210,7 @@ def _without_machine_code() -> AbstractContextManager[None]:
 
 def _with_private_helpers() -> AbstractContextManager[None]:
     # numba links helpers so that other modules could use them too. Private to the kernel, LLVM may drop the arguments they do not
-    # use: the frontier's state is 74 words, passed by value to every helper that is not inlined. Measured: 4x the pages per second.
+    # use: the frontier's state is 74 words, passed by value to every helper that is not inlined. docs/decisions/007 has what it gains.
     optimise = JITCodeLibrary._optimize_final_module
 
     def make_private_first(library: Any) -> None:
@@ -235,8 +250,10 @@ class Rank:
         self.signature = signature
         self._address: int | None = None
         if not DISABLED:
+            # A user's rank is checked for indices and divisions by zero: it must not take the process down with it.
+            flags = _FLAGS if cached else {**_FLAGS, "boundscheck": True, "error_model": "python"}
             with _cache_here():
-                self._dispatcher = njit(cache=cached, **_FLAGS)(function)
+                self._dispatcher = njit(cache=cached, **flags)(function)
 
     def __call__(self, *arguments: Any) -> float:
         return self.function(*arguments)
@@ -252,8 +269,20 @@ class Rank:
         return len(self._table) - 1
 
     def _compile(self) -> int:
-        result = self._dispatcher.get_compile_result(self.signature)
+        try:
+            result = self._dispatcher.get_compile_result(self.signature)
+        except Exception as error:  # numba's own kinds, and what its passes let through
+            raise ConfigError(f"rank function {self.function.__name__!r} does not compile: {_reason(error)}") from error
         return int(result.library.get_pointer_to_function(result.fndesc.llvm_func_name))
+
+
+def _reason(error: Exception) -> str:
+    """The line that says what is wrong, of the page that numba writes."""
+    if "NRT required" in str(error):  # of numba's run time, which would allocate
+        return "a rank may not make lists, arrays or other objects"
+    lines = [line.strip() for line in str(error).splitlines()]
+    said = next((line for line in lines if line and not line.startswith("Failed in nopython mode")), "")
+    return said if type(error).__module__.startswith("numba.") else f"{type(error).__name__}: {said}"
 
 
 def _call_by_address(signature: Any) -> Callable[..., Any]:

@@ -189,8 +189,8 @@ def in_units(key: float) -> int:
 
 
 def checked(rank: float) -> float:
-    if math.isnan(rank) or abs(rank) >= 2.0**52:
-        raise ConfigError(f"a rank must be a number smaller than 2^52 in size, not {rank}")
+    if math.isnan(rank) or abs(rank) >= 2.0**42:
+        raise ConfigError(f"a rank must be a number smaller than 2^42 in size, not {rank}")
     return rank
 
 

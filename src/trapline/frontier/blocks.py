@@ -31,7 +31,7 @@ def take(s: State, log2: int) -> int:
     run = s.run[0]
     block = run.pool
     run.pool = block + (1 << log2)
-    run.reserve = max(run.reserve, FIRST_RESERVE + (1 << (log2 + 2)))
+    run.reserve = max(run.reserve, FIRST_RESERVE + (1 << (log2 + 3)))
     return block
 
 

@@ -11,7 +11,6 @@ from trapline.frontier.layout import (
     FIFO,
     FRONT,
     LEASED,
-    PAGE_FAULT,
     UNKNOWN,
     WAITING,
     Array,
@@ -51,7 +50,7 @@ def welcome(s: State, page: int, source: int, links: int) -> None:
     """A page nobody has pointed to before."""
     run = s.run[0]
     p = s.page[page]
-    depth = min(s.page[source].depth + 1, DEEPEST) if source >= 0 else 0
+    depth = min(int(s.page[source].depth), DEEPEST - 1) + 1 if source >= 0 else 0
     if too_deep(s, page, depth):
         return
     p.depth = depth
@@ -89,8 +88,6 @@ def look_far(s: State, page: int) -> None:
 @helper(void(StateType, i8))
 def look_near(s: State, page: int) -> None:
     """The page's state is near by now: ask for what it will need."""
-    if page < 0 or page >= s.run[0].pages:
-        return
     state = s.state[page]
     if state == UNKNOWN:
         prefetch(s.page, page)
@@ -101,7 +98,7 @@ def look_near(s: State, page: int) -> None:
 
 @helper(b1(StateType, i8, Pages, i8))
 def discover(s: State, source: int, pages: Array, n: int) -> bool:
-    """Meet every page of pages[:n] in order. False: the pool must grow, then go on (run.resume - 1 is the link to go
+    """Meet every page of pages[:n], all registered, in order. False: the pool must grow, then go on (run.resume - 1 is the link to go
     on with)."""
     run = s.run[0]
     constant = run.constant
@@ -115,10 +112,6 @@ def discover(s: State, source: int, pages: Array, n: int) -> bool:
         if i + NEAR < n:
             look_near(s, pages[i + NEAR])
         page = pages[i]
-        if page < 0 or page >= run.pages:
-            run.fault = PAGE_FAULT
-            run.fault_item = page
-            continue
         state = s.state[page]
         if state > LEASED or (constant and state != UNKNOWN):
             continue

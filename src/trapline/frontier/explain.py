@@ -13,6 +13,9 @@ import numpy as np
 from trapline.frontier import kernels
 from trapline.frontier.layout import (
     BACKLOG,
+    BY_BACKOFF,
+    BY_DELAY,
+    BY_ORDER,
     CHOSEN,
     CONTEST,
     DYNAMIC,
@@ -23,6 +26,7 @@ from trapline.frontier.layout import (
     RESTING,
     UNKNOWN,
     UNRESOLVED,
+    WAITING,
     Array,
     State,
 )
@@ -31,7 +35,8 @@ if TYPE_CHECKING:
     from trapline.frontier.frontier import Frontier
 
 MAY_BE_VISITED = "it may be visited"
-LIFE = {UNKNOWN: "unknown", 1: "waiting", LEASED: "leased", FETCHED: "fetched", GONE: "gone"}
+WHY = {BY_DELAY: "delay of the site", BY_BACKOFF: "back-off", BY_ORDER: "told not to come before"}
+LIFE = {UNKNOWN: "unknown", WAITING: "waiting", LEASED: "leased", FETCHED: "fetched", GONE: "gone"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,8 +134,8 @@ def _time_rule(s: State, site: int, now: float) -> tuple[float, str]:
     if until <= now:
         return -math.inf, MAY_BE_VISITED
     if record.ready_at >= group.ready_at:
-        why = f"back-off after {record.failures} failed visits" if record.failures else "delay of the site"
-        return until, f"{why}: it rests"
+        after = f" after {record.failures} failed visits" if record.rest_rule == BY_BACKOFF else ""
+        return until, f"{WHY[int(record.rest_rule)]}{after}: it rests"
     return until, "delay of its address: it rests"
 
 

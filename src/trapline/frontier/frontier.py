@@ -18,6 +18,7 @@ from trapline.frontier.answers import FAILED, FETCHED, REFUSED, Drained, Outcome
 from trapline.frontier.explain import PageExplanation, SiteExplanation, explain_page, explain_site
 from trapline.frontier.journal import Call, Journal
 from trapline.frontier.layout import (
+    BY_ORDER,
     DRAINED,
     DYNAMIC,
     ENDED,
@@ -32,21 +33,30 @@ from trapline.frontier.layout import (
     allocate,
     resized,
 )
-from trapline.frontier.rules import Rules
+from trapline.frontier.rules import MOST_SECONDS, Rules
 from trapline.frontier.transfer import SiteExport, export_site, import_site
+from trapline.frontier.visits import SLOT_BITS
 
 if TYPE_CHECKING:  # strategies are above the frontier; it only calls what they bind
     from trapline.strategies.strategy import Strategy
 
 FIRST_POOL = 1 << 16
+MOST_ID = 2**31 - 1
 _NO_LINKS = np.zeros(0, np.int32)
 
 
 def _ids(values: Sequence[int] | Array) -> Array:
     """As the kernels take them; a copy only if need be."""
-    if isinstance(values, np.ndarray) and values.dtype == np.int32 and values.flags.carray:
+    if isinstance(values, np.ndarray) and values.dtype == np.int32 and values.flags.carray and values.ndim == 1:
         return values
-    return np.array(values, np.int32)
+    given = np.asarray(values)
+    if given.size == 0:
+        return _NO_LINKS
+    if given.ndim != 1 or given.dtype.kind not in "iub":
+        raise InvariantError(f"ids are whole numbers in one row, not {given.dtype} of shape {given.shape}")
+    if given.min() < -MOST_ID or given.max() > MOST_ID:
+        raise InvariantError(f"an id is not in 0..{MOST_ID}")
+    return given.astype(np.int32)
 
 
 class Frontier:
@@ -97,10 +107,11 @@ class Frontier:
     def add_sites(self, count: int, now: float, groups: Sequence[int] | Array | None = None) -> int:
         """Register sites; the id of the first. `groups`: one per site; without, they wait to be resolved."""
         first, run = self.sites, self.state.run[0]
-        run.now = max(float(run.now), _moment(now))
         chosen = np.full(count, -1, np.int32) if groups is None else _ids(groups)
         if len(chosen) != count or (count and chosen.min() < -1):
             raise InvariantError(f"{len(chosen)} groups for {count} sites, the least of them {chosen.min(initial=0)}")
+        self._check_group(int(chosen.max(initial=-1)), first + count)
+        run.now = max(float(run.now), _moment(now))
         self.note(Call.ADD_SITES, (count,), (now,), chosen)
         self._reserve(sites=first + count, groups=int(chosen.max(initial=-1)) + 1)
         new = self.state.site[first : first + count]
@@ -128,6 +139,8 @@ class Frontier:
         if count and not (owners.min() >= 0 and owners.max() < self.sites):
             raise InvariantError(f"add_pages: a site id outside 0..{self.sites - 1}")
         flags = np.zeros(count, np.int32) if dynamic is None else _ids(dynamic)
+        if len(flags) != count:
+            raise InvariantError(f"add_pages: {len(flags)} dynamic marks for {count} pages")
         self.note(Call.ADD_PAGES, (count,), (), np.concatenate((owners, flags)))
         self._reserve(pages=first + count)
         new = self.state.page[first : first + count]
@@ -152,8 +165,8 @@ class Frontier:
     def discover(self, pages: Sequence[int] | Array, now: float) -> None:
         """Seeds, sitemap entries, pings: pages to fetch that no fetched page links to."""
         given = _ids(pages)
-        self.note(Call.DISCOVER, (len(given),), (now,), given)
         self.run_kernel(kernels.discover_pages, given, len(given), _moment(now))
+        self.note(Call.DISCOVER, (len(given),), (now,), given)
 
     def next(self, now: float) -> Visit | WaitUntil | Drained:
         """What to do at `now`: a visit, a wait, or nothing ever again."""
@@ -165,7 +178,8 @@ class Frontier:
         else:
             answer = Drained() if n == DRAINED else WaitUntil(float(moment[0]))
         if self.journal is not None:
-            self.note(Call.NEXT, (n, *out[:2].tolist()) if n >= 0 else (n,), (now,), out[2 : n + 2])
+            leased = (n, *out[:2].tolist()) if n >= 0 else (n,)
+            self.note(Call.NEXT, leased, (now, float(moment[0])), out[2 : n + 2])
         return answer
 
     def report(
@@ -180,23 +194,26 @@ class Frontier:
         """One page of a visit is in. False: the visit had ended before."""
         if result not in (FETCHED, FAILED, REFUSED):
             raise InvariantError(f"a page's result is FETCHED, FAILED or REFUSED, not {result}")
+        _check_measured(response_s)
         found = _ids(links)
-        self.note(Call.REPORT, (visit.id, page, result), (now, response_s), found)
         answer = self.run_kernel(
             kernels.report_page, visit.id, page, result, _moment(now), response_s, found, len(found)
         )
+        self.note(Call.REPORT, (visit.id, page, result), (now, response_s), found)
         return answer != ENDED
 
     def finish(self, visit: Visit, outcome: Outcome, now: float) -> bool:
         """The visit is over. False: it had ended before."""
+        _check_measured(outcome.connection_s)
         for result in outcome.results:
             if not self.report(visit, result.page, result.result, now, result.links, result.response_s):
                 return False
         requests = outcome.allowed or (max(1, outcome.served) if outcome.closed else 0)
-        self.note(Call.FINISH, (visit.id, requests), (now, outcome.connection_s, outcome.not_before), None)
+        requests = min(max(requests, 0), MOST_PER_VISIT)  # servers announce what they like
         answer = self.run_kernel(
             kernels.finish_visit, visit.id, _moment(now), outcome.connection_s, requests, outcome.not_before
         )
+        self.note(Call.FINISH, (visit.id, requests), (now, outcome.connection_s, outcome.not_before), None)
         return answer != ENDED
 
     # ---- sites
@@ -206,7 +223,8 @@ class Frontier:
         self.check_site(site, at_rest=True)
         if group < 0:
             raise InvariantError(f"group {group} of site {site}: a group is a number of at least 0")
-        self.note(Call.RESOLVE, (site, group), (now,), None)
+        self._check_group(group, self.sites)
+        self.note(Call.RESOLVE, (site, group), (_moment(now),), None)
         self._reserve(groups=group + 1)
         self.run_kernel(kernels.change_site, site, group, _moment(now))
 
@@ -222,9 +240,17 @@ class Frontier:
     ) -> None:
         """Rules of one site: its own w, k and page budget, and a moment before which it is not visited."""
         self.check_site(site)
-        if any(value is not None and not value >= 0 for value in (delay_s, per_connection, pages)):
-            raise ConfigError(f"site {site}: delay, pages per connection and page budget must be numbers of at least 0")
+        for what, value, most in (
+            ("delay", delay_s, MOST_SECONDS),
+            ("k", per_connection, MOST_ID),
+            ("budget", pages, MOST_ID),
+        ):
+            if value is not None and not 0 <= value <= most:
+                raise ConfigError(f"site {site}: its {what} is {value}; it must be in 0..{most:g}")
+        if not_before is not None and not_before != not_before:
+            raise ConfigError(f"site {site}: not_before is NaN")
         record = self.state.site[site]
+        _moment(now)
         self.note(
             Call.SET_SITE,
             (site, -1 if per_connection is None else per_connection, -1 if pages is None else pages),
@@ -237,8 +263,8 @@ class Frontier:
             record.per_connection = per_connection
         if pages is not None:
             record.budget = pages
-        if not_before is not None:
-            record.ready_at = max(record.ready_at, not_before)
+        if not_before is not None and not_before > record.ready_at:
+            record.ready_at, record.rest_rule = not_before, BY_ORDER
         self.run_kernel(kernels.change_site, site, int(record.group), _moment(now))
 
     def export_site(self, site: int, now: float) -> SiteExport:
@@ -329,35 +355,54 @@ class Frontier:
     def _grow(self) -> None:
         s, run = self.state, self.state.run[0]
         if s.pool.size - run.pool < run.reserve:
-            size = max(s.pool.size * 3 // 2, int(run.pool + 2 * run.reserve))
+            size = min(max(s.pool.size * 3 // 2, int(run.pool + 2 * run.reserve)), MOST_ID)
+            if size < run.pool + run.reserve:
+                raise ConfigError("the frontier is full: 2^31 entries of its queues; crawl with more partitions")
             self._replace(pool=resized(s.pool, size, int(run.pool)))
         if run.free_visit < 0:
             self._add_slots(2 * len(s.visit))
 
     def _add_slots(self, slots: int) -> None:
         used = len(self.state.visit)
+        if slots > 1 << SLOT_BITS:
+            raise ConfigError(f"{slots} visits at once; {1 << SLOT_BITS} is the most")
         self._replace(visit=resized(self.state.visit, slots, used))
         _free_slots(self.state, used)
         self._widen_heaps()
 
     def run_kernel(self, kernel: Callable[..., int], *arguments: Any) -> int:
-        answer = kernel(self.handle, *arguments)
-        while answer == NEED_ROOM:
-            self._grow()
+        try:
             answer = kernel(self.handle, *arguments)
+            while answer == NEED_ROOM:
+                self._grow()
+                answer = kernel(self.handle, *arguments)
+        except (IndexError, ZeroDivisionError, ValueError, OverflowError) as error:  # kernels raise nothing, ranks may
+            self.state.run[0].resume = 0
+            raise ConfigError(
+                f"strategy {self.strategy.name!r}: a rank raised {type(error).__name__}: {error}"
+            ) from error
+        except BaseException:
+            # No memory, or Ctrl-C: the rest of the links is lost, not mistaken for the next call's.
+            self.state.run[0].resume = 0
+            raise
         if self._fault[0]:
             self._raise_fault()
         return answer
 
     def _raise_fault(self) -> None:
+        """A wrong page changed nothing. A rank that is no number may have left anything half done, so that fault stays for ever."""
         run = self.state.run[0]
         fault, item = int(run.fault), int(run.fault_item)
-        run.fault = 0
         if fault == PAGE_FAULT:
+            run.fault = run.fault_item = 0
             raise InvariantError(f"page {item} is not a registered page, or not one that this visit leased")
         what = f"page {item}" if fault == PAGE_RANK_FAULT else f"site {item}"
         rank = self.strategy.page.name if fault == PAGE_RANK_FAULT else self.strategy.site.name
-        raise ConfigError(f"strategy {self.strategy.name!r}: rank {rank!r} of {what} is not a finite number under 2^52")
+        raise ConfigError(f"strategy {self.strategy.name!r}: rank {rank!r} of {what} is not a finite number under 2^42")
+
+    def _check_group(self, group: int, sites: int) -> None:
+        if group >= 1024 + 16 * sites:  # memory is taken for every number below
+            raise InvariantError(f"group {group} with {sites} sites: number the addresses densely, from 0")
 
     def check_site(self, site: int, at_rest: bool = False) -> None:
         if not 0 <= site < self.sites:
@@ -371,9 +416,14 @@ class Frontier:
 
 
 def _moment(now: float) -> float:
-    if now != now:
-        raise InvariantError("now is NaN")
+    if not -math.inf < now < math.inf:
+        raise InvariantError(f"now is {now}")
     return now
+
+
+def _check_measured(seconds: float) -> None:
+    if seconds < 0 or seconds == math.inf:
+        raise InvariantError(f"a measured time of {seconds} s")
 
 
 def _set_rules(state: State, rules: Rules) -> None:
@@ -387,9 +437,15 @@ def _set_rules(state: State, rules: Rules) -> None:
 
 
 def _free_slots(state: State, first: int) -> None:
-    """Slots from `first` on join the list of free ones, the lowest to be used first."""
-    new = state.visit[first:]
-    new["id"] = -1
-    new["free"] = np.arange(first + 1, len(state.visit) + 1)
-    new["free"][-1] = state.run[0].free_visit
-    state.run[0].free_visit = first
+    """Slots from `first` on join the end of the list of free ones, so that ids do not depend on when memory grew."""
+    run, slots = state.run[0], state.visit
+    slots["id"][first:] = -1
+    slots["free"][first:] = np.arange(first + 1, len(slots) + 1)
+    slots["free"][-1] = -1
+    if run.free_visit < 0:
+        run.free_visit = first
+        return
+    last = int(run.free_visit)
+    while slots[last].free >= 0:
+        last = int(slots[last].free)
+    slots[last].free = first

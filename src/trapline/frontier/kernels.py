@@ -115,27 +115,43 @@ def next_visit(handle: int, now: float, out: Array, moment: Array) -> int:
     return visit.pages
 
 
+@helper(b1(StateType, Pages, i8))
+def are_registered(s: State, pages: Array, n: int) -> bool:
+    """Whether all of pages[:n] are pages; if not, the fault is noted."""
+    run = s.run[0]
+    for i in range(n):
+        if pages[i] < 0 or pages[i] >= run.pages:
+            run.fault = PAGE_FAULT
+            run.fault_item = pages[i]
+            return False
+    return True
+
+
 @helper(b1(StateType, i8, i8))
 def is_of_visit(s: State, slot: int, page: int) -> bool:
+    """Whether the visit leased the page; if not, the fault is noted."""
+    run = s.run[0]
     # One visit a site at a time, so a leased page of the site is a page of the visit.
-    return s.state[page] == LEASED and s.page[page].site == s.visit[slot].site
+    if 0 <= page < run.pages and s.state[page] == LEASED and s.page[page].site == s.visit[slot].site:
+        return True
+    run.fault = PAGE_FAULT
+    run.fault_item = page
+    return False
 
 
 @kernel(i8(i8, i8, i8, i8, f8, f8, Pages, i8))
 def report_page(
     handle: int, visit_id: int, page: int, result: int, now: float, response_s: float, links: Array, n: int
 ) -> int:
-    """0, ENDED, or NEED_ROOM. A page that is not of the visit is a fault."""
+    """0, ENDED, or NEED_ROOM. A page that is not of the visit, or a link to no page, is a fault and changes nothing."""
     s: State = recall(handle)
-    advance(s, now)
-    run = s.run[0]
     slot = slot_of(s, visit_id)
     if slot < 0:
+        advance(s, now)
         return ENDED
-    if run.resume == 0 and (page < 0 or page >= run.pages or not is_of_visit(s, slot, page)):
-        run.fault = PAGE_FAULT
-        run.fault_item = page
+    if s.run[0].resume == 0 and not (is_of_visit(s, slot, page) and are_registered(s, links, n)):
         return 0
+    advance(s, now)
     return 0 if take_report(s, slot, page, result, response_s, links, n) else NEED_ROOM
 
 
@@ -160,8 +176,10 @@ def finish_visit(handle: int, visit_id: int, now: float, connection_s: float, re
 
 @kernel(i8(i8, Pages, i8, f8))
 def discover_pages(handle: int, pages: Array, n: int, now: float) -> int:
-    """0 or NEED_ROOM."""
+    """0 or NEED_ROOM. A page that is none is a fault and changes nothing."""
     s: State = recall(handle)
+    if s.run[0].resume == 0 and not are_registered(s, pages, n):
+        return 0
     advance(s, now)
     return 0 if discover(s, -1, pages, n) else NEED_ROOM
 
@@ -181,9 +199,16 @@ def change_site(handle: int, x: int, group: int, now: float) -> int:
 
 @kernel(f8(i8, i8, i8))
 def evaluate_site(handle: int, x: int, level: int) -> float:
-    """The site rank as it would be now."""
+    """The site rank as it would be now. Nothing changes by asking."""
     s: State = recall(handle)
-    return rank_site(s, x, level)
+    site = s.site[x]
+    connection_s, response_s = site.connection_s, site.response_s
+    fault = s.run[0].fault
+    rank = rank_site(s, x, level)
+    s.run[0].fault = fault
+    site.connection_s = connection_s
+    site.response_s = response_s
+    return rank
 
 
 @kernel(i8(i8, i8, i8, Pages, Times))

@@ -24,6 +24,8 @@ FIFO, HEAP, NEXT_VISIT = range(3)
 READS_WAITING, READS_BEST, READS_PLANNED, READS_SUM = 1, 2, 4, 8
 # Where a site stands (`site.place`, `site.backlog`), and a group (`group.place`: OUT, CONTEST or RESTING).
 OUT, CONTEST, RESTING, UNRESOLVED = range(4)
+# Why a site rests (`site.rest_rule`).
+BY_DELAY, BY_BACKOFF, BY_ORDER = range(3)
 # Rows of State.heap. Who fills and empties each: contest.py, but EXPIRING visits.py and BACKLOGS batch.py.
 READY, RESTING_GROUPS, RESTING_SITES, BACKLOGS, EXPIRING = range(5)
 # Answers of kernels; 0 and more are counts.
@@ -38,7 +40,7 @@ FRONT, BACKLOG = 0, 1
 MOST_PER_VISIT = 1000
 DEEPEST = 32767
 FREE_LISTS = 48  # the first entries of the pool hold the heads of the free lists, by log2 of the block's size
-RANK_LIMIT = 2.0**52  # so that the sum of a visit's ranks fits the whole part of the exact sum
+RANK_LIMIT = 2.0**42  # so that a visit's 1,000 ranks, doubled by ten failed tries, fit the whole part of the exact sum
 
 Array = npt.NDArray[Any]
 Record = Any  # one row of a record array: its fields are attributes, compiled or not
@@ -80,6 +82,7 @@ SITE = record(
         ("per_connection", "i4"),  # its own k; -1: by the rules
         ("requests", "i4"),  # requests per connection that the server was seen to allow
         ("failures", "i4"),  # visits in a row with a failed page
+        ("rest_rule", "i4"),  # BY_*: what its ready_at comes from, for people who ask
         ("connections", "i4"),  # measurements behind connection_s
         ("responses", "i4"),
         ("backlog", "i4"),

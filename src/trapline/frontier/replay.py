@@ -2,6 +2,8 @@
 
 from collections.abc import Callable, Iterable
 
+import numpy as np
+
 from trapline.errors import InvariantError
 from trapline.frontier.answers import Drained, Outcome, Visit
 from trapline.frontier.frontier import Frontier
@@ -24,14 +26,15 @@ def _visit(visit_id: int) -> Visit:
 
 
 def _next(frontier: Frontier, frame: Frame) -> None:
-    answer = frontier.next(frame.floats[0])
+    now, moment = frame.floats
+    answer = frontier.next(now)
     if isinstance(answer, Visit):
-        ours = (len(answer.pages), answer.id, answer.site, *answer.pages)
+        ours = (len(answer.pages), answer.id, answer.site, *answer.pages, answer.expires_at)
     else:
-        ours = (DRAINED if isinstance(answer, Drained) else WAIT,)
-    logged = (*frame.integers, *frame.payload.tolist())
+        ours = (DRAINED, moment) if isinstance(answer, Drained) else (WAIT, answer.time)
+    logged = (*frame.integers, *frame.payload.tolist(), moment)
     if ours != logged:
-        raise InvariantError(f"replay: next({frame.floats[0]}) gave {ours}, the log has {logged}")
+        raise InvariantError(f"replay: next({now}) gave {ours}, the log has {logged}")
 
 
 def _add_pages(frontier: Frontier, frame: Frame) -> None:
@@ -68,9 +71,9 @@ def _set_site(frontier: Frontier, frame: Frame) -> None:
 
 
 def _import_site(frontier: Frontier, frame: Frame) -> None:
-    site, n = frame.integers[0], len(frame.integers) - 1
-    export = SiteExport.from_numbers(frame.payload, n, len(frontier.strategy.page.columns))
-    frontier.import_site(export, site, frame.integers[1:], frame.floats[0])
+    site, n = frame.integers
+    export = SiteExport.from_numbers(frame.payload[n:], n, len(frontier.strategy.page.columns))
+    frontier.import_site(export, site, frame.payload[:n].astype(np.int32), frame.floats[0])
 
 
 _CALLS: dict[Call, Callable[[Frontier, Frame], object]] = {

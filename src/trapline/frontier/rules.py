@@ -6,6 +6,11 @@ from dataclasses import dataclass, fields
 
 from trapline.errors import ConfigError
 
+MOST_COUNT = 2**31 - 1
+MOST_SECONDS = 1e9  # 31 years; a clock that has run much longer rounds off the seconds added to it
+_LEAST = {"lease_s": 1e-9, "first_requests": 1}
+_MOST = {"lease_s": math.inf, "alpha": 1.0, "retries": 10}  # each try halves a rank: ten are a thousandth
+
 
 @dataclass(frozen=True, slots=True)
 class Rules:
@@ -38,19 +43,14 @@ class Rules:
 
     def __post_init__(self) -> None:
         for field in fields(self):
-            value = getattr(self, field.name)
-            if value is None or isinstance(value, bool):
+            value, whole = getattr(self, field.name), field.type is int
+            if field.type is bool or value is None:
                 continue
-            if not value >= 0 or (math.isinf(value) and field.name != "lease_s"):
-                raise ConfigError(f"{field.name} is {value}; it must be a number of at least 0")
-        if self.alpha > 1:
-            raise ConfigError(f"alpha is {self.alpha}; it must be between 0 and 1")
-        if self.retries > 200:
-            raise ConfigError(f"retries is {self.retries}; it must be at most 200")
-        if self.first_requests < 1:
-            raise ConfigError(f"first_requests is {self.first_requests}; it must be at least 1")
-        if self.lease_s <= 0:
-            raise ConfigError(f"lease_s is {self.lease_s}; it must be more than 0")
+            if not isinstance(value, int | float) or (whole and value != int(value)):
+                raise ConfigError(f"{field.name} is {value!r}; it must be a {'whole ' if whole else ''}number")
+            most = _MOST.get(field.name, MOST_COUNT if whole else MOST_SECONDS)
+            if not _LEAST.get(field.name, 0) <= value <= most:
+                raise ConfigError(f"{field.name} is {value}; it must be in {_LEAST.get(field.name, 0)}..{most:g}")
 
     @property
     def pipeline_gain(self) -> float:

@@ -8,6 +8,7 @@ another process must go on with the same clock.
 import json
 import os
 import shutil
+import zlib
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -29,13 +30,20 @@ def save(frontier: Frontier, folder: Path | str) -> None:
     """Write the frontier's state as `folder`, in place of what was there."""
     target = Path(folder)
     fresh, old = target.with_name(target.name + ".new"), target.with_name(target.name + ".old")
+    if target.exists() and not (target / "frontier.json").exists():
+        raise ConfigError(f"{target}: it is there and is no snapshot; name another folder")
+    if old.exists() and not target.exists():
+        old.rename(target)  # a crash came between the two renames below; this one is the last whole snapshot
     for leftover in (fresh, old):
         shutil.rmtree(leftover, ignore_errors=True)
     fresh.mkdir(parents=True)
-    for name, array in _used(frontier.state).items():
+    used = _used(frontier.state)
+    for name, array in used.items():
         _write(fresh / f"{name}.npy", array)
-    (fresh / "frontier.json").write_text(json.dumps(_description(frontier), indent=1))
+    sums = {name: zlib.crc32(np.ascontiguousarray(array).view(np.uint8).data) for name, array in used.items()}
+    (fresh / "frontier.json").write_text(json.dumps({**_description(frontier), "checksums": sums}, indent=1))
     _flush(fresh / "frontier.json")
+    _flush(fresh)
     if target.exists():
         target.rename(old)
     fresh.rename(target)
@@ -51,11 +59,18 @@ def load(folder: Path | str, strategy: "Strategy") -> Frontier:
     try:
         described = json.loads((source / "frontier.json").read_text())
         # numpy's format drops the record type, which gives fields their attribute form
-        arrays = {name: np.load(source / f"{name}.npy").view(kind) for name, kind in DTYPES.items()}
-    except (OSError, ValueError) as error:
+        arrays = {
+            name: _read(source / f"{name}.npy", described["checksums"][name]).view(kind)
+            for name, kind in DTYPES.items()
+        }
+        _check(source, described, strategy)
+        _check_lengths(source, arrays)
+        rules = Rules(**described["rules"])
+    except ConfigError:
+        raise
+    except (OSError, ValueError, EOFError, TypeError, AttributeError, KeyError) as error:
         raise ConfigError(f"{source}: not a whole snapshot: {error}") from error
-    _check(source, described, strategy)
-    return Frontier.from_state(State(**arrays), strategy, Rules(**described["rules"]))
+    return Frontier.from_state(State(**arrays), strategy, rules)
 
 
 def _used(s: State) -> dict[str, Array]:
@@ -81,9 +96,26 @@ def _description(frontier: Frontier) -> dict[str, object]:
 def _check(source: Path, described: dict[str, object], strategy: "Strategy") -> None:
     if described.get("format") != FORMAT:
         raise ConfigError(f"{source}: snapshot format {described.get('format')}; this version reads {FORMAT}")
-    for what, ours in (("page_rank", strategy.page.name), ("site_rank", strategy.site.name)):
+    columns = list(strategy.page.columns)
+    for what, ours in (("page_rank", strategy.page.name), ("site_rank", strategy.site.name), ("columns", columns)):
         if described.get(what) != ours:
             raise ConfigError(f"{source}: made with {what} {described.get(what)!r}, not {ours!r}")
+
+
+def _check_lengths(source: Path, arrays: dict[str, Array]) -> None:
+    run = arrays["run"][0]
+    pages, sites = ("page", "state", "columns"), ("site", "queue")
+    counts = dict.fromkeys(pages, run.pages) | dict.fromkeys(sites, run.sites) | {"group": run.groups, "pool": run.pool}
+    for name, count in counts.items():
+        if len(arrays[name]) != count:
+            raise ConfigError(f"{source}: {name}.npy has {len(arrays[name])} rows, not {count}")
+
+
+def _read(path: Path, checksum: int) -> Array:
+    array: Array = np.load(path)
+    if zlib.crc32(array.view(np.uint8).data) != checksum:
+        raise ConfigError(f"{path}: its contents are not those that were saved")
+    return array
 
 
 def _write(path: Path, array: Array) -> None:

@@ -90,7 +90,7 @@ def import_site(frontier: "Frontier", export: SiteExport, site: int, pages: Sequ
     """`site` and `pages`, registered here and not discovered yet, take over from the export."""
     given = np.ascontiguousarray(pages, np.int32)
     _check_import(frontier, export, site, given)
-    frontier.note(Call.IMPORT_SITE, (site, *given.tolist()), (now,), export.numbers())
+    frontier.note(Call.IMPORT_SITE, (site, len(given)), (now,), np.concatenate([given, export.numbers()]))
     s = frontier.state
     record, run = s.site[site], s.run[0]
     group = int(record.group)

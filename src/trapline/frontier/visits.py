@@ -10,6 +10,9 @@ from trapline.frontier.contest import leave, place, settle_group
 from trapline.frontier.discovery import add_waiting
 from trapline.frontier.layout import (
     BACKLOG,
+    BY_BACKOFF,
+    BY_DELAY,
+    BY_ORDER,
     CONTEST,
     EXPIRING,
     FAILED,
@@ -158,6 +161,14 @@ def settle_site(s: State, x: int) -> None:
         place_backlog(s, x)
 
 
+@helper(void(StateType, i8, f8, i8))
+def set_rest(s: State, x: int, ready_at: float, rule: int) -> None:
+    """The site rests until then at least: it may have been told to rest longer during the visit."""
+    if ready_at > s.site[x].ready_at:
+        s.site[x].ready_at = ready_at
+        s.site[x].rest_rule = rule
+
+
 @helper(void(StateType, i8, f8))
 def close(s: State, slot: int, not_before: float) -> None:
     """The visit is over: when may the site and its group be visited again?"""
@@ -169,8 +180,10 @@ def close(s: State, slot: int, not_before: float) -> None:
         site.failures += 1
     elif visit.fetched > 0:
         site.failures = 0
-    rest_s = max(site_delay_s(s, x), backoff_s(s, x))
-    site.ready_at = max(site.ready_at, run.now + rest_s, not_before)  # it may have been raised during the visit
+    set_rest(s, x, run.now + site_delay_s(s, x), BY_DELAY)
+    if site.failures > 0:
+        set_rest(s, x, run.now + backoff_s(s, x), BY_BACKOFF)
+    set_rest(s, x, not_before, BY_ORDER)
     group = s.group[site.group]
     group.ready_at = max(group.ready_at, run.now + run.ip_delay_s)
     remove(s.heap[EXPIRING], 0, run.active, s.visit["pos"], visit.pos)

@@ -89,7 +89,11 @@ def _put(fresh: Path, target: Path) -> None:
     if target.is_dir() and any(target.iterdir()):
         old = fresh.with_name("old")
         target.rename(old)
-        fresh.rename(target)
+        try:
+            fresh.rename(target)
+        except BaseException:
+            old.rename(target)  # what was there is worth more than nothing
+            raise
         shutil.rmtree(old)
     else:
         fresh.rename(target)
@@ -133,12 +137,14 @@ def _write_strings(strings: Strings | None, folder: Path, name: str) -> str | No
 def _head(file: Path) -> dict[str, Any]:
     try:
         head = json.loads(file.read_bytes())
-    except (ValueError, OSError) as error:
+    except (ValueError, OSError, RecursionError) as error:
         raise ConfigError(f"{file}: {_json_trouble(error)}") from None
     if not isinstance(head, dict) or head.get("format") != "trapline graph":
         raise ConfigError(f"{file}, row 1: not the head of a graph saved by trapline")
     if head.get("version") != VERSION:
         raise ConfigError(f"{file}: version {head.get('version')!r}, this trapline reads version {VERSION}")
+    if not isinstance(head.get("origin", {}), dict):
+        raise ConfigError(f"{file}: its origin is not a table of names and values")
     return head
 
 
@@ -154,8 +160,10 @@ def _array(folder: Path, name: str, dtype: type[np.generic]) -> NDArray[Any]:
         array = _mapped(file)
     except FileNotFoundError:
         raise ConfigError(f"{folder}: {file.name} is missing; it belongs to graph.json") from None
-    except (ValueError, OSError, EOFError) as error:
-        raise ConfigError(f"{file}: not a complete .npy file: {str(error).splitlines()[0]}") from None
+    except Exception as error:  # numpy's readers raise whatever a broken file leads them to
+        raise ConfigError(
+            f"{file}: not a complete .npy file: {(str(error).splitlines() or [type(error).__name__])[0]}"
+        ) from None
     if array.dtype != dtype or array.ndim != 1:
         shape = "x".join(map(str, array.shape))
         raise ConfigError(f"{file}: {array.dtype} [{shape}], must be a list of {np.dtype(dtype)}")

@@ -9,21 +9,21 @@ graph. `got` is a generated web of the size of A; where it differs from `set`, s
 
 | parameter | A | B | set | got | why this value |
 |---|---|---|---|---|---|
-| links_per_page | 14.9 | 3.7 | 14.3 | 14.0 | 50 M links on 3.5 M pages, the size of the thesis' collections | |
-inside | .81 | .96 | .90 | .86 | between the two |
-| home_links | .09 | .03 | .80 | .93 | most pages link home; A and B have most home pages under several URLs | |
-dangling | .63 | .29 | .30 | .29 | B; in A most are pages that the crawl did not get to |
+| links_per_page | 14.9 | 3.7 | 14.3 | 14.0 | 50 M links on 3.5 M pages, the size of the thesis' collections |
+| inside | .81 | .96 | .90 | .86 | between the two |
+| home_links | .09 | .03 | .80 | .93 | most pages link home; A and B have most home pages under several URLs |
+| dangling | .63 | .29 | .30 | .29 | B; in A most are pages that the crawl did not get to |
 | dynamic | .00 | .04 | .10 | .09 | between B and a third recorded crawl with .19 |
-| deep | .00 | .003 | .02 | .02 | enough pages beyond 15 clicks for a limit on depth to matter | | size_exponent | 1.8
-| 1.3 | 1.8 | 1.8 | A (Hill's estimate, a tenth of the sites); B has too few sites | | degree_exponent | 2.7 | 2.3 |
-2.1 | 3.0 | Broder et al., "Graph structure in the Web" (2000); 2.5 at 3.5 M pages | | largest site | .17 | .40 | .17
-| .18 | A |
+| deep | .00 | .003 | .02 | .02 | enough pages beyond 15 clicks for a limit on depth to matter |
+| size_exponent | 1.8 | 1.3 | 1.8 | 1.8 | A (Hill's estimate, a tenth of the sites); B has too few sites |
+| degree_exponent | 2.7 | 2.3 | 2.1 | 3.0 | Broder et al., "Graph structure in the Web" (2000); 2.5 at 3.5 M pages |
+| largest site | .17 | .40 | .17 | .18 | A |
 | outside links to home pages | .34 | .14 | .15 | .23 | popular pages include home pages |
-| median links to a page | 2 | 2 | - | 10 | not modelled: real sites send most links to far fewer pages; 6 at 3.5 M
-pages | | mean depth | 2.1 | 4.5 | - | 2.5 | follows from the tree; 3.8 at 3.5 M pages |
+| median links to a page | 2 | 2 | - | 10 | not modelled: real sites send most links to far fewer pages; 6 at 3.5 M pages |
+| mean depth | 2.1 | 4.5 | - | 2.5 | follows from the tree; 3.8 at 3.5 M pages |
 
-Out-degrees follow a power law of exponent 2.72 (Broder et al.). Of the links within a site 65 % go to its popular
-pages, 15 % to siblings, 20 % upwards; in A and B 48-58 % stay at their depth and 20-33 % lead up.
+Out-degrees follow a power law of exponent 2.72 (Broder et al.). Of the links within a site 65 % go to its popular pages,
+15 % to siblings, 20 % upwards; in A and B 48-58 % stay at their depth and 20-33 % lead up.
 """
 
 from collections.abc import Callable

@@ -61,6 +61,8 @@ def shown(token: bytes) -> str:
 
 
 def _opened(file: Path) -> BinaryIO:
+    if file.suffix == ".gz" and file.stat().st_size == 0:
+        raise gzip.BadGzipFile("Not a gzipped file: it has 0 bytes")  # which gzip would read as an empty text
     # GzipFile reads like a BinaryIO but is not declared as one.
     return cast(BinaryIO, gzip.open(file)) if file.suffix == ".gz" else file.open("rb")
 

@@ -1,6 +1,7 @@
 """The virtual-time driver: r robots crawl a graph under the frontier's rules, and time is a number.
 
-It drives the frontier as the live crawler does and decides nothing itself. Events are ordered by (time, kind,
+It calls the frontier's compiled parts without the way through Python, and decides nothing itself;
+tests/simulate/test_driver.py holds it against a plain loop over `Frontier`. Events are ordered by (time, kind,
 serial), completions before new visits, so that a tie in time has one outcome. Every page takes a constant time here.
 """
 
@@ -12,6 +13,7 @@ from typing import NamedTuple
 import numpy as np
 
 from trapline import jit
+from trapline.errors import ConfigError
 from trapline.frontier import Frontier, Rules, heap
 from trapline.frontier.discovery import discover
 from trapline.frontier.kernels import advance, begin_visit, next_moment, take_report
@@ -21,6 +23,7 @@ from trapline.frontier.layout import (
     FETCHED,
     FIFO,
     FRONT,
+    MOST_PER_VISIT,
     NEED_ROOM,
     READY,
     WAIT,
@@ -152,6 +155,10 @@ def crawl(handle: int, web: Web, log: Log, robots: Robots, clock: Array) -> int:
             return NEED_ROOM
         c.seeds = 1
     while c.fetched < c.most:
+        if c.events > 0 and -robots.events[0].key <= c.now:  # at one moment, completions before new visits
+            if not complete_page(s, web, log, robots, clock):
+                return NEED_ROOM
+            continue
         moment = np.inf
         if s.run[0].active < c.robots:
             slot = begin_visit(s, c.now)
@@ -162,14 +169,11 @@ def crawl(handle: int, web: Web, log: Log, robots: Robots, clock: Array) -> int:
             if slot != WAIT:
                 return slot
             moment = next_moment(s)
-        if c.events > 0 and -robots.events[0].key <= moment:
-            c.now = -robots.events[0].key
-            if not complete_page(s, web, log, robots, clock):
-                return NEED_ROOM
-        elif moment == np.inf:
+        if c.events > 0:
+            moment = min(moment, -robots.events[0].key)
+        if moment == np.inf:
             return WAIT
-        else:
-            c.now = moment
+        c.now = moment
     return 0
 
 
@@ -192,9 +196,8 @@ def prepare(
 ) -> Frontier:
     """A frontier that knows the sites, pages and addresses of the graph, and nothing discovered."""
     frontier = Frontier(strategy, rules, seed)
-    groups = np.arange(graph.sites, dtype=np.int32) if graph.ips is None else graph.ips
-    frontier.reserve(graph.pages, graph.sites, int(groups.max(initial=0)) + 1, robots)
-    frontier.add_sites(graph.sites, 0.0, groups)
+    frontier.reserve(graph.pages, graph.sites, int(graph.ips.max(initial=0)) + 1, robots)
+    frontier.add_sites(graph.sites, 0.0, graph.ips)
     frontier.add_pages(graph.site, graph.dynamic)
     for name in strategy.page.inputs:
         frontier.set_column(name, inputs[name])
@@ -214,13 +217,18 @@ def simulate(
     progress: Callable[[int, int], None] | None = None,
 ) -> Crawl:
     """Crawl the graph from its home pages in virtual time. `progress(pages fetched, most)` is told now and then."""
+    longest = min(rules.per_connection or MOST_PER_VISIT, rules.first_requests, MOST_PER_VISIT) * page_seconds
+    if (
+        rules.lease_s <= longest
+    ):  # here every visit reports back, so a lease that expires would be a mistake of the rules
+        raise ConfigError(f"a visit can take {longest:g} s and its lease ends after {rules.lease_s:g} s; raise lease_s")
     frontier = prepare(graph, strategy, rules, inputs or {}, robots, seed)
     web = Web(graph.offsets, graph.targets, graph.home)
     log, under_way = _log(graph.pages), _robots(len(frontier.state.visit))
     clock = np.zeros(1, CLOCK)
     clock["page_seconds"], clock["robots"] = page_seconds, robots
     jit.ready()
-    goal, wall, answer = min(most or graph.pages, graph.pages), 0.0, 0
+    goal, wall, answer = graph.pages if most is None else min(most, graph.pages), 0.0, 0
     while answer == 0 and clock["fetched"][0] < goal:
         clock["most"] = min(clock["fetched"][0] + SLICE, goal)
         started = time.perf_counter()

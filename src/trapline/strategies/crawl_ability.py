@@ -5,7 +5,7 @@ connection time (s), r = response time (s), both exponential averages (alpha = 0
 1.2 with pipelining, else 1. Page rank: quality. Cost: O(log pages of the site) a change of a page's rank.
 Source: Cao et al. 4.4 and 4.2.
 Differs from the paper: it prints a product sign where its words say "simple algebraic summation"; a site never
-visited takes the mean over visited sites.
+visited takes the mean over visited sites; T is at least 1 ns.
 
 Two pages planned, quality 3 together, 0.5 s to connect and 0.5 s a response: 3 / (1 + 1).
 
@@ -24,7 +24,7 @@ from trapline.strategies.strategy import SiteRank, Strategy
 @site_rank
 def quality_per_second(s: State, site: Record, queue: Record) -> float:
     seconds = 2.0 * site.connection_s + queue.planned * site.response_s / s.run[0].pipeline_gain
-    return queue.quality_sum / seconds
+    return queue.quality_sum / max(seconds, 1e-9)
 
 
 SITE = SiteRank("crawl-ability", quality_per_second, reads=("planned", "quality_sum"))

@@ -67,9 +67,9 @@ def _from_file(path: Path) -> Strategy:
     module = importlib.util.module_from_spec(spec)
     try:
         spec.loader.exec_module(module)
-    except ConfigError:
-        raise
-    except Exception as error:  # whatever the user's file raises is the user's to mend
+    except ConfigError as error:
+        raise ConfigError(f"{path}: {error}") from error
+    except (Exception, SystemExit) as error:  # whatever the user's file raises is the user's to mend
         raise ConfigError(f"{path}: {type(error).__name__}: {error}") from error
     strategy = getattr(module, "STRATEGY", None)
     if not isinstance(strategy, Strategy):
