@@ -252,6 +252,15 @@ def test_the_same_sources_at_another_place_are_compiled_as_at_a_cold_start(
     assert elsewhere["most"] == 1
 
 
+@compiled_only
+@pytest.mark.parametrize("damage", [b"", b"nonsense"], ids=["emptied", "overwritten"])
+def test_a_damaged_cache_is_compiled_anew(copied: Path, cache: Path, damage: bytes) -> None:
+    whole = json.loads(python(DRAW, cache, copied.parent))
+    for path in [*cache.rglob("*.nbi"), *cache.rglob("*.nbc")]:
+        path.write_bytes(damage)
+    assert json.loads(python(DRAW, cache, copied.parent))["out"] == whole["out"]
+
+
 # The place of the cache.
 
 
@@ -260,8 +269,9 @@ def test_a_cache_that_cannot_be_written_gives_way_to_a_temporary_one(
 ) -> None:
     (tmp_path / "file").touch()
     monkeypatch.setenv("TRAPLINE_CACHE", str(tmp_path / "file" / "cache"))
-    monkeypatch.setattr("tempfile.gettempdir", lambda: str(tmp_path / "temporary"))
-    assert tmp_path / "temporary" in jit.cache_folder().parents
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    folder = jit.cache_folder()
+    assert tmp_path in folder.parents and tmp_path / "file" not in folder.parents
 
 
 @compiled_only

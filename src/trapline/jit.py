@@ -63,7 +63,9 @@ def sources() -> list[Path]:
 
 def cache_folder() -> Path:
     """Where compiled kernels lie: one folder per state of the sources, numba, Python and processor."""
-    digest = hashlib.sha256(f"{numba.__version__} {np.__version__} {sys.version} {platform.machine()}".encode())
+    # The place too: numba's own index goes by it, so a second installation finds nothing in the folder of the first.
+    place = f"{numba.__version__} {np.__version__} {sys.version} {platform.machine()} {_PACKAGE}"
+    digest = hashlib.sha256(place.encode())
     for path in sources():
         digest.update(path.relative_to(_PACKAGE).as_posix().encode() + b"\0" + path.read_bytes())
     return _cache_root() / digest.hexdigest()[:20]

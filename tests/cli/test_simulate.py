@@ -190,12 +190,12 @@ def test_a_wrong_option_is_one_line(web: str, capsys: Captured, options: list[st
 @pytest.mark.parametrize(
     ("body", "record", "named"),
     [
-        ("return 0.0 / 0.0", "", "mine.py: strategy 'mine': rank 'mine' of page 0 is not a finite number"),
-        ("return unheard_of(page)", "", "mine.py: does not compile: NameError: name 'unheard_of' is not defined"),
-        ("return s.page[page].colour", "", "mine.py: does not compile: KeyError: 'colour'"),
-        ("return [float(page)][0]", "", "mine.py, row 7: does not compile: a rank may not make lists"),
-        ("return 'high'", "", "mine.py, row 7: does not compile: No conversion from"),
-        (RAISES, "", "mine.py: ValueError: no"),
+        ("return 1e400 - 1e400", "", "mine.py: strategy 'mine': rank 'mine' of page 0 is not a finite number"),
+        ("return unheard_of(page)", "", "mine.py: rank function 'rank' does not compile: NameError: name 'unheard_of' is not defined"),
+        ("return s.page[page].colour", "", "mine.py: rank function 'rank' does not compile: KeyError: 'colour'"),
+        ("return [float(page)][0]", "", "mine.py, row 7: rank function 'rank' does not compile: a rank may not make lists"),
+        ("return 'high'", "", "mine.py, row 7: rank function 'rank' does not compile: No conversion from"),
+        (RAISES, "", "mine.py: strategy 'mine': a rank raised ValueError: no"),
         ("return s.columns[page, 0]", 'columns=("votes",), inputs=("votes",)', "needs the input 'votes'; it can have: quality"),
     ],
 )  # fmt: skip

@@ -26,7 +26,7 @@ from trapline.frontier.replay import replay
 from trapline.strategies import page_ranks, pair, site_ranks
 
 RANKS = [Rank(page, site) for page in page_ranks() for site in site_ranks()]
-WEBS = 6 if numba.config.DISABLE_JIT else 40
+WEBS = 6 if numba.config.DISABLE_JIT else 30
 CALLS = {name for name, thing in vars(Frontier).items() if callable(thing) and not name.startswith("_")}
 
 

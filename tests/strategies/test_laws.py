@@ -18,7 +18,7 @@ from tests.frontier.worlds import World, drive, hostile_worlds
 from tests.simulate.test_driver import GRAPHS, graph_of, inputs_of
 from trapline.errors import ConfigError
 from trapline.frontier import Frontier, Rules
-from trapline.frontier.layout import FIFO, HEAP, NEXT_VISIT
+from trapline.frontier.layout import FIFO, HEAP, NEXT_VISIT, RANK_LIMIT
 from trapline.graph import Graph
 from trapline.simulate import simulate
 from trapline.strategies import (
@@ -255,7 +255,7 @@ def crawl_of_two(strategy: Strategy) -> None:
     frontier.next(0.0)
 
 
-@pytest.mark.parametrize("value", ["float('nan')", "float('inf')", "-float('inf')", "2.0 ** 52"])
+@pytest.mark.parametrize("value", ["float('nan')", "float('inf')", "-float('inf')", repr(RANK_LIMIT)])
 def test_a_page_rank_that_is_no_number_names_strategy_and_page(tmp_path: Path, value: str) -> None:
     text = "NO_NUMBER = " + value + MOST_LINKED.replace("s.columns[page, 0]\n\n", "NO_NUMBER if page else 0.0\n\n", 1)
     with pytest.raises(ConfigError, match=r"'most-linked'.* page 1 "):

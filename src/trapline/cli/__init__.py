@@ -50,6 +50,8 @@ def run(args: Sequence[str]) -> int:
         return _complain(str(error))
     except (click.Abort, KeyboardInterrupt):
         return 130
+    except OSError as error:  # a full disk, a pipe that ended: not ours to mend
+        return _complain(str(error))
     except Exception as error:
         return _own_up(error)
 

@@ -121,7 +121,7 @@ def chosen_strategy(strategy: str | None, page_rank: str | None, site_rank: str 
 
 
 @contextmanager
-def blaming(strategy: str | None, trouble: str = "") -> Iterator[None]:
+def blaming(strategy: str | None) -> Iterator[None]:
     """What fails in here for a strategy from a user's file is the user's to mend: one line that names the file."""
     own_file = Path(strategy) if strategy and strategy.endswith(".py") else None
     try:
@@ -131,8 +131,8 @@ def blaming(strategy: str | None, trouble: str = "") -> Iterator[None]:
     except Exception as error:
         if own_file is None:
             raise
-        reason = str(error) if isinstance(error, ConfigError) else f"{trouble}{_reason(error)}"
-        raise ConfigError(f"{own_file}{_row(error, own_file)}: {reason}") from error
+        reason = str(error) if isinstance(error, ConfigError) else f"{type(error).__name__}: {error}"
+        raise ConfigError(f"{own_file}{_row(error.__cause__ or error, own_file)}: {reason}") from error
 
 
 def check_inputs(strategy: "Strategy", given: Collection[str]) -> None:
@@ -168,16 +168,7 @@ def step(what: str, pages: int) -> Iterator[None]:
         yield
 
 
-def _row(error: Exception, file: Path) -> str:
+def _row(error: BaseException, file: Path) -> str:
     """numba ends with the place in the user's file, after those in its own."""
     rows = re.findall(rf'{re.escape(file.name)}(?:", line | \()(\d+)', str(error))
     return f", row {rows[-1]}" if rows else ""
-
-
-def _reason(error: Exception) -> str:
-    """The line that says what is wrong, of the page that numba writes."""
-    if "NRT required" in str(error):  # of numba's run time, which would allocate
-        return "a rank may not make lists, arrays or other objects"
-    lines = [line.strip() for line in str(error).splitlines()]
-    said = next((line for line in lines if line and not line.startswith("Failed in nopython mode")), "")
-    return said if type(error).__module__.startswith("numba.") else f"{type(error).__name__}: {said}"

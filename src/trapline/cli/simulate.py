@@ -66,7 +66,7 @@ def simulate(
     _check_outputs(json_file, plot_file)
     limits = constant_time_rules(page_seconds, **rules)
     chosen = chosen_strategy(strategy, page_rank, site_rank)
-    with blaming(strategy, "does not compile: "):
+    with blaming(strategy):
         check_inputs(chosen, ("quality",))
         compile_ranks(chosen)
     parameters: dict[str, Any] = {
