@@ -212,6 +212,14 @@ class State(NamedTuple):
     heap: Array  # ENTRY[5, items]: the heaps of which there is one
 
 
+class View(NamedTuple):
+    """What a rank sees of the state: a call by address copies what it is given, and ranks are called for every link."""
+
+    run: Array
+    page: Array
+    columns: Array
+
+
 def allocate(pages: int, sites: int, groups: int, slots: int, pool: int, columns: int, levels: int) -> State:
     """Zeroed arrays; the memory is touched (and so taken) only as it is used."""
     items = max(sites, groups, slots)
@@ -239,6 +247,7 @@ def resized(array: Array, size: int, used: int) -> Array:
 _EXAMPLE = allocate(2, 2, 2, 2, 2, 1, 1)
 DTYPES = {name: array.dtype for name, array in _EXAMPLE._asdict().items()}
 StateType = type_of(_EXAMPLE)
+ViewType = type_of(View(_EXAMPLE.run, _EXAMPLE.page, _EXAMPLE.columns))
 recall = recaller(StateType)  # kernels called from Python get a handle of the state: see jit.pin
 Entries = type_of(_EXAMPLE.pool)
 Positions = type_of(_EXAMPLE.page["pos"])

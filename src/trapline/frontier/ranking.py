@@ -15,11 +15,13 @@ from trapline.frontier.layout import (
     SiteRecord,
     State,
     StateType,
+    View,
+    ViewType,
 )
 from trapline.jit import Rank, b1, caller3, caller5, f8, helper, i8, void
 
-PAGE_RANK = f8(StateType, i8, i8, i8, b1)
-SITE_RANK = f8(StateType, SiteRecord, QueueRecord)
+PAGE_RANK = f8(ViewType, i8, i8, i8, b1)
+SITE_RANK = f8(ViewType, SiteRecord, QueueRecord)
 call_page_rank = caller5(PAGE_RANK)
 call_site_rank = caller3(SITE_RANK)
 
@@ -61,7 +63,7 @@ def penalised(rank: float, tries: int) -> float:
 
 @helper(f8(StateType, i8, i8, i8, b1))
 def rank_page(s: State, page: int, source: int, links: int, is_new: bool) -> float:
-    rank = call_page_rank(s.run[0].page_rank, s, page, source, links, is_new)
+    rank = call_page_rank(s.run[0].page_rank, View(s.run, s.page, s.columns), page, source, links, is_new)
     rank = checked(s, rank, PAGE_RANK_FAULT, page)
     tries = s.page[page].tries
     return penalised(rank, tries) if tries else rank
@@ -130,5 +132,5 @@ def measure_response(s: State, x: int, measured: float) -> None:
 @helper(f8(StateType, i8, i8))
 def rank_site(s: State, x: int, level: int) -> float:
     show_means(s, x)
-    rank = call_site_rank(s.run[0].site_rank, s, s.site[x], s.queue[x, level])
+    rank = call_site_rank(s.run[0].site_rank, View(s.run, s.page, s.columns), s.site[x], s.queue[x, level])
     return checked(s, rank, SITE_RANK_FAULT, x)

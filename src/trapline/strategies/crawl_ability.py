@@ -15,14 +15,14 @@ Two pages planned, quality 3 together, 0.5 s to connect and 0.5 s a response: 3 
 1.5
 """
 
-from trapline.frontier.layout import Record, State
+from trapline.frontier.layout import Record, View
 from trapline.frontier.ranking import site_rank
 from trapline.strategies import quality
 from trapline.strategies.strategy import SiteRank, Strategy
 
 
 @site_rank
-def quality_per_second(s: State, site: Record, queue: Record) -> float:
+def quality_per_second(s: View, site: Record, queue: Record) -> float:
     seconds = 2.0 * site.connection_s + queue.planned * site.response_s / s.run[0].pipeline_gain
     return queue.quality_sum / max(seconds, 1e-9)
 

@@ -7,18 +7,18 @@ Source: breadth-first of Cao et al. 4.1 and of Castillo's thesis.
 Differs from the paper: with another page rank the site's best page stands for its oldest one.
 """
 
-from trapline.frontier.layout import Record, State
+from trapline.frontier.layout import Record, View
 from trapline.frontier.ranking import page_rank, site_rank
 from trapline.strategies.strategy import PageRank, SiteRank, Strategy
 
 
 @page_rank
-def equal(s: State, page: int, source: int, links: int, is_new: bool) -> float:
+def equal(s: View, page: int, source: int, links: int, is_new: bool) -> float:
     return 0.0
 
 
 @site_rank
-def oldest_first(s: State, site: Record, queue: Record) -> float:
+def oldest_first(s: View, site: Record, queue: Record) -> float:
     return -float(queue.best_serial)
 
 

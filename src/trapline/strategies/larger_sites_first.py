@@ -10,14 +10,14 @@ Source: "Length" of Castillo et al. 2004, V; "larger-sites-first" of Castillo's 
 7.0
 """
 
-from trapline.frontier.layout import Record, State
+from trapline.frontier.layout import Record, View
 from trapline.frontier.ranking import site_rank
 from trapline.strategies import fifo
 from trapline.strategies.strategy import SiteRank, Strategy
 
 
 @site_rank
-def most_waiting(s: State, site: Record, queue: Record) -> float:
+def most_waiting(s: View, site: Record, queue: Record) -> float:
     return float(queue.waiting)
 
 

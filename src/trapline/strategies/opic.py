@@ -15,14 +15,14 @@ A page that was discovered by a page with cash 1 and four links:
 1.25
 """
 
-from trapline.frontier.layout import State
+from trapline.frontier.layout import View
 from trapline.frontier.ranking import page_rank
 from trapline.strategies import top_page
 from trapline.strategies.strategy import PageRank, Strategy
 
 
 @page_rank
-def cash(s: State, page: int, source: int, links: int, is_new: bool) -> float:
+def cash(s: View, page: int, source: int, links: int, is_new: bool) -> float:
     if is_new:
         s.columns[page, 0] = 1.0
     if source >= 0:

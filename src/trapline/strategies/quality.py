@@ -10,14 +10,14 @@ Source: Cao et al. 4.3.
 0.5
 """
 
-from trapline.frontier.layout import State
+from trapline.frontier.layout import View
 from trapline.frontier.ranking import page_rank
 from trapline.strategies import top_page
 from trapline.strategies.strategy import PageRank, Strategy
 
 
 @page_rank
-def known_quality(s: State, page: int, source: int, links: int, is_new: bool) -> float:
+def known_quality(s: View, page: int, source: int, links: int, is_new: bool) -> float:
     return s.columns[page, 0]
 
 

@@ -5,13 +5,13 @@ as one queue. Cost: O(1); re-evaluated only when the site's best page changes.
 Source: Castillo et al. 2004, section V; Castillo's thesis 4.3 (the site-level half of all page-based strategies).
 """
 
-from trapline.frontier.layout import Record, State
+from trapline.frontier.layout import Record, View
 from trapline.frontier.ranking import site_rank
 from trapline.strategies.strategy import SiteRank
 
 
 @site_rank
-def best_page(s: State, site: Record, queue: Record) -> float:
+def best_page(s: View, site: Record, queue: Record) -> float:
     return float(queue.best_key)
 
 
