@@ -9,13 +9,16 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from trapline.errors import ConfigError, FetchError, InvariantError
-    from trapline.frontier import Drained, Frontier, Outcome, Rules, Visit, WaitUntil
+    from trapline.frontier import FAILED, FETCHED, REFUSED, Drained, Frontier, Outcome, Result, Rules, Visit, WaitUntil
     from trapline.graph import Graph
     from trapline.strategies import PageRank, SiteRank, Strategy, load_strategy
 
     __version__: str
 
 __all__ = [
+    "FAILED",
+    "FETCHED",
+    "REFUSED",
     "ConfigError",
     "Drained",
     "FetchError",
@@ -24,6 +27,7 @@ __all__ = [
     "InvariantError",
     "Outcome",
     "PageRank",
+    "Result",
     "Rules",
     "SiteRank",
     "Strategy",
@@ -34,7 +38,10 @@ __all__ = [
 
 _HOMES = {
     "trapline.errors": ("ConfigError", "FetchError", "InvariantError"),
-    "trapline.frontier": ("Drained", "Frontier", "Outcome", "Rules", "Visit", "WaitUntil"),
+    "trapline.frontier": (
+        *("FAILED", "FETCHED", "REFUSED", "Drained", "Frontier"),
+        *("Outcome", "Result", "Rules", "Visit", "WaitUntil"),
+    ),
     "trapline.graph": ("Graph",),
     "trapline.strategies": ("PageRank", "SiteRank", "Strategy", "load_strategy"),
 }
