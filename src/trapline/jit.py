@@ -2,7 +2,7 @@
 
 Rules of this file
 - `_nrt=False`: kernels neither allocate nor count references. With counting, a helper that gets the frontier's arrays
-  costs 100-650 ns a call; without, 1-3 ns. The flag is undocumented, so numba is pinned and tests/test_jit.py checks
+  cost 100-650 ns a call in a prototype; without, 1-3 ns. The flag is undocumented, so numba is pinned and tests/test_jit.py checks
   that it works.
 - A *helper* compiles inside the kernels that call it and is never cached by itself. Its signature is explicit:
   without one, numba makes a specialisation per mixture of int32 and int64 arguments, and compiling takes twice as
@@ -10,7 +10,7 @@ Rules of this file
 - A *kernel* is called from Python and cached on disk. numba notices an edit of the kernel's own file only, not of the
   helpers' files, so the cache folder is named after a hash of every source that kernels can be made of.
 - A *rank* is called by address, so that one compiled frontier serves every strategy. Passed as an argument it would
-  miss the cache in every process; as `types.FunctionType` it would cost 59 us each time it crosses from Python.
+  miss the cache in every process; as `types.FunctionType` it cost 59 us (prototype) each time it crosses from Python.
 - With NUMBA_DISABLE_JIT=1 everything here is plain Python.
 """
 
