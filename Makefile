@@ -37,10 +37,10 @@ unit: .venv/dev.stamp
 unit-uncompiled: .venv/dev.stamp
 	NUMBA_DISABLE_JIT=1 $(BIN)/pytest -q tests/frontier tests/strategies
 
-# New random webs at every run: more of them, and as many uncompiled as the suite tries compiled.
+# New random webs at every run; that they show every feature (`reach`) is certain only for the fixed ones of `make test`.
 proof: .venv/dev.stamp
-	TRAPLINE_WEBS=300 $(BIN)/pytest -q tests/frontier/test_against_oracle.py tests/frontier/test_politeness.py
-	TRAPLINE_WEBS=200 NUMBA_DISABLE_JIT=1 $(BIN)/pytest -q tests/frontier/test_against_oracle.py
+	TRAPLINE_WEBS=300 $(BIN)/pytest -q -k "not reach" tests/frontier/test_against_oracle.py tests/frontier/test_politeness.py
+	TRAPLINE_WEBS=200 NUMBA_DISABLE_JIT=1 $(BIN)/pytest -q -k answers tests/frontier/test_against_oracle.py
 
 bench: .venv/runtime.stamp
 	@set -e; for script in bench/[a-z]*.py; do echo "== $$script"; $(BIN)/python "$$script"; done
