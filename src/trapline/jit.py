@@ -11,6 +11,7 @@ Rules of this file
   helpers' files, so the cache folder is named after a hash of every source that kernels can be made of.
 - A *rank* is called by address, so that one compiled frontier serves every strategy. Passed as an argument it would
   miss the cache in every process; as `types.FunctionType` it cost 59 us (prototype) each time it crosses from Python.
+- Python hands a kernel the *address* of the frontier's arrays, not the arrays: see `pin`.
 - With NUMBA_DISABLE_JIT=1 everything here is plain Python.
 """
 

@@ -35,14 +35,13 @@ def count_chosen(s: State, x: int, change: int) -> None:
         s.run[0].chosen += change
 
 
-@helper(i8(StateType, i8))
-def limit_front(s: State, x: int) -> int:
-    """Set P of the site's front queue anew; READS_* bits of what changed."""
+@helper(void(StateType, i8))
+def limit_front(s: State, x: int) -> None:
+    """Set P of the site's front queue anew; whoever calls places the site anew too."""
     q = s.queue[x, FRONT]
     count_chosen(s, x, -q.waiting)
-    changed = set_limit(s, q, visit_limit(s, x, FRONT))
+    set_limit(s, q, visit_limit(s, x, FRONT))
     count_chosen(s, x, q.waiting)
-    return changed
 
 
 @helper(void(StateType, i8))

@@ -78,7 +78,7 @@ def change_key(s: State, page: int, key: float) -> None:
 
 @helper(void(StateType, i8))
 def look_far(s: State, page: int) -> None:
-    """Ask memory for a page that a link leads to. It may be anywhere, so each look is a cache miss; asked for early, they overlap."""
+    """Ask memory for a page that a link leads to: each look is a cache miss, and asked for early they overlap."""
     prefetch(s.state, page)
     if not s.run[0].constant:
         prefetch(s.page, page)
@@ -98,8 +98,7 @@ def look_near(s: State, page: int) -> None:
 
 @helper(b1(StateType, i8, Pages, i8))
 def discover(s: State, source: int, pages: Array, n: int) -> bool:
-    """Meet every page of pages[:n], all registered, in order. False: the pool must grow, then go on (run.resume - 1 is the link to go
-    on with)."""
+    """Meet every page of pages[:n], all registered, in order. False: the pool must grow, then link run.resume - 1 is next."""
     run = s.run[0]
     constant = run.constant
     links = n if source >= 0 else 0

@@ -1,7 +1,8 @@
 """The compiled entries of the frontier: what Python calls, with a handle of the state.
 
-Each is re-entrant: after NEED_ROOM and `grow`, the same
-call goes on."""
+Each is re-entrant: after NEED_ROOM, Python makes room and the same call goes on. What is wrong with an argument is noted
+in `run.fault` before anything changes. Nothing here decides: the decisions are in the modules that it imports.
+"""
 
 from trapline.frontier import blocks, queue
 from trapline.frontier.batch import choose, count_chosen
@@ -99,8 +100,7 @@ def take_report(s: State, slot: int, page: int, result: int, response_s: float, 
 
 @kernel(i8(i8, f8, Numbers, Times))
 def next_visit(handle: int, now: float, out: Array, moment: Array) -> int:
-    """The number of pages leased; out = visit id, site, pages...; moment[0] = end of the lease, or the moment to wait
-    for."""
+    """The number of pages leased, or less than 0; out = visit id, site, pages...; moment[0] = its end, or when to ask."""
     s: State = recall(handle)
     slot = begin_visit(s, now)
     if slot < 0:
