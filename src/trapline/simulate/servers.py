@@ -1,0 +1,78 @@
+"""How the simulated web answers: what its servers take and allow, and the network between them and the robots.
+
+It holds numbers and nothing else; `modelled.py` draws them, `driver.py` spends them. What each means: docs/simulator.md.
+"""
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from trapline.errors import ConfigError
+from trapline.graph import Graph
+
+Floats = NDArray[np.float64]
+PROTOCOLS = ("keep-alive", "http/1.0", "pipelining")
+NO_LIMIT = math.inf
+
+
+@dataclass(frozen=True, slots=True)
+class Servers:
+    """One value for each site or page; an array of length 1 holds for all."""
+
+    connection_s: Floats  # site
+    latency_s: Floats  # page
+    speed: Floats  # site: bytes per second
+    requests: NDArray[np.int32]  # site; 0: no limit
+    keep_alive_s: Floats  # site
+    size: Floats  # page: bytes
+
+    def check(self, graph: Graph) -> None:
+        """Refuses arrays that do not fit the graph, and numbers that are none."""
+        of = {"latency_s": graph.pages, "size": graph.pages}
+        for name in self.__slots__:
+            values = getattr(self, name)
+            if len(values) not in (1, of.get(name, graph.sites)):
+                raise ConfigError(f"servers: {len(values)} values of {name} for {of.get(name, graph.sites)}")
+            least = 1e-9 if name == "speed" else 0
+            if not (values >= least).all() or (
+                name in ("connection_s", "latency_s", "size") and np.isinf(values).any()
+            ):
+                raise ConfigError(f"servers: a value of {name} is negative, infinite or not a number")
+
+
+@dataclass(frozen=True, slots=True)
+class Network:
+    """The link, the protocol, and what goes wrong."""
+
+    bandwidth: float = NO_LIMIT  # B: bytes per second
+    per_robot: bool = False  # B is what each robot has; else all robots share it
+    protocol: str = "keep-alive"
+    pause_s: float = 0.0  # between two pages of a connection
+    failed: float = 0.0  # share of fetches that fail and may be tried again
+    refused: float = 0.0  # share of fetches that the server refuses for good
+    timeout_s: float = 30.0  # what a failed fetch takes
+
+    def __post_init__(self) -> None:
+        if self.protocol not in PROTOCOLS:
+            raise ConfigError(f"no protocol {self.protocol!r}; there are {', '.join(PROTOCOLS)}")
+        if not self.bandwidth > 0:
+            raise ConfigError(f"a bandwidth of {self.bandwidth} bytes/s")
+        for name in ("pause_s", "timeout_s"):
+            if not 0 <= getattr(self, name) < math.inf:
+                raise ConfigError(f"{name} is {getattr(self, name)}; it must be a number of seconds")
+        if not (self.failed >= 0 and self.refused >= 0 and self.failed + self.refused <= 1):
+            raise ConfigError(f"shares of {self.failed} failed and {self.refused} refused fetches")
+
+
+def constant_servers(page_seconds: float) -> Servers:
+    """Order-only mode: every page takes the same time, whatever its size."""
+    return Servers(
+        connection_s=np.zeros(1),
+        latency_s=np.full(1, page_seconds),
+        speed=np.full(1, NO_LIMIT),
+        requests=np.zeros(1, np.int32),
+        keep_alive_s=np.full(1, NO_LIMIT),
+        size=np.zeros(1),
+    )
