@@ -35,8 +35,9 @@ from numpy.typing import NDArray
 from trapline.errors import ConfigError, InvariantError
 from trapline.graph.csr import grouped
 from trapline.graph.exact import key_of, power
-from trapline.graph.generate_kernels import ALIKE, DANGLING, DYNAMIC, Plan, link_pages, shape_sites, uniforms
+from trapline.graph.generate_kernels import ALIKE, DANGLING, DYNAMIC, Plan, Rows, link_pages, shape_sites, uniforms
 from trapline.graph.graph import Graph
+from trapline.graph.page_sizes import page_sizes
 from trapline.graph.strings import GeneratedSiteNames, GeneratedUrls
 from trapline.jit import ready
 
@@ -45,8 +46,10 @@ Note = Callable[[str], None]
 _STEPS = 4096
 _OUT_DEGREE_EXPONENT = 2.72
 _LARGEST_SITE = 0.17
-_POPULAR, _SIBLING, _OUTSIDE_HOME = 0.65, 0.8, 0.15
+_MENU, _SECTION, _POPULAR = 0.8, 0.2, 0.9
+_LINKS_OUT, _OUTSIDE_FRESH, _OUTSIDE_HOME = 0.35, 0.15, 0.45
 _MOST_PAGES = 2**31 - 1
+_DOUBLINGS = 31
 
 
 @dataclass(frozen=True)
@@ -60,7 +63,7 @@ class WebModel:
     """mean, dangling pages included"""
     inside: float = 0.9
     """share of links within a site"""
-    home_links: float = 0.8
+    home_links: float = 0.6
     """share of pages with links that link to their home page"""
     dangling: float = 0.3
     """share of pages without links"""
@@ -70,8 +73,10 @@ class WebModel:
     """share of pages in static chains"""
     size_exponent: float = 1.8
     """of the power law of pages per site"""
-    degree_exponent: float = 2.1
+    degree_exponent: float = 1.85
     """of the power law of links to a page"""
+    single_sites: float = 0.3
+    """share of sites with one page, beyond those that the power law gives"""
     sites_per_ip: float = 1.0
     """mean number of sites that share an address"""
 
@@ -80,13 +85,13 @@ class WebModel:
         _check(self.pages <= _MOST_PAGES, "pages", self.pages, f"at most {_MOST_PAGES}")
         _check(1 <= self.sites <= self.pages, "sites", self.sites, f"in 1..{self.pages}, the number of pages")
         _check(1 <= self.links_per_page <= 1000, "links_per_page", self.links_per_page, "in 1..1000")
-        for name in ("inside", "home_links"):
+        for name in ("inside", "home_links", "single_sites"):
             _check(0 <= getattr(self, name) <= 1, name, getattr(self, name), "in 0..1")
         for name in ("dangling", "dynamic", "deep"):
             _check(0 <= getattr(self, name) <= 0.9, name, getattr(self, name), "in 0..0.9")
         _check(self.dynamic + self.deep <= 0.9, "dynamic + deep", self.dynamic + self.deep, "at most 0.9")
         _check(1.1 <= self.size_exponent <= 5, "size_exponent", self.size_exponent, "in 1.1..5")
-        _check(2.05 <= self.degree_exponent <= 5, "degree_exponent", self.degree_exponent, "in 2.05..5")
+        _check(1.5 <= self.degree_exponent <= 5, "degree_exponent", self.degree_exponent, "in 1.5..5")
         _check(1 <= self.sites_per_ip <= self.sites, "sites_per_ip", self.sites_per_ip, "in 1..sites")
 
 
@@ -107,9 +112,13 @@ def build(model: WebModel, note: Note | None = None) -> Graph:
     ready()
     say = note or (lambda _: None)
     say("pages")
-    plan = _plan(model)
+    plan = plan_of(model)
     say("links")
-    offsets, targets = _links(model, plan)
+    return web_of(model, plan)
+
+
+def web_of(model: WebModel, plan: Plan) -> Graph:
+    offsets, targets = _links_of(model, plan)
     home = plan.first[:-1].astype(np.int32)
     dynamic = ((plan.flags & DYNAMIC) != 0).astype(np.uint8)
     return Graph(
@@ -121,31 +130,40 @@ def build(model: WebModel, note: Note | None = None) -> Graph:
         ips=_ips(model),
         urls=GeneratedUrls(plan.site, home, dynamic),
         site_names=GeneratedSiteNames(model.sites),
+        sizes=page_sizes(model.seed, plan.site),
         origin={"format": "generated", "model": asdict(model)},
     )
 
 
-def _plan(model: WebModel) -> Plan:
+def plan_of(model: WebModel) -> Plan:
+    """All that is decided before links are drawn."""
     sizes = _site_sizes(model)
     first = np.concatenate([np.zeros(1, np.int64), np.cumsum(sizes)])
     tree = sizes - (sizes * (model.dynamic + model.deep)).astype(np.int64)
     parent = np.empty(model.pages, dtype=np.int32)
     flags = np.zeros(model.pages, dtype=np.uint8)
     shape_sites(first, tree, _family_odds(model), key_of(model.seed, "pages"), parent, flags)
+    weights = _weights(model)
     children = np.flatnonzero(parent >= 0).astype(np.int32)
     child_offsets, children = grouped(parent[children], children, model.pages)
     return Plan(
         first,
         tree,
-        power(ALIKE / (tree + ALIKE), 1.0 / _rank_exponent(model)),
+        reach_of(tree, weights),
         np.repeat(np.arange(model.sites, dtype=np.int32), sizes),
         parent,
         flags,
         child_offsets,
         children,
-        _tables(model, _linking(flags)),
-        np.array([1 - model.inside, model.home_links, _POPULAR, _SIBLING, _OUTSIDE_HOME]),
+        _out_degrees(model, _linking(flags)),
+        weights,
+        _odds(model),
     )
+
+
+def _odds(model: WebModel) -> NDArray[np.float64]:
+    inside = [model.inside, model.home_links, _MENU, _SECTION, _POPULAR]
+    return np.array([*inside, _LINKS_OUT, _OUTSIDE_FRESH, _OUTSIDE_HOME])
 
 
 def _linking(flags: NDArray[np.uint8]) -> int:
@@ -161,14 +179,21 @@ def _drawn(model: WebModel, purpose: str, count: int) -> NDArray[np.float64]:
 def _site_sizes(model: WebModel) -> NDArray[np.int64]:
     """1 + a Lomax variable, scaled so that the sum is the number of pages."""
     tail = 1.0 / power(1.0 - _drawn(model, "sizes", model.sites), 1.0 / (model.size_exponent - 1.0)) - 1.0
-    tail += 1e-9  # one site alone may draw 0
-    np.minimum(tail, np.cumsum(tail)[-1] * max(_LARGEST_SITE, 2.0 / model.sites), out=tail)
+    tail[_drawn(model, "single sites", model.sites) < model.single_sites] = 0.0
+    tail += 1e-9  # all may be 0
+    np.minimum(tail, _most_pages(tail), out=tail)
     ends = np.cumsum(tail)
     # Rounding the sum instead of the sizes loses no page.
     ends = np.floor(ends * ((model.pages - model.sites) / ends[-1])).astype(np.int64)
     ends[-1] = model.pages - model.sites
     sizes: NDArray[np.int64] = 1 + np.diff(ends, prepend=0)
     return sizes
+
+
+def _most_pages(tail: NDArray[np.float64]) -> float:
+    """So much that one site alone has _LARGEST_SITE of all pages."""
+    others = float(np.cumsum(tail)[-1]) - float(tail.max())
+    return max(others * (_LARGEST_SITE / (1.0 - _LARGEST_SITE)), 1e-9)
 
 
 def _family_odds(model: WebModel) -> NDArray[np.float64]:
@@ -178,29 +203,40 @@ def _family_odds(model: WebModel) -> NDArray[np.float64]:
     return np.array([dangling, model.dynamic / families if families else 0.0, 0.5])
 
 
-def _tables(model: WebModel, linking: int) -> NDArray[np.float64]:
-    """Quantiles of out-degree (1 + Lomax) for `linking` pages, and of popularity within a site."""
+def _out_degrees(model: WebModel, linking: int) -> NDArray[np.float64]:
+    """Quantiles of out-degree (1 + Lomax) for `linking` pages."""
     middle = (np.arange(_STEPS + 1) + 0.5) / (_STEPS + 1)
     tail = 1.0 / power(1.0 - middle, 1.0 / (_OUT_DEGREE_EXPONENT - 1.0)) - 1.0
     mean = (tail[0] + tail[-1]) / 2 + np.cumsum(tail[1:-1])[-1]
     wanted = max(model.links_per_page * model.pages / max(linking, 1), 1.0)
     # Rounding down after adding a number in [0, 1) keeps the mean.
-    degree = 1.0 + tail * ((wanted - 1.0) / (mean / _STEPS))
-    return np.stack([degree, power(np.arange(_STEPS + 1) / _STEPS, _rank_exponent(model))])
+    return 1.0 + tail * ((wanted - 1.0) / (mean / _STEPS))
 
 
-def _rank_exponent(model: WebModel) -> float:
-    """A page at rank x of T has in-degree ~ x^(-1/(g-1)), so a link goes to rank T u^((g-1)/(g-2))."""
-    return (model.degree_exponent - 1.0) / (model.degree_exponent - 2.0)
+def _weights(model: WebModel) -> NDArray[np.float64]:
+    """A page at rank x has in-degree ~ x^-s, s = 1/(g - 1): twice as many pages weigh 2^(1 - s) as much."""
+    steepness = 1.0 / (model.degree_exponent - 1.0) - 1.0
+    halved = float(power(np.array([0.5]), abs(steepness))[0])
+    return np.cumprod(np.full(_DOUBLINGS, halved if steepness > 0 else 1.0 / halved)) / halved
 
 
-def _links(model: WebModel, plan: Plan) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
+def reach_of(tree: NDArray[np.int64], weights: NDArray[np.float64]) -> NDArray[np.float64]:
+    """The sum of the weights of so many pages, those of the last step in part."""
+    reach = np.zeros(len(tree))
+    start, span = 0, ALIKE
+    for weight in weights:
+        reach += weight * np.clip((tree - start) / span, 0.0, 1.0)
+        start, span = start + span, 2 * span
+    return reach
+
+
+def _links_of(model: WebModel, plan: Plan) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
     # What is drawn beyond the mean stays untouched memory; link_pages tells if even that is too little.
     room = int(1.2 * model.links_per_page * model.pages) + 2 * model.pages + 64 * _STEPS
     offsets = np.empty(model.pages + 1, dtype=np.int64)
     targets = np.empty(room, dtype=np.int32)
     last_row = np.full(model.pages, -1, dtype=np.int32)
-    made = link_pages(plan, key_of(model.seed, "links"), last_row, offsets, targets)
+    made = link_pages(plan, key_of(model.seed, "links"), Rows(offsets, targets, last_row))
     if made < 0:
         raise InvariantError(f"more than {room} links drawn for {model}")
     targets.resize(made, refcheck=False)
