@@ -39,7 +39,8 @@ def _draw(key: int, first: int, site: Ids, body: Floats, tail: Floats, share: fl
             out[page] = int(tail[int(uniform(draws, 2) * len(tail))])
         else:
             factor = (
-                body[int(uniform(draws, 2) * len(body))] * body[int(uniform(stream(key, site[page]), 3) * len(body))]
+                body[int(uniform(draws, 2) * len(body))]
+                * body[int(uniform(stream(key, int(site[page])), 3) * len(body))]
             )
             out[page] = max(int(_MEDIAN_BYTES * factor), 1)
 
