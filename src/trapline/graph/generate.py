@@ -3,27 +3,29 @@
 It makes graphs for the simulator, the tests and the benchmarks. It knows nothing of strategies, and no parameter is
 chosen to favour one.
 
-Where the values come from: two recorded crawls, a university network (A: 8,337 pages, 479 sites, 124,261 links) and a
-faculty (B: 9,914 pages, 21 sites, 36,854 links), measured by `trapline graph info`, which prints the same for any
-graph. `got` is a generated web of the size of A; where it differs from `set`, small sites are the cause.
+Where the values come from: four recorded crawls with URLs (a faculty of 53,779 pages on 92 sites; two of a university
+network, 9,998 on 273 and 8,337 on 479; another faculty, 9,914 on 21), measured by `trapline graph info`, which prints the
+same for any graph. docs/generated-webs.md has them beside generated webs of the same size.
 
-| parameter | A | B | set | got | why this value |
-|---|---|---|---|---|---|
-| links_per_page | 14.9 | 3.7 | 14.3 | 14.0 | 50 M links on 3.5 M pages, the size of the thesis' collections |
-| inside | .81 | .96 | .90 | .86 | between the two |
-| home_links | .09 | .03 | .80 | .93 | most pages link home; A and B have most home pages under several URLs |
-| dangling | .63 | .29 | .30 | .29 | B; in A most are pages that the crawl did not get to |
-| dynamic | .00 | .04 | .10 | .09 | between B and a third recorded crawl with .19 |
-| deep | .00 | .003 | .02 | .02 | enough pages beyond 15 clicks for a limit on depth to matter |
-| size_exponent | 1.8 | 1.3 | 1.8 | 1.8 | A (Hill's estimate, a tenth of the sites); B has too few sites |
-| degree_exponent | 2.7 | 2.3 | 2.1 | 3.0 | Broder et al., "Graph structure in the Web" (2000); 2.5 at 3.5 M pages |
-| largest site | .17 | .40 | .17 | .18 | A |
-| outside links to home pages | .34 | .14 | .15 | .23 | popular pages include home pages |
-| median links to a page | 2 | 2 | - | 10 | not modelled: real sites send most links to far fewer pages; 6 at 3.5 M pages |
-| mean depth | 2.1 | 4.5 | - | 2.5 | follows from the tree; 3.8 at 3.5 M pages |
+| parameter | recorded | set | why this value |
+|---|---|---|---|
+| links_per_page | 10.8, 10.0, 14.9, 3.7 | 14.3 | 50 M links on 3.5 M pages, the size of the thesis' collections |
+| inside | .95, .90, .81, .96 | .90 | their median is .92 |
+| home_links | .32, .24, .09, .03 | .60 | more than recorded: those home pages have several URLs each; menus add to it |
+| dangling | .19, .27, .63, .29 | .30 | in the third most are pages that the crawl did not get to |
+| dynamic | .19, .00, .00, .04 | .10 | between those that have any |
+| deep | .18, .09, .00, .003 beyond 8 clicks | .02 | the depth of the tree adds to it |
+| size_exponent | 1.5, 1.6, 1.8, 1.3 | 1.8 | the one with most sites (Hill's estimate) |
+| single_sites | .08, .34, .42, .38 | .30 | their mean |
+| degree_exponent | 2.7, 2.6, 2.7, 2.3 | 1.85 | 1.9 in a fifth recording (325,557 pages, no URLs), the only one large enough |
+| largest site | .59, .20, .17, .40 | .17 | the one with most sites |
+| pages with outside links | .27, .26, .99, .10 | .35 | of pages with links |
+| outside links to home pages | .70, .57, .34, .14 | .45 | their mean; popular pages include home pages |
 
-Out-degrees follow a power law of exponent 2.72 (Broder et al.). Of the links within a site 65 % go to its popular pages,
-15 % to siblings, 20 % upwards; in A and B 48-58 % stay at their depth and 20-33 % lead up.
+Out-degrees follow a power law of exponent 2.72 (Broder et al., "Graph structure in the Web", 2000). On the recorded
+sites of 21 to 500 pages nearly all pages have the same 10 to 40 links, and all others have one to three links to them. So
+of its links within the site a page spends up to four fifths on the site's menu, the first pages of its tree, up to a
+fifth on its first siblings, and the rest on popular pages (nine in ten) and near ones.
 """
 
 from collections.abc import Callable
@@ -74,7 +76,7 @@ class WebModel:
     size_exponent: float = 1.8
     """of the power law of pages per site"""
     degree_exponent: float = 1.85
-    """of the power law of links to a page"""
+    """of the power law of links to a page, beyond the menus"""
     single_sites: float = 0.3
     """share of sites with one page, beyond those that the power law gives"""
     sites_per_ip: float = 1.0
