@@ -119,7 +119,7 @@ def evolve(
         if note:
             note(f"day {day:g}")
         if day > state.day:
-            state = _next(state, day)
+            state = _next(state, float(day))
         yield _snapshot(state)
 
 
@@ -227,18 +227,18 @@ def _births(state: _State, day: float, alive: NDArray[np.bool_]) -> tuple[_Birth
     """Those alive at `day`, and the names and numbers given so far."""
     seed, days = state.seed, day - state.day
     expected = np.diff(state.plan.first) * (state.rates.births_per_day * days)
-    counts = (expected + _uniforms(seed, f"births {state.names}", len(expected))).astype(np.int64)
+    counts = (expected + _uniforms(seed, f"births {state.day!r}", len(expected))).astype(np.int64)
     site = np.repeat(np.arange(len(counts), dtype=np.int32), counts)
     first, count = state.names, len(site)
     if first + count > _MOST_PAGES:
         raise ConfigError(f"more than {_MOST_PAGES} pages would be born by day {day:g}")
-    born = state.day + days * _uniforms(seed, f"birthdays {first}", count)
+    born = state.day + days * _uniforms(seed, f"birthdays {state.day!r}", count)
     death = _death_days(state.rates, seed, first, born)
     number = np.arange(count) - np.repeat(np.cumsum(counts) - counts, counts) + np.repeat(state.numbers, counts)
     there = death > day
     births = _Births(
         site,
-        _beside(state, site, alive, _uniforms(seed, f"places {first}", count)),
+        _beside(state, site, alive, _uniforms(seed, f"places {state.day!r}", count)),
         first + np.arange(count, dtype=np.int64),
         number,
         born,
@@ -304,7 +304,7 @@ def _relink(state: _State, moved: _State, now: Ids, before: Ids) -> tuple[Longs,
     # Room for what heavy tails may draw; what is not used stays untouched memory.
     room = graph.links + int(3 * state.model.links_per_page * added) + 2 * count + 64 * 4096
     rows = Rows(np.empty(count + 1, np.int64), np.empty(room, np.int32), np.full(count, -1, np.int32))
-    key = key_of(state.seed, f"links {state.names}")
+    key = key_of(state.seed, f"links {state.day!r}")
     made = relink(plan, key, moved.name, graph.offsets, graph.targets, now, before, redrawn, rows)
     if made < 0:
         raise InvariantError(f"more than {room} links drawn for day {moved.day:g} of {state.model}")
