@@ -99,7 +99,7 @@ def test_shares_of_the_dead_and_the_new_are_those_of_the_rates() -> None:
 
 
 def test_a_small_site_grows_in_small_steps_too() -> None:
-    *_, last = evolve(WebModel(10, 1), range(0, 301), Rates(births_per_day=0.005, deaths_per_day=0))
+    *_, last = evolve(WebModel(10, 1), range(301), Rates(births_per_day=0.005, deaths_per_day=0))
     assert 25 < last.graph.pages < 80  # 10 e^1.5 = 45
 
 
