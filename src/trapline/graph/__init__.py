@@ -8,10 +8,12 @@ from trapline.graph.generate import WebModel, build, generate
 from trapline.graph.graph import Graph
 from trapline.graph.load import load_graph
 from trapline.graph.measure import Measures, depths, measure
+from trapline.graph.options import LoadOptions
 from trapline.graph.pagerank import pagerank
 
 __all__ = [
     "Graph",
+    "LoadOptions",
     "Measures",
     "WebModel",
     "build",
