@@ -10,6 +10,7 @@ from trapline.graph.load import load_graph
 from trapline.graph.measure import Measures, depths, measure
 from trapline.graph.options import LoadOptions
 from trapline.graph.pagerank import pagerank
+from trapline.graph.text_output import check_text_output, save_edges, save_snap
 
 __all__ = [
     "Graph",
@@ -18,10 +19,13 @@ __all__ = [
     "WebModel",
     "build",
     "check_output",
+    "check_text_output",
     "depths",
     "generate",
     "load_graph",
     "measure",
     "pagerank",
     "save",
+    "save_edges",
+    "save_snap",
 ]

@@ -27,6 +27,8 @@ Bits = Any
 Longs = Any
 Ids = Any
 
+Long: Any = np.int64  # a byte shifted as a byte would lose its bits
+
 UNARY, GAMMA, DELTA, ZETA, NIBBLE = range(5)
 """How a field is coded."""
 
@@ -49,9 +51,9 @@ def _note(at: Longs, fault: int) -> None:
 @helper("int64(uint8[::1], int64)")
 def _look(bits: Bits, position: int) -> int:
     """49 bits from a position on, or more below them; behind the end there are zeros."""
-    first, word = position >> 3, np.int64(0)
+    first, word = position >> 3, 0
     for byte in range(first, first + 7):
-        word = (word << 8) | (np.int64(bits[byte]) if byte < len(bits) else 0)
+        word = (word << 8) | (Long(bits[byte]) if byte < len(bits) else 0)
     return (word << (position & 7)) & ((1 << 56) - 1)
 
 
@@ -150,10 +152,9 @@ def _copy_blocks(bits: Bits, at: Longs, plan: Longs, linked: Ids, most: int, out
     count, taken, place = _coded(bits, at, plan[BLOCK_COUNTS], 0), 0, 0
     block = 0
     while block <= count and at[_FAULT] == 0:
+        length = len(linked) - place
         if block < count:
             length = _coded(bits, at, plan[BLOCKS], 0) + (1 if block else 0)
-        else:
-            length = len(linked) - place
         copies = block & 1 == 0
         if length > len(linked) - place or (copies and length > most - taken):
             _note(at, BAD_BLOCKS)
@@ -204,11 +205,11 @@ def _read_residuals(bits: Bits, at: Longs, plan: Longs, page: int, pages: int, c
 @helper("boolean(int32[::1], int32[::1], int32[::1], int32[::1])")
 def _merge(one: Ids, two: Ids, three: Ids, out: Ids) -> bool:
     """The three rising lists as one; whether no page is in it twice."""
-    a, b, c, last = 0, 0, 0, np.int64(-1)
+    a, b, c, last = 0, 0, 0, -1
     for place in range(len(out)):
-        first = np.int64(one[a]) if a < len(one) else 1 << 40
-        second = np.int64(two[b]) if b < len(two) else 1 << 40
-        third = np.int64(three[c]) if c < len(three) else 1 << 40
+        first = Long(one[a]) if a < len(one) else 1 << 40
+        second = Long(two[b]) if b < len(two) else 1 << 40
+        third = Long(three[c]) if c < len(three) else 1 << 40
         smallest = min(first, second, third)
         a, b, c = a + (first == smallest), b + (second == smallest), c + (third == smallest)
         if smallest <= last or smallest == 1 << 40:

@@ -91,7 +91,9 @@ def read_properties(file: Path) -> Properties:
         # Java writes these files in Latin-1, with `=` or `:` between name and value.
         text = line.decode("latin-1").strip()
         if text and text[0] not in "#!":
-            name, separator, value = re.split(r"\s*([=:])\s*", text, maxsplit=1) if re.search("[=:]", text) else ("",) * 3
+            name, separator, value = (
+                re.split(r"\s*([=:])\s*", text, maxsplit=1) if re.search("[=:]", text) else ("",) * 3
+            )
             if not separator:
                 raise at_row(file, row, f"{text[:40]!r} is not a name, =, and a value")
             found[name.lower()] = (row, value)

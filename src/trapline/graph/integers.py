@@ -23,6 +23,8 @@ Longs = NDArray[np.int64]
 Ids = NDArray[np.int32]
 Text = Any  # single bytes, whose numpy types would only get in the way of reading them as numbers
 
+Long: Any = np.int64  # to calculate with a byte as a byte would overflow
+
 MOST_PAGES = 2**31 - 1
 ANY = 10**18
 """A limit that every number of 18 digits keeps."""
@@ -64,7 +66,7 @@ def _number(text: Text, cursor: Longs) -> int:
     at = _skip_blanks(text, cursor[0])
     start, value = at, 0
     while 48 <= text[at] <= 57:
-        value = value * 10 + (np.int64(text[at]) - 48)
+        value = value * 10 + (Long(text[at]) - 48)
         at += 1
     cursor[0] = at
     if at == start:
@@ -130,7 +132,9 @@ def _pass_dash(text: Text, cursor: Longs) -> bool:
     return text[at] != _LINE_FEED
 
 
-def pairs(file: Path, numbering: Numbering, tell: Tell = silent, skip_rows: int = 0) -> tuple[NDArray[Any], NDArray[Any]]:
+def pairs(
+    file: Path, numbering: Numbering, tell: Tell = silent, skip_rows: int = 0
+) -> tuple[NDArray[Any], NDArray[Any]]:
     """First and second number of every row, int32 where the limit allows; rows that begin with # say nothing."""
     ready()
     found = [_pairs_of_block(file, row, block, numbering) for row, block in _without(skip_rows, file, tell)]

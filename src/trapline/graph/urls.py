@@ -63,12 +63,10 @@ def _is_other(char: int) -> bool:
 
 @helper("boolean(uint8[::1], int64, int64, int64, int64)")
 def _same(text: Text, start: int, length: int, other: int, other_length: int) -> bool:
-    if length != other_length:
-        return False
-    for at in range(length):
-        if text[start + at] != text[other + at]:
-            return False
-    return True
+    at = 0
+    while at < min(length, other_length) and text[start + at] == text[other + at]:
+        at += 1
+    return length == other_length == at
 
 
 @helper("boolean(uint8[::1], int64, int64)")
