@@ -17,7 +17,7 @@ from trapline.errors import ConfigError
 COMMANDS = {
     "demo": Lazy("trapline.cli.demo:demo", "Order a generated web by three strategies and plot it."),
     "simulate": Lazy("trapline.cli.simulate:simulate", "Crawl a graph in simulated time."),
-    "graph": Lazy("trapline.cli.graph:graph", "Make and inspect web graphs."),
+    "graph": Lazy("trapline.cli.graph:graph", "Make, inspect and convert web graphs."),
     "warmup": Lazy("trapline.cli.warmup:warmup", "Compile the core now instead of at the first run."),
 }
 
