@@ -10,18 +10,26 @@ import time
 from typing import Self, TextIO
 
 _REDRAW_S = 0.1  # faster than the eye needs, slow enough to cost nothing
+_SETTLED_S = 1.0  # before that, a rate is a guess
 
 
 class Progress:
-    """Shows `label: done/total note`; use it as a context manager and call `update` as often as convenient."""
+    """Shows `label: done/total note`; use it as a context manager and call `update` as often as convenient.
 
-    def __init__(self, label: str, *, stream: TextIO | None = None, plain_every_s: float = 10.0) -> None:
+    With `unit` (pages, say) it also shows how many a second, and when it will be done.
+    """
+
+    def __init__(
+        self, label: str, *, unit: str = "", stream: TextIO | None = None, plain_every_s: float = 10.0
+    ) -> None:
         self._label = label
+        self._unit = unit
         self._stream = stream or sys.stderr
         self._in_place = self._stream.isatty()
         self._every_s = _REDRAW_S if self._in_place else plain_every_s
+        self._started = time.monotonic()
         # A terminal shows the first update at once; a log only hears of what takes long.
-        self._next_at = time.monotonic() + (0.0 if self._in_place else plain_every_s)
+        self._next_at = self._started + (0.0 if self._in_place else plain_every_s)
         self._note = ""
 
     def __enter__(self) -> Self:
@@ -33,20 +41,40 @@ class Progress:
 
     def update(self, done: int, total: int, note: str = "") -> None:
         now = time.monotonic()
-        new_step = (
-            self._in_place and note != self._note
-        )  # a new step is always shown, or the old one would seem to last
+        # A new step is always shown, or the old one would seem to last.
+        new_step = self._in_place and note != self._note
         if now < self._next_at and not new_step:
             return
         self._note = note
         self._next_at = now + self._every_s
-        line = f"{self._label}: {done:,}/{total:,} {note}".rstrip()
+        line = f"{self._label}: {done:,}/{total:,} {note}{self._pace(done, total, now)}".rstrip()
         if self._in_place:
             width = shutil.get_terminal_size().columns - 1  # a full last column would wrap the line
             self._write(f"\r{line[:width]}\x1b[K")
         else:
             self._write(f"{line}\n")
 
+    def _pace(self, done: int, total: int, now: float) -> str:
+        if not self._unit:
+            return ""
+        if now - self._started < _SETTLED_S or not done:
+            return self._unit
+        per_second = done / (now - self._started)
+        return f"{self._unit}, {per_second:,.0f} {self._unit}/s, {duration((total - done) / per_second)} left"
+
     def _write(self, text: str) -> None:
         self._stream.write(text)
         self._stream.flush()
+
+
+def duration(seconds: float) -> str:
+    """To two or three digits, in the unit that fits.
+
+    >>> duration(0.25), duration(42.4), duration(200), duration(9000), duration(2e6)
+    ('0.25 s', '42 s', '3.3 min', '2.5 h', '23 days')
+    """
+    for unit, length, next_length in (("s", 1, 120), ("min", 60, 7_200), ("h", 3_600, 172_800), ("days", 86_400, 1e300)):
+        if seconds < next_length:
+            break
+    number = seconds / length
+    return f"{number:,.0f} {unit}" if number >= 10 else f"{number:.2g} {unit}"
