@@ -9,7 +9,19 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from trapline.errors import ConfigError, FetchError, InvariantError
-    from trapline.frontier import FAILED, FETCHED, REFUSED, Drained, Frontier, Outcome, Result, Rules, Visit, WaitUntil
+    from trapline.frontier import (
+        FAILED,
+        FETCHED,
+        REFUSED,
+        Drained,
+        Frontier,
+        Outcome,
+        Rescore,
+        Result,
+        Rules,
+        Visit,
+        WaitUntil,
+    )
     from trapline.graph import Graph
     from trapline.strategies import PageRank, SiteRank, Strategy, load_strategy
 
@@ -27,6 +39,7 @@ __all__ = [
     "InvariantError",
     "Outcome",
     "PageRank",
+    "Rescore",
     "Result",
     "Rules",
     "SiteRank",
@@ -40,7 +53,7 @@ _HOMES = {
     "trapline.errors": ("ConfigError", "FetchError", "InvariantError"),
     "trapline.frontier": (
         *("FAILED", "FETCHED", "REFUSED", "Drained", "Frontier"),
-        *("Outcome", "Result", "Rules", "Visit", "WaitUntil"),
+        *("Outcome", "Rescore", "Result", "Rules", "Visit", "WaitUntil"),
     ),
     "trapline.graph": ("Graph",),
     "trapline.strategies": ("PageRank", "SiteRank", "Strategy", "load_strategy"),

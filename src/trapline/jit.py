@@ -7,6 +7,7 @@ Rules of this file
 - A *helper* compiles inside the kernels that call it and is never cached by itself. Its signature is explicit:
   without one, numba makes a specialisation per mixture of int32 and int64 arguments, and compiling takes twice as
   long.
+- A *shared* function is for ranks what a helper is for kernels.
 - A *kernel* is called from Python and cached on disk. numba notices an edit of the kernel's own file only, not of the
   helpers' files, so the cache folder is named after a hash of every source that kernels can be made of.
 - A *rank* is called by address, so that one compiled frontier serves every strategy. Passed as an argument it would
@@ -110,6 +111,11 @@ def helper(signature: Any) -> Callable[[Function], Function]:
         return dispatcher
 
     return wrap
+
+
+def shared(function: Function) -> Function:
+    """A small function that ranks call; it compiles into each of them, for whatever types they pass."""
+    return function if DISABLED else njit(**_FLAGS)(function)
 
 
 def kernel(signature: Any) -> Callable[[Function], Function]:

@@ -1,7 +1,7 @@
 """The decision core: what to fetch next. No IO, no clock, no logging; every method takes `now`. Laws:
 docs/frontier.md."""
 
-from trapline.frontier.answers import FAILED, FETCHED, REFUSED, Drained, Outcome, Result, Visit, WaitUntil
+from trapline.frontier.answers import FAILED, FETCHED, REFUSED, Drained, Outcome, Rescore, Result, Visit, WaitUntil
 from trapline.frontier.frontier import Frontier
 from trapline.frontier.rules import Rules
 
@@ -12,6 +12,7 @@ __all__ = [
     "Drained",
     "Frontier",
     "Outcome",
+    "Rescore",
     "Result",
     "Rules",
     "Visit",

@@ -5,7 +5,7 @@ from typing import NamedTuple
 
 from trapline.frontier.layout import FAILED, FETCHED, REFUSED, Array
 
-__all__ = ["FAILED", "FETCHED", "REFUSED", "Drained", "Outcome", "Result", "Visit", "WaitUntil"]
+__all__ = ["FAILED", "FETCHED", "REFUSED", "Drained", "Outcome", "Rescore", "Result", "Visit", "WaitUntil"]
 
 
 class Visit(NamedTuple):
@@ -21,6 +21,12 @@ class WaitUntil(NamedTuple):
     """Nothing may be fetched now. Infinity: only another call (a finished visit, a resolved site) can change that."""
 
     time: float
+
+
+class Rescore(NamedTuple):
+    """The page rank needs fresh scores of all pages (`Frontier.rescore`) before it goes on."""
+
+    fetched: int  # pages fetched so far: what the scores are to be computed from
 
 
 class Drained(NamedTuple):

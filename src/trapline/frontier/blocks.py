@@ -3,8 +3,8 @@
 Rules of this file
 - A block is handed out by `take` and comes back by `give`; `grow` moves one heap to a block twice the size.
 - Before a page may join, `run.reserve` entries must be free: the most that one joining can take is a bigger block for
-  the queue, one for the group's heap of sites, and one for the next visit. `reserve` follows the largest block handed
-  out, so the check is one comparison.
+  the queue, one for its heap by age, one for the group's heap of sites, and one for the next visit. `reserve` follows
+  the largest block handed out, so the check is one comparison.
 """
 
 from trapline.frontier.layout import FREE_LISTS, MOST_PER_VISIT, Array, State, StateType

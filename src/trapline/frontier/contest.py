@@ -121,7 +121,10 @@ def place(s: State, x: int) -> None:
     if site.group < 0:
         site.place = UNRESOLVED
         run.unresolved += 1
-    elif site.ready_at > run.now and site.ready_at > s.group[site.group].ready_at:
+        return
+    run.turns += 1
+    site.turn = run.turns
+    if site.ready_at > run.now and site.ready_at > s.group[site.group].ready_at:
         site.place = RESTING
         n = run.resting_sites
         run.resting_sites = n + 1

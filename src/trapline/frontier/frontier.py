@@ -14,7 +14,7 @@ import numpy as np
 from trapline import jit
 from trapline.errors import ConfigError, InvariantError
 from trapline.frontier import blocks, kernels
-from trapline.frontier.answers import FAILED, FETCHED, REFUSED, Drained, Outcome, Visit, WaitUntil
+from trapline.frontier.answers import FAILED, FETCHED, REFUSED, Drained, Outcome, Rescore, Visit, WaitUntil
 from trapline.frontier.explain import PageExplanation, SiteExplanation, explain_page, explain_site
 from trapline.frontier.journal import Call, Journal
 from trapline.frontier.layout import (
@@ -28,6 +28,7 @@ from trapline.frontier.layout import (
     NEED_ROOM,
     PAGE_FAULT,
     PAGE_RANK_FAULT,
+    RESCORE,
     Array,
     State,
     allocate,
@@ -40,6 +41,7 @@ from trapline.frontier.visits import SLOT_BITS
 if TYPE_CHECKING:  # strategies are above the frontier; it only calls what they bind
     from trapline.strategies.strategy import Strategy
 
+Answer = Visit | WaitUntil | Rescore | Drained
 FIRST_POOL = 1 << 16
 MOST_ID = 2**31 - 1
 _NO_LINKS = np.zeros(0, np.int32)
@@ -88,8 +90,10 @@ class Frontier:
         jit.ready()
         self.journal = journal
         self.strategy, self.rules = strategy, rules
-        self._set_state(state)
         strategy.bind(state.run)
+        if state.run[0].ages and len(state.age) < len(state.page):
+            state = state._replace(age=np.zeros(len(state.page), np.int32))
+        self._set_state(state)
         self._fault = state.run["fault"]
         self._out = np.zeros(MOST_PER_VISIT + 2, np.int64)
         self._moment = np.zeros(1)
@@ -121,7 +125,7 @@ class Frontier:
             new[name] = -1
         new["requests"] = self.rules.first_requests
         queues = self.state.queue[first : first + count]
-        queues["log2"] = queues["next_log2"] = -1
+        queues["log2"] = queues["next_log2"] = queues["age_log2"] = -1
         run.sites = first + count
         self._set_first_limits(first, count)
         return first
@@ -168,13 +172,15 @@ class Frontier:
         self.run_kernel(kernels.discover_pages, given, len(given), _moment(now))
         self.note(Call.DISCOVER, (len(given),), (now,), given)
 
-    def next(self, now: float) -> Visit | WaitUntil | Drained:
-        """What to do at `now`: a visit, a wait, or nothing ever again."""
+    def next(self, now: float) -> Answer:
+        """What to do at `now`: a visit, a wait, scores to bring, or nothing ever again."""
         out, moment = self._out, self._moment
         n = self.run_kernel(kernels.next_visit, _moment(now), out, moment)
         if n >= 0:
             visit_id, site, *pages = out[: n + 2].tolist()
-            answer: Visit | WaitUntil | Drained = Visit(visit_id, site, pages, float(moment[0]))
+            answer: Answer = Visit(visit_id, site, pages, float(moment[0]))
+        elif n == RESCORE:
+            answer = Rescore(int(self.state.run[0].fetched))
         else:
             answer = Drained() if n == DRAINED else WaitUntil(float(moment[0]))
         if self.journal is not None:
@@ -215,6 +221,19 @@ class Frontier:
         )
         self.note(Call.FINISH, (visit.id, requests), (now, outcome.connection_s, outcome.not_before), None)
         return answer != ENDED
+
+    def rescore(self, scores: Sequence[float] | Array, now: float) -> None:
+        """Fresh scores, one for every registered page, for a page rank that has them."""
+        name, given = self.strategy.page.scores, np.ascontiguousarray(scores, np.float64)
+        if not name:
+            raise ConfigError(f"page rank {self.strategy.page.name!r} has no scores")
+        if given.shape != (self.pages,) or not np.isfinite(given).all():
+            raise ConfigError(
+                f"rescore: {given.shape} numbers for {self.pages} pages; there must be a finite one for each"
+            )
+        self.note(Call.RESCORE, (), (_moment(now),), given)
+        self.state.columns[: self.pages, self.strategy.page.columns.index(name)] = given
+        self.run_kernel(kernels.rescore_pages, now)
 
     # ---- sites
 
@@ -305,7 +324,7 @@ class Frontier:
     def reserve(self, pages: int, sites: int, groups: int, visits: int) -> None:
         """Room for a web whose size is known, so that nothing grows on the way. Memory is taken only as it is used."""
         self._reserve(pages, sites, groups)
-        needed = 12 * pages + 16 * (sites + groups) + 2 * self.state.run[0].reserve
+        needed = (24 if self.state.run[0].ages else 12) * pages + 16 * (sites + groups) + 2 * self.state.run[0].reserve
         if self.state.pool.size < needed:
             self._replace(pool=resized(self.state.pool, int(needed), int(self.state.run[0].pool)))
         if visits > len(self.state.visit):
@@ -319,6 +338,7 @@ class Frontier:
                 state=resized(s.state, size, used),
                 page=resized(s.page, size, used),
                 columns=resized(s.columns, size, used),
+                age=resized(s.age, size, used) if s.run[0].ages else s.age,
             )
         if sites > len(s.site):
             size, used = max(sites, len(s.site) * 3 // 2), self.sites
@@ -434,6 +454,8 @@ def _set_rules(state: State, rules: Rules) -> None:
             setattr(run, name, value)
     run.ip_delay_s = rules.delay_s if rules.ip_delay_s is None else rules.ip_delay_s
     run.pipeline_gain = rules.pipeline_gain
+    run.median = rules.estimator == "median"
+    run.rescore_at = rules.rescore
 
 
 def _free_slots(state: State, first: int) -> None:

@@ -33,9 +33,10 @@ class Call(IntEnum):
     SET_SITE = 9
     EXPORT_SITE = 10
     IMPORT_SITE = 11
+    RESCORE = 12
 
 
-FLOAT_PAYLOAD = frozenset({Call.SET_COLUMN, Call.IMPORT_SITE})
+FLOAT_PAYLOAD = frozenset({Call.SET_COLUMN, Call.IMPORT_SITE, Call.RESCORE})
 
 
 class Frame(NamedTuple):

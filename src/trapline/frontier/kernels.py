@@ -7,7 +7,7 @@ in `run.fault` before anything changes. Nothing here decides: the decisions are 
 from trapline.frontier import blocks, queue
 from trapline.frontier.batch import choose, count_chosen
 from trapline.frontier.contest import leave, wake
-from trapline.frontier.discovery import add_waiting, discover
+from trapline.frontier.discovery import add_waiting, change_key, discover
 from trapline.frontier.layout import (
     DRAINED,
     ENDED,
@@ -21,9 +21,11 @@ from trapline.frontier.layout import (
     NEXT_VISIT,
     PAGE_FAULT,
     READY,
+    RESCORE,
     RESTING_GROUPS,
     RESTING_SITES,
     WAIT,
+    WAITING,
     Array,
     Numbers,
     Pages,
@@ -32,7 +34,7 @@ from trapline.frontier.layout import (
     Times,
     recall,
 )
-from trapline.frontier.ranking import measure_connection, measure_response, rank_site
+from trapline.frontier.ranking import measure_connection, measure_response, rank_page, rank_site
 from trapline.frontier.visits import close, conclude, expire, give_back, lease, settle_site, slot_of
 from trapline.jit import b1, f8, helper, i8, kernel, void
 
@@ -68,14 +70,28 @@ def batch_is_over(s: State) -> bool:
     return run.active < run.batch_least_active and run.ready == 0
 
 
+@helper(b1(StateType, b1))
+def scores_due(s: State, choosing: bool) -> bool:
+    """Whether the page rank needs fresh scores before the crawl goes on, and the crawl would go on."""
+    run = s.run[0]
+    if not run.scores or run.contest + run.resting_sites + run.open_backlogs == 0:
+        return False
+    if run.rescore > 0 and run.fetched >= run.rescore_at:
+        return True
+    return run.batched and choosing and run.fetched > run.scored
+
+
 @helper(i8(StateType, f8))
 def begin_visit(s: State, now: float) -> int:
-    """The slot of a new visit, or DRAINED, WAIT or NEED_ROOM."""
+    """The slot of a new visit, or DRAINED, WAIT, RESCORE or NEED_ROOM."""
     run = s.run[0]
     advance(s, now)
     if not expire(s) or not wake(s):
         return NEED_ROOM
-    if run.batch > 0 and batch_is_over(s) and not choose(s):
+    choosing = run.batch > 0 and batch_is_over(s)
+    if scores_due(s, choosing):
+        return RESCORE
+    if choosing and not choose(s):
         return NEED_ROOM
     if run.ready == 0:
         idle = run.active + run.contest + run.resting_sites + run.unresolved + run.open_backlogs == 0
@@ -182,6 +198,27 @@ def discover_pages(handle: int, pages: Array, n: int, now: float) -> int:
         return 0
     advance(s, now)
     return 0 if discover(s, -1, pages, n) else NEED_ROOM
+
+
+@kernel(i8(i8, f8))
+def rescore_pages(handle: int, now: float) -> int:
+    """The column of scores is new: every page that waits or is leased moves to its new rank. 0 or NEED_ROOM."""
+    s: State = recall(handle)
+    run = s.run[0]
+    advance(s, now)
+    if run.resume == 0:
+        run.rescored += 1
+    for page in range(max(run.resume - 1, 0), run.pages):
+        if s.state[page] == WAITING or s.state[page] == LEASED:
+            if not has_room(s):
+                run.resume = page + 1
+                return NEED_ROOM
+            change_key(s, page, rank_page(s, page, -1, 0, False))
+    run.resume = 0
+    run.scored = run.fetched
+    if run.rescore > 0:
+        run.rescore_at = (run.fetched // run.rescore + 1) * run.rescore
+    return 0
 
 
 @kernel(i8(i8, i8, i8, f8))

@@ -1,4 +1,4 @@
-"""The frontier's memory: one tuple of ten arrays, and what each field is for.
+"""The frontier's memory: one tuple of eleven arrays, and what each field is for.
 
 Rules of this file
 - Page state is apart from the page record, because most links lead to pages that need no more than a look at it.
@@ -21,7 +21,7 @@ FAILED, REFUSED = 5, 6
 # Kinds of site queue.
 FIFO, HEAP, NEXT_VISIT = range(3)
 # What of a queue changed, and what a site rank reads.
-READS_WAITING, READS_BEST, READS_PLANNED, READS_SUM = 1, 2, 4, 8
+READS_WAITING, READS_BEST, READS_PLANNED, READS_SUM, READS_OLDEST = 1, 2, 4, 8, 16
 # Where a site stands (`site.place`, `site.backlog`), and a group (`group.place`: OUT, CONTEST or RESTING).
 OUT, CONTEST, RESTING, UNRESOLVED = range(4)
 # Why a site rests (`site.rest_rule`).
@@ -29,7 +29,7 @@ BY_DELAY, BY_BACKOFF, BY_ORDER = range(3)
 # Rows of State.heap. Who fills and empties each: contest.py, but EXPIRING visits.py and BACKLOGS batch.py.
 READY, RESTING_GROUPS, RESTING_SITES, BACKLOGS, EXPIRING = range(5)
 # Answers of kernels; 0 and more are counts.
-DRAINED, WAIT, NEED_ROOM, ENDED = -1, -2, -3, -4
+DRAINED, WAIT, NEED_ROOM, ENDED, RESCORE = -1, -2, -3, -4, -5
 # Faults that a kernel notes in run.fault and Python raises.
 PAGE_RANK_FAULT, SITE_RANK_FAULT, PAGE_FAULT = 1, 2, 3
 # Bits of page.marks (numpy keeps the name `flags` for itself).
@@ -87,6 +87,7 @@ SITE = record(
         ("responses", "i4"),
         ("backlog", "i4"),
         ("backlog_pos", "i4"),
+        ("turn", "i4"),  # the number it took when it was last placed and competed
     ]
 )
 
@@ -106,6 +107,9 @@ QUEUE = record(
         ("quality_sum", "f8"),
         ("whole", "i8"),  # the exact sum behind it: whole + fraction * 2^-62
         ("fraction", "i8"),
+        ("oldest_serial", "i4"),  # the smallest serial that waits, if the site rank reads it
+        ("age_block", "i4"),  # the waiting pages by serial, if their order by rank does not tell
+        ("age_log2", "i4"),
     ]
 )
 
@@ -159,12 +163,17 @@ RUN = record(
         ("batch", "i8"),
         ("batch_ahead", "i8"),
         ("batch_least_active", "i8"),
+        ("rescore", "i8"),
+        ("median", "i8"),  # the estimates are medians
         # the strategy
         ("page_rank", "i8"),
         ("site_rank", "i8"),
         ("queue", "i8"),
         ("reads", "i8"),
         ("constant", "i8"),
+        ("scores", "i8"),  # the page rank has scores
+        ("batched", "i8"),
+        ("ages", "i8"),  # the queues keep their pages by serial too
         ("seed", "i8"),
         # the means over measured sites
         ("connection_total", "f8"),
@@ -188,6 +197,10 @@ RUN = record(
         ("chosen", "i8"),
         ("fetched", "i8"),
         ("gone", "i8"),
+        ("turns", "i8"),  # given out
+        ("rescored", "i8"),  # how often scores came
+        ("scored", "i8"),  # pages fetched when they last came
+        ("rescore_at", "i8"),  # pages fetched when they are due again
         ("pool", "i8"),  # entries of the pool handed out
         ("reserve", "i8"),  # entries that must be free before a page may join: see blocks.py
         ("resume", "i8"),  # the link to go on with after NEED_ROOM
@@ -204,6 +217,7 @@ class State(NamedTuple):
     state: Array  # uint8[pages]
     page: Array  # PAGE[pages]
     columns: Array  # float64[pages, c]: what the page rank keeps for itself
+    age: Array  # int32[pages], or [1] if unused: place in the heap by serial
     site: Array  # SITE[sites]
     queue: Array  # QUEUE[sites, levels]
     group: Array  # GROUP[groups]
@@ -228,6 +242,7 @@ def allocate(pages: int, sites: int, groups: int, slots: int, pool: int, columns
         state=np.zeros(pages, np.uint8),
         page=np.zeros(pages, PAGE),
         columns=np.zeros((pages, columns), np.float64),
+        age=np.zeros(1, np.int32),
         site=np.zeros(sites, SITE),
         queue=np.zeros((sites, levels), QUEUE),
         group=np.zeros(groups, GROUP),

@@ -7,6 +7,7 @@ Invariants
   order;
 - `waiting`, `best_key`, `best_serial`, `planned` and, in a next-visit queue, `quality_sum` are true after every call
   here;
+- `oldest_serial` too, if the site rank reads it (run.ages: a third heap, by serial alone);
 - a next-visit queue is two heaps: the best min(limit, waiting) pages with the worst first, and the rest with the best
   first. No page of the rest is before one of the next visit. The sum is exact (fixed point), so that it does not
   depend on the order of changes and returns to 0.
@@ -20,6 +21,7 @@ from trapline.frontier.layout import (
     FIFO,
     NEXT_VISIT,
     READS_BEST,
+    READS_OLDEST,
     READS_PLANNED,
     READS_SUM,
     READS_WAITING,
@@ -138,6 +140,35 @@ def free_blocks(s: State, q: Record) -> None:
     if q.next_log2 >= 0:
         give_block(s, q.next_block, q.next_log2)
         q.next_log2 = -1
+    if q.age_log2 >= 0:
+        give_block(s, q.age_block, q.age_log2)
+        q.age_log2 = -1
+
+
+# ---- the heap by age
+
+
+@helper(i8(StateType, QueueRecord, i8, i8))
+def join_ages(s: State, q: Record, page: int, serial: int) -> int:
+    """The page waits (and is not counted yet)."""
+    n = q.waiting
+    if n >= (1 << q.age_log2 if q.age_log2 >= 0 else 0):
+        q.age_block = grow_block(s, q.age_block, q.age_log2, n)
+        q.age_log2 = max(q.age_log2 + 1, blocks.SMALLEST_LOG2)
+    sift_up(s.pool, q.age_block, s.age, n, 0.0, serial, page)
+    if n > 0 and serial > q.oldest_serial:
+        return 0
+    q.oldest_serial = serial
+    return READS_OLDEST
+
+
+@helper(void(StateType, QueueRecord, i8, i8))
+def leave_ages(s: State, q: Record, n: int, block: int) -> None:
+    """The n pages in entries of the pool at `block` do not wait any more (and are not counted any more)."""
+    for i in range(n):
+        remove(s.pool, q.age_block, q.waiting + n - i, s.age, s.age[s.pool[block + i].id])
+    if q.waiting > 0:
+        q.oldest_serial = s.pool[q.age_block].serial
 
 
 # ---- joining
@@ -184,10 +215,11 @@ def join(s: State, q: Record, page: int, key: float, serial: int) -> int:
         q.tail = page
         changed = count(q, 1)
         return changed | offer_best(q, key, serial)
+    aged = join_ages(s, q, page, serial) if s.run[0].ages else 0
     if kind == NEXT_VISIT:
-        return join_next_visit(s, q, page, key, serial)
+        return aged | join_next_visit(s, q, page, key, serial)
     push_rest(s, q, q.waiting, key, serial, page)
-    changed = count(q, 1)
+    changed = aged | count(q, 1)
     return changed | offer_best(q, key, serial)
 
 
@@ -330,6 +362,8 @@ def take_best(s: State, q: Record, n: int, block: int) -> None:
             s.pool[block + i] = s.pool[q.block]
             remove(s.pool, q.block, q.waiting - i, s.page["pos"], 0)
         count(q, -n)
+    if s.run[0].ages:
+        leave_ages(s, q, n, block)
     find_best(s, q)
     if q.waiting == 0:
         free_blocks(s, q)

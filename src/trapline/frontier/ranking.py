@@ -94,18 +94,31 @@ def show_means(s: State, x: int) -> None:
         site.response_s = mean_response_s(s)
 
 
+@helper(f8(StateType, f8, f8))
+def updated(s: State, old: float, measured: float) -> float:
+    """The estimate after one more measurement. A median moves by a fixed factor: it rests where half of them are on each side
+    (after Ma, Muthukrishnan and Sandler 2013, whose step is fixed)."""
+    run = s.run[0]
+    if not run.median:
+        return old * run.alpha + measured * (1.0 - run.alpha)
+    if old == 0.0 or run.alpha == 0.0:
+        return measured
+    if measured > old:
+        return old / run.alpha
+    return old * run.alpha if measured < old else old
+
+
 @helper(void(StateType, i8, f8))
 def measure_connection(s: State, x: int, measured: float) -> None:
     run = s.run[0]
     site = s.site[x]
     if site.connections == 0:
-        old = mean_connection_s(s)
-        site.connection_s = old * run.alpha + measured * (1.0 - run.alpha)
+        site.connection_s = updated(s, mean_connection_s(s), measured)
         run.connection_total += site.connection_s
         run.connection_sites += 1
     else:
         old = site.connection_s
-        site.connection_s = old * run.alpha + measured * (1.0 - run.alpha)
+        site.connection_s = updated(s, old, measured)
         run.connection_total += site.connection_s - old
     site.connections += 1
 
@@ -115,13 +128,12 @@ def measure_response(s: State, x: int, measured: float) -> None:
     run = s.run[0]
     site = s.site[x]
     if site.responses == 0:
-        old = mean_response_s(s)
-        site.response_s = old * run.alpha + measured * (1.0 - run.alpha)
+        site.response_s = updated(s, mean_response_s(s), measured)
         run.response_total += site.response_s
         run.response_sites += 1
     else:
         old = site.response_s
-        site.response_s = old * run.alpha + measured * (1.0 - run.alpha)
+        site.response_s = updated(s, old, measured)
         run.response_total += site.response_s - old
     site.responses += 1
 
@@ -132,5 +144,8 @@ def measure_response(s: State, x: int, measured: float) -> None:
 @helper(f8(StateType, i8, i8))
 def rank_site(s: State, x: int, level: int) -> float:
     show_means(s, x)
-    rank = call_site_rank(s.run[0].site_rank, View(s.run, s.page, s.columns), s.site[x], s.queue[x, level])
+    q = s.queue[x, level]
+    if not s.run[0].ages:
+        q.oldest_serial = q.best_serial  # true where it matters: pages of equal rank are taken by age
+    rank = call_site_rank(s.run[0].site_rank, View(s.run, s.page, s.columns), s.site[x], q)
     return checked(s, rank, SITE_RANK_FAULT, x)

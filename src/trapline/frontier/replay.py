@@ -5,10 +5,10 @@ from collections.abc import Callable, Iterable
 import numpy as np
 
 from trapline.errors import InvariantError
-from trapline.frontier.answers import Drained, Outcome, Visit
+from trapline.frontier.answers import Drained, Outcome, Visit, WaitUntil
 from trapline.frontier.frontier import Frontier
 from trapline.frontier.journal import Call, Frame
-from trapline.frontier.layout import DRAINED, WAIT
+from trapline.frontier.layout import DRAINED, RESCORE, WAIT
 from trapline.frontier.transfer import SiteExport
 
 
@@ -30,8 +30,10 @@ def _next(frontier: Frontier, frame: Frame) -> None:
     answer = frontier.next(now)
     if isinstance(answer, Visit):
         ours = (len(answer.pages), answer.id, answer.site, *answer.pages, answer.expires_at)
+    elif isinstance(answer, WaitUntil):
+        ours = (WAIT, answer.time)
     else:
-        ours = (DRAINED, moment) if isinstance(answer, Drained) else (WAIT, answer.time)
+        ours = (DRAINED if isinstance(answer, Drained) else RESCORE, moment)
     logged = (*frame.integers, *frame.payload.tolist(), moment)
     if ours != logged:
         raise InvariantError(f"replay: next({now}) gave {ours}, the log has {logged}")
@@ -88,4 +90,5 @@ _CALLS: dict[Call, Callable[[Frontier, Frame], object]] = {
     Call.SET_SITE: _set_site,
     Call.EXPORT_SITE: lambda f, frame: f.export_site(frame.integers[0], frame.floats[0]),
     Call.IMPORT_SITE: _import_site,
+    Call.RESCORE: lambda f, frame: f.rescore(frame.payload, frame.floats[0]),
 }

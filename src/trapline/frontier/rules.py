@@ -8,6 +8,7 @@ from trapline.errors import ConfigError
 
 MOST_COUNT = 2**31 - 1
 MOST_SECONDS = 1e9  # 31 years; a clock that has run much longer rounds off the seconds added to it
+ESTIMATORS = ("average", "median")
 _LEAST = {"lease_s": 1e-9, "first_requests": 1}
 _MOST = {"lease_s": math.inf, "alpha": 1.0, "retries": 10}  # each try halves a rank: ten are a thousandth
 
@@ -35,6 +36,8 @@ class Rules:
     batch: int = 0  # K; 0: no batches
     batch_ahead: bool = False  # choose the next batch before the visits of the last are over
     batch_least_active: int = 0  # choose anew when fewer visits are under way and none can begin
+    rescore: int = 0  # pages fetched between two scorings, for page ranks that have scores; 0: none
+    estimator: str = "average"  # of a site's times: average or median
     alpha: float = 0.8  # weight of the old estimate (cao 4.2)
     pipelining: bool = False
     first_connection_s: float = 0.1  # before any site was measured
@@ -45,6 +48,10 @@ class Rules:
         for field in fields(self):
             value, whole = getattr(self, field.name), field.type is int
             if field.type is bool or value is None:
+                continue
+            if field.name == "estimator":
+                if value not in ESTIMATORS:
+                    raise ConfigError(f"estimator is {value!r}; it must be {' or '.join(ESTIMATORS)}")
                 continue
             if not isinstance(value, int | float) or (whole and value != int(value)):
                 raise ConfigError(f"{field.name} is {value!r}; it must be a {'whole ' if whole else ''}number")

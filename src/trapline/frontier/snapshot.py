@@ -23,7 +23,7 @@ from trapline.frontier.rules import Rules
 if TYPE_CHECKING:
     from trapline.strategies.strategy import Strategy
 
-FORMAT = 1
+FORMAT = 2
 
 
 def save(frontier: Frontier, folder: Path | str) -> None:
@@ -77,7 +77,7 @@ def _used(s: State) -> dict[str, Array]:
     """The filled part of each array; the rest is empty and can be made again."""
     run = s.run[0]
     ends = {"state": run.pages, "page": run.pages, "columns": run.pages, "site": run.sites, "queue": run.sites}
-    ends |= {"group": run.groups, "pool": run.pool}
+    ends |= {"group": run.groups, "pool": run.pool, "age": run.pages if run.ages else 1}
     return {name: array[: ends[name]] if name in ends else array for name, array in s._asdict().items()}
 
 
@@ -106,6 +106,7 @@ def _check_lengths(source: Path, arrays: dict[str, Array]) -> None:
     run = arrays["run"][0]
     pages, sites = ("page", "state", "columns"), ("site", "queue")
     counts = dict.fromkeys(pages, run.pages) | dict.fromkeys(sites, run.sites) | {"group": run.groups, "pool": run.pool}
+    counts |= {"age": run.pages if run.ages else 1}
     for name, count in counts.items():
         if len(arrays[name]) != count:
             raise ConfigError(f"{source}: {name}.npy has {len(arrays[name])} rows, not {count}")

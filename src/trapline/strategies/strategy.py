@@ -3,11 +3,27 @@
 from dataclasses import dataclass
 
 from trapline.errors import ConfigError
-from trapline.frontier.layout import FIFO, HEAP, NEXT_VISIT, READS_BEST, READS_PLANNED, READS_SUM, READS_WAITING, Array
+from trapline.frontier.layout import (
+    FIFO,
+    HEAP,
+    NEXT_VISIT,
+    READS_BEST,
+    READS_OLDEST,
+    READS_PLANNED,
+    READS_SUM,
+    READS_WAITING,
+    Array,
+)
 from trapline.frontier.ranking import PAGE_RANK, SITE_RANK
 from trapline.jit import Rank
 
-READS = {"waiting": READS_WAITING, "best": READS_BEST, "planned": READS_PLANNED, "quality_sum": READS_SUM}
+READS = {
+    "waiting": READS_WAITING,
+    "best": READS_BEST,
+    "oldest": READS_OLDEST,
+    "planned": READS_PLANNED,
+    "quality_sum": READS_SUM,
+}
 
 
 def _check_function(name: str, function: object, signature: object, decorator: str) -> None:
@@ -20,8 +36,9 @@ class PageRank:
     """How the pages of a site are ordered.
 
     `columns` names the numbers it keeps per page, `s.columns[page, 0]` and so on; `inputs` those of them that the
-    caller must set. `constant`: a page's rank never changes after its discovery. `fifo`: all pages have the same rank
-    (0), so that a list serves as queue.
+    caller must set. `constant`: no further link to a page changes its rank. `fifo`: all pages have the same rank
+    (0), so that a list serves as queue. `scores`: the column that takes the scores of all pages, which the caller computes
+    from what was fetched so far, whenever they are due; `batched`: before every batch is chosen.
     """
 
     name: str
@@ -30,12 +47,16 @@ class PageRank:
     inputs: tuple[str, ...] = ()
     constant: bool = False
     fifo: bool = False
+    scores: str = ""
+    batched: bool = False
 
     def __post_init__(self) -> None:
         _check_function(self.name, self.function, PAGE_RANK, "page_rank")
         for name in self.inputs:
             if name not in self.columns:
                 raise ConfigError(f"page rank {self.name!r}: the input {name!r} is not one of its columns")
+        if self.scores and (self.scores not in self.columns or self.scores in self.inputs):
+            raise ConfigError(f"page rank {self.name!r}: its scores {self.scores!r} must be a column and not an input")
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,3 +97,9 @@ class Strategy:
         run[0].queue = HEAP if self.queue == FIFO and run[0].batch > 0 else self.queue
         run[0].reads = sum(READS[name] for name in self.site.reads)
         run[0].constant = int(self.page.constant or self.page.fifo)
+        run[0].scores = bool(self.page.scores)
+        run[0].batched = self.page.batched
+        # Among pages of equal rank the best is the oldest: its serial tells, and no heap by age is needed.
+        run[0].ages = "oldest" in self.site.reads and not self.page.fifo
+        if "oldest" in self.site.reads and self.page.fifo:
+            run[0].reads |= READS_BEST
