@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from trapline.report import CrawlRecord
     from trapline.simulate import Crawl
     from trapline.simulate.servers import Network, Servers
+    from trapline.strategies.inputs import History
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,7 +31,7 @@ class Arena:
     web: "Graph"
     pagerank: "NDArray[np.float64]"
     quality: "NDArray[np.float64] | None"
-    history: "NDArray[np.float64] | None"
+    history: "History | None"
     servers: "Servers"
     network: "Network"
     seeds: "NDArray[np.int32] | None"
@@ -63,6 +64,14 @@ class Arena:
         with step("judging", len(crawl.log.page)):
             return record_of(crawl, self.web, self.pagerank, self.quality)
 
+    def write_log(self, crawl: "Crawl", file: Path) -> None:
+        from trapline.simulate.log import write_parquet
+
+        with step("writing the log", len(crawl.log.page)):
+            rules = crawl.frontier.rules
+            made_by = {"strategy": crawl.frontier.strategy.name, "parameters": self.conditions.parameters(rules)}
+            write_parquet(crawl.log, self.web, self.servers.size, file, made_by)
+
 
 def opened(graph: Path, conditions: Conditions) -> Arena:
     """The arena of a graph on disk."""
@@ -80,7 +89,7 @@ def prepared(web: "Graph", conditions: Conditions) -> Arena:
     from trapline.strategies.inputs import history_values, quality_values
 
     seeds = seed_pages(conditions.seeds, web) if conditions.seeds else None
-    history = history_values(conditions.history, web) if conditions.history else None
+    history = history_values(conditions.history, web, pagerank) if conditions.history else None
     with step("PageRank", web.pages):
         rank = pagerank(web)
     return Arena(

@@ -15,6 +15,7 @@ from trapline.cli import rules, world
 from trapline.cli.numbers import count
 from trapline.cli.sections import Section, bundled
 from trapline.cli.world import World
+from trapline.errors import ConfigError, nearest
 
 if TYPE_CHECKING:
     from trapline.frontier import Rules
@@ -51,11 +52,12 @@ class Conditions:
     quality: str = "pagerank"
     history: Path | None = None
 
-    def parameters(self) -> dict[str, Any]:
-        """All of it by name, for machines. Infinity, which JSON does not have, means no limit and becomes None."""
+    def parameters(self, rules: "Rules | None" = None) -> dict[str, Any]:
+        """All of it by name, for machines; `rules` are those of one strategy, if it changed some. Infinity, which JSON
+        does not have, means no limit and becomes None."""
         own = {"connections", "max_pages", "seeds", "seed", "quality", "history"}
         every = {name: value for name, value in asdict(self).items() if name in own}
-        every |= asdict(self.rules) | asdict(self.world) | {"servers": self.world.model}
+        every |= asdict(rules or self.rules) | asdict(self.world) | {"servers": self.world.model}
         every["page_seconds"] = self.world.constant_s
         return {name: _plain(value) for name, value in every.items()}
 
@@ -85,8 +87,17 @@ def _conditions(**given: Any) -> Conditions:
     conditions = Conditions(
         rules.rules_of(obeyed, surroundings.protocol, surroundings.constant_s), surroundings, **given
     )
+    check_quality(conditions.quality)
     surroundings.network(conditions.rules.delay_s)  # whoever refuses it later would do so after the long part
     return conditions
+
+
+def check_quality(source: str) -> None:
+    """Whether it can be a source of quality; what a file or function of the user's says is seen when it is asked."""
+    from trapline.strategies.inputs import QUALITIES
+
+    if source not in QUALITIES and ":" not in source and not Path(source).is_file():
+        raise ConfigError(f"--quality {source}: no such file, nor MODULE:FUNCTION; {nearest(source, QUALITIES)}")
 
 
 condition_options = bundled("conditions", _conditions, CRAWL, QUALITY, *rules.SECTIONS, *world.SECTIONS)

@@ -7,7 +7,7 @@ too.
 import re
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -85,12 +85,33 @@ def chosen_by(strategy: str | None, page_rank: str | None, site_rank: str | None
     return Chosen(Strategy(f"{page.name} x {site.name}", page, site), _files(strategy, page_rank, site_rank))
 
 
-def _paired(page: str, site: str) -> Chosen:
-    from trapline.strategies import Strategy
-    from trapline.strategies.registry import page_rank_named, site_rank_named
+def ready(chosen: Chosen, quality: str, history: bool) -> Chosen:
+    """The strategy with this source of quality; `ConfigError` if its page rank needs what is not given."""
+    from trapline.strategies.inputs import check_inputs, with_quality
 
-    page_half, site_half = page_rank_named(page), site_rank_named(site)
-    return Chosen(Strategy(f"{page_half.name} x {site_half.name}", page_half, site_half), _files(page, site))
+    with chosen.blamed():
+        strategy = with_quality(chosen.strategy, quality)
+        check_inputs(strategy, quality != "opic", history)
+    return replace(chosen, strategy=strategy)
+
+
+def named_strategies(quality: str, history: bool) -> list[str]:
+    """The names of all strategies that can be had with this source of quality, and with or without an old crawl."""
+    from trapline.strategies import strategies
+
+    def can_be_had(name: str) -> bool:
+        try:
+            return bool(ready(named(name), quality, history))
+        except ConfigError:
+            return False
+
+    return [name for name in strategies() if can_be_had(name)]
+
+
+def _paired(page: str, site: str) -> Chosen:
+    from trapline.strategies import pair
+
+    return Chosen(pair(page, site), _files(page, site))
 
 
 def _files(*names: str | None) -> tuple[Path, ...]:
