@@ -1,6 +1,14 @@
 """Strategies: one file each, a page rank, a site rank or a pair of them. Found by folder (registry.py)."""
 
-from trapline.strategies.registry import load_strategy, page_ranks, pair, site_ranks, strategies
+from trapline.strategies.registry import (
+    load_strategy,
+    page_rank_named,
+    page_ranks,
+    pair,
+    site_rank_named,
+    site_ranks,
+    strategies,
+)
 from trapline.strategies.strategy import PageRank, SiteRank, Strategy
 
 __all__ = [
@@ -8,8 +16,10 @@ __all__ = [
     "SiteRank",
     "Strategy",
     "load_strategy",
+    "page_rank_named",
     "page_ranks",
     "pair",
+    "site_rank_named",
     "site_ranks",
     "strategies",
 ]

@@ -1,11 +1,11 @@
 """The site that gives the most quality per second of connection.
 
-Site rank: C = AQ / T. AQ = sum of the best P qualities waiting; T = 2 c + P r / p, the time of the visit; c =
-connection time (s), r = response time (s), both exponential averages (alpha = 0.8); P = pages of the next visit; p =
-1.2 with pipelining, else 1. Page rank: quality. Cost: O(log pages of the site) a change of a page's rank.
+Site rank: C = AQ / T (quality/s). AQ = sum of the best P qualities waiting; P = pages of the next visit; T = 2 c + P r / p,
+its time (s): visit_seconds.py. Page rank: quality. Cost: O(log pages of the site) a change of a page's rank.
 Source: Cao et al. 4.4 and 4.2.
-Differs from the paper: it prints a product sign where its words say "simple algebraic summation"; a site never
-visited takes the mean over visited sites; T is at least 1 ns.
+Differs from the paper: it prints a product sign where its words say "simple algebraic summation"; the estimates of a site
+never measured are the means over the sites that were; the rest after a visit is ignored as there
+(`crawl-ability-and-rest` counts it).
 
 Two pages planned, quality 3 together, 0.5 s to connect and 0.5 s a response: 3 / (1 + 1).
 
@@ -19,12 +19,12 @@ from trapline.frontier.layout import Record, View
 from trapline.frontier.ranking import site_rank
 from trapline.strategies import quality
 from trapline.strategies.strategy import SiteRank, Strategy
+from trapline.strategies.visit_seconds import visit_s
 
 
 @site_rank
 def quality_per_second(s: View, site: Record, queue: Record) -> float:
-    seconds = 2.0 * site.connection_s + queue.planned * site.response_s / s.run[0].pipeline_gain
-    return queue.quality_sum / max(seconds, 1e-9)
+    return queue.quality_sum / visit_s(s, site, queue)
 
 
 SITE = SiteRank("crawl-ability", quality_per_second, reads=("planned", "quality_sum"))

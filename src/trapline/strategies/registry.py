@@ -39,27 +39,55 @@ def strategies() -> dict[str, Strategy]:
     return _declared("STRATEGY", Strategy)
 
 
+def page_rank_named(name: str) -> PageRank:
+    """A page rank by its name, or from a Python file that declares PAGE, or STRATEGY, whose half it is."""
+    return _half(name, "PAGE", PageRank, page_ranks())
+
+
+def site_rank_named(name: str) -> SiteRank:
+    """A site rank by its name, or from a Python file that declares SITE, or STRATEGY, whose half it is."""
+    return _half(name, "SITE", SiteRank, site_ranks())
+
+
 def pair(page: str, site: str, name: str = "") -> Strategy:
-    """Any page rank with any site rank."""
-    pages, sites = page_ranks(), site_ranks()
-    if page not in pages:
-        raise ConfigError(f"no page rank {page!r}; {nearest(page, pages)}")
-    if site not in sites:
-        raise ConfigError(f"no site rank {site!r}; {nearest(site, sites)}")
-    return Strategy(name or f"{page} x {site}", pages[page], sites[site])
+    """Any page rank with any site rank, each by its name or from a file."""
+    page_half, site_half = page_rank_named(page), site_rank_named(site)
+    return Strategy(name or f"{page_half.name} x {site_half.name}", page_half, site_half)
 
 
 def load_strategy(name: str) -> Strategy:
     """A strategy by its name, or from a Python file (a name that ends in .py) that declares STRATEGY."""
-    if name.endswith(".py"):
-        return _from_file(Path(name))
-    known = strategies()
+    if not _is_file(name):
+        return _known(name, "strategy", strategies())
+    strategy = getattr(_run(Path(name)), "STRATEGY", None)
+    if not isinstance(strategy, Strategy):
+        raise ConfigError(f"{name}: it must declare STRATEGY = Strategy(name, page rank, site rank)")
+    return strategy
+
+
+def _is_file(name: str) -> bool:
+    return name.endswith(".py")
+
+
+def _half(name: str, attribute: str, kind: type[Declared], known: dict[str, Declared]) -> Declared:
+    half = attribute.lower()
+    if not _is_file(name):
+        return _known(name, f"{half} rank", known)
+    module = _run(Path(name))
+    found = getattr(module, attribute, None) or getattr(getattr(module, "STRATEGY", None), half, None)
+    if not isinstance(found, kind):
+        raise ConfigError(f"{name}: it must declare {attribute} = {kind.__name__}(name, function, ...), or a STRATEGY")
+    return found
+
+
+def _known(name: str, what: str, known: dict[str, Declared]) -> Declared:
     if name not in known:
-        raise ConfigError(f"no strategy {name!r}; {nearest(name, known)}")
+        raise ConfigError(f"no {what} {name!r}; {nearest(name, known)}")
     return known[name]
 
 
-def _from_file(path: Path) -> Strategy:
+def _run(path: Path) -> ModuleType:
+    """The user's file as a module; whatever it raises is the user's to mend."""
     if not path.is_file():
         raise ConfigError(f"{path}: no such strategy file")
     spec = importlib.util.spec_from_file_location(f"user_strategy_{path.stem}", path)
@@ -69,9 +97,6 @@ def _from_file(path: Path) -> Strategy:
         spec.loader.exec_module(module)
     except ConfigError as error:
         raise ConfigError(f"{path}: {error}") from error
-    except (Exception, SystemExit) as error:  # whatever the user's file raises is the user's to mend
+    except (Exception, SystemExit) as error:
         raise ConfigError(f"{path}: {type(error).__name__}: {error}") from error
-    strategy = getattr(module, "STRATEGY", None)
-    if not isinstance(strategy, Strategy):
-        raise ConfigError(f"{path}: it must declare STRATEGY = Strategy(name, page rank, site rank)")
-    return strategy
+    return module

@@ -3,6 +3,10 @@
 Site rank: the key of the best waiting page. With it, and without politeness, any page rank orders the whole frontier
 as one queue. Cost: O(1); re-evaluated only when the site's best page changes.
 Source: Castillo et al. 2004, section V; Castillo's thesis 4.3 (the site-level half of all page-based strategies).
+
+>>> from types import SimpleNamespace
+>>> best_page(None, None, SimpleNamespace(best_key=0.25))
+0.25
 """
 
 from trapline.frontier.layout import Record, View

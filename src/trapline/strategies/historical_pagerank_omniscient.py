@@ -1,0 +1,32 @@
+"""The PageRank that a page had in an old crawl; for a new page, the one it will turn out to have.
+
+Page rank: H(p), the PageRank in the old crawl (>= 0; the input is -1 for a page that was not in it), or R(p), the PageRank of
+the full graph, for a new page. Both sum to 1 over their own graph. Site rank: the best page's. Cost: O(log pages of the
+site) a page.
+Source: "historical-pagerank-omniscient" of Castillo's thesis 4.3.2.
+
+An old page with 0.25, and a new one that an oracle gives 0.125:
+
+>>> from types import SimpleNamespace
+>>> import numpy as np
+>>> s = SimpleNamespace(columns=np.array([[0.25, 0.5], [-1.0, 0.125]]))
+>>> float(old_or_oracle(s, 0, -1, 0, True)), float(old_or_oracle(s, 1, -1, 0, True))
+(0.25, 0.125)
+"""
+
+from trapline.frontier.layout import View
+from trapline.frontier.ranking import page_rank
+from trapline.strategies import top_page
+from trapline.strategies.strategy import PageRank, Strategy
+
+HISTORY, PAGERANK = 0, 1
+
+
+@page_rank
+def old_or_oracle(s: View, page: int, source: int, links: int, is_new: bool) -> float:
+    return s.columns[page, HISTORY] if s.columns[page, HISTORY] >= 0.0 else s.columns[page, PAGERANK]
+
+
+INPUTS = ("history", "pagerank")
+PAGE = PageRank("historical-pagerank-omniscient", old_or_oracle, columns=INPUTS, inputs=INPUTS, constant=True)
+STRATEGY = Strategy("historical-pagerank-omniscient", PAGE, top_page.SITE)

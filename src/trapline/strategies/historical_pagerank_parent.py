@@ -1,0 +1,37 @@
+"""The PageRank that a page had in an old crawl; for a new page, its share of the page by which it was found.
+
+Page rank: W(p) = H(p), the PageRank in the old crawl (>= 0; the input is -1 for a page that was not in it), or W(q) / links(q)
+for a new page, q = the fetched page whose link was the first to p, links(q) = the number of links on q; 0 for a new seed.
+Site rank: the best page's. Cost: O(log pages of the site) a page.
+Source: "historical-pagerank-parent" of Castillo's thesis 4.3.2.
+Differs from the paper: it does not say what a new page's own new links are worth; here, shares of its share.
+
+Page 0 is old and has 0.5; the first of its four links is to page 1, which is new, and the first of two there to page 2:
+
+>>> from types import SimpleNamespace
+>>> import numpy as np
+>>> s = SimpleNamespace(columns=np.array([[0.5, 0.0], [-1.0, 0.0], [-1.0, 0.0]]))
+>>> [float(old_or_share(s, page, page - 1, links, True)) for page, links in ((0, 0), (1, 4), (2, 2))]
+[0.5, 0.125, 0.0625]
+"""
+
+from trapline.frontier.layout import View
+from trapline.frontier.ranking import page_rank
+from trapline.strategies import top_page
+from trapline.strategies.strategy import PageRank, Strategy
+
+HISTORY, WORTH = 0, 1
+
+
+@page_rank
+def old_or_share(s: View, page: int, source: int, links: int, is_new: bool) -> float:
+    if is_new:
+        share = s.columns[source, WORTH] / links if source >= 0 else 0.0
+        s.columns[page, WORTH] = s.columns[page, HISTORY] if s.columns[page, HISTORY] >= 0.0 else share
+    return s.columns[page, WORTH]
+
+
+PAGE = PageRank(
+    "historical-pagerank-parent", old_or_share, columns=("history", "worth"), inputs=("history",), constant=True
+)
+STRATEGY = Strategy("historical-pagerank-parent", PAGE, top_page.SITE)

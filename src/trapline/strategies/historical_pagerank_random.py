@@ -1,0 +1,27 @@
+"""The PageRank that a page had in an old crawl; for a new page, that of an old page drawn at random.
+
+Page rank: H(p), the PageRank in the old crawl (>= 0), or H(q) for a new page p, q drawn among all old pages, each as
+likely, by a hash of the seed and p's URL (inputs.py): the same web, live or simulated, draws the same. Site rank: the best
+page's. Cost: O(log pages of the site) a page.
+Source: "historical-pagerank-random" of Castillo's thesis 4.3.2.
+
+>>> from types import SimpleNamespace
+>>> import numpy as np
+>>> float(old_or_drawn(SimpleNamespace(columns=np.array([[0.25]])), 0, -1, 0, True))
+0.25
+"""
+
+from trapline.frontier.layout import View
+from trapline.frontier.ranking import page_rank
+from trapline.strategies import top_page
+from trapline.strategies.strategy import PageRank, Strategy
+
+
+@page_rank
+def old_or_drawn(s: View, page: int, source: int, links: int, is_new: bool) -> float:
+    return s.columns[page, 0]
+
+
+INPUTS = ("history_random",)
+PAGE = PageRank("historical-pagerank-random", old_or_drawn, columns=INPUTS, inputs=INPUTS, constant=True)
+STRATEGY = Strategy("historical-pagerank-random", PAGE, top_page.SITE)

@@ -1,0 +1,25 @@
+"""The page with the highest PageRank first, as an oracle knows it; only discovered pages can be taken.
+
+Page rank: R(p), the PageRank of the full graph (> 0, 1 over all pages), whatever --quality says. Site rank: the best
+page's. Cost: O(log pages of the site) a page.
+Source: "Optimal" of Castillo et al. 2004, V; "omniscient" of Castillo's thesis 4.3.3.
+
+>>> from types import SimpleNamespace
+>>> import numpy as np
+>>> float(final_pagerank(SimpleNamespace(columns=np.array([[0.5]])), 0, -1, 0, True))
+0.5
+"""
+
+from trapline.frontier.layout import View
+from trapline.frontier.ranking import page_rank
+from trapline.strategies import top_page
+from trapline.strategies.strategy import PageRank, Strategy
+
+
+@page_rank
+def final_pagerank(s: View, page: int, source: int, links: int, is_new: bool) -> float:
+    return s.columns[page, 0]
+
+
+PAGE = PageRank("omniscient", final_pagerank, columns=("pagerank",), inputs=("pagerank",), constant=True)
+STRATEGY = Strategy("omniscient", PAGE, top_page.SITE)

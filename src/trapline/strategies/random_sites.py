@@ -1,0 +1,25 @@
+"""Sites in random order: one that has much to give is no likelier to be next than another.
+
+Site rank: u(seed, -1 - n), a hash that is uniform in [0, 1); n = the serial of the site's best page, so it is drawn anew when
+that changes, and by a number that no page draws by. Page rank: random. Cost: O(log sites) a change of a site's best page.
+Source: the variant of the baseline in the spec, section 3.
+
+>>> from types import SimpleNamespace as record
+>>> drawn(record(run=[record(seed=7)]), None, record(best_serial=3)) == uniform(7, -4)
+True
+"""
+
+from trapline.frontier.layout import Record, View
+from trapline.frontier.ranking import site_rank
+from trapline.rng import uniform
+from trapline.strategies import random_pages
+from trapline.strategies.strategy import SiteRank, Strategy
+
+
+@site_rank
+def drawn(s: View, site: Record, queue: Record) -> float:
+    return uniform(s.run[0].seed, -1 - queue.best_serial)
+
+
+SITE = SiteRank("random", drawn, reads=("best",))
+STRATEGY = Strategy("random-sites", random_pages.PAGE, SITE)
