@@ -10,10 +10,8 @@ from collections.abc import Sequence
 
 import click
 
-from trapline.cli.complaints import complain
+from trapline.cli.complaints import INTERRUPTED, complain
 from trapline.cli.lazy import Lazy, LazyGroup
-
-INTERRUPTED = 130
 
 COMMANDS = {
     "demo": Lazy("trapline.cli.demo:demo", "Compare a few strategies on a generated web."),

@@ -62,7 +62,12 @@ class Arena:
         from trapline.report import record_of
 
         with step("judging", len(crawl.log.page)):
-            return record_of(crawl, self.web, self.pagerank, self.quality)
+            if self.conditions.quality == "pagerank":
+                return record_of(crawl, self.web, self.pagerank)
+            return record_of(crawl, self.web, self.pagerank, self.quality, self._quality_name())
+
+    def _quality_name(self) -> str | None:
+        return self.conditions.quality if self.quality is not None else None  # opic's is not known beforehand
 
     def write_log(self, crawl: "Crawl", file: Path) -> None:
         from trapline.simulate.log import write_parquet

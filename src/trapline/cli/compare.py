@@ -6,7 +6,7 @@ from pathlib import Path
 import click
 
 from trapline.cli import arena
-from trapline.cli.comparison import check_folder, compare_all, log_name, show, write
+from trapline.cli.comparison import check_folder, close, compare_all, log_name
 from trapline.cli.compiling import compile_crawl, compile_ranks
 from trapline.cli.conditions import Conditions, condition_options
 from trapline.cli.sections import Section, SectionedCommand
@@ -16,8 +16,8 @@ from trapline.errors import ConfigError
 _OUTPUT = Section(
     "Output",
     (
-        ("-o --output", "output", click.Path(path_type=Path), Path("trapline-compare"), "Folder for what is written."),
-        ("--logs", "logs", None, False, "Also write every fetch of every crawl, as Parquet."),
+        ("-o --output", "output", click.Path(path_type=Path), Path("trapline-compare"), "Folder to write."),
+        ("--logs", "logs", None, False, "Also write every fetch, as Parquet."),
     ),
 )
 
@@ -33,8 +33,8 @@ def compare(graph: Path, strategies: tuple[str, ...], conditions: Conditions, ou
     A STRATEGY is a name, a Python file (.py), or a pair of ranks, PAGE+SITE, such as opic+crawl-ability. Without any,
     all are compared that can be: those that need an old crawl only with --history.
 
-    It prints a table and writes compare.html, its pictures and compare.json. Times are in seconds or with a unit
-    (250ms, 2min, 1h), shares as 0.05 or 5%.
+    It prints a table and writes compare.html, its pictures and compare.json. A TIME is in seconds, or with a unit:
+    250ms, 2min, 1h. A SHARE is 0.05 or 5%; "model": what was measured. Brackets hold the default.
     """
     every = _chosen(strategies or named_strategies(conditions.quality, conditions.history is not None), conditions)
     check_folder(output, [chosen.name for chosen in every] if logs else [])
@@ -44,10 +44,7 @@ def compare(graph: Path, strategies: tuple[str, ...], conditions: Conditions, ou
     compile_crawl()
     field = arena.opened(graph, conditions)
     found = compare_all(field, every, output if logs else None)
-    if found.records:
-        click.echo(show(found, conditions))
-        write(found, field, output, graph.resolve().name)
-    return found.exit_code(len(every))
+    return close(found, field, output, graph.resolve().name)
 
 
 def _chosen(names: tuple[str, ...] | list[str], conditions: Conditions) -> list[Chosen]:

@@ -9,13 +9,15 @@ import time
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+import click
 
 from trapline.cli.arena import Arena
-from trapline.cli.complaints import complain
-from trapline.cli.progress import duration
+from trapline.cli.complaints import INTERRUPTED, complain
+from trapline.cli.numbers import duration
+from trapline.cli.scoreboard import scoreboard, web_size
 from trapline.cli.strategy import Chosen
-from trapline.cli.table import BEST, Column, compared
 from trapline.errors import ConfigError
 from trapline.output import check_writable, write_bytes, write_json, write_text
 
@@ -23,6 +25,7 @@ if TYPE_CHECKING:
     from trapline.report import CrawlRecord
 
 PAGE, JSON = "compare.html", "compare.json"
+PICTURES = ("quality-against-pages.png", "quality-against-time.png", "pages-against-time.png", "active-robots.png")
 
 
 @dataclass(slots=True)
@@ -58,4 +61,53 @@ def log_name(strategy: str) -> str:
     >>> log_name("opic x crawl-ability")
     'log-opic-x-crawl-ability.parquet'
     """
-    return f"log-{re.sub(r'[^\w.-]+', '-', strategy)}.parquet"
+    plain = re.sub(r"[^\w.-]+", "-", strategy)
+    return f"log-{plain}.parquet"
+
+
+def check_folder(folder: Path, logs: Sequence[str] = ()) -> None:
+    """Before the first crawl: make the folder, and see that everything can be written there."""
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise ConfigError(f"cannot write {folder}: {error.strerror or error}") from error
+    for name in (PAGE, JSON, *PICTURES, *map(log_name, logs)):
+        check_writable(folder / name)
+
+
+def _write(found: Comparison, arena: Arena, folder: Path, web: str) -> None:
+    from trapline import __version__
+    from trapline.report import compare_page
+
+    parameters = arena.conditions.parameters()
+    title = f"Crawl orders of {web}"
+    subtitle = f"{web_size(found.records[0])}; {arena.conditions.summary()}"
+    write_json(
+        folder / JSON,
+        {
+            "trapline": __version__,
+            "web": web,
+            "parameters": parameters,
+            "crawls": [asdict(record) for record in found.records],
+            "failures": {name: str(error) for name, error in found.failures.items()},
+            "complete": not (found.failures or found.interrupted),
+        },
+    )
+    for name, draw in PICTURES.items():
+        write_bytes(folder / name, draw(found.records, title, subtitle))
+    write_text(folder / PAGE, compare_page(found.records, title, subtitle, parameters))
+    click.echo(f"wrote {folder / PAGE}, {JSON} and {len(PICTURES)} pictures", err=True)
+
+
+def close(found: Comparison, arena: Arena, folder: Path, web: str) -> int:
+    """Show and write what was found, and complain of what was not; the exit code."""
+    if found.records:
+        size, conditions = web_size(found.records[0]), arena.conditions.summary()
+        click.echo(f"{web}: {size}\n{conditions}\n\n{scoreboard(found.records)}")
+        click.echo(f"{len(found.records)} crawls in {duration(found.seconds)}.")
+        _write(found, arena, folder, web)
+    codes = [complain(error, f"{name}: ") for name, error in found.failures.items()]
+    if found.interrupted:
+        click.echo(f"interrupted; {len(found.records)} crawls are kept", err=True)
+        return INTERRUPTED
+    return max(codes, default=0)

@@ -1,6 +1,6 @@
 """How an error becomes a line and an exit code. The one place that decides whose it is to mend.
 
-Exit codes: 2 the user must act, 70 a defect of Trapline (EX_SOFTWARE).
+Exit codes: 2 the user must act, 70 a defect of Trapline (EX_SOFTWARE), 130 interrupted (as shells have it).
 """
 
 import os
@@ -9,7 +9,7 @@ import click
 
 from trapline.errors import ConfigError
 
-USER, DEFECT = 2, 70
+USER, DEFECT, INTERRUPTED = 2, 70, 130
 
 
 def complain(error: Exception, about: str = "") -> int:

@@ -5,7 +5,7 @@ without a look at the graph is found here, before anything long begins.
 """
 
 import math
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -26,17 +26,29 @@ _PATH = click.Path(path_type=Path, exists=True)
 QUALITY = Section(
     "Quality and history",
     (
-        ("--quality", "quality", (str, "SOURCE"), "pagerank", "Of a page: pagerank, zipf, opic, FILE or MODULE:FUNCTION."),
-        ("--history", "history", (_PATH, "GRAPH|FILE"), None, "An old crawl, for historical-*: a graph, or URL and value a row."),
+        (
+            "--quality",
+            "quality",
+            (str, "NAME"),
+            "pagerank",
+            "zipf, opic, FILE or MODULE:FUNCTION. [pagerank]",
+        ),
+        (
+            "--history",
+            "history",
+            (_PATH, "PATH"),
+            None,
+            "Old crawl, for historical-*: graph or values.",
+        ),
     ),
 )
 CRAWL = Section(
     "Crawl",
     (
         ("--connections", "connections", count(1), 1, "r: robots at work at once."),
-        ("--max-pages", "max_pages", count(1), None, "Stop after this many pages."),
-        ("--seeds", "seeds", (_FILE, "FILE"), None, "A URL or page number a row. [default: one home page per site]"),
-        ("--seed", "seed", count(0), 0, "Another seed: other dice, other servers, other failures."),
+        ("--max-pages", "max_pages", count(1), None, "Stop after so many pages."),
+        ("--seeds", "seeds", (_FILE, "FILE"), None, "A URL or page number a row. [all home pages]"),
+        ("--seed", "seed", count(0), 0, "For dice, servers and failures."),
     ),
 )
 
@@ -44,7 +56,7 @@ CRAWL = Section(
 @dataclass(frozen=True, slots=True)
 class Conditions:
     rules: "Rules"
-    world: World = World()
+    world: World = field(default_factory=World)
     connections: int = 1
     max_pages: int | None = None
     seeds: Path | None = None

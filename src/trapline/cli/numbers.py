@@ -1,9 +1,10 @@
-"""Numbers as people write them on a command line: `20kB`, `250ms`, `5%`. It knows units and bounds, not which option
-they belong to.
+"""Numbers as people write them on a command line, `20kB`, `250ms`, `5%`, and as they like to read them. It knows units
+and bounds, not which option they belong to.
 
 click's own ranges let NaN pass, and fill the help with our bounds.
 """
 
+import math
 import re
 from collections.abc import Mapping
 from typing import Any
@@ -16,10 +17,20 @@ _MOST_BANDWIDTH = 1e15  # bytes per second; far beyond any link, and far from wh
 
 _DURATIONS = {"ms": 1e-3, "s": 1.0, "min": 60.0, "h": 3_600.0, "d": 86_400.0}
 _BITS_AND_BYTES = {
-    **{"B": 1.0, "kB": 1e3, "KB": 1e3, "MB": 1e6, "GB": 1e9},
-    **{"bit": 1 / 8, "kbit": 1e3 / 8, "Mbit": 1e6 / 8, "Gbit": 1e9 / 8},
+    "B": 1.0,
+    "kB": 1e3,
+    "KB": 1e3,
+    "MB": 1e6,
+    "GB": 1e9,
+    "kbit": 1e3 / 8,
+    "Mbit": 1e6 / 8,
+    "Gbit": 1e9 / 8,
 }  # without Kb and mb, which some read as bits and others as bytes
 _RATES = {f"{unit}{per}": bytes_ for unit, bytes_ in _BITS_AND_BYTES.items() for per in ("", "/s")}
+
+_TIMES_READ = (("s", 1.0, 120.0), ("min", 60.0, 7_200.0), ("h", 3_600.0, 172_800.0), ("days", 86_400.0, math.inf))
+_SIZES_READ = (("B", 1.0, 1e3), ("kB", 1e3, 1e6), ("MB", 1e6, 1e9), ("GB", 1e9, math.inf))
+"""Unit, its length, and the number from which the next one reads better."""
 
 
 class Number(click.ParamType[Any]):
@@ -51,6 +62,10 @@ class Number(click.ParamType[Any]):
             self.fail(f"{value} is not in {self._least:g}..{self._most:.10g}.", param, ctx)
         return number
 
+    def shown(self, value: float) -> str:
+        """The value with its unit, as the help shows it."""
+        return f"{value:g}{' s' if self._units is _DURATIONS else ''}"
+
     def _parsed(self, value: Any) -> float:
         unit = re.fullmatch(r"(.*[\d.])\s*([^\d.\s]+)", value) if isinstance(value, str) and self._units else None
         if unit is None or unit[2] not in self._units:
@@ -59,7 +74,7 @@ class Number(click.ParamType[Any]):
 
 
 def count(least: int, most: int = _MOST) -> Number:
-    return Number(int, least, most, "number", what="a whole number")
+    return Number(int, least, most, "n", what="a whole number")
 
 
 def seconds(least: float = 0.0, words: Mapping[str, Any] | None = None) -> Number:
@@ -67,16 +82,16 @@ def seconds(least: float = 0.0, words: Mapping[str, Any] | None = None) -> Numbe
     >>> seconds().convert("250ms", None, None), seconds().convert("15", None, None)
     (0.25, 15.0)
     """
-    what = f"a number of seconds ({''.join(f'{word}, ' for word in words or ())}15, 250ms, 2min, 1h or 1d)"
-    return Number(float, least, _MOST_SECONDS, "seconds", what=what, units=_DURATIONS, words=words)
+    what = _what("a number of seconds", words, "15, 250ms, 2min, 1h or 1d")
+    return Number(float, least, _MOST_SECONDS, "time", what=what, units=_DURATIONS, words=words)
 
 
-def share() -> Number:
+def share(words: Mapping[str, Any] | None = None) -> Number:
     """
     >>> share().convert("5%", None, None)
     0.05
     """
-    return Number(float, 0.0, 1.0, "share", what="a share (0.05 or 5%)", units={"%": 0.01})
+    return Number(float, 0.0, 1.0, "share", what=_what("a share", words, "0.05 or 5%"), units={"%": 0.01}, words=words)
 
 
 def rate() -> Number:
@@ -85,10 +100,13 @@ def rate() -> Number:
     >>> rate().convert("20kB", None, None), rate().convert("1Mbit/s", None, None), rate().convert("unlimited", None, None)
     (20000.0, 125000.0, inf)
     """
-    what = "a number of bytes per second (2000, 20kB, 2MB, 1Mbit or unlimited)"
-    return Number(
-        float, 1.0, _MOST_BANDWIDTH, "bytes/s", what=what, units=_RATES, words={"unlimited": float("inf")}
-    )
+    words = {"unlimited": math.inf}
+    what = _what("a number of bytes per second", words, "2000, 20kB, 2MB or 1Mbit")
+    return Number(float, 1.0, _MOST_BANDWIDTH, "rate", what=what, units=_RATES, words=words)
+
+
+def _what(kind: str, words: Mapping[str, Any] | None, examples: str) -> str:
+    return f"{kind} ({''.join(f'{word}, ' for word in words or ())}{examples})"
 
 
 def bytes_shown(number: float) -> str:
@@ -96,8 +114,21 @@ def bytes_shown(number: float) -> str:
     >>> bytes_shown(200), bytes_shown(20e3), bytes_shown(1.5e6)
     ('200 B', '20 kB', '1.5 MB')
     """
-    for unit in ("B", "kB", "MB", "GB"):
-        if number < 1_000 or unit == "GB":
-            break
-        number /= 1_000
-    return f"{number:.3g} {unit}"
+    unit, length = next((unit, length) for unit, length, most in _SIZES_READ if number < most)
+    return f"{number / length:.3g} {unit}"
+
+
+def duration(seconds: float) -> str:
+    """To two or three digits, in the unit that fits.
+
+    >>> duration(0.25), duration(42.4), duration(200), duration(9000), duration(2e6)
+    ('0.25 s', '42 s', '3.3 min', '2.5 h', '23 days')
+    """
+    unit, length = time_unit(seconds)
+    number = seconds / length
+    return f"{number:,.0f} {unit}" if number >= 10 else f"{number:.2g} {unit}"
+
+
+def time_unit(seconds: float) -> tuple[str, float]:
+    """The unit in which so many seconds are a number that is easy to read, and its seconds."""
+    return next((unit, length) for unit, length, most in _TIMES_READ if seconds < most)

@@ -9,6 +9,8 @@ import sys
 import time
 from typing import Self, TextIO
 
+from trapline.cli.numbers import duration
+
 _REDRAW_S = 0.1  # faster than the eye needs, slow enough to cost nothing
 _SETTLED_S = 1.0  # before that, a rate is a guess
 
@@ -65,16 +67,3 @@ class Progress:
     def _write(self, text: str) -> None:
         self._stream.write(text)
         self._stream.flush()
-
-
-def duration(seconds: float) -> str:
-    """To two or three digits, in the unit that fits.
-
-    >>> duration(0.25), duration(42.4), duration(200), duration(9000), duration(2e6)
-    ('0.25 s', '42 s', '3.3 min', '2.5 h', '23 days')
-    """
-    for unit, length, next_length in (("s", 1, 120), ("min", 60, 7_200), ("h", 3_600, 172_800), ("days", 86_400, 1e300)):
-        if seconds < next_length:
-            break
-    number = seconds / length
-    return f"{number:,.0f} {unit}" if number >= 10 else f"{number:.2g} {unit}"

@@ -22,40 +22,58 @@ POLITENESS = Section(
     "Politeness",
     (
         ("--delay", "delay_s", seconds(), 15.0, "w: rest of a site after a visit."),
-        ("--ip-delay", "ip_delay_s", seconds(), None, "Rest of an address after a visit. [default: as --delay]"),
-        ("--small-site-pages", "small_site_pages", count(0), 0, "Sites with fewer pages rest --small-site-delay."),
+        ("--ip-delay", "ip_delay_s", seconds(), None, "Rest of an address after a visit. [as --delay]"),
+        ("--small-site-pages", "small_site_pages", count(0), 0, "Sites with fewer rest --small-site-delay. [0]"),
         ("--small-site-delay", "small_site_delay_s", seconds(), 15.0, "Rest of a small site after a visit."),
-        ("--per-connection", "per_connection", count(0), 1, "k: most pages of a visit; 0: as the server allows."),
-        ("--retries", "retries", count(0, 10), 2, "Times that a failed page is tried again, at most 10."),
-        ("--backoff", "backoff_s", seconds(), 60.0, "First rest of a site that fails; doubled each time."),
-        ("--backoff-most", "backoff_most_s", seconds(), 3600.0, "Longest such rest."),
+        ("--per-connection", "per_connection", count(0), 1, "k: most pages of a visit; 0: as allowed."),
+        ("--retries", "retries", count(0, 10), 2, "Times that a failed page is tried again."),
+        ("--backoff", "backoff_s", seconds(), 60.0, "First rest after a failure; then doubled."),
+        ("--backoff-most", "backoff_most_s", seconds(), 3600.0, "Longest rest after a failure."),
     ),
 )
 LIMITS = Section(
     "Limits",
     (
-        ("--pages-per-site", "pages_per_site", count(0), 0, "Most pages of a site; 0: no limit."),
-        ("--depth-static", "depth_static", count(0), 0, "Most links from a seed to a page; 0: no limit."),
-        ("--depth-dynamic", "depth_dynamic", count(0), 0, "The same for pages with a query string."),
+        ("--pages-per-site", "pages_per_site", count(0), 0, "Most pages of a site. [0: no limit]"),
+        ("--depth-static", "depth_static", count(0), 0, "Most links from a seed to a page. [0: no limit]"),
+        ("--depth-dynamic", "depth_dynamic", count(0), 0, "The same for URLs with a query. [0: no limit]"),
     ),
 )
 BATCHES = Section(
     "Batches and PageRank runs",
     (
-        ("--batch", "batch", count(0), 0, "K: choose pages in batches of this size; 0: no batches."),
-        ("--batch-ahead", "batch_ahead", None, False, "Choose the next batch before the last one ends."),
-        ("--batch-least-active", "batch_least_active", count(0), 0, "Choose it when fewer robots are active."),
-        ("--rescore", "rescore", count(0), 0, "Pages between two PageRank runs; 0: as the strategy needs."),
+        ("--batch", "batch", count(0), 0, "K: choose so many pages at once. [0: no batches]"),
+        ("--batch-ahead", "batch_ahead", None, False, "Choose a batch before the last one ends."),
+        ("--batch-least-active", "batch_least_active", count(0), 0, "Choose one when fewer robots are active."),
+        ("--rescore", "rescore", count(0), 0, "Pages between PageRank runs. [0: pages/35]"),
     ),
 )
 ESTIMATES = Section(
-    "Estimates of a site's times, for performance and crawl-ability",
+    "Estimates of a site's times (for performance, crawl-ability)",
     (
-        ("--estimator", "estimator", click.Choice(ESTIMATORS), "average", "How measured times are averaged."),
+        (
+            "--estimator",
+            "estimator",
+            (click.Choice(ESTIMATORS), "NAME"),
+            "average",
+            "average or median of the measured.",
+        ),
         ("--alpha", "alpha", share(), 0.8, "Weight of the old estimate."),
-        ("--first-connection", "first_connection_s", seconds(), None, "To connect, before any site is measured. [default: 0.1]"),
-        ("--first-response", "first_response_s", seconds(), None, "Per page, the same. [default: 0.1, or --page-seconds]"),
-        ("--first-requests", "first_requests", count(1), 50, "Pages per connection of a site not seen yet."),
+        (
+            "--first-connection",
+            "first_connection_s",
+            seconds(),
+            None,
+            "To connect, before any measurement. [0.1 s]",
+        ),
+        (
+            "--first-response",
+            "first_response_s",
+            seconds(),
+            None,
+            "Per page. [0.1 s, or --page-seconds]",
+        ),
+        ("--first-requests", "first_requests", count(1), 50, "Pages per connection of an unknown site."),
     ),
 )
 SECTIONS = (POLITENESS, LIMITS, BATCHES, ESTIMATES)

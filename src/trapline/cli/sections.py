@@ -10,6 +10,8 @@ from typing import Any
 
 import click
 
+from trapline.cli.numbers import Number
+
 Command = Callable[..., Any]
 Decorator = Callable[[Command], Command]
 
@@ -25,9 +27,10 @@ class SectionedCommand(click.Command):
 
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         sections: dict[str, list[tuple[str, str]]] = {}
-        for param in self.get_params(ctx):
+        # The sort keeps the order: it only moves --help, which has no section, to the end.
+        for param in sorted(self.get_params(ctx), key=lambda param: not hasattr(param, "section")):
             row = param.get_help_record(ctx)
-            if row is not None:
+            if row is not None and isinstance(param, click.Option):
                 sections.setdefault(getattr(param, "section", "Help"), []).append(row)
         widest = max(len(flag) for rows in sections.values() for flag, _ in rows)
         for name, rows in sections.items():
@@ -40,7 +43,8 @@ class SectionedCommand(click.Command):
 class Section:
     """Options that stand together in the help, as rows of (flags, field, kind, default, text).
 
-    `kind` None is a switch. A default of None is the text's to explain. A `kind` may be a pair: type and metavar.
+    `kind` None is a switch; it may be a pair: type and metavar. The help ends with the default in brackets, as its type
+    shows it, unless the text ends with it already. A default of None needs no mention, or the text mentions it.
     """
 
     title: str
@@ -62,19 +66,15 @@ class Section:
                 default=default,
                 is_flag=kind is None,
                 metavar=metavar,
-                help=text + _shown(default),
+                help=text if text.endswith("]") else text + _shown(kind, default),
             )(command)
         return command
 
 
-def _shown(default: object) -> str:
-    match default:
-        case None | bool():
-            return ""
-        case int() | float():
-            return f" [default: {default:g}]"
-        case _:
-            return f" [default: {default}]"
+def _shown(kind: Any, default: object) -> str:
+    if default is None or isinstance(default, bool):
+        return ""
+    return f" [{kind.shown(default) if isinstance(kind, Number) else default}]"
 
 
 def bundled(name: str, make: Callable[..., Any], *sections: Section) -> Decorator:

@@ -10,7 +10,8 @@ import click
 from trapline.cli import arena
 from trapline.cli.compiling import compile_crawl, compile_ranks
 from trapline.cli.conditions import Conditions, condition_options
-from trapline.cli.progress import duration
+from trapline.cli.numbers import duration
+from trapline.cli.scoreboard import web_size
 from trapline.cli.sections import Section, SectionedCommand
 from trapline.cli.strategy import STRATEGY, chosen_by, ready
 from trapline.cli.table import listed
@@ -25,9 +26,9 @@ _STDOUT = Path("-")
 _OUTPUT = Section(
     "Output",
     (
-        ("--json", "json_file", (_FILE, "FILE"), None, "Write the result for machines; -: to stdout."),
-        ("--plot", "plot_file", (_FILE, "FILE.png"), None, "Draw PageRank against pages fetched."),
-        ("--log", "log_file", (_FILE, "FILE.parquet"), None, "Write every fetch, for pandas, DuckDB and the like."),
+        ("--json", "json_file", (_FILE, "FILE"), None, "The result for machines; -: to stdout."),
+        ("--plot", "plot_file", (_FILE, "FILE.png"), None, "Quality against pages fetched."),
+        ("--log", "log_file", (_FILE, "FILE.parquet"), None, "Every fetch, for pandas, DuckDB and the like."),
     ),
 )
 
@@ -49,7 +50,8 @@ def simulate(
 ) -> None:
     """Crawl GRAPH in simulated time, and say how early its important pages came.
 
-    Times are in seconds or with a unit (250ms, 2min, 1h), shares as 0.05 or 5%.
+    A TIME is in seconds, or with a unit: 250ms, 2min, 1h. A SHARE is 0.05 or 5%; "model": what was measured. Brackets
+    hold the default.
     """
     _check_outputs(json_file, plot_file, log_file)
     chosen = ready(chosen_by(strategy, page_rank, site_rank), conditions.quality, conditions.history is not None)
@@ -100,7 +102,9 @@ def _write_plot(file: Path, graph: Path, record: "CrawlRecord", conditions: Cond
     from trapline.report import orders_png
 
     title = f"How early {record.strategy} collects PageRank"
-    write_bytes(file, orders_png([record], title, subtitle(graph, record, conditions)))
+    write_bytes(
+        file, orders_png([record], title, f"{graph.resolve().name}: {web_size(record)}\n{conditions.summary()}")
+    )
     _say_written(file)
 
 

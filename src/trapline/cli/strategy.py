@@ -20,9 +20,15 @@ if TYPE_CHECKING:
 STRATEGY = Section(
     "Strategy",
     (
-        ("--strategy", "strategy", (str, "NAME"), None, "A strategy, a pair PAGE+SITE of ranks, or a Python file (.py)."),
-        ("--page-rank", "page_rank", (str, "NAME"), None, "Rank pages by this instead of the strategy's page rank."),
-        ("--site-rank", "site_rank", (str, "NAME"), None, "Rank sites by this instead of the strategy's site rank."),
+        (
+            "--strategy",
+            "strategy",
+            (str, "NAME"),
+            None,
+            "A strategy, a pair PAGE+SITE, or a file (.py).",
+        ),
+        ("--page-rank", "page_rank", (str, "NAME"), None, "Rank pages by this instead of as it does."),
+        ("--site-rank", "site_rank", (str, "NAME"), None, "Rank sites by this instead of as it does."),
     ),
 )
 

@@ -24,7 +24,11 @@ class Column:
         ranked = [self.better * value for value in values if value is not None]
         texts = ["-" if value is None else self.shown(value) for value in values]
         # Marked by what is shown: of two values that look the same, neither is better.
-        best = {text for value, text in zip(values, texts, strict=True) if value is not None and self.better * value == max(ranked)}
+        best = {
+            text
+            for value, text in zip(values, texts, strict=True)
+            if value is not None and self.better * value == max(ranked)
+        }
         marks = self.better != 0 and len(set(texts)) > 1
         return [text + (BEST if text in best else " ") if marks else text for text in texts]
 

@@ -18,20 +18,34 @@ if TYPE_CHECKING:
 
 PROTOCOLS = ("keep-alive", "http/1.0", "pipelining")
 """Those of simulate.servers, repeated because importing it would load numpy for --help; a test compares the two."""
-MODELS = ("measured", "constant")
-"""Those of simulate.modelled, and `constant`; a test compares them too."""
+MODELS = ("measured", "thesis", "constant")
+"""Those of simulate.modelled; the test compares them too."""
 UNLIMITED = float("inf")
-W = "w"
+W, MODEL = "w", "model"
+
+_SHARE = (share(words={MODEL: MODEL}), "SHARE|model")
 
 NETWORK = Section(
     "Network",
     (
-        ("--bandwidth", "bandwidth", (rate(), "BYTES/S"), None, "B, such as 20kB, 2MB or 1Mbit. [default: unlimited]"),
-        ("--bandwidth-per", "bandwidth_per", click.Choice(("link", "robot")), "link", "Whose bandwidth that is."),
-        ("--protocol", "protocol", click.Choice(PROTOCOLS), "keep-alive", "How the pages of a visit are asked for."),
-        ("--pause", "pause", (seconds(words={W: W}), "SECONDS|w"), 0.0, "Between two pages of a visit; w: as --delay."),
-        ("--failed", "failed", share(), 0.0, "Share of fetches that fail and may be tried again."),
-        ("--refused", "refused", share(), 0.0, "Share of fetches that the server refuses for good."),
+        ("--bandwidth", "bandwidth", rate(), None, "B: 20kB, 2MB, 1Mbit (per second). [unlimited]"),
+        (
+            "--bandwidth-per",
+            "bandwidth_per",
+            (click.Choice(("link", "robot")), "link|robot"),
+            "link",
+            "Who has that bandwidth.",
+        ),
+        (
+            "--protocol",
+            "protocol",
+            (click.Choice(PROTOCOLS), "NAME"),
+            PROTOCOLS[0],
+            "keep-alive, http/1.0 or pipelining. [keep-alive]",
+        ),
+        ("--pause", "pause", (seconds(words={W: W}), "TIME|w"), 0.0, "Between two pages of a visit; w: --delay."),
+        ("--failed", "failed", _SHARE, 0.0, "Share of fetches; may be tried again."),
+        ("--refused", "refused", _SHARE, 0.0, "Share of fetches; never tried again."),
         ("--timeout", "timeout_s", seconds(), 30.0, "Time that a failed fetch takes."),
     ),
 )
@@ -41,13 +55,13 @@ SERVERS = Section(
         (
             "--servers",
             "servers",
-            click.Choice(MODELS),
+            (click.Choice(MODELS), "NAME"),
             None,
-            "Times and sizes. [default: measured; constant if --page-seconds is given]",
+            "measured, thesis or constant times. [measured]",
         ),
-        ("--page-seconds", "page_seconds", seconds(1e-6), None, "Time of every page of constant servers. [default: 1]"),
-        ("--requests", "requests", count(0), None, "Requests per connection of every server; 0: no limit."),
-        ("--keep-alive", "keep_alive_s", seconds(), None, "Idle time after which every server closes."),
+        ("--page-seconds", "page_seconds", seconds(1e-6), None, "Time of a page of constant servers. [1 s]"),
+        ("--requests", "requests", count(0), None, "Per connection, of all servers; 0: no limit."),
+        ("--keep-alive", "keep_alive_s", seconds(), None, "Idle time after which all servers close."),
     ),
 )
 SECTIONS = (NETWORK, SERVERS)
@@ -61,8 +75,8 @@ class World:
     bandwidth_per: str = "link"
     protocol: str = "keep-alive"
     pause: float | str = 0.0
-    failed: float = 0.0
-    refused: float = 0.0
+    failed: float | str = 0.0
+    refused: float | str = 0.0
     timeout_s: float = 30.0
     servers: str | None = None
     page_seconds: float | None = None
@@ -72,8 +86,6 @@ class World:
     def __post_init__(self) -> None:
         if self.page_seconds is not None and self.model != "constant":
             raise ConfigError(f"--page-seconds is for constant servers, not for --servers {self.servers}")
-        if self.model == "constant" and self.bandwidth not in (None, UNLIMITED):
-            raise ConfigError("constant servers send no bytes, so --bandwidth would change nothing; see --servers")
 
     @property
     def model(self) -> str:
@@ -90,13 +102,12 @@ class World:
         """What is most worth knowing of it, in a few words.
 
         >>> World(bandwidth=20e3).summary(), World(page_seconds=2.0).summary()
-        ('B = 20 kB/s, measured servers, keep-alive', '2 s a page')
+        ('B = 20 kB/s, measured servers, keep-alive', 'B unlimited, 2 s a page, keep-alive')
         """
-        if self.constant_s is not None:
-            return f"{self.constant_s:g} s a page"
         per = " a robot" if self.bandwidth_per == "robot" else ""
         limit = "unlimited" if self.bandwidth in (None, UNLIMITED) else f"= {bytes_shown(self.bandwidth or 0)}/s{per}"
-        return f"B {limit}, {self.model} servers, {self.protocol}"
+        times = f"{self.model} servers" if self.constant_s is None else f"{self.constant_s:g} s a page"
+        return f"B {limit}, {times}, {self.protocol}"
 
     def network(self, delay_s: float) -> "Network":
         from trapline.simulate.servers import Network
@@ -106,15 +117,20 @@ class World:
             per_robot=self.bandwidth_per == "robot",
             protocol=self.protocol,
             pause_s=delay_s if self.pause == W else float(self.pause),
-            failed=self.failed,
-            refused=self.refused,
+            failed=self._share("failed"),
+            refused=self._share("refused"),
             timeout_s=self.timeout_s,
         )
 
     def servers_of(self, graph: "Graph", seed: int) -> "Servers":
         import numpy as np
 
-        drawn = self._drawn(graph, seed)
+        from trapline.simulate.modelled import model_named, modelled_servers
+        from trapline.simulate.servers import constant_servers
+
+        drawn = modelled_servers(graph, model_named(self.model), seed)
+        if self.constant_s is not None:  # the sizes are drawn all the same: a log has bytes, and a link fills up
+            drawn = replace(constant_servers(self.constant_s), size=drawn.size)
         said: dict[str, Any] = {}
         if self.requests is not None:
             said["requests"] = np.full(1, self.requests, np.int32)
@@ -122,10 +138,8 @@ class World:
             said["keep_alive_s"] = np.full(1, self.keep_alive_s)
         return replace(drawn, **said)
 
-    def _drawn(self, graph: "Graph", seed: int) -> "Servers":
-        from trapline.simulate.modelled import modelled_servers
-        from trapline.simulate.servers import constant_servers
+    def _share(self, name: str) -> float:
+        from trapline.simulate.modelled import model_named
 
-        if self.constant_s is not None:
-            return constant_servers(self.constant_s)
-        return modelled_servers(graph, self.model, seed)
+        value = getattr(self, name)
+        return getattr(model_named(self.model), name) if value == MODEL else value
