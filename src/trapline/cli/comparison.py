@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from trapline.report import CrawlRecord
 
 PAGE, JSON = "compare.html", "compare.json"
-PICTURES = ("quality-against-pages.png", "quality-against-time.png", "pages-against-time.png", "active-robots.png")
+PICTURES: tuple[str, ...] = ("quality-against-pages.png", "quality-against-time.png", "pages-against-time.png", "active-robots.png")
 
 
 @dataclass(slots=True)
@@ -93,7 +93,8 @@ def _write(found: Comparison, arena: Arena, folder: Path, web: str) -> None:
             "complete": not (found.failures or found.interrupted),
         },
     )
-    for name, draw in PICTURES.items():
+    from trapline.report import orders_png as draw
+    for name in PICTURES:
         write_bytes(folder / name, draw(found.records, title, subtitle))
     write_text(folder / PAGE, compare_page(found.records, title, subtitle, parameters))
     click.echo(f"wrote {folder / PAGE}, {JSON} and {len(PICTURES)} pictures", err=True)
