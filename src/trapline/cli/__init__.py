@@ -17,7 +17,7 @@ COMMANDS = {
     "demo": Lazy("trapline.cli.demo:demo", "Compare a few strategies on a generated web."),
     "simulate": Lazy("trapline.cli.simulate:simulate", "Crawl a graph in simulated time."),
     "compare": Lazy("trapline.cli.compare:compare", "Crawl a graph by several strategies, and compare them."),
-    "graph": Lazy("trapline.cli.graph:graph", "Make and inspect web graphs."),
+    "graph": Lazy("trapline.cli.graph:graph", "Make, inspect and convert web graphs."),
     "warmup": Lazy("trapline.cli.warmup:warmup", "Compile the core now instead of at the first run."),
 }
 
