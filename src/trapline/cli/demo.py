@@ -12,7 +12,7 @@ from trapline.output import check_writable, write_bytes
 
 if TYPE_CHECKING:
     from trapline.graph import WebModel
-    from trapline.report import OrderRecord
+    from trapline.report import CrawlRecord
 
 STRATEGIES = ("breadth-first", "larger-sites-first", "opic")
 DELAY_S = 15.0
@@ -56,7 +56,7 @@ def _place_for_picture(folder: Path) -> Path:
     return picture
 
 
-def _crawls(model: "WebModel") -> Iterator["OrderRecord"]:
+def _crawls(model: "WebModel") -> Iterator["CrawlRecord"]:
     from trapline.graph import build, pagerank
     from trapline.report import record_of
     from trapline.simulate import simulate
@@ -75,11 +75,11 @@ def _crawls(model: "WebModel") -> Iterator["OrderRecord"]:
         yield record
 
 
-def _size(record: "OrderRecord") -> str:
+def _size(record: "CrawlRecord") -> str:
     return f"{record.pages:,} pages, {record.links:,} links, {record.sites:,} sites"
 
 
-def _table(records: list["OrderRecord"]) -> str:
+def _table(records: list["CrawlRecord"]) -> str:
     row = "{:20}{:>28}{:>15}{:>16}{:>12}".format
     lines = [row("order", "average cumulative PageRank", "Kendall's tau", "simulated days", "pages/s")]
     for r in records:

@@ -26,7 +26,7 @@ from trapline.output import check_writable, write_bytes, write_json
 
 if TYPE_CHECKING:
     from trapline.frontier import Rules
-    from trapline.report import OrderRecord
+    from trapline.report import CrawlRecord
     from trapline.strategies import Strategy
 
 _FILE = click.Path(path_type=Path)
@@ -103,7 +103,7 @@ def _crawl(
     page_seconds: float,
     max_pages: int | None,
     seed: int,
-) -> "OrderRecord":
+) -> "CrawlRecord":
     from trapline.graph import load_graph, pagerank
     from trapline.report import record_of
     from trapline.simulate import simulate as crawl_in_virtual_time
@@ -129,7 +129,7 @@ def _crawl(
         return record_of(crawl, web, rank)
 
 
-def _for_machines(graph: Path, record: "OrderRecord", parameters: dict[str, Any]) -> dict[str, Any]:
+def _for_machines(graph: Path, record: "CrawlRecord", parameters: dict[str, Any]) -> dict[str, Any]:
     from trapline import __version__
 
     return {"trapline": __version__, "graph": str(graph), **asdict(record), "parameters": parameters}
@@ -143,7 +143,7 @@ def _write_json(file: Path, value: dict[str, Any]) -> None:
         _say_written(file)
 
 
-def _write_plot(file: Path, graph: Path, record: "OrderRecord") -> None:
+def _write_plot(file: Path, graph: Path, record: "CrawlRecord") -> None:
     from trapline.report import orders_png
 
     title = f"How early {record.strategy} collects PageRank"
@@ -156,7 +156,7 @@ def _say_written(file: Path) -> None:
     click.echo(f"wrote {file}", err=True)  # stdout is for the result, which may go into a pipe
 
 
-def _table(record: "OrderRecord") -> str:
+def _table(record: "CrawlRecord") -> str:
     reached = "all that can be reached" if record.drained else "stopped before the end"
     rows = {
         "strategy": f"{record.strategy} (page rank {record.page_rank}, site rank {record.site_rank})",

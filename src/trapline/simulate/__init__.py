@@ -1,6 +1,7 @@
 """Crawls in virtual time over a web graph: the same frontier and strategies as live, and the metrics of the papers."""
 
 from trapline.simulate.audit import politeness_violations
-from trapline.simulate.driver import Crawl, Log, simulate
+from trapline.simulate.driver import Crawl, simulate
+from trapline.simulate.log import Log
 
 __all__ = ["Crawl", "Log", "politeness_violations", "simulate"]

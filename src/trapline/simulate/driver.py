@@ -36,6 +36,8 @@ from trapline.frontier.layout import (
 from trapline.frontier.visits import close
 from trapline.graph import Graph
 from trapline.jit import b1, helper, i8, kernel, prefetch, type_of, void
+from trapline.simulate.log import Log
+from trapline.simulate.servers import Network, Servers, constant_servers
 from trapline.strategies import Strategy
 
 sift_up, remove = heap.sift_up, heap.remove
@@ -64,15 +66,6 @@ class Web(NamedTuple):
     seeds: Array
 
 
-class Log(NamedTuple):
-    """One row a fetched page, in order of completion."""
-
-    page: Array
-    visit: Array  # serial of the visit
-    start: Array
-    end: Array
-
-
 class Robots(NamedTuple):
     """What is under way, by slot of the visit: the page being fetched, its start, and the heap of completions."""
 
@@ -87,7 +80,8 @@ def _robots(slots: int) -> Robots:
 
 
 def _log(pages: int) -> Log:
-    return Log(np.zeros(pages, np.int32), np.zeros(pages, np.int64), np.zeros(pages), np.zeros(pages))
+    kinds = (np.int32, np.int32, np.float64, np.float64, np.float64, np.uint8)
+    return Log(*(np.zeros(pages, kind) for kind in kinds))
 
 
 _WebType = type_of(Web(np.zeros(1, np.int64), np.zeros(1, np.int32), np.zeros(1, np.int32)))
@@ -132,7 +126,9 @@ def complete_page(s: State, web: Web, log: Log, robots: Robots, clock: Array) ->
     log.page[c.fetched] = page
     log.visit[c.fetched] = visit.id
     log.start[c.fetched] = robots.start[slot]
+    log.first_byte[c.fetched] = c.now
     log.end[c.fetched] = c.now
+    log.result[c.fetched] = FETCHED
     c.fetched += 1
     remove(robots.events, 0, c.events, robots.pos, 0)
     c.events -= 1
@@ -185,6 +181,9 @@ class Crawl:
     frontier: Frontier
     drained: bool
     wall_seconds: float  # of the loop alone
+    servers: Servers
+    network: Network
+    robots: int
 
     @property
     def simulated_seconds(self) -> float:
@@ -237,4 +236,6 @@ def simulate(
         if progress is not None:
             progress(int(clock["fetched"][0]), goal)
     n = int(clock["fetched"][0])
-    return Crawl(Log(*(column[:n] for column in log)), frontier, answer == DRAINED or n == graph.pages, wall)
+    rows = Log(*(column[:n] for column in log))
+    drained = answer == DRAINED or n == graph.pages
+    return Crawl(rows, frontier, drained, wall, constant_servers(page_seconds), Network(), robots)
