@@ -7,7 +7,7 @@ import pytest
 
 from trapline.frontier import Rules
 from trapline.graph import Graph, generate, pagerank
-from trapline.report import OrderRecord, orders_png, record_of
+from trapline.report import CrawlRecord, orders_png, record_of
 from trapline.simulate import simulate
 from trapline.strategies import load_strategy
 
@@ -19,7 +19,7 @@ def graph() -> Graph:
     return generate(200, 8, seed=2)
 
 
-def crawl_record(graph: Graph, strategy: str, most: int | None = None) -> OrderRecord:
+def crawl_record(graph: Graph, strategy: str, most: int | None = None) -> CrawlRecord:
     rank = pagerank(graph)
     rules = Rules(lease_s=math.inf)
     return record_of(simulate(graph, load_strategy(strategy), rules, most=most), graph, rank)

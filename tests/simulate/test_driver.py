@@ -36,7 +36,8 @@ class Row(NamedTuple):
 
 
 def rows(log: Log) -> list[Row]:
-    return [Row(*row) for row in zip(*(column.tolist() for column in log), strict=True)]
+    columns = (log.page, log.visit, log.start, log.end)
+    return [Row(*row) for row in zip(*(column.tolist() for column in columns), strict=True)]
 
 
 # Webs.
@@ -215,7 +216,8 @@ def test_a_crawl_of_no_pages_takes_no_time() -> None:
 
 def log_of(*visits: Row) -> Log:
     pages, ids, starts, ends = zip(*visits, strict=True)
-    return Log(np.array(pages, np.int32), np.array(ids, np.int64), np.array(starts), np.array(ends))
+    fetched = np.full(len(pages), FETCHED, np.uint8)
+    return Log(np.array(pages, np.int32), np.array(ids), np.array(starts), np.array(starts), np.array(ends), fetched)
 
 
 # Pages 0 and 1 are of site 0, page 2 of site 1 on the same address, page 3 of site 2 on another.

@@ -5,7 +5,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from trapline.simulate.metrics import average_cumulative_pagerank, cumulative, curve, kendall_tau, tau_b
+from trapline.simulate.kendall import kendall_tau, tau_b
+from trapline.simulate.metrics import average_cumulative_pagerank, cumulative, curve
 
 values = st.lists(st.integers(1, 9), min_size=1, max_size=40)
 orders = values.flatmap(lambda v: st.tuples(st.permutations(range(len(v))), st.just([float(x) for x in v])))

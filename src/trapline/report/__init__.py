@@ -2,6 +2,6 @@
 nothing."""
 
 from trapline.report.plot import orders_png
-from trapline.report.record import OrderRecord, record_of
+from trapline.report.record import CrawlRecord, record_of
 
-__all__ = ["OrderRecord", "orders_png", "record_of"]
+__all__ = ["CrawlRecord", "orders_png", "record_of"]

@@ -9,7 +9,7 @@ from io import BytesIO
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from trapline.report.record import OrderRecord
+    from trapline.report.record import CrawlRecord
 
 # Okabe and Ito's colours, told apart with any colour vision; the strokes differ too, for prints without colour.
 _STYLES: Sequence[tuple[str, Any]] = (
@@ -23,7 +23,7 @@ _STYLES: Sequence[tuple[str, Any]] = (
 _REFERENCE = "#707070"
 
 
-def orders_png(records: Sequence["OrderRecord"], title: str, subtitle: str = "") -> bytes:
+def orders_png(records: Sequence["CrawlRecord"], title: str, subtitle: str = "") -> bytes:
     """A PNG with a curve for each record, which should be crawls of the same web."""
     # Late: it takes longer than a small crawl. The Agg canvas needs no display, and pyplot's global state is avoided.
     from matplotlib.backends.backend_agg import FigureCanvasAgg
@@ -99,6 +99,6 @@ def _dress(axes: Any, pages_label: str) -> None:
     )
 
 
-def _pages_label(records: Sequence["OrderRecord"]) -> str:
+def _pages_label(records: Sequence["CrawlRecord"]) -> str:
     counts = {record.pages_fetched for record in records}
     return f"pages fetched (% of {counts.pop():,})" if len(counts) == 1 else "pages fetched (% of all fetched)"
