@@ -38,9 +38,7 @@ def compare(graph: Path, strategies: tuple[str, ...], conditions: Conditions, ou
     """
     every = _chosen(strategies or named_strategies(conditions.quality, conditions.history is not None), conditions)
     check_folder(output, [chosen.name for chosen in every] if logs else [])
-    for chosen in every:
-        with chosen.blamed():
-            compile_ranks([chosen.strategy])
+    compile_ranks(every)
     compile_crawl()
     field = arena.opened(graph, conditions)
     found = compare_all(field, every, output if logs else None)

@@ -25,7 +25,12 @@ if TYPE_CHECKING:
     from trapline.report import CrawlRecord
 
 PAGE, JSON = "compare.html", "compare.json"
-PICTURES: tuple[str, ...] = ("quality-against-pages.png", "quality-against-time.png", "pages-against-time.png", "active-robots.png")
+PICTURES: tuple[str, ...] = (
+    "quality-against-pages.png",
+    "quality-against-time.png",
+    "pages-against-time.png",
+    "active-robots.png",
+)
 
 
 @dataclass(slots=True)
@@ -94,6 +99,7 @@ def _write(found: Comparison, arena: Arena, folder: Path, web: str) -> None:
         },
     )
     from trapline.report import orders_png as draw
+
     for name in PICTURES:
         write_bytes(folder / name, draw(found.records, title, subtitle))
     write_text(folder / PAGE, compare_page(found.records, title, subtitle, parameters))

@@ -1,15 +1,11 @@
 """Compiling, and other work without steps, with a line of progress. Every command that needs the core begins here."""
 
 import math
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from typing import TYPE_CHECKING
 
 from trapline.cli.progress import Progress
-
-if TYPE_CHECKING:
-    from trapline.jit import Rank
-    from trapline.strategies import Strategy
+from trapline.cli.strategy import Chosen
 
 _MANY_PAGES = 500_000
 
@@ -29,13 +25,14 @@ def compile_crawl() -> None:
     compile_kernels()
 
 
-def compile_ranks(strategies: Iterable["Strategy"]) -> None:
+def compile_ranks(every: Sequence[Chosen]) -> None:
     """Compile ranks before what takes long, and apart from the crawl, where a failure would have other causes."""
-    ranks: list[Rank] = [function for s in strategies for function in (s.page.function, s.site.function)]
     with Progress("compiling ranks", plain_every_s=2.0) as progress:
-        for number, rank in enumerate(ranks):
-            progress.update(number, len(ranks))
-            _ = rank.address
+        for number, chosen in enumerate(every):
+            progress.update(number, len(every), chosen.name)
+            with chosen.blamed():
+                for rank in (chosen.strategy.page, chosen.strategy.site):
+                    _ = rank.function.address
 
 
 @contextmanager

@@ -112,5 +112,6 @@ def check_quality(source: str) -> None:
         raise ConfigError(f"--quality {source}: no such file, nor MODULE:FUNCTION; {nearest(source, QUALITIES)}")
 
 
-condition_options = bundled("conditions", _conditions, CRAWL, QUALITY, *rules.SECTIONS, *world.SECTIONS)
+SECTIONS = (CRAWL, QUALITY, *rules.SECTIONS, *world.SECTIONS)
+condition_options = bundled("conditions", _conditions, *SECTIONS)
 """Gives a command all of these options, as its argument `conditions`."""

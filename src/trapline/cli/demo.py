@@ -36,7 +36,7 @@ def demo(pages: int, sites: int, seed: int, output: Path) -> int:
     check_folder(output)
     every = [named(name) for name in STRATEGIES]
     compile_crawl()
-    compile_ranks([chosen.strategy for chosen in every])
+    compile_ranks(every)
     with step("generating a web", model.pages):
         web = build(model)
     conditions = Conditions(Rules(lease_s=float("inf")), connections=ROBOTS, seed=seed)

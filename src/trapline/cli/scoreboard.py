@@ -11,11 +11,15 @@ if TYPE_CHECKING:
 
 
 def scoreboard(records: Sequence["CrawlRecord"]) -> str:
-    """A row for each crawl, and below it what a mark and the first column mean."""
-    optimum = records[0].optimal_average_cumulative_pagerank
+    """A row for each crawl, and below it what the columns mean."""
     table = compared([record.strategy for record in records], records, _columns(records))
-    mark = f"{BEST} best of its column. " if len(records) > 1 else ""
-    return f"{table}\n\n{mark}Average cumulative PageRank: random order 0.500, optimum {optimum:.3f}."
+    optimum = records[0].optimal_average_cumulative_pagerank
+    notes = [f"Average cumulative PageRank: random order 0.500, optimum {optimum:.3f}."]
+    if len(records) > 1:
+        notes.insert(0, f"{BEST} the best of its column.")
+    if records[0].optimal_seconds is not None:
+        notes.append("T*/T: the time in which the link could have carried it all, of the time it took.")
+    return "\n".join((table, "", *notes))
 
 
 def web_size(record: "CrawlRecord") -> str:
@@ -28,11 +32,11 @@ def _columns(records: Sequence["CrawlRecord"]) -> list[Column]:
 
 def _order_columns(records: Sequence["CrawlRecord"]) -> list[Column]:
     columns = [
-        Column(("average", "cumulative", "PageRank"), lambda r: r.average_cumulative_pagerank, "{:.3f}".format, 1),
+        Column(("average", "cumul.", "PageRank"), lambda r: r.average_cumulative_pagerank, "{:.3f}".format, 1),
         Column(("Kendall's", "tau"), lambda r: r.kendall_tau, "{:.3f}".format, 1),
     ]
     if records[0].quality != "PageRank":
-        heading = "average", "cumulative", "quality"
+        heading = "average", "cumul.", "quality"
         columns.insert(1, Column(heading, lambda r: r.average_cumulative_quality, "{:.3f}".format, 1))
     return columns
 
@@ -44,10 +48,10 @@ def _time_columns(records: Sequence["CrawlRecord"]) -> list[Column]:
         return f"{value / length:,.0f}" if value >= 100 * length else f"{value / length:.3g}"
 
     return [
-        Column(("half of the", "quality", f"after ({unit})"), lambda r: r.seconds_until["50%"], digits, -1),
-        Column(("all", "pages", f"after ({unit})"), lambda r: r.simulated_seconds, digits, -1),
-        Column(("of the", "optimal", "time T*"), lambda r: r.closeness, "{:.1%}".format, 1),
-        Column(("computed", "in (s)"), lambda r: r.wall_seconds, "{:.2f}".format),
+        Column(("half of", "quality", f"in ({unit})"), lambda r: r.seconds_until["50%"], digits, -1),
+        Column(("all of", "it", f"in ({unit})"), lambda r: r.simulated_seconds, digits, -1),
+        Column(("T*/T",), lambda r: r.closeness, "{:.1%}".format, 1),
+        Column(("loop", "(s)"), lambda r: r.wall_seconds, "{:.2f}".format),
     ]
 
 

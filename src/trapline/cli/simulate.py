@@ -55,8 +55,7 @@ def simulate(
     """
     _check_outputs(json_file, plot_file, log_file)
     chosen = ready(chosen_by(strategy, page_rank, site_rank), conditions.quality, conditions.history is not None)
-    with chosen.blamed():
-        compile_ranks([chosen.strategy])
+    compile_ranks([chosen])
     compile_crawl()
     field = arena.opened(graph, conditions)
     crawl = field.crawl(chosen)

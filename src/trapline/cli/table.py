@@ -57,4 +57,4 @@ def _lines(body: list[list[str]]) -> Iterator[str]:
     widths = [max(map(len, column)) for column in body]
     for cells in zip(*body, strict=True):
         name, *numbers = (f"{cell:{'>' if place else '<'}{widths[place]}}" for place, cell in enumerate(cells))
-        yield "  ".join((name, *numbers)).rstrip()
+        yield " ".join((name, *numbers)).rstrip()
