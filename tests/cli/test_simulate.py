@@ -85,10 +85,11 @@ def test_the_json_file_holds_the_whole_result(web: str, tmp_path: Path, capsys: 
 def test_people_get_a_table(web: str, capsys: Captured) -> None:
     assert run(["simulate", web, "--strategy", "larger-sites-first"]) == 0
     said = capsys.readouterr().out
-    assert "larger-sites-first (page rank fifo, site rank larger-sites-first)" in said
+    assert "\npage rank x site rank        fifo x larger-sites-first\n" in said
     assert "300 (all that can be reached)" in said
     assert "politeness violations        0\n" in said
-    assert "r = 1 robot, w = 15 s, k = 1 page a visit, B unlimited, measured servers" in said
+    assert "r = 1 robot, w = 15 s, k = 1\n" in said and "B unlimited, measured servers" in said
+    assert all(len(line) < 80 for line in said.splitlines())
 
 
 def test_the_real_graph_agrees_with_the_reference(shared_data: Path, capsys: Captured) -> None:

@@ -47,7 +47,8 @@ def compare(graph: Path, strategies: tuple[str, ...], conditions: Conditions, ou
 
 def _chosen(names: tuple[str, ...] | list[str], conditions: Conditions) -> list[Chosen]:
     every = [ready(named(name), conditions.quality, conditions.history is not None) for name in dict.fromkeys(names)]
-    twice = [name for name, times in Counter(log_name(chosen.name) for chosen in every).items() if times > 1]
-    if twice:
-        raise ConfigError(f"two of the strategies are called {twice[0]!r}; each needs a name of its own")
+    times = Counter(log_name(chosen.name) for chosen in every)
+    for chosen in every:
+        if times[log_name(chosen.name)] > 1:
+            raise ConfigError(f"two of the strategies are called {chosen.name!r}; each needs a name of its own")
     return every

@@ -9,7 +9,7 @@ import time
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -25,18 +25,13 @@ if TYPE_CHECKING:
     from trapline.report import CrawlRecord
 
 PAGE, JSON = "compare.html", "compare.json"
-PICTURES: tuple[str, ...] = (
-    "quality-against-pages.png",
-    "quality-against-time.png",
-    "pages-against-time.png",
-    "active-robots.png",
-)
 
 
 @dataclass(slots=True)
 class Comparison:
     """What has been found so far."""
 
+    wanted: int
     records: list["CrawlRecord"] = field(default_factory=list)
     failures: dict[str, Exception] = field(default_factory=dict)
     interrupted: bool = False
@@ -45,7 +40,7 @@ class Comparison:
 
 def compare_all(arena: Arena, every: Sequence[Chosen], logs: Path | None = None) -> Comparison:
     """Crawl with each strategy in turn. `logs`: a folder for the log of each."""
-    found, started = Comparison(), time.perf_counter()
+    found, started = Comparison(len(every)), time.perf_counter()
     for number, chosen in enumerate(every, 1):
         try:
             crawl = arena.crawl(chosen, f"{chosen.name} ({number} of {len(every)})")
@@ -76,45 +71,46 @@ def check_folder(folder: Path, logs: Sequence[str] = ()) -> None:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise ConfigError(f"cannot write {folder}: {error.strerror or error}") from error
-    for name in (PAGE, JSON, *PICTURES, *map(log_name, logs)):
+    for name in (PAGE, JSON, *map(log_name, logs)):
         check_writable(folder / name)
 
 
 def _write(found: Comparison, arena: Arena, folder: Path, web: str) -> None:
-    from trapline import __version__
-    from trapline.report import compare_page
+    from trapline.report import compare_page, plots_png
 
     parameters = arena.conditions.parameters()
-    title = f"Crawl orders of {web}"
-    subtitle = f"{web_size(found.records[0])}; {arena.conditions.summary()}"
-    write_json(
-        folder / JSON,
-        {
-            "trapline": __version__,
-            "web": web,
-            "parameters": parameters,
-            "crawls": [asdict(record) for record in found.records],
-            "failures": {name: str(error) for name, error in found.failures.items()},
-            "complete": not (found.failures or found.interrupted),
-        },
-    )
-    from trapline.report import orders_png as draw
-
-    for name in PICTURES:
-        write_bytes(folder / name, draw(found.records, title, subtitle))
+    write_json(folder / JSON, _for_machines(found, web, parameters))
+    title, subtitle = f"Crawl orders of {web}", f"{web_size(found.records[0])}; {arena.conditions.summary()}"
     write_text(folder / PAGE, compare_page(found.records, title, subtitle, parameters))
-    click.echo(f"wrote {folder / PAGE}, {JSON} and {len(PICTURES)} pictures", err=True)
+    pictures = plots_png(found.records, f"{web}: {subtitle}")
+    for name, png in pictures.items():
+        write_bytes(folder / f"{name}.png", png)
+    click.echo(f"wrote {folder / PAGE}, {JSON} and {', '.join(f'{name}.png' for name in pictures)}", err=True)
+
+
+def _for_machines(found: Comparison, web: str, parameters: dict[str, Any]) -> dict[str, Any]:
+    from trapline import __version__
+
+    return {
+        "trapline": __version__,
+        "web": web,
+        "parameters": parameters,
+        "crawls": [asdict(record) for record in found.records],
+        "failures": {name: str(error) for name, error in found.failures.items()},
+        "interrupted": found.interrupted,
+    }
 
 
 def close(found: Comparison, arena: Arena, folder: Path, web: str) -> int:
     """Show and write what was found, and complain of what was not; the exit code."""
-    if found.records:
-        size, conditions = web_size(found.records[0]), arena.conditions.summary()
-        click.echo(f"{web}: {size}\n{conditions}\n\n{scoreboard(found.records)}")
-        click.echo(f"{len(found.records)} crawls in {duration(found.seconds)}.")
+    done = len(found.records)
+    if done:
+        click.echo(f"{web}: {web_size(found.records[0])}\n{arena.conditions.summary()}\n")
+        click.echo(f"{scoreboard(found.records)}\n{done} crawl{'' if done == 1 else 's'} in {duration(found.seconds)}.")
         _write(found, arena, folder, web)
     codes = [complain(error, f"{name}: ") for name, error in found.failures.items()]
     if found.interrupted:
-        click.echo(f"interrupted; {len(found.records)} crawls are kept", err=True)
+        kept = "is" if done == 1 else "are"
+        click.echo(f"interrupted; {done} of {found.wanted} crawls {kept} kept", err=True)
         return INTERRUPTED
     return max(codes, default=0)

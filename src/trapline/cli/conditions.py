@@ -78,12 +78,14 @@ class Conditions:
 
         >>> from trapline.frontier import Rules
         >>> Conditions(Rules(), connections=64).summary()
-        'r = 64 robots, w = 15 s, k = 1 page a visit, B unlimited, measured servers, keep-alive'
+        'r = 64 robots, w = 15 s, k = 1; B unlimited, measured servers, keep-alive'
         """
-        page = self.rules.per_connection
-        k = f"k = {page} page{'' if page == 1 else 's'} a visit" if page else "k as the server allows"
-        robots = f"r = {self.connections:,} robot{'' if self.connections == 1 else 's'}"
-        return f"{robots}, w = {self.rules.delay_s:g} s, {k}, {self.world.summary()}"
+        return f"{self.robots()}; {self.world.summary()}"
+
+    def robots(self) -> str:
+        plural = "" if self.connections == 1 else "s"
+        k = f"= {self.rules.per_connection}" if self.rules.per_connection else "as servers allow"
+        return f"r = {self.connections:,} robot{plural}, w = {self.rules.delay_s:g} s, k {k}"
 
 
 def _plain(value: Any) -> Any:

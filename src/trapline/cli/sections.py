@@ -71,7 +71,7 @@ class Section:
         return command
 
 
-def _shown(kind: Any, default: object) -> str:
+def _shown(kind: Any, default: Any) -> str:
     if default is None or isinstance(default, bool):
         return ""
     return f" [{kind.shown(default) if isinstance(kind, Number) else default}]"

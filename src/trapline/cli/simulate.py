@@ -10,11 +10,10 @@ import click
 from trapline.cli import arena
 from trapline.cli.compiling import compile_crawl, compile_ranks
 from trapline.cli.conditions import Conditions, condition_options
-from trapline.cli.numbers import duration
+from trapline.cli.numbers import bytes_shown, duration
 from trapline.cli.scoreboard import web_size
 from trapline.cli.sections import Section, SectionedCommand
 from trapline.cli.strategy import STRATEGY, chosen_by, ready
-from trapline.cli.table import listed
 from trapline.errors import ConfigError
 from trapline.output import check_writable, write_bytes, write_json
 
@@ -113,17 +112,48 @@ def _say_written(file: Path) -> None:
 
 def _table(record: "CrawlRecord", conditions: Conditions) -> str:
     reached = "all that can be reached" if record.drained else "stopped before the end"
-    return listed(
-        {
-            "strategy": f"{record.strategy} (page rank {record.page_rank}, site rank {record.site_rank})",
-            "web": web_size(record),
-            "conditions": conditions.summary(),
-            "pages fetched": f"{record.pages_fetched:,} ({reached})",
-            "average cumulative PageRank": f"{record.average_cumulative_pagerank:.4f}"
-            f" (random order 0.5, optimum {record.optimal_average_cumulative_pagerank:.4f})",
-            "Kendall's tau": f"{record.kendall_tau:.4f}",
-            "simulated time": f"{record.simulated_seconds:,.0f} s ({duration(record.simulated_seconds)})",
-            "time of the loop": f"{record.wall_seconds:.3f} s ({record.pages_per_second:,.0f} pages/s)",
-            "politeness violations": f"{record.politeness_violations}",
-        }
-    )
+    rows = {
+        "strategy": record.strategy,
+        "page rank x site rank": f"{record.page_rank} x {record.site_rank}",
+        "web": web_size(record),
+        "robots": conditions.robots(),
+        "network": conditions.world.summary(),
+        "pages fetched": f"{record.pages_fetched:,} ({reached})",
+        **_failures(record),
+        "average cumulative PageRank": f"{record.average_cumulative_pagerank:.4f}"
+        f" (random order 0.5, optimum {record.optimal_average_cumulative_pagerank:.4f})",
+        **_quality(record),
+        "Kendall's tau": f"{record.kendall_tau:.4f}",
+        **{f"{share} of {record.quality} in": _time(s) for share, s in record.seconds_until.items()},
+        "simulated time": _time(record.simulated_seconds),
+        **_link(record),
+        "robots at work": f"{record.active_robots:.1f} of {record.robots:,} on average",
+        "time of the loop": f"{record.wall_seconds:.3f} s ({record.pages_per_second:,.0f} pages/s)",
+        "politeness violations": f"{record.politeness_violations}",
+    }
+    return "\n".join(f"{name:29}{value}" for name, value in rows.items())
+
+
+def _failures(record: "CrawlRecord") -> dict[str, str]:
+    failed = {"fetches failed": record.failed, "fetches refused": record.refused}
+    return {name: f"{number:,}" for name, number in failed.items() if number}
+
+
+def _quality(record: "CrawlRecord") -> dict[str, str]:
+    if record.quality == "PageRank":
+        return {}
+    average, optimum = record.average_cumulative_quality, record.optimal_average_cumulative_quality
+    return {"average cumulative quality": f"{average:.4f} (by {record.quality}; optimum {optimum:.4f})"}
+
+
+def _link(record: "CrawlRecord") -> dict[str, str]:
+    received = {"bytes received": bytes_shown(record.bytes)}
+    if record.optimal_seconds is None or record.closeness is None:
+        return received
+    return received | {
+        "optimal time T*": f"{_time(record.optimal_seconds)}: {record.closeness:.1%} of the time it took"
+    }
+
+
+def _time(seconds: float) -> str:
+    return f"{seconds:,.0f} s ({duration(seconds)})"

@@ -111,7 +111,7 @@ def named_strategies(quality: str, history: bool) -> list[str]:
         except ConfigError:
             return False
 
-    return [name for name in strategies() if can_be_had(name)]
+    return sorted(filter(can_be_had, strategies()))
 
 
 def _paired(page: str, site: str) -> Chosen:
