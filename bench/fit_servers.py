@@ -14,7 +14,7 @@ import re
 import sys
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from statistics import NormalDist
 from typing import Any, NamedTuple
@@ -38,6 +38,7 @@ LARGE = 30_000  # bytes: enough to show the speed of a server
 TICK_S = 0.001  # the logs count milliseconds
 STALL = 4  # a page that takes so many times its site's usual time
 QUICK_S = 0.1  # sites quicker than this show stalls; in slower ones they drown in the usual time
+OWN = ("kb.dk", "netarkivet.dk", "netarchive.dk", "pligtaflevering.dk")  # the Danish web archive, whose logs these are
 NEVER_TRIED = {-5003, -9998}  # Heritrix: over quota, forbidden by robots.txt
 NO_ANSWER = {
     -404,
@@ -365,7 +366,7 @@ def normal_below(median: float, spread: float) -> Callable[[Floats], Floats]:
 
 
 def row(name: str, values: Iterable[float], gap: float | None = None) -> None:
-    cells = " | ".join(f"{value:.3g}" if value < 1e4 else f"{value:,.0f}" for value in values)
+    cells = " | ".join(f"{value:.3g}" if value < 1000 else f"{value:,.0f}" for value in values)
     print(f"| {name} | {cells} | {'' if gap is None else f'{gap:.3f}'} |")
 
 
@@ -486,6 +487,36 @@ def print_figure(web: Graph) -> None:
         print(f"| {name} | " + " | ".join(f"{np.mean(s):.1%} ± {np.std(s):.1%}" for s in shares) + " |")
 
 
+def print_why(records: Records, model: ServerModel, web: Graph) -> None:
+    """How much of the distance from fig. 4.2 each part of the model explains."""
+    old, old_spread = lognormal(
+        np.array(list(one_vote(s for s in records.thinking if s.source == "heritrix").values()))
+    )
+    variants = {
+        "nothing changed": model,
+        "connections and round trips of no time": replace(model, connection_scale_s=0),
+        "no stalls": replace(model, stall_share=0),
+        "no limit of speed": replace(model, speed_median=math.inf, speed_most=math.inf),
+        "the thinking of the Heritrix hosts alone": replace(model, think_median_s=old, think_spread=old_spread),
+    }
+    print(
+        f"\n| measured, with | {' | '.join(f'under {s} s' for s, _ in PUBLISHED)} | median, s |\n|---|---:|---:|---:|"
+    )
+    for name, variant in variants.items():
+        totals = [page_seconds(modelled_servers(web, variant, seed), web).total for seed in range(20)]
+        shares = " | ".join(f"{np.mean([(t < s).mean() for t in totals]):.1%}" for s, _ in PUBLISHED)
+        print(f"| {name} | {shares} | {np.mean([np.median(t) for t in totals]):.2f} |")
+    others = {host: s for host, s in one_vote(records.thinking).items() if not host.endswith(OWN)}
+    speed = np.array([s for host, s in records.speeds.items() if not host.endswith(OWN)])
+    print("\nWithout the sites of those who crawled:", end=" ")
+    for what, values in (("thinking", np.array(list(others.values()))), ("speed", speed)):
+        median, spread = lognormal(values)
+        print(
+            f"{what} median {median:.3g}, spread {spread:.3g} ({len(values)} hosts)",
+            end="; " if what != "speed" else "\n",
+        )
+
+
 def plot(web: Graph, path: Path) -> None:
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
@@ -546,6 +577,7 @@ def main(arguments: list[str]) -> None:
     print_others(records, model)
     web = generate(100_000, 5_000, seed=1)
     print_figure(web)
+    print_why(records, model, web)
     if "--plot" in arguments:
         plot(web, ROOT / "docs" / "server-models.png")
 

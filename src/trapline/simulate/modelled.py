@@ -68,7 +68,7 @@ class ServerModel:
     """requests that a site serves on a connection (0: no limit), and the share of such sites. Cao et al. 5.1, 500 servers;
     they are silent about the last tenth: 50 is what their crawler assumes of a server that it does not know (4.2)"""
     keep_alive_s: float = 15.0
-    """idle seconds after which a server closes. Apache's default up to version 2.2"""
+    """idle seconds after which a server closes. Apache's default up to version 2.0, 5 s since"""
     failed: float = 0.00649
     """share of fetches without an answer, or with 408, 429, 502, 503 or 504: may be tried again. Heritrix logs, 2,004 fetches"""
     refused: float = 0.0499
