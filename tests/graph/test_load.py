@@ -122,10 +122,10 @@ def test_a_damaged_gzip_file_is_named(tmp_path: Path) -> None:
         load_graph(write(tmp_path, urlmap_txt=URLS * 100, webgraph_txt_gz=bytes(data)))
 
 
-def test_what_is_not_a_folder_is_named(tmp_path: Path) -> None:
+def test_what_is_no_graph_is_named(tmp_path: Path) -> None:
     file = tmp_path / "file"
     file.write_text("x")
-    with pytest.raises(ConfigError, match="is not a folder"):
+    with pytest.raises(ConfigError, match="file: no graph found"):
         load_graph(file)
     with pytest.raises(ConfigError, match="does not exist"):
         load_graph(tmp_path / "none")

@@ -43,7 +43,7 @@ def load(file: Path, options: LoadOptions) -> Graph:
     promised = _promised(file)
     largest = max(int(sources.max()), int(targets.max()))
     if largest < promised <= MOST_PAGES:
-        ends, pages = (sources.astype(np.int32), targets.astype(np.int32)), promised
+        ends, pages = (sources.astype(np.int32, copy=False), targets.astype(np.int32, copy=False)), promised
     else:
         ends, pages = _renumbered(file, sources, targets, largest)
     return numbered_graph(*csr_from_edges(*ends, pages), format_name=NAME, options=options)

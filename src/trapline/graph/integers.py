@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from trapline.errors import ConfigError, InvariantError
 from trapline.graph.options import Tell, silent
-from trapline.graph.textfile import at_row, blocks, bytes_of, integer, line_at, row_at
+from trapline.graph.textfile import at_row, blocks, bytes_of, integer, line_at, lines_in, row_at
 from trapline.jit import helper, kernel, ready
 
 Longs = NDArray[np.int64]
@@ -135,7 +135,7 @@ def _pass_dash(text: Text, cursor: Longs) -> bool:
 def pairs(
     file: Path, numbering: Numbering, tell: Tell = silent, skip_rows: int = 0
 ) -> tuple[NDArray[Any], NDArray[Any]]:
-    """First and second number of every row, int32 where the limit allows; rows that begin with # say nothing."""
+    """First and second number of every row, int32 where they fit; rows that begin with # say nothing."""
     ready()
     found = [_pairs_of_block(file, row, block, numbering) for row, block in _without(skip_rows, file, tell)]
     if not found:
@@ -144,15 +144,16 @@ def pairs(
 
 
 def _pairs_of_block(file: Path, row: int, block: bytes, numbering: Numbering) -> tuple[NDArray[Any], NDArray[Any]]:
-    most, cursor = block.count(b"\n"), np.zeros(2, np.int64)
+    most, cursor = lines_in(block), np.zeros(2, np.int64)
     firsts, seconds = np.empty(most, np.int64), np.empty(most, np.int64)
     text = bytes_of(block)
     count = _read_pairs(text, numbering.base, numbering.limit, firsts, seconds, cursor)
     if cursor[1] < len(block):
         stop = int(cursor[1])
         raise _pair_fault(file, row_at(row, block, stop), line_at(block, stop), numbering)
-    kind = np.int32 if numbering.limit <= MOST_PAGES else np.int64
-    return firsts[:count].astype(kind), seconds[:count].astype(kind)
+    firsts, seconds = firsts[:count], seconds[:count]
+    narrow = numbering.limit <= MOST_PAGES or max(firsts.max(initial=0), seconds.max(initial=0)) < MOST_PAGES
+    return (firsts.astype(np.int32), seconds.astype(np.int32)) if narrow else (firsts, seconds)
 
 
 def number_rows(
@@ -161,7 +162,7 @@ def number_rows(
     """(row of its first line, ends, values) block by block: row i has the values before ends[i] and after ends[i - 1]."""
     ready()
     for row, block in _without(skip_rows, file, tell):
-        cursor, ends = np.zeros(2, np.int64), np.empty(block.count(b"\n"), np.int64)
+        cursor, ends = np.zeros(2, np.int64), np.empty(lines_in(block), np.int64)
         values = np.empty(len(block) // 2 + 1, np.int64)
         text = bytes_of(block)
         rows = _read_rows(text, numbering.base, numbering.limit, dashes, values, ends, cursor)

@@ -57,7 +57,7 @@ def blocks(file: Path, tell: Tell = silent) -> Iterator[tuple[int, bytes]]:
                     continue
                 block = b"".join([*held, piece[:whole]])
                 yield row, block
-                row, held = row + block.count(b"\n"), [piece[whole:]]
+                row, held = row + lines_in(block), [piece[whole:]]
     except (OSError, EOFError, zlib.error) as error:
         raise at_row(file, row, _trouble(error)) from None
     if rest := b"".join(held):
@@ -80,6 +80,11 @@ def head(file: Path) -> list[bytes]:
         while len(start) < _HEAD_BYTES and (piece := stream.read(256)):
             start += piece
     return [line.rstrip(b"\r") for line in bytes(start).split(b"\n")]
+
+
+def lines_in(block: bytes) -> int:
+    # Several times faster than bytes.count, which shows in files of gigabytes.
+    return int(np.count_nonzero(np.frombuffer(block, np.uint8) == 10))
 
 
 def bytes_of(block: bytes) -> NDArray[np.uint8]:

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from trapline.errors import ConfigError
 from trapline.graph.options import Tell, silent
 from trapline.graph.strings import StoredStrings
-from trapline.graph.textfile import at_row, blocks, bytes_of, text
+from trapline.graph.textfile import at_row, blocks, bytes_of, lines_in, text
 from trapline.jit import helper, kernel, ready
 
 Longs = NDArray[np.int64]
@@ -120,7 +120,7 @@ def urls_in(file: Path, tell: Tell = silent) -> StoredStrings:
     ends, texts, base = [], [], 0
     for row, block in blocks(file, tell):
         check_utf8(file, row, block)
-        rows, out = np.empty(block.count(b"\n"), np.int64), np.empty(len(block), np.uint8)
+        rows, out = np.empty(lines_in(block), np.int64), np.empty(len(block), np.uint8)
         count = _pack(bytes_of(block), base, out, rows)
         blank = np.flatnonzero(np.diff(rows, prepend=base) == 0)
         if len(blank):
