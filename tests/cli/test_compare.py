@@ -65,7 +65,7 @@ def test_it_leaves_a_table_a_page_pictures_and_json(web: str, tmp_path: Path, ca
     files = {file.name for file in (tmp_path / "new" / "out").iterdir()}
     pictures = {"quality-pages.png", "quality-time.png", "pages-time.png", "robots-time.png"}
     assert files == {"compare.html", "compare.json"} | pictures
-    assert all(name in said.err for name in files)
+    assert "compare.html, compare.json and 4 pictures" in said.err
     assert "<html" in (tmp_path / "new" / "out" / "compare.html").read_text()
 
 

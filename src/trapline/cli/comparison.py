@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from trapline.cli.arena import Arena
+from trapline.cli.compiling import step
 from trapline.cli.complaints import INTERRUPTED, complain
 from trapline.cli.numbers import duration
 from trapline.cli.scoreboard import scoreboard, web_size
@@ -81,11 +82,12 @@ def _write(found: Comparison, arena: Arena, folder: Path, web: str) -> None:
     parameters = arena.conditions.parameters()
     write_json(folder / JSON, _for_machines(found, web, parameters))
     title, subtitle = f"Crawl orders of {web}", f"{web_size(found.records[0])}; {arena.conditions.summary()}"
-    write_text(folder / PAGE, compare_page(found.records, title, subtitle, parameters))
-    pictures = plots_png(found.records, f"{web}: {subtitle}")
-    for name, png in pictures.items():
-        write_bytes(folder / f"{name}.png", png)
-    click.echo(f"wrote {folder / PAGE}, {JSON} and {', '.join(f'{name}.png' for name in pictures)}", err=True)
+    with step("drawing", len(found.records), "crawls"):
+        write_text(folder / PAGE, compare_page(found.records, title, subtitle, parameters))
+        pictures = plots_png(found.records, f"{web}: {web_size(found.records[0])}\n{arena.conditions.summary()}")
+        for name, png in pictures.items():
+            write_bytes(folder / f"{name}.png", png)
+    click.echo(f"wrote {folder / PAGE}, {JSON} and {len(pictures)} pictures (.png)", err=True)
 
 
 def _for_machines(found: Comparison, web: str, parameters: dict[str, Any]) -> dict[str, Any]:

@@ -36,9 +36,9 @@ def compile_ranks(every: Sequence[Chosen]) -> None:
 
 
 @contextmanager
-def step(what: str, pages: int) -> Iterator[None]:
+def step(what: str, number: int, unit: str = "pages") -> Iterator[None]:
     """A line of progress for one call that cannot say how far it is. A log hears of it if so many pages take
     seconds."""
-    with Progress(what, plain_every_s=0.0 if pages > _MANY_PAGES else math.inf) as progress:
-        progress.update(0, pages, "pages")
+    with Progress(what, plain_every_s=0.0 if number > _MANY_PAGES else math.inf) as progress:
+        progress.update(0, number, unit)
         yield
