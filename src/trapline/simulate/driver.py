@@ -33,7 +33,7 @@ from trapline.frontier.layout import (
     recall,
     record,
 )
-from trapline.frontier.visits import close
+from trapline.frontier.visits import SLOT_BITS, close
 from trapline.graph import Graph
 from trapline.jit import b1, helper, i8, kernel, prefetch, type_of, void
 from trapline.simulate.log import Log
@@ -124,7 +124,7 @@ def complete_page(s: State, web: Web, log: Log, robots: Robots, clock: Array) ->
     if not take_report(s, slot, page, FETCHED, c.page_seconds, web.targets[first:last], last - first):
         return False
     log.page[c.fetched] = page
-    log.visit[c.fetched] = visit.id
+    log.visit[c.fetched] = visit.id >> SLOT_BITS
     log.start[c.fetched] = robots.start[slot]
     log.first_byte[c.fetched] = c.now
     log.end[c.fetched] = c.now
