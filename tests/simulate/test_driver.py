@@ -17,6 +17,7 @@ from hypothesis import strategies as st
 from tests.frontier.worlds import one_of_each
 from trapline.errors import ConfigError
 from trapline.frontier import FETCHED, Drained, Frontier, Outcome, Rules, Visit, WaitUntil
+from trapline.frontier.visits import SLOT_BITS
 from trapline.graph import Graph
 from trapline.simulate import Crawl, Log, politeness_violations, simulate
 from trapline.strategies import Strategy, page_ranks, pair, site_ranks
@@ -131,7 +132,7 @@ class Loop:
         page = visit.pages[at]
         links = self.graph.targets_of(page)
         assert self.frontier.report(visit, page, FETCHED, now, links, self.page_seconds)
-        self.rows.append(Row(page, visit.id, start, now))
+        self.rows.append(Row(page, visit.id >> SLOT_BITS, start, now))
         if at + 1 < len(visit.pages):
             self.at(now + self.page_seconds, COMPLETION, (visit, at + 1, now))
         else:

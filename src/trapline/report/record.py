@@ -46,7 +46,7 @@ class Progress:
 
 @dataclass(frozen=True, slots=True)
 class Load:
-    """Averages over equal bins of time; `edges_s` has one value more than the others."""
+    """Averages over bins of time, narrow where much happened; `edges_s` has one value more than the others."""
 
     edges_s: list[float]
     active_robots: list[float]
@@ -224,7 +224,7 @@ def _progress(crawl: Crawl, value: Floats) -> Progress:
 
 
 def _load(crawl: Crawl) -> Load:
-    edges, link = timing.edges(_seconds(crawl)), timing.capacity(crawl.network, crawl.robots)
+    edges, link = timing.edges(crawl.log), timing.capacity(crawl.network, crawl.robots)
     received = timing.bytes_received(crawl.log, crawl.servers.size, edges)
     wasted = timing.wasted_bandwidth(received, edges, link).tolist() if math.isfinite(link) else None
     return Load(edges.tolist(), timing.active_robots(crawl.log, edges).tolist(), received.tolist(), wasted)

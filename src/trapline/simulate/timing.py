@@ -29,10 +29,9 @@ class Progress(NamedTuple):
 
 
 def progress(log: Log, value: Floats, whole: float, points: int = 200) -> Progress:
-    """At most `points` moments at which a page came in; half of them even in time, half in pages.
+    """About `points` moments at which a page came in, as even as can be in time and in pages both (see `_pace`).
 
-    Even in time alone, a crawl that gets nine tenths of its pages in the first tenth of its time would be drawn from a few
-    points. `value` is what each page is worth, `whole` what makes 100 %.
+    `value` is what each page is worth, `whole` what makes 100 %.
 
     >>> from trapline.simulate.log import log_of
     >>> log = log_of((1, 0, 0.0, 1.0, 2.0), (0, 1, 2.0, 2.0, 8.0))
@@ -43,18 +42,36 @@ def progress(log: Log, value: Floats, whole: float, points: int = 200) -> Progre
     count = len(came.page)
     if not count:
         return Progress(np.zeros(1), np.zeros(1, np.int64), np.zeros(1))
-    even = np.linspace(0, 1, max(2, points // 2))
-    by_page = np.rint(even * count).astype(np.int64)
-    by_time = np.searchsorted(came.end, even * came.end[-1], side="right")
-    steps = np.unique(np.concatenate((by_page, by_time[1:])))
+    steps = np.searchsorted(_pace(came.end), np.linspace(0, 1, points)[1:]) + 1
+    steps = np.unique(np.concatenate(([0], np.minimum(steps, count), [count])))
     times = np.concatenate(([0.0], came.end))
     gained = np.concatenate(([0.0], np.cumsum(value[came.page])))
     return Progress(times[steps], steps, gained[steps] / whole if whole > 0 else steps / count)
 
 
-def edges(seconds: float, bins: int = 200) -> Floats:
-    """The borders of so many equal bins from 0 to the end of a crawl."""
-    return np.linspace(0.0, seconds, bins + 1) if seconds > 0 else np.zeros(1)
+def edges(log: Log, bins: int = 200) -> Floats:
+    """Borders of so many bins from 0 to the end of the crawl, as even as can be in time and in fetches both (see `_pace`).
+
+    >>> from trapline.simulate.log import log_of
+    >>> edges(log_of((1, 0, 0.0, 1.0, 2.0), (0, 1, 2.0, 2.0, 8.0)), bins=2).tolist()
+    [0.0, 3.2, 8.0]
+    """
+    if not len(log.end) or log.end[-1] <= 0:
+        return np.zeros(1)
+    pace, times = np.concatenate(([0.0], _pace(log.end))), np.concatenate(([0.0], log.end))
+    borders = np.unique(np.interp(np.linspace(0, 1, bins + 1), pace, times))
+    borders[-1] = log.end[-1]
+    return borders
+
+
+def _pace(end: Floats) -> Floats:
+    """The mean of the share of the time that is over and of the share of completions that are.
+
+    By time alone a crawl that does nine tenths of its work in the first tenth of its time would be drawn from a few points; by
+    completions alone its long end would.
+    """
+    share = np.arange(1, len(end) + 1) / len(end)
+    return (share + end / end[-1]) / 2 if end[-1] > 0 else share
 
 
 def in_bins(begin: Floats, end: Floats, amount: Counts, borders: Floats) -> Counts:
