@@ -78,7 +78,25 @@ def test_the_table_fits_the_terminal(
     compared(tmp_path, web, *names, "--bandwidth", "20kB", "--refused", "5%", "--history", web)
     table = [line for line in capsys.readouterr().out.splitlines() if line.startswith((" ", "strategy", *names))]
     assert all(len(line) < width for line in table)
-    assert ("wall s" in "".join(table)) == (width == 120)
+    assert ("loop" in "".join(table)) == (width == 120)
+    assert "PageRank" in "".join(table)
+
+
+def test_the_best_value_of_a_column_is_marked_unless_all_look_the_same(
+    web: str, tmp_path: Path, capsys: Captured, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "120")
+    found = compared(tmp_path, web, "random", "omniscient", "quality", "--page-seconds", "1")
+    rows = {
+        row.split()[0]: row.split()[1:]
+        for row in capsys.readouterr().out.splitlines()
+        if row.startswith(("r", "o", "q"))
+    }
+    best = max(crawl["average_cumulative_pagerank"] for crawl in found["crawls"])
+    assert rows["omniscient"][0] == rows["quality"][0] == f"{best:.3f}{BEST}"
+    assert BEST not in rows["random"][0]
+    fetched = [crawl["simulated_seconds"] for crawl in found["crawls"]]
+    assert len(set(fetched)) > 1 or not any(BEST in row[3] for row in rows.values())
 
 
 def test_without_names_all_strategies_are_compared_that_can_be(web: str, tmp_path: Path, capsys: Captured) -> None:
