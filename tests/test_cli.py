@@ -157,7 +157,10 @@ def test_long_progress_says_how_fast_and_how_long_still(monkeypatch: pytest.Monk
         progress.update(0, 9_000)
         now = 110.0
         progress.update(3_000, 9_000)
+        now = 120.0
+        progress.update(4_000, 9_000)
     assert log.getvalue().splitlines() == [
         "crawling: 0/9,000 pages",
         "crawling: 3,000/9,000 pages, 300 pages/s, 20 s left",
+        "crawling: 4,000/9,000 pages, 100 pages/s, 50 s left",
     ]

@@ -13,6 +13,7 @@ from trapline.cli.numbers import duration
 
 _REDRAW_S = 0.1  # faster than the eye needs, slow enough to cost nothing
 _SETTLED_S = 1.0  # before that, a rate is a guess
+_RECENT_S = 5.0  # a rate is that of the last five to ten seconds: many a crawl slows down towards its end
 
 
 class Progress:
@@ -29,9 +30,10 @@ class Progress:
         self._stream = stream or sys.stderr
         self._in_place = self._stream.isatty()
         self._every_s = _REDRAW_S if self._in_place else plain_every_s
-        self._started = time.monotonic()
+        now = time.monotonic()
+        self._marks = ((now, 0), (now, 0))  # when, and how much was done: the older one, then the newer
         # A terminal shows the first update at once; a log only hears of what takes long.
-        self._next_at = self._started + (0.0 if self._in_place else plain_every_s)
+        self._next_at = now + (0.0 if self._in_place else plain_every_s)
         self._note = ""
 
     def __enter__(self) -> Self:
@@ -59,9 +61,12 @@ class Progress:
     def _pace(self, done: int, total: int, now: float) -> str:
         if not self._unit:
             return ""
-        if now - self._started < _SETTLED_S or not done:
+        if now - self._marks[1][0] >= _RECENT_S:
+            self._marks = (self._marks[1], (now, done))
+        since, before = self._marks[0]
+        if now - since < _SETTLED_S or done <= before:
             return self._unit
-        per_second = done / (now - self._started)
+        per_second = (done - before) / (now - since)
         return f"{self._unit}, {per_second:,.0f} {self._unit}/s, {duration((total - done) / per_second)} left"
 
     def _write(self, text: str) -> None:
