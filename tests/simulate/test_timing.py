@@ -17,7 +17,7 @@ from trapline.simulate.servers import Network
 NOTHING = log_of()
 moments = st.floats(0, 1e7, allow_nan=False)
 spans = st.tuples(moments, moments, st.integers(0, 10**9)).map(lambda t: (min(t[:2]), max(t[:2]), t[2]))
-borders = st.lists(moments, min_size=2, max_size=12, unique=True).map(sorted)
+edge_lists = st.lists(moments, min_size=2, max_size=12, unique=True).map(sorted)
 logs = st.builds(
     lambda pages, robots, k, seed, spoiled: plausible_log(np.arange(pages, dtype=np.int32), robots, k, seed, spoiled),
     st.integers(1, 60),
@@ -29,13 +29,13 @@ logs = st.builds(
 
 
 def slow_share(span: tuple[float, float, int], left: float, right: float) -> Fraction:
-    """How much of an amount, spread evenly from begin to end, lies between two borders; exactly."""
+    """How much of an amount, spread evenly from begin to end, lies between two edges; exactly."""
     begin, end, amount = Fraction(span[0]), Fraction(span[1]), span[2]
     overlap = min(end, Fraction(right)) - max(begin, Fraction(left))
     return amount * max(overlap, Fraction(0)) / (end - begin)
 
 
-@given(st.lists(spans, max_size=12), borders)
+@given(st.lists(spans, max_size=12), edge_lists)
 def test_the_bins_add_up_to_the_whole_exactly(found: list[tuple[float, float, int]], edges: list[float]) -> None:
     begin, end, amount = (np.array(column) for column in zip(*found, strict=True)) if found else [np.zeros(0)] * 3
     parts = timing.in_bins(begin, end, amount.astype(np.int64), np.array(edges))
@@ -43,7 +43,7 @@ def test_the_bins_add_up_to_the_whole_exactly(found: list[tuple[float, float, in
     assert int(parts.sum()) == sum(span[2] for span in found)
 
 
-@given(st.lists(spans.filter(lambda span: span[1] - span[0] > 1e-3), min_size=1, max_size=8), borders)
+@given(st.lists(spans.filter(lambda span: span[1] - span[0] > 1e-3), min_size=1, max_size=8), edge_lists)
 def test_a_bin_has_what_lies_in_it(found: list[tuple[float, float, int]], edges: list[float]) -> None:
     within = [-1.0, *edges, 2e7]  # everything lies inside
     begin, end, amount = (np.array(column) for column in zip(*found, strict=True))
@@ -56,7 +56,7 @@ def test_a_bin_has_what_lies_in_it(found: list[tuple[float, float, int]], edges:
 @given(logs)
 def test_bytes_and_robots_are_conserved_over_the_bins(log: Log) -> None:
     size = 1000.0 + np.arange(60)
-    edges = timing.edges(log)
+    edges = timing.bin_edges(log)
     assert int(timing.bytes_received(log, size, edges).sum()) == int(bytes_of(log, size).sum())
     begun, ended = timing.visits(log)
     worked = np.rint((ended - begun) * timing.MICROSECONDS).astype(np.int64)
@@ -95,7 +95,7 @@ def test_progress_goes_from_nothing_to_all_through_true_points(log: Log, points:
 def test_edges_are_dense_where_much_happens_and_reach_to_the_end() -> None:
     """99 pages in the first of 100 seconds, and one at the end."""
     log = log_of(*((page, page, 0.0, 0.0, (page + 1) / 99) for page in range(99)), (99, 99, 0.0, 0.0, 100.0))
-    edges = timing.edges(log, bins=100)
+    edges = timing.bin_edges(log, bins=100)
     assert edges[0] == 0 and edges[-1] == 100
     assert np.count_nonzero(edges < 1) in range(45, 56)
 
@@ -116,7 +116,7 @@ def test_a_link_for_each_robot_carries_as_many_times_as_much() -> None:
 
 
 def test_nothing_fetched_takes_no_time_and_brings_nothing() -> None:
-    edges = timing.edges(NOTHING)
+    edges = timing.bin_edges(NOTHING)
     assert edges.tolist() == [0.0]
     assert len(timing.active_robots(NOTHING, edges)) == 0
     assert len(timing.bytes_received(NOTHING, np.ones(1), edges)) == 0
