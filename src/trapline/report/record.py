@@ -224,7 +224,7 @@ def _progress(crawl: Crawl, value: Floats) -> Progress:
 
 
 def _load(crawl: Crawl) -> Load:
-    edges, link = timing.edges(crawl.log), timing.capacity(crawl.network, crawl.robots)
+    edges, link = timing.bin_edges(crawl.log), timing.capacity(crawl.network, crawl.robots)
     received = timing.bytes_received(crawl.log, crawl.servers.size, edges)
     wasted = timing.wasted_bandwidth(received, edges, link).tolist() if math.isfinite(link) else None
     return Load(edges.tolist(), timing.active_robots(crawl.log, edges).tolist(), received.tolist(), wasted)

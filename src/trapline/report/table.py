@@ -26,12 +26,12 @@ class Column:
 
     @property
     def best(self) -> set[int]:
-        """Rows with the best value; none if all are equal, for then nothing is told by it."""
-        known = [value for value in self.values if value is not None]
-        if self.better == NEITHER or len(set(known)) < 2:
+        """Rows that show the best value; none if all show the same, for then nothing is told by it."""
+        known = [(value, text) for value, text in zip(self.values, self.texts, strict=True) if value is not None]
+        if self.better == NEITHER or len({text for _, text in known}) < 2:
             return set()
-        best = max(known) if self.better == HIGH else min(known)
-        return {row for row, value in enumerate(self.values) if value == best}
+        _, best = max(known) if self.better == HIGH else min(known)
+        return {row for row, text in enumerate(self.texts) if text == best}
 
 
 def columns(records: Sequence[CrawlRecord]) -> list[Column]:

@@ -49,19 +49,19 @@ def progress(log: Log, value: Floats, whole: float, points: int = 200) -> Progre
     return Progress(times[steps], steps, gained[steps] / whole if whole > 0 else steps / count)
 
 
-def edges(log: Log, bins: int = 200) -> Floats:
-    """Borders of so many bins from 0 to the end of the crawl, as even as can be in time and in fetches both (see `_pace`).
+def bin_edges(log: Log, bins: int = 200) -> Floats:
+    """The edges of so many bins from 0 to the end of the crawl, as even as can be in time and in fetches both (see `_pace`).
 
     >>> from trapline.simulate.log import log_of
-    >>> edges(log_of((1, 0, 0.0, 1.0, 2.0), (0, 1, 2.0, 2.0, 8.0)), bins=2).tolist()
+    >>> bin_edges(log_of((1, 0, 0.0, 1.0, 2.0), (0, 1, 2.0, 2.0, 8.0)), bins=2).tolist()
     [0.0, 3.2, 8.0]
     """
     if not len(log.end) or log.end[-1] <= 0:
         return np.zeros(1)
     pace, times = np.concatenate(([0.0], _pace(log.end))), np.concatenate(([0.0], log.end))
-    borders = np.unique(np.interp(np.linspace(0, 1, bins + 1), pace, times))
-    borders[-1] = log.end[-1]
-    return borders
+    edges = np.unique(np.interp(np.linspace(0, 1, bins + 1), pace, times))
+    edges[-1] = log.end[-1]
+    return edges
 
 
 def _pace(end: Floats) -> Floats:
@@ -74,28 +74,28 @@ def _pace(end: Floats) -> Floats:
     return (share + end / end[-1]) / 2 if end[-1] > 0 else share
 
 
-def in_bins(begin: Floats, end: Floats, amount: Counts, borders: Floats) -> Counts:
+def in_bins(begin: Floats, end: Floats, amount: Counts, edges: Floats) -> Counts:
     """[bins] how much of the amounts falls into each bin, each amount spread evenly over its own time.
 
-    What lies outside the borders belongs to the first or last bin. The sum over the bins is exactly the sum of the amounts.
+    What lies outside the edges belongs to the first or last bin. The sum over the bins is exactly the sum of the amounts.
 
     >>> in_bins(np.array([0.0]), np.array([3.0]), np.array([30]), np.array([0.0, 1.0, 4.0])).tolist()
     [10, 20]
     """
-    bins, total = len(borders) - 1, int(amount.sum())
+    bins, total = len(edges) - 1, int(amount.sum())
     if bins < 1:
         return np.zeros(0, np.int64)
-    first = np.clip(np.searchsorted(borders, begin, side="right") - 1, 0, bins - 1)
-    last = np.clip(np.searchsorted(borders, end, side="left") - 1, first, bins - 1)
+    first = np.clip(np.searchsorted(edges, begin, side="right") - 1, 0, bins - 1)
+    last = np.clip(np.searchsorted(edges, end, side="left") - 1, first, bins - 1)
     across = last > first
     parts = np.zeros(bins)
     parts += np.bincount(first[~across], amount[~across], bins)
     begin, end, first, last = begin[across], end[across], first[across], last[across]
     rate = amount[across] / (end - begin)
-    parts += np.bincount(first, rate * (borders[first + 1] - begin), bins)
-    parts += np.bincount(last, rate * (end - borders[last]), bins)
+    parts += np.bincount(first, rate * (edges[first + 1] - begin), bins)
+    parts += np.bincount(last, rate * (end - edges[last]), bins)
     through = np.cumsum(np.bincount(first + 1, rate, bins + 1) - np.bincount(last, rate, bins + 1))
-    return _whole(parts + through[:bins] * np.diff(borders), total)
+    return _whole(parts + through[:bins] * np.diff(edges), total)
 
 
 def _whole(parts: Floats, total: int) -> Counts:
@@ -123,7 +123,7 @@ def visits(log: Log) -> tuple[Floats, Floats]:
     return begun[known], ended[known]
 
 
-def robot_time(log: Log, borders: Floats) -> Counts:
+def robot_time(log: Log, edges: Floats) -> Counts:
     """[bins] microseconds that robots spent in visits. A visit that the end of the crawl cut off counts to its last page.
 
     >>> from trapline.simulate.log import log_of
@@ -132,10 +132,10 @@ def robot_time(log: Log, borders: Floats) -> Counts:
     [3000000, 2000000]
     """
     begun, ended = visits(log)
-    return in_bins(begun, ended, np.rint((ended - begun) * MICROSECONDS).astype(np.int64), borders)
+    return in_bins(begun, ended, np.rint((ended - begun) * MICROSECONDS).astype(np.int64), edges)
 
 
-def active_robots(log: Log, borders: Floats) -> Floats:
+def active_robots(log: Log, edges: Floats) -> Floats:
     """[bins] robots at work, on average over each bin.
 
     >>> from trapline.simulate.log import log_of
@@ -143,10 +143,10 @@ def active_robots(log: Log, borders: Floats) -> Floats:
     >>> active_robots(log, np.array([0.0, 2.0, 4.0])).tolist()
     [1.5, 1.0]
     """
-    return robot_time(log, borders) / (np.diff(borders) * MICROSECONDS)
+    return robot_time(log, edges) / (np.diff(edges) * MICROSECONDS)
 
 
-def bytes_received(log: Log, size: Floats, borders: Floats) -> Counts:
+def bytes_received(log: Log, size: Floats, edges: Floats) -> Counts:
     """[bins] bytes that came in, those of a page spread evenly from its first to its last.
 
     The log does not tell how the speed of a transfer changed while others began and ended, so that a bin shorter than a
@@ -157,7 +157,7 @@ def bytes_received(log: Log, size: Floats, borders: Floats) -> Counts:
     >>> bytes_received(log, np.array([100.0]), np.array([0.0, 1.5, 3.0])).tolist()
     [25, 75]
     """
-    return in_bins(log.first_byte, log.end, bytes_of(log, size), borders)
+    return in_bins(log.first_byte, log.end, bytes_of(log, size), edges)
 
 
 def capacity(network: Network, robots: int) -> float:
@@ -169,13 +169,13 @@ def capacity(network: Network, robots: int) -> float:
     return network.bandwidth * (robots if network.per_robot else 1)
 
 
-def wasted_bandwidth(received: Counts, borders: Floats, bytes_per_s: float) -> Floats:
+def wasted_bandwidth(received: Counts, edges: Floats, bytes_per_s: float) -> Floats:
     """[bins] the share of the link that nothing used (castillo04 fig. 2, hatched).
 
     >>> wasted_bandwidth(np.array([25, 100]), np.array([0.0, 1.0, 2.0]), 100.0).tolist()
     [0.75, 0.0]
     """
-    return 1.0 - received / (bytes_per_s * np.diff(borders))
+    return 1.0 - received / (bytes_per_s * np.diff(edges))
 
 
 def optimal_seconds(total_bytes: int, bytes_per_s: float) -> float | None:
