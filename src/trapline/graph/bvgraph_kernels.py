@@ -43,13 +43,13 @@ _WIDEST = 48
 
 
 @helper("void(int64[::1], int64)")
-def _note(at: Longs, fault: int) -> None:
+def _note_fault(at: Longs, fault: int) -> None:
     if at[_FAULT] == 0:
         at[_FAULT] = fault
 
 
 @helper("int64(uint8[::1], int64)")
-def _look(bits: Bits, position: int) -> int:
+def _look_ahead(bits: Bits, position: int) -> int:
     """49 bits from a position on, or more below them; behind the end there are zeros."""
     first, word = position >> 3, 0
     for byte in range(first, first + 7):
@@ -58,15 +58,15 @@ def _look(bits: Bits, position: int) -> int:
 
 
 @helper("int64(uint8[::1], int64[::1], int64)")
-def _take(bits: Bits, at: Longs, width: int) -> int:
+def _take_bits(bits: Bits, at: Longs, width: int) -> int:
     """The next `width` bits as a number."""
     if width > _WIDEST:
-        _note(at, BAD_CODE)
+        _note_fault(at, BAD_CODE)
     elif at[_POSITION] + width > 8 * len(bits):
-        _note(at, BITS_END)
+        _note_fault(at, BITS_END)
     if at[_FAULT]:
         return 0
-    word = _look(bits, at[_POSITION])
+    word = _look_ahead(bits, at[_POSITION])
     at[_POSITION] += width
     return word >> (56 - width)
 
@@ -78,7 +78,7 @@ def _unary(bits: Bits, at: Longs) -> int:
     if at[_FAULT]:
         return 0
     while position < end:
-        word = _look(bits, position) >> 8
+        word = _look_ahead(bits, position) >> 8
         if word:
             while not word >> 47:
                 word <<= 1
@@ -86,21 +86,21 @@ def _unary(bits: Bits, at: Longs) -> int:
             at[_POSITION] = position + 1
             return position - start
         position += 48
-    _note(at, BITS_END)
+    _note_fault(at, BITS_END)
     return 0
 
 
 @helper("int64(uint8[::1], int64[::1])")
 def _gamma(bits: Bits, at: Longs) -> int:
     width = _unary(bits, at)
-    tail = _take(bits, at, width)
+    tail = _take_bits(bits, at, width)
     return 0 if at[_FAULT] else (1 << width) + tail - 1
 
 
 @helper("int64(uint8[::1], int64[::1])")
 def _delta(bits: Bits, at: Longs) -> int:
     width = _gamma(bits, at)
-    tail = _take(bits, at, width)
+    tail = _take_bits(bits, at, width)
     return 0 if at[_FAULT] else (1 << width) + tail - 1
 
 
@@ -108,12 +108,12 @@ def _delta(bits: Bits, at: Longs) -> int:
 def _zeta(bits: Bits, at: Longs, k: int) -> int:
     """zeta_k: in unary which power of 2^k the number lies above, then how far, in minimal binary code."""
     width = _unary(bits, at) * k
-    short = _take(bits, at, width + k - 1)
+    short = _take_bits(bits, at, width + k - 1)
     if at[_FAULT]:
         return 0
     if short < 1 << width:
         return (1 << width) + short - 1
-    return (short << 1) + _take(bits, at, 1) - 1
+    return (short << 1) + _take_bits(bits, at, 1) - 1
 
 
 @helper("int64(uint8[::1], int64[::1])")
@@ -121,11 +121,11 @@ def _nibble(bits: Bits, at: Longs) -> int:
     """Three bits at a time, the last three behind a 1."""
     value = 0
     for _ in range(_WIDEST // 3):
-        piece = _take(bits, at, 4)
+        piece = _take_bits(bits, at, 4)
         value = (value << 3) | (piece & 7)
         if piece & 8:
             return value
-    _note(at, BAD_CODE)
+    _note_fault(at, BAD_CODE)
     return 0
 
 
@@ -141,7 +141,7 @@ def _coded(bits: Bits, at: Longs, code: int, k: int) -> int:
 
 
 @helper("int64(int64)")
-def _signed(number: int) -> int:
+def _signed_gap(number: int) -> int:
     """0, -1, 1, -2, 2, ... for 0, 1, 2, 3, 4, ..."""
     return number >> 1 if number & 1 == 0 else -((number + 1) >> 1)
 
@@ -157,7 +157,7 @@ def _copy_blocks(bits: Bits, at: Longs, plan: Longs, linked: Ids, most: int, out
             length = _coded(bits, at, plan[BLOCKS], 0) + (1 if block else 0)
         copies = block & 1 == 0
         if length > len(linked) - place or (copies and length > most - taken):
-            _note(at, BAD_BLOCKS)
+            _note_fault(at, BAD_BLOCKS)
             return 0
         if copies:
             for link in range(place, place + length):
@@ -176,10 +176,10 @@ def _read_intervals(bits: Bits, at: Longs, plan: Longs, page: int, pages: int, m
     interval = 0
     while interval < count and at[_FAULT] == 0:
         gap = _gamma(bits, at)
-        left = page + _signed(gap) if interval == 0 else before + gap + 1
+        left = page + _signed_gap(gap) if interval == 0 else before + gap + 1
         length = _gamma(bits, at) + least
         if length > most - written or left < 0 or left > pages - length:
-            _note(at, BAD_INTERVALS)
+            _note_fault(at, BAD_INTERVALS)
             return 0
         for target in range(left, left + length):
             out[written] = target
@@ -194,16 +194,16 @@ def _read_residuals(bits: Bits, at: Longs, plan: Longs, page: int, pages: int, c
     before = page
     for place in range(count):
         gap = _coded(bits, at, plan[RESIDUALS], plan[ZETA_K])
-        target = page + _signed(gap) if place == 0 else before + gap + 1
+        target = page + _signed_gap(gap) if place == 0 else before + gap + 1
         if target < 0 or target >= pages:
-            _note(at, BAD_TARGET)
+            _note_fault(at, BAD_TARGET)
         if at[_FAULT]:
             return
         out[place] = before = target
 
 
 @helper("boolean(int32[::1], int32[::1], int32[::1], int32[::1])")
-def _merge(one: Ids, two: Ids, three: Ids, out: Ids) -> bool:
+def _merge_links(one: Ids, two: Ids, three: Ids, out: Ids) -> bool:
     """The three rising lists as one; whether no page is in it twice."""
     a, b, c, last = 0, 0, 0, -1
     for place in range(len(out)):
@@ -224,14 +224,14 @@ def _read_page(bits: Bits, at: Longs, plan: Longs, page: int, offsets: Longs, ta
     pages, start = len(offsets) - 1, offsets[page]
     degree = _coded(bits, at, plan[OUTDEGREES], 0)
     if degree > min(pages, len(targets) - start):
-        _note(at, TOO_MANY_LINKS)
+        _note_fault(at, TOO_MANY_LINKS)
     if at[_FAULT] or degree == 0:
         offsets[page + 1] = start
         return
     copied = 0
     reference = _coded(bits, at, plan[REFERENCES], 0) if plan[WINDOW] else 0
     if reference > min(plan[WINDOW], page):
-        _note(at, BAD_REFERENCE)
+        _note_fault(at, BAD_REFERENCE)
     elif reference:
         linked = targets[offsets[page - reference] : offsets[page - reference + 1]]
         copied = _copy_blocks(bits, at, plan, linked, degree, scratch[0])
@@ -239,13 +239,13 @@ def _read_page(bits: Bits, at: Longs, plan: Longs, page: int, offsets: Longs, ta
     rest = degree - copied - runs
     _read_residuals(bits, at, plan, page, pages, rest, scratch[2])
     out = targets[start : start + degree]
-    if at[_FAULT] == 0 and not _merge(scratch[0, :copied], scratch[1, :runs], scratch[2, :rest], out):
-        _note(at, BAD_TARGET)
+    if at[_FAULT] == 0 and not _merge_links(scratch[0, :copied], scratch[1, :runs], scratch[2, :rest], out):
+        _note_fault(at, BAD_TARGET)
     offsets[page + 1] = start + degree
 
 
 @kernel("int64(uint8[::1], int64[::1], int64[::1], int64, int64, int64[::1], int32[::1], int32[:,::1])")
-def decode(
+def decode_pages(
     bits: Bits, at: Longs, plan: Longs, first: int, last: int, offsets: Longs, targets: Ids, scratch: Ids
 ) -> int:
     """The links of pages first..last-1. Returns the page at which at[1] noted a fault, or `last`."""

@@ -145,7 +145,7 @@ def _decoded(
     targets, scratch = _room(file, links, pages)
     for first in range(0, pages, _PAGES_A_CALL):
         last = min(first + _PAGES_A_CALL, pages)
-        stopped = bv.decode(bits, at, plan, first, last, offsets, targets, scratch)
+        stopped = bv.decode_pages(bits, at, plan, first, last, offsets, targets, scratch)
         if stopped < last:
             raise ConfigError(f"{file}, page {stopped}, bit {at[0]}: {_FAULTS[int(at[1])]}; the file is damaged")
         options.tell(int(at[0]) // 8, len(bits), file.name)

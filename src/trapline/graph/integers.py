@@ -29,6 +29,7 @@ MOST_PAGES = 2**31 - 1
 ANY = 10**18
 """A limit that every number of 18 digits keeps."""
 
+_MOST_DIGITS = 18  # what 64 bits hold for certain
 _NO_NUMBER, _END_OF_ROW = -1, -2
 _LINE_FEED, _COMMENT, _NONE = 10, 35, 45  # "#" and "-"
 
@@ -60,18 +61,19 @@ def _row_end(text: Text, at: int) -> int:
 
 
 @helper("int64(uint8[::1], int64[::1])")
-def _number(text: Text, cursor: Longs) -> int:
+def _next_number(text: Text, cursor: Longs) -> int:
     """The next number of the row, with the cursor moved behind it; or why there is none. A text ends in a line feed,
     which ends every loop."""
     at = _skip_blanks(text, cursor[0])
     start, value = at, 0
     while 48 <= text[at] <= 57:
-        value = value * 10 + (Long(text[at]) - 48)
+        if at - start < _MOST_DIGITS:
+            value = value * 10 + (Long(text[at]) - 48)
         at += 1
     cursor[0] = at
     if at == start:
         return _END_OF_ROW if text[at] == _LINE_FEED else _NO_NUMBER
-    if at - start > 18 or not (_is_blank(text[at]) or text[at] == _LINE_FEED):
+    if at - start > _MOST_DIGITS or not (_is_blank(text[at]) or text[at] == _LINE_FEED):
         return _NO_NUMBER
     return value
 
@@ -86,8 +88,8 @@ def _read_pairs(text: Text, base: int, limit: int, firsts: Longs, seconds: Longs
         if text[cursor[0]] == _COMMENT:
             cursor[0] = _row_end(text, cursor[0]) + 1
             continue
-        first, second = _number(text, cursor) - base, _number(text, cursor) - base
-        if not (0 <= first < limit and 0 <= second < limit) or _number(text, cursor) != _END_OF_ROW:
+        first, second = _next_number(text, cursor) - base, _next_number(text, cursor) - base
+        if not (0 <= first < limit and 0 <= second < limit) or _next_number(text, cursor) != _END_OF_ROW:
             return count
         firsts[count], seconds[count] = first, second
         count += 1
@@ -106,13 +108,13 @@ def _read_rows(text: Text, base: int, limit: int, dashes: bool, values: Longs, e
         cursor[1] = cursor[0]
         if dashes and not _pass_dash(text, cursor):
             return rows
-        value = _number(text, cursor)
+        value = _next_number(text, cursor)
         while value >= 0:
             if not 0 <= value - base < limit:
                 return rows
             values[count] = value - base
             count += 1
-            value = _number(text, cursor)
+            value = _next_number(text, cursor)
         if value != _END_OF_ROW:
             return rows
         ends[rows] = count

@@ -25,7 +25,7 @@ _HASH, _SLASH, _COLON, _QUERY = 35, 47, 58, 63
 
 
 @kernel("int64(uint8[::1], int64, uint8[::1], int64[::1])")
-def _pack(text: Text, base: int, out: Text, ends: Longs) -> int:
+def _pack_rows(text: Text, base: int, out: Text, ends: Longs) -> int:
     """The rows of a text one after the other without their ends. Returns how many bytes they have."""
     count, rows = 0, 0
     for at in range(len(text)):
@@ -62,7 +62,7 @@ def _is_other(char: int) -> bool:
 
 
 @helper("boolean(uint8[::1], int64, int64, int64, int64)")
-def _same(text: Text, start: int, length: int, other: int, other_length: int) -> bool:
+def _same_bytes(text: Text, start: int, length: int, other: int, other_length: int) -> bool:
     at = 0
     while at < min(length, other_length) and text[start + at] == text[other + at]:
         at += 1
@@ -77,7 +77,7 @@ def _is_dynamic(text: Text, at: int, end: int) -> bool:
 
 
 @kernel("void(uint8[::1], int64[::1], int64[::1], uint8[::1], uint8[::1])")
-def _split(text: Text, ends: Longs, lengths: Longs, begins: Bytes, dynamic: Bytes) -> None:
+def _split_urls(text: Text, ends: Longs, lengths: Longs, begins: Bytes, dynamic: Bytes) -> None:
     """For each URL the bytes of its `scheme://host[:port]` (0: none), whether they differ from those of the URL
     before, and whether there is a query."""
     start, before, before_length = 0, 0, -1
@@ -87,7 +87,7 @@ def _split(text: Text, ends: Longs, lengths: Longs, begins: Bytes, dynamic: Byte
         while 0 <= at < end and text[at] != _SLASH and text[at] != _QUERY and text[at] != _HASH:
             at += 1
         lengths[page] = at - start if at > host else 0
-        begins[page] = not _same(text, start, lengths[page], before, before_length)
+        begins[page] = not _same_bytes(text, start, lengths[page], before, before_length)
         dynamic[page] = _is_dynamic(text, start, end)
         before, before_length = start, lengths[page]
         start = end
@@ -98,12 +98,12 @@ def _choose_homes(text: Text, ends: Longs, site: Ids, home: Ids) -> None:
     """home: -1 on entry; on return the page of each site with the shortest URL, of these the first in the alphabet."""
     for page in range(len(ends)):
         best = home[site[page]]
-        if best < 0 or _before(text, ends, page, best):
+        if best < 0 or _url_before(text, ends, page, best):
             home[site[page]] = page
 
 
 @helper("boolean(uint8[::1], int64[::1], int64, int64)")
-def _before(text: Text, ends: Longs, page: int, other: int) -> bool:
+def _url_before(text: Text, ends: Longs, page: int, other: int) -> bool:
     start, other_start = ends[page - 1] if page else 0, ends[other - 1] if other else 0
     length, other_length = ends[page] - start, ends[other] - other_start
     if length != other_length:
@@ -121,7 +121,7 @@ def urls_in(file: Path, tell: Tell = silent) -> StoredStrings:
     for row, block in blocks(file, tell):
         check_utf8(file, row, block)
         rows, out = np.empty(lines_in(block), np.int64), np.empty(len(block), np.uint8)
-        count = _pack(bytes_of(block), base, out, rows)
+        count = _pack_rows(bytes_of(block), base, out, rows)
         blank = np.flatnonzero(np.diff(rows, prepend=base) == 0)
         if len(blank):
             raise at_row(file, row + int(blank[0]), "empty, there must be a URL in each row")
@@ -147,7 +147,7 @@ def split(urls: StoredStrings) -> tuple[Longs, Bytes, Bytes]:
     ready()
     lengths = np.empty(len(urls), np.int64)
     begins, dynamic = np.empty(len(urls), np.uint8), np.empty(len(urls), np.uint8)
-    _split(urls.text, urls.ends, lengths, begins, dynamic)
+    _split_urls(urls.text, urls.ends, lengths, begins, dynamic)
     return lengths, begins, dynamic
 
 
