@@ -162,11 +162,12 @@ def _is_number(word: bytes) -> bool:
 
 
 def _drawn(history: History, graph: Graph, seed: int) -> Floats:
-    """`history.page`, with that of an old page for each new one: drawn by (seed, URL), so that a live crawl draws the same."""
+    """`history.page`, with that of an old page for each new one: drawn by (seed, URL), so that a live crawl draws the same.
+    Pages without URLs are drawn for by their number."""
     new = history.page < 0.0
     key = seed.to_bytes(8, "little", signed=True)
-    urls = compress(_encoded(_urls(graph, "--history")), new.tolist())
-    hashes = b"".join(blake2b(url, digest_size=4, key=key).digest() for url in urls)
+    names = map(b"%d".__mod__, range(graph.pages)) if graph.urls is None else _encoded(graph.urls)
+    hashes = b"".join(blake2b(name, digest_size=4, key=key).digest() for name in compress(names, new.tolist()))
     drawn = np.frombuffer(hashes, "<u4").astype(np.uint64) * np.uint64(len(history.old)) >> np.uint64(32)
     values = history.page.copy()
     values[new] = history.old[drawn.astype(np.int64)]

@@ -1,0 +1,175 @@
+"""Every strategy on every graph, as tables in Markdown: python bench/strategies.py [GRAPH ...] > tables.md
+
+GRAPH: what `trapline graph info` reads. By default the recorded graphs beside the repository, those that are there, and a
+generated web. One robot, w = 15 s, a page takes a second: the order is what is compared. Then, on servers as measured and
+with 4 robots, whether it matters that the site ranks of cao leave out the rest after a visit.
+
+No recorded graph has an older crawl of its own, so historical PageRank gets one made up: the 55 % of the pages that a hash
+draws, and the links among them (castillo-thesis 4.3.2: 45 % of the pages were new).
+"""
+
+import math
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from trapline.cli.warmup import compile_all
+from trapline.errors import ConfigError
+from trapline.frontier import Rules
+from trapline.frontier.layout import FETCHED
+from trapline.graph import Graph, LoadOptions, generate, load_graph, pagerank
+from trapline.graph.csr import csr_from_edges
+from trapline.graph.exact import drawn
+from trapline.simulate import Crawl, constant_servers, politeness_violations, simulate
+from trapline.simulate.kendall import kendall_tau
+from trapline.simulate.metrics import average_cumulative_pagerank, best_first
+from trapline.simulate.modelled import modelled_servers
+from trapline.simulate.timing import seconds_until
+from trapline.strategies import Strategy, strategies
+from trapline.strategies.inputs import History, default_rules, inputs_for
+
+Floats = NDArray[np.float64]
+
+_DATA = Path(__file__).resolve().parents[2] / "shared" / "data"
+_NAMES = ("uci-ics-crawl", "ku-crawl-2016", "ku-crawl-2021b", "cs-stanford", "hollins", "gr0.California", "cnr-2000")
+_PAGES_PER_SITE = 1_000  # where pages have no URLs
+_OLD = 0.55
+_THESIS = {
+    "backlink-count": (0.4952, 0.0157),
+    "partial-pagerank": (0.5221, 0.0236),
+    "breadth-first": (0.6425, 0.1293),
+    "batch-pagerank": (0.6341, 0.1961),
+    "opic": (0.6709, 0.2229),
+    "larger-sites-first": (0.6749, 0.2498),
+    "historical-pagerank-zero": (0.6758, 0.3573),
+    "historical-pagerank-random": (0.6977, 0.3689),
+    "historical-pagerank-parent": (0.7074, 0.3520),
+    "historical-pagerank-omniscient": (0.7731, 0.6385),
+    "omniscient": (0.7427, 0.6504),
+}
+"""castillo-thesis, table 4.1: average cumulative PageRank and Kendall's tau, means over four collections."""
+
+
+class Ground(NamedTuple):
+    """A graph to crawl, and what strategies may know of it beforehand."""
+
+    name: str
+    graph: Graph
+    rank: Floats
+    history: History
+
+    def inputs(self, strategy: Strategy) -> dict[str, Floats]:
+        return inputs_for(strategy, self.graph, self.rank, self.rank, self.history, 0)
+
+
+def grounds(paths: list[str]) -> Iterator[Ground]:
+    for path in [Path(path) for path in paths] or [_DATA / name for name in _NAMES]:
+        try:
+            yield _ground(path.name, _loaded(path))
+        except ConfigError as error:
+            print(f"left out: {error}", file=sys.stderr)
+    if not paths:
+        yield _ground("generated", generate(50_000, 1_000, seed=1))
+
+
+def _loaded(path: Path) -> Graph:
+    try:
+        return load_graph(path, LoadOptions(pages_per_site=_PAGES_PER_SITE))
+    except ConfigError:
+        return load_graph(path)
+
+
+def _ground(name: str, graph: Graph) -> Ground:
+    rank = pagerank(graph)
+    return Ground(name, graph, rank, _history(graph))
+
+
+def _history(graph: Graph) -> History:
+    was = drawn(1, "old crawl", graph.pages) < _OLD
+    source = np.repeat(np.arange(graph.pages, dtype=np.int32), np.diff(graph.offsets))
+    kept = was[source] & was[graph.targets]
+    number = (np.cumsum(was) - 1).astype(np.int32)
+    pages = int(was.sum())
+    offsets, targets = csr_from_edges(number[source[kept]], number[graph.targets[kept]], pages)
+    one = np.zeros(pages, np.int32)
+    old = pagerank(Graph(offsets, targets, one, one[:1], one.astype(np.uint8), one[:1]))
+    page = np.full(graph.pages, -1.0)
+    page[was] = old
+    return History(page, np.sort(old))
+
+
+def crawl(ground: Ground, strategy: Strategy) -> Crawl:
+    rules = Rules(delay_s=15.0, lease_s=math.inf, first_connection_s=0.0, first_response_s=1.0)
+    rules = default_rules(strategy, rules, ground.graph.pages)
+    done = simulate(ground.graph, strategy, rules, servers=constant_servers(1.0), inputs=ground.inputs(strategy))
+    broken = politeness_violations(done.log, ground.graph.site, ground.graph.ips, rules)
+    assert broken == 0, f"{strategy.name} on {ground.name}: {broken} politeness violations"
+    return done
+
+
+def order_tables(every: list[Ground]) -> None:
+    """Average cumulative PageRank, then tau: a row for each strategy, a column for each graph."""
+    found = {}
+    for ground in every:
+        for strategy in strategies().values():
+            print(f"{ground.name}: {strategy.name}", file=sys.stderr)
+            order = crawl(ground, strategy).log.page
+            found[strategy.name, ground.name] = (
+                average_cumulative_pagerank(order, ground.rank),
+                kendall_tau(order, ground.rank),
+            )
+    for number, title in enumerate(("Average cumulative PageRank", "Kendall's tau")):
+        print(f"\n{title}\n\n| strategy | {' | '.join(g.name for g in every)} | mean | thesis |")
+        print("|---" * (len(every) + 3) + "|")
+        for name in sorted(strategies(), key=lambda name: -np.mean([found[name, g.name][number] for g in every])):
+            values = [found[name, ground.name][number] for ground in every]
+            thesis = f"{_THESIS[name][number]:.3f}" if name in _THESIS else ""
+            print(f"| {name} | {' | '.join(f'{v:.3f}' for v in values)} | {np.mean(values):.3f} | {thesis} |")
+        if number == 0:
+            _bounds(every)
+
+
+def _bounds(every: list[Ground]) -> None:
+    best = [average_cumulative_pagerank(best_first(_reached(g), g.rank), g.rank) for g in every]
+    print(f"| *upper bound* | {' | '.join(f'{v:.3f}' for v in best)} | {np.mean(best):.3f} | |")
+
+
+def _reached(ground: Ground) -> NDArray[np.int32]:
+    return crawl(ground, strategies()["breadth-first"]).log.page
+
+
+def rest_table(every: list[Ground]) -> None:
+    """Hours until half and 80 % of the PageRank are in: T against T + w."""
+    names = [name for pair in ("performance", "crawl-ability") for name in (pair, f"{pair}-and-rest")]
+    print(f"\nHours until 50 % / 80 % of the PageRank\n\n| graph | w, s | {' | '.join(names)} |")
+    print("|---" * (len(names) + 2) + "|")
+    for ground in every:
+        servers = modelled_servers(ground.graph)
+        for delay_s in (0.0, 15.0):
+            cells = []
+            for name in names:
+                strategy = strategies()[name]
+                rules = Rules(delay_s=delay_s, per_connection=0, lease_s=math.inf)
+                inputs = ground.inputs(strategy)
+                log = simulate(ground.graph, strategy, rules, robots=4, servers=servers, inputs=inputs).log
+                assert (log.result == FETCHED).all()
+                cells.append(" / ".join(f"{s / 3600:.2f}" for s in seconds_until(log, ground.rank, (0.5, 0.8))))
+            print(f"| {ground.name} | {delay_s:.0f} | {' | '.join(cells)} |", flush=True)
+
+
+def main(paths: list[str]) -> None:
+    compile_all()
+    every = list(grounds(paths))
+    if not every:
+        print("no graph to crawl", file=sys.stderr)
+        return
+    order_tables(every)
+    rest_table([ground for ground in every if ground.graph.pages <= 60_000])
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])
