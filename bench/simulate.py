@@ -1,0 +1,66 @@
+"""Speed of the simulator in full, one core, after compilation: python bench/simulate.py [pages sites]
+
+Prints pages per second with r = 256 robots on servers as measured, the link shared or not, as a ratio to order-only mode in the
+same run; then what PageRank costs batch-pagerank and partial-pagerank with 35 runs a crawl; and memory per page.
+"""
+
+import math
+import resource
+import sys
+
+from trapline.cli.warmup import compile_all
+from trapline.frontier import Rules
+from trapline.graph import Graph, generate
+from trapline.simulate import Crawl, Network, Servers, constant_servers, simulate
+from trapline.simulate.modelled import modelled_servers
+from trapline.strategies import Strategy, strategies
+from trapline.strategies.inputs import default_rules
+
+ROBOTS = 256
+
+
+def crawl(web: Graph, strategy: Strategy, servers: Servers, network: Network, robots: int, delay_s: float) -> Crawl:
+    rules = Rules(delay_s=delay_s, lease_s=math.inf, first_connection_s=0.0, first_response_s=1.0)
+    rules = default_rules(strategy, rules, web.pages)
+    return simulate(web, strategy, rules, robots=robots, servers=servers, network=network)
+
+
+def rate(done: Crawl) -> float:
+    return len(done.log.page) / done.wall_seconds
+
+
+def line(what: str, done: Crawl, limit: float) -> None:
+    print(f"{what:52} {rate(done) / 1e3:8.0f} k pages/s   {rate(done) / limit:5.2f} of order only", flush=True)
+
+
+def gigabytes() -> float:
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e6
+
+
+def main(pages: int, sites: int) -> None:
+    compile_all()
+    web = generate(pages, sites, seed=1)
+    held = gigabytes()
+    print(f"{web.pages:,} pages, {web.links:,} links, {web.sites:,} sites; {held:.2f} GB")
+    larger, free, constant = strategies()["larger-sites-first"], Network(), constant_servers(1.0)
+    order = crawl(web, larger, constant, free, 1, 0.0)
+    limit = rate(order)
+    line("larger-sites-first, order only", order, limit)
+    print(f"{'memory of that crawl':52} {(gigabytes() - held) * 1e9 / web.pages:8.0f} bytes a page, its log included")
+    servers = modelled_servers(web)
+    line(f"  r = {ROBOTS}, w = 15 s, a second a page", crawl(web, larger, constant, free, ROBOTS, 15.0), limit)
+    line(f"  r = {ROBOTS}, w = 15 s, measured servers", crawl(web, larger, servers, free, ROBOTS, 15.0), limit)
+    for bandwidth in (200e3, 2e6, 20e6):
+        done = crawl(web, larger, servers, Network(bandwidth), ROBOTS, 15.0)
+        line(f"  r = {ROBOTS}, w = 15 s, {bandwidth / 1e6:g} MB/s shared", done, limit)
+    for name in ("batch-pagerank", "partial-pagerank"):
+        done = crawl(web, strategies()[name], constant, free, 1, 0.0)
+        whole = done.wall_seconds + done.score_seconds
+        share = f"{done.scorings} runs of PageRank: {done.score_seconds:.1f} s, {done.score_seconds / whole:.0%}"
+        print(f"{name:52} {whole:8.1f} s, of which {share}", flush=True)
+    print(f"peak memory {gigabytes():.2f} GB")
+
+
+if __name__ == "__main__":
+    chosen = [int(size) for size in sys.argv[1:3]] or [3_500_000, 50_000]
+    main(*chosen)
