@@ -230,6 +230,8 @@ def _world(graph: Graph, servers: Servers, network: Network, seeds: Array, slots
     clock = np.zeros(1, CLOCK)
     for name in ("pause_s", "failed", "refused", "timeout_s"):
         clock[name] = getattr(network, name)
+    if network.protocol == "pipelining":
+        clock["pause_s"] = 0.0  # all requests are sent at once
     clock["shared"] = not network.per_robot and network.bandwidth < NO_LIMIT
     clock["cap"] = network.bandwidth if network.per_robot else NO_LIMIT
     clock["protocol"] = PROTOCOLS.index(network.protocol)
