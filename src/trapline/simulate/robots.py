@@ -125,7 +125,7 @@ def fate(w: World, page: int, tries: int) -> int:
     c = w.clock[0]
     if c.failed + c.refused == 0.0:
         return FETCHED
-    drawn = uniform(c.seed + FATE, 16 * page + tries)
+    drawn = uniform(int(c.seed) + FATE, 16 * int(page) + int(tries))  # int: uncompiled, ids are 32 bits wide
     if drawn < c.failed:
         return FAILED
     return REFUSED if drawn < c.failed + c.refused else FETCHED
