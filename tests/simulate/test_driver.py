@@ -262,6 +262,7 @@ def test_the_crawl_is_that_of_a_plain_loop_to_the_bit(world: World, rules: Rules
     twin = twin_of(world, strategy, rules)
     done = crawl_of(world, strategy, rules)
     assert rows(done.log) == twin.run()
+    assert learned(done.frontier, done.log, world.graph) == learned(twin.frontier, done.log, world.graph)
     assert_lawful(world, rules, done)
 
 
@@ -282,6 +283,13 @@ def test_where_robots_share_a_link_the_crawl_is_that_of_water_filling(
     )
     assert_lawful(world, rules, done)
     assert_conserved(twin)
+
+
+def learned(frontier: Frontier, log: Log, graph: Graph) -> list[Any]:
+    """What the frontier was told of each site. The compiled loop is over with the last page of all, before its visit ends."""
+    last = int(graph.site[log.page[-1]]) if np.count_nonzero(log.result == FETCHED) == graph.pages else -1
+    told = frontier.state.site[["requests", "connection_s", "response_s", "failures", "ready_at"]]
+    return [told[site].tolist() for site in range(graph.sites) if site != last]
 
 
 def assert_conserved(twin: Twin) -> None:
