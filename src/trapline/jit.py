@@ -36,7 +36,7 @@ from numba import njit, types
 from numba.core import cgutils
 from numba.core.codegen import JITCodeLibrary, JITCPUCodegen
 from numba.core.cpu import CPUContext
-from numba.extending import intrinsic
+from numba.extending import intrinsic, register_jitable
 
 from trapline.errors import ConfigError
 
@@ -114,8 +114,9 @@ def helper(signature: Any) -> Callable[[Function], Function]:
 
 
 def shared(function: Function) -> Function:
-    """A small function that ranks call; it compiles into each of them, for whatever types they pass."""
-    return function if DISABLED else njit(**_FLAGS)(function)
+    """A small function that ranks and helpers call; it compiles into each of them, for whatever types they pass. Python
+    calls it as it is written."""
+    return function if DISABLED else register_jitable(**_FLAGS)(function)
 
 
 def kernel(signature: Any) -> Callable[[Function], Function]:

@@ -1,9 +1,13 @@
 """The compiled driver makes the crawl that a plain loop over the frontier's face makes; its log is polite and complete.
 
-The loop below is the slow twin: events by (time, completions first, serial), one call of the face at a time.
+The slow twin is tests/naive/simulator.py. What is compared, and how closely:
+- *exact* webs: every time is a multiple of 2^-4 s, and everything that divides is a power of two. Sums are exact, so ties
+  in time are many and real, and every column must agree to the bit. Nothing is shared, or two robots share a link with
+  servers that have at least half of it each, so that shares are powers of two as well.
+- *rough* webs: any number of robots shares a link. Sizes or latencies are drawn from a continuum, so that two ends
+  fall together with probability 0; order and integers must agree exactly, times to 1e-9. The two round differently.
 """
 
-import heapq
 import itertools
 import math
 from typing import Any, NamedTuple
@@ -15,30 +19,44 @@ from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 
 from tests.frontier.worlds import one_of_each
+from tests.naive.simulator import Row, Twin
 from trapline.errors import ConfigError
-from trapline.frontier import FETCHED, Drained, Frontier, Outcome, Rules, Visit, WaitUntil
-from trapline.frontier.visits import SLOT_BITS
+from trapline.frontier import FAILED, FETCHED, REFUSED, Frontier, Rules
+from trapline.frontier import frontier as face
+from trapline.frontier.layout import View
+from trapline.frontier.ranking import page_rank
 from trapline.graph import Graph
-from trapline.simulate import Crawl, Log, politeness_violations, simulate
+from trapline.simulate import PROTOCOLS, Crawl, Log, Network, Servers, constant_servers, politeness_violations, simulate
+from trapline.simulate.robots import FATE
+from trapline.simulate.scores import KnownGraph
 from trapline.strategies import Strategy, page_ranks, pair, site_ranks
+from trapline.strategies.strategy import PageRank
 
-PAIRS = [(page, site) for page in page_ranks() for site in site_ranks()]
-WEBS = 8 if numba.config.DISABLE_JIT else 60
-COMPLETION, ASK = range(2)
-
-
-class Row(NamedTuple):
-    """One fetched page."""
-
-    page: int
-    visit: int
-    start: float
-    end: float
+WEBS = 10 if numba.config.DISABLE_JIT else 400
+SEED = 7
 
 
 def rows(log: Log) -> list[Row]:
-    columns = (log.page, log.visit, log.start, log.end)
-    return [Row(*row) for row in zip(*(column.tolist() for column in columns), strict=True)]
+    return [Row(*row) for row in zip(*(column.tolist() for column in log), strict=True)]
+
+
+# Strategies: those of the folder, and one by scores.
+
+
+@page_rank
+def last_score(s: View, page: int, source: int, links: int, is_new: bool) -> float:
+    return s.columns[page, 0]
+
+
+SCORED = PageRank("scored", last_score, columns=("score",), scores="score")
+SCORED_BATCHES = PageRank("scored-batches", last_score, columns=("score",), scores="score", batched=True)
+PAGE_RANKS = [*page_ranks().values(), SCORED, SCORED_BATCHES]
+STRATEGIES = [Strategy(f"{p.name} x {s.name}", p, s) for p in PAGE_RANKS for s in site_ranks().values()]
+
+
+def inputs_of(strategy: Strategy, pages: int) -> dict[str, Any]:
+    """Ranks with ties, for every column that the page rank wants."""
+    return {name: np.arange(pages) * 7 % 5 / 4 - 0.5 for name in strategy.page.inputs}
 
 
 # Webs.
@@ -67,7 +85,8 @@ def random_graph(number: int) -> Graph:
 
 
 # A web is one number, and nothing is shrunk: uncompiled that would take minutes, and a web of 40 pages can be read.
-GRAPHS = st.integers(0, 2**32 - 1).map(random_graph)
+NUMBERS = st.integers(0, 2**32 - 1)
+GRAPHS = NUMBERS.map(random_graph)
 RULES = one_of_each(
     delay_s=[1.0, 0.0, 0.5, 15.0],
     ip_delay_s=[None, 0.0, 2.0],
@@ -79,66 +98,127 @@ RULES = one_of_each(
     batch=[0, 0, 1, 5],
     batch_ahead=[False, True],
     batch_least_active=[0, 2],
-).map(lambda chosen: Rules(**chosen))
+    rescore=[0, 1, 7],
+    retries=[2, 0, 1],
+    backoff_s=[2.0, 0.0, 0.5],
+    backoff_most_s=[60.0, 3.0],
+    first_requests=[50, 2],
+    estimator=["average", "median"],
+    pipelining=[False, True],
+).map(lambda chosen: Rules(**chosen, lease_s=math.inf))
 
 
-def inputs_of(strategy: Strategy, pages: int) -> dict[str, Any]:
-    """Ranks with ties, for every column that the page rank wants."""
-    return {name: np.arange(pages) * 7 % 5 / 4 - 0.5 for name in strategy.page.inputs}
+class World(NamedTuple):
+    """A web, how it answers, and who crawls it."""
+
+    graph: Graph
+    servers: Servers
+    network: Network
+    robots: int
+    seeds: np.ndarray | None
 
 
-# The slow twin.
+def some(random: np.random.Generator, count: int, *values: float) -> np.ndarray:
+    """One of the values for each, or one for all."""
+    return random.choice(np.array(values), count if random.random() < 0.7 else 1)
 
 
-class Loop:
-    def __init__(self, graph: Graph, strategy: Strategy, rules: Rules, robots: int, page_seconds: float) -> None:
-        self.graph, self.page_seconds, self.free = graph, page_seconds, robots
-        self.frontier = Frontier(strategy, rules)
-        self.frontier.add_sites(graph.sites, 0.0, graph.ips)
-        self.frontier.add_pages(graph.site, graph.dynamic)
-        for name, values in inputs_of(strategy, graph.pages).items():
-            self.frontier.set_column(name, values)
-        self.frontier.discover(graph.home, 0.0)
-        self.rows: list[Row] = []
-        self.events: list[tuple[float, int, int, Any]] = []
-        self.serial = itertools.count()
-        self.drained = False
+def rough(random: np.random.Generator, count: int, least: float, most: float) -> np.ndarray:
+    return random.uniform(least, most, count)
 
-    def run(self, most: int) -> list[Row]:
-        self.at(0.0, ASK, None)
-        while self.events and len(self.rows) < most and not self.drained:
-            now, kind, _, tour = heapq.heappop(self.events)
-            if kind == COMPLETION:
-                self.complete(now, *tour)
-            elif self.free:
-                self.ask(now)
-        return self.rows
 
-    def at(self, time: float, kind: int, tour: Any) -> None:
-        heapq.heappush(self.events, (time, kind, next(self.serial), tour))
+def random_network(random: np.random.Generator, bandwidth: float, per_robot: bool) -> Network:
+    return Network(
+        bandwidth=bandwidth,
+        per_robot=per_robot,
+        protocol=str(random.choice(PROTOCOLS)),
+        pause_s=float(random.choice([0.0, 0.0, 0.25, 1.5])),
+        failed=float(random.choice([0.0, 0.0, 0.25])),
+        refused=float(random.choice([0.0, 0.0, 0.125])),
+        timeout_s=float(random.choice([0.0, 0.5, 3.0])),
+    )
 
-    def ask(self, now: float) -> None:
-        answer = self.frontier.next(now)
-        if isinstance(answer, Visit):
-            self.free -= 1
-            self.at(now + self.page_seconds, COMPLETION, (answer, 0, now))
-            self.at(now, ASK, None)
-        elif isinstance(answer, WaitUntil) and answer.time < math.inf:
-            self.at(answer.time, ASK, None)
-        else:
-            self.drained = isinstance(answer, Drained)
 
-    def complete(self, now: float, visit: Visit, at: int, start: float) -> None:
-        page = visit.pages[at]
-        links = self.graph.targets_of(page)
-        assert self.frontier.report(visit, page, FETCHED, now, links, self.page_seconds)
-        self.rows.append(Row(page, visit.id >> SLOT_BITS, start, now))
-        if at + 1 < len(visit.pages):
-            self.at(now + self.page_seconds, COMPLETION, (visit, at + 1, now))
-        else:
-            assert self.frontier.finish(visit, Outcome(), now)
-            self.free += 1
-        self.at(now, ASK, None)
+def random_seeds(random: np.random.Generator, graph: Graph) -> np.ndarray | None:
+    """Home pages, or any pages, one of them perhaps twice."""
+    return random.integers(0, graph.pages, random.integers(1, 5)).astype(np.int32) if random.random() < 0.3 else None
+
+
+def counts(random: np.random.Generator, sites: int) -> np.ndarray:
+    return some(random, sites, 0, 1, 2, 5).astype(np.int32)
+
+
+def exact_world(number: int) -> World:
+    random, graph = np.random.default_rng(number), random_graph(number)
+    kind = str(random.choice(["unlimited", "per robot", "two share"]))
+    servers = Servers(
+        connection_s=some(random, graph.sites, 0.0, 0.25, 0.5),
+        latency_s=some(random, graph.pages, 0.0, 0.25, 0.5, 1.0, 3.0),
+        speed=some(random, graph.sites, 2.0, 4.0, 8.0, math.inf),
+        requests=counts(random, graph.sites),
+        keep_alive_s=some(random, graph.sites, 0.0, 1.0, 15.0, math.inf),
+        size=some(random, graph.pages, 0.0, 1.0, 3.0, 4.0, 16.0),
+    )
+    bandwidth = math.inf if kind == "unlimited" else 4.0
+    network = random_network(random, bandwidth, kind == "per robot")
+    robots = int(random.integers(1, 3 if kind == "two share" else 5))
+    return World(graph, servers, network, robots, random_seeds(random, graph))
+
+
+def rough_world(number: int) -> World:
+    """A link that many share. Either sizes or latencies may be the same for all, not both."""
+    random, graph = np.random.default_rng(number), random_graph(number)
+    one = int(random.integers(0, 3))
+    servers = Servers(
+        connection_s=some(random, graph.sites, 0.0, 0.25, 0.5),
+        latency_s=np.array([0.75]) if one == 1 else rough(random, graph.pages, 0.0, 2.0),
+        speed=some(random, graph.sites, 1.0, 3.0, 7.0, 25.0, math.inf),
+        requests=counts(random, graph.sites),
+        keep_alive_s=some(random, graph.sites, 0.0, 1.0, 15.0, math.inf),
+        size=np.array([5.0])
+        if one == 2
+        else rough(random, graph.pages, 1.0, 30.0) * (random.random(graph.pages) > 0.1),
+    )
+    network = random_network(random, float(random.choice([2.0, 7.0, 20.0])), per_robot=False)
+    return World(graph, servers, network, int(random.integers(1, 8)), random_seeds(random, graph))
+
+
+EXACT, ROUGH = NUMBERS.map(exact_world), NUMBERS.map(rough_world)
+WORLDS = EXACT | ROUGH
+
+
+def mixed(value: int) -> int:
+    """As in rng.py, whose compiled form is for kernels alone."""
+    for shift, factor in ((15, 0x2C1B3C6D), (12, 0x297A2D39)):
+        value = ((value ^ value >> shift) * factor) & 0xFFFFFFFF
+    return value ^ value >> 15
+
+
+def draw(page: int, tries: int) -> float:
+    """A number of its own for each page and try, in [0, 1)."""
+    return mixed(mixed(16 * page + tries) ^ mixed(SEED + FATE + 1)) / 2**32
+
+
+def twin_of(world: World, strategy: Strategy, rules: Rules) -> Twin:
+    known = KnownGraph(world.graph)
+    return Twin(
+        world.graph,
+        strategy,
+        rules,
+        robots=world.robots,
+        servers=world.servers,
+        network=world.network,
+        inputs=inputs_of(strategy, world.graph.pages),
+        draw=draw,
+        seeds=world.seeds,
+        seed=SEED,
+        score=lambda frontier: known.scores(frontier.state.state),
+    )
+
+
+def crawl_of(world: World, strategy: Strategy, rules: Rules, **options: Any) -> Crawl:
+    how = {"servers": world.servers, "network": world.network, "robots": world.robots, "seeds": world.seeds, **options}
+    return crawl(world.graph, strategy, rules, seed=SEED, **how)
 
 
 def crawl(graph: Graph, strategy: Strategy, rules: Rules, **options: Any) -> Crawl:
@@ -149,34 +229,171 @@ def violations(graph: Graph, log: Log, rules: Rules) -> int:
     return politeness_violations(log, graph.site, graph.ips, rules)
 
 
-# Laws.
+def most_active(log: Log) -> int:
+    """Visits under way at once, from the first start to the last end of each."""
+    begin: dict[int, float] = {}
+    over: dict[int, float] = {}
+    for row in rows(log):
+        begin[row.visit] = min(begin.get(row.visit, math.inf), row.start)
+        over[row.visit] = max(over.get(row.visit, 0.0), row.end)
+    changes = sorted([(time, 1) for time in begin.values()] + [(time, -1) for time in over.values()])
+    return max(itertools.accumulate(change for _, change in changes), default=0)
 
 
-@pytest.mark.parametrize(("page", "site"), PAIRS)
-@settings(max_examples=WEBS, phases=[Phase.generate])
-@given(graph=GRAPHS, rules=RULES, robots=st.integers(1, 4), seconds=st.sampled_from([1.0, 0.25, 3.5]))
-def test_the_crawl_is_that_of_a_plain_loop(
-    page: str, site: str, graph: Graph, rules: Rules, robots: int, seconds: float
+def assert_lawful(world: World, rules: Rules, done: Crawl) -> None:
+    """What holds of every log, whoever made it."""
+    log = rows(done.log)
+    assert violations(world.graph, done.log, rules) == 0
+    assert most_active(done.log) <= world.robots
+    tried = [row.page for row in log]
+    assert len({row.page for row in log if row.result == FETCHED}) == sum(row.result == FETCHED for row in log)
+    assert all(tried.count(page) <= rules.retries + 1 for page in set(tried))
+    assert [row.end for row in log] == sorted(row.end for row in log)
+    assert done.simulated_seconds == (log[-1].end if log else 0.0)
+
+
+each_web = settings(max_examples=WEBS, phases=[Phase.generate])
+any_strategy = st.sampled_from(STRATEGIES)
+
+
+@each_web
+@given(world=EXACT, rules=RULES, strategy=any_strategy)
+def test_the_crawl_is_that_of_a_plain_loop_to_the_bit(world: World, rules: Rules, strategy: Strategy) -> None:
+    twin = twin_of(world, strategy, rules)
+    done = crawl_of(world, strategy, rules)
+    assert rows(done.log) == twin.run()
+    assert learned(done.frontier, done.log, world.graph) == learned(twin.frontier, done.log, world.graph)
+    assert_lawful(world, rules, done)
+
+
+@each_web
+@given(world=ROUGH, rules=RULES, strategy=any_strategy)
+def test_where_robots_share_a_link_the_crawl_is_that_of_water_filling(
+    world: World, rules: Rules, strategy: Strategy
 ) -> None:
-    strategy = pair(page, site)
-    loop = Loop(graph, strategy, rules, robots, seconds)
-    expected = loop.run(graph.pages)
-    done = crawl(graph, strategy, rules, robots=robots, page_seconds=seconds)
-    assert rows(done.log) == expected
-    assert violations(graph, done.log, rules) == 0
-    fetched = done.log.page.tolist()
-    assert len(set(fetched)) == len(fetched)
-    assert done.simulated_seconds == (expected[-1].end if expected else 0.0)
+    twin = twin_of(world, strategy, rules)
+    expected, done = twin.run(), crawl_of(world, strategy, rules)
+    log = rows(done.log)
+    assert [(r.page, r.visit, r.result) for r in log] == [(r.page, r.visit, r.result) for r in expected]
+    np.testing.assert_allclose(
+        [(r.start, r.first_byte, r.end) for r in log],
+        [(r.start, r.first_byte, r.end) for r in expected],
+        rtol=1e-9,
+        atol=1e-12,
+    )
+    assert_lawful(world, rules, done)
+    assert_conserved(twin)
 
 
-@settings(max_examples=WEBS, phases=[Phase.generate])
-@given(graph=GRAPHS, rules=RULES, robots=st.integers(1, 4), most=st.integers(0, 45))
+def learned(frontier: Frontier, log: Log, graph: Graph) -> list[Any]:
+    """What the frontier was told of each site. The compiled loop is over with the last page of all, before its visit ends."""
+    last = int(graph.site[log.page[-1]]) if np.count_nonzero(log.result == FETCHED) == graph.pages else -1
+    told = frontier.state.site[["requests", "connection_s", "response_s", "failures", "ready_at"]]
+    return [told[site].tolist() for site in range(graph.sites) if site != last]
+
+
+def assert_conserved(twin: Twin) -> None:
+    """The link never carries more than it can, and every transfer that ended got its size."""
+    got = dict.fromkeys(twin.size_of, 0.0)
+    for flow in twin.flows:
+        assert sum(flow.rates.values()) <= twin.network.bandwidth * (1 + 1e-12)
+        for serial, rate in flow.rates.items():
+            got[serial] += rate * (flow.until - flow.since)
+    under_way = {transfer.serial for transfer in twin.transfers}
+    for serial in got.keys() - under_way:
+        assert got[serial] == pytest.approx(twin.size_of[serial], rel=1e-9, abs=1e-9)
+
+
+@each_web
+@given(world=WORLDS, rules=RULES, strategy=any_strategy, most=st.integers(0, 45))
 def test_a_crawl_of_at_most_m_pages_is_the_beginning_of_the_whole_one(
-    graph: Graph, rules: Rules, robots: int, most: int
+    world: World, rules: Rules, strategy: Strategy, most: int
 ) -> None:
-    strategy = pair("opic", "crawl-ability")
-    whole = rows(crawl(graph, strategy, rules, robots=robots).log)
-    assert rows(crawl(graph, strategy, rules, robots=robots, most=most).log) == whole[:most]
+    """It ends with the m-th page fetched; failed and refused ones do not count."""
+    whole, part = (rows(crawl_of(world, strategy, rules, most=m).log) for m in (None, most))
+    assert part == whole[: len(part)]
+    fetched = [row.result == FETCHED for row in part]
+    assert sum(fetched) == min(most, sum(row.result == FETCHED for row in whole))
+    assert len(part) == len(whole) or not part or fetched[-1]
+
+
+@each_web
+@given(world=WORLDS, rules=RULES, strategy=any_strategy)
+def test_memory_that_grows_on_the_way_changes_nothing(world: World, rules: Rules, strategy: Strategy) -> None:
+    """Every call of the compiled loop may come back for room at any page and visit; no row is written twice."""
+    expected = rows(crawl_of(world, strategy, rules).log)
+    with pytest.MonkeyPatch.context() as patch:
+        grown = make_memory_scarce(patch)
+        assert rows(crawl_of(world, strategy, rules).log) == expected
+    assert grown or len(expected) < 8
+
+
+def make_memory_scarce(patch: pytest.MonkeyPatch) -> list[int]:
+    """The pool has room for one more joining at most, whenever it grows; the list of its sizes."""
+    sizes: list[int] = []
+
+    def grow(self: Frontier) -> None:
+        s, run = self.state, self.state.run[0]
+        sizes.append(int(run.pool + run.reserve))
+        self._replace(pool=face.resized(s.pool, sizes[-1], int(run.pool)))
+
+    patch.setattr(face, "FIRST_POOL", 64)
+    patch.setattr(Frontier, "_grow", grow)
+    patch.setattr(Frontier, "reserve", lambda self, pages, sites, groups, visits: self._reserve(pages, sites, groups))
+    return sizes
+
+
+@pytest.mark.parametrize("slice_", [1, 2, 5])
+def test_a_loop_that_comes_up_for_air_misses_nothing(slice_: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """And retries make more rows than there are pages."""
+    world = exact_world(5)._replace(network=Network(failed=0.6, timeout_s=1.0))
+    rules, strategy = Rules(delay_s=0.0, retries=5, lease_s=math.inf), pair("opic", "top-page")
+    whole = crawl_of(world, strategy, rules)
+    monkeypatch.setattr("trapline.simulate.driver.SLICE", slice_)
+    told: list[tuple[int, int]] = []
+    again = crawl_of(world, strategy, rules, progress=lambda *now: told.append(now))
+    assert rows(again.log) == rows(whole.log)
+    assert len(whole.log.page) > world.graph.pages
+    assert [done for done, _ in told] == sorted(done for done, _ in told)
+
+
+@each_web
+@given(world=WORLDS, rules=RULES, strategies=st.tuples(any_strategy, any_strategy))
+def test_the_fate_of_a_fetch_does_not_depend_on_the_order(
+    world: World, rules: Rules, strategies: tuple[Strategy, Strategy]
+) -> None:
+    """Under two strategies the results of a page's tries are the same, as far as it was tried."""
+    fates: list[dict[int, list[int]]] = [{}, {}]
+    for strategy, fate in zip(strategies, fates, strict=True):
+        for row in rows(crawl_of(world, strategy, rules).log):
+            fate.setdefault(row.page, []).append(row.result)
+    for page in fates[0].keys() & fates[1].keys():
+        assert all(a == b for a, b in zip(fates[0][page], fates[1][page], strict=False))
+
+
+def test_shares_of_failures_and_refusals_are_kept() -> None:
+    """Of 3,000 first tries, 30 % fail and 20 % are refused: within four standard deviations."""
+    n = 3_000
+    graph = graph_of([[] for _ in range(n)], list(range(n)), list(range(n)))
+    rules = Rules(delay_s=0.0, retries=0, lease_s=math.inf)
+    log = crawl(graph, pair("fifo", "fifo"), rules, robots=9, network=Network(failed=0.3, refused=0.2)).log
+    for result, share in ((FAILED, 0.3), (REFUSED, 0.2), (FETCHED, 0.5)):
+        assert abs((log.result == result).mean() - share) < 4 * math.sqrt(share * (1 - share) / n)
+
+
+@each_web
+@given(graph=GRAPHS, rules=RULES, strategy=any_strategy, robots=st.integers(1, 4), seconds=st.sampled_from([1.0, 3.5]))
+def test_order_only_every_page_takes_the_same_time(
+    graph: Graph, rules: Rules, strategy: Strategy, robots: int, seconds: float
+) -> None:
+    """No connection, no size, no link: a page ends `seconds` after it starts, and the next of the visit starts then."""
+    log = rows(crawl(graph, strategy, rules, robots=robots, servers=constant_servers(seconds)).log)
+    assert all(row.first_byte == row.end == row.start + seconds for row in log)
+    visits: dict[int, list[Row]] = {}
+    for row in log:
+        visits.setdefault(row.visit, []).append(row)
+    for visit in visits.values():
+        assert all(after.start == before.end for before, after in itertools.pairwise(visit))
 
 
 def test_at_one_moment_completions_come_before_new_visits() -> None:
@@ -199,12 +416,7 @@ def test_more_robots_than_the_frontier_has_room_for_at_first(robots: int) -> Non
     done = crawl(apart(400), pair("opic", "top-page"), Rules(delay_s=0.0), robots=robots)
     assert done.drained and len(done.log.page) == 400
     assert done.simulated_seconds == math.ceil(400 / robots)
-
-
-def test_a_lease_that_a_visit_could_outlast_is_refused() -> None:
-    """Every robot of a simulation comes back, so a lease that ends before it does is a mistake of the rules."""
-    with pytest.raises(ConfigError, match="raise lease_s"):
-        crawl(apart(2), pair("fifo", "fifo"), Rules(delay_s=0.0, lease_s=5.0), page_seconds=7.0)
+    assert most_active(done.log) == robots
 
 
 def test_a_crawl_of_no_pages_takes_no_time() -> None:
@@ -212,13 +424,60 @@ def test_a_crawl_of_no_pages_takes_no_time() -> None:
     assert len(done.log.page) == 0 and done.simulated_seconds == 0.0
 
 
+@pytest.mark.parametrize(
+    ("page", "rules", "scorings"),
+    [
+        (SCORED, Rules(delay_s=0.0, rescore=3), 3),
+        (SCORED, Rules(delay_s=0.0), 0),
+        (SCORED_BATCHES, Rules(delay_s=0.0, batch=5), 3),
+    ],
+)
+def test_scores_come_every_k_pages_or_before_every_batch(page: PageRank, rules: Rules, scorings: int) -> None:
+    """A site of twelve pages, the first of which links to the others: after 3, 6 and 9 pages, or batches of 1, 5 and 5."""
+    graph = graph_of([list(range(1, 12)), *([] for _ in range(11))], [0] * 12, [0])
+    done = crawl(graph, Strategy("by scores", page, site_ranks()["top-page"]), rules)
+    assert done.drained and done.scorings == scorings
+
+
+# Bad input: one line that says what to do.
+
+TWO = apart(2)
+BAD = {
+    "no robots": ({"robots": 0}, "robots"),
+    "too many robots": ({"robots": 10**9}, "visits at once"),
+    "no seeds": ({"seeds": []}, "seeds"),
+    "a seed that is no page": ({"seeds": [0, 2]}, "seeds"),
+    "a seed below 0": ({"seeds": [-1]}, "seeds"),
+    "a seed that is too large for any page": ({"seeds": [2**32]}, "seeds"),
+    "a seed that is no whole number": ({"seeds": [0.5]}, "seeds"),
+    "seeds in two rows": ({"seeds": [[0], [1]]}, "seeds"),
+    "fewer than no pages": ({"most": -1}, "most"),
+    "no input": ({"strategy": pair("quality", "top-page"), "inputs": {}}, "'quality'"),
+    "too short an input": ({"strategy": pair("quality", "top-page"), "inputs": {"quality": np.ones(1)}}, "'quality'"),
+    "too long an input": ({"strategy": pair("quality", "top-page"), "inputs": {"quality": np.ones(3)}}, "'quality'"),
+    "NaN as input": ({"strategy": pair("quality", "top-page"), "inputs": {"quality": [1.0, math.nan]}}, "quality"),
+    "a lease that a visit outlasts": ({"rules": Rules(lease_s=5.0), "servers": constant_servers(7.0)}, "raise lease_s"),
+    "a lease with a shared link": ({"network": Network(bandwidth=1.0)}, "lease_s to infinity"),
+}
+
+
+@pytest.mark.parametrize(("options", "said"), BAD.values(), ids=BAD)
+def test_what_cannot_be_crawled_is_refused_in_one_line(options: dict[str, Any], said: str) -> None:
+    given = {"strategy": pair("fifo", "fifo"), "rules": Rules(), **options}
+    with pytest.raises(ConfigError, match=said) as refused:
+        simulate(TWO, **given)
+    assert "\n" not in str(refused.value)
+
+
 # The audit.
 
 
-def log_of(*visits: Row) -> Log:
-    pages, ids, starts, ends = zip(*visits, strict=True)
-    fetched = np.full(len(pages), FETCHED, np.uint8)
-    return Log(np.array(pages, np.int32), np.array(ids), np.array(starts), np.array(starts), np.array(ends), fetched)
+def fetch(page: int, visit: int, start: float, end: float) -> Row:
+    return Row(page, visit, start, end, end, FETCHED)
+
+
+def log_of(*fetches: Row) -> Log:
+    return Log(*(np.array(column) for column in zip(*fetches, strict=True)))
 
 
 # Pages 0 and 1 are of site 0, page 2 of site 1 on the same address, page 3 of site 2 on another.
@@ -229,10 +488,10 @@ W = Rules(delay_s=15.0)
 @pytest.mark.parametrize(
     "log",
     [
-        log_of(Row(0, 0, 0.0, 1.0), Row(1, 1, 16.0, 17.0)),
-        log_of(Row(0, 0, 0.0, 1.0), Row(1, 0, 1.0, 2.0)),
-        log_of(Row(0, 0, 0.0, 1.0), Row(2, 1, 16.0, 17.0)),
-        log_of(Row(0, 0, 0.0, 1.0), Row(3, 1, 0.0, 1.0)),
+        log_of(fetch(0, 0, 0.0, 1.0), fetch(1, 1, 16.0, 17.0)),
+        log_of(fetch(0, 0, 0.0, 1.0), fetch(1, 0, 1.0, 2.0)),
+        log_of(fetch(0, 0, 0.0, 1.0), fetch(2, 1, 16.0, 17.0)),
+        log_of(fetch(0, 0, 0.0, 1.0), fetch(3, 1, 0.0, 1.0)),
     ],
     ids=["rested", "one connection", "address rested", "elsewhere"],
 )
@@ -243,13 +502,13 @@ def test_a_polite_log_has_no_violations(log: Log) -> None:
 @pytest.mark.parametrize(
     "log",
     [
-        log_of(Row(0, 0, 0.0, 1.0), Row(1, 1, 15.9, 16.9)),
-        log_of(Row(0, 0, 0.0, 1.0), Row(1, 1, 0.5, 1.5)),
-        log_of(Row(0, 0, 0.0, 1.0), Row(1, 0, 0.5, 1.5)),
-        log_of(Row(0, 0, 0.0, 1.0), Row(2, 1, 15.9, 16.9)),
-        log_of(Row(0, 0, 0.0, 90.0), Row(2, 1, 50.0, 51.0)),
-        log_of(Row(2, 1, 50.0, 51.0), Row(0, 0, 0.0, 90.0)),
-        log_of(Row(0, 0, 0.0, 1.0), Row(2, 1, 20.0, 21.0), Row(1, 0, 40.0, 41.0)),
+        log_of(fetch(0, 0, 0.0, 1.0), fetch(1, 1, 15.9, 16.9)),
+        log_of(fetch(0, 0, 0.0, 1.0), fetch(1, 1, 0.5, 1.5)),
+        log_of(fetch(0, 0, 0.0, 1.0), fetch(1, 0, 0.5, 1.5)),
+        log_of(fetch(0, 0, 0.0, 1.0), fetch(2, 1, 15.9, 16.9)),
+        log_of(fetch(0, 0, 0.0, 90.0), fetch(2, 1, 50.0, 51.0)),
+        log_of(fetch(2, 1, 50.0, 51.0), fetch(0, 0, 0.0, 90.0)),
+        log_of(fetch(0, 0, 0.0, 1.0), fetch(2, 1, 20.0, 21.0), fetch(1, 0, 40.0, 41.0)),
     ],
     ids=[
         "early start",
@@ -266,6 +525,6 @@ def test_a_forged_log_has_violations(log: Log) -> None:
 
 
 def test_the_delays_of_site_and_address_are_audited_apart() -> None:
-    log = log_of(Row(0, 0, 0.0, 1.0), Row(2, 1, 3.0, 4.0))
+    log = log_of(fetch(0, 0, 0.0, 1.0), fetch(2, 1, 3.0, 4.0))
     assert violations(FOUR, log, Rules(delay_s=15.0, ip_delay_s=2.0)) == 0
     assert violations(FOUR, log, Rules(delay_s=1.0, ip_delay_s=2.5)) > 0

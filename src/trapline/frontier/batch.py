@@ -117,10 +117,12 @@ def choose_from(s: State, x: int) -> None:
 
 @helper(b1(StateType))
 def choose(s: State) -> bool:
-    """Fill the batch up to K pages. False: the pool must grow first."""
+    """Fill the batch up to K pages. False: the pool must grow, then the choice goes on (`run.resume`), though pages are chosen now."""
     run = s.run[0]
+    run.resume = 1
     while run.chosen < run.batch and run.open_backlogs > 0:
         if not has_room(s):
             return False
         choose_from(s, s.heap[BACKLOGS, 0].id)
+    run.resume = 0
     return True

@@ -88,7 +88,7 @@ def begin_visit(s: State, now: float) -> int:
     advance(s, now)
     if not expire(s) or not wake(s):
         return NEED_ROOM
-    choosing = run.batch > 0 and batch_is_over(s)
+    choosing = run.batch > 0 and (run.resume > 0 or batch_is_over(s))
     if scores_due(s, choosing):
         return RESCORE
     if choosing and not choose(s):

@@ -203,7 +203,7 @@ RUN = record(
         ("rescore_at", "i8"),  # pages fetched when they are due again
         ("pool", "i8"),  # entries of the pool handed out
         ("reserve", "i8"),  # entries that must be free before a page may join: see blocks.py
-        ("resume", "i8"),  # the link to go on with after NEED_ROOM
+        ("resume", "i8"),  # after NEED_ROOM: 1 + the link or page to go on with; 1: the batch is being chosen
         ("fault", "i8"),
         ("fault_item", "i8"),
     ]

@@ -4,6 +4,7 @@ It calls the frontier's compiled parts without the way through Python, and decid
 docs/simulator.md, and tests/simulate/test_driver.py holds it against a plain loop over `Frontier`.
 """
 
+import itertools
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -208,8 +209,9 @@ def simulate(
     """Crawl the graph in virtual time, from its home pages or `seeds`. `progress(pages fetched, most)` is told now and then."""
     servers, network = servers or constant_servers(1.0), network or Network()
     servers.check(graph)
+    _check(graph, strategy, inputs or {}, robots, most)
+    start = _seeds(graph, seeds)
     frontier = prepare(graph, strategy, rules, inputs or {}, robots, seed)
-    start = graph.home if seeds is None else np.ascontiguousarray(seeds, np.int32)
     world = _world(graph, servers, network, start, len(frontier.state.visit), robots, seed)
     _check_lease(rules, servers, network)
     run = _Run(frontier, world, KnownGraph(graph) if strategy.page.scores else None)
@@ -233,11 +235,15 @@ def _world(graph: Graph, servers: Servers, network: Network, seeds: Array, slots
     clock = np.zeros(1, CLOCK)
     for name in ("pause_s", "failed", "refused", "timeout_s"):
         clock[name] = getattr(network, name)
+    if network.protocol == "pipelining":
+        clock["pause_s"] = 0.0  # all requests are sent at once
     clock["shared"] = not network.per_robot and network.bandwidth < NO_LIMIT
     clock["cap"] = network.bandwidth if network.per_robot else NO_LIMIT
     clock["protocol"] = PROTOCOLS.index(network.protocol)
     clock["robots"], clock["seed"] = robots, seed
-    costs = Costs(*(np.ascontiguousarray(getattr(servers, name)) for name in Costs._fields))
+    types = {"requests": np.int32}
+    values = ((getattr(servers, name), types.get(name, np.float64)) for name in Costs._fields)
+    costs = Costs(*itertools.starmap(np.ascontiguousarray, values))
     return World(
         web=Web(graph.offsets, graph.targets, seeds),
         costs=costs,
@@ -247,6 +253,33 @@ def _world(graph: Graph, servers: Servers, network: Network, seeds: Array, slots
         link=links.new_link(network.bandwidth, slots),
         clock=clock,
     )
+
+
+def _check(graph: Graph, strategy: Strategy, inputs: dict[str, Array], robots: int, most: int | None) -> None:
+    if robots < 1:
+        raise ConfigError(f"{robots} robots; there must be at least 1")
+    if most is not None and most < 0:
+        raise ConfigError(f"most: a crawl of {most} pages; give at least 0")
+    for name in strategy.page.inputs:
+        given = len(inputs.get(name, ()))
+        if given != graph.pages:
+            raise ConfigError(
+                f"strategy {strategy.name!r}: {given} values of its input {name!r} for {graph.pages} pages"
+            )
+
+
+def _seeds(graph: Graph, seeds: Array | None) -> Array:
+    """Where the crawl begins. The compiled loop looks pages up without asking, so these are checked here."""
+    if seeds is None:
+        return graph.home
+    given = np.asarray(seeds)
+    if given.ndim != 1 or given.size == 0 or given.dtype.kind not in "iu":
+        raise ConfigError("seeds: they must be page numbers in one row, and at least one")
+    if given.min() < 0 or given.max() >= graph.pages:
+        raise ConfigError(
+            f"seeds: page {given.max() if given.min() >= 0 else given.min()} is not in 0..{graph.pages - 1}"
+        )
+    return np.ascontiguousarray(given, np.int32)
 
 
 def _check_lease(rules: Rules, servers: Servers, network: Network) -> None:

@@ -125,7 +125,7 @@ def fate(w: World, page: int, tries: int) -> int:
     c = w.clock[0]
     if c.failed + c.refused == 0.0:
         return FETCHED
-    drawn = uniform(c.seed + FATE, 16 * page + tries)
+    drawn = uniform(int(c.seed) + FATE, 16 * int(page) + int(tries))  # int: uncompiled, ids are 32 bits wide
     if drawn < c.failed:
         return FAILED
     return REFUSED if drawn < c.failed + c.refused else FETCHED
@@ -196,16 +196,16 @@ def write_row(w: World, slot: int, page: int, visit_id: int) -> None:
     c.rows += 1
 
 
-@helper(b1(WorldType, i8, i8))
-def has_closed(w: World, slot: int, site: int) -> bool:
-    """Whether the server closes the connection after the page that is in: its number of requests, or the pause."""
+@helper(b1(WorldType, i8, i8, b1))
+def has_closed(w: World, slot: int, site: int, over: bool) -> bool:
+    """Whether the server closes the connection after the page that is in: its number of requests, or the pause, if one follows."""
     c = w.clock[0]
     if c.protocol == HTTP_1_0:
         return False
     requests = w.costs.requests[site if w.costs.requests.size > 1 else 0]
     if requests > 0 and w.robot[slot].at >= requests:
         return True
-    return c.protocol == KEEP_ALIVE and c.pause_s > of(w.costs.keep_alive_s, site)
+    return c.protocol == KEEP_ALIVE and not over and c.pause_s > of(w.costs.keep_alive_s, site)
 
 
 @helper(b1(StateType, WorldType, i8))
@@ -225,8 +225,9 @@ def complete_page(s: State, w: World, slot: int) -> bool:
     write_row(w, slot, page, visit.id)
     c.fetched += robot.result == FETCHED
     robot.at += 1
-    robot.closed = robot.at if has_closed(w, slot, visit.site) else 0
-    if robot.result == FAILED or robot.closed > 0 or robot.at == visit.pages:
+    over = robot.result == FAILED or robot.at == visit.pages
+    robot.closed = robot.at if has_closed(w, slot, visit.site, over) else 0
+    if over or robot.closed > 0:
         robot.phase = VISIT_OVER
     else:
         robot.phase = ASK

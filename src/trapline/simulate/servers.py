@@ -4,6 +4,7 @@ It holds numbers and nothing else; `modelled.py` draws them, `driver.py` spends 
 """
 
 import math
+import sys
 from dataclasses import dataclass
 
 import numpy as np
@@ -15,6 +16,8 @@ from trapline.graph import Graph
 Floats = NDArray[np.float64]
 PROTOCOLS = ("keep-alive", "http/1.0", "pipelining")
 NO_LIMIT = math.inf
+_LEAST = {"speed": 1e-9}
+_MOST = {"speed": NO_LIMIT, "keep_alive_s": NO_LIMIT, "requests": 2**31 - 1}
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,14 +35,15 @@ class Servers:
         """Refuses arrays that do not fit the graph, and numbers that are none."""
         of = {"latency_s": graph.pages, "size": graph.pages}
         for name in self.__slots__:
-            values = getattr(self, name)
-            if len(values) not in (1, of.get(name, graph.sites)):
-                raise ConfigError(f"servers: {len(values)} values of {name} for {of.get(name, graph.sites)}")
-            least = 1e-9 if name == "speed" else 0
-            if not (values >= least).all() or (
-                name in ("connection_s", "latency_s", "size") and np.isinf(values).any()
-            ):
-                raise ConfigError(f"servers: a value of {name} is negative, infinite or not a number")
+            values, count = np.asarray(getattr(self, name)), of.get(name, graph.sites)
+            if values.shape not in ((1,), (count,)):
+                raise ConfigError(f"servers: {values.shape} values of {name}; there must be 1 or {count}")
+            least, most = _LEAST.get(name, 0.0), _MOST.get(name, sys.float_info.max)
+            wrong = ~((values >= least) & (values <= most))
+            if wrong.any():
+                raise ConfigError(
+                    f"servers: a value of {name} is {values[wrong][0]}; it must be in {least:g}..{most:g}"
+                )
 
 
 @dataclass(frozen=True, slots=True)

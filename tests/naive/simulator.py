@@ -1,0 +1,275 @@
+"""The slow, obvious simulator: a loop over the frontier's face that follows docs/simulator.md line by line.
+
+Events in a heap, Python floats, and the link shared by water-filling from scratch whenever a transfer starts or ends. It
+refuses to know: how trapline.simulate does it. Given to it, so that both have the same: the numbers by which fetches
+fail (`draw`), and the scores that answer a `Rescore` (`score`).
+"""
+
+import heapq
+import itertools
+import math
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any, NamedTuple
+
+from trapline.frontier import FAILED, FETCHED, REFUSED, Drained, Frontier, Outcome, Rescore, Rules, Visit, WaitUntil
+from trapline.graph import Graph
+from trapline.simulate import Network, Servers
+from trapline.strategies import Strategy
+
+Draw = Callable[[int, int], float]  # of a page and its failed tries so far: a number in [0, 1)
+Score = Callable[[Frontier], Any]  # PageRank of the known graph
+
+
+class Row(NamedTuple):
+    """One fetch, as the log has it."""
+
+    page: int
+    visit: int
+    start: float
+    first_byte: float
+    end: float
+    result: int
+
+
+class Flow(NamedTuple):
+    """Bytes per second of every transfer on the shared link, between two moments."""
+
+    since: float
+    until: float
+    rates: dict[int, float]  # by serial of the page
+
+
+def water_filling(caps: Sequence[float], bandwidth: float) -> list[float]:
+    """Max-min fair: the least demanding first, each gets its cap or an equal share of what is left."""
+    rates, left = [0.0] * len(caps), bandwidth
+    for done, i in enumerate(sorted(range(len(caps)), key=lambda i: caps[i])):
+        rates[i] = min(caps[i], left / (len(caps) - done))
+        left -= rates[i]
+    return rates
+
+
+class Tour:
+    """A robot's way through one visit."""
+
+    def __init__(self, visit: Visit, number: int, now: float) -> None:
+        self.visit, self.number = visit, number
+        self.at = 0  # which page of the visit
+        self.serial = 0  # of the page: how many were begun before it
+        self.start = now  # of the page, as logged
+        self.wait_s = 0.0
+        self.first_byte = now
+        self.result = FETCHED
+
+    @property
+    def page(self) -> int:
+        return self.visit.pages[self.at]
+
+
+class Transfer:
+    """What is still to come of a page over the shared link."""
+
+    def __init__(self, tour: Tour, left: float, cap: float) -> None:
+        self.tour, self.left, self.cap = tour, left, cap
+        self.serial, self.rate = tour.serial, 0.0
+
+
+class Twin:
+    def __init__(
+        self,
+        graph: Graph,
+        strategy: Strategy,
+        rules: Rules,
+        *,
+        robots: int,
+        servers: Servers,
+        network: Network,
+        inputs: dict[str, Any],
+        draw: Draw,
+        seeds: Iterable[int] | None = None,
+        seed: int = 0,
+        score: Score | None = None,
+    ) -> None:
+        self.graph, self.servers, self.network, self.draw, self.score = graph, servers, network, draw, score
+        self.free = self.robots = robots
+        self.frontier = Frontier(strategy, rules, seed=seed)
+        self.frontier.add_sites(graph.sites, 0.0, graph.ips)
+        self.frontier.add_pages(graph.site, graph.dynamic)
+        for name, values in inputs.items():
+            self.frontier.set_column(name, values)
+        self.frontier.discover(graph.home if seeds is None else list(seeds), 0.0)
+        self.events: list[tuple[float, int, Callable[[float, Tour], None], Tour]] = []
+        self.serials = itertools.count()
+        self.transfers: list[Transfer] = []
+        self.moved_at = 0.0  # until when the transfers are worked out
+        self.tries = [0] * graph.pages
+        self.visits = 0
+        self.drained = False
+        self.rows: list[Row] = []
+        self.flows: list[Flow] = []
+        self.size_of: dict[int, float] = {}  # of each transfer over the shared link
+
+    # ---- time
+
+    def run(self, most: int = 2**31) -> list[Row]:
+        """Until so many pages are fetched, or nothing can happen any more."""
+        now = 0.0
+        while now < math.inf and not self.drained and self.fetched < most:
+            if not self.step(now):  # at one moment, completions before new visits
+                now = min(self.ask(now), self.next_event(), self.next_end())
+        return self.rows
+
+    @property
+    def fetched(self) -> int:
+        return sum(row.result == FETCHED for row in self.rows)
+
+    def step(self, now: float) -> bool:
+        """If something is to happen now, let the first of it happen: by time, then serial of the page."""
+        ends = [(self.end_of(t), t.serial) for t in self.transfers]
+        first = min([*ends, *((time, serial) for time, serial, _, _ in self.events[:1])], default=(math.inf, 0))
+        if first[0] > now:
+            return False
+        if first in ends:
+            self.stop_transfer(now, self.transfers[ends.index(first)])
+        else:
+            _, _, action, tour = heapq.heappop(self.events)
+            action(now, tour)
+        return True
+
+    def at(self, time: float, action: Callable[[float, Tour], None], tour: Tour) -> None:
+        heapq.heappush(self.events, (time, tour.serial, action, tour))
+
+    def ask(self, now: float) -> float:
+        """A free robot asks, if there is one. The answer: when to ask again if nothing else happens."""
+        if not self.free:
+            return math.inf
+        answer = self.frontier.next(now)
+        if isinstance(answer, WaitUntil):
+            return answer.time
+        if isinstance(answer, Visit):
+            self.begin_visit(now, answer)
+        elif isinstance(answer, Rescore):
+            assert self.score is not None
+            self.frontier.rescore(self.score(self.frontier), now)
+        self.drained = isinstance(answer, Drained)
+        return now
+
+    def next_event(self) -> float:
+        return self.events[0][0] if self.events else math.inf
+
+    # ---- a visit
+
+    def begin_visit(self, now: float, visit: Visit) -> None:
+        self.free -= 1
+        tour = Tour(visit, self.visits, now)
+        self.visits += 1
+        self.begin_page(now, tour)
+
+    def begin_page(self, now: float, tour: Tour) -> None:
+        """Open a connection if it needs one, and ask for it."""
+        network, page = self.network, tour.page
+        tour.serial, tour.start = next(self.serials), now
+        opens = tour.at == 0 or network.protocol == "http/1.0"
+        sent_at = now + self.connection_s(tour) if opens else now
+        tour.wait_s = self.wait_s(tour)
+        draw = self.draw(page, self.tries[page])
+        if draw < network.failed:
+            tour.result, tour.first_byte = FAILED, sent_at + network.timeout_s
+            self.at(tour.first_byte, self.end_page, tour)
+            return
+        tour.result, tour.first_byte = FETCHED, sent_at + tour.wait_s
+        if draw < network.failed + network.refused:
+            tour.result = REFUSED
+            self.at(tour.first_byte, self.end_page, tour)
+        elif self.shared:
+            self.at(tour.first_byte, self.start_transfer, tour)
+        else:
+            self.at(tour.first_byte + self.size(page) / self.cap(tour), self.end_page, tour)
+
+    def end_page(self, now: float, tour: Tour) -> None:
+        page, result, visit = tour.page, tour.result, tour.visit
+        links = self.graph.targets_of(page) if result == FETCHED else ()
+        response_s = math.nan if result == FAILED else tour.wait_s + (now - tour.first_byte)
+        assert self.frontier.report(visit, page, result, now, links, response_s)
+        self.tries[page] += result == FAILED
+        self.rows.append(Row(page, tour.number, tour.start, tour.first_byte, now, result))
+        asked_for = tour.at + 1
+        over = asked_for == len(visit.pages) or result == FAILED
+        closed = self.server_closes(visit.site, asked_for, over)
+        if over or closed:
+            self.end_visit(now, tour, closed, asked_for)
+            return
+        tour.at += 1
+        self.begin_page(now if self.network.protocol == "pipelining" else now + self.network.pause_s, tour)
+
+    def end_visit(self, now: float, tour: Tour, closed: bool, served: int) -> None:
+        outcome = Outcome(connection_s=self.connection_s(tour), closed=closed, served=served if closed else 0)
+        assert self.frontier.finish(tour.visit, outcome, now)
+        self.free += 1
+
+    def server_closes(self, site: int, asked_for: int, over: bool) -> bool:
+        """Because of its number of requests, or of the pause that follows unless the visit is over anyway."""
+        network = self.network
+        if network.protocol == "http/1.0":
+            return False
+        idle = network.protocol == "keep-alive" and network.pause_s > of(self.servers.keep_alive_s, site)
+        return bool(asked_for == of(self.servers.requests, site) or (idle and not over))
+
+    # ---- what a page takes
+
+    @property
+    def shared(self) -> bool:
+        return not self.network.per_robot and self.network.bandwidth < math.inf
+
+    def connection_s(self, tour: Tour) -> float:
+        return of(self.servers.connection_s, tour.visit.site)
+
+    def wait_s(self, tour: Tour) -> float:
+        latency_s = of(self.servers.latency_s, tour.page)
+        if self.network.protocol == "pipelining" and tour.at > 0:
+            return max(0.0, latency_s - self.connection_s(tour))
+        return latency_s
+
+    def size(self, page: int) -> float:
+        return of(self.servers.size, page)
+
+    def cap(self, tour: Tour) -> float:
+        speed = of(self.servers.speed, tour.visit.site)
+        return min(speed, self.network.bandwidth) if self.network.per_robot else speed
+
+    # ---- the shared link
+
+    def start_transfer(self, now: float, tour: Tour) -> None:
+        self.move(now)
+        self.size_of[tour.serial] = self.size(tour.page)
+        self.transfers.append(Transfer(tour, self.size(tour.page), self.cap(tour)))
+        self.share()
+
+    def stop_transfer(self, now: float, transfer: Transfer) -> None:
+        self.move(now)
+        self.transfers.remove(transfer)
+        self.share()
+        self.end_page(now, transfer.tour)
+
+    def move(self, now: float) -> None:
+        """The bytes that came since the last start or end."""
+        passed_s = now - self.moved_at
+        for transfer in self.transfers:
+            transfer.left -= transfer.rate * passed_s
+        self.flows.append(Flow(self.moved_at, now, {t.serial: t.rate for t in self.transfers}))
+        self.moved_at = now
+
+    def share(self) -> None:
+        rates = water_filling([t.cap for t in self.transfers], self.network.bandwidth)
+        for transfer, rate in zip(self.transfers, rates, strict=True):
+            transfer.rate = rate
+
+    def end_of(self, transfer: Transfer) -> float:
+        return self.moved_at + max(0.0, transfer.left) / transfer.rate
+
+    def next_end(self) -> float:
+        return min((self.end_of(t) for t in self.transfers), default=math.inf)
+
+
+def of(values: Any, item: int) -> Any:
+    """One value for each, or one for all."""
+    return values[item if len(values) > 1 else 0].item()

@@ -1,0 +1,154 @@
+"""The shared link is max-min fair at every moment, and every transfer gets its bytes: against water-filling from scratch."""
+
+import math
+from typing import Any
+
+import numpy as np
+import pytest
+
+from tests.naive.simulator import water_filling
+from trapline import jit
+from trapline.jit import f8, i8, kernel, void
+from trapline.simulate import link as links
+from trapline.simulate.link import Link, LinkType, new_link
+
+start, stop, first_end, first_slot = links.start, links.stop, links.first_end, links.first_slot
+SLOTS = 12
+
+
+@kernel(void(LinkType, f8, i8, f8, f8, i8))
+def start_one(link: Link, now: float, slot: int, size: float, cap: float, serial: int) -> None:
+    start(link, now, slot, size, cap, serial)
+
+
+@kernel(void(LinkType, f8, i8))
+def stop_one(link: Link, now: float, slot: int) -> None:
+    stop(link, now, slot)
+
+
+@kernel(f8(LinkType))
+def end_of_first(link: Link) -> float:
+    return first_end(link)
+
+
+@kernel(i8(LinkType))
+def slot_of_first(link: Link) -> int:
+    return first_slot(link)
+
+
+class Naive:
+    """Transfers by slot, with what is left of each; rates worked out anew at every change."""
+
+    def __init__(self, bandwidth: float) -> None:
+        self.bandwidth, self.now = bandwidth, 0.0
+        self.size: dict[int, float] = {}
+        self.left: dict[int, float] = {}
+        self.cap: dict[int, float] = {}
+
+    def rates(self) -> dict[int, float]:
+        return dict(zip(self.cap, water_filling(list(self.cap.values()), self.bandwidth), strict=True))
+
+    def move(self, now: float) -> None:
+        for slot, rate in self.rates().items():
+            self.left[slot] -= rate * (now - self.now)
+        self.now = now
+
+    def start(self, now: float, slot: int, size: float, cap: float) -> None:
+        self.move(now)
+        self.size[slot], self.left[slot], self.cap[slot] = size, size, cap
+
+    def stop(self, now: float, slot: int) -> float:
+        """What was left, which should be nothing."""
+        self.move(now)
+        del self.cap[slot]
+        return self.left.pop(slot)
+
+    def first(self) -> tuple[float, int]:
+        rates = self.rates()
+        return min(((self.now + self.left[slot] / rates[slot], slot) for slot in rates), default=(math.inf, -1))
+
+
+def assert_fair(link: Link, naive: Naive) -> None:
+    """Each capped transfer at its cap, the others equal, together what the link has or all they can take."""
+    run, transfer = link.run[0], link.transfer
+    assert run.capped + run.sharing == len(naive.cap)
+    rates = {slot: float(transfer[slot].cap if transfer[slot].is_capped else run.level) for slot in naive.cap}
+    for slot, rate in naive.rates().items():
+        assert rates[slot] == pytest.approx(rate, rel=1e-9)
+        assert rates[slot] <= naive.cap[slot]
+    assert sum(rates.values()) == pytest.approx(min(naive.bandwidth, sum(naive.cap.values())), rel=1e-9)
+
+
+def drive(random: np.random.Generator, bandwidth: float, caps: list[float], sizes: Any, events: int) -> int:
+    """Starts at random moments, stops when due, the law after each; how often transfers were many enough to share."""
+    link, naive, shared = new_link(bandwidth, SLOTS), Naive(bandwidth), 0
+    busy_s = 10.0 / bandwidth  # about as many starts as the link can bear
+    next_start = 0.0
+    for serial in range(events):
+        end, slot = naive.first()
+        assert end_of_first(link) == pytest.approx(end, rel=1e-9)
+        free = [slot for slot in range(SLOTS) if slot not in naive.cap]
+        if end <= next_start or not free:
+            assert slot_of_first(link) == slot
+            moment, size = end_of_first(link), naive.size[slot]
+            stop_one(link, moment, slot)
+            assert abs(naive.stop(moment, slot)) <= 1e-9 * (size + 1.0)
+        else:
+            slot, size, cap = free[0], float(sizes(random)), float(random.choice(caps))
+            start_one(link, next_start, slot, size, cap, serial)
+            naive.start(next_start, slot, size, cap)
+            next_start += float(random.exponential(busy_s))
+        next_start = max(next_start, naive.now)
+        assert_fair(link, naive)
+        shared += bool(link.run[0].sharing > 1)
+    return shared
+
+
+CAPS = {
+    "no caps": [math.inf],
+    "all alike": [3.0],
+    "few fit": [0.5, 1.0, 3.0, math.inf],
+    "wide": [1e-3, 1.0, 1e3, 1e6, 1e9],
+    "half": [5.0, 10.0],
+}
+
+
+@pytest.fixture(autouse=True, scope="module")
+def _compiled() -> None:
+    jit.ready()
+
+
+@pytest.mark.parametrize("caps", CAPS.values(), ids=CAPS)
+@pytest.mark.parametrize("number", range(6))
+def test_rates_are_those_of_water_filling_after_every_start_and_stop(caps: list[float], number: int) -> None:
+    random = np.random.default_rng(number)
+    shared = drive(random, 10.0, caps, lambda r: r.uniform(0.1, 20.0), 600)
+    assert shared > 10
+
+
+def test_a_long_crowded_run_loses_no_bytes() -> None:
+    """`served` only grows while somebody shares: after many changes the ends are still those of water-filling."""
+    random, changes = np.random.default_rng(1), 2_000 if jit.DISABLED else 20_000
+    assert drive(random, 1e6, [1e5, 3e5, math.inf], lambda r: r.lognormal(3.0, 1.0), changes) > changes / 2
+
+
+def test_transfers_that_end_together_end_in_order_of_their_serials() -> None:
+    """Three of 8 bytes get 2 a second each until the fourth, of 6 bytes and capped at 2, is over at 3; then 8/3 each."""
+    link = new_link(8.0, SLOTS)
+    for slot, serial in ((3, 30), (1, 31), (2, 29)):
+        start_one(link, 0.0, slot, 8.0, math.inf, serial)
+    start_one(link, 0.0, 0, 6.0, 2.0, 28)
+    order = []
+    while link.run[0].capped + link.run[0].sharing:
+        order.append((end_of_first(link), slot_of_first(link)))
+        stop_one(link, *order[-1])
+    assert order == [(3.0, 0), (3.75, 2), (3.75, 3), (3.75, 1)]
+
+
+def test_nothing_under_way_ends_never() -> None:
+    link = new_link(8.0, SLOTS)
+    assert end_of_first(link) == math.inf
+    start_one(link, 5.0, 0, 16.0, math.inf, 0)
+    assert end_of_first(link) == 7.0
+    stop_one(link, 7.0, 0)
+    assert end_of_first(link) == math.inf
