@@ -22,7 +22,7 @@ from tests.frontier.worlds import one_of_each
 from tests.naive.simulator import Row, Twin
 from trapline.errors import ConfigError
 from trapline.frontier import FAILED, FETCHED, REFUSED, Frontier, Rules
-from trapline.frontier import frontier as face
+from trapline.frontier import core
 from trapline.frontier.layout import View
 from trapline.frontier.ranking import page_rank
 from trapline.graph import Graph
@@ -335,9 +335,9 @@ def make_memory_scarce(patch: pytest.MonkeyPatch) -> list[int]:
     def grow(self: Frontier) -> None:
         s, run = self.state, self.state.run[0]
         sizes.append(int(run.pool + run.reserve))
-        self._replace(pool=face.resized(s.pool, sizes[-1], int(run.pool)))
+        self._replace(pool=core.resized(s.pool, sizes[-1], int(run.pool)))
 
-    patch.setattr(face, "FIRST_POOL", 64)
+    patch.setattr(core, "FIRST_POOL", 64)
     patch.setattr(Frontier, "_grow", grow)
     patch.setattr(Frontier, "reserve", lambda self, pages, sites, groups, visits: self._reserve(pages, sites, groups))
     return sizes
