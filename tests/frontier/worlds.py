@@ -172,7 +172,7 @@ MANNERS = one_of_each(
 ).map(lambda manner: Manner(**manner))
 
 CALLS = one_of_each(
-    name=["set_site", "set_site", "set_site", "resolve", "discover", "move", "move", "rescore"],
+    name=["set_site", "set_site", "set_site", "resolve", "resolve", "discover", "move", "move", "rescore"],
     time=[quarters / 4 for quarters in range(24)],
     site=list(range(MOST_SITES)),
     group=list(range(MOST_GROUPS)),
