@@ -59,7 +59,7 @@ def _place_for_picture(folder: Path) -> Path:
 def _crawls(model: "WebModel") -> Iterator["OrderRecord"]:
     from trapline.graph import build, pagerank
     from trapline.report import record_of
-    from trapline.simulate import simulate
+    from trapline.simulate import constant_servers, simulate
     from trapline.strategies import load_strategy
 
     compile_kernels()
@@ -71,7 +71,7 @@ def _crawls(model: "WebModel") -> Iterator["OrderRecord"]:
         strategy = load_strategy(name)
         compile_ranks(strategy)
         with step(name, web.pages):
-            record = record_of(simulate(web, strategy, rules, page_seconds=PAGE_SECONDS), web, rank)
+            record = record_of(simulate(web, strategy, rules, servers=constant_servers(PAGE_SECONDS)), web, rank)
         yield record
 
 

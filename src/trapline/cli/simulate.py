@@ -106,6 +106,7 @@ def _crawl(
 ) -> "OrderRecord":
     from trapline.graph import load_graph, pagerank
     from trapline.report import record_of
+    from trapline.simulate import constant_servers
     from trapline.simulate import simulate as crawl_in_virtual_time
 
     compile_kernels()
@@ -119,7 +120,7 @@ def _crawl(
             chosen,
             limits,
             robots=robots,
-            page_seconds=page_seconds,
+            servers=constant_servers(page_seconds),
             most=max_pages,
             inputs={"quality": rank},
             seed=seed,

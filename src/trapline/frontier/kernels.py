@@ -171,6 +171,20 @@ def report_page(
     return 0 if take_report(s, slot, page, result, response_s, links, n) else NEED_ROOM
 
 
+@helper(b1(StateType, i8, f8, i8, f8))
+def end_visit(s: State, slot: int, connection_s: float, requests: int, not_before: float) -> bool:
+    """Pages not reported wait again, the estimates are updated, the rest begins. False: the pool must grow, then again."""
+    if not has_room(s) or not give_back(s, slot):
+        return False
+    x = s.visit[slot].site
+    if connection_s == connection_s:
+        measure_connection(s, x, connection_s)
+    if requests > 0:
+        s.site[x].requests = requests
+    close(s, slot, not_before)
+    return True
+
+
 @kernel(i8(i8, i8, f8, f8, i8, f8))
 def finish_visit(handle: int, visit_id: int, now: float, connection_s: float, requests: int, not_before: float) -> int:
     """0, ENDED, or NEED_ROOM. `requests` > 0: what the server allows per connection."""
@@ -179,15 +193,7 @@ def finish_visit(handle: int, visit_id: int, now: float, connection_s: float, re
     slot = slot_of(s, visit_id)
     if slot < 0:
         return ENDED
-    if not has_room(s) or not give_back(s, slot):
-        return NEED_ROOM
-    x = s.visit[slot].site
-    if connection_s == connection_s:
-        measure_connection(s, x, connection_s)
-    if requests > 0:
-        s.site[x].requests = requests
-    close(s, slot, not_before)
-    return 0
+    return 0 if end_visit(s, slot, connection_s, requests, not_before) else NEED_ROOM
 
 
 @kernel(i8(i8, Pages, i8, f8))

@@ -6,7 +6,7 @@ from numpy.typing import NDArray
 
 from trapline.frontier import Rules
 from trapline.frontier.layout import Array
-from trapline.simulate.driver import Log
+from trapline.simulate.log import Log
 
 
 def politeness_violations(log: Log, site: Array, group: Array, rules: Rules) -> int:

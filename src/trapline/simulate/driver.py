@@ -1,14 +1,12 @@
 """The virtual-time driver: r robots crawl a graph under the frontier's rules, and time is a number.
 
-It calls the frontier's compiled parts without the way through Python, and decides nothing itself;
-tests/simulate/test_driver.py holds it against a plain loop over `Frontier`. Events are ordered by (time, kind,
-serial), completions before new visits, so that a tie in time has one outcome. Every page takes a constant time here.
+It calls the frontier's compiled parts without the way through Python, and decides nothing itself; what it computes is in
+docs/simulator.md, and tests/simulate/test_driver.py holds it against a plain loop over `Frontier`.
 """
 
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import NamedTuple
 
 import numpy as np
 
@@ -16,161 +14,142 @@ from trapline import jit
 from trapline.errors import ConfigError
 from trapline.frontier import Frontier, Rules, heap
 from trapline.frontier.discovery import discover
-from trapline.frontier.kernels import advance, begin_visit, next_moment, take_report
+from trapline.frontier.kernels import begin_visit, next_moment
 from trapline.frontier.layout import (
     DRAINED,
-    ENTRY,
-    FETCHED,
     FIFO,
     FRONT,
     MOST_PER_VISIT,
     NEED_ROOM,
     READY,
+    RESCORE,
     WAIT,
     Array,
     State,
     StateType,
     recall,
-    record,
+    resized,
 )
-from trapline.frontier.visits import close
 from trapline.graph import Graph
-from trapline.jit import b1, helper, i8, kernel, prefetch, type_of, void
+from trapline.jit import b1, f8, helper, i8, kernel, prefetch, void
+from trapline.simulate import link as links
+from trapline.simulate.log import Log, new_log
+from trapline.simulate.robots import (
+    CLOCK,
+    FIRST_BYTE,
+    PAGE_IN,
+    Costs,
+    Web,
+    World,
+    WorldType,
+    begin_page,
+    begin_transfer,
+    complete,
+    new_robots,
+)
+from trapline.simulate.scores import KnownGraph
+from trapline.simulate.servers import NO_LIMIT, PROTOCOLS, Network, Servers, constant_servers
 from trapline.strategies import Strategy
 
-sift_up, remove = heap.sift_up, heap.remove
+remove = heap.remove
+first_end, first_slot, stop_transfer = links.first_end, links.first_slot, links.stop
 
-SLICE = 200_000  # pages between two looks at the terminal: the compiled loop hears no Ctrl-C
-
-CLOCK = record(
-    [
-        ("now", "f8"),
-        ("page_seconds", "f8"),
-        ("robots", "i8"),
-        ("most", "i8"),  # pages to fetch
-        ("fetched", "i8"),
-        ("events", "i8"),
-        ("serial", "i8"),
-        ("seeds", "i8"),  # seeds discovered so far
-    ]
-)
+SLICE = 200_000  # fetches between two looks at the terminal: the compiled loop hears no Ctrl-C
 
 
-class Web(NamedTuple):
-    """The links of the graph, and where a crawl begins."""
-
-    offsets: Array
-    targets: Array
-    seeds: Array
-
-
-class Log(NamedTuple):
-    """One row a fetched page, in order of completion."""
-
-    page: Array
-    visit: Array  # serial of the visit
-    start: Array
-    end: Array
-
-
-class Robots(NamedTuple):
-    """What is under way, by slot of the visit: the page being fetched, its start, and the heap of completions."""
-
-    events: Array
-    pos: Array
-    at: Array  # number of the page within its visit
-    start: Array
-
-
-def _robots(slots: int) -> Robots:
-    return Robots(np.zeros(slots, ENTRY), np.zeros(slots, np.int32), np.zeros(slots, np.int64), np.zeros(slots))
-
-
-def _log(pages: int) -> Log:
-    return Log(np.zeros(pages, np.int32), np.zeros(pages, np.int64), np.zeros(pages), np.zeros(pages))
-
-
-_WebType = type_of(Web(np.zeros(1, np.int64), np.zeros(1, np.int32), np.zeros(1, np.int32)))
-_LogType = type_of(_log(1))
-_RobotsType = type_of(_robots(1))
-_ClockType = type_of(np.zeros(1, CLOCK))
-
-
-@helper(void(StateType, _WebType))
-def look_ahead(s: State, web: Web) -> None:
+@helper(void(StateType, WorldType))
+def look_ahead(s: State, w: World) -> None:
     """Ask memory for the page that the next visit will probably begin with: it is nowhere near this one."""
     if s.run[0].ready > 0:
         x = s.pool[s.group[s.heap[READY, 0].id].block].id
         q = s.queue[x, FRONT]
         page = q.head if s.run[0].queue == FIFO else s.pool[q.block].id
         prefetch(s.page, page)
-        prefetch(web.offsets, page)
+        prefetch(w.web.offsets, page)
 
 
-@helper(void(StateType, _WebType, _RobotsType, _ClockType, i8))
-def begin_page(s: State, web: Web, robots: Robots, clock: Array, slot: int) -> None:
-    """The robot of this visit asks for its next page."""
-    c = clock[0]
-    prefetch(web.targets, web.offsets[s.pool[s.visit[slot].block + robots.at[slot]].id])
-    robots.start[slot] = c.now
-    sift_up(robots.events, 0, robots.pos, c.events, -(c.now + c.page_seconds), c.serial, slot)
-    c.events += 1
-    c.serial += 1
-
-
-@helper(b1(StateType, _WebType, _LogType, _RobotsType, _ClockType))
-def complete_page(s: State, web: Web, log: Log, robots: Robots, clock: Array) -> bool:
-    """The first completion happens. False: the pool must grow, then it happens again."""
-    c = clock[0]
-    slot = robots.events[0].id
-    visit = s.visit[slot]
-    page = s.pool[visit.block + robots.at[slot]].id
-    advance(s, c.now)
-    first, last = web.offsets[page], web.offsets[page + 1]
-    if not take_report(s, slot, page, FETCHED, c.page_seconds, web.targets[first:last], last - first):
-        return False
-    log.page[c.fetched] = page
-    log.visit[c.fetched] = visit.id
-    log.start[c.fetched] = robots.start[slot]
-    log.end[c.fetched] = c.now
-    c.fetched += 1
-    remove(robots.events, 0, c.events, robots.pos, 0)
+@helper(void(StateType, WorldType))
+def pop_event(s: State, w: World) -> None:
+    """The first event happens: a first byte, or a page that is in."""
+    c = w.clock[0]
+    slot = w.events[0].id
+    remove(w.events, 0, c.events, w.robot["pos"], 0)
     c.events -= 1
-    robots.at[slot] += 1
-    if robots.at[slot] < visit.pages:
-        begin_page(s, web, robots, clock, slot)
+    if w.robot[slot].phase == FIRST_BYTE:
+        begin_transfer(s, w, slot)
     else:
-        close(s, slot, -1.0e300)
-        look_ahead(s, web)
+        c.pending = slot + 1
+
+
+@helper(void(WorldType))
+def pop_transfer(w: World) -> None:
+    """The first transfer is over, and its page is in."""
+    c = w.clock[0]
+    slot = first_slot(w.link)
+    stop_transfer(w.link, c.now, slot)
+    w.robot[slot].phase = PAGE_IN
+    c.pending = slot + 1
+
+
+@helper(f8(WorldType))
+def first_event(w: World) -> float:
+    return -w.events[0].key if w.clock[0].events > 0 else np.inf
+
+
+@helper(b1(StateType, WorldType))
+def step(s: State, w: World) -> bool:
+    """If something happens now, let the first of it happen, by (time, serial of the page)."""
+    c = w.clock[0]
+    event, end = first_event(w), first_end(w.link) if c.shared else np.inf
+    if min(event, end) > c.now:
+        return False
+    if event < end or (event == end and w.events[0].serial < w.link.transfer[first_slot(w.link)].serial):
+        pop_event(s, w)
+    else:
+        pop_transfer(w)
     return True
 
 
-@kernel(i8(i8, _WebType, _LogType, _RobotsType, _ClockType))
-def crawl(handle: int, web: Web, log: Log, robots: Robots, clock: Array) -> int:
-    """Crawl until `most` pages are in (0), DRAINED, WAIT (for ever) or NEED_ROOM (call again)."""
+@helper(i8(StateType, WorldType))
+def set_out(s: State, w: World) -> int:
+    """A free robot asks: 0 if it has a visit now, else the answer."""
+    c = w.clock[0]
+    slot = begin_visit(s, c.now)
+    if slot < 0:
+        return slot
+    w.robot[slot].at = 0
+    begin_page(s, w, slot, c.now)
+    return 0
+
+
+@kernel(i8(i8, WorldType))
+def crawl(handle: int, w: World) -> int:
+    """Crawl until `most` pages are in or `stop` rows are written (0), DRAINED, WAIT (for ever), RESCORE, or NEED_ROOM (call again)."""
     s: State = recall(handle)
-    c = clock[0]
-    if c.seeds == 0:
-        if not discover(s, -1, web.seeds, web.seeds.size):
+    c = w.clock[0]
+    if not c.seeded:
+        if not discover(s, -1, w.web.seeds, w.web.seeds.size):
             return NEED_ROOM
-        c.seeds = 1
-    while c.fetched < c.most:
-        if c.events > 0 and -robots.events[0].key <= c.now:  # at one moment, completions before new visits
-            if not complete_page(s, web, log, robots, clock):
+        c.seeded = 1
+    while c.fetched < c.most and c.rows < c.stop:
+        if c.pending > 0:
+            if not complete(s, w):
                 return NEED_ROOM
+            look_ahead(s, w)
+            continue
+        if step(s, w):  # at one moment, completions before new visits
             continue
         moment = np.inf
         if s.run[0].active < c.robots:
-            slot = begin_visit(s, c.now)
-            if slot >= 0:
-                robots.at[slot] = 0
-                begin_page(s, web, robots, clock, slot)
+            answer = set_out(s, w)
+            if answer == 0:
                 continue
-            if slot != WAIT:
-                return slot
+            if answer != WAIT:
+                return answer
             moment = next_moment(s)
-        if c.events > 0:
-            moment = min(moment, -robots.events[0].key)
+        moment = min(moment, first_event(w))
+        if c.shared:
+            moment = min(moment, first_end(w.link))
         if moment == np.inf:
             return WAIT
         c.now = moment
@@ -179,12 +158,17 @@ def crawl(handle: int, web: Web, log: Log, robots: Robots, clock: Array) -> int:
 
 @dataclass(frozen=True, slots=True)
 class Crawl:
-    """What a simulated crawl did."""
+    """What a simulated crawl did, and under which conditions."""
 
-    log: Log  # the rows that were filled
+    log: Log
     frontier: Frontier
     drained: bool
-    wall_seconds: float  # of the loop alone
+    wall_seconds: float  # of the loop, without the scores
+    score_seconds: float  # of computing scores
+    scorings: int
+    servers: Servers
+    network: Network
+    robots: int
 
     @property
     def simulated_seconds(self) -> float:
@@ -210,31 +194,109 @@ def simulate(
     rules: Rules,
     *,
     robots: int = 1,
-    page_seconds: float = 1.0,
+    servers: Servers | None = None,
+    network: Network | None = None,
+    seeds: Array | None = None,
     most: int | None = None,
     inputs: dict[str, Array] | None = None,
     seed: int = 0,
     progress: Callable[[int, int], None] | None = None,
 ) -> Crawl:
-    """Crawl the graph from its home pages in virtual time. `progress(pages fetched, most)` is told now and then."""
-    longest = min(rules.per_connection or MOST_PER_VISIT, rules.first_requests, MOST_PER_VISIT) * page_seconds
-    if (
-        rules.lease_s <= longest
-    ):  # here every visit reports back, so a lease that expires would be a mistake of the rules
-        raise ConfigError(f"a visit can take {longest:g} s and its lease ends after {rules.lease_s:g} s; raise lease_s")
+    """Crawl the graph in virtual time, from its home pages or `seeds`. `progress(pages fetched, most)` is told now and then."""
+    servers, network = servers or constant_servers(1.0), network or Network()
+    servers.check(graph)
     frontier = prepare(graph, strategy, rules, inputs or {}, robots, seed)
-    web = Web(graph.offsets, graph.targets, graph.home)
-    log, under_way = _log(graph.pages), _robots(len(frontier.state.visit))
+    start = graph.home if seeds is None else np.ascontiguousarray(seeds, np.int32)
+    world = _world(graph, servers, network, start, len(frontier.state.visit), robots, seed)
+    _check_lease(rules, servers, network)
+    run = _Run(frontier, world, KnownGraph(graph) if strategy.page.scores else None)
+    goal = graph.pages if most is None else min(most, graph.pages)
+    answer = run.until(goal, progress)
+    rows = int(run.world.clock[0].rows)
+    return Crawl(
+        log=Log(*(column[:rows] for column in run.world.log)),
+        frontier=frontier,
+        drained=answer == DRAINED or int(run.world.clock[0].fetched) == graph.pages,
+        wall_seconds=run.wall_seconds,
+        score_seconds=run.score_seconds,
+        scorings=run.scorings,
+        servers=servers,
+        network=network,
+        robots=robots,
+    )
+
+
+def _world(graph: Graph, servers: Servers, network: Network, seeds: Array, slots: int, robots: int, seed: int) -> World:
     clock = np.zeros(1, CLOCK)
-    clock["page_seconds"], clock["robots"] = page_seconds, robots
-    jit.ready()
-    goal, wall, answer = graph.pages if most is None else min(most, graph.pages), 0.0, 0
-    while answer == 0 and clock["fetched"][0] < goal:
-        clock["most"] = min(clock["fetched"][0] + SLICE, goal)
+    for name in ("pause_s", "failed", "refused", "timeout_s"):
+        clock[name] = getattr(network, name)
+    clock["shared"] = not network.per_robot and network.bandwidth < NO_LIMIT
+    clock["cap"] = network.bandwidth if network.per_robot else NO_LIMIT
+    clock["protocol"] = PROTOCOLS.index(network.protocol)
+    clock["robots"], clock["seed"] = robots, seed
+    costs = Costs(*(np.ascontiguousarray(getattr(servers, name)) for name in Costs._fields))
+    return World(
+        web=Web(graph.offsets, graph.targets, seeds),
+        costs=costs,
+        log=new_log(graph.pages),
+        robot=(robots_ := new_robots(slots))[0],
+        events=robots_[1],
+        link=links.new_link(network.bandwidth, slots),
+        clock=clock,
+    )
+
+
+def _check_lease(rules: Rules, servers: Servers, network: Network) -> None:
+    """Here every robot comes back, so a lease that ends before it does is a mistake of the rules."""
+    if rules.lease_s == NO_LIMIT:
+        return
+    page_s = float(servers.latency_s.max()) + network.pause_s + (network.timeout_s if network.failed else 0.0)
+    if network.bandwidth < NO_LIMIT or servers.speed.min() < NO_LIMIT:
+        raise ConfigError("transfers can take any time, so no lease is safe; set lease_s to infinity")
+    pages = min(rules.per_connection or MOST_PER_VISIT, rules.first_requests, MOST_PER_VISIT)
+    longest = float(servers.connection_s.max()) * pages + page_s * pages
+    if rules.lease_s <= longest:
+        raise ConfigError(f"a visit can take {longest:g} s and its lease ends after {rules.lease_s:g} s; raise lease_s")
+
+
+class _Run:
+    """The loop round the compiled one: memory, scores, progress, and the time it takes."""
+
+    def __init__(self, frontier: Frontier, world: World, known: KnownGraph | None) -> None:
+        self.frontier, self.world, self.known = frontier, world, known
+        self.wall_seconds = self.score_seconds = 0.0
+        self.scorings = 0
+        jit.ready()
+
+    def until(self, goal: int, progress: Callable[[int, int], None] | None) -> int:
+        """Crawl until so many pages are fetched (0), or the crawl is over; the answer of the kernel."""
+        clock, answer = self.world.clock, 0
+        clock["most"] = goal
+        while answer in (0, RESCORE) and clock["fetched"][0] < goal:
+            self._make_room()
+            started = time.perf_counter()
+            answer = self.frontier.run_kernel(crawl, self.world)
+            self.wall_seconds += time.perf_counter() - started
+            if answer == RESCORE:
+                self._rescore()
+            if progress is not None:
+                progress(int(clock["fetched"][0]), goal)
+        return answer
+
+    def _make_room(self) -> None:
+        """Retries make more rows than there are pages."""
+        clock, log = self.world.clock, self.world.log
+        rows = int(clock["rows"][0])
+        if rows == len(log.page):
+            self.world = self.world._replace(log=Log(*(resized(column, rows * 3 // 2 + 16, rows) for column in log)))
+        clock["stop"] = min(rows + SLICE, len(self.world.log.page))
+
+    def _rescore(self) -> None:
+        assert self.known is not None  # only a page rank that has scores asks for them
         started = time.perf_counter()
-        answer = frontier.run_kernel(crawl, web, log, under_way, clock)
-        wall += time.perf_counter() - started
-        if progress is not None:
-            progress(int(clock["fetched"][0]), goal)
-    n = int(clock["fetched"][0])
-    return Crawl(Log(*(column[:n] for column in log)), frontier, answer == DRAINED or n == graph.pages, wall)
+        scores = self.known.scores(self.frontier.state.state)
+        self.score_seconds += time.perf_counter() - started
+        self.scorings += 1
+        started = time.perf_counter()
+        self.frontier.rescore(scores, float(self.world.clock["now"][0]))
+        self.wall_seconds += time.perf_counter() - started
