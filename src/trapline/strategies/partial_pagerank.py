@@ -27,9 +27,9 @@ SCORE, ESTIMATE = 0, 1
 
 
 @shared
-def worth(s: View, page: int) -> float:
+def worth(score: float, estimate: float) -> float:
     """PageRank is at least (1 - d)/n, so a score of 0 is that of a page newer than the last run."""
-    return s.columns[page, SCORE] if s.columns[page, SCORE] > 0.0 else s.columns[page, ESTIMATE]
+    return score if score > 0.0 else estimate
 
 
 @page_rank
@@ -38,8 +38,8 @@ def score_or_estimate(s: View, page: int, source: int, links: int, is_new: bool)
         s.columns[page, SCORE] = 0.0
         s.columns[page, ESTIMATE] = 1.0 if source < 0 and s.run[0].rescored == 0 else 0.0
     if source >= 0:
-        s.columns[page, ESTIMATE] += worth(s, source) / links
-    return worth(s, page)
+        s.columns[page, ESTIMATE] += worth(s.columns[source, SCORE], s.columns[source, ESTIMATE]) / links
+    return worth(s.columns[page, SCORE], s.columns[page, ESTIMATE])
 
 
 PAGE = PageRank("partial-pagerank", score_or_estimate, columns=("score", "estimate"), scores="score")

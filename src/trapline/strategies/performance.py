@@ -23,7 +23,8 @@ from trapline.strategies.visit_seconds import visit_s
 
 @site_rank
 def pages_per_second(s: View, site: Record, queue: Record) -> float:
-    return queue.planned / visit_s(s, site, queue)
+    seconds = visit_s(site.connection_s, site.response_s, queue.planned, s.run[0].pipeline_gain)
+    return queue.planned / seconds
 
 
 SITE = SiteRank("performance", pages_per_second, reads=("planned",))

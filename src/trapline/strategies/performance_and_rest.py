@@ -8,8 +8,9 @@ Differs from the paper: it ignores w. The rest of the site's address is not coun
 Two pages planned, 0.5 s to connect, 0.5 s a response, 6 s of rest: 2 / (1 + 1 + 6).
 
 >>> from types import SimpleNamespace as record
->>> s = record(run=[record(pipeline_gain=1.0)])
->>> pages_per_second(s, record(connection_s=0.5, response_s=0.5, delay_s=6.0), record(planned=2))
+>>> rules = record(pipeline_gain=1.0, small_site_pages=0, small_site_delay_s=15.0, delay_s=6.0)
+>>> site = record(connection_s=0.5, response_s=0.5, delay_s=float("nan"), known=9)
+>>> pages_per_second(record(run=[rules]), site, record(planned=2))
 0.25
 """
 
@@ -17,12 +18,15 @@ from trapline.frontier.layout import Record, View
 from trapline.frontier.ranking import site_rank
 from trapline.strategies import fifo
 from trapline.strategies.strategy import SiteRank, Strategy
-from trapline.strategies.visit_seconds import visit_and_rest_s
+from trapline.strategies.visit_seconds import rest_s, visit_s
 
 
 @site_rank
 def pages_per_second(s: View, site: Record, queue: Record) -> float:
-    return queue.planned / visit_and_rest_s(s, site, queue)
+    run = s.run[0]
+    seconds = visit_s(site.connection_s, site.response_s, queue.planned, run.pipeline_gain)
+    seconds += rest_s(site.delay_s, site.known, run.small_site_pages, run.small_site_delay_s, run.delay_s)
+    return queue.planned / seconds
 
 
 SITE = SiteRank("performance-and-rest", pages_per_second, reads=("planned",))

@@ -21,7 +21,7 @@ from trapline.strategies.strategy import PageRank, Strategy
 @page_rank
 def drawn(s: View, page: int, source: int, links: int, is_new: bool) -> float:
     if is_new:  # a page that failed has another serial afterwards, and keeps its rank
-        s.columns[page, 0] = uniform(s.run[0].seed, s.page[page].serial)
+        s.columns[page, 0] = uniform(s.run[0].seed, int(s.page[page].serial))
     return s.columns[page, 0]
 
 

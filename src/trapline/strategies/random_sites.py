@@ -18,7 +18,7 @@ from trapline.strategies.strategy import SiteRank, Strategy
 
 @site_rank
 def drawn(s: View, site: Record, queue: Record) -> float:
-    return uniform(s.run[0].seed, -1 - queue.best_serial)
+    return uniform(s.run[0].seed, -1 - int(queue.best_serial))
 
 
 SITE = SiteRank("random", drawn, reads=("best",))
