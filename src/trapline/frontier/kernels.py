@@ -244,11 +244,12 @@ def change_site(handle: int, x: int, group: int, now: float) -> int:
 def evaluate_site(handle: int, x: int, level: int) -> float:
     """The site rank as it would be now. Nothing changes by asking."""
     s: State = recall(handle)
-    site = s.site[x]
-    connection_s, response_s = site.connection_s, site.response_s
+    site, q = s.site[x], s.queue[x, level]
+    connection_s, response_s, oldest_serial = site.connection_s, site.response_s, q.oldest_serial
     fault = s.run[0].fault
     rank = rank_site(s, x, level)
     s.run[0].fault = fault
+    q.oldest_serial = oldest_serial
     site.connection_s = connection_s
     site.response_s = response_s
     return rank
