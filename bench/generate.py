@@ -1,4 +1,7 @@
-"""Time and memory of the graph package at full size: python bench/generate.py [pages sites]."""
+"""Time and memory of the graph package at full size: python bench/generate.py [pages sites].
+
+Beside generating stands a bare compiled loop that writes as many random numbers as there are links, and nothing else.
+"""
 
 import resource
 import sys
@@ -8,11 +11,32 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TypeVar
 
-from trapline.graph import generate, load_graph, measure, pagerank, save
+import numba
+import numpy as np
+
+from trapline.graph import WebModel, evolve, generate, load_graph, measure, pagerank, save
 from trapline.graph.csr import transposed
 from trapline.jit import ready
 
 Result = TypeVar("Result")
+
+
+@numba.njit
+def random_numbers(out):  # type: ignore[no-untyped-def]
+    """xorshift, one number after the other."""
+    state = np.uint64(88172645463325252)
+    for index in range(len(out)):
+        state ^= state << np.uint64(13)
+        state ^= state >> np.uint64(7)
+        state ^= state << np.uint64(17)
+        out[index] = state & np.uint64(0x7FFFFFFF)
+
+
+def bare_s(links: int) -> float:
+    random_numbers(np.empty(1, np.int32))
+    started = time.perf_counter()
+    random_numbers(np.empty(links, np.int32))
+    return time.perf_counter() - started
 
 
 def timed(what: str, action: Callable[[], Result]) -> Result:
@@ -25,14 +49,18 @@ def timed(what: str, action: Callable[[], Result]) -> Result:
 
 def main(pages: int, sites: int) -> None:
     timed("load kernels", ready)
+    started = time.perf_counter()
     web = timed("generate", lambda: generate(pages, sites, seed=1))
+    took_s, limit_s = time.perf_counter() - started, bare_s(web.links)
     print(f"{web.pages:,} pages, {web.links:,} links, {web.sites:,} sites")
+    print(f"as many random numbers: {limit_s:.2f} s; generating takes {took_s / limit_s:.0f} times that")
     with tempfile.TemporaryDirectory() as scratch:
         folder = Path(scratch) / "web"
         timed("save", lambda: save(web, folder))
         timed("load and check", lambda: load_graph(folder))
     timed("measure", lambda: measure(web))
     timed("transpose", lambda: transposed(web.offsets, web.targets))
+    timed("two snapshots, 122 days apart", lambda: list(evolve(WebModel(pages, sites), [0, 122]))[1])
     ranks = timed("pagerank to 1e-9", lambda: pagerank(web))
     timed("pagerank, warm, 1e-6", lambda: pagerank(web, tolerance=1e-6, start=ranks))
 

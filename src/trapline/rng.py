@@ -24,4 +24,4 @@ def uniform(seed: int, number: int) -> float:
     >>> uniform(7, 1) == uniform(7, 1) != uniform(8, 1)
     True
     """
-    return mixed(mixed(number & 0xFFFFFFFF) ^ mixed((seed + 1) & 0xFFFFFFFF)) / 4294967296.0
+    return mixed(mixed(int(number) & 0xFFFFFFFF) ^ mixed((int(seed) + 1) & 0xFFFFFFFF)) / 4294967296.0

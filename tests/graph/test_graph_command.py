@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from trapline.cli import run
-from trapline.cli.graph import SHAPE
-from trapline.graph import WebModel, load_graph
+from trapline.cli.generate import RATES, SHAPE
+from trapline.graph import Rates, WebModel, load_graph
 
 Captured = pytest.CaptureFixture[str]
 
@@ -26,6 +26,10 @@ def test_the_help_shows_the_defaults_of_the_model() -> None:
     assert {name: default for name, (default, _) in SHAPE.items()} == {
         name: value for name, value in model.items() if name not in ("pages", "sites", "seed")
     }
+
+
+def test_the_help_shows_the_defaults_of_the_rates() -> None:
+    assert {name: default for name, (default, _) in RATES.items()} == asdict(Rates())
 
 
 def test_parameters_reach_the_model(tmp_path: Path) -> None:

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from trapline.graph import Graph, depths, generate, measure
+from trapline.graph import Graph, depths, generate, locality, measure, measure_ranks
 
 
 def slow_depths(graph: Graph) -> list[int]:
@@ -42,6 +42,12 @@ def test_shares_are_counts_over_counts(pages: int, seed: int) -> None:
         len({s for s, t in inside if t == web.home[web.site[s]]}) / len(linking) if linking else 0
     )
     assert found.reachable_share == 1
+    linked = [int(target) for _, target in links]
+    assert found.linked_once_share == pytest.approx(sum(linked.count(page) == 1 for page in range(pages)) / pages)
+    known = {t for s, t in links if web.site[s] != web.site[t]}
+    assert found.outside_linked_share == pytest.approx(len(known) / pages)
+    top = sorted((linked.count(page) for page in range(pages)), reverse=True)[: max(pages // 100, 1)]
+    assert found.top_links_share == (pytest.approx(sum(top) / len(links)) if links else 0)
 
 
 def test_a_page_out_of_reach_is_counted_as_such() -> None:
@@ -51,3 +57,30 @@ def test_a_page_out_of_reach_is_counted_as_such() -> None:
     assert depths(graph).tolist() == [0, -1]
     assert (found.reachable_share, found.self_links, found.dynamic_share, found.in_degree.max) == (0.5, 1, 0.5, 2)
     assert found.size_exponent is None
+
+
+def test_locality_by_hand() -> None:
+    site = np.array([0, 0, 1, 1], dtype=np.int32)
+    # Places 0, 1, 2, 3: between sites 4/1, within 1/2, so (4 - .5)/(4 + .5).
+    assert locality(site, np.array([0.1, 0.2, 0.5, 9.0])) == pytest.approx(3.5 / 4.5)
+    assert locality(site, np.array([1.0, 1.0, 2.0, 2.0])) == 1
+    assert locality(site, np.ones(4)) is None
+    assert locality(np.zeros(4, np.int32), np.arange(4.0)) is None
+    assert locality(np.arange(4, dtype=np.int32), np.arange(4.0)) is None
+
+
+@given(st.integers(0, 99))
+def test_locality_asks_for_the_order_of_values_only_and_is_near_0_for_random_ones(seed: int) -> None:
+    random = np.random.default_rng(seed)
+    site, values = random.integers(0, 20, 2_000).astype(np.int32), random.random(2_000)
+    found = locality(site, values)
+    assert found == pytest.approx(locality(site, np.exp(7 * values)))
+    assert found is not None and abs(found) < 0.03
+
+
+def test_shares_of_a_value_by_hand() -> None:
+    web = generate(10, 2, seed=1)
+    values = np.ones(10)
+    values[web.home[0]] = 11.0
+    found = measure_ranks(web, values)
+    assert (found.home_share, found.top_tenth_share) == (12 / 20, 11 / 20)

@@ -6,11 +6,11 @@ It only reads the state. Python and O(n): for people, not for the loop.
 
 import math
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from trapline.frontier import kernels
+from trapline.frontier.core import Core
 from trapline.frontier.layout import (
     BACKLOG,
     BY_BACKOFF,
@@ -30,9 +30,6 @@ from trapline.frontier.layout import (
     Array,
     State,
 )
-
-if TYPE_CHECKING:
-    from trapline.frontier.frontier import Frontier
 
 MAY_BE_VISITED = "it may be visited"
 WHY = {BY_DELAY: "delay of the site", BY_BACKOFF: "back-off", BY_ORDER: "told not to come before"}
@@ -78,7 +75,7 @@ class PageExplanation:
         return f"page {self.page}: {self.life} (depth {self.depth}, {self.tries} failed tries){key}; {self.rule}\n{self.site}"
 
 
-def explain_site(frontier: "Frontier", site: int, now: float) -> SiteExplanation:
+def explain_site(frontier: Core, site: int, now: float) -> SiteExplanation:
     frontier.check_site(site)
     s = frontier.state
     now = max(now, float(s.run[0].now))
@@ -97,7 +94,7 @@ def explain_site(frontier: "Frontier", site: int, now: float) -> SiteExplanation
     )
 
 
-def _rank(frontier: "Frontier", site: int, level: int = FRONT) -> float:
+def _rank(frontier: Core, site: int, level: int = FRONT) -> float:
     """The rank that stands, or the one it would have if it joined the contest now."""
     s = frontier.state
     record = s.site[site]
@@ -139,7 +136,7 @@ def _time_rule(s: State, site: int, now: float) -> tuple[float, str]:
     return until, "delay of its address: it rests"
 
 
-def _sites_before(frontier: "Frontier", site: int, now: float) -> Array:
+def _sites_before(frontier: Core, site: int, now: float) -> Array:
     """The sites that may be visited now and come before this one, first first."""
     s = frontier.state
     sites, groups = s.site[: s.run[0].sites], s.group[: s.run[0].groups]
@@ -152,7 +149,7 @@ def _sites_before(frontier: "Frontier", site: int, now: float) -> Array:
     return order[: int(np.flatnonzero(order == site)[0])]
 
 
-def explain_page(frontier: "Frontier", page: int, now: float) -> PageExplanation:
+def explain_page(frontier: Core, page: int, now: float) -> PageExplanation:
     life = LIFE[frontier.page_state(page)]
     s = frontier.state
     record = s.page[page]
@@ -170,7 +167,7 @@ def explain_page(frontier: "Frontier", page: int, now: float) -> PageExplanation
     )
 
 
-def _place_in_queue(frontier: "Frontier", page: int) -> tuple[float, int]:
+def _place_in_queue(frontier: Core, page: int) -> tuple[float, int]:
     record = frontier.state.page[page]
     batch = frontier.state.run[0].batch > 0
     pages, keys = frontier.waiting_pages(int(record.site), BACKLOG if batch and not record.marks & CHOSEN else FRONT)

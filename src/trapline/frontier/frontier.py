@@ -1,49 +1,32 @@
-"""The face of the frontier: checks what comes in, sees to memory, calls the compiled kernels, and says what they
-answered.
+"""The face of the frontier: checks what comes in, calls the compiled kernels, and says what they answered.
 
 It refuses to know: clocks, sockets, URLs, files (snapshot.py and journal.py write those). Laws: docs/frontier.md.
 """
 
 import math
-from collections.abc import Callable, Sequence
-from dataclasses import asdict
-from typing import TYPE_CHECKING, Any
+from collections.abc import Sequence
 
 import numpy as np
 
-from trapline import jit
 from trapline.errors import ConfigError, InvariantError
-from trapline.frontier import blocks, kernels
+from trapline.frontier import kernels
 from trapline.frontier.answers import FAILED, FETCHED, REFUSED, Drained, Outcome, Rescore, Visit, WaitUntil
+from trapline.frontier.core import MOST_ID, Core
 from trapline.frontier.explain import PageExplanation, SiteExplanation, explain_page, explain_site
-from trapline.frontier.journal import Call, Journal
+from trapline.frontier.journal import Call
 from trapline.frontier.layout import (
     BY_ORDER,
     DRAINED,
     DYNAMIC,
     ENDED,
-    LEVELS_BATCH,
-    LEVELS_PLAIN,
     MOST_PER_VISIT,
-    NEED_ROOM,
-    PAGE_FAULT,
-    PAGE_RANK_FAULT,
     RESCORE,
     Array,
-    State,
-    allocate,
-    resized,
 )
-from trapline.frontier.rules import MOST_SECONDS, Rules
+from trapline.frontier.rules import MOST_SECONDS
 from trapline.frontier.transfer import SiteExport, export_site, import_site
-from trapline.frontier.visits import SLOT_BITS
-
-if TYPE_CHECKING:  # strategies are above the frontier; it only calls what they bind
-    from trapline.strategies.strategy import Strategy
 
 Answer = Visit | WaitUntil | Rescore | Drained
-FIRST_POOL = 1 << 16
-MOST_ID = 2**31 - 1
 _NO_LINKS = np.zeros(0, np.int32)
 
 
@@ -61,52 +44,10 @@ def _ids(values: Sequence[int] | Array) -> Array:
     return given.astype(np.int32)
 
 
-class Frontier:
+class Frontier(Core):
     """All discovered pages not fetched yet, in two levels, and who may be visited when."""
 
-    def __init__(
-        self, strategy: "Strategy", rules: Rules | None = None, seed: int = 0, journal: Journal | None = None
-    ) -> None:
-        rules = rules or Rules()
-        levels = LEVELS_BATCH if rules.batch else LEVELS_PLAIN
-        state = allocate(1024, 64, 64, 64, FIRST_POOL, max(1, len(strategy.page.columns)), levels)
-        blocks.reset(state.pool, state.run)
-        state.run[0].now = -math.inf
-        state.run[0].seed = seed
-        _set_rules(state, rules)
-        state.run[0].free_visit = -1
-        _free_slots(state, 0)
-        self._adopt(state, strategy, rules, journal)
-
-    @classmethod
-    def from_state(cls, state: State, strategy: "Strategy", rules: Rules) -> "Frontier":
-        """A frontier that goes on with this state (snapshot.py)."""
-        frontier = cls.__new__(cls)
-        frontier._adopt(state, strategy, rules, None)
-        frontier._widen_heaps()
-        return frontier
-
-    def _adopt(self, state: State, strategy: "Strategy", rules: Rules, journal: Journal | None) -> None:
-        jit.ready()
-        self.journal = journal
-        self.strategy, self.rules = strategy, rules
-        strategy.bind(state.run)
-        if state.run[0].ages and len(state.age) < len(state.page):
-            state = state._replace(age=np.zeros(len(state.page), np.int32))
-        self._set_state(state)
-        self._fault = state.run["fault"]
-        self._out = np.zeros(MOST_PER_VISIT + 2, np.int64)
-        self._moment = np.zeros(1)
-
     # ---- pages, sites, inputs
-
-    @property
-    def pages(self) -> int:
-        return int(self.state.run[0].pages)
-
-    @property
-    def sites(self) -> int:
-        return int(self.state.run[0].sites)
 
     def add_sites(self, count: int, now: float, groups: Sequence[int] | Array | None = None) -> int:
         """Register sites; the id of the first. `groups`: one per site; without, they wait to be resolved."""
@@ -114,10 +55,10 @@ class Frontier:
         chosen = np.full(count, -1, np.int32) if groups is None else _ids(groups)
         if len(chosen) != count or (count and chosen.min() < -1):
             raise InvariantError(f"{len(chosen)} groups for {count} sites, the least of them {chosen.min(initial=0)}")
-        self._check_group(int(chosen.max(initial=-1)), first + count)
+        self.check_group(int(chosen.max(initial=-1)), first + count)
         run.now = max(float(run.now), _moment(now))
         self.note(Call.ADD_SITES, (count,), (now,), chosen)
-        self._reserve(sites=first + count, groups=int(chosen.max(initial=-1)) + 1)
+        self.make_room(sites=first + count, groups=int(chosen.max(initial=-1)) + 1)
         new = self.state.site[first : first + count]
         new["delay_s"], new["ready_at"] = math.nan, -math.inf
         new["group"] = chosen
@@ -146,7 +87,7 @@ class Frontier:
         if len(flags) != count:
             raise InvariantError(f"add_pages: {len(flags)} dynamic marks for {count} pages")
         self.note(Call.ADD_PAGES, (count,), (), np.concatenate((owners, flags)))
-        self._reserve(pages=first + count)
+        self.make_room(pages=first + count)
         new = self.state.page[first : first + count]
         new["site"] = owners
         new["marks"] = np.where(flags != 0, DYNAMIC, 0)
@@ -242,9 +183,9 @@ class Frontier:
         self.check_site(site, at_rest=True)
         if group < 0:
             raise InvariantError(f"group {group} of site {site}: a group is a number of at least 0")
-        self._check_group(group, self.sites)
+        self.check_group(group, self.sites)
         self.note(Call.RESOLVE, (site, group), (_moment(now),), None)
-        self._reserve(groups=group + 1)
+        self.make_room(groups=group + 1)
         self.run_kernel(kernels.change_site, site, group, _moment(now))
 
     def set_site(
@@ -296,21 +237,6 @@ class Frontier:
 
     # ---- looking in
 
-    def page_state(self, page: int) -> int:
-        """UNKNOWN, WAITING, LEASED, FETCHED or GONE (layout.py)."""
-        if not 0 <= page < self.pages:
-            raise InvariantError(f"page {page}: there are pages 0..{self.pages - 1}")
-        return int(self.state.state[page])
-
-    def waiting_pages(self, site: int, level: int = 0) -> tuple[Array, Array]:
-        """The pages that wait at a site, best first, and their keys."""
-        self.check_site(site)
-        n = int(self.state.queue[site, level].waiting)
-        pages, keys = np.zeros(n, np.int32), np.zeros(n)
-        kernels.list_waiting(self.handle, site, level, pages, keys)
-        order = np.lexsort((self.state.page["serial"][pages], -keys))
-        return pages[order], keys[order]
-
     def explain_site(self, site: int, now: float) -> SiteExplanation:
         """Its rank, what stands before it, until when it must wait and by which rule."""
         return explain_site(self, site, now)
@@ -318,121 +244,6 @@ class Frontier:
     def explain_page(self, page: int, now: float) -> PageExplanation:
         """Its rank, what stands before it in its site, and how its site stands."""
         return explain_page(self, page, now)
-
-    # ---- memory, faults, log
-
-    def reserve(self, pages: int, sites: int, groups: int, visits: int) -> None:
-        """Room for a web whose size is known, so that nothing grows on the way. Memory is taken only as it is used."""
-        self._reserve(pages, sites, groups)
-        needed = (24 if self.state.run[0].ages else 12) * pages + 16 * (sites + groups) + 2 * self.state.run[0].reserve
-        if self.state.pool.size < needed:
-            self._replace(pool=resized(self.state.pool, int(needed), int(self.state.run[0].pool)))
-        if visits > len(self.state.visit):
-            self._add_slots(visits)
-
-    def _reserve(self, pages: int = 0, sites: int = 0, groups: int = 0) -> None:
-        s = self.state
-        if pages > len(s.page):
-            size, used = max(pages, len(s.page) * 3 // 2), self.pages
-            self._replace(
-                state=resized(s.state, size, used),
-                page=resized(s.page, size, used),
-                columns=resized(s.columns, size, used),
-                age=resized(s.age, size, used) if s.run[0].ages else s.age,
-            )
-        if sites > len(s.site):
-            size, used = max(sites, len(s.site) * 3 // 2), self.sites
-            self._replace(site=resized(s.site, size, used), queue=resized(s.queue, size, used))
-        if groups > len(s.group):
-            self._replace(group=resized(s.group, max(groups, len(s.group) * 3 // 2), len(s.group)))
-        self._start_groups(groups)
-        self._widen_heaps()
-
-    def _start_groups(self, groups: int) -> None:
-        run, known = self.state.run[0], int(self.state.run[0].groups)
-        if groups > known:
-            new = self.state.group[known:groups]
-            new["ready_at"] = -math.inf
-            new["log2"] = new["visit"] = -1
-            run.groups = groups
-
-    def _widen_heaps(self) -> None:
-        s = self.state
-        items = max(len(s.site), len(s.group), len(s.visit))
-        if items > s.heap.shape[1]:
-            wider = np.zeros((len(s.heap), items), s.heap.dtype)
-            wider[:, : s.heap.shape[1]] = s.heap
-            self._replace(heap=wider)
-
-    def _replace(self, **arrays: Array) -> None:
-        self._set_state(self.state._replace(**arrays))
-
-    def _set_state(self, state: State) -> None:
-        self.state = state
-        self._pinned = jit.pin(state)
-        self.handle: Any = state if jit.DISABLED else self._pinned.ctypes.data
-
-    def _grow(self) -> None:
-        s, run = self.state, self.state.run[0]
-        if s.pool.size - run.pool < run.reserve:
-            size = min(max(s.pool.size * 3 // 2, int(run.pool + 2 * run.reserve)), MOST_ID)
-            if size < run.pool + run.reserve:
-                raise ConfigError("the frontier is full: 2^31 entries of its queues; crawl with more partitions")
-            self._replace(pool=resized(s.pool, size, int(run.pool)))
-        if run.free_visit < 0:
-            self._add_slots(2 * len(s.visit))
-
-    def _add_slots(self, slots: int) -> None:
-        used = len(self.state.visit)
-        if slots > 1 << SLOT_BITS:
-            raise ConfigError(f"{slots} visits at once; {1 << SLOT_BITS} is the most")
-        self._replace(visit=resized(self.state.visit, slots, used))
-        _free_slots(self.state, used)
-        self._widen_heaps()
-
-    def run_kernel(self, kernel: Callable[..., int], *arguments: Any) -> int:
-        try:
-            answer = kernel(self.handle, *arguments)
-            while answer == NEED_ROOM:
-                self._grow()
-                answer = kernel(self.handle, *arguments)
-        except (IndexError, ZeroDivisionError, ValueError, OverflowError) as error:  # kernels raise nothing, ranks may
-            self.state.run[0].resume = 0
-            raise ConfigError(
-                f"strategy {self.strategy.name!r}: a rank raised {type(error).__name__}: {error}"
-            ) from error
-        except BaseException:
-            # No memory, or Ctrl-C: the rest of the links is lost, not mistaken for the next call's.
-            self.state.run[0].resume = 0
-            raise
-        if self._fault[0]:
-            self._raise_fault()
-        return answer
-
-    def _raise_fault(self) -> None:
-        """A wrong page changed nothing. A rank that is no number may have left anything half done, so that fault stays for ever."""
-        run = self.state.run[0]
-        fault, item = int(run.fault), int(run.fault_item)
-        if fault == PAGE_FAULT:
-            run.fault = run.fault_item = 0
-            raise InvariantError(f"page {item} is not a registered page, or not one that this visit leased")
-        what = f"page {item}" if fault == PAGE_RANK_FAULT else f"site {item}"
-        rank = self.strategy.page.name if fault == PAGE_RANK_FAULT else self.strategy.site.name
-        raise ConfigError(f"strategy {self.strategy.name!r}: rank {rank!r} of {what} is not a finite number under 2^42")
-
-    def _check_group(self, group: int, sites: int) -> None:
-        if group >= 1024 + 16 * sites:  # memory is taken for every number below
-            raise InvariantError(f"group {group} with {sites} sites: number the addresses densely, from 0")
-
-    def check_site(self, site: int, at_rest: bool = False) -> None:
-        if not 0 <= site < self.sites:
-            raise InvariantError(f"site {site}: there are sites 0..{self.sites - 1}")
-        if at_rest and self.state.site[site].visit >= 0:
-            raise InvariantError(f"site {site} is under visit; finish the visit first")
-
-    def note(self, call: Call, integers: tuple[int, ...], floats: tuple[float, ...], payload: Array | None) -> None:
-        if self.journal is not None:
-            self.journal.write(call, integers, floats, payload)
 
 
 def _moment(now: float) -> float:
@@ -444,30 +255,3 @@ def _moment(now: float) -> float:
 def _check_measured(seconds: float) -> None:
     if seconds < 0 or seconds == math.inf:
         raise InvariantError(f"a measured time of {seconds} s")
-
-
-def _set_rules(state: State, rules: Rules) -> None:
-    run, values = state.run[0], asdict(rules)
-    names = set(state.run.dtype.names or ())
-    for name, value in values.items():
-        if name in names and value is not None:
-            setattr(run, name, value)
-    run.ip_delay_s = rules.delay_s if rules.ip_delay_s is None else rules.ip_delay_s
-    run.pipeline_gain = rules.pipeline_gain
-    run.median = rules.estimator == "median"
-    run.rescore_at = rules.rescore
-
-
-def _free_slots(state: State, first: int) -> None:
-    """Slots from `first` on join the end of the list of free ones, so that ids do not depend on when memory grew."""
-    run, slots = state.run[0], state.visit
-    slots["id"][first:] = -1
-    slots["free"][first:] = np.arange(first + 1, len(slots) + 1)
-    slots["free"][-1] = -1
-    if run.free_visit < 0:
-        run.free_visit = first
-        return
-    last = int(run.free_visit)
-    while slots[last].free >= 0:
-        last = int(slots[last].free)
-    slots[last].free = first

@@ -249,9 +249,7 @@ def evaluate_site(handle: int, x: int, level: int) -> float:
     fault = s.run[0].fault
     rank = rank_site(s, x, level)
     s.run[0].fault = fault
-    q.oldest_serial = oldest_serial
-    site.connection_s = connection_s
-    site.response_s = response_s
+    site.connection_s, site.response_s, q.oldest_serial = connection_s, response_s, oldest_serial
     return rank
 
 

@@ -4,17 +4,14 @@ URL text)."""
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from trapline.errors import InvariantError
 from trapline.frontier import kernels
+from trapline.frontier.core import Core
 from trapline.frontier.journal import Call
 from trapline.frontier.layout import UNKNOWN, Array
-
-if TYPE_CHECKING:
-    from trapline.frontier.frontier import Frontier
 
 # Fields of the site's record that go along as they are.
 _RECORD = (
@@ -57,7 +54,7 @@ class SiteExport:
         return cls(record, float(scalars[-1]), np.zeros(n, np.int32), keys, depths, tries, values.reshape(n, columns))
 
 
-def export_site(frontier: "Frontier", site: int, now: float) -> SiteExport:
+def export_site(frontier: Core, site: int, now: float) -> SiteExport:
     """Take the site out: its waiting pages are gone here, and it has no budget left."""
     frontier.check_site(site, at_rest=True)
     export = _describe(frontier, site, now)
@@ -66,7 +63,7 @@ def export_site(frontier: "Frontier", site: int, now: float) -> SiteExport:
     return export
 
 
-def _describe(frontier: "Frontier", site: int, now: float) -> SiteExport:
+def _describe(frontier: Core, site: int, now: float) -> SiteExport:
     s = frontier.state
     record = s.site[site]
     levels = [frontier.waiting_pages(site, level) for level in range(s.queue.shape[1])]
@@ -86,7 +83,7 @@ def _describe(frontier: "Frontier", site: int, now: float) -> SiteExport:
     )
 
 
-def import_site(frontier: "Frontier", export: SiteExport, site: int, pages: Sequence[int] | Array, now: float) -> None:
+def import_site(frontier: Core, export: SiteExport, site: int, pages: Sequence[int] | Array, now: float) -> None:
     """`site` and `pages`, registered here and not discovered yet, take over from the export."""
     given = np.ascontiguousarray(pages, np.int32)
     _check_import(frontier, export, site, given)
@@ -105,7 +102,7 @@ def import_site(frontier: "Frontier", export: SiteExport, site: int, pages: Sequ
     frontier.run_kernel(kernels.admit_pages, given, np.ascontiguousarray(export.keys), len(given), now)
 
 
-def _check_import(frontier: "Frontier", export: SiteExport, site: int, pages: Array) -> None:
+def _check_import(frontier: Core, export: SiteExport, site: int, pages: Array) -> None:
     frontier.check_site(site, at_rest=True)
     s = frontier.state
     if s.site[site].known > 0:
@@ -118,7 +115,7 @@ def _check_import(frontier: "Frontier", export: SiteExport, site: int, pages: Ar
         raise InvariantError(f"import_site: a page that is not of site {site}, or known already")
 
 
-def _count_estimates(frontier: "Frontier", site: int) -> None:
+def _count_estimates(frontier: Core, site: int) -> None:
     """The site is among the measured ones here too."""
     run, record = frontier.state.run[0], frontier.state.site[site]
     if record.connections > 0:

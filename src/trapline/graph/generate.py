@@ -3,27 +3,29 @@
 It makes graphs for the simulator, the tests and the benchmarks. It knows nothing of strategies, and no parameter is
 chosen to favour one.
 
-Where the values come from: two recorded crawls, a university network (A: 8,337 pages, 479 sites, 124,261 links) and a
-faculty (B: 9,914 pages, 21 sites, 36,854 links), measured by `trapline graph info`, which prints the same for any
-graph. `got` is a generated web of the size of A; where it differs from `set`, small sites are the cause.
+Where the values come from: four recorded crawls with URLs (a faculty of 53,779 pages on 92 sites; two of a university
+network, 9,998 on 273 and 8,337 on 479; another faculty, 9,914 on 21), measured by `trapline graph info`, which prints the
+same for any graph. docs/generated-webs.md has them beside generated webs of the same size.
 
-| parameter | A | B | set | got | why this value |
-|---|---|---|---|---|---|
-| links_per_page | 14.9 | 3.7 | 14.3 | 14.0 | 50 M links on 3.5 M pages, the size of the thesis' collections |
-| inside | .81 | .96 | .90 | .86 | between the two |
-| home_links | .09 | .03 | .80 | .93 | most pages link home; A and B have most home pages under several URLs |
-| dangling | .63 | .29 | .30 | .29 | B; in A most are pages that the crawl did not get to |
-| dynamic | .00 | .04 | .10 | .09 | between B and a third recorded crawl with .19 |
-| deep | .00 | .003 | .02 | .02 | enough pages beyond 15 clicks for a limit on depth to matter |
-| size_exponent | 1.8 | 1.3 | 1.8 | 1.8 | A (Hill's estimate, a tenth of the sites); B has too few sites |
-| degree_exponent | 2.7 | 2.3 | 2.1 | 3.0 | Broder et al., "Graph structure in the Web" (2000); 2.5 at 3.5 M pages |
-| largest site | .17 | .40 | .17 | .18 | A |
-| outside links to home pages | .34 | .14 | .15 | .23 | popular pages include home pages |
-| median links to a page | 2 | 2 | - | 10 | not modelled: real sites send most links to far fewer pages; 6 at 3.5 M pages |
-| mean depth | 2.1 | 4.5 | - | 2.5 | follows from the tree; 3.8 at 3.5 M pages |
+| parameter | recorded | set | why this value |
+|---|---|---|---|
+| links_per_page | 10.8, 10.0, 14.9, 3.7 | 14.3 | 50 M links on 3.5 M pages, the size of the thesis' collections |
+| inside | .95, .90, .81, .96 | .90 | their median is .92 |
+| home_links | .32, .24, .09, .03 | .60 | more than recorded: those home pages have several URLs each; menus add to it |
+| dangling | .19, .27, .63, .29 | .30 | in the third most are pages that the crawl did not get to |
+| dynamic | .19, .00, .00, .04 | .10 | between those that have any |
+| deep | .18, .09, .00, .003 beyond 8 clicks | .02 | the depth of the tree adds to it |
+| size_exponent | 1.5, 1.6, 1.8, 1.3 | 1.8 | the one with most sites (Hill's estimate) |
+| single_sites | .08, .34, .42, .38 | .30 | their mean |
+| degree_exponent | 2.7, 2.6, 2.7, 2.3 | 1.85 | 1.9 in a fifth recording (325,557 pages, no URLs), the only one large enough |
+| largest site | .59, .20, .17, .40 | .17 | the one with most sites |
+| pages with outside links | .27, .26, .99, .10 | .35 | of pages with links |
+| outside links to home pages | .70, .57, .34, .14 | .45 | their mean; popular pages include home pages |
 
-Out-degrees follow a power law of exponent 2.72 (Broder et al.). Of the links within a site 65 % go to its popular pages,
-15 % to siblings, 20 % upwards; in A and B 48-58 % stay at their depth and 20-33 % lead up.
+Out-degrees follow a power law of exponent 2.72 (Broder et al., "Graph structure in the Web", 2000). On the recorded
+sites of 21 to 500 pages nearly all pages have the same 10 to 40 links, and all others have one to three links to them. So
+of its links within the site a page spends up to four fifths on the site's menu, the first pages of its tree, up to a
+fifth on its first siblings, and the rest on popular pages (nine in ten) and near ones.
 """
 
 from collections.abc import Callable
@@ -35,8 +37,9 @@ from numpy.typing import NDArray
 from trapline.errors import ConfigError, InvariantError
 from trapline.graph.csr import grouped
 from trapline.graph.exact import key_of, power
-from trapline.graph.generate_kernels import ALIKE, DANGLING, DYNAMIC, Plan, link_pages, shape_sites, uniforms
+from trapline.graph.generate_kernels import ALIKE, DANGLING, DYNAMIC, Plan, Rows, link_pages, shape_sites, uniforms
 from trapline.graph.graph import Graph
+from trapline.graph.page_sizes import page_sizes
 from trapline.graph.strings import GeneratedSiteNames, GeneratedUrls
 from trapline.jit import ready
 
@@ -45,8 +48,10 @@ Note = Callable[[str], None]
 _STEPS = 4096
 _OUT_DEGREE_EXPONENT = 2.72
 _LARGEST_SITE = 0.17
-_POPULAR, _SIBLING, _OUTSIDE_HOME = 0.65, 0.8, 0.15
+_MENU, _SECTION, _POPULAR = 0.8, 0.2, 0.9
+_LINKS_OUT, _OUTSIDE_FRESH, _OUTSIDE_HOME = 0.35, 0.15, 0.45
 _MOST_PAGES = 2**31 - 1
+_DOUBLINGS = 31
 
 
 @dataclass(frozen=True)
@@ -60,7 +65,7 @@ class WebModel:
     """mean, dangling pages included"""
     inside: float = 0.9
     """share of links within a site"""
-    home_links: float = 0.8
+    home_links: float = 0.6
     """share of pages with links that link to their home page"""
     dangling: float = 0.3
     """share of pages without links"""
@@ -70,8 +75,10 @@ class WebModel:
     """share of pages in static chains"""
     size_exponent: float = 1.8
     """of the power law of pages per site"""
-    degree_exponent: float = 2.1
-    """of the power law of links to a page"""
+    degree_exponent: float = 1.85
+    """of the power law of links to a page, beyond the menus"""
+    single_sites: float = 0.3
+    """share of sites with one page, beyond those that the power law gives"""
     sites_per_ip: float = 1.0
     """mean number of sites that share an address"""
 
@@ -80,13 +87,13 @@ class WebModel:
         _check(self.pages <= _MOST_PAGES, "pages", self.pages, f"at most {_MOST_PAGES}")
         _check(1 <= self.sites <= self.pages, "sites", self.sites, f"in 1..{self.pages}, the number of pages")
         _check(1 <= self.links_per_page <= 1000, "links_per_page", self.links_per_page, "in 1..1000")
-        for name in ("inside", "home_links"):
+        for name in ("inside", "home_links", "single_sites"):
             _check(0 <= getattr(self, name) <= 1, name, getattr(self, name), "in 0..1")
         for name in ("dangling", "dynamic", "deep"):
             _check(0 <= getattr(self, name) <= 0.9, name, getattr(self, name), "in 0..0.9")
         _check(self.dynamic + self.deep <= 0.9, "dynamic + deep", self.dynamic + self.deep, "at most 0.9")
         _check(1.1 <= self.size_exponent <= 5, "size_exponent", self.size_exponent, "in 1.1..5")
-        _check(2.05 <= self.degree_exponent <= 5, "degree_exponent", self.degree_exponent, "in 2.05..5")
+        _check(1.5 <= self.degree_exponent <= 5, "degree_exponent", self.degree_exponent, "in 1.5..5")
         _check(1 <= self.sites_per_ip <= self.sites, "sites_per_ip", self.sites_per_ip, "in 1..sites")
 
 
@@ -107,9 +114,13 @@ def build(model: WebModel, note: Note | None = None) -> Graph:
     ready()
     say = note or (lambda _: None)
     say("pages")
-    plan = _plan(model)
+    plan = plan_of(model)
     say("links")
-    offsets, targets = _links(model, plan)
+    return web_of(model, plan)
+
+
+def web_of(model: WebModel, plan: Plan) -> Graph:
+    offsets, targets = _links_of(model, plan)
     home = plan.first[:-1].astype(np.int32)
     dynamic = ((plan.flags & DYNAMIC) != 0).astype(np.uint8)
     return Graph(
@@ -121,31 +132,40 @@ def build(model: WebModel, note: Note | None = None) -> Graph:
         ips=_ips(model),
         urls=GeneratedUrls(plan.site, home, dynamic),
         site_names=GeneratedSiteNames(model.sites),
+        sizes=page_sizes(model.seed, plan.site),
         origin={"format": "generated", "model": asdict(model)},
     )
 
 
-def _plan(model: WebModel) -> Plan:
+def plan_of(model: WebModel) -> Plan:
+    """All that is decided before links are drawn."""
     sizes = _site_sizes(model)
     first = np.concatenate([np.zeros(1, np.int64), np.cumsum(sizes)])
     tree = sizes - (sizes * (model.dynamic + model.deep)).astype(np.int64)
     parent = np.empty(model.pages, dtype=np.int32)
     flags = np.zeros(model.pages, dtype=np.uint8)
     shape_sites(first, tree, _family_odds(model), key_of(model.seed, "pages"), parent, flags)
+    weights = _weights(model)
     children = np.flatnonzero(parent >= 0).astype(np.int32)
     child_offsets, children = grouped(parent[children], children, model.pages)
     return Plan(
         first,
         tree,
-        power(ALIKE / (tree + ALIKE), 1.0 / _rank_exponent(model)),
+        reach_of(tree, weights),
         np.repeat(np.arange(model.sites, dtype=np.int32), sizes),
         parent,
         flags,
         child_offsets,
         children,
-        _tables(model, _linking(flags)),
-        np.array([1 - model.inside, model.home_links, _POPULAR, _SIBLING, _OUTSIDE_HOME]),
+        _out_degrees(model, _linking(flags)),
+        weights,
+        _odds(model),
     )
+
+
+def _odds(model: WebModel) -> NDArray[np.float64]:
+    inside = [model.inside, model.home_links, _MENU, _SECTION, _POPULAR]
+    return np.array([*inside, _LINKS_OUT, _OUTSIDE_FRESH, _OUTSIDE_HOME])
 
 
 def _linking(flags: NDArray[np.uint8]) -> int:
@@ -161,14 +181,21 @@ def _drawn(model: WebModel, purpose: str, count: int) -> NDArray[np.float64]:
 def _site_sizes(model: WebModel) -> NDArray[np.int64]:
     """1 + a Lomax variable, scaled so that the sum is the number of pages."""
     tail = 1.0 / power(1.0 - _drawn(model, "sizes", model.sites), 1.0 / (model.size_exponent - 1.0)) - 1.0
-    tail += 1e-9  # one site alone may draw 0
-    np.minimum(tail, np.cumsum(tail)[-1] * max(_LARGEST_SITE, 2.0 / model.sites), out=tail)
+    tail[_drawn(model, "single sites", model.sites) < model.single_sites] = 0.0
+    tail += 1e-9  # all may be 0
+    np.minimum(tail, _most_pages(tail), out=tail)
     ends = np.cumsum(tail)
     # Rounding the sum instead of the sizes loses no page.
     ends = np.floor(ends * ((model.pages - model.sites) / ends[-1])).astype(np.int64)
     ends[-1] = model.pages - model.sites
     sizes: NDArray[np.int64] = 1 + np.diff(ends, prepend=0)
     return sizes
+
+
+def _most_pages(tail: NDArray[np.float64]) -> float:
+    """So much that one site alone has _LARGEST_SITE of all pages."""
+    others = float(np.cumsum(tail)[-1]) - float(tail.max())
+    return max(others * (_LARGEST_SITE / (1.0 - _LARGEST_SITE)), 1e-9)
 
 
 def _family_odds(model: WebModel) -> NDArray[np.float64]:
@@ -178,29 +205,40 @@ def _family_odds(model: WebModel) -> NDArray[np.float64]:
     return np.array([dangling, model.dynamic / families if families else 0.0, 0.5])
 
 
-def _tables(model: WebModel, linking: int) -> NDArray[np.float64]:
-    """Quantiles of out-degree (1 + Lomax) for `linking` pages, and of popularity within a site."""
+def _out_degrees(model: WebModel, linking: int) -> NDArray[np.float64]:
+    """Quantiles of out-degree (1 + Lomax) for `linking` pages."""
     middle = (np.arange(_STEPS + 1) + 0.5) / (_STEPS + 1)
     tail = 1.0 / power(1.0 - middle, 1.0 / (_OUT_DEGREE_EXPONENT - 1.0)) - 1.0
     mean = (tail[0] + tail[-1]) / 2 + np.cumsum(tail[1:-1])[-1]
     wanted = max(model.links_per_page * model.pages / max(linking, 1), 1.0)
     # Rounding down after adding a number in [0, 1) keeps the mean.
-    degree = 1.0 + tail * ((wanted - 1.0) / (mean / _STEPS))
-    return np.stack([degree, power(np.arange(_STEPS + 1) / _STEPS, _rank_exponent(model))])
+    return 1.0 + tail * ((wanted - 1.0) / (mean / _STEPS))
 
 
-def _rank_exponent(model: WebModel) -> float:
-    """A page at rank x of T has in-degree ~ x^(-1/(g-1)), so a link goes to rank T u^((g-1)/(g-2))."""
-    return (model.degree_exponent - 1.0) / (model.degree_exponent - 2.0)
+def _weights(model: WebModel) -> NDArray[np.float64]:
+    """A page at rank x has in-degree ~ x^-s, s = 1/(g - 1): twice as many pages weigh 2^(1 - s) as much."""
+    steepness = 1.0 / (model.degree_exponent - 1.0) - 1.0
+    halved = float(power(np.array([0.5]), abs(steepness))[0])
+    return np.cumprod(np.full(_DOUBLINGS, halved if steepness > 0 else 1.0 / halved)) / halved
 
 
-def _links(model: WebModel, plan: Plan) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
+def reach_of(tree: NDArray[np.int64], weights: NDArray[np.float64]) -> NDArray[np.float64]:
+    """The sum of the weights of so many pages, those of the last step in part."""
+    reach = np.zeros(len(tree))
+    start, span = 0, ALIKE
+    for weight in weights:
+        reach += weight * np.clip((tree - start) / span, 0.0, 1.0)
+        start, span = start + span, 2 * span
+    return reach
+
+
+def _links_of(model: WebModel, plan: Plan) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
     # What is drawn beyond the mean stays untouched memory; link_pages tells if even that is too little.
     room = int(1.2 * model.links_per_page * model.pages) + 2 * model.pages + 64 * _STEPS
     offsets = np.empty(model.pages + 1, dtype=np.int64)
     targets = np.empty(room, dtype=np.int32)
     last_row = np.full(model.pages, -1, dtype=np.int32)
-    made = link_pages(plan, key_of(model.seed, "links"), last_row, offsets, targets)
+    made = link_pages(plan, key_of(model.seed, "links"), Rows(offsets, targets, last_row))
     if made < 0:
         raise InvariantError(f"more than {room} links drawn for {model}")
     targets.resize(made, refcheck=False)

@@ -1,11 +1,13 @@
 """The compiled half of `generate`: pages of a site as a tree with families, then links page by page.
 
 Rules of this file
-- Every random number is a hash of (key, page or site, draw): nothing depends on the order of evaluation.
+- Every random number is a hash of (key, page or site, draw).
 - A page links to its children in the tree, whatever else is drawn: that makes every page reachable from its home.
-- Ids: the pages of a site are neighbours, the home page first, then the other pages of the tree, then families.
+- Ids: the pages of a site are neighbours, the home page first, then the other pages of the tree, then families. The
+  page above a page has a smaller id, so that its links are there when some of them are copied.
 """
 
+import math
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -19,14 +21,16 @@ Longs = Any
 Ids = Any
 Flags = Any
 
-DANGLING, DYNAMIC = 1, 2
+DANGLING, DYNAMIC, FAMILY = 1, 2, 4
 """Bits of a page's flags."""
 
-LONGEST_FAMILY = 100
+LONGEST_FAMILY = 256
+"""The deepest page of the recorded crawls is 255 clicks from its home page."""
+LONGEST_MENU = 40
 ALIKE = 4
 """So many pages of a site are about as popular as its home page: its menu."""
-FIRST_DRAW = 8
-"""Draws of a page below this number decide how many links it has, those from here on which."""
+FIRST_DRAW, OUTSIDE_DRAW = 8, 1 << 20
+"""Draws of a page below the first number decide how many links it has, those from here on which."""
 
 
 @kernel("void(int64, float64[::1])")
@@ -62,8 +66,8 @@ def _grow_tree(home: int, size: int, dangling: float, key: int, parent: Ids, fla
 
 @helper("int64(int64, int64, float64, uint8[::1])")
 def _linking_page(home: int, below: int, chance: float, flags: Flags) -> int:
-    """A page of the tree before number `below`, early ones more often: depth grows as ln(pages)/2."""
-    number = int(below * chance * chance)
+    """A page of the tree before number `below`, in half of the cases early ones more often."""
+    number = int(below * (2.0 * chance - 1.0)) if chance >= 0.5 else int(below * 4.0 * chance * chance)
     while flags[home + number] & DANGLING and number > 0:
         number -= 1
     return home + number
@@ -81,7 +85,7 @@ def _grow_family(home: int, tree: int, page: int, end: int, odds: Floats, key: i
     for member in range(page, page + size):
         if member > page:
             parent[member] = member - 1 if chain else page
-        flags[member] = DYNAMIC if dynamic else 0
+        flags[member] = FAMILY | (DYNAMIC if dynamic else 0)
         if (not chain and member > page) or (chain and member == page + size - 1):
             flags[member] |= DANGLING
     return size
@@ -94,132 +98,185 @@ class Plan(NamedTuple):
     """[sites + 1] the home page of each site; its pages end where the next one begins"""
     tree: Longs
     """[sites] pages in the tree of each site"""
-    least: Floats
-    """[sites] where the popularity of its home page lies in the table: the most popular pages are much alike"""
+    reach: Floats
+    """[sites] the weight of all pages of the tree, by `weights`"""
     site: Ids
     parent: Ids
     """[pages] -1 for home pages"""
     flags: Flags
     child_offsets: Longs
     children: Ids
-    tables: Floats
-    """[2, steps + 1] quantiles of out-degree and of popularity within a site (as a share of the tree)"""
+    degrees: Floats
+    """[steps + 1] quantiles of out-degree"""
+    weights: Floats
+    """[31] popularity of the first ALIKE pages of a tree, of the next 2 ALIKE, of the next 4 ALIKE, ..."""
     odds: Floats
     """chances by the positions below"""
 
 
-OUTSIDE, HOME_LINK, POPULAR, SIBLING, OUTSIDE_HOME = range(5)
+INSIDE, HOME_LINK, MENU, SECTION, POPULAR, LINKS_OUT, OUTSIDE_FRESH, OUTSIDE_HOME = range(8)
 
 _longs, _ids = np.zeros(1, np.int64), np.zeros(1, np.int32)
-_PLAN = type_of(
-    Plan(_longs, _longs, np.zeros(1), _ids, _ids, np.zeros(1, np.uint8), _longs, _ids, np.zeros((2, 1)), np.zeros(1))
-)
-_IDS, _LONGS = type_of(_ids), type_of(_longs)
+_floats, _flags = np.zeros(1), np.zeros(1, np.uint8)
+PLAN = type_of(Plan(_longs, _longs, _floats, _ids, _ids, _flags, _longs, _ids, _floats, _floats, _floats))
+IDS, LONGS = type_of(_ids), type_of(_longs)
 
 
-@kernel(i8(_PLAN, i8, _IDS, _LONGS, _IDS))
-def link_pages(plan: Plan, key: int, last_row: Ids, offsets: Longs, targets: Ids) -> int:
-    """All links, page by page; returns how many, or -1 if `targets` is too small.
+class Rows(NamedTuple):
+    """The links under construction: rows of smaller pages are complete."""
 
-    Links that could not be made (a small site has few targets) are owed, and made by later pages.
-    """
-    made, owed = 0, 0
+    offsets: Longs
+    targets: Ids
+    last_row: Ids
+    """[pages] the last page that got a link to this one"""
+
+
+ROWS = type_of(Rows(_longs, _ids, _ids))
+
+
+@kernel(i8(PLAN, i8, ROWS))
+def link_pages(plan: Plan, key: int, rows: Rows) -> int:
+    """Writes offsets and targets; returns the number of links, -1 if they do not fit."""
+    made = owed = owed_outside = 0
     for page in range(len(plan.flags)):
-        offsets[page] = made
+        rows.offsets[page] = made
         if plan.flags[page] & DANGLING:
             continue
         draws = stream(key, page)
-        wanted = min(int(_quantile(plan.tables, 0, uniform(draws, 0)) + uniform(draws, 1)), len(plan.flags))
-        room = wanted + min(max(owed, -wanted), wanted)
+        wanted = wanted_links(plan, draws)
+        # What small sites have no room for, larger ones make up for.
+        inside = int(wanted * plan.odds[INSIDE] + uniform(draws, 3))
+        room = inside + min(max(owed, -inside), inside)
+        outside = outside_links(plan, draws, wanted)
         children = plan.child_offsets[page + 1] - plan.child_offsets[page]
-        if made + room + children + 2 > len(targets):
+        if made + room + children + 2 * outside + 8 > len(rows.targets):
             return -1
-        end = _link_inside(plan, draws, page, room, last_row, targets, made)
-        end = _link_outside(plan, draws, page, room, last_row, targets, end)
-        owed += wanted - (end - made)
-        made = end
-    offsets[len(plan.flags)] = made
+        end = link_inside(plan, draws, page, room, rows, made)
+        owed += inside - (end - made)
+        made = link_outside(plan, draws, page, outside + min(owed_outside, outside), rows, end)
+        owed_outside += outside - (made - end)
+    rows.offsets[len(plan.flags)] = made
     return made
 
 
-@helper(i8(_PLAN, i8, i8, i8, _IDS, _IDS, i8))
-def _link_inside(plan: Plan, draws: int, page: int, room: int, last_row: Ids, targets: Ids, made: int) -> int:
-    """The home page, what the site offers everywhere, what stands near; then the page's children."""
+@helper(i8(PLAN, i8))
+def wanted_links(plan: Plan, draws: int) -> int:
+    return min(int(_quantile(plan.degrees, uniform(draws, 0)) + uniform(draws, 1)), len(plan.flags))
+
+
+@helper(i8(PLAN, i8, i8, i8, ROWS, i8))
+def link_inside(plan: Plan, draws: int, page: int, room: int, rows: Rows, made: int) -> int:
+    """The home page, the menus, then popular pages and what stands near; at last the page's children."""
     first_child, last_child = plan.child_offsets[page], plan.child_offsets[page + 1]
-    end = made + room - _outside_count(plan, draws, room) - (last_child - first_child)
-    if uniform(draws, 3) < plan.odds[HOME_LINK]:
-        made = _add(plan.first[plan.site[page]], page, last_row, targets, made)
-    draw, tries = FIRST_DRAW, 2 * room
+    home, tree = plan.first[plan.site[page]], plan.tree[plan.site[page]]
+    # On the recorded sites the most of all pages but a tenth is 13 links where there are 11 pages, 25 of 45, 50 of 220.
+    end = made + min(room, int(3.5 * math.sqrt(tree))) - (last_child - first_child)
+    if uniform(draws, 4) < plan.odds[HOME_LINK] and page != home:
+        made = add_link(home, page, rows, made)
+    made = _link_menus(plan, page, end - made, rows, made)
+    draw, tries = FIRST_DRAW, 3 * room
     while made < end and tries > 0:
-        made = _add(_pick_inside(plan, draws, draw, page), page, last_row, targets, made)
+        target = pick_inside(plan, draws, draw, page)
+        if target != page:
+            made = add_link(target, page, rows, made)
         draw += 2
         tries -= 1
     for child in range(first_child, last_child):
-        made = _add(plan.children[child], page, last_row, targets, made)
+        made = add_link(plan.children[child], page, rows, made)
     return made
 
 
-@helper(i8(_PLAN, i8, i8, i8, _IDS, _IDS, i8))
-def _link_outside(plan: Plan, draws: int, page: int, room: int, last_row: Ids, targets: Ids, made: int) -> int:
-    draw = FIRST_DRAW + 4 * room
-    for _ in range(_outside_count(plan, draws, room)):
-        made = _add(_pick_outside(plan, draws, draw), page, last_row, targets, made)
-        draw += 3
+@helper(i8(PLAN, i8, i8, ROWS, i8))
+def _link_menus(plan: Plan, page: int, room: int, rows: Rows, made: int) -> int:
+    """The first pages of the site, which every page with that many links has, and the first among its siblings."""
+    home, tree = plan.first[plan.site[page]], plan.tree[plan.site[page]]
+    for target in range(home + 1, home + min(1 + min(int(room * plan.odds[MENU]), LONGEST_MENU), tree)):
+        if target != page:
+            made = add_link(target, page, rows, made)
+    above = plan.parent[page]
+    if above >= 0:
+        start, end = plan.child_offsets[above], plan.child_offsets[above + 1]
+        for child in range(start, min(start + int(room * plan.odds[SECTION]), end)):
+            if plan.children[child] != page:
+                made = add_link(plan.children[child], page, rows, made)
     return made
 
 
-@helper(i8(_PLAN, i8, i8))
-def _outside_count(plan: Plan, draws: int, room: int) -> int:
-    return int(room * plan.odds[OUTSIDE] + uniform(draws, 2))
+@helper(i8(PLAN, i8, i8))
+def outside_links(plan: Plan, draws: int, wanted: int) -> int:
+    """None on most pages, so many on the others that the share of all links is met."""
+    if uniform(draws, 2) >= plan.odds[LINKS_OUT]:
+        return 0
+    return int(wanted * (1.0 - plan.odds[INSIDE]) / plan.odds[LINKS_OUT] + uniform(draws, 5))
 
 
-@helper(i8(_PLAN, i8, i8, i8))
-def _pick_inside(plan: Plan, draws: int, draw: int, page: int) -> int:
-    """A popular page, a sibling or the page above. Siblings and pages above leave the depth of a site as it is."""
+@helper(i8(PLAN, i8, i8, i8, ROWS, i8))
+def link_outside(plan: Plan, draws: int, page: int, count: int, rows: Rows, made: int) -> int:
+    draw = OUTSIDE_DRAW
+    for _ in range(count):
+        made = add_link(pick_outside(plan, draws, draw, page, rows), page, rows, made)
+        draw += 4
+    return made
+
+
+@helper(i8(PLAN, i8, i8, i8))
+def pick_inside(plan: Plan, draws: int, draw: int, page: int) -> int:
+    """A popular page of the site, else one that stands near: a sibling or the page above that."""
     kind, which = uniform(draws, draw), uniform(draws, draw + 1)
     above = int(plan.parent[page])
     if kind < plan.odds[POPULAR] or above < 0:
-        return _popular(plan, plan.site[page], which)
-    if kind < plan.odds[SIBLING]:
-        start = plan.child_offsets[above]
-        # Cubed: the first of a list have most links.
-        return int(plan.children[start + int(which * which * which * (plan.child_offsets[above + 1] - start))])
-    if which < 0.5 and plan.parent[above] >= 0:
+        return popular(plan, plan.site[page], which)
+    if which < 0.25 and plan.parent[above] >= 0:
         return int(plan.parent[above])
-    return above
+    start = plan.child_offsets[above]
+    return int(plan.children[start + int(which * (plan.child_offsets[above + 1] - start))])
 
 
-@helper(i8(_PLAN, i8, i8))
-def _pick_outside(plan: Plan, draws: int, draw: int) -> int:
-    """The home page or a popular page of another site, large sites more often."""
-    site = plan.site[int(uniform(draws, draw) * len(plan.site))]
-    if uniform(draws, draw + 1) < plan.odds[OUTSIDE_HOME]:
+@helper(i8(PLAN, i8, i8, i8, ROWS))
+def pick_outside(plan: Plan, draws: int, draw: int, page: int, rows: Rows) -> int:
+    """What the page above links to, else the home page or a popular page of another site, large sites more often."""
+    above = int(plan.parent[page])
+    which = uniform(draws, draw)
+    if above >= 0 and uniform(draws, draw + 1) >= plan.odds[OUTSIDE_FRESH]:
+        start, end = rows.offsets[above], rows.offsets[above + 1]
+        # Links to other sites are the last in a row.
+        target = int(rows.targets[end - 1 - int(which * min(8, end - start))])
+        if plan.site[target] != plan.site[page]:
+            return target
+    site = plan.site[int(which * len(plan.site))]
+    if uniform(draws, draw + 2) < plan.odds[OUTSIDE_HOME]:
         return int(plan.first[site])
-    return _popular(plan, site, uniform(draws, draw + 2))
+    chance = uniform(draws, draw + 3)
+    # Squared: others know the most popular pages of a site only.
+    return popular(plan, site, chance * chance)
 
 
-@helper(i8(_PLAN, i8, f8))
-def _popular(plan: Plan, site: int, chance: float) -> int:
-    least, tree = plan.least[site], plan.tree[site]
-    place = (tree + ALIKE) * _quantile(plan.tables, 1, least + chance * (1.0 - least)) - ALIKE
-    # Interpolation may miss either end by a little.
-    return int(plan.first[site] + min(max(int(place), 0), tree - 1))
+@helper(i8(PLAN, i8, f8))
+def popular(plan: Plan, site: int, chance: float) -> int:
+    """A page of the tree of a site, its weight falling with its number as a power law, in steps of a factor 2."""
+    left, tree = chance * plan.reach[site], plan.tree[site]
+    start, span, step = 0, ALIKE, 0
+    while left >= plan.weights[step] and start + span < tree:
+        left -= plan.weights[step]
+        start += span
+        span *= 2
+        step += 1
+    return int(plan.first[site] + min(start + int(span * (left / plan.weights[step])), tree - 1))
 
 
-@helper(f8(type_of(np.zeros((2, 1))), i8, f8))
-def _quantile(tables: Floats, row: int, chance: float) -> float:
+@helper(f8(type_of(np.zeros(1)), f8))
+def _quantile(table: Floats, chance: float) -> float:
     """Linear between the steps of the table."""
-    place = chance * (tables.shape[1] - 1)
+    place = chance * (len(table) - 1)
     step = int(place)
-    low, high = tables[row, step], tables[row, step + 1]
-    return float(low + (high - low) * (place - step))
+    return float(table[step] + (table[step + 1] - table[step]) * (place - step))
 
 
-@helper(i8(i8, i8, _IDS, _IDS, i8))
-def _add(target: int, page: int, last_row: Ids, targets: Ids, made: int) -> int:
+@helper(i8(i8, i8, ROWS, i8))
+def add_link(target: int, page: int, rows: Rows, made: int) -> int:
     """Appends the link unless the page has it already."""
-    if last_row[target] == page:
+    if rows.last_row[target] == page:
         return made
-    last_row[target] = page
-    targets[made] = target
+    rows.last_row[target] = page
+    rows.targets[made] = target
     return made + 1

@@ -10,6 +10,8 @@ from trapline.jit import kernel, ready
 
 Longs = NDArray[np.int64]
 Ids = NDArray[np.int32]
+Flags = NDArray[np.uint8]
+Floats = NDArray[np.float64]
 
 _INSIDE, _SELF, _TO_HOME, _OUTSIDE_TO_HOME = range(4)
 
@@ -57,10 +59,32 @@ class Measures:
     """of pages per site, by Hill's estimate; None with fewer than 20 sites"""
     degree_exponent: float | None
     """of links to a page, by Hill's estimate; None with fewer than 400 pages linked to"""
+    linked_once_share: float
+    """of pages: those with one link to them"""
+    top_links_share: float
+    """of links: those to the hundredth of pages that is linked to most"""
+    outside_linked_share: float
+    """of pages: those that another site links to"""
+    bytes_mean: float | None
+    bytes_median: int | None
 
 
-@kernel("void(int64[::1], int32[::1], int32[::1], int32[::1], int64[::1], int64[::1])")
-def _count_links(offsets: Longs, targets: Ids, site: Ids, home: Ids, in_degree: Longs, counts: Longs) -> None:
+@dataclass(frozen=True)
+class RankMeasures:
+    """How a value of pages, such as PageRank, is spread over the pages and sites of a graph."""
+
+    locality: float | None
+    """within-site correlation, see `locality`"""
+    home_share: float
+    """of the sum of values: that of home pages"""
+    top_tenth_share: float
+    """of the sum of values: that of the best tenth of pages"""
+
+
+@kernel("void(int64[::1], int32[::1], int32[::1], int32[::1], int64[::1], uint8[::1], int64[::1])")
+def _count_links(
+    offsets: Longs, targets: Ids, site: Ids, home: Ids, in_degree: Longs, known: Flags, counts: Longs
+) -> None:
     for page in range(len(site)):
         own = site[page]
         for link in range(offsets[page], offsets[page + 1]):
@@ -71,6 +95,7 @@ def _count_links(offsets: Longs, targets: Ids, site: Ids, home: Ids, in_degree: 
                 counts[0] += 1
                 counts[2] += target == home[own]
             else:
+                known[target] = 1
                 counts[3] += target == home[site[target]]
 
 
@@ -108,7 +133,8 @@ def depths(graph: Graph, seeds: Ids | None = None) -> Ids:
 def measure(graph: Graph) -> Measures:
     ready()
     in_degree, counts = np.zeros(graph.pages, dtype=np.int64), np.zeros(4, dtype=np.int64)
-    _count_links(graph.offsets, graph.targets, graph.site, graph.home, in_degree, counts)
+    known = np.zeros(graph.pages, dtype=np.uint8)
+    _count_links(graph.offsets, graph.targets, graph.site, graph.home, in_degree, known, counts)
     out_degree, site_sizes = np.diff(graph.offsets), np.bincount(graph.site, minlength=graph.sites)
     depth = depths(graph)
     reached = depth[depth >= 0]
@@ -134,7 +160,53 @@ def measure(graph: Graph) -> Measures:
         single_page_sites_share=float(np.mean(site_sizes == 1)),
         size_exponent=_hill(site_sizes, max(10, graph.sites // 10)),
         degree_exponent=_hill(in_degree, 200),
+        linked_once_share=float(np.mean(in_degree == 1)),
+        top_links_share=_top_share(in_degree, 100),
+        outside_linked_share=float(np.mean(known)),
+        bytes_mean=None if graph.sizes is None else float(graph.sizes.mean()),
+        bytes_median=None if graph.sizes is None else int(np.quantile(graph.sizes, 0.5, method="lower")),
     )
+
+
+def measure_ranks(graph: Graph, values: Floats) -> RankMeasures:
+    """values: one for each page, none negative."""
+    return RankMeasures(
+        locality=locality(graph.site, values),
+        home_share=float(values[graph.home].sum() / values.sum()),
+        top_tenth_share=_top_share(values, 10),
+    )
+
+
+def locality(site: Ids, values: Floats) -> float | None:
+    """The correlation of the ranks of two pages of one site: 0 if sites do not matter, 1 if all pages of a site are equal.
+
+    The intraclass correlation of a one-way analysis of variance, over the places that the pages have when they are ordered by
+    value (equal values share their mean place). None if all sites have one page, or all values are equal. Named "server
+    locality" by Cao et al., who leave open how to measure it. Source: Donner, "A review of inference procedures for the
+    intraclass correlation coefficient in the one-way random effects model" (1986).
+    """
+    place = _places(values)
+    pages, sizes = len(site), np.bincount(site)
+    sites, means = len(sizes), np.bincount(site, place) / np.maximum(sizes, 1)
+    within = float(((place - means[site]) ** 2).sum())
+    between = float((sizes * (means - place.mean()) ** 2).sum())
+    if sites in (1, pages) or within + between == 0:
+        return None
+    between, within = between / (sites - 1), within / (pages - sites)
+    usual_size = (pages - float((sizes.astype(np.float64) ** 2).sum()) / pages) / (sites - 1)
+    return (between - within) / (between + (usual_size - 1) * within)
+
+
+def _places(values: Floats) -> Floats:
+    _, which, counts = np.unique(values, return_inverse=True, return_counts=True)
+    return (np.cumsum(counts) - (counts + 1) / 2)[which]
+
+
+def _top_share(values: Longs | Floats, part: int) -> float:
+    """Of the sum of values: that of the largest, one in `part`, at least one."""
+    top = max(len(values) // part, 1)
+    total = values.sum()
+    return float(np.partition(values, -top)[-top:].sum() / total) if total else 0.0
 
 
 def _share(part: int | np.int64, whole: int | np.int64) -> float:

@@ -54,6 +54,13 @@ class GeneratedSiteNames:
         return f"http://s{index:06d}.example"
 
 
+def generated_path(number: int, dynamic: bool) -> str:
+    """What follows the site's name and the slash, for page `number` of a site; 0 is the home page."""
+    if number == 0:
+        return ""
+    return f"q?id={number}" if dynamic else f"p/{number}"
+
+
 class GeneratedUrls:
     """URLs from site and number within the site: a site's pages are neighbours, its home page the first."""
 
@@ -69,10 +76,4 @@ class GeneratedUrls:
             raise IndexError(index)
         site = int(self._site[index])
         number = index - int(self._home[site])
-        return f"{self._names[site]}/{self._path(number, bool(self._dynamic[index]))}"
-
-    @staticmethod
-    def _path(number: int, dynamic: bool) -> str:
-        if number == 0:
-            return ""
-        return f"q?id={number}" if dynamic else f"p/{number}"
+        return f"{self._names[site]}/{generated_path(number, bool(self._dynamic[index]))}"

@@ -35,6 +35,7 @@ from trapline.jit import b1, f8, helper, i8, kernel, prefetch, void
 from trapline.simulate import link as links
 from trapline.simulate.log import Log, new_log
 from trapline.simulate.robots import (
+    ASK,
     CLOCK,
     FIRST_BYTE,
     PAGE_IN,
@@ -42,9 +43,8 @@ from trapline.simulate.robots import (
     Web,
     World,
     WorldType,
-    begin_page,
     begin_transfer,
-    complete,
+    go_on,
     new_robots,
 )
 from trapline.simulate.scores import KnownGraph
@@ -117,8 +117,11 @@ def set_out(s: State, w: World) -> int:
     slot = begin_visit(s, c.now)
     if slot < 0:
         return slot
-    w.robot[slot].at = 0
-    begin_page(s, w, slot, c.now)
+    robot = w.robot[slot]
+    robot.at = 0
+    robot.start = c.now
+    robot.phase = ASK
+    c.pending = slot + 1
     return 0
 
 
@@ -133,7 +136,7 @@ def crawl(handle: int, w: World) -> int:
         c.seeded = 1
     while c.fetched < c.most and c.rows < c.stop:
         if c.pending > 0:
-            if not complete(s, w):
+            if not go_on(s, w):
                 return NEED_ROOM
             look_ahead(s, w)
             continue

@@ -23,7 +23,7 @@ sift_up = heap.sift_up
 KEEP_ALIVE, HTTP_1_0, PIPELINING = range(len(PROTOCOLS))
 FATE = 1_000_003  # a stream of its own: ranks draw from the seed's
 # What a robot waits for or must do (`robot.phase`).
-FIRST_BYTE, TRANSFER, PAGE_IN, VISIT_OVER = range(4)
+ASK, FIRST_BYTE, TRANSFER, PAGE_IN, VISIT_OVER = range(5)
 
 ROBOT = record(
     [
@@ -59,7 +59,7 @@ CLOCK = record(
         ("stop", "i8"),  # rows after which the loop comes up for air
         ("events", "i8"),
         ("serial", "i8"),
-        ("pending", "i8"),  # 1 + the robot whose page or visit is over and must be dealt with first
+        ("pending", "i8"),  # 1 + the robot that has something to do now
         ("seeded", "i8"),
     ]
 )
@@ -140,18 +140,17 @@ def wait_s(w: World, site: int, page: int, at: int) -> float:
     return latency_s
 
 
-@helper(void(StateType, WorldType, i8, f8))
-def begin_page(s: State, w: World, slot: int, start: float) -> None:
-    """The robot of this visit asks for its next page at `start`, or opens a connection for it first."""
+@helper(void(StateType, WorldType, i8))
+def begin_page(s: State, w: World, slot: int) -> None:
+    """At `robot.start` the robot of this visit asks for its next page, or opens a connection for it first."""
     c = w.clock[0]
     robot = w.robot[slot]
     visit = s.visit[slot]
     page = s.pool[visit.block + robot.at].id
     prefetch(w.web.targets, w.web.offsets[page])
-    robot.start = start
-    robot.asked = start
+    robot.asked = robot.start
     if robot.at == 0 or c.protocol == HTTP_1_0:
-        robot.asked = start + of(w.costs.connection_s, visit.site)
+        robot.asked += of(w.costs.connection_s, visit.site)
     robot.result = fate(w, page, s.page[page].tries)
     robot.serial = c.serial
     c.serial += 1
@@ -230,7 +229,8 @@ def complete_page(s: State, w: World, slot: int) -> bool:
     if robot.result == FAILED or robot.closed > 0 or robot.at == visit.pages:
         robot.phase = VISIT_OVER
     else:
-        begin_page(s, w, slot, c.now + c.pause_s)
+        robot.phase = ASK
+        robot.start = c.now + c.pause_s
     return True
 
 
@@ -241,14 +241,18 @@ def complete_visit(s: State, w: World, slot: int) -> bool:
 
 
 @helper(b1(StateType, WorldType))
-def complete(s: State, w: World) -> bool:
-    """Deal with what is over. False: the pool must grow, then again."""
+def go_on(s: State, w: World) -> bool:
+    """The pending robot does what is to be done now. False: the pool must grow, then again."""
     c = w.clock[0]
     slot = c.pending - 1
     robot = w.robot[slot]
     if robot.phase == PAGE_IN and not complete_page(s, w, slot):
         return False
-    if robot.phase == VISIT_OVER and not complete_visit(s, w, slot):
+    if (
+        robot.phase == ASK
+    ):  # the only place that calls it: compiled into the loop, it need not be given all these arrays
+        begin_page(s, w, slot)
+    elif robot.phase == VISIT_OVER and not complete_visit(s, w, slot):
         return False
     c.pending = 0
     return True

@@ -1,0 +1,197 @@
+"""Servers drawn from fitted distributions: repeatable, distributed as stated, and still what the records say."""
+
+import hashlib
+import math
+from dataclasses import replace
+from pathlib import Path
+from statistics import NormalDist
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from numpy.typing import NDArray
+
+from trapline.errors import ConfigError
+from trapline.graph import Graph
+from trapline.simulate import draws
+from trapline.simulate.modelled import MODELS, ServerModel, model_named, modelled_servers, page_seconds
+from trapline.simulate.servers import Servers
+
+MEASURED = MODELS["measured"]
+NAMES = Servers.__slots__
+SHARES = (0.05, 0.25, 0.5, 0.75, 0.95)
+
+
+def web(sites: int, pages_each: int = 1, sizes: NDArray[np.int64] | None = None) -> Graph:
+    """Sites of equal size without links: all that a model looks at."""
+    pages = sites * pages_each
+    return Graph(
+        offsets=np.zeros(pages + 1, np.int64),
+        targets=np.zeros(0, np.int32),
+        site=np.repeat(np.arange(sites, dtype=np.int32), pages_each),
+        home=np.arange(0, pages, pages_each, dtype=np.int32),
+        dynamic=np.zeros(pages, np.uint8),
+        ips=np.arange(sites, dtype=np.int32),
+        sizes=sizes,
+    )
+
+
+def check_shares(values: NDArray[np.float64], quantiles: dict[float, float]) -> None:
+    """Of n independent draws a share p lies under the p-quantile, give or take five standard deviations."""
+    for share, value in quantiles.items():
+        tolerance = 5 * math.sqrt(share * (1 - share) / len(values))
+        assert abs((values < value).mean() - share) < tolerance, (share, value)
+
+
+def lognormal(median: float, spread: float) -> dict[float, float]:
+    return {share: median * math.exp(spread * NormalDist().inv_cdf(share)) for share in SHARES}
+
+
+@given(st.floats(-300, 300), st.floats(2.0**-33, 1 - 2.0**-33))
+def test_exp_log_and_normal_quantile_are_what_they_approximate(x: float, share: float) -> None:
+    assert draws.exp(np.array([x]))[0] == pytest.approx(math.exp(x), rel=1e-12)
+    assert draws.log(np.array([share]))[0] == pytest.approx(math.log(share), rel=1e-11, abs=1e-12)
+    assert draws.normal_quantile(np.array([share]))[0] == pytest.approx(NormalDist().inv_cdf(share), abs=4.6e-4)
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_the_same_seed_draws_the_same_servers(name: str) -> None:
+    first, again = (modelled_servers(web(50, 3), MODELS[name], seed=7) for _ in range(2))
+    assert all(np.array_equal(getattr(first, value), getattr(again, value)) for value in NAMES)
+
+
+def test_another_seed_draws_other_servers() -> None:
+    first, other = (modelled_servers(web(50, 3), seed=seed) for seed in (1, 2))
+    assert all((getattr(first, value) != getattr(other, value)).any() for value in NAMES if value != "keep_alive_s")
+
+
+def test_the_bits_are_the_same_on_every_machine() -> None:
+    servers = modelled_servers(web(200, 5), seed=3)
+    digest = hashlib.sha256(b"".join(getattr(servers, value).tobytes() for value in NAMES))
+    assert digest.hexdigest()[:16] == "065dd7177daccd8d"
+
+
+def test_a_changed_parameter_leaves_the_other_draws_alone() -> None:
+    first = modelled_servers(web(50, 3))
+    changed = modelled_servers(web(50, 3), replace(MEASURED, speed_median=1e6, stall_share=0.5))
+    assert all(np.array_equal(getattr(first, v), getattr(changed, v)) for v in ("connection_s", "requests", "size"))
+
+
+def test_connections_follow_the_weibull_distribution() -> None:
+    drawn = modelled_servers(web(20_000)).connection_s
+    shape, scale = MEASURED.connection_shape, MEASURED.connection_scale_s
+    check_shares(drawn, {share: scale * (-math.log(1 - share)) ** (1 / shape) for share in SHARES})
+
+
+def test_thinking_has_its_two_spreads() -> None:
+    """Of one page per site without stalls: thinking of the site times the factor of the page."""
+    model = replace(MEASURED, connection_scale_s=0, stall_share=0, longest_wait_s=1e9)
+    both = math.hypot(model.think_spread, model.page_spread)
+    check_shares(modelled_servers(web(20_000), model).latency_s, lognormal(model.think_median_s, both))
+    alike = modelled_servers(web(1, 20_000), model).latency_s
+    check_shares(alike / np.median(alike), {s: v for s, v in lognormal(1.0, model.page_spread).items() if s != 0.5})
+
+
+def test_stalls_are_as_frequent_and_long_as_stated() -> None:
+    model = replace(MEASURED, connection_scale_s=0, think_median_s=0)
+    latency = modelled_servers(web(100, 200), replace(model, longest_wait_s=1e9)).latency_s
+    check_shares((latency > 0).astype(float), {1 - model.stall_share: 0.5})
+    check_shares(latency[latency > 0], lognormal(model.stall_median_s, model.stall_spread))
+
+
+def test_speeds_stay_within_the_record_and_go_with_thinking() -> None:
+    speed = modelled_servers(web(20_000)).speed
+    inside = {s: v for s, v in lognormal(MEASURED.speed_median, MEASURED.speed_spread).items() if 0.05 < s < 0.95}
+    check_shares(speed, inside)
+    assert MEASURED.speed_least <= speed.min() < speed.max() <= MEASURED.speed_most
+    model = replace(MEASURED, connection_scale_s=0, page_spread=0, stall_share=0, longest_wait_s=1e9)
+    free = modelled_servers(web(20_000), replace(model, speed_least=1e-9, speed_most=math.inf))
+    found = np.corrcoef(np.log(free.latency_s), np.log(free.speed))[0, 1]
+    assert found == pytest.approx(MEASURED.think_speed_correlation, abs=5 / math.sqrt(20_000))
+
+
+def test_requests_per_connection_have_their_shares() -> None:
+    drawn = modelled_servers(web(20_000)).requests
+    for count, share in MEASURED.requests:
+        assert (drawn == count).mean() == pytest.approx(share, abs=5 * math.sqrt(share * (1 - share) / 20_000))
+
+
+def test_sizes_are_the_graphs_where_it_has_some_else_drawn() -> None:
+    known = np.arange(6, dtype=np.int64)
+    assert modelled_servers(web(2, 3, known)).size.tolist() == known.tolist()
+    drawn = modelled_servers(web(20_000)).size
+    check_shares(
+        drawn, lognormal(MEASURED.size_median, math.hypot(MEASURED.size_site_spread, MEASURED.size_page_spread))
+    )
+    assert drawn.min() >= 1 and (drawn == np.rint(drawn)).all()
+
+
+@given(st.integers(0, 2**31), st.sampled_from(sorted(MODELS)))
+def test_no_page_answers_before_a_round_trip_or_after_the_longest_wait(seed: int, name: str) -> None:
+    graph, model = web(20, 5), MODELS[name]
+    servers = modelled_servers(graph, model, seed)
+    assert (servers.latency_s >= np.minimum(servers.connection_s[graph.site], model.longest_wait_s)).all()
+    assert (servers.latency_s <= model.longest_wait_s).all()
+
+
+def test_the_seconds_of_a_page_add_up() -> None:
+    graph = web(2, 2, np.array([100, 200, 300, 400]))
+    one = np.ones(1)
+    servers = Servers(
+        np.array([1.0, 2.0]), 3 * one, np.array([100.0, 10.0]), one.astype(np.int32), one, graph.sizes * 1.0
+    )
+    taken = page_seconds(servers, graph)
+    assert taken.total.tolist() == [1 + 3 + 1, 1 + 3 + 2, 2 + 3 + 30, 2 + 3 + 40]
+    assert taken.waiting_share == pytest.approx(18 / 91)
+    assert taken.mostly_waiting == 0.5
+
+
+def test_the_thesis_model_goes_through_both_published_points() -> None:
+    graph = web(20_000)
+    check_shares(page_seconds(modelled_servers(graph, MODELS["thesis"]), graph).total, {0.90: 1.5, 0.95: 3.0})
+
+
+def test_every_page_of_the_constant_model_takes_a_second() -> None:
+    graph = web(5, 4)
+    assert (page_seconds(modelled_servers(graph, MODELS["constant"]), graph).total == 1).all()
+
+
+@pytest.mark.parametrize(
+    "bad",
+    [
+        {"connection_shape": 0},
+        {"think_median_s": -1},
+        {"think_spread": math.nan},
+        {"page_spread": 11},
+        {"stall_share": 1.5},
+        {"longest_wait_s": math.inf},
+        {"speed_median": 0},
+        {"speed_least": 2e9},
+        {"think_speed_correlation": -2},
+        {"requests": ()},
+        {"requests": ((1, 0.5),)},
+        {"requests": ((1.5, 1.0),)},
+        {"requests": ((1, -0.5), (2, 1.5))},
+        {"failed": 0.6, "refused": 0.6},
+    ],
+    ids=str,
+)
+def test_bad_parameters_are_refused_in_one_line(bad: dict[str, object]) -> None:
+    with pytest.raises(ConfigError, match=f"server model: .*{next(iter(bad)).split('_')[0]}") as refusal:
+        ServerModel(**bad)  # type: ignore[arg-type]
+    assert "\n" not in str(refusal.value)
+
+
+def test_an_unknown_model_is_refused_with_the_nearest_name() -> None:
+    with pytest.raises(ConfigError, match="did you mean 'measured'"):
+        model_named("mesured")
+
+
+def test_the_records_still_give_the_defaults(shared_data: Path) -> None:
+    from bench import fit_servers
+
+    assert fit_servers.fit(fit_servers.read(shared_data)) == MEASURED
+    thesis = MODELS["thesis"]
+    ours = (thesis.think_median_s, thesis.think_spread, thesis.page_spread)
+    assert ours == pytest.approx(fit_servers.through_published(MEASURED), rel=5e-3)
