@@ -23,7 +23,7 @@ from tests.frontier.worlds import (
 from tests.naive.ranks import twin_of_page_rank, twin_of_site_rank
 from trapline.strategies import page_ranks, site_ranks
 
-WEBS = 200
+WEBS = 300
 
 
 def first_difference(fast: list[Event], slow: list[Event]) -> str:
@@ -58,7 +58,8 @@ def test_answers_as_the_oracle_does(rank: Rank) -> None:
 def features(trace: list[Event]) -> set[str]:
     """What a trace shows of the laws, as words."""
     found = set()
-    for kind, _, *rest in (event for event in trace if event[0] != "states"):
+    states = {f"page state {state}" for state in trace[-2][1]}
+    for kind, _, *rest in trace[:-2]:
         found.add(kind)
         if kind == "next":
             answer = rest[0]
@@ -68,7 +69,7 @@ def features(trace: list[Event]) -> set[str]:
             found.add(f"{kind} {rest[-1]}")
         elif "refused" in rest or "done" in rest:
             found.add(f"{kind} {'refused' if 'refused' in rest else 'done'}")
-    return found | {f"page state {state}" for state in trace[-1][1]}
+    return found | states
 
 
 def test_the_webs_reach_what_they_are_for() -> None:

@@ -62,6 +62,9 @@ class Checker:
     def on_states(self, *_: Any) -> None:
         pass
 
+    def on_sites(self, *_: Any) -> None:
+        pass
+
     # Visits.
 
     def on_next(self, time: float, answer: Event) -> None:

@@ -233,6 +233,7 @@ HOSTILE_WORLDS = worlds(clock=CLOCK_ERRORS)
 
 ASKED = os.environ.get("TRAPLINE_WEBS")  # so many new ones instead of the same in every run
 SEED = secrets.randbits(32) if ASKED else 0
+FAILED_PAIRS: list[Rank] = []
 
 
 def run_webs(check: Callable[[Drawn], None], strategy: st.SearchStrategy[Drawn], count: int) -> None:
@@ -271,13 +272,18 @@ def check_webs(
     compiled: int,
     uncompiled: int,
 ) -> None:
-    """Check this pair's share of random webs; of one that fails, find the smallest that does."""
+    """Check this pair's share of random webs; of the first that fails in a run, find the smallest that does.
+
+    Only of the first: that takes minutes, and what breaks one pair mostly breaks many.
+    """
     count = int(ASKED) if ASKED else uncompiled if numba.config.DISABLE_JIT else compiled
     for drawn in share(rank, draws(strategy, count)):
         try:
             check(drawn)
         except Exception:
-            run_webs(check, strategy, count)
+            if not FAILED_PAIRS:
+                FAILED_PAIRS.append(rank)
+                run_webs(check, strategy, count)
             raise
 
 
@@ -308,6 +314,29 @@ def inputs_of(frontier: Any) -> tuple[str, ...]:
     """The columns that this frontier's page rank wants from its caller."""
     rank = frontier.page_rank if isinstance(frontier, naive.NaiveFrontier) else frontier.strategy.page
     return tuple(rank.inputs)
+
+
+class SiteRecord(NamedTuple):
+    """What a site rank may use of a site's record; None: not measured, or not set."""
+
+    connection_s: float | None
+    response_s: float | None
+    requests: int
+    failures: int
+    known: int
+    taken: int
+    delay_s: float | None
+    turn: int
+
+
+def record_of(frontier: Any, site: int) -> SiteRecord:
+    if isinstance(frontier, naive.NaiveFrontier):
+        return SiteRecord(**frontier.site_record(site))
+    row = frontier.state.site[site]
+    connection_s = float(row.connection_s) if row.connections else None
+    response_s = float(row.response_s) if row.responses else None
+    counts = (int(row[name]) for name in ("requests", "failures", "known", "taken"))
+    return SiteRecord(connection_s, response_s, *counts, plain(float(row.delay_s)), int(row.turn))
 
 
 # The driver.
@@ -367,6 +396,7 @@ class Driver:
         self.idle: set[int] = set()
         self.links: dict[int, tuple[int, ...]] = {}  # of the pages fetched
         self.scoring = False  # somebody computes scores
+        self.scorings = itertools.count()
 
     def run(self) -> list[Event]:
         self.register()
@@ -381,6 +411,7 @@ class Driver:
             happen()
         assert not self.events, "the crawl does not end"
         self.trace.append(("states", tuple(int(self.frontier.page_state(p)) for p in range(len(self.web_page)))))
+        self.trace.append(("sites", *(record_of(self.frontier, site) for site in range(len(self.web_site)))))
         return self.trace
 
     def register(self) -> None:
@@ -585,10 +616,13 @@ class Driver:
         self.trace.append(("rescore", self.taken, "done", tuple(scores)))
 
     def scores(self) -> list[float]:
-        """A stand-in for PageRank of the known graph: what two steps of a surfer give. A page without links to it has 0."""
-        start = dict.fromkeys(range(len(self.web_page)), 1.0)
-        first, second = self.surfed(start), self.surfed(self.surfed(start))
-        return [first[page] + second[page] for page in start]
+        """A stand-in for PageRank of the known graph: where a surfer is after one step or two, and a little for some pages, in
+        turn: so a page may have a score before it is found, have none at all, or lose the one that it had."""
+        everywhere = dict.fromkeys(range(len(self.web_page)), 1.0)
+        first = self.surfed(everywhere)
+        second, turn = self.surfed(first), next(self.scorings)
+        little = [0.125 if (page + turn) % 3 == 0 else 0.0 for page in everywhere]
+        return [little[page] + first[page] + second[page] for page in everywhere]
 
     def surfed(self, worth: dict[int, float]) -> dict[int, float]:
         after = dict.fromkeys(worth, 0.0)

@@ -271,6 +271,15 @@ class NaiveFrontier:
         own = self.sites[site].response_s
         return self.responses.value() if own is None else own
 
+    def site_record(self, site: int) -> dict[str, Any]:
+        """By name, what a site rank may use of it; None: not measured, or not set."""
+        own = self.sites[site]
+        kept = {
+            name: getattr(own, name)
+            for name in ("connection_s", "response_s", "requests", "failures", "delay_s", "turn")
+        }
+        return kept | {"known": self._known(site), "taken": self.taken(site)}
+
     def taken(self, site: int) -> int:
         return self._fetched(site) + self._count(site, LEASED)
 

@@ -5,6 +5,7 @@ function of the site's record and of what it sees of the site's queue; `reads` n
 for a new evaluation.
 """
 
+import math
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple, TypeVar
 
@@ -132,8 +133,10 @@ def uniform(seed: int, number: int) -> float:
     return mixed(mixed(number % 2**32) ^ mixed((seed + 1) % 2**32)) / 2**32
 
 
-def drawn_page(frontier: Any, page: int, source: int, links: int, is_new: bool) -> float:
-    return uniform(frontier.seed, frontier.pages[page].serial)
+def stroke(frontier: Any, page: int, source: int, links: int, is_new: bool) -> float:
+    """A clock that strikes after an exponential time, counted from the stroke of the page by which it was found."""
+    begin = -rank_of(frontier, source) if source >= 0 else 0.0
+    return -(begin - math.log(1.0 - uniform(frontier.seed, frontier.pages[page].serial)))
 
 
 PAGE_RANKS = {
@@ -149,7 +152,7 @@ PAGE_RANKS = {
     "historical-pagerank-parent": PageRank(True, old_or_share, inputs=("history",)),
     "omniscient": PageRank(constant=True, rank=given("pagerank"), inputs=("pagerank",)),
     "quality": PageRank(constant=True, rank=given("quality"), inputs=("quality",)),
-    "random": PageRank(constant=True, rank=drawn_page),
+    "random": PageRank(constant=True, rank=stroke),
 }
 
 
