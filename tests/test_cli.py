@@ -68,7 +68,7 @@ def test_no_command_at_all_is_answered_with_the_help(capsys: pytest.CaptureFixtu
     ("args", "hint"),
     [
         (["simulat"], "did you mean 'simulate'?"),
-        (["zzz"], "valid: demo, graph, simulate, warmup"),
+        (["zzz"], "valid: compare, demo, graph, simulate, warmup"),
         (["--versoin"], "Did you mean '--version'?"),
         (["warmup", "--hepl"], "Did you mean '--help'?"),
         (["warmup", "surplus"], "surplus"),
@@ -148,3 +148,19 @@ def test_progress_in_a_log_is_plain_lines_and_none_for_short_work() -> None:
     with Progress("pages", stream=log, plain_every_s=0.0) as progress:
         progress.update(1_000, 5_000)
     assert log.getvalue() == "pages: 1,000/5,000\n"
+
+
+def test_long_progress_says_how_fast_and_how_long_still(monkeypatch: pytest.MonkeyPatch) -> None:
+    now, log = 100.0, io.StringIO()
+    monkeypatch.setattr("trapline.cli.progress.time.monotonic", lambda: now)
+    with Progress("crawling", unit="pages", stream=log, plain_every_s=0.0) as progress:
+        progress.update(0, 9_000)
+        now = 110.0
+        progress.update(3_000, 9_000)
+        now = 120.0
+        progress.update(4_000, 9_000)
+    assert log.getvalue().splitlines() == [
+        "crawling: 0/9,000 pages",
+        "crawling: 3,000/9,000 pages, 300 pages/s, 20 s left",
+        "crawling: 4,000/9,000 pages, 100 pages/s, 50 s left",
+    ]

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.graph import examples
 from trapline.cli import run
 from trapline.cli.generate import RATES, SHAPE
 from trapline.graph import Rates, WebModel, load_graph
@@ -93,3 +94,66 @@ def test_a_malformed_graph_is_one_line_with_its_row(tmp_path: Path, capsys: Capt
     said = capsys.readouterr().err
     assert "webgraph.txt, row 2: page 3 is not in 1..2" in said
     assert "Traceback" not in said and said.count("\n") == 1
+
+
+# ---- convert
+
+
+@pytest.mark.parametrize("form", ["saved", "edges"])
+def test_convert_writes_the_same_graph_in_another_format(tmp_path: Path, capsys: Captured, form: str) -> None:
+    source, out = examples.crawl(tmp_path), tmp_path / "out"
+    assert run(["graph", "convert", str(source), "-o", str(out), "--to", form]) == 0
+    assert capsys.readouterr().out == f"wrote {out}: 4 pages, 6 links, 2 sites\n"
+    one, other = load_graph(source), load_graph(out)
+    assert one.targets.tolist() == other.targets.tolist() and one.home.tolist() == other.home.tolist()
+
+
+def test_convert_passes_its_options_on(tmp_path: Path) -> None:
+    (tmp_path / "a").mkdir()
+    out = tmp_path / "out"
+    source = examples.crawl(tmp_path / "a")
+    assert run(["graph", "convert", str(source), "-o", str(out), "--dangling"]) == 0
+    assert load_graph(out).pages == 6
+    snap = examples.snap(tmp_path)
+    assert run(["graph", "convert", str(snap), "-o", str(out), "--pages-per-site", "2", "--replace"]) == 0
+    assert load_graph(out).home.tolist() == [0, 2]
+    assert run(["graph", "convert", str(out), "-o", str(tmp_path / "snap"), "--to", "snap"]) == 0
+    assert load_graph(tmp_path / "snap" / "edges.txt").links == 6
+
+
+@pytest.mark.parametrize("form", ["saved", "edges", "snap"])
+def test_convert_replaces_only_its_like_and_only_on_request(tmp_path: Path, capsys: Captured, form: str) -> None:
+    source, out = examples.url_pairs(tmp_path), tmp_path / "out"
+    command = ["graph", "convert", str(source), "-o", str(out), "--to", form]
+    assert run(command) == 0
+    assert run(command) == 2
+    assert "--replace" in capsys.readouterr().err
+    assert run([*command, "--replace"]) == 0
+    other = "edges" if form == "saved" else "saved"
+    assert run(["graph", "convert", str(source), "-o", str(out), "--to", other, "--replace"]) == 2
+    assert "is not empty" in capsys.readouterr().err
+    assert load_graph(out).links == 6
+
+
+def test_info_on_a_file_shows_its_format_and_how_long_it_took(tmp_path: Path, capsys: Captured) -> None:
+    assert run(["graph", "info", str(examples.snap(tmp_path)), "--pages-per-site", "2", "--json"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert (found["format"], found["pages"], found["sites"]) == ("SNAP edge list", 4, 2)
+    assert found["load_seconds"] >= 0
+
+
+@pytest.mark.parametrize(
+    ("options", "named"),
+    [
+        (["--to", "excel"], "--to"),
+        (["--pages-per-site", "0"], "--pages-per-site"),
+        (["--pages-per-site", "5"], "--pages-per-site: this format (edges between URLs)"),
+        (["--dangling"], "--dangling: this format"),
+    ],
+)
+def test_bad_options_of_convert_are_one_line(tmp_path: Path, capsys: Captured, options: list[str], named: str) -> None:
+    source = examples.url_pairs(tmp_path)
+    assert run(["graph", "convert", str(source), "-o", str(tmp_path / "out"), *options]) == 2
+    said = capsys.readouterr().err
+    assert named in said and said.count("\n") == 1
+    assert not (tmp_path / "out").exists()

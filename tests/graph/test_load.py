@@ -91,8 +91,8 @@ TRUNCATED = gzip.compress("\n".join(ROWS).encode())[:-6]
         (GOOD | {"webgraph_txt": ["2", "", "-", "-"]}, "webgraph.txt, row 2: empty"),
         (GOOD | {"webgraph_txt": ["2", "-"]}, "webgraph.txt, row 3: missing: urlmap.txt has 4 pages"),
         (GOOD | {"webgraph_txt": [*ROWS, "-"]}, "webgraph.txt, row 5: one row too many: urlmap.txt has 4 pages"),
-        (GOOD | {"urlmap_txt": [*URLS[:2], "", URLS[3]]}, "urlmap.txt, row 3: '' is not an absolute URL"),
-        (GOOD | {"urlmap_txt": [URLS[0], "/x", *URLS[2:]]}, "urlmap.txt, row 2: '/x' is not an absolute URL"),
+        (GOOD | {"urlmap_txt": [*URLS[:2], "", URLS[3]]}, "urlmap.txt, row 3: empty, there must be a URL"),
+        (GOOD | {"urlmap_txt": ["/x", "b", "mailto:c", "d"]}, "urlmap.txt: no URL in it is absolute"),
         (GOOD | {"urlmap_txt": b"http://a/\nhttp://\xff/\n"}, "urlmap.txt, row 2: byte 8 is not UTF-8"),
         (GOOD | {"urlmap_txt": ""}, "urlmap.txt, row 1: empty"),
         ({"urlmap_txt": URLS}, "webgraph.txt (or webgraph.txt.gz) is missing; it belongs to urlmap.txt"),
@@ -104,7 +104,7 @@ TRUNCATED = gzip.compress("\n".join(ROWS).encode())[:-6]
         ({"urls_txt": URLS, "edges_tsv": ["0\t1", "0\t4"]}, "edges.tsv, row 2: page 4 is not in 0..3"),
         ({"urls_txt": URLS, "edges_tsv": ["0\ta"]}, "edges.tsv, row 1: 'a' is not an integer"),
         ({"edges_tsv": ["0\t1"]}, "urls.txt (or urls.txt.gz) is missing"),
-        ({"other_txt": "x"}, "no graph found; a graph is a folder with graph.json"),
+        ({"other_txt": "x"}, "no graph found; a graph is graph.json"),
     ],
 )
 def test_a_fault_is_one_line_with_file_and_row(tmp_path: Path, files: dict[str, bytes], message: str) -> None:
@@ -122,10 +122,10 @@ def test_a_damaged_gzip_file_is_named(tmp_path: Path) -> None:
         load_graph(write(tmp_path, urlmap_txt=URLS * 100, webgraph_txt_gz=bytes(data)))
 
 
-def test_what_is_not_a_folder_is_named(tmp_path: Path) -> None:
+def test_what_is_no_graph_is_named(tmp_path: Path) -> None:
     file = tmp_path / "file"
     file.write_text("x")
-    with pytest.raises(ConfigError, match="is not a folder"):
+    with pytest.raises(ConfigError, match="file: no graph found"):
         load_graph(file)
     with pytest.raises(ConfigError, match="does not exist"):
         load_graph(tmp_path / "none")

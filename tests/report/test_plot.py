@@ -5,10 +5,12 @@ from dataclasses import replace
 
 import pytest
 
+from tests.report.records import made_up
 from trapline.frontier import Rules
 from trapline.graph import Graph, generate, pagerank
-from trapline.report import OrderRecord, orders_png, record_of
+from trapline.report import CrawlRecord, orders_png, plots_png, record_of
 from trapline.simulate import simulate
+from trapline.simulate.servers import Network
 from trapline.strategies import load_strategy
 
 PNG = b"\x89PNG\r\n\x1a\n"
@@ -19,7 +21,7 @@ def graph() -> Graph:
     return generate(200, 8, seed=2)
 
 
-def crawl_record(graph: Graph, strategy: str, most: int | None = None) -> OrderRecord:
+def crawl_record(graph: Graph, strategy: str, most: int | None = None) -> CrawlRecord:
     rank = pagerank(graph)
     rules = Rules(lease_s=math.inf)
     return record_of(simulate(graph, load_strategy(strategy), rules, most=most), graph, rank)
@@ -39,7 +41,7 @@ def test_a_crawl_of_all_pages_is_drained_and_one_that_stopped_is_not(graph: Grap
 
 def test_one_picture_shows_many_crawls_also_of_different_length(graph: Graph) -> None:
     records = [crawl_record(graph, "opic", most) for most in (1, 2, 10, 50, 100, 150, 200)]
-    assert orders_png(records, "Seven crawls, one more than there are colours").startswith(PNG)
+    assert orders_png(records, "Seven crawls").startswith(PNG)
 
 
 def test_equal_records_give_equal_pictures_and_others_do_not(graph: Graph) -> None:
@@ -51,3 +53,14 @@ def test_equal_records_give_equal_pictures_and_others_do_not(graph: Graph) -> No
 def test_names_are_no_formulas(graph: Graph) -> None:
     record = replace(crawl_record(graph, "opic"), strategy="$\\nonsense{$")
     assert orders_png([record], "$\\nonsense{$", "100 $ a page, $ \\nonsense").startswith(PNG)
+
+
+def test_each_chart_has_a_picture_and_a_name_for_its_file() -> None:
+    records = [made_up(seed, f"$ {seed} $", network=Network(bandwidth=1e5)) for seed in range(16)]
+    found = plots_png(records, "more crawls than colours")
+    assert list(found) == ["quality-pages", "quality-time", "pages-time", "robots-time", "waste-time"]
+    assert all(png.startswith(PNG) for png in found.values())
+
+
+def test_a_crawl_of_nothing_has_pictures() -> None:
+    assert all(png.startswith(PNG) for png in plots_png([made_up(1, pages=0)]).values())

@@ -17,6 +17,7 @@ from hypothesis import strategies as st
 from tests.frontier.worlds import one_of_each
 from trapline.errors import ConfigError
 from trapline.frontier import FETCHED, Drained, Frontier, Outcome, Rules, Visit, WaitUntil
+from trapline.frontier.visits import SLOT_BITS
 from trapline.graph import Graph
 from trapline.simulate import Crawl, Log, politeness_violations, simulate
 from trapline.strategies import Strategy, page_ranks, pair, site_ranks
@@ -36,7 +37,8 @@ class Row(NamedTuple):
 
 
 def rows(log: Log) -> list[Row]:
-    return [Row(*row) for row in zip(*(column.tolist() for column in log), strict=True)]
+    columns = (log.page, log.visit, log.start, log.end)
+    return [Row(*row) for row in zip(*(column.tolist() for column in columns), strict=True)]
 
 
 # Webs.
@@ -130,7 +132,7 @@ class Loop:
         page = visit.pages[at]
         links = self.graph.targets_of(page)
         assert self.frontier.report(visit, page, FETCHED, now, links, self.page_seconds)
-        self.rows.append(Row(page, visit.id, start, now))
+        self.rows.append(Row(page, visit.id >> SLOT_BITS, start, now))
         if at + 1 < len(visit.pages):
             self.at(now + self.page_seconds, COMPLETION, (visit, at + 1, now))
         else:
@@ -215,7 +217,8 @@ def test_a_crawl_of_no_pages_takes_no_time() -> None:
 
 def log_of(*visits: Row) -> Log:
     pages, ids, starts, ends = zip(*visits, strict=True)
-    return Log(np.array(pages, np.int32), np.array(ids, np.int64), np.array(starts), np.array(ends))
+    fetched = np.full(len(pages), FETCHED, np.uint8)
+    return Log(np.array(pages, np.int32), np.array(ids), np.array(starts), np.array(starts), np.array(ends), fetched)
 
 
 # Pages 0 and 1 are of site 0, page 2 of site 1 on the same address, page 3 of site 2 on another.

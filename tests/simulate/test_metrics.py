@@ -5,7 +5,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from trapline.simulate.metrics import average_cumulative_pagerank, cumulative, curve, kendall_tau, tau_b
+from trapline.simulate.kendall import kendall_tau, tau_b, tau_spread
+from trapline.simulate.metrics import (
+    average_cumulative_pagerank,
+    best_first,
+    cumulative,
+    curve,
+    middle,
+    pages_until,
+    site_sizes,
+)
 
 values = st.lists(st.integers(1, 9), min_size=1, max_size=40)
 orders = values.flatmap(lambda v: st.tuples(st.permutations(range(len(v))), st.just([float(x) for x in v])))
@@ -99,3 +108,53 @@ def test_the_sample_is_fixed_and_near_the_whole() -> None:
     sampled = kendall_tau(order, rank)
     assert sampled == kendall_tau(order, rank)
     assert sampled == pytest.approx(kendall_tau(order, rank, sample=12_000), abs=0.02)
+
+
+def test_samples_spread_around_the_tau_of_the_whole() -> None:
+    noise = np.random.default_rng(8)
+    rank = noise.random(12_000)
+    order = np.argsort(-(rank + noise.random(12_000)))
+    lowest, highest = tau_spread(order, rank)
+    assert lowest <= kendall_tau(order, rank) <= highest
+    assert lowest < kendall_tau(order, rank, sample=12_000) < highest
+    assert 0 < highest - lowest < 0.05
+
+
+@given(orders)
+def test_the_best_order_falls_and_equal_ranks_go_by_number(case: Case) -> None:
+    order, rank = given_as(case)
+    assert best_first(order, rank).tolist() == sorted(order.tolist(), key=lambda page: (-rank[page], page))
+    assert order.tolist() == case[0]  # what was given is as it was
+
+
+@given(orders, st.data())
+def test_pages_until_counts_to_the_page_that_completes_the_share(case: Case, data: st.DataObject) -> None:
+    order, _ = given_as(case)
+    wanted = data.draw(st.lists(st.sampled_from(range(len(case[0]) + 2)), min_size=1, unique=True))
+    share = data.draw(st.sampled_from([0.01, 0.5, 0.9, 1.0]))
+    needed = next((n for n in range(1, len(wanted) + 1) if n >= share * len(wanted)), len(wanted))
+    counts = (sum(page in wanted for page in case[0][:taken]) for taken in range(1, len(case[0]) + 1))
+    expected = next((taken for taken, count in enumerate(counts, 1) if count >= needed), None)
+    assert pages_until(order, np.array(wanted), (share,)) == [expected]
+
+
+def test_one_late_page_decides_the_last_value_only() -> None:
+    order = np.array([*range(1, 100), 0])
+    assert pages_until(order, np.arange(10)) == [9, 100, 100, 100]
+    assert pages_until(order[:50], np.arange(10), (0.9, 1.0)) == [9, None]
+
+
+@given(st.lists(st.integers(0, 8), min_size=1, max_size=60))
+def test_site_sizes_account_for_every_page(site: list[int]) -> None:
+    found = site_sizes(np.arange(len(site)), np.array(site))
+    assert sum(size * sites for size, sites in found) == len(site)
+    assert sum(sites for _, sites in found) == len(set(site))
+    assert found == sorted(found)
+
+
+@given(st.integers(0, 40), st.integers(1, 50))
+def test_the_middle_has_as_much_before_as_after(pages: int, wanted: int) -> None:
+    found = middle(np.arange(pages), wanted).tolist()
+    assert len(found) == min(pages, wanted)
+    if found:
+        assert abs(found[0] - (pages - 1 - found[-1])) <= 1

@@ -9,19 +9,31 @@ import sys
 import time
 from typing import Self, TextIO
 
+from trapline.cli.numbers import duration
+
 _REDRAW_S = 0.1  # faster than the eye needs, slow enough to cost nothing
+_SETTLED_S = 1.0  # before that, a rate is a guess
+_RECENT_S = 5.0  # a rate is that of the last five to ten seconds: many a crawl slows down towards its end
 
 
 class Progress:
-    """Shows `label: done/total note`; use it as a context manager and call `update` as often as convenient."""
+    """Shows `label: done/total note`; use it as a context manager and call `update` as often as convenient.
 
-    def __init__(self, label: str, *, stream: TextIO | None = None, plain_every_s: float = 10.0) -> None:
+    With `unit` (pages, say) it also shows how many a second, and when it will be done.
+    """
+
+    def __init__(
+        self, label: str, *, unit: str = "", stream: TextIO | None = None, plain_every_s: float = 10.0
+    ) -> None:
         self._label = label
+        self._unit = unit
         self._stream = stream or sys.stderr
         self._in_place = self._stream.isatty()
         self._every_s = _REDRAW_S if self._in_place else plain_every_s
+        now = time.monotonic()
+        self._marks = ((now, 0), (now, 0))  # when, and how much was done: the older one, then the newer
         # A terminal shows the first update at once; a log only hears of what takes long.
-        self._next_at = time.monotonic() + (0.0 if self._in_place else plain_every_s)
+        self._next_at = now + (0.0 if self._in_place else plain_every_s)
         self._note = ""
 
     def __enter__(self) -> Self:
@@ -33,19 +45,29 @@ class Progress:
 
     def update(self, done: int, total: int, note: str = "") -> None:
         now = time.monotonic()
-        new_step = (
-            self._in_place and note != self._note
-        )  # a new step is always shown, or the old one would seem to last
+        # A new step is always shown, or the old one would seem to last.
+        new_step = self._in_place and note != self._note
         if now < self._next_at and not new_step:
             return
         self._note = note
         self._next_at = now + self._every_s
-        line = f"{self._label}: {done:,}/{total:,} {note}".rstrip()
+        line = f"{self._label}: {done:,}/{total:,} {note}{self._pace(done, total, now)}".rstrip()
         if self._in_place:
             width = shutil.get_terminal_size().columns - 1  # a full last column would wrap the line
             self._write(f"\r{line[:width]}\x1b[K")
         else:
             self._write(f"{line}\n")
+
+    def _pace(self, done: int, total: int, now: float) -> str:
+        if not self._unit:
+            return ""
+        if now - self._marks[1][0] >= _RECENT_S:
+            self._marks = (self._marks[1], (now, done))
+        since, before = self._marks[0]
+        if now - since < _SETTLED_S or done <= before:
+            return self._unit
+        per_second = (done - before) / (now - since)
+        return f"{self._unit}, {per_second:,.0f} {self._unit}/s, {duration((total - done) / per_second)} left"
 
     def _write(self, text: str) -> None:
         self._stream.write(text)

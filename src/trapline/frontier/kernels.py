@@ -78,7 +78,7 @@ def scores_due(s: State, choosing: bool) -> bool:
         return False
     if run.rescore > 0 and run.fetched >= run.rescore_at:
         return True
-    return run.batched and choosing and run.fetched > run.scored
+    return run.batched and choosing and 2 * (run.fetched + run.gone - run.scored) >= run.batch
 
 
 @helper(i8(StateType, f8))
@@ -221,7 +221,7 @@ def rescore_pages(handle: int, now: float) -> int:
                 return NEED_ROOM
             change_key(s, page, rank_page(s, page, -1, 0, False))
     run.resume = 0
-    run.scored = run.fetched
+    run.scored = run.fetched + run.gone
     if run.rescore > 0:
         run.rescore_at = (run.fetched // run.rescore + 1) * run.rescore
     return 0

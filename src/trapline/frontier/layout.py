@@ -199,7 +199,7 @@ RUN = record(
         ("gone", "i8"),
         ("turns", "i8"),  # given out
         ("rescored", "i8"),  # how often scores came
-        ("scored", "i8"),  # pages fetched when they last came
+        ("scored", "i8"),  # pages fetched or gone when they last came
         ("rescore_at", "i8"),  # pages fetched when they are due again
         ("pool", "i8"),  # entries of the pool handed out
         ("reserve", "i8"),  # entries that must be free before a page may join: see blocks.py

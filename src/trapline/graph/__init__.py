@@ -9,11 +9,14 @@ from trapline.graph.generate import WebModel, build, generate
 from trapline.graph.graph import Graph
 from trapline.graph.load import load_graph
 from trapline.graph.measure import Measures, RankMeasures, depths, locality, measure, measure_ranks
+from trapline.graph.options import LoadOptions
 from trapline.graph.pagerank import pagerank
+from trapline.graph.text_output import check_text_output, save_edges, save_snap
 
 __all__ = [
     "Changes",
     "Graph",
+    "LoadOptions",
     "Measures",
     "RankMeasures",
     "Rates",
@@ -21,6 +24,7 @@ __all__ = [
     "WebModel",
     "build",
     "check_output",
+    "check_text_output",
     "depths",
     "evolve",
     "generate",
@@ -30,4 +34,6 @@ __all__ = [
     "measure_ranks",
     "pagerank",
     "save",
+    "save_edges",
+    "save_snap",
 ]

@@ -37,9 +37,9 @@ from numpy.typing import NDArray
 from trapline.errors import ConfigError, InvariantError
 from trapline.graph.csr import grouped
 from trapline.graph.evolve_kernels import adopt, change_days, exponentials, relink
-from trapline.graph.exact import key_of
+from trapline.graph.exact import drawn, key_of
 from trapline.graph.generate import WebModel, plan_of, reach_of, web_of
-from trapline.graph.generate_kernels import DANGLING, DYNAMIC, FAMILY, Plan, Rows, uniforms
+from trapline.graph.generate_kernels import DANGLING, DYNAMIC, FAMILY, Plan, Rows
 from trapline.graph.graph import Graph
 from trapline.graph.page_sizes import page_sizes
 from trapline.graph.strings import GeneratedSiteNames, generated_path
@@ -227,18 +227,18 @@ def _births(state: _State, day: float, alive: NDArray[np.bool_]) -> tuple[_Birth
     """Those alive at `day`, and the names and numbers given so far."""
     seed, days = state.seed, day - state.day
     expected = np.diff(state.plan.first) * (state.rates.births_per_day * days)
-    counts = (expected + _uniforms(seed, f"births {state.day!r}", len(expected))).astype(np.int64)
+    counts = (expected + drawn(seed, f"births {state.day!r}", len(expected))).astype(np.int64)
     site = np.repeat(np.arange(len(counts), dtype=np.int32), counts)
     first, count = state.names, len(site)
     if first + count > _MOST_PAGES:
         raise ConfigError(f"more than {_MOST_PAGES} pages would be born by day {day:g}")
-    born = state.day + days * _uniforms(seed, f"birthdays {state.day!r}", count)
+    born = state.day + days * drawn(seed, f"birthdays {state.day!r}", count)
     death = _death_days(state.rates, seed, first, born)
     number = np.arange(count) - np.repeat(np.cumsum(counts) - counts, counts) + np.repeat(state.numbers, counts)
     there = death > day
     births = _Births(
         site,
-        _beside(state, site, alive, _uniforms(seed, f"places {state.day!r}", count)),
+        _beside(state, site, alive, drawn(seed, f"places {state.day!r}", count)),
         first + np.arange(count, dtype=np.int64),
         number,
         born,
@@ -248,12 +248,6 @@ def _births(state: _State, day: float, alive: NDArray[np.bool_]) -> tuple[_Birth
     )
     alive_births: list[NDArray[Any]] = [values[there] for values in births]
     return _Births(*alive_births), first + count, state.numbers + counts
-
-
-def _uniforms(seed: int, purpose: str, count: int) -> Floats:
-    out = np.empty(count)
-    uniforms(key_of(seed, purpose), out)
-    return out
 
 
 def _beside(state: _State, site: Ids, alive: NDArray[np.bool_], chance: Floats) -> Ids:

@@ -5,11 +5,6 @@ wants writable arrays. Values are checked on loading, since compiled code does n
 """
 
 import json
-import os
-import shutil
-import tempfile
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -17,11 +12,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from trapline.errors import ConfigError
+from trapline.graph.folder import check_folder, write_folder
 from trapline.graph.graph import Graph, fault
-from trapline.graph.strings import GeneratedSiteNames, GeneratedUrls, StoredStrings, Strings
+from trapline.graph.options import LoadOptions
+from trapline.graph.strings import GeneratedSiteNames, GeneratedUrls, StoredStrings, Strings, stored
 
 NAME = "saved by trapline"
 ACCEPTS = "graph.json + *.npy"
+OPTIONS: frozenset[str] = frozenset()
 VERSION = 1
 
 _ARRAYS: dict[str, type[np.generic]] = {
@@ -34,11 +32,16 @@ _ARRAYS: dict[str, type[np.generic]] = {
 }
 
 
-def detect(path: Path) -> bool:
-    return (path / "graph.json").is_file()
+def holds(folder: Path) -> bool:
+    return (folder / "graph.json").is_file()
 
 
-def load(path: Path) -> Graph:
+def graph_of(file: Path, named: bool) -> Path | None:
+    return file if file.name == "graph.json" else None
+
+
+def load(file: Path, options: LoadOptions) -> Graph:
+    path = file.parent
     head = _head(path / "graph.json")
     arrays: dict[str, Any] = {name: _array(path, name, dtype) for name, dtype in _ARRAYS.items()}
     sizes = _array(path, "sizes", np.int64) if head.get("sizes") else None
@@ -52,51 +55,12 @@ def load(path: Path) -> Graph:
 
 def save(graph: Graph, folder: Path | str, replace: bool = False) -> None:
     """Writes all or nothing. `replace` allows to replace a saved graph; nothing else is ever overwritten."""
-    target = Path(folder)
-    check_output(target, replace)
-    try:
-        target.parent.mkdir(parents=True, exist_ok=True)
-        with _beside(target) as fresh:
-            _write(graph, fresh)
-            _put(fresh, target)
-    except OSError as error:
-        raise ConfigError(f"{target}: cannot be written: {error.strerror or error}") from None
+    write_folder(Path(folder), lambda fresh: _write(graph, fresh), holds, replace)
 
 
 def check_output(folder: Path, replace: bool = False) -> None:
     """Refuses at once what `save` would refuse after a long computation."""
-    if folder.is_dir():
-        if any(folder.iterdir()) and not (replace and detect(folder)):
-            hint = "holds a saved graph (--replace replaces it)" if detect(folder) else "is not empty"
-            raise ConfigError(f"{folder}: exists and {hint}")
-    elif folder.exists() or folder.is_symlink():
-        raise ConfigError(f"{folder}: exists and is not a folder")
-    ancestor = next(parent for parent in folder.absolute().parents if parent.exists())
-    if not ancestor.is_dir() or not os.access(ancestor, os.W_OK | os.X_OK):
-        raise ConfigError(f"{folder}: cannot be written: no permission to write in {ancestor}")
-
-
-@contextmanager
-def _beside(target: Path) -> Iterator[Path]:
-    """A folder on the same file system, so that a rename puts it in place; gone afterwards."""
-    with tempfile.TemporaryDirectory(prefix=f".{target.name}.", dir=target.parent) as scratch:
-        fresh = Path(scratch) / "graph"
-        fresh.mkdir()
-        yield fresh
-
-
-def _put(fresh: Path, target: Path) -> None:
-    if target.is_dir() and any(target.iterdir()):
-        old = fresh.with_name("old")
-        target.rename(old)
-        try:
-            fresh.rename(target)
-        except BaseException:
-            old.rename(target)  # what was there is worth more than nothing
-            raise
-        shutil.rmtree(old)
-    else:
-        fresh.rename(target)
+    check_folder(folder, holds, replace)
 
 
 def _write(graph: Graph, folder: Path) -> None:
@@ -124,13 +88,9 @@ def _write_strings(strings: Strings | None, folder: Path, name: str) -> str | No
         return None
     if isinstance(strings, GeneratedUrls | GeneratedSiteNames):
         return "generated"
-    stored = (
-        strings
-        if isinstance(strings, StoredStrings)
-        else StoredStrings.of(map(strings.__getitem__, range(len(strings))))
-    )
-    np.save(folder / f"{name}.ends.npy", stored.ends)
-    np.save(folder / f"{name}.text.npy", stored.text)
+    block = stored(strings)
+    np.save(folder / f"{name}.ends.npy", block.ends)
+    np.save(folder / f"{name}.text.npy", block.text)
     return "stored"
 
 

@@ -36,8 +36,8 @@ from numpy.typing import NDArray
 
 from trapline.errors import ConfigError, InvariantError
 from trapline.graph.csr import grouped
-from trapline.graph.exact import key_of, power
-from trapline.graph.generate_kernels import ALIKE, DANGLING, DYNAMIC, Plan, Rows, link_pages, shape_sites, uniforms
+from trapline.graph.exact import drawn, key_of, power
+from trapline.graph.generate_kernels import ALIKE, DANGLING, DYNAMIC, Plan, Rows, link_pages, shape_sites
 from trapline.graph.graph import Graph
 from trapline.graph.page_sizes import page_sizes
 from trapline.graph.strings import GeneratedSiteNames, GeneratedUrls
@@ -172,16 +172,10 @@ def _linking(flags: NDArray[np.uint8]) -> int:
     return int(np.count_nonzero(flags & DANGLING == 0))
 
 
-def _drawn(model: WebModel, purpose: str, count: int) -> NDArray[np.float64]:
-    out = np.empty(count)
-    uniforms(key_of(model.seed, purpose), out)
-    return out
-
-
 def _site_sizes(model: WebModel) -> NDArray[np.int64]:
     """1 + a Lomax variable, scaled so that the sum is the number of pages."""
-    tail = 1.0 / power(1.0 - _drawn(model, "sizes", model.sites), 1.0 / (model.size_exponent - 1.0)) - 1.0
-    tail[_drawn(model, "single sites", model.sites) < model.single_sites] = 0.0
+    tail = 1.0 / power(1.0 - drawn(model.seed, "sizes", model.sites), 1.0 / (model.size_exponent - 1.0)) - 1.0
+    tail[drawn(model.seed, "single sites", model.sites) < model.single_sites] = 0.0
     tail += 1e-9  # all may be 0
     np.minimum(tail, _most_pages(tail), out=tail)
     ends = np.cumsum(tail)
@@ -248,7 +242,7 @@ def _links_of(model: WebModel, plan: Plan) -> tuple[NDArray[np.int64], NDArray[n
 def _ips(model: WebModel) -> NDArray[np.int32]:
     """The first sites have an address each; the others join one of these, some addresses far more often."""
     addresses = max(1, round(model.sites / model.sites_per_ip))
-    chance = _drawn(model, "ips", model.sites)
+    chance = drawn(model.seed, "ips", model.sites)
     joined = (chance * chance * addresses).astype(np.int32)
     own = np.arange(model.sites, dtype=np.int32)
     return np.where(own < addresses, own, joined)

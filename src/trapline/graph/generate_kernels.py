@@ -33,13 +33,6 @@ FIRST_DRAW, OUTSIDE_DRAW = 8, 1 << 20
 """Draws of a page below the first number decide how many links it has, those from here on which."""
 
 
-@kernel("void(int64, float64[::1])")
-def uniforms(key: int, out: Floats) -> None:
-    """One number for each index."""
-    for index in range(len(out)):
-        out[index] = uniform(stream(key, index), 0)
-
-
 @kernel("void(int64[::1], int64[::1], float64[::1], int64, int32[::1], uint8[::1])")
 def shape_sites(first: Longs, tree: Longs, odds: Floats, key: int, parent: Ids, flags: Flags) -> None:
     """Parent and flags of every page. odds: [dangling page of a tree, dynamic family, chain if dynamic]."""

@@ -34,7 +34,7 @@ class Graph:
     site_names: Strings | None = None
     """scheme://host[:port] of each site"""
     sizes: NDArray[np.int64] | None = None
-    """[pages] bytes of each page, where known"""
+    """[pages] bytes of each page, where they were recorded; 0 for a page that was not fetched"""
     origin: Mapping[str, object] = field(default_factory=dict)
     """How the graph was made: `format`, and for a generated web its parameters"""
 
@@ -93,6 +93,8 @@ def _value_fault(graph: Graph) -> str | None:
         if len(values) and (values.min() < 0 or values.max() >= limit):
             at = int(np.argmax((values < 0) | (values >= limit)))
             return f"{name}: value {at} is {values[at]}, not in 0..{limit - 1}"
+    if graph.sizes is not None and graph.sizes.min() < 0:
+        return f"sizes: value {int(np.argmin(graph.sizes))} is {graph.sizes.min()}, must not be negative"
     return _home_fault(graph)
 
 

@@ -1,31 +1,38 @@
-"""Sites from the URLs of a recorded graph: scheme + host + port, the home page of each, and which pages are dynamic.
+"""Sites of a graph: from recorded URLs (scheme + host + port), or from page numbers where there are no URLs.
 
 It takes URLs as recorded. It resolves and canonicalises nothing beyond the case of scheme and host and the default
 port; that is the business of `urls`, where a live crawl begins.
+
+No page is lost. Recorded URLs can be odd: real graphs have blanks and mail addresses where the host belongs, and
+relative links written as `http:faq.html`. Whatever stands in the host's place is one site: to guess whom the recording
+crawler asked would merge sites that it kept apart. Where nothing stands in its place, the page goes to the one site
+`(no host)`.
 """
 
 import re
-from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from trapline.errors import ConfigError
+from trapline.graph import urls as bulk
 from trapline.graph.graph import Graph
+from trapline.graph.options import LoadOptions
 from trapline.graph.strings import StoredStrings
-from trapline.graph.textfile import at_row
 
-# Recorded URLs can be odd: one real graph has a blank and mail addresses where the host belongs. Whatever stands
-# there is one site; to guess whom the recording crawler asked would merge sites that it kept apart.
 _ABSOLUTE = re.compile(r"([a-z][a-z0-9+.-]*)://([^/?#]+)", re.IGNORECASE)
 _DEFAULT_PORTS = {"http": ":80", "https": ":443"}
+
+NO_HOST = "(no host)"
 
 
 class Sites(NamedTuple):
     site: NDArray[np.int32]
     names: list[str]
     home: NDArray[np.int32]
+    dynamic: NDArray[np.uint8]
 
 
 def site_of(url: str) -> str | None:
@@ -41,42 +48,72 @@ def site_of(url: str) -> str | None:
     return f"{scheme}://{host.removesuffix(_DEFAULT_PORTS.get(scheme, ':'))}"
 
 
-def sites_of(urls: Sequence[str], file: Path) -> Sites:
-    """Sites in order of first appearance. `file` is named if a URL (row i + 1) is not absolute."""
+def sites_of(urls: StoredStrings) -> Sites:
+    """Sites in order of first appearance; the home page is the one with the shortest URL (in bytes), of equally short
+    ones the first in the alphabet, of equal ones the first. Pages whose URL has no host are on the site `(no host)`."""
+    lengths, begins, dynamic = bulk.split(urls)
+    # Neighbours mostly share a site: a dictionary is asked once a run, not once a page.
+    runs = np.flatnonzero(begins)
     ids: dict[str, int] = {}
-    site = np.empty(len(urls), dtype=np.int32)
-    home: list[int] = []
-    for page, url in enumerate(urls):
-        name = site_of(url)
-        if name is None:
-            raise at_row(file, page + 1, f"{url[:60]!r} is not an absolute URL")
-        number = site[page] = ids.setdefault(name, len(ids))
-        if number == len(home):
-            home.append(page)
-        elif _before(url, urls[home[number]]):
-            home[number] = page
-    return Sites(site, list(ids), np.array(home, dtype=np.int32))
+    of_run = np.array([ids.setdefault(_name(urls[page]), len(ids)) for page in runs.tolist()], dtype=np.int32)
+    site = np.repeat(of_run, np.diff(runs, append=len(lengths)))
+    return Sites(site, list(ids), bulk.homes(urls, site, len(ids)), dynamic)
 
 
-def _before(url: str, other: str) -> bool:
-    """Whether it is the better home page: shorter, or as long and earlier in the alphabet."""
-    return (len(url), url) < (len(other), other)
+def _name(url: str) -> str:
+    return site_of(url) or NO_HOST
 
 
 def recorded_graph(
-    urls: Sequence[str], urls_file: Path, offsets: NDArray[np.int64], targets: NDArray[np.int32], format_name: str
+    urls: StoredStrings,
+    urls_file: Path,
+    offsets: NDArray[np.int64],
+    targets: NDArray[np.int32],
+    format_name: str,
+    sizes: NDArray[np.int64] | None = None,
 ) -> Graph:
-    """A graph from recorded URLs (page i = row i + 1 of `urls_file`) and their links. Every site has its own
-    address."""
-    sites = sites_of(urls, urls_file)
+    """A graph from recorded URLs and their links. Every site has its own address."""
+    sites = sites_of(urls)
+    if sites.names == [NO_HOST]:
+        raise ConfigError(f"{urls_file}: no URL in it is absolute (scheme://host/...); the first is {urls[0][:60]!r}")
     return Graph(
         offsets=offsets,
         targets=targets,
         site=sites.site,
         home=sites.home,
-        dynamic=np.array(["?" in url.partition("#")[0] for url in urls], dtype=np.uint8),
+        dynamic=sites.dynamic,
         ips=np.arange(len(sites.names), dtype=np.int32),
-        urls=StoredStrings.of(urls),
+        urls=urls,
         site_names=StoredStrings.of(sites.names),
-        origin={"format": format_name},
+        sizes=sizes,
+        origin={"format": format_name, **_oddities(sites)},
+    )
+
+
+def _oddities(sites: Sites) -> dict[str, object]:
+    if NO_HOST not in sites.names:
+        return {}
+    return {"urls_without_host": int(np.count_nonzero(sites.site == sites.names.index(NO_HOST)))}
+
+
+def numbered_graph(
+    offsets: NDArray[np.int64], targets: NDArray[np.int32], format_name: str, options: LoadOptions
+) -> Graph:
+    """A graph without URLs: `pages_per_site` pages in a row are a site, its home is the first of them; without it all
+    pages are one site. Every site has its own address.
+
+    The first page, because published graphs without URLs are numbered in the order of their URLs: neighbours are of one
+    host, and the shortest URL comes first.
+    """
+    pages = len(offsets) - 1
+    per_site = min(options.pages_per_site or pages, pages)
+    home = np.arange(0, pages, per_site, dtype=np.int32)
+    return Graph(
+        offsets=offsets,
+        targets=targets,
+        site=(np.arange(pages, dtype=np.int32) // np.int32(per_site)).astype(np.int32),
+        home=home,
+        dynamic=np.zeros(pages, dtype=np.uint8),
+        ips=np.arange(len(home), dtype=np.int32),
+        origin={"format": format_name, "pages_per_site": per_site},
     )

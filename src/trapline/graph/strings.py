@@ -3,7 +3,7 @@
 It knows no URL rules: what a site is, is decided in `sites`.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from typing import Protocol
 
 import numpy as np
@@ -29,7 +29,7 @@ class StoredStrings:
     def of(cls, strings: Iterable[str]) -> "StoredStrings":
         encoded = [string.encode() for string in strings]
         ends = np.cumsum([len(piece) for piece in encoded], dtype=np.int64)
-        return cls(ends, np.frombuffer(b"".join(encoded), dtype=np.uint8))
+        return cls(ends, np.frombuffer(bytearray().join(encoded), dtype=np.uint8))
 
     def __len__(self) -> int:
         return len(self.ends)
@@ -39,6 +39,16 @@ class StoredStrings:
             raise IndexError(index)
         start = self.ends[index - 1] if index else 0
         return self.text[start : self.ends[index]].tobytes().decode(errors="replace")
+
+    def __iter__(self) -> Iterator[str]:
+        data, start = self.text.tobytes(), 0
+        for end in self.ends.tolist():
+            yield data[start:end].decode(errors="replace")
+            start = end
+
+
+def stored(strings: Strings) -> StoredStrings:
+    return strings if isinstance(strings, StoredStrings) else StoredStrings.of(strings[i] for i in range(len(strings)))
 
 
 class GeneratedSiteNames:

@@ -1,30 +1,32 @@
-"""Crawl orders as a picture: the PageRank collected against the pages fetched. It reads records and knows no files.
-
-Between two lines that every order can be held against: the optimum (pages sorted by PageRank) and the diagonal
-(random).
-"""
+"""Charts as PNG, for one crawl or several. It draws what `chart.py` says and knows no files and no crawls."""
 
 from collections.abc import Sequence
 from io import BytesIO
 from typing import TYPE_CHECKING, Any
 
+from trapline.report.chart import OPTIMUM, RANDOM, Chart, Line, charts, quality_by_pages
+from trapline.report.style import COLOURS, MARKERS, STROKES, look
+
 if TYPE_CHECKING:
-    from trapline.report.record import OrderRecord
+    from trapline.report.axis import Axis
+    from trapline.report.record import CrawlRecord
 
-# Okabe and Ito's colours, told apart with any colour vision; the strokes differ too, for prints without colour.
-_STYLES: Sequence[tuple[str, Any]] = (
-    ("#0072B2", "-"),
-    ("#D55E00", (0, (6, 2))),
-    ("#009E73", (0, (6, 2, 1.5, 2))),
-    ("#CC79A7", (0, (3, 1.5))),
-    ("#E69F00", "-"),
-    ("#56B4E9", (0, (6, 2))),
-)
 _REFERENCE = "#707070"
+_MARKER_SIZES = {"P": 7.5, "X": 7.5, "*": 10.0}  # those with arms look smaller
+_MARKER_EVERY = 0.16  # of the picture's diagonal
 
 
-def orders_png(records: Sequence["OrderRecord"], title: str, subtitle: str = "") -> bytes:
-    """A PNG with a curve for each record, which should be crawls of the same web."""
+def orders_png(records: Sequence["CrawlRecord"], title: str, subtitle: str = "") -> bytes:
+    """Quality against pages, a curve for each record; the records should be of crawls of the same web."""
+    return chart_png(quality_by_pages(records), title, subtitle)
+
+
+def plots_png(records: Sequence["CrawlRecord"], subtitle: str = "") -> dict[str, bytes]:
+    """All charts of the records, by a name that serves for a file: quality-pages, quality-time and so on."""
+    return {chart.name: chart_png(chart, chart.title, subtitle) for chart in charts(records)}
+
+
+def chart_png(chart: Chart, title: str, subtitle: str = "") -> bytes:
     # Late: it takes longer than a small crawl. The Agg canvas needs no display, and pyplot's global state is avoided.
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
@@ -33,28 +35,51 @@ def orders_png(records: Sequence["OrderRecord"], title: str, subtitle: str = "")
     figure = Figure(figsize=(10.5, 6.2), dpi=150, layout=ConstrainedLayoutEngine(w_pad=0.15, h_pad=0.15))
     FigureCanvasAgg(figure)
     axes = figure.add_subplot()
-    best, diagonal = records[0].optimal_curve, ((0, 0), (1, 1))
-    optimum = f"{records[0].optimal_average_cumulative_pagerank:.3f}  optimum: sorted by PageRank"
-    _line(axes, best, optimum, color=_REFERENCE, linewidth=1.4)
-    for index, record in enumerate(records):
-        colour, stroke = _STYLES[index % len(_STYLES)]
-        label = f"{record.average_cumulative_pagerank:.3f}  {_plain(record.strategy)}"
-        _line(axes, record.curve, label, color=colour, linestyle=stroke, linewidth=2.2)
-    _line(axes, diagonal, "0.500  random order", color=_REFERENCE, linewidth=1.4, linestyle=":")
-    _dress(axes, _pages_label(records))
+    for line in chart.lines:
+        _draw(axes, line)
+    _scale(axes, axes.xaxis, chart.x)
+    _scale(axes, axes.yaxis, chart.y)
+    _dress(axes, chart.value_label)
     _head(axes, title, subtitle)
     png = BytesIO()
     figure.savefig(png, format="png")
     return png.getvalue()
 
 
-def _line(axes: Any, points: Sequence[Sequence[float]], label: str, **style: Any) -> None:
-    axes.plot(*zip(*points, strict=True), label=label, **style)
+def _draw(axes: Any, line: Line) -> None:
+    label = _plain(f"{line.value}  {line.name}" if line.value else line.name)
+    # Not cut by the frame, which would halve a line that runs along 100 %.
+    axes.plot(line.x, line.y, label=label, clip_on=False, **_look_of(line))
+
+
+def _look_of(line: Line) -> dict[str, Any]:
+    if line.index in (OPTIMUM, RANDOM):
+        return {"color": _REFERENCE, "linewidth": 1.4, "linestyle": "-" if line.index == OPTIMUM else ":", "zorder": 1}
+    colour, stroke, marker = look(line.index)
+    return {
+        "color": COLOURS[colour],
+        "linestyle": (0, tuple(length * 0.6 for length in STROKES[stroke])) if STROKES[stroke] else "-",
+        "linewidth": 1.9,
+        "marker": MARKERS[marker],
+        "markersize": _MARKER_SIZES.get(MARKERS[marker], 6.0),
+        "markeredgecolor": "white",
+        "markeredgewidth": 0.6,
+        "markevery": (0.03 + 0.011 * (line.index % 14), _MARKER_EVERY),  # not all at the same place
+    }
 
 
 def _plain(text: str) -> str:
     """Names of strategies and folders are the user's; two dollar signs in one would be taken for a formula."""
     return text.replace("$", r"\$")
+
+
+def _scale(axes: Any, side: Any, axis: "Axis") -> None:
+    from trapline.report.axis import number
+
+    side.set_ticks(axis.ticks, labels=[number(tick, axis.unit) for tick in axis.ticks])
+    side.set_label_text(_plain(axis.label))
+    side.label.set_size(12)
+    (axes.set_xlim if side is axes.xaxis else axes.set_ylim)(0, axis.top)
 
 
 def _head(axes: Any, title: str, subtitle: str) -> None:
@@ -72,33 +97,19 @@ def _head(axes: Any, title: str, subtitle: str) -> None:
     )
 
 
-def _dress(axes: Any, pages_label: str) -> None:
-    from matplotlib.ticker import MultipleLocator, PercentFormatter
-
-    axes.set(xlim=(0, 1), ylim=(0, 1), xlabel=pages_label, ylabel="PageRank of the pages fetched so far (% of the sum)")
-    for axis in (axes.xaxis, axes.yaxis):
-        axis.set_major_locator(MultipleLocator(0.1))
-        axis.set_major_formatter(PercentFormatter(1.0, decimals=0))
-        axis.label.set_size(12)
+def _dress(axes: Any, legend_title: str) -> None:
     axes.grid(color="#E4E4E4", linewidth=0.8)
     axes.set_axisbelow(True)
     axes.spines[["top", "right"]].set_visible(False)
-    for line in axes.lines:
-        line.set_clip_on(False)  # else the frame cuts a line that ends at 100 % in half
     # Beside the axes, where no curve can be: an order worse than random runs through the lower right corner.
     axes.legend(
         loc="upper left",
         bbox_to_anchor=(1.02, 1.0),
         frameon=False,
-        fontsize=11,
-        labelspacing=0.9,
-        handlelength=2.8,
-        title="average cumulative PageRank\n(area under the curve)",
-        title_fontsize=11,
+        fontsize=10.5,
+        labelspacing=0.8,
+        handlelength=3.2,
+        title=_plain(legend_title),
+        title_fontsize=10.5,
         alignment="left",
     )
-
-
-def _pages_label(records: Sequence["OrderRecord"]) -> str:
-    counts = {record.pages_fetched for record in records}
-    return f"pages fetched (% of {counts.pop():,})" if len(counts) == 1 else "pages fetched (% of all fetched)"

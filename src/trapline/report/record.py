@@ -1,66 +1,242 @@
-"""The record of a simulated crawl: how early the important pages came. Tables, plots and JSON all show this one.
+"""The record of a simulated crawl: every number and curve that tables, plots, the HTML page and JSON show.
 
-It reads what the crawl left (its log, strategy and rules) and knows neither files nor options.
+It reads what the crawl left (its log, strategy, rules, servers and network) and knows neither files nor options.
 """
 
+import math
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from trapline.frontier import FAILED, REFUSED
 from trapline.graph import Graph
-from trapline.simulate import Crawl, politeness_violations
-from trapline.simulate.metrics import average_cumulative_pagerank, curve, kendall_tau
+from trapline.simulate import Crawl, politeness_violations, timing
+from trapline.simulate.kendall import kendall_tau, tau_spread
+from trapline.simulate.log import bytes_of, fetched
+from trapline.simulate.metrics import (
+    TOP_SHARES,
+    Floats,
+    Ids,
+    average_cumulative_pagerank,
+    best_first,
+    curve,
+    middle,
+    pages_until,
+    site_sizes,
+)
 
 Curve = list[list[float]]
-"""[fraction of pages, share of their PageRank], from [0, 0] to [1, 1]."""
+"""[fraction of pages, share of their quality], from [0, 0] to [1, 1]."""
+
+TOP = 0.1
+QUALITY_SHARES = (0.5, 0.8, 0.95)
+RUNS = 35  # castillo-thesis: 30 to 40 batches a crawl, if the rules say nothing else
+LEAST_BATCH = 50
 
 
 @dataclass(frozen=True, slots=True)
-class OrderRecord:
-    """The optimal order has the same pages sorted by PageRank: no crawl can know it, none can beat it."""
+class Progress:
+    """How far the crawl was, at moments that are dense where much happened."""
 
+    time_s: list[float]
+    pages: list[int]
+    quality: list[float]  # share of the quality of the whole web
+
+
+@dataclass(frozen=True, slots=True)
+class Load:
+    """Averages over bins of time, narrow where much happened; `edges_s` has one value more than the others."""
+
+    edges_s: list[float]
+    active_robots: list[float]
+    bytes: list[int]
+    wasted_bandwidth: list[float] | None  # share of the link; None: the link has no limit
+
+
+@dataclass(frozen=True, slots=True)
+class CrawlRecord:
+    """The optimal order has the same pages best first: no crawl can know it, none can beat it.
+
+    `top_tenth`: pages fetched until 90 % and so on of the top tenth by PageRank were in, None if they never were. The tenth is
+    of the pages that can be reached, which are those that a drained crawl fetched; of all pages if it was stopped.
+    """
+
+    # the crawl
     strategy: str
     page_rank: str
     site_rank: str
     pages: int
     links: int
     sites: int
-    pages_fetched: int
+    robots: int
+    bandwidth: float | None  # bytes per second of the whole link; None: no limit
+    quality: str  # what a page is worth, by name
     drained: bool  # every page that can be reached was fetched
+    # what it fetched
+    pages_fetched: int
+    fetches: int  # also those that failed or were refused
+    failed: int
+    refused: int
+    visits: int
+    bytes: int
+    # in what order
     average_cumulative_pagerank: float
     optimal_average_cumulative_pagerank: float
+    average_cumulative_quality: float
+    optimal_average_cumulative_quality: float
     kendall_tau: float
+    kendall_tau_spread: tuple[float, float]  # lowest and highest of several samples
+    top_tenth: dict[str, int | None]
+    quality_fetched: float  # share of the whole web's quality
+    batch_sites: list[list[int]]  # of a batch in the middle: [pages on a site, sites with so many]
+    # in what time
     simulated_seconds: float
+    seconds_until: dict[str, float]  # until 50 % and so on of the quality fetched was in
+    active_robots: float  # on average
+    optimal_seconds: float | None  # T*; None: the link has no limit
     wall_seconds: float  # of the loop alone
     politeness_violations: int
+    # curves
     curve: Curve
     optimal_curve: Curve
+    web_curve: Curve  # the best pages of the whole web first, whether they can be reached or not
+    progress: Progress
+    load: Load
 
     @property
     def pages_per_second(self) -> float:
+        """Of the loop, by the wall clock."""
         return self.pages_fetched / max(self.wall_seconds, 1e-9)  # a clock may not move in a crawl of few pages
 
+    @property
+    def rate(self) -> float:
+        """Pages per simulated second."""
+        return self.pages_fetched / self.simulated_seconds if self.simulated_seconds else 0.0
 
-def record_of(crawl: Crawl, graph: Graph, rank: NDArray[np.float64]) -> OrderRecord:
-    """Judge the order of a crawl by the PageRank of each page."""
-    order, frontier = crawl.log.page, crawl.frontier
-    optimum = order[np.argsort(-rank[order], kind="stable")]
-    return OrderRecord(
-        strategy=frontier.strategy.name,
-        page_rank=frontier.strategy.page.name,
-        site_rank=frontier.strategy.site.name,
-        pages=graph.pages,
-        links=graph.links,
-        sites=graph.sites,
-        pages_fetched=len(order),
-        drained=crawl.drained,
-        average_cumulative_pagerank=average_cumulative_pagerank(order, rank),
-        optimal_average_cumulative_pagerank=average_cumulative_pagerank(optimum, rank),
-        kendall_tau=kendall_tau(order, rank),
-        simulated_seconds=crawl.simulated_seconds,
-        wall_seconds=crawl.wall_seconds,
-        politeness_violations=politeness_violations(crawl.log, graph.site, graph.ips, frontier.rules),
-        curve=curve(order, rank),
-        optimal_curve=curve(optimum, rank),
+    @property
+    def closeness(self) -> float | None:
+        """T* / T: 1 if the link was always full."""
+        if self.optimal_seconds is None or not self.simulated_seconds:
+            return None
+        return self.optimal_seconds / self.simulated_seconds
+
+
+def record_of(
+    crawl: Crawl, graph: Graph, pagerank: Floats, quality: Floats | None = None, quality_name: str | None = None
+) -> CrawlRecord:
+    """Judge a crawl by the PageRank of each page and, where another is given, by its quality."""
+    value = pagerank if quality is None else quality
+    name = quality_name or ("PageRank" if quality is None else "quality")
+    order = fetched(crawl.log).page
+    best = best_first(order, value)
+    best_by_pagerank = best if quality is None else best_first(order, pagerank)
+    return CrawlRecord(
+        **_who(crawl, graph, name),
+        **_counts(crawl, order),
+        **_pagerank_order(order, best_by_pagerank, pagerank),
+        **_quality_order(order, best, value),
+        **_times(crawl, value),
+        top_tenth=_top_tenth(order, best_by_pagerank if crawl.drained else _best_of_web(best_by_pagerank, pagerank)),
+        web_curve=curve(_best_of_web(best, value), value),
+        politeness_violations=politeness_violations(crawl.log, graph.site, graph.ips, crawl.frontier.rules),
+        batch_sites=site_sizes(middle(order, _batch(crawl, len(order))), graph.site),
+        progress=_progress(crawl, value),
+        load=_load(crawl),
     )
+
+
+def _best_of_web(best: Ids, value: Floats) -> Ids:
+    """All pages best first; `best` has those that were fetched."""
+    return best if len(best) == len(value) else best_first(np.arange(len(value)), value)
+
+
+def _who(crawl: Crawl, graph: Graph, quality: str) -> dict[str, Any]:
+    strategy, link = crawl.frontier.strategy, timing.capacity(crawl.network, crawl.robots)
+    return {
+        "strategy": strategy.name,
+        "page_rank": strategy.page.name,
+        "site_rank": strategy.site.name,
+        "pages": graph.pages,
+        "links": graph.links,
+        "sites": graph.sites,
+        "robots": crawl.robots,
+        "bandwidth": link if math.isfinite(link) else None,
+        "quality": quality,
+        "drained": crawl.drained,
+    }
+
+
+def _counts(crawl: Crawl, order: Ids) -> dict[str, Any]:
+    log = crawl.log
+    return {
+        "pages_fetched": len(order),
+        "fetches": len(log.page),
+        "failed": int(np.count_nonzero(log.result == FAILED)),
+        "refused": int(np.count_nonzero(log.result == REFUSED)),
+        "visits": len(timing.visits(log)[0]),
+        "bytes": int(bytes_of(log, crawl.servers.size).sum()),
+    }
+
+
+def _pagerank_order(order: Ids, best: Ids, rank: Floats) -> dict[str, Any]:
+    return {
+        "average_cumulative_pagerank": average_cumulative_pagerank(order, rank),
+        "optimal_average_cumulative_pagerank": average_cumulative_pagerank(best, rank),
+        "kendall_tau": kendall_tau(order, rank),
+        "kendall_tau_spread": tau_spread(order, rank),
+    }
+
+
+def _quality_order(order: Ids, best: Ids, value: Floats) -> dict[str, Any]:
+    whole = float(value.sum())
+    return {
+        "quality_fetched": float(value[order].sum()) / whole if whole > 0 else 0.0,
+        "average_cumulative_quality": average_cumulative_pagerank(order, value),
+        "optimal_average_cumulative_quality": average_cumulative_pagerank(best, value),
+        "curve": curve(order, value),
+        "optimal_curve": curve(best, value),
+    }
+
+
+def _top_tenth(order: Ids, best: Ids) -> dict[str, int | None]:
+    until = pages_until(order, best[: math.ceil(len(best) * TOP)])
+    return dict(zip(map(_percent, TOP_SHARES), until, strict=True))
+
+
+def _times(crawl: Crawl, value: Floats) -> dict[str, Any]:
+    log, seconds = crawl.log, _seconds(crawl)
+    begun, ended = timing.visits(log)
+    until = timing.seconds_until(log, value, QUALITY_SHARES)
+    total = int(bytes_of(log, crawl.servers.size).sum())
+    return {
+        "simulated_seconds": seconds,
+        "seconds_until": dict(zip(map(_percent, QUALITY_SHARES), until, strict=True)),
+        "active_robots": float((ended - begun).sum() / seconds) if seconds else 0.0,
+        "optimal_seconds": timing.optimal_seconds(total, timing.capacity(crawl.network, crawl.robots)),
+        "wall_seconds": crawl.wall_seconds,
+    }
+
+
+def _progress(crawl: Crawl, value: Floats) -> Progress:
+    found = timing.progress(crawl.log, value, float(value.sum()))
+    return Progress(*(column.tolist() for column in found))
+
+
+def _load(crawl: Crawl) -> Load:
+    edges, link = timing.bin_edges(crawl.log), timing.capacity(crawl.network, crawl.robots)
+    received = timing.bytes_received(crawl.log, crawl.servers.size, edges)
+    wasted = timing.wasted_bandwidth(received, edges, link).tolist() if math.isfinite(link) else None
+    return Load(edges.tolist(), timing.active_robots(crawl.log, edges).tolist(), received.tolist(), wasted)
+
+
+def _seconds(crawl: Crawl) -> float:
+    return float(crawl.log.end[-1]) if len(crawl.log.end) else 0.0
+
+
+def _batch(crawl: Crawl, fetched_pages: int) -> int:
+    return crawl.frontier.rules.batch or max(LEAST_BATCH, fetched_pages // RUNS)
+
+
+def _percent(share: float) -> str:
+    return f"{share:.0%}"

@@ -1,9 +1,11 @@
 """How good a fetch order is, by the PageRank of what came early.
 
 It sees an order (page ids, each once) and a rank per page; not who made the order, nor when pages came.
-Definitions after Castillo's thesis, sections 4.1-4.3; the exact readings are ours and said in each function.
+Definitions after Castillo's thesis, sections 4.1-4.4; the exact readings are ours and said in each function. Kendall's
+tau is in `kendall.py`; what a crawl made of its time, in `timing.py`.
 """
 
+import math
 from collections.abc import Sequence
 
 import numpy as np
@@ -12,8 +14,7 @@ from numpy.typing import NDArray
 Ids = NDArray[np.int32] | NDArray[np.int64]
 Floats = NDArray[np.float64]
 
-TAU_SAMPLE = 5_000
-_TAU_SEED = 1
+TOP_SHARES = (0.9, 0.95, 0.99, 1.0)
 
 
 def cumulative(order: Ids, rank: Floats) -> Floats:
@@ -47,53 +48,49 @@ def curve(order: Ids, rank: Floats, points: int = 200) -> list[list[float]]:
     return [[float(step / fetched), float(shares[step - 1])] if step else [0.0, 0.0] for step in steps]
 
 
-def kendall_tau(order: Ids, rank: Floats, sample: int = TAU_SAMPLE, seed: int = _TAU_SEED) -> float:
-    """Kendall's tau-b between the fetch order and the order of falling rank, on a random sample of fetched pages.
+def best_first(pages: Ids, rank: Floats) -> Ids:
+    """The pages by falling rank: the order that no crawl can know and none can beat. Equal ranks by page number.
 
-    1: best pages first; -1: worst first; 0 if all ranks are equal or fewer than two pages are fetched.
+    >>> best_first(np.array([0, 1, 2]), np.array([0.2, 0.5, 0.3])).tolist()
+    [1, 2, 0]
     """
-    positions = np.arange(len(order))
-    if len(order) > sample:
-        positions = np.sort(np.random.default_rng(seed).choice(len(order), sample, replace=False))
-    return tau_b(positions.tolist(), (-rank[order[positions]]).tolist())
+    by_number = pages.copy()
+    by_number.sort()
+    return by_number[np.argsort(-rank[by_number], kind="stable")]
 
 
-def tau_b(x: Sequence[float], y: Sequence[float]) -> float:
-    """(concordant - discordant) / sqrt((pairs - ties in x) * (pairs - ties in y)); 0 where that is undefined.
+def pages_until(order: Ids, wanted: Ids, shares: Sequence[float] = TOP_SHARES) -> list[int | None]:
+    """Pages fetched until each of `shares` of the wanted pages was in; None: it never was.
 
-    O(n log n). Source: Knight, "A Computer Method for Calculating Kendall's Tau with Ungrouped Data" (1966).
+    Wanted are the best, as a rule: `best_first(pages, rank)` and of it the first tenth. One good page that comes last decides the value
+    for 100 % (thesis 4.3.4), so several shares say how far to trust it.
 
-    >>> tau_b([1, 2, 3], [1, 3, 2])
-    0.3333333333333333
+    >>> pages_until(np.array([3, 1, 0, 2]), wanted=np.array([1, 3]), shares=(0.5, 1.0))
+    [1, 2]
     """
-    pairs = sorted(zip(x, y, strict=True))
-    every = len(pairs) * (len(pairs) - 1) // 2
-    tied_x, tied_y, tied_both = _tied(x), _tied(y), _tied(pairs)
-    # Pairs equal in x are sorted by y, so that they are not counted as discordant.
-    discordant = _inversions([second for _, second in pairs])
-    concordant = every - tied_x - tied_y + tied_both - discordant
-    scale = (every - tied_x) * (every - tied_y)
-    return (concordant - discordant) / scale**0.5 if scale else 0.0
+    is_wanted = np.zeros(max(order.max(initial=0), wanted.max(initial=0)) + 1, np.bool_)
+    is_wanted[wanted] = True
+    came = np.flatnonzero(is_wanted[order]) + 1  # the counts at which a wanted page came in
+    needed = [max(1, math.ceil(share * len(wanted))) for share in shares]
+    return [int(came[number - 1]) if number <= len(came) else None for number in needed]
 
 
-def _tied(values: Sequence[object]) -> int:
-    """Pairs of equal values."""
-    counts: dict[object, int] = {}
-    for value in values:
-        counts[value] = counts.get(value, 0) + 1
-    return sum(count * (count - 1) // 2 for count in counts.values())
+def site_sizes(pages: Ids, site: Ids) -> list[list[int]]:
+    """How a set of pages, such as a batch, lies on sites: pairs [pages on a site, sites with so many], rising.
+
+    >>> site_sizes(np.array([0, 1, 2, 4]), site=np.array([7, 7, 3, 3, 5]))
+    [[1, 2], [2, 1]]
+    """
+    _, counts = np.unique(site[pages], return_counts=True)
+    sizes, sites = np.unique(counts, return_counts=True)
+    return np.column_stack((sizes, sites)).tolist()
 
 
-def _inversions(values: list[float]) -> int:
-    """Pairs in falling order, by merge sort; sorts `values`."""
-    if len(values) < 2:
-        return 0
-    left, right = values[: len(values) // 2], values[len(values) // 2 :]
-    found = _inversions(left) + _inversions(right)
-    at = 0
-    for value in right:
-        while at < len(left) and left[at] <= value:
-            at += 1
-        found += len(left) - at
-    values[:] = sorted(left + right)  # two sorted runs: a merge in linear time
-    return found
+def middle(order: Ids, pages: int) -> Ids:
+    """So many pages from the middle of the order: a typical batch (castillo04 VI).
+
+    >>> middle(np.arange(10), 4).tolist()
+    [3, 4, 5, 6]
+    """
+    first = max(0, (len(order) - pages) // 2)
+    return order[first : first + pages]

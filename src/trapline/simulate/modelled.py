@@ -22,8 +22,10 @@ from numpy.typing import NDArray
 
 from trapline.errors import ConfigError, nearest
 from trapline.graph import Graph
-from trapline.simulate.draws import exp, log, normal, normal_quantile, uniform
+from trapline.graph.exact import drawn, exp, log, normal
 from trapline.simulate.servers import NO_LIMIT, Floats, Servers
+
+_HALF_STEP = 2.0**-33  # draws are multiples of 2^-32, and 0 has no logarithm
 
 
 @dataclass(frozen=True, slots=True)
@@ -156,15 +158,15 @@ def modelled_servers(graph: Graph, model: ServerModel = MODELS["measured"], seed
 
 
 def _connections(graph: Graph, model: ServerModel, seed: int) -> Floats:
-    exponential = -log(uniform(seed, "connection", graph.sites))
+    exponential = -log(drawn(seed, "connection", graph.sites) + _HALF_STEP)
     return model.connection_scale_s * exp(log(exponential) / model.connection_shape)
 
 
 def _thinking(graph: Graph, model: ServerModel, seed: int, slow: Floats) -> Floats:
     usual = model.think_median_s * exp(model.think_spread * slow)
     seconds = usual[graph.site] * exp(model.page_spread * normal(seed, "page", graph.pages))
-    stalled = np.flatnonzero(uniform(seed, "stalled", graph.pages) < model.stall_share)
-    stalls = normal_quantile(uniform(seed, "stall", graph.pages)[stalled])
+    stalled = np.flatnonzero(drawn(seed, "stalled", graph.pages) < model.stall_share)
+    stalls = normal(seed, "stall", graph.pages)[stalled]
     seconds[stalled] += model.stall_median_s * exp(model.stall_spread * stalls)
     return seconds
 
@@ -177,7 +179,7 @@ def _speeds(model: ServerModel, seed: int, slow: Floats) -> Floats:
 
 def _requests(graph: Graph, model: ServerModel, seed: int) -> NDArray[np.int32]:
     counts, shares = zip(*model.requests, strict=True)
-    choice = np.searchsorted(np.cumsum(shares)[:-1], uniform(seed, "requests", graph.sites), side="right")
+    choice = np.searchsorted(np.cumsum(shares)[:-1], drawn(seed, "requests", graph.sites), side="right")
     return np.array(counts, np.int32)[choice]
 
 

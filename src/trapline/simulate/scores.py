@@ -19,7 +19,9 @@ Ids = NDArray[np.int32]
 Bytes = NDArray[np.uint8]
 
 DAMPING = 0.85
-TOLERANCE = 1e-4  # share of the ranks that a pass still moves; finer costs passes and changes no curve (docs/decisions/010)
+TOLERANCE = (
+    1e-4  # share of the ranks that a pass still moves; finer costs passes and changes no curve (docs/decisions/010)
+)
 MOST_PASSES = 1_000
 
 

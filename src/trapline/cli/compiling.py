@@ -1,0 +1,44 @@
+"""Compiling, and other work without steps, with a line of progress. Every command that needs the core begins here."""
+
+import math
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+
+from trapline.cli.progress import Progress
+from trapline.cli.strategy import Chosen
+
+_MANY_PAGES = 500_000
+
+
+def compile_kernels() -> None:
+    """Have all kernels of the modules imported so far compiled, with a line of progress if they were not."""
+    from trapline.jit import ready
+
+    with Progress("compiling", plain_every_s=2.0) as progress:
+        ready(progress.update)
+
+
+def compile_crawl() -> None:
+    """Have compiled what a simulated crawl needs, apart from the ranks."""
+    import trapline.simulate  # noqa: F401  its kernels, all imported before they are counted
+
+    compile_kernels()
+
+
+def compile_ranks(every: Sequence[Chosen]) -> None:
+    """Compile ranks before what takes long, and apart from the crawl, where a failure would have other causes."""
+    with Progress("compiling ranks", plain_every_s=2.0) as progress:
+        for number, chosen in enumerate(every):
+            progress.update(number, len(every), chosen.name)
+            with chosen.blamed():
+                for rank in (chosen.strategy.page, chosen.strategy.site):
+                    _ = rank.function.address
+
+
+@contextmanager
+def step(what: str, number: int, unit: str = "pages") -> Iterator[None]:
+    """A line of progress for one call that cannot say how far it is. A log hears of it if so many pages take
+    seconds."""
+    with Progress(what, plain_every_s=0.0 if number > _MANY_PAGES else math.inf) as progress:
+        progress.update(0, number, unit)
+        yield

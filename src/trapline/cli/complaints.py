@@ -1,0 +1,51 @@
+"""How an error becomes a line and an exit code. The one place that decides whose it is to mend.
+
+Exit codes: 2 the user must act, 70 a defect of Trapline (EX_SOFTWARE), 130 interrupted (as shells have it).
+"""
+
+import os
+
+import click
+
+from trapline.errors import ConfigError
+
+USER, DEFECT, INTERRUPTED = 2, 70, 130
+
+
+def complain(error: Exception, about: str = "") -> int:
+    """Say what is wrong on stderr, in one line; the exit code. `about` names what it happened to."""
+    match error:
+        case click.ClickException():
+            return _say(f"{about}{error.format_message()}{_where_to_look(error)}")
+        case ConfigError() | OSError():  # a full disk, a pipe that ended: not ours to mend
+            return _say(f"{about}{error}")
+        case _:
+            return _own_up(error, about)
+
+
+def _say(message: str) -> int:
+    click.echo(f"trapline: error: {_one_line(message)}", err=True)
+    return USER
+
+
+def _own_up(error: Exception, about: str) -> int:
+    """Say that this is ours to mend: an `InvariantError`, or anything else that nobody below expected."""
+    if os.environ.get("TRAPLINE_DEBUG") == "1":
+        import traceback
+
+        traceback.print_exception(error)
+    click.echo(
+        f"trapline: {about}{type(error).__name__}: {_one_line(str(error))}\n"
+        "this is a defect of Trapline, please report it (TRAPLINE_DEBUG=1 shows the traceback)",
+        err=True,
+    )
+    return DEFECT
+
+
+def _where_to_look(error: click.ClickException) -> str:
+    context = error.ctx if isinstance(error, click.UsageError) else None
+    return f" (see: {context.command_path} --help)" if context else ""
+
+
+def _one_line(message: str) -> str:
+    return " ".join(line.strip() for line in message.splitlines())

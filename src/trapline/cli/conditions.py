@@ -1,0 +1,119 @@
+"""The conditions of simulated crawls, as options: how many robots, from where, by which rules, in which world.
+
+Everything that two strategies must have in common to be compared, and nothing of the strategies. What can be wrong
+without a look at the graph is found here, before anything long begins.
+"""
+
+import math
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from trapline.cli import rules, world
+from trapline.cli.numbers import count
+from trapline.cli.sections import Section, bundled
+from trapline.cli.world import World
+from trapline.errors import ConfigError, nearest
+
+if TYPE_CHECKING:
+    from trapline.frontier import Rules
+
+_FILE = click.Path(path_type=Path, exists=True, dir_okay=False)
+_PATH = click.Path(path_type=Path, exists=True)
+
+QUALITY = Section(
+    "Quality and history",
+    (
+        (
+            "--quality",
+            "quality",
+            (str, "NAME"),
+            "pagerank",
+            "zipf, opic, FILE or MODULE:FUNCTION. [pagerank]",
+        ),
+        (
+            "--history",
+            "history",
+            (_PATH, "PATH"),
+            None,
+            "Old crawl, for historical-*: graph or values.",
+        ),
+    ),
+)
+CRAWL = Section(
+    "Crawl",
+    (
+        ("--connections", "connections", count(1), 1, "r: robots at work at once."),
+        ("--max-pages", "max_pages", count(1), None, "Stop after so many pages."),
+        ("--seeds", "seeds", (_FILE, "FILE"), None, "A URL or page number a row. [all home pages]"),
+        ("--seed", "seed", count(0), 0, "For dice, servers and failures."),
+    ),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Conditions:
+    rules: "Rules"
+    world: World = field(default_factory=World)
+    connections: int = 1
+    max_pages: int | None = None
+    seeds: Path | None = None
+    seed: int = 0
+    quality: str = "pagerank"
+    history: Path | None = None
+
+    def parameters(self, rules: "Rules | None" = None) -> dict[str, Any]:
+        """All of it by name, for machines; `rules` are those of one strategy, if it changed some. Infinity, which JSON
+        does not have, means no limit and becomes None."""
+        own = {"connections", "max_pages", "seeds", "seed", "quality", "history"}
+        every = {name: value for name, value in asdict(self).items() if name in own}
+        every |= asdict(rules or self.rules) | asdict(self.world) | {"servers": self.world.model}
+        every["page_seconds"] = self.world.constant_s
+        return {name: _plain(value) for name, value in every.items()}
+
+    def summary(self) -> str:
+        """The first things to know of a crawl, in one line.
+
+        >>> from trapline.frontier import Rules
+        >>> Conditions(Rules(), connections=64).summary()
+        'r = 64 robots, w = 15 s, k = 1; B unlimited, measured servers, keep-alive'
+        """
+        return f"{self.robots()}; {self.world.summary()}"
+
+    def robots(self) -> str:
+        plural = "" if self.connections == 1 else "s"
+        k = f"= {self.rules.per_connection}" if self.rules.per_connection else "as servers allow"
+        return f"r = {self.connections:,} robot{plural}, w = {self.rules.delay_s:g} s, k {k}"
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, Path):
+        return str(value)
+    return None if isinstance(value, float) and math.isinf(value) else value
+
+
+def _conditions(**given: Any) -> Conditions:
+    """Options, all checked, as one value."""
+    surroundings = World(**{field: given.pop(field) for section in world.SECTIONS for field in section.fields})
+    obeyed = {field: given.pop(field) for section in rules.SECTIONS for field in section.fields}
+    conditions = Conditions(
+        rules.rules_of(obeyed, surroundings.protocol, surroundings.constant_s), surroundings, **given
+    )
+    check_quality(conditions.quality)
+    surroundings.network(conditions.rules.delay_s)  # whoever refuses it later would do so after the long part
+    return conditions
+
+
+def check_quality(source: str) -> None:
+    """Whether it can be a source of quality; what a file or function of the user's says is seen when it is asked."""
+    from trapline.strategies.inputs import QUALITIES
+
+    if source not in QUALITIES and ":" not in source and not Path(source).is_file():
+        raise ConfigError(f"--quality {source}: no such file, nor MODULE:FUNCTION; {nearest(source, QUALITIES)}")
+
+
+SECTIONS = (CRAWL, QUALITY, *rules.SECTIONS, *world.SECTIONS)
+condition_options = bundled("conditions", _conditions, *SECTIONS)
+"""Gives a command all of these options, as its argument `conditions`."""

@@ -1,0 +1,134 @@
+"""Numbers as people write them on a command line, `20kB`, `250ms`, `5%`, and as they like to read them. It knows units
+and bounds, not which option they belong to.
+
+click's own ranges let NaN pass, and fill the help with our bounds.
+"""
+
+import math
+import re
+from collections.abc import Mapping
+from typing import Any
+
+import click
+
+_MOST = 2**31 - 1  # what the core's records hold
+_MOST_SECONDS = 1e9  # 31 years; a clock that has run much longer rounds off the seconds added to it
+_MOST_BANDWIDTH = 1e15  # bytes per second; far beyond any link, and far from what a float cannot add
+
+_DURATIONS = {"ms": 1e-3, "s": 1.0, "min": 60.0, "h": 3_600.0, "d": 86_400.0}
+_BITS_AND_BYTES = {
+    "B": 1.0,
+    "kB": 1e3,
+    "KB": 1e3,
+    "MB": 1e6,
+    "GB": 1e9,
+    "kbit": 1e3 / 8,
+    "Mbit": 1e6 / 8,
+    "Gbit": 1e9 / 8,
+}  # without Kb and mb, which some read as bits and others as bytes
+_RATES = {f"{unit}{per}": bytes_ for unit, bytes_ in _BITS_AND_BYTES.items() for per in ("", "/s")}
+
+_TIMES_READ = (("s", 1.0, 120.0), ("min", 60.0, 7_200.0), ("h", 3_600.0, 172_800.0), ("days", 86_400.0, math.inf))
+_SIZES_READ = (("B", 1.0, 1e3), ("kB", 1e3, 1e6), ("MB", 1e6, 1e9), ("GB", 1e9, math.inf))
+"""Unit, its length, and the number from which the next one reads better."""
+
+
+class Number(click.ParamType[Any]):
+    """A number between bounds, perhaps with a unit, or one of a few words that stand for a value."""
+
+    def __init__(
+        self,
+        kind: type[int] | type[float],
+        least: float,
+        most: float,
+        name: str,
+        *,
+        what: str,
+        units: Mapping[str, float] | None = None,
+        words: Mapping[str, Any] | None = None,
+    ) -> None:
+        self.name = name
+        self._kind, self._least, self._most = kind, least, most
+        self._what, self._units, self._words = what, units or {}, words or {}
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        if value in self._words:
+            return self._words[value]
+        try:
+            number = self._parsed(value)
+        except ValueError:
+            self.fail(f"{value!r} is not {self._what}.", param, ctx)
+        if not self._least <= number <= self._most:
+            self.fail(f"{value} is not in {self._least:g}..{self._most:.10g}.", param, ctx)
+        return number
+
+    def shown(self, value: float) -> str:
+        """The value with its unit, as the help shows it."""
+        return f"{value:g}{' s' if self._units is _DURATIONS else ''}"
+
+    def _parsed(self, value: Any) -> float:
+        unit = re.fullmatch(r"(.*[\d.])\s*([^\d.\s]+)", value) if isinstance(value, str) and self._units else None
+        if unit is None or unit[2] not in self._units:
+            return self._kind(value)
+        return self._kind(unit[1]) * self._units[unit[2]]
+
+
+def count(least: int, most: int = _MOST) -> Number:
+    return Number(int, least, most, "n", what="a whole number")
+
+
+def seconds(least: float = 0.0, words: Mapping[str, Any] | None = None) -> Number:
+    """
+    >>> seconds().convert("250ms", None, None), seconds().convert("15", None, None)
+    (0.25, 15.0)
+    """
+    what = _what("a number of seconds", words, "15, 250ms, 2min, 1h or 1d")
+    return Number(float, least, _MOST_SECONDS, "time", what=what, units=_DURATIONS, words=words)
+
+
+def share(words: Mapping[str, Any] | None = None) -> Number:
+    """
+    >>> share().convert("5%", None, None)
+    0.05
+    """
+    return Number(float, 0.0, 1.0, "share", what=_what("a share", words, "0.05 or 5%"), units={"%": 0.01}, words=words)
+
+
+def rate() -> Number:
+    """Bytes per second; infinity: no limit.
+
+    >>> rate().convert("20kB", None, None), rate().convert("1Mbit/s", None, None), rate().convert("unlimited", None, None)
+    (20000.0, 125000.0, inf)
+    """
+    words = {"unlimited": math.inf}
+    what = _what("a number of bytes per second", words, "2000, 20kB, 2MB or 1Mbit")
+    return Number(float, 1.0, _MOST_BANDWIDTH, "rate", what=what, units=_RATES, words=words)
+
+
+def _what(kind: str, words: Mapping[str, Any] | None, examples: str) -> str:
+    return f"{kind} ({''.join(f'{word}, ' for word in words or ())}{examples})"
+
+
+def bytes_shown(number: float) -> str:
+    """
+    >>> bytes_shown(200), bytes_shown(20e3), bytes_shown(1.5e6)
+    ('200 B', '20 kB', '1.5 MB')
+    """
+    unit, length = next((unit, length) for unit, length, most in _SIZES_READ if number < most)
+    return f"{number / length:.3g} {unit}"
+
+
+def duration(seconds: float) -> str:
+    """To two or three digits, in the unit that fits.
+
+    >>> duration(0.25), duration(42.4), duration(200), duration(9000), duration(2e6)
+    ('0.25 s', '42 s', '3.3 min', '2.5 h', '23 days')
+    """
+    unit, length = time_unit(seconds)
+    number = seconds / length
+    return f"{number:,.0f} {unit}" if number >= 10 else f"{number:.2g} {unit}"
+
+
+def time_unit(seconds: float) -> tuple[str, float]:
+    """The unit in which so many seconds are a number that is easy to read, and its seconds."""
+    return next((unit, length) for unit, length, most in _TIMES_READ if seconds < most)

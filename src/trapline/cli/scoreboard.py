@@ -1,0 +1,102 @@
+"""Crawls side by side on a terminal: few numbers of each, in one unit a column, the best of them marked.
+
+Which value is the best is decided by the report's `Column`; the page of a report has every number there is. This knows how
+wide a terminal is.
+"""
+
+import shutil
+from collections.abc import Callable, Iterator, Sequence
+from typing import TYPE_CHECKING
+
+from trapline.cli.numbers import time_unit
+
+if TYPE_CHECKING:
+    from trapline.report import CrawlRecord
+    from trapline.report.table import Column
+
+    Records = Sequence[CrawlRecord]
+
+BEST = "*"
+
+
+def scoreboard(records: "Records") -> str:
+    """A row for each crawl, with as many columns as fit, and below it what they mean."""
+    shown = [*_order(records), *_time(records), *_odd(records), *_cost(records)]
+    while len(shown) > 1 and max(map(len, _lines(records, shown))) >= shutil.get_terminal_size().columns:
+        shown.pop()  # the last is the least important
+    return "\n".join((*_lines(records, shown), "", *_notes(records, shown)))
+
+
+def web_size(record: "CrawlRecord") -> str:
+    return f"{record.pages:,} pages, {record.links:,} links, {record.sites:,} sites"
+
+
+def _column(heading: str, values: Sequence[float | None], text: Callable[[float], str], better: int = 0) -> "Column":
+    """`heading`: its lines; `better`: 1 if more is, -1 if less is."""
+    from trapline.report.table import Column
+
+    # As they are shown: of two values that look the same, neither is better.
+    texts = ["-" if value is None else text(value) for value in values]
+    of_text = dict(zip(texts, values, strict=True))
+    return Column("", heading, "", [of_text[text] for text in texts], texts, better)
+
+
+def _order(records: "Records") -> Iterator["Column"]:
+    yield _column("average\ncumul.\nPageRank", [r.average_cumulative_pagerank for r in records], "{:.3f}".format, 1)
+    if records[0].quality != "PageRank":
+        yield _column("average\ncumul.\nquality", [r.average_cumulative_quality for r in records], "{:.3f}".format, 1)
+    yield _column("Kendall's\ntau", [r.kendall_tau for r in records], "{:.3f}".format, 1)
+
+
+def _time(records: "Records") -> Iterator["Column"]:
+    unit, length = time_unit(max(record.simulated_seconds for record in records))
+
+    def digits(seconds: float) -> str:
+        return f"{seconds / length:,.0f}" if seconds >= 99.95 * length else f"{seconds / length:#.3g}"
+
+    half = [record.seconds_until["50%"] for record in records]
+    yield _column(f"half the\nquality\nin ({unit})", half, digits, -1)
+    yield _column(f"all of\nit in\n({unit})", [record.simulated_seconds for record in records], digits, -1)
+    if any(record.closeness is not None for record in records):
+        yield _column("T* / T", [record.closeness for record in records], "{:.3f}".format, 1)
+
+
+def _odd(records: "Records") -> Iterator["Column"]:
+    """What is worth a column only if it is not as it should be."""
+    if len({record.pages_fetched for record in records}) > 1:
+        yield _column("pages\nfetched", [record.pages_fetched for record in records], "{:,}".format, 1)
+    if any(record.politeness_violations for record in records):
+        yield _column("rules\nbroken", [record.politeness_violations for record in records], "{:,}".format)
+
+
+def _cost(records: "Records") -> Iterator["Column"]:
+    yield _column("loop\n(s)", [record.wall_seconds for record in records], "{:.2f}".format)
+
+
+def _notes(records: "Records", shown: Sequence["Column"]) -> Iterator[str]:
+    if any(column.best for column in shown):
+        yield f"{BEST} the best of its column."
+    optimum = records[0].optimal_average_cumulative_pagerank
+    yield f"Average cumulative PageRank: random order 0.5, optimum {optimum:.3f}."
+    if records[0].quality != "PageRank":
+        best = records[0].optimal_average_cumulative_quality
+        yield f"Average cumulative quality: by {records[0].quality}, optimum {best:.3f}."
+    if any(column.name == "T* / T" for column in shown):
+        yield "T* / T: 1 if the link was always full."
+
+
+def _cells(column: "Column") -> list[str]:
+    marks = [BEST if row in column.best else " " for row in range(len(column.texts))]
+    return [text + mark for text, mark in zip(column.texts, marks, strict=True)]
+
+
+def _lines(records: "Records", shown: Sequence["Column"]) -> Iterator[str]:
+    """Headings stand at the bottom of their column; names to the left, numbers to the right."""
+    columns = [(["strategy"], [record.strategy for record in records])]
+    columns += [(column.name.split("\n"), _cells(column)) for column in shown]
+    height = max(len(heading) for heading, _ in columns)
+    filled = [[*[""] * (height - len(heading)), *heading, *cells] for heading, cells in columns]
+    widths = [max(map(len, cells)) for cells in filled]
+    for name, *numbers in zip(*filled, strict=True):
+        padded = (f"{cell:>{width}}" for cell, width in zip(numbers, widths[1:], strict=True))
+        yield " ".join((f"{name:{widths[0]}}", *padded)).rstrip()

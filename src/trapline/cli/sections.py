@@ -1,0 +1,95 @@
+"""Options that know the section of the help they stand in, and that reach a command bundled by what they are about.
+
+A command of this program has forty options: in one list nobody finds any, and as forty arguments nobody reads them.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import wraps
+from typing import Any
+
+import click
+
+from trapline.cli.numbers import Number
+
+Command = Callable[..., Any]
+Decorator = Callable[[Command], Command]
+
+
+class _SectionOption(click.Option):
+    def __init__(self, *args: Any, section: str, **settings: Any) -> None:
+        super().__init__(*args, **settings)
+        self.section = section
+
+
+class SectionedCommand(click.Command):
+    """A command whose help lists its options by section, in the order in which the sections first occur."""
+
+    def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        sections: dict[str, list[tuple[str, str]]] = {}
+        # The sort keeps the order: it only moves --help, which has no section, to the end.
+        for param in sorted(self.get_params(ctx), key=lambda param: not hasattr(param, "section")):
+            row = param.get_help_record(ctx)
+            if row is not None and isinstance(param, click.Option):
+                sections.setdefault(getattr(param, "section", "Help"), []).append(row)
+        widest = max(len(flag) for rows in sections.values() for flag, _ in rows)
+        for name, rows in sections.items():
+            with formatter.section(name):
+                # Of equal width, so that the columns of all sections stand below each other.
+                formatter.write_dl([(f"{flag:{widest}}", text) for flag, text in rows], col_max=widest)
+
+
+@dataclass(frozen=True, slots=True)
+class Section:
+    """Options that stand together in the help, as rows of (flags, field, kind, default, text).
+
+    `kind` None is a switch; it may be a pair: type and metavar. The help ends with the default in brackets, as its type
+    shows it, unless the text ends with it already. A default of None needs no mention, or the text mentions it.
+    """
+
+    title: str
+    rows: Sequence[tuple[str, str, Any, Any, str]]
+
+    @property
+    def fields(self) -> tuple[str, ...]:
+        return tuple(field for _, field, *_ in self.rows)
+
+    def __call__(self, command: Command) -> Command:
+        for flags, field, kind, default, text in reversed(self.rows):
+            kind, metavar = kind if isinstance(kind, tuple) else (kind, None)
+            command = click.option(
+                *flags.split(),
+                field,
+                cls=_SectionOption,
+                section=self.title,
+                type=kind,
+                default=default,
+                is_flag=kind is None,
+                metavar=metavar,
+                help=text if text.endswith("]") else text + _shown(kind, default),
+            )(command)
+        return command
+
+
+def _shown(kind: Any, default: Any) -> str:
+    if default is None or isinstance(default, bool):
+        return ""
+    return f" [{kind.shown(default) if isinstance(kind, Number) else default}]"
+
+
+def bundled(name: str, make: Callable[..., Any], *sections: Section) -> Decorator:
+    """Gives a command the options of these sections, as the one argument `name` = make(field=value, ...)."""
+    fields = [field for section in sections for field in section.fields]
+
+    def decorate(command: Command) -> Command:
+        @wraps(command)
+        def call(**given: Any) -> Any:
+            own = {field: given.pop(field) for field in fields}
+            return command(**given, **{name: make(**own)})
+
+        bundle: Command = call
+        for section in reversed(sections):
+            bundle = section(bundle)
+        return bundle
+
+    return decorate

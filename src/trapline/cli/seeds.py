@@ -1,0 +1,54 @@
+"""The pages a crawl begins with, from a user's file: a URL or a page number a row. It knows the graph's URLs as text."""
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from trapline.errors import ConfigError
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    from trapline.graph import Graph
+
+
+def seed_pages(file: Path, graph: "Graph") -> "NDArray[np.int32]":
+    """The pages named in the file, in its order, each once. Empty rows and those that begin with # say nothing."""
+    import numpy as np
+
+    named = list(_named(file))
+    if not named:
+        raise ConfigError(f"{file}: no seeds in it; write a URL or a page number a row")
+    page_of = _pages_of({url for _, url in named if not url.isdecimal()}, graph)
+    pages = dict.fromkeys(_page(file, row, name, page_of, graph) for row, name in named)
+    return np.fromiter(pages, np.int32, len(pages))
+
+
+def _named(file: Path) -> Iterator[tuple[int, str]]:
+    from trapline.graph.textfile import rows, text
+
+    for row, line in rows(file):
+        name = text(file, row, line).strip()
+        if name and not name.startswith("#"):
+            yield row, name
+
+
+def _pages_of(urls: set[str], graph: "Graph") -> dict[str, int]:
+    """One look at every URL of the graph: a table of them all would take more memory than the graph."""
+    if not urls or graph.urls is None:
+        return {}
+    return {url: page for page in range(graph.pages) if (url := graph.urls[page]) in urls}
+
+
+def _page(file: Path, row: int, name: str, page_of: dict[str, int], graph: "Graph") -> int:
+    from trapline.graph.textfile import at_row
+
+    if name in page_of:
+        return page_of[name]
+    if not name.isdecimal():
+        why = "not a page of the graph" if graph.urls is not None else "the graph has no URLs; give page numbers"
+        raise at_row(file, row, f"{name[:80]!r}: {why}")
+    if len(name) > 18 or int(name) >= graph.pages:
+        raise at_row(file, row, f"page {name[:40]} is not in 0..{graph.pages - 1}")
+    return int(name)

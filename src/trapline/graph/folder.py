@@ -1,0 +1,63 @@
+"""A graph folder for the user, whole or not at all: written beside its place, then renamed.
+
+It knows nothing of what is written. What is in the way is only ever replaced on request, and only by its like.
+"""
+
+import os
+import shutil
+import tempfile
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from trapline.errors import ConfigError
+
+Holds = Callable[[Path], bool]
+"""Whether a folder holds a graph of the kind that is to be written."""
+
+
+def write_folder(target: Path, write: Callable[[Path], None], holds: Holds, replace: bool) -> None:
+    check_folder(target, holds, replace)
+    try:
+        target.parent.mkdir(parents=True, exist_ok=True)
+        with _beside(target) as fresh:
+            write(fresh)
+            _put(fresh, target)
+    except OSError as error:
+        raise ConfigError(f"{target}: cannot be written: {error.strerror or error}") from None
+
+
+def check_folder(folder: Path, holds: Holds, replace: bool) -> None:
+    """Refuses at once what `write_folder` would refuse after a long computation."""
+    if folder.is_dir():
+        if any(folder.iterdir()) and not (replace and holds(folder)):
+            hint = "holds a saved graph (--replace replaces it)" if holds(folder) else "is not empty"
+            raise ConfigError(f"{folder}: exists and {hint}")
+    elif folder.exists() or folder.is_symlink():
+        raise ConfigError(f"{folder}: exists and is not a folder")
+    ancestor = next(parent for parent in folder.absolute().parents if parent.exists())
+    if not ancestor.is_dir() or not os.access(ancestor, os.W_OK | os.X_OK):
+        raise ConfigError(f"{folder}: cannot be written: no permission to write in {ancestor}")
+
+
+@contextmanager
+def _beside(target: Path) -> Iterator[Path]:
+    """A folder on the same file system, so that a rename puts it in place; gone afterwards."""
+    with tempfile.TemporaryDirectory(prefix=f".{target.name}.", dir=target.parent) as scratch:
+        fresh = Path(scratch) / "graph"
+        fresh.mkdir()
+        yield fresh
+
+
+def _put(fresh: Path, target: Path) -> None:
+    if target.is_dir() and any(target.iterdir()):
+        old = fresh.with_name("old")
+        target.rename(old)
+        try:
+            fresh.rename(target)
+        except BaseException:
+            old.rename(target)  # what was there is worth more than nothing
+            raise
+        shutil.rmtree(old)
+    else:
+        fresh.rename(target)

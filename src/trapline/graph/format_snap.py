@@ -1,0 +1,71 @@
+"""Edge lists as SNAP publishes them: one file, `FromNodeId ToNodeId` in each row, rows that begin with # are comments.
+
+There are no URLs, and page numbers may have gaps. If a comment says `Nodes: N` and all numbers are below N, they are
+the pages; else the numbers that occur are, in ascending order, so that neighbours stay neighbours.
+"""
+
+import re
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from trapline.errors import ConfigError
+from trapline.graph.csr import csr_from_edges
+from trapline.graph.graph import Graph
+from trapline.graph.integers import ANY, MOST_PAGES, Numbering, pairs, tokens_of
+from trapline.graph.options import LoadOptions
+from trapline.graph.sites import numbered_graph
+from trapline.graph.textfile import head
+
+NAME = "SNAP edge list"
+ACCEPTS = "a file with two page numbers in each row"
+OPTIONS = frozenset({"pages_per_site"})
+
+_NODES = re.compile(rb"#.*\bNodes:\s*([0-9]{1,18})\b")
+
+
+def fits(rows: Sequence[bytes]) -> bool:
+    first = tokens_of(next((row for row in rows if not row.startswith(b"#")), b""))
+    return len(first) == 2 and all(token.lstrip(b"-").isdigit() for token in first)
+
+
+def graph_of(file: Path, named: bool) -> Path | None:
+    return file if fits(head(file)) else None
+
+
+def load(file: Path, options: LoadOptions) -> Graph:
+    sources, targets = pairs(file, Numbering(ANY), options.tell)
+    if not len(sources):
+        raise ConfigError(f"{file}: has no edges, there must be a source and a target in a row")
+    promised = _promised(file)
+    largest = max(int(sources.max()), int(targets.max()))
+    if largest < promised <= MOST_PAGES:
+        ends, pages = (sources.astype(np.int32, copy=False), targets.astype(np.int32, copy=False)), promised
+    else:
+        ends, pages = _renumbered(file, sources, targets, largest)
+    return numbered_graph(*csr_from_edges(*ends, pages), format_name=NAME, options=options)
+
+
+def _promised(file: Path) -> int:
+    """The number of pages by the file's own head; 0 if it does not say."""
+    found = next((match for row in head(file)[:100] if (match := _NODES.match(row))), None)
+    return int(found[1]) if found else 0
+
+
+def _renumbered(
+    file: Path, sources: NDArray[Any], targets: NDArray[Any], largest: int
+) -> tuple[tuple[NDArray[np.int32], NDArray[np.int32]], int]:
+    if largest < 4 * len(sources) + 2**20:
+        # One pass over a table of all numbers, where sorting would take longer than all the rest.
+        occurs = np.zeros(largest + 1, np.bool_)
+        occurs[sources] = occurs[targets] = True
+        number = np.cumsum(occurs, dtype=np.int64) - 1
+        return (number[sources].astype(np.int32), number[targets].astype(np.int32)), int(number[-1]) + 1
+    known = np.unique(np.concatenate([np.unique(sources), np.unique(targets)]))
+    if len(known) > MOST_PAGES:
+        raise ConfigError(f"{file}: {len(known)} pages, the most are {MOST_PAGES}")
+    ends = np.searchsorted(known, sources).astype(np.int32), np.searchsorted(known, targets).astype(np.int32)
+    return ends, len(known)

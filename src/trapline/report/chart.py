@@ -1,0 +1,212 @@
+"""What the plots of one or several crawls show, before anyone draws them: lines, axes, and a number for each line.
+
+It reads records. `plot.py` draws charts as PNG, `svg.py` as SVG; neither of them knows what a crawl is.
+
+Every quality chart has two references. The optimum: the best pages first. Random order: pages of average worth. Against time both
+go at the pace of whichever crawl had the most pages by then, so that no crawl can be above the optimum.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from trapline.report.axis import Axis, axis, byte_rate, duration, three_digits, time_unit
+from trapline.report.record import CrawlRecord
+
+Floats = NDArray[np.float64]
+OPTIMUM, RANDOM = -1, -2  # numbers of the references; a crawl's line has the crawl's number
+_REFERENCE_POINTS = 300
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    index: int
+    name: str
+    x: Floats
+    y: Floats
+    value: str = ""  # the number by which the chart is summed up
+
+
+@dataclass(frozen=True, slots=True)
+class Chart:
+    name: str  # for files
+    title: str
+    value_label: str  # what the lines' numbers are
+    x: Axis
+    y: Axis
+    lines: list[Line]
+
+
+@dataclass(frozen=True, slots=True)
+class Whole:
+    """What makes 100 %: the pages that can be reached, if a crawl fetched all of them, else all pages of the web."""
+
+    pages: int
+    quality: float  # share of the web's
+    best: Floats  # [points, 2] fraction of these pages, share of their quality, best pages first
+    name: str
+
+    def optimum(self, pages: Floats) -> Floats:
+        """Share of the quality that the best so many pages hold."""
+        return np.interp(pages / self.pages, self.best[:, 0], self.best[:, 1])
+
+
+def whole_of(records: Sequence[CrawlRecord]) -> Whole:
+    drained = [record for record in records if record.drained and record.pages_fetched]
+    # With limits by depth or site, what can be reached depends on the order, and crawls that fetched all of it differ.
+    if drained and len({(record.pages_fetched, round(record.quality_fetched, 9)) for record in drained}) == 1:
+        one = drained[0]
+        name = f"the {one.pages_fetched:,} pages that can be reached"
+        return Whole(one.pages_fetched, one.quality_fetched or 1.0, np.array(one.optimal_curve), name)
+    one = records[0]
+    return Whole(one.pages, 1.0, np.array(one.web_curve), f"all {one.pages:,} pages")
+
+
+def charts(records: Sequence[CrawlRecord]) -> list[Chart]:
+    """All charts of crawls of the same web; that of the link only where it has a limit."""
+    found = [quality_by_pages(records), quality_by_time(records), pages_by_time(records), robots_by_time(records)]
+    if all(record.load.wasted_bandwidth is not None for record in records):
+        found.append(waste_by_time(records))
+    return found
+
+
+def quality_by_pages(records: Sequence[CrawlRecord]) -> Chart:
+    whole, quality = whole_of(records), records[0].quality
+    most = max(1, *(record.pages_fetched for record in records))
+    lines = []
+    for index, record in enumerate(records):
+        points = np.array(record.curve)
+        x, y = points[:, 0] * record.pages_fetched / whole.pages, points[:, 1] * record.quality_fetched / whole.quality
+        lines.append(Line(index, record.strategy, x * 100, y * 100, f"{record.average_cumulative_quality:.3f}"))
+    x = np.linspace(0, most, _REFERENCE_POINTS)
+    best, share = whole.optimum(x), x / whole.pages
+    average = f"{records[0].optimal_average_cumulative_quality:.3f}" if whole.pages == most else ""
+    lines.append(Line(OPTIMUM, "optimum: best pages first", share * 100, best * 100, average))
+    lines.append(Line(RANDOM, "random order", share * 100, share * 100, "0.500" if average else ""))
+    return Chart(
+        "quality-pages",
+        f"{quality} against pages",
+        f"average cumulative {quality}\n(area under the curve)",
+        axis(f"pages fetched (% of {whole.name})", share[-1] * 100, "%", tight=True),
+        _quality_axis(quality, best[-1]),
+        lines,
+    )
+
+
+def quality_by_time(records: Sequence[CrawlRecord]) -> Chart:
+    whole, quality = whole_of(records), records[0].quality
+    unit, unit_name = _time_unit(records)
+    lines = [
+        Line(
+            index,
+            record.strategy,
+            np.array(record.progress.time_s) / unit,
+            np.array(record.progress.quality) / whole.quality * 100,
+            duration(record.seconds_until["80%"]),
+        )
+        for index, record in enumerate(records)
+    ]
+    seconds, pages = _fastest(records)
+    best, share = whole.optimum(pages), pages / whole.pages
+    lines.append(Line(OPTIMUM, "optimum, at the fastest pace", seconds / unit, best * 100))
+    lines.append(Line(RANDOM, "random order, at the fastest pace", seconds / unit, share * 100))
+    return Chart(
+        "quality-time",
+        f"{quality} against time",
+        f"time until 80 % of the\n{quality} it fetched",
+        _time_axis(records, unit_name),
+        _quality_axis(quality, best[-1]),
+        lines,
+    )
+
+
+def pages_by_time(records: Sequence[CrawlRecord]) -> Chart:
+    unit, unit_name = _time_unit(records)
+    lines = []
+    for index, record in enumerate(records):
+        x, y = np.array(record.progress.time_s) / unit, np.array(record.progress.pages, np.float64)
+        lines.append(Line(index, record.strategy, x, y, f"{three_digits(record.rate)} pages/s"))
+    most = max(records, key=lambda record: record.pages_fetched)
+    if most.optimal_seconds:
+        x, y = np.array([0.0, most.optimal_seconds / unit]), np.array([0.0, most.pages_fetched])
+        lines.append(Line(OPTIMUM, "T*: the link always full", x, y))
+    return Chart(
+        "pages-time",
+        "Pages against time",
+        "pages per second",
+        _time_axis(records, unit_name),
+        axis("pages fetched", float(most.pages_fetched)),
+        lines,
+    )
+
+
+def robots_by_time(records: Sequence[CrawlRecord]) -> Chart:
+    unit, unit_name = _time_unit(records)
+    lines = []
+    for index, record in enumerate(records):
+        x, y = _steps(record.load.edges_s, record.load.active_robots)
+        lines.append(Line(index, record.strategy, x / unit, y, three_digits(record.active_robots)))
+    top = max(float(line.y.max()) for line in lines)
+    robots = {record.robots for record in records}
+    label = f"robots at work (of {robots.pop():,})" if len(robots) == 1 else "robots at work"
+    return Chart(
+        "robots-time",
+        "Robots at work",
+        "robots at work,\non average",
+        _time_axis(records, unit_name),
+        axis(label, top),
+        lines,
+    )
+
+
+def waste_by_time(records: Sequence[CrawlRecord]) -> Chart:
+    unit, unit_name = _time_unit(records)
+    lines = []
+    for index, record in enumerate(records):
+        x, y = _steps(record.load.edges_s, record.load.wasted_bandwidth or [])
+        closeness = f"{three_digits((record.closeness or 0.0) * 100)} %"
+        lines.append(Line(index, record.strategy, x / unit, np.clip(y, 0, 1) * 100, closeness))
+    links = {record.bandwidth or 0.0 for record in records}
+    link = byte_rate(links.pop()) if len(links) == 1 else "the link"
+    return Chart(
+        "waste-time",
+        "Wasted bandwidth",
+        "T* / T: how close to\na link that is always full",
+        _time_axis(records, unit_name),
+        axis(f"bandwidth not used (% of {link})", 100.0, "%"),
+        lines,
+    )
+
+
+def _quality_axis(quality: str, top: float) -> Axis:
+    return axis(f"{quality} of the pages fetched so far (% of the sum)", min(100.0, top * 100), "%")
+
+
+def _longest(records: Sequence[CrawlRecord]) -> float:
+    return max(record.simulated_seconds for record in records)
+
+
+def _time_unit(records: Sequence[CrawlRecord]) -> tuple[float, str]:
+    return time_unit(_longest(records))
+
+
+def _time_axis(records: Sequence[CrawlRecord], unit: str) -> Axis:
+    return axis(f"simulated time ({unit})", _longest(records) / _time_unit(records)[0], tight=True)
+
+
+def _fastest(records: Sequence[CrawlRecord]) -> tuple[Floats, Floats]:
+    """Moments in seconds, and the most pages that any of the crawls had by then."""
+    seconds = np.unique(np.concatenate([record.progress.time_s for record in records]))
+    if len(seconds) > _REFERENCE_POINTS:
+        seconds = seconds[np.linspace(0, len(seconds) - 1, _REFERENCE_POINTS).astype(int)]
+    pages = [np.interp(seconds, record.progress.time_s, record.progress.pages) for record in records]
+    return seconds, np.max(pages, axis=0)
+
+
+def _steps(edges: Sequence[float], values: Sequence[float]) -> tuple[Floats, Floats]:
+    """The corners of a staircase."""
+    if not values:
+        return np.zeros(1), np.zeros(1)
+    return np.repeat(np.array(edges), 2)[1:-1], np.repeat(np.array(values), 2)

@@ -1,0 +1,160 @@
+"""The numbers of several crawls as columns: what each is called, what it means, and which value is the best.
+
+It reads records and knows nothing of HTML or terminals.
+"""
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+
+from trapline.report.axis import duration, three_digits
+from trapline.report.record import CrawlRecord
+
+Value = float | None
+HIGH, LOW, NEITHER = 1, -1, 0
+VIOLATIONS = "violations"
+_IF_ANY = ("MB", "failed", "refused")  # columns left out if all are 0
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    group: str
+    name: str
+    about: str
+    values: list[Value]
+    texts: list[str]
+    better: int = NEITHER  # HIGH or LOW values
+
+    @property
+    def best(self) -> set[int]:
+        """Rows that show the best value; none if all show the same, for then nothing is told by it."""
+        known = [(value, text) for value, text in zip(self.values, self.texts, strict=True) if value is not None]
+        if self.better == NEITHER or len({text for _, text in known}) < 2:
+            return set()
+        _, best = max(known) if self.better == HIGH else min(known)
+        return {row for row, text in enumerate(self.texts) if text == best}
+
+
+def columns(records: Sequence[CrawlRecord]) -> list[Column]:
+    """Every number of section 4 of the specification that is one number a crawl."""
+    return [*_order_columns(records), *_time_columns(records), *_top_columns(records), *_count_columns(records)]
+
+
+def _column(
+    group: str, name: str, about: str, values: Iterable[Value], text: Callable[[float], str], better: int = NEITHER
+) -> Column:
+    values = list(values)
+    return Column(group, name, about, values, ["–" if value is None else text(value) for value in values], better)
+
+
+def _order_columns(records: Sequence[CrawlRecord]) -> list[Column]:
+    averages = [
+        _average(
+            "PageRank",
+            [record.average_cumulative_pagerank for record in records],
+            records[0].optimal_average_cumulative_pagerank,
+        )
+    ]
+    if records[0].quality != "PageRank":
+        values = [record.average_cumulative_quality for record in records]
+        averages.append(_average(records[0].quality, values, records[0].optimal_average_cumulative_quality))
+    return [*averages, *_tau_columns(records)]
+
+
+def _average(quality: str, values: Sequence[Value], optimum: float) -> Column:
+    about = (
+        f"Average cumulative {quality}: the area under {quality} against the fraction of pages. A random order has 0.5, "
+        f"the best order of the first crawl's pages {optimum:.4f}."
+    )
+    return _column("order", f"avg. cum. {quality}", about, values, _four, HIGH)
+
+
+def _tau_columns(records: Sequence[CrawlRecord]) -> list[Column]:
+    about = "Kendall's tau-b of the fetch order against PageRank, on 5,000 pages: 1 is best first, -1 worst first."
+    spread = "The lowest and highest tau of ten samples: a difference smaller than this says nothing."
+    widths: list[Value] = [record.kendall_tau_spread[1] - record.kendall_tau_spread[0] for record in records]
+    ranges = ["{:.3f} to {:.3f}".format(*record.kendall_tau_spread) for record in records]
+    return [
+        _column("order", "Kendall's tau", about, [record.kendall_tau for record in records], _four, HIGH),
+        Column("order", "tau of ten samples", spread, widths, ranges),
+    ]
+
+
+def _top_columns(records: Sequence[CrawlRecord]) -> list[Column]:
+    group = "pages until the top 10 % by PageRank were in"
+    about = "Pages fetched until {} of the tenth with the highest PageRank was in. At 100 % a single page decides."
+    return [
+        _column(group, name, about.format(name), [record.top_tenth[share] for record in records], _count, LOW)
+        for share, name in _named(records[0].top_tenth)
+    ]
+
+
+def _time_columns(records: Sequence[CrawlRecord]) -> list[Column]:
+    quality = records[0].quality
+    group = f"simulated time until … of the {quality} was in"
+    about = "Simulated time until {} of the {} of all pages it fetched was in."
+    found = [
+        _column(
+            group,
+            name,
+            about.format(name, quality),
+            [record.seconds_until[share] for record in records],
+            duration,
+            LOW,
+        )
+        for share, name in _named(records[0].seconds_until)
+    ]
+    seconds = [record.simulated_seconds for record in records]
+    found.append(
+        _column("whole crawl", "time", "Simulated time from the first visit to the last byte.", seconds, duration, LOW)
+    )
+    if any(record.optimal_seconds is not None for record in records):
+        optimal, closeness = [r.optimal_seconds for r in records], [r.closeness for r in records]
+        found.append(
+            _column("whole crawl", "T*", "Total bytes / B: the time with the link always full.", optimal, duration)
+        )
+        about = "How close the crawl came to T*: 1 is a link always full, the rest is wasted bandwidth."
+        found.append(_column("whole crawl", "T* / T", about, closeness, _four, HIGH))
+    return found
+
+
+def _count_columns(records: Sequence[CrawlRecord]) -> list[Column]:
+    quality = records[0].quality
+    about_quality = f"Share of the whole web's {quality} that the fetched pages hold."
+    about_violations = "Visits that broke a politeness rule, counted from the log. Must be 0."
+    found = [
+        _count_column("pages", "Pages fetched.", [r.pages_fetched for r in records]),
+        _column(
+            "crawl", f"% of {quality}", about_quality, [r.quality_fetched * 100 for r in records], three_digits, HIGH
+        ),
+        _column("crawl", "pages/s", "Pages per simulated second.", [r.rate for r in records], three_digits, HIGH),
+        _column("crawl", "robots", "Robots at work, on average.", [r.active_robots for r in records], three_digits),
+        _count_column("visits", "Visits to sites.", [r.visits for r in records]),
+        _column("crawl", "MB", "Megabytes (10^6 bytes) fetched.", [r.bytes / 1e6 for r in records], three_digits),
+        _count_column("failed", "Fetches that failed; they may be tried again.", [r.failed for r in records]),
+        _count_column("refused", "Fetches that the server refused.", [r.refused for r in records]),
+        _count_column(VIOLATIONS, about_violations, [r.politeness_violations for r in records]),
+        _column(
+            "crawl",
+            "wall s",
+            "Seconds that the simulator's loop took.",
+            [r.wall_seconds for r in records],
+            three_digits,
+        ),
+    ]
+    return [column for column in found if column.name not in _IF_ANY or any(column.values)]
+
+
+def _count_column(name: str, about: str, values: Iterable[int]) -> Column:
+    return _column("crawl", name, about, values, _count)
+
+
+def _named(shares: Iterable[str]) -> list[tuple[str, str]]:
+    return [(share, share.replace("%", " %")) for share in shares]
+
+
+def _four(value: float) -> str:
+    return f"{value:.4f}"
+
+
+def _count(value: float) -> str:
+    return f"{value:,.0f}"

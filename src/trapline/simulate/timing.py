@@ -1,0 +1,212 @@
+"""What a crawl made of its time and of its link: pages and quality by when they came, robots at work, bandwidth used.
+
+It reads the log and the servers' page sizes; it does not know who chose the pages. Amounts in bins of time are whole numbers
+(bytes, microseconds of robots), so that the bins add up to the total and nothing is lost between them.
+"""
+
+import math
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from trapline.simulate.log import Log, bytes_of, fetched
+from trapline.simulate.servers import Network
+
+Floats = NDArray[np.float64]
+Counts = NDArray[np.int64]
+
+MICROSECONDS = 1_000_000
+
+
+class Progress(NamedTuple):
+    """How far a crawl was at some moments, from its beginning to its end."""
+
+    time_s: Floats
+    pages: Counts  # fetched by then
+    quality: Floats  # of those pages, as a share of `whole`
+
+
+def progress(log: Log, value: Floats, whole: float, points: int = 200) -> Progress:
+    """About `points` moments at which a page came in, as even as can be in time and in pages both (see `_pace`).
+
+    `value` is what each page is worth, `whole` what makes 100 %.
+
+    >>> from trapline.simulate.log import log_of
+    >>> log = log_of((1, 0, 0.0, 1.0, 2.0), (0, 1, 2.0, 2.0, 8.0))
+    >>> [column.tolist() for column in progress(log, np.array([1.0, 3.0]), 4.0)]
+    [[0.0, 2.0, 8.0], [0, 1, 2], [0.0, 0.75, 1.0]]
+    """
+    came = fetched(log)
+    count = len(came.page)
+    if not count:
+        return Progress(np.zeros(1), np.zeros(1, np.int64), np.zeros(1))
+    steps = np.searchsorted(_pace(came.end), np.linspace(0, 1, points)[1:]) + 1
+    steps = np.unique(np.concatenate(([0], np.minimum(steps, count), [count])))
+    times = np.concatenate(([0.0], came.end))
+    gained = np.concatenate(([0.0], np.cumsum(value[came.page])))
+    return Progress(times[steps], steps, gained[steps] / whole if whole > 0 else steps / count)
+
+
+def bin_edges(log: Log, bins: int = 200) -> Floats:
+    """The edges of so many bins from 0 to the end of the crawl, as even as can be in time and in fetches both (see `_pace`).
+
+    >>> from trapline.simulate.log import log_of
+    >>> bin_edges(log_of((1, 0, 0.0, 1.0, 2.0), (0, 1, 2.0, 2.0, 8.0)), bins=2).tolist()
+    [0.0, 3.2, 8.0]
+    """
+    if not len(log.end) or log.end[-1] <= 0:
+        return np.zeros(1)
+    pace, times = np.concatenate(([0.0], _pace(log.end))), np.concatenate(([0.0], log.end))
+    edges = np.unique(np.interp(np.linspace(0, 1, bins + 1), pace, times))
+    edges[-1] = log.end[-1]
+    return edges
+
+
+def _pace(end: Floats) -> Floats:
+    """The mean of the share of the time that is over and of the share of completions that are.
+
+    By time alone a crawl that does nine tenths of its work in the first tenth of its time would be drawn from a few points; by
+    completions alone its long end would.
+    """
+    share = np.arange(1, len(end) + 1) / len(end)
+    return (share + end / end[-1]) / 2 if end[-1] > 0 else share
+
+
+def in_bins(begin: Floats, end: Floats, amount: Counts, edges: Floats) -> Counts:
+    """[bins] how much of the amounts falls into each bin, each amount spread evenly over its own time.
+
+    What lies outside the edges belongs to the first or last bin. The sum over the bins is exactly the sum of the amounts.
+
+    >>> in_bins(np.array([0.0]), np.array([3.0]), np.array([30]), np.array([0.0, 1.0, 4.0])).tolist()
+    [10, 20]
+    """
+    bins, total = len(edges) - 1, int(amount.sum())
+    if bins < 1:
+        return np.zeros(0, np.int64)
+    first = np.clip(np.searchsorted(edges, begin, side="right") - 1, 0, bins - 1)
+    last = np.clip(np.searchsorted(edges, end, side="left") - 1, first, bins - 1)
+    across = last > first
+    parts = np.zeros(bins)
+    parts += np.bincount(first[~across], amount[~across], bins)
+    begin, end, first, last = begin[across], end[across], first[across], last[across]
+    rate = amount[across] / (end - begin)
+    parts += np.bincount(first, rate * (edges[first + 1] - begin), bins)
+    parts += np.bincount(last, rate * (end - edges[last]), bins)
+    through = np.cumsum(np.bincount(first + 1, rate, bins + 1) - np.bincount(last, rate, bins + 1))
+    return _whole(parts + through[:bins] * np.diff(edges), total)
+
+
+def _whole(parts: Floats, total: int) -> Counts:
+    """Whole numbers near the parts: the running sum is rounded, not the parts, so that they add up to the total."""
+    sums = np.rint(np.cumsum(parts)).astype(np.int64)
+    sums[-1] = total
+    sums = np.maximum.accumulate(np.clip(sums, 0, total))
+    return np.diff(sums, prepend=0)
+
+
+def visits(log: Log) -> tuple[Floats, Floats]:
+    """[visits] when each began and ended, as far as the log has rows of it.
+
+    >>> from trapline.simulate.log import log_of
+    >>> log = log_of((0, 0, 0.0, 1.0, 2.0), (1, 0, 2.0, 2.0, 3.0))
+    >>> [column.tolist() for column in visits(log)]
+    [[0.0], [3.0]]
+    """
+    count = int(log.visit.max(initial=-1)) + 1
+    begun, ended = np.full(count, np.nan), np.full(count, np.nan)
+    # The rows of a visit are in order of time; of several values for one place numpy keeps the last.
+    begun[log.visit[::-1]] = log.start[::-1]
+    ended[log.visit] = log.end
+    known = ~np.isnan(begun)
+    return begun[known], ended[known]
+
+
+def robot_time(log: Log, edges: Floats) -> Counts:
+    """[bins] microseconds that robots spent in visits. A visit that the end of the crawl cut off counts to its last page.
+
+    >>> from trapline.simulate.log import log_of
+    >>> log = log_of((0, 0, 0.0, 1.0, 2.0), (1, 1, 1.0, 2.0, 4.0))
+    >>> robot_time(log, np.array([0.0, 2.0, 4.0])).tolist()
+    [3000000, 2000000]
+    """
+    begun, ended = visits(log)
+    return in_bins(begun, ended, np.rint((ended - begun) * MICROSECONDS).astype(np.int64), edges)
+
+
+def active_robots(log: Log, edges: Floats) -> Floats:
+    """[bins] robots at work, on average over each bin.
+
+    >>> from trapline.simulate.log import log_of
+    >>> log = log_of((0, 0, 0.0, 1.0, 2.0), (1, 1, 1.0, 2.0, 4.0))
+    >>> active_robots(log, np.array([0.0, 2.0, 4.0])).tolist()
+    [1.5, 1.0]
+    """
+    return robot_time(log, edges) / (np.diff(edges) * MICROSECONDS)
+
+
+def bytes_received(log: Log, size: Floats, edges: Floats) -> Counts:
+    """[bins] bytes that came in, those of a page spread evenly from its first to its last.
+
+    The log does not tell how the speed of a transfer changed while others began and ended, so that a bin shorter than a
+    transfer may seem to hold a little more than the link carries.
+
+    >>> from trapline.simulate.log import log_of
+    >>> log = log_of((0, 0, 0.0, 1.0, 3.0))
+    >>> bytes_received(log, np.array([100.0]), np.array([0.0, 1.5, 3.0])).tolist()
+    [25, 75]
+    """
+    return in_bins(log.first_byte, log.end, bytes_of(log, size), edges)
+
+
+def capacity(network: Network, robots: int) -> float:
+    """Bytes per second that the link carries: B, or r times B if each robot has a link of its own.
+
+    >>> capacity(Network(bandwidth=20_000.0, per_robot=True), robots=3)
+    60000.0
+    """
+    return network.bandwidth * (robots if network.per_robot else 1)
+
+
+def wasted_bandwidth(received: Counts, edges: Floats, bytes_per_s: float) -> Floats:
+    """[bins] the share of the link that nothing used (castillo04 fig. 2, hatched).
+
+    >>> wasted_bandwidth(np.array([25, 100]), np.array([0.0, 1.0, 2.0]), 100.0).tolist()
+    [0.75, 0.0]
+    """
+    return 1.0 - received / (bytes_per_s * np.diff(edges))
+
+
+def optimal_seconds(total_bytes: int, bytes_per_s: float) -> float | None:
+    """T* = total bytes / B, with the link always full (castillo04 eq. 2); None if the link has no limit.
+
+    >>> optimal_seconds(30_000, 2_000.0)
+    15.0
+    """
+    return total_bytes / bytes_per_s if math.isfinite(bytes_per_s) else None
+
+
+def speed_up(rate: float, reference: float) -> float:
+    """How many times the pages per second of a reference crawl, by the papers r = 1 with B unlimited.
+
+    >>> speed_up(rate=27.0, reference=0.5)
+    54.0
+    """
+    return rate / reference
+
+
+def seconds_until(log: Log, value: Floats, shares: Sequence[float]) -> list[float]:
+    """When each of these shares of what all fetched pages are worth was in; 0 if nothing was fetched.
+
+    >>> from trapline.simulate.log import log_of
+    >>> log = log_of((1, 0, 0.0, 1.0, 2.0), (0, 1, 2.0, 2.0, 8.0))
+    >>> seconds_until(log, np.array([1.0, 3.0]), shares=(0.75, 0.8))
+    [2.0, 8.0]
+    """
+    came = fetched(log)
+    if not len(came.page):
+        return [0.0] * len(shares)
+    gained = np.cumsum(value[came.page])
+    at = np.searchsorted(gained, np.array(shares) * gained[-1])
+    return came.end[np.minimum(at, len(gained) - 1)].tolist()

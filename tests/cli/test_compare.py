@@ -1,0 +1,215 @@
+"""`trapline compare`: one web for all strategies, and what is done is kept whatever happens to the others."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from trapline.cli import run
+from trapline.cli.arena import Arena
+from trapline.cli.scoreboard import BEST
+from trapline.errors import InvariantError
+from trapline.graph import generate, save
+from trapline.strategies import strategies
+
+Captured = pytest.CaptureFixture[str]
+
+PAGES, SITES = 300, 12
+RAISES = """
+from trapline.frontier.ranking import page_rank
+from trapline.strategies import PageRank, Strategy, top_page
+
+@page_rank
+def rank(s, page, source, links, is_new):
+    if page >= 0:
+        raise ValueError('no')
+    return 1.0
+
+STRATEGY = Strategy("mine", PageRank("mine", rank), top_page.SITE)
+"""
+
+
+@pytest.fixture(scope="module")
+def web(tmp_path_factory: pytest.TempPathFactory) -> str:
+    folder = tmp_path_factory.mktemp("graph") / "web"
+    save(generate(PAGES, SITES, seed=5), folder)
+    return str(folder)
+
+
+@pytest.fixture
+def own_file(tmp_path: Path) -> str:
+    """A strategy that compiles, and fails at its first page."""
+    file = tmp_path / "mine.py"
+    file.write_text(RAISES)
+    return str(file)
+
+
+def compared(folder: Path, *args: str, code: int = 0) -> dict[str, Any]:
+    assert run(["compare", *args, "-o", str(folder)]) == code
+    found: dict[str, Any] = json.loads((folder / "compare.json").read_text())
+    return found
+
+
+def names(found: dict[str, Any]) -> list[str]:
+    return [crawl["strategy"] for crawl in found["crawls"]]
+
+
+def test_it_leaves_a_table_a_page_pictures_and_json(web: str, tmp_path: Path, capsys: Captured) -> None:
+    found = compared(tmp_path / "new" / "out", web, "breadth-first", "opic+crawl-ability", "--connections", "4")
+    said = capsys.readouterr()
+    assert names(found) == ["breadth-first", "opic x crawl-ability"]
+    for name in names(found):
+        assert f"\n{name} " in said.out
+    assert BEST in said.out and "2 crawls in " in said.out
+    files = {file.name for file in (tmp_path / "new" / "out").iterdir()}
+    pictures = {"quality-pages.png", "quality-time.png", "pages-time.png", "robots-time.png"}
+    assert files == {"compare.html", "compare.json"} | pictures
+    assert "compare.html, compare.json and 4 pictures" in said.err
+    assert "<html" in (tmp_path / "new" / "out" / "compare.html").read_text()
+
+
+@pytest.mark.parametrize("width", [60, 80, 120])
+def test_the_table_fits_the_terminal(
+    web: str, tmp_path: Path, capsys: Captured, monkeypatch: pytest.MonkeyPatch, width: int
+) -> None:
+    monkeypatch.setenv("COLUMNS", str(width))
+    names = ("opic", "depth", "historical-pagerank-omniscient")
+    compared(tmp_path, web, *names, "--bandwidth", "20kB", "--refused", "5%", "--history", web)
+    table = [line for line in capsys.readouterr().out.splitlines() if line.startswith((" ", "strategy", *names))]
+    assert all(len(line) < width for line in table)
+    assert ("loop" in "".join(table)) == (width > 60)
+    assert "PageRank" in "".join(table)
+
+
+def test_the_best_value_of_a_column_is_marked_unless_all_look_the_same(
+    web: str, tmp_path: Path, capsys: Captured, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "120")
+    found = compared(tmp_path, web, "random", "omniscient", "quality", "--page-seconds", "1")
+    rows = {
+        row.split()[0]: row.split()[1:]
+        for row in capsys.readouterr().out.splitlines()
+        if row.startswith(("r", "o", "q"))
+    }
+    best = max(crawl["average_cumulative_pagerank"] for crawl in found["crawls"])
+    assert rows["omniscient"][0] == rows["quality"][0] == f"{best:.3f}{BEST}"
+    assert BEST not in rows["random"][0]
+    fetched = [crawl["simulated_seconds"] for crawl in found["crawls"]]
+    assert len(set(fetched)) > 1 or not any(BEST in row[3] for row in rows.values())
+
+
+def test_without_names_all_strategies_are_compared_that_can_be(web: str, tmp_path: Path, capsys: Captured) -> None:
+    without, with_history = compared(tmp_path, web), compared(tmp_path, web, "--history", web)
+    assert names(with_history) == sorted(strategies())
+    assert set(names(with_history)) - set(names(without)) == {n for n in strategies() if n.startswith("historical-")}
+
+
+def test_every_strategy_sees_the_same_web_as_when_it_runs_alone(web: str, tmp_path: Path, capsys: Captured) -> None:
+    conditions = ("--connections", "3", "--failed", "10%", "--seed", "7", "--bandwidth", "50kB")
+    found = compared(tmp_path, web, "random", "opic", "batch-pagerank", *conditions)
+    capsys.readouterr()
+    for crawl in found["crawls"]:
+        assert run(["simulate", web, "--strategy", crawl["strategy"], *conditions, "--json", "-"]) == 0
+        alone = json.loads(capsys.readouterr().out)
+        timed = {"wall_seconds", "score_seconds"}
+        assert {k: v for k, v in crawl.items() if k not in timed} == {k: alone[k] for k in crawl if k not in timed}
+
+
+def test_a_strategy_that_fails_is_reported_and_the_others_are_kept(
+    web: str, tmp_path: Path, capsys: Captured, own_file: str
+) -> None:
+    found = compared(tmp_path / "out", web, "opic", own_file, "depth", code=2)
+    assert names(found) == ["opic", "depth"]
+    assert "ValueError: no" in found["failures"]["mine"]
+    said = capsys.readouterr()
+    assert "\nopic " in said.out and "\ndepth " in said.out
+    complaints = [line for line in said.err.splitlines() if line.startswith("trapline: error: ")]
+    assert len(complaints) == 1 and "mine.py" in complaints[0] and "ValueError: no" in complaints[0]
+
+
+def test_if_all_fail_nothing_is_written(web: str, tmp_path: Path, capsys: Captured, own_file: str) -> None:
+    assert run(["compare", web, own_file, "-o", str(tmp_path / "out")]) == 2
+    assert capsys.readouterr().out == ""
+    assert not list((tmp_path / "out").iterdir())
+
+
+def test_a_defect_of_ours_spoils_one_strategy_only(
+    web: str, tmp_path: Path, capsys: Captured, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    stop_at(monkeypatch, "opic", InvariantError("two leases"))
+    found = compared(tmp_path, web, "depth", "opic", "random", code=70)
+    assert names(found) == ["depth", "random"]
+    assert "opic: InvariantError: two leases" in capsys.readouterr().err
+
+
+def test_an_interrupt_keeps_what_is_done(
+    web: str, tmp_path: Path, capsys: Captured, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    stop_at(monkeypatch, "opic", KeyboardInterrupt())
+    found = compared(tmp_path, web, "depth", "opic", "random", code=130)
+    assert names(found) == ["depth"] and found["interrupted"]
+    said = capsys.readouterr()
+    assert "\ndepth " in said.out and "interrupted; 1 of 3 crawls is kept" in said.err
+
+
+def stop_at(monkeypatch: pytest.MonkeyPatch, name: str, error: BaseException) -> None:
+    crawl = Arena.crawl
+
+    def stopped(self: Arena, chosen: Any, label: str) -> Any:
+        if chosen.name == name:
+            raise error
+        return crawl(self, chosen, label)
+
+    monkeypatch.setattr(Arena, "crawl", stopped)
+
+
+def test_logs_are_written_on_request(web: str, tmp_path: Path, capsys: Captured) -> None:
+    import pyarrow.parquet
+
+    found = compared(tmp_path, web, "opic", "opic+fifo", "--logs")
+    for name, crawl in zip(("log-opic", "log-opic-x-fifo"), found["crawls"], strict=True):
+        assert pyarrow.parquet.read_table(tmp_path / f"{name}.parquet").num_rows == crawl["fetches"]
+
+
+# ---- what cannot be
+
+
+def complaint(capsys: Captured, *args: str) -> str:
+    assert run(["compare", *args]) == 2
+    said = capsys.readouterr()
+    assert said.out == ""
+    assert said.err.startswith("trapline: error: ") and said.err.count("\n") == 1
+    return said.err
+
+
+@pytest.mark.parametrize(
+    ("args", "named"),
+    [
+        (["opic", "opicc"], "no strategy 'opicc'; did you mean 'opic'?"),
+        (["opic", "historical-pagerank-zero"], "give --history"),
+        (["opic", "opic+nothing"], "no site rank 'nothing'"),
+        (["opic", "absent.py"], "absent.py: no such strategy file"),
+        (["opic+fifo", "opic x fifo"], "two of the strategies are called 'opic x fifo'"),
+        (["crawl-ability", "--batch-ahead"], "need --batch"),
+    ],
+)
+def test_a_wrong_name_is_one_line_before_anything_is_read_or_made(
+    web: str, tmp_path: Path, capsys: Captured, monkeypatch: pytest.MonkeyPatch, args: list[str], named: str
+) -> None:
+    monkeypatch.delattr("trapline.cli.arena.opened")  # who would read the graph fails
+    assert named in complaint(capsys, web, *args, "-o", str(tmp_path / "out"))
+    assert not (tmp_path / "out").exists()
+
+
+def test_a_folder_that_cannot_be_made_is_one_line(web: str, tmp_path: Path, capsys: Captured) -> None:
+    (tmp_path / "file").write_text("x")
+    assert f"cannot write {tmp_path / 'file'}" in complaint(capsys, web, "opic", "-o", str(tmp_path / "file"))
+
+
+def test_a_file_that_cannot_be_written_is_named_before_the_first_crawl(
+    web: str, tmp_path: Path, capsys: Captured, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "compare.html").mkdir()
+    monkeypatch.delattr("trapline.cli.arena.opened")
+    assert f"cannot write {tmp_path / 'compare.html'}" in complaint(capsys, web, "opic", "-o", str(tmp_path))

@@ -1,0 +1,231 @@
+"""Options that commands share: what they accept, what they refuse in one line, and that their defaults are the core's."""
+
+import math
+from dataclasses import fields
+from pathlib import Path
+
+import click
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from trapline.cli import COMMANDS, rules, run, world
+from trapline.cli.conditions import SECTIONS, Conditions
+from trapline.cli.numbers import Number, bytes_shown, count, duration, rate, seconds, share
+from trapline.cli.world import World
+from trapline.frontier import Rules
+from trapline.frontier.rules import ESTIMATORS
+from trapline.graph import generate, save
+from trapline.simulate.modelled import MODELS
+from trapline.simulate.servers import PROTOCOLS, Network
+
+Captured = pytest.CaptureFixture[str]
+COMMANDS_THAT_CRAWL = (["simulate", "WEB", "--strategy", "opic"], ["compare", "WEB", "opic"])
+
+
+@pytest.fixture(scope="module")
+def web(tmp_path_factory: pytest.TempPathFactory) -> str:
+    folder = tmp_path_factory.mktemp("graph") / "web"
+    save(generate(50, 5, seed=5), folder)
+    return str(folder)
+
+
+# ---- numbers
+
+
+@given(st.floats(0, 1e9), st.sampled_from([("ms", 1e-3), ("s", 1.0), ("min", 60.0), ("h", 3600.0), ("d", 86400.0)]))
+def test_a_time_with_its_unit_is_that_many_seconds(number: float, unit: tuple[str, float]) -> None:
+    name, length = unit
+    kind = Number(float, 0, math.inf, "time", what="", units={name: length})
+    assert kind.convert(f"{number!r}{name}", None, None) == number * length
+    assert kind.convert(f"{number!r} {name}", None, None) == number * length
+
+
+@pytest.mark.parametrize(
+    ("kind", "text", "value"),
+    [
+        (seconds(), "1e3", 1000.0),
+        (seconds(), "1.5h", 5400.0),
+        (seconds(words={"w": "w"}), "w", "w"),
+        (rate(), "2000", 2000.0),
+        (rate(), "20kB", 20e3),
+        (rate(), "2 MB/s", 2e6),
+        (rate(), "20kbit", 2500.0),
+        (rate(), "unlimited", math.inf),
+        (share(), "100%", 1.0),
+        (count(0), "7", 7),
+    ],
+)
+def test_numbers_are_read_as_people_write_them(kind: Number, text: str, value: object) -> None:
+    assert kind.convert(text, None, None) == value
+
+
+@pytest.mark.parametrize(
+    ("kind", "text"),
+    [
+        *((seconds(), text) for text in ("", "soon", "15 fortnights", "nan", "inf", "-1", "-1s", "1e10", "s", "1 2", "nans")),
+        *((rate(), text) for text in ("0", "0kB", "-5", "nan", "inf", "20Kb", "20mb", "1e99", "kB", "")),
+        *((share(), text) for text in ("1.1", "101%", "-1%", "nan", "%", "half")),
+        *((count(1), text) for text in ("0", "1.5", "1e3", "2147483648", "many", "nan", "5%")),
+    ],
+)  # fmt: skip
+def test_what_is_no_such_number_is_refused(kind: Number, text: str) -> None:
+    with pytest.raises(click.BadParameter):
+        kind.convert(text, None, None)
+
+
+@given(st.floats(0, 1e12))
+def test_a_duration_that_is_shown_is_right_to_two_digits(length: float) -> None:
+    number, unit = duration(length).replace(",", "").split()
+    in_seconds = float(number) * {"s": 1, "min": 60, "h": 3600, "days": 86400}[unit]
+    assert in_seconds == pytest.approx(length, rel=0.051, abs=1e-300)
+
+
+@given(st.floats(1, 1e15))
+def test_bytes_that_are_shown_are_right_to_three_digits(number: float) -> None:
+    value, unit = bytes_shown(number).split()
+    assert float(value) * {"B": 1, "kB": 1e3, "MB": 1e6, "GB": 1e9}[unit] == pytest.approx(number, rel=0.0051)
+
+
+# ---- defaults, repeated because importing the core would load numba for --help
+
+
+def test_without_options_the_rules_are_the_frontiers() -> None:
+    chosen = {field: default for section in rules.SECTIONS for _, field, _, default, _ in section.rows}
+    assert rules.rules_of(chosen, "keep-alive", None) == Rules(lease_s=math.inf)
+    assert set(chosen) == {field.name for field in fields(Rules)} - {"lease_s", "pipelining"}
+
+
+def test_without_options_the_network_is_the_simulators() -> None:
+    chosen = {field: default for section in world.SECTIONS for _, field, _, default, _ in section.rows}
+    assert World(**chosen) == World()
+    assert World().network(delay_s=15.0) == Network()
+
+
+def test_the_names_offered_are_those_that_exist() -> None:
+    assert world.PROTOCOLS == PROTOCOLS
+    assert set(world.MODELS) == set(MODELS)
+    assert rules.ESTIMATORS == ESTIMATORS
+
+
+def test_servers_are_measured_unless_a_constant_time_is_given() -> None:
+    assert (World().model, World(page_seconds=2.0).model) == ("measured", "constant")
+    assert (World().constant_s, World(page_seconds=2.0).constant_s, World(servers="constant").constant_s) == (
+        None,
+        2,
+        1,
+    )
+
+
+def test_the_first_guess_with_constant_times_is_that_time() -> None:
+    chosen = {field: default for section in rules.SECTIONS for _, field, _, default, _ in section.rows}
+    guessed = rules.rules_of(chosen, "pipelining", 2.0)
+    assert (guessed.first_connection_s, guessed.first_response_s, guessed.pipelining) == (0.0, 2.0, True)
+
+
+def test_what_machines_read_of_the_conditions_has_no_infinity() -> None:
+    told = Conditions(Rules(lease_s=math.inf), World(bandwidth=math.inf), seeds=Path("seeds")).parameters()
+    assert all(value is None or isinstance(value, bool | int | float | str) for value in told.values())
+    assert math.inf not in told.values()
+    assert (told["lease_s"], told["bandwidth"], told["seeds"], told["delay_s"]) == (None, None, "seeds", 15.0)
+
+
+# ---- the help
+
+
+@pytest.mark.parametrize("command", ["simulate", "compare"])
+def test_every_option_is_explained_in_one_line_of_80(
+    command: str, capsys: Captured, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
+    assert run([command, "--help"]) == 0
+    said = capsys.readouterr().out
+    assert all(len(line) < 80 for line in said.splitlines())
+    options = said[said.index("\nCrawl:") :].splitlines()
+    assert not [line for line in options if line.startswith("   ")]
+    flags = [param.opts[-1] for param in COMMANDS[command].load().params if isinstance(param, click.Option)]
+    assert all(any(flag in line.split() for line in said.splitlines()) for flag in flags)
+
+
+@pytest.mark.parametrize("command", ["simulate", "compare", "demo"])
+def test_the_help_of_a_command_imports_nothing_heavy(command: str) -> None:
+    import subprocess
+    import sys
+
+    program = (
+        f"import sys; from trapline.cli import run; code = run([{command!r}, '--help'])\n"
+        "heavy = {'numba', 'numpy', 'matplotlib', 'pyarrow'} & set(sys.modules)\n"
+        "sys.exit(f'imported: {heavy}' if heavy else code)\n"
+    )
+    answer = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
+    assert answer.returncode == 0, answer.stderr
+
+
+# ---- what cannot be
+
+
+WRONG: list[tuple[list[str], str]] = [
+    (["--connections", "0"], "'--connections': 0"),
+    (["--connections", "1.5"], "'--connections': '1.5' is not a whole number"),
+    (["--max-pages", "0"], "'--max-pages': 0"),
+    (["--seeds", "absent.txt"], "'absent.txt' does not exist"),
+    (["--seeds", "."], "'.' is a directory"),
+    (["--seed", "-1"], "'--seed': -1"),
+    (["--quality", "zipff"], "did you mean 'zipf'?"),
+    (["--quality", "absent.txt"], "--quality absent.txt: no such file"),
+    (["--history", "absent"], "'absent' does not exist"),
+    (["--delay", "nan"], "'--delay': nan"),
+    (["--delay", "-1"], "'--delay': -1"),
+    (["--ip-delay", "inf"], "'--ip-delay': inf"),
+    (["--small-site-pages", "x"], "'--small-site-pages': 'x' is not a whole number"),
+    (["--small-site-delay", "soon"], "'--small-site-delay': 'soon' is not a number of seconds"),
+    (["--per-connection", "-1"], "'--per-connection': -1"),
+    (["--retries", "11"], "'--retries': 11 is not in 0..10"),
+    (["--backoff", "nan"], "'--backoff': nan"),
+    (["--backoff-most", "1y"], "'--backoff-most': '1y'"),
+    (["--pages-per-site", "-1"], "'--pages-per-site': -1"),
+    (["--depth-static", "-1"], "'--depth-static': -1"),
+    (["--depth-dynamic", "-1"], "'--depth-dynamic': -1"),
+    (["--batch", "-1"], "'--batch': -1"),
+    (["--batch-ahead"], "need --batch"),
+    (["--batch-least-active", "2"], "need --batch"),
+    (["--rescore", "nan"], "'--rescore': 'nan'"),
+    (["--estimator", "mean"], "'mean' is not one of 'average', 'median'"),
+    (["--alpha", "1.5"], "'--alpha': 1.5"),
+    (["--first-connection", "-1"], "'--first-connection': -1"),
+    (["--first-response", "nan"], "'--first-response': nan"),
+    (["--first-requests", "0"], "'--first-requests': 0"),
+    (["--bandwidth", "0"], "'--bandwidth': 0"),
+    (["--bandwidth", "nan"], "'--bandwidth': nan"),
+    (["--bandwidth", "20Kb"], "'20Kb' is not a number of bytes per second (unlimited, 2000, 20kB"),
+    (["--bandwidth-per", "site"], "'site' is not one of 'link', 'robot'"),
+    (["--protocol", "http/2"], "'http/2' is not one of 'keep-alive', 'http/1.0', 'pipelining'"),
+    (["--pause", "k"], "'k' is not a number of seconds (w, 15"),
+    (["--failed", "2"], "'--failed': 2"),
+    (["--refused", "nan"], "'--refused': nan"),
+    (["--failed", "60%", "--refused", "60%"], "0.6 failed and 0.6 refused"),
+    (["--timeout", "inf"], "'--timeout': inf"),
+    (["--servers", "slow"], "'slow' is not one of 'measured', 'thesis', 'constant'"),
+    (["--servers", "measured", "--page-seconds", "1"], "--page-seconds is for constant servers"),
+    (["--page-seconds", "0"], "'--page-seconds': 0"),
+    (["--requests", "-1"], "'--requests': -1"),
+    (["--keep-alive", "nan"], "'--keep-alive': nan"),
+]
+
+
+@pytest.mark.parametrize("command", COMMANDS_THAT_CRAWL, ids=lambda command: command[0])
+@pytest.mark.parametrize(("options", "named"), WRONG)
+def test_a_wrong_option_is_one_line_before_the_graph_is_read(
+    web: str, capsys: Captured, monkeypatch: pytest.MonkeyPatch, command: list[str], options: list[str], named: str
+) -> None:
+    monkeypatch.delattr("trapline.cli.arena.opened")  # who would read it fails
+    assert run([web if word == "WEB" else word for word in command] + options) == 2
+    said = capsys.readouterr()
+    assert said.out == ""
+    assert said.err.startswith("trapline: error: ") and said.err.count("\n") == 1
+    assert named in said.err
+
+
+def test_every_option_that_commands_share_was_tried_with_a_wrong_value() -> None:
+    tried = {word for options, _ in WRONG for word in options}
+    assert {flag for section in SECTIONS for flag, *_ in section.rows} <= tried

@@ -1,0 +1,45 @@
+"""Records of made-up crawls, for tests of whatever shows them."""
+
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+
+from tests.simulate.logs import plausible_log
+from trapline.frontier import Rules
+from trapline.graph import generate
+from trapline.report import CrawlRecord, record_of
+from trapline.simulate.log import Log, fetched
+from trapline.simulate.servers import Network
+
+GRAPH = generate(200, 8, seed=2)
+RANK = np.random.default_rng(5).pareto(1.5, GRAPH.pages) + 0.1
+RANK /= RANK.sum()
+SIZE = np.rint(np.random.default_rng(6).lognormal(9.0, 1.0, GRAPH.pages))
+
+
+def crawl_of(log: Log, strategy: str = "made-up", **given: Any) -> Any:
+    """What a driver would leave, as far as records look at it."""
+    named = SimpleNamespace(name=strategy, page=SimpleNamespace(name="page"), site=SimpleNamespace(name="site"))
+    left: dict[str, Any] = {
+        "log": log,
+        "frontier": SimpleNamespace(strategy=named, rules=Rules(delay_s=0.0)),
+        "drained": True,
+        "wall_seconds": 0.5,
+        "servers": SimpleNamespace(size=SIZE),
+        "network": Network(),
+        "robots": 3,
+    }
+    return SimpleNamespace(**{**left, **given})
+
+
+def log_in_order(seed: int, pages: int = GRAPH.pages, spoiled: float = 0.0) -> Log:
+    order = np.random.default_rng(seed).permutation(GRAPH.pages)[:pages].astype(np.int32)
+    return plausible_log(order, seed=seed, spoiled=spoiled)
+
+
+def made_up(seed: int = 0, strategy: str = "made-up", pages: int = GRAPH.pages, **given: Any) -> CrawlRecord:
+    """A crawl in random order; stopped if it has fewer pages than the web."""
+    log = log_in_order(seed, pages)
+    given.setdefault("drained", len(fetched(log).page) == GRAPH.pages)
+    return record_of(crawl_of(log, strategy, **given), GRAPH, RANK)

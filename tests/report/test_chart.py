@@ -1,0 +1,82 @@
+"""What charts show: references that no crawl crosses, axes that hold all lines, looks that differ."""
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tests.report.records import GRAPH, RANK, crawl_of, log_in_order, made_up
+from trapline.report import record_of
+from trapline.report.axis import MOST_STEPS, axis, time_unit
+from trapline.report.chart import OPTIMUM, RANDOM, charts, quality_by_pages, quality_by_time, whole_of
+from trapline.report.style import COLOURS, COLOURS_ON_DARK, MARKERS, STROKES, look
+from trapline.report.svg import _SHAPES
+from trapline.simulate.servers import Network
+
+LINK = Network(bandwidth=50_000.0)
+SEVERAL = [made_up(seed, f"number {seed}", network=LINK) for seed in range(4)]
+STOPPED = [made_up(seed, f"number {seed}", pages=30 * (seed + 1), network=LINK) for seed in range(4)]
+
+
+@pytest.mark.parametrize("records", [SEVERAL, STOPPED, SEVERAL[:1], [*STOPPED, SEVERAL[0]]])
+def test_every_line_lies_within_its_axes(records: list) -> None:  # type: ignore[type-arg]
+    found = charts(records)
+    assert [chart.name for chart in found] == [
+        "quality-pages",
+        "quality-time",
+        "pages-time",
+        "robots-time",
+        "waste-time",
+    ]
+    for chart in found:
+        for line in chart.lines:
+            assert line.x.min() >= 0 and line.x.max() <= chart.x.top * (1 + 1e-9)
+            assert line.y.min() >= 0 and line.y.max() <= chart.y.top * (1 + 1e-9)
+            assert (np.diff(line.x) >= 0).all()
+
+
+@pytest.mark.parametrize("chart_of", [quality_by_pages, quality_by_time])
+@pytest.mark.parametrize("records", [SEVERAL, STOPPED, [*STOPPED, SEVERAL[0]]])
+def test_no_crawl_is_above_the_optimum_and_random_lies_below_it(chart_of, records) -> None:  # type: ignore[no-untyped-def]
+    chart = chart_of(records)
+    best = next(line for line in chart.lines if line.index == OPTIMUM)
+    chance = next(line for line in chart.lines if line.index == RANDOM)
+    a_page = 100 * RANK.max() / records[0].quality_fetched  # lines are straight between points, curves are not
+    assert (chance.y <= best.y + 1e-9).all()
+    for line in chart.lines:
+        assert (line.y <= np.interp(line.x, best.x, best.y) + a_page).all()
+
+
+def test_all_is_what_can_be_reached_if_a_crawl_got_it_and_else_the_web() -> None:
+    assert whole_of([*STOPPED, SEVERAL[0]]).name == "the 200 pages that can be reached"
+    assert whole_of(STOPPED).name == "all 200 pages"
+    limited = [record_of(crawl_of(log_in_order(seed, 100), drained=True), GRAPH, RANK) for seed in (1, 2)]
+    assert whole_of(limited).name == "all 200 pages"
+    assert whole_of(limited[:1]).pages == 100
+
+
+def test_a_link_without_limit_has_no_chart_of_its_waste() -> None:
+    assert len(charts([made_up(1)])) == 4
+
+
+@given(st.floats(1e-6, 1e12))
+def test_ticks_are_few_round_and_reach_the_top(largest: float) -> None:
+    found = axis("", largest)
+    assert 2 <= len(found.ticks) <= MOST_STEPS + 1
+    assert found.ticks[0] == 0 and found.ticks[-1] == pytest.approx(found.top)
+    assert largest <= found.top * (1 + 1e-9)
+    assert f"{found.step:.1e}"[:3] in {"1.0", "2.0", "2.5", "5.0"}
+    assert axis("", largest, tight=True).top == largest
+
+
+@given(st.floats(0, 1e9))
+def test_a_time_is_at_least_two_of_its_unit_or_in_seconds(seconds: float) -> None:
+    size, name = time_unit(seconds)
+    assert seconds >= 2 * size or name == "seconds"
+
+
+def test_looks_differ_in_colour_or_stroke_and_markers_help() -> None:
+    assert len({look(index)[:2] for index in range(28)}) == 28
+    assert len({look(index) for index in range(56)}) == 56
+    assert len(COLOURS) == len(COLOURS_ON_DARK) == len(set(COLOURS)) and len(_SHAPES) == len(MARKERS)
+    assert {look(index).stroke for index in range(28)} == set(range(len(STROKES)))

@@ -1,0 +1,123 @@
+"""The page: whole in one file, safe with any name, and every number of the table in it."""
+
+import json
+import re
+from html import escape
+from html.parser import HTMLParser
+
+import pytest
+
+from tests.report.records import made_up
+from trapline.report import compare_page
+from trapline.report.page import _GREYS
+from trapline.report.table import Column, columns
+from trapline.simulate.servers import Network
+
+EVIL = "<script>alert(1)</script>\"'&</title></style>"
+LINK = Network(bandwidth=50_000.0)
+VOID = {"meta", "input", "link", "br"}
+
+
+class Reader(HTMLParser):
+    """Elements in order, and whether they are closed as they were opened."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__()
+        self.open: list[str] = []
+        self.found: list[tuple[str, dict[str, str | None]]] = []
+        self.text = ""
+        self.feed(text)
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.found.append((tag, dict(attrs)))
+        if tag not in VOID:
+            self.open.append(tag)
+
+    def handle_startendtag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.found.append((tag, dict(attrs)))
+
+    def handle_endtag(self, tag: str) -> None:
+        assert self.open.pop() == tag
+
+    def handle_data(self, data: str) -> None:
+        self.text += data
+
+    def of(self, tag: str) -> list[dict[str, str | None]]:
+        return [attributes for name, attributes in self.found if name == tag]
+
+
+@pytest.fixture(scope="module")
+def page() -> str:
+    records = [made_up(seed, EVIL if seed == 0 else f"strategy {seed}", network=LINK) for seed in range(14)]
+    return compare_page(records, f"Title {EVIL}", f"Subtitle {EVIL}", {f"setting {EVIL}": f"value {EVIL}", "r": 3})
+
+
+def test_every_string_of_the_users_is_text_and_nothing_else(page: str) -> None:
+    assert EVIL not in page
+    read = Reader(page)
+    assert not read.open
+    assert len(read.of("script")) == 2 and len(read.of("style")) == 1 and len(read.of("title")) == 1
+    assert read.text.count(EVIL) == 7  # title twice, subtitle, table, legend, and a setting's name and value
+    assert escape(EVIL) in page
+
+
+def test_nothing_is_fetched(page: str) -> None:
+    read = Reader(page)
+    for _, attributes in read.found:
+        assert not {"src", "href", "srcset", "action"} & attributes.keys()
+    assert "url(" not in page and "@import" not in page and "http" not in re.sub("http-equiv", "", page)
+    policy = next(meta for meta in read.of("meta") if meta.get("http-equiv") == "Content-Security-Policy")
+    assert "default-src 'none'" in str(policy["content"])
+
+
+def test_fourteen_strategies_fit_in_two_megabytes(page: str) -> None:
+    assert len(page.encode()) < 2_000_000
+
+
+def test_every_chart_is_there_without_javascript(page: str) -> None:
+    read = Reader(page)
+    pictures = [svg for svg in read.of("svg") if svg.get("class") == "chart"]
+    assert [svg["data-name"] for svg in pictures] == [
+        "quality-pages",
+        "quality-time",
+        "pages-time",
+        "robots-time",
+        "waste-time",
+    ]
+    curves = [group for group in read.of("g") if (group.get("class") or "").startswith("k3 ")]
+    assert len(curves) == len(pictures)
+    assert "body:has(#show13:not(:checked)) .k13" in page
+    assert not any("nan" in path or "inf" in path for path in re.findall(r' d="([^"]*)"', page))
+
+
+def test_the_script_has_the_data_of_every_line(page: str) -> None:
+    data = json.loads(re.findall(r'id="data">(.*?)</script>', page, re.DOTALL)[0])
+    for chart in data.values():
+        assert [line["index"] for line in chart["lines"] if line["index"] >= 0] == list(range(14))
+        assert all(len(line["x"]) == len(line["y"]) for line in chart["lines"])
+        assert {line["index"] for line in chart["lines"] if line["index"] < 0} <= set(_GREYS)
+    assert data["quality-pages"]["lines"][0]["name"] == EVIL
+
+
+def test_every_number_of_the_table_is_on_the_page_with_its_meaning() -> None:
+    records = [made_up(seed, network=LINK) for seed in range(3)]
+    page = compare_page(records, "a")
+    for column in columns(records):
+        assert f">{escape(column.name)}</button>" in page and escape(column.about) in page
+        assert all(f">{escape(text)}</td>" in page for text in column.texts)
+
+
+def test_the_best_is_marked_unless_all_show_the_same() -> None:
+    assert Column("", "", "", [1.0, 3.0, 3.0], ["1", "3", "3"], better=1).best == {1, 2}
+    assert Column("", "", "", [1.0, None, 3.0], ["1", "–", "3"], better=-1).best == {0}
+    assert Column("", "", "", [1.0, 1.001], ["1", "1"], better=1).best == set()
+    assert Column("", "", "", [1.0, 2.0], ["1", "2"]).best == set()
+
+
+def test_a_page_of_one_crawl_that_fetched_nothing_is_a_page() -> None:
+    assert not Reader(compare_page([made_up(1, pages=0, network=LINK)], "nothing")).open
+
+
+def test_equal_records_give_equal_pages() -> None:
+    records = [made_up(1), made_up(2)]
+    assert compare_page(records, "a") == compare_page(records, "a")

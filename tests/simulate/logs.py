@@ -1,0 +1,29 @@
+"""Logs that a crawl could have left, made without one: for tests of whatever reads logs."""
+
+import numpy as np
+from numpy.typing import NDArray
+
+from trapline.frontier import FAILED, FETCHED, REFUSED
+from trapline.simulate.log import Log
+
+
+def plausible_log(
+    order: NDArray[np.int32], robots: int = 3, per_visit: int = 2, seed: int = 0, spoiled: float = 0.0
+) -> Log:
+    """The pages in this order, `per_visit` of them in a row by one robot; after each visit it rests a while.
+
+    A share of fetches, `spoiled`, fails or is refused and brings nothing; the page does not come again.
+    """
+    chance = np.random.default_rng(seed)
+    visit = np.arange(len(order)) // per_visit
+    takes, waits = chance.lognormal(0.0, 0.7, len(order)), chance.random(len(order))
+    rests = np.where(np.arange(len(order)) % per_visit == 0, chance.exponential(1.0, len(order)), 0.0)
+    end = np.empty(len(order))
+    for robot in range(robots):
+        own = visit % robots == robot
+        end[own] = np.cumsum((takes + rests)[own])
+    kinds = chance.choice([FETCHED, FAILED, REFUSED], len(order), p=[1 - spoiled, spoiled / 2, spoiled / 2])
+    first_byte = np.where(kinds == FETCHED, end - takes * waits, end)
+    rows = np.argsort(end, kind="stable")
+    log = Log(order.astype(np.int32), visit.astype(np.int32), end - takes, first_byte, end, kinds.astype(np.uint8))
+    return Log(*(column[rows] for column in log))
