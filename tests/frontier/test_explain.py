@@ -98,7 +98,7 @@ def test_next_does_what_was_explained(rank: Rank) -> None:
     def check(world: World) -> None:
         drive(Explained(fast_frontier(rank, world)), world)
 
-    check_webs(check, HOSTILE_WORLDS, rank, compiled=20, uncompiled=10)
+    check_webs(check, HOSTILE_WORLDS, rank, compiled=10, uncompiled=10)
 
 
 # By hand: each rule once.

@@ -235,7 +235,7 @@ class NaiveFrontier:
         self.visits = 0
         self.turns = 0
         self.rescore_at = self.rules.rescore
-        self.fetched_at_scores = 0  # pages FETCHED when the last scores came
+        self.over_at_scores = 0  # pages FETCHED or GONE when the last scores came
         self.times_scored = 0
 
     # What the caller registers.
@@ -499,6 +499,9 @@ class NaiveFrontier:
     def _all_fetched(self) -> int:
         return sum(page.state == FETCHED_PAGE for page in self.pages)
 
+    def _all_over(self) -> int:
+        return sum(page.state in (FETCHED_PAGE, GONE) for page in self.pages)
+
     def _scores_are_due(self) -> bool:
         wanted = any(self._competes(site) or self._is_open(site) for site in self._all_sites())
         if self.page_rank.scores is None or not wanted:
@@ -508,7 +511,7 @@ class NaiveFrontier:
 
     def _batch_wants_scores(self) -> bool:
         is_due = self.rules.batch > 0 and self._batch_is_due()
-        return is_due and self._all_fetched() > self.fetched_at_scores
+        return is_due and self._all_over() - self.over_at_scores >= self.rules.batch / 2
 
     def rescore(self, scores: Sequence[float], now: float) -> None:
         if self.page_rank.scores is None:
@@ -522,9 +525,9 @@ class NaiveFrontier:
             if own.state in (WAITING, LEASED):
                 self._rank_page(page, source=-1, links=0, is_new=False)
                 self._changed(own.site)
-        self.fetched_at_scores = self._all_fetched()
+        self.over_at_scores = self._all_over()
         if self.rules.rescore:
-            self.rescore_at = (self.fetched_at_scores // self.rules.rescore + 1) * self.rules.rescore
+            self.rescore_at = (self._all_fetched() // self.rules.rescore + 1) * self.rules.rescore
 
     # Discovery.
 

@@ -348,18 +348,19 @@ def test_scores_come_every_two_pages() -> None:
     assert frontier.next(0.0) == Drained()
 
 
-def test_scores_come_before_every_batch_but_the_first() -> None:
-    frontier = NaiveFrontier("batch-pagerank", "top-page", Rules(delay_s=0.0, batch=1))
-    web(frontier, groups=[0], pages=[0, 0, 0])
+def test_scores_come_when_half_a_batch_is_over() -> None:
+    frontier = NaiveFrontier("batch-pagerank", "top-page", Rules(delay_s=0.0, batch=3))
+    web(frontier, groups=[0], pages=[0, 0, 0, 0])
     frontier.discover([0], 0.0)
     assert frontier.next(0.0) == Visit(0, 0, (0,), 600.0)
-    frontier.finish(visit(0), done(0, 1, 2), 0.0)
-    assert frontier.next(0.0) == Rescore(1)
-    frontier.rescore([0.5, 0.1, 0.4], 0.0)
-    assert frontier.next(0.0) == Visit(1, 0, (2,), 600.0)
-    # Nothing was fetched since.
-    frontier.finish(visit(1), done(2, result=REFUSED), 0.0)
-    assert frontier.next(0.0) == Visit(2, 0, (1,), 600.0)
+    # A new batch is due, but one page is less than 3/2.
+    frontier.finish(visit(0), done(0, 1), 0.0)
+    assert frontier.next(0.0) == Visit(1, 0, (1,), 600.0)
+    frontier.finish(visit(1), done(1, result=REFUSED), 0.0)
+    frontier.discover([2, 3], 0.0)
+    assert frontier.next(0.0) == Rescore(1)  # one is FETCHED, one is GONE
+    frontier.rescore([0.5, 0.1, 0.1, 0.4], 0.0)
+    assert frontier.next(0.0) == Visit(2, 0, (3,), 600.0)
 
 
 def test_no_scores_for_a_page_rank_without() -> None:
