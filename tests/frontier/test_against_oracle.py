@@ -6,16 +6,24 @@ from collections import Counter
 import pytest
 
 from tests.frontier.worlds import (
+    HOSTILE_WORLDS,
+    PAGE_RANKS,
     PAIRS,
+    SITE_RANKS,
     Event,
     Rank,
     World,
     check_webs,
+    draws,
     drive,
     fast_frontier,
-    hostile_worlds,
     naive_frontier,
+    share,
 )
+from tests.naive.ranks import twin_of_page_rank, twin_of_site_rank
+from trapline.strategies import page_ranks, site_ranks
+
+WEBS = 300
 
 
 def first_difference(fast: list[Event], slow: list[Event]) -> str:
@@ -25,6 +33,18 @@ def first_difference(fast: list[Event], slow: list[Event]) -> str:
     return f"step {at}\n{before}\n  fast    {fast[at : at + 1]}\n  oracle  {slow[at : at + 1]}"
 
 
+@pytest.mark.parametrize("name", page_ranks())
+def test_a_page_rank_declares_what_its_twin_does(name: str) -> None:
+    fast, slow = page_ranks()[name], twin_of_page_rank(name)
+    declared = (fast.constant or fast.fifo, set(fast.inputs), fast.scores or None, fast.batched)
+    assert declared == (slow.constant, set(slow.inputs), slow.scores, slow.batched)
+
+
+@pytest.mark.parametrize("name", site_ranks())
+def test_a_site_rank_declares_what_its_twin_does(name: str) -> None:
+    assert set(site_ranks()[name].reads) == set(twin_of_site_rank(name).reads)
+
+
 @pytest.mark.parametrize("rank", PAIRS, ids="-x-".join)
 def test_answers_as_the_oracle_does(rank: Rank) -> None:
     def is_equal(world: World) -> None:
@@ -32,13 +52,14 @@ def test_answers_as_the_oracle_does(rank: Rank) -> None:
         fast = drive(fast_frontier(rank, world), world)
         assert fast == slow, first_difference(fast, slow)
 
-    check_webs(is_equal, hostile_worlds(), rank, compiled=200, uncompiled=60)
+    check_webs(is_equal, HOSTILE_WORLDS, rank, compiled=WEBS, uncompiled=60)
 
 
 def features(trace: list[Event]) -> set[str]:
     """What a trace shows of the laws, as words."""
     found = set()
-    for kind, _, *rest in (event for event in trace if event[0] != "states"):
+    states = {f"page state {state}" for state in trace[-2][1]}
+    for kind, _, *rest in trace[:-2]:
         found.add(kind)
         if kind == "next":
             answer = rest[0]
@@ -46,25 +67,31 @@ def features(trace: list[Event]) -> set[str]:
             found.add("several pages" if answer[0] == "visit" and len(answer[3]) > 1 else answer[0])
         elif kind in ("report", "finish"):
             found.add(f"{kind} {rest[-1]}")
-        elif "refused" in rest:
-            found.add(f"{kind} refused")
-    return found | {f"page state {state}" for state in trace[-1][1]}
+        elif "refused" in rest or "done" in rest:
+            found.add(f"{kind} {'refused' if 'refused' in rest else 'done'}")
+    return found | states
 
 
 def test_the_webs_reach_what_they_are_for() -> None:
     """A comparison on webs where nothing happens would prove nothing."""
-    rank = Rank("opic", "crawl-ability")
     seen: Counter[str] = Counter()
-
-    def collect(world: World) -> None:
-        found = features(drive(naive_frontier(rank, world), world))
+    for world in draws(HOSTILE_WORLDS, WEBS):
+        found = features(drive(naive_frontier(Rank("batch-pagerank", "crawl-ability"), world), world))
         seen.update(found)
-        seen.update(["visits in batches"] if world.rules["batch"] and "visit" in found else [])
-
-    check_webs(collect, hostile_worlds(), rank, compiled=200, uncompiled=200)
-    answers = ["visit", "several pages", "wait", "wait for ever", "drained", "visits in batches"]
+        if world.rules["batch"]:
+            seen.update(f"{what} in batches" for what in found & {"visit", "rescore"})
+    answers = ["visit", "several pages", "wait", "wait for ever", "rescore", "drained"]
+    answers += ["visit in batches", "rescore in batches"]
     ends = ["report True", "report False", "finish True", "finish False"]
-    calls = ["set_site", "discover", "resolve", "move", "resolve refused", "move refused"]
+    calls = ["set_site", "discover", "resolve", "move", "resolve refused", "move refused", "rescore done"]
     states = [f"page state {state}" for state in range(5) if state != 2]
     # LEASED (2) is no final state: every lease expires before a crawl ends.
     assert not [what for what in answers + ends + calls + states if seen[what] < 3]
+
+
+def test_every_rank_gets_every_web_and_every_pair_some() -> None:
+    shares = {rank: share(rank, list(range(WEBS))) for rank in PAIRS}
+    assert min(len(webs) for webs in shares.values()) >= WEBS // min(len(PAGE_RANKS), len(SITE_RANKS))
+    for at in range(2):
+        for name in {rank[at] for rank in PAIRS}:
+            assert {web for rank, webs in shares.items() if rank[at] == name for web in webs} == set(range(WEBS))

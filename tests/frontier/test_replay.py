@@ -6,33 +6,30 @@ its place. Neither the driver nor the order may notice.
 
 import io
 import math
+import re
 import shutil
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import numba
 import numpy as np
 import pytest
-from hypothesis import HealthCheck, given, seed, settings
 from hypothesis import strategies as st
 
-from tests.frontier.worlds import Rank, World, drive, hostile_worlds, inputs_of
+from tests.frontier.worlds import HOSTILE_WORLDS, PAIRS, Rank, World, check_webs, drive, inputs_of
 from trapline.errors import ConfigError, InvariantError
-from trapline.frontier import FETCHED, Frontier, Outcome, Result, Rules, Visit, WaitUntil, snapshot
+from trapline.frontier import FETCHED, Frontier, Outcome, Rescore, Result, Rules, Visit, WaitUntil, snapshot
 from trapline.frontier.journal import Call, Frame, Journal, encode, read
 from trapline.frontier.layout import BACKLOGS, EXPIRING, READY, RESTING_GROUPS, RESTING_SITES, WAIT, State
 from trapline.frontier.replay import replay
-from trapline.strategies import page_ranks, pair, site_ranks
+from trapline.strategies import pair
 
-RANKS = [Rank(page, site) for page in page_ranks() for site in site_ranks()]
-WEBS = 6 if numba.config.DISABLE_JIT else 30
 CALLS = {name for name, thing in vars(Frontier).items() if callable(thing) and not name.startswith("_")}
 
 
-def new_frontier(rank: Rank, rules: dict[str, Any], log: io.BytesIO | None = None) -> Frontier:
+def new_frontier(rank: Rank, rules: dict[str, Any], log: io.BytesIO | None = None, seed: int = 0) -> Frontier:
     journal = None if log is None else Journal(log)
-    return Frontier(pair(rank.page, rank.site), Rules(**rules), journal=journal)
+    return Frontier(pair(rank.page, rank.site), Rules(**rules), seed=seed, journal=journal)
 
 
 # What two frontiers must share to be the same.
@@ -46,6 +43,7 @@ def filled(s: State) -> dict[str, Any]:
     parts = {"run": s.run, "visit": s.visit, "group": s.group[: run.groups], "pool": s.pool[: run.pool]}
     parts |= {name: getattr(s, name)[: run.pages] for name in ("state", "page", "columns")}
     parts |= {name: getattr(s, name)[: run.sites] for name in ("site", "queue")}
+    parts |= {"age": s.age[: run.pages]} if run.ages else {}
     parts |= {f"heap {name}": s.heap[row, : run[name]] for row, name in heaps.items()}
     fields = {f"{part} {name}": array[name] for part, array in parts.items() for name in array.dtype.names or ()}
     plain = {part: array for part, array in parts.items() if not array.dtype.names}
@@ -88,31 +86,28 @@ class Mortal:
         return again
 
 
-def for_webs(rank: Rank, check: Callable[[World, int, int], None], count: int = WEBS) -> None:
-    """Other webs for every pair of ranks, the same in every run; with each, two numbers that say when."""
-    moment = st.integers(0, 10_000)
-    test = given(hostile_worlds(), moment, moment)(check)
-    checks = list(HealthCheck)
-    plain = settings(max_examples=count, database=None, deadline=None, suppress_health_check=checks)
-    plain(seed(RANKS.index(rank))(test))()
+MOMENTS = st.integers(0, 10_000)
+INTERRUPTED = st.tuples(HOSTILE_WORLDS, MOMENTS, MOMENTS)
 
 
-@pytest.mark.parametrize("rank", RANKS, ids="-x-".join)
+@pytest.mark.parametrize("rank", PAIRS, ids="-x-".join)
 def test_a_crawl_that_dies_and_is_restored_goes_on_as_if_it_had_not(rank: Rank, tmp_path: Path) -> None:
-    def check(world: World, early: int, late: int) -> None:
-        whole = Mortal(new_frontier(rank, world.rules), io.BytesIO(), tmp_path, 0, 0)
+    def check(drawn: tuple[World, int, int]) -> None:
+        world, early, late = drawn
+        whole = Mortal(new_frontier(rank, world.rules, seed=world.seed), io.BytesIO(), tmp_path, 0, 0)
         expected = drive(whole, world)
         saved_at, dies_at = sorted((1 + early % whole.calls, 1 + late % whole.calls))
         log = io.BytesIO()
-        mortal = Mortal(new_frontier(rank, world.rules, log), log, tmp_path / "snapshot", saved_at, dies_at)
+        first = new_frontier(rank, world.rules, log, world.seed)
+        mortal = Mortal(first, log, tmp_path / "snapshot", saved_at, dies_at)
         assert drive(mortal, world) == expected
         assert_same_state(mortal.frontier, whole.frontier)
         # The log that two lives wrote is as good as that of one: from the first call on, it gives the end.
-        again = new_frontier(rank, world.rules)
+        again = new_frontier(rank, world.rules, seed=world.seed)
         replay(again, read(io.BytesIO(log.getvalue())))
         assert_same_state(again, whole.frontier)
 
-    for_webs(rank, check)
+    check_webs(check, INTERRUPTED, rank, compiled=40, uncompiled=10)
 
 
 # The log.
@@ -206,6 +201,67 @@ def test_a_log_with_another_moment_to_wait_for_is_refused() -> None:
     assert frontier.next(0.0) == WaitUntil(1.0)
     with pytest.raises(InvariantError, match="replay: next"):
         replay(new_frontier(Rank("fifo", "fifo"), {"delay_s": 2.0}), read(io.BytesIO(log.getvalue())))
+
+
+def scored_log(scores: list[float]) -> bytes:
+    """The log of a crawl that asks for scores after its first page."""
+    log = io.BytesIO()
+    frontier = new_frontier(Rank("partial-pagerank", "top-page"), {"delay_s": 0.0, "rescore": 1}, log)
+    frontier.add_sites(1, 0.0, groups=[0])
+    frontier.add_pages([0, 0, 0])
+    frontier.discover([0], 0.0)
+    visit = frontier.next(0.0)
+    frontier.finish(visit, Outcome(results=[Result(0, FETCHED, links=[1, 2])]), 0.0)
+    assert frontier.next(0.0) == Rescore(1)
+    frontier.rescore(scores, 0.0)
+    assert isinstance(frontier.next(0.0), Visit)
+    return log.getvalue()
+
+
+def test_scores_come_out_of_the_log_as_they_went_in() -> None:
+    log = scored_log([0.0, 0.1, 0.3])
+    again = new_frontier(Rank("partial-pagerank", "top-page"), {"delay_s": 0.0, "rescore": 1})
+    replay(again, read(io.BytesIO(log)))
+    assert again.state.columns[:3, 0].tolist() == [0.0, 0.1, 0.3]
+
+
+def test_a_log_that_asks_for_scores_at_another_moment_is_refused() -> None:
+    frames = list(read(io.BytesIO(scored_log([0.0, 0.1, 0.3]))))
+    for rules in ({"delay_s": 0.0}, {"delay_s": 0.0, "rescore": 2}):
+        with pytest.raises(InvariantError, match="replay: next"):
+            replay(new_frontier(Rank("partial-pagerank", "top-page"), rules), frames)
+
+
+def test_a_log_with_other_scores_and_so_another_page_is_refused() -> None:
+    frames = list(read(io.BytesIO(scored_log([0.0, 0.1, 0.3]))))
+    bad = [f._replace(payload=np.array([0.0, 0.3, 0.1])) if f.call == Call.RESCORE else f for f in frames]
+    with pytest.raises(InvariantError, match="replay: next"):
+        replay(new_frontier(Rank("partial-pagerank", "top-page"), {"delay_s": 0.0, "rescore": 1}), bad)
+
+
+REFUSED_SCORES: dict[str, Callable[[Frontier], object]] = {
+    "too few": lambda f: f.rescore([0.5], 5.0),
+    "too many": lambda f: f.rescore([0.5, 0.5, 0.5], 5.0),
+    "not a number": lambda f: f.rescore([0.5, math.nan], 5.0),
+    "infinite": lambda f: f.rescore([-math.inf, 0.5], 5.0),
+    "no time": lambda f: f.rescore([0.5, 0.5], math.nan),
+}
+
+
+@pytest.mark.parametrize("call", REFUSED_SCORES.values(), ids=REFUSED_SCORES)
+def test_scores_that_are_refused_leave_no_mark_in_the_state_or_the_log(call: Callable[[Frontier], object]) -> None:
+    log = io.BytesIO()
+    rank = Rank("batch-pagerank", "top-page")
+    frontier, other = new_frontier(rank, {}, log), new_frontier(rank, {})
+    for one in (frontier, other):
+        one.add_sites(1, 0.0, groups=[0])
+        one.add_pages([0, 0])
+        one.discover([0, 1], 0.0)
+    before = log.getvalue()
+    with pytest.raises((ConfigError, InvariantError)):
+        call(frontier)
+    assert log.getvalue() == before
+    assert_same_state(frontier, other)
 
 
 # Pages 0 and 1 are of site 0, which is under visit for page 0; page 2 is of site 1.
@@ -315,7 +371,7 @@ def test_a_snapshot_with_a_strange_description_is_refused(saved: Path, text: str
 
 def test_a_snapshot_of_another_format_is_refused(saved: Path) -> None:
     text = (saved / "frontier.json").read_text()
-    (saved / "frontier.json").write_text(text.replace('"format": 1', '"format": 99'))
+    (saved / "frontier.json").write_text(re.sub(r'"format": \d+', '"format": 99', text))
     assert_refused(saved)
 
 

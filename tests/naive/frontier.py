@@ -2,7 +2,7 @@
 
 Rules of this file: no heap, no index, no count that could be taken by looking. Every `next` looks at every site and
 every page of it. The only things remembered are those that the law says stand between two events: the rank of a site
-since its last evaluation, and whether it is in the contest or rests.
+since its last evaluation, its turn, and whether it is in the contest or rests.
 """
 
 import math
@@ -10,7 +10,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
-from tests.naive.ranks import PAGE_RANKS, SITE_RANKS, Queue
+from tests.naive.ranks import Queue, twin_of_page_rank, twin_of_site_rank
 from trapline.errors import ConfigError, InvariantError
 
 UNKNOWN, WAITING, LEASED, FETCHED_PAGE, GONE = range(5)  # the codes of page_state
@@ -38,6 +38,8 @@ class Rules:
     batch: int = 0
     batch_ahead: bool = False
     batch_least_active: int = 0
+    rescore: int = 0
+    estimator: str = "average"
     alpha: float = 0.8
     pipelining: bool = False
     first_connection_s: float = 0.1
@@ -54,6 +56,10 @@ class Visit(NamedTuple):
 
 class WaitUntil(NamedTuple):
     time: float
+
+
+class Rescore(NamedTuple):
+    fetched: int
 
 
 class Drained(NamedTuple):
@@ -140,6 +146,7 @@ class Site:
     known_elsewhere: int = 0
     fetched_elsewhere: int = 0
     most_at_last: float = math.inf  # P as of the end of the last visit or set_site
+    turn: int = 0  # 0: never placed
     place: str = NOWHERE
     contest: Standing | None = None
     backlog: Standing | None = None  # None: not open
@@ -163,9 +170,9 @@ class Mean:
     def value(self) -> float:
         return self.total / self.number if self.number else self.first
 
-    def measure(self, old: float | None, measured: float, alpha: float) -> float:
+    def measure(self, old: float | None, measured: float, rules: Any) -> float:
         base = self.value() if old is None else old
-        new = base * alpha + measured * (1 - alpha)
+        new = ESTIMATORS[rules.estimator](base, measured, rules.alpha)
         if old is None:
             self.join(new)
         else:
@@ -175,6 +182,22 @@ class Mean:
     def join(self, estimate: float) -> None:
         self.total += estimate
         self.number += 1
+
+
+def average(old: float, measured: float, alpha: float) -> float:
+    return old * alpha + measured * (1 - alpha)
+
+
+def median(old: float, measured: float, alpha: float) -> float:
+    """A step towards what was measured, of the same size whatever was measured."""
+    if old == 0 or alpha == 0:
+        return measured
+    if measured > old:
+        return old / alpha
+    return old * alpha if measured < old else old
+
+
+ESTIMATORS = {"average": average, "median": median}
 
 
 def exact_sum(keys: Iterable[float]) -> float:
@@ -197,10 +220,10 @@ def checked(rank: float) -> float:
 class NaiveFrontier:
     def __init__(self, page_rank: str, site_rank: str, rules: Any = None, seed: int = 0) -> None:
         self.rules = Rules() if rules is None else rules
-        self.page_rank = PAGE_RANKS[page_rank]
-        self.site_rank = SITE_RANKS[site_rank]
+        self.page_rank = twin_of_page_rank(page_rank)
+        self.site_rank = twin_of_site_rank(site_rank)
         self.next_visit_queues = "quality_sum" in self.site_rank.reads
-        self.seed = seed  # none of the ranks here draws lots
+        self.seed = seed
         self.sites: list[Site] = []
         self.pages: list[Page] = []
         self.group_ready_at: dict[int, float] = {}
@@ -210,7 +233,10 @@ class NaiveFrontier:
         self.now = -math.inf
         self.serials = 0
         self.visits = 0
-        self.choosing = False
+        self.turns = 0
+        self.rescore_at = self.rules.rescore
+        self.over_at_scores = 0  # pages FETCHED or GONE when the last scores came
+        self.times_scored = 0
 
     # What the caller registers.
 
@@ -245,6 +271,26 @@ class NaiveFrontier:
         own = self.sites[site].response_s
         return self.responses.value() if own is None else own
 
+    def site_record(self, site: int) -> dict[str, Any]:
+        """By name, what a site rank may use of it; None: not measured, or not set."""
+        own = self.sites[site]
+        kept = {
+            name: getattr(own, name)
+            for name in ("connection_s", "response_s", "requests", "failures", "delay_s", "turn")
+        }
+        return kept | {"known": self._known(site), "taken": self.taken(site)}
+
+    def taken(self, site: int) -> int:
+        return self._fetched(site) + self._count(site, LEASED)
+
+    def delay_s(self, site: int) -> float:
+        """w: the delay that a visit which ended now would be followed by."""
+        own = self.sites[site].delay_s
+        if own is not None:
+            return own
+        small = self._known(site) < self.rules.small_site_pages
+        return float(self.rules.small_site_delay_s if small else self.rules.delay_s)
+
     # Pages of a site.
 
     def _count(self, site: int, *states: int) -> int:
@@ -273,8 +319,7 @@ class NaiveFrontier:
     def _budget_left(self, site: int, chosen: bool) -> float:
         own = self.sites[site].budget
         budget = (self.rules.pages_per_site or math.inf) if own is None else own
-        used = self._fetched(site) + self._count(site, LEASED)
-        return budget - used - (0 if chosen else len(self._queue(site, chosen=True)))
+        return budget - self.taken(site) - (0 if chosen else len(self._queue(site, chosen=True)))
 
     def _next_visit(self, site: int, chosen: bool) -> list[int]:
         queue = self._queue(site, chosen)
@@ -283,8 +328,9 @@ class NaiveFrontier:
     def _seen(self, site: int, chosen: bool) -> Queue:
         queue, planned = self._queue(site, chosen), self._next_visit(site, chosen)
         best = self.pages[queue[0]]
+        oldest_serial = min(self.pages[p].serial for p in queue)
         quality_sum = exact_sum(self.pages[p].key for p in planned) if self.next_visit_queues else 0.0
-        return Queue(len(queue), best.key, best.serial, len(planned), quality_sum)
+        return Queue(len(queue), best.key, best.serial, oldest_serial, len(planned), quality_sum)
 
     def _evaluated(self, site: int, chosen: bool) -> Standing:
         seen = self._seen(site, chosen)
@@ -312,6 +358,8 @@ class NaiveFrontier:
         own = self.sites[site]
         own.place, own.contest = NOWHERE, None
         if self._competes(site):
+            self.turns += 1
+            own.turn = self.turns
             if own.ready_at <= max(self.now, self._group_ready_at(own.group)):
                 self._join_contest(site)
             else:
@@ -331,7 +379,7 @@ class NaiveFrontier:
             own.place, own.contest = NOWHERE, None
         elif own.contest is not None:
             own.contest = self._after_change(site, True, own.contest)
-        elif own.place == NOWHERE and not self.choosing:
+        elif own.place == NOWHERE:
             self._place(site)
         if own.backlog is None or not self._is_open(site):
             self._evaluate_backlog(site)
@@ -354,10 +402,12 @@ class NaiveFrontier:
 
     # next.
 
-    def next(self, now: float) -> Visit | WaitUntil | Drained:
+    def next(self, now: float) -> Visit | WaitUntil | Rescore | Drained:
         self._clock(now)
         self._expire()
         self._end_rests()
+        if self._scores_are_due():
+            return Rescore(self._all_fetched())
         if self.rules.batch and self._batch_is_due():
             self._choose()
         sites = [site for site in self._all_sites() if self._can_be_visited(site)]
@@ -424,15 +474,11 @@ class NaiveFrontier:
         return len(self.leases) < self.rules.batch_least_active and idle
 
     def _choose(self) -> None:
-        self.choosing = True
         while self._chosen() < self.rules.batch:
             sites = [site for site in self._all_sites() if self.sites[site].backlog is not None]
             if not sites:
                 break
             self._choose_from(min(sites, key=self._backlog_order))
-        self.choosing = False
-        for site in self._all_sites():
-            self._changed(site)
 
     def _choose_from(self, site: int) -> None:
         pages = self._next_visit(site, chosen=False)
@@ -447,6 +493,41 @@ class NaiveFrontier:
         standing = self.sites[site].backlog
         assert standing is not None
         return -standing.rank, self._seen(site, chosen=False).best_serial
+
+    # Scores.
+
+    def _all_fetched(self) -> int:
+        return sum(page.state == FETCHED_PAGE for page in self.pages)
+
+    def _all_over(self) -> int:
+        return sum(page.state in (FETCHED_PAGE, GONE) for page in self.pages)
+
+    def _scores_are_due(self) -> bool:
+        wanted = any(self._competes(site) or self._is_open(site) for site in self._all_sites())
+        if self.page_rank.scores is None or not wanted:
+            return False
+        by_rule = self.rules.rescore > 0 and self._all_fetched() >= self.rescore_at
+        return by_rule or (self.page_rank.batched and self._batch_wants_scores())
+
+    def _batch_wants_scores(self) -> bool:
+        is_due = self.rules.batch > 0 and self._batch_is_due()
+        return is_due and self._all_over() - self.over_at_scores >= self.rules.batch / 2
+
+    def rescore(self, scores: Sequence[float], now: float) -> None:
+        if self.page_rank.scores is None:
+            raise ConfigError("this page rank has no scores")
+        if len(scores) != len(self.pages) or not all(math.isfinite(score) for score in scores):
+            raise ConfigError("scores must be a finite number for every page")
+        self._clock(now)
+        self.set_column(self.page_rank.scores, scores)
+        self.times_scored += 1
+        for page, own in enumerate(self.pages):
+            if own.state in (WAITING, LEASED):
+                self._rank_page(page, source=-1, links=0, is_new=False)
+                self._changed(own.site)
+        self.over_at_scores = self._all_over()
+        if self.rules.rescore:
+            self.rescore_at = (self._all_fetched() // self.rules.rescore + 1) * self.rules.rescore
 
     # Discovery.
 
@@ -470,17 +551,17 @@ class NaiveFrontier:
         if deepest and depth > deepest:
             return
         own.depth = depth
+        self._give_serial(page)
         self._rank_page(page, source, links, is_new=True)
         self._join(page)
 
     def _rank_page(self, page: int, source: int, links: int, is_new: bool) -> None:
-        self.pages[page].rank = checked(self.page_rank.rank(self.pages, page, source, links, is_new))
+        self.pages[page].rank = checked(self.page_rank.rank(self, page, source, links, is_new))
 
     def _join(self, page: int) -> None:
-        """A new page joins the waiting pages, or with batches the backlog."""
+        """A page with a serial and a rank joins the waiting pages, or with batches the backlog."""
         own = self.pages[page]
         own.state, own.chosen = WAITING, not self.rules.batch
-        self._give_serial(page)
         self._changed(own.site)
 
     def _give_serial(self, page: int) -> None:
@@ -546,12 +627,12 @@ class NaiveFrontier:
     def _measure_response(self, site: int, measured: float) -> None:
         if not math.isnan(measured):
             own = self.sites[site]
-            own.response_s = self.responses.measure(own.response_s, measured, self.rules.alpha)
+            own.response_s = self.responses.measure(own.response_s, measured, self.rules)
 
     def _estimate(self, site: int, outcome: Any) -> None:
         own = self.sites[site]
         if not math.isnan(outcome.connection_s):
-            own.connection_s = self.connections.measure(own.connection_s, outcome.connection_s, self.rules.alpha)
+            own.connection_s = self.connections.measure(own.connection_s, outcome.connection_s, self.rules)
         if outcome.allowed > 0:
             own.requests = outcome.allowed
         elif outcome.closed:
@@ -565,20 +646,13 @@ class NaiveFrontier:
         elif lease.fetched:
             own.failures = 0
         # The old ready_at is later than now only if set_site raised it during the visit; that must not be lost.
-        own.ready_at = max(own.ready_at, self.now + self._delay(site), self.now + self._backoff(site), not_before)
+        own.ready_at = max(own.ready_at, self.now + self.delay_s(site), self.now + self._backoff(site), not_before)
         self.group_ready_at[own.group] = max(self._group_ready_at(own.group), self.now + self._ip_delay())
         own.visit = None
         del self.leases[lease.visit.id]
         own.most_at_last = self._most(site, chosen=True)
         self._place(site)
         self._evaluate_backlog(site)
-
-    def _delay(self, site: int) -> float:
-        own = self.sites[site].delay_s
-        if own is not None:
-            return own
-        small = self._known(site) < self.rules.small_site_pages
-        return float(self.rules.small_site_delay_s if small else self.rules.delay_s)
 
     def _ip_delay(self) -> float:
         return float(self.rules.delay_s if self.rules.ip_delay_s is None else self.rules.ip_delay_s)
@@ -668,6 +742,7 @@ class NaiveFrontier:
             record = self.pages[page]
             record.rank, record.tries, record.depth = details.rank, details.tries, details.depth
             record.columns = dict(details.columns)
+            self._give_serial(page)
             self._join(page)
 
     def _take_estimates(self, own: Site, export: SiteExport) -> None:

@@ -1,12 +1,15 @@
 """The page ranks and site ranks that the oracle knows, written from their formulas.
 
 A page rank keeps what it learns in the page's `columns`, so that a page that moves takes it along. A site rank is a
-function of the site's estimates and of what it sees of the site's queue; `reads` names the values whose change calls
+function of the site's record and of what it sees of the site's queue; `reads` names the values whose change calls
 for a new evaluation.
 """
 
-from collections.abc import Callable
-from typing import Any, NamedTuple
+import math
+from collections.abc import Callable, Mapping
+from typing import Any, NamedTuple, TypeVar
+
+Twin = TypeVar("Twin")
 
 
 class Queue(NamedTuple):
@@ -15,18 +18,22 @@ class Queue(NamedTuple):
     waiting: int
     best_key: float
     best_serial: int
+    oldest_serial: int
     planned: int
     quality_sum: float
 
     def read(self, names: tuple[str, ...]) -> tuple[object, ...]:
         """The values that `names` declare; `best` is a pair."""
-        return tuple((self.best_key, self.best_serial) if name == "best" else getattr(self, name) for name in names)
+        values = self._asdict() | {"best": (self.best_key, self.best_serial), "oldest": self.oldest_serial}
+        return tuple(values[name] for name in names)
 
 
 class PageRank(NamedTuple):
     constant: bool
-    rank: Callable[..., float]
+    rank: Callable[[Any, int, int, int, bool], float]
     inputs: tuple[str, ...] = ()  # columns that the caller gives
+    scores: str | None = None  # the column that takes the caller's scores
+    batched: bool = False  # every batch is chosen by fresh scores
 
 
 class SiteRank(NamedTuple):
@@ -34,52 +41,171 @@ class SiteRank(NamedTuple):
     rank: Callable[[Any, int, Queue], float]
 
 
-def fifo_page(pages: Any, page: int, source: int, links: int, is_new: bool) -> float:
+# Page ranks.
+
+
+def columns_of(frontier: Any, page: int) -> dict[str, float]:
+    columns: dict[str, float] = frontier.pages[page].columns
+    return columns
+
+
+def rank_of(frontier: Any, page: int) -> float:
+    return float(frontier.pages[page].rank)
+
+
+def equal(frontier: Any, page: int, source: int, links: int, is_new: bool) -> float:
     return 0.0
 
 
-def opic(pages: Any, page: int, source: int, links: int, is_new: bool) -> float:
+def shallow_first(frontier: Any, page: int, source: int, links: int, is_new: bool) -> float:
+    return -float(frontier.pages[page].depth)
+
+
+def links_seen(frontier: Any, page: int, source: int, links: int, is_new: bool) -> float:
+    """Every link of a fetched page counts, also a second one of the same page."""
+    columns = columns_of(frontier, page)
+    before = 0.0 if is_new else columns["links"]
+    columns["links"] = before + (1.0 if source >= 0 else 0.0)
+    return columns["links"]
+
+
+def cash(frontier: Any, page: int, source: int, links: int, is_new: bool) -> float:
     """Cash: 1 when new; a fetched page gives each of its links an equal share of its own."""
-    columns = pages[page].columns
+    columns = columns_of(frontier, page)
     if is_new:
         columns["cash"] = 1.0
     if source >= 0:
-        columns["cash"] += pages[source].columns["cash"] / links
-    return float(columns["cash"])
+        columns["cash"] += columns_of(frontier, source)["cash"] / links
+    return columns["cash"]
 
 
-def quality(pages: Any, page: int, source: int, links: int, is_new: bool) -> float:
-    return float(pages[page].columns["quality"])
+def last_score(frontier: Any, page: int, source: int, links: int, is_new: bool) -> float:
+    """A page found after the last scores has none, whatever the caller gave for it."""
+    if is_new:
+        columns_of(frontier, page)["score"] = 0.0
+    return columns_of(frontier, page)["score"]
 
 
-def fifo_site(frontier: Any, site: int, queue: Queue) -> float:
-    return -float(queue.best_serial)
+def score_or_estimate(frontier: Any, page: int, source: int, links: int, is_new: bool) -> float:
+    """The score if it has one (> 0); else the shares of the pages that link to it, each as of its fetch."""
+    columns = columns_of(frontier, page)
+    if is_new:
+        columns["score"] = 0.0
+        columns["estimate"] = 1.0 if source < 0 and not frontier.times_scored else 0.0
+    if source >= 0:
+        columns["estimate"] += rank_of(frontier, source) / links
+    return columns["score"] if columns["score"] > 0 else columns["estimate"]
 
 
-def top_page(frontier: Any, site: int, queue: Queue) -> float:
-    return queue.best_key
+def old_or_known(frontier: Any, page: int, source: int, links: int, is_new: bool) -> float:
+    """The value in the old crawl; a page that was not in it (-1) has that of the web as it is."""
+    columns = columns_of(frontier, page)
+    return columns["history"] if columns["history"] >= 0 else columns["pagerank"]
 
 
-def larger_sites_first(frontier: Any, site: int, queue: Queue) -> float:
-    return float(queue.waiting)
+def old_or_zero(frontier: Any, page: int, source: int, links: int, is_new: bool) -> float:
+    return max(columns_of(frontier, page)["history"], 0.0)
 
 
-def crawl_ability(frontier: Any, site: int, queue: Queue) -> float:
-    """C = AQ / T, T = 2 * connection + planned * response / p (cao 4.2, 4.4)."""
-    p = 1.2 if frontier.rules.pipelining else 1.0
-    seconds = 2.0 * frontier.connection_s(site) + queue.planned * frontier.response_s(site) / p
-    return float(queue.quality_sum / seconds)
+def old_or_share(frontier: Any, page: int, source: int, links: int, is_new: bool) -> float:
+    """A page that was not in the old crawl has a share of the page that led to it."""
+    history = columns_of(frontier, page)["history"]
+    if history >= 0:
+        return history
+    return rank_of(frontier, source) / links if source >= 0 else 0.0
+
+
+def given(column: str) -> Callable[[Any, int, int, int, bool], float]:
+    def rank(frontier: Any, page: int, source: int, links: int, is_new: bool) -> float:
+        return columns_of(frontier, page)[column]
+
+    return rank
+
+
+def mixed(value: int) -> int:
+    """Wellons' hash: (15, 0x2c1b3c6d, 12, 0x297a2d39, 15), on 32 bits."""
+    for shift, factor in ((15, 0x2C1B3C6D), (12, 0x297A2D39)):
+        value = (value ^ value >> shift) * factor % 2**32
+    return value ^ value >> 15
+
+
+def uniform(seed: int, number: int) -> float:
+    return mixed(mixed(number % 2**32) ^ mixed((seed + 1) % 2**32)) / 2**32
+
+
+def stroke(frontier: Any, page: int, source: int, links: int, is_new: bool) -> float:
+    """A clock that strikes after an exponential time, counted from the stroke of the page by which it was found."""
+    begin = -rank_of(frontier, source) if source >= 0 else 0.0
+    return -(begin - math.log(1.0 - uniform(frontier.seed, frontier.pages[page].serial)))
 
 
 PAGE_RANKS = {
-    "fifo": PageRank(constant=True, rank=fifo_page),
-    "opic": PageRank(constant=False, rank=opic),
-    "quality": PageRank(constant=True, rank=quality, inputs=("quality",)),
+    "fifo": PageRank(constant=True, rank=equal),
+    "depth": PageRank(constant=True, rank=shallow_first),
+    "backlink-count": PageRank(constant=False, rank=links_seen),
+    "opic": PageRank(constant=False, rank=cash),
+    "batch-pagerank": PageRank(constant=True, rank=last_score, scores="score", batched=True),
+    "partial-pagerank": PageRank(constant=False, rank=score_or_estimate, scores="score"),
+    "historical-pagerank-omniscient": PageRank(True, old_or_known, inputs=("history", "pagerank")),
+    "historical-pagerank-random": PageRank(True, given("history_random"), inputs=("history_random",)),
+    "historical-pagerank-zero": PageRank(True, old_or_zero, inputs=("history",)),
+    "historical-pagerank-parent": PageRank(True, old_or_share, inputs=("history",)),
+    "omniscient": PageRank(constant=True, rank=given("pagerank"), inputs=("pagerank",)),
+    "quality": PageRank(constant=True, rank=given("quality"), inputs=("quality",)),
+    "random": PageRank(constant=True, rank=stroke),
 }
 
+
+# Site ranks.
+
+
+def visit_s(frontier: Any, site: int, queue: Queue) -> float:
+    """T = 2 * connection + planned * response / p, at least 1 ns (cao 4.2)."""
+    p = 1.2 if frontier.rules.pipelining else 1.0
+    return float(max(2.0 * frontier.connection_s(site) + queue.planned * frontier.response_s(site) / p, 1e-9))
+
+
+def visit_and_rest_s(frontier: Any, site: int, queue: Queue) -> float:
+    return visit_s(frontier, site, queue) + float(frontier.delay_s(site))
+
+
+def crawl_ability(frontier: Any, site: int, queue: Queue) -> float:
+    return queue.quality_sum / visit_s(frontier, site, queue)
+
+
+def diminishing(frontier: Any, site: int, queue: Queue) -> float:
+    return crawl_ability(frontier, site, queue) * 100.0 / (100.0 + frontier.taken(site))
+
+
 SITE_RANKS = {
-    "fifo": SiteRank(("best",), fifo_site),
-    "top-page": SiteRank(("best",), top_page),
-    "larger-sites-first": SiteRank(("waiting",), larger_sites_first),
+    "fifo": SiteRank(("oldest",), lambda f, site, queue: -float(queue.oldest_serial)),
+    "fifo-turn": SiteRank((), lambda f, site, queue: -float(f.sites[site].turn)),
+    "top-page": SiteRank(("best",), lambda f, site, queue: queue.best_key),
+    "larger-sites-first": SiteRank(("waiting",), lambda f, site, queue: float(queue.waiting)),
+    "performance": SiteRank(("planned",), lambda f, site, queue: queue.planned / visit_s(f, site, queue)),
+    "performance-and-rest": SiteRank(
+        ("planned",), lambda f, site, queue: queue.planned / visit_and_rest_s(f, site, queue)
+    ),
     "crawl-ability": SiteRank(("planned", "quality_sum"), crawl_ability),
+    "crawl-ability-and-rest": SiteRank(
+        ("planned", "quality_sum"), lambda f, site, queue: queue.quality_sum / visit_and_rest_s(f, site, queue)
+    ),
+    "crawl-ability-diminishing": SiteRank(("planned", "quality_sum"), diminishing),
+    # Page serials are >= 0, so no page draws by these numbers.
+    "random": SiteRank(("best",), lambda f, site, queue: uniform(f.seed, -1 - queue.best_serial)),
 }
+
+
+def twin_of_page_rank(name: str) -> PageRank:
+    return _twin(PAGE_RANKS, "page rank", name)
+
+
+def twin_of_site_rank(name: str) -> SiteRank:
+    return _twin(SITE_RANKS, "site rank", name)
+
+
+def _twin(twins: Mapping[str, Twin], kind: str, name: str) -> Twin:
+    assert name in twins, (
+        f"tests/naive/ranks.py has no twin of {kind} {name!r}: add one to {kind.upper().replace(' ', '_')}S"
+    )
+    return twins[name]

@@ -11,12 +11,15 @@ from tests.naive.frontier import (
     Drained,
     NaiveFrontier,
     Outcome,
+    Rescore,
     Result,
     Rules,
     Visit,
     WaitUntil,
     exact_sum,
+    median,
 )
+from tests.naive.ranks import twin_of_page_rank, twin_of_site_rank, uniform
 from trapline.errors import ConfigError, InvariantError
 
 
@@ -258,3 +261,149 @@ def test_a_rank_that_is_no_number_is_refused() -> None:
     for page in (0, 1):
         with pytest.raises(ConfigError):
             frontier.discover([page], 0.0)
+
+
+def test_sites_take_turns() -> None:
+    frontier = NaiveFrontier("fifo", "fifo-turn", Rules(delay_s=0.0))
+    web(frontier, groups=[0, 1, 2], pages=[0, 0, 1, 1, 2])
+    frontier.discover([0, 1, 2, 3, 4], 0.0)
+    assert [site.turn for site in frontier.sites] == [1, 2, 3]
+    for number, (site, page) in enumerate([(0, 0), (1, 2), (2, 4), (0, 1), (1, 3)]):
+        assert frontier.next(0.0) == Visit(number, site, (page,), 600.0)
+        frontier.finish(visit(number), done(page), 0.0)
+    # Site 2 had no page left when its visit ended, so it took no turn after 3; sites 0 and 1 took 4 and 5.
+    assert [site.turn for site in frontier.sites] == [4, 5, 3]
+
+
+def test_a_turn_is_kept_at_rest_and_taken_at_set_site() -> None:
+    frontier = NaiveFrontier("fifo", "fifo-turn", Rules(delay_s=5.0))
+    web(frontier, groups=[0, 1, 0], pages=[0, 0, 1, 1, 2])
+    frontier.discover([0, 1, 2, 3], 0.0)
+    assert frontier.next(0.0) == Visit(0, 0, (0,), 600.0)
+    frontier.set_site(0, 1.0, delay_s=5.0)  # under visit: it does not compete
+    assert [site.turn for site in frontier.sites] == [1, 2, 0]
+    frontier.finish(visit(0), done(0), 1.0)
+    frontier.set_site(1, 1.0, not_before=3.0)
+    assert [site.turn for site in frontier.sites] == [3, 4, 0]
+    assert frontier.next(6.0) == Visit(1, 0, (1,), 606.0)
+    assert [site.turn for site in frontier.sites] == [3, 4, 0]
+
+
+def test_sites_begin_to_compete_in_the_order_of_choosing() -> None:
+    frontier = NaiveFrontier("quality", "top-page", Rules(batch=3))
+    web(frontier, groups=[0, 1], pages=[0, 1, 1], quality=[1.0, 3.0, 2.0])
+    frontier.discover([0, 1, 2], 0.0)
+    frontier.next(0.0)
+    assert [site.turn for site in frontier.sites] == [2, 1]
+
+
+def test_the_oldest_page_is_not_the_best() -> None:
+    frontier = NaiveFrontier("quality", "fifo", Rules(delay_s=0.0))
+    web(frontier, groups=[0, 1], pages=[0, 1, 0], quality=[0.0, 1.0, 2.0])
+    frontier.discover([0, 1, 2], 0.0)
+    # Site 0 has the oldest page (serial 0), and gives its best (serial 2); then again; then site 1.
+    assert frontier.next(0.0) == Visit(0, 0, (2,), 600.0)
+    frontier.finish(visit(0), done(2), 0.0)
+    assert frontier.next(0.0) == Visit(1, 0, (0,), 600.0)
+    assert frontier.next(0.0) == Visit(2, 1, (1,), 600.0)
+
+
+def test_median() -> None:
+    assert [median(1.0, measured, 0.5) for measured in (7.0, 1.0, 0.9, 0.0)] == [2.0, 1.0, 0.5, 0.5]
+    assert median(0.0, 3.0, 0.5) == median(2.0, 3.0, 0.0) == 3.0
+    assert median(2.0, 1.0, 0.0) == 1.0
+    frontier = NaiveFrontier("fifo", "fifo", Rules(delay_s=0.0, estimator="median", alpha=0.5, first_response_s=0.5))
+    web(frontier, groups=[0, 1], pages=[0, 1])
+    frontier.discover([0, 1], 0.0)
+    for number in range(2):
+        frontier.next(0.0)
+        frontier.report(visit(number), number, FETCHED, 1.0, response_s=9.0)
+    # The second site starts from the first one's 1.0.
+    assert [site.response_s for site in frontier.sites] == [1.0, 2.0]
+
+
+def test_scores_come_every_two_pages() -> None:
+    frontier = NaiveFrontier("partial-pagerank", "top-page", Rules(delay_s=0.0, per_connection=3, rescore=2))
+    web(frontier, groups=[0, 1], pages=[0, 0, 0, 1, 1])
+    frontier.discover([0], 0.0)
+    assert frontier.pages[0].rank == 1.0  # a seed, before the first scores
+    assert frontier.next(0.0) == Visit(0, 0, (0,), 600.0)
+    frontier.finish(visit(0), done(0, 1, 2, 2, 3), 0.0)
+    assert [page.rank for page in frontier.pages[1:4]] == [0.25, 0.5, 0.25]
+    assert frontier.next(0.0) == Visit(1, 0, (2, 1), 600.0)
+    frontier.report(visit(1), 2, FETCHED, 0.0)
+    # Two pages are fetched, and site 1 competes. Scores stay due, and move also what is leased (page 1).
+    assert frontier.next(0.0) == Rescore(2)
+    frontier.discover([4], 0.0)
+    assert frontier.next(0.0) == Rescore(2)
+    frontier.rescore([0.1, 0.2, 0.3, 0.0, 0.4], 0.0)
+    assert [page.rank for page in frontier.pages] == [1.0, 0.2, 0.5, 0.25, 0.4]
+    assert frontier.rescore_at == 4
+    assert frontier.next(0.0) == Visit(2, 1, (4, 3), 600.0)
+    with pytest.raises(ConfigError):
+        frontier.rescore([0.1], 0.0)
+    frontier.finish(visit(1), done(1), 0.0)
+    frontier.finish(visit(2), Outcome((Result(4, FETCHED), Result(3, FETCHED))), 0.0)
+    # Five are fetched, but nobody competes.
+    assert frontier.next(0.0) == Drained()
+
+
+def test_scores_come_when_half_a_batch_is_over() -> None:
+    frontier = NaiveFrontier("batch-pagerank", "top-page", Rules(delay_s=0.0, batch=3))
+    web(frontier, groups=[0], pages=[0, 0, 0, 0])
+    frontier.discover([0], 0.0)
+    assert frontier.next(0.0) == Visit(0, 0, (0,), 600.0)
+    # A new batch is due, but one page is less than 3/2.
+    frontier.finish(visit(0), done(0, 1), 0.0)
+    assert frontier.next(0.0) == Visit(1, 0, (1,), 600.0)
+    frontier.finish(visit(1), done(1, result=REFUSED), 0.0)
+    frontier.discover([2, 3], 0.0)
+    assert frontier.next(0.0) == Rescore(1)  # one is FETCHED, one is GONE
+    frontier.rescore([0.5, 0.1, 0.1, 0.4], 0.0)
+    assert frontier.next(0.0) == Visit(2, 0, (3,), 600.0)
+
+
+def test_no_scores_for_a_page_rank_without() -> None:
+    frontier = NaiveFrontier("opic", "top-page", Rules(rescore=1))
+    with pytest.raises(ConfigError):
+        frontier.rescore([], 0.0)
+
+
+def test_estimates_of_new_pages() -> None:
+    frontier = NaiveFrontier("historical-pagerank-parent", "top-page", Rules())
+    web(frontier, groups=[0], pages=[0, 0, 0, 0])
+    frontier.set_column("history", [0.6, -1.0, -1.0, -1.0])
+    frontier.discover([0, 3], 0.0)
+    frontier.next(0.0)
+    frontier.report(visit(0), 0, FETCHED, 0.0, links=[1, 2, 3])
+    assert [page.rank for page in frontier.pages] == pytest.approx([0.6, 0.2, 0.2, 0.0])
+
+
+def test_the_shortest_visit_and_the_rest_after_it() -> None:
+    rules = Rules(estimator="median", alpha=0.0, small_site_pages=2, small_site_delay_s=4.0)
+    frontier = NaiveFrontier("fifo", "performance-and-rest", rules)
+    web(frontier, groups=[0], pages=[0, 0])
+    frontier.discover([0], 0.0)
+    assert frontier.sites[0].contest is not None
+    assert frontier.sites[0].contest.rank == pytest.approx(1 / (0.3 + 4.0))
+    frontier.next(0.0)
+    frontier.finish(visit(0), Outcome((Result(0, FAILED, (), 0.0),), connection_s=0.0), 1.0)
+    frontier.next(100.0)  # the failed page again
+    frontier.discover([1], 100.0)
+    frontier.finish(visit(1), done(0), 100.0)
+    frontier.set_site(0, 200.0, delay_s=0.0)
+    assert frontier.sites[0].contest.rank == pytest.approx(1e9)  # T is at least 1 ns
+
+
+def test_drawn_by_a_hash() -> None:
+    """mixed(0) = 0, so a seed of -1 draws 0 by number 0; the others look like lots."""
+    assert uniform(-1, 0) == 0.0
+    assert uniform(7, 1) != uniform(8, 1) != uniform(8, 2)
+    assert 0.48 < sum(uniform(3, number) for number in range(10_000)) / 10_000 < 0.52
+
+
+def test_a_rank_without_a_twin_is_named() -> None:
+    with pytest.raises(AssertionError, match=r"tests/naive/ranks.py has no twin of page rank 'newest-first'"):
+        twin_of_page_rank("newest-first")
+    with pytest.raises(AssertionError, match=r"tests/naive/ranks.py has no twin of site rank 'newest-first'"):
+        twin_of_site_rank("newest-first")

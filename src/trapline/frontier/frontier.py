@@ -126,7 +126,7 @@ class Frontier(Core):
             answer = Drained() if n == DRAINED else WaitUntil(float(moment[0]))
         if self.journal is not None:
             leased = (n, *out[:2].tolist()) if n >= 0 else (n,)
-            self.note(Call.NEXT, leased, (now, float(moment[0])), out[2 : n + 2])
+            self.note(Call.NEXT, leased, (now, float(moment[0])), out[2 : max(n, 0) + 2])
         return answer
 
     def report(
