@@ -21,8 +21,7 @@ from hypothesis import strategies as st
 from tests.frontier.worlds import one_of_each
 from tests.naive.simulator import Row, Twin
 from trapline.errors import ConfigError
-from trapline.frontier import FAILED, FETCHED, REFUSED, Frontier, Rules
-from trapline.frontier import core
+from trapline.frontier import FAILED, FETCHED, REFUSED, Frontier, Rules, core
 from trapline.frontier.layout import View
 from trapline.frontier.ranking import page_rank
 from trapline.graph import Graph
@@ -339,7 +338,7 @@ def make_memory_scarce(patch: pytest.MonkeyPatch) -> list[int]:
 
     patch.setattr(core, "FIRST_POOL", 64)
     patch.setattr(Frontier, "_grow", grow)
-    patch.setattr(Frontier, "reserve", lambda self, pages, sites, groups, visits: self._reserve(pages, sites, groups))
+    patch.setattr(Frontier, "reserve", lambda self, pages, sites, groups, visits: self.make_room(pages, sites, groups))
     return sizes
 
 
@@ -429,11 +428,12 @@ def test_a_crawl_of_no_pages_takes_no_time() -> None:
     [
         (SCORED, Rules(delay_s=0.0, rescore=3), 3),
         (SCORED, Rules(delay_s=0.0), 0),
-        (SCORED_BATCHES, Rules(delay_s=0.0, batch=5), 3),
+        (SCORED_BATCHES, Rules(delay_s=0.0, batch=5), 2),
     ],
 )
 def test_scores_come_every_k_pages_or_before_every_batch(page: PageRank, rules: Rules, scorings: int) -> None:
-    """A site of twelve pages, the first of which links to the others: after 3, 6 and 9 pages, or batches of 1, 5 and 5."""
+    """A site of twelve pages, the first of which links to the others: after 3, 6 and 9 pages; or in batches of 1 (too few for
+    scores), 5, 5 and 1, before the third and the fourth."""
     graph = graph_of([list(range(1, 12)), *([] for _ in range(11))], [0] * 12, [0])
     done = crawl(graph, Strategy("by scores", page, site_ranks()["top-page"]), rules)
     assert done.drained and done.scorings == scorings

@@ -80,6 +80,9 @@ def explain_site(frontier: Core, site: int, now: float) -> SiteExplanation:
     s = frontier.state
     now = max(now, float(s.run[0].now))
     wait_until, rule = _site_rule(s, site, now)
+    run = s.run[0]
+    if rule == MAY_BE_VISITED and run.scores and 0 < run.rescore_at <= run.fetched:
+        wait_until, rule = math.inf, "fresh scores are due before any visit"
     before = _sites_before(frontier, site, now) if rule == MAY_BE_VISITED else None
     level = FRONT if s.queue[site, FRONT].waiting else s.queue.shape[1] - 1
     return SiteExplanation(

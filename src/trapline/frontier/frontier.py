@@ -125,8 +125,8 @@ class Frontier(Core):
         else:
             answer = Drained() if n == DRAINED else WaitUntil(float(moment[0]))
         if self.journal is not None:
-            leased = (n, *out[:2].tolist()) if n >= 0 else (n,)
-            self.note(Call.NEXT, leased, (now, float(moment[0])), out[2 : max(n, 0) + 2])
+            said = (n, *out[:2].tolist()) if n >= 0 else (n, *answer) if isinstance(answer, Rescore) else (n,)
+            self.note(Call.NEXT, said, (now, float(moment[0])), out[2 : max(n, 0) + 2])
         return answer
 
     def report(

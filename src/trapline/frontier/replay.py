@@ -33,7 +33,7 @@ def _next(frontier: Frontier, frame: Frame) -> None:
     elif isinstance(answer, WaitUntil):
         ours = (WAIT, answer.time)
     else:
-        ours = (DRAINED if isinstance(answer, Drained) else RESCORE, moment)
+        ours = (DRAINED, moment) if isinstance(answer, Drained) else (RESCORE, answer.fetched, moment)
     logged = (*frame.integers, *frame.payload.tolist(), moment)
     if ours != logged:
         raise InvariantError(f"replay: next({now}) gave {ours}, the log has {logged}")
