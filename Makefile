@@ -35,7 +35,7 @@ unit: .venv/dev.stamp
 
 # numba reads the switch once, at import: this run needs a process of its own.
 unit-uncompiled: .venv/dev.stamp
-	NUMBA_DISABLE_JIT=1 $(BIN)/pytest -q tests/frontier tests/strategies
+	NUMBA_DISABLE_JIT=1 $(BIN)/pytest -q tests/frontier tests/strategies tests/simulate
 
 # New random webs at every run; that they show every feature (`reach`) is certain only for the fixed ones of `make test`.
 proof: .venv/dev.stamp

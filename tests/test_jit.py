@@ -206,12 +206,12 @@ def test_a_new_kernel_file_leads_to_another_cache(folder: str, copied: Path, mon
     assert after != before
 
 
-# One kernel (uniforms, in generate_kernels.py) that calls a helper of another file (uniform, in exact.py).
+# One kernel (uniforms, in exact.py) that calls a function of another file (mixed, in rng.py).
 DRAW = """
 import json
 import numpy as np
 from trapline import jit
-from trapline.graph.generate_kernels import uniforms
+from trapline.graph.exact import uniforms
 
 jit.ready()
 out = np.zeros(4)
@@ -219,12 +219,12 @@ uniforms(7, out)
 hits = [sum(d.stats.cache_hits.values()) for d, _ in jit._kernels]
 print(json.dumps({"out": out.tolist(), "hits": hits, "most": max(jit.specialisations().values())}))
 """
-MULTIPLIER = "0x2C1B3C6D"  # of exact.mix, which uniform calls
+MULTIPLIER = "0x2C1B3C6D"  # of rng.mixed, which uniform calls
 
 
 @compiled_only
 def test_an_edit_of_a_helper_is_not_answered_from_a_stale_cache(copied: Path, cache: Path) -> None:
-    helper = copied / "graph" / "exact.py"
+    helper = copied / "rng.py"
     text = helper.read_text()
     assert text.count(MULTIPLIER) == 1
 

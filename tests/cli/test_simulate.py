@@ -122,7 +122,7 @@ def test_options_reach_the_world(web: str, capsys: Captured) -> None:
         return found["simulated_seconds"]
 
     free, narrow = seconds(), seconds("--bandwidth", "2kB")
-    assert narrow > 10 * free
+    assert narrow > 5 * free
     assert seconds("--bandwidth", "2kB", "--bandwidth-per", "robot", "--connections", "12") < narrow
     assert seconds("--servers", "constant") == PAGES == seconds("--page-seconds", "1s")
     together = ("--per-connection", "10", "--page-seconds", "1")

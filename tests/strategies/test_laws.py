@@ -19,7 +19,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import trapline.strategies
-from tests.frontier.worlds import World, drive, hostile_worlds
+from tests.frontier.worlds import HOSTILE_WORLDS, World, drive
 from tests.strategies.webs import GRAPHS, crawl, graph_of, inputs_of, known_pagerank, random_graph
 from trapline.errors import ConfigError
 from trapline.frontier import Frontier, Rules
@@ -410,7 +410,7 @@ def without_inputs(strategy: Strategy) -> Strategy:
     ("strategy", "other", "kind"), OTHER_KINDS, ids=[f"{one.name} in {kind}" for one, _, kind in OTHER_KINDS]
 )
 @settings(max_examples=max(3, WEBS // 4))
-@given(world=hostile_worlds())
+@given(world=HOSTILE_WORLDS)
 def test_the_kind_of_queue_changes_the_cost_never_the_order(
     strategy: Strategy, other: Strategy, kind: int, world: World
 ) -> None:

@@ -101,7 +101,7 @@ def join_sharing(link: Link, slot: int, mark: float) -> None:
 
 
 @helper(void(LinkType, i8))
-def leave(link: Link, slot: int) -> None:
+def take_out(link: Link, slot: int) -> None:
     run = link.run[0]
     t = link.transfer[slot]
     if t.is_capped:
@@ -134,7 +134,7 @@ def settle(link: Link) -> None:
         if run.sharing > 0 and t.cap <= fair_level(link):
             break
         left = (t.mark - run.counted_at) * t.cap
-        leave(link, slot)
+        take_out(link, slot)
         join_sharing(link, slot, run.served + left)
     while run.sharing > 0:
         slot = link.heap[SHARING_CAP, 0].id
@@ -142,7 +142,7 @@ def settle(link: Link) -> None:
         if t.cap > fair_level(link):
             break
         left = t.mark - run.served
-        leave(link, slot)
+        take_out(link, slot)
         join_capped(link, slot, run.counted_at + left / t.cap)
     run.level = fair_level(link)
 
@@ -165,7 +165,7 @@ def start(link: Link, now: float, slot: int, size: float, cap: float, serial: in
 def stop(link: Link, now: float, slot: int) -> None:
     """The transfer is over."""
     count_served(link, now)
-    leave(link, slot)
+    take_out(link, slot)
     settle(link)
 
 
