@@ -10,7 +10,16 @@ from hypothesis import strategies as st
 from tests.report.records import GRAPH, RANK, crawl_of, log_in_order, made_up
 from trapline.report import record_of
 from trapline.report.axis import MOST_STEPS, axis, time_unit
-from trapline.report.chart import OPTIMUM, RANDOM, _averages, charts, quality_by_pages, quality_by_time, whole_of
+from trapline.report.chart import (
+    OPTIMUM,
+    RANDOM,
+    _averages,
+    charts,
+    quality_by_pages,
+    quality_by_time,
+    waste_by_time,
+    whole_of,
+)
 from trapline.report.style import COLOURS, COLOURS_ON_DARK, MARKERS, STROKES, look
 from trapline.report.svg import _SHAPES
 from trapline.simulate.servers import Network
@@ -79,6 +88,11 @@ def test_wide_bins_keep_the_average(values: list[float], seed: int) -> None:
         kept.append(2 * middle - kept[-1])
     assert min(values) - 1e-9 <= y.min() and y.max() <= max(values) + 1e-9
     assert np.sum(y[1:-1] * np.diff(kept)) == pytest.approx(np.sum(values * width), abs=1e-6)
+
+
+def test_what_is_wasted_in_the_end_is_what_closeness_leaves() -> None:
+    for line, record in zip(waste_by_time(SEVERAL).lines, SEVERAL, strict=True):
+        assert line.y[-1] == pytest.approx(100 * (1 - (record.closeness or 0.0)))
 
 
 def test_a_link_without_limit_has_no_chart_of_its_waste() -> None:

@@ -186,10 +186,12 @@ def robots_by_time(records: Sequence[CrawlRecord]) -> Chart:
 
 
 def waste_by_time(records: Sequence[CrawlRecord]) -> Chart:
+    """Since the beginning, not at each moment: one large page fills a link, and the crawls would be a tangle. A line ends
+    at what its number leaves of 100 %."""
     unit, unit_name = _time_unit(records)
     lines = []
     for index, record in enumerate(records):
-        x, y = _averages(record.load.edges_s, record.load.wasted_bandwidth or [])
+        x, y = _so_far(record.load.edges_s, record.load.wasted_bandwidth or [])
         closeness = f"{three_digits((record.closeness or 0.0) * 100)} %"
         lines.append(Line(index, record.strategy, x / unit, np.clip(y, 0, 1) * 100, closeness))
     links = {record.bandwidth or 0.0 for record in records}
@@ -199,7 +201,7 @@ def waste_by_time(records: Sequence[CrawlRecord]) -> Chart:
         "Wasted bandwidth",
         "T* / T: how close to\na link that is always full",
         _time_axis(records, unit_name),
-        axis(f"bandwidth not used (% of {link})", 100.0, "%"),
+        axis(f"bandwidth not used so far (% of {link})", 100.0, "%"),
         lines,
     )
 
@@ -243,3 +245,15 @@ def _averages(edges: Sequence[float], values: Sequence[float]) -> tuple[Floats, 
     y = np.diff(sums[kept]) / np.diff(edge)
     x = (edge[1:] + edge[:-1]) / 2
     return np.concatenate(([edge[0]], x, [edge[-1]])), np.concatenate((y[:1], y, y[-1:]))
+
+
+def _so_far(edges: Sequence[float], values: Sequence[float]) -> tuple[Floats, Floats]:
+    """The average from the beginning to the end of each bin.
+
+    >>> [column.tolist() for column in _so_far([0.0, 1.0, 4.0], [8.0, 2.0])]
+    [[0.0, 1.0, 4.0], [8.0, 8.0, 3.5]]
+    """
+    if not values:
+        return np.zeros(1), np.zeros(1)
+    average = np.cumsum(np.array(values) * np.diff(edges)) / np.array(edges[1:])
+    return np.array(edges), np.concatenate((average[:1], average))
