@@ -1,6 +1,7 @@
 """Options that commands share: what they accept, what they refuse in one line, and that their defaults are the core's."""
 
 import math
+import shlex
 from dataclasses import fields
 from pathlib import Path
 
@@ -10,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from trapline.cli import COMMANDS, rules, run, world
-from trapline.cli.conditions import SECTIONS, Conditions
+from trapline.cli.conditions import SECTIONS, Conditions, condition_options
 from trapline.cli.numbers import Number, bytes_shown, count, duration, rate, seconds, share
 from trapline.cli.world import World
 from trapline.frontier import Rules
@@ -128,6 +129,67 @@ def test_what_machines_read_of_the_conditions_has_no_infinity() -> None:
     assert all(value is None or isinstance(value, bool | int | float | str) for value in told.values())
     assert math.inf not in told.values()
     assert (told["lease_s"], told["bandwidth"], told["seeds"], told["delay_s"]) == (None, None, "seeds", 15.0)
+
+
+# ---- typed again
+
+
+@click.command()
+@condition_options
+def echo(conditions: Conditions) -> Conditions:
+    return conditions
+
+
+def typed(*args: str) -> Conditions:
+    found: Conditions = echo.main(list(args), standalone_mode=False)
+    return found
+
+
+def typed_again(conditions: Conditions) -> Conditions:
+    return typed(*shlex.split(" ".join(f"{flag} {value}" for flag, value in conditions.options().items())))
+
+
+@pytest.mark.parametrize(
+    "args",
+    [
+        [],
+        ["--delay", "2min", "--bandwidth", "200kB", "--connections", "64", "--seed", "7", "--max-pages", "1000"],
+        ["--batch", "50", "--batch-ahead", "--pause", "w", "--failed", "model", "--refused", "2.5%", "--delay", "0"],
+        ["--page-seconds", "1.7", "--per-connection", "0", "--requests", "0", "--bandwidth", "unlimited"],
+        [
+            "--servers",
+            "thesis",
+            "--protocol",
+            "pipelining",
+            "--ip-delay",
+            "0",
+            "--alpha",
+            "0.123456789",
+            "--retries",
+            "0",
+        ],
+    ],
+)
+def test_conditions_typed_again_are_the_same(args: list[str]) -> None:
+    conditions = typed(*args)
+    assert typed_again(conditions).parameters() == conditions.parameters()
+
+
+def test_options_name_what_was_used_and_nothing_that_was_not() -> None:
+    shown = typed("--delay", "15", "--batch", "50", "--batch-ahead", "--bandwidth", "200000").options()
+    assert (shown["--delay"], shown["--bandwidth"], shown["--batch-ahead"]) == ("15s", "200kB", "")
+    assert not {"--seeds", "--pages-per-site", "--failed", "--ip-delay", "--requests"} & shown.keys()
+    assert not any(word in value for value in shown.values() for word in ("None", "False", "inf"))
+
+
+@pytest.mark.parametrize("kind", [seconds(), rate(), share()])
+@given(number=st.floats(1e-6, 1.0) | st.floats(1.0, 1e8) | st.integers(1, 10**8).map(float))
+def test_a_number_typed_as_shown_is_that_number(kind: Number, number: float) -> None:
+    if kind.name == "rate":
+        number += 1.0
+    elif kind.name == "share":
+        number = min(number, 1.0)
+    assert kind.convert(kind.typed(number), None, None) == number
 
 
 # ---- the help

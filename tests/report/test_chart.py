@@ -1,5 +1,7 @@
 """What charts show: references that no crawl crosses, axes that hold all lines, looks that differ."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -8,7 +10,16 @@ from hypothesis import strategies as st
 from tests.report.records import GRAPH, RANK, crawl_of, log_in_order, made_up
 from trapline.report import record_of
 from trapline.report.axis import MOST_STEPS, axis, time_unit
-from trapline.report.chart import OPTIMUM, RANDOM, charts, quality_by_pages, quality_by_time, whole_of
+from trapline.report.chart import (
+    OPTIMUM,
+    RANDOM,
+    _averages,
+    charts,
+    quality_by_pages,
+    quality_by_time,
+    waste_by_time,
+    whole_of,
+)
 from trapline.report.style import COLOURS, COLOURS_ON_DARK, MARKERS, STROKES, look
 from trapline.report.svg import _SHAPES
 from trapline.simulate.servers import Network
@@ -53,6 +64,35 @@ def test_all_is_what_can_be_reached_if_a_crawl_got_it_and_else_the_web() -> None
     limited = [record_of(crawl_of(log_in_order(seed, 100), drained=True), GRAPH, RANK) for seed in (1, 2)]
     assert whole_of(limited).name == "all 200 pages"
     assert whole_of(limited[:1]).pages == 100
+
+
+def test_lines_are_together_if_they_cannot_be_told_apart() -> None:
+    records = [made_up(seed, name) for seed, name in ((1, "a"), (2, "b"), (1, "c"), (3, "d"), (2, "e"))]
+    for chart in charts(records):
+        assert {"a", "c"} in [{line.name for line in group} for group in chart.together]
+    pages = [[line.name for line in group] for group in quality_by_pages(records).together]
+    assert pages == [["a", "c"], ["b", "e"]]
+    chart = quality_by_pages(records)
+    moved = [replace(line, y=line.y + 0.02 * chart.y.top) if line.name == "c" else line for line in chart.lines]
+    assert [line.name for line in replace(chart, lines=moved).together[0]] == ["b", "e"]
+
+
+@given(st.lists(st.floats(0, 64), min_size=1, max_size=300), st.integers(0, 2**32 - 1))
+def test_wide_bins_keep_the_average(values: list[float], seed: int) -> None:
+    width = np.random.default_rng(seed).random(len(values)) + 0.01
+    edges = np.concatenate(([0.0], np.cumsum(width)))
+    x, y = _averages(edges.tolist(), values)
+    assert len(x) <= 42 and x[0] == 0 and x[-1] == edges[-1] and (np.diff(x) > 0).all()
+    kept = [0.0]  # the edges, from the middles
+    for middle in x[1:-1]:
+        kept.append(2 * middle - kept[-1])
+    assert min(values) - 1e-9 <= y.min() and y.max() <= max(values) + 1e-9
+    assert np.sum(y[1:-1] * np.diff(kept)) == pytest.approx(np.sum(values * width), abs=1e-6)
+
+
+def test_what_is_wasted_in_the_end_is_what_closeness_leaves() -> None:
+    for line, record in zip(waste_by_time(SEVERAL).lines, SEVERAL, strict=True):
+        assert line.y[-1] == pytest.approx(100 * (1 - (record.closeness or 0.0)))
 
 
 def test_a_link_without_limit_has_no_chart_of_its_waste() -> None:

@@ -2,6 +2,7 @@
 
 import json
 import re
+from dataclasses import replace
 from html import escape
 from html.parser import HTMLParser
 
@@ -9,8 +10,9 @@ import pytest
 
 from tests.report.records import made_up
 from trapline.report import compare_page
+from trapline.report.axis import time_unit
 from trapline.report.page import _GREYS
-from trapline.report.table import Column, columns
+from trapline.report.table import NARROW, Column, columns
 from trapline.simulate.servers import Network
 
 EVIL = "<script>alert(1)</script>\"'&</title></style>"
@@ -103,8 +105,38 @@ def test_every_number_of_the_table_is_on_the_page_with_its_meaning() -> None:
     records = [made_up(seed, network=LINK) for seed in range(3)]
     page = compare_page(records, "a")
     for column in columns(records):
-        assert f">{escape(column.name)}</button>" in page and escape(column.about) in page
-        assert all(f">{escape(text)}</td>" in page for text in column.texts)
+        assert escape(column.about) in page
+        if column.same:
+            assert f"{escape(column.name)} <b>{escape(column.texts[0])}</b>" in page
+        else:
+            assert f">{escape(column.name)}</button>" in page
+            assert all(f">{escape(text)}</td>" in page for text in column.texts)
+
+
+def test_a_column_that_tells_nothing_apart_is_a_line_below_the_table() -> None:
+    same = {column.name for column in columns([made_up(seed) for seed in range(3)]) if column.same}
+    assert {"pages", "visits"} <= same and "Kendall's tau" not in same
+    assert not any(column.same for column in columns([made_up(1)]))
+
+
+@pytest.mark.parametrize(("broken", "cells"), [(0, 0), (3, 2)])
+def test_rules_that_all_broke_alike_are_shown_of_each(broken: int, cells: int) -> None:
+    records = [replace(made_up(seed), politeness_violations=broken) for seed in range(2)]
+    assert compare_page(records, "a").count('<td class="bad"') == cells
+
+
+def test_a_column_of_times_has_one_unit_and_names_it() -> None:
+    """One crawl takes hours and the other days: all are in days, as on the axis."""
+    short = made_up(1)
+    until = {share: seconds * 1000 for share, seconds in short.seconds_until.items()}
+    long = replace(short, simulated_seconds=short.simulated_seconds * 1000, seconds_until=until)
+    size, unit = time_unit(long.simulated_seconds)
+    found = [column for column in columns([short, long]) if "until … of the PageRank" in column.group]
+    assert [column.name.replace(NARROW, " ") for column in found] == ["50 %", "80 %", "95 %", "end"]
+    for column in found:
+        assert column.group.startswith(f"simulated {unit} until")
+        for value, text in zip(column.values, column.texts, strict=True):
+            assert float(text.replace(",", "")) == pytest.approx(value / size, rel=0.006)
 
 
 def test_the_best_is_marked_unless_all_show_the_same() -> None:

@@ -9,6 +9,8 @@ from tests.report.records import made_up
 from trapline.frontier import Rules
 from trapline.graph import Graph, generate, pagerank
 from trapline.report import CrawlRecord, orders_png, plots_png, record_of
+from trapline.report.chart import charts, quality_by_pages
+from trapline.report.plot import chart_figure
 from trapline.simulate import simulate
 from trapline.simulate.servers import Network
 from trapline.strategies import load_strategy
@@ -60,6 +62,24 @@ def test_each_chart_has_a_picture_and_a_name_for_its_file() -> None:
     found = plots_png(records, "more crawls than colours")
     assert list(found) == ["quality-pages", "quality-time", "pages-time", "robots-time", "waste-time"]
     assert all(png.startswith(PNG) for png in found.values())
+
+
+@pytest.mark.parametrize("crawls", [1, 17, 40])
+def test_the_whole_legend_is_in_the_picture(crawls: int) -> None:
+    records = [made_up(seed % 3, f"strategy number {seed}") for seed in range(crawls)]
+    for chart in charts(records):
+        figure = chart_figure(chart, "title", "two\nlines")
+        figure.canvas.draw()
+        box = figure.legends[0].get_window_extent()
+        assert len(figure.legends[0].get_texts()) == len(chart.lines)
+        assert box.y0 >= 0 and box.y1 <= figure.bbox.height and box.x1 <= figure.bbox.width
+        assert figure.axes[0].get_window_extent().x1 <= box.x0
+
+
+def test_crawls_on_one_curve_share_a_letter() -> None:
+    chart = quality_by_pages([made_up(1, "one"), made_up(2, "other"), made_up(1, "same")])
+    texts = [text.get_text() for text in chart_figure(chart, "title").legends[0].get_texts()]
+    assert [text.split("  ")[1] for text in texts[:3]] == ["one (A)", "other", "same (A)"]
 
 
 def test_a_crawl_of_nothing_has_pictures() -> None:

@@ -94,6 +94,13 @@ def test_tau_b_is_its_definition_and_scipys(pairs: list[tuple[int, int]]) -> Non
     assert tau_b(x, y) == pytest.approx(0.0 if np.isnan(theirs) else theirs)
 
 
+@pytest.mark.parametrize("different", [3, 300, 10**6])
+def test_tau_b_of_a_whole_sample_is_scipys(different: int) -> None:
+    stats = pytest.importorskip("scipy.stats")
+    x, y = np.random.default_rng(different).integers(0, different, (2, 5_000))
+    assert tau_b(x, y) == pytest.approx(stats.kendalltau(x, y).statistic, abs=1e-12)
+
+
 def test_tau_is_one_for_best_first_and_minus_one_for_worst_first() -> None:
     rank = np.array([0.1, 0.4, 0.2, 0.3])
     assert kendall_tau(np.array([1, 3, 2, 0]), rank) == 1

@@ -79,11 +79,10 @@ def check_folder(folder: Path, logs: Sequence[str] = ()) -> None:
 def _write(found: Comparison, arena: Arena, folder: Path, web: str) -> None:
     from trapline.report import compare_page, plots_png
 
-    parameters = arena.conditions.parameters()
-    write_json(folder / JSON, _for_machines(found, web, parameters))
+    write_json(folder / JSON, _for_machines(found, web, arena.conditions.parameters()))
     title, subtitle = f"Crawl orders of {web}", f"{web_size(found.records[0])}; {arena.conditions.summary()}"
     with step("drawing", len(found.records), "crawls"):
-        write_text(folder / PAGE, compare_page(found.records, title, subtitle, parameters))
+        write_text(folder / PAGE, compare_page(found.records, title, subtitle, arena.conditions.options()))
         pictures = plots_png(found.records, f"{web}: {web_size(found.records[0])}\n{arena.conditions.summary()}")
         for name, png in pictures.items():
             write_bytes(folder / f"{name}.png", png)

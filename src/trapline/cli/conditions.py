@@ -73,6 +73,16 @@ class Conditions:
         every["page_seconds"] = self.world.constant_s
         return {name: _plain(value) for name, value in every.items()}
 
+    def options(self) -> dict[str, str]:
+        """All of it as a user could type it again, flag by flag; not what was left at nothing.
+
+        >>> from trapline.frontier import Rules
+        >>> Conditions(Rules(), connections=64).options()["--delay"]
+        '15s'
+        """
+        values = self.parameters()
+        return {flag: value for section in SECTIONS for flag, value in section.typed(values)}
+
     def summary(self) -> str:
         """The first things to know of a crawl, in one line.
 

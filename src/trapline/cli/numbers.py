@@ -66,6 +66,19 @@ class Number(click.ParamType[Any]):
         """The value with its unit, as the help shows it."""
         return f"{value:g}{' s' if self._units is _DURATIONS else ''}"
 
+    def typed(self, value: Any) -> str:
+        """The shortest way to type exactly this value, with a unit if it has any.
+
+        >>> seconds().typed(15.0), seconds().typed(5400.0), rate().typed(200e3), share().typed(0.05), count(0).typed(12)
+        ('15s', '1.5h', '200kB', '5%', '12')
+        """
+        words = [word for word, meaning in self._words.items() if meaning == value]
+        if words or not self._units:
+            return words[0] if words else f"{value}"
+        ways = [f"{value / size:.15g}{unit}" for unit, size in self._units.items()]
+        exact = (way for way in ways if self._parsed(way) == value)
+        return min(exact, key=len, default=f"{value!r}")
+
     def _parsed(self, value: Any) -> float:
         unit = re.fullmatch(r"(.*[\d.])\s*([^\d.\s]+)", value) if isinstance(value, str) and self._units else None
         if unit is None or unit[2] not in self._units:

@@ -3,7 +3,8 @@
 A command of this program has forty options: in one list nobody finds any, and as forty arguments nobody reads them.
 """
 
-from collections.abc import Callable, Sequence
+import shlex
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import wraps
 from typing import Any
@@ -54,6 +55,14 @@ class Section:
     def fields(self) -> tuple[str, ...]:
         return tuple(field for _, field, *_ in self.rows)
 
+    def typed(self, values: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+        """Flag and value as a user would type them; without what was left at nothing, or is nothing."""
+        for flags, field, kind, default, _ in self.rows:
+            value = values[field]
+            if value is None or (value == default and not value):
+                continue
+            yield flags.split()[-1], "" if kind is None else _typed(kind, value)
+
     def __call__(self, command: Command) -> Command:
         for flags, field, kind, default, text in reversed(self.rows):
             kind, metavar = kind if isinstance(kind, tuple) else (kind, None)
@@ -69,6 +78,11 @@ class Section:
                 help=text if text.endswith("]") else text + _shown(kind, default),
             )(command)
         return command
+
+
+def _typed(kind: Any, value: Any) -> str:
+    kind = kind[0] if isinstance(kind, tuple) else kind
+    return kind.typed(value) if isinstance(kind, Number) else shlex.quote(str(value))
 
 
 def _shown(kind: Any, default: Any) -> str:

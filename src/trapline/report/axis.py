@@ -7,8 +7,7 @@ import math
 from typing import NamedTuple
 
 _TIME_UNITS = ((86_400.0, "days"), (3_600.0, "hours"), (60.0, "minutes"), (1.0, "seconds"))
-_SHORT = {"days": "d", "hours": "h", "minutes": "min", "seconds": "s"}
-_BYTE_UNITS = ((1e9, "GB"), (1e6, "MB"), (1e3, "KB"))
+_BYTE_UNITS = ((1e9, "GB"), (1e6, "MB"), (1e3, "kB"))
 _STEPS = (1.0, 2.0, 2.5, 5.0, 10.0)
 MOST_STEPS = 6
 
@@ -66,16 +65,6 @@ def three_digits(value: float) -> str:
     ('2.60', '0.970', '41,216', '0')
     """
     return f"{value:,.{2 - math.floor(math.log10(value)) if 1e-9 < value < 100 else 0}f}"
-
-
-def duration(seconds: float) -> str:
-    """A time to three digits, in the unit that fits it.
-
-    >>> duration(7_200.0), duration(1.5)
-    ('2.00 h', '1.50 s')
-    """
-    size, name = time_unit(seconds)
-    return f"{three_digits(seconds / size)} {_SHORT[name]}"
 
 
 def byte_rate(bytes_per_s: float) -> str:

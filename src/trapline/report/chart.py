@@ -12,12 +12,14 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from trapline.report.axis import Axis, axis, byte_rate, duration, three_digits, time_unit
+from trapline.report.axis import Axis, axis, byte_rate, three_digits, time_unit
 from trapline.report.record import CrawlRecord
 
 Floats = NDArray[np.float64]
 OPTIMUM, RANDOM = -1, -2  # numbers of the references; a crawl's line has the crawl's number
 _REFERENCE_POINTS = 300
+_BINS = 40  # in which a load is drawn: enough to see its course, wide enough that a bin is no longer chance
+_NEAR = 0.006  # of the picture: a line's width
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,6 +39,27 @@ class Chart:
     x: Axis
     y: Axis
     lines: list[Line]
+
+    @property
+    def together(self) -> list[list[Line]]:
+        """Crawls whose lines cannot be told apart anywhere, as groups of two or more."""
+        groups: list[list[Line]] = []
+        for line in self.lines:
+            if line.index >= 0:
+                found = next((group for group in groups if self._coincide(group[0], line)), None)
+                groups.append([line]) if found is None else found.append(line)
+        return [group for group in groups if len(group) > 1]
+
+    def _coincide(self, one: Line, other: Line) -> bool:
+        return self._covers(one, other) and self._covers(other, one)
+
+    def _covers(self, one: Line, other: Line) -> bool:
+        """Whether every point of the other line lies on this one, give or take the width of a line."""
+        if abs(one.x[-1] - other.x[-1]) > _NEAR * self.x.top:
+            return False
+        near = [np.interp(other.x + step * _NEAR * self.x.top, one.x, one.y) for step in (-1.0, -0.5, 0.0, 0.5, 1.0)]
+        slack = _NEAR * self.y.top
+        return bool(((np.min(near, 0) - slack <= other.y) & (other.y <= np.max(near, 0) + slack)).all())
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,7 +127,7 @@ def quality_by_time(records: Sequence[CrawlRecord]) -> Chart:
             record.strategy,
             np.array(record.progress.time_s) / unit,
             np.array(record.progress.quality) / whole.quality * 100,
-            duration(record.seconds_until["80%"]),
+            three_digits(record.seconds_until["80%"] / unit),
         )
         for index, record in enumerate(records)
     ]
@@ -115,7 +138,7 @@ def quality_by_time(records: Sequence[CrawlRecord]) -> Chart:
     return Chart(
         "quality-time",
         f"{quality} against time",
-        f"time until 80 % of the\n{quality} it fetched",
+        f"{unit_name} until 80 % of the\n{quality} it fetched",
         _time_axis(records, unit_name),
         _quality_axis(quality, best[-1]),
         lines,
@@ -127,7 +150,7 @@ def pages_by_time(records: Sequence[CrawlRecord]) -> Chart:
     lines = []
     for index, record in enumerate(records):
         x, y = np.array(record.progress.time_s) / unit, np.array(record.progress.pages, np.float64)
-        lines.append(Line(index, record.strategy, x, y, f"{three_digits(record.rate)} pages/s"))
+        lines.append(Line(index, record.strategy, x, y, three_digits(record.rate)))
     most = max(records, key=lambda record: record.pages_fetched)
     if most.optimal_seconds:
         x, y = np.array([0.0, most.optimal_seconds / unit]), np.array([0.0, most.pages_fetched])
@@ -135,7 +158,7 @@ def pages_by_time(records: Sequence[CrawlRecord]) -> Chart:
     return Chart(
         "pages-time",
         "Pages against time",
-        "pages per second",
+        "pages per second,\non average",
         _time_axis(records, unit_name),
         axis("pages fetched", float(most.pages_fetched)),
         lines,
@@ -146,7 +169,8 @@ def robots_by_time(records: Sequence[CrawlRecord]) -> Chart:
     unit, unit_name = _time_unit(records)
     lines = []
     for index, record in enumerate(records):
-        x, y = _steps(record.load.edges_s, record.load.active_robots)
+        x, y = _averages(record.load.edges_s, record.load.active_robots)
+        y = np.minimum(y, record.robots)  # times are kept to the microsecond
         lines.append(Line(index, record.strategy, x / unit, y, three_digits(record.active_robots)))
     top = max(float(line.y.max()) for line in lines)
     robots = {record.robots for record in records}
@@ -162,10 +186,12 @@ def robots_by_time(records: Sequence[CrawlRecord]) -> Chart:
 
 
 def waste_by_time(records: Sequence[CrawlRecord]) -> Chart:
+    """Since the beginning, not at each moment: one large page fills a link, and the crawls would be a tangle. A line ends
+    at what its number leaves of 100 %."""
     unit, unit_name = _time_unit(records)
     lines = []
     for index, record in enumerate(records):
-        x, y = _steps(record.load.edges_s, record.load.wasted_bandwidth or [])
+        x, y = _so_far(record.load.edges_s, record.load.wasted_bandwidth or [])
         closeness = f"{three_digits((record.closeness or 0.0) * 100)} %"
         lines.append(Line(index, record.strategy, x / unit, np.clip(y, 0, 1) * 100, closeness))
     links = {record.bandwidth or 0.0 for record in records}
@@ -175,7 +201,7 @@ def waste_by_time(records: Sequence[CrawlRecord]) -> Chart:
         "Wasted bandwidth",
         "T* / T: how close to\na link that is always full",
         _time_axis(records, unit_name),
-        axis(f"bandwidth not used (% of {link})", 100.0, "%"),
+        axis(f"bandwidth not used so far (% of {link})", 100.0, "%"),
         lines,
     )
 
@@ -205,8 +231,29 @@ def _fastest(records: Sequence[CrawlRecord]) -> tuple[Floats, Floats]:
     return seconds, np.max(pages, axis=0)
 
 
-def _steps(edges: Sequence[float], values: Sequence[float]) -> tuple[Floats, Floats]:
-    """The corners of a staircase."""
+def _averages(edges: Sequence[float], values: Sequence[float]) -> tuple[Floats, Floats]:
+    """Averages over few wide bins, each at the middle of its bin; the first and last also at the ends.
+
+    >>> [column.tolist() for column in _averages([0.0, 1.0, 4.0], [8.0, 2.0])]
+    [[0.0, 0.5, 2.5, 4.0], [8.0, 8.0, 2.0, 2.0]]
+    """
     if not values:
         return np.zeros(1), np.zeros(1)
-    return np.repeat(np.array(edges), 2)[1:-1], np.repeat(np.array(values), 2)
+    sums = np.concatenate(([0.0], np.cumsum(np.array(values) * np.diff(edges))))
+    kept = np.unique(np.linspace(0, len(values), min(len(values), _BINS) + 1).round().astype(int))
+    edge = np.array(edges)[kept]
+    y = np.diff(sums[kept]) / np.diff(edge)
+    x = (edge[1:] + edge[:-1]) / 2
+    return np.concatenate(([edge[0]], x, [edge[-1]])), np.concatenate((y[:1], y, y[-1:]))
+
+
+def _so_far(edges: Sequence[float], values: Sequence[float]) -> tuple[Floats, Floats]:
+    """The average from the beginning to the end of each bin.
+
+    >>> [column.tolist() for column in _so_far([0.0, 1.0, 4.0], [8.0, 2.0])]
+    [[0.0, 1.0, 4.0], [8.0, 8.0, 3.5]]
+    """
+    if not values:
+        return np.zeros(1), np.zeros(1)
+    average = np.cumsum(np.array(values) * np.diff(edges)) / np.array(edges[1:])
+    return np.array(edges), np.concatenate((average[:1], average))

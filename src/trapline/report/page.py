@@ -36,7 +36,8 @@ def compare_page(
         subtitle=escape(subtitle),
         version=escape(__version__),
         style=_file("page.css") + _style(len(records)),
-        table=_table(records, numbers),
+        table=_table(records, [one for one in numbers if not _bland(one)]),
+        same=_same(numbers),
         legend=_legend(records),
         charts="\n".join(map(_figure, pictures)),
         settings=_pairs(settings or {}),
@@ -86,6 +87,17 @@ def _table(records: Sequence[CrawlRecord], numbers: Sequence[Column]) -> str:
     )
 
 
+def _bland(column: Column) -> bool:
+    """Whether it tells nothing apart; broken rules are told all the same."""
+    return column.same and not (column.name == VIOLATIONS and any(column.values))
+
+
+def _same(numbers: Sequence[Column]) -> str:
+    """The columns that tell nothing apart, in one line."""
+    found = [f"{escape(one.name)} <b>{escape(one.texts[0])}</b>" for one in numbers if _bland(one)]
+    return f'<p class="hint">The same for all: {", ".join(found)}.</p>' if found else ""
+
+
 def _begins(numbers: Sequence[Column]) -> list[str]:
     """The class of each column: whether a group begins with it."""
     before = [""] + [column.group for column in numbers]
@@ -100,9 +112,10 @@ def _head(column: Column, begins: str) -> str:
 
 def _row(at: int, record: CrawlRecord, numbers: Sequence[Column]) -> str:
     name = escape(record.strategy)
-    ranks = f"<small>{escape(record.page_rank)} × {escape(record.site_rank)}</small>"
+    pair = f"{escape(record.page_rank)} × {escape(record.site_rank)}"
     cells = "".join(_cell(at, column, begins) for column, begins in zip(numbers, _begins(numbers), strict=True))
-    head = f'<th class="strategy" scope="row" data-value="{name}"><div>{swatch_svg(at)}<span>{name}{ranks}</span></div></th>'
+    named = f'<span title="{name}: {pair}">{name}<small>{pair}</small></span>'
+    head = f'<th class="strategy" scope="row" data-value="{name}"><div>{swatch_svg(at)}{named}</div></th>'
     return f"<tr>{head}{cells}</tr>"
 
 
@@ -132,8 +145,20 @@ def _legend(records: Sequence[CrawlRecord]) -> str:
 def _figure(chart: Chart) -> str:
     references = {line.index: line.name for line in chart.lines if line.index < 0}
     grey = [f"{_GREYS[index]}: {name}" for index, name in references.items()]
-    caption = ". ".join([chart.y.label[:1].upper() + chart.y.label[1:], *grey])
+    caption = ". ".join([chart.y.label[:1].upper() + chart.y.label[1:], *grey, *_one_curve(chart)])
     return f"<figure><figcaption>{escape(chart.title)}<small>{escape(caption)}</small></figcaption>\n{chart_svg(chart)}</figure>"
+
+
+def _one_curve(chart: Chart) -> Iterable[str]:
+    """Which crawls hide each other; if they are most of them, which do not."""
+    crawls = [line for line in chart.lines if line.index >= 0]
+    for group in chart.together:
+        apart = [line.name for line in crawls if line not in group]
+        names = [line.name for line in group]
+        if len(apart) < len(group):
+            yield f"One curve: all but {', '.join(apart)}" if apart else "One curve: all of them"
+        else:
+            yield f"One curve: {', '.join(names)}"
 
 
 def _pairs(settings: Mapping[str, object]) -> str:

@@ -2,18 +2,24 @@
 
 from collections.abc import Sequence
 from io import BytesIO
+from string import ascii_uppercase
 from typing import TYPE_CHECKING, Any
 
 from trapline.report.chart import OPTIMUM, RANDOM, Chart, Line, charts, quality_by_pages
 from trapline.report.style import COLOURS, MARKERS, STROKES, look
 
 if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
     from trapline.report.axis import Axis
     from trapline.report.record import CrawlRecord
 
 _REFERENCE = "#707070"
 _MARKER_SIZES = {"P": 7.5, "X": 7.5, "*": 10.0}  # those with arms look smaller
 _MARKER_EVERY = 0.16  # of the picture's diagonal
+_GOLDEN = 0.618034  # steps of it, modulo 1, are nowhere crowded, however many there are
+_HEIGHT, _ROW = 6.2, 0.245  # inches: of a picture at least, and of a row of its legend
+_FONT = 10.5
 
 
 def orders_png(records: Sequence["CrawlRecord"], title: str, subtitle: str = "") -> bytes:
@@ -27,27 +33,48 @@ def plots_png(records: Sequence["CrawlRecord"], subtitle: str = "") -> dict[str,
 
 
 def chart_png(chart: Chart, title: str, subtitle: str = "") -> bytes:
+    png = BytesIO()
+    chart_figure(chart, title, subtitle).savefig(png, format="png")
+    return png.getvalue()
+
+
+def chart_figure(chart: Chart, title: str, subtitle: str = "") -> "Figure":
+    """The picture, high enough for its legend."""
     # Late: it takes longer than a small crawl. The Agg canvas needs no display, and pyplot's global state is avoided.
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
     from matplotlib.layout_engine import ConstrainedLayoutEngine
 
-    figure = Figure(figsize=(10.5, 6.2), dpi=150, layout=ConstrainedLayoutEngine(w_pad=0.15, h_pad=0.15))
+    legend_title = _legend_title(chart)
+    height = max(_HEIGHT, _ROW * (len(chart.lines) + legend_title.count("\n") + 3))
+    figure = Figure(figsize=(10.5, height), dpi=150, layout=ConstrainedLayoutEngine(w_pad=0.15, h_pad=0.15))
     FigureCanvasAgg(figure)
     axes = figure.add_subplot()
+    letters = _letters(chart)
     for line in chart.lines:
-        _draw(axes, line)
+        _draw(axes, line, letters.get(line.index, ""))
     _scale(axes, axes.xaxis, chart.x)
     _scale(axes, axes.yaxis, chart.y)
-    _dress(axes, chart.value_label)
+    _dress(axes)
+    _add_legend(figure, legend_title)
     _head(axes, title, subtitle)
-    png = BytesIO()
-    figure.savefig(png, format="png")
-    return png.getvalue()
+    return figure
 
 
-def _draw(axes: Any, line: Line) -> None:
-    label = _plain(f"{line.value}  {line.name}" if line.value else line.name)
+def _letters(chart: Chart) -> dict[int, str]:
+    """By the number of a line that lies on others: the letter that they share."""
+    return {
+        line.index: letter for letter, group in zip(ascii_uppercase, chart.together, strict=False) for line in group
+    }
+
+
+def _legend_title(chart: Chart) -> str:
+    return f"{chart.value_label}\n(same letter: same curve)" if chart.together else chart.value_label
+
+
+def _draw(axes: Any, line: Line, letter: str) -> None:
+    name = f"{line.name} ({letter})" if letter else line.name
+    label = _plain(f"{line.value}  {name}" if line.value else name)
     # Not cut by the frame, which would halve a line that runs along 100 %.
     axes.plot(line.x, line.y, label=label, clip_on=False, **_look_of(line))
 
@@ -64,7 +91,7 @@ def _look_of(line: Line) -> dict[str, Any]:
         "markersize": _MARKER_SIZES.get(MARKERS[marker], 6.0),
         "markeredgecolor": "white",
         "markeredgewidth": 0.6,
-        "markevery": (0.03 + 0.011 * (line.index % 14), _MARKER_EVERY),  # not all at the same place
+        "markevery": ((line.index * _GOLDEN % 1) * _MARKER_EVERY, _MARKER_EVERY),  # each at places of its own
     }
 
 
@@ -97,19 +124,21 @@ def _head(axes: Any, title: str, subtitle: str) -> None:
     )
 
 
-def _dress(axes: Any, legend_title: str) -> None:
+def _dress(axes: Any) -> None:
     axes.grid(color="#E4E4E4", linewidth=0.8)
     axes.set_axisbelow(True)
     axes.spines[["top", "right"]].set_visible(False)
+
+
+def _add_legend(figure: Any, title: str) -> None:
     # Beside the axes, where no curve can be: an order worse than random runs through the lower right corner.
-    axes.legend(
-        loc="upper left",
-        bbox_to_anchor=(1.02, 1.0),
+    figure.legend(
+        loc="outside right upper",
         frameon=False,
-        fontsize=10.5,
-        labelspacing=0.8,
+        fontsize=_FONT,
+        labelspacing=0.6,
         handlelength=3.2,
-        title=_plain(legend_title),
-        title_fontsize=10.5,
+        title=_plain(title),
+        title_fontsize=_FONT,
         alignment="left",
     )

@@ -6,12 +6,13 @@ It reads records and knows nothing of HTML or terminals.
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
-from trapline.report.axis import duration, three_digits
+from trapline.report.axis import three_digits, time_unit
 from trapline.report.record import CrawlRecord
 
 Value = float | None
 HIGH, LOW, NEITHER = 1, -1, 0
 VIOLATIONS = "violations"
+NARROW = "\u00a0"  # a space at which no head of a column is broken
 _IF_ANY = ("MB", "failed", "refused")  # columns left out if all are 0
 
 
@@ -23,6 +24,11 @@ class Column:
     values: list[Value]
     texts: list[str]
     better: int = NEITHER  # HIGH or LOW values
+
+    @property
+    def same(self) -> bool:
+        """Whether several rows all show the same."""
+        return len(self.texts) > 1 and len(set(self.texts)) == 1
 
     @property
     def best(self) -> set[int]:
@@ -70,17 +76,16 @@ def _average(quality: str, values: Sequence[Value], optimum: float) -> Column:
 
 def _tau_columns(records: Sequence[CrawlRecord]) -> list[Column]:
     about = "Kendall's tau-b of the fetch order against PageRank, on 5,000 pages: 1 is best first, -1 worst first."
-    spread = "The lowest and highest tau of ten samples: a difference smaller than this says nothing."
-    widths: list[Value] = [record.kendall_tau_spread[1] - record.kendall_tau_spread[0] for record in records]
-    ranges = ["{:.3f} to {:.3f}".format(*record.kendall_tau_spread) for record in records]
+    spread = "Half of what lies between the lowest and highest tau of ten samples: a smaller difference says nothing."
+    halves = [(record.kendall_tau_spread[1] - record.kendall_tau_spread[0]) / 2 for record in records]
     return [
         _column("order", "Kendall's tau", about, [record.kendall_tau for record in records], _four, HIGH),
-        Column("order", "tau of ten samples", spread, widths, ranges),
+        _column("order", f"tau{NARROW}±", spread, halves, "{:.3f}".format),
     ]
 
 
 def _top_columns(records: Sequence[CrawlRecord]) -> list[Column]:
-    group = "pages until the top 10 % by PageRank were in"
+    group = "pages until … of the top tenth by PageRank"
     about = "Pages fetched until {} of the tenth with the highest PageRank was in. At 100 % a single page decides."
     return [
         _column(group, name, about.format(name), [record.top_tenth[share] for record in records], _count, LOW)
@@ -90,30 +95,24 @@ def _top_columns(records: Sequence[CrawlRecord]) -> list[Column]:
 
 def _time_columns(records: Sequence[CrawlRecord]) -> list[Column]:
     quality = records[0].quality
-    group = f"simulated time until … of the {quality} was in"
-    about = "Simulated time until {} of the {} of all pages it fetched was in."
+    size, unit = time_unit(max(record.simulated_seconds for record in records))
+
+    def in_unit(seconds: float) -> str:
+        return three_digits(seconds / size)
+
+    group, about = f"simulated {unit} until … of the {quality}", "Simulated {} until {} of the {} it fetched was in."
     found = [
-        _column(
-            group,
-            name,
-            about.format(name, quality),
-            [record.seconds_until[share] for record in records],
-            duration,
-            LOW,
-        )
+        _column(group, name, about.format(unit, name, quality), [r.seconds_until[share] for r in records], in_unit, LOW)
         for share, name in _named(records[0].seconds_until)
     ]
-    seconds = [record.simulated_seconds for record in records]
-    found.append(
-        _column("whole crawl", "time", "Simulated time from the first visit to the last byte.", seconds, duration, LOW)
-    )
+    about = f"Simulated {unit} from the first visit to the last byte."
+    found.append(_column(group, "end", about, [record.simulated_seconds for record in records], in_unit, LOW))
     if any(record.optimal_seconds is not None for record in records):
         optimal, closeness = [r.optimal_seconds for r in records], [r.closeness for r in records]
-        found.append(
-            _column("whole crawl", "T*", "Total bytes / B: the time with the link always full.", optimal, duration)
-        )
+        about = f"Total bytes / B: the {unit} that the crawl would take with the link always full."
+        found.append(_column("link", f"T* ({unit})", about, optimal, in_unit))
         about = "How close the crawl came to T*: 1 is a link always full, the rest is wasted bandwidth."
-        found.append(_column("whole crawl", "T* / T", about, closeness, _four, HIGH))
+        found.append(_column("link", "T* / T", about, closeness, _four, HIGH))
     return found
 
 
@@ -149,7 +148,7 @@ def _count_column(name: str, about: str, values: Iterable[int]) -> Column:
 
 
 def _named(shares: Iterable[str]) -> list[tuple[str, str]]:
-    return [(share, share.replace("%", " %")) for share in shares]
+    return [(share, share.replace("%", NARROW + "%")) for share in shares]
 
 
 def _four(value: float) -> str:

@@ -3,10 +3,10 @@
 It sees an order and a rank per page, as `metrics.py` does.
 """
 
-from collections.abc import Sequence
-
 import numpy as np
+from numpy.typing import ArrayLike, NDArray
 
+from trapline.jit import kernel, ready
 from trapline.simulate.metrics import Floats, Ids
 
 TAU_SAMPLE = 5_000
@@ -25,7 +25,7 @@ def kendall_tau(order: Ids, rank: Floats, sample: int = TAU_SAMPLE, seed: int = 
     positions = np.arange(len(order))
     if len(order) > sample:
         positions = np.sort(np.random.default_rng(seed).choice(len(order), sample, replace=False))
-    return tau_b(positions.tolist(), (-rank[order[positions]]).tolist())
+    return tau_b(positions, -rank[order[positions]])
 
 
 def tau_spread(order: Ids, rank: Floats, samples: int = SAMPLES, sample: int = TAU_SAMPLE) -> tuple[float, float]:
@@ -39,7 +39,7 @@ def tau_spread(order: Ids, rank: Floats, samples: int = SAMPLES, sample: int = T
     return min(taus), max(taus)
 
 
-def tau_b(x: Sequence[float], y: Sequence[float]) -> float:
+def tau_b(x: ArrayLike, y: ArrayLike) -> float:
     """(concordant - discordant) / sqrt((pairs - ties in x) * (pairs - ties in y)); 0 where that is undefined.
 
     O(n log n). Source: Knight, "A Computer Method for Calculating Kendall's Tau with Ungrouped Data" (1966).
@@ -47,34 +47,41 @@ def tau_b(x: Sequence[float], y: Sequence[float]) -> float:
     >>> tau_b([1, 2, 3], [1, 3, 2])
     0.3333333333333333
     """
-    pairs = sorted(zip(x, y, strict=True))
-    every = len(pairs) * (len(pairs) - 1) // 2
-    tied_x, tied_y, tied_both = _tied(x), _tied(y), _tied(pairs)
+    ready()
+    x, y = _places(x), _places(y)
+    every = len(x) * (len(x) - 1) // 2
     # Pairs equal in x are sorted by y, so that they are not counted as discordant.
-    discordant = _inversions([second for _, second in pairs])
+    by_x_then_y = x * (len(x) + 1) + y
+    tied_x, tied_y, tied_both = _tied(x), _tied(y), _tied(by_x_then_y)
+    discordant = int(inversions(y[np.argsort(by_x_then_y)], np.zeros(len(y) + 1, np.int64)))
     concordant = every - tied_x - tied_y + tied_both - discordant
     scale = (every - tied_x) * (every - tied_y)
-    return (concordant - discordant) / scale**0.5 if scale else 0.0
+    return float((concordant - discordant) / scale**0.5) if scale else 0.0
 
 
-def _tied(values: Sequence[object]) -> int:
+def _places(values: ArrayLike) -> NDArray[np.int64]:
+    """The place of each value among the different ones."""
+    return np.unique(values, return_inverse=True)[1].astype(np.int64)
+
+
+def _tied(values: NDArray[np.int64]) -> int:
     """Pairs of equal values."""
-    counts: dict[object, int] = {}
-    for value in values:
-        counts[value] = counts.get(value, 0) + 1
-    return sum(count * (count - 1) // 2 for count in counts.values())
+    counts = np.unique(values, return_counts=True)[1]
+    return int((counts * (counts - 1) // 2).sum())
 
 
-def _inversions(values: list[float]) -> int:
-    """Pairs in falling order, by merge sort; sorts `values`."""
-    if len(values) < 2:
-        return 0
-    left, right = values[: len(values) // 2], values[len(values) // 2 :]
-    found = _inversions(left) + _inversions(right)
-    at = 0
-    for value in right:
-        while at < len(left) and left[at] <= value:
-            at += 1
-        found += len(left) - at
-    values[:] = sorted(left + right)  # two sorted runs: a merge in linear time
+@kernel("int64(int64[::1], int64[::1])")
+def inversions(values: NDArray[np.int64], came: NDArray[np.int64]) -> int:
+    """Pairs in falling order. Values are places from 0; `came`, as many zeros and one more, counts them as a Fenwick tree."""
+    found = 0
+    for before in range(values.size):
+        not_larger, at = 0, values[before] + 1
+        while at > 0:
+            not_larger += came[at]
+            at -= at & -at
+        found += before - not_larger
+        at = values[before] + 1
+        while at < came.size:
+            came[at] += 1
+            at += at & -at
     return found

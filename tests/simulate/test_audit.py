@@ -1,0 +1,78 @@
+"""The audit of logs, forged ones too, against its definition: every visit held against every earlier one."""
+
+import numpy as np
+from hypothesis import given
+from hypothesis import strategies as st
+
+from trapline.frontier import Rules
+from trapline.simulate import politeness_violations
+from trapline.simulate.log import Log, log_of
+
+# Pages 0 and 1 are of site 0, page 2 of site 1 on the same address, page 3 of site 2 on another.
+SITE, GROUP = np.array([0, 0, 1, 2], np.int32), np.array([0, 0, 1], np.int32)
+RULES = Rules(delay_s=2.0, ip_delay_s=1.0)
+
+Row = tuple[int, int, float, float, float]
+times = st.integers(0, 8).map(float)
+lengths = st.integers(0, 3).map(float)
+one_row = st.tuples(st.integers(0, 3), st.integers(0, 5), times, lengths).map(
+    lambda drawn: (drawn[0], drawn[1], drawn[2], drawn[2], drawn[2] + drawn[3])
+)
+
+
+def one_site_each(rows: list[Row]) -> list[Row]:
+    """In order of completion, and all rows of a visit on the site of its last."""
+    page = {visit: page for page, visit, *_ in rows}
+    return sorted(((page[row[1]], *row[1:]) for row in rows), key=lambda row: row[4])
+
+
+forged = st.lists(one_row, max_size=8).map(one_site_each)
+
+
+def too_early(intervals: list[tuple[int, float, float]], rest: float) -> int:
+    """(owner, begin, end), in order: those that begin before some earlier one of the owner has ended and rested."""
+    return sum(
+        any(before[0] == owner and begin < before[2] + rest for before in intervals[:at])
+        for at, (owner, begin, _) in enumerate(intervals)
+    )
+
+
+def slow_violations(rows: list[Row]) -> int:
+    of_visit: dict[int, list[Row]] = {}
+    for row in rows:
+        of_visit.setdefault(row[1], []).append(row)
+    visits = [
+        (min(row[2] for row in own), number, max(row[4] for row in own), SITE[own[0][0]])
+        for number, own in of_visit.items()
+    ]
+    visits.sort(key=lambda visit: visit[:2])
+    return (
+        too_early([(visit, start, end) for _, visit, start, _, end in rows], 0.0)
+        + too_early([(site, begin, end) for begin, _, end, site in visits], RULES.delay_s)
+        + too_early([(GROUP[site], begin, end) for begin, _, end, site in visits], 1.0)
+    )
+
+
+def violations(log: Log) -> int:
+    return politeness_violations(log, SITE, GROUP, RULES)
+
+
+@given(forged)
+def test_the_audit_counts_what_its_definition_counts(rows: list[Row]) -> None:
+    assert violations(log_of(*rows)) == slow_violations(rows)
+
+
+@given(forged, st.randoms(use_true_random=False))
+def test_a_log_out_of_order_hides_nothing(rows: list[Row], random) -> None:  # type: ignore[no-untyped-def]
+    shuffled = rows.copy()
+    random.shuffle(shuffled)
+    assert bool(violations(log_of(*shuffled))) >= bool(slow_violations(rows))
+
+
+def test_numbers_that_a_crawl_cut_off_never_used_are_no_visits() -> None:
+    assert violations(log_of((0, 3, 0.0, 0.0, 1.0), (1, 9, 3.0, 3.0, 4.0))) == 0
+    assert violations(log_of((0, 3, 0.0, 0.0, 1.0), (1, 9, 2.9, 2.9, 4.0))) == 1
+
+
+def test_an_empty_log_is_polite() -> None:
+    assert violations(log_of()) == 0
