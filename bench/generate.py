@@ -15,7 +15,6 @@ import numba
 import numpy as np
 
 from trapline.graph import WebModel, evolve, generate, load_graph, measure, pagerank, save
-from trapline.graph.csr import transposed
 from trapline.jit import ready
 
 Result = TypeVar("Result")
@@ -59,7 +58,6 @@ def main(pages: int, sites: int) -> None:
         timed("save", lambda: save(web, folder))
         timed("load and check", lambda: load_graph(folder))
     timed("measure", lambda: measure(web))
-    timed("transpose", lambda: transposed(web.offsets, web.targets))
     timed("two snapshots, 122 days apart", lambda: list(evolve(WebModel(pages, sites), [0, 122]))[1])
     ranks = timed("pagerank to 1e-9", lambda: pagerank(web))
     timed("pagerank, warm, 1e-6", lambda: pagerank(web, tolerance=1e-6, start=ranks))

@@ -6,7 +6,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from trapline.graph.csr import csr_from_edges, transposed
+from trapline.graph.csr import csr_from_edges
 
 PAGES = 7
 edge_lists = st.lists(st.tuples(st.integers(0, PAGES - 1), st.integers(0, PAGES - 1)), max_size=60)
@@ -31,10 +31,3 @@ def test_a_row_is_its_targets_once_each_in_the_order_of_first_mention(edges: lis
 def test_links_to_oneself_are_kept(edges: list[tuple[int, int]]) -> None:
     found = rows(*csr_from_edges(*arrays(edges), PAGES))
     assert {page for page in range(PAGES) if page in found[page]} == {s for s, t in edges if s == t}
-
-
-@given(edge_lists)
-def test_the_transpose_lists_who_links_here_in_ascending_order(edges: list[tuple[int, int]]) -> None:
-    offsets, targets = csr_from_edges(*arrays(edges), PAGES)
-    slow = [sorted({s for s, t in edges if t == page}) for page in range(PAGES)]
-    assert rows(*transposed(offsets, targets)) == slow

@@ -1,4 +1,4 @@
-"""Links from edge arrays to CSR and its transpose, by counting sort: linear time, one scatter, no comparison.
+"""Links from edge arrays to CSR, by counting sort: linear time, one scatter, no comparison.
 
 Rows keep the order of their edges (the order of links on a page decides who is discovered first).
 """
@@ -24,15 +24,6 @@ def _scatter(rows: Ids, values: Ids, cursor: Offsets, out: Ids) -> None:
         row = rows[edge]
         out[cursor[row]] = values[edge]
         cursor[row] += 1
-
-
-@kernel("void(int64[::1], int32[::1], int64[::1], int32[::1])")
-def _scatter_rows(offsets: Offsets, targets: Ids, cursor: Offsets, out: Ids) -> None:
-    for row in range(len(offsets) - 1):
-        for link in range(offsets[row], offsets[row + 1]):
-            target = targets[link]
-            out[cursor[target]] = row
-            cursor[target] += 1
 
 
 @kernel("int64(int64[::1], int32[::1], int32[::1])")
@@ -79,11 +70,3 @@ def without_parallel(offsets: Offsets, targets: Ids) -> tuple[Offsets, Ids]:
 def csr_from_edges(sources: Ids, targets: Ids, pages: int) -> tuple[Offsets, Ids]:
     """Offsets and targets of the links sources[i] -> targets[i], parallel ones removed. All ids in 0..pages-1."""
     return without_parallel(*grouped(sources, targets, pages))
-
-
-def transposed(offsets: Offsets, targets: Ids) -> tuple[Offsets, Ids]:
-    """For each page the pages that link to it, in ascending order."""
-    in_offsets = _offsets(targets, len(offsets) - 1)
-    sources = np.empty(len(targets), dtype=np.int32)
-    _scatter_rows(offsets, targets, in_offsets[:-1].copy(), sources)
-    return in_offsets, sources
