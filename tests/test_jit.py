@@ -219,7 +219,7 @@ uniforms(7, out)
 hits = [sum(d.stats.cache_hits.values()) for d, _ in jit._kernels]
 print(json.dumps({"out": out.tolist(), "hits": hits, "most": max(jit.specialisations().values())}))
 """
-MULTIPLIER = "0x2C1B3C6D"  # of rng.mixed, which uniform calls
+MULTIPLIER = "0x2C1B3C6D"  # of rng.mixed, which number_in calls
 
 
 @compiled_only

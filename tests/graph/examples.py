@@ -40,6 +40,10 @@ def snap(folder: Path) -> Path:
     return text(folder / "web.txt.gz", ["# Directed graph", "# FromNodeId\tToNodeId", *rows])
 
 
+def comma_pairs(folder: Path) -> Path:
+    return text(folder / "web_edges.csv.gz", ["id1,id2", *(f"{s},{t}" for s, t in EDGES)])
+
+
 def crawl(folder: Path) -> Path:
     rows = [f"{page}\t{100 + page}\tabc\t{url}" for page, url in enumerate(URLS)]
     text(folder / "pages.tsv.gz", ["#id\tbytes\tsha1\turl   (crawled)", *rows])
@@ -95,4 +99,4 @@ WITH_URLS: tuple[Callable[[Path], Path], ...] = (
     node_rows,
     saved,
 )
-WITHOUT_URLS: tuple[Callable[[Path], Path], ...] = (snap, graph_txt, bv)
+WITHOUT_URLS: tuple[Callable[[Path], Path], ...] = (snap, comma_pairs, graph_txt, bv)

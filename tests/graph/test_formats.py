@@ -130,6 +130,17 @@ def test_snap_pages_keep_the_order_of_their_numbers(tmp_path: Path) -> None:
     assert rows_of(load_graph(file)) == [[1], [2], [0]]
 
 
+@pytest.mark.parametrize("heading", ["id1,id2", '"from","to"', "# by hand\nsource node, target node", "a,b\r"])
+def test_a_list_with_commas_may_have_a_heading(tmp_path: Path, heading: str) -> None:
+    assert rows_of(load_graph(text(tmp_path / "web.csv", [heading, "0,1", "0,2", "2,0"]))) == [[1, 2], [], [0]]
+
+
+@pytest.mark.parametrize("row", ["1.5,2.5", "1,b", "a,1", "-1,x", "a b", "a,b,c", ",", "+1,+2"])
+def test_what_may_be_meant_as_a_link_is_not_passed_over_as_a_heading(tmp_path: Path, row: str) -> None:
+    with pytest.raises(ConfigError, match="no graph found"):
+        load_graph(text(tmp_path / "web.csv", [row, "0,1"]))
+
+
 @pytest.mark.parametrize(("nodes", "pages"), [(9, 9), (3, 2), (10**17, 2)])
 def test_a_snap_head_counts_pages_without_links_if_the_numbers_allow_it(tmp_path: Path, nodes: int, pages: int) -> None:
     file = text(tmp_path / "web.txt", [f"# Nodes: {nodes} Edges: 1", "3 4"])
@@ -196,6 +207,9 @@ HUGE = "9" * 30
         ({"w.txt": ["0 1", f"0 {HUGE}"]}, f"w.txt, row 2: '{HUGE}' is not an integer"),
         ({"w.txt": b"0 1\n0 \xff\n"}, "w.txt, row 2: '\ufffd' is not an integer"),
         ({"w.txt": ["# only comments"]}, "no graph found"),
+        ({"w.csv": ["id1,id2", "0,1", "0,"]}, "w.csv, row 3: 1 values"),
+        ({"w.csv": ["id1,id2", "0,1", "id1,id2"]}, "w.csv, row 3: 'id1' is not an integer"),
+        ({"w.csv": ["id1,id2"]}, "no graph found"),
         ({"w.txt": []}, "no graph found"),
         # crawls
         ({"pages.tsv": PAGES}, "links.tsv (or links.tsv.gz) is missing"),

@@ -10,9 +10,11 @@ from hypothesis import strategies as st
 
 from trapline.errors import ConfigError
 from trapline.graph import WebModel, build, depths, generate, measure
+from trapline.graph.evolve import EvolvedUrls
 from trapline.graph.exact import power
 from trapline.graph.graph import fault
 from trapline.graph.sites import site_of
+from trapline.graph.strings import decoded, encoded, stored
 
 models = st.builds(
     lambda pages, share, seed, shape: WebModel(pages, max(1, int(pages * share)), seed, **shape),
@@ -59,6 +61,23 @@ def test_urls_say_what_the_arrays_say(model: WebModel) -> None:
     assert [site_of(url) for url in urls] == [web.site_names[site] for site in web.site]
     assert ["?id=" in url for url in urls] == web.dynamic.astype(bool).tolist()
     assert [urls[page] for page in web.home] == [f"{web.site_names[site]}/" for site in range(web.sites)]
+
+
+@given(st.lists(st.tuples(st.integers(0, 2**31 - 2), st.integers(0, 2**62), st.booleans()), max_size=20), st.data())
+def test_urls_at_once_are_those_one_by_one(traits: list[tuple[int, int, bool]], data: st.DataObject) -> None:
+    site, number, dynamic = (np.array([trait[part] for trait in traits]) for part in range(3))
+    urls = EvolvedUrls(site.astype(np.int32), number.astype(np.int64), dynamic.astype(np.uint8), 2**31 - 1)
+    one_by_one = [urls[page] for page in range(len(traits))]
+    assert list(decoded(urls)) == list(decoded(stored(urls))) == one_by_one
+    pages = data.draw(st.lists(st.sampled_from(range(len(traits))), max_size=20)) if traits else []
+    assert list(decoded(urls.at(np.array(pages, np.int32)))) == [one_by_one[page] for page in pages]
+
+
+@given(models)
+def test_encoded_urls_are_those_of_the_pages_in_turn(model: WebModel) -> None:
+    web = build(model)
+    assert web.urls is not None
+    assert list(encoded(web.urls)) == [web.urls[page].encode() for page in range(web.pages)]
 
 
 def test_urls_have_the_documented_form() -> None:

@@ -24,6 +24,16 @@ def test_counts(shared_data: Path, name: str, pages: int, sites: int, links: int
     assert (found.pages, found.sites, found.links, found.self_links) == (pages, sites, links, self_links)
 
 
+@pytest.mark.parametrize(
+    ("name", "pages", "rows"),
+    [("chameleon", 2_277, 36_101), ("squirrel", 5_201, 217_073), ("crocodile", 11_631, 180_020)],
+)
+def test_comma_lists_with_a_heading(shared_data: Path, name: str, pages: int, rows: int) -> None:
+    """Pages as published, links as many as the file has rows below its heading."""
+    graph = load_graph(shared_data / "musae-wikipedia" / f"{name}_edges.csv.gz")
+    assert (graph.pages, graph.links, graph.urls) == (pages, rows, None)
+
+
 @pytest.mark.skipif(jit.DISABLED, reason="1.1 million links take minutes uncompiled")
 @pytest.mark.parametrize(
     ("name", "pages", "sites", "all_pages"),

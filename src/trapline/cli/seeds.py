@@ -36,9 +36,11 @@ def _named(file: Path) -> Iterator[tuple[int, str]]:
 
 def _pages_of(urls: set[str], graph: "Graph") -> dict[str, int]:
     """One look at every URL of the graph: a table of them all would take more memory than the graph."""
+    from trapline.graph.strings import decoded
+
     if not urls or graph.urls is None:
         return {}
-    return {url: page for page in range(graph.pages) if (url := graph.urls[page]) in urls}
+    return {url: page for page, url in enumerate(decoded(graph.urls)) if url in urls}
 
 
 def _page(file: Path, row: int, name: str, page_of: dict[str, int], graph: "Graph") -> int:

@@ -42,7 +42,7 @@ from trapline.graph.generate import WebModel, plan_of, reach_of, web_of
 from trapline.graph.generate_kernels import DANGLING, DYNAMIC, FAMILY, Plan, Rows
 from trapline.graph.graph import Graph
 from trapline.graph.page_sizes import page_sizes
-from trapline.graph.strings import GeneratedSiteNames, generated_path
+from trapline.graph.strings import NumberedUrls
 from trapline.jit import ready
 
 Note = Callable[[str], None]
@@ -343,18 +343,12 @@ def _snapshot(state: _State) -> Snapshot:
     return Snapshot(state.day, graph, state.name, state.born_day, state.rate, state.seed)
 
 
-class EvolvedUrls:
-    """URLs from site and number within the site, which a page keeps for life."""
+class EvolvedUrls(NumberedUrls):
+    """A page keeps its number for life."""
 
     def __init__(self, site: Ids, number: Longs, dynamic: Flags, sites: int) -> None:
-        self._site, self._number, self._dynamic = site, number, dynamic
-        self._names = GeneratedSiteNames(sites)
+        super().__init__(site, dynamic, sites)
+        self._numbers = number
 
-    def __len__(self) -> int:
-        return len(self._site)
-
-    def __getitem__(self, index: int) -> str:
-        if not 0 <= index < len(self):
-            raise IndexError(index)
-        path = generated_path(int(self._number[index]), bool(self._dynamic[index]))
-        return f"{self._names[int(self._site[index])]}/{path}"
+    def _number(self, page: Any) -> Any:
+        return self._numbers[page]

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from trapline.graph.exact import exponential, stream, uniform
+from trapline.graph.exact import exponential, number_in, stream
 from trapline.graph.generate_kernels import (
     DANGLING,
     FIRST_DRAW,
@@ -107,7 +107,7 @@ def relink(
         if made + children + 4 * wanted + 16 > len(rows.targets):
             return -1
         if old < 0:
-            inside = int(wanted * plan.odds[INSIDE] + uniform(draws, 3))
+            inside = int(wanted * plan.odds[INSIDE] + number_in(draws, 3))
             made = link_inside(plan, draws, page, inside, rows, made)
             made = link_outside(plan, draws, page, outside_links(plan, draws, wanted), rows, made)
         else:
@@ -130,7 +130,7 @@ def _keep_links(
         target = int(now[targets[link]])
         site = plan.site[target] if target >= 0 else -1 - target
         draw += 5
-        if target < 0 or (plan.parent[target] != page and uniform(draws, draw) < redrawn):
+        if target < 0 or (plan.parent[target] != page and number_in(draws, draw) < redrawn):
             if site == plan.site[page]:
                 target = pick_inside(plan, draws, draw + 1, page)
             else:

@@ -27,12 +27,12 @@ _EXP_SERIES = tuple(1 / math.factorial(n) for n in range(11, -1, -1))
 
 @helper("int64(int64, int64)")
 def stream(key: int, index: int) -> int:
-    """The random stream of one page or site, for `uniform`."""
+    """The random stream of one page or site, for `number_in`."""
     return mixed(mixed(index & 0xFFFFFFFF) ^ key)
 
 
 @helper("float64(int64, int64)")
-def uniform(stream_: int, draw: int) -> float:
+def number_in(stream_: int, draw: int) -> float:
     """Number `draw` of a stream, in [0, 1)."""
     # The multiplier (2^32 / golden ratio) spreads successive draws over all bits.
     return mixed(stream_ ^ ((draw * 0x9E3779B1) & 0xFFFFFFFF)) / 4294967296.0
@@ -47,11 +47,11 @@ def exponential(stream_: int) -> float:
     """
     whole, draw = 0.0, 0
     while True:
-        first = last = uniform(stream_, draw)
+        first = last = number_in(stream_, draw)
         length = 1
         draw += 1
         while True:
-            number = uniform(stream_, draw)
+            number = number_in(stream_, draw)
             draw += 1
             if number >= last:
                 break
@@ -72,7 +72,7 @@ def key_of(seed: int, purpose: str) -> int:
 def uniforms(key: int, out: Floats) -> None:
     """One number for each index."""
     for index in range(len(out)):
-        out[index] = uniform(stream(key, index), 0)
+        out[index] = number_in(stream(key, index), 0)
 
 
 def drawn(seed: int, purpose: str, count: int) -> Floats:

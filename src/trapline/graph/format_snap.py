@@ -1,5 +1,7 @@
 """Edge lists as SNAP publishes them: one file, `FromNodeId ToNodeId` in each row, rows that begin with # are comments.
 
+A list with commas may begin with a heading, such as `id1,id2`: two names that begin with a letter.
+
 There are no URLs, and page numbers may have gaps. If a comment says `Nodes: N` and all numbers are below N, they are
 the pages; else the numbers that occur are, in ascending order, so that neighbours stay neighbours.
 """
@@ -24,12 +26,19 @@ NAME = "SNAP edge list"
 ACCEPTS = "a file with two page numbers in each row"
 OPTIONS = frozenset({"pages_per_site"})
 
+_NAMES = re.compile(rb"""\s*["']?[A-Za-z_][^,]*,\s*["']?[A-Za-z_][^,]*""")
 _NODES = re.compile(rb"#.*\bNodes:\s*([0-9]{1,18})\b")
 
 
 def fits(rows: Sequence[bytes]) -> bool:
-    first = tokens_of(next((row for row in rows if not row.startswith(b"#")), b""))
+    first = tokens_of(next((row for row in rows[_heading(rows) :] if not row.startswith(b"#")), b""))
     return len(first) == 2 and all(token.lstrip(b"-").isdigit() for token in first)
+
+
+def _heading(rows: Sequence[bytes]) -> int:
+    """The row of the heading; 0 if there is none. Whatever could be meant as a number is no heading."""
+    row, first = next(((row, line) for row, line in enumerate(rows, 1) if not line.startswith(b"#")), (0, b""))
+    return row if _NAMES.fullmatch(first) else 0
 
 
 def graph_of(file: Path, named: bool) -> Path | None:
@@ -37,7 +46,7 @@ def graph_of(file: Path, named: bool) -> Path | None:
 
 
 def load(file: Path, options: LoadOptions) -> Graph:
-    sources, targets = pairs(file, Numbering(ANY), options.tell)
+    sources, targets = pairs(file, Numbering(ANY), options.tell, skip_rows=_heading(head(file)))
     if not len(sources):
         raise ConfigError(f"{file}: has no edges, there must be a source and a target in a row")
     promised = _promised(file)

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from trapline.graph.exact import stream, uniform
+from trapline.graph.exact import number_in, stream
 from trapline.jit import f8, helper, i8, kernel, type_of
 
 # Kernels calculate with single values, whose numpy types would only get in the way of reading them as numbers.
@@ -39,7 +39,7 @@ def shape_sites(first: Longs, tree: Longs, odds: Floats, key: int, parent: Ids, 
     for site in range(len(tree)):
         home = first[site]
         parent[home] = -1
-        if first[site + 1] - home == 1 and uniform(stream(key, home), 0) < odds[0]:
+        if first[site + 1] - home == 1 and number_in(stream(key, home), 0) < odds[0]:
             flags[home] = DANGLING
         _grow_tree(home, tree[site], odds[0], key, parent, flags)
         page = home + tree[site]
@@ -52,9 +52,9 @@ def _grow_tree(home: int, size: int, dangling: float, key: int, parent: Ids, fla
     for number in range(1, size):
         page = home + number
         draws = stream(key, page)
-        if uniform(draws, 0) < dangling:
+        if number_in(draws, 0) < dangling:
             flags[page] = DANGLING
-        parent[page] = _linking_page(home, number, uniform(draws, 1), flags)
+        parent[page] = _linking_page(home, number, number_in(draws, 1), flags)
 
 
 @helper("int64(int64, int64, float64, uint8[::1])")
@@ -71,10 +71,10 @@ def _grow_family(home: int, tree: int, page: int, end: int, odds: Floats, key: i
     """A list with its items, or a chain in which each page leads to the next; returns its size."""
     draws = stream(key, page)
     # Median 8, a quarter over 16: lengths with a power-law tail.
-    size = min(int(4.0 / (uniform(draws, 0) + 0.001)) + 1, LONGEST_FAMILY, end - page)
-    dynamic = uniform(draws, 1) < odds[1]
-    chain = not dynamic or uniform(draws, 2) < odds[2]
-    parent[page] = _linking_page(home, tree, uniform(draws, 3), flags)
+    size = min(int(4.0 / (number_in(draws, 0) + 0.001)) + 1, LONGEST_FAMILY, end - page)
+    dynamic = number_in(draws, 1) < odds[1]
+    chain = not dynamic or number_in(draws, 2) < odds[2]
+    parent[page] = _linking_page(home, tree, number_in(draws, 3), flags)
     for member in range(page, page + size):
         if member > page:
             parent[member] = member - 1 if chain else page
@@ -138,7 +138,7 @@ def link_pages(plan: Plan, key: int, rows: Rows) -> int:
         draws = stream(key, page)
         wanted = wanted_links(plan, draws)
         # What small sites have no room for, larger ones make up for.
-        inside = int(wanted * plan.odds[INSIDE] + uniform(draws, 3))
+        inside = int(wanted * plan.odds[INSIDE] + number_in(draws, 3))
         room = inside + min(max(owed, -inside), inside)
         outside = outside_links(plan, draws, wanted)
         children = plan.child_offsets[page + 1] - plan.child_offsets[page]
@@ -154,7 +154,7 @@ def link_pages(plan: Plan, key: int, rows: Rows) -> int:
 
 @helper(i8(PLAN, i8))
 def wanted_links(plan: Plan, draws: int) -> int:
-    return min(int(_quantile(plan.degrees, uniform(draws, 0)) + uniform(draws, 1)), len(plan.flags))
+    return min(int(_quantile(plan.degrees, number_in(draws, 0)) + number_in(draws, 1)), len(plan.flags))
 
 
 @helper(i8(PLAN, i8, i8, i8, ROWS, i8))
@@ -164,7 +164,7 @@ def link_inside(plan: Plan, draws: int, page: int, room: int, rows: Rows, made: 
     home, tree = plan.first[plan.site[page]], plan.tree[plan.site[page]]
     # On the recorded sites the most of all pages but a tenth is 13 links where there are 11 pages, 25 of 45, 50 of 220.
     end = made + min(room, int(3.5 * math.sqrt(tree))) - (last_child - first_child)
-    if uniform(draws, 4) < plan.odds[HOME_LINK] and page != home:
+    if number_in(draws, 4) < plan.odds[HOME_LINK] and page != home:
         made = add_link(home, page, rows, made)
     made = _link_menus(plan, page, end - made, rows, made)
     draw, tries = FIRST_DRAW, 3 * room
@@ -198,9 +198,9 @@ def _link_menus(plan: Plan, page: int, room: int, rows: Rows, made: int) -> int:
 @helper(i8(PLAN, i8, i8))
 def outside_links(plan: Plan, draws: int, wanted: int) -> int:
     """None on most pages, so many on the others that the share of all links is met."""
-    if uniform(draws, 2) >= plan.odds[LINKS_OUT]:
+    if number_in(draws, 2) >= plan.odds[LINKS_OUT]:
         return 0
-    return int(wanted * (1.0 - plan.odds[INSIDE]) / plan.odds[LINKS_OUT] + uniform(draws, 5))
+    return int(wanted * (1.0 - plan.odds[INSIDE]) / plan.odds[LINKS_OUT] + number_in(draws, 5))
 
 
 @helper(i8(PLAN, i8, i8, i8, ROWS, i8))
@@ -215,7 +215,7 @@ def link_outside(plan: Plan, draws: int, page: int, count: int, rows: Rows, made
 @helper(i8(PLAN, i8, i8, i8))
 def pick_inside(plan: Plan, draws: int, draw: int, page: int) -> int:
     """A popular page of the site, else one that stands near: a sibling or the page above that."""
-    kind, which = uniform(draws, draw), uniform(draws, draw + 1)
+    kind, which = number_in(draws, draw), number_in(draws, draw + 1)
     above = int(plan.parent[page])
     if kind < plan.odds[POPULAR] or above < 0:
         return popular(plan, plan.site[page], which)
@@ -229,17 +229,17 @@ def pick_inside(plan: Plan, draws: int, draw: int, page: int) -> int:
 def pick_outside(plan: Plan, draws: int, draw: int, page: int, rows: Rows) -> int:
     """What the page above links to, else the home page or a popular page of another site, large sites more often."""
     above = int(plan.parent[page])
-    which = uniform(draws, draw)
-    if above >= 0 and uniform(draws, draw + 1) >= plan.odds[OUTSIDE_FRESH]:
+    which = number_in(draws, draw)
+    if above >= 0 and number_in(draws, draw + 1) >= plan.odds[OUTSIDE_FRESH]:
         start, end = rows.offsets[above], rows.offsets[above + 1]
         # Links to other sites are the last in a row.
         target = int(rows.targets[end - 1 - int(which * min(8, end - start))])
         if plan.site[target] != plan.site[page]:
             return target
     site = plan.site[int(which * len(plan.site))]
-    if uniform(draws, draw + 2) < plan.odds[OUTSIDE_HOME]:
+    if number_in(draws, draw + 2) < plan.odds[OUTSIDE_HOME]:
         return int(plan.first[site])
-    chance = uniform(draws, draw + 3)
+    chance = number_in(draws, draw + 3)
     # Squared: others know the most popular pages of a site only.
     return popular(plan, site, chance * chance)
 

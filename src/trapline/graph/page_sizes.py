@@ -17,7 +17,7 @@ fitted to the quantiles .05 to .90, a is Hill's estimate from the top 1 %. `benc
 import numpy as np
 from numpy.typing import NDArray
 
-from trapline.graph.exact import exp, key_of, normal_quantile, power, stream, uniform
+from trapline.graph.exact import exp, key_of, normal_quantile, number_in, power, stream
 from trapline.jit import kernel, ready
 
 Floats = NDArray[np.float64]
@@ -35,12 +35,12 @@ def _draw(key: int, first: int, site: Ids, body: Floats, tail: Floats, share: fl
     """body: e^(s z / sqrt 2) at the quantiles of z, in the middle of each step. tail: bytes, likewise."""
     for page in range(len(out)):
         draws = stream(key, first + page)
-        if uniform(draws, 1) < share:
-            out[page] = int(tail[int(uniform(draws, 2) * len(tail))])
+        if number_in(draws, 1) < share:
+            out[page] = int(tail[int(number_in(draws, 2) * len(tail))])
         else:
             factor = (
-                body[int(uniform(draws, 2) * len(body))]
-                * body[int(uniform(stream(key, int(site[page])), 3) * len(body))]
+                body[int(number_in(draws, 2) * len(body))]
+                * body[int(number_in(stream(key, int(site[page])), 3) * len(body))]
             )
             out[page] = max(int(_MEDIAN_BYTES * factor), 1)
 

@@ -1,13 +1,26 @@
 """URLs of a graph by page id: stored in one block of bytes, or computed for a generated web.
 
+Who needs them all, or many, asks for them at once: `encoded`, `decoded`, `NumberedUrls.at`. One by one a computed URL
+takes some 20 times as long.
+
 It knows no URL rules: what a site is, is decided in `sites`.
 """
 
+from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator
-from typing import Protocol
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
+
+from trapline.jit import helper, kernel, ready
+
+Longs = NDArray[np.int64]
+Ids = NDArray[np.int32]
+Flags = NDArray[np.uint8]
+Text = Any  # single bytes, whose numpy types would only get in the way of reading them as numbers
+
+_BLOCK = 1 << 16  # computed strings at a time
 
 
 class Strings(Protocol):
@@ -40,15 +53,36 @@ class StoredStrings:
         start = self.ends[index - 1] if index else 0
         return self.text[start : self.ends[index]].tobytes().decode(errors="replace")
 
-    def __iter__(self) -> Iterator[str]:
-        data, start = self.text.tobytes(), 0
-        for end in self.ends.tolist():
-            yield data[start:end].decode(errors="replace")
-            start = end
-
 
 def stored(strings: Strings) -> StoredStrings:
-    return strings if isinstance(strings, StoredStrings) else StoredStrings.of(strings[i] for i in range(len(strings)))
+    if isinstance(strings, StoredStrings):
+        return strings
+    if isinstance(strings, NumberedUrls):
+        return strings.at(np.arange(len(strings)))
+    return StoredStrings.of(strings[i] for i in range(len(strings)))
+
+
+def encoded(strings: Strings) -> Iterator[bytes]:
+    """All of them in turn, in UTF-8."""
+    for block in _blocks(strings):
+        text, ends = block.text.tobytes(), block.ends.tolist()
+        yield from (text[start:end] for start, end in zip([0, *ends], ends, strict=False))
+
+
+def decoded(strings: Strings) -> Iterator[str]:
+    """All of them in turn."""
+    return (piece.decode(errors="replace") for piece in encoded(strings))
+
+
+def _blocks(strings: Strings) -> Iterator[StoredStrings]:
+    if not isinstance(strings, NumberedUrls):
+        yield stored(strings)
+        return
+    for first in range(0, len(strings), _BLOCK):
+        yield strings.at(np.arange(first, min(first + _BLOCK, len(strings))))
+
+
+# ---- computed
 
 
 class GeneratedSiteNames:
@@ -71,12 +105,12 @@ def generated_path(number: int, dynamic: bool) -> str:
     return f"q?id={number}" if dynamic else f"p/{number}"
 
 
-class GeneratedUrls:
-    """URLs from site and number within the site: a site's pages are neighbours, its home page the first."""
+class NumberedUrls(ABC):
+    """URLs from site and number within the site."""
 
-    def __init__(self, site: NDArray[np.int32], home: NDArray[np.int32], dynamic: NDArray[np.uint8]) -> None:
-        self._site, self._home, self._dynamic = site, home, dynamic
-        self._names = GeneratedSiteNames(len(home))
+    def __init__(self, site: Ids, dynamic: Flags, sites: int) -> None:
+        self._site, self._dynamic = site, dynamic
+        self._names = GeneratedSiteNames(sites)
 
     def __len__(self) -> int:
         return len(self._site)
@@ -84,6 +118,68 @@ class GeneratedUrls:
     def __getitem__(self, index: int) -> str:
         if not 0 <= index < len(self):
             raise IndexError(index)
-        site = int(self._site[index])
-        number = index - int(self._home[site])
-        return f"{self._names[site]}/{generated_path(number, bool(self._dynamic[index]))}"
+        number = int(self._number(index))
+        return f"{self._names[int(self._site[index])]}/{generated_path(number, bool(self._dynamic[index]))}"
+
+    def at(self, pages: NDArray[Any]) -> StoredStrings:
+        """The URLs of these pages."""
+        ready()
+        ends, text = np.empty(len(pages), np.int64), np.empty(len(pages) * _LONGEST, np.uint8)
+        number = self._number(pages.astype(np.int64))
+        size = _write_urls(self._site[pages], number, self._dynamic[pages], _WORDS, ends, text)
+        text.resize(size, refcheck=False)
+        return StoredStrings(ends, text)
+
+    @abstractmethod
+    def _number(self, page: Any) -> Any:
+        """Within its site: of one page, or of an array of pages."""
+
+
+class GeneratedUrls(NumberedUrls):
+    """A site's pages are neighbours, its home page the first."""
+
+    def __init__(self, site: Ids, home: Ids, dynamic: Flags) -> None:
+        super().__init__(site, dynamic, len(home))
+        self._home = home
+
+    def _number(self, page: Any) -> Any:
+        return page - self._home[self._site[page]]
+
+
+_WORDS = np.frombuffer(bytearray(b"http://s.example/q?id=p/"), np.uint8)
+_LONGEST = len(_WORDS) + 2 * 20  # two numbers of 64 bits
+
+
+@helper("int64(int64, int64, uint8[::1], int64)")
+def write_number(value: int, width: int, out: Text, at: int) -> int:
+    """Writes at least `width` digits; returns where the number ends."""
+    digits, rest = 1, value // 10
+    while rest:
+        digits, rest = digits + 1, rest // 10
+    end = at + max(digits, width)
+    for place in range(end - 1, at - 1, -1):
+        out[place] = 48 + value % 10
+        value //= 10
+    return end
+
+
+@helper("int64(uint8[::1], int64, int64, uint8[::1], int64)")
+def _write_word(words: Text, first: int, last: int, out: Text, at: int) -> int:
+    for place in range(first, last):
+        out[at] = words[place]
+        at += 1
+    return at
+
+
+@kernel("int64(int32[::1], int64[::1], uint8[::1], uint8[::1], int64[::1], uint8[::1])")
+def _write_urls(site: Ids, number: Longs, dynamic: Flags, words: Text, ends: Longs, out: Text) -> int:
+    """What `NumberedUrls` says of one page, for many. Returns the bytes written."""
+    at = 0
+    for index in range(len(ends)):
+        at = write_number(site[index], 6, out, _write_word(words, 0, 8, out, at))
+        at = _write_word(words, 8, 17, out, at)
+        if number[index] > 0:
+            at = _write_word(words, 17, 22, out, at) if dynamic[index] else _write_word(words, 22, 24, out, at)
+            at = write_number(number[index], 1, out, at)
+        ends[index] = at
+    return at

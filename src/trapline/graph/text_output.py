@@ -5,6 +5,7 @@ and their order come back as they were.
 """
 
 from collections.abc import Callable
+from itertools import islice
 from pathlib import Path
 from typing import IO, Any
 
@@ -15,7 +16,8 @@ from trapline.errors import ConfigError
 from trapline.graph.folder import check_folder, write_folder
 from trapline.graph.graph import Graph
 from trapline.graph.options import Tell, silent
-from trapline.jit import helper, kernel, ready
+from trapline.graph.strings import decoded, write_number
+from trapline.jit import kernel, ready
 
 Longs = NDArray[np.int64]
 Ids = NDArray[np.int32]
@@ -27,18 +29,6 @@ _URL_BLOCK = 1 << 16
 _FILES = {"edges": ("urls.txt", "edges.tsv"), "snap": ("edges.txt",)}
 
 
-@helper("int64(int64, uint8[::1], int64)")
-def _write_number(value: int, out: Text, at: int) -> int:
-    """Returns where the number ends."""
-    width, rest = 1, value // 10
-    while rest:
-        width, rest = width + 1, rest // 10
-    for place in range(at + width - 1, at - 1, -1):
-        out[place] = 48 + value % 10
-        value //= 10
-    return at + width
-
-
 @kernel("int64(int64[::1], int32[::1], int64, int64, int64, uint8[::1])")
 def _write_edges(offsets: Longs, targets: Ids, page: int, first: int, last: int, out: Text) -> int:
     """Writes links first..last-1; `page` is where the first one stands. Returns the bytes written."""
@@ -46,9 +36,9 @@ def _write_edges(offsets: Longs, targets: Ids, page: int, first: int, last: int,
     for link in range(first, last):
         while offsets[page + 1] <= link:
             page += 1
-        at = _write_number(page, out, at)
+        at = write_number(page, 1, out, at)
         out[at] = 9
-        at = _write_number(targets[link], out, at + 1)
+        at = write_number(targets[link], 1, out, at + 1)
         out[at] = 10
         at += 1
     return at
@@ -98,8 +88,8 @@ def _strangers(form: str) -> Callable[[Path], list[str]]:
 
 def _write_urls(graph: Graph, file: IO[bytes]) -> None:
     assert graph.urls is not None  # who calls has looked
-    for first in range(0, graph.pages, _URL_BLOCK):
-        urls = [graph.urls[page] for page in range(first, min(first + _URL_BLOCK, graph.pages))]
+    left = decoded(graph.urls)
+    while urls := list(islice(left, _URL_BLOCK)):
         rows = "\n".join(urls)
         if rows.count("\n") != len(urls) - 1 or "\r" in rows or not all(urls):
             raise ConfigError("a URL is empty or has a line end in it, so urls.txt cannot be written")

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from trapline.frontier.layout import FAILED, FETCHED, REFUSED, Array
 from trapline.graph import Graph
-from trapline.graph.strings import StoredStrings, Strings
+from trapline.graph.strings import NumberedUrls, StoredStrings, Strings
 from trapline.output import atomic
 
 RESULTS = {FETCHED: "fetched", FAILED: "failed", REFUSED: "refused"}
@@ -154,7 +154,8 @@ def _results(result: Array) -> Any:
 
 
 class _Urls:
-    """URLs of many pages at once: by arrow where they lie in one block of UTF-8, else one by one."""
+    """URLs of many pages at once: by arrow where they lie in one block of UTF-8, by computation in a generated web,
+    else one by one."""
 
     def __init__(self, urls: Strings) -> None:
         self._urls = urls
@@ -165,6 +166,8 @@ class _Urls:
 
         if self._block is not None:
             return self._block.take(pa.array(pages))
+        if isinstance(self._urls, NumberedUrls):
+            return _block(self._urls.at(pages))
         return pa.array([self._urls[page] for page in pages.tolist()], pa.large_string())
 
 

@@ -12,7 +12,7 @@ import math
 import os
 import re
 import sys
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from hashlib import blake2b
@@ -28,7 +28,7 @@ from trapline.frontier import Rules
 from trapline.frontier.layout import RANK_LIMIT
 from trapline.graph import Graph, load_graph
 from trapline.graph.exact import drawn
-from trapline.graph.strings import StoredStrings, Strings
+from trapline.graph.strings import Strings, decoded, encoded
 from trapline.graph.textfile import at_row, rows, shown
 from trapline.strategies import opic
 from trapline.strategies import quality as known_quality
@@ -88,7 +88,7 @@ def _answered(source: str, graph: Graph) -> Floats:
     """What the user's module:function answers for the list of all URLs."""
     urls = _urls(graph, f"--quality {source}")
     try:
-        answer = _imported(source)([urls[page] for page in range(graph.pages)])
+        answer = _imported(source)(list(decoded(urls)))
         values = np.asarray(answer, np.float64)
     except (Exception, SystemExit) as error:  # whatever the user's code raises is the user's to mend
         raise ConfigError(f"--quality {source}: {type(error).__name__}: {_one_line(error)}") from error
@@ -149,7 +149,7 @@ def _old_values(path: Path, pagerank_of: Callable[[Graph], Floats]) -> dict[byte
         return file_values(path)
     old = load_graph(path)
     urls = _urls(old, f"--history {path}")
-    return dict(zip(_encoded(urls), pagerank_of(old).tolist(), strict=True))
+    return dict(zip(encoded(urls), pagerank_of(old).tolist(), strict=True))
 
 
 def _has_values(path: Path) -> bool:
@@ -174,7 +174,7 @@ def _drawn(history: History, graph: Graph, seed: int) -> Floats:
     Pages without URLs are drawn for by their number."""
     new = history.page < 0.0
     key = seed.to_bytes(8, "little", signed=True)
-    names = map(b"%d".__mod__, range(graph.pages)) if graph.urls is None else _encoded(graph.urls)
+    names = map(b"%d".__mod__, range(graph.pages)) if graph.urls is None else encoded(graph.urls)
     hashes = b"".join(blake2b(name, digest_size=4, key=key).digest() for name in compress(names, new.tolist()))
     drawn = np.frombuffer(hashes, "<u4").astype(np.uint64) * np.uint64(len(history.old)) >> np.uint64(32)
     values = history.page.copy()
@@ -246,7 +246,7 @@ def file_values(file: Path) -> dict[bytes, float]:
 def _matched(values: dict[bytes, float], graph: Graph, missing: float, file: str) -> Floats:
     """The value of each page of the graph."""
     urls = _urls(graph, file)
-    found = np.fromiter(map(values.get, _encoded(urls), repeat(math.nan)), np.float64, graph.pages)
+    found = np.fromiter(map(values.get, encoded(urls), repeat(math.nan)), np.float64, graph.pages)
     unknown = np.isnan(found)
     if unknown.all():
         its = f", such as {shown(next(iter(values)))}," if values else ""
@@ -260,10 +260,3 @@ def _urls(graph: Graph, wanted_by: str) -> Strings:
     if graph.urls is None:
         raise ConfigError(f"{wanted_by}: values go by URL, and the graph has none")
     return graph.urls
-
-
-def _encoded(urls: Strings) -> Iterable[bytes]:
-    if not isinstance(urls, StoredStrings):
-        return (urls[page].encode() for page in range(len(urls)))
-    text, ends = urls.text.tobytes(), urls.ends.tolist()
-    return (text[start:end] for start, end in zip([0, *ends], ends, strict=False))
