@@ -98,6 +98,18 @@ def test_the_real_graph_agrees_with_the_reference(shared_data: Path, capsys: Cap
         assert found["average_cumulative_pagerank"] == pytest.approx(reference, abs=0.01)
 
 
+def test_speed_up_is_the_rate_by_that_of_one_robot_on_a_link_without_limit(web: str, capsys: Captured) -> None:
+    given = ("--strategy", "larger-sites-first", "--delay", "1")
+    many = ("--connections", "8", "--bandwidth", "50kB", "--speed-up")
+    slow, fast = result(capsys, web, *given), result(capsys, web, *given, *many)
+    expected = (fast["pages_fetched"] / fast["simulated_seconds"]) / (slow["pages_fetched"] / slow["simulated_seconds"])
+    assert fast["speed_up"] == pytest.approx(expected) and fast["speed_up"] > 1
+    assert slow["speed_up"] is None
+    assert result(capsys, web, *given, "--speed-up")["speed_up"] == 1
+    assert run(["simulate", web, *given, *many]) == 0
+    assert f"\nspeed-up                     {expected:.1f} times one robot" in capsys.readouterr().out
+
+
 def test_a_crawl_stops_at_max_pages(web: str, capsys: Captured) -> None:
     found = result(capsys, web, "--strategy", "opic", "--max-pages", "50")
     assert (found["pages_fetched"], found["drained"]) == (50, False)

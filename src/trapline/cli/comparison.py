@@ -44,8 +44,9 @@ def compare_all(arena: Arena, every: Sequence[Chosen], logs: Path | None = None)
     found, started = Comparison(len(every)), time.perf_counter()
     for number, chosen in enumerate(every, 1):
         try:
-            crawl = arena.crawl(chosen, f"{chosen.name} ({number} of {len(every)})")
-            found.records.append(arena.judge(crawl))
+            label = f"{chosen.name} ({number} of {len(every)})"
+            crawl = arena.crawl(chosen, label)
+            found.records.append(arena.judge(crawl, arena.reference_rate(chosen, label)))
             if logs:
                 arena.write_log(crawl, logs / log_name(chosen.name))
         except KeyboardInterrupt:

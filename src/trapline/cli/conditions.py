@@ -49,6 +49,7 @@ CRAWL = Section(
         ("--max-pages", "max_pages", count(1), None, "Stop after so many pages."),
         ("--seeds", "seeds", (_FILE, "FILE"), None, "A URL or page number a row. [all home pages]"),
         ("--seed", "seed", count(0), 0, "For dice, servers and failures."),
+        ("--speed-up", "speed_up", None, False, "How much faster than one robot, B unlimited."),
     ),
 )
 
@@ -61,13 +62,14 @@ class Conditions:
     max_pages: int | None = None
     seeds: Path | None = None
     seed: int = 0
+    speed_up: bool = False
     quality: str = "pagerank"
     history: Path | None = None
 
     def parameters(self, rules: "Rules | None" = None) -> dict[str, Any]:
         """All of it by name, for machines; `rules` are those of one strategy, if it changed some. Infinity, which JSON
         does not have, means no limit and becomes None."""
-        own = {"connections", "max_pages", "seeds", "seed", "quality", "history"}
+        own = {"connections", "max_pages", "seeds", "seed", "speed_up", "quality", "history"}
         every = {name: value for name, value in asdict(self).items() if name in own}
         every |= asdict(rules or self.rules) | asdict(self.world) | {"servers": self.world.model}
         every["page_seconds"] = self.world.constant_s

@@ -59,6 +59,8 @@ def _time(records: "Records") -> Iterator["Column"]:
     yield _column(f"all of\nit in\n({unit})", [record.simulated_seconds for record in records], digits, -1)
     if any(record.closeness is not None for record in records):
         yield _column("T* / T", [record.closeness for record in records], "{:.3f}".format, 1)
+    if any(record.speed_up is not None for record in records):
+        yield _column("speed-\nup", [record.speed_up for record in records], "{:,.1f}".format, 1)
 
 
 def _odd(records: "Records") -> Iterator["Column"]:
@@ -83,6 +85,8 @@ def _notes(records: "Records", shown: Sequence["Column"]) -> Iterator[str]:
         yield f"Average cumulative quality: by {records[0].quality}, optimum {best:.3f}."
     if any(column.name == "T* / T" for column in shown):
         yield "T* / T: 1 if the link was always full."
+    if any(column.name == "speed-\nup" for column in shown):
+        yield "Speed-up: times the pages per second of one robot on a link without limit."
 
 
 def _cells(column: "Column") -> list[str]:

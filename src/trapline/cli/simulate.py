@@ -58,7 +58,7 @@ def simulate(
     compile_crawl()
     field = arena.opened(graph, conditions)
     crawl = field.crawl(chosen)
-    record = field.judge(crawl)
+    record = field.judge(crawl, field.reference_rate(chosen))
     parameters = conditions.parameters(crawl.frontier.rules)
     if json_file:
         _write_json(json_file, _for_machines(graph, record, parameters))
@@ -127,6 +127,7 @@ def _table(record: "CrawlRecord", conditions: Conditions) -> str:
         **{f"{share} of {record.quality} in": _time(s) for share, s in record.seconds_until.items()},
         "simulated time": _time(record.simulated_seconds),
         **_link(record),
+        **_speed_up(record),
         "robots at work": f"{record.active_robots:.1f} of {record.robots:,} on average",
         "time of the loop": f"{record.wall_seconds:.3f} s ({record.pages_per_second:,.0f} pages/s)",
         "politeness violations": f"{record.politeness_violations}",
@@ -153,6 +154,12 @@ def _link(record: "CrawlRecord") -> dict[str, str]:
     return received | {
         "optimal time T*": f"{_time(record.optimal_seconds)}: {record.closeness:.1%} of the time it took"
     }
+
+
+def _speed_up(record: "CrawlRecord") -> dict[str, str]:
+    if record.speed_up is None:
+        return {}
+    return {"speed-up": f"{record.speed_up:,.1f} times one robot on a link without limit"}
 
 
 def _time(seconds: float) -> str:

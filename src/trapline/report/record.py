@@ -94,6 +94,7 @@ class CrawlRecord:
     simulated_seconds: float
     seconds_until: dict[str, float]  # until 50 % and so on of the quality fetched was in
     active_robots: float  # on average
+    speed_up: float | None  # times the rate with one robot on a link without limit; None: that was not crawled
     optimal_seconds: float | None  # T*; None: the link has no limit
     wall_seconds: float  # of the loop alone
     politeness_violations: int
@@ -123,9 +124,17 @@ class CrawlRecord:
 
 
 def record_of(
-    crawl: Crawl, graph: Graph, pagerank: Floats, quality: Floats | None = None, quality_name: str | None = None
+    crawl: Crawl,
+    graph: Graph,
+    pagerank: Floats,
+    quality: Floats | None = None,
+    quality_name: str | None = None,
+    reference_rate: float | None = None,
 ) -> CrawlRecord:
-    """Judge a crawl by the PageRank of each page and, where another is given, by its quality."""
+    """Judge a crawl by the PageRank of each page and, where another is given, by its quality.
+
+    `reference_rate`: pages per second of the crawl that speed-up is measured by.
+    """
     value = pagerank if quality is None else quality
     name = quality_name or ("PageRank" if quality is None else "quality")
     order = fetched(crawl.log).page
@@ -139,6 +148,7 @@ def record_of(
         **_times(crawl, value),
         top_tenth=_top_tenth(order, best_by_pagerank if crawl.drained else _best_of_web(best_by_pagerank, pagerank)),
         web_curve=curve(_best_of_web(best, value), value),
+        speed_up=timing.speed_up(timing.rate(crawl.log), reference_rate) if reference_rate else None,
         politeness_violations=politeness_violations(crawl.log, graph.site, graph.ips, crawl.frontier.rules),
         batch_sites=site_sizes(middle(order, _batch(crawl, len(order))), graph.site),
         progress=_progress(crawl, value),

@@ -13,7 +13,8 @@ Value = float | None
 HIGH, LOW, NEITHER = 1, -1, 0
 VIOLATIONS = "violations"
 NARROW = "\u00a0"  # a space at which no head of a column is broken
-_IF_ANY = ("MB", "failed", "refused")  # columns left out if all are 0
+SPEED_UP = "speed-up"
+_IF_ANY = ("MB", "failed", "refused", SPEED_UP)  # columns left out if all are 0 or not known
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,12 +121,14 @@ def _count_columns(records: Sequence[CrawlRecord]) -> list[Column]:
     quality = records[0].quality
     about_quality = f"Share of the whole web's {quality} that the fetched pages hold."
     about_violations = "Visits that broke a politeness rule, counted from the log. Must be 0."
+    about_speed_up = "How many times the pages per second of the same strategy with one robot on a link without limit."
     found = [
         _count_column("pages", "Pages fetched.", [r.pages_fetched for r in records]),
         _column(
             "crawl", f"% of {quality}", about_quality, [r.quality_fetched * 100 for r in records], three_digits, HIGH
         ),
         _column("crawl", "pages/s", "Pages per simulated second.", [r.rate for r in records], three_digits, HIGH),
+        _column("crawl", SPEED_UP, about_speed_up, [r.speed_up for r in records], three_digits, HIGH),
         _column("crawl", "robots", "Robots at work, on average.", [r.active_robots for r in records], three_digits),
         _count_column("visits", "Visits to sites.", [r.visits for r in records]),
         _column("crawl", "MB", "Megabytes (10^6 bytes) fetched.", [r.bytes / 1e6 for r in records], three_digits),

@@ -187,6 +187,17 @@ def optimal_seconds(total_bytes: int, bytes_per_s: float) -> float | None:
     return total_bytes / bytes_per_s if math.isfinite(bytes_per_s) else None
 
 
+def rate(log: Log) -> float:
+    """Pages fetched per second; 0 if the crawl took no time.
+
+    >>> from trapline.simulate.log import log_of
+    >>> rate(log_of((0, 0, 0.0, 1.0, 2.0), (1, 1, 2.0, 2.0, 8.0)))
+    0.25
+    """
+    seconds = float(log.end[-1]) if len(log.end) else 0.0
+    return len(fetched(log).page) / seconds if seconds else 0.0
+
+
 def speed_up(rate: float, reference: float) -> float:
     """How many times the pages per second of a reference crawl, by the papers r = 1 with B unlimited.
 
