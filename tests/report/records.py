@@ -23,7 +23,8 @@ def crawl_of(log: Log, strategy: str = "made-up", **given: Any) -> Any:
     named = SimpleNamespace(name=strategy, page=SimpleNamespace(name="page"), site=SimpleNamespace(name="site"))
     left: dict[str, Any] = {
         "log": log,
-        "frontier": SimpleNamespace(strategy=named, rules=Rules(delay_s=0.0)),
+        "strategy": named,
+        "rules": Rules(delay_s=0.0),
         "drained": True,
         "wall_seconds": 0.5,
         "servers": SimpleNamespace(size=SIZE),

@@ -361,9 +361,10 @@ from tests.strategies.webs import crawl, random_graph
 from trapline.frontier import Rules
 from trapline.strategies import page_ranks, pair, site_ranks
 
-rules = Rules(delay_s=1.0, per_connection=2, rescore=5)
+both_rules = Rules(delay_s=1.0, per_connection=2, rescore=5), Rules(delay_s=1.0, batch=4)
 pairs = [("opic", site) for site in site_ranks()] + [(page, "top-page") for page in page_ranks()]
-print(json.dumps([crawl(random_graph(number), pair(*both), rules, seed=3) for both in pairs for number in range(3)]))
+webs = [random_graph(number) for number in range(3)]
+print(json.dumps([crawl(web, pair(*both), rules, seed=3) for both in pairs for web in webs for rules in both_rules]))
 """
 
 

@@ -86,8 +86,8 @@ class Arena:
         from trapline.simulate.log import write_parquet
 
         with step("writing the log", len(crawl.log.page)):
-            rules = crawl.frontier.rules
-            made_by = {"strategy": crawl.frontier.strategy.name, "parameters": self.conditions.parameters(rules)}
+            rules = crawl.rules
+            made_by = {"strategy": crawl.strategy.name, "parameters": self.conditions.parameters(rules)}
             write_parquet(crawl.log, self.web, self.servers.size, file, made_by)
 
 

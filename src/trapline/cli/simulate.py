@@ -59,7 +59,7 @@ def simulate(
     field = arena.opened(graph, conditions)
     crawl = field.crawl(chosen)
     record = field.judge(crawl, field.reference_rate(chosen))
-    parameters = conditions.parameters(crawl.frontier.rules)
+    parameters = conditions.parameters(crawl.rules)
     if json_file:
         _write_json(json_file, _for_machines(graph, record, parameters))
     else:

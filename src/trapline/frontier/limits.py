@@ -1,7 +1,7 @@
 """How much a visit may take, and how long a site then rests: the rules, per site."""
 
-from trapline.frontier.layout import BACKLOG, FRONT, MOST_PER_VISIT, State, StateType
-from trapline.jit import f8, helper, i8
+from trapline.frontier.layout import BACKLOG, FRONT, MOST_PER_VISIT, Record, State, StateType
+from trapline.jit import f8, helper, i8, shared
 
 NO_LIMIT = 1 << 31
 
@@ -28,11 +28,9 @@ def visit_limit(s: State, x: int, level: int) -> int:
     return max(0, min(limit, budget_left(s, x, level)))
 
 
-@helper(f8(StateType, i8))
-def site_delay_s(s: State, x: int) -> float:
-    """w: the site's own, or by its size (castillo-thesis 4.5.2)."""
-    run = s.run[0]
-    site = s.site[x]
+@shared
+def rest_s(run: Record, site: Record) -> float:
+    """w: the site's own, or by its size (castillo-thesis 4.5.2). Site ranks may use it too."""
     if site.delay_s == site.delay_s:
         return site.delay_s
     return run.small_site_delay_s if site.known < run.small_site_pages else run.delay_s

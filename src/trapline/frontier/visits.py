@@ -25,7 +25,7 @@ from trapline.frontier.layout import (
     State,
     StateType,
 )
-from trapline.frontier.limits import backoff_s, site_delay_s, visit_limit
+from trapline.frontier.limits import backoff_s, rest_s, visit_limit
 from trapline.jit import b1, f8, helper, i8, void
 
 has_room, take_block, give_block = blocks.has_room, blocks.take, blocks.give
@@ -180,7 +180,7 @@ def close(s: State, slot: int, not_before: float) -> None:
         site.failures += 1
     elif visit.fetched > 0:
         site.failures = 0
-    set_rest(s, x, run.now + site_delay_s(s, x), BY_DELAY)
+    set_rest(s, x, run.now + rest_s(run, site), BY_DELAY)
     if site.failures > 0:
         set_rest(s, x, run.now + backoff_s(s, x), BY_BACKOFF)
     set_rest(s, x, not_before, BY_ORDER)

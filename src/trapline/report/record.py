@@ -149,7 +149,7 @@ def record_of(
         top_tenth=_top_tenth(order, best_by_pagerank if crawl.drained else _best_of_web(best_by_pagerank, pagerank)),
         web_curve=curve(_best_of_web(best, value), value),
         speed_up=timing.speed_up(timing.rate(crawl.log), reference_rate) if reference_rate else None,
-        politeness_violations=politeness_violations(crawl.log, graph.site, graph.ips, crawl.frontier.rules),
+        politeness_violations=politeness_violations(crawl.log, graph.site, graph.ips, crawl.rules),
         batch_sites=site_sizes(middle(order, _batch(crawl, len(order))), graph.site),
         progress=_progress(crawl, value),
         load=_load(crawl),
@@ -162,7 +162,7 @@ def _best_of_web(best: Ids, value: Floats) -> Ids:
 
 
 def _who(crawl: Crawl, graph: Graph, quality: str) -> dict[str, Any]:
-    strategy, link = crawl.frontier.strategy, timing.capacity(crawl.network, crawl.robots)
+    strategy, link = crawl.strategy, timing.capacity(crawl.network, crawl.robots)
     return {
         "strategy": strategy.name,
         "page_rank": strategy.page.name,
@@ -245,7 +245,7 @@ def _seconds(crawl: Crawl) -> float:
 
 
 def _batch(crawl: Crawl, fetched_pages: int) -> int:
-    return crawl.frontier.rules.batch or max(LEAST_BATCH, fetched_pages // RUNS)
+    return crawl.rules.batch or max(LEAST_BATCH, fetched_pages // RUNS)
 
 
 def _percent(share: float) -> str:

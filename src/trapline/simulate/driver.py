@@ -33,7 +33,7 @@ from trapline.frontier.layout import (
 )
 from trapline.graph import Graph
 from trapline.jit import b1, f8, helper, i8, kernel, prefetch, void
-from trapline.simulate import link as links
+from trapline.simulate import link
 from trapline.simulate.log import Log, new_log
 from trapline.simulate.robots import (
     ASK,
@@ -53,7 +53,7 @@ from trapline.simulate.servers import NO_LIMIT, PROTOCOLS, Network, Servers, con
 from trapline.strategies import Strategy
 
 remove = heap.remove
-first_end, first_slot, stop_transfer = links.first_end, links.first_slot, links.stop
+first_end, first_slot, stop_transfer = link.first_end, link.first_slot, link.stop
 
 SLICE = 200_000  # fetches between two looks at the terminal: the compiled loop hears no Ctrl-C
 
@@ -165,7 +165,9 @@ class Crawl:
     """What a simulated crawl did, and under which conditions."""
 
     log: Log
-    frontier: Frontier
+    strategy: Strategy
+    rules: Rules
+    frontier: Frontier  # as the crawl left it
     drained: bool
     wall_seconds: float  # of the loop, without the scores
     score_seconds: float  # of computing scores
@@ -220,6 +222,8 @@ def simulate(
     rows = int(run.world.clock[0].rows)
     return Crawl(
         log=Log(*(column[:rows] for column in run.world.log)),
+        strategy=strategy,
+        rules=rules,
         frontier=frontier,
         drained=answer == DRAINED or int(run.world.clock[0].fetched) == graph.pages,
         wall_seconds=run.wall_seconds,
@@ -243,14 +247,15 @@ def _world(graph: Graph, servers: Servers, network: Network, seeds: Array, slots
     clock["robots"], clock["seed"] = robots, seed
     types = {"requests": np.int32}
     values = ((getattr(servers, name), types.get(name, np.float64)) for name in Costs._fields)
+    robot, events = new_robots(slots)
     costs = Costs(*itertools.starmap(np.ascontiguousarray, values))
     return World(
         web=Web(graph.offsets, graph.targets, seeds),
         costs=costs,
         log=new_log(graph.pages),
-        robot=(robots_ := new_robots(slots))[0],
-        events=robots_[1],
-        link=links.new_link(network.bandwidth, slots),
+        robot=robot,
+        events=events,
+        link=link.new_link(network.bandwidth, slots),
         clock=clock,
     )
 

@@ -1,7 +1,7 @@
 """The site that gives the most quality per second, with the rest after the visit counted as part of it.
 
 Site rank: AQ / (T + w) (quality/s). AQ = sum of the best P qualities waiting; P = pages of the next visit; T = 2 c + P r / p,
-its time (s); w = the site's own delay or the rules', by its size (s): visit_seconds.py. Page rank: quality. Cost: O(log
+its time (s); w = the site's own delay or the rules', by its size (s). Page rank: quality. Cost: O(log
 pages of the site) a change of a page's rank.
 Source: Cao et al. 4.4 and the spec's variant (section 2).
 Differs from the paper: it ignores w. The rest of the site's address is not counted.
@@ -16,17 +16,18 @@ Two pages planned, quality 4 together, 0.5 s to connect, 0.5 s a response, 6 s o
 """
 
 from trapline.frontier.layout import Record, View
+from trapline.frontier.limits import rest_s
 from trapline.frontier.ranking import site_rank
 from trapline.strategies import quality
 from trapline.strategies.strategy import SiteRank, Strategy
-from trapline.strategies.visit_seconds import rest_s, visit_s
+from trapline.strategies.visit_seconds import visit_s
 
 
 @site_rank
 def quality_per_second(s: View, site: Record, queue: Record) -> float:
     run = s.run[0]
     seconds = visit_s(site.connection_s, site.response_s, queue.planned, run.pipeline_gain)
-    seconds += rest_s(site.delay_s, site.known, run.small_site_pages, run.small_site_delay_s, run.delay_s)
+    seconds += rest_s(run, site)
     return queue.quality_sum / seconds
 
 

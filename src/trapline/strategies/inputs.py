@@ -27,6 +27,7 @@ from trapline.errors import ConfigError, nearest
 from trapline.frontier import Rules
 from trapline.frontier.layout import RANK_LIMIT
 from trapline.graph import Graph, load_graph
+from trapline.graph.exact import drawn
 from trapline.graph.strings import StoredStrings, Strings
 from trapline.graph.textfile import at_row, rows, shown
 from trapline.strategies import opic
@@ -61,12 +62,19 @@ def quality_values(source: str, graph: Graph, pagerank: Floats, seed: int) -> Fl
     if source == "pagerank":
         return pagerank
     if source == "zipf":
-        return np.random.default_rng(seed).permutation(1.0 / np.arange(1, graph.pages + 1))
+        return _zipf(graph.pages, seed)
     if Path(source).is_file():
         return _matched(file_values(Path(source)), graph, 0.0, source)
     if _FUNCTION.fullmatch(source):
         return _answered(source, graph)
     raise ConfigError(f"--quality {source}: no such file, nor module:function; {nearest(source, QUALITIES)}")
+
+
+def _zipf(pages: int, seed: int) -> Floats:
+    """1/i for the i-th page of an order drawn by the seed, the same on every machine."""
+    values = np.empty(pages)
+    values[np.argsort(drawn(seed, "zipf", pages), kind="stable")] = 1.0 / np.arange(1, pages + 1)
+    return values
 
 
 def with_quality(strategy: Strategy, source: str) -> Strategy:

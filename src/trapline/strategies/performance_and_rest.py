@@ -1,7 +1,7 @@
 """The site that gives the most pages per second, with the rest after the visit counted as part of it.
 
 Site rank: P / (T + w) (pages/s). P = pages of the next visit; T = 2 c + P r / p, its time (s); w = the site's own delay or
-the rules', by its size (s): visit_seconds.py. Page rank: fifo. Cost: O(log sites) a change of P, and at the end of a visit.
+the rules', by its size (s). Page rank: fifo. Cost: O(log sites) a change of P, and at the end of a visit.
 Source: Cao et al. 4.2 and the spec's variant (section 2).
 Differs from the paper: it ignores w. The rest of the site's address is not counted.
 
@@ -15,17 +15,18 @@ Two pages planned, 0.5 s to connect, 0.5 s a response, 6 s of rest: 2 / (1 + 1 +
 """
 
 from trapline.frontier.layout import Record, View
+from trapline.frontier.limits import rest_s
 from trapline.frontier.ranking import site_rank
 from trapline.strategies import fifo
 from trapline.strategies.strategy import SiteRank, Strategy
-from trapline.strategies.visit_seconds import rest_s, visit_s
+from trapline.strategies.visit_seconds import visit_s
 
 
 @site_rank
 def pages_per_second(s: View, site: Record, queue: Record) -> float:
     run = s.run[0]
     seconds = visit_s(site.connection_s, site.response_s, queue.planned, run.pipeline_gain)
-    seconds += rest_s(site.delay_s, site.known, run.small_site_pages, run.small_site_delay_s, run.delay_s)
+    seconds += rest_s(run, site)
     return queue.planned / seconds
 
 
