@@ -87,7 +87,7 @@ def test_people_get_a_table(web: str, capsys: Captured) -> None:
     said = capsys.readouterr().out
     assert "\npage rank x site rank        fifo x larger-sites-first\n" in said
     assert "300 (all that can be reached)" in said
-    assert "politeness violations        0\n" in said
+    assert "politeness violations        0 (back-off not checked)\n" in said
     assert "r = 1 robot, w = 15 s, k = 1\n" in said and "B unlimited, measured servers" in said
     assert all(len(line) < 80 for line in said.splitlines())
 

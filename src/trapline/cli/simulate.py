@@ -130,7 +130,7 @@ def _table(record: "CrawlRecord", conditions: Conditions) -> str:
         **_speed_up(record),
         "robots at work": f"{record.active_robots:.1f} of {record.robots:,} on average",
         "time of the loop": f"{record.wall_seconds:.3f} s ({record.pages_per_second:,.0f} pages/s)",
-        "politeness violations": f"{record.politeness_violations}",
+        "politeness violations": f"{record.politeness_violations} ({_unseen(conditions)})",
     }
     return "\n".join(f"{name:29}{value}" for name, value in rows.items())
 
@@ -160,6 +160,12 @@ def _speed_up(record: "CrawlRecord") -> dict[str, str]:
     if record.speed_up is None:
         return {}
     return {"speed-up": f"{record.speed_up:,.1f} times one robot on a link without limit"}
+
+
+def _unseen(conditions: Conditions) -> str:
+    """What the audit cannot see in a log."""
+    smaller = "smaller w asked of all sites, " if conditions.rules.small_site_pages else ""
+    return f"{smaller}back-off not checked"
 
 
 def _time(seconds: float) -> str:

@@ -120,7 +120,10 @@ def _time_columns(records: Sequence[CrawlRecord]) -> list[Column]:
 def _count_columns(records: Sequence[CrawlRecord]) -> list[Column]:
     quality = records[0].quality
     about_quality = f"Share of the whole web's {quality} that the fetched pages hold."
-    about_violations = "Visits that broke a politeness rule, counted from the log. Must be 0."
+    about_violations = (
+        "Visits that broke a politeness rule, counted from the log. Must be 0. Where w depends on the size of a site, the "
+        "smaller one is asked of all; back-off after failures is not checked."
+    )
     about_speed_up = "How many times the pages per second of the same strategy with one robot on a link without limit."
     found = [
         _count_column("pages", "Pages fetched.", [r.pages_fetched for r in records]),
