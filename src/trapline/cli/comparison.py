@@ -16,11 +16,11 @@ import click
 from trapline.cli.arena import Arena
 from trapline.cli.compiling import step
 from trapline.cli.complaints import INTERRUPTED, complain
-from trapline.cli.numbers import duration
 from trapline.cli.scoreboard import scoreboard, web_size
 from trapline.cli.strategy import Chosen
 from trapline.errors import ConfigError
 from trapline.output import check_writable, write_bytes, write_json, write_text
+from trapline.units import duration
 
 if TYPE_CHECKING:
     from trapline.report import CrawlRecord

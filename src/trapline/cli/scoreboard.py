@@ -8,7 +8,7 @@ import shutil
 from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
-from trapline.cli.numbers import time_unit
+from trapline.units import three_digits, time_unit
 
 if TYPE_CHECKING:
     from trapline.report import CrawlRecord
@@ -49,10 +49,10 @@ def _order(records: "Records") -> Iterator["Column"]:
 
 
 def _time(records: "Records") -> Iterator["Column"]:
-    unit, length = time_unit(max(record.simulated_seconds for record in records))
+    length, _, unit = time_unit(max(record.simulated_seconds for record in records))
 
     def digits(seconds: float) -> str:
-        return f"{seconds / length:,.0f}" if seconds >= 99.95 * length else f"{seconds / length:#.3g}"
+        return three_digits(seconds / length)
 
     half = [record.seconds_until["50%"] for record in records]
     yield _column(f"half the\nquality\nin ({unit})", half, digits, -1)

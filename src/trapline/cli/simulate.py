@@ -10,12 +10,12 @@ import click
 from trapline.cli import arena
 from trapline.cli.compiling import compile_crawl, compile_ranks
 from trapline.cli.conditions import Conditions, condition_options
-from trapline.cli.numbers import bytes_shown, duration
 from trapline.cli.scoreboard import web_size
 from trapline.cli.sections import Section, SectionedCommand
 from trapline.cli.strategy import STRATEGY, chosen_by, ready
 from trapline.errors import ConfigError
 from trapline.output import check_writable, write_bytes, write_json
+from trapline.units import bytes_shown, duration
 
 if TYPE_CHECKING:
     from trapline.report import CrawlRecord

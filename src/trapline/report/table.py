@@ -6,8 +6,8 @@ It reads records and knows nothing of HTML or terminals.
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
-from trapline.report.axis import three_digits, time_unit
 from trapline.report.record import CrawlRecord
+from trapline.units import three_digits, time_unit
 
 Value = float | None
 HIGH, LOW, NEITHER = 1, -1, 0
@@ -96,7 +96,7 @@ def _top_columns(records: Sequence[CrawlRecord]) -> list[Column]:
 
 def _time_columns(records: Sequence[CrawlRecord]) -> list[Column]:
     quality = records[0].quality
-    size, unit = time_unit(max(record.simulated_seconds for record in records))
+    size, unit, _ = time_unit(max(record.simulated_seconds for record in records))
 
     def in_unit(seconds: float) -> str:
         return three_digits(seconds / size)
