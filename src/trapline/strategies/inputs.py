@@ -213,12 +213,20 @@ def inputs_for(
 
 def default_rules(strategy: Strategy, rules: Rules, pages: int) -> Rules:
     """The rules, with the K of a page rank that needs scores and was given none: some 35 runs of PageRank a crawl."""
-    pages_a_run = max(_FEWEST_PAGES_A_RUN, pages // _RUNS)
     if not strategy.page.scores:
         return rules
     if strategy.page.batched:
-        return rules if rules.batch else replace(rules, batch=pages_a_run)
-    return rules if rules.rescore else replace(rules, rescore=pages_a_run)
+        return rules if rules.batch else replace(rules, batch=pages_a_run(pages))
+    return rules if rules.rescore else replace(rules, rescore=pages_a_run(pages))
+
+
+def pages_a_run(pages: int) -> int:
+    """K, if nobody says it: some 35 runs, or batches, a crawl.
+
+    >>> pages_a_run(3_500), pages_a_run(100)
+    (100, 50)
+    """
+    return max(_FEWEST_PAGES_A_RUN, pages // _RUNS)
 
 
 # ---- values by URL
