@@ -236,6 +236,7 @@ WRONG: list[tuple[list[str], str]] = [
     (["--seed", "-1"], "'--seed': -1"),
     (["--speed-up=5"], "'--speed-up' does not take a value"),
     (["--quality", "zipff"], "did you mean 'zipf'?"),
+    (["--quality", "a:b:c"], "--quality a:b:c: no such file, nor MODULE:FUNCTION"),
     (["--quality", "absent.txt"], "--quality absent.txt: no such file"),
     (["--history", "absent"], "'absent' does not exist"),
     (["--delay", "nan"], "'--delay': nan"),

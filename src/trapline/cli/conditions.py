@@ -15,7 +15,6 @@ from trapline.cli import rules, world
 from trapline.cli.numbers import count
 from trapline.cli.sections import Section, bundled
 from trapline.cli.world import World
-from trapline.errors import ConfigError, nearest
 
 if TYPE_CHECKING:
     from trapline.frontier import Rules
@@ -108,6 +107,8 @@ def _plain(value: Any) -> Any:
 
 def _conditions(**given: Any) -> Conditions:
     """Options, all checked, as one value."""
+    from trapline.strategies.inputs import check_quality
+
     surroundings = World(**{field: given.pop(field) for section in world.SECTIONS for field in section.fields})
     obeyed = {field: given.pop(field) for section in rules.SECTIONS for field in section.fields}
     conditions = Conditions(
@@ -116,14 +117,6 @@ def _conditions(**given: Any) -> Conditions:
     check_quality(conditions.quality)
     surroundings.network(conditions.rules.delay_s)  # whoever refuses it later would do so after the long part
     return conditions
-
-
-def check_quality(source: str) -> None:
-    """Whether it can be a source of quality; what a file or function of the user's says is seen when it is asked."""
-    from trapline.strategies.inputs import QUALITIES
-
-    if source not in QUALITIES and ":" not in source and not Path(source).is_file():
-        raise ConfigError(f"--quality {source}: no such file, nor MODULE:FUNCTION; {nearest(source, QUALITIES)}")
 
 
 SECTIONS = (CRAWL, QUALITY, *rules.SECTIONS, *world.SECTIONS)
