@@ -86,6 +86,11 @@ def count(least: int, most: int = _MOST) -> Number:
     return Number(int, least, most, "n", what="a whole number")
 
 
+def real(most: float = 1e9) -> Number:
+    """A number without a unit, from 0 on; whoever takes it may know narrower bounds."""
+    return Number(float, 0.0, most, "number", what="a number")
+
+
 def seconds(least: float = 0.0, words: Mapping[str, Any] | None = None) -> Number:
     """
     >>> seconds().convert("250ms", None, None), seconds().convert("15", None, None)
