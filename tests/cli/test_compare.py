@@ -209,7 +209,7 @@ def complaint(capsys: Captured, *args: str) -> str:
 def test_a_wrong_name_is_one_line_before_anything_is_read_or_made(
     web: str, tmp_path: Path, capsys: Captured, monkeypatch: pytest.MonkeyPatch, args: list[str], named: str
 ) -> None:
-    monkeypatch.delattr("trapline.cli.arena.opened")  # who would read the graph fails
+    monkeypatch.delattr("trapline.cli.compare.opened")  # who would read the graph fails
     assert named in complaint(capsys, web, *args, "-o", str(tmp_path / "out"))
     assert not (tmp_path / "out").exists()
 
@@ -223,5 +223,5 @@ def test_a_file_that_cannot_be_written_is_named_before_the_first_crawl(
     web: str, tmp_path: Path, capsys: Captured, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (tmp_path / "compare.html").mkdir()
-    monkeypatch.delattr("trapline.cli.arena.opened")
+    monkeypatch.delattr("trapline.cli.compare.opened")
     assert f"cannot write {tmp_path / 'compare.html'}" in complaint(capsys, web, "opic", "-o", str(tmp_path))

@@ -283,7 +283,7 @@ WRONG: list[tuple[list[str], str]] = [
 def test_a_wrong_option_is_one_line_before_the_graph_is_read(
     web: str, capsys: Captured, monkeypatch: pytest.MonkeyPatch, command: list[str], options: list[str], named: str
 ) -> None:
-    monkeypatch.delattr("trapline.cli.arena.opened")  # who would read it fails
+    monkeypatch.delattr(f"trapline.cli.{command[0]}.opened")  # who would read it fails
     assert run([web if word == "WEB" else word for word in command] + options) == 2
     said = capsys.readouterr()
     assert said.out == ""

@@ -314,7 +314,7 @@ def test_a_graph_that_is_not_there_is_named(tmp_path: Path, capsys: Captured) ->
 def test_a_wrong_name_is_one_line_before_the_graph_is_read(
     web: str, capsys: Captured, monkeypatch: pytest.MonkeyPatch, options: list[str], named: str
 ) -> None:
-    monkeypatch.delattr("trapline.cli.arena.opened")  # who would read it fails
+    monkeypatch.delattr("trapline.cli.simulate.opened")  # who would read it fails
     assert named in complaint(capsys, web, *options)
 
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from trapline.cli import arena
+from trapline.cli.arena import opened
 from trapline.cli.compiling import compile_crawl, compile_ranks
 from trapline.cli.conditions import Conditions, condition_options
 from trapline.cli.scoreboard import web_size
@@ -56,9 +56,9 @@ def simulate(
     chosen = ready(chosen_by(strategy, page_rank, site_rank), conditions.quality, conditions.history is not None)
     compile_ranks([chosen])
     compile_crawl()
-    field = arena.opened(graph, conditions)
-    crawl = field.crawl(chosen)
-    record = field.judge(crawl, field.reference_rate(chosen))
+    arena = opened(graph, conditions)
+    crawl = arena.crawl(chosen)
+    record = arena.judge(crawl, arena.reference_rate(chosen))
     parameters = conditions.parameters(crawl.rules)
     if json_file:
         _write_json(json_file, _for_machines(graph, record, parameters))
@@ -67,7 +67,7 @@ def simulate(
     if plot_file:
         _write_plot(plot_file, graph, record, conditions)
     if log_file:
-        field.write_log(crawl, log_file)
+        arena.write_log(crawl, log_file)
         _say_written(log_file)
 
 

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
 from trapline.report.record import CrawlRecord
+from trapline.simulate.kendall import SAMPLES, TAU_SAMPLE
 from trapline.units import three_digits, time_unit
 
 Value = float | None
@@ -76,8 +77,14 @@ def _average(quality: str, values: Sequence[Value], optimum: float) -> Column:
 
 
 def _tau_columns(records: Sequence[CrawlRecord]) -> list[Column]:
-    about = "Kendall's tau-b of the fetch order against PageRank, on 5,000 pages: 1 is best first, -1 worst first."
-    spread = "Half of what lies between the lowest and highest tau of ten samples: a smaller difference says nothing."
+    about = (
+        f"Kendall's tau-b of the fetch order against PageRank, on a sample of {TAU_SAMPLE:,} pages, or on all if they are "
+        "fewer: 1 is best first, -1 worst first."
+    )
+    spread = (
+        f"Half of what lies between the lowest and highest tau of {SAMPLES} samples: a smaller difference says nothing. 0 if "
+        "all pages are in the sample."
+    )
     halves = [(record.kendall_tau_spread[1] - record.kendall_tau_spread[0]) / 2 for record in records]
     return [
         _column("order", "Kendall's tau", about, [record.kendall_tau for record in records], _four, HIGH),
