@@ -66,12 +66,21 @@ def test_nothing_that_exists_is_overwritten_unasked(web: Graph, folder: Path, tm
     (tmp_path / "mine").mkdir()
     (tmp_path / "mine" / "thesis.txt").write_text("x")
     (tmp_path / "file").write_text("x")
-    for name, reason in (("web", "--replace"), ("mine", "is not empty"), ("file", "is not a folder")):
+    for name, reason in (("web", "--replace"), ("mine", "other files"), ("file", "is not a folder")):
         with pytest.raises(ConfigError, match=reason):
             save(web, tmp_path / name)
-    with pytest.raises(ConfigError, match="is not empty"):
+    with pytest.raises(ConfigError, match="other files"):
         save(web, tmp_path / "mine", replace=True)
     assert sorted(path.name for path in tmp_path.iterdir()) == ["file", "mine", "web"]
+
+
+def test_a_folder_with_more_than_a_graph_in_it_is_never_replaced(tmp_path: Path) -> None:
+    web = generate(20, 3, seed=1)
+    save(web, tmp_path / "web")
+    (tmp_path / "web" / "notes.txt").write_text("precious")
+    with pytest.raises(ConfigError, match=r"other files \(notes\.txt\)"):
+        save(web, tmp_path / "web", replace=True)
+    assert (tmp_path / "web" / "notes.txt").read_text() == "precious"
 
 
 def test_a_saved_graph_is_replaced_when_asked(folder: Path) -> None:

@@ -12,12 +12,12 @@ from pathlib import Path
 
 from trapline.errors import ConfigError
 
-Holds = Callable[[Path], bool]
-"""Whether a folder holds a graph of the kind that is to be written."""
+Strangers = Callable[[Path], list[str]]
+"""What a folder holds beside a graph of the kind that is to be written."""
 
 
-def write_folder(target: Path, write: Callable[[Path], None], holds: Holds, replace: bool) -> None:
-    check_folder(target, holds, replace)
+def write_folder(target: Path, write: Callable[[Path], None], strangers: Strangers, replace: bool) -> None:
+    check_folder(target, strangers, replace)
     try:
         target.parent.mkdir(parents=True, exist_ok=True)
         with _beside(target) as fresh:
@@ -27,12 +27,14 @@ def write_folder(target: Path, write: Callable[[Path], None], holds: Holds, repl
         raise ConfigError(f"{target}: cannot be written: {error.strerror or error}") from None
 
 
-def check_folder(folder: Path, holds: Holds, replace: bool) -> None:
+def check_folder(folder: Path, strangers: Strangers, replace: bool) -> None:
     """Refuses at once what `write_folder` would refuse after a long computation."""
     if folder.is_dir():
-        if any(folder.iterdir()) and not (replace and holds(folder)):
-            hint = "holds a saved graph (--replace replaces it)" if holds(folder) else "is not empty"
-            raise ConfigError(f"{folder}: exists and {hint}")
+        others = strangers(folder)
+        if others:
+            raise ConfigError(f"{folder}: exists and holds other files ({others[0]}), which are never replaced")
+        if any(folder.iterdir()) and not replace:
+            raise ConfigError(f"{folder}: exists and holds a saved graph (--replace replaces it)")
     elif folder.exists() or folder.is_symlink():
         raise ConfigError(f"{folder}: exists and is not a folder")
     ancestor = next(parent for parent in folder.absolute().parents if parent.exists())

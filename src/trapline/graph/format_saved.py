@@ -32,8 +32,15 @@ _ARRAYS: dict[str, type[np.generic]] = {
 }
 
 
-def holds(folder: Path) -> bool:
-    return (folder / "graph.json").is_file()
+_FILES = {"graph.json", "sizes.npy", *(f"{name}.npy" for name in _ARRAYS)} | {
+    f"{name}.{part}.npy" for name in ("urls", "site_names") for part in ("ends", "text")
+}
+
+
+def strangers(folder: Path) -> list[str]:
+    """What is in a folder that is not of a saved graph; all of it, if there is none."""
+    names = sorted(file.name for file in folder.iterdir())
+    return [name for name in names if name not in _FILES] if "graph.json" in names else names
 
 
 def graph_of(file: Path, named: bool) -> Path | None:
@@ -55,12 +62,12 @@ def load(file: Path, options: LoadOptions) -> Graph:
 
 def save(graph: Graph, folder: Path | str, replace: bool = False) -> None:
     """Writes all or nothing. `replace` allows to replace a saved graph; nothing else is ever overwritten."""
-    write_folder(Path(folder), lambda fresh: _write(graph, fresh), holds, replace)
+    write_folder(Path(folder), lambda fresh: _write(graph, fresh), strangers, replace)
 
 
 def check_output(folder: Path, replace: bool = False) -> None:
     """Refuses at once what `save` would refuse after a long computation."""
-    check_folder(folder, holds, replace)
+    check_folder(folder, strangers, replace)
 
 
 def _write(graph: Graph, folder: Path) -> None:

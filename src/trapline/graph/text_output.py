@@ -65,7 +65,7 @@ def save_edges(graph: Graph, folder: Path, replace: bool = False, tell: Tell = s
 
     if graph.urls is None:
         raise ConfigError("the graph has no URLs, so urls.txt cannot be written; --to snap writes page numbers alone")
-    write_folder(folder, write, _holds("edges"), replace)
+    write_folder(folder, write, _strangers("edges"), replace)
 
 
 def save_snap(graph: Graph, folder: Path, replace: bool = False, tell: Tell = silent) -> None:
@@ -78,16 +78,22 @@ def save_snap(graph: Graph, folder: Path, replace: bool = False, tell: Tell = si
 
     if not graph.links:
         raise ConfigError("the graph has no links, so there is nothing to write in a list of edges")
-    write_folder(folder, write, _holds("snap"), replace)
+    write_folder(folder, write, _strangers("snap"), replace)
 
 
 def check_text_output(form: str, folder: Path, replace: bool = False) -> None:
     """Refuses at once what writing would refuse after a long computation. `form`: edges or snap."""
-    check_folder(folder, _holds(form), replace)
+    check_folder(folder, _strangers(form), replace)
 
 
-def _holds(form: str) -> Callable[[Path], bool]:
-    return lambda folder: {file.name for file in folder.iterdir()} == set(_FILES[form])
+def _strangers(form: str) -> Callable[[Path], list[str]]:
+    own = set(_FILES[form])
+
+    def strangers(folder: Path) -> list[str]:
+        names = {file.name for file in folder.iterdir()}
+        return sorted(names - own or (names if names != own else ()))  # a urls.txt alone is somebody's list
+
+    return strangers
 
 
 def _write_urls(graph: Graph, file: IO[bytes]) -> None:
