@@ -116,6 +116,18 @@ def test_every_strategy_sees_the_same_web_as_when_it_runs_alone(web: str, tmp_pa
         assert {k: v for k, v in crawl.items() if k not in timed} == {k: alone[k] for k in crawl if k not in timed}
 
 
+def test_each_strategy_has_a_speed_up_of_its_own(
+    web: str, tmp_path: Path, capsys: Captured, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "120")
+    found = compared(tmp_path, web, "random", "opic", "--connections", "8", "--speed-up")
+    said, page = capsys.readouterr().out, (tmp_path / "compare.html").read_text()
+    assert "Speed-up: times the pages per second of one robot" in said and "<dt>speed-up</dt>" in page
+    for crawl in found["crawls"]:
+        assert crawl["speed_up"] > 1 and f" {crawl['speed_up']:.1f}" in said
+    assert "speed-up" not in (compared(tmp_path, web, "opic") and (tmp_path / "compare.html").read_text())
+
+
 def test_a_strategy_that_fails_is_reported_and_the_others_are_kept(
     web: str, tmp_path: Path, capsys: Captured, own_file: str
 ) -> None:
@@ -197,7 +209,7 @@ def complaint(capsys: Captured, *args: str) -> str:
 def test_a_wrong_name_is_one_line_before_anything_is_read_or_made(
     web: str, tmp_path: Path, capsys: Captured, monkeypatch: pytest.MonkeyPatch, args: list[str], named: str
 ) -> None:
-    monkeypatch.delattr("trapline.cli.arena.opened")  # who would read the graph fails
+    monkeypatch.delattr("trapline.cli.compare.opened")  # who would read the graph fails
     assert named in complaint(capsys, web, *args, "-o", str(tmp_path / "out"))
     assert not (tmp_path / "out").exists()
 
@@ -211,5 +223,5 @@ def test_a_file_that_cannot_be_written_is_named_before_the_first_crawl(
     web: str, tmp_path: Path, capsys: Captured, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (tmp_path / "compare.html").mkdir()
-    monkeypatch.delattr("trapline.cli.arena.opened")
+    monkeypatch.delattr("trapline.cli.compare.opened")
     assert f"cannot write {tmp_path / 'compare.html'}" in complaint(capsys, web, "opic", "-o", str(tmp_path))

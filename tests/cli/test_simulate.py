@@ -87,7 +87,7 @@ def test_people_get_a_table(web: str, capsys: Captured) -> None:
     said = capsys.readouterr().out
     assert "\npage rank x site rank        fifo x larger-sites-first\n" in said
     assert "300 (all that can be reached)" in said
-    assert "politeness violations        0\n" in said
+    assert "politeness violations        0 (back-off not checked)\n" in said
     assert "r = 1 robot, w = 15 s, k = 1\n" in said and "B unlimited, measured servers" in said
     assert all(len(line) < 80 for line in said.splitlines())
 
@@ -96,6 +96,18 @@ def test_the_real_graph_agrees_with_the_reference(shared_data: Path, capsys: Cap
     for strategy, reference in (("breadth-first", 0.635), ("larger-sites-first", 0.623), ("opic", 0.650)):
         found = result(capsys, str(shared_data / "ku-crawl-2021b"), "--strategy", strategy, *ORDER_ONLY)
         assert found["average_cumulative_pagerank"] == pytest.approx(reference, abs=0.01)
+
+
+def test_speed_up_is_the_rate_by_that_of_one_robot_on_a_link_without_limit(web: str, capsys: Captured) -> None:
+    given = ("--strategy", "larger-sites-first", "--delay", "1")
+    many = ("--connections", "8", "--bandwidth", "50kB", "--speed-up")
+    slow, fast = result(capsys, web, *given), result(capsys, web, *given, *many)
+    expected = (fast["pages_fetched"] / fast["simulated_seconds"]) / (slow["pages_fetched"] / slow["simulated_seconds"])
+    assert fast["speed_up"] == pytest.approx(expected) and fast["speed_up"] > 1
+    assert slow["speed_up"] is None
+    assert result(capsys, web, *given, "--speed-up")["speed_up"] == 1
+    assert run(["simulate", web, *given, *many]) == 0
+    assert f"\nspeed-up                     {expected:.1f} times one robot" in capsys.readouterr().out
 
 
 def test_a_crawl_stops_at_max_pages(web: str, capsys: Captured) -> None:
@@ -302,7 +314,7 @@ def test_a_graph_that_is_not_there_is_named(tmp_path: Path, capsys: Captured) ->
 def test_a_wrong_name_is_one_line_before_the_graph_is_read(
     web: str, capsys: Captured, monkeypatch: pytest.MonkeyPatch, options: list[str], named: str
 ) -> None:
-    monkeypatch.delattr("trapline.cli.arena.opened")  # who would read it fails
+    monkeypatch.delattr("trapline.cli.simulate.opened")  # who would read it fails
     assert named in complaint(capsys, web, *options)
 
 

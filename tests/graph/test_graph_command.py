@@ -69,6 +69,9 @@ def test_an_existing_graph_needs_replace(tmp_path: Path, capsys: Captured) -> No
         (["--pages", "ten", "--sites", "1"], "--pages"),
         (["--pages", "10", "--sites", "11"], "sites is 11"),
         (["--pages", "10", "--sites", "2", "--inside", "2"], "inside is 2.0"),
+        (["--pages", "10", "--sites", "2", "--inside", "nan"], "'--inside': nan is not in"),
+        (["--pages", "10", "--sites", "2", "--days", "nan"], "'--days': nan is not in"),
+        (["--pages", "10", "--sites", "2", "--seed", "-1"], "'--seed': -1 is not in"),
         (["--pages", "10"], "--sites"),
     ],
 )

@@ -9,6 +9,7 @@ from tests.simulate.logs import plausible_log
 from trapline.frontier import Rules
 from trapline.graph import generate
 from trapline.report import CrawlRecord, record_of
+from trapline.simulate import Crawl
 from trapline.simulate.log import Log, fetched
 from trapline.simulate.servers import Network
 
@@ -23,14 +24,18 @@ def crawl_of(log: Log, strategy: str = "made-up", **given: Any) -> Any:
     named = SimpleNamespace(name=strategy, page=SimpleNamespace(name="page"), site=SimpleNamespace(name="site"))
     left: dict[str, Any] = {
         "log": log,
-        "frontier": SimpleNamespace(strategy=named, rules=Rules(delay_s=0.0)),
+        "strategy": named,
+        "rules": Rules(delay_s=0.0),
+        "frontier": None,
         "drained": True,
         "wall_seconds": 0.5,
+        "score_seconds": 0.0,
+        "scorings": 0,
         "servers": SimpleNamespace(size=SIZE),
         "network": Network(),
         "robots": 3,
     }
-    return SimpleNamespace(**{**left, **given})
+    return Crawl(**{**left, **given})
 
 
 def log_in_order(seed: int, pages: int = GRAPH.pages, spoiled: float = 0.0) -> Log:

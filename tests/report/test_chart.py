@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from tests.report.records import GRAPH, RANK, crawl_of, log_in_order, made_up
 from trapline.report import record_of
-from trapline.report.axis import MOST_STEPS, axis, time_unit
+from trapline.report.axis import MOST_STEPS, axis
 from trapline.report.chart import (
     OPTIMUM,
     RANDOM,
@@ -23,6 +23,7 @@ from trapline.report.chart import (
 from trapline.report.style import COLOURS, COLOURS_ON_DARK, MARKERS, STROKES, look
 from trapline.report.svg import _SHAPES
 from trapline.simulate.servers import Network
+from trapline.units import time_unit
 
 LINK = Network(bandwidth=50_000.0)
 SEVERAL = [made_up(seed, f"number {seed}", network=LINK) for seed in range(4)]
@@ -111,7 +112,7 @@ def test_ticks_are_few_round_and_reach_the_top(largest: float) -> None:
 
 @given(st.floats(0, 1e9))
 def test_a_time_is_at_least_two_of_its_unit_or_in_seconds(seconds: float) -> None:
-    size, name = time_unit(seconds)
+    size, name, _ = time_unit(seconds)
     assert seconds >= 2 * size or name == "seconds"
 
 

@@ -10,10 +10,10 @@ import pytest
 
 from tests.report.records import made_up
 from trapline.report import compare_page
-from trapline.report.axis import time_unit
 from trapline.report.page import _GREYS
 from trapline.report.table import NARROW, Column, columns
 from trapline.simulate.servers import Network
+from trapline.units import time_unit
 
 EVIL = "<script>alert(1)</script>\"'&</title></style>"
 LINK = Network(bandwidth=50_000.0)
@@ -130,7 +130,7 @@ def test_a_column_of_times_has_one_unit_and_names_it() -> None:
     short = made_up(1)
     until = {share: seconds * 1000 for share, seconds in short.seconds_until.items()}
     long = replace(short, simulated_seconds=short.simulated_seconds * 1000, seconds_until=until)
-    size, unit = time_unit(long.simulated_seconds)
+    size, unit, _ = time_unit(long.simulated_seconds)
     found = [column for column in columns([short, long]) if "until … of the PageRank" in column.group]
     assert [column.name.replace(NARROW, " ") for column in found] == ["50 %", "80 %", "95 %", "end"]
     for column in found:

@@ -29,12 +29,14 @@ def one_site_each(rows: list[Row]) -> list[Row]:
 forged = st.lists(one_row, max_size=8).map(one_site_each)
 
 
-def too_early(intervals: list[tuple[int, float, float]], rest: float) -> int:
-    """(owner, begin, end), in order: those that begin before some earlier one of the owner has ended and rested."""
-    return sum(
-        any(before[0] == owner and begin < before[2] + rest for before in intervals[:at])
-        for at, (owner, begin, _) in enumerate(intervals)
-    )
+def too_early(intervals: list[tuple[int, int, float, float]], rest: float) -> set[int]:
+    """(visit, owner, begin, end), in order: the visits of those that begin before some earlier one of the owner has
+    ended and rested."""
+    return {
+        visit
+        for at, (visit, owner, begin, _) in enumerate(intervals)
+        if any(before[1] == owner and begin < before[3] + rest for before in intervals[:at])
+    }
 
 
 def slow_violations(rows: list[Row]) -> int:
@@ -46,10 +48,10 @@ def slow_violations(rows: list[Row]) -> int:
         for number, own in of_visit.items()
     ]
     visits.sort(key=lambda visit: visit[:2])
-    return (
-        too_early([(visit, start, end) for _, visit, start, _, end in rows], 0.0)
-        + too_early([(site, begin, end) for begin, _, end, site in visits], RULES.delay_s)
-        + too_early([(GROUP[site], begin, end) for begin, _, end, site in visits], 1.0)
+    return len(
+        too_early([(visit, visit, start, end) for _, visit, start, _, end in rows], 0.0)
+        | too_early([(visit, site, begin, end) for begin, visit, end, site in visits], RULES.delay_s)
+        | too_early([(visit, GROUP[site], begin, end) for begin, visit, end, site in visits], 1.0)
     )
 
 
@@ -72,6 +74,12 @@ def test_a_log_out_of_order_hides_nothing(rows: list[Row], random) -> None:  # t
 def test_numbers_that_a_crawl_cut_off_never_used_are_no_visits() -> None:
     assert violations(log_of((0, 3, 0.0, 0.0, 1.0), (1, 9, 3.0, 3.0, 4.0))) == 0
     assert violations(log_of((0, 3, 0.0, 0.0, 1.0), (1, 9, 2.9, 2.9, 4.0))) == 1
+
+
+def test_a_visit_that_breaks_several_rules_counts_once() -> None:
+    """Too early for its site and for its address, which are the same; and of three pages at once, two overlap."""
+    assert violations(log_of((3, 0, 0.0, 0.0, 1.0), (3, 1, 1.5, 1.5, 4.0))) == 1
+    assert violations(log_of((3, 0, 0.0, 0.0, 1.0), (3, 1, 0.0, 0.0, 2.0), (3, 1, 0.0, 0.0, 2.0))) == 1
 
 
 def test_an_empty_log_is_polite() -> None:

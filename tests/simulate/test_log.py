@@ -19,7 +19,7 @@ from trapline.simulate import log as log_module
 from trapline.simulate.log import RESULTS, Log, bytes_of, fetched, log_of, write_parquet
 
 SIZE = np.arange(200.0) * 10
-COLUMNS = ["time", "start", "first_byte", "page", "url", "site", "visit", "bytes", "result"]
+COLUMNS = ["end_s", "start_s", "first_byte_s", "page", "url", "site", "visit", "bytes", "result"]
 
 
 @pytest.fixture(scope="module")
@@ -37,7 +37,12 @@ def test_every_row_comes_back(graph: Graph, log: Log, tmp_path: Path) -> None:
     table = pyarrow.parquet.read_table(tmp_path / "log.parquet")
     assert table.column_names == COLUMNS
     found = table.to_pydict()
-    for name, values in {"time": log.end, "start": log.start, "first_byte": log.first_byte, "page": log.page}.items():
+    for name, values in {
+        "end_s": log.end,
+        "start_s": log.start,
+        "first_byte_s": log.first_byte,
+        "page": log.page,
+    }.items():
         assert found[name] == values.tolist()
     assert found["visit"] == log.visit.tolist()
     assert found["site"] == graph.site[log.page].tolist()

@@ -57,11 +57,11 @@ def test_a_bin_has_what_lies_in_it(found: list[tuple[float, float, int]], edges:
 def test_bytes_and_robots_are_conserved_over_the_bins(log: Log) -> None:
     size = 1000.0 + np.arange(60)
     edges = timing.bin_edges(log)
-    assert int(timing.bytes_received(log, size, edges).sum()) == int(bytes_of(log, size).sum())
+    assert int(timing.bytes_received(log, bytes_of(log, size), edges).sum()) == int(bytes_of(log, size).sum())
     begun, ended = timing.visits(log)
     worked = np.rint((ended - begun) * timing.MICROSECONDS).astype(np.int64)
-    assert int(timing.robot_time(log, edges).sum()) == int(worked.sum())
-    mean = timing.active_robots(log, edges)
+    assert int(timing.robot_time((begun, ended), edges).sum()) == int(worked.sum())
+    mean = timing.active_robots((begun, ended), edges)
     assert math.fsum(mean * np.diff(edges)) == pytest.approx(float((ended - begun).sum()), abs=1e-5)
 
 
@@ -104,7 +104,7 @@ def test_the_link_is_wasted_where_nothing_comes() -> None:
     """One second of transfer at full speed, one of silence."""
     log = log_of((0, 0, 0.0, 0.0, 1.0), (1, 1, 1.0, 2.0, 2.0, FAILED))
     edges = np.array([0.0, 1.0, 2.0])
-    received = timing.bytes_received(log, np.array([500.0, 900.0]), edges)
+    received = timing.bytes_received(log, np.array([500, 0]), edges)
     assert timing.wasted_bandwidth(received, edges, 500.0).tolist() == [0.0, 1.0]
     assert timing.optimal_seconds(500, 500.0) == 1.0
     assert timing.optimal_seconds(500, math.inf) is None
@@ -118,8 +118,8 @@ def test_a_link_for_each_robot_carries_as_many_times_as_much() -> None:
 def test_nothing_fetched_takes_no_time_and_brings_nothing() -> None:
     edges = timing.bin_edges(NOTHING)
     assert edges.tolist() == [0.0]
-    assert len(timing.active_robots(NOTHING, edges)) == 0
-    assert len(timing.bytes_received(NOTHING, np.ones(1), edges)) == 0
+    assert len(timing.active_robots(timing.visits(NOTHING), edges)) == 0
+    assert len(timing.bytes_received(NOTHING, bytes_of(NOTHING, np.ones(1)), edges)) == 0
     assert [column.tolist() for column in timing.progress(NOTHING, np.ones(1), 1.0)] == [[0.0], [0], [0.0]]
     assert timing.seconds_until(NOTHING, np.ones(1), (0.5, 1.0)) == [0.0, 0.0]
 

@@ -4,7 +4,8 @@ It loads and draws what the conditions ask for, and runs one crawl after the oth
 but progress.
 """
 
-from dataclasses import dataclass
+import math
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -37,6 +38,18 @@ class Arena:
     seeds: "NDArray[np.int32] | None"
 
     def crawl(self, chosen: Chosen, label: str = "crawling") -> "Crawl":
+        return self._crawl(chosen, label, self.conditions.connections, self.network)
+
+    def reference_rate(self, chosen: Chosen, label: str = "crawling") -> float | None:
+        """Pages per second with one robot on a link without limit, which speed-up is measured by; None: nobody asked."""
+        from trapline.simulate import timing
+
+        if not self.conditions.speed_up:
+            return None
+        unlimited = replace(self.network, bandwidth=math.inf)
+        return timing.rate(self._crawl(chosen, f"{label}, one robot", 1, unlimited).log)
+
+    def _crawl(self, chosen: Chosen, label: str, robots: int, network: "Network") -> "Crawl":
         """One crawl; what a user's own strategy does wrong in it is that file's fault."""
         from trapline.simulate import simulate
         from trapline.strategies.inputs import default_rules, inputs_for
@@ -48,9 +61,9 @@ class Arena:
                 strategy,
                 default_rules(strategy, given.rules, self.web.pages),
                 # No site has two robots; a slot for each of 10^9 would fill the memory.
-                robots=min(given.connections, self.web.sites),
+                robots=min(robots, self.web.sites),
                 servers=self.servers,
-                network=self.network,
+                network=network,
                 seeds=self.seeds,
                 most=given.max_pages,
                 inputs=inputs_for(strategy, self.web, self.pagerank, self.quality, self.history, given.seed),
@@ -58,13 +71,13 @@ class Arena:
                 progress=progress.update,
             )
 
-    def judge(self, crawl: "Crawl") -> "CrawlRecord":
+    def judge(self, crawl: "Crawl", reference_rate: float | None = None) -> "CrawlRecord":
         from trapline.report import record_of
 
+        by_quality = self.conditions.quality != "pagerank"
+        quality, name = (self.quality, self._quality_name()) if by_quality else (None, None)
         with step("judging", len(crawl.log.page)):
-            if self.conditions.quality == "pagerank":
-                return record_of(crawl, self.web, self.pagerank)
-            return record_of(crawl, self.web, self.pagerank, self.quality, self._quality_name())
+            return record_of(crawl, self.web, self.pagerank, quality, name, reference_rate)
 
     def _quality_name(self) -> str | None:
         return self.conditions.quality if self.quality is not None else None  # opic's is not known beforehand

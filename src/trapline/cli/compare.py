@@ -5,7 +5,7 @@ from pathlib import Path
 
 import click
 
-from trapline.cli import arena
+from trapline.cli.arena import opened
 from trapline.cli.comparison import check_folder, close, compare_all, log_name
 from trapline.cli.compiling import compile_crawl, compile_ranks
 from trapline.cli.conditions import Conditions, condition_options
@@ -40,9 +40,9 @@ def compare(graph: Path, strategies: tuple[str, ...], conditions: Conditions, ou
     check_folder(output, [chosen.name for chosen in every] if logs else [])
     compile_ranks(every)
     compile_crawl()
-    field = arena.opened(graph, conditions)
-    found = compare_all(field, every, output if logs else None)
-    return close(found, field, output, graph.resolve().name)
+    arena = opened(graph, conditions)
+    found = compare_all(arena, every, output if logs else None)
+    return close(found, arena, output, graph.resolve().name)
 
 
 def _chosen(names: tuple[str, ...] | list[str], conditions: Conditions) -> list[Chosen]:

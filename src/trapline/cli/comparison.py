@@ -16,11 +16,11 @@ import click
 from trapline.cli.arena import Arena
 from trapline.cli.compiling import step
 from trapline.cli.complaints import INTERRUPTED, complain
-from trapline.cli.numbers import duration
 from trapline.cli.scoreboard import scoreboard, web_size
 from trapline.cli.strategy import Chosen
 from trapline.errors import ConfigError
 from trapline.output import check_writable, write_bytes, write_json, write_text
+from trapline.units import duration
 
 if TYPE_CHECKING:
     from trapline.report import CrawlRecord
@@ -44,8 +44,9 @@ def compare_all(arena: Arena, every: Sequence[Chosen], logs: Path | None = None)
     found, started = Comparison(len(every)), time.perf_counter()
     for number, chosen in enumerate(every, 1):
         try:
-            crawl = arena.crawl(chosen, f"{chosen.name} ({number} of {len(every)})")
-            found.records.append(arena.judge(crawl))
+            label = f"{chosen.name} ({number} of {len(every)})"
+            crawl = arena.crawl(chosen, label)
+            found.records.append(arena.judge(crawl, arena.reference_rate(chosen, label)))
             if logs:
                 arena.write_log(crawl, logs / log_name(chosen.name))
         except KeyboardInterrupt:

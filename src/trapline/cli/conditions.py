@@ -15,7 +15,6 @@ from trapline.cli import rules, world
 from trapline.cli.numbers import count
 from trapline.cli.sections import Section, bundled
 from trapline.cli.world import World
-from trapline.errors import ConfigError, nearest
 
 if TYPE_CHECKING:
     from trapline.frontier import Rules
@@ -49,6 +48,7 @@ CRAWL = Section(
         ("--max-pages", "max_pages", count(1), None, "Stop after so many pages."),
         ("--seeds", "seeds", (_FILE, "FILE"), None, "A URL or page number a row. [all home pages]"),
         ("--seed", "seed", count(0), 0, "For dice, servers and failures."),
+        ("--speed-up", "speed_up", None, False, "How much faster than one robot, B unlimited."),
     ),
 )
 
@@ -61,13 +61,14 @@ class Conditions:
     max_pages: int | None = None
     seeds: Path | None = None
     seed: int = 0
+    speed_up: bool = False
     quality: str = "pagerank"
     history: Path | None = None
 
     def parameters(self, rules: "Rules | None" = None) -> dict[str, Any]:
         """All of it by name, for machines; `rules` are those of one strategy, if it changed some. Infinity, which JSON
         does not have, means no limit and becomes None."""
-        own = {"connections", "max_pages", "seeds", "seed", "quality", "history"}
+        own = {"connections", "max_pages", "seeds", "seed", "speed_up", "quality", "history"}
         every = {name: value for name, value in asdict(self).items() if name in own}
         every |= asdict(rules or self.rules) | asdict(self.world) | {"servers": self.world.model}
         every["page_seconds"] = self.world.constant_s
@@ -106,6 +107,8 @@ def _plain(value: Any) -> Any:
 
 def _conditions(**given: Any) -> Conditions:
     """Options, all checked, as one value."""
+    from trapline.strategies.inputs import check_quality
+
     surroundings = World(**{field: given.pop(field) for section in world.SECTIONS for field in section.fields})
     obeyed = {field: given.pop(field) for section in rules.SECTIONS for field in section.fields}
     conditions = Conditions(
@@ -114,14 +117,6 @@ def _conditions(**given: Any) -> Conditions:
     check_quality(conditions.quality)
     surroundings.network(conditions.rules.delay_s)  # whoever refuses it later would do so after the long part
     return conditions
-
-
-def check_quality(source: str) -> None:
-    """Whether it can be a source of quality; what a file or function of the user's says is seen when it is asked."""
-    from trapline.strategies.inputs import QUALITIES
-
-    if source not in QUALITIES and ":" not in source and not Path(source).is_file():
-        raise ConfigError(f"--quality {source}: no such file, nor MODULE:FUNCTION; {nearest(source, QUALITIES)}")
 
 
 SECTIONS = (CRAWL, QUALITY, *rules.SECTIONS, *world.SECTIONS)

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import click
 
-from trapline.cli import arena
+from trapline.cli.arena import prepared
 from trapline.cli.comparison import PAGE, check_folder, close, compare_all
 from trapline.cli.compiling import compile_crawl, compile_ranks, step
 from trapline.cli.conditions import Conditions
@@ -40,8 +40,8 @@ def demo(pages: int, sites: int, seed: int, output: Path) -> int:
     with step("generating a web", model.pages):
         web = build(model)
     conditions = Conditions(Rules(lease_s=float("inf")), connections=ROBOTS, seed=seed)
-    field = arena.prepared(web, conditions)
-    code = close(compare_all(field, every), field, output, "A generated web")
+    arena = prepared(web, conditions)
+    code = close(compare_all(arena, every), arena, output, "A generated web")
     if not code:
         click.echo(f"Open {output / PAGE} in a browser.")
     return code

@@ -6,6 +6,8 @@ from typing import TYPE_CHECKING
 
 import click
 
+from trapline.cli.compiling import compile_kernels
+from trapline.cli.numbers import count, real
 from trapline.cli.progress import Progress
 from trapline.errors import ConfigError
 
@@ -45,21 +47,19 @@ def _number_options(table: dict[str, tuple[float, str]]) -> Callable[[Callable[.
     def wrap(command: Callable[..., None]) -> Callable[..., None]:
         for name, (default, text) in reversed(table.items()):
             flag = f"--{name.replace('_', '-')}"
-            command = click.option(flag, name, type=float, default=default, show_default=True, help=text)(command)
+            command = click.option(flag, name, type=real(), default=default, show_default=True, help=text)(command)
         return command
 
     return wrap
 
 
 @click.command()
-@click.option("--pages", type=click.IntRange(min=1), required=True, help="Number of pages.")
-@click.option("--sites", type=click.IntRange(min=1), required=True, help="Number of sites.")
-@click.option("--seed", type=int, default=1, show_default=True, help="Another seed gives another web.")
+@click.option("--pages", type=count(1), required=True, help="Number of pages.")
+@click.option("--sites", type=count(1), required=True, help="Number of sites.")
+@click.option("--seed", type=count(0), default=1, show_default=True, help="Another seed gives another web.")
 @_number_options(SHAPE)
-@click.option(
-    "--snapshots", type=click.IntRange(min=1), help="So many days of an evolving web: OUTPUT/0, OUTPUT/1, ..."
-)
-@click.option("--days", type=float, default=30.0, show_default=True, help="Days from one snapshot to the next.")
+@click.option("--snapshots", type=count(1), help="So many days of an evolving web: OUTPUT/0, OUTPUT/1, ...")
+@click.option("--days", type=real(), default=30.0, show_default=True, help="Days from one snapshot to the next.")
 @_number_options(RATES)
 @click.option("-o", "--output", type=_FOLDER, required=True, help="Folder to write; must not exist or be empty.")
 @click.option("--replace", is_flag=True, help="Replace the folder if it holds a saved graph.")
@@ -68,14 +68,12 @@ def generate(
 ) -> None:
     """Generate a web and save it."""
     from trapline.graph import Rates, WebModel
-    from trapline.jit import ready
 
     model = WebModel(pages, sites, seed, **{name: values[name] for name in SHAPE})
     rates = Rates(**{name: values[name] for name in RATES})
     folders = [output] if snapshots is None else _snapshot_folders(output, snapshots, days)
     _check_outputs(folders, replace)
-    with Progress("compiling", plain_every_s=2.0) as progress:
-        ready(progress.update)
+    compile_kernels()
     if snapshots is None:
         _one_web(model, output, replace)
     else:

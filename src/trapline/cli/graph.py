@@ -7,7 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from trapline.cli.compiling import compile_kernels
 from trapline.cli.generate import generate
+from trapline.cli.numbers import count
 from trapline.cli.progress import Progress
 
 if TYPE_CHECKING:
@@ -28,7 +30,7 @@ def _source_options(command: Callable[..., None]) -> Callable[..., None]:
     for option in (
         click.option(
             "--pages-per-site",
-            type=click.IntRange(min=1),
+            type=count(1),
             help="If pages have no URLs: so many in a row are a site.  [default: all are one]",
         ),
         click.option("--dangling", is_flag=True, help="Also the pages that a crawl saw links to and did not fetch."),
@@ -46,10 +48,8 @@ def info(path: Path, dangling: bool, pages_per_site: int | None, as_json: bool) 
     from dataclasses import asdict
 
     from trapline.graph import measure
-    from trapline.jit import ready
 
-    with Progress("compiling", plain_every_s=2.0) as progress:
-        ready(progress.update)
+    compile_kernels()
     web, seconds = _loaded(path, dangling, pages_per_site)
     with Progress("measuring", plain_every_s=2.0) as progress:
         progress.update(0, web.pages, "pages")
@@ -87,14 +87,12 @@ def _loaded(path: Path, dangling: bool, pages_per_site: int | None) -> "tuple[Gr
 def convert(source: Path, output: Path, form: str, replace: bool, dangling: bool, pages_per_site: int | None) -> None:
     """Write the graph in SOURCE, a folder or file of any known format, in another one."""
     from trapline.graph import check_output, check_text_output, save, save_edges, save_snap
-    from trapline.jit import ready
 
     if form == "saved":
         check_output(output, replace)
     else:
         check_text_output(form, output, replace)
-    with Progress("compiling", plain_every_s=2.0) as progress:
-        ready(progress.update)
+    compile_kernels()
     web, _ = _loaded(source, dangling, pages_per_site)
     with Progress("writing", plain_every_s=2.0) as progress:
         progress.update(0, web.links, "links")

@@ -1,5 +1,5 @@
-"""Numbers as people write them on a command line, `20kB`, `250ms`, `5%`, and as they like to read them. It knows units
-and bounds, not which option they belong to.
+"""Numbers as people write them on a command line: `20kB`, `250ms`, `5%`. It knows units and bounds, not which option they
+belong to; how numbers are shown is `trapline.units`.
 
 click's own ranges let NaN pass, and fill the help with our bounds.
 """
@@ -27,10 +27,6 @@ _BITS_AND_BYTES = {
     "Gbit": 1e9 / 8,
 }  # without Kb and mb, which some read as bits and others as bytes
 _RATES = {f"{unit}{per}": bytes_ for unit, bytes_ in _BITS_AND_BYTES.items() for per in ("", "/s")}
-
-_TIMES_READ = (("s", 1.0, 120.0), ("min", 60.0, 7_200.0), ("h", 3_600.0, 172_800.0), ("days", 86_400.0, math.inf))
-_SIZES_READ = (("B", 1.0, 1e3), ("kB", 1e3, 1e6), ("MB", 1e6, 1e9), ("GB", 1e9, math.inf))
-"""Unit, its length, and the number from which the next one reads better."""
 
 
 class Number(click.ParamType[Any]):
@@ -90,6 +86,11 @@ def count(least: int, most: int = _MOST) -> Number:
     return Number(int, least, most, "n", what="a whole number")
 
 
+def real(most: float = 1e9) -> Number:
+    """A number without a unit, from 0 on; whoever takes it may know narrower bounds."""
+    return Number(float, 0.0, most, "number", what="a number")
+
+
 def seconds(least: float = 0.0, words: Mapping[str, Any] | None = None) -> Number:
     """
     >>> seconds().convert("250ms", None, None), seconds().convert("15", None, None)
@@ -120,28 +121,3 @@ def rate() -> Number:
 
 def _what(kind: str, words: Mapping[str, Any] | None, examples: str) -> str:
     return f"{kind} ({''.join(f'{word}, ' for word in words or ())}{examples})"
-
-
-def bytes_shown(number: float) -> str:
-    """
-    >>> bytes_shown(200), bytes_shown(20e3), bytes_shown(1.5e6)
-    ('200 B', '20 kB', '1.5 MB')
-    """
-    unit, length = next((unit, length) for unit, length, most in _SIZES_READ if number < most)
-    return f"{number / length:.3g} {unit}"
-
-
-def duration(seconds: float) -> str:
-    """To two or three digits, in the unit that fits.
-
-    >>> duration(0.25), duration(42.4), duration(200), duration(9000), duration(2e6)
-    ('0.25 s', '42 s', '3.3 min', '2.5 h', '23 days')
-    """
-    unit, length = time_unit(seconds)
-    number = seconds / length
-    return f"{number:,.0f} {unit}" if number >= 10 else f"{number:.2g} {unit}"
-
-
-def time_unit(seconds: float) -> tuple[str, float]:
-    """The unit in which so many seconds are a number that is easy to read, and its seconds."""
-    return next((unit, length) for unit, length, most in _TIMES_READ if seconds < most)

@@ -9,7 +9,7 @@ import sys
 import time
 from typing import Self, TextIO
 
-from trapline.cli.numbers import duration
+from trapline.units import duration
 
 _REDRAW_S = 0.1  # faster than the eye needs, slow enough to cost nothing
 _SETTLED_S = 1.0  # before that, a rate is a guess

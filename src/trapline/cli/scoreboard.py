@@ -8,7 +8,7 @@ import shutil
 from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
-from trapline.cli.numbers import time_unit
+from trapline.units import three_digits, time_unit
 
 if TYPE_CHECKING:
     from trapline.report import CrawlRecord
@@ -49,16 +49,18 @@ def _order(records: "Records") -> Iterator["Column"]:
 
 
 def _time(records: "Records") -> Iterator["Column"]:
-    unit, length = time_unit(max(record.simulated_seconds for record in records))
+    length, _, unit = time_unit(max(record.simulated_seconds for record in records))
 
     def digits(seconds: float) -> str:
-        return f"{seconds / length:,.0f}" if seconds >= 99.95 * length else f"{seconds / length:#.3g}"
+        return three_digits(seconds / length)
 
     half = [record.seconds_until["50%"] for record in records]
     yield _column(f"half the\nquality\nin ({unit})", half, digits, -1)
     yield _column(f"all of\nit in\n({unit})", [record.simulated_seconds for record in records], digits, -1)
     if any(record.closeness is not None for record in records):
         yield _column("T* / T", [record.closeness for record in records], "{:.3f}".format, 1)
+    if any(record.speed_up is not None for record in records):
+        yield _column("speed-\nup", [record.speed_up for record in records], "{:,.1f}".format, 1)
 
 
 def _odd(records: "Records") -> Iterator["Column"]:
@@ -83,6 +85,8 @@ def _notes(records: "Records", shown: Sequence["Column"]) -> Iterator[str]:
         yield f"Average cumulative quality: by {records[0].quality}, optimum {best:.3f}."
     if any(column.name == "T* / T" for column in shown):
         yield "T* / T: 1 if the link was always full."
+    if any(column.name == "speed-\nup" for column in shown):
+        yield "Speed-up: times the pages per second of one robot on a link without limit."
 
 
 def _cells(column: "Column") -> list[str]:

@@ -7,15 +7,15 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from trapline.cli import arena
+from trapline.cli.arena import opened
 from trapline.cli.compiling import compile_crawl, compile_ranks
 from trapline.cli.conditions import Conditions, condition_options
-from trapline.cli.numbers import bytes_shown, duration
 from trapline.cli.scoreboard import web_size
 from trapline.cli.sections import Section, SectionedCommand
 from trapline.cli.strategy import STRATEGY, chosen_by, ready
 from trapline.errors import ConfigError
 from trapline.output import check_writable, write_bytes, write_json
+from trapline.units import bytes_shown, duration
 
 if TYPE_CHECKING:
     from trapline.report import CrawlRecord
@@ -56,9 +56,9 @@ def simulate(
     chosen = ready(chosen_by(strategy, page_rank, site_rank), conditions.quality, conditions.history is not None)
     compile_ranks([chosen])
     compile_crawl()
-    field = arena.opened(graph, conditions)
-    crawl = field.crawl(chosen)
-    record = field.judge(crawl)
+    arena = opened(graph, conditions)
+    crawl = arena.crawl(chosen)
+    record = arena.judge(crawl, arena.reference_rate(chosen))
     parameters = conditions.parameters(crawl.rules)
     if json_file:
         _write_json(json_file, _for_machines(graph, record, parameters))
@@ -67,7 +67,7 @@ def simulate(
     if plot_file:
         _write_plot(plot_file, graph, record, conditions)
     if log_file:
-        field.write_log(crawl, log_file)
+        arena.write_log(crawl, log_file)
         _say_written(log_file)
 
 
@@ -127,9 +127,10 @@ def _table(record: "CrawlRecord", conditions: Conditions) -> str:
         **{f"{share} of {record.quality} in": _time(s) for share, s in record.seconds_until.items()},
         "simulated time": _time(record.simulated_seconds),
         **_link(record),
+        **_speed_up(record),
         "robots at work": f"{record.active_robots:.1f} of {record.robots:,} on average",
         "time of the loop": f"{record.wall_seconds:.3f} s ({record.pages_per_second:,.0f} pages/s)",
-        "politeness violations": f"{record.politeness_violations}",
+        "politeness violations": f"{record.politeness_violations} ({_unseen(conditions)})",
     }
     return "\n".join(f"{name:29}{value}" for name, value in rows.items())
 
@@ -153,6 +154,18 @@ def _link(record: "CrawlRecord") -> dict[str, str]:
     return received | {
         "optimal time T*": f"{_time(record.optimal_seconds)}: {record.closeness:.1%} of the time it took"
     }
+
+
+def _speed_up(record: "CrawlRecord") -> dict[str, str]:
+    if record.speed_up is None:
+        return {}
+    return {"speed-up": f"{record.speed_up:,.1f} times one robot on a link without limit"}
+
+
+def _unseen(conditions: Conditions) -> str:
+    """What the audit cannot see in a log."""
+    smaller = "smaller w asked of all sites, " if conditions.rules.small_site_pages else ""
+    return f"{smaller}back-off not checked"
 
 
 def _time(seconds: float) -> str:

@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from trapline.cli.numbers import bytes_shown, count, rate, seconds, share
+from trapline.cli.numbers import count, rate, seconds, share
 from trapline.cli.sections import Section
 from trapline.errors import ConfigError
+from trapline.units import byte_rate
 
 if TYPE_CHECKING:
     from trapline.graph import Graph
@@ -105,7 +106,7 @@ class World:
         ('B = 20 kB/s, measured servers, keep-alive', 'B unlimited, 2 s a page, keep-alive')
         """
         per = " a robot" if self.bandwidth_per == "robot" else ""
-        limit = "unlimited" if self.bandwidth in (None, UNLIMITED) else f"= {bytes_shown(self.bandwidth or 0)}/s{per}"
+        limit = "unlimited" if self.bandwidth in (None, UNLIMITED) else f"= {byte_rate(self.bandwidth or 0)}{per}"
         times = f"{self.model} servers" if self.constant_s is None else f"{self.constant_s:g} s a page"
         return f"B {limit}, {times}, {self.protocol}"
 

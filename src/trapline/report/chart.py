@@ -12,8 +12,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from trapline.report.axis import Axis, axis, byte_rate, three_digits, time_unit
+from trapline.report.axis import Axis, axis
 from trapline.report.record import CrawlRecord
+from trapline.units import TimeUnit, byte_rate, three_digits, time_unit
 
 Floats = NDArray[np.float64]
 OPTIMUM, RANDOM = -1, -2  # numbers of the references; a crawl's line has the crawl's number
@@ -120,7 +121,7 @@ def quality_by_pages(records: Sequence[CrawlRecord]) -> Chart:
 
 def quality_by_time(records: Sequence[CrawlRecord]) -> Chart:
     whole, quality = whole_of(records), records[0].quality
-    unit, unit_name = _time_unit(records)
+    unit, unit_name, _ = _time_unit(records)
     lines = [
         Line(
             index,
@@ -146,7 +147,7 @@ def quality_by_time(records: Sequence[CrawlRecord]) -> Chart:
 
 
 def pages_by_time(records: Sequence[CrawlRecord]) -> Chart:
-    unit, unit_name = _time_unit(records)
+    unit, unit_name, _ = _time_unit(records)
     lines = []
     for index, record in enumerate(records):
         x, y = np.array(record.progress.time_s) / unit, np.array(record.progress.pages, np.float64)
@@ -166,7 +167,7 @@ def pages_by_time(records: Sequence[CrawlRecord]) -> Chart:
 
 
 def robots_by_time(records: Sequence[CrawlRecord]) -> Chart:
-    unit, unit_name = _time_unit(records)
+    unit, unit_name, _ = _time_unit(records)
     lines = []
     for index, record in enumerate(records):
         x, y = _averages(record.load.edges_s, record.load.active_robots)
@@ -188,7 +189,7 @@ def robots_by_time(records: Sequence[CrawlRecord]) -> Chart:
 def waste_by_time(records: Sequence[CrawlRecord]) -> Chart:
     """Since the beginning, not at each moment: one large page fills a link, and the crawls would be a tangle. A line ends
     at what its number leaves of 100 %."""
-    unit, unit_name = _time_unit(records)
+    unit, unit_name, _ = _time_unit(records)
     lines = []
     for index, record in enumerate(records):
         x, y = _so_far(record.load.edges_s, record.load.wasted_bandwidth or [])
@@ -214,12 +215,12 @@ def _longest(records: Sequence[CrawlRecord]) -> float:
     return max(record.simulated_seconds for record in records)
 
 
-def _time_unit(records: Sequence[CrawlRecord]) -> tuple[float, str]:
+def _time_unit(records: Sequence[CrawlRecord]) -> TimeUnit:
     return time_unit(_longest(records))
 
 
 def _time_axis(records: Sequence[CrawlRecord], unit: str) -> Axis:
-    return axis(f"simulated time ({unit})", _longest(records) / _time_unit(records)[0], tight=True)
+    return axis(f"simulated time ({unit})", _longest(records) / _time_unit(records).seconds, tight=True)
 
 
 def _fastest(records: Sequence[CrawlRecord]) -> tuple[Floats, Floats]:

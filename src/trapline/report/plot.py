@@ -101,7 +101,7 @@ def _plain(text: str) -> str:
 
 
 def _scale(axes: Any, side: Any, axis: "Axis") -> None:
-    from trapline.report.axis import number
+    from trapline.units import number
 
     side.set_ticks(axis.ticks, labels=[number(tick, axis.unit) for tick in axis.ticks])
     side.set_label_text(_plain(axis.label))

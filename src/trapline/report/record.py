@@ -25,14 +25,13 @@ from trapline.simulate.metrics import (
     pages_until,
     site_sizes,
 )
+from trapline.strategies.inputs import pages_a_run
 
 Curve = list[list[float]]
 """[fraction of pages, share of their quality], from [0, 0] to [1, 1]."""
 
 TOP = 0.1
 QUALITY_SHARES = (0.5, 0.8, 0.95)
-RUNS = 35  # castillo-thesis: 30 to 40 batches a crawl, if the rules say nothing else
-LEAST_BATCH = 50
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,6 +93,7 @@ class CrawlRecord:
     simulated_seconds: float
     seconds_until: dict[str, float]  # until 50 % and so on of the quality fetched was in
     active_robots: float  # on average
+    speed_up: float | None  # times the rate with one robot on a link without limit; None: that was not crawled
     optimal_seconds: float | None  # T*; None: the link has no limit
     wall_seconds: float  # of the loop alone
     politeness_violations: int
@@ -123,26 +123,40 @@ class CrawlRecord:
 
 
 def record_of(
-    crawl: Crawl, graph: Graph, pagerank: Floats, quality: Floats | None = None, quality_name: str | None = None
+    crawl: Crawl,
+    graph: Graph,
+    pagerank: Floats,
+    quality: Floats | None = None,
+    quality_name: str | None = None,
+    reference_rate: float | None = None,
 ) -> CrawlRecord:
-    """Judge a crawl by the PageRank of each page and, where another is given, by its quality."""
+    """Judge a crawl by the PageRank of each page and, where another is given, by its quality.
+
+    `reference_rate`: pages per second of the crawl that speed-up is measured by.
+    """
     value = pagerank if quality is None else quality
     name = quality_name or ("PageRank" if quality is None else "quality")
+    visits, brought = timing.visits(crawl.log), bytes_of(crawl.log, crawl.servers.size)
     order = fetched(crawl.log).page
     best = best_first(order, value)
     best_by_pagerank = best if quality is None else best_first(order, pagerank)
+    averages = _averages(order, best, value)
     return CrawlRecord(
         **_who(crawl, graph, name),
         **_counts(crawl, order),
-        **_pagerank_order(order, best_by_pagerank, pagerank),
-        **_quality_order(order, best, value),
-        **_times(crawl, value),
+        **_named("pagerank", averages if quality is None else _averages(order, best_by_pagerank, pagerank)),
+        **_named("quality", averages),
+        **_curves(order, best, value),
+        **_times(crawl, value, visits, int(brought.sum())),
+        kendall_tau=kendall_tau(order, pagerank),
+        kendall_tau_spread=tau_spread(order, pagerank),
         top_tenth=_top_tenth(order, best_by_pagerank if crawl.drained else _best_of_web(best_by_pagerank, pagerank)),
-        web_curve=curve(_best_of_web(best, value), value),
+        quality_fetched=_share_of_all(order, value),
+        speed_up=timing.speed_up(timing.rate(crawl.log), reference_rate) if reference_rate else None,
         politeness_violations=politeness_violations(crawl.log, graph.site, graph.ips, crawl.rules),
-        batch_sites=site_sizes(middle(order, _batch(crawl, len(order))), graph.site),
+        batch_sites=site_sizes(middle(order, crawl.rules.batch or pages_a_run(len(order))), graph.site),
         progress=_progress(crawl, value),
-        load=_load(crawl),
+        load=_load(crawl, visits, brought),
     )
 
 
@@ -174,29 +188,30 @@ def _counts(crawl: Crawl, order: Ids) -> dict[str, Any]:
         "fetches": len(log.page),
         "failed": int(np.count_nonzero(log.result == FAILED)),
         "refused": int(np.count_nonzero(log.result == REFUSED)),
-        "visits": len(timing.visits(log)[0]),
-        "bytes": int(bytes_of(log, crawl.servers.size).sum()),
     }
 
 
-def _pagerank_order(order: Ids, best: Ids, rank: Floats) -> dict[str, Any]:
-    return {
-        "average_cumulative_pagerank": average_cumulative_pagerank(order, rank),
-        "optimal_average_cumulative_pagerank": average_cumulative_pagerank(best, rank),
-        "kendall_tau": kendall_tau(order, rank),
-        "kendall_tau_spread": tau_spread(order, rank),
-    }
+def _averages(order: Ids, best: Ids, value: Floats) -> tuple[float, float]:
+    """The area under the curve of the order, and of the best one."""
+    return average_cumulative_pagerank(order, value), average_cumulative_pagerank(best, value)
 
 
-def _quality_order(order: Ids, best: Ids, value: Floats) -> dict[str, Any]:
-    whole = float(value.sum())
+def _named(name: str, averages: tuple[float, float]) -> dict[str, Any]:
+    return {f"average_cumulative_{name}": averages[0], f"optimal_average_cumulative_{name}": averages[1]}
+
+
+def _curves(order: Ids, best: Ids, value: Floats) -> dict[str, Any]:
+    optimal, best_of_web = curve(best, value), _best_of_web(best, value)
     return {
-        "quality_fetched": float(value[order].sum()) / whole if whole > 0 else 0.0,
-        "average_cumulative_quality": average_cumulative_pagerank(order, value),
-        "optimal_average_cumulative_quality": average_cumulative_pagerank(best, value),
         "curve": curve(order, value),
-        "optimal_curve": curve(best, value),
+        "optimal_curve": optimal,
+        "web_curve": optimal if best_of_web is best else curve(best_of_web, value),
     }
+
+
+def _share_of_all(order: Ids, value: Floats) -> float:
+    whole = float(value.sum())
+    return float(value[order].sum()) / whole if whole > 0 else 0.0
 
 
 def _top_tenth(order: Ids, best: Ids) -> dict[str, int | None]:
@@ -204,16 +219,16 @@ def _top_tenth(order: Ids, best: Ids) -> dict[str, int | None]:
     return dict(zip(map(_percent, TOP_SHARES), until, strict=True))
 
 
-def _times(crawl: Crawl, value: Floats) -> dict[str, Any]:
-    log, seconds = crawl.log, _seconds(crawl)
-    begun, ended = timing.visits(log)
-    until = timing.seconds_until(log, value, QUALITY_SHARES)
-    total = int(bytes_of(log, crawl.servers.size).sum())
+def _times(crawl: Crawl, value: Floats, visits: timing.Spans, total_bytes: int) -> dict[str, Any]:
+    seconds, (begun, ended) = crawl.simulated_seconds, visits
+    until = timing.seconds_until(crawl.log, value, QUALITY_SHARES)
     return {
+        "visits": len(begun),
+        "bytes": total_bytes,
         "simulated_seconds": seconds,
         "seconds_until": dict(zip(map(_percent, QUALITY_SHARES), until, strict=True)),
         "active_robots": float((ended - begun).sum() / seconds) if seconds else 0.0,
-        "optimal_seconds": timing.optimal_seconds(total, timing.capacity(crawl.network, crawl.robots)),
+        "optimal_seconds": timing.optimal_seconds(total_bytes, timing.capacity(crawl.network, crawl.robots)),
         "wall_seconds": crawl.wall_seconds,
     }
 
@@ -223,19 +238,11 @@ def _progress(crawl: Crawl, value: Floats) -> Progress:
     return Progress(*(column.tolist() for column in found))
 
 
-def _load(crawl: Crawl) -> Load:
+def _load(crawl: Crawl, visits: timing.Spans, brought: timing.Counts) -> Load:
     edges, link = timing.bin_edges(crawl.log), timing.capacity(crawl.network, crawl.robots)
-    received = timing.bytes_received(crawl.log, crawl.servers.size, edges)
+    received = timing.bytes_received(crawl.log, brought, edges)
     wasted = timing.wasted_bandwidth(received, edges, link).tolist() if math.isfinite(link) else None
-    return Load(edges.tolist(), timing.active_robots(crawl.log, edges).tolist(), received.tolist(), wasted)
-
-
-def _seconds(crawl: Crawl) -> float:
-    return float(crawl.log.end[-1]) if len(crawl.log.end) else 0.0
-
-
-def _batch(crawl: Crawl, fetched_pages: int) -> int:
-    return crawl.rules.batch or max(LEAST_BATCH, fetched_pages // RUNS)
+    return Load(edges.tolist(), timing.active_robots(visits, edges).tolist(), received.tolist(), wasted)
 
 
 def _percent(share: float) -> str:

@@ -8,9 +8,10 @@ from html import escape
 
 import numpy as np
 
-from trapline.report.axis import Axis, number
+from trapline.report.axis import Axis
 from trapline.report.chart import OPTIMUM, RANDOM, Chart, Floats, Line
 from trapline.report.style import look
+from trapline.units import number
 
 WIDTH, HEIGHT = 720, 440
 LEFT, RIGHT, TOP, BOTTOM = 84, 20, 14, 62

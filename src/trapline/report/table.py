@@ -6,14 +6,16 @@ It reads records and knows nothing of HTML or terminals.
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
-from trapline.report.axis import three_digits, time_unit
 from trapline.report.record import CrawlRecord
+from trapline.simulate.kendall import SAMPLES, TAU_SAMPLE
+from trapline.units import three_digits, time_unit
 
 Value = float | None
 HIGH, LOW, NEITHER = 1, -1, 0
 VIOLATIONS = "violations"
 NARROW = "\u00a0"  # a space at which no head of a column is broken
-_IF_ANY = ("MB", "failed", "refused")  # columns left out if all are 0
+SPEED_UP = "speed-up"
+_IF_ANY = ("MB", "failed", "refused", SPEED_UP)  # columns left out if all are 0 or not known
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,8 +77,14 @@ def _average(quality: str, values: Sequence[Value], optimum: float) -> Column:
 
 
 def _tau_columns(records: Sequence[CrawlRecord]) -> list[Column]:
-    about = "Kendall's tau-b of the fetch order against PageRank, on 5,000 pages: 1 is best first, -1 worst first."
-    spread = "Half of what lies between the lowest and highest tau of ten samples: a smaller difference says nothing."
+    about = (
+        f"Kendall's tau-b of the fetch order against PageRank, on a sample of {TAU_SAMPLE:,} pages, or on all if they are "
+        "fewer: 1 is best first, -1 worst first."
+    )
+    spread = (
+        f"Half of what lies between the lowest and highest tau of {SAMPLES} samples: a smaller difference says nothing. 0 if "
+        "all pages are in the sample."
+    )
     halves = [(record.kendall_tau_spread[1] - record.kendall_tau_spread[0]) / 2 for record in records]
     return [
         _column("order", "Kendall's tau", about, [record.kendall_tau for record in records], _four, HIGH),
@@ -95,7 +103,7 @@ def _top_columns(records: Sequence[CrawlRecord]) -> list[Column]:
 
 def _time_columns(records: Sequence[CrawlRecord]) -> list[Column]:
     quality = records[0].quality
-    size, unit = time_unit(max(record.simulated_seconds for record in records))
+    size, unit, _ = time_unit(max(record.simulated_seconds for record in records))
 
     def in_unit(seconds: float) -> str:
         return three_digits(seconds / size)
@@ -119,13 +127,18 @@ def _time_columns(records: Sequence[CrawlRecord]) -> list[Column]:
 def _count_columns(records: Sequence[CrawlRecord]) -> list[Column]:
     quality = records[0].quality
     about_quality = f"Share of the whole web's {quality} that the fetched pages hold."
-    about_violations = "Visits that broke a politeness rule, counted from the log. Must be 0."
+    about_violations = (
+        "Visits that broke a politeness rule, counted from the log. Must be 0. Where w depends on the size of a site, the "
+        "smaller one is asked of all; back-off after failures is not checked."
+    )
+    about_speed_up = "How many times the pages per second of the same strategy with one robot on a link without limit."
     found = [
         _count_column("pages", "Pages fetched.", [r.pages_fetched for r in records]),
         _column(
             "crawl", f"% of {quality}", about_quality, [r.quality_fetched * 100 for r in records], three_digits, HIGH
         ),
         _column("crawl", "pages/s", "Pages per simulated second.", [r.rate for r in records], three_digits, HIGH),
+        _column("crawl", SPEED_UP, about_speed_up, [r.speed_up for r in records], three_digits, HIGH),
         _column("crawl", "robots", "Robots at work, on average.", [r.active_robots for r in records], three_digits),
         _count_column("visits", "Visits to sites.", [r.visits for r in records]),
         _column("crawl", "MB", "Megabytes (10^6 bytes) fetched.", [r.bytes / 1e6 for r in records], three_digits),

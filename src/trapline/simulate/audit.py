@@ -17,23 +17,27 @@ Floats = NDArray[np.float64]
 
 
 def politeness_violations(log: Log, site: Array, group: Array, rules: Rules) -> int:
-    """Visits that began before an earlier one, to the same site or to the same address, had ended and rested.
+    """Visits that began before an earlier one, to the same site or to the same address, had ended and rested, or
+    whose own pages overlap: each once, however many rules it broke.
 
-    `site[page]` and `group[site]` say who owns what. A site's rest is w, or the smaller of the two if w depends on its
-    size. Pages of one visit that overlap count too. Earlier is what began earlier, or at the same moment with a smaller
-    number; of the pages of a visit, what ended earlier.
+    `site[page]` and `group[site]` say who owns what. Earlier is what began earlier, or at the same moment with a smaller
+    number; of the pages of a visit, what ended earlier. What a log does not tell is not seen: if w depends on the size
+    of a site, the smaller of the two is asked of all, and back-off after failures is not checked.
     """
     ready()
     rest = min(rules.delay_s, rules.small_site_delay_s) if rules.small_site_pages else rules.delay_s
     ip_rest = rules.delay_s if rules.ip_delay_s is None else rules.ip_delay_s
     log = _in_order_of_completion(log)
-    within, ended = _early(log.visit, log.start, log.end, 0.0)
+    broken = np.zeros(int(log.visit.max(initial=-1)) + 1, np.bool_)
+    ended = _mark_early(log.visit, log.visit, log.start, log.end, 0.0, broken)
     page, begun = np.full(len(ended), -1), np.full(len(ended), np.inf)
     page[log.visit] = log.page
     np.minimum.at(begun, log.visit, log.start)
     visit = _by_begin(np.flatnonzero(page >= 0), begun)
     owner, begun, ended = site[page[visit]], begun[visit], ended[visit]
-    return within + _early(owner, begun, ended, rest)[0] + _early(group[owner], begun, ended, ip_rest)[0]
+    _mark_early(owner, visit, begun, ended, rest, broken)
+    _mark_early(group[owner], visit, begun, ended, ip_rest, broken)
+    return int(np.count_nonzero(broken))
 
 
 def _in_order_of_completion(log: Log) -> Log:
@@ -51,19 +55,22 @@ def _rises(values: Floats) -> bool:
     return bool((values[1:] >= values[:-1]).all())
 
 
-def _early(owner: Array, start: Floats, end: Floats, rest: float) -> tuple[int, Floats]:
-    """Intervals that begin before the latest end so far of the same owner, and a rest; and the latest end of each owner."""
+def _mark_early(owner: Array, visit: Array, start: Floats, end: Floats, rest: float, broken: Array) -> Floats:
+    """Mark the visits of intervals that begin before the latest end so far of their owner, and a rest; answer the
+    latest end of each owner."""
     latest = np.full(int(owner.max(initial=-1)) + 1, -np.inf)
-    return int(early_starts(np.ascontiguousarray(owner, np.int32), start, end, rest, latest)), latest
+    owner, visit = np.ascontiguousarray(owner, np.int32), np.ascontiguousarray(visit, np.int32)
+    mark_early(owner, visit, start, end, rest, latest, broken)
+    return latest
 
 
-@kernel("int64(int32[::1], float64[::1], float64[::1], float64, float64[::1])")
-def early_starts(owner: Array, start: Floats, end: Floats, rest: float, latest: Floats) -> int:
-    """Count them, in the order given, and leave in `latest` the latest end of each owner."""
-    found = 0
+@kernel("void(int32[::1], int32[::1], float64[::1], float64[::1], float64, float64[::1], boolean[::1])")
+def mark_early(
+    owner: Array, visit: Array, start: Floats, end: Floats, rest: float, latest: Floats, broken: Array
+) -> None:
+    """In the order given; `latest` becomes the latest end of each owner, `broken` is by visit."""
     for at in range(owner.size):
         one = owner[at]
         if start[at] < latest[one] + rest:
-            found += 1
+            broken[visit[at]] = True
         latest[one] = max(latest[one], end[at])
-    return found

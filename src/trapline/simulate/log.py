@@ -94,7 +94,7 @@ def write_parquet(
             schema,
             compression="zstd",
             use_dictionary=["result"],
-            use_byte_stream_split=["time", "start", "first_byte"],
+            use_byte_stream_split=["end_s", "start_s", "first_byte_s"],
         ) as writer,
     ):
         for rows in _slices(len(log.page)):
@@ -107,7 +107,7 @@ def _schema(graph: Graph, made_by: Mapping[str, Any]) -> Any:
 
     from trapline import __version__
 
-    fields = {"time": pa.float64(), "start": pa.float64(), "first_byte": pa.float64(), "page": pa.int32()}
+    fields = {"end_s": pa.float64(), "start_s": pa.float64(), "first_byte_s": pa.float64(), "page": pa.int32()}
     if graph.urls is not None:
         fields["url"] = pa.large_string()
     fields |= {"site": pa.int32(), "visit": pa.int32(), "bytes": pa.int64(), "result": _result_type()}

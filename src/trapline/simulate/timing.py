@@ -11,11 +11,13 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from trapline.simulate.log import Log, bytes_of, fetched
+from trapline.simulate.log import Log, fetched
 from trapline.simulate.servers import Network
 
 Floats = NDArray[np.float64]
 Counts = NDArray[np.int64]
+Spans = tuple[Floats, Floats]
+"""When each of several things began and ended."""
 
 MICROSECONDS = 1_000_000
 
@@ -106,7 +108,7 @@ def _whole(parts: Floats, total: int) -> Counts:
     return np.diff(sums, prepend=0)
 
 
-def visits(log: Log) -> tuple[Floats, Floats]:
+def visits(log: Log) -> Spans:
     """[visits] when each began and ended, as far as the log has rows of it.
 
     >>> from trapline.simulate.log import log_of
@@ -123,41 +125,37 @@ def visits(log: Log) -> tuple[Floats, Floats]:
     return begun[known], ended[known]
 
 
-def robot_time(log: Log, edges: Floats) -> Counts:
+def robot_time(visits: Spans, edges: Floats) -> Counts:
     """[bins] microseconds that robots spent in visits. A visit that the end of the crawl cut off counts to its last page.
 
-    >>> from trapline.simulate.log import log_of
-    >>> log = log_of((0, 0, 0.0, 1.0, 2.0), (1, 1, 1.0, 2.0, 4.0))
-    >>> robot_time(log, np.array([0.0, 2.0, 4.0])).tolist()
+    >>> robot_time((np.array([0.0, 1.0]), np.array([2.0, 4.0])), np.array([0.0, 2.0, 4.0])).tolist()
     [3000000, 2000000]
     """
-    begun, ended = visits(log)
+    begun, ended = visits
     return in_bins(begun, ended, np.rint((ended - begun) * MICROSECONDS).astype(np.int64), edges)
 
 
-def active_robots(log: Log, edges: Floats) -> Floats:
+def active_robots(visits: Spans, edges: Floats) -> Floats:
     """[bins] robots at work, on average over each bin.
 
-    >>> from trapline.simulate.log import log_of
-    >>> log = log_of((0, 0, 0.0, 1.0, 2.0), (1, 1, 1.0, 2.0, 4.0))
-    >>> active_robots(log, np.array([0.0, 2.0, 4.0])).tolist()
+    >>> active_robots((np.array([0.0, 1.0]), np.array([2.0, 4.0])), np.array([0.0, 2.0, 4.0])).tolist()
     [1.5, 1.0]
     """
-    return robot_time(log, edges) / (np.diff(edges) * MICROSECONDS)
+    return robot_time(visits, edges) / (np.diff(edges) * MICROSECONDS)
 
 
-def bytes_received(log: Log, size: Floats, edges: Floats) -> Counts:
-    """[bins] bytes that came in, those of a page spread evenly from its first to its last.
+def bytes_received(log: Log, brought: Counts, edges: Floats) -> Counts:
+    """[bins] bytes that came in, those of a page spread evenly from its first to its last. `brought`: `bytes_of(log)`.
 
     The log does not tell how the speed of a transfer changed while others began and ended, so that a bin shorter than a
     transfer may seem to hold a little more than the link carries.
 
     >>> from trapline.simulate.log import log_of
     >>> log = log_of((0, 0, 0.0, 1.0, 3.0))
-    >>> bytes_received(log, np.array([100.0]), np.array([0.0, 1.5, 3.0])).tolist()
+    >>> bytes_received(log, np.array([100]), np.array([0.0, 1.5, 3.0])).tolist()
     [25, 75]
     """
-    return in_bins(log.first_byte, log.end, bytes_of(log, size), edges)
+    return in_bins(log.first_byte, log.end, brought, edges)
 
 
 def capacity(network: Network, robots: int) -> float:
@@ -185,6 +183,17 @@ def optimal_seconds(total_bytes: int, bytes_per_s: float) -> float | None:
     15.0
     """
     return total_bytes / bytes_per_s if math.isfinite(bytes_per_s) else None
+
+
+def rate(log: Log) -> float:
+    """Pages fetched per second; 0 if the crawl took no time.
+
+    >>> from trapline.simulate.log import log_of
+    >>> rate(log_of((0, 0, 0.0, 1.0, 2.0), (1, 1, 2.0, 2.0, 8.0)))
+    0.25
+    """
+    seconds = float(log.end[-1]) if len(log.end) else 0.0
+    return len(fetched(log).page) / seconds if seconds else 0.0
 
 
 def speed_up(rate: float, reference: float) -> float:

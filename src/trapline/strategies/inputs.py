@@ -57,6 +57,7 @@ class History(NamedTuple):
 
 def quality_values(source: str, graph: Graph, pagerank: Floats, seed: int) -> Floats | None:
     """What each page is worth, by `--quality source`. None: opic, whose cash is known during the crawl only."""
+    check_quality(source)
     if source == "opic":
         return None
     if source == "pagerank":
@@ -65,9 +66,13 @@ def quality_values(source: str, graph: Graph, pagerank: Floats, seed: int) -> Fl
         return _zipf(graph.pages, seed)
     if Path(source).is_file():
         return _matched(file_values(Path(source)), graph, 0.0, source)
-    if _FUNCTION.fullmatch(source):
-        return _answered(source, graph)
-    raise ConfigError(f"--quality {source}: no such file, nor module:function; {nearest(source, QUALITIES)}")
+    return _answered(source, graph)
+
+
+def check_quality(source: str) -> None:
+    """Whether it can be a source of quality; what a file or function of the user's says is seen when it is asked."""
+    if source not in QUALITIES and not Path(source).is_file() and not _FUNCTION.fullmatch(source):
+        raise ConfigError(f"--quality {source}: no such file, nor MODULE:FUNCTION; {nearest(source, QUALITIES)}")
 
 
 def _zipf(pages: int, seed: int) -> Floats:
@@ -213,12 +218,20 @@ def inputs_for(
 
 def default_rules(strategy: Strategy, rules: Rules, pages: int) -> Rules:
     """The rules, with the K of a page rank that needs scores and was given none: some 35 runs of PageRank a crawl."""
-    pages_a_run = max(_FEWEST_PAGES_A_RUN, pages // _RUNS)
     if not strategy.page.scores:
         return rules
     if strategy.page.batched:
-        return rules if rules.batch else replace(rules, batch=pages_a_run)
-    return rules if rules.rescore else replace(rules, rescore=pages_a_run)
+        return rules if rules.batch else replace(rules, batch=pages_a_run(pages))
+    return rules if rules.rescore else replace(rules, rescore=pages_a_run(pages))
+
+
+def pages_a_run(pages: int) -> int:
+    """K, if nobody says it: some 35 runs, or batches, a crawl.
+
+    >>> pages_a_run(3_500), pages_a_run(100)
+    (100, 50)
+    """
+    return max(_FEWEST_PAGES_A_RUN, pages // _RUNS)
 
 
 # ---- values by URL

@@ -1,0 +1,79 @@
+"""Numbers as people like to read them: in a unit that fits their size, and to few digits. It knows no crawl, and does not
+read what people type."""
+
+import math
+from typing import NamedTuple
+
+_BYTE_UNITS = ((1e9, "GB"), (1e6, "MB"), (1e3, "kB"))
+
+
+class TimeUnit(NamedTuple):
+    seconds: float
+    name: str
+    sign: str
+
+
+_TIME_UNITS = (
+    TimeUnit(86_400.0, "days", "days"),
+    TimeUnit(3_600.0, "hours", "h"),
+    TimeUnit(60.0, "minutes", "min"),
+    TimeUnit(1.0, "seconds", "s"),
+)
+
+
+def time_unit(seconds: float) -> TimeUnit:
+    """The unit in which so long a time is at least two.
+
+    >>> time_unit(200_000.0).name, time_unit(90.0).sign
+    ('days', 's')
+    """
+    return next((unit for unit in _TIME_UNITS if seconds >= 2 * unit.seconds), _TIME_UNITS[-1])
+
+
+def duration(seconds: float) -> str:
+    """To two or three digits, in the unit that fits.
+
+    >>> duration(0.25), duration(42.4), duration(200), duration(9000), duration(2e6)
+    ('0.25 s', '42 s', '3.3 min', '2.5 h', '23 days')
+    """
+    unit = time_unit(seconds)
+    value = seconds / unit.seconds
+    return f"{value:,.0f} {unit.sign}" if value >= 10 else f"{value:.2g} {unit.sign}"
+
+
+def number(value: float, unit: str = "") -> str:
+    """A number to about four digits.
+
+    >>> number(12_345.6), number(0.25, "%"), number(3.0)
+    ('12,346', '0.25 %', '3')
+    """
+    digits = 0 if value == 0 else max(0, 3 - math.floor(math.log10(abs(value))))
+    text = f"{value:,.{digits}f}"
+    text = text.rstrip("0").rstrip(".") if "." in text else text
+    return f"{text} {unit}" if unit else text
+
+
+def three_digits(value: float) -> str:
+    """A number for a column of others, all to three digits or to whole ones.
+
+    >>> three_digits(2.6), three_digits(0.97049), three_digits(41_216.0), three_digits(99.97), three_digits(0.0)
+    ('2.60', '0.970', '41,216', '100', '0')
+    """
+    return f"{value:,.{2 - math.floor(math.log10(value)) if 1e-9 < value < 99.95 else 0}f}"
+
+
+def bytes_shown(amount: float) -> str:
+    """
+    >>> bytes_shown(200), bytes_shown(20e3), bytes_shown(1.5e6)
+    ('200 B', '20 kB', '1.5 MB')
+    """
+    size, unit = next((unit for unit in _BYTE_UNITS if amount >= unit[0]), (1.0, "B"))
+    return number(amount / size, unit)
+
+
+def byte_rate(bytes_per_s: float) -> str:
+    """
+    >>> byte_rate(2_000_000.0)
+    '2 MB/s'
+    """
+    return f"{bytes_shown(bytes_per_s)}/s"
