@@ -65,8 +65,18 @@ def quality_values(source: str, graph: Graph, pagerank: Floats, seed: int) -> Fl
     if source == "zipf":
         return _zipf(graph.pages, seed)
     if Path(source).is_file():
-        return _matched(file_values(Path(source)), graph, 0.0, source)
-    return _answered(source, graph)
+        return _worth(source, graph, _matched(file_values(Path(source)), graph, 0.0, source))
+    return _worth(source, graph, _answered(source, graph))
+
+
+def _worth(source: str, graph: Graph, values: Floats) -> Floats:
+    """The values, if shares of them make sense."""
+    wrong = np.flatnonzero(values < 0.0)
+    if len(wrong):
+        raise ConfigError(
+            f"--quality {source}: {values[wrong[0]]:g} for {_urls(graph, source)[int(wrong[0])]}; a page cannot be worth less than 0"
+        )
+    return values
 
 
 def check_quality(source: str) -> None:
