@@ -74,6 +74,43 @@ def test_nothing_that_exists_is_overwritten_unasked(web: Graph, folder: Path, tm
     assert sorted(path.name for path in tmp_path.iterdir()) == ["file", "mine", "web"]
 
 
+@pytest.mark.parametrize("at", [1, 2])
+def test_an_interrupt_between_the_renames_leaves_a_whole_graph(
+    web: Graph, folder: Path, at: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Ctrl-C as the first or the second rename returns: the old graph or the new one is there."""
+    other = generate(10, 2, seed=1)
+    renames: list[Path] = []
+    rename = Path.rename
+
+    def interrupted(self: Path, target: Path) -> Path:
+        answer = rename(self, target)
+        renames.append(self)
+        if len(renames) == at:
+            raise KeyboardInterrupt
+        return answer
+
+    monkeypatch.setattr(Path, "rename", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        save(other, folder, replace=True)
+    monkeypatch.undo()
+    assert same(load_graph(folder), web if at == 1 else other)
+
+
+def test_what_a_killed_process_had_put_aside_is_put_back(web: Graph, folder: Path) -> None:
+    folder.rename(folder.with_name(f".{folder.name}.old"))
+    with pytest.raises(ConfigError, match="--replace"):
+        save(generate(10, 2, seed=1), folder)
+    assert same(load_graph(folder), web)
+
+
+def test_a_link_to_a_folder_stays_a_link(web: Graph, folder: Path, tmp_path: Path) -> None:
+    link = tmp_path / "link"
+    link.symlink_to(folder)
+    save(generate(10, 2, seed=1), link, replace=True)
+    assert link.is_symlink() and load_graph(folder).pages == load_graph(link).pages == 10
+
+
 def test_a_folder_with_more_than_a_graph_in_it_is_never_replaced(tmp_path: Path) -> None:
     web = generate(20, 3, seed=1)
     save(web, tmp_path / "web")

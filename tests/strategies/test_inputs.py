@@ -60,8 +60,8 @@ def test_zipf_gives_each_of_1_over_i_once_in_an_order_of_the_seed() -> None:
 
 @pytest.mark.parametrize("name", ["values.txt", "values.txt.gz"])
 def test_a_file_names_pages_by_url_the_later_row_counts_and_others_have_0(tmp_path: Path, name: str) -> None:
-    text = "# views\n\nhttp://a/\t3\nhttp://a/x y 1e-3 \nhttp://a/é\t-2\r\nhttp://elsewhere/ 7\nhttp://a/ 4.5\n"
-    assert quality(written(tmp_path, text, name)) == [4.5, 0.001, -2.0, 0.0]
+    text = "# views\n\nhttp://a/\t3\nhttp://a/x y 1e-3 \nhttp://a/é\t2\r\nhttp://elsewhere/ 7\nhttp://a/ 4.5\n"
+    assert quality(written(tmp_path, text, name)) == [4.5, 0.001, 2.0, 0.0]
 
 
 def test_a_file_goes_by_the_urls_of_a_generated_web(tmp_path: Path) -> None:
@@ -77,6 +77,12 @@ def test_a_file_goes_by_the_urls_of_a_generated_web(tmp_path: Path) -> None:
 def test_a_row_without_a_number_is_named(tmp_path: Path, row: str) -> None:
     with pytest.raises(ConfigError, match=r"^\S+values\.txt, row 2: .*'http://b/.*number under 2\^42$"):
         quality(written(tmp_path, f"http://a/ 1\n{row}\n"))
+
+
+def test_a_page_cannot_be_worth_less_than_nothing(tmp_path: Path) -> None:
+    """The share of what was fetched would rise and fall, and every number made of it would be nonsense."""
+    with pytest.raises(ConfigError, match="-2 for http://a/; a page cannot be worth less than 0"):
+        quality(written(tmp_path, "http://a/ -2\n"))
 
 
 def test_a_file_of_another_web_is_refused(tmp_path: Path) -> None:

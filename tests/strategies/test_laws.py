@@ -504,7 +504,7 @@ def test_a_site_rank_that_is_no_number_names_strategy_and_site(tmp_path: Path, v
         ("1 / 0", "ZeroDivisionError"),
         (MOST_LINKED.replace('reads=("best",)', 'reads=("bset",)'), "bset"),
         (MOST_LINKED.replace("@page_rank", ""), "page_rank"),
-        (MOST_LINKED.replace("@page_rank", "@site_rank"), "page_rank"),
+        (MOST_LINKED.replace("@page_rank", "@site_rank"), "site rank"),
     ],
     ids=["empty", "not a strategy", "syntax", "raises", "reads", "not decorated", "wrongly decorated"],
 )
@@ -513,6 +513,22 @@ def test_a_file_that_is_no_strategy_is_refused_in_one_line_that_names_it(tmp_pat
         load_strategy(written(tmp_path, text))
     line = str(caught.value)
     assert "mine.py" in line and says in line and "\n" not in line
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("return queue.best_key", "queue.waiting = 10\n    return queue.best_key"),
+        ("return queue.best_key", "s.columns[0, 0] = 1.0\n    return queue.best_key"),
+        ("if is_new:", "s.page[page].site = 3\n    if is_new:"),
+        ("if is_new:", "s.run[0].seed = 3\n    if is_new:"),
+    ],
+    ids=["its queue", "a column", "a page", "the run"],
+)
+def test_a_rank_that_changes_what_is_not_its_own_is_refused(tmp_path: Path, old: str, new: str) -> None:
+    """Compiled code would let it, and crash."""
+    with pytest.raises(ConfigError, match=r"mine\.py: rank function .* changes a record"):
+        load_strategy(written(tmp_path, MOST_LINKED.replace(old, new)))
 
 
 def test_a_file_that_is_not_there_is_refused(tmp_path: Path) -> None:

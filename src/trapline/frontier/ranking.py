@@ -5,8 +5,10 @@ c]`. A site rank: `site_rank(s, site, queue) -> float`. It sees the site's and t
 changes nothing.
 """
 
+import dis
 from collections.abc import Callable
 
+from trapline.errors import ConfigError
 from trapline.frontier.layout import (
     PAGE_RANK_FAULT,
     RANK_LIMIT,
@@ -31,13 +33,22 @@ def _ours(function: Callable[..., float]) -> bool:
     return function.__module__.startswith("trapline.")
 
 
+def _check_stores(function: Callable[..., float], forbidden: tuple[str, ...], may: str) -> None:
+    """A rank that writes into the frontier's records could take the process down with it."""
+    for step in dis.get_instructions(function):
+        if step.opname in forbidden:
+            raise ConfigError(f"rank function {function.__name__!r} changes a record or array; {may}")
+
+
 def page_rank(function: Callable[..., float]) -> Rank:
     """Decorate a page rank."""
+    _check_stores(function, ("STORE_ATTR",), "a page rank may change its own s.columns[page, i] and nothing else")
     return Rank(function, PAGE_RANK, cached=_ours(function))
 
 
 def site_rank(function: Callable[..., float]) -> Rank:
     """Decorate a site rank."""
+    _check_stores(function, ("STORE_ATTR", "STORE_SUBSCR"), "a site rank may change nothing")
     return Rank(function, SITE_RANK, cached=_ours(function))
 
 

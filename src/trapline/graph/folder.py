@@ -16,8 +16,9 @@ Strangers = Callable[[Path], list[str]]
 """What a folder holds beside a graph of the kind that is to be written."""
 
 
-def write_folder(target: Path, write: Callable[[Path], None], strangers: Strangers, replace: bool) -> None:
-    check_folder(target, strangers, replace)
+def write_folder(folder: Path, write: Callable[[Path], None], strangers: Strangers, replace: bool) -> None:
+    check_folder(folder, strangers, replace)
+    target = Path(os.path.realpath(folder))  # a link stays a link, to the new graph
     try:
         target.parent.mkdir(parents=True, exist_ok=True)
         with _beside(target) as fresh:
@@ -29,6 +30,7 @@ def write_folder(target: Path, write: Callable[[Path], None], strangers: Strange
 
 def check_folder(folder: Path, strangers: Strangers, replace: bool) -> None:
     """Refuses at once what `write_folder` would refuse after a long computation."""
+    _restore(Path(os.path.realpath(folder)))
     if folder.is_dir():
         others = strangers(folder)
         if others:
@@ -51,15 +53,24 @@ def _beside(target: Path) -> Iterator[Path]:
         yield fresh
 
 
+def _old(target: Path) -> Path:
+    return target.with_name(f".{target.name}.old")
+
+
+def _restore(target: Path) -> None:
+    """A process was killed between the two renames of `_put`: what it had put aside is the last whole graph."""
+    if _old(target).is_dir() and not target.exists():
+        _old(target).rename(target)
+
+
 def _put(fresh: Path, target: Path) -> None:
-    if target.is_dir() and any(target.iterdir()):
-        old = fresh.with_name("old")
-        target.rename(old)
-        try:
-            fresh.rename(target)
-        except BaseException:
-            old.rename(target)  # what was there is worth more than nothing
-            raise
-        shutil.rmtree(old)
-    else:
+    old = _old(target)
+    try:
+        if target.is_dir() and any(target.iterdir()):
+            shutil.rmtree(old, ignore_errors=True)
+            target.rename(old)
         fresh.rename(target)
+    except BaseException:  # Ctrl-C too: what was there is worth more than nothing
+        _restore(target)
+        raise
+    shutil.rmtree(old, ignore_errors=True)

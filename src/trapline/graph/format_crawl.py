@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from trapline.errors import ConfigError
 from trapline.graph.csr import csr_from_edges
-from trapline.graph.graph import Graph
+from trapline.graph.graph import MOST_BYTES, Graph
 from trapline.graph.integers import Numbering, number_rows
 from trapline.graph.options import LoadOptions, Tell
 from trapline.graph.sites import recorded_graph
@@ -75,7 +75,10 @@ def _read(file: Path, pages: Pages, crawled: bool, tell: Tell) -> bool:
             raise at_row(file, row, "there is no URL")
         pages.urls.append(text(file, row, cells[at_url]))
         pages.crawled.append(crawled if at_flag is None else _flag(file, row, cells[at_flag]))
-        pages.sizes.append(integer(file, row, cells[at_bytes]) if at_bytes is not None and cells[at_bytes] else 0)
+        size = integer(file, row, cells[at_bytes]) if at_bytes is not None and cells[at_bytes] else 0
+        if size > MOST_BYTES:
+            raise at_row(file, row, f"{size} bytes; the most is 2^40")
+        pages.sizes.append(size)
     return at_bytes is not None
 
 

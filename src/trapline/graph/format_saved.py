@@ -123,6 +123,8 @@ def _json_trouble(error: Exception) -> str:
 
 def _array(folder: Path, name: str, dtype: type[np.generic]) -> NDArray[Any]:
     file = folder / f"{name}.npy"
+    if file.exists() and not file.is_file():
+        raise ConfigError(f"{file}: not a file")
     try:
         array = _mapped(file)
     except FileNotFoundError:

@@ -26,6 +26,7 @@ NAME = "SNAP edge list"
 ACCEPTS = "a file with two page numbers in each row"
 OPTIONS = frozenset({"pages_per_site"})
 
+PAGES_PER_EDGE = 100
 _NAMES = re.compile(rb"""\s*["']?[A-Za-z_][^,]*,\s*["']?[A-Za-z_][^,]*""")
 _NODES = re.compile(rb"#.*\bNodes:\s*([0-9]{1,18})\b")
 
@@ -51,7 +52,8 @@ def load(file: Path, options: LoadOptions) -> Graph:
         raise ConfigError(f"{file}: has no edges, there must be a source and a target in a row")
     promised = _promised(file)
     largest = max(int(sources.max()), int(targets.max()))
-    if largest < promised <= MOST_PAGES:
+    # Memory is taken for every page promised, so an absurd promise is none.
+    if largest < promised <= min(MOST_PAGES, PAGES_PER_EDGE * len(sources) + 2**20):
         ends, pages = (sources.astype(np.int32, copy=False), targets.astype(np.int32, copy=False)), promised
     else:
         ends, pages = _renumbered(file, sources, targets, largest)

@@ -15,6 +15,8 @@ from numpy.typing import NDArray
 
 from trapline.graph.strings import Strings
 
+MOST_BYTES = 1 << 40  # of a page; the sum over 2^22 such pages still fits 64 bits
+
 
 @dataclass(frozen=True, eq=False)
 class Graph:
@@ -93,8 +95,9 @@ def _value_fault(graph: Graph) -> str | None:
         if len(values) and (values.min() < 0 or values.max() >= limit):
             at = int(np.argmax((values < 0) | (values >= limit)))
             return f"{name}: value {at} is {values[at]}, not in 0..{limit - 1}"
-    if graph.sizes is not None and graph.sizes.min() < 0:
-        return f"sizes: value {int(np.argmin(graph.sizes))} is {graph.sizes.min()}, must not be negative"
+    if graph.sizes is not None and not (graph.sizes.min() >= 0 and graph.sizes.max() <= MOST_BYTES):
+        at = int(np.argmax((graph.sizes < 0) | (graph.sizes > MOST_BYTES)))
+        return f"sizes: value {at} is {graph.sizes[at]}, not in 0..2^40 bytes"
     return _home_fault(graph)
 
 

@@ -18,6 +18,7 @@ from trapline.graph.options import Tell, silent
 
 _BLOCK_BYTES = 1 << 22  # large enough that a call per block costs nothing, small enough for the cache's second level
 _HEAD_BYTES = 1 << 13
+_MARK = b"\xef\xbb\xbf"  # with which some editors begin a UTF-8 file; it is not part of the first row
 
 
 def at_row(file: Path, row: int, what: str) -> ConfigError:
@@ -45,11 +46,16 @@ def companion(folder: Path, name: str, of: str) -> Path:
 
 def blocks(file: Path, tell: Tell = silent) -> Iterator[tuple[int, bytes]]:
     """(row of its first line, bytes) of blocks of whole lines, each line ended by a line feed."""
-    row, held = 1, []
+    row = 1
+    held: list[bytes] = []
+    if file.exists() and not file.is_file():  # a pipe that nobody writes to would never end, nor would a device
+        raise ConfigError(f"{file}: not a file")
     try:
         with file.open("rb") as raw:
             total, stream = file.stat().st_size, _opened(file, raw)
             while piece := stream.read(_BLOCK_BYTES):
+                if row == 1 and not held:
+                    piece = piece.removeprefix(_MARK)
                 tell(min(raw.tell(), total), total, file.name)
                 whole = piece.rfind(b"\n") + 1
                 if not whole:
@@ -74,12 +80,14 @@ def rows(file: Path, tell: Tell = silent) -> Iterator[tuple[int, bytes]]:
 def head(file: Path) -> list[bytes]:
     """The first rows of a file, to tell its format by, as far as it can be read. The last one may be cut off."""
     start = bytearray()
+    if not file.is_file():
+        return []
     with suppress(OSError, EOFError, zlib.error), file.open("rb") as raw:
         stream = _opened(file, raw)
         # Piece by piece: of a read that fails, nothing is left.
         while len(start) < _HEAD_BYTES and (piece := stream.read(256)):
             start += piece
-    return [line.rstrip(b"\r") for line in bytes(start).split(b"\n")]
+    return [line.rstrip(b"\r") for line in bytes(start).removeprefix(_MARK).split(b"\n")]
 
 
 def lines_in(block: bytes) -> int:
@@ -111,7 +119,7 @@ def text(file: Path, row: int, line: bytes) -> str:
 def integer(file: Path, row: int, token: bytes) -> int:
     # int() would also take "1_0", "+1" and digits of other scripts, and isdigit() alone numbers without end.
     if not token.isdigit() or len(token) > 18:
-        raise at_row(file, row, f"{shown(token)} is not an integer")
+        raise at_row(file, row, f"{shown(token)} is not an integer of up to 18 digits")
     return int(token)
 
 
