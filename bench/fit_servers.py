@@ -12,6 +12,7 @@ import lzma
 import math
 import re
 import sys
+import time
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, fields, replace
@@ -24,6 +25,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from trapline.graph import Graph, generate
+from trapline.graph.page_sizes import page_sizes
 from trapline.simulate.modelled import MODELS, PageSeconds, ServerModel, modelled_servers, page_seconds
 
 Floats = NDArray[np.float64]
@@ -289,20 +291,26 @@ def correlation(sites: list[Thinking], speed: dict[str, float]) -> tuple[float, 
     return float(np.corrcoef(logs)[0, 1]), len(both)
 
 
-def size_spreads(crawls: dict[str, list[Floats]]) -> tuple[float, float, float]:
-    """Median, spread between sites, spread between the pages of a site; pages weigh the same, and so do crawls.
+class SizeFit(NamedTuple):
+    """What `graph/page_sizes.py` is set by."""
 
-    By pages, since large sites have smaller pages than small sites have: by sites the median would be more than twice as large.
-    """
-    middles, variances, within = zip(*map(_size_moments, crawls.values()), strict=True)
-    of_pages = float(np.mean(within))
-    return math.exp(np.mean(middles)), math.sqrt(np.mean(variances) - of_pages), math.sqrt(of_pages)
+    median: float
+    spread: float
+    between_sites: float
+    """share of the variance of ln size"""
+    tail_exponent: float
+    """Hill's, from the top hundredth"""
 
 
-def _size_moments(hosts: list[Floats]) -> tuple[float, float, float]:
-    logs = [np.log(values) for values in hosts]
-    every = np.concatenate(logs)
-    return every.mean(), every.var(), sum(values.var() * len(values) for values in logs) / len(every)
+def fit_sizes(hosts: list[Floats]) -> SizeFit:
+    """Of a crawl, pages weighing the same: large sites have smaller pages than small ones have. The body is fitted to the
+    hundredths .05 to .90, since beyond them another law begins."""
+    logs = np.sort(np.log(np.concatenate(hosts)))
+    shares = np.arange(5, 91) / 100
+    spread, middle = np.polyfit([NormalDist().inv_cdf(share) for share in shares], np.quantile(logs, shares), 1)
+    within = sum(np.log(values).var() * len(values) for values in hosts) / len(logs)
+    top = logs[-(len(logs) // 100) :]
+    return SizeFit(math.exp(middle), spread, 1 - within / logs.var(), 1 / float((top[1:] - top[0]).mean()))
 
 
 class Records(NamedTuple):
@@ -325,7 +333,6 @@ def fit(records: Records) -> ServerModel:
     share, beyond, weights = stalls(records.thinking)
     stall, stall_spread = weighted_lognormal(beyond, weights)
     speed = np.array(list(records.speeds.values()))
-    size, of_sites, of_pages = size_spreads(records.sizes)
     tried, failed, refused = failures(records.crawled)
     found = {
         "connection_shape": shape,
@@ -341,9 +348,6 @@ def fit(records: Records) -> ServerModel:
         "speed_least": float(speed.min()),
         "speed_most": float(speed.max()),
         "think_speed_correlation": correlation(records.thinking, records.speeds)[0],
-        "size_median": size,
-        "size_site_spread": of_sites,
-        "size_page_spread": of_pages,
         "failed": failed / tried,
         "refused": refused / tried,
     }
@@ -445,7 +449,9 @@ def print_others(records: Records, model: ServerModel) -> None:
     table("Size of a page, bytes (all pages of a crawl; the model drawn for the same sites)")
     for name, hosts_of in records.sizes.items():
         row(f"{name}, record", np.quantile(np.concatenate(hosts_of), QUANTILES))
-        row("model", *compare_sizes(hosts_of, model))
+        row("model", *compare_sizes(hosts_of))
+    for name, hosts_of in records.sizes.items():
+        print(f"\n{name}:", ", ".join(f"{what} {value:.4g}" for what, value in fit_sizes(hosts_of)._asdict().items()))
     tcp = [(e.tcp_s, e.wait_s) for e in har(DATA) if e.tcp_s == e.tcp_s and e.wait_s == e.wait_s]
     floor = np.quantile(np.array(tcp)[:, 1] / np.array(tcp)[:, 0], (0.05, 0.25, 0.5))
     print(
@@ -458,16 +464,11 @@ def print_others(records: Records, model: ServerModel) -> None:
         )
 
 
-def compare_sizes(hosts: list[Floats], model: ServerModel) -> tuple[Floats, float]:
-    random = np.random.default_rng(1)
-    drawn = np.sort(np.concatenate([_site_sizes(random, len(values), model) for values in hosts for _ in range(20)]))
+def compare_sizes(hosts: list[Floats]) -> tuple[Floats, float]:
+    site = np.repeat(np.arange(len(hosts), dtype=np.int32), [len(values) for values in hosts])
+    drawn = np.sort(np.concatenate([page_sizes(seed, site) for seed in range(20)]))
     pages = np.concatenate(hosts)
     return np.quantile(drawn, QUANTILES), distance(pages, lambda v: np.searchsorted(drawn, v) / len(drawn))
-
-
-def _site_sizes(random: np.random.Generator, pages: int, model: ServerModel) -> Floats:
-    of_site = model.size_median * math.exp(model.size_site_spread * random.standard_normal())
-    return of_site * np.exp(model.size_page_spread * random.standard_normal(pages))
 
 
 def draws(name: str, web: Graph) -> list[PageSeconds]:
@@ -515,6 +516,13 @@ def print_why(records: Records, model: ServerModel, web: Graph) -> None:
             f"{what} median {median:.3g}, spread {spread:.3g} ({len(values)} hosts)",
             end="; " if what != "speed" else "\n",
         )
+
+
+def print_speed(web: Graph) -> None:
+    started = time.process_time()
+    modelled_servers(web)
+    took_s = time.process_time() - started
+    print(f"\nDrawn for {web.pages:,} pages on {web.sites:,} sites in {took_s:.2f} s of processor time")
 
 
 def plot(web: Graph, path: Path) -> None:
@@ -578,6 +586,7 @@ def main(arguments: list[str]) -> None:
     web = generate(100_000, 5_000, seed=1)
     print_figure(web)
     print_why(records, model, web)
+    print_speed(generate(1_000_000, 15_000, seed=1))
     if "--plot" in arguments:
         plot(web, ROOT / "docs" / "server-models.png")
 

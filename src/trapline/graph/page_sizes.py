@@ -4,12 +4,13 @@
     the others:     P(size > x) = (x/x0)^-a, from x0 = 160 kB, the 98th percentile of the body, to 14 MB
 
 Source: two recorded crawls with sizes, of a university network (9,996 pages) and of a faculty (53,779 pages); m and s are
-fitted to the quantiles .05 to .90, a is Hill's estimate from the top 1 %. `bench/webs.py` prints both beside a generated web.
+fitted to the quantiles .05 to .90, a is Hill's estimate from the top 1 %. `bench/fit_servers.py` prints the table's numbers,
+`bench/webs.py` both crawls beside a generated web.
 
 | | network | faculty | set |
 |---|---|---|---|
-| e^m, bytes | 6,706 | 3,937 | 5,100 |
-| s | 1.60 | 1.76 | 1.68 |
+| e^m, bytes | 6,690 | 3,921 | 5,100 |
+| s | 1.61 | 1.77 | 1.68 |
 | h, share of the variance of ln size between sites | .58 | .50 | .5 |
 | a | 1.4 | - (one site has 2,000 pages of some 800 kB) | 1.4 |
 """

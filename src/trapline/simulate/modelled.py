@@ -8,7 +8,7 @@ and what it leaves out: docs/server-models.md. bench/fit_servers.py computes the
     thinking     = lognormal                                                  of a site
     stall        = lognormal for a share of the pages, 0 for the others
     speed        = lognormal, correlated with thinking, kept within the record  of a site
-    size         = the graph's, else lognormal of the site x lognormal of the page
+    size         = the graph's, else drawn as for a generated web: graph/page_sizes.py
 
 A *spread* is the standard deviation of the natural logarithm.
 """
@@ -23,6 +23,7 @@ from numpy.typing import NDArray
 from trapline.errors import ConfigError, nearest
 from trapline.graph import Graph
 from trapline.graph.exact import drawn, exp, log, normal
+from trapline.graph.page_sizes import page_sizes
 from trapline.simulate.servers import NO_LIMIT, Floats, Servers
 
 _HALF_STEP = 2.0**-33  # draws are multiples of 2^-32, and 0 has no logarithm
@@ -60,12 +61,6 @@ class ServerModel:
     """bytes per second of the fastest of them; a higher draw becomes this"""
     think_speed_correlation: float = -0.592
     """between the logarithms of a site's thinking and speed: over the 16 hosts with both"""
-    size_median: float = 5_370.0
-    """bytes of a page, where the graph has none: 63,775 pages of 361 hosts. uci-ics-crawl, ku-crawl-2016"""
-    size_site_spread: float = 1.26
-    """between the same hosts"""
-    size_page_spread: float = 1.18
-    """between the pages of a host"""
     requests: tuple[tuple[int, float], ...] = ((1, 0.24), (100, 0.66), (50, 0.10))
     """requests that a site serves on a connection (0: no limit), and the share of such sites. Cao et al. 5.1, 500 servers;
     they are silent about the last tenth: 50 is what their crawler assumes of a server that it does not know (4.2)"""
@@ -151,7 +146,7 @@ def modelled_servers(graph: Graph, model: ServerModel = MODELS["measured"], seed
         speed=_speeds(model, seed, slow),
         requests=_requests(graph, model, seed),
         keep_alive_s=np.full(1, model.keep_alive_s),
-        size=_sizes(graph, model, seed),
+        size=_sizes(graph, seed),
     )
     servers.check(graph)
     return servers
@@ -183,12 +178,9 @@ def _requests(graph: Graph, model: ServerModel, seed: int) -> NDArray[np.int32]:
     return np.array(counts, np.int32)[choice]
 
 
-def _sizes(graph: Graph, model: ServerModel, seed: int) -> Floats:
-    if graph.sizes is not None:
-        return graph.sizes.astype(np.float64)
-    of_site = model.size_median * exp(model.size_site_spread * normal(seed, "size of site", graph.sites))
-    of_page = exp(model.size_page_spread * normal(seed, "size of page", graph.pages))
-    return np.maximum(np.rint(of_site[graph.site] * of_page), 1.0)
+def _sizes(graph: Graph, seed: int) -> Floats:
+    sizes = page_sizes(seed, graph.site) if graph.sizes is None else graph.sizes
+    return sizes.astype(np.float64)
 
 
 class PageSeconds(NamedTuple):

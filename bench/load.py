@@ -1,0 +1,107 @@
+"""How fast graphs are loaded, as the table in docs/graphs.md: python bench/load.py [PAGES SITES].
+
+A generated web is written in several forms into a temporary folder and loaded from there. Seconds of processor time, the
+best of three; beside them those of a bare pass over the same bytes that counts line feeds (after unpacking, where the
+file is gzipped). Machines differ in the seconds, hardly in the ratio. cnr-2000 is added if it lies beside the repository.
+"""
+
+import gzip
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+
+from trapline.graph import Graph, generate, load_graph, save, save_edges, save_snap
+from trapline.graph.strings import stored
+from trapline.jit import ready
+
+_CNR = Path(__file__).resolve().parents[2] / "shared" / "data" / "cnr-2000"
+_GZIP_LEVEL = 6  # what the program gzip does unasked
+
+
+class Case(NamedTuple):
+    name: str
+    graph: Path
+    text: list[Path]
+    """the files that a bare pass reads; none where loading does not read all bytes"""
+
+
+def cases(web: Graph, folder: Path) -> Iterator[Case]:
+    save_edges(web, folder / "edges")
+    yield Case("edge list", folder / "edges", [folder / "edges" / name for name in ("urls.txt", "edges.tsv")])
+    save_snap(web, folder / "snap")
+    snap = folder / "snap" / "edges.txt"
+    yield Case("SNAP", snap, [snap])
+    packed = folder / "edges.txt.gz"
+    packed.write_bytes(gzip.compress(snap.read_bytes(), _GZIP_LEVEL))
+    yield Case("SNAP, gzipped", packed, [packed])
+    pairs = folder / "pairs.tsv"
+    write_url_pairs(web, pairs)
+    yield Case("edges between URLs", pairs, [pairs])
+    save(web, folder / "saved")
+    yield Case("saved", folder / "saved", [])
+    yield from recorded()
+
+
+def write_url_pairs(web: Graph, file: Path) -> None:
+    """The first tenth of the links: each URL is looked up by name, which takes its time."""
+    assert web.urls is not None
+    block, links = stored(web.urls), web.links // 10
+    urls = [block[page] for page in range(web.pages)]
+    sources = np.repeat(np.arange(web.pages), np.diff(web.offsets))[:links]
+    ends = zip(sources.tolist(), web.targets[:links].tolist(), strict=True)
+    file.write_text("".join(f"{urls[source]}\t{urls[target]}\n" for source, target in ends))
+
+
+def recorded() -> Iterator[Case]:
+    if not _CNR.is_dir():
+        print("cnr-2000 (../shared/data beside the repository) is not here", file=sys.stderr)
+        return
+    yield Case("BVGraph, cnr-2000", next(_CNR.glob("*.graph")), [])
+    for text in _CNR.glob("*.graph-txt*"):
+        yield Case("the same as gzipped text", text, [text])
+
+
+def best_s(action: Callable[[], object]) -> float:
+    """Seconds of processor time, the best of three."""
+    return min(_seconds(action) for _ in range(3))
+
+
+def _seconds(action: Callable[[], object]) -> float:
+    started = time.process_time()
+    action()
+    return time.process_time() - started
+
+
+def bare_pass(files: list[Path]) -> int:
+    """Line feeds in all of them."""
+    return sum(int(np.count_nonzero(np.frombuffer(_unpacked(file), np.uint8) == 10)) for file in files)
+
+
+def _unpacked(file: Path) -> bytes:
+    return gzip.decompress(file.read_bytes()) if file.suffix == ".gz" else file.read_bytes()
+
+
+def row(case: Case) -> str:
+    graph = load_graph(case.graph)
+    took_s = best_s(lambda: load_graph(case.graph))
+    ratio = f"{took_s / best_s(lambda: bare_pass(case.text)):.1f}" if case.text else "-"
+    size = f"{graph.pages:,} | {graph.links:,}"
+    return f"| {case.name} | {size} | {took_s:.2f} | {graph.links / took_s / 1e6:.1f} | {ratio} |"
+
+
+def main(pages: int, sites: int) -> None:
+    ready()
+    web = generate(pages, sites, seed=1)
+    print("| form | pages | links | s | M links/s | times a bare pass |\n|---|---:|---:|---:|---:|---:|")
+    with tempfile.TemporaryDirectory() as scratch:
+        for case in cases(web, Path(scratch)):
+            print(row(case), flush=True)
+
+
+if __name__ == "__main__":
+    main(*map(int, sys.argv[1:3])) if len(sys.argv) > 2 else main(1_000_000, 15_000)
