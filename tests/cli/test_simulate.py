@@ -370,3 +370,20 @@ def test_a_failing_crawl_leaves_what_was_there(web: str, tmp_path: Path, capsys:
     complaint(capsys, web, "--strategy", mine, "--json", str(file))
     assert file.read_text() == "before"
     assert sorted(path.name for path in tmp_path.iterdir()) == ["mine.py", "out.json"]
+
+
+def test_a_reader_that_went_away_costs_no_file(web: str, tmp_path: Path) -> None:
+    """The table goes into a pipe that nobody reads."""
+    command = [sys.executable, "-c", "from trapline.cli import main; main()", "simulate", web, "--strategy", "opic"]
+    log = tmp_path / "crawl.parquet"
+    with subprocess.Popen([*command, "--log", str(log)], stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
+        assert process.stdout is not None
+        process.stdout.close()
+        process.wait(timeout=120)
+    assert log.exists()
+
+
+def test_two_results_cannot_go_into_one_file(web: str, tmp_path: Path, capsys: Captured) -> None:
+    file = str(tmp_path / "both.parquet")
+    assert run(["simulate", web, "--strategy", "opic", "--json", file, "--log", file]) == 2
+    assert "two results cannot go into one file" in capsys.readouterr().err

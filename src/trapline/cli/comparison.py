@@ -107,9 +107,9 @@ def close(found: Comparison, arena: Arena, folder: Path, web: str) -> int:
     """Show and write what was found, and complain of what was not; the exit code."""
     done = len(found.records)
     if done:
+        _write(found, arena, folder, web)  # first: whoever reads stdout may have gone away
         click.echo(f"{web}: {web_size(found.records[0])}\n{arena.conditions.summary()}\n")
         click.echo(f"{scoreboard(found.records)}\n{done} crawl{'' if done == 1 else 's'} in {duration(found.seconds)}.")
-        _write(found, arena, folder, web)
     codes = [complain(error, f"{name}: ") for name, error in found.failures.items()]
     if found.interrupted:
         kept = "is" if done == 1 else "are"

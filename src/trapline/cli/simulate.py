@@ -60,15 +60,16 @@ def simulate(
     crawl = arena.crawl(chosen)
     record = arena.judge(crawl, arena.reference_rate(chosen))
     parameters = conditions.parameters(crawl.rules)
+    if log_file:
+        arena.write_log(crawl, log_file)
+        _say_written(log_file)
+    if plot_file:
+        _write_plot(plot_file, graph, record, conditions)
+    # Files first: whoever reads stdout may have gone away.
     if json_file:
         _write_json(json_file, _for_machines(graph, record, parameters))
     else:
         click.echo(_table(record, conditions))
-    if plot_file:
-        _write_plot(plot_file, graph, record, conditions)
-    if log_file:
-        arena.write_log(crawl, log_file)
-        _say_written(log_file)
 
 
 def _check_outputs(json_file: Path | None, plot_file: Path | None, log_file: Path | None) -> None:
@@ -77,9 +78,11 @@ def _check_outputs(json_file: Path | None, plot_file: Path | None, log_file: Pat
         raise ConfigError(f"--plot {plot_file}: the picture is a PNG, so its name must end in .png")
     if log_file and log_file.suffix.lower() != ".parquet":
         raise ConfigError(f"--log {log_file}: the log is Parquet, so its name must end in .parquet")
-    for file in (json_file, plot_file, log_file):
-        if file and file != _STDOUT:
-            check_writable(file)
+    files = [file for file in (json_file, plot_file, log_file) if file and file != _STDOUT]
+    for file in files:
+        if files.count(file) > 1:
+            raise ConfigError(f"{file}: two results cannot go into one file")
+        check_writable(file)
 
 
 def _for_machines(graph: Path, record: "CrawlRecord", parameters: dict[str, Any]) -> dict[str, Any]:
