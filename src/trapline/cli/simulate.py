@@ -124,7 +124,8 @@ def _table(record: "CrawlRecord", conditions: Conditions) -> str:
         f" (random order 0.5, optimum {record.optimal_average_cumulative_pagerank:.4f})",
         **_quality(record),
         "Kendall's tau": f"{record.kendall_tau:.4f}",
-        **{f"{share} of {record.quality} in": _time(s) for share, s in record.seconds_until.items()},
+        f"{_worth(record)} fetched": f"{record.quality_fetched:.2%} of the whole web's",
+        **{f"{share} of the {_worth(record)} it fetched": _time(s) for share, s in record.seconds_until.items()},
         "simulated time": _time(record.simulated_seconds),
         **_link(record),
         **_speed_up(record),
@@ -132,7 +133,11 @@ def _table(record: "CrawlRecord", conditions: Conditions) -> str:
         "time of the loop": f"{record.wall_seconds:.3f} s ({record.pages_per_second:,.0f} pages/s)",
         "politeness violations": f"{record.politeness_violations} ({_unseen(conditions)})",
     }
-    return "\n".join(f"{name:29}{value}" for name, value in rows.items())
+    return "\n".join(f"{name:33}{value}" for name, value in rows.items())
+
+
+def _worth(record: "CrawlRecord") -> str:
+    return "PageRank" if record.quality == "PageRank" else "quality"  # whose name may be that of a long path
 
 
 def _failures(record: "CrawlRecord") -> dict[str, str]:
