@@ -8,6 +8,8 @@ import shutil
 from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
+import click
+
 from trapline.units import three_digits, time_unit
 
 if TYPE_CHECKING:
@@ -17,6 +19,7 @@ if TYPE_CHECKING:
     Records = Sequence[CrawlRecord]
 
 BEST = "*"
+_FEW = 0.01  # of the pages
 _ALL = 0.9995  # shown as 100.0 %
 
 
@@ -30,6 +33,15 @@ def scoreboard(records: "Records") -> str:
 
 def web_size(record: "CrawlRecord") -> str:
     return f"{record.pages:,} pages, {record.links:,} links, {record.sites:,} sites"
+
+
+def say_if_few(records: "Records") -> None:
+    """A crawl that ended almost at once is rarely what was meant, and its numbers do not tell."""
+    for record in records:
+        if record.drained and record.pages_fetched < _FEW * record.pages:
+            end = f"{record.strategy} ended after {record.pages_fetched:,} of {record.pages:,} pages"
+            click.echo(f"{end}: its seeds reach no more within its limits (--seeds gives others)", err=True)
+            return
 
 
 def _worth(records: "Records") -> str:

@@ -10,7 +10,7 @@ import click
 from trapline.cli.arena import opened
 from trapline.cli.compiling import compile_crawl, compile_ranks
 from trapline.cli.conditions import Conditions, condition_options
-from trapline.cli.scoreboard import web_size
+from trapline.cli.scoreboard import say_if_few, web_size
 from trapline.cli.sections import Section, SectionedCommand
 from trapline.cli.strategy import STRATEGY, chosen_by, ready
 from trapline.errors import ConfigError
@@ -64,6 +64,7 @@ def simulate(
         _write_json(json_file, _for_machines(graph, record, parameters))
     else:
         click.echo(_table(record, conditions))
+    say_if_few([record])
     if plot_file:
         _write_plot(plot_file, graph, record, conditions)
     if log_file:
@@ -111,7 +112,7 @@ def _say_written(file: Path) -> None:
 
 
 def _table(record: "CrawlRecord", conditions: Conditions) -> str:
-    reached = "all that can be reached" if record.drained else "stopped before the end"
+    reached = "nothing is left to fetch" if record.drained else "stopped before the end"
     rows = {
         "strategy": record.strategy,
         "page rank x site rank": f"{record.page_rank} x {record.site_rank}",
