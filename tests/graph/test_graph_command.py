@@ -118,7 +118,7 @@ def test_convert_passes_its_options_on(tmp_path: Path) -> None:
     assert run(["graph", "convert", str(source), "-o", str(out), "--dangling"]) == 0
     assert load_graph(out).pages == 6
     snap = examples.snap(tmp_path)
-    assert run(["graph", "convert", str(snap), "-o", str(out), "--pages-per-site", "2", "--replace"]) == 0
+    assert run(["graph", "convert", str(snap), "-o", str(out), "--ids-per-site", "2", "--replace"]) == 0
     assert load_graph(out).home.tolist() == [0, 2]
     assert run(["graph", "convert", str(out), "-o", str(tmp_path / "snap"), "--to", "snap"]) == 0
     assert load_graph(tmp_path / "snap" / "edges.txt").links == 6
@@ -139,7 +139,7 @@ def test_convert_replaces_only_its_like_and_only_on_request(tmp_path: Path, caps
 
 
 def test_info_on_a_file_shows_its_format_and_how_long_it_took(tmp_path: Path, capsys: Captured) -> None:
-    assert run(["graph", "info", str(examples.snap(tmp_path)), "--pages-per-site", "2", "--json"]) == 0
+    assert run(["graph", "info", str(examples.snap(tmp_path)), "--ids-per-site", "2", "--json"]) == 0
     found = json.loads(capsys.readouterr().out)
     assert (found["format"], found["pages"], found["sites"]) == ("SNAP edge list", 4, 2)
     assert found["load_seconds"] >= 0
@@ -149,8 +149,8 @@ def test_info_on_a_file_shows_its_format_and_how_long_it_took(tmp_path: Path, ca
     ("options", "named"),
     [
         (["--to", "excel"], "--to"),
-        (["--pages-per-site", "0"], "--pages-per-site"),
-        (["--pages-per-site", "5"], "--pages-per-site: this format (edges between URLs)"),
+        (["--ids-per-site", "0"], "--ids-per-site"),
+        (["--ids-per-site", "5"], "--ids-per-site: this format (edges between URLs)"),
         (["--dangling"], "--dangling: this format"),
     ],
 )

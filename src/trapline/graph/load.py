@@ -56,7 +56,7 @@ BY_CONTENT: tuple[Format, ...] = (format_url_pairs, format_snap, format_node_row
 
 _REFUSALS = {
     "dangling": "--dangling: {} does not list pages that were linked and not fetched",
-    "pages_per_site": "--pages-per-site: {} says itself which site a page is on",
+    "pages_per_site": "--ids-per-site: {} says itself which site a page is on",
 }
 
 
