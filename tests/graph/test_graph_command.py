@@ -73,6 +73,8 @@ def test_an_existing_graph_needs_replace(tmp_path: Path, capsys: Captured) -> No
         (["--pages", "10", "--sites", "2", "--days", "nan"], "'--days': nan is not in"),
         (["--pages", "10", "--sites", "2", "--seed", "-1"], "'--seed': -1 is not in"),
         (["--pages", "10"], "--sites"),
+        (["--pages", "10", "--sites", "2", "--days", "60"], "--days is for an evolving web; give --snapshots too"),
+        (["--pages", "10", "--sites", "2", "--births-per-day", "0"], "--births-per-day is for an evolving web"),
     ],
 )
 def test_bad_values_are_one_line(tmp_path: Path, capsys: Captured, options: list[str], named: str) -> None:
@@ -97,6 +99,14 @@ def test_a_malformed_graph_is_one_line_with_its_row(tmp_path: Path, capsys: Capt
     said = capsys.readouterr().err
     assert "webgraph.txt, row 2: page 3 is not in 1..2" in said
     assert "Traceback" not in said and said.count("\n") == 1
+
+
+def test_a_folder_of_snapshots_says_to_name_one(tmp_path: Path, capsys: Captured) -> None:
+    out = tmp_path / "evo"
+    assert run(["graph", "generate", "--pages", "100", "--sites", "2", "--snapshots", "3", "-o", str(out)]) == 0
+    assert run(["graph", "info", str(out)]) == 2
+    said = capsys.readouterr().err.splitlines()[-1]
+    assert said.endswith(f"holds folders with a graph each (0, 1, 2); name one, such as {out / '0'}")
 
 
 # ---- convert
