@@ -78,7 +78,7 @@ def test_the_table_fits_the_terminal(
     compared(tmp_path, web, *names, "--bandwidth", "20kB", "--refused", "5%", "--history", web)
     table = [line for line in capsys.readouterr().out.splitlines() if line.startswith((" ", "strategy", *names))]
     assert all(len(line) < width for line in table)
-    assert ("loop" in "".join(table)) == (width > 60)
+    assert ("loop" in "".join(table)) == (width > 80)
     assert "PageRank" in "".join(table)
 
 
@@ -97,6 +97,20 @@ def test_the_best_value_of_a_column_is_marked_unless_all_look_the_same(
     assert BEST not in rows["random"][0]
     fetched = [crawl["simulated_seconds"] for crawl in found["crawls"]]
     assert len(set(fetched)) > 1 or not any(BEST in row[3] for row in rows.values())
+
+
+def test_the_table_of_stopped_crawls_says_how_much_of_the_web_they_hold(
+    web: str, tmp_path: Path, capsys: Captured, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "120")
+    found = compared(tmp_path, web, "random", "omniscient", "--max-pages", "60")
+    said = capsys.readouterr().out
+    for crawl in found["crawls"]:
+        assert f" {100 * crawl['quality_fetched']:.1f}" in said
+    assert "% of all" in said and "optimum of the pages of random 0." in said
+    compared(tmp_path, web, "random", "omniscient")
+    said = capsys.readouterr().out
+    assert "% of all" not in said and "random order 0.5, optimum 0." in said
 
 
 def test_without_names_all_strategies_are_compared_that_can_be(web: str, tmp_path: Path, capsys: Captured) -> None:

@@ -85,9 +85,9 @@ def test_the_json_file_holds_the_whole_result(web: str, tmp_path: Path, capsys: 
 def test_people_get_a_table(web: str, capsys: Captured) -> None:
     assert run(["simulate", web, "--strategy", "larger-sites-first"]) == 0
     said = capsys.readouterr().out
-    assert "\npage rank x site rank        fifo x larger-sites-first\n" in said
-    assert "300 (all that can be reached)" in said
-    assert "politeness violations        0 (back-off not checked)\n" in said
+    assert "\npage rank x site rank            fifo x larger-sites-first\n" in said
+    assert "300 (nothing is left to fetch)" in said
+    assert "politeness violations            0 (back-off not checked)\n" in said
     assert "r = 1 robot, w = 15 s, k = 1\n" in said and "B unlimited, measured servers" in said
     assert all(len(line) < 80 for line in said.splitlines())
 
@@ -107,12 +107,16 @@ def test_speed_up_is_the_rate_by_that_of_one_robot_on_a_link_without_limit(web: 
     assert slow["speed_up"] is None
     assert result(capsys, web, *given, "--speed-up")["speed_up"] == 1
     assert run(["simulate", web, *given, *many]) == 0
-    assert f"\nspeed-up                     {expected:.1f} times one robot" in capsys.readouterr().out
+    assert f"\nspeed-up                         {expected:.1f} times one robot" in capsys.readouterr().out
 
 
 def test_a_crawl_stops_at_max_pages(web: str, capsys: Captured) -> None:
     found = result(capsys, web, "--strategy", "opic", "--max-pages", "50")
     assert (found["pages_fetched"], found["drained"]) == (50, False)
+    assert run(["simulate", web, "--strategy", "opic", "--max-pages", "50"]) == 0
+    said = capsys.readouterr().out
+    assert f"\nPageRank fetched                 {found['quality_fetched']:.2%} of the whole web's\n" in said
+    assert "\n50% of the PageRank it fetched   " in said
 
 
 def test_options_reach_the_rules(web: str, capsys: Captured) -> None:
@@ -189,6 +193,20 @@ def test_seeds_are_urls_or_page_numbers(web: str, tmp_path: Path, capsys: Captur
         assert found["pages_fetched"] == 1
         rank = pagerank(graph)
         assert found["quality_fetched"] == pytest.approx(rank[home])
+
+
+def test_a_crawl_that_ends_almost_at_once_says_why(tmp_path: Path, capsys: Captured) -> None:
+    (tmp_path / "edges.txt").write_text("".join(f"{page}\t{page - 1}\n" for page in range(1, 300)))
+    assert run(["simulate", str(tmp_path), "--strategy", "depth"]) == 0
+    said = capsys.readouterr()
+    assert "1 (nothing is left to fetch)" in said.out
+    assert "depth ended after 1 of 300 pages: its seeds reach no more" in said.err and "--seeds" in said.err
+    (tmp_path / "seeds.txt").write_text("299\n")
+    assert (
+        run(["simulate", str(tmp_path / "edges.txt"), "--strategy", "depth", "--seeds", str(tmp_path / "seeds.txt")])
+        == 0
+    )
+    assert "ended after" not in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(

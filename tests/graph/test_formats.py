@@ -176,7 +176,7 @@ def test_two_graphs_in_a_folder_are_named(tmp_path: Path) -> None:
 def test_options_that_a_format_cannot_fulfil_are_refused(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match="--dangling: this format"):
         load_graph(examples.edges(tmp_path), LoadOptions(dangling=True))
-    with pytest.raises(ConfigError, match="--pages-per-site: this format"):
+    with pytest.raises(ConfigError, match="--ids-per-site: this format"):
         load_graph(tmp_path, LoadOptions(pages_per_site=2))
     with pytest.raises(ConfigError, match="pages_per_site is 0"):
         load_graph(tmp_path, LoadOptions(pages_per_site=0))

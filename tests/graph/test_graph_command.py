@@ -73,6 +73,8 @@ def test_an_existing_graph_needs_replace(tmp_path: Path, capsys: Captured) -> No
         (["--pages", "10", "--sites", "2", "--days", "nan"], "'--days': nan is not in"),
         (["--pages", "10", "--sites", "2", "--seed", "-1"], "'--seed': -1 is not in"),
         (["--pages", "10"], "--sites"),
+        (["--pages", "10", "--sites", "2", "--days", "60"], "--days is for an evolving web; give --snapshots too"),
+        (["--pages", "10", "--sites", "2", "--births-per-day", "0"], "--births-per-day is for an evolving web"),
     ],
 )
 def test_bad_values_are_one_line(tmp_path: Path, capsys: Captured, options: list[str], named: str) -> None:
@@ -99,6 +101,14 @@ def test_a_malformed_graph_is_one_line_with_its_row(tmp_path: Path, capsys: Capt
     assert "Traceback" not in said and said.count("\n") == 1
 
 
+def test_a_folder_of_snapshots_says_to_name_one(tmp_path: Path, capsys: Captured) -> None:
+    out = tmp_path / "evo"
+    assert run(["graph", "generate", "--pages", "100", "--sites", "2", "--snapshots", "3", "-o", str(out)]) == 0
+    assert run(["graph", "info", str(out)]) == 2
+    said = capsys.readouterr().err.splitlines()[-1]
+    assert said.endswith(f"holds folders with a graph each (0, 1, 2); name one, such as {out / '0'}")
+
+
 # ---- convert
 
 
@@ -118,7 +128,7 @@ def test_convert_passes_its_options_on(tmp_path: Path) -> None:
     assert run(["graph", "convert", str(source), "-o", str(out), "--dangling"]) == 0
     assert load_graph(out).pages == 6
     snap = examples.snap(tmp_path)
-    assert run(["graph", "convert", str(snap), "-o", str(out), "--pages-per-site", "2", "--replace"]) == 0
+    assert run(["graph", "convert", str(snap), "-o", str(out), "--ids-per-site", "2", "--replace"]) == 0
     assert load_graph(out).home.tolist() == [0, 2]
     assert run(["graph", "convert", str(out), "-o", str(tmp_path / "snap"), "--to", "snap"]) == 0
     assert load_graph(tmp_path / "snap" / "edges.txt").links == 6
@@ -139,7 +149,7 @@ def test_convert_replaces_only_its_like_and_only_on_request(tmp_path: Path, caps
 
 
 def test_info_on_a_file_shows_its_format_and_how_long_it_took(tmp_path: Path, capsys: Captured) -> None:
-    assert run(["graph", "info", str(examples.snap(tmp_path)), "--pages-per-site", "2", "--json"]) == 0
+    assert run(["graph", "info", str(examples.snap(tmp_path)), "--ids-per-site", "2", "--json"]) == 0
     found = json.loads(capsys.readouterr().out)
     assert (found["format"], found["pages"], found["sites"]) == ("SNAP edge list", 4, 2)
     assert found["load_seconds"] >= 0
@@ -149,8 +159,8 @@ def test_info_on_a_file_shows_its_format_and_how_long_it_took(tmp_path: Path, ca
     ("options", "named"),
     [
         (["--to", "excel"], "--to"),
-        (["--pages-per-site", "0"], "--pages-per-site"),
-        (["--pages-per-site", "5"], "--pages-per-site: this format (edges between URLs)"),
+        (["--ids-per-site", "0"], "--ids-per-site"),
+        (["--ids-per-site", "5"], "--ids-per-site: this format (edges between URLs)"),
         (["--dangling"], "--dangling: this format"),
     ],
 )

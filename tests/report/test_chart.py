@@ -1,6 +1,7 @@
 """What charts show: references that no crawl crosses, axes that hold all lines, looks that differ."""
 
 from dataclasses import replace
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -8,6 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.report.records import GRAPH, RANK, crawl_of, log_in_order, made_up
+from tests.simulate.logs import plausible_log
+from trapline.graph import generate
 from trapline.report import record_of
 from trapline.report.axis import MOST_STEPS, axis
 from trapline.report.chart import (
@@ -53,10 +56,26 @@ def test_no_crawl_is_above_the_optimum_and_random_lies_below_it(chart_of, record
     chart = chart_of(records)
     best = next(line for line in chart.lines if line.index == OPTIMUM)
     chance = next(line for line in chart.lines if line.index == RANDOM)
-    a_page = 100 * RANK.max() / records[0].quality_fetched  # lines are straight between points, curves are not
     assert (chance.y <= best.y + 1e-9).all()
     for line in chart.lines:
-        assert (line.y <= np.interp(line.x, best.x, best.y) + a_page).all()
+        assert (line.y <= np.interp(line.x, best.x, best.y) + 1e-9).all()
+
+
+@pytest.mark.parametrize("chart_of", [quality_by_pages, quality_by_time])
+@pytest.mark.parametrize("pages", [40, 2_000, 20_000])
+def test_not_even_the_best_order_is_drawn_above_the_optimum(chart_of, pages) -> None:  # type: ignore[no-untyped-def]
+    """With many more pages than points, and a few pages that hold nearly everything."""
+    graph = generate(20_000, 8, seed=2)
+    rank = 1.0 / np.arange(1, graph.pages + 1) ** 1.5
+    orders = [np.arange(graph.pages), np.roll(np.arange(graph.pages), 1)]
+    servers, records = SimpleNamespace(size=np.ones(graph.pages)), []
+    for seed, order in enumerate(orders):
+        log = plausible_log(order[:pages].astype(np.int32), seed=seed)
+        records.append(record_of(crawl_of(log, servers=servers, drained=pages == graph.pages), graph, rank))
+    chart = chart_of(records)
+    best = next(line for line in chart.lines if line.index == OPTIMUM)
+    for line in chart.lines:
+        assert (line.y <= np.interp(line.x, best.x, best.y) + 1e-9).all()
 
 
 def test_all_is_what_can_be_reached_if_a_crawl_got_it_and_else_the_web() -> None:

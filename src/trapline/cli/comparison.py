@@ -16,7 +16,7 @@ import click
 from trapline.cli.arena import Arena
 from trapline.cli.compiling import step
 from trapline.cli.complaints import INTERRUPTED, complain
-from trapline.cli.scoreboard import scoreboard, web_size
+from trapline.cli.scoreboard import say_if_few, scoreboard, web_size
 from trapline.cli.strategy import Chosen
 from trapline.errors import ConfigError
 from trapline.output import check_writable, write_bytes, write_json, write_text
@@ -110,6 +110,7 @@ def close(found: Comparison, arena: Arena, folder: Path, web: str) -> int:
         _write(found, arena, folder, web)  # first: whoever reads stdout may have gone away
         click.echo(f"{web}: {web_size(found.records[0])}\n{arena.conditions.summary()}\n")
         click.echo(f"{scoreboard(found.records)}\n{done} crawl{'' if done == 1 else 's'} in {duration(found.seconds)}.")
+        say_if_few(found.records)
     codes = [complain(error, f"{name}: ") for name, error in found.failures.items()]
     if found.interrupted:
         kept = "is" if done == 1 else "are"

@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
+from click.core import ParameterSource
 
 from trapline.cli.compiling import compile_kernels
 from trapline.cli.numbers import count, real
@@ -69,6 +70,8 @@ def generate(
     """Generate a web and save it."""
     from trapline.graph import Rates, WebModel
 
+    if snapshots is None:
+        _refuse_rates()
     model = WebModel(pages, sites, seed, **{name: values[name] for name in SHAPE})
     rates = Rates(**{name: values[name] for name in RATES})
     folders = [output] if snapshots is None else _snapshot_folders(output, snapshots, days)
@@ -78,6 +81,14 @@ def generate(
         _one_web(model, output, replace)
     else:
         _evolving_web(model, rates, days, folders, replace)
+
+
+def _refuse_rates() -> None:
+    """What a web that does not evolve would silently ignore."""
+    source = click.get_current_context().get_parameter_source
+    for name in ("days", *RATES):
+        if source(name) is ParameterSource.COMMANDLINE:
+            raise ConfigError(f"--{name.replace('_', '-')} is for an evolving web; give --snapshots too")
 
 
 def _snapshot_folders(output: Path, snapshots: int, days: float) -> list[Path]:

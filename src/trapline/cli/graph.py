@@ -29,9 +29,9 @@ graph.add_command(generate)
 def _source_options(command: Callable[..., None]) -> Callable[..., None]:
     for option in (
         click.option(
-            "--pages-per-site",
+            "--ids-per-site",
             type=count(1),
-            help="If pages have no URLs: so many in a row are a site.  [default: all are one]",
+            help="If pages have no URLs: so many numbers in a row are a site.  [default: all are one]",
         ),
         click.option("--dangling", is_flag=True, help="Also the pages that a crawl saw links to and did not fetch."),
     ):
@@ -43,14 +43,14 @@ def _source_options(command: Callable[..., None]) -> Callable[..., None]:
 @click.argument("path", type=_FOLDER)
 @_source_options
 @click.option("--json", "as_json", is_flag=True, help="For machines.")
-def info(path: Path, dangling: bool, pages_per_site: int | None, as_json: bool) -> None:
+def info(path: Path, dangling: bool, ids_per_site: int | None, as_json: bool) -> None:
     """Count and measure the graph in PATH, a folder or file."""
     from dataclasses import asdict
 
     from trapline.graph import measure
 
     compile_kernels()
-    web, seconds = _loaded(path, dangling, pages_per_site)
+    web, seconds = _loaded(path, dangling, ids_per_site)
     with Progress("measuring", plain_every_s=2.0) as progress:
         progress.update(0, web.pages, "pages")
         measures = asdict(measure(web))
@@ -59,7 +59,7 @@ def info(path: Path, dangling: bool, pages_per_site: int | None, as_json: bool) 
     click.echo(json.dumps(measures, indent=1) if as_json else _table(measures))
 
 
-def _loaded(path: Path, dangling: bool, pages_per_site: int | None) -> "tuple[Graph, float]":
+def _loaded(path: Path, dangling: bool, ids_per_site: int | None) -> "tuple[Graph, float]":
     """The graph, and the seconds that it took to load."""
     from time import perf_counter
 
@@ -67,7 +67,7 @@ def _loaded(path: Path, dangling: bool, pages_per_site: int | None) -> "tuple[Gr
 
     started = perf_counter()
     with Progress("loading", plain_every_s=2.0) as progress:
-        web = load_graph(path, LoadOptions(dangling, pages_per_site, progress.update))
+        web = load_graph(path, LoadOptions(dangling, ids_per_site, progress.update))
     return web, perf_counter() - started
 
 
@@ -84,7 +84,7 @@ def _loaded(path: Path, dangling: bool, pages_per_site: int | None) -> "tuple[Gr
 )
 @click.option("--replace", is_flag=True, help="Replace the folder if it holds such a graph.")
 @_source_options
-def convert(source: Path, output: Path, form: str, replace: bool, dangling: bool, pages_per_site: int | None) -> None:
+def convert(source: Path, output: Path, form: str, replace: bool, dangling: bool, ids_per_site: int | None) -> None:
     """Write the graph in SOURCE, a folder or file of any known format, in another one."""
     from trapline.graph import check_output, check_text_output, save, save_edges, save_snap
 
@@ -93,7 +93,7 @@ def convert(source: Path, output: Path, form: str, replace: bool, dangling: bool
     else:
         check_text_output(form, output, replace)
     compile_kernels()
-    web, _ = _loaded(source, dangling, pages_per_site)
+    web, _ = _loaded(source, dangling, ids_per_site)
     with Progress("writing", plain_every_s=2.0) as progress:
         progress.update(0, web.links, "links")
         if form == "saved":

@@ -8,6 +8,8 @@ import shutil
 from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
+import click
+
 from trapline.units import three_digits, time_unit
 
 if TYPE_CHECKING:
@@ -17,6 +19,8 @@ if TYPE_CHECKING:
     Records = Sequence[CrawlRecord]
 
 BEST = "*"
+_FEW = 0.01  # of the pages
+_ALL = 0.9995  # shown as 100.0 %
 
 
 def scoreboard(records: "Records") -> str:
@@ -29,6 +33,24 @@ def scoreboard(records: "Records") -> str:
 
 def web_size(record: "CrawlRecord") -> str:
     return f"{record.pages:,} pages, {record.links:,} links, {record.sites:,} sites"
+
+
+def say_if_few(records: "Records") -> None:
+    """A crawl that ended almost at once is rarely what was meant, and its numbers do not tell."""
+    for record in records:
+        if record.drained and record.pages_fetched < _FEW * record.pages:
+            end = f"{record.strategy} ended after {record.pages_fetched:,} of {record.pages:,} pages"
+            click.echo(f"{end}: its seeds reach no more within its limits (--seeds gives others)", err=True)
+            return
+
+
+def _worth(records: "Records") -> str:
+    return "PageRank" if records[0].quality == "PageRank" else "quality"
+
+
+def _same_pages(records: "Records") -> bool:
+    """Whether the crawls fetched the same pages, as far as their number and worth tell."""
+    return len({(record.pages_fetched, round(record.quality_fetched, 9)) for record in records}) == 1
 
 
 def _column(heading: str, values: Sequence[float | None], text: Callable[[float], str], better: int = 0) -> "Column":
@@ -46,6 +68,9 @@ def _order(records: "Records") -> Iterator["Column"]:
     if records[0].quality != "PageRank":
         yield _column("average\ncumul.\nquality", [r.average_cumulative_quality for r in records], "{:.3f}".format, 1)
     yield _column("Kendall's\ntau", [r.kendall_tau for r in records], "{:.3f}".format, 1)
+    if not _same_pages(records) or records[0].quality_fetched < _ALL:
+        heading = f"% of all\n{_worth(records)}\nfetched"
+        yield _column(heading, [r.quality_fetched * 100 for r in records], "{:.1f}".format, 1)
 
 
 def _time(records: "Records") -> Iterator["Column"]:
@@ -55,7 +80,7 @@ def _time(records: "Records") -> Iterator["Column"]:
         return three_digits(seconds / length)
 
     half = [record.seconds_until["50%"] for record in records]
-    yield _column(f"half the\nquality\nin ({unit})", half, digits, -1)
+    yield _column(f"half the\n{_worth(records)}\nit fetched\nin ({unit})", half, digits, -1)
     yield _column(f"all of\nit in\n({unit})", [record.simulated_seconds for record in records], digits, -1)
     if any(record.closeness is not None for record in records):
         yield _column("T* / T", [record.closeness for record in records], "{:.3f}".format, 1)
@@ -78,11 +103,12 @@ def _cost(records: "Records") -> Iterator["Column"]:
 def _notes(records: "Records", shown: Sequence["Column"]) -> Iterator[str]:
     if any(column.best for column in shown):
         yield f"{BEST} the best of its column."
+    whose = "" if _same_pages(records) else f" of the pages of {records[0].strategy}"
     optimum = records[0].optimal_average_cumulative_pagerank
-    yield f"Average cumulative PageRank: random order 0.5, optimum {optimum:.3f}."
+    yield f"Average cumulative PageRank: random order 0.5, optimum{whose} {optimum:.3f}."
     if records[0].quality != "PageRank":
         best = records[0].optimal_average_cumulative_quality
-        yield f"Average cumulative quality: by {records[0].quality}, optimum {best:.3f}."
+        yield f"Average cumulative quality: by {records[0].quality}, optimum{whose} {best:.3f}."
     if any(column.name == "T* / T" for column in shown):
         yield "T* / T: 1 if the link was always full."
     if any(column.name == "speed-\nup" for column in shown):

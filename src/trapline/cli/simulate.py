@@ -10,7 +10,7 @@ import click
 from trapline.cli.arena import opened
 from trapline.cli.compiling import compile_crawl, compile_ranks
 from trapline.cli.conditions import Conditions, condition_options
-from trapline.cli.scoreboard import web_size
+from trapline.cli.scoreboard import say_if_few, web_size
 from trapline.cli.sections import Section, SectionedCommand
 from trapline.cli.strategy import STRATEGY, chosen_by, ready
 from trapline.errors import ConfigError
@@ -70,6 +70,7 @@ def simulate(
         _write_json(json_file, _for_machines(graph, record, parameters))
     else:
         click.echo(_table(record, conditions))
+    say_if_few([record])
 
 
 def _check_outputs(json_file: Path | None, plot_file: Path | None, log_file: Path | None) -> None:
@@ -114,7 +115,7 @@ def _say_written(file: Path) -> None:
 
 
 def _table(record: "CrawlRecord", conditions: Conditions) -> str:
-    reached = "all that can be reached" if record.drained else "stopped before the end"
+    reached = "nothing is left to fetch" if record.drained else "stopped before the end"
     rows = {
         "strategy": record.strategy,
         "page rank x site rank": f"{record.page_rank} x {record.site_rank}",
@@ -127,7 +128,8 @@ def _table(record: "CrawlRecord", conditions: Conditions) -> str:
         f" (random order 0.5, optimum {record.optimal_average_cumulative_pagerank:.4f})",
         **_quality(record),
         "Kendall's tau": f"{record.kendall_tau:.4f}",
-        **{f"{share} of {record.quality} in": _time(s) for share, s in record.seconds_until.items()},
+        f"{_worth(record)} fetched": f"{record.quality_fetched:.2%} of the whole web's",
+        **{f"{share} of the {_worth(record)} it fetched": _time(s) for share, s in record.seconds_until.items()},
         "simulated time": _time(record.simulated_seconds),
         **_link(record),
         **_speed_up(record),
@@ -135,7 +137,11 @@ def _table(record: "CrawlRecord", conditions: Conditions) -> str:
         "time of the loop": f"{record.wall_seconds:.3f} s ({record.pages_per_second:,.0f} pages/s)",
         "politeness violations": f"{record.politeness_violations} ({_unseen(conditions)})",
     }
-    return "\n".join(f"{name:29}{value}" for name, value in rows.items())
+    return "\n".join(f"{name:33}{value}" for name, value in rows.items())
+
+
+def _worth(record: "CrawlRecord") -> str:
+    return "PageRank" if record.quality == "PageRank" else "quality"  # whose name may be that of a long path
 
 
 def _failures(record: "CrawlRecord") -> dict[str, str]:

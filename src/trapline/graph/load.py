@@ -4,6 +4,7 @@ It knows no format. A new one is a module with NAME, ACCEPTS, OPTIONS, `graph_of
 and a line below.
 """
 
+import os
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Protocol
@@ -56,7 +57,7 @@ BY_CONTENT: tuple[Format, ...] = (format_url_pairs, format_snap, format_node_row
 
 _REFUSALS = {
     "dangling": "--dangling: {} does not list pages that were linked and not fetched",
-    "pages_per_site": "--pages-per-site: {} says itself which site a page is on",
+    "pages_per_site": "--ids-per-site: {} says itself which site a page is on",
 }
 
 
@@ -107,7 +108,18 @@ def _nothing(source: Path) -> ConfigError:
     if source.is_file():
         for _ in blocks(source):  # a file that cannot be read says so here
             break
+    elif inside := _saved_inside(source):
+        several = ", ".join(inside[:5]) + (", ..." if len(inside) > 5 else "")
+        return ConfigError(
+            f"{source}: holds folders with a graph each ({several}); name one, such as {source / inside[0]}"
+        )
     return ConfigError(f"{source}: no graph found; {_accepted()}")
+
+
+def _saved_inside(source: Path) -> list[str]:
+    """The folders in this one that hold a saved graph, as the snapshots of an evolving web do; 2 before 10."""
+    inside = [name for name in os.listdir(source) if os.path.isfile(source / name / "graph.json")]
+    return sorted(inside, key=lambda name: (len(name), name))
 
 
 def _accepted() -> str:

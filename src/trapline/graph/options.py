@@ -19,5 +19,5 @@ class LoadOptions:
     dangling: bool = False
     """also the pages that a crawl saw links to and did not fetch, as pages without links"""
     pages_per_site: int | None = None
-    """where pages have no URLs: so many pages in a row are a site; None: all pages are one"""
+    """where pages have no URLs: so many numbers in a row are a site (--ids-per-site); None: all pages are one"""
     tell: Tell = silent

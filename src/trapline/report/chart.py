@@ -7,7 +7,7 @@ go at the pace of whichever crawl had the most pages by then, so that no crawl c
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -69,7 +69,7 @@ class Whole:
 
     pages: int
     quality: float  # share of the web's
-    best: Floats  # [points, 2] fraction of these pages, share of their quality, best pages first
+    best: Floats  # [points, 2] fraction of these pages, share of their quality, best pages first; concave
     name: str
 
     def optimum(self, pages: Floats) -> Floats:
@@ -83,9 +83,44 @@ def whole_of(records: Sequence[CrawlRecord]) -> Whole:
     if drained and len({(record.pages_fetched, round(record.quality_fetched, 9)) for record in drained}) == 1:
         one = drained[0]
         name = f"the {one.pages_fetched:,} pages that can be reached"
-        return Whole(one.pages_fetched, one.quality_fetched or 1.0, np.array(one.optimal_curve), name)
+        return _with_best(
+            Whole(one.pages_fetched, one.quality_fetched or 1.0, np.array(one.optimal_curve), name), records
+        )
     one = records[0]
-    return Whole(one.pages, 1.0, np.array(one.web_curve), f"all {one.pages:,} pages")
+    return _with_best(Whole(one.pages, 1.0, np.array(one.web_curve), f"all {one.pages:,} pages"), records)
+
+
+def _with_best(whole: Whole, records: Sequence[CrawlRecord]) -> Whole:
+    """The optimum is concave and known at some points; where a crawl was at others, it is at least that good. Straight
+    lines between its own points alone would run below crawls that are nearly as good."""
+    points = [whole.best]
+    for record in records:
+        points.append(
+            np.array(record.curve) * (record.pages_fetched / whole.pages, record.quality_fetched / whole.quality)
+        )
+        moments = np.column_stack((record.progress.pages, record.progress.quality))
+        points.append(moments / (whole.pages, whole.quality))
+    every = np.concatenate(points)
+    return replace(whole, best=_hull(every[(every <= 1).all(axis=1)]))
+
+
+def _hull(points: Floats) -> Floats:
+    """The lowest concave line that is below none of the points; the first must be at 0, 0.
+
+    >>> _hull(np.array([[0, 0], [0.25, 0.5], [0.5, 0.25], [1, 1]])).tolist()
+    [[0.0, 0.0], [0.25, 0.5], [1.0, 1.0]]
+    """
+    kept: list[list[float]] = []
+    for x, y in np.unique(points, axis=0).tolist():
+        while len(kept) > 1 and _is_left(kept[-2], kept[-1], x, y):
+            kept.pop()
+        kept.append([x, y])
+    return np.array(kept)
+
+
+def _is_left(one: list[float], two: list[float], x: float, y: float) -> bool:
+    """Whether the way from one point over another to (x, y) does not turn right."""
+    return (two[0] - one[0]) * (y - one[1]) >= (two[1] - one[1]) * (x - one[0])
 
 
 def charts(records: Sequence[CrawlRecord]) -> list[Chart]:
@@ -104,7 +139,7 @@ def quality_by_pages(records: Sequence[CrawlRecord]) -> Chart:
         points = np.array(record.curve)
         x, y = points[:, 0] * record.pages_fetched / whole.pages, points[:, 1] * record.quality_fetched / whole.quality
         lines.append(Line(index, record.strategy, x * 100, y * 100, f"{record.average_cumulative_quality:.3f}"))
-    x = np.linspace(0, most, _REFERENCE_POINTS)
+    x = np.unique(np.append(np.minimum(whole.best[:, 0] * whole.pages, most), most))
     best, share = whole.optimum(x), x / whole.pages
     average = f"{records[0].optimal_average_cumulative_quality:.3f}" if whole.pages == most else ""
     lines.append(Line(OPTIMUM, "optimum: best pages first", share * 100, best * 100, average))
@@ -132,7 +167,7 @@ def quality_by_time(records: Sequence[CrawlRecord]) -> Chart:
         )
         for index, record in enumerate(records)
     ]
-    seconds, pages = _fastest(records)
+    seconds, pages = _fastest(records, whole)
     best, share = whole.optimum(pages), pages / whole.pages
     lines.append(Line(OPTIMUM, "optimum, at the fastest pace", seconds / unit, best * 100))
     lines.append(Line(RANDOM, "random order, at the fastest pace", seconds / unit, share * 100))
@@ -223,13 +258,19 @@ def _time_axis(records: Sequence[CrawlRecord], unit: str) -> Axis:
     return axis(f"simulated time ({unit})", _longest(records) / _time_unit(records).seconds, tight=True)
 
 
-def _fastest(records: Sequence[CrawlRecord]) -> tuple[Floats, Floats]:
-    """Moments in seconds, and the most pages that any of the crawls had by then."""
-    seconds = np.unique(np.concatenate([record.progress.time_s for record in records]))
-    if len(seconds) > _REFERENCE_POINTS:
-        seconds = seconds[np.linspace(0, len(seconds) - 1, _REFERENCE_POINTS).astype(int)]
-    pages = [np.interp(seconds, record.progress.time_s, record.progress.pages) for record in records]
-    return seconds, np.max(pages, axis=0)
+def _fastest(records: Sequence[CrawlRecord], whole: Whole) -> tuple[Floats, Floats]:
+    """Moments in seconds, and the most pages that any of the crawls had by then: few moments, and those more at which a
+    crawl would else be above the optimum."""
+    times = [np.array(record.progress.time_s) for record in records]
+    every = np.unique(np.concatenate(times))
+    pages = np.max([np.interp(every, time, r.progress.pages) for time, r in zip(times, records, strict=True)], axis=0)
+    most = np.max([np.interp(every, time, r.progress.quality) for time, r in zip(times, records, strict=True)], axis=0)
+    best, most = whole.optimum(pages), most / whole.quality
+    kept = np.zeros(len(every), np.bool_)
+    kept[np.linspace(0, len(every) - 1, min(len(every), _REFERENCE_POINTS)).astype(int)] = True
+    while (above := ~kept & (np.interp(every, every[kept], best[kept]) < most)).any():
+        kept |= above
+    return every[kept], pages[kept]
 
 
 def _averages(edges: Sequence[float], values: Sequence[float]) -> tuple[Floats, Floats]:

@@ -41,11 +41,23 @@ def average_cumulative_pagerank(order: Ids, rank: Floats) -> float:
 
 
 def curve(order: Ids, rank: Floats, points: int = 200) -> list[list[float]]:
-    """At most `points` pairs [fraction of pages, cumulative rank], evenly spaced, from [0, 0] to [1, 1]."""
+    """At most `points` pairs [fraction of pages, cumulative rank], from [0, 0] to [1, 1]: half of them evenly spaced, half
+    geometrically from the first page on, because the first pages of a good order hold much."""
     shares = cumulative(order, rank)
     fetched = len(shares)
-    steps = np.unique(np.linspace(0, fetched, min(points, fetched + 1)).round().astype(np.int64))
-    return [[float(step / fetched), float(shares[step - 1])] if step else [0.0, 0.0] for step in steps]
+    return [[step / fetched, float(shares[step - 1])] if step else [0.0, 0.0] for step in _steps(fetched, points)]
+
+
+def _steps(fetched: int, points: int) -> list[int]:
+    """
+    >>> _steps(1000, 8)
+    [0, 1, 10, 100, 333, 667, 1000]
+    """
+    if fetched < points:
+        return list(range(fetched + 1))
+    even = max(2, points - points // 2)
+    steps = np.concatenate((np.linspace(0, fetched, even), np.geomspace(1, fetched, points - even)))
+    return np.unique(steps.round().astype(np.int64)).tolist()
 
 
 def best_first(pages: Ids, rank: Floats) -> Ids:
