@@ -7,6 +7,7 @@ same run; then what PageRank costs batch-pagerank and partial-pagerank with 35 r
 import math
 import resource
 import sys
+from pathlib import Path
 
 from trapline.cli.warmup import compile_all
 from trapline.frontier import Rules
@@ -33,20 +34,24 @@ def line(what: str, done: Crawl, limit: float) -> None:
     print(f"{what:52} {rate(done) / 1e3:8.0f} k pages/s   {rate(done) / limit:5.2f} of order only", flush=True)
 
 
-def gigabytes() -> float:
+def peak_gb() -> float:
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e6
+
+
+def resident_gb() -> float:
+    return int(Path("/proc/self/statm").read_text().split()[1]) * resource.getpagesize() / 1e9
 
 
 def main(pages: int, sites: int) -> None:
     compile_all()
     web = generate(pages, sites, seed=1)
-    held = gigabytes()
+    held = resident_gb()
     print(f"{web.pages:,} pages, {web.links:,} links, {web.sites:,} sites; {held:.2f} GB")
     larger, free, constant = strategies()["larger-sites-first"], Network(), constant_servers(1.0)
     order = crawl(web, larger, constant, free, 1, 0.0)
     limit = rate(order)
     line("larger-sites-first, order only", order, limit)
-    print(f"{'memory of that crawl':52} {(gigabytes() - held) * 1e9 / web.pages:8.0f} bytes a page, its log included")
+    print(f"{'memory of that crawl':52} {(resident_gb() - held) * 1e9 / web.pages:8.0f} bytes a page, its log included")
     servers = modelled_servers(web)
     line(f"  r = {ROBOTS}, w = 15 s, a second a page", crawl(web, larger, constant, free, ROBOTS, 15.0), limit)
     line(f"  r = {ROBOTS}, w = 15 s, measured servers", crawl(web, larger, servers, free, ROBOTS, 15.0), limit)
@@ -58,7 +63,7 @@ def main(pages: int, sites: int) -> None:
         whole = done.wall_seconds + done.score_seconds
         share = f"{done.scorings} runs of PageRank: {done.score_seconds:.1f} s, {done.score_seconds / whole:.0%}"
         print(f"{name:52} {whole:8.1f} s, of which {share}", flush=True)
-    print(f"peak memory {gigabytes():.2f} GB")
+    print(f"peak memory {peak_gb():.2f} GB")
 
 
 if __name__ == "__main__":
