@@ -102,7 +102,7 @@ def _write_plot(file: Path, graph: Path, record: "CrawlRecord", conditions: Cond
 
     title = f"How early {record.strategy} collects PageRank"
     write_bytes(
-        file, orders_png([record], title, f"{graph.resolve().name}: {web_size(record)}\n{conditions.summary()}")
+        file, orders_png([record], title, f"{graph.resolve().name}: {web_size(record)}\n{conditions.heading()}")
     )
     _say_written(file)
 
@@ -119,6 +119,7 @@ def _table(record: "CrawlRecord", conditions: Conditions) -> str:
         "web": web_size(record),
         "robots": conditions.robots(),
         "network": conditions.world.summary(),
+        **_others(conditions),
         "pages fetched": f"{record.pages_fetched:,} ({reached})",
         **_failures(record),
         "average cumulative PageRank": f"{record.average_cumulative_pagerank:.4f}"
@@ -135,6 +136,11 @@ def _table(record: "CrawlRecord", conditions: Conditions) -> str:
         "politeness violations": f"{record.politeness_violations} ({_unseen(conditions)})",
     }
     return "\n".join(f"{name:33}{value}" for name, value in rows.items())
+
+
+def _others(conditions: Conditions) -> dict[str, str]:
+    others = conditions.others()
+    return {"other options": others} if others else {}
 
 
 def _worth(record: "CrawlRecord") -> str:
