@@ -6,6 +6,7 @@ wide a terminal is.
 
 import shutil
 from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
@@ -33,6 +34,16 @@ def scoreboard(records: "Records") -> str:
 
 def web_size(record: "CrawlRecord") -> str:
     return f"{record.pages:,} pages, {record.links:,} links, {record.sites:,} sites"
+
+
+def web_name(graph: Path) -> str:
+    """What a graph is called in headings.
+
+    >>> web_name(Path("/webs/uk-2002")), web_name(Path("/webs/evo/1"))
+    ('uk-2002', 'evo/1')
+    """
+    parts = graph.resolve().parts
+    return "/".join(parts[-2:]) if parts[-1].isdecimal() and len(parts) > 2 else parts[-1]
 
 
 def say_if_few(records: "Records") -> None:

@@ -10,7 +10,7 @@ import click
 from trapline.cli.arena import opened
 from trapline.cli.compiling import compile_crawl, compile_ranks
 from trapline.cli.conditions import Conditions, condition_options
-from trapline.cli.scoreboard import say_if_few, web_size
+from trapline.cli.scoreboard import say_if_few, web_name, web_size
 from trapline.cli.sections import Section, SectionedCommand
 from trapline.cli.strategy import STRATEGY, chosen_by, ready
 from trapline.errors import ConfigError
@@ -101,9 +101,7 @@ def _write_plot(file: Path, graph: Path, record: "CrawlRecord", conditions: Cond
     from trapline.report import orders_png
 
     title = f"How early {record.strategy} collects PageRank"
-    write_bytes(
-        file, orders_png([record], title, f"{graph.resolve().name}: {web_size(record)}\n{conditions.heading()}")
-    )
+    write_bytes(file, orders_png([record], title, f"{web_name(graph)}: {web_size(record)}\n{conditions.heading()}"))
     _say_written(file)
 
 
