@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from trapline.units import three_digits, time_unit
+from trapline.units import counted, three_digits, time_unit
 
 if TYPE_CHECKING:
     from trapline.report import CrawlRecord
@@ -33,7 +33,7 @@ def scoreboard(records: "Records") -> str:
 
 
 def web_size(record: "CrawlRecord") -> str:
-    return f"{record.pages:,} pages, {record.links:,} links, {record.sites:,} sites"
+    return f"{counted(record.pages, 'page')}, {counted(record.links, 'link')}, {counted(record.sites, 'site')}"
 
 
 def web_name(graph: Path) -> str:

@@ -179,4 +179,5 @@ def _unseen(conditions: Conditions) -> str:
 
 
 def _time(seconds: float) -> str:
-    return f"{seconds:,.0f} s ({duration(seconds)})"
+    short = duration(seconds)
+    return short if short.endswith(" s") else f"{seconds:,.0f} s ({short})"
