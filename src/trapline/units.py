@@ -53,6 +53,14 @@ def number(value: float, unit: str = "") -> str:
     return f"{text} {unit}" if unit else text
 
 
+def counted(amount: int, what: str) -> str:
+    """
+    >>> counted(1, "site"), counted(1_200, "page")
+    ('1 site', '1,200 pages')
+    """
+    return f"{amount:,} {what}{'' if amount == 1 else 's'}"
+
+
 def three_digits(value: float) -> str:
     """A number for a column of others, all to three digits or to whole ones.
 

@@ -1,14 +1,16 @@
 """`trapline compare`: one web for all strategies, and what is done is kept whatever happens to the others."""
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from tests.report.records import made_up
 from trapline.cli import run
 from trapline.cli.arena import Arena
-from trapline.cli.scoreboard import BEST
+from trapline.cli.scoreboard import BEST, scoreboard
 from trapline.errors import InvariantError
 from trapline.graph import generate, save
 from trapline.strategies import strategies
@@ -82,11 +84,11 @@ def test_the_table_fits_the_terminal(
     assert "PageRank" in "".join(table)
 
 
-def test_the_best_value_of_a_column_is_marked_unless_all_look_the_same(
+def test_the_best_value_of_a_column_is_marked_unless_most_have_it(
     web: str, tmp_path: Path, capsys: Captured, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("COLUMNS", "120")
-    found = compared(tmp_path, web, "random", "omniscient", "quality", "--page-seconds", "1")
+    found = compared(tmp_path, web, "random", "omniscient", "quality", "depth", "--page-seconds", "1")
     rows = {
         row.split()[0]: row.split()[1:]
         for row in capsys.readouterr().out.splitlines()
@@ -97,6 +99,22 @@ def test_the_best_value_of_a_column_is_marked_unless_all_look_the_same(
     assert BEST not in rows["random"][0]
     fetched = [crawl["simulated_seconds"] for crawl in found["crawls"]]
     assert len(set(fetched)) > 1 or not any(BEST in row[3] for row in rows.values())
+    compared(tmp_path, web, "random", "omniscient", "quality", "--page-seconds", "1")
+    assert f"{best:.3f}{BEST}" not in capsys.readouterr().out
+
+
+def test_times_are_in_the_unit_of_their_column_with_their_points_in_line() -> None:
+    times = ((1_000.0, 5e5), (700.0, 4e5), (1_200.0, 6e6))
+    records = [
+        replace(made_up(1, name), seconds_until={"50%": half}, simulated_seconds=whole)
+        for name, (half, whole) in zip("abc", times, strict=True)
+    ]
+    lines = scoreboard(records).splitlines()
+    rows = [line for line in lines if line[:2] in ("a ", "b ", "c ")]
+    assert any("in (min)" in line for line in lines) and any("(days)" in line for line in lines)
+    assert [row.split()[3:5] for row in rows] == [["16.7", "5.79"], ["11.7*", "4.63*"], ["20.0", "69.4"]]
+    points = {row.index(text) + text.index(".") for row, text in zip(rows, ("5.79", "4.63", "69.4"), strict=True)}
+    assert len(points) == 1
 
 
 def test_the_table_of_stopped_crawls_says_how_much_of_the_web_they_hold(

@@ -176,6 +176,17 @@ def test_conditions_typed_again_are_the_same(args: list[str]) -> None:
     assert typed_again(conditions).parameters() == conditions.parameters()
 
 
+@pytest.mark.parametrize("args", [
+    ["--batch", "50"], ["--pause", "2"], ["--failed", "5%"], ["--refused", "5%"], ["--max-pages", "9"], ["--seed", "3"],
+    ["--retries", "0"], ["--quality", "zipf"], ["--delay", "3"], ["--bandwidth", "20kB"], ["--servers", "thesis"],
+    ["--first-response", "9s"], ["--ip-delay", "0"], ["--page-seconds", "2"],
+])  # fmt: skip
+def test_other_conditions_have_another_heading(args: list[str]) -> None:
+    plain, other = typed().heading(), typed(*args).heading()
+    assert "--" not in plain and other != plain
+    assert (" ".join(args[:1]) in other) != (args[0] in ("--delay", "--bandwidth", "--servers", "--page-seconds"))
+
+
 def test_options_name_what_was_used_and_nothing_that_was_not() -> None:
     shown = typed("--delay", "15", "--batch", "50", "--batch-ahead", "--bandwidth", "200000").options()
     assert (shown["--delay"], shown["--bandwidth"], shown["--batch-ahead"]) == ("15s", "200kB", "")

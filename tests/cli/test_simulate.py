@@ -199,7 +199,8 @@ def test_a_crawl_that_ends_almost_at_once_says_why(tmp_path: Path, capsys: Captu
     (tmp_path / "edges.txt").write_text("".join(f"{page}\t{page - 1}\n" for page in range(1, 300)))
     assert run(["simulate", str(tmp_path), "--strategy", "depth"]) == 0
     said = capsys.readouterr()
-    assert "1 (nothing is left to fetch)" in said.out
+    assert "1 (nothing is left to fetch)" in said.out and "299 links, 1 site\n" in said.out
+    assert " s (0" not in said.out  # the same seconds twice
     assert "depth ended after 1 of 300 pages: its seeds reach no more" in said.err and "--seeds" in said.err
     (tmp_path / "seeds.txt").write_text("299\n")
     assert (

@@ -9,6 +9,7 @@ from trapline.cli.arena import opened
 from trapline.cli.comparison import check_folder, close, compare_all, log_name
 from trapline.cli.compiling import compile_crawl, compile_ranks
 from trapline.cli.conditions import Conditions, condition_options
+from trapline.cli.scoreboard import web_name
 from trapline.cli.sections import Section, SectionedCommand
 from trapline.cli.strategy import Chosen, named, named_strategies, ready
 from trapline.errors import ConfigError
@@ -42,7 +43,7 @@ def compare(graph: Path, strategies: tuple[str, ...], conditions: Conditions, ou
     compile_crawl()
     arena = opened(graph, conditions)
     found = compare_all(arena, every, output if logs else None)
-    return close(found, arena, output, graph.resolve().name)
+    return close(found, arena, output, web_name(graph))
 
 
 def _chosen(names: tuple[str, ...] | list[str], conditions: Conditions) -> list[Chosen]:

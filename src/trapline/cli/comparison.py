@@ -84,7 +84,7 @@ def _write(found: Comparison, arena: Arena, folder: Path, web: str) -> None:
     title, subtitle = f"Crawl orders of {web}", f"{web_size(found.records[0])}; {arena.conditions.summary()}"
     with step("drawing", len(found.records), "crawls"):
         write_text(folder / PAGE, compare_page(found.records, title, subtitle, arena.conditions.options()))
-        pictures = plots_png(found.records, f"{web}: {web_size(found.records[0])}\n{arena.conditions.summary()}")
+        pictures = plots_png(found.records, f"{web}: {web_size(found.records[0])}\n{arena.conditions.heading()}")
         for name, png in pictures.items():
             write_bytes(folder / f"{name}.png", png)
     click.echo(f"wrote {folder / PAGE}, {JSON} and {len(pictures)} pictures (.png)", err=True)
@@ -108,7 +108,7 @@ def close(found: Comparison, arena: Arena, folder: Path, web: str) -> int:
     done = len(found.records)
     if done:
         _write(found, arena, folder, web)  # first: whoever reads stdout may have gone away
-        click.echo(f"{web}: {web_size(found.records[0])}\n{arena.conditions.summary()}\n")
+        click.echo(f"{web}: {web_size(found.records[0])}\n{arena.conditions.heading()}\n")
         click.echo(f"{scoreboard(found.records)}\n{done} crawl{'' if done == 1 else 's'} in {duration(found.seconds)}.")
         say_if_few(found.records)
     codes = [complain(error, f"{name}: ") for name, error in found.failures.items()]

@@ -5,6 +5,7 @@ without a look at the graph is found here, before anything long begins.
 """
 
 import math
+import textwrap
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -19,6 +20,11 @@ from trapline.cli.world import World
 if TYPE_CHECKING:
     from trapline.frontier import Rules
 
+_WIDTH = 79
+_IN_SUMMARY = {
+    "--connections", "--delay", "--per-connection", "--bandwidth", "--bandwidth-per", "--protocol", "--servers",
+    "--page-seconds",
+}  # fmt: skip
 _FILE = click.Path(path_type=Path, exists=True, dir_okay=False)
 _PATH = click.Path(path_type=Path, exists=True)
 
@@ -92,6 +98,24 @@ class Conditions:
         'r = 64 robots, w = 15 s, k = 1; B unlimited, measured servers, keep-alive'
         """
         return f"{self.robots()}; {self.world.summary()}"
+
+    def heading(self) -> str:
+        """The summary, and below it what else is not as it would be if nothing were said: two crawls under different
+        conditions have different headings."""
+        lines = textwrap.wrap(self.others(), _WIDTH, break_long_words=False, break_on_hyphens=False)
+        return "\n".join((self.summary(), *lines))
+
+    def others(self) -> str:
+        """Options that the summary is silent about and that are not at their defaults, as a user would type them.
+
+        >>> from trapline.frontier import Rules
+        >>> Conditions(Rules(batch=50), World(pause=2.0), max_pages=9).others()
+        '--max-pages 9 --batch 50 --pause 2s'
+        """
+        unsaid = rules.rules_of(rules.defaults(), self.world.protocol, self.world.constant_s)
+        default = Conditions(unsaid).options()
+        changed = {flag: value for flag, value in self.options().items() if default.get(flag) != value}
+        return " ".join(f"{flag} {value}".strip() for flag, value in changed.items() if flag not in _IN_SUMMARY)
 
     def robots(self) -> str:
         plural = "" if self.connections == 1 else "s"

@@ -11,6 +11,7 @@ from trapline.cli.compiling import compile_kernels
 from trapline.cli.numbers import count, real
 from trapline.cli.progress import Progress
 from trapline.errors import ConfigError
+from trapline.units import counted
 
 if TYPE_CHECKING:
     from trapline.graph import Measures, Rates, WebModel
@@ -140,7 +141,7 @@ def _evolving_web(model: "WebModel", rates: "Rates", days: float, folders: list[
 
 def _summary(measures: "Measures") -> str:
     return (
-        f"{measures.pages:,} pages, {measures.links:,} links, {measures.sites:,} sites;"
+        f"{counted(measures.pages, 'page')}, {counted(measures.links, 'link')}, {counted(measures.sites, 'site')};"
         f" {measures.intra_site_share:.0%} of links within a site, {measures.dangling_share:.0%} of pages dangling,"
         f" {measures.reachable_share:.0%} reachable, depth up to {measures.depth_max}"
     )

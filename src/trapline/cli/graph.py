@@ -11,6 +11,7 @@ from trapline.cli.compiling import compile_kernels
 from trapline.cli.generate import generate
 from trapline.cli.numbers import count
 from trapline.cli.progress import Progress
+from trapline.units import counted
 
 if TYPE_CHECKING:
     from trapline.graph import Graph
@@ -100,7 +101,8 @@ def convert(source: Path, output: Path, form: str, replace: bool, dangling: bool
             save(web, output, replace)
         else:
             (save_edges if form == "edges" else save_snap)(web, output, replace, progress.update)
-    click.echo(f"wrote {output}: {web.pages:,} pages, {web.links:,} links, {web.sites:,} sites")
+    size = f"{counted(web.pages, 'page')}, {counted(web.links, 'link')}, {counted(web.sites, 'site')}"
+    click.echo(f"wrote {output}: {size}")
 
 
 def _table(measures: dict[str, Any]) -> str:
@@ -113,7 +115,7 @@ def _shown(value: object) -> str:
         case dict():
             return ", ".join(f"{name} {_shown(part)}" for name, part in value.items())
         case float():
-            return f"{value:.4g}"
+            return f"{value:,.0f}" if abs(value) >= 1000 else f"{value:.4g}"
         case int():
             return f"{value:,}"
         case None:

@@ -79,6 +79,11 @@ ESTIMATES = Section(
 SECTIONS = (POLITENESS, LIMITS, BATCHES, ESTIMATES)
 
 
+def defaults() -> dict[str, Any]:
+    """What is chosen by saying nothing."""
+    return {field: default for section in SECTIONS for _, field, _, default, _ in section.rows}
+
+
 def rules_of(choices: dict[str, Any], protocol: str, page_seconds: float | None) -> "Rules":
     """The rules that a user chose, for crawls in simulated time; `page_seconds`: what every page takes, if it is so."""
     from trapline.frontier import Rules

@@ -4,13 +4,15 @@ Which value is the best is decided by the report's `Column`; the page of a repor
 wide a terminal is.
 """
 
+import os
 import shutil
 from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
-from trapline.units import three_digits, time_unit
+from trapline.units import counted, three_digits, time_unit
 
 if TYPE_CHECKING:
     from trapline.report import CrawlRecord
@@ -32,7 +34,18 @@ def scoreboard(records: "Records") -> str:
 
 
 def web_size(record: "CrawlRecord") -> str:
-    return f"{record.pages:,} pages, {record.links:,} links, {record.sites:,} sites"
+    return f"{counted(record.pages, 'page')}, {counted(record.links, 'link')}, {counted(record.sites, 'site')}"
+
+
+def web_name(graph: Path) -> str:
+    """What a graph is called in headings.
+
+    >>> web_name(Path("/webs/uk-2002")), web_name(Path("/webs/evo/1"))
+    ('uk-2002', 'evo/1')
+    """
+    # A name may be of any bytes; pictures and JSON want text.
+    parts = [os.fsencode(part).decode(errors="replace") for part in graph.resolve().parts]
+    return "/".join(parts[-2:]) if parts[-1].isdecimal() and len(parts) > 2 else parts[-1]
 
 
 def say_if_few(records: "Records") -> None:
@@ -74,18 +87,19 @@ def _order(records: "Records") -> Iterator["Column"]:
 
 
 def _time(records: "Records") -> Iterator["Column"]:
-    length, _, unit = time_unit(max(record.simulated_seconds for record in records))
-
-    def digits(seconds: float) -> str:
-        return three_digits(seconds / length)
-
-    half = [record.seconds_until["50%"] for record in records]
-    yield _column(f"half the\n{_worth(records)}\nit fetched\nin ({unit})", half, digits, -1)
-    yield _column(f"all of\nit in\n({unit})", [record.simulated_seconds for record in records], digits, -1)
+    half, whole = [record.seconds_until["50%"] for record in records], [record.simulated_seconds for record in records]
+    yield _time_column(f"half the\n{_worth(records)}\nit fetched\nin ({{}})", half)
+    yield _time_column("all of\nit in\n({})", whole)
     if any(record.closeness is not None for record in records):
         yield _column("T* / T", [record.closeness for record in records], "{:.3f}".format, 1)
     if any(record.speed_up is not None for record in records):
         yield _column("speed-\nup", [record.speed_up for record in records], "{:,.1f}".format, 1)
+
+
+def _time_column(heading: str, seconds: Sequence[float]) -> "Column":
+    """In the unit that fits the middle one: in that of the longest, those that matter could be small fractions."""
+    unit = time_unit(sorted(seconds)[len(seconds) // 2])
+    return _column(heading.format(unit.sign), seconds, lambda time: three_digits(time / unit.seconds), -1)
 
 
 def _odd(records: "Records") -> Iterator["Column"]:
@@ -101,7 +115,7 @@ def _cost(records: "Records") -> Iterator["Column"]:
 
 
 def _notes(records: "Records", shown: Sequence["Column"]) -> Iterator[str]:
-    if any(column.best for column in shown):
+    if any(map(_marked, shown)):
         yield f"{BEST} the best of its column."
     whose = "" if _same_pages(records) else f" of the pages of {records[0].strategy}"
     optimum = records[0].optimal_average_cumulative_pagerank
@@ -115,9 +129,18 @@ def _notes(records: "Records", shown: Sequence["Column"]) -> Iterator[str]:
         yield "Speed-up: times the pages per second of one robot on a link without limit."
 
 
+def _marked(column: "Column") -> set[int]:
+    """The best rows, unless they are most rows: then the others would be what is worth a mark."""
+    return column.best if 2 * len(column.best) <= len(column.texts) else set()
+
+
 def _cells(column: "Column") -> list[str]:
-    marks = [BEST if row in column.best else " " for row in range(len(column.texts))]
-    return [text + mark for text, mark in zip(column.texts, marks, strict=True)]
+    """The texts with their marks, decimal points below each other."""
+    marked, tails = _marked(column), [len("".join(text.partition(".")[1:])) for text in column.texts]
+    return [
+        text + (BEST if row in marked else " ") + " " * (max(tails) - tails[row])
+        for row, text in enumerate(column.texts)
+    ]
 
 
 def _lines(records: "Records", shown: Sequence["Column"]) -> Iterator[str]:

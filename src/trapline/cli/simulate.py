@@ -1,6 +1,7 @@
 """`trapline simulate`: one crawl of a graph in simulated time."""
 
 import json
+import os
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -10,7 +11,7 @@ import click
 from trapline.cli.arena import opened
 from trapline.cli.compiling import compile_crawl, compile_ranks
 from trapline.cli.conditions import Conditions, condition_options
-from trapline.cli.scoreboard import say_if_few, web_size
+from trapline.cli.scoreboard import say_if_few, web_name, web_size
 from trapline.cli.sections import Section, SectionedCommand
 from trapline.cli.strategy import STRATEGY, chosen_by, ready
 from trapline.errors import ConfigError
@@ -89,7 +90,12 @@ def _check_outputs(json_file: Path | None, plot_file: Path | None, log_file: Pat
 def _for_machines(graph: Path, record: "CrawlRecord", parameters: dict[str, Any]) -> dict[str, Any]:
     from trapline import __version__
 
-    return {"trapline": __version__, "graph": str(graph), **asdict(record), "parameters": parameters}
+    return {
+        "trapline": __version__,
+        "graph": os.fsencode(graph).decode(errors="replace"),
+        **asdict(record),
+        "parameters": parameters,
+    }
 
 
 def _write_json(file: Path, value: dict[str, Any]) -> None:
@@ -104,9 +110,7 @@ def _write_plot(file: Path, graph: Path, record: "CrawlRecord", conditions: Cond
     from trapline.report import orders_png
 
     title = f"How early {record.strategy} collects PageRank"
-    write_bytes(
-        file, orders_png([record], title, f"{graph.resolve().name}: {web_size(record)}\n{conditions.summary()}")
-    )
+    write_bytes(file, orders_png([record], title, f"{web_name(graph)}: {web_size(record)}\n{conditions.heading()}"))
     _say_written(file)
 
 
@@ -122,6 +126,7 @@ def _table(record: "CrawlRecord", conditions: Conditions) -> str:
         "web": web_size(record),
         "robots": conditions.robots(),
         "network": conditions.world.summary(),
+        **_others(conditions),
         "pages fetched": f"{record.pages_fetched:,} ({reached})",
         **_failures(record),
         "average cumulative PageRank": f"{record.average_cumulative_pagerank:.4f}"
@@ -138,6 +143,11 @@ def _table(record: "CrawlRecord", conditions: Conditions) -> str:
         "politeness violations": f"{record.politeness_violations} ({_unseen(conditions)})",
     }
     return "\n".join(f"{name:33}{value}" for name, value in rows.items())
+
+
+def _others(conditions: Conditions) -> dict[str, str]:
+    others = conditions.others()
+    return {"other options": others} if others else {}
 
 
 def _worth(record: "CrawlRecord") -> str:
@@ -178,4 +188,5 @@ def _unseen(conditions: Conditions) -> str:
 
 
 def _time(seconds: float) -> str:
-    return f"{seconds:,.0f} s ({duration(seconds)})"
+    short = duration(seconds)
+    return short if short.endswith(" s") else f"{seconds:,.0f} s ({short})"
