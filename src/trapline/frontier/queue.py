@@ -145,6 +145,16 @@ def free_blocks(s: State, q: Record) -> None:
         q.age_log2 = -1
 
 
+@helper(i8(QueueRecord, i8, f8, f8, i8))
+def as_seen(q: Record, changed: int, old_sum: float, old_key: float, old_serial: int) -> int:
+    """Of the bits, those whose values are other than before: a page may leave the next visit for one that is worth as much."""
+    if q.quality_sum == old_sum:
+        changed &= ~READS_SUM
+    if q.best_key == old_key and q.best_serial == old_serial:
+        changed &= ~READS_BEST
+    return changed
+
+
 # ---- the heap by age
 
 
@@ -194,13 +204,15 @@ def displace(s: State, q: Record, page: int, key: float, serial: int) -> int:
 @helper(i8(StateType, QueueRecord, i8, f8, i8))
 def join_next_visit(s: State, q: Record, page: int, key: float, serial: int) -> int:
     planned = q.planned
+    old_sum, old_key, old_serial = q.quality_sum, q.best_key, q.best_serial
     if planned < q.limit:
         push_next(s, q, planned, key, serial, page)
         changed = READS_SUM
     else:
         changed = displace(s, q, page, key, serial)
     changed |= count(q, 1)
-    return changed | offer_best(q, key, serial)
+    changed |= offer_best(q, key, serial)
+    return as_seen(q, changed, old_sum, old_key, old_serial)
 
 
 @helper(i8(StateType, QueueRecord, i8, f8, i8))
@@ -287,9 +299,10 @@ def move(s: State, q: Record, page: int, key: float) -> int:
     serial = s.page[page].serial
     i = s.page[page].pos
     if s.run[0].queue == NEXT_VISIT:
-        if in_next(s, q, page):
-            return move_in_next(s, q, page, i, key, serial)
-        return move_in_rest(s, q, page, i, key, serial)
+        old_sum, old_key, old_serial = q.quality_sum, q.best_key, q.best_serial
+        inside = in_next(s, q, page)
+        changed = move_in_next(s, q, page, i, key, serial) if inside else move_in_rest(s, q, page, i, key, serial)
+        return as_seen(q, changed, old_sum, old_key, old_serial)
     old = s.pool[q.block + i].key
     if old == key:
         return 0
