@@ -211,11 +211,11 @@ def simulate(
     """Crawl the graph in virtual time, from its home pages or `seeds`. `progress(pages fetched, most)` is told now and then."""
     servers, network = servers or constant_servers(1.0), network or Network()
     servers.check(graph)
+    _check_lease(rules, servers, network)
     _check(graph, strategy, inputs or {}, robots, most)
     start = _seeds(graph, seeds)
     frontier = prepare(graph, strategy, rules, inputs or {}, robots, seed)
     world = _world(graph, servers, network, start, len(frontier.state.visit), robots, seed)
-    _check_lease(rules, servers, network)
     run = _Run(frontier, world, KnownGraph(graph) if strategy.page.scores else None)
     goal = graph.pages if most is None else min(most, graph.pages)
     answer = run.until(goal, progress)

@@ -107,7 +107,7 @@ def _example() -> World:
 
 
 WorldType = type_of(_example())
-Floats, Counts = type_of(np.zeros(1)), type_of(np.zeros(1, np.int32))
+Floats = type_of(np.zeros(1))
 
 
 @helper(f8(Floats, i8))
@@ -249,10 +249,8 @@ def go_on(s: State, w: World) -> bool:
     robot = w.robot[slot]
     if robot.phase == PAGE_IN and not complete_page(s, w, slot):
         return False
-    if (
-        robot.phase == ASK
-    ):  # the only place that calls it: compiled into the loop, it need not be given all these arrays
-        begin_page(s, w, slot)
+    if robot.phase == ASK:
+        begin_page(s, w, slot)  # called here alone, and so compiled into the loop: passing its arrays would cost
     elif robot.phase == VISIT_OVER and not complete_visit(s, w, slot):
         return False
     c.pending = 0
