@@ -1,0 +1,77 @@
+"""What the crawl loop tells the store. Plain tuples, for they cross a pipe by the thousand a second; no behaviour.
+
+Who fills a batch: the loop, in the order in which things happened. Who empties it: the store, which makes all of a batch
+durable or none of it. A batch carries the frontier's log of the same stretch of time, so that what is in the database and
+what replay gives back are always of one moment.
+"""
+
+from typing import NamedTuple
+
+
+class Fetched(NamedTuple):
+    """What came of one page that a visit took: an answer, a failure, or a refusal before any request."""
+
+    page: int
+    site: int
+    visit: int
+    url: str
+    address: str  # of the server; "" if it was not asked
+    started: float  # wall clock, seconds: the request was sent, or refused
+    first_byte_s: float  # from there; NaN: none came
+    total_s: float
+    result: int  # FETCHED, FAILED or REFUSED, as the frontier was told
+    status: int  # of HTTP; 0: no answer
+    error: str  # a kind of fetch/failure.py; "" if there is an answer
+    request: bytes  # as sent; b"": none was
+    head: bytes  # status line and headers as received, to the empty line
+    wire: bytes  # body as received
+    body: bytes  # without its transfer coding; the same object as `wire` if it had none
+    truncated: str  # "", "length" or "time": why the body is not whole (WARC-Truncated)
+    mime: str
+    marks: int  # NOINDEX, NOFOLLOW, NOARCHIVE of fetch/page.py
+    links: tuple[str, ...]  # for its metadata record: as found, in order
+    found: int  # links that the frontier was told of
+
+
+class RobotsFetched(NamedTuple):
+    """A robots.txt that was asked for."""
+
+    site: int
+    visit: int
+    url: str
+    address: str
+    started: float
+    first_byte_s: float
+    total_s: float
+    status: int
+    error: str
+    request: bytes
+    head: bytes
+    wire: bytes
+    body: bytes  # decoded, at most 500 KiB: what its rules are read from
+
+
+class Progress(NamedTuple):
+    """How the crawl stands, about once a second."""
+
+    at: float  # wall clock
+    seconds: float  # of crawling, over all runs
+    pages: int  # FETCHED
+    errors: int  # requests that failed, and answers of 400 and above
+    bytes: int  # received
+    known: int  # pages
+    waiting: int
+    sites: int
+    active: int  # visits under way
+    quality: float  # sum over fetched pages of what each was worth when it was taken
+
+
+class Batch(NamedTuple):
+    number: int  # 1, 2, ... over the whole life of the crawl
+    sites: list[tuple[int, str]]  # id, origin ("http://host:port", default port left out)
+    addresses: list[tuple[int, str]]  # group, address
+    pages: list[tuple[int, int, str]]  # id, site, url
+    fetches: list[Fetched]
+    robots: list[RobotsFetched]
+    calls: bytes  # the frontier's log since the last batch
+    progress: Progress | None

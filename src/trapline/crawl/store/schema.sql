@@ -1,0 +1,52 @@
+-- crawl.db, format 1. Append-only while a crawl runs; indexes are made when it closes.
+-- Times are wall-clock seconds since 1970; durations are seconds.
+
+create table meta (key text primary key, value text not null) without rowid;  -- format, options (JSON), created, ...
+
+create table site (id integer primary key, origin text not null);
+create table address (id integer primary key, address text not null);          -- id: the frontier's group
+create table page (id integer primary key, site integer not null, url text not null);
+
+create table fetch (               -- one row for each time that a visit came to a page
+    seq integer primary key,
+    page integer not null,
+    visit integer not null,
+    started real not null,
+    first_byte_s real,
+    total_s real not null,
+    result integer not null,       -- 3 fetched, 5 failed, 6 refused: frontier/layout.py
+    status integer not null,       -- of HTTP; 0: no answer
+    error text not null,
+    bytes integer not null,        -- of the body as received
+    mime text not null,
+    digest blob,                   -- SHA-1 of the body
+    marks integer not null,
+    found integer not null,        -- links
+    truncated text not null,
+    file integer,                  -- of the WARC record, null: none
+    offset integer,
+    length integer
+);
+
+create table robots (
+    seq integer primary key,
+    site integer not null,
+    visit integer not null,
+    started real not null,
+    first_byte_s real,
+    total_s real not null,
+    status integer not null,
+    error text not null,
+    body blob not null
+);
+
+create table journal (batch integer primary key, calls blob not null);         -- the frontier's log
+
+create table progress (
+    at real not null, seconds real not null, pages integer not null, errors integer not null, bytes integer not null,
+    known integer not null, waiting integer not null, sites integer not null, active integer not null,
+    quality real not null
+);
+
+create table warc (id integer primary key, name text not null, bytes integer not null);  -- bytes that are committed
+create table cdxj (id integer primary key check (id = 1), bytes integer not null);
