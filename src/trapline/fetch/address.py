@@ -8,6 +8,7 @@ web server has a place in, even where the registry calls a part of it global. Py
 between releases, and does not look into all addresses that carry an IPv4 address inside. docs/decisions/015-dns-and-guard.md
 """
 
+from functools import lru_cache
 from ipaddress import IPv4Address, IPv6Address, ip_address, ip_network
 from typing import NamedTuple
 
@@ -72,6 +73,7 @@ _V4_INSIDE_RANGES = [_range(network) for network in _V4_INSIDE]
 _GLOBAL_RANGE = _range(_GLOBAL_UNICAST)
 
 
+@lru_cache(maxsize=16_384)  # parsing takes most of 7 us, and sites are visited again and again
 def refused(address: str) -> str:
     """Why it is not a public address, in a word or two; "" if it is one.
 

@@ -11,8 +11,8 @@ again when `expires_in_s` has passed, and says for how long the file has been un
 | 429, 5xx, anything else, no answer | nothing | Retry-After, or as long as it has lasted; between five minutes and a day |
 | the same, for 30 days | everything, as if there were no file | a day |
 
-429 is in the RFC's class of "no file". We count it with 5xx, as Google does (developers.google.com/crawling/docs/robots-txt): a server
-that asks for less would otherwise be told that it allowed everything.
+429 is in the RFC's class of "no file". We count it with 5xx: a server that asks for less would otherwise be taken to allow
+everything. To Google, too, it says the same as 500 and 503 (developers.google.com/search/docs/crawling-indexing/reduce-crawl-rate).
 """
 
 from typing import NamedTuple
