@@ -121,7 +121,7 @@ def _create_database(path: Path, options: Mapping[str, object]) -> None:
     try:
         unborn.unlink(missing_ok=True)
         connection = sqlite3.connect(unborn)
-        connection.executescript(_SCHEMA.read_text())
+        connection.executescript(f"begin;\n{_SCHEMA.read_text()}")  # one transaction, with the next line
         connection.executemany("insert into meta values (?, ?)", meta.items())
         connection.commit()
         connection.close()
