@@ -19,7 +19,7 @@ from typing import Any
 from trapline.crawl.records import Batch
 from trapline.crawl.store.closing import Closed
 from trapline.crawl.store.folder import Claim
-from trapline.crawl.store.frames import Kind, Reports, encode
+from trapline.crawl.store.frames import Kind, Reports, encode, encode_batch
 from trapline.crawl.store.settings import StoreSettings
 from trapline.errors import ConfigError
 
@@ -67,7 +67,11 @@ class Store:
         """
         store = cls(_spawn(claim, settings), settings, on_commit, on_failure)
         store._loop.add_reader(store._output, store._readable)
-        await store._awaited
+        try:
+            await store._awaited
+        except BaseException:  # also if the loop is told to stop in the meantime
+            store._end()
+            raise
         return store
 
     @property
@@ -78,7 +82,7 @@ class Store:
 
     def put(self, batch: Batch) -> None:
         """Send a batch on its way. After a failure it goes nowhere: `on_failure` has said so."""
-        size = self._send(Kind.BATCH, batch)
+        size = self._send(encode_batch(batch))
         self._backlog.append((batch.number, size))
         self._backlog_bytes += size
 
@@ -88,7 +92,7 @@ class Store:
             raise ConfigError("the store has ended before the crawl was closed")
         self._on_closing = on_step
         self._awaited = self._loop.create_future()
-        self._send(Kind.CLOSE, None)
+        self._send(encode(Kind.CLOSE))
         closed: Closed = await self._awaited
         await asyncio.to_thread(self._process.wait)
         return closed
@@ -98,8 +102,7 @@ class Store:
         self._end()
         await asyncio.to_thread(self._process.wait)
 
-    def _send(self, kind: Kind, payload: Any) -> int:
-        pieces = encode(kind, payload)
+    def _send(self, pieces: tuple[bytes, bytes]) -> int:
         if not self._ended:
             idle = not self._unsent
             self._unsent.extend(map(memoryview, pieces))
@@ -140,14 +143,19 @@ class Store:
         if kind == Kind.COMMITTED:
             self._committed(*payload)
         elif kind == Kind.READY:
-            self._awaited.set_result(payload)
+            self.warc_bytes = payload
+            self._answer(None)
         elif kind == Kind.CLOSING:
             self._on_closing(payload)
         elif kind == Kind.CLOSED:
             self._end()
-            self._awaited.set_result(Closed(*payload))
+            self._answer(Closed(*payload))
         elif kind == Kind.FAILED:
             self._fail(payload)
+
+    def _answer(self, value: Closed | None) -> None:
+        if not self._awaited.done():  # whoever waited may have been cancelled
+            self._awaited.set_result(value)
 
     def _committed(self, last: int, warc_bytes: int) -> None:
         self.warc_bytes = warc_bytes

@@ -25,6 +25,7 @@ class Filing:
         self._archive = archive
         self._index = index
         self._revisits = Revisits(settings.revisits)
+        self._level = settings.gzip_level
         self._metadata = settings.metadata
 
     def page(self, f: Fetched) -> Row:
@@ -57,10 +58,10 @@ class Filing:
         original = self._revisits.find(digest) if digest is not None and not truncated else None
         if original is not None:
             header = warc.revisit(record_id, date, url, about, len(f.head), original)
-            member, mime = warc.small_member(header, f.head), cdxj.REVISIT
+            member, mime = warc.member(warc.SMALL, header, f.head), cdxj.REVISIT
         else:
             header = warc.response(record_id, date, url, about, len(f.head) + len(f.wire))
-            member = warc.member(header, f.head, f.wire)
+            member = warc.member(self._level, header, f.head, f.wire)
             if digest is not None and len(f.body) >= SMALLEST and not truncated:
                 self._revisits.remember(digest, record_id, f.started, url)
         place = self._archive.add(member)
@@ -72,7 +73,7 @@ class Filing:
         """The records that stand beside an answer's."""
         if f.request:
             header = warc.request(date, f.url, record_id, len(f.request))
-            self._archive.add(warc.small_member(header, f.request))
+            self._archive.add(warc.member(warc.SMALL, header, f.request))
         if self._metadata and isinstance(f, Fetched):
             block = warc.page_fields(f.total_s, f.links)
-            self._archive.add(warc.small_member(warc.metadata(date, f.url, record_id, len(block)), block))
+            self._archive.add(warc.member(warc.SMALL, warc.metadata(date, f.url, record_id, len(block)), block))

@@ -79,8 +79,9 @@ def connect(path: Path) -> sqlite3.Connection:
 
 
 def _address(path: Path) -> str:
-    # Where nothing can be written, SQLite cannot make the file that readers share; but nobody writes there either.
-    mode = "mode=ro" if os.access(path, os.W_OK) else "mode=ro&immutable=1"
+    # SQLite makes a file for its readers to share. Where it cannot, and there is no log, nobody writes and none is needed.
+    still = not os.access(path, os.W_OK) and not (path / f"{DATABASE}-wal").exists()
+    mode = "mode=ro&immutable=1" if still else "mode=ro"
     return f"{(path / DATABASE).resolve().as_uri()}?{mode}"
 
 

@@ -17,7 +17,7 @@ from trapline.crawl.store.filing import Filing
 from trapline.crawl.store.folder import ARCHIVES, DATABASE, INDEX
 from trapline.crawl.store.recovery import cut_to_committed, reopen
 from trapline.crawl.store.settings import StoreSettings
-from trapline.crawl.store.tail import Tail
+from trapline.crawl.store.tail import Tail, sync_folder
 from trapline.errors import ConfigError, InvariantError
 
 
@@ -28,6 +28,7 @@ class Keeper:
         reopen(folder, self._database)
         self._archive = Archive(folder / ARCHIVES, settings, self._database.archives())
         self._index = Tail(folder / INDEX, self._database.index_bytes())
+        sync_folder(folder)  # both names
         self._filing = Filing(self._archive, self._index, settings)
         self.last_batch = self._database.last_batch()
 

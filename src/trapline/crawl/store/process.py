@@ -51,7 +51,7 @@ def main(folder: Path, settings: StoreSettings) -> int:
 
 
 def serve(keeper: Keeper, incoming: Incoming, outgoing: Outgoing) -> None:
-    outgoing.send(Kind.READY, keeper.last_batch)
+    outgoing.send(Kind.READY, keeper.warc_bytes())
     while group := incoming.group():
         keeper.commit(group)
         outgoing.send(Kind.COMMITTED, (keeper.last_batch, keeper.warc_bytes()))

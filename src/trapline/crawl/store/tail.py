@@ -4,9 +4,13 @@ Whoever owns it writes down `length` after `flush`, durably; after a crash `cut_
 """
 
 import os
+from collections.abc import Callable
 from pathlib import Path
 
 from trapline.errors import ConfigError
+
+# Not every system has fdatasync, which leaves out what a reader does not need, such as the time of the last change.
+make_durable: Callable[[int], None] = getattr(os, "fdatasync", os.fsync)
 
 
 class Tail:
@@ -29,7 +33,7 @@ class Tail:
         data = memoryview(b"".join(self._gathered))
         while data:
             data = data[os.write(self._descriptor, data) :]
-        os.fdatasync(self._descriptor)
+        make_durable(self._descriptor)
         self._gathered.clear()
 
     def close(self) -> None:

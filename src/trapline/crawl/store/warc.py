@@ -21,17 +21,15 @@ REVISIT_PROFILE = "http://netpreserve.org/warc/1.1/revisit/identical-payload-dig
 # WARC-Truncated has these values and no others
 TRUNCATIONS = frozenset({"length", "time", "disconnect", "unspecified"})
 
+# The level for records of a few hundred bytes: a third of the time of level 1, and 150 bytes more
+SMALL = 0
+
 _END = b"\r\n\r\n"
 
 
-def member(header: str, *block: bytes) -> bytes:
+def member(level: int, header: str, *block: bytes) -> bytes:
     """A record as a gzip member of its own, so that a reader can begin at it."""
-    return compress(b"".join((header.encode(), *block, _END)), 1, COMP_GZIP)
-
-
-def small_member(header: str, *block: bytes) -> bytes:
-    """The same for a record of a few hundred bytes: level 0 takes a third of the time, and a tenth more room."""
-    return compress(b"".join((header.encode(), *block, _END)), 0, COMP_GZIP)
+    return compress(b"".join((header.encode(), *block, _END)), level, COMP_GZIP)
 
 
 def new_record_id() -> str:
@@ -87,7 +85,7 @@ def warcinfo(filename: str, at: float, settings: StoreSettings) -> bytes:
         f"{_opening('warcinfo', new_record_id(), warc_date(at))}WARC-Filename: {filename}\r\n"
         f"Content-Type: application/warc-fields\r\nContent-Length: {len(block)}\r\n\r\n"
     )
-    return member(header, block)
+    return member(SMALL, header, block)
 
 
 def about_answer(address: str, digest: str, truncated: str) -> str:
