@@ -3,23 +3,25 @@
 Step 6 of the way of a URL, before any tag is read. It knows HTML's declarations and nothing else of HTML.
 
 The order is the HTML standard's: a byte order mark, the charset of the Content-Type, a declaration in the first 1024 bytes.
-Differs from browsers: if nothing is declared they guess (windows-1252, by the reader's language, or by statistics); here it is
-UTF-8 if the bytes are valid UTF-8, and else windows-1252. And a label that stands for no text at all (`replacement`, a
-defence of browsers against scripts) is passed over.
+Differs from browsers: if nothing is declared there they guess (by the reader's language, by statistics, windows-1252) and begin
+again at a later declaration; here it is UTF-8 if the bytes are valid UTF-8, else what is declared later, else
+windows-1252. And a label that stands for no text at all (`replacement`, a defence against scripts) is passed over.
 """
 
 import re
+from codecs import utf_8_decode
 from functools import lru_cache
 from urllib.parse import quote
 
 from webencodings import lookup
 
-from trapline.fetch.markup import ATTRIBUTES, any_case, text, values
+from trapline.fetch.markup import ATTRIBUTES, any_case, values
 
 UTF_8 = "utf-8"
 _FALLBACK = "windows-1252"
 _MARKS = ((b"\xef\xbb\xbf", UTF_8), (b"\xff\xfe", "utf-16le"), (b"\xfe\xff", "utf-16be"))
 _PRESCANNED_BYTES = 1024
+_MOST_LABEL = 64  # characters that are looked up and kept
 _ESCAPE = b"\x1b"  # the one byte of ASCII that means something else elsewhere: in ISO-2022-JP
 
 # "Prescan a byte stream to determine its encoding": tags are passed over whole, comments too, scripts are not.
@@ -43,7 +45,7 @@ _SAFE_IN_QUERY = "!$()*+,-./:=?@[\\]^_`{|}~"  # of the bytes of a character; tho
 def encoding_of(body: bytes, charset: str | None = None) -> str:
     """The encoding's name in the Encoding standard, in lower case. Plain ASCII is called UTF-8.
 
-    >>> encoding_of(b"<p>"), encoding_of(b"caf\\xe9"), encoding_of(b"caf\\xc3\\xa9"), encoding_of(b"\\xe9", "Latin1")
+    >>> encoding_of(b"<p>"), encoding_of(b"\\xe9t\\xe9"), encoding_of(b"caf\\xc3\\xa9"), encoding_of(b"\\xe9", "Latin1")
     ('utf-8', 'windows-1252', 'utf-8', 'windows-1252')
     """
     declared = named(charset) if charset else None
@@ -52,7 +54,7 @@ def encoding_of(body: bytes, charset: str | None = None) -> str:
     for mark, encoding in _MARKS:
         if body.startswith(mark):
             return encoding
-    return declared or prescan(body[:_PRESCANNED_BYTES]) or _by_validity(body)
+    return declared or prescan(body[:_PRESCANNED_BYTES]) or _undeclared(body)
 
 
 def decode(body: bytes, encoding: str) -> str:
@@ -63,10 +65,14 @@ def decode(body: bytes, encoding: str) -> str:
     return decoded
 
 
-@lru_cache(maxsize=512)
 def named(label: str) -> str | None:
     """The encoding that a label stands for, by the table of the Encoding standard; None if for none."""
-    found = lookup(label[:64])
+    return _named(label[:_MOST_LABEL])
+
+
+@lru_cache(maxsize=512)
+def _named(label: str) -> str | None:
+    found = lookup(label)
     return found.name if found and found.name != "replacement" else None
 
 
@@ -77,15 +83,15 @@ def prescan(head: bytes) -> str | None:
         if attributes and (encoding := _declared(values(attributes))):
             return encoding
     found = _XML.match(ascii)
-    return _readable(text(found[1] or found[2])) if found else None
+    return _readable(found[1] or found[2]) if found else None
 
 
 def _declared(meta: dict[str, str]) -> str | None:
     if "charset" in meta:
-        return _readable(text(meta["charset"]))
-    if text(meta.get("http-equiv", "")).lower() != "content-type":
+        return _readable(meta["charset"])
+    if meta.get("http-equiv", "").lower() != "content-type":
         return None
-    found = _CHARSET.search(text(meta.get("content", "")))
+    found = _CHARSET.search(meta.get("content", ""))
     return _readable(found[1] or found[2] or found[3] or "") if found else None
 
 
@@ -97,11 +103,11 @@ def _readable(label: str) -> str | None:
     return {"utf-16le": UTF_8, "utf-16be": UTF_8, "x-user-defined": _FALLBACK}.get(encoding, encoding)
 
 
-def _by_validity(body: bytes) -> str:
+def _undeclared(body: bytes) -> str:
     try:
-        body.decode("utf-8")
+        utf_8_decode(body, "strict", False)  # False: a body that was cut off may end within a character
     except UnicodeDecodeError:
-        return _FALLBACK
+        return prescan(body) or _FALLBACK
     return UTF_8
 
 

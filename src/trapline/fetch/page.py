@@ -30,7 +30,9 @@ _BEGINS_AS_HTML = re.compile(
     re.IGNORECASE,
 )
 # Most links: href first, with nothing to decode or trim, and no relation.
-_USUAL_LINK = re.compile(r"""[ \t\n\f\r]++href="([^"&\0 \t\n\f\r]*+)"(?:[ \t\n\f\r]++(?!rel|href)[a-z-]++="[^"]*+")*+""")
+_USUAL_LINK = re.compile(
+    r"""[ \t\n\f\r]++href="([^"&\0 \t\n\f\r]*+)"(?:[ \t\n\f\r]++(?!rel|href)[a-z-]++="[^"]*+")*+"""
+)
 # HTML, "shared declarative refresh steps": the seconds, a separator, `url=` or not, quotes or not.
 _REFRESH = re.compile(
     r"""[ \t\n\f\r]*+(?:[0-9]++|(?=\.))[0-9.]*+(?=[;, \t\n\f\r])[ \t\n\f\r]*+[;,]?+[ \t\n\f\r]*+"""
@@ -99,7 +101,7 @@ class _Reader:
     def _meta(self, found: dict[str, str]) -> None:
         if text(found.get("name", "")).lower() in ("robots", self.agent):
             self.marks |= marks_of(text(found.get("content", "")).split(","))
-        elif self.refresh is None and text(found.get("http-equiv", "")).lower() == "refresh":
+        elif self.refresh is None and found.get("http-equiv", "").lower() == "refresh":
             self.refresh = _refresh_target(text(found.get("content", "")))
 
     def facts(self, encoding: str) -> PageFacts:
