@@ -42,9 +42,9 @@ _REFRESH = re.compile(
 
 
 class PageFacts(NamedTuple):
-    links: list[
-        str
-    ]  # as they stand, trimmed, in the order of the source, repeated if they are; behind them the next two
+    """Links are as they stand, trimmed, in the order of the source and repeated if they are; canonical and refresh behind."""
+
+    links: list[str]
     base: str | None  # what links are relative to, itself relative to the page's URL
     canonical: str | None  # the page's own idea of its URL
     refresh: str | None  # where it sends its readers on to
