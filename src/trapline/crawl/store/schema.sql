@@ -25,7 +25,8 @@ create table fetch (               -- one row for each time that a visit came to
     truncated text not null,
     file integer,                  -- of the WARC record, null: none
     offset integer,
-    length integer
+    length integer,
+    links blob not null default x''  -- the pages it links to, as the frontier was told: their ids, int32, little-endian
 );
 
 create table robots (
