@@ -33,7 +33,7 @@ MOMENTS = 120  # rows of progress
 def simulated(pages: int = 400, sites: int = 20, strategy: str = "breadth-first", **given: Any) -> tuple[Graph, Crawl]:
     """A small web, some sites of which share an address, and a crawl of it in which some things fail."""
     graph = generate(pages, sites, seed=3, sites_per_ip=1.5)
-    network = Network(failed=0.03, refused=0.03, timeout_s=2.0)
+    network = Network(failed=0.03, refused=0.05, timeout_s=2.0)
     chosen = {"robots": 8, "network": network, "servers": modelled_servers(graph, seed=1), **given}
     return graph, simulate(graph, with_quality(load_strategy(strategy), "opic"), RULES, **chosen)
 
@@ -137,7 +137,7 @@ def _came(result: int, luck: float) -> tuple[int, str]:
     if result == FAILED:
         return 0, FAILURES[int(luck * len(FAILURES))]
     if result == REFUSED:
-        return (0, "robots") if luck < 0.3 else (404 if luck < 0.8 else 503, "http")
+        return (0, "robots") if luck < 0.5 else (404 if luck < 0.8 else 503, "http")
     return 200, ""
 
 
