@@ -10,7 +10,7 @@ from contextlib import closing
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from trapline.crawl.audit import audit
+from trapline.crawl.audit import Audit, audit
 from trapline.crawl.folder import meta, opened, options
 from trapline.crawl.store.folder import SUMMARY
 from trapline.fetch import failure
@@ -46,10 +46,11 @@ def write_summary(folder: Path) -> dict[str, Any]:
     return found
 
 
-def summary_of(database: sqlite3.Connection) -> dict[str, Any]:
+def summary_of(database: sqlite3.Connection, audited: Audit | None = None) -> dict[str, Any]:
+    """`audited`: if that was done already."""
     from trapline import __version__
 
-    told, kept, politeness = options(database), meta(database), audit(database)
+    told, kept, politeness = options(database), meta(database), audited or audit(database)
     span, totals = span_of(database), totals_of(database)
     runs = int(kept.get("runs", 1))
     return {
