@@ -47,8 +47,8 @@ NETWORK = Section(
     (
         ("--pause", "pause_s", seconds(), None, "Between two pages of a visit. [1 s, or --delay if less]"),
         ("--http", "http", (click.Choice(("1.0", "1.1", "pipelining")), "VERSION"), "1.1", "1.0: a connection a page; pipelining: several requests at once."),
-        ("--bandwidth", "bandwidth", rate(), math.inf, "B: bytes per second in all. [unlimited]"),
-        ("--site-bandwidth", "site_bandwidth", rate(), math.inf, "Bytes per second from one site. [unlimited]"),
+        ("--bandwidth", "bandwidth", rate(), None, "B: bytes per second in all. [unlimited]"),
+        ("--site-bandwidth", "site_bandwidth", rate(), None, "Bytes per second from one site. [unlimited]"),
         ("--timeout", "total_s", seconds(0.1), 120.0, "Longest time for one page."),
         ("--max-body", "body_bytes", amount(), 10 * 2**20, "Bodies are cut there. [10 MiB]"),
         ("--give-up", "give_up", count(1), 5, "Leave a site alone after so many failed visits in a row."),
@@ -88,17 +88,19 @@ class Requested:
         self.given = given
 
     def options(self, urls: tuple[str, ...]) -> "CrawlOptions":
-        from trapline.crawl.options import CrawlOptions
+        from trapline.crawl.options import PAUSE_S, CrawlOptions
         from trapline.fetch.hosts import read_hosts
         from trapline.fetch.limits import Limits
 
         given = dict(self.given)
         obeyed = {field: given.pop(field) for section in rules.SECTIONS for field in section.fields}
         limits = Limits(total_s=given.pop("total_s"), body_bytes=int(given.pop("body_bytes")))
+        if given["pause_s"] is None:
+            given["pause_s"] = min(PAUSE_S, obeyed["delay_s"])
         hosts, seeds = given.pop("hosts_file"), given.pop("seeds")
         history = given.pop("history")
-        for goal in ("max_pages", "max_seconds", "max_bytes"):
-            given[goal] = math.inf if given[goal] is None else given[goal]
+        for limit in ("max_pages", "max_seconds", "max_bytes", "bandwidth", "site_bandwidth"):
+            given[limit] = math.inf if given[limit] is None else given[limit]
         for name in ("output", "resume", "plain", "quiet", "as_json"):
             given.pop(name)
         return CrawlOptions(

@@ -64,7 +64,7 @@ class Web:
         self.sites: Sites = crawler.known.sites
         self.outbox: Outbox = crawler.outbox
         self.agent = AGENT
-        self.pause_s, self.delay_s = options.pause, options.rules.delay_s
+        self.pause_s, self.delay_s = options.pause_s, options.rules.delay_s
         self.pipelining = options.http == "pipelining"
         self._offset = time.time() - loop.time()
         self._open: dict[Connection, None] = {}

@@ -31,7 +31,7 @@ class CrawlOptions:
     seed: int = 0
     connections: int = CONNECTIONS  # r
     rules: Rules = field(default_factory=live_rules)
-    pause_s: float | None = None  # between two pages of a visit; None: PAUSE_S, or w if that is less
+    pause_s: float = PAUSE_S  # between two pages of a visit
     http: str = "1.1"
     bandwidth: float = math.inf  # B, bytes per second in all
     site_bandwidth: float = math.inf
@@ -49,10 +49,6 @@ class CrawlOptions:
     nameservers: tuple[str, ...] = ()
     limits: Limits = field(default_factory=Limits)
     metadata: bool = False  # a WARC record of the links of each page
-
-    @property
-    def pause(self) -> float:
-        return min(PAUSE_S, self.rules.delay_s) if self.pause_s is None else self.pause_s
 
     @property
     def user_agent(self) -> str:

@@ -20,7 +20,7 @@ from trapline.frontier import FETCHED, Frontier, Outcome, Visit
 from trapline.frontier.journal import read
 from trapline.frontier.replay import replay
 from trapline.strategies import Strategy
-from trapline.strategies.choice import strategy_of
+from trapline.strategies.choice import live_strategy
 
 _AT_ONCE = 4096
 
@@ -36,8 +36,14 @@ class State:
     last_batch: int = 0
 
 
+def strategy_of(options: CrawlOptions) -> Strategy:
+    return live_strategy(
+        options.strategy, options.page_rank, options.site_rank, options.quality, options.history is not None
+    )
+
+
 def fresh(options: CrawlOptions, strategy: Strategy) -> State:
-    return State(Frontier(strategy, options.rules, options.seed), Sites(options.pause), Seen(), Tally())
+    return State(Frontier(strategy, options.rules, options.seed), Sites(options.pause_s), Seen(), Tally())
 
 
 def rebuilt(folder: Path) -> tuple[Frontier, float]:
@@ -93,7 +99,7 @@ def _see(reading: Reading, seen: Seen) -> None:
 
 
 def _sites(reading: Reading, options: CrawlOptions, frontier: Frontier) -> Sites:
-    sites = Sites(options.pause)
+    sites = Sites(options.pause_s)
     addresses = [address for _, address in reading.addresses()]
     sites.restore_groups(addresses)
     groups = frontier.state.site["group"]
@@ -106,7 +112,7 @@ def _sites(reading: Reading, options: CrawlOptions, frontier: Frontier) -> Sites
         verdict = read_answer(robots.status, robots.error, robots.body, AGENT)
         age_s = now - robots.started
         if verdict.robots is not None and not 300 <= robots.status < 400 and age_s < verdict.expires_in_s:
-            apply(sites[robots.site], verdict.robots, now + verdict.expires_in_s - age_s, options.pause)
+            apply(sites[robots.site], verdict.robots, now + verdict.expires_in_s - age_s, options.pause_s)
     return sites
 
 

@@ -41,7 +41,6 @@ from trapline.fetch.urls import canonical
 from trapline.frontier.journal import Journal
 from trapline.graph.pagerank import pagerank
 from trapline.strategies import Strategy
-from trapline.strategies.choice import live_strategy
 from trapline.strategies.inputs import default_rules
 from trapline.strategies.live_inputs import live_inputs
 
@@ -54,7 +53,7 @@ _SNAPSHOT_PAGES = 100_000  # replay is some microseconds a page, so a resume tak
 
 def open_crawl(options: CrawlOptions, folder: Path, view: View) -> dict[str, Any]:
     """A new crawl into a new folder; its summary."""
-    strategy = strategy_of(options)
+    strategy = resume.strategy_of(options)
     options = replace(options, rules=default_rules(strategy, options.rules, _PAGES_EXPECTED))
     uvloop.run(check_seeds(options))
     claim = claim_new(folder, asdict(options))
@@ -67,14 +66,8 @@ def resume_crawl(folder: Path, view: View, **changes: Any) -> dict[str, Any]:
     reading = Reading(folder)
     options = replace(CrawlOptions.from_json(reading.meta()["options"]), **changes)
     reading.close()
-    strategy = strategy_of(options)
+    strategy = resume.strategy_of(options)
     return _run(options, strategy, claim, resume.restored(folder, options, strategy), view, new=False)
-
-
-def strategy_of(options: CrawlOptions) -> Strategy:
-    return live_strategy(
-        options.strategy, options.page_rank, options.site_rank, options.quality, options.history is not None
-    )
 
 
 def _run(
@@ -101,6 +94,7 @@ class LiveCrawl:
 
     async def run(self, claim: Claim, new: bool) -> dict[str, Any]:
         loop = asyncio.get_running_loop()
+        loop.set_exception_handler(self._defect)
         options, state = self._options, self._state
         settings = StoreSettings(user_agent=options.user_agent, operator=options.contact, metadata=options.metadata)
         note_begin(claim)
@@ -184,6 +178,12 @@ class LiveCrawl:
     def _store_failed(self, line: str) -> None:
         self._failure = line
         self._web.ended()
+
+    def _defect(self, loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
+        """What nobody expected happened in a callback: the crawl ends, and the command says that it is ours to mend."""
+        error = context.get("exception")
+        if error is not None and not self._web.over.done():
+            self._web.over.set_exception(error)
 
     # ---- as time passes
 

@@ -29,6 +29,7 @@ class Robot:
     """The owner of a connection while the visit lasts (fetch/connection.py)."""
 
     __slots__ = (
+        "_allowed",
         "_asked",
         "_at",
         "_began",
@@ -62,6 +63,7 @@ class Robot:
         self._began = web.now()
         self._not_before = -math.inf
         self._served = 0
+        self._allowed = 0  # requests on this connection, in all, as the server announced; 0: it did not
         self._closes = False  # the server does, after what it has served
         self._paused = False
 
@@ -127,6 +129,8 @@ class Robot:
             return
         verdict = self._crawler.answered(self._visit, self._site, self._asked.popleft(), response, connection.address)
         self._served += 1
+        if response.allowed:
+            self._allowed = connection.responses_received + response.allowed
         if verdict.rest_s:
             self._not_before = self._web.now() + verdict.rest_s
         if verdict.ends_visit:
@@ -224,14 +228,12 @@ class Robot:
         """The visit is over; the connection is kept for the next one if that may come soon."""
         connection, self._connection = self._connection, None
         served = connection.responses_received if connection is not None else self._served
-        allowed = 0
         if connection is not None:
-            allowed = connection.allowed
             if self._closes or not self._web.keep(self._site, connection):
                 self._web.drop(connection)
         self._crawler.over(
             self._visit,
             self._site,
-            Outcome((), self._connection_s, served, self._closes, allowed, self._not_before),
+            Outcome((), self._connection_s, served, self._closes, self._allowed, self._not_before),
         )
         self._web.visited(self._site)
