@@ -54,10 +54,11 @@ class Connection(asyncio.Protocol):
         if len(self._rest) > MOST_HEAD_BYTES:
             self._refuse(plain(431), now)
 
-    def eof_received(self) -> bool:
-        # A client that has said all it wants to ask may still wait for the answers.
+    def eof_received(self) -> None:
+        # The client has gone, and with it the requests that were under way. (One that closes only its half and still waits
+        # cannot be told from it. No crawler does that.)
         self._done = True
-        return bool(self._outbox)
+        self._outbox.lost()
 
     def pause_writing(self) -> None:
         self._outbox.pause()

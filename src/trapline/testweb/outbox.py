@@ -70,7 +70,7 @@ class Outbox:
         self._go_on()
 
     def lost(self) -> None:
-        """The connection has ended: what was not answered never will be."""
+        """The client has gone: what was not answered never will be."""
         now = monotonic()
         self.closed = True
         if self._timer:

@@ -58,8 +58,10 @@ def recorded_paths(urls: Iterable[str], site: NDArray[np.int32]) -> list[str]:
 
 
 def numbered_paths(home: NDArray[np.int32], dynamic: NDArray[np.uint8]) -> list[str]:
-    """Of pages that have no URLs."""
-    paths = [f"/d?id={page}" if one else f"/p/{page}" for page, one in enumerate(dynamic.tolist())]
+    """Of pages that have no URLs; in ten folders, so that a robots.txt can forbid some."""
+    paths = [
+        f"/d{page % 10}?id={page}" if one else f"/p{page % 10}/{page}" for page, one in enumerate(dynamic.tolist())
+    ]
     for page in home.tolist():
         paths[page] = "/"
     return paths

@@ -64,7 +64,7 @@ class _Visit(NamedTuple):
 def check(log: Log, promise: Promise) -> Findings:
     """All that was broken. Requests for a host that is not at the address they came to are left out."""
     ends = np.where(np.isnan(log.end_s), np.inf, log.end_s)  # not answered yet: under way
-    visits = sorted(_visits(log, ends, promise), key=lambda visit: visit.begin)
+    visits = sorted(_visits(log, ends, promise), key=lambda visit: (visit.begin, visit.rows[0]))
     overlaps: set[int] = set()
     early = {row for visit in visits for row in _hasty(log, ends, visit, promise)}
     by_address = promise.delay_s if promise.address_delay_s is None else promise.address_delay_s

@@ -23,8 +23,8 @@ SWEEP_S = 0.5  # between two looks for idle connections
 SPARE_FILES = 256  # beside the listening sockets
 TRIES = 20  # for a port that is free on all addresses
 
-Certificate = tuple[Path, Path]
-"""The files of a certificate and its key, in PEM."""
+Certificate = tuple[Path, Path | None]
+"""The file of a certificate, in PEM, and that of its key, if it is another."""
 
 
 class Server:
@@ -93,7 +93,7 @@ def _context(tls: Certificate) -> ssl.SSLContext:
     try:
         context.load_cert_chain(*tls)
     except (OSError, ssl.SSLError) as error:
-        raise ConfigError(f"certificate {tls[0]} with key {tls[1]}: {error.strerror or error}") from None
+        raise ConfigError(f"certificate {tls[0]} with key {tls[1] or tls[0]}: {error.strerror or error}") from None
     return context
 
 
