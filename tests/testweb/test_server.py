@@ -7,6 +7,7 @@ import socket
 import ssl
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -15,7 +16,7 @@ import trustme
 
 from tests.testweb.webs import SIZE, asked, connect, numbered, one_answer, request, until_end
 from trapline.errors import ConfigError
-from trapline.testweb import ATTACKS, FAULTS, Behaviour, Served, Web, build_web, render, serve
+from trapline.testweb import ATTACKS, FAULTS, Behaviour, Log, Promise, Served, Web, build_web, check, render, serve
 
 PLAIN, LIMITED, UNANNOUNCED, OLD, SLOW, IDLE, FAULTY = range(7)
 
@@ -251,3 +252,19 @@ def test_https_with_a_given_certificate(tmp_path: Path) -> None:
                 assert one_answer(own)[1] == render(web, page)
     with pytest.raises(ConfigError, match=re.escape("nothing.pem")), serve(web, tls=(tmp_path / "nothing.pem", None)):
         pass
+
+
+def test_a_polite_client_is_seen_to_be_polite_without_tolerance_and_a_hasty_one_not(served: Served) -> None:
+    delay_s, web, before = 0.005, served.web, len(served.log())
+    for page in range(30):
+        assert asked(web, page % 200, "Connection: close")
+        time.sleep(delay_s)
+    polite = since(served.log(), before)
+    assert check(polite, Promise(delay_s)).violations == 0
+    assert len(check(polite, Promise(delay_s=1_000.0)).early) == 29
+
+
+def since(log: Log, row: int) -> Log:
+    """The rows from this one on."""
+    size = len(log.columns.rows) // len(log)
+    return Log(log.web, log.columns._replace(rows=log.columns.rows[row * size :], other={}))

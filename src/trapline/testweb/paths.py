@@ -19,9 +19,10 @@ ROBOTS_TXT = "/robots.txt"
 EXTRA = "/-/"
 """Below this are the URLs that testweb itself adds (redirects.py, robots_txt.py): no page is there without a query."""
 
-# Bytes that stand for themselves in path and query; with dots in segments only where no segment is all dots.
-_PLAIN = re.compile(r"/[A-Za-z0-9_~!$*+,;:@=()?&/.-]*")
-_DOTTED = re.compile(r"/\.\.?(?=[/?]|$)|//")
+# What stands for itself in path and query. Segments of dots alone do not.
+_USUAL = re.compile(r"[a-z]+://[^/?#]+(/[A-Za-z0-9_~!$*+,;:@=()?&/.-]*)")
+_DOTTED = re.compile(r"/\.\.?(?=[/?]|$)")
+_HOST_END = re.compile(r"[/?]")
 
 
 class Paths:
@@ -54,7 +55,7 @@ class Paths:
 
 def recorded_paths(urls: Iterable[str], site: NDArray[np.int32]) -> list[str]:
     """Of recorded URLs, in order of page."""
-    return _distinct([canonical(_behind_host(url)) for url in urls], site)
+    return _distinct([_path(url) for url in urls], site)
 
 
 def numbered_paths(home: NDArray[np.int32], dynamic: NDArray[np.uint8]) -> list[str]:
@@ -67,14 +68,17 @@ def numbered_paths(home: NDArray[np.int32], dynamic: NDArray[np.uint8]) -> list[
     return paths
 
 
+def _path(url: str) -> str:
+    usual = _USUAL.fullmatch(url)
+    return usual[1] if usual and not _DOTTED.search(usual[1]) else canonical(_behind_host(url))
+
+
 def canonical(path: str) -> str:
     """Path and query as the WHATWG's parser leaves them.
 
     >>> canonical("/a/../b c?x y#z"), canonical(""), canonical("/a.html?b=1&c")
     ('/b%20c?x%20y', '/', '/a.html?b=1&c')
     """
-    if _PLAIN.fullmatch(path) and not _DOTTED.search(path):
-        return path
     try:
         url = URL(f"http://a{path if path[:1] in ('/', '?') else f'/{path}'}")
     except ValueError:
@@ -91,7 +95,7 @@ def _behind_host(url: str) -> str:
     scheme, found, rest = url.partition("://")
     if not found or not scheme.isascii():
         return url
-    cut = re.search(r"[/?]", rest)
+    cut = _HOST_END.search(rest)
     return rest[cut.start() :] if cut else ""
 
 
