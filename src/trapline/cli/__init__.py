@@ -20,6 +20,7 @@ COMMANDS = {
     "simulate": Lazy("trapline.cli.simulate:simulate", "Crawl a graph in simulated time."),
     "compare": Lazy("trapline.cli.compare:compare", "Crawl a graph by several strategies, and compare them."),
     "graph": Lazy("trapline.cli.graph:graph", "Make, inspect and convert web graphs."),
+    "testweb": Lazy("trapline.cli.testweb:testweb", "Serve a graph as real web sites on loopback."),
     "warmup": Lazy("trapline.cli.warmup:warmup", "Compile the core now instead of at the first run."),
 }
 

@@ -1,0 +1,58 @@
+"""What a web answers to a request: a pure function, so that a crawl in virtual time can have the answers without a network.
+
+It knows no connection: what ends one, and when, is `connection`. It decides by the web alone, and by whether the page was
+asked for before (of a fault that occurs once).
+"""
+
+from trapline.testweb import robots_txt
+from trapline.testweb.faults import faulty
+from trapline.testweb.message import ROBOTS_FILE, Answer, Sending, html, plain
+from trapline.testweb.paths import EXTRA, ROBOTS_TXT
+from trapline.testweb.redirects import location
+from trapline.testweb.render import render
+from trapline.testweb.request import Request
+from trapline.testweb.web import Web
+
+
+def answer(web: Web, site: int, request: Request, asked_before: bool = False) -> Answer:
+    """What the site answers. To HEAD the same as to GET, whose body is then not sent."""
+    if request.method not in ("GET", "HEAD"):
+        return plain(405, "Allow: GET, HEAD", http10=web.behaviours[site].http10)
+    made = _answer(web, site, request, asked_before)
+    return made._replace(body=b"") if request.method == "HEAD" else made
+
+
+def _answer(web: Web, site: int, request: Request, asked_before: bool) -> Answer:
+    http10, target = web.behaviours[site].http10, request.target
+    if target == ROBOTS_TXT:
+        return _robots(web, site)._replace(page=ROBOTS_FILE)
+    page = web.paths.page(site, target)
+    if page >= 0:
+        return _page(web, page, request, asked_before)
+    if target.startswith(EXTRA):
+        if moved := location(web, site, target):
+            return plain(moved[0], f"Location: {moved[1]}", http10=http10)
+        number = target.removeprefix(f"{EXTRA}robots/")
+        if number.isdecimal() and number.isascii() and len(number) < 10 and int(number) < web.sites:
+            return plain(200, http10=http10, body=robots_txt.text(web, int(number)))._replace(page=ROBOTS_FILE)
+    return plain(404, http10=http10)
+
+
+def _robots(web: Web, site: int) -> Answer:
+    http10, kind = web.behaviours[site].http10, web.behaviours[site].robots
+    if kind == "none":
+        return plain(404, http10=http10)
+    if kind == "error":
+        return plain(503, http10=http10)
+    if elsewhere := robots_txt.location(web, site):
+        return plain(301, f"Location: {elsewhere}", http10=http10)
+    made = plain(200, http10=http10, body=robots_txt.text(web, site))
+    return made._replace(sending=Sending.HALF_THEN_RESET) if kind == "reset" else made
+
+
+def _page(web: Web, page: int, request: Request, asked_before: bool) -> Answer:
+    http10 = web.behaviours[web.site[page]].http10
+    fault = web.fault(page)
+    if not fault or (asked_before and fault == "unavailable-once"):
+        return html(render(web, page), http10, page)
+    return faulty(web, page, fault, request)._replace(page=page)

@@ -1,0 +1,79 @@
+"""The bytes of a page: HTML with its links, and text that makes it as large as the graph says.
+
+A pure function of the web and the page: no socket, no clock, no cache. A page whose links alone are larger than its size is as
+large as its links; none is larger than MOST_BYTES.
+"""
+
+from functools import cache
+from typing import TYPE_CHECKING
+
+from trapline.testweb.draws import draw
+from trapline.testweb.redirects import hrefs
+
+if TYPE_CHECKING:
+    from trapline.testweb.web import Web
+
+MOST_BYTES = 64_000_000
+
+_WORDS = """
+    a bee walks its route again each morning the best flowers first every one visited anew when it has refilled
+    and no two of them at once for the meadow is wide but light is short so it learns which hedge to pass which
+    stone to turn at and how long a blossom rests before there is nectar to be found
+"""
+_TEXT_BYTES = 1 << 16
+
+
+def render(web: "Web", page: int) -> bytes:
+    """The body of a page."""
+    title = f"Page {page} of {web.names[web.site[page]]}"
+    head = f'<!DOCTYPE html>\n<meta charset="utf-8"><title>{title}</title>\n'
+    page_bytes = f"{head}{_links(web, page)}<p>\n".encode()
+    missing = min(web.sizes[page], MOST_BYTES) - len(page_bytes)
+    return page_bytes + _filler(missing, draw(web.seed, "text", page)) if missing > 0 else page_bytes
+
+
+def _links(web: "Web", page: int) -> str:
+    targets = web.targets[web.offsets[page] : web.offsets[page + 1]].tolist()
+    if not targets:
+        return ""
+    links = _redirecting_links if web.redirecting else _direct_links
+    # Of what a canonical URL may contain, HTML minds the ampersand only.
+    return links(web, targets, web.site[page]).replace("&", "&amp;")
+
+
+def _direct_links(web: "Web", targets: list[int], own: int) -> str:
+    """What `redirects.href` says, for all links of a page at once."""
+    site, origins, paths = web.site, web.origins, web.paths.all
+    return "".join(
+        [
+            f'<a href="{paths[target]}">{target}</a>\n'
+            if (there := site[target]) == own and paths[target][:2] != "//"
+            else f'<a href="{origins[there]}{paths[target]}">{target}</a>\n'
+            for target in targets
+        ]
+    )
+
+
+def _redirecting_links(web: "Web", targets: list[int], own: int) -> str:
+    return "".join(f'<a href="{one}">{target}</a>\n' for target in targets for one in hrefs(web, target, own))
+
+
+def _filler(size: int, drawn: float) -> bytes:
+    text = _text()
+    start = text.index(b"\n", int(drawn * (len(text) - 1))) + 1
+    if size <= len(text) - start:
+        return text[start : start + size]
+    return (text[start:] + text * (size // len(text) + 1))[:size]
+
+
+@cache
+def _text() -> bytes:
+    """Sentences of these words, a line each; no byte of it means anything in HTML."""
+    known, lines = _WORDS.split(), list[str]()
+    size, number = 0, 0
+    while size < _TEXT_BYTES:
+        count = 6 + int(12 * draw(0, "sentence", number))
+        words = [known[int(draw(number, "word", place) * len(known))] for place in range(count)]
+        lines.append(" ".join(words).capitalize() + ".\n")
+        size, number = size + len(lines[-1]), number + 1
+    return "".join(lines).encode()

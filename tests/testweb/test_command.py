@@ -1,0 +1,84 @@
+"""`trapline testweb`: what it says, what it writes, how it ends."""
+
+import json
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.testweb.webs import asked, numbered
+from trapline.cli import run
+from trapline.graph import save
+from trapline.testweb import build_web
+
+TRAPLINE = [sys.executable, "-c", "from trapline.cli import main; main()", "testweb"]
+
+
+@pytest.fixture(scope="module")
+def graph(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("graph") / "web"
+    save(numbered(), folder)
+    return folder
+
+
+def started(*args: object) -> "subprocess.Popen[str]":
+    pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
+    return subprocess.Popen([*TRAPLINE, *map(str, args)], text=True, **pipes)  # type: ignore[call-overload]
+
+
+def test_for_machines_it_says_where_and_then_what(graph: Path, tmp_path: Path) -> None:
+    hosts, urls, log = tmp_path / "hosts", tmp_path / "urls", tmp_path / "log.csv"
+    files = ("--hosts-file", hosts, "--urls-file", urls, "--log", log)
+    process = started(graph, "--json", *files, "--faults", "error=100%", "--disallow", "50%")
+    where = json.loads(process.stdout.readline())
+    web = build_web(numbered()).at(where["port"])
+    assert (where["sites"], where["pages"], where["hosts_file"]) == (3, 12, str(hosts))
+    assert hosts.read_text().splitlines() == [f"{address} {name}" for name, address in web.hosts.items()]
+    assert urls.read_text().splitlines() == web.seed_urls
+    assert asked(web, 0, "Connection: close").startswith(b"HTTP/1.1 500 ")
+    process.send_signal(signal.SIGINT)
+    out, err = process.communicate(timeout=20)
+    assert process.returncode == 0 and err == f"wrote {log}\n"
+    what = json.loads(out)
+    assert (what["requests"], what["connections"], what["statuses"]) == (1, 1, {"500": 1})
+    assert len(log.read_text().splitlines()) == 2
+
+
+def test_for_people_it_says_how_to_crawl_it(graph: Path) -> None:
+    process = started(graph, "--names", "address", "--requests", "measured")
+    lines = [process.stdout.readline() for _ in range(4)]
+    assert "3 sites, 12 pages" in lines[0] and "http://127.1.0.1:" in lines[0]
+    assert lines[2].startswith("crawl it:  trapline crawl --seeds ") and "--hosts" not in lines[2]
+    urls = Path(lines[2].split("--seeds ")[1].split()[0])
+    assert len(urls.read_text().splitlines()) == 3
+    process.terminate()
+    out, err = process.communicate(timeout=20)
+    assert process.returncode == 0 and out.startswith("served 0 requests") and err == ""
+    assert not urls.exists()
+
+
+@pytest.mark.parametrize(
+    ("args", "hint"),
+    [
+        (["--faults", "rest=1%"], "did you mean 'reset'"),
+        (["--faults", "reset=2"], "not in 0..1"),
+        (["--robots", "rule"], "did you mean 'rules'"),
+        (["--names", "address", "--sites-per-address", "2"], "one site per address"),
+        (["--tls", "nothing.pem"], "nothing.pem"),
+        (["--tls-key", "nothing.pem"], "--tls"),
+        (["--log", "log.txt"], ".parquet"),
+        (["--urls-file", "no/such/folder"], "no folder"),
+        (["--requests", "some"], "measured"),
+    ],
+)
+def test_what_is_wrong_is_one_line(graph: Path, args: list[str], hint: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["testweb", str(graph), *args]) == 2
+    answer = capsys.readouterr()
+    assert hint in answer.err and answer.err.count("\n") == 1 and answer.out == ""
+
+
+def test_no_graph(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["testweb", "/nowhere"]) == 2
+    assert "nowhere" in capsys.readouterr().err
