@@ -357,6 +357,39 @@ def test_a_site_of_any_size_moves_through_the_log(pages: int) -> None:
     assert_same_state(again, frontier)
 
 
+# Looking in.
+
+
+def test_visits_under_way_and_pages_waiting_are_told() -> None:
+    frontier = new_frontier(Rank("fifo", "fifo"), {"delay_s": 0.0, "batch": 3})
+    frontier.add_sites(3, 0.0, groups=[0, 1, 2])
+    frontier.add_pages([0, 1, 2, 0, 1, 2])
+    assert (frontier.waiting, frontier.visits_under_way()) == (0, [])
+    frontier.discover(range(6), 0.0)
+    visits = [frontier.next(0.0), frontier.next(0.0)]
+    assert frontier.waiting == 4  # chosen for the batch, or not yet
+    assert frontier.visits_under_way() == [(visit.id, visit.site) for visit in visits]
+    frontier.finish(visits[0], Outcome([Result(visits[0].pages[0], FETCHED)]), 0.0)
+    third = frontier.next(0.0)
+    assert frontier.visits_under_way() == [
+        (visits[1].id, visits[1].site),
+        (third.id, third.site),
+    ]  # slots are used again
+    assert frontier.waiting == 3
+
+
+def test_a_column_is_whole_or_its_first_page_is_named() -> None:
+    frontier = new_frontier(Rank("quality", "top-page"), {})
+    frontier.add_sites(1, 0.0, groups=[0])
+    frontier.add_pages([0, 0, 0])
+    frontier.set_column("quality", [1.0, 2.0, 3.0])
+    frontier.set_column("quality", [5.0], first=2)
+    assert frontier.state.columns[:3, 0].tolist() == [1.0, 2.0, 5.0]
+    for values, first in (([1.0], None), ([[1.0, 2.0, 3.0]], None), ([1.0] * 4, None), ([1.0, 2.0], 2), ([1.0], -1)):
+        with pytest.raises(InvariantError, match="set_column"):
+            frontier.set_column("quality", values, first)
+
+
 # Memory that grows while a log is replayed, and numbers that run out.
 
 

@@ -29,6 +29,11 @@ Answer = Visit | WaitUntil | Rescore | Drained
 _INT32 = np.dtype(np.int32)
 _NO_LINKS = np.zeros(0, _INT32)
 _RESULTS = (FETCHED, FAILED, REFUSED)
+_NEXT, _REPORT, _FINISH = (
+    int(Call.NEXT),
+    int(Call.REPORT),
+    int(Call.FINISH),
+)  # a look at an enum costs as much as a kernel's work
 _INFINITY = math.inf
 
 
@@ -83,14 +88,14 @@ class Frontier(Core):
         """Register pages, one per entry of `sites`; the id of the first. They are UNKNOWN until discovered."""
         first, owners = self.pages, _ids(sites)
         count = len(owners)
-        if count and not 0 <= owners.min() <= owners.max() < self.sites:
-            raise InvariantError(f"add_pages: a site id outside 0..{self.sites - 1}")
         given = owners if dynamic is None else np.concatenate((owners, _ids(dynamic)))
         marked = len(given) - count
-        if marked not in (0, count):
+        if dynamic is not None and marked != count:
             raise InvariantError(f"add_pages: {marked} dynamic marks for {count} pages")
-        self.make_room(pages=first + count)
-        self.run_kernel(kernels.register_pages, given, count, marked)
+        if first + count > len(self.state.page):
+            self.make_room(pages=first + count)
+        if not self.run_kernel(kernels.register_pages, given, count, marked):
+            raise InvariantError(f"add_pages: a site id outside 0..{self.sites - 1}")
         self.note(Call.ADD_PAGES, given, len(given), count)
         return first
 
@@ -133,7 +138,7 @@ class Frontier(Core):
             said = self.out_view[:0]
             answer = Drained() if n == DRAINED else WaitUntil(moment)
         if self.journal is not None:
-            self.journal.write(Call.NEXT, said, len(said), n, now, moment)
+            self.journal.write(_NEXT, said, len(said), n, now, moment)
         return answer
 
     def report(
@@ -153,7 +158,7 @@ class Frontier(Core):
         n = len(found)
         answer = self.run_kernel(kernels.report_page, visit_id, page, result, _moment(now), response_s, found, n)
         if self.journal is not None:
-            self.journal.write(Call.REPORT, found, n, visit_id, page, result, now, response_s)
+            self.journal.write(_REPORT, found, n, visit_id, page, result, now, response_s)
         return answer != ENDED
 
     def finish(self, visit: Visit, outcome: Outcome, now: float) -> bool:
@@ -162,11 +167,10 @@ class Frontier(Core):
         for result in outcome.results:
             if not self.report(visit, result.page, result.result, now, result.links, result.response_s):
                 return False
-        requests = outcome.allowed or (max(1, outcome.served) if outcome.closed else 0)
-        requests = min(max(requests, 0), MOST_PER_VISIT)  # servers announce what they like
-        numbers = (visit.id, requests, _moment(now), outcome.connection_s, outcome.not_before)
+        numbers = (visit.id, _requests(outcome), _moment(now), outcome.connection_s, outcome.not_before)
         answer = self.run_kernel(kernels.finish_visit, *numbers)
-        self.note(Call.FINISH, None, 0, *numbers)
+        if self.journal is not None:
+            self.journal.write(_FINISH, None, 0, *numbers)
         return answer != ENDED
 
     def rescore(self, scores: Sequence[float] | Array, now: float) -> None:
@@ -252,6 +256,14 @@ class Frontier(Core):
     def explain_page(self, page: int, now: float) -> PageExplanation:
         """Its rank, what stands before it in its site, and how its site stands."""
         return explain_page(self, page, now)
+
+
+def _requests(outcome: Outcome) -> int:
+    """What the server allows per connection, as it said or was seen to; 0: it showed nothing."""
+    if not (outcome.allowed or outcome.closed):
+        return 0
+    requests = outcome.allowed or max(1, outcome.served)
+    return min(max(requests, 0), MOST_PER_VISIT)  # servers announce what they like
 
 
 def _moment(now: float) -> float:

@@ -85,7 +85,7 @@ class Journal:
     def __init__(self) -> None:
         self._frames = bytearray()
 
-    def write(self, call: Call, payload: Any, count: int, *numbers: float) -> None:
+    def write(self, call: int, payload: Any, count: int, *numbers: float) -> None:
         """`payload`: `count` numbers of the call's kind, as an array or a view of one; or None."""
         frames = self._frames
         frames += _PACKERS[call](call, count, *numbers)

@@ -242,8 +242,13 @@ def register(s: State, owners: Array, count: int, marked: int) -> None:
 
 @kernel(i8(i8, Pages, i8, i8))
 def register_pages(handle: int, owners: Array, count: int, marked: int) -> int:
-    register(recall(handle), owners, count, marked)
-    return 0
+    """1, or 0 if one of the sites is none: then nothing has changed."""
+    s: State = recall(handle)
+    for i in range(count):
+        if owners[i] < 0 or owners[i] >= s.run[0].sites:
+            return 0
+    register(s, owners, count, marked)
+    return 1
 
 
 @kernel(i8(i8, f8))

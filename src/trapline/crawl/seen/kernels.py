@@ -58,7 +58,7 @@ def find_slot(segment: Segment, fingerprint: int) -> int:
 
 
 @helper(void(TableType, Numbers, i8))
-def look_ahead(table: Table, fingerprints: Array, i: int) -> None:
+def look_up_ahead(table: Table, fingerprints: Array, i: int) -> None:
     if i < fingerprints.size:
         segment: Segment = recall_segment(table.segments[segment_of(fingerprints[i])])
         prefetch(segment.slots, own_slot(segment, fingerprints[i]))
@@ -69,9 +69,9 @@ def find_seen(handle: int, fingerprints: Array, out: Array) -> None:
     """out[i] = the page, or -1."""
     table: Table = recall_table(handle)
     for i in range(AHEAD):
-        look_ahead(table, fingerprints, i)
+        look_up_ahead(table, fingerprints, i)
     for i in range(fingerprints.size):
-        look_ahead(table, fingerprints, i + AHEAD)
+        look_up_ahead(table, fingerprints, i + AHEAD)
         if fingerprints[i] == 0:
             out[i] = table.head[ZERO]
             continue
@@ -107,9 +107,9 @@ def add_seen(handle: int, fingerprints: Array, start: int, offset: int, out: Arr
     to one whose segment must grow."""
     table: Table = recall_table(handle)
     for i in range(start, start + AHEAD):
-        look_ahead(table, fingerprints, i)
+        look_up_ahead(table, fingerprints, i)
     for i in range(start, fingerprints.size):
-        look_ahead(table, fingerprints, i + AHEAD)
+        look_up_ahead(table, fingerprints, i + AHEAD)
         page = page_of(table, fingerprints[i], offset + table.head[COUNT])
         if page < 0:
             return i
