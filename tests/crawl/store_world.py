@@ -40,14 +40,14 @@ def fetched(page: int, body: bytes = b"<p>hello", **changes: object) -> Fetched:
         truncated="",
         mime="text/html",
         marks=0,
-        links=("/a", "/b"),
-        found=2,
+        hrefs=["/a", "/b"],
+        links=b"\1\0\0\0\2\0\0\0",
     )
     return whole._replace(**changes)  # type: ignore[arg-type]
 
 
 def failed(page: int, error: str = "timeout") -> Fetched:
-    nothing = {"head": b"", "wire": b"", "body": b"", "mime": "", "links": (), "found": 0, "first_byte_s": float("nan")}
+    nothing = {"head": b"", "wire": b"", "body": b"", "mime": "", "hrefs": [], "links": b"", "first_byte_s": float("nan")}
     return fetched(page, result=FAILED, status=0, error=error, **nothing)
 
 

@@ -70,7 +70,7 @@ class Connection(asyncio.Protocol):
         self.responses_received = 0
         self.bytes_received = 0
         self.is_over = False  # no more answers will come; `lost` has been told, or will be at once
-        self._loop, self._owner, self._limits, self._throttle = loop, owner, limits, throttle
+        self._loop, self.owner, self._limits, self._throttle = loop, owner, limits, throttle
         self._reader = ResponseReader(limits)
         self._connecting: asyncio.Task[None] | None = None
         self._transport: asyncio.Transport | None = None
@@ -161,7 +161,7 @@ class Connection(asyncio.Protocol):
         self._since = monotonic()
         if self._throttle is not None:
             self._throttle.joined(self, self._since)
-        self._owner.connected(self, self._since - self.opened_at)
+        self.owner.connected(self, self._since - self.opened_at)
 
     def data_received(self, data: bytes) -> None:
         if self.is_over:
@@ -210,7 +210,7 @@ class Connection(asyncio.Protocol):
         elif has_more and not self.unanswered:
             response.keep_alive = False  # who knows what an answer to the next request would be
             self._end(PROTOCOL)
-        self._owner.received(self, response)
+        self.owner.received(self, response)
         return not self.is_over
 
     def _count(self, response: Response, now: float) -> None:
@@ -241,9 +241,9 @@ class Connection(asyncio.Protocol):
 
     def _tell(self, failure: str, last: Response | None) -> None:
         if last is not None:
-            self._owner.received(self, last)
+            self.owner.received(self, last)
         self._transport = None
-        self._owner.lost(self, failure, self.unanswered)
+        self.owner.lost(self, failure, self.unanswered)
 
 
 def _is_literal(address: str) -> bool:

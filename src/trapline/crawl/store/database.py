@@ -95,7 +95,7 @@ class Transaction:
 
 _FETCH_COLUMNS = (
     "page, visit, address, started, first_byte_s, total_s, result, status, error, "
-    "bytes, mime, digest, marks, found, truncated, file, offset, length"
+    "bytes, mime, digest, marks, found, truncated, file, offset, length, links"
 )
 _ROBOTS_COLUMNS = (
     "site, visit, address, started, first_byte_s, total_s, status, error, bytes, body, file, offset, length"

@@ -37,7 +37,7 @@ class Filing:
             place = self._answer(f, f.mime, digest, f.truncated)
         return (
             *(f.page, f.visit, f.address, f.started, f.first_byte_s, f.total_s, f.result, f.status, f.error),
-            *(len(f.wire), f.mime, digest, f.marks, f.found, f.truncated, *place),
+            *(len(f.wire), f.mime, digest, f.marks, len(f.links) // 4, f.truncated, *place, f.links),
         )
 
     def robots(self, r: RobotsFetched) -> Row:
@@ -75,5 +75,5 @@ class Filing:
             header = warc.request(date, f.url, record_id, len(f.request))
             self._archive.add(warc.member(warc.SMALL, header, f.request))
         if self._metadata and isinstance(f, Fetched):
-            block = warc.page_fields(f.total_s, f.links)
+            block = warc.page_fields(f.total_s, f.hrefs)
             self._archive.add(warc.member(warc.SMALL, warc.metadata(date, f.url, record_id, len(block)), block))
