@@ -11,8 +11,7 @@ from tests.crawl.crawl_folder import BEGAN, simulated, write_crawl
 from trapline.cli import run
 from trapline.crawl.glance import BROKEN_OFF, ENDED, RUNNING, glance
 from trapline.crawl.store.lock import take
-from trapline.crawl.summary import summarized
-from trapline.output import write_json
+from trapline.crawl.summary import write_summary
 
 Captured = pytest.CaptureFixture[str]
 
@@ -29,7 +28,7 @@ def shown(folder: Path, capsys: Captured, *args: str) -> dict[str, Any]:
 
 
 def test_the_numbers_are_those_of_the_last_commit(folder: Path, capsys: Captured) -> None:
-    found, whole = shown(folder, capsys), summarized(folder)
+    found, whole = shown(folder, capsys), write_summary(folder)
     for name, same in (("pages", "pages_fetched"), ("bytes", "bytes"), ("errors", "errors"), ("known", "urls_known")):
         assert found[name] == whole[same], name
     assert found["pages_per_second"] == pytest.approx(whole["pages_per_second"], rel=0.01)
@@ -51,11 +50,12 @@ def test_lately_is_the_last_seconds(folder: Path) -> None:
 
 
 def test_it_runs_while_somebody_holds_its_folder_and_has_ended_if_it_says_why(folder: Path, capsys: Captured) -> None:
+    assert (glance(folder).state, glance(folder).stopped_by) == (ENDED, "nothing left")
+    with sqlite3.connect(folder / "crawl.db") as database:
+        database.execute("delete from meta where key = 'stopped_by'")
     assert glance(folder).state == BROKEN_OFF
     assert run(["status", str(folder)]) == 0
     assert f"--resume {folder}" in capsys.readouterr().out
-    write_json(folder / "summary.json", summarized(folder, "max-pages"))
-    assert (glance(folder).state, glance(folder).stopped_by) == (ENDED, "max-pages")
     lock = take(folder)
     assert glance(folder).state == RUNNING
     lock.release()
@@ -79,7 +79,7 @@ def test_watching_ends_with_the_crawl(folder: Path, capsys: Captured, monkeypatc
     monkeypatch.setattr("time.sleep", sleep)
     assert run(["status", str(folder), "--watch", "--json"]) == 0
     states = [json.loads(line)["state"] for line in capsys.readouterr().out.splitlines()]
-    assert states == [RUNNING] * 3 + [BROKEN_OFF]
+    assert states == [RUNNING] * 3 + [ENDED]
 
 
 def test_a_crawl_that_has_just_begun_has_a_status(folder: Path, capsys: Captured) -> None:

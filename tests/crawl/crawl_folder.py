@@ -83,7 +83,8 @@ def _meta(crawl: Crawl) -> dict[str, str]:
         pause_s=0.0,
         rules=replace(crawl.rules, lease_s=600.0),
     )
-    return {"format": "1", "options": options.to_json(), "created": str(BEGAN)}
+    ended = "nothing left" if crawl.drained else "pages"
+    return {"format": "1", "options": options.to_json(), "created": str(BEGAN), "runs": "1", "stopped_by": ended}
 
 
 def _first_rows(graph: Graph, crawl: Crawl) -> list[int]:

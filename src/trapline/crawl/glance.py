@@ -10,10 +10,10 @@ from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 
-from trapline.crawl.folder import opened, options
+from trapline.crawl.folder import meta, opened, options
 from trapline.crawl.records import Progress
 from trapline.crawl.store.lock import holder
-from trapline.crawl.summary import IS_ERROR, KIND, stopped_by, strategy_name
+from trapline.crawl.summary import IS_ERROR, KIND, strategy_name
 from trapline.frontier import FETCHED
 
 RUNNING, ENDED, BROKEN_OFF = "running", "ended", "broken off"
@@ -57,7 +57,7 @@ class Glance:
 
 def glance(folder: Path) -> Glance:
     with closing(opened(folder)) as database:
-        process, ended, told = holder(folder), stopped_by(folder), options(database)
+        process, ended, told = holder(folder), meta(database).get("stopped_by"), options(database)
         last, before = _progress(database)
         passed = max(last.seconds - before.seconds, 1e-9)
         return Glance(

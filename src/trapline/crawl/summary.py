@@ -4,7 +4,6 @@ It is asked when a crawl ends, and by `report` and `status` at any time. It coun
 acknowledged is not in it.
 """
 
-import json
 import math
 import sqlite3
 from contextlib import closing
@@ -12,12 +11,12 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from trapline.crawl.audit import Audit, audit
-from trapline.crawl.folder import opened, options
+from trapline.crawl.folder import meta, opened, options
 from trapline.crawl.options import CrawlOptions
 from trapline.crawl.store.folder import SUMMARY
-from trapline.crawl.store.lock import holder
 from trapline.fetch import failure
 from trapline.frontier import FETCHED, REFUSED
+from trapline.output import write_json
 
 FORBIDDEN = "forbidden"
 KIND = (
@@ -30,9 +29,8 @@ NO_ERRORS = ("", FORBIDDEN, failure.STOPPED)
 IS_ERROR = f"{KIND} not in {NO_ERRORS}"
 """SQL: whether a row of `fetch` is one of the errors."""
 MOST_TYPES = 20
-# By how much the clock went on and the crawl did not, from each moment of progress to the next.
-_GAPS = "select at - seconds - lag(at - seconds) over (order by rowid) from progress"
-_BETWEEN_RUNS_S = 0.05  # no crawl is started again within that, and no clock drifts as far in a second
+_FIRST_AND_LAST = """select at, seconds from progress
+where rowid in ((select min(rowid) from progress), (select max(rowid) from progress)) order by rowid"""
 
 
 class Span(NamedTuple):
@@ -41,32 +39,25 @@ class Span(NamedTuple):
     began: float
     ended: float
     idle_s: float = 0.0
-    resumed: int = 0
 
     @property
     def seconds(self) -> float:
         return max(self.ended - self.began - self.idle_s, 0.0)
 
 
-def summarized(folder: Path, stopped_by: str | None = None) -> dict[str, Any]:
-    """The summary of the crawl in a folder; `stopped_by`: what ended it."""
+def write_summary(folder: Path) -> dict[str, Any]:
+    """Count, write `summary.json` into the crawl's folder, and answer what was written."""
     with closing(opened(folder)) as database:
-        return summary_of(database, audit(database), stopped_by)
+        found = summary_of(database, audit(database))
+    write_json(folder / SUMMARY, found)
+    return found
 
 
-def stopped_by(folder: Path) -> str | None:
-    """What ended the crawl, as its summary.json has it; None: it goes on, or was killed."""
-    try:
-        found: str | None = json.loads((folder / SUMMARY).read_text()).get("stopped_by")
-    except (OSError, ValueError, AttributeError):
-        return None
-    return None if holder(folder) is not None else found
-
-
-def summary_of(database: sqlite3.Connection, politeness: Audit, stopped_by: str | None = None) -> dict[str, Any]:
+def summary_of(database: sqlite3.Connection, politeness: Audit) -> dict[str, Any]:
     from trapline import __version__
 
-    told, span, totals = options(database), span_of(database), totals_of(database)
+    told, kept, span, totals = options(database), meta(database), span_of(database), totals_of(database)
+    runs = int(kept.get("runs", 1))
     return {
         "trapline": __version__,
         "strategy": strategy_name(told),
@@ -75,8 +66,9 @@ def summary_of(database: sqlite3.Connection, politeness: Audit, stopped_by: str 
         "pages_per_second": totals["pages_fetched"] / span.seconds if span.seconds else 0.0,
         "began": span.began,
         "ended": span.ended,
-        "resumed": span.resumed,
-        "stopped_by": stopped_by,
+        "runs": runs,
+        "resumed": runs - 1,
+        "stopped_by": kept.get("stopped_by"),
         "requests": politeness.requests,
         "visits": politeness.visits,
         "politeness_violations": politeness.violations,
@@ -105,9 +97,9 @@ def span_of(database: sqlite3.Connection) -> Span:
             first, last = min(first, begin), max(last, end)
     if first > last:
         return Span(0.0, 0.0)
+    clock = [at - seconds for at, seconds in database.execute(_FIRST_AND_LAST)]
     (last_at,) = database.execute("select max(at) from progress").fetchone()
-    gaps = [gap for (gap,) in database.execute(_GAPS) if gap is not None and gap > _BETWEEN_RUNS_S]
-    return Span(first, max(last, last_at or last), sum(gaps), len(gaps))
+    return Span(first, max(last, last_at or last), max(clock[-1] - clock[0], 0.0) if clock else 0.0)
 
 
 def totals_of(database: sqlite3.Connection) -> dict[str, Any]:

@@ -17,7 +17,7 @@ from trapline.crawl.folder import opened, options
 from trapline.crawl.options import AGENT, CrawlOptions
 from trapline.crawl.robots_kept import robots_kept
 from trapline.crawl.store.lock import holder
-from trapline.crawl.summary import FORBIDDEN, IS_ERROR, KIND, stopped_by, summary_of
+from trapline.crawl.summary import FORBIDDEN, IS_ERROR, KIND, summary_of
 from trapline.frontier import FETCHED
 from trapline.report.chart import Floats
 
@@ -69,7 +69,7 @@ def live_record(folder: Path) -> LiveRecord:
         return LiveRecord(
             name=folder.resolve().name,
             running=holder(folder) is not None,
-            summary=summary_of(database, audited, stopped_by(folder)),
+            summary=summary_of(database, audited),
             options=told,
             moments=moments_of(database),
             sites=sites,
