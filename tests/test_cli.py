@@ -68,7 +68,7 @@ def test_no_command_at_all_is_answered_with_the_help(capsys: pytest.CaptureFixtu
     ("args", "hint"),
     [
         (["simulat"], "did you mean 'simulate'?"),
-        (["zzz"], "valid: compare, demo, graph, simulate, testweb, warmup"),
+        (["zzz"], f"valid: {', '.join(sorted(COMMANDS))}"),
         (["--versoin"], "Did you mean '--version'?"),
         (["warmup", "--hepl"], "Did you mean '--help'?"),
         (["warmup", "surplus"], "surplus"),

@@ -4,16 +4,16 @@ The simulated log gives pages, visits and times; statuses, failures, types and r
 always the same. Every page of the graph is known from the start, so that page ids are those of the graph.
 """
 
-import json
 import sqlite3
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import asdict
+from dataclasses import replace
 from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from trapline.crawl.options import CrawlOptions
 from trapline.frontier import FAILED, FETCHED, REFUSED, Rules
 from trapline.graph import Graph, generate, pagerank
 from trapline.graph.strings import decoded
@@ -76,18 +76,15 @@ def _address(group: int) -> str:
 
 
 def _meta(crawl: Crawl) -> dict[str, str]:
-    options = {
-        "strategy": crawl.strategy.name,
-        "quality": "opic",
-        "connections": crawl.robots,
-        "http": "keep-alive",
-        "pause_s": 0.0,
-        "agent": "trapline",
-        "rules": {**asdict(crawl.rules), "lease_s": 600.0},
-        "seeds": ["http://s000000.example/"],
-    }
-    ended = "nothing-left" if crawl.drained else "max-pages"
-    return {"format": "1", "options": json.dumps(options), "created": str(BEGAN), "runs": "1", "stopped_by": ended}
+    options = CrawlOptions(
+        seeds=("http://s000000.example/",),
+        strategy=crawl.strategy.name,
+        connections=crawl.robots,
+        pause_s=0.0,
+        rules=replace(crawl.rules, lease_s=600.0),
+    )
+    ended = "nothing left" if crawl.drained else "pages"
+    return {"format": "1", "options": options.to_json(), "created": str(BEGAN), "runs": "1", "stopped_by": ended}
 
 
 def _first_rows(graph: Graph, crawl: Crawl) -> list[int]:

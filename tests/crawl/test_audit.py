@@ -1,9 +1,8 @@
 """The audit of a crawl's database, forged ones too, against its definition: every request held against every earlier one."""
 
-import json
 import sqlite3
 from collections.abc import Sequence
-from dataclasses import asdict
+from dataclasses import replace
 from importlib.resources import files
 from pathlib import Path
 from typing import Any
@@ -15,6 +14,7 @@ from hypothesis import strategies as st
 from tests.crawl.crawl_folder import RULES, insert, simulated, write_crawl
 from trapline.crawl.audit import audit, politeness_violations
 from trapline.crawl.folder import opened
+from trapline.crawl.options import CrawlOptions
 from trapline.frontier import Rules
 
 # Pages 0 and 1 are of site 0, page 2 of site 1 on the same address, page 3 of site 2 on another.
@@ -40,11 +40,12 @@ def forged(
     rules: Rules = TWO_DELAYS,
     **options: Any,
 ) -> sqlite3.Connection:
-    """A database with these requests; each robots.txt takes no time. Without any, the crawl does not ask for it."""
+    """A database with these requests; each robots.txt takes no time. Without any, all sites answered long ago that they have
+    none."""
     database = sqlite3.connect(":memory:")
     database.executescript(SCHEMA)
-    told = {"rules": asdict(rules), "robots": bool(robots), **options}
-    database.execute("insert into meta values ('options', ?)", (json.dumps(told),))
+    told = CrawlOptions((), rules=rules, **{"pause_s": 0.0, **options})
+    database.execute("insert into meta values ('options', ?)", (told.to_json(),))
     database.executemany("insert into site values (?, ?)", enumerate(f"http://{name}.org" for name in "abc"))
     urls = ("http://a.org/", "http://a.org/secret/x?y", "http://b.org/", "http://c.org/")
     database.executemany("insert into page values (?, ?, ?)", zip(range(4), SITE, urls, strict=True))
@@ -53,7 +54,9 @@ def forged(
         when = {"page": page, "visit": visit, "address": ADDRESS[SITE[page]], "started": start, "total_s": took}
         came = {"result": 3, "status": 200, "mime": "", "marks": 0, "found": 0, "truncated": ""}
         insert(database, "fetch", [{**nothing, **when, **came}])
-    for site, visit, start, status, body in robots:
+    for site, visit, start, status, body in robots or [
+        (site, 100 + site, -1e6 * (1 + site), 404, b"") for site in range(3)
+    ]:
         when = {"site": site, "visit": visit, "address": ADDRESS[site], "started": start, "total_s": 0.0}
         came = {"status": status, "body": body, "error": "" if status else "timeout"}
         insert(database, "robots", [{**nothing, **when, **came}])
@@ -100,7 +103,7 @@ def test_rows_in_another_order_hide_nothing(fetches: list[Row], random: Any) -> 
 
 def test_each_rule_has_its_name_and_an_example_tells_where() -> None:
     found = audit(forged([(0, 0, 0.0, 5.0), (2, 1, 1.0, 1.0), (3, 2, 0.0, 1.0), (3, 3, 2.5, 1.0), (3, 3, 3.0, 1.0)]))
-    assert (found.requests, found.visits, found.violations) == (5, 4, 2)
+    assert (found.requests, found.visits, found.violations) == (5 + 3, 4 + 3, 2)
     assert found.by_rule == {"apart": 1, "rest": 1, "pause": 1, "robots": 0}
     assert [(one.visit, one.site, one.rules) for one in found.examples] == [
         (1, "http://b.org", ("apart",)),
@@ -170,14 +173,15 @@ def test_paths_are_asked_for_only_if_robots_txt_as_last_seen_allows_them(robots:
     assert audit(forged([(page, 0, 1.0, 1.0)], robots, rules)).by_rule["robots"] == broken
 
 
-def test_pages_that_nobody_was_asked_for_are_no_requests() -> None:
+@pytest.mark.parametrize("change", ["address = ''", "error = 'robots'"])
+def test_pages_that_nobody_was_asked_for_are_no_requests(change: str) -> None:
     database = forged([(3, 0, 0.0, 1.0), (3, 1, 0.5, 1.0)])
-    database.execute("update fetch set address = '' where visit = 1")
+    database.execute(f"update fetch set {change} where visit = 1")
     assert politeness_violations(database) == 0
 
 
 def test_an_empty_crawl_is_polite() -> None:
-    assert audit(forged([])) == (0, 0, {"apart": 0, "rest": 0, "pause": 0, "robots": 0}, 0, [])
+    assert audit(forged([])) == (3, 3, {"apart": 0, "rest": 0, "pause": 0, "robots": 0}, 0, [])
 
 
 @pytest.mark.parametrize("strategy", ["breadth-first", "crawl-ability"])
@@ -187,6 +191,6 @@ def test_a_simulated_crawl_written_as_a_live_one_is_as_polite_as_it_was(tmp_path
     found = audit(opened(folder))
     assert found.violations == 0 and found.visits > 50
     with sqlite3.connect(folder / "crawl.db") as database:
-        told = {"rules": {**asdict(RULES), "delay_s": 2.5, "lease_s": 600.0}}
-        database.execute("update meta set value = ? where key = 'options'", (json.dumps(told),))
+        told = CrawlOptions((), rules=replace(RULES, delay_s=2.5), pause_s=0.0)
+        database.execute("update meta set value = ? where key = 'options'", (told.to_json(),))
     assert audit(opened(folder)).by_rule["rest"] > 10

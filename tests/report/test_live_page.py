@@ -3,7 +3,7 @@
 import json
 import re
 import sqlite3
-from dataclasses import asdict, replace
+from dataclasses import replace
 from html import escape
 from pathlib import Path
 
@@ -12,6 +12,7 @@ import pytest
 
 from tests.crawl.crawl_folder import RULES, simulated, write_crawl
 from tests.report.test_page import EVIL, Reader
+from trapline.crawl.options import CrawlOptions
 from trapline.report.live_chart import live_charts
 from trapline.report.live_page import live_page
 from trapline.report.live_record import MOST_MOMENTS, MOST_SITES, LiveRecord, live_record
@@ -27,7 +28,9 @@ def record(tmp_path_factory: pytest.TempPathFactory) -> LiveRecord:
 def test_every_string_from_outside_is_text_and_nothing_else(record: LiveRecord) -> None:
     summary = {**record.summary, "types": {EVIL: 3}, "stopped_by": EVIL, "strategy": EVIL}
     sites = [record.sites[0]._replace(origin=EVIL)]
-    page = live_page(replace(record, name=EVIL, summary=summary, sites=sites, options={EVIL: EVIL, "seeds": [EVIL]}))
+    page = live_page(
+        replace(record, name=EVIL, summary=summary, sites=sites, options=CrawlOptions((EVIL,), contact=EVIL))
+    )
     read = Reader(page)
     assert EVIL not in page and not read.open and escape(EVIL) in page
     assert len(read.of("script")) == 2 and len(read.of("style")) == 1 and len(read.of("title")) == 1
@@ -84,7 +87,7 @@ def test_a_long_crawl_of_many_sites_stays_a_small_page(record: LiveRecord, tmp_p
 def test_broken_rules_are_told_with_the_first_of_them(tmp_path: Path) -> None:
     folder = write_crawl(tmp_path, *simulated())
     assert "No rule was broken" in live_page(live_record(folder))
-    options = json.dumps({"rules": {**asdict(RULES), "delay_s": 9.0, "lease_s": 600.0}})
+    options = CrawlOptions((), rules=replace(RULES, delay_s=9.0), pause_s=0.0).to_json()
     with sqlite3.connect(folder / "crawl.db") as database:
         database.execute("update meta set value = ? where key = 'options'", (options,))
     page = live_page(live_record(folder))

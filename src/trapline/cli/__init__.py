@@ -16,9 +16,11 @@ from trapline.cli.lazy import Lazy, LazyGroup
 COMMANDS = {
     "demo": Lazy("trapline.cli.demo:demo", "Compare a few strategies on a generated web."),
     "crawl": Lazy("trapline.cli.crawl:crawl", "Crawl the web into a folder: WARC files, an index, a database."),
-    "report": Lazy("trapline.cli.report:report", "Show a crawl, or several side by side, as one HTML page."),
     "simulate": Lazy("trapline.cli.simulate:simulate", "Crawl a graph in simulated time."),
     "compare": Lazy("trapline.cli.compare:compare", "Crawl a graph by several strategies, and compare them."),
+    "report": Lazy("trapline.cli.report:report", "Write an HTML page about a crawl, or one that compares several."),
+    "status": Lazy("trapline.cli.status:status", "Say how a crawl stands, also while it runs."),
+    "explain": Lazy("trapline.cli.explain:explain", "Say why a page was fetched when it was, or why it was not yet."),
     "graph": Lazy("trapline.cli.graph:graph", "Make, inspect and convert web graphs."),
     "testweb": Lazy("trapline.cli.testweb:testweb", "Serve a graph as real web sites on loopback."),
     "warmup": Lazy("trapline.cli.warmup:warmup", "Compile the core now instead of at the first run."),

@@ -13,15 +13,15 @@ the size of a site, all but the smaller w. An early or overlapping visit is foun
 """
 
 import sqlite3
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from trapline.crawl.folder import Longs, options
+from trapline.crawl.options import AGENT, CrawlOptions
 from trapline.crawl.requests import ROBOTS, Requests, requests_of
 from trapline.crawl.robots_kept import NONE_SEEN, RobotsKept, robots_kept
-from trapline.frontier import Rules
 
 Marks = NDArray[np.bool_]
 
@@ -39,8 +39,6 @@ class Manners(NamedTuple):
     address_rest_us: int
     pause_us: int
     pipelining: bool
-    obeys_robots: bool
-    agent: str
 
 
 class Violation(NamedTuple):
@@ -70,11 +68,11 @@ def politeness_violations(database: sqlite3.Connection) -> int:
 
 def audit(database: sqlite3.Connection) -> Audit:
     manners, requests = manners_of(options(database)), requests_of(database)
-    kept = robots_kept(database, manners.agent)
+    kept = robots_kept(database, AGENT)
     broken = {
         **_between_visits(requests, kept, manners),
         "pause": _inside_visits(requests, kept, manners),
-        "robots": _disallowed(database, requests, kept) if manners.obeys_robots else requests.visit[:0],
+        "robots": _disallowed(database, requests, kept),
     }
     every = np.unique(np.concatenate(list(broken.values())))
     return Audit(
@@ -86,16 +84,14 @@ def audit(database: sqlite3.Connection) -> Audit:
     )
 
 
-def manners_of(options: dict[str, Any]) -> Manners:
-    rules = Rules(**options.get("rules", {}))
+def manners_of(options: CrawlOptions) -> Manners:
+    rules = options.rules
     rest_s = min(rules.delay_s, rules.small_site_delay_s) if rules.small_site_pages else rules.delay_s
     return Manners(
         rest_us=round(rest_s * 1e6),
         address_rest_us=round((rules.delay_s if rules.ip_delay_s is None else rules.ip_delay_s) * 1e6),
-        pause_us=round(options.get("pause_s", 0.0) * 1e6),
-        pipelining=options.get("http") == "pipelining",
-        obeys_robots=options.get("robots", True),
-        agent=options.get("agent", "trapline"),
+        pause_us=round(options.pause * 1e6),
+        pipelining=options.http == "pipelining",
     )
 
 

@@ -4,15 +4,14 @@ Whoever reads a crawl begins here: the audit, the summary, `report`, `status` an
 and may be used while the crawl runs: SQLite shows each reader the last commit. How the folder is written is the store's business.
 """
 
-import json
 import sqlite3
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from trapline.crawl.options import CrawlOptions
 from trapline.crawl.store.folder import connect
 
 Longs = NDArray[np.int64]
@@ -30,10 +29,9 @@ def meta(database: sqlite3.Connection) -> dict[str, str]:
     return dict(database.execute("select key, value from meta"))
 
 
-def options(database: sqlite3.Connection) -> dict[str, Any]:
-    """What the crawl was told, as the crawl's own JSON has it."""
-    found: dict[str, Any] = json.loads(meta(database).get("options", "{}"))
-    return found
+def options(database: sqlite3.Connection) -> CrawlOptions:
+    """What the crawl was told."""
+    return CrawlOptions.from_json(meta(database)["options"])
 
 
 def columns(

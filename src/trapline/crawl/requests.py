@@ -23,7 +23,7 @@ _COLUMNS = (
     "{0}.visit",
     "cast(round({0}.started * 1e6) as integer)",
     "cast(round(({0}.started + {0}.total_s) * 1e6) as integer)",
-    "{0}.address",
+    "case when {0}.error = 'robots' then '' else {0}.address end",
 )
 
 

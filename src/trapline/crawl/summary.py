@@ -12,18 +12,25 @@ from typing import Any, NamedTuple
 
 from trapline.crawl.audit import Audit, audit
 from trapline.crawl.folder import meta, opened, options
+from trapline.crawl.options import CrawlOptions
 from trapline.crawl.store.folder import SUMMARY
 from trapline.fetch import failure
-from trapline.frontier import FETCHED
+from trapline.frontier import FETCHED, REFUSED
 from trapline.output import write_json
 
-KIND = f"case when error != '' then error when status >= 400 then '{failure.HTTP}' else '' end"
+FORBIDDEN = "forbidden"
+KIND = (
+    f"case when error = '{failure.ROBOTS}' and result = {REFUSED} then '{FORBIDDEN}'"
+    f" when error != '' then error when status >= 400 then '{failure.HTTP}' else '' end"
+)
 """SQL: why a row of `fetch` brought no page; '': it did."""
-NO_ERRORS = ("", failure.ROBOTS, failure.STOPPED)
+NO_ERRORS = ("", FORBIDDEN, failure.STOPPED)
 """Kinds that are nobody's fault."""
 IS_ERROR = f"{KIND} not in {NO_ERRORS}"
 """SQL: whether a row of `fetch` is one of the errors."""
 MOST_TYPES = 20
+_FIRST_AND_LAST = """select at, seconds from progress
+where rowid in ((select min(rowid) from progress), (select max(rowid) from progress)) order by rowid"""
 
 
 class Span(NamedTuple):
@@ -31,7 +38,7 @@ class Span(NamedTuple):
 
     began: float
     ended: float
-    idle_s: float
+    idle_s: float = 0.0
 
     @property
     def seconds(self) -> float:
@@ -41,21 +48,19 @@ class Span(NamedTuple):
 def write_summary(folder: Path) -> dict[str, Any]:
     """Count, write `summary.json` into the crawl's folder, and answer what was written."""
     with closing(opened(folder)) as database:
-        found = summary_of(database)
+        found = summary_of(database, audit(database))
     write_json(folder / SUMMARY, found)
     return found
 
 
-def summary_of(database: sqlite3.Connection, audited: Audit | None = None) -> dict[str, Any]:
-    """`audited`: if that was done already."""
+def summary_of(database: sqlite3.Connection, politeness: Audit) -> dict[str, Any]:
     from trapline import __version__
 
-    told, kept, politeness = options(database), meta(database), audited or audit(database)
-    span, totals = span_of(database), totals_of(database)
+    told, kept, span, totals = options(database), meta(database), span_of(database), totals_of(database)
     runs = int(kept.get("runs", 1))
     return {
         "trapline": __version__,
-        "strategy": told.get("strategy", ""),
+        "strategy": strategy_name(told),
         **totals,
         "seconds": span.seconds,
         "pages_per_second": totals["pages_fetched"] / span.seconds if span.seconds else 0.0,
@@ -69,9 +74,17 @@ def summary_of(database: sqlite3.Connection, audited: Audit | None = None) -> di
         "politeness_violations": politeness.violations,
         "politeness_violations_by_rule": politeness.by_rule,
         "quality": quality_of(database),
-        "quality_source": told.get("quality", ""),
+        "quality_source": told.quality,
         **_counts(database),
     }
+
+
+def strategy_name(told: CrawlOptions) -> str:
+    """As given; with halves replaced, the pair that it became."""
+    if told.page_rank is None and told.site_rank is None:
+        return told.strategy
+    named = ((told.page_rank, "page rank"), (told.site_rank, "site rank"))
+    return f"{told.strategy} with {' and '.join(f'{what} {name}' for name, what in named if name)}"
 
 
 def span_of(database: sqlite3.Connection) -> Span:
@@ -82,24 +95,16 @@ def span_of(database: sqlite3.Connection) -> Span:
         begin, end = database.execute(f"select min(started), max(started + total_s) from {table}").fetchone()
         if begin is not None:
             first, last = min(first, begin), max(last, end)
-    rows = database.execute("select at, seconds from progress where rowid in (?, ?) order by rowid", _ends(database))
-    moments = rows.fetchall()
     if first > last:
-        return Span(0.0, 0.0, 0.0)
-    if not moments:
-        return Span(first, last, 0.0)
-    (at_first, seconds_first), (at_last, seconds_last) = moments[0], moments[-1]
-    return Span(first, max(last, at_last), max(at_last - at_first - (seconds_last - seconds_first), 0.0))
-
-
-def _ends(database: sqlite3.Connection) -> tuple[int, int]:
-    first, last = database.execute("select min(rowid), max(rowid) from progress").fetchone()
-    return first or 0, last or 0
+        return Span(0.0, 0.0)
+    clock = [at - seconds for at, seconds in database.execute(_FIRST_AND_LAST)]
+    (last_at,) = database.execute("select max(at) from progress").fetchone()
+    return Span(first, max(last, last_at or last), max(clock[-1] - clock[0], 0.0) if clock else 0.0)
 
 
 def totals_of(database: sqlite3.Connection) -> dict[str, Any]:
     fetches, pages, received, links = database.execute(
-        f"select count(*), count(distinct case when result = {FETCHED} then page end), total(bytes), total(found) from fetch"
+        f"select count(*), count(distinct case when result = {FETCHED} then page end), total(bytes), total(length(links)) from fetch"
     ).fetchone()
     kinds = dict(database.execute(f"select {KIND} as kind, count(*) from fetch group by kind order by 2 desc, 1"))
     errors = {kind: number for kind, number in kinds.items() if kind not in NO_ERRORS}
@@ -108,9 +113,9 @@ def totals_of(database: sqlite3.Connection) -> dict[str, Any]:
         "fetches": fetches,
         "errors": sum(errors.values()),
         "errors_by_kind": errors,
-        "forbidden_by_robots": kinds.get(failure.ROBOTS, 0),
+        "forbidden_by_robots": kinds.get(FORBIDDEN, 0),
         "bytes": int(received),
-        "links": int(links),
+        "links": int(links) // 4,
         "sites": _count(database, "site"),
         "urls_known": _count(database, "page"),
     }

@@ -12,12 +12,12 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from trapline.crawl.audit import Violation, audit, manners_of
+from trapline.crawl.audit import Violation, audit
 from trapline.crawl.folder import opened, options
+from trapline.crawl.options import AGENT, CrawlOptions
 from trapline.crawl.robots_kept import robots_kept
 from trapline.crawl.store.lock import holder
-from trapline.crawl.summary import IS_ERROR, summary_of
-from trapline.fetch import failure
+from trapline.crawl.summary import FORBIDDEN, IS_ERROR, KIND, summary_of
 from trapline.frontier import FETCHED
 from trapline.report.chart import Floats
 
@@ -55,7 +55,7 @@ class LiveRecord:
     name: str
     running: bool
     summary: dict[str, Any]
-    options: dict[str, Any]
+    options: CrawlOptions
     moments: Moments
     sites: list[SiteRow]  # busiest first
     sites_visited: int
@@ -65,7 +65,7 @@ class LiveRecord:
 def live_record(folder: Path) -> LiveRecord:
     with closing(opened(folder)) as database:
         told, audited = options(database), audit(database)
-        sites, visited = _sites(database, manners_of(told).agent)
+        sites, visited = _sites(database)
         return LiveRecord(
             name=folder.resolve().name,
             running=holder(folder) is not None,
@@ -98,13 +98,13 @@ def _from_the_beginning(rows: Moments) -> Moments:
     return Moments(*(np.concatenate(pair) for pair in zip(first, rows, strict=True)))
 
 
-def _sites(database: sqlite3.Connection, agent: str) -> tuple[list[SiteRow], int]:
+def _sites(database: sqlite3.Connection) -> tuple[list[SiteRow], int]:
     """The busiest, and how many there are."""
     known = dict(database.execute("select site, count(*) from page group by site"))
     origins = dict(database.execute("select id, origin from site"))
-    delays = _crawl_delays(database, agent)
+    delays = _crawl_delays(database)
     found = database.execute(
-        f"select page.site, total(result = {FETCHED}), total({IS_ERROR}), total(error = '{failure.ROBOTS}'), total(bytes),"
+        f"select page.site, total(result = {FETCHED}), total({IS_ERROR}), total({KIND} = '{FORBIDDEN}'), total(bytes),"
         " avg(first_byte_s) from fetch join page on page.id = fetch.page group by page.site order by 2 desc, 5 desc, 1"
     ).fetchall()
     rows = [
@@ -116,8 +116,8 @@ def _sites(database: sqlite3.Connection, agent: str) -> tuple[list[SiteRow], int
     return rows, len(found)
 
 
-def _crawl_delays(database: sqlite3.Connection, agent: str) -> dict[int, float]:
+def _crawl_delays(database: sqlite3.Connection) -> dict[int, float]:
     """What each site's last robots.txt asks for."""
-    kept = robots_kept(database, agent)
+    kept = robots_kept(database, AGENT)
     delays = {site: rules.crawl_delay_s for site, rules in zip(kept.site.tolist(), kept.rules, strict=True)}
     return {site: delay for site, delay in delays.items() if delay is not None}

@@ -3,10 +3,14 @@
 It reads a live record and knows nothing of HTML.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import asdict
 from http import HTTPStatus
 from typing import NamedTuple
 
+from trapline.crawl.options import CrawlOptions
+from trapline.crawl.summary import FORBIDDEN
 from trapline.fetch import failure
 from trapline.report.live_record import LiveRecord, SiteRow
 from trapline.report.table import Column
@@ -23,7 +27,8 @@ KINDS = {
     failure.TOO_LARGE: "headers too large",
     failure.ENCODING: "a coding that cannot be read",
     failure.HTTP: "answers of 400 and above",
-    failure.ROBOTS: "forbidden by robots.txt, not asked for",
+    failure.ROBOTS: "robots.txt could not be had",
+    FORBIDDEN: "not asked for, by robots.txt",
 }
 RULES = {
     "apart": "overlapped an earlier visit to the same site or address",
@@ -98,7 +103,7 @@ def _phrase(status: str) -> str:
 def failures(record: LiveRecord) -> list[Count]:
     found: dict[str, int] = dict(record.summary["errors_by_kind"])
     if record.summary["forbidden_by_robots"]:
-        found[failure.ROBOTS] = record.summary["forbidden_by_robots"]
+        found[FORBIDDEN] = record.summary["forbidden_by_robots"]
     return [Count(kind, KINDS.get(kind, ""), number) for kind, number in found.items()]
 
 
@@ -106,14 +111,27 @@ def types(record: LiveRecord) -> list[Count]:
     return [Count(mime or "(none)", "", number) for mime, number in record.summary["types"].items()]
 
 
-def settings(options: Mapping[str, object]) -> dict[str, object]:
-    """The options that say something, flat; rules among them."""
-    flat: dict[str, object] = {}
-    for name, value in options.items():
-        if isinstance(value, dict):
-            flat.update(settings(value))
-        elif isinstance(value, list):
-            flat[name] = ", ".join(map(str, value[:5])) + (f" and {len(value) - 5:,} more" if len(value) > 5 else "")
-        elif value or (name.endswith("_s") and value is not None):  # no delay says something, no limit does not
-            flat[name] = value
-    return flat
+def settings(options: CrawlOptions) -> dict[str, object]:
+    """The options that say something, flat; rules and limits among them."""
+    told = asdict(options)
+    flat = {
+        **told,
+        "pause_s": options.pause,
+        **told["rules"],
+        **{f"limit_{name}": one for name, one in told["limits"].items()},
+    }
+    for name in ("rules", "limits", "hosts"):
+        del flat[name]
+    if options.hosts:
+        flat["hosts"] = counted(len(options.hosts), "name")
+    shown = {name: _listed(value) if isinstance(value, tuple) else value for name, value in flat.items()}
+    return {name: value for name, value in shown.items() if _says_something(name, value)}
+
+
+def _listed(values: tuple[str, ...]) -> str:
+    return ", ".join(values[:5]) + (f" and {len(values) - 5:,} more" if len(values) > 5 else "")
+
+
+def _says_something(name: str, value: object) -> bool:
+    """No delay says something, no limit does not."""
+    return value not in (None, "", False, 0, math.inf) or (name.endswith("_s") and value == 0)

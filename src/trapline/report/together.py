@@ -4,7 +4,6 @@ All are judged by one measure, which none of them knew: PageRank of the web that
 crawl itself took for quality while it ran differs from strategy to strategy, and cannot be compared.
 """
 
-import math
 from collections import Counter, defaultdict
 from collections.abc import Sequence
 from contextlib import closing
@@ -12,14 +11,16 @@ from dataclasses import dataclass, replace
 from itertools import count
 from pathlib import Path
 from sqlite3 import Connection
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from trapline.crawl.audit import politeness_violations
 from trapline.crawl.folder import opened, options
-from trapline.crawl.summary import span_of
+from trapline.crawl.options import CrawlOptions
+from trapline.crawl.summary import span_of, strategy_name
+from trapline.errors import ConfigError
 from trapline.frontier import FETCHED, Rules
 from trapline.graph import Graph, LoadOptions, load_graph, pagerank
 from trapline.graph.csr import csr_from_edges
@@ -28,6 +29,7 @@ from trapline.graph.strings import StoredStrings, encoded
 from trapline.report.chart import Floats
 from trapline.report.record import CrawlRecord, record_of
 from trapline.simulate import Log, Network
+from trapline.strategies.choice import live_strategy
 
 Ids = NDArray[np.int32]
 _COLUMNS = "page, visit, started, ifnull(first_byte_s, total_s), total_s, result"
@@ -104,18 +106,22 @@ def _record(folder: Path, number: Ids, web: Graph, worth: Floats) -> CrawlRecord
         crawl = LiveCrawl(
             log=_log(database, number),
             strategy=_pair(told),
-            rules=Rules(**told.get("rules", {})),
+            rules=told.rules,
             drained=_drained(database),
             servers=Bodies(web.sizes.astype(np.float64)),
-            network=Network(bandwidth=told.get("bandwidth") or math.inf),
-            robots=told.get("connections", 1),
+            network=Network(bandwidth=told.bandwidth),
+            robots=told.connections,
         )
         record = record_of(crawl, web, worth)
         return replace(record, politeness_violations=politeness_violations(database), clock="")
 
 
-def _pair(told: dict[str, Any]) -> Pair:
-    return Pair(told.get("strategy", "?"), Name(told.get("page_rank", "")), Name(told.get("site_rank", "")))
+def _pair(told: CrawlOptions) -> Pair:
+    try:
+        found = live_strategy(told.strategy, told.page_rank, told.site_rank, told.quality, told.history is not None)
+    except ConfigError:  # it came from a file that is not here
+        return Pair(strategy_name(told), Name(""), Name(""))
+    return Pair(found.name, Name(found.page.name), Name(found.site.name))
 
 
 def _drained(database: Connection) -> bool:

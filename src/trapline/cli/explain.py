@@ -1,0 +1,136 @@
+"""`trapline explain`: why a page was fetched when it was, or why it has not been fetched yet; the same for a site.
+
+What happened is read from the crawl's database. What is still to come is asked of the frontier, made again from the last snapshot and
+the log since: as it stood at the last commit.
+"""
+
+import math
+from collections.abc import Iterator
+from contextlib import closing
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from trapline.units import bytes_shown, counted, duration
+
+if TYPE_CHECKING:
+    from trapline.crawl.account import PageAccount, SiteAccount, Target, Try
+    from trapline.frontier import Frontier
+    from trapline.frontier.explain import PageExplanation, SiteExplanation
+
+
+@click.command()
+@click.argument("folder", metavar="DIR", type=click.Path(path_type=Path))
+@click.argument("what", metavar="URL|SITE")
+def explain(folder: Path, what: str) -> None:
+    """Say why the crawl in DIR fetched a page when it did, or why it has not fetched it yet; or how a site stands.
+
+    A SITE is written without a path: example.org, or https://example.org.
+    """
+    from trapline.crawl.account import found, page_account, site_account
+    from trapline.crawl.folder import opened, options
+
+    with closing(opened(folder)) as database:
+        target, delay_s = found(database, what), options(database).rules.delay_s
+        if target.page is None:
+            lines = [*_site_past(site_account(database, target)), *_present(folder, target)]
+        else:
+            account = page_account(database, target)
+            lines = [*_page_past(account, delay_s), *([] if account.fetched else _present(folder, target))]
+    click.echo("\n".join(lines))
+
+
+# ---- what happened
+
+
+def _page_past(account: "PageAccount", delay_s: float) -> Iterator[str]:
+    yield account.url
+    yield f"  discovered: {_discovered(account)}"
+    if account.tries and account.site_before is not None:
+        first, rested_at = account.tries[0], account.site_before + delay_s
+        late = f"the visit came {duration(max(first.started - rested_at, 0.0))} after it could (w = {delay_s:g} s)"
+        yield f"  its site: last visited until {_since(account.site_before, account.began)}; {late}"
+    yield from (f"  {_tried(one, account.began)}" for one in account.tries)
+    if account.fetched_before is not None:
+        yield f"  before it: {counted(account.fetched_before, 'page')} of its site"
+
+
+def _discovered(account: "PageAccount") -> str:
+    found, asked = account.discovery, account.tries[0].started if account.tries else math.inf
+    origin = "a seed" if account.is_seed else "by no link of a fetched page, but by a redirect or a list of URLs"
+    if found is None:
+        return origin
+    others = f", and by {counted(found.others, 'other page')}" if found.others else ""
+    linked = f"linked by {found.url} ({_since(found.at, account.began)}){others}"
+    return linked if found.at <= asked and not account.is_seed else f"{origin}; later {linked}"
+
+
+def _tried(one: "Try", began: float) -> str:
+    from trapline.frontier import FETCHED
+
+    what = "fetched" if one.result == FETCHED else "not had"
+    came = f"status {one.status}, {bytes_shown(one.bytes)}" if one.status else one.error
+    place = f"fetch {one.number:,} of the crawl, {one.place} of {one.of} in visit {one.visit:,}"
+    where = f" from {one.address}" if one.address else ", nobody was asked"
+    return f"{what} {_since(one.started, began)}: {came}{where} in {duration(one.total_s)}; {place}"
+
+
+def _site_past(account: "SiteAccount") -> Iterator[str]:
+    yield account.origin
+    yield f"  pages: {account.known:,} known, {account.fetched:,} fetched"
+    if account.first is None or account.last is None:
+        yield "  never visited"
+    else:
+        span = f"the first {_since(account.first, account.began)}, the last until {_since(account.last, account.began)}"
+        yield f"  visits: {account.visits:,}, {span}"
+
+
+def _since(moment: float, began: float) -> str:
+    return f"{moment - began:,.1f} s after the crawl began" if moment > began else "when the crawl began"
+
+
+# ---- what is to come
+
+
+def _present(folder: Path, target: "Target") -> Iterator[str]:
+    from trapline.cli.compiling import compile_kernels, step
+    from trapline.crawl.resume import rebuilt
+
+    compile_kernels()
+    with step("replaying", 1, "crawl"):
+        frontier, now = rebuilt(folder)
+    if target.page is not None:
+        page = frontier.explain_page(target.page, now)
+        yield from _page_present(page)
+        yield from _site_present(page.site, folder, frontier, now)
+    else:
+        yield from _site_present(frontier.explain_site(target.site, now), folder, frontier, now)
+
+
+def _page_present(page: "PageExplanation") -> Iterator[str]:
+    tries = f", {counted(page.tries, 'failed try').replace('trys', 'tries')}" if page.tries else ""
+    yield f"  at the last commit: {page.life} (depth {page.depth}{tries}); {page.rule}"
+    if page.key is not None:
+        yield f"  in its site: rank {page.key:g}, {counted(page.pages_before or 0, 'page')} before it"
+
+
+def _site_present(site: "SiteExplanation", folder: Path, frontier: "Frontier", now: float) -> Iterator[str]:
+    rank = "" if site.rank is None else f", rank {site.rank:g}"
+    until = f" for another {duration(max(site.wait_until - now, 0.0))}" if math.isfinite(site.wait_until) else ""
+    yield f"  its site at the last commit: {counted(site.waiting, 'page')} waiting{rank}; {site.rule}{until}"
+    if site.sites_before:
+        names = ", ".join(_origins(folder, site.first_before))
+        more = ", ..." if site.sites_before > len(site.first_before) else ""
+        yield f"  before it: {counted(site.sites_before, 'site')} ({names}{more})"
+    elif site.sites_before == 0:
+        yield "  before it: no site; it is the next to be visited"
+
+
+def _origins(folder: Path, sites: tuple[int, ...]) -> list[str]:
+    from trapline.crawl.folder import opened
+
+    with closing(opened(folder)) as database:
+        marks = ", ".join("?" * len(sites))
+        named = dict(database.execute(f"select id, origin from site where id in ({marks})", sites))
+    return [named.get(site, f"site {site}") for site in sites]

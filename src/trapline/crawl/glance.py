@@ -1,0 +1,111 @@
+"""How a crawl stands, from its folder alone: for `trapline status`, from a second terminal, while it runs or afterwards.
+
+It looks at the last rows and never at all of them, so that asking every second costs the crawl nothing, however large it is. What
+is committed is what it sees: a crawl that runs is about a second further.
+"""
+
+import sqlite3
+import time
+from contextlib import closing
+from dataclasses import dataclass
+from pathlib import Path
+
+from trapline.crawl.folder import meta, opened, options
+from trapline.crawl.records import Progress
+from trapline.crawl.store.lock import holder
+from trapline.crawl.summary import IS_ERROR, KIND, strategy_name
+from trapline.frontier import FETCHED
+
+RUNNING, ENDED, BROKEN_OFF = "running", "ended", "broken off"
+LATELY_S = 10.0  # what "now" means
+_LATEST_ROWS = 50_000  # a crawl of 5,000 pages a second, lately
+_MOST_ROWS = 6
+
+
+@dataclass(frozen=True, slots=True)
+class Failure:
+    url: str
+    kind: str
+    status: int  # 0: no answer
+    at: float
+
+
+@dataclass(frozen=True, slots=True)
+class Glance:
+    state: str
+    process: int | None  # that crawls
+    stopped_by: str | None
+    strategy: str
+    connections: int  # r
+    at: float  # of the last commit, wall clock
+    age_s: float  # since then
+    seconds: float
+    pages: int
+    pages_per_second: float
+    pages_per_second_now: float
+    bytes: int
+    bytes_per_second_now: float
+    errors: int
+    known: int
+    waiting: int
+    sites: int
+    active: int
+    quality: float
+    busiest: list[tuple[str, int]]  # origin, pages lately
+    last_errors: list[Failure]  # the last first
+
+
+def glance(folder: Path) -> Glance:
+    with closing(opened(folder)) as database:
+        process, ended, told = holder(folder), meta(database).get("stopped_by"), options(database)
+        last, before = _progress(database)
+        passed = max(last.seconds - before.seconds, 1e-9)
+        return Glance(
+            state=RUNNING if process is not None else ENDED if ended else BROKEN_OFF,
+            process=process,
+            stopped_by=ended,
+            strategy=strategy_name(told),
+            connections=told.connections,
+            at=last.at,
+            age_s=max(time.time() - last.at, 0.0) if last.at else 0.0,
+            seconds=last.seconds,
+            pages=last.pages,
+            pages_per_second=last.pages / last.seconds if last.seconds else 0.0,
+            pages_per_second_now=(last.pages - before.pages) / passed,
+            bytes=last.bytes,
+            bytes_per_second_now=(last.bytes - before.bytes) / passed,
+            errors=last.errors,
+            known=last.known,
+            waiting=last.waiting,
+            sites=last.sites,
+            active=last.active,
+            quality=last.quality,
+            busiest=_busiest(database, last.at),
+            last_errors=_last_errors(database),
+        )
+
+
+def _progress(database: sqlite3.Connection) -> tuple[Progress, Progress]:
+    """The last one, and the one some seconds of crawling before."""
+    rows = database.execute("select * from progress order by rowid desc limit 100")
+    recent = [*map(Progress._make, rows), Progress(0.0, 0.0, 0, 0, 0, 0, 0, 0, 0, 0.0)]
+    last, *others = recent
+    lately = [one for one in others if one.seconds >= last.seconds - LATELY_S]
+    return last, (lately or others or recent)[-1 if lately else 0]
+
+
+def _busiest(database: sqlite3.Connection, at: float) -> list[tuple[str, int]]:
+    return database.execute(
+        f"select origin, count(*) from (select page, started, result from fetch order by seq desc limit {_LATEST_ROWS}) as late"
+        " join page on page.id = late.page join site on site.id = page.site"
+        f" where result = {FETCHED} and started > ? group by site.id order by 2 desc, 1 limit {_MOST_ROWS}",
+        (at - LATELY_S,),
+    ).fetchall()
+
+
+def _last_errors(database: sqlite3.Connection) -> list[Failure]:
+    rows = database.execute(
+        f"select url, {KIND}, status, started from (select * from fetch order by seq desc limit {_LATEST_ROWS}) as late"
+        f" join page on page.id = late.page where {IS_ERROR} order by seq desc limit {_MOST_ROWS}"
+    )
+    return [Failure(*row) for row in rows]

@@ -1,0 +1,119 @@
+"""`trapline explain`: what happened to a page, what it still waits for, and the nearest name if nobody knows it."""
+
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pytest
+
+from tests.crawl.crawl_folder import simulated, write_crawl
+from trapline.cli import run
+from trapline.frontier import FETCHED
+from trapline.frontier.layout import WAITING
+from trapline.graph import Graph
+from trapline.simulate import Crawl
+
+Captured = pytest.CaptureFixture[str]
+World = tuple[Path, Graph, Crawl]
+
+
+@pytest.fixture(scope="module")
+def world(tmp_path_factory: pytest.TempPathFactory) -> World:
+    graph, crawl = simulated(400, 20, most=150)
+    return write_crawl(tmp_path_factory.mktemp("crawls") / "one", graph, crawl), graph, crawl
+
+
+@pytest.fixture(autouse=True)
+def frontier_as_the_crawl_left_it(world: World, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """The simulated crawl's frontier stands in for one that is made again from a log: the folder has none."""
+    frontier = world[2].frontier
+    rebuilt = SimpleNamespace(rebuilt=lambda folder: (frontier, float(frontier.state.run[0].now)))
+    monkeypatch.setitem(sys.modules, "trapline.crawl.resume", rebuilt)  # type: ignore[arg-type]
+    yield
+
+
+def said(world: World, capsys: Captured, what: str) -> str:
+    assert run(["explain", str(world[0]), what]) == 0
+    return capsys.readouterr().out
+
+
+def url(world: World, page: int) -> str:
+    assert world[1].urls is not None
+    return world[1].urls[page]
+
+
+def test_a_fetched_page_has_its_place_in_the_crawl(world: World, capsys: Captured) -> None:
+    log = world[2].log
+    by_start = np.argsort(log.start, kind="stable")
+    row = int(by_start[np.flatnonzero(log.result[by_start] == FETCHED)[-1]])
+    page, visit = int(log.page[row]), int(log.visit[row])
+    text = said(world, capsys, url(world, page))
+    assert text.startswith(url(world, page) + "\n") and "status 200" in text and f"in visit {visit:,}" in text
+    assert "discovered: " in text and "last commit" not in text
+    before = int(np.count_nonzero((world[1].site[log.page] == world[1].site[page]) & (log.result == FETCHED))) - 1
+    assert f"before it: {before} page" in text
+
+
+def test_the_page_that_linked_to_it_first_is_named(world: World, capsys: Captured) -> None:
+    _, graph, crawl = world
+    log = crawl.log
+    came = {
+        int(page): float(end)
+        for page, end, result in zip(log.page, log.end, log.result, strict=True)
+        if result == FETCHED
+    }
+    page = next(page for page in came if page not in graph.home)
+    linking = {source: end for source, end in came.items() if page in graph.targets_of(source) and source != page}
+    first = min(linking, key=linking.__getitem__)
+    text = said(world, capsys, url(world, page))
+    assert f"linked by {url(world, first)} " in text
+    if len(linking) > 1:
+        assert f"and by {len(linking) - 1} other page" in text
+
+
+def waiting_page(world: World) -> int:
+    tried = set(world[2].log.page.tolist())
+    state = world[2].frontier.state.state
+    return next(page for page in np.flatnonzero(state == WAITING).tolist() if page not in tried)
+
+
+def test_a_page_that_waits_has_what_stands_before_it(world: World, capsys: Captured) -> None:
+    page = waiting_page(world)
+    expected = world[2].frontier.explain_page(page, 0.0)
+    text = said(world, capsys, url(world, page))
+    assert "waiting (depth" in text and f"{expected.pages_before} page" in text
+    assert expected.site.rule in text and f"{expected.site.waiting} page" in text
+
+
+def test_a_url_is_taken_as_a_browser_takes_it(world: World, capsys: Captured) -> None:
+    page = int(world[2].log.page[0])
+    odd = url(world, page).replace("http://s", "HTTP://S").replace(".example/", ".EXAMPLE:80/") + "#part"
+    assert said(world, capsys, odd).startswith(url(world, page) + "\n")
+
+
+@pytest.mark.parametrize("form", ["http://{}", "{}", "{}:80"])
+def test_a_site_is_a_name_without_a_path(world: World, capsys: Captured, form: str) -> None:
+    text = said(world, capsys, form.format("s000001.example"))
+    assert text.startswith("http://s000001.example\n")
+    assert "known" in text and "visits: " in text and "its site at the last commit" in text
+
+
+@pytest.mark.parametrize(
+    ("what", "says"),
+    [
+        ("http://s000001.exampl/p/1", "nor its site; did you mean 'http://s000001.example'?"),
+        ("http://s000001.example/p/x1", "the crawl does not know this page; did you mean 'http://s000001.example/"),
+        ("s00000l.example", "the crawl knows no such site; did you mean 'http://s0000"),
+        ("qqq", "the crawl knows no such site; it knows 20 others, such as http://s000000.example"),
+        ("mailto:a@b/c", "not a URL of http or https, nor a site"),
+    ],
+)
+def test_what_the_crawl_does_not_know_is_one_line_with_a_hint(
+    world: World, capsys: Captured, what: str, says: str
+) -> None:
+    assert run(["explain", str(world[0]), what]) == 2
+    error: Any = capsys.readouterr().err
+    assert says in error and error.count("\n") == 1

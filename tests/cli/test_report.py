@@ -1,0 +1,45 @@
+"""`trapline report`: a page beside the crawl, or one that compares several; what cannot be written is known before."""
+
+from pathlib import Path
+
+import pytest
+
+from tests.crawl.crawl_folder import simulated, write_crawl
+from trapline.cli import run
+
+Captured = pytest.CaptureFixture[str]
+
+
+@pytest.fixture(scope="module")
+def folders(tmp_path_factory: pytest.TempPathFactory) -> list[str]:
+    base = tmp_path_factory.mktemp("crawls")
+    return [str(write_crawl(base / name, *simulated(200, 8, name))) for name in ("breadth-first", "opic")]
+
+
+def test_one_crawl_has_its_page_in_its_folder(folders: list[str], capsys: Captured) -> None:
+    assert run(["report", folders[0]]) == 0
+    page = Path(folders[0], "report.html")
+    assert f"wrote {page}" in capsys.readouterr().err
+    assert "<h1>Crawl breadth-first</h1>" in page.read_text()
+
+
+def test_several_are_compared(folders: list[str], tmp_path: Path) -> None:
+    file = tmp_path / "both.html"
+    assert run(["report", *folders, "-o", str(file)]) == 0
+    page = file.read_text()
+    assert "Crawls side by side" in page and 'data-name="quality-time"' in page
+    assert "pause_s" in page and "<dt>strategy</dt>" not in page  # what they have in common, and no more
+
+
+@pytest.mark.parametrize(
+    ("args", "says"),
+    [
+        (["{0}/nothing"], "there is no crawl"),
+        (["{0}", "{0}"], "a folder is named twice"),
+        (["{0}", "-o", "{0}/no/such/folder.html"], "there is no folder"),
+        ([], "Missing argument"),
+    ],
+)
+def test_what_is_wrong_is_one_line(folders: list[str], capsys: Captured, args: list[str], says: str) -> None:
+    assert run(["report", *(arg.format(folders[0]) for arg in args)]) == 2
+    assert says in capsys.readouterr().err

@@ -1,0 +1,95 @@
+"""`trapline status`: a crawl from a second terminal, running, ended or broken off."""
+
+import json
+import sqlite3
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.crawl.crawl_folder import BEGAN, simulated, write_crawl
+from trapline.cli import run
+from trapline.crawl.glance import BROKEN_OFF, ENDED, RUNNING, glance
+from trapline.crawl.store.lock import take
+from trapline.crawl.summary import write_summary
+
+Captured = pytest.CaptureFixture[str]
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    return write_crawl(tmp_path / "crawl", *simulated(300, 12))
+
+
+def shown(folder: Path, capsys: Captured, *args: str) -> dict[str, Any]:
+    assert run(["status", str(folder), "--json", *args]) == 0
+    found: dict[str, Any] = json.loads(capsys.readouterr().out)
+    return found
+
+
+def test_the_numbers_are_those_of_the_last_commit(folder: Path, capsys: Captured) -> None:
+    found, whole = shown(folder, capsys), write_summary(folder)
+    for name, same in (("pages", "pages_fetched"), ("bytes", "bytes"), ("errors", "errors"), ("known", "urls_known")):
+        assert found[name] == whole[same], name
+    assert found["pages_per_second"] == pytest.approx(whole["pages_per_second"], rel=0.01)
+    assert found["at"] == pytest.approx(BEGAN + found["seconds"])
+    assert found["strategy"] == "breadth-first" and found["connections"] == 8
+
+
+def test_lately_is_the_last_seconds(folder: Path) -> None:
+    with sqlite3.connect(folder / "crawl.db") as database:
+        rows = database.execute("select seconds, pages, at from progress order by rowid").fetchall()
+        last = rows[-1]
+        count = "select count(*) from fetch where result = 3 and started > ?"
+        (came,) = database.execute(count, (last[2] - 10,)).fetchone()
+    since = next(row for row in rows if row[0] >= last[0] - 10)
+    found = glance(folder)
+    assert found.pages_per_second_now == pytest.approx((last[1] - since[1]) / (last[0] - since[0]))
+    assert sum(number for _, number in found.busiest) == came > 0
+    assert [one.at for one in found.last_errors] == sorted((one.at for one in found.last_errors), reverse=True)
+
+
+def test_it_runs_while_somebody_holds_its_folder_and_has_ended_if_it_says_why(folder: Path, capsys: Captured) -> None:
+    assert (glance(folder).state, glance(folder).stopped_by) == (ENDED, "nothing left")
+    with sqlite3.connect(folder / "crawl.db") as database:
+        database.execute("delete from meta where key = 'stopped_by'")
+    assert glance(folder).state == BROKEN_OFF
+    assert run(["status", str(folder)]) == 0
+    assert f"--resume {folder}" in capsys.readouterr().out
+    lock = take(folder)
+    assert glance(folder).state == RUNNING
+    lock.release()
+
+
+def test_for_people_it_has_sites_and_errors(folder: Path, capsys: Captured) -> None:
+    assert run(["status", str(folder)]) == 0
+    said = capsys.readouterr().out
+    for name in ("pages/s", "received", "known", "busiest sites", "http://s0000", "last errors"):
+        assert name in said
+
+
+def test_watching_ends_with_the_crawl(folder: Path, capsys: Captured, monkeypatch: pytest.MonkeyPatch) -> None:
+    lock, looks = take(folder), []
+
+    def sleep(seconds: float) -> None:
+        looks.append(seconds)
+        if len(looks) == 3:
+            lock.release()
+
+    monkeypatch.setattr("time.sleep", sleep)
+    assert run(["status", str(folder), "--watch", "--json"]) == 0
+    states = [json.loads(line)["state"] for line in capsys.readouterr().out.splitlines()]
+    assert states == [RUNNING] * 3 + [ENDED]
+
+
+def test_a_crawl_that_has_just_begun_has_a_status(folder: Path, capsys: Captured) -> None:
+    with sqlite3.connect(folder / "crawl.db") as database:
+        for table in ("fetch", "robots", "progress"):
+            database.execute(f"delete from {table}")
+    assert shown(folder, capsys)["pages"] == 0
+    assert run(["status", str(folder)]) == 0
+
+
+def test_no_crawl_is_one_line(tmp_path: Path, capsys: Captured) -> None:
+    assert run(["status", str(tmp_path / "nothing")]) == 2
+    assert "there is no crawl" in capsys.readouterr().err
