@@ -26,6 +26,7 @@ _BITS_AND_BYTES = {
     "Mbit": 1e6 / 8,
     "Gbit": 1e9 / 8,
 }  # without Kb and mb, which some read as bits and others as bytes
+_BYTES = {unit: size for unit, size in _BITS_AND_BYTES.items() if unit.endswith("B")}
 _RATES = {f"{unit}{per}": bytes_ for unit, bytes_ in _BITS_AND_BYTES.items() for per in ("", "/s")}
 
 
@@ -117,6 +118,15 @@ def rate() -> Number:
     words = {"unlimited": math.inf}
     what = _what("a number of bytes per second", words, "2000, 20kB, 2MB or 1Mbit")
     return Number(float, 1.0, _MOST_BANDWIDTH, "rate", what=what, units=_RATES, words=words)
+
+
+def amount() -> Number:
+    """Bytes.
+
+    >>> amount().convert("20MB", None, None)
+    20000000.0
+    """
+    return Number(float, 1.0, 1e18, "bytes", what="a number of bytes (2000, 20kB, 1GB)", units=_BYTES)
 
 
 def _what(kind: str, words: Mapping[str, Any] | None, examples: str) -> str:

@@ -5,7 +5,7 @@ A command of this program has forty options: in one list nobody finds any, and a
 
 import shlex
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import wraps
 from typing import Any
 
@@ -15,6 +15,13 @@ from trapline.cli.numbers import Number
 
 Command = Callable[..., Any]
 Decorator = Callable[[Command], Command]
+
+
+@dataclass(frozen=True, slots=True)
+class Many:
+    """The kind of an option that may be given again; its value is a tuple of texts."""
+
+    metavar: str
 
 
 class _SectionOption(click.Option):
@@ -55,6 +62,19 @@ class Section:
     def fields(self) -> tuple[str, ...]:
         return tuple(field for _, field, *_ in self.rows)
 
+    def with_defaults(self, **changes: Any) -> "Section":
+        """The same options, some with another default, for a command that needs it; fields of other sections say nothing."""
+        return self._changed({3: changes})
+
+    def with_texts(self, **changes: str) -> "Section":
+        return self._changed({4: changes})
+
+    def _changed(self, columns: Mapping[int, Mapping[str, Any]]) -> "Section":
+        def changed(row: tuple[Any, ...]) -> tuple[Any, ...]:
+            return tuple(columns.get(at, {}).get(row[1], value) for at, value in enumerate(row))
+
+        return replace(self, rows=tuple(map(changed, self.rows)))
+
     def typed(self, values: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
         """Flag and value as a user would type them; without what was left at nothing, or is nothing."""
         for flags, field, kind, default, _ in self.rows:
@@ -65,7 +85,8 @@ class Section:
 
     def __call__(self, command: Command) -> Command:
         for flags, field, kind, default, text in reversed(self.rows):
-            kind, metavar = kind if isinstance(kind, tuple) else (kind, None)
+            many = isinstance(kind, Many)
+            kind, metavar = (str, kind.metavar) if many else kind if isinstance(kind, tuple) else (kind, None)
             command = click.option(
                 *flags.split(),
                 field,
@@ -74,6 +95,7 @@ class Section:
                 type=kind,
                 default=default,
                 is_flag=kind is None,
+                multiple=many,
                 metavar=metavar,
                 help=text if text.endswith("]") else text + _shown(kind, default),
             )(command)
@@ -86,7 +108,7 @@ def _typed(kind: Any, value: Any) -> str:
 
 
 def _shown(kind: Any, default: Any) -> str:
-    if default is None or isinstance(default, bool):
+    if default in (None, (), "") or isinstance(default, bool):
         return ""
     return f" [{kind.shown(default) if isinstance(kind, Number) else default}]"
 

@@ -66,29 +66,24 @@ class Chosen:
 
 def named(text: str) -> Chosen:
     """The strategy that a word of the command line means."""
-    from trapline.strategies import load_strategy
+    from trapline.strategies.choice import split, worded
 
-    halves = re.split(r" x |\+", text)
-    if len(halves) == 2 and not Path(text).is_file():
-        return _paired(*halves)
-    return Chosen(load_strategy(text), _files(text))
+    return Chosen(worded(text), _files(*(split(text) or (text,))))
 
 
 def chosen_by(strategy: str | None, page_rank: str | None, site_rank: str | None) -> Chosen:
     """The strategy, with those of its halves replaced that are named; two named halves need no strategy."""
-    from trapline.strategies import Strategy, strategies
-    from trapline.strategies.registry import page_rank_named, site_rank_named
+    from trapline.strategies import strategies
+    from trapline.strategies.choice import with_halves
 
     if strategy is None:
         if not (page_rank and site_rank):
             raise ConfigError(f"give --strategy ({', '.join(strategies())}), or --page-rank and --site-rank")
         return _paired(page_rank, site_rank)
     whole = named(strategy)
-    if page_rank is None and site_rank is None:
-        return whole
-    page = page_rank_named(page_rank) if page_rank else whole.strategy.page
-    site = site_rank_named(site_rank) if site_rank else whole.strategy.site
-    return Chosen(Strategy(f"{page.name} x {site.name}", page, site), _files(strategy, page_rank, site_rank))
+    return Chosen(
+        with_halves(whole.strategy, page_rank, site_rank), (*whole.files, *_files(page_rank, site_rank))
+    )
 
 
 def ready(chosen: Chosen, quality: str, history: bool) -> Chosen:

@@ -29,8 +29,8 @@ class Fetched(NamedTuple):
     truncated: str  # "", "length" or "time": why the body is not whole (WARC-Truncated)
     mime: str
     marks: int  # NOINDEX, NOFOLLOW, NOARCHIVE of fetch/page.py
-    links: tuple[str, ...]  # for its metadata record: as found, in order
-    found: int  # links that the frontier was told of
+    hrefs: list[str]  # for its metadata record, if there is to be one: as they stand on the page
+    links: bytes  # the pages that they lead to, as the frontier was told: int32, little-endian
 
 
 class RobotsFetched(NamedTuple):

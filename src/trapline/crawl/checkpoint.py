@@ -1,0 +1,43 @@
+"""Snapshots of a crawl: the frontier and the table of seen URLs at one batch, so that a resume need not replay from the beginning.
+
+DIR/snapshot/N holds the state after batch N. It may be newer than the database (the store commits later than the loop sends), so
+the last two are kept, and a resume takes the newest that the database has reached.
+"""
+
+import shutil
+from pathlib import Path
+
+from trapline.crawl.seen import Seen
+from trapline.crawl.store.folder import SNAPSHOT
+from trapline.errors import ConfigError
+from trapline.frontier import Frontier, snapshot
+from trapline.strategies import Strategy
+
+_KEPT = 2
+
+
+def save(folder: Path, batch: int, frontier: Frontier, seen: Seen) -> None:
+    """Write the state after `batch`, and remove what is older than the last one before it."""
+    place = folder / SNAPSHOT / str(batch)
+    shutil.rmtree(place, ignore_errors=True)
+    place.mkdir(parents=True)
+    seen.save(place / "seen")
+    snapshot.save(frontier, place / "frontier")  # last: a snapshot that has it is whole
+    for old in _numbers(folder)[:-_KEPT]:
+        shutil.rmtree(folder / SNAPSHOT / str(old), ignore_errors=True)
+
+
+def load(folder: Path, last_batch: int, strategy: Strategy) -> tuple[int, Frontier, Seen] | None:
+    """The newest state at or before a batch; None: there is none, or none that can be read."""
+    for batch in reversed([number for number in _numbers(folder) if number <= last_batch]):
+        place = folder / SNAPSHOT / str(batch)
+        try:
+            return batch, snapshot.load(place / "frontier", strategy), Seen.load(place / "seen")
+        except ConfigError:
+            continue  # the log has it all
+    return None
+
+
+def _numbers(folder: Path) -> list[int]:
+    place = folder / SNAPSHOT
+    return sorted(int(entry.name) for entry in place.iterdir() if entry.name.isdigit()) if place.is_dir() else []

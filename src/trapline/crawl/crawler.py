@@ -1,0 +1,315 @@
+"""The crawler: asks the frontier who is next, sends robots there, and tells it what they found. Steps 4 and 8 of the way of a URL.
+
+It opens no socket and reads no clock: `World` does, the live web (live.py) or virtual time (tests). So the order of a crawl is
+decided here and in the frontier alone, and can be held against the simulator's.
+
+Who calls: the world (a timer, the store), and the robots (visit.py), which report each page as it comes in and then the end of their
+visit. Whoever becomes free asks `soon`: after all that happens at this moment, as the simulator has it, and once for all of them.
+"""
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import NamedTuple, Protocol
+
+import numpy as np
+
+from trapline.crawl.judge import Verdict, judge
+from trapline.crawl.known import Known
+from trapline.crawl.outbox import Outbox
+from trapline.crawl.records import Fetched, Progress
+from trapline.crawl.shelf import Shelf
+from trapline.crawl.sites import Site
+from trapline.crawl.tally import Tally
+from trapline.fetch import failure
+from trapline.fetch.http1 import Response
+from trapline.frontier import FAILED, FETCHED, REFUSED, Drained, Frontier, Outcome, Rescore, Visit, WaitUntil
+from trapline.frontier.layout import Array
+
+_NO_LINKS = np.zeros(0, np.int32)
+DRAINED, PAGES, SECONDS, BYTES, INTERRUPTED = "drained", "max-pages", "max-seconds", "max-bytes", "interrupted"
+
+
+class Timer(Protocol):
+    def cancel(self) -> None: ...
+
+
+class World(Protocol):
+    """What differs between the live web and virtual time."""
+
+    def now(self) -> float:
+        """Seconds since 1970, never running backwards."""
+
+    def call_soon(self, callback: Callable[[], None]) -> object:
+        """After all that happens at this moment."""
+
+    def call_at(self, when: float, callback: Callable[[], None]) -> Timer: ...
+
+    def set_out(self, visit: Visit, site: Site, urls: list[str]) -> None:
+        """A robot sets out; it tells the crawler what it finds, and in the end `over`."""
+
+    def score(self) -> None:
+        """Scores are wanted; `rescored` brings them, now or later."""
+
+    def ended(self) -> None:
+        """The crawl is over: nothing is under way."""
+
+
+@dataclass(frozen=True, slots=True)
+class Goals:
+    """When a crawl has enough. Infinity: never."""
+
+    pages: float = math.inf
+    seconds: float = math.inf
+    bytes: float = math.inf
+
+
+class Asked(NamedTuple):
+    """A page that was asked for."""
+
+    page: int
+    url: str
+    started: float
+    request: bytes
+
+
+class Crawler:
+    def __init__(
+        self,
+        frontier: Frontier,
+        known: Known,
+        shelf: Shelf,
+        outbox: Outbox,
+        *,
+        connections: int,
+        goals: Goals,
+        agent: str,
+        expanded_bytes: int,
+        give_up: int,
+        worth: Callable[[int], float],
+        keep_links: Callable[[int, Array], None] | None = None,
+        keep_hrefs: bool = False,
+        tally: Tally | None = None,
+    ) -> None:
+        self.frontier, self.known, self.outbox = frontier, known, outbox
+        self._shelf, self._connections, self._goals = shelf, connections, goals
+        self._agent, self._expanded_bytes, self._give_up = agent, expanded_bytes, give_up
+        self._worth, self._keep_links, self._keep_hrefs = worth, keep_links, keep_hrefs
+        self.tally = tally or Tally()
+        self.active = 0  # visits under way
+        self.stopped_by = ""
+        self.full: Callable[[], bool] = lambda: False  # whether the store has more than it can take
+        self._waiting: list[Callable[[], None]] = []  # robots that wait for the store
+        self._asking = self._scoring = False
+        self._timer: Timer | None = None
+        self._wakes_at = math.inf
+
+    def begin(self, world: World) -> None:
+        self._world = world
+        self.soon()
+
+    def now(self) -> float:
+        return self._world.now()
+
+    # ---- asking
+
+    def soon(self) -> None:
+        if not self._asking:
+            self._asking = True
+            self._world.call_soon(self._ask)
+
+    def _ask(self) -> None:
+        self._asking = False
+        while self.active < self._connections and not self._scoring and self.may_request() and not self.full():
+            answer = self.frontier.next(self._world.now())
+            if isinstance(answer, Visit):
+                self.active += 1
+                self._world.set_out(answer, self.known.sites[answer.site], self._shelf.urls(answer.pages))
+                continue
+            if isinstance(answer, Rescore):
+                self._scoring = True
+                self._world.score()
+            elif isinstance(answer, Drained):
+                self.stop(DRAINED)
+            else:
+                self._wake(answer)
+            break
+        if self.stopped_by and not self.active:
+            self._world.ended()
+
+    def _wake(self, answer: WaitUntil) -> None:
+        """One timer serves all waiting: it is set anew only if the next moment is another."""
+        if answer.time == self._wakes_at:
+            return
+        if self._timer is not None:
+            self._timer.cancel()
+        self._wakes_at = answer.time
+        self._timer = self._world.call_at(answer.time, self._woken) if answer.time < math.inf else None
+
+    def _woken(self) -> None:
+        self._wakes_at, self._timer = math.inf, None
+        self.soon()
+
+    def rescored(self, scores: Array) -> None:
+        self._scoring = False
+        self.frontier.rescore(scores, self._world.now())
+        self.soon()
+
+    def stop(self, why: str) -> None:
+        """No new requests; what is under way comes in."""
+        self.stopped_by = self.stopped_by or why
+        self.go_on()
+        self.soon()
+
+    # ---- what robots may do
+
+    def may_request(self) -> bool:
+        """Whether another page may be asked for: with those under way it must not exceed what is wanted."""
+        return not self.stopped_by and self.tally.fetched + self.tally.in_flight < self._goals.pages
+
+    def waits(self, go_on: Callable[[], None]) -> bool:
+        """Whether the store has too much to do; if so, `go_on` is called when it has less."""
+        if not self.full():
+            return False
+        self._waiting.append(go_on)
+        return True
+
+    def go_on(self) -> None:
+        """The store has room again."""
+        waiting, self._waiting = self._waiting, []
+        for robot in waiting:
+            robot()
+        self.soon()
+
+    # ---- what robots report
+
+    def answered(self, visit: Visit, site: Site, asked: Asked, response: Response, address: str) -> Verdict:
+        """A page is in."""
+        now = self._world.now()
+        verdict = judge(response, self._agent, self._expanded_bytes, now)
+        tally = self.tally
+        tally.in_flight -= 1
+        tally.bytes += len(response.head) + len(response.wire)
+        tally.statuses[response.status] += 1
+        links = _NO_LINKS
+        if verdict.hrefs:
+            before = self.frontier.pages
+            found = self.known.pages_of(site, verdict.base or asked.url, verdict.hrefs, now, not verdict.base)
+            links = np.array(found, np.int32)
+            if self.frontier.pages > before and self.active < self._connections:
+                self.soon()
+        if verdict.result == FETCHED:
+            tally.fetched += 1
+            tally.recent[site.id] += 1
+            tally.quality += self._worth(asked.page)
+            if self._keep_links is not None:
+                self._keep_links(asked.page, links)
+        else:
+            tally.errors[verdict.error] += 1
+        self.frontier.report(visit, asked.page, verdict.result, now, links, response.total_s)
+        self.outbox.fetched(
+            Fetched(
+                asked.page,
+                site.id,
+                visit.id,
+                asked.url,
+                address,
+                asked.started,
+                response.first_byte_s,
+                response.total_s,
+                verdict.result,
+                response.status,
+                verdict.error,
+                asked.request,
+                response.head,
+                response.wire,
+                response.body,
+                response.truncated,
+                verdict.mime,
+                verdict.marks,
+                verdict.hrefs if self._keep_hrefs else [],
+                links.tobytes(),
+            )
+        )
+        if tally.fetched >= self._goals.pages:
+            self.stop(PAGES)
+        elif tally.bytes >= self._goals.bytes:
+            self.stop(BYTES)
+        return verdict
+
+    def failed(self, visit: Visit, site: Site, asked: Asked, kind: str, address: str) -> None:
+        """A page was not had, and may be tried again."""
+        self.tally.in_flight -= 1
+        self.tally.errors[kind] += 1
+        self._without_answer(visit, site, asked, FAILED, kind, address)
+
+    def disallowed(self, visit: Visit, site: Site, page: int, url: str) -> None:
+        """robots.txt says no: nothing was asked."""
+        self.tally.disallowed += 1
+        self._without_answer(visit, site, Asked(page, url, self._world.now(), b""), REFUSED, failure.ROBOTS, "")
+
+    def _without_answer(self, visit: Visit, site: Site, asked: Asked, result: int, kind: str, address: str) -> None:
+        now = self._world.now()
+        self.frontier.report(visit, asked.page, result, now)
+        self.outbox.fetched(
+            Fetched(
+                asked.page,
+                site.id,
+                visit.id,
+                asked.url,
+                address,
+                asked.started,
+                math.nan,
+                now - asked.started,
+                result,
+                0,
+                kind,
+                asked.request,
+                b"",
+                b"",
+                b"",
+                "",
+                "",
+                0,
+                [],
+                b"",
+            )
+        )
+
+    def requested(self) -> None:
+        self.tally.in_flight += 1
+        self.tally.requests += 1
+
+    def withdrawn(self, pages: int) -> None:
+        """Pages that were asked for and will not be answered; the frontier takes them back as they were."""
+        self.tally.in_flight -= pages
+
+    def over(self, visit: Visit, site: Site, outcome: Outcome) -> None:
+        """A visit has ended."""
+        now = self._world.now()
+        self.frontier.finish(visit, outcome, now)
+        self.active -= 1
+        if self.frontier.state.site["failures"][site.id] >= self._give_up:
+            self.give_up(site)
+        self.soon()
+
+    def give_up(self, site: Site) -> None:
+        """A site that cannot be had: its pages wait for ever, and the crawl does not wait for them."""
+        self.frontier.set_site(site.id, self._world.now(), pages=0)
+
+    # ---- looking in
+
+    def progress(self, seconds: float) -> Progress:
+        tally = self.tally
+        return Progress(
+            self._world.now(),
+            seconds,
+            tally.fetched,
+            tally.failed,
+            tally.bytes,
+            self.frontier.pages,
+            self.frontier.waiting,
+            len(self.known.sites),
+            self.active,
+            tally.quality,
+        )

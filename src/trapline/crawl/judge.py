@@ -1,0 +1,65 @@
+"""What comes of an answer: is the page had, may it be tried again, where do its links lead, does the server want to rest?
+
+Pure: bytes and numbers in, a verdict out. Step 6 of the way of a URL, and what the frontier is told in step 8.
+"""
+
+from typing import NamedTuple
+
+from trapline.fetch import failure
+from trapline.fetch.content import decoded
+from trapline.fetch.headers import content_type, link_targets, retry_after_s, robots_marks
+from trapline.fetch.http1 import Response
+from trapline.fetch.page import NOFOLLOW, is_page, read_page
+from trapline.frontier import FAILED, FETCHED, REFUSED
+
+# RFC 9110: the server may answer another time. Every other 4xx is an answer for good.
+_TRY_AGAIN = frozenset({408, 425, 429})
+_WANTS_REST = frozenset({429, 503})
+
+
+class Verdict(NamedTuple):
+    result: int  # FETCHED, FAILED or REFUSED
+    error: str  # a kind of fetch/failure.py, or ""
+    mime: str
+    marks: int
+    hrefs: list[str]  # to follow, as they stand
+    base: str  # what they are relative to; "": the page's own URL
+    rest_s: float  # what the server asks for; 0: nothing
+    ends_visit: bool  # a server in trouble is left alone
+
+
+def judge(response: Response, agent: str, expanded_bytes: int, now_wall: float) -> Verdict:
+    """The verdict on an answer that is whole, or cut at a limit."""
+    status, headers = response.status, response.headers
+    mime, charset = content_type(headers.get(b"content-type", b""))
+    marks = robots_marks(headers[b"x-robots-tag"], agent) if b"x-robots-tag" in headers else 0
+    if 200 <= status < 300:
+        return _page(response, mime, charset, marks, agent, expanded_bytes)
+    if 300 <= status < 400:
+        return Verdict(FETCHED, "", mime, marks, _location(headers), "", 0.0, False)
+    rest_s = retry_after_s(headers.get(b"retry-after", b""), now_wall) or 0.0 if status in _WANTS_REST else 0.0
+    result = FAILED if status >= 500 or status in _TRY_AGAIN or status < 200 else REFUSED
+    return Verdict(result, failure.HTTP, mime, marks, [], "", rest_s, result == FAILED)
+
+
+def _page(response: Response, mime: str, charset: str | None, marks: int, agent: str, most: int) -> Verdict:
+    headers = response.headers
+    hrefs = [target for target, _ in link_targets(headers[b"link"])] if b"link" in headers else []
+    if not is_page(mime, response.body):
+        return Verdict(FETCHED, "", mime, marks, [] if marks & NOFOLLOW else hrefs, "", 0.0, False)
+    body = response.body
+    coding = headers.get(b"content-encoding")
+    if coding is not None:
+        body, fault = decoded(body, coding, most)
+        if fault:
+            return Verdict(FETCHED, fault, mime, marks, [], "", 0.0, False)
+    facts = read_page(body, charset, agent)
+    marks |= facts.marks
+    links = [] if marks & NOFOLLOW else (facts.links + hrefs if hrefs else facts.links)
+    return Verdict(FETCHED, "", mime, marks, links, facts.base or "", 0.0, False)
+
+
+def _location(headers: dict[bytes, bytes]) -> list[str]:
+    """Where a redirect leads: a URL discovered like any other, with a rank and a turn of its own."""
+    where = headers.get(b"location")
+    return [where.decode("utf-8", "replace").strip()] if where else []

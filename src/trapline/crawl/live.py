@@ -1,0 +1,170 @@
+"""The live web, as the crawler sees it: a clock, timers, connections, names. Step 5 of the way of a URL begins here.
+
+One thread, one event loop. One timer sweeps all connections, four times a second; there is none for a request. The clock is
+anchored to the wall clock when the crawl starts and then runs by the monotonic one, so that times can be kept and never run
+backwards within a run.
+"""
+
+import asyncio
+import time
+from collections.abc import Callable
+from typing import NamedTuple
+
+from trapline.crawl.crawler import Crawler
+from trapline.crawl.names import Names
+from trapline.crawl.options import AGENT, CrawlOptions
+from trapline.crawl.outbox import Outbox
+from trapline.crawl.scores import Scores
+from trapline.crawl.sites import Site, Sites
+from trapline.crawl.visit import Robot
+from trapline.fetch import failure
+from trapline.fetch.connection import Connection, open_connection, tls_context
+from trapline.fetch.http1 import request_head
+from trapline.frontier import Frontier, Visit
+
+SWEEP_S = 0.25
+KEPT_S = 5.0  # a connection is kept between two visits if the site rests no longer: common servers close after 5 s or more
+
+
+class NoConnection(NamedTuple):
+    """In place of one that was never opened."""
+
+    address: str
+
+
+class Nobody:
+    """The owner of a connection between visits, and of one that is no longer wanted."""
+
+    def __init__(self, forget: Callable[[Connection], None]) -> None:
+        self._forget = forget
+
+    def connected(self, connection: Connection, seconds: float) -> None:
+        connection.close()
+
+    def received(self, connection: Connection, response: object) -> None:
+        connection.close()
+
+    def lost(self, connection: Connection, kind: str, unanswered: int) -> None:
+        self._forget(connection)
+
+
+class Web:
+    """The world of a live crawl (crawler.py)."""
+
+    def __init__(
+        self, loop: asyncio.AbstractEventLoop, options: CrawlOptions, crawler: Crawler, names: Names, scores: Scores | None
+    ) -> None:
+        self._loop, self._options, self._crawler, self._names, self._scores = loop, options, crawler, names, scores
+        self.frontier: Frontier = crawler.frontier
+        self.sites: Sites = crawler.known.sites
+        self.outbox: Outbox = crawler.outbox
+        self.agent = AGENT
+        self.pause_s, self.delay_s = options.pause, options.rules.delay_s
+        self.pipelining = options.http == "pipelining"
+        self._offset = time.time() - loop.time()
+        self._open: dict[Connection, None] = {}
+        self._kept: dict[Connection, Site] = {}  # between two visits, the longest waiting first
+        self._nobody = Nobody(self.gone)
+        self._tls = tls_context(options.insecure)
+        self.over = loop.create_future()
+
+    # ---- time
+
+    def now(self) -> float:
+        return time.monotonic() + self._offset
+
+    def call_soon(self, callback: Callable[[], None]) -> object:
+        return self._loop.call_soon(callback)
+
+    def call_at(self, when: float, callback: Callable[[], None]) -> asyncio.TimerHandle:
+        return self._loop.call_at(when - self._offset, callback)
+
+    def sweep(self) -> None:
+        """Every connection looks whether its time is up."""
+        now = self._loop.time()
+        for connection in list(self._open):
+            connection.sweep(now)
+        self._loop.call_later(SWEEP_S, self.sweep)
+
+    # ---- robots
+
+    def set_out(self, visit: Visit, site: Site, urls: list[str]) -> None:
+        Robot(self, self._crawler, visit, site, urls).begin()
+
+    def request_for(self, site: Site, target: str) -> bytes:
+        before, after = site.head or self._make_head(site)
+        return before + target.encode("ascii") + after
+
+    def _make_head(self, site: Site) -> tuple[bytes, bytes]:
+        version = "1.0" if self._options.http == "1.0" else "1.1"
+        site.head = request_head(site.origin.partition("//")[2], self._options.user_agent, version)
+        return site.head
+
+    def score(self) -> None:
+        assert self._scores is not None
+        frontier = self.frontier
+        self._crawler.rescored(self._scores.scores(frontier.state.state[: frontier.pages]))
+
+    def ended(self) -> None:
+        if not self.over.done():
+            self.over.set_result(None)
+
+    def discover(self, url: str) -> None:
+        """A page that no link led to: where a robots.txt has moved."""
+        now = self.now()
+        self.frontier.discover(self._crawler.known.seed_pages([url], now), now)
+        self._crawler.soon()
+
+    # ---- connections
+
+    def connect(self, site: Site, robot: Robot) -> Connection | None:
+        """Open a connection to the site's address; the guard is asked once more, for the address may have been kept."""
+        address = site.addresses[0]
+        if self._names.refuses(address):
+            self._loop.call_soon(robot.lost, NoConnection(address), failure.ADDRESS, 0)
+            return None
+        if self._kept and len(self._open) >= self._options.connections:
+            self.drop(next(iter(self._kept)))
+        tls = self._tls if site.secure else None
+        limits = self._options.limits
+        connection = open_connection(self._loop, address, site.port, robot, limits, tls, site.host, self._throttle)
+        self._open[connection] = None
+        return connection
+
+    def keep(self, site: Site, connection: Connection) -> bool:
+        """Keep the connection for the site's next visit, if that may come soon."""
+        if self.delay_s > KEPT_S or self._options.http == "1.0":
+            return False
+        connection.owner = self._nobody
+        self._kept[connection] = site
+        site.connection = connection
+        return True
+
+    def take_kept(self, site: Site) -> Connection | None:
+        connection, site.connection = site.connection, None
+        if connection is not None:
+            del self._kept[connection]
+        return connection
+
+    def drop(self, connection: Connection) -> None:
+        """It is not wanted any more; whatever it still says goes to nobody."""
+        self.gone(connection)
+        connection.owner = self._nobody
+        connection.close()
+
+    def gone(self, connection: Connection) -> None:
+        self._open.pop(connection, None)
+        site = self._kept.pop(connection, None)
+        if site is not None:
+            site.connection = None
+
+    def visited(self, site: Site) -> None:
+        self._names.visited(site)
+
+    def next_address(self, site: Site) -> None:
+        self._names.next_address(site)
+
+    def abort(self) -> None:
+        """End every visit now."""
+        for connection in list(self._open):
+            connection.abort()

@@ -1,0 +1,108 @@
+"""Addresses of sites, ahead of need: a new site is looked up when it is discovered, and can be visited once it has an address.
+
+It decides which address a site is on (the frontier's group), and gives up sites that have none or only addresses that the guard
+refuses. It opens no connection; the guard is asked again when one is opened.
+"""
+
+import asyncio
+from collections import deque
+
+from trapline.crawl.crawler import Crawler
+from trapline.crawl.sites import UNRESOLVED, Site
+from trapline.fetch import failure
+from trapline.fetch.address import Guard
+from trapline.fetch.dns import Answer, Resolver
+
+AT_ONCE = 128
+TRIES = 3
+RETRY_S = 20.0  # after a name server that did not answer
+
+
+class Names:
+    """Who fills its queue: `locate` (new sites) and `visited` (addresses that have expired). Who empties it: up to AT_ONCE tasks."""
+
+    def __init__(self, resolver: Resolver, guard: Guard) -> None:
+        self._resolver, self._guard = resolver, guard
+        self._queue: deque[Site] = deque()
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._tries: dict[int, int] = {}  # site -> lookups that nobody answered
+        self.refused: dict[str, str] = {}  # origin -> why it cannot be had; the first ones, for the user
+
+    def start(self, crawler: Crawler, loop: asyncio.AbstractEventLoop) -> None:
+        self._crawler, self._loop = crawler, loop
+
+    def locate(self, site: Site) -> int:
+        """The group of a new site if its address is known at once, else UNRESOLVED until it is."""
+        answer = self._resolver.known(site.host)
+        if answer is None:
+            self._look_up(site)
+            return UNRESOLVED
+        group = self._place(site, answer)
+        if group == UNRESOLVED:
+            self._loop.call_soon(self._crawler.give_up, site)
+        return group
+
+    def visited(self, site: Site) -> None:
+        """A visit has ended: now the site may move, if its address has expired."""
+        if self._loop.time() >= site.addresses_until:
+            self._look_up(site)
+
+    def refuses(self, address: str) -> bool:
+        return bool(self._guard.check(address))
+
+    def next_address(self, site: Site) -> None:
+        """The first address could not be reached: the next visit tries another."""
+        if len(site.addresses) > 1:
+            site.addresses = (*site.addresses[1:], site.addresses[0])
+            self._loop.call_soon(self._move, site, site.addresses[0])  # when its visit has ended
+
+    def _look_up(self, site: Site) -> None:
+        self._queue.append(site)
+        if len(self._tasks) < AT_ONCE:
+            task = self._loop.create_task(self._work())
+            self._tasks.add(task)
+            task.add_done_callback(self._tasks.discard)
+
+    async def _work(self) -> None:
+        while self._queue:
+            site = self._queue.popleft()
+            self._found(site, await self._resolver.addresses(site.host))
+
+    def _found(self, site: Site, answer: Answer) -> None:
+        if answer.failure and answer.retry and self._tries.get(site.id, 0) < TRIES - 1:
+            self._tries[site.id] = self._tries.get(site.id, 0) + 1
+            self._loop.call_later(RETRY_S, self._look_up, site)
+            return
+        self._tries.pop(site.id, None)
+        if site.addresses and answer.failure:
+            return  # what was known must do
+        if self._place(site, answer) == UNRESOLVED:
+            self._crawler.give_up(site)
+        else:
+            self._move(site, site.addresses[0])
+        self._crawler.soon()
+
+    def _place(self, site: Site, answer: Answer) -> int:
+        """Note its addresses; the group of the first, or UNRESOLVED if it has none that may be connected to."""
+        allowed = tuple(address for address in answer.addresses if not self._guard.check(address))
+        if not allowed:
+            self._refuse(site, answer)
+            return UNRESOLVED
+        site.addresses, site.addresses_until = allowed, answer.expires_at
+        return self._crawler.known.group(allowed[0])
+
+    def _refuse(self, site: Site, answer: Answer) -> None:
+        kind = failure.ADDRESS if answer.addresses else failure.DNS
+        self._crawler.tally.errors[kind] += 1
+        if len(self.refused) < 100:
+            why = self._guard.check(answer.addresses[0]) if answer.addresses else "no such host"
+            self.refused[site.origin] = f"{answer.addresses[0]} is {why}" if answer.addresses else why
+
+    def _move(self, site: Site, address: str) -> None:
+        frontier = self._crawler.frontier
+        group = self._crawler.known.group(address)
+        if frontier.state.site["group"][site.id] == group:
+            return
+        if frontier.state.site["visit"][site.id] >= 0:
+            return  # under visit; `visited` comes again
+        frontier.resolve(site.id, group, self._crawler.now())

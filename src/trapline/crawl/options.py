@@ -1,0 +1,81 @@
+"""What a crawl was asked to do: one frozen value, kept as JSON in the crawl's database, so that it can go on as it began."""
+
+import json
+import math
+from dataclasses import asdict, dataclass, field, fields
+from typing import Any
+
+from trapline import __version__
+from trapline.errors import ConfigError, nearest
+from trapline.fetch.limits import Limits
+from trapline.frontier import Rules
+
+PROTOCOLS = ("1.0", "1.1", "pipelining")
+# Why these. w: castillo04, "under 15 s is impolite". k, and a second between its pages: what a reader with a browser does to a
+# site, then leaves it alone. r: cao fig. 4, no gain past 96 connections. Pages of a site: castillo04, against traps.
+DELAY_S, PAUSE_S, PER_CONNECTION, CONNECTIONS, PAGES_PER_SITE = 15.0, 1.0, 10, 100, 25_000
+
+
+def live_rules(**changes: Any) -> Rules:
+    return Rules(**{"delay_s": DELAY_S, "per_connection": PER_CONNECTION, "pages_per_site": PAGES_PER_SITE, **changes})
+
+
+@dataclass(frozen=True, slots=True)
+class CrawlOptions:
+    seeds: tuple[str, ...]  # canonical URLs
+    strategy: str = "crawl-ability"
+    page_rank: str | None = None
+    site_rank: str | None = None
+    quality: str = "opic"
+    history: str | None = None
+    seed: int = 0
+    connections: int = CONNECTIONS  # r
+    rules: Rules = field(default_factory=live_rules)
+    pause_s: float | None = None  # between two pages of a visit; None: PAUSE_S, or w if that is less
+    http: str = "1.1"
+    bandwidth: float = math.inf  # B, bytes per second in all
+    site_bandwidth: float = math.inf
+    max_pages: float = math.inf
+    max_seconds: float = math.inf
+    max_bytes: float = math.inf
+    scope: str = "any"
+    include: tuple[str, ...] = ()
+    exclude: tuple[str, ...] = ()
+    allow_private: bool = False
+    insecure: bool = False
+    give_up: int = 5  # visits in a row that fail, until a site is left alone
+    contact: str = ""
+    hosts: dict[str, list[str]] = field(default_factory=dict)
+    nameservers: tuple[str, ...] = ()
+    limits: Limits = field(default_factory=Limits)
+    metadata: bool = False  # a WARC record of the links of each page
+
+    @property
+    def pause(self) -> float:
+        return min(PAUSE_S, self.rules.delay_s) if self.pause_s is None else self.pause_s
+
+    @property
+    def user_agent(self) -> str:
+        """
+        >>> CrawlOptions((), contact="https://example.org/bot").user_agent.split(" ", 1)[1]
+        '(+https://example.org/bot)'
+        """
+        return f"{AGENT}/{__version__}" + (f" (+{self.contact})" if self.contact else "")
+
+    def to_json(self) -> str:
+        # Python's JSON writes infinity as Infinity and reads it back.
+        return json.dumps(asdict(self))
+
+    @classmethod
+    def from_json(cls, text: str) -> "CrawlOptions":
+        values = json.loads(text)
+        names = {field.name for field in fields(cls)}
+        for name in values.keys() - names:
+            raise ConfigError(f"the crawl has an option {name!r} that this version does not know; {nearest(name, names)}")
+        values["rules"], values["limits"] = Rules(**values["rules"]), Limits(**values["limits"])
+        for name in ("seeds", "include", "exclude", "nameservers"):
+            values[name] = tuple(values[name])
+        return cls(**values)
+
+
+AGENT = "trapline"  # the product token that robots.txt files know us by

@@ -1,0 +1,50 @@
+"""The outbox: what happened since the last batch, on its way to the store. It decides when a batch is full, and nothing else.
+
+Who fills it: known.py (sites, pages), crawler.py (fetches, progress), visit.py (robots.txt). Who empties it: `flush`, to the
+store. The frontier's log of calls goes with it: a batch is what happened between two moments, all of it.
+"""
+
+from collections.abc import Callable
+
+from trapline.crawl.records import Batch, Fetched, Progress, RobotsFetched
+from trapline.frontier.journal import Journal
+
+# A commit costs the store about a millisecond, so a page's share of it is small from some dozens on; more only delays the
+# moment from which a page counts as fetched.
+FETCHES = 48
+BYTES = 1 << 20
+
+
+class Outbox:
+    def __init__(self, journal: Journal, put: Callable[[Batch], None], last_batch: int = 0) -> None:
+        self._journal, self._put = journal, put
+        self.number = last_batch  # of the last batch that was sent
+        self._bytes = 0
+        self._empty()
+
+    def _empty(self) -> None:
+        self.sites: list[tuple[int, str]] = []
+        self.addresses: list[tuple[int, str]] = []
+        self.pages: list[tuple[int, int, str]] = []
+        self.fetches: list[Fetched] = []
+        self.robots: list[RobotsFetched] = []
+        self.progress: Progress | None = None
+        self._bytes = 0
+
+    def fetched(self, record: Fetched) -> None:
+        self.fetches.append(record)
+        self._bytes += len(record.wire)
+        if len(self.fetches) >= FETCHES or self._bytes >= BYTES:
+            self.flush()
+
+    def flush(self) -> None:
+        """Send what there is, if there is anything."""
+        calls = self._journal.take()
+        if not (calls or self.fetches or self.robots or self.sites or self.pages or self.progress):
+            return
+        self.number += 1
+        batch = Batch(
+            self.number, self.sites, self.addresses, self.pages, self.fetches, self.robots, calls, self.progress
+        )
+        self._empty()
+        self._put(batch)

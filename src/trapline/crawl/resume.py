@@ -1,0 +1,123 @@
+"""A crawl from its folder: a snapshot and the log since give the frontier back, the database the rest.
+
+What was requested and not committed when the crawl ended is not in the log, so its pages wait as before; and no site is asked
+again before its full delay from now, because nobody knows which ones were asked last.
+"""
+
+import time
+from dataclasses import dataclass
+from pathlib import Path
+
+from trapline.crawl import checkpoint
+from trapline.crawl.options import AGENT, CrawlOptions
+from trapline.crawl.robots_file import apply
+from trapline.crawl.seen import Seen, fingerprints
+from trapline.crawl.sites import Sites
+from trapline.crawl.store.reading import Reading
+from trapline.crawl.tally import Tally
+from trapline.fetch.robots_answer import read_answer
+from trapline.frontier import FETCHED, Frontier, Outcome, Visit
+from trapline.frontier.journal import read
+from trapline.frontier.replay import replay
+from trapline.strategies import Strategy
+from trapline.strategies.choice import strategy_of
+
+_AT_ONCE = 4096
+
+
+@dataclass(slots=True)
+class State:
+    """All that a crawl is, but its sockets."""
+
+    frontier: Frontier
+    sites: Sites
+    seen: Seen
+    tally: Tally
+    last_batch: int = 0
+
+
+def fresh(options: CrawlOptions, strategy: Strategy) -> State:
+    return State(Frontier(strategy, options.rules, options.seed), Sites(options.pause), Seen(), Tally())
+
+
+def rebuilt(folder: Path) -> tuple[Frontier, float]:
+    """The frontier as the last commit left it, and the moment of that: for whoever looks in from outside."""
+    reading = Reading(folder)
+    options = CrawlOptions.from_json(reading.meta()["options"])
+    frontier, _ = _frontier(reading, options, strategy_of(options))
+    reading.close()
+    return frontier, float(frontier.state.run[0].now)
+
+
+def restored(folder: Path, options: CrawlOptions, strategy: Strategy) -> State:
+    """The crawl as the last commit left it, ready to go on."""
+    reading = Reading(folder)
+    frontier, seen = _frontier(reading, options, strategy)
+    state = State(frontier, _sites(reading, options, frontier), seen, _tally(reading), reading.last_batch())
+    reading.close()
+    return state
+
+
+def settle(frontier: Frontier, now: float) -> None:
+    """End the visits that were under way, their pages as they were, and let every site rest its full delay."""
+    for visit, site in frontier.visits_under_way():
+        frontier.finish(Visit(visit, site, [], 0.0), Outcome(), now)
+    frontier.hold_all(now)
+
+
+def _frontier(reading: Reading, options: CrawlOptions, strategy: Strategy) -> tuple[Frontier, Seen]:
+    last = reading.last_batch()
+    found = checkpoint.load(reading.folder, last, strategy)
+    batch, frontier, seen = found or (0, Frontier(strategy, options.rules, options.seed), Seen())
+    for _, calls in reading.journal(after=batch):
+        replay(frontier, read(calls))
+    _see(reading, seen)
+    return frontier, seen
+
+
+def _see(reading: Reading, seen: Seen) -> None:
+    """The URLs of pages that are younger than the snapshot."""
+    import numpy as np
+
+    urls: list[str] = []
+
+    def add() -> None:
+        seen.add(fingerprints(urls), len(seen), np.empty(len(urls), np.int32))
+        urls.clear()
+
+    for _, _, url in reading.pages(after=len(seen) - 1):
+        urls.append(url)
+        if len(urls) == _AT_ONCE:
+            add()
+    add()
+
+
+def _sites(reading: Reading, options: CrawlOptions, frontier: Frontier) -> Sites:
+    sites = Sites(options.pause)
+    addresses = [address for _, address in reading.addresses()]
+    sites.restore_groups(addresses)
+    groups = frontier.state.site["group"]
+    for number, origin in reading.sites():
+        site = sites.add(origin)
+        if groups[number] >= 0:
+            site.addresses = (addresses[groups[number]],)  # asked again after the next visit
+    now = time.time()
+    for robots in reading.robots():
+        verdict = read_answer(robots.status, robots.error, robots.body, AGENT)
+        age_s = now - robots.started
+        if verdict.robots is not None and not 300 <= robots.status < 400 and age_s < verdict.expires_in_s:
+            apply(sites[robots.site], verdict.robots, now + verdict.expires_in_s - age_s, options.pause)
+    return sites
+
+
+def _tally(reading: Reading) -> Tally:
+    count = reading.connection.execute
+    tally = Tally()
+    tally.fetched = count("select count(*) from fetch where result = ?", (FETCHED,)).fetchone()[0]
+    tally.errors.update(dict(count("select error, count(*) from fetch where result = 5 or status >= 400 group by error")))
+    tally.statuses.update(dict(count("select status, count(*) from fetch where status > 0 group by status")))
+    tally.disallowed = count("select count(*) from fetch where error = 'robots' and status = 0 and result = 6").fetchone()[0]
+    progress = reading.progress()
+    if progress is not None:
+        tally.bytes, tally.quality, tally.seconds_before = progress.bytes, progress.quality, progress.seconds
+    return tally

@@ -1,0 +1,261 @@
+"""A live crawl from its beginning to its end: the parts put together, the timers, Ctrl-C, and the closing.
+
+The loop does in this process what must be fast; the store is another (store/). A crawl that is stopped, by a goal or by Ctrl-C, ends
+the visits under way and leaves a whole folder; one that is killed goes on from its last commit.
+"""
+
+import asyncio
+import signal
+import time
+from collections import deque
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
+from dataclasses import asdict, replace
+from pathlib import Path
+from typing import Any
+
+import uvloop
+
+from trapline.crawl import checkpoint, resume
+from trapline.crawl.crawler import INTERRUPTED, SECONDS, Crawler, Goals
+from trapline.crawl.known import Known
+from trapline.crawl.live import Web
+from trapline.crawl.names import Names
+from trapline.crawl.options import AGENT, CrawlOptions
+from trapline.crawl.outbox import Outbox
+from trapline.crawl.records import Batch
+from trapline.crawl.scope import Scope
+from trapline.crawl.scores import Scores
+from trapline.crawl.seeds import check_seeds
+from trapline.crawl.shelf import Shelf
+from trapline.crawl.standing import Recent, Standing
+from trapline.crawl.store.client import Store
+from trapline.crawl.store.folder import DATABASE, SUMMARY, Claim, claim_existing, claim_new
+from trapline.crawl.store.reading import Reading
+from trapline.crawl.store.settings import StoreSettings
+from trapline.crawl.summary import summarized
+from trapline.errors import ConfigError
+from trapline.fetch.address import Guard
+from trapline.fetch.dns import Resolver
+from trapline.fetch.urls import canonical
+from trapline.frontier.journal import Journal
+from trapline.graph.pagerank import pagerank
+from trapline.output import write_json
+from trapline.strategies import Strategy
+from trapline.strategies.choice import live_strategy
+from trapline.strategies.inputs import default_rules
+from trapline.strategies.live_inputs import live_inputs
+
+Show = Callable[[Standing], None]
+View = AbstractContextManager[Show]
+_TICK_S = 0.5
+_PAGES_EXPECTED = 35_000  # nobody knows; it only says how often PageRank is run, if the user does not: every 1,000 pages
+_SNAPSHOT_PAGES = 100_000  # replay is some microseconds a page, so a resume takes a second or two
+
+
+def open_crawl(options: CrawlOptions, folder: Path, view: View) -> dict[str, Any]:
+    """A new crawl into a new folder; its summary."""
+    strategy = strategy_of(options)
+    options = replace(options, rules=default_rules(strategy, options.rules, _PAGES_EXPECTED))
+    uvloop.run(check_seeds(options))
+    claim = claim_new(folder, asdict(options))
+    return _run(options, strategy, claim, resume.fresh(options, strategy), view, new=True)
+
+
+def resume_crawl(folder: Path, view: View, **changes: Any) -> dict[str, Any]:
+    """A crawl that goes on; its summary. `changes`: goals other than those it began with."""
+    claim = claim_existing(folder)
+    reading = Reading(folder)
+    options = replace(CrawlOptions.from_json(reading.meta()["options"]), **changes)
+    reading.close()
+    strategy = strategy_of(options)
+    return _run(options, strategy, claim, resume.restored(folder, options, strategy), view, new=False)
+
+
+def strategy_of(options: CrawlOptions) -> Strategy:
+    return live_strategy(
+        options.strategy, options.page_rank, options.site_rank, options.quality, options.history is not None
+    )
+
+
+def _run(
+    options: CrawlOptions, strategy: Strategy, claim: Claim, state: resume.State, view: View, new: bool
+) -> dict[str, Any]:
+    try:
+        with view as show:
+            return uvloop.run(LiveCrawl(options, strategy, claim.path, state, show).run(claim, new))
+    finally:
+        claim.release()
+
+
+class LiveCrawl:
+    """The parts of one run, and what happens to them as time passes."""
+
+    def __init__(
+        self, options: CrawlOptions, strategy: Strategy, folder: Path, state: resume.State, show: Show
+    ) -> None:
+        self._options, self._strategy, self._folder, self._state, self._show = options, strategy, folder, state, show
+        self._recent = Recent()
+        self._uncommitted: deque[tuple[int, int]] = deque()  # batch, pages registered when it was sent
+        self._snapshot_at = state.tally.fetched + _SNAPSHOT_PAGES
+        self._failure = ""
+
+    async def run(self, claim: Claim, new: bool) -> dict[str, Any]:
+        loop = asyncio.get_running_loop()
+        options, state = self._options, self._state
+        settings = StoreSettings(user_agent=options.user_agent, operator=options.contact, metadata=options.metadata)
+        self._store = await Store.start(claim, settings, self._committed, self._store_failed)
+        self._build(loop)
+        self._began = time.monotonic()
+        now = self._web.now()
+        if new:
+            state.frontier.discover(self._known.seed_pages(options.seeds, now), now)
+        else:
+            resume.settle(state.frontier, now)
+        self._web.sweep()
+        self._crawler.begin(self._web)
+        with self._signals(loop):
+            ticking = loop.create_task(self._tick())
+            try:
+                await self._web.over
+            finally:
+                ticking.cancel()
+            return await self._close()
+
+    def _build(self, loop: asyncio.AbstractEventLoop) -> None:
+        options, state = self._options, self._state
+        journal = Journal()
+        state.frontier.journal = journal
+        self._shelf = Shelf(self._folder / DATABASE)
+        self._shelf.committed(state.frontier.pages)
+        self._outbox = Outbox(journal, self._put, state.last_batch)
+        inputs = live_inputs(
+            self._strategy, options.quality, options.history and Path(options.history), options.seed, canonical, pagerank
+        )
+        names = Names(Resolver(options.hosts, options.nameservers), Guard(options.allow_private))
+        scope = Scope(options.scope, options.seeds, options.include, options.exclude)
+        self._known = Known(
+            state.frontier, state.sites, state.seen, self._shelf, scope, self._outbox, inputs, names.locate
+        )
+        scores = Scores() if self._strategy.page.scores else None
+        self._crawler = Crawler(
+            state.frontier,
+            self._known,
+            self._shelf,
+            self._outbox,
+            connections=options.connections,
+            goals=Goals(options.max_pages, options.max_seconds, options.max_bytes),
+            agent=AGENT,
+            expanded_bytes=options.limits.expanded_bytes,
+            give_up=options.give_up,
+            worth=self._worth(),
+            keep_links=scores.keep if scores else None,
+            keep_hrefs=options.metadata,
+            tally=state.tally,
+        )
+        self._crawler.full = lambda: self._store.full
+        self._web = Web(loop, options, self._crawler, names, scores)
+        names.start(self._crawler, loop)
+
+    def _worth(self) -> Callable[[int], float]:
+        """What a page is worth as the page rank knows it: its cash, or the quality that was given."""
+        columns, frontier = self._strategy.page.columns, self._state.frontier
+        named = [name for name in ("quality", "cash", "pagerank", "history") if name in columns]
+        if not named:
+            return lambda page: 0.0
+        column = columns.index(named[0])
+        return lambda page: float(frontier.state.columns[page, column])
+
+    # ---- the store
+
+    def _put(self, batch: Batch) -> None:
+        self._uncommitted.append((batch.number, self._state.frontier.pages))
+        self._store.put(batch)
+
+    def _committed(self, batch: int) -> None:
+        pages = -1
+        while self._uncommitted and self._uncommitted[0][0] <= batch:
+            pages = self._uncommitted.popleft()[1]
+        if pages >= 0:
+            self._shelf.committed(pages)
+        if not self._store.full:
+            self._crawler.go_on()
+
+    def _store_failed(self, line: str) -> None:
+        self._failure = line
+        self._web.ended()
+
+    # ---- as time passes
+
+    async def _tick(self) -> None:
+        while True:
+            await asyncio.sleep(_TICK_S)
+            progress = self._note()
+            if progress.seconds >= self._options.max_seconds:
+                self._crawler.stop(SECONDS)
+            if self._state.tally.fetched >= self._snapshot_at:
+                self._snapshot()
+            self._show(self._standing())
+
+    def _seconds(self) -> float:
+        return self._state.tally.seconds_before + time.monotonic() - self._began
+
+    def _note(self) -> Any:
+        self._outbox.progress = progress = self._crawler.progress(self._seconds())
+        self._outbox.flush()
+        return progress
+
+    def _snapshot(self) -> None:
+        self._outbox.flush()
+        checkpoint.save(self._folder, self._outbox.number, self._state.frontier, self._state.seen)
+        self._snapshot_at = self._state.tally.fetched + _SNAPSHOT_PAGES
+
+    def _standing(self) -> Standing:
+        tally, options = self._state.tally, self._options
+        progress = self._crawler.progress(self._seconds())
+        by_site, tally.recent = tally.recent, type(tally.recent)()
+        pages_per_s, bytes_per_s = self._recent.note(progress, by_site)
+        stopping = f"stopping ({self._crawler.stopped_by}): {progress.active} visits under way" if self._crawler.stopped_by else ""
+        return Standing(
+            progress,
+            pages_per_s,
+            bytes_per_s,
+            [(self._state.sites[site].origin, pages) for site, pages in self._recent.busiest()],
+            tally.errors.most_common(6),
+            f"trapline: {self._strategy.name}, into {self._folder}",
+            stopping or "Ctrl-C ends it and leaves a whole folder",
+            options.max_pages,
+            options.connections,
+            f"{tally.quality:,.4g}" if tally.quality else "",
+        )
+
+    @contextmanager
+    def _signals(self, loop: asyncio.AbstractEventLoop) -> Iterator[None]:
+        """Ctrl-C ends the visits under way after the page they are at; once more, at once."""
+
+        def interrupted() -> None:
+            if self._crawler.stopped_by == INTERRUPTED:
+                self._web.abort()
+            self._crawler.stop(INTERRUPTED)
+
+        for number in (signal.SIGINT, signal.SIGTERM):
+            loop.add_signal_handler(number, interrupted)
+        try:
+            yield
+        finally:
+            for number in (signal.SIGINT, signal.SIGTERM):
+                loop.remove_signal_handler(number)
+
+    # ---- the end
+
+    async def _close(self) -> dict[str, Any]:
+        self._web.abort()
+        if not self._failure:
+            self._note()
+            await self._store.close()
+        if self._failure:
+            raise ConfigError(f"{self._folder}: {self._failure}; go on with --resume {self._folder} when that is mended")
+        checkpoint.save(self._folder, self._outbox.number, self._state.frontier, self._state.seen)
+        summary = summarized(self._folder, self._crawler.stopped_by)
+        write_json(self._folder / SUMMARY, summary)
+        return summary

@@ -1,0 +1,50 @@
+"""Scores of a live crawl: PageRank of what it knows. Its nodes are the pages known, its links those of the pages fetched.
+
+Kept only for page ranks that have scores. The links are those the frontier was told of, page by page, as they came.
+"""
+
+from collections.abc import Iterable
+
+import numpy as np
+
+from trapline.frontier.layout import FETCHED, UNKNOWN, Array
+from trapline.graph import Graph
+from trapline.graph.pagerank import Runs
+
+DAMPING = 0.85
+TOLERANCE = 1e-4  # as in the simulator
+
+
+class Scores:
+    def __init__(self) -> None:
+        self._sources: list[int] = []
+        self._links: list[Array] = []
+
+    def keep(self, page: int, links: Array) -> None:
+        self._sources.append(page)
+        self._links.append(links)
+
+    def restore(self, fetched: Iterable[tuple[int, bytes]]) -> None:
+        """What an earlier run kept: pages and their links, as the database has them."""
+        for page, links in fetched:
+            self.keep(page, np.frombuffer(links, "<i4"))
+
+    def scores(self, life: Array) -> Array:
+        """PageRank of every page known; `life[page]`: its state (frontier/layout.py)."""
+        pages = len(life)
+        counts = np.zeros(pages + 1, np.int64)
+        counts[np.asarray(self._sources, np.int64) + 1] = [len(links) for links in self._links]
+        offsets = np.cumsum(counts)
+        targets = np.empty(int(offsets[-1]), np.int32)
+        for page, links in zip(self._sources, self._links, strict=True):
+            targets[offsets[page] : offsets[page + 1]] = links
+        graph = Graph(
+            offsets=offsets,
+            targets=targets,
+            site=np.zeros(pages, np.int32),
+            home=np.zeros(1, np.int32),
+            dynamic=np.zeros(pages, np.uint8),
+            ips=np.zeros(1, np.int32),
+        )
+        known = (life != UNKNOWN).view(np.uint8)
+        return Runs(graph, DAMPING).run(known, (life == FETCHED).view(np.uint8), TOLERANCE)

@@ -1,0 +1,73 @@
+"""What came of asking for a robots.txt, read as rules: RFC 9309, 2.3.1 and 2.4. Step 5 of the way of a URL.
+
+It does not fetch and keeps no time: the caller follows redirects (at most MOST_REDIRECTS, every hop through the address guard), asks
+again when `expires_in_s` has passed, and says for how long the file has been unreachable.
+
+| answer | what we may fetch | asked again after |
+|---|---|---|
+| 2xx, whole | what the file says | max-age, between an hour and a day; a day if none is given |
+| 3xx, too many or nowhere | everything: there is no file | a day |
+| 4xx but 429 | everything: there is no file | a day |
+| 429, 5xx, anything else, no answer | nothing | Retry-After, or as long as it has lasted; between five minutes and a day |
+| the same, for 30 days | everything, as if there were no file | a day |
+
+429 is in the RFC's class of "no file". We count it with 5xx: a server that asks for less would otherwise be taken to allow
+everything. To Google, too, it says the same as 500 and 503 (developers.google.com/search/docs/crawling-indexing/reduce-crawl-rate).
+"""
+
+from typing import NamedTuple
+
+from trapline.fetch.robots import ALLOW_ALL, DISALLOW_ALL, Robots, parse
+
+MOST_REDIRECTS = 5  # 2.3.1.2
+DAY_S = 86_400.0
+LONGEST_S = DAY_S  # 2.4: not more than 24 hours
+SHORTEST_S = 3_600.0  # a server that says max-age=0 would have it fetched before every visit
+FIRST_RETRY_S = 300.0
+GIVEN_UP_AFTER_S = 30 * DAY_S  # 2.3.1.4: a reasonably long period of time, for example, 30 days
+
+
+class Verdict(NamedTuple):
+    robots: Robots
+    expires_in_s: float
+    reason: str  # for people
+
+
+def read_answer(
+    status: int,
+    failure: str,
+    body: bytes,
+    agent: str,
+    *,
+    max_age_s: float | None = None,
+    retry_after_s: float | None = None,
+    unreachable_for_s: float = 0.0,
+) -> Verdict:
+    """The rules that follow from one answer, or from none.
+
+    `status` is 0 and `failure` a kind of failure.py if there was no answer; both are set if the body of one did not arrive whole.
+    `max_age_s` is of its Cache-Control. `unreachable_for_s`: since the first of the unbroken run of such answers before this one.
+    """
+    if 200 <= status < 300 and not failure:
+        age_s = LONGEST_S if max_age_s is None else _between(SHORTEST_S, max_age_s, LONGEST_S)
+        return Verdict(parse(body, agent), age_s, "read")
+    if 300 <= status < 400:
+        return Verdict(ALLOW_ALL, LONGEST_S, f"none: a redirect too many ({status})")
+    if 400 <= status < 500 and status != 429:
+        return Verdict(ALLOW_ALL, LONGEST_S, f"none ({status})")
+    return _unreachable(_what_failed(status, failure), retry_after_s, unreachable_for_s)
+
+
+def _unreachable(what: str, retry_after_s: float | None, since_s: float) -> Verdict:
+    if since_s >= GIVEN_UP_AFTER_S:
+        return Verdict(ALLOW_ALL, LONGEST_S, f"unreachable for 30 days ({what}): as if there were none")
+    wait_s = since_s if retry_after_s is None else retry_after_s
+    return Verdict(DISALLOW_ALL, _between(FIRST_RETRY_S, wait_s, LONGEST_S), f"unreachable ({what})")
+
+
+def _what_failed(status: int, failure: str) -> str:
+    return " ".join(str(part) for part in (status, failure) if part)
+
+
+def _between(least: float, value: float, most: float) -> float:
+    return min(max(least, value), most)

@@ -1,0 +1,40 @@
+"""A strategy by the words that it was chosen with: a name, a file, a pair PAGE+SITE, and halves replaced. Not a strategy itself."""
+
+import re
+from pathlib import Path
+
+from trapline.strategies.inputs import check_inputs, with_quality
+from trapline.strategies.registry import load_strategy, page_rank_named, pair, site_rank_named
+from trapline.strategies.strategy import Strategy
+
+
+def worded(text: str) -> Strategy:
+    """The strategy that one word means; a pair's own name, such as 'opic x crawl-ability', will do too."""
+    halves = split(text)
+    return pair(*halves) if halves else load_strategy(text)
+
+
+def split(text: str) -> tuple[str, str] | None:
+    """The halves of a pair, if the word means one.
+
+    >>> split("opic+crawl-ability"), split("opic")
+    (('opic', 'crawl-ability'), None)
+    """
+    halves = re.split(r" x |\+", text)
+    return (halves[0], halves[1]) if len(halves) == 2 and not Path(text).is_file() else None
+
+
+def with_halves(whole: Strategy, page_rank: str | None, site_rank: str | None) -> Strategy:
+    """The strategy, with those of its halves replaced that are named."""
+    if page_rank is None and site_rank is None:
+        return whole
+    page = page_rank_named(page_rank) if page_rank else whole.page
+    site = site_rank_named(site_rank) if site_rank else whole.site
+    return Strategy(f"{page.name} x {site.name}", page, site)
+
+
+def live_strategy(text: str, page_rank: str | None, site_rank: str | None, quality: str, has_history: bool) -> Strategy:
+    """The strategy of a live crawl, its quality by this source; `ConfigError` if its page rank needs what is not given."""
+    strategy = with_quality(with_halves(worded(text), page_rank, site_rank), quality)
+    check_inputs(strategy, quality != "opic", has_history)
+    return strategy

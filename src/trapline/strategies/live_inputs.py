@@ -1,0 +1,67 @@
+"""What a page rank wants to know beforehand, for pages that turn up one by one: --quality and --history of a live crawl.
+
+As inputs.py, which has the whole graph; here a URL is asked for when it is discovered. Not a strategy.
+"""
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+from trapline.errors import ConfigError
+from trapline.graph import Graph
+from trapline.rng import uniform
+from trapline.strategies.inputs import NOT_OLD, Floats, answers, check_quality, drawn_from, file_values, old_values
+from trapline.strategies.strategy import Strategy
+
+Values = Callable[[Sequence[str]], Sequence[float]]
+_ZIPF_PAGES = 1_000_000  # of a web whose size nobody knows
+
+
+def live_inputs(
+    strategy: Strategy,
+    quality: str,
+    history: Path | None,
+    seed: int,
+    canonical: Callable[[str], str | None],
+    pagerank_of: Callable[[Graph], Floats],
+) -> dict[str, Values]:
+    """For each input of the page rank: URLs in, values out. `canonical`: URLs in files are compared as the crawl writes them."""
+    names = strategy.page.inputs
+    given: dict[str, Values] = {}
+    if "quality" in names or "pagerank" in names:
+        worth = quality_of(quality, seed, canonical, strategy)
+        given |= dict.fromkeys(("quality", "pagerank"), worth)
+    if "history" in names or "history_random" in names:
+        if history is None:
+            raise ConfigError(f"page rank {strategy.page.name!r} needs the PageRank of an old crawl: give --history")
+        old = _by_url(old_values(history, pagerank_of), canonical)
+        given["history"] = lambda urls: [old.get(url, NOT_OLD) for url in urls]
+        given["history_random"] = drawn_from(old, seed)
+    return {name: given[name] for name in names}
+
+
+def quality_of(source: str, seed: int, canonical: Callable[[str], str | None], strategy: Strategy) -> Values:
+    check_quality(source)
+    if source in ("opic", "pagerank"):
+        raise ConfigError(
+            f"strategy {strategy.name!r} needs to know what pages are worth before they are fetched:"
+            " give --quality FILE or MODULE:FUNCTION"
+        )
+    if source == "zipf":
+        return lambda urls: [1.0 / (1 + int(uniform(seed, hash_of(url)) * _ZIPF_PAGES)) for url in urls]
+    if Path(source).is_file():
+        values = _by_url(file_values(Path(source)), canonical)
+        return lambda urls: [values.get(url, 0.0) for url in urls]
+    return answers(source)
+
+
+def hash_of(url: str) -> int:
+    """A number for a URL, the same on every machine and in every run."""
+    from hashlib import blake2b
+
+    return int.from_bytes(blake2b(url.encode(), digest_size=6).digest(), "little")
+
+
+def _by_url(values: dict[bytes, float], canonical: Callable[[str], str | None]) -> dict[str, float]:
+    """The values by canonical URL; what is no URL stays as it is, and matches nothing."""
+    texts = ((url.decode("utf-8", "replace"), value) for url, value in values.items())
+    return {canonical(text) or text: value for text, value in texts}

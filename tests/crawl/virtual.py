@@ -1,0 +1,186 @@
+"""Virtual time for the live crawler: a world in which servers take the time that the simulator's take, and pages are real HTML.
+
+Everything but the sockets is the live crawler's own: judging answers, parsing pages, making URLs canonical, the table of seen URLs,
+the outbox, the frontier. Events happen by (time, completions before readiness, serial), as in the simulator.
+"""
+
+import heapq
+import math
+from collections import deque
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from trapline.crawl.crawler import Asked, Crawler, Goals
+from trapline.crawl.known import Known
+from trapline.crawl.outbox import Outbox
+from trapline.crawl.records import Batch, Fetched
+from trapline.crawl.scope import Scope
+from trapline.crawl.seen import Seen
+from trapline.crawl.shelf import Shelf
+from trapline.crawl.sites import Site, Sites
+from trapline.fetch.http1 import Response
+from trapline.frontier import Frontier, Outcome, Rules, Visit
+from trapline.frontier.journal import Journal
+from trapline.frontier.layout import UNKNOWN, Array
+from trapline.graph import Graph
+from trapline.simulate.scores import KnownGraph
+from trapline.strategies import Strategy
+
+COMPLETION, READINESS = range(2)
+
+
+@dataclass(order=True)
+class Event:
+    time: float
+    kind: int
+    serial: int
+    callback: Callable[[], None] = field(compare=False)
+    cancelled: bool = field(default=False, compare=False)
+
+    def cancel(self) -> None:
+        self.cancelled = True
+
+
+class VirtualWorld:
+    """A graph as a world: `connection_s[site]` and `latency_s[page]` are all that takes time."""
+
+    def __init__(self, graph: Graph, connection_s: Array, latency_s: Array) -> None:
+        self._graph, self._connection_s, self._latency_s = graph, connection_s, latency_s
+        self.urls = [str(url) for url in graph.urls]
+        self.page_at = {url: page for page, url in enumerate(self.urls)}
+        self._site_at = {str(name): site for site, name in enumerate(graph.site_names)}
+        self._events: list[Event] = []
+        self._soon: deque[Callable[[], None]] = deque()
+        self._now, self._serial = 0.0, 0
+        self._known = KnownGraph(graph)
+        self.over = False
+
+    # ---- the crawler's world
+
+    def now(self) -> float:
+        return self._now
+
+    def call_soon(self, callback: Callable[[], None]) -> None:
+        self._soon.append(callback)
+
+    def call_at(self, when: float, callback: Callable[[], None]) -> Event:
+        return self._at(when, READINESS, callback)
+
+    def set_out(self, visit: Visit, site: Site, urls: list[str]) -> None:
+        self._ask(visit, site, urls, 0)
+
+    def score(self) -> None:
+        """The simulator's own scores: PageRank in another order of pages differs in its last bits, and so in its ties."""
+        frontier = self.crawler.frontier
+        ours = np.array([self.page_at[url] for url in self.crawler._shelf.urls(list(range(frontier.pages)))], np.int64)
+        life = np.full(self._graph.pages, UNKNOWN, np.uint8)
+        life[ours] = frontier.state.state[: frontier.pages]
+        self.crawler.rescored(self._known.scores(life)[ours])
+
+    def ended(self) -> None:
+        self.over = True
+
+    # ---- servers
+
+    def locate(self, site: Site) -> int:
+        return int(self._graph.ips[self._site_at[site.origin]])
+
+    def _ask(self, visit: Visit, site: Site, urls: list[str], at: int) -> None:
+        if not self.crawler.may_request():
+            self._end(visit, site)
+            return
+        page = self.page_at[urls[at]]
+        connection_s = float(self._connection_s[self._graph.site[page]]) if at == 0 else 0.0
+        asked = Asked(visit.pages[at], urls[at], self._now, b"")
+        self.crawler.requested()
+        moment = self._now + connection_s + float(self._latency_s[page])
+        self._at(moment, COMPLETION, lambda: self._answer(visit, site, urls, at, asked))
+
+    def _answer(self, visit: Visit, site: Site, urls: list[str], at: int, asked: Asked) -> None:
+        page = self.page_at[asked.url]
+        response_s = float(self._latency_s[page])
+        self.crawler.answered(visit, site, asked, answer(self._html(page), response_s), "")
+        if at + 1 < len(urls):
+            self._ask(visit, site, urls, at + 1)
+        else:
+            self._end(visit, site)
+
+    def _end(self, visit: Visit, site: Site) -> None:
+        connection_s = float(self._connection_s[self._site_at[site.origin]])
+        self.crawler.over(visit, site, Outcome((), connection_s, 0, False, 0, -math.inf))
+
+    def _html(self, page: int) -> bytes:
+        links = (f'<p><a href="{self.urls[target]}">{target}</a>' for target in self._graph.targets_of(page).tolist())
+        return f"<!doctype html><title>{page}</title>{''.join(links)}".encode()
+
+    # ---- time
+
+    def _at(self, when: float, kind: int, callback: Callable[[], None]) -> Event:
+        event = Event(when, kind, self._serial, callback)
+        self._serial += 1
+        heapq.heappush(self._events, event)
+        return event
+
+    def run(self, crawler: Crawler, seeds: list[str]) -> None:
+        self.crawler = crawler
+        crawler.frontier.discover(crawler.known.seed_pages(seeds, 0.0), 0.0)
+        crawler.begin(self)
+        while not self.over:
+            if self._events and (self._events[0].cancelled or self._events[0].time <= self._now):
+                self._happen()
+            elif self._soon:
+                self._soon.popleft()()
+            else:
+                self._now = self._events[0].time
+
+    def _happen(self) -> None:
+        event = heapq.heappop(self._events)
+        if not event.cancelled:
+            event.callback()
+
+
+def answer(body: bytes, total_s: float) -> Response:
+    head = b"HTTP/1.1 200 OK\r\nContent-Type: text/html\r\nContent-Length: %d\r\n\r\n" % len(body)
+    headers = {b"content-type": b"text/html", b"content-length": b"%d" % len(body)}
+    return Response(200, 11, head, headers, body, body, "", True, 0, total_s, total_s)
+
+
+def crawled(
+    world: VirtualWorld,
+    strategy: Strategy,
+    rules: Rules,
+    seeds: list[str],
+    robots: int,
+    most: float = math.inf,
+    inputs: dict[str, Array] | None = None,
+) -> list[Fetched]:
+    """Crawl with the live crawler, in virtual time; what it fetched, in order."""
+    journal = Journal()
+    frontier = Frontier(strategy, rules, journal=journal)
+    batches: list[Batch] = []
+    outbox = Outbox(journal, batches.append)
+    sites, shelf = Sites(0.0), Shelf(None)
+    values: dict[str, Any] = {
+        name: lambda urls, of=given: [float(of[world.page_at[url]]) for url in urls]
+        for name, given in (inputs or {}).items()
+        if name in strategy.page.inputs
+    }
+    known = Known(frontier, sites, Seen(), shelf, Scope("any"), outbox, values, world.locate)
+    crawler = Crawler(
+        frontier,
+        known,
+        shelf,
+        outbox,
+        connections=robots,
+        goals=Goals(most),
+        agent="trapline",
+        expanded_bytes=1 << 20,
+        give_up=99,
+        worth=lambda page: 1.0,
+    )
+    world.run(crawler, seeds)
+    outbox.flush()
+    return [record for batch in batches for record in batch.fetches]

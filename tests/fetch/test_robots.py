@@ -1,0 +1,261 @@
+"""robots.txt: Google's conformance cases, the RFC's own examples, and matching against a slow twin."""
+
+import json
+import re
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from trapline.fetch import failure
+from trapline.fetch.robots import ALLOW_ALL, DISALLOW_ALL, LIMIT_BYTES, parse, product_token
+from trapline.fetch.robots_answer import DAY_S, FIRST_RETRY_S, GIVEN_UP_AFTER_S, LONGEST_S, SHORTEST_S, read_answer
+from trapline.fetch.robots_rules import MOST_WORK, Line, Robots
+
+# Where the cases (of 2020, for a draft) and RFC 9309 (of 2022) differ, the RFC holds.
+AGAINST_THE_RFC = {
+    # 2.2.2: a percent-encoded unreserved octet is decoded before comparison; its table has this very path.
+    ("Allow: /foo/bar/%62%61%7A", "http://foo.bar/foo/bar/baz", "FooBot"),
+    # 2.2.2: the /robots.txt URI is implicitly allowed.
+    ("User-agent: asdfbot", "http://m.example.com/robots.txt", "asdfbot"),
+    ("User-agent: BarBot", "http://example.com/robots.txt", "BarBot"),
+    ("User-agent: AB42bot", "http://example.com/robots.txt", "AB"),
+    ("User-agent: XYZ123bot", "http://example.com/robots.txt", "XYZ"),
+}
+
+
+def rules(*lines: str, agent: str = "trapline") -> Robots:
+    return parse("\n".join(lines).encode(), agent)
+
+
+def target_of(url: str) -> str:
+    return re.sub(r"^[a-z]+://[^/?]*", "", url.split("#")[0]) or "/"
+
+
+def conformance_cases(shared_data: Path) -> list[tuple[str, dict[str, Any]]]:
+    files = json.loads((shared_data / "robots-google-ctc" / "ctc.json").read_text())
+    return [(file["robotstxt_latin1"], expected) for file in files for expected in file["expectations"]]
+
+
+def test_google_conformance(shared_data: Path) -> None:
+    cases = conformance_cases(shared_data)
+    wrong = [
+        (text, expected)
+        for text, expected in cases
+        if parse(text.encode("latin-1"), expected["agent"]).allows(target_of(expected["url"])) != expected["allowed"]
+    ]
+    assert len(cases) == 400
+    explained = {
+        (line, url, agent)
+        for line, url, agent in AGAINST_THE_RFC
+        for text, expected in wrong
+        if line in text and (expected["url"], expected["agent"]) == (url, agent)
+    }
+    assert explained == AGAINST_THE_RFC
+    assert len(wrong) == len(AGAINST_THE_RFC)
+
+
+# --- matching
+
+
+@cache
+def matches_slowly(pattern: str, target: str) -> bool:
+    """By the words of RFC 9309, 2.2.3; exponential, but for the cache."""
+    if pattern in ("", "$"):
+        return pattern == "" or target == ""
+    if pattern[0] == "*":
+        return any(matches_slowly(pattern[1:], target[skipped:]) for skipped in range(len(target) + 1))
+    return target[:1] == pattern[0] and matches_slowly(pattern[1:], target[1:])
+
+
+def allows_slowly(lines: list[Line], target: str) -> bool:
+    matching = [(len(line.pattern), line.allow) for line in lines if matches_slowly(line.pattern, target)]
+    return max(matching, default=(0, True))[1]
+
+
+PATTERNS = st.builds(lambda text, end: "/" + text + end, st.text("ab/*", max_size=7), st.sampled_from(["", "$", "*"]))
+TARGETS = st.text("ab/", max_size=9).map(lambda text: "/" + text)
+
+
+@given(st.lists(st.builds(Line, st.booleans(), PATTERNS), max_size=6), TARGETS)
+def test_the_longest_matching_rule_decides(lines: list[Line], target: str) -> None:
+    assert Robots(lines).allows(target) == allows_slowly(lines, target)
+
+
+@given(st.binary(max_size=300), st.text(max_size=40))
+def test_any_bytes_are_a_robots_txt(body: bytes, target: str) -> None:
+    assert parse(b"User-agent: *\nDisallow: " + body, "trapline").allows(target) in (True, False)
+
+
+@pytest.mark.parametrize(
+    ("pattern", "target"),
+    [
+        ("/foo/bar/\u30c4", "/foo/bar/%E3%83%84"),
+        ("/foo/bar/%e3%83%84", "/foo/bar/%E3%83%84"),
+        ("/foo/bar/%E3%83%84", "/foo/bar/%e3%83%84"),
+        ("/foo/bar/%62%61%7A", "/foo/bar/baz"),
+        ("/~joe/", "/%7Ejoe/page"),
+        ("/path/file-with-a-%2A.html", "/path/file-with-a-*.html"),
+        ("/path/foo-%24", "/path/foo-$"),
+        ("/a$b", "/a$b"),
+        ("/two words", "/two%20words"),
+        ('/*?q="x"', "/s?q=%22x%22"),
+        ("/*?q={x}", "/s?q={x}"),
+    ],
+)
+def test_paths_are_compared_in_one_form(pattern: str, target: str) -> None:
+    assert not rules("User-agent: *", f"Disallow: {pattern}").allows(target)
+
+
+@pytest.mark.parametrize(
+    ("pattern", "target"), [("/a%2Fb", "/a/b"), ("/a/b", "/a%2Fb"), ("/A", "/a"), ("/a%2A", "/ax")]
+)
+def test_what_is_reserved_or_of_other_case_differs(pattern: str, target: str) -> None:
+    assert rules("User-agent: *", f"Disallow: {pattern}").allows(target)
+
+
+def test_robots_txt_itself_is_allowed_and_nothing_like_it() -> None:
+    assert DISALLOW_ALL.allows("/robots.txt")
+    assert not DISALLOW_ALL.allows("/robots.txt.bak")
+
+
+def test_a_file_too_costly_to_match_allows_nothing() -> None:
+    """Every further piece is one more search: a hostile file could take a tenth of a second for every page."""
+    target = "/" + "a" * 1_999
+    lines = [Line(False, "/" + "*a" * count + "*b") for count in range(100)]
+    assert sum(3 + count for count in range(100)) * len(target) > MOST_WORK
+    assert not Robots(lines).allows(target)
+    assert Robots(lines[:10]).allows(target)
+
+
+# --- groups
+
+
+def test_groups_that_name_us_are_one_and_the_others_are_not_ours() -> None:
+    found = rules(
+        *("User-agent: other", "User-agent: TrapLine/2.0", "Disallow: /a", "Sitemap: https://x.org/s", "Disallow: /b"),
+        *("User-agent: *", "Disallow: /c", "User-agent: trapline", "Disallow: /d"),
+    )
+    assert [found.allows(path) for path in ("/a", "/b", "/c", "/d")] == [False, False, True, False]
+
+
+def test_a_group_of_ours_without_rules_frees_us_from_those_of_all() -> None:
+    assert rules("User-agent: *", "Disallow: /", "User-agent: trapline", "Disallow:").allows("/")
+
+
+@pytest.mark.parametrize("name", ["trap", "traplines", "trapline-x", "**", "x trapline"])
+def test_other_names_are_not_ours(name: str) -> None:
+    assert rules(f"User-agent: {name}", "Disallow: /").allows("/")
+
+
+def test_records_that_are_no_rules_do_not_end_a_group() -> None:
+    """RFC 9309, 2.2.4."""
+    found = rules("User-agent: trapline", "Crawl-delay: 3", "Sitemap: /s", "User-agent: other", "Disallow: /a")
+    assert (found.allows("/a"), found.crawl_delay_s) == (False, 3.0)
+
+
+@pytest.mark.parametrize("name", ["Disalow", "dissallow", "DISALLOW ", "disallow\t"])
+def test_misspellings_that_google_accepts(name: str) -> None:
+    assert not rules("useragent: *", f"{name}: /").allows("/")
+
+
+def test_product_token() -> None:
+    assert [product_token(agent) for agent in ("trapline/0.1 (+x)", "my_bot-x", "2bot", "")] == [
+        "trapline",
+        "my_bot-x",
+        "",
+        "",
+    ]
+
+
+# --- the rest of the file
+
+
+@pytest.mark.parametrize(
+    ("value", "delay_s"),
+    [("10", 10.0), ("0.5", 0.5), (".25 # s", 0.25), ("2s", 2.0), ("1e9", 1.0), ("9" * 400, 86_400.0), ("0", 0.0)]
+    + [(value, None) for value in ("-5", "nan", "inf", "soon", "")],
+)
+def test_crawl_delay(value: str, delay_s: float | None) -> None:
+    assert rules("User-agent: *", f"Crawl-delay: {value}").crawl_delay_s == delay_s
+
+
+def test_the_delay_is_that_of_our_group_and_the_longest_of_several() -> None:
+    lines = (
+        "User-agent: *",
+        "Crawl-delay: 50",
+        "Disallow:",
+        "User-agent: trapline",
+        "Crawl-delay: 5",
+        "Crawl-delay: 2",
+    )
+    assert rules(*lines).crawl_delay_s == 5.0
+    assert rules(*lines, agent="other").crawl_delay_s == 50.0
+
+
+def test_sitemaps_belong_to_no_group_and_are_named_once() -> None:
+    lines = (
+        "Sitemap: https://x.org/1.xml",
+        "User-agent: other",
+        "site-map: https://x.org/2.xml",
+        "Sitemap: https://x.org/1.xml",
+    )
+    assert rules(*lines).sitemaps == ("https://x.org/1.xml", "https://x.org/2.xml")
+
+
+def test_nothing_said_is_the_shared_object() -> None:
+    for body in (b"", b"<html><body>not found</body></html>", b"User-agent: other\nDisallow: /", b"\x00\xff\xfe"):
+        assert parse(body, "trapline") is ALLOW_ALL
+
+
+def test_what_lies_behind_the_limit_is_ignored_and_the_line_it_cuts_too() -> None:
+    begin, cut = b"User-agent: *\nDisallow: /first\n", b"Disallow: /private"
+    filling = b"#" * (LIMIT_BYTES - len(begin) - len(cut)) + b"\n"
+    found = parse(begin + filling + cut + b"\nDisallow: /last\n", "trapline")
+    assert [found.allows(path) for path in ("/first", "/", "/private", "/last")] == [False, True, True, True]
+    # Two octets less before it, and the line and its end fit.
+    found = parse(begin + filling[2:] + cut + b"\nDisallow: /last\n", "trapline")
+    assert [found.allows(path) for path in ("/private", "/last")] == [False, True]
+
+
+# --- what an answer means
+
+FILE = b"User-agent: *\nDisallow: /private\n"
+
+
+@pytest.mark.parametrize(
+    ("status", "kind", "public", "private"),
+    [(200, "", True, False), (203, "", True, False), (302, "", True, True), (404, failure.HTTP, True, True)]
+    + [(401, "", True, True), (403, failure.CLOSED, True, True), (410, "", True, True), (429, "", False, False)]
+    + [(500, failure.HTTP, False, False), (503, "", False, False), (999, "", False, False), (100, "", False, False)]
+    + [(200, failure.ENCODING, False, False), (200, failure.TIMEOUT, False, False)]
+    + [(0, kind, False, False) for kind in failure.KINDS],
+)
+def test_what_a_status_allows(status: int, kind: str, public: bool, private: bool) -> None:
+    verdict = read_answer(status, kind, FILE, "trapline")
+    assert (verdict.robots.allows("/"), verdict.robots.allows("/private")) == (public, private)
+    assert verdict.reason
+
+
+@pytest.mark.parametrize(
+    ("max_age_s", "expires_in_s"), [(None, LONGEST_S), (0, SHORTEST_S), (7_200, 7_200), (1e9, LONGEST_S)]
+)
+def test_a_file_is_kept_between_an_hour_and_a_day(max_age_s: float | None, expires_in_s: float) -> None:
+    assert read_answer(200, "", FILE, "trapline", max_age_s=max_age_s).expires_in_s == expires_in_s
+
+
+def test_an_unreachable_file_is_asked_for_less_and_less_and_given_up_after_thirty_days() -> None:
+    asked, waits = 0.0, []
+    while (verdict := read_answer(0, failure.DNS, b"", "trapline", unreachable_for_s=asked)).robots is DISALLOW_ALL:
+        waits.append(verdict.expires_in_s)
+        asked += verdict.expires_in_s
+    assert waits[:4] == [FIRST_RETRY_S, FIRST_RETRY_S, 2 * FIRST_RETRY_S, 4 * FIRST_RETRY_S]
+    assert waits == sorted(waits) and waits[-1] == DAY_S
+    assert GIVEN_UP_AFTER_S <= asked < GIVEN_UP_AFTER_S + DAY_S
+
+
+def test_retry_after_is_heard() -> None:
+    assert read_answer(503, failure.HTTP, b"", "trapline", retry_after_s=900).expires_in_s == 900
