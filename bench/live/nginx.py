@@ -11,7 +11,7 @@ import socket
 import subprocess
 import sys
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import NamedTuple
@@ -22,21 +22,25 @@ _FIRST_ANSWER_S = 10.0
 class Listener(NamedTuple):
     """What answers on an address and port to some names. `folder` may use nginx's variables."""
 
-    addresses: list[str]
+    addresses: Sequence[str]
     port: int
     folder: str
-    names: list[str] = ["_"]  # nginx's own sign for any name
+    names: Sequence[str] = ("_",)  # nginx's own sign for any name
+    extra: str = ""  # more of nginx's own language
 
 
 @contextmanager
 def serving(listeners: list[Listener], scratch: Path, *, log: bool = False) -> Iterator[subprocess.Popen[bytes]]:
-    """Starts nginx with its files in `scratch` and waits until it answers. With `log`: requests in scratch/access.log."""
+    """Starts nginx with its files in `scratch` and waits until it answers. With `log`: status and URL of every request in
+    scratch/access.log."""
     scratch.mkdir(parents=True, exist_ok=True)
     configuration = scratch / "nginx.conf"
     configuration.write_text(_configuration(listeners, scratch, log))
     # Ended from outside (timeout, make), this process shall still take nginx with it.
     signal.signal(signal.SIGTERM, lambda *_: sys.exit("ended"))
-    server = subprocess.Popen([_program(), "-p", str(scratch), "-e", str(scratch / "error.log"), "-c", str(configuration)])
+    server = subprocess.Popen(
+        [_program(), "-p", str(scratch), "-e", str(scratch / "error.log"), "-c", str(configuration)]
+    )
     try:
         for listener in listeners:
             _wait_for(server, listener.addresses[-1], listener.port, scratch)
@@ -68,15 +72,15 @@ def _configuration(listeners: list[Listener], scratch: Path, log: bool) -> str:
     user = "user root;" if os.geteuid() == 0 else ""
     temporary = "\n".join(f"  {kind}_temp_path {scratch}/{kind};" for kind in _TEMPORARY)
     files = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
-    access = f"{scratch}/access.log" if log else "off"
+    access = f"{scratch}/access.log urls" if log else "off"
     servers = "\n".join(map(_server, listeners))
     values = {"user": user, "scratch": scratch, "temporary": temporary, "access": access, "servers": servers}
     return _filled(_CONFIGURATION, values | {"files": files, "connections": files // 2})
 
 
 def _server(listener: Listener) -> str:
-    listens = "\n".join(f"    listen {address}:{listener.port} backlog=4096;" for address in listener.addresses)
-    values = {"listens": listens, "names": " ".join(listener.names), "folder": listener.folder}
+    listens = "\n".join(f"    listen {address}:{listener.port};" for address in listener.addresses)
+    values = {"listens": listens, "names": " ".join(listener.names), "folder": listener.folder, "extra": listener.extra}
     return _filled(_SERVER, values)
 
 
@@ -98,6 +102,7 @@ error_log <scratch>/error.log warn;
 events { worker_connections <connections>; }
 http {
 <temporary>
+  log_format urls '$status $scheme://$http_host$request_uri';
   access_log <access>;
   include /etc/nginx/mime.types;
   default_type application/octet-stream;
@@ -116,6 +121,7 @@ _SERVER = """
 <listens>
     server_name <names>;
     root <folder>;
-    index index.html index.en.html;
+    index index.html;
+    <extra>
   }
 """

@@ -17,8 +17,7 @@ BYTES = range(8_000, 10_001)
 _CHILDREN = 4  # links that hold the tree together; five steps then reach 300 pages
 _ACROSS = 3  # links to other sites
 
-_TOPICS = "news garden travel history music science kitchen letters weather harbour markets sport".split()
-_WORDS = """the of and to a in is was for on as with by at from that it his her their which not are but had have been
+_VOCABULARY = """the of and to a in is was for on as with by at from that it his her their which not are but had have been
 this one all more when who will would there out up time year people way day man thing woman life child world school
 state family student group country problem hand part place case week company system program question work government
 number night point home water room mother book story fact month lot right study business issue side kind head house
@@ -26,7 +25,9 @@ service friend father power hour game line end member law car city community nam
 information back parent face level office door health person art war party result change morning reason research girl
 guy moment air teacher force education foot boy age policy music light voice river bridge forest winter summer market
 village harbour letter engine garden window kitchen mountain island border signal winter paper stone copper silver
-quiet early late narrow broad ancient modern ordinary careful sudden gentle distant familiar plain bright""".split()
+quiet early late narrow broad ancient modern ordinary careful sudden gentle distant familiar plain bright"""
+_WORDS = _VOCABULARY.split()
+_TOPICS = ["news", "garden", "travel", "history", "music", "science", "kitchen", "letters", "weather", "harbour"]
 
 
 class Place(NamedTuple):
@@ -50,7 +51,7 @@ def places(pages: int) -> list[Place]:
     rng = Random(1)
     found = [Place("/", "index.html")]
     for number in range(1, pages):
-        slug = "-".join(rng.sample(_TOPICS, 2) + [str(number)])
+        slug = "-".join([*rng.sample(_TOPICS, 2), str(number)])
         file = f"{_TOPICS[number % len(_TOPICS)]}/{slug}.html"
         found.append(Place("/" + file, file))
     return found

@@ -26,18 +26,18 @@ _TASK = {
     "ROBOTSTXT_OBEY": True,
     "LOG_ENABLED": False,
 }
-_SWITCHES = """COOKIES RETRY COMPRESSION REDIRECT METAREFRESH REFERER HTTPPROXY HTTPCACHE MEMUSAGE TELNETCONSOLE
-REMOTE_CONTROL""".split()
-_SPIDER_MIDDLEWARES = "urllength.UrlLength depth.Depth metacopy.MetaCopyDetection".split()
-_DOWNLOADER_MIDDLEWARES = "offsite.Offsite httpauth.HttpAuth downloadtimeout.DownloadTimeout".split()
+_PARTS_OFF = ["COOKIES", "RETRY", "COMPRESSION", "REDIRECT", "METAREFRESH", "REFERER", "HTTPPROXY", "HTTPCACHE"]
+_EXTENSIONS_OFF = ["MEMUSAGE", "TELNETCONSOLE", "REMOTE_CONTROL"]
+_SPIDER_OFF = ["urllength.UrlLength", "depth.Depth", "metacopy.MetaCopyDetection"]
+_DOWNLOADER_OFF = ["offsite.Offsite", "httpauth.HttpAuth", "downloadtimeout.DownloadTimeout"]
 _TUNED = _TASK | {
     "ASYNCIO_EVENT_LOOP": "uvloop.Loop",
     "CONCURRENT_ITEMS": 1,
     "STATS_CLASS": "scrapy.statscollectors.DummyStatsCollector",
     "DOWNLOADER_STATS": False,
-    "SPIDER_MIDDLEWARES": {f"scrapy.spidermiddlewares.{name}Middleware": None for name in _SPIDER_MIDDLEWARES},
-    "DOWNLOADER_MIDDLEWARES": {f"scrapy.downloadermiddlewares.{name}Middleware": None for name in _DOWNLOADER_MIDDLEWARES},
-    **{f"{name}_ENABLED": False for name in _SWITCHES},
+    "SPIDER_MIDDLEWARES": {f"scrapy.spidermiddlewares.{name}Middleware": None for name in _SPIDER_OFF},
+    "DOWNLOADER_MIDDLEWARES": {f"scrapy.downloadermiddlewares.{name}Middleware": None for name in _DOWNLOADER_OFF},
+    **{f"{name}_ENABLED": False for name in [*_PARTS_OFF, *_EXTENSIONS_OFF]},
 }
 
 
