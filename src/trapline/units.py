@@ -75,8 +75,17 @@ def bytes_shown(amount: float) -> str:
     >>> bytes_shown(200), bytes_shown(20e3), bytes_shown(1.5e6)
     ('200 B', '20 kB', '1.5 MB')
     """
-    size, unit = next((unit for unit in _BYTE_UNITS if amount >= unit[0]), (1.0, "B"))
+    size, unit = byte_unit(amount)
     return number(amount / size, unit)
+
+
+def byte_unit(amount: float) -> tuple[float, str]:
+    """The unit in which so many bytes are at least one.
+
+    >>> byte_unit(20e3), byte_unit(0)
+    ((1000.0, 'kB'), (1.0, 'B'))
+    """
+    return next((unit for unit in _BYTE_UNITS if amount >= unit[0]), (1.0, "B"))
 
 
 def byte_rate(bytes_per_s: float) -> str:

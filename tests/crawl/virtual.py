@@ -21,7 +21,7 @@ from trapline.crawl.scope import Scope
 from trapline.crawl.seen import Seen
 from trapline.crawl.shelf import Shelf
 from trapline.crawl.sites import Site, Sites
-from trapline.fetch.http1 import Response
+from trapline.fetch.response import Response
 from trapline.frontier import Frontier, Outcome, Rules, Visit
 from trapline.frontier.journal import Journal
 from trapline.frontier.layout import UNKNOWN, Array
@@ -145,7 +145,7 @@ class VirtualWorld:
 def answer(body: bytes, total_s: float) -> Response:
     head = b"HTTP/1.1 200 OK\r\nContent-Type: text/html\r\nContent-Length: %d\r\n\r\n" % len(body)
     headers = {b"content-type": b"text/html", b"content-length": b"%d" % len(body)}
-    return Response(200, 11, head, headers, body, body, "", True, 0, total_s, total_s)
+    return Response(200, 11, head, headers, True, body, body, first_byte_s=total_s, total_s=total_s)
 
 
 def crawled(

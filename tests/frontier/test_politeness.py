@@ -119,10 +119,11 @@ class Checker:
             self.failures[site] = 0
         rest = max(self.delay(site), self.backoff(site))
         self.site_from[site] = max(self.site_from[site], time + rest, not_before)
-        rules = self.rules
-        ip_delay = rules.delay_s if rules.ip_delay_s is None else rules.ip_delay_s
-        self.group_from[group] = max(self.group_from[group], time + ip_delay)
+        self.group_from[group] = max(self.group_from[group], time + self.ip_delay())
         del self.open[visit.number]
+
+    def ip_delay(self) -> float:
+        return self.rules.delay_s if self.rules.ip_delay_s is None else self.rules.ip_delay_s
 
     def delay(self, site: int) -> float:
         if site in self.own_delay:
@@ -154,6 +155,11 @@ class Checker:
         if "delay_s" in settings:
             self.own_delay[site] = settings["delay_s"]
         self.site_from[site] = max(self.site_from[site], settings.get("not_before", -math.inf))
+
+    def on_hold_all(self, time: float) -> None:
+        for site, group in self.group.items():
+            self.site_from[site] = max(self.site_from[site], time + self.delay(site))
+            self.group_from[group] = max(self.group_from[group], time + self.ip_delay())
 
     def on_rescore(self, *_: Any) -> None:
         """Scores change the order, never who may be visited."""
@@ -239,6 +245,13 @@ FORGED = {
         visit(0.0, 0, 0, 0),
         finish(1.0, 0, 0),
         visit(20.0, 1, 0, 1),
+    ],
+    # All rest from the moment at which they are told to: sites 10 s (site 2, which is small, 30 s), addresses 2 s.
+    "site too early: visit 0 at 14.75": [("hold_all", 5.0), visit(14.75, 0, 0, 0)],
+    "group too early: visit 0 at 6.75": [
+        ("set_site", 0.0, 0, (("delay_s", 0.0),)),
+        ("hold_all", 5.0),
+        visit(6.75, 0, 0, 0),
     ],
     # A lost visit ends when it is found, not when it expired, and counts as failed.
     "site too early: visit 1 at 715.75": [

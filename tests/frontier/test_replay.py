@@ -8,7 +8,8 @@ import io
 import math
 import re
 import shutil
-from collections.abc import Callable
+import zlib
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 
@@ -19,16 +20,15 @@ from hypothesis import strategies as st
 from tests.frontier.worlds import HOSTILE_WORLDS, PAIRS, Rank, World, check_webs, drive, inputs_of
 from trapline.errors import ConfigError, InvariantError
 from trapline.frontier import FETCHED, Frontier, Outcome, Rescore, Result, Rules, Visit, WaitUntil, snapshot
-from trapline.frontier.journal import Call, Frame, Journal, encode, read
-from trapline.frontier.layout import BACKLOGS, EXPIRING, READY, RESTING_GROUPS, RESTING_SITES, WAIT, State
+from trapline.frontier.journal import Call, Frame, Journal, read
+from trapline.frontier.layout import BACKLOGS, EXPIRING, MOST_SERIAL, READY, RESTING_GROUPS, RESTING_SITES, WAIT, State
 from trapline.frontier.replay import replay
 from trapline.strategies import pair
 
 CALLS = {name for name, thing in vars(Frontier).items() if callable(thing) and not name.startswith("_")}
 
 
-def new_frontier(rank: Rank, rules: dict[str, Any], log: io.BytesIO | None = None, seed: int = 0) -> Frontier:
-    journal = None if log is None else Journal(log)
+def new_frontier(rank: Rank, rules: dict[str, Any], journal: Journal | None = None, seed: int = 0) -> Frontier:
     return Frontier(pair(rank.page, rank.site), Rules(**rules), seed=seed, journal=journal)
 
 
@@ -61,26 +61,36 @@ def assert_same_state(one: Frontier, other: Frontier) -> None:
 
 
 class Mortal:
-    """A frontier that is saved before call `saved_at` and replaced by what can be restored before call `dies_at`."""
+    """A frontier that is saved before call `saved_at` and replaced by what can be restored before call `dies_at`.
 
-    def __init__(self, frontier: Frontier, log: io.BytesIO, folder: Path, saved_at: int, dies_at: int) -> None:
-        self.frontier, self.log, self.folder = frontier, log, folder
+    Its log is taken to a safe place before those, and before every seventh call."""
+
+    def __init__(self, frontier: Frontier, folder: Path, saved_at: int, dies_at: int) -> None:
+        self.frontier, self.folder = frontier, folder
         self.saved_at, self.dies_at = saved_at, dies_at
-        self.calls = self.offset = 0
+        self.blobs: list[bytes] = []
+        self.calls = self.saved = 0
 
     def __getattr__(self, name: str) -> Any:
         if name in CALLS:
             self.calls += 1
+            if self.calls in (self.saved_at, self.dies_at) or self.calls % 7 == 0:
+                self.take()
             if self.calls == self.saved_at:
-                self.offset = self.log.tell()
+                self.saved = len(self.blobs)
                 snapshot.save(self.frontier, self.folder)
             if self.calls == self.dies_at:
                 self.frontier = self.restored()
         return getattr(self.frontier, name)
 
+    def take(self) -> None:
+        if self.frontier.journal is not None:
+            self.blobs.append(self.frontier.journal.take())
+
     def restored(self) -> Frontier:
         again = snapshot.load(self.folder, self.frontier.strategy)
-        replay(again, read(io.BytesIO(self.log.getvalue()[self.offset :])))
+        for blob in self.blobs[self.saved :]:
+            replay(again, blob)
         assert_same_state(again, self.frontier)
         again.journal = self.frontier.journal
         return again
@@ -94,17 +104,17 @@ INTERRUPTED = st.tuples(HOSTILE_WORLDS, MOMENTS, MOMENTS)
 def test_a_crawl_that_dies_and_is_restored_goes_on_as_if_it_had_not(rank: Rank, tmp_path: Path) -> None:
     def check(drawn: tuple[World, int, int]) -> None:
         world, early, late = drawn
-        whole = Mortal(new_frontier(rank, world.rules, seed=world.seed), io.BytesIO(), tmp_path, 0, 0)
+        whole = Mortal(new_frontier(rank, world.rules, seed=world.seed), tmp_path, 0, 0)
         expected = drive(whole, world)
         saved_at, dies_at = sorted((1 + early % whole.calls, 1 + late % whole.calls))
-        log = io.BytesIO()
-        first = new_frontier(rank, world.rules, log, world.seed)
-        mortal = Mortal(first, log, tmp_path / "snapshot", saved_at, dies_at)
+        first = new_frontier(rank, world.rules, Journal(), world.seed)
+        mortal = Mortal(first, tmp_path / "snapshot", saved_at, dies_at)
         assert drive(mortal, world) == expected
         assert_same_state(mortal.frontier, whole.frontier)
         # The log that two lives wrote is as good as that of one: from the first call on, it gives the end.
+        mortal.take()
         again = new_frontier(rank, world.rules, seed=world.seed)
-        replay(again, read(io.BytesIO(log.getvalue())))
+        replay(again, b"".join(mortal.blobs))
         assert_same_state(again, whole.frontier)
 
     check_webs(check, INTERRUPTED, rank, compiled=40, uncompiled=10)
@@ -131,68 +141,97 @@ def small_crawl(frontier: Frontier) -> None:
     frontier.set_site(0, 102.0, per_connection=2)
 
 
+def small_logs() -> list[bytes]:
+    """The blobs of two small crawls, one after the other."""
+    journal = Journal()
+    blobs = []
+    for _ in range(2):
+        small_crawl(new_frontier(Rank("quality", "crawl-ability"), {}, journal))
+        blobs.append(journal.take())
+    return blobs
+
+
 def small_log() -> bytes:
-    log = io.BytesIO()
-    small_crawl(new_frontier(Rank("quality", "crawl-ability"), {}, log))
-    return log.getvalue()
+    return small_logs()[0]
 
 
-def frames_of(log: bytes) -> list[bytes]:
-    return [encode(*frame) for frame in read(io.BytesIO(log))]
+def encoded(frames: Iterable[Frame]) -> bytes:
+    """A log of these calls."""
+    journal = Journal()
+    for frame in frames:
+        journal.write(frame.call, frame.payload, len(frame.payload), *frame.numbers)
+    return journal.take()
 
 
-def test_a_log_cut_at_any_byte_gives_its_whole_frames() -> None:
-    log = small_log()
-    frames = frames_of(log)
-    assert b"".join(frames) == log
-    ends = np.cumsum([len(frame) for frame in frames])
+def test_what_is_read_is_what_was_written() -> None:
+    first, second = small_logs()
+    assert encoded(read(first)) == first == second
+    assert {frame.call for frame in read(first)} > {Call.NEXT, Call.REPORT, Call.FINISH, Call.SET_SITE}
+    assert encoded(read(first + second)) == encoded([*read(first), *read(second)])
+
+
+def test_nothing_to_take_is_nothing() -> None:
+    assert Journal().take() == b"" and list(read(b"")) == []
+
+
+def test_a_file_cut_at_any_byte_gives_its_whole_blobs() -> None:
+    """A crash in the middle of an append: what came before it stands."""
+    first, second = small_logs()
+    log, whole = first + second, len(list(read(first)))
     for cut in range(len(log) + 1):
-        assert frames_of(log[:cut]) == frames[: np.searchsorted(ends, cut, side="right")]
+        expected = 2 * whole if cut == len(log) else whole if cut >= len(first) else 0
+        assert len(list(read(io.BytesIO(log[:cut])))) == expected
 
 
-def test_a_flipped_bit_ends_the_reading() -> None:
-    log = small_log()
-    frames = frames_of(log)
-    ends = np.cumsum([len(frame) for frame in frames])
+def test_a_blob_cut_at_any_byte_is_refused() -> None:
+    """Out of a database it comes whole, so what is missing was lost otherwise."""
+    first, second = small_logs()
+    for cut in set(range(1, len(first) + len(second))) - {len(first)}:
+        with pytest.raises(ConfigError, match="damaged"):
+            list(read((first + second)[:cut]))
+
+
+@pytest.mark.parametrize("from_file", [False, True], ids=["blob", "file"])
+def test_a_flipped_bit_anywhere_is_refused(from_file: bool) -> None:
+    """In a length too, where a file could be mistaken for one that was torn."""
+    log = b"".join(small_logs())
     for at in range(len(log)):
         for bit in (0, 7):
             bad = bytearray(log)
             bad[at] ^= 1 << bit
-            assert frames_of(bytes(bad)) == frames[: np.searchsorted(ends, at, side="right")]
+            with pytest.raises(ConfigError, match="damaged"):
+                list(read(io.BytesIO(bad) if from_file else bytes(bad)))
 
 
-def test_a_flipped_length_in_a_real_file_ends_the_reading(tmp_path: Path) -> None:
-    """A file object may make room for all that it is asked to read: here more than 3 GB."""
-    bad = bytearray(small_log())
-    bad[3] ^= 0xFF
-    path = tmp_path / "log"
-    path.write_bytes(bad)
-    with path.open("rb") as file:
-        assert list(read(file)) == []
+def test_a_log_of_another_format_is_refused() -> None:
+    head = b"TLJ\x01" + small_log()[4:12]
+    with pytest.raises(ConfigError, match="format"):
+        list(read(head + zlib.crc32(head).to_bytes(4, "little") + small_log()[16:]))
 
 
 def changed_answer(frame: Frame) -> Frame:
     """Another site for a visit; a visit instead of a wait."""
-    if frame.integers == (WAIT,):
-        return frame._replace(integers=(1, 0, 0), payload=np.zeros(1, np.int32))
-    n, visit, site = frame.integers
-    return frame._replace(integers=(n, visit, 1 - site))
+    n, now, moment = frame.numbers
+    if n == WAIT:
+        return frame._replace(numbers=(1, now, moment), payload=np.zeros(3, np.int64))
+    visit, site, *pages = frame.payload.tolist()
+    return frame._replace(payload=np.array([visit, 1 - site, *pages]))
 
 
 def test_a_log_with_another_answer_of_next_is_refused() -> None:
-    frames = list(read(io.BytesIO(small_log())))
+    frames = list(read(small_log()))
     asked = [at for at, frame in enumerate(frames) if frame.call == Call.NEXT]
     assert len(asked) == 3
     for at in asked:
         bad = [*frames[:at], changed_answer(frames[at])]
         with pytest.raises(InvariantError, match="replay: next"):
-            replay(new_frontier(Rank("quality", "crawl-ability"), {}), bad)
+            replay(new_frontier(Rank("quality", "crawl-ability"), {}), encoded(bad))
 
 
 def test_a_log_with_another_moment_to_wait_for_is_refused() -> None:
     """`replay` compares every answer of `next`; the moment is part of it."""
-    log = io.BytesIO()
-    frontier = new_frontier(Rank("fifo", "fifo"), {"delay_s": 1.0}, log)
+    journal = Journal()
+    frontier = new_frontier(Rank("fifo", "fifo"), {"delay_s": 1.0}, journal)
     frontier.add_sites(1, 0.0, groups=[0])
     frontier.add_pages([0, 0])
     frontier.discover([0, 1], 0.0)
@@ -200,13 +239,13 @@ def test_a_log_with_another_moment_to_wait_for_is_refused() -> None:
     frontier.finish(visit, Outcome(results=[Result(visit.pages[0], FETCHED)]), 0.0)
     assert frontier.next(0.0) == WaitUntil(1.0)
     with pytest.raises(InvariantError, match="replay: next"):
-        replay(new_frontier(Rank("fifo", "fifo"), {"delay_s": 2.0}), read(io.BytesIO(log.getvalue())))
+        replay(new_frontier(Rank("fifo", "fifo"), {"delay_s": 2.0}), journal.take())
 
 
 def scored_log(scores: list[float]) -> bytes:
     """The log of a crawl that asks for scores after its first page."""
-    log = io.BytesIO()
-    frontier = new_frontier(Rank("partial-pagerank", "top-page"), {"delay_s": 0.0, "rescore": 1}, log)
+    journal = Journal()
+    frontier = new_frontier(Rank("partial-pagerank", "top-page"), {"delay_s": 0.0, "rescore": 1}, journal)
     frontier.add_sites(1, 0.0, groups=[0])
     frontier.add_pages([0, 0, 0])
     frontier.discover([0], 0.0)
@@ -215,28 +254,28 @@ def scored_log(scores: list[float]) -> bytes:
     assert frontier.next(0.0) == Rescore(1)
     frontier.rescore(scores, 0.0)
     assert isinstance(frontier.next(0.0), Visit)
-    return log.getvalue()
+    return journal.take()
 
 
 def test_scores_come_out_of_the_log_as_they_went_in() -> None:
     log = scored_log([0.0, 0.1, 0.3])
     again = new_frontier(Rank("partial-pagerank", "top-page"), {"delay_s": 0.0, "rescore": 1})
-    replay(again, read(io.BytesIO(log)))
+    replay(again, log)
     assert again.state.columns[:3, 0].tolist() == [0.0, 0.1, 0.3]
 
 
 def test_a_log_that_asks_for_scores_at_another_moment_is_refused() -> None:
-    frames = list(read(io.BytesIO(scored_log([0.0, 0.1, 0.3]))))
+    log = scored_log([0.0, 0.1, 0.3])
     for rules in ({"delay_s": 0.0}, {"delay_s": 0.0, "rescore": 2}):
         with pytest.raises(InvariantError, match="replay: next"):
-            replay(new_frontier(Rank("partial-pagerank", "top-page"), rules), frames)
+            replay(new_frontier(Rank("partial-pagerank", "top-page"), rules), log)
 
 
 def test_a_log_with_other_scores_and_so_another_page_is_refused() -> None:
-    frames = list(read(io.BytesIO(scored_log([0.0, 0.1, 0.3]))))
+    frames = list(read(scored_log([0.0, 0.1, 0.3])))
     bad = [f._replace(payload=np.array([0.0, 0.3, 0.1])) if f.call == Call.RESCORE else f for f in frames]
     with pytest.raises(InvariantError, match="replay: next"):
-        replay(new_frontier(Rank("partial-pagerank", "top-page"), {"delay_s": 0.0, "rescore": 1}), bad)
+        replay(new_frontier(Rank("partial-pagerank", "top-page"), {"delay_s": 0.0, "rescore": 1}), encoded(bad))
 
 
 REFUSED_SCORES: dict[str, Callable[[Frontier], object]] = {
@@ -250,17 +289,16 @@ REFUSED_SCORES: dict[str, Callable[[Frontier], object]] = {
 
 @pytest.mark.parametrize("call", REFUSED_SCORES.values(), ids=REFUSED_SCORES)
 def test_scores_that_are_refused_leave_no_mark_in_the_state_or_the_log(call: Callable[[Frontier], object]) -> None:
-    log = io.BytesIO()
-    rank = Rank("batch-pagerank", "top-page")
-    frontier, other = new_frontier(rank, {}, log), new_frontier(rank, {})
+    journal, rank = Journal(), Rank("batch-pagerank", "top-page")
+    frontier, other = new_frontier(rank, {}, journal), new_frontier(rank, {})
     for one in (frontier, other):
         one.add_sites(1, 0.0, groups=[0])
         one.add_pages([0, 0])
         one.discover([0, 1], 0.0)
-    before = log.getvalue()
+    journal.take()
     with pytest.raises((ConfigError, InvariantError)):
         call(frontier)
-    assert log.getvalue() == before
+    assert journal.take() == b""
     assert_same_state(frontier, other)
 
 
@@ -281,6 +319,8 @@ REFUSED_CALLS: dict[str, Callable[[Frontier, Visit], object]] = {
     "export_site: under visit": lambda f, visit: f.export_site(0, 5.0),
     "add_sites: too few groups": lambda f, visit: f.add_sites(2, 5.0, groups=[0]),
     "add_pages: no such site": lambda f, visit: f.add_pages([9]),
+    "add_pages: too few marks": lambda f, visit: f.add_pages([0, 1], dynamic=[True]),
+    "hold_all: no time": lambda f, visit: f.hold_all(math.nan),
 }
 
 
@@ -289,33 +329,60 @@ def test_a_call_that_raises_leaves_no_mark_in_the_state_or_the_log(
     call: Callable[[Frontier, Visit], object],
 ) -> None:
     """Else the log of a crawl that met one bad call, and went on, could not be replayed."""
-    log = io.BytesIO()
-    frontier, other = new_frontier(Rank("fifo", "fifo"), {}, log), new_frontier(Rank("fifo", "fifo"), {})
+    journal = Journal()
+    frontier, other = new_frontier(Rank("fifo", "fifo"), {}, journal), new_frontier(Rank("fifo", "fifo"), {})
     for one in (frontier, other):
         one.add_sites(2, 0.0, groups=[0, 1])
         one.add_pages([0, 0, 1])
         one.discover([0, 1], 0.0)
         visit = one.next(0.0)
-    before = log.getvalue()
+    journal.take()
     with pytest.raises(InvariantError):
         call(frontier, visit)
-    assert log.getvalue() == before
+    assert journal.take() == b""
     assert_same_state(frontier, other)
 
 
 @pytest.mark.parametrize("pages", [0, 1, 254, 255, 3_000])
 def test_a_site_of_any_size_moves_through_the_log(pages: int) -> None:
-    log = io.BytesIO()
-    rank = Rank("opic", "top-page")
-    frontier = new_frontier(rank, {}, log)
+    journal, rank = Journal(), Rank("opic", "top-page")
+    frontier = new_frontier(rank, {}, journal)
     frontier.add_sites(2, 0.0, groups=[0, 0])
     frontier.add_pages([0] * pages + [1] * pages)
     frontier.discover(range(pages), 0.0)
     export = frontier.export_site(0, 1.0)
     frontier.import_site(export, 1, range(pages, 2 * pages), 1.0)
     again = new_frontier(rank, {})
-    replay(again, read(io.BytesIO(log.getvalue())))
+    replay(again, journal.take())
     assert_same_state(again, frontier)
+
+
+# Memory that grows while a log is replayed, and numbers that run out.
+
+
+def test_a_log_is_replayed_into_a_frontier_that_must_grow_at_every_step() -> None:
+    journal, rank = Journal(), Rank("opic", "crawl-ability")
+    frontier = new_frontier(rank, {"delay_s": 0.0, "per_connection": 7}, journal)
+    for start in range(0, 60_000, 3_000):
+        site = frontier.add_sites(30, 0.0, groups=range(start // 100, start // 100 + 30))
+        first = frontier.add_pages([site + i % 30 for i in range(3_000)], dynamic=[i % 3 == 0 for i in range(3_000)])
+        frontier.discover([first], 0.0)
+        visit = frontier.next(0.0)
+        links = range(first + 1, first + 3_000)
+        frontier.finish(visit, Outcome([Result(visit.pages[0], FETCHED, links)]), 0.0)
+    again = new_frontier(rank, {"delay_s": 0.0, "per_connection": 7})
+    replay(again, journal.take())
+    assert_same_state(again, frontier)
+
+
+@pytest.mark.parametrize("counter", ["serial", "turns"])
+def test_a_frontier_whose_numbers_run_out_says_so(counter: str) -> None:
+    frontier = new_frontier(Rank("fifo", "fifo"), {})
+    frontier.add_sites(1, 0.0, groups=[0])
+    frontier.add_pages([0])
+    setattr(frontier.state.run[0], counter, MOST_SERIAL)
+    with pytest.raises(ConfigError, match="full"):
+        frontier.discover([0], 0.0)
 
 
 # The snapshot.

@@ -78,7 +78,7 @@ class Manner(NamedTuple):
 
 
 class Call(NamedTuple):
-    """A call of the operator: set_site, resolve, discover, rescore or move (export, and import under a new id)."""
+    """A call of the operator: set_site, resolve, hold_all, discover, rescore or move (export, and import under a new id)."""
 
     time: float
     name: str
@@ -172,7 +172,7 @@ MANNERS = one_of_each(
 ).map(lambda manner: Manner(**manner))
 
 CALLS = one_of_each(
-    name=["set_site", "set_site", "set_site", "resolve", "resolve", "discover", "move", "move", "rescore"],
+    name=["set_site", "set_site", "set_site", "resolve", "resolve", "hold_all", "discover", "move", "move", "rescore"],
     time=[quarters / 4 for quarters in range(24)],
     site=list(range(MOST_SITES)),
     group=list(range(MOST_GROUPS)),
@@ -577,6 +577,9 @@ class Driver:
             self.set_site(call)
         elif call.name == "resolve":
             self.resolve(call.site, call.group)
+        elif call.name == "hold_all":
+            self.frontier.hold_all(self.now())
+            self.trace.append(("hold_all", self.taken))
         elif call.name == "discover":
             self.discover(call.pages)
         elif call.name == "rescore":

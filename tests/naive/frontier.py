@@ -692,6 +692,13 @@ class NaiveFrontier:
         self._place(site)
         self._evaluate_backlog(site)
 
+    def hold_all(self, now: float) -> None:
+        self._clock(now)
+        for group in {site.group for site in self.sites} - {-1}:
+            self.group_ready_at[group] = max(self._group_ready_at(group), self.now + self._ip_delay())
+        for site in self._all_sites():
+            self.set_site(site, now, not_before=self.now + self.delay_s(site))
+
     def _refuse_under_visit(self, site: int, what: str) -> None:
         """Before the clock moves: a call that raises leaves no mark."""
         if self.sites[site].visit is not None:

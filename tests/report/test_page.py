@@ -10,7 +10,7 @@ import pytest
 
 from tests.report.records import made_up
 from trapline.report import compare_page
-from trapline.report.page import _GREYS
+from trapline.report.html import GREYS
 from trapline.report.table import NARROW, Column, columns
 from trapline.simulate.servers import Network
 from trapline.units import time_unit
@@ -97,7 +97,7 @@ def test_the_script_has_the_data_of_every_line(page: str) -> None:
     for chart in data.values():
         assert [line["index"] for line in chart["lines"] if line["index"] >= 0] == list(range(14))
         assert all(len(line["x"]) == len(line["y"]) for line in chart["lines"])
-        assert {line["index"] for line in chart["lines"] if line["index"] < 0} <= set(_GREYS)
+        assert {line["index"] for line in chart["lines"] if line["index"] < 0} <= set(GREYS)
     assert data["quality-pages"]["lines"][0]["name"] == EVIL
 
 

@@ -7,11 +7,12 @@ from typing import Any
 import numpy as np
 import pytest
 
+from tests.crawl.crawl_folder import simulated, write_crawl
 from tests.strategies.webs import graph_of
 from trapline.errors import ConfigError
 from trapline.frontier import Rules
 from trapline.frontier.layout import RANK_LIMIT
-from trapline.graph import Graph, generate, pagerank, save
+from trapline.graph import Graph, LoadOptions, generate, load_graph, pagerank, save
 from trapline.graph.strings import StoredStrings
 from trapline.strategies import Strategy, load_strategy, page_ranks, pair, strategies
 from trapline.strategies.inputs import (
@@ -188,6 +189,15 @@ def test_an_old_crawl_as_a_graph_has_its_own_pagerank(tmp_path: Path) -> None:
     assert history.old.tolist() == sorted(ranks)
 
 
+def test_an_old_crawl_as_its_folder_has_the_pagerank_of_all_that_it_knew(tmp_path: Path) -> None:
+    graph, crawl = simulated(200, 8, most=60)
+    known = load_graph(write_crawl(tmp_path / "crawl", graph, crawl), LoadOptions(dangling=True))
+    for path in (tmp_path / "crawl", tmp_path / "crawl" / "crawl.db"):
+        history = history_values(path, graph, pagerank)
+        assert history.page.tolist() == pagerank(known).tolist()  # its generator knows all pages, in the graph's order
+        assert len(history.old) == graph.pages
+
+
 def test_a_history_that_cannot_be_used_is_refused_in_one_line(tmp_path: Path) -> None:
     save(NAMELESS, tmp_path / "nameless")
     (tmp_path / "crawl").mkdir()
@@ -195,7 +205,7 @@ def test_a_history_that_cannot_be_used_is_refused_in_one_line(tmp_path: Path) ->
     for path, says in (
         (written(tmp_path, "http://a/ -0.5\n"), r"'http://a/' is -0.5; it must be at least 0"),
         (tmp_path / "nameless", "values go by URL, and the graph has none"),
-        (tmp_path / "crawl", "a crawl's folder cannot be read yet"),
+        (tmp_path / "crawl", r"crawl\.db: not the database of a crawl: no such table"),
         (tmp_path / "nothing", "nothing: does not exist"),
         (written(tmp_path, "https://other/ 1\n", "other.txt"), "none of its 1 URLs"),
     ):

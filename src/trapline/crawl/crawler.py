@@ -22,7 +22,7 @@ from trapline.crawl.shelf import Shelf
 from trapline.crawl.sites import Site
 from trapline.crawl.tally import Tally
 from trapline.fetch import failure
-from trapline.fetch.http1 import Response
+from trapline.fetch.response import Response
 from trapline.frontier import FAILED, FETCHED, REFUSED, Drained, Frontier, Outcome, Rescore, Visit, WaitUntil
 from trapline.frontier.layout import Array
 
@@ -194,7 +194,7 @@ class Crawler:
         links = _NO_LINKS
         if verdict.hrefs:
             before = self.frontier.pages
-            found = self.known.pages_of(site, verdict.base or asked.url, verdict.hrefs, now, not verdict.base)
+            found = self.known.pages_of(site, asked.url, verdict.base, verdict.hrefs, now)
             links = np.array(found, np.int32)
             if self.frontier.pages > before and self.active < self._connections:
                 self.soon()

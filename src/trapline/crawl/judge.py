@@ -8,8 +8,8 @@ from typing import NamedTuple
 from trapline.fetch import failure
 from trapline.fetch.content import decoded
 from trapline.fetch.headers import content_type, link_targets, retry_after_s, robots_marks
-from trapline.fetch.http1 import Response
-from trapline.fetch.page import NOFOLLOW, is_page, read_page
+from trapline.fetch.response import Response
+from trapline.fetch.page import NOFOLLOW, is_html, read_page
 from trapline.frontier import FAILED, FETCHED, REFUSED
 
 # RFC 9110: the server may answer another time. Every other 4xx is an answer for good.
@@ -45,14 +45,13 @@ def judge(response: Response, agent: str, expanded_bytes: int, now_wall: float) 
 def _page(response: Response, mime: str, charset: str | None, marks: int, agent: str, most: int) -> Verdict:
     headers = response.headers
     hrefs = [target for target, _ in link_targets(headers[b"link"])] if b"link" in headers else []
-    if not is_page(mime, response.body):
+    body: bytes | str = response.body
+    if b"content-encoding" in headers:
+        body = decoded(response.body, headers[b"content-encoding"], most)
+    if isinstance(body, str):  # it cannot be read, but it is had
+        return Verdict(FETCHED, body, mime, marks, hrefs, "", 0.0, False)
+    if not is_html(mime, body):
         return Verdict(FETCHED, "", mime, marks, [] if marks & NOFOLLOW else hrefs, "", 0.0, False)
-    body = response.body
-    coding = headers.get(b"content-encoding")
-    if coding is not None:
-        body, fault = decoded(body, coding, most)
-        if fault:
-            return Verdict(FETCHED, fault, mime, marks, [], "", 0.0, False)
     facts = read_page(body, charset, agent)
     marks |= facts.marks
     links = [] if marks & NOFOLLOW else (facts.links + hrefs if hrefs else facts.links)

@@ -52,8 +52,11 @@ class Known:
         self._remembered = 0
         self.left_out: dict[str, int] = {}  # links that are not to be crawled, by reason
 
-    def pages_of(self, site: Site, base: str, hrefs: Sequence[str], now: float, own: bool = True) -> list[int]:
-        """The pages that these hrefs lead to, each once, in order. `own`: `base` is the URL of a page of this site."""
+    def pages_of(self, site: Site, url: str, base: str, hrefs: Sequence[str], now: float) -> list[int]:
+        """The pages that the hrefs of a page at `url` lead to, each once, in order. `base`: what the page itself says that they are
+        relative to; "": nothing, and then its site remembers them."""
+        own = not base
+        base = (canonical(base, url) if base else None) or url
         memory = site.hrefs
         if memory is None:
             memory = site.hrefs = {}

@@ -6,6 +6,7 @@ backwards within a run.
 """
 
 import asyncio
+import math
 import time
 from collections.abc import Callable
 from typing import NamedTuple
@@ -18,10 +19,14 @@ from trapline.crawl.scores import Scores
 from trapline.crawl.sites import Site, Sites
 from trapline.crawl.visit import Robot
 from trapline.fetch import failure
-from trapline.fetch.connection import Connection, open_connection, tls_context
-from trapline.fetch.http1 import request_head
+from trapline.fetch.content import ACCEPTED
+from trapline.fetch.connection import Connection, open_connection
+from trapline.fetch.http1 import request, request_rest
+from trapline.fetch.throttle import Link, Throttle
+from trapline.fetch.tls import tls_context
 from trapline.frontier import Frontier, Visit
 
+ACCEPT = "text/html,application/xhtml+xml,*/*;q=0.5"
 SWEEP_S = 0.25
 KEPT_S = 5.0  # a connection is kept between two visits if the site rests no longer: common servers close after 5 s or more
 
@@ -66,6 +71,8 @@ class Web:
         self._kept: dict[Connection, Site] = {}  # between two visits, the longest waiting first
         self._nobody = Nobody(self.gone)
         self._tls = tls_context(options.insecure)
+        limited = min(options.bandwidth, options.site_bandwidth) < math.inf
+        self._link = Link(loop, options.bandwidth) if limited else None
         self.over = loop.create_future()
 
     # ---- time
@@ -92,13 +99,14 @@ class Web:
         Robot(self, self._crawler, visit, site, urls).begin()
 
     def request_for(self, site: Site, target: str) -> bytes:
-        before, after = site.head or self._make_head(site)
-        return before + target.encode("ascii") + after
+        return request(target, site.rest or self._make_rest(site))
 
-    def _make_head(self, site: Site) -> tuple[bytes, bytes]:
-        version = "1.0" if self._options.http == "1.0" else "1.1"
-        site.head = request_head(site.origin.partition("//")[2], self._options.user_agent, version)
-        return site.head
+    def _make_rest(self, site: Site) -> bytes:
+        headers = {"User-Agent": self._options.user_agent, "Accept": ACCEPT, "Accept-Encoding": ACCEPTED}
+        site.rest = request_rest(site.origin.partition("//")[2], headers, self._options.http != "1.0")
+        if self._options.http == "1.0":
+            site.rest = site.rest.replace(b" HTTP/1.1", b" HTTP/1.0", 1)
+        return site.rest
 
     def score(self) -> None:
         assert self._scores is not None
@@ -117,6 +125,13 @@ class Web:
 
     # ---- connections
 
+    def _throttle(self, site: Site) -> Throttle | None:
+        if self._link is None:
+            return None
+        if site.throttle is None:
+            site.throttle = Throttle(self._link, self._options.site_bandwidth)
+        return site.throttle
+
     def connect(self, site: Site, robot: Robot) -> Connection | None:
         """Open a connection to the site's address; the guard is asked once more, for the address may have been kept."""
         address = site.addresses[0]
@@ -127,7 +142,7 @@ class Web:
             self.drop(next(iter(self._kept)))
         tls = self._tls if site.secure else None
         limits = self._options.limits
-        connection = open_connection(self._loop, address, site.port, robot, limits, tls, site.host, self._throttle)
+        connection = open_connection(self._loop, address, site.port, robot, limits, tls, site.host, self._throttle(site))
         self._open[connection] = None
         return connection
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from trapline.crawl.records import RobotsFetched
 from trapline.crawl.sites import Site
 from trapline.fetch.content import decoded
-from trapline.fetch.http1 import Response
+from trapline.fetch.response import Response
 from trapline.fetch.robots import DISALLOW_ALL, Robots
 from trapline.fetch.robots_answer import MOST_REDIRECTS, Verdict, read_answer
 from trapline.fetch.urls import canonical, origin
@@ -60,7 +60,9 @@ class RobotsFile:
         return self._url[len(self._site.origin) :]
 
     def answered(self, web: "Web", visit: int, response: Response, address: str) -> Step:
-        body, _ = decoded(response.body, response.headers.get(b"content-encoding", b""), MOST_BYTES)
+        body = decoded(response.body, response.headers.get(b"content-encoding", b""), MOST_BYTES)
+        if isinstance(body, str):
+            body = b""
         self._record(web, visit, address, response, body, "")
         location = response.headers.get(b"location")
         if 300 <= response.status < 400 and location is not None:

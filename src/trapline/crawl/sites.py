@@ -12,6 +12,7 @@ from trapline.fetch.urls import host_port
 if TYPE_CHECKING:
     from trapline.fetch.connection import Connection
     from trapline.fetch.robots import Robots
+    from trapline.fetch.throttle import Throttle
 
 UNRESOLVED = -1
 
@@ -23,15 +24,16 @@ class Site:
         "addresses",
         "addresses_until",
         "connection",
-        "head",
         "hrefs",
         "id",
         "origin",
         "pause_s",
         "pipelining",
+        "rest",
         "robots",
         "robots_failures",
         "robots_until",
+        "throttle",
     )
 
     def __init__(self, site_id: int, origin: str) -> None:
@@ -46,7 +48,8 @@ class Site:
         self.pipelining = True  # until the server breaks it
         self.connection: Connection | None = None  # kept open between two visits
         self.hrefs: dict[str, int] | None = None  # href -> page id, or -1: not to be crawled (known.py)
-        self.head: tuple[bytes, bytes] | None = None  # of its requests, before and after the target
+        self.rest = b""  # of its requests, behind the target
+        self.throttle: Throttle | None = None
 
     @property
     def host(self) -> str:

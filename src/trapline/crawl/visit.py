@@ -14,7 +14,7 @@ from trapline.crawl.crawler import Asked, Crawler
 from trapline.crawl.robots_file import RobotsFile, Step
 from trapline.crawl.sites import Site
 from trapline.fetch import failure
-from trapline.fetch.http1 import Response
+from trapline.fetch.response import Response
 from trapline.frontier import Outcome, Visit
 
 if TYPE_CHECKING:

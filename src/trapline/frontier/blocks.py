@@ -7,7 +7,7 @@ Rules of this file
   the largest block handed out, so the check is one comparison.
 """
 
-from trapline.frontier.layout import FREE_LISTS, MOST_PER_VISIT, Array, State, StateType
+from trapline.frontier.layout import FREE_LISTS, MOST_PER_VISIT, MOST_SERIAL, Array, State, StateType
 from trapline.jit import b1, helper, i8, void
 
 SMALLEST_LOG2 = 2
@@ -16,8 +16,9 @@ FIRST_RESERVE = 8 * (MOST_PER_VISIT + 24)  # a visit's block, a next-visit block
 
 @helper(b1(StateType))
 def has_room(s: State) -> bool:
+    """Whether a page may join: there are entries for it, and numbers."""
     run = s.run[0]
-    return s.pool.size - run.pool >= run.reserve
+    return s.pool.size - run.pool >= run.reserve and max(run.serial, run.turns) < MOST_SERIAL
 
 
 @helper(i8(StateType, i8))

@@ -18,6 +18,7 @@ from trapline.frontier.layout import (
     LEVELS_BATCH,
     LEVELS_PLAIN,
     MOST_PER_VISIT,
+    MOST_SERIAL,
     NEED_ROOM,
     PAGE_FAULT,
     PAGE_RANK_FAULT,
@@ -69,19 +70,30 @@ class Core:
         if state.run[0].ages and len(state.age) < len(state.page):
             state = state._replace(age=np.zeros(len(state.page), np.int32))
         self._set_state(state)
-        self._fault = state.run["fault"]
-        self._out = np.zeros(MOST_PER_VISIT + 2, np.int64)
-        self._moment = np.zeros(1)
+        # Views of memory: an item of one is a plain number, at a third of what an item of an array costs.
+        self._fault, self._pages, self._sites = (state.run[name].data for name in ("fault", "pages", "sites"))
+        self.out, self.moment = np.zeros(MOST_PER_VISIT + 2, np.int64), np.zeros(1)
+        self.out_view, self.moment_view = self.out.data, self.moment.data
 
     @property
     def pages(self) -> int:
-        return int(self.state.run[0].pages)
+        return self._pages[0]
 
     @property
     def sites(self) -> int:
-        return int(self.state.run[0].sites)
+        return self._sites[0]
 
     # ---- looking in
+
+    @property
+    def waiting(self) -> int:
+        """Pages that wait, at all sites. It looks at every site: for once a second, not for every page."""
+        return int(self.state.queue["waiting"][: self.sites].sum())
+
+    def visits_under_way(self) -> list[tuple[int, int]]:
+        """Visit id and site of each, oldest first."""
+        under_way = self.state.visit[self.state.visit["id"] >= 0]
+        return sorted(zip(under_way["id"].tolist(), under_way["site"].tolist(), strict=True))
 
     def page_state(self, page: int) -> int:
         """UNKNOWN, WAITING, LEASED, FETCHED or GONE (layout.py)."""
@@ -153,6 +165,10 @@ class Core:
 
     def _grow(self) -> None:
         s, run = self.state, self.state.run[0]
+        if max(run.serial, run.turns) >= MOST_SERIAL:
+            raise ConfigError(
+                "the frontier is full: 2^31 joinings of pages or turns of sites; crawl with more partitions"
+            )
         if s.pool.size - run.pool < run.reserve:
             size = min(max(s.pool.size * 3 // 2, int(run.pool + 2 * run.reserve)), MOST_ID)
             if size < run.pool + run.reserve:
@@ -209,9 +225,9 @@ class Core:
         if at_rest and self.state.site[site].visit >= 0:
             raise InvariantError(f"site {site} is under visit; finish the visit first")
 
-    def note(self, call: Call, integers: tuple[int, ...], floats: tuple[float, ...], payload: Array | None) -> None:
+    def note(self, call: Call, payload: Any, count: int, *numbers: float) -> None:
         if self.journal is not None:
-            self.journal.write(call, integers, floats, payload)
+            self.journal.write(call, payload, count, *numbers)
 
 
 def _set_rules(state: State, rules: Rules) -> None:

@@ -17,7 +17,6 @@ from trapline.frontier.journal import Call
 from trapline.frontier.layout import (
     BY_ORDER,
     DRAINED,
-    DYNAMIC,
     ENDED,
     MOST_PER_VISIT,
     RESCORE,
@@ -27,12 +26,15 @@ from trapline.frontier.rules import MOST_SECONDS
 from trapline.frontier.transfer import SiteExport, export_site, import_site
 
 Answer = Visit | WaitUntil | Rescore | Drained
-_NO_LINKS = np.zeros(0, np.int32)
+_INT32 = np.dtype(np.int32)
+_NO_LINKS = np.zeros(0, _INT32)
+_RESULTS = (FETCHED, FAILED, REFUSED)
+_INFINITY = math.inf
 
 
 def _ids(values: Sequence[int] | Array) -> Array:
     """As the kernels take them; a copy only if need be."""
-    if isinstance(values, np.ndarray) and values.dtype == np.int32 and values.flags.carray and values.ndim == 1:
+    if type(values) is np.ndarray and values.dtype == _INT32 and values.ndim == 1 and values.flags.carray:
         return values
     given = np.asarray(values)
     if given.size == 0:
@@ -57,7 +59,7 @@ class Frontier(Core):
             raise InvariantError(f"{len(chosen)} groups for {count} sites, the least of them {chosen.min(initial=0)}")
         self.check_group(int(chosen.max(initial=-1)), first + count)
         run.now = max(float(run.now), _moment(now))
-        self.note(Call.ADD_SITES, (count,), (now,), chosen)
+        self.note(Call.ADD_SITES, chosen, count, now)
         self.make_room(sites=first + count, groups=int(chosen.max(initial=-1)) + 1)
         new = self.state.site[first : first + count]
         new["delay_s"], new["ready_at"] = math.nan, -math.inf
@@ -81,28 +83,31 @@ class Frontier(Core):
         """Register pages, one per entry of `sites`; the id of the first. They are UNKNOWN until discovered."""
         first, owners = self.pages, _ids(sites)
         count = len(owners)
-        if count and not (owners.min() >= 0 and owners.max() < self.sites):
+        if count and not 0 <= owners.min() <= owners.max() < self.sites:
             raise InvariantError(f"add_pages: a site id outside 0..{self.sites - 1}")
-        flags = np.zeros(count, np.int32) if dynamic is None else _ids(dynamic)
-        if len(flags) != count:
-            raise InvariantError(f"add_pages: {len(flags)} dynamic marks for {count} pages")
-        self.note(Call.ADD_PAGES, (count,), (), np.concatenate((owners, flags)))
+        given = owners if dynamic is None else np.concatenate((owners, _ids(dynamic)))
+        marked = len(given) - count
+        if marked not in (0, count):
+            raise InvariantError(f"add_pages: {marked} dynamic marks for {count} pages")
         self.make_room(pages=first + count)
-        new = self.state.page[first : first + count]
-        new["site"] = owners
-        new["marks"] = np.where(flags != 0, DYNAMIC, 0)
-        self.state.run[0].pages = first + count
+        self.run_kernel(kernels.register_pages, given, count, marked)
+        self.note(Call.ADD_PAGES, given, len(given), count)
         return first
 
-    def set_column(self, name: str, values: Sequence[float] | Array, first: int = 0) -> None:
-        """Give the page rank one of its inputs, for pages first, first + 1, ..."""
+    def set_column(self, name: str, values: Sequence[float] | Array, first: int | None = None) -> None:
+        """Give the page rank one of its inputs: for pages first, first + 1, ..., or for every registered page."""
         if name not in self.strategy.page.inputs:
             raise ConfigError(f"page rank {self.strategy.page.name!r} takes no input {name!r}")
         column = self.strategy.page.columns.index(name)
-        given = np.ascontiguousarray(values, np.float64)
+        given = np.array(values, np.float64, ndmin=1)
+        if given.ndim != 1 or (first is None and len(given) != self.pages):
+            raise InvariantError(
+                f"set_column: values of shape {given.shape} for {self.pages} pages; name the first of fewer"
+            )
+        first = first or 0
         if first < 0 or first + len(given) > self.pages:
             raise InvariantError(f"set_column: {len(given)} values from page {first} on; there are {self.pages} pages")
-        self.note(Call.SET_COLUMN, (column, first), (), given)
+        self.note(Call.SET_COLUMN, given, len(given), column, first)
         self.state.columns[first : first + len(given), column] = given
 
     # ---- the three calls of a crawl
@@ -111,22 +116,24 @@ class Frontier(Core):
         """Seeds, sitemap entries, pings: pages to fetch that no fetched page links to."""
         given = _ids(pages)
         self.run_kernel(kernels.discover_pages, given, len(given), _moment(now))
-        self.note(Call.DISCOVER, (len(given),), (now,), given)
+        self.note(Call.DISCOVER, given, len(given), now)
 
     def next(self, now: float) -> Answer:
         """What to do at `now`: a visit, a wait, scores to bring, or nothing ever again."""
-        out, moment = self._out, self._moment
-        n = self.run_kernel(kernels.next_visit, _moment(now), out, moment)
+        n = self.run_kernel(kernels.next_visit, _moment(now), self.out, self.moment)
+        moment = self.moment_view[0]
         if n >= 0:
-            visit_id, site, *pages = out[: n + 2].tolist()
-            answer: Answer = Visit(visit_id, site, pages, float(moment[0]))
+            said = self.out_view[: n + 2]
+            visit_id, site, *pages = said.tolist()
+            answer: Answer = Visit(visit_id, site, pages, moment)
         elif n == RESCORE:
-            answer = Rescore(int(self.state.run[0].fetched))
+            said = self.out_view[:1]
+            answer = Rescore(said[0])
         else:
-            answer = Drained() if n == DRAINED else WaitUntil(float(moment[0]))
+            said = self.out_view[:0]
+            answer = Drained() if n == DRAINED else WaitUntil(moment)
         if self.journal is not None:
-            said = (n, *out[:2].tolist()) if n >= 0 else (n, *answer) if isinstance(answer, Rescore) else (n,)
-            self.note(Call.NEXT, said, (now, float(moment[0])), out[2 : max(n, 0) + 2])
+            self.journal.write(Call.NEXT, said, len(said), n, now, moment)
         return answer
 
     def report(
@@ -139,14 +146,14 @@ class Frontier(Core):
         response_s: float = math.nan,
     ) -> bool:
         """One page of a visit is in. False: the visit had ended before."""
-        if result not in (FETCHED, FAILED, REFUSED):
+        if result not in _RESULTS:
             raise InvariantError(f"a page's result is FETCHED, FAILED or REFUSED, not {result}")
         _check_measured(response_s)
-        found = _ids(links)
-        answer = self.run_kernel(
-            kernels.report_page, visit.id, page, result, _moment(now), response_s, found, len(found)
-        )
-        self.note(Call.REPORT, (visit.id, page, result), (now, response_s), found)
+        found, visit_id = _ids(links), visit.id
+        n = len(found)
+        answer = self.run_kernel(kernels.report_page, visit_id, page, result, _moment(now), response_s, found, n)
+        if self.journal is not None:
+            self.journal.write(Call.REPORT, found, n, visit_id, page, result, now, response_s)
         return answer != ENDED
 
     def finish(self, visit: Visit, outcome: Outcome, now: float) -> bool:
@@ -157,10 +164,9 @@ class Frontier(Core):
                 return False
         requests = outcome.allowed or (max(1, outcome.served) if outcome.closed else 0)
         requests = min(max(requests, 0), MOST_PER_VISIT)  # servers announce what they like
-        answer = self.run_kernel(
-            kernels.finish_visit, visit.id, _moment(now), outcome.connection_s, requests, outcome.not_before
-        )
-        self.note(Call.FINISH, (visit.id, requests), (now, outcome.connection_s, outcome.not_before), None)
+        numbers = (visit.id, requests, _moment(now), outcome.connection_s, outcome.not_before)
+        answer = self.run_kernel(kernels.finish_visit, *numbers)
+        self.note(Call.FINISH, None, 0, *numbers)
         return answer != ENDED
 
     def rescore(self, scores: Sequence[float] | Array, now: float) -> None:
@@ -172,7 +178,7 @@ class Frontier(Core):
             raise ConfigError(
                 f"rescore: {given.shape} numbers for {self.pages} pages; there must be a finite one for each"
             )
-        self.note(Call.RESCORE, (), (_moment(now),), given)
+        self.note(Call.RESCORE, given, len(given), _moment(now))
         self.state.columns[: self.pages, self.strategy.page.columns.index(name)] = given
         self.run_kernel(kernels.rescore_pages, now)
 
@@ -184,7 +190,7 @@ class Frontier(Core):
         if group < 0:
             raise InvariantError(f"group {group} of site {site}: a group is a number of at least 0")
         self.check_group(group, self.sites)
-        self.note(Call.RESOLVE, (site, group), (_moment(now),), None)
+        self.note(Call.RESOLVE, None, 0, site, group, _moment(now))
         self.make_room(groups=group + 1)
         self.run_kernel(kernels.change_site, site, group, _moment(now))
 
@@ -211,12 +217,9 @@ class Frontier(Core):
             raise ConfigError(f"site {site}: not_before is NaN")
         record = self.state.site[site]
         _moment(now)
-        self.note(
-            Call.SET_SITE,
-            (site, -1 if per_connection is None else per_connection, -1 if pages is None else pages),
-            (now, math.nan if delay_s is None else delay_s, math.nan if not_before is None else not_before),
-            None,
-        )
+        own_k, budget = -1 if per_connection is None else per_connection, -1 if pages is None else pages
+        times = (math.nan if moment is None else moment for moment in (delay_s, not_before))
+        self.note(Call.SET_SITE, None, 0, site, own_k, budget, now, *times)
         if delay_s is not None:
             record.delay_s = delay_s
         if per_connection is not None:
@@ -226,6 +229,11 @@ class Frontier(Core):
         if not_before is not None and not_before > record.ready_at:
             record.ready_at, record.rest_rule = not_before, BY_ORDER
         self.run_kernel(kernels.change_site, site, int(record.group), _moment(now))
+
+    def hold_all(self, now: float) -> None:
+        """Every site and every address rests its full delay from now, or longer if it would: a crawl goes on after a stop."""
+        self.run_kernel(kernels.hold_sites, _moment(now))
+        self.note(Call.HOLD_ALL, None, 0, now)
 
     def export_site(self, site: int, now: float) -> SiteExport:
         """Take a site out, to be imported elsewhere: its waiting pages are GONE here, and it has no budget left."""
@@ -247,11 +255,11 @@ class Frontier(Core):
 
 
 def _moment(now: float) -> float:
-    if not -math.inf < now < math.inf:
+    if not -_INFINITY < now < _INFINITY:
         raise InvariantError(f"now is {now}")
     return now
 
 
 def _check_measured(seconds: float) -> None:
-    if seconds < 0 or seconds == math.inf:
+    if seconds < 0 or seconds == _INFINITY:
         raise InvariantError(f"a measured time of {seconds} s")

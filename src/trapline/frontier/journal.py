@@ -1,22 +1,35 @@
 """The log of calls: what was asked of the frontier, in order, so that a snapshot and the log give the frontier back.
 
-One frame a call: length, checksum, then code, integers, floats, payload. Appended, never rewritten; a torn last frame
-(a crash in the middle of a write) is where reading ends. Durability (fsync, where the file lies) is the store's
-business: a journal writes to any binary file object.
+It refuses to know files and databases: frames gather in memory until somebody takes them, as one blob, to a place that
+lasts. Step 7 of the way of a URL: the store writes the blob together with the pages of the same moment.
+
+The format
+- A blob: a head of 16 bytes (format, length of the body, checksum of the body, checksum of the head), then the body. One
+  checksum a blob: at a checksum a frame, the log cost as much as the decisions in it.
+- A body: frames, one a call. A frame: its code and the length of its payload, then the numbers that its call has
+  (`_LAYOUTS`), then the payload, all of it in steps of 8 bytes.
+- Torn or damaged? A crash in the middle of an append leaves a file that is too short, never one with other contents. So a file
+  that ends before its last blob does was torn, and reading ends there. Whatever else is wrong (a checksum, the format, a blob out of a
+  database that is too short) is damage: `ConfigError`. The head has a checksum of its own, or a wrong length would look torn.
 """
 
 import struct
 import zlib
 from collections.abc import Iterator
 from enum import IntEnum
-from typing import BinaryIO, NamedTuple
+from typing import Any, BinaryIO, NamedTuple
 
 import numpy as np
 
+from trapline.errors import ConfigError
 from trapline.frontier.layout import Array
 
-_HEAD = struct.Struct("<II")
-_BODY = struct.Struct("<BBBx")
+FORMAT = b"TLJ\x02"
+_HEAD = struct.Struct("<4sII")
+_HEAD_SUM = struct.Struct("<I")
+HEAD_SIZE = _HEAD.size + _HEAD_SUM.size
+FRAME_HEAD = struct.Struct("<BxxxI")
+_STEP = 8
 
 
 class Call(IntEnum):
@@ -34,52 +47,111 @@ class Call(IntEnum):
     EXPORT_SITE = 10
     IMPORT_SITE = 11
     RESCORE = 12
+    HOLD_ALL = 13
 
 
-FLOAT_PAYLOAD = frozenset({Call.SET_COLUMN, Call.IMPORT_SITE, Call.RESCORE})
+# The numbers of a call (q: integer, d: float), and of what its payload consists.
+_LAYOUTS: dict[Call, tuple[str, type]] = {
+    Call.ADD_SITES: ("d", np.int32),
+    Call.ADD_PAGES: ("q", np.int32),
+    Call.SET_COLUMN: ("qq", np.float64),
+    Call.DISCOVER: ("d", np.int32),
+    Call.NEXT: ("qdd", np.int64),
+    Call.REPORT: ("qqqdd", np.int32),
+    Call.FINISH: ("qqddd", np.int32),
+    Call.RESOLVE: ("qqd", np.int32),
+    Call.SET_SITE: ("qqqddd", np.int32),
+    Call.EXPORT_SITE: ("qd", np.int32),
+    Call.IMPORT_SITE: ("qqd", np.float64),
+    Call.RESCORE: ("d", np.float64),
+    Call.HOLD_ALL: ("d", np.int32),
+}
+# By code, for speed: a code is a place in a list. Nothing has code 0.
+_CODES = range(1, len(_LAYOUTS) + 1)
+FRAMES = [struct.Struct("<"), *(struct.Struct(FRAME_HEAD.format + _LAYOUTS[Call(code)][0]) for code in _CODES)]
+_KINDS: list[np.dtype[Any]] = [np.dtype(np.int32), *(np.dtype(_LAYOUTS[Call(code)][1]) for code in _CODES)]
+_PACKERS = [frame.pack for frame in FRAMES]
 
 
 class Frame(NamedTuple):
     call: Call
-    integers: tuple[int, ...]
-    floats: tuple[float, ...]
+    numbers: tuple[Any, ...]
     payload: Array
 
 
 class Journal:
-    """Appends frames to a binary file. Who fills it: Frontier. Who reads it: `read`, for `replay`."""
+    """The calls since the last `take`. Who fills it: Frontier. Who empties it: whoever stores what it takes, in order."""
 
-    def __init__(self, file: BinaryIO) -> None:
-        self._file = file
+    def __init__(self) -> None:
+        self._frames = bytearray()
 
-    def write(
-        self, call: Call, integers: tuple[int, ...], floats: tuple[float, ...], payload: Array | None = None
-    ) -> None:
-        self._file.write(encode(call, integers, floats, payload))
+    def write(self, call: Call, payload: Any, count: int, *numbers: float) -> None:
+        """`payload`: `count` numbers of the call's kind, as an array or a view of one; or None."""
+        frames = self._frames
+        frames += _PACKERS[call](call, count, *numbers)
+        if count:
+            frames.extend(payload)  # `+=` would be numpy's addition
+            if len(frames) % _STEP:
+                frames += b"\0\0\0\0"
 
-
-def encode(call: Call, integers: tuple[int, ...], floats: tuple[float, ...], payload: Array | None) -> bytes:
-    kind = np.float64 if call in FLOAT_PAYLOAD else np.int32
-    tail = b"" if payload is None else payload.astype(kind, copy=False).tobytes()
-    numbers = struct.pack(f"<{len(integers)}q{len(floats)}d", *integers, *floats)
-    body = _BODY.pack(call, len(integers), len(floats)) + numbers + tail
-    return _HEAD.pack(len(body), zlib.crc32(body)) + body
-
-
-def read(file: BinaryIO) -> Iterator[Frame]:
-    """Every whole frame, in order; ends at the end of the file or before a torn frame."""
-    while len(head := file.read(_HEAD.size)) == _HEAD.size:
-        length, checksum = _HEAD.unpack(head)
-        body = file.read(length)
-        if len(body) < length or zlib.crc32(body) != checksum:
-            return
-        yield _decode(body)
+    def take(self) -> bytes:
+        """All frames since the last time, as a blob; nothing if there are none."""
+        body, self._frames = self._frames, bytearray()
+        if not body:
+            return b""
+        head = _HEAD.pack(FORMAT, len(body), zlib.crc32(body))
+        return b"".join((head, _HEAD_SUM.pack(zlib.crc32(head)), body))
 
 
-def _decode(body: bytes) -> Frame:
-    code, n_integers, n_floats = _BODY.unpack_from(body)
-    numbers = struct.unpack_from(f"<{n_integers}q{n_floats}d", body, _BODY.size)
-    call = Call(code)
-    tail = bytearray(body[_BODY.size + 8 * (n_integers + n_floats) :])  # writable, as kernels take arrays
-    payload = np.frombuffer(tail, np.float64 if call in FLOAT_PAYLOAD else np.int32)
-    return Frame(call, numbers[:n_integers], numbers[n_integers:], payload)
+def read(source: bytes | BinaryIO) -> Iterator[Frame]:
+    """Every call of a log, in order: of blobs one after the other, or of a file that they were appended to."""
+    for body in bodies(source):
+        at = 0
+        while at < len(body):
+            frame, at = frame_at(body, at)
+            yield frame
+
+
+def bodies(source: bytes | BinaryIO) -> Iterator[bytearray]:
+    """What the blobs hold, whole and as it was written."""
+    if isinstance(source, bytes):
+        at = 0
+        while at < len(source):
+            length, checksum = _length_and_sum(source[at : at + HEAD_SIZE])
+            yield _checked(source[at + HEAD_SIZE : at + HEAD_SIZE + length], length, checksum)
+            at += HEAD_SIZE + length
+        return
+    while len(head := source.read(HEAD_SIZE)) == HEAD_SIZE:
+        length, checksum = _length_and_sum(head)
+        body = source.read(length)
+        if len(body) < length:
+            return  # torn: see above
+        yield _checked(body, length, checksum)
+
+
+def _length_and_sum(head: bytes) -> tuple[int, int]:
+    if len(head) < HEAD_SIZE or _HEAD_SUM.unpack_from(head, _HEAD.size)[0] != zlib.crc32(head[: _HEAD.size]):
+        raise _damaged("the head of a blob is not as it was written")
+    kind, length, checksum = _HEAD.unpack_from(head)
+    if kind != FORMAT:
+        raise ConfigError(f"the frontier's log has format {kind!r}; this version reads {FORMAT!r}")
+    return length, checksum
+
+
+def _checked(body: bytes, length: int, checksum: int) -> bytearray:
+    if len(body) < length or zlib.crc32(body) != checksum:
+        raise _damaged(f"a blob of {length} bytes is not as it was written")
+    return bytearray(body)  # writable, as kernels take arrays
+
+
+def _damaged(what: str) -> ConfigError:
+    return ConfigError(f"the frontier's log is damaged: {what}; go on from a snapshot or a copy")
+
+
+def frame_at(body: bytearray, at: int) -> tuple[Frame, int]:
+    """The frame that begins at byte `at`, and where the next one does."""
+    code, count = FRAME_HEAD.unpack_from(body, at)
+    _, _, *numbers = FRAMES[code].unpack_from(body, at)
+    start, kind = at + FRAMES[code].size, _KINDS[code]
+    frame = Frame(Call(code), tuple(numbers), np.frombuffer(body, kind, count, start))
+    return frame, start + -(-count * kind.itemsize // _STEP) * _STEP

@@ -6,10 +6,12 @@ in `run.fault` before anything changes. Nothing here decides: the decisions are 
 
 from trapline.frontier import blocks, queue
 from trapline.frontier.batch import choose, count_chosen
-from trapline.frontier.contest import leave, wake
+from trapline.frontier.contest import leave, remove_group, settle_group, wake
 from trapline.frontier.discovery import add_waiting, change_key, discover
 from trapline.frontier.layout import (
+    BY_DELAY,
     DRAINED,
+    DYNAMIC,
     ENDED,
     EXPIRING,
     FETCHED,
@@ -34,8 +36,9 @@ from trapline.frontier.layout import (
     Times,
     recall,
 )
+from trapline.frontier.limits import rest_s
 from trapline.frontier.ranking import measure_connection, measure_response, rank_page, rank_site
-from trapline.frontier.visits import close, conclude, expire, give_back, lease, settle_site, slot_of
+from trapline.frontier.visits import close, conclude, expire, give_back, lease, set_rest, settle_site, slot_of
 from trapline.jit import b1, f8, helper, i8, kernel, void
 
 has_room, free_blocks = blocks.has_room, queue.free_blocks
@@ -114,13 +117,14 @@ def take_report(s: State, slot: int, page: int, result: int, response_s: float, 
     return result != FETCHED or discover(s, page, links, n)
 
 
-@kernel(i8(i8, f8, Numbers, Times))
-def next_visit(handle: int, now: float, out: Array, moment: Array) -> int:
-    """The number of pages leased, or less than 0; out = visit id, site, pages...; moment[0] = its end, or when to ask."""
-    s: State = recall(handle)
+@helper(i8(StateType, f8, Numbers, Times))
+def answer_next(s: State, now: float, out: Array, moment: Array) -> int:
+    """The number of pages leased, or less than 0; out = visit id, site, pages..., or the pages fetched if scores are due;
+    moment[0] = the end of the lease, or when to ask."""
     slot = begin_visit(s, now)
     if slot < 0:
         moment[0] = next_moment(s)
+        out[0] = s.run[0].fetched
         return slot
     visit = s.visit[slot]
     moment[0] = visit.expires_at
@@ -129,6 +133,11 @@ def next_visit(handle: int, now: float, out: Array, moment: Array) -> int:
     for i in range(visit.pages):
         out[2 + i] = s.pool[visit.block + i].id
     return visit.pages
+
+
+@kernel(i8(i8, f8, Numbers, Times))
+def next_visit(handle: int, now: float, out: Array, moment: Array) -> int:
+    return answer_next(recall(handle), now, out, moment)
 
 
 @helper(b1(StateType, Pages, i8))
@@ -155,12 +164,11 @@ def is_of_visit(s: State, slot: int, page: int) -> bool:
     return False
 
 
-@kernel(i8(i8, i8, i8, i8, f8, f8, Pages, i8))
-def report_page(
-    handle: int, visit_id: int, page: int, result: int, now: float, response_s: float, links: Array, n: int
+@helper(i8(StateType, i8, i8, i8, f8, f8, Pages, i8))
+def answer_report(
+    s: State, visit_id: int, page: int, result: int, now: float, response_s: float, links: Array, n: int
 ) -> int:
     """0, ENDED, or NEED_ROOM. A page that is not of the visit, or a link to no page, is a fault and changes nothing."""
-    s: State = recall(handle)
     slot = slot_of(s, visit_id)
     if slot < 0:
         advance(s, now)
@@ -169,6 +177,13 @@ def report_page(
         return 0
     advance(s, now)
     return 0 if take_report(s, slot, page, result, response_s, links, n) else NEED_ROOM
+
+
+@kernel(i8(i8, i8, i8, i8, f8, f8, Pages, i8))
+def report_page(
+    handle: int, visit_id: int, page: int, result: int, now: float, response_s: float, links: Array, n: int
+) -> int:
+    return answer_report(recall(handle), visit_id, page, result, now, response_s, links, n)
 
 
 @helper(b1(StateType, i8, f8, i8, f8))
@@ -185,10 +200,9 @@ def end_visit(s: State, slot: int, connection_s: float, requests: int, not_befor
     return True
 
 
-@kernel(i8(i8, i8, f8, f8, i8, f8))
-def finish_visit(handle: int, visit_id: int, now: float, connection_s: float, requests: int, not_before: float) -> int:
+@helper(i8(StateType, i8, i8, f8, f8, f8))
+def answer_finish(s: State, visit_id: int, requests: int, now: float, connection_s: float, not_before: float) -> int:
     """0, ENDED, or NEED_ROOM. `requests` > 0: what the server allows per connection."""
-    s: State = recall(handle)
     advance(s, now)
     slot = slot_of(s, visit_id)
     if slot < 0:
@@ -196,14 +210,40 @@ def finish_visit(handle: int, visit_id: int, now: float, connection_s: float, re
     return 0 if end_visit(s, slot, connection_s, requests, not_before) else NEED_ROOM
 
 
-@kernel(i8(i8, Pages, i8, f8))
-def discover_pages(handle: int, pages: Array, n: int, now: float) -> int:
+@kernel(i8(i8, i8, i8, f8, f8, f8))
+def finish_visit(handle: int, visit_id: int, requests: int, now: float, connection_s: float, not_before: float) -> int:
+    return answer_finish(recall(handle), visit_id, requests, now, connection_s, not_before)
+
+
+@helper(i8(StateType, Pages, i8, f8))
+def answer_discover(s: State, pages: Array, n: int, now: float) -> int:
     """0 or NEED_ROOM. A page that is none is a fault and changes nothing."""
-    s: State = recall(handle)
     if s.run[0].resume == 0 and not are_registered(s, pages, n):
         return 0
     advance(s, now)
     return 0 if discover(s, -1, pages, n) else NEED_ROOM
+
+
+@kernel(i8(i8, Pages, i8, f8))
+def discover_pages(handle: int, pages: Array, n: int, now: float) -> int:
+    return answer_discover(recall(handle), pages, n, now)
+
+
+@helper(void(StateType, Pages, i8, i8))
+def register(s: State, owners: Array, count: int, marked: int) -> None:
+    """New pages of these sites; then marks, if there are any, for those that are dynamic. There is room for them."""
+    run = s.run[0]
+    for i in range(count):
+        p = s.page[run.pages + i]
+        p.site = owners[i]
+        p.marks = DYNAMIC if i < marked and owners[count + i] != 0 else 0
+    run.pages += count
+
+
+@kernel(i8(i8, Pages, i8, i8))
+def register_pages(handle: int, owners: Array, count: int, marked: int) -> int:
+    register(recall(handle), owners, count, marked)
+    return 0
 
 
 @kernel(i8(i8, f8))
@@ -237,6 +277,29 @@ def change_site(handle: int, x: int, group: int, now: float) -> int:
     leave(s, x)
     s.site[x].group = group
     settle_site(s, x)
+    return 0
+
+
+@kernel(i8(i8, f8))
+def hold_sites(handle: int, now: float) -> int:
+    """Every address of a site, then every site rests its full delay from now, or longer if it would. 0 or NEED_ROOM."""
+    s: State = recall(handle)
+    run = s.run[0]
+    advance(s, now)
+    for x in range(run.sites if run.resume == 0 else 0):
+        g = s.site[x].group
+        if g >= 0:
+            remove_group(s, g)
+            s.group[g].ready_at = max(s.group[g].ready_at, run.now + run.ip_delay_s)
+            settle_group(s, g)
+    for x in range(max(run.resume - 1, 0), run.sites):
+        if not has_room(s):
+            run.resume = x + 1
+            return NEED_ROOM
+        set_rest(s, x, run.now + rest_s(run, s.site[x]), BY_DELAY)
+        leave(s, x)
+        settle_site(s, x)
+    run.resume = 0
     return 0
 
 

@@ -38,6 +38,7 @@ DYNAMIC, CHOSEN = 1, 2
 LEVELS_PLAIN, LEVELS_BATCH = 1, 2
 FRONT, BACKLOG = 0, 1
 MOST_PER_VISIT = 1000
+MOST_SERIAL = 2**31 - 2**20  # of joinings and of turns: a call that began below it cannot go beyond int32
 DEEPEST = 32767
 FREE_LISTS = 48  # the first entries of the pool hold the heads of the free lists, by log2 of the block's size
 RANK_LIMIT = 2.0**42  # so that a visit's 1,000 ranks, doubled by ten failed tries, fit the whole part of the exact sum

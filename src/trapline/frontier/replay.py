@@ -1,67 +1,63 @@
-"""Replay: make the logged calls again. Durability is this: a snapshot, and the log of calls since."""
+"""Replay: make the logged calls again. Durability is this: a snapshot, and the log of calls since.
 
-from collections.abc import Callable, Iterable
+The calls that a crawl makes for every page go from the log straight to the kernels (replay_kernels.py): their numbers were checked
+when they were made, and the log has a checksum. All others go through the frontier's face, as frames.
+"""
+
+from collections.abc import Callable
+from typing import BinaryIO
 
 import numpy as np
 
+from trapline import jit
 from trapline.errors import InvariantError
-from trapline.frontier.answers import Drained, Outcome, Visit, WaitUntil
 from trapline.frontier.frontier import Frontier
-from trapline.frontier.journal import Call, Frame
-from trapline.frontier.layout import DRAINED, RESCORE, WAIT
+from trapline.frontier.journal import Call, Frame, bodies, frame_at
+from trapline.frontier.layout import RESCORE
+from trapline.frontier.replay_kernels import DIFFERENT, UNREAD, log_of, replay_calls
 from trapline.frontier.transfer import SiteExport
 
 
-def replay(frontier: Frontier, frames: Iterable[Frame]) -> int:
+def replay(frontier: Frontier, source: bytes | BinaryIO) -> int:
     """Make the calls again, comparing every answer of `next`; how many calls there were."""
-    count = 0
-    for frame in frames:
+    jit.ready()
+    return sum(_replay_body(frontier, body) for body in bodies(source))
+
+
+def _replay_body(frontier: Frontier, body: bytearray) -> int:
+    log, place = log_of(body), np.zeros(3, np.int64)
+    pinned = jit.pin(log)
+    handle = log if jit.DISABLED else pinned.ctypes.data
+    while True:
+        answer = frontier.run_kernel(replay_calls, handle, place, frontier.out, frontier.moment)
+        if answer == DIFFERENT:
+            raise _difference(frontier, frame_at(body, 8 * int(place[0]))[0], int(place[2]))
+        if answer != UNREAD:
+            return int(place[1])
+        frame, end = frame_at(body, 8 * int(place[0]))
         _CALLS[frame.call](frontier, frame)
-        count += 1
-    return count
+        place[0], place[1] = end // 8, place[1] + 1
 
 
-def _visit(visit_id: int) -> Visit:
-    return Visit(visit_id, -1, [], 0.0)
-
-
-def _next(frontier: Frontier, frame: Frame) -> None:
-    now, moment = frame.floats
-    answer = frontier.next(now)
-    if isinstance(answer, Visit):
-        ours = (len(answer.pages), answer.id, answer.site, *answer.pages, answer.expires_at)
-    elif isinstance(answer, WaitUntil):
-        ours = (WAIT, answer.time)
-    else:
-        ours = (DRAINED, moment) if isinstance(answer, Drained) else (RESCORE, answer.fetched, moment)
-    logged = (*frame.integers, *frame.payload.tolist(), moment)
-    if ours != logged:
-        raise InvariantError(f"replay: next({now}) gave {ours}, the log has {logged}")
+def _difference(frontier: Frontier, frame: Frame, n: int) -> InvariantError:
+    logged_n, now, moment = frame.numbers
+    logged = (logged_n, *frame.payload.tolist(), moment)
+    ours = (n, *frontier.out[: n + 2 if n >= 0 else n == RESCORE].tolist(), float(frontier.moment[0]))
+    return InvariantError(f"replay: next({now}) gave {ours}, the log has {logged}")
 
 
 def _add_pages(frontier: Frontier, frame: Frame) -> None:
-    count = frame.integers[0]
-    frontier.add_pages(frame.payload[:count], frame.payload[count:])
+    (count,) = frame.numbers
+    frontier.add_pages(frame.payload[:count], frame.payload[count:] if len(frame.payload) > count else None)
 
 
 def _set_column(frontier: Frontier, frame: Frame) -> None:
-    column, first = frame.integers
+    column, first = frame.numbers
     frontier.set_column(frontier.strategy.page.columns[column], frame.payload, first)
 
 
-def _report(frontier: Frontier, frame: Frame) -> None:
-    visit_id, page, result = frame.integers
-    frontier.report(_visit(visit_id), page, result, frame.floats[0], frame.payload, frame.floats[1])
-
-
-def _finish(frontier: Frontier, frame: Frame) -> None:
-    (visit_id, allowed), (now, connection_s, not_before) = frame.integers, frame.floats
-    frontier.finish(_visit(visit_id), Outcome((), connection_s, allowed=allowed, not_before=not_before), now)
-
-
 def _set_site(frontier: Frontier, frame: Frame) -> None:
-    site, per_connection, pages = frame.integers
-    now, delay_s, not_before = frame.floats
+    site, per_connection, pages, now, delay_s, not_before = frame.numbers
     frontier.set_site(
         site,
         now,
@@ -73,22 +69,19 @@ def _set_site(frontier: Frontier, frame: Frame) -> None:
 
 
 def _import_site(frontier: Frontier, frame: Frame) -> None:
-    site, n = frame.integers
+    site, n, now = frame.numbers
     export = SiteExport.from_numbers(frame.payload[n:], n, len(frontier.strategy.page.columns))
-    frontier.import_site(export, site, frame.payload[:n].astype(np.int32), frame.floats[0])
+    frontier.import_site(export, site, frame.payload[:n].astype(np.int32), now)
 
 
 _CALLS: dict[Call, Callable[[Frontier, Frame], object]] = {
-    Call.ADD_SITES: lambda f, frame: f.add_sites(frame.integers[0], frame.floats[0], frame.payload),
+    Call.ADD_SITES: lambda f, frame: f.add_sites(len(frame.payload), frame.numbers[0], frame.payload),
     Call.ADD_PAGES: _add_pages,
     Call.SET_COLUMN: _set_column,
-    Call.DISCOVER: lambda f, frame: f.discover(frame.payload, frame.floats[0]),
-    Call.NEXT: _next,
-    Call.REPORT: _report,
-    Call.FINISH: _finish,
-    Call.RESOLVE: lambda f, frame: f.resolve(frame.integers[0], frame.integers[1], frame.floats[0]),
+    Call.RESOLVE: lambda f, frame: f.resolve(*frame.numbers),
     Call.SET_SITE: _set_site,
-    Call.EXPORT_SITE: lambda f, frame: f.export_site(frame.integers[0], frame.floats[0]),
+    Call.EXPORT_SITE: lambda f, frame: f.export_site(*frame.numbers),
     Call.IMPORT_SITE: _import_site,
-    Call.RESCORE: lambda f, frame: f.rescore(frame.payload, frame.floats[0]),
+    Call.RESCORE: lambda f, frame: f.rescore(frame.payload, frame.numbers[0]),
+    Call.HOLD_ALL: lambda f, frame: f.hold_all(frame.numbers[0]),
 }

@@ -58,7 +58,7 @@ def export_site(frontier: Core, site: int, now: float) -> SiteExport:
     """Take the site out: its waiting pages are gone here, and it has no budget left."""
     frontier.check_site(site, at_rest=True)
     export = _describe(frontier, site, now)
-    frontier.note(Call.EXPORT_SITE, (site,), (now,), None)
+    frontier.note(Call.EXPORT_SITE, None, 0, site, now)
     frontier.run_kernel(kernels.empty_site, site, export.pages, len(export.pages), now)
     return export
 
@@ -87,7 +87,8 @@ def import_site(frontier: Core, export: SiteExport, site: int, pages: Sequence[i
     """`site` and `pages`, registered here and not discovered yet, take over from the export."""
     given = np.ascontiguousarray(pages, np.int32)
     _check_import(frontier, export, site, given)
-    frontier.note(Call.IMPORT_SITE, (site, len(given)), (now,), np.concatenate([given, export.numbers()]))
+    row = np.concatenate([given, export.numbers()])
+    frontier.note(Call.IMPORT_SITE, row, len(row), site, len(given), now)
     s = frontier.state
     record, run = s.site[site], s.run[0]
     group = int(record.group)

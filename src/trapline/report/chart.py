@@ -255,7 +255,7 @@ def _time_unit(records: Sequence[CrawlRecord]) -> TimeUnit:
 
 
 def _time_axis(records: Sequence[CrawlRecord], unit: str) -> Axis:
-    return axis(f"simulated time ({unit})", _longest(records) / _time_unit(records).seconds, tight=True)
+    return axis(f"{records[0].of_time}time ({unit})", _longest(records) / _time_unit(records).seconds, tight=True)
 
 
 def _fastest(records: Sequence[CrawlRecord], whole: Whole) -> tuple[Floats, Floats]:

@@ -6,22 +6,23 @@
   const charts = JSON.parse(document.getElementById("data").textContent);
 
   // Sorting. The first click puts the better values on top; a value that is missing goes to the end.
-  const body = document.querySelector("tbody");
-  const heads = [...document.querySelectorAll("thead .names th")];
   const key = (row, at) => row.children[at].dataset.value;
   const compare = (a, b, sign) => {
     if (a === "" || b === "") return (a === "") - (b === "");
     const difference = Number(a) - Number(b);
     return sign * (Number.isNaN(difference) ? a.localeCompare(b) : difference);
   };
-  heads.forEach((head, at) => head.querySelector("button").addEventListener("click", () => {
-    const now = head.getAttribute("aria-sort");
-    const order = now ? (now === "ascending" ? "descending" : "ascending") : head.dataset.first;
-    const sign = order === "ascending" ? 1 : -1;
-    heads.forEach((other) => other.removeAttribute("aria-sort"));
-    head.setAttribute("aria-sort", order);
-    body.append(...[...body.rows].sort((a, b) => compare(key(a, at), key(b, at), sign)));
-  }));
+  for (const table of document.querySelectorAll("table")) {
+    const body = table.tBodies[0], heads = [...table.querySelectorAll("thead .names th")];
+    heads.forEach((head, at) => head.querySelector("button").addEventListener("click", () => {
+      const now = head.getAttribute("aria-sort");
+      const order = now ? (now === "ascending" ? "descending" : "ascending") : head.dataset.first;
+      const sign = order === "ascending" ? 1 : -1;
+      heads.forEach((other) => other.removeAttribute("aria-sort"));
+      head.setAttribute("aria-sort", order);
+      body.append(...[...body.rows].sort((a, b) => compare(key(a, at), key(b, at), sign)));
+    }));
+  }
 
   // The time axes: ticks and lines are drawn anew from the data.
   let zoom = 1;
@@ -82,7 +83,7 @@
 
   // Reading.
   const reading = document.getElementById("reading");
-  const shown = (index) => index < 0 || document.getElementById(`show${index}`).checked;
+  const shown = (index) => index < 0 || (document.getElementById(`show${index}`)?.checked ?? true);
   const digits = new Intl.NumberFormat("en", { maximumSignificantDigits: 4 });
   const text = (value, unit) => digits.format(value) + (unit ? ` ${unit}` : "");
 
@@ -99,13 +100,20 @@
     return width ? ys[low] + (ys[high] - ys[low]) * (x - xs[low]) / width : ys[high];
   };
 
-  const rowOf = ({ line, value }, unit) => {
+  // From the key of the plot, or from that of all plots; a line that is alone needs none.
+  const swatchOf = (svg, index) => {
+    const found = `[data-index="${index}"] .swatch`;
+    const swatch = svg.parentElement.querySelector(`.key ${found}`) ?? document.querySelector(`.legend ${found}`);
+    return swatch?.cloneNode(true) ?? document.createElement("i");
+  };
+
+  const rowOf = (svg, { line, value }, unit) => {
     const row = document.createElement("div");
     const name = document.createElement("span");
     name.textContent = line.name;
     const number = document.createElement("em");
     number.textContent = text(value, unit);
-    row.append(document.querySelector(`.legend [data-index="${line.index}"] .swatch`).cloneNode(true), name, number);
+    row.append(swatchOf(svg, line.index), name, number);
     return row;
   };
 
@@ -137,7 +145,7 @@
       .sort((a, b) => b.value - a.value);
     const head = document.createElement("b");
     head.textContent = `${chart.xName}: ${text(x, chart.xUnit)}`;
-    reading.replaceChildren(head, ...found.map((one) => rowOf(one, chart.yUnit)));
+    reading.replaceChildren(head, ...found.map((one) => rowOf(svg, one, chart.yUnit)));
     reading.hidden = false;
     place(event);
   };

@@ -1,17 +1,18 @@
-"""The record of a simulated crawl: every number and curve that tables, plots, the HTML page and JSON show.
+"""The record of a crawl: every number and curve that tables, plots, the HTML page and JSON show.
 
-It reads what the crawl left (its log, strategy, rules, servers and network) and knows neither files nor options.
+It reads what the crawl left (its log, strategy, rules, servers and network) and knows neither files nor options. The crawl was
+simulated, or a live one is brought into the same form (`together.py`).
 """
 
 import math
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 
-from trapline.frontier import FAILED, REFUSED
+from trapline.frontier import FAILED, REFUSED, Rules
 from trapline.graph import Graph
-from trapline.simulate import Crawl, politeness_violations, timing
+from trapline.simulate import Log, Network, politeness_violations, timing
 from trapline.simulate.kendall import kendall_tau, tau_spread
 from trapline.simulate.log import bytes_of, fetched
 from trapline.simulate.metrics import (
@@ -51,6 +52,29 @@ class Load:
     active_robots: list[float]
     bytes: list[int]
     wasted_bandwidth: list[float] | None  # share of the link; None: the link has no limit
+
+
+class Judged(Protocol):
+    """What is read of a crawl: `simulate.Crawl` has all of it."""
+
+    @property
+    def log(self) -> Log: ...
+    @property
+    def strategy(self) -> Any: ...
+    @property
+    def rules(self) -> Rules: ...
+    @property
+    def drained(self) -> bool: ...
+    @property
+    def wall_seconds(self) -> float: ...
+    @property
+    def servers(self) -> Any: ...
+    @property
+    def network(self) -> Network: ...
+    @property
+    def robots(self) -> int: ...
+    @property
+    def simulated_seconds(self) -> float: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,6 +127,12 @@ class CrawlRecord:
     web_curve: Curve  # the best pages of the whole web first, whether they can be reached or not
     progress: Progress
     load: Load
+    clock: str = "simulated"  # whose seconds these are: "simulated", or "" if it was live
+
+    @property
+    def of_time(self) -> str:
+        """What stands before a unit of time."""
+        return f"{self.clock} " if self.clock else ""
 
     @property
     def pages_per_second(self) -> float:
@@ -123,7 +153,7 @@ class CrawlRecord:
 
 
 def record_of(
-    crawl: Crawl,
+    crawl: Judged,
     graph: Graph,
     pagerank: Floats,
     quality: Floats | None = None,
@@ -165,7 +195,7 @@ def _best_of_web(best: Ids, value: Floats) -> Ids:
     return best if len(best) == len(value) else best_first(np.arange(len(value)), value)
 
 
-def _who(crawl: Crawl, graph: Graph, quality: str) -> dict[str, Any]:
+def _who(crawl: Judged, graph: Graph, quality: str) -> dict[str, Any]:
     strategy, link = crawl.strategy, timing.capacity(crawl.network, crawl.robots)
     return {
         "strategy": strategy.name,
@@ -181,7 +211,7 @@ def _who(crawl: Crawl, graph: Graph, quality: str) -> dict[str, Any]:
     }
 
 
-def _counts(crawl: Crawl, order: Ids) -> dict[str, Any]:
+def _counts(crawl: Judged, order: Ids) -> dict[str, Any]:
     log = crawl.log
     return {
         "pages_fetched": len(order),
@@ -219,7 +249,7 @@ def _top_tenth(order: Ids, best: Ids) -> dict[str, int | None]:
     return dict(zip(map(_percent, TOP_SHARES), until, strict=True))
 
 
-def _times(crawl: Crawl, value: Floats, visits: timing.Spans, total_bytes: int) -> dict[str, Any]:
+def _times(crawl: Judged, value: Floats, visits: timing.Spans, total_bytes: int) -> dict[str, Any]:
     seconds, (begun, ended) = crawl.simulated_seconds, visits
     until = timing.seconds_until(crawl.log, value, QUALITY_SHARES)
     return {
@@ -233,12 +263,12 @@ def _times(crawl: Crawl, value: Floats, visits: timing.Spans, total_bytes: int) 
     }
 
 
-def _progress(crawl: Crawl, value: Floats) -> Progress:
+def _progress(crawl: Judged, value: Floats) -> Progress:
     found = timing.progress(crawl.log, value, float(value.sum()))
     return Progress(*(column.tolist() for column in found))
 
 
-def _load(crawl: Crawl, visits: timing.Spans, brought: timing.Counts) -> Load:
+def _load(crawl: Judged, visits: timing.Spans, brought: timing.Counts) -> Load:
     edges, link = timing.bin_edges(crawl.log), timing.capacity(crawl.network, crawl.robots)
     received = timing.bytes_received(crawl.log, brought, edges)
     wasted = timing.wasted_bandwidth(received, edges, link).tolist() if math.isfinite(link) else None

@@ -15,7 +15,8 @@ HIGH, LOW, NEITHER = 1, -1, 0
 VIOLATIONS = "violations"
 NARROW = "\u00a0"  # a space at which no head of a column is broken
 SPEED_UP = "speed-up"
-_IF_ANY = ("MB", "failed", "refused", SPEED_UP)  # columns left out if all are 0 or not known
+WALL = "wall s"
+_IF_ANY = ("MB", "failed", "refused", SPEED_UP, WALL)  # columns left out if all are 0 or not known
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,12 +109,16 @@ def _time_columns(records: Sequence[CrawlRecord]) -> list[Column]:
     def in_unit(seconds: float) -> str:
         return three_digits(seconds / size)
 
-    group, about = f"simulated {unit} until … of the {quality}", "Simulated {} until {} of the {} it fetched was in."
+    of_time = f"{records[0].of_time}{unit}"
+    group, about = (
+        f"{of_time} until … of the {quality}",
+        f"{_capital(of_time)} until {{}} of the {{}} it fetched was in.",
+    )
     found = [
-        _column(group, name, about.format(unit, name, quality), [r.seconds_until[share] for r in records], in_unit, LOW)
+        _column(group, name, about.format(name, quality), [r.seconds_until[share] for r in records], in_unit, LOW)
         for share, name in _named(records[0].seconds_until)
     ]
-    about = f"Simulated {unit} from the first visit to the last byte."
+    about = f"{_capital(of_time)} from the first visit to the last byte."
     found.append(_column(group, "end", about, [record.simulated_seconds for record in records], in_unit, LOW))
     if any(record.optimal_seconds is not None for record in records):
         optimal, closeness = [r.optimal_seconds for r in records], [r.closeness for r in records]
@@ -131,13 +136,14 @@ def _count_columns(records: Sequence[CrawlRecord]) -> list[Column]:
         "Visits that broke a politeness rule, counted from the log. Must be 0. Where w depends on the size of a site, the "
         "smaller one is asked of all; back-off after failures is not checked."
     )
+    about_rate = f"Pages per {records[0].of_time}second."
     about_speed_up = "How many times the pages per second of the same strategy with one robot on a link without limit."
     found = [
         _count_column("pages", "Pages fetched.", [r.pages_fetched for r in records]),
         _column(
             "crawl", f"% of {quality}", about_quality, [r.quality_fetched * 100 for r in records], three_digits, HIGH
         ),
-        _column("crawl", "pages/s", "Pages per simulated second.", [r.rate for r in records], three_digits, HIGH),
+        _column("crawl", "pages/s", about_rate, [r.rate for r in records], three_digits, HIGH),
         _column("crawl", SPEED_UP, about_speed_up, [r.speed_up for r in records], three_digits, HIGH),
         _column("crawl", "robots", "Robots at work, on average.", [r.active_robots for r in records], three_digits),
         _count_column("visits", "Visits to sites.", [r.visits for r in records]),
@@ -147,7 +153,7 @@ def _count_columns(records: Sequence[CrawlRecord]) -> list[Column]:
         _count_column(VIOLATIONS, about_violations, [r.politeness_violations for r in records]),
         _column(
             "crawl",
-            "wall s",
+            WALL,
             "Seconds that the simulator's loop took.",
             [r.wall_seconds for r in records],
             three_digits,
@@ -162,6 +168,10 @@ def _count_column(name: str, about: str, values: Iterable[int]) -> Column:
 
 def _named(shares: Iterable[str]) -> list[tuple[str, str]]:
     return [(share, share.replace("%", NARROW + "%")) for share in shares]
+
+
+def _capital(text: str) -> str:
+    return text[:1].upper() + text[1:]
 
 
 def _four(value: float) -> str:

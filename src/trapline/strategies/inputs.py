@@ -26,8 +26,9 @@ from numpy.typing import NDArray
 from trapline.errors import ConfigError, nearest
 from trapline.frontier import Rules
 from trapline.frontier.layout import RANK_LIMIT
-from trapline.graph import Graph, load_graph
+from trapline.graph import Graph, LoadOptions, load_graph
 from trapline.graph.exact import drawn
+from trapline.graph.format_database import ACCEPTS as CRAWL
 from trapline.graph.strings import Strings, decoded, encoded
 from trapline.graph.textfile import at_row, rows, shown
 from trapline.strategies import opic
@@ -149,7 +150,7 @@ def _shape(values: Floats) -> str:
 
 
 def history_values(path: Path | str, graph: Graph, pagerank_of: Callable[[Graph], Floats]) -> History:
-    """The PageRank that pages had in an old crawl: `--history` GRAPH (it is computed) or FILE (of values)."""
+    """The PageRank that pages had in an old crawl: `--history` GRAPH or crawl's folder (it is computed), or FILE (of values)."""
     values = _old_values(Path(path), pagerank_of)
     worst = min(values, key=values.__getitem__, default=b"")
     if values and values[worst] < 0.0:
@@ -158,11 +159,10 @@ def history_values(path: Path | str, graph: Graph, pagerank_of: Callable[[Graph]
 
 
 def _old_values(path: Path, pagerank_of: Callable[[Graph], Floats]) -> dict[bytes, float]:
-    if (path / "crawl.db").is_file():
-        raise ConfigError(f"--history {path}: a crawl's folder cannot be read yet; give a graph, or a FILE of values")
-    if path.is_file() and _has_values(path):
+    if path.is_file() and path.name != CRAWL and _has_values(path):
         return file_values(path)
-    old = load_graph(path)
+    is_crawl = path.name == CRAWL or (path / CRAWL).is_file()
+    old = load_graph(path, LoadOptions(dangling=is_crawl))  # of a crawl also what it knew and had not fetched
     urls = _urls(old, f"--history {path}")
     return dict(zip(encoded(urls), pagerank_of(old).tolist(), strict=True))
 

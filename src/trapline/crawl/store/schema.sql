@@ -1,7 +1,7 @@
--- crawl.db, format 1. Append-only while a crawl runs; indexes are made when it closes.
--- Times are wall-clock seconds since 1970; durations are seconds.
+-- crawl.db, format 1. Append-only while a crawl runs; indexes are made when it closes (closing.py).
+-- Times are wall-clock seconds since 1970; durations are seconds. What each column means: docs/crawl-folder.md.
 
-create table meta (key text primary key, value text not null) without rowid;  -- format, options (JSON), created, ...
+create table meta (key text primary key, value text not null) without rowid;  -- format, options (JSON), created, closed
 
 create table site (id integer primary key, origin text not null);
 create table address (id integer primary key, address text not null);          -- id: the frontier's group
@@ -11,33 +11,40 @@ create table fetch (               -- one row for each time that a visit came to
     seq integer primary key,
     page integer not null,
     visit integer not null,
+    address text not null,         -- of the server; '': it was not asked
     started real not null,
-    first_byte_s real,
+    first_byte_s real,             -- null: none came
     total_s real not null,
     result integer not null,       -- 3 fetched, 5 failed, 6 refused: frontier/layout.py
     status integer not null,       -- of HTTP; 0: no answer
-    error text not null,
+    error text not null,           -- a kind of fetch/failure.py; '': there is an answer
     bytes integer not null,        -- of the body as received
     mime text not null,
-    digest blob,                   -- SHA-1 of the body
+    digest blob,                   -- SHA-1 of the body without transfer coding; null: no answer
     marks integer not null,
     found integer not null,        -- links
     truncated text not null,
     file integer,                  -- of the WARC record, null: none
     offset integer,
-    length integer
+    length integer,
+    links blob not null default x''  -- the pages it links to, as the frontier was told: their ids, int32, little-endian
 );
 
-create table robots (
+create table robots (              -- one row for each robots.txt that was asked for
     seq integer primary key,
     site integer not null,
     visit integer not null,
+    address text not null,
     started real not null,
     first_byte_s real,
     total_s real not null,
     status integer not null,
     error text not null,
-    body blob not null
+    bytes integer not null,
+    body blob not null,
+    file integer,
+    offset integer,
+    length integer
 );
 
 create table journal (batch integer primary key, calls blob not null);         -- the frontier's log
@@ -50,3 +57,4 @@ create table progress (
 
 create table warc (id integer primary key, name text not null, bytes integer not null);  -- bytes that are committed
 create table cdxj (id integer primary key check (id = 1), bytes integer not null);
+insert into cdxj values (1, 0);

@@ -1,0 +1,125 @@
+"""Which URLs belong to a crawl: those of its seeds' hosts or domains, of a wanted form, and in no trap.
+
+Step 1 of the way of a URL, for what fetch/urls.py has made canonical. It says yes, or why not, and keeps no count of either.
+How deep a crawl goes is the frontier's to say, for that is known of a page only as it is discovered (Rules.depth_static).
+"""
+
+import re
+from dataclasses import dataclass, field
+from functools import cache, cached_property
+from typing import TYPE_CHECKING
+
+from trapline.errors import ConfigError, nearest
+from trapline.fetch.traps import trap
+from trapline.fetch.urls import MOST_URL, host_port, origin
+
+if TYPE_CHECKING:
+    from publicsuffixlist import PublicSuffixList
+
+ANY, HOST, DOMAIN = "any", "host", "domain"
+INCLUDE, EXCLUDE, TRAP, LENGTH = "include", "exclude", "trap", "length"
+KINDS = (ANY, HOST, DOMAIN)
+_MOST_VERDICTS = 100_000  # sites whose verdict is kept; beyond, all are forgotten and found anew
+
+
+@dataclass(frozen=True)
+class Scope:
+    """What a crawl keeps to.
+
+    >>> scope = Scope("domain", seeds=("http://www.example.co.uk/",), exclude=(r"\\.pdf$",))
+    >>> scope.admits("https://shop.example.co.uk/a", "https://shop.example.co.uk")
+    ''
+    >>> scope.admits("http://other.co.uk/", "http://other.co.uk")
+    'domain'
+    >>> scope.admits("http://www.example.co.uk/a.pdf", "http://www.example.co.uk")
+    'exclude'
+    """
+
+    kind: str = ANY  # host: hosts of the seeds, by any scheme and port; domain: what is registered with them
+    seeds: tuple[str, ...] = ()  # canonical
+    include: tuple[str, ...] = ()  # regular expressions, found anywhere in the URL: one of them must be
+    exclude: tuple[str, ...] = ()  # none of them may be
+    traps: bool = True  # whether what looks like a trap is left out
+    most_length: int = MOST_URL
+    _verdicts: dict[str, str] = field(default_factory=dict, init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        if self.kind not in KINDS:
+            raise ConfigError(f"--scope is {self.kind!r}; {nearest(self.kind, KINDS)}")
+        # Compiled here and not on first use: a bad expression is to be heard of before the crawl begins.
+        _ = self._wanted, self._unwanted
+
+    def admits(self, url: str, origin: str) -> str:
+        """Why a canonical URL, of the site `origin`, is left out: "host", "domain", "include", ...; "" if it is not."""
+        if self.kind != ANY:
+            verdict = self._verdicts.get(origin)
+            if verdict is None:
+                verdict = self._judge(origin)
+            if verdict:
+                return verdict
+        if len(url) > self.most_length:
+            return LENGTH
+        if self._wanted and not _any_found(self._wanted, url):
+            return INCLUDE
+        if self._unwanted and _any_found(self._unwanted, url):
+            return EXCLUDE
+        return TRAP if self.traps and trap(url) else ""
+
+    def _judge(self, origin: str) -> str:
+        if len(self._verdicts) >= _MOST_VERDICTS:
+            self._verdicts.clear()
+        verdict = self._verdicts[origin] = "" if self._name(origin) in self._names else self.kind
+        return verdict
+
+    def _name(self, origin: str) -> str:
+        """What the kind of scope goes by."""
+        host = host_port(origin)[1]
+        return host if self.kind == HOST else registrable(host)
+
+    @cached_property
+    def _names(self) -> frozenset[str]:
+        return frozenset(self._name(origin(seed)) for seed in self.seeds)
+
+    @cached_property
+    def _wanted(self) -> tuple[re.Pattern[str], ...]:
+        return _compiled("--include", self.include)
+
+    @cached_property
+    def _unwanted(self) -> tuple[re.Pattern[str], ...]:
+        return _compiled("--exclude", self.exclude)
+
+
+def _compiled(option: str, expressions: tuple[str, ...]) -> tuple[re.Pattern[str], ...]:
+    compiled = []
+    for expression in expressions:
+        try:
+            compiled.append(re.compile(expression))
+        except (re.error, OverflowError, RecursionError) as error:
+            raise ConfigError(f"{option} {expression!r} is not a regular expression of Python's: {error}") from None
+    return tuple(compiled)
+
+
+def _any_found(patterns: tuple[re.Pattern[str], ...], url: str) -> bool:
+    for pattern in patterns:  # noqa: SIM110  # a loop takes half the time of any() and its generator
+        if pattern.search(url):
+            return True
+    return False
+
+
+def registrable(host: str) -> str:
+    """The part of a host's name that somebody registered, by the Public Suffix List; an address or `localhost` whole.
+
+    >>> registrable("a.b.example.co.uk"), registrable("192.0.2.1"), registrable("localhost"), registrable("co.uk")
+    ('example.co.uk', '192.0.2.1', 'localhost', 'co.uk')
+    """
+    name = host.rstrip(".")
+    if ":" in name or name.rpartition(".")[2].isdigit():  # IPv6; or IPv4, for no name ends in a number
+        return host
+    return _suffixes().privatesuffix(name) or name
+
+
+@cache
+def _suffixes() -> "PublicSuffixList":
+    from publicsuffixlist import PublicSuffixList  # late: the list takes 0.2 s to read
+
+    return PublicSuffixList()

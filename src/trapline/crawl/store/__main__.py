@@ -1,0 +1,10 @@
+"""`python -m trapline.crawl.store FOLDER SETTINGS`: how client.py starts the store. Not for users."""
+
+import sys
+from pathlib import Path
+
+from trapline.crawl.store.process import main
+from trapline.crawl.store.settings import StoreSettings
+
+if __name__ == "__main__":
+    sys.exit(main(Path(sys.argv[1]), StoreSettings.from_json(sys.argv[2])))

@@ -1,0 +1,81 @@
+"""The WARC files of a crawl: one is open and grows; when it is large enough the next is begun.
+
+It places records and knows where they lie; what is in them is filing.py's business. Nothing of it counts before the
+database has written down the lengths (`lengths`), which is why a crash can leave a longer file, never a shorter one.
+"""
+
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+from trapline.crawl.store.settings import StoreSettings
+from trapline.crawl.store.tail import Tail, sync_folder
+from trapline.crawl.store.warc import warcinfo
+
+
+class Place(NamedTuple):
+    file: int
+    offset: int
+    length: int
+
+
+class Length(NamedTuple):
+    """A row of the table `warc`."""
+
+    file: int
+    name: str
+    bytes: int
+
+
+class Archive:
+    def __init__(self, folder: Path, settings: StoreSettings, known: Sequence[Length]) -> None:
+        self._folder = folder
+        self._settings = settings
+        self._file = known[-1].file if known else -1
+        self._tail = Tail(folder / known[-1].name, known[-1].bytes) if known else None
+        self._before = sum(length.bytes for length in known[:-1])
+        self._finished: list[Length] = []  # since the last commit
+
+    def make_room(self) -> None:
+        """Before a record that must not be parted from those after it: begin the next file if this one is full."""
+        if self._tail is None or self._tail.length >= self._settings.warc_bytes:
+            self._begin_file()
+
+    def add(self, member: bytes) -> Place:
+        assert self._tail is not None, "make_room comes first"
+        return Place(self._file, self._tail.add(member), len(member))
+
+    def name(self) -> str:
+        assert self._tail is not None
+        return self._tail.path.name
+
+    def total_bytes(self) -> int:
+        return self._before + (0 if self._tail is None else self._tail.length)
+
+    def flush(self) -> None:
+        if self._tail is not None:
+            self._tail.flush()
+
+    def lengths(self) -> list[Length]:
+        """What the files hold now, those that changed since the last time. Call it after `flush`."""
+        current = [] if self._tail is None else [Length(self._file, self.name(), self._tail.length)]
+        changed = self._finished + current
+        self._finished = []
+        return changed
+
+    def close(self) -> None:
+        if self._tail is not None:
+            self._tail.close()
+
+    def _begin_file(self) -> None:
+        if self._tail is not None:
+            self._tail.flush()
+            self._finished.append(Length(self._file, self.name(), self._tail.length))
+            self._before += self._tail.length
+            self._tail.close()
+        self._file += 1
+        name = f"{self._settings.name}-{self._file:05d}.warc.gz"
+        self._tail = Tail(self._folder / name, 0)
+        sync_folder(self._folder)
+        self._tail.add(warcinfo(name, time.time(), self._settings))

@@ -1,0 +1,103 @@
+"""crawl.db from the side of the one process that writes it: whole batches, one transaction each time.
+
+WAL mode, so that readers in other processes never wait and are never waited for. synchronous=FULL: a batch that was
+acknowledged survives a power cut too, and a snapshot of the frontier is never ahead of the database
+(docs/decisions/018-store-process.md says what that costs). No index is kept while the crawl runs.
+"""
+
+import sqlite3
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+
+from trapline.crawl.records import Batch
+from trapline.crawl.store.archive import Length
+from trapline.crawl.store.filing import Row
+
+_BUSY_S = 30.0  # how long a user's own writing connection may hold us up
+_CHECKPOINT_PAGES = 4000  # 16 MB of log before it is moved into the database
+
+INDEXES = {
+    "page_by_url": "create index page_by_url on page (url)",
+    "fetch_by_page": "create index fetch_by_page on fetch (page)",
+    "robots_by_site": "create index robots_by_site on robots (site)",
+}
+
+
+class Database:
+    def __init__(self, path: Path) -> None:
+        self.connection = sqlite3.connect(path, timeout=_BUSY_S, isolation_level=None)
+        for pragma in ("journal_mode=wal", "synchronous=full", f"wal_autocheckpoint={_CHECKPOINT_PAGES}"):
+            self.connection.execute(f"pragma {pragma}")
+
+    def archives(self) -> list[Length]:
+        return [Length(*row) for row in self.connection.execute("select id, name, bytes from warc order by id")]
+
+    def index_bytes(self) -> int:
+        return self.connection.execute("select bytes from cdxj").fetchone()[0]
+
+    def last_batch(self) -> int:
+        return self.connection.execute("select coalesce(max(batch), 0) from journal").fetchone()[0]
+
+    def commit(
+        self,
+        batches: Iterable[Batch],
+        fetches: Sequence[Row],
+        robots: Sequence[Row],
+        archives: Iterable[Length],
+        index_bytes: int,
+    ) -> None:
+        with Transaction(self.connection):
+            for batch in batches:
+                self._add_batch(batch)
+            self._add("fetch", _FETCH_COLUMNS, fetches)
+            self._add("robots", _ROBOTS_COLUMNS, robots)
+            self.connection.executemany("replace into warc values (?, ?, ?)", archives)
+            self.connection.execute("update cdxj set bytes = ?", (index_bytes,))
+
+    def set_meta(self, key: str, value: str | None) -> None:
+        if value is None:
+            self.connection.execute("delete from meta where key = ?", (key,))
+        else:
+            self.connection.execute("replace into meta values (?, ?)", (key, value))
+
+    def close(self) -> None:
+        self.connection.close()
+
+    def _add_batch(self, batch: Batch) -> None:
+        self.connection.executemany("insert into site values (?, ?)", batch.sites)
+        self.connection.executemany("insert into address values (?, ?)", batch.addresses)
+        self.connection.executemany("insert into page values (?, ?, ?)", batch.pages)
+        self.connection.execute("insert into journal values (?, ?)", (batch.number, batch.calls))
+        if batch.progress is not None:
+            self.connection.execute(_PROGRESS, batch.progress)
+
+    def _add(self, table: str, columns: str, rows: Sequence[Row]) -> None:
+        if rows:
+            marks = ", ".join("?" * len(rows[0]))
+            self.connection.executemany(f"insert into {table} ({columns}) values ({marks})", rows)
+
+
+class Transaction:
+    """All of it or nothing."""
+
+    def __init__(self, connection: sqlite3.Connection) -> None:
+        self._connection = connection
+
+    def __enter__(self) -> None:
+        self._connection.execute("begin immediate")
+
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
+        if kind is None:
+            self._connection.execute("commit")
+        elif self._connection.in_transaction:  # SQLite has ended it by itself if the disk is full
+            self._connection.execute("rollback")
+
+
+_FETCH_COLUMNS = (
+    "page, visit, address, started, first_byte_s, total_s, result, status, error, "
+    "bytes, mime, digest, marks, found, truncated, file, offset, length, links"
+)
+_ROBOTS_COLUMNS = (
+    "site, visit, address, started, first_byte_s, total_s, status, error, bytes, body, file, offset, length"
+)
+_PROGRESS = "insert into progress values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"

@@ -1,0 +1,132 @@
+"""The folder of a crawl: what lies in it by what name, and who may write into it. It reads and writes no page.
+
+A crawl is claimed before anything else is done with it, new or old; the claim is what the store is started with.
+"""
+
+import json
+import os
+import sqlite3
+import time
+from collections.abc import Mapping
+from pathlib import Path
+from typing import NamedTuple
+
+from trapline.crawl.store.lock import LOCK, Lock, take
+from trapline.crawl.store.tail import sync_folder
+from trapline.errors import ConfigError
+
+FORMAT = 1
+DATABASE = "crawl.db"
+ARCHIVES = "warc"
+INDEX = "index.cdxj"
+SNAPSHOT = "snapshot"
+SUMMARY = "summary.json"
+
+_UNBORN = "crawl.db.new"
+_SCHEMA = Path(__file__).with_name("schema.sql")
+
+
+class Claim(NamedTuple):
+    """A crawl's folder that is ours to write, until it is released and the store has ended."""
+
+    path: Path
+    lock: Lock
+
+    def release(self) -> None:
+        self.lock.release()
+
+
+def claim_new(path: Path, options: Mapping[str, object]) -> Claim:
+    """Make the folder of a new crawl. A folder that holds anything but a crawl that never began is refused."""
+    _make_folder(path)
+    if not (path / DATABASE).exists():
+        _refuse_strangers(path)
+    claim = Claim(path, take(path))
+    try:
+        if (path / DATABASE).exists():
+            _remove_unbegun(path)
+        _create_database(path, options)
+    except BaseException:
+        claim.release()
+        raise
+    return claim
+
+
+def claim_existing(path: Path) -> Claim:
+    """Take the folder of a crawl that is to go on."""
+    check_crawl(path)
+    return Claim(path, take(path))
+
+
+def check_crawl(path: Path) -> None:
+    """Raise `ConfigError` unless this is a crawl's folder in a format that we know."""
+    connect(path).close()
+
+
+def connect(path: Path) -> sqlite3.Connection:
+    """A connection that reads the crawl, finished or under way, from any process."""
+    if not (path / DATABASE).is_file():
+        raise ConfigError(f"{path}: there is no crawl: it has no {DATABASE}")
+    try:
+        connection = sqlite3.connect(_address(path), uri=True, isolation_level=None)
+        found = connection.execute("select value from meta where key = 'format'").fetchone()
+    except sqlite3.Error as error:
+        raise ConfigError(f"{path / DATABASE}: not the database of a crawl: {error}") from None
+    if found is None or found[0] != str(FORMAT):
+        connection.close()
+        raise ConfigError(f"{path}: a crawl of format {found and found[0]}; this version reads {FORMAT}")
+    return connection
+
+
+def _address(path: Path) -> str:
+    # SQLite makes a file for its readers to share. Where it cannot, and there is no log, nobody writes and none is needed.
+    still = not os.access(path, os.W_OK) and not (path / f"{DATABASE}-wal").exists()
+    mode = "mode=ro&immutable=1" if still else "mode=ro"
+    return f"{(path / DATABASE).resolve().as_uri()}?{mode}"
+
+
+def _make_folder(path: Path) -> None:
+    try:
+        path.mkdir(exist_ok=True)
+    except FileNotFoundError:
+        raise ConfigError(f"cannot write {path}: there is no folder {path.parent}") from None
+    except FileExistsError:
+        raise ConfigError(f"{path}: exists and is not a folder") from None
+    except OSError as error:
+        raise ConfigError(f"cannot write {path}: {error.strerror}") from None
+
+
+def _refuse_strangers(path: Path) -> None:
+    try:
+        strangers = sorted(entry.name for entry in path.iterdir() if entry.name not in (LOCK, _UNBORN))
+    except OSError as error:
+        raise ConfigError(f"{path}: cannot be read: {error.strerror}") from None
+    if strangers:
+        raise ConfigError(f"{path}: exists and holds other files ({strangers[0]}); name a new or an empty folder")
+
+
+def _remove_unbegun(path: Path) -> None:
+    connection = connect(path)
+    begun = connection.execute("select exists (select 1 from journal)").fetchone()[0]
+    connection.close()
+    if begun:
+        raise ConfigError(f"{path}: exists and holds a crawl; go on with --resume {path}, or name another folder")
+    for name in (DATABASE, f"{DATABASE}-wal", f"{DATABASE}-shm"):
+        (path / name).unlink(missing_ok=True)
+
+
+def _create_database(path: Path, options: Mapping[str, object]) -> None:
+    """Under another name first: a crawl.db that is there is whole."""
+    unborn = path / _UNBORN
+    meta = {"format": str(FORMAT), "created": repr(time.time()), "options": json.dumps(options)}
+    try:
+        unborn.unlink(missing_ok=True)
+        connection = sqlite3.connect(unborn)
+        connection.executescript(f"begin;\n{_SCHEMA.read_text()}")  # one transaction, with the next line
+        connection.executemany("insert into meta values (?, ?)", meta.items())
+        connection.commit()
+        connection.close()
+        unborn.rename(path / DATABASE)
+        sync_folder(path)
+    except (OSError, sqlite3.Error) as error:
+        raise ConfigError(f"{path}: cannot be written: {error}") from None

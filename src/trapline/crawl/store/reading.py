@@ -1,0 +1,85 @@
+"""A crawl read from its database: by `status`, `explain`, `report`, by a resume, and by the loop that looks up its pages.
+
+It never writes and holds nothing up: what can be long is read in pieces, so that no read lasts long enough to keep the
+store's log from being moved into the database. It sees what is committed when it asks.
+"""
+
+import json
+import sqlite3
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from trapline.crawl.records import Progress
+from trapline.crawl.store.folder import connect
+from trapline.errors import InvariantError
+
+_PIECE_ROWS = 4096
+_PIECE_BATCHES = 64
+
+
+class SiteRobots(NamedTuple):
+    """The latest robots.txt of a site that was asked for."""
+
+    site: int
+    started: float
+    total_s: float
+    status: int
+    error: str
+    body: bytes
+
+
+class Reading:
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.connection: sqlite3.Connection = connect(folder)
+
+    def meta(self) -> dict[str, str]:
+        return dict(self.connection.execute("select key, value from meta"))
+
+    def options(self) -> dict[str, Any]:
+        """What the crawl was started with."""
+        return json.loads(self.meta()["options"])
+
+    def last_batch(self) -> int:
+        return self.connection.execute("select coalesce(max(batch), 0) from journal").fetchone()[0]
+
+    def sites(self, after: int = -1) -> Iterator[tuple[int, str]]:
+        return self._pieces("select id, origin from site where id > ? order by id", after)
+
+    def addresses(self, after: int = -1) -> Iterator[tuple[int, str]]:
+        return self._pieces("select id, address from address where id > ? order by id", after)
+
+    def pages(self, after: int = -1) -> Iterator[tuple[int, int, str]]:
+        return self._pieces("select id, site, url from page where id > ? order by id", after)
+
+    def journal(self, after: int = 0) -> Iterator[tuple[int, bytes]]:
+        """The frontier's log, by batches."""
+        return self._pieces("select batch, calls from journal where batch > ? order by batch", after, _PIECE_BATCHES)
+
+    def robots(self) -> Iterator[SiteRobots]:
+        sql = (
+            "select site, started, total_s, status, error, body from robots"
+            " where seq in (select max(seq) from robots group by site) and site > ? order by site"
+        )
+        return (SiteRobots(*row) for row in self._pieces(sql, -1, _PIECE_BATCHES))
+
+    def progress(self) -> Progress | None:
+        """The latest."""
+        row = self.connection.execute("select * from progress order by rowid desc limit 1").fetchone()
+        return None if row is None else Progress(*row)
+
+    def url(self, page: int) -> str:
+        row = self.connection.execute("select url from page where id = ?", (page,)).fetchone()
+        if row is None:
+            raise InvariantError(f"page {page} is not in the database")
+        return row[0]
+
+    def close(self) -> None:
+        self.connection.close()
+
+    def _pieces(self, sql: str, after: int, rows: int = _PIECE_ROWS) -> Iterator[Any]:
+        """All rows, in order of their first column, which is their number."""
+        while piece := self.connection.execute(f"{sql} limit {rows}", (after,)).fetchall():
+            yield from piece
+            after = piece[-1][0]

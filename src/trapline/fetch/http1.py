@@ -1,0 +1,254 @@
+"""HTTP/1.x messages as bytes: requests written, responses read. Part of step 5 of the way of a URL.
+
+No socket, no clock: bytes are fed in, whole responses come out, failures are values. It keeps what a WARC record needs, head
+and body exactly as received. What a head means is response.py's, content codings are content.py's, time is connection.py's.
+The rules of the reader
+- What it answers depends on the bytes alone, not on how they were cut into pieces.
+- Work is linear in the bytes, however small the pieces; memory is at most the limits and one piece.
+- Lines end in LF, with or without CR; empty lines before a response are passed over. Lengths and chunk sizes are taken
+  literally or not at all.
+"""
+
+from trapline.errors import ConfigError, InvariantError
+from trapline.fetch.failure import PROTOCOL, TOO_LARGE
+from trapline.fetch.limits import Limits
+from trapline.fetch.response import CHUNKED, UNCLEAR, UNTIL_CLOSE, body_length, response_of
+from trapline.fetch.response import Response as Response
+
+_HEX = b"0123456789abcdefABCDEF"
+_MOST_HEX_DIGITS = 15
+# Of a chunk's size with its extensions, or of a trailer. Nobody sends long ones.
+_LINE_BYTES = 4096
+
+
+class ResponseReader:
+    """Responses to GET requests, one after the other, as they come over one connection.
+
+    `feed` it, then call `next` until that answers None: more bytes are needed, or `failure` says why none will help.
+    Who fills `_data`: `feed`. Who empties it: `next`, by moving `_at`.
+    """
+
+    __slots__ = (
+        "_at",
+        "_content",
+        "_data",
+        "_in_trailers",
+        "_interim_bytes",
+        "_length",
+        "_limits",
+        "_partial",
+        "_read",
+        "failure",
+    )
+
+    def __init__(self, limits: Limits) -> None:
+        self.failure = ""
+        self._limits = limits
+        self._data: bytes | bytearray = b""
+        self._at = 0  # where the head or the body under way begins
+        self._read = 0  # from there: how much needs no second look
+        self._interim_bytes = 0
+        self._partial: Response | None = None  # its head is in, its body is not
+        self._length = 0  # of that body, or how it ends
+        self._content = bytearray()  # of its chunks
+        self._in_trailers = False  # its chunks are all in
+
+    def feed(self, data: bytes) -> None:
+        if self._at == len(self._data):
+            self._data = data  # the usual case: nothing was left, and nothing is copied
+        else:
+            if isinstance(self._data, bytes):
+                self._data = bytearray(self._data)
+            del self._data[: self._at]
+            self._data += data
+        self._at = 0
+
+    def next(self) -> Response | None:
+        response = self._partial or self._read_head()
+        if response is None:
+            return None
+        length = self._length
+        available = len(self._data) - self._at
+        if length >= 0:
+            return self._finished(self._at + length) if available >= length else None
+        if length == CHUNKED:
+            return self._read_chunks()
+        return self._cut_at(self._limits.body_bytes, "length") if available >= self._limits.body_bytes else None
+
+    def eof(self) -> Response | None:
+        """The server has ended the connection, which may be how it ends a body."""
+        if self._partial is None or self._length != UNTIL_CLOSE:
+            return None
+        self._partial.keep_alive = False
+        return self._finished(len(self._data))
+
+    def cut(self, why: str) -> Response | None:
+        """What there is of the response under way, if its head is in. No more can be read afterwards."""
+        return None if self._partial is None else self._cut_at(len(self._data) - self._at, why)
+
+    def has_more(self) -> bool:
+        """Bytes are left, and not only empty lines."""
+        return self._at < len(self._data) and bool(self._data[self._at :].strip(b"\r\n"))
+
+    def _finished(self, end: int) -> Response:
+        response = self._partial
+        assert response is not None
+        response.wire = response.body = self._bytes_to(end)
+        if self._length == CHUNKED:
+            response.body = bytes(self._content)
+            self._content, self._in_trailers = bytearray(), False
+        self._partial = None
+        self._at, self._read = end, 0
+        return response
+
+    def _cut_at(self, length: int, why: str) -> Response:
+        end = self._at + length
+        if self._length == CHUNKED:
+            self._take_part_of_a_chunk(end)
+        response = self._finished(end)
+        response.truncated, response.keep_alive = why, False
+        return response
+
+    def _bytes_to(self, end: int) -> bytes:
+        if isinstance(self._data, bytes):
+            return self._data[self._at : end]
+        return bytes(memoryview(self._data)[self._at : end])
+
+    def _fail(self, failure: str) -> None:
+        self.failure = failure
+        self._partial = None
+
+    # Heads
+
+    def _read_head(self) -> Response | None:
+        """The next head that is not an interim one, and how its body ends."""
+        while (end := self._head_end()) >= 0:
+            head = self._bytes_to(end)
+            response = response_of(head, self._limits.headers)
+            if isinstance(response, str) or response.status == 101:  # nobody asked to switch
+                self._fail(response if isinstance(response, str) else PROTOCOL)
+                break
+            self._at, self._read = end, 0
+            if response.status >= 200:
+                self._interim_bytes = 0
+                return self._begin(response)
+            self._interim_bytes += len(head)
+        return None
+
+    def _begin(self, response: Response) -> Response | None:
+        self._partial = response
+        self._length = body_length(response)
+        if self._length == UNCLEAR:
+            self._fail(PROTOCOL)
+            return None
+        if self._length > self._limits.body_bytes:
+            self._length = self._limits.body_bytes
+            response.truncated, response.keep_alive = "length", False
+        elif self._length == UNTIL_CLOSE:
+            response.keep_alive = False
+        return response
+
+    def _head_end(self) -> int:
+        if self.failure:
+            return -1
+        data = self._data
+        while data[self._at : self._at + 1] in (b"\r", b"\n"):
+            self._at += 1
+        most = self._at + self._limits.header_bytes - self._interim_bytes
+        end = _empty_line_end(data, self._at + self._read, most)
+        if end < 0:
+            self._read = max(0, len(data) - self._at - 2)  # the last two bytes may begin an empty line
+            if not data.startswith(b"HTTP/"[: len(data) - self._at], self._at):
+                self._fail(PROTOCOL)  # no use in waiting for its end
+            elif len(data) >= most:
+                self._fail(TOO_LARGE)
+        return end
+
+    # Chunks: `_read` is how far whole chunks go
+
+    def _read_chunks(self) -> Response | None:
+        most = self._at + self._limits.body_bytes
+        end = self._chunks_end(min(len(self._data), most))
+        if end >= 0:
+            return self._finished(end)
+        if self.failure or len(self._data) < most:
+            return None
+        return self._cut_at(self._limits.body_bytes, "length")
+
+    def _chunks_end(self, stop: int) -> int:
+        """Takes the content of whole chunks before `stop`; answers where the last one and its trailers end, or -1."""
+        data, at = self._data, self._at + self._read
+        while (newline := data.find(b"\n", at, min(stop, at + _LINE_BYTES))) >= 0:
+            start = newline + 1
+            if self._in_trailers:
+                if data[at:newline] in (b"\r", b""):
+                    return start
+                after = start
+            else:
+                after = self._chunk_end(at, start, stop)
+                if after < 0:
+                    return -1
+            at = after
+            self._read = at - self._at
+        if stop - at >= _LINE_BYTES:
+            self._fail(PROTOCOL)
+        return -1
+
+    def _chunk_end(self, at: int, start: int, stop: int) -> int:
+        """Takes one chunk, whose size stands in [at, start); answers where it ends, or -1."""
+        data = self._data
+        size = _chunk_size(data[at : start - 1])
+        if size == 0:
+            self._in_trailers = True
+            return start
+        end = start + size
+        after = end + (2 if data[end : end + 1] == b"\r" else 1)
+        if size < 0 or (after <= stop and data[after - 1] != 10):
+            self._fail(PROTOCOL)
+        if self.failure or after > stop:
+            return -1
+        self._content += data[start:end]
+        return after
+
+    def _take_part_of_a_chunk(self, end: int) -> None:
+        at = self._at + self._read
+        newline = self._data.find(b"\n", at, end)
+        if newline >= 0 and not self._in_trailers:
+            size = max(0, _chunk_size(self._data[at:newline]))
+            self._content += self._data[newline + 1 : min(newline + 1 + size, end)]
+
+
+def _empty_line_end(data: bytes | bytearray, start: int, stop: int) -> int:
+    with_cr = data.find(b"\n\r\n", start, stop)
+    without = data.find(b"\n\n", start, stop if with_cr < 0 else with_cr + 1)
+    if without >= 0:
+        return without + 2
+    return with_cr + 3 if with_cr >= 0 else -1
+
+
+def _chunk_size(line: bytes | bytearray) -> int:
+    """-1: that is none. `int` alone would also take 0x1F, +1 and 1_0."""
+    digits = line.partition(b";")[0].strip()
+    if not digits or len(digits) > _MOST_HEX_DIGITS or digits.strip(_HEX):
+        return -1
+    return int(digits, 16)
+
+
+def request_rest(host: str, headers: dict[str, str], keep_alive: bool = True) -> bytes:
+    """All of a site's requests but their beginnings, for `request`."""
+    fields = {"Host": host, **headers, "Connection": "keep-alive" if keep_alive else "close"}
+    for name, value in fields.items():
+        if not (value.isascii() and value.isprintable()):
+            raise ConfigError(f"the header {name} may contain printable ASCII characters only, not {value!r}")
+    return "".join([" HTTP/1.1\r\n", *(f"{name}: {value}\r\n" for name, value in fields.items()), "\r\n"]).encode()
+
+
+def request(target: str, rest: bytes) -> bytes:
+    """GET, for a path with its query.
+
+    >>> request("/a?b", request_rest("example.com", {"User-Agent": "x"}))
+    b'GET /a?b HTTP/1.1\\r\\nHost: example.com\\r\\nUser-Agent: x\\r\\nConnection: keep-alive\\r\\n\\r\\n'
+    """
+    if not (target.isascii() and target.isprintable()) or " " in target or target[:1] != "/":
+        raise InvariantError(f"{target!r} is not the path of a canonical URL")
+    return b"GET " + target.encode() + rest

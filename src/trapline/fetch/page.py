@@ -1,0 +1,129 @@
+"""What a page says: where it leads, what its links are relative to, and what it asks of robots.
+
+Step 6 of the way of a URL. It reads tags (markup.py) of bytes whose encoding is known (encoding.py) and resolves nothing:
+links are given as they stand, for whoever keeps a table of them resolves only the new ones.
+
+Read as HTML: text/html, application/xhtml+xml (in the wild it is HTML with slashes), and what comes without a type but
+begins as HTML does. All else has no links.
+"""
+
+import re
+from typing import NamedTuple
+
+from trapline.fetch.encoding import UTF_8, decode, encoding_of, in_encoding
+from trapline.fetch.markup import tags, text, values
+
+NOINDEX, NOFOLLOW, NOARCHIVE = 1, 2, 4
+MARKS = {
+    "noindex": NOINDEX,
+    "nofollow": NOFOLLOW,
+    "none": NOINDEX | NOFOLLOW,
+    "noarchive": NOARCHIVE,
+    "nocache": NOARCHIVE,
+}
+
+_HTML = frozenset({"text/html", "application/xhtml+xml"})
+# The first tags that the MIME Sniffing standard takes for HTML, section 7.1.
+_BEGINS_AS_HTML = re.compile(
+    rb"(?:\xef\xbb\xbf)?[ \t\n\f\r]*+(?:<!--|<\?xml|"
+    rb"<(?:!doctype html|html|head|script|iframe|h1|div|font|table|a|style|title|b|body|br|p)[ >])",
+    re.IGNORECASE,
+)
+# Most links: href first, with nothing to decode or trim, and no relation.
+_USUAL_LINK = re.compile(
+    r"""[ \t\n\f\r]++href="([^"&\0 \t\n\f\r]*+)"(?:[ \t\n\f\r]++(?!rel|href)[a-z-]++="[^"]*+")*+"""
+)
+# HTML, "shared declarative refresh steps": the seconds, a separator, `url=` or not, quotes or not.
+_REFRESH = re.compile(
+    r"""[ \t\n\f\r]*+(?:[0-9]++|(?=\.))[0-9.]*+(?=[;, \t\n\f\r])[ \t\n\f\r]*+[;,]?+[ \t\n\f\r]*+"""
+    r"""(?:url[ \t\n\f\r]*+=[ \t\n\f\r]*+)?+(?:"([^"]*+)|'([^']*+)|(.++))""",
+    re.IGNORECASE | re.DOTALL,
+)
+
+
+class PageFacts(NamedTuple):
+    """Links are as they stand, trimmed, in the order of the source and repeated if they are; canonical and refresh behind."""
+
+    links: list[str]
+    base: str | None  # what links are relative to, itself relative to the page's URL
+    canonical: str | None  # the page's own idea of its URL
+    refresh: str | None  # where it sends its readers on to
+    marks: int  # NOINDEX, NOFOLLOW, NOARCHIVE. The links are given even so
+
+
+def is_html(mime: str, body: bytes) -> bool:
+    """Whether a body is to be read as HTML: by its type, or if it has none by its first tag."""
+    return mime in _HTML or (not mime and _BEGINS_AS_HTML.match(body) is not None)
+
+
+def read_page(body: bytes, charset: str | None, agent: str = "trapline") -> PageFacts:
+    """What a page of HTML says. `charset` is that of its Content-Type; `agent` the name that robots' rules call us by.
+
+    >>> read_page(b'<base href=/d/><meta name=robots content=noindex><a href="x">1</a><a href=y rel="me nofollow">', None)
+    PageFacts(links=['x'], base='/d/', canonical=None, refresh=None, marks=1)
+    """
+    encoding = encoding_of(body, charset)
+    page = _Reader(agent)
+    for name, attributes in tags(decode(body, encoding)):
+        if name == "a" and (usual := _USUAL_LINK.fullmatch(attributes)):
+            page.links.append(usual[1])
+        else:
+            page.take(name, values(attributes))
+    return page.facts(encoding)
+
+
+class _Reader:
+    """One page while its tags come in."""
+
+    def __init__(self, agent: str) -> None:
+        self.agent = agent.lower()
+        self.links: list[str] = []
+        self.base: str | None = None
+        self.canonical: str | None = None
+        self.refresh: str | None = None
+        self.marks = 0
+
+    def take(self, name: str, found: dict[str, str]) -> None:
+        if name == "meta":
+            self._meta(found)
+        elif name == "link":
+            if self.canonical is None and "href" in found and "canonical" in _words(found.get("rel")):
+                self.canonical = text(found["href"]) or None
+        elif name == "base":
+            if self.base is None and "href" in found:
+                self.base = text(found["href"])
+        elif name in ("a", "area"):
+            if "href" in found and "nofollow" not in _words(found.get("rel")):
+                self.links.append(text(found["href"]))
+        elif address := text(found.get("src", "")):  # of a frame; without one it is empty
+            self.links.append(address)
+
+    def _meta(self, found: dict[str, str]) -> None:
+        if text(found.get("name", "")).lower() in ("robots", self.agent):
+            self.marks |= marks_of(text(found.get("content", "")).split(","))
+        elif self.refresh is None and found.get("http-equiv", "").lower() == "refresh":
+            self.refresh = _refresh_target(text(found.get("content", "")))
+
+    def facts(self, encoding: str) -> PageFacts:
+        self.links += [link for link in (self.canonical, self.refresh) if link is not None]
+        links = self.links if encoding == UTF_8 else [in_encoding(link, encoding) for link in self.links]
+        return PageFacts(links, self.base, self.canonical, self.refresh, self.marks)
+
+
+def marks_of(rules: list[str]) -> int:
+    """The marks that the rules ask for, all together: restrictions add up, and what is unknown asks for nothing."""
+    marks = 0
+    for rule in rules:
+        marks |= MARKS.get(rule.strip().lower(), 0)
+    return marks
+
+
+def _words(value: str | None) -> list[str]:
+    return text(value).lower().split() if value else []
+
+
+def _refresh_target(content: str) -> str | None:
+    """The URL of a refresh. None: it has none, or is none."""
+    found = _REFRESH.match(content)
+    target = found and next(group for group in found.groups() if group is not None)
+    return target.strip(" \t\n\f\r") or None if target else None

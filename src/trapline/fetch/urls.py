@@ -1,0 +1,91 @@
+"""URLs: a reference in, the one text that names its page out, and the pieces that a fetch needs of that text.
+
+Step 1 of the way of a URL. Pages are told apart by this text alone, so it is what the WHATWG standard serialises and
+nothing cleverer: two texts that a server may tell apart stay apart. It knows nothing of scope, traps or what was seen.
+
+Taken away, because neither is ever sent for a page: the fragment, and user name and password (a link that carries them
+leads to the page that everybody else sees). Kept as they stand: the order and the repetition of parameters, an empty
+query, the case of the path, double slashes, and percent-encoding (`%7e`, `%7E` and `~` are three pages: equal by RFC
+3986, section 6.2.2, and yet requested as written by every browser).
+"""
+
+from ada_url import join_url
+
+MOST_URL = 2048  # characters of a canonical URL; sitemaps.org has them shorter than that
+_MOST_TEXT = 4 * MOST_URL  # of a reference: beyond, it is data, and is not even parsed
+
+_PORTS = {"http": 80, "https": 443}
+_NO_BASE = "about:blank"  # against it a relative reference is an error, and an absolute one is itself
+
+
+def canonical(text: str, base: str | None = None) -> str | None:
+    """The page that `text` leads to, seen from the page `base`; None if that is none of http or https. Pure ASCII.
+
+    Never raises, whatever the text. Applied to its own result it changes nothing.
+
+    >>> canonical(" ../b?x=1&X=1#top", "HTTP://me:pw@Example.ORG:80/a/c/")
+    'http://example.org/a/b?x=1&X=1'
+    >>> canonical("//bücher.example")  # no base to take the scheme from
+    >>> canonical("mailto:a@example.org")
+    """
+    if len(text) > _MOST_TEXT:
+        return None
+    if not text.isascii():
+        text = _scalar(text)
+    try:
+        url = join_url(base or _NO_BASE, text)
+    except ValueError:
+        return None
+    if not url.startswith(("http://", "https://")):
+        return None
+    url = url.partition("#")[0]
+    if "@" in url:
+        url = _without_credentials(url)
+    return url if len(url) <= MOST_URL else None
+
+
+def _scalar(text: str) -> str:
+    """Surrogates that stand alone become U+FFFD, as wherever the web turns strings into URLs; pairs become one."""
+    return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
+
+
+def _without_credentials(url: str) -> str:
+    scheme, _, rest = url.partition("://")
+    authority, slash, path = rest.partition("/")
+    return f"{scheme}://{authority.rpartition('@')[2]}{slash}{path}"
+
+
+def origin(url: str) -> str:
+    """The site of a canonical URL, by its name: scheme, host, and the port if it is not the scheme's own.
+
+    >>> origin("https://example.org:8443/a/b?c")
+    'https://example.org:8443'
+    """
+    return url[: url.find("/", 8)]  # 8: behind https://, and inside the host behind http://
+
+
+def target(url: str) -> str:
+    """What the request line asks for: path and query.
+
+    >>> target("https://example.org/a/b?c")
+    '/a/b?c'
+    """
+    return url[url.find("/", 8) :]
+
+
+def host_port(origin: str) -> tuple[str, str, int]:
+    """Scheme, host and port of a site. An IPv6 address comes without its brackets, as sockets want it.
+
+    >>> host_port("http://[::1]:8080"), host_port("https://example.org")
+    (('http', '::1', 8080), ('https', 'example.org', 443))
+    """
+    scheme, _, authority = origin.partition("://")
+    host, colon, port = authority.rpartition(":")
+    if not colon or port.endswith("]"):
+        host, port = authority, ""
+    return scheme, host.strip("[]"), int(port) if port else _PORTS[scheme]
+
+
+def is_dynamic(url: str) -> bool:
+    """Whether the page is made on request, as far as one can see: its URL has a query (castillo04 limits their depth)."""
+    return "?" in url

@@ -1,0 +1,142 @@
+"""Pieces that every HTML page of a report is made of: its frame, figures, cells, lists of pairs. One file, without network, font or
+other file.
+
+It knows charts and columns, and no crawl. The plots are SVG in the page, so that they are there without JavaScript; sorting and
+reading values under the pointer need it. Every string that comes from outside is escaped where it enters, and the page's own policy
+forbids any script but ours.
+"""
+
+import base64
+import hashlib
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from html import escape
+from importlib.resources import files
+from string import Template
+from typing import Any
+
+from trapline.report.chart import OPTIMUM, RANDOM, Chart, Floats
+from trapline.report.style import COLOURS, COLOURS_ON_DARK, STROKES
+from trapline.report.svg import BOTTOM, HEIGHT, LEFT, RIGHT, TOP, WIDTH, chart_svg, swatch_svg
+from trapline.report.table import HIGH, Column
+
+GREYS = {OPTIMUM: "Grey", RANDOM: "Dotted"}
+
+
+def filled(template: str, title: str, subtitle: str, charts: Sequence[Chart], crawls: int, **parts: str) -> str:
+    """The template with what all pages have, and with its own parts, which are HTML. `crawls`: how many can be hidden."""
+    from trapline import __version__
+
+    script = _file("page.js")
+    return Template(_file(template)).substitute(
+        title=escape(title),
+        subtitle=escape(subtitle),
+        version=escape(__version__),
+        style=_file("page.css") + _style(crawls),
+        charts="\n".join(figure(chart, key=not crawls) for chart in charts),
+        data=_json({chart.name: _readings(chart) for chart in charts}),
+        script=script,
+        script_hash=_hash(script),
+        **parts,
+    )
+
+
+def _file(name: str) -> str:
+    return files("trapline.report").joinpath(name).read_text(encoding="utf-8")
+
+
+def _hash(script: str) -> str:
+    return f"sha256-{base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()}"
+
+
+def _json(value: Any) -> str:
+    """JSON that cannot end the element it stands in."""
+    return json.dumps(value, allow_nan=False, separators=(",", ":")).replace("<", "\\u003c")
+
+
+def _style(crawls: int) -> str:
+    """Colours, strokes, and the rule by which a crawl without a tick is hidden."""
+    light = "".join(f".c{at} {{ --c: {colour}; }}\n" for at, colour in enumerate(COLOURS))
+    dark = "".join(f".c{at} {{ --c: {colour}; }}\n" for at, colour in enumerate(COLOURS_ON_DARK))
+    strokes = "".join(
+        f".d{at} .line {{ stroke-dasharray: {' '.join(map(str, stroke)) or 'none'}; }}\n"
+        for at, stroke in enumerate(STROKES)
+    )
+    hidden = "".join(f"body:has(#show{at}:not(:checked)) .k{at} {{ display: none; }}\n" for at in range(crawls))
+    return f"{light}@media screen and (prefers-color-scheme: dark) {{\n{dark}}}\n{strokes}{hidden}"
+
+
+def head_cell(column: Column, begins: str = "") -> str:
+    first = "descending" if column.better == HIGH else "ascending"
+    button = f'<button type="button" title="{escape(column.about)}">{escape(column.name)}</button>'
+    return f'<th class="{begins}" scope="col" data-first="{first}">{button}</th>'
+
+
+def number_cell(at: int, column: Column, begins: str = "", bad: bool = False) -> str:
+    value = column.values[at]
+    best = "best" if at in column.best else ""
+    kept = "" if value is None else f"{value:.9g}"
+    return f'<td class="{" ".join(filter(None, (begins, best, "bad" if bad else "")))}" data-value="{kept}">{escape(column.texts[at])}</td>'
+
+
+def figure(chart: Chart, key: bool = False) -> str:
+    """The plot and what it shows. `key`: also which line is which, for a page without a legend of crawls."""
+    caption = ". ".join([chart.y.label[:1].upper() + chart.y.label[1:], *([] if key else _remarks(chart))])
+    named = f"{escape(chart.title)}<small>{escape(caption)}</small>{_key(chart) if key else ''}"
+    return f"<figure><figcaption>{named}</figcaption>\n{chart_svg(chart)}</figure>"
+
+
+def _key(chart: Chart) -> str:
+    if len(chart.lines) < 2:
+        return ""
+    lines = (f'<span data-index="{one.index}">{swatch_svg(one.index)}{escape(one.name)}</span>' for one in chart.lines)
+    return f'<div class="key">{"".join(lines)}</div>'
+
+
+def _remarks(chart: Chart) -> Iterable[str]:
+    for index, name in {line.index: line.name for line in chart.lines if line.index < 0}.items():
+        yield f"{GREYS[index]}: {name}"
+    yield from _one_curve(chart)
+
+
+def _one_curve(chart: Chart) -> Iterable[str]:
+    """Which crawls hide each other; if they are most of them, which do not."""
+    crawls = [line for line in chart.lines if line.index >= 0]
+    for group in chart.together:
+        apart = [line.name for line in crawls if line not in group]
+        names = [line.name for line in group]
+        if len(apart) < len(group):
+            yield f"One curve: all but {', '.join(apart)}" if apart else "One curve: all of them"
+        else:
+            yield f"One curve: {', '.join(names)}"
+
+
+def meanings(numbers: Iterable[Column]) -> str:
+    return "\n".join(f"<dt>{escape(one.name)}</dt><dd>{escape(one.about)}</dd>" for one in numbers)
+
+
+def pairs(settings: Mapping[str, object]) -> str:
+    return "\n".join(
+        f"<div><dt>{escape(str(name))}</dt><dd>{escape(str(value))}</dd></div>" for name, value in settings.items()
+    )
+
+
+def _readings(chart: Chart) -> dict[str, Any]:
+    """What the script needs to say which value is under the pointer."""
+    return {
+        "frame": [LEFT, TOP, WIDTH - RIGHT, HEIGHT - BOTTOM],
+        "width": WIDTH,
+        "top": [chart.x.top, chart.y.top],
+        "overTime": not chart.x.unit,
+        "xName": chart.x.label.partition(" (")[0] if chart.x.unit else chart.x.label,
+        "xUnit": chart.x.unit,
+        "yUnit": chart.y.unit,
+        "lines": [
+            {"index": line.index, "name": line.name, "x": _short(line.x), "y": _short(line.y)} for line in chart.lines
+        ],
+    }
+
+
+def _short(values: Floats) -> Iterable[float]:
+    """Six digits are more than a plot shows."""
+    return [float(f"{value:.6g}") for value in values.tolist()]

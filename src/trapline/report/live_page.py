@@ -1,0 +1,126 @@
+"""One HTML file of a live crawl: its numbers, plots over time, sites, what came back, and whether it was polite.
+
+It reads a live record and writes text; what it says is decided in `live_table.py` and `live_chart.py`, and what it is made of in `html.py`.
+"""
+
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from html import escape
+
+from trapline.report.html import filled, head_cell, meanings, number_cell, pairs
+from trapline.report.live_chart import live_charts
+from trapline.report.live_record import LiveRecord, SiteRow
+from trapline.report.live_table import (
+    RULES,
+    Count,
+    Headline,
+    failures,
+    headlines,
+    settings,
+    site_columns,
+    statuses,
+    types,
+)
+from trapline.report.table import Column
+from trapline.units import counted, duration
+
+_MOST_EXAMPLES = 10
+
+
+def live_page(record: LiveRecord) -> str:
+    """The page; equal records give equal pages."""
+    numbers = site_columns(record.sites)
+    return filled(
+        "live.html",
+        f"Crawl {record.name}",
+        _subtitle(record),
+        live_charts(record),
+        0,
+        headlines="\n".join(map(_headline, headlines(record))),
+        counts="\n".join(
+            (
+                _counts("Status", statuses(record)),
+                _counts("Not had", failures(record)),
+                _counts("Type", types(record)),
+            )
+        ),
+        politeness=_politeness(record),
+        sites_hint=_sites_hint(record),
+        sites=_sites(record.sites, numbers),
+        settings=pairs(settings(record.options)),
+        meanings=meanings(numbers),
+    )
+
+
+def _subtitle(record: LiveRecord) -> str:
+    found = record.summary
+    began = datetime.fromtimestamp(found["began"], UTC).strftime("%Y-%m-%d %H:%M UTC")
+    ended = "still running" if record.running else f"ended: {found['stopped_by'] or 'without saying why'}"
+    again = f", resumed {counted(found['resumed'], 'time')}" if found["resumed"] else ""
+    return f"{found['strategy']}; began {began}, took {duration(found['seconds'])}{again}; {ended}"
+
+
+def _headline(one: Headline) -> str:
+    bad = ' class="bad"' if one.bad else ""
+    return f"<li{bad}><b>{escape(one.value)}</b> {escape(one.name)}<small>{escape(one.remark)}</small></li>"
+
+
+def _counts(title: str, counts: Sequence[Count]) -> str:
+    """A small table with a bar for each number, all to one scale."""
+    most = max((one.number for one in counts), default=1)
+    rows = "\n".join(_bar(one, most) for one in counts) or '<tr><td class="name">none</td></tr>'
+    return f'<table class="bars"><caption>{escape(title)}</caption>\n<tbody>\n{rows}\n</tbody></table>'
+
+
+def _bar(one: Count, most: int) -> str:
+    about = f"<small>{escape(one.about)}</small>" if one.about else ""
+    bar = f'<div style="width: {one.number / most * 100:.1f}%"></div>'
+    return f'<tr><td class="name">{escape(one.name)} {about}{bar}</td><td>{one.number:,}</td></tr>'
+
+
+def _politeness(record: LiveRecord) -> str:
+    found = record.summary
+    checked = f"{counted(found['requests'], 'request')} in {counted(found['visits'], 'visit')}"
+    if not found["politeness_violations"]:
+        return (
+            f"<p>No rule was broken, by an audit of all {checked}: visits to a site or an address neither overlap nor come "
+            "early, requests keep their pause, and robots.txt was obeyed.</p>"
+        )
+    rules = "".join(
+        f"<li><b>{number:,}</b> {escape(RULES[rule])}</li>"
+        for rule, number in found["politeness_violations_by_rule"].items()
+        if number
+    )
+    broken = counted(found["politeness_violations"], "visit")
+    return f'<p class="bad">{broken} broke a rule, by an audit of all {checked}.</p><ul>{rules}</ul>{_examples(record)}'
+
+
+def _examples(record: LiveRecord) -> str:
+    rows = "".join(
+        f'<tr><th class="strategy" scope="row">{escape(one.site)}</th><td>{one.visit:,}</td>'
+        f"<td>{one.at - record.summary['began']:,.3f}</td><td>{escape(', '.join(one.rules))}</td></tr>"
+        for one in record.violations[:_MOST_EXAMPLES]
+    )
+    others = "".join(f'<th scope="col">{name}</th>' for name in ("visit", "after (s)", "rules"))
+    heads = f'<th class="strategy" scope="col">the first of them</th>{others}'
+    return f'<div class="scroll"><table><thead><tr>{heads}</tr></thead><tbody>{rows}</tbody></table></div>'
+
+
+def _sites_hint(record: LiveRecord) -> str:
+    shown = len(record.sites)
+    if shown == record.sites_visited:
+        return f"{counted(shown, 'site')}, busiest first."
+    return f"The busiest {shown:,} of {record.sites_visited:,} sites."
+
+
+def _sites(sites: Sequence[SiteRow], numbers: Sequence[Column]) -> str:
+    site = '<th class="strategy" scope="col" data-first="ascending"><button type="button">site</button></th>'
+    rows = "\n".join(_site(at, one, numbers) for at, one in enumerate(sites))
+    names = "".join(map(head_cell, numbers))
+    return f'<table>\n<thead><tr class="names">{site}{names}</tr></thead>\n<tbody>\n{rows}\n</tbody>\n</table>'
+
+
+def _site(at: int, site: SiteRow, numbers: Sequence[Column]) -> str:
+    name = escape(site.origin)
+    head = f'<th class="strategy" scope="row" data-value="{name}" title="{name}"><span>{name}</span></th>'
+    return f"<tr>{head}{''.join(number_cell(at, column) for column in numbers)}</tr>"

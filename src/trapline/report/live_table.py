@@ -1,0 +1,119 @@
+"""The numbers of one live crawl in words: its headline, its sites as columns, and what came back, counted.
+
+It reads a live record and knows nothing of HTML.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from http import HTTPStatus
+from typing import NamedTuple
+
+from trapline.fetch import failure
+from trapline.report.live_record import LiveRecord, SiteRow
+from trapline.report.table import Column
+from trapline.units import byte_rate, bytes_shown, counted, duration, number, three_digits
+
+KINDS = {
+    failure.DNS: "the name has no address",
+    failure.ADDRESS: "its address is not a public one",
+    failure.CONNECT: "no connection",
+    failure.TLS: "no secure connection",
+    failure.CLOSED: "the connection ended before the answer did",
+    failure.TIMEOUT: "too slow",
+    failure.PROTOCOL: "not HTTP",
+    failure.TOO_LARGE: "headers too large",
+    failure.ENCODING: "a coding that cannot be read",
+    failure.HTTP: "answers of 400 and above",
+    failure.ROBOTS: "forbidden by robots.txt, not asked for",
+}
+RULES = {
+    "apart": "overlapped an earlier visit to the same site or address",
+    "rest": "began before the site or address had rested",
+    "pause": "asked again before the answer, or too soon after it",
+    "robots": "asked for what robots.txt forbids",
+}
+
+
+class Headline(NamedTuple):
+    value: str
+    name: str
+    remark: str
+    bad: bool = False
+
+
+class Count(NamedTuple):
+    name: str
+    about: str
+    number: int
+
+
+def headlines(record: LiveRecord) -> list[Headline]:
+    found = record.summary
+    seconds, broken = found["seconds"], found["politeness_violations"]
+    return [
+        Headline(f"{found['pages_fetched']:,}", "pages", f"of {found['urls_known']:,} known"),
+        Headline(number(found["pages_per_second"]), "pages a second", f"in {duration(seconds)}"),
+        Headline(bytes_shown(found["bytes"]), "received", byte_rate(found["bytes"] / seconds if seconds else 0.0)),
+        Headline(f"{record.sites_visited:,}", "sites visited", f"of {found['sites']:,} known"),
+        Headline(f"{found['errors']:,}", "errors", _share(found["errors"], found["fetches"], "fetches")),
+        Headline(f"{broken:,}", "broken rules", f"in {counted(found['visits'], 'visit')}", bad=broken > 0),
+    ]
+
+
+def _share(part: int, whole: int, what: str) -> str:
+    return f"{three_digits(part / whole * 100)} % of {whole:,} {what}" if whole else ""
+
+
+def site_columns(sites: Sequence[SiteRow]) -> list[Column]:
+    def column(name: str, about: str, values: Sequence[float | None], text: Callable[[float], str]) -> Column:
+        return Column("", name, about, list(values), ["–" if one is None else text(one) for one in values])
+
+    found = [
+        column("pages", "Pages fetched.", [site.pages for site in sites], "{:,}".format),
+        column("known", "Pages discovered, fetched or not.", [site.known for site in sites], "{:,}".format),
+        column("MB", "Megabytes (10^6 bytes) received.", [site.bytes / 1e6 for site in sites], three_digits),
+        column(
+            "response (s)", "Seconds to the first byte, on average.", [s.response_s for s in sites], "{:.3f}".format
+        ),
+        column(
+            "errors", "Failed requests, and answers of 400 and above.", [site.errors for site in sites], "{:,}".format
+        ),
+        column("forbidden", "Pages not asked for, by robots.txt.", [site.forbidden for site in sites], "{:,}".format),
+        column("Crawl-delay (s)", "What its robots.txt asks for.", [s.crawl_delay_s for s in sites], "{:g}".format),
+    ]
+    return [one for one in found if one.name not in ("forbidden", "Crawl-delay (s)") or any(one.values)]
+
+
+def statuses(record: LiveRecord) -> list[Count]:
+    return [Count(status, _phrase(status), number) for status, number in record.summary["statuses"].items()]
+
+
+def _phrase(status: str) -> str:
+    """
+    >>> _phrase("404"), _phrase("999")
+    ('Not Found', '')
+    """
+    return HTTPStatus(int(status)).phrase if status in {str(one.value) for one in HTTPStatus} else ""
+
+
+def failures(record: LiveRecord) -> list[Count]:
+    found: dict[str, int] = dict(record.summary["errors_by_kind"])
+    if record.summary["forbidden_by_robots"]:
+        found[failure.ROBOTS] = record.summary["forbidden_by_robots"]
+    return [Count(kind, KINDS.get(kind, ""), number) for kind, number in found.items()]
+
+
+def types(record: LiveRecord) -> list[Count]:
+    return [Count(mime or "(none)", "", number) for mime, number in record.summary["types"].items()]
+
+
+def settings(options: Mapping[str, object]) -> dict[str, object]:
+    """The options that say something, flat; rules among them."""
+    flat: dict[str, object] = {}
+    for name, value in options.items():
+        if isinstance(value, dict):
+            flat.update(settings(value))
+        elif isinstance(value, list):
+            flat[name] = ", ".join(map(str, value[:5])) + (f" and {len(value) - 5:,} more" if len(value) > 5 else "")
+        elif value or (name.endswith("_s") and value is not None):  # no delay says something, no limit does not
+            flat[name] = value
+    return flat

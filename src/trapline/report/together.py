@@ -1,0 +1,155 @@
+"""Live crawls side by side, as records of the same kind as simulated ones: the same tables and plots then serve both.
+
+All are judged by one measure, which none of them knew: PageRank of the web that they found together, by URL. What each
+crawl itself took for quality while it ran differs from strategy to strategy, and cannot be compared.
+"""
+
+import math
+from collections import Counter, defaultdict
+from collections.abc import Sequence
+from contextlib import closing
+from dataclasses import dataclass, replace
+from itertools import count
+from pathlib import Path
+from sqlite3 import Connection
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from trapline.crawl.audit import politeness_violations
+from trapline.crawl.folder import opened, options
+from trapline.crawl.summary import span_of
+from trapline.frontier import FETCHED, Rules
+from trapline.graph import Graph, LoadOptions, load_graph, pagerank
+from trapline.graph.csr import csr_from_edges
+from trapline.graph.sites import recorded_graph
+from trapline.graph.strings import StoredStrings, encoded
+from trapline.report.chart import Floats
+from trapline.report.record import CrawlRecord, record_of
+from trapline.simulate import Log, Network
+
+Ids = NDArray[np.int32]
+_COLUMNS = "page, visit, started, ifnull(first_byte_s, total_s), total_s, result"
+
+
+class Name(NamedTuple):
+    name: str
+
+
+class Pair(NamedTuple):
+    name: str
+    page: Name
+    site: Name
+
+
+class Bodies(NamedTuple):
+    size: Floats
+
+
+@dataclass(frozen=True, slots=True)
+class LiveCrawl:
+    """A live crawl, as far as records look at it."""
+
+    log: Log
+    strategy: Pair
+    rules: Rules
+    drained: bool
+    servers: Bodies
+    network: Network
+    robots: int
+    wall_seconds: float = 0.0  # of a simulator's loop: there was none
+
+    @property
+    def simulated_seconds(self) -> float:
+        return float(self.log.end[-1]) if len(self.log.end) else 0.0
+
+
+def records_together(folders: Sequence[Path]) -> list[CrawlRecord]:
+    """The record of each crawl, named by its strategy, and where two have the same, also by their folders."""
+    web, numbers = _web(folders)
+    worth = pagerank(web)
+    records = [_record(folder, number, web, worth) for folder, number in zip(folders, numbers, strict=True)]
+    times = Counter(record.strategy for record in records)
+    return [
+        replace(record, strategy=f"{record.strategy} ({folder.name})") if times[record.strategy] > 1 else record
+        for record, folder in zip(records, folders, strict=True)
+    ]
+
+
+def _web(folders: Sequence[Path]) -> tuple[Graph, list[Ids]]:
+    """The pages that any of the crawls knew, with the links that any of them found; and for each crawl the numbers that its
+    pages have there."""
+    ids: defaultdict[bytes, int] = defaultdict(count().__next__)  # a missing key gets the next number
+    numbers, sources, targets, sizes = [], [], [], []
+    for folder in folders:
+        graph = load_graph(folder, LoadOptions(dangling=True))
+        assert graph.urls is not None and graph.sizes is not None
+        number = np.fromiter(map(ids.__getitem__, encoded(graph.urls)), np.int32, graph.pages)
+        numbers.append(number)
+        sources.append(np.repeat(number, np.diff(graph.offsets)))
+        targets.append(number[graph.targets])
+        sizes.append(graph.sizes)
+    links = csr_from_edges(np.concatenate(sources), np.concatenate(targets), len(ids))
+    size = np.zeros(len(ids), np.int64)
+    np.maximum.at(size, np.concatenate(numbers), np.concatenate(sizes))
+    urls = StoredStrings.of(url.decode() for url in ids)
+    return recorded_graph(urls, folders[0], *links, format_name="crawls", sizes=size), numbers
+
+
+def _record(folder: Path, number: Ids, web: Graph, worth: Floats) -> CrawlRecord:
+    assert web.sizes is not None
+    with closing(opened(folder)) as database:
+        told = options(database)
+        crawl = LiveCrawl(
+            log=_log(database, number),
+            strategy=_pair(told),
+            rules=Rules(**told.get("rules", {})),
+            drained=_drained(database),
+            servers=Bodies(web.sizes.astype(np.float64)),
+            network=Network(bandwidth=told.get("bandwidth") or math.inf),
+            robots=told.get("connections", 1),
+        )
+        record = record_of(crawl, web, worth)
+        return replace(record, politeness_violations=politeness_violations(database), clock="")
+
+
+def _pair(told: dict[str, Any]) -> Pair:
+    return Pair(told.get("strategy", "?"), Name(told.get("page_rank", "")), Name(told.get("site_rank", "")))
+
+
+def _drained(database: Connection) -> bool:
+    last = database.execute("select waiting = 0 and active = 0 from progress order by rowid desc limit 1").fetchone()
+    return bool(last and last[0])
+
+
+def _log(database: Connection, number: Ids) -> Log:
+    """What was asked for, in order of completion, in seconds of crawling; of a page that came twice, the first time."""
+    rows = database.execute(
+        f"select {_COLUMNS} from fetch where address != '' order by started + total_s, seq"
+    ).fetchall()
+    page, visit, started, first_byte_s, total_s, result = np.array(rows, np.float64).reshape(-1, 6).T
+    came = np.flatnonzero(result == FETCHED)
+    _, first = np.unique(page[came], return_index=True)
+    kept = np.sort(np.concatenate((np.flatnonzero(result != FETCHED), came[first])))
+    start = _seconds_of_crawling(database, started)
+    return Log(
+        page=number[page[kept].astype(np.int64)],
+        visit=visit[kept].astype(np.int32),
+        start=start[kept],
+        first_byte=(start + first_byte_s)[kept],
+        end=(start + total_s)[kept],
+        result=result[kept].astype(np.uint8),
+    )
+
+
+def _seconds_of_crawling(database: Connection, moments: Floats) -> Floats:
+    """Since the first request, without the time between two runs."""
+    since = moments - span_of(database).began
+    at, seconds = (
+        np.array(database.execute("select at, seconds from progress order by rowid").fetchall()).reshape(-1, 2).T
+    )
+    if not len(at):
+        return since
+    idle = np.maximum.accumulate(at - at[0] - (seconds - seconds[0]))
+    return np.maximum(since - np.interp(moments, at, idle), 0.0)

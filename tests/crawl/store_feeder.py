@@ -1,0 +1,35 @@
+"""A loop that does nothing but feed a store, for the tests that kill one or the other. Run as a program.
+
+Prints the store's process number, then each batch's number as it is acknowledged, until it is killed.
+"""
+
+import asyncio
+import os
+import sys
+from pathlib import Path
+
+from tests.crawl.store_world import batch
+from trapline.crawl.store.client import Store
+from trapline.crawl.store.folder import claim_existing
+from trapline.crawl.store.reading import Reading
+from trapline.crawl.store.settings import StoreSettings
+
+
+async def feed(folder: Path) -> None:
+    claim = claim_existing(folder)
+    settings = StoreSettings(warc_bytes=300_000, backlog_batches=8)
+    store = await Store.start(claim, settings, lambda number: print(number, flush=True), lambda why: os._exit(3))
+    print(store._process.pid, flush=True)
+    reading = Reading(folder)
+    number = reading.last_batch()
+    reading.close()
+    while True:
+        while store.full:
+            await asyncio.sleep(0.001)
+        number += 1
+        store.put(batch(number))
+        await asyncio.sleep(0)
+
+
+if __name__ == "__main__":
+    asyncio.run(feed(Path(sys.argv[1])))

@@ -1,0 +1,80 @@
+"""Scope: what belongs to a crawl, and the reason where it does not."""
+
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from trapline.crawl.scope import KINDS, Scope, registrable
+from trapline.errors import ConfigError
+from trapline.fetch.urls import canonical, origin
+
+SEEDS = ("http://www.example.co.uk/start", "https://127.0.0.1:8080/")
+
+
+def admits(scope: Scope, url: str) -> str:
+    return scope.admits(url, origin(url))
+
+
+@pytest.mark.parametrize(
+    ("url", "by_host", "by_domain"),
+    [
+        ("http://www.example.co.uk/a", "", ""),
+        ("https://www.example.co.uk:444/a", "", ""),
+        ("http://shop.example.co.uk/", "host", ""),
+        ("http://example.co.uk/", "host", ""),
+        ("http://other.co.uk/", "host", "domain"),
+        ("http://www.example.co.uk.evil.org/", "host", "domain"),
+        ("http://127.0.0.1/", "", ""),
+        ("http://127.0.0.2/", "host", "domain"),
+        ("http://[::1]/", "host", "domain"),
+    ],
+)
+def test_hosts_and_domains_of_the_seeds(url: str, by_host: str, by_domain: str) -> None:
+    assert admits(Scope("any", SEEDS), url) == ""
+    assert admits(Scope("host", SEEDS), url) == by_host
+    assert admits(Scope("domain", SEEDS), url) == by_domain
+
+
+def test_form() -> None:
+    scope = Scope(include=("^https?://[^/]*/docs/", "/blog/"), exclude=(r"\.(?:pdf|zip)$",), most_length=40)
+    assert admits(scope, "http://a/docs/x") == admits(scope, "http://a/en/blog/x") == ""
+    assert admits(scope, "http://a/x") == "include"
+    assert admits(scope, "http://a/docs/x.pdf") == "exclude"
+    assert admits(scope, "http://a/docs/" + "x" * 40) == "length"
+    assert admits(scope, "http://a/docs/x/x/x") == "trap"
+    assert admits(Scope(traps=False), "http://a/docs/x/x/x") == ""
+
+
+@pytest.mark.parametrize("option", ["include", "exclude"])
+def test_a_bad_expression_is_named_with_its_option(option: str) -> None:
+    with pytest.raises(ConfigError, match=rf"^--{option} '\(a' is not a regular expression"):
+        Scope(**{option: ("ok", "(a")})
+
+
+def test_an_unknown_kind_is_told_the_nearest() -> None:
+    with pytest.raises(ConfigError, match="did you mean 'domain'"):
+        Scope("domains")
+
+
+def test_registrable_domains_of_the_public_suffix_list(shared_data: Path) -> None:
+    """Its own cases, as URLs have hosts: in lower case, and names without a registrable part stand for themselves."""
+    compared = 0
+    for row in (shared_data / "public-suffix" / "tests.txt").read_text(encoding="utf-8").splitlines():
+        name, _, expected = row.partition(" ")
+        url = canonical(f"http://{name}/") if name and not row.startswith("//") else None
+        if url is None or name.startswith("."):
+            continue
+        host = origin(url).removeprefix("http://")
+        whole = canonical(f"http://{expected}/") if expected != "null" else None
+        assert registrable(host) == (origin(whole).removeprefix("http://") if whole else host), row
+        compared += 1
+    assert compared > 50
+
+
+@given(st.sampled_from(KINDS), st.text(max_size=20), st.text(max_size=20))
+def test_a_seed_belongs_to_its_own_crawl(kind: str, host: str, path: str) -> None:
+    url = canonical(f"http://{host}/{path}")
+    if url is not None:
+        assert admits(Scope(kind, (url,), traps=False), url) == ""

@@ -1,0 +1,225 @@
+"""The store as the loop uses it: a real process, real pipes, on asyncio and on uvloop."""
+
+import asyncio
+import os
+import resource
+import signal
+import sqlite3
+import subprocess
+import sys
+from collections.abc import Callable, Coroutine
+from pathlib import Path
+from typing import Any
+
+import pytest
+import uvloop
+
+from tests.crawl.store_world import PAGES_A_BATCH, archived, batch, check_crawl, check_digests, fetched
+from trapline.crawl.records import Batch
+from trapline.crawl.store.client import Store
+from trapline.crawl.store.folder import Claim, claim_existing, claim_new
+from trapline.crawl.store.reading import Reading
+from trapline.crawl.store.settings import StoreSettings
+from trapline.errors import ConfigError
+
+Run = Callable[[Coroutine[Any, Any, Any]], Any]
+
+
+class Heard:
+    """What the store told the loop."""
+
+    def __init__(self) -> None:
+        self.committed: list[int] = []
+        self.failures: list[str] = []
+        self.changed = asyncio.Event()
+
+    def commit(self, number: int) -> None:
+        self.committed.append(number)
+        self.changed.set()
+
+    def fail(self, why: str) -> None:
+        self.failures.append(why)
+        self.changed.set()
+
+    async def until(self, true: Callable[[], bool]) -> None:
+        while not true():
+            self.changed.clear()
+            await asyncio.wait_for(self.changed.wait(), 20)
+
+    async def start(self, claim: Claim, settings: StoreSettings | None = None) -> Store:
+        return await Store.start(claim, settings or StoreSettings(), self.commit, self.fail)
+
+
+@pytest.fixture(params=[asyncio.run, uvloop.run], ids=["asyncio", "uvloop"])
+def run(request: pytest.FixtureRequest) -> Run:
+    return request.param
+
+
+def test_all_batches_are_committed_in_order_and_the_folder_is_whole(tmp_path: Path, run: Run) -> None:
+    async def crawl() -> None:
+        heard = Heard()
+        claim = claim_new(tmp_path / "c", {"strategy": "fifo"})
+        store = await heard.start(claim)
+        for number in range(1, 31):
+            store.put(batch(number))
+        steps: list[str] = []
+        closed = await store.close(steps.append)
+        claim.release()
+        assert heard.committed == list(range(1, 31)) and heard.failures == []
+        assert closed.batches == 30 and closed.fetches == 30 * PAGES_A_BATCH and closed.archives == 1
+        assert closed.warc_bytes == store.warc_bytes == sum(f.stat().st_size for f in (tmp_path / "c/warc").iterdir())
+        assert steps[-1] == "sorting the archive's index"
+
+    run(crawl())
+    assert check_crawl(tmp_path / "c") == 30
+    assert check_digests(tmp_path / "c") > 100
+    lines = (tmp_path / "c" / "index.cdxj").read_bytes().splitlines(keepends=True)
+    assert lines == sorted(lines)
+    names = sqlite3.connect(tmp_path / "c" / "crawl.db").execute("select name from sqlite_master where type = 'index'")
+    assert {name for (name,) in names} == {"page_by_url", "fetch_by_page", "robots_by_site"}
+
+
+def test_put_never_blocks_and_says_when_it_is_too_much(tmp_path: Path, run: Run) -> None:
+    noise = os.urandom(400_000)
+
+    async def crawl() -> None:
+        heard = Heard()
+        claim = claim_new(tmp_path / "c", {})
+        store = await heard.start(claim, StoreSettings(backlog_bytes=3_000_000))
+        os.kill(store._process.pid, signal.SIGSTOP)  # a disk that does not answer
+        filled = []
+        for number in range(1, 21):
+            store.put(Batch(number, [], [], [], [fetched(number, noise + b"%d" % number)], [], b"", None))
+            filled.append(store.full)
+        assert filled == [number * 400_000 > 2_999_000 for number in range(1, 21)]
+        os.kill(store._process.pid, signal.SIGCONT)
+        await heard.until(lambda: heard.committed[-1:] == [20])
+        assert not store.full
+        await store.close()
+        claim.release()
+
+    run(crawl())
+    assert len(archived(tmp_path / "c")) == 41
+
+
+def test_readers_see_the_crawl_while_it_runs(tmp_path: Path, run: Run) -> None:
+    async def crawl() -> None:
+        heard = Heard()
+        claim = claim_new(tmp_path / "c", {"strategy": "fifo"})
+        store = await heard.start(claim)
+        reading = Reading(tmp_path / "c")
+        assert reading.last_batch() == 0 and reading.progress() is None
+        for number in range(1, 6):
+            store.put(batch(number))
+        await heard.until(lambda: len(heard.committed) == 5)
+        assert reading.last_batch() == 5 and reading.url(8) == "http://site3.example/page8"
+        reading.close()
+        await store.abandon()
+        claim.release()
+
+    run(crawl())
+
+
+def test_a_crawl_that_was_closed_goes_on(tmp_path: Path, run: Run) -> None:
+    async def stretch(claim: Claim, first: int, last: int) -> None:
+        store = await Heard().start(claim)
+        for number in range(first, last + 1):
+            store.put(batch(number))
+        await store.close()
+        claim.release()
+
+    run(stretch(claim_new(tmp_path / "c", {}), 1, 5))
+    run(stretch(claim_existing(tmp_path / "c"), 6, 9))
+    assert check_crawl(tmp_path / "c") == 9
+    lines = (tmp_path / "c" / "index.cdxj").read_bytes().splitlines()
+    assert lines == sorted(lines)
+
+
+def test_a_store_that_is_killed_is_one_clear_line(tmp_path: Path, run: Run) -> None:
+    async def crawl() -> None:
+        heard = Heard()
+        claim = claim_new(tmp_path / "c", {})
+        store = await heard.start(claim)
+        os.kill(store._process.pid, signal.SIGKILL)
+        await heard.until(lambda: bool(heard.failures))
+        assert heard.failures == ["the store ended unasked: killed by signal 9"]
+        store.put(batch(1))  # goes nowhere, and raises nothing
+        with pytest.raises(ConfigError):
+            await store.close()
+        claim.release()
+
+    run(crawl())
+
+
+def test_a_file_that_cannot_grow_is_one_clear_line_and_leaves_readable_archives(tmp_path: Path) -> None:
+    """No disk is filled for this: a limit on the size of files stands for it."""
+
+    async def crawl() -> None:
+        heard = Heard()
+        claim = claim_new(tmp_path / "c", {})
+        store = await heard.start(claim)
+        resource.prlimit(store._process.pid, resource.RLIMIT_FSIZE, (300_000, 300_000))
+        store.put(batch(1))
+        await heard.until(lambda: heard.committed == [1])
+        noise = os.urandom(400_000)
+        store.put(Batch(2, [], [], [], [fetched(100, noise)], [], b"", None))
+        await heard.until(lambda: bool(heard.failures))
+        assert heard.committed == [1]
+        assert heard.failures[0].startswith(f"{tmp_path / 'c'}: cannot be written: ")
+        assert "\n" not in heard.failures[0]
+        claim.release()
+
+    asyncio.run(crawl())
+    assert check_crawl(tmp_path / "c") == 1
+
+
+def test_a_damaged_folder_is_refused_at_the_start(tmp_path: Path) -> None:
+    async def stretch(claim: Claim) -> None:
+        try:
+            store = await Heard().start(claim)
+            store.put(batch(1))
+            await store.close()
+        finally:
+            claim.release()
+
+    asyncio.run(stretch(claim_new(tmp_path / "c", {})))
+    (archive,) = (tmp_path / "c" / "warc").iterdir()
+    os.truncate(archive, 100)
+    with pytest.raises(ConfigError, match=r"has 100 bytes where the crawl's database knows \d+; restore it"):
+        asyncio.run(stretch(claim_existing(tmp_path / "c")))
+
+
+def test_signals_of_a_terminal_or_a_service_are_the_loops_business(tmp_path: Path) -> None:
+    async def crawl() -> None:
+        heard = Heard()
+        claim = claim_new(tmp_path / "c", {})
+        store = await heard.start(claim)
+        for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+            os.kill(store._process.pid, number)
+        store.put(batch(1))
+        await store.close()
+        assert heard.committed == [1] and heard.failures == []
+        claim.release()
+
+    asyncio.run(crawl())
+
+
+def test_a_batch_out_of_turn_is_our_bug_and_is_not_kept(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    async def crawl() -> None:
+        heard = Heard()
+        claim = claim_new(tmp_path / "c", {})
+        store = await heard.start(claim)
+        store.put(batch(2))
+        await heard.until(lambda: bool(heard.failures))
+        assert heard.failures == ["the store failed: InvariantError: batch 2 came after batch 0"]
+        claim.release()
+
+    asyncio.run(crawl())
+    assert "Traceback" in capfd.readouterr().err
+
+
+def test_the_store_imports_little() -> None:
+    """It starts with each crawl, and its memory is the crawl's."""
+    heavy = "sorted(set(sys.modules) & {'numpy', 'numba', 'asyncio', 'click', 'uvloop', 'ssl'})"
+    code = f"import sys, trapline.crawl.store.process; print({heavy})"
+    assert subprocess.check_output([sys.executable, "-c", code], text=True).strip() == "[]"

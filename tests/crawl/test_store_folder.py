@@ -1,0 +1,143 @@
+"""Who may write into a folder, and what is read back from a crawl."""
+
+import os
+import sqlite3
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.crawl.store_world import batch, robots
+from trapline.crawl.store.folder import check_crawl, claim_existing, claim_new
+from trapline.crawl.store.keeper import Keeper
+from trapline.crawl.store.lock import holder
+from trapline.crawl.store.reading import Reading
+from trapline.crawl.store.settings import StoreSettings
+from trapline.errors import ConfigError, InvariantError
+
+
+@pytest.fixture
+def crawl(tmp_path: Path) -> Path:
+    """Three batches, the robots.txt of sites 1, 2 and 3."""
+    folder = tmp_path / "crawl"
+    claim_new(folder, {"strategy": "fifo", "seeds": ["http://site0.example/"]}).release()
+    keeper = Keeper(folder, StoreSettings())
+    keeper.commit([batch(1), batch(2)])
+    keeper.commit([batch(3)])
+    keeper.leave()
+    return folder
+
+
+def test_a_new_crawl_may_use_an_empty_folder_and_makes_a_missing_one(tmp_path: Path) -> None:
+    (tmp_path / "empty").mkdir()
+    for name in ("empty", "missing"):
+        claim_new(tmp_path / name, {}).release()
+        check_crawl(tmp_path / name)
+
+
+def test_a_crawl_that_never_committed_anything_is_begun_anew(tmp_path: Path) -> None:
+    claim_new(tmp_path / "c", {"run": 1}).release()
+    claim_new(tmp_path / "c", {"run": 2}).release()
+    assert Reading(tmp_path / "c").options() == {"run": 2}
+
+
+@pytest.mark.parametrize(
+    ("prepare", "says"),
+    [
+        (lambda path: path.write_text("x"), "exists and is not a folder"),
+        (lambda path: (path / "photos").mkdir(parents=True), r"holds other files \(photos\); name a new or an empty"),
+        (lambda path: path.mkdir() or (path / "crawl.db").write_text("no database"), "not the database of a crawl"),
+    ],
+)
+def test_a_new_crawl_does_not_touch_what_is_not_its_own(tmp_path: Path, prepare: object, says: str) -> None:
+    prepare(tmp_path / "c")  # type: ignore[operator]
+    with pytest.raises(ConfigError, match=says):
+        claim_new(tmp_path / "c", {})
+
+
+def test_a_new_crawl_needs_the_folder_that_its_own_is_in(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match="there is no folder"):
+        claim_new(tmp_path / "no" / "c", {})
+
+
+def test_a_new_crawl_does_not_replace_an_old_one(crawl: Path) -> None:
+    with pytest.raises(ConfigError, match="holds a crawl; go on with --resume"):
+        claim_new(crawl, {})
+    claim_existing(crawl).release()
+
+
+def test_two_crawls_at_once_in_a_folder_are_refused(crawl: Path) -> None:
+    claim = claim_existing(crawl)
+    assert holder(crawl) == os.getpid()
+    for again in (lambda: claim_existing(crawl), lambda: claim_new(crawl, {})):
+        with pytest.raises(ConfigError, match=f"is being crawled by process {os.getpid()}$"):
+            again()
+    claim.release()
+    assert holder(crawl) is None
+    claim_existing(crawl).release()
+
+
+def test_a_store_that_outlives_its_loop_is_waited_for(crawl: Path) -> None:
+    """The lock is inherited: its holder by name is dead, but the child of the dead one still has it."""
+    code = (
+        "import subprocess, sys; from pathlib import Path; from trapline.crawl.store.folder import claim_existing\n"
+        f"claim = claim_existing(Path({str(crawl)!r}))\n"
+        "subprocess.Popen(['sleep', '0.3'], pass_fds=(claim.lock.descriptor,), stdout=subprocess.DEVNULL)"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True)
+    claim_existing(crawl).release()
+
+
+@pytest.mark.parametrize("make", [lambda path: None, lambda path: path.mkdir()], ids=["missing", "empty"])
+def test_a_folder_that_is_no_crawl_is_said_to_be_none(tmp_path: Path, make: object) -> None:
+    make(tmp_path / "c")  # type: ignore[operator]
+    for opening in (claim_existing, Reading, check_crawl):
+        with pytest.raises(ConfigError, match="there is no crawl"):
+            opening(tmp_path / "c")
+
+
+def test_a_crawl_of_another_format_is_refused(crawl: Path) -> None:
+    with sqlite3.connect(crawl / "crawl.db") as database:
+        database.execute("update meta set value = '99' where key = 'format'")
+    for opening in (claim_existing, Reading):
+        with pytest.raises(ConfigError, match="a crawl of format 99; this version reads 1"):
+            opening(crawl)
+
+
+def test_what_was_written_is_read(crawl: Path) -> None:
+    reading = Reading(crawl)
+    assert reading.options() == {"strategy": "fifo", "seeds": ["http://site0.example/"]}
+    assert list(reading.sites()) == [(site, f"http://site{site}.example") for site in range(5)]
+    assert list(reading.addresses()) == []
+    assert list(reading.pages(after=12)) == [row for n in (2, 3) for row in batch(n).pages if row[0] > 12]
+    assert list(reading.journal(after=1)) == [(2, b"calls of 2"), (3, b"calls of 3")]
+    assert reading.progress() == batch(3).progress
+    assert reading.last_batch() == 3
+    assert [reading.url(page) for page in (20, 0)] == ["http://site0.example/page20", "http://site0.example/page0"]
+    with pytest.raises(InvariantError, match="page 21 is not"):
+        reading.url(21)
+
+
+def test_the_latest_robots_of_each_site_are_read(crawl: Path) -> None:
+    keeper = Keeper(crawl, StoreSettings())
+    fresh = batch(4)._replace(robots=[robots(2, b"new rules", started=1.8e9)])
+    keeper.commit([fresh])
+    keeper.leave()
+    found = {latest.site: (latest.started, latest.body) for latest in Reading(crawl).robots()}
+    old = (1_700_000_000.5, b"User-agent: *\nDisallow: /x\n")
+    assert found == {1: old, 2: (1.8e9, b"new rules"), 3: old}
+
+
+def test_long_tables_are_read_in_pieces(crawl: Path) -> None:
+    reading = Reading(crawl)
+    assert list(reading._pieces("select id from page where id > ? order by id", -1, 4)) == [(i,) for i in range(21)]
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="root may write everywhere")
+def test_a_crawl_on_a_medium_that_cannot_be_written_is_read(crawl: Path) -> None:
+    crawl.chmod(0o555)
+    try:
+        assert Reading(crawl).last_batch() == 3
+    finally:
+        crawl.chmod(0o755)

@@ -1,0 +1,115 @@
+"""SIGKILL of the loop or of its store at any moment: what was acknowledged is there, and every file is whole."""
+
+import os
+import random
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from tests.crawl.store_world import archived, batch, check_crawl, check_digests
+from trapline.crawl.store.folder import INDEX, claim_existing, claim_new
+from trapline.crawl.store.frames import encode_batch
+from trapline.crawl.store.keeper import Keeper
+from trapline.crawl.store.settings import StoreSettings
+from trapline.crawl.store.sorting import sort_lines
+
+ROOT = Path(__file__).parents[2]
+
+
+def feed_and_kill(folder: Path, whom: str, after_s: float) -> int:
+    """The last batch that the loop knew to be durable."""
+    environment = os.environ | {"PYTHONPATH": os.pathsep.join([str(ROOT), *sys.path])}
+    program = [sys.executable, "-m", "tests.crawl.store_feeder", str(folder)]
+    with subprocess.Popen(program, stdout=subprocess.PIPE, text=True, cwd=ROOT, env=environment) as loop:
+        assert loop.stdout is not None
+        store = int(loop.stdout.readline())
+        time.sleep(after_s)
+        os.kill(loop.pid if whom == "loop" else store, signal.SIGKILL)
+        acknowledged = loop.stdout.read().split()
+    return int(acknowledged[-1]) if acknowledged else 0
+
+
+def test_what_was_acknowledged_is_there_and_all_that_is_there_is_whole(tmp_path: Path) -> None:
+    folder = tmp_path / "c"
+    claim_new(folder, {}).release()
+    chance = random.Random(1)
+    known = 0
+    for whom in ("loop", "store", "store", "loop", "store", "store"):
+        known = max(known, feed_and_kill(folder, whom, chance.uniform(0, 0.2)))
+        claim = claim_existing(folder)  # waits for a store that outlives its loop
+        Keeper(folder, StoreSettings()).leave()
+        claim.release()
+        last = check_crawl(folder)
+        assert last >= known
+        known = last
+    assert check_digests(folder) > 0
+
+
+def test_a_batch_that_is_cut_off_by_the_loops_death_never_was(tmp_path: Path) -> None:
+    folder = tmp_path / "c"
+    claim_new(folder, {}).release()
+    whole = b"".join(b"".join(encode_batch(batch(number))) for number in (1, 2))
+    torn = b"".join(encode_batch(batch(3)))
+    program = [sys.executable, "-m", "trapline.crawl.store", str(folder), StoreSettings().to_json()]
+    for cut in (0, 3, 9, len(torn) - 1):
+        last = 2 if cut == 0 else check_crawl(folder)
+        sent = whole if cut == 0 else b""
+        subprocess.run(program, input=sent + torn[:cut], stdout=subprocess.PIPE, check=True)
+        assert check_crawl(folder) == last
+
+
+def test_tails_and_strange_archives_are_cut_away_at_the_next_start(tmp_path: Path) -> None:
+    folder = tmp_path / "c"
+    claim_new(folder, {}).release()
+    keeper = Keeper(folder, StoreSettings())
+    keeper.commit([batch(1)])
+    keeper.leave()
+    for path in (*(folder / "warc").iterdir(), folder / INDEX):
+        with path.open("ab") as file:
+            file.write(b"\x1f\x8b torn")
+    (folder / "warc" / "trapline-00001.warc.gz").write_bytes(b"never committed")
+    (folder / ".index.cdxj.piece-0").write_bytes(b"of a sort that was killed")
+    Keeper(folder, StoreSettings()).leave()
+    assert check_crawl(folder) == 1
+    assert not (folder / ".index.cdxj.piece-0").exists()
+
+
+def test_a_write_that_fails_leaves_nothing_of_its_batch(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    folder = tmp_path / "c"
+    claim_new(folder, {}).release()
+    keeper = Keeper(folder, StoreSettings(warc_bytes=1))
+    keeper.commit([batch(1)])
+
+    def full(descriptor: int) -> None:
+        raise OSError(28, "No space left on device")
+
+    with monkeypatch.context() as patched:
+        patched.setattr("trapline.crawl.store.tail.make_durable", full)
+        with pytest.raises(OSError, match="No space"):
+            keeper.commit([batch(2)])
+    assert check_crawl(folder) == 1
+    keeper.leave()
+
+
+def test_sorting_in_pieces_gives_the_same_lines_in_order(tmp_path: Path) -> None:
+    chance = random.Random(1)
+    lines = [b"%030d {}\n" % chance.randrange(100) for _ in range(1000)]
+    (tmp_path / "x").write_bytes(b"".join(lines))
+    sort_lines(tmp_path / "x", piece_bytes=999)
+    assert (tmp_path / "x").read_bytes() == b"".join(sorted(lines))
+    assert [path.name for path in tmp_path.iterdir()] == ["x"]
+
+
+def test_record_ids_are_never_used_twice(tmp_path: Path) -> None:
+    folder = tmp_path / "c"
+    claim_new(folder, {}).release()
+    for number in range(1, 4):
+        keeper = Keeper(folder, StoreSettings())
+        keeper.commit([batch(number)])
+        keeper.leave()
+    ids = [record.rec_headers.get_header("WARC-Record-ID") for *_, record, _ in archived(folder)]
+    assert len(ids) == len(set(ids)) > 30

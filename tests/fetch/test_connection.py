@@ -1,0 +1,553 @@
+"""One connection against real servers on loopback, well-behaved and not: what the owner is told, and that it is told once."""
+
+import asyncio
+import contextlib
+import socket
+import ssl
+import struct
+from collections.abc import Awaitable, Callable, Iterator
+from dataclasses import dataclass, field
+from time import monotonic
+from typing import Any
+
+import pytest
+import trustme
+import uvloop
+
+from trapline.errors import InvariantError
+from trapline.fetch.connection import Connection, open_connection
+from trapline.fetch.failure import CLOSED, CONNECT, PROTOCOL, STOPPED, TIMEOUT, TLS, TOO_LARGE
+from trapline.fetch.http1 import Response, request, request_rest
+from trapline.fetch.limits import Limits
+from trapline.fetch.throttle import Link, Throttle
+from trapline.fetch.tls import tls_context
+
+REST = request_rest("example.com", {"User-Agent": "trapline-test"})
+ANSWER = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok"
+
+Server = Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]]
+LOOPS: dict[str, Callable[[], asyncio.AbstractEventLoop]] = {
+    "asyncio": asyncio.new_event_loop,
+    "uvloop": uvloop.new_event_loop,
+}
+
+
+@dataclass
+class Visit:
+    """An owner that asks `paths`, `at_once` of them before the first answer, and writes down what it is told."""
+
+    paths: list[str]
+    at_once: int = 1
+    stop_after: int = 99
+    responses: list[Response] = field(default_factory=list)
+    told: list[str] = field(default_factory=list)
+    over: asyncio.Event = field(default_factory=asyncio.Event)
+    seconds: float = -1.0
+    failure: str = "not told"
+    unanswered: int = -1
+    closes: bool = True  # when all is answered
+
+    def connected(self, connection: Connection, seconds: float) -> None:
+        self.told.append("connected")
+        self.seconds = seconds
+        for _ in range(self.at_once):
+            self._ask(connection)
+
+    def received(self, connection: Connection, response: Response) -> None:
+        self.told.append("received")
+        self.responses.append(response)
+        if len(self.responses) >= self.stop_after:
+            connection.abort()
+        elif self.paths and response.keep_alive:
+            self._ask(connection)
+        elif not self.paths and not connection.unanswered and self.closes:
+            connection.close()
+
+    def lost(self, connection: Connection, failure: str, unanswered: int) -> None:
+        self.told.append("lost")
+        self.failure, self.unanswered = failure, unanswered
+        self.over.set()
+
+    def _ask(self, connection: Connection) -> None:
+        if self.paths:
+            connection.send(request(self.paths.pop(0), REST))
+
+    @property
+    def bodies(self) -> list[bytes]:
+        return [response.body for response in self.responses]
+
+
+async def visited(
+    serve: Server,
+    visit: Visit,
+    limits: Limits | None = None,
+    server_tls: ssl.SSLContext | None = None,
+    client_tls: ssl.SSLContext | None = None,
+    name: str = "example.com",
+    throttle: Throttle | None = None,
+) -> Connection:
+    """Runs a visit to a server to its end, sweeping all the time."""
+    server = await asyncio.start_server(quiet(serve), "127.0.0.1", 0, ssl=server_tls)
+    async with server:
+        port = server.sockets[0].getsockname()[1]
+        loop = asyncio.get_running_loop()
+        connection = open_connection(loop, "127.0.0.1", port, visit, limits or Limits(), client_tls, name, throttle)
+        await until_over(connection, visit)
+    for _ in range(3):
+        await asyncio.sleep(0)
+    connection.sweep(monotonic() + 1_000)
+    assert visit.told.count("connected") <= 1
+    assert visit.told.count("received") == len(visit.responses) == connection.responses_received
+    assert visit.told.index("lost") == len(visit.told) - 1
+    assert visit.unanswered == connection.requests_sent - connection.responses_received
+    return connection
+
+
+async def until_over(connection: Connection, visit: Visit) -> None:
+    for _ in range(2_000):
+        connection.sweep(monotonic())
+        with contextlib.suppress(TimeoutError):
+            await asyncio.wait_for(visit.over.wait(), 0.01)
+            return
+    raise AssertionError("never told that it is over")
+
+
+def quiet(serve: Server) -> Server:
+    async def serving(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        with contextlib.suppress(ConnectionError, asyncio.IncompleteReadError):
+            await serve(reader, writer)
+        with contextlib.suppress(ConnectionError, ssl.SSLError):
+            writer.close()
+            await writer.wait_closed()
+
+    return serving
+
+
+async def asked(reader: asyncio.StreamReader) -> bytes:
+    """The path of the next request; b"" if none comes."""
+    try:
+        head = await reader.readuntil(b"\r\n\r\n")
+    except (asyncio.IncompleteReadError, ConnectionError):
+        return b""
+    return head.split(b" ", 2)[1]
+
+
+def says(*answers: bytes, ends: bool = True) -> Server:
+    """Answers the requests with these bytes, one each, then ends the connection or waits for the client to."""
+
+    async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        for answer in answers:
+            if not await asked(reader):
+                return
+            writer.write(answer)
+            await writer.drain()
+        if not ends:
+            await reader.read()
+
+    return serve
+
+
+async def echo(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    while path := await asked(reader):
+        writer.write(b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n" % len(path) + path)
+
+
+async def never(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    await reader.read()
+
+
+def reset(writer: asyncio.StreamWriter) -> None:
+    """Ends a connection as a crash does: RST instead of FIN."""
+    raw = writer.get_extra_info("socket")
+    raw.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+    writer.transport.abort()
+
+
+@pytest.fixture(params=sorted(LOOPS))
+def run(request: pytest.FixtureRequest) -> Iterator[Callable[[Awaitable[Any]], Any]]:
+    with asyncio.Runner(loop_factory=LOOPS[request.param]) as runner:
+        yield runner.run  # type: ignore[misc]
+
+
+Run = Callable[[Awaitable[Any]], Any]
+
+
+# Well-behaved servers
+
+
+def test_one_after_the_other(run: Run) -> None:
+    visit = Visit(["/1", "/2", "/3"])
+    connection = run(visited(echo, visit))
+    assert (visit.bodies, visit.failure, visit.unanswered) == ([b"/1", b"/2", b"/3"], "", 0)
+    assert visit.seconds > 0
+    assert connection.address == "127.0.0.1"
+
+
+def test_pipelined(run: Run) -> None:
+    visit = Visit([f"/{i}" for i in range(50)], at_once=20)
+    run(visited(echo, visit))
+    assert visit.bodies == [b"/%d" % i for i in range(50)]
+
+
+def test_times_begin_with_the_request_and_follow_each_other(run: Run) -> None:
+    visit = Visit([f"/{i}" for i in range(8)], at_once=4)
+    run(visited(echo, visit))
+    ends = [response.asked_at + response.total_s for response in visit.responses]
+    assert all(0 <= response.first_byte_s <= response.total_s for response in visit.responses)
+    assert all(response.asked_at >= end - 1e-6 for end, response in zip(ends, visit.responses[1:], strict=False))
+
+
+def test_large_and_slow_answers(run: Run) -> None:
+    body = bytes(range(256)) * 8_000
+
+    async def slow(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await asked(reader)
+        writer.write(b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n")
+        for at in range(0, len(body), 100_000):
+            piece = body[at : at + 100_000]
+            writer.write(b"%x\r\n%s\r\n" % (len(piece), piece))
+            await writer.drain()
+        for end in b"0\r\n\r\n":
+            writer.write(bytes([end]))
+            await asyncio.sleep(0.001)
+
+    visit = Visit(["/"])
+    connection = run(visited(slow, visit))
+    assert visit.bodies == [body]
+    assert connection.bytes_received == len(visit.responses[0].head + visit.responses[0].wire)
+
+
+def test_http_10_ends_a_body_by_ending_the_connection(run: Run) -> None:
+    visit = Visit(["/1", "/2"])
+    run(visited(says(b"HTTP/1.0 200 OK\r\n\r\nall of it"), visit))
+    assert (visit.bodies, visit.failure, visit.unanswered) == ([b"all of it"], "", 0)
+    assert not visit.responses[0].keep_alive
+
+
+def test_one_request_a_connection(run: Run) -> None:
+    last = b"HTTP/1.1 200 OK\r\nConnection: close\r\nContent-Length: 2\r\n\r\nok"
+    visit = Visit(["/1", "/2", "/3"], at_once=3)
+    run(visited(says(last, ends=False), visit))
+    assert (visit.bodies, visit.failure, visit.unanswered) == ([b"ok"], CLOSED, 2)
+
+
+def test_an_idle_server_may_go(run: Run) -> None:
+    visit = Visit(["/1"], closes=False)
+    run(visited(says(ANSWER), visit))
+    assert (visit.bodies, visit.failure, visit.unanswered) == ([b"ok"], "", 0)
+
+
+def test_idle_connections_are_given_up(run: Run) -> None:
+    for answer, limits in [
+        (ANSWER, Limits(idle_s=0.02)),
+        (ANSWER.replace(b"\r\n\r\n", b"\r\nKeep-Alive: timeout=1\r\n\r\n"), Limits(idle_s=99)),
+    ]:
+        visit = Visit(["/1"], closes=False)
+        run(visited(says(answer, ends=False), visit, limits))
+        assert (visit.bodies, visit.failure, visit.unanswered) == ([b"ok"], "", 0)
+
+
+# Servers that misbehave
+
+
+def test_nobody_listens(run: Run) -> None:
+    async def refused() -> Visit:
+        with socket.socket() as unused:
+            unused.bind(("127.0.0.1", 0))
+            visit = Visit(["/"])
+            loop = asyncio.get_running_loop()
+            await until_over(open_connection(loop, "127.0.0.1", unused.getsockname()[1], visit, Limits()), visit)
+        return visit
+
+    assert run(refused()).told == ["lost"]
+    assert run(refused()).failure == CONNECT
+
+
+def test_too_slow_to_connect(run: Run) -> None:
+    async def full() -> Visit:
+        """A queue of length 0 that is taken: the kernel leaves further connections unanswered."""
+        with socket.socket() as server, contextlib.ExitStack() as others:
+            server.bind(("127.0.0.1", 0))
+            server.listen(0)
+            for _ in range(4):
+                other = others.enter_context(socket.socket())
+                other.setblocking(False)
+                other.connect_ex(server.getsockname())
+            visit = Visit(["/"])
+            loop = asyncio.get_running_loop()
+            port = server.getsockname()[1]
+            await until_over(open_connection(loop, "127.0.0.1", port, visit, Limits(connect_s=0.02)), visit)
+        return visit
+
+    assert run(full()).failure == CONNECT
+
+
+def test_closed_before_an_answer(run: Run) -> None:
+    visit = Visit(["/1", "/2"], at_once=2)
+    run(visited(says(), visit))
+    assert (visit.bodies, visit.failure, visit.unanswered) == ([], CLOSED, 2)
+
+
+def test_reset_in_mid_body(run: Run) -> None:
+    async def crash(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await asked(reader)
+        writer.write(ANSWER + b"HTTP/1.1 200 OK\r\nContent-Length: 1000\r\n\r\nhalf")
+        await writer.drain()
+        await asyncio.sleep(0.02)
+        reset(writer)
+
+    visit = Visit(["/1", "/2", "/3"], at_once=3)
+    run(visited(crash, visit))
+    assert (visit.bodies, visit.failure, visit.unanswered) == ([b"ok"], CLOSED, 2)
+
+
+def test_a_length_that_is_too_long(run: Run) -> None:
+    visit = Visit(["/1"])
+    run(visited(says(b"HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\nshort"), visit))
+    assert (visit.bodies, visit.failure, visit.unanswered) == ([], CLOSED, 1)
+
+
+def test_a_length_that_is_too_short_makes_the_connection_useless(run: Run) -> None:
+    visit = Visit(["/1", "/2"])
+    run(visited(says(b"HTTP/1.1 200 OK\r\nContent-Length: 1\r\n\r\nlong", ends=False), visit))
+    assert (visit.bodies, visit.failure, visit.unanswered) == ([b"l"], PROTOCOL, 0)
+    assert not visit.responses[0].keep_alive
+
+
+def test_what_nobody_asked_for_makes_the_connection_useless(run: Run) -> None:
+    async def talkative(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await asked(reader)
+        writer.write(ANSWER)
+        await writer.drain()
+        await asyncio.sleep(0.02)
+        writer.write(b"\r\n")
+        await writer.drain()
+        await asyncio.sleep(0.02)
+        writer.write(ANSWER)
+        await reader.read()
+
+    visit = Visit(["/1"], closes=False)
+    run(visited(talkative, visit))
+    assert (visit.bodies, visit.failure, visit.unanswered) == ([b"ok"], PROTOCOL, 0)
+
+
+def test_pipelining_answered_once(run: Run) -> None:
+    visit = Visit(["/1", "/2", "/3"], at_once=3)
+    run(visited(says(ANSWER), visit))
+    assert (visit.bodies, visit.failure, visit.unanswered) == ([b"ok"], CLOSED, 2)
+
+
+def test_not_http(run: Run) -> None:
+    visit = Visit(["/1"])
+    run(visited(says(b"220 mail.example.com ESMTP\r\n", ends=False), visit))
+    assert (visit.failure, visit.unanswered) == (PROTOCOL, 1)
+
+
+def test_endless_headers(run: Run) -> None:
+    async def endless(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await asked(reader)
+        writer.write(b"HTTP/1.1 200 OK\r\n")
+        while not writer.is_closing():
+            writer.write(b"A: b\r\n" * 500)
+            await writer.drain()
+
+    visit = Visit(["/1"])
+    connection = run(visited(endless, visit))
+    assert (visit.failure, visit.unanswered) == (TOO_LARGE, 1)
+    assert connection.bytes_received < 2_000_000
+
+
+def test_an_endless_body_is_cut(run: Run) -> None:
+    async def endless(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await asked(reader)
+        writer.write(b"HTTP/1.1 200 OK\r\n\r\n")
+        while not writer.is_closing():
+            writer.write(bytes(10_000))
+            await writer.drain()
+
+    visit = Visit(["/1", "/2"], at_once=2)
+    run(visited(endless, visit, Limits(body_bytes=300_000)))
+    assert (visit.responses[0].truncated, len(visit.bodies[0])) == ("length", 300_000)
+    assert (visit.failure, visit.unanswered) == (CLOSED, 1)
+
+
+def test_no_first_byte(run: Run) -> None:
+    visit = Visit(["/1", "/2"], at_once=2)
+    run(visited(never, visit, Limits(first_byte_s=0.02)))
+    assert (visit.bodies, visit.failure, visit.unanswered) == ([], TIMEOUT, 2)
+
+
+@pytest.mark.parametrize(
+    ("start", "truncated"),
+    [(b"HTTP/1.1 200 OK\r\nContent-Length: 100000\r\n\r\n", ["time"]), (b"HTTP/1.1 200 OK\r\nA: ", [])],
+)
+def test_dribbled(run: Run, start: bytes, truncated: list[str]) -> None:
+    async def dribble(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await asked(reader)
+        writer.write(start)
+        while not writer.is_closing():
+            writer.write(b".")
+            await writer.drain()
+            await asyncio.sleep(0.002)
+
+    visit = Visit(["/1"])
+    run(visited(dribble, visit, Limits(total_s=0.05)))
+    assert [response.truncated for response in visit.responses] == truncated
+    assert (visit.failure, visit.unanswered) == ("" if truncated else TIMEOUT, 1 - len(truncated))
+    assert all(response.body and not response.body.strip(b".") for response in visit.responses)
+
+
+# Owners that change their minds
+
+
+def test_stopped_with_requests_unanswered(run: Run) -> None:
+    visit = Visit(["/1", "/2", "/3"], at_once=3, stop_after=1)
+    run(visited(echo, visit))
+    assert (visit.bodies, visit.failure, visit.unanswered) == ([b"/1"], STOPPED, 2)
+
+
+def test_stopped_while_connecting(run: Run) -> None:
+    async def stopped() -> Visit:
+        server = await asyncio.start_server(quiet(echo), "127.0.0.1", 0)
+        async with server:
+            visit = Visit(["/"])
+            port = server.sockets[0].getsockname()[1]
+            connection = open_connection(asyncio.get_running_loop(), "127.0.0.1", port, visit, Limits())
+            connection.close()
+            assert visit.told == []  # not from inside the call
+            await until_over(connection, visit)
+            await asyncio.sleep(0.02)
+        return visit
+
+    visit = run(stopped())
+    assert (visit.told, visit.failure) == (["lost"], STOPPED)
+
+
+def test_when_requests_may_be_sent(run: Run) -> None:
+    async def early_and_late() -> None:
+        visit = Visit(["/"])
+        loop = asyncio.get_running_loop()
+        connection = open_connection(loop, "127.0.0.1", 1, visit, Limits())
+        with pytest.raises(InvariantError):
+            connection.send(b"GET / HTTP/1.1\r\n\r\n")
+        await until_over(connection, visit)
+        with pytest.raises(InvariantError):
+            connection.send(b"GET / HTTP/1.1\r\n\r\n")
+
+    run(early_and_late())
+
+
+@pytest.mark.parametrize("address", ["localhost", "127.1", "", "example.com", "fe80::1%lo", "::1]", "0x7f000001"])
+def test_only_addresses_are_connected_to(address: str) -> None:
+    with asyncio.Runner() as runner, pytest.raises(InvariantError):
+        open_connection(runner.get_loop(), address, 80, Visit([]), Limits())
+
+
+def test_small_requests_are_not_held_back(run: Run) -> None:
+    visit = Visit(["/1"])
+
+    async def nodelay() -> int:
+        seen: list[int] = []
+        old = visit.received
+
+        def look(connection: Connection, response: Response) -> None:
+            assert connection._transport is not None
+            raw = connection._transport.get_extra_info("socket")
+            seen.append(raw.getsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY))
+            old(connection, response)
+
+        visit.received = look  # type: ignore[method-assign]
+        await visited(echo, visit)
+        return seen[0]
+
+    assert run(nodelay()) != 0
+
+
+# TLS
+
+
+@pytest.fixture(scope="module")
+def authority() -> trustme.CA:
+    return trustme.CA()
+
+
+def server_context(authority: trustme.CA, name: str = "example.com") -> ssl.SSLContext:
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    authority.issue_cert(name).configure_cert(context)
+    return context
+
+
+def trusting(authority: trustme.CA) -> ssl.SSLContext:
+    context = tls_context()
+    authority.configure_trust(context)
+    return context
+
+
+def test_over_tls_with_the_name_asked_for(run: Run, authority: trustme.CA) -> None:
+    names: list[str | None] = []
+    server = server_context(authority)
+    server.sni_callback = lambda _socket, name, _context: names.append(name)
+    visit = Visit(["/1", "/2", "/3"], at_once=2)
+    run(visited(echo, visit, server_tls=server, client_tls=trusting(authority)))
+    assert (visit.bodies, visit.failure, names) == ([b"/1", b"/2", b"/3"], "", ["example.com"])
+
+
+def test_a_body_that_ends_with_tls(run: Run, authority: trustme.CA) -> None:
+    visit = Visit(["/1"])
+    close_delimited = says(b"HTTP/1.0 200 OK\r\n\r\n" + bytes(100_000))
+    run(visited(close_delimited, visit, server_tls=server_context(authority), client_tls=trusting(authority)))
+    assert ([len(body) for body in visit.bodies], visit.failure) == ([100_000], "")
+
+
+def test_certificates_are_verified_unless_told_otherwise(run: Run, authority: trustme.CA) -> None:
+    for client, name, failure in [
+        (tls_context(), "example.com", TLS),
+        (trusting(authority), "other.example.com", TLS),
+        (trusting(authority), "a" * 70 + ".example.com", TLS),  # longer than any name: cannot be asked for
+        (tls_context(insecure=True), "other.example.com", ""),
+    ]:
+        visit = Visit(["/1"])
+        run(visited(echo, visit, server_tls=server_context(authority), client_tls=client, name=name))
+        assert visit.failure == failure
+
+
+def test_a_server_that_speaks_no_tls(run: Run, authority: trustme.CA) -> None:
+    async def hang_up(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await reader.read(1)
+
+    async def plain(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        writer.write(b"HTTP/1.1 400 Bad Request\r\n\r\n")
+        await reader.read(1)
+
+    for server in (hang_up, plain):
+        visit = Visit(["/1"])
+        run(visited(server, visit, client_tls=trusting(authority)))
+        assert (visit.failure, visit.told) == (TLS, ["lost"])
+
+
+def test_a_handshake_that_never_ends(run: Run, authority: trustme.CA) -> None:
+    visit = Visit(["/1"])
+    run(visited(never, visit, Limits(connect_s=0.05), client_tls=trusting(authority)))
+    assert (visit.failure, visit.told) == (CONNECT, ["lost"])
+
+
+# Throttled
+
+
+@pytest.mark.parametrize("tls", [False, True])
+def test_throttled_connections_read_all_the_same(run: Run, authority: trustme.CA, tls: bool) -> None:
+    """Time in which the throttle holds it up is not held against the server."""
+    body = bytes(400_000)
+    answer = b"HTTP/1.1 200 OK\r\nContent-Length: 400000\r\n\r\n" + body
+
+    async def throttled() -> Visit:
+        visit = Visit(["/1", "/2"])
+        link = Link(asyncio.get_running_loop(), 20_000_000.0)
+        throttle = Throttle(link, 10_000_000.0)
+        server = server_context(authority) if tls else None
+        client = trusting(authority) if tls else None
+        await visited(says(answer, answer), visit, Limits(), server, client, throttle=throttle)
+        return visit
+
+    visit = run(throttled())
+    assert (visit.bodies, visit.failure) == ([body, body], "")

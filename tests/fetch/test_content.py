@@ -1,0 +1,127 @@
+"""Bodies come out as they went in, whatever their codings; damage costs what is behind it; a bomb costs no more than the limit."""
+
+import tracemalloc
+import zlib
+
+import brotli
+import pytest
+import zstandard
+from hypothesis import given
+from hypothesis import strategies as st
+
+from trapline.fetch.content import ACCEPT_ENCODING, decoded
+from trapline.fetch.failure import ENCODING
+
+MOST = 1_000_000
+TEXT = b"".join(b"<p>line %d of a page</p>\n" % i for i in range(2_000))
+
+
+def deflated(body: bytes, wbits: int) -> bytes:
+    compressor = zlib.compressobj(6, zlib.DEFLATED, wbits)
+    return compressor.compress(body) + compressor.flush()
+
+
+def gzipped(body: bytes) -> bytes:
+    return deflated(body, 31)
+
+
+ENCODERS = {
+    b"gzip": gzipped,
+    b"x-gzip": gzipped,
+    b"deflate": zlib.compress,
+    b"br": brotli.compress,
+    b"zstd": zstandard.ZstdCompressor().compress,
+    b"identity": bytes,
+}
+
+
+@given(st.binary(max_size=3_000), st.lists(st.sampled_from(sorted(ENCODERS)), max_size=5))
+def test_any_stack_of_codings_comes_off(body: bytes, codings: list[bytes]) -> None:
+    coded = body
+    for coding in codings:
+        coded = ENCODERS[coding](coded)
+    assert decoded(coded, b", ".join(codings), MOST) == body
+
+
+@pytest.mark.parametrize("coding", ACCEPT_ENCODING.decode().split(", "))
+def test_what_we_say_we_accept_we_do(coding: str) -> None:
+    assert decoded(ENCODERS[coding.encode()](TEXT), coding.upper().encode(), MOST) == TEXT
+
+
+def test_zstd_without_a_stated_size_and_in_several_frames() -> None:
+    compressor = zstandard.ZstdCompressor(write_content_size=False)
+    assert decoded(compressor.compress(TEXT) + compressor.compress(TEXT), b"zstd", MOST) == TEXT + TEXT
+
+
+def test_deflate_without_its_wrapping() -> None:
+    assert decoded(deflated(TEXT, -15), b"deflate", MOST) == TEXT
+
+
+def test_several_members_and_what_follows_them() -> None:
+    assert decoded(gzipped(b"one, ") + gzipped(b"two") + b"\x00\x00not gzip", b"gzip", MOST) == b"one, two"
+
+
+def test_no_coding_no_copy() -> None:
+    assert decoded(TEXT, b"", 1) is TEXT
+    assert decoded(TEXT, b"identity", MOST) is TEXT
+
+
+@pytest.mark.parametrize("coding", [b"gzip", b"deflate", b"br", b"zstd"])
+def test_an_empty_body_is_empty_and_so_is_a_coded_empty_one(coding: bytes) -> None:
+    assert decoded(b"", coding, MOST) == b""
+    assert decoded(ENCODERS[coding](b""), coding, MOST) == b""
+
+
+@pytest.mark.parametrize("coding", [b"gzip", b"deflate", b"br", b"zstd"])
+def test_what_is_no_such_coding_is_a_failure(coding: bytes) -> None:
+    assert decoded(b"<html>not coded at all</html>", coding, MOST) == ENCODING
+
+
+@pytest.mark.parametrize("coding", [b"rot13", b"gzip, rot13", b"gzip," * 6])
+def test_unknown_or_too_many_codings(coding: bytes) -> None:
+    assert decoded(gzipped(TEXT), coding, MOST) == ENCODING
+
+
+@given(st.integers(30, len(gzipped(TEXT)) - 1))
+def test_a_gzip_that_breaks_off_gives_what_came_before(length: int) -> None:
+    expected = zlib.decompressobj(31).decompress(gzipped(TEXT)[:length])
+    found = decoded(gzipped(TEXT)[:length], b"gzip", MOST)
+    assert found == (expected or ENCODING)
+
+
+def test_a_wrong_checksum_costs_nothing() -> None:
+    body = bytearray(gzipped(TEXT))
+    body[-6] ^= 1
+    assert decoded(bytes(body), b"gzip", MOST) == TEXT
+
+
+@given(
+    st.integers(0, len(gzipped(TEXT)) - 1), st.integers(1, 255), st.sampled_from([b"gzip", b"br", b"zstd", b"deflate"])
+)
+def test_no_damage_escapes(at: int, flip: int, coding: bytes) -> None:
+    body = bytearray(ENCODERS[coding](TEXT))
+    body[at % len(body)] ^= flip
+    assert isinstance(decoded(bytes(body), coding, MOST), bytes) or decoded(bytes(body), coding, MOST) == ENCODING
+
+
+@pytest.mark.parametrize("coding", [b"gzip", b"deflate", b"br", b"zstd"])
+def test_the_limit_is_exact(coding: bytes) -> None:
+    body = ENCODERS[coding](TEXT)
+    assert decoded(body, coding, len(TEXT)) == TEXT
+    assert decoded(body, coding, len(TEXT) - 1) == ENCODING
+
+
+@pytest.mark.parametrize("coding", [b"gzip", b"deflate", b"br"])
+def test_a_bomb_stops_at_the_limit(coding: bytes) -> None:
+    """zstd allocates in C, out of sight: its window is limited and its pieces are ours."""
+    bomb = ENCODERS[coding](bytes(10_000_000))
+    tracemalloc.start()
+    try:
+        assert decoded(bomb, coding, MOST) == ENCODING
+        assert tracemalloc.get_traced_memory()[1] < 2 * MOST
+    finally:
+        tracemalloc.stop()
+
+
+def test_a_bomb_inside_a_bomb() -> None:
+    assert decoded(gzipped(gzipped(bytes(10_000_000))), b"gzip, gzip", MOST) == ENCODING

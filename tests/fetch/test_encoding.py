@@ -1,0 +1,89 @@
+"""Encodings as browsers find them, on html5lib's cases and WPT's; any bytes have one."""
+
+import json
+import tarfile
+from pathlib import Path
+
+import pytest
+import webencodings
+from hypothesis import given
+from hypothesis import strategies as st
+
+from trapline.fetch.encoding import decode, encoding_of, in_encoding, named, prescan
+
+NAMES = sorted(set(webencodings.LABELS.values()) - {"replacement"})
+
+
+def html5lib_cases(shared_data: Path) -> list[tuple[bytes, str]]:
+    found = []
+    with tarfile.open(shared_data / "html5lib-tests" / "html5lib-tests.tar.xz") as archive:
+        for member in archive:
+            file = (
+                archive.extractfile(member)
+                if "/encoding/" in f"/{member.name}" and member.name.endswith(".dat")
+                else None
+            )
+            if file is None or "scripted" in member.name:  # the case there needs a browser
+                continue
+            for case in file.read().split(b"#data\n")[1:]:
+                body, _, label = case.partition(b"\n#encoding\n")
+                found.append((body, label.split(b"\n")[0].decode()))
+    return found
+
+
+def test_html5lib_cases(shared_data: Path) -> None:
+    """The byte behind each makes it neither ASCII, which has all encodings, nor UTF-8."""
+    found = html5lib_cases(shared_data)
+    assert len(found) == 82
+    for body, label in found:
+        assert encoding_of(body + b"\xff", None) == named(label), body[:200]
+
+
+def test_queries_as_browsers_encode_them(shared_data: Path) -> None:
+    found = json.loads((shared_data / "wpt" / "percent-encoding.json").read_text(encoding="utf-8"))
+    for case in found:
+        if isinstance(case, dict):
+            for label, expected in case["output"].items():
+                name = named(label)
+                assert name is not None
+                if name.startswith("utf-") or case["input"].isascii():
+                    continue  # left to the URL
+                if name == "iso-2022-jp" or case["input"] == "\ue5e5":
+                    continue  # Python's codecs differ from the standard's here, in escapes and in a private character
+                assert in_encoding("?" + case["input"], name) == "?" + expected, case
+
+
+@pytest.mark.parametrize(
+    ("body", "charset", "expected"),
+    [
+        (b"\xef\xbb\xbf<meta charset=koi8-r>", "koi8-u", "utf-8"),  # the mark before all
+        (b"\xff\xfe<\0", None, "utf-16le"),
+        (b"<meta charset=koi8-r>\xc1", "koi8-u", "koi8-u"),  # the header before the page
+        (b"<meta charset=koi8-r>\xc1", "no-such-label", "koi8-r"),
+        (b"<\0a\0>\0", "utf-16", "utf-16le"),
+        (b"<meta charset=utf-16>\xc1", None, "utf-8"),
+        (b"<?xml version='1.0' encoding='koi8-r'?>\xc1", None, "koi8-r"),
+        (b"<p>\x1b$B", "iso-2022-jp", "iso-2022-jp"),
+        (b"caf\xc3\xa9", None, "utf-8"),
+        (b"caf\xc3\xa9 caf\xc3", None, "utf-8"),  # cut off within a character
+        (b"\xe9t\xe9", None, "windows-1252"),
+        (b"plain", "koi8-r", "utf-8"),
+        (b"\xe9t\xe9", "hz-gb-2312", "windows-1252"),
+    ],
+)
+def test_order_of_evidence(body: bytes, charset: str | None, expected: str) -> None:
+    assert encoding_of(body, charset) == expected
+
+
+@given(st.binary(max_size=200), st.one_of(st.none(), st.text(max_size=20), st.sampled_from(NAMES)))
+def test_any_bytes_become_text(body: bytes, charset: str | None) -> None:
+    encoding = encoding_of(body, charset)
+    assert isinstance(decode(body, encoding), str)
+    prescan(body)
+
+
+@given(st.text(max_size=30), st.sampled_from(NAMES))
+def test_any_link_keeps_all_but_its_query(link: str, encoding: str) -> None:
+    written = in_encoding(link, encoding)
+    assert written.partition("#")[2] == link.partition("#")[2]
+    assert written.partition("#")[0].partition("?")[0] == link.partition("#")[0].partition("?")[0]

@@ -1,0 +1,543 @@
+"""The reader of responses: each rule by an example, the laws over generated streams, and Node's parser as a second opinion."""
+
+import json
+import re
+import tarfile
+from collections.abc import Iterable, Iterator
+from itertools import pairwise
+from pathlib import Path
+from typing import NamedTuple
+
+import httptools
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from trapline.errors import ConfigError, InvariantError
+from trapline.fetch.failure import PROTOCOL, TOO_LARGE
+from trapline.fetch.http1 import Response, ResponseReader, request, request_rest
+from trapline.fetch.limits import Limits
+
+SMALL = Limits(header_bytes=400, headers=8, body_bytes=1_000)
+
+
+def read(pieces: Iterable[bytes], limits: Limits = SMALL, ended: bool = True) -> tuple[list[Response], str]:
+    """All responses of a stream, and why there are no more."""
+    reader = ResponseReader(limits)
+    responses = []
+    for piece in pieces:
+        reader.feed(piece)
+        while (response := reader.next()) is not None:
+            responses.append(response)
+            if not response.keep_alive:
+                return responses, ""
+    if ended and (last := reader.eof()) is not None:
+        responses.append(last)
+    return responses, reader.failure
+
+
+def read_one(data: bytes, limits: Limits = SMALL) -> Response:
+    (response,), failure = read([data], limits)
+    assert failure == ""
+    return response
+
+
+def failure_of(data: bytes, limits: Limits = SMALL) -> str:
+    responses, failure = read([data], limits)
+    assert responses == []
+    return failure
+
+
+# Heads
+
+
+def test_a_response_is_kept_as_it_came() -> None:
+    head, body = b"HTTP/1.1 200 Fine\r\nX:  a \r\nContent-LENGTH: 5\r\nx: b\r\n\r\n", b"hello"
+    response = read_one(head + body)
+    assert (response.status, response.version, response.keep_alive, response.truncated) == (200, 11, True, "")
+    assert (response.head, response.wire) == (head, body)
+    assert response.body is response.wire
+    assert response.headers == {b"x": b"a, b", b"content-length": b"5"}
+
+
+@pytest.mark.parametrize("line", [b"HTTP/1.1 200", b"HTTP/1.1 200 ", b"HTTP/1.1 200 \xe9t\xe9", b"HTTP/2.0 200 OK"])
+def test_status_lines_that_servers_send(line: bytes) -> None:
+    assert read_one(line + b"\r\nContent-Length: 0\r\n\r\n").status == 200
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        *(b"<html>", b"HTTP/1.1", b"HTTP/1.1 ", b"HTTP/1.1 20 OK", b"HTTP/1.1 2000", b"HTTP/1.1 099 No"),
+        *(b"HTTP/1.1 +20 OK", b" HTTP/1.1 200 OK", b"HTTP/1.1200 OK", b"ICY 200 OK", b"HTTP/3.1 200 OK"),
+    ],
+)
+def test_what_is_no_status_line(line: bytes) -> None:
+    assert failure_of(line + b"\r\n\r\n") == PROTOCOL
+
+
+def test_what_is_no_response_is_not_waited_for() -> None:
+    assert failure_of(b"<!doctype html><p>served raw") == PROTOCOL
+    assert read([b"HT"]) == ([], "")
+
+
+@pytest.mark.parametrize("end", [b"\r\n", b"\n"])
+@pytest.mark.parametrize("last", [b"\r\n", b"\n"])
+def test_lines_end_in_lf_with_or_without_cr(end: bytes, last: bytes) -> None:
+    response = read_one(b"HTTP/1.1 200 OK" + end + b"A: b" + end + b"Content-Length: 6" + end + last + b"1\r\n\r\n2")
+    assert (response.headers[b"a"], response.body) == (b"b", b"1\r\n\r\n2")
+
+
+def test_folded_lines_are_one() -> None:
+    response = read_one(b"HTTP/1.1 200 OK\r\nLink: <a>;\r\n\t rel=next\r\nContent-Length: 0\r\n\r\n")
+    assert response.headers == {b"link": b"<a>; rel=next", b"content-length": b"0"}
+
+
+def test_lines_that_are_no_header_do_no_harm() -> None:
+    assert read_one(b"HTTP/1.1 200 OK\r\nnonsense\r\n: x\r\nContent-Length: 2\r\n\r\nok").body == b"ok"
+
+
+def test_interim_responses_and_empty_lines_are_passed_over() -> None:
+    hints = b"HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 103 Early Hints\r\nLink: </a>\r\n\r\n"
+    response = read_one(b"\r\n" + hints + b"\nHTTP/1.1 204 None\r\nA: b\r\n\r\n")
+    assert (response.status, response.headers, response.body) == (204, {b"a": b"b"}, b"")
+    assert response.head.startswith(b"HTTP/1.1 204")
+
+
+def test_nobody_asked_to_switch_protocols() -> None:
+    assert failure_of(b"HTTP/1.1 101 Switching\r\nUpgrade: h2c\r\n\r\n") == PROTOCOL
+
+
+# Bodies
+
+
+@pytest.mark.parametrize("status", [204, 304])
+def test_answers_without_a_body(status: int) -> None:
+    bare = b"HTTP/1.1 %d X\r\nContent-Length: 10\r\nTransfer-Encoding: chunked\r\n\r\n" % status
+    responses, _ = read([bare + bare])
+    assert [response.body for response in responses] == [b"", b""]
+
+
+@pytest.mark.parametrize(
+    ("length", "expected"),
+    [(b"3", b"abc"), (b"3, 3", b"abc"), (b" 03 ", b"abc"), (b"0", b"")],
+)
+def test_stated_lengths(length: bytes, expected: bytes) -> None:
+    (first, *_), _ = read([b"HTTP/1.1 200 OK\r\nContent-Length: " + length + b"\r\n\r\nabc"])
+    assert (first.body, first.keep_alive) == (expected, True)
+
+
+@pytest.mark.parametrize("length", [b"", b"-1", b"+3", b"3.0", b"0x3", b"3 3", b"3, 4", b"3,", b"9" * 5_000, b"\xb2"])
+def test_lengths_that_nobody_can_tell(length: bytes) -> None:
+    assert failure_of(b"HTTP/1.1 200 OK\r\nContent-Length: " + length + b"\r\n\r\nabc", Limits()) == PROTOCOL
+
+
+def test_repeated_lengths_are_one_if_equal() -> None:
+    two = b"HTTP/1.1 200 OK\r\nContent-Length: 3\r\nContent-Length: %d\r\n\r\nabc"
+    assert read_one(two % 3).body == b"abc"
+    assert failure_of(two % 2) == PROTOCOL
+
+
+def chunked(chunks: bytes, more: bytes = b"") -> bytes:
+    return b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n" + more + b"\r\n" + chunks
+
+
+def test_chunks_come_off_and_stay_on_the_wire() -> None:
+    wire = b'5\r\nhello\r\n7;a=b;c="d"\r\n, world\r\n00\r\nX-Sum: 1\r\n\r\n'
+    response = read_one(chunked(wire))
+    assert (response.wire, response.body, response.keep_alive) == (wire, b"hello, world", True)
+
+
+def test_chunks_as_lenient_as_lines() -> None:
+    assert read_one(chunked(b"2 \nab\n 1\r\nc\r\n0\n\n")).body == b"abc"
+
+
+@pytest.mark.parametrize(
+    "wire",
+    [
+        *(b"x\r\n", b"0x1\r\na\r\n", b"+1\r\na\r\n", b"1_0\r\n", b"\r\n", b";a\r\n", b"1 a\r\n", b"-1\r\n"),
+        *(b"1\r\nab\r\n", b"f" * 16 + b"\r\n", b"1;" + b"a" * 5_000),
+    ],
+)
+def test_chunks_that_are_none(wire: bytes) -> None:
+    assert failure_of(chunked(wire), Limits()) == PROTOCOL
+
+
+def test_chunks_win_over_a_length_and_the_connection_ends() -> None:
+    response = read_one(chunked(b"2\r\nab\r\n0\r\n\r\n", more=b"Content-Length: 99\r\n"))
+    assert (response.body, response.keep_alive) == (b"ab", False)
+
+
+def test_chunks_of_http_10_end_the_connection() -> None:
+    old = b"HTTP/1.0 200 OK\r\nConnection: keep-alive\r\nTransfer-Encoding: chunked\r\n\r\n1\r\na\r\n0\r\n\r\n"
+    assert (read_one(old).body, read_one(old).keep_alive) == (b"a", False)
+
+
+@pytest.mark.parametrize("headers", [b"", b"Transfer-Encoding: gzip\r\n", b"Transfer-Encoding: chunked, gzip\r\n"])
+def test_other_bodies_last_until_the_connection_ends(headers: bytes) -> None:
+    data = b"HTTP/1.1 200 OK\r\n" + headers + b"\r\nHTTP/1.1 200 OK\r\n\r\n"
+    assert read([data], ended=False) == ([], "")
+    response = read_one(data)
+    assert (response.body, response.keep_alive, response.truncated) == (b"HTTP/1.1 200 OK\r\n\r\n", False, "")
+
+
+def test_identity_is_no_coding() -> None:
+    assert read_one(b"HTTP/1.1 200 OK\r\nTransfer-Encoding: identity\r\nContent-Length: 1\r\n\r\na").body == b"a"
+
+
+# The connection
+
+
+@pytest.mark.parametrize(
+    ("version", "connection", "lives_on"),
+    [
+        (b"1.1", b"", True),
+        (b"1.1", b"Connection: close\r\n", False),
+        (b"1.1", b"Connection: Upgrade, Close\r\n", False),
+        (b"1.1", b"Connection: closely\r\n", True),
+        (b"1.1", b"Connection: keep-alive\r\nConnection: close\r\n", False),
+        (b"1.0", b"", False),
+        (b"1.0", b"Connection: Keep-Alive\r\n", True),
+        (b"1.0", b"Connection: close, keep-alive\r\n", False),
+        (b"1.1", b"Keep-Alive: timeout=5, max=0\r\n", False),
+    ],
+)
+def test_whether_the_connection_lives_on(version: bytes, connection: bytes, lives_on: bool) -> None:
+    data = b"HTTP/" + version + b" 200 OK\r\nContent-Length: 0\r\n" + connection + b"\r\n"
+    assert read_one(data).keep_alive is lives_on
+
+
+def test_what_the_server_announces() -> None:
+    response = read_one(b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\nKeep-Alive: Timeout=7, max=96\r\n\r\n")
+    assert (response.allowed, response.allowed_s) == (96, 7)
+
+
+# Limits
+
+
+def test_a_head_has_a_limit_of_bytes_and_of_lines() -> None:
+    assert failure_of(b"HTTP/1.1 200 OK\r\nA: " + b"b" * 500) == TOO_LARGE
+    assert failure_of(b"HTTP/1.1 200 OK\r\n" + b"A:b\r\n" * 9 + b"\r\n") == TOO_LARGE
+    assert read([b"HTTP/1.1 200 OK\r\n" + b"A:b\r\n" * 8 + b"\r\n"])[1] == ""
+
+
+def test_interim_responses_count_too() -> None:
+    assert failure_of(b"HTTP/1.1 100 Continue\r\n\r\n" * 20) == TOO_LARGE
+    plain = b"HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 204 None\r\n\r\n"
+    assert len(read([plain * 20])[0]) == 20
+
+
+def test_trailers_count_as_body() -> None:
+    response = read_one(chunked(b"1\r\na\r\n0\r\n" + b"A: b\r\n" * 500))
+    assert (len(response.wire), response.body, response.truncated) == (1_000, b"a", "length")
+    assert failure_of(chunked(b"0\r\nA: " + b"b" * 5_000), Limits()) == PROTOCOL
+
+
+@pytest.mark.parametrize("head", [b"Content-Length: 2000\r\n", b""])
+def test_a_long_body_is_cut(head: bytes) -> None:
+    responses, failure = read([b"HTTP/1.1 200 OK\r\n" + head + b"\r\n" + b"a" * 2_000], ended=False)
+    (response,) = responses
+    assert (len(response.body), response.truncated, response.keep_alive, failure) == (1_000, "length", False, "")
+
+
+def test_a_body_of_the_limit_is_whole() -> None:
+    assert read_one(b"HTTP/1.1 200 OK\r\nContent-Length: 1000\r\n\r\n" + b"a" * 1_000).truncated == ""
+    exact = b"3dc\r\n" + b"a" * 988 + b"\r\n0\r\n\r\n"
+    assert len(exact) == 1_000
+    assert read_one(chunked(exact)).truncated == ""
+
+
+def test_chunks_are_cut_by_their_bytes_on_the_wire() -> None:
+    for wire in (b"7d0\r\n" + b"a" * 3_000, b"1\r\na\r\n" * 500):
+        response = read_one(chunked(wire))
+        assert (response.wire, response.truncated) == (wire[:1_000], "length")
+        assert set(response.body) == {ord("a")}
+    assert len(response.body) == 167  # 166 whole chunks of six bytes, and the first content byte of the next
+
+
+def test_what_came_in_time() -> None:
+    for head, wire, body in [
+        (b"Content-Length: 9\r\n", b"half", b"half"),
+        (b"", b"half", b"half"),
+        (b"Transfer-Encoding: chunked\r\n", b"2\r\nha\r\n9\r\nlf", b"half"),
+        (b"Transfer-Encoding: chunked\r\n", b"2\r\nha\r\n2", b"ha"),
+    ]:
+        reader = ResponseReader(SMALL)
+        reader.feed(b"HTTP/1.1 200 OK\r\n" + head + b"\r\n" + wire)
+        assert reader.next() is None
+        response = reader.cut("time")
+        assert response is not None
+        assert (response.wire, response.body, response.truncated, response.keep_alive) == (wire, body, "time", False)
+    assert ResponseReader(SMALL).cut("time") is None
+
+
+def test_what_is_left_is_seen() -> None:
+    for rest, more in [(b"", False), (b"\r\n\n", False), (b"\r\nx", True)]:
+        reader = ResponseReader(SMALL)
+        reader.feed(b"HTTP/1.1 204 None\r\n\r\n" + rest)
+        assert reader.next() is not None
+        assert reader.has_more() is more
+
+
+# Laws
+
+
+HEADS = st.sampled_from(
+    [b"", b"Server: x\r\n", b"Connection: keep-alive\r\nKeep-Alive: max=9\r\n", b"A: b\r\na: c\r\n", b"F: o\r\n ld\r\n"]
+)
+BODIES = st.binary(max_size=40) | st.sampled_from([b"\r\n\r\n", b"0\r\n\r\n", b"HTTP/1.1 200 OK\r\n\r\n"])
+
+
+class Written(NamedTuple):
+    stream: bytes  # with what may stand before a response
+    head: bytes
+    wire: bytes
+    body: bytes
+
+
+@st.composite
+def written(draw: st.DrawFn) -> Written:
+    before = draw(st.sampled_from([b"", b"", b"\r\n", b"HTTP/1.1 100 Continue\r\n\r\n"]))
+    head = b"HTTP/1.1 %d Reason\r\n" % draw(st.sampled_from([200, 404, 301])) + draw(HEADS)
+    if draw(st.booleans()):
+        body = wire = draw(BODIES)
+        head += b"Content-Length: %d\r\n\r\n" % len(body)
+    else:
+        parts = [part for part in draw(st.lists(BODIES, max_size=4)) if part]
+        chunks = [b"%x%s\r\n%s\r\n" % (len(p), draw(st.sampled_from([b"", b";e=1"])), p) for p in parts]
+        wire = b"".join(chunks) + b"0\r\n" + draw(st.sampled_from([b"", b"T: x\r\n"])) + b"\r\n"
+        body = b"".join(parts)
+        head += b"Transfer-Encoding: chunked\r\n\r\n"
+    return Written(before + head + wire, head, wire, body)
+
+
+@st.composite
+def cut_up(draw: st.DrawFn, data: bytes) -> list[bytes]:
+    if draw(st.booleans()):
+        return [data[i : i + 1] for i in range(len(data))]
+    cuts = sorted({0, len(data), *draw(st.lists(st.integers(0, len(data)), max_size=8))})
+    return [data[a:b] for a, b in pairwise(cuts)]
+
+
+@given(st.lists(written(), max_size=5), st.data())
+def test_what_was_written_is_read(responses: list[Written], data: st.DataObject) -> None:
+    pieces = data.draw(cut_up(b"".join(response.stream for response in responses)))
+    found, failure = read(pieces)
+    assert [(r.head, r.wire, r.body) for r in found] == [(r.head, r.wire, r.body) for r in responses]
+    assert failure == ""
+
+
+@st.composite
+def damaged(draw: st.DrawFn) -> bytes:
+    stream = bytearray(b"".join(response.stream for response in draw(st.lists(written(), min_size=1, max_size=3))))
+    for _ in range(draw(st.integers(0, 3))):
+        at = draw(st.integers(0, len(stream)))
+        piece = draw(
+            st.binary(max_size=2)
+            | st.sampled_from([b"\r\n", b"\n", b" ", b":", b"\x00", b"chunked", b"0", b"HTTP/1.0"])
+        )
+        stream[at : at + draw(st.integers(0, 3))] = piece
+    return bytes(stream)
+
+
+@given(damaged(), st.data(), st.sampled_from([SMALL, Limits(header_bytes=60, headers=2, body_bytes=20)]))
+def test_pieces_do_not_matter_and_nothing_is_made_up(stream: bytes, data: st.DataObject, limits: Limits) -> None:
+    whole, pieces = read([stream], limits), read(data.draw(cut_up(stream)), limits)
+    assert whole == pieces
+    at = 0
+    for response in whole[0]:
+        at = stream.index(response.head + response.wire, at) + len(response.head + response.wire)
+
+
+# A second opinion
+
+
+class SecondOpinion:
+    """httptools' reading of a stream: whole responses, and the beginning of one more."""
+
+    def __init__(self, data: bytes) -> None:
+        self.responses: list[tuple[int, dict[bytes, bytes], bytes]] = []
+        self.whole = 0
+        self.parser = httptools.HttpResponseParser(self)
+        self.upgraded = self.failed = False
+        try:
+            self.parser.feed_data(data)
+        except httptools.HttpParserUpgrade:
+            self.upgraded = True
+        except httptools.HttpParserError:
+            self.failed = True
+
+    def on_message_begin(self) -> None:
+        self.headers: dict[bytes, bytes] = {}
+        self.body = b""
+        self.in_body = False
+
+    def on_header(self, name: bytes, value: bytes) -> None:
+        if not self.in_body:  # else a trailer
+            name, value = name.lower(), value.strip()
+            self.headers[name] = self.headers[name] + b", " + value if name in self.headers else value
+
+    def on_headers_complete(self) -> None:
+        self.in_body = True
+        self.status = self.parser.get_status_code()
+
+    def on_body(self, data: bytes) -> None:
+        self.body += data
+
+    def on_message_complete(self) -> None:
+        if self.status >= 200:
+            self.responses.append((self.status, self.headers, self.body))
+
+
+def opinion_of_us(data: bytes) -> list[tuple[int, dict[bytes, bytes], bytes]]:
+    found, _ = read([data], Limits(), ended=False)
+    return [(response.status, response.headers, response.body) for response in found]
+
+
+@given(damaged())
+def test_what_nodes_parser_reads_we_read_too(stream: bytes) -> None:
+    second = SecondOpinion(stream)
+    ours = opinion_of_us(stream)
+    assert ours[: len(second.responses)] == second.responses
+    if not second.failed:
+        assert len(ours) == len(second.responses)
+
+
+# The cases of Node's parser, where present: github.com/nodejs/llhttp, test/response
+
+
+class Case(NamedTuple):
+    title: str
+    kind: str
+    stream: bytes
+    log: str
+
+
+def cases_in(text: str) -> Iterator[Case]:
+    """A heading, a comment with the kind, the stream and what the parser reports of it; the escapes are that suite's."""
+    pattern = r"^##+ (.*?)$.*?<!-- meta=(.*?) -->\n```http\n(.*?)```.*?```log\n(.*?)```"
+    for title, meta, stream, log in re.findall(pattern, text, re.DOTALL | re.MULTILINE):
+        stream = stream.removesuffix("\n").replace("\\\n", "").replace("\n", "\r\n")
+        for escape, character in (("\\r", "\r"), ("\\n", "\n"), ("\\t", "\t")):
+            stream = stream.replace(escape, character)
+        kinds = json.loads(meta)
+        if "pause" not in kinds and "skipBody" not in kinds:  # nobody pauses our reader or sends HEAD
+            yield Case(title, kinds["type"], stream.encode(), log)
+
+
+def reported(log: str) -> list[tuple[int, int]]:
+    """Status and body bytes of each response that the parser began, interim ones left out."""
+    found: list[tuple[int, int]] = []
+    for line in log.splitlines():
+        if headers := re.search(r"headers complete status=(\d+)", line):
+            found.append((int(headers[1]), 0))
+        elif body := re.search(r"len=(\d+) span\[body\]", line):
+            found[-1] = (found[-1][0], found[-1][1] + int(body[1]))
+    return [(status, length) for status, length in found if status >= 200]
+
+
+# Refused there, read here, as browsers do. All others must be refused here too.
+READ_NEVERTHELESS = {
+    "HTTP/1.1 with keep-alive disabled and 204 status",  # it is the connection that looks at what follows a last response
+    "HTTP/1.1 with keep-alive disabled, content-length",
+    "Headers separated by CR",
+    "Bare CR after response line",
+    "Bare CR followed by CR after response line",
+    "Invalid space after start line",
+    "Only LFs present and no body",
+    "Only LFs present",
+    "No carriage ret",
+    "Spaces in header name",
+    "Trailing space on chunked body",
+    "No extension after semicolon",
+    "Unbalanced chunk extensions quoting",
+}
+# Read there, refused here: other protocols, and what only a lenient mode takes.
+REFUSED_HERE = {"RTSP response", "ICE response", "Invalid HTTP version (lenient)"}
+
+
+def test_the_cases_of_nodes_parser(shared_data: Path) -> None:
+    archive = shared_data / "llhttp-tests" / "llhttp-md.tar.xz"
+    if not archive.exists():
+        pytest.skip("the cases of llhttp (../shared/data/llhttp-tests beside the repository) are not here")
+    with tarfile.open(archive) as files:
+        names = [name for name in sorted(files.getnames()) if "/response/" in name and name.endswith(".md")]
+        cases = [case for name in names for case in cases_in(files.extractfile(name).read().decode())]  # type: ignore[union-attr]
+    assert len(cases) >= 70
+    for case in cases:
+        reader = ResponseReader(Limits())
+        reader.feed(case.stream)
+        found = []
+        while (response := reader.next()) or (response := reader.cut("time")):
+            found.append((response.status, len(response.body)))
+            if not response.keep_alive:
+                break
+        if case.title in REFUSED_HERE:
+            assert (reader.failure, found) == (PROTOCOL, []), case
+        elif case.title in READ_NEVERTHELESS and " error " in case.log:
+            assert reader.failure == "", case
+        elif " error " in case.log:
+            assert reader.failure == PROTOCOL, case
+        else:
+            assert (reader.failure, found) == ("", reported(case.log)), case
+
+
+# Work and memory
+
+
+def test_a_megabyte_byte_by_byte() -> None:
+    """A quadratic reader would take hours here."""
+    body = bytes(200_000)
+    chunks = b"10\r\n0123456789abcdef\r\n" * 8_000 + b"0\r\n\r\n"
+    streams = [
+        b"HTTP/1.1 200 OK\r\nContent-Length: 200000\r\n\r\n" + body,
+        b"HTTP/1.1 200 OK\r\n" + b"A: b\r\n" * 10_000 + b"\r\n",
+        chunked(chunks),
+        chunked(b"30d40\r\n" + body + b"\r\n0\r\n\r\n"),
+        chunked(b"1;" + b"e" * 4_000 + b"\r\nx\r\n") + b"0\r\n" + b"T: x\r\n" * 9_000 + b"\r\n",
+        b"\r\n" * 50_000 + b"HTTP/1.1 200 OK\r\n\r\n" + body,
+    ]
+    for stream in streams:
+        (response,), failure = read([stream[i : i + 1] for i in range(len(stream))], Limits(headers=20_000))
+        assert (stream.endswith(response.head + response.wire), failure) == (True, "")
+
+
+def test_what_was_read_is_not_kept() -> None:
+    reader = ResponseReader(Limits())
+    one = b"HTTP/1.1 200 OK\r\nContent-Length: 50000\r\n\r\n" + bytes(50_000)
+    stream = one * 40
+    for at in range(0, len(stream), 30_000):
+        reader.feed(stream[at : at + 30_000])
+        while reader.next() is not None:
+            pass
+        assert len(reader._data) < 2 * len(one)
+
+
+# Requests
+
+
+def test_a_request_is_what_a_server_expects() -> None:
+    rest = request_rest("example.com:81", {"User-Agent": "trapline (+http://example.com/)", "Accept": "*/*"})
+    lines = request("/a?b=c%20d", rest).split(b"\r\n")
+    assert lines == [
+        b"GET /a?b=c%20d HTTP/1.1",
+        b"Host: example.com:81",
+        b"User-Agent: trapline (+http://example.com/)",
+        b"Accept: */*",
+        b"Connection: keep-alive",
+        b"",
+        b"",
+    ]
+    assert b"Connection: close" in request_rest("a", {}, keep_alive=False)
+
+
+@pytest.mark.parametrize("target", ["", "a", "/a b", "/a\r\nX: y", "/\xe9", "/\t"])
+def test_a_target_that_would_be_two_lines_is_our_bug(target: str) -> None:
+    with pytest.raises(InvariantError):
+        request(target, b"")
+
+
+@pytest.mark.parametrize("agent", ["a\r\nX: y", "tr\xe4pline"])
+def test_headers_cannot_smuggle_lines(agent: str) -> None:
+    with pytest.raises(ConfigError, match="User-Agent"):
+        request_rest("example.com", {"User-Agent": agent})

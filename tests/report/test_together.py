@@ -1,0 +1,54 @@
+"""Live crawls side by side: one measure for all, by URL, and what a simulated crawl's record says of the same log."""
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from tests.crawl.crawl_folder import simulated, write_crawl
+from trapline.graph import pagerank
+from trapline.report import compare_page, record_of
+from trapline.report.table import columns
+from trapline.report.together import records_together
+
+ORDERS = ("breadth-first", "larger-sites-first", "opic")
+
+
+@pytest.fixture(scope="module")
+def folders(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
+    base = tmp_path_factory.mktemp("crawls")
+    return [write_crawl(base / name, *simulated(400, 20, name)) for name in ORDERS]
+
+
+def test_a_crawl_is_judged_as_the_simulated_one_that_it_was(tmp_path: Path) -> None:
+    """The folder holds a simulated crawl of which all links were found, but for those of the pages that were refused."""
+    graph, crawl = simulated(400, 20, network=None)
+    (record,) = records_together([write_crawl(tmp_path, graph, crawl)])
+    same = record_of(crawl, graph, pagerank(graph))
+    assert record.pages_fetched == same.pages_fetched and record.bytes == same.bytes
+    assert record.average_cumulative_pagerank == pytest.approx(same.average_cumulative_pagerank)
+    assert record.kendall_tau == pytest.approx(same.kendall_tau, abs=1e-3)
+    assert record.simulated_seconds == pytest.approx(same.simulated_seconds, abs=1e-5)
+    assert record.drained and record.politeness_violations == 0
+
+
+def test_pages_are_the_same_page_by_url(folders: list[Path]) -> None:
+    records = records_together(folders)
+    assert [record.strategy for record in records] == list(ORDERS)
+    assert {record.pages for record in records} == {400}
+    assert all(0 < record.quality_fetched <= 1 for record in records)
+    assert len({record.average_cumulative_pagerank for record in records}) == len(ORDERS)
+
+
+def test_crawls_by_one_strategy_are_told_apart_by_their_folders(folders: list[Path], tmp_path: Path) -> None:
+    again = write_crawl(tmp_path / "again", *simulated(400, 20, "opic", seed=2))
+    names = [record.strategy for record in records_together([folders[2], again])]
+    assert names == ["opic (opic)", "opic (again)"]
+
+
+def test_time_is_not_called_simulated(folders: list[Path]) -> None:
+    records = records_together(folders)
+    page = compare_page(records, "a")
+    assert "simulat" not in page.split("<body>")[1].lower()
+    assert "wall s" not in {column.name for column in columns(records)}
+    assert "simulated" in compare_page([replace(record, clock="simulated") for record in records], "a")
