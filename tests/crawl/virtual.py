@@ -180,6 +180,7 @@ def crawled(
         expanded_bytes=1 << 20,
         give_up=99,
         worth=lambda page: 1.0,
+        keep_links=(lambda page, links: None) if strategy.page.scores else None,
     )
     world.run(crawler, seeds)
     outbox.flush()

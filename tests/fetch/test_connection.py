@@ -551,3 +551,32 @@ def test_throttled_connections_read_all_the_same(run: Run, authority: trustme.CA
 
     visit = run(throttled())
     assert (visit.bodies, visit.failure) == ([body, body], "")
+
+
+def test_whoever_joins_a_full_link_reads_nothing_before_its_turn(run: Run) -> None:
+    async def joined() -> None:
+        visit = Visit(["/1"])
+        loop = asyncio.get_running_loop()
+        link = Link(loop, 1_000_000.0)
+        link.rate.take(60_000_000, monotonic())  # a minute's worth
+        answered = asyncio.Event()
+
+        async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+            await says(ANSWER)(reader, writer)
+            answered.set()
+            await reader.read()
+
+        server = await asyncio.start_server(quiet(serve), "127.0.0.1", 0)
+        async with server:
+            port = server.sockets[0].getsockname()[1]
+            limits = Limits(first_byte_s=0.001, total_s=0.001)
+            connection = open_connection(loop, "127.0.0.1", port, visit, limits, throttle=Throttle(link))
+            await answered.wait()
+            await asyncio.sleep(0.03)
+            connection.sweep(monotonic())
+            assert (connection.bytes_received, visit.told) == (0, ["connected"])
+            assert connection.resume()
+            await asyncio.wait_for(visit.over.wait(), 5)
+        assert (visit.bodies, visit.failure) == ([b"ok"], "")
+
+    run(joined())

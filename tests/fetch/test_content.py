@@ -101,7 +101,8 @@ def test_a_wrong_checksum_costs_nothing() -> None:
 def test_no_damage_escapes(at: int, flip: int, coding: bytes) -> None:
     body = bytearray(ENCODERS[coding](TEXT))
     body[at % len(body)] ^= flip
-    assert isinstance(decoded(bytes(body), coding, MOST), bytes) or decoded(bytes(body), coding, MOST) == ENCODING
+    found = decoded(bytes(body), coding, MOST)
+    assert isinstance(found, bytes) or found == ENCODING
 
 
 @pytest.mark.parametrize("coding", [b"gzip", b"deflate", b"br", b"zstd"])
@@ -114,7 +115,7 @@ def test_the_limit_is_exact(coding: bytes) -> None:
 @pytest.mark.parametrize("coding", [b"gzip", b"deflate", b"br"])
 def test_a_bomb_stops_at_the_limit(coding: bytes) -> None:
     """zstd allocates in C, out of sight: its window is limited and its pieces are ours."""
-    bomb = ENCODERS[coding](bytes(10_000_000))
+    bomb = brotli.compress(bytes(10_000_000), quality=1) if coding == b"br" else ENCODERS[coding](bytes(10_000_000))
     tracemalloc.start()
     try:
         assert decoded(bomb, coding, MOST) == ENCODING

@@ -15,6 +15,8 @@ from trapline.cli.lazy import Lazy, LazyGroup
 
 COMMANDS = {
     "demo": Lazy("trapline.cli.demo:demo", "Compare a few strategies on a generated web."),
+    "crawl": Lazy("trapline.cli.crawl:crawl", "Crawl the web into a folder: WARC files, an index, a database."),
+    "report": Lazy("trapline.cli.report:report", "Show a crawl, or several side by side, as one HTML page."),
     "simulate": Lazy("trapline.cli.simulate:simulate", "Crawl a graph in simulated time."),
     "compare": Lazy("trapline.cli.compare:compare", "Crawl a graph by several strategies, and compare them."),
     "graph": Lazy("trapline.cli.graph:graph", "Make, inspect and convert web graphs."),

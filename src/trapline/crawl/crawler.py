@@ -101,6 +101,7 @@ class Crawler:
         self.full: Callable[[], bool] = lambda: False  # whether the store has more than it can take
         self._waiting: list[Callable[[], None]] = []  # robots that wait for the store
         self._asking = self._scoring = False
+        self._discovered = frontier.pages
         self._timer: Timer | None = None
         self._wakes_at = math.inf
 
@@ -193,11 +194,8 @@ class Crawler:
         tally.statuses[response.status] += 1
         links = _NO_LINKS
         if verdict.hrefs:
-            before = self.frontier.pages
             found = self.known.pages_of(site, asked.url, verdict.base, verdict.hrefs, now)
             links = np.array(found, np.int32)
-            if self.frontier.pages > before and self.active < self._connections:
-                self.soon()
         if verdict.result == FETCHED:
             tally.fetched += 1
             tally.recent[site.id] += 1
@@ -206,7 +204,12 @@ class Crawler:
                 self._keep_links(asked.page, links)
         else:
             tally.errors[verdict.error] += 1
+        before = self._discovered
         self.frontier.report(visit, asked.page, verdict.result, now, links, response.total_s)
+        self._discovered = self.frontier.pages
+        # A robot that is free has nothing to gain from a page without new links, unless scores are due by it.
+        if self.active < self._connections and (self._discovered > before or self._keep_links is not None):
+            self.soon()
         self.outbox.fetched(
             Fetched(
                 asked.page,

@@ -19,8 +19,8 @@ from trapline.crawl.scores import Scores
 from trapline.crawl.sites import Site, Sites
 from trapline.crawl.visit import Robot
 from trapline.fetch import failure
-from trapline.fetch.content import ACCEPTED
 from trapline.fetch.connection import Connection, open_connection
+from trapline.fetch.content import ACCEPT_ENCODING
 from trapline.fetch.http1 import request, request_rest
 from trapline.fetch.throttle import Link, Throttle
 from trapline.fetch.tls import tls_context
@@ -102,7 +102,7 @@ class Web:
         return request(target, site.rest or self._make_rest(site))
 
     def _make_rest(self, site: Site) -> bytes:
-        headers = {"User-Agent": self._options.user_agent, "Accept": ACCEPT, "Accept-Encoding": ACCEPTED}
+        headers = {"User-Agent": self._options.user_agent, "Accept": ACCEPT, "Accept-Encoding": ACCEPT_ENCODING.decode()}
         site.rest = request_rest(site.origin.partition("//")[2], headers, self._options.http != "1.0")
         if self._options.http == "1.0":
             site.rest = site.rest.replace(b" HTTP/1.1", b" HTTP/1.0", 1)

@@ -30,17 +30,16 @@ from trapline.crawl.seeds import check_seeds
 from trapline.crawl.shelf import Shelf
 from trapline.crawl.standing import Recent, Standing
 from trapline.crawl.store.client import Store
-from trapline.crawl.store.folder import DATABASE, SUMMARY, Claim, claim_existing, claim_new
+from trapline.crawl.store.folder import DATABASE, Claim, claim_existing, claim_new, note_begin, note_end
 from trapline.crawl.store.reading import Reading
 from trapline.crawl.store.settings import StoreSettings
-from trapline.crawl.summary import summarized
+from trapline.crawl.summary import write_summary
 from trapline.errors import ConfigError
 from trapline.fetch.address import Guard
 from trapline.fetch.dns import Resolver
 from trapline.fetch.urls import canonical
 from trapline.frontier.journal import Journal
 from trapline.graph.pagerank import pagerank
-from trapline.output import write_json
 from trapline.strategies import Strategy
 from trapline.strategies.choice import live_strategy
 from trapline.strategies.inputs import default_rules
@@ -104,6 +103,7 @@ class LiveCrawl:
         loop = asyncio.get_running_loop()
         options, state = self._options, self._state
         settings = StoreSettings(user_agent=options.user_agent, operator=options.contact, metadata=options.metadata)
+        note_begin(claim)
         self._store = await Store.start(claim, settings, self._committed, self._store_failed)
         self._build(loop)
         self._began = time.monotonic()
@@ -120,7 +120,7 @@ class LiveCrawl:
                 await self._web.over
             finally:
                 ticking.cancel()
-            return await self._close()
+            return await self._close(claim)
 
     def _build(self, loop: asyncio.AbstractEventLoop) -> None:
         options, state = self._options, self._state
@@ -248,7 +248,7 @@ class LiveCrawl:
 
     # ---- the end
 
-    async def _close(self) -> dict[str, Any]:
+    async def _close(self, claim: Claim) -> dict[str, Any]:
         self._web.abort()
         if not self._failure:
             self._note()
@@ -256,6 +256,5 @@ class LiveCrawl:
         if self._failure:
             raise ConfigError(f"{self._folder}: {self._failure}; go on with --resume {self._folder} when that is mended")
         checkpoint.save(self._folder, self._outbox.number, self._state.frontier, self._state.seen)
-        summary = summarized(self._folder, self._crawler.stopped_by)
-        write_json(self._folder / SUMMARY, summary)
-        return summary
+        note_end(claim, self._crawler.stopped_by)
+        return write_summary(self._folder)

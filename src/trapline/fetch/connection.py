@@ -70,7 +70,8 @@ class Connection(asyncio.Protocol):
         self.responses_received = 0
         self.bytes_received = 0
         self.is_over = False  # no more answers will come; `lost` has been told, or will be at once
-        self._loop, self._owner, self._limits, self._throttle = loop, owner, limits, throttle
+        self.owner = owner  # may be another one after a while: a connection can outlast the visit that opened it
+        self._loop, self._limits, self._throttle = loop, limits, throttle
         self._reader = ResponseReader(limits)
         self._connecting: asyncio.Task[None] | None = None
         self._transport: asyncio.Transport | None = None
@@ -119,12 +120,12 @@ class Connection(asyncio.Protocol):
     # For the throttle
 
     def pause(self) -> None:
-        if self._transport is not None and not self._paused_at:
+        if self._transport is not None and not self._paused_at and not self._transport.is_closing():
             self._paused_at = monotonic()
             self._transport.pause_reading()
 
     def resume(self) -> bool:
-        if self.is_over or self._transport is None or not self._paused_at:
+        if self._transport is None or not self._paused_at or self._transport.is_closing():
             return False
         self._paused_s += monotonic() - self._paused_at
         self._paused_at = 0.0
@@ -160,8 +161,9 @@ class Connection(asyncio.Protocol):
             return
         self._since = monotonic()
         if self._throttle is not None:
-            self._throttle.joined(self, self._since)
-        self._owner.connected(self, self._since - self.opened_at)
+            # Not at once: uvloop begins to read after this call, and forgets that it was told not to.
+            self._loop.call_soon(self._throttle.joined, self, self._since)
+        self.owner.connected(self, self._since - self.opened_at)
 
     def data_received(self, data: bytes) -> None:
         if self.is_over:
@@ -210,7 +212,7 @@ class Connection(asyncio.Protocol):
         elif has_more and not self.unanswered:
             response.keep_alive = False  # who knows what an answer to the next request would be
             self._end(PROTOCOL)
-        self._owner.received(self, response)
+        self.owner.received(self, response)
         return not self.is_over
 
     def _count(self, response: Response, now: float) -> None:
@@ -241,9 +243,9 @@ class Connection(asyncio.Protocol):
 
     def _tell(self, failure: str, last: Response | None) -> None:
         if last is not None:
-            self._owner.received(self, last)
+            self.owner.received(self, last)
         self._transport = None
-        self._owner.lost(self, failure, self.unanswered)
+        self.owner.lost(self, failure, self.unanswered)
 
 
 def _is_literal(address: str) -> bool:

@@ -3,7 +3,7 @@
 Knows bytes and the value of Content-Encoding; not where they came from. Between steps 5 and 6 of the way of a URL.
 Decoders answer in pieces, so that a body which expands too far is given up at the limit and the rest is never made.
 A body that breaks off or is damaged counts as far as it came out, as browsers show it; one of which nothing comes out
-is a failure. Not isal for gzip: it inflates pages no faster than zlib does (docs/decisions/014-own-http-reader.md).
+is a failure. Not isal for gzip: it inflates pages hardly faster than zlib does (docs/decisions/014-own-http-reader.md).
 """
 
 import zlib

@@ -58,22 +58,22 @@ class ResponseReader:
             self._data = data  # the usual case: nothing was left, and nothing is copied
         else:
             if isinstance(self._data, bytes):
-                self._data = bytearray(self._data)
-            del self._data[: self._at]
+                self._data = bytearray(self._data[self._at :])
+            else:
+                del self._data[: self._at]
             self._data += data
         self._at = 0
 
     def next(self) -> Response | None:
-        response = self._partial or self._read_head()
-        if response is None:
+        if self._partial is None and (self._at == len(self._data) or not self._read_head()):
             return None
-        length = self._length
         available = len(self._data) - self._at
-        if length >= 0:
-            return self._finished(self._at + length) if available >= length else None
-        if length == CHUNKED:
+        if self._length >= 0:
+            return self._finished(self._at + self._length) if available >= self._length else None
+        if self._length == CHUNKED:
             return self._read_chunks()
-        return self._cut_at(self._limits.body_bytes, "length") if available >= self._limits.body_bytes else None
+        most = self._limits.body_bytes
+        return self._cut_at(most, "length") if available >= most else None
 
     def eof(self) -> Response | None:
         """The server has ended the connection, which may be how it ends a body."""
@@ -87,8 +87,9 @@ class ResponseReader:
         return None if self._partial is None else self._cut_at(len(self._data) - self._at, why)
 
     def has_more(self) -> bool:
-        """Bytes are left, and not only empty lines."""
-        return self._at < len(self._data) and bool(self._data[self._at :].strip(b"\r\n"))
+        """Between two responses: bytes are left, and not only empty lines."""
+        self._skip_empty_lines()
+        return self._at < len(self._data)
 
     def _finished(self, end: int) -> Response:
         response = self._partial
@@ -120,40 +121,41 @@ class ResponseReader:
 
     # Heads
 
-    def _read_head(self) -> Response | None:
-        """The next head that is not an interim one, and how its body ends."""
+    def _read_head(self) -> bool:
+        """Whether the next head, interim ones passed over, is in: then it is in `_partial`, and in `_length` how its body ends."""
         while (end := self._head_end()) >= 0:
-            head = self._bytes_to(end)
-            response = response_of(head, self._limits.headers)
+            response = response_of(self._bytes_to(end), self._limits.headers)
             if isinstance(response, str) or response.status == 101:  # nobody asked to switch
                 self._fail(response if isinstance(response, str) else PROTOCOL)
-                break
-            self._at, self._read = end, 0
+                return False
+            before, self._at, self._read = self._at, end, 0
             if response.status >= 200:
                 self._interim_bytes = 0
                 return self._begin(response)
-            self._interim_bytes += len(head)
-        return None
+            self._interim_bytes += end - before
+        return False
 
-    def _begin(self, response: Response) -> Response | None:
+    def _begin(self, response: Response) -> bool:
         self._partial = response
-        self._length = body_length(response)
-        if self._length == UNCLEAR:
+        self._length = length = body_length(response)
+        if length == UNCLEAR:
             self._fail(PROTOCOL)
-            return None
-        if self._length > self._limits.body_bytes:
+        elif length == UNTIL_CLOSE:
+            response.keep_alive = False
+        elif length > self._limits.body_bytes:
             self._length = self._limits.body_bytes
             response.truncated, response.keep_alive = "length", False
-        elif self._length == UNTIL_CLOSE:
-            response.keep_alive = False
-        return response
+        return length != UNCLEAR
+
+    def _skip_empty_lines(self) -> None:
+        while self._data[self._at : self._at + 1] in (b"\r", b"\n"):
+            self._at += 1
 
     def _head_end(self) -> int:
         if self.failure:
             return -1
+        self._skip_empty_lines()
         data = self._data
-        while data[self._at : self._at + 1] in (b"\r", b"\n"):
-            self._at += 1
         most = self._at + self._limits.header_bytes - self._interim_bytes
         end = _empty_line_end(data, self._at + self._read, most)
         if end < 0:

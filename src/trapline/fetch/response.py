@@ -63,7 +63,10 @@ def headers_of(head: bytes, most: int) -> dict[bytes, bytes] | None:
     lines = head.split(b"\n")[1:-2]
     if len(lines) > most:
         return None
-    headers = {name.lower(): value.strip() for name, _, value in [line.partition(b":") for line in lines]}
+    headers = {}
+    for line in lines:
+        name, _, value = line.partition(b":")
+        headers[name.lower()] = value.strip()
     # Repeated names leave fewer entries than lines. Folded lines, and only those, begin with a space.
     if len(headers) < len(lines) or min(headers, default=b"a") < b"!":
         return _joined(_FOLD.sub(b" ", head))
@@ -95,7 +98,7 @@ def body_length(response: Response) -> int:
 
 def _stated_length(value: bytes) -> int:
     """Equal lengths, repeated, are one: servers behind careless proxies send them."""
-    if b"," in value:
+    if not value.isdigit() and b"," in value:
         first, *others = (part.strip() for part in value.split(b","))
         if any(other != first for other in others):
             return UNCLEAR

@@ -40,7 +40,7 @@ Floats = NDArray[np.float64]
 INPUTS = ("history", "history_random", "pagerank", "quality")
 QUALITIES = ("opic", "pagerank", "zipf")
 _FUNCTION = re.compile(r"[A-Za-z_][\w.]*:[A-Za-z_]\w*")
-_NOT_OLD = -1.0
+NOT_OLD = -1.0
 _RUNS, _FEWEST_PAGES_A_RUN = 35, 50  # castillo-thesis 4.3.1: 30 to 40 runs a crawl; the least: spec, section 3
 
 
@@ -102,14 +102,18 @@ def with_quality(strategy: Strategy, source: str) -> Strategy:
 
 def _answered(source: str, graph: Graph) -> Floats:
     """What the user's module:function answers for the list of all URLs."""
-    urls = _urls(graph, f"--quality {source}")
+    return asked(source, list(decoded(_urls(graph, f"--quality {source}"))))
+
+
+def asked(source: str, urls: list[str]) -> Floats:
+    """What the user's module:function answers for these URLs."""
     try:
-        answer = _imported(source)(list(decoded(urls)))
+        answer = _imported(source)(urls)
         values = np.asarray(answer, np.float64)
     except (Exception, SystemExit) as error:  # whatever the user's code raises is the user's to mend
         raise ConfigError(f"--quality {source}: {type(error).__name__}: {_one_line(error)}") from error
-    if values.shape != (graph.pages,):
-        raise ConfigError(f"--quality {source}: it must answer {graph.pages} numbers, not {_shape(values)}")
+    if values.shape != (len(urls),):
+        raise ConfigError(f"--quality {source}: it must answer {len(urls)} numbers, not {_shape(values)}")
     wrong = np.flatnonzero(~(np.abs(values) < RANK_LIMIT))
     if len(wrong):
         raise ConfigError(
@@ -151,14 +155,14 @@ def _shape(values: Floats) -> str:
 
 def history_values(path: Path | str, graph: Graph, pagerank_of: Callable[[Graph], Floats]) -> History:
     """The PageRank that pages had in an old crawl: `--history` GRAPH or crawl's folder (it is computed), or FILE (of values)."""
-    values = _old_values(Path(path), pagerank_of)
+    values = old_values(Path(path), pagerank_of)
     worst = min(values, key=values.__getitem__, default=b"")
     if values and values[worst] < 0.0:
         raise ConfigError(f"{path}: the PageRank of {shown(worst)} is {values[worst]:g}; it must be at least 0")
-    return History(_matched(values, graph, _NOT_OLD, str(path)), np.sort(np.fromiter(values.values(), np.float64)))
+    return History(_matched(values, graph, NOT_OLD, str(path)), np.sort(np.fromiter(values.values(), np.float64)))
 
 
-def _old_values(path: Path, pagerank_of: Callable[[Graph], Floats]) -> dict[bytes, float]:
+def old_values(path: Path, pagerank_of: Callable[[Graph], Floats]) -> dict[bytes, float]:
     if path.is_file() and path.name != CRAWL and _has_values(path):
         return file_values(path)
     is_crawl = path.name == CRAWL or (path / CRAWL).is_file()
@@ -188,13 +192,18 @@ def _drawn(history: History, graph: Graph, seed: int) -> Floats:
     """`history.page`, with that of an old page for each new one: drawn by (seed, URL), so that a live crawl draws the same.
     Pages without URLs are drawn for by their number."""
     new = history.page < 0.0
-    key = seed.to_bytes(8, "little", signed=True)
     names = map(b"%d".__mod__, range(graph.pages)) if graph.urls is None else encoded(graph.urls)
-    hashes = b"".join(blake2b(name, digest_size=4, key=key).digest() for name in compress(names, new.tolist()))
-    drawn = np.frombuffer(hashes, "<u4").astype(np.uint64) * np.uint64(len(history.old)) >> np.uint64(32)
     values = history.page.copy()
-    values[new] = history.old[drawn.astype(np.int64)]
+    values[new] = drawn_from(history.old, list(compress(names, new.tolist())), seed)
     return values
+
+
+def drawn_from(old: Floats, names: list[bytes], seed: int) -> Floats:
+    """One of the old values for each name."""
+    key = seed.to_bytes(8, "little", signed=True)
+    hashes = b"".join(blake2b(name, digest_size=4, key=key).digest() for name in names)
+    places = np.frombuffer(hashes, "<u4").astype(np.uint64) * np.uint64(len(old)) >> np.uint64(32)
+    return old[places.astype(np.int64)]
 
 
 # ---- what a strategy needs

@@ -6,10 +6,12 @@ As inputs.py, which has the whole graph; here a URL is asked for when it is disc
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
+import numpy as np
+
 from trapline.errors import ConfigError
 from trapline.graph import Graph
 from trapline.rng import uniform
-from trapline.strategies.inputs import NOT_OLD, Floats, answers, check_quality, drawn_from, file_values, old_values
+from trapline.strategies.inputs import NOT_OLD, Floats, asked, check_quality, drawn_from, file_values, old_values
 from trapline.strategies.strategy import Strategy
 
 Values = Callable[[Sequence[str]], Sequence[float]]
@@ -33,10 +35,19 @@ def live_inputs(
     if "history" in names or "history_random" in names:
         if history is None:
             raise ConfigError(f"page rank {strategy.page.name!r} needs the PageRank of an old crawl: give --history")
-        old = _by_url(old_values(history, pagerank_of), canonical)
-        given["history"] = lambda urls: [old.get(url, NOT_OLD) for url in urls]
-        given["history_random"] = drawn_from(old, seed)
+        given |= _old(_by_url(old_values(history, pagerank_of), canonical), seed)
     return {name: given[name] for name in names}
+
+
+def _old(old: dict[str, float], seed: int) -> dict[str, Values]:
+    """What pages were worth in an old crawl; one that was not there: NOT_OLD, or what a page drawn by its URL was."""
+    every = np.sort(np.fromiter(old.values(), np.float64))
+
+    def drawn(urls: Sequence[str]) -> list[float]:
+        instead = drawn_from(every, [url.encode() for url in urls], seed).tolist()
+        return [old.get(url, value) for url, value in zip(urls, instead, strict=True)]
+
+    return {"history": lambda urls: [old.get(url, NOT_OLD) for url in urls], "history_random": drawn}
 
 
 def quality_of(source: str, seed: int, canonical: Callable[[str], str | None], strategy: Strategy) -> Values:
@@ -51,7 +62,7 @@ def quality_of(source: str, seed: int, canonical: Callable[[str], str | None], s
     if Path(source).is_file():
         values = _by_url(file_values(Path(source)), canonical)
         return lambda urls: [values.get(url, 0.0) for url in urls]
-    return answers(source)
+    return lambda urls: asked(source, list(urls)).tolist()
 
 
 def hash_of(url: str) -> int:

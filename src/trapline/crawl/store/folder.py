@@ -8,6 +8,7 @@ import os
 import sqlite3
 import time
 from collections.abc import Mapping
+from contextlib import closing
 from pathlib import Path
 from typing import NamedTuple
 
@@ -56,6 +57,25 @@ def claim_existing(path: Path) -> Claim:
     """Take the folder of a crawl that is to go on."""
     check_crawl(path)
     return Claim(path, take(path))
+
+
+def note_begin(claim: Claim) -> None:
+    """Another run begins. To be called while no store runs: it alone writes then."""
+    _note(claim, "insert into meta values ('runs', '1') on conflict (key) do update set value = value + 1")
+    _note(claim, "delete from meta where key = 'stopped_by'")
+
+
+def note_end(claim: Claim, stopped_by: str) -> None:
+    """A run has ended, and why. To be called when the store has ended."""
+    _note(claim, "insert or replace into meta values ('stopped_by', ?)", stopped_by)
+
+
+def _note(claim: Claim, statement: str, *values: str) -> None:
+    try:
+        with closing(sqlite3.connect(claim.path / DATABASE)) as connection, connection:
+            connection.execute(statement, values)
+    except sqlite3.Error as error:
+        raise ConfigError(f"{claim.path}: cannot be written: {error}") from None
 
 
 def check_crawl(path: Path) -> None:

@@ -1,0 +1,8 @@
+"""Which URLs are known: a table of fingerprints in memory. Step 2 of the way of a URL.
+
+A package of its own, because every file beside a kernel is part of the compiled code's cache key (jit.py).
+"""
+
+from trapline.crawl.seen.table import Seen, fingerprints
+
+__all__ = ["Seen", "fingerprints"]

@@ -1,0 +1,148 @@
+"""The table of URLs seen: 64-bit fingerprints, and the page that each stands for.
+
+It refuses to know URLs (shelf.py keeps their text) and sites. Two URLs with one fingerprint would be one page: among 10^7 URLs that
+happens to some pair once in 370,000 crawls (n^2 / 2^65), so nobody checks.
+
+256 segments, by the first byte of the fingerprint, each of which grows by a third on its own when four fifths of it are in use:
+12 bytes a slot are 15 to 20 a URL, and the longest pause is the move of one segment, 1/256 of the table.
+
+Who fills it: the crawl loop, with the links of every page. Nobody empties it.
+"""
+
+import zlib
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from xxhash import xxh3_64_intdigest
+
+from trapline import jit, output
+from trapline.crawl.seen.kernels import (
+    COUNT,
+    SEGMENTS,
+    SLOT,
+    Segment,
+    Table,
+    add_seen,
+    find_seen,
+    move_slots,
+)
+from trapline.errors import ConfigError, InvariantError
+from trapline.frontier.layout import Array
+
+SMALLEST = 16
+MOST_ID = 2**31 - 1
+FILE = "seen.bin"
+FORMAT = np.frombuffer(b"TLSEEN\x00\x01", np.uint8)
+_HEAD = 8 * (1 + 2 + SEGMENTS)  # bytes: the format, head, used
+_UINT64, _INT64 = np.dtype(np.uint64), np.dtype(np.int64)
+
+
+def fingerprints(urls: list[str]) -> Array:
+    """One uint64 each."""
+    return np.fromiter(map(xxh3_64_intdigest, map(str.encode, urls)), np.uint64, len(urls))
+
+
+class Seen:
+    """Fingerprint -> page, for as many URLs as memory holds."""
+
+    def __init__(self) -> None:
+        jit.ready()
+        self._slots: list[Array] = []
+        self._pins: list[Any] = []  # what the handles of the segments point at
+        handles: Any = [None] * SEGMENTS if jit.DISABLED else np.zeros(SEGMENTS, np.int64)
+        self._table = Table(np.array([0, -1]), np.zeros(SEGMENTS, np.int64), handles)
+        self._pin = None if jit.DISABLED else jit.pin(self._table)
+        self._handle: Any = self._table if self._pin is None else self._pin.ctypes.data
+        self._head = self._table.head.data
+        for k in range(SEGMENTS):
+            self._slots.append(np.zeros(0, SLOT))
+            self._pins.append(None)
+            self._set_segment(k, np.zeros(SMALLEST, SLOT))
+
+    def __len__(self) -> int:
+        return int(self._head[COUNT])
+
+    def find(self, fingerprints: Array, out: Array) -> None:
+        """out[i] = the page of each, or -1."""
+        find_seen(self._handle, _checked(fingerprints, out), out)
+
+    def add(self, fingerprints: Array, first: int, out: Array) -> int:
+        """out[i] = the page of each; those that are new get first, first + 1, ... in order. How many are new."""
+        given, before = _checked(fingerprints, out), self._head[COUNT]
+        if first < 0 or first + len(given) > MOST_ID:
+            raise ConfigError(f"page {first}: 2^31 pages are the most; crawl with more partitions")
+        done = add_seen(self._handle, given, 0, first - before, out)
+        while done < len(given):
+            self._grow((int(given[done]) >> 56) % SEGMENTS)
+            done = add_seen(self._handle, given, done, first - before, out)
+        return int(self._head[COUNT] - before)
+
+    def _grow(self, k: int) -> None:
+        self._move(k, self._slots[k], len(self._slots[k]) * 4 // 3)
+
+    def _move(self, k: int, slots: Array, size: int) -> None:
+        source, _pinned = _handle_of(slots)
+        self._set_segment(k, np.zeros(size, SLOT))
+        move_slots(source, self._table.segments[k])
+
+    def _set_segment(self, k: int, slots: Array) -> None:
+        self._table.segments[k], self._pins[k] = _handle_of(slots)
+        self._slots[k] = slots
+
+    # ---- as a file
+
+    def save(self, folder: Path) -> None:
+        """Write the table into the folder, in place of the one that was there."""
+        folder.mkdir(parents=True, exist_ok=True)
+        in_use = (slots[slots["fingerprint"] != 0] for slots in self._slots)
+        with output.atomic(folder / FILE) as file:
+            checksum = 0
+            for part in (FORMAT, self._table.head, self._table.used, *in_use):
+                data = part.view(np.uint8).data
+                file.write(data)
+                checksum = zlib.crc32(data, checksum)
+            file.write(checksum.to_bytes(4, "little"))
+
+    @classmethod
+    def load(cls, folder: Path) -> "Seen":
+        """The table that was saved there."""
+        seen, data = cls(), _whole(folder / FILE)
+        numbers = data[len(FORMAT) : _HEAD].view(np.int64)
+        seen._table.head[:], seen._table.used[:] = numbers[:-SEGMENTS], numbers[-SEGMENTS:]
+        at = _HEAD
+        for k, used in enumerate(seen._table.used.tolist()):
+            end = at + SLOT.itemsize * used
+            seen._move(k, data[at:end].view(SLOT), max(SMALLEST, used * 3 // 2))
+            at = end
+        return seen
+
+
+def _whole(path: Path) -> Array:
+    """What `save` wrote, as bytes, without the checksum that it bears."""
+    try:
+        data = np.memmap(path, np.uint8, "r")
+    except (OSError, ValueError) as error:  # ValueError: there is nothing in it
+        raise ConfigError(f"{path}: no table of URLs: {error}") from error
+    body, checksum = data[:-4], int.from_bytes(data[-4:].tobytes(), "little")
+    if not np.array_equal(body[: len(FORMAT)], FORMAT) or zlib.crc32(body.data) != checksum:
+        raise ConfigError(
+            f"{path}: not a table of URLs that this version wrote, or damaged; go on from another snapshot"
+        )
+    return body
+
+
+def _checked(fingerprints: Array, out: Array) -> Array:
+    """As the kernels take them. Numba refuses what is not in one row, and an `out` that is not int32."""
+    if fingerprints.dtype != _UINT64 or len(out) < len(fingerprints):
+        raise InvariantError(f"{fingerprints.dtype} fingerprints, {len(fingerprints)}, with room for {len(out)} pages")
+    return fingerprints.view(_INT64)
+
+
+def _handle_of(slots: Array) -> tuple[Any, Any]:
+    """The handle of a segment, and what must be kept for it to hold."""
+    segment = Segment(slots)
+    if jit.DISABLED:
+        return segment, segment
+    pinned = jit.pin(segment)
+    return pinned.ctypes.data, pinned

@@ -1,0 +1,192 @@
+"""The table of URLs seen is a dict from fingerprint to page, whatever comes in whatever portions, and it survives as a file."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from xxhash import xxh3_64_intdigest
+
+from trapline import jit
+from trapline.crawl.seen import Seen, fingerprints
+from trapline.crawl.seen.kernels import SEGMENTS
+from trapline.errors import ConfigError, InvariantError
+from trapline.frontier.layout import Array
+
+MOST = 2**64 - 1
+MANY = 3_000 if jit.DISABLED else 60_000
+
+
+def row(values: list[int]) -> Array:
+    return np.array(values, np.uint64)
+
+
+def added(seen: Seen, values: Array, first: int) -> tuple[list[int], int]:
+    out = np.full(len(values), -7, np.int32)
+    new = seen.add(values, first, out)
+    return out.tolist(), new
+
+
+def found(seen: Seen, values: Array) -> list[int]:
+    out = np.full(len(values), -7, np.int32)
+    seen.find(values, out)
+    return out.tolist()
+
+
+def added_to_dict(pages: dict[int, int], values: list[int], first: int) -> tuple[list[int], int]:
+    before = len(pages)
+    for value in values:
+        pages.setdefault(value, first + len(pages) - before)
+    return [pages[value] for value in values], len(pages) - before
+
+
+# Few different ones, so that many come again; those of one segment; the least and the largest; any.
+FINGERPRINTS = st.one_of(
+    st.integers(0, 30),
+    st.integers(0, 400).map(lambda i: (7 << 56) + i * 0x01_0000_0001),
+    st.sampled_from([0, 1, MOST, MOST - 1, 1 << 63, 1 << 56, (1 << 32) - 1]),
+    st.integers(0, MOST),
+)
+PORTIONS = st.lists(st.tuples(st.lists(FINGERPRINTS, max_size=120), st.integers(0, 1_000_000)), max_size=8)
+
+
+@settings(deadline=None, max_examples=20 if jit.DISABLED else 200)
+@given(portions=PORTIONS, asked=st.lists(FINGERPRINTS, max_size=20))
+def test_it_is_a_dict(portions: list[tuple[list[int], int]], asked: list[int]) -> None:
+    seen, pages = Seen(), dict[int, int]()
+    for values, first in portions:
+        assert added(seen, row(values), first) == added_to_dict(pages, values, first)
+        assert len(seen) == len(pages)
+    asked = [*asked, *pages]
+    assert found(seen, row(asked)) == [pages.get(value, -1) for value in asked]
+
+
+def drawn(count: int, seed: int) -> Array:
+    return np.random.default_rng(seed).integers(0, 2**64, count, dtype=np.uint64)
+
+
+@pytest.mark.parametrize("portion", [20, MANY], ids=["in portions", "at once"])
+def test_it_grows_and_forgets_nothing(portion: int) -> None:
+    seen, values = Seen(), drawn(MANY, 1)
+    for start in range(0, MANY, portion):
+        pages, new = added(seen, values[start : start + portion], start)
+        assert pages == list(range(start, start + len(pages))) and new == len(pages)
+    assert found(seen, values) == list(range(MANY))
+    assert set(found(seen, drawn(1_000, 2))) == {-1}
+    assert added(seen, values[::-1].copy(), 7)[1] == 0
+
+
+def test_a_segment_that_gets_everything_grows_alone() -> None:
+    """Fingerprints are never so, but a table must not break by what it is given."""
+    values = drawn(MANY // 10, 3) >> np.uint64(8)
+    seen = Seen()
+    assert added(seen, values, 0)[1] == len(values)
+    assert found(seen, values) == list(range(len(values)))
+
+
+def test_a_url_takes_at_most_24_bytes() -> None:
+    seen = Seen()
+    added(seen, drawn(MANY, 4), 0)
+    slots = sum(slots.nbytes for slots in seen._slots)
+    assert slots <= max(24 * MANY, SEGMENTS * 16 * 12)
+
+
+def test_fingerprints_are_xxh3_of_the_bytes() -> None:
+    urls = ["http://a.example/", "http://a.example/b?c=d", ""]
+    assert fingerprints(urls).tolist() == [xxh3_64_intdigest(url.encode()) for url in urls]
+    assert fingerprints(urls).dtype == np.uint64
+    assert fingerprints([]).tolist() == []
+
+
+def test_an_example() -> None:
+    seen, out = Seen(), np.zeros(4, np.int32)
+    new = seen.add(fingerprints(["http://a/", "http://b/", "http://a/", "http://c/"]), 10, out)
+    assert (new, out.tolist(), len(seen)) == (3, [10, 11, 10, 12], 3)
+
+
+@pytest.mark.parametrize(
+    ("values", "out"),
+    [(np.zeros(3, np.int64), np.zeros(3, np.int32)), (row([1, 2, 3]), np.zeros(2, np.int32))],
+    ids=["not uint64", "no room"],
+)
+def test_what_would_be_read_or_written_wrongly_is_refused(values: Array, out: Array) -> None:
+    with pytest.raises(InvariantError):
+        Seen().find(values, out)
+    with pytest.raises(InvariantError):
+        Seen().add(values, 0, out)
+
+
+def test_more_pages_than_there_are_ids_is_refused() -> None:
+    with pytest.raises(ConfigError, match="partitions"):
+        added(Seen(), row([1, 2]), 2**31 - 2)
+
+
+# The file.
+
+
+@pytest.fixture
+def saved(tmp_path: Path) -> Path:
+    seen = Seen()
+    added(seen, np.append(drawn(2_000, 5), row([0, MOST])), 0)
+    seen.save(tmp_path / "snapshot")
+    return tmp_path / "snapshot"
+
+
+def test_what_is_loaded_is_what_was_saved(saved: Path) -> None:
+    seen, values = Seen.load(saved), np.append(drawn(2_000, 5), row([0, MOST]))
+    assert len(seen) == 2_002 and found(seen, values) == list(range(2_002))
+    assert added(seen, drawn(2_000, 6), 2_002) == (list(range(2_002, 4_002)), 2_000)
+    assert found(seen, values) == list(range(2_002))
+
+
+def test_an_empty_table_can_be_saved(tmp_path: Path) -> None:
+    Seen().save(tmp_path)
+    assert len(Seen.load(tmp_path)) == 0 and found(Seen.load(tmp_path), row([0, 1])) == [-1, -1]
+
+
+def test_a_second_save_takes_the_place_of_the_first(saved: Path) -> None:
+    seen = Seen()
+    added(seen, row([5]), 0)
+    seen.save(saved)
+    assert len(Seen.load(saved)) == 1
+    assert len(list(saved.iterdir())) == 1
+
+
+def assert_refused(folder: Path) -> None:
+    with pytest.raises(ConfigError) as caught:
+        Seen.load(folder)
+    assert "\n" not in str(caught.value) and str(folder) in str(caught.value)
+
+
+def test_a_file_that_is_missing_is_refused(tmp_path: Path) -> None:
+    assert_refused(tmp_path)
+
+
+def test_a_file_cut_anywhere_is_refused(saved: Path) -> None:
+    (file,) = saved.iterdir()
+    whole = file.read_bytes()
+    for cut in (0, 1, 4, 7, 8, 12, 2_071, 2_072, len(whole) // 2, len(whole) - 1):
+        file.write_bytes(whole[:cut])
+        assert_refused(saved)
+
+
+def test_a_file_with_a_flipped_bit_or_more_bytes_is_refused(saved: Path) -> None:
+    (file,) = saved.iterdir()
+    whole = file.read_bytes()
+    for at in (0, 7, 8, 20, 30, 5_000, len(whole) - 1):
+        bad = bytearray(whole)
+        bad[at] ^= 1
+        file.write_bytes(bad)
+        assert_refused(saved)
+    file.write_bytes(whole + b"\0")
+    assert_refused(saved)
+
+
+def test_a_save_that_fails_leaves_the_one_before(saved: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    seen = Seen()
+    added(seen, row([5]), 0)
+    monkeypatch.setattr("os.fsync", lambda _: (_ for _ in ()).throw(OSError(28, "No space left on device")))
+    with pytest.raises(ConfigError):
+        seen.save(saved)
+    assert len(Seen.load(saved)) == 2_002
