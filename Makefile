@@ -15,7 +15,7 @@ export UV_PYTHON_DOWNLOADS := never
 SYNC := $(BIN)/uv sync --frozen --inexact --quiet --compile-bytecode
 
 .DELETE_ON_ERROR:
-.PHONY: demo test lint types unit unit-uncompiled proof bench clean
+.PHONY: demo test lint types unit unit-uncompiled proof bench bench-live clean
 
 demo: .venv/runtime.stamp
 	$(BIN)/trapline demo
@@ -45,8 +45,12 @@ proof: .venv/dev.stamp
 bench: .venv/runtime.stamp
 	@set -e; for script in bench/[a-z]*.py; do echo "== $$script"; $(BIN)/python "$$script"; done
 
+# Needs nginx, and some minutes. What to make of it: docs/how-to/benchmark-live.md. More options: make bench-live LIVE="--repeats 5"
+bench-live: .venv/bench.stamp .venv-bench/stamp
+	$(BIN)/python bench/live/run.py $(LIVE)
+
 clean:
-	rm -rf .venv .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache dist
+	rm -rf .venv .venv-bench .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache dist
 	find src tests bench -name __pycache__ -type d -prune -exec rm -rf {} + 2>/dev/null || true
 
 $(BIN)/uv:
@@ -58,6 +62,16 @@ $(BIN)/uv:
 # The demo needs no test tools, and they are half of the download.
 .venv/runtime.stamp: pyproject.toml uv.lock | $(BIN)/uv
 	$(SYNC) --no-dev
+	@touch $@
+
+.venv/bench.stamp: pyproject.toml uv.lock | $(BIN)/uv
+	$(SYNC) --no-dev --group bench
+	@touch $@
+
+# Scrapy and Crawlee stay out of our .venv and of our lock.
+.venv-bench/stamp: bench/live/requirements.txt | $(BIN)/uv
+	$(BIN)/uv venv --quiet --clear --python $(BIN)/python .venv-bench
+	$(BIN)/uv pip install --quiet --python .venv-bench/bin/python --requirement $<
 	@touch $@
 
 .venv/dev.stamp: pyproject.toml uv.lock | $(BIN)/uv

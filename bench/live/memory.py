@@ -1,0 +1,129 @@
+"""Memory for each URL that a crawl knows: python bench/live/memory.py.
+
+(memory at 1,000,000 known URLs - memory at 100,000) / 900,000, of the crawl's process; at most 120 bytes is the aim. Its store
+is another process, whose memory should not grow; it is shown apart.
+
+The pages have 400 links each, so that few fetches make many URLs known, and every URL can be fetched: its path names the
+file that nginx answers with. How many URLs are known at what time is read from the crawl's own progress, resident
+memory from /proc, ten times a second.
+"""
+
+import argparse
+import sqlite3
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from pathlib import Path
+from random import Random
+from typing import NamedTuple
+
+import nginx
+from contestants import trapline
+from pages import address, origin
+from processor import descendants, resident_bytes
+
+SITES, FILES, LINKS = 100, 30, 400  # a site's files hold 12,000 links to as many URLs
+FIRST, LAST = 100_000, 1_000_000
+BYTES_AT_MOST = 120
+_PAGES = 8_000  # a site's 80 fetches hit 28 of its 30 files: 1.1 million URLs
+_EVERY_S = 0.1
+_WORDS = ["quiet", "harbour", "letters", "winter", "bridge", "copper", "garden", "village", "distant", "morning"]
+
+
+class Sample(NamedTuple):
+    at: float
+    crawler_bytes: int
+    store_bytes: int
+
+
+class Row(NamedTuple):
+    """Of the crawl's progress."""
+
+    at: float
+    known: int
+
+
+def write(folder: Path) -> float:
+    """All sites share the files, with links relative to the host. Answers the mean length of a URL."""
+    rng, length = Random(3), 0
+    folder.mkdir(parents=True)
+    for file in range(FILES):
+        paths = [_path(rng, file * LINKS + link) for link in range(LINKS)]
+        length += sum(map(len, paths))
+        items = "\n".join(f'<li><a href="{path}">{path[12:-5]}</a></li>' for path in paths)
+        page = f"<!DOCTYPE html>\n<html><head><title>{file}</title></head>\n<body><ul>\n{items}\n</ul></body></html>\n"
+        (folder / f"{file:02}.html").write_text(page)
+    (folder / "index.html").write_bytes((folder / "00.html").read_bytes())
+    (folder / "robots.txt").write_text("User-agent: *\nDisallow: /not-for-robots/\n")
+    return length / (FILES * LINKS) + len(origin(SITES // 2, 8932))
+
+
+def _path(rng: Random, number: int) -> str:
+    return f"/articles/{rng.randrange(FILES):02}/{'-'.join(rng.sample(_WORDS, 2))}-{number:05}.html"
+
+
+def crawl(seeds: Path, folder: Path, options: list[str]) -> list[Sample]:
+    """Runs one and samples its memory until it ends."""
+    asked = ["--delay", "0", "--connections", str(SITES), "--max-pages", str(_PAGES), "--allow-private", "--quiet"]
+    crawler = subprocess.Popen(trapline("crawl", "--seeds", str(seeds), "-o", str(folder), *asked, *options))
+    samples: list[Sample] = []
+    ended = threading.Event()
+    sampling = threading.Thread(target=_sample, args=(crawler.pid, samples, ended))
+    sampling.start()
+    try:
+        code = crawler.wait()
+    finally:
+        ended.set()
+        sampling.join()
+    if code:
+        sys.exit(f"the crawl ended with code {code}")
+    return samples
+
+
+def _sample(crawler: int, samples: list[Sample], ended: threading.Event) -> None:
+    while not ended.wait(_EVERY_S):
+        store = sum(map(resident_bytes, descendants(crawler)))
+        samples.append(Sample(time.time(), resident_bytes(crawler), store))
+
+
+def progress(folder: Path) -> list[Row]:
+    with sqlite3.connect(folder / "crawl.db") as database:
+        return [Row(*row) for row in database.execute("select at, known from progress order by at")]
+
+
+def reached(rows: list[Row], samples: list[Sample], known: int) -> tuple[Row, Sample]:
+    """The first row with as many known URLs, and memory at that time."""
+    row = next((row for row in rows if row.known >= known), None)
+    if row is None:
+        sys.exit(f"the crawl knew {rows[-1].known if rows else 0:,} URLs at its end, not {known:,}")
+    return row, min(samples, key=lambda sample: abs(sample.at - row.at))
+
+
+def main() -> None:
+    options = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    options.add_argument("--port", type=int, default=8932)
+    # Slow enough that progress, a row a second, has several between the two moments.
+    options.add_argument("--bandwidth", default="10MB", help="of the crawl; - for no limit [10MB]")
+    asked = options.parse_args()
+    with tempfile.TemporaryDirectory() as scratch:
+        root, seeds, folder = Path(scratch) / "web", Path(scratch) / "seeds", Path(scratch) / "crawl"
+        length = write(root)
+        seeds.write_text("".join(f"{origin(site, asked.port)}/\n" for site in range(SITES)))
+        listener = nginx.Listener([address(site) for site in range(SITES)], asked.port, str(root))
+        named = "location ~ ^/articles/([0-9]+)/ { try_files /$1.html =404; }"
+        with nginx.serving([listener._replace(extra=named)], Path(scratch) / "nginx"):
+            samples = crawl(seeds, folder, [] if asked.bandwidth == "-" else ["--bandwidth", asked.bandwidth])
+        rows = progress(folder)
+    (first, before), (last, after) = reached(rows, samples, FIRST), reached(rows, samples, LAST)
+    grown = (after.crawler_bytes - before.crawler_bytes) / (last.known - first.known)
+    for row, sample in ((first, before), (last, after)):
+        print(
+            f"{row.known:9,} known: {sample.crawler_bytes / 1e6:7.1f} MB, its store {sample.store_bytes / 1e6:7.1f} MB"
+        )
+    print(f"{grown:.0f} bytes a URL (at most {BYTES_AT_MOST}); URLs of {length:.0f} characters")
+
+
+if __name__ == "__main__":
+    main()

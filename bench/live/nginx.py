@@ -1,0 +1,127 @@
+"""nginx, as it comes with Debian, serving folders on loopback addresses for as long as a `with` block lasts.
+
+One worker, so that it takes one core at most. Knows nothing of what the folders hold.
+"""
+
+import os
+import resource
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import NamedTuple
+
+_FIRST_ANSWER_S = 10.0
+
+
+class Listener(NamedTuple):
+    """What answers on an address and port to some names. `folder` may use nginx's variables."""
+
+    addresses: Sequence[str]
+    port: int
+    folder: str
+    names: Sequence[str] = ("_",)  # nginx's own sign for any name
+    extra: str = ""  # more of nginx's own language
+
+
+@contextmanager
+def serving(listeners: list[Listener], scratch: Path, *, log: bool = False) -> Iterator[subprocess.Popen[bytes]]:
+    """Starts nginx with its files in `scratch` and waits until it answers. With `log`: status and URL of every request in
+    scratch/access.log."""
+    scratch.mkdir(parents=True, exist_ok=True)
+    configuration = scratch / "nginx.conf"
+    configuration.write_text(_configuration(listeners, scratch, log))
+    # Ended from outside (timeout, make), this process shall still take nginx with it.
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit("ended"))
+    server = subprocess.Popen(
+        [_program(), "-p", str(scratch), "-e", str(scratch / "error.log"), "-c", str(configuration)]
+    )
+    try:
+        for listener in listeners:
+            _wait_for(server, listener.addresses[-1], listener.port, scratch)
+        yield server
+    finally:
+        server.send_signal(signal.SIGTERM)
+        server.wait()
+
+
+def _program() -> str:
+    found = shutil.which("nginx", path=os.environ.get("PATH", "") + ":/usr/sbin")
+    if found is None:
+        sys.exit("nginx is not here; install it with: sudo apt-get install nginx-light")
+    return found
+
+
+def _wait_for(server: subprocess.Popen[bytes], address: str, port: int, scratch: Path) -> None:
+    last = time.monotonic() + _FIRST_ANSWER_S
+    while time.monotonic() < last and server.poll() is None:
+        try:
+            return socket.create_connection((address, port)).close()
+        except OSError:
+            time.sleep(0.05)
+    sys.exit(f"nginx does not answer on {address}:{port}; it said: {(scratch / 'error.log').read_text().strip()}")
+
+
+def _configuration(listeners: list[Listener], scratch: Path, log: bool) -> str:
+    # Started as root, the worker would else be another user, who may not read a temporary folder.
+    user = "user root;" if os.geteuid() == 0 else ""
+    temporary = "\n".join(f"  {kind}_temp_path {scratch}/{kind};" for kind in _TEMPORARY)
+    files = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
+    access = f"{scratch}/access.log urls" if log else "off"
+    servers = "\n".join(map(_server, listeners))
+    values = {"user": user, "scratch": scratch, "temporary": temporary, "access": access, "servers": servers}
+    return _filled(_CONFIGURATION, values | {"files": files, "connections": files // 2})
+
+
+def _server(listener: Listener) -> str:
+    listens = "\n".join(f"    listen {address}:{listener.port};" for address in listener.addresses)
+    values = {"listens": listens, "names": " ".join(listener.names), "folder": listener.folder, "extra": listener.extra}
+    return _filled(_SERVER, values)
+
+
+def _filled(text: str, values: Mapping[str, object]) -> str:
+    for name, value in values.items():
+        text = text.replace(f"<{name}>", str(value))
+    return text
+
+
+_TEMPORARY = ("client_body", "proxy", "fastcgi", "uwsgi", "scgi")
+
+_CONFIGURATION = """
+<user>
+daemon off;
+worker_processes 1;
+worker_rlimit_nofile <files>;
+pid <scratch>/nginx.pid;
+error_log <scratch>/error.log warn;
+events { worker_connections <connections>; }
+http {
+<temporary>
+  log_format urls '$status $scheme://$http_host$request_uri';
+  access_log <access>;
+  include /etc/nginx/mime.types;
+  default_type application/octet-stream;
+  charset utf-8;
+  sendfile on;
+  tcp_nopush on;
+  keepalive_requests 1000000000;
+  keepalive_timeout 75s;
+  server_names_hash_bucket_size 128;
+<servers>
+}
+"""
+
+_SERVER = """
+  server {
+<listens>
+    server_name <names>;
+    root <folder>;
+    index index.html;
+    <extra>
+  }
+"""

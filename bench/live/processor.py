@@ -1,0 +1,97 @@
+"""Who used how much processor time during a crawl, and how much memory: read from /proc a few times a second. Linux only.
+
+A crawler has one or several processes: itself and its children (Trapline's store is one). The server is watched too.
+"""
+
+import os
+import threading
+import time
+from pathlib import Path
+from typing import NamedTuple
+
+_EVERY_S = 0.05
+_TICKS_PER_S = os.sysconf("SC_CLK_TCK")
+_PAGE_BYTES = os.sysconf("SC_PAGE_SIZE")
+
+
+class Sample(NamedTuple):
+    at: float  # wall clock
+    crawler_s: float
+    children_s: float
+    server_s: float
+
+
+class Used(NamedTuple):
+    """Seconds of processor time between two moments."""
+
+    crawler_s: float
+    children_s: float
+    server_s: float
+
+
+class Watch:
+    """Samples a crawler and the server from a thread until `stop`."""
+
+    def __init__(self, crawler: int, server: int) -> None:
+        self._crawler, self._server = crawler, server
+        self._samples: list[Sample] = []
+        self._children: set[int] = set()
+        self._last: dict[int, float] = {}  # of each process, also after it has ended
+        self._stopped = threading.Event()
+        self._thread = threading.Thread(target=self._run)
+        self._thread.start()
+
+    def stop(self) -> None:
+        self._stopped.set()
+        self._thread.join()
+
+    def between(self, started: float, ended: float) -> Used:
+        first, last = self._at(started), self._at(ended)
+        spent = [max(0.0, b - a) for a, b in zip(first[1:], last[1:], strict=True)]
+        return Used(*spent)
+
+    def _at(self, moment: float) -> Sample:
+        return min(self._samples, key=lambda sample: abs(sample.at - moment))
+
+    def _run(self) -> None:
+        while True:
+            self._children.update(descendants(self._crawler))
+            used = [self._seconds(who) for who in ({self._crawler}, self._children, set(descendants(self._server)))]
+            self._samples.append(Sample(time.time(), *used))
+            if self._stopped.wait(_EVERY_S):
+                return
+
+    def _seconds(self, processes: set[int]) -> float:
+        for process in processes:
+            self._last[process] = max(processor_s(process), self._last.get(process, 0.0))
+        return sum(self._last[process] for process in processes)
+
+
+def processor_s(process: int) -> float:
+    """User and system time of one process so far; 0 if it is gone."""
+    try:
+        fields = Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()
+    except OSError:
+        return 0.0
+    return (int(fields[11]) + int(fields[12])) / _TICKS_PER_S
+
+
+def resident_bytes(process: int) -> int:
+    """0 if it is gone."""
+    try:
+        return int(Path(f"/proc/{process}/statm").read_text().split()[1]) * _PAGE_BYTES
+    except (OSError, IndexError):
+        return 0
+
+
+def descendants(process: int) -> list[int]:
+    """Its children and theirs."""
+    found: list[int] = []
+    for task in Path(f"/proc/{process}/task").glob("*/children"):
+        try:
+            children = [int(child) for child in task.read_text().split()]
+        except OSError:
+            continue
+        for child in children:
+            found += [child, *descendants(child)]
+    return found

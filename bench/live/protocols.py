@@ -1,0 +1,70 @@
+"""HTTP/1.0, HTTP/1.1 and pipelining by the number of connections: cao fig. 4 in small. python bench/live/protocols.py.
+
+`trapline testweb` serves a generated web of 2,000 sites whose answers take 20 ms, and connections another 20 ms, as if every
+round trip took that long. Each crawl has a fixed time; the table shows its pages per second. The last row shows that 1,000
+connections work.
+"""
+
+import argparse
+import json
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from contestants import trapline
+
+PROTOCOLS = ("1.0", "1.1", "pipelining")
+CONNECTIONS = (1, 8, 32, 96, 192)
+MANY = 1_000
+_PAGES, _SITES = 100_000, 2_000
+
+
+@contextmanager
+def served(scratch: Path, latency: str) -> Iterator[list[str]]:
+    """The options by which a crawl finds this web."""
+    graph, hosts, urls = scratch / "graph", scratch / "hosts", scratch / "urls"
+    size = ["--pages", str(_PAGES), "--sites", str(_SITES), "--seed", "1"]
+    subprocess.run(trapline("graph", "generate", *size, "-o", str(graph)), check=True, stdout=subprocess.DEVNULL)
+    slow = ["--latency", latency, "--connection-latency", latency]
+    files = ["--hosts-file", str(hosts), "--urls-file", str(urls)]
+    command = trapline("testweb", str(graph), *slow, *files, "--json")
+    server = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
+    assert server.stdout
+    try:
+        if not server.stdout.readline():  # it says where, once it serves
+            sys.exit("testweb did not start")
+        yield ["--seeds", str(urls), "--hosts", str(hosts), "--allow-private"]
+    finally:
+        server.terminate()
+        server.communicate()
+
+
+def crawl(web: list[str], protocol: str, connections: int, seconds: float) -> dict[str, float]:
+    """The summary of one."""
+    with tempfile.TemporaryDirectory() as scratch:
+        folder = Path(scratch) / "crawl"
+        asked = ["--http", protocol, "--connections", str(connections), "--max-time", str(seconds), "--delay", "0"]
+        subprocess.run(trapline("crawl", *web, *asked, "--quiet", "-o", str(folder)), check=True)
+        return json.loads((folder / "summary.json").read_text())
+
+
+def main() -> None:
+    options = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    options.add_argument("--latency", default="20ms", help="of an answer, and of a connection [20ms]")
+    options.add_argument("--seconds", type=float, default=8.0, help="for each crawl [8]")
+    asked = options.parse_args()
+    with tempfile.TemporaryDirectory() as scratch, served(Path(scratch), asked.latency) as web:
+        print(f"| connections | {' | '.join(PROTOCOLS)} |\n|---:|{'---:|' * len(PROTOCOLS)}")
+        for connections in (*CONNECTIONS, MANY):
+            summaries = [crawl(web, protocol, connections, asked.seconds) for protocol in PROTOCOLS]
+            cells = [f"{summary['pages_per_second']:,.0f}" for summary in summaries]
+            print(f"| {connections:,} | {' | '.join(cells)} |", flush=True)
+            if broken := sum(summary["politeness_violations"] + summary["errors"] for summary in summaries):
+                print(f"{broken:,.0f} errors and politeness violations", file=sys.stderr)
+
+
+if __name__ == "__main__":
+    main()

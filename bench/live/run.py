@@ -1,0 +1,191 @@
+"""Trapline, Scrapy, Crawlee and a bare loop on the same static pages: make bench-live, or python bench/live/run.py --help.
+
+nginx serves 100 sites, each on an address of its own. Every crawler runs in its own process, one after the other, in rounds;
+what is compared is compared within a round, for machines have good and bad minutes. The table shows medians over the rounds.
+What it measures and what not: docs/how-to/benchmark-live.md.
+"""
+
+import argparse
+import json
+import statistics
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import NamedTuple
+
+import nginx
+import pages
+from contestants import CONNECTIONS, Contestant, Result, contestants
+from processor import Used, Watch
+
+SITES = CONNECTIONS
+_SECONDS_AT_MOST = 1_800
+
+
+class Web(NamedTuple):
+    seeds: Path
+    pages: int
+
+
+class Measured(NamedTuple):
+    result: Result
+    used: Used
+
+    @property
+    def speed(self) -> float:
+        return self.result.pages / self.result.seconds
+
+    @property
+    def pages_per_processor_second(self) -> float:
+        """Of the crawler alone: what a whole core would give it. Depends less on who else uses the machine."""
+        return self.result.pages / max(self.used.crawler_s, 0.01)
+
+
+Rounds = list[dict[str, Measured]]
+
+
+@contextmanager
+def served(scratch: Path, large: int, small: int, port: int) -> Iterator[tuple[dict[bool, Web], int]]:
+    """Both webs, by whether they are the small one, and nginx's process."""
+    webs, listeners = {}, []
+    for is_small, per_site in ((False, large), (True, small)):
+        folder, at = scratch / f"web-{per_site}", port + is_small
+        pages.write(folder, SITES, per_site, at)
+        seeds = scratch / f"seeds-{per_site}"
+        seeds.write_text("".join(f"{pages.origin(site, at)}/\n" for site in range(SITES)))
+        webs[is_small] = Web(seeds, SITES * per_site)
+        listeners.append(nginx.Listener([pages.address(site) for site in range(SITES)], at, f"{folder}/$server_addr"))
+    with nginx.serving(listeners, scratch / "nginx") as server:
+        yield webs, server.pid
+
+
+def measure(contestant: Contestant, web: Web, server: int) -> Measured | None:
+    """None: it did not work; why is printed."""
+    with tempfile.TemporaryDirectory() as scratch:
+        folder = Path(scratch) / "crawl"
+        command = contestant.command(web.seeds, folder)
+        crawler = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        watch = Watch(crawler.pid, server)
+        try:
+            output, complaints = crawler.communicate(timeout=_SECONDS_AT_MOST)
+        finally:
+            crawler.kill()
+            watch.stop()
+        if crawler.returncode != 0:
+            reason = (complaints or output).strip().splitlines()[-1:] or ["it said nothing"]
+            print(f"{contestant.name}: not measured: {reason[0]}", file=sys.stderr)
+            return None
+        result = contestant.result(output, folder)
+        return Measured(result, watch.between(result.started, result.started + result.seconds))
+
+
+def rounds(chosen: list[Contestant], webs: dict[bool, Web], server: int, repeats: int) -> Rounds:
+    found: Rounds = [{} for _ in range(repeats)]
+    for number, row in enumerate(found, 1):
+        for contestant in chosen:
+            measured = measure(contestant, webs[contestant.small], server)
+            if measured is not None:
+                row[contestant.name] = measured
+                short = webs[contestant.small].pages - measured.result.pages
+                note = f"; {short:,} PAGES SHORT" if short else ""
+                print(
+                    f"round {number}: {contestant.name:26} {measured.speed:8,.0f} pages/s {measured.result.remarks}{note}"
+                )
+                sys.stdout.flush()
+    return found
+
+
+def median_ratio(found: Rounds, name: str, other: str, what: str = "speed") -> float | None:
+    """Of two crawlers in the same round; None: they never ran in one."""
+    ratios = [getattr(row[name], what) / getattr(row[other], what) for row in found if name in row and other in row]
+    return statistics.median(ratios) if ratios else None
+
+
+def record(found: Rounds, name: str) -> dict[str, float] | None:
+    """Its medians. Processor time is in microseconds a page."""
+    measured = [row[name] for row in found if name in row]
+    if not measured:
+        return None
+
+    def per_page(field: str) -> float:
+        return statistics.median(1e6 * getattr(m.used, field) / m.result.pages for m in measured)
+
+    return {
+        "pages": measured[0].result.pages,
+        "pages_per_second": statistics.median(m.speed for m in measured),
+        "best": max(m.speed for m in measured),
+        "crawler_us": per_page("crawler_s"),
+        "children_us": per_page("children_s"),
+        "nginx_us": per_page("server_s"),
+    }
+
+
+def table(found: Rounds, names: list[str]) -> str:
+    rows = ["|  | pages | pages/s | best | times Scrapy | crawler us/page | its store | nginx |", "|---|" + "---:|" * 7]
+    for name in names:
+        values = record(found, name)
+        if values is not None:
+            ratio = median_ratio(found, name, "Scrapy")
+            cells = [f"{values['pages']:,.0f}", f"{values['pages_per_second']:,.0f}", f"{values['best']:,.0f}"]
+            cells += ["-" if ratio is None else f"{ratio:.1f}"]
+            cells += [f"{values[part]:,.0f}" for part in ("crawler_us", "children_us", "nginx_us")]
+            rows.append(f"| {name} | {' | '.join(cells)} |")
+    return "\n".join(rows)
+
+
+_COMPARED = (
+    ("Trapline", "Scrapy", "at least 30, 40 is the aim"),
+    ("Trapline", "Scrapy, tuned", ""),
+    ("Crawlee", "Scrapy", ""),
+    ("Trapline", "Crawlee", ""),
+    ("Trapline", "bare loop, known by href", "0.67 is the aim"),
+    ("Trapline", "bare loop, known by URL", ""),
+)
+
+
+def ratios(found: Rounds, what: str) -> dict[str, float]:
+    known = {f"{a} / {b}": median_ratio(found, a, b, what) for a, b, _ in _COMPARED}
+    return {name: ratio for name, ratio in known.items() if ratio is not None}
+
+
+def options() -> argparse.Namespace:
+    said = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    said.add_argument("--repeats", type=int, default=3, help="rounds [3]")
+    said.add_argument("--pages-per-site", type=int, default=300, help="of the large web [300]")
+    said.add_argument("--small", type=int, default=30, help="pages per site of the small one [30]")
+    said.add_argument("--only", action="append", help="begin of a name in the table; may be given again")
+    said.add_argument("--port", type=int, default=8930, help="and the next one [8930]")
+    said.add_argument("--json", type=Path, help="write all of it there")
+    return said.parse_args()
+
+
+def main() -> None:
+    asked = options()
+    chosen = [c for c in contestants() if not asked.only or c.name.startswith(tuple(asked.only))]
+    with tempfile.TemporaryDirectory() as folder:
+        print(f"writing {SITES * (asked.pages_per_site + asked.small):,} pages", flush=True)
+        with served(Path(folder), asked.pages_per_site, asked.small, asked.port) as (webs, server):
+            # Once unmeasured: every page is then in the file system's cache.
+            measure(contestants()[0], webs[False], server)
+            found = rounds(chosen, webs, server, asked.repeats)
+    show(found, [contestant.name for contestant in chosen])
+    if asked.json:
+        medians = {contestant.name: record(found, contestant.name) for contestant in chosen}
+        compared = {what: ratios(found, what) for what in ("speed", "pages_per_processor_second")}
+        asked.json.write_text(json.dumps({"medians": medians, "ratios": compared}, indent=1))
+
+
+def show(found: Rounds, names: list[str]) -> None:
+    print("\n" + table(found, names))
+    wanted = {f"{a} / {b}": text for a, b, text in _COMPARED}
+    by_processor = ratios(found, "pages_per_processor_second")
+    print(f"\n{'ratios':36} pages/s  per core")
+    for name, ratio in ratios(found, "speed").items():
+        print(f"{name:36} {ratio:7.2f}  {by_processor[name]:8.2f}  {wanted[name]}".rstrip())
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,36 @@
+"""Of a document tree that nobody here wrote, a crawl fetches the pages that `wget -r` finds under the same rules."""
+
+import importlib
+import shutil
+import socket
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+
+
+@pytest.fixture
+def document_tree(monkeypatch: pytest.MonkeyPatch) -> ModuleType:
+    """The script that also prints the differences."""
+    monkeypatch.syspath_prepend(str(Path(__file__).parents[2] / "bench" / "live"))
+    module = importlib.import_module("document_tree")
+    if shutil.which("nginx", path="/usr/sbin:/usr/bin:/usr/local/bin") is None:
+        pytest.skip("nginx is not installed")
+    if wanted := module.missing():
+        pytest.skip(wanted)
+    return module
+
+
+def _free_port() -> int:
+    with socket.create_server(("127.31.0.1", 0)) as probe:
+        return int(probe.getsockname()[1])
+
+
+def test_pages_are_those_that_wget_finds(document_tree: ModuleType, tmp_path: Path) -> None:
+    port, found = _free_port(), {}
+    for name, command in (("wget", document_tree.by_wget), ("trapline", document_tree.by_trapline)):
+        scratch = tmp_path / name
+        scratch.mkdir()
+        found[name] = document_tree.asked_for(command(port, scratch), port, scratch)
+    assert len(found["wget"]) > 500
+    assert document_tree.differences(found["wget"], found["trapline"]) == {}
