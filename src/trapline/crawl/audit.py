@@ -90,7 +90,7 @@ def manners_of(options: CrawlOptions) -> Manners:
     return Manners(
         rest_us=round(rest_s * 1e6),
         address_rest_us=round((rules.delay_s if rules.ip_delay_s is None else rules.ip_delay_s) * 1e6),
-        pause_us=round(options.pause * 1e6),
+        pause_us=round(options.pause_s * 1e6),
         pipelining=options.http == "pipelining",
     )
 
