@@ -116,7 +116,7 @@ def settings(options: CrawlOptions) -> dict[str, object]:
     told = asdict(options)
     flat = {
         **told,
-        "pause_s": options.pause,
+        "pause_s": options.pause_s,
         **told["rules"],
         **{f"limit_{name}": one for name, one in told["limits"].items()},
     }
