@@ -110,7 +110,33 @@ def test_what_is_no_page_by_itself(text: str) -> None:
     assert canonical(text) is None
 
 
-PIECES = ["/", "a", "b.html", "..", ".", "../", "./", "?", "x=1", "&", "#", "%7E", "%2e", "~", "//", ":", " ", "A", "-", "é", "\\", ";", "", "index", "@"]
+PIECES = [
+    "/",
+    "a",
+    "b.html",
+    "..",
+    ".",
+    "../",
+    "./",
+    "?",
+    "x=1",
+    "&",
+    "#",
+    "%7E",
+    "%2e",
+    "~",
+    "//",
+    ":",
+    " ",
+    "A",
+    "-",
+    "é",
+    "\\",
+    ";",
+    "",
+    "index",
+    "@",
+]
 
 
 @given(st.lists(st.sampled_from(PIECES), max_size=7), st.lists(st.sampled_from(PIECES), max_size=4), st.booleans())
@@ -126,4 +152,6 @@ def test_a_plain_href_is_what_its_canonical_form_is(pieces: list[str], of_page: 
 
 def test_most_hrefs_are_plain() -> None:
     hrefs = ["/a/b.html", "b.html", "../x/y-1.html", "../../z", "/s?q=1&r=a%20b", "/", "/x#top"]
-    assert [plain(href, "http://a.org", "/d/e/") for href in hrefs] == [canonical(href, "http://a.org/d/e/f") for href in hrefs]
+    assert [plain(href, "http://a.org", "/d/e/") for href in hrefs] == [
+        canonical(href, "http://a.org/d/e/f") for href in hrefs
+    ]

@@ -133,7 +133,7 @@ class Known:
 
     def _page_ids(self, urls: Sequence[str], now: float, left_out: Callable[[str], str]) -> list[int]:
         """The page at each URL: known, new now, or NOT_OURS."""
-        prints = fingerprints(urls)
+        prints = fingerprints(list(urls))
         ids = np.empty(len(urls), np.int32)
         self._seen.find(prints, ids)
         unknown = [at for at in np.flatnonzero(ids < 0).tolist() if not left_out(urls[at])]
