@@ -99,6 +99,7 @@ class Crawler:
         self.active = 0  # visits under way
         self.stopped_by = ""
         self.full: Callable[[], bool] = lambda: False  # whether the store has more than it can take
+        self.on_stop: Callable[[], None] = lambda: None
         self._waiting: list[Callable[[], None]] = []  # robots that wait for the store
         self._asking = self._scoring = False
         self._discovered = frontier.pages
@@ -159,6 +160,7 @@ class Crawler:
     def stop(self, why: str) -> None:
         """No new requests; what is under way comes in."""
         self.stopped_by = self.stopped_by or why
+        self._world.call_soon(self.on_stop)
         self.go_on()
         self.soon()
 

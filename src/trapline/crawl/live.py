@@ -76,6 +76,7 @@ class Web:
         self._offset = time.time() - loop.time()
         self._open: dict[Connection, None] = {}
         self._kept: dict[Connection, Site] = {}  # between two visits, the longest waiting first
+        self._pausing: dict[Robot, asyncio.TimerHandle] = {}
         self._nobody = Nobody(self.gone)
         self._tls = tls_context(options.insecure)
         limited = min(options.bandwidth, options.site_bandwidth) < math.inf
@@ -104,6 +105,20 @@ class Web:
 
     def set_out(self, visit: Visit, site: Site, urls: list[str]) -> None:
         Robot(self, self._crawler, visit, site, urls).begin()
+
+    def pause(self, robot: Robot, seconds: float) -> None:
+        self._pausing[robot] = self._loop.call_later(seconds, self._paused, robot)
+
+    def _paused(self, robot: Robot) -> None:
+        del self._pausing[robot]
+        robot.paused_enough()
+
+    def end_pauses(self) -> None:
+        """No more is asked for: whoever waits to ask need not."""
+        pausing, self._pausing = self._pausing, {}
+        for robot, timer in pausing.items():
+            timer.cancel()
+            robot.stopped()
 
     def request_for(self, site: Site, target: str) -> bytes:
         return request(target, site.rest or self._make_rest(site))

@@ -5,13 +5,12 @@ the visits under way and leaves a whole folder; one that is killed goes on from 
 """
 
 import asyncio
+import math
 import signal
 import time
 from collections import deque
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
-from dataclasses import asdict, replace
-from pathlib import Path
 from typing import Any
 
 import uvloop
@@ -21,102 +20,79 @@ from trapline.crawl.crawler import INTERRUPTED, SECONDS, Crawler, Goals
 from trapline.crawl.known import Known
 from trapline.crawl.live import Web
 from trapline.crawl.names import Names
-from trapline.crawl.options import AGENT, CrawlOptions
+from trapline.crawl.opening import Opened, store_settings
+from trapline.crawl.options import AGENT
 from trapline.crawl.outbox import Outbox
-from trapline.crawl.records import Batch
+from trapline.crawl.records import Batch, Progress
 from trapline.crawl.scope import Scope
 from trapline.crawl.scores import Scores
-from trapline.crawl.seeds import check_seeds
 from trapline.crawl.shelf import Shelf
-from trapline.crawl.standing import Recent, Standing
+from trapline.crawl.standing import MOST_ROWS, Recent, Standing
 from trapline.crawl.store.client import Store
-from trapline.crawl.store.folder import DATABASE, Claim, claim_existing, claim_new, note_begin, note_end
-from trapline.crawl.store.reading import Reading
-from trapline.crawl.store.settings import StoreSettings
+from trapline.crawl.store.folder import DATABASE, note_begin, note_end
 from trapline.crawl.summary import write_summary
 from trapline.errors import ConfigError
 from trapline.fetch.address import Guard
 from trapline.fetch.dns import Resolver
-from trapline.fetch.urls import canonical
 from trapline.frontier.journal import Journal
-from trapline.graph.pagerank import pagerank
-from trapline.strategies import Strategy
-from trapline.strategies.inputs import default_rules
-from trapline.strategies.live_inputs import live_inputs
+from trapline.units import counted
 
 Show = Callable[[Standing], None]
 View = AbstractContextManager[Show]
 _TICK_S = 0.5
-_PAGES_EXPECTED = (
-    35_000  # nobody knows; it only says how often PageRank is run, if the user does not: every 1,000 pages
-)
 _SNAPSHOT_PAGES = 100_000  # replay is some microseconds a page, so a resume takes a second or two
 
 
-def open_crawl(options: CrawlOptions, folder: Path, view: View) -> dict[str, Any]:
-    """A new crawl into a new folder; its summary."""
-    strategy = resume.strategy_of(options)
-    options = replace(options, rules=default_rules(strategy, options.rules, _PAGES_EXPECTED))
-    uvloop.run(check_seeds(options))
-    claim = claim_new(folder, asdict(options))
-    return _run(options, strategy, claim, resume.fresh(options, strategy), view, new=True)
-
-
-def resume_crawl(folder: Path, view: View, **changes: Any) -> dict[str, Any]:
-    """A crawl that goes on; its summary. `changes`: goals other than those it began with."""
-    claim = claim_existing(folder)
-    reading = Reading(folder)
-    options = replace(CrawlOptions.from_json(reading.meta()["options"]), **changes)
-    reading.close()
-    strategy = resume.strategy_of(options)
-    return _run(options, strategy, claim, resume.restored(folder, options, strategy), view, new=False)
-
-
-def _run(
-    options: CrawlOptions, strategy: Strategy, claim: Claim, state: resume.State, view: View, new: bool
-) -> dict[str, Any]:
+def run_crawl(opened: Opened, view: View) -> dict[str, Any]:
+    """The crawl, until it ends or is ended; its summary. A `ConfigError` or a defect leaves a folder that can go on."""
     try:
         with view as show:
-            return uvloop.run(LiveCrawl(options, strategy, claim.path, state, show).run(claim, new))
+            return uvloop.run(LiveCrawl(opened, show).run())
     finally:
-        claim.release()
+        opened.claim.release()
 
 
 class LiveCrawl:
     """The parts of one run, and what happens to them as time passes."""
 
-    def __init__(
-        self, options: CrawlOptions, strategy: Strategy, folder: Path, state: resume.State, show: Show
-    ) -> None:
-        self._options, self._strategy, self._folder, self._state, self._show = options, strategy, folder, state, show
+    def __init__(self, opened: Opened, show: Show) -> None:
+        self._options, self._strategy, self._state = opened.options, opened.strategy, opened.state
+        self._claim, self._inputs, self._new = opened.claim, opened.inputs, opened.new
+        self._folder, self._show = opened.claim.path, show
         self._recent = Recent()
         self._uncommitted: deque[tuple[int, int]] = deque()  # batch, pages registered when it was sent
-        self._snapshot_at = state.tally.fetched + _SNAPSHOT_PAGES
-        self._failure = ""
+        self._snapshot_at = self._state.tally.fetched + _SNAPSHOT_PAGES
+        self._failure = ""  # of the store
+        self._error: BaseException | None = None  # what nobody expected
+        self._closing = ""  # the step, once it has come to that
 
-    async def run(self, claim: Claim, new: bool) -> dict[str, Any]:
+    async def run(self) -> dict[str, Any]:
         loop = asyncio.get_running_loop()
         loop.set_exception_handler(self._defect)
-        options, state = self._options, self._state
-        settings = StoreSettings(user_agent=options.user_agent, operator=options.contact, metadata=options.metadata)
-        note_begin(claim)
-        self._store = await Store.start(claim, settings, self._committed, self._store_failed)
-        self._build(loop)
+        note_begin(self._claim)
+        settings = store_settings(self._options)
+        self._store = await Store.start(self._claim, settings, self._committed, self._store_failed)
+        try:
+            self._build(loop)
+            self._begin(loop)
+            with self._signals(loop), self._ticking(loop):
+                await self._web.over
+                return await self._close()
+        except BaseException:
+            await self._store.abandon()  # it ends with the batches that it has, and the folder can go on
+            raise
+
+    def _begin(self, loop: asyncio.AbstractEventLoop) -> None:
+        frontier, now = self._state.frontier, self._web.now()
         self._began = time.monotonic()
-        now = self._web.now()
-        if new:
-            state.frontier.discover(self._known.seed_pages(options.seeds, now), now)
+        if self._new:
+            frontier.discover(self._known.seed_pages(self._options.seeds, now), now)
         else:
-            resume.settle(state.frontier, now)
+            resume.settle(frontier, now)
         self._web.sweep()
         self._crawler.begin(self._web)
-        with self._signals(loop):
-            ticking = loop.create_task(self._tick())
-            try:
-                await self._web.over
-            finally:
-                ticking.cancel()
-            return await self._close(claim)
+        if self._options.max_seconds < math.inf:
+            loop.call_later(max(self._options.max_seconds - self._seconds(), 0.0), self._crawler.stop, SECONDS)
 
     def _build(self, loop: asyncio.AbstractEventLoop) -> None:
         options, state = self._options, self._state
@@ -125,18 +101,10 @@ class LiveCrawl:
         self._shelf = Shelf(self._folder / DATABASE)
         self._shelf.committed(state.frontier.pages)
         self._outbox = Outbox(journal, self._put, state.last_batch)
-        inputs = live_inputs(
-            self._strategy,
-            options.quality,
-            Path(options.history) if options.history else None,
-            options.seed,
-            canonical,
-            pagerank,
-        )
         names = Names(Resolver(options.hosts, options.nameservers), Guard(options.allow_private))
         scope = Scope(options.scope, options.seeds, options.include, options.exclude)
         self._known = Known(
-            state.frontier, state.sites, state.seen, self._shelf, scope, self._outbox, inputs, names.locate
+            state.frontier, state.sites, state.seen, self._shelf, scope, self._outbox, self._inputs, names.locate
         )
         scores = Scores() if self._strategy.page.scores else None
         self._crawler = Crawler(
@@ -156,6 +124,7 @@ class LiveCrawl:
         )
         self._crawler.full = lambda: self._store.full
         self._web = Web(loop, options, self._crawler, names, scores)
+        self._crawler.on_stop = self._web.end_pauses
         names.start(self._crawler, loop)
 
     def _worth(self) -> Callable[[int], float]:
@@ -189,28 +158,38 @@ class LiveCrawl:
     def _defect(self, loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
         """What nobody expected happened in a callback: the crawl ends, and the command says that it is ours to mend."""
         error = context.get("exception")
-        if error is not None and not self._web.over.done():
-            self._web.over.set_exception(error)
+        if error is not None and self._error is None:
+            self._error = error
+            self._web.ended()
 
     # ---- as time passes
 
-    async def _tick(self) -> None:
-        while True:
-            await asyncio.sleep(_TICK_S)
-            progress = self._note()
-            if progress.seconds >= self._options.max_seconds:
-                self._crawler.stop(SECONDS)
-            if self._state.tally.fetched >= self._snapshot_at:
-                self._snapshot()
+    @contextmanager
+    def _ticking(self, loop: asyncio.AbstractEventLoop) -> Iterator[None]:
+        """Twice a second, to the end of the closing."""
+        timer: asyncio.Handle
+
+        def tick() -> None:
+            nonlocal timer
+            timer = loop.call_later(_TICK_S, tick)
+            if not self._closing:
+                self._note()
+                if self._state.tally.fetched >= self._snapshot_at:
+                    self._snapshot()
             self._show(self._standing())
+
+        timer = loop.call_soon(tick)
+        try:
+            yield
+        finally:
+            timer.cancel()
 
     def _seconds(self) -> float:
         return self._state.tally.seconds_before + time.monotonic() - self._began
 
-    def _note(self) -> Any:
-        self._outbox.progress = progress = self._crawler.progress(self._seconds())
+    def _note(self) -> None:
+        self._outbox.progress = self._crawler.progress(self._seconds())
         self._outbox.flush()
-        return progress
 
     def _snapshot(self) -> None:
         self._outbox.flush()
@@ -222,30 +201,33 @@ class LiveCrawl:
         progress = self._crawler.progress(self._seconds())
         by_site, tally.recent = tally.recent, type(tally.recent)()
         pages_per_s, bytes_per_s = self._recent.note(progress, by_site)
-        stopping = (
-            f"stopping ({self._crawler.stopped_by}): {progress.active} visits under way"
-            if self._crawler.stopped_by
-            else ""
-        )
         return Standing(
             progress,
             pages_per_s,
             bytes_per_s,
-            [(self._state.sites[site].origin, pages) for site, pages in self._recent.busiest()],
-            tally.errors.most_common(6),
-            f"trapline: {self._strategy.name}, into {self._folder}",
-            stopping or "Ctrl-C ends it and leaves a whole folder",
+            lambda: [(self._state.sites[site].origin, pages) for site, pages in self._recent.busiest()],
+            tally.errors.most_common(MOST_ROWS),
+            self._strategy.name,
+            str(self._folder),
+            self._doing(progress),
             options.max_pages,
             options.connections,
-            f"{tally.quality:,.4g}" if tally.quality else "",
         )
+
+    def _doing(self, progress: Progress) -> str:
+        if self._closing:
+            return f"closing: {self._closing}"
+        if self._crawler.stopped_by:
+            under_way = counted(progress.active, "visit")
+            return f"stopping ({self._crawler.stopped_by}): {under_way} under way; Ctrl-C cuts them off"
+        return "" if progress.pages or progress.errors else "starting: names, connections, robots.txt"
 
     @contextmanager
     def _signals(self, loop: asyncio.AbstractEventLoop) -> Iterator[None]:
-        """Ctrl-C ends the visits under way after the page they are at; once more, at once."""
+        """Ctrl-C ends the visits under way after the page they are at; in a crawl that is stopping, at once."""
 
         def interrupted() -> None:
-            if self._crawler.stopped_by == INTERRUPTED:
+            if self._crawler.stopped_by:
                 self._web.abort()
             self._crawler.stop(INTERRUPTED)
 
@@ -259,15 +241,21 @@ class LiveCrawl:
 
     # ---- the end
 
-    async def _close(self, claim: Claim) -> dict[str, Any]:
+    async def _close(self) -> dict[str, Any]:
+        self._close_step("the last pages are written")
         self._web.abort()
-        if not self._failure:
+        if not self._failure and self._error is None:
             self._note()
-            await self._store.close()
+            await self._store.close(self._close_step)
+        if self._error is not None:
+            raise self._error
         if self._failure:
-            raise ConfigError(
-                f"{self._folder}: {self._failure}; go on with --resume {self._folder} when that is mended"
-            )
+            hint = "" if "--resume" in self._failure else f"; when that is mended, go on with --resume {self._folder}"
+            raise ConfigError(f"{self._failure}{hint}")
         checkpoint.save(self._folder, self._outbox.number, self._state.frontier, self._state.seen)
-        note_end(claim, self._crawler.stopped_by)
-        return write_summary(self._folder)
+        note_end(self._claim, self._crawler.stopped_by)
+        self._close_step("counting for the summary")
+        return await asyncio.to_thread(write_summary, self._folder)
+
+    def _close_step(self, step: str) -> None:
+        self._closing = step

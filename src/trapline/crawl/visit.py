@@ -162,10 +162,18 @@ class Robot:
             self._not_had(kind, connection.address)
 
     def _pause(self) -> None:
+        if self._crawler.stopped_by:
+            self._end()
+            return
         self._paused = True
-        self._web.call_at(self._web.now() + self._site.pause_s, self._paused_enough)
+        self._web.pause(self, self._site.pause_s)
 
-    def _paused_enough(self) -> None:
+    def stopped(self) -> None:
+        """In a pause: there will be no more pages."""
+        self._paused = False
+        self._end()
+
+    def paused_enough(self) -> None:
         self._paused = False
         if self._connection is not None:
             self._go_on()
