@@ -146,6 +146,7 @@ def latest_end_before(owner: Longs, end: Longs) -> Longs:
     True
     """
     before = np.full(len(owner), _NEVER)
+    _, owner = np.unique(owner, return_inverse=True)  # a visit's number may be of any size
     order = np.argsort(owner, kind="stable")
     ends, number = np.unique(end, return_inverse=True)
     # One running maximum for all owners: any end of an owner exceeds those of the owners sorted before it.
