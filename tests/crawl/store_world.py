@@ -47,7 +47,15 @@ def fetched(page: int, body: bytes = b"<p>hello", **changes: object) -> Fetched:
 
 
 def failed(page: int, error: str = "timeout") -> Fetched:
-    nothing = {"head": b"", "wire": b"", "body": b"", "mime": "", "hrefs": [], "links": b"", "first_byte_s": float("nan")}
+    nothing = {
+        "head": b"",
+        "wire": b"",
+        "body": b"",
+        "mime": "",
+        "hrefs": [],
+        "links": b"",
+        "first_byte_s": float("nan"),
+    }
     return fetched(page, result=FAILED, status=0, error=error, **nothing)
 
 

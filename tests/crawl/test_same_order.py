@@ -9,7 +9,6 @@ import pytest
 from tests.crawl.virtual import VirtualWorld, crawled
 from trapline.frontier import Rules
 from trapline.graph import Graph, generate
-from trapline.graph.pagerank import pagerank
 from trapline.simulate import constant_servers, simulate
 from trapline.simulate.servers import Servers
 from trapline.strategies import load_strategy, strategies
@@ -20,7 +19,10 @@ CONDITIONS = {
     "one robot": (1, Rules(delay_s=15.0)),
     "robots and visits of pages": (8, Rules(delay_s=4.0, per_connection=5, lease_s=1e6)),
     "no delay": (16, Rules(delay_s=0.0, per_connection=0, lease_s=1e6)),
-    "limits": (4, Rules(delay_s=1.0, per_connection=3, pages_per_site=12, depth_static=4, depth_dynamic=2, lease_s=1e6)),
+    "limits": (
+        4,
+        Rules(delay_s=1.0, per_connection=3, pages_per_site=12, depth_static=4, depth_dynamic=2, lease_s=1e6),
+    ),
 }
 
 
@@ -38,7 +40,7 @@ def test_live_crawler_and_simulator_fetch_in_the_same_order(web: Graph, name: st
     rng = np.random.default_rng(5)
     latency_s, connection_s = rng.uniform(0.1, 2.0, web.pages), rng.uniform(0.05, 0.4, web.sites)
     values = rng.random(web.pages)
-    inputs = {name: values for name in strategy.page.inputs}
+    inputs = dict.fromkeys(strategy.page.inputs, values)
     one = constant_servers(1.0)
     servers = Servers(connection_s, latency_s, one.speed, one.requests, one.keep_alive_s, np.zeros(1))
     simulated = simulate(web, strategy, rules, robots=robots, servers=servers, inputs=inputs)

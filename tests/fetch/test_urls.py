@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 from ada_url import URL
-from hypothesis import example, given
+from hypothesis import assume, example, given, settings
 from hypothesis import strategies as st
 
-from trapline.fetch.urls import MOST_URL, canonical, host_port, is_dynamic, origin, target
+from trapline.fetch.urls import MOST_URL, canonical, host_port, is_dynamic, origin, plain, target
 
 PARTS = ("href", "protocol", "username", "password", "host", "hostname", "port", "pathname", "search", "hash", "origin")
 BASE = "http://example.org/dir/page?query"
@@ -108,3 +108,50 @@ def test_a_url_may_have_so_many_characters_and_no_more() -> None:
 )
 def test_what_is_no_page_by_itself(text: str) -> None:
     assert canonical(text) is None
+
+
+PIECES = [
+    "/",
+    "a",
+    "b.html",
+    "..",
+    ".",
+    "../",
+    "./",
+    "?",
+    "x=1",
+    "&",
+    "#",
+    "%7E",
+    "%2e",
+    "~",
+    "//",
+    ":",
+    " ",
+    "A",
+    "-",
+    "é",
+    "\\",
+    ";",
+    "",
+    "index",
+    "@",
+]
+
+
+@given(st.lists(st.sampled_from(PIECES), max_size=7), st.lists(st.sampled_from(PIECES), max_size=4), st.booleans())
+@settings(max_examples=3000)
+def test_a_plain_href_is_what_its_canonical_form_is(pieces: list[str], of_page: list[str], secure: bool) -> None:
+    base = canonical(("https" if secure else "http") + "://a.org:81/" + "".join(of_page))
+    assume(base is not None and origin(base) == ("https" if secure else "http") + "://a.org:81")
+    path = target(base).partition("?")[0]
+    href = "".join(pieces)
+    found = plain(href, origin(base), path[: path.rfind("/") + 1])
+    assert found is None or found == canonical(href, base)
+
+
+def test_most_hrefs_are_plain() -> None:
+    hrefs = ["/a/b.html", "b.html", "../x/y-1.html", "../../z", "/s?q=1&r=a%20b", "/", "/x#top"]
+    assert [plain(href, "http://a.org", "/d/e/") for href in hrefs] == [
+        canonical(href, "http://a.org/d/e/f") for href in hrefs
+    ]

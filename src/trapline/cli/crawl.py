@@ -37,7 +37,7 @@ CRAWL = Section(
 SCOPE = Section(
     "Scope",
     (
-        ("--scope", "scope", (click.Choice(("any", "host", "domain")), "NAME"), "any", "Pages of any site, or of the seeds' hosts or domains."),
+        ("--scope", "scope", (click.Choice(("any", "host", "domain")), "NAME"), "any", "any site, or the host or domain of a seed."),
         ("--include", "include", Many("REGEX"), (), "Only URLs in which it is found; may be given again."),
         ("--exclude", "exclude", Many("REGEX"), (), "No URLs in which it is found; may be given again."),
     ),
@@ -46,7 +46,7 @@ NETWORK = Section(
     "Network",
     (
         ("--pause", "pause_s", seconds(), None, "Between two pages of a visit. [1 s, or --delay if less]"),
-        ("--http", "http", (click.Choice(("1.0", "1.1", "pipelining")), "VERSION"), "1.1", "1.0: a connection a page; pipelining: several requests at once."),
+        ("--http", "http", (click.Choice(("1.0", "1.1", "pipelining")), "VERSION"), "1.1", "1.0, 1.1 or pipelining."),
         ("--bandwidth", "bandwidth", rate(), None, "B: bytes per second in all. [unlimited]"),
         ("--site-bandwidth", "site_bandwidth", rate(), None, "Bytes per second from one site. [unlimited]"),
         ("--timeout", "total_s", seconds(0.1), 120.0, "Longest time for one page."),
@@ -74,6 +74,17 @@ _LIVE_RULES = tuple(
         pages_per_site="Most pages of a site; 0: no limit.", rescore="Pages between PageRank runs. [0: 1,000]"
     )
     for section in rules.SECTIONS
+)
+
+
+SECTIONS = (
+    CRAWL,
+    STRATEGY.with_defaults(strategy=STRATEGY_OF_A_CRAWL),
+    _LIVE_QUALITY,
+    SCOPE,
+    *_LIVE_RULES,
+    NETWORK,
+    _SHOWN,
 )
 
 
@@ -149,7 +160,7 @@ def seed_urls(urls: tuple[str, ...], file: Path | None) -> tuple[str, ...]:
 
 @click.command(cls=SectionedCommand)
 @click.argument("urls", nargs=-1, metavar="URL...")
-@bundled("requested", _requested, CRAWL, STRATEGY.with_defaults(strategy=STRATEGY_OF_A_CRAWL), _LIVE_QUALITY, SCOPE, *_LIVE_RULES, NETWORK, _SHOWN)  # fmt: skip
+@bundled("requested", _requested, *SECTIONS)
 def crawl(urls: tuple[str, ...], requested: Requested) -> int:
     """Crawl the web from these URLs into a folder: WARC files, an index, a database, a summary.
 

@@ -81,9 +81,7 @@ def chosen_by(strategy: str | None, page_rank: str | None, site_rank: str | None
             raise ConfigError(f"give --strategy ({', '.join(strategies())}), or --page-rank and --site-rank")
         return _paired(page_rank, site_rank)
     whole = named(strategy)
-    return Chosen(
-        with_halves(whole.strategy, page_rank, site_rank), (*whole.files, *_files(page_rank, site_rank))
-    )
+    return Chosen(with_halves(whole.strategy, page_rank, site_rank), (*whole.files, *_files(page_rank, site_rank)))
 
 
 def ready(chosen: Chosen, quality: str, history: bool) -> Chosen:

@@ -8,8 +8,8 @@ from typing import NamedTuple
 from trapline.fetch import failure
 from trapline.fetch.content import decoded
 from trapline.fetch.headers import content_type, link_targets, retry_after_s, robots_marks
-from trapline.fetch.response import Response
 from trapline.fetch.page import NOFOLLOW, is_html, read_page
+from trapline.fetch.response import Response
 from trapline.frontier import FAILED, FETCHED, REFUSED
 
 # RFC 9110: the server may answer another time. Every other 4xx is an answer for good.

@@ -17,12 +17,12 @@ from trapline.crawl.scope import Scope
 from trapline.crawl.seen import Seen, fingerprints
 from trapline.crawl.shelf import Shelf
 from trapline.crawl.sites import Site, Sites
-from trapline.fetch.urls import canonical, is_dynamic, origin
+from trapline.fetch.urls import canonical, is_dynamic, origin, plain
 from trapline.frontier import Frontier
 
 NOT_OURS = -1
 HREFS_OF_A_SITE = 4096
-HREFS_IN_ALL = 1 << 16  # some 10 MB
+HREFS_IN_ALL = 1 << 17  # some 20 MB
 Values = Callable[[Sequence[str]], Sequence[float]]
 
 
@@ -82,16 +82,18 @@ class Known:
         self, memory: dict[str, int], base: str, hrefs: Sequence[str], ids: list[int | None], now: float, own: bool
     ) -> None:
         """Fill the gaps in `ids`."""
-        folder = base[: base.rfind("/", 0, base.find("?") if "?" in base else len(base)) + 1]
+        name = origin(base)
+        path = base[len(name) : base.find("?") if "?" in base else len(base)]
+        folder = path[: path.rfind("/") + 1]
         missing: list[_Lookup] = []
         for at, page in enumerate(ids):
             if page is not None:
                 continue
             href = hrefs[at]
-            key = _key(folder, href) if own else ""
+            key = _key(name + folder, href) if own else ""
             ids[at] = memory.get(key) if key else None
             if ids[at] is None:
-                url = canonical(href, base)
+                url = self._url(href, name, folder) or canonical(href, base)
                 ids[at] = NOT_OURS
                 if url is not None:
                     missing.append(_Lookup(at, key, url))
@@ -102,6 +104,13 @@ class Known:
             for lookup, page in zip(missing, pages, strict=True):
                 ids[lookup.at] = page
             self._remember(memory, missing, pages)
+
+    def _url(self, href: str, name: str, folder: str) -> str | None:
+        """The URL of an href that is plain, perhaps on a site that is known."""
+        if href[:4] != "http":
+            return plain(href, name, folder)
+        end = href.find("/", 8)
+        return plain(href[end:], href[:end], "/") if end > 0 and self.sites.named(href[:end]) else None
 
     def _remember(self, memory: dict[str, int], lookups: list[_Lookup], pages: list[int]) -> None:
         before = len(memory)
@@ -124,7 +133,7 @@ class Known:
 
     def _page_ids(self, urls: Sequence[str], now: float, left_out: Callable[[str], str]) -> list[int]:
         """The page at each URL: known, new now, or NOT_OURS."""
-        prints = fingerprints(urls)
+        prints = fingerprints(list(urls))
         ids = np.empty(len(urls), np.int32)
         self._seen.find(prints, ids)
         unknown = [at for at in np.flatnonzero(ids < 0).tolist() if not left_out(urls[at])]

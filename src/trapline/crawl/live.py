@@ -28,7 +28,9 @@ from trapline.frontier import Frontier, Visit
 
 ACCEPT = "text/html,application/xhtml+xml,*/*;q=0.5"
 SWEEP_S = 0.25
-KEPT_S = 5.0  # a connection is kept between two visits if the site rests no longer: common servers close after 5 s or more
+KEPT_S = (
+    5.0  # a connection is kept between two visits if the site rests no longer: common servers close after 5 s or more
+)
 
 
 class NoConnection(NamedTuple):
@@ -57,7 +59,12 @@ class Web:
     """The world of a live crawl (crawler.py)."""
 
     def __init__(
-        self, loop: asyncio.AbstractEventLoop, options: CrawlOptions, crawler: Crawler, names: Names, scores: Scores | None
+        self,
+        loop: asyncio.AbstractEventLoop,
+        options: CrawlOptions,
+        crawler: Crawler,
+        names: Names,
+        scores: Scores | None,
     ) -> None:
         self._loop, self._options, self._crawler, self._names, self._scores = loop, options, crawler, names, scores
         self.frontier: Frontier = crawler.frontier
@@ -102,7 +109,11 @@ class Web:
         return request(target, site.rest or self._make_rest(site))
 
     def _make_rest(self, site: Site) -> bytes:
-        headers = {"User-Agent": self._options.user_agent, "Accept": ACCEPT, "Accept-Encoding": ACCEPT_ENCODING.decode()}
+        headers = {
+            "User-Agent": self._options.user_agent,
+            "Accept": ACCEPT,
+            "Accept-Encoding": ACCEPT_ENCODING.decode(),
+        }
         site.rest = request_rest(site.origin.partition("//")[2], headers, self._options.http != "1.0")
         if self._options.http == "1.0":
             site.rest = site.rest.replace(b" HTTP/1.1", b" HTTP/1.0", 1)
@@ -142,7 +153,9 @@ class Web:
             self.drop(next(iter(self._kept)))
         tls = self._tls if site.secure else None
         limits = self._options.limits
-        connection = open_connection(self._loop, address, site.port, robot, limits, tls, site.host, self._throttle(site))
+        connection = open_connection(
+            self._loop, address, site.port, robot, limits, tls, site.host, self._throttle(site)
+        )
         self._open[connection] = None
         return connection
 
@@ -167,7 +180,9 @@ class Web:
         connection.owner = self._nobody
         connection.close()
 
-    def gone(self, connection: Connection) -> None:
+    def gone(self, connection: Connection | NoConnection) -> None:
+        if isinstance(connection, NoConnection):
+            return
         self._open.pop(connection, None)
         site = self._kept.pop(connection, None)
         if site is not None:

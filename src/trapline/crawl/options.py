@@ -2,6 +2,7 @@
 
 import json
 import math
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields
 from typing import Any
 
@@ -45,7 +46,7 @@ class CrawlOptions:
     insecure: bool = False
     give_up: int = 5  # visits in a row that fail, until a site is left alone
     contact: str = ""
-    hosts: dict[str, list[str]] = field(default_factory=dict)
+    hosts: Mapping[str, Sequence[str]] = field(default_factory=dict)
     nameservers: tuple[str, ...] = ()
     limits: Limits = field(default_factory=Limits)
     metadata: bool = False  # a WARC record of the links of each page
@@ -67,7 +68,9 @@ class CrawlOptions:
         values = json.loads(text)
         names = {field.name for field in fields(cls)}
         for name in values.keys() - names:
-            raise ConfigError(f"the crawl has an option {name!r} that this version does not know; {nearest(name, names)}")
+            raise ConfigError(
+                f"the crawl has an option {name!r} that this version does not know; {nearest(name, names)}"
+            )
         values["rules"], values["limits"] = Rules(**values["rules"]), Limits(**values["limits"])
         for name in ("seeds", "include", "exclude", "nameservers"):
             values[name] = tuple(values[name])

@@ -17,7 +17,6 @@ from trapline.crawl.store.reading import Reading
 from trapline.crawl.tally import Tally
 from trapline.fetch.robots_answer import read_answer
 from trapline.frontier import FETCHED, Frontier, Outcome, Visit
-from trapline.frontier.journal import read
 from trapline.frontier.replay import replay
 from trapline.strategies import Strategy
 from trapline.strategies.choice import live_strategy
@@ -76,7 +75,7 @@ def _frontier(reading: Reading, options: CrawlOptions, strategy: Strategy) -> tu
     found = checkpoint.load(reading.folder, last, strategy)
     batch, frontier, seen = found or (0, Frontier(strategy, options.rules, options.seed), Seen())
     for _, calls in reading.journal(after=batch):
-        replay(frontier, read(calls))
+        replay(frontier, calls)
     _see(reading, seen)
     return frontier, seen
 
@@ -120,9 +119,13 @@ def _tally(reading: Reading) -> Tally:
     count = reading.connection.execute
     tally = Tally()
     tally.fetched = count("select count(*) from fetch where result = ?", (FETCHED,)).fetchone()[0]
-    tally.errors.update(dict(count("select error, count(*) from fetch where result = 5 or status >= 400 group by error")))
+    tally.errors.update(
+        dict(count("select error, count(*) from fetch where result = 5 or status >= 400 group by error"))
+    )
     tally.statuses.update(dict(count("select status, count(*) from fetch where status > 0 group by status")))
-    tally.disallowed = count("select count(*) from fetch where error = 'robots' and status = 0 and result = 6").fetchone()[0]
+    tally.disallowed = count(
+        "select count(*) from fetch where error = 'robots' and status = 0 and result = 6"
+    ).fetchone()[0]
     progress = reading.progress()
     if progress is not None:
         tally.bytes, tally.quality, tally.seconds_before = progress.bytes, progress.quality, progress.seconds

@@ -47,7 +47,9 @@ from trapline.strategies.live_inputs import live_inputs
 Show = Callable[[Standing], None]
 View = AbstractContextManager[Show]
 _TICK_S = 0.5
-_PAGES_EXPECTED = 35_000  # nobody knows; it only says how often PageRank is run, if the user does not: every 1,000 pages
+_PAGES_EXPECTED = (
+    35_000  # nobody knows; it only says how often PageRank is run, if the user does not: every 1,000 pages
+)
 _SNAPSHOT_PAGES = 100_000  # replay is some microseconds a page, so a resume takes a second or two
 
 
@@ -124,7 +126,12 @@ class LiveCrawl:
         self._shelf.committed(state.frontier.pages)
         self._outbox = Outbox(journal, self._put, state.last_batch)
         inputs = live_inputs(
-            self._strategy, options.quality, options.history and Path(options.history), options.seed, canonical, pagerank
+            self._strategy,
+            options.quality,
+            Path(options.history) if options.history else None,
+            options.seed,
+            canonical,
+            pagerank,
         )
         names = Names(Resolver(options.hosts, options.nameservers), Guard(options.allow_private))
         scope = Scope(options.scope, options.seeds, options.include, options.exclude)
@@ -215,7 +222,11 @@ class LiveCrawl:
         progress = self._crawler.progress(self._seconds())
         by_site, tally.recent = tally.recent, type(tally.recent)()
         pages_per_s, bytes_per_s = self._recent.note(progress, by_site)
-        stopping = f"stopping ({self._crawler.stopped_by}): {progress.active} visits under way" if self._crawler.stopped_by else ""
+        stopping = (
+            f"stopping ({self._crawler.stopped_by}): {progress.active} visits under way"
+            if self._crawler.stopped_by
+            else ""
+        )
         return Standing(
             progress,
             pages_per_s,
@@ -254,7 +265,9 @@ class LiveCrawl:
             self._note()
             await self._store.close()
         if self._failure:
-            raise ConfigError(f"{self._folder}: {self._failure}; go on with --resume {self._folder} when that is mended")
+            raise ConfigError(
+                f"{self._folder}: {self._failure}; go on with --resume {self._folder} when that is mended"
+            )
         checkpoint.save(self._folder, self._outbox.number, self._state.frontier, self._state.seen)
         note_end(claim, self._crawler.stopped_by)
         return write_summary(self._folder)

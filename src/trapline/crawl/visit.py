@@ -18,7 +18,7 @@ from trapline.fetch.response import Response
 from trapline.frontier import Outcome, Visit
 
 if TYPE_CHECKING:
-    from trapline.crawl.live import Web
+    from trapline.crawl.live import NoConnection, Web
     from trapline.fetch.connection import Connection
 
 MOST_SECONDS = 300.0  # of one visit: half of its lease
@@ -145,7 +145,7 @@ class Robot:
         else:
             self._request()
 
-    def lost(self, connection: "Connection", kind: str, unanswered: int) -> None:
+    def lost(self, connection: "Connection | NoConnection", kind: str, unanswered: int) -> None:
         self._connection = None
         self._web.gone(connection)
         if self._paused:
@@ -228,9 +228,8 @@ class Robot:
         """The visit is over; the connection is kept for the next one if that may come soon."""
         connection, self._connection = self._connection, None
         served = connection.responses_received if connection is not None else self._served
-        if connection is not None:
-            if self._closes or not self._web.keep(self._site, connection):
-                self._web.drop(connection)
+        if connection is not None and (self._closes or not self._web.keep(self._site, connection)):
+            self._web.drop(connection)
         self._crawler.over(
             self._visit,
             self._site,

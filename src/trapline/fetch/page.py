@@ -29,16 +29,19 @@ _BEGINS_AS_HTML = re.compile(
     rb"<(?:!doctype html|html|head|script|iframe|h1|div|font|table|a|style|title|b|body|br|p)[ >])",
     re.IGNORECASE,
 )
-# Most links: href first, with nothing to decode or trim, and no relation.
-_USUAL_LINK = re.compile(
-    r"""[ \t\n\f\r]++href="([^"&\0 \t\n\f\r]*+)"(?:[ \t\n\f\r]++(?!rel|href)[a-z-]++="[^"]*+")*+"""
-)
+# Most links: nothing to decode or trim, and no relation.
+_OTHER = r"""(?:[ \t\n\f\r]++(?!rel|href)[a-z-]++="[^"]*+")*+"""
+_USUAL_LINK = re.compile(_OTHER + r"""[ \t\n\f\r]++href="([^"&\0 \t\n\f\r]*+)\"""" + _OTHER)
 # HTML, "shared declarative refresh steps": the seconds, a separator, `url=` or not, quotes or not.
 _REFRESH = re.compile(
     r"""[ \t\n\f\r]*+(?:[0-9]++|(?=\.))[0-9.]*+(?=[;, \t\n\f\r])[ \t\n\f\r]*+[;,]?+[ \t\n\f\r]*+"""
     r"""(?:url[ \t\n\f\r]*+=[ \t\n\f\r]*+)?+(?:"([^"]*+)|'([^']*+)|(.++))""",
     re.IGNORECASE | re.DOTALL,
 )
+
+
+_SELDOM = ("meta", "link")
+_WORDS = ("robots", "refresh", "canonical")
 
 
 class PageFacts(NamedTuple):
@@ -67,7 +70,7 @@ def read_page(body: bytes, charset: str | None, agent: str = "trapline") -> Page
     for name, attributes in tags(decode(body, encoding)):
         if name == "a" and (usual := _USUAL_LINK.fullmatch(attributes)):
             page.links.append(usual[1])
-        else:
+        elif name not in _SELDOM or page.may_matter(attributes):
             page.take(name, values(attributes))
     return page.facts(encoding)
 
@@ -82,6 +85,11 @@ class _Reader:
         self.canonical: str | None = None
         self.refresh: str | None = None
         self.marks = 0
+
+    def may_matter(self, attributes: str) -> bool:
+        """Whether a meta or link may be one of ours; most are not, and taking them apart is dear."""
+        small = attributes.lower()
+        return "&" in small or self.agent in small or any(word in small for word in _WORDS)
 
     def take(self, name: str, found: dict[str, str]) -> None:
         if name == "meta":

@@ -9,6 +9,8 @@ query, the case of the path, double slashes, and percent-encoding (`%7e`, `%7E` 
 3986, section 6.2.2, and yet requested as written by every browser).
 """
 
+import re
+
 from ada_url import join_url
 
 MOST_URL = 2048  # characters of a canonical URL; sitemaps.org has them shorter than that
@@ -16,6 +18,9 @@ _MOST_TEXT = 4 * MOST_URL  # of a reference: beyond, it is data, and is not even
 
 _PORTS = {"http": 80, "https": 443}
 _NO_BASE = "about:blank"  # against it a relative reference is an error, and an absolute one is itself
+# A path and query that are their own canonical form: nothing to encode, to decode or to leave out.
+_MOST_PLAIN = 1024
+_PLAIN = re.compile(r"(?:/(?!\.{1,2}(?:[/?]|$))[A-Za-z0-9_~.-]*+)++(?:\?[A-Za-z0-9_~.=&%+/:-]*+)?")
 
 
 def canonical(text: str, base: str | None = None) -> str | None:
@@ -42,6 +47,27 @@ def canonical(text: str, base: str | None = None) -> str | None:
     if "@" in url:
         url = _without_credentials(url)
     return url if len(url) <= MOST_URL else None
+
+
+def plain(href: str, origin: str, folder: str) -> str | None:
+    """What `canonical` answers for an href that asks for no more than most do; None: ask it. An eighth of its time.
+
+    `origin` and `folder` are of the canonical URL of the page: "http://a.org", "/x/".
+
+    >>> plain("../y?page=2#top", "http://a.org", "/x/")
+    'http://a.org/y?page=2'
+    >>> plain("%7Eme", "http://a.org", "/x/")
+    """
+    href = href.partition("#")[0]
+    if href[:1] == "/":
+        target = href if href[1:2] != "/" else ""  # a host follows
+    elif href[:1] in ("", "?"):
+        return None  # relative to the whole URL
+    else:
+        while href[:3] == "../":
+            href, folder = href[3:], folder[: folder.rfind("/", 0, -1) + 1] or "/"
+        target = folder + href
+    return origin + target if len(target) <= _MOST_PLAIN and _PLAIN.fullmatch(target) else None
 
 
 def _scalar(text: str) -> str:
