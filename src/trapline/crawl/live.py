@@ -106,12 +106,12 @@ class Web:
     def set_out(self, visit: Visit, site: Site, urls: list[str]) -> None:
         Robot(self, self._crawler, visit, site, urls).begin()
 
-    def pause(self, robot: Robot, seconds: float) -> None:
-        self._pausing[robot] = self._loop.call_later(seconds, self._paused, robot)
+    def pause(self, robot: Robot, until: float) -> None:
+        self._pausing[robot] = self._loop.call_at(until - self._offset, self._paused, robot, until)
 
-    def _paused(self, robot: Robot) -> None:
+    def _paused(self, robot: Robot, until: float) -> None:
         del self._pausing[robot]
-        robot.paused_enough()
+        robot.paused_enough(until)
 
     def end_pauses(self) -> None:
         """No more is asked for: whoever waits to ask need not."""
