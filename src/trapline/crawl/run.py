@@ -242,7 +242,7 @@ class LiveCrawl:
     # ---- the end
 
     async def _close(self) -> dict[str, Any]:
-        self._close_step("the last pages are written")
+        self._close_step("writing the last pages")
         self._web.abort()
         if not self._failure and self._error is None:
             self._note()
