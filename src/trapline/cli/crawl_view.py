@@ -7,7 +7,7 @@ import math
 import shutil
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from itertools import zip_longest
 from pathlib import Path
@@ -21,8 +21,8 @@ if TYPE_CHECKING:
 
 _FIRST_LINE_S, _EVERY_S = 2.0, 10.0
 _HINT = "Ctrl-C ends the crawl and leaves a whole folder"
-_LEFT, _RIGHT = (10, 18, 14), (11, 0)  # widths of the columns of numbers
-_BESIDE = sum(_LEFT)  # where the second table begins
+_WIDTHS = (8, 16, 12, 10, 0)  # of the columns of numbers, at least
+_BESIDE = 44  # where the second table begins
 
 
 def view(plain: bool, quiet: bool) -> "View":
@@ -56,27 +56,26 @@ def drawn(standing: "Standing", columns: int, rows: int) -> list[str]:
     return [text[: max(columns - 1, 0)].rstrip() for text in lines[: max(rows - 1, 1)]]
 
 
-def _numbers(standing: "Standing") -> Iterator[str]:
+def _numbers(standing: "Standing") -> list[str]:
     now = standing.progress
     goal = f" of {standing.goal:,.0f}" if standing.goal < math.inf else ""
-    left = (
-        ("pages", f"{now.pages:,}{goal}", f"{standing.pages_per_s:,.0f}/s"),
-        ("bytes", bytes_shown(now.bytes), byte_rate(standing.bytes_per_s)),
-        ("errors", f"{now.errors:,}", f"{now.errors / max(now.pages + now.errors, 1):.1%}"),
-        ("time", duration(now.seconds), _time_left(standing)),
+    known = f"{now.known:,} on {counted(now.sites, 'site')}"
+    failed = f"{now.errors / max(now.pages + now.errors, 1):.1%}"
+    quality = number(now.quality) if now.quality else "not measured"
+    return _columns(
+        (
+            ("pages", f"{now.pages:,}{goal}", f"{standing.pages_per_s:,.0f}/s", "frontier", f"{now.waiting:,} waiting"),
+            ("bytes", bytes_shown(now.bytes), byte_rate(standing.bytes_per_s), "known", known),
+            ("errors", f"{now.errors:,}", failed, "robots", f"{now.active:,} out of {standing.robots:,}"),
+            ("time", duration(now.seconds), _time_left(standing), "quality", quality),
+        )
     )
-    right = (
-        ("frontier", f"{now.waiting:,} waiting"),
-        ("known", f"{counted(now.known, 'URL')} on {counted(now.sites, 'site')}"),
-        ("robots", f"{now.active:,} out of {standing.robots:,}"),
-        ("quality", number(now.quality) if now.quality else "not measured"),
-    )
-    for cells, others in zip(left, right, strict=True):
-        yield _cells(cells, _LEFT) + _cells(others, _RIGHT)
 
 
-def _cells(texts: tuple[str, ...], widths: tuple[int, ...]) -> str:
-    return "".join(f"{text:{width}}" for text, width in zip(texts, widths, strict=True))
+def _columns(rows: Sequence[Sequence[str]]) -> list[str]:
+    cells = zip(*rows, strict=True)
+    widths = [max(least, *(len(text) + 2 for text in column)) for least, column in zip(_WIDTHS, cells, strict=True)]
+    return ["".join(f"{text:{width}}" for text, width in zip(row, widths, strict=True)) for row in rows]
 
 
 def _time_left(standing: "Standing") -> str:
@@ -85,7 +84,7 @@ def _time_left(standing: "Standing") -> str:
 
 
 def _busiest(standing: "Standing") -> list[str]:
-    return _table("busiest sites, pages now", standing.busiest(), _BESIDE - 4)
+    return _table("busiest sites, pages in 5 s", standing.busiest(), _BESIDE - 4)
 
 
 def _errors(standing: "Standing") -> list[str]:
