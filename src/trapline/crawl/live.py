@@ -72,6 +72,7 @@ class Web:
         self.outbox: Outbox = crawler.outbox
         self.agent = AGENT
         self.pause_s, self.delay_s = options.pause_s, options.rules.delay_s
+        self.rest_s = max(self.delay_s, options.rules.ip_delay_s or 0.0)  # of a site and of its address
         self.pipelining = options.http == "pipelining"
         self._offset = time.time() - loop.time()
         self._open: dict[Connection, None] = {}
