@@ -15,6 +15,7 @@ from trapline.crawl.crawler import Crawler
 from trapline.crawl.names import Names
 from trapline.crawl.options import AGENT, CrawlOptions
 from trapline.crawl.outbox import Outbox
+from trapline.crawl.robots_elsewhere import RobotsElsewhere
 from trapline.crawl.scores import Scores
 from trapline.crawl.sites import Site, Sites
 from trapline.crawl.visit import Robot
@@ -70,6 +71,7 @@ class Web:
         self.frontier: Frontier = crawler.frontier
         self.sites: Sites = crawler.known.sites
         self.outbox: Outbox = crawler.outbox
+        self.elsewhere = RobotsElsewhere()
         self.agent = AGENT
         self.pause_s, self.delay_s = options.pause_s, options.rules.delay_s
         self.rest_s = max(self.delay_s, options.rules.ip_delay_s or 0.0)  # of a site and of its address

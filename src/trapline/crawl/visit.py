@@ -141,7 +141,10 @@ class Robot:
         if self._robots is not None:
             self._robots_received(self._robots, response, connection.address)
             return
-        verdict = self._crawler.answered(self._visit, self._site, self._asked.popleft(), response, connection.address)
+        asked = self._asked.popleft()
+        if self._web.elsewhere.awaits(asked.url):
+            self._web.elsewhere.came(self._web, self._visit.id, asked.url, response)
+        verdict = self._crawler.answered(self._visit, self._site, asked, response, connection.address)
         self._served += 1
         if response.allowed:
             self._allowed = connection.responses_received + response.allowed
