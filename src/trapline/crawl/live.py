@@ -172,9 +172,15 @@ class Web:
         return True
 
     def take_kept(self, site: Site) -> Connection | None:
-        connection, site.connection = site.connection, None
-        if connection is not None:
-            del self._kept[connection]
+        """The connection that was kept, unless the site has moved since."""
+        connection = site.connection
+        if connection is None:
+            return None
+        if connection.address != site.addresses[0]:
+            self.drop(connection)
+            return None
+        site.connection = None
+        del self._kept[connection]
         return connection
 
     def drop(self, connection: Connection) -> None:
