@@ -18,7 +18,7 @@ from trapline.crawl.robots_file import RobotsFile, Step
 from trapline.crawl.sites import Site
 from trapline.fetch import failure
 from trapline.fetch.response import Response
-from trapline.frontier import Outcome, Visit
+from trapline.frontier import FETCHED, Outcome, Visit
 
 if TYPE_CHECKING:
     from trapline.crawl.live import NoConnection, Web
@@ -41,6 +41,7 @@ class Robot:
         "_connection_s",
         "_crawler",
         "_fresh",
+        "_fruitless",
         "_last",
         "_not_before",
         "_over",
@@ -68,6 +69,7 @@ class Robot:
         self._began = web.now()
         self._not_before = -math.inf
         self._served = 0
+        self._fruitless = True
         self._allowed = 0  # requests on this connection, in all, as the server announced; 0: it did not
         self._closes = False  # the server does, after what it has served
         self._waits = False  # for the end of a pause, or for the store
@@ -146,6 +148,7 @@ class Robot:
             self._web.elsewhere.came(self._web, self._visit.id, asked.url, response)
         verdict = self._crawler.answered(self._visit, self._site, asked, response, connection.address)
         self._served += 1
+        self._fruitless = self._fruitless and verdict.result != FETCHED
         if response.allowed:
             self._allowed = connection.responses_received + response.allowed
         if verdict.rest_s:
@@ -275,5 +278,6 @@ class Robot:
             self._visit,
             self._site,
             Outcome((), self._connection_s, served, self._closes, self._allowed, self._not_before),
+            self._fruitless,
         )
         self._web.visited(self._site)
