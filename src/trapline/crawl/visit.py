@@ -258,14 +258,8 @@ class Robot:
         elif step is Step.REST or self._connection is None:
             self._end()
         else:
-            self._begin_pages()
-
-    def _begin_pages(self) -> None:
-        """The rules are known, and with them how fast the pages may be asked for."""
-        self._window = self._pipelined()
-        if self._site.pause_s >= self._web.delay_s > 0.0:
-            self._last = min(self._last, self._at + 1)
-        self._pause()
+            self._window = self._pipelined()  # the site may have asked for pauses
+            self._pause()
 
     def _end(self) -> None:
         """The visit is over; the connection is kept for the next one if that may come soon."""
