@@ -41,6 +41,7 @@ class Robot:
         "_last",
         "_not_before",
         "_paused",
+        "_responses",
         "_robots",
         "_served",
         "_site",
@@ -62,10 +63,11 @@ class Robot:
         self._fresh = True  # the connection was opened for this visit, or has answered in it
         self._began = web.now()
         self._not_before = -math.inf
-        self._served = 0
+        self._served = 0  # pages
+        self._responses = 0  # of a connection that is gone, robots.txt and earlier visits included
         self._allowed = 0  # requests on this connection, in all, as the server announced; 0: it did not
         self._closes = False  # the server does, after what it has served
-        self._paused = False
+        self._paused = False  # or it waits for the store; `_paused_enough` comes
 
     def begin(self) -> None:
         kept = self._web.take_kept(self._site)
@@ -83,7 +85,7 @@ class Robot:
     def _go_on(self) -> None:
         """Over an open connection: robots.txt if its rules are not known, else pages."""
         site = self._site
-        if self._robots is None and (site.robots is None or self._web.now() >= site.robots_until):
+        if self._robots is None and not self._asked and (site.robots is None or self._web.now() >= site.robots_until):
             self._robots = RobotsFile(site)
         if self._robots is None:
             self._request()
@@ -101,7 +103,8 @@ class Robot:
             if not crawler.may_request() or web.now() - self._began > MOST_SECONDS:
                 self._last = self._at
                 break
-            if crawler.waits(self._request):
+            if crawler.waits(self._paused_enough):
+                self._paused = True
                 return
             page, url = self._visit.pages[self._at], self._urls[self._at]
             self._at += 1
@@ -146,12 +149,14 @@ class Robot:
             self._request()
 
     def lost(self, connection: "Connection | NoConnection", kind: str, unanswered: int) -> None:
-        self._connection = None
+        self._connection, self._responses = None, connection.responses_received
         self._web.gone(connection)
-        if self._paused:
-            return
         kind = kind or failure.CLOSED
-        if not self._fresh and (self._asked or self._robots):
+        if self._paused and not self._asked:
+            return
+        if kind == failure.STOPPED:
+            self._given_up()
+        elif not self._fresh and (self._asked or self._robots):
             self._ask_again()
         elif self._robots is not None:
             self._robots.failed(self._web, self._visit.id, connection.address, kind)
@@ -163,11 +168,13 @@ class Robot:
 
     def _pause(self) -> None:
         self._paused = True
-        self._web.call_at(self._web.now() + self._site.pause_s, self._paused_enough)
+        self._crawler.pause(self._site.pause_s, self._paused_enough)
 
     def _paused_enough(self) -> None:
         self._paused = False
-        if self._connection is not None:
+        if not self._asked and not self._crawler.may_request():
+            self._end()
+        elif self._connection is not None:
             self._go_on()
         elif self._served:
             self._closes = True
@@ -184,17 +191,24 @@ class Robot:
         self._asked.clear()
         self._connect()
 
+    def _given_up(self) -> None:
+        """By ourselves, so nobody failed: the crawl was stopped, at once."""
+        self._crawler.withdrawn(len(self._asked))
+        self._asked.clear()
+        self._end()
+
     def _pages_lost(self, kind: str, address: str) -> None:
         first = self._asked.popleft()
         behind = len(self._asked)
-        if behind and self._served:  # it answers one and closes: nobody failed, but no more pipelining
-            self._site.pipelining = False
+        if behind:
+            self._site.pipelining = False  # perhaps it is to blame
+        if behind and self._served:  # it answers one and closes: nobody failed
             self._crawler.withdrawn(behind + 1)
         else:
             self._crawler.failed(self._visit, self._site, first, kind, address)
             self._crawler.withdrawn(behind)
         self._asked.clear()
-        self._closes = True
+        self._closes = kind == failure.CLOSED and self._responses > 0  # else it says nothing of the next connection
         self._end()
 
     def _not_had(self, kind: str, address: str) -> None:
@@ -220,14 +234,18 @@ class Robot:
             self._not_before = self._web.now() + robots.rest_s
             self._end()
         else:
+            if self._site.pause_s > 0.0:
+                self._window = 1
             if self._site.pause_s >= self._web.delay_s > 0.0:
                 self._last = min(self._last, self._at + 1)
             self._pause()
 
     def _end(self) -> None:
         """The visit is over; the connection is kept for the next one if that may come soon."""
+        if self._paused:
+            self._crawler.leaves(self._paused_enough)
         connection, self._connection = self._connection, None
-        served = connection.responses_received if connection is not None else self._served
+        served = connection.responses_received if connection is not None else self._responses
         if connection is not None and (self._closes or not self._web.keep(self._site, connection)):
             self._web.drop(connection)
         self._crawler.over(
