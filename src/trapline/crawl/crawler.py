@@ -319,6 +319,7 @@ class Crawler:
     def give_up(self, site: Site) -> None:
         """A site that cannot be had: its pages wait for ever, and the crawl does not wait for them."""
         self.frontier.set_site(site.id, self._world.now(), pages=0)
+        self.soon()
 
     # ---- looking in
 

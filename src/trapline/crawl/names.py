@@ -15,7 +15,7 @@ from trapline.fetch.dns import Answer, Resolver
 
 AT_ONCE = 128
 TRIES = 3
-RETRY_S = 20.0  # after a name server that did not answer
+RETRY_S = 20.0  # after a name server that did not answer, at least; the resolver keeps to its answer for a while
 
 
 class Names:
@@ -26,6 +26,7 @@ class Names:
         self._queue: deque[Site] = deque()
         self._tasks: set[asyncio.Task[None]] = set()
         self._tries: dict[int, int] = {}  # site -> lookups that nobody answered
+        self._late: dict[int, Answer] = {}  # site -> what was found while a robot was there; taken when its visit has ended
         self.refused: dict[str, str] = {}  # origin -> why it cannot be had; the first ones, for the user
 
     def start(self, crawler: Crawler, loop: asyncio.AbstractEventLoop) -> None:
@@ -44,7 +45,10 @@ class Names:
 
     def visited(self, site: Site) -> None:
         """A visit has ended: now the site may move, if its address has expired."""
-        if self._loop.time() >= site.addresses_until:
+        answer = self._late.pop(site.id, None)
+        if answer is not None:
+            self._found(site, answer)
+        elif self._loop.time() >= site.addresses_until:
             self._look_up(site)
 
     def refuses(self, address: str) -> bool:
@@ -53,8 +57,7 @@ class Names:
     def next_address(self, site: Site) -> None:
         """The first address could not be reached: the next visit tries another."""
         if len(site.addresses) > 1:
-            site.addresses = (*site.addresses[1:], site.addresses[0])
-            self._loop.call_soon(self._move, site, site.addresses[0])  # when its visit has ended
+            self._late[site.id] = Answer((*site.addresses[1:], site.addresses[0]), site.addresses_until)
 
     def _look_up(self, site: Site) -> None:
         self._queue.append(site)
@@ -71,7 +74,10 @@ class Names:
     def _found(self, site: Site, answer: Answer) -> None:
         if answer.failure and answer.retry and self._tries.get(site.id, 0) < TRIES - 1:
             self._tries[site.id] = self._tries.get(site.id, 0) + 1
-            self._loop.call_later(RETRY_S, self._look_up, site)
+            self._loop.call_later(max(RETRY_S, answer.expires_at - self._loop.time()), self._look_up, site)
+            return
+        if self._crawler.frontier.state.site["visit"][site.id] >= 0:
+            self._late[site.id] = answer
             return
         self._tries.pop(site.id, None)
         if site.addresses and answer.failure:
@@ -101,8 +107,5 @@ class Names:
     def _move(self, site: Site, address: str) -> None:
         frontier = self._crawler.frontier
         group = self._crawler.known.group(address)
-        if frontier.state.site["group"][site.id] == group:
-            return
-        if frontier.state.site["visit"][site.id] >= 0:
-            return  # under visit; `visited` comes again
-        frontier.resolve(site.id, group, self._crawler.now())
+        if frontier.state.site["group"][site.id] != group:
+            frontier.resolve(site.id, group, self._crawler.now())
