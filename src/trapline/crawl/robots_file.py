@@ -10,10 +10,11 @@ from typing import TYPE_CHECKING
 
 from trapline.crawl.records import RobotsFetched
 from trapline.crawl.sites import Site
+from trapline.fetch import failure
 from trapline.fetch.content import decoded
 from trapline.fetch.response import Response
-from trapline.fetch.robots import DISALLOW_ALL, Robots
-from trapline.fetch.robots_answer import MOST_REDIRECTS, Verdict, read_answer
+from trapline.fetch.robots import DISALLOW_ALL, LIMIT_BYTES, Robots
+from trapline.fetch.robots_answer import MOST_REDIRECTS, SHORTEST_S, Verdict, read_answer
 from trapline.fetch.urls import canonical, origin
 
 if TYPE_CHECKING:
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
 PATH = "/robots.txt"
 LONGEST_PAUSE_S = 30.0  # a longer Crawl-delay is a rest between visits
 WAIT_FOR_OTHER_S = 30.0
-MOST_BYTES = 500 * 1024
+MOST_BYTES = 8 * LIMIT_BYTES  # expanded: what is behind the limit is not read, but a file may have it
 _MAX_AGE = re.compile(rb"(?:^|[\s,])max-age\s*=\s*\"?(\d{1,9})", re.IGNORECASE)
 
 
@@ -44,6 +45,12 @@ def apply(site: Site, robots: Robots, until: float, pause_s: float) -> None:
     site.pause_s = max(pause_s, robots.crawl_delay_s or 0.0)
 
 
+def is_rest(robots: Robots, delay_s: float) -> bool:
+    """Whether its Crawl-delay is as long as the rest between two visits: then a visit is one page."""
+    own_s = robots.crawl_delay_s or 0.0
+    return own_s > LONGEST_PAUSE_S or (own_s > 0.0 and own_s >= delay_s)
+
+
 class RobotsFile:
     """One attempt to have the rules of a site."""
 
@@ -61,14 +68,15 @@ class RobotsFile:
 
     def answered(self, web: "Web", visit: int, response: Response, address: str) -> Step:
         body = decoded(response.body, response.headers.get(b"content-encoding", b""), MOST_BYTES)
+        kind = failure.TIMEOUT if response.truncated == "time" else ""
         if isinstance(body, str):
-            body = b""
-        self._record(web, visit, address, response, body, "")
+            kind, body = body, b""
+        self._record(web, visit, address, response, body[:LIMIT_BYTES], kind)
         location = response.headers.get(b"location")
         if 300 <= response.status < 400 and location is not None:
             return self._redirected(web, location.decode("utf-8", "replace"))
         max_age_s = _max_age_s(response.headers.get(b"cache-control", b""))
-        verdict = read_answer(response.status, "", body, web.agent, max_age_s=max_age_s)
+        verdict = read_answer(response.status, kind, body, web.agent, max_age_s=max_age_s)
         if verdict.robots is DISALLOW_ALL:
             return Step.FAILED
         return self._take(web, verdict)
@@ -89,7 +97,8 @@ class RobotsFile:
     def _elsewhere(self, web: "Web", url: str) -> Step:
         other = web.sites.named(origin(url))
         if other is not None and other.robots is not None:
-            return self._take(web, Verdict(other.robots, other.robots_until - web.now(), ""))
+            # The other site may not be visited again, so its rules do not expire here as soon as there.
+            return self._take(web, Verdict(other.robots, max(other.robots_until - web.now(), SHORTEST_S), ""))
         self._site.robots_failures += 1
         if self._site.robots_failures > MOST_REDIRECTS:
             return Step.FAILED
@@ -102,7 +111,7 @@ class RobotsFile:
         site = self._site
         apply(site, verdict.robots, web.now() + verdict.expires_in_s, web.pause_s)
         delay_s = verdict.robots.crawl_delay_s or 0.0
-        if delay_s >= web.delay_s > 0.0 or delay_s > LONGEST_PAUSE_S:
+        if is_rest(verdict.robots, web.delay_s):
             web.frontier.set_site(site.id, web.now(), delay_s=max(delay_s, web.delay_s), per_connection=1)
         if delay_s > LONGEST_PAUSE_S:
             self.rest_s = delay_s

@@ -11,7 +11,7 @@ from collections import deque
 from typing import TYPE_CHECKING
 
 from trapline.crawl.crawler import Asked, Crawler
-from trapline.crawl.robots_file import RobotsFile, Step
+from trapline.crawl.robots_file import RobotsFile, Step, is_rest
 from trapline.crawl.sites import Site
 from trapline.fetch import failure
 from trapline.fetch.response import Response
@@ -234,11 +234,16 @@ class Robot:
             self._not_before = self._web.now() + robots.rest_s
             self._end()
         else:
-            if self._site.pause_s > 0.0:
-                self._window = 1
-            if self._site.pause_s >= self._web.delay_s > 0.0:
-                self._last = min(self._last, self._at + 1)
+            if step is Step.GO:
+                self._heed_delay()
             self._pause()
+
+    def _heed_delay(self) -> None:
+        site = self._site
+        if site.pause_s > 0.0:
+            self._window = 1
+        if is_rest(site.robots, self._web.delay_s):  # type: ignore[arg-type]  # known by now
+            self._last = min(self._last, self._at + 1)
 
     def _end(self) -> None:
         """The visit is over; the connection is kept for the next one if that may come soon."""
