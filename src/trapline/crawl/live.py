@@ -38,6 +38,7 @@ class NoConnection(NamedTuple):
     """In place of one that was never opened."""
 
     address: str
+    responses_received: int = 0
 
 
 class Nobody:
