@@ -50,7 +50,6 @@ _TICK_S = 0.5
 _PAGES_EXPECTED = (
     35_000  # nobody knows; it only says how often PageRank is run, if the user does not: every 1,000 pages
 )
-_SNAPSHOT_PAGES = 100_000  # replay is some microseconds a page, so a resume takes a second or two
 
 
 def open_crawl(options: CrawlOptions, folder: Path, view: View) -> dict[str, Any]:
@@ -91,7 +90,7 @@ class LiveCrawl:
         self._options, self._strategy, self._folder, self._state, self._show = options, strategy, folder, state, show
         self._recent = Recent()
         self._uncommitted: deque[tuple[int, int]] = deque()  # batch, pages registered when it was sent
-        self._snapshot_at = state.tally.fetched + _SNAPSHOT_PAGES
+        self._snapshot_at = state.tally.fetched + options.snapshot_pages
         self._failure = ""
 
     async def run(self, claim: Claim, new: bool) -> dict[str, Any]:
@@ -215,7 +214,7 @@ class LiveCrawl:
     def _snapshot(self) -> None:
         self._outbox.flush()
         checkpoint.save(self._folder, self._outbox.number, self._state.frontier, self._state.seen)
-        self._snapshot_at = self._state.tally.fetched + _SNAPSHOT_PAGES
+        self._snapshot_at = self._state.tally.fetched + self._options.snapshot_pages
 
     def _standing(self) -> Standing:
         tally, options = self._state.tally, self._options
