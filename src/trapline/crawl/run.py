@@ -103,9 +103,9 @@ class LiveCrawl:
         self._build(loop)
         self._began = time.monotonic()
         now = self._web.now()
-        if new:
+        if state.last_batch == 0:  # new, or killed before its first commit
             state.frontier.discover(self._known.seed_pages(options.seeds, now), now)
-        else:
+        if not new:
             resume.settle(state.frontier, now)
         self._web.sweep()
         self._crawler.begin(self._web)
