@@ -57,6 +57,7 @@ def rebuilt(folder: Path) -> tuple[Frontier, float]:
 def restored(folder: Path, options: CrawlOptions, strategy: Strategy) -> State:
     """The crawl as the last commit left it, ready to go on."""
     reading = Reading(folder)
+    checkpoint.forget_after(folder, reading.last_batch())
     frontier, seen = _frontier(reading, options, strategy)
     state = State(frontier, _sites(reading, options, frontier), seen, _tally(reading), reading.last_batch())
     reading.close()
