@@ -25,7 +25,6 @@ from trapline.crawl.options import AGENT, CrawlOptions
 from trapline.crawl.outbox import Outbox
 from trapline.crawl.records import Batch
 from trapline.crawl.scope import Scope
-from trapline.crawl.scores import Scores
 from trapline.crawl.seeds import check_seeds
 from trapline.crawl.shelf import Shelf
 from trapline.crawl.standing import Recent, Standing
@@ -137,7 +136,7 @@ class LiveCrawl:
         self._known = Known(
             state.frontier, state.sites, state.seen, self._shelf, scope, self._outbox, inputs, names.locate
         )
-        scores = Scores() if self._strategy.page.scores else None
+        scores = resume.scores_of(self._folder) if self._strategy.page.scores else None
         self._crawler = Crawler(
             state.frontier,
             self._known,
