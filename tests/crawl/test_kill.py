@@ -16,7 +16,6 @@ from warcio.archiveiterator import ArchiveIterator
 
 from tests.crawl.kill_world import (
     DELAY_S,
-    MOST_IN_FLIGHT,
     PAUSE_S,
     PER_CONNECTION,
     Ledger,
@@ -29,7 +28,7 @@ from tests.crawl.kill_world import (
     served,
     settled,
 )
-from trapline.testweb import Promise, Served, check
+from trapline.testweb import Promise, Served
 
 KILLS = int(os.environ.get("TRAPLINE_KILLS", "4"))
 PAGES_A_KILL, SITES_A_KILL = 130, 10

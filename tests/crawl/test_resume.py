@@ -1,5 +1,7 @@
 """A crawl goes on from its folder: whatever ended it, whatever it went by, whatever happened to the folder."""
 
+import signal
+import time
 from collections.abc import Iterator
 from contextlib import nullcontext
 from pathlib import Path
@@ -8,7 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tests.crawl.kill_world import options_of, served
+from tests.crawl.kill_world import Run, options_of, prepared, rows, served
 from trapline.crawl import scores
 from trapline.crawl.options import live_rules
 from trapline.crawl.run import open_crawl, resume_crawl
@@ -46,3 +48,23 @@ def test_scores_are_made_of_the_links_of_earlier_runs_too(
     monkeypatch.setattr(scores.Scores, "scores", noted)
     go_on(tmp_path / "c")
     assert runs and all(kept == fetched > 90 for kept, fetched in runs)
+
+
+def test_names_that_nobody_had_looked_up_yet_are_looked_up(server: Served, tmp_path: Path) -> None:
+    """Killed while the name server was silent: the sites are known, their addresses are not."""
+    folder = prepared(tmp_path / "c", options_of(server, hosts={}, nameservers=("127.0.0.1:9",)))
+    with Run("--resume", folder) as run:
+        assert run.wait_for(lambda: rows(folder, "select 1 from site limit 1") != [])
+        run.send(signal.SIGKILL, run.loop)
+        run.ended()
+    assert rows(folder, "select count(*) from address") == [(0,)]
+    hosts = {name: (address,) for name, address in server.hosts.items()}
+    assert go_on(folder, hosts=hosts, nameservers=(), max_pages=50)["pages_fetched"] == 50
+
+
+def test_a_clock_that_was_set_back_holds_nothing_up(
+    server: Served, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    begin(server, tmp_path / "c")
+    monkeypatch.setattr("trapline.crawl.live.time.time", lambda now=time.time: now() - 3600.0)
+    assert go_on(tmp_path / "c", max_seconds=30.0)["stopped_by"] == "drained"

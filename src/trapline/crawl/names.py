@@ -7,8 +7,10 @@ refuses. It opens no connection; the guard is asked again when one is opened.
 import asyncio
 from collections import deque
 
+import numpy as np
+
 from trapline.crawl.crawler import Crawler
-from trapline.crawl.sites import UNRESOLVED, Site
+from trapline.crawl.sites import UNRESOLVED, Site, Sites
 from trapline.fetch import failure
 from trapline.fetch.address import Guard
 from trapline.fetch.dns import Answer, Resolver
@@ -41,6 +43,12 @@ class Names:
         if group == UNRESOLVED:
             self._loop.call_soon(self._crawler.give_up, site)
         return group
+
+    def look_up_rest(self, sites: Sites) -> None:
+        """A crawl goes on: the sites whose address nobody had found yet, and that were not given up."""
+        records = self._crawler.frontier.state.site[: len(sites)]
+        for number in np.flatnonzero((records["group"] < 0) & (records["budget"] != 0)).tolist():
+            self._look_up(sites[number])
 
     def visited(self, site: Site) -> None:
         """A visit has ended: now the site may move, if its address has expired."""

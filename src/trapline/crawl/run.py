@@ -155,6 +155,7 @@ class LiveCrawl:
         self._crawler.full = lambda: self._store.full
         self._web = Web(loop, options, self._crawler, names, scores)
         names.start(self._crawler, loop)
+        names.look_up_rest(state.sites)
 
     def _worth(self) -> Callable[[int], float]:
         """What a page is worth as the page rank knows it: its cash, or the quality that was given."""
@@ -261,11 +262,11 @@ class LiveCrawl:
         self._web.abort()
         if not self._failure:
             self._note()
+            self._snapshot()  # before anything is awaited: what names come in later is not in the database
             await self._store.close()
         if self._failure:
             raise ConfigError(
                 f"{self._folder}: {self._failure}; go on with --resume {self._folder} when that is mended"
             )
-        checkpoint.save(self._folder, self._outbox.number, self._state.frontier, self._state.seen)
         note_end(claim, self._crawler.stopped_by)
         return write_summary(self._folder)
