@@ -77,6 +77,7 @@ class Web:
         self._offset = max(time.time(), float(self.frontier.state.run[0].now)) - loop.time()
         self._open: dict[Connection, None] = {}
         self._kept: dict[Connection, Site] = {}  # between two visits, the longest waiting first
+        self._pausing: dict[Robot, asyncio.TimerHandle] = {}
         self._nobody = Nobody(self.gone)
         self._tls = tls_context(options.insecure)
         limited = min(options.bandwidth, options.site_bandwidth) < math.inf
@@ -105,6 +106,24 @@ class Web:
 
     def set_out(self, visit: Visit, site: Site, urls: list[str]) -> None:
         Robot(self, self._crawler, visit, site, urls).begin()
+
+    def pause(self, robot: Robot, until: float) -> None:
+        """Tell the robot then: never early, and at once if the crawl is stopped."""
+        self._pausing[robot] = self.call_at(until, lambda: self._pause_over(robot, until))
+
+    def _pause_over(self, robot: Robot, until: float) -> None:
+        if self.now() < until:  # timers go by milliseconds, and may be early by one
+            self.pause(robot, until)
+            return
+        del self._pausing[robot]
+        robot.paused_enough()
+
+    def end_pauses(self) -> None:
+        """The crawl is stopped: whoever pauses need not wait to hear it."""
+        pausing, self._pausing = self._pausing, {}
+        for robot, timer in pausing.items():
+            timer.cancel()
+            robot.paused_enough()
 
     def request_for(self, site: Site, target: str) -> bytes:
         return request(target, site.rest or self._make_rest(site))

@@ -199,6 +199,8 @@ class LiveCrawl:
             progress = self._note()
             if progress.seconds >= self._options.max_seconds:
                 self._crawler.stop(SECONDS)
+            if self._crawler.stopped_by:
+                self._web.end_pauses()
             if self._state.tally.fetched >= self._snapshot_at:
                 self._snapshot()
             self._show(self._standing())

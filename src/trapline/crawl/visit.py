@@ -3,7 +3,7 @@
 It decides nothing about order: the visit says which pages, the crawler whether there may be another request. What it knows is
 how a connection can end, and what then becomes of the pages:
 - answered: reported. Asked for and lost: the first one failed; those pipelined behind it go back as they were.
-- never asked for: they go back as they were, when the visit ends.
+- never asked for: they go back as they were, when the visit ends. So does all when the crawl is stopped at once: nobody failed.
 """
 
 import math
@@ -83,6 +83,9 @@ class Robot:
     def _go_on(self) -> None:
         """Over an open connection: robots.txt if its rules are not known, else pages."""
         site = self._site
+        if self._crawler.stopped_by:
+            self._end()
+            return
         if self._robots is None and (site.robots is None or self._web.now() >= site.robots_until):
             self._robots = RobotsFile(site)
         if self._robots is None:
@@ -101,7 +104,10 @@ class Robot:
             if not crawler.may_request() or web.now() - self._began > MOST_SECONDS:
                 self._last = self._at
                 break
-            if crawler.waits(self._request):
+            if crawler.full():
+                if not self._asked:  # else it is asked again with the next answer
+                    self._paused = True
+                    crawler.waits(self.paused_enough)
                 return
             page, url = self._visit.pages[self._at], self._urls[self._at]
             self._at += 1
@@ -151,7 +157,11 @@ class Robot:
         if self._paused:
             return
         kind = kind or failure.CLOSED
-        if not self._fresh and (self._asked or self._robots):
+        if kind == failure.STOPPED:
+            self._crawler.withdrawn(len(self._asked))
+            self._asked.clear()
+            self._end()
+        elif not self._fresh and (self._asked or self._robots):
             self._ask_again()
         elif self._robots is not None:
             self._robots.failed(self._web, self._visit.id, connection.address, kind)
@@ -163,17 +173,14 @@ class Robot:
 
     def _pause(self, until: float) -> None:
         self._paused = True
-        self._web.call_at(until, lambda: self._paused_enough(until))
+        self._web.pause(self, until)
 
-    def _paused_enough(self, until: float) -> None:
-        if self._web.now() < until:  # timers go by milliseconds, and may be early by one
-            self._pause(until)
-            return
+    def paused_enough(self) -> None:
         self._paused = False
         if self._connection is not None:
             self._go_on()
-        elif self._served:
-            self._closes = True
+        elif self._served or self._crawler.stopped_by:
+            self._closes = self._served > 0
             self._end()
         else:
             self._connect()
