@@ -11,6 +11,7 @@ from pathlib import Path
 from trapline.crawl import checkpoint
 from trapline.crawl.options import AGENT, CrawlOptions
 from trapline.crawl.robots_file import apply
+from trapline.crawl.scores import Scores
 from trapline.crawl.seen import Seen, fingerprints
 from trapline.crawl.sites import Sites
 from trapline.crawl.store.reading import Reading
@@ -58,10 +59,19 @@ def rebuilt(folder: Path) -> tuple[Frontier, float]:
 def restored(folder: Path, options: CrawlOptions, strategy: Strategy) -> State:
     """The crawl as the last commit left it, ready to go on."""
     reading = Reading(folder)
+    checkpoint.forget_after(folder, reading.last_batch())
     frontier, seen = _frontier(reading, options, strategy)
     state = State(frontier, _sites(reading, options, frontier), seen, _tally(reading), reading.last_batch())
     reading.close()
     return state
+
+
+def scores_of(folder: Path) -> Scores:
+    """With the links of all pages fetched so far: the log has the scores that were, not what they were made of."""
+    reading, scores = Reading(folder), Scores()
+    scores.restore(reading.links())
+    reading.close()
+    return scores
 
 
 def settle(frontier: Frontier, now: float) -> None:

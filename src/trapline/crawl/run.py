@@ -26,7 +26,6 @@ from trapline.crawl.options import AGENT, CrawlOptions
 from trapline.crawl.outbox import Outbox
 from trapline.crawl.records import Batch
 from trapline.crawl.scope import Scope
-from trapline.crawl.scores import Scores
 from trapline.crawl.seeds import check_seeds
 from trapline.crawl.shelf import Shelf
 from trapline.crawl.standing import Recent, Standing
@@ -51,7 +50,6 @@ _TICK_S = 0.5
 _PAGES_EXPECTED = (
     35_000  # nobody knows; it only says how often PageRank is run, if the user does not: every 1,000 pages
 )
-_SNAPSHOT_PAGES = 100_000  # replay is some microseconds a page, so a resume takes a second or two
 
 
 def open_crawl(options: CrawlOptions, folder: Path, view: View) -> dict[str, Any]:
@@ -94,7 +92,7 @@ class LiveCrawl:
         self._options, self._strategy, self._folder, self._state, self._show = options, strategy, folder, state, show
         self._recent = Recent()
         self._uncommitted: deque[tuple[int, int]] = deque()  # batch, pages registered when it was sent
-        self._snapshot_at = state.tally.fetched + _SNAPSHOT_PAGES
+        self._snapshot_at = state.tally.fetched + options.snapshot_pages
         self._failure = ""
 
     async def run(self, claim: Claim, new: bool) -> dict[str, Any]:
@@ -107,11 +105,10 @@ class LiveCrawl:
         self._build(loop)
         self._began = time.monotonic()
         now = self._web.now()
-        if new:
+        if state.last_batch == 0:  # new, or killed before its first commit
             state.frontier.discover(self._known.seed_pages(options.seeds, now), now)
-        else:
+        if not new:
             resume.settle(state.frontier, now)
-            self._names.go_on()
         self._web.sweep()
         self._crawler.begin(self._web)
         with self._signals(loop):
@@ -142,7 +139,7 @@ class LiveCrawl:
         self._known = Known(
             state.frontier, state.sites, state.seen, self._shelf, scope, self._outbox, inputs, names.locate
         )
-        scores = Scores() if self._strategy.page.scores else None
+        scores = resume.scores_of(self._folder) if self._strategy.page.scores else None
         self._crawler = Crawler(
             state.frontier,
             self._known,
@@ -161,6 +158,7 @@ class LiveCrawl:
         self._crawler.full = lambda: self._store.full
         self._web = Web(loop, options, self._crawler, names, scores)
         names.start(self._crawler, loop)
+        names.look_up_rest(state.sites)
 
     def _worth(self) -> Callable[[int], float]:
         """What a page is worth as the page rank knows it: its cash, or the quality that was given."""
@@ -219,7 +217,7 @@ class LiveCrawl:
     def _snapshot(self) -> None:
         self._outbox.flush()
         checkpoint.save(self._folder, self._outbox.number, self._state.frontier, self._state.seen)
-        self._snapshot_at = self._state.tally.fetched + _SNAPSHOT_PAGES
+        self._snapshot_at = self._state.tally.fetched + self._options.snapshot_pages
 
     def _standing(self) -> Standing:
         tally, options = self._state.tally, self._options
@@ -267,11 +265,11 @@ class LiveCrawl:
         self._web.abort()
         if not self._failure:
             self._note()
+            self._snapshot()  # before anything is awaited: what names come in later is not in the database
             await self._store.close()
         if self._failure:
             raise ConfigError(
                 f"{self._folder}: {self._failure}; go on with --resume {self._folder} when that is mended"
             )
-        checkpoint.save(self._folder, self._outbox.number, self._state.frontier, self._state.seen)
         note_end(claim, self._crawler.stopped_by)
         return write_summary(self._folder)
