@@ -34,15 +34,12 @@ from trapline.crawl.store.folder import DATABASE, Claim, claim_existing, claim_n
 from trapline.crawl.store.reading import Reading
 from trapline.crawl.store.settings import StoreSettings
 from trapline.crawl.summary import write_summary
+from trapline.crawl.worth import Given, given_by, worth
 from trapline.errors import ConfigError
 from trapline.fetch.address import Guard
 from trapline.fetch.dns import Resolver
-from trapline.fetch.urls import canonical
 from trapline.frontier.journal import Journal
-from trapline.graph.pagerank import pagerank
-from trapline.strategies import Strategy
 from trapline.strategies.inputs import default_rules
-from trapline.strategies.live_inputs import live_inputs
 
 Show = Callable[[Standing], None]
 View = AbstractContextManager[Show]
@@ -57,9 +54,10 @@ def open_crawl(options: CrawlOptions, folder: Path, view: View) -> dict[str, Any
     """A new crawl into a new folder; its summary."""
     strategy = resume.strategy_of(options)
     options = replace(options, rules=default_rules(strategy, options.rules, _PAGES_EXPECTED))
+    given = given_by(options, strategy)
     uvloop.run(check_seeds(options))
     claim = claim_new(folder, asdict(options))
-    return _run(options, strategy, claim, resume.fresh(options, strategy), view, new=True)
+    return _run(options, given, claim, resume.fresh(options, strategy), view, new=True)
 
 
 def resume_crawl(folder: Path, view: View, **changes: Any) -> dict[str, Any]:
@@ -69,15 +67,16 @@ def resume_crawl(folder: Path, view: View, **changes: Any) -> dict[str, Any]:
     options = replace(CrawlOptions.from_json(reading.meta()["options"]), **changes)
     reading.close()
     strategy = resume.strategy_of(options)
-    return _run(options, strategy, claim, resume.restored(folder, options, strategy), view, new=False)
+    given = given_by(options, strategy)
+    return _run(options, given, claim, resume.restored(folder, options, strategy), view, new=False)
 
 
 def _run(
-    options: CrawlOptions, strategy: Strategy, claim: Claim, state: resume.State, view: View, new: bool
+    options: CrawlOptions, given: Given, claim: Claim, state: resume.State, view: View, new: bool
 ) -> dict[str, Any]:
     try:
         with view as show:
-            return uvloop.run(LiveCrawl(options, strategy, claim.path, state, show).run(claim, new))
+            return uvloop.run(LiveCrawl(options, given, claim.path, state, show).run(claim, new))
     finally:
         claim.release()
 
@@ -85,10 +84,9 @@ def _run(
 class LiveCrawl:
     """The parts of one run, and what happens to them as time passes."""
 
-    def __init__(
-        self, options: CrawlOptions, strategy: Strategy, folder: Path, state: resume.State, show: Show
-    ) -> None:
-        self._options, self._strategy, self._folder, self._state, self._show = options, strategy, folder, state, show
+    def __init__(self, options: CrawlOptions, given: Given, folder: Path, state: resume.State, show: Show) -> None:
+        self._options, self._given, self._folder, self._state, self._show = options, given, folder, state, show
+        self._strategy = state.frontier.strategy
         self._recent = Recent()
         self._uncommitted: deque[tuple[int, int]] = deque()  # batch, pages registered when it was sent
         self._snapshot_at = state.tally.fetched + _SNAPSHOT_PAGES
@@ -125,18 +123,10 @@ class LiveCrawl:
         self._shelf = Shelf(self._folder / DATABASE)
         self._shelf.committed(state.frontier.pages)
         self._outbox = Outbox(journal, self._put, state.last_batch)
-        inputs = live_inputs(
-            self._strategy,
-            options.quality,
-            Path(options.history) if options.history else None,
-            options.seed,
-            canonical,
-            pagerank,
-        )
         names = Names(Resolver(options.hosts, options.nameservers), Guard(options.allow_private))
         scope = Scope(options.scope, options.seeds, options.include, options.exclude)
         self._known = Known(
-            state.frontier, state.sites, state.seen, self._shelf, scope, self._outbox, inputs, names.locate
+            state.frontier, state.sites, state.seen, self._shelf, scope, self._outbox, self._given.inputs, names.locate
         )
         scores = Scores() if self._strategy.page.scores else None
         self._crawler = Crawler(
@@ -149,7 +139,7 @@ class LiveCrawl:
             agent=AGENT,
             expanded_bytes=options.limits.expanded_bytes,
             give_up=options.give_up,
-            worth=self._worth(),
+            worth=worth(self._given, state.frontier),
             keep_links=scores.keep if scores else None,
             keep_hrefs=options.metadata,
             tally=state.tally,
@@ -157,15 +147,6 @@ class LiveCrawl:
         self._crawler.full = lambda: self._store.full
         self._web = Web(loop, options, self._crawler, names, scores)
         names.start(self._crawler, loop)
-
-    def _worth(self) -> Callable[[int], float]:
-        """What a page is worth as the page rank knows it: its cash, or the quality that was given."""
-        columns, frontier = self._strategy.page.columns, self._state.frontier
-        named = [name for name in ("quality", "cash", "pagerank", "history") if name in columns]
-        if not named:
-            return lambda page: 0.0
-        column = columns.index(named[0])
-        return lambda page: float(frontier.state.columns[page, column])
 
     # ---- the store
 
