@@ -5,6 +5,7 @@ the visits under way and leaves a whole folder; one that is killed goes on from 
 """
 
 import asyncio
+import math
 import signal
 import time
 from collections import deque
@@ -47,6 +48,7 @@ _TICK_S = 0.5
 _PAGES_EXPECTED = (
     35_000  # nobody knows; it only says how often PageRank is run, if the user does not: every 1,000 pages
 )
+_GRACE_S = 10.0  # for the pages under way when a crawl is stopped: some servers would take minutes
 _SNAPSHOT_PAGES = 100_000  # replay is some microseconds a page, so a resume takes a second or two
 
 
@@ -90,6 +92,7 @@ class LiveCrawl:
         self._recent = Recent()
         self._uncommitted: deque[tuple[int, int]] = deque()  # batch, pages registered when it was sent
         self._snapshot_at = state.tally.fetched + _SNAPSHOT_PAGES
+        self._cut_at = math.inf  # seconds of crawling; from then on, what is under way is given up
         self._failure = ""
 
     async def run(self, claim: Claim, new: bool) -> dict[str, Any]:
@@ -181,9 +184,17 @@ class LiveCrawl:
             progress = self._note()
             if progress.seconds >= self._options.max_seconds:
                 self._crawler.stop(SECONDS)
+            self._cut_off(progress.seconds)
             if self._state.tally.fetched >= self._snapshot_at:
                 self._snapshot()
             self._show(self._standing())
+
+    def _cut_off(self, seconds: float) -> None:
+        """What has not come in long after the crawl was stopped does not."""
+        if self._crawler.stopped_by and self._cut_at == math.inf:
+            self._cut_at = seconds + _GRACE_S
+        if seconds >= self._cut_at:
+            self._web.abort()
 
     def _seconds(self) -> float:
         return self._state.tally.seconds_before + time.monotonic() - self._began
