@@ -19,7 +19,6 @@ from trapline.crawl.tally import Tally
 from trapline.fetch.robots import DISALLOW_ALL
 from trapline.fetch.robots_answer import read_answer
 from trapline.frontier import FETCHED, Frontier, Outcome, Visit
-from trapline.frontier.replay import replay
 from trapline.strategies import Strategy
 from trapline.strategies.choice import live_strategy
 
@@ -82,6 +81,9 @@ def settle(frontier: Frontier, now: float) -> None:
 
 
 def _frontier(reading: Reading, options: CrawlOptions, strategy: Strategy) -> tuple[Frontier, Seen]:
+    # Late: its kernel takes seconds to compile, and a new crawl has no use for it.
+    from trapline.frontier.replay import replay
+
     last = reading.last_batch()
     found = checkpoint.load(reading.folder, last, strategy)
     batch, frontier, seen = found or (0, Frontier(strategy, options.rules, options.seed), Seen())
