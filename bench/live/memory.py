@@ -25,7 +25,7 @@ from pages import address, origin
 from processor import descendants, resident_bytes
 
 SITES, FILES, LINKS = 100, 30, 400  # a site's files hold 12,000 links to as many URLs
-FIRST, LAST = 100_000, 1_000_000
+FIRST, LAST, STEP = 100_000, 1_000_000, 100_000
 BYTES_AT_MOST = 120
 _PAGES = 8_000  # a site's 80 fetches hit 28 of its 30 files: 1.1 million URLs
 _BY_NAME = "location ~ ^/articles/([0-9]+)/ { try_files /$1.html =404; }"  # in nginx's language
