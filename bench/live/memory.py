@@ -118,7 +118,8 @@ def main() -> None:
         rows = progress(folder)
     (first, before), (last, after) = reached(rows, samples, FIRST), reached(rows, samples, LAST)
     grown = (after.crawler_bytes - before.crawler_bytes) / (last.known - first.known)
-    for row, sample in ((first, before), (last, after)):
+    for known in range(FIRST, LAST + 1, STEP):
+        row, sample = reached(rows, samples, known)
         print(
             f"{row.known:9,} known: {sample.crawler_bytes / 1e6:7.1f} MB, its store {sample.store_bytes / 1e6:7.1f} MB"
         )
