@@ -209,6 +209,15 @@ def test_a_log_of_another_format_is_refused() -> None:
         list(read(head + zlib.crc32(head).to_bytes(4, "little") + small_log()[16:]))
 
 
+def test_replayed_calls_are_not_logged_again() -> None:
+    journal = Journal()
+    again = new_frontier(Rank("quality", "crawl-ability"), {}, journal)
+    assert replay(again, small_log()) == len(list(read(small_log())))
+    assert journal.take() == b""
+    again.set_site(0, 200.0, per_connection=1)
+    assert [frame.call for frame in read(journal.take())] == [Call.SET_SITE]
+
+
 def changed_answer(frame: Frame) -> Frame:
     """Another site for a visit; a visit instead of a wait."""
     n, now, moment = frame.numbers

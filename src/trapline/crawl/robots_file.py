@@ -102,9 +102,10 @@ class RobotsFile:
         site = self._site
         apply(site, verdict.robots, web.now() + verdict.expires_in_s, web.pause_s)
         delay_s = verdict.robots.crawl_delay_s or 0.0
-        if delay_s >= web.delay_s > 0.0 or delay_s > LONGEST_PAUSE_S:
-            web.frontier.set_site(site.id, web.now(), delay_s=max(delay_s, web.delay_s), per_connection=1)
+        if delay_s > web.delay_s:
+            web.frontier.set_site(site.id, web.now(), delay_s=delay_s)
         if delay_s > LONGEST_PAUSE_S:
+            web.frontier.set_site(site.id, web.now(), per_connection=1)
             self.rest_s = delay_s
             return Step.REST
         return Step.GO

@@ -141,7 +141,7 @@ class Robot:
             self._asked.clear()
             self._end()
         elif self._at < self._last and self._site.pause_s > 0.0:
-            self._pause()
+            self._pause(self._web.now() + self._site.pause_s)
         else:
             self._request()
 
@@ -155,17 +155,20 @@ class Robot:
             self._ask_again()
         elif self._robots is not None:
             self._robots.failed(self._web, self._visit.id, connection.address, kind)
-            self._not_had(kind, connection.address)
+            self._not_had(kind, "")
         elif self._asked:
             self._pages_lost(kind, connection.address)
         else:
             self._not_had(kind, connection.address)
 
-    def _pause(self) -> None:
+    def _pause(self, until: float) -> None:
         self._paused = True
-        self._web.call_at(self._web.now() + self._site.pause_s, self._paused_enough)
+        self._web.call_at(until, lambda: self._paused_enough(until))
 
-    def _paused_enough(self) -> None:
+    def _paused_enough(self, until: float) -> None:
+        if self._web.now() < until:  # timers go by milliseconds, and may be early by one
+            self._pause(until)
+            return
         self._paused = False
         if self._connection is not None:
             self._go_on()
@@ -215,14 +218,12 @@ class Robot:
         if step is not Step.AGAIN:
             self._robots = None
         if step is Step.FAILED:
-            self._not_had(failure.ROBOTS, address)
+            self._not_had(failure.ROBOTS, "")
         elif step is Step.REST:
             self._not_before = self._web.now() + robots.rest_s
             self._end()
         else:
-            if self._site.pause_s >= self._web.delay_s > 0.0:
-                self._last = min(self._last, self._at + 1)
-            self._pause()
+            self._pause(self._web.now() + self._site.pause_s)
 
     def _end(self) -> None:
         """The visit is over; the connection is kept for the next one if that may come soon."""

@@ -21,7 +21,11 @@ from trapline.frontier.transfer import SiteExport
 def replay(frontier: Frontier, source: bytes | BinaryIO) -> int:
     """Make the calls again, comparing every answer of `next`; how many calls there were."""
     jit.ready()
-    return sum(_replay_body(frontier, body) for body in bodies(source))
+    journal, frontier.journal = frontier.journal, None  # they are in a log already
+    try:
+        return sum(_replay_body(frontier, body) for body in bodies(source))
+    finally:
+        frontier.journal = journal
 
 
 def _replay_body(frontier: Frontier, body: bytearray) -> int:
