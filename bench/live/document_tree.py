@@ -20,6 +20,7 @@ from typing import NamedTuple
 
 import nginx
 from contestants import trapline
+from ending import end_in_order
 
 _SECONDS_AT_MOST = 600
 _CLOSED = "/whatsnew/"
@@ -113,6 +114,7 @@ def main() -> None:
     options = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     options.add_argument("--all", action="store_true", help="print every URL, not ten of a group")
     asked = options.parse_args()
+    end_in_order()
     if wanted := missing():
         sys.exit(wanted)
     [port], found = nginx.free_ports([tree.address for tree in TREES], 1), []

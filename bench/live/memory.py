@@ -21,6 +21,7 @@ from typing import NamedTuple
 
 import nginx
 from contestants import trapline
+from ending import end_in_order
 from pages import address, origin
 from processor import descendants, resident_bytes
 
@@ -107,6 +108,7 @@ def main() -> None:
     # Slow enough that progress, a row a second, has several between the two moments.
     options.add_argument("--bandwidth", default="10MB", help="of the crawl; - for no limit [10MB]")
     asked = options.parse_args()
+    end_in_order()
     with tempfile.TemporaryDirectory() as scratch:
         root, seeds, folder = Path(scratch) / "web", Path(scratch) / "seeds", Path(scratch) / "crawl"
         length = write(root)

@@ -14,7 +14,7 @@ import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
-from typing import NamedTuple, NoReturn
+from typing import NamedTuple
 
 _FIRST_ANSWER_S = 10.0
 
@@ -36,7 +36,6 @@ def serving(listeners: list[Listener], scratch: Path, *, log: bool = False) -> I
     scratch.mkdir(parents=True, exist_ok=True)
     configuration = scratch / "nginx.conf"
     configuration.write_text(_configuration(listeners, scratch, log))
-    signal.signal(signal.SIGTERM, _end)
     command = [_program(), "-p", str(scratch), "-e", str(scratch / "error.log"), "-c", str(configuration)]
     server = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     try:
@@ -64,12 +63,6 @@ def _is_free(address: str, port: int) -> bool:
     except OSError:
         return False
     return True
-
-
-def _end(*_: object) -> NoReturn:
-    """Ended from outside (timeout, make), this process shall still take with it what it started. `timeout` ends it twice."""
-    signal.signal(signal.SIGTERM, signal.SIG_IGN)
-    sys.exit("ended")
 
 
 def _program() -> str:

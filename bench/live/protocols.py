@@ -15,6 +15,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from contestants import trapline
+from ending import end_in_order
 
 PROTOCOLS = ("1.0", "1.1", "pipelining")
 CONNECTIONS = (1, 8, 32, 96, 192)
@@ -61,6 +62,7 @@ def main() -> None:
     options.add_argument("--latency", default="20ms", help="of an answer, and of a connection [20ms]")
     options.add_argument("--seconds", type=float, default=8.0, help="for each crawl [8]")
     asked = options.parse_args()
+    end_in_order()
     with tempfile.TemporaryDirectory() as scratch, served(Path(scratch), asked.latency) as web:
         print(f"| connections | {' | '.join(PROTOCOLS)} |\n|---:|{'---:|' * len(PROTOCOLS)}")
         for connections in (*CONNECTIONS, MANY):

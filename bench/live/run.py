@@ -19,6 +19,7 @@ from typing import NamedTuple
 import nginx
 import pages
 from contestants import CONNECTIONS, Contestant, Result, contestants
+from ending import end_in_order
 from processor import Used, Watch
 
 SITES = CONNECTIONS
@@ -165,6 +166,7 @@ def options() -> argparse.Namespace:
 
 def main() -> None:
     asked = options()
+    end_in_order()
     chosen = [c for c in contestants() if not asked.only or c.name.startswith(tuple(asked.only))]
     with tempfile.TemporaryDirectory() as folder:
         print(f"writing {SITES * (asked.pages_per_site + asked.small):,} pages", flush=True)
