@@ -63,7 +63,8 @@ def test_sites_on_one_address_are_one_group(monkeypatch: pytest.MonkeyPatch) -> 
 
 
 @pytest.mark.parametrize(
-    ("answer", "kind", "why"), [(none(False), "dns", "no such host"), (at("10.0.0.1"), "address", "10.0.0.1 is private")]
+    ("answer", "kind", "why"),
+    [(none(False), "dns", "no such host"), (at("10.0.0.1"), "address", "10.0.0.1 is private")],
 )
 def test_a_site_without_an_address_is_given_up_and_the_crawl_ends(
     monkeypatch: pytest.MonkeyPatch, answer: Answer, kind: str, why: str

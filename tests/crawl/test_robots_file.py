@@ -46,7 +46,9 @@ def test_a_file_that_cannot_be_had_allows_nothing_now_and_is_asked_for_again(sta
     assert stage.wires[1].opens().targets == ["/robots.txt"]
 
 
-@pytest.mark.parametrize(("cached", "kept_s"), [("max-age=7200", 7200.0), ("no-cache, max-age=5", SHORTEST_S), ("", LONGEST_S)])
+@pytest.mark.parametrize(
+    ("cached", "kept_s"), [("max-age=7200", 7200.0), ("no-cache, max-age=5", SHORTEST_S), ("", LONGEST_S)]
+)
 def test_rules_are_kept_as_long_as_the_server_says_within_bounds(stage: Stage, cached: str, kept_s: float) -> None:
     stage.opens((200, {"Cache-Control": cached}, FORBIDS_1))
     assert stage.site().robots_until == kept_s

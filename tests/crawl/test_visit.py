@@ -50,7 +50,9 @@ def test_what_robots_txt_forbids_is_never_asked_for(stage: Stage) -> None:
     assert stage.crawler.tally.disallowed == 2 and stage.over
 
 
-def test_a_kept_connection_serves_the_next_visit_without_asking_for_robots_again(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_kept_connection_serves_the_next_visit_without_asking_for_robots_again(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     stage = Stage(monkeypatch, PAGES, pause_s=0.0, rules=Rules(delay_s=2.0, per_connection=2))
     wire = stage.opens()
     wire.answers().answers()
@@ -252,7 +254,9 @@ def test_pipelined_requests_go_out_together(monkeypatch: pytest.MonkeyPatch) -> 
     assert stage.over and len(fetched(stage)) == 5
 
 
-def test_a_server_that_breaks_pipelining_is_not_asked_so_again_and_nobody_failed(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_server_that_breaks_pipelining_is_not_asked_so_again_and_nobody_failed(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     stage = pipelined(monkeypatch)
     stage.wires[0].answers().ends()
     assert stage.told() == [("/1", "")] and not stage.site().pipelining and at_rest(stage)
@@ -311,7 +315,9 @@ def test_a_connection_lost_while_its_robot_waits_for_the_store_is_no_failure(
     assert stage.told() == [("/1", "")] and at_rest(stage) and stage.life("/2") == WAITING
 
 
-def test_a_connection_lost_before_any_page_while_its_robot_waits_is_opened_again(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_connection_lost_before_any_page_while_its_robot_waits_is_opened_again(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     stage = Stage(monkeypatch, PAGES, pause_s=0.0)
     full(stage, True)
     stage.opens().ends()
