@@ -11,7 +11,7 @@ import click
 from click.core import ParameterSource
 
 from trapline.cli import rules
-from trapline.cli.compiling import compile_kernels, compile_ranks
+from trapline.cli.compiling import compile_kernels, compile_ranks, compile_replay
 from trapline.cli.conditions import QUALITY
 from trapline.cli.numbers import amount, count, rate, seconds
 from trapline.cli.progress import Progress
@@ -247,18 +247,21 @@ def _compile(prepared: "Prepared") -> None:
     import trapline.crawl.run  # noqa: F401  its kernels, all imported before they are counted
 
     options = prepared.options
-    compile_kernels()
+    if prepared.new:
+        compile_kernels()
+    else:
+        compile_replay()
     compile_ranks([Chosen(prepared.strategy, files_of(options.strategy, options.page_rank, options.site_rank))])
 
 
 def _crawled(prepared: "Prepared", plain: bool, quiet: bool) -> dict[str, Any]:
     from trapline.cli.crawl_view import view
-    from trapline.crawl.opening import open_crawl
+    from trapline.crawl.opening import opened
     from trapline.crawl.run import run_crawl
 
     with Progress("reading the crawl", plain_every_s=2.0) as progress:
-        opened = open_crawl(prepared, progress.update)
-    return run_crawl(opened, view(plain, quiet))
+        crawl = opened(prepared, progress.update)
+    return run_crawl(crawl, view(plain, quiet))
 
 
 def _say(summary: dict[str, Any], folder: Path, as_json: bool, quiet: bool) -> None:

@@ -1,27 +1,25 @@
 """A crawl before it runs. All that can be wrong is looked for here, what is quick to see first, and nothing is made before it
 was found right: a mistake costs the user neither a folder nor a wait.
 
-`prepare_new` or `prepare_old`, then `open_crawl`, then run.py. Between the first two is the time to compile: they call no kernel.
+`prepare_new` or `prepare_old`, then `opened`, then run.py. Between the first two is the time to compile: they call no kernel.
 """
 
+import math
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
 import uvloop
 
 from trapline.crawl import resume
-from trapline.crawl.known import Values
 from trapline.crawl.options import CrawlOptions
 from trapline.crawl.scope import Scope
 from trapline.crawl.seeds import check_seeds
 from trapline.crawl.store.folder import Claim, check_free, claim_existing, claim_new
 from trapline.crawl.store.reading import Reading
 from trapline.crawl.store.settings import StoreSettings
-from trapline.fetch.urls import canonical
-from trapline.graph.pagerank import pagerank
+from trapline.crawl.worth import Given, given_by
 from trapline.strategies import Strategy
 from trapline.strategies.inputs import default_rules
-from trapline.strategies.live_inputs import live_inputs
 
 _PAGES_EXPECTED = 35_000  # nobody knows; it only says how often PageRank is run, if nobody does: every 1,000 pages
 
@@ -44,7 +42,7 @@ class Opened:
     options: CrawlOptions
     strategy: Strategy
     new: bool
-    inputs: dict[str, Values]
+    given: Given
     claim: Claim
     state: resume.State
 
@@ -52,7 +50,9 @@ class Opened:
 def prepare_new(options: CrawlOptions, folder: Path) -> Prepared:
     """`ConfigError` if the options or the folder will not do, or there is nobody to crawl. It may ask name servers."""
     strategy = resume.strategy_of(options)
-    options = replace(options, rules=default_rules(strategy, options.rules, _PAGES_EXPECTED))
+    # No lease runs out: our robots end their visits themselves, and a second one at a site would be impolite.
+    rules = replace(default_rules(strategy, options.rules, _PAGES_EXPECTED), lease_s=math.inf)
+    options = replace(options, rules=rules)
     Scope(options.scope, options.seeds, options.include, options.exclude)
     store_settings(options)
     check_free(folder)
@@ -67,10 +67,10 @@ def prepare_old(folder: Path, **changes: float) -> Prepared:
     return Prepared(folder, options, resume.strategy_of(options), False)
 
 
-def open_crawl(prepared: Prepared, tell: resume.Tell = resume.nobody) -> Opened:
+def opened(prepared: Prepared, tell: resume.Tell = resume.nobody) -> Opened:
     """Read what the page rank wants to know beforehand, then make the folder, or take it and read how the crawl stood."""
     options, strategy, folder = prepared.options, prepared.strategy, prepared.folder
-    inputs = _inputs(options, strategy)
+    given = given_by(options, strategy)
     claim = claim_new(folder, asdict(options)) if prepared.new else claim_existing(folder)
     try:
         fresh = prepared.new
@@ -78,16 +78,8 @@ def open_crawl(prepared: Prepared, tell: resume.Tell = resume.nobody) -> Opened:
     except BaseException:
         claim.release()
         raise
-    return Opened(options, strategy, prepared.new, inputs, claim, state)
+    return Opened(options, strategy, prepared.new, given, claim, state)
 
 
 def store_settings(options: CrawlOptions) -> StoreSettings:
     return StoreSettings(user_agent=options.user_agent, operator=options.contact, metadata=options.metadata)
-
-
-def _inputs(options: CrawlOptions, strategy: Strategy) -> dict[str, Values]:
-    history = Path(options.history) if options.history else None
-    inputs = live_inputs(strategy, options.quality, history, options.seed, canonical, pagerank, options.modules)
-    for values in inputs.values():
-        values(options.seeds[:1])  # a user's function is tried before it is needed
-    return inputs

@@ -11,6 +11,7 @@ import time
 from collections import deque
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
+from pathlib import Path
 from typing import Any
 
 import uvloop
@@ -20,17 +21,17 @@ from trapline.crawl.crawler import INTERRUPTED, SECONDS, Crawler, Goals
 from trapline.crawl.known import Known
 from trapline.crawl.live import Web
 from trapline.crawl.names import Names
-from trapline.crawl.opening import Opened, store_settings
-from trapline.crawl.options import AGENT
+from trapline.crawl.opening import Opened, opened, prepare_new, prepare_old, store_settings
+from trapline.crawl.options import AGENT, CrawlOptions
 from trapline.crawl.outbox import Outbox
 from trapline.crawl.records import Batch, Progress
 from trapline.crawl.scope import Scope
-from trapline.crawl.scores import Scores
 from trapline.crawl.shelf import Shelf
 from trapline.crawl.standing import MOST_ROWS, Recent, Standing
 from trapline.crawl.store.client import Store
 from trapline.crawl.store.folder import DATABASE, note_begin, note_end
 from trapline.crawl.summary import write_summary
+from trapline.crawl.worth import worth
 from trapline.errors import ConfigError
 from trapline.fetch.address import Guard
 from trapline.fetch.dns import Resolver
@@ -40,28 +41,39 @@ from trapline.units import counted
 Show = Callable[[Standing], None]
 View = AbstractContextManager[Show]
 _TICK_S = 0.5
-_SNAPSHOT_PAGES = 100_000  # replay is some microseconds a page, so a resume takes a second or two
+_GRACE_S = 10.0  # for the pages under way when a crawl is stopped: some servers would take minutes
 
 
-def run_crawl(opened: Opened, view: View) -> dict[str, Any]:
+def open_crawl(options: CrawlOptions, folder: Path, view: View) -> dict[str, Any]:
+    """A new crawl into a new folder; its summary."""
+    return run_crawl(opened(prepare_new(options, folder)), view)
+
+
+def resume_crawl(folder: Path, view: View, **changes: float) -> dict[str, Any]:
+    """A crawl that goes on; its summary. `changes`: goals other than those it began with."""
+    return run_crawl(opened(prepare_old(folder, **changes)), view)
+
+
+def run_crawl(crawl: Opened, view: View) -> dict[str, Any]:
     """The crawl, until it ends or is ended; its summary. A `ConfigError` or a defect leaves a folder that can go on."""
     try:
         with view as show:
-            return uvloop.run(LiveCrawl(opened, show).run())
+            return uvloop.run(LiveCrawl(crawl, show).run())
     finally:
-        opened.claim.release()
+        crawl.claim.release()
 
 
 class LiveCrawl:
     """The parts of one run, and what happens to them as time passes."""
 
-    def __init__(self, opened: Opened, show: Show) -> None:
-        self._options, self._strategy, self._state = opened.options, opened.strategy, opened.state
-        self._claim, self._inputs, self._new = opened.claim, opened.inputs, opened.new
-        self._folder, self._show = opened.claim.path, show
+    def __init__(self, crawl: Opened, show: Show) -> None:
+        self._options, self._strategy, self._state = crawl.options, crawl.strategy, crawl.state
+        self._claim, self._given, self._new = crawl.claim, crawl.given, crawl.new
+        self._folder, self._show = crawl.claim.path, show
         self._recent = Recent()
         self._uncommitted: deque[tuple[int, int]] = deque()  # batch, pages registered when it was sent
-        self._snapshot_at = self._state.tally.fetched + _SNAPSHOT_PAGES
+        self._snapshot_at = self._state.tally.fetched + crawl.options.snapshot_pages
+        self._cut_at = math.inf  # seconds of crawling; from then on, what is under way is given up
         self._failure = ""  # of the store
         self._error: BaseException | None = None  # what nobody expected
         self._closing = ""  # the step, once it has come to that
@@ -85,9 +97,9 @@ class LiveCrawl:
     def _begin(self, loop: asyncio.AbstractEventLoop) -> None:
         frontier, now = self._state.frontier, self._web.now()
         self._began = time.monotonic()
-        if self._new:
+        if self._state.last_batch == 0:  # new, or killed before its first commit
             frontier.discover(self._known.seed_pages(self._options.seeds, now), now)
-        else:
+        if not self._new:
             resume.settle(frontier, now)
         self._web.sweep()
         self._crawler.begin(self._web)
@@ -104,9 +116,9 @@ class LiveCrawl:
         names = Names(Resolver(options.hosts, options.nameservers), Guard(options.allow_private))
         scope = Scope(options.scope, options.seeds, options.include, options.exclude)
         self._known = Known(
-            state.frontier, state.sites, state.seen, self._shelf, scope, self._outbox, self._inputs, names.locate
+            state.frontier, state.sites, state.seen, self._shelf, scope, self._outbox, self._given.inputs, names.locate
         )
-        scores = Scores() if self._strategy.page.scores else None
+        scores = resume.scores_of(self._folder) if self._strategy.page.scores else None
         self._crawler = Crawler(
             state.frontier,
             self._known,
@@ -117,24 +129,15 @@ class LiveCrawl:
             agent=AGENT,
             expanded_bytes=options.limits.expanded_bytes,
             give_up=options.give_up,
-            worth=self._worth(),
+            worth=worth(self._given, state.frontier),
             keep_links=scores.keep if scores else None,
             keep_hrefs=options.metadata,
             tally=state.tally,
         )
         self._crawler.full = lambda: self._store.full
         self._web = Web(loop, options, self._crawler, names, scores)
-        self._crawler.on_stop = self._web.end_pauses
         names.start(self._crawler, loop)
-
-    def _worth(self) -> Callable[[int], float]:
-        """What a page is worth as the page rank knows it: its cash, or the quality that was given."""
-        columns, frontier = self._strategy.page.columns, self._state.frontier
-        named = [name for name in ("quality", "cash", "pagerank", "history") if name in columns]
-        if not named:
-            return lambda page: 0.0
-        column = columns.index(named[0])
-        return lambda page: float(frontier.state.columns[page, column])
+        names.look_up_rest(state.sites)
 
     # ---- the store
 
@@ -174,6 +177,7 @@ class LiveCrawl:
             timer = loop.call_later(_TICK_S, tick)
             if not self._closing:
                 self._note()
+                self._cut_off(self._seconds())
                 if self._state.tally.fetched >= self._snapshot_at:
                     self._snapshot()
             self._show(self._standing())
@@ -183,6 +187,13 @@ class LiveCrawl:
             yield
         finally:
             timer.cancel()
+
+    def _cut_off(self, seconds: float) -> None:
+        """What has not come in long after the crawl was stopped does not."""
+        if self._crawler.stopped_by and self._cut_at == math.inf:
+            self._cut_at = seconds + _GRACE_S
+        if seconds >= self._cut_at:
+            self._web.abort()
 
     def _seconds(self) -> float:
         return self._state.tally.seconds_before + time.monotonic() - self._began
@@ -194,7 +205,7 @@ class LiveCrawl:
     def _snapshot(self) -> None:
         self._outbox.flush()
         checkpoint.save(self._folder, self._outbox.number, self._state.frontier, self._state.seen)
-        self._snapshot_at = self._state.tally.fetched + _SNAPSHOT_PAGES
+        self._snapshot_at = self._state.tally.fetched + self._options.snapshot_pages
 
     def _standing(self) -> Standing:
         tally, options = self._state.tally, self._options
@@ -246,13 +257,13 @@ class LiveCrawl:
         self._web.abort()
         if not self._failure and self._error is None:
             self._note()
+            self._snapshot()  # before anything is awaited: what names come in later is not in the database
             await self._store.close(self._close_step)
         if self._error is not None:
             raise self._error
         if self._failure:
             hint = "" if "--resume" in self._failure else f"; when that is mended, go on with --resume {self._folder}"
             raise ConfigError(f"{self._failure}{hint}")
-        checkpoint.save(self._folder, self._outbox.number, self._state.frontier, self._state.seen)
         note_end(self._claim, self._crawler.stopped_by)
         self._close_step("counting for the summary")
         return await asyncio.to_thread(write_summary, self._folder)

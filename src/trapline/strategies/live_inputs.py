@@ -11,7 +11,7 @@ import numpy as np
 from trapline.errors import ConfigError
 from trapline.graph import Graph
 from trapline.rng import uniform
-from trapline.strategies.inputs import NOT_OLD, Floats, asked, drawn_from, file_values, old_values
+from trapline.strategies.inputs import NOT_OLD, Floats, asked, check_quality, drawn_from, file_values, old_values
 from trapline.strategies.strategy import Strategy
 
 Values = Callable[[Sequence[str]], Sequence[float]]
@@ -20,20 +20,22 @@ _ZIPF_PAGES = 1_000_000  # of a web whose size nobody knows
 
 def live_inputs(
     strategy: Strategy,
-    quality: str,
+    quality: Values | None,
     history: Path | None,
     seed: int,
     canonical: Callable[[str], str | None],
     pagerank_of: Callable[[Graph], Floats],
-    modules: str = "",
 ) -> dict[str, Values]:
-    """For each input of the page rank: URLs in, values out. `canonical`: URLs in files are compared as the crawl writes them.
-    `modules`: the folder of a user's MODULE; "": this one."""
+    """For each input of the page rank: URLs in, values out. `canonical`: URLs in files are compared as the crawl writes them."""
     names = strategy.page.inputs
     given: dict[str, Values] = {}
     if "quality" in names or "pagerank" in names:
-        worth = quality_of(quality, seed, canonical, modules)
-        given |= dict.fromkeys(("quality", "pagerank"), worth)
+        if quality is None:
+            raise ConfigError(
+                f"strategy {strategy.name!r} needs to know what pages are worth before they are fetched:"
+                " give --quality FILE or MODULE:FUNCTION"
+            )
+        given |= dict.fromkeys(("quality", "pagerank"), quality)
     if "history" in names or "history_random" in names:
         if history is None:
             raise ConfigError(f"page rank {strategy.page.name!r} needs the PageRank of an old crawl: give --history")
@@ -52,8 +54,12 @@ def _old(old: dict[str, float], seed: int) -> dict[str, Values]:
     return {"history": lambda urls: [old.get(url, NOT_OLD) for url in urls], "history_random": drawn}
 
 
-def quality_of(source: str, seed: int, canonical: Callable[[str], str | None], modules: str) -> Values:
-    """What pages are worth by a source that knows it beforehand (choice.py has seen to that)."""
+def quality_of(source: str, seed: int, canonical: Callable[[str], str | None], modules: str = "") -> Values | None:
+    """What pages are worth, by their URLs. None: by a source that does not know it before they are fetched. `modules`: the folder
+    of a user's MODULE; "": this one."""
+    check_quality(source)
+    if source in ("opic", "pagerank"):
+        return None
     if source == "zipf":
         return lambda urls: [1.0 / (1 + int(uniform(seed, hash_of(url)) * _ZIPF_PAGES)) for url in urls]
     if Path(source).is_file():

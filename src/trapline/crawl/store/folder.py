@@ -5,6 +5,7 @@ A crawl is claimed before anything else is done with it, new or old; the claim i
 
 import json
 import os
+import shutil
 import sqlite3
 import time
 from collections.abc import Mapping
@@ -152,6 +153,7 @@ def _refuse_begun(path: Path) -> None:
 def _remove_unbegun(path: Path) -> None:
     for name in (DATABASE, f"{DATABASE}-wal", f"{DATABASE}-shm"):
         (path / name).unlink(missing_ok=True)
+    shutil.rmtree(path / SNAPSHOT, ignore_errors=True)
 
 
 def _create_database(path: Path, options: Mapping[str, object]) -> None:
