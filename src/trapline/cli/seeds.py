@@ -1,5 +1,6 @@
 """The pages a crawl begins with, from a user's file: a URL a row, or in a graph a page number. It knows URLs as text."""
 
+import re
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -11,6 +12,9 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from trapline.graph import Graph
+
+
+_BARE = re.compile(r"(?!.*://)\w[^\s@/]*(/.*)?")  # example.org, localhost:8000/a
 
 
 def seed_pages(file: Path, graph: "Graph") -> "NDArray[np.int32]":
@@ -38,7 +42,7 @@ def seed_urls(urls: Sequence[str], file: Path | None) -> tuple[str, ...]:
 def _canonical(url: str, where: str) -> str:
     from trapline.fetch.urls import MOST_URL, canonical
 
-    found = canonical(url if "://" in url else f"http://{url}")
+    found = canonical(f"http://{url}" if _BARE.fullmatch(url) else url)
     if found is None:
         why = f"longer than {MOST_URL:,} characters" if len(url) > MOST_URL else "not an http or https URL"
         # ascii: what is no URL may be anything, and move the cursor about.
