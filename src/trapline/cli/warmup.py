@@ -15,7 +15,7 @@ def compile_all(progress: "jit.Progress | None" = None) -> float:
     """Load or compile every kernel and every rank of Trapline; the seconds it took."""
     import trapline.crawl.seen
     import trapline.frontier.replay
-    import trapline.simulate  # noqa: F401  their kernels, and those of all below them
+    import trapline.simulate.driver  # noqa: F401  their kernels, and those of all below them
     from trapline.jit import ready
     from trapline.strategies import page_ranks, site_ranks
 
