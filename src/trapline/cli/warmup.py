@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 def compile_all(progress: "jit.Progress | None" = None) -> float:
     """Load or compile every kernel and every rank of Trapline; the seconds it took."""
-    import trapline.crawl.seen
+    import trapline.crawl.run
     import trapline.frontier.replay
     import trapline.simulate.driver  # noqa: F401  their kernels, and those of all below them
     from trapline.jit import ready
