@@ -11,10 +11,12 @@ from pathlib import Path
 from trapline.crawl import checkpoint
 from trapline.crawl.options import AGENT, CrawlOptions
 from trapline.crawl.robots_file import apply
+from trapline.crawl.scores import Scores
 from trapline.crawl.seen import Seen, fingerprints
 from trapline.crawl.sites import Sites
 from trapline.crawl.store.reading import Reading
 from trapline.crawl.tally import Tally
+from trapline.fetch.robots import DISALLOW_ALL
 from trapline.fetch.robots_answer import read_answer
 from trapline.frontier import FETCHED, Frontier, Outcome, Visit
 from trapline.strategies import Strategy
@@ -56,10 +58,19 @@ def rebuilt(folder: Path) -> tuple[Frontier, float]:
 def restored(folder: Path, options: CrawlOptions, strategy: Strategy) -> State:
     """The crawl as the last commit left it, ready to go on."""
     reading = Reading(folder)
+    checkpoint.forget_after(folder, reading.last_batch())
     frontier, seen = _frontier(reading, options, strategy)
     state = State(frontier, _sites(reading, options, frontier), seen, _tally(reading), reading.last_batch())
     reading.close()
     return state
+
+
+def scores_of(folder: Path) -> Scores:
+    """With the links of all pages fetched so far: the log has the scores that were, not what they were made of."""
+    reading, scores = Reading(folder), Scores()
+    scores.restore(reading.links())
+    reading.close()
+    return scores
 
 
 def settle(frontier: Frontier, now: float) -> None:
@@ -112,7 +123,9 @@ def _sites(reading: Reading, options: CrawlOptions, frontier: Frontier) -> Sites
     for robots in reading.robots():
         verdict = read_answer(robots.status, robots.error, robots.body, AGENT)
         age_s = now - robots.started
-        if verdict.robots is not None and not 300 <= robots.status < 400 and age_s < verdict.expires_in_s:
+        # One that could not be had is asked for again: what it would forbid for a while would be refused for good.
+        is_known = verdict.robots is not DISALLOW_ALL and not 300 <= robots.status < 400
+        if is_known and age_s < verdict.expires_in_s:
             apply(sites[robots.site], verdict.robots, now + verdict.expires_in_s - age_s, options.pause_s)
     return sites
 

@@ -26,7 +26,6 @@ from trapline.crawl.options import AGENT, CrawlOptions
 from trapline.crawl.outbox import Outbox
 from trapline.crawl.records import Batch
 from trapline.crawl.scope import Scope
-from trapline.crawl.scores import Scores
 from trapline.crawl.seeds import check_seeds
 from trapline.crawl.shelf import Shelf
 from trapline.crawl.standing import Recent, Standing
@@ -49,13 +48,14 @@ _PAGES_EXPECTED = (
     35_000  # nobody knows; it only says how often PageRank is run, if the user does not: every 1,000 pages
 )
 _GRACE_S = 10.0  # for the pages under way when a crawl is stopped: some servers would take minutes
-_SNAPSHOT_PAGES = 100_000  # replay is some microseconds a page, so a resume takes a second or two
 
 
 def open_crawl(options: CrawlOptions, folder: Path, view: View) -> dict[str, Any]:
     """A new crawl into a new folder; its summary."""
     strategy = resume.strategy_of(options)
-    options = replace(options, rules=default_rules(strategy, options.rules, _PAGES_EXPECTED))
+    # No lease runs out: our robots end their visits themselves, and a second one at a site would be impolite.
+    rules = replace(default_rules(strategy, options.rules, _PAGES_EXPECTED), lease_s=math.inf)
+    options = replace(options, rules=rules)
     given = given_by(options, strategy)
     uvloop.run(check_seeds(options))
     claim = claim_new(folder, asdict(options))
@@ -91,7 +91,7 @@ class LiveCrawl:
         self._strategy = state.frontier.strategy
         self._recent = Recent()
         self._uncommitted: deque[tuple[int, int]] = deque()  # batch, pages registered when it was sent
-        self._snapshot_at = state.tally.fetched + _SNAPSHOT_PAGES
+        self._snapshot_at = state.tally.fetched + options.snapshot_pages
         self._cut_at = math.inf  # seconds of crawling; from then on, what is under way is given up
         self._failure = ""
 
@@ -105,9 +105,9 @@ class LiveCrawl:
         self._build(loop)
         self._began = time.monotonic()
         now = self._web.now()
-        if new:
+        if state.last_batch == 0:  # new, or killed before its first commit
             state.frontier.discover(self._known.seed_pages(options.seeds, now), now)
-        else:
+        if not new:
             resume.settle(state.frontier, now)
         self._web.sweep()
         self._crawler.begin(self._web)
@@ -131,7 +131,7 @@ class LiveCrawl:
         self._known = Known(
             state.frontier, state.sites, state.seen, self._shelf, scope, self._outbox, self._given.inputs, names.locate
         )
-        scores = Scores() if self._strategy.page.scores else None
+        scores = resume.scores_of(self._folder) if self._strategy.page.scores else None
         self._crawler = Crawler(
             state.frontier,
             self._known,
@@ -150,6 +150,7 @@ class LiveCrawl:
         self._crawler.full = lambda: self._store.full
         self._web = Web(loop, options, self._crawler, names, scores)
         names.start(self._crawler, loop)
+        names.look_up_rest(state.sites)
 
     # ---- the store
 
@@ -207,7 +208,7 @@ class LiveCrawl:
     def _snapshot(self) -> None:
         self._outbox.flush()
         checkpoint.save(self._folder, self._outbox.number, self._state.frontier, self._state.seen)
-        self._snapshot_at = self._state.tally.fetched + _SNAPSHOT_PAGES
+        self._snapshot_at = self._state.tally.fetched + self._options.snapshot_pages
 
     def _standing(self) -> Standing:
         tally, options = self._state.tally, self._options
@@ -255,11 +256,11 @@ class LiveCrawl:
         self._web.abort()
         if not self._failure:
             self._note()
+            self._snapshot()  # before anything is awaited: what names come in later is not in the database
             await self._store.close()
         if self._failure:
             raise ConfigError(
                 f"{self._folder}: {self._failure}; go on with --resume {self._folder} when that is mended"
             )
-        checkpoint.save(self._folder, self._outbox.number, self._state.frontier, self._state.seen)
         note_end(claim, self._crawler.stopped_by)
         return write_summary(self._folder)
