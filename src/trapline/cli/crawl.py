@@ -185,8 +185,12 @@ def _goals(given: dict[str, Any]) -> dict[str, float]:
 
 def _run(options: "CrawlOptions | None", folder: Path, given: dict[str, Any]) -> int:
     from trapline.cli.crawl_view import closing_lines, view
+    from trapline.crawl.ended import ended
     from trapline.crawl.run import open_crawl, resume_crawl
 
+    if options is None and (over := ended(folder, **_goals(given))) is not None:
+        _say(over.line, over.summary, given)
+        return 0
     chosen = chosen_by(options.strategy, options.page_rank, options.site_rank) if options else None
     compile_kernels()
     if chosen:
@@ -196,10 +200,14 @@ def _run(options: "CrawlOptions | None", folder: Path, given: dict[str, Any]) ->
         if options
         else resume_crawl(folder, view(given["plain"], given["quiet"]), **_goals(given))
     )
+    _say(closing_lines(summary, folder), summary, given)
+    return 0
+
+
+def _say(lines: str, summary: dict[str, Any], given: dict[str, Any]) -> None:
     if given["as_json"]:
         import json
 
         click.echo(json.dumps(summary, indent=1))
     elif not given["quiet"]:
-        click.echo(closing_lines(summary, folder))
-    return 0
+        click.echo(lines)
