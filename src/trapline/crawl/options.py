@@ -68,7 +68,10 @@ class CrawlOptions:
 
     @classmethod
     def from_json(cls, text: str) -> "CrawlOptions":
-        values = json.loads(text)
+        try:
+            values = json.loads(text)
+        except ValueError as error:
+            raise ConfigError(f"the crawl's options cannot be read: {error}; restore crawl.db from a copy") from None
         names = {field.name for field in fields(cls)}
         for name in values.keys() - names:
             raise ConfigError(

@@ -97,7 +97,7 @@ class LiveCrawl:
         loop.set_exception_handler(self._defect)
         options, state = self._options, self._state
         settings = StoreSettings(user_agent=options.user_agent, operator=options.contact, metadata=options.metadata)
-        note_begin(claim)
+        note_begin(claim, asdict(options))
         self._store = await Store.start(claim, settings, self._committed, self._store_failed)
         self._build(loop)
         self._began = time.monotonic()
@@ -265,10 +265,22 @@ class LiveCrawl:
         if not self._failure:
             self._note()
             self._snapshot()  # before anything is awaited: what names come in later is not in the database
-            await self._store.close()
+            try:
+                await self._store.close()
+            except ConfigError as error:
+                self._failure = str(error)
         if self._failure:
-            raise ConfigError(
-                f"{self._folder}: {self._failure}; go on with --resume {self._folder} when that is mended"
-            )
+            raise ConfigError(_with_the_way_on(self._failure, self._folder))
         note_end(claim, self._crawler.stopped_by)
         return write_summary(self._folder)
+
+
+def _with_the_way_on(failure: str, folder: Path) -> str:
+    """
+    >>> _with_the_way_on("the store ended unasked: killed by signal 9", Path("c"))
+    'c: the store ended unasked: killed by signal 9; go on with --resume c'
+    >>> _with_the_way_on("c: the disk is full; make room and go on with --resume c", Path("c"))
+    'c: the disk is full; make room and go on with --resume c'
+    """
+    line = failure if failure.startswith(f"{folder}") else f"{folder}: {failure}"
+    return line if "--resume" in line else f"{line}; go on with --resume {folder}"
