@@ -8,7 +8,8 @@ Four rules, each checked for every visit (requests with one `visit` number):
 - robots: every path it asks for is allowed, and robots.txt was asked for before.
 With pipelining, requests of one visit overlap on purpose: the third rule then holds only where there is a pause to keep.
 
-What is not seen: requests that were in flight when a crawl was killed, back-off after failures, Retry-After, and, if w depends on
+What is not seen: requests that were in flight when a crawl was killed, requests on which the server closed a connection that it had
+answered on before (they count as not made), back-off after failures, Retry-After, and, if w depends on
 the size of a site, all but the smaller w. An early or overlapping visit is found whatever the order of the rows.
 """
 

@@ -86,7 +86,7 @@ class Crawler:
         agent: str,
         expanded_bytes: int,
         give_up: int,
-        worth: Callable[[int], float],
+        worth: Callable[[Asked], float],
         keep_links: Callable[[int, Array], None] | None = None,
         keep_hrefs: bool = False,
         tally: Tally | None = None,
@@ -99,7 +99,10 @@ class Crawler:
         self.active = 0  # visits under way
         self.stopped_by = ""
         self.full: Callable[[], bool] = lambda: False  # whether the store has more than it can take
-        self._waiting: list[Callable[[], None]] = []  # robots that wait for the store
+        # Robots that wait for the store, and those in a pause. Who fills them: `waits` and `pause`; who empties them: `go_on`, time,
+        # `stop`, and a robot that `leaves`.
+        self._waiting: dict[Callable[[], None], None] = {}
+        self._pausing: dict[Callable[[], None], Timer] = {}
         self._asking = self._scoring = False
         self._discovered = frontier.pages
         self._timer: Timer | None = None
@@ -159,6 +162,8 @@ class Crawler:
     def stop(self, why: str) -> None:
         """No new requests; what is under way comes in."""
         self.stopped_by = self.stopped_by or why
+        for robot in list(self._pausing):
+            self._paused(robot)
         self.go_on()
         self.soon()
 
@@ -172,12 +177,27 @@ class Crawler:
         """Whether the store has too much to do; if so, `go_on` is called when it has less."""
         if not self.full():
             return False
-        self._waiting.append(go_on)
+        self._waiting[go_on] = None
         return True
+
+    def pause(self, seconds: float, go_on: Callable[[], None]) -> None:
+        """Call `go_on` after so long, or as soon as the crawl is to stop."""
+        moment = self._world.now() + (0.0 if self.stopped_by else seconds)
+        self._pausing[go_on] = self._world.call_at(moment, lambda: self._paused(go_on))
+
+    def _paused(self, robot: Callable[[], None]) -> None:
+        self._pausing.pop(robot).cancel()
+        robot()
+
+    def leaves(self, go_on: Callable[[], None]) -> None:
+        """Its visit is over: it is not to be called any more."""
+        self._waiting.pop(go_on, None)
+        if go_on in self._pausing:
+            self._pausing.pop(go_on).cancel()
 
     def go_on(self) -> None:
         """The store has room again."""
-        waiting, self._waiting = self._waiting, []
+        waiting, self._waiting = self._waiting, {}
         for robot in waiting:
             robot()
         self.soon()
@@ -199,7 +219,7 @@ class Crawler:
         if verdict.result == FETCHED:
             tally.fetched += 1
             tally.recent[site.id] += 1
-            tally.quality += self._worth(asked.page)
+            tally.quality += self._worth(asked)
             if self._keep_links is not None:
                 self._keep_links(asked.page, links)
         else:
@@ -287,18 +307,19 @@ class Crawler:
         """Pages that were asked for and will not be answered; the frontier takes them back as they were."""
         self.tally.in_flight -= pages
 
-    def over(self, visit: Visit, site: Site, outcome: Outcome) -> None:
-        """A visit has ended."""
+    def over(self, visit: Visit, site: Site, outcome: Outcome, fruitless: bool = False) -> None:
+        """A visit has ended. `fruitless`: it brought no page. A site with some bad pages among good ones is not given up."""
         now = self._world.now()
         self.frontier.finish(visit, outcome, now)
         self.active -= 1
-        if self.frontier.state.site["failures"][site.id] >= self._give_up:
+        if fruitless and self.frontier.state.site["failures"][site.id] >= self._give_up:
             self.give_up(site)
         self.soon()
 
     def give_up(self, site: Site) -> None:
         """A site that cannot be had: its pages wait for ever, and the crawl does not wait for them."""
         self.frontier.set_site(site.id, self._world.now(), pages=0)
+        self.soon()
 
     # ---- looking in
 

@@ -15,6 +15,7 @@ from trapline.crawl.crawler import Crawler
 from trapline.crawl.names import Names
 from trapline.crawl.options import AGENT, CrawlOptions
 from trapline.crawl.outbox import Outbox
+from trapline.crawl.robots_elsewhere import RobotsElsewhere
 from trapline.crawl.scores import Scores
 from trapline.crawl.sites import Site, Sites
 from trapline.crawl.visit import Robot
@@ -37,6 +38,7 @@ class NoConnection(NamedTuple):
     """In place of one that was never opened."""
 
     address: str
+    responses_received: int = 0
 
 
 class Nobody:
@@ -70,14 +72,15 @@ class Web:
         self.frontier: Frontier = crawler.frontier
         self.sites: Sites = crawler.known.sites
         self.outbox: Outbox = crawler.outbox
+        self.elsewhere = RobotsElsewhere()
         self.agent = AGENT
         self.pause_s, self.delay_s = options.pause_s, options.rules.delay_s
+        self.rest_s = max(self.delay_s, options.rules.ip_delay_s or 0.0)  # of a site and of its address
         self.pipelining = options.http == "pipelining"
         # A crawl that goes on may find the clock set back; its own time does not run backwards.
         self._offset = max(time.time(), float(self.frontier.state.run[0].now)) - loop.time()
         self._open: dict[Connection, None] = {}
         self._kept: dict[Connection, Site] = {}  # between two visits, the longest waiting first
-        self._pausing: dict[Robot, asyncio.TimerHandle] = {}
         self._nobody = Nobody(self.gone)
         self._tls = tls_context(options.insecure)
         limited = min(options.bandwidth, options.site_bandwidth) < math.inf
@@ -106,24 +109,6 @@ class Web:
 
     def set_out(self, visit: Visit, site: Site, urls: list[str]) -> None:
         Robot(self, self._crawler, visit, site, urls).begin()
-
-    def pause(self, robot: Robot, until: float) -> None:
-        """Tell the robot then: never early, and at once if the crawl is stopped."""
-        self._pausing[robot] = self.call_at(until, lambda: self._pause_over(robot, until))
-
-    def _pause_over(self, robot: Robot, until: float) -> None:
-        if self.now() < until:  # timers go by milliseconds, and may be early by one
-            self.pause(robot, until)
-            return
-        del self._pausing[robot]
-        robot.paused_enough()
-
-    def end_pauses(self) -> None:
-        """The crawl is stopped: whoever pauses need not wait to hear it."""
-        pausing, self._pausing = self._pausing, {}
-        for robot, timer in pausing.items():
-            timer.cancel()
-            robot.paused_enough()
 
     def request_for(self, site: Site, target: str) -> bytes:
         return request(target, site.rest or self._make_rest(site))
@@ -189,9 +174,15 @@ class Web:
         return True
 
     def take_kept(self, site: Site) -> Connection | None:
-        connection, site.connection = site.connection, None
-        if connection is not None:
-            del self._kept[connection]
+        """The connection that was kept, unless the site has moved since."""
+        connection = site.connection
+        if connection is None:
+            return None
+        if connection.address != site.addresses[0]:
+            self.drop(connection)
+            return None
+        site.connection = None
+        del self._kept[connection]
         return connection
 
     def drop(self, connection: Connection) -> None:

@@ -5,6 +5,7 @@ the visits under way and leaves a whole folder; one that is killed goes on from 
 """
 
 import asyncio
+import math
 import signal
 import time
 from collections import deque
@@ -33,15 +34,12 @@ from trapline.crawl.store.folder import DATABASE, Claim, claim_existing, claim_n
 from trapline.crawl.store.reading import Reading
 from trapline.crawl.store.settings import StoreSettings
 from trapline.crawl.summary import write_summary
+from trapline.crawl.worth import Given, given_by, worth
 from trapline.errors import ConfigError
 from trapline.fetch.address import Guard
 from trapline.fetch.dns import Resolver
-from trapline.fetch.urls import canonical
 from trapline.frontier.journal import Journal
-from trapline.graph.pagerank import pagerank
-from trapline.strategies import Strategy
 from trapline.strategies.inputs import default_rules
-from trapline.strategies.live_inputs import live_inputs
 
 Show = Callable[[Standing], None]
 View = AbstractContextManager[Show]
@@ -49,15 +47,19 @@ _TICK_S = 0.5
 _PAGES_EXPECTED = (
     35_000  # nobody knows; it only says how often PageRank is run, if the user does not: every 1,000 pages
 )
+_GRACE_S = 10.0  # for the pages under way when a crawl is stopped: some servers would take minutes
 
 
 def open_crawl(options: CrawlOptions, folder: Path, view: View) -> dict[str, Any]:
     """A new crawl into a new folder; its summary."""
     strategy = resume.strategy_of(options)
-    options = replace(options, rules=default_rules(strategy, options.rules, _PAGES_EXPECTED))
+    # No lease runs out: our robots end their visits themselves, and a second one at a site would be impolite.
+    rules = replace(default_rules(strategy, options.rules, _PAGES_EXPECTED), lease_s=math.inf)
+    options = replace(options, rules=rules)
+    given = given_by(options, strategy)
     uvloop.run(check_seeds(options))
     claim = claim_new(folder, asdict(options))
-    return _run(options, strategy, claim, resume.fresh(options, strategy), view, new=True)
+    return _run(options, given, claim, resume.fresh(options, strategy), view, new=True)
 
 
 def resume_crawl(folder: Path, view: View, **changes: Any) -> dict[str, Any]:
@@ -67,15 +69,16 @@ def resume_crawl(folder: Path, view: View, **changes: Any) -> dict[str, Any]:
     options = replace(CrawlOptions.from_json(reading.meta()["options"]), **changes)
     reading.close()
     strategy = resume.strategy_of(options)
-    return _run(options, strategy, claim, resume.restored(folder, options, strategy), view, new=False)
+    given = given_by(options, strategy)
+    return _run(options, given, claim, resume.restored(folder, options, strategy), view, new=False)
 
 
 def _run(
-    options: CrawlOptions, strategy: Strategy, claim: Claim, state: resume.State, view: View, new: bool
+    options: CrawlOptions, given: Given, claim: Claim, state: resume.State, view: View, new: bool
 ) -> dict[str, Any]:
     try:
         with view as show:
-            return uvloop.run(LiveCrawl(options, strategy, claim.path, state, show).run(claim, new))
+            return uvloop.run(LiveCrawl(options, given, claim.path, state, show).run(claim, new))
     finally:
         claim.release()
 
@@ -83,13 +86,13 @@ def _run(
 class LiveCrawl:
     """The parts of one run, and what happens to them as time passes."""
 
-    def __init__(
-        self, options: CrawlOptions, strategy: Strategy, folder: Path, state: resume.State, show: Show
-    ) -> None:
-        self._options, self._strategy, self._folder, self._state, self._show = options, strategy, folder, state, show
+    def __init__(self, options: CrawlOptions, given: Given, folder: Path, state: resume.State, show: Show) -> None:
+        self._options, self._given, self._folder, self._state, self._show = options, given, folder, state, show
+        self._strategy = state.frontier.strategy
         self._recent = Recent()
         self._uncommitted: deque[tuple[int, int]] = deque()  # batch, pages registered when it was sent
         self._snapshot_at = state.tally.fetched + options.snapshot_pages
+        self._cut_at = math.inf  # seconds of crawling; from then on, what is under way is given up
         self._failure = ""
 
     async def run(self, claim: Claim, new: bool) -> dict[str, Any]:
@@ -123,18 +126,10 @@ class LiveCrawl:
         self._shelf = Shelf(self._folder / DATABASE)
         self._shelf.committed(state.frontier.pages)
         self._outbox = Outbox(journal, self._put, state.last_batch)
-        inputs = live_inputs(
-            self._strategy,
-            options.quality,
-            Path(options.history) if options.history else None,
-            options.seed,
-            canonical,
-            pagerank,
-        )
         names = Names(Resolver(options.hosts, options.nameservers), Guard(options.allow_private))
         scope = Scope(options.scope, options.seeds, options.include, options.exclude)
         self._known = Known(
-            state.frontier, state.sites, state.seen, self._shelf, scope, self._outbox, inputs, names.locate
+            state.frontier, state.sites, state.seen, self._shelf, scope, self._outbox, self._given.inputs, names.locate
         )
         scores = resume.scores_of(self._folder) if self._strategy.page.scores else None
         self._crawler = Crawler(
@@ -147,7 +142,7 @@ class LiveCrawl:
             agent=AGENT,
             expanded_bytes=options.limits.expanded_bytes,
             give_up=options.give_up,
-            worth=self._worth(),
+            worth=worth(self._given, state.frontier),
             keep_links=scores.keep if scores else None,
             keep_hrefs=options.metadata,
             tally=state.tally,
@@ -156,15 +151,6 @@ class LiveCrawl:
         self._web = Web(loop, options, self._crawler, names, scores)
         names.start(self._crawler, loop)
         names.look_up_rest(state.sites)
-
-    def _worth(self) -> Callable[[int], float]:
-        """What a page is worth as the page rank knows it: its cash, or the quality that was given."""
-        columns, frontier = self._strategy.page.columns, self._state.frontier
-        named = [name for name in ("quality", "cash", "pagerank", "history") if name in columns]
-        if not named:
-            return lambda page: 0.0
-        column = columns.index(named[0])
-        return lambda page: float(frontier.state.columns[page, column])
 
     # ---- the store
 
@@ -199,11 +185,17 @@ class LiveCrawl:
             progress = self._note()
             if progress.seconds >= self._options.max_seconds:
                 self._crawler.stop(SECONDS)
-            if self._crawler.stopped_by:
-                self._web.end_pauses()
+            self._cut_off(progress.seconds)
             if self._state.tally.fetched >= self._snapshot_at:
                 self._snapshot()
             self._show(self._standing())
+
+    def _cut_off(self, seconds: float) -> None:
+        """What has not come in long after the crawl was stopped does not."""
+        if self._crawler.stopped_by and self._cut_at == math.inf:
+            self._cut_at = seconds + _GRACE_S
+        if seconds >= self._cut_at:
+            self._web.abort()
 
     def _seconds(self) -> float:
         return self._state.tally.seconds_before + time.monotonic() - self._began
