@@ -40,6 +40,17 @@ def test_pages_are_the_same_page_by_url(folders: list[Path]) -> None:
     assert len({record.average_cumulative_pagerank for record in records}) == len(ORDERS)
 
 
+def test_a_web_that_is_known_is_what_crawls_are_judged_by(tmp_path: Path) -> None:
+    """A crawl that was stopped knows a part of it."""
+    graph, crawl = simulated(400, 20, most=50)
+    folder = write_crawl(tmp_path, graph, crawl)
+    (record,), (judged,) = records_together([folder]), records_together([folder], graph)
+    same = record_of(crawl, graph, pagerank(graph))
+    assert judged.pages == 400 and judged.links == graph.links > record.links
+    assert judged.quality_fetched == pytest.approx(same.quality_fetched)
+    assert judged.quality_fetched != pytest.approx(record.quality_fetched)
+
+
 def test_crawls_by_one_strategy_are_told_apart_by_their_folders(folders: list[Path], tmp_path: Path) -> None:
     again = write_crawl(tmp_path / "again", *simulated(400, 20, "opic", seed=2))
     names = [record.strategy for record in records_together([folders[2], again])]

@@ -21,11 +21,11 @@ if TYPE_CHECKING:
 _PLAIN_EVERY_S = 10.0
 
 
-def view(plain: bool, quiet: bool) -> "AbstractContextManager[Show]":
-    """What shows the crawl: nothing, lines, or a view that is drawn anew in place."""
+def view(plain: bool, quiet: bool, every_s: float = _PLAIN_EVERY_S) -> "AbstractContextManager[Show]":
+    """What shows the crawl: nothing, a line every so often, or a view that is drawn anew in place."""
     if quiet:
         return _nothing()
-    return _lines() if plain or not sys.stderr.isatty() else _live()
+    return _lines(every_s) if plain or not sys.stderr.isatty() else _live()
 
 
 @contextmanager
@@ -34,12 +34,12 @@ def _nothing() -> "Iterator[Show]":
 
 
 @contextmanager
-def _lines() -> "Iterator[Show]":
+def _lines(every_s: float) -> "Iterator[Show]":
     shown_at = time.monotonic()
 
     def show(standing: "Standing") -> None:
         nonlocal shown_at
-        if time.monotonic() - shown_at >= _PLAIN_EVERY_S:
+        if time.monotonic() - shown_at >= every_s:
             shown_at = time.monotonic()
             print(line(standing), file=sys.stderr, flush=True)
 
