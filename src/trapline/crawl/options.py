@@ -29,6 +29,7 @@ class CrawlOptions:
     site_rank: str | None = None
     quality: str = "opic"
     history: str | None = None
+    modules: str = ""  # the folder in which `quality` finds a user's MODULE
     seed: int = 0
     connections: int = CONNECTIONS  # r
     rules: Rules = field(default_factory=live_rules)
