@@ -71,6 +71,11 @@ def insert(database: sqlite3.Connection, table: str, rows: Iterable[Mapping[str,
         database.execute(f"insert into {table} ({names}) values ({marks})", [*row.values()])
 
 
+def visit_id(number: int) -> int:
+    """As a frontier numbers its visits: how many there were, and which of its slots this one has."""
+    return number << 20 | number % 8
+
+
 def _address(group: int) -> str:
     return f"127.0.{group >> 8}.{group & 255}"
 
@@ -111,7 +116,7 @@ def _fetches(graph: Graph, crawl: Crawl) -> Iterator[dict[str, Any]]:
         links = graph.targets_of(page).astype("<i4") if result == FETCHED else np.zeros(0, "<i4")
         yield {
             "page": page,
-            "visit": int(log.visit[row]),
+            "visit": visit_id(int(log.visit[row])),
             "address": asked,
             "started": BEGAN + begin,
             "first_byte_s": float(log.first_byte[row]) - begin if status else None,
@@ -144,7 +149,7 @@ def _robots(graph: Graph, crawl: Crawl, bodies: Mapping[int, bytes]) -> Iterator
         takes = 0.4 * (float(crawl.log.first_byte[row]) - start)
         yield {
             "site": site,
-            "visit": int(crawl.log.visit[row]),
+            "visit": visit_id(int(crawl.log.visit[row])),
             "address": _address(int(graph.ips[site])),
             "started": BEGAN + start,
             "first_byte_s": takes,

@@ -17,6 +17,7 @@ from trapline.report.live_chart import live_charts
 from trapline.report.live_page import live_page
 from trapline.report.live_record import MOST_MOMENTS, MOST_SITES, LiveRecord, live_record
 from trapline.report.live_table import site_columns
+from trapline.report.together import records_together
 
 
 @pytest.fixture(scope="module")
@@ -48,6 +49,16 @@ def test_every_plot_is_there_without_javascript_and_has_its_data(record: LiveRec
     assert pictures == list(data) == [chart.name for chart in live_charts(record)]
     assert {"pages-time", "rate-time", "bytes-time", "errors-time", "quality-time", "frontier-time"} <= set(pictures)
     assert not any("nan" in path or "inf" in path for path in re.findall(r' d="([^"]*)"', page))
+
+
+def test_quality_is_by_the_web_it_found_if_that_is_known(tmp_path: Path) -> None:
+    folder = write_crawl(tmp_path, *simulated())
+    (judged,) = records_together([folder])
+    record = live_record(folder)
+    assert {"optimum", "random order"} <= {line.name.split(":")[0] for line in live_charts(record, judged)[3].lines}
+    names = [chart.name for chart in live_charts(record, judged)]
+    assert sorted(names) == sorted(chart.name for chart in live_charts(record))
+    assert not Reader(live_page(record, judged)).open
 
 
 def test_curves_end_where_the_crawl_did(record: LiveRecord) -> None:

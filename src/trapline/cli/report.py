@@ -7,6 +7,9 @@ import click
 from trapline.errors import ConfigError
 
 PAGE = "report.html"
+_MOST_JUDGED = (
+    1_000_000  # pages: some ten seconds for their links and PageRank; above, a page shows what the crawl itself noted
+)
 
 
 @click.command()
@@ -35,12 +38,17 @@ def report(folders: tuple[Path, ...], output: Path | None) -> None:
 
 
 def _one(folder: Path) -> str:
-    from trapline.cli.compiling import step
+    from trapline.cli.compiling import compile_kernels, step
     from trapline.report.live_page import live_page
     from trapline.report.live_record import live_record
+    from trapline.report.together import records_together
 
-    with step("reading", 1, "crawl"):
-        return live_page(live_record(folder))
+    record, judged = live_record(folder), None
+    if record.summary["pages_fetched"] and record.summary["urls_known"] <= _MOST_JUDGED:
+        compile_kernels()
+        with step("judging", record.summary["urls_known"]):
+            (judged,) = records_together([folder])
+    return live_page(record, judged)
 
 
 def _several(folders: tuple[Path, ...]) -> str:

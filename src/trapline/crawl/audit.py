@@ -8,7 +8,8 @@ Four rules, each checked for every visit (requests with one `visit` number):
 - robots: every path it asks for is allowed, and robots.txt was asked for before.
 With pipelining, requests of one visit overlap on purpose: the third rule then holds only where there is a pause to keep.
 
-What is not seen: requests that were in flight when a crawl was killed, back-off after failures, Retry-After, and, if w depends on
+What is not seen: requests that were in flight when a crawl was killed, requests on which the server closed a connection that it had
+answered on before (they count as not made), back-off after failures, Retry-After, and, if w depends on
 the size of a site, all but the smaller w. An early or overlapping visit is found whatever the order of the rows.
 """
 
@@ -29,6 +30,7 @@ Marks = NDArray[np.bool_]
 # at most a half, and 0.24 more by the float that held it. Their errors stay below 2 in all but contrived cases.
 TOLERANCE_US = 2
 MOST_EXAMPLES = 20
+_PAGES_AT_ONCE = 500
 _NEVER = -(1 << 62)
 
 
@@ -146,6 +148,7 @@ def latest_end_before(owner: Longs, end: Longs) -> Longs:
     True
     """
     before = np.full(len(owner), _NEVER)
+    _, owner = np.unique(owner, return_inverse=True)  # a visit's number may be of any size
     order = np.argsort(owner, kind="stable")
     ends, number = np.unique(end, return_inverse=True)
     # One running maximum for all owners: any end of an owner exceeds those of the owners sorted before it.
@@ -173,17 +176,21 @@ def _disallowed(database: sqlite3.Connection, requests: Requests, kept: RobotsKe
     pages = requests.rows(np.flatnonzero(requests.page != ROBOTS))
     in_force = kept.in_force(pages.site, pages.begin_us)
     refused = in_force == NONE_SEEN
-    for row in np.flatnonzero(~refused & ~kept.is_free(in_force)).tolist():
-        target = _target(database, int(pages.page[row]), int(pages.site[row]))
-        refused[row] = not kept.rules[in_force[row]].allows(target)
+    doubtful = np.flatnonzero(~refused & ~kept.is_free(in_force))
+    targets = _targets(database, np.unique(pages.page[doubtful]))
+    for row in doubtful.tolist():
+        refused[row] = not kept.rules[in_force[row]].allows(targets[pages.page[row]])
     return np.unique(pages.visit[refused])
 
 
-def _target(database: sqlite3.Connection, page: int, site: int) -> str:
-    """Path and query."""
-    (url,) = database.execute("select url from page where id = ?", (page,)).fetchone()
-    (origin,) = database.execute("select origin from site where id = ?", (site,)).fetchone()
-    return str(url).removeprefix(origin) or "/"
+def _targets(database: sqlite3.Connection, pages: Longs) -> dict[int, str]:
+    """Path and query of each page."""
+    found: dict[int, str] = {}
+    for first in range(0, len(pages), _PAGES_AT_ONCE):
+        ids = ", ".join(map(str, pages[first : first + _PAGES_AT_ONCE].tolist()))
+        query = f"select page.id, substr(url, length(origin) + 1) from page join site on site.id = page.site where page.id in ({ids})"
+        found.update(database.execute(query))
+    return found
 
 
 def _examples(

@@ -314,12 +314,12 @@ class Crawler:
         """Pages that were asked for and will not be answered; the frontier takes them back as they were."""
         self.tally.in_flight -= pages
 
-    def over(self, visit: Visit, site: Site, outcome: Outcome) -> None:
-        """A visit has ended."""
+    def over(self, visit: Visit, site: Site, outcome: Outcome, fruitless: bool = False) -> None:
+        """A visit has ended. `fruitless`: it brought no page. A site with some bad pages among good ones is not given up."""
         now = self._world.now()
         self.frontier.finish(visit, outcome, now)
         self.active -= 1
-        if self.frontier.state.site["failures"][site.id] >= self._give_up:
+        if fruitless and self.frontier.state.site["failures"][site.id] >= self._give_up:
             self.give_up(site)
         self.soon()
 

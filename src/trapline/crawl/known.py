@@ -89,7 +89,8 @@ class Known:
         urls: list[str] = []
         for at, page in enumerate(ids):
             if page is None:
-                url = self._url(hrefs[at], name, folder) or canonical(hrefs[at], base)
+                href = hrefs[at]
+                url = href if href in known else self._url(href, name, folder) or canonical(href, base)
                 ids[at] = known.get(url) if url is not None else NOT_OURS
                 if ids[at] is None:
                     gaps.append(at)

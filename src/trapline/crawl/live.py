@@ -15,6 +15,7 @@ from trapline.crawl.crawler import Crawler
 from trapline.crawl.names import Names
 from trapline.crawl.options import AGENT, CrawlOptions
 from trapline.crawl.outbox import Outbox
+from trapline.crawl.robots_elsewhere import RobotsElsewhere
 from trapline.crawl.scores import Scores
 from trapline.crawl.sites import Site, Sites
 from trapline.crawl.visit import Robot
@@ -71,8 +72,10 @@ class Web:
         self.frontier: Frontier = crawler.frontier
         self.sites: Sites = crawler.known.sites
         self.outbox: Outbox = crawler.outbox
+        self.elsewhere = RobotsElsewhere()
         self.agent = AGENT
         self.pause_s, self.delay_s = options.pause_s, options.rules.delay_s
+        self.rest_s = max(self.delay_s, options.rules.ip_delay_s or 0.0)  # of a site and of its address
         self.pipelining = options.http == "pipelining"
         self._offset = time.time() - loop.time()
         self._open: dict[Connection, None] = {}
@@ -170,9 +173,15 @@ class Web:
         return True
 
     def take_kept(self, site: Site) -> Connection | None:
-        connection, site.connection = site.connection, None
-        if connection is not None:
-            del self._kept[connection]
+        """The connection that was kept, unless the site has moved since."""
+        connection = site.connection
+        if connection is None:
+            return None
+        if connection.address != site.addresses[0]:
+            self.drop(connection)
+            return None
+        site.connection = None
+        del self._kept[connection]
         return connection
 
     def drop(self, connection: Connection) -> None:

@@ -11,11 +11,11 @@ from trapline.crawl.crawler import Crawler
 from trapline.crawl.sites import UNRESOLVED, Site
 from trapline.fetch import failure
 from trapline.fetch.address import Guard
-from trapline.fetch.dns import Answer, Resolver
+from trapline.fetch.dns import FAILED_S, Answer, Resolver
 
 AT_ONCE = 128
 TRIES = 3
-RETRY_S = 20.0  # after a name server that did not answer, at least; the resolver keeps to its answer for a while
+RETRY_S = FAILED_S + 1.0  # after a name server that did not answer: before that the resolver says the same again
 
 
 class Names:
@@ -26,7 +26,6 @@ class Names:
         self._queue: deque[Site] = deque()
         self._tasks: set[asyncio.Task[None]] = set()
         self._tries: dict[int, int] = {}  # site -> lookups that nobody answered
-        self._late: dict[int, Answer] = {}  # site -> what was found while a robot was there; taken when its visit has ended
         self.refused: dict[str, str] = {}  # origin -> why it cannot be had; the first ones, for the user
 
     def start(self, crawler: Crawler, loop: asyncio.AbstractEventLoop) -> None:
@@ -43,21 +42,31 @@ class Names:
             self._loop.call_soon(self._crawler.give_up, site)
         return group
 
+    def go_on(self) -> None:
+        """The sites of a resumed crawl whose addresses nobody knew when it ended."""
+        groups = self._crawler.frontier.state.site["group"]
+        for site in self._crawler.known.sites:
+            if groups[site.id] < 0:
+                self._look_up(site)
+
     def visited(self, site: Site) -> None:
         """A visit has ended: now the site may move, if its address has expired."""
-        answer = self._late.pop(site.id, None)
-        if answer is not None:
-            self._found(site, answer)
-        elif self._loop.time() >= site.addresses_until:
+        if self._loop.time() < site.addresses_until:
+            return
+        answer = self._resolver.known(site.host)
+        if answer is None:
             self._look_up(site)
+        else:
+            self._found(site, answer)
 
     def refuses(self, address: str) -> bool:
         return bool(self._guard.check(address))
 
     def next_address(self, site: Site) -> None:
-        """The first address could not be reached: the next visit tries another."""
+        """The first address could not be reached, and the visit has ended: the next one tries another."""
         if len(site.addresses) > 1:
-            self._late[site.id] = Answer((*site.addresses[1:], site.addresses[0]), site.addresses_until)
+            site.addresses = (*site.addresses[1:], site.addresses[0])
+            self._move(site)
 
     def _look_up(self, site: Site) -> None:
         self._queue.append(site)
@@ -72,20 +81,20 @@ class Names:
             self._found(site, await self._resolver.addresses(site.host))
 
     def _found(self, site: Site, answer: Answer) -> None:
+        if self._crawler.frontier.state.site["visit"][site.id] >= 0:
+            return  # a site does not move while it is visited; `visited` asks again, and has the answer at once
+        if answer.failure and site.addresses:
+            site.addresses_until = answer.expires_at  # what was known must do
+            return
         if answer.failure and answer.retry and self._tries.get(site.id, 0) < TRIES - 1:
             self._tries[site.id] = self._tries.get(site.id, 0) + 1
-            self._loop.call_later(max(RETRY_S, answer.expires_at - self._loop.time()), self._look_up, site)
-            return
-        if self._crawler.frontier.state.site["visit"][site.id] >= 0:
-            self._late[site.id] = answer
+            self._loop.call_later(RETRY_S, self._look_up, site)
             return
         self._tries.pop(site.id, None)
-        if site.addresses and answer.failure:
-            return  # what was known must do
         if self._place(site, answer) == UNRESOLVED:
             self._crawler.give_up(site)
         else:
-            self._move(site, site.addresses[0])
+            self._move(site)
         self._crawler.soon()
 
     def _place(self, site: Site, answer: Answer) -> int:
@@ -104,8 +113,9 @@ class Names:
             why = self._guard.check(answer.addresses[0]) if answer.addresses else "no such host"
             self.refused[site.origin] = f"{answer.addresses[0]} is {why}" if answer.addresses else why
 
-    def _move(self, site: Site, address: str) -> None:
+    def _move(self, site: Site) -> None:
+        """To the group of its address, so that the address gets its rest."""
         frontier = self._crawler.frontier
-        group = self._crawler.known.group(address)
+        group = self._crawler.known.group(site.addresses[0])
         if frontier.state.site["group"][site.id] != group:
             frontier.resolve(site.id, group, self._crawler.now())

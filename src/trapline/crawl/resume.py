@@ -15,6 +15,7 @@ from trapline.crawl.seen import Seen, fingerprints
 from trapline.crawl.sites import Sites
 from trapline.crawl.store.reading import Reading
 from trapline.crawl.tally import Tally
+from trapline.fetch.robots import DISALLOW_ALL
 from trapline.fetch.robots_answer import read_answer
 from trapline.frontier import FETCHED, Frontier, Outcome, Visit
 from trapline.frontier.replay import replay
@@ -110,7 +111,9 @@ def _sites(reading: Reading, options: CrawlOptions, frontier: Frontier) -> Sites
     for robots in reading.robots():
         verdict = read_answer(robots.status, robots.error, robots.body, AGENT)
         age_s = now - robots.started
-        if verdict.robots is not None and not 300 <= robots.status < 400 and age_s < verdict.expires_in_s:
+        # One that could not be had is asked for again: what it would forbid for a while would be refused for good.
+        is_known = verdict.robots is not DISALLOW_ALL and not 300 <= robots.status < 400
+        if is_known and age_s < verdict.expires_in_s:
             apply(sites[robots.site], verdict.robots, now + verdict.expires_in_s - age_s, options.pause_s)
     return sites
 

@@ -1,17 +1,18 @@
 """A site's robots.txt on its way in: what to ask for, and what follows from the answer. It sends nothing itself.
 
 RFC 9309. A redirect within the site is followed at once. One to another site is not, for nobody leased that site: its target is
-discovered like any URL, and this site rests until the other one's robots.txt is known; then those rules hold here too.
+discovered like any URL, and this site rests meanwhile (robots_elsewhere.py). Whatever is found there holds for this site.
 """
 
 import re
 from enum import Enum, auto
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from trapline.crawl.records import RobotsFetched
 from trapline.crawl.sites import Site
 from trapline.fetch import failure
 from trapline.fetch.content import decoded
+from trapline.fetch.headers import retry_after_s
 from trapline.fetch.response import Response
 from trapline.fetch.robots import DISALLOW_ALL, LIMIT_BYTES, Robots
 from trapline.fetch.robots_answer import MOST_REDIRECTS, SHORTEST_S, Verdict, read_answer
@@ -22,8 +23,9 @@ if TYPE_CHECKING:
 
 PATH = "/robots.txt"
 LONGEST_PAUSE_S = 30.0  # a longer Crawl-delay is a rest between visits
-WAIT_FOR_OTHER_S = 30.0
-MOST_BYTES = 8 * LIMIT_BYTES  # expanded: what is behind the limit is not read, but a file may have it
+# For a robots.txt on another site: the first rest, doubled each time. Four minutes in all, then it counts as unreachable.
+FIRST_WAIT_S, MOST_WAITS = 1.0, 8
+EXPANDED_BYTES = 8 * 1024 * 1024  # whoever sends more than that in so little has something else in mind
 _MAX_AGE = re.compile(rb"(?:^|[\s,])max-age\s*=\s*\"?(\d{1,9})", re.IGNORECASE)
 
 
@@ -34,21 +36,37 @@ class Step(Enum):
     FAILED = auto()
 
 
-def _max_age_s(cache_control: bytes) -> float | None:
-    found = _MAX_AGE.search(cache_control)
-    return float(found[1]) if found else None
+class Answer(NamedTuple):
+    """What matters of an answer."""
+
+    status: int
+    error: str  # why its body is not whole; "": it is
+    location: str | None
+    body: bytes
+    max_age_s: float | None
+    retry_after_s: float | None
+
+
+def answer_of(response: Response, now_wall: float) -> Answer:
+    headers = response.headers
+    body = decoded(response.body, headers.get(b"content-encoding", b""), EXPANDED_BYTES)
+    location, max_age = headers.get(b"location"), _MAX_AGE.search(headers.get(b"cache-control", b""))
+    # Of a file that is too long the beginning counts; one that was too slow might be missing anything.
+    error = failure.TIMEOUT if response.truncated == "time" else body if isinstance(body, str) else ""
+    return Answer(
+        response.status,
+        error,
+        location.decode("utf-8", "replace") if location is not None and 300 <= response.status < 400 else None,
+        b"" if isinstance(body, str) else body[:LIMIT_BYTES],
+        float(max_age[1]) if max_age else None,
+        retry_after_s(headers.get(b"retry-after", b""), now_wall),
+    )
 
 
 def apply(site: Site, robots: Robots, until: float, pause_s: float) -> None:
     """The site's rules until then."""
     site.robots, site.robots_until, site.robots_failures = robots, until, 0
     site.pause_s = max(pause_s, robots.crawl_delay_s or 0.0)
-
-
-def is_rest(robots: Robots, delay_s: float) -> bool:
-    """Whether its Crawl-delay is as long as the rest between two visits: then a visit is one page."""
-    own_s = robots.crawl_delay_s or 0.0
-    return own_s > LONGEST_PAUSE_S or (own_s > 0.0 and own_s >= delay_s)
 
 
 class RobotsFile:
@@ -60,31 +78,36 @@ class RobotsFile:
         self._hops = 0
         self.started = 0.0
         self.request = b""
-        self.rest_s = 0.0
+        self.rest_s = 0.0  # what the site wants, or needs until the file is there; 0: nothing
 
     @property
     def target(self) -> str:
         return self._url[len(self._site.origin) :]
 
     def answered(self, web: "Web", visit: int, response: Response, address: str) -> Step:
-        body = decoded(response.body, response.headers.get(b"content-encoding", b""), MOST_BYTES)
-        kind = failure.TIMEOUT if response.truncated == "time" else ""
-        if isinstance(body, str):
-            kind, body = body, b""
-        self._record(web, visit, address, response, body[:LIMIT_BYTES], kind)
-        location = response.headers.get(b"location")
-        if 300 <= response.status < 400 and location is not None:
-            return self._redirected(web, location.decode("utf-8", "replace"))
-        max_age_s = _max_age_s(response.headers.get(b"cache-control", b""))
-        verdict = read_answer(response.status, kind, body, web.agent, max_age_s=max_age_s)
+        answer = answer_of(response, web.now())
+        self._record(web, visit, address, answer, response)
+        return self._heed(web, visit, answer)
+
+    def failed(self, web: "Web", visit: int, address: str, kind: str) -> None:
+        self._record(web, visit, address, Answer(0, kind, None, b"", None, None))
+
+    def came(self, web: "Web", visit: int, url: str, answer: Answer) -> Step:
+        """Another site's answer: noted as one of this site's, from whom nothing was asked."""
+        self._url, self.started, self.request = url, web.now(), b""
+        self._record(web, visit, "", answer)
+        return self._heed(web, visit, answer)
+
+    def _heed(self, web: "Web", visit: int, answer: Answer) -> Step:
+        if answer.location is not None:
+            return self._redirected(web, visit, answer.location)
+        verdict = read_answer(answer.status, answer.error, answer.body, web.agent, max_age_s=answer.max_age_s)
         if verdict.robots is DISALLOW_ALL:
+            self.rest_s = answer.retry_after_s or 0.0
             return Step.FAILED
         return self._take(web, verdict)
 
-    def failed(self, web: "Web", visit: int, address: str, kind: str) -> None:
-        self._record(web, visit, address, None, b"", kind)
-
-    def _redirected(self, web: "Web", location: str) -> Step:
+    def _redirected(self, web: "Web", visit: int, location: str) -> Step:
         self._hops += 1
         url = canonical(location, self._url)
         if url is None or self._hops > MOST_REDIRECTS:
@@ -92,18 +115,22 @@ class RobotsFile:
         if origin(url) == self._site.origin:
             self._url = url
             return Step.AGAIN
-        return self._elsewhere(web, url)
+        return self._elsewhere(web, visit, url)
 
-    def _elsewhere(self, web: "Web", url: str) -> Step:
+    def _elsewhere(self, web: "Web", visit: int, url: str) -> Step:
         other = web.sites.named(origin(url))
-        if other is not None and other.robots is not None:
+        if other is not None and url == other.origin + PATH and other.robots is not None:
             # The other site may not be visited again, so its rules do not expire here as soon as there.
             return self._take(web, Verdict(other.robots, max(other.robots_until - web.now(), SHORTEST_S), ""))
+        answer = web.elsewhere.answer(url)
+        if answer is not None:
+            return self.came(web, visit, url, answer)
         self._site.robots_failures += 1
-        if self._site.robots_failures > MOST_REDIRECTS:
+        if self._site.robots_failures > MOST_WAITS:
             return Step.FAILED
+        web.elsewhere.wait(url, self)
         web.discover(url)
-        self.rest_s = WAIT_FOR_OTHER_S
+        self.rest_s = FIRST_WAIT_S * 2.0 ** (self._site.robots_failures - 1)
         return Step.REST
 
     def _take(self, web: "Web", verdict: Verdict) -> Step:
@@ -111,14 +138,15 @@ class RobotsFile:
         site = self._site
         apply(site, verdict.robots, web.now() + verdict.expires_in_s, web.pause_s)
         delay_s = verdict.robots.crawl_delay_s or 0.0
-        if is_rest(verdict.robots, web.delay_s):
-            web.frontier.set_site(site.id, web.now(), delay_s=max(delay_s, web.delay_s), per_connection=1)
+        if delay_s > web.delay_s:
+            web.frontier.set_site(site.id, web.now(), delay_s=delay_s)
         if delay_s > LONGEST_PAUSE_S:
+            web.frontier.set_site(site.id, web.now(), per_connection=1)
             self.rest_s = delay_s
             return Step.REST
         return Step.GO
 
-    def _record(self, web: "Web", visit: int, address: str, answer: Response | None, body: bytes, kind: str) -> None:
+    def _record(self, web: "Web", visit: int, address: str, answer: Answer, response: Response | None = None) -> None:
         web.outbox.robots.append(
             RobotsFetched(
                 self._site.id,
@@ -126,13 +154,13 @@ class RobotsFile:
                 self._url,
                 address,
                 self.started,
-                answer.first_byte_s if answer else float("nan"),
-                answer.total_s if answer else web.now() - self.started,
-                answer.status if answer else 0,
-                kind,
+                response.first_byte_s if response else float("nan"),
+                response.total_s if response else web.now() - self.started,
+                answer.status,
+                answer.error,
                 self.request,
-                answer.head if answer else b"",
-                answer.wire if answer else b"",
-                body,
+                response.head if response else b"",
+                response.wire if response else b"",
+                answer.body,
             )
         )

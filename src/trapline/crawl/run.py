@@ -5,6 +5,7 @@ the visits under way and leaves a whole folder; one that is killed goes on from 
 """
 
 import asyncio
+import math
 import signal
 import time
 from collections import deque
@@ -56,7 +57,9 @@ _SNAPSHOT_PAGES = 100_000  # replay is some microseconds a page, so a resume tak
 def open_crawl(options: CrawlOptions, folder: Path, view: View) -> dict[str, Any]:
     """A new crawl into a new folder; its summary."""
     strategy = resume.strategy_of(options)
-    options = replace(options, rules=default_rules(strategy, options.rules, _PAGES_EXPECTED))
+    # No lease runs out: our robots end their visits themselves, and a second one at a site would be impolite.
+    rules = replace(default_rules(strategy, options.rules, _PAGES_EXPECTED), lease_s=math.inf)
+    options = replace(options, rules=rules)
     uvloop.run(check_seeds(options))
     claim = claim_new(folder, asdict(options))
     return _run(options, strategy, claim, resume.fresh(options, strategy), view, new=True)
@@ -108,6 +111,7 @@ class LiveCrawl:
             state.frontier.discover(self._known.seed_pages(options.seeds, now), now)
         else:
             resume.settle(state.frontier, now)
+            self._names.go_on()
         self._web.sweep()
         self._crawler.begin(self._web)
         with self._signals(loop):
@@ -133,7 +137,7 @@ class LiveCrawl:
             canonical,
             pagerank,
         )
-        names = Names(Resolver(options.hosts, options.nameservers), Guard(options.allow_private))
+        self._names = names = Names(Resolver(options.hosts, options.nameservers), Guard(options.allow_private))
         scope = Scope(options.scope, options.seeds, options.include, options.exclude)
         self._known = Known(
             state.frontier, state.sites, state.seen, self._shelf, scope, self._outbox, inputs, names.locate

@@ -43,7 +43,7 @@ class Site:
         self.addresses_until = 0.0  # by the loop's clock
         self.robots: Robots | None = None  # None: not asked yet
         self.robots_until = 0.0
-        self.robots_failures = 0  # times in a row that it could not be had
+        self.robots_failures = 0  # times in a row that it was on another site, and not there yet
         self.pause_s = 0.0  # inside a visit; with the site's Crawl-delay once that is known
         self.pipelining = True  # until the server breaks it
         self.connection: Connection | None = None  # kept open between two visits

@@ -3,7 +3,10 @@
 It decides nothing about order: the visit says which pages, the crawler whether there may be another request. What it knows is
 how a connection can end, and what then becomes of the pages:
 - answered: reported. Asked for and lost: the first one failed; those pipelined behind it go back as they were.
+- asked for on a connection that has served before, and lost because the server closed it: it had enough, nobody failed.
 - never asked for: they go back as they were, when the visit ends.
+A visit has one connection: when that is over, so is the visit, and what is left waits for the next one. Only a robots.txt that has
+moved within its site may need another; then the site rests between the two as between two visits.
 """
 
 import math
@@ -11,17 +14,17 @@ from collections import deque
 from typing import TYPE_CHECKING
 
 from trapline.crawl.crawler import Asked, Crawler
-from trapline.crawl.robots_file import RobotsFile, Step, is_rest
+from trapline.crawl.robots_file import RobotsFile, Step
 from trapline.crawl.sites import Site
 from trapline.fetch import failure
 from trapline.fetch.response import Response
-from trapline.frontier import Outcome, Visit
+from trapline.frontier import FETCHED, Outcome, Visit
 
 if TYPE_CHECKING:
     from trapline.crawl.live import NoConnection, Web
     from trapline.fetch.connection import Connection
 
-MOST_SECONDS = 300.0  # of one visit: half of its lease
+MOST_SECONDS = 300.0  # of one visit, then it asks for no more
 PIPELINED = 8  # requests under way at once on one connection
 
 
@@ -38,15 +41,18 @@ class Robot:
         "_connection_s",
         "_crawler",
         "_fresh",
+        "_fruitless",
         "_last",
         "_not_before",
-        "_paused",
+        "_over",
+        "_paused_at",
         "_responses",
         "_robots",
         "_served",
         "_site",
         "_urls",
         "_visit",
+        "_waits",
         "_web",
         "_window",
     )
@@ -56,7 +62,7 @@ class Robot:
         self._at = 0  # the next page to ask for
         self._last = len(urls)  # the first one not to ask for
         self._asked: deque[Asked] = deque()  # filled by _request, emptied by answers, in order
-        self._window = PIPELINED if web.pipelining and site.pipelining and not site.pause_s else 1
+        self._window = self._pipelined()
         self._robots: RobotsFile | None = None  # while it is being asked for
         self._connection: Connection | None = None
         self._connection_s = math.nan
@@ -65,9 +71,16 @@ class Robot:
         self._not_before = -math.inf
         self._served = 0  # pages
         self._responses = 0  # of a connection that is gone, robots.txt and earlier visits included
+        self._fruitless = True
         self._allowed = 0  # requests on this connection, in all, as the server announced; 0: it did not
         self._closes = False  # the server does, after what it has served
-        self._paused = False  # or it waits for the store; `_paused_enough` comes
+        self._waits = False  # for the end of a pause, or for the store
+        self._paused_at = 0.0
+        self._over = False
+
+    def _pipelined(self) -> int:
+        """How many requests may be under way at once."""
+        return PIPELINED if self._web.pipelining and self._site.pipelining and not self._site.pause_s else 1
 
     def begin(self) -> None:
         kept = self._web.take_kept(self._site)
@@ -85,7 +98,7 @@ class Robot:
     def _go_on(self) -> None:
         """Over an open connection: robots.txt if its rules are not known, else pages."""
         site = self._site
-        if self._robots is None and not self._asked and (site.robots is None or self._web.now() >= site.robots_until):
+        if self._robots is None and (site.robots is None or self._web.now() >= site.robots_until):
             self._robots = RobotsFile(site)
         if self._robots is None:
             self._request()
@@ -98,13 +111,15 @@ class Robot:
 
     def _request(self) -> None:
         """Ask for as many pages as may be under way."""
+        if self._waits:
+            return
         crawler, site, web = self._crawler, self._site, self._web
         while self._at < self._last and len(self._asked) < self._window:
             if not crawler.may_request() or web.now() - self._began > MOST_SECONDS:
                 self._last = self._at
                 break
-            if crawler.waits(self._paused_enough):
-                self._paused = True
+            if crawler.waits(self._store_has_room):
+                self._waits = True
                 return
             page, url = self._visit.pages[self._at], self._urls[self._at]
             self._at += 1
@@ -130,8 +145,12 @@ class Robot:
         if self._robots is not None:
             self._robots_received(self._robots, response, connection.address)
             return
-        verdict = self._crawler.answered(self._visit, self._site, self._asked.popleft(), response, connection.address)
+        asked = self._asked.popleft()
+        if self._web.elsewhere.awaits(asked.url):
+            self._web.elsewhere.came(self._web, self._visit.id, asked.url, response)
+        verdict = self._crawler.answered(self._visit, self._site, asked, response, connection.address)
         self._served += 1
+        self._fruitless = self._fruitless and verdict.result != FETCHED
         if response.allowed:
             self._allowed = connection.responses_received + response.allowed
         if verdict.rest_s:
@@ -140,9 +159,7 @@ class Robot:
             self._last = self._at
         if not response.keep_alive:
             self._closes = True
-            self._crawler.withdrawn(len(self._asked))
-            self._asked.clear()
-            self._end()
+            self._leave()
         elif self._at < self._last and self._site.pause_s > 0.0:
             self._pause()
         else:
@@ -151,74 +168,85 @@ class Robot:
     def lost(self, connection: "Connection | NoConnection", kind: str, unanswered: int) -> None:
         self._connection, self._responses = None, connection.responses_received
         self._web.gone(connection)
+        if self._waits and not self._asked:
+            return  # it is seen when the waiting is over
         kind = kind or failure.CLOSED
-        if self._paused and not self._asked:
-            return
         if kind == failure.STOPPED:
-            self._given_up()
-        elif not self._fresh and (self._asked or self._robots):
-            self._ask_again()
+            self._leave()  # by ourselves, so nobody failed
+        elif kind == failure.CLOSED and (self._served or not self._fresh):
+            self._had_enough()
         elif self._robots is not None:
             self._robots.failed(self._web, self._visit.id, connection.address, kind)
-            self._not_had(kind, connection.address)
+            self._not_had(kind)
         elif self._asked:
             self._pages_lost(kind, connection.address)
         else:
-            self._not_had(kind, connection.address)
+            self._not_had(kind)
+
+    # ---- waiting
 
     def _pause(self) -> None:
-        self._paused = True
+        self._waits, self._paused_at = True, self._web.now()
         self._crawler.pause(self._site.pause_s, self._paused_enough)
 
     def _paused_enough(self) -> None:
-        self._paused = False
-        if not self._asked and not self._crawler.may_request():
+        """A timer may come a little early; and a second connection comes after a rest, not after a pause."""
+        web = self._web
+        if not self._crawler.may_request():
             self._end()
-        elif self._connection is not None:
+            return
+        if self._connection is None and self._robots is None:
+            self._closes = self._served > 0
+            self._end()
+            return
+        enough_at = self._paused_at + (self._site.pause_s if self._connection else max(self._site.pause_s, web.rest_s))
+        if web.now() < enough_at:
+            self._crawler.pause(enough_at - web.now(), self._paused_enough)
+            return
+        self._waits = False
+        if self._connection is None:
+            self._connect()
+        else:
             self._go_on()
-        elif self._served:
-            self._closes = True
+
+    def _store_has_room(self) -> None:
+        self._waits = False
+        if self._over:
+            return
+        if self._connection is None:
             self._end()
         else:
-            self._connect()
+            self._request()
 
     # ---- what goes wrong
 
-    def _ask_again(self) -> None:
-        """The server closed a kept connection just as we wrote to it: a new one is asked the same."""
-        self._crawler.withdrawn(len(self._asked))
-        self._at -= len(self._asked)
-        self._asked.clear()
-        self._connect()
-
-    def _given_up(self) -> None:
-        """By ourselves, so nobody failed: the crawl was stopped, at once."""
-        self._crawler.withdrawn(len(self._asked))
-        self._asked.clear()
-        self._end()
+    def _had_enough(self) -> None:
+        """The server closed a connection on which it had answered, here or in an earlier visit: nobody failed."""
+        self._closes = self._served > 0
+        if len(self._asked) > 1:
+            self._site.pipelining = False
+        self._leave()
 
     def _pages_lost(self, kind: str, address: str) -> None:
-        first = self._asked.popleft()
-        behind = len(self._asked)
-        if behind:
-            self._site.pipelining = False  # perhaps it is to blame
-        if behind and self._served:  # it answers one and closes: nobody failed
-            self._crawler.withdrawn(behind + 1)
-        else:
-            self._crawler.failed(self._visit, self._site, first, kind, address)
-            self._crawler.withdrawn(behind)
+        self._crawler.failed(self._visit, self._site, self._asked.popleft(), kind, address)
+        self._closes = True
+        self._leave()
+
+    def _leave(self) -> None:
+        """Without the answers that are still to come."""
+        self._crawler.withdrawn(len(self._asked))
         self._asked.clear()
-        self._closes = kind == failure.CLOSED and self._responses > 0  # else it says nothing of the next connection
         self._end()
 
-    def _not_had(self, kind: str, address: str) -> None:
-        """Neither connection nor rules: the first page counts as tried, so that a dead site is given up in the end."""
+    def _not_had(self, kind: str) -> None:
+        """Neither connection nor rules: the first page counts as tried, so that a dead site is given up in the end. Nobody was
+        asked for it."""
         self._crawler.requested()
         asked = Asked(self._visit.pages[self._at], self._urls[self._at], self._began, b"")
-        self._crawler.failed(self._visit, self._site, asked, kind, address)
+        self._crawler.failed(self._visit, self._site, asked, kind, "")
+        self._end()
         if kind == failure.CONNECT:
             self._web.next_address(self._site)
-        self._end()
 
     def _robots_received(self, robots: RobotsFile, response: Response, address: str) -> None:
         step = robots.answered(self._web, self._visit.id, response, address)
@@ -226,29 +254,26 @@ class Robot:
         if not response.keep_alive and self._connection is not None:
             self._web.drop(self._connection)
             self._connection = None
-        if step is not Step.AGAIN:
-            self._robots = None
-        if step is Step.FAILED:
-            self._not_had(failure.ROBOTS, address)
-        elif step is Step.REST:
+        if robots.rest_s:
             self._not_before = self._web.now() + robots.rest_s
+        if step is Step.AGAIN:
+            self._pause()
+            return
+        self._robots = None
+        if step is Step.FAILED:
+            self._not_had(failure.ROBOTS)
+        elif step is Step.REST or self._connection is None:
             self._end()
         else:
-            if step is Step.GO:
-                self._heed_delay()
+            self._window = self._pipelined()  # the site may have asked for pauses
             self._pause()
-
-    def _heed_delay(self) -> None:
-        site = self._site
-        if site.pause_s > 0.0:
-            self._window = 1
-        if is_rest(site.robots, self._web.delay_s):  # type: ignore[arg-type]  # known by now
-            self._last = min(self._last, self._at + 1)
 
     def _end(self) -> None:
         """The visit is over; the connection is kept for the next one if that may come soon."""
-        if self._paused:
+        self._over = True
+        if self._waits:
             self._crawler.leaves(self._paused_enough)
+            self._crawler.leaves(self._store_has_room)
         connection, self._connection = self._connection, None
         served = connection.responses_received if connection is not None else self._responses
         if connection is not None and (self._closes or not self._web.keep(self._site, connection)):
@@ -257,5 +282,6 @@ class Robot:
             self._visit,
             self._site,
             Outcome((), self._connection_s, served, self._closes, self._allowed, self._not_before),
+            self._fruitless,
         )
         self._web.visited(self._site)

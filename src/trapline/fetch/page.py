@@ -11,7 +11,8 @@ import re
 from typing import NamedTuple
 
 from trapline.fetch.encoding import UTF_8, decode, encoding_of, in_encoding
-from trapline.fetch.markup import tags, text, values
+from trapline.fetch.markup import found, text, values
+from trapline.fetch.tags.kernels import AREA, BASE, HREF, LINK, META, A
 
 NOINDEX, NOFOLLOW, NOARCHIVE = 1, 2, 4
 MARKS = {
@@ -29,9 +30,6 @@ _BEGINS_AS_HTML = re.compile(
     rb"<(?:!doctype html|html|head|script|iframe|h1|div|font|table|a|style|title|b|body|br|p)[ >])",
     re.IGNORECASE,
 )
-# Most links: nothing to decode or trim, and no relation.
-_OTHER = r"""(?:[ \t\n\f\r]++(?!rel|href)[a-z-]++="[^"]*+")*+"""
-_USUAL_LINK = re.compile(_OTHER + r"""[ \t\n\f\r]++href="([^"&\0 \t\n\f\r]*+)\"""" + _OTHER)
 # HTML, "shared declarative refresh steps": the seconds, a separator, `url=` or not, quotes or not.
 _REFRESH = re.compile(
     r"""[ \t\n\f\r]*+(?:[0-9]++|(?=\.))[0-9.]*+(?=[;, \t\n\f\r])[ \t\n\f\r]*+[;,]?+[ \t\n\f\r]*+"""
@@ -40,7 +38,7 @@ _REFRESH = re.compile(
 )
 
 
-_SELDOM = ("meta", "link")
+_SELDOM = (META, LINK)
 _WORDS = ("robots", "refresh", "canonical")
 
 
@@ -67,11 +65,14 @@ def read_page(body: bytes, charset: str | None, agent: str = "trapline") -> Page
     """
     encoding = encoding_of(body, charset)
     page = _Reader(agent)
-    for name, attributes in tags(decode(body, encoding)):
-        if name == "a" and (usual := _USUAL_LINK.fullmatch(attributes)):
-            page.links.append(usual[1])
-        elif name not in _SELDOM or page.may_matter(attributes):
-            page.take(name, values(attributes))
+    html = body if encoding == UTF_8 else decode(body, encoding).encode()
+    for kind, start, end in found(html, True):
+        if kind == HREF:
+            page.links.append(html[start:end].decode("utf-8", "replace"))
+            continue
+        attributes = html[start:end].decode("utf-8", "replace")
+        if kind not in _SELDOM or page.may_matter(attributes):
+            page.take(kind, values(attributes))
     return page.facts(encoding)
 
 
@@ -91,16 +92,16 @@ class _Reader:
         small = attributes.lower()
         return "&" in small or self.agent in small or any(word in small for word in _WORDS)
 
-    def take(self, name: str, found: dict[str, str]) -> None:
-        if name == "meta":
+    def take(self, kind: int, found: dict[str, str]) -> None:
+        if kind == META:
             self._meta(found)
-        elif name == "link":
+        elif kind == LINK:
             if self.canonical is None and "href" in found and "canonical" in _words(found.get("rel")):
                 self.canonical = text(found["href"]) or None
-        elif name == "base":
+        elif kind == BASE:
             if self.base is None and "href" in found:
                 self.base = text(found["href"])
-        elif name in ("a", "area"):
+        elif kind in (A, AREA):
             if "href" in found and "nofollow" not in _words(found.get("rel")):
                 self.links.append(text(found["href"]))
         elif address := text(found.get("src", "")):  # of a frame; without one it is empty

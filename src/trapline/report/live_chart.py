@@ -6,18 +6,22 @@ It reads a live record; drawing is `svg.py`'s business, as for simulated crawls.
 import numpy as np
 
 from trapline.report.axis import Axis, axis
-from trapline.report.chart import RANDOM, Chart, Floats, Line
+from trapline.report.chart import RANDOM, Chart, Floats, Line, quality_by_pages, quality_by_time
 from trapline.report.live_record import LiveRecord, Moments
+from trapline.report.record import CrawlRecord
 from trapline.units import byte_unit, three_digits, time_unit
 
 _BINS = 60  # in which a rate is drawn: narrower ones show the network's whims, wider ones hide the crawl's
 
 
-def live_charts(record: LiveRecord) -> list[Chart]:
-    """Those that have something to show."""
+def live_charts(record: LiveRecord, judged: CrawlRecord | None = None) -> list[Chart]:
+    """Those that have something to show. `judged`: the crawl by the PageRank of the web it found; without it quality is what the crawl
+    itself took for it, if it took anything."""
     moments = record.moments
     found = [_pages(moments), _rate(moments), _frontier(moments), _bytes(moments), _errors(moments), _active(moments)]
-    if moments.quality[-1] > 0:
+    if judged is not None:
+        found[2:2] = [quality_by_time([judged]), quality_by_pages([judged])]
+    elif moments.quality[-1] > 0:
         found[2:2] = [_quality_by_time(record), _quality_by_pages(record)]
     return found
 

@@ -21,20 +21,21 @@ from trapline.report.live_table import (
     statuses,
     types,
 )
+from trapline.report.record import CrawlRecord
 from trapline.report.table import Column
 from trapline.units import counted, duration
 
 _MOST_EXAMPLES = 10
 
 
-def live_page(record: LiveRecord) -> str:
-    """The page; equal records give equal pages."""
+def live_page(record: LiveRecord, judged: CrawlRecord | None = None) -> str:
+    """The page; equal records give equal pages. `judged`: the crawl by the PageRank of the web it found."""
     numbers = site_columns(record.sites)
     return filled(
         "live.html",
         f"Crawl {record.name}",
         _subtitle(record),
-        live_charts(record),
+        live_charts(record, judged),
         0,
         headlines="\n".join(map(_headline, headlines(record))),
         counts="\n".join(
@@ -97,7 +98,7 @@ def _politeness(record: LiveRecord) -> str:
 
 def _examples(record: LiveRecord) -> str:
     rows = "".join(
-        f'<tr><th class="strategy" scope="row">{escape(one.site)}</th><td>{one.visit:,}</td>'
+        f'<tr><th class="strategy" scope="row">{escape(one.site)}</th><td>{one.visit}</td>'
         f"<td>{one.at - record.summary['began']:,.3f}</td><td>{escape(', '.join(one.rules))}</td></tr>"
         for one in record.violations[:_MOST_EXAMPLES]
     )

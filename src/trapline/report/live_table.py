@@ -129,7 +129,7 @@ def settings(options: CrawlOptions) -> dict[str, object]:
 
 
 def _listed(values: tuple[str, ...]) -> str:
-    return ", ".join(values[:5]) + (f" and {len(values) - 5:,} more" if len(values) > 5 else "")
+    return ", ".join(values[:2]) + (f" and {len(values) - 2:,} more" if len(values) > 2 else "")
 
 
 def _says_something(name: str, value: object) -> bool:

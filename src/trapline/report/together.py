@@ -141,7 +141,7 @@ def _log(database: Connection, number: Ids) -> Log:
     start = _seconds_of_crawling(database, started)
     return Log(
         page=number[page[kept].astype(np.int64)],
-        visit=visit[kept].astype(np.int32),
+        visit=np.unique(visit[kept], return_inverse=True)[1].astype(np.int32),  # a number may be of any size
         start=start[kept],
         first_byte=(start + first_byte_s)[kept],
         end=(start + total_s)[kept],

@@ -1,0 +1,83 @@
+"""Live crawls of webs on loopback, for tests: all of the crawler, its store included, and what the servers saw of it."""
+
+import sqlite3
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import closing, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from trapline.crawl.options import CrawlOptions, live_rules
+from trapline.crawl.run import open_crawl
+from trapline.crawl.standing import Standing
+from trapline.testweb import Findings, Log, Promise, Web, check, serve
+
+Rows = list[tuple[Any, ...]]
+
+
+@contextmanager
+def silence() -> Iterator[Any]:
+    def show(standing: Standing) -> None:
+        pass
+
+    yield show
+
+
+@dataclass(frozen=True)
+class Crawled:
+    folder: Path
+    summary: dict[str, Any]
+
+    def rows(self, sql: str) -> Rows:
+        with closing(sqlite3.connect(self.folder / "crawl.db")) as database:
+            return database.execute(sql).fetchall()
+
+    def fetched(self) -> set[str]:
+        """The URLs of the pages that were had, redirects among them."""
+        return {url for (url,) in self.rows("select url from page join fetch on page = page.id where result = 3")}
+
+    def last(self) -> dict[str, tuple[int, int, str]]:
+        """Result, status and error of each page, as the last try left it."""
+        sql = "select url, result, status, error from fetch join page on page.id = page order by seq"
+        return {url: tuple(rest) for url, *rest in self.rows(sql)}
+
+    def errors(self) -> Counter[str]:
+        return Counter(self.summary["errors_by_kind"])
+
+
+def crawled(folder: Path, seeds: Sequence[str], hosts: Mapping[str, str | tuple[str, ...]], **options: Any) -> Crawled:
+    """A crawl to its end. Rules (delay_s, ...) and options alike."""
+    fields = CrawlOptions.__dataclass_fields__
+    rules = {name: options.pop(name) for name in list(options) if name not in fields}
+    addresses = {name: (where,) if isinstance(where, str) else where for name, where in hosts.items()}
+    options = {"allow_private": True, "pause_s": 0.0, "connections": 64, **options}
+    told = CrawlOptions(tuple(seeds), rules=live_rules(**{"delay_s": 0.0, **rules}), hosts=addresses, **options)
+    return Crawled(folder, open_crawl(told, folder, silence()))
+
+
+@dataclass(frozen=True)
+class Seen:
+    """A crawl, and what testweb says of it."""
+
+    crawl: Crawled
+    log: Log
+    findings: Findings
+
+
+def crawled_web(folder: Path, web: Web, promise: Promise, **options: Any) -> Seen:
+    """A crawl of all sites of a web, which promises so much."""
+    with serve(web) as server:
+        crawl = crawled(
+            folder,
+            server.seed_urls,
+            server.hosts,
+            **{
+                "delay_s": promise.delay_s,
+                "pause_s": promise.pause_s,
+                "per_connection": promise.per_connection,
+                **options,
+            },
+        )
+        log = server.log()
+    return Seen(crawl, log, check(log, promise))

@@ -1,0 +1,174 @@
+"""A live crawl is polite by its servers' own log: no overlaps, no early requests, no disallowed paths; and its own audit agrees.
+
+`TRAPLINE_POLITE_SITES` sets the size of the web; `make proof` takes 500 sites.
+"""
+
+import json
+import os
+import sqlite3
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import closing
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from tests.crawl.live_web import Crawled, Seen, crawled, crawled_web
+from tests.crawl.small_server import NOT_FOUND, SmallServer, name_server, page, small_server
+from tests.fetch.name_server import Name
+from tests.testweb.webs import numbered
+from trapline.crawl import robots_file
+from trapline.crawl.audit import audit
+from trapline.fetch import dns
+from trapline.testweb import REFUSALS, ROBOTS_FILE, Behaviour, Log, Mix, Promise, Web, build_web, check
+from trapline.testweb.behaviour import behaviours
+from trapline.testweb.draws import draw
+from trapline.testweb.redirects import hrefs
+from trapline.testweb.robots_txt import NOTHING_ALLOWED, allowed
+
+SITES = int(os.environ.get("TRAPLINE_POLITE_SITES", "60"))
+PAGES = 5  # of a site
+PROMISE = Promise(delay_s=0.2, per_connection=3, pause_s=0.05)
+QUICK = {"backoff_s": 0.3, "backoff_most_s": 0.6, "give_up": 50}
+
+FAULTS = (
+    *(("not-found", 0.03), ("error", 0.02), ("too-many", 0.02), ("unavailable-once", 0.04)),
+    *(("chunked", 0.05), ("gzip", 0.05), ("no-length", 0.05), ("reset", 0.02), ("empty", 0.02)),
+)
+REDIRECTS = (("plain", 0.1), ("chain", 0.05), ("away", 0.1), ("loop", 0.05))
+ROBOTS = (
+    *(("none", 0.15), ("redirect", 0.1), ("away", 0.1), ("error", 0.04), ("reset", 0.04), ("loop", 0.04)),
+    ("huge", 0.04),
+)
+
+
+def mixed_web(sites: int) -> Web:
+    """Every kind of server, three sites to an address. The Crawl-delays lie below w, at w and above it."""
+    base = Behaviour(latency_s=0.002, robots="rules", disallowed=0.3, redirects=REDIRECTS, faults=FAULTS)
+    drawn = behaviours(Mix(base, measured_requests=True, http10=0.1, robots=ROBOTS), sites, seed=1)
+    return build_web(numbered(sites, PAGES), list(map(_delayed, drawn, range(sites))), sites_per_address=3, seed=1)
+
+
+def _delayed(behaviour: Behaviour, site: int) -> Behaviour:
+    if behaviour.robots not in ("rules", "huge"):  # behind a redirect a Crawl-delay is not known at once
+        return behaviour
+    delay_s = (0.1, 0.2, 0.4, 0.0, 0.0, 0.0)[site % 6]
+    return replace(behaviour, crawl_delay_s=delay_s, announced=site % 4 != 0)
+
+
+@pytest.fixture(scope="module")
+def seen(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Seen]:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(robots_file, "FIRST_WAIT_S", 0.05)
+        yield crawled_web(tmp_path_factory.mktemp("polite") / "crawl", mixed_web(SITES), PROMISE, **QUICK)
+
+
+def assert_polite(seen: Seen) -> None:
+    found = seen.findings
+    assert (found.overlaps, found.early, found.disallowed) == ([], [], [])
+    assert seen.crawl.summary["politeness_violations"] == 0
+    assert seen.crawl.summary["stopped_by"] == "drained"
+
+
+def test_every_rule_is_kept(seen: Seen) -> None:
+    assert_polite(seen)
+
+
+def test_the_web_was_worth_it(seen: Seen) -> None:
+    web = seen.log.web
+    kinds = Counter(behaviour.robots for behaviour in web.behaviours)
+    assert set(kinds) >= {"none", "rules", "redirect", "away", "error", "loop"}
+    assert {behaviour.http10 for behaviour in web.behaviours} == {True, False}
+    assert {behaviour.crawl_delay_s for behaviour in web.behaviours} == {0.0, 0.1, 0.2, 0.4}
+    assert {200, 404, 429, 500, 503} <= set(seen.log.status.tolist()) and len(web.addresses) * 2 < web.sites
+    assert seen.findings.visits > 3 * SITES and seen.crawl.summary["forbidden_by_robots"] > SITES / 2
+
+
+def test_both_checkers_saw_the_same_requests(seen: Seen) -> None:
+    """The audit reads the crawl's database and the checker testweb's log: neither knows of the other."""
+    assert seen.findings.requests == seen.crawl.summary["requests"]
+
+
+def test_every_page_that_may_be_had_was_had(seen: Seen) -> None:
+    web = seen.log.web
+    had = seen.crawl.fetched()
+    assert {page for page in range(web.pages) if web.url(page) in had} == reachable(web)
+
+
+def reachable(web: Web) -> set[int]:
+    """The pages to be had from the home pages: allowed, not refused, and linked directly or by way of a site that answers."""
+    found: set[int] = set()
+    ahead = [page for page in web.home if _to_be_had(web, page)]
+    while ahead:
+        source = ahead.pop()
+        if source not in found:
+            found.add(source)
+            targets = web.targets[web.offsets[source] : web.offsets[source + 1]].tolist()
+            ahead += [target for target in targets if _to_be_had(web, target) and _linked(web, target)]
+    return found
+
+
+def _to_be_had(web: Web, page: int) -> bool:
+    never = {*REFUSALS, "reset", "empty"} - {"unavailable-once"}
+    return web.fault(page) not in never and allowed(web, web.site[page], web.paths[page])
+
+
+def _linked(web: Web, page: int) -> bool:
+    if web.redirect(page) != "away":
+        return True
+    by_way_of = int(draw(web.seed, "away", page) * web.sites)
+    assert hrefs(web, page, by_way_of)[0].startswith("/-/to/")
+    return web.behaviours[by_way_of].robots not in NOTHING_ALLOWED
+
+
+def test_a_site_that_says_retry_after_rests(seen: Seen) -> None:
+    log, rested = seen.log, 0
+    for row in np.flatnonzero(np.isin(log.status, (429, 503)) & (log.page >= 0)).tolist():
+        later = log.arrival_s[(log.site == log.site[row]) & (log.arrival_s > log.arrival_s[row])]
+        rested += len(later) > 0
+        assert not len(later) or later.min() - log.end_s[row] >= log.web.behaviours[log.site[row]].retry_after_s
+    assert rested > 3
+
+
+@pytest.mark.skipif(SITES > 100, reason="the proof is the one above; these show the same of other protocols")
+@pytest.mark.parametrize(("http", "pause_s"), [("1.0", 0.05), ("pipelining", 0.0)])
+def test_so_it_is_with_other_protocols(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, http: str, pause_s: float
+) -> None:
+    monkeypatch.setattr(robots_file, "FIRST_WAIT_S", 0.05)
+    promise = replace(PROMISE, delay_s=0.1, pause_s=pause_s)
+    assert_polite(crawled_web(tmp_path / "crawl", mixed_web(30), promise, http=http, **QUICK))
+
+
+# ---- the judges
+
+
+def test_a_stricter_promise_is_found_broken_by_both(seen: Seen) -> None:
+    """The same crawl would not have kept twice the delay, nor twice the pause."""
+    for changes in ({"delay_s": 0.4}, {"pause_s": 0.1}):
+        assert len(check(seen.log, replace(PROMISE, **changes)).early) > SITES / 3
+        assert audited(seen.crawl, **changes).violations > SITES / 3
+
+
+def audited(crawl: Crawled, **changes: float):  # type: ignore[no-untyped-def]
+    """The audit, if the crawl had promised something else."""
+    with closing(sqlite3.connect(":memory:")) as database, closing(sqlite3.connect(crawl.folder / "crawl.db")) as own:
+        own.backup(database)
+        (text,) = database.execute("select value from meta where key = 'options'").fetchone()
+        options = json.loads(text)
+        for name, value in changes.items():
+            (options if name in options else options["rules"])[name] = value
+        database.execute("update meta set value = ? where key = 'options'", (json.dumps(options),))
+        return audit(database)
+
+
+@pytest.mark.parametrize(("kind", "earlier_s"), [("early", 0.1), ("overlaps", 0.25)])
+def test_a_request_moved_forward_is_found(seen: Seen, kind: str, earlier_s: float) -> None:
+    rows = seen.log._rows.copy()
+    row = first_of_second_visit(seen.log)
+    gap = rows["arrival_s"][row] - max(rows["end_s"][(rows["address"] == rows["address"][row])][:-1], default=0.0)
+    rows["arrival_s"][row] -= max(gap - PROMISE.delay_s, 0.0) + earlier_s
+    forged = Log(seen.log.web, seen.log.columns._replace(rows=rows.tobytes()))
+    assert row in getattr(check(forged, PROMISE), kind)
