@@ -53,7 +53,9 @@ def test_the_same_batch_is_written_again(tmp_path: Path, strategy: Strategy) -> 
     assert loaded(tmp_path, 3, strategy) == 3
 
 
-@pytest.mark.parametrize("damaged", ["seen/seen.bin", "frontier/frontier.json", "frontier/page.npy", "frontier", "seen", "."])
+@pytest.mark.parametrize(
+    "damaged", ["seen/seen.bin", "frontier/frontier.json", "frontier/page.npy", "frontier", "seen", "."]
+)
 @pytest.mark.parametrize("how", ["gone", "empty", "cut", "changed"])
 def test_one_that_is_not_whole_is_passed_over(tmp_path: Path, strategy: Strategy, damaged: str, how: str) -> None:
     save(tmp_path, 3, strategy)

@@ -63,7 +63,8 @@ def test_a_goal_of_bytes_ends_the_visits_under_way(monkeypatch: pytest.MonkeyPat
 
 
 @pytest.mark.parametrize(
-    ("goals", "tally"), [(Goals(pages=10), Tally(fetched=10)), (Goals(bytes=99), Tally(bytes=100)), (Goals(pages=0), Tally())]
+    ("goals", "tally"),
+    [(Goals(pages=10), Tally(fetched=10)), (Goals(bytes=99), Tally(bytes=100)), (Goals(pages=0), Tally())],
 )
 def test_a_crawl_that_goes_on_with_its_goal_reached_ends_at_once(web: Graph, goals: Goals, tally: Tally) -> None:
     world = world_of(web)
