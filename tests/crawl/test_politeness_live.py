@@ -15,14 +15,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from tests.crawl.live_web import Crawled, Seen, crawled, crawled_web
-from tests.crawl.small_server import NOT_FOUND, SmallServer, name_server, page, small_server
-from tests.fetch.name_server import Name
+from tests.crawl.live_web import Crawled, Seen, crawled_web
 from tests.testweb.webs import numbered
 from trapline.crawl import robots_file
 from trapline.crawl.audit import audit
-from trapline.fetch import dns
-from trapline.testweb import REFUSALS, ROBOTS_FILE, Behaviour, Log, Mix, Promise, Web, build_web, check
+from trapline.testweb import REFUSALS, Behaviour, Log, Mix, Promise, Web, build_web, check
 from trapline.testweb.behaviour import behaviours
 from trapline.testweb.draws import draw
 from trapline.testweb.redirects import hrefs

@@ -25,6 +25,13 @@ def compile_crawl() -> None:
     compile_kernels()
 
 
+def compile_replay() -> None:
+    """Have compiled what was imported so far, and what makes a crawl again from its log."""
+    import trapline.frontier.replay  # noqa: F401
+
+    compile_kernels()
+
+
 def compile_ranks(every: Sequence[Chosen]) -> None:
     """Compile ranks before what takes long, and apart from the crawl, where a failure would have other causes."""
     with Progress("compiling ranks", plain_every_s=2.0) as progress:

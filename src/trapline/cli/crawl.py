@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from trapline.cli import rules
-from trapline.cli.compiling import compile_kernels, compile_ranks
+from trapline.cli.compiling import compile_kernels, compile_ranks, compile_replay
 from trapline.cli.conditions import QUALITY
 from trapline.cli.numbers import amount, count, rate, seconds
 from trapline.cli.sections import Many, Section, SectionedCommand, bundled
@@ -188,9 +188,11 @@ def _run(options: "CrawlOptions | None", folder: Path, given: dict[str, Any]) ->
     from trapline.crawl.run import open_crawl, resume_crawl
 
     chosen = chosen_by(options.strategy, options.page_rank, options.site_rank) if options else None
-    compile_kernels()
     if chosen:
+        compile_kernels()
         compile_ranks([chosen])
+    else:
+        compile_replay()
     summary = (
         open_crawl(options, folder, view(given["plain"], given["quiet"]))
         if options

@@ -13,7 +13,8 @@ if TYPE_CHECKING:
 
 def compile_all(progress: "jit.Progress | None" = None) -> float:
     """Load or compile every kernel and every rank of Trapline; the seconds it took."""
-    import trapline.simulate  # noqa: F401  its kernels, and those of all below it
+    import trapline.crawl.run  # its kernels, and those of all below it; so the next line
+    import trapline.simulate  # noqa: F401
     from trapline.jit import ready
     from trapline.strategies import page_ranks, site_ranks
 

@@ -86,7 +86,7 @@ class Crawler:
         agent: str,
         expanded_bytes: int,
         give_up: int,
-        worth: Callable[[int], float],
+        worth: Callable[[Asked], float],
         keep_links: Callable[[int, Array], None] | None = None,
         keep_hrefs: bool = False,
         tally: Tally | None = None,
@@ -226,7 +226,7 @@ class Crawler:
         if verdict.result == FETCHED:
             tally.fetched += 1
             tally.recent[site.id] += 1
-            tally.quality += self._worth(asked.page)
+            tally.quality += self._worth(asked)
             if self._keep_links is not None:
                 self._keep_links(asked.page, links)
         else:

@@ -11,6 +11,7 @@ from pathlib import Path
 from trapline.crawl import checkpoint
 from trapline.crawl.options import AGENT, CrawlOptions
 from trapline.crawl.robots_file import apply
+from trapline.crawl.scores import Scores
 from trapline.crawl.seen import Seen, fingerprints
 from trapline.crawl.sites import Sites
 from trapline.crawl.store.reading import Reading
@@ -18,7 +19,6 @@ from trapline.crawl.tally import Tally
 from trapline.fetch.robots import DISALLOW_ALL
 from trapline.fetch.robots_answer import read_answer
 from trapline.frontier import FETCHED, Frontier, Outcome, Visit
-from trapline.frontier.replay import replay
 from trapline.strategies import Strategy
 from trapline.strategies.choice import live_strategy
 
@@ -58,10 +58,19 @@ def rebuilt(folder: Path) -> tuple[Frontier, float]:
 def restored(folder: Path, options: CrawlOptions, strategy: Strategy) -> State:
     """The crawl as the last commit left it, ready to go on."""
     reading = Reading(folder)
+    checkpoint.forget_after(folder, reading.last_batch())
     frontier, seen = _frontier(reading, options, strategy)
     state = State(frontier, _sites(reading, options, frontier), seen, _tally(reading), reading.last_batch())
     reading.close()
     return state
+
+
+def scores_of(folder: Path) -> Scores:
+    """With the links of all pages fetched so far: the log has the scores that were, not what they were made of."""
+    reading, scores = Reading(folder), Scores()
+    scores.restore(reading.links())
+    reading.close()
+    return scores
 
 
 def settle(frontier: Frontier, now: float) -> None:
@@ -72,6 +81,9 @@ def settle(frontier: Frontier, now: float) -> None:
 
 
 def _frontier(reading: Reading, options: CrawlOptions, strategy: Strategy) -> tuple[Frontier, Seen]:
+    # Late: its kernel takes seconds to compile, and a new crawl has no use for it.
+    from trapline.frontier.replay import replay
+
     last = reading.last_batch()
     found = checkpoint.load(reading.folder, last, strategy)
     batch, frontier, seen = found or (0, Frontier(strategy, options.rules, options.seed), Seen())

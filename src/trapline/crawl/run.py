@@ -26,7 +26,6 @@ from trapline.crawl.options import AGENT, CrawlOptions
 from trapline.crawl.outbox import Outbox
 from trapline.crawl.records import Batch
 from trapline.crawl.scope import Scope
-from trapline.crawl.scores import Scores
 from trapline.crawl.seeds import check_seeds
 from trapline.crawl.shelf import Shelf
 from trapline.crawl.standing import Recent, Standing
@@ -35,15 +34,12 @@ from trapline.crawl.store.folder import DATABASE, Claim, claim_existing, claim_n
 from trapline.crawl.store.reading import Reading
 from trapline.crawl.store.settings import StoreSettings
 from trapline.crawl.summary import write_summary
+from trapline.crawl.worth import Given, given_by, worth
 from trapline.errors import ConfigError
 from trapline.fetch.address import Guard
 from trapline.fetch.dns import Resolver
-from trapline.fetch.urls import canonical
 from trapline.frontier.journal import Journal
-from trapline.graph.pagerank import pagerank
-from trapline.strategies import Strategy
 from trapline.strategies.inputs import default_rules
-from trapline.strategies.live_inputs import live_inputs
 
 Show = Callable[[Standing], None]
 View = AbstractContextManager[Show]
@@ -51,7 +47,7 @@ _TICK_S = 0.5
 _PAGES_EXPECTED = (
     35_000  # nobody knows; it only says how often PageRank is run, if the user does not: every 1,000 pages
 )
-_SNAPSHOT_PAGES = 100_000  # replay is some microseconds a page, so a resume takes a second or two
+_GRACE_S = 10.0  # for the pages under way when a crawl is stopped: some servers would take minutes
 
 
 def open_crawl(options: CrawlOptions, folder: Path, view: View) -> dict[str, Any]:
@@ -60,9 +56,10 @@ def open_crawl(options: CrawlOptions, folder: Path, view: View) -> dict[str, Any
     # No lease runs out: our robots end their visits themselves, and a second one at a site would be impolite.
     rules = replace(default_rules(strategy, options.rules, _PAGES_EXPECTED), lease_s=math.inf)
     options = replace(options, rules=rules)
+    given = given_by(options, strategy)
     uvloop.run(check_seeds(options))
     claim = claim_new(folder, asdict(options))
-    return _run(options, strategy, claim, resume.fresh(options, strategy), view, new=True)
+    return _run(options, given, claim, resume.fresh(options, strategy), view, new=True)
 
 
 def resume_crawl(folder: Path, view: View, **changes: Any) -> dict[str, Any]:
@@ -72,15 +69,16 @@ def resume_crawl(folder: Path, view: View, **changes: Any) -> dict[str, Any]:
     options = replace(CrawlOptions.from_json(reading.meta()["options"]), **changes)
     reading.close()
     strategy = resume.strategy_of(options)
-    return _run(options, strategy, claim, resume.restored(folder, options, strategy), view, new=False)
+    given = given_by(options, strategy)
+    return _run(options, given, claim, resume.restored(folder, options, strategy), view, new=False)
 
 
 def _run(
-    options: CrawlOptions, strategy: Strategy, claim: Claim, state: resume.State, view: View, new: bool
+    options: CrawlOptions, given: Given, claim: Claim, state: resume.State, view: View, new: bool
 ) -> dict[str, Any]:
     try:
         with view as show:
-            return uvloop.run(LiveCrawl(options, strategy, claim.path, state, show).run(claim, new))
+            return uvloop.run(LiveCrawl(options, given, claim.path, state, show).run(claim, new))
     finally:
         claim.release()
 
@@ -88,13 +86,13 @@ def _run(
 class LiveCrawl:
     """The parts of one run, and what happens to them as time passes."""
 
-    def __init__(
-        self, options: CrawlOptions, strategy: Strategy, folder: Path, state: resume.State, show: Show
-    ) -> None:
-        self._options, self._strategy, self._folder, self._state, self._show = options, strategy, folder, state, show
+    def __init__(self, options: CrawlOptions, given: Given, folder: Path, state: resume.State, show: Show) -> None:
+        self._options, self._given, self._folder, self._state, self._show = options, given, folder, state, show
+        self._strategy = state.frontier.strategy
         self._recent = Recent()
         self._uncommitted: deque[tuple[int, int]] = deque()  # batch, pages registered when it was sent
-        self._snapshot_at = state.tally.fetched + _SNAPSHOT_PAGES
+        self._snapshot_at = state.tally.fetched + options.snapshot_pages
+        self._cut_at = math.inf  # seconds of crawling; from then on, what is under way is given up
         self._failure = ""
 
     async def run(self, claim: Claim, new: bool) -> dict[str, Any]:
@@ -107,11 +105,10 @@ class LiveCrawl:
         self._build(loop)
         self._began = time.monotonic()
         now = self._web.now()
-        if new:
+        if state.last_batch == 0:  # new, or killed before its first commit
             state.frontier.discover(self._known.seed_pages(options.seeds, now), now)
-        else:
+        if not new:
             resume.settle(state.frontier, now)
-            self._names.go_on()
         self._web.sweep()
         self._crawler.begin(self._web)
         with self._signals(loop):
@@ -129,20 +126,12 @@ class LiveCrawl:
         self._shelf = Shelf(self._folder / DATABASE)
         self._shelf.committed(state.frontier.pages)
         self._outbox = Outbox(journal, self._put, state.last_batch)
-        inputs = live_inputs(
-            self._strategy,
-            options.quality,
-            Path(options.history) if options.history else None,
-            options.seed,
-            canonical,
-            pagerank,
-        )
-        self._names = names = Names(Resolver(options.hosts, options.nameservers), Guard(options.allow_private))
+        names = Names(Resolver(options.hosts, options.nameservers), Guard(options.allow_private))
         scope = Scope(options.scope, options.seeds, options.include, options.exclude)
         self._known = Known(
-            state.frontier, state.sites, state.seen, self._shelf, scope, self._outbox, inputs, names.locate
+            state.frontier, state.sites, state.seen, self._shelf, scope, self._outbox, self._given.inputs, names.locate
         )
-        scores = Scores() if self._strategy.page.scores else None
+        scores = resume.scores_of(self._folder) if self._strategy.page.scores else None
         self._crawler = Crawler(
             state.frontier,
             self._known,
@@ -153,7 +142,7 @@ class LiveCrawl:
             agent=AGENT,
             expanded_bytes=options.limits.expanded_bytes,
             give_up=options.give_up,
-            worth=self._worth(),
+            worth=worth(self._given, state.frontier),
             keep_links=scores.keep if scores else None,
             keep_hrefs=options.metadata,
             tally=state.tally,
@@ -161,15 +150,7 @@ class LiveCrawl:
         self._crawler.full = lambda: self._store.full
         self._web = Web(loop, options, self._crawler, names, scores)
         names.start(self._crawler, loop)
-
-    def _worth(self) -> Callable[[int], float]:
-        """What a page is worth as the page rank knows it: its cash, or the quality that was given."""
-        columns, frontier = self._strategy.page.columns, self._state.frontier
-        named = [name for name in ("quality", "cash", "pagerank", "history") if name in columns]
-        if not named:
-            return lambda page: 0.0
-        column = columns.index(named[0])
-        return lambda page: float(frontier.state.columns[page, column])
+        names.look_up_rest(state.sites)
 
     # ---- the store
 
@@ -204,9 +185,17 @@ class LiveCrawl:
             progress = self._note()
             if progress.seconds >= self._options.max_seconds:
                 self._crawler.stop(SECONDS)
+            self._cut_off(progress.seconds)
             if self._state.tally.fetched >= self._snapshot_at:
                 self._snapshot()
             self._show(self._standing())
+
+    def _cut_off(self, seconds: float) -> None:
+        """What has not come in long after the crawl was stopped does not."""
+        if self._crawler.stopped_by and self._cut_at == math.inf:
+            self._cut_at = seconds + _GRACE_S
+        if seconds >= self._cut_at:
+            self._web.abort()
 
     def _seconds(self) -> float:
         return self._state.tally.seconds_before + time.monotonic() - self._began
@@ -219,7 +208,7 @@ class LiveCrawl:
     def _snapshot(self) -> None:
         self._outbox.flush()
         checkpoint.save(self._folder, self._outbox.number, self._state.frontier, self._state.seen)
-        self._snapshot_at = self._state.tally.fetched + _SNAPSHOT_PAGES
+        self._snapshot_at = self._state.tally.fetched + self._options.snapshot_pages
 
     def _standing(self) -> Standing:
         tally, options = self._state.tally, self._options
@@ -267,11 +256,11 @@ class LiveCrawl:
         self._web.abort()
         if not self._failure:
             self._note()
+            self._snapshot()  # before anything is awaited: what names come in later is not in the database
             await self._store.close()
         if self._failure:
             raise ConfigError(
                 f"{self._folder}: {self._failure}; go on with --resume {self._folder} when that is mended"
             )
-        checkpoint.save(self._folder, self._outbox.number, self._state.frontier, self._state.seen)
         note_end(claim, self._crawler.stopped_by)
         return write_summary(self._folder)

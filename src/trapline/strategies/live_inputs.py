@@ -20,7 +20,7 @@ _ZIPF_PAGES = 1_000_000  # of a web whose size nobody knows
 
 def live_inputs(
     strategy: Strategy,
-    quality: str,
+    quality: Values | None,
     history: Path | None,
     seed: int,
     canonical: Callable[[str], str | None],
@@ -30,8 +30,12 @@ def live_inputs(
     names = strategy.page.inputs
     given: dict[str, Values] = {}
     if "quality" in names or "pagerank" in names:
-        worth = quality_of(quality, seed, canonical, strategy)
-        given |= dict.fromkeys(("quality", "pagerank"), worth)
+        if quality is None:
+            raise ConfigError(
+                f"strategy {strategy.name!r} needs to know what pages are worth before they are fetched:"
+                " give --quality FILE or MODULE:FUNCTION"
+            )
+        given |= dict.fromkeys(("quality", "pagerank"), quality)
     if "history" in names or "history_random" in names:
         if history is None:
             raise ConfigError(f"page rank {strategy.page.name!r} needs the PageRank of an old crawl: give --history")
@@ -50,13 +54,11 @@ def _old(old: dict[str, float], seed: int) -> dict[str, Values]:
     return {"history": lambda urls: [old.get(url, NOT_OLD) for url in urls], "history_random": drawn}
 
 
-def quality_of(source: str, seed: int, canonical: Callable[[str], str | None], strategy: Strategy) -> Values:
+def quality_of(source: str, seed: int, canonical: Callable[[str], str | None]) -> Values | None:
+    """What pages are worth, by their URLs. None: by a source that does not know it before they are fetched."""
     check_quality(source)
     if source in ("opic", "pagerank"):
-        raise ConfigError(
-            f"strategy {strategy.name!r} needs to know what pages are worth before they are fetched:"
-            " give --quality FILE or MODULE:FUNCTION"
-        )
+        return None
     if source == "zipf":
         return lambda urls: [1.0 / (1 + int(uniform(seed, hash_of(url)) * _ZIPF_PAGES)) for url in urls]
     if Path(source).is_file():

@@ -5,6 +5,7 @@ A crawl is claimed before anything else is done with it, new or old; the claim i
 
 import json
 import os
+import shutil
 import sqlite3
 import time
 from collections.abc import Mapping
@@ -133,6 +134,7 @@ def _remove_unbegun(path: Path) -> None:
         raise ConfigError(f"{path}: exists and holds a crawl; go on with --resume {path}, or name another folder")
     for name in (DATABASE, f"{DATABASE}-wal", f"{DATABASE}-shm"):
         (path / name).unlink(missing_ok=True)
+    shutil.rmtree(path / SNAPSHOT, ignore_errors=True)
 
 
 def _create_database(path: Path, options: Mapping[str, object]) -> None:
