@@ -100,7 +100,7 @@ def _crawl_all(server: "Served", time_s: float, seed: int, output: Path) -> dict
         folder = output / name
         shutil.rmtree(folder, ignore_errors=True)
         click.echo(f"{name} ({number} of {len(PAGE_RANKS)})", err=True)
-        summary = open_crawl(_options(server, name, time_s, seed, output), folder, view(False, False, every_s=2.0))
+        summary = open_crawl(_options(server, name, time_s, seed, output), folder, view(False, False))
         if summary["stopped_by"] == BY_HAND:
             break
         done[name] = folder

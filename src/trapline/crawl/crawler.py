@@ -104,12 +104,13 @@ class Crawler:
         self._waiting: dict[Callable[[], None], None] = {}
         self._pausing: dict[Callable[[], None], Timer] = {}
         self._asking = self._scoring = False
-        self._discovered = frontier.pages
+        self._discovered = 0
         self._timer: Timer | None = None
         self._wakes_at = math.inf
 
     def begin(self, world: World) -> None:
         self._world = world
+        self._stop_at_goals()  # a crawl that goes on may have reached them before
         self.soon()
 
     def now(self) -> float:
@@ -166,6 +167,12 @@ class Crawler:
             self._paused(robot)
         self.go_on()
         self.soon()
+
+    def _stop_at_goals(self) -> None:
+        if self.tally.fetched >= self._goals.pages:
+            self.stop(PAGES)
+        elif self.tally.bytes >= self._goals.bytes:
+            self.stop(BYTES)
 
     # ---- what robots may do
 
@@ -224,11 +231,9 @@ class Crawler:
                 self._keep_links(asked.page, links)
         else:
             tally.errors[verdict.error] += 1
-        before = self._discovered
         self.frontier.report(visit, asked.page, verdict.result, now, links, response.total_s)
-        self._discovered = self.frontier.pages
         # A robot that is free has nothing to gain from a page without new links, unless scores are due by it.
-        if self.active < self._connections and (self._discovered > before or self._keep_links is not None):
+        if self.active < self._connections and (self._keep_links is not None or self._has_discovered()):
             self.soon()
         self.outbox.fetched(
             Fetched(
@@ -254,11 +259,13 @@ class Crawler:
                 links.tobytes(),
             )
         )
-        if tally.fetched >= self._goals.pages:
-            self.stop(PAGES)
-        elif tally.bytes >= self._goals.bytes:
-            self.stop(BYTES)
+        self._stop_at_goals()
         return verdict
+
+    def _has_discovered(self) -> bool:
+        """Whether pages were discovered since this was last asked. Not the same as registered: a page too deep may be found anew."""
+        before, self._discovered = self._discovered, int(self.frontier.state.run["serial"][0])
+        return self._discovered > before
 
     def failed(self, visit: Visit, site: Site, asked: Asked, kind: str, address: str) -> None:
         """A page was not had, and may be tried again."""

@@ -228,8 +228,10 @@ class Robot:
         self._leave()
 
     def _pages_lost(self, kind: str, address: str) -> None:
+        if len(self._asked) > 1:
+            self._site.pipelining = False  # perhaps it is to blame
         self._crawler.failed(self._visit, self._site, self._asked.popleft(), kind, address)
-        self._closes = True
+        self._closes = kind == failure.CLOSED and self._responses > 0  # else it says nothing of the next connection
         self._leave()
 
     def _leave(self) -> None:

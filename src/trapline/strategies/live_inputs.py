@@ -54,8 +54,9 @@ def _old(old: dict[str, float], seed: int) -> dict[str, Values]:
     return {"history": lambda urls: [old.get(url, NOT_OLD) for url in urls], "history_random": drawn}
 
 
-def quality_of(source: str, seed: int, canonical: Callable[[str], str | None]) -> Values | None:
-    """What pages are worth, by their URLs. None: by a source that does not know it before they are fetched."""
+def quality_of(source: str, seed: int, canonical: Callable[[str], str | None], modules: str = "") -> Values | None:
+    """What pages are worth, by their URLs. None: by a source that does not know it before they are fetched. `modules`: the folder
+    of a user's MODULE; "": this one."""
     check_quality(source)
     if source in ("opic", "pagerank"):
         return None
@@ -64,7 +65,7 @@ def quality_of(source: str, seed: int, canonical: Callable[[str], str | None]) -
     if Path(source).is_file():
         values = _by_url(file_values(Path(source)), canonical)
         return lambda urls: [values.get(url, 0.0) for url in urls]
-    return lambda urls: asked(source, list(urls)).tolist()
+    return lambda urls: asked(source, list(urls), modules).tolist()
 
 
 def hash_of(url: str) -> int:
