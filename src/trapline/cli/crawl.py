@@ -114,10 +114,12 @@ class Requested:
             given[limit] = math.inf if given[limit] is None else given[limit]
         for name in ("output", "resume", "plain", "quiet", "as_json"):
             given.pop(name)
+        for name in ("strategy", "quality"):  # a resume may be called from another folder
+            given[name] = str(Path(given[name]).absolute()) if Path(given[name]).is_file() else given[name]
         return CrawlOptions(
             **given,
             seeds=seed_urls(urls, seeds),
-            history=str(history) if history else None,
+            history=str(history.absolute()) if history else None,
             rules=_rules(obeyed, given["http"]),
             limits=limits,
             hosts=read_hosts(hosts) if hosts else {},
