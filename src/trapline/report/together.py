@@ -28,6 +28,7 @@ from trapline.graph.csr import csr_from_edges
 from trapline.graph.sites import recorded_graph
 from trapline.graph.strings import StoredStrings, encoded
 from trapline.report.chart import Floats
+from trapline.report.live_record import Moments, moments_of
 from trapline.report.record import CrawlRecord, record_of
 from trapline.simulate import Log, Network
 from trapline.strategies.choice import live_strategy
@@ -120,7 +121,22 @@ def _record(folder: Path, number: Ids, web: Graph, worth: Floats) -> CrawlRecord
             robots=told.connections,
         )
         record = record_of(crawl, web, worth)
-        return replace(record, politeness_violations=politeness_violations(database), clock="")
+        record = replace(record, politeness_violations=politeness_violations(database), clock="")
+        return _with_robots_out(record, moments_of(database))
+
+
+def _with_robots_out(record: CrawlRecord, moments: Moments) -> CrawlRecord:
+    """Robots at work as the crawl itself counted them: of one that waits for a connection or for robots.txt its log of pages does not
+    tell."""
+    if not len(record.load.active_robots):
+        return record
+    edges = np.array(record.load.edges_s)
+    out = np.interp((edges[1:] + edges[:-1]) / 2, moments.seconds, moments.active)
+    return replace(
+        record,
+        load=replace(record.load, active_robots=out.tolist()),
+        active_robots=float(np.average(out, weights=np.diff(edges))),
+    )
 
 
 def _pair(told: CrawlOptions) -> Pair:
