@@ -30,11 +30,7 @@ def live_inputs(
     names = strategy.page.inputs
     given: dict[str, Values] = {}
     if "quality" in names or "pagerank" in names:
-        if quality is None:
-            raise ConfigError(
-                f"strategy {strategy.name!r} needs to know what pages are worth before they are fetched:"
-                " give --quality FILE or MODULE:FUNCTION"
-            )
+        assert quality is not None  # choice.py refuses a strategy that would lack it
         given |= dict.fromkeys(("quality", "pagerank"), quality)
     if "history" in names or "history_random" in names:
         if history is None:
