@@ -45,7 +45,7 @@ def test_scores_are_made_of_the_links_of_earlier_runs_too(
     own = scores.Scores.scores
 
     def noted(self: scores.Scores, life: Any) -> Any:
-        runs.append((len(self._sources), np.count_nonzero(life == FETCHED)))
+        runs.append((len(self._links), np.count_nonzero(life == FETCHED)))
         return own(self, life)
 
     monkeypatch.setattr(scores.Scores, "scores", noted)
@@ -196,3 +196,39 @@ def test_without_its_snapshot_a_crawl_is_replayed_from_its_beginning(
     replayed = resume.rebuilt(folder)[0]
     assert np.array_equal(whole.state.page[: whole.pages], replayed.state.page[: replayed.pages])
     assert go_on(folder)["stopped_by"] == "drained"
+
+
+# ---- what a crawl is told of its pages
+
+
+@pytest.mark.parametrize(("strategy", "column"), [("omniscient", "pagerank"), ("historical-pagerank-zero", "history")])
+def test_values_of_pages_come_from_the_users_file_in_every_run(
+    server: Served, tmp_path: Path, strategy: str, column: str
+) -> None:
+    web, file, folder = server.web, tmp_path / "values.txt", tmp_path / "c"
+    worth = {web.url(page): 1.0 / (2 + page) for page in range(web.pages)}
+    file.write_text("".join(f"{url}\t{value}\n" for url, value in worth.items()))
+    source = {"history": str(file)} if column == "history" else {"quality": str(file)}
+    begin(server, folder, strategy=strategy, **source)
+    begun = len(rows(folder, "select 1 from page"))
+    go_on(folder)
+    frontier = resume.rebuilt(folder)[0]
+    values = frontier.state.columns[: frontier.pages, frontier.strategy.page.columns.index(column)]
+    urls = [url for (url,) in rows(folder, "select url from page order by id")]
+    assert len(urls) > begun
+    assert values.tolist() == [worth[url] for url in urls]
+
+
+def test_files_are_found_again_from_another_folder(
+    server: Served, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("values.txt").write_text(f"{server.seed_urls[0]}\t1\n")
+    Path("hosts").write_text("".join(f"{address} {name}\n" for name, address in server.hosts.items()))
+    asked = ["--strategy", "omniscient", "--quality", "values.txt", "--hosts", "hosts", "--allow-private", "--quiet"]
+    polite = ["--delay", "0.01", "--max-pages", "5"]
+    assert cli.run(["crawl", *server.seed_urls[:3], "-o", "c", *asked, *polite]) == 0
+    (tmp_path / "elsewhere").mkdir()
+    monkeypatch.chdir(tmp_path / "elsewhere")
+    assert resumed(Path("../c"), "--max-pages", "10") == 0
+    assert len(settled(tmp_path / "c")) >= 10
