@@ -16,6 +16,7 @@ from trapline.cli.conditions import QUALITY
 from trapline.cli.numbers import amount, count, rate, seconds
 from trapline.cli.progress import Progress
 from trapline.cli.sections import Many, Section, SectionedCommand, bundled
+from trapline.cli.seeds import seed_urls
 from trapline.cli.strategy import STRATEGY, Chosen, files_of
 from trapline.errors import ConfigError
 
@@ -38,7 +39,7 @@ CRAWL = Section(
         ("--max-pages", "max_pages", count(1), None, "Stop after so many pages."),
         ("--max-time", "max_seconds", seconds(), None, "Stop after so long a time."),
         ("--max-bytes", "max_bytes", amount(), None, "Stop after so many bytes: 20MB, 1GB."),
-        ("--seed", "seed", count(0), 0, "For dice."),
+        ("--seed", "seed", count(0), 0, "For strategies that draw lots."),
     ),
 )
 SCOPE = Section(
@@ -86,13 +87,16 @@ _LIVE_RULES = tuple(
     )
     for section in rules.SECTIONS
 )
+_POLITENESS, _LIMITS, *_OTHER_RULES = _LIVE_RULES
 SECTIONS = (
     CRAWL,
     STRATEGY.with_defaults(strategy=STRATEGY_OF_A_CRAWL),
     _LIVE_QUALITY,
     SCOPE,
-    *_LIVE_RULES,
+    _POLITENESS,
+    _LIMITS,
     NETWORK,
+    *_OTHER_RULES,
     _SHOWN,
 )
 _GOALS = ("max_pages", "max_seconds", "max_bytes")
@@ -155,40 +159,6 @@ def _rules(obeyed: dict[str, Any], http: str) -> "Rules":
     if http == "1.0":
         said["per_connection"] = 1
     return Rules(**said, pipelining=http == "pipelining")
-
-
-def seed_urls(urls: tuple[str, ...], file: Path | None) -> tuple[str, ...]:
-    """The URLs to begin with, canonical, each once. A text without a scheme is taken for http."""
-    from trapline.fetch.urls import MOST_URL, canonical
-
-    found: dict[str, None] = {}
-    for url, where in [*((url, "") for url in urls), *(_rows(file) if file else ())]:
-        text = canonical(url if "://" in url else f"http://{url}")
-        if text is None:
-            why = f"longer than {MOST_URL:,} characters" if len(url) > MOST_URL else "not an http or https URL"
-            raise ConfigError(f"{where}{_printable(url)}: {why}")
-        found[text] = None
-    if not found:
-        raise ConfigError(f"{file}: no URL in it" if file else "no URL to begin with: name some, or give --seeds FILE")
-    return tuple(found)
-
-
-def _rows(file: Path) -> list[tuple[str, str]]:
-    """The URLs of a file of seeds, each with its place there; rows that are empty or begin with # are skipped."""
-    try:
-        rows = file.read_text("utf-8", "replace").splitlines()
-    except OSError as error:
-        raise ConfigError(f"{file}: cannot be read: {error.strerror}") from None
-    texts = ((row.strip(), f"{file}, row {number}: ") for number, row in enumerate(rows, 1))
-    return [(text, where) for text, where in texts if text and not text.startswith("#")]
-
-
-def _printable(text: str) -> str:
-    """
-    >>> _printable("http://a b/"), _printable("\\x1b[2J")
-    ("'http://a b/'", "'\\\\x1b[2J'")
-    """
-    return ascii(text if len(text) <= 80 else f"{text[:77]}...")
 
 
 @click.command(cls=SectionedCommand)
