@@ -29,6 +29,7 @@ class CrawlOptions:
     site_rank: str | None = None
     quality: str = "opic"
     history: str | None = None
+    modules: str = ""  # the folder in which `quality` finds a user's MODULE
     seed: int = 0
     connections: int = CONNECTIONS  # r
     rules: Rules = field(default_factory=live_rules)
@@ -68,11 +69,12 @@ class CrawlOptions:
 
     @classmethod
     def from_json(cls, text: str) -> "CrawlOptions":
-        values = _known(cls, json.loads(text))
-        values["rules"], values["limits"] = (
-            Rules(**_known(Rules, values["rules"])),
-            Limits(**_known(Limits, values["limits"])),
-        )
+        try:
+            values = _known(cls, json.loads(text))
+        except ValueError as error:
+            raise ConfigError(f"the crawl's options cannot be read: {error}; restore crawl.db from a copy") from None
+        values["rules"] = Rules(**_known(Rules, values["rules"]))
+        values["limits"] = Limits(**_known(Limits, values["limits"]))
         for name in ("seeds", "include", "exclude", "nameservers"):
             values[name] = tuple(values[name])
         return cls(**values)

@@ -107,10 +107,10 @@ def _answered(source: str, graph: Graph) -> Floats:
     return asked(source, list(decoded(_urls(graph, f"--quality {source}"))))
 
 
-def asked(source: str, urls: list[str]) -> Floats:
-    """What the user's module:function answers for these URLs."""
+def asked(source: str, urls: list[str], folder: str = "") -> Floats:
+    """What the user's module:function answers for these URLs. `folder`: where the module is, if not here or installed."""
     try:
-        answer = _imported(source)(urls)
+        answer = _imported(source, folder or os.getcwd())(urls)
         values = np.asarray(answer, np.float64)
     except (Exception, SystemExit) as error:  # whatever the user's code raises is the user's to mend
         raise ConfigError(f"--quality {source}: {type(error).__name__}: {_one_line(error)}") from error
@@ -124,9 +124,9 @@ def asked(source: str, urls: list[str]) -> Floats:
     return values
 
 
-def _imported(source: str) -> Callable[[list[str]], Any]:
+def _imported(source: str, folder: str) -> Callable[[list[str]], Any]:
     module, _, function = source.partition(":")
-    with _current_folder_on_path():
+    with _on_path(folder):
         found = getattr(importlib.import_module(module), function)
     if not callable(found):
         raise TypeError(f"{function} is not a function")
@@ -134,14 +134,13 @@ def _imported(source: str) -> Callable[[list[str]], Any]:
 
 
 @contextmanager
-def _current_folder_on_path() -> Iterator[None]:
+def _on_path(folder: str) -> Iterator[None]:
     # An installed command does not search the folder that it is called in, which is where users keep such a file.
-    here = os.getcwd()
-    sys.path.insert(0, here)
+    sys.path.insert(0, folder)
     try:
         yield
     finally:
-        sys.path.remove(here)
+        sys.path.remove(folder)
 
 
 def _one_line(error: BaseException) -> str:

@@ -39,11 +39,7 @@ def live_inputs(
     names = strategy.page.inputs
     given: dict[str, Values] = {}
     if "quality" in names or "pagerank" in names:
-        if quality is None:
-            raise ConfigError(
-                f"strategy {strategy.name!r} needs to know what pages are worth before they are fetched:"
-                " give --quality FILE or MODULE:FUNCTION"
-            )
+        assert quality is not None  # choice.py refuses a strategy that would lack it
         given |= dict.fromkeys(("quality", "pagerank"), quality)
     if "history" in names or "history_random" in names:
         if history is None:
@@ -66,8 +62,9 @@ def _old(old: dict[str, float], seed: int) -> dict[str, Values]:
     return {"history": lambda urls: [old.get(url, NOT_OLD) for url in urls], "history_random": drawn}
 
 
-def quality_of(source: str, seed: int, canonical: Callable[[str], str | None]) -> Values | None:
-    """What pages are worth, by their URLs. None: by a source that does not know it before they are fetched."""
+def quality_of(source: str, seed: int, canonical: Callable[[str], str | None], modules: str = "") -> Values | None:
+    """What pages are worth, by their URLs. None: by a source that does not know it before they are fetched. `modules`: the folder
+    of a user's MODULE; "": this one."""
     check_quality(source)
     if source in ("opic", "pagerank"):
         return None
@@ -79,7 +76,7 @@ def quality_of(source: str, seed: int, canonical: Callable[[str], str | None]) -
         return lambda urls: [values.get(url, 0.0) for url in urls]
 
     def answered(urls: Sequence[str]) -> list[float]:
-        values = asked(source, list(urls)).tolist()
+        values: list[float] = asked(source, list(urls), modules).tolist()
         _check_worth(source, dict(zip(urls, values, strict=True)))
         return values
 
