@@ -115,7 +115,7 @@ class VirtualWorld:
             return
         page = self.page_at[urls[at]]
         began = self._now + self._pause_s if at else self._now + float(self._connection_s[self._graph.site[page]])
-        asked = Asked(visit.pages[at], urls[at], self._now, b"")
+        asked = Asked(visit.pages[at], urls[at], self._now + (self._pause_s if at else 0.0), b"")
         self.crawler.requested()
         result = self._fate(page, visit.pages[at])
         moment = began + (self._timeout_s if result == FAILED else float(self._latency_s[page]))

@@ -95,6 +95,7 @@ class Crawler:
         self._shelf, self._connections, self._goals = shelf, connections, goals
         self._agent, self._expanded_bytes, self._give_up = agent, expanded_bytes, give_up
         self._worth, self._keep_links, self._keep_hrefs = worth, keep_links, keep_hrefs
+        self._often = keep_links is not None or frontier.rules.batch > 0  # whether every page may matter to a free robot
         self.tally = tally or Tally()
         self.active = 0  # visits under way
         self.stopped_by = ""
@@ -232,9 +233,7 @@ class Crawler:
         else:
             tally.errors[verdict.error] += 1
         self.frontier.report(visit, asked.page, verdict.result, now, links, response.total_s)
-        # A robot that is free has nothing to gain from a page without new links, unless scores are due by it.
-        if self.active < self._connections and (self._keep_links is not None or self._has_discovered()):
-            self.soon()
+        self._wake_free(verdict.result)
         self.outbox.fetched(
             Fetched(
                 asked.page,
@@ -262,6 +261,12 @@ class Crawler:
         self._stop_at_goals()
         return verdict
 
+    def _wake_free(self, result: int) -> None:
+        """A robot that is free has nothing to gain from a page without new links, unless scores or a batch are due by it, or its
+        site has one page more to give instead of it."""
+        if self.active < self._connections and (self._often or result == REFUSED or self._has_discovered()):
+            self.soon()
+
     def _has_discovered(self) -> bool:
         """Whether pages were discovered since this was last asked. Not the same as registered: a page too deep may be found anew."""
         before, self._discovered = self._discovered, int(self.frontier.state.run["serial"][0])
@@ -281,6 +286,7 @@ class Crawler:
     def _without_answer(self, visit: Visit, site: Site, asked: Asked, result: int, kind: str, address: str) -> None:
         now = self._world.now()
         self.frontier.report(visit, asked.page, result, now)
+        self._wake_free(result)
         self.outbox.fetched(
             Fetched(
                 asked.page,
