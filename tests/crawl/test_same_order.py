@@ -149,7 +149,9 @@ def drawn(chance: random.Random) -> Conditions:
     )
 
 
-@pytest.mark.parametrize("rank", PAIRS if COMPILED else PAIRS[:: len(PAIRS) // 12], ids=lambda rank: f"{rank.page}+{rank.site}")
+@pytest.mark.parametrize(
+    "rank", PAIRS if COMPILED else PAIRS[:: len(PAIRS) // 12], ids=lambda rank: f"{rank.page}+{rank.site}"
+)
 def test_every_pair_of_ranks_fetches_in_the_same_order_on_webs_drawn_by_chance(rank: Rank) -> None:
     """TRAPLINE_WEBS: so many new webs, shared among the pairs; else the same one each time."""
     for web in range(math.ceil(int(ASKED or 1) / len(PAIRS))):
