@@ -4,7 +4,6 @@ Whoever looks for what was asked for twice reads testweb's own log and the datab
 """
 
 import os
-import signal
 import subprocess
 import sys
 import time
@@ -19,7 +18,7 @@ from trapline.crawl.outbox import FETCHES
 from trapline.crawl.store.folder import claim_new, connect
 from trapline.crawl.store.settings import StoreSettings
 from trapline.graph.generate import generate
-from trapline.testweb import Behaviour, Mix, Served, build_web, serve
+from trapline.testweb import Behaviour, Log, Mix, Served, build_web, serve
 
 DELAY_S, PAUSE_S, PER_CONNECTION, CONNECTIONS = 0.15, 0.005, 10, 12
 FETCHED, REFUSED = 3, 6
@@ -95,7 +94,7 @@ class Run:
             if what():
                 return True
             assert time.monotonic() < give_up_at, "nothing happens"
-            time.sleep(0.001)
+            time.sleep(0.01)
         return False
 
     def send(self, number: int, *processes: int) -> None:
@@ -146,7 +145,8 @@ class Ledger:
     """What testweb was asked for, run by run, and what was durable at the end of each."""
 
     server: Served
-    ends: list[int] = field(default_factory=list)  # rows of its log
+    start: int  # rows of its log
+    ends: list[int] = field(default_factory=list)
     committed: list[set[str]] = field(default_factory=list)
 
     def run_ended(self, folder: Path) -> None:
@@ -154,17 +154,16 @@ class Ledger:
         self.ends.append(len(self.server.log()))
         self.committed.append(set(settled(folder)))
 
-    def requested(self) -> list[list[str]]:
+    def _requested(self, log: Log) -> list[list[str]]:
         """URLs of pages, in order, for each run."""
-        log, web = self.server.log(), self.server.web
-        urls = [web.url(page) if page >= 0 else "" for page in log.page.tolist()]
-        starts = [0, *self.ends]
+        urls = [log.web.url(page) if page >= 0 else "" for page in log.page.tolist()]
+        starts = [self.start, *self.ends]
         return [list(filter(None, urls[begin:end])) for begin, end in zip(starts, self.ends, strict=False)]
 
-    def lost(self) -> list[int]:
+    def lost(self, log: Log) -> list[int]:
         """For each run, how many pages it asked for in vain. The law: nothing that is committed is asked for again, and
         nothing twice in a run."""
-        runs, counts = self.requested(), []
+        runs, counts = self._requested(log), []
         done: set[str] = set()
         for asked, committed in zip(runs, self.committed, strict=True):
             assert len(asked) == len(set(asked)), "asked for twice in one run"
@@ -173,7 +172,3 @@ class Ledger:
             done = committed
             counts.append(len(set(asked) - committed))
         return counts
-
-
-def stop(run: Run, number: int = signal.SIGINT) -> None:
-    run.send(number, run.loop)

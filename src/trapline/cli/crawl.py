@@ -176,6 +176,8 @@ def crawl(urls: tuple[str, ...], requested: Requested) -> int:
         _refuse_others(urls)
     elif output is None:
         raise ConfigError("give the crawl a folder: -o DIR")
+    if resume is not None and _has_ended(resume, given):
+        return 0
     prepared = _prepared_old(resume, given) if resume else _prepared_new(requested.options(urls), output)
     if not given["quiet"]:
         for note in prepared.notes:
@@ -199,6 +201,21 @@ def _refuse_others(urls: tuple[str, ...]) -> None:
             )
 
 
+def _has_ended(folder: Path, given: dict[str, Any]) -> bool:
+    """Whether there is nothing to go on with; then that is said."""
+    from trapline.crawl.ended import ended
+
+    over = ended(folder, **_raised(given))
+    if over is not None:
+        _print(over.line, over.summary, given["as_json"], given["quiet"])
+    return over is not None
+
+
+def _raised(given: dict[str, Any]) -> dict[str, float]:
+    """Goals that a crawl goes on with, if they are named."""
+    return {goal: given[goal] for goal in _GOALS if given[goal] is not None}
+
+
 def _prepared_new(options: "CrawlOptions", folder: Path) -> "Prepared":
     from trapline.crawl.opening import prepare_new
 
@@ -210,7 +227,7 @@ def _prepared_new(options: "CrawlOptions", folder: Path) -> "Prepared":
 def _prepared_old(folder: Path, given: dict[str, Any]) -> "Prepared":
     from trapline.crawl.opening import prepare_old
 
-    return prepare_old(folder, **{goal: given[goal] for goal in _GOALS if given[goal] is not None})
+    return prepare_old(folder, **_raised(given))
 
 
 def _compile(prepared: "Prepared") -> None:
@@ -237,7 +254,11 @@ def _crawled(prepared: "Prepared", plain: bool, quiet: bool) -> dict[str, Any]:
 def _say(summary: dict[str, Any], folder: Path, as_json: bool, quiet: bool) -> None:
     from trapline.cli.crawl_view import closing_lines
 
+    _print(closing_lines(summary, folder), summary, as_json, quiet)
+
+
+def _print(lines: str, summary: dict[str, Any], as_json: bool, quiet: bool) -> None:
     if as_json:
         click.echo(json.dumps(summary, indent=1))
     elif not quiet:
-        click.echo(closing_lines(summary, folder))
+        click.echo(lines)

@@ -11,6 +11,7 @@ import time
 from collections import deque
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -81,7 +82,7 @@ class LiveCrawl:
     async def run(self) -> dict[str, Any]:
         loop = asyncio.get_running_loop()
         loop.set_exception_handler(self._defect)
-        note_begin(self._claim)
+        note_begin(self._claim, asdict(self._options))
         settings = store_settings(self._options)
         self._store = await Store.start(self._claim, settings, self._committed, self._store_failed)
         try:
@@ -258,15 +259,28 @@ class LiveCrawl:
         if not self._failure and self._error is None:
             self._note()
             self._snapshot()  # before anything is awaited: what names come in later is not in the database
-            await self._store.close(self._close_step)
+            try:
+                await self._store.close(self._close_step)
+            except ConfigError as error:
+                self._failure = str(error)
         if self._error is not None:
             raise self._error
         if self._failure:
-            hint = "" if "--resume" in self._failure else f"; when that is mended, go on with --resume {self._folder}"
-            raise ConfigError(f"{self._failure}{hint}")
+            raise ConfigError(_with_the_way_on(self._failure, self._folder))
         note_end(self._claim, self._crawler.stopped_by)
         self._close_step("counting for the summary")
         return await asyncio.to_thread(write_summary, self._folder)
 
     def _close_step(self, step: str) -> None:
         self._closing = step
+
+
+def _with_the_way_on(failure: str, folder: Path) -> str:
+    """
+    >>> _with_the_way_on("the store ended unasked: killed by signal 9", Path("c"))
+    'c: the store ended unasked: killed by signal 9; go on with --resume c'
+    >>> _with_the_way_on("c: the disk is full; make room and go on with --resume c", Path("c"))
+    'c: the disk is full; make room and go on with --resume c'
+    """
+    line = failure if failure.startswith(f"{folder}") else f"{folder}: {failure}"
+    return line if "--resume" in line else f"{line}; go on with --resume {folder}"

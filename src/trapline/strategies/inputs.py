@@ -74,10 +74,12 @@ def _worth(source: str, graph: Graph, values: Floats) -> Floats:
     """The values, if shares of them make sense."""
     wrong = np.flatnonzero(values < 0.0)
     if len(wrong):
-        raise ConfigError(
-            f"--quality {source}: {values[wrong[0]]:g} for {_urls(graph, source)[int(wrong[0])]}; a page cannot be worth less than 0"
-        )
+        raise worthless(source, float(values[wrong[0]]), str(_urls(graph, source)[int(wrong[0])]))
     return values
+
+
+def worthless(source: str, value: float, url: str) -> ConfigError:
+    return ConfigError(f"--quality {source}: {value:g} for {url}; a page cannot be worth less than 0")
 
 
 def check_quality(source: str) -> None:
@@ -155,13 +157,19 @@ def _shape(values: Floats) -> str:
 def history_values(path: Path | str, graph: Graph, pagerank_of: Callable[[Graph], Floats]) -> History:
     """The PageRank that pages had in an old crawl: `--history` GRAPH or crawl's folder (it is computed), or FILE (of values)."""
     values = old_values(Path(path), pagerank_of)
-    worst = min(values, key=values.__getitem__, default=b"")
-    if values and values[worst] < 0.0:
-        raise ConfigError(f"{path}: the PageRank of {shown(worst)} is {values[worst]:g}; it must be at least 0")
     return History(_matched(values, graph, NOT_OLD, str(path)), np.sort(np.fromiter(values.values(), np.float64)))
 
 
 def old_values(path: Path, pagerank_of: Callable[[Graph], Floats]) -> dict[bytes, float]:
+    """What pages were worth, by URL."""
+    values = _old_values(path, pagerank_of)
+    worst = min(values, key=values.__getitem__, default=b"")
+    if values and values[worst] < 0.0:
+        raise ConfigError(f"{path}: the PageRank of {shown(worst)} is {values[worst]:g}; it must be at least 0")
+    return values
+
+
+def _old_values(path: Path, pagerank_of: Callable[[Graph], Floats]) -> dict[bytes, float]:
     if path.is_file() and path.name != CRAWL and _has_values(path):
         return file_values(path)
     is_crawl = path.name == CRAWL or (path / CRAWL).is_file()

@@ -11,7 +11,16 @@ import numpy as np
 from trapline.errors import ConfigError
 from trapline.graph import Graph
 from trapline.rng import uniform
-from trapline.strategies.inputs import NOT_OLD, Floats, asked, check_quality, drawn_from, file_values, old_values
+from trapline.strategies.inputs import (
+    NOT_OLD,
+    Floats,
+    asked,
+    check_quality,
+    drawn_from,
+    file_values,
+    old_values,
+    worthless,
+)
 from trapline.strategies.strategy import Strategy
 
 Values = Callable[[Sequence[str]], Sequence[float]]
@@ -35,7 +44,10 @@ def live_inputs(
     if "history" in names or "history_random" in names:
         if history is None:
             raise ConfigError(f"page rank {strategy.page.name!r} needs the PageRank of an old crawl: give --history")
-        given |= _old(_by_url(old_values(history, pagerank_of), canonical), seed)
+        old = _by_url(old_values(history, pagerank_of), canonical)
+        if not old:
+            raise ConfigError(f"--history {history}: there is no page in it")
+        given |= _old(old, seed)
     return {name: given[name] for name in names}
 
 
@@ -60,8 +72,21 @@ def quality_of(source: str, seed: int, canonical: Callable[[str], str | None], m
         return lambda urls: [1.0 / (1 + int(uniform(seed, hash_of(url)) * _ZIPF_PAGES)) for url in urls]
     if Path(source).is_file():
         values = _by_url(file_values(Path(source)), canonical)
+        _check_worth(source, values)
         return lambda urls: [values.get(url, 0.0) for url in urls]
-    return lambda urls: asked(source, list(urls), modules).tolist()
+
+    def answered(urls: Sequence[str]) -> list[float]:
+        values: list[float] = asked(source, list(urls), modules).tolist()
+        _check_worth(source, dict(zip(urls, values, strict=True)))
+        return values
+
+    return answered
+
+
+def _check_worth(source: str, values: dict[str, float]) -> None:
+    worst = min(values, key=values.__getitem__, default="")
+    if values and values[worst] < 0.0:
+        raise worthless(source, values[worst], worst)
 
 
 def hash_of(url: str) -> int:

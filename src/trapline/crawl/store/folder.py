@@ -76,8 +76,9 @@ def claim_existing(path: Path) -> Claim:
     return Claim(path, take(path))
 
 
-def note_begin(claim: Claim) -> None:
-    """Another run begins. To be called while no store runs: it alone writes then."""
+def note_begin(claim: Claim, options: Mapping[str, object]) -> None:
+    """Another run begins, by these options: its goals may be others. To be called while no store runs: it alone writes then."""
+    _note(claim, "update meta set value = ? where key = 'options'", json.dumps(options))
     _note(claim, "insert into meta values ('runs', '1') on conflict (key) do update set value = value + 1")
     _note(claim, "delete from meta where key = 'stopped_by'")
 
