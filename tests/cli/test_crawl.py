@@ -146,6 +146,7 @@ def test_a_hosts_file_that_is_none(tmp_path: Path, capsys: Captured) -> None:
     assert f"{file}, line 1: a line begins with an address" in complaint(capsys, *HERE, "--hosts", file, "-o", "out")
 
 
+@pytest.mark.usefixtures("nothing_long")
 def test_a_quality_that_answers_nothing_makes_no_folder(
     tmp_path: Path, capsys: Captured, monkeypatch: pytest.MonkeyPatch
 ) -> None:

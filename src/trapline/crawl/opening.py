@@ -20,6 +20,7 @@ from trapline.crawl.store.settings import StoreSettings
 from trapline.crawl.worth import Given, given_by
 from trapline.strategies import Strategy
 from trapline.strategies.inputs import default_rules
+from trapline.strategies.live_inputs import try_function
 
 _PAGES_EXPECTED = 35_000  # nobody knows; it only says how often PageRank is run, if nobody does: every 1,000 pages
 
@@ -55,6 +56,7 @@ def prepare_new(options: CrawlOptions, folder: Path) -> Prepared:
     options = replace(options, rules=rules)
     Scope(options.scope, options.seeds, options.include, options.exclude)
     store_settings(options)
+    try_function(options.quality, options.seeds[:1], options.modules)
     check_free(folder)
     return Prepared(folder, options, strategy, True, uvloop.run(check_seeds(options)))
 

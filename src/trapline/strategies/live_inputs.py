@@ -13,6 +13,7 @@ from trapline.graph import Graph
 from trapline.rng import uniform
 from trapline.strategies.inputs import (
     NOT_OLD,
+    QUALITIES,
     Floats,
     asked,
     check_quality,
@@ -39,7 +40,11 @@ def live_inputs(
     names = strategy.page.inputs
     given: dict[str, Values] = {}
     if "quality" in names or "pagerank" in names:
-        assert quality is not None  # choice.py refuses a strategy that would lack it
+        if quality is None:
+            raise ConfigError(
+                f"strategy {strategy.name!r} needs to know what pages are worth before they are fetched:"
+                " give --quality FILE or MODULE:FUNCTION"
+            )
         given |= dict.fromkeys(("quality", "pagerank"), quality)
     if "history" in names or "history_random" in names:
         if history is None:
@@ -87,6 +92,12 @@ def _check_worth(source: str, values: dict[str, float]) -> None:
     worst = min(values, key=values.__getitem__, default="")
     if values and values[worst] < 0.0:
         raise worthless(source, values[worst], worst)
+
+
+def try_function(source: str, urls: Sequence[str], modules: str = "") -> None:
+    """`ConfigError` if the source is a function of the user's that does not answer; a file is not looked at."""
+    if source not in QUALITIES and not Path(source).is_file():
+        asked(source, list(urls), modules)
 
 
 def hash_of(url: str) -> int:
