@@ -5,6 +5,7 @@ it, HANG leaves it open; without either the next request is awaited.
 """
 
 import asyncio
+import math
 import ssl
 import threading
 import time
@@ -40,7 +41,7 @@ def moved(to: str) -> bytes:
 
 class Request(NamedTuple):
     arrival_s: float
-    end_s: float
+    end_s: float  # just before the last bytes went
     address: str
     host: str
     target: str
@@ -73,23 +74,18 @@ class SmallServer:
         arrival_s, target = time.monotonic(), head.split(" ")[1]
         host = head.lower().partition("\r\nhost: ")[2].partition("\r\n")[0].partition(":")[0]
         answer = self._answers(host, target)
-        try:
-            return await self._send(writer, [answer] if isinstance(answer, bytes) else answer)
-        finally:
-            address = writer.get_extra_info("sockname")[0]
-            self.log.append(Request(arrival_s, time.monotonic(), address, host, target))
-
-    async def _send(self, writer: asyncio.StreamWriter, parts: Sequence[Part]) -> bool:
-        for part in parts:
-            if isinstance(part, bytes):
-                writer.write(part)
-                await writer.drain()
-            elif isinstance(part, float):
+        at = len(self.log)
+        self.log.append(Request(arrival_s, math.inf, writer.get_extra_info("sockname")[0], host, target))
+        for part in [answer] if isinstance(answer, bytes) else answer:
+            if isinstance(part, float):
                 await asyncio.sleep(part)
-            elif part == CLOSE:
+            elif isinstance(part, str):
+                await asyncio.sleep(3600.0 if part == HANG else 0.0)
                 return False
             else:
-                await asyncio.sleep(3600.0)
+                self.log[at] = self.log[at]._replace(end_s=time.monotonic())
+                writer.write(part)
+                await writer.drain()
         return True
 
 

@@ -150,6 +150,8 @@ class Stage:
         self.wires: list[Wire] = []
         self.batches: list[Batch] = []
         patch.setattr(live, "open_connection", self._open)
+        if resolver is not None:
+            resolver.clock = self.loop.time
         self._build(goals or Goals(), scope, resolver or Resolver(self.options.hosts))
         self.frontier.discover(self.known.seed_pages(list(seeds), 0.0), 0.0)
         self.crawler.begin(self.web)

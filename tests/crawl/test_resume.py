@@ -51,7 +51,7 @@ def test_scores_are_made_of_the_links_of_earlier_runs_too(
     own = scores.Scores.scores
 
     def noted(self: scores.Scores, life: Any) -> Any:
-        runs.append((len(self._sources), np.count_nonzero(life == FETCHED)))
+        runs.append((len(self._links), np.count_nonzero(life == FETCHED)))
         return own(self, life)
 
     monkeypatch.setattr(scores.Scores, "scores", noted)

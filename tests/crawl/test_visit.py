@@ -116,25 +116,23 @@ def test_robots_txt_in_trouble_fails_the_visit(stage: Stage, status: int) -> Non
     assert stage.life("/1") == WAITING
 
 
-def test_a_server_that_closes_after_robots_txt_is_connected_to_again_after_the_pause(stage: Stage) -> None:
-    stage.wires[0].opens().answers(404, keep=False)
-    stage.passes(0.5)
-    assert len(stage.wires) == 1
-    stage.passes(0.5)
-    assert stage.wires[1].opens().targets == ["/1"]
-
-
-def test_a_connection_lost_in_the_pause_after_robots_txt_is_opened_again(stage: Stage) -> None:
-    wire = stage.wires[0].opens().answers(404)
-    wire.ends()
-    stage.passes(1.0)
+@pytest.mark.parametrize("keep", [False, True])
+def test_a_connection_that_ends_after_robots_txt_ends_the_visit_and_the_next_one_has_its_rules(
+    stage: Stage, keep: bool
+) -> None:
+    wire = stage.wires[0].opens().answers(404, keep=keep)
+    if keep:
+        wire.ends()
+    stage.passes(14.5)
+    assert len(stage.wires) == 1 and at_rest(stage) and stage.told() == []
+    stage.passes(1.5)
     assert stage.wires[1].opens().targets == ["/1"]
 
 
 # ---- while a page is asked for
 
 
-@pytest.mark.parametrize("kind", ["closed", "timeout", "protocol", "too-large"])
+@pytest.mark.parametrize("kind", ["timeout", "protocol", "too-large"])
 def test_a_page_that_is_lost_fails_and_those_behind_it_go_back(stage: Stage, kind: str) -> None:
     stage.opens().answers()
     stage.passes(1.0)
@@ -142,6 +140,23 @@ def test_a_page_that_is_lost_fails_and_those_behind_it_go_back(stage: Stage, kin
     assert stage.told() == [("/1", ""), ("/2", kind)]
     assert [stage.life(path) for path in ("/2", "/3", "/4", "/5")] == [WAITING] * 4
     assert [fetch.result for fetch in stage.fetches] == [FETCHED, FAILED] and at_rest(stage)
+
+
+def test_a_server_that_closes_after_some_pages_has_had_enough_and_nobody_failed(stage: Stage) -> None:
+    stage.opens().answers()
+    stage.passes(1.0)
+    stage.wires[0].ends()
+    assert stage.told() == [("/1", "")] and at_rest(stage) and stage.life("/2") == WAITING
+
+
+def test_a_page_on_which_the_server_always_closes_fails_in_the_end(stage: Stage) -> None:
+    stage.opens().answers()
+    stage.passes(1.0)
+    stage.wires[0].ends()
+    stage.passes(15.0)
+    assert stage.wires[1].opens().targets == ["/2"]
+    stage.wires[1].ends()
+    assert stage.told() == [("/1", ""), ("/2", "closed")]
 
 
 @pytest.mark.parametrize(("kind", "requests"), [("closed", 2), ("timeout", 50), ("protocol", 50)])
@@ -217,6 +232,8 @@ def kept(monkeypatch: pytest.MonkeyPatch, http: str = "1.1") -> Stage:
 def test_a_kept_connection_closed_under_us_is_no_failure(monkeypatch: pytest.MonkeyPatch, http: str) -> None:
     stage = kept(monkeypatch, http)
     stage.wires[0].ends()
+    assert at_rest(stage)
+    stage.passes(2.0)
     assert stage.wires[1].opens().targets[0] == "/3"
     stage.wires[1].answers()
     assert fetched(stage) == ["/1", "/2", "/3"] and stage.crawler.tally.failed == 0
@@ -232,8 +249,8 @@ def test_a_kept_connection_closed_between_visits_is_forgotten(monkeypatch: pytes
 
 def test_once_it_has_answered_a_kept_connection_is_like_any_other(monkeypatch: pytest.MonkeyPatch) -> None:
     stage = kept(monkeypatch)
-    stage.wires[0].answers().ends()
-    assert stage.told()[-1] == ("/4", "closed") and at_rest(stage)
+    stage.wires[0].answers().ends("timeout")
+    assert stage.told()[-1] == ("/4", "timeout") and at_rest(stage)
 
 
 # ---- pipelining
@@ -267,7 +284,7 @@ def test_a_server_that_breaks_pipelining_is_not_asked_so_again_and_nobody_failed
 def test_a_pipelined_connection_that_never_answers_fails_its_first_page_alone(monkeypatch: pytest.MonkeyPatch) -> None:
     stage = pipelined(monkeypatch)
     stage.wires[0].ends("timeout")
-    assert stage.told() == [("/1", "timeout")] and at_rest(stage)
+    assert stage.told() == [("/1", "timeout")] and at_rest(stage) and not stage.site().pipelining
 
 
 def test_a_server_that_closes_amid_pipelined_requests_gives_the_rest_back(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -315,14 +332,12 @@ def test_a_connection_lost_while_its_robot_waits_for_the_store_is_no_failure(
     assert stage.told() == [("/1", "")] and at_rest(stage) and stage.life("/2") == WAITING
 
 
-def test_a_connection_lost_before_any_page_while_its_robot_waits_is_opened_again(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_a_connection_lost_before_any_page_while_its_robot_waits_is_no_failure(monkeypatch: pytest.MonkeyPatch) -> None:
     stage = Stage(monkeypatch, PAGES, pause_s=0.0)
     full(stage, True)
     stage.opens().ends()
     full(stage, False)
-    assert stage.told() == [] and stage.wires[1].opens().targets == ["/1"]
+    assert stage.told() == [] and at_rest(stage)
 
 
 @pytest.mark.parametrize("stops", [False, True])

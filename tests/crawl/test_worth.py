@@ -45,6 +45,8 @@ def test_without_one_it_is_what_the_page_rank_knows() -> None:
 
 def test_an_oracle_that_nobody_gives_is_the_users_to_mend() -> None:
     with pytest.raises(ConfigError, match="give --quality FILE"):
+        counted("omniscient", "opic")
+    with pytest.raises(ConfigError, match="--quality pagerank: nobody knows it"):
         counted("omniscient", "pagerank")
 
 

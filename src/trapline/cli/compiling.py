@@ -20,7 +20,7 @@ def compile_kernels() -> None:
 
 def compile_crawl() -> None:
     """Have compiled what a simulated crawl needs, apart from the ranks."""
-    import trapline.simulate  # noqa: F401  its kernels, all imported before they are counted
+    import trapline.simulate.driver  # noqa: F401  its kernels, all imported before they are counted
 
     compile_kernels()
 

@@ -13,8 +13,9 @@ if TYPE_CHECKING:
 
 def compile_all(progress: "jit.Progress | None" = None) -> float:
     """Load or compile every kernel and every rank of Trapline; the seconds it took."""
-    import trapline.crawl.run  # its kernels, and those of all below it; so the next line
-    import trapline.simulate  # noqa: F401
+    import trapline.crawl.run
+    import trapline.frontier.replay
+    import trapline.simulate.driver  # noqa: F401  their kernels, and those of all below them
     from trapline.jit import ready
     from trapline.strategies import page_ranks, site_ranks
 

@@ -95,6 +95,9 @@ class Crawler:
         self._shelf, self._connections, self._goals = shelf, connections, goals
         self._agent, self._expanded_bytes, self._give_up = agent, expanded_bytes, give_up
         self._worth, self._keep_links, self._keep_hrefs = worth, keep_links, keep_hrefs
+        self._often = (
+            keep_links is not None or frontier.rules.batch > 0
+        )  # whether every page may matter to a free robot
         self.tally = tally or Tally()
         self.active = 0  # visits under way
         self.stopped_by = ""
@@ -104,12 +107,13 @@ class Crawler:
         self._waiting: dict[Callable[[], None], None] = {}
         self._pausing: dict[Callable[[], None], Timer] = {}
         self._asking = self._scoring = False
-        self._discovered = frontier.pages
+        self._discovered = 0
         self._timer: Timer | None = None
         self._wakes_at = math.inf
 
     def begin(self, world: World) -> None:
         self._world = world
+        self._stop_at_goals()  # a crawl that goes on may have reached them before
         self.soon()
 
     def now(self) -> float:
@@ -166,6 +170,12 @@ class Crawler:
             self._paused(robot)
         self.go_on()
         self.soon()
+
+    def _stop_at_goals(self) -> None:
+        if self.tally.fetched >= self._goals.pages:
+            self.stop(PAGES)
+        elif self.tally.bytes >= self._goals.bytes:
+            self.stop(BYTES)
 
     # ---- what robots may do
 
@@ -224,12 +234,8 @@ class Crawler:
                 self._keep_links(asked.page, links)
         else:
             tally.errors[verdict.error] += 1
-        before = self._discovered
         self.frontier.report(visit, asked.page, verdict.result, now, links, response.total_s)
-        self._discovered = self.frontier.pages
-        # A robot that is free has nothing to gain from a page without new links, unless scores are due by it.
-        if self.active < self._connections and (self._discovered > before or self._keep_links is not None):
-            self.soon()
+        self._wake_free(verdict.result)
         self.outbox.fetched(
             Fetched(
                 asked.page,
@@ -254,11 +260,19 @@ class Crawler:
                 links.tobytes(),
             )
         )
-        if tally.fetched >= self._goals.pages:
-            self.stop(PAGES)
-        elif tally.bytes >= self._goals.bytes:
-            self.stop(BYTES)
+        self._stop_at_goals()
         return verdict
+
+    def _wake_free(self, result: int) -> None:
+        """A robot that is free has nothing to gain from a page without new links, unless scores or a batch are due by it, or its
+        site has one page more to give instead of it."""
+        if self.active < self._connections and (self._often or result == REFUSED or self._has_discovered()):
+            self.soon()
+
+    def _has_discovered(self) -> bool:
+        """Whether pages were discovered since this was last asked. Not the same as registered: a page too deep may be found anew."""
+        before, self._discovered = self._discovered, int(self.frontier.state.run["serial"][0])
+        return self._discovered > before
 
     def failed(self, visit: Visit, site: Site, asked: Asked, kind: str, address: str) -> None:
         """A page was not had, and may be tried again."""
@@ -274,6 +288,7 @@ class Crawler:
     def _without_answer(self, visit: Visit, site: Site, asked: Asked, result: int, kind: str, address: str) -> None:
         now = self._world.now()
         self.frontier.report(visit, asked.page, result, now)
+        self._wake_free(result)
         self.outbox.fetched(
             Fetched(
                 asked.page,

@@ -11,7 +11,7 @@ import time
 from collections import deque
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
-from dataclasses import asdict, replace
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -22,102 +22,90 @@ from trapline.crawl.crawler import INTERRUPTED, SECONDS, Crawler, Goals
 from trapline.crawl.known import Known
 from trapline.crawl.live import Web
 from trapline.crawl.names import Names
+from trapline.crawl.opening import Opened, opened, prepare_new, prepare_old, store_settings
 from trapline.crawl.options import AGENT, CrawlOptions
 from trapline.crawl.outbox import Outbox
-from trapline.crawl.records import Batch
+from trapline.crawl.records import Batch, Progress
 from trapline.crawl.scope import Scope
-from trapline.crawl.seeds import check_seeds
 from trapline.crawl.shelf import Shelf
-from trapline.crawl.standing import Recent, Standing
+from trapline.crawl.standing import MOST_ROWS, Recent, Standing
 from trapline.crawl.store.client import Store
-from trapline.crawl.store.folder import DATABASE, Claim, claim_existing, claim_new, note_begin, note_end
-from trapline.crawl.store.reading import Reading
-from trapline.crawl.store.settings import StoreSettings
+from trapline.crawl.store.folder import DATABASE, note_begin, note_end
 from trapline.crawl.summary import write_summary
-from trapline.crawl.worth import Given, given_by, worth
+from trapline.crawl.worth import worth
 from trapline.errors import ConfigError
 from trapline.fetch.address import Guard
 from trapline.fetch.dns import Resolver
 from trapline.frontier.journal import Journal
-from trapline.strategies.inputs import default_rules
+from trapline.units import counted
 
 Show = Callable[[Standing], None]
 View = AbstractContextManager[Show]
 _TICK_S = 0.5
-_PAGES_EXPECTED = (
-    35_000  # nobody knows; it only says how often PageRank is run, if the user does not: every 1,000 pages
-)
 _GRACE_S = 10.0  # for the pages under way when a crawl is stopped: some servers would take minutes
 
 
 def open_crawl(options: CrawlOptions, folder: Path, view: View) -> dict[str, Any]:
     """A new crawl into a new folder; its summary."""
-    strategy = resume.strategy_of(options)
-    # No lease runs out: our robots end their visits themselves, and a second one at a site would be impolite.
-    rules = replace(default_rules(strategy, options.rules, _PAGES_EXPECTED), lease_s=math.inf)
-    options = replace(options, rules=rules)
-    given = given_by(options, strategy)
-    uvloop.run(check_seeds(options))
-    claim = claim_new(folder, asdict(options))
-    return _run(options, given, claim, resume.fresh(options, strategy), view, new=True)
+    return run_crawl(opened(prepare_new(options, folder)), view)
 
 
-def resume_crawl(folder: Path, view: View, **changes: Any) -> dict[str, Any]:
+def resume_crawl(folder: Path, view: View, **changes: float) -> dict[str, Any]:
     """A crawl that goes on; its summary. `changes`: goals other than those it began with."""
-    claim = claim_existing(folder)
-    reading = Reading(folder)
-    options = replace(CrawlOptions.from_json(reading.meta()["options"]), **changes)
-    reading.close()
-    strategy = resume.strategy_of(options)
-    given = given_by(options, strategy)
-    return _run(options, given, claim, resume.restored(folder, options, strategy), view, new=False)
+    return run_crawl(opened(prepare_old(folder, **changes)), view)
 
 
-def _run(
-    options: CrawlOptions, given: Given, claim: Claim, state: resume.State, view: View, new: bool
-) -> dict[str, Any]:
+def run_crawl(crawl: Opened, view: View) -> dict[str, Any]:
+    """The crawl, until it ends or is ended; its summary. A `ConfigError` or a defect leaves a folder that can go on."""
     try:
         with view as show:
-            return uvloop.run(LiveCrawl(options, given, claim.path, state, show).run(claim, new))
+            return uvloop.run(LiveCrawl(crawl, show).run())
     finally:
-        claim.release()
+        crawl.claim.release()
 
 
 class LiveCrawl:
     """The parts of one run, and what happens to them as time passes."""
 
-    def __init__(self, options: CrawlOptions, given: Given, folder: Path, state: resume.State, show: Show) -> None:
-        self._options, self._given, self._folder, self._state, self._show = options, given, folder, state, show
-        self._strategy = state.frontier.strategy
+    def __init__(self, crawl: Opened, show: Show) -> None:
+        self._options, self._strategy, self._state = crawl.options, crawl.strategy, crawl.state
+        self._claim, self._given, self._new = crawl.claim, crawl.given, crawl.new
+        self._folder, self._show = crawl.claim.path, show
         self._recent = Recent()
         self._uncommitted: deque[tuple[int, int]] = deque()  # batch, pages registered when it was sent
-        self._snapshot_at = state.tally.fetched + options.snapshot_pages
+        self._snapshot_at = self._state.tally.fetched + crawl.options.snapshot_pages
         self._cut_at = math.inf  # seconds of crawling; from then on, what is under way is given up
-        self._failure = ""
+        self._failure = ""  # of the store
+        self._error: BaseException | None = None  # what nobody expected
+        self._closing = ""  # the step, once it has come to that
 
-    async def run(self, claim: Claim, new: bool) -> dict[str, Any]:
+    async def run(self) -> dict[str, Any]:
         loop = asyncio.get_running_loop()
         loop.set_exception_handler(self._defect)
-        options, state = self._options, self._state
-        settings = StoreSettings(user_agent=options.user_agent, operator=options.contact, metadata=options.metadata)
-        note_begin(claim, asdict(options))
-        self._store = await Store.start(claim, settings, self._committed, self._store_failed)
-        self._build(loop)
+        note_begin(self._claim, asdict(self._options))
+        settings = store_settings(self._options)
+        self._store = await Store.start(self._claim, settings, self._committed, self._store_failed)
+        try:
+            self._build(loop)
+            self._begin(loop)
+            with self._signals(loop), self._ticking(loop):
+                await self._web.over
+                return await self._close()
+        except BaseException:
+            await self._store.abandon()  # it ends with the batches that it has, and the folder can go on
+            raise
+
+    def _begin(self, loop: asyncio.AbstractEventLoop) -> None:
+        frontier, now = self._state.frontier, self._web.now()
         self._began = time.monotonic()
-        now = self._web.now()
-        if state.last_batch == 0:  # new, or killed before its first commit
-            state.frontier.discover(self._known.seed_pages(options.seeds, now), now)
-        if not new:
-            resume.settle(state.frontier, now)
+        if self._state.last_batch == 0:  # new, or killed before its first commit
+            frontier.discover(self._known.seed_pages(self._options.seeds, now), now)
+        if not self._new:
+            resume.settle(frontier, now)
         self._web.sweep()
         self._crawler.begin(self._web)
-        with self._signals(loop):
-            ticking = loop.create_task(self._tick())
-            try:
-                await self._web.over
-            finally:
-                ticking.cancel()
-            return await self._close(claim)
+        if self._options.max_seconds < math.inf:
+            loop.call_later(max(self._options.max_seconds - self._seconds(), 0.0), self._crawler.stop, SECONDS)
 
     def _build(self, loop: asyncio.AbstractEventLoop) -> None:
         options, state = self._options, self._state
@@ -174,21 +162,32 @@ class LiveCrawl:
     def _defect(self, loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
         """What nobody expected happened in a callback: the crawl ends, and the command says that it is ours to mend."""
         error = context.get("exception")
-        if error is not None and not self._web.over.done():
-            self._web.over.set_exception(error)
+        if error is not None and self._error is None:
+            self._error = error
+            self._web.ended()
 
     # ---- as time passes
 
-    async def _tick(self) -> None:
-        while True:
-            await asyncio.sleep(_TICK_S)
-            progress = self._note()
-            if progress.seconds >= self._options.max_seconds:
-                self._crawler.stop(SECONDS)
-            self._cut_off(progress.seconds)
-            if self._state.tally.fetched >= self._snapshot_at:
-                self._snapshot()
+    @contextmanager
+    def _ticking(self, loop: asyncio.AbstractEventLoop) -> Iterator[None]:
+        """Twice a second, to the end of the closing."""
+        timer: asyncio.Handle
+
+        def tick() -> None:
+            nonlocal timer
+            timer = loop.call_later(_TICK_S, tick)
+            if not self._closing:
+                self._note()
+                self._cut_off(self._seconds())
+                if self._state.tally.fetched >= self._snapshot_at:
+                    self._snapshot()
             self._show(self._standing())
+
+        timer = loop.call_soon(tick)
+        try:
+            yield
+        finally:
+            timer.cancel()
 
     def _cut_off(self, seconds: float) -> None:
         """What has not come in long after the crawl was stopped does not."""
@@ -200,10 +199,9 @@ class LiveCrawl:
     def _seconds(self) -> float:
         return self._state.tally.seconds_before + time.monotonic() - self._began
 
-    def _note(self) -> Any:
-        self._outbox.progress = progress = self._crawler.progress(self._seconds())
+    def _note(self) -> None:
+        self._outbox.progress = self._crawler.progress(self._seconds())
         self._outbox.flush()
-        return progress
 
     def _snapshot(self) -> None:
         self._outbox.flush()
@@ -215,30 +213,33 @@ class LiveCrawl:
         progress = self._crawler.progress(self._seconds())
         by_site, tally.recent = tally.recent, type(tally.recent)()
         pages_per_s, bytes_per_s = self._recent.note(progress, by_site)
-        stopping = (
-            f"stopping ({self._crawler.stopped_by}): {progress.active} visits under way"
-            if self._crawler.stopped_by
-            else ""
-        )
         return Standing(
             progress,
             pages_per_s,
             bytes_per_s,
-            [(self._state.sites[site].origin, pages) for site, pages in self._recent.busiest()],
-            tally.errors.most_common(6),
-            f"trapline: {self._strategy.name}, into {self._folder}",
-            stopping or "Ctrl-C ends it and leaves a whole folder",
+            lambda: [(self._state.sites[site].origin, pages) for site, pages in self._recent.busiest()],
+            tally.errors.most_common(MOST_ROWS),
+            self._strategy.name,
+            str(self._folder),
+            self._doing(progress),
             options.max_pages,
             options.connections,
-            f"{tally.quality:,.4g}" if tally.quality else "",
         )
+
+    def _doing(self, progress: Progress) -> str:
+        if self._closing:
+            return f"closing: {self._closing}"
+        if self._crawler.stopped_by:
+            under_way = counted(progress.active, "visit")
+            return f"stopping ({self._crawler.stopped_by}): {under_way} under way; Ctrl-C cuts them off"
+        return "" if progress.pages or progress.errors else "starting: names, connections, robots.txt"
 
     @contextmanager
     def _signals(self, loop: asyncio.AbstractEventLoop) -> Iterator[None]:
-        """Ctrl-C ends the visits under way after the page they are at; once more, at once."""
+        """Ctrl-C ends the visits under way after the page they are at; in a crawl that is stopping, at once."""
 
         def interrupted() -> None:
-            if self._crawler.stopped_by == INTERRUPTED:
+            if self._crawler.stopped_by:
                 self._web.abort()
             self._crawler.stop(INTERRUPTED)
 
@@ -252,19 +253,26 @@ class LiveCrawl:
 
     # ---- the end
 
-    async def _close(self, claim: Claim) -> dict[str, Any]:
+    async def _close(self) -> dict[str, Any]:
+        self._close_step("writing the last pages")
         self._web.abort()
-        if not self._failure:
+        if not self._failure and self._error is None:
             self._note()
             self._snapshot()  # before anything is awaited: what names come in later is not in the database
             try:
-                await self._store.close()
+                await self._store.close(self._close_step)
             except ConfigError as error:
                 self._failure = str(error)
+        if self._error is not None:
+            raise self._error
         if self._failure:
             raise ConfigError(_with_the_way_on(self._failure, self._folder))
-        note_end(claim, self._crawler.stopped_by)
-        return write_summary(self._folder)
+        note_end(self._claim, self._crawler.stopped_by)
+        self._close_step("counting for the summary")
+        return await asyncio.to_thread(write_summary, self._folder)
+
+    def _close_step(self, step: str) -> None:
+        self._closing = step
 
 
 def _with_the_way_on(failure: str, folder: Path) -> str:

@@ -174,7 +174,9 @@ class Robot:
         if kind == failure.STOPPED:
             self._leave()  # by ourselves, so nobody failed
         elif kind == failure.CLOSED and (self._served or not self._fresh):
-            self._had_enough()
+            self._had_enough(pipelined=len(self._asked) > 1)
+        elif kind == failure.PROTOCOL and self._served and self._window > 1:
+            self._had_enough(pipelined=True)  # an answer may have been longer than it said
         elif self._robots is not None:
             self._robots.failed(self._web, self._visit.id, connection.address, kind)
             self._not_had(kind)
@@ -220,16 +222,18 @@ class Robot:
 
     # ---- what goes wrong
 
-    def _had_enough(self) -> None:
-        """The server closed a connection on which it had answered, here or in an earlier visit: nobody failed."""
+    def _had_enough(self, pipelined: bool) -> None:
+        """The server broke off on a connection on which it had answered, here or in an earlier visit: nobody failed. If it was
+        asked for several pages at once, it will not be again."""
         self._closes = self._served > 0
-        if len(self._asked) > 1:
-            self._site.pipelining = False
+        self._site.pipelining = self._site.pipelining and not pipelined
         self._leave()
 
     def _pages_lost(self, kind: str, address: str) -> None:
+        if len(self._asked) > 1:
+            self._site.pipelining = False  # perhaps it is to blame
         self._crawler.failed(self._visit, self._site, self._asked.popleft(), kind, address)
-        self._closes = True
+        self._closes = kind == failure.CLOSED and self._responses > 0  # else it says nothing of the next connection
         self._leave()
 
     def _leave(self) -> None:

@@ -25,7 +25,9 @@ class Given(NamedTuple):
 
 def given_by(options: CrawlOptions, strategy: Strategy) -> Given:
     """`ConfigError` if a file cannot be read, or the page rank needs what is not given."""
-    quality = quality_of(options.quality, options.seed, canonical)
+    quality = quality_of(options.quality, options.seed, canonical, options.modules)
+    if quality is not None:
+        quality(options.seeds[:1])  # a user's function is tried before it is needed
     history = Path(options.history) if options.history else None
     return Given(live_inputs(strategy, quality, history, options.seed, canonical, pagerank), quality)
 

@@ -16,6 +16,7 @@ from typing import NamedTuple
 from trapline.crawl.store.lock import LOCK, Lock, take
 from trapline.crawl.store.tail import sync_folder
 from trapline.errors import ConfigError
+from trapline.output import check_writable
 
 FORMAT = 1
 DATABASE = "crawl.db"
@@ -38,6 +39,20 @@ class Claim(NamedTuple):
         self.lock.release()
 
 
+def check_free(path: Path) -> None:
+    """Raise `ConfigError` unless a new crawl could have this folder. Leaves nothing behind."""
+    if not path.is_dir():
+        if path.exists():
+            raise ConfigError(f"{path}: exists and is not a folder")
+        check_writable(path)
+        return
+    if (path / DATABASE).exists():
+        _refuse_begun(path)
+    else:
+        _refuse_strangers(path)
+    check_writable(path / DATABASE)
+
+
 def claim_new(path: Path, options: Mapping[str, object]) -> Claim:
     """Make the folder of a new crawl. A folder that holds anything but a crawl that never began is refused."""
     _make_folder(path)
@@ -46,6 +61,7 @@ def claim_new(path: Path, options: Mapping[str, object]) -> Claim:
     claim = Claim(path, take(path))
     try:
         if (path / DATABASE).exists():
+            _refuse_begun(path)
             _remove_unbegun(path)
         _create_database(path, options)
     except BaseException:
@@ -127,12 +143,15 @@ def _refuse_strangers(path: Path) -> None:
         raise ConfigError(f"{path}: exists and holds other files ({strangers[0]}); name a new or an empty folder")
 
 
-def _remove_unbegun(path: Path) -> None:
+def _refuse_begun(path: Path) -> None:
     connection = connect(path)
     begun = connection.execute("select exists (select 1 from journal)").fetchone()[0]
     connection.close()
     if begun:
         raise ConfigError(f"{path}: exists and holds a crawl; go on with --resume {path}, or name another folder")
+
+
+def _remove_unbegun(path: Path) -> None:
     for name in (DATABASE, f"{DATABASE}-wal", f"{DATABASE}-shm"):
         (path / name).unlink(missing_ok=True)
     shutil.rmtree(path / SNAPSHOT, ignore_errors=True)
