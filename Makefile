@@ -42,6 +42,7 @@ proof: .venv/dev.stamp
 	TRAPLINE_WEBS=300 $(BIN)/pytest -q -k "not reach" tests/frontier/test_against_oracle.py tests/frontier/test_politeness.py
 	TRAPLINE_WEBS=200 NUMBA_DISABLE_JIT=1 $(BIN)/pytest -q -k answers tests/frontier/test_against_oracle.py
 	TRAPLINE_POLITE_SITES=500 $(BIN)/pytest -q tests/crawl/test_politeness_live.py
+	TRAPLINE_KILLS=20 TRAPLINE_SEED=$$$$ $(BIN)/pytest -q -s tests/crawl/test_kill.py
 
 bench: .venv/runtime.stamp
 	@set -e; for script in bench/[a-z]*.py; do echo "== $$script"; $(BIN)/python "$$script"; done

@@ -24,7 +24,7 @@ compiled_only = pytest.mark.skipif(jit.DISABLED, reason="NUMBA_DISABLE_JIT=1: no
 # What a process says of the core after all of it was loaded or compiled.
 PROBE = """
 import json, re, time
-import trapline.simulate
+import trapline.crawl.run, trapline.frontier.replay, trapline.simulate.driver
 from trapline import jit
 from trapline.strategies import page_ranks, site_ranks
 

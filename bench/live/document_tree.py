@@ -20,6 +20,7 @@ from typing import NamedTuple
 
 import nginx
 from contestants import trapline
+from ending import end_in_order
 
 _SECONDS_AT_MOST = 600
 _CLOSED = "/whatsnew/"
@@ -104,23 +105,25 @@ def differences(wget: dict[str, str], ours: dict[str, str]) -> dict[tuple[str, s
     return grouped
 
 
+def counted(found: dict[str, str]) -> str:
+    there, closed = sum(status == "200" for status in found.values()), sum(_CLOSED in url for url in found)
+    return f"{len(found):,} URLs, of which {there:,} are there and {closed} are closed to robots"
+
+
 def main() -> None:
     options = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    options.add_argument("--port", type=int, default=8940)
     options.add_argument("--all", action="store_true", help="print every URL, not ten of a group")
     asked = options.parse_args()
+    end_in_order()
     if wanted := missing():
         sys.exit(wanted)
+    [port], found = nginx.free_ports([tree.address for tree in TREES], 1), []
     with tempfile.TemporaryDirectory() as folder:
-        found = []
         for name, command in (("wget", by_wget), ("Trapline", by_trapline)):
             scratch = Path(folder) / name
             scratch.mkdir()
-            found.append(asked_for(command(asked.port, scratch), asked.port, scratch))
-            closed = sum(_CLOSED in url for url in found[-1])
-            print(
-                f"{name}: {len(found[-1]):,} URLs, {sum(s == '200' for s in found[-1].values()):,} of them pages, {closed} closed"
-            )
+            found.append(asked_for(command(port, scratch), port, scratch))
+            print(f"{name}: {counted(found[-1])}")
     print(f"the same: {len(found[0].keys() & found[1].keys()):,}")
     for (who, status, site), urls in differences(*found).items():
         print(f"only {who}, {status}, {site}: {len(urls):,}")

@@ -21,13 +21,15 @@ from typing import NamedTuple
 
 import nginx
 from contestants import trapline
+from ending import end_in_order
 from pages import address, origin
 from processor import descendants, resident_bytes
 
 SITES, FILES, LINKS = 100, 30, 400  # a site's files hold 12,000 links to as many URLs
-FIRST, LAST = 100_000, 1_000_000
+FIRST, LAST, STEP = 100_000, 1_000_000, 100_000
 BYTES_AT_MOST = 120
 _PAGES = 8_000  # a site's 80 fetches hit 28 of its 30 files: 1.1 million URLs
+_BY_NAME = "location ~ ^/articles/([0-9]+)/ { try_files /$1.html =404; }"  # in nginx's language
 _EVERY_S = 0.1
 _WORDS = ["quiet", "harbour", "letters", "winter", "bridge", "copper", "garden", "village", "distant", "morning"]
 
@@ -57,7 +59,7 @@ def write(folder: Path) -> float:
         (folder / f"{file:02}.html").write_text(page)
     (folder / "index.html").write_bytes((folder / "00.html").read_bytes())
     (folder / "robots.txt").write_text("User-agent: *\nDisallow: /not-for-robots/\n")
-    return length / (FILES * LINKS) + len(origin(SITES // 2, 8932))
+    return length / (FILES * LINKS) + len(origin(SITES // 2, 10_000))
 
 
 def _path(rng: Random, number: int) -> str:
@@ -103,22 +105,23 @@ def reached(rows: list[Row], samples: list[Sample], known: int) -> tuple[Row, Sa
 
 def main() -> None:
     options = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    options.add_argument("--port", type=int, default=8932)
     # Slow enough that progress, a row a second, has several between the two moments.
     options.add_argument("--bandwidth", default="10MB", help="of the crawl; - for no limit [10MB]")
     asked = options.parse_args()
+    end_in_order()
     with tempfile.TemporaryDirectory() as scratch:
         root, seeds, folder = Path(scratch) / "web", Path(scratch) / "seeds", Path(scratch) / "crawl"
         length = write(root)
-        seeds.write_text("".join(f"{origin(site, asked.port)}/\n" for site in range(SITES)))
-        listener = nginx.Listener([address(site) for site in range(SITES)], asked.port, str(root))
-        named = "location ~ ^/articles/([0-9]+)/ { try_files /$1.html =404; }"
-        with nginx.serving([listener._replace(extra=named)], Path(scratch) / "nginx"):
+        addresses = [address(site) for site in range(SITES)]
+        [port] = nginx.free_ports(addresses, 1)
+        seeds.write_text("".join(f"{origin(site, port)}/\n" for site in range(SITES)))
+        with nginx.serving([nginx.Listener(addresses, port, str(root), extra=_BY_NAME)], Path(scratch) / "nginx"):
             samples = crawl(seeds, folder, [] if asked.bandwidth == "-" else ["--bandwidth", asked.bandwidth])
         rows = progress(folder)
     (first, before), (last, after) = reached(rows, samples, FIRST), reached(rows, samples, LAST)
     grown = (after.crawler_bytes - before.crawler_bytes) / (last.known - first.known)
-    for row, sample in ((first, before), (last, after)):
+    for known in range(FIRST, LAST + 1, STEP):
+        row, sample = reached(rows, samples, known)
         print(
             f"{row.known:9,} known: {sample.crawler_bytes / 1e6:7.1f} MB, its store {sample.store_bytes / 1e6:7.1f} MB"
         )

@@ -12,7 +12,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import NamedTuple
 
@@ -36,11 +36,8 @@ def serving(listeners: list[Listener], scratch: Path, *, log: bool = False) -> I
     scratch.mkdir(parents=True, exist_ok=True)
     configuration = scratch / "nginx.conf"
     configuration.write_text(_configuration(listeners, scratch, log))
-    # Ended from outside (timeout, make), this process shall still take nginx with it.
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit("ended"))
-    server = subprocess.Popen(
-        [_program(), "-p", str(scratch), "-e", str(scratch / "error.log"), "-c", str(configuration)]
-    )
+    command = [_program(), "-p", str(scratch), "-e", str(scratch / "error.log"), "-c", str(configuration)]
+    server = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     try:
         for listener in listeners:
             _wait_for(server, listener.addresses[-1], listener.port, scratch)
@@ -48,6 +45,24 @@ def serving(listeners: list[Listener], scratch: Path, *, log: bool = False) -> I
     finally:
         server.send_signal(signal.SIGTERM)
         server.wait()
+
+
+def free_ports(addresses: Sequence[str], number: int) -> list[int]:
+    """Ports that nobody uses on any of them."""
+    found: list[int] = []
+    with ExitStack() as probes:
+        while len(found) < number:
+            port = probes.enter_context(socket.create_server((addresses[0], 0))).getsockname()[1]
+            found += [port] if all(_is_free(address, port) for address in addresses[1:]) else []
+    return found
+
+
+def _is_free(address: str, port: int) -> bool:
+    try:
+        socket.create_server((address, port)).close()
+    except OSError:
+        return False
+    return True
 
 
 def _program() -> str:
@@ -64,7 +79,11 @@ def _wait_for(server: subprocess.Popen[bytes], address: str, port: int, scratch:
             return socket.create_connection((address, port)).close()
         except OSError:
             time.sleep(0.05)
-    sys.exit(f"nginx does not answer on {address}:{port}; it said: {(scratch / 'error.log').read_text().strip()}")
+    sys.exit(f"nginx does not answer on {address}:{port}; it said: {_first_error(scratch)}")
+
+
+def _first_error(scratch: Path) -> str:
+    return next(iter((scratch / "error.log").read_text().splitlines()), "nothing")
 
 
 def _configuration(listeners: list[Listener], scratch: Path, log: bool) -> str:

@@ -38,7 +38,7 @@ class Watch:
         self._children: set[int] = set()
         self._last: dict[int, float] = {}  # of each process, also after it has ended
         self._stopped = threading.Event()
-        self._thread = threading.Thread(target=self._run)
+        self._thread = threading.Thread(target=self._run, daemon=True)
         self._thread.start()
 
     def stop(self) -> None:

@@ -15,11 +15,13 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from contestants import trapline
+from ending import end_in_order
 
 PROTOCOLS = ("1.0", "1.1", "pipelining")
 CONNECTIONS = (1, 8, 32, 96, 192)
 MANY = 1_000
 _PAGES, _SITES = 100_000, 2_000
+_STARTS_AND_ENDS_S = 120.0  # compiling, where it has never run before; the visits under way at the end
 
 
 @contextmanager
@@ -42,12 +44,16 @@ def served(scratch: Path, latency: str) -> Iterator[list[str]]:
         server.communicate()
 
 
-def crawl(web: list[str], protocol: str, connections: int, seconds: float) -> dict[str, float]:
-    """The summary of one."""
+def crawl(web: list[str], protocol: str, connections: int, seconds: float) -> dict[str, float] | None:
+    """The summary of one. None: it did not end by itself."""
     with tempfile.TemporaryDirectory() as scratch:
         folder = Path(scratch) / "crawl"
         asked = ["--http", protocol, "--connections", str(connections), "--max-time", str(seconds), "--delay", "0"]
-        subprocess.run(trapline("crawl", *web, *asked, "--quiet", "-o", str(folder)), check=True)
+        command = trapline("crawl", *web, *asked, "--quiet", "-o", str(folder))
+        try:
+            subprocess.run(command, check=True, timeout=seconds + _STARTS_AND_ENDS_S)
+        except subprocess.TimeoutExpired:
+            return None
         return json.loads((folder / "summary.json").read_text())
 
 
@@ -56,13 +62,14 @@ def main() -> None:
     options.add_argument("--latency", default="20ms", help="of an answer, and of a connection [20ms]")
     options.add_argument("--seconds", type=float, default=8.0, help="for each crawl [8]")
     asked = options.parse_args()
+    end_in_order()
     with tempfile.TemporaryDirectory() as scratch, served(Path(scratch), asked.latency) as web:
         print(f"| connections | {' | '.join(PROTOCOLS)} |\n|---:|{'---:|' * len(PROTOCOLS)}")
         for connections in (*CONNECTIONS, MANY):
             summaries = [crawl(web, protocol, connections, asked.seconds) for protocol in PROTOCOLS]
-            cells = [f"{summary['pages_per_second']:,.0f}" for summary in summaries]
+            cells = [f"{summary['pages_per_second']:,.0f}" if summary else "did not end" for summary in summaries]
             print(f"| {connections:,} | {' | '.join(cells)} |", flush=True)
-            if broken := sum(summary["politeness_violations"] + summary["errors"] for summary in summaries):
+            if broken := sum(summary["politeness_violations"] + summary["errors"] for summary in summaries if summary):
                 print(f"{broken:,.0f} errors and politeness violations", file=sys.stderr)
 
 

@@ -19,6 +19,7 @@ from typing import NamedTuple
 import nginx
 import pages
 from contestants import CONNECTIONS, Contestant, Result, contestants
+from ending import end_in_order
 from processor import Used, Watch
 
 SITES = CONNECTIONS
@@ -48,16 +49,18 @@ Rounds = list[dict[str, Measured]]
 
 
 @contextmanager
-def served(scratch: Path, large: int, small: int, port: int) -> Iterator[tuple[dict[bool, Web], int]]:
+def served(scratch: Path, large: int, small: int) -> Iterator[tuple[dict[bool, Web], int]]:
     """Both webs, by whether they are the small one, and nginx's process."""
     webs, listeners = {}, []
-    for is_small, per_site in ((False, large), (True, small)):
-        folder, at = scratch / f"web-{per_site}", port + is_small
+    addresses = [pages.address(site) for site in range(SITES)]
+    ports = nginx.free_ports(addresses, 2)
+    for is_small, per_site, at in ((False, large, ports[0]), (True, small, ports[1])):
+        folder = scratch / f"web-{per_site}-{at}"
         pages.write(folder, SITES, per_site, at)
-        seeds = scratch / f"seeds-{per_site}"
+        seeds = scratch / f"seeds-{at}"
         seeds.write_text("".join(f"{pages.origin(site, at)}/\n" for site in range(SITES)))
         webs[is_small] = Web(seeds, SITES * per_site)
-        listeners.append(nginx.Listener([pages.address(site) for site in range(SITES)], at, f"{folder}/$server_addr"))
+        listeners.append(nginx.Listener(addresses, at, f"{folder}/$server_addr"))
     with nginx.serving(listeners, scratch / "nginx") as server:
         yield webs, server.pid
 
@@ -157,17 +160,17 @@ def options() -> argparse.Namespace:
     said.add_argument("--pages-per-site", type=int, default=300, help="of the large web [300]")
     said.add_argument("--small", type=int, default=30, help="pages per site of the small one [30]")
     said.add_argument("--only", action="append", help="begin of a name in the table; may be given again")
-    said.add_argument("--port", type=int, default=8930, help="and the next one [8930]")
     said.add_argument("--json", type=Path, help="write all of it there")
     return said.parse_args()
 
 
 def main() -> None:
     asked = options()
+    end_in_order()
     chosen = [c for c in contestants() if not asked.only or c.name.startswith(tuple(asked.only))]
     with tempfile.TemporaryDirectory() as folder:
         print(f"writing {SITES * (asked.pages_per_site + asked.small):,} pages", flush=True)
-        with served(Path(folder), asked.pages_per_site, asked.small, asked.port) as (webs, server):
+        with served(Path(folder), asked.pages_per_site, asked.small) as (webs, server):
             # Once unmeasured: every page is then in the file system's cache.
             measure(contestants()[0], webs[False], server)
             found = rounds(chosen, webs, server, asked.repeats)

@@ -2,7 +2,6 @@
 
 import importlib
 import shutil
-import socket
 from pathlib import Path
 from types import ModuleType
 
@@ -21,13 +20,8 @@ def document_tree(monkeypatch: pytest.MonkeyPatch) -> ModuleType:
     return module
 
 
-def _free_port() -> int:
-    with socket.create_server(("127.31.0.1", 0)) as probe:
-        return int(probe.getsockname()[1])
-
-
 def test_pages_are_those_that_wget_finds(document_tree: ModuleType, tmp_path: Path) -> None:
-    port, found = _free_port(), {}
+    [port], found = document_tree.nginx.free_ports([tree.address for tree in document_tree.TREES], 1), {}
     for name, command in (("wget", document_tree.by_wget), ("trapline", document_tree.by_trapline)):
         scratch = tmp_path / name
         scratch.mkdir()

@@ -1,51 +1,158 @@
 """On virtual time the live crawler fetches the same pages in the same order as the simulator, for every strategy.
 
-The simulator's pages are numbers of a graph, the live crawler's are found in HTML, made canonical, hashed and numbered as they come.
+And in the same visits, at the same moments, with the same results. The simulator's pages are numbers of a graph; the live crawler's are
+found in HTML, made canonical, hashed and numbered as they come. Times are multiples of a quarter, so that much happens at one moment.
 """
 
+import math
+import random
+from typing import Any, NamedTuple
+
+import numba
 import numpy as np
 import pytest
 
 from tests.crawl.virtual import VirtualWorld, crawled
+from tests.frontier.worlds import ASKED, PAIRS, SEED, Rank
 from trapline.frontier import Rules
+from trapline.frontier.visits import SLOT_BITS
 from trapline.graph import Graph, generate
-from trapline.simulate import constant_servers, simulate
+from trapline.simulate import Network, constant_servers, simulate
 from trapline.simulate.servers import Servers
-from trapline.strategies import load_strategy, strategies
+from trapline.strategies import Strategy, load_strategy, pair, strategies
 from trapline.strategies.inputs import default_rules
 
-PAGES, SITES = 400, 30
+COMPILED = not numba.config.DISABLE_JIT
+FEW = ["batch-pagerank", "breadth-first", "crawl-ability", "larger-sites-first", "opic"]
+
+
+class Conditions(NamedTuple):
+    """What a crawl meets, but for its strategy."""
+
+    robots: int = 1
+    rules: dict[str, Any] = {}  # noqa: RUF012  # nobody changes it
+    pages: int = 200 if COMPILED else 60
+    sites: int = 20
+    sites_per_ip: float = 1.0
+    requests: tuple[int, ...] = (0,)  # per connection, of the sites in turn; 0: the server never closes
+    failed: float = 0.0
+    refused: float = 0.0
+    pause_s: float = 0.0
+    seed: int = 0
+
+
+MANY = {"per_connection": 5, "delay_s": 4.0}
 CONDITIONS = {
-    "one robot": (1, Rules(delay_s=15.0)),
-    "robots and visits of pages": (8, Rules(delay_s=4.0, per_connection=5, lease_s=1e6)),
-    "no delay": (16, Rules(delay_s=0.0, per_connection=0, lease_s=1e6)),
-    "limits": (
-        4,
-        Rules(delay_s=1.0, per_connection=3, pages_per_site=12, depth_static=4, depth_dynamic=2, lease_s=1e6),
+    "one robot": Conditions(1, {"delay_s": 15.0}),
+    "visits of several pages": Conditions(8, MANY, pause_s=0.5),
+    "no delay": Conditions(16, {"delay_s": 0.0, "per_connection": 0}),
+    "limits": Conditions(
+        4, {"delay_s": 1.0, "per_connection": 3, "pages_per_site": 12, "depth_static": 3, "depth_dynamic": 2}
     ),
+    "servers that close": Conditions(6, {**MANY, "per_connection": 0, "first_requests": 4}, requests=(1, 100, 3, 0, 2)),
+    "sites on one address": Conditions(6, {**MANY, "ip_delay_s": 2.0}, sites_per_ip=2.5),
+    "failures": Conditions(6, {**MANY, "retries": 1, "backoff_s": 8.0}, failed=0.1, refused=0.1),
+    "batches": Conditions(5, {**MANY, "batch": 25}),
 }
 
 
-@pytest.fixture(scope="module")
-def web() -> Graph:
-    return generate(PAGES, SITES, seed=3)
+class Met(NamedTuple):
+    """What came of one page that was asked for."""
+
+    url: str
+    result: int
+    visit: int
+    started: float
+
+
+def check(strategy: Strategy, met: Conditions) -> int:
+    """Both crawl the same web; how many pages they asked for."""
+    web = generate(met.pages, met.sites, seed=met.seed, sites_per_ip=met.sites_per_ip)
+    rules = default_rules(strategy, Rules(lease_s=1e6, **met.rules), web.pages)
+    rng = np.random.default_rng(met.seed)
+    latency_s, connection_s = rng.integers(1, 12, web.pages) / 4, rng.integers(0, 4, web.sites) / 4
+    requests = np.resize(np.array(met.requests, np.int32), web.sites)
+    inputs = dict.fromkeys(strategy.page.inputs, rng.random(web.pages))
+    shares = {"failed": met.failed, "refused": met.refused, "timeout_s": 5.0, "pause_s": met.pause_s}
+    theirs = _simulated(web, strategy, rules, met, Servers(connection_s, latency_s, *_fast(requests)), shares, inputs)
+    world = VirtualWorld(web, connection_s, latency_s, requests, seed=met.seed, **shares)
+    seeds = [world.urls[page] for page in web.home.tolist()]
+    live = crawled(world, strategy, rules, seeds, met.robots, inputs=inputs, seed=met.seed)
+    ours = [Met(one.url, one.result, one.visit >> SLOT_BITS, one.started) for one in live]
+    assert ours == theirs, (strategy.name, met)
+    return len(ours)
+
+
+def _simulated(
+    web: Graph, strategy: Strategy, rules: Rules, met: Conditions, servers: Servers, shares: Any, inputs: Any
+) -> list[Met]:
+    crawl = simulate(
+        web,
+        strategy,
+        rules,
+        robots=met.robots,
+        servers=servers,
+        network=Network(**shares),
+        inputs=inputs,
+        seed=met.seed,
+    )
+    columns = (crawl.log.page, crawl.log.result, crawl.log.visit, crawl.log.start)
+    urls = [str(url) for url in web.urls or ()]
+    rows = zip(*(column.tolist() for column in columns), strict=True)
+    return [Met(urls[page], result, visit, start) for page, result, visit, start in rows]
+
+
+def _fast(requests: np.ndarray) -> tuple[Any, ...]:
+    """What servers have beside their times: nothing else takes any."""
+    one = constant_servers(1.0)
+    return one.speed, requests, one.keep_alive_s, np.zeros(1)
 
 
 @pytest.mark.parametrize("condition", CONDITIONS)
-@pytest.mark.parametrize("name", sorted(strategies()))
-def test_live_crawler_and_simulator_fetch_in_the_same_order(web: Graph, name: str, condition: str) -> None:
-    robots, rules = CONDITIONS[condition]
-    strategy = load_strategy(name)
-    rules = default_rules(strategy, rules, web.pages)
-    rng = np.random.default_rng(5)
-    latency_s, connection_s = rng.uniform(0.1, 2.0, web.pages), rng.uniform(0.05, 0.4, web.sites)
-    values = rng.random(web.pages)
-    inputs = dict.fromkeys(strategy.page.inputs, values)
-    one = constant_servers(1.0)
-    servers = Servers(connection_s, latency_s, one.speed, one.requests, one.keep_alive_s, np.zeros(1))
-    simulated = simulate(web, strategy, rules, robots=robots, servers=servers, inputs=inputs)
-    world = VirtualWorld(web, connection_s, latency_s)
-    seeds = [world.urls[page] for page in web.home.tolist()]
-    live = crawled(world, strategy, rules, seeds, robots, inputs=inputs)
-    assert [record.url for record in live] == [world.urls[page] for page in simulated.log.page.tolist()]
-    assert len(live) > 100
+@pytest.mark.parametrize("name", sorted(strategies()) if COMPILED else FEW)
+def test_every_strategy_fetches_in_the_same_order(name: str, condition: str) -> None:
+    assert check(load_strategy(name), CONDITIONS[condition]) > 40
+
+
+def drawn(chance: random.Random) -> Conditions:
+    """A web and a crawl by chance."""
+    rules = {
+        "delay_s": chance.choice([0.0, 0.25, 1.0, 4.0]),
+        "ip_delay_s": chance.choice([None, 0.0, 0.5, 6.0]),
+        "small_site_pages": chance.choice([0, 0, 5]),
+        "small_site_delay_s": chance.choice([0.0, 3.0]),
+        "per_connection": chance.choice([0, 1, 2, 5]),
+        "retries": chance.choice([0, 1, 2]),
+        "backoff_s": chance.choice([0.0, 2.0]),
+        "pages_per_site": chance.choice([0, 0, 3, 8]),
+        "depth_static": chance.choice([0, 0, 2]),
+        "depth_dynamic": chance.choice([0, 0, 1]),
+        "batch": chance.choice([0, 0, 1, 4, 20]),
+        "batch_ahead": chance.choice([False, True]),
+        "batch_least_active": chance.choice([0, 1, 3]),
+        "rescore": chance.choice([0, 7, 25]),
+        "estimator": chance.choice(["average", "median"]),
+        "alpha": chance.choice([0.8, 0.0, 1.0]),
+        "first_requests": chance.choice([50, 2]),
+    }
+    return Conditions(
+        robots=chance.choice([1, 2, 5, 30]),
+        rules=rules,
+        pages=chance.choice([30, 60, 90]),
+        sites=chance.choice([4, 8, 20]),
+        sites_per_ip=chance.choice([1.0, 2.0, 4.0]),
+        requests=tuple(chance.choices([0, 0, 1, 2, 3, 100], k=5)),
+        failed=chance.choice([0.0, 0.0, 0.2]),
+        refused=chance.choice([0.0, 0.0, 0.2]),
+        pause_s=chance.choice([0.0, 0.0, 0.5]),
+        seed=chance.randrange(1000),
+    )
+
+
+@pytest.mark.parametrize(
+    "rank", PAIRS if COMPILED else PAIRS[:: len(PAIRS) // 12], ids=lambda rank: f"{rank.page}+{rank.site}"
+)
+def test_every_pair_of_ranks_fetches_in_the_same_order_on_webs_drawn_by_chance(rank: Rank) -> None:
+    """TRAPLINE_WEBS: so many new webs, shared among the pairs; else the same one each time."""
+    for web in range(math.ceil(int(ASKED or 1) / len(PAIRS))):
+        check(pair(*rank), drawn(random.Random(f"{SEED} {rank} {web}")))

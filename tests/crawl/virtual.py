@@ -21,11 +21,14 @@ from trapline.crawl.scope import Scope
 from trapline.crawl.seen import Seen
 from trapline.crawl.shelf import Shelf
 from trapline.crawl.sites import Site, Sites
+from trapline.fetch import failure
 from trapline.fetch.response import Response
-from trapline.frontier import Frontier, Outcome, Rules, Visit
+from trapline.frontier import FAILED, FETCHED, REFUSED, Frontier, Outcome, Rules, Visit
 from trapline.frontier.journal import Journal
 from trapline.frontier.layout import UNKNOWN, Array
 from trapline.graph import Graph
+from trapline.rng import uniform
+from trapline.simulate.robots import FATE
 from trapline.simulate.scores import KnownGraph
 from trapline.strategies import Strategy
 
@@ -45,10 +48,28 @@ class Event:
 
 
 class VirtualWorld:
-    """A graph as a world: `connection_s[site]` and `latency_s[page]` are all that takes time."""
+    """A graph as a world: `connection_s[site]` and `latency_s[page]` are all that takes time, and `timeout_s` if a page fails.
 
-    def __init__(self, graph: Graph, connection_s: Array, latency_s: Array) -> None:
+    `requests[site]`: after so many the server closes; 0: never. `failed` and `refused`: shares of tries, drawn as the simulator does.
+    """
+
+    def __init__(
+        self,
+        graph: Graph,
+        connection_s: Array,
+        latency_s: Array,
+        requests: Array | None = None,
+        *,
+        failed: float = 0.0,
+        refused: float = 0.0,
+        timeout_s: float = 30.0,
+        pause_s: float = 0.0,
+        seed: int = 0,
+    ) -> None:
         self._graph, self._connection_s, self._latency_s = graph, connection_s, latency_s
+        self._requests = np.zeros(graph.sites, np.int32) if requests is None else requests
+        self._failed, self._refused, self._timeout_s = failed, refused, timeout_s
+        self._pause_s, self._seed = pause_s, seed
         self.urls = [str(url) for url in graph.urls]
         self.page_at = {url: page for page, url in enumerate(self.urls)}
         self._site_at = {str(name): site for site, name in enumerate(graph.site_names)}
@@ -90,27 +111,38 @@ class VirtualWorld:
 
     def _ask(self, visit: Visit, site: Site, urls: list[str], at: int) -> None:
         if not self.crawler.may_request():
-            self._end(visit, site)
+            self._end(visit, site, 0)
             return
         page = self.page_at[urls[at]]
-        connection_s = float(self._connection_s[self._graph.site[page]]) if at == 0 else 0.0
-        asked = Asked(visit.pages[at], urls[at], self._now, b"")
+        began = self._now + self._pause_s if at else self._now + float(self._connection_s[self._graph.site[page]])
+        asked = Asked(visit.pages[at], urls[at], self._now + (self._pause_s if at else 0.0), b"")
         self.crawler.requested()
-        moment = self._now + connection_s + float(self._latency_s[page])
-        self._at(moment, COMPLETION, lambda: self._answer(visit, site, urls, at, asked))
+        result = self._fate(page, visit.pages[at])
+        moment = began + (self._timeout_s if result == FAILED else float(self._latency_s[page]))
+        self._at(moment, COMPLETION, lambda: self._answer(visit, site, urls, at, asked, result))
 
-    def _answer(self, visit: Visit, site: Site, urls: list[str], at: int, asked: Asked) -> None:
+    def _fate(self, page: int, ours: int) -> int:
+        if not self._failed + self._refused:
+            return FETCHED
+        drawn = uniform(self._seed + FATE, 16 * page + int(self.crawler.frontier.state.page["tries"][ours]))
+        return FAILED if drawn < self._failed else REFUSED if drawn < self._failed + self._refused else FETCHED
+
+    def _answer(self, visit: Visit, site: Site, urls: list[str], at: int, asked: Asked, result: int) -> None:
         page = self.page_at[asked.url]
-        response_s = float(self._latency_s[page])
-        self.crawler.answered(visit, site, asked, answer(self._html(page), response_s), "")
-        if at + 1 < len(urls):
-            self._ask(visit, site, urls, at + 1)
+        if result == FAILED:
+            self.crawler.failed(visit, site, asked, failure.TIMEOUT, "")
         else:
-            self._end(visit, site)
+            body, status = (self._html(page), 200) if result == FETCHED else (b"", 404)
+            self.crawler.answered(visit, site, asked, answer(body, float(self._latency_s[page]), status), "")
+        most = int(self._requests[self._graph.site[page]])
+        if result == FAILED or at + 1 == len(urls) or at + 1 == most:
+            self._end(visit, site, at + 1 if at + 1 == most else 0)
+        else:
+            self._ask(visit, site, urls, at + 1)
 
-    def _end(self, visit: Visit, site: Site) -> None:
+    def _end(self, visit: Visit, site: Site, closed: int) -> None:
         connection_s = float(self._connection_s[self._site_at[site.origin]])
-        self.crawler.over(visit, site, Outcome((), connection_s, 0, False, 0, -math.inf))
+        self.crawler.over(visit, site, Outcome((), connection_s, closed, closed > 0, 0, -math.inf))
 
     def _html(self, page: int) -> bytes:
         links = (f'<p><a href="{self.urls[target]}">{target}</a>' for target in self._graph.targets_of(page).tolist())
@@ -142,10 +174,10 @@ class VirtualWorld:
             event.callback()
 
 
-def answer(body: bytes, total_s: float) -> Response:
-    head = b"HTTP/1.1 200 OK\r\nContent-Type: text/html\r\nContent-Length: %d\r\n\r\n" % len(body)
+def answer(body: bytes, total_s: float, status: int = 200) -> Response:
+    head = b"HTTP/1.1 %d X\r\nContent-Type: text/html\r\nContent-Length: %d\r\n\r\n" % (status, len(body))
     headers = {b"content-type": b"text/html", b"content-length": b"%d" % len(body)}
-    return Response(200, 11, head, headers, True, body, body, first_byte_s=total_s, total_s=total_s)
+    return Response(status, 11, head, headers, True, body, body, first_byte_s=total_s, total_s=total_s)
 
 
 def crawled(
@@ -156,10 +188,27 @@ def crawled(
     robots: int,
     most: float = math.inf,
     inputs: dict[str, Array] | None = None,
+    seed: int = 0,
 ) -> list[Fetched]:
-    """Crawl with the live crawler, in virtual time; what it fetched, in order."""
+    """Crawl with the live crawler, in virtual time; what came of each page it asked for, in order."""
+    crawler, batches = crawl_of(world, strategy, rules, robots, inputs, seed, goals=Goals(most))
+    world.run(crawler, seeds)
+    crawler.outbox.flush()
+    return [record for batch in batches for record in batch.fetches]
+
+
+def crawl_of(
+    world: VirtualWorld,
+    strategy: Strategy,
+    rules: Rules,
+    robots: int,
+    inputs: dict[str, Array] | None = None,
+    seed: int = 0,
+    **given: Any,
+) -> tuple[Crawler, list[Batch]]:
+    """A live crawler in this world, and where its batches go."""
     journal = Journal()
-    frontier = Frontier(strategy, rules, journal=journal)
+    frontier = Frontier(strategy, rules, seed, journal=journal)
     batches: list[Batch] = []
     outbox = Outbox(journal, batches.append)
     sites, shelf = Sites(0.0), Shelf(None)
@@ -175,13 +224,11 @@ def crawled(
         shelf,
         outbox,
         connections=robots,
-        goals=Goals(most),
         agent="trapline",
         expanded_bytes=1 << 20,
         give_up=99,
         worth=lambda page: 1.0,
         keep_links=(lambda page, links: None) if strategy.page.scores else None,
+        **given,
     )
-    world.run(crawler, seeds)
-    outbox.flush()
-    return [record for batch in batches for record in batch.fetches]
+    return crawler, batches

@@ -1,11 +1,13 @@
 """Live crawls side by side: one measure for all, by URL, and what a simulated crawl's record says of the same log."""
 
+from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from tests.crawl.crawl_folder import simulated, write_crawl
+from trapline.crawl.folder import opened
 from trapline.graph import pagerank
 from trapline.report import compare_page, record_of
 from trapline.report.table import columns
@@ -38,6 +40,34 @@ def test_pages_are_the_same_page_by_url(folders: list[Path]) -> None:
     assert {record.pages for record in records} == {400}
     assert all(0 < record.quality_fetched <= 1 for record in records)
     assert len({record.average_cumulative_pagerank for record in records}) == len(ORDERS)
+
+
+def test_a_web_that_is_known_is_what_crawls_are_judged_by(tmp_path: Path) -> None:
+    """A crawl that was stopped knows a part of it."""
+    graph, crawl = simulated(400, 20, most=50)
+    folder = write_crawl(tmp_path, graph, crawl)
+    (record,), (judged,) = records_together([folder]), records_together([folder], graph)
+    same = record_of(crawl, graph, pagerank(graph))
+    assert judged.pages == 400 and judged.links == graph.links > record.links
+    assert judged.quality_fetched == pytest.approx(same.quality_fetched)
+    assert judged.quality_fetched != pytest.approx(record.quality_fetched)
+
+
+def test_crawls_that_fetched_other_pages_are_compared_by_what_they_fetched(tmp_path: Path) -> None:
+    many, few = (write_crawl(tmp_path / str(most), *simulated(400, 20, most=most)) for most in (200, 50))
+    different = records_together([many, few])
+    assert {column.name for column in columns(different) if column.best} <= {"% of PageRank", "pages/s"}
+    page = compare_page(different, "a")
+    assert page.index('<ul class="headlines">') < page.index("<table>")
+    assert 'class="headlines"' not in compare_page([different[0], replace(different[0], strategy="b")], "a")
+
+
+def test_robots_at_work_are_those_that_the_crawl_counted(folders: list[Path]) -> None:
+    """Also those that wait for a connection or for robots.txt."""
+    with closing(opened(folders[0])) as database:
+        (most,) = database.execute("select max(active) from progress").fetchone()
+    record = records_together(folders)[0]
+    assert 0 < record.active_robots <= max(record.load.active_robots) <= most
 
 
 def test_crawls_by_one_strategy_are_told_apart_by_their_folders(folders: list[Path], tmp_path: Path) -> None:

@@ -20,7 +20,14 @@ def compile_kernels() -> None:
 
 def compile_crawl() -> None:
     """Have compiled what a simulated crawl needs, apart from the ranks."""
-    import trapline.simulate  # noqa: F401  its kernels, all imported before they are counted
+    import trapline.simulate.driver  # noqa: F401  its kernels, all imported before they are counted
+
+    compile_kernels()
+
+
+def compile_replay() -> None:
+    """Have compiled what was imported so far, and what makes a crawl again from its log."""
+    import trapline.frontier.replay  # noqa: F401
 
     compile_kernels()
 

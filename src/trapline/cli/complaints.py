@@ -19,8 +19,16 @@ def complain(error: Exception, about: str = "") -> int:
             return _say(f"{about}{error.format_message()}{_where_to_look(error)}")
         case ConfigError() | OSError():  # a full disk, a pipe that ended: not ours to mend
             return _say(f"{about}{error}")
+        case _ if _is_damage(error):
+            return _say(f"{about}the crawl's database cannot be read: {error}; restore crawl.db from a copy")
         case _:
             return _own_up(error, about)
+
+
+def _is_damage(error: Exception) -> bool:
+    """What SQLite says of a damaged file. By name: most commands never need SQLite, and it takes time to import."""
+    kind = type(error)
+    return kind.__module__ == "sqlite3" and kind.__name__ in ("DatabaseError", "OperationalError")
 
 
 def _say(message: str) -> int:

@@ -1,21 +1,29 @@
 """`trapline crawl`: the live crawl. It turns options into one value, shows how the crawl goes, and says what came of it."""
 
+import json
 import math
+import os
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
+from click.core import ParameterSource
 
 from trapline.cli import rules
-from trapline.cli.compiling import compile_kernels, compile_ranks
+from trapline.cli.compiling import compile_kernels, compile_ranks, compile_replay
 from trapline.cli.conditions import QUALITY
 from trapline.cli.numbers import amount, count, rate, seconds
+from trapline.cli.progress import Progress
 from trapline.cli.sections import Many, Section, SectionedCommand, bundled
-from trapline.cli.strategy import STRATEGY, chosen_by
+from trapline.cli.seeds import seed_urls
+from trapline.cli.strategy import STRATEGY, Chosen, files_of
 from trapline.errors import ConfigError
 
 if TYPE_CHECKING:
+    from trapline.crawl.opening import Prepared
     from trapline.crawl.options import CrawlOptions
+    from trapline.frontier import Rules
 
 _FILE = click.Path(path_type=Path, exists=True, dir_okay=False)
 _FOLDER = click.Path(path_type=Path)
@@ -24,14 +32,14 @@ STRATEGY_OF_A_CRAWL = "crawl-ability"
 CRAWL = Section(
     "Crawl",
     (
-        ("-o --output", "output", (_FOLDER, "DIR"), None, "The crawl's folder; it is made."),
-        ("--resume", "resume", (_FOLDER, "DIR"), None, "Go on with a crawl, under the options that it began with."),
+        ("-o --output", "output", (_FOLDER, "DIR"), None, "The crawl's folder, to be made."),
+        ("--resume", "resume", (_FOLDER, "DIR"), None, "Go on with this crawl, as it began; --max-* may change."),
         ("--seeds", "seeds", (_FILE, "FILE"), None, "More URLs to begin with, one a row."),
         ("--connections", "connections", count(1, 100_000), 100, "r: robots at work at once."),
         ("--max-pages", "max_pages", count(1), None, "Stop after so many pages."),
         ("--max-time", "max_seconds", seconds(), None, "Stop after so long a time."),
         ("--max-bytes", "max_bytes", amount(), None, "Stop after so many bytes: 20MB, 1GB."),
-        ("--seed", "seed", count(0), 0, "For dice."),
+        ("--seed", "seed", count(0), 0, "For strategies that draw lots."),
     ),
 )
 SCOPE = Section(
@@ -52,7 +60,7 @@ NETWORK = Section(
         ("--timeout", "total_s", seconds(0.1), 120.0, "Longest time for one page."),
         ("--max-body", "body_bytes", amount(), 10 * 2**20, "Bodies are cut there. [10 MiB]"),
         ("--give-up", "give_up", count(1), 5, "Leave a site alone after so many failed visits in a row."),
-        ("--contact", "contact", (str, "URL"), "", "Where site owners learn who you are: part of the user agent. []"),
+        ("--contact", "contact", (str, "URL"), "", "Where site owners learn who you are: part of the user agent."),
         ("--hosts", "hosts_file", (_FILE, "FILE"), None, "Addresses of names, as in /etc/hosts."),
         ("--nameserver", "nameservers", Many("ADDRESS"), (), "Ask this DNS server; may be given again."),
         ("--allow-private", "allow_private", None, False, "Connect to loopback and private addresses as well."),
@@ -68,35 +76,38 @@ _SHOWN = Section(
         ("--json", "as_json", None, False, "Print the summary as JSON."),
     ),
 )
-_LIVE_QUALITY = QUALITY.with_defaults(quality="opic").with_texts(quality="opic, zipf, FILE or MODULE:FUNCTION. [opic]")
+_LIVE_QUALITY = QUALITY.with_defaults(quality="opic").with_texts(
+    quality="opic, zipf, FILE or MODULE:FUNCTION. [opic]", history="Old crawl, for historical-*: its folder, a graph, or values."
+)  # fmt: skip
 _LIVE_RULES = tuple(
     section.with_defaults(per_connection=10, pages_per_site=25_000).with_texts(
-        pages_per_site="Most pages of a site; 0: no limit.", rescore="Pages between PageRank runs. [0: 1,000]"
+        pages_per_site="Most pages of a site; 0: no limit.",
+        rescore="Pages between PageRank runs. [0: 1,000]",
+        first_response_s="Per page, before any measurement. [0.1 s]",
     )
     for section in rules.SECTIONS
 )
-
-
+_POLITENESS, _LIMITS, *_OTHER_RULES = _LIVE_RULES
 SECTIONS = (
     CRAWL,
     STRATEGY.with_defaults(strategy=STRATEGY_OF_A_CRAWL),
     _LIVE_QUALITY,
     SCOPE,
-    *_LIVE_RULES,
+    _POLITENESS,
+    _LIMITS,
     NETWORK,
+    *_OTHER_RULES,
     _SHOWN,
 )
+_GOALS = ("max_pages", "max_seconds", "max_bytes")
+_MAY_CHANGE = {"resume", *_GOALS, *_SHOWN.fields} - {"metadata"}  # when a crawl goes on
 
 
-def _requested(**given: Any) -> "Requested":
-    return Requested(given)
-
-
+@dataclass(frozen=True, slots=True)
 class Requested:
-    """The options as typed; `options` checks them and makes one value of them."""
+    """The options as typed; `options` makes one value of them."""
 
-    def __init__(self, given: dict[str, Any]) -> None:
-        self.given = given
+    given: dict[str, Any]
 
     def options(self, urls: tuple[str, ...]) -> "CrawlOptions":
         from trapline.crawl.options import PAUSE_S, CrawlOptions
@@ -104,27 +115,42 @@ class Requested:
         from trapline.fetch.limits import Limits
 
         given = dict(self.given)
+        for name in ("output", "resume", "plain", "quiet", "as_json"):
+            del given[name]
         obeyed = {field: given.pop(field) for section in rules.SECTIONS for field in section.fields}
         limits = Limits(total_s=given.pop("total_s"), body_bytes=int(given.pop("body_bytes")))
         if given["pause_s"] is None:
             given["pause_s"] = min(PAUSE_S, obeyed["delay_s"])
-        hosts, seeds = given.pop("hosts_file"), given.pop("seeds")
-        history = given.pop("history")
-        for limit in ("max_pages", "max_seconds", "max_bytes", "bandwidth", "site_bandwidth"):
+        for limit in (*_GOALS, "bandwidth", "site_bandwidth"):
             given[limit] = math.inf if given[limit] is None else given[limit]
-        for name in ("output", "resume", "plain", "quiet", "as_json"):
-            given.pop(name)
+        hosts, seeds = given.pop("hosts_file"), given.pop("seeds")
         return CrawlOptions(
-            **given,
+            **(given | _from_anywhere(given)),
             seeds=seed_urls(urls, seeds),
-            history=str(history) if history else None,
             rules=_rules(obeyed, given["http"]),
             limits=limits,
             hosts=read_hosts(hosts) if hosts else {},
         )
 
 
-def _rules(obeyed: dict[str, Any], http: str) -> Any:
+def _requested(**given: Any) -> Requested:
+    return Requested(given)
+
+
+def _from_anywhere(given: dict[str, Any]) -> dict[str, Any]:
+    """What names files of the user's, so that it still does when the crawl goes on from another folder."""
+    from trapline.strategies.choice import absolute
+
+    quality, history = given["quality"], given["history"]
+    return {
+        **{name: given[name] and absolute(given[name]) for name in STRATEGY.fields},
+        "quality": str(Path(quality).absolute()) if Path(quality).is_file() else quality,
+        "history": str(history.absolute()) if history else None,
+        "modules": os.getcwd(),
+    }
+
+
+def _rules(obeyed: dict[str, Any], http: str) -> "Rules":
     from trapline.frontier import Rules
 
     if not obeyed["batch"] and (obeyed["batch_ahead"] or obeyed["batch_least_active"]):
@@ -133,29 +159,6 @@ def _rules(obeyed: dict[str, Any], http: str) -> Any:
     if http == "1.0":
         said["per_connection"] = 1
     return Rules(**said, pipelining=http == "pipelining")
-
-
-def seed_urls(urls: tuple[str, ...], file: Path | None) -> tuple[str, ...]:
-    """The URLs to begin with, canonical, each once."""
-    from trapline.fetch.urls import canonical
-
-    given = [(url, f"{url}") for url in urls]
-    if file is not None:
-        rows = file.read_text("utf-8", "replace").splitlines()
-        given += [
-            (row.strip(), f"{file}, row {number}: {row.strip()[:80]}")
-            for number, row in enumerate(rows, 1)
-            if row.strip() and not row.startswith("#")
-        ]
-    if not given:
-        raise ConfigError("no URL to begin with: name some, or give --seeds FILE")
-    found: dict[str, None] = {}
-    for url, what in given:
-        text = canonical(url if "://" in url else f"http://{url}")
-        if text is None:
-            raise ConfigError(f"{what}: not an http or https URL")
-        found[text] = None
-    return tuple(found)
 
 
 @click.command(cls=SectionedCommand)
@@ -169,37 +172,93 @@ def crawl(urls: tuple[str, ...], requested: Requested) -> int:
     """
     given = requested.given
     output, resume = given["output"], given["resume"]
-    if resume is not None and (urls or output or given["seeds"]):
-        raise ConfigError("--resume DIR goes on with the URLs and in the folder of that crawl; give no others")
-    if resume is None and output is None:
-        raise ConfigError("give the crawl a folder: -o DIR")
     if resume is not None:
-        return _run(None, resume, given)
-    return _run(requested.options(urls), output, given)
-
-
-def _goals(given: dict[str, Any]) -> dict[str, float]:
-    """Goals that a crawl goes on with, if they are named."""
-    return {name: given[name] for name in ("max_pages", "max_seconds", "max_bytes") if given[name] is not None}
-
-
-def _run(options: "CrawlOptions | None", folder: Path, given: dict[str, Any]) -> int:
-    from trapline.cli.crawl_view import closing_lines, view
-    from trapline.crawl.run import open_crawl, resume_crawl
-
-    chosen = chosen_by(options.strategy, options.page_rank, options.site_rank) if options else None
-    compile_kernels()
-    if chosen:
-        compile_ranks([chosen])
-    summary = (
-        open_crawl(options, folder, view(given["plain"], given["quiet"]))
-        if options
-        else resume_crawl(folder, view(given["plain"], given["quiet"]), **_goals(given))
-    )
-    if given["as_json"]:
-        import json
-
-        click.echo(json.dumps(summary, indent=1))
-    elif not given["quiet"]:
-        click.echo(closing_lines(summary, folder))
+        _refuse_others(urls)
+    elif output is None:
+        raise ConfigError("give the crawl a folder: -o DIR")
+    if resume is not None and _has_ended(resume, given):
+        return 0
+    prepared = _prepared_old(resume, given) if resume else _prepared_new(requested.options(urls), output)
+    if not given["quiet"]:
+        for note in prepared.notes:
+            click.echo(f"trapline: note: {note}", err=True)
+    _compile(prepared)
+    summary = _crawled(prepared, given["plain"], given["quiet"])
+    _say(summary, prepared.folder, given["as_json"], given["quiet"])
     return 0
+
+
+def _refuse_others(urls: tuple[str, ...]) -> None:
+    """A crawl goes on as it began; what is typed and has no effect would be taken for granted."""
+    if urls:
+        raise ConfigError("--resume DIR goes on with the URLs of that crawl; give no others")
+    context = click.get_current_context()
+    for param in context.command.params:
+        name = param.name or ""
+        if name not in _MAY_CHANGE and context.get_parameter_source(name) is ParameterSource.COMMANDLINE:
+            raise ConfigError(
+                f"--resume DIR goes on under the options that it began with, so not with {param.opts[-1]}"
+            )
+
+
+def _has_ended(folder: Path, given: dict[str, Any]) -> bool:
+    """Whether there is nothing to go on with; then that is said."""
+    from trapline.crawl.ended import ended
+
+    over = ended(folder, **_raised(given))
+    if over is not None:
+        _print(over.line, over.summary, given["as_json"], given["quiet"])
+    return over is not None
+
+
+def _raised(given: dict[str, Any]) -> dict[str, float]:
+    """Goals that a crawl goes on with, if they are named."""
+    return {goal: given[goal] for goal in _GOALS if given[goal] is not None}
+
+
+def _prepared_new(options: "CrawlOptions", folder: Path) -> "Prepared":
+    from trapline.crawl.opening import prepare_new
+
+    with Progress("looking up the seeds", plain_every_s=math.inf) as progress:  # some seconds at most
+        progress.update(0, len(options.seeds))
+        return prepare_new(options, folder)
+
+
+def _prepared_old(folder: Path, given: dict[str, Any]) -> "Prepared":
+    from trapline.crawl.opening import prepare_old
+
+    return prepare_old(folder, **_raised(given))
+
+
+def _compile(prepared: "Prepared") -> None:
+    import trapline.crawl.run  # noqa: F401  its kernels, all imported before they are counted
+
+    options = prepared.options
+    if prepared.new:
+        compile_kernels()
+    else:
+        compile_replay()
+    compile_ranks([Chosen(prepared.strategy, files_of(options.strategy, options.page_rank, options.site_rank))])
+
+
+def _crawled(prepared: "Prepared", plain: bool, quiet: bool) -> dict[str, Any]:
+    from trapline.cli.crawl_view import view
+    from trapline.crawl.opening import opened
+    from trapline.crawl.run import run_crawl
+
+    with Progress("reading the crawl", plain_every_s=2.0) as progress:
+        crawl = opened(prepared, progress.update)
+    return run_crawl(crawl, view(plain, quiet))
+
+
+def _say(summary: dict[str, Any], folder: Path, as_json: bool, quiet: bool) -> None:
+    from trapline.cli.crawl_view import closing_lines
+
+    _print(closing_lines(summary, folder), summary, as_json, quiet)
+
+
+def _print(lines: str, summary: dict[str, Any], as_json: bool, quiet: bool) -> None:
+    if as_json:
+        click.echo(json.dumps(summary, indent=1))
+    elif not quiet:
+        click.echo(lines)

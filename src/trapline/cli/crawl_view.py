@@ -1,58 +1,38 @@
-"""How a crawl looks while it runs: a live view on a terminal, a line now and then in a log. It reads `Standing`, and nothing else."""
+"""How a crawl looks while it runs: a live view on a terminal, a line now and then in a log. It reads `Standing`, and nothing else.
 
+What is shown is plain text, made by functions that know no terminal; two short classes at the end bring it there.
+"""
+
+import math
+import shutil
 import sys
 import time
-from collections.abc import Callable
-from contextlib import AbstractContextManager, contextmanager
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
+from itertools import zip_longest
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TextIO
 
-from trapline.units import byte_rate, bytes_shown, counted, duration
+from trapline.units import byte_rate, bytes_shown, counted, duration, number
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from rich.console import RenderableType
-
+    from trapline.crawl.run import Show, View
     from trapline.crawl.standing import Standing
 
-    Show = Callable[[Standing], None]
+_FIRST_LINE_S, _EVERY_S = 2.0, 10.0
+_HINT = "Ctrl-C ends the crawl and leaves a whole folder"
+_WIDTHS = (8, 16, 12, 10, 0)  # of the columns of numbers, at least
+_BESIDE = 44  # where the second table begins
 
-_PLAIN_EVERY_S = 10.0
 
-
-def view(plain: bool, quiet: bool) -> "AbstractContextManager[Show]":
+def view(plain: bool, quiet: bool) -> "View":
     """What shows the crawl: nothing, lines, or a view that is drawn anew in place."""
     if quiet:
         return _nothing()
-    return _lines() if plain or not sys.stderr.isatty() else _live()
+    return _lines(sys.stderr) if plain or not sys.stderr.isatty() else _live(sys.stderr)
 
 
-@contextmanager
-def _nothing() -> "Iterator[Show]":
-    yield lambda standing: None
-
-
-@contextmanager
-def _lines() -> "Iterator[Show]":
-    shown_at = time.monotonic()
-
-    def show(standing: "Standing") -> None:
-        nonlocal shown_at
-        if time.monotonic() - shown_at >= _PLAIN_EVERY_S:
-            shown_at = time.monotonic()
-            print(line(standing), file=sys.stderr, flush=True)
-
-    yield show
-
-
-@contextmanager
-def _live() -> "Iterator[Show]":
-    from rich.console import Console
-    from rich.live import Live
-
-    with Live(console=Console(stderr=True), auto_refresh=False, transient=True) as live:
-        yield lambda standing: live.update(_drawn(standing), refresh=True)
+# ---- what is shown
 
 
 def line(standing: "Standing") -> str:
@@ -61,61 +41,133 @@ def line(standing: "Standing") -> str:
     return (
         f"{duration(now.seconds)}: {now.pages:,} pages ({standing.pages_per_s:,.0f}/s), {bytes_shown(now.bytes)}"
         f" ({byte_rate(standing.bytes_per_s)}), {counted(now.errors, 'error')}, {now.waiting:,} waiting of {now.known:,} known"
-        f" on {counted(now.sites, 'site')}, {now.active:,} robots out"
+        f" on {counted(now.sites, 'site')}, {counted(now.active, 'robot')} out{standing.doing and f'; {standing.doing}'}"
     )
 
 
-def _drawn(standing: "Standing") -> "RenderableType":
-    from rich.columns import Columns
-    from rich.console import Group
-    from rich.table import Table
-    from rich.text import Text
-
-    numbers = Table.grid(padding=(0, 3))
-    for row in _numbers(standing):
-        numbers.add_row(*row)
-    parts: list[RenderableType] = [Text(standing.heading, style="bold"), numbers]
-    tables = [_table("busiest sites", "pages", standing.busiest), _table("errors", "", standing.errors)]
-    parts.append(Columns([table for table in tables if table is not None], padding=(0, 6)))
-    parts.append(Text(standing.hint, style="dim"))
-    return Group(*parts)
+def drawn(standing: "Standing", columns: int, rows: int) -> list[str]:
+    """The lines of the live view: as many as a terminal of so many rows can show, and none so long that it would wrap."""
+    top = [f"trapline: {standing.strategy}, into {standing.folder}", *_numbers(standing)]
+    tables = list(_beside(_busiest(standing), _errors(standing)))
+    room = max(rows - 1 - len(top) - 1, 0)  # the last row is the cursor's, the one before it says what goes on
+    if room > 2:
+        top += ["", *tables[: room - 1]] if tables else []
+    lines = [*top, standing.doing or _HINT]
+    return [text[: max(columns - 1, 0)].rstrip() for text in lines[: max(rows - 1, 1)]]
 
 
-def _numbers(standing: "Standing") -> list[tuple[str, ...]]:
+def _numbers(standing: "Standing") -> list[str]:
     now = standing.progress
-    goal = f" of {standing.goal:,.0f}" if standing.goal < float("inf") else ""
-    return [
-        ("pages", f"{now.pages:,}{goal}", f"{standing.pages_per_s:,.0f}/s", "frontier", f"{now.waiting:,} waiting"),
-        ("bytes", bytes_shown(now.bytes), byte_rate(standing.bytes_per_s), "known", f"{now.known:,} URLs on {counted(now.sites, 'site')}"),
-        ("errors", f"{now.errors:,}", _share(now.errors, now.pages + now.errors), "robots", f"{now.active:,} out of {standing.robots:,}"),
-        ("time", duration(now.seconds), "", "quality", standing.quality),
-    ]  # fmt: skip
+    goal = f" of {standing.goal:,.0f}" if standing.goal < math.inf else ""
+    known = f"{now.known:,} on {counted(now.sites, 'site')}"
+    failed = f"{now.errors / max(now.pages + now.errors, 1):.1%}"
+    quality = number(now.quality) if now.quality else "not measured"
+    return _columns(
+        (
+            ("pages", f"{now.pages:,}{goal}", f"{standing.pages_per_s:,.0f}/s", "frontier", f"{now.waiting:,} waiting"),
+            ("bytes", bytes_shown(now.bytes), byte_rate(standing.bytes_per_s), "known", known),
+            ("errors", f"{now.errors:,}", failed, "robots", f"{now.active:,} out of {standing.robots:,}"),
+            ("time", duration(now.seconds), _time_left(standing), "quality", quality),
+        )
+    )
 
 
-def _table(title: str, unit: str, rows: list[tuple[str, int]]) -> "Any":
-    from rich.table import Table
+def _columns(rows: Sequence[Sequence[str]]) -> list[str]:
+    cells = zip(*rows, strict=True)
+    widths = [max(least, *(len(text) + 2 for text in column)) for least, column in zip(_WIDTHS, cells, strict=True)]
+    return ["".join(f"{text:{width}}" for text, width in zip(row, widths, strict=True)) for row in rows]
 
+
+def _time_left(standing: "Standing") -> str:
+    pages = standing.goal - standing.progress.pages
+    return f"{duration(pages / standing.pages_per_s)} left" if 0 < pages < math.inf and standing.pages_per_s else ""
+
+
+def _busiest(standing: "Standing") -> list[str]:
+    return _table("busiest sites, pages in 5 s", standing.busiest(), _BESIDE - 4)
+
+
+def _errors(standing: "Standing") -> list[str]:
+    return _table("errors", standing.errors, 24)
+
+
+def _table(title: str, rows: list[tuple[str, int]], width: int) -> list[str]:
     if not rows:
-        return None
-    table = Table(title=title, title_justify="left", box=None, show_header=False, padding=(0, 2, 0, 0))
-    for name, number in rows:
-        table.add_row(name[:48], f"{number:,} {unit}".rstrip())
-    return table
+        return []
+    widest = max(len(f"{amount:,}") for _, amount in rows)
+    names = width - widest - 2
+    return [title, *(f"  {_cut(name, names - 2):{names - 2}}  {amount:>{widest},}" for name, amount in rows)]
 
 
-def _share(part: int, whole: int) -> str:
-    return f"{part / whole:.1%}" if whole else ""
+def _cut(name: str, width: int) -> str:
+    """
+    >>> _cut("http://a.org", 20), _cut("http://a-long-name.example.org", 14)
+    ('http://a.org', 'http://a-lo...')
+    """
+    return name if len(name) <= width else f"{name[: width - 3]}..."
+
+
+def _beside(one: list[str], other: list[str]) -> Iterator[str]:
+    width = _BESIDE if one else 0
+    for left, right in zip_longest(one, other, fillvalue=""):
+        yield f"{left:{width}}{right}"
 
 
 def closing_lines(summary: dict[str, Any], folder: Path) -> str:
     """What came of it, and where to look."""
-    violations = summary["politeness_violations"]
     return "\n".join(
         (
-            f"{summary['pages_fetched']:,} pages, {bytes_shown(summary['bytes'])}, {counted(summary['errors'], 'error')} in"
+            f"{counted(summary['pages_fetched'], 'page')}, {bytes_shown(summary['bytes'])}, {counted(summary['errors'], 'error')} in"
             f" {duration(summary['seconds'])}: {summary['pages_per_second']:,.0f} pages/s; stopped by: {summary['stopped_by']}",
-            f"{summary['urls_known']:,} URLs known on {counted(summary['sites'], 'site')};"
-            f" politeness violations: {violations}",
+            f"{counted(summary['urls_known'], 'URL')} known on {counted(summary['sites'], 'site')};"
+            f" politeness violations: {summary['politeness_violations']}",
             f"in {folder}: crawl.db, warc/, index.cdxj, summary.json. See it: trapline report {folder}",
         )
     )
+
+
+# ---- how it gets there
+
+
+@contextmanager
+def _nothing() -> "Iterator[Show]":
+    yield lambda standing: None
+
+
+@contextmanager
+def _lines(stream: TextIO) -> "Iterator[Show]":
+    """A line after two seconds and then every ten; two seconds after something else begins, if it still goes on."""
+    due_at, doing = time.monotonic() + _FIRST_LINE_S, ""
+
+    def show(standing: "Standing") -> None:
+        nonlocal due_at, doing
+        now = time.monotonic()
+        what = standing.doing.partition(" ")[0]
+        if what != doing:
+            due_at, doing = min(due_at, now + _FIRST_LINE_S), what
+        if now >= due_at:
+            due_at = now + _EVERY_S
+            with suppress(OSError):  # whoever read it is gone; the crawl goes on
+                print(line(standing), file=stream, flush=True)
+
+    yield show
+
+
+@contextmanager
+def _live(stream: TextIO) -> "Iterator[Show]":
+    """Drawn over what was drawn before, in one write, and gone at the end."""
+    height = 0
+
+    def write(lines: list[str]) -> None:
+        nonlocal height
+        up = f"\x1b[{height}A" if height else ""
+        text = "".join(f"{line}\x1b[K\n" for line in lines)
+        with suppress(OSError):
+            stream.write(f"\r{up}{text}\x1b[J")
+            stream.flush()
+        height = len(lines)
+
+    try:
+        yield lambda standing: write(drawn(standing, *shutil.get_terminal_size()))
+    finally:
+        write([])

@@ -94,10 +94,10 @@ def _since(moment: float, began: float) -> str:
 
 
 def _present(folder: Path, target: "Target") -> Iterator[str]:
-    from trapline.cli.compiling import compile_kernels, step
+    from trapline.cli.compiling import compile_replay, step
     from trapline.crawl.resume import rebuilt
 
-    compile_kernels()
+    compile_replay()
     with step("replaying", 1, "crawl"):
         frontier, now = rebuilt(folder)
     if target.page is not None:

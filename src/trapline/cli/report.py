@@ -64,11 +64,11 @@ def _several(folders: tuple[Path, ...]) -> str:
         records = records_together(folders)
         subtitle = f"The web that they found together: {web_size(records[0])}"
         return compare_page(
-            records, "Crawls side by side", subtitle, _shared(folders), "Those that all have, as in crawl.db."
+            records, "Crawls side by side", subtitle, shared_settings(folders), "Those that all have, as in crawl.db."
         )
 
 
-def _shared(folders: tuple[Path, ...]) -> dict[str, object]:
+def shared_settings(folders: tuple[Path, ...]) -> dict[str, object]:
     """The settings that all crawls have in common."""
     from contextlib import closing
 

@@ -33,6 +33,19 @@ def scoreboard(records: "Records") -> str:
     return "\n".join((*_lines(records, shown), "", *_notes(records, shown)))
 
 
+def race(records: "Records") -> str:
+    """Crawls that had the same time: what each brought. Which pages it brought differs, so that their order cannot be compared."""
+    shown = [
+        _column(f"% of all\n{_worth(records)}", [r.quality_fetched * 100 for r in records], "{:.1f}".format, 1),
+        _column("pages", [record.pages_fetched for record in records], "{:,}".format, 1),
+        _column("pages/s", [record.rate for record in records], "{:,.0f}".format, 1),
+        _column("MB", [record.bytes / 1e6 for record in records], "{:.1f}".format),
+        _column("failed", [record.failed for record in records], "{:,}".format),
+        _column("rules\nbroken", [record.politeness_violations for record in records], "{:,}".format),
+    ]
+    return "\n".join((*_lines(records, shown), "", f"{BEST} the best of its column."))
+
+
 def web_size(record: "CrawlRecord") -> str:
     return f"{counted(record.pages, 'page')}, {counted(record.links, 'link')}, {counted(record.sites, 'site')}"
 

@@ -1,6 +1,7 @@
-"""The pages a crawl begins with, from a user's file: a URL or a page number a row. It knows the graph's URLs as text."""
+"""The pages a crawl begins with, from a user's file: a URL a row, or in a graph a page number. It knows URLs as text."""
 
-from collections.abc import Iterator
+import re
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -13,6 +14,9 @@ if TYPE_CHECKING:
     from trapline.graph import Graph
 
 
+_BARE = re.compile(r"(?!.*://)\w[^\s@/]*(/.*)?")  # example.org, localhost:8000/a
+
+
 def seed_pages(file: Path, graph: "Graph") -> "NDArray[np.int32]":
     """The pages named in the file, in its order, each once. Empty rows and those that begin with # say nothing."""
     import numpy as np
@@ -23,6 +27,27 @@ def seed_pages(file: Path, graph: "Graph") -> "NDArray[np.int32]":
     page_of = _pages_of({url for _, url in named if not url.isdecimal()}, graph)
     pages = dict.fromkeys(_page(file, row, name, page_of, graph) for row, name in named)
     return np.fromiter(pages, np.int32, len(pages))
+
+
+def seed_urls(urls: Sequence[str], file: Path | None) -> tuple[str, ...]:
+    """The URLs that a live crawl begins with, canonical, each once. One without a scheme is of http."""
+    given = [(url, "") for url in urls]
+    if file is not None:
+        given += [(url, f"{file}, row {row}: ") for row, url in _named(file)]
+    if not given:
+        raise ConfigError(f"{file}: no URL in it" if file else "no URL to begin with: name some, or give --seeds FILE")
+    return tuple(dict.fromkeys(_canonical(url, where) for url, where in given))
+
+
+def _canonical(url: str, where: str) -> str:
+    from trapline.fetch.urls import MOST_URL, canonical
+
+    found = canonical(f"http://{url}" if _BARE.fullmatch(url) else url)
+    if found is None:
+        why = f"longer than {MOST_URL:,} characters" if len(url) > MOST_URL else "not an http or https URL"
+        # ascii: what is no URL may be anything, and move the cursor about.
+        raise ConfigError(f"{where}{url if len(url) <= 80 else f'{url[:77]}...'!a}: {why}")
+    return found
 
 
 def _named(file: Path) -> Iterator[tuple[int, str]]:

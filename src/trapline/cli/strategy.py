@@ -66,9 +66,16 @@ class Chosen:
 
 def named(text: str) -> Chosen:
     """The strategy that a word of the command line means."""
-    from trapline.strategies.choice import split, worded
+    from trapline.strategies.choice import worded
 
-    return Chosen(worded(text), _files(*(split(text) or (text,))))
+    return Chosen(worded(text), files_of(text))
+
+
+def files_of(*words: str | None) -> tuple[Path, ...]:
+    """The user's files among the words that name a strategy and its halves."""
+    from trapline.strategies.choice import split
+
+    return _files(*(half for word in words if word for half in split(word) or (word,)))
 
 
 def chosen_by(strategy: str | None, page_rank: str | None, site_rank: str | None) -> Chosen:

@@ -13,7 +13,9 @@ if TYPE_CHECKING:
 
 def compile_all(progress: "jit.Progress | None" = None) -> float:
     """Load or compile every kernel and every rank of Trapline; the seconds it took."""
-    import trapline.simulate  # noqa: F401  its kernels, and those of all below it
+    import trapline.crawl.run
+    import trapline.frontier.replay
+    import trapline.simulate.driver  # noqa: F401  their kernels, and those of all below them
     from trapline.jit import ready
     from trapline.strategies import page_ranks, site_ranks
 

@@ -1,7 +1,8 @@
 """Snapshots of a crawl: the frontier and the table of seen URLs at one batch, so that a resume need not replay from the beginning.
 
 DIR/snapshot/N holds the state after batch N. It may be newer than the database (the store commits later than the loop sends), so
-the last two are kept, and a resume takes the newest that the database has reached.
+the last two are kept, and a resume takes the newest that the database has reached. Those that it has not reached are of a future
+that never was: there will be another batch N, so a resume removes them.
 """
 
 import shutil
@@ -36,6 +37,13 @@ def load(folder: Path, last_batch: int, strategy: Strategy) -> tuple[int, Fronti
         except ConfigError:
             continue  # the log has it all
     return None
+
+
+def forget_after(folder: Path, last_batch: int) -> None:
+    """Remove the states that the database has not reached, and never will."""
+    for number in _numbers(folder):
+        if number > last_batch:
+            shutil.rmtree(folder / SNAPSHOT / str(number))
 
 
 def _numbers(folder: Path) -> list[int]:

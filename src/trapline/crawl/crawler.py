@@ -86,7 +86,7 @@ class Crawler:
         agent: str,
         expanded_bytes: int,
         give_up: int,
-        worth: Callable[[int], float],
+        worth: Callable[[Asked], float],
         keep_links: Callable[[int, Array], None] | None = None,
         keep_hrefs: bool = False,
         tally: Tally | None = None,
@@ -95,18 +95,25 @@ class Crawler:
         self._shelf, self._connections, self._goals = shelf, connections, goals
         self._agent, self._expanded_bytes, self._give_up = agent, expanded_bytes, give_up
         self._worth, self._keep_links, self._keep_hrefs = worth, keep_links, keep_hrefs
+        self._often = (
+            keep_links is not None or frontier.rules.batch > 0
+        )  # whether every page may matter to a free robot
         self.tally = tally or Tally()
         self.active = 0  # visits under way
         self.stopped_by = ""
         self.full: Callable[[], bool] = lambda: False  # whether the store has more than it can take
-        self._waiting: list[Callable[[], None]] = []  # robots that wait for the store
+        # Robots that wait for the store, and those in a pause. Who fills them: `waits` and `pause`; who empties them: `go_on`, time,
+        # `stop`, and a robot that `leaves`.
+        self._waiting: dict[Callable[[], None], None] = {}
+        self._pausing: dict[Callable[[], None], Timer] = {}
         self._asking = self._scoring = False
-        self._discovered = frontier.pages
+        self._discovered = 0
         self._timer: Timer | None = None
         self._wakes_at = math.inf
 
     def begin(self, world: World) -> None:
         self._world = world
+        self._stop_at_goals()  # a crawl that goes on may have reached them before
         self.soon()
 
     def now(self) -> float:
@@ -159,8 +166,16 @@ class Crawler:
     def stop(self, why: str) -> None:
         """No new requests; what is under way comes in."""
         self.stopped_by = self.stopped_by or why
+        for robot in list(self._pausing):
+            self._paused(robot)
         self.go_on()
         self.soon()
+
+    def _stop_at_goals(self) -> None:
+        if self.tally.fetched >= self._goals.pages:
+            self.stop(PAGES)
+        elif self.tally.bytes >= self._goals.bytes:
+            self.stop(BYTES)
 
     # ---- what robots may do
 
@@ -172,12 +187,27 @@ class Crawler:
         """Whether the store has too much to do; if so, `go_on` is called when it has less."""
         if not self.full():
             return False
-        self._waiting.append(go_on)
+        self._waiting[go_on] = None
         return True
+
+    def pause(self, seconds: float, go_on: Callable[[], None]) -> None:
+        """Call `go_on` after so long, or as soon as the crawl is to stop."""
+        moment = self._world.now() + (0.0 if self.stopped_by else seconds)
+        self._pausing[go_on] = self._world.call_at(moment, lambda: self._paused(go_on))
+
+    def _paused(self, robot: Callable[[], None]) -> None:
+        self._pausing.pop(robot).cancel()
+        robot()
+
+    def leaves(self, go_on: Callable[[], None]) -> None:
+        """Its visit is over: it is not to be called any more."""
+        self._waiting.pop(go_on, None)
+        if go_on in self._pausing:
+            self._pausing.pop(go_on).cancel()
 
     def go_on(self) -> None:
         """The store has room again."""
-        waiting, self._waiting = self._waiting, []
+        waiting, self._waiting = self._waiting, {}
         for robot in waiting:
             robot()
         self.soon()
@@ -199,17 +229,13 @@ class Crawler:
         if verdict.result == FETCHED:
             tally.fetched += 1
             tally.recent[site.id] += 1
-            tally.quality += self._worth(asked.page)
+            tally.quality += self._worth(asked)
             if self._keep_links is not None:
                 self._keep_links(asked.page, links)
         else:
             tally.errors[verdict.error] += 1
-        before = self._discovered
         self.frontier.report(visit, asked.page, verdict.result, now, links, response.total_s)
-        self._discovered = self.frontier.pages
-        # A robot that is free has nothing to gain from a page without new links, unless scores are due by it.
-        if self.active < self._connections and (self._discovered > before or self._keep_links is not None):
-            self.soon()
+        self._wake_free(verdict.result)
         self.outbox.fetched(
             Fetched(
                 asked.page,
@@ -234,11 +260,19 @@ class Crawler:
                 links.tobytes(),
             )
         )
-        if tally.fetched >= self._goals.pages:
-            self.stop(PAGES)
-        elif tally.bytes >= self._goals.bytes:
-            self.stop(BYTES)
+        self._stop_at_goals()
         return verdict
+
+    def _wake_free(self, result: int) -> None:
+        """A robot that is free has nothing to gain from a page without new links, unless scores or a batch are due by it, or its
+        site has one page more to give instead of it."""
+        if self.active < self._connections and (self._often or result == REFUSED or self._has_discovered()):
+            self.soon()
+
+    def _has_discovered(self) -> bool:
+        """Whether pages were discovered since this was last asked. Not the same as registered: a page too deep may be found anew."""
+        before, self._discovered = self._discovered, int(self.frontier.state.run["serial"][0])
+        return self._discovered > before
 
     def failed(self, visit: Visit, site: Site, asked: Asked, kind: str, address: str) -> None:
         """A page was not had, and may be tried again."""
@@ -254,6 +288,7 @@ class Crawler:
     def _without_answer(self, visit: Visit, site: Site, asked: Asked, result: int, kind: str, address: str) -> None:
         now = self._world.now()
         self.frontier.report(visit, asked.page, result, now)
+        self._wake_free(result)
         self.outbox.fetched(
             Fetched(
                 asked.page,
@@ -299,6 +334,7 @@ class Crawler:
     def give_up(self, site: Site) -> None:
         """A site that cannot be had: its pages wait for ever, and the crawl does not wait for them."""
         self.frontier.set_site(site.id, self._world.now(), pages=0)
+        self.soon()
 
     # ---- looking in
 

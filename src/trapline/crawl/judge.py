@@ -44,14 +44,15 @@ def judge(response: Response, agent: str, expanded_bytes: int, now_wall: float) 
 
 def _page(response: Response, mime: str, charset: str | None, marks: int, agent: str, most: int) -> Verdict:
     headers = response.headers
-    hrefs = [target for target, _ in link_targets(headers[b"link"])] if b"link" in headers else []
+    follows = b"link" in headers and not marks & NOFOLLOW
+    hrefs = [target for target, _ in link_targets(headers[b"link"])] if follows else []
     body: bytes | str = response.body
     if b"content-encoding" in headers:
         body = decoded(response.body, headers[b"content-encoding"], most)
     if isinstance(body, str):  # it cannot be read, but it is had
         return Verdict(FETCHED, body, mime, marks, hrefs, "", 0.0, False)
     if not is_html(mime, body):
-        return Verdict(FETCHED, "", mime, marks, [] if marks & NOFOLLOW else hrefs, "", 0.0, False)
+        return Verdict(FETCHED, "", mime, marks, hrefs, "", 0.0, False)
     facts = read_page(body, charset, agent)
     marks |= facts.marks
     links = [] if marks & NOFOLLOW else (facts.links + hrefs if hrefs else facts.links)

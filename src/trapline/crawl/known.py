@@ -23,6 +23,7 @@ from trapline.frontier.layout import Array
 
 NOT_OURS = -1
 MOST_HREFS = 1 << 16  # of all sites together: some 10 MB
+LONGEST_HREF = 256  # that is remembered: an attribute may be as long as a page
 MOST_URLS = 1 << 16  # some 12 MB
 Values = Callable[[Sequence[str]], Sequence[float]]
 
@@ -88,7 +89,8 @@ class Known:
         urls: list[str] = []
         for at, page in enumerate(ids):
             if page is None:
-                url = self._url(hrefs[at], name, folder) or canonical(hrefs[at], base)
+                href = hrefs[at]
+                url = href if href in known else self._url(href, name, folder) or canonical(href, base)
                 ids[at] = known.get(url) if url is not None else NOT_OURS
                 if ids[at] is None:
                     gaps.append(at)
@@ -111,7 +113,7 @@ class Known:
     def _remember(self, memory: dict[str, int], hrefs: Sequence[str], ids: list[int | None]) -> None:
         before = len(memory)
         for href, page in zip(hrefs, ids, strict=True):
-            if href[:1] == "/":
+            if href[:1] == "/" and len(href) <= LONGEST_HREF:
                 memory[href] = page  # type: ignore[assignment]  # no None is left
         self._hrefs += len(memory) - before
         if self._hrefs > MOST_HREFS:

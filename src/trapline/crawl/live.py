@@ -38,6 +38,7 @@ class NoConnection(NamedTuple):
     """In place of one that was never opened."""
 
     address: str
+    responses_received: int = 0
 
 
 class Nobody:
@@ -76,7 +77,8 @@ class Web:
         self.pause_s, self.delay_s = options.pause_s, options.rules.delay_s
         self.rest_s = max(self.delay_s, options.rules.ip_delay_s or 0.0)  # of a site and of its address
         self.pipelining = options.http == "pipelining"
-        self._offset = time.time() - loop.time()
+        # A crawl that goes on may find the clock set back; its own time does not run backwards.
+        self._offset = max(time.time(), float(self.frontier.state.run[0].now)) - loop.time()
         self._open: dict[Connection, None] = {}
         self._kept: dict[Connection, Site] = {}  # between two visits, the longest waiting first
         self._nobody = Nobody(self.gone)

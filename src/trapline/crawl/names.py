@@ -7,8 +7,10 @@ refuses. It opens no connection; the guard is asked again when one is opened.
 import asyncio
 from collections import deque
 
+import numpy as np
+
 from trapline.crawl.crawler import Crawler
-from trapline.crawl.sites import UNRESOLVED, Site
+from trapline.crawl.sites import UNRESOLVED, Site, Sites
 from trapline.fetch import failure
 from trapline.fetch.address import Guard
 from trapline.fetch.dns import FAILED_S, Answer, Resolver
@@ -42,12 +44,11 @@ class Names:
             self._loop.call_soon(self._crawler.give_up, site)
         return group
 
-    def go_on(self) -> None:
-        """The sites of a resumed crawl whose addresses nobody knew when it ended."""
-        groups = self._crawler.frontier.state.site["group"]
-        for site in self._crawler.known.sites:
-            if groups[site.id] < 0:
-                self._look_up(site)
+    def look_up_rest(self, sites: Sites) -> None:
+        """A crawl goes on: the sites whose address nobody had found yet, and that were not given up."""
+        records = self._crawler.frontier.state.site[: len(sites)]
+        for number in np.flatnonzero((records["group"] < 0) & (records["budget"] != 0)).tolist():
+            self._look_up(sites[number])
 
     def visited(self, site: Site) -> None:
         """A visit has ended: now the site may move, if its address has expired."""

@@ -29,6 +29,7 @@ class CrawlOptions:
     site_rank: str | None = None
     quality: str = "opic"
     history: str | None = None
+    modules: str = ""  # the folder in which `quality` finds a user's MODULE
     seed: int = 0
     connections: int = CONNECTIONS  # r
     rules: Rules = field(default_factory=live_rules)
@@ -50,6 +51,9 @@ class CrawlOptions:
     nameservers: tuple[str, ...] = ()
     limits: Limits = field(default_factory=Limits)
     metadata: bool = False  # a WARC record of the links of each page
+    snapshot_pages: int = (
+        100_000  # between two snapshots: replay is some microseconds a page, so a resume takes a second
+    )
 
     @property
     def user_agent(self) -> str:
@@ -65,16 +69,23 @@ class CrawlOptions:
 
     @classmethod
     def from_json(cls, text: str) -> "CrawlOptions":
-        values = json.loads(text)
-        names = {field.name for field in fields(cls)}
-        for name in values.keys() - names:
-            raise ConfigError(
-                f"the crawl has an option {name!r} that this version does not know; {nearest(name, names)}"
-            )
-        values["rules"], values["limits"] = Rules(**values["rules"]), Limits(**values["limits"])
+        try:
+            values = _known(cls, json.loads(text))
+        except ValueError as error:
+            raise ConfigError(f"the crawl's options cannot be read: {error}; restore crawl.db from a copy") from None
+        values["rules"] = Rules(**_known(Rules, values["rules"]))
+        values["limits"] = Limits(**_known(Limits, values["limits"]))
         for name in ("seeds", "include", "exclude", "nameservers"):
             values[name] = tuple(values[name])
         return cls(**values)
 
 
 AGENT = "trapline"  # the product token that robots.txt files know us by
+
+
+def _known(kind: Any, values: dict[str, Any]) -> dict[str, Any]:
+    """The values, if each is a field of that class."""
+    names = {field.name for field in fields(kind)}
+    for name in values.keys() - names:
+        raise ConfigError(f"the crawl has an option {name!r} that this version does not know; {nearest(name, names)}")
+    return values

@@ -5,12 +5,14 @@ again before its full delay from now, because nobody knows which ones were asked
 """
 
 import time
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
 from trapline.crawl import checkpoint
 from trapline.crawl.options import AGENT, CrawlOptions
 from trapline.crawl.robots_file import apply
+from trapline.crawl.scores import Scores
 from trapline.crawl.seen import Seen, fingerprints
 from trapline.crawl.sites import Sites
 from trapline.crawl.store.reading import Reading
@@ -18,11 +20,15 @@ from trapline.crawl.tally import Tally
 from trapline.fetch.robots import DISALLOW_ALL
 from trapline.fetch.robots_answer import read_answer
 from trapline.frontier import FETCHED, Frontier, Outcome, Visit
-from trapline.frontier.replay import replay
 from trapline.strategies import Strategy
 from trapline.strategies.choice import live_strategy
 
+Tell = Callable[[int, int, str], None]  # done, of how many, of what
 _AT_ONCE = 4096
+
+
+def nobody(done: int, total: int, what: str) -> None:
+    """Listens."""
 
 
 @dataclass(slots=True)
@@ -55,13 +61,22 @@ def rebuilt(folder: Path) -> tuple[Frontier, float]:
     return frontier, float(frontier.state.run[0].now)
 
 
-def restored(folder: Path, options: CrawlOptions, strategy: Strategy) -> State:
-    """The crawl as the last commit left it, ready to go on."""
+def restored(folder: Path, options: CrawlOptions, strategy: Strategy, tell: Tell = nobody) -> State:
+    """The crawl as the last commit left it, ready to go on. `tell` hears how far it is."""
     reading = Reading(folder)
-    frontier, seen = _frontier(reading, options, strategy)
+    checkpoint.forget_after(folder, reading.last_batch())
+    frontier, seen = _frontier(reading, options, strategy, tell)
     state = State(frontier, _sites(reading, options, frontier), seen, _tally(reading), reading.last_batch())
     reading.close()
     return state
+
+
+def scores_of(folder: Path) -> Scores:
+    """With the links of all pages fetched so far: the log has the scores that were, not what they were made of."""
+    reading, scores = Reading(folder), Scores()
+    scores.restore(reading.links())
+    reading.close()
+    return scores
 
 
 def settle(frontier: Frontier, now: float) -> None:
@@ -71,23 +86,30 @@ def settle(frontier: Frontier, now: float) -> None:
     frontier.hold_all(now)
 
 
-def _frontier(reading: Reading, options: CrawlOptions, strategy: Strategy) -> tuple[Frontier, Seen]:
+def _frontier(
+    reading: Reading, options: CrawlOptions, strategy: Strategy, tell: Tell = nobody
+) -> tuple[Frontier, Seen]:
+    # Late: its kernel takes seconds to compile, and a new crawl has no use for it.
+    from trapline.frontier.replay import replay
+
     last = reading.last_batch()
     found = checkpoint.load(reading.folder, last, strategy)
     batch, frontier, seen = found or (0, Frontier(strategy, options.rules, options.seed), Seen())
-    for _, calls in reading.journal(after=batch):
+    for number, calls in reading.journal(after=batch):
+        tell(number - batch, last - batch, "batches of its log")
         replay(frontier, calls)
-    _see(reading, seen)
+    _see(reading, seen, frontier.pages, tell)
     return frontier, seen
 
 
-def _see(reading: Reading, seen: Seen) -> None:
+def _see(reading: Reading, seen: Seen, pages: int, tell: Tell) -> None:
     """The URLs of pages that are younger than the snapshot."""
     import numpy as np
 
     urls: list[str] = []
 
     def add() -> None:
+        tell(len(seen), pages, "URLs")
         seen.add(fingerprints(urls), len(seen), np.empty(len(urls), np.int32))
         urls.clear()
 

@@ -15,7 +15,7 @@ from trapline.fetch.content import decoded
 from trapline.fetch.headers import retry_after_s
 from trapline.fetch.response import Response
 from trapline.fetch.robots import DISALLOW_ALL, LIMIT_BYTES, Robots
-from trapline.fetch.robots_answer import MOST_REDIRECTS, Verdict, read_answer
+from trapline.fetch.robots_answer import MOST_REDIRECTS, SHORTEST_S, Verdict, read_answer
 from trapline.fetch.urls import canonical, origin
 
 if TYPE_CHECKING:
@@ -120,7 +120,8 @@ class RobotsFile:
     def _elsewhere(self, web: "Web", visit: int, url: str) -> Step:
         other = web.sites.named(origin(url))
         if other is not None and url == other.origin + PATH and other.robots is not None:
-            return self._take(web, Verdict(other.robots, other.robots_until - web.now(), ""))
+            # The other site may not be visited again, so its rules do not expire here as soon as there.
+            return self._take(web, Verdict(other.robots, max(other.robots_until - web.now(), SHORTEST_S), ""))
         answer = web.elsewhere.answer(url)
         if answer is not None:
             return self.came(web, visit, url, answer)

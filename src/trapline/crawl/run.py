@@ -11,7 +11,7 @@ import time
 from collections import deque
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
-from dataclasses import asdict, replace
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -22,105 +22,90 @@ from trapline.crawl.crawler import INTERRUPTED, SECONDS, Crawler, Goals
 from trapline.crawl.known import Known
 from trapline.crawl.live import Web
 from trapline.crawl.names import Names
+from trapline.crawl.opening import Opened, opened, prepare_new, prepare_old, store_settings
 from trapline.crawl.options import AGENT, CrawlOptions
 from trapline.crawl.outbox import Outbox
-from trapline.crawl.records import Batch
+from trapline.crawl.records import Batch, Progress
 from trapline.crawl.scope import Scope
-from trapline.crawl.scores import Scores
-from trapline.crawl.seeds import check_seeds
 from trapline.crawl.shelf import Shelf
-from trapline.crawl.standing import Recent, Standing
+from trapline.crawl.standing import MOST_ROWS, Recent, Standing
 from trapline.crawl.store.client import Store
-from trapline.crawl.store.folder import DATABASE, Claim, claim_existing, claim_new, note_begin, note_end
-from trapline.crawl.store.reading import Reading
-from trapline.crawl.store.settings import StoreSettings
+from trapline.crawl.store.folder import DATABASE, note_begin, note_end
 from trapline.crawl.summary import write_summary
+from trapline.crawl.worth import worth
 from trapline.errors import ConfigError
 from trapline.fetch.address import Guard
 from trapline.fetch.dns import Resolver
-from trapline.fetch.urls import canonical
 from trapline.frontier.journal import Journal
-from trapline.graph.pagerank import pagerank
-from trapline.strategies import Strategy
-from trapline.strategies.inputs import default_rules
-from trapline.strategies.live_inputs import live_inputs
+from trapline.units import counted
 
 Show = Callable[[Standing], None]
 View = AbstractContextManager[Show]
 _TICK_S = 0.5
-_PAGES_EXPECTED = (
-    35_000  # nobody knows; it only says how often PageRank is run, if the user does not: every 1,000 pages
-)
-_SNAPSHOT_PAGES = 100_000  # replay is some microseconds a page, so a resume takes a second or two
+_GRACE_S = 10.0  # for the pages under way when a crawl is stopped: some servers would take minutes
 
 
 def open_crawl(options: CrawlOptions, folder: Path, view: View) -> dict[str, Any]:
     """A new crawl into a new folder; its summary."""
-    strategy = resume.strategy_of(options)
-    # No lease runs out: our robots end their visits themselves, and a second one at a site would be impolite.
-    rules = replace(default_rules(strategy, options.rules, _PAGES_EXPECTED), lease_s=math.inf)
-    options = replace(options, rules=rules)
-    uvloop.run(check_seeds(options))
-    claim = claim_new(folder, asdict(options))
-    return _run(options, strategy, claim, resume.fresh(options, strategy), view, new=True)
+    return run_crawl(opened(prepare_new(options, folder)), view)
 
 
-def resume_crawl(folder: Path, view: View, **changes: Any) -> dict[str, Any]:
+def resume_crawl(folder: Path, view: View, **changes: float) -> dict[str, Any]:
     """A crawl that goes on; its summary. `changes`: goals other than those it began with."""
-    claim = claim_existing(folder)
-    reading = Reading(folder)
-    options = replace(CrawlOptions.from_json(reading.meta()["options"]), **changes)
-    reading.close()
-    strategy = resume.strategy_of(options)
-    return _run(options, strategy, claim, resume.restored(folder, options, strategy), view, new=False)
+    return run_crawl(opened(prepare_old(folder, **changes)), view)
 
 
-def _run(
-    options: CrawlOptions, strategy: Strategy, claim: Claim, state: resume.State, view: View, new: bool
-) -> dict[str, Any]:
+def run_crawl(crawl: Opened, view: View) -> dict[str, Any]:
+    """The crawl, until it ends or is ended; its summary. A `ConfigError` or a defect leaves a folder that can go on."""
     try:
         with view as show:
-            return uvloop.run(LiveCrawl(options, strategy, claim.path, state, show).run(claim, new))
+            return uvloop.run(LiveCrawl(crawl, show).run())
     finally:
-        claim.release()
+        crawl.claim.release()
 
 
 class LiveCrawl:
     """The parts of one run, and what happens to them as time passes."""
 
-    def __init__(
-        self, options: CrawlOptions, strategy: Strategy, folder: Path, state: resume.State, show: Show
-    ) -> None:
-        self._options, self._strategy, self._folder, self._state, self._show = options, strategy, folder, state, show
+    def __init__(self, crawl: Opened, show: Show) -> None:
+        self._options, self._strategy, self._state = crawl.options, crawl.strategy, crawl.state
+        self._claim, self._given, self._new = crawl.claim, crawl.given, crawl.new
+        self._folder, self._show = crawl.claim.path, show
         self._recent = Recent()
         self._uncommitted: deque[tuple[int, int]] = deque()  # batch, pages registered when it was sent
-        self._snapshot_at = state.tally.fetched + _SNAPSHOT_PAGES
-        self._failure = ""
+        self._snapshot_at = self._state.tally.fetched + crawl.options.snapshot_pages
+        self._cut_at = math.inf  # seconds of crawling; from then on, what is under way is given up
+        self._failure = ""  # of the store
+        self._error: BaseException | None = None  # what nobody expected
+        self._closing = ""  # the step, once it has come to that
 
-    async def run(self, claim: Claim, new: bool) -> dict[str, Any]:
+    async def run(self) -> dict[str, Any]:
         loop = asyncio.get_running_loop()
         loop.set_exception_handler(self._defect)
-        options, state = self._options, self._state
-        settings = StoreSettings(user_agent=options.user_agent, operator=options.contact, metadata=options.metadata)
-        note_begin(claim)
-        self._store = await Store.start(claim, settings, self._committed, self._store_failed)
-        self._build(loop)
+        note_begin(self._claim, asdict(self._options))
+        settings = store_settings(self._options)
+        self._store = await Store.start(self._claim, settings, self._committed, self._store_failed)
+        try:
+            self._build(loop)
+            self._begin(loop)
+            with self._signals(loop), self._ticking(loop):
+                await self._web.over
+                return await self._close()
+        except BaseException:
+            await self._store.abandon()  # it ends with the batches that it has, and the folder can go on
+            raise
+
+    def _begin(self, loop: asyncio.AbstractEventLoop) -> None:
+        frontier, now = self._state.frontier, self._web.now()
         self._began = time.monotonic()
-        now = self._web.now()
-        if new:
-            state.frontier.discover(self._known.seed_pages(options.seeds, now), now)
-        else:
-            resume.settle(state.frontier, now)
-            self._names.go_on()
+        if self._state.last_batch == 0:  # new, or killed before its first commit
+            frontier.discover(self._known.seed_pages(self._options.seeds, now), now)
+        if not self._new:
+            resume.settle(frontier, now)
         self._web.sweep()
         self._crawler.begin(self._web)
-        with self._signals(loop):
-            ticking = loop.create_task(self._tick())
-            try:
-                await self._web.over
-            finally:
-                ticking.cancel()
-            return await self._close(claim)
+        if self._options.max_seconds < math.inf:
+            loop.call_later(max(self._options.max_seconds - self._seconds(), 0.0), self._crawler.stop, SECONDS)
 
     def _build(self, loop: asyncio.AbstractEventLoop) -> None:
         options, state = self._options, self._state
@@ -129,20 +114,12 @@ class LiveCrawl:
         self._shelf = Shelf(self._folder / DATABASE)
         self._shelf.committed(state.frontier.pages)
         self._outbox = Outbox(journal, self._put, state.last_batch)
-        inputs = live_inputs(
-            self._strategy,
-            options.quality,
-            Path(options.history) if options.history else None,
-            options.seed,
-            canonical,
-            pagerank,
-        )
-        self._names = names = Names(Resolver(options.hosts, options.nameservers), Guard(options.allow_private))
+        names = Names(Resolver(options.hosts, options.nameservers), Guard(options.allow_private))
         scope = Scope(options.scope, options.seeds, options.include, options.exclude)
         self._known = Known(
-            state.frontier, state.sites, state.seen, self._shelf, scope, self._outbox, inputs, names.locate
+            state.frontier, state.sites, state.seen, self._shelf, scope, self._outbox, self._given.inputs, names.locate
         )
-        scores = Scores() if self._strategy.page.scores else None
+        scores = resume.scores_of(self._folder) if self._strategy.page.scores else None
         self._crawler = Crawler(
             state.frontier,
             self._known,
@@ -153,7 +130,7 @@ class LiveCrawl:
             agent=AGENT,
             expanded_bytes=options.limits.expanded_bytes,
             give_up=options.give_up,
-            worth=self._worth(),
+            worth=worth(self._given, state.frontier),
             keep_links=scores.keep if scores else None,
             keep_hrefs=options.metadata,
             tally=state.tally,
@@ -161,15 +138,7 @@ class LiveCrawl:
         self._crawler.full = lambda: self._store.full
         self._web = Web(loop, options, self._crawler, names, scores)
         names.start(self._crawler, loop)
-
-    def _worth(self) -> Callable[[int], float]:
-        """What a page is worth as the page rank knows it: its cash, or the quality that was given."""
-        columns, frontier = self._strategy.page.columns, self._state.frontier
-        named = [name for name in ("quality", "cash", "pagerank", "history") if name in columns]
-        if not named:
-            return lambda page: 0.0
-        column = columns.index(named[0])
-        return lambda page: float(frontier.state.columns[page, column])
+        names.look_up_rest(state.sites)
 
     # ---- the store
 
@@ -193,63 +162,84 @@ class LiveCrawl:
     def _defect(self, loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
         """What nobody expected happened in a callback: the crawl ends, and the command says that it is ours to mend."""
         error = context.get("exception")
-        if error is not None and not self._web.over.done():
-            self._web.over.set_exception(error)
+        if error is not None and self._error is None:
+            self._error = error
+            self._web.ended()
 
     # ---- as time passes
 
-    async def _tick(self) -> None:
-        while True:
-            await asyncio.sleep(_TICK_S)
-            progress = self._note()
-            if progress.seconds >= self._options.max_seconds:
-                self._crawler.stop(SECONDS)
-            if self._state.tally.fetched >= self._snapshot_at:
-                self._snapshot()
+    @contextmanager
+    def _ticking(self, loop: asyncio.AbstractEventLoop) -> Iterator[None]:
+        """Twice a second, to the end of the closing."""
+        timer: asyncio.Handle
+
+        def tick() -> None:
+            nonlocal timer
+            timer = loop.call_later(_TICK_S, tick)
+            if not self._closing:
+                self._note()
+                self._cut_off(self._seconds())
+                if self._state.tally.fetched >= self._snapshot_at:
+                    self._snapshot()
             self._show(self._standing())
+
+        timer = loop.call_soon(tick)
+        try:
+            yield
+        finally:
+            timer.cancel()
+
+    def _cut_off(self, seconds: float) -> None:
+        """What has not come in long after the crawl was stopped does not."""
+        if self._crawler.stopped_by and self._cut_at == math.inf:
+            self._cut_at = seconds + _GRACE_S
+        if seconds >= self._cut_at:
+            self._web.abort()
 
     def _seconds(self) -> float:
         return self._state.tally.seconds_before + time.monotonic() - self._began
 
-    def _note(self) -> Any:
-        self._outbox.progress = progress = self._crawler.progress(self._seconds())
+    def _note(self) -> None:
+        self._outbox.progress = self._crawler.progress(self._seconds())
         self._outbox.flush()
-        return progress
 
     def _snapshot(self) -> None:
         self._outbox.flush()
         checkpoint.save(self._folder, self._outbox.number, self._state.frontier, self._state.seen)
-        self._snapshot_at = self._state.tally.fetched + _SNAPSHOT_PAGES
+        self._snapshot_at = self._state.tally.fetched + self._options.snapshot_pages
 
     def _standing(self) -> Standing:
         tally, options = self._state.tally, self._options
         progress = self._crawler.progress(self._seconds())
         by_site, tally.recent = tally.recent, type(tally.recent)()
         pages_per_s, bytes_per_s = self._recent.note(progress, by_site)
-        stopping = (
-            f"stopping ({self._crawler.stopped_by}): {progress.active} visits under way"
-            if self._crawler.stopped_by
-            else ""
-        )
         return Standing(
             progress,
             pages_per_s,
             bytes_per_s,
-            [(self._state.sites[site].origin, pages) for site, pages in self._recent.busiest()],
-            tally.errors.most_common(6),
-            f"trapline: {self._strategy.name}, into {self._folder}",
-            stopping or "Ctrl-C ends it and leaves a whole folder",
+            lambda: [(self._state.sites[site].origin, pages) for site, pages in self._recent.busiest()],
+            tally.errors.most_common(MOST_ROWS),
+            self._strategy.name,
+            str(self._folder),
+            self._doing(progress),
             options.max_pages,
             options.connections,
-            f"{tally.quality:,.4g}" if tally.quality else "",
         )
+
+    def _doing(self, progress: Progress) -> str:
+        if self._closing:
+            return f"closing: {self._closing}"
+        if self._crawler.stopped_by:
+            under_way = counted(progress.active, "visit")
+            return f"stopping ({self._crawler.stopped_by}): {under_way} under way; Ctrl-C cuts them off"
+        return "" if progress.pages or progress.errors else "starting: names, connections, robots.txt"
 
     @contextmanager
     def _signals(self, loop: asyncio.AbstractEventLoop) -> Iterator[None]:
-        """Ctrl-C ends the visits under way after the page they are at; once more, at once."""
+        """Ctrl-C ends the visits under way after the page they are at; in a crawl that is stopping, at once."""
 
         def interrupted() -> None:
-            if self._crawler.stopped_by == INTERRUPTED:
+            if self._crawler.stopped_by:
                 self._web.abort()
             self._crawler.stop(INTERRUPTED)
 
@@ -263,15 +253,34 @@ class LiveCrawl:
 
     # ---- the end
 
-    async def _close(self, claim: Claim) -> dict[str, Any]:
+    async def _close(self) -> dict[str, Any]:
+        self._close_step("writing the last pages")
         self._web.abort()
-        if not self._failure:
+        if not self._failure and self._error is None:
             self._note()
-            await self._store.close()
+            self._snapshot()  # before anything is awaited: what names come in later is not in the database
+            try:
+                await self._store.close(self._close_step)
+            except ConfigError as error:
+                self._failure = str(error)
+        if self._error is not None:
+            raise self._error
         if self._failure:
-            raise ConfigError(
-                f"{self._folder}: {self._failure}; go on with --resume {self._folder} when that is mended"
-            )
-        checkpoint.save(self._folder, self._outbox.number, self._state.frontier, self._state.seen)
-        note_end(claim, self._crawler.stopped_by)
-        return write_summary(self._folder)
+            raise ConfigError(_with_the_way_on(self._failure, self._folder))
+        note_end(self._claim, self._crawler.stopped_by)
+        self._close_step("counting for the summary")
+        return await asyncio.to_thread(write_summary, self._folder)
+
+    def _close_step(self, step: str) -> None:
+        self._closing = step
+
+
+def _with_the_way_on(failure: str, folder: Path) -> str:
+    """
+    >>> _with_the_way_on("the store ended unasked: killed by signal 9", Path("c"))
+    'c: the store ended unasked: killed by signal 9; go on with --resume c'
+    >>> _with_the_way_on("c: the disk is full; make room and go on with --resume c", Path("c"))
+    'c: the disk is full; make room and go on with --resume c'
+    """
+    line = failure if failure.startswith(f"{folder}") else f"{folder}: {failure}"
+    return line if "--resume" in line else f"{line}; go on with --resume {folder}"

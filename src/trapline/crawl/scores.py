@@ -17,12 +17,10 @@ TOLERANCE = 1e-4  # as in the simulator
 
 class Scores:
     def __init__(self) -> None:
-        self._sources: list[int] = []
-        self._links: list[Array] = []
+        self._links: dict[int, Array] = {}  # of each page fetched
 
     def keep(self, page: int, links: Array) -> None:
-        self._sources.append(page)
-        self._links.append(links)
+        self._links[page] = links
 
     def restore(self, fetched: Iterable[tuple[int, bytes]]) -> None:
         """What an earlier run kept: pages and their links, as the database has them."""
@@ -33,10 +31,10 @@ class Scores:
         """PageRank of every page known; `life[page]`: its state (frontier/layout.py)."""
         pages = len(life)
         counts = np.zeros(pages + 1, np.int64)
-        counts[np.asarray(self._sources, np.int64) + 1] = [len(links) for links in self._links]
+        counts[np.fromiter(self._links, np.int64, len(self._links)) + 1] = [*map(len, self._links.values())]
         offsets = np.cumsum(counts)
         targets = np.empty(int(offsets[-1]), np.int32)
-        for page, links in zip(self._sources, self._links, strict=True):
+        for page, links in self._links.items():
             targets[offsets[page] : offsets[page + 1]] = links
         graph = Graph(
             offsets=offsets,

@@ -1,56 +1,54 @@
 """How a crawl stands, for whoever shows it: the progress, rates of the last seconds, the busiest sites, the errors."""
 
-import math
 from collections import Counter, deque
+from collections.abc import Callable
 from typing import NamedTuple
 
 from trapline.crawl.records import Progress
-from trapline.crawl.tally import Tally
 
-_SECONDS = 5.0  # what "now" means in a rate
-_ROWS = 6
+RECENT_S = 5.0  # what "now" means in a rate
+MOST_ROWS = 6
 
 
 class Standing(NamedTuple):
     progress: Progress
     pages_per_s: float
     bytes_per_s: float
-    busiest: list[tuple[str, int]]  # origin, pages in the last seconds
+    busiest: Callable[[], list[tuple[str, int]]]  # origin, pages in the last seconds; counted only for who shows them
     errors: list[tuple[str, int]]  # kind, number
-    heading: str
-    hint: str
+    strategy: str
+    folder: str
+    doing: str  # what the crawl is at, if that is not crawling
     goal: float  # pages; infinity: none
     robots: int
-    quality: str
 
 
 class Recent:
     """Rates over the last seconds. Who fills it: the loop, twice a second."""
 
     def __init__(self) -> None:
-        self._marks: deque[tuple[float, int, int]] = deque()
-        self._sites: deque[Counter[int]] = deque()
+        self._marks: deque[tuple[Progress, Counter[int]]] = deque()
+        self._by_site: Counter[int] = Counter()  # the sum of the marks but the first: what came since that
 
     def note(self, progress: Progress, by_site: Counter[int]) -> tuple[float, float]:
-        """Pages and bytes a second."""
-        self._marks.append((progress.at, progress.pages, progress.bytes))
-        self._sites.append(by_site)
-        while len(self._marks) > 2 and self._marks[1][0] < progress.at - _SECONDS:
+        """Pages and bytes a second. `by_site`: pages since the last note."""
+        if self._marks:
+            self._by_site.update(by_site)
+        self._marks.append((progress, by_site))
+        while len(self._marks) > 2 and self._marks[1][0].at <= progress.at - RECENT_S:
             self._marks.popleft()
-            self._sites.popleft()
-        since, pages, received = self._marks[0]
-        passed = progress.at - since
+            self._forget(self._marks[0][1])
+        since = self._marks[0][0]
+        passed = progress.at - since.at
         if passed <= 0.0:
             return 0.0, 0.0
-        return (progress.pages - pages) / passed, (progress.bytes - received) / passed
+        return (progress.pages - since.pages) / passed, (progress.bytes - since.bytes) / passed
+
+    def _forget(self, by_site: Counter[int]) -> None:
+        self._by_site.subtract(by_site)
+        for site in by_site:
+            if not self._by_site[site]:
+                del self._by_site[site]
 
     def busiest(self) -> list[tuple[int, int]]:
-        return sum(self._sites, Counter[int]()).most_common(_ROWS)
-
-
-def errors_shown(tally: Tally) -> list[tuple[str, int]]:
-    return tally.errors.most_common(_ROWS)
-
-
-def quality_shown(tally: Tally) -> str:
-    return "" if math.isnan(tally.quality) else f"{tally.quality:,.4g}"
+        return self._by_site.most_common(MOST_ROWS)

@@ -51,6 +51,7 @@ class Robot:
         "_not_before",
         "_over",
         "_paused_at",
+        "_responses",
         "_robots",
         "_served",
         "_site",
@@ -73,7 +74,8 @@ class Robot:
         self._fresh = True  # the connection was opened for this visit, or has answered in it
         self._began = web.now()
         self._not_before = -math.inf
-        self._served = 0
+        self._served = 0  # pages
+        self._responses = 0  # of a connection that is gone, robots.txt and earlier visits included
         self._fruitless = True
         self._hung_up = False
         self._allowed = 0  # requests on this connection, in all, as the server announced; 0: it did not
@@ -171,13 +173,15 @@ class Robot:
             self._request()
 
     def lost(self, connection: "Connection | NoConnection", kind: str, unanswered: int) -> None:
-        self._connection = None
+        self._connection, self._responses = None, connection.responses_received
         self._hung_up = kind in _WE_HUNG_UP
         self._web.gone(connection)
         if self._waits and not self._asked:
             return  # it is seen when the waiting is over
         kind = kind or failure.CLOSED
-        if kind == failure.CLOSED and (self._served or not self._fresh):
+        if kind == failure.STOPPED:
+            self._leave()  # by ourselves, so nobody failed
+        elif kind == failure.CLOSED and (self._served or not self._fresh):
             self._had_enough(pipelined=len(self._asked) > 1)
         elif kind == failure.PROTOCOL and self._served and self._window > 1:
             self._had_enough(pipelined=True)  # an answer may have been longer than it said
@@ -193,18 +197,21 @@ class Robot:
 
     def _pause(self) -> None:
         self._waits, self._paused_at = True, self._web.now()
-        self._web.call_at(self._paused_at + self._site.pause_s, self._paused_enough)
+        self._crawler.pause(self._site.pause_s, self._paused_enough)
 
     def _paused_enough(self) -> None:
         """A timer may come a little early; and a second connection comes after a rest, not after a pause."""
         web = self._web
+        if not self._crawler.may_request():
+            self._end()
+            return
         if self._connection is None and self._robots is None:
             self._closes = self._served > 0
             self._end()
             return
         enough_at = self._paused_at + (self._site.pause_s if self._connection else max(self._site.pause_s, web.rest_s))
         if web.now() < enough_at:
-            web.call_at(enough_at, self._paused_enough)
+            self._crawler.pause(enough_at - web.now(), self._paused_enough)
             return
         self._waits = False
         if self._connection is None:
@@ -231,8 +238,10 @@ class Robot:
         self._leave()
 
     def _pages_lost(self, kind: str, address: str) -> None:
+        if len(self._asked) > 1:
+            self._site.pipelining = False  # perhaps it is to blame
         self._crawler.failed(self._visit, self._site, self._asked.popleft(), kind, address)
-        self._closes = True
+        self._closes = kind == failure.CLOSED and self._responses > 0  # else it says nothing of the next connection
         self._leave()
 
     def _leave(self) -> None:
@@ -274,8 +283,11 @@ class Robot:
     def _end(self) -> None:
         """The visit is over; the connection is kept for the next one if that may come soon."""
         self._over = True
+        if self._waits:
+            self._crawler.leaves(self._paused_enough)
+            self._crawler.leaves(self._store_has_room)
         connection, self._connection = self._connection, None
-        served = connection.responses_received if connection is not None else self._served
+        served = connection.responses_received if connection is not None else self._responses
         if connection is not None and (self._closes or not self._web.keep(self._site, connection)):
             self._web.drop(connection)
         outcome = Outcome((), self._connection_s, served, self._closes, self._allowed, self._not_before)

@@ -84,6 +84,10 @@ class Resolver:
             self._recent.put(host, answer)
         return answer
 
+    def bind(self) -> None:
+        """Now, instead of with the first question: `ConfigError` if the name servers are not addresses."""
+        self._bound()
+
     async def addresses(self, host: str) -> Answer:
         """`host` is that of a canonical URL: ASCII, small letters, IPv6 in brackets."""
         return self.known(host) or await self._shared(host)
@@ -146,7 +150,9 @@ class Resolver:
                     self._nameservers, flags=pycares.ARES_FLAG_NOSEARCH, timeout=self._try_s, tries=self._tries
                 )
             except pycares.AresError as error:
-                raise ConfigError(f"name servers {', '.join(self._nameservers)}: not addresses: {error}") from error
+                raise ConfigError(
+                    f"--nameserver {', '.join(self._nameservers)}: not addresses, as 9.9.9.9 or 127.0.0.1:53"
+                ) from error
         return self._dns
 
     def _failed(self, reason: str, retry: bool, for_s: float) -> Answer:

@@ -13,7 +13,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from html import escape
 from importlib.resources import files
 from string import Template
-from typing import Any
+from typing import Any, NamedTuple
 
 from trapline.report.chart import OPTIMUM, RANDOM, Chart, Floats
 from trapline.report.style import COLOURS, COLOURS_ON_DARK, STROKES
@@ -64,6 +64,20 @@ def _style(crawls: int) -> str:
     )
     hidden = "".join(f"body:has(#show{at}:not(:checked)) .k{at} {{ display: none; }}\n" for at in range(crawls))
     return f"{light}@media screen and (prefers-color-scheme: dark) {{\n{dark}}}\n{strokes}{hidden}"
+
+
+class Headline(NamedTuple):
+    """A number that is to be seen at once."""
+
+    value: str
+    name: str
+    remark: str
+    bad: bool = False
+
+
+def headline(one: Headline) -> str:
+    bad = ' class="bad"' if one.bad else ""
+    return f"<li{bad}><b>{escape(one.value)}</b> {escape(one.name)}<small>{escape(one.remark)}</small></li>"
 
 
 def head_cell(column: Column, begins: str = "") -> str:

@@ -7,13 +7,12 @@ from collections.abc import Sequence
 from datetime import UTC, datetime
 from html import escape
 
-from trapline.report.html import filled, head_cell, meanings, number_cell, pairs
+from trapline.report.html import filled, head_cell, headline, meanings, number_cell, pairs
 from trapline.report.live_chart import live_charts
 from trapline.report.live_record import LiveRecord, SiteRow
 from trapline.report.live_table import (
     RULES,
     Count,
-    Headline,
     failures,
     headlines,
     settings,
@@ -37,7 +36,7 @@ def live_page(record: LiveRecord, judged: CrawlRecord | None = None) -> str:
         _subtitle(record),
         live_charts(record, judged),
         0,
-        headlines="\n".join(map(_headline, headlines(record))),
+        headlines="\n".join(map(headline, headlines(record))),
         counts="\n".join(
             (
                 _counts("Status", statuses(record)),
@@ -59,11 +58,6 @@ def _subtitle(record: LiveRecord) -> str:
     ended = "still running" if record.running else f"ended: {found['stopped_by'] or 'without saying why'}"
     again = f", resumed {counted(found['resumed'], 'time')}" if found["resumed"] else ""
     return f"{found['strategy']}; began {began}, took {duration(found['seconds'])}{again}; {ended}"
-
-
-def _headline(one: Headline) -> str:
-    bad = ' class="bad"' if one.bad else ""
-    return f"<li{bad}><b>{escape(one.value)}</b> {escape(one.name)}<small>{escape(one.remark)}</small></li>"
 
 
 def _counts(title: str, counts: Sequence[Count]) -> str:

@@ -12,6 +12,7 @@ from typing import NamedTuple
 from trapline.crawl.options import CrawlOptions
 from trapline.crawl.summary import FORBIDDEN
 from trapline.fetch import failure
+from trapline.report.html import Headline
 from trapline.report.live_record import LiveRecord, SiteRow
 from trapline.report.table import Column
 from trapline.units import byte_rate, bytes_shown, counted, duration, number, three_digits
@@ -36,13 +37,6 @@ RULES = {
     "pause": "asked again before the answer, or too soon after it",
     "robots": "asked for what robots.txt forbids",
 }
-
-
-class Headline(NamedTuple):
-    value: str
-    name: str
-    remark: str
-    bad: bool = False
 
 
 class Count(NamedTuple):

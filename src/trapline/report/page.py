@@ -9,10 +9,13 @@ from html import escape
 from itertools import groupby
 
 from trapline.report.chart import OPTIMUM, RANDOM, charts
-from trapline.report.html import filled, head_cell, meanings, number_cell, pairs
+from trapline.report.html import Headline, filled, head_cell, headline, meanings, number_cell, pairs
 from trapline.report.record import CrawlRecord
 from trapline.report.svg import swatch_svg
-from trapline.report.table import VIOLATIONS, Column, columns
+from trapline.report.table import VIOLATIONS, Column, columns, comparable
+from trapline.units import duration, three_digits
+
+_MOST_HEADLINES = 6
 
 
 def compare_page(
@@ -30,6 +33,7 @@ def compare_page(
         subtitle,
         charts(records),
         len(records),
+        headlines=_headlines(records),
         table=_table(records, [one for one in numbers if not _bland(one)]),
         same=_same(numbers),
         legend=_legend(records),
@@ -37,6 +41,22 @@ def compare_page(
         settings_hint=escape(settings_hint),
         meanings=meanings(numbers),
     )
+
+
+def _headlines(records: Sequence[CrawlRecord]) -> str:
+    """What each crawl brought, if they differ in that and are few."""
+    if comparable(records) or len(records) > _MOST_HEADLINES:
+        return ""
+    shown = (
+        Headline(
+            f"{three_digits(record.quality_fetched * 100)} %",
+            f"of the {record.quality}",
+            f"{record.strategy}: {record.pages_fetched:,} pages in {duration(record.simulated_seconds)}",
+        )
+        for record in records
+    )
+    items = "\n".join(map(headline, shown))
+    return f'<ul class="headlines">\n{items}\n</ul>'
 
 
 def _table(records: Sequence[CrawlRecord], numbers: Sequence[Column]) -> str:

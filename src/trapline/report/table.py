@@ -4,7 +4,7 @@ It reads records and knows nothing of HTML or terminals.
 """
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from trapline.report.record import CrawlRecord
 from trapline.simulate.kendall import SAMPLES, TAU_SAMPLE
@@ -16,6 +16,7 @@ VIOLATIONS = "violations"
 NARROW = "\u00a0"  # a space at which no head of a column is broken
 SPEED_UP = "speed-up"
 WALL = "wall s"
+_ABOUT = 0.01
 _IF_ANY = ("MB", "failed", "refused", SPEED_UP, WALL)  # columns left out if all are 0 or not known
 
 
@@ -44,8 +45,19 @@ class Column:
 
 
 def columns(records: Sequence[CrawlRecord]) -> list[Column]:
-    """Every number of section 4 of the specification that is one number a crawl."""
-    return [*_order_columns(records), *_time_columns(records), *_top_columns(records), *_count_columns(records)]
+    """Every number of section 4 of the specification that is one number a crawl. Of crawls that fetched different pages, what they
+    fetched comes first, and the order and time in which each fetched its own has no best."""
+    order = [*_order_columns(records), *_time_columns(records), *_top_columns(records)]
+    every = [*order, *_count_columns(records)]
+    if not comparable(records):
+        every = [*_count_columns(records), *(replace(one, better=NEITHER) for one in order)]
+    return [column for column in every if any(value is not None for value in column.values)]
+
+
+def comparable(records: Sequence[CrawlRecord]) -> bool:
+    """Whether the crawls fetched about the same: then it says something how soon."""
+    pages, quality = [record.pages_fetched for record in records], [record.quality_fetched for record in records]
+    return max(pages) - min(pages) <= _ABOUT * max(pages) and max(quality) - min(quality) <= _ABOUT
 
 
 def _column(

@@ -1,11 +1,12 @@
 """Live crawls side by side, as records of the same kind as simulated ones: the same tables and plots then serve both.
 
-All are judged by one measure, which none of them knew: PageRank of the web that they found together, by URL. What each
-crawl itself took for quality while it ran differs from strategy to strategy, and cannot be compared.
+All are judged by one measure, which none of them knew: PageRank of the web that they found together, by URL, or of the whole
+web where somebody knows it. What each crawl itself took for quality while it ran differs from strategy to strategy, and cannot be
+compared.
 """
 
 from collections import Counter, defaultdict
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import closing
 from dataclasses import dataclass, replace
 from itertools import count
@@ -27,6 +28,7 @@ from trapline.graph.csr import csr_from_edges
 from trapline.graph.sites import recorded_graph
 from trapline.graph.strings import StoredStrings, encoded
 from trapline.report.chart import Floats
+from trapline.report.live_record import Moments, moments_of
 from trapline.report.record import CrawlRecord, record_of
 from trapline.simulate import Log, Network
 from trapline.strategies.choice import live_strategy
@@ -67,11 +69,12 @@ class LiveCrawl:
         return float(self.log.end[-1]) if len(self.log.end) else 0.0
 
 
-def records_together(folders: Sequence[Path]) -> list[CrawlRecord]:
-    """The record of each crawl, named by its strategy, and where two have the same, also by their folders."""
-    web, numbers = _web(folders)
-    worth = pagerank(web)
-    records = [_record(folder, number, web, worth) for folder, number in zip(folders, numbers, strict=True)]
+def records_together(folders: Sequence[Path], known: Graph | None = None) -> list[CrawlRecord]:
+    """The record of each crawl, named by its strategy, and where two have the same, also by their folders. `known`: pages and
+    links that are there, with URLs and sizes, whether or not a crawl found them."""
+    web, numbers = _web(_graphs(folders, known), folders[0])
+    worth, own = pagerank(web), numbers[-len(folders) :]
+    records = [_record(folder, number, web, worth) for folder, number in zip(folders, own, strict=True)]
     times = Counter(record.strategy for record in records)
     return [
         replace(record, strategy=f"{record.strategy} ({folder.name})") if times[record.strategy] > 1 else record
@@ -79,13 +82,18 @@ def records_together(folders: Sequence[Path]) -> list[CrawlRecord]:
     ]
 
 
-def _web(folders: Sequence[Path]) -> tuple[Graph, list[Ids]]:
-    """The pages that any of the crawls knew, with the links that any of them found; and for each crawl the numbers that its
-    pages have there."""
+def _graphs(folders: Sequence[Path], known: Graph | None) -> Iterator[Graph]:
+    if known is not None:
+        yield known
+    for folder in folders:
+        yield load_graph(folder, LoadOptions(dangling=True))
+
+
+def _web(graphs: Iterable[Graph], file: Path) -> tuple[Graph, list[Ids]]:
+    """The pages of any of the graphs, with the links of any of them; and for each graph the numbers that its pages have there."""
     ids: defaultdict[bytes, int] = defaultdict(count().__next__)  # a missing key gets the next number
     numbers, sources, targets, sizes = [], [], [], []
-    for folder in folders:
-        graph = load_graph(folder, LoadOptions(dangling=True))
+    for graph in graphs:
         assert graph.urls is not None and graph.sizes is not None
         number = np.fromiter(map(ids.__getitem__, encoded(graph.urls)), np.int32, graph.pages)
         numbers.append(number)
@@ -96,7 +104,7 @@ def _web(folders: Sequence[Path]) -> tuple[Graph, list[Ids]]:
     size = np.zeros(len(ids), np.int64)
     np.maximum.at(size, np.concatenate(numbers), np.concatenate(sizes))
     urls = StoredStrings.of(url.decode() for url in ids)
-    return recorded_graph(urls, folders[0], *links, format_name="crawls", sizes=size), numbers
+    return recorded_graph(urls, file, *links, format_name="crawls", sizes=size), numbers
 
 
 def _record(folder: Path, number: Ids, web: Graph, worth: Floats) -> CrawlRecord:
@@ -113,7 +121,22 @@ def _record(folder: Path, number: Ids, web: Graph, worth: Floats) -> CrawlRecord
             robots=told.connections,
         )
         record = record_of(crawl, web, worth)
-        return replace(record, politeness_violations=politeness_violations(database), clock="")
+        record = replace(record, politeness_violations=politeness_violations(database), clock="")
+        return _with_robots_out(record, moments_of(database))
+
+
+def _with_robots_out(record: CrawlRecord, moments: Moments) -> CrawlRecord:
+    """Robots at work as the crawl itself counted them: of one that waits for a connection or for robots.txt its log of pages does not
+    tell."""
+    if not len(record.load.active_robots):
+        return record
+    edges = np.array(record.load.edges_s)
+    out = np.interp((edges[1:] + edges[:-1]) / 2, moments.seconds, moments.active)
+    return replace(
+        record,
+        load=replace(record.load, active_robots=out.tolist()),
+        active_robots=float(np.average(out, weights=np.diff(edges))),
+    )
 
 
 def _pair(told: CrawlOptions) -> Pair:

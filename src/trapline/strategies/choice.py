@@ -3,7 +3,8 @@
 import re
 from pathlib import Path
 
-from trapline.strategies.inputs import check_inputs, with_quality
+from trapline.errors import ConfigError
+from trapline.strategies.inputs import check_inputs, check_quality, with_quality
 from trapline.strategies.registry import load_strategy, page_rank_named, pair, site_rank_named
 from trapline.strategies.strategy import Strategy
 
@@ -12,6 +13,15 @@ def worded(text: str) -> Strategy:
     """The strategy that one word means; a pair's own name, such as 'opic x crawl-ability', will do too."""
     halves = split(text)
     return pair(*halves) if halves else load_strategy(text)
+
+
+def absolute(text: str) -> str:
+    """The same strategy, named so that it can be found from any folder.
+
+    >>> absolute("opic+crawl-ability"), absolute("/x/mine.py+fifo")
+    ('opic+crawl-ability', '/x/mine.py+fifo')
+    """
+    return "+".join(str(Path(word).absolute()) if word.endswith(".py") else word for word in split(text) or (text,))
 
 
 def split(text: str) -> tuple[str, str] | None:
@@ -35,6 +45,20 @@ def with_halves(whole: Strategy, page_rank: str | None, site_rank: str | None) -
 
 def live_strategy(text: str, page_rank: str | None, site_rank: str | None, quality: str, has_history: bool) -> Strategy:
     """The strategy of a live crawl, its quality by this source; `ConfigError` if its page rank needs what is not given."""
+    _check_live_quality(quality)
     strategy = with_quality(with_halves(worded(text), page_rank, site_rank), quality)
     check_inputs(strategy, quality != "opic", has_history)
+    if quality == "opic" and "pagerank" in strategy.page.inputs:
+        raise ConfigError(
+            f"page rank {strategy.page.name!r} needs to know what pages are worth before they are fetched:"
+            " give --quality FILE or MODULE:FUNCTION"
+        )
     return strategy
+
+
+def _check_live_quality(source: str) -> None:
+    check_quality(source)
+    if source == "pagerank":
+        raise ConfigError(
+            "--quality pagerank: nobody knows it of the live web beforehand; give opic, zipf, FILE or MODULE:FUNCTION"
+        )

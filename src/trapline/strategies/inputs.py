@@ -74,10 +74,12 @@ def _worth(source: str, graph: Graph, values: Floats) -> Floats:
     """The values, if shares of them make sense."""
     wrong = np.flatnonzero(values < 0.0)
     if len(wrong):
-        raise ConfigError(
-            f"--quality {source}: {values[wrong[0]]:g} for {_urls(graph, source)[int(wrong[0])]}; a page cannot be worth less than 0"
-        )
+        raise worthless(source, float(values[wrong[0]]), str(_urls(graph, source)[int(wrong[0])]))
     return values
+
+
+def worthless(source: str, value: float, url: str) -> ConfigError:
+    return ConfigError(f"--quality {source}: {value:g} for {url}; a page cannot be worth less than 0")
 
 
 def check_quality(source: str) -> None:
@@ -105,10 +107,10 @@ def _answered(source: str, graph: Graph) -> Floats:
     return asked(source, list(decoded(_urls(graph, f"--quality {source}"))))
 
 
-def asked(source: str, urls: list[str]) -> Floats:
-    """What the user's module:function answers for these URLs."""
+def asked(source: str, urls: list[str], folder: str = "") -> Floats:
+    """What the user's module:function answers for these URLs. `folder`: where the module is, if not here or installed."""
     try:
-        answer = _imported(source)(urls)
+        answer = _imported(source, folder or os.getcwd())(urls)
         values = np.asarray(answer, np.float64)
     except (Exception, SystemExit) as error:  # whatever the user's code raises is the user's to mend
         raise ConfigError(f"--quality {source}: {type(error).__name__}: {_one_line(error)}") from error
@@ -122,9 +124,9 @@ def asked(source: str, urls: list[str]) -> Floats:
     return values
 
 
-def _imported(source: str) -> Callable[[list[str]], Any]:
+def _imported(source: str, folder: str) -> Callable[[list[str]], Any]:
     module, _, function = source.partition(":")
-    with _current_folder_on_path():
+    with _on_path(folder):
         found = getattr(importlib.import_module(module), function)
     if not callable(found):
         raise TypeError(f"{function} is not a function")
@@ -132,14 +134,13 @@ def _imported(source: str) -> Callable[[list[str]], Any]:
 
 
 @contextmanager
-def _current_folder_on_path() -> Iterator[None]:
+def _on_path(folder: str) -> Iterator[None]:
     # An installed command does not search the folder that it is called in, which is where users keep such a file.
-    here = os.getcwd()
-    sys.path.insert(0, here)
+    sys.path.insert(0, folder)
     try:
         yield
     finally:
-        sys.path.remove(here)
+        sys.path.remove(folder)
 
 
 def _one_line(error: BaseException) -> str:
@@ -156,13 +157,19 @@ def _shape(values: Floats) -> str:
 def history_values(path: Path | str, graph: Graph, pagerank_of: Callable[[Graph], Floats]) -> History:
     """The PageRank that pages had in an old crawl: `--history` GRAPH or crawl's folder (it is computed), or FILE (of values)."""
     values = old_values(Path(path), pagerank_of)
-    worst = min(values, key=values.__getitem__, default=b"")
-    if values and values[worst] < 0.0:
-        raise ConfigError(f"{path}: the PageRank of {shown(worst)} is {values[worst]:g}; it must be at least 0")
     return History(_matched(values, graph, NOT_OLD, str(path)), np.sort(np.fromiter(values.values(), np.float64)))
 
 
 def old_values(path: Path, pagerank_of: Callable[[Graph], Floats]) -> dict[bytes, float]:
+    """What pages were worth, by URL."""
+    values = _old_values(path, pagerank_of)
+    worst = min(values, key=values.__getitem__, default=b"")
+    if values and values[worst] < 0.0:
+        raise ConfigError(f"{path}: the PageRank of {shown(worst)} is {values[worst]:g}; it must be at least 0")
+    return values
+
+
+def _old_values(path: Path, pagerank_of: Callable[[Graph], Floats]) -> dict[bytes, float]:
     if path.is_file() and path.name != CRAWL and _has_values(path):
         return file_values(path)
     is_crawl = path.name == CRAWL or (path / CRAWL).is_file()

@@ -11,7 +11,16 @@ import numpy as np
 from trapline.errors import ConfigError
 from trapline.graph import Graph
 from trapline.rng import uniform
-from trapline.strategies.inputs import NOT_OLD, Floats, asked, check_quality, drawn_from, file_values, old_values
+from trapline.strategies.inputs import (
+    NOT_OLD,
+    Floats,
+    asked,
+    check_quality,
+    drawn_from,
+    file_values,
+    old_values,
+    worthless,
+)
 from trapline.strategies.strategy import Strategy
 
 Values = Callable[[Sequence[str]], Sequence[float]]
@@ -20,7 +29,7 @@ _ZIPF_PAGES = 1_000_000  # of a web whose size nobody knows
 
 def live_inputs(
     strategy: Strategy,
-    quality: str,
+    quality: Values | None,
     history: Path | None,
     seed: int,
     canonical: Callable[[str], str | None],
@@ -30,12 +39,15 @@ def live_inputs(
     names = strategy.page.inputs
     given: dict[str, Values] = {}
     if "quality" in names or "pagerank" in names:
-        worth = quality_of(quality, seed, canonical, strategy)
-        given |= dict.fromkeys(("quality", "pagerank"), worth)
+        assert quality is not None  # choice.py refuses a strategy that would lack it
+        given |= dict.fromkeys(("quality", "pagerank"), quality)
     if "history" in names or "history_random" in names:
         if history is None:
             raise ConfigError(f"page rank {strategy.page.name!r} needs the PageRank of an old crawl: give --history")
-        given |= _old(_by_url(old_values(history, pagerank_of), canonical), seed)
+        old = _by_url(old_values(history, pagerank_of), canonical)
+        if not old:
+            raise ConfigError(f"--history {history}: there is no page in it")
+        given |= _old(old, seed)
     return {name: given[name] for name in names}
 
 
@@ -50,19 +62,31 @@ def _old(old: dict[str, float], seed: int) -> dict[str, Values]:
     return {"history": lambda urls: [old.get(url, NOT_OLD) for url in urls], "history_random": drawn}
 
 
-def quality_of(source: str, seed: int, canonical: Callable[[str], str | None], strategy: Strategy) -> Values:
+def quality_of(source: str, seed: int, canonical: Callable[[str], str | None], modules: str = "") -> Values | None:
+    """What pages are worth, by their URLs. None: by a source that does not know it before they are fetched. `modules`: the folder
+    of a user's MODULE; "": this one."""
     check_quality(source)
     if source in ("opic", "pagerank"):
-        raise ConfigError(
-            f"strategy {strategy.name!r} needs to know what pages are worth before they are fetched:"
-            " give --quality FILE or MODULE:FUNCTION"
-        )
+        return None
     if source == "zipf":
         return lambda urls: [1.0 / (1 + int(uniform(seed, hash_of(url)) * _ZIPF_PAGES)) for url in urls]
     if Path(source).is_file():
         values = _by_url(file_values(Path(source)), canonical)
+        _check_worth(source, values)
         return lambda urls: [values.get(url, 0.0) for url in urls]
-    return lambda urls: asked(source, list(urls)).tolist()
+
+    def answered(urls: Sequence[str]) -> list[float]:
+        values: list[float] = asked(source, list(urls), modules).tolist()
+        _check_worth(source, dict(zip(urls, values, strict=True)))
+        return values
+
+    return answered
+
+
+def _check_worth(source: str, values: dict[str, float]) -> None:
+    worst = min(values, key=values.__getitem__, default="")
+    if values and values[worst] < 0.0:
+        raise worthless(source, values[worst], worst)
 
 
 def hash_of(url: str) -> int:

@@ -5,6 +5,7 @@ A crawl is claimed before anything else is done with it, new or old; the claim i
 
 import json
 import os
+import shutil
 import sqlite3
 import time
 from collections.abc import Mapping
@@ -15,6 +16,7 @@ from typing import NamedTuple
 from trapline.crawl.store.lock import LOCK, Lock, take
 from trapline.crawl.store.tail import sync_folder
 from trapline.errors import ConfigError
+from trapline.output import check_writable
 
 FORMAT = 1
 DATABASE = "crawl.db"
@@ -37,6 +39,20 @@ class Claim(NamedTuple):
         self.lock.release()
 
 
+def check_free(path: Path) -> None:
+    """Raise `ConfigError` unless a new crawl could have this folder. Leaves nothing behind."""
+    if not path.is_dir():
+        if path.exists():
+            raise ConfigError(f"{path}: exists and is not a folder")
+        check_writable(path)
+        return
+    if (path / DATABASE).exists():
+        _refuse_begun(path)
+    else:
+        _refuse_strangers(path)
+    check_writable(path / DATABASE)
+
+
 def claim_new(path: Path, options: Mapping[str, object]) -> Claim:
     """Make the folder of a new crawl. A folder that holds anything but a crawl that never began is refused."""
     _make_folder(path)
@@ -45,6 +61,7 @@ def claim_new(path: Path, options: Mapping[str, object]) -> Claim:
     claim = Claim(path, take(path))
     try:
         if (path / DATABASE).exists():
+            _refuse_begun(path)
             _remove_unbegun(path)
         _create_database(path, options)
     except BaseException:
@@ -59,8 +76,9 @@ def claim_existing(path: Path) -> Claim:
     return Claim(path, take(path))
 
 
-def note_begin(claim: Claim) -> None:
-    """Another run begins. To be called while no store runs: it alone writes then."""
+def note_begin(claim: Claim, options: Mapping[str, object]) -> None:
+    """Another run begins, by these options: its goals may be others. To be called while no store runs: it alone writes then."""
+    _note(claim, "update meta set value = ? where key = 'options'", json.dumps(options))
     _note(claim, "insert into meta values ('runs', '1') on conflict (key) do update set value = value + 1")
     _note(claim, "delete from meta where key = 'stopped_by'")
 
@@ -125,14 +143,18 @@ def _refuse_strangers(path: Path) -> None:
         raise ConfigError(f"{path}: exists and holds other files ({strangers[0]}); name a new or an empty folder")
 
 
-def _remove_unbegun(path: Path) -> None:
+def _refuse_begun(path: Path) -> None:
     connection = connect(path)
     begun = connection.execute("select exists (select 1 from journal)").fetchone()[0]
     connection.close()
     if begun:
         raise ConfigError(f"{path}: exists and holds a crawl; go on with --resume {path}, or name another folder")
+
+
+def _remove_unbegun(path: Path) -> None:
     for name in (DATABASE, f"{DATABASE}-wal", f"{DATABASE}-shm"):
         (path / name).unlink(missing_ok=True)
+    shutil.rmtree(path / SNAPSHOT, ignore_errors=True)
 
 
 def _create_database(path: Path, options: Mapping[str, object]) -> None:

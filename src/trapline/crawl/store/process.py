@@ -17,6 +17,10 @@ from trapline.crawl.store.keeper import Keeper
 from trapline.crawl.store.settings import StoreSettings
 from trapline.errors import ConfigError
 
+_NOT_OURS = (
+    sqlite3.OperationalError,
+    sqlite3.DatabaseError,
+)  # the latter itself: damage. Others of its kind are our bugs
 _IGNORED = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
@@ -43,7 +47,7 @@ def main(folder: Path, settings: StoreSettings) -> int:
     try:
         serve(Keeper(folder, settings), Incoming(0), outgoing)
     except Exception as error:
-        if not isinstance(error, ConfigError | OSError | sqlite3.OperationalError):
+        if not (isinstance(error, ConfigError | OSError) or type(error) in _NOT_OURS):
             traceback.print_exc()
         outgoing.send(Kind.FAILED, explain(folder, error))
         return 1
@@ -73,6 +77,6 @@ def explain(folder: Path, error: Exception) -> str:
         return f"{folder}: the disk is full; make room and go on with --resume {folder}"
     if isinstance(error, ConfigError):
         return str(error)
-    if isinstance(error, OSError | sqlite3.OperationalError):
+    if isinstance(error, OSError) or type(error) in _NOT_OURS:
         return f"{folder}: cannot be written: {error}"
     return f"the store failed: {type(error).__name__}: {error}"

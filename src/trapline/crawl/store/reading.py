@@ -57,6 +57,11 @@ class Reading:
         """The frontier's log, by batches."""
         return self._pieces("select batch, calls from journal where batch > ? order by batch", after, _PIECE_BATCHES)
 
+    def links(self) -> Iterator[tuple[int, bytes]]:
+        """Every page that was fetched, and where it leads."""
+        sql = "select seq, page, links from fetch where seq > ? and result = 3 order by seq"
+        return ((page, links) for _, page, links in self._pieces(sql, -1))
+
     def robots(self) -> Iterator[SiteRobots]:
         sql = (
             "select site, started, total_s, status, error, body from robots"

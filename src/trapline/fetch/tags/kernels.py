@@ -53,7 +53,7 @@ def ends_name(c: int) -> bool:
 def name_code(html: Array, start: int, end: int) -> int:
     found = 0
     for at in range(start, min(end, start + 8)):
-        letter = np.int64(html[at])
+        letter = int(np.int64(html[at]))
         found |= (letter | 32 if 65 <= letter <= 90 else letter) << (8 * (at - start))
     return found
 

@@ -1,0 +1,75 @@
+"""`trapline crawl` in this process, against webs on loopback: what it says, and what it leaves behind."""
+
+import asyncio
+import json
+import sqlite3
+import threading
+from collections.abc import Iterator, Mapping
+from contextlib import closing, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.fetch.name_server import Name, NameServer
+from trapline.cli import run
+from trapline.fetch.hosts import hosts_text
+from trapline.testweb import Served
+
+Captured = pytest.CaptureFixture[str]
+FAST = ("--allow-private", "--delay", "0", "--backoff", "0", "--quiet")
+
+
+@dataclass(frozen=True)
+class Left:
+    """What a crawl left in its folder."""
+
+    folder: Path
+
+    @property
+    def summary(self) -> dict[str, Any]:
+        found: dict[str, Any] = json.loads((self.folder / "summary.json").read_text())
+        return found
+
+    def rows(self, sql: str) -> list[tuple[Any, ...]]:
+        with closing(sqlite3.connect(self.folder / "crawl.db")) as database:
+            return database.execute(sql).fetchall()
+
+    def targets(self) -> list[str]:
+        """Path and query of the pages fetched, in order."""
+        sql = "select url from fetch join page on page.id = page where result = 3 order by seq"
+        return ["/" + url.split("/", 3)[3] for (url,) in self.rows(sql)]
+
+    def hosts(self) -> set[str]:
+        return {origin.split("/")[2].split(":")[0] for (origin,) in self.rows(
+            "select distinct origin from fetch join page on page.id = page join site on site.id = page.site where result = 3"
+        )}  # fmt: skip
+
+
+def crawl(folder: Path, *args: object) -> Left:
+    """A crawl that comes to its end."""
+    assert run(["crawl", *map(str, args), *FAST, "-o", str(folder)]) == 0
+    return Left(folder)
+
+
+def hosts_of(server: Served, folder: Path) -> Path:
+    file = folder / "hosts"
+    file.write_text(hosts_text({name: [address] for name, address in server.hosts.items()}))
+    return file
+
+
+@contextmanager
+def name_server(names: Mapping[str, Name]) -> Iterator[str]:
+    """Where a DNS server listens that knows these names and no others."""
+    loop = asyncio.new_event_loop()
+    thread = threading.Thread(target=loop.run_forever)
+    thread.start()
+    server = NameServer(names)
+    try:
+        yield asyncio.run_coroutine_threadsafe(server.start(), loop).result()
+    finally:
+        loop.call_soon_threadsafe(server.transport.close)
+        loop.call_soon_threadsafe(loop.stop)
+        thread.join()
+        loop.close()

@@ -1,0 +1,279 @@
+"""`trapline crawl`: one line with exit code 2 for what cannot be, before anything long and with nothing left behind; its help; its end."""
+
+import json
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.cli.crawling import FAST, Captured, Left, crawl, name_server
+from tests.fetch.name_server import Name
+from tests.testweb.webs import numbered
+from trapline.cli import run
+from trapline.cli.crawl import SECTIONS
+from trapline.crawl import seeds
+from trapline.crawl.crawler import Crawler
+from trapline.crawl.options import CONNECTIONS, PAUSE_S, CrawlOptions, live_rules
+from trapline.fetch.limits import Limits
+from trapline.testweb import Served, build_web, serve
+
+HERE = ("http://127.0.0.1:9/", "--allow-private")
+REQUIRED = {
+    "pages_fetched", "errors", "bytes", "seconds", "pages_per_second", "sites", "urls_known", "politeness_violations",
+    "strategy",
+}  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def server() -> Iterator[Served]:
+    with serve(build_web(numbered(3, 6), names="address")) as server:
+        yield server
+
+
+def complaint(capsys: Captured, *args: object) -> str:
+    """The one line that a mistake is answered with."""
+    assert run(["crawl", *map(str, args)]) == 2
+    said = capsys.readouterr()
+    assert said.out == ""
+    assert said.err.startswith("trapline: error: ") and said.err.count("\n") == 1, said.err
+    return said.err
+
+
+@pytest.fixture
+def nothing_long(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whoever would compile fails."""
+    monkeypatch.delattr("trapline.cli.crawl._compile")
+
+
+# ---- what cannot be
+
+
+@pytest.mark.usefixtures("nothing_long")
+@pytest.mark.parametrize(
+    ("args", "named"),
+    [
+        (["http://exa mple/"], "'http://exa mple/': not an http or https URL"),
+        (["http://[::1/"], "not an http or https URL"),
+        (["ftp://example.org/"], "not an http or https URL"),
+        (["http://a/\x1b[2J" + "x" * 3_000], r"'http://a/\x1b[2Jxx"),
+        (["/etc/hosts"], "not an http or https URL"),
+        (["mailto:me@example.org"], "not an http or https URL"),
+        ([""], "not an http or https URL"),
+        ([], "no URL to begin with"),
+        (["http://127.0.0.1:9/"], "127.0.0.1 is a loopback address; --allow-private"),
+        (["http://10.1.2.3/"], "10.1.2.3 is a private address; --allow-private"),
+        (["http://169.254.169.254/", "--allow-private"], "link-local address, which is never connected to"),
+        (["http://300.1.1.1/"], "300.1.1.1"),
+        ([*HERE, "--strategy", "crawl-abilty"], "did you mean 'crawl-ability'?"),
+        ([*HERE, "--strategy", "mine.py"], "mine.py: no such strategy file"),
+        ([*HERE, "--strategy", "omniscient"], "give --quality FILE or MODULE:FUNCTION"),
+        ([*HERE, "--page-rank", "historical-pagerank-zero"], "give --history"),
+        ([*HERE, "--strategy", "historical-pagerank-parent"], "give --history"),
+        ([*HERE, "--quality", "pagerank"], "--quality pagerank: nobody knows it"),
+        ([*HERE, "--quality", "no/file"], "--quality no/file: no such file, nor MODULE:FUNCTION"),
+        ([*HERE, "--history", "no/file"], "no/file"),
+        ([*HERE, "--include", "("], "--include '(' is not a regular expression"),
+        ([*HERE, "--exclude", "a{999999999999}"], "--exclude"),
+        ([*HERE, "--scope", "hosts"], "'hosts' is not one of"),
+        ([*HERE, "--http", "2"], "'2' is not one of"),
+        ([*HERE, "--nameserver", "ns.example.org"], "--nameserver ns.example.org: not addresses"),
+        ([*HERE, "--contact", "me\r\nX-Evil: yes"], "one line of printable text"),
+        ([*HERE, "--batch-ahead"], "need --batch"),
+        ([*HERE, "--max-pages", "0"], "'--max-pages': 0"),
+        ([*HERE, "--connections", "0"], "'--connections': 0"),
+        ([*HERE, "--max-body", "0"], "'--max-body': 0"),
+        ([*HERE, "--timeout", "0"], "'--timeout': 0"),
+        ([*HERE, "--bandwidth", "fast"], "'fast' is not a number of bytes per second"),
+        ([*HERE, "--delay", "nan"], "'--delay': nan"),
+    ],
+)
+def test_a_mistake_is_one_line_and_makes_no_folder(
+    args: list[str], named: str, tmp_path: Path, capsys: Captured
+) -> None:
+    assert named in complaint(capsys, *args, "-o", tmp_path / "out")
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.usefixtures("nothing_long")
+def test_no_such_host(tmp_path: Path, capsys: Captured, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(seeds, "_WITHIN_S", 0.2)
+    with name_server({"silent.test": Name(silent=True)}) as where:
+        given = ("--nameserver", where, "-o", tmp_path / "out")
+        assert "http://no.such.host/: no such host: no.such.host" in complaint(capsys, "no.such.host", *given)
+        assert "no name server answered for silent.test" in complaint(capsys, "http://silent.test/", *given)
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.usefixtures("nothing_long")
+def test_a_folder_that_will_not_do(tmp_path: Path, capsys: Captured) -> None:
+    (tmp_path / "file").touch()
+    before = sorted(tmp_path.iterdir())
+    said = {name: complaint(capsys, *HERE, "-o", tmp_path / name) for name in ("file", "file/out", "no/out", ".")}
+    assert "exists and is not a folder" in said["file"]
+    assert "Not a directory" in said["file/out"]
+    assert "there is no folder" in said["no/out"]
+    assert "exists and holds other files (file)" in said["."]
+    assert "give the crawl a folder: -o DIR" in complaint(capsys, *HERE)
+    assert "cannot write /proc/out" in complaint(capsys, *HERE, "-o", "/proc/out")
+    assert sorted(tmp_path.iterdir()) == before
+
+
+@pytest.mark.usefixtures("nothing_long")
+@pytest.mark.parametrize(
+    ("content", "named"),
+    [
+        (b"", "no URL in it"),
+        (b"# nothing\n\n", "no URL in it"),
+        (b"\x89PNG\r\n\x1a\n\x00", "row 1: byte 1 is not UTF-8"),
+        (b"http://a.test/\nhttp://" + b"x" * 10_000_000, "row 2: 'http://xxx"),
+        (b"http://a.test/\n/relative\n", "row 2: '/relative': not an http or https URL"),
+    ],
+)
+def test_seeds_that_are_none(content: bytes, named: str, tmp_path: Path, capsys: Captured) -> None:
+    file = tmp_path / "seeds"
+    file.write_bytes(content)
+    said = complaint(capsys, "--seeds", file, "-o", tmp_path / "out")
+    assert f"{file}" in said and named in said and len(said) < 400
+    assert not (tmp_path / "out").exists()
+
+
+@pytest.mark.usefixtures("nothing_long")
+def test_a_hosts_file_that_is_none(tmp_path: Path, capsys: Captured) -> None:
+    file = tmp_path / "hosts"
+    file.write_text("a.test 127.0.0.1\n")
+    assert f"{file}, line 1: a line begins with an address" in complaint(capsys, *HERE, "--hosts", file, "-o", "out")
+
+
+def test_a_quality_that_answers_nothing_makes_no_folder(
+    tmp_path: Path, capsys: Captured, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "odd.py").write_text("def none(urls):\n    return []\n")
+    for source, named in (
+        ("odd:none", "it must answer 1 numbers, not 0"),
+        ("odd:two", "'two'"),
+        ("no_such:f", "no_such"),
+    ):
+        assert named in complaint(capsys, *HERE, "--quality", source, "-o", "out")
+    assert not (tmp_path / "out").exists()
+
+
+# ---- what can be
+
+
+def test_the_command_as_written(server: Served, tmp_path: Path, capsys: Captured) -> None:
+    options = [
+        "--strategy",
+        "crawl-ability",
+        "--connections",
+        "100",
+        "--delay",
+        "0",
+        "--max-pages",
+        "11",
+        "--allow-private",
+    ]
+    assert run(["crawl", *server.seed_urls, "-o", str(tmp_path / "out"), *options]) == 0
+    said, left = capsys.readouterr(), Left(tmp_path / "out")
+    assert "11 pages, 22 kB, 0 errors in " in said.out and "stopped by: max-pages" in said.out
+    assert set(left.summary) >= REQUIRED
+    assert (left.summary["pages_fetched"], left.summary["strategy"]) == (11, "crawl-ability")
+    assert left.summary["politeness_violations"] == left.summary["errors"] == 0
+    assert (tmp_path / "out" / "index.cdxj").stat().st_size > 0 and list((tmp_path / "out" / "warc").iterdir())
+    assert "exists and holds a crawl; go on with --resume" in complaint(capsys, *HERE, "-o", tmp_path / "out")
+
+
+def test_seeds_from_a_file_and_json_for_machines(server: Served, tmp_path: Path, capsys: Captured) -> None:
+    file = tmp_path / "seeds"
+    file.write_text("# begin here\n\n" + "".join(f"  {url.removeprefix('http://')} \n" for url in server.seed_urls))
+    assert run(["crawl", "--seeds", str(file), *FAST, "--json", "-o", str(tmp_path / "out")]) == 0
+    said = capsys.readouterr()
+    assert json.loads(said.out) == Left(tmp_path / "out").summary
+    assert said.err == "" and json.loads(said.out)["pages_fetched"] == 18
+
+
+def test_seeds_beside_others_that_cannot_be_had_are_named(server: Served, tmp_path: Path, capsys: Captured) -> None:
+    with name_server({}) as where:
+        args = ("http://no.such.host/a", server.seed_urls[0], "--nameserver", where, *FAST[:-1], "--max-pages", "1")
+        assert run(["crawl", *args, "-o", str(tmp_path / "out")]) == 0
+    assert capsys.readouterr().err == "trapline: note: http://no.such.host/a: no such host: no.such.host\n"
+
+
+def test_a_crawl_goes_on_as_it_began(server: Served, tmp_path: Path, capsys: Captured) -> None:
+    folder = tmp_path / "out"
+    crawl(folder, *server.seed_urls, "--max-pages", "5")
+    for args, named in (
+        (["http://a.test/"], "give no others"),
+        (["--delay", "3"], "not with --delay"),
+        (["-o", "other"], "not with --output"),
+        (["--seeds", __file__], "not with --seeds"),
+        (["--metadata"], "not with --metadata"),
+    ):
+        assert named in complaint(capsys, "--resume", folder, *args)
+    assert "there is no crawl" in complaint(capsys, "--resume", tmp_path)
+    assert run(["crawl", "--resume", str(folder), "--max-pages", "18", "--plain"]) == 0
+    assert Left(folder).summary["pages_fetched"] == 18 and Left(folder).summary["resumed"] == 1
+    assert len(set(Left(folder).rows("select page from fetch"))) == 18
+
+
+@pytest.mark.parametrize(("kind", "code"), [(KeyError, 70), (ZeroDivisionError, 70)])
+def test_a_defect_ends_the_crawl_and_leaves_a_folder_that_goes_on(
+    server: Served, tmp_path: Path, capsys: Captured, monkeypatch: pytest.MonkeyPatch, kind: type[Exception], code: int
+) -> None:
+    folder, own = tmp_path / "out", Crawler.answered
+
+    def broken(self: Crawler, *args: Any) -> Any:
+        if self.tally.fetched == 7:
+            raise kind("site 3")
+        return own(self, *args)
+
+    monkeypatch.setattr(Crawler, "answered", broken)
+    assert run(["crawl", *server.seed_urls, *FAST, "-o", str(folder)]) == code
+    said = capsys.readouterr().err
+    assert kind.__name__ in said and "this is a defect of Trapline" in said and "Traceback" not in said
+    monkeypatch.setattr(Crawler, "answered", own)
+    assert run(["crawl", "--resume", str(folder), "--quiet"]) == 0
+    assert len(Left(folder).targets()) == len(set(Left(folder).rows("select page from fetch"))) == 18
+
+
+# ---- help
+
+
+def test_every_option_has_one_line_of_help(capsys: Captured, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "120")
+    assert run(["crawl", "--help"]) == 0
+    said = capsys.readouterr().out
+    listed = said[said.index("\nCrawl:\n") :].splitlines()
+    assert all(re.fullmatch(r"|\S.*:|  -.{1,116}", line) for line in listed)
+    assert sum(line.startswith("  -") for line in listed) == sum(len(section.rows) for section in SECTIONS) + 1
+
+
+def test_defaults_are_those_of_the_crawler() -> None:
+    """They are written twice, because importing the crawler for --help would take a second."""
+    default = {field: value for section in SECTIONS for _, field, _, value, _ in section.rows}
+    rules, limits, options = live_rules(), Limits(), CrawlOptions(())
+    for name in live_rules().__dataclass_fields__:
+        if default.get(name) is not None:
+            assert default[name] == getattr(rules, name), name
+    assert (default["total_s"], default["body_bytes"]) == (limits.total_s, limits.body_bytes)
+    for name in (
+        "strategy",
+        "quality",
+        "seed",
+        "http",
+        "scope",
+        "include",
+        "exclude",
+        "give_up",
+        "contact",
+        "nameservers",
+    ):
+        assert default[name] == getattr(options, name), name
+    assert default["connections"] == CONNECTIONS
+    texts = {field: text for section in SECTIONS for _, field, _, _, text in section.rows}
+    assert f"[{PAUSE_S:g} s, or --delay if less]" in texts["pause_s"]
+    assert f"[{rules.first_connection_s:g} s]" in texts["first_connection_s"]
+    assert f"[{rules.first_response_s:g} s]" in texts["first_response_s"]
+    assert "[10 MiB]" in texts["body_bytes"] and limits.body_bytes == 10 * 2**20

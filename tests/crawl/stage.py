@@ -1,0 +1,234 @@
+"""A stage for the live crawler: everything is its own (crawler, robots, names, frontier, outbox), but the sockets and the clock.
+
+A test plays the servers by hand: it opens a `Wire`, reads what was sent over it, answers, ends it, and lets time pass. The event loop is
+asyncio's own; only its clock runs ahead when there is nothing to do.
+"""
+
+import asyncio
+import selectors
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import pytest
+
+from trapline.crawl import live
+from trapline.crawl.crawler import Crawler, Goals
+from trapline.crawl.known import Known
+from trapline.crawl.names import Names
+from trapline.crawl.options import AGENT, CrawlOptions
+from trapline.crawl.outbox import Outbox
+from trapline.crawl.records import Batch, Fetched, RobotsFetched
+from trapline.crawl.scope import Scope
+from trapline.crawl.seen import Seen
+from trapline.crawl.shelf import Shelf
+from trapline.crawl.sites import Site, Sites
+from trapline.fetch.address import Guard
+from trapline.fetch.dns import Resolver
+from trapline.fetch.response import Response, response_of
+from trapline.frontier import Frontier, Rules
+from trapline.frontier.journal import Journal
+from trapline.strategies import load_strategy
+
+A, B = "http://a.test", "http://b.test"
+HOSTS = {"a.test": ("127.0.0.1",), "b.test": ("127.0.0.2",), "c.test": ("127.0.0.1",)}
+NO_ROBOTS = (404, {}, b"")
+
+
+class _Waits(selectors.SelectSelector):
+    """Nobody waits: the time that would be waited passes at once."""
+
+    loop: "VirtualLoop"
+
+    def select(self, timeout: float | None = None) -> list[Any]:
+        self.loop.passed += timeout or 0.0
+        return super().select(0)
+
+
+class VirtualLoop(asyncio.SelectorEventLoop):
+    def __init__(self) -> None:
+        selector = _Waits()
+        self.passed = 0.0
+        selector.loop = self
+        super().__init__(selector)
+
+    def time(self) -> float:
+        return self.passed
+
+
+class Wire:
+    """A connection as the crawler sees it, and as the server behind it does."""
+
+    def __init__(self, loop: asyncio.AbstractEventLoop, address: str, port: int, owner: Any) -> None:
+        self._loop, self.address, self.port, self.owner = loop, address, port, owner
+        self.sent: list[bytes] = []
+        self.responses_received = 0
+        self.is_over = False
+
+    # ---- for the crawler
+
+    def send(self, request: bytes) -> None:
+        self.sent.append(request)
+
+    def close(self) -> None:
+        self._over("stopped" if len(self.sent) > self.responses_received else "")
+
+    def abort(self) -> None:
+        self._over("stopped")
+
+    def sweep(self, now: float) -> None: ...
+
+    def _over(self, kind: str) -> None:
+        if not self.is_over:
+            self.is_over = True
+            self._loop.call_soon(self._tell, kind)
+
+    def _tell(self, kind: str) -> None:
+        self.owner.lost(self, kind, len(self.sent) - self.responses_received)
+
+    # ---- for the test
+
+    @property
+    def targets(self) -> list[str]:
+        """What was asked for, in order."""
+        return [request.split(b" ")[1].decode() for request in self.sent]
+
+    def opens(self, seconds: float = 0.1) -> "Wire":
+        self.owner.connected(self, seconds)
+        return self
+
+    def answers(
+        self, status: int = 200, headers: Mapping[str, str] | None = None, body: bytes = b"<p>", keep: bool = True
+    ) -> "Wire":
+        """Answer the first request that has no answer."""
+        assert len(self.sent) > self.responses_received, "nothing was asked"
+        said = {"Content-Type": "text/html", "Content-Length": str(len(body)), **(headers or {})}
+        if not keep:
+            said["Connection"] = "close"
+        head = f"HTTP/1.1 {status} X\r\n" + "".join(f"{name}: {value}\r\n" for name, value in said.items()) + "\r\n"
+        response = response_of(head.encode(), 100)
+        assert isinstance(response, Response)
+        response.wire = response.body = body
+        response.first_byte_s = response.total_s = 0.25
+        self.responses_received += 1
+        if not response.keep_alive:
+            self._over("closed" if len(self.sent) > self.responses_received else "")
+        self.owner.received(self, response)
+        return self
+
+    def ends(self, kind: str = "") -> None:
+        """The server closes, or something breaks."""
+        self.is_over = True
+        self._tell(kind or ("closed" if len(self.sent) > self.responses_received else ""))
+
+
+class StageWeb(live.Web):
+    def now(self) -> float:
+        return self._loop.time()
+
+    def call_at(self, when: float, callback: Any) -> asyncio.TimerHandle:
+        return self._loop.call_at(when, callback)
+
+
+class Stage:
+    """A crawl that has begun. `wires`: every connection so far."""
+
+    def __init__(
+        self,
+        patch: pytest.MonkeyPatch,
+        seeds: Sequence[str] = (f"{A}/",),
+        *,
+        goals: Goals | None = None,
+        scope: str = "any",
+        resolver: Any = None,
+        connections: int = 4,
+        **options: Any,
+    ) -> None:
+        rules = options.pop("rules", Rules(delay_s=15.0, per_connection=10))
+        given = {"pause_s": 1.0, "allow_private": True, "hosts": HOSTS, **options}
+        self.options = CrawlOptions(tuple(seeds), rules=rules, connections=connections, **given)
+        self.loop = VirtualLoop()
+        self.wires: list[Wire] = []
+        self.batches: list[Batch] = []
+        patch.setattr(live, "open_connection", self._open)
+        if resolver is not None:
+            resolver.clock = self.loop.time
+        self._build(goals or Goals(), scope, resolver or Resolver(self.options.hosts))
+        self.frontier.discover(self.known.seed_pages(list(seeds), 0.0), 0.0)
+        self.crawler.begin(self.web)
+        self.passes(0.0)
+
+    def _build(self, goals: Goals, scope: str, resolver: Any) -> None:
+        options, journal = self.options, Journal()
+        self.frontier = Frontier(load_strategy("breadth-first"), options.rules, journal=journal)
+        self.outbox = Outbox(journal, self.batches.append)
+        self.names = Names(resolver, Guard(options.allow_private))
+        self.sites, shelf = Sites(options.pause_s), Shelf(None)
+        kept = Scope(scope, options.seeds)
+        self.known = Known(self.frontier, self.sites, Seen(), shelf, kept, self.outbox, {}, self.names.locate)
+        self.crawler = Crawler(
+            self.frontier,
+            self.known,
+            shelf,
+            self.outbox,
+            connections=options.connections,
+            goals=goals,
+            agent=AGENT,
+            expanded_bytes=1 << 20,
+            give_up=options.give_up,
+            worth=lambda page: 1.0,
+        )
+        self.names.start(self.crawler, self.loop)
+        self.web = StageWeb(self.loop, options, self.crawler, self.names, None)
+
+    def _open(self, loop: Any, address: str, port: int, owner: Any, *rest: Any) -> Wire:
+        self.wires.append(Wire(loop, address, port, owner))
+        return self.wires[-1]
+
+    # ---- what a test does
+
+    def passes(self, seconds: float) -> None:
+        self.loop.run_until_complete(asyncio.sleep(seconds))
+
+    def opens(self, robots: tuple[int, dict[str, str], bytes] = NO_ROBOTS) -> Wire:
+        """The newest connection is opened, robots.txt is answered, and the pause after it passes."""
+        wire = self.wires[-1].opens()
+        assert wire.targets == ["/robots.txt"]
+        status, headers, body = robots
+        wire.answers(status, {"Content-Type": "text/plain", **headers}, body)
+        self.passes(1.0)
+        return wire
+
+    # ---- what came of it
+
+    def site(self, origin: str = A) -> Site:
+        site = self.sites.named(origin)
+        assert site is not None
+        return site
+
+    @property
+    def over(self) -> bool:
+        return self.web.over.done()
+
+    @property
+    def fetches(self) -> list[Fetched]:
+        return [fetch for batch in self._sent() for fetch in batch.fetches]
+
+    @property
+    def robots(self) -> list[RobotsFetched]:
+        return [robots for batch in self._sent() for robots in batch.robots]
+
+    def _sent(self) -> list[Batch]:
+        self.outbox.flush()
+        return self.batches
+
+    def told(self) -> list[tuple[str, str]]:
+        """Path and error of every page that the store was told of."""
+        return [(fetch.url.partition(".test")[2], fetch.error) for fetch in self.fetches]
+
+    def life(self, path: str, origin: str = A) -> int:
+        page = self.known.seed_pages([origin + path], 0.0)[0]
+        return int(self.frontier.page_state(page))
+
+
+def links(*hrefs: str) -> bytes:
+    return "".join(f'<a href="{href}">x</a>' for href in hrefs).encode()

@@ -1,0 +1,81 @@
+"""Snapshots of a crawl: the newest whole one that the database has reached is taken, and none of a run that was cut off."""
+
+import shutil
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from trapline.crawl import checkpoint
+from trapline.crawl.seen import Seen, fingerprints
+from trapline.crawl.store.folder import SNAPSHOT
+from trapline.frontier import Frontier
+from trapline.strategies import Strategy, load_strategy
+
+
+@pytest.fixture
+def strategy() -> Strategy:
+    return load_strategy("breadth-first")
+
+
+def save(folder: Path, batch: int, strategy: Strategy) -> None:
+    """A state whose number of pages is the number of its batch."""
+    frontier, seen = Frontier(strategy), Seen()
+    frontier.add_sites(1, 0.0, [0])
+    frontier.add_pages([0] * batch)
+    seen.add(fingerprints([f"http://a.org/{page}" for page in range(batch)]), 0, np.empty(batch, np.int32))
+    checkpoint.save(folder, batch, frontier, seen)
+
+
+def loaded(folder: Path, last_batch: int, strategy: Strategy) -> int | None:
+    found = checkpoint.load(folder, last_batch, strategy)
+    if found is None:
+        return None
+    batch, frontier, seen = found
+    assert batch == frontier.pages == len(seen)
+    return batch
+
+
+def test_there_may_be_none(tmp_path: Path, strategy: Strategy) -> None:
+    assert loaded(tmp_path, 9, strategy) is None
+
+
+def test_the_newest_that_the_database_has_reached_is_taken_and_two_are_kept(tmp_path: Path, strategy: Strategy) -> None:
+    for batch in (3, 5, 8):
+        save(tmp_path, batch, strategy)
+    assert sorted(place.name for place in (tmp_path / SNAPSHOT).iterdir()) == ["5", "8"]
+    assert [loaded(tmp_path, last, strategy) for last in (4, 5, 7, 8, 100)] == [None, 5, 5, 8, 8]
+
+
+def test_the_same_batch_is_written_again(tmp_path: Path, strategy: Strategy) -> None:
+    save(tmp_path, 3, strategy)
+    save(tmp_path, 3, strategy)
+    assert loaded(tmp_path, 3, strategy) == 3
+
+
+@pytest.mark.parametrize(
+    "damaged", ["seen/seen.bin", "frontier/frontier.json", "frontier/page.npy", "frontier", "seen", "."]
+)
+@pytest.mark.parametrize("how", ["gone", "empty", "cut", "changed"])
+def test_one_that_is_not_whole_is_passed_over(tmp_path: Path, strategy: Strategy, damaged: str, how: str) -> None:
+    save(tmp_path, 3, strategy)
+    save(tmp_path, 5, strategy)
+    place = tmp_path / SNAPSHOT / "5" / damaged
+    if place.is_dir():
+        shutil.rmtree(place)
+    elif how == "gone":
+        place.unlink()
+    else:
+        data = place.read_bytes()
+        half = len(data) // 2
+        changed = data[:half] + bytes([data[half] ^ 1]) + data[half + 1 :]
+        place.write_bytes({"empty": b"", "cut": data[:half], "changed": changed}[how])
+    assert loaded(tmp_path, 9, strategy) == 3
+
+
+def test_what_is_no_snapshot_is_left_alone(tmp_path: Path, strategy: Strategy) -> None:
+    save(tmp_path, 3, strategy)
+    (tmp_path / SNAPSHOT / "notes").mkdir()
+    save(tmp_path, 5, strategy)
+    save(tmp_path, 6, strategy)
+    assert (tmp_path / SNAPSHOT / "notes").is_dir() and loaded(tmp_path, 9, strategy) == 6

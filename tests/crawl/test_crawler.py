@@ -1,0 +1,178 @@
+"""The crawler: how many pages it asks for, when it stops, and whom it wakes when. In virtual time."""
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+from tests.crawl.stage import A, B, Stage, links
+from tests.crawl.virtual import VirtualWorld, crawl_of, crawled
+from trapline.crawl.crawler import Goals
+from trapline.crawl.tally import Tally
+from trapline.frontier import FETCHED, Rules
+from trapline.frontier.layout import WAITING
+from trapline.graph import Graph, generate
+from trapline.strategies import load_strategy
+
+RULES = Rules(delay_s=1.0, per_connection=5, lease_s=1e6, retries=1, backoff_s=2.0)
+
+
+@pytest.fixture(scope="module")
+def web() -> Graph:
+    return generate(200, 12, seed=4)
+
+
+def world_of(web: Graph, **given: Any) -> VirtualWorld:
+    return VirtualWorld(web, np.full(web.sites, 0.1), np.linspace(0.1, 2.0, web.pages), **given)
+
+
+def seeds(world: VirtualWorld, web: Graph) -> list[str]:
+    return [world.urls[page] for page in web.home.tolist()]
+
+
+# ---- goals
+
+
+@pytest.mark.parametrize("robots", [1, 7, 40])
+@pytest.mark.parametrize("most", [1, 10, 63])
+def test_a_crawl_fetches_exactly_as_many_pages_as_it_may(web: Graph, robots: int, most: int) -> None:
+    """Not one more, with any number of robots at work when the last one comes in; and not one less, though some fail or are refused."""
+    world = world_of(web, failed=0.2, refused=0.2)
+    fetches = crawled(world, load_strategy("breadth-first"), RULES, seeds(world, web), robots, most)
+    assert sum(fetch.result == FETCHED for fetch in fetches) == most
+    assert world.crawler.stopped_by == "max-pages" and world.crawler.active == 0
+    assert world.crawler.tally.in_flight == 0
+
+
+def test_a_crawl_without_a_goal_ends_when_nothing_is_left(web: Graph) -> None:
+    world = world_of(web, failed=0.2)
+    crawled(world, load_strategy("breadth-first"), RULES, seeds(world, web), 8)
+    assert world.crawler.stopped_by == "drained" and world.crawler.frontier.waiting == 0
+
+
+def test_a_goal_of_bytes_ends_the_visits_under_way(monkeypatch: pytest.MonkeyPatch) -> None:
+    stage = Stage(monkeypatch, [f"{A}/{n}" for n in range(9)], goals=Goals(bytes=2000.0), pause_s=0.0)
+    wire = stage.opens()
+    while not stage.over:
+        wire.answers(body=b" " * 500)
+        stage.passes(0.0)
+    assert stage.crawler.stopped_by == "max-bytes"
+    assert len(stage.fetches) == 4  # heads, and robots.txt, count too
+
+
+@pytest.mark.parametrize(
+    ("goals", "tally"),
+    [(Goals(pages=10), Tally(fetched=10)), (Goals(bytes=99), Tally(bytes=100)), (Goals(pages=0), Tally())],
+)
+def test_a_crawl_that_goes_on_with_its_goal_reached_ends_at_once(web: Graph, goals: Goals, tally: Tally) -> None:
+    world = world_of(web)
+    crawler, _ = crawl_of(world, load_strategy("breadth-first"), RULES, 4, goals=goals, tally=tally)
+    world.run(crawler, seeds(world, web))
+    assert tally.requests == 0 and crawler.stopped_by.startswith("max-")
+
+
+# ---- stopping
+
+
+def test_stop_lets_pages_under_way_come_in_and_asks_for_no_more(monkeypatch: pytest.MonkeyPatch) -> None:
+    stage = Stage(monkeypatch, (f"{A}/", f"{B}/", f"{A}/2"), pause_s=0.0)
+    for wire in stage.wires:
+        wire.opens().answers(404)
+    stage.passes(0.0)
+    stage.crawler.stop("interrupted")
+    stage.crawler.stop("max-pages")
+    for wire in stage.wires:
+        wire.answers(body=links("/x", "http://c.test/"))
+    stage.passes(100.0)
+    assert stage.over and stage.crawler.stopped_by == "interrupted" and len(stage.wires) == 2
+    assert [path for path, _ in stage.told()] == ["/", "/"] and stage.life("/2") == WAITING
+
+
+def test_stop_with_nothing_under_way_ends_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    stage = Stage(monkeypatch, hosts={}, resolver=Never())
+    stage.crawler.stop("interrupted")
+    stage.passes(0.0)
+    assert stage.over
+
+
+class Never:
+    """A resolver that has nothing to say yet."""
+
+    def known(self, host: str) -> None:
+        return None
+
+    async def addresses(self, host: str) -> None:
+        import asyncio
+
+        await asyncio.sleep(math.inf)
+
+
+# ---- back-pressure
+
+
+def test_no_robot_sets_out_while_the_store_is_full(monkeypatch: pytest.MonkeyPatch) -> None:
+    stage = Stage(monkeypatch)
+    wire = stage.opens()
+    stage.crawler.full = lambda: True
+    wire.answers(body=links(f"{B}/"))
+    stage.passes(10.0)
+    assert len(stage.wires) == 1
+    stage.crawler.full = lambda: False
+    stage.crawler.go_on()
+    stage.passes(0.0)
+    assert stage.wires[1].address == "127.0.0.2"
+
+
+# ---- waking
+
+
+class Timers:
+    """Counts the timers that are set and cancelled."""
+
+    def __init__(self, stage: Stage, patch: pytest.MonkeyPatch) -> None:
+        self.set: list[float] = []
+        inner = stage.web.call_at
+
+        def call_at(when: float, callback: Callable[[], None]) -> Any:
+            self.set.append(when)
+            return inner(when, callback)
+
+        patch.setattr(stage.web, "call_at", call_at)
+
+
+def test_one_timer_wakes_all_who_wait(monkeypatch: pytest.MonkeyPatch) -> None:
+    stage = Stage(monkeypatch, [f"{A}/{n}" for n in range(3)], pause_s=0.0, rules=Rules(delay_s=10.0, per_connection=1))
+    timers = Timers(stage, monkeypatch)
+    stage.opens().answers(keep=False)  # the pause after robots.txt is a timer, too
+    rested_at = stage.loop.time() + 10.0
+    for _ in range(5):
+        stage.crawler.soon()
+        stage.passes(0.0)
+    assert timers.set[1:] == [rested_at]
+    stage.passes(9.5)
+    assert len(stage.wires) == 1
+    stage.passes(0.5)
+    assert len(stage.wires) == 2
+
+
+def test_a_page_found_nearer_than_it_was_wakes_a_free_robot(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It was known, but too deep to be wanted."""
+    rules = Rules(delay_s=0.0, per_connection=2, depth_static=1)
+    stage = Stage(monkeypatch, (f"{A}/", "http://c.test/", "http://c.test/2"), pause_s=0.0, rules=rules, hosts=APART)
+    wires = {wire.address: wire for wire in stage.wires}
+    for wire in wires.values():
+        wire.opens().answers(404)
+    stage.passes(0.0)
+    wires["127.0.0.1"].answers(body=links("/deep"))
+    stage.passes(0.0)
+    wires["127.0.0.1"].answers(body=links(f"{B}/x"))  # at depth 2
+    stage.passes(0.0)
+    assert stage.crawler.active == 1 and len(stage.wires) == 2
+    wires["127.0.0.3"].answers(body=links(f"{B}/x"))
+    stage.passes(0.0)
+    assert stage.wires[-1].address == "127.0.0.2"
+
+
+APART = {"a.test": ("127.0.0.1",), "b.test": ("127.0.0.2",), "c.test": ("127.0.0.3",)}

@@ -1,0 +1,166 @@
+"""What comes of an answer, by its status, its headers and its body."""
+
+import zlib
+from email.utils import formatdate
+
+import pytest
+
+from trapline.crawl.judge import Verdict, judge
+from trapline.fetch.page import NOARCHIVE, NOFOLLOW, NOINDEX
+from trapline.fetch.response import Response
+from trapline.frontier import FAILED, FETCHED, REFUSED
+
+NOW = 1_700_000_000.0
+HTML = {"content-type": "text/html"}
+
+
+def verdict(status: int = 200, body: bytes = b"", expanded: int = 10_000, **headers: str) -> Verdict:
+    named = {name.replace("_", "-").encode(): value.encode("utf-8") for name, value in headers.items()}
+    return judge(Response(status, 11, b"", named, True, body, body), "trapline", expanded, NOW)
+
+
+def page(body: bytes, **headers: str) -> Verdict:
+    return verdict(body=body, **{"content_type": "text/html", **headers})
+
+
+# ---- by status
+
+
+@pytest.mark.parametrize(
+    ("statuses", "result", "error", "ends_visit"),
+    [
+        ((200, 201, 203, 204, 206, 299), FETCHED, "", False),
+        ((300, 301, 302, 303, 304, 307, 308, 399), FETCHED, "", False),
+        ((400, 401, 403, 404, 405, 410, 451, 499), REFUSED, "http", False),
+        ((408, 425, 429), FAILED, "http", True),
+        ((500, 501, 502, 503, 504, 520, 599), FAILED, "http", True),
+        ((101, 199), FAILED, "http", True),
+        ((600, 999), FAILED, "http", True),
+    ],
+)
+def test_a_status_says_whether_a_page_is_had_and_may_be_tried_again(
+    statuses: tuple[int, ...], result: int, error: str, ends_visit: bool
+) -> None:
+    for status in statuses:
+        found = verdict(status)
+        assert (found.result, found.error, found.ends_visit) == (result, error, ends_visit), status
+
+
+@pytest.mark.parametrize("status", [404, 410, 429, 500, 503])
+def test_the_links_of_an_error_page_are_not_followed(status: int) -> None:
+    assert verdict(status, b'<a href="/x">', content_type="text/html", link="</y>; rel=next").hrefs == []
+
+
+# ---- rest
+
+
+@pytest.mark.parametrize(
+    ("status", "said", "rest_s"),
+    [
+        (429, "120", 120.0),
+        (503, "7", 7.0),
+        (503, formatdate(NOW + 60, usegmt=True), 60.0),
+        (503, formatdate(NOW - 60, usegmt=True), 0.0),
+        (503, "999999999", 86_400.0),
+        (503, "-5", 0.0),
+        (503, "soon", 0.0),
+        (500, "120", 0.0),
+        (404, "120", 0.0),
+        (200, "120", 0.0),
+        (301, "120", 0.0),
+    ],
+)
+def test_a_server_that_wants_rest_gets_it(status: int, said: str, rest_s: float) -> None:
+    assert verdict(status, retry_after=said).rest_s == rest_s
+
+
+# ---- redirects
+
+
+@pytest.mark.parametrize("status", [301, 302, 303, 307, 308])
+def test_a_redirect_leads_to_one_page_and_its_body_is_not_read(status: int) -> None:
+    found = verdict(status, b'<a href="/x">', content_type="text/html", location=" http://b.org/ü#top ")
+    assert found.hrefs == ["http://b.org/ü#top"] and found.base == ""
+
+
+def test_a_redirect_that_leads_nowhere_is_had_all_the_same() -> None:
+    assert verdict(301).hrefs == verdict(304).hrefs == verdict(301, location="").hrefs == []
+
+
+def test_a_location_that_is_not_utf_8_is_read_as_far_as_it_can_be() -> None:
+    response = Response(301, 11, b"", {b"location": b"/\xff"}, True)
+    assert judge(response, "trapline", 99, NOW).hrefs == ["/\ufffd"]
+
+
+# ---- pages
+
+
+def test_links_of_the_page_come_before_those_of_the_header() -> None:
+    found = page(b'<a href="/a">', link='</b>; rel="next", </c.css>; rel=stylesheet')
+    assert found.hrefs == ["/a", "/b"]
+
+
+def test_a_base_is_reported() -> None:
+    assert page(b'<base href="/d/"><a href="a">').base == "/d/"
+
+
+def test_what_is_not_html_has_no_links_but_those_of_its_header() -> None:
+    found = verdict(body=b'<a href="/a">', content_type="application/pdf", link="</b>; rel=next")
+    assert found.hrefs == ["/b"] and found.mime == "application/pdf"
+
+
+def test_a_page_without_a_type_is_html_if_it_looks_so() -> None:
+    assert verdict(body=b'<!doctype html><a href="/a">').hrefs == ["/a"]
+    assert verdict(body=b'x <a href="/a">').hrefs == []
+
+
+def test_the_charset_of_the_header_is_heeded() -> None:
+    assert page('<a href="/ü">'.encode("latin-1"), content_type="text/html; charset=iso-8859-1").hrefs == ["/ü"]
+
+
+# ---- marks
+
+
+def test_marks_of_header_and_page_add_up() -> None:
+    found = page(b'<meta name="robots" content="noindex"><a href="/a">', x_robots_tag="noarchive")
+    assert found.marks == NOINDEX | NOARCHIVE and found.hrefs == ["/a"]
+
+
+@pytest.mark.parametrize(
+    ("tag", "followed"),
+    [("nofollow", False), ("none", False), ("otherbot: nofollow", True), ("Trapline: nofollow", False), ("all", True)],
+)
+@pytest.mark.parametrize("kind", ["text/html", "application/pdf", "undecodable"])
+def test_nofollow_in_the_header_holds_for_every_link(tag: str, followed: bool, kind: str) -> None:
+    coded = {"content_encoding": "rot13"} if kind == "undecodable" else {}
+    mime = "text/html" if kind == "undecodable" else kind
+    found = verdict(body=b'<a href="/a">', content_type=mime, link="</b>; rel=next", x_robots_tag=tag, **coded)
+    assert bool(found.hrefs) == followed
+    assert bool(found.marks & NOFOLLOW) != followed
+
+
+def test_nofollow_in_the_page_holds_for_the_header_too() -> None:
+    assert page(b'<meta name=robots content=nofollow><a href="/a">', link="</b>; rel=next").hrefs == []
+
+
+def test_a_link_that_is_not_to_be_followed_is_not() -> None:
+    assert page(b'<a href="/a" rel="nofollow"><a href="/b">').hrefs == ["/b"]
+
+
+# ---- codings
+
+
+def test_a_coded_page_is_read() -> None:
+    assert page(zlib.compress(b'<a href="/a">'), content_encoding="deflate").hrefs == ["/a"]
+
+
+@pytest.mark.parametrize("coding", ["gzip", "br", "zstd", "rot13"])
+def test_a_page_that_cannot_be_decoded_is_had_and_says_so(coding: str) -> None:
+    found = page(b"<p>plain", content_encoding=coding)
+    assert (found.result, found.error, found.hrefs) == (FETCHED, "encoding", [])
+
+
+def test_a_page_that_expands_too_far_is_had_and_says_so() -> None:
+    body = zlib.compress(b'<a href="/a">' + b" " * 10_000)
+    found = page(body, content_encoding="deflate")
+    assert (found.result, found.error, found.hrefs) == (FETCHED, "encoding", [])

@@ -1,0 +1,216 @@
+"""What is known: every href comes out as the page of its canonical URL, whatever was remembered; new pages are numbered as they come."""
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from trapline.crawl import known as module
+from trapline.crawl.known import Known
+from trapline.crawl.outbox import Outbox
+from trapline.crawl.records import Batch
+from trapline.crawl.scope import Scope
+from trapline.crawl.seen import Seen
+from trapline.crawl.shelf import Shelf
+from trapline.crawl.sites import Sites
+from trapline.fetch.urls import canonical, is_dynamic, origin
+from trapline.frontier import Frontier, Rules
+from trapline.frontier.journal import Journal
+from trapline.frontier.layout import DYNAMIC
+from trapline.strategies import load_strategy
+
+HOME = "http://a.org/"
+
+
+class World:
+    """A `Known` and all that it fills."""
+
+    def __init__(self, scope: Scope | None = None, strategy: str = "breadth-first", **inputs: module.Values) -> None:
+        journal = Journal()
+        self.frontier = Frontier(load_strategy(strategy), Rules(), journal=journal)
+        self.batches: list[Batch] = []
+        self.outbox, self.shelf, self.sites = Outbox(journal, self.batches.append), Shelf(None), Sites(0.0)
+        self.known = Known(
+            self.frontier, self.sites, Seen(), self.shelf, scope or Scope("any"), self.outbox, inputs, lambda site: 7
+        )
+        self.home = self.known.seed_pages([HOME], 0.0)[0]
+
+    def pages(self, hrefs: list[str], url: str = HOME, base: str = "") -> list[int]:
+        self.known.seed_pages([url], 0.0)
+        site = self.sites.named(origin(url))
+        assert site is not None
+        return self.known.pages_of(site, url, base, hrefs, 0.0)
+
+    def urls(self, hrefs: list[str], url: str = HOME, base: str = "") -> list[str]:
+        return self.shelf.urls(self.pages(hrefs, url, base))
+
+
+# ---- against the obvious
+
+
+class Oracle:
+    """Canonical URLs, and a dictionary."""
+
+    def __init__(self, scope: Scope) -> None:
+        self.scope = scope
+        self.ids: dict[str, int] = {}
+
+    def page(self, url: str) -> int:
+        return self.ids.setdefault(url, len(self.ids))
+
+    def pages(self, hrefs: list[str], url: str, base: str) -> list[int]:
+        self.page(url)
+        seen_from = (canonical(base, url) if base else None) or url
+        targets = [target for target in (canonical(href, seen_from) for href in hrefs) if target is not None]
+        ours = [target for target in targets if target in self.ids or not self.scope.admits(target, origin(target))]
+        return list(dict.fromkeys(self.page(target) for target in ours))
+
+
+SEGMENTS = st.sampled_from(["x", "y", ".", "..", "", "a b", "%7e", "~", "x:y", "é", "\\", "...", "http", "q.html"])
+PATHS = st.lists(SEGMENTS, max_size=4).map("/".join)
+TAILS = st.sampled_from(["", "", "?q=1", "?a=b&c", "#f", "?", "?#", "?x=/../y"])
+HOSTS = st.sampled_from(["a.org", "b.org", "A.org", "a.org:80", "a.org:8080", "me@b.org", "b.org.", "[", ""])
+SCHEMES = st.sampled_from(["http://", "https://", "//", "HTTP://", "http:", "mailto:", "http:\\\\", "ftp://"])
+ABSOLUTE = st.builds(lambda *parts: "".join(parts), SCHEMES, HOSTS, st.sampled_from(["/", "", "\\"]), PATHS, TAILS)
+RELATIVE = st.builds(
+    lambda *parts: "".join(parts), st.sampled_from(["", "/", "../", "./", "?", "#", " ", "\t/"]), PATHS, TAILS
+)
+HREFS = st.lists(st.one_of(ABSOLUTE, RELATIVE, st.text(max_size=6)), max_size=8)
+URLS = st.builds(
+    lambda host, path, tail: canonical(f"http://{host}/{path}{tail}") or HOME,
+    st.sampled_from(["a.org", "b.org"]),
+    PATHS,
+    st.sampled_from(["", "?q=1"]),
+)
+BASES = st.one_of(st.just(""), st.just(""), RELATIVE, ABSOLUTE)
+WEB = st.lists(st.tuples(HREFS, URLS, BASES), max_size=8)
+
+
+@settings(max_examples=60)
+@given(WEB, st.sampled_from(["any", "host"]), st.sampled_from([0, 3, 10_000]))
+def test_every_href_is_the_page_of_its_canonical_url(
+    web: list[tuple[list[str], str, str]], kind: str, remembered: int
+) -> None:
+    """With a memory, with none, and with one that is forgotten again and again."""
+    scope = Scope(kind, (HOME,))
+    world, oracle = World(scope), Oracle(scope)
+    world.known.seed_pages([url for _, url, _ in web], 0.0)  # before they are linked to: a seed may be out of scope
+    for url in (HOME, *(url for _, url, _ in web)):
+        oracle.page(url)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(module, "MOST_HREFS", remembered)
+        patch.setattr(module, "MOST_URLS", remembered)
+        for hrefs, url, base in web + web:
+            assert world.pages(hrefs, url, base) == oracle.pages(hrefs, url, base)
+    assert world.shelf.urls(list(oracle.ids.values())) == list(oracle.ids)
+    world.outbox.flush()
+    told = [page for batch in world.batches for page in batch.pages]
+    assert told == [(page, world.sites.named(origin(url)).id, url) for url, page in oracle.ids.items()]  # type: ignore[union-attr]
+    assert [site for batch in world.batches for site in batch.sites] == [(s.id, s.origin) for s in world.sites]
+
+
+# ---- one by one
+
+
+def test_pages_come_out_in_order_and_each_once() -> None:
+    world = World()
+    assert world.urls(["b", "a", "/b", "./a", "#top"], "http://a.org/") == ["http://a.org/b", "http://a.org/a", HOME]
+
+
+@pytest.mark.parametrize(
+    ("href", "url"),
+    [
+        ("y", "http://a.org/d/y"),
+        ("/y", "http://a.org/y"),
+        ("../y", "http://a.org/y"),
+        ("../../../y", "http://a.org/y"),
+        ("?n=2", "http://a.org/d/x?n=2"),
+        ("", "http://a.org/d/x?n=1"),
+        ("#f", "http://a.org/d/x?n=1"),
+        ("//b.org/y", "http://b.org/y"),
+        ("https://a.org/y", "https://a.org/y"),
+    ],
+)
+def test_hrefs_are_relative_to_the_page(href: str, url: str) -> None:
+    assert World().urls([href], "http://a.org/d/x?n=1") == [url]
+
+
+def test_a_query_alone_means_another_page_on_every_page() -> None:
+    world = World()
+    assert world.urls(["?n=2"], "http://a.org/x") == ["http://a.org/x?n=2"]
+    assert world.urls(["?n=2"], "http://a.org/y") == ["http://a.org/y?n=2"]
+
+
+def test_a_base_holds_for_its_page_alone() -> None:
+    world = World()
+    assert world.urls(["y", "/z"], "http://a.org/x", "http://b.org/d/") == ["http://b.org/d/y", "http://b.org/z"]
+    assert world.urls(["y", "/z"], "http://a.org/x") == ["http://a.org/y", "http://a.org/z"]
+
+
+@pytest.mark.parametrize("base", ["mailto:x", "http://[", "javascript:0"])
+def test_a_base_that_is_none_is_no_base(base: str) -> None:
+    assert World().urls(["y"], "http://a.org/d/x", base) == ["http://a.org/d/y"]
+
+
+def test_what_is_no_page_is_left_out_and_not_counted() -> None:
+    world = World()
+    assert world.pages(["mailto:me@a.org", "javascript:0", "http://[", "ftp://a.org/", "/" + 9000 * "x"]) == []
+    assert world.known.left_out == {}
+
+
+def test_links_out_of_scope_are_counted_by_reason() -> None:
+    world = World(Scope("host", (HOME,), exclude=(r"\.pdf$",)))
+    assert world.urls(["http://b.org/", "x.pdf", "y", "http://b.org/z"]) == ["http://a.org/y"]
+    assert world.known.left_out == {"host": 2, "exclude": 1}
+
+
+def test_seeds_are_taken_whatever_the_scope() -> None:
+    world = World(Scope("host", (HOME,)))
+    page = world.known.seed_pages(["http://b.org/robots.txt"], 0.0)
+    assert world.shelf.urls(page) == ["http://b.org/robots.txt"]
+
+
+def test_a_new_site_is_registered_with_its_address_and_its_pages_by_kind() -> None:
+    world = World()
+    world.pages(["http://b.org/?q", "http://b.org/", "x?y=1"])
+    sites = world.frontier.state.site[: world.frontier.sites]
+    assert len(world.sites) == world.frontier.sites == 2 and sites["group"].tolist() == [7, 7]
+    urls = world.shelf.urls(list(range(world.frontier.pages)))
+    dynamic = (world.frontier.state.page["marks"][: world.frontier.pages] & DYNAMIC) > 0
+    assert dynamic.tolist() == [is_dynamic(url) for url in urls]
+
+
+def test_what_the_page_rank_wants_to_know_is_set_for_new_pages() -> None:
+    world = World(strategy="omniscient", pagerank=lambda urls: [float(len(url)) for url in urls])
+    world.pages(["x", "long", "x"])
+    world.pages(["longer", "x"])
+    column = world.frontier.state.columns[:, world.frontier.strategy.page.columns.index("pagerank")]
+    urls = world.shelf.urls(list(range(world.frontier.pages)))
+    assert column[: world.frontier.pages].tolist() == [len(url) for url in urls]
+
+
+# ---- the memory is bounded
+
+
+def test_the_memory_of_hrefs_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "MOST_HREFS", 50)
+    world, most = World(), 0
+    for number in range(40):
+        world.pages([f"/{number}/{link}" for link in range(10)], f"http://s{number % 4}.org/")
+        most = max(most, sum(len(site.hrefs or ()) for site in world.sites))
+    assert 30 < most <= 50 + 10
+
+
+def test_the_memory_of_urls_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "MOST_URLS", 50)
+    world = World()
+    for number in range(40):
+        world.pages([f"x/{number}/{link}" for link in range(10)])
+        assert len(world.known._urls) <= 50 + 10
+
+
+def test_long_hrefs_are_not_remembered() -> None:
+    """An attribute may be as long as a page."""
+    world = World()
+    world.pages(["/" + 100_000 * "x", "/y"])
+    site = world.sites.named("http://a.org")
+    assert site is not None and list(site.hrefs or ()) == ["/y"]

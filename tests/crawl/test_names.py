@@ -1,0 +1,204 @@
+"""Addresses of sites: a site is visited at an address that was checked, moves only at rest, and is given up in the end."""
+
+import asyncio
+import math
+from collections.abc import Callable
+
+import pytest
+
+from tests.crawl.stage import A, B, Stage, links
+from trapline.crawl.names import AT_ONCE
+from trapline.fetch import failure
+from trapline.fetch.dns import FAILED_S, Answer
+from trapline.frontier import Rules
+
+NOBODY = "no name server answered"
+RULES = Rules(delay_s=2.0, per_connection=1)
+
+
+class Script:
+    """A resolver that answers from a list, each name's in order and the last for ever; a question takes `seconds`."""
+
+    clock: Callable[[], float]  # set by the stage
+
+    def __init__(self, seconds: float = 0.5, **answers: list[Answer]) -> None:
+        self.answers = {f"{name}.test": said for name, said in answers.items()}
+        self.asked: list[str] = []
+        self.found: dict[str, Answer] = {}  # for whoever asks once more
+        self.seconds = seconds
+        self.under_way = self.most_under_way = 0
+
+    def known(self, host: str) -> Answer | None:
+        answer = self.found.get(host)
+        return answer if answer is not None and answer.expires_at > self.clock() else None
+
+    async def addresses(self, host: str) -> Answer:
+        self.asked.append(host)
+        self.under_way += 1
+        self.most_under_way = max(self.most_under_way, self.under_way)
+        await asyncio.sleep(self.seconds)
+        self.under_way -= 1
+        said = self.answers.get(host, [at("127.0.0.9")])
+        self.found[host] = said.pop(0) if len(said) > 1 else said[0]
+        return self.found[host]
+
+
+def at(*addresses: str, until: float = math.inf) -> Answer:
+    return Answer(addresses, until)
+
+
+def none(retry: bool, until: float = math.inf) -> Answer:
+    return Answer((), until, failure.DNS, retry, NOBODY)
+
+
+def group(stage: Stage, origin: str = A) -> int:
+    return int(stage.frontier.state.site["group"][stage.site(origin).id])
+
+
+def test_a_site_is_visited_once_its_address_is_known(monkeypatch: pytest.MonkeyPatch) -> None:
+    stage = Stage(monkeypatch, resolver=Script(a=[at("127.0.0.7")]))
+    assert not stage.wires and group(stage) == -1
+    stage.passes(0.5)
+    assert stage.wires[0].address == "127.0.0.7" and group(stage) == 0
+
+
+def test_sites_on_one_address_are_one_group(monkeypatch: pytest.MonkeyPatch) -> None:
+    stage = Stage(monkeypatch, (f"{A}/", f"{B}/", "http://c.test/"))  # a and c share one
+    assert group(stage) == group(stage, "http://c.test") != group(stage, B)
+    assert sorted(wire.address for wire in stage.wires) == ["127.0.0.1", "127.0.0.2"]
+
+
+@pytest.mark.parametrize(
+    ("answer", "kind", "why"),
+    [(none(False), "dns", "no such host"), (at("10.0.0.1"), "address", "10.0.0.1 is private")],
+)
+def test_a_site_without_an_address_is_given_up_and_the_crawl_ends(
+    monkeypatch: pytest.MonkeyPatch, answer: Answer, kind: str, why: str
+) -> None:
+    stage = Stage(monkeypatch, resolver=Script(a=[answer]), allow_private=False)
+    stage.passes(1.0)
+    assert stage.over and not stage.wires
+    assert stage.names.refused == {A: why} and stage.crawler.tally.errors == {kind: 1}
+
+
+def test_only_addresses_that_may_be_connected_to_count(monkeypatch: pytest.MonkeyPatch) -> None:
+    stage = Stage(monkeypatch, resolver=Script(a=[at("10.0.0.1", "9.9.9.9")]), allow_private=False)
+    stage.passes(1.0)
+    assert stage.wires[0].address == "9.9.9.9" and stage.site().addresses == ("9.9.9.9",)
+
+
+def test_a_refused_site_found_last_of_all_ends_the_crawl(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Two robots come in at one moment: the first wakes the crawler, the second finds a site that is given up right after."""
+    stage = Stage(monkeypatch, (f"{A}/", f"{B}/"), allow_private=True)
+    for wire in stage.wires:
+        wire.opens().answers(404)
+    stage.passes(1.0)
+    stage.wires[0].answers()
+    stage.wires[1].answers(body=links("http://0.0.0.0/"))
+    stage.passes(0.0)
+    assert stage.over and stage.names.refused
+
+
+def test_nobody_answered_is_asked_again_when_the_resolver_will_ask_anew(monkeypatch: pytest.MonkeyPatch) -> None:
+    script = Script(a=[none(True, until=FAILED_S), none(True, until=2 * FAILED_S), at("127.0.0.1")])
+    stage = Stage(monkeypatch, resolver=script)
+    stage.passes(FAILED_S - 1.0)
+    assert len(script.asked) == 1  # sooner, it would answer the same from memory
+    stage.passes(3.0)
+    assert len(script.asked) == 2
+    stage.passes(2 * FAILED_S)
+    assert len(script.asked) == 3 and stage.wires
+
+
+def test_nobody_answers_for_good(monkeypatch: pytest.MonkeyPatch) -> None:
+    script = Script(a=[none(True, until=0.0)])
+    stage = Stage(monkeypatch, resolver=script)
+    stage.passes(3 * FAILED_S)
+    assert len(script.asked) == 3 and stage.over
+
+
+def visit(stage: Stage, number: int) -> None:
+    """The site's next visit, of one page, from beginning to end."""
+    assert len(stage.wires) == number + 1, "it was not visited"
+    wire = stage.wires[number].opens()
+    if wire.targets[-1] == "/robots.txt":
+        wire.answers(404)
+        stage.passes(1.0)
+    wire.answers(keep=False)
+    stage.passes(0.0)
+
+
+def pages(count: int = 9) -> list[str]:
+    return [f"{A}/{number}" for number in range(count)]
+
+
+def test_an_expired_address_is_asked_for_after_a_visit_and_the_site_moves(monkeypatch: pytest.MonkeyPatch) -> None:
+    script = Script(a=[at("127.0.0.1", until=1.0), at("127.0.0.2")])
+    stage = Stage(monkeypatch, pages(), resolver=script, rules=RULES)
+    stage.passes(1.0)
+    visit(stage, 0)
+    assert len(script.asked) == 2
+    stage.passes(2.0)
+    assert stage.wires[1].address == "127.0.0.2" and group(stage) == 1
+    visit(stage, 1)
+    assert len(script.asked) == 2
+
+
+def test_a_site_under_visit_stays_where_it_is_until_the_visit_ends(monkeypatch: pytest.MonkeyPatch) -> None:
+    script = Script(a=[at("127.0.0.1", until=1.0), at("127.0.0.2")], seconds=1.0)
+    stage = Stage(monkeypatch, pages(), resolver=script, rules=Rules(delay_s=0.0, per_connection=1), pause_s=0.0)
+    stage.passes(1.0)
+    visit(stage, 0)  # the answer comes during the next one
+    stage.passes(1.5)
+    assert len(stage.wires) == 2 and script.asked == ["a.test"] * 2
+    assert stage.site().addresses == ("127.0.0.1",) and group(stage) == 0
+    visit(stage, 1)
+    assert stage.site().addresses == ("127.0.0.2",) and group(stage) == 1
+    assert stage.wires[2].address == "127.0.0.2"
+
+
+def test_what_was_known_must_do_when_nobody_answers(monkeypatch: pytest.MonkeyPatch) -> None:
+    script = Script(a=[at("127.0.0.1", until=1.0), none(False)])
+    stage = Stage(monkeypatch, pages(), resolver=script, rules=RULES)
+    stage.passes(1.0)
+    visit(stage, 0)
+    stage.passes(3.0)
+    assert stage.wires[1].address == "127.0.0.1"
+
+
+def test_a_site_that_moves_to_an_address_we_refuse_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    script = Script(a=[at("9.9.9.9", until=1.0), at("169.254.169.254")])
+    stage = Stage(monkeypatch, pages(), resolver=script, rules=RULES)
+    stage.passes(1.0)
+    visit(stage, 0)
+    stage.passes(1.0)
+    assert stage.over and len(stage.wires) == 1
+
+
+def test_an_address_that_cannot_be_reached_is_followed_by_the_next(monkeypatch: pytest.MonkeyPatch) -> None:
+    stage = Stage(monkeypatch, resolver=Script(a=[at("127.0.0.1", "127.0.0.2", "127.0.0.3")]), rules=RULES)
+    stage.passes(1.0)
+    for number, address in enumerate(("127.0.0.1", "127.0.0.2", "127.0.0.3", "127.0.0.1")):
+        wire = stage.wires[number]
+        assert wire.address == address
+        assert stage.frontier.state.site["group"][0] == stage.known.group(address)
+        wire.ends("connect")
+        if number == 1:
+            stage.frontier.discover(stage.known.seed_pages([f"{A}/more"], 0.0), stage.loop.time())
+        stage.passes(600.0)
+
+
+def test_the_only_address_is_tried_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    stage = Stage(monkeypatch, rules=RULES)
+    stage.wires[0].ends("connect")
+    stage.passes(61.0)
+    assert stage.wires[1].address == "127.0.0.1"
+
+
+def test_not_all_names_are_asked_for_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    script = Script()
+    seeds = [f"http://s{number}.test/" for number in range(3 * AT_ONCE)]
+    stage = Stage(monkeypatch, seeds, resolver=script)
+    stage.passes(0.5 * 3 + 0.1)
+    assert len(script.asked) == len(seeds) and script.most_under_way == AT_ONCE
+    assert not stage.names._queue and not stage.names._tasks

@@ -1,0 +1,67 @@
+"""The outbox: everything goes to the store once, in order, in batches that are neither empty nor too full."""
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tests.crawl.store_world import fetched, robots
+from trapline.crawl.outbox import BYTES, FETCHES, Outbox
+from trapline.crawl.records import Batch, Progress
+from trapline.frontier import Frontier
+from trapline.frontier.journal import Journal
+from trapline.strategies import load_strategy
+
+PROGRESS = Progress(0.0, 0.0, 0, 0, 0, 0, 0, 0, 0, 0.0)
+
+
+def outbox(last_batch: int = 0) -> tuple[Outbox, list[Batch]]:
+    batches: list[Batch] = []
+    return Outbox(Journal(), batches.append, last_batch), batches
+
+
+@given(st.lists(st.sampled_from([0, 1, 5000, BYTES // 3, 2 * BYTES]), max_size=150))
+def test_fetches_leave_in_order_in_batches_of_a_size(sizes: list[int]) -> None:
+    box, batches = outbox()
+    records = [fetched(page, bytes(size)) for page, size in enumerate(sizes)]
+    for record in records:
+        box.fetched(record)
+    for batch in batches:
+        weight = sum(len(fetch.wire) for fetch in batch.fetches)
+        assert len(batch.fetches) == FETCHES or weight >= BYTES
+        assert weight - len(batch.fetches[-1].wire) < BYTES
+    box.flush()
+    assert [fetch for batch in batches for fetch in batch.fetches] == records
+    assert [batch.number for batch in batches] == list(range(1, len(batches) + 1))
+
+
+def test_nothing_makes_no_batch() -> None:
+    box, batches = outbox()
+    box.flush()
+    assert batches == [] and box.number == 0
+
+
+def test_anything_at_all_makes_a_batch() -> None:
+    fills = {
+        "sites": lambda box: box.sites.append((0, "http://a.org")),
+        "pages": lambda box: box.pages.append((0, 0, "http://a.org/")),
+        "robots": lambda box: box.robots.append(robots(0)),
+        "progress": lambda box: setattr(box, "progress", PROGRESS),
+    }
+    for name, fill in fills.items():
+        box, batches = outbox(last_batch=6)
+        fill(box)
+        box.flush()
+        box.flush()
+        assert len(batches) == 1 and batches[0].number == 7 and getattr(batches[0], name), name
+
+
+def test_the_log_of_the_frontier_goes_with_what_happened() -> None:
+    journal, batches = Journal(), list[Batch]()
+    box = Outbox(journal, batches.append)
+    frontier = Frontier(load_strategy("breadth-first"), journal=journal)
+    frontier.add_sites(1, 0.0, [0])
+    box.flush()
+    frontier.add_pages([0])
+    frontier.discover([0], 1.0)
+    box.flush()
+    box.flush()
+    assert len(batches) == 2 and all(batch.calls for batch in batches)

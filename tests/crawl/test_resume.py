@@ -1,0 +1,234 @@
+"""A crawl goes on from its folder: whatever ended it, whatever it went by, whatever happened to the folder."""
+
+import json
+import signal
+import time
+from collections.abc import Iterator
+from contextlib import nullcontext
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from tests.crawl.kill_world import Run, fetches, options_of, prepared, rows, served, settled
+from tests.testweb.webs import numbered
+from trapline import cli
+from trapline.crawl import resume, scores
+from trapline.crawl.options import live_rules
+from trapline.crawl.run import open_crawl, resume_crawl
+from trapline.frontier import FETCHED
+from trapline.testweb import Behaviour, Served, build_web, serve
+
+
+@pytest.fixture(scope="module")
+def server() -> Iterator[Served]:
+    with served(300, 12) as server:
+        yield server
+
+
+def begin(server: Served, folder: Path, **changes: Any) -> dict[str, Any]:
+    given = {"rules": live_rules(delay_s=0.01, rescore=40), "pause_s": 0.001, "max_pages": 90, **changes}
+    return open_crawl(options_of(server, **given), folder, nullcontext(lambda standing: None))
+
+
+def go_on(folder: Path, **changes: Any) -> dict[str, Any]:
+    return resume_crawl(folder, nullcontext(lambda standing: None), **{"max_pages": 1e9, **changes})
+
+
+@pytest.mark.parametrize("strategy", ["batch-pagerank", "partial-pagerank"])
+def test_scores_are_made_of_the_links_of_earlier_runs_too(
+    server: Served, tmp_path: Path, strategy: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    begin(server, tmp_path / "c", strategy=strategy)
+    runs: list[tuple[int, int]] = []
+    own = scores.Scores.scores
+
+    def noted(self: scores.Scores, life: Any) -> Any:
+        runs.append((len(self._links), np.count_nonzero(life == FETCHED)))
+        return own(self, life)
+
+    monkeypatch.setattr(scores.Scores, "scores", noted)
+    go_on(tmp_path / "c")
+    assert runs and all(kept == fetched > 90 for kept, fetched in runs)
+
+
+def test_names_that_nobody_had_looked_up_yet_are_looked_up(server: Served, tmp_path: Path) -> None:
+    """Killed while the name server was silent: the sites are known, their addresses are not."""
+    folder = prepared(tmp_path / "c", options_of(server, hosts={}, nameservers=("127.0.0.1:9",)))
+    with Run("--resume", folder) as run:
+        assert run.wait_for(lambda: rows(folder, "select 1 from site limit 1") != [])
+        run.send(signal.SIGKILL, run.loop)
+        run.ended()
+    assert rows(folder, "select count(*) from address") == [(0,)]
+    hosts = {name: (address,) for name, address in server.hosts.items()}
+    assert go_on(folder, hosts=hosts, nameservers=(), max_pages=50)["pages_fetched"] == 50
+
+
+def test_a_clock_that_was_set_back_holds_nothing_up(
+    server: Served, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    begin(server, tmp_path / "c")
+    monkeypatch.setattr("trapline.crawl.live.time.time", lambda now=time.time: now() - 3600.0)
+    assert go_on(tmp_path / "c", max_seconds=30.0)["stopped_by"] == "drained"
+
+
+# ---- Ctrl-C
+
+
+def interrupted(folder: Path) -> None:
+    """The folder is whole, and says why the crawl stopped."""
+    summary = json.loads((folder / "summary.json").read_text())
+    assert summary["stopped_by"] == "interrupted"
+    assert summary["pages_fetched"] == len(settled(folder))
+    assert rows(folder, "select count(*) from sqlite_master where type = 'index' and name like '%_by_%'") == [(3,)]
+
+
+def test_sigterm_ends_a_pause_of_an_hour(server: Served, tmp_path: Path) -> None:
+    folder = prepared(tmp_path / "c", options_of(server, pause_s=3600.0))
+    with Run("--resume", folder) as run:
+        assert run.wait_for(lambda: rows(folder, "select 1 from robots limit 1") != [])
+        run.send(signal.SIGTERM, run.loop)
+        assert run.ended()[0] == 0
+    interrupted(folder)
+
+
+def test_a_second_ctrl_c_ends_a_visit_that_does_not_end_and_nobody_failed(tmp_path: Path) -> None:
+    web = build_web(numbered(2, 4), [Behaviour(), Behaviour(latency_s=3600.0)])
+    with serve(web) as server:
+        folder = prepared(tmp_path / "c", options_of(server, seeds=tuple(server.seed_urls)))
+        with Run("--resume", folder) as run:
+            assert run.wait_for(lambda: fetches(folder) == 4 and 1 in server.log().site)
+            run.send(signal.SIGINT, run.loop)
+            time.sleep(0.2)
+            assert run.running
+            run.send(signal.SIGINT, run.loop)
+            assert run.ended()[0] == 0
+        interrupted(folder)
+        assert fetches(folder) == 4
+
+
+# ---- what can be wrong with a folder
+
+
+def resumed(folder: Path, *arguments: str) -> int:
+    return cli.run(["crawl", "--quiet", "--resume", str(folder), *arguments])
+
+
+def contents(folder: Path) -> dict[str, bytes]:
+    return {str(path): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+
+
+def test_a_crawl_that_has_ended_says_so_and_stays_as_it_is(
+    server: Served, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    folder = tmp_path / "c"
+    begin(server, folder)
+    before = contents(folder)
+    assert cli.run(["crawl", "--resume", str(folder)]) == 0
+    assert "--max-pages 90; go on with a higher" in capsys.readouterr().out
+    assert cli.run(["crawl", "--resume", str(folder), "--max-pages", "80"]) == 0
+    assert contents(folder) == before
+    assert resumed(folder, "--max-pages", "100") == 0
+    assert len(settled(folder)) >= 100
+    assert resumed(folder, "--max-pages", "1000") == 0
+    before = contents(folder)
+    assert cli.run(["crawl", "--resume", str(folder), "--max-pages", "2000"]) == 0
+    assert "nothing is left to fetch" in capsys.readouterr().out
+    assert contents(folder) == before
+
+
+def complaint(capsys: pytest.CaptureFixture[str]) -> str:
+    line = capsys.readouterr().err
+    assert line.count("\n") == 1
+    return line
+
+
+def test_a_folder_that_is_crawled_is_refused(
+    server: Served, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    folder = prepared(tmp_path / "c", options_of(server, pause_s=3600.0))
+    with Run("--resume", folder) as run:
+        assert run.wait_for(lambda: rows(folder, "select 1 from journal limit 1") != [])
+        assert resumed(folder) == 2
+        assert f"is being crawled by process {run.loop}" in complaint(capsys)
+
+
+def test_what_is_no_crawl_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert resumed(tmp_path) == 2
+    assert "there is no crawl" in complaint(capsys)
+    assert resumed(tmp_path / "missing") == 2
+    assert "there is no crawl" in complaint(capsys)
+    (tmp_path / "crawl.db").write_bytes(b"text, and no database" * 100)
+    assert resumed(tmp_path) == 2
+    assert "not the database of a crawl" in complaint(capsys)
+
+
+@pytest.mark.parametrize("whole", [0.1, 0.5])
+def test_a_damaged_database_is_said_to_be(
+    whole: float, server: Served, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    folder = tmp_path / "c"
+    begin(server, folder)
+    database = bytearray((folder / "crawl.db").read_bytes())
+    end = int(len(database) * whole)
+    database[end:] = bytes(len(database) - end)
+    (folder / "crawl.db").write_bytes(database)
+    assert resumed(folder, "--max-pages", "1000") == 2
+    assert "crawl.db" in complaint(capsys)
+
+
+@pytest.mark.parametrize("damage", ["missing", "torn", "flipped"])
+def test_without_its_snapshot_a_crawl_is_replayed_from_its_beginning(
+    server: Served, tmp_path: Path, damage: str
+) -> None:
+    folder = tmp_path / "c"
+    begin(server, folder)
+    whole = resume.rebuilt(folder)[0]
+    for path in sorted(folder.glob("snapshot/*/*/*")):
+        data = path.read_bytes()
+        if damage == "missing":
+            path.unlink()
+        else:
+            path.write_bytes(
+                data[: len(data) // 2] if damage == "torn" else data[:-9] + bytes([data[-9] ^ 1]) + data[-8:]
+            )
+    replayed = resume.rebuilt(folder)[0]
+    assert np.array_equal(whole.state.page[: whole.pages], replayed.state.page[: replayed.pages])
+    assert go_on(folder)["stopped_by"] == "drained"
+
+
+# ---- what a crawl is told of its pages
+
+
+@pytest.mark.parametrize(("strategy", "column"), [("omniscient", "pagerank"), ("historical-pagerank-zero", "history")])
+def test_values_of_pages_come_from_the_users_file_in_every_run(
+    server: Served, tmp_path: Path, strategy: str, column: str
+) -> None:
+    web, file, folder = server.web, tmp_path / "values.txt", tmp_path / "c"
+    worth = {web.url(page): 1.0 / (2 + page) for page in range(web.pages)}
+    file.write_text("".join(f"{url}\t{value}\n" for url, value in worth.items()))
+    source = {"history": str(file)} if column == "history" else {"quality": str(file)}
+    begin(server, folder, strategy=strategy, **source)
+    begun = len(rows(folder, "select 1 from page"))
+    go_on(folder)
+    frontier = resume.rebuilt(folder)[0]
+    values = frontier.state.columns[: frontier.pages, frontier.strategy.page.columns.index(column)]
+    urls = [url for (url,) in rows(folder, "select url from page order by id")]
+    assert len(urls) > begun
+    assert values.tolist() == [worth[url] for url in urls]
+
+
+def test_files_are_found_again_from_another_folder(
+    server: Served, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("values.txt").write_text(f"{server.seed_urls[0]}\t1\n")
+    Path("hosts").write_text("".join(f"{address} {name}\n" for name, address in server.hosts.items()))
+    asked = ["--strategy", "omniscient", "--quality", "values.txt", "--hosts", "hosts", "--allow-private", "--quiet"]
+    polite = ["--delay", "0.01", "--max-pages", "5"]
+    assert cli.run(["crawl", *server.seed_urls[:3], "-o", "c", *asked, *polite]) == 0
+    (tmp_path / "elsewhere").mkdir()
+    monkeypatch.chdir(tmp_path / "elsewhere")
+    assert resumed(Path("../c"), "--max-pages", "10") == 0
+    assert len(settled(tmp_path / "c")) >= 10

@@ -1,0 +1,213 @@
+"""robots.txt on its way in: what each answer means for the visit, and which rules hold afterwards."""
+
+import zlib
+
+import pytest
+
+from tests.crawl.stage import A, B, Stage, Wire
+from trapline.crawl.robots_file import FIRST_WAIT_S, LONGEST_PAUSE_S, MOST_WAITS
+from trapline.fetch.robots import LIMIT_BYTES
+from trapline.fetch.robots_answer import LONGEST_S, MOST_REDIRECTS, SHORTEST_S
+from trapline.frontier import Rules
+from trapline.frontier.layout import WAITING
+
+PAGES = [f"{A}/{number}" for number in range(1, 5)]
+FORBIDS_1 = b"User-agent: *\nDisallow: /1\n"
+
+
+def delayed(seconds: float) -> bytes:
+    return f"User-agent: *\nCrawl-delay: {seconds}".encode()
+
+
+@pytest.fixture
+def stage(monkeypatch: pytest.MonkeyPatch) -> Stage:
+    return Stage(monkeypatch, PAGES)
+
+
+def moved(wire: Wire, where: str, status: int = 301) -> None:
+    wire.answers(status, {"Location": where}, b"")
+
+
+# ---- what an answer means
+
+
+@pytest.mark.parametrize("status", [400, 401, 403, 404, 410])
+def test_no_file_allows_everything_for_a_day(stage: Stage, status: int) -> None:
+    wire = stage.opens((status, {}, FORBIDS_1))
+    assert wire.targets[-1] == "/1"
+    assert stage.site().robots_until == LONGEST_S
+
+
+@pytest.mark.parametrize("status", [429, 500, 503, 599])
+def test_a_file_that_cannot_be_had_allows_nothing_now_and_is_asked_for_again(stage: Stage, status: int) -> None:
+    stage.wires[0].opens().answers(status)
+    assert stage.site().robots is None and stage.life("/1") == WAITING
+    stage.passes(61.0)
+    assert stage.wires[1].opens().targets == ["/robots.txt"]
+
+
+@pytest.mark.parametrize(
+    ("cached", "kept_s"), [("max-age=7200", 7200.0), ("no-cache, max-age=5", SHORTEST_S), ("", LONGEST_S)]
+)
+def test_rules_are_kept_as_long_as_the_server_says_within_bounds(stage: Stage, cached: str, kept_s: float) -> None:
+    stage.opens((200, {"Cache-Control": cached}, FORBIDS_1))
+    assert stage.site().robots_until == kept_s
+
+
+def test_rules_that_have_expired_are_asked_for_again_inside_a_visit_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    stage = Stage(monkeypatch, PAGES, rules=Rules(delay_s=10.0, per_connection=5), pause_s=1.0)
+    wire = stage.opens((200, {"Cache-Control": "max-age=1"}, b""))
+    stage.site().robots_until = stage.loop.time() + 0.5
+    wire.answers()
+    stage.passes(1.0)
+    assert wire.targets == ["/robots.txt", "/1", "/robots.txt"]
+
+
+@pytest.mark.parametrize("coding", ["gzip", "deflate"])
+def test_a_coded_file_is_read(stage: Stage, coding: str) -> None:
+    packer = zlib.compressobj(wbits=31 if coding == "gzip" else 15)
+    body = packer.compress(FORBIDS_1) + packer.flush()
+    wire = stage.opens((200, {"Content-Encoding": coding}, body))
+    assert wire.targets[-1] == "/2"
+
+
+def test_a_file_that_cannot_be_decoded_allows_nothing_now(stage: Stage) -> None:
+    stage.wires[0].opens().answers(200, {"Content-Encoding": "gzip"}, FORBIDS_1)
+    assert stage.told() == [("/1", "robots")] and [record.error for record in stage.robots] == ["encoding"]
+
+
+def test_of_a_long_coded_file_the_beginning_counts(stage: Stage) -> None:
+    packer = zlib.compressobj(wbits=31)
+    body = packer.compress(FORBIDS_1 + b"# filler\n" * (LIMIT_BYTES // 4)) + packer.flush()
+    wire = stage.opens((200, {"Content-Encoding": "gzip"}, body))
+    assert wire.targets[-1] == "/2"
+    assert len(stage.robots[0].body) == LIMIT_BYTES
+
+
+# ---- redirects
+
+
+def test_redirects_within_the_site_are_followed_with_a_pause_between(stage: Stage) -> None:
+    wire = stage.wires[0].opens()
+    moved(wire, "/other.txt")
+    stage.passes(0.5)
+    assert len(wire.sent) == 1
+    stage.passes(0.5)
+    assert wire.targets == ["/robots.txt", "/other.txt"]
+    wire.answers(200, {}, FORBIDS_1)
+    stage.passes(1.0)
+    assert wire.targets[-1] == "/2"
+    assert [record.url for record in stage.robots] == [f"{A}/robots.txt", f"{A}/other.txt"]
+
+
+def test_after_too_many_redirects_there_is_no_file(stage: Stage) -> None:
+    wire = stage.wires[0].opens()
+    for hop in range(MOST_REDIRECTS + 1):
+        moved(wire, f"/{hop}.txt")
+        stage.passes(1.0)
+    assert wire.targets[-1] == "/1" and len(wire.sent) == MOST_REDIRECTS + 2
+
+
+@pytest.mark.parametrize("where", ["mailto:a@b.test", "http://[", "ftp://a.test/robots.txt"])
+def test_a_redirect_that_leads_nowhere_is_no_file(stage: Stage, where: str) -> None:
+    moved(stage.wires[0].opens(), where)
+    stage.passes(1.0)
+    assert stage.wires[0].targets[-1] == "/1"
+
+
+def test_a_redirect_without_a_target_is_no_file(stage: Stage) -> None:
+    stage.wires[0].opens().answers(304, {}, b"")
+    stage.passes(1.0)
+    assert stage.wires[0].targets[-1] == "/1"
+
+
+def test_a_redirect_after_which_the_server_closes_is_followed_after_a_rest(stage: Stage) -> None:
+    stage.wires[0].opens().answers(302, {"Location": "/x"}, b"", keep=False)
+    stage.passes(14.5)
+    assert len(stage.wires) == 1
+    stage.passes(0.5)
+    assert stage.wires[1].opens().targets == ["/x"]
+
+
+def test_a_redirect_to_another_site_waits_for_the_file_there_and_takes_its_rules(stage: Stage) -> None:
+    moved(stage.wires[0].opens(), f"{B}/robots.txt")
+    stage.passes(0.0)
+    assert stage.crawler.active == 1 and stage.told() == []  # this site rests, and nobody failed
+    other = stage.wires[1]
+    assert other.address == "127.0.0.2" and other.opens().targets == ["/robots.txt"]
+    other.answers(200, {}, b"")
+    stage.passes(1.0)
+    other.answers(200, {"Content-Type": "text/plain"}, FORBIDS_1)
+    stage.passes(15.0)
+    assert stage.wires[2].opens().targets == ["/2"]
+    assert stage.site(B).robots is not stage.site().robots
+
+
+def test_the_rules_of_another_site_that_are_known_are_taken_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """And they do not expire here as soon as there: that site may not be visited again."""
+    stage = Stage(monkeypatch, (f"{A}/1", f"{A}/2", f"{B}/"))
+    a, b = stage.wires
+    b.opens().answers(200, {}, FORBIDS_1)
+    stage.site(B).robots_until = 0.5
+    stage.passes(1.0)
+    moved(a.opens(), f"{B}/robots.txt")
+    stage.passes(1.0)
+    assert a.targets == ["/robots.txt", "/2"] and stage.site().robots is stage.site(B).robots
+
+
+def test_a_file_on_another_site_that_never_comes_fails_the_visit_in_the_end(stage: Stage) -> None:
+    for attempt in range(MOST_WAITS + 1):
+        wire = next(wire for wire in reversed(stage.wires) if wire.address == "127.0.0.1")
+        moved(wire.opens(), f"{B}/robots.txt")
+        assert stage.told() == ([("/1", "robots")] if attempt == MOST_WAITS else [])
+        stage.passes(max(15.0, FIRST_WAIT_S * 2.0**attempt))
+
+
+# ---- Crawl-delay
+
+
+def requests_at(stage: Stage, wire: Wire, count: int) -> list[float]:
+    """The moments of the next requests of this connection, each answered at once."""
+    moments, asked = [], len(wire.sent)
+    while len(moments) < count:
+        stage.passes(0.25)
+        if len(wire.sent) > asked:
+            asked += 1
+            moments.append(stage.loop.time())
+            wire.answers()
+    return moments
+
+
+def test_a_crawl_delay_is_the_pause_inside_a_visit(stage: Stage) -> None:
+    wire = stage.wires[0].opens().answers(200, {}, delayed(3))
+    began = stage.loop.time()
+    assert [moment - began for moment in requests_at(stage, wire, 3)] == [3.0, 6.0, 9.0]
+
+
+def test_a_shorter_crawl_delay_does_not_shorten_the_pause(stage: Stage) -> None:
+    wire = stage.wires[0].opens().answers(200, {}, delayed(0.25))
+    assert requests_at(stage, wire, 3) == [1.0, 2.0, 3.0]
+
+
+@pytest.mark.parametrize("delay_s", [0.0, 2.0, 5.0])
+def test_a_crawl_delay_is_kept_between_visits_too(monkeypatch: pytest.MonkeyPatch, delay_s: float) -> None:
+    rules = Rules(delay_s=delay_s, per_connection=1)
+    stage = Stage(monkeypatch, PAGES, rules=rules, pause_s=0.0)
+    wire = stage.wires[0].opens().answers(200, {}, delayed(5))
+    assert requests_at(stage, wire, 3) == [5.0, 10.0, 15.0]
+    assert len({fetch.visit for fetch in stage.fetches}) == 3
+
+
+def test_a_long_crawl_delay_is_a_rest_at_once(stage: Stage) -> None:
+    seconds = LONGEST_PAUSE_S + 10
+    stage.wires[0].opens().answers(200, {}, delayed(seconds))
+    assert stage.crawler.active == 0 and stage.told() == []
+    stage.passes(seconds - 1)
+    assert len(stage.wires) == 1
+    stage.passes(1.0)
+    assert stage.wires[1].opens().targets == ["/1"]
+    stage.wires[1].answers()
+    stage.passes(seconds - 1)
+    assert len(stage.wires) == 2
+    stage.passes(1.0)
+    assert stage.wires[2].opens().targets == ["/2"]

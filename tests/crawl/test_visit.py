@@ -1,0 +1,405 @@
+"""A robot on its visit: whatever way a connection ends, every page ends up in one of three places, and the visit ends once."""
+
+import pytest
+
+from tests.crawl.stage import A, Stage, Wire, links
+from trapline.frontier import FAILED, FETCHED, Rules
+from trapline.frontier.layout import GONE, WAITING
+
+PAGES = [f"{A}/{number}" for number in range(1, 6)]
+
+
+@pytest.fixture
+def stage(monkeypatch: pytest.MonkeyPatch) -> Stage:
+    return Stage(monkeypatch, PAGES)
+
+
+def at_rest(stage: Stage) -> bool:
+    return stage.crawler.active == 0 and stage.crawler.tally.in_flight == 0 and not stage.web._open
+
+
+def fetched(stage: Stage) -> list[str]:
+    return [path for path, error in stage.told() if not error]
+
+
+# ---- as it should be
+
+
+def test_a_visit_asks_for_robots_first_then_for_pages_with_a_pause_between(stage: Stage) -> None:
+    wire = stage.wires[0].opens()
+    moments = [stage.loop.time()]
+    for _ in range(6):
+        wire.answers(body=b"")
+        stage.passes(0.5)
+        assert len(wire.sent) == len(moments)
+        stage.passes(0.5)
+        moments.append(stage.loop.time())
+    assert wire.targets == ["/robots.txt", "/1", "/2", "/3", "/4", "/5"]
+    assert fetched(stage) == ["/1", "/2", "/3", "/4", "/5"]
+    assert [record.url for record in stage.robots] == [f"{A}/robots.txt"]
+    assert stage.over and at_rest(stage) and stage.crawler.stopped_by == "drained"
+
+
+def test_what_robots_txt_forbids_is_never_asked_for(stage: Stage) -> None:
+    wire = stage.opens((200, {}, b"User-agent: *\nDisallow: /2\nDisallow: /5"))
+    for _ in range(3):
+        wire.answers()
+        stage.passes(1.0)
+    assert wire.targets == ["/robots.txt", "/1", "/3", "/4"]
+    assert stage.told() == [("/1", ""), ("/2", "robots"), ("/3", ""), ("/4", ""), ("/5", "robots")]
+    assert stage.crawler.tally.disallowed == 2 and stage.over
+
+
+def test_a_kept_connection_serves_the_next_visit_without_asking_for_robots_again(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    stage = Stage(monkeypatch, PAGES, pause_s=0.0, rules=Rules(delay_s=2.0, per_connection=2))
+    wire = stage.opens()
+    wire.answers().answers()
+    assert stage.site().connection is wire
+    stage.passes(2.0)
+    assert wire.targets[3:] == ["/3"] and stage.site().connection is None
+    assert len(stage.wires) == 1
+
+
+def test_a_connection_is_not_kept_over_a_long_rest(monkeypatch: pytest.MonkeyPatch) -> None:
+    stage = Stage(monkeypatch, PAGES, pause_s=0.0, rules=Rules(delay_s=15.0, per_connection=1))
+    stage.opens().answers()
+    assert at_rest(stage) and stage.wires[0].is_over
+    stage.passes(15.0)
+    assert len(stage.wires) == 2
+
+
+# ---- before there is a connection
+
+
+def test_a_site_that_cannot_be_reached_fails_its_first_page_and_is_given_up_in_the_end(stage: Stage) -> None:
+    for visit in range(1, 6):
+        stage.wires[-1].ends("connect")
+        assert len(stage.fetches) == visit and at_rest(stage)
+        stage.passes(60.0 * 2 ** (visit - 1))  # its back-off
+    assert {error for _, error in stage.told()} == {"connect"}
+    assert len(stage.wires) == 5 and stage.over
+
+
+def test_a_connection_that_we_gave_up_ourselves_leaves_its_pages_as_they_were(stage: Stage) -> None:
+    stage.crawler.stop("interrupted")
+    stage.web.abort()
+    stage.passes(0.0)
+    assert stage.over and stage.told() == [] and stage.life("/1") == WAITING
+
+
+def test_an_address_that_is_refused_by_now_is_a_failure_of_the_page(monkeypatch: pytest.MonkeyPatch) -> None:
+    stage = Stage(monkeypatch, PAGES, rules=Rules(delay_s=0.0, per_connection=1), pause_s=0.0)
+    stage.site().addresses = ("10.0.0.1",)
+    stage.names._guard = stage.names._guard._replace(allow_private=False)
+    stage.wires[0].ends("connect")
+    stage.passes(100.0)
+    assert stage.told() == [("/1", "connect"), ("/2", "address")] and len(stage.wires) == 1
+
+
+# ---- while robots.txt is asked for
+
+
+def test_robots_txt_that_is_lost_fails_the_visit(stage: Stage) -> None:
+    stage.wires[0].opens().ends("timeout")
+    assert stage.told() == [("/1", "timeout")]
+    assert [(record.status, record.error) for record in stage.robots] == [(0, "timeout")]
+    assert at_rest(stage)
+
+
+@pytest.mark.parametrize("status", [429, 500, 503])
+def test_robots_txt_in_trouble_fails_the_visit(stage: Stage, status: int) -> None:
+    wire = stage.wires[0].opens().answers(status)
+    assert wire.targets == ["/robots.txt"]
+    assert stage.told() == [("/1", "robots")] and at_rest(stage)
+    assert stage.life("/1") == WAITING
+
+
+@pytest.mark.parametrize("keep", [False, True])
+def test_a_connection_that_ends_after_robots_txt_ends_the_visit_and_the_next_one_has_its_rules(
+    stage: Stage, keep: bool
+) -> None:
+    wire = stage.wires[0].opens().answers(404, keep=keep)
+    if keep:
+        wire.ends()
+    stage.passes(14.5)
+    assert len(stage.wires) == 1 and at_rest(stage) and stage.told() == []
+    stage.passes(1.5)
+    assert stage.wires[1].opens().targets == ["/1"]
+
+
+# ---- while a page is asked for
+
+
+@pytest.mark.parametrize("kind", ["timeout", "protocol", "too-large"])
+def test_a_page_that_is_lost_fails_and_those_behind_it_go_back(stage: Stage, kind: str) -> None:
+    stage.opens().answers()
+    stage.passes(1.0)
+    stage.wires[0].ends(kind)
+    assert stage.told() == [("/1", ""), ("/2", kind)]
+    assert [stage.life(path) for path in ("/2", "/3", "/4", "/5")] == [WAITING] * 4
+    assert [fetch.result for fetch in stage.fetches] == [FETCHED, FAILED] and at_rest(stage)
+
+
+def test_a_server_that_closes_after_some_pages_has_had_enough_and_nobody_failed(stage: Stage) -> None:
+    stage.opens().answers()
+    stage.passes(1.0)
+    stage.wires[0].ends()
+    assert stage.told() == [("/1", "")] and at_rest(stage) and stage.life("/2") == WAITING
+
+
+def test_a_page_on_which_the_server_always_closes_fails_in_the_end(stage: Stage) -> None:
+    stage.opens().answers()
+    stage.passes(1.0)
+    stage.wires[0].ends()
+    stage.passes(15.0)
+    assert stage.wires[1].opens().targets == ["/2"]
+    stage.wires[1].ends()
+    assert stage.told() == [("/1", ""), ("/2", "closed")]
+
+
+@pytest.mark.parametrize(("kind", "requests"), [("closed", 2), ("timeout", 50), ("protocol", 50)])
+def test_only_a_server_that_closes_shows_how_many_requests_it_takes(stage: Stage, kind: str, requests: int) -> None:
+    """A page that is too slow says nothing of the next connection."""
+    stage.opens().answers()
+    stage.passes(1.0)
+    stage.wires[0].ends(kind)
+    assert stage.frontier.state.site["requests"][0] == requests
+
+
+def test_a_page_that_we_gave_up_ourselves_goes_back_as_it_was(stage: Stage) -> None:
+    stage.opens()
+    stage.crawler.stop("interrupted")
+    stage.web.abort()
+    stage.passes(0.0)
+    assert stage.over and stage.told() == []
+    assert stage.life("/1") == WAITING and stage.frontier.state.site["failures"][0] == 0
+
+
+def test_a_server_that_closes_after_an_answer_ends_the_visit_and_shows_its_limit(stage: Stage) -> None:
+    stage.opens().answers()
+    stage.passes(1.0)
+    stage.wires[0].answers(keep=False)
+    assert fetched(stage) == ["/1", "/2"] and at_rest(stage)
+    assert stage.frontier.state.site["requests"][0] == 3  # robots.txt is one
+    stage.passes(20.0)
+    assert stage.wires[1].opens().targets == ["/3"]
+
+
+def test_a_server_that_announces_its_limit_is_believed(stage: Stage) -> None:
+    wire = stage.opens().answers(headers={"Keep-Alive": "timeout=5, max=7"})
+    for _ in range(4):
+        stage.passes(1.0)
+        wire.answers()
+    assert stage.frontier.state.site["requests"][0] == 2 + 7  # robots.txt and the first page were before
+
+
+def test_a_connection_lost_in_a_pause_ends_the_visit_without_a_failure(stage: Stage) -> None:
+    stage.opens().answers().ends()
+    stage.passes(1.0)
+    assert stage.told() == [("/1", "")] and at_rest(stage) and stage.life("/2") == WAITING
+
+
+def test_a_server_in_trouble_ends_the_visit_and_rests_as_long_as_it_asks(stage: Stage) -> None:
+    wire = stage.opens().answers(503, {"Retry-After": "1000"})
+    stage.passes(900.0)
+    assert wire.targets == ["/robots.txt", "/1"] and len(stage.wires) == 1
+    stage.passes(101.0)
+    assert stage.wires[1].opens().targets == ["/2"]  # the page that failed is half as good now
+
+
+def test_a_page_that_is_not_there_does_not_end_the_visit(stage: Stage) -> None:
+    wire = stage.opens().answers(404)
+    stage.passes(1.0)
+    assert wire.targets[-1] == "/2" and stage.life("/1") == GONE
+
+
+# ---- a kept connection that is closed under us
+
+
+def kept(monkeypatch: pytest.MonkeyPatch, http: str = "1.1") -> Stage:
+    """The second visit has just written to the connection of the first."""
+    rules = Rules(delay_s=2.0, per_connection=2)
+    stage = Stage(monkeypatch, PAGES, pause_s=0.0, rules=rules, http=http)
+    stage.opens().answers().answers()
+    stage.passes(2.0)
+    assert stage.wires[0].targets[3] == "/3"
+    return stage
+
+
+@pytest.mark.parametrize("http", ["1.1", "pipelining"])
+def test_a_kept_connection_closed_under_us_is_no_failure(monkeypatch: pytest.MonkeyPatch, http: str) -> None:
+    stage = kept(monkeypatch, http)
+    stage.wires[0].ends()
+    assert at_rest(stage)
+    stage.passes(2.0)
+    assert stage.wires[1].opens().targets[0] == "/3"
+    stage.wires[1].answers()
+    assert fetched(stage) == ["/1", "/2", "/3"] and stage.crawler.tally.failed == 0
+
+
+def test_a_kept_connection_closed_between_visits_is_forgotten(monkeypatch: pytest.MonkeyPatch) -> None:
+    stage = Stage(monkeypatch, PAGES, pause_s=0.0, rules=Rules(delay_s=2.0, per_connection=2))
+    stage.opens().answers().answers().ends()
+    assert stage.site().connection is None and not stage.web._kept
+    stage.passes(2.0)
+    assert stage.wires[1].opens().targets == ["/3"]
+
+
+def test_once_it_has_answered_a_kept_connection_is_like_any_other(monkeypatch: pytest.MonkeyPatch) -> None:
+    stage = kept(monkeypatch)
+    stage.wires[0].answers().ends("timeout")
+    assert stage.told()[-1] == ("/4", "timeout") and at_rest(stage)
+
+
+# ---- pipelining
+
+
+def pipelined(monkeypatch: pytest.MonkeyPatch, robots: bytes = b"", **options: object) -> Stage:
+    stage = Stage(monkeypatch, PAGES, http="pipelining", pause_s=0.0, **options)
+    stage.opens((200, {}, robots))
+    return stage
+
+
+def test_pipelined_requests_go_out_together(monkeypatch: pytest.MonkeyPatch) -> None:
+    stage = pipelined(monkeypatch)
+    assert stage.wires[0].targets[1:] == ["/1", "/2", "/3", "/4", "/5"]
+    for _ in range(5):
+        stage.wires[0].answers()
+    stage.passes(0.0)
+    assert stage.over and len(fetched(stage)) == 5
+
+
+def test_a_server_that_breaks_pipelining_is_not_asked_so_again_and_nobody_failed(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    stage = pipelined(monkeypatch)
+    stage.wires[0].answers().ends()
+    assert stage.told() == [("/1", "")] and not stage.site().pipelining and at_rest(stage)
+    stage.passes(20.0)
+    assert stage.wires[1].opens().targets == ["/2"]
+
+
+def test_a_pipelined_connection_that_never_answers_fails_its_first_page_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    stage = pipelined(monkeypatch)
+    stage.wires[0].ends("timeout")
+    assert stage.told() == [("/1", "timeout")] and at_rest(stage) and not stage.site().pipelining
+
+
+def test_a_server_that_closes_amid_pipelined_requests_gives_the_rest_back(monkeypatch: pytest.MonkeyPatch) -> None:
+    stage = pipelined(monkeypatch)
+    stage.wires[0].answers().answers(keep=False)
+    stage.passes(0.0)
+    assert stage.told() == [("/1", ""), ("/2", "")] and at_rest(stage) and stage.life("/3") == WAITING
+
+
+def test_a_crawl_delay_ends_pipelining_from_the_first_visit_on(monkeypatch: pytest.MonkeyPatch) -> None:
+    stage = pipelined(monkeypatch, b"User-agent: *\nCrawl-delay: 3")
+    stage.passes(2.0)
+    assert stage.wires[0].targets[1:] == ["/1"]
+
+
+# ---- the store is slow
+
+
+def full(stage: Stage, is_full: bool) -> None:
+    stage.crawler.full = lambda: is_full
+    if not is_full:
+        stage.crawler.go_on()
+
+
+def test_robots_wait_for_the_store_and_go_on(monkeypatch: pytest.MonkeyPatch) -> None:
+    stage = Stage(monkeypatch, PAGES, pause_s=0.0)
+    wire = stage.opens()
+    full(stage, True)
+    wire.answers()
+    stage.passes(10.0)
+    assert wire.targets[1:] == ["/1"]
+    full(stage, False)
+    assert wire.targets[1:] == ["/1", "/2"]
+
+
+@pytest.mark.parametrize("kind", ["", "timeout"])
+def test_a_connection_lost_while_its_robot_waits_for_the_store_is_no_failure(
+    monkeypatch: pytest.MonkeyPatch, kind: str
+) -> None:
+    stage = Stage(monkeypatch, PAGES, pause_s=0.0)
+    wire = stage.opens()
+    full(stage, True)
+    wire.answers().ends(kind)
+    full(stage, False)
+    assert stage.told() == [("/1", "")] and at_rest(stage) and stage.life("/2") == WAITING
+
+
+def test_a_connection_lost_before_any_page_while_its_robot_waits_is_no_failure(monkeypatch: pytest.MonkeyPatch) -> None:
+    stage = Stage(monkeypatch, PAGES, pause_s=0.0)
+    full(stage, True)
+    stage.opens().ends()
+    full(stage, False)
+    assert stage.told() == [] and at_rest(stage)
+
+
+@pytest.mark.parametrize("stops", [False, True])
+def test_a_pipelining_robot_waits_for_the_store_once(monkeypatch: pytest.MonkeyPatch, stops: bool) -> None:
+    stage = Stage(monkeypatch, [f"{A}/{n}" for n in range(12)], http="pipelining", pause_s=0.0)
+    stage.frontier.set_site(0, 0.0, per_connection=0)
+    wire = stage.opens()
+    asked = len(wire.sent) - 1
+    full(stage, True)
+    for _ in range(asked):
+        wire.answers()
+    if stops:
+        stage.crawler.stop("interrupted")
+    full(stage, False)
+    stage.passes(0.0)
+    assert len(fetched(stage)) == asked
+    assert stage.crawler.active == (0 if stops else 1)
+
+
+def test_pipelined_pages_lost_while_their_robot_waits_end_its_visit_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    stage = Stage(monkeypatch, [f"{A}/{n}" for n in range(10)], http="pipelining", pause_s=0.0)
+    wire = stage.opens()
+    full(stage, True)
+    wire.answers().ends()
+    full(stage, False)
+    stage.passes(0.0)
+    assert at_rest(stage) and stage.told() == [("/0", "")]
+
+
+# ---- the crawl stops
+
+
+def test_a_robot_in_its_pause_ends_its_visit_when_the_crawl_stops(stage: Stage) -> None:
+    wire = stage.opens((200, {}, b"User-agent: *\nCrawl-delay: 10"))
+    stage.passes(9.0)
+    wire.answers()
+    before = stage.loop.time()
+    stage.crawler.stop("interrupted")
+    stage.passes(0.0)
+    assert stage.over and stage.loop.time() - before < 1.0
+
+
+@pytest.mark.parametrize("lost", [False, True])
+def test_a_robot_in_its_pause_after_robots_txt_opens_nothing_when_the_crawl_stops(stage: Stage, lost: bool) -> None:
+    stage.wires[0].opens().answers(404, keep=not lost)
+    stage.crawler.stop("interrupted")
+    stage.passes(0.0)
+    assert stage.over and len(stage.wires) == 1 and stage.told() == []
+
+
+def test_a_robot_whose_page_is_under_way_ends_its_visit_after_it(stage: Stage) -> None:
+    stage.opens()
+    stage.crawler.stop("interrupted")
+    stage.passes(5.0)
+    assert not stage.over
+    stage.wires[0].answers()
+    stage.passes(0.0)
+    assert stage.over and fetched(stage) == ["/1"]
+
+
+def test_links_lead_to_other_sites_with_robots_of_their_own(stage: Stage) -> None:
+    wire: Wire = stage.opens().answers(body=links("http://b.test/x", "/1", "/6"))
+    stage.passes(0.0)
+    assert stage.wires[1].address == "127.0.0.2" and stage.wires[1].opens().targets == ["/robots.txt"]
+    assert wire.targets == ["/robots.txt", "/1"]

@@ -1,0 +1,60 @@
+"""What a crawl's quality counts: what --quality says, whether or not the page rank reads it; else what the page rank knows."""
+
+from pathlib import Path
+
+import pytest
+
+from trapline.cli import run
+from trapline.crawl import resume
+from trapline.crawl.crawler import Asked
+from trapline.crawl.options import CrawlOptions
+from trapline.crawl.worth import given_by, worth
+from trapline.errors import ConfigError
+
+URLS = ("http://a.org/", "http://a.org/b", "http://a.org/c")
+
+
+@pytest.fixture
+def values(tmp_path: Path) -> str:
+    file = tmp_path / "values"
+    file.write_text("http://A.org 0.5\nhttp://a.org/b 0.25\n")
+    return str(file)
+
+
+def counted(strategy: str, quality: str) -> list[float]:
+    options = CrawlOptions(URLS, strategy, quality=quality)
+    chosen = resume.strategy_of(options)
+    given, frontier = given_by(options, chosen), resume.fresh(options, chosen).frontier
+    frontier.add_sites(1, 0.0, [0])
+    frontier.add_pages([0] * len(URLS))
+    for name, input_of in given.inputs.items():
+        frontier.set_column(name, input_of(URLS), 0)
+    worth_of = worth(given, frontier)
+    return [worth_of(Asked(page, url, 0.0, b"")) for page, url in enumerate(URLS)]
+
+
+@pytest.mark.parametrize("strategy", ["breadth-first", "opic", "crawl-ability", "omniscient"])
+def test_a_file_is_the_measure_of_every_strategy(strategy: str, values: str) -> None:
+    assert counted(strategy, values) == [0.5, 0.25, 0.0]
+
+
+def test_without_one_it_is_what_the_page_rank_knows() -> None:
+    assert counted("breadth-first", "opic") == [0.0, 0.0, 0.0]
+    assert len(set(counted("crawl-ability", "opic"))) == 1  # cash, before any link is known
+
+
+def test_an_oracle_that_nobody_gives_is_the_users_to_mend() -> None:
+    with pytest.raises(ConfigError, match="give --quality FILE"):
+        counted("omniscient", "opic")
+    with pytest.raises(ConfigError, match="--quality pagerank: nobody knows it"):
+        counted("omniscient", "pagerank")
+
+
+@pytest.mark.parametrize("options", [["--strategy", "omniscient"], ["--quality", "/no/such/file"]])
+def test_a_crawl_that_cannot_begin_leaves_no_folder(
+    options: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    folder = tmp_path / "crawl"
+    assert run(["crawl", "http://127.0.0.1/", "--allow-private", "-o", str(folder), *options]) == 2
+    assert "--quality" in capsys.readouterr().err
+    assert not folder.exists()
