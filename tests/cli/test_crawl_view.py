@@ -1,0 +1,107 @@
+"""The view of a crawl: whatever the numbers and whatever the terminal, no line wraps and none is lost that matters."""
+
+import io
+import math
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from trapline.cli import crawl_view
+from trapline.cli.crawl_view import drawn, line
+from trapline.crawl.records import Progress
+from trapline.crawl.standing import RECENT_S, Counter, Recent, Standing
+
+
+def standing(doing: str = "", goal: float = math.inf, scale: int = 1, rows: int = 6) -> Standing:
+    progress = Progress(
+        50.0, 20.0, 1_234 * scale, 12, 9_876 * scale, 5_000 * scale, 3_000 * scale, 100 * scale, 98, 3.5
+    )
+    busiest = [(f"http://site-{site}.a-rather-long-name.example.org:8080", 9_000 - site) for site in range(rows)]
+    errors = [("timeout", 7), ("connect", 5)][:rows]
+    return Standing(progress, 61.7, 1e6, lambda: busiest, errors, "crawl-ability", "out", doing, goal, 100)
+
+
+def test_it_says_what_a_user_wants_to_know() -> None:
+    assert drawn(standing(goal=10_000), 100, 40) == [
+        "trapline: crawl-ability, into out",
+        "pages   1,234 of 10,000  62/s          frontier  3,000 waiting",
+        "bytes   9.876 kB         1 MB/s        known     5,000 on 100 sites",
+        "errors  12               1.0%          robots    98 out of 100",
+        "time    20 s             2.4 min left  quality   3.5",
+        "",
+        "busiest sites, pages in 5 s                 errors",
+        "  http://site-0.a-rather-long-...  9,000      timeout              7",
+        "  http://site-1.a-rather-long-...  8,999      connect              5",
+        "  http://site-2.a-rather-long-...  8,998",
+        "  http://site-3.a-rather-long-...  8,997",
+        "  http://site-4.a-rather-long-...  8,996",
+        "  http://site-5.a-rather-long-...  8,995",
+        "Ctrl-C ends the crawl and leaves a whole folder",
+    ]
+
+
+@given(
+    st.integers(1, 200), st.integers(1, 60), st.sampled_from(("", "stopping (interrupted): 7 visits under way")),
+    st.sampled_from((1, 10**6)), st.integers(0, 6), st.sampled_from((math.inf, 3e9)),
+)  # fmt: skip
+def test_it_fits_any_terminal(columns: int, rows: int, doing: str, scale: int, sites: int, goal: float) -> None:
+    shown = drawn(standing(doing, goal, scale, sites), columns, rows)
+    assert len(shown) <= max(rows - 1, 1) and all(len(text) < columns for text in shown)
+    if rows >= 7:
+        assert shown[-1] == (doing or "Ctrl-C ends the crawl and leaves a whole folder")[: columns - 1].rstrip()
+
+
+def test_on_a_terminal_of_80_columns_a_large_crawl_is_not_cut() -> None:
+    whole, seen = (drawn(standing(goal=3_000_000, scale=100), columns, 24) for columns in (200, 80))
+    assert whole[1:5] == seen[1:5]
+
+
+def test_what_was_drawn_before_is_drawn_over_and_in_the_end_gone() -> None:
+    terminal = io.StringIO()
+    with crawl_view._live(terminal) as show:
+        for doing in ("", "closing: writing the last pages"):
+            before = terminal.tell()
+            show(standing(doing))
+            added = terminal.getvalue()[before:]
+            assert added.count("\n") == 14 and added.endswith("\x1b[J")
+        assert added.startswith("\r\x1b[14A")
+    assert terminal.getvalue().endswith("\r\x1b[14A\x1b[J")
+
+
+def test_a_log_has_a_line_after_two_seconds_then_every_ten_and_soon_after_a_change(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    now, log = 0.0, io.StringIO()
+    monkeypatch.setattr(crawl_view.time, "monotonic", lambda: now)
+    written = []
+    with crawl_view._lines(log) as show:
+        for half in range(60):
+            now, before = half / 2, log.tell()
+            show(standing("" if now < 20 else f"stopping: {60 - half} visits" if now < 25 else "closing: sorting"))
+            if log.tell() > before:
+                written.append(now)
+    assert written == [2.0, 12.0, 22.0, 27.0]
+    assert log.getvalue().splitlines()[0] == line(standing())
+
+
+def test_a_log_that_nobody_reads_does_not_end_the_crawl(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Closed(io.StringIO):
+        def write(self, text: str) -> int:
+            raise BrokenPipeError
+
+    monkeypatch.setattr(crawl_view, "_FIRST_LINE_S", 0.0)
+    for how in (crawl_view._lines, crawl_view._live):
+        with how(Closed()) as show:
+            show(standing())
+
+
+def test_rates_and_busiest_sites_are_those_of_the_last_seconds() -> None:
+    recent, progress = Recent(), Progress(0.0, 0.0, 0, 0, 0, 0, 0, 0, 0, 0.0)
+    assert recent.note(progress, Counter()) == (0.0, 0.0)
+    for second in range(1, 21):
+        site = 1 if second <= 10 else 2
+        progress = progress._replace(at=float(second), pages=progress.pages + site, bytes=progress.bytes + 10)
+        rates = recent.note(progress, Counter({site: site, 0: 1}))
+    assert rates == (2.0, 10.0)
+    assert recent.busiest() == [(2, 2 * RECENT_S), (0, RECENT_S)]
