@@ -55,7 +55,7 @@ def test_scores_are_made_of_the_links_of_earlier_runs_too(
         return own(self, life)
 
     monkeypatch.setattr(scores.Scores, "scores", noted)
-    go_on(tmp_path / "c")
+    go_on(tmp_path / "c", max_pages=180)
     assert runs and all(kept == fetched > 90 for kept, fetched in runs)
 
 
@@ -76,7 +76,7 @@ def test_a_clock_that_was_set_back_holds_nothing_up(
 ) -> None:
     begin(server, tmp_path / "c")
     monkeypatch.setattr("trapline.crawl.live.time.time", lambda now=time.time: now() - 3600.0)
-    assert go_on(tmp_path / "c", max_seconds=30.0)["stopped_by"] == "drained"
+    assert go_on(tmp_path / "c", max_pages=110, max_seconds=30.0)["stopped_by"] == "max-pages"
 
 
 # ---- Ctrl-C
@@ -201,7 +201,7 @@ def test_without_its_snapshot_a_crawl_is_replayed_from_its_beginning(
             )
     replayed = resume.rebuilt(folder)[0]
     assert np.array_equal(whole.state.page[: whole.pages], replayed.state.page[: replayed.pages])
-    assert go_on(folder)["stopped_by"] == "drained"
+    assert go_on(folder, max_pages=110)["pages_fetched"] == 110
 
 
 # ---- what a crawl is told of its pages
@@ -259,7 +259,7 @@ def test_robots_that_wait_for_the_store_find_their_connections_closed(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The store stops for longer than servers keep a connection; then all goes on, and nobody failed."""
-    monkeypatch.setattr("trapline.crawl.run.StoreSettings", partial(StoreSettings, backlog_batches=1))
+    monkeypatch.setattr("trapline.crawl.opening.StoreSettings", partial(StoreSettings, backlog_batches=1))
     stores: list[int] = []
     started = Store.__init__
 
