@@ -13,6 +13,7 @@ import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 from contestants import trapline
 from ending import end_in_order
@@ -44,7 +45,7 @@ def served(scratch: Path, latency: str) -> Iterator[list[str]]:
         server.communicate()
 
 
-def crawl(web: list[str], protocol: str, connections: int, seconds: float) -> dict[str, float] | None:
+def crawl(web: list[str], protocol: str, connections: int, seconds: float) -> dict[str, Any] | None:
     """The summary of one. None: it did not end by itself."""
     with tempfile.TemporaryDirectory() as scratch:
         folder = Path(scratch) / "crawl"
@@ -55,6 +56,14 @@ def crawl(web: list[str], protocol: str, connections: int, seconds: float) -> di
         except subprocess.TimeoutExpired:
             return None
         return json.loads((folder / "summary.json").read_text())
+
+
+def complain(which: str, summary: dict[str, Any] | None) -> None:
+    """If something went wrong that should not on this web."""
+    if summary and summary["errors"]:
+        print(f"{which}: errors: {summary['errors_by_kind']}", file=sys.stderr)
+    if summary and summary["politeness_violations"]:
+        print(f"{which}: politeness violations: {summary['politeness_violations_by_rule']}", file=sys.stderr)
 
 
 def main() -> None:
@@ -69,8 +78,8 @@ def main() -> None:
             summaries = [crawl(web, protocol, connections, asked.seconds) for protocol in PROTOCOLS]
             cells = [f"{summary['pages_per_second']:,.0f}" if summary else "did not end" for summary in summaries]
             print(f"| {connections:,} | {' | '.join(cells)} |", flush=True)
-            if broken := sum(summary["politeness_violations"] + summary["errors"] for summary in summaries if summary):
-                print(f"{broken:,.0f} errors and politeness violations", file=sys.stderr)
+            for protocol, summary in zip(PROTOCOLS, summaries, strict=True):
+                complain(f"{protocol}, {connections:,} connections", summary)
 
 
 if __name__ == "__main__":

@@ -14,7 +14,7 @@ import pytest
 import trustme
 from warcio.archiveiterator import ArchiveIterator
 
-from tests.crawl.live_web import Crawled, Seen, crawled, crawled_web
+from tests.crawl.live_web import Crawled, Seen, crawled, crawled_web, silence
 from tests.crawl.small_server import (
     CLOSE,
     HANG,
@@ -31,6 +31,7 @@ from tests.crawl.small_server import (
 from tests.fetch.name_server import SERVER_FAILURE, Name
 from tests.testweb.webs import numbered
 from trapline.crawl import live, names, robots_file
+from trapline.crawl.run import resume_crawl
 from trapline.crawl.store.client import Store
 from trapline.errors import ConfigError
 from trapline.fetch import address, dns
@@ -333,6 +334,32 @@ def test_names_that_lead_nowhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     with small_server(site_of({"/": page(*server_links, "/on"), "/on": page()})) as server, name_server(known) as at:
         crawl = crawled(tmp_path / "crawl", [f"http://{HOST}:{server.port}/"], {}, nameservers=(at,), **QUICK)
     assert (crawl.summary["stopped_by"], crawl.summary["pages_fetched"]) == ("drained", 2)
+
+
+def resumed(crawl: Crawled, **changes: Any) -> Crawled:
+    return Crawled(crawl.folder, resume_crawl(crawl.folder, silence(), **changes))
+
+
+def test_a_resumed_crawl_asks_again_for_names_that_it_had_no_answer_for(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    known = {HOST: Name((ADDRESS,)), "late.test": Name(code=SERVER_FAILURE)}
+    with small_server(lambda host, target: page()) as server, name_server(known) as at:
+        seeds = [f"http://{host}:{server.port}/" for host in (HOST, "late.test")]
+        crawl = crawled(tmp_path / "crawl", seeds, {}, nameservers=(at,), **{**QUICK, "max_seconds": 1.0})
+        assert (crawl.summary["stopped_by"], server.targets("late.test")) == ("max-seconds", [])
+        known["late.test"] = Name((ADDRESS,))
+        assert resumed(crawl, max_seconds=60.0).summary["stopped_by"] == "drained"
+    assert "/" in server.targets("late.test")
+
+
+def test_a_resumed_crawl_asks_again_for_a_robots_file_that_it_could_not_have(tmp_path: Path) -> None:
+    pages: dict[str, bytes | list[Part]] = {"/robots.txt": page(status="503 No"), "/": page()}
+    with small_server(site_of(pages)) as server:
+        options = {**QUICK, "max_seconds": 0.5, "backoff_s": 1.0, "backoff_most_s": 1.0}
+        crawl = crawled(tmp_path / "crawl", [f"http://{HOST}:{server.port}/"], {HOST: ADDRESS}, **options)
+        pages["/robots.txt"] = NOT_FOUND
+        assert resumed(crawl, max_seconds=60.0).summary["pages_fetched"] == 1
 
 
 # ---- the guard

@@ -1,10 +1,14 @@
 """A crawl goes on from its folder: whatever ended it, whatever it went by, whatever happened to the folder."""
 
 import json
+import os
+import shutil
 import signal
+import threading
 import time
 from collections.abc import Iterator
 from contextlib import nullcontext
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +21,8 @@ from trapline import cli
 from trapline.crawl import resume, scores
 from trapline.crawl.options import live_rules
 from trapline.crawl.run import open_crawl, resume_crawl
+from trapline.crawl.store.client import Store
+from trapline.crawl.store.settings import StoreSettings
 from trapline.frontier import FETCHED
 from trapline.testweb import Behaviour, Served, build_web, serve
 
@@ -49,7 +55,7 @@ def test_scores_are_made_of_the_links_of_earlier_runs_too(
         return own(self, life)
 
     monkeypatch.setattr(scores.Scores, "scores", noted)
-    go_on(tmp_path / "c")
+    go_on(tmp_path / "c", max_pages=180)
     assert runs and all(kept == fetched > 90 for kept, fetched in runs)
 
 
@@ -70,7 +76,7 @@ def test_a_clock_that_was_set_back_holds_nothing_up(
 ) -> None:
     begin(server, tmp_path / "c")
     monkeypatch.setattr("trapline.crawl.live.time.time", lambda now=time.time: now() - 3600.0)
-    assert go_on(tmp_path / "c", max_seconds=30.0)["stopped_by"] == "drained"
+    assert go_on(tmp_path / "c", max_pages=110, max_seconds=30.0)["stopped_by"] == "max-pages"
 
 
 # ---- Ctrl-C
@@ -195,7 +201,7 @@ def test_without_its_snapshot_a_crawl_is_replayed_from_its_beginning(
             )
     replayed = resume.rebuilt(folder)[0]
     assert np.array_equal(whole.state.page[: whole.pages], replayed.state.page[: replayed.pages])
-    assert go_on(folder)["stopped_by"] == "drained"
+    assert go_on(folder, max_pages=110)["pages_fetched"] == 110
 
 
 # ---- what a crawl is told of its pages
@@ -232,3 +238,48 @@ def test_files_are_found_again_from_another_folder(
     monkeypatch.chdir(tmp_path / "elsewhere")
     assert resumed(Path("../c"), "--max-pages", "10") == 0
     assert len(settled(tmp_path / "c")) >= 10
+
+
+def test_a_snapshot_of_a_future_that_never_was_is_removed(server: Served, tmp_path: Path) -> None:
+    """Killed after a snapshot whose batch was never committed: there will be another batch of that number."""
+    folder = tmp_path / "c"
+    begin(server, folder)
+    newest = max(int(path.name) for path in folder.glob("snapshot/*"))
+    for number in (newest + 1, newest + 5):
+        shutil.copytree(folder / "snapshot" / str(newest), folder / "snapshot" / str(number))
+    options = options_of(server)
+    resume.restored(folder, options, resume.strategy_of(options))
+    assert max(int(path.name) for path in folder.glob("snapshot/*")) == newest
+
+
+# ---- a store that is slow
+
+
+def test_robots_that_wait_for_the_store_find_their_connections_closed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The store stops for longer than servers keep a connection; then all goes on, and nobody failed."""
+    monkeypatch.setattr("trapline.crawl.opening.StoreSettings", partial(StoreSettings, backlog_batches=1))
+    stores: list[int] = []
+    started = Store.__init__
+
+    def noted(self: Store, process: Any, *rest: Any) -> None:
+        stores.append(process.pid)
+        started(self, process, *rest)
+
+    monkeypatch.setattr(Store, "__init__", noted)
+    folder = tmp_path / "c"
+
+    def hold_up() -> None:
+        while not stores or fetches(folder) < 60:
+            time.sleep(0.01)
+        os.kill(stores[0], signal.SIGSTOP)
+        time.sleep(1.5)
+        os.kill(stores[0], signal.SIGCONT)
+
+    with serve(build_web(numbered(8, 60), Behaviour(keep_alive_s=0.3))) as server:
+        holding = threading.Thread(target=hold_up)
+        holding.start()
+        summary = begin(server, folder, seeds=tuple(server.seed_urls), max_pages=1e9)
+        holding.join()
+    assert (summary["pages_fetched"], summary["errors"], summary["stopped_by"]) == (480, 0, "drained")

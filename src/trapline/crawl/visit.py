@@ -26,6 +26,10 @@ if TYPE_CHECKING:
 
 MOST_SECONDS = 300.0  # of one visit, then it asks for no more
 PIPELINED = 8  # requests under way at once on one connection
+HANG_UP_S = (
+    0.5  # for a server to notice that we do not want the rest of its answer: its own clock of the visit runs until then
+)
+_WE_HUNG_UP = frozenset({failure.TIMEOUT, failure.TOO_LARGE, failure.PROTOCOL})
 
 
 class Robot:
@@ -42,6 +46,7 @@ class Robot:
         "_crawler",
         "_fresh",
         "_fruitless",
+        "_hung_up",
         "_last",
         "_not_before",
         "_over",
@@ -72,6 +77,7 @@ class Robot:
         self._served = 0  # pages
         self._responses = 0  # of a connection that is gone, robots.txt and earlier visits included
         self._fruitless = True
+        self._hung_up = False
         self._allowed = 0  # requests on this connection, in all, as the server announced; 0: it did not
         self._closes = False  # the server does, after what it has served
         self._waits = False  # for the end of a pause, or for the store
@@ -142,6 +148,7 @@ class Robot:
 
     def received(self, connection: "Connection", response: Response) -> None:
         self._fresh = True
+        self._hung_up = bool(response.truncated)
         if self._robots is not None:
             self._robots_received(self._robots, response, connection.address)
             return
@@ -167,6 +174,7 @@ class Robot:
 
     def lost(self, connection: "Connection | NoConnection", kind: str, unanswered: int) -> None:
         self._connection, self._responses = None, connection.responses_received
+        self._hung_up = kind in _WE_HUNG_UP
         self._web.gone(connection)
         if self._waits and not self._asked:
             return  # it is seen when the waiting is over
@@ -282,10 +290,12 @@ class Robot:
         served = connection.responses_received if connection is not None else self._responses
         if connection is not None and (self._closes or not self._web.keep(self._site, connection)):
             self._web.drop(connection)
-        self._crawler.over(
-            self._visit,
-            self._site,
-            Outcome((), self._connection_s, served, self._closes, self._allowed, self._not_before),
-            self._fruitless,
-        )
+        outcome = Outcome((), self._connection_s, served, self._closes, self._allowed, self._not_before)
+        if self._hung_up and self._web.rest_s > 0.0:
+            self._web.call_at(self._web.now() + HANG_UP_S, lambda: self._finish(outcome))
+        else:
+            self._finish(outcome)
+
+    def _finish(self, outcome: Outcome) -> None:
+        self._crawler.over(self._visit, self._site, outcome, self._fruitless)
         self._web.visited(self._site)
