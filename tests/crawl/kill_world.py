@@ -20,7 +20,7 @@ from trapline.crawl.store.settings import StoreSettings
 from trapline.graph.generate import generate
 from trapline.testweb import Behaviour, Log, Mix, Served, build_web, serve
 
-DELAY_S, PAUSE_S, PER_CONNECTION, CONNECTIONS = 0.15, 0.005, 10, 12
+DELAY_S, PAUSE_S, PER_CONNECTION, CONNECTIONS = 0.06, 0.002, 10, 12
 FETCHED, REFUSED = 3, 6
 _TRAPLINE = [sys.executable, "-c", "from trapline.cli import main; main()", "crawl"]
 _PATIENCE_S = 60.0
@@ -87,14 +87,14 @@ class Run:
             self.store = int(children[0]) if children else self.store
         return self.running
 
-    def wait_for(self, what: Callable[[], bool]) -> bool:
+    def wait_for(self, what: Callable[[], bool], look_again_s: float = 0.002) -> bool:
         """Whether it came to that before the run ended."""
         give_up_at = time.monotonic() + _PATIENCE_S
         while self.look():
             if what():
                 return True
             assert time.monotonic() < give_up_at, "nothing happens"
-            time.sleep(0.01)
+            time.sleep(look_again_s)
         return False
 
     def send(self, number: int, *processes: int) -> None:
