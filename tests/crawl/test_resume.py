@@ -24,7 +24,7 @@ from trapline.crawl.run import open_crawl, resume_crawl
 from trapline.crawl.store.client import Store
 from trapline.crawl.store.settings import StoreSettings
 from trapline.frontier import FETCHED
-from trapline.testweb import Behaviour, Served, build_web, serve
+from trapline.testweb import Behaviour, Promise, Served, build_web, check, serve
 
 
 @pytest.fixture(scope="module")
@@ -283,3 +283,17 @@ def test_robots_that_wait_for_the_store_find_their_connections_closed(
         summary = begin(server, folder, seeds=tuple(server.seed_urls), max_pages=1e9)
         holding.join()
     assert (summary["pages_fetched"], summary["errors"], summary["stopped_by"]) == (480, 0, "drained")
+
+
+def test_a_resume_is_quicker_than_the_delay_and_keeps_it(tmp_path: Path) -> None:
+    """Killed with the requests of its second visits just sent, of which the log of the crawl knows nothing yet."""
+    delay_s = 4.0
+    with serve(build_web(numbered(4, 3), sites_per_address=2)) as server:
+        rules = live_rules(delay_s=delay_s, per_connection=1)
+        folder = prepared(tmp_path / "c", options_of(server, seeds=tuple(server.seed_urls), rules=rules))
+        for asked in (4, 6):
+            with Run("--resume", folder) as run:
+                assert run.wait_for(lambda asked=asked: np.count_nonzero(server.log().page >= 0) >= asked)  # type: ignore[misc]
+                run.send(signal.SIGKILL, run.loop, run.store)
+                run.ended()
+        assert check(server.log(), Promise(delay_s, 1)).violations == 0
