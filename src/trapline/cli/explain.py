@@ -16,7 +16,6 @@ from trapline.units import bytes_shown, counted, duration
 
 if TYPE_CHECKING:
     from trapline.crawl.account import PageAccount, SiteAccount, Target, Try
-    from trapline.frontier import Frontier
     from trapline.frontier.explain import PageExplanation, SiteExplanation
 
 
@@ -103,9 +102,9 @@ def _present(folder: Path, target: "Target") -> Iterator[str]:
     if target.page is not None:
         page = frontier.explain_page(target.page, now)
         yield from _page_present(page)
-        yield from _site_present(page.site, folder, frontier, now)
+        yield from _site_present(page.site, folder, now)
     else:
-        yield from _site_present(frontier.explain_site(target.site, now), folder, frontier, now)
+        yield from _site_present(frontier.explain_site(target.site, now), folder, now)
 
 
 def _page_present(page: "PageExplanation") -> Iterator[str]:
@@ -115,7 +114,7 @@ def _page_present(page: "PageExplanation") -> Iterator[str]:
         yield f"  in its site: rank {page.key:g}, {counted(page.pages_before or 0, 'page')} before it"
 
 
-def _site_present(site: "SiteExplanation", folder: Path, frontier: "Frontier", now: float) -> Iterator[str]:
+def _site_present(site: "SiteExplanation", folder: Path, now: float) -> Iterator[str]:
     rank = "" if site.rank is None else f", rank {site.rank:g}"
     until = f" for another {duration(max(site.wait_until - now, 0.0))}" if math.isfinite(site.wait_until) else ""
     yield f"  its site at the last commit: {counted(site.waiting, 'page')} waiting{rank}; {site.rule}{until}"

@@ -225,9 +225,11 @@ def _files(web: "Web", hosts_file: Path | None, urls_file: Path | None) -> Itera
     """Writes both; where the user named none, one that is gone when the web is."""
     import tempfile
 
+    from trapline.fetch.hosts import hosts_text
+
     with tempfile.TemporaryDirectory(prefix="trapline-testweb-") as folder:
         hosts, urls = hosts_file or Path(folder, "hosts"), urls_file or Path(folder, "urls")
-        write_text(hosts, "".join(f"{address} {name}\n" for name, address in web.hosts.items()))
+        write_text(hosts, hosts_text({name: (address,) for name, address in web.hosts.items()}))
         write_text(urls, "".join(f"{url}\n" for url in web.seed_urls))
         yield hosts, urls
 

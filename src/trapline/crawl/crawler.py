@@ -256,7 +256,7 @@ class Crawler:
                 response.truncated,
                 verdict.mime,
                 verdict.marks,
-                verdict.hrefs if self._keep_hrefs else [],
+                verdict.hrefs if self._keep_hrefs else (),
                 links.tobytes(),
             )
         )
@@ -303,14 +303,6 @@ class Crawler:
                 0,
                 kind,
                 asked.request,
-                b"",
-                b"",
-                b"",
-                "",
-                "",
-                0,
-                [],
-                b"",
             )
         )
 

@@ -5,6 +5,7 @@ durable or none of it. A batch carries the frontier's log of the same stretch of
 what replay gives back are always of one moment.
 """
 
+from collections.abc import Sequence
 from typing import NamedTuple
 
 
@@ -23,14 +24,15 @@ class Fetched(NamedTuple):
     status: int  # of HTTP; 0: no answer
     error: str  # a kind of fetch/failure.py; "" if there is an answer
     request: bytes  # as sent; b"": none was
-    head: bytes  # status line and headers as received, to the empty line
-    wire: bytes  # body as received
-    body: bytes  # without its transfer coding; the same object as `wire` if it had none
-    truncated: str  # "", "length" or "time": why the body is not whole (WARC-Truncated)
-    mime: str
-    marks: int  # NOINDEX, NOFOLLOW, NOARCHIVE of fetch/page.py
-    hrefs: list[str]  # for its metadata record, if there is to be one: as they stand on the page
-    links: bytes  # the pages that they lead to, as the frontier was told: int32, little-endian
+    # What follows is of the answer, if there is one.
+    head: bytes = b""  # status line and headers as received, to the empty line
+    wire: bytes = b""  # body as received
+    body: bytes = b""  # without its transfer coding; the same object as `wire` if it had none
+    truncated: str = ""  # "", "length" or "time": why the body is not whole (WARC-Truncated)
+    mime: str = ""
+    marks: int = 0  # NOINDEX, NOFOLLOW, NOARCHIVE of fetch/page.py
+    hrefs: Sequence[str] = ()  # for its metadata record, if there is to be one: as they stand on the page
+    links: bytes = b""  # the pages that they lead to, as the frontier was told: int32, little-endian
 
 
 class RobotsFetched(NamedTuple):
