@@ -390,3 +390,26 @@ else:
     def prefetch(typing: Any, array: Any, index: Any) -> Any:
         """Ask for `array[index]` (first axis) to be brought near."""
         return void(array, i8), _prefetch_code
+
+
+# ---- words: eight bytes of an array at once, wherever they begin
+
+
+def _word_code(context: Any, builder: Any, signature: Any, values: Any) -> Any:
+    kind = signature.args[0]
+    array = context.make_array(kind)(context, builder, values[0])
+    pointer = cgutils.get_item_pointer(context, builder, kind, array, [values[1]])
+    return builder.load(builder.bitcast(pointer, ir.IntType(64).as_pointer()), align=1)
+
+
+if DISABLED:
+
+    def word_at(array: Any, index: int) -> int:
+        return int.from_bytes(array[index : index + 8].tobytes(), sys.byteorder, signed=True)
+
+else:
+
+    @intrinsic  # type: ignore[untyped-decorator, unused-ignore]
+    def word_at(typing: Any, array: Any, index: Any) -> Any:
+        """The eight bytes from `array[index]` on, as one number; the caller sees to it that there are eight."""
+        return i8(array, i8), _word_code

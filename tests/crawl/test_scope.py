@@ -14,7 +14,7 @@ SEEDS = ("http://www.example.co.uk/start", "https://127.0.0.1:8080/")
 
 
 def admits(scope: Scope, url: str) -> str:
-    return scope.admits(url, origin(url))
+    return scope.admits(url)
 
 
 @pytest.mark.parametrize(

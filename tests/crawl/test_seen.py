@@ -1,15 +1,17 @@
 """The table of URLs seen is a dict from fingerprint to page, whatever comes in whatever portions, and it survives as a file."""
 
+import ast
+import subprocess
+import sys
 from pathlib import Path
 
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from xxhash import xxh3_64_intdigest
 
 from trapline import jit
-from trapline.crawl.seen import Seen, fingerprints
+from trapline.crawl.seen import Seen
 from trapline.crawl.seen.kernels import SEGMENTS
 from trapline.errors import ConfigError, InvariantError
 from trapline.frontier.layout import Array
@@ -19,7 +21,7 @@ MANY = 3_000 if jit.DISABLED else 60_000
 
 
 def row(values: list[int]) -> Array:
-    return np.array(values, np.uint64)
+    return np.array(values, np.uint64).view(np.int64)
 
 
 def added(seen: Seen, values: Array, first: int) -> tuple[list[int], int]:
@@ -63,7 +65,7 @@ def test_it_is_a_dict(portions: list[tuple[list[int], int]], asked: list[int]) -
 
 
 def drawn(count: int, seed: int) -> Array:
-    return np.random.default_rng(seed).integers(0, 2**64, count, dtype=np.uint64)
+    return np.random.default_rng(seed).integers(-(2**63), 2**63, count, dtype=np.int64)
 
 
 @pytest.mark.parametrize("portion", [20, MANY], ids=["in portions", "at once"])
@@ -79,7 +81,7 @@ def test_it_grows_and_forgets_nothing(portion: int) -> None:
 
 def test_a_segment_that_gets_everything_grows_alone() -> None:
     """Fingerprints are never so, but a table must not break by what it is given."""
-    values = drawn(MANY // 10, 3) >> np.uint64(8)
+    values = drawn(MANY // 10, 3) & (2**56 - 1)
     seen = Seen()
     assert added(seen, values, 0)[1] == len(values)
     assert found(seen, values) == list(range(len(values)))
@@ -92,23 +94,48 @@ def test_a_url_takes_at_most_24_bytes() -> None:
     assert slots <= max(24 * MANY, SEGMENTS * 16 * 12)
 
 
-def test_fingerprints_are_xxh3_of_the_bytes() -> None:
-    urls = ["http://a.example/", "http://a.example/b?c=d", ""]
-    assert fingerprints(urls).tolist() == [xxh3_64_intdigest(url.encode()) for url in urls]
-    assert fingerprints(urls).dtype == np.uint64
-    assert fingerprints([]).tolist() == []
+KEYLESS = 16 * b"\0"  # by this Python hashes bytes if PYTHONHASHSEED is 0
+
+
+def hashes_of_python(texts: list[bytes]) -> list[int]:
+    """The same function, in another's hands."""
+    code = f"import sys; assert sys.hash_info.algorithm == 'siphash13'; print([hash(text) for text in {texts!r}])"
+    said = subprocess.run(
+        [sys.executable, "-c", code], env={"PYTHONHASHSEED": "0"}, capture_output=True, text=True, check=True
+    )
+    numbers: list[int] = ast.literal_eval(said.stdout)
+    return numbers
+
+
+@pytest.mark.skipif(sys.hash_info.algorithm != "siphash13", reason="this Python hashes by another function")
+def test_fingerprints_are_siphash_of_the_bytes() -> None:
+    urls = ["http://a.example/", "http://a.example/b?c=d", *("x" * length for length in range(1, 70))]
+    assert Seen(KEYLESS).fingerprints(urls).tolist() == hashes_of_python([url.encode() for url in urls])
+
+
+def test_fingerprints_depend_on_the_key_and_the_key_is_of_the_crawl() -> None:
+    assert Seen().fingerprints(["x"]) != Seen().fingerprints(["x"])
+    one, other = (Seen(bytes(key) + 15 * b"x") for key in ([1], [2]))
+    assert one.fingerprints(["x"]) != other.fingerprints(["x"])
+    assert one.fingerprints([]).tolist() == []
+
+
+def test_the_key_is_saved_with_the_table(tmp_path: Path) -> None:
+    seen = Seen()
+    seen.save(tmp_path)
+    assert Seen.load(tmp_path).fingerprints(["http://a/"]) == seen.fingerprints(["http://a/"])
 
 
 def test_an_example() -> None:
     seen, out = Seen(), np.zeros(4, np.int32)
-    new = seen.add(fingerprints(["http://a/", "http://b/", "http://a/", "http://c/"]), 10, out)
+    new = seen.add(seen.fingerprints(["http://a/", "http://b/", "http://a/", "http://c/"]), 10, out)
     assert (new, out.tolist(), len(seen)) == (3, [10, 11, 10, 12], 3)
 
 
 @pytest.mark.parametrize(
     ("values", "out"),
-    [(np.zeros(3, np.int64), np.zeros(3, np.int32)), (row([1, 2, 3]), np.zeros(2, np.int32))],
-    ids=["not uint64", "no room"],
+    [(np.zeros(3, np.uint64), np.zeros(3, np.int32)), (row([1, 2, 3]), np.zeros(2, np.int32))],
+    ids=["not int64", "no room"],
 )
 def test_what_would_be_read_or_written_wrongly_is_refused(values: Array, out: Array) -> None:
     with pytest.raises(InvariantError):

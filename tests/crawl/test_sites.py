@@ -30,7 +30,7 @@ def test_sites_are_numbered_as_they_come() -> None:
 
 def test_a_new_site_knows_nothing() -> None:
     site = Sites(0.0).add("http://a.org")
-    assert (site.addresses, site.robots, site.connection, site.hrefs) == ((), None, None, None) and UNRESOLVED < 0
+    assert (site.addresses, site.robots, site.connection) == ((), None, None) and UNRESOLVED < 0
 
 
 def test_addresses_are_numbered_densely_and_once() -> None:

@@ -179,7 +179,7 @@ def test_links_are_in_the_order_of_the_source_as_they_stand() -> None:
         <a rel="external NoFollow" href=0><noscript><a href=e></noscript><template><a href=0></template>
         <link rel="x canonical" href=/c><meta http-equiv=Refresh content='5; URL="/r"'><a href=f>"""
     facts = read_page(html, None)
-    assert facts.links == ["a", "b", "c", "d", "d", "", "?a=1&b=2#f", "e", "f", "/c", "/r"]
+    assert list(facts.links) == ["a", "b", "c", "d", "d", "", "?a=1&b=2#f", "e", "f", "/c", "/r"]
     assert (facts.base, facts.canonical, facts.refresh, facts.marks) == (None, "/c", "/r", 0)
 
 
@@ -228,8 +228,8 @@ def test_restrictions_for_all_and_for_us_add_up(metas: list[tuple[str, str]], ma
 
 def test_a_page_in_another_encoding() -> None:
     html = '<meta charset=windows-1251><a href="/путь?в=г">'
-    assert read_page(html.encode("windows-1251"), None).links == ["/путь?%E2=%E3"]
-    assert read_page(html.encode("utf-16"), "utf-8").links == ["/путь?в=г"]
+    assert list(read_page(html.encode("windows-1251"), None).links) == ["/путь?%E2=%E3"]
+    assert list(read_page(html.encode("utf-16"), "utf-8").links) == ["/путь?в=г"]
 
 
 def test_what_is_read_as_html() -> None:
@@ -254,4 +254,4 @@ def test_links_are_the_same_whether_their_values_are_taken_at_once_or_from_the_a
         html.encode().replace(b"<base", b"<bose").replace(b"<area", b"<aria").replace(b"<iframe", b"<ifrume"), "utf-8"
     ).links
     if not any(word in html for word in ("<base", "<area", "<iframe")):
-        assert ours == expected
+        assert list(ours) == expected

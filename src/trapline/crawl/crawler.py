@@ -26,7 +26,7 @@ from trapline.fetch.response import Response
 from trapline.frontier import FAILED, FETCHED, REFUSED, Drained, Frontier, Outcome, Rescore, Visit, WaitUntil
 from trapline.frontier.layout import Array
 
-_NO_LINKS = np.zeros(0, np.int32)
+_NO_PAGES = np.zeros(0, np.int32)
 DRAINED, PAGES, SECONDS, BYTES, INTERRUPTED = "drained", "max-pages", "max-seconds", "max-bytes", "interrupted"
 
 
@@ -222,10 +222,7 @@ class Crawler:
         tally.in_flight -= 1
         tally.bytes += len(response.head) + len(response.wire)
         tally.statuses[response.status] += 1
-        links = _NO_LINKS
-        if verdict.hrefs:
-            found = self.known.pages_of(site, asked.url, verdict.base, verdict.hrefs, now)
-            links = np.array(found, np.int32)
+        links = self.known.pages_of(asked.url, verdict.base, verdict.links, now) if verdict.links else _NO_PAGES
         if verdict.result == FETCHED:
             tally.fetched += 1
             tally.recent[site.id] += 1
@@ -256,7 +253,7 @@ class Crawler:
                 response.truncated,
                 verdict.mime,
                 verdict.marks,
-                verdict.hrefs if self._keep_hrefs else (),
+                list(verdict.links) if self._keep_hrefs else (),
                 links.tobytes(),
             )
         )

@@ -8,6 +8,7 @@ from typing import NamedTuple
 from trapline.fetch import failure
 from trapline.fetch.content import decoded
 from trapline.fetch.headers import content_type, link_targets, retry_after_s, robots_marks
+from trapline.fetch.links import NO_LINKS, Links
 from trapline.fetch.page import NOFOLLOW, is_html, read_page
 from trapline.fetch.response import Response
 from trapline.frontier import FAILED, FETCHED, REFUSED
@@ -22,7 +23,7 @@ class Verdict(NamedTuple):
     error: str  # a kind of fetch/failure.py, or ""
     mime: str
     marks: int
-    hrefs: list[str]  # to follow, as they stand
+    links: Links  # to follow
     base: str  # what they are relative to; "": the page's own URL
     rest_s: float  # what the server asks for; 0: nothing
     ends_visit: bool  # a server in trouble is left alone
@@ -39,27 +40,27 @@ def judge(response: Response, agent: str, expanded_bytes: int, now_wall: float) 
         return Verdict(FETCHED, "", mime, marks, _location(headers), "", 0.0, False)
     rest_s = retry_after_s(headers.get(b"retry-after", b""), now_wall) or 0.0 if status in _WANTS_REST else 0.0
     result = FAILED if status >= 500 or status in _TRY_AGAIN or status < 200 else REFUSED
-    return Verdict(result, failure.HTTP, mime, marks, [], "", rest_s, result == FAILED)
+    return Verdict(result, failure.HTTP, mime, marks, NO_LINKS, "", rest_s, result == FAILED)
 
 
 def _page(response: Response, mime: str, charset: str | None, marks: int, agent: str, most: int) -> Verdict:
     headers = response.headers
     follows = b"link" in headers and not marks & NOFOLLOW
-    hrefs = [target for target, _ in link_targets(headers[b"link"])] if follows else []
+    more = [target for target, _ in link_targets(headers[b"link"])] if follows else []
     body: bytes | str = response.body
     if b"content-encoding" in headers:
         body = decoded(response.body, headers[b"content-encoding"], most)
     if isinstance(body, str):  # it cannot be read, but it is had
-        return Verdict(FETCHED, body, mime, marks, hrefs, "", 0.0, False)
+        return Verdict(FETCHED, body, mime, marks, Links.of(more), "", 0.0, False)
     if not is_html(mime, body):
-        return Verdict(FETCHED, "", mime, marks, hrefs, "", 0.0, False)
+        return Verdict(FETCHED, "", mime, marks, Links.of(more), "", 0.0, False)
     facts = read_page(body, charset, agent)
     marks |= facts.marks
-    links = [] if marks & NOFOLLOW else (facts.links + hrefs if hrefs else facts.links)
+    links = NO_LINKS if marks & NOFOLLOW else facts.links.followed_by(more)
     return Verdict(FETCHED, "", mime, marks, links, facts.base or "", 0.0, False)
 
 
-def _location(headers: dict[bytes, bytes]) -> list[str]:
+def _location(headers: dict[bytes, bytes]) -> Links:
     """Where a redirect leads: a URL discovered like any other, with a rank and a turn of its own."""
     where = headers.get(b"location")
-    return [where.decode("utf-8", "replace").strip()] if where else []
+    return Links.of([where.decode("utf-8", "replace").strip()]) if where else NO_LINKS

@@ -3,9 +3,7 @@
 It makes URLs canonical, leaves out what the scope does not admit, finds the pages seen before, and registers new pages and sites
 with the frontier. It does not fetch, and does not know why a page is wanted.
 
-Most links were met before, so there are two memories, both bounded: each site remembers its hrefs that begin with a slash, which mean
-the same on all its pages and are found without making a URL of them; and all share one of URLs, which spares the hash and the look
-into the table of seen URLs.
+Most links were met before and are found as they stand (seen/lookup.py). What follows here is for the others.
 """
 
 from collections.abc import Callable, Sequence
@@ -13,18 +11,17 @@ from collections.abc import Callable, Sequence
 import numpy as np
 
 from trapline.crawl.outbox import Outbox
-from trapline.crawl.scope import Scope
-from trapline.crawl.seen import Seen, fingerprints
+from trapline.crawl.scope import REASONS, Scope
+from trapline.crawl.seen import NO_PAGE, UNKNOWN, Lookup, Seen
 from trapline.crawl.shelf import Shelf
 from trapline.crawl.sites import Site, Sites
+from trapline.fetch.links import Links
 from trapline.fetch.urls import canonical, is_dynamic, origin, plain
 from trapline.frontier import Frontier
 from trapline.frontier.layout import Array
 
-NOT_OURS = -1
-MOST_HREFS = 1 << 16  # of all sites together: some 10 MB
-LONGEST_HREF = 256  # that is remembered: an attribute may be as long as a page
-MOST_URLS = 1 << 16  # some 12 MB
+_LEFT_OUT = {reason: NO_PAGE - 1 - number for number, reason in enumerate(REASONS)}  # what is remembered of such a link
+_REASON = {number: reason for reason, number in _LEFT_OUT.items()}
 Values = Callable[[Sequence[str]], Sequence[float]]
 
 
@@ -45,32 +42,28 @@ class Known:
         """`inputs`: what the page rank wants to know of new pages. `locate` answers the group of a new site, or UNRESOLVED."""
         self._frontier, self.sites, self._seen, self._shelf = frontier, sites, seen, shelf
         self._scope, self._outbox, self._inputs, self._locate = scope, outbox, inputs, locate
-        self._urls: dict[str, int] = {}
-        self._hrefs = 0  # that sites remember
-        self.left_out: dict[str, int] = {}  # links that are not to be crawled, by reason
+        self._lookup = Lookup(seen)
+        self.left_out = dict.fromkeys(REASONS, 0)  # links that are not to be crawled, by reason
 
-    def pages_of(self, site: Site, url: str, base: str, hrefs: Sequence[str], now: float) -> list[int]:
-        """The pages that the hrefs of a page at `url` lead to, each once, in order. `base`: what the page itself says that they are
-        relative to; "": nothing, and then its site remembers them."""
-        memory = site.hrefs
-        if memory is None:
-            memory = site.hrefs = {}
-        if base:
-            base = canonical(base, url) or url
-            ids: list[int | None] = [None] * len(hrefs)
-        else:
-            ids = list(map(memory.get, hrefs))
-        if None in ids:
-            self._fill(ids, hrefs, base or url, now)
-            if not base:
-                self._remember(memory, hrefs, ids)
-        found = dict.fromkeys(ids)
-        found.pop(NOT_OURS, None)
-        return list(found)  # type: ignore[arg-type]  # no None is left
+    def pages_of(self, url: str, base: str, links: Links, now: float) -> Array:
+        """The pages that the links of the page at `url` lead to, each once, in order. `base`: what the page itself says that they are
+        relative to; "": nothing."""
+        seen_from = (canonical(base, url) or url) if base else url
+        pages, unknown = self._lookup.find(links, seen_from.encode())
+        if unknown:
+            self._find_out(pages, links, seen_from, now)
+        found = pages.tolist()
+        if found and min(found) < 0:
+            for page in found:
+                if page < NO_PAGE:
+                    self.left_out[_REASON[page]] += 1
+            found = [page for page in found if page >= 0]
+        return np.array(list(dict.fromkeys(found)), np.int32)
 
     def seed_pages(self, urls: Sequence[str], now: float) -> list[int]:
         """The pages at these canonical URLs, whatever the scope: it was made from them."""
-        return list(dict.fromkeys(self._page_ids(urls, now, lambda url: "")))
+        pages, _ = self._pages_at(urls, now, lambda url: "")
+        return list(dict.fromkeys(pages.tolist()))
 
     def group(self, address: str) -> int:
         """The frontier's number of an address."""
@@ -79,29 +72,25 @@ class Known:
             self._outbox.addresses.append((number, address))
         return number
 
-    def _fill(self, ids: list[int | None], hrefs: Sequence[str], base: str, now: float) -> None:
-        """Put the page of each href where there is a gap."""
+    def _find_out(self, pages: Array, links: Links, base: str, now: float) -> None:
+        """Put the page of each link, or what is to be remembered instead, where it is unknown."""
         name = origin(base)
-        path = base[len(name) : base.find("?") if "?" in base else len(base)]
+        path = base[len(name) :].partition("?")[0]
         folder = path[: path.rfind("/") + 1]
-        known = self._urls
-        gaps: list[int] = []
+        places: list[int] = []
         urls: list[str] = []
-        for at, page in enumerate(ids):
-            if page is None:
-                href = hrefs[at]
-                url = href if href in known else self._url(href, name, folder) or canonical(href, base)
-                ids[at] = known.get(url) if url is not None else NOT_OURS
-                if ids[at] is None:
-                    gaps.append(at)
-                    urls.append(url)  # type: ignore[arg-type]  # else it is not ours
-        if gaps:
-            pages = self._page_ids(urls, now, self._left_out)
-            for at, page in zip(gaps, pages, strict=True):
-                ids[at] = page
-            if len(known) > MOST_URLS:
-                known.clear()
-            known.update(zip(urls, pages, strict=True))
+        for at in np.flatnonzero(pages == UNKNOWN).tolist():
+            url = self._url(links[at], name, folder) or canonical(links[at], base)
+            if url is None:
+                pages[at] = NO_PAGE
+                self._lookup.remember(at, NO_PAGE)
+            else:
+                places.append(at)
+                urls.append(url)
+        if urls:
+            pages[places], fingerprints = self._pages_at(urls, now, self._scope.admits)
+            for at, fingerprint in zip(places, fingerprints.tolist(), strict=True):
+                self._lookup.remember(at, pages[at], fingerprint)
 
     def _url(self, href: str, name: str, folder: str) -> str | None:
         """The URL of an href that is plain, perhaps on a site that is known."""
@@ -110,40 +99,29 @@ class Known:
         end = href.find("/", 8)
         return plain(href[end:], href[:end], "/") if end > 0 and self.sites.named(href[:end]) else None
 
-    def _remember(self, memory: dict[str, int], hrefs: Sequence[str], ids: list[int | None]) -> None:
-        before = len(memory)
-        for href, page in zip(hrefs, ids, strict=True):
-            if href[:1] == "/" and len(href) <= LONGEST_HREF:
-                memory[href] = page  # type: ignore[assignment]  # no None is left
-        self._hrefs += len(memory) - before
-        if self._hrefs > MOST_HREFS:
-            for site in self.sites:
-                site.hrefs = None
-            self._hrefs = 0
-
-    def _left_out(self, url: str) -> str:
-        reason = self._scope.admits(url, origin(url))
-        if reason:
-            self.left_out[reason] = self.left_out.get(reason, 0) + 1
-        return reason
-
     # ---- pages by URL
 
-    def _page_ids(self, urls: Sequence[str], now: float, left_out: Callable[[str], str]) -> list[int]:
-        """The page at each URL: known, new now, or NOT_OURS."""
-        prints = fingerprints(list(urls))
-        ids = np.empty(len(urls), np.int32)
-        self._seen.find(prints, ids)
-        unknown = [at for at in np.flatnonzero(ids < 0).tolist() if not left_out(urls[at])]
-        if unknown:
-            ids[unknown] = self._add([urls[at] for at in unknown], prints[unknown], now)
-        return ids.tolist()
+    def _pages_at(self, urls: Sequence[str], now: float, left_out: Callable[[str], str]) -> tuple[Array, Array]:
+        """The page at each URL: known, new now, or by a number of _LEFT_OUT why not; and their fingerprints."""
+        fingerprints = self._seen.fingerprints(urls)
+        pages = np.empty(len(urls), np.int32)
+        self._seen.find(fingerprints, pages)
+        new = []
+        for at in np.flatnonzero(pages < 0).tolist():
+            reason = left_out(urls[at])
+            if reason:
+                pages[at] = _LEFT_OUT[reason]
+            else:
+                new.append(at)
+        if new:
+            pages[new] = self._add([urls[at] for at in new], fingerprints[new], now)
+        return pages, fingerprints
 
-    def _add(self, urls: list[str], prints: Array, now: float) -> Array:
+    def _add(self, urls: list[str], fingerprints: Array, now: float) -> Array:
         """Register those that are new; the page of each. One URL may stand here twice."""
         first = self._frontier.pages
         ids = np.empty(len(urls), np.int32)
-        self._seen.add(prints, first, ids)
+        self._seen.add(fingerprints, first, ids)
         new = list(dict.fromkeys(url for url, page in zip(urls, ids.tolist(), strict=True) if page >= first))
         owners = [self._site_of(url, now).id for url in new]
         self._frontier.add_pages(np.array(owners, np.int32), np.array([is_dynamic(url) for url in new], np.int32))

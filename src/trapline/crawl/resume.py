@@ -13,7 +13,7 @@ from trapline.crawl import checkpoint
 from trapline.crawl.options import AGENT, CrawlOptions
 from trapline.crawl.robots_file import apply
 from trapline.crawl.scores import Scores
-from trapline.crawl.seen import Seen, fingerprints
+from trapline.crawl.seen import Seen
 from trapline.crawl.sites import Sites
 from trapline.crawl.store.reading import Reading
 from trapline.crawl.tally import Tally
@@ -110,7 +110,7 @@ def _see(reading: Reading, seen: Seen, pages: int, tell: Tell) -> None:
 
     def add() -> None:
         tell(len(seen), pages, "URLs")
-        seen.add(fingerprints(urls), len(seen), np.empty(len(urls), np.int32))
+        seen.add(seen.fingerprints(urls), len(seen), np.empty(len(urls), np.int32))
         urls.clear()
 
     for _, _, url in reading.pages(after=len(seen) - 1):

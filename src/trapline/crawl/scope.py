@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 ANY, HOST, DOMAIN = "any", "host", "domain"
 INCLUDE, EXCLUDE, TRAP, LENGTH = "include", "exclude", "trap", "length"
 KINDS = (ANY, HOST, DOMAIN)
+REASONS = (HOST, DOMAIN, INCLUDE, EXCLUDE, TRAP, LENGTH)
 _MOST_VERDICTS = 100_000  # sites whose verdict is kept; beyond, all are forgotten and found anew
 
 
@@ -27,11 +28,11 @@ class Scope:
     """What a crawl keeps to.
 
     >>> scope = Scope("domain", seeds=("http://www.example.co.uk/",), exclude=(r"\\.pdf$",))
-    >>> scope.admits("https://shop.example.co.uk/a", "https://shop.example.co.uk")
+    >>> scope.admits("https://shop.example.co.uk/a")
     ''
-    >>> scope.admits("http://other.co.uk/", "http://other.co.uk")
+    >>> scope.admits("http://other.co.uk/")
     'domain'
-    >>> scope.admits("http://www.example.co.uk/a.pdf", "http://www.example.co.uk")
+    >>> scope.admits("http://www.example.co.uk/a.pdf")
     'exclude'
     """
 
@@ -49,12 +50,13 @@ class Scope:
         # Compiled here and not on first use: a bad expression is to be heard of before the crawl begins.
         _ = self._wanted, self._unwanted
 
-    def admits(self, url: str, origin: str) -> str:
-        """Why a canonical URL, of the site `origin`, is left out: "host", "domain", "include", ...; "" if it is not."""
+    def admits(self, url: str) -> str:
+        """Why a canonical URL is left out: one of REASONS; "" if it is not."""
         if self.kind != ANY:
-            verdict = self._verdicts.get(origin)
+            site = origin(url)
+            verdict = self._verdicts.get(site)
             if verdict is None:
-                verdict = self._judge(origin)
+                verdict = self._judge(site)
             if verdict:
                 return verdict
         if len(url) > self.most_length:
@@ -65,15 +67,15 @@ class Scope:
             return EXCLUDE
         return TRAP if self.traps and trap(url) else ""
 
-    def _judge(self, origin: str) -> str:
+    def _judge(self, site: str) -> str:
         if len(self._verdicts) >= _MOST_VERDICTS:
             self._verdicts.clear()
-        verdict = self._verdicts[origin] = "" if self._name(origin) in self._names else self.kind
+        verdict = self._verdicts[site] = "" if self._name(site) in self._names else self.kind
         return verdict
 
-    def _name(self, origin: str) -> str:
+    def _name(self, site: str) -> str:
         """What the kind of scope goes by."""
-        host = host_port(origin)[1]
+        host = host_port(site)[1]
         return host if self.kind == HOST else registrable(host)
 
     @cached_property

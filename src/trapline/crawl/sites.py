@@ -24,7 +24,6 @@ class Site:
         "addresses",
         "addresses_until",
         "connection",
-        "hrefs",
         "id",
         "origin",
         "pause_s",
@@ -47,7 +46,6 @@ class Site:
         self.pause_s = 0.0  # inside a visit; with the site's Crawl-delay once that is known
         self.pipelining = True  # until the server breaks it
         self.connection: Connection | None = None  # kept open between two visits
-        self.hrefs: dict[str, int] | None = None  # href -> page id, or -1: not to be crawled (known.py)
         self.rest = b""  # of its requests, behind the target
         self.throttle: Throttle | None = None
 

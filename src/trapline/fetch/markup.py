@@ -12,10 +12,12 @@ framesets and frames outside them are seen, and title, style and plaintext insid
 import re
 from html import unescape
 from html.entities import html5
+from typing import NamedTuple
 
 import numpy as np
 
 from trapline.fetch.tags.kernels import AREA, BASE, FRAME, IFRAME, LINK, META, A, find_tags
+from trapline.frontier.layout import Array
 from trapline.jit import ready
 
 _NAMES = {A: "a", AREA: "area", BASE: "base", FRAME: "frame", IFRAME: "iframe", LINK: "link", META: "meta"}
@@ -28,22 +30,39 @@ _REFERENCE = re.compile(r"&(?:#(?:[0-9]+|[xX][0-9a-fA-F]+);?|[a-zA-Z][a-zA-Z0-9]
 _MOST_DIGITS = 100  # of a number that stands for a character; Python refuses to read thousands
 
 
-_rows = np.zeros((256, 3), np.int32)  # reused: a page's rows are read before the next page's are written
+class Found(NamedTuple):
+    """Where the tags of a page are that may lead somewhere. Of links as most are, where the value itself is."""
+
+    hrefs: Array  # start, end: a view of what the next page will overwrite
+    others: list[list[int]]  # kind, start and end of the attributes, and how many of the hrefs stand before it
 
 
-def found(html: bytes, hrefs: bool) -> list[list[int]]:
-    """Kind, start and end of each tag that may lead somewhere, or with `hrefs` of the value itself where it is a link as most are."""
-    global _rows
-    if not html:
-        return []
-    ready()
-    text_bytes = np.frombuffer(html, np.uint8)
-    count = find_tags(text_bytes, _rows, hrefs)
-    while count < 0:
-        _rows = np.zeros((4 * len(_rows), 3), np.int32)
-        count = find_tags(text_bytes, _rows, hrefs)
-    rows: list[list[int]] = _rows[:count].tolist()
-    return rows
+class _Desk:
+    """Room for the rows of one page, used again for the next."""
+
+    def __init__(self, rows: int, hrefs: int) -> None:
+        self._counts = np.zeros(2, np.int64)
+        self._make_room(rows, hrefs)
+
+    def _make_room(self, rows: int, hrefs: int) -> None:
+        self._rows, self._hrefs = np.zeros((rows, 4), np.int32), np.zeros((hrefs, 2), np.int32)
+
+    def found(self, html: bytes) -> Found:
+        if not html:
+            return Found(self._hrefs[:0], [])
+        ready()
+        text_bytes = np.frombuffer(html, np.uint8)
+        while not find_tags(text_bytes, self._rows, self._hrefs, self._counts):
+            self._make_room(4 * len(self._rows), 4 * len(self._hrefs))
+        rows, hrefs = self._counts.tolist()
+        return Found(self._hrefs[:hrefs], self._rows[:rows].tolist())
+
+
+_desk, _desk_without_hrefs = _Desk(64, 256), _Desk(256, 0)
+
+
+def found(html: bytes) -> Found:
+    return _desk.found(html)
 
 
 def tags(html: bytes) -> list[tuple[str, str]]:
@@ -52,7 +71,8 @@ def tags(html: bytes) -> list[tuple[str, str]]:
     >>> tags(b"<p title='<a>'><A href=x>y</A><!-- <a> --><script>'<a>'</script><iframe src=z><a></iframe>")
     [('a', ' href=x'), ('iframe', ' src=z')]
     """
-    return [(_NAMES[kind], html[start:end].decode("utf-8", "replace")) for kind, start, end in found(html, False)]
+    rows = _desk_without_hrefs.found(html).others
+    return [(_NAMES[kind], html[start:end].decode("utf-8", "replace")) for kind, start, end, _ in rows]
 
 
 def any_case(name: str) -> str:

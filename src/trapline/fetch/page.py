@@ -11,8 +11,9 @@ import re
 from typing import NamedTuple
 
 from trapline.fetch.encoding import UTF_8, decode, encoding_of, in_encoding
+from trapline.fetch.links import Links
 from trapline.fetch.markup import found, text, values
-from trapline.fetch.tags.kernels import AREA, BASE, HREF, LINK, META, A
+from trapline.fetch.tags.kernels import AREA, BASE, LINK, META, A
 
 NOINDEX, NOFOLLOW, NOARCHIVE = 1, 2, 4
 MARKS = {
@@ -45,7 +46,7 @@ _WORDS = ("robots", "refresh", "canonical")
 class PageFacts(NamedTuple):
     """Links are as they stand, trimmed, in the order of the source and repeated if they are; canonical and refresh behind."""
 
-    links: list[str]
+    links: Links
     base: str | None  # what links are relative to, itself relative to the page's URL
     canonical: str | None  # the page's own idea of its URL
     refresh: str | None  # where it sends its readers on to
@@ -60,20 +61,22 @@ def is_html(mime: str, body: bytes) -> bool:
 def read_page(body: bytes, charset: str | None, agent: str = "trapline") -> PageFacts:
     """What a page of HTML says. `charset` is that of its Content-Type; `agent` the name that robots' rules call us by.
 
-    >>> read_page(b'<base href=/d/><meta name=robots content=noindex><a href="x">1</a><a href=y rel="me nofollow">', None)
-    PageFacts(links=['x'], base='/d/', canonical=None, refresh=None, marks=1)
+    >>> facts = read_page(b'<base href=/d/><meta name=robots content=noindex><a href="x">1</a><a href=y rel=nofollow>', None)
+    >>> list(facts.links), facts.base, facts.marks
+    (['x'], '/d/', 1)
     """
     encoding = encoding_of(body, charset)
-    page = _Reader(agent)
     html = body if encoding == UTF_8 else decode(body, encoding).encode()
-    for kind, start, end in found(html, True):
-        if kind == HREF:
-            page.links.append(html[start:end].decode("utf-8", "replace"))
-            continue
+    hrefs, others = found(html)
+    page = _Reader(agent)
+    for kind, start, end, place in others:
         attributes = html[start:end].decode("utf-8", "replace")
         if kind not in _SELDOM or page.may_matter(attributes):
-            page.take(kind, values(attributes))
-    return page.facts(encoding)
+            page.take(kind, values(attributes), place)
+    links = Links(html, hrefs.copy()).with_inserted(page.more).followed_by(page.last())
+    if encoding != UTF_8:
+        links = Links.of([in_encoding(link, encoding) for link in links])
+    return PageFacts(links, page.base, page.canonical, page.refresh, page.marks)
 
 
 class _Reader:
@@ -81,7 +84,7 @@ class _Reader:
 
     def __init__(self, agent: str) -> None:
         self.agent = agent.lower()
-        self.links: list[str] = []
+        self.more: list[tuple[int, str]] = []  # links, and how many of the usual ones stand before each
         self.base: str | None = None
         self.canonical: str | None = None
         self.refresh: str | None = None
@@ -92,7 +95,7 @@ class _Reader:
         small = attributes.lower()
         return "&" in small or self.agent in small or any(word in small for word in _WORDS)
 
-    def take(self, kind: int, found: dict[str, str]) -> None:
+    def take(self, kind: int, found: dict[str, str], place: int) -> None:
         if kind == META:
             self._meta(found)
         elif kind == LINK:
@@ -103,9 +106,9 @@ class _Reader:
                 self.base = text(found["href"])
         elif kind in (A, AREA):
             if "href" in found and "nofollow" not in _words(found.get("rel")):
-                self.links.append(text(found["href"]))
+                self.more.append((place, text(found["href"])))
         elif address := text(found.get("src", "")):  # of a frame; without one it is empty
-            self.links.append(address)
+            self.more.append((place, address))
 
     def _meta(self, found: dict[str, str]) -> None:
         if text(found.get("name", "")).lower() in ("robots", self.agent):
@@ -113,10 +116,9 @@ class _Reader:
         elif self.refresh is None and found.get("http-equiv", "").lower() == "refresh":
             self.refresh = _refresh_target(text(found.get("content", "")))
 
-    def facts(self, encoding: str) -> PageFacts:
-        self.links += [link for link in (self.canonical, self.refresh) if link is not None]
-        links = self.links if encoding == UTF_8 else [in_encoding(link, encoding) for link in self.links]
-        return PageFacts(links, self.base, self.canonical, self.refresh, self.marks)
+    def last(self) -> list[str]:
+        """What a page leads to without a link."""
+        return [link for link in (self.canonical, self.refresh) if link is not None]
 
 
 def marks_of(rules: list[str]) -> int:

@@ -11,11 +11,19 @@ from typing import NamedTuple
 
 import numpy as np
 
+from trapline.crawl.seen.hashing import fingerprint
+from trapline.crawl.seen.joining import joined
+from trapline.fetch.tags.kernels import Bytes, Rows
 from trapline.frontier.layout import Array, Numbers, Pages
 from trapline.jit import helper, i8, kernel, prefetch, recaller, type_of, void
 
 SEGMENTS = 256
-COUNT, ZERO = 0, 1  # of head: URLs in all; the page of fingerprint 0, or -1
+COUNT, ZERO, KEY_0, KEY_1 = (
+    0,
+    1,
+    2,
+    3,
+)  # of head: URLs in all; the page of fingerprint 0, or -1; the key of all fingerprints
 AHEAD = 8  # fingerprints to ask memory for before they are looked up: one miss takes as long as some ten look-ups
 
 SLOT = np.dtype((np.record, [("fingerprint", "<i8"), ("page", "<i4")]))  # 12 bytes, not padded
@@ -31,9 +39,18 @@ class Table(NamedTuple):
     segments: Array  # int64: the handle of each Segment (jit.pin)
 
 
+class Desk(NamedTuple):
+    """Where links are looked up."""
+
+    text: Array  # LONGEST bytes and some to spare: a link, joined
+    met: Array  # fingerprints of such texts that are no URL seen, each in the one slot that it may have
+    met_pages: Array  # what is known of each
+
+
 SegmentType = type_of(Segment(np.zeros(1, SLOT)))
 TableType = type_of(Table(*(np.zeros(1, np.int64) for _ in Table._fields)))
-recall_segment, recall_table = recaller(SegmentType), recaller(TableType)
+DeskType = type_of(Desk(np.zeros(1, np.uint8), np.zeros(1, np.int64), np.zeros(1, np.int32)))
+recall_segment, recall_table, recall_desk = recaller(SegmentType), recaller(TableType), recaller(DeskType)
 
 
 @helper(i8(i8))
@@ -64,6 +81,26 @@ def look_up_ahead(table: Table, fingerprints: Array, i: int) -> None:
         prefetch(segment.slots, own_slot(segment, fingerprints[i]))
 
 
+@helper(i8(TableType, i8))
+def page_seen(table: Table, fingerprint: int) -> int:
+    """The page, or -1."""
+    if fingerprint == 0:
+        return table.head[ZERO]
+    segment: Segment = recall_segment(table.segments[segment_of(fingerprint)])
+    slot = segment.slots[find_slot(segment, fingerprint)]
+    return slot.page if slot.fingerprint != 0 else -1
+
+
+@kernel(void(i8, Bytes, Pages, Numbers))
+def take_fingerprints(handle: int, text: Array, ends: Array, out: Array) -> None:
+    """Of texts that stand side by side."""
+    table: Table = recall_table(handle)
+    start = 0
+    for i in range(ends.size):
+        out[i] = fingerprint(text, start, ends[i], table.head[KEY_0], table.head[KEY_1])
+        start = ends[i]
+
+
 @kernel(void(i8, Numbers, Pages))
 def find_seen(handle: int, fingerprints: Array, out: Array) -> None:
     """out[i] = the page, or -1."""
@@ -72,12 +109,27 @@ def find_seen(handle: int, fingerprints: Array, out: Array) -> None:
         look_up_ahead(table, fingerprints, i)
     for i in range(fingerprints.size):
         look_up_ahead(table, fingerprints, i + AHEAD)
-        if fingerprints[i] == 0:
-            out[i] = table.head[ZERO]
-            continue
-        segment: Segment = recall_segment(table.segments[segment_of(fingerprints[i])])
-        slot = segment.slots[find_slot(segment, fingerprints[i])]
-        out[i] = slot.page if slot.fingerprint != 0 else -1
+        out[i] = page_seen(table, fingerprints[i])
+
+
+@kernel(i8(i8, i8, Bytes, Rows, Bytes, Numbers, Pages))
+def find_links(handle: int, at: int, text: Array, spans: Array, url: Array, fingerprints: Array, out: Array) -> int:
+    """The links of the page at `url`: out[i] = its page, or less than -1 if it has none, or -1 if nobody knows yet; fingerprints[i] = by
+    what it may be remembered, 0: nothing. How many are not known."""
+    table: Table = recall_table(handle)
+    desk: Desk = recall_desk(at)
+    unknown = 0
+    for i in range(len(spans)):
+        end = joined(text, spans[i, 0], spans[i, 1], url, desk.text)
+        fingerprints[i] = 0 if end < 0 else fingerprint(desk.text, 0, end, table.head[KEY_0], table.head[KEY_1])
+        look_up_ahead(table, fingerprints, i)
+    for i in range(len(spans)):
+        out[i] = page_seen(table, fingerprints[i]) if fingerprints[i] != 0 else -1
+        slot = fingerprints[i] & (desk.met.size - 1)
+        if out[i] < 0 and fingerprints[i] != 0 and desk.met[slot] == fingerprints[i]:
+            out[i] = desk.met_pages[slot]
+        unknown += out[i] == -1
+    return unknown
 
 
 @helper(i8(TableType, i8, i8))

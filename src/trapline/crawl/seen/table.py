@@ -9,16 +9,20 @@ happens to some pair once in 370,000 crawls (n^2 / 2^65), so nobody checks.
 Who fills it: the crawl loop, with the links of every page. Nobody empties it.
 """
 
+import secrets
 import zlib
+from collections.abc import Sequence
+from itertools import accumulate
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-from xxhash import xxh3_64_intdigest
 
 from trapline import jit, output
+from trapline.crawl.seen.hashing import PADDING
 from trapline.crawl.seen.kernels import (
     COUNT,
+    KEY_0,
     SEGMENTS,
     SLOT,
     Segment,
@@ -26,6 +30,7 @@ from trapline.crawl.seen.kernels import (
     add_seen,
     find_seen,
     move_slots,
+    take_fingerprints,
 )
 from trapline.errors import ConfigError, InvariantError
 from trapline.frontier.layout import Array
@@ -33,27 +38,25 @@ from trapline.frontier.layout import Array
 SMALLEST = 16
 MOST_ID = 2**31 - 1
 FILE = "seen.bin"
-FORMAT = np.frombuffer(b"TLSEEN\x00\x01", np.uint8)
-_HEAD = 8 * (1 + 2 + SEGMENTS)  # bytes: the format, head, used
-_UINT64, _INT64 = np.dtype(np.uint64), np.dtype(np.int64)
-
-
-def fingerprints(urls: list[str]) -> Array:
-    """One uint64 each."""
-    return np.fromiter(map(xxh3_64_intdigest, map(str.encode, urls)), np.uint64, len(urls))
+FORMAT = np.frombuffer(b"TLSEEN\x00\x02", np.uint8)
+_HEAD = 8 * (1 + 4 + SEGMENTS)  # bytes: the format, head, used
+_INT64 = np.dtype(np.int64)
 
 
 class Seen:
     """Fingerprint -> page, for as many URLs as memory holds."""
 
-    def __init__(self) -> None:
+    def __init__(self, key: bytes = b"") -> None:
+        """`key`: 16 bytes for the hash; without them nobody knows what it will be."""
         jit.ready()
+        head = np.array([0, -1, 0, 0])
+        head[KEY_0:] = np.frombuffer(key or secrets.token_bytes(16), np.int64)
         self._slots: list[Array] = []
         self._pins: list[Any] = []  # what the handles of the segments point at
         handles: Any = [None] * SEGMENTS if jit.DISABLED else np.zeros(SEGMENTS, np.int64)
-        self._table = Table(np.array([0, -1]), np.zeros(SEGMENTS, np.int64), handles)
+        self._table = Table(head, np.zeros(SEGMENTS, np.int64), handles)
         self._pin = None if jit.DISABLED else jit.pin(self._table)
-        self._handle: Any = self._table if self._pin is None else self._pin.ctypes.data
+        self.handle: Any = self._table if self._pin is None else self._pin.ctypes.data
         self._head = self._table.head.data
         for k in range(SEGMENTS):
             self._slots.append(np.zeros(0, SLOT))
@@ -63,19 +66,29 @@ class Seen:
     def __len__(self) -> int:
         return int(self._head[COUNT])
 
+    def fingerprints(self, urls: Sequence[str]) -> Array:
+        """One int64 each."""
+        texts = [url.encode() for url in urls]
+        out = np.empty(len(texts), np.int64)
+        text = np.frombuffer(b"".join((*texts, bytes(PADDING))), np.uint8)
+        take_fingerprints(self.handle, text, np.fromiter(accumulate(map(len, texts)), np.int32, len(texts)), out)
+        return out
+
     def find(self, fingerprints: Array, out: Array) -> None:
         """out[i] = the page of each, or -1."""
-        find_seen(self._handle, _checked(fingerprints, out), out)
+        _check(fingerprints, out)
+        find_seen(self.handle, fingerprints, out)
 
     def add(self, fingerprints: Array, first: int, out: Array) -> int:
         """out[i] = the page of each; those that are new get first, first + 1, ... in order. How many are new."""
-        given, before = _checked(fingerprints, out), self._head[COUNT]
-        if first < 0 or first + len(given) > MOST_ID:
+        _check(fingerprints, out)
+        before = self._head[COUNT]
+        if first < 0 or first + len(fingerprints) > MOST_ID:
             raise ConfigError(f"page {first}: 2^31 pages are the most; crawl with more partitions")
-        done = add_seen(self._handle, given, 0, first - before, out)
-        while done < len(given):
-            self._grow((int(given[done]) >> 56) % SEGMENTS)
-            done = add_seen(self._handle, given, done, first - before, out)
+        done = add_seen(self.handle, fingerprints, 0, first - before, out)
+        while done < len(fingerprints):
+            self._grow((int(fingerprints[done]) >> 56) % SEGMENTS)
+            done = add_seen(self.handle, fingerprints, done, first - before, out)
         return int(self._head[COUNT] - before)
 
     def _grow(self, k: int) -> None:
@@ -132,11 +145,10 @@ def _whole(path: Path) -> Array:
     return body
 
 
-def _checked(fingerprints: Array, out: Array) -> Array:
-    """As the kernels take them. Numba refuses what is not in one row, and an `out` that is not int32."""
-    if fingerprints.dtype != _UINT64 or len(out) < len(fingerprints):
+def _check(fingerprints: Array, out: Array) -> None:
+    """Numba refuses what is not in one row, and an `out` that is not int32."""
+    if fingerprints.dtype != _INT64 or len(out) < len(fingerprints):
         raise InvariantError(f"{fingerprints.dtype} fingerprints, {len(fingerprints)}, with room for {len(out)} pages")
-    return fingerprints.view(_INT64)
 
 
 def _handle_of(slots: Array) -> tuple[Any, Any]:

@@ -14,8 +14,7 @@ import numpy as np
 from trapline.frontier.layout import Array
 from trapline.jit import b1, helper, i8, kernel, type_of
 
-# Kinds of rows. HREF: the value itself of the href of an `a`, with nothing to decode and no rel. Others: a tag's attributes.
-HREF, A, AREA, BASE, FRAME, IFRAME, LINK, META = range(8)
+A, AREA, BASE, FRAME, IFRAME, LINK, META = range(7)  # kinds of tags
 
 
 def code(name: str) -> int:
@@ -31,7 +30,9 @@ _SPACE, _SLASH, _GREATER, _LESS, _EQUALS = 0x20, 0x2F, 0x3E, 0x3C, 0x3D
 _DOUBLE, _SINGLE, _DASH, _BANG, _QUESTION, _AND = 0x22, 0x27, 0x2D, 0x21, 0x3F, 0x26
 
 Bytes = type_of(np.frombuffer(b"x", np.uint8))  # that cannot be written, as Python's own
-Rows = type_of(np.zeros((1, 3), np.int32))
+Rows = type_of(np.zeros((1, 1), np.int32))
+Counts = type_of(np.zeros(2, np.int64))
+ROWS, HREFS = 0, 1  # of counts
 
 
 @helper(b1(i8))
@@ -148,8 +149,8 @@ def is_plain_value(html: Array, start: int, end: int) -> bool:
 
 
 @helper(b1(Bytes, i8, Rows, i8))
-def usual_link(html: Array, at: int, rows: Array, row: int) -> bool:
-    """Write the value of the href of an `a`, if it is plain and the tag has no rel."""
+def usual_link(html: Array, at: int, hrefs: Array, row: int) -> bool:
+    """Write where the href of an `a` is, if it is plain and the tag has no rel."""
     found = False
     at = attribute_start(html, at)
     while at < html.size and html[at] != _GREATER:
@@ -162,7 +163,7 @@ def usual_link(html: Array, at: int, rows: Array, row: int) -> bool:
         if what == _HREF and length == 4 and not found:
             if start < 0 or not is_plain_value(html, start, end):
                 return False
-            rows[row, 0], rows[row, 1], rows[row, 2] = HREF, start, end
+            hrefs[row, 0], hrefs[row, 1] = start, end
             found = True
         at = attribute_start(html, name if start < 0 else behind_value(html, start, end))
     return found
@@ -307,11 +308,37 @@ def behind_markup(html: Array, at: int) -> int:
     return find_byte(html, at + 2, _GREATER) if is_bogus else at + 1
 
 
-@kernel(i8(Bytes, Rows, b1))
-def find_tags(html: Array, rows: Array, hrefs: bool) -> int:
-    """Write a row (kind, start, end) for each tag that may lead somewhere; how many, or -1 if there is no room for all.
-    `hrefs`: of links as most are, the value itself."""
-    row, templates = 0, 0
+@helper(b1(Rows, Counts, i8, i8, i8))
+def write_row(rows: Array, counts: Array, kind: int, start: int, end: int) -> bool:
+    row = counts[ROWS]
+    if row == len(rows):
+        return False
+    rows[row, 0], rows[row, 1], rows[row, 2], rows[row, 3] = kind, start, end, counts[HREFS]
+    counts[ROWS] = row + 1
+    return True
+
+
+@helper(b1(Bytes, i8, i8, i8, Rows, Rows, Counts))
+def note_tag(html: Array, kind: int, attributes: int, end: int, rows: Array, hrefs: Array, counts: Array) -> bool:
+    """Write where a tag's link is, or its attributes; False: there is no room."""
+    href = counts[HREFS]
+    if kind != A or len(hrefs) == 0:
+        return write_row(rows, counts, kind, attributes, end)
+    if href == len(hrefs):
+        return False
+    if not usual_link(html, attributes, hrefs, href):
+        return write_row(rows, counts, kind, attributes, end)
+    counts[HREFS] = href + 1
+    return True
+
+
+@kernel(b1(Bytes, Rows, Rows, Counts))
+def find_tags(html: Array, rows: Array, hrefs: Array, counts: Array) -> bool:
+    """Write into `hrefs` (start, end) of every link as most are, the value itself, and into `rows` (kind, start, end, links before it)
+    the attributes of every other tag that may lead somewhere; False if there is no room for all. Without room for a single link, all
+    are in `rows`."""
+    counts[:] = 0
+    templates = 0
     at = find_byte(html, 0, _LESS)
     while at + 1 < html.size:
         closing = html[at + 1] == _SLASH
@@ -327,12 +354,8 @@ def find_tags(html: Array, rows: Array, hrefs: bool) -> int:
         if what == _TEMPLATE and length == 8:
             templates = max(0, templates - 1) if closing else templates + 1
         kind = -1 if closing or templates > 0 else kind_of(what, length)
-        if kind >= 0:
-            if row == len(rows):
-                return -1
-            if not hrefs or kind != A or not usual_link(html, attributes, rows, row):
-                rows[row, 0], rows[row, 1], rows[row, 2] = kind, attributes, end
-            row += 1
+        if kind >= 0 and not note_tag(html, kind, attributes, end, rows, hrefs, counts):
+            return False
         after = end + 1 if closing else behind_content(html, end + 1, what, length)
         at = find_byte(html, after, _LESS)
-    return row
+    return True

@@ -1,0 +1,58 @@
+"""Links as they stand on a page: places in its bytes, so that those met before need not become strings.
+
+Between steps 6 and 1 of the way of a URL: page.py finds them, whoever keeps a table of pages looks them up. It resolves nothing.
+"""
+
+from collections.abc import Iterator, Sequence
+from itertools import accumulate, pairwise
+
+import numpy as np
+
+from trapline.frontier.layout import Array
+
+
+class Links:
+    """Some links, in order. As strings: iterate.
+
+    >>> list(Links.of(["/a", "?ü"]).followed_by(["b"]))
+    ['/a', '?ü', 'b']
+    """
+
+    __slots__ = ("spans", "text")
+
+    def __init__(self, text: bytes, spans: Array) -> None:
+        self.text = text  # UTF-8, as far as anybody knows
+        self.spans = spans  # int32: start and end of each
+
+    @classmethod
+    def of(cls, links: Sequence[str]) -> "Links":
+        texts = [link.encode("utf-8", "replace") for link in links]
+        return cls(b"".join(texts), _side_by_side(texts, 0))
+
+    def __len__(self) -> int:
+        return len(self.spans)
+
+    def __getitem__(self, at: int) -> str:
+        start, end = self.spans[at].tolist()
+        return self.text[start:end].decode("utf-8", "replace")
+
+    def __iter__(self) -> Iterator[str]:
+        return (self.text[start:end].decode("utf-8", "replace") for start, end in self.spans.tolist())
+
+    def followed_by(self, links: Sequence[str]) -> "Links":
+        return self.with_inserted([(len(self), link) for link in links])
+
+    def with_inserted(self, links: Sequence[tuple[int, str]]) -> "Links":
+        """With more of them, each behind as many of these as it says."""
+        if not links:
+            return self
+        texts = [link.encode("utf-8", "replace") for _, link in links]
+        more = _side_by_side(texts, len(self.text))
+        return Links(b"".join((self.text, *texts)), np.insert(self.spans, [place for place, _ in links], more, axis=0))
+
+
+def _side_by_side(texts: list[bytes], start: int) -> Array:
+    return np.array(list(pairwise(accumulate(map(len, texts), initial=start))), np.int32).reshape(-1, 2)
+
+
+NO_LINKS = Links.of(())
