@@ -50,9 +50,9 @@ class Known:
         relative to; "": nothing."""
         seen_from = (canonical(base, url) or url) if base else url
         pages, unknown = self._lookup.find(links, seen_from.encode())
+        found: list[int] = pages.tolist()
         if unknown:
-            self._find_out(pages, links, seen_from, now)
-        found = pages.tolist()
+            self._find_out(found, links, seen_from, now)
         if found and min(found) < 0:
             for page in found:
                 if page < NO_PAGE:
@@ -63,7 +63,7 @@ class Known:
     def seed_pages(self, urls: Sequence[str], now: float) -> list[int]:
         """The pages at these canonical URLs, whatever the scope: it was made from them."""
         pages, _ = self._pages_at(urls, now, lambda url: "")
-        return list(dict.fromkeys(pages.tolist()))
+        return list(dict.fromkeys(pages))
 
     def group(self, address: str) -> int:
         """The frontier's number of an address."""
@@ -72,25 +72,27 @@ class Known:
             self._outbox.addresses.append((number, address))
         return number
 
-    def _find_out(self, pages: Array, links: Links, base: str, now: float) -> None:
+    def _find_out(self, pages: list[int], links: Links, base: str, now: float) -> None:
         """Put the page of each link, or what is to be remembered instead, where it is unknown."""
         name = origin(base)
         path = base[len(name) :].partition("?")[0]
         folder = path[: path.rfind("/") + 1]
         places: list[int] = []
         urls: list[str] = []
-        for at in np.flatnonzero(pages == UNKNOWN).tolist():
-            url = self._url(links[at], name, folder) or canonical(links[at], base)
-            if url is None:
-                pages[at] = NO_PAGE
-                self._lookup.remember(at, NO_PAGE)
-            else:
-                places.append(at)
-                urls.append(url)
+        for at, page in enumerate(pages):
+            if page == UNKNOWN:
+                href = links[at]
+                url = self._url(href, name, folder) or canonical(href, base)
+                if url is None:
+                    pages[at] = NO_PAGE
+                    self._lookup.remember(at, NO_PAGE)
+                else:
+                    places.append(at)
+                    urls.append(url)
         if urls:
-            pages[places], fingerprints = self._pages_at(urls, now, self._scope.admits)
-            for at, fingerprint in zip(places, fingerprints.tolist(), strict=True):
-                self._lookup.remember(at, pages[at], fingerprint)
+            for at, page, fingerprint in zip(places, *self._pages_at(urls, now, self._scope.admits), strict=True):
+                pages[at] = page
+                self._lookup.remember(at, page, fingerprint)
 
     def _url(self, href: str, name: str, folder: str) -> str | None:
         """The URL of an href that is plain, perhaps on a site that is known."""
@@ -101,36 +103,40 @@ class Known:
 
     # ---- pages by URL
 
-    def _pages_at(self, urls: Sequence[str], now: float, left_out: Callable[[str], str]) -> tuple[Array, Array]:
+    def _pages_at(self, urls: Sequence[str], now: float, left_out: Callable[[str], str]) -> tuple[list[int], list[int]]:
         """The page at each URL: known, new now, or by a number of _LEFT_OUT why not; and their fingerprints."""
         fingerprints = self._seen.fingerprints(urls)
-        pages = np.empty(len(urls), np.int32)
-        self._seen.find(fingerprints, pages)
+        found = np.empty(len(urls), np.int32)
+        self._seen.find(fingerprints, found)
+        pages: list[int] = found.tolist()
         new = []
-        for at in np.flatnonzero(pages < 0).tolist():
-            reason = left_out(urls[at])
-            if reason:
-                pages[at] = _LEFT_OUT[reason]
-            else:
-                new.append(at)
+        for at, page in enumerate(pages):
+            if page < 0:
+                reason = left_out(urls[at])
+                if reason:
+                    pages[at] = _LEFT_OUT[reason]
+                else:
+                    new.append(at)
         if new:
-            pages[new] = self._add([urls[at] for at in new], fingerprints[new], now)
-        return pages, fingerprints
+            for at, page in zip(new, self._add([urls[at] for at in new], fingerprints[new], now), strict=True):
+                pages[at] = page
+        return pages, fingerprints.tolist()
 
-    def _add(self, urls: list[str], fingerprints: Array, now: float) -> Array:
+    def _add(self, urls: list[str], fingerprints: Array, now: float) -> list[int]:
         """Register those that are new; the page of each. One URL may stand here twice."""
         first = self._frontier.pages
-        ids = np.empty(len(urls), np.int32)
-        self._seen.add(fingerprints, first, ids)
-        new = list(dict.fromkeys(url for url, page in zip(urls, ids.tolist(), strict=True) if page >= first))
+        numbers = np.empty(len(urls), np.int32)
+        self._seen.add(fingerprints, first, numbers)
+        pages: list[int] = numbers.tolist()
+        new = list(dict.fromkeys(url for url, page in zip(urls, pages, strict=True) if page >= first))
         owners = [self._site_of(url, now).id for url in new]
-        self._frontier.add_pages(np.array(owners, np.int32), np.array([is_dynamic(url) for url in new], np.int32))
+        self._frontier.add_pages(owners, [is_dynamic(url) for url in new])
         for name, values in self._inputs.items():
             self._frontier.set_column(name, values(new), first)
         for page, (owner, url) in enumerate(zip(owners, new, strict=True), first):
             self._shelf.put(page, url)
             self._outbox.pages.append((page, owner, url))
-        return ids
+        return pages
 
     def _site_of(self, url: str, now: float) -> Site:
         name = origin(url)

@@ -3,7 +3,7 @@
 Between steps 6 and 1 of the way of a URL: page.py finds them, whoever keeps a table of pages looks them up. It resolves nothing.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import accumulate, pairwise
 
 import numpy as np
@@ -39,16 +39,19 @@ class Links:
     def __iter__(self) -> Iterator[str]:
         return (self.text[start:end].decode("utf-8", "replace") for start, end in self.spans.tolist())
 
-    def followed_by(self, links: Sequence[str]) -> "Links":
-        return self.with_inserted([(len(self), link) for link in links])
+    def completed(self, links: Mapping[int, str]) -> "Links":
+        """With those at some places, and without those that have no place in the text even so."""
+        texts = [link.encode("utf-8", "replace") for link in links.values()]
+        spans = self.spans.copy()
+        spans[list(links)] = _side_by_side(texts, len(self.text))
+        return Links(b"".join((self.text, *texts)), spans[spans[:, 0] >= 0])
 
-    def with_inserted(self, links: Sequence[tuple[int, str]]) -> "Links":
-        """With more of them, each behind as many of these as it says."""
+    def followed_by(self, links: Sequence[str]) -> "Links":
         if not links:
             return self
-        texts = [link.encode("utf-8", "replace") for _, link in links]
-        more = _side_by_side(texts, len(self.text))
-        return Links(b"".join((self.text, *texts)), np.insert(self.spans, [place for place, _ in links], more, axis=0))
+        texts = [link.encode("utf-8", "replace") for link in links]
+        spans = np.concatenate((self.spans, _side_by_side(texts, len(self.text))))
+        return Links(b"".join((self.text, *texts)), spans)
 
 
 def _side_by_side(texts: list[bytes], start: int) -> Array:

@@ -33,8 +33,8 @@ _MOST_DIGITS = 100  # of a number that stands for a character; Python refuses to
 class Found(NamedTuple):
     """Where the tags of a page are that may lead somewhere. Of links as most are, where the value itself is."""
 
-    hrefs: Array  # start, end: a view of what the next page will overwrite
-    others: list[list[int]]  # kind, start and end of the attributes, and how many of the hrefs stand before it
+    hrefs: Array  # start, end; or NOT_YET, for it must be made from one of the others. Overwritten by the next page
+    others: list[list[int]]  # kind, start and end of the attributes, place in hrefs if it has one
 
 
 class _Desk:
@@ -47,12 +47,12 @@ class _Desk:
     def _make_room(self, rows: int, hrefs: int) -> None:
         self._rows, self._hrefs = np.zeros((rows, 4), np.int32), np.zeros((hrefs, 2), np.int32)
 
-    def found(self, html: bytes) -> Found:
+    def found(self, html: bytes, agent: bytes) -> Found:
         if not html:
             return Found(self._hrefs[:0], [])
         ready()
-        text_bytes = np.frombuffer(html, np.uint8)
-        while not find_tags(text_bytes, self._rows, self._hrefs, self._counts):
+        text_bytes, agent_bytes = np.frombuffer(html, np.uint8), np.frombuffer(agent, np.uint8)
+        while not find_tags(text_bytes, self._rows, self._hrefs, self._counts, agent_bytes):
             self._make_room(4 * len(self._rows), 4 * len(self._hrefs))
         rows, hrefs = self._counts.tolist()
         return Found(self._hrefs[:hrefs], self._rows[:rows].tolist())
@@ -61,8 +61,9 @@ class _Desk:
 _desk, _desk_without_hrefs = _Desk(64, 256), _Desk(256, 0)
 
 
-def found(html: bytes) -> Found:
-    return _desk.found(html)
+def found(html: bytes, agent: bytes) -> Found:
+    """Without those meta and link tags that cannot matter to a robot of this name, in small letters."""
+    return _desk.found(html, agent)
 
 
 def tags(html: bytes) -> list[tuple[str, str]]:
@@ -71,7 +72,7 @@ def tags(html: bytes) -> list[tuple[str, str]]:
     >>> tags(b"<p title='<a>'><A href=x>y</A><!-- <a> --><script>'<a>'</script><iframe src=z><a></iframe>")
     [('a', ' href=x'), ('iframe', ' src=z')]
     """
-    rows = _desk_without_hrefs.found(html).others
+    rows = _desk_without_hrefs.found(html, b"-").others
     return [(_NAMES[kind], html[start:end].decode("utf-8", "replace")) for kind, start, end, _ in rows]
 
 

@@ -39,10 +39,6 @@ _REFRESH = re.compile(
 )
 
 
-_SELDOM = (META, LINK)
-_WORDS = ("robots", "refresh", "canonical")
-
-
 class PageFacts(NamedTuple):
     """Links are as they stand, trimmed, in the order of the source and repeated if they are; canonical and refresh behind."""
 
@@ -67,13 +63,13 @@ def read_page(body: bytes, charset: str | None, agent: str = "trapline") -> Page
     """
     encoding = encoding_of(body, charset)
     html = body if encoding == UTF_8 else decode(body, encoding).encode()
-    hrefs, others = found(html)
     page = _Reader(agent)
+    hrefs, others = found(html, page.agent.encode())
+    links = Links(html, hrefs.copy())
     for kind, start, end, place in others:
-        attributes = html[start:end].decode("utf-8", "replace")
-        if kind not in _SELDOM or page.may_matter(attributes):
-            page.take(kind, values(attributes), place)
-    links = Links(html, hrefs.copy()).with_inserted(page.more).followed_by(page.last())
+        page.take(kind, values(html[start:end].decode("utf-8", "replace")), place)
+    if others:
+        links = links.completed(page.found).followed_by(page.last())
     if encoding != UTF_8:
         links = Links.of([in_encoding(link, encoding) for link in links])
     return PageFacts(links, page.base, page.canonical, page.refresh, page.marks)
@@ -84,16 +80,11 @@ class _Reader:
 
     def __init__(self, agent: str) -> None:
         self.agent = agent.lower()
-        self.more: list[tuple[int, str]] = []  # links, and how many of the usual ones stand before each
+        self.found: dict[int, str] = {}  # links that had to be taken from attributes, by place
         self.base: str | None = None
         self.canonical: str | None = None
         self.refresh: str | None = None
         self.marks = 0
-
-    def may_matter(self, attributes: str) -> bool:
-        """Whether a meta or link may be one of ours; most are not, and taking them apart is dear."""
-        small = attributes.lower()
-        return "&" in small or self.agent in small or any(word in small for word in _WORDS)
 
     def take(self, kind: int, found: dict[str, str], place: int) -> None:
         if kind == META:
@@ -106,9 +97,9 @@ class _Reader:
                 self.base = text(found["href"])
         elif kind in (A, AREA):
             if "href" in found and "nofollow" not in _words(found.get("rel")):
-                self.more.append((place, text(found["href"])))
+                self.found[place] = text(found["href"])
         elif address := text(found.get("src", "")):  # of a frame; without one it is empty
-            self.more.append((place, address))
+            self.found[place] = address
 
     def _meta(self, found: dict[str, str]) -> None:
         if text(found.get("name", "")).lower() in ("robots", self.agent):

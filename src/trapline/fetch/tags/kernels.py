@@ -12,7 +12,7 @@ What is seen and what not: fetch/markup.py. tests/naive/markup.py is the slow tw
 import numpy as np
 
 from trapline.frontier.layout import Array
-from trapline.jit import b1, helper, i8, kernel, type_of
+from trapline.jit import b1, helper, i8, kernel, type_of, word_at
 
 A, AREA, BASE, FRAME, IFRAME, LINK, META = range(7)  # kinds of tags
 
@@ -26,13 +26,17 @@ _LINK, _META, _TEMPLATE, _SCRIPT = code("link"), code("meta"), code("template"),
 _STYLE, _TITLE, _TEXTAREA, _XMP = code("style"), code("title"), code("textarea"), code("xmp")
 _NOFRAMES, _NOEMBED, _PLAINTEXT = code("noframes"), code("noembed"), code("plaintext")
 _HREF, _REL = code("href"), code("rel")
+_NOFOLLOW, _CANONICA, _ROBOTS, _REFRESH = code("nofollow"), code("canonica"), code("robots"), code("refresh")
+_SIX, _SEVEN = (1 << 48) - 1, (1 << 56) - 1  # that many letters of a word
 _SPACE, _SLASH, _GREATER, _LESS, _EQUALS = 0x20, 0x2F, 0x3E, 0x3C, 0x3D
+_EACH = 0x0101010101010101  # one in each of eight bytes
 _DOUBLE, _SINGLE, _DASH, _BANG, _QUESTION, _AND = 0x22, 0x27, 0x2D, 0x21, 0x3F, 0x26
 
 Bytes = type_of(np.frombuffer(b"x", np.uint8))  # that cannot be written, as Python's own
 Rows = type_of(np.zeros((1, 1), np.int32))
 Counts = type_of(np.zeros(2, np.int64))
 ROWS, HREFS = 0, 1  # of counts
+NOT_YET = -1
 
 
 @helper(b1(i8))
@@ -66,8 +70,17 @@ def name_end(html: Array, at: int) -> int:
     return at
 
 
+@helper(b1(i8, i8))
+def has_byte(word: int, eight_times: int) -> bool:
+    """Whether a byte is among eight: one that becomes zero borrows from its highest bit."""
+    differs = word ^ eight_times
+    return ((differs - _EACH) & ~differs & (_EACH << 7)) != 0
+
+
 @helper(i8(Bytes, i8, i8))
 def find_byte(html: Array, at: int, wanted: int) -> int:
+    while at + 8 <= html.size and not has_byte(word_at(html, at), wanted * _EACH):
+        at += 8
     while at < html.size and html[at] != wanted:
         at += 1
     return at
@@ -148,18 +161,49 @@ def is_plain_value(html: Array, start: int, end: int) -> bool:
     return True
 
 
+@helper(i8(Bytes, i8))
+def small_word(html: Array, at: int) -> int:
+    """Eight bytes, letters in small; other bytes may become others too."""
+    return word_at(html, at) | (_EACH << 5)
+
+
+@helper(b1(Bytes, i8, i8))
+def may_forbid(html: Array, start: int, end: int) -> bool:
+    """Whether a rel may say nofollow."""
+    for at in range(start, end):  # noqa: SIM110  # numba has no any()
+        if html[at] == _AND or at + 8 > html.size or small_word(html, at) == _NOFOLLOW:
+            return True
+    return False
+
+
+@helper(b1(Bytes, i8, i8, Bytes))
+def may_matter(html: Array, start: int, end: int, agent: Array) -> bool:
+    """Whether the attributes of a meta or link may be of a kind that is looked for. Most are not, and taking them apart is dear."""
+    letters = min(8, agent.size)
+    name = name_code(agent, 0, letters) | (_EACH << 5)
+    for at in range(start, end):
+        if html[at] == _AND or at + 8 > html.size:
+            return True
+        word = small_word(html, at)
+        if word == _CANONICA or word & _SIX == _ROBOTS or word & _SEVEN == _REFRESH:
+            return True
+        if (word ^ name) << (64 - 8 * letters) == 0:
+            return True
+    return False
+
+
 @helper(b1(Bytes, i8, Rows, i8))
 def usual_link(html: Array, at: int, hrefs: Array, row: int) -> bool:
-    """Write where the href of an `a` is, if it is plain and the tag has no rel."""
+    """Write where the href of an `a` is, if it is plain and a rel, if there is one, does not say nofollow."""
     found = False
     at = attribute_start(html, at)
     while at < html.size and html[at] != _GREATER:
         name = attribute_name_end(html, at)
         what, length = name_code(html, at, name), name - at
-        if what == _REL and length == 3:
-            return False
         start = value_start(html, name)
         end = name if start < 0 else value_end(html, start)
+        if what == _REL and length == 3 and start >= 0 and may_forbid(html, start, end):
+            return False
         if what == _HREF and length == 4 and not found:
             if start < 0 or not is_plain_value(html, start, end):
                 return False
@@ -318,25 +362,31 @@ def write_row(rows: Array, counts: Array, kind: int, start: int, end: int) -> bo
     return True
 
 
-@helper(b1(Bytes, i8, i8, i8, Rows, Rows, Counts))
-def note_tag(html: Array, kind: int, attributes: int, end: int, rows: Array, hrefs: Array, counts: Array) -> bool:
+@helper(b1(Bytes, i8, i8, i8, Rows, Rows, Counts, Bytes))
+def note_tag(
+    html: Array, kind: int, attributes: int, end: int, rows: Array, hrefs: Array, counts: Array, agent: Array
+) -> bool:
     """Write where a tag's link is, or its attributes; False: there is no room."""
-    href = counts[HREFS]
-    if kind != A or len(hrefs) == 0:
+    if len(hrefs) == 0:
         return write_row(rows, counts, kind, attributes, end)
+    if kind in (LINK, META):
+        return not may_matter(html, attributes, end, agent) or write_row(rows, counts, kind, attributes, end)
+    href = counts[HREFS]
     if href == len(hrefs):
         return False
-    if not usual_link(html, attributes, hrefs, href):
-        return write_row(rows, counts, kind, attributes, end)
+    if kind != A or not usual_link(html, attributes, hrefs, href):
+        hrefs[href, 0], hrefs[href, 1] = NOT_YET, NOT_YET
+        if not write_row(rows, counts, kind, attributes, end):
+            return False
     counts[HREFS] = href + 1
     return True
 
 
-@kernel(b1(Bytes, Rows, Rows, Counts))
-def find_tags(html: Array, rows: Array, hrefs: Array, counts: Array) -> bool:
-    """Write into `hrefs` (start, end) of every link as most are, the value itself, and into `rows` (kind, start, end, links before it)
-    the attributes of every other tag that may lead somewhere; False if there is no room for all. Without room for a single link, all
-    are in `rows`."""
+@kernel(b1(Bytes, Rows, Rows, Counts, Bytes))
+def find_tags(html: Array, rows: Array, hrefs: Array, counts: Array, agent: Array) -> bool:
+    """Write into `hrefs` (start, end) of the value itself for every link as most are; for every other tag that may lead somewhere, NOT_YET
+    there, and (kind, start, end of its attributes, its place in `hrefs`) into `rows`. There also each meta and link that may matter to
+    `agent`. False if there is no room for all. Without any room in `hrefs`, all tags are in `rows`."""
     counts[:] = 0
     templates = 0
     at = find_byte(html, 0, _LESS)
@@ -354,7 +404,7 @@ def find_tags(html: Array, rows: Array, hrefs: Array, counts: Array) -> bool:
         if what == _TEMPLATE and length == 8:
             templates = max(0, templates - 1) if closing else templates + 1
         kind = -1 if closing or templates > 0 else kind_of(what, length)
-        if kind >= 0 and not note_tag(html, kind, attributes, end, rows, hrefs, counts):
+        if kind >= 0 and not note_tag(html, kind, attributes, end, rows, hrefs, counts, agent):
             return False
         after = end + 1 if closing else behind_content(html, end + 1, what, length)
         at = find_byte(html, after, _LESS)
