@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from trapline import jit
 from trapline.crawl.seen import Seen
 from trapline.crawl.seen.kernels import SEGMENTS
+from trapline.crawl.seen.table import SMALLEST
 from trapline.errors import ConfigError, InvariantError
 from trapline.frontier.layout import Array
 
@@ -91,7 +92,7 @@ def test_a_url_takes_at_most_24_bytes() -> None:
     seen = Seen()
     added(seen, drawn(MANY, 4), 0)
     slots = sum(slots.nbytes for slots in seen._slots)
-    assert slots <= max(24 * MANY, SEGMENTS * 16 * 12)
+    assert slots <= max(24 * MANY, SEGMENTS * SMALLEST * 12)
 
 
 KEYLESS = 16 * b"\0"  # by this Python hashes bytes if PYTHONHASHSEED is 0

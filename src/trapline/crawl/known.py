@@ -130,7 +130,7 @@ class Known:
         pages: list[int] = numbers.tolist()
         new = list(dict.fromkeys(url for url, page in zip(urls, pages, strict=True) if page >= first))
         owners = [self._site_of(url, now).id for url in new]
-        self._frontier.add_pages(owners, [is_dynamic(url) for url in new])
+        self._frontier.add_pages(np.array(owners, np.int32), np.array([is_dynamic(url) for url in new], np.int32))
         for name, values in self._inputs.items():
             self._frontier.set_column(name, values(new), first)
         for page, (owner, url) in enumerate(zip(owners, new, strict=True), first):

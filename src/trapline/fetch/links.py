@@ -27,7 +27,8 @@ class Links:
     @classmethod
     def of(cls, links: Sequence[str]) -> "Links":
         texts = [link.encode("utf-8", "replace") for link in links]
-        return cls(b"".join(texts), _side_by_side(texts, 0))
+        ends = list(accumulate(map(len, texts), initial=0))
+        return cls(b"".join(texts), np.array(list(pairwise(ends)), np.int32).reshape(-1, 2))
 
     def __len__(self) -> int:
         return len(self.spans)
@@ -41,21 +42,16 @@ class Links:
 
     def completed(self, links: Mapping[int, str]) -> "Links":
         """With those at some places, and without those that have no place in the text even so."""
-        texts = [link.encode("utf-8", "replace") for link in links.values()]
+        more = Links.of(tuple(links.values()))
         spans = self.spans.copy()
-        spans[list(links)] = _side_by_side(texts, len(self.text))
-        return Links(b"".join((self.text, *texts)), spans[spans[:, 0] >= 0])
+        spans[list(links)] = more.spans + len(self.text)
+        return Links(self.text + more.text, spans[spans[:, 0] >= 0])
 
     def followed_by(self, links: Sequence[str]) -> "Links":
         if not links:
             return self
-        texts = [link.encode("utf-8", "replace") for link in links]
-        spans = np.concatenate((self.spans, _side_by_side(texts, len(self.text))))
-        return Links(b"".join((self.text, *texts)), spans)
-
-
-def _side_by_side(texts: list[bytes], start: int) -> Array:
-    return np.array(list(pairwise(accumulate(map(len, texts), initial=start))), np.int32).reshape(-1, 2)
+        more = Links.of(links)
+        return Links(self.text + more.text, np.concatenate((self.spans, more.spans + len(self.text))))
 
 
 NO_LINKS = Links.of(())

@@ -68,8 +68,9 @@ def read_page(body: bytes, charset: str | None, agent: str = "trapline") -> Page
     links = Links(html, hrefs.copy())
     for kind, start, end, place in others:
         page.take(kind, values(html[start:end].decode("utf-8", "replace")), place)
-    if others:
-        links = links.completed(page.found).followed_by(page.last())
+    if page.incomplete:
+        links = links.completed(page.found)
+    links = links.followed_by(page.last())
     if encoding != UTF_8:
         links = Links.of([in_encoding(link, encoding) for link in links])
     return PageFacts(links, page.base, page.canonical, page.refresh, page.marks)
@@ -80,13 +81,15 @@ class _Reader:
 
     def __init__(self, agent: str) -> None:
         self.agent = agent.lower()
-        self.found: dict[int, str] = {}  # links that had to be taken from attributes, by place
+        self.incomplete = False  # some links have to be taken from attributes, or turn out to be none
+        self.found: dict[int, str] = {}  # those, by place
         self.base: str | None = None
         self.canonical: str | None = None
         self.refresh: str | None = None
         self.marks = 0
 
     def take(self, kind: int, found: dict[str, str], place: int) -> None:
+        self.incomplete |= kind not in (META, LINK)
         if kind == META:
             self._meta(found)
         elif kind == LINK:

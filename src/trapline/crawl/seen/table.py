@@ -35,7 +35,7 @@ from trapline.crawl.seen.kernels import (
 from trapline.errors import ConfigError, InvariantError
 from trapline.frontier.layout import Array
 
-SMALLEST = 16
+SMALLEST = 64
 MOST_ID = 2**31 - 1
 FILE = "seen.bin"
 FORMAT = np.frombuffer(b"TLSEEN\x00\x02", np.uint8)
