@@ -19,7 +19,7 @@ class StoreSettings:
     gzip_level: int = 1  # of isal: 0 takes half the time and an eighth more room; 3 is the most
     metadata: bool = False  # a metadata record a page: its links as found
     revisits: int = 65_536  # bodies that are remembered, so that their like is not kept twice; 0: none
-    backlog_bytes: int = 64_000_000  # on their way to the disk: beyond this the store is `full`
+    backlog_bytes: int = 16_000_000  # on their way to the disk: beyond this the store is `full`
     backlog_batches: int = 256
 
     def __post_init__(self) -> None:
