@@ -163,3 +163,6 @@ def _check_rows(database: sqlite3.Connection, last: int) -> None:
     ]
     assert database.execute("select count(*) from robots").fetchone() == (last,)
     assert database.execute("select count(*) from progress").fetchone() == (last,)
+    given_up = {one.site: tuple(one) for number in range(1, last + 1) for one in batch(number).given_up}
+    assert database.execute("select * from given_up").fetchall() == [given_up[site] for site in sorted(given_up)]
+    assert database.execute("select * from left_out").fetchall() == (batch(last).left_out if last else [])
