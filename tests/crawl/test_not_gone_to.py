@@ -125,7 +125,7 @@ def test_explain_says_why_of_one(world: World, what: str, begins: str, why: str,
     assert run(["explain", str(world.folder), what]) == 0
     said = capsys.readouterr().out
     assert re.search(rf"  {begins} (when|.* s after) the crawl began: {re.escape(why)}\n", said)
-    assert "last commit" not in said
+    assert "last commit" not in said and ("never visited" in said) == (what in (NOWHERE[0], REFUSED))
 
 
 @pytest.mark.parametrize(
@@ -141,5 +141,5 @@ def test_the_report_has_numbers_and_the_first_names(world: World) -> None:
     page = live_page(live_record(world.folder))
     assert f"known, {sum(KINDS.values())} given up" in page and "<h2>Sites given up</h2>" in page
     assert f"The first {MOST_GIVEN_UP} of {sum(KINDS.values())}." in page
-    assert page.count('<td class="name">no such name</td>') >= MOST_GIVEN_UP - 2
+    assert page.count('<td class="why">no such name</td>') >= MOST_GIVEN_UP - 2
     assert "<caption>Links left out</caption>" in page and "another host" in page

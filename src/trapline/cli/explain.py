@@ -80,10 +80,13 @@ def _tried(one: "Try", began: float) -> str:
 
 
 def _site_past(account: "SiteAccount") -> Iterator[str]:
+    from trapline.crawl.records import VISITS
+
     yield account.origin
     yield f"  pages: {account.known:,} known, {account.fetched:,} fetched"
     if account.first is None or account.last is None:
-        yield "  never visited"
+        in_vain = account.given_up is not None and account.given_up.kind == VISITS
+        yield "  visited in vain: nothing was ever sent there" if in_vain else "  never visited"
     else:
         span = f"the first {_since(account.first, account.began)}, the last until {_since(account.last, account.began)}"
         yield f"  visits: {account.visits:,}, {span}"

@@ -143,8 +143,10 @@ def totals_of(database: sqlite3.Connection) -> dict[str, Any]:
 
 
 def given_up_of(database: sqlite3.Connection) -> dict[str, int]:
-    """Sites that were given up, by kind."""
-    return dict(database.execute("select kind, count(*) from given_up group by kind order by 2 desc, 1"))
+    """Sites that were given up, by kind, most first. No `group by`: that would sort all of them, and `status` asks every second."""
+    numbers = ", ".join(f"count(*) filter (where kind = '{kind}')" for kind in GIVEN_UP)
+    found = zip(GIVEN_UP, database.execute(f"select {numbers} from given_up").fetchone(), strict=True)
+    return {kind: sites for kind, sites in sorted(found, key=lambda one: -one[1]) if sites}
 
 
 def left_out_of(database: sqlite3.Connection) -> dict[str, int]:

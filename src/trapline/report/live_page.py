@@ -117,10 +117,10 @@ def _given_up(record: LiveRecord) -> str:
         return ""
     which = f"The first {len(record.given_up):,} of {number:,}." if number > len(record.given_up) else ""
     rows = "\n".join(
-        f'<tr><th class="strategy" scope="row"><span>{escape(one.origin)}</span></th><td class="name">{escape(one.why)}</td></tr>'
+        f'<tr><th class="strategy" scope="row"><span>{escape(one.origin)}</span></th><td class="why">{escape(one.why)}</td></tr>'
         for one in record.given_up
     )
-    heads = '<th class="strategy" scope="col">site</th><th class="name" scope="col">why</th>'
+    heads = '<th class="strategy" scope="col">site</th><th class="why" scope="col">why</th>'
     table = f"<table>\n<thead><tr>{heads}</tr></thead>\n<tbody>\n{rows}\n</tbody>\n</table>"
     hint = f'<p class="hint">The crawl does not wait for them. {which}</p>'
     return f'<section>\n<h2>Sites given up</h2>\n{hint}\n<div class="scroll tall" tabindex="0">\n{table}\n</div>\n</section>'
