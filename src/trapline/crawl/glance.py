@@ -1,7 +1,7 @@
 """How a crawl stands, from its folder alone: for `trapline status`, from a second terminal, while it runs or afterwards.
 
-It looks at the last rows and, but for sites given up, never at all of them, so that asking every second costs the crawl nothing, however large it is. What
-is committed is what it sees: a crawl that runs is about a second further.
+It looks at the last rows and, but for sites given up, never at all of them, so that asking every second costs the crawl next to
+nothing, however large it is. What is committed is what it sees: a crawl that runs is about a second further.
 """
 
 import sqlite3
