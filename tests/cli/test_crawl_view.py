@@ -19,7 +19,8 @@ def standing(doing: str = "", goal: float = math.inf, scale: int = 1, rows: int 
     )
     busiest = [(f"http://site-{site}.a-rather-long-name.example.org:8080", 9_000 - site) for site in range(rows)]
     errors = [("timeout", 7), ("connect", 5)][:rows]
-    return Standing(progress, 61.7, 1e6, lambda: busiest, errors, "crawl-ability", "out", doing, goal, 100)
+    shown = Standing(progress, 61.7, 1e6, lambda: busiest, errors, "crawl-ability", "out", doing, goal, 100)
+    return shown._replace(given_up=[("dns", 31)], left_out=[("host", 1_000), ("trap", 3)]) if rows > 6 else shown
 
 
 def test_it_says_what_a_user_wants_to_know() -> None:
@@ -41,9 +42,24 @@ def test_it_says_what_a_user_wants_to_know() -> None:
     ]
 
 
+def test_it_says_where_the_crawl_does_not_go() -> None:
+    told = standing(rows=7)
+    assert [text[44:] for text in drawn(told, 100, 40)[6:-1]] == [
+        "errors",
+        "  timeout              7",
+        "  connect              5",
+        "sites given up",
+        "  dns                 31",
+        "links left out",
+        "  host             1,000",
+        "  trap                 3",
+    ]
+    assert " on 100 sites (31 given up), " in line(told) and "given up" not in line(standing())
+
+
 @given(
     st.integers(1, 200), st.integers(1, 60), st.sampled_from(("", "stopping (interrupted): 7 visits under way")),
-    st.sampled_from((1, 10**6)), st.integers(0, 6), st.sampled_from((math.inf, 3e9)),
+    st.sampled_from((1, 10**6)), st.integers(0, 7), st.sampled_from((math.inf, 3e9)),
 )  # fmt: skip
 def test_it_fits_any_terminal(columns: int, rows: int, doing: str, scale: int, sites: int, goal: float) -> None:
     shown = drawn(standing(doing, goal, scale, sites), columns, rows)

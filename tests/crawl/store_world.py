@@ -10,7 +10,7 @@ from pathlib import Path
 from warcio.archiveiterator import ArchiveIterator
 from warcio.bufferedreaders import ChunkedDataReader
 
-from trapline.crawl.records import Batch, Fetched, Progress, RobotsFetched
+from trapline.crawl.records import Batch, Fetched, GivenUp, Progress, RobotsFetched
 from trapline.crawl.store.folder import ARCHIVES, DATABASE, INDEX
 
 FETCHED, FAILED, REFUSED = 3, 5, 6
@@ -75,7 +75,13 @@ def batch(number: int) -> Batch:
     pages = [(f.page, f.site, f.url) for f in fetches]
     sites = [(site, f"http://site{site}.example") for site in range(5)] if number == 1 else []
     progress = Progress(1.7e9 + number, float(number), first, 0, 0, first, 0, 5, 1, 0.5)
-    return Batch(number, sites, [], pages, fetches, [robots(number % 5)], b"calls of %d" % number, progress)
+    given_up = [
+        GivenUp(number % 5, 1.7e9 + number, "dns", "no such name")
+    ]  # one site more than once: the last row stands
+    left_out = [("host", 3 * number), ("trap", number)]
+    return Batch(
+        number, sites, [], pages, fetches, [robots(number % 5)], b"calls of %d" % number, progress, given_up, left_out
+    )
 
 
 def _drawn(page: int, chance: random.Random) -> Fetched:
@@ -157,3 +163,6 @@ def _check_rows(database: sqlite3.Connection, last: int) -> None:
     ]
     assert database.execute("select count(*) from robots").fetchone() == (last,)
     assert database.execute("select count(*) from progress").fetchone() == (last,)
+    given_up = {one.site: tuple(one) for number in range(1, last + 1) for one in batch(number).given_up}
+    assert database.execute("select * from given_up").fetchall() == [given_up[site] for site in sorted(given_up)]
+    assert database.execute("select * from left_out").fetchall() == (batch(last).left_out if last else [])

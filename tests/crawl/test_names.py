@@ -55,6 +55,12 @@ def group(stage: Stage, origin: str = A) -> int:
     return int(stage.frontier.state.site["group"][stage.site(origin).id])
 
 
+def given_up(stage: Stage) -> list[tuple[int, str, str]]:
+    """Site, kind and why, as the store is told."""
+    stage.outbox.flush()
+    return [(one.site, one.kind, one.why) for batch in stage.batches for one in batch.given_up]
+
+
 def test_a_site_is_visited_once_its_address_is_known(monkeypatch: pytest.MonkeyPatch) -> None:
     stage = Stage(monkeypatch, resolver=Script(a=[at("127.0.0.7")]))
     assert not stage.wires and group(stage) == -1
@@ -70,7 +76,7 @@ def test_sites_on_one_address_are_one_group(monkeypatch: pytest.MonkeyPatch) -> 
 
 @pytest.mark.parametrize(
     ("answer", "kind", "why"),
-    [(none(False), "dns", "no such host"), (at("10.0.0.1"), "address", "10.0.0.1 is private")],
+    [(none(False), "dns", NOBODY), (at("10.0.0.1"), "address", "its address 10.0.0.1 is refused: private")],
 )
 def test_a_site_without_an_address_is_given_up_and_the_crawl_ends(
     monkeypatch: pytest.MonkeyPatch, answer: Answer, kind: str, why: str
@@ -78,7 +84,8 @@ def test_a_site_without_an_address_is_given_up_and_the_crawl_ends(
     stage = Stage(monkeypatch, resolver=Script(a=[answer]), allow_private=False)
     stage.passes(1.0)
     assert stage.over and not stage.wires
-    assert stage.names.refused == {A: why} and stage.crawler.tally.errors == {kind: 1}
+    assert given_up(stage) == [(stage.site().id, kind, why)]
+    assert stage.crawler.tally.given_up == {kind: 1} and not stage.crawler.tally.errors
 
 
 def test_only_addresses_that_may_be_connected_to_count(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -96,7 +103,8 @@ def test_a_refused_site_found_last_of_all_ends_the_crawl(monkeypatch: pytest.Mon
     stage.wires[0].answers()
     stage.wires[1].answers(body=links("http://0.0.0.0/"))
     stage.passes(0.0)
-    assert stage.over and stage.names.refused
+    (site,) = [site.id for site in stage.sites if site.origin == "http://0.0.0.0"]
+    assert stage.over and given_up(stage) == [(site, "address", "its address 0.0.0.0 is refused: unspecified")]
 
 
 def test_nobody_answered_is_asked_again_when_the_resolver_will_ask_anew(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -114,7 +122,7 @@ def test_nobody_answers_for_good(monkeypatch: pytest.MonkeyPatch) -> None:
     script = Script(a=[none(True, until=0.0)])
     stage = Stage(monkeypatch, resolver=script)
     stage.passes(3 * FAILED_S)
-    assert len(script.asked) == 3 and stage.over
+    assert len(script.asked) == 3 and stage.over and given_up(stage) == [(stage.site().id, "dns", NOBODY)]
 
 
 def visit(stage: Stage, number: int) -> None:
@@ -173,6 +181,8 @@ def test_a_site_that_moves_to_an_address_we_refuse_is_given_up(monkeypatch: pyte
     visit(stage, 0)
     stage.passes(1.0)
     assert stage.over and len(stage.wires) == 1
+    stage.names._found(stage.site(), at("169.254.169.254"))  # asked for twice, it was answered twice
+    assert given_up(stage) == [(stage.site().id, "address", "its address 169.254.169.254 is refused: link-local")]
 
 
 def test_an_address_that_cannot_be_reached_is_followed_by_the_next(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -5,7 +5,7 @@ from hypothesis import strategies as st
 
 from tests.crawl.store_world import fetched, robots
 from trapline.crawl.outbox import BYTES, FETCHES, Outbox
-from trapline.crawl.records import Batch, Progress
+from trapline.crawl.records import VISITS, Batch, GivenUp, Progress
 from trapline.frontier import Frontier
 from trapline.frontier.journal import Journal
 from trapline.strategies import load_strategy
@@ -44,6 +44,7 @@ def test_anything_at_all_makes_a_batch() -> None:
         "sites": lambda box: box.sites.append((0, "http://a.org")),
         "pages": lambda box: box.pages.append((0, 0, "http://a.org/")),
         "robots": lambda box: box.robots.append(robots(0)),
+        "given_up": lambda box: box.given_up.append(GivenUp(0, 1.0, VISITS, "5 failed visits in a row")),
         "progress": lambda box: setattr(box, "progress", PROGRESS),
     }
     for name, fill in fills.items():

@@ -105,8 +105,8 @@ def test_a_second_ctrl_c_ends_a_visit_that_does_not_end_and_nobody_failed(tmp_pa
         folder = prepared(tmp_path / "c", options_of(server, seeds=tuple(server.seed_urls)))
         with Run("--resume", folder) as run:
             assert run.wait_for(lambda: fetches(folder) == 4 and 1 in server.log().site)
-            run.send(signal.SIGINT, run.loop)
-            time.sleep(0.2)
+            run.send(signal.SIGINT, run.loop, run.loop)  # as `timeout` does: to the process, and to its group
+            time.sleep(1.0)
             assert run.running
             run.send(signal.SIGINT, run.loop)
             assert run.ended()[0] == 0

@@ -15,7 +15,7 @@ from tests.report.test_page import EVIL, Reader
 from trapline.crawl.options import CrawlOptions
 from trapline.report.live_chart import live_charts
 from trapline.report.live_page import live_page
-from trapline.report.live_record import MOST_MOMENTS, MOST_SITES, LiveRecord, live_record
+from trapline.report.live_record import MOST_MOMENTS, MOST_SITES, GivenUpSite, LiveRecord, live_record
 from trapline.report.live_table import site_columns
 from trapline.report.together import records_together
 
@@ -28,9 +28,17 @@ def record(tmp_path_factory: pytest.TempPathFactory) -> LiveRecord:
 
 def test_every_string_from_outside_is_text_and_nothing_else(record: LiveRecord) -> None:
     summary = {**record.summary, "types": {EVIL: 3}, "stopped_by": EVIL, "strategy": EVIL}
+    summary.update(sites_given_up=1, sites_given_up_by_kind={EVIL: 1}, links_left_out={EVIL: 2})
     sites = [record.sites[0]._replace(origin=EVIL)]
     page = live_page(
-        replace(record, name=EVIL, summary=summary, sites=sites, options=CrawlOptions((EVIL,), contact=EVIL))
+        replace(
+            record,
+            name=EVIL,
+            summary=summary,
+            sites=sites,
+            options=CrawlOptions((EVIL,), contact=EVIL),
+            given_up=[GivenUpSite(EVIL, EVIL)],
+        )
     )
     read = Reader(page)
     assert EVIL not in page and not read.open and escape(EVIL) in page

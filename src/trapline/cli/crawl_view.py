@@ -7,7 +7,7 @@ import math
 import shutil
 import sys
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from itertools import zip_longest
 from pathlib import Path
@@ -37,18 +37,19 @@ def view(plain: bool, quiet: bool) -> "View":
 
 def line(standing: "Standing") -> str:
     """The state of a crawl in one line."""
-    now = standing.progress
+    now, lost = standing.progress, sum(sites for _, sites in standing.given_up)
+    sites = f"{counted(now.sites, 'site')}{f' ({lost:,} given up)' if lost else ''}"
     return (
         f"{duration(now.seconds)}: {now.pages:,} pages ({standing.pages_per_s:,.0f}/s), {bytes_shown(now.bytes)}"
         f" ({byte_rate(standing.bytes_per_s)}), {counted(now.errors, 'error')}, {now.waiting:,} waiting of {now.known:,} known"
-        f" on {counted(now.sites, 'site')}, {counted(now.active, 'robot')} out{standing.doing and f'; {standing.doing}'}"
+        f" on {sites}, {counted(now.active, 'robot')} out{standing.doing and f'; {standing.doing}'}"
     )
 
 
 def drawn(standing: "Standing", columns: int, rows: int) -> list[str]:
     """The lines of the live view: as many as a terminal of so many rows can show, and none so long that it would wrap."""
     top = [f"trapline: {standing.strategy}, into {standing.folder}", *_numbers(standing)]
-    tables = list(_beside(_busiest(standing), _errors(standing)))
+    tables = list(_beside(_busiest(standing), [*_errors(standing), *_elsewhere(standing)]))
     room = max(rows - 1 - len(top) - 1, 0)  # the last row is the cursor's, the one before it says what goes on
     if room > 2:
         top += ["", *tables[: room - 1]] if tables else []
@@ -91,7 +92,12 @@ def _errors(standing: "Standing") -> list[str]:
     return _table("errors", standing.errors, 24)
 
 
-def _table(title: str, rows: list[tuple[str, int]], width: int) -> list[str]:
+def _elsewhere(standing: "Standing") -> list[str]:
+    """Where the crawl does not go."""
+    return [*_table("sites given up", standing.given_up, 24), *_table("links left out", standing.left_out, 24)]
+
+
+def _table(title: str, rows: Sequence[tuple[str, int]], width: int) -> list[str]:
     if not rows:
         return []
     widest = max(len(f"{amount:,}") for _, amount in rows)
@@ -121,9 +127,28 @@ def closing_lines(summary: dict[str, Any], folder: Path) -> str:
             f" {duration(summary['seconds'])}: {summary['pages_per_second']:,.0f} pages/s; stopped by: {summary['stopped_by']}",
             f"{counted(summary['urls_known'], 'URL')} known on {counted(summary['sites'], 'site')};"
             f" politeness violations: {summary['politeness_violations']}",
+            *_not_gone_to(summary, folder),
             f"in {folder}: crawl.db, warc/, index.cdxj, summary.json. See it: trapline report {folder}",
         )
     )
+
+
+def _not_gone_to(summary: dict[str, Any], folder: Path) -> Iterator[str]:
+    from trapline.crawl.summary import GIVEN_UP, LEFT_OUT
+
+    if summary["sites_given_up"]:
+        given_up = counts(summary["sites_given_up_by_kind"], GIVEN_UP)
+        yield f"sites given up: {given_up}. Why one was: trapline explain {folder} SITE"
+    if summary["links_left_out"]:
+        yield f"links left out: {counts(summary['links_left_out'], LEFT_OUT)}"
+
+
+def counts(numbers: Mapping[str, int], words: Mapping[str, str]) -> str:
+    """
+    >>> counts({"dns": 1_200, "new": 3}, {"dns": "no address"})
+    '1,200 (no address), 3 (new)'
+    """
+    return ", ".join(f"{amount:,} ({words.get(name, name)})" for name, amount in numbers.items())
 
 
 # ---- how it gets there

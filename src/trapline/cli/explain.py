@@ -16,6 +16,7 @@ from trapline.units import bytes_shown, counted, duration
 
 if TYPE_CHECKING:
     from trapline.crawl.account import PageAccount, SiteAccount, Target, Try
+    from trapline.crawl.records import GivenUp
     from trapline.frontier.explain import PageExplanation, SiteExplanation
 
 
@@ -33,11 +34,12 @@ def explain(folder: Path, what: str) -> None:
     with closing(opened(folder)) as database:
         target, delay_s = found(database, what), options(database).rules.delay_s
         if target.page is None:
-            lines = [*_site_past(site_account(database, target)), *_present(folder, target)]
+            site = site_account(database, target)
+            lines, is_over = list(_site_past(site)), site.given_up is not None
         else:
-            account = page_account(database, target)
-            lines = [*_page_past(account, delay_s), *([] if account.fetched else _present(folder, target))]
-    click.echo("\n".join(lines))
+            page = page_account(database, target)
+            lines, is_over = list(_page_past(page, delay_s)), page.fetched or page.given_up is not None
+    click.echo("\n".join([*lines, *([] if is_over else _present(folder, target))]))
 
 
 # ---- what happened
@@ -53,6 +55,8 @@ def _page_past(account: "PageAccount", delay_s: float) -> Iterator[str]:
     yield from (f"  {_tried(one, account.began)}" for one in account.tries)
     if account.fetched_before is not None:
         yield f"  before it: {counted(account.fetched_before, 'page')} of its site"
+    if account.given_up is not None and not account.fetched:
+        yield f"  its site was given up {_given_up(account.given_up, account.began)}"
 
 
 def _discovered(account: "PageAccount") -> str:
@@ -76,13 +80,22 @@ def _tried(one: "Try", began: float) -> str:
 
 
 def _site_past(account: "SiteAccount") -> Iterator[str]:
+    from trapline.crawl.records import VISITS
+
     yield account.origin
     yield f"  pages: {account.known:,} known, {account.fetched:,} fetched"
     if account.first is None or account.last is None:
-        yield "  never visited"
+        in_vain = account.given_up is not None and account.given_up.kind == VISITS
+        yield "  visited in vain: nothing was ever sent there" if in_vain else "  never visited"
     else:
         span = f"the first {_since(account.first, account.began)}, the last until {_since(account.last, account.began)}"
         yield f"  visits: {account.visits:,}, {span}"
+    if account.given_up is not None:
+        yield f"  given up {_given_up(account.given_up, account.began)}"
+
+
+def _given_up(one: "GivenUp", began: float) -> str:
+    return f"{_since(one.at, began or one.at)}: {one.why}"
 
 
 def _since(moment: float, began: float) -> str:

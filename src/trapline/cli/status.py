@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from trapline.cli.crawl_view import counts
 from trapline.units import byte_rate, bytes_shown, counted, duration, number, three_digits
 
 if TYPE_CHECKING:
@@ -46,6 +47,8 @@ def _show(found: "Glance", folder: Path, as_json: bool, watch: bool) -> None:
 
 
 def _lines(found: "Glance", folder: Path) -> Iterator[str]:
+    from trapline.crawl.summary import GIVEN_UP, LEFT_OUT
+
     yield f"{folder}: {_state(found, folder)}"
     rows = {
         "strategy": found.strategy,
@@ -54,6 +57,8 @@ def _lines(found: "Glance", folder: Path) -> Iterator[str]:
         "received": f"{bytes_shown(found.bytes)} ({byte_rate(found.bytes_per_second_now)} {_lately(found)})",
         "errors": f"{found.errors:,}{_share(found.errors, found.pages + found.errors)}",
         "known": f"{found.known:,} pages on {counted(found.sites, 'site')}; {found.waiting:,} wait",
+        "sites given up": counts(found.given_up, GIVEN_UP),
+        "links left out": counts(found.left_out, LEFT_OUT),
         "visits under way": f"{found.active:,} of {found.connections:,}",
         "quality so far": number(found.quality) if found.quality else "",
     }

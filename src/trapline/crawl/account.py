@@ -9,9 +9,11 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from trapline.crawl.folder import options
-from trapline.crawl.summary import span_of
+from trapline.crawl.records import GivenUp
+from trapline.crawl.scope import Scope
+from trapline.crawl.summary import LEFT_OUT, span_of
 from trapline.errors import ConfigError, nearest
-from trapline.fetch.urls import canonical
+from trapline.fetch.urls import canonical, origin
 from trapline.frontier import FETCHED
 
 _MOST_CANDIDATES = 20_000  # for a name that is nearly right
@@ -56,6 +58,7 @@ class PageAccount:
     site_before: float | None  # when the visit before the first try ended; None: there was none
     fetched_before: int | None  # pages of its site that came before it, once it came
     began: float  # the crawl
+    given_up: GivenUp | None  # its site
 
     @property
     def fetched(self) -> bool:
@@ -70,6 +73,7 @@ class SiteAccount(NamedTuple):
     first: float | None
     last: float | None
     began: float
+    given_up: GivenUp | None
 
 
 def found(database: sqlite3.Connection, text: str) -> Target:
@@ -85,7 +89,8 @@ def found(database: sqlite3.Connection, text: str) -> Target:
         raise ConfigError(f"{text}: not a URL of http or https, nor a site")
     row = database.execute("select site, id, url from page where url = ?", (url,)).fetchone()
     if row is None:
-        raise ConfigError(f"{url}: the crawl does not know this page; {_nearest_page(database, url)}")
+        hint = _left_out(database, url) or _nearest_page(database, url)
+        raise ConfigError(f"{url}: the crawl does not know this page; {hint}")
     return Target(*row)
 
 
@@ -100,12 +105,18 @@ def _site_named(database: sqlite3.Connection, text: str) -> Target:
     return Target(row[0], None, row[1])
 
 
+def _left_out(database: sqlite3.Connection, url: str) -> str:
+    told = options(database)
+    reason = Scope(told.scope, told.seeds, told.include, told.exclude).admits(url, origin(url))
+    return f"it leaves out links to it: {LEFT_OUT[reason]}" if reason else ""
+
+
 def _nearest_page(database: sqlite3.Connection, url: str) -> str:
-    origin = "/".join(url.split("/", 3)[:3])
-    site = database.execute("select id from site where origin = ?", (origin,)).fetchone()
+    name = origin(url)
+    site = database.execute("select id from site where origin = ?", (name,)).fetchone()
     if site is None:
         known = database.execute(f"select origin from site limit {_MOST_CANDIDATES}").fetchall()
-        return f"nor its site; {_near(origin, [one for (one,) in known])}"
+        return f"nor its site; {_near(name, [one for (one,) in known])}"
     known = database.execute(f"select url from page where site = ? limit {_MOST_CANDIDATES}", site).fetchall()
     return _near(url, [one for (one,) in known])
 
@@ -133,6 +144,7 @@ def page_account(database: sqlite3.Connection, target: Target) -> PageAccount:
         site_before=_end_of_visit_before(database, target.site, tries[0]) if tries else None,
         fetched_before=_fetched_before(database, target.site, first) if first else None,
         began=span_of(database).began,
+        given_up=_given_up(database, target.site),
     )
 
 
@@ -192,4 +204,10 @@ def site_account(database: sqlite3.Connection, target: Target) -> SiteAccount:
         " from fetch join page on page.id = fetch.page where page.site = ? and fetch.address != ''",
         (target.site,),
     ).fetchone()
-    return SiteAccount(target.name, known, int(fetched), visits, first, last, span_of(database).began)
+    began, given_up = span_of(database).began, _given_up(database, target.site)
+    return SiteAccount(target.name, known, int(fetched), visits, first, last, began, given_up)
+
+
+def _given_up(database: sqlite3.Connection, site: int) -> GivenUp | None:
+    row = database.execute("select * from given_up where site = ?", (site,)).fetchone()
+    return None if row is None else GivenUp(*row)

@@ -17,7 +17,7 @@ import numpy as np
 from trapline.crawl.judge import Verdict, judge
 from trapline.crawl.known import Known
 from trapline.crawl.outbox import Outbox
-from trapline.crawl.records import Fetched, Progress
+from trapline.crawl.records import VISITS, Fetched, GivenUp, Progress
 from trapline.crawl.shelf import Shelf
 from trapline.crawl.sites import Site
 from trapline.crawl.tally import Tally
@@ -25,6 +25,7 @@ from trapline.fetch import failure
 from trapline.fetch.response import Response
 from trapline.frontier import FAILED, FETCHED, REFUSED, Drained, Frontier, Outcome, Rescore, Visit, WaitUntil
 from trapline.frontier.layout import Array
+from trapline.units import counted
 
 _NO_PAGES = np.zeros(0, np.int32)
 DRAINED, PAGES, SECONDS, BYTES, INTERRUPTED = "drained", "max-pages", "max-seconds", "max-bytes", "interrupted"
@@ -316,13 +317,17 @@ class Crawler:
         now = self._world.now()
         self.frontier.finish(visit, outcome, now)
         self.active -= 1
-        if fruitless and self.frontier.state.site["failures"][site.id] >= self._give_up:
-            self.give_up(site)
+        failures = int(self.frontier.state.site["failures"][site.id])
+        if fruitless and failures >= self._give_up:
+            self.give_up(site, VISITS, f"{counted(failures, 'failed visit')} in a row")
         self.soon()
 
-    def give_up(self, site: Site) -> None:
+    def give_up(self, site: Site, kind: str, why: str) -> None:
         """A site that cannot be had: its pages wait for ever, and the crawl does not wait for them."""
-        self.frontier.set_site(site.id, self._world.now(), pages=0)
+        now = self._world.now()
+        self.frontier.set_site(site.id, now, pages=0)
+        self.tally.given_up[kind] += 1
+        self.outbox.given_up.append(GivenUp(site.id, now, kind, why))
         self.soon()
 
     # ---- looking in

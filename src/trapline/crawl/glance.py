@@ -1,7 +1,7 @@
 """How a crawl stands, from its folder alone: for `trapline status`, from a second terminal, while it runs or afterwards.
 
-It looks at the last rows and never at all of them, so that asking every second costs the crawl nothing, however large it is. What
-is committed is what it sees: a crawl that runs is about a second further.
+It looks at the last rows and, but for sites given up, never at all of them, so that asking every second costs the crawl next to
+nothing, however large it is. What is committed is what it sees: a crawl that runs is about a second further.
 """
 
 import sqlite3
@@ -13,7 +13,7 @@ from pathlib import Path
 from trapline.crawl.folder import meta, opened, options
 from trapline.crawl.records import Progress
 from trapline.crawl.store.lock import holder
-from trapline.crawl.summary import IS_ERROR, KIND, strategy_name
+from trapline.crawl.summary import IS_ERROR, KIND, given_up_of, left_out_of, strategy_name
 from trapline.frontier import FETCHED
 
 RUNNING, ENDED, BROKEN_OFF = "running", "ended", "broken off"
@@ -53,6 +53,8 @@ class Glance:
     quality: float
     busiest: list[tuple[str, int]]  # origin, pages lately
     last_errors: list[Failure]  # the last first
+    given_up: dict[str, int]  # sites, by kind
+    left_out: dict[str, int]  # links, by reason
 
 
 def glance(folder: Path) -> Glance:
@@ -82,6 +84,8 @@ def glance(folder: Path) -> Glance:
             quality=last.quality,
             busiest=_busiest(database, last.at),
             last_errors=_last_errors(database),
+            given_up=given_up_of(database),
+            left_out=left_out_of(database),
         )
 
 

@@ -28,7 +28,6 @@ class Names:
         self._queue: deque[Site] = deque()
         self._tasks: set[asyncio.Task[None]] = set()
         self._tries: dict[int, int] = {}  # site -> lookups that nobody answered
-        self.refused: dict[str, str] = {}  # origin -> why it cannot be had; the first ones, for the user
 
     def start(self, crawler: Crawler, loop: asyncio.AbstractEventLoop) -> None:
         self._crawler, self._loop = crawler, loop
@@ -41,7 +40,7 @@ class Names:
             return UNRESOLVED
         group = self._place(site, answer)
         if group == UNRESOLVED:
-            self._loop.call_soon(self._crawler.give_up, site)
+            self._loop.call_soon(self._give_up, site, answer)  # not yet: the frontier learns of the site after this
         return group
 
     def look_up_rest(self, sites: Sites) -> None:
@@ -82,8 +81,11 @@ class Names:
             self._found(site, await self._resolver.addresses(site.host))
 
     def _found(self, site: Site, answer: Answer) -> None:
-        if self._crawler.frontier.state.site["visit"][site.id] >= 0:
+        record = self._crawler.frontier.state.site[site.id]
+        if record["visit"] >= 0:
             return  # a site does not move while it is visited; `visited` asks again, and has the answer at once
+        if record["budget"] == 0:
+            return  # it was given up meanwhile
         if answer.failure and site.addresses:
             site.addresses_until = answer.expires_at  # what was known must do
             return
@@ -93,26 +95,25 @@ class Names:
             return
         self._tries.pop(site.id, None)
         if self._place(site, answer) == UNRESOLVED:
-            self._crawler.give_up(site)
+            self._give_up(site, answer)
         else:
             self._move(site)
-        self._crawler.soon()
+            self._crawler.soon()
 
     def _place(self, site: Site, answer: Answer) -> int:
         """Note its addresses; the group of the first, or UNRESOLVED if it has none that may be connected to."""
         allowed = tuple(address for address in answer.addresses if not self._guard.check(address))
         if not allowed:
-            self._refuse(site, answer)
             return UNRESOLVED
         site.addresses, site.addresses_until = allowed, answer.expires_at
         return self._crawler.known.group(allowed[0])
 
-    def _refuse(self, site: Site, answer: Answer) -> None:
-        kind = failure.ADDRESS if answer.addresses else failure.DNS
-        self._crawler.tally.errors[kind] += 1
-        if len(self.refused) < 100:
-            why = self._guard.check(answer.addresses[0]) if answer.addresses else "no such host"
-            self.refused[site.origin] = f"{answer.addresses[0]} is {why}" if answer.addresses else why
+    def _give_up(self, site: Site, answer: Answer) -> None:
+        if answer.addresses:
+            first = answer.addresses[0]
+            self._crawler.give_up(site, failure.ADDRESS, f"its address {first} is refused: {self._guard.check(first)}")
+        else:
+            self._crawler.give_up(site, failure.DNS, answer.reason or "no such host")
 
     def _move(self, site: Site) -> None:
         """To the group of its address, so that the address gets its rest."""

@@ -1,12 +1,13 @@
 """The outbox: what happened since the last batch, on its way to the store. It decides when a batch is full, and nothing else.
 
-Who fills it: known.py (sites, pages), crawler.py (fetches, progress), visit.py (robots.txt). Who empties it: `flush`, to the
-store. The frontier's log of calls goes with it: a batch is what happened between two moments, all of it.
+Who fills it: known.py (sites, pages), crawler.py (fetches, sites given up), visit.py (robots.txt), run.py (progress, links left
+out). Who empties it: `flush`, to the store. The frontier's log of calls goes with it: a batch is what happened between two moments,
+all of it.
 """
 
 from collections.abc import Callable
 
-from trapline.crawl.records import Batch, Fetched, Progress, RobotsFetched
+from trapline.crawl.records import Batch, Fetched, GivenUp, Progress, RobotsFetched
 from trapline.frontier.journal import Journal
 
 # A commit costs the store about a millisecond, so a page's share of it is small from some dozens on; more only delays the
@@ -29,6 +30,8 @@ class Outbox:
         self.fetches: list[Fetched] = []
         self.robots: list[RobotsFetched] = []
         self.progress: Progress | None = None
+        self.given_up: list[GivenUp] = []
+        self.left_out: list[tuple[str, int]] = []
         self._bytes = 0
 
     def fetched(self, record: Fetched) -> None:
@@ -40,11 +43,20 @@ class Outbox:
     def flush(self) -> None:
         """Send what there is, if there is anything."""
         calls = self._journal.take()
-        if not (calls or self.fetches or self.robots or self.sites or self.pages or self.progress):
+        if not (calls or self.fetches or self.robots or self.sites or self.pages or self.given_up or self.progress):
             return
         self.number += 1
         batch = Batch(
-            self.number, self.sites, self.addresses, self.pages, self.fetches, self.robots, calls, self.progress
+            self.number,
+            self.sites,
+            self.addresses,
+            self.pages,
+            self.fetches,
+            self.robots,
+            calls,
+            self.progress,
+            self.given_up,
+            self.left_out,
         )
         self._empty()
         self._put(batch)

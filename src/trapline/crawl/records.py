@@ -8,6 +8,8 @@ what replay gives back are always of one moment.
 from collections.abc import Sequence
 from typing import NamedTuple
 
+VISITS = "visits"  # a kind of site given up: its visits failed
+
 
 class Fetched(NamedTuple):
     """What came of one page that a visit took: an answer, a failure, or a refusal before any request."""
@@ -53,6 +55,15 @@ class RobotsFetched(NamedTuple):
     body: bytes  # decoded, at most 500 KiB: what its rules are read from
 
 
+class GivenUp(NamedTuple):
+    """A site that the crawl does not wait for any more."""
+
+    site: int
+    at: float  # wall clock
+    kind: str  # DNS or ADDRESS of fetch/failure.py, or VISITS
+    why: str  # for people
+
+
 class Progress(NamedTuple):
     """How the crawl stands, about once a second."""
 
@@ -77,3 +88,5 @@ class Batch(NamedTuple):
     robots: list[RobotsFetched]
     calls: bytes  # the frontier's log since the last batch
     progress: Progress | None
+    given_up: Sequence[GivenUp] = ()
+    left_out: Sequence[tuple[str, int]] = ()  # reason, links so far over all runs; comes with progress

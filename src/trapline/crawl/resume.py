@@ -6,7 +6,7 @@ again before its full delay from now, because nobody knows which ones were asked
 
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from trapline.crawl import checkpoint
@@ -40,6 +40,7 @@ class State:
     seen: Seen
     tally: Tally
     last_batch: int = 0
+    left_out: dict[str, int] = field(default_factory=dict)  # links, by reason
 
 
 def strategy_of(options: CrawlOptions) -> Strategy:
@@ -66,7 +67,8 @@ def restored(folder: Path, options: CrawlOptions, strategy: Strategy, tell: Tell
     reading = Reading(folder)
     checkpoint.forget_after(folder, reading.last_batch())
     frontier, seen = _frontier(reading, options, strategy, tell)
-    state = State(frontier, _sites(reading, options, frontier), seen, _tally(reading), reading.last_batch())
+    sites, tally = _sites(reading, options, frontier), _tally(reading)
+    state = State(frontier, sites, seen, tally, reading.last_batch(), reading.left_out())
     reading.close()
     return state
 
@@ -151,6 +153,7 @@ def _tally(reading: Reading) -> Tally:
     tally.disallowed = count(
         "select count(*) from fetch where error = 'robots' and status = 0 and result = 6"
     ).fetchone()[0]
+    tally.given_up.update(reading.given_up())
     progress = reading.progress()
     if progress is not None:
         tally.bytes, tally.quality, tally.seconds_before = progress.bytes, progress.quality, progress.seconds

@@ -8,7 +8,7 @@ import asyncio
 import math
 import signal
 import time
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import asdict
@@ -42,6 +42,7 @@ from trapline.units import counted
 Show = Callable[[Standing], None]
 View = AbstractContextManager[Show]
 _TICK_S = 0.5
+_ONE_INTERRUPT_S = 0.5  # signals within it are one: `timeout` sends its own to the process and to the group
 _GRACE_S = 10.0  # for the pages under way when a crawl is stopped: some servers would take minutes
 
 
@@ -119,6 +120,7 @@ class LiveCrawl:
         self._known = Known(
             state.frontier, state.sites, state.seen, self._shelf, scope, self._outbox, self._given.inputs, names.locate
         )
+        self._known.left_out.update(state.left_out)
         scores = resume.scores_of(self._folder) if self._strategy.page.scores else None
         self._crawler = Crawler(
             state.frontier,
@@ -201,6 +203,7 @@ class LiveCrawl:
 
     def _note(self) -> None:
         self._outbox.progress = self._crawler.progress(self._seconds())
+        self._outbox.left_out = list(self._known.left_out.items())
         self._outbox.flush()
 
     def _snapshot(self) -> None:
@@ -224,6 +227,8 @@ class LiveCrawl:
             self._doing(progress),
             options.max_pages,
             options.connections,
+            tally.given_up.most_common(MOST_ROWS),
+            Counter(self._known.left_out).most_common(MOST_ROWS),
         )
 
     def _doing(self, progress: Progress) -> str:
@@ -237,8 +242,13 @@ class LiveCrawl:
     @contextmanager
     def _signals(self, loop: asyncio.AbstractEventLoop) -> Iterator[None]:
         """Ctrl-C ends the visits under way after the page they are at; in a crawl that is stopping, at once."""
+        last = -math.inf
 
         def interrupted() -> None:
+            nonlocal last
+            if loop.time() - last < _ONE_INTERRUPT_S:
+                return
+            last = loop.time()
             if self._crawler.stopped_by:
                 self._web.abort()
             self._crawler.stop(INTERRUPTED)

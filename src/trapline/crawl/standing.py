@@ -1,7 +1,8 @@
-"""How a crawl stands, for whoever shows it: the progress, rates of the last seconds, the busiest sites, the errors."""
+"""How a crawl stands, for whoever shows it: the progress, rates of the last seconds, the busiest sites, the errors,
+where it does not go."""
 
 from collections import Counter, deque
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 from trapline.crawl.records import Progress
@@ -21,6 +22,8 @@ class Standing(NamedTuple):
     doing: str  # what the crawl is at, if that is not crawling
     goal: float  # pages; infinity: none
     robots: int
+    given_up: Sequence[tuple[str, int]] = ()  # kind, sites
+    left_out: Sequence[tuple[str, int]] = ()  # reason, links
 
 
 class Recent:

@@ -13,6 +13,8 @@ from typing import Any, NamedTuple
 from trapline.crawl.audit import Audit, audit
 from trapline.crawl.folder import meta, opened, options
 from trapline.crawl.options import CrawlOptions
+from trapline.crawl.records import VISITS
+from trapline.crawl.scope import DOMAIN, EXCLUDE, HOST, INCLUDE, LENGTH, TRAP
 from trapline.crawl.store.folder import SUMMARY
 from trapline.fetch import failure
 from trapline.frontier import FETCHED, REFUSED
@@ -28,6 +30,21 @@ NO_ERRORS = ("", FORBIDDEN, failure.STOPPED)
 """Kinds that are nobody's fault."""
 IS_ERROR = f"{KIND} not in {NO_ERRORS}"
 """SQL: whether a row of `fetch` is one of the errors."""
+GIVEN_UP = {
+    failure.DNS: "no address",
+    failure.ADDRESS: "no address that may be connected to",
+    VISITS: "failed visits",
+}
+"""Kinds of sites given up, for people."""
+LEFT_OUT = {
+    HOST: "another host",
+    DOMAIN: "another domain",
+    INCLUDE: "no --include fits",
+    EXCLUDE: "an --exclude fits",
+    TRAP: "looks like a trap",
+    LENGTH: "too long",
+}
+"""Reasons why links are left out, for people."""
 MOST_TYPES = 20
 _FIRST_AND_LAST = """select at, seconds from progress
 where rowid in ((select min(rowid) from progress), (select max(rowid) from progress)) order by rowid"""
@@ -108,6 +125,7 @@ def totals_of(database: sqlite3.Connection) -> dict[str, Any]:
     ).fetchone()
     kinds = dict(database.execute(f"select {KIND} as kind, count(*) from fetch group by kind order by 2 desc, 1"))
     errors = {kind: number for kind, number in kinds.items() if kind not in NO_ERRORS}
+    given_up = given_up_of(database)
     return {
         "pages_fetched": pages,
         "fetches": fetches,
@@ -117,8 +135,23 @@ def totals_of(database: sqlite3.Connection) -> dict[str, Any]:
         "bytes": int(received),
         "links": int(links) // 4,
         "sites": _count(database, "site"),
+        "sites_given_up": sum(given_up.values()),
+        "sites_given_up_by_kind": given_up,
         "urls_known": _count(database, "page"),
+        "links_left_out": left_out_of(database),
     }
+
+
+def given_up_of(database: sqlite3.Connection) -> dict[str, int]:
+    """Sites that were given up, by kind, most first. No `group by`: that would sort all of them, and `status` asks every second."""
+    numbers = ", ".join(f"count(*) filter (where kind = '{kind}')" for kind in GIVEN_UP)
+    found = zip(GIVEN_UP, database.execute(f"select {numbers} from given_up").fetchone(), strict=True)
+    return {kind: sites for kind, sites in sorted(found, key=lambda one: -one[1]) if sites}
+
+
+def left_out_of(database: sqlite3.Connection) -> dict[str, int]:
+    """Links that were not to be crawled, by reason."""
+    return dict(database.execute("select reason, links from left_out order by 2 desc, 1"))
 
 
 def quality_of(database: sqlite3.Connection) -> float:

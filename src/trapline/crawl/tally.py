@@ -13,6 +13,7 @@ class Tally:
     errors: Counter[str] = field(default_factory=Counter)  # by kind; refusals by robots.txt are none
     statuses: Counter[int] = field(default_factory=Counter)
     disallowed: int = 0  # pages that robots.txt keeps us from
+    given_up: Counter[str] = field(default_factory=Counter)  # sites, by kind
     quality: float = 0.0  # of the pages fetched, each as it was when it was taken
     recent: Counter[int] = field(default_factory=Counter)  # pages by site, since somebody last looked
     seconds_before: float = 0.0  # of crawling, in earlier runs

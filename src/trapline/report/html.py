@@ -10,6 +10,7 @@ import base64
 import hashlib
 import json
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from html import escape
 from importlib.resources import files
 from string import Template
@@ -23,22 +24,48 @@ from trapline.report.table import HIGH, Column
 GREYS = {OPTIMUM: "Grey", RANDOM: "Dotted"}
 
 
-def filled(template: str, title: str, subtitle: str, charts: Sequence[Chart], crawls: int, **parts: str) -> str:
-    """The template with what all pages have, and with its own parts, which are HTML. `crawls`: how many can be hidden."""
+@dataclass(frozen=True, slots=True)
+class Frame:
+    """What stands round the sections that a page has for itself."""
+
+    title: str
+    subtitle: str
+    settings: Mapping[str, object]
+    settings_hint: str
+    numbers: Sequence[Column]  # that the page shows, to be explained
+
+
+def filled(template: str, frame: Frame, charts: Sequence[Chart], crawls: int, **parts: str) -> str:
+    """A whole page: the template's sections with its own parts, which are HTML, in the frame. `crawls`: how many can be hidden."""
     from trapline import __version__
 
     script = _file("page.js")
-    return Template(_file(template)).substitute(
-        title=escape(title),
-        subtitle=escape(subtitle),
+    return _substituted(
+        "frame.html",
+        title=escape(frame.title),
+        subtitle=escape(frame.subtitle),
         version=escape(__version__),
         style=_file("page.css") + _style(crawls),
-        charts="\n".join(figure(chart, key=not crawls) for chart in charts),
+        sections=_substituted(template, charts=_figures(charts, crawls), **parts),
+        settings_hint=escape(frame.settings_hint),
+        settings=_pairs(frame.settings),
+        meanings=_meanings(frame.numbers),
         data=_json({chart.name: _readings(chart) for chart in charts}),
         script=script,
         script_hash=_hash(script),
-        **parts,
     )
+
+
+def _figures(charts: Sequence[Chart], crawls: int) -> str:
+    return _substituted(
+        "charts.html",
+        how_to_hide="Take a strategy's tick away to hide it. " if crawls else "",
+        figures="\n".join(figure(chart, key=not crawls) for chart in charts),
+    )
+
+
+def _substituted(template: str, **parts: str) -> str:
+    return Template(_file(template).rstrip("\n")).substitute(parts)
 
 
 def _file(name: str) -> str:
@@ -125,11 +152,11 @@ def _one_curve(chart: Chart) -> Iterable[str]:
             yield f"One curve: {', '.join(names)}"
 
 
-def meanings(numbers: Iterable[Column]) -> str:
+def _meanings(numbers: Iterable[Column]) -> str:
     return "\n".join(f"<dt>{escape(one.name)}</dt><dd>{escape(one.about)}</dd>" for one in numbers)
 
 
-def pairs(settings: Mapping[str, object]) -> str:
+def _pairs(settings: Mapping[str, object]) -> str:
     return "\n".join(
         f"<div><dt>{escape(str(name))}</dt><dd>{escape(str(value))}</dd></div>" for name, value in settings.items()
     )

@@ -7,14 +7,16 @@ from collections.abc import Sequence
 from datetime import UTC, datetime
 from html import escape
 
-from trapline.report.html import filled, head_cell, headline, meanings, number_cell, pairs
+from trapline.report.html import Frame, filled, head_cell, headline, number_cell
 from trapline.report.live_chart import live_charts
 from trapline.report.live_record import LiveRecord, SiteRow
 from trapline.report.live_table import (
     RULES,
     Count,
     failures,
+    given_up,
     headlines,
+    left_out,
     settings,
     site_columns,
     statuses,
@@ -32,8 +34,7 @@ def live_page(record: LiveRecord, judged: CrawlRecord | None = None) -> str:
     numbers = site_columns(record.sites)
     return filled(
         "live.html",
-        f"Crawl {record.name}",
-        _subtitle(record),
+        Frame(f"Crawl {record.name}", _subtitle(record), settings(record.options), "As in crawl.db.", numbers),
         live_charts(record, judged),
         0,
         headlines="\n".join(map(headline, headlines(record))),
@@ -42,13 +43,14 @@ def live_page(record: LiveRecord, judged: CrawlRecord | None = None) -> str:
                 _counts("Status", statuses(record)),
                 _counts("Not had", failures(record)),
                 _counts("Type", types(record)),
+                _counts("Sites given up", given_up(record)),
+                _counts("Links left out", left_out(record)),
             )
         ),
         politeness=_politeness(record),
         sites_hint=_sites_hint(record),
         sites=_sites(record.sites, numbers),
-        settings=pairs(settings(record.options)),
-        meanings=meanings(numbers),
+        given_up=_given_up(record),
     )
 
 
@@ -106,6 +108,22 @@ def _sites_hint(record: LiveRecord) -> str:
     if shown == record.sites_visited:
         return f"{counted(shown, 'site')}, busiest first."
     return f"The busiest {shown:,} of {record.sites_visited:,} sites."
+
+
+def _given_up(record: LiveRecord) -> str:
+    """A section, if there are any."""
+    number = record.summary["sites_given_up"]
+    if not number:
+        return ""
+    which = f"The first {len(record.given_up):,} of {number:,}." if number > len(record.given_up) else ""
+    rows = "\n".join(
+        f'<tr><th class="strategy" scope="row"><span>{escape(one.origin)}</span></th><td class="why">{escape(one.why)}</td></tr>'
+        for one in record.given_up
+    )
+    heads = '<th class="strategy" scope="col">site</th><th class="why" scope="col">why</th>'
+    table = f"<table>\n<thead><tr>{heads}</tr></thead>\n<tbody>\n{rows}\n</tbody>\n</table>"
+    hint = f'<p class="hint">The crawl does not wait for them. {which}</p>'
+    return f'<section>\n<h2>Sites given up</h2>\n{hint}\n<div class="scroll tall" tabindex="0">\n{table}\n</div>\n</section>'
 
 
 def _sites(sites: Sequence[SiteRow], numbers: Sequence[Column]) -> str:

@@ -23,6 +23,7 @@ from trapline.report.chart import Floats
 
 MOST_MOMENTS = 400
 MOST_SITES = 500
+MOST_GIVEN_UP = 100
 _NUMBERS = "seconds, pages, errors, bytes, known, waiting, active, quality"
 
 
@@ -50,6 +51,11 @@ class SiteRow(NamedTuple):
     crawl_delay_s: float | None
 
 
+class GivenUpSite(NamedTuple):
+    origin: str
+    why: str
+
+
 @dataclass(frozen=True, slots=True)
 class LiveRecord:
     name: str
@@ -60,6 +66,7 @@ class LiveRecord:
     sites: list[SiteRow]  # busiest first
     sites_visited: int
     violations: list[Violation]
+    given_up: list[GivenUpSite]  # the first ones
 
 
 def live_record(folder: Path) -> LiveRecord:
@@ -75,6 +82,7 @@ def live_record(folder: Path) -> LiveRecord:
             sites=sites,
             sites_visited=visited,
             violations=audited.examples,
+            given_up=_given_up(database),
         )
 
 
@@ -114,6 +122,13 @@ def _sites(database: sqlite3.Connection) -> tuple[list[SiteRow], int]:
         for site, pages, errors, forbidden, size, response_s in found[:MOST_SITES]
     ]
     return rows, len(found)
+
+
+def _given_up(database: sqlite3.Connection) -> list[GivenUpSite]:
+    rows = database.execute(
+        f"select origin, why from given_up join site on site.id = given_up.site order by at, site.id limit {MOST_GIVEN_UP}"
+    )
+    return [GivenUpSite(*row) for row in rows]
 
 
 def _crawl_delays(database: sqlite3.Connection) -> dict[int, float]:

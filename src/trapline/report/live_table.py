@@ -10,7 +10,7 @@ from http import HTTPStatus
 from typing import NamedTuple
 
 from trapline.crawl.options import CrawlOptions
-from trapline.crawl.summary import FORBIDDEN
+from trapline.crawl.summary import FORBIDDEN, GIVEN_UP, LEFT_OUT
 from trapline.fetch import failure
 from trapline.report.html import Headline
 from trapline.report.live_record import LiveRecord, SiteRow
@@ -18,7 +18,6 @@ from trapline.report.table import Column
 from trapline.units import byte_rate, bytes_shown, counted, duration, number, three_digits
 
 KINDS = {
-    failure.DNS: "the name has no address",
     failure.ADDRESS: "its address is not a public one",
     failure.CONNECT: "no connection",
     failure.TLS: "no secure connection",
@@ -52,10 +51,14 @@ def headlines(record: LiveRecord) -> list[Headline]:
         Headline(f"{found['pages_fetched']:,}", "pages", f"of {found['urls_known']:,} known"),
         Headline(number(found["pages_per_second"]), "pages a second", f"in {duration(seconds)}"),
         Headline(bytes_shown(found["bytes"]), "received", byte_rate(found["bytes"] / seconds if seconds else 0.0)),
-        Headline(f"{record.sites_visited:,}", "sites visited", f"of {found['sites']:,} known"),
+        Headline(f"{record.sites_visited:,}", "sites visited", _of_sites(found["sites"], found["sites_given_up"])),
         Headline(f"{found['errors']:,}", "errors", _share(found["errors"], found["fetches"], "fetches")),
         Headline(f"{broken:,}", "broken rules", f"in {counted(found['visits'], 'visit')}", bad=broken > 0),
     ]
+
+
+def _of_sites(known: int, given_up: int) -> str:
+    return f"of {known:,} known{f', {given_up:,} given up' if given_up else ''}"
 
 
 def _share(part: int, whole: int, what: str) -> str:
@@ -99,6 +102,18 @@ def failures(record: LiveRecord) -> list[Count]:
     if record.summary["forbidden_by_robots"]:
         found[FORBIDDEN] = record.summary["forbidden_by_robots"]
     return [Count(kind, KINDS.get(kind, ""), number) for kind, number in found.items()]
+
+
+def given_up(record: LiveRecord) -> list[Count]:
+    return [
+        Count(kind, GIVEN_UP.get(kind, ""), number) for kind, number in record.summary["sites_given_up_by_kind"].items()
+    ]
+
+
+def left_out(record: LiveRecord) -> list[Count]:
+    return [
+        Count(reason, LEFT_OUT.get(reason, ""), number) for reason, number in record.summary["links_left_out"].items()
+    ]
 
 
 def types(record: LiveRecord) -> list[Count]:

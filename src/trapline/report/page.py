@@ -9,7 +9,7 @@ from html import escape
 from itertools import groupby
 
 from trapline.report.chart import OPTIMUM, RANDOM, charts
-from trapline.report.html import Headline, filled, head_cell, headline, meanings, number_cell, pairs
+from trapline.report.html import Frame, Headline, filled, head_cell, headline, number_cell
 from trapline.report.record import CrawlRecord
 from trapline.report.svg import swatch_svg
 from trapline.report.table import VIOLATIONS, Column, columns, comparable
@@ -29,17 +29,13 @@ def compare_page(
     numbers = columns(records)
     return filled(
         "page.html",
-        title,
-        subtitle,
+        Frame(title, subtitle, settings or {}, settings_hint, numbers),
         charts(records),
         len(records),
         headlines=_headlines(records),
         table=_table(records, [one for one in numbers if not _bland(one)]),
         same=_same(numbers),
         legend=_legend(records),
-        settings=pairs(settings or {}),
-        settings_hint=escape(settings_hint),
-        meanings=meanings(numbers),
     )
 
 

@@ -68,6 +68,8 @@ class Database:
         self.connection.executemany("insert into address values (?, ?)", batch.addresses)
         self.connection.executemany("insert into page values (?, ?, ?)", batch.pages)
         self.connection.execute("insert into journal values (?, ?)", (batch.number, batch.calls))
+        self.connection.executemany("replace into given_up values (?, ?, ?, ?)", batch.given_up)
+        self.connection.executemany("replace into left_out values (?, ?)", batch.left_out)
         if batch.progress is not None:
             self.connection.execute(_PROGRESS, batch.progress)
 

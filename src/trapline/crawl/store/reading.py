@@ -74,6 +74,14 @@ class Reading:
         row = self.connection.execute("select * from progress order by rowid desc limit 1").fetchone()
         return None if row is None else Progress(*row)
 
+    def given_up(self) -> dict[str, int]:
+        """Sites that were given up, by kind."""
+        return dict(self.connection.execute("select kind, count(*) from given_up group by kind"))
+
+    def left_out(self) -> dict[str, int]:
+        """Links that were not to be crawled, by reason."""
+        return dict(self.connection.execute("select reason, links from left_out"))
+
     def url(self, page: int) -> str:
         row = self.connection.execute("select url from page where id = ?", (page,)).fetchone()
         if row is None:

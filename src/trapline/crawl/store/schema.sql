@@ -7,6 +7,14 @@ create table site (id integer primary key, origin text not null);
 create table address (id integer primary key, address text not null);          -- id: the frontier's group
 create table page (id integer primary key, site integer not null, url text not null);
 
+create table given_up (            -- sites that the crawl does not wait for
+    site integer primary key,
+    at real not null,
+    kind text not null,            -- dns, address or visits
+    why text not null
+);
+create table left_out (reason text primary key, links integer not null) without rowid;  -- so far
+
 create table fetch (               -- one row for each time that a visit came to a page
     seq integer primary key,
     page integer not null,
