@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from trapline.crawl.options import CrawlOptions
+from trapline.crawl.store.folder import FORMAT
 from trapline.frontier import FAILED, FETCHED, REFUSED, Rules
 from trapline.graph import Graph, generate, pagerank
 from trapline.graph.strings import decoded
@@ -89,7 +90,13 @@ def _meta(crawl: Crawl) -> dict[str, str]:
         rules=replace(crawl.rules, lease_s=600.0),
     )
     ended = "nothing left" if crawl.drained else "pages"
-    return {"format": "1", "options": options.to_json(), "created": str(BEGAN), "runs": "1", "stopped_by": ended}
+    return {
+        "format": str(FORMAT),
+        "options": options.to_json(),
+        "created": str(BEGAN),
+        "runs": "1",
+        "stopped_by": ended,
+    }
 
 
 def _first_rows(graph: Graph, crawl: Crawl) -> list[int]:

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from trapline.crawl import checkpoint
-from trapline.crawl.seen import Seen, fingerprints
+from trapline.crawl.seen import Seen
 from trapline.crawl.store.folder import SNAPSHOT
 from trapline.frontier import Frontier
 from trapline.strategies import Strategy, load_strategy
@@ -23,7 +23,7 @@ def save(folder: Path, batch: int, strategy: Strategy) -> None:
     frontier, seen = Frontier(strategy), Seen()
     frontier.add_sites(1, 0.0, [0])
     frontier.add_pages([0] * batch)
-    seen.add(fingerprints([f"http://a.org/{page}" for page in range(batch)]), 0, np.empty(batch, np.int32))
+    seen.add(seen.fingerprints([f"http://a.org/{page}" for page in range(batch)]), 0, np.empty(batch, np.int32))
     checkpoint.save(folder, batch, frontier, seen)
 
 

@@ -101,7 +101,7 @@ def test_a_crawl_of_another_format_is_refused(crawl: Path) -> None:
     with sqlite3.connect(crawl / "crawl.db") as database:
         database.execute("update meta set value = '99' where key = 'format'")
     for opening in (claim_existing, Reading):
-        with pytest.raises(ConfigError, match="a crawl of format 99; this version reads 1"):
+        with pytest.raises(ConfigError, match="a crawl of format 99; this version reads 2"):
             opening(crawl)
 
 

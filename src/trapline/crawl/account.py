@@ -107,7 +107,7 @@ def _site_named(database: sqlite3.Connection, text: str) -> Target:
 
 def _left_out(database: sqlite3.Connection, url: str) -> str:
     told = options(database)
-    reason = Scope(told.scope, told.seeds, told.include, told.exclude).admits(url, origin(url))
+    reason = Scope(told.scope, told.seeds, told.include, told.exclude).admits(url)
     return f"it leaves out links to it: {LEFT_OUT[reason]}" if reason else ""
 
 

@@ -6,6 +6,7 @@ with the frontier. It does not fetch, and does not know why a page is wanted.
 Most links were met before and are found as they stand (seen/lookup.py). What follows here is for the others.
 """
 
+from collections import Counter
 from collections.abc import Callable, Sequence
 
 import numpy as np
@@ -43,7 +44,7 @@ class Known:
         self._frontier, self.sites, self._seen, self._shelf = frontier, sites, seen, shelf
         self._scope, self._outbox, self._inputs, self._locate = scope, outbox, inputs, locate
         self._lookup = Lookup(seen)
-        self.left_out = dict.fromkeys(REASONS, 0)  # links that are not to be crawled, by reason
+        self.left_out = Counter[str]()  # links that are not to be crawled, by reason
 
     def pages_of(self, url: str, base: str, links: Links, now: float) -> Array:
         """The pages that the links of the page at `url` lead to, each once, in order. `base`: what the page itself says that they are
