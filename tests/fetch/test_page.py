@@ -14,7 +14,8 @@ from selectolax.lexbor import LexborHTMLParser
 
 from tests.naive.markup import tags as tags_of_twin
 from trapline.fetch.markup import tags, text, values
-from trapline.fetch.page import NOARCHIVE, NOFOLLOW, NOINDEX, is_html, read_page
+from trapline.fetch.page import NOARCHIVE, NOFOLLOW, NOINDEX, _Reader, is_html, read_page
+from trapline.fetch.tags.kernels import LINK, META, A
 
 PIECES = [
     *(
@@ -255,3 +256,39 @@ def test_links_are_the_same_whether_their_values_are_taken_at_once_or_from_the_a
     ).links
     if not any(word in html for word in ("<base", "<area", "<iframe")):
         assert list(ours) == expected
+
+
+WORDS = ["robots", "ROBOTS", "refresh", "canonical", "trapline", "TrapLine", "trap", "viewport", "0;url=/r", ""]
+WORDS += ["x-robots", "nofollow", "NoFollow", "&#114;obots", "no"]
+ATTRIBUTES = st.builds(
+    lambda name, quote, value: f" {name}={quote}{value}{quote}",
+    st.sampled_from(["name", "content", "rel", "href", "HTTP-EQUIV", "property"]),
+    st.sampled_from(["", "'", '"']),
+    st.sampled_from(WORDS),
+)
+HEADS = st.lists(
+    st.builds(
+        lambda name, attributes: f"<{name}{''.join(attributes)}>",
+        st.sampled_from(["meta", "link", "a", "META"]),
+        st.lists(ATTRIBUTES, max_size=3),
+    ),
+    max_size=6,
+).map("".join)
+
+
+@given(HEADS)
+@settings(max_examples=1000)
+def test_nothing_that_matters_is_passed_over(html: str) -> None:
+    """What a page says is the same if every tag is taken apart."""
+    slow = _Reader("trapline")
+    kinds = {"meta": META, "link": LINK, "a": A}
+    for place, (name, attributes) in enumerate(tags(html.encode())):
+        slow.take(kinds[name], values(attributes), place)
+    facts = read_page(html.encode(), "utf-8")
+    assert (facts.base, facts.canonical, facts.refresh, facts.marks) == (
+        slow.base,
+        slow.canonical,
+        slow.refresh,
+        slow.marks,
+    )
+    assert list(facts.links) == [*slow.found.values(), *slow.last()]
