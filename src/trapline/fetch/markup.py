@@ -30,6 +30,9 @@ _REFERENCE = re.compile(r"&(?:#(?:[0-9]+|[xX][0-9a-fA-F]+);?|[a-zA-Z][a-zA-Z0-9]
 _MOST_DIGITS = 100  # of a number that stands for a character; Python refuses to read thousands
 
 
+_MOST_ROWS = 4096  # that room is kept for
+
+
 class Found(NamedTuple):
     """Where the tags of a page are that may lead somewhere. Of links as most are, where the value itself is."""
 
@@ -38,9 +41,10 @@ class Found(NamedTuple):
 
 
 class _Desk:
-    """Room for the rows of one page, used again for the next."""
+    """Room for the rows of one page, used again for the next; what a page of a million tags needed is not kept."""
 
     def __init__(self, rows: int, hrefs: int) -> None:
+        self._usual = rows, hrefs
         self._counts = np.zeros(2, np.int64)
         self._make_room(rows, hrefs)
 
@@ -55,7 +59,10 @@ class _Desk:
         while not find_tags(text_bytes, self._rows, self._hrefs, self._counts, agent_bytes):
             self._make_room(4 * len(self._rows), 4 * len(self._hrefs))
         rows, hrefs = self._counts.tolist()
-        return Found(self._hrefs[:hrefs], self._rows[:rows].tolist())
+        found = Found(self._hrefs[:hrefs], self._rows[:rows].tolist())
+        if len(self._rows) > _MOST_ROWS:
+            self._make_room(*self._usual)
+        return found
 
 
 _desk, _desk_without_hrefs = _Desk(64, 256), _Desk(256, 0)

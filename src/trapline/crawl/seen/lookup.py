@@ -20,6 +20,7 @@ from trapline.frontier.layout import Array
 UNKNOWN = -1
 NO_PAGE = -2  # and less: whoever remembers a link may say why
 SLOTS = 1 << 15
+_USUAL, _MOST = 1024, 4096  # links that room is made for, and the most that it is kept for
 
 
 class Lookup:
@@ -33,7 +34,7 @@ class Lookup:
         )
         self._pin = None if jit.DISABLED else jit.pin(self._desk)
         self._handle: Any = self._desk if self._pin is None else self._pin.ctypes.data
-        self._make_room(256)
+        self._make_room(_USUAL)
 
     def _make_room(self, links: int) -> None:
         self._fingerprints, self._pages = np.zeros(links, np.int64), np.zeros(links, np.int32)
@@ -42,8 +43,8 @@ class Lookup:
         """The page of each link on the page at `url`, UNKNOWN, or what was remembered of it; and how many are unknown. The array is
         overwritten by the next call."""
         count = len(links)
-        if count > len(self._pages):
-            self._make_room(2 * count)
+        if count > len(self._pages) or len(self._pages) > _MOST:
+            self._make_room(max(count, _USUAL))
         text, base = np.frombuffer(links.text or b" ", np.uint8), np.frombuffer(url, np.uint8)
         unknown = find_links(self._seen.handle, self._handle, text, links.spans, base, self._fingerprints, self._pages)
         return self._pages[:count], unknown
