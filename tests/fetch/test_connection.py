@@ -235,6 +235,21 @@ def test_pipelined_responses_take_as_long_and_what_is_their_own_adds_up(run: Run
     assert answered_at[3] - visit.asked_at[0][1] <= sum(own[:4]) <= sum(own) <= visit.told_at[-1] - visit.asked_at[0][0]
 
 
+@pytest.mark.parametrize("ahead", [b"", ANSWER])
+def test_a_body_that_begins_with_empty_lines_is_whole_however_it_is_cut(run: Run, ahead: bytes) -> None:
+    head, body = b"HTTP/1.1 200 OK\r\nContent-Length: 6\r\n\r\n", b"\r\n\n\r\nx"
+
+    async def in_pieces(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await asked(reader)
+        for piece in (ahead + head + body[:1], body[1:3], body[3:]):
+            writer.write(piece)
+            await asyncio.sleep(0.002)
+
+    visit = Visit(["/1", "/2"] if ahead else ["/2"], at_once=2)
+    run(visited(in_pieces, visit))
+    assert visit.bodies[-1] == body and visit.failure == ""
+
+
 def test_large_and_slow_answers(run: Run) -> None:
     body = bytes(range(256)) * 8_000
 

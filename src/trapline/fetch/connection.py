@@ -183,8 +183,11 @@ class Connection(asyncio.Protocol):
             self._first_byte_at = now
         self._reader.feed(data)
         responses = self._whole_responses()
-        asked_for = len(responses) < self.unanswered or not self._reader.has_more()  # all that came
-        self._time(responses, now)
+        has_more = self._reader.has_more()
+        asked_for = not has_more or len(responses) < self.unanswered  # all that came
+        if responses:
+            self._time(responses, now)
+            self._first_byte_at = now if has_more else 0.0
         for response in responses:
             if not self._deliver(response, asked_for or response is not responses[-1]):
                 return
@@ -217,8 +220,6 @@ class Connection(asyncio.Protocol):
 
     def _time(self, responses: list[Response], now: float) -> None:
         """They came together, now. What is sent from here on finds them answered."""
-        if not responses:
-            return
         own_s = (now - self._since) / len(responses)
         for response in responses:
             sent_at = self._sent_at.popleft()
@@ -226,8 +227,6 @@ class Connection(asyncio.Protocol):
             response.total_s, response.own_s = now - sent_at, own_s
             self._first_byte_at = now
         self._since, self._paused_s = now, 0.0
-        if not self._reader.has_more():
-            self._first_byte_at = 0.0
 
     def _deliver(self, response: Response, asked_for: bool = True) -> bool:
         """`asked_for`: what came behind it, if anything did. False: it was the last one."""
