@@ -97,7 +97,12 @@ class Wire:
         return self
 
     def answers(
-        self, status: int = 200, headers: Mapping[str, str] | None = None, body: bytes = b"<p>", keep: bool = True
+        self,
+        status: int = 200,
+        headers: Mapping[str, str] | None = None,
+        body: bytes = b"<p>",
+        keep: bool = True,
+        truncated: str = "",
     ) -> "Wire":
         """Answer the first request that has no answer."""
         assert len(self.sent) > self.responses_received, "nothing was asked"
@@ -108,6 +113,7 @@ class Wire:
         response = response_of(head.encode(), 100)
         assert isinstance(response, Response)
         response.wire = response.body = body
+        response.truncated, response.keep_alive = truncated, response.keep_alive and not truncated
         response.first_byte_s = response.total_s = 0.25
         self.responses_received += 1
         if not response.keep_alive:

@@ -158,6 +158,17 @@ def test_so_it_is_with_other_protocols(
     assert_polite(crawled_web(tmp_path / "crawl", mixed_web(15), promise, http=http, **QUICK))
 
 
+def test_pipelined_pages_are_recorded_with_the_time_that_each_took(tmp_path: Path) -> None:
+    """Visits of more pages than are under way at once: some are asked for while the answers before them are read."""
+    web = build_web(numbered(4, 40), Behaviour(latency_s=0.01))
+    seen = crawled_web(tmp_path / "crawl", web, Promise(delay_s=0.02, per_connection=20), http="pipelining")
+    assert_polite(seen)
+    quickest = seen.crawl.rows(
+        "select min(first_byte_s), min(total_s), max(first_byte_s - total_s), count(*) from fetch"
+    )
+    assert quickest[0][0] >= 0.01 and quickest[0][1] >= 0.01 and quickest[0][2:] == (0.0, web.pages)
+
+
 # ---- the judges
 
 

@@ -171,6 +171,15 @@ def test_only_a_server_that_closes_shows_how_many_requests_it_takes(stage: Stage
     assert stage.frontier.state.site["requests"][0] == requests
 
 
+def test_a_page_that_is_longer_than_we_read_says_nothing_of_the_next_connection(stage: Stage) -> None:
+    """We hung up: the visit is over once the server had its moment to notice, and its limit is as unknown as before."""
+    stage.opens().answers()
+    stage.passes(1.0)
+    stage.wires[0].answers(truncated="length")
+    assert fetched(stage) == ["/1", "/2"] and stage.crawler.active == 1
+    assert at_rest(stage) and stage.frontier.state.site["requests"][0] == 50
+
+
 def test_a_page_that_we_gave_up_ourselves_goes_back_as_it_was(stage: Stage) -> None:
     stage.opens()
     stage.crawler.stop("interrupted")
@@ -333,6 +342,7 @@ def test_a_connection_lost_while_its_robot_waits_for_the_store_is_no_failure(
     wire.answers().ends(kind)
     full(stage, False)
     assert stage.told() == [("/1", "")] and at_rest(stage) and stage.life("/2") == WAITING
+    assert stage.frontier.state.site["requests"][0] == 50  # it shows no limit: it was kept waiting
 
 
 def test_a_connection_lost_before_any_page_while_its_robot_waits_is_no_failure(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -7,7 +7,7 @@ import ssl
 import struct
 from collections.abc import Awaitable, Callable, Iterator
 from dataclasses import dataclass, field
-from time import monotonic
+from time import monotonic, sleep
 from typing import Any
 
 import pytest
@@ -189,12 +189,65 @@ def test_pipelined(run: Run) -> None:
     assert visit.bodies == [b"/%d" % i for i in range(50)]
 
 
-def test_times_begin_with_the_request_and_follow_each_other(run: Run) -> None:
-    visit = Visit([f"/{i}" for i in range(8)], at_once=4)
+def test_a_response_takes_from_its_request_to_its_end_and_alone_all_of_that_is_its_own(run: Run) -> None:
+    visit = Visit(["/1", "/2", "/3"])
     run(visited(echo, visit))
-    ends = [response.asked_at + response.total_s for response in visit.responses]
-    assert all(0 <= response.first_byte_s <= response.total_s for response in visit.responses)
-    assert all(response.asked_at >= end - 1e-6 for end, response in zip(ends, visit.responses[1:], strict=False))
+    assert all(0 < response.first_byte_s <= response.total_s == response.own_s for response in visit.responses)
+
+
+class Timed(Visit):
+    """Notes when it asked and when it was told, and takes its time over each answer."""
+
+    def __init__(self, paths: list[str], at_once: int) -> None:
+        super().__init__(paths, at_once)
+        self.asked_at: list[tuple[float, float]] = []  # just before it was sent, and just after
+        self.told_at: list[float] = []
+
+    def received(self, connection: Connection, response: Response) -> None:
+        self.told_at.append(monotonic())
+        sleep(0.001)
+        super().received(connection, response)
+
+    def _ask(self, connection: Connection) -> None:
+        before = monotonic()
+        super()._ask(connection)
+        self.asked_at.append((before, monotonic()))
+
+
+def test_pipelined_responses_take_as_long_and_what_is_their_own_adds_up(run: Run) -> None:
+    """However many came in one piece, and whatever was asked for while that was read."""
+    answered_at: list[float] = []
+
+    async def together(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        while requests := (await reader.read(10_000)).count(b"GET "):
+            answered_at.extend([monotonic()] * requests)
+            writer.write(ANSWER * requests)
+
+    visit = Timed([f"/{i}" for i in range(12)], at_once=4)
+    run(visited(together, visit))
+    for response, asked, answered, told in zip(
+        visit.responses, visit.asked_at, answered_at, visit.told_at, strict=False
+    ):
+        assert asked[0] + response.total_s <= told and asked[1] + response.total_s >= answered
+        assert 0 < response.first_byte_s <= response.total_s
+    own = [response.own_s for response in visit.responses]
+    assert len(own) == 12 and min(own) > 0
+    assert answered_at[3] - visit.asked_at[0][1] <= sum(own[:4]) <= sum(own) <= visit.told_at[-1] - visit.asked_at[0][0]
+
+
+@pytest.mark.parametrize("ahead", [b"", ANSWER])
+def test_a_body_that_begins_with_empty_lines_is_whole_however_it_is_cut(run: Run, ahead: bytes) -> None:
+    head, body = b"HTTP/1.1 200 OK\r\nContent-Length: 6\r\n\r\n", b"\r\n\n\r\nx"
+
+    async def in_pieces(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await asked(reader)
+        for piece in (ahead + head + body[:1], body[1:3], body[3:]):
+            writer.write(piece)
+            await asyncio.sleep(0.002)
+
+    visit = Visit(["/1", "/2"] if ahead else ["/2"], at_once=2)
+    run(visited(in_pieces, visit))
+    assert visit.bodies[-1] == body and visit.failure == ""
 
 
 def test_large_and_slow_answers(run: Run) -> None:

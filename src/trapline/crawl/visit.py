@@ -11,6 +11,7 @@ moved within its site may need another; then the site rests between the two as b
 
 import math
 from collections import deque
+from enum import Enum, auto
 from typing import TYPE_CHECKING
 
 from trapline.crawl.crawler import Asked, Crawler
@@ -32,6 +33,15 @@ HANG_UP_S = (
 _WE_HUNG_UP = frozenset({failure.TIMEOUT, failure.TOO_LARGE, failure.PROTOCOL})
 
 
+class End(Enum):
+    """Whose doing it is that a connection is over."""
+
+    NONE = auto()  # it is not
+    SERVER = auto()  # it has had enough
+    OURS = auto()  # what the server said, or did not say, was too much for us: it may still be at it
+    NOBODYS = auto()
+
+
 class Robot:
     """The owner of a connection while the visit lasts (fetch/connection.py)."""
 
@@ -39,17 +49,15 @@ class Robot:
         "_allowed",
         "_asked",
         "_at",
+        "_before",
         "_began",
-        "_closes",
         "_connection",
         "_connection_s",
         "_crawler",
-        "_fresh",
+        "_end",
         "_fruitless",
-        "_hung_up",
         "_last",
         "_not_before",
-        "_over",
         "_paused_at",
         "_responses",
         "_robots",
@@ -71,18 +79,16 @@ class Robot:
         self._robots: RobotsFile | None = None  # while it is being asked for
         self._connection: Connection | None = None
         self._connection_s = math.nan
-        self._fresh = True  # the connection was opened for this visit, or has answered in it
+        self._before = 0  # answers on this connection, in earlier visits
+        self._end = End.NONE  # of the connection
         self._began = web.now()
         self._not_before = -math.inf
         self._served = 0  # pages
         self._responses = 0  # of a connection that is gone, robots.txt and earlier visits included
         self._fruitless = True
-        self._hung_up = False
         self._allowed = 0  # requests on this connection, in all, as the server announced; 0: it did not
-        self._closes = False  # the server does, after what it has served
         self._waits = False  # for the end of a pause, or for the store
         self._paused_at = 0.0
-        self._over = False
 
     def _pipelined(self) -> int:
         """How many requests may be under way at once."""
@@ -93,12 +99,12 @@ class Robot:
         if kept is None:
             self._connect()
             return
-        self._connection, self._fresh = kept, False
+        self._connection, self._before = kept, kept.responses_received
         kept.owner = self
         self._go_on()
 
     def _connect(self) -> None:
-        self._fresh = True
+        self._end, self._before, self._responses = End.NONE, 0, 0
         self._connection = self._web.connect(self._site, self)
 
     def _go_on(self) -> None:
@@ -138,7 +144,7 @@ class Robot:
             crawler.requested()
             self._connection.send(request)  # type: ignore[union-attr]  # open by now
         if not self._asked:
-            self._end()
+            self._finish()
 
     # ---- what the connection tells
 
@@ -147,8 +153,8 @@ class Robot:
         self._go_on()
 
     def received(self, connection: "Connection", response: Response) -> None:
-        self._fresh = True
-        self._hung_up = bool(response.truncated)
+        if not response.keep_alive:
+            self._end = End.OURS if response.truncated else End.SERVER
         if self._robots is not None:
             self._robots_received(self._robots, response, connection.address)
             return
@@ -165,7 +171,6 @@ class Robot:
         if verdict.ends_visit:
             self._last = self._at
         if not response.keep_alive:
-            self._closes = True
             self._leave()
         elif self._at < self._last and self._site.pause_s > 0.0:
             self._pause()
@@ -174,14 +179,14 @@ class Robot:
 
     def lost(self, connection: "Connection | NoConnection", kind: str, unanswered: int) -> None:
         self._connection, self._responses = None, connection.responses_received
-        self._hung_up = kind in _WE_HUNG_UP
+        self._end = _end_by(kind)
         self._web.gone(connection)
         if self._waits and not self._asked:
             return  # it is seen when the waiting is over
         kind = kind or failure.CLOSED
         if kind == failure.STOPPED:
             self._leave()  # by ourselves, so nobody failed
-        elif kind == failure.CLOSED and (self._served or not self._fresh):
+        elif kind == failure.CLOSED and (self._served or self._before == self._responses > 0):
             self._had_enough(pipelined=len(self._asked) > 1)
         elif kind == failure.PROTOCOL and self._served and self._window > 1:
             self._had_enough(pipelined=True)  # an answer may have been longer than it said
@@ -202,12 +207,8 @@ class Robot:
     def _paused_enough(self) -> None:
         """A timer may come a little early; and a second connection comes after a rest, not after a pause."""
         web = self._web
-        if not self._crawler.may_request():
-            self._end()
-            return
-        if self._connection is None and self._robots is None:
-            self._closes = self._served > 0
-            self._end()
+        if not self._crawler.may_request() or (self._connection is None and self._robots is None):
+            self._finish()
             return
         enough_at = self._paused_at + (self._site.pause_s if self._connection else max(self._site.pause_s, web.rest_s))
         if web.now() < enough_at:
@@ -221,19 +222,18 @@ class Robot:
 
     def _store_has_room(self) -> None:
         self._waits = False
-        if self._over:
-            return
-        if self._connection is None:
-            self._end()
-        else:
+        if self._connection is not None:
             self._request()
+            return
+        if self._end is End.SERVER:
+            self._end = End.NOBODYS  # it was kept waiting, which says nothing of the requests that it takes
+        self._finish()
 
     # ---- what goes wrong
 
     def _had_enough(self, pipelined: bool) -> None:
         """The server broke off on a connection on which it had answered, here or in an earlier visit: nobody failed. If it was
         asked for several pages at once, it will not be again."""
-        self._closes = self._served > 0
         self._site.pipelining = self._site.pipelining and not pipelined
         self._leave()
 
@@ -241,14 +241,13 @@ class Robot:
         if len(self._asked) > 1:
             self._site.pipelining = False  # perhaps it is to blame
         self._crawler.failed(self._visit, self._site, self._asked.popleft(), kind, address)
-        self._closes = kind == failure.CLOSED and self._responses > 0  # else it says nothing of the next connection
         self._leave()
 
     def _leave(self) -> None:
         """Without the answers that are still to come."""
         self._crawler.withdrawn(len(self._asked))
         self._asked.clear()
-        self._end()
+        self._finish()
 
     def _not_had(self, kind: str) -> None:
         """Neither connection nor rules: the first page counts as tried, so that a dead site is given up in the end. Nobody was
@@ -256,7 +255,7 @@ class Robot:
         self._crawler.requested()
         asked = Asked(self._visit.pages[self._at], self._urls[self._at], self._began, b"")
         self._crawler.failed(self._visit, self._site, asked, kind, "")
-        self._end()
+        self._finish()
         if kind == failure.CONNECT:
             self._web.next_address(self._site)
 
@@ -275,27 +274,36 @@ class Robot:
         if step is Step.FAILED:
             self._not_had(failure.ROBOTS)
         elif step is Step.REST or self._connection is None:
-            self._end()
+            self._finish()
         else:
             self._window = self._pipelined()  # the site may have asked for pauses
             self._pause()
 
-    def _end(self) -> None:
+    def _finish(self) -> None:
         """The visit is over; the connection is kept for the next one if that may come soon."""
-        self._over = True
+        web, connection = self._web, self._connection
         if self._waits:
             self._crawler.leaves(self._paused_enough)
             self._crawler.leaves(self._store_has_room)
-        connection, self._connection = self._connection, None
-        served = connection.responses_received if connection is not None else self._responses
-        if connection is not None and (self._closes or not self._web.keep(self._site, connection)):
-            self._web.drop(connection)
-        outcome = Outcome((), self._connection_s, served, self._closes, self._allowed, self._not_before)
-        if self._hung_up and self._web.rest_s > 0.0:
-            self._web.call_at(self._web.now() + HANG_UP_S, lambda: self._finish(outcome))
+        if connection is not None:
+            self._connection, self._responses = None, connection.responses_received
+            if self._end is not End.NONE or not web.keep(self._site, connection):
+                web.drop(connection)
+        # Only a server that ended it itself, and had been asked for pages, shows how many requests it takes.
+        closed = self._end is End.SERVER and self._at > 0 and self._responses > self._before
+        outcome = Outcome((), self._connection_s, self._responses, closed, self._allowed, self._not_before)
+        if self._end is End.OURS and web.rest_s > 0.0:
+            web.call_at(web.now() + HANG_UP_S, lambda: self._tell(outcome))
         else:
-            self._finish(outcome)
+            self._tell(outcome)
 
-    def _finish(self, outcome: Outcome) -> None:
+    def _tell(self, outcome: Outcome) -> None:
         self._crawler.over(self._visit, self._site, outcome, self._fruitless)
         self._web.visited(self._site)
+
+
+def _end_by(kind: str) -> End:
+    """What a lost connection's kind of failure says; an orderly end has none."""
+    if kind in ("", failure.CLOSED):
+        return End.SERVER
+    return End.OURS if kind in _WE_HUNG_UP else End.NOBODYS

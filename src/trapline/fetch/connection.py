@@ -7,12 +7,14 @@ Rules
 - `connected` at most once; then `received` once for each request, in order, as far as answers come; then `lost`, exactly
   once, whatever happened, with the number of requests that have no answer. Nothing after that.
 - No task and no timer per request: limits of time are seen to by `sweep`, which somebody calls a few times a second.
-- Times are of the monotonic clock. A response's own time begins when its request was sent and all before it were answered.
+- A response's times count from when its request was sent. With several under way they overlap; what adds up is its own time: since
+  the answer before it, or since its request if nothing else was under way. Answers that came in one piece share it alike.
 """
 
 import asyncio
 import socket
 import ssl
+from collections import deque
 from time import monotonic
 from typing import Protocol, cast
 
@@ -76,7 +78,10 @@ class Connection(asyncio.Protocol):
         self._connecting: asyncio.Task[None] | None = None
         self._transport: asyncio.Transport | None = None
         self._idle_s = limits.idle_s
-        self._since = 0.0  # the time of the response under way counts from here; if there is none, it is idle from here
+        self._sent_at: deque[float] = deque()  # of what is under way; filled by `send`, emptied by answers, in order
+        self._since = (
+            0.0  # the own time of the response under way counts from here; if there is none, it is idle from here
+        )
         self._first_byte_at = 0.0  # of that response; 0.0: it is not in
         self._paused_at = 0.0  # by the throttle; 0.0: it is reading
         self._paused_s = 0.0  # for how long, in all, since `_since`
@@ -89,8 +94,10 @@ class Connection(asyncio.Protocol):
         """May be called before earlier answers are in. What is sent when `is_over` only counts as unanswered."""
         if self._transport is None:
             raise InvariantError("a request is sent from `connected` on, and not after `lost`")
-        if self.requests_sent == self.responses_received:
-            self._since, self._paused_s = monotonic(), 0.0
+        now = monotonic()
+        if not self._sent_at:
+            self._since, self._paused_s = now, 0.0
+        self._sent_at.append(now)
         self.requests_sent += 1
         if not self.is_over:
             self._transport.write(request)
@@ -172,26 +179,28 @@ class Connection(asyncio.Protocol):
         self.bytes_received += len(data)
         if self._throttle is not None:
             self._throttle.took(self, len(data), now)
-        if not self._first_byte_at:
+        if self._sent_at and not self._first_byte_at:
             self._first_byte_at = now
-        reader = self._reader
-        reader.feed(data)
-        while self.requests_sent > self.responses_received and (response := reader.next()) is not None:
-            if not self._deliver(response, now):
+        self._reader.feed(data)
+        responses = self._whole_responses()
+        has_more = self._reader.has_more()
+        asked_for = not has_more or len(responses) < self.unanswered  # all that came
+        if responses:
+            self._time(responses, now)
+            self._first_byte_at = now if has_more else 0.0
+        for response in responses:
+            if not self._deliver(response, asked_for or response is not responses[-1]):
                 return
-        if reader.failure:
-            self._end(reader.failure)
-        elif self.requests_sent == self.responses_received:
-            self._first_byte_at = 0.0
-            if reader.has_more():
-                self._end(PROTOCOL)  # nobody asked for that
+        if self._reader.failure or not asked_for:
+            self._end(self._reader.failure or PROTOCOL)
 
     def eof_received(self) -> None:
         if self.is_over:
             return
         response = self._reader.eof() if self.unanswered else None
         if response is not None:
-            self._deliver(response, monotonic())
+            self._time([response], monotonic())
+            self._deliver(response)
         else:
             self._end(CLOSED if self.unanswered else "")
 
@@ -200,32 +209,43 @@ class Connection(asyncio.Protocol):
 
     # What follows from it
 
-    def _deliver(self, response: Response, now: float) -> bool:
-        """False: it was the last one."""
-        self._count(response, now)
+    def _whole_responses(self) -> list[Response]:
+        """Those that are in, up to the last one asked for and to the last one that this connection will have."""
+        responses: list[Response] = []
+        while len(responses) < self.unanswered and (response := self._reader.next()) is not None:
+            responses.append(response)
+            if not response.keep_alive:
+                break
+        return responses
+
+    def _time(self, responses: list[Response], now: float) -> None:
+        """They came together, now. What is sent from here on finds them answered."""
+        own_s = (now - self._since) / len(responses)
+        for response in responses:
+            sent_at = self._sent_at.popleft()
+            response.first_byte_s = self._first_byte_at - sent_at
+            response.total_s, response.own_s = now - sent_at, own_s
+            self._first_byte_at = now
+        self._since, self._paused_s = now, 0.0
+
+    def _deliver(self, response: Response, asked_for: bool = True) -> bool:
+        """`asked_for`: what came behind it, if anything did. False: it was the last one."""
+        self.responses_received += 1
         if response.allowed_s:
             self._idle_s = min(self._limits.idle_s, response.allowed_s)
-        has_more = self._reader.has_more()
-        self._first_byte_at = now if has_more else 0.0
         if not response.keep_alive:
             self._end(CLOSED if self.unanswered else "")
-        elif has_more and not self.unanswered:
+        elif not asked_for:
             response.keep_alive = False  # who knows what an answer to the next request would be
             self._end(PROTOCOL)
         self.owner.received(self, response)
         return not self.is_over
 
-    def _count(self, response: Response, now: float) -> None:
-        self.responses_received += 1
-        response.asked_at = self._since
-        response.first_byte_s = self._first_byte_at - self._since
-        response.total_s = now - self._since
-        self._since, self._paused_s = now, 0.0
-
     def _cut_short(self, now: float) -> None:
         response = self._reader.cut("time")
         if response is not None:
-            self._count(response, now)
+            self._time([response], now)
+            self.responses_received += 1
         self._end(TIMEOUT if response is None else CLOSED if self.unanswered else "", response)
 
     def _end(self, failure: str, last: Response | None = None) -> None:

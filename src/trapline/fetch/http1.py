@@ -87,7 +87,9 @@ class ResponseReader:
         return None if self._partial is None else self._cut_at(len(self._data) - self._at, why)
 
     def has_more(self) -> bool:
-        """Between two responses: bytes are left, and not only empty lines."""
+        """Of another response: bytes of it are here, and not only the empty lines that may stand before one."""
+        if self._partial is not None:
+            return True
         self._skip_empty_lines()
         return self._at < len(self._data)
 

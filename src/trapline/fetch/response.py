@@ -33,10 +33,12 @@ class Response:
     truncated: str = ""  # "", "length" or "time": why the body is not whole
     allowed: int = 0  # requests that the server still takes on this connection (Keep-Alive: max=); 0: it did not say
     allowed_s: int = 0  # for how long it waits for the next one (Keep-Alive: timeout=); 0: it did not say
-    # Set by the connection, in seconds of the monotonic clock:
-    asked_at: float = 0.0  # the request was sent, and all before it were answered
-    first_byte_s: float = 0.0  # from there
-    total_s: float = 0.0
+    # Set by the connection:
+    first_byte_s: float = 0.0  # since its request was sent
+    total_s: float = 0.0  # since then
+    own_s: float = (
+        0.0  # what it adds to the time of its connection; the same as `total_s` if nothing else was under way
+    )
 
 
 def response_of(head: bytes, most_headers: int) -> Response | str:
