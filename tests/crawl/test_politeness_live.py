@@ -24,6 +24,7 @@ from trapline.crawl import robots_file
 from trapline.crawl.audit import audit
 from trapline.fetch import dns
 from trapline.fetch.limits import Limits
+from trapline.frontier import Frontier
 from trapline.testweb import ATTACKS, REFUSALS, Behaviour, Log, Mix, Promise, Web, build_web, check
 from trapline.testweb.behaviour import behaviours
 from trapline.testweb.draws import draw
@@ -167,6 +168,26 @@ def test_pipelined_pages_are_recorded_with_the_time_that_each_took(tmp_path: Pat
         "select min(first_byte_s), min(total_s), max(first_byte_s - total_s), count(*) from fetch"
     )
     assert quickest[0][0] >= 0.01 and quickest[0][1] >= 0.01 and quickest[0][2:] == (0.0, web.pages)
+
+
+def test_the_estimate_of_a_pipelining_site_counts_no_wait_twice_and_none_as_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Eight answers that were under way together for 10 ms took more than nothing each, and less than 10 ms."""
+    told: list[float] = []
+    report = Frontier.report
+
+    def noted(frontier: Frontier, *given: object) -> bool:
+        told.append(given[5])  # type: ignore[arg-type]
+        return report(frontier, *given)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(Frontier, "report", noted)
+    web = build_web(numbered(4, 40), Behaviour(latency_s=0.01))
+    seen = crawled_web(tmp_path / "crawl", web, Promise(delay_s=0.0, per_connection=20), http="pipelining")
+    [(taken,)] = seen.crawl.rows("select sum(total_s) from fetch")
+    assert (
+        len(told) == web.pages and min(told) > 0.0 and sum(told) < 0.99 * taken
+    )  # which counts a wait for each that waits
 
 
 # ---- the judges

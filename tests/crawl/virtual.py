@@ -177,7 +177,7 @@ class VirtualWorld:
 def answer(body: bytes, total_s: float, status: int = 200) -> Response:
     head = b"HTTP/1.1 %d X\r\nContent-Type: text/html\r\nContent-Length: %d\r\n\r\n" % (status, len(body))
     headers = {b"content-type": b"text/html", b"content-length": b"%d" % len(body)}
-    return Response(status, 11, head, headers, True, body, body, first_byte_s=total_s, total_s=total_s)
+    return Response(status, 11, head, headers, True, body, body, first_byte_s=total_s, total_s=total_s, own_s=total_s)
 
 
 def crawled(

@@ -232,7 +232,7 @@ class Crawler:
                 self._keep_links(asked.page, links)
         else:
             tally.errors[verdict.error] += 1
-        self.frontier.report(visit, asked.page, verdict.result, now, links, response.total_s)
+        self.frontier.report(visit, asked.page, verdict.result, now, links, response.own_s)
         self._wake_free(verdict.result)
         self.outbox.fetched(
             Fetched(
