@@ -37,7 +37,7 @@ class Found(NamedTuple):
     """Where the tags of a page are that may lead somewhere. Of links as most are, where the value itself is."""
 
     hrefs: Array  # start, end; or NOT_YET, for it must be made from one of the others. Overwritten by the next page
-    others: list[list[int]]  # kind, start and end of the attributes, place in hrefs if it has one
+    others: list[list[int]]  # kind, start and end of the attributes, place in hrefs
 
 
 class _Desk:
@@ -45,7 +45,7 @@ class _Desk:
 
     def __init__(self, rows: int, hrefs: int) -> None:
         self._usual = rows, hrefs
-        self._counts = np.zeros(2, np.int64)
+        self._counts = np.zeros(3, np.int64)
         self._make_room(rows, hrefs)
 
     def _make_room(self, rows: int, hrefs: int) -> None:
@@ -58,7 +58,7 @@ class _Desk:
         text_bytes, agent_bytes = np.frombuffer(html, np.uint8), np.frombuffer(agent, np.uint8)
         while not find_tags(text_bytes, self._rows, self._hrefs, self._counts, agent_bytes):
             self._make_room(4 * len(self._rows), 4 * len(self._hrefs))
-        rows, hrefs = self._counts.tolist()
+        rows, hrefs, _ = self._counts.tolist()
         found = Found(self._hrefs[:hrefs], self._rows[:rows].tolist())
         if len(self._rows) > _MOST_ROWS:
             self._make_room(*self._usual)

@@ -40,12 +40,8 @@ _REFRESH = re.compile(
 
 
 class PageFacts(NamedTuple):
-    """Links are as they stand, trimmed, in the order of the source and repeated if they are; canonical and refresh behind."""
-
-    links: Links
+    links: Links  # as they stand, trimmed, in the order of the source and repeated if they are; a canonical and a refresh among them
     base: str | None  # what links are relative to, itself relative to the page's URL
-    canonical: str | None  # the page's own idea of its URL
-    refresh: str | None  # where it sends its readers on to
     marks: int  # NOINDEX, NOFOLLOW, NOARCHIVE. The links are given even so
 
 
@@ -68,33 +64,28 @@ def read_page(body: bytes, charset: str | None, agent: str = "trapline") -> Page
     links = Links(html, hrefs.copy())
     for kind, start, end, place in others:
         page.take(kind, values(html[start:end].decode("utf-8", "replace")), place)
-    if page.incomplete:
+    if others:
         links = links.completed(page.found)
-    links = links.followed_by(page.last())
     if encoding != UTF_8:
         links = Links.of([in_encoding(link, encoding) for link in links])
-    return PageFacts(links, page.base, page.canonical, page.refresh, page.marks)
+    return PageFacts(links, page.base, page.marks)
 
 
 class _Reader:
-    """One page while its tags come in."""
+    """One page while its tags come in, those that had to be taken apart."""
 
     def __init__(self, agent: str) -> None:
         self.agent = agent.lower()
-        self.incomplete = False  # some links have to be taken from attributes, or turn out to be none
-        self.found: dict[int, str] = {}  # those, by place
+        self.found: dict[int, str] = {}  # links, by the place of their tag
         self.base: str | None = None
-        self.canonical: str | None = None
-        self.refresh: str | None = None
         self.marks = 0
+        self._has_canonical = self._has_refresh = False  # of several the first counts
 
     def take(self, kind: int, found: dict[str, str], place: int) -> None:
-        self.incomplete |= kind not in (META, LINK)
         if kind == META:
-            self._meta(found)
+            self._meta(found, place)
         elif kind == LINK:
-            if self.canonical is None and "href" in found and "canonical" in _words(found.get("rel")):
-                self.canonical = text(found["href"]) or None
+            self._link(found, place)
         elif kind == BASE:
             if self.base is None and "href" in found:
                 self.base = text(found["href"])
@@ -104,15 +95,18 @@ class _Reader:
         elif address := text(found.get("src", "")):  # of a frame; without one it is empty
             self.found[place] = address
 
-    def _meta(self, found: dict[str, str]) -> None:
+    def _link(self, found: dict[str, str], place: int) -> None:
+        address = text(found.get("href", ""))
+        if address and not self._has_canonical and "canonical" in _words(found.get("rel")):
+            self.found[place], self._has_canonical = address, True
+
+    def _meta(self, found: dict[str, str], place: int) -> None:
         if text(found.get("name", "")).lower() in ("robots", self.agent):
             self.marks |= marks_of(text(found.get("content", "")).split(","))
-        elif self.refresh is None and found.get("http-equiv", "").lower() == "refresh":
-            self.refresh = _refresh_target(text(found.get("content", "")))
-
-    def last(self) -> list[str]:
-        """What a page leads to without a link."""
-        return [link for link in (self.canonical, self.refresh) if link is not None]
+        elif not self._has_refresh and found.get("http-equiv", "").lower() == "refresh":
+            target = _refresh_target(text(found.get("content", "")))
+            self._has_refresh = target is not None
+            self.found.update({place: target} if target else {})
 
 
 def marks_of(rules: list[str]) -> int:

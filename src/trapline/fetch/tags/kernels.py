@@ -30,12 +30,13 @@ _NOFOLLOW, _CANONICA, _ROBOTS, _REFRESH = code("nofollow"), code("canonica"), co
 _SIX, _SEVEN = (1 << 48) - 1, (1 << 56) - 1  # that many letters of a word
 _SPACE, _SLASH, _GREATER, _LESS, _EQUALS = 0x20, 0x2F, 0x3E, 0x3C, 0x3D
 _EACH = 0x0101010101010101  # one in each of eight bytes
-_DOUBLE, _SINGLE, _DASH, _BANG, _QUESTION, _AND = 0x22, 0x27, 0x2D, 0x21, 0x3F, 0x26
+_DOUBLE, _SINGLE, _DASH, _BANG, _QUESTION, _AND, _L = 0x22, 0x27, 0x2D, 0x21, 0x3F, 0x26, 0x6C
 
 Bytes = type_of(np.frombuffer(b"x", np.uint8))  # that cannot be written, as Python's own
 Rows = type_of(np.zeros((1, 1), np.int32))
-Counts = type_of(np.zeros(2, np.int64))
-ROWS, HREFS = 0, 1  # of counts
+Counts = type_of(np.zeros(3, np.int64))
+ROWS, HREFS, CANONICAL = 0, 1, 2  # of counts; the last: whether a canonical was found, or may have been
+NONE, FOUND, PERHAPS = 0, 1, 2
 NOT_YET = -1
 
 
@@ -192,25 +193,33 @@ def may_matter(html: Array, start: int, end: int, agent: Array) -> bool:
     return False
 
 
-@helper(b1(Bytes, i8, Rows, i8))
-def usual_link(html: Array, at: int, hrefs: Array, row: int) -> bool:
-    """Write where the href of an `a` is, if it is plain and a rel, if there is one, does not say nofollow."""
-    found = False
+@helper(b1(Bytes, i8, i8))
+def is_canonical(html: Array, start: int, end: int) -> bool:
+    """Whether a rel says just that."""
+    return end - start == 9 and end < html.size and small_word(html, start) == _CANONICA and html[end - 1] | 32 == _L
+
+
+@helper(b1(Bytes, i8, i8, Rows, i8))
+def usual_link(html: Array, kind: int, at: int, hrefs: Array, row: int) -> bool:
+    """Write where the href is, if it is plain: of an `a` whose rel, if there is one, does not say nofollow, or of a canonical."""
+    found, may_be = False, kind == A
     at = attribute_start(html, at)
     while at < html.size and html[at] != _GREATER:
         name = attribute_name_end(html, at)
         what, length = name_code(html, at, name), name - at
         start = value_start(html, name)
         end = name if start < 0 else value_end(html, start)
-        if what == _REL and length == 3 and start >= 0 and may_forbid(html, start, end):
-            return False
+        if what == _REL and length == 3 and start >= 0:
+            if may_forbid(html, start, end) if kind == A else not is_canonical(html, start, end):
+                return False
+            may_be = True
         if what == _HREF and length == 4 and not found:
-            if start < 0 or not is_plain_value(html, start, end):
+            if start < 0 or not is_plain_value(html, start, end) or (kind == LINK and start == end):
                 return False
             hrefs[row, 0], hrefs[row, 1] = start, end
             found = True
         at = attribute_start(html, name if start < 0 else behind_value(html, start, end))
-    return found
+    return found and may_be
 
 
 # ---- what is no markup
@@ -369,12 +378,18 @@ def note_tag(
     """Write where a tag's link is, or its attributes; False: there is no room."""
     if len(hrefs) == 0:
         return write_row(rows, counts, kind, attributes, end)
-    if kind in (LINK, META):
-        return not may_matter(html, attributes, end, agent) or write_row(rows, counts, kind, attributes, end)
+    if kind in (LINK, META) and not may_matter(html, attributes, end, agent):
+        return True
+    if kind == LINK and counts[CANONICAL] == FOUND:
+        return True  # the first one counts
     href = counts[HREFS]
     if href == len(hrefs):
         return False
-    if kind != A or not usual_link(html, attributes, hrefs, href):
+    is_usual = kind == A or (kind == LINK and counts[CANONICAL] == NONE)
+    is_usual = is_usual and usual_link(html, kind, attributes, hrefs, href)
+    if kind == LINK:
+        counts[CANONICAL] = FOUND if is_usual else PERHAPS
+    if not is_usual:
         hrefs[href, 0], hrefs[href, 1] = NOT_YET, NOT_YET
         if not write_row(rows, counts, kind, attributes, end):
             return False
@@ -384,9 +399,9 @@ def note_tag(
 
 @kernel(b1(Bytes, Rows, Rows, Counts, Bytes))
 def find_tags(html: Array, rows: Array, hrefs: Array, counts: Array, agent: Array) -> bool:
-    """Write into `hrefs` (start, end) of the value itself for every link as most are; for every other tag that may lead somewhere, NOT_YET
-    there, and (kind, start, end of its attributes, its place in `hrefs`) into `rows`. There also each meta and link that may matter to
-    `agent`. False if there is no room for all. Without any room in `hrefs`, all tags are in `rows`."""
+    """Write into `hrefs` (start, end) of the value itself for every link as most are; for every other tag that may lead somewhere or
+    matter to `agent`, NOT_YET there, and (kind, start, end of its attributes, its place in `hrefs`) into `rows`. False: there is no room.
+    Without any room in `hrefs`, all tags are in `rows`."""
     counts[:] = 0
     templates = 0
     at = find_byte(html, 0, _LESS)
