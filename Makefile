@@ -14,6 +14,10 @@ export UV_PYTHON_DOWNLOADS := never
 # --compile-bytecode: else the first command compiles a thousand modules, and every one does where Python may not write.
 SYNC := $(BIN)/uv sync --frozen --inexact --quiet --compile-bytecode
 
+# A file of tests stays with one worker: its tests share what they crawl and compile.
+WORKERS ?= 2
+PYTEST := $(BIN)/pytest -q --numprocesses $(WORKERS) --dist loadfile
+
 .DELETE_ON_ERROR:
 .PHONY: demo test lint types unit unit-uncompiled proof bench bench-live clean
 
@@ -30,12 +34,14 @@ lint: .venv/dev.stamp
 types: .venv/dev.stamp
 	$(BIN)/mypy
 
+# Compiled first, or every worker would do it.
 unit: .venv/dev.stamp
-	$(BIN)/pytest -q
+	$(BIN)/trapline warmup
+	$(PYTEST)
 
 # numba reads the switch once, at import: this run needs a process of its own.
 unit-uncompiled: .venv/dev.stamp
-	NUMBA_DISABLE_JIT=1 $(BIN)/pytest -q tests/frontier tests/strategies tests/simulate
+	NUMBA_DISABLE_JIT=1 $(PYTEST) tests/frontier tests/strategies tests/simulate
 
 # New random webs at every run; that they show every feature (`reach`) is certain only for the fixed ones of `make test`.
 proof: .venv/dev.stamp

@@ -3,10 +3,8 @@
 The compiled core is looked at from fresh processes with caches of their own; the whole of it is compiled once for this file.
 """
 
-import ast
 import json
 import os
-import re
 import shutil
 import subprocess
 import sys
@@ -17,8 +15,10 @@ import pytest
 
 import trapline
 from trapline import jit
+from trapline.sources import compiled_sources
 
 PACKAGE = Path(trapline.__file__).parent
+SOURCES = list(compiled_sources(PACKAGE))
 compiled_only = pytest.mark.skipif(jit.DISABLED, reason="NUMBA_DISABLE_JIT=1: nothing is compiled")
 
 # What a process says of the core after all of it was loaded or compiled.
@@ -63,6 +63,7 @@ print(json.dumps({
     "kernels": {d.py_func.__name__: seen(d) for d, _ in jit._kernels},
     "ranks": {r.function.__name__: seen(r._dispatcher) for r in ranks},
     "control": counts_references(),
+    "files": sorted({f.__code__.co_filename for f in [d.py_func for d, _ in jit._helpers + jit._kernels] + [r.function for r in ranks]}),
 }))
 """
 
@@ -143,32 +144,11 @@ def test_a_second_process_compiles_nothing(cold: dict[str, Any], warm: dict[str,
     assert warm["seconds"] < cold["seconds"] / 4
 
 
-def test_every_file_with_a_kernel_is_among_the_sources() -> None:
-    decorated = re.compile(r"^\s*@(?:\w+\.)*(?:kernel|helper|page_rank|site_rank)\b", re.MULTILINE)
-    found = {path for path in PACKAGE.rglob("*.py") if decorated.search(path.read_text())}
-    assert len(found) > 10
-    assert found - set(jit.sources()) == set()
-
-
-def imported_by(path: Path) -> set[Path]:
-    """The files of the package that this one imports, or imports from."""
-    found = set()
-    for node in ast.walk(ast.parse(path.read_text())):
-        if isinstance(node, ast.ImportFrom) and node.module:
-            names = [node.module, *(f"{node.module}.{alias.name}" for alias in node.names)]
-        elif isinstance(node, ast.Import):
-            names = [alias.name for alias in node.names]
-        else:
-            continue
-        parts = [name.split(".") for name in names if name.split(".")[0] == "trapline"]
-        found |= {PACKAGE.joinpath(*part[1:]).with_suffix(".py") for part in parts if len(part) > 1}
-    return {file for file in found if file.is_file()}
-
-
-def test_whatever_a_source_imports_is_a_source() -> None:
-    """A kernel holds the constants that its file imports, so those files are part of it."""
-    sources = set(jit.sources())
-    assert {str(found) for source in sources for found in imported_by(source) - sources} == set()
+@compiled_only
+def test_every_compiled_function_lies_in_a_source(cold: dict[str, Any]) -> None:
+    files = {Path(file).relative_to(PACKAGE).as_posix() for file in cold["files"]}
+    assert len(files) > 40
+    assert files - set(SOURCES) == set()
 
 
 @pytest.fixture(scope="module")
@@ -178,7 +158,7 @@ def copied(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-@pytest.mark.parametrize("source", [path.relative_to(PACKAGE).as_posix() for path in jit.sources()])
+@pytest.mark.parametrize("source", SOURCES)
 def test_an_edit_of_any_source_leads_to_another_cache(
     source: str, copied: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -200,65 +180,120 @@ def test_a_new_kernel_file_leads_to_another_cache(folder: str, copied: Path, mon
     before = jit.cache_folder()
     new = copied / folder / "brand_new.py"
     new.parent.mkdir(parents=True, exist_ok=True)
-    new.write_text("from trapline.jit import kernel\n")
+    new.write_text("from trapline.jit import kernel\n\n@kernel('void()')\ndef nothing():\n    pass\n")
     after = jit.cache_folder()
     new.unlink()
     assert after != before
 
 
-# One kernel (uniforms, in exact.py) that calls a function of another file (mixed, in rng.py).
+# A kernel of its own: what the others import would be compiled with them. It calls a helper of another file, which has a
+# function of a third and a constant of a fourth, by way of a package.
+CHAIN = {
+    "chain.py": """
+from trapline.chained import drawn
+from trapline.jit import kernel
+
+@kernel("void(int64, float64[::1])")
+def draws(seed, out):
+    for i in range(out.size):
+        out[i] = drawn(seed, i)
+""",
+    "chained/__init__.py": """
+from trapline.chained.constant import RANGE
+from trapline.chained.helper import drawn
+""",
+    "chained/constant.py": "RANGE = 100.0",
+    "chained/other.py": "RANGE = 1.0",
+    "chained/helper.py": """
+from trapline.chained import RANGE
+from trapline.chained.other import RANGE as OTHER
+from trapline.jit import helper
+from trapline.rng import uniform
+
+@helper("float64(int64, int64)")
+def drawn(seed, number):
+    return uniform(seed, number) * RANGE
+""",
+}
 DRAW = """
 import json
 import numpy as np
 from trapline import jit
-from trapline.graph.exact import uniforms
+from trapline.chain import draws
 
 jit.ready()
 out = np.zeros(4)
-uniforms(7, out)
-hits = [sum(d.stats.cache_hits.values()) for d, _ in jit._kernels]
+draws(7, out)
+(hits,) = [sum(d.stats.cache_hits.values()) for d, _ in jit._kernels]
 print(json.dumps({"out": out.tolist(), "hits": hits, "most": max(jit.specialisations().values())}))
 """
-MULTIPLIER = "0x2C1B3C6D"  # of rng.mixed, which number_in calls
+
+
+@pytest.fixture(scope="module")
+def chained(copied: Path) -> Path:
+    for file, text in CHAIN.items():
+        (copied / file).parent.mkdir(exist_ok=True)
+        (copied / file).write_text(text)
+    return copied
+
+
+def drawn(package: Path, cache: Path) -> dict[str, Any]:
+    answer: dict[str, Any] = json.loads(python(DRAW, cache, package.parent))
+    return answer
 
 
 @compiled_only
-def test_an_edit_of_a_helper_is_not_answered_from_a_stale_cache(copied: Path, cache: Path) -> None:
-    helper = copied / "rng.py"
-    text = helper.read_text()
-    assert text.count(MULTIPLIER) == 1
-
-    def draw() -> dict[str, Any]:
-        answer: dict[str, Any] = json.loads(python(DRAW, cache, copied.parent))
-        return answer
-
-    first, second = draw(), draw()
-    helper.write_text(text.replace(MULTIPLIER, "0x85EBCA6B"))
-    edited = draw()
-    helper.write_text(text)
-    undone = draw()
+@pytest.mark.parametrize(
+    ("file", "old", "new"),
+    [
+        ("chain.py", "drawn(seed, i)", "drawn(seed, i + 9)"),
+        ("chained/helper.py", "* RANGE", "+ RANGE"),
+        ("chained/constant.py", "100.0", "10.0"),
+        ("chained/__init__.py", "chained.constant", "chained.other"),
+        ("rng.py", "0x2C1B3C6D", "0x85EBCA6B"),  # a multiplier of `mixed`, which `uniform` calls
+    ],
+)
+def test_an_edit_is_not_answered_from_a_stale_cache(chained: Path, cache: Path, file: str, old: str, new: str) -> None:
+    text = (chained / file).read_text()
+    assert text.count(old) == 1
+    first, second = drawn(chained, cache), drawn(chained, cache)
+    (chained / file).write_text(text.replace(old, new))
+    edited = drawn(chained, cache)
+    (chained / file).write_text(text)
+    undone = drawn(chained, cache)
     assert first["out"] == second["out"] == undone["out"] != edited["out"]
-    assert all(second["hits"]) and not any(edited["hits"])
+    assert second["hits"] and not edited["hits"]
+
+
+@compiled_only
+def test_an_edit_of_what_only_calls_compiled_code_costs_no_compilation(chained: Path, cache: Path) -> None:
+    drawn(chained, cache)
+    for file in ("strategies/inputs.py", "graph/load.py", "crawl/run.py"):
+        with (chained / file).open("a") as text:
+            text.write("\nADDED = 1\n")
+    assert drawn(chained, cache)["hits"]
 
 
 @compiled_only
 def test_the_same_sources_at_another_place_are_compiled_as_at_a_cold_start(
-    copied: Path, cache: Path, tmp_path: Path
+    chained: Path, cache: Path, tmp_path: Path
 ) -> None:
     """numba's own cache goes by the place of a file, so two installations of one version share nothing but the folder."""
-    python(DRAW, cache, copied.parent)
-    shutil.copytree(copied, tmp_path / "trapline")
-    elsewhere = json.loads(python(DRAW, cache, tmp_path))
-    assert elsewhere["most"] == 1
+    drawn(chained, cache)
+    shutil.copytree(chained, tmp_path / "trapline")
+    assert drawn(tmp_path / "trapline", cache)["most"] == 1
 
 
 @compiled_only
 @pytest.mark.parametrize("damage", [b"", b"nonsense"], ids=["emptied", "overwritten"])
-def test_a_damaged_cache_is_compiled_anew(copied: Path, cache: Path, damage: bytes) -> None:
-    whole = json.loads(python(DRAW, cache, copied.parent))
-    for path in [*cache.rglob("*.nbi"), *cache.rglob("*.nbc")]:
+def test_a_damaged_cache_is_compiled_anew(chained: Path, tmp_path: Path, damage: bytes) -> None:
+    cache = tmp_path / "cache"
+    whole = drawn(chained, cache)
+    damaged = [*cache.rglob("*.nbi"), *cache.rglob("*.nbc")]
+    assert damaged
+    for path in damaged:
         path.write_bytes(damage)
-    assert json.loads(python(DRAW, cache, copied.parent))["out"] == whole["out"]
+    assert drawn(chained, cache)["out"] == whole["out"]
 
 
 # The place of the cache.
@@ -275,10 +310,12 @@ def test_a_cache_that_cannot_be_written_gives_way_to_a_temporary_one(
 
 
 @compiled_only
-def test_a_process_whose_cache_cannot_be_written_works(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_process_whose_cache_cannot_be_written_works(
+    chained: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     (tmp_path / "file").touch()
     monkeypatch.setenv("TMPDIR", str(tmp_path))
-    first = json.loads(python(DRAW, tmp_path / "file"))
+    first = drawn(chained, tmp_path / "file")
     assert len(set(first["out"])) == 4
     assert list(tmp_path.glob("trapline-*"))
 

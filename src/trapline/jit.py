@@ -9,7 +9,7 @@ Rules of this file
   long.
 - A *shared* function is for ranks what a helper is for kernels.
 - A *kernel* is called from Python and cached on disk. numba notices an edit of the kernel's own file only, not of the
-  helpers' files, so the cache folder is named after a hash of every source that kernels can be made of.
+  helpers' files, so the cache folder is named after a hash of every file that kernels can be made of (sources.py).
 - A *rank* is called by address, so that one compiled frontier serves every strategy. Passed as an argument it would
   miss the cache in every process; as `types.FunctionType` it cost 59 us (prototype) each time it crosses from Python.
 - Python hands a kernel the *address* of the frontier's arrays, not the arrays: see `pin`.
@@ -19,7 +19,6 @@ Rules of this file
 import hashlib
 import os
 import platform
-import re
 import shutil
 import sys
 import tempfile
@@ -39,6 +38,7 @@ from numba.core.cpu import CPUContext
 from numba.extending import intrinsic, register_jitable
 
 from trapline.errors import ConfigError
+from trapline.sources import compiled_sources
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 Progress = Callable[[int, int, str], None]
@@ -49,18 +49,10 @@ DISABLED = bool(numba.config.DISABLE_JIT)
 
 _FLAGS: dict[str, Any] = {"error_model": "numpy", "_nrt": False}
 _PACKAGE = Path(__file__).parent
-_IMPORTS_THIS = re.compile(rb"^from trapline\.jit import", re.MULTILINE)  # late imports, indented, are of callers only
 _helpers: list[tuple[Any, Any]] = []
 _kernels: list[tuple[Any, Any]] = []
 _compiled_helpers = 0
 _ready_kernels = 0
-
-
-def sources() -> list[Path]:
-    """Every file that a kernel can be made of: the folders with a file that imports from here, and this folder's
-    modules."""
-    marked = {p.parent for p in _PACKAGE.rglob("*.py") if _IMPORTS_THIS.search(p.read_bytes())}
-    return sorted(p for folder in marked | {_PACKAGE} for p in folder.glob("*.py"))
 
 
 def cache_folder() -> Path:
@@ -68,8 +60,8 @@ def cache_folder() -> Path:
     # The place too: numba's own index goes by it, so a second installation finds nothing in the folder of the first.
     place = f"{numba.__version__} {np.__version__} {sys.version} {platform.machine()} {_PACKAGE}"
     digest = hashlib.sha256(place.encode())
-    for path in sources():
-        digest.update(path.relative_to(_PACKAGE).as_posix().encode() + b"\0" + path.read_bytes())
+    for file, text in compiled_sources(_PACKAGE).items():
+        digest.update(file.encode() + b"\0" + text)
     return _cache_root() / digest.hexdigest()[:20]
 
 

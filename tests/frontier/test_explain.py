@@ -16,9 +16,9 @@ NOT_OF_BATCH = "its pages are not of this batch"
 
 
 def twin(frontier: Frontier) -> Frontier:
-    """A frontier that can be asked what would be, and thrown away."""
-    state = State(*(array.copy() for array in frontier.state))
-    return Frontier.from_state(state, frontier.strategy, frontier.rules)
+    """A frontier that can be asked what would be, and thrown away. Most of its memory is pool that nobody used yet."""
+    used = frontier.state._replace(pool=frontier.state.pool[: frontier.state.run[0].pool])
+    return Frontier.from_state(State(*(array.copy() for array in used)), frontier.strategy, frontier.rules)
 
 
 def an_expiry_is_due(frontier: Frontier, now: float) -> bool:

@@ -1,7 +1,4 @@
-"""Which URLs are known: a table of fingerprints in memory, and links looked up in it. Step 2 of the way of a URL.
-
-A package of its own, because every file beside a kernel is part of the compiled code's cache key (jit.py).
-"""
+"""Which URLs are known: a table of fingerprints in memory, and links looked up in it. Step 2 of the way of a URL."""
 
 from trapline.crawl.seen.lookup import NO_PAGE, UNKNOWN, Lookup
 from trapline.crawl.seen.table import Seen
