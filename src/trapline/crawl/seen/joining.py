@@ -24,7 +24,7 @@ _HTTP = int.from_bytes(b"http", "little")
 
 
 @helper(i8(Bytes, i8, i8, i8))
-def find(text: Array, at: int, end: int, wanted: int) -> int:
+def find_in(text: Array, at: int, end: int, wanted: int) -> int:
     while at < end and text[at] != wanted:
         at += 1
     return at
@@ -113,11 +113,11 @@ def joined(text: Array, start: int, end: int, url: Array, out: Array) -> int:
         return put(url, 0, url.size, out, 0)
     if scheme_end(text, start, end) >= 0:
         return absolute(text, start, end, out)
-    path = find(url, 8, url.size, _SLASH)
+    path = find_in(url, 8, url.size, _SLASH)
     if text[start] == _SLASH:
         has_host = end - start > 1 and text[start + 1] == _SLASH
-        return put(text, start, end, out, put(url, 0, find(url, 0, url.size, _SLASH) if has_host else path, out, 0))
-    query = find(url, path, url.size, _QUESTION)
+        return put(text, start, end, out, put(url, 0, find_in(url, 0, url.size, _SLASH) if has_host else path, out, 0))
+    query = find_in(url, path, url.size, _QUESTION)
     if text[start] == _QUESTION:
         return put(text, start, end, out, put(url, 0, query, out, 0))
     return beside(text, start, end, url, path, query, out)

@@ -362,7 +362,7 @@ def behind_markup(html: Array, at: int) -> int:
 
 
 @helper(b1(Rows, Counts, i8, i8, i8))
-def write_row(rows: Array, counts: Array, kind: int, start: int, end: int) -> bool:
+def note_row(rows: Array, counts: Array, kind: int, start: int, end: int) -> bool:
     row = counts[ROWS]
     if row == len(rows):
         return False
@@ -377,7 +377,7 @@ def note_tag(
 ) -> bool:
     """Write where a tag's link is, or its attributes; False: there is no room."""
     if len(hrefs) == 0:
-        return write_row(rows, counts, kind, attributes, end)
+        return note_row(rows, counts, kind, attributes, end)
     if kind in (LINK, META) and not may_matter(html, attributes, end, agent):
         return True
     if kind == LINK and counts[CANONICAL] == FOUND:
@@ -391,7 +391,7 @@ def note_tag(
         counts[CANONICAL] = FOUND if is_usual else PERHAPS
     if not is_usual:
         hrefs[href, 0], hrefs[href, 1] = NOT_YET, NOT_YET
-        if not write_row(rows, counts, kind, attributes, end):
+        if not note_row(rows, counts, kind, attributes, end):
             return False
     counts[HREFS] = href + 1
     return True
