@@ -81,7 +81,10 @@ ABSOLUTE = st.builds(lambda *parts: "".join(parts), SCHEMES, HOSTS, st.sampled_f
 RELATIVE = st.builds(
     lambda *parts: "".join(parts), st.sampled_from(["", "/", "../", "./", "?", "#", " ", "\t/"]), PATHS, TAILS
 )
-HREFS = st.lists(st.one_of(ABSOLUTE, RELATIVE, st.text(max_size=6)), max_size=8)
+LONG = st.builds(
+    lambda href, part: href + part * 3000, st.one_of(ABSOLUTE, RELATIVE), st.sampled_from(["#abc", "../", "?zz", "/xy"])
+)
+HREFS = st.lists(st.one_of(ABSOLUTE, RELATIVE, LONG, st.text(max_size=6)), max_size=8)
 URLS = st.builds(
     lambda host, path, tail: canonical(f"http://{host}/{path}{tail}") or HOME,
     st.sampled_from(["a.org", "b.org"]),

@@ -4,6 +4,8 @@ from dataclasses import dataclass, fields
 
 from trapline.errors import ConfigError
 
+_MOST_BYTES = 1 << 29  # of a body: as UTF-8 it may be three times as long, and places in it are numbers below 2^31
+
 
 @dataclass(frozen=True)
 class Limits:
@@ -20,6 +22,9 @@ class Limits:
     expanded_bytes: int = 50 * 1024 * 1024  # after content decoding
 
     def __post_init__(self) -> None:
+        for name in ("body_bytes", "expanded_bytes"):
+            if getattr(self, name) > _MOST_BYTES:
+                raise ConfigError(f"the limit {name} must be at most {_MOST_BYTES:,}, not {getattr(self, name):,}")
         for field in fields(self):
             if not getattr(self, field.name) > 0:
                 raise ConfigError(f"the limit {field.name} must be above 0, not {getattr(self, field.name)}")

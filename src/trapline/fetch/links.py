@@ -38,7 +38,7 @@ class Links:
         return self.text[start:end].decode("utf-8", "replace")
 
     def __iter__(self) -> Iterator[str]:
-        return (self.text[start:end].decode("utf-8", "replace") for start, end in self.spans.tolist())
+        return map(self.__getitem__, range(len(self)))
 
     def completed(self, links: Mapping[int, str]) -> "Links":
         """With those at some places, and without those that have no place in the text even so."""

@@ -16,11 +16,10 @@ from typing import NamedTuple
 
 import numpy as np
 
-from trapline.fetch.tags.kernels import AREA, BASE, FRAME, IFRAME, LINK, META, A, find_tags
+from trapline.fetch.tags.kernels import find_tags
 from trapline.frontier.layout import Array
 from trapline.jit import ready
 
-_NAMES = {A: "a", AREA: "area", BASE: "base", FRAME: "frame", IFRAME: "iframe", LINK: "link", META: "meta"}
 _VALUE = r"""[ \t\n\f\r]*+=[ \t\n\f\r]*+(?:"([^"]*+)(?:"|\Z)|'([^']*+)(?:'|\Z)|(?!["'])([^ \t\n\f\r>]*+))"""
 _ATTRIBUTE = r"([^ \t\n\f\r/>][^ \t\n\f\r/>=]*+)(?:" + _VALUE + r")?"
 _UNNAMED = re.sub(r"(?<!\\)\((?!\?)", "(?:", _ATTRIBUTE)  # the same without groups
@@ -29,21 +28,23 @@ _ATTRIBUTE_OF = re.compile(_ATTRIBUTE)
 _REFERENCE = re.compile(r"&(?:#(?:[0-9]+|[xX][0-9a-fA-F]+);?|[a-zA-Z][a-zA-Z0-9]*+(?:;|(?!=)))")
 _MOST_DIGITS = 100  # of a number that stands for a character; Python refuses to read thousands
 
-
 _MOST_ROWS = 4096  # that room is kept for
 
 
-class Found(NamedTuple):
+class Tags(NamedTuple):
     """Where the tags of a page are that may lead somewhere. Of links as most are, where the value itself is."""
 
     hrefs: Array  # start, end; or NOT_YET, for it must be made from one of the others. Overwritten by the next page
     others: list[list[int]]  # kind, start and end of the attributes, place in hrefs
 
 
-class _Desk:
-    """Room for the rows of one page, used again for the next; what a page of a million tags needed is not kept."""
+class Rows:
+    """Room for the tags of one page, used again for the next; what a page of a million tags needed is not kept.
 
-    def __init__(self, rows: int, hrefs: int) -> None:
+    Without room for a single href it takes none, and all tags, whatever they are, are among the others.
+    """
+
+    def __init__(self, rows: int = 64, hrefs: int = 256) -> None:
         self._usual = rows, hrefs
         self._counts = np.zeros(3, np.int64)
         self._make_room(rows, hrefs)
@@ -51,36 +52,19 @@ class _Desk:
     def _make_room(self, rows: int, hrefs: int) -> None:
         self._rows, self._hrefs = np.zeros((rows, 4), np.int32), np.zeros((hrefs, 2), np.int32)
 
-    def found(self, html: bytes, agent: bytes) -> Found:
+    def tags(self, html: bytes, agent: bytes, most: int) -> Tags:
+        """The first `most`, without those meta and link tags that cannot matter to a robot of this name, in small letters."""
         if not html:
-            return Found(self._hrefs[:0], [])
+            return Tags(self._hrefs[:0], [])
         ready()
         text_bytes, agent_bytes = np.frombuffer(html, np.uint8), np.frombuffer(agent, np.uint8)
-        while not find_tags(text_bytes, self._rows, self._hrefs, self._counts, agent_bytes):
+        while not find_tags(text_bytes, self._rows, self._hrefs, self._counts, agent_bytes, most):
             self._make_room(4 * len(self._rows), 4 * len(self._hrefs))
         rows, hrefs, _ = self._counts.tolist()
-        found = Found(self._hrefs[:hrefs], self._rows[:rows].tolist())
+        found = Tags(self._hrefs[:hrefs], self._rows[:rows].tolist())
         if len(self._rows) > _MOST_ROWS:
             self._make_room(*self._usual)
         return found
-
-
-_desk, _desk_without_hrefs = _Desk(64, 256), _Desk(256, 0)
-
-
-def found(html: bytes, agent: bytes) -> Found:
-    """Without those meta and link tags that cannot matter to a robot of this name, in small letters."""
-    return _desk.found(html, agent)
-
-
-def tags(html: bytes) -> list[tuple[str, str]]:
-    """Name, in lower case, and attributes, as they stand, of each a, area, base, frame, iframe, link and meta.
-
-    >>> tags(b"<p title='<a>'><A href=x>y</A><!-- <a> --><script>'<a>'</script><iframe src=z><a></iframe>")
-    [('a', ' href=x'), ('iframe', ' src=z')]
-    """
-    rows = _desk_without_hrefs.found(html, b"-").others
-    return [(_NAMES[kind], html[start:end].decode("utf-8", "replace")) for kind, start, end, _ in rows]
 
 
 def any_case(name: str) -> str:

@@ -12,9 +12,10 @@ from typing import NamedTuple
 
 from trapline.fetch.encoding import UTF_8, decode, encoding_of, in_encoding
 from trapline.fetch.links import Links
-from trapline.fetch.markup import found, text, values
+from trapline.fetch.markup import Rows, text, values
 from trapline.fetch.tags.kernels import AREA, BASE, LINK, META, A
 
+MOST_LINKS = 50_000  # of a page, as many as a sitemap may have; what stands behind them is not read
 NOINDEX, NOFOLLOW, NOARCHIVE = 1, 2, 4
 MARKS = {
     "noindex": NOINDEX,
@@ -50,8 +51,12 @@ def is_html(mime: str, body: bytes) -> bool:
     return mime in _HTML or (not mime and _BEGINS_AS_HTML.match(body) is not None)
 
 
-def read_page(body: bytes, charset: str | None, agent: str = "trapline") -> PageFacts:
-    """What a page of HTML says. `charset` is that of its Content-Type; `agent` the name that robots' rules call us by.
+_rows = Rows()
+
+
+def read_page(body: bytes, charset: str | None, agent: str = "trapline", most: int = MOST_LINKS) -> PageFacts:
+    """What a page of HTML says, up to its `most`-th link. `charset` is that of its Content-Type; `agent` the name that robots' rules
+    call us by.
 
     >>> facts = read_page(b'<base href=/d/><meta name=robots content=noindex><a href="x">1</a><a href=y rel=nofollow>', None)
     >>> list(facts.links), facts.base, facts.marks
@@ -60,12 +65,12 @@ def read_page(body: bytes, charset: str | None, agent: str = "trapline") -> Page
     encoding = encoding_of(body, charset)
     html = body if encoding == UTF_8 else decode(body, encoding).encode()
     page = _Reader(agent)
-    hrefs, others = found(html, page.agent.encode())
+    hrefs, others = _rows.tags(html, page.agent.encode(), most)
     links = Links(html, hrefs.copy())
     for kind, start, end, place in others:
         page.take(kind, values(html[start:end].decode("utf-8", "replace")), place)
     if others:
-        links = links.completed(page.found)
+        links = links.completed(page.links)
     if encoding != UTF_8:
         links = Links.of([in_encoding(link, encoding) for link in links])
     return PageFacts(links, page.base, page.marks)
@@ -76,37 +81,37 @@ class _Reader:
 
     def __init__(self, agent: str) -> None:
         self.agent = agent.lower()
-        self.found: dict[int, str] = {}  # links, by the place of their tag
+        self.links: dict[int, str] = {}  # links, by the place of their tag
         self.base: str | None = None
         self.marks = 0
         self._has_canonical = self._has_refresh = False  # of several the first counts
 
-    def take(self, kind: int, found: dict[str, str], place: int) -> None:
+    def take(self, kind: int, attributes: dict[str, str], place: int) -> None:
         if kind == META:
-            self._meta(found, place)
+            self._meta(attributes, place)
         elif kind == LINK:
-            self._link(found, place)
+            self._link(attributes, place)
         elif kind == BASE:
-            if self.base is None and "href" in found:
-                self.base = text(found["href"])
+            if self.base is None and "href" in attributes:
+                self.base = text(attributes["href"])
         elif kind in (A, AREA):
-            if "href" in found and "nofollow" not in _words(found.get("rel")):
-                self.found[place] = text(found["href"])
-        elif address := text(found.get("src", "")):  # of a frame; without one it is empty
-            self.found[place] = address
+            if "href" in attributes and "nofollow" not in _words(attributes.get("rel")):
+                self.links[place] = text(attributes["href"])
+        elif address := text(attributes.get("src", "")):  # of a frame; without one it is empty
+            self.links[place] = address
 
-    def _link(self, found: dict[str, str], place: int) -> None:
-        address = text(found.get("href", ""))
-        if address and not self._has_canonical and "canonical" in _words(found.get("rel")):
-            self.found[place], self._has_canonical = address, True
+    def _link(self, attributes: dict[str, str], place: int) -> None:
+        address = text(attributes.get("href", ""))
+        if address and not self._has_canonical and "canonical" in _words(attributes.get("rel")):
+            self.links[place], self._has_canonical = address, True
 
-    def _meta(self, found: dict[str, str], place: int) -> None:
-        if text(found.get("name", "")).lower() in ("robots", self.agent):
-            self.marks |= marks_of(text(found.get("content", "")).split(","))
-        elif not self._has_refresh and found.get("http-equiv", "").lower() == "refresh":
-            target = _refresh_target(text(found.get("content", "")))
+    def _meta(self, attributes: dict[str, str], place: int) -> None:
+        if text(attributes.get("name", "")).lower() in ("robots", self.agent):
+            self.marks |= marks_of(text(attributes.get("content", "")).split(","))
+        elif not self._has_refresh and attributes.get("http-equiv", "").lower() == "refresh":
+            target = _refresh_target(text(attributes.get("content", "")))
             self._has_refresh = target is not None
-            self.found.update({place: target} if target else {})
+            self.links.update({place: target} if target else {})
 
 
 def marks_of(rules: list[str]) -> int:

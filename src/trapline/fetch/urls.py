@@ -14,7 +14,7 @@ import re
 from ada_url import join_url
 
 MOST_URL = 2048  # characters of a canonical URL; sitemaps.org has them shorter than that
-_MOST_TEXT = 4 * MOST_URL  # of a reference: beyond, it is data, and is not even parsed
+MOST_TEXT = 4 * MOST_URL  # of a reference without its fragment: beyond, it is data, and is not even parsed
 
 _PORTS = {"http": 80, "https": 443}
 _NO_BASE = "about:blank"  # against it a relative reference is an error, and an absolute one is itself
@@ -33,8 +33,10 @@ def canonical(text: str, base: str | None = None) -> str | None:
     >>> canonical("//bücher.example")  # no base to take the scheme from
     >>> canonical("mailto:a@example.org")
     """
-    if len(text) > _MOST_TEXT:
-        return None
+    if len(text) > MOST_TEXT:
+        text = text.partition("#")[0]
+        if len(text) > MOST_TEXT:
+            return None
     if not text.isascii():
         text = _scalar(text)
     try:
@@ -59,6 +61,8 @@ def plain(href: str, origin: str, folder: str) -> str | None:
     >>> plain("%7Eme", "http://a.org", "/x/")
     """
     href = href.partition("#")[0]
+    if len(href) > _MOST_PLAIN:
+        return None
     if href[:1] == "/":
         target = href if href[1:2] != "/" else ""  # a host follows
     elif href[:1] in ("", "?"):
@@ -67,7 +71,7 @@ def plain(href: str, origin: str, folder: str) -> str | None:
         while href[:3] == "../":
             href, folder = href[3:], folder[: folder.rfind("/", 0, -1) + 1] or "/"
         target = folder + href
-    return origin + target if len(target) <= _MOST_PLAIN and _PLAIN.fullmatch(target) else None
+    return origin + target if _PLAIN.fullmatch(target) and len(origin + target) <= MOST_URL else None
 
 
 def _scalar(text: str) -> str:

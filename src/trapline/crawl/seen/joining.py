@@ -12,7 +12,7 @@ Rules of this file
 import numpy as np
 
 from trapline.fetch.tags.kernels import Bytes
-from trapline.fetch.urls import MOST_URL
+from trapline.fetch.urls import MOST_TEXT, MOST_URL
 from trapline.frontier.layout import Array
 from trapline.jit import b1, helper, i8, type_of
 
@@ -32,14 +32,15 @@ def find_in(text: Array, at: int, end: int, wanted: int) -> int:
 
 @helper(i8(Bytes, i8, i8))
 def plain_end(text: Array, start: int, end: int) -> int:
-    """Where the link ends without its fragment; -1: it has bytes that URLs drop or turn into others."""
+    """Where the link ends without its fragment; -1: it has bytes that URLs drop or turn into others, or too many."""
     for at in range(start, end):
         c = text[at]
         if c == _HASH:
-            return at
+            end = at
+            break
         if c <= _SPACE or c in (_BACKSLASH, _DELETE):
             return -1
-    return end
+    return end if end - start <= MOST_TEXT else -1
 
 
 @helper(i8(Bytes, i8, i8))

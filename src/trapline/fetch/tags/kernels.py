@@ -397,15 +397,15 @@ def note_tag(
     return True
 
 
-@kernel(b1(Bytes, Rows, Rows, Counts, Bytes))
-def find_tags(html: Array, rows: Array, hrefs: Array, counts: Array, agent: Array) -> bool:
+@kernel(b1(Bytes, Rows, Rows, Counts, Bytes, i8))
+def find_tags(html: Array, rows: Array, hrefs: Array, counts: Array, agent: Array, most: int) -> bool:
     """Write into `hrefs` (start, end) of the value itself for every link as most are; for every other tag that may lead somewhere or
     matter to `agent`, NOT_YET there, and (kind, start, end of its attributes, its place in `hrefs`) into `rows`. False: there is no room.
-    Without any room in `hrefs`, all tags are in `rows`."""
+    `most`: of hrefs, then it stops. Without any room in `hrefs`, all tags are in `rows`."""
     counts[:] = 0
     templates = 0
     at = find_byte(html, 0, _LESS)
-    while at + 1 < html.size:
+    while at + 1 < html.size and counts[HREFS] < most:
         closing = html[at + 1] == _SLASH
         name = at + 2 if closing else at + 1
         if name >= html.size or not is_letter(html[name]):
