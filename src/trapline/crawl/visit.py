@@ -154,7 +154,7 @@ class Robot:
 
     def received(self, connection: "Connection", response: Response) -> None:
         if not response.keep_alive:
-            self._end = End.OURS if response.truncated else End.SERVER
+            self._end = End.OURS if response.hung_up else End.SERVER
         if self._robots is not None:
             self._robots_received(self._robots, response, connection.address)
             return
