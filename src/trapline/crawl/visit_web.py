@@ -45,4 +45,4 @@ class VisitWeb(RobotsWeb, Protocol):
         """A visit to the site is over."""
 
     def next_address(self, site: Site) -> None:
-        """The first of its addresses does not answer: try the others before it."""
+        """The first of its addresses could not be reached: the next visit tries another."""
