@@ -552,3 +552,15 @@ def test_a_target_that_would_be_two_lines_is_our_bug(target: str) -> None:
 def test_headers_cannot_smuggle_lines(agent: str) -> None:
     with pytest.raises(ConfigError, match="User-Agent"):
         request_rest("example.com", {"User-Agent": agent})
+
+
+@pytest.mark.parametrize("at_once", [1, 7, 10_000])
+def test_empty_lines_before_a_head_count_as_part_of_it(at_once: int) -> None:
+    whole = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok"
+
+    def pieces(data: bytes) -> list[bytes]:
+        return [data[at : at + at_once] for at in range(0, len(data), at_once)]
+
+    assert [response.body for response in read(pieces(50 * b"\r\n" + whole + 50 * b"\n" + whole))[0]] == [b"ok", b"ok"]
+    assert read(pieces(300 * b"\r\n" + whole)) == ([], TOO_LARGE)
+    assert read(pieces(300 * b"\r\n"), ended=False) == ([], TOO_LARGE)

@@ -9,6 +9,8 @@ The rules of the reader
   literally or not at all.
 """
 
+import re
+
 from trapline.errors import ConfigError, InvariantError
 from trapline.fetch.failure import PROTOCOL, TOO_LARGE
 from trapline.fetch.limits import Limits
@@ -16,6 +18,7 @@ from trapline.fetch.response import CHUNKED, UNCLEAR, UNTIL_CLOSE, body_length, 
 from trapline.fetch.response import Response as Response
 
 _HEX = b"0123456789abcdefABCDEF"
+_LINE_ENDS = re.compile(rb"[\r\n]*+")
 _MOST_HEX_DIGITS = 15
 # Of a chunk's size with its extensions, or of a trailer. Nobody sends long ones.
 _LINE_BYTES = 4096
@@ -152,8 +155,10 @@ class ResponseReader:
         return length != UNCLEAR
 
     def _skip_empty_lines(self) -> None:
-        while self._data[self._at : self._at + 1] in (b"\r", b"\n"):
-            self._at += 1
+        """Those before a head, which count as part of it."""
+        if self._data[self._at : self._at + 1] in (b"\r", b"\n"):
+            before, self._at = self._at, _LINE_ENDS.match(self._data, self._at).end()  # type: ignore[union-attr]  # it always does
+            self._interim_bytes += self._at - before
 
     def _head_end(self) -> int:
         if self.failure:
