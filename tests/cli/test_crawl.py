@@ -60,6 +60,7 @@ def nothing_long(monkeypatch: pytest.MonkeyPatch) -> None:
         (["http://a/\x1b[2J" + "x" * 3_000], r"'http://a/\x1b[2Jxx"),
         (["/etc/hosts"], "not an http or https URL"),
         (["mailto:me@example.org"], "not an http or https URL"),
+        (["htp:/foo"], "not an http or https URL"),
         ([""], "not an http or https URL"),
         ([], "no URL to begin with"),
         (["http://127.0.0.1:9/"], "127.0.0.1 is a loopback address; --allow-private"),

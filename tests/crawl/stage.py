@@ -103,8 +103,9 @@ class Wire:
         body: bytes = b"<p>",
         keep: bool = True,
         truncated: str = "",
+        junk: bool = False,
     ) -> "Wire":
-        """Answer the first request that has no answer."""
+        """Answer the first request that has no answer. `junk`: with bytes behind it that nobody asked for."""
         assert len(self.sent) > self.responses_received, "nothing was asked"
         said = {"Content-Type": "text/html", "Content-Length": str(len(body)), **(headers or {})}
         if not keep:
@@ -113,11 +114,13 @@ class Wire:
         response = response_of(head.encode(), 100)
         assert isinstance(response, Response)
         response.wire = response.body = body
-        response.truncated, response.keep_alive = truncated, response.keep_alive and not truncated
+        response.truncated = truncated
+        if truncated or junk:
+            response.hang_up()
         response.first_byte_s = response.total_s = response.own_s = 0.25
         self.responses_received += 1
         if not response.keep_alive:
-            self._over("closed" if len(self.sent) > self.responses_received else "")
+            self._over("protocol" if junk else "closed" if len(self.sent) > self.responses_received else "")
         self.owner.received(self, response)
         return self
 

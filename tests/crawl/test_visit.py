@@ -1,8 +1,13 @@
 """A robot on its visit: whatever way a connection ends, every page ends up in one of three places, and the visit ends once."""
 
+from pathlib import Path
+
 import pytest
 
+from tests.crawl.live_web import crawled
+from tests.crawl.small_server import CLOSE, Part, page, small_server, text
 from tests.crawl.stage import A, Stage, Wire, links
+from trapline.crawl import resume
 from trapline.crawl.visit import HANG_UP_S
 from trapline.frontier import FAILED, FETCHED, Rules
 from trapline.frontier.layout import GONE, WAITING
@@ -171,13 +176,40 @@ def test_only_a_server_that_closes_shows_how_many_requests_it_takes(stage: Stage
     assert stage.frontier.state.site["requests"][0] == requests
 
 
-def test_a_page_that_is_longer_than_we_read_says_nothing_of_the_next_connection(stage: Stage) -> None:
+@pytest.mark.parametrize("more", [{"truncated": "length"}, {"truncated": "time"}, {"junk": True}])
+def test_a_page_with_more_than_we_read_says_nothing_of_the_next_connection(
+    stage: Stage, more: dict[str, object]
+) -> None:
     """We hung up: the visit is over once the server had its moment to notice, and its limit is as unknown as before."""
     stage.opens().answers()
     stage.passes(1.0)
-    stage.wires[0].answers(truncated="length")
+    stage.wires[0].answers(**more)
     assert fetched(stage) == ["/1", "/2"] and stage.crawler.active == 1
     assert at_rest(stage) and stage.frontier.state.site["requests"][0] == 50
+
+
+CHUNKS = b"Transfer-Encoding: chunked\r\n\r\n0\r\n\r\n"
+UNLIMITED = 50  # what the frontier expects of a server that has shown no limit
+
+
+@pytest.mark.parametrize(
+    ("answer", "requests"),
+    [
+        ([page()], UNLIMITED),
+        ([page() + b"junk"], UNLIMITED),
+        ([b"HTTP/1.1 200 OK\r\nContent-Length: 9\r\n" + CHUNKS], UNLIMITED),
+        ([page(), CLOSE], 3),
+        ([page(fields="Connection: close\r\n") + b"junk"], 3),
+    ],
+)
+def test_over_a_socket_only_the_server_shows_its_limit(tmp_path: Path, answer: list[Part], requests: int) -> None:
+    """robots.txt, the first page, then this answer, behind which we hang up or the server does."""
+    pages = {"/robots.txt": [text("")], "/": [page("/a", "/b", "/c")], "/a": answer}
+    with small_server(lambda host, target: pages.get(target, page())) as server:
+        seed = f"http://a.test:{server.port}/"
+        crawl = crawled(tmp_path / "crawl", [seed], {"a.test": "127.9.0.1"}, per_connection=3)
+    assert crawl.fetched() == {seed, *(f"{seed}{name}" for name in "abc")} and crawl.errors() == {}
+    assert resume.rebuilt(crawl.folder)[0].state.site["requests"][0] == requests
 
 
 def test_a_page_that_we_gave_up_ourselves_goes_back_as_it_was(stage: Stage) -> None:

@@ -274,14 +274,16 @@ def test_http_10_ends_a_body_by_ending_the_connection(run: Run) -> None:
     visit = Visit(["/1", "/2"])
     run(visited(says(b"HTTP/1.0 200 OK\r\n\r\nall of it"), visit))
     assert (visit.bodies, visit.failure, visit.unanswered) == ([b"all of it"], "", 0)
-    assert not visit.responses[0].keep_alive
+    assert not visit.responses[0].keep_alive and not visit.responses[0].hung_up
 
 
 def test_one_request_a_connection(run: Run) -> None:
     last = b"HTTP/1.1 200 OK\r\nConnection: close\r\nContent-Length: 2\r\n\r\nok"
-    visit = Visit(["/1", "/2", "/3"], at_once=3)
-    run(visited(says(last, ends=False), visit))
-    assert (visit.bodies, visit.failure, visit.unanswered) == ([b"ok"], CLOSED, 2)
+    for said in (last, last + b"junk"):
+        visit = Visit(["/1", "/2", "/3"], at_once=3)
+        run(visited(says(said, ends=False), visit))
+        assert (visit.bodies, visit.failure, visit.unanswered) == ([b"ok"], CLOSED, 2)
+        assert not visit.responses[0].hung_up
 
 
 def test_an_idle_server_may_go(run: Run) -> None:
@@ -364,7 +366,7 @@ def test_a_length_that_is_too_short_makes_the_connection_useless(run: Run) -> No
     visit = Visit(["/1", "/2"])
     run(visited(says(b"HTTP/1.1 200 OK\r\nContent-Length: 1\r\n\r\nlong", ends=False), visit))
     assert (visit.bodies, visit.failure, visit.unanswered) == ([b"l"], PROTOCOL, 0)
-    assert not visit.responses[0].keep_alive
+    assert not visit.responses[0].keep_alive and visit.responses[0].hung_up
 
 
 def test_what_nobody_asked_for_makes_the_connection_useless(run: Run) -> None:
@@ -421,6 +423,7 @@ def test_an_endless_body_is_cut(run: Run) -> None:
     visit = Visit(["/1", "/2"], at_once=2)
     run(visited(endless, visit, Limits(body_bytes=300_000)))
     assert (visit.responses[0].truncated, len(visit.bodies[0])) == ("length", 300_000)
+    assert visit.responses[0].hung_up
     assert (visit.failure, visit.unanswered) == (CLOSED, 1)
 
 
@@ -448,6 +451,7 @@ def test_dribbled(run: Run, start: bytes, truncated: list[str]) -> None:
     assert [response.truncated for response in visit.responses] == truncated
     assert (visit.failure, visit.unanswered) == ("" if truncated else TIMEOUT, 1 - len(truncated))
     assert all(response.body and not response.body.strip(b".") for response in visit.responses)
+    assert all(response.hung_up for response in visit.responses)
 
 
 # Owners that change their minds

@@ -1,5 +1,7 @@
 """Bodies come out as they went in, whatever their codings; damage costs what is behind it; a bomb costs no more than the limit."""
 
+import gzip
+import random
 import tracemalloc
 import zlib
 
@@ -126,3 +128,25 @@ def test_a_bomb_stops_at_the_limit(coding: bytes) -> None:
 
 def test_a_bomb_inside_a_bomb() -> None:
     assert decoded(gzipped(gzipped(bytes(10_000_000))), b"gzip, gzip", MOST) == ENCODING
+
+
+def test_a_body_of_very_many_members_counts_as_far_as_some() -> None:
+    """A stack of codings makes millions of empty ones from a few thousand bytes."""
+    member = gzip.compress(b"x", mtime=0)
+    whole = decoded(member * 900, b"gzip", 10_000)
+    assert whole == b"x" * 900
+    assert decoded(member * 100_000, b"gzip", 10_000_000) == b"x" * 1000
+    assert decoded(gzip.compress(b"") * 100_000, b"gzip", 10_000_000) == ENCODING
+
+
+@pytest.mark.parametrize("at", [0.2, 0.5, 0.9])
+def test_a_long_body_counts_as_far_as_its_damage(at: float) -> None:
+    body = bytes(random.Random(1).randrange(256) for _ in range(200_000))
+    coded = bytearray(gzip.compress(body, 1, mtime=0))
+    coded[int(at * len(coded)) :] = b"\xff" * 100
+    found = decoded(bytes(coded), b"gzip", 1_000_000)
+    assert (
+        isinstance(found, bytes)
+        and body.startswith(found[: int(0.99 * at * len(body))])
+        and len(found) >= 0.95 * at * len(body)
+    )

@@ -115,7 +115,13 @@ def test_the_whole_search_has_an_end() -> None:
 
 @pytest.mark.parametrize(
     ("host", "address"),
-    [("192.0.2.1", "192.0.2.1"), ("192.0.2.1.", "192.0.2.1"), ("[::1]", "::1"), ("[2001:db8:0:0::1]", "2001:db8::1")],
+    [
+        ("[::ffff:7f4e:e]", "127.78.0.14"),
+        ("192.0.2.1", "192.0.2.1"),
+        ("192.0.2.1.", "192.0.2.1"),
+        ("[::1]", "::1"),
+        ("[2001:db8:0:0::1]", "2001:db8::1"),
+    ],
 )
 def test_a_numeric_host_is_its_own_address(host: str, address: str) -> None:
     assert Resolver().known(host) == Answer((address,), math.inf)

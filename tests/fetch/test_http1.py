@@ -165,20 +165,29 @@ def test_chunks_that_are_none(wire: bytes) -> None:
 
 def test_chunks_win_over_a_length_and_the_connection_ends() -> None:
     response = read_one(chunked(b"2\r\nab\r\n0\r\n\r\n", more=b"Content-Length: 99\r\n"))
-    assert (response.body, response.keep_alive) == (b"ab", False)
+    assert (response.body, response.keep_alive, response.hung_up) == (b"ab", False, True)
 
 
 def test_chunks_of_http_10_end_the_connection() -> None:
     old = b"HTTP/1.0 200 OK\r\nConnection: keep-alive\r\nTransfer-Encoding: chunked\r\n\r\n1\r\na\r\n0\r\n\r\n"
-    assert (read_one(old).body, read_one(old).keep_alive) == (b"a", False)
+    for data, hung_up in [(old, True), (old.replace(b"keep-alive", b"close"), False)]:
+        response = read_one(data)
+        assert (response.body, response.keep_alive, response.hung_up) == (b"a", False, hung_up)
 
 
-@pytest.mark.parametrize("headers", [b"", b"Transfer-Encoding: gzip\r\n", b"Transfer-Encoding: chunked, gzip\r\n"])
+@pytest.mark.parametrize(
+    "headers",
+    [
+        *(b"", b"Transfer-Encoding: gzip\r\n", b"Transfer-Encoding: chunked, gzip\r\n"),
+        b"Transfer-Encoding: gzip\r\nContent-Length: 1\r\n",
+    ],
+)
 def test_other_bodies_last_until_the_connection_ends(headers: bytes) -> None:
     data = b"HTTP/1.1 200 OK\r\n" + headers + b"\r\nHTTP/1.1 200 OK\r\n\r\n"
     assert read([data], ended=False) == ([], "")
     response = read_one(data)
     assert (response.body, response.keep_alive, response.truncated) == (b"HTTP/1.1 200 OK\r\n\r\n", False, "")
+    assert not response.hung_up
 
 
 def test_identity_is_no_coding() -> None:
@@ -204,7 +213,7 @@ def test_identity_is_no_coding() -> None:
 )
 def test_whether_the_connection_lives_on(version: bytes, connection: bytes, lives_on: bool) -> None:
     data = b"HTTP/" + version + b" 200 OK\r\nContent-Length: 0\r\n" + connection + b"\r\n"
-    assert read_one(data).keep_alive is lives_on
+    assert read_one(data).keep_alive is lives_on and not read_one(data).hung_up
 
 
 def test_what_the_server_announces() -> None:
@@ -238,6 +247,7 @@ def test_a_long_body_is_cut(head: bytes) -> None:
     responses, failure = read([b"HTTP/1.1 200 OK\r\n" + head + b"\r\n" + b"a" * 2_000], ended=False)
     (response,) = responses
     assert (len(response.body), response.truncated, response.keep_alive, failure) == (1_000, "length", False, "")
+    assert response.hung_up
 
 
 def test_a_body_of_the_limit_is_whole() -> None:
@@ -268,6 +278,7 @@ def test_what_came_in_time() -> None:
         response = reader.cut("time")
         assert response is not None
         assert (response.wire, response.body, response.truncated, response.keep_alive) == (wire, body, "time", False)
+        assert response.hung_up
     assert ResponseReader(SMALL).cut("time") is None
 
 

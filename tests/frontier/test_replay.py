@@ -10,6 +10,7 @@ import re
 import shutil
 import zlib
 from collections.abc import Callable, Iterable
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -471,6 +472,19 @@ def test_a_snapshot_with_a_file_cut_anywhere_is_refused(saved: Path, name: str) 
         if cut < len(whole):
             (saved / name).write_bytes(whole[:cut])
             assert_refused(saved)
+
+
+@pytest.mark.parametrize("flip", [0x55, 0x01, 0x80])
+def test_a_snapshot_with_a_damaged_header_is_refused(saved: Path, flip: int) -> None:
+    """Or taken, if only blanks were hit: what follows the header has a checksum."""
+    whole = (saved / "site.npy").read_bytes()
+    for at in range(0, 128, 4):
+        damaged = bytes(byte ^ flip if at <= place < at + 4 else byte for place, byte in enumerate(whole))
+        (saved / "site.npy").write_bytes(damaged)
+        with suppress(ConfigError):
+            load(saved)
+    (saved / "site.npy").write_bytes(whole[:80] + bytes(byte ^ flip for byte in whole[80:84]) + whole[84:])
+    assert_refused(saved)
 
 
 @pytest.mark.parametrize("text", ["", "[]", "{}", '{"format": 1}', "7"])

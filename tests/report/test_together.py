@@ -1,15 +1,17 @@
 """Live crawls side by side: one measure for all, by URL, and what a simulated crawl's record says of the same log."""
 
+import sqlite3
 from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from tests.crawl.crawl_folder import simulated, write_crawl
 from trapline.crawl.folder import opened
-from trapline.graph import pagerank
-from trapline.report import compare_page, record_of
+from trapline.graph import Graph, pagerank
+from trapline.report import compare_page, record_of, together
 from trapline.report.table import columns
 from trapline.report.together import records_together
 
@@ -82,3 +84,40 @@ def test_time_is_not_called_simulated(folders: list[Path]) -> None:
     assert "simulat" not in page.split("<body>")[1].lower()
     assert "wall s" not in {column.name for column in columns(records)}
     assert "simulated" in compare_page([replace(record, clock="simulated") for record in records], "a")
+
+
+def one_more(folder: Path) -> None:
+    """The crawl goes on: it finds a page and fetches it."""
+    with closing(sqlite3.connect(folder / "crawl.db")) as database, database:
+        (page,) = database.execute("select max(id) + 1 from page").fetchone()
+        database.execute("insert into page values (?, 0, ?)", (page, f"http://late.test/{page}"))
+        columns = [name for _, name, *_ in database.execute("pragma table_info(fetch)")]
+        values = ", ".join({"seq": "seq + 1", "page": str(page)}.get(name, name) for name in columns)
+        database.execute(f"insert into fetch select {values} from fetch order by seq desc limit 1")
+
+
+def test_what_is_read_of_a_crawl_is_of_one_moment(tmp_path: Path) -> None:
+    folder = write_crawl(tmp_path, *simulated())
+    with closing(opened(folder)) as database:
+        before = database.execute("select count(*) from page").fetchone()
+        one_more(folder)
+        assert database.execute("select count(*) from page").fetchone() == before
+    with closing(opened(folder)) as database:
+        assert database.execute("select count(*) from page").fetchone() == (before[0] + 1,)
+
+
+def test_a_crawl_that_goes_on_meanwhile_is_judged_as_far_as_its_web_is_known(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = write_crawl(tmp_path, *simulated())
+    [still] = records_together([folder])
+    load = together.load_graph
+
+    def then_goes_on(*arguments: Any) -> Graph:
+        graph = load(*arguments)
+        one_more(folder)
+        return graph
+
+    monkeypatch.setattr(together, "load_graph", then_goes_on)
+    [going_on] = records_together([folder])
+    assert going_on.pages_fetched == still.pages_fetched

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from trapline.graph import Graph
 
 
-_BARE = re.compile(r"(?!.*://)\w[^\s@/]*(/.*)?")  # example.org, localhost:8000/a
+_BARE = re.compile(r"(?!.*://)\w[^\s@/:]*(:\d+)?(/.*)?")  # example.org, localhost:8000/a
 
 
 def seed_pages(file: Path, graph: "Graph") -> "NDArray[np.int32]":

@@ -19,9 +19,10 @@ _ROWS_AT_ONCE = 1_000_000
 
 
 def opened(folder: Path) -> sqlite3.Connection:
-    """The crawl's database, read-only; `ConfigError` if there is none that we can read."""
+    """The crawl's database as it is at one moment, read-only; `ConfigError` if there is none that we can read."""
     database = connect(folder)
     database.execute("pragma cache_size = -200000")  # kB: a join looks pages up at random, and 2 MB are soon read again
+    database.execute("begin")
     return database
 
 

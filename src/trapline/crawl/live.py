@@ -9,7 +9,6 @@ import asyncio
 import math
 import time
 from collections.abc import Callable
-from typing import NamedTuple
 
 from trapline.crawl.crawler import Crawler
 from trapline.crawl.names import Names
@@ -19,8 +18,7 @@ from trapline.crawl.robots_elsewhere import RobotsElsewhere
 from trapline.crawl.scores import Scores
 from trapline.crawl.sites import Site, Sites
 from trapline.crawl.visit import Robot
-from trapline.fetch import failure
-from trapline.fetch.connection import Connection, open_connection
+from trapline.fetch.connection import Connection, Owner, open_connection
 from trapline.fetch.content import ACCEPT_ENCODING
 from trapline.fetch.http1 import request, request_rest
 from trapline.fetch.throttle import Link, Throttle
@@ -32,13 +30,6 @@ SWEEP_S = 0.25
 KEPT_S = (
     5.0  # a connection is kept between two visits if the site rests no longer: common servers close after 5 s or more
 )
-
-
-class NoConnection(NamedTuple):
-    """In place of one that was never opened."""
-
-    address: str
-    responses_received: int = 0
 
 
 class Nobody:
@@ -58,7 +49,7 @@ class Nobody:
 
 
 class Web:
-    """The world of a live crawl (crawler.py)."""
+    """The world of a live crawl (crawler.py), and of its robots (visit_web.py)."""
 
     def __init__(
         self,
@@ -148,11 +139,10 @@ class Web:
             site.throttle = Throttle(self._link, self._options.site_bandwidth)
         return site.throttle
 
-    def connect(self, site: Site, robot: Robot) -> Connection | None:
-        """Open a connection to the site's address; the guard is asked once more, for the address may have been kept."""
+    def connect(self, site: Site, robot: Owner) -> Connection | None:
+        """Open a connection to the site's address. None: the guard, asked once more for the address may have been kept, refuses it."""
         address = site.addresses[0]
         if self._names.refuses(address):
-            self._loop.call_soon(robot.lost, NoConnection(address), failure.ADDRESS, 0)
             return None
         if self._kept and len(self._open) >= self._options.connections:
             self.drop(next(iter(self._kept)))
@@ -191,9 +181,7 @@ class Web:
         connection.owner = self._nobody
         connection.close()
 
-    def gone(self, connection: Connection | NoConnection) -> None:
-        if isinstance(connection, NoConnection):
-            return
+    def gone(self, connection: Connection) -> None:
         self._open.pop(connection, None)
         site = self._kept.pop(connection, None)
         if site is not None:

@@ -6,13 +6,8 @@ Who fills it: robots_file.py (who waits), visit.py (pages that were waited for).
 waiter learns is recorded with the page, before it: after a crash either both are known or neither.
 """
 
-from typing import TYPE_CHECKING
-
-from trapline.crawl.robots_file import Answer, RobotsFile, answer_of
+from trapline.crawl.robots_file import Answer, RobotsFile, RobotsWeb, answer_of
 from trapline.fetch.response import Response
-
-if TYPE_CHECKING:
-    from trapline.crawl.live import Web
 
 MOST_KEPT = 1_000  # for sites that are sent to the same file later: it is a page by then, and not fetched again
 
@@ -31,7 +26,7 @@ class RobotsElsewhere:
     def awaits(self, url: str) -> bool:
         return url in self._waiting
 
-    def came(self, web: "Web", visit: int, url: str, response: Response) -> None:
+    def came(self, web: RobotsWeb, visit: int, url: str, response: Response) -> None:
         """A page that was waited for. If it leads on, a waiter follows when it is visited next."""
         answer = answer_of(response, web.now())
         if len(self._kept) == MOST_KEPT:

@@ -6,10 +6,11 @@ discovered like any URL, and this site rests meanwhile (robots_elsewhere.py). Wh
 
 import re
 from enum import Enum, auto
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple, Protocol
 
+from trapline.crawl.outbox import Outbox
 from trapline.crawl.records import RobotsFetched
-from trapline.crawl.sites import Site
+from trapline.crawl.sites import Site, Sites
 from trapline.fetch import failure
 from trapline.fetch.content import decoded
 from trapline.fetch.headers import retry_after_s
@@ -17,9 +18,7 @@ from trapline.fetch.response import Response
 from trapline.fetch.robots import DISALLOW_ALL, LIMIT_BYTES, Robots
 from trapline.fetch.robots_answer import MOST_REDIRECTS, SHORTEST_S, Verdict, read_answer
 from trapline.fetch.urls import canonical, origin
-
-if TYPE_CHECKING:
-    from trapline.crawl.live import Web
+from trapline.frontier import Frontier
 
 PATH = "/robots.txt"
 LONGEST_PAUSE_S = 30.0  # a longer Crawl-delay is a rest between visits
@@ -69,6 +68,33 @@ def apply(site: Site, robots: Robots, until: float, pause_s: float) -> None:
     site.pause_s = max(pause_s, robots.crawl_delay_s or 0.0)
 
 
+class Elsewhere(Protocol):
+    """Files that lie on another site (robots_elsewhere.py)."""
+
+    def answer(self, url: str) -> Answer | None: ...
+
+    def wait(self, url: str, robots: "RobotsFile") -> None: ...
+
+
+class RobotsWeb(Protocol):
+    """What a robots.txt needs of the world that it is fetched in (live.py)."""
+
+    agent: str
+    pause_s: float
+    delay_s: float
+    sites: Sites
+    frontier: Frontier
+    outbox: Outbox
+
+    @property
+    def elsewhere(self) -> Elsewhere: ...
+
+    def now(self) -> float: ...
+
+    def discover(self, url: str) -> None:
+        """A page that no link led to."""
+
+
 class RobotsFile:
     """One attempt to have the rules of a site."""
 
@@ -84,21 +110,21 @@ class RobotsFile:
     def target(self) -> str:
         return self._url[len(self._site.origin) :]
 
-    def answered(self, web: "Web", visit: int, response: Response, address: str) -> Step:
+    def answered(self, web: RobotsWeb, visit: int, response: Response, address: str) -> Step:
         answer = answer_of(response, web.now())
         self._record(web, visit, address, answer, response)
         return self._heed(web, visit, answer)
 
-    def failed(self, web: "Web", visit: int, address: str, kind: str) -> None:
+    def failed(self, web: RobotsWeb, visit: int, address: str, kind: str) -> None:
         self._record(web, visit, address, Answer(0, kind, None, b"", None, None))
 
-    def came(self, web: "Web", visit: int, url: str, answer: Answer) -> Step:
+    def came(self, web: RobotsWeb, visit: int, url: str, answer: Answer) -> Step:
         """Another site's answer: noted as one of this site's, from whom nothing was asked."""
         self._url, self.started, self.request = url, web.now(), b""
         self._record(web, visit, "", answer)
         return self._heed(web, visit, answer)
 
-    def _heed(self, web: "Web", visit: int, answer: Answer) -> Step:
+    def _heed(self, web: RobotsWeb, visit: int, answer: Answer) -> Step:
         if answer.location is not None:
             return self._redirected(web, visit, answer.location)
         verdict = read_answer(answer.status, answer.error, answer.body, web.agent, max_age_s=answer.max_age_s)
@@ -107,7 +133,7 @@ class RobotsFile:
             return Step.FAILED
         return self._take(web, verdict)
 
-    def _redirected(self, web: "Web", visit: int, location: str) -> Step:
+    def _redirected(self, web: RobotsWeb, visit: int, location: str) -> Step:
         self._hops += 1
         url = canonical(location, self._url)
         if url is None or self._hops > MOST_REDIRECTS:
@@ -117,7 +143,7 @@ class RobotsFile:
             return Step.AGAIN
         return self._elsewhere(web, visit, url)
 
-    def _elsewhere(self, web: "Web", visit: int, url: str) -> Step:
+    def _elsewhere(self, web: RobotsWeb, visit: int, url: str) -> Step:
         other = web.sites.named(origin(url))
         if other is not None and url == other.origin + PATH and other.robots is not None:
             # The other site may not be visited again, so its rules do not expire here as soon as there.
@@ -133,7 +159,7 @@ class RobotsFile:
         self.rest_s = FIRST_WAIT_S * 2.0 ** (self._site.robots_failures - 1)
         return Step.REST
 
-    def _take(self, web: "Web", verdict: Verdict) -> Step:
+    def _take(self, web: RobotsWeb, verdict: Verdict) -> Step:
         """The rules are known: they hold from now on, Crawl-delay included."""
         site = self._site
         apply(site, verdict.robots, web.now() + verdict.expires_in_s, web.pause_s)
@@ -146,7 +172,9 @@ class RobotsFile:
             return Step.REST
         return Step.GO
 
-    def _record(self, web: "Web", visit: int, address: str, answer: Answer, response: Response | None = None) -> None:
+    def _record(
+        self, web: RobotsWeb, visit: int, address: str, answer: Answer, response: Response | None = None
+    ) -> None:
         web.outbox.robots.append(
             RobotsFetched(
                 self._site.id,

@@ -12,18 +12,15 @@ moved within its site may need another; then the site rests between the two as b
 import math
 from collections import deque
 from enum import Enum, auto
-from typing import TYPE_CHECKING
 
 from trapline.crawl.crawler import Asked, Crawler
 from trapline.crawl.robots_file import RobotsFile, Step
 from trapline.crawl.sites import Site
+from trapline.crawl.visit_web import VisitWeb
 from trapline.fetch import failure
+from trapline.fetch.connection import Connection
 from trapline.fetch.response import Response
 from trapline.frontier import FETCHED, Outcome, Visit
-
-if TYPE_CHECKING:
-    from trapline.crawl.live import NoConnection, Web
-    from trapline.fetch.connection import Connection
 
 MOST_SECONDS = 300.0  # of one visit, then it asks for no more
 PIPELINED = 8  # requests under way at once on one connection
@@ -70,7 +67,7 @@ class Robot:
         "_window",
     )
 
-    def __init__(self, web: "Web", crawler: Crawler, visit: Visit, site: Site, urls: list[str]) -> None:
+    def __init__(self, web: VisitWeb, crawler: Crawler, visit: Visit, site: Site, urls: list[str]) -> None:
         self._web, self._crawler, self._visit, self._site, self._urls = web, crawler, visit, site, urls
         self._at = 0  # the next page to ask for
         self._last = len(urls)  # the first one not to ask for
@@ -106,6 +103,9 @@ class Robot:
     def _connect(self) -> None:
         self._end, self._before, self._responses = End.NONE, 0, 0
         self._connection = self._web.connect(self._site, self)
+        if self._connection is None:
+            address = self._site.addresses[0]
+            self._web.call_soon(lambda: self._no_connection(address, failure.ADDRESS))
 
     def _go_on(self) -> None:
         """Over an open connection: robots.txt if its rules are not known, else pages."""
@@ -148,13 +148,13 @@ class Robot:
 
     # ---- what the connection tells
 
-    def connected(self, connection: "Connection", seconds: float) -> None:
+    def connected(self, connection: Connection, seconds: float) -> None:
         self._connection_s = seconds
         self._go_on()
 
-    def received(self, connection: "Connection", response: Response) -> None:
+    def received(self, connection: Connection, response: Response) -> None:
         if not response.keep_alive:
-            self._end = End.OURS if response.truncated else End.SERVER
+            self._end = End.OURS if response.hung_up else End.SERVER
         if self._robots is not None:
             self._robots_received(self._robots, response, connection.address)
             return
@@ -177,10 +177,14 @@ class Robot:
         else:
             self._request()
 
-    def lost(self, connection: "Connection | NoConnection", kind: str, unanswered: int) -> None:
+    def lost(self, connection: Connection, kind: str, unanswered: int) -> None:
         self._connection, self._responses = None, connection.responses_received
-        self._end = _end_by(kind)
         self._web.gone(connection)
+        self._no_connection(connection.address, kind)
+
+    def _no_connection(self, address: str, kind: str) -> None:
+        """It is lost, or there never was one."""
+        self._end = _end_by(kind)
         if self._waits and not self._asked:
             return  # it is seen when the waiting is over
         kind = kind or failure.CLOSED
@@ -191,10 +195,10 @@ class Robot:
         elif kind == failure.PROTOCOL and self._served and self._window > 1:
             self._had_enough(pipelined=True)  # an answer may have been longer than it said
         elif self._robots is not None:
-            self._robots.failed(self._web, self._visit.id, connection.address, kind)
+            self._robots.failed(self._web, self._visit.id, address, kind)
             self._not_had(kind)
         elif self._asked:
-            self._pages_lost(kind, connection.address)
+            self._pages_lost(kind, address)
         else:
             self._not_had(kind)
 

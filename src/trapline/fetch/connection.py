@@ -236,7 +236,7 @@ class Connection(asyncio.Protocol):
         if not response.keep_alive:
             self._end(CLOSED if self.unanswered else "")
         elif not asked_for:
-            response.keep_alive = False  # who knows what an answer to the next request would be
+            response.hang_up()  # who knows what an answer to the next request would be
             self._end(PROTOCOL)
         self.owner.received(self, response)
         return not self.is_over

@@ -26,6 +26,9 @@ _BROTLI_PIECE_BYTES = 64 * 1024
 _ZSTD_WINDOW_BYTES = 8 * 1024 * 1024
 # As many as curl takes.
 _MOST_CODINGS = 5
+# Of gzip: one is usual; a body made of empty ones takes microseconds for every twenty bytes.
+_MOST_MEMBERS = 1000
+_SLICE_BYTES = 32 * 1024
 
 _GZIP, _ZLIB, _RAW = 31, 15, -15  # zlib's wbits
 _BROKEN = (zlib.error, brotli.error, zstandard.ZstdError)
@@ -76,40 +79,47 @@ def _identity(body: bytes) -> Iterator[bytes]:
 
 def _gzip(body: bytes) -> Iterator[bytes]:
     """One member after the other. What follows the last one is no part of the page."""
-    while True:
-        member = zlib.decompressobj(_GZIP)
-        body = yield from _inflated(member, body)
-        if body[:2] != b"\x1f\x8b":
+    at = 0
+    for _ in range(_MOST_MEMBERS):
+        at = yield from _inflated(body, at, _GZIP)
+        if body[at : at + 2] != b"\x1f\x8b":
             return
+    raise zlib.error("too many members")
 
 
 def _deflate(body: bytes) -> Iterator[bytes]:
     """RFC 9110 means zlib's format; some servers send only what is inside of it."""
     is_zlib = body[0] & 15 == 8 and int.from_bytes(body[:2], "big") % 31 == 0
-    yield from _inflated(zlib.decompressobj(_ZLIB if is_zlib else _RAW), body)
+    yield from _inflated(body, 0, _ZLIB if is_zlib else _RAW)
 
 
-def _inflated(inflater: Any, rest: bytes) -> Generator[bytes, None, bytes]:
-    """Pieces; returns what follows the end."""
-    piece = b""
-    # zlib may hold back output even though it has taken all input: then the piece was full.
-    while not inflater.eof and (rest or len(piece) == _PIECE_BYTES):
+def _inflated(body: bytes, at: int, format_bits: int) -> Generator[bytes, None, int]:
+    """Pieces of what begins there; returns where it ends. zlib copies what it does not use of its input, so it is given slices."""
+    inflater, given, piece = zlib.decompressobj(format_bits), b"", b""
+    while not inflater.eof:
+        given = inflater.unconsumed_tail
+        if not given:
+            given = body[at : at + _SLICE_BYTES]
+            at += len(given)
+        # It may hold back output even though it has taken all input: then the piece was full.
+        if not given and len(piece) < _PIECE_BYTES:
+            raise zlib.error("it breaks off")
         before = inflater.copy()
         try:
-            piece = inflater.decompress(rest, _PIECE_BYTES)
+            piece = inflater.decompress(given, _PIECE_BYTES)
         except zlib.error:
-            yield from _as_far_as_the_damage(before, rest)
-        rest = inflater.unconsumed_tail
-        yield piece
-    if not inflater.eof:
-        raise zlib.error("it breaks off")
-    return inflater.unused_data
+            yield from _as_far_as_the_damage(before, given)
+            raise
+        if piece:
+            yield piece
+    return at - len(inflater.unused_data)
 
 
-def _as_far_as_the_damage(inflater: Any, rest: bytes) -> Iterator[bytes]:
+def _as_far_as_the_damage(inflater: Any, given: bytes) -> Iterator[bytes]:
     """zlib forgets the piece that it fails in, so that one is done again byte by byte, and fails at the same byte."""
-    for at in range(len(rest)):
-        yield inflater.decompress(rest[at : at + 1])
+    for at in range(len(given)):
+        if piece := inflater.decompress(given[at : at + 1]):
+            yield piece
 
 
 def _brotli(body: bytes) -> Iterator[bytes]:

@@ -189,10 +189,15 @@ def _numeric(host: str) -> Answer | None:
     if not (":" in host or _ENDS_IN_NUMBER.search(host)):
         return None
     try:
-        address = str(IPv6Address(host.strip("[]")) if ":" in host else IPv4Address(host.removesuffix(".")))
+        address = str(_unmapped(ip_address(host.strip("[]") if ":" in host else host.removesuffix("."))))
     except ValueError:
         return Answer((), math.inf, failure.DNS, False, "not a valid address")
     return Answer((address,), math.inf)
+
+
+def _unmapped(address: IPv4Address | IPv6Address) -> IPv4Address | IPv6Address:
+    """Of the two ways to write an IPv4 address the usual one: a server is to be known by one address."""
+    return (address.ipv4_mapped or address) if isinstance(address, IPv6Address) else address
 
 
 def _ttl_s(found: pycares.AddrInfoResult) -> int:
@@ -202,5 +207,5 @@ def _ttl_s(found: pycares.AddrInfoResult) -> int:
 
 def _in_order(addresses: Sequence[str]) -> tuple[str, ...]:
     """The same order whenever they are the same addresses, so that a site stays in the group of its first one."""
-    parsed = {ip_address(address) for address in addresses}
+    parsed = {_unmapped(ip_address(address)) for address in addresses}
     return tuple(str(address) for address in sorted(parsed, key=lambda a: (a.version, int(a))))[:MOST_ADDRESSES]

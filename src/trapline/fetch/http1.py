@@ -109,7 +109,8 @@ class ResponseReader:
         if self._length == CHUNKED:
             self._take_part_of_a_chunk(end)
         response = self._finished(end)
-        response.truncated, response.keep_alive = why, False
+        response.truncated = why
+        response.hang_up()
         return response
 
     def _bytes_to(self, end: int) -> bytes:
@@ -146,7 +147,8 @@ class ResponseReader:
             response.keep_alive = False
         elif length > self._limits.body_bytes:
             self._length = self._limits.body_bytes
-            response.truncated, response.keep_alive = "length", False
+            response.truncated = "length"
+            response.hang_up()
         return length != UNCLEAR
 
     def _skip_empty_lines(self) -> None:

@@ -33,12 +33,17 @@ class Response:
     truncated: str = ""  # "", "length" or "time": why the body is not whole
     allowed: int = 0  # requests that the server still takes on this connection (Keep-Alive: max=); 0: it did not say
     allowed_s: int = 0  # for how long it waits for the next one (Keep-Alive: timeout=); 0: it did not say
+    hung_up: bool = False  # it is our doing that no request may follow, whatever the server meant to do
     # Set by the connection:
     first_byte_s: float = 0.0  # since its request was sent
     total_s: float = 0.0  # since then
     own_s: float = (
         0.0  # what it adds to the time of its connection; the same as `total_s` if nothing else was under way
     )
+
+    def hang_up(self) -> None:
+        """Whatever comes next is not wanted."""
+        self.keep_alive, self.hung_up = False, True
 
 
 def response_of(head: bytes, most_headers: int) -> Response | str:
@@ -91,10 +96,11 @@ def body_length(response: Response) -> int:
     length = response.headers.get(b"content-length")
     coding = response.headers.get(b"transfer-encoding")
     if coding is not None and coding.lower() != b"identity":  # which is what HTTP had for "none" until 2014
-        last = coding[coding.rfind(b",") + 1 :].strip().lower()
-        if length is not None or response.version == 10:
-            response.keep_alive = False  # whoever sends this may mean something else by it
-        return CHUNKED if last == b"chunked" else UNTIL_CLOSE
+        if coding[coding.rfind(b",") + 1 :].strip().lower() != b"chunked":
+            return UNTIL_CLOSE
+        if response.keep_alive and (length is not None or response.version == 10):
+            response.hang_up()  # whoever sends this may mean something else by it
+        return CHUNKED
     return UNTIL_CLOSE if length is None else _stated_length(length)
 
 

@@ -55,7 +55,9 @@ def load(file: Path, options: LoadOptions) -> Graph:
 def _opened(file: Path) -> sqlite3.Connection:
     # Where nothing can be written, SQLite cannot make the file that readers share; but nobody writes there either.
     mode = "mode=ro" if os.access(file.parent, os.W_OK) else "mode=ro&immutable=1"
-    return sqlite3.connect(f"{file.resolve().as_uri()}?{mode}", uri=True)
+    database = sqlite3.connect(f"{file.resolve().as_uri()}?{mode}", uri=True)
+    database.execute("begin")  # all that is read is of one moment: the crawl may go on
+    return database
 
 
 def _graph(database: sqlite3.Connection, file: Path, options: LoadOptions) -> Graph:

@@ -22,7 +22,7 @@ from trapline.crawl.folder import opened, options
 from trapline.crawl.options import CrawlOptions
 from trapline.crawl.summary import span_of, strategy_name
 from trapline.errors import ConfigError
-from trapline.frontier import FETCHED, Rules
+from trapline.frontier import FAILED, FETCHED, Rules
 from trapline.graph import Graph, LoadOptions, load_graph, pagerank
 from trapline.graph.csr import csr_from_edges
 from trapline.graph.sites import recorded_graph
@@ -153,9 +153,11 @@ def _drained(database: Connection) -> bool:
 
 
 def _log(database: Connection, number: Ids) -> Log:
-    """What was asked for, in order of completion, in seconds of crawling; of a page that came twice, the first time."""
+    """What was asked for or failed before it was, in order of completion, in seconds of crawling; of a page that came twice, the first
+    time. Pages without a number were found after the crawl's graph was read."""
     rows = database.execute(
-        f"select {_COLUMNS} from fetch where address != '' order by started + total_s, seq"
+        f"select {_COLUMNS} from fetch where (address != '' or result = {FAILED}) and page < {len(number)}"
+        " order by started + total_s, seq"
     ).fetchall()
     page, visit, started, first_byte_s, total_s, result = np.array(rows, np.float64).reshape(-1, 6).T
     came = np.flatnonzero(result == FETCHED)
