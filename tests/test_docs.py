@@ -1,11 +1,62 @@
-"""The how-to pages that show Python run as they stand."""
+"""The documentation says what is so: its Python runs, its options and files exist, and all options are in it."""
 
 import doctest
+import fnmatch
+import re
+from importlib import import_module
 from pathlib import Path
 
 import pytest
 
-PAGES = sorted((Path(__file__).parent.parent / "docs" / "how-to").glob("*.md"))
+ROOT = Path(__file__).parent.parent
+DOCS = ROOT / "docs"
+PAGES = sorted((DOCS / "how-to").glob("*.md"))
+# Where a user looks for the options of a command.
+LIVE = {
+    "crawl": ("crawl", "strategies"),
+    "testweb": ("testweb",),
+    "status": ("crawl",),
+    "explain": ("crawl",),
+    "report": ("crawl",),
+    "demo": ("testweb",),
+}
+
+
+def options_of(command: str) -> set[str]:
+    """The long name of each, as `--help` has it."""
+    params = getattr(import_module(f"trapline.cli.{command}"), command).params
+    return {param.opts[-1] for param in params if param.opts[-1].startswith("--")}
+
+
+def options_named(pages: tuple[str, ...]) -> set[str]:
+    return {name for page in pages for name in re.findall(r"--[a-z][a-z0-9-]*", (DOCS / f"{page}.md").read_text())}
+
+
+@pytest.mark.parametrize("command", LIVE)
+def test_every_option_of_a_live_command_is_in_its_page(command: str) -> None:
+    assert options_of(command) - options_named(LIVE[command]) == set()
+
+
+def test_every_option_in_the_pages_of_live_commands_exists() -> None:
+    known = set().union(*map(options_of, (*LIVE, "generate")))
+    assert options_named(("crawl", "testweb")) - known == {"--help"}
+
+
+def test_every_module_has_its_place_in_the_architecture() -> None:
+    """By its file's name or a pattern. The strategies are in strategies.md, small modules at the root by their bare names."""
+    named = set(re.findall(r"[a-z0-9_*]+\.py", (DOCS / "architecture.md").read_text()))
+    modules = {
+        path.name
+        for path in (ROOT / "src" / "trapline").glob("*/*.py")
+        if path.parent.name != "strategies" and path.name != "__init__.py"
+    }
+    assert {name for name in modules if not any(fnmatch.fnmatch(name, one) for one in named)} == set()
+    assert {one for one in named if not fnmatch.filter(modules, one)} == set()
+
+
+@pytest.mark.parametrize("decision", sorted((DOCS / "decisions").glob("*.md")), ids=lambda path: path.stem)
+def test_a_decision_is_titled_by_its_number(decision: Path) -> None:
+    assert decision.read_text().startswith(f"# {int(decision.stem[:3])}. ")
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
