@@ -45,7 +45,7 @@ def test_anything_at_all_makes_a_batch() -> None:
         "pages": lambda box: box.pages.append((0, 0, "http://a.org/")),
         "robots": lambda box: box.robots.append(robots(0)),
         "given_up": lambda box: box.given_up.append(GivenUp(0, 1.0, VISITS, "5 failed visits in a row")),
-        "progress": lambda box: setattr(box, "progress", PROGRESS),
+        "progress": lambda box: box.flush(PROGRESS),
     }
     for name, fill in fills.items():
         box, batches = outbox(last_batch=6)

@@ -10,7 +10,6 @@ from typing import NamedTuple
 
 from trapline.crawl.folder import options
 from trapline.crawl.records import GivenUp
-from trapline.crawl.scope import Scope
 from trapline.crawl.summary import LEFT_OUT, span_of
 from trapline.errors import ConfigError, nearest
 from trapline.fetch.urls import canonical, origin
@@ -106,8 +105,7 @@ def _site_named(database: sqlite3.Connection, text: str) -> Target:
 
 
 def _left_out(database: sqlite3.Connection, url: str) -> str:
-    told = options(database)
-    reason = Scope(told.scope, told.seeds, told.include, told.exclude).admits(url)
+    reason = options(database).scope_of_crawl().admits(url)
     return f"it leaves out links to it: {LEFT_OUT[reason]}" if reason else ""
 
 

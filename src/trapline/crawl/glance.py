@@ -13,8 +13,8 @@ from pathlib import Path
 from trapline.crawl.folder import meta, opened, options
 from trapline.crawl.records import Progress
 from trapline.crawl.store.lock import holder
-from trapline.crawl.summary import IS_ERROR, KIND, given_up_of, left_out_of, strategy_name
-from trapline.frontier import FETCHED
+from trapline.crawl.summary import given_up_of, left_out_of, strategy_name
+from trapline.crawl.tally import IS_ERROR, IS_PAGE, KIND
 
 RUNNING, ENDED, BROKEN_OFF = "running", "ended", "broken off"
 LATELY_S = 10.0  # what "now" means
@@ -102,7 +102,7 @@ def _busiest(database: sqlite3.Connection, at: float) -> list[tuple[str, int]]:
     return database.execute(
         f"select origin, count(*) from (select page, started, result from fetch order by seq desc limit {_LATEST_ROWS}) as late"
         " join page on page.id = late.page join site on site.id = page.site"
-        f" where result = {FETCHED} and started > ? group by site.id order by 2 desc, 1 limit {_MOST_ROWS}",
+        f" where {IS_PAGE} and started > ? group by site.id order by 2 desc, 1 limit {_MOST_ROWS}",
         (at - LATELY_S,),
     ).fetchall()
 

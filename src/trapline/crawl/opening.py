@@ -12,7 +12,6 @@ import uvloop
 
 from trapline.crawl import resume
 from trapline.crawl.options import CrawlOptions
-from trapline.crawl.scope import Scope
 from trapline.crawl.seeds import check_seeds
 from trapline.crawl.store.folder import Claim, check_free, claim_existing, claim_new
 from trapline.crawl.store.reading import Reading
@@ -54,7 +53,7 @@ def prepare_new(options: CrawlOptions, folder: Path) -> Prepared:
     # No lease runs out: our robots end their visits themselves, and a second one at a site would be impolite.
     rules = replace(default_rules(strategy, options.rules, _PAGES_EXPECTED), lease_s=math.inf)
     options = replace(options, rules=rules)
-    Scope(options.scope, options.seeds, options.include, options.exclude)
+    options.scope_of_crawl()
     store_settings(options)
     try_function(options.quality, options.seeds[:1], options.modules)
     check_free(folder)

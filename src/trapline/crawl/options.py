@@ -7,6 +7,7 @@ from dataclasses import asdict, dataclass, field, fields
 from typing import Any
 
 from trapline import __version__
+from trapline.crawl.scope import Scope
 from trapline.errors import ConfigError, nearest
 from trapline.fetch.limits import Limits
 from trapline.frontier import Rules
@@ -62,6 +63,10 @@ class CrawlOptions:
         '(+https://example.org/bot)'
         """
         return f"{AGENT}/{__version__}" + (f" (+{self.contact})" if self.contact else "")
+
+    def scope_of_crawl(self) -> Scope:
+        """`ConfigError` if there is no such scope or a pattern cannot be read."""
+        return Scope(self.scope, self.seeds, self.include, self.exclude)
 
     def to_json(self) -> str:
         # Python's JSON writes infinity as Infinity and reads it back.

@@ -1,11 +1,10 @@
 """The outbox: what happened since the last batch, on its way to the store. It decides when a batch is full, and nothing else.
 
-Who fills it: known.py (sites, pages), crawler.py (fetches, sites given up), visit.py (robots.txt), run.py (progress, links left
-out). Who empties it: `flush`, to the store. The frontier's log of calls goes with it: a batch is what happened between two moments,
-all of it.
+Who fills it: known.py (sites, pages), crawler.py (fetches, sites given up), robots_file.py (robots.txt). Who empties it: `flush`,
+to the store. How the crawl stands and the frontier's log of calls go with it: a batch is what happened between two moments, all of it.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from trapline.crawl.records import Batch, Fetched, GivenUp, Progress, RobotsFetched
 from trapline.frontier.journal import Journal
@@ -29,9 +28,7 @@ class Outbox:
         self.pages: list[tuple[int, int, str]] = []
         self.fetches: list[Fetched] = []
         self.robots: list[RobotsFetched] = []
-        self.progress: Progress | None = None
         self.given_up: list[GivenUp] = []
-        self.left_out: list[tuple[str, int]] = []
         self._bytes = 0
 
     def fetched(self, record: Fetched) -> None:
@@ -40,10 +37,10 @@ class Outbox:
         if len(self.fetches) >= FETCHES or self._bytes >= BYTES:
             self.flush()
 
-    def flush(self) -> None:
-        """Send what there is, if there is anything."""
+    def flush(self, progress: Progress | None = None, left_out: Sequence[tuple[str, int]] = ()) -> None:
+        """Send what there is, if there is anything. `left_out`: links by reason, so far."""
         calls = self._journal.take()
-        if not (calls or self.fetches or self.robots or self.sites or self.pages or self.given_up or self.progress):
+        if not (calls or self.fetches or self.robots or self.sites or self.pages or self.given_up or progress):
             return
         self.number += 1
         batch = Batch(
@@ -54,9 +51,9 @@ class Outbox:
             self.fetches,
             self.robots,
             calls,
-            self.progress,
+            progress,
             self.given_up,
-            self.left_out,
+            left_out,
         )
         self._empty()
         self._put(batch)

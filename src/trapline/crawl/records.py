@@ -24,7 +24,7 @@ class Fetched(NamedTuple):
     total_s: float
     result: int  # FETCHED, FAILED or REFUSED, as the frontier was told
     status: int  # of HTTP; 0: no answer
-    error: str  # a kind of fetch/failure.py; "" if there is an answer
+    error: str  # a kind of fetch/failure.py; "": nothing was wrong
     request: bytes  # as sent; b"": none was
     # What follows is of the answer, if there is one.
     head: bytes = b""  # status line and headers as received, to the empty line
@@ -70,8 +70,8 @@ class Progress(NamedTuple):
     at: float  # wall clock
     seconds: float  # of crawling, over all runs
     pages: int  # FETCHED
-    errors: int  # requests that failed, and answers of 400 and above
-    bytes: int  # received
+    errors: int  # what is one, and what is a byte: tally.py
+    bytes: int
     known: int  # pages
     waiting: int
     sites: int

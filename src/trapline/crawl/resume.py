@@ -6,7 +6,7 @@ again before its full delay from now, because nobody knows which ones were asked
 
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 
 from trapline.crawl import checkpoint
@@ -16,10 +16,10 @@ from trapline.crawl.scores import Scores
 from trapline.crawl.seen import Seen
 from trapline.crawl.sites import Sites
 from trapline.crawl.store.reading import Reading
-from trapline.crawl.tally import Tally
+from trapline.crawl.tally import Tally, tally_of
 from trapline.fetch.robots import DISALLOW_ALL
 from trapline.fetch.robots_answer import read_answer
-from trapline.frontier import FETCHED, Frontier, Outcome, Visit
+from trapline.frontier import Frontier, Outcome, Visit
 from trapline.strategies import Strategy
 from trapline.strategies.choice import live_strategy
 
@@ -40,7 +40,6 @@ class State:
     seen: Seen
     tally: Tally
     last_batch: int = 0
-    left_out: dict[str, int] = field(default_factory=dict)  # links, by reason
 
 
 def strategy_of(options: CrawlOptions) -> Strategy:
@@ -68,7 +67,7 @@ def restored(folder: Path, options: CrawlOptions, strategy: Strategy, tell: Tell
     checkpoint.forget_after(folder, reading.last_batch())
     frontier, seen = _frontier(reading, options, strategy, tell)
     sites, tally = _sites(reading, options, frontier), _tally(reading)
-    state = State(frontier, sites, seen, tally, reading.last_batch(), reading.left_out())
+    state = State(frontier, sites, seen, tally, reading.last_batch())
     reading.close()
     return state
 
@@ -143,18 +142,9 @@ def _sites(reading: Reading, options: CrawlOptions, frontier: Frontier) -> Sites
 
 
 def _tally(reading: Reading) -> Tally:
-    count = reading.connection.execute
-    tally = Tally()
-    tally.fetched = count("select count(*) from fetch where result = ?", (FETCHED,)).fetchone()[0]
-    tally.errors.update(
-        dict(count("select error, count(*) from fetch where result = 5 or status >= 400 group by error"))
-    )
-    tally.statuses.update(dict(count("select status, count(*) from fetch where status > 0 group by status")))
-    tally.disallowed = count(
-        "select count(*) from fetch where error = 'robots' and status = 0 and result = 6"
-    ).fetchone()[0]
+    tally, progress = tally_of(reading.connection), reading.progress()
     tally.given_up.update(reading.given_up())
-    progress = reading.progress()
+    tally.left_out.update(reading.left_out())
     if progress is not None:
-        tally.bytes, tally.quality, tally.seconds_before = progress.bytes, progress.quality, progress.seconds
+        tally.quality, tally.seconds_before = progress.quality, progress.seconds
     return tally

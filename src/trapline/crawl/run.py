@@ -26,7 +26,6 @@ from trapline.crawl.opening import Opened, opened, prepare_new, prepare_old, sto
 from trapline.crawl.options import AGENT, CrawlOptions
 from trapline.crawl.outbox import Outbox
 from trapline.crawl.records import Batch, Progress
-from trapline.crawl.scope import Scope
 from trapline.crawl.shelf import Shelf
 from trapline.crawl.standing import MOST_ROWS, Recent, Standing
 from trapline.crawl.store.client import Store
@@ -82,12 +81,12 @@ class LiveCrawl:
 
     async def run(self) -> dict[str, Any]:
         loop = asyncio.get_running_loop()
-        loop.set_exception_handler(self._defect)
         note_begin(self._claim, asdict(self._options))
         settings = store_settings(self._options)
         self._store = await Store.start(self._claim, settings, self._committed, self._store_failed)
         try:
             self._build(loop)
+            loop.set_exception_handler(self._defect)
             self._begin(loop)
             with self._signals(loop), self._ticking(loop):
                 await self._web.over
@@ -116,11 +115,7 @@ class LiveCrawl:
         self._shelf.committed(state.frontier.pages)
         self._outbox = Outbox(journal, self._put, state.last_batch)
         names = Names(Resolver(options.hosts, options.nameservers), Guard(options.allow_private))
-        scope = Scope(options.scope, options.seeds, options.include, options.exclude)
-        self._known = Known(
-            state.frontier, state.sites, state.seen, self._shelf, scope, self._outbox, self._given.inputs, names.locate
-        )
-        self._known.left_out.update(state.left_out)
+        self._known = self._build_known(names)
         scores = resume.scores_of(self._folder) if self._strategy.page.scores else None
         self._crawler = Crawler(
             state.frontier,
@@ -128,7 +123,7 @@ class LiveCrawl:
             self._shelf,
             self._outbox,
             connections=options.connections,
-            goals=Goals(options.max_pages, options.max_seconds, options.max_bytes),
+            goals=Goals(options.max_pages, options.max_bytes),
             agent=AGENT,
             expanded_bytes=options.limits.expanded_bytes,
             give_up=options.give_up,
@@ -141,6 +136,20 @@ class LiveCrawl:
         self._web = Web(loop, options, self._crawler, names, scores)
         names.start(self._crawler, loop)
         names.look_up_rest(state.sites)
+
+    def _build_known(self, names: Names) -> Known:
+        state = self._state
+        return Known(
+            state.frontier,
+            state.sites,
+            state.seen,
+            self._shelf,
+            self._options.scope_of_crawl(),
+            self._outbox,
+            self._given.inputs,
+            names.locate,
+            state.tally.left_out,
+        )
 
     # ---- the store
 
@@ -202,9 +211,7 @@ class LiveCrawl:
         return self._state.tally.seconds_before + time.monotonic() - self._began
 
     def _note(self) -> None:
-        self._outbox.progress = self._crawler.progress(self._seconds())
-        self._outbox.left_out = list(self._known.left_out.items())
-        self._outbox.flush()
+        self._outbox.flush(self._crawler.progress(self._seconds()), list(self._state.tally.left_out.items()))
 
     def _snapshot(self) -> None:
         self._outbox.flush()
@@ -214,7 +221,7 @@ class LiveCrawl:
     def _standing(self) -> Standing:
         tally, options = self._state.tally, self._options
         progress = self._crawler.progress(self._seconds())
-        by_site, tally.recent = tally.recent, type(tally.recent)()
+        by_site, tally.recent = tally.recent, Counter()
         pages_per_s, bytes_per_s = self._recent.note(progress, by_site)
         return Standing(
             progress,
@@ -228,7 +235,7 @@ class LiveCrawl:
             options.max_pages,
             options.connections,
             tally.given_up.most_common(MOST_ROWS),
-            Counter(self._known.left_out).most_common(MOST_ROWS),
+            tally.left_out.most_common(MOST_ROWS),
         )
 
     def _doing(self, progress: Progress) -> str:

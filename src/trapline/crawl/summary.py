@@ -16,20 +16,10 @@ from trapline.crawl.options import CrawlOptions
 from trapline.crawl.records import VISITS
 from trapline.crawl.scope import DOMAIN, EXCLUDE, HOST, INCLUDE, LENGTH, TRAP
 from trapline.crawl.store.folder import SUMMARY
+from trapline.crawl.tally import FORBIDDEN, KIND, tally_of
 from trapline.fetch import failure
-from trapline.frontier import FETCHED, REFUSED
 from trapline.output import write_json
 
-FORBIDDEN = "forbidden"
-KIND = (
-    f"case when error = '{failure.ROBOTS}' and result = {REFUSED} then '{FORBIDDEN}'"
-    f" when error != '' then error when status >= 400 then '{failure.HTTP}' else '' end"
-)
-"""SQL: why a row of `fetch` brought no page; '': it did."""
-NO_ERRORS = ("", FORBIDDEN, failure.STOPPED)
-"""Kinds that are nobody's fault."""
-IS_ERROR = f"{KIND} not in {NO_ERRORS}"
-"""SQL: whether a row of `fetch` is one of the errors."""
 GIVEN_UP = {
     failure.DNS: "no address",
     failure.ADDRESS: "no address that may be connected to",
@@ -120,19 +110,17 @@ def span_of(database: sqlite3.Connection) -> Span:
 
 
 def totals_of(database: sqlite3.Connection) -> dict[str, Any]:
-    fetches, pages, received, links = database.execute(
-        f"select count(*), count(distinct case when result = {FETCHED} then page end), total(bytes), total(length(links)) from fetch"
+    fetches, forbidden, links = database.execute(
+        f"select count(*), total({KIND} = '{FORBIDDEN}'), total(length(links)) from fetch"
     ).fetchone()
-    kinds = dict(database.execute(f"select {KIND} as kind, count(*) from fetch group by kind order by 2 desc, 1"))
-    errors = {kind: number for kind, number in kinds.items() if kind not in NO_ERRORS}
-    given_up = given_up_of(database)
+    tally, given_up = tally_of(database), given_up_of(database)
     return {
-        "pages_fetched": pages,
+        "pages_fetched": tally.fetched,
         "fetches": fetches,
-        "errors": sum(errors.values()),
-        "errors_by_kind": errors,
-        "forbidden_by_robots": kinds.get(FORBIDDEN, 0),
-        "bytes": int(received),
+        "errors": tally.failed,
+        "errors_by_kind": dict(tally.errors),
+        "forbidden_by_robots": int(forbidden),
+        "bytes": tally.body_bytes,
         "links": int(links) // 4,
         "sites": _count(database, "site"),
         "sites_given_up": sum(given_up.values()),

@@ -1,23 +1,58 @@
-"""What a crawl has done so far, in numbers. Whoever drives counts; whoever shows reads."""
+"""What a crawl has done so far, in numbers; and what is a page, an error, a byte. The one place that says so: docs/crawl-summary.md.
 
+The loop counts each record that it sends to the store, `Tally.note`; whoever has the database alone counts the rows that became of
+them, `tally_of`, by the same rules in SQL. It neither shows nor keeps what it counts.
+"""
+
+import sqlite3
 from collections import Counter
 from dataclasses import dataclass, field
+
+from trapline.crawl.records import Fetched
+from trapline.fetch import failure
+from trapline.frontier import FETCHED, REFUSED
+
+FORBIDDEN = "forbidden"  # by robots.txt: nobody was asked, and nobody failed
+KIND = f"case when error = '{failure.ROBOTS}' and result = {REFUSED} then '{FORBIDDEN}' else error end"
+"""SQL: what was wrong with a row of `fetch`; '': nothing."""
+IS_ERROR = f"{KIND} not in ('', '{FORBIDDEN}')"
+"""SQL: whether a row of `fetch` is one of the errors."""
+IS_PAGE = f"result = {FETCHED}"
+"""SQL: whether a row of `fetch` brought a page. It may be an error too: one that is there and cannot be decoded."""
 
 
 @dataclass(slots=True)
 class Tally:
-    fetched: int = 0  # pages: answers of 200 to 399
+    fetched: int = 0  # pages
     in_flight: int = 0  # pages requested and not answered
-    bytes: int = 0  # received, robots.txt included
-    requests: int = 0
-    errors: Counter[str] = field(default_factory=Counter)  # by kind; refusals by robots.txt are none
-    statuses: Counter[int] = field(default_factory=Counter)
-    disallowed: int = 0  # pages that robots.txt keeps us from
+    body_bytes: int = 0  # of pages, as received
+    errors: Counter[str] = field(default_factory=Counter)  # by kind
     given_up: Counter[str] = field(default_factory=Counter)  # sites, by kind
+    left_out: Counter[str] = field(default_factory=Counter)  # links that are not to be crawled, by reason
     quality: float = 0.0  # of the pages fetched, each as it was when it was taken
     recent: Counter[int] = field(default_factory=Counter)  # pages by site, since somebody last looked
     seconds_before: float = 0.0  # of crawling, in earlier runs
+    # visit.py adds to these two and nobody reads them: they go when it does not.
+    bytes: int = 0
+    requests: int = 0
 
     @property
     def failed(self) -> int:
         return sum(self.errors.values())
+
+    def note(self, record: Fetched) -> None:
+        self.body_bytes += len(record.wire)
+        if record.result == FETCHED:
+            self.fetched += 1
+            self.recent[record.site] += 1
+        if record.error and not (record.error == failure.ROBOTS and record.result == REFUSED):
+            self.errors[record.error] += 1
+
+
+def tally_of(database: sqlite3.Connection) -> Tally:
+    """Pages, bytes and errors, counted from the rows of `fetch`; the kinds of errors most frequent first."""
+    fetched, received = database.execute(f"select total({IS_PAGE}), total(bytes) from fetch").fetchone()
+    kinds = database.execute(
+        f"select {KIND} as kind, count(*) from fetch where {IS_ERROR} group by kind order by 2 desc, 1"
+    )
+    return Tally(fetched=int(fetched), body_bytes=int(received), errors=Counter(dict(kinds)))

@@ -61,12 +61,18 @@ def _frontier(moments: Moments) -> Chart:
 
 def _bytes(moments: Moments) -> Chart:
     size, unit = byte_unit(float(moments.bytes[-1]))
-    return _over_time(moments, "bytes-time", "Bytes", f"{unit} received", {unit: moments.bytes / size})
+    return _over_time(
+        moments, "bytes-time", "Bytes", f"{unit} of page bodies, as received", {unit: moments.bytes / size}
+    )
 
 
 def _errors(moments: Moments) -> Chart:
     return _over_time(
-        moments, "errors-time", "Errors", "failed requests, and answers of 400 and above", {"errors": moments.errors}
+        moments,
+        "errors-time",
+        "Errors",
+        "failed requests, answers of 400 and above, bodies not decoded",
+        {"errors": moments.errors},
     )
 
 

@@ -10,7 +10,8 @@ from http import HTTPStatus
 from typing import NamedTuple
 
 from trapline.crawl.options import CrawlOptions
-from trapline.crawl.summary import FORBIDDEN, GIVEN_UP, LEFT_OUT
+from trapline.crawl.summary import GIVEN_UP, LEFT_OUT
+from trapline.crawl.tally import FORBIDDEN
 from trapline.fetch import failure
 from trapline.report.html import Headline
 from trapline.report.live_record import LiveRecord, SiteRow
@@ -72,12 +73,20 @@ def site_columns(sites: Sequence[SiteRow]) -> list[Column]:
     found = [
         column("pages", "Pages fetched.", [site.pages for site in sites], "{:,}".format),
         column("known", "Pages discovered, fetched or not.", [site.known for site in sites], "{:,}".format),
-        column("MB", "Megabytes (10^6 bytes) received.", [site.bytes / 1e6 for site in sites], three_digits),
+        column(
+            "MB",
+            "Megabytes (10^6 bytes) of page bodies, as received.",
+            [site.bytes / 1e6 for site in sites],
+            three_digits,
+        ),
         column(
             "response (s)", "Seconds to the first byte, on average.", [s.response_s for s in sites], "{:.3f}".format
         ),
         column(
-            "errors", "Failed requests, and answers of 400 and above.", [site.errors for site in sites], "{:,}".format
+            "errors",
+            "Failed requests, answers of 400 and above, bodies that cannot be decoded.",
+            [site.errors for site in sites],
+            "{:,}".format,
         ),
         column("forbidden", "Pages not asked for, by robots.txt.", [site.forbidden for site in sites], "{:,}".format),
         column("Crawl-delay (s)", "What its robots.txt asks for.", [s.crawl_delay_s for s in sites], "{:g}".format),

@@ -112,7 +112,8 @@ def connect(path: Path) -> sqlite3.Connection:
         raise ConfigError(f"{path / DATABASE}: not the database of a crawl: {error}") from None
     if found is None or found[0] != str(FORMAT):
         connection.close()
-        raise ConfigError(f"{path}: a crawl of format {found and found[0]}; this version reads {FORMAT}")
+        was = f"a crawl of format {found and found[0]}; this version reads {FORMAT}"
+        raise ConfigError(f"{path}: {was}: use the version that wrote it, or crawl anew into another folder")
     return connection
 
 

@@ -1,0 +1,133 @@
+"""What is a page, an error and a byte: the loop, its progress, a resume, the summary, `status` and the report go by one definition."""
+
+import sqlite3
+from collections.abc import Iterator
+from contextlib import closing
+from importlib.resources import files
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tests.crawl.crawl_folder import insert
+from tests.crawl.live_web import crawled, silence
+from tests.crawl.small_server import CLOSE, NOT_FOUND, Part, page, small_server, text
+from tests.crawl.store_world import fetched
+from trapline.crawl import resume
+from trapline.crawl.folder import opened, options
+from trapline.crawl.glance import glance
+from trapline.crawl.run import resume_crawl
+from trapline.crawl.summary import write_summary
+from trapline.crawl.tally import Tally, tally_of
+from trapline.fetch import failure
+from trapline.frontier import FAILED, FETCHED, REFUSED
+from trapline.report.live_record import live_record
+
+# ---- the loop's way to count, and the database's
+
+RECORDS = st.lists(
+    st.tuples(st.sampled_from([FETCHED, FAILED, REFUSED]), st.sampled_from(["", *failure.KINDS]), st.integers(0, 9))
+)
+
+
+@settings(max_examples=60)
+@given(RECORDS)
+def test_the_loop_counts_as_the_rows_that_it_leaves_are_counted(kinds: list[tuple[int, str, int]]) -> None:
+    records = [
+        fetched(number, bytes(size))._replace(result=result, error=error)
+        for number, (result, error, size) in enumerate(kinds)
+    ]
+    tally = Tally()
+    with closing(sqlite3.connect(":memory:")) as database:
+        database.executescript(files("trapline.crawl.store").joinpath("schema.sql").read_text())
+        for record in records:
+            tally.note(record)
+        texts = dict.fromkeys(("address", "mime", "truncated"), "")
+        numbers = dict.fromkeys(("visit", "started", "total_s", "status", "marks", "found"), 0)
+        insert(
+            database,
+            "fetch",
+            [
+                {**texts, **numbers, "page": r.page, "result": r.result, "error": r.error, "bytes": len(r.wire)}
+                for r in records
+            ],
+        )
+        counted = tally_of(database)
+    assert numbers_of(tally) == numbers_of(counted) and tally.errors == counted.errors
+
+
+# ---- one crawl, seen from everywhere
+
+
+class Numbers(NamedTuple):
+    pages: int
+    errors: int
+    bytes: int
+
+
+def numbers_of(tally: Tally) -> Numbers:
+    return Numbers(tally.fetched, tally.failed, tally.body_bytes)
+
+
+UNDECODABLE = text("svool", "Content-Encoding: rot13\r\n")
+BROKEN = page("/never", status="500 Internal Server Error")
+HOME = page("/undecodable", "/missing", "/broken", "/forbidden", "/lost", "/last")
+PAGES: dict[str, bytes | list[Part]] = {
+    "/robots.txt": text("User-agent: *\nDisallow: /forbidden\n"),
+    "/": HOME,
+    "/undecodable": UNDECODABLE,
+    "/missing": NOT_FOUND,
+    "/broken": BROKEN,
+    "/lost": [CLOSE],
+    "/last": page(),
+}
+TRIES = 2  # for what may be tried again
+
+
+def body_bytes(answer: bytes) -> int:
+    return len(answer.partition(b"\r\n\r\n")[2])
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """A crawl of pages of every kind, stopped after the second and gone on with."""
+    folder = tmp_path_factory.mktemp("crawls") / "c"
+    with small_server(lambda host, target: PAGES[target]) as server:
+        seeds, hosts = [f"http://a.test:{server.port}/"], {"a.test": "127.9.0.1"}
+        crawled(folder, seeds, hosts, retries=TRIES - 1, backoff_s=0.0, max_pages=2, connections=1)
+        assert_all_agree(folder)
+        resume_crawl(folder, silence(), max_pages=1e9)
+        yield folder
+
+
+def assert_all_agree(folder: Path) -> Numbers:
+    summary, seen, record = write_summary(folder), glance(folder), live_record(folder)
+    with closing(opened(folder)) as database:
+        told = options(database)
+        progress = database.execute("select pages, errors, bytes from progress order by rowid desc limit 1").fetchone()
+    found = {
+        "progress": Numbers(*progress),
+        "status": Numbers(seen.pages, seen.errors, seen.bytes),
+        "plots": Numbers(*(int(one[-1]) for one in record.moments[1:4])),
+        "sites": Numbers(
+            *(sum(one) for one in zip(*((s.pages, s.errors, s.bytes) for s in record.sites), strict=True))
+        ),
+        "resume": numbers_of(resume.restored(folder, told, resume.strategy_of(told)).tally),
+    }
+    numbers = Numbers(summary["pages_fetched"], summary["errors"], summary["bytes"])
+    assert found == dict.fromkeys(found, numbers)
+    return numbers
+
+
+def test_all_who_count_agree(folder: Path) -> None:
+    bodies = sum(map(body_bytes, (HOME, UNDECODABLE, NOT_FOUND))) + TRIES * body_bytes(BROKEN)
+    assert assert_all_agree(folder) == Numbers(pages=3, errors=2 + 2 * TRIES, bytes=bodies)
+
+
+def test_every_kind_is_there_and_the_forbidden_page_is_no_error(folder: Path) -> None:
+    summary = write_summary(folder)
+    assert summary["errors_by_kind"] == {"http": 1 + TRIES, "closed": TRIES, "encoding": 1}
+    assert summary["forbidden_by_robots"] == 1
+    assert {one.kind for one in glance(folder).last_errors} == set(summary["errors_by_kind"])
