@@ -17,7 +17,7 @@ from trapline.crawl.known import Known
 from trapline.crawl.names import Names
 from trapline.crawl.options import AGENT, CrawlOptions
 from trapline.crawl.outbox import Outbox
-from trapline.crawl.records import Batch, Fetched, RobotsFetched
+from trapline.crawl.records import RETURNED, Batch, Fetched, RobotsFetched
 from trapline.crawl.scope import Scope
 from trapline.crawl.seen import Seen
 from trapline.crawl.shelf import Shelf
@@ -62,7 +62,7 @@ class Wire:
         self._loop, self.address, self.port, self.owner = loop, address, port, owner
         self.sent: list[bytes] = []
         self.responses_received = 0
-        self.is_over = False
+        self.is_over = self.is_answering = False
 
     # ---- for the crawler
 
@@ -124,9 +124,9 @@ class Wire:
         self.owner.received(self, response)
         return self
 
-    def ends(self, kind: str = "") -> None:
+    def ends(self, kind: str = "", is_answering: bool = False) -> None:
         """The server closes, or something breaks."""
-        self.is_over = True
+        self.is_over, self.is_answering = True, is_answering
         self._tell(kind or ("closed" if len(self.sent) > self.responses_received else ""))
 
 
@@ -231,12 +231,20 @@ class Stage:
         return self.batches
 
     def told(self) -> list[tuple[str, str]]:
-        """Path and error of every page that the store was told of."""
-        return [(fetch.url.partition(".test")[2], fetch.error) for fetch in self.fetches]
+        """Path and error of every page that the frontier and the store were told of."""
+        return [_said(fetch) for fetch in self.fetches if fetch.result != RETURNED]
+
+    def unanswered(self) -> list[tuple[str, str]]:
+        """Path and error of every page that went back as it was."""
+        return [_said(fetch) for fetch in self.fetches if fetch.result == RETURNED]
 
     def life(self, path: str, origin: str = A) -> int:
         page = self.known.seed_pages([origin + path], 0.0)[0]
         return int(self.frontier.page_state(page))
+
+
+def _said(fetch: Fetched) -> tuple[str, str]:
+    return fetch.url.partition(".test")[2], fetch.error
 
 
 def links(*hrefs: str) -> bytes:

@@ -304,6 +304,27 @@ def test_redirects_in_a_circle_end(tmp_path: Path) -> None:
     assert Counter(server.targets(HOST)) == Counter(["/robots.txt", "/", "/1", "/2", "/self"])
 
 
+# ---- pages that end their connection
+
+
+@pytest.mark.parametrize("http", ["1.1", "pipelining"])
+@pytest.mark.parametrize("begun", [b"", b"HTTP/1.1 200 OK\r\nContent-Length: 99\r\n\r\nhalf"], ids=["nothing", "half"])
+def test_pages_that_always_break_off_are_not_asked_for_for_ever_and_every_request_is_known(
+    tmp_path: Path, begun: bytes, http: str
+) -> None:
+    """Also if the connection has served other pages each time: a fresh one has fresh pages before them."""
+    good = {f"/{number}": page(f"/{number + 1}") for number in range(60)}
+    bad: dict[str, bytes | list[Part]] = {f"/bad{number}": [begun, CLOSE] for number in range(3)}
+    with small_server(site_of({"/": page("/0", *bad), **good, "/60": page(), **bad})) as server:
+        crawl = crawl_of(server, tmp_path / "crawl", retries=2, give_up=99, http=http, pause_s=0.0)
+    asked = Counter(server.targets(HOST))
+    assert max(asked[path] for path in bad) <= 2 * 3 and crawl.summary["pages_fetched"] == 62
+    assert crawl.errors() == {"closed": 9}
+    requests = crawl.summary["requests"]
+    # Of several sent at once, the server need not have read those behind the one it broke off at.
+    assert requests == sum(asked.values()) if http == "1.1" else requests >= sum(asked.values())
+
+
 # ---- sites that cannot be had
 
 

@@ -155,6 +155,7 @@ def test_a_server_that_closes_after_some_pages_has_had_enough_and_nobody_failed(
     stage.passes(1.0)
     stage.wires[0].ends()
     assert stage.told() == [("/1", "")] and at_rest(stage) and stage.life("/2") == WAITING
+    assert stage.unanswered() == [("/2", "closed")]  # it was asked for
 
 
 def test_a_page_on_which_the_server_always_closes_fails_in_the_end(stage: Stage) -> None:
@@ -165,6 +166,13 @@ def test_a_page_on_which_the_server_always_closes_fails_in_the_end(stage: Stage)
     assert stage.wires[1].opens().targets == ["/2"]
     stage.wires[1].ends()
     assert stage.told() == [("/1", ""), ("/2", "closed")]
+
+
+def test_a_page_whose_answer_breaks_off_has_failed(stage: Stage) -> None:
+    stage.opens().answers()
+    stage.passes(1.0)
+    stage.wires[0].ends(is_answering=True)
+    assert stage.told() == [("/1", ""), ("/2", "closed")] and not stage.unanswered()
 
 
 @pytest.mark.parametrize(("kind", "requests"), [("closed", 2), ("timeout", 50), ("protocol", 50)])

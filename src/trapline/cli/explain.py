@@ -70,9 +70,10 @@ def _discovered(account: "PageAccount") -> str:
 
 
 def _tried(one: "Try", began: float) -> str:
+    from trapline.crawl.records import RETURNED
     from trapline.frontier import FETCHED
 
-    what = "fetched" if one.result == FETCHED else "not had"
+    what = {FETCHED: "fetched", RETURNED: "not answered, and put back"}.get(one.result, "not had")
     came = f"status {one.status}, {bytes_shown(one.bytes)}" if one.status else one.error
     place = f"fetch {one.number:,} of the crawl, {one.place} of {one.of} in visit {one.visit}"
     where = f" from {one.address}" if one.address else ", nobody was asked"

@@ -8,7 +8,7 @@ visit. Whoever becomes free asks `soon`: after all that happens at this moment, 
 """
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple, Protocol
 
@@ -17,7 +17,7 @@ import numpy as np
 from trapline.crawl.judge import Verdict, judge
 from trapline.crawl.known import Known
 from trapline.crawl.outbox import Outbox
-from trapline.crawl.records import VISITS, Fetched, GivenUp, Progress
+from trapline.crawl.records import RETURNED, VISITS, Fetched, GivenUp, Progress
 from trapline.crawl.shelf import Shelf
 from trapline.crawl.sites import Site
 from trapline.crawl.tally import Tally
@@ -259,28 +259,17 @@ class Crawler:
 
     def _without_answer(self, visit: Visit, site: Site, asked: Asked, result: int, kind: str, address: str) -> None:
         now = self._world.now()
-        record = Fetched(
-            page=asked.page,
-            site=site.id,
-            visit=visit.id,
-            url=asked.url,
-            address=address,
-            started=asked.started,
-            first_byte_s=math.nan,
-            total_s=now - asked.started,
-            result=result,
-            status=0,
-            error=kind,
-            request=asked.request,
-        )
-        self._came(visit, record, now, _NO_PAGES, math.nan)
+        self._came(visit, _no_answer(visit, site, asked, result, kind, address, now), now, _NO_PAGES, math.nan)
 
     def requested(self) -> None:
         self.tally.in_flight += 1
 
-    def withdrawn(self, pages: int) -> None:
+    def withdrawn(self, visit: Visit, site: Site, asked: Collection[Asked], kind: str, address: str) -> None:
         """Pages that were asked for and will not be answered; the frontier takes them back as they were."""
-        self.tally.in_flight -= pages
+        self.tally.in_flight -= len(asked)
+        now = self._world.now()
+        for one in asked:
+            self.outbox.fetched(_no_answer(visit, site, one, RETURNED, kind, address, now))
 
     def over(self, visit: Visit, site: Site, outcome: Outcome, fruitless: bool = False) -> None:
         """A visit has ended. `fruitless`: it brought no page. A site with some bad pages among good ones is not given up."""
@@ -316,6 +305,23 @@ class Crawler:
             self.active,
             tally.quality,
         )
+
+
+def _no_answer(visit: Visit, site: Site, asked: Asked, result: int, kind: str, address: str, now: float) -> Fetched:
+    return Fetched(
+        page=asked.page,
+        site=site.id,
+        visit=visit.id,
+        url=asked.url,
+        address=address,
+        started=asked.started,
+        first_byte_s=math.nan,
+        total_s=now - asked.started,
+        result=result,
+        status=0,
+        error=kind,
+        request=asked.request,
+    )
 
 
 def _answer(

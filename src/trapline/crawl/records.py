@@ -11,8 +11,13 @@ from typing import NamedTuple
 VISITS = "visits"  # a kind of site given up: its visits failed
 
 
+RETURNED = (
+    0  # a result that the frontier is not told: asked for and not answered, by nobody's fault; the page waits as before
+)
+
+
 class Fetched(NamedTuple):
-    """What came of one page that a visit took: an answer, a failure, or a refusal before any request."""
+    """What came of one page that a visit took: an answer, a failure, a refusal, or nothing."""
 
     page: int
     site: int
@@ -22,7 +27,7 @@ class Fetched(NamedTuple):
     started: float  # wall clock, seconds: the request was sent, or refused
     first_byte_s: float  # from there; NaN: none came
     total_s: float
-    result: int  # FETCHED, FAILED or REFUSED, as the frontier was told
+    result: int  # FETCHED, FAILED or REFUSED, as the frontier was told; or RETURNED
     status: int  # of HTTP; 0: no answer
     error: str  # a kind of fetch/failure.py; "": nothing was wrong
     request: bytes  # as sent; b"": none was
@@ -65,7 +70,7 @@ class GivenUp(NamedTuple):
 
 
 class Progress(NamedTuple):
-    """How the crawl stands, about once a second."""
+    """How the crawl stands, about twice a second."""
 
     at: float  # wall clock
     seconds: float  # of crawling, over all runs

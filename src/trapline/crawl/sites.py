@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from trapline.fetch.throttle import Throttle
 
 UNRESOLVED = -1
+NONE = -1
 
 
 class Site:
@@ -29,6 +30,7 @@ class Site:
         "pause_s",
         "pipelining",
         "rest",
+        "returned",
         "robots",
         "robots_failures",
         "robots_until",
@@ -46,6 +48,7 @@ class Site:
         self.pause_s = 0.0  # inside a visit; with the site's Crawl-delay once that is known
         self.pipelining = True  # until the server breaks it
         self.connection: Connection | None = None  # kept open between two visits
+        self.returned = NONE  # the page before whose answer the server last broke off
         self.rest = b""  # of its requests, behind the target
         self.throttle: Throttle | None = None
 

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 from trapline.crawl.audit import Audit, audit
 from trapline.crawl.folder import meta, opened, options
 from trapline.crawl.options import CrawlOptions
-from trapline.crawl.records import VISITS
+from trapline.crawl.records import RETURNED, VISITS
 from trapline.crawl.scope import DOMAIN, EXCLUDE, HOST, INCLUDE, LENGTH, TRAP
 from trapline.crawl.store.folder import SUMMARY
 from trapline.crawl.tally import FORBIDDEN, KIND, tally_of
@@ -110,8 +110,8 @@ def span_of(database: sqlite3.Connection) -> Span:
 
 
 def totals_of(database: sqlite3.Connection) -> dict[str, Any]:
-    fetches, forbidden, links = database.execute(
-        f"select count(*), total({KIND} = '{FORBIDDEN}'), total(length(links)) from fetch"
+    fetches, forbidden, unanswered, links = database.execute(
+        f"select count(*), total({KIND} = '{FORBIDDEN}'), total(result = {RETURNED}), total(length(links)) from fetch"
     ).fetchone()
     tally, given_up = tally_of(database), given_up_of(database)
     return {
@@ -120,6 +120,7 @@ def totals_of(database: sqlite3.Connection) -> dict[str, Any]:
         "errors": tally.failed,
         "errors_by_kind": dict(tally.errors),
         "forbidden_by_robots": int(forbidden),
+        "unanswered": int(unanswered),
         "bytes": tally.body_bytes,
         "links": int(links) // 4,
         "sites": _count(database, "site"),

@@ -8,14 +8,14 @@ import sqlite3
 from collections import Counter
 from dataclasses import dataclass, field
 
-from trapline.crawl.records import Fetched
+from trapline.crawl.records import RETURNED, Fetched
 from trapline.fetch import failure
 from trapline.frontier import FETCHED, REFUSED
 
 FORBIDDEN = "forbidden"  # by robots.txt: nobody was asked, and nobody failed
 KIND = f"case when error = '{failure.ROBOTS}' and result = {REFUSED} then '{FORBIDDEN}' else error end"
 """SQL: what was wrong with a row of `fetch`; '': nothing."""
-IS_ERROR = f"{KIND} not in ('', '{FORBIDDEN}')"
+IS_ERROR = f"({KIND} not in ('', '{FORBIDDEN}') and result != {RETURNED})"
 """SQL: whether a row of `fetch` is one of the errors."""
 IS_PAGE = f"result = {FETCHED}"
 """SQL: whether a row of `fetch` brought a page. It may be an error too: one that is there and cannot be decoded."""
@@ -32,9 +32,6 @@ class Tally:
     quality: float = 0.0  # of the pages fetched, each as it was when it was taken
     recent: Counter[int] = field(default_factory=Counter)  # pages by site, since somebody last looked
     seconds_before: float = 0.0  # of crawling, in earlier runs
-    # visit.py adds to these two and nobody reads them: they go when it does not.
-    bytes: int = 0
-    requests: int = 0
 
     @property
     def failed(self) -> int:
@@ -45,8 +42,12 @@ class Tally:
         if record.result == FETCHED:
             self.fetched += 1
             self.recent[record.site] += 1
-        if record.error and not (record.error == failure.ROBOTS and record.result == REFUSED):
+        if record.error and record.result != RETURNED and not _is_forbidden(record):
             self.errors[record.error] += 1
+
+
+def _is_forbidden(record: Fetched) -> bool:
+    return record.error == failure.ROBOTS and record.result == REFUSED
 
 
 def tally_of(database: sqlite3.Connection) -> Tally:

@@ -15,7 +15,7 @@ from enum import Enum, auto
 
 from trapline.crawl.crawler import Asked, Crawler
 from trapline.crawl.robots_file import RobotsFile, Step
-from trapline.crawl.sites import Site
+from trapline.crawl.sites import NONE, Site
 from trapline.crawl.visit_web import VisitWeb
 from trapline.fetch import failure
 from trapline.fetch.connection import Connection
@@ -105,7 +105,7 @@ class Robot:
         self._connection = self._web.connect(self._site, self)
         if self._connection is None:
             address = self._site.addresses[0]
-            self._web.call_soon(lambda: self._no_connection(address, failure.ADDRESS))
+            self._web.call_soon(lambda: self._no_connection(address, failure.ADDRESS, is_answering=False))
 
     def _go_on(self) -> None:
         """Over an open connection: robots.txt if its rules are not known, else pages."""
@@ -118,7 +118,6 @@ class Robot:
         assert self._connection is not None
         self._robots.request = self._web.request_for(site, self._robots.target)
         self._robots.started = self._web.now()
-        self._crawler.tally.requests += 1
         self._connection.send(self._robots.request)
 
     def _request(self) -> None:
@@ -171,7 +170,7 @@ class Robot:
         if verdict.ends_visit:
             self._last = self._at
         if not response.keep_alive:
-            self._leave()
+            self._leave(failure.CLOSED, connection.address)
         elif self._at < self._last and self._site.pause_s > 0.0:
             self._pause()
         else:
@@ -180,20 +179,19 @@ class Robot:
     def lost(self, connection: Connection, kind: str, unanswered: int) -> None:
         self._connection, self._responses = None, connection.responses_received
         self._web.gone(connection)
-        self._no_connection(connection.address, kind)
+        self._no_connection(connection.address, kind, connection.is_answering)
 
-    def _no_connection(self, address: str, kind: str) -> None:
-        """It is lost, or there never was one."""
+    def _no_connection(self, address: str, kind: str, is_answering: bool) -> None:
+        """It is lost, perhaps in the middle of an answer; or there never was one."""
         self._end = _end_by(kind)
         if self._waits and not self._asked:
             return  # it is seen when the waiting is over
         kind = kind or failure.CLOSED
         if kind == failure.STOPPED:
-            self._leave()  # by ourselves, so nobody failed
-        elif kind == failure.CLOSED and (self._served or self._before == self._responses > 0):
-            self._had_enough(pipelined=len(self._asked) > 1)
-        elif kind == failure.PROTOCOL and self._served and self._window > 1:
-            self._had_enough(pipelined=True)  # an answer may have been longer than it said
+            self._leave(kind, address)  # by ourselves, so nobody failed
+        elif self._has_had_enough(kind, is_answering):
+            self._site.pipelining = self._site.pipelining and len(self._asked) < 2 and kind == failure.CLOSED
+            self._leave(kind, address)
         elif self._robots is not None:
             self._robots.failed(self._web, self._visit.id, address, kind)
             self._not_had(kind)
@@ -235,21 +233,29 @@ class Robot:
 
     # ---- what goes wrong
 
-    def _had_enough(self, pipelined: bool) -> None:
-        """The server broke off on a connection on which it had answered, here or in an earlier visit: nobody failed. If it was
-        asked for several pages at once, it will not be again."""
-        self._site.pipelining = self._site.pipelining and not pipelined
-        self._leave()
+    def _has_had_enough(self, kind: str, is_answering: bool) -> bool:
+        """Whether the server broke off on a connection on which it had answered, here or in an earlier visit, before it began with
+        the next answer: then nobody failed. Not twice at the same page, or it might be asked for it for ever. If it was asked for several
+        pages at once, an answer may have been longer than it said, and it will not be asked so again."""
+        if kind == failure.PROTOCOL:
+            has = self._served > 0 and self._window > 1
+        else:
+            served = self._served > 0 or self._before == self._responses > 0
+            has = kind == failure.CLOSED and served and not is_answering
+        page = self._asked[0].page if self._asked else NONE
+        has = has and (page == NONE or page != self._site.returned)
+        self._site.returned = page if has else NONE
+        return has
 
     def _pages_lost(self, kind: str, address: str) -> None:
         if len(self._asked) > 1:
             self._site.pipelining = False  # perhaps it is to blame
         self._crawler.failed(self._visit, self._site, self._asked.popleft(), kind, address)
-        self._leave()
+        self._leave(kind, address)
 
-    def _leave(self) -> None:
+    def _leave(self, kind: str, address: str) -> None:
         """Without the answers that are still to come."""
-        self._crawler.withdrawn(len(self._asked))
+        self._crawler.withdrawn(self._visit, self._site, self._asked, kind, address)
         self._asked.clear()
         self._finish()
 
@@ -265,7 +271,6 @@ class Robot:
 
     def _robots_received(self, robots: RobotsFile, response: Response, address: str) -> None:
         step = robots.answered(self._web, self._visit.id, response, address)
-        self._crawler.tally.bytes += len(response.head) + len(response.wire)
         if not response.keep_alive and self._connection is not None:
             self._web.drop(self._connection)
             self._connection = None

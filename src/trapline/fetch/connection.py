@@ -90,6 +90,11 @@ class Connection(asyncio.Protocol):
     def unanswered(self) -> int:
         return self.requests_sent - self.responses_received
 
+    @property
+    def is_answering(self) -> bool:
+        """Whether a part of the next answer is in."""
+        return self._first_byte_at > 0.0
+
     def send(self, request: bytes) -> None:
         """May be called before earlier answers are in. What is sent when `is_over` only counts as unanswered."""
         if self._transport is None:

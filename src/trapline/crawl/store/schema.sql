@@ -1,4 +1,4 @@
--- crawl.db, format 1. Append-only while a crawl runs; indexes are made when it closes (closing.py).
+-- crawl.db, format 2. Append-only while a crawl runs; indexes are made when it closes (closing.py).
 -- Times are wall-clock seconds since 1970; durations are seconds. What each column means: docs/crawl-folder.md.
 
 create table meta (key text primary key, value text not null) without rowid;  -- format, options (JSON), created, closed
@@ -23,9 +23,9 @@ create table fetch (               -- one row for each time that a visit came to
     started real not null,
     first_byte_s real,             -- null: none came
     total_s real not null,
-    result integer not null,       -- 3 fetched, 5 failed, 6 refused: frontier/layout.py
+    result integer not null,       -- 3 fetched, 5 failed, 6 refused: frontier/layout.py; 0: no answer, by nobody's fault
     status integer not null,       -- of HTTP; 0: no answer
-    error text not null,           -- a kind of fetch/failure.py; '': there is an answer
+    error text not null,           -- a kind of fetch/failure.py; '': nothing is wrong
     bytes integer not null,        -- of the body as received
     mime text not null,
     digest blob,                   -- SHA-1 of the body without transfer coding; null: no answer
