@@ -23,6 +23,7 @@ from trapline.crawl.options import live_rules
 from trapline.crawl.run import open_crawl, resume_crawl
 from trapline.crawl.store.client import Store
 from trapline.crawl.store.settings import StoreSettings
+from trapline.errors import ConfigError
 from trapline.frontier import FETCHED
 from trapline.testweb import Behaviour, Promise, Served, build_web, check, serve
 
@@ -297,3 +298,14 @@ def test_a_resume_is_quicker_than_the_delay_and_keeps_it(tmp_path: Path) -> None
                 run.send(signal.SIGKILL, run.loop, run.store)
                 run.ended()
         assert check(server.log(), Promise(delay_s, 1)).violations == 0
+
+
+@pytest.mark.parametrize("at", [0.1, 0.4, 0.6, 0.9])
+def test_a_damaged_database_is_refused_in_one_line(server: Served, tmp_path: Path, at: float) -> None:
+    folder = tmp_path / "c"
+    begin(server, folder, max_pages=300)
+    with (folder / "crawl.db").open("r+b") as file:
+        file.seek(int(at * (folder / "crawl.db").stat().st_size))
+        file.write(b"\x55" * 3000)
+    with pytest.raises(ConfigError, match=r"crawl\.db: (it is damaged|not the database).*"):
+        go_on(folder)

@@ -5,6 +5,7 @@ Above everything and imported by nothing. Commands parse options, call one funct
 Exit codes: 0 done, 2 the user must act, 70 a defect of Trapline (EX_SOFTWARE), 130 interrupted.
 """
 
+import signal
 import sys
 from collections.abc import Sequence
 
@@ -38,7 +39,9 @@ def trapline() -> None:
 
 
 def main() -> None:
-    sys.exit(run(sys.argv[1:]))
+    code = run(sys.argv[1:])
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # all is done: a late Ctrl-C must not say otherwise
+    sys.exit(code)
 
 
 def run(args: Sequence[str]) -> int:

@@ -62,7 +62,9 @@ def prepare_new(options: CrawlOptions, folder: Path) -> Prepared:
 
 def prepare_old(folder: Path, **changes: float) -> Prepared:
     """A crawl that is to go on. `changes`: goals other than those it began with."""
+    claim_existing(folder).release()  # now, and not when all is compiled: somebody may be crawling there
     reading = Reading(folder)
+    reading.check()
     options = replace(CrawlOptions.from_json(reading.meta()["options"]), **changes)  # type: ignore[arg-type]  # goals
     reading.close()
     return Prepared(folder, options, resume.strategy_of(options), False)

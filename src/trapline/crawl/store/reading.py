@@ -11,11 +11,12 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from trapline.crawl.records import Progress
-from trapline.crawl.store.folder import connect
-from trapline.errors import InvariantError
+from trapline.crawl.store.folder import DATABASE, connect
+from trapline.errors import ConfigError, InvariantError
 
 _PIECE_ROWS = 4096
 _PIECE_BATCHES = 64
+_MOST_CHECKED_BYTES = 8 << 30
 
 
 class SiteRobots(NamedTuple):
@@ -33,6 +34,20 @@ class Reading:
     def __init__(self, folder: Path) -> None:
         self.folder = folder
         self.connection: sqlite3.Connection = connect(folder)
+
+    def check(self) -> None:
+        """`ConfigError` if the database is damaged. It reads all of it, at a gigabyte or so a second; a very large one is not."""
+        if (self.folder / DATABASE).stat().st_size > _MOST_CHECKED_BYTES:
+            return
+        try:
+            (found,) = self.connection.execute("pragma quick_check(1)").fetchone()
+        except sqlite3.DatabaseError as error:
+            found = str(error)
+        if found != "ok":
+            self.close()
+            raise ConfigError(
+                f"{self.folder / DATABASE}: it is damaged ({found.splitlines()[-1]}); crawl anew into another folder"
+            )
 
     def meta(self) -> dict[str, str]:
         return dict(self.connection.execute("select key, value from meta"))
