@@ -25,8 +25,12 @@ class Filing:
         self._archive = archive
         self._index = index
         self._revisits = Revisits(settings.revisits)
-        self._level = settings.gzip_level
+        self._level = self._usual_level = settings.gzip_level
         self._metadata = settings.metadata
+
+    def hurry(self, yes: bool) -> None:
+        """Compress in half the time, to an eighth more."""
+        self._level = warc.SMALL if yes else self._usual_level
 
     def page(self, f: Fetched) -> Row:
         """File one fetch; its row in the table `fetch`."""

@@ -14,7 +14,7 @@ from typing import Any
 from trapline.crawl.records import Batch, Fetched
 
 HEAD = struct.Struct("<BQ")
-GROUP_BYTES = 8_000_000  # batches that came while the last were written are committed together, up to this
+GROUP_BYTES = 1_000_000  # batches that came while the last were written are committed together, up to this: as many as fit the pipe
 
 
 class Kind(IntEnum):

@@ -20,6 +20,8 @@ from trapline.crawl.store.settings import StoreSettings
 from trapline.crawl.store.tail import Tail, sync_folder
 from trapline.errors import ConfigError, InvariantError
 
+_IN_TIME = 1  # batches that come together: with more, the store is behind, and compresses less to catch up
+
 
 class Keeper:
     def __init__(self, folder: Path, settings: StoreSettings) -> None:
@@ -63,6 +65,7 @@ class Keeper:
             if batch.number != self.last_batch + 1:
                 raise InvariantError(f"batch {batch.number} came after batch {self.last_batch}")
             self.last_batch = batch.number
+        self._filing.hurry(len(batches) > _IN_TIME)
         fetches = [self._filing.page(fetched) for batch in batches for fetched in batch.fetches]
         robots = [self._filing.robots(fetched) for batch in batches for fetched in batch.robots]
         self._archive.flush()
