@@ -1,0 +1,221 @@
+"""Which page to crawl now: the largest value, without looking at every page.
+
+Pages whose value is at least the *floor* are hot: a decision evaluates them all, a few dozen, and takes the best. The others wait
+in a heap for the moment at which their value will have reached the floor. Where values are still, one heap by value does.
+
+Who fills the heap and the list of hot pages: `settle`, after each event of a page and when its moment has come. Who empties them:
+`settle`. Every page is in exactly one of the two. Invariant: a waiting page is below the floor, unless its value rose faster than the
+search for its moment saw.
+
+The floor follows the values. Too many hot pages: it is raised, so that BEST of them remain; timers set for the lower floor then fire too
+early, which costs a look. None: it is set anew from the values of all pages, which costs O(pages) and so happens at most once in
+pages/8 decisions; in between, the page that would be first to reach the floor is taken. So a decision costs O(log pages) on average.
+"""
+
+import math
+
+from trapline.frontier.heap import remove, replace, sift_up
+from trapline.jit import b1, f8, helper, i8, void
+from trapline.refresh.evidence import ask
+from trapline.refresh.layout import BEST, HOT, WAITS, Array, State, StateType, Values
+
+MOST_HOT = 3 * BEST
+REBUILDS = 8  # at most so many in as many decisions as there are pages
+_DOUBLINGS, _HALVINGS = 40, 3
+_LEAST = 1e-300  # a page without any value is never hot, or all could be
+_NEVER_S = 1e18
+PRICE_WEIGHT = 0.01
+
+
+@helper(f8(StateType, i8, f8))
+def value_of(s: State, page: int, now: float) -> float:
+    value = ask(s, s.run[0].value, page, now)
+    return value if value == value else 0.0
+
+
+# ---- the two places
+
+
+@helper(void(StateType, i8))
+def _take_out(s: State, page: int) -> None:
+    run = s.run[0]
+    p = s.page[page]
+    if p.place == HOT:
+        run.hot -= 1
+        last = s.hot[run.hot]
+        s.hot[p.pos] = last
+        s.page[last].pos = p.pos
+    else:
+        remove(s.waiting, 0, run.waiting, s.page.pos, p.pos)
+        run.waiting -= 1
+
+
+@helper(void(StateType, i8, f8))
+def _let_wait(s: State, page: int, key: float) -> None:
+    """Put or move the page into the heap."""
+    run = s.run[0]
+    p = s.page[page]
+    if p.place == HOT:
+        _take_out(s, page)
+        p.place = WAITS
+        sift_up(s.waiting, 0, s.page.pos, run.waiting, key, page, page)
+        run.waiting += 1
+    else:
+        replace(s.waiting, 0, run.waiting, s.page.pos, p.pos, key, page, page)
+
+
+@helper(void(StateType, i8))
+def _make_hot(s: State, page: int) -> None:
+    run = s.run[0]
+    p = s.page[page]
+    if p.place != HOT:
+        _take_out(s, page)
+        p.place = HOT
+        p.pos = run.hot
+        s.hot[run.hot] = page
+        run.hot += 1
+
+
+@helper(void(StateType, i8, f8))
+def settle(s: State, page: int, now: float) -> None:
+    """Put the page where it belongs by its value now."""
+    run = s.run[0]
+    value = value_of(s, page, now)
+    if run.still:
+        _let_wait(s, page, value)
+    elif value >= run.floor:
+        _make_hot(s, page)
+    else:
+        _let_wait(s, page, -moment(s, page, now))
+
+
+@helper(f8(StateType, i8, f8))
+def moment(s: State, page: int, now: float) -> float:
+    """When the page's value will reach the floor, or somewhat earlier; then it is looked at again."""
+    run = s.run[0]
+    least_s = 0.5 / run.slots_per_s
+    sure, step_s, far_s = now, least_s, now + len(s.page) / run.slots_per_s
+    for _ in range(_DOUBLINGS):
+        if value_of(s, page, now + step_s) >= run.floor:
+            break
+        sure = now + step_s
+        if sure > now + far_s:
+            return sure
+        step_s *= 2.0
+    late = now + step_s
+    for _ in range(_HALVINGS):
+        middle = 0.5 * (sure + late)
+        if value_of(s, page, middle) >= run.floor:
+            late = middle
+        else:
+            sure = middle
+    return max(sure, now + least_s)
+
+
+# ---- the floor
+
+
+@helper(void(Values, f8))
+def _keep_if_best(best: Array, value: float) -> None:
+    """`best` is a heap with its least value first."""
+    if value <= best[0]:
+        return
+    i = 0
+    while True:
+        child = 2 * i + 1
+        if child >= BEST:
+            break
+        if child + 1 < BEST and best[child + 1] < best[child]:
+            child += 1
+        if best[child] >= value:
+            break
+        best[i] = best[child]
+        i = child
+    best[i] = value
+
+
+@helper(void(StateType, f8))
+def _raise_floor(s: State, now: float) -> None:
+    """So that BEST pages remain hot."""
+    run = s.run[0]
+    s.best[:] = -math.inf
+    for i in range(run.hot):
+        _keep_if_best(s.best, value_of(s, s.hot[i], now))
+    run.floor = max(s.best[0], run.floor)
+    i = 0
+    while i < run.hot:
+        page = s.hot[i]
+        settle(s, page, now)
+        if s.page[page].place == HOT:  # else another one has taken its place in the list
+            i += 1
+
+
+@helper(void(StateType, f8))
+def rebuild(s: State, now: float) -> None:
+    """The floor from the values of all pages, and every page where it belongs."""
+    run = s.run[0]
+    run.since_rebuild = 0
+    s.best[:] = -math.inf
+    if not run.still and len(s.page) > MOST_HOT:
+        for page in range(len(s.page)):
+            _keep_if_best(s.best, value_of(s, page, now))
+    run.floor = max(s.best[0], _LEAST) if len(s.page) > MOST_HOT else -math.inf
+    for page in range(len(s.page)):
+        settle(s, page, now)
+
+
+@helper(void(StateType, f8))
+def revise(s: State, now: float) -> None:
+    """Let the policy think about all pages at once."""
+    s.run[0].since_revision = 0
+    ask(s, s.run[0].on_revision, -1, now)
+    rebuild(s, now)
+
+
+# ---- decisions
+
+
+@helper(b1(StateType, f8, i8, f8, i8))
+def _better(s: State, value: float, page: int, than: float, other: int) -> bool:
+    """Pages of equal value take turns."""
+    if value != than:
+        return value > than
+    return (s.page[page].crawled_s, page) < (s.page[other].crawled_s, other)
+
+
+@helper(i8(StateType, f8))
+def _best_hot(s: State, now: float) -> int:
+    run = s.run[0]
+    best, most = -1, 0.0
+    i = 0
+    while i < run.hot:
+        page = s.hot[i]
+        value = value_of(s, page, now)
+        if best < 0 or _better(s, value, page, most, best):
+            best, most = page, value
+        if value < 0.5 * run.floor:  # values can fall
+            settle(s, page, now)
+        else:
+            i += 1
+    run.price += PRICE_WEIGHT * (most - run.price)
+    return best
+
+
+@helper(i8(StateType, f8))
+def choose(s: State, now: float) -> int:
+    """The page to crawl."""
+    run = s.run[0]
+    run.slots += 1
+    run.since_rebuild += 1
+    run.since_revision += 1
+    if 0 < run.revision <= run.since_revision:
+        revise(s, now)
+    if run.still:
+        return s.waiting[0].id
+    while run.waiting > 0 and -s.waiting[0].key <= now:
+        settle(s, s.waiting[0].id, now)
+    if run.hot == 0 and run.since_rebuild * REBUILDS >= len(s.page):
+        rebuild(s, now)
+    elif run.hot > MOST_HOT and run.floor > -math.inf:
+        _raise_floor(s, now)
+    return _best_hot(s, now) if run.hot > 0 else s.waiting[0].id
