@@ -5,9 +5,11 @@ policy can compare what it hears with what was known. A live crawl and the repla
 """
 
 from trapline.jit import b1, f8, helper, i8, void
-from trapline.refresh.layout import CENSUS, NORMAL, State, StateType, View
+from trapline.refresh.layout import CENSUS, NORMAL, SUPER, State, StateType, View
 from trapline.refresh.policy import call_rule
 from trapline.refresh.popularity import learn_popularity
+
+SAME_S = 60.0  # a signal and a point so close to each other are of the same update
 
 
 @helper(f8(StateType, i8, i8, f8))
@@ -38,20 +40,27 @@ def note_access(s: State, page: int, now: float) -> None:
 def note_signal(s: State, page: int, now: float) -> None:
     ask(s, s.run[0].on_signal, page, now)
     p = s.page[page]
+    if p.level == SUPER:
+        _note_announced(s, p.site, page, now)
+        _note_announced(s, len(s.site) - 1, page, now)
     if p.signals == 0:
         p.first_signal_s = now
     p.signals += 1
     p.all_signals += 1
     p.last_signal_s = now
     s.run[0].signals += 1
+    s.run[0].since_revision += 1
 
 
 @helper(void(StateType, i8, f8))
 def note_point(s: State, page: int, now: float) -> None:
     """A published moment is now."""
     ask(s, s.run[0].on_point, page, now)
-    s.page[page].point += 1
-    s.page[page].points += 1
+    p = s.page[page]
+    _note_promise(s, p.site, page, now)
+    _note_promise(s, len(s.site) - 1, page, now)
+    p.point += 1
+    p.points += 1
 
 
 @helper(void(StateType, i8, f8, b1))
@@ -87,3 +96,22 @@ def _note_trust(s: State, x: int, page: int, now: float, changed: bool) -> None:
         site.unprompted_s += watched_s
         site.expected += p.all_signals / max(now, 1.0) * watched_s
         site.surprises += changed
+
+
+@helper(void(StateType, i8, i8, f8))
+def _note_promise(s: State, x: int, page: int, now: float) -> None:
+    """A point of site x is now; a signal of the same moment has been heard already."""
+    p = s.page[page]
+    s.site[x].promised += s.point[p.point].p
+    s.site[x].kept += p.all_signals > 0 and now - p.last_signal_s <= SAME_S
+
+
+@helper(void(StateType, i8, i8, f8))
+def _note_announced(s: State, x: int, page: int, now: float) -> None:
+    """A signal of a page that publishes points: was there one for it?"""
+    p = s.page[page]
+    came = p.points > 0 and now - s.point[p.point - 1].at_s <= SAME_S
+    comes = p.point < p.point_end and s.point[p.point].at_s - now <= SAME_S
+    s.site[x].signals += 1.0
+    s.site[x].announced += came or comes
+    s.site[x].kept += came and not comes

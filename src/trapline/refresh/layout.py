@@ -10,9 +10,12 @@ Rules of this file
 from typing import Any, NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 
-from trapline.frontier.layout import ENTRY, Array, record
+from trapline.frontier.layout import ENTRY, record
 from trapline.jit import type_of
+
+Array = npt.NDArray[Any]
 
 # What a provider tells: nothing, updates that happened, or also updates that will.
 NORMAL, SMART, SUPER = range(3)
@@ -22,7 +25,7 @@ WAITS, HOT = range(2)
 
 CENSUS = 65  # pages are counted by their accesses, those with more than 63 together
 GRID = 32  # rates that popularity.py distinguishes
-BEST = 64  # values kept to find the floor
+BEST = 32  # values kept to find the floor
 CLASSES, BINS = 8, 48  # of gaps between updates: gaps.py
 
 PAGE = record(
@@ -42,6 +45,7 @@ PAGE = record(
         ("points", "i4"),  # how many of them have passed
         ("site", "i4"),
         ("pos", "i4"),  # in the heap of waiting pages or the list of hot ones
+        ("value_pos", "i4"),  # in the heap of values
         ("level", "u1"),
         ("changed", "u1"),  # whether the last crawl found something new
         ("place", "u1"),
@@ -55,8 +59,10 @@ SITE = record(
         ("unprompted_s", "f8"),  # time covered by crawls without any signal
         ("expected", "f8"),  # updates expected in that time, by the rate of signals
         ("surprises", "f8"),  # those of these crawls that found something new all the same
-        ("points", "f8"),  # published points that passed with the page under watch,
-        ("kept", "f8"),  # and those of them that a signal confirmed
+        ("promised", "f8"),  # the probabilities of the points that passed, added up,
+        ("kept", "f8"),  # and how many of these points had a signal at their time
+        ("signals", "f8"),  # of pages that publish points,
+        ("announced", "f8"),  # and those of them that came at the time of a point
     ]
 )
 
@@ -85,8 +91,8 @@ RUN = record(
         ("hot", "i8"),  # how many
         ("waiting", "i8"),
         ("since_rebuild", "i8"),  # slots
-        ("since_revision", "i8"),
-        ("revision", "i8"),  # slots between two revisions; 0: there are none
+        ("since_revision", "i8"),  # slots and signals
+        ("revision", "i8"),  # so many between two revisions; 0: there are none
         ("next_census", "i8"),  # accesses at which popularity.py looks again
     ]
 )
@@ -120,6 +126,7 @@ class State(NamedTuple):
     totals: Array
     waiting: Array  # ENTRY[pages]: heap, earliest first; or by value, if values are still
     hot: Array  # i4[pages]
+    value: Array  # ENTRY[pages]: heap of all pages, by their value when they were last looked at
     best: Array  # f8[BEST]
     guess: Array  # f8[CENSUS, GRID]: scratch of popularity.py; its last row holds the shares of rates
 
@@ -137,6 +144,7 @@ def allocate(pages: int, sites: int, points: int, columns: int, options: int) ->
         totals=np.zeros(16, np.float64),
         waiting=np.zeros(pages, ENTRY),
         hot=np.zeros(pages, np.int32),
+        value=np.zeros(pages, ENTRY),
         best=np.zeros(BEST, np.float64),
         guess=np.full((CENSUS, GRID), 1.0 / GRID),
     )
@@ -145,4 +153,4 @@ def allocate(pages: int, sites: int, points: int, columns: int, options: int) ->
 _EXAMPLE = allocate(2, 2, 2, 1, 1)
 StateType = type_of(_EXAMPLE)
 ViewType = type_of(View(*_EXAMPLE[:9]))
-Values: Any = type_of(_EXAMPLE.best)
+Values = type_of(_EXAMPLE.best)

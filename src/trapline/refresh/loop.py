@@ -166,11 +166,13 @@ def advance(s: State, truth: Truth, streams: Streams, most: int) -> int:
 def begin(s: State) -> None:
     """Every page was crawled at 0 and waits."""
     for page in range(len(s.page)):
-        entry = s.waiting[page]
-        entry.key = 0.0
-        entry.serial = page
-        entry.id = page
+        for heap in (s.waiting, s.value):
+            entry = heap[page]
+            entry.key = 0.0
+            entry.serial = page
+            entry.id = page
         s.page[page].pos = page
+        s.page[page].value_pos = page
     s.run[0].waiting = len(s.page)
     s.popular[0, 0] = len(s.page)
     rebuild(s, 0.0)

@@ -24,7 +24,7 @@ def rule(function: Callable[..., float]) -> Rank:
 
 @dataclass(frozen=True, slots=True)
 class Policy:
-    """`still`: a page's value changes only with an event of that page, or at a revision. `revision`: slots between two
+    """`still`: a page's value changes only with an event of that page, or at a revision. `revision`: slots and signals between two
     calls of `on_revision(s, -1, now)`, as a share of the pages; all values are computed anew after it. `on_cycle(s, -1, now)` is called
     at the beginning of each cycle. `columns` names the numbers kept per page, `options` has the defaults of what a user may set."""
 
@@ -52,6 +52,11 @@ class Policy:
                 what = nearest(name, self.options) if self.options else "it has none"
                 raise ConfigError(f"policy {self.name!r} has no option {name!r}; {what}")
         return replace(self, options={**self.options, **changes})
+
+    def compile(self) -> None:
+        for function in (self.value, *self._hooks().values()):
+            if function is not None:
+                _ = function.address
 
     def bind(self, run: Array, option: Array) -> None:
         """Write into the state what its kernels need of the policy: addresses hold for this process only."""

@@ -2,8 +2,8 @@
 
 Pages are taken for draws from an unknown mixture of Poisson rates. The mixture is learned from how many pages had 0, 1, 2, ... accesses
 (the census) by a few steps of expectation-maximisation over a grid of rates: the non-parametric maximum likelihood of Kiefer and Wolfowitz
-1956, in the form of Laird 1978. What n accesses say is then the mean rate of a page given n. Pages with more accesses than the census counts are
-taken at their word. Cost: 64 x 32 x steps each time the accesses have grown by a tenth.
+1956, in the form of Laird 1978. What n accesses say is then the mean rate of a page given n. Pages with more accesses than
+the census counts are taken at their word. Cost: 64 x 32 x steps each time the accesses have grown by a tenth.
 """
 
 import math

@@ -19,12 +19,14 @@ from trapline.jit import b1, f8, helper, i8, void
 from trapline.refresh.evidence import ask
 from trapline.refresh.layout import BEST, HOT, WAITS, Array, State, StateType, Values
 
-MOST_HOT = 3 * BEST
+MOST_HOT = 4 * BEST
 REBUILDS = 8  # at most so many in as many decisions as there are pages
-_DOUBLINGS, _HALVINGS = 40, 3
+_STEPS, _HALVINGS = 20, 3
+_FASTER = 4.0  # each step of the search for a moment is so many times as long as the one before
 _LEAST = 1e-300  # a page without any value is never hot, or all could be
 _NEVER_S = 1e18
 PRICE_WEIGHT = 0.01
+LOWERED = 0.9
 
 
 @helper(f8(StateType, i8, f8))
@@ -46,7 +48,7 @@ def _take_out(s: State, page: int) -> None:
         s.hot[p.pos] = last
         s.page[last].pos = p.pos
     else:
-        remove(s.waiting, 0, run.waiting, s.page.pos, p.pos)
+        remove(s.waiting, 0, run.waiting, s.page["pos"], p.pos)
         run.waiting -= 1
 
 
@@ -58,10 +60,10 @@ def _let_wait(s: State, page: int, key: float) -> None:
     if p.place == HOT:
         _take_out(s, page)
         p.place = WAITS
-        sift_up(s.waiting, 0, s.page.pos, run.waiting, key, page, page)
+        sift_up(s.waiting, 0, s.page["pos"], run.waiting, key, page, page)
         run.waiting += 1
     else:
-        replace(s.waiting, 0, run.waiting, s.page.pos, p.pos, key, page, page)
+        replace(s.waiting, 0, run.waiting, s.page["pos"], p.pos, key, page, page)
 
 
 @helper(void(StateType, i8))
@@ -83,7 +85,9 @@ def settle(s: State, page: int, now: float) -> None:
     value = value_of(s, page, now)
     if run.still:
         _let_wait(s, page, value)
-    elif value >= run.floor:
+        return
+    replace(s.value, 0, len(s.page), s.page["value_pos"], s.page[page].value_pos, value, page, page)
+    if value >= run.floor:
         _make_hot(s, page)
     else:
         _let_wait(s, page, -moment(s, page, now))
@@ -94,14 +98,14 @@ def moment(s: State, page: int, now: float) -> float:
     """When the page's value will reach the floor, or somewhat earlier; then it is looked at again."""
     run = s.run[0]
     least_s = 0.5 / run.slots_per_s
-    sure, step_s, far_s = now, least_s, now + len(s.page) / run.slots_per_s
-    for _ in range(_DOUBLINGS):
+    sure, step_s = now, least_s
+    for _ in range(_STEPS):
         if value_of(s, page, now + step_s) >= run.floor:
             break
         sure = now + step_s
-        if sure > now + far_s:
+        if step_s * run.slots_per_s > len(s.page):  # by then it will have been looked at for another reason
             return sure
-        step_s *= 2.0
+        step_s *= _FASTER
     late = now + step_s
     for _ in range(_HALVINGS):
         middle = 0.5 * (sure + late)
@@ -202,6 +206,23 @@ def _best_hot(s: State, now: float) -> int:
 
 
 @helper(i8(StateType, f8))
+def _best_waiting(s: State, now: float) -> int:
+    """The best by the values of the last look, looked at again: exact where values only fall. The floor comes down to it."""
+    run = s.run[0]
+    page = 0
+    for _ in range(MOST_HOT):
+        page = s.value[0].id
+        before, value = s.value[0].key, value_of(s, page, now)
+        if value >= before:
+            break
+        replace(s.value, 0, len(s.page), s.page["value_pos"], 0, value, page, page)
+    value = value_of(s, page, now)
+    run.floor = min(run.floor, max(_LEAST, LOWERED * value))
+    run.price += PRICE_WEIGHT * (value - run.price)
+    return page
+
+
+@helper(i8(StateType, f8))
 def choose(s: State, now: float) -> int:
     """The page to crawl."""
     run = s.run[0]
@@ -218,4 +239,4 @@ def choose(s: State, now: float) -> int:
         rebuild(s, now)
     elif run.hot > MOST_HOT and run.floor > -math.inf:
         _raise_floor(s, now)
-    return _best_hot(s, now) if run.hot > 0 else s.waiting[0].id
+    return _best_hot(s, now) if run.hot > 0 else _best_waiting(s, now)

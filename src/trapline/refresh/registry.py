@@ -10,7 +10,7 @@ from trapline.refresh.policy import Policy
 
 
 @cache
-def policies() -> dict[str, Policy]:
+def all_policies() -> dict[str, Policy]:
     names = sorted(found.name for found in pkgutil.iter_modules(trapline.refresh.policies.__path__))
     modules = [importlib.import_module(f"trapline.refresh.policies.{name}") for name in names]
     found = (getattr(module, "POLICY", None) for module in modules)
@@ -18,6 +18,6 @@ def policies() -> dict[str, Policy]:
 
 
 def policy_named(name: str) -> Policy:
-    if name not in policies():
-        raise ConfigError(f"no policy {name!r}; {nearest(name, policies())}")
-    return policies()[name]
+    if name not in all_policies():
+        raise ConfigError(f"no policy {name!r}; {nearest(name, all_policies())}")
+    return all_policies()[name]

@@ -1,8 +1,8 @@
 """How long after an update the next one comes, learned from signals: the hazard by age, and what it says about waiting. Not a policy.
 
-Ages fall into bins of a constant ratio, pages into classes by how often they change. Each gap that a signal ends adds an event to its bin and
-time to the bins before it; gaps still open add their time at each revision. The hazard of a bin is events / time, with the pool of all
-classes as `PRIOR` events' worth of a first guess. From the hazard follows, by age a,
+Ages fall into bins of a constant ratio, pages into classes by how often they change. Each gap that a signal ends adds an
+event to its bin and time to the bins before it; gaps still open add their time at each revision. The hazard of a bin is
+events / time, with the pool of all classes as `PRIOR` events' worth of a first guess. From the hazard follows, by age a,
 
     G(a) = inf over b > a of  (integral of S from a to b) / (S(a) - S(b)),   S = survival of the gap
 
@@ -18,7 +18,7 @@ from trapline.refresh.layout import BINS, CLASSES, View
 
 RATIO = 1.5  # 1 s x 1.5^47 = 6 years
 _LOG_RATIO = math.log(RATIO)
-# Rows of View.gaps: gaps ended in a bin, and their time in that bin; the same of gaps still open; hazards; G at the bin's beginning.
+# Rows of View.gaps: gaps ended in a bin, and their time in that bin; the same of gaps still open; hazards; ln G at the bin's beginning.
 ENDED, ENDED_S, OPEN, OPEN_S, HAZARD, INDEX = range(6)
 POOL = CLASSES  # the class of all
 PRIOR = 8.0  # events
@@ -36,11 +36,11 @@ def begin_of(b: int) -> float:
 
 
 @shared
-def class_of(s: View, page: int, now: float) -> int:
+def class_of(s: View, page: int) -> int:
     """By how often it signals, against the mean of all that do."""
     mean = (s.run[0].signals + 1.0) / len(s.page)
     relative = (s.page[page].all_signals + 0.5) / (mean + 0.5)
-    return min(CLASSES - 1, max(0, int(math.floor(math.log(relative) / _CLASS_STEP + 0.5)) + CLASSES // 2))
+    return min(CLASSES - 1, max(0, math.floor(math.log(relative) / _CLASS_STEP + 0.5) + CLASSES // 2))
 
 
 @shared
@@ -61,14 +61,14 @@ def learn(s: View, now: float) -> None:
         p = s.page[page]
         if p.all_signals > 0:
             b = bin_of(now - p.last_signal_s)
-            for x in (class_of(s, page, now), POOL):
+            for x in (class_of(s, page), POOL):
                 s.gaps[OPEN, x, b] += 1.0
                 s.gaps[OPEN_S, x, b] += now - p.last_signal_s - begin_of(b)
     _learn_hazards(s, POOL)
     for c in range(CLASSES + 1):
         _learn_hazards(s, c)
         for b in range(BINS):
-            s.gaps[INDEX, c, b] = _break_even_s(s, c, b)
+            s.gaps[INDEX, c, b] = math.log(_break_even_s(s, c, b))
 
 
 @shared
@@ -102,4 +102,4 @@ def break_even_s(s: View, c: int, age_s: float) -> float:
     place = math.log(max(age_s, 1.0)) / _LOG_RATIO
     b = min(BINS - 2, int(place))
     part = min(1.0, place - b)
-    return s.gaps[INDEX, c, b] ** (1.0 - part) * s.gaps[INDEX, c, b + 1] ** part
+    return math.exp((1.0 - part) * s.gaps[INDEX, c, b] + part * s.gaps[INDEX, c, b + 1])

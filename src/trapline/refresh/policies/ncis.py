@@ -3,10 +3,11 @@
     none:     V = mu [(1 - exp(-(D + nu) t)) / (D + nu) - exp(-alpha t) (1 - exp(-gamma t)) / gamma]
     n >= 1:   V = (mu / D) [1 - exp(-s) (1 + alpha t + n pi)],  s = alpha t - n ln(1 - pi)
 
-t = time since the last crawl, D = changes per second, pi = precision, alpha = rate of changes without signal, nu = rate of false signals, gamma = rate of
-signals; all learned (trust.py), of pages without signals from crawls (rates.py), where V is the index of `cgm`. Cost: O(1) an event.
-Source: Busa-Fekete, Zimmert, Gyorgy et al. WWW 2025. Differs from the paper: for n >= 1 its sums of incomplete gamma
-functions are replaced by the form above, which is within 10 to 18 % of them for a recall of 0.3 or more.
+t = time since the last crawl, D = changes per second, pi = precision, alpha = rate of changes without signal, nu = rate of
+false signals, gamma = rate of signals; all learned (trust.py), of pages without signals from crawls (rates.py), where V is
+the index of `cgm`. Cost: O(1) an event. Source: Busa-Fekete, Zimmert, Gyorgy et al. WWW 2025. Differs from the paper: for
+n >= 1 its sums of incomplete gamma functions are replaced by the form above, which is within 10 to 18 % of them for a
+recall of 0.3 or more.
 """
 
 import math

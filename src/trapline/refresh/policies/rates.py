@@ -7,21 +7,24 @@ from trapline.refresh.layout import CENSUS, View
 
 
 @shared
-def change_rate(s: View, page: int) -> float:
+def rate_of(s: View, crawls: float, changes: float, watched_s: float) -> float:
     """Changes per second of a page that is only seen at crawls: -ln((n - X + .5) / (n + .5)) / mean interval.
 
-    n crawls, X of them with something new; a first guess is worth half a crawl. Source: Cho & Garcia-Molina 2003, the
-    bias-reduced estimator for regular intervals, with the mean in place of the interval. A page never crawled: by all crawls.
+    n crawls, X of them with something new. Source: Cho & Garcia-Molina 2003, the bias-reduced estimator for regular intervals, with the
+    mean in place of the interval. Differs from it: one crawl is added that found what crawls of all pages find on average, after
+    the interval of all pages in turn, so that a page never crawled has a rate too.
     """
-    p = s.page[page]
     run = s.run[0]
-    # All crawls so far as one more crawl of this page, so that nothing is ever divided by zero.
-    share = (run.changes + 0.5) / (run.crawls + 1.0)
-    mean_s = (len(s.page) + 0.0) / run.slots_per_s
-    n = p.crawls + 1.0
-    x = p.changes + share
-    interval_s = (p.watched_s + mean_s) / n
+    n = crawls + 1.0
+    x = changes + (run.changes + 0.5) / (run.crawls + 1.0)
+    interval_s = (watched_s + len(s.page) / run.slots_per_s) / n
     return -math.log((n - x + 0.5) / (n + 0.5)) / interval_s
+
+
+@shared
+def change_rate(s: View, page: int) -> float:
+    p = s.page[page]
+    return rate_of(s, p.crawls, p.changes, p.watched_s)
 
 
 @shared
@@ -42,5 +45,5 @@ def lost(rate: float, since_s: float) -> float:
     """
     x = rate * since_s
     if x < 1e-4:
-        return 0.5 * x * since_s  # the first term of the series: the difference above would be rounding only
+        return 0.5 * x * since_s  # the first term of the series: the difference below would be rounding only
     return (1.0 - math.exp(-x) * (1.0 + x)) / rate

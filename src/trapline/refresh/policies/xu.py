@@ -5,16 +5,19 @@
     super   as smart; and for a published point that has come, until the end of its cycle,
             S = beta S_past + (1 - beta) S_future,  S_future = P C / sum of C                                          Eq. 6, 7
 
-C = accesses expected in a cycle = alpha C_{p-1} + (1 - alpha) mean(C_{p-5} .. C_{p-2}), C_d = accesses in cycle d, P = the published probability. To
-be added, both parts are divided by the largest of their kind. Cost: O(1) an event.
+C = accesses expected in a cycle = alpha C_{p-1} + (1 - alpha) mean(C_{p-5} .. C_{p-2}), C_d = accesses in cycle d, P = the
+published probability. To be added, both parts are divided by the largest of their kind. Cost: O(1) an event.
 Source: Xu, Li, Qu, Labrinidis, 4.1 and 4.2, with the repairs of what is ambiguous or cannot be meant, each an option:
 
-| option | 0 (default) | 1 | 2 |
-|---|---|---|---|
-| past | the last update counts until now, t_{U+1} = now | exact area: sum of (now - a) over stale accesses a | literal: nothing after the last update counts |
-| future | C as above | literal: divided by the page's own accesses in five cycles, so that popularity drops out | |
-| frozen | scores as of now | scores as of the cycle's beginning | |
-| past_of_super | S_past | beta S_past | |
+past = 0            the last update counts until now: t_{U+1} = now
+       1            exact area: the sum of (now - a) over accesses a of the stale copy
+       2            literal: nothing after the last update counts
+future = 0          C as above
+         1          literal: divided by the page's own accesses in five cycles, so that popularity drops out
+frozen = 0          scores as of now
+         1          scores as of the cycle's beginning
+past_of_super = 0   S_past
+                1   beta S_past
 
 Differs from the paper: "largest" is that of the crawls and points of the last cycle that had any, because this cycle's are not known yet.
 """
@@ -25,8 +28,8 @@ from trapline.jit import shared
 from trapline.refresh.layout import NORMAL, SUPER, View
 from trapline.refresh.policy import Policy, rule
 
-# Columns: N; the part of S that no longer grows (past = 1: the sum of stale access times); cycle of the newest C_d; the frozen score and its
-# cycle; C_d at the place d mod 6.
+# Columns: N; the part of S that no longer grows (past = 1: the sum of stale access times); cycle of the newest C_d; the
+# frozen score and its cycle; C_d at the place d mod 6.
 N, CLOSED, COUNTED_IN, HELD, HELD_IN, C = range(6)
 RING = 6
 # Totals.
