@@ -82,7 +82,6 @@ RUN = record(
         ("slots_per_s", "f8"),
         ("cycle_s", "f8"),
         ("floor", "f8"),  # pages of this value or more are hot
-        ("price", "f8"),  # what the last crawls were worth, on average
         ("slots", "i8"),  # so far
         ("accesses", "i8"),
         ("signals", "i8"),
@@ -91,6 +90,7 @@ RUN = record(
         ("hot", "i8"),  # how many
         ("waiting", "i8"),
         ("since_rebuild", "i8"),  # slots
+        ("since_raise", "i8"),
         ("since_revision", "i8"),  # slots and signals
         ("revision", "i8"),  # so many between two revisions; 0: there are none
         ("next_census", "i8"),  # accesses at which popularity.py looks again

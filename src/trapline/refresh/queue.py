@@ -1,15 +1,16 @@
 """Which page to crawl now: the largest value, without looking at every page.
 
-Pages whose value is at least the *floor* are hot: a decision evaluates them all, a few dozen, and takes the best. The others wait
-in a heap for the moment at which their value will have reached the floor. Where values are still, one heap by value does.
+Pages whose value is at least the *floor* are hot: a decision evaluates them all, some dozens, and takes the best. The others wait
+in a heap for the moment at which their value will have reached the floor. A second heap has all pages by their value when they were last
+looked at, which finds the best of those whose values only fall. Where values are still, one heap by value does.
 
-Who fills the heap and the list of hot pages: `settle`, after each event of a page and when its moment has come. Who empties them:
-`settle`. Every page is in exactly one of the two. Invariant: a waiting page is below the floor, unless its value rose faster than the
-search for its moment saw.
+Who fills the three: `settle`, after each event of a page and when its moment has come. Who empties them: `settle`; every page is always in
+the heap of values, and either hot or waiting. Invariant: a waiting page is below the floor, unless its value rose faster than
+the search for its moment saw.
 
 The floor follows the values. Too many hot pages: it is raised, so that BEST of them remain; timers set for the lower floor then fire too
-early, which costs a look. None: it is set anew from the values of all pages, which costs O(pages) and so happens at most once in
-pages/8 decisions; in between, the page that would be first to reach the floor is taken. So a decision costs O(log pages) on average.
+early, which costs a look. None: it is lowered to what the best is worth, and set anew from the values of all pages if that
+has not been done for pages / 8 decisions. So a decision costs O(log pages) on average.
 """
 
 import math
@@ -25,7 +26,8 @@ _STEPS, _HALVINGS = 20, 3
 _FASTER = 4.0  # each step of the search for a moment is so many times as long as the one before
 _LEAST = 1e-300  # a page without any value is never hot, or all could be
 _NEVER_S = 1e18
-PRICE_WEIGHT = 0.01
+LOOKS = 4
+FIRST_STEP = 0.125
 LOWERED = 0.9
 
 
@@ -97,8 +99,10 @@ def settle(s: State, page: int, now: float) -> None:
 def moment(s: State, page: int, now: float) -> float:
     """When the page's value will reach the floor, or somewhat earlier; then it is looked at again."""
     run = s.run[0]
+    p = s.page[page]
     least_s = 0.5 / run.slots_per_s
-    sure, step_s = now, least_s
+    # What has not happened for long will take as long again, about.
+    sure, step_s = now, max(least_s, FIRST_STEP * (now - max(p.crawled_s, p.last_signal_s)))
     for _ in range(_STEPS):
         if value_of(s, page, now + step_s) >= run.floor:
             break
@@ -140,8 +144,9 @@ def _keep_if_best(best: Array, value: float) -> None:
 
 @helper(void(StateType, f8))
 def _raise_floor(s: State, now: float) -> None:
-    """So that BEST pages remain hot."""
+    """So that BEST pages remain hot, and those of equal value."""
     run = s.run[0]
+    run.since_raise = 0
     s.best[:] = -math.inf
     for i in range(run.hot):
         _keep_if_best(s.best, value_of(s, s.hot[i], now))
@@ -187,39 +192,35 @@ def _better(s: State, value: float, page: int, than: float, other: int) -> bool:
     return (s.page[page].crawled_s, page) < (s.page[other].crawled_s, other)
 
 
-@helper(i8(StateType, f8))
-def _best_hot(s: State, now: float) -> int:
+@helper(i8(StateType, f8, i8))
+def _best_looked_at(s: State, now: float, most: int) -> int:
+    """The best by the values of the last look, looked at again, up to so many: exact where values only fall."""
+    page = int(s.value[0].id)
+    for _ in range(most):
+        value = value_of(s, page, now)
+        if value >= s.value[0].key:
+            break
+        replace(s.value, 0, len(s.page), s.page["value_pos"], 0, value, page, page)
+        page = int(s.value[0].id)
+    return page
+
+
+@helper(i8(StateType, f8, i8))
+def _best_hot(s: State, now: float, best: int) -> int:
+    """The best of this page and the hot ones. A crowd, which only pages of equal value can be, is not looked through whole."""
     run = s.run[0]
-    best, most = -1, 0.0
+    most = value_of(s, best, now)
     i = 0
-    while i < run.hot:
+    while i < min(run.hot, MOST_HOT):
         page = s.hot[i]
         value = value_of(s, page, now)
-        if best < 0 or _better(s, value, page, most, best):
+        if _better(s, value, page, most, best):
             best, most = page, value
         if value < 0.5 * run.floor:  # values can fall
             settle(s, page, now)
         else:
             i += 1
-    run.price += PRICE_WEIGHT * (most - run.price)
     return best
-
-
-@helper(i8(StateType, f8))
-def _best_waiting(s: State, now: float) -> int:
-    """The best by the values of the last look, looked at again: exact where values only fall. The floor comes down to it."""
-    run = s.run[0]
-    page = 0
-    for _ in range(MOST_HOT):
-        page = s.value[0].id
-        before, value = s.value[0].key, value_of(s, page, now)
-        if value >= before:
-            break
-        replace(s.value, 0, len(s.page), s.page["value_pos"], 0, value, page, page)
-    value = value_of(s, page, now)
-    run.floor = min(run.floor, max(_LEAST, LOWERED * value))
-    run.price += PRICE_WEIGHT * (value - run.price)
-    return page
 
 
 @helper(i8(StateType, f8))
@@ -228,6 +229,7 @@ def choose(s: State, now: float) -> int:
     run = s.run[0]
     run.slots += 1
     run.since_rebuild += 1
+    run.since_raise += 1
     run.since_revision += 1
     if 0 < run.revision <= run.since_revision:
         revise(s, now)
@@ -237,6 +239,9 @@ def choose(s: State, now: float) -> int:
         settle(s, s.waiting[0].id, now)
     if run.hot == 0 and run.since_rebuild * REBUILDS >= len(s.page):
         rebuild(s, now)
-    elif run.hot > MOST_HOT and run.floor > -math.inf:
+    elif run.hot > MOST_HOT and run.since_raise * REBUILDS >= run.hot and run.floor > -math.inf:
         _raise_floor(s, now)
-    return _best_hot(s, now) if run.hot > 0 else _best_waiting(s, now)
+    best = _best_looked_at(s, now, LOOKS if run.hot > 0 else MOST_HOT)
+    if run.hot == 0:
+        run.floor = min(run.floor, max(_LEAST, LOWERED * value_of(s, best, now)))
+    return _best_hot(s, now, best)
