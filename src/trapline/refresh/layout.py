@@ -92,7 +92,8 @@ RUN = record(
         ("since_rebuild", "i8"),  # slots
         ("since_raise", "i8"),
         ("since_revision", "i8"),  # slots and signals
-        ("revision", "i8"),  # so many between two revisions; 0: there are none
+        ("revision", "i8"),  # at least so many between two revisions; 0: there are none
+        ("growth", "f8"),  # and at least this share of all so far
         ("next_census", "i8"),  # accesses at which popularity.py looks again
     ]
 )

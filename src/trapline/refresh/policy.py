@@ -24,9 +24,10 @@ def rule(function: Callable[..., float]) -> Rank:
 
 @dataclass(frozen=True, slots=True)
 class Policy:
-    """`still`: a page's value changes only with an event of that page, or at a revision. `revision`: slots and signals between two
-    calls of `on_revision(s, -1, now)`, as a share of the pages; all values are computed anew after it. `on_cycle(s, -1, now)` is called
-    at the beginning of each cycle. `columns` names the numbers kept per page, `options` has the defaults of what a user may set."""
+    """`still`: a page's value changes only with an event of that page, or at a revision. At a revision `on_revision(s, -1, now)` is called,
+    and then all values are computed anew; between two of them are so many slots and signals as `revision` says, as a share of the
+    pages, and at least the share `growth` of all so far. `on_cycle(s, -1, now)` is called at the beginning of each cycle.
+    `columns` names the numbers kept per page, `options` has the defaults of what a user may set."""
 
     name: str
     value: Rank
@@ -38,6 +39,7 @@ class Policy:
     on_cycle: Rank | None = None
     on_revision: Rank | None = None
     revision: float = 0.0
+    growth: float = 0.0
     columns: tuple[str, ...] = ()
     options: Mapping[str, float] = field(default_factory=dict)
 

@@ -22,12 +22,11 @@ from trapline.refresh.layout import BEST, HOT, WAITS, Array, State, StateType, V
 
 MOST_HOT = 4 * BEST
 REBUILDS = 8  # at most so many in as many decisions as there are pages
-_STEPS, _HALVINGS = 20, 3
+_STEPS = 20
 _FASTER = 4.0  # each step of the search for a moment is so many times as long as the one before
 _LEAST = 1e-300  # a page without any value is never hot, or all could be
-_NEVER_S = 1e18
 LOOKS = 4
-FIRST_STEP = 0.125
+FIRST_STEP, CLOSE = 0.125, 0.25
 LOWERED = 0.9
 
 
@@ -88,10 +87,14 @@ def settle(s: State, page: int, now: float) -> None:
     if run.still:
         _let_wait(s, page, value)
         return
-    replace(s.value, 0, len(s.page), s.page["value_pos"], s.page[page].value_pos, value, page, page)
+    p = s.page[page]
+    fell = value < s.value[p.value_pos].key
+    replace(s.value, 0, len(s.page), s.page["value_pos"], p.value_pos, value, page, page)
     if value >= run.floor:
         _make_hot(s, page)
-    else:
+    elif not (
+        fell and p.place == WAITS and -s.waiting[p.pos].key > now
+    ):  # else its moment was to come, and now comes later
         _let_wait(s, page, -moment(s, page, now))
 
 
@@ -111,7 +114,7 @@ def moment(s: State, page: int, now: float) -> float:
             return sure
         step_s *= _FASTER
     late = now + step_s
-    for _ in range(_HALVINGS):
+    while late - sure > max(least_s, CLOSE * (late - now)):
         middle = 0.5 * (sure + late)
         if value_of(s, page, middle) >= run.floor:
             late = middle
@@ -231,7 +234,7 @@ def choose(s: State, now: float) -> int:
     run.since_rebuild += 1
     run.since_raise += 1
     run.since_revision += 1
-    if 0 < run.revision <= run.since_revision:
+    if run.revision > 0 and run.since_revision >= max(run.revision, run.growth * (run.slots + run.signals)):
         revise(s, now)
     if run.still:
         return s.waiting[0].id

@@ -58,6 +58,7 @@ def make_state(world: World, policy: Policy, slots_per_s: float) -> State:
     run = state.run[0]
     run.slots_per_s, run.cycle_s = slots_per_s, world.conditions.cycle_s
     run.revision = max(_LEAST_REVISION, round(policy.revision * trace.pages)) if policy.revision else 0
+    run.growth = policy.growth
     state.page["site"], state.page["level"] = trace.site, world.level
     state.page["point"], state.page["point_end"] = world.point_offsets[:-1], world.point_offsets[1:]
     state.point[: len(world.published)] = world.published

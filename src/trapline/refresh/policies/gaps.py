@@ -21,7 +21,8 @@ _LOG_RATIO = math.log(RATIO)
 # Rows of View.gaps: gaps ended in a bin, and their time in that bin; the same of gaps still open; hazards; ln G at the bin's beginning.
 ENDED, ENDED_S, OPEN, OPEN_S, HAZARD, INDEX = range(6)
 POOL = CLASSES  # the class of all
-PRIOR = 8.0  # events
+PRIOR, WEAK_PRIOR = 8.0, 0.5  # events that a first guess is worth
+FIRST_HAZARD = 1e-3  # per second: until gaps are known
 _CLASS_STEP = math.log(4.0)  # a class is four times as busy as the one before
 
 
@@ -73,15 +74,16 @@ def learn(s: View, now: float) -> None:
 
 @shared
 def _learn_hazards(s: View, c: int) -> None:
-    """Events / time, bin by bin from the last one; the bin behind it, or the pool, is worth PRIOR events."""
-    longer, guess = 0.0, 1e-9
-    for b in range(BINS - 1, -1, -1):
+    """Events / time, bin by bin. A first guess of the pool is the hazard of the bin before, of a class that of the pool."""
+    longer = s.gaps[ENDED, c].sum() + s.gaps[OPEN, c].sum()
+    guess, worth = FIRST_HAZARD, WEAK_PRIOR if c == POOL else PRIOR
+    for b in range(BINS):
+        longer -= s.gaps[ENDED, c, b] + s.gaps[OPEN, c, b]
         exposure_s = longer * (begin_of(b + 1) - begin_of(b)) + s.gaps[ENDED_S, c, b] + s.gaps[OPEN_S, c, b]
         if c != POOL:
             guess = s.gaps[HAZARD, POOL, b]
-        s.gaps[HAZARD, c, b] = (s.gaps[ENDED, c, b] + PRIOR) / (exposure_s + PRIOR / guess)
+        s.gaps[HAZARD, c, b] = (s.gaps[ENDED, c, b] + worth) / (exposure_s + worth / guess)
         guess = s.gaps[HAZARD, c, b]
-        longer += s.gaps[ENDED, c, b] + s.gaps[OPEN, c, b]
 
 
 @shared

@@ -14,7 +14,8 @@ stale  1 - exp(-s) (1 + alpha t + n pi): how much of R a crawl gains if stalenes
 kappa  0: for binary freshness. More: pages stale for long, since t_1, come earlier, which a measure that falls with age may reward.
 
 Without signals V is the index of `cgm`, its rate from crawls of which the k-th last counts age^k: pages are busy for a while, and then not.
-Cost: O(1) an event; O(pages) a revision, once in half as many slots and signals as there are pages.
+Cost: O(1) an event; O(pages) a revision, after half as many slots and signals as there are pages, and then whenever there were a
+quarter more.
 Source: spec of this project; G from Gittins 1979, `stale` from Busa-Fekete et al. 2025 (ncis.py).
 """
 
@@ -116,6 +117,7 @@ POLICY = Policy(
     on_crawl=on_crawl,
     on_revision=on_revision,
     revision=0.5,
+    growth=0.25,
     columns=("atoms", "class", "aged crawls", "aged changes", "aged seconds"),
     options=OPTIONS,
 )
