@@ -2,10 +2,10 @@
 
     rho = max(0, sqrt(mu D / L) - D),  L such that all rates add up to the capacity
 
-mu = accesses, D = changes per second (popularity.py, rates.py), learned and solved anew whenever as many slots have passed
-as there are pages. `floor`: a share of the capacity that all pages have in equal parts, so that none starves. Cost: 60
-looks at each page a solution. Source: Azar, Horvitz, Lubetzky, Peres, Shahaf PNAS 2018; its closed form over the sorted
-pages gives the same rates.
+mu = accesses, D = changes per second (popularity.py, rates.py), learned and solved anew, first after a tenth as many
+slots as there are pages. `floor`: a share of the capacity that all pages have in equal parts, so that none starves.
+Cost: 60 looks at each page a solution.
+Source: Azar, Horvitz, Lubetzky, Peres, Shahaf PNAS 2018; its closed form over the sorted pages gives the same rates.
 """
 
 import math
@@ -53,7 +53,8 @@ POLICY = Policy(
     overdue,
     still=True,
     on_revision=on_revision,
-    revision=1.0,
+    revision=0.1,
+    growth=0.25,
     columns=("accesses per second", "changes per second", "crawls per second"),
     options={"floor": 0.0},
 )

@@ -4,8 +4,8 @@
 
 and of pages that signal their changes each change is crawled with the probability p = min(1, mu / (L D)). L is such that
 rates rho and p D add up to the capacity: it is the price of a crawl, the same for both kinds, which divides the capacity
-between them. mu = accesses, D = changes per second, learned (popularity.py, rates.py, trust.py) and solved anew whenever
-as many slots have passed as there are pages. Cost: 60 looks at each page a solution. Source: Kolobov, Peres, Lu, Horvitz
+between them. mu = accesses, D = changes per second, learned (popularity.py, rates.py, trust.py) and solved anew, first
+after a tenth as many slots and signals as there are pages. Cost: 60 looks at each page a solution. Source: Kolobov, Peres, Lu, Horvitz
 NeurIPS 2019, LambdaCrawl for incomplete and complete observations. Differs from the paper: one search for L instead of one
 for each kind within a search for the split. A slot for which nothing is due takes a page with a signal that was not drawn,
 the oldest first.
@@ -76,6 +76,7 @@ POLICY = Policy(
     on_signal=on_signal,
     on_crawl=on_crawl,
     on_revision=on_revision,
-    revision=1.0,
+    revision=0.1,
+    growth=0.25,
     columns=("accesses per second", "changes per second", "crawls per second", "due_s"),
 )
