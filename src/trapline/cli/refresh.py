@@ -1,0 +1,73 @@
+"""`trapline refresh`: what to fetch again. So far `replay`: an update trace against policies."""
+
+from pathlib import Path
+
+import click
+
+from trapline.cli.numbers import count, real, seconds, share
+from trapline.cli.refresh_replay import Asked, check_outputs, run_all, show, write
+from trapline.cli.sections import Many, Section, SectionedCommand, bundled
+
+_FILE = click.Path(path_type=Path)
+
+_WHAT = Section(
+    "What to compare",
+    (
+        ("--policy", "policy", (str, "P[,P...]"), "residual-life", "Policies by name; all: every one."),
+        ("--capacity", "capacity", (str, "C[,C...]"), "0.1", "Crawls per update of the trace."),
+        (
+            "--level",
+            "level",
+            Many("LEVEL"),
+            ("smart",),
+            "normal, smart, super, or shares: normal=.35,smart=.35,super=.3. [smart]",
+        ),
+        ("--seeds", "seeds", count(1, 10_000), 5, "So many worlds are drawn; intervals are of 95 %."),
+        ("--option", "option", Many("P.NAME=X"), (), "An option of a policy, such as residual-life.kappa=0.5."),
+    ),
+)
+_WORLD = Section(
+    "The world",
+    (
+        ("--accesses", "accesses", count(1), 20_000, "Accesses in all."),
+        ("--zipf", "zipf", real(10.0), 0.85, "Skew of accesses over pages."),
+        ("--zipf-time", "zipf_time", real(10.0), 0.0, "Skew of accesses over cycles; 0: Poisson."),
+        ("--precision", "precision", share(), 1.0, "Share of signals behind which there is an update."),
+        ("--recall", "recall", share(), 1.0, "Share of updates that are signalled."),
+        ("--schedule-precision", "schedule_precision", share(), 1.0, "Share of published points that are updates."),
+        ("--cycle", "cycle_s", seconds(1.0), 1800.0, "Length of a cycle, and the T0 of Eq. 3."),
+        ("--warm-up", "warm_up", share(), 0.2, "Share of the time that is not measured."),
+        ("--step", "step_s", seconds(), 0.0, "Times of updates are rounded up to steps of this; 0: not."),
+        ("--whole", "whole", None, False, "Of histories: also the time when few of the pages existed."),
+    ),
+)
+_OUTPUT = Section(
+    "Output",
+    (
+        ("--json", "json_file", (_FILE, "FILE"), None, "The result for machines; -: to stdout."),
+        ("--plot", "plot_file", (_FILE, "FILE.png"), None, "Freshness against capacity."),
+    ),
+)
+
+
+@click.group()
+def refresh() -> None:
+    """What to fetch again, and when."""
+
+
+@refresh.command(cls=SectionedCommand)
+@click.argument("trace")
+@bundled("asked", Asked, _WHAT, _WORLD)
+@_OUTPUT
+def replay(trace: str, asked: Asked, json_file: Path | None, plot_file: Path | None) -> None:
+    """Replay the updates in TRACE, and say how fresh each policy kept the copies.
+
+    TRACE is a file or folder (docs/refresh.md has the forms), or a drawn one: poisson:PAGES:UPDATES[:DAYS] or
+    bursty:PAGES:UPDATES[:DAYS]. Freshness is counted where accesses fall: the share that finds a copy without missed
+    updates (binary), and the mean of the paper's measure as repaired (Eq. 3). A SHARE is 0.05 or 5%. Brackets hold the default.
+    """
+    check_outputs(json_file, plot_file)
+    found = run_all(trace, asked)
+    if json_file != Path("-"):
+        show(found)
+    write(found, json_file, plot_file)

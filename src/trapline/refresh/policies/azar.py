@@ -1,0 +1,60 @@
+"""Rates that maximise freshness for Poisson changes, some of them zero; each page at regular intervals of its rate.
+
+    rho = max(0, sqrt(mu D / L) - D),  L such that all rates add up to the capacity
+
+mu = accesses, D = changes per second (popularity.py, rates.py), learned and solved anew, first after a tenth as many
+slots as there are pages. `floor`: a share of the capacity that all pages have in equal parts, so that none starves.
+Cost: 60 looks at each page a solution.
+Source: Azar, Horvitz, Lubetzky, Peres, Shahaf PNAS 2018; its closed form over the sorted pages gives the same rates.
+"""
+
+import math
+
+from trapline.refresh.layout import View
+from trapline.refresh.policies.rates import access_rate, change_rate
+from trapline.refresh.policy import Policy, rule
+
+ACCESSED, CHANGES, RATE = range(3)
+FLOOR = 0
+NEVER = 1e15
+HALVINGS = 60
+
+
+@rule
+def on_revision(s: View, page: int, now: float) -> float:
+    for i in range(len(s.page)):
+        s.columns[i, ACCESSED] = access_rate(s, i, now)
+        s.columns[i, CHANGES] = change_rate(s, i)
+    least = s.option[FLOOR] * s.run[0].slots_per_s / len(s.page)
+    low, high = -100.0, 100.0  # logarithms of L
+    for _ in range(HALVINGS):
+        middle = 0.5 * (low + high)
+        price, total = math.exp(middle), 0.0
+        for i in range(len(s.page)):
+            d = s.columns[i, CHANGES]
+            s.columns[i, RATE] = max(least, math.sqrt(s.columns[i, ACCESSED] * d / price) - d)
+            total += s.columns[i, RATE]
+        low, high = (middle, high) if total > s.run[0].slots_per_s else (low, middle)
+    return 0.0
+
+
+@rule
+def overdue(s: View, page: int, now: float) -> float:
+    rate = s.columns[page, RATE]
+    crawled_s = s.page[page].crawled_s
+    if rate > 0.0:
+        return -(crawled_s + 1.0 / rate)
+    # Before the first solution all pages in turn.
+    return -crawled_s if s.columns[page, CHANGES] == 0.0 else -crawled_s - NEVER
+
+
+POLICY = Policy(
+    "azar",
+    overdue,
+    still=True,
+    on_revision=on_revision,
+    revision=0.1,
+    growth=0.25,
+    columns=("accesses per second", "changes per second", "crawls per second"),
+    options={"floor": 0.0},
+)

@@ -1,0 +1,82 @@
+"""Rates that minimise a penalty which grows with every missed change, so that no page starves. Without signals
+
+    rho = (-D + sqrt(D^2 + 4 mu D / L)) / 2                     at regular intervals
+
+and of pages that signal their changes each change is crawled with the probability p = min(1, mu / (L D)). L is such that
+rates rho and p D add up to the capacity: it is the price of a crawl, the same for both kinds, which divides the capacity
+between them. mu = accesses, D = changes per second, learned (popularity.py, rates.py, trust.py) and solved anew, first
+after a tenth as many slots and signals as there are pages. Cost: 60 looks at each page a solution. Source: Kolobov, Peres, Lu, Horvitz
+NeurIPS 2019, LambdaCrawl for incomplete and complete observations. Differs from the paper: one search for L instead of one
+for each kind within a search for the split. A slot for which nothing is due takes a page with a signal that was not drawn,
+the oldest first.
+"""
+
+import math
+
+from trapline.refresh.layout import NORMAL, View
+from trapline.refresh.policies.rates import access_rate, change_rate
+from trapline.refresh.policies.trust import signal_rate
+from trapline.refresh.policy import Policy, rule
+from trapline.rng import uniform
+
+ACCESSED, CHANGES, RATE, DUE = range(4)
+HALVINGS = 60
+LATER, MUCH_LATER = 1e12, 1e15
+
+
+@rule
+def on_revision(s: View, page: int, now: float) -> float:
+    for i in range(len(s.page)):
+        s.columns[i, ACCESSED] = access_rate(s, i, now)
+        s.columns[i, CHANGES] = change_rate(s, i) if s.page[i].level == NORMAL else signal_rate(s, i, now)
+    low, high = -100.0, 100.0  # logarithms of L
+    for _ in range(HALVINGS):
+        middle = 0.5 * (low + high)
+        price, total = math.exp(middle), 0.0
+        for i in range(len(s.page)):
+            mu, d = s.columns[i, ACCESSED], s.columns[i, CHANGES]
+            told = s.page[i].level != NORMAL
+            rate = min(d, mu / price) if told else 0.5 * (math.sqrt(d * d + 4.0 * mu * d / price) - d)
+            s.columns[i, RATE] = rate
+            total += rate
+        low, high = (middle, high) if total > s.run[0].slots_per_s else (low, middle)
+    return 0.0
+
+
+@rule
+def overdue(s: View, page: int, now: float) -> float:
+    p = s.page[page]
+    if p.level == NORMAL:
+        rate = s.columns[page, RATE]
+        return -(p.crawled_s + 1.0 / rate) if rate > 0.0 else -p.crawled_s
+    if s.columns[page, DUE] > 0.0:
+        return -s.columns[page, DUE]
+    return -(LATER + p.first_signal_s) if p.signals > 0 else -(MUCH_LATER + p.crawled_s)
+
+
+@rule
+def on_signal(s: View, page: int, now: float) -> float:
+    d = s.columns[page, CHANGES]
+    drawn = d == 0.0 or uniform(page, s.page[page].all_signals) * d < s.columns[page, RATE]
+    if drawn and s.columns[page, DUE] == 0.0:
+        s.columns[page, DUE] = now
+    return 0.0
+
+
+@rule
+def on_crawl(s: View, page: int, now: float) -> float:
+    s.columns[page, DUE] = 0.0
+    return 0.0
+
+
+POLICY = Policy(
+    "lambda-crawl",
+    overdue,
+    still=True,
+    on_signal=on_signal,
+    on_crawl=on_crawl,
+    on_revision=on_revision,
+    revision=0.1,
+    growth=0.25,
+    columns=("accesses per second", "changes per second", "crawls per second", "due_s"),
+)

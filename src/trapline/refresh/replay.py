@@ -1,0 +1,96 @@
+"""A policy, a world and a capacity: how fresh the pages were. Python's side of the compiled loop."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from trapline.errors import ConfigError
+from trapline.jit import ready
+from trapline.refresh.layout import State, allocate
+from trapline.refresh.loop import CURSOR, Streams, advance, begin, finish
+from trapline.refresh.policy import Policy
+from trapline.refresh.truth import ACCESSES, BINARY, BINARY_S, EQ3, EQ3_S, Truth, make_truth
+from trapline.refresh.world import World
+
+Tell = Callable[[int, int], None]
+_LEAST_REVISION = 256  # slots: a revision may cost as much as so many decisions, however few pages there are
+_AT_ONCE = 1 << 18  # events between two words of progress: a tenth of a second
+
+
+@dataclass(frozen=True, slots=True)
+class Freshness:
+    """Of one replay, after the warm-up. By accesses: the share that found a fresh copy, and the mean of F by Eq. 3. By time: the same as
+    averages over time, pages weighted by their accesses."""
+
+    binary: float
+    eq3: float
+    binary_time: float
+    eq3_time: float
+    crawls: int
+    useful: int
+    """crawls that found something new"""
+    chosen: NDArray[np.int32]
+
+
+def replay(
+    world: World, policy: Policy, capacity: float, tell: Tell | None = None, keep_chosen: bool = False
+) -> Freshness:
+    """`capacity`: crawls per update of the trace, in evenly spaced slots."""
+    slots = round(capacity * world.trace.updates)
+    if slots < 1:
+        raise ConfigError(f"a capacity of {capacity:g} crawls per update is less than one crawl; give more")
+    ready()
+    asked, horizon_s = world.conditions, world.trace.horizon_s
+    state = make_state(world, policy, slots / horizon_s)
+    truth = make_truth(world.shares, asked.cycle_s, asked.warm_up * horizon_s)
+    streams = _streams(world, slots, keep_chosen)
+    _run(state, truth, streams, tell)
+    return _freshness(truth, state, streams, horizon_s * (1.0 - asked.warm_up))
+
+
+def make_state(world: World, policy: Policy, slots_per_s: float) -> State:
+    trace = world.trace
+    state = allocate(
+        trace.pages, trace.sites, max(1, len(world.published)), max(1, len(policy.columns)), max(1, len(policy.options))
+    )
+    run = state.run[0]
+    run.slots_per_s, run.cycle_s = slots_per_s, world.conditions.cycle_s
+    run.revision = max(_LEAST_REVISION, round(policy.revision * trace.pages)) if policy.revision else 0
+    run.growth = policy.growth
+    state.page["site"], state.page["level"] = trace.site, world.level
+    state.page["point"], state.page["point_end"] = world.point_offsets[:-1], world.point_offsets[1:]
+    state.point[: len(world.published)] = world.published
+    policy.bind(state.run, state.option)
+    return state
+
+
+def _streams(world: World, slots: int, keep_chosen: bool) -> Streams:
+    cursor = np.zeros(1, CURSOR)
+    cursor[0].slots, cursor[0].horizon_s = slots, world.trace.horizon_s
+    chosen = np.zeros(slots if keep_chosen else 0, np.int32)
+    return Streams(world.update, world.signal, world.point, world.access, cursor, chosen)
+
+
+def _run(state: State, truth: Truth, streams: Streams, tell: Tell | None) -> None:
+    begin(state)
+    total = int(streams.cursor[0].slots)
+    while advance(state, truth, streams, _AT_ONCE) == _AT_ONCE:
+        if tell is not None:
+            tell(int(streams.cursor[0].slot), total)
+    finish(truth, float(streams.cursor[0].horizon_s))
+
+
+def _freshness(truth: Truth, state: State, streams: Streams, measured_s: float) -> Freshness:
+    totals, run = truth.totals, state.run[0]
+    accesses = max(totals[ACCESSES], 1.0)
+    return Freshness(
+        binary=float(totals[BINARY] / accesses),
+        eq3=float(totals[EQ3] / accesses),
+        binary_time=float(totals[BINARY_S] / measured_s),
+        eq3_time=float(totals[EQ3_S] / measured_s),
+        crawls=int(run.crawls),
+        useful=int(run.changes),
+        chosen=streams.chosen,
+    )

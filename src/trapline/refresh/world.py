@@ -1,0 +1,148 @@
+"""One draw of everything but the updates: who accesses what and when, who tells what, and with how many errors.
+
+A world is drawn from a trace and a seed, and is the same for every policy. Numbers of one kind do not depend on options of another:
+changing the precision of signals leaves accesses and levels as they were.
+"""
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import NDArray
+
+from trapline.errors import ConfigError, nearest
+from trapline.refresh.layout import LEVELS, NORMAL, POINT, SUPER
+from trapline.refresh.loop import EVENT
+from trapline.refresh.trace import Floats, Trace
+
+_LEVELS, _PAGES, _TIMES, _SIGNALS, _POINTS = range(2, 7)  # streams of chance
+Events = NDArray[np.void]
+
+
+@dataclass(frozen=True, slots=True)
+class Conditions:
+    """What the pages' providers tell, and how pages are accessed. Shares are fractions of 1."""
+
+    levels: Mapping[str, float] = field(default_factory=lambda: {"smart": 1.0})
+    accesses: int = 20_000
+    zipf: float = 0.85
+    """accesses of the page of popularity rank r are proportional to r ** -zipf"""
+    zipf_time: float = 0.0
+    """the same for cycles in random order; 0: accesses are Poisson"""
+    precision: float = 1.0
+    """share of signals behind which there is an update"""
+    recall: float = 1.0
+    """share of updates that are signalled"""
+    schedule_precision: float = 1.0
+    """share of published points that are updates; the others are at random times"""
+    cycle_s: float = 1800.0
+    warm_up: float = 0.2
+
+    def __post_init__(self) -> None:
+        for name in self.levels:
+            if name not in LEVELS:
+                raise ConfigError(f"no level {name!r}; {nearest(name, LEVELS)}")
+        if not math.isclose(sum(self.levels.values()), 1.0, abs_tol=1e-6):
+            raise ConfigError(f"the shares of levels add up to {sum(self.levels.values()):g}, not to 1")
+        if not 0.0 < self.precision <= 1.0:
+            raise ConfigError(f"a precision of {self.precision:g}: it must be above 0 and at most 1")
+
+
+@dataclass(frozen=True, slots=True)
+class World:
+    trace: Trace
+    conditions: Conditions
+    level: NDArray[np.uint8]
+    update: Events
+    access: Events
+    signal: Events
+    point: Events  # in order of time
+    published: NDArray[np.void]  # POINT, by page and time
+    point_offsets: NDArray[np.int64]
+    shares: Floats  # of all accesses, by page
+
+
+def draw_world(trace: Trace, conditions: Conditions, seed: int) -> World:
+    def chance(stream: int) -> np.random.Generator:
+        return np.random.default_rng((seed, stream))
+
+    page = trace.page_of_update()
+    level = _levels(chance(_LEVELS), trace.pages, conditions.levels)
+    access = _accesses(chance(_PAGES), chance(_TIMES), trace, conditions)
+    signal = _signals(chance(_SIGNALS), trace, page, level, conditions)
+    points = _points(chance(_POINTS), trace, page, level, conditions.schedule_precision)
+    published = np.zeros(len(points), POINT)
+    published["at_s"], published["p"] = points["at_s"], 1.0
+    counts = np.bincount(points["page"], minlength=trace.pages)
+    shares = np.bincount(access["page"], minlength=trace.pages) / max(len(access), 1)
+    return World(
+        trace=trace,
+        conditions=conditions,
+        level=level,
+        update=_by_time(trace.at_s, page),
+        access=access,
+        signal=signal,
+        point=np.sort(points, order="at_s", kind="stable"),
+        published=published,
+        point_offsets=np.concatenate([[0], np.cumsum(counts)]).astype(np.int64),
+        shares=shares,
+    )
+
+
+def _by_time(at_s: Floats, page: NDArray[np.integer]) -> Events:
+    order = np.argsort(at_s, kind="stable")
+    events = np.zeros(len(at_s), EVENT)
+    events["at_s"], events["page"] = at_s[order], page[order]
+    return events
+
+
+def _levels(rng: np.random.Generator, pages: int, shares: Mapping[str, float]) -> NDArray[np.uint8]:
+    """Exactly these shares, as far as pages can be divided; who is what is drawn."""
+    ends = np.round(np.cumsum([shares.get(name, 0.0) for name in LEVELS]) * pages).astype(int)
+    level = np.searchsorted(ends, np.arange(pages), side="right").astype(np.uint8)
+    return level[rng.permutation(pages)]
+
+
+def _accesses(by_page: np.random.Generator, by_time: np.random.Generator, trace: Trace, asked: Conditions) -> Events:
+    weight = np.arange(1, trace.pages + 1) ** -asked.zipf
+    weight = weight[by_page.permutation(trace.pages)]
+    page = by_page.choice(trace.pages, asked.accesses, p=weight / weight.sum()).astype(np.int32)
+    return _by_time(_access_times(by_time, trace.horizon_s, asked), page)
+
+
+def _access_times(rng: np.random.Generator, horizon_s: float, asked: Conditions) -> Floats:
+    """So many of a Poisson process are so many uniform moments; with `zipf_time` the rate differs from cycle to cycle."""
+    moments = rng.random(asked.accesses)
+    if asked.zipf_time == 0.0:
+        return moments * horizon_s
+    cycles = max(1, math.ceil(horizon_s / asked.cycle_s))
+    weight = rng.permutation(np.arange(1, cycles + 1) ** -asked.zipf_time)
+    cycle = rng.choice(cycles, asked.accesses, p=weight / weight.sum())
+    return np.minimum((cycle + moments) * asked.cycle_s, horizon_s)
+
+
+def _signals(
+    rng: np.random.Generator, trace: Trace, page: NDArray[np.int32], level: NDArray[np.uint8], asked: Conditions
+) -> Events:
+    """True ones of a share `recall` of the updates, and as many false ones at random times as the precision says."""
+    tells = level[page] != NORMAL
+    told = tells & (rng.random(len(page)) < asked.recall)
+    false_per_update = asked.recall * (1.0 - asked.precision) / asked.precision
+    false = rng.poisson(false_per_update * np.bincount(page[tells], minlength=trace.pages))
+    false_page = np.repeat(np.arange(trace.pages, dtype=np.int32), false)
+    false_s = rng.random(len(false_page)) * trace.horizon_s
+    return _by_time(np.concatenate([trace.at_s[told], false_s]), np.concatenate([page[told], false_page]))
+
+
+def _points(
+    rng: np.random.Generator, trace: Trace, page: NDArray[np.int32], level: NDArray[np.uint8], precision: float
+) -> Events:
+    """The updates of super pages, by page and time; some of them replaced by random moments."""
+    published = level[page] == SUPER
+    wrong = rng.random(len(page)) >= precision
+    at_s = np.where(wrong, rng.random(len(page)) * trace.horizon_s, trace.at_s)[published]
+    order = np.lexsort((at_s, page[published]))
+    points = np.zeros(len(at_s), EVENT)
+    points["at_s"], points["page"] = at_s[order], page[published][order]
+    return points

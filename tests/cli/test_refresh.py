@@ -1,0 +1,68 @@
+"""`trapline refresh replay` as a user meets it."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from trapline.cli import run
+
+TRACE = "bursty:30:400:3"
+QUICK = ("--seeds", "2", "--accesses", "200")
+
+
+def test_all_policies_in_one_table(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["refresh", "replay", TRACE, "--policy", "all", *QUICK]) == 0
+    shown = capsys.readouterr().out
+    assert "30 pages, 400 updates in 3 days; 2 seeds" in shown
+    for name in ["uniform", "proportional", "nutch", "cgm", "azar", "lambda-crawl", "ncis", "xu", "residual-life"]:
+        assert f"  {name}" in shown
+
+
+def test_one_result_for_machines(tmp_path: Path) -> None:
+    file = tmp_path / "out.json"
+    options = ["--policy", "cgm", "--level", "smart", "--capacity", "0.1", "--json", str(file)]
+    assert run(["refresh", "replay", TRACE, *options, *QUICK]) == 0
+    found = json.loads(file.read_text())
+    assert set(found["freshness_binary"]) == set(found["freshness_eq3"]) == {"mean", "ci"}
+    assert 0.0 < found["freshness_binary"]["mean"] <= found["freshness_eq3"]["mean"] <= 1.0
+    assert found["results"][0]["capacity"] == 0.1 and found["trace"]["pages"] == 30
+
+
+def test_levels_capacities_options_and_a_picture(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    levels = ["--level", "normal=.5,super=.5", "--level", "super", "--capacity", ".2,.4"]
+    picture = tmp_path / "p.png"
+    more = ["--policy", "xu,residual-life", "--option", "xu.past=1", "--plot", str(picture), "--json", "-"]
+    assert run(["refresh", "replay", TRACE, *levels, *more, *QUICK]) == 0
+    assert len(json.loads(capsys.readouterr().out)["results"]) == 8
+    assert picture.read_bytes().startswith(b"\x89PNG")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["nowhere"], "nowhere: no such file or folder"),
+        (["poisson:10"], "a drawn trace is poisson:PAGES:UPDATES"),
+        (["poisson:0:5"], "whole numbers above 0"),
+        ([TRACE, "--policy", "cmg"], "no policy 'cmg'; did you mean 'cgm'?"),
+        ([TRACE, "--level", "smrt"], "no level 'smrt'; did you mean 'smart'?"),
+        ([TRACE, "--level", "smart=.5"], "add up to 0.5, not to 1"),
+        ([TRACE, "--level", "smart=x"], "'x' is not a number"),
+        ([TRACE, "--capacity", "0"], "must be above 0"),
+        ([TRACE, "--capacity", "a,b"], "'a' is not a number"),
+        ([TRACE, "--capacity", "nan"], "nan is not in"),
+        ([TRACE, "--precision", "0"], "must be above 0 and at most 1"),
+        ([TRACE, "--recall", "1.5"], "1.5 is not in 0..1"),
+        ([TRACE, "--option", "xu.past=1"], "not POLICY.NAME=X for one of the policies residual-life"),
+        ([TRACE, "--option", "residual-life.kapa=1"], "did you mean 'kappa'"),
+        ([TRACE, "--plot", "x.jpg"], "must end in .png"),
+        ([TRACE, "--json", "/nowhere/x.json"], "there is no folder"),
+        ([TRACE, "--seeds", "0"], "0 is not in 1.."),
+    ],
+)
+def test_what_is_wrong_is_one_line_and_exit_code_2(
+    arguments: list[str], message: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run(["refresh", "replay", *arguments]) == 2
+    said = capsys.readouterr().err.strip()
+    assert message in said and "\n" not in said

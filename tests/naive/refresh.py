@@ -1,0 +1,100 @@
+"""The slow twin of the replayer: freshness straight from its definition, and the paper's scores straight from their formulas. No state is
+carried from event to event; every question goes through all events again."""
+
+import math
+from bisect import bisect_right
+from itertools import pairwise
+
+import numpy as np
+
+from trapline.refresh import World
+
+
+def slots(world: World, crawls: int) -> list[float]:
+    return [(k + 0.5) * world.trace.horizon_s / crawls for k in range(crawls)]
+
+
+def by_page(events: np.ndarray, pages: int) -> list[list[float]]:
+    times: list[list[float]] = [[] for _ in range(pages)]
+    for event in events:
+        times[event["page"]].append(float(event["at_s"]))
+    return times
+
+
+def eq3(missed: list[float], now: float, t0_s: float) -> float:
+    return 1.0 / (1.0 + sum(m * (now - t) for m, t in enumerate(missed, 1)) / t0_s)
+
+
+class Copies:
+    """Which updates each copy misses, at any moment, given who was crawled in which slot."""
+
+    def __init__(self, world: World, chosen: list[int]) -> None:
+        self.world = world
+        self.updates = by_page(world.update, world.trace.pages)
+        self.crawls: list[list[float]] = [[] for _ in range(world.trace.pages)]
+        for at_s, page in zip(slots(world, len(chosen)), chosen, strict=True):
+            self.crawls[page].append(at_s)
+
+    def missed(self, page: int, now: float, also_now: bool) -> list[float]:
+        """`also_now`: what a crawl or an update at this very moment did counts."""
+        crawls = [t for t in self.crawls[page] if t < now or (also_now and t == now)]
+        since = crawls[-1] if crawls else -math.inf
+        return [t for t in self.updates[page] if since < t <= now]
+
+    def by_access(self) -> tuple[float, float]:
+        asked = self.world.conditions
+        warm_s = asked.warm_up * self.world.trace.horizon_s
+        found = [self.missed(e["page"], e["at_s"], False) for e in self.world.access if e["at_s"] >= warm_s]
+        times = [float(e["at_s"]) for e in self.world.access if e["at_s"] >= warm_s]
+        measure = [eq3(missed, now, asked.cycle_s) for missed, now in zip(found, times, strict=True)]
+        return sum(not missed for missed in found) / max(len(found), 1), sum(measure) / max(len(found), 1)
+
+    def by_time(self) -> tuple[float, float]:
+        """Between two events of a page F is 1 / (a + b t), which is integrated in closed form."""
+        asked, horizon_s = self.world.conditions, self.world.trace.horizon_s
+        warm_s = asked.warm_up * horizon_s
+        binary = measure = 0.0
+        for page in range(self.world.trace.pages):
+            cuts = sorted({warm_s, horizon_s, *(t for t in self.updates[page] + self.crawls[page] if t > warm_s)})
+            for begin, end in pairwise(cuts):
+                missed = self.missed(page, begin, True)
+                weight = float(self.world.shares[page])
+                binary += weight * (end - begin) * (not missed)
+                measure += weight * _integral(missed, begin, end, asked.cycle_s)
+        return binary / (horizon_s - warm_s), measure / (horizon_s - warm_s)
+
+
+def _integral(missed: list[float], begin: float, end: float, t0_s: float) -> float:
+    if not missed:
+        return end - begin
+    slope = sum(range(1, len(missed) + 1)) / t0_s
+    return math.log(eq3(missed, begin, t0_s) / eq3(missed, end, t0_s)) / slope
+
+
+class XuScores:
+    """Eq. 4 and 5 as repaired, from all accesses and signals before now."""
+
+    def __init__(self, world: World) -> None:
+        self.world = world
+        self.signals = by_page(world.signal, world.trace.pages)
+        self.accesses = by_page(world.access, world.trace.pages)
+
+    def score(self, page: int, crawled_s: float, now: float, past: int) -> float:
+        since = crawled_s if crawled_s > 0.0 else -1.0  # the first crawl is before everything
+        accesses = [t for t in self.accesses[page] if since < t <= now]
+        if self.world.level[page] == 0:
+            return 0.5 * (now - crawled_s) * (len(accesses) + 1.0)
+        missed = [t for t in self.signals[page] if since < t <= now]
+        if not missed:
+            return 0.0
+        stale = [t for t in accesses if t >= missed[0]]  # at the same moment the signal comes first
+        turn = 1e-6 * (now - missed[0])
+        if past == 1:
+            return turn + sum(now - t for t in stale)
+        ends = [*missed[1:], now] if past == 0 else missed[1:]
+        return turn + sum((end - t) * _before(stale, end, now) for t, end in zip(missed, ends, strict=False))
+
+
+def _before(stale: list[float], end: float, now: float) -> int:
+    """Accesses up to `end`; one at the moment of a signal comes after it."""
+    return bisect_right(stale, end) if end == now else sum(t < end for t in stale)

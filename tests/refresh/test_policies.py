@@ -1,0 +1,100 @@
+"""What holds for every policy. They are found by folder: a new file is checked without being named here."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from tests.refresh.worlds import small_trace, small_world
+from trapline.errors import ConfigError
+from trapline.refresh import Conditions, Policy, World, all_policies, draw_world, policy_named, replay
+
+POLICIES = sorted(all_policies().values(), key=lambda policy: policy.name)
+EVERY = pytest.mark.parametrize("policy", POLICIES, ids=lambda policy: policy.name)
+LEVELS = pytest.mark.parametrize("level", ["normal", "smart", "super"])
+
+
+def test_all_that_were_promised_are_there() -> None:
+    promised = "uniform proportional nutch cgm azar lambda-crawl ncis xu residual-life"
+    assert set(promised.split()) <= set(all_policies())
+
+
+@EVERY
+@LEVELS
+def test_the_same_world_gives_the_same_crawls(policy: Policy, level: str) -> None:
+    one, other = (replay(small_world(level), policy, 0.5, keep_chosen=True) for _ in range(2))
+    assert one.chosen.tolist() == other.chosen.tolist()
+    assert 0.0 <= one.binary <= one.eq3 <= 1.0
+    assert 0.0 <= one.binary_time <= one.eq3_time <= 1.0
+
+
+def without_the_end(world: World, end_s: float) -> World:
+    """The same world, in which nothing changes any more after `end_s`; what was published stays published."""
+    cut = {name: getattr(world, name)[getattr(world, name)["at_s"] <= end_s] for name in ("update", "signal")}
+    return replace(world, **cut)
+
+
+@EVERY
+@LEVELS
+def test_nobody_sees_the_future(policy: Policy, level: str) -> None:
+    """Crawls up to a moment are the same whatever happens afterwards."""
+    for seed in range(3):
+        world = small_world(level, seed, small_trace(pages=30, updates=300, seed=seed))
+        end_s = 0.6 * world.trace.horizon_s
+        whole, cut = (replay(w, policy, 0.4, keep_chosen=True).chosen for w in (world, without_the_end(world, end_s)))
+        before = int(0.6 * len(whole))
+        assert whole[:before].tolist() == cut[:before].tolist()
+
+
+@EVERY
+def test_without_signals_it_does_not_matter_when_pages_changed(policy: Policy) -> None:
+    """At level normal two worlds with the same outcome of every crawl look the same: updates moved within a gap between crawls."""
+    world = small_world("normal")
+    found = replay(world, policy, 0.5, keep_chosen=True)
+    slot_s = world.trace.horizon_s / found.crawls
+    moved = world.update.copy()
+    # Slots are at (k + 1/2) steps: to the end of the half step before the next slot, or of the one behind the last.
+    moved["at_s"] = np.floor(moved["at_s"] / slot_s + 0.5) * slot_s + 0.49 * slot_s
+    moved["at_s"] = np.minimum(moved["at_s"], world.trace.horizon_s)
+    again = replay(replace(world, update=moved), policy, 0.5, keep_chosen=True)
+    assert found.chosen.tolist() == again.chosen.tolist()
+
+
+@EVERY
+@LEVELS
+def test_enough_crawls_keep_everything_fresh(policy: Policy, level: str) -> None:
+    little, much = (replay(small_world(level), policy, capacity).binary_time for capacity in (0.3, 30.0))
+    assert much > little
+    assert much > 0.85
+
+
+def test_signals_that_are_always_right_are_followed() -> None:
+    trace = small_trace(pages=200, updates=3_000)
+    fresh = {
+        level: replay(small_world(level, trace=trace, accesses=4_000), policy_named("residual-life"), 0.2).binary_time
+        for level in ("normal", "smart", "super")
+    }
+    assert fresh["normal"] < fresh["smart"] < fresh["super"]
+
+
+def test_a_liar_loses_influence() -> None:
+    """False signals cost less than believing them would: with one signal in ten true it is still no worse than without any."""
+    trace = small_trace("poisson", pages=100, updates=2_000)
+    asked = {"accesses": 2_000, "trace": trace}
+    lied_to = replay(small_world("smart", precision=0.1, **asked), policy_named("residual-life"), 0.3).binary_time
+    alone = replay(small_world("normal", **asked), policy_named("residual-life"), 0.3).binary_time
+    assert lied_to > alone - 0.02
+
+
+@pytest.mark.parametrize("share", [0.0, 0.5, 1.0])
+def test_levels_can_be_mixed(share: float) -> None:
+    world = draw_world(small_trace(), Conditions(levels={"normal": 1 - share, "super": share}, accesses=50), 0)
+    for policy in POLICIES:
+        assert replay(world, policy, 0.5).crawls == 40
+
+
+def test_a_wrong_name_or_option_is_named() -> None:
+    with pytest.raises(ConfigError, match="did you mean 'residual-life'"):
+        policy_named("residual-live")
+    with pytest.raises(ConfigError, match="did you mean 'kappa'"):
+        policy_named("residual-life").with_options(kapa=1.0)

@@ -1,0 +1,63 @@
+"""Worlds: the shares that were asked for, and chance that does not depend on other options."""
+
+import numpy as np
+import pytest
+
+from tests.refresh.worlds import small_trace, small_world
+from trapline.errors import ConfigError
+from trapline.refresh import Conditions, draw_world, drawn_trace
+
+TRACE = drawn_trace("poisson", 200, 20_000, 10.0, seed=1)
+
+
+def test_signals_have_the_precision_and_recall_asked_for() -> None:
+    world = small_world("smart", trace=TRACE, precision=0.7, recall=0.6)
+    true = np.isin(world.signal["at_s"], TRACE.at_s)
+    assert true.mean() == pytest.approx(0.7, abs=0.02)
+    assert true.sum() / TRACE.updates == pytest.approx(0.6, abs=0.02)
+    assert np.all(np.diff(world.signal["at_s"]) >= 0)
+
+
+def test_published_points_have_the_precision_asked_for_and_keep_their_number() -> None:
+    world = small_world("super", trace=TRACE, schedule_precision=0.75)
+    assert len(world.point) == TRACE.updates
+    assert np.isin(world.point["at_s"], TRACE.at_s).mean() == pytest.approx(0.75, abs=0.02)
+    for page in range(TRACE.pages):
+        mine = world.published[world.point_offsets[page] : world.point_offsets[page + 1]]["at_s"]
+        assert np.all(np.diff(mine) >= 0)
+        assert sorted(world.point["at_s"][world.point["page"] == page]) == mine.tolist()
+
+
+def test_who_tells_nothing_sends_no_signal() -> None:
+    world = small_world("normal", trace=TRACE)
+    assert len(world.signal) == len(world.point) == 0
+    mixed = draw_world(TRACE, Conditions(levels={"normal": 0.35, "smart": 0.35, "super": 0.3}), 0)
+    assert np.bincount(mixed.level).tolist() == [70, 70, 60]
+    assert set(mixed.level[mixed.signal["page"]]) == {1, 2}
+    assert set(mixed.level[mixed.point["page"]]) == {2}
+
+
+def test_accesses_are_the_same_whatever_the_signals_are() -> None:
+    one, other = small_world("smart", seed=5), small_world("super", seed=5, precision=0.5, recall=0.5)
+    assert np.array_equal(one.access, other.access)
+    assert not np.array_equal(one.access, small_world("smart", seed=6, trace=small_trace(seed=5)).access)
+
+
+def test_accesses_over_pages_follow_zipf() -> None:
+    world = small_world(trace=TRACE, accesses=200_000, zipf=0.85)
+    counts = np.sort(np.bincount(world.access["page"]))[::-1]
+    assert counts[0] / counts[9] == pytest.approx(10**0.85, rel=0.05)
+    assert world.shares.sum() == pytest.approx(1.0)
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ({"levels": {"smrt": 1.0}}, "did you mean 'smart'"),
+        ({"levels": {"smart": 0.5}}, "add up to 0.5"),
+        ({"precision": 0.0}, "must be above 0"),
+    ],
+)
+def test_what_cannot_be_is_refused(given: dict, message: str) -> None:
+    with pytest.raises(ConfigError, match=message):
+        Conditions(**given)
