@@ -12,11 +12,13 @@ if TYPE_CHECKING:
 
 
 def compile_all(progress: "jit.Progress | None" = None) -> float:
-    """Load or compile every kernel and every rank of Trapline; the seconds it took."""
+    """Load or compile every kernel, rank and policy of Trapline; the seconds it took."""
     import trapline.crawl.run
     import trapline.frontier.replay
+    import trapline.refresh.replay
     import trapline.simulate.driver  # noqa: F401  their kernels, and those of all below them
     from trapline.jit import ready
+    from trapline.refresh import all_policies
     from trapline.strategies import page_ranks, site_ranks
 
     started = time.perf_counter()
@@ -24,6 +26,8 @@ def compile_all(progress: "jit.Progress | None" = None) -> float:
     functions = [rank.function for rank in page_ranks().values()] + [rank.function for rank in site_ranks().values()]
     for function in functions:
         _ = function.address
+    for policy in all_policies().values():
+        policy.compile()
     return time.perf_counter() - started
 
 
