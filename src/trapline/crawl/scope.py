@@ -11,15 +11,15 @@ from typing import TYPE_CHECKING
 
 from trapline.errors import ConfigError, nearest
 from trapline.fetch.traps import trap
-from trapline.fetch.urls import MOST_URL, host_port, origin
+from trapline.fetch.urls import host_port, origin
 
 if TYPE_CHECKING:
     from publicsuffixlist import PublicSuffixList
 
 ANY, HOST, DOMAIN = "any", "host", "domain"
-INCLUDE, EXCLUDE, TRAP, LENGTH = "include", "exclude", "trap", "length"
+INCLUDE, EXCLUDE, TRAP = "include", "exclude", "trap"
 KINDS = (ANY, HOST, DOMAIN)
-REASONS = (HOST, DOMAIN, INCLUDE, EXCLUDE, TRAP, LENGTH)
+REASONS = (HOST, DOMAIN, INCLUDE, EXCLUDE, TRAP)
 _MOST_VERDICTS = 100_000  # sites whose verdict is kept; beyond, all are forgotten and found anew
 
 
@@ -41,7 +41,6 @@ class Scope:
     include: tuple[str, ...] = ()  # regular expressions, found anywhere in the URL: one of them must be
     exclude: tuple[str, ...] = ()  # none of them may be
     traps: bool = True  # whether what looks like a trap is left out
-    most_length: int = MOST_URL
     _verdicts: dict[str, str] = field(default_factory=dict, init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
@@ -59,8 +58,6 @@ class Scope:
                 verdict = self._judge(site)
             if verdict:
                 return verdict
-        if len(url) > self.most_length:
-            return LENGTH
         if self._wanted and not _any_found(self._wanted, url):
             return INCLUDE
         if self._unwanted and _any_found(self._unwanted, url):

@@ -14,7 +14,7 @@ from trapline.crawl.audit import Audit, audit
 from trapline.crawl.folder import meta, opened, options
 from trapline.crawl.options import CrawlOptions
 from trapline.crawl.records import RETURNED, VISITS
-from trapline.crawl.scope import DOMAIN, EXCLUDE, HOST, INCLUDE, LENGTH, TRAP
+from trapline.crawl.scope import DOMAIN, EXCLUDE, HOST, INCLUDE, TRAP
 from trapline.crawl.store.folder import SUMMARY
 from trapline.crawl.tally import FORBIDDEN, KIND, tally_of
 from trapline.fetch import failure
@@ -32,7 +32,6 @@ LEFT_OUT = {
     INCLUDE: "no --include fits",
     EXCLUDE: "an --exclude fits",
     TRAP: "looks like a trap",
-    LENGTH: "too long",
 }
 """Reasons why links are left out, for people."""
 MOST_TYPES = 20
