@@ -10,6 +10,7 @@ import click
 
 from trapline.cli.compiling import compile_kernels
 from trapline.cli.progress import Progress
+from trapline.cli.refresh_plot import picture
 from trapline.errors import ConfigError
 from trapline.output import check_writable, write_bytes, write_json
 from trapline.units import counted, duration
@@ -204,9 +205,17 @@ def write(found: Found, json_file: Path | None, plot_file: Path | None) -> None:
         value = _for_machines(found)
         click.echo(json.dumps(value, indent=1)) if json_file == _STDOUT else write_json(json_file, value)
     if plot_file is not None:
-        from trapline.cli.refresh_plot import picture
+        write_bytes(plot_file, _picture(found))
 
-        write_bytes(plot_file, picture(found))
+
+def _picture(found: Found) -> bytes:
+    several = len(found.asked.level) > 1
+    curves: dict[str, list[tuple[float, float]]] = {}
+    for row in found.rows:
+        name = f"{row.policy}, {row.level}" if several else row.policy
+        curves.setdefault(name, []).append((row.capacity, row.freshness["binary"].mean))
+    conditions = f"{', '.join(found.asked.level)}; {counted(found.asked.seeds, 'seed')}"
+    return picture(curves, f"Freshness of {found.trace.name}", conditions)
 
 
 def _for_machines(found: Found) -> dict[str, Any]:
