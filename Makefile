@@ -41,7 +41,7 @@ unit: .venv/dev.stamp
 
 # numba reads the switch once, at import: this run needs a process of its own.
 unit-uncompiled: .venv/dev.stamp
-	NUMBA_DISABLE_JIT=1 $(PYTEST) tests/frontier tests/strategies tests/simulate
+	NUMBA_DISABLE_JIT=1 $(PYTEST) tests/frontier tests/strategies tests/simulate tests/crawl/test_same_order.py
 
 # New random webs at every run; that they show every feature (`reach`) is certain only for the fixed ones of `make test`.
 proof: .venv/dev.stamp
@@ -51,7 +51,6 @@ proof: .venv/dev.stamp
 	TRAPLINE_POLITE_SITES=500 $(BIN)/pytest -q tests/crawl/test_politeness_live.py
 	TRAPLINE_BANDWIDTH_SECONDS=6 $(BIN)/pytest -q -s tests/cli/test_crawl_bandwidth.py
 	TRAPLINE_KILLS=20 TRAPLINE_SEED=$$$$ $(BIN)/pytest -q -s tests/crawl/test_kill.py
-	NUMBA_DISABLE_JIT=1 $(BIN)/pytest -q tests/crawl/test_same_order.py
 
 bench: .venv/runtime.stamp
 	@set -e; for script in bench/[a-z]*.py; do echo "== $$script"; $(BIN)/python "$$script"; done

@@ -10,11 +10,11 @@ from trapline.cli.strategy import Chosen
 _MANY_PAGES = 500_000
 
 
-def compile_kernels() -> None:
+def compile_kernels(quiet: bool = False) -> None:
     """Have all kernels of the modules imported so far compiled, with a line of progress if they were not."""
     from trapline.jit import ready
 
-    with Progress("compiling", plain_every_s=2.0) as progress:
+    with Progress("compiling", plain_every_s=2.0, quiet=quiet) as progress:
         ready(progress.update)
 
 
@@ -25,16 +25,16 @@ def compile_crawl() -> None:
     compile_kernels()
 
 
-def compile_replay() -> None:
+def compile_replay(quiet: bool = False) -> None:
     """Have compiled what was imported so far, and what makes a crawl again from its log."""
     import trapline.frontier.replay  # noqa: F401
 
-    compile_kernels()
+    compile_kernels(quiet)
 
 
-def compile_ranks(every: Sequence[Chosen]) -> None:
+def compile_ranks(every: Sequence[Chosen], quiet: bool = False) -> None:
     """Compile ranks before what takes long, and apart from the crawl, where a failure would have other causes."""
-    with Progress("compiling ranks", plain_every_s=2.0) as progress:
+    with Progress("compiling ranks", plain_every_s=2.0, quiet=quiet) as progress:
         for number, chosen in enumerate(every):
             progress.update(number, len(every), chosen.name)
             with chosen.blamed():

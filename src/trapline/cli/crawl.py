@@ -182,7 +182,7 @@ def crawl(urls: tuple[str, ...], requested: Requested) -> int:
     if not given["quiet"]:
         for note in prepared.notes:
             click.echo(f"trapline: note: {note}", err=True)
-    _compile(prepared)
+    _compile(prepared, given["quiet"])
     summary = _crawled(prepared, given["plain"], given["quiet"])
     _say(summary, prepared.folder, given["as_json"], given["quiet"])
     return 0
@@ -230,15 +230,15 @@ def _prepared_old(folder: Path, given: dict[str, Any]) -> "Prepared":
     return prepare_old(folder, **_raised(given))
 
 
-def _compile(prepared: "Prepared") -> None:
+def _compile(prepared: "Prepared", quiet: bool) -> None:
     import trapline.crawl.run  # noqa: F401  its kernels, all imported before they are counted
 
     options = prepared.options
     if prepared.new:
-        compile_kernels()
+        compile_kernels(quiet)
     else:
-        compile_replay()
-    compile_ranks([Chosen(prepared.strategy, files_of(options.strategy, options.page_rank, options.site_rank))])
+        compile_replay(quiet)
+    compile_ranks([Chosen(prepared.strategy, files_of(options.strategy, options.page_rank, options.site_rank))], quiet)
 
 
 def _crawled(prepared: "Prepared", plain: bool, quiet: bool) -> dict[str, Any]:
@@ -246,7 +246,7 @@ def _crawled(prepared: "Prepared", plain: bool, quiet: bool) -> dict[str, Any]:
     from trapline.crawl.opening import opened
     from trapline.crawl.run import run_crawl
 
-    with Progress("reading the crawl", plain_every_s=2.0) as progress:
+    with Progress("reading the crawl", plain_every_s=2.0, quiet=quiet) as progress:
         crawl = opened(prepared, progress.update)
     return run_crawl(crawl, view(plain, quiet))
 

@@ -4,6 +4,7 @@ On a terminal the line is rewritten in place and gone at the end. Elsewhere (a l
 Results never go through here: they belong to stdout.
 """
 
+import math
 import shutil
 import sys
 import time
@@ -23,12 +24,19 @@ class Progress:
     """
 
     def __init__(
-        self, label: str, *, unit: str = "", stream: TextIO | None = None, plain_every_s: float = 10.0
+        self,
+        label: str,
+        *,
+        unit: str = "",
+        stream: TextIO | None = None,
+        plain_every_s: float = 10.0,
+        quiet: bool = False,
     ) -> None:
         self._label = label
         self._unit = unit
         self._stream = stream or sys.stderr
-        self._in_place = self._stream.isatty()
+        self._in_place = self._stream.isatty() and not quiet
+        plain_every_s = math.inf if quiet else plain_every_s
         self._every_s = _REDRAW_S if self._in_place else plain_every_s
         now = time.monotonic()
         self._marks = ((now, 0), (now, 0))  # when, and how much was done: the older one, then the newer

@@ -57,7 +57,13 @@ def prepare_new(options: CrawlOptions, folder: Path) -> Prepared:
     store_settings(options)
     try_function(options.quality, options.seeds[:1], options.modules)
     check_free(folder)
-    return Prepared(folder, options, strategy, True, uvloop.run(check_seeds(options)))
+    return Prepared(folder, options, strategy, True, (*_notes(options), *uvloop.run(check_seeds(options))))
+
+
+def _notes(options: CrawlOptions) -> tuple[str, ...]:
+    if options.http == "pipelining" and options.pause_s > 0.0:
+        return ("--http pipelining sends several requests at once only where there is no pause: give --pause 0",)
+    return ()
 
 
 def prepare_old(folder: Path, **changes: float) -> Prepared:

@@ -52,7 +52,7 @@ def canonical(text: str, base: str | None = None) -> str | None:
 
 
 def plain(href: str, origin: str, folder: str) -> str | None:
-    """What `canonical` answers for an href that asks for no more than most do; None: ask it. An eighth of its time.
+    """What `canonical` answers for an href that asks for no more than most do; None: ask it. A third of its time.
 
     `origin` and `folder` are of the canonical URL of the page: "http://a.org", "/x/".
 

@@ -52,6 +52,7 @@ def taken_in(v: tuple[int, int, int, int], word: int) -> tuple[int, int, int, in
 
 @helper(i8(Bytes, i8, i8, i8, i8))
 def fingerprint(text: Array, start: int, end: int, key_0: int, key_1: int) -> int:
+    start, end, key_0, key_1 = int(start), int(end), int(key_0), int(key_1)  # numpy's would complain of what wraps
     v = (key_0 ^ _START[0], key_1 ^ _START[1], key_0 ^ _START[2], key_1 ^ _START[3])
     at = start
     while end - at >= 8:

@@ -80,7 +80,8 @@ def has_byte(word: int, eight_times: int) -> bool:
 
 @helper(i8(Bytes, i8, i8))
 def find_byte(html: Array, at: int, wanted: int) -> int:
-    while at + 8 <= html.size and not has_byte(word_at(html, at), wanted * _EACH):
+    eight_times = int(wanted) * _EACH
+    while at + 8 <= html.size and not has_byte(word_at(html, at), eight_times):
         at += 8
     while at < html.size and html[at] != wanted:
         at += 1
@@ -182,13 +183,14 @@ def may_matter(html: Array, start: int, end: int, agent: Array) -> bool:
     """Whether the attributes of a meta or link may be of a kind that is looked for. Most are not, and taking them apart is dear."""
     letters = min(8, agent.size)
     name = name_code(agent, 0, letters) | (_EACH << 5)
+    counted = -1 if letters == 8 else (1 << (8 * letters)) - 1
     for at in range(start, end):
         if html[at] == _AND or at + 8 > html.size:
             return True
         word = small_word(html, at)
         if word == _CANONICA or word & _SIX == _ROBOTS or word & _SEVEN == _REFRESH:
             return True
-        if (word ^ name) << (64 - 8 * letters) == 0:
+        if (word ^ name) & counted == 0:
             return True
     return False
 
