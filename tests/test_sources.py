@@ -1,16 +1,20 @@
 """The files that compiled code is made of: every one that can change it, and no others."""
 
 import ast
+import gc
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 import trapline
+from trapline.jit import Rank
+from trapline.refresh import all_policies
 from trapline.sources import compiled_sources
+from trapline.strategies import page_ranks, site_ranks
 
 PACKAGE = Path(trapline.__file__).parent
-COMPILING = {"kernel", "helper", "shared", "page_rank", "site_rank"}
+COMPILING = {"kernel", "helper", "shared", "page_rank", "site_rank", "rule"}
 KERNEL = "from trapline.jit import kernel\n{}\n@kernel('void()')\ndef one():\n    pass\n"
 
 
@@ -131,3 +135,12 @@ def test_a_constant_is_followed_to_where_it_is_made(package: Path, line: str, fi
 def test_a_decorated_function_makes_a_source(package: Path, line: str) -> None:
     (package / "inner" / "others.py").write_text(f"import numpy\n\n{line}\ndef one():\n    pass\n")
     assert list(compiled_sources(package)) == ["inner/others.py"]
+
+
+def test_every_function_called_by_address_lies_in_a_source(found: set[str]) -> None:
+    """Whatever it is decorated with: ranks of strategies, rules of refresh policies, and what is to come."""
+    assert page_ranks() and site_ranks() and all_policies()
+    made = {one.function.__code__.co_filename for one in gc.get_objects() if isinstance(one, Rank)}
+    ours = {Path(file).relative_to(PACKAGE).as_posix() for file in made if Path(file).is_relative_to(PACKAGE)}
+    assert {"strategies/opic.py", "refresh/policies/cgm.py"} <= ours
+    assert ours - found == set()

@@ -8,7 +8,7 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 
-_COMPILES = re.compile(rb"@(?:jit\.)?(?:kernel|helper|shared|page_rank|site_rank)\b")
+_COMPILES = re.compile(rb"@(?:jit\.)?(?:kernel|helper|shared|page_rank|site_rank|rule)\b")
 _COMMENT = re.compile(rb"#.*")
 _IMPORT = re.compile(rb"from (trapline[\w.]*) import (\([^)]*\)|.*)")
 _WHOLE = re.compile(rb"import (trapline[\w.]*)")

@@ -6,6 +6,7 @@ asyncio's own; only its clock runs ahead when there is nothing to do.
 
 import asyncio
 import selectors
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -173,7 +174,9 @@ class Stage:
         self.names = Names(resolver, Guard(options.allow_private))
         self.sites, shelf = Sites(options.pause_s), Shelf(None)
         kept = Scope(scope, options.seeds)
-        self.known = Known(self.frontier, self.sites, Seen(), shelf, kept, self.outbox, {}, self.names.locate)
+        self.known = Known(
+            self.frontier, self.sites, Seen(), shelf, kept, self.outbox, {}, self.names.locate, Counter()
+        )
         self.crawler = Crawler(
             self.frontier,
             self.known,

@@ -1,5 +1,7 @@
 """What is known: every href comes out as the page of its canonical URL, whatever was remembered; new pages are numbered as they come."""
 
+from collections import Counter
+
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -30,9 +32,17 @@ class World:
         self.frontier = Frontier(load_strategy(strategy), Rules(), journal=journal)
         self.batches: list[Batch] = []
         self.outbox, self.shelf, self.sites = Outbox(journal, self.batches.append), Shelf(None), Sites(0.0)
-        self.seen = Seen()
+        self.seen, self.left_out = Seen(), Counter[str]()
         self.known = Known(
-            self.frontier, self.sites, self.seen, self.shelf, scope or Scope("any"), self.outbox, inputs, lambda site: 7
+            self.frontier,
+            self.sites,
+            self.seen,
+            self.shelf,
+            scope or Scope("any"),
+            self.outbox,
+            inputs,
+            lambda site: 7,
+            self.left_out,
         )
         self.home = self.known.seed_pages([HOME], 0.0)[0]
 
@@ -109,7 +119,7 @@ def test_every_href_is_the_page_of_its_canonical_url(
     world.known._lookup = Lookup(world.seen, slots)
     for hrefs, url, base in web + web:
         assert world.pages(hrefs, url, base) == oracle.pages(hrefs, url, base)
-    assert world.known.left_out == oracle.left_out
+    assert world.left_out == oracle.left_out
     assert world.shelf.urls(list(oracle.ids.values())) == list(oracle.ids)
     world.outbox.flush()
     told = [page for batch in world.batches for page in batch.pages]
@@ -163,14 +173,14 @@ def test_a_base_that_is_none_is_no_base(base: str) -> None:
 def test_what_is_no_page_is_left_out_and_not_counted() -> None:
     world = World()
     assert world.pages(["mailto:me@a.org", "javascript:0", "http://[", "ftp://a.org/", "/" + 9000 * "x"]) == []
-    assert not world.known.left_out
+    assert not world.left_out
 
 
 def test_links_out_of_scope_are_counted_by_reason() -> None:
     world = World(Scope("host", (HOME,), exclude=(r"\.pdf$",)))
     assert world.urls(["http://b.org/", "x.pdf", "y", "http://b.org/z"]) == ["http://a.org/y"]
     world.pages(["x.pdf"])
-    assert world.known.left_out == {"host": 2, "exclude": 2}
+    assert world.left_out == {"host": 2, "exclude": 2}
 
 
 def test_seeds_are_taken_whatever_the_scope() -> None:

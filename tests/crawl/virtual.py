@@ -6,7 +6,7 @@ the outbox, the frontier. Events happen by (time, completions before readiness, 
 
 import heapq
 import math
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
@@ -217,7 +217,7 @@ def crawl_of(
         for name, given in (inputs or {}).items()
         if name in strategy.page.inputs
     }
-    known = Known(frontier, sites, Seen(), shelf, Scope("any"), outbox, values, world.locate)
+    known = Known(frontier, sites, Seen(), shelf, Scope("any"), outbox, values, world.locate, Counter())
     crawler = Crawler(
         frontier,
         known,

@@ -95,9 +95,8 @@ class Crawler:
         self._shelf, self._connections, self._goals = shelf, connections, goals
         self._agent, self._expanded_bytes, self._give_up = agent, expanded_bytes, give_up
         self._worth, self._keep_links, self._keep_hrefs = worth, keep_links, keep_hrefs
-        self._often = (
-            keep_links is not None or frontier.rules.batch > 0
-        )  # whether every page may matter to a free robot
+        # Whether every page may matter to a free robot.
+        self._often = keep_links is not None or frontier.rules.batch > 0
         self.tally = tally or Tally()
         self.active = 0  # visits under way
         self.stopped_by = ""

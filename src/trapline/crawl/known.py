@@ -39,13 +39,13 @@ class Known:
         outbox: Outbox,
         inputs: dict[str, Values],
         locate: Callable[[Site], int],
-        left_out: Counter[str] | None = None,
+        left_out: Counter[str],
     ) -> None:
-        """`inputs`: what the page rank wants to know of new pages. `locate` answers the group of a new site, or UNRESOLVED."""
+        """`inputs`: what the page rank wants to know of new pages. `locate` answers the group of a new site, or UNRESOLVED.
+        `left_out` counts links that are not to be crawled, by reason."""
         self._frontier, self.sites, self._seen, self._shelf = frontier, sites, seen, shelf
         self._scope, self._outbox, self._inputs, self._locate = scope, outbox, inputs, locate
-        self._lookup = Lookup(seen)
-        self.left_out = Counter[str]() if left_out is None else left_out  # links that are not to be crawled, by reason
+        self._left_out, self._lookup = left_out, Lookup(seen)
 
     def pages_of(self, url: str, base: str, links: Links, now: float) -> Array:
         """The pages that the links of the page at `url` lead to, each once, in order. `base`: what the page itself says that they are
@@ -58,7 +58,7 @@ class Known:
         if found and min(found) < 0:
             for page in found:
                 if page < NO_PAGE:
-                    self.left_out[_REASON[page]] += 1
+                    self._left_out[_REASON[page]] += 1
             found = [page for page in found if page >= 0]
         return np.array(list(dict.fromkeys(found)), np.int32)
 

@@ -27,9 +27,8 @@ from trapline.frontier import Frontier, Visit
 
 ACCEPT = "text/html,application/xhtml+xml,*/*;q=0.5"
 SWEEP_S = 0.25
-KEPT_S = (
-    5.0  # a connection is kept between two visits if the site rests no longer: common servers close after 5 s or more
-)
+# A connection is kept between two visits if the site rests no longer: common servers close after 5 s or more.
+KEPT_S = 5.0
 
 
 class Nobody:

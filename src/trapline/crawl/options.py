@@ -52,9 +52,8 @@ class CrawlOptions:
     nameservers: tuple[str, ...] = ()
     limits: Limits = field(default_factory=Limits)
     metadata: bool = False  # a WARC record of the links of each page
-    snapshot_pages: int = (
-        100_000  # between two snapshots: replay is some microseconds a page, so a resume takes a second
-    )
+    # Between two snapshots: replay is some microseconds a page, so a resume takes a second.
+    snapshot_pages: int = 100_000
 
     @property
     def user_agent(self) -> str:

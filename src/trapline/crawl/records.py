@@ -11,9 +11,8 @@ from typing import NamedTuple
 VISITS = "visits"  # a kind of site given up: its visits failed
 
 
-RETURNED = (
-    0  # a result that the frontier is not told: asked for and not answered, by nobody's fault; the page waits as before
-)
+# A result that the frontier is not told: asked for and not answered, by nobody's fault; the page waits as before.
+RETURNED = 0
 
 
 class Fetched(NamedTuple):

@@ -21,6 +21,7 @@ from trapline.crawl import checkpoint, resume
 from trapline.crawl.crawler import INTERRUPTED, SECONDS, Crawler, Goals
 from trapline.crawl.known import Known
 from trapline.crawl.live import Web
+from trapline.crawl.memory import give_back_what_is_freed
 from trapline.crawl.names import Names
 from trapline.crawl.opening import Opened, opened, prepare_new, prepare_old, store_settings
 from trapline.crawl.options import AGENT, CrawlOptions
@@ -57,6 +58,7 @@ def resume_crawl(folder: Path, view: View, **changes: float) -> dict[str, Any]:
 
 def run_crawl(crawl: Opened, view: View) -> dict[str, Any]:
     """The crawl, until it ends or is ended; its summary. A `ConfigError` or a defect leaves a folder that can go on."""
+    give_back_what_is_freed()
     try:
         with view as show:
             return uvloop.run(LiveCrawl(crawl, show).run())

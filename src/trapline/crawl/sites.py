@@ -15,7 +15,6 @@ if TYPE_CHECKING:
     from trapline.fetch.throttle import Throttle
 
 UNRESOLVED = -1
-NONE = -1
 
 
 class Site:
@@ -48,7 +47,7 @@ class Site:
         self.pause_s = 0.0  # inside a visit; with the site's Crawl-delay once that is known
         self.pipelining = True  # until the server breaks it
         self.connection: Connection | None = None  # kept open between two visits
-        self.returned = NONE  # the page before whose answer the server last broke off
+        self.returned: int | None = None  # the page before whose answer the server last broke off
         self.rest = b""  # of its requests, behind the target
         self.throttle: Throttle | None = None
 

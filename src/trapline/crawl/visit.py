@@ -3,7 +3,8 @@
 It decides nothing about order: the visit says which pages, the crawler whether there may be another request. What it knows is
 how a connection can end, and what then becomes of the pages:
 - answered: reported. Asked for and lost: the first one failed; those pipelined behind it go back as they were.
-- asked for on a connection that has served before, and lost because the server closed it: it had enough, nobody failed.
+- asked for on a connection that has served before, and lost because the server closed it before it began to answer: it had enough,
+  nobody failed, and the page goes back as it was; the second time in a row it has failed.
 - never asked for: they go back as they were, when the visit ends.
 A visit has one connection: when that is over, so is the visit, and what is left waits for the next one. Only a robots.txt that has
 moved within its site may need another; then the site rests between the two as between two visits.
@@ -15,7 +16,7 @@ from enum import Enum, auto
 
 from trapline.crawl.crawler import Asked, Crawler
 from trapline.crawl.robots_file import RobotsFile, Step
-from trapline.crawl.sites import NONE, Site
+from trapline.crawl.sites import Site
 from trapline.crawl.visit_web import VisitWeb
 from trapline.fetch import failure
 from trapline.fetch.connection import Connection
@@ -24,9 +25,8 @@ from trapline.frontier import FETCHED, Outcome, Visit
 
 MOST_SECONDS = 300.0  # of one visit, then it asks for no more
 PIPELINED = 8  # requests under way at once on one connection
-HANG_UP_S = (
-    0.5  # for a server to notice that we do not want the rest of its answer: its own clock of the visit runs until then
-)
+# For a server to notice that we do not want the rest of its answer: its own clock of the visit runs until then.
+HANG_UP_S = 0.5
 _WE_HUNG_UP = frozenset({failure.TIMEOUT, failure.TOO_LARGE, failure.PROTOCOL})
 
 
@@ -190,8 +190,7 @@ class Robot:
         if kind == failure.STOPPED:
             self._leave(kind, address)  # by ourselves, so nobody failed
         elif self._has_had_enough(kind, is_answering):
-            self._site.pipelining = self._site.pipelining and len(self._asked) < 2 and kind == failure.CLOSED
-            self._leave(kind, address)
+            self._put_back(kind, address)
         elif self._robots is not None:
             self._robots.failed(self._web, self._visit.id, address, kind)
             self._not_had(kind)
@@ -235,19 +234,23 @@ class Robot:
 
     def _has_had_enough(self, kind: str, is_answering: bool) -> bool:
         """Whether the server broke off on a connection on which it had answered, here or in an earlier visit, before it began with
-        the next answer: then nobody failed. Not twice at the same page, or it might be asked for it for ever. If it was asked for several
-        pages at once, an answer may have been longer than it said, and it will not be asked so again."""
+        the next answer: then nobody failed. Not twice at the same page, or it might be asked for it for ever."""
+        if self._asked and self._asked[0].page == self._site.returned:
+            return False
         if kind == failure.PROTOCOL:
-            has = self._served > 0 and self._window > 1
-        else:
-            served = self._served > 0 or self._before == self._responses > 0
-            has = kind == failure.CLOSED and served and not is_answering
-        page = self._asked[0].page if self._asked else NONE
-        has = has and (page == NONE or page != self._site.returned)
-        self._site.returned = page if has else NONE
-        return has
+            return self._served > 0 and self._window > 1  # an answer may have been longer than it said
+        has_served = self._served > 0 or self._before == self._responses > 0
+        return kind == failure.CLOSED and has_served and not is_answering
+
+    def _put_back(self, kind: str, address: str) -> None:
+        """If it was asked for several pages at once, it will not be again."""
+        if self._asked:
+            self._site.returned = self._asked[0].page
+        self._site.pipelining = self._site.pipelining and len(self._asked) < 2 and kind == failure.CLOSED
+        self._leave(kind, address)
 
     def _pages_lost(self, kind: str, address: str) -> None:
+        self._site.returned = None
         if len(self._asked) > 1:
             self._site.pipelining = False  # perhaps it is to blame
         self._crawler.failed(self._visit, self._site, self._asked.popleft(), kind, address)

@@ -79,9 +79,8 @@ class Connection(asyncio.Protocol):
         self._transport: asyncio.Transport | None = None
         self._idle_s = limits.idle_s
         self._sent_at: deque[float] = deque()  # of what is under way; filled by `send`, emptied by answers, in order
-        self._since = (
-            0.0  # the own time of the response under way counts from here; if there is none, it is idle from here
-        )
+        # The own time of the response under way counts from here; if there is none, it is idle from here.
+        self._since = 0.0
         self._first_byte_at = 0.0  # of that response; 0.0: it is not in
         self._paused_at = 0.0  # by the throttle; 0.0: it is reading
         self._paused_s = 0.0  # for how long, in all, since `_since`

@@ -1,4 +1,4 @@
-"""The compiled half of table.py: open addressing with linear probing, one segment for each first byte of a fingerprint.
+"""The compiled half of table.py and lookup.py: open addressing with linear probing, one segment for each first byte of a fingerprint.
 
 Rules of this file
 - Fingerprints are int64 here, the same bits: mixed with numba's int64, uint64 would turn into floats.
@@ -18,12 +18,8 @@ from trapline.frontier.layout import Array, Numbers, Pages
 from trapline.jit import helper, i8, kernel, prefetch, recaller, type_of, void
 
 SEGMENTS = 256
-COUNT, ZERO, KEY_0, KEY_1 = (
-    0,
-    1,
-    2,
-    3,
-)  # of head: URLs in all; the page of fingerprint 0, or -1; the key of all fingerprints
+# Of head: URLs in all; the page of fingerprint 0, or -1; the key of all fingerprints.
+COUNT, ZERO, KEY_0, KEY_1 = 0, 1, 2, 3
 AHEAD = 8  # fingerprints to ask memory for before they are looked up: one miss takes as long as some ten look-ups
 
 SLOT = np.dtype((np.record, [("fingerprint", "<i8"), ("page", "<i4")]))  # 12 bytes, not padded

@@ -15,19 +15,22 @@ FIRST, OF_ALL = 4.0, 8.0  # crawls that these beliefs are worth
 
 
 @shared
+def believed(hits: float, tries: float, all_hits: float, all_tries: float, first: float) -> float:
+    """A site's share, shrunk to that of all sites, and that to what is believed at first."""
+    of_all = (all_hits + FIRST * first) / (all_tries + FIRST)
+    return (hits + OF_ALL * of_all) / (tries + OF_ALL)
+
+
+@shared
 def precision(s: View, page: int) -> float:
-    every = s.site[len(s.site) - 1]
-    site = s.site[s.page[page].site]
-    of_all = (every.confirmed + FIRST * PRECISION) / (every.prompted + FIRST)
-    return min(0.9999, (site.confirmed + OF_ALL * of_all) / (site.prompted + OF_ALL))
+    every, site = s.site[len(s.site) - 1], s.site[s.page[page].site]
+    return min(0.9999, believed(site.confirmed, site.prompted, every.confirmed, every.prompted, PRECISION))
 
 
 @shared
 def missed_odds(s: View, page: int) -> float:
-    every = s.site[len(s.site) - 1]
-    site = s.site[s.page[page].site]
-    of_all = (every.surprises + FIRST * MISSED) / (every.expected + FIRST)
-    return (site.surprises + OF_ALL * of_all) / (site.expected + OF_ALL)
+    every, site = s.site[len(s.site) - 1], s.site[s.page[page].site]
+    return believed(site.surprises, site.expected, every.surprises, every.expected, MISSED)
 
 
 @shared
@@ -40,16 +43,12 @@ def signal_rate(s: View, page: int, now: float) -> float:
 @shared
 def kept_share(s: View, page: int) -> float:
     """By what the published probabilities are to be multiplied: points with an update over points promised."""
-    every = s.site[len(s.site) - 1]
-    site = s.site[s.page[page].site]
-    of_all = (every.kept + FIRST * PRECISION) / (every.promised + FIRST)
-    return (site.kept + OF_ALL * of_all) / (site.promised + OF_ALL)
+    every, site = s.site[len(s.site) - 1], s.site[s.page[page].site]
+    return believed(site.kept, site.promised, every.kept, every.promised, PRECISION)
 
 
 @shared
 def unannounced_share(s: View, page: int) -> float:
     """Of the signals of pages that publish points: those without a point."""
-    every = s.site[len(s.site) - 1]
-    site = s.site[s.page[page].site]
-    of_all = (every.signals - every.announced + FIRST * MISSED) / (every.signals + FIRST)
-    return (site.signals - site.announced + OF_ALL * of_all) / (site.signals + OF_ALL)
+    every, site = s.site[len(s.site) - 1], s.site[s.page[page].site]
+    return believed(site.signals - site.announced, site.signals, every.signals - every.announced, every.signals, MISSED)
