@@ -57,7 +57,7 @@ def test_answers_as_the_oracle_does(rank: Rank) -> None:
 
 def features(trace: list[Event]) -> set[str]:
     """What a trace shows of the laws, as words."""
-    found = set()
+    found = revisit_features(trace[:-2])
     states = {f"page state {state}" for state in trace[-2][1]}
     for kind, _, *rest in trace[:-2]:
         found.add(kind)
@@ -72,6 +72,26 @@ def features(trace: list[Event]) -> set[str]:
     return found | states
 
 
+def revisit_features(trace: list[Event]) -> set[str]:
+    """How the revisits of a trace were answered and how they ended."""
+    found = set()
+    pages: dict[int, int] = {}  # of each revisit, those that nothing was said of
+    for kind, _, *rest in trace:
+        if kind == "revisit":
+            answer = rest[-1]
+            found.add("revisit answered: " + ("wait for ever" if answer == ("wait", math.inf) else answer[0]))
+            if answer[0] == "visit":
+                pages[answer[1]] = len(answer[3])
+                found.add(f"revisit answered: {'some' if len(answer[3]) < len(rest[1]) else 'all'}")
+        elif kind in ("report", "finish") and rest[0] in pages and rest[-1]:
+            results = [rest[2]] if kind == "report" else [result for _, result, _ in rest[1]]
+            found.update(f"revisit: {result}" for result in results)
+            pages[rest[0]] -= len(results)
+            if kind == "finish" and pages.pop(rest[0]):
+                found.add("revisit: returned")
+    return found | ({"revisit: expired"} if any(pages.values()) else set())
+
+
 def test_the_webs_reach_what_they_are_for() -> None:
     """A comparison on webs where nothing happens would prove nothing."""
     seen: Counter[str] = Counter()
@@ -84,9 +104,11 @@ def test_the_webs_reach_what_they_are_for() -> None:
     answers += ["visit in batches", "rescore in batches"]
     ends = ["report True", "report False", "finish True", "finish False"]
     calls = ["set_site", "discover", "resolve", "move", "resolve refused", "move refused", "rescore done"]
+    again = [f"revisit answered: {what}" for what in ("visit", "wait", "wait for ever", "refused", "some", "all")]
+    again += [f"revisit: {what}" for what in ("fetched", "failed", "refused", "returned", "expired")]
     states = [f"page state {state}" for state in range(5) if state != 2]
     # LEASED (2) is no final state: every lease expires before a crawl ends.
-    assert not [what for what in answers + ends + calls + states if seen[what] < 3]
+    assert not [what for what in answers + ends + calls + again + states if seen[what] < 3]
 
 
 def test_every_rank_gets_every_web_and_every_pair_some() -> None:

@@ -59,6 +59,13 @@ class Explained:
                 self.promised.setdefault(one.site, []).append(one)
         return answer
 
+    def revisit(self, site: int, pages: Any, now: float) -> Any:
+        answer = self.frontier.revisit(site, pages, now)
+        if isinstance(answer, Visit):
+            self.check_promises(site, float(self.frontier.state.run[0].now))
+            assert all(self.frontier.explain_page(page, now).life == "revisited" for page in answer.pages)
+        return answer
+
     def check_promises(self, site: int, time: float) -> None:
         """A rest is never cut short: nothing but another address ends it."""
         assert all(one.wait_until <= time for one in self.promised.pop(site, []))
@@ -174,6 +181,15 @@ def test_what_no_moment_ends_is_waited_for_without_one() -> None:
         assert told.rule.startswith(rule) and told.wait_until == math.inf and told.sites_before is None
     visited(budget, FETCHED, 1_000.0)
     assert budget.explain_site(1, 1_000.0).rule == "no page waits"
+
+
+def test_a_page_that_is_fetched_again_is_said_to_be_fetched_and_under_way() -> None:
+    frontier = small(delay_s=1.0)
+    visited(frontier, FETCHED, 0.0)
+    assert isinstance(frontier.revisit(0, [0], 2.0), Visit)
+    told = frontier.explain_page(0, 3.0)
+    assert (told.life, told.rule) == ("revisited", "it is fetched, and a visit is fetching it again")
+    assert told.site.rule == "a visit is under way; its lease runs" and told.site.wait_until == 602.0
 
 
 def test_explaining_only_reads() -> None:

@@ -72,6 +72,12 @@ class Checker:
         for visit in sorted(expired, key=lambda visit: visit.number):
             visit.failed |= bool(visit.unreported)
             self.end(visit, time, -math.inf)
+        self.begin(time, answer)
+
+    def on_revisit(self, time: float, site: int, pages: tuple[int, ...], answer: Event) -> None:
+        self.begin(time, answer)
+
+    def begin(self, time: float, answer: Event) -> None:
         if answer[0] == "visit":
             visit = OpenVisit(*answer[1:])
             self.check_start(visit, time)
@@ -221,6 +227,10 @@ def visit(time: float, number: int, site: int, page: int) -> Event:
     return ("next", time, ("visit", number, site, (page,), time + 600.0))
 
 
+def revisit(time: float, number: int, site: int, page: int) -> Event:
+    return ("revisit", time, site, (page,), ("visit", number, site, (page,), time + 600.0))
+
+
 def finish(time: float, number: int, page: int, result: str = "fetched", not_before: float = -math.inf) -> Event:
     return ("finish", time, number, ((page, result, ()),), not_before, True)
 
@@ -253,6 +263,14 @@ FORGED = {
         ("hold_all", 5.0),
         visit(6.75, 0, 0, 0),
     ],
+    # A page that is fetched again is asked for as politely, and so is what comes after it.
+    "site too early: visit 1 at 10.5": [visit(0.0, 0, 0, 0), finish(1.0, 0, 0), revisit(10.5, 1, 0, 0)],
+    "group too early: visit 1 at 2.5": [visit(0.0, 0, 0, 0), finish(1.0, 0, 0), revisit(2.5, 1, 1, 2)],
+    "site overlap: visit 1 at 1.5": [visit(0.0, 0, 0, 0), revisit(1.5, 1, 0, 1)],
+    "group overlap: visit 1 at 1.5": [revisit(0.0, 0, 0, 0), visit(1.5, 1, 1, 2)],
+    "site too early: visit 1 at 16.5": [revisit(0.0, 0, 0, 0), finish(1.0, 0, 0, "failed"), visit(16.5, 1, 0, 1)],
+    # Only `next` finds that a visit has expired.
+    "group overlap: visit 1 at 600.0": [visit(0.0, 0, 0, 0), revisit(600.0, 1, 1, 2)],
     # A lost visit ends when it is found, not when it expired, and counts as failed.
     "site too early: visit 1 at 715.75": [
         visit(0.0, 0, 0, 0),

@@ -25,7 +25,9 @@ from trapline.errors import ConfigError, InvariantError
 from trapline.strategies import page_ranks, site_ranks
 
 MOST_STEPS = 20_000
+PATIENCE = 5  # how often somebody who wants pages fetched again asks
 COMPLETION, CALL, ASK = range(3)  # what happens first at one moment
+FETCHED_PAGE = naive.FETCHED_PAGE
 
 Event = tuple[Any, ...]
 Drawn = TypeVar("Drawn")
@@ -88,6 +90,17 @@ class Call(NamedTuple):
     settings: tuple[tuple[str, float], ...] = ()
 
 
+class Again(NamedTuple):
+    """Somebody wants pages of a site fetched again, from this moment on."""
+
+    time: float
+    site: int
+    pages: tuple[int, ...] = ()  # in this order, as numbers among the fetched pages of the site
+    links: tuple[int, ...] = ()  # that have come to the pages since
+    results: tuple[str, ...] = ("fetched",)  # of its pages, in turn
+    manner: Manner = Manner()  # how the visit goes
+
+
 class World(NamedTuple):
     sites: tuple[WebSite, ...]
     pages: tuple[WebPage, ...]
@@ -96,6 +109,7 @@ class World(NamedTuple):
     robots: int = 1
     manners: tuple[Manner, ...] = ()  # of the first visits; all later ones go well, so that every crawl ends
     calls: tuple[Call, ...] = ()
+    revisits: tuple[Again, ...] = ()
     clock: tuple[float, ...] = ()  # errors of the clock at the first calls; then it is right
     scoring_s: float = 0.0  # how long scores take
     seed: int = 0
@@ -120,6 +134,11 @@ def one_of_each(**choices: list[Any]) -> st.SearchStrategy[dict[str, Any]]:
         return chosen
 
     return st.integers(0, combinations - 1).map(decode)
+
+
+def several(items: st.SearchStrategy[Any], *sizes: tuple[int, int]) -> st.SearchStrategy[tuple[Any, ...]]:
+    """Lists of several sizes: one range alone would mostly give a handful."""
+    return st.one_of(*(st.lists(items, min_size=least, max_size=most) for least, most in sizes)).map(tuple)
 
 
 DELAYS = one_of_each(
@@ -185,12 +204,20 @@ SETTINGS = one_of_each(
 ).map(lambda given: tuple((name, value) for name, value in given.items() if value is not None))
 OPERATOR = st.builds(lambda call, given, pages: Call(settings=given, pages=pages, **call), CALLS, SETTINGS, LINKS)
 
+AGAIN = one_of_each(
+    time=[quarters / 2 for quarters in range(60)],
+    site=list(range(MOST_SITES + 3)),  # beyond those of the world: sites that moved
+    results=[("fetched",), ("fetched", "failed"), ("failed", "fetched"), ("refused", "fetched"), ("failed", "refused")],
+)
+REVISITS = st.builds(
+    lambda again, pages, links, manner: Again(pages=pages, links=links, manner=manner, **again),
+    AGAIN,
+    several(st.integers(0, MOST_PAGES - 1), (0, 1), (2, 6), (6, 12)),
+    LINKS,
+    MANNERS,
+)
+
 CLOCK_ERRORS = st.lists(st.sampled_from([0.0, -0.25, 0.25, -3.0, 5.0, -100.0, 700.0]), max_size=40).map(tuple)
-
-
-def several(items: st.SearchStrategy[Any], *sizes: tuple[int, int]) -> st.SearchStrategy[tuple[Any, ...]]:
-    """Lists of several sizes: one range alone would mostly give a handful."""
-    return st.one_of(*(st.lists(items, min_size=least, max_size=most) for least, most in sizes)).map(tuple)
 
 
 def fitted(world: World) -> World:
@@ -204,6 +231,7 @@ def fitted(world: World) -> World:
         pages=tuple(page._replace(site=page.site % site_count, links=cut(page.links)) for page in world.pages),
         seeds=cut(world.seeds),
         calls=tuple(call._replace(site=call.site % site_count, pages=cut(call.pages)) for call in world.calls),
+        revisits=tuple(again._replace(pages=cut(again.pages), links=cut(again.links)) for again in world.revisits),
     )
 
 
@@ -219,6 +247,7 @@ def worlds(clock: st.SearchStrategy[tuple[float, ...]] | None = None) -> st.Sear
         robots=st.integers(1, 4),
         manners=several(MANNERS, (0, 4), (6, 16)),
         calls=several(OPERATOR, (0, 2), (3, 10)),
+        revisits=several(REVISITS, (0, 3), (6, 12), (12, 20)),
         clock=st.just(()) if clock is None else clock,
         scoring_s=st.sampled_from([0.0, 0.5, 3.0]),
         seed=st.sampled_from([0, 7, 2**40]),
@@ -354,8 +383,9 @@ class Done(NamedTuple):
 class Tour:
     """A visit as its robot sees it."""
 
-    def __init__(self, robot: int, visit: Any, number: int, manner: Manner) -> None:
-        self.robot = robot
+    def __init__(self, robot: int | None, visit: Any, number: int, manner: Manner, again: Again | None) -> None:
+        self.robot = robot  # None: nobody asks for the next visit after this one
+        self.again = again  # of pages that were fetched before
         self.visit = visit
         self.number = number  # by order of visits: ids only need to grow
         self.site = int(visit.site)
@@ -391,6 +421,7 @@ class Driver:
         self.web_page = list(range(len(world.pages)))  # of each id
         self.web_site = list(range(len(world.sites)))
         self.local = list(range(len(world.pages)))  # the id of each web page
+        self.site_of = [page.site for page in world.pages]  # of each id
         self.unresolved = [at for at, site in enumerate(world.sites) if site.late]
         self.turn = [0] * world.robots  # an older request to ask is void
         self.idle: set[int] = set()
@@ -402,6 +433,8 @@ class Driver:
         self.register()
         for call in self.world.calls:
             self.at(call.time, CALL, lambda call=call: self.call(call))  # type: ignore[misc]
+        for again in self.world.revisits:
+            self.at(again.time, CALL, lambda again=again: self.revisit(again, PATIENCE))  # type: ignore[misc]
         for robot in range(self.world.robots):
             self.ask_at(0.0, robot)
         for _ in range(MOST_STEPS):
@@ -433,7 +466,9 @@ class Driver:
     def at(self, time: float, kind: int, happen: Callable[[], None]) -> None:
         heapq.heappush(self.events, (max(time, self.time), kind, next(self.serial), happen))
 
-    def ask_at(self, time: float, robot: int) -> None:
+    def ask_at(self, time: float, robot: int | None) -> None:
+        if robot is None:
+            return
         self.turn[robot] += 1
         turn = self.turn[robot]
         self.at(time, ASK, lambda: self.ask(robot, turn))
@@ -452,7 +487,7 @@ class Driver:
         self.idle.discard(robot)
         answer = self.frontier.next(self.now())
         if hasattr(answer, "pages"):
-            self.set_out(robot, answer)
+            self.trace.append(("next", self.taken, self.set_out(robot, answer)))
         elif hasattr(answer, "time"):
             self.wait(robot, float(answer.time))
         elif hasattr(answer, "fetched"):
@@ -485,12 +520,12 @@ class Driver:
         self.rescore()
         self.wake()
 
-    def set_out(self, robot: int, visit: Any) -> None:
+    def set_out(self, robot: int | None, visit: Any, again: Again | None = None) -> Event:
         assert visit.id > self.last_id
         self.last_id = visit.id
-        tour = Tour(robot, visit, self.tours, next(self.manners, Manner()))
+        manner = next(self.manners, Manner()) if again is None else again.manner
+        tour = Tour(robot, visit, self.tours, manner, again)
         self.tours += 1
-        self.trace.append(("next", self.taken, tour.answer()))
         server = self.world.sites[self.web_site[tour.site]]
         time = self.time + server.connection_s
         pages = self.served(tour, server)
@@ -498,6 +533,7 @@ class Driver:
             time += self.world.pages[self.web_page[page]].seconds
             self.at(time, COMPLETION, lambda at=at, page=page: self.complete(tour, at, page))  # type: ignore[misc]
         self.end_tour(tour, time, len(pages))
+        return tour.answer()
 
     def served(self, tour: Tour, server: WebSite) -> tuple[int, ...]:
         """The pages that this visit gets."""
@@ -516,6 +552,8 @@ class Driver:
 
     def complete(self, tour: Tour, at: int, page: int) -> None:
         done = self.fetch(page, tour.manner.measured)
+        if tour.again is not None:
+            done = self.changed(done, tour.again, at)
         by_report = tour.manner.reporting == "report" or (tour.manner.reporting == "both" and at % 2 == 0)
         if by_report or tour.manner.kind == "lost":
             self.report(tour, done)
@@ -529,6 +567,12 @@ class Driver:
         self.tries[at] += 1
         links = tuple(self.local[link] for link in web.links) if result == "fetched" else ()
         return Done(page, result, links, web.seconds if measured else math.nan)
+
+    def changed(self, done: Done, again: Again, at: int) -> Done:
+        """What comes of a page that was fetched before, the one of this number in its visit."""
+        result = again.results[at % len(again.results)]
+        links = (*done.links, *(self.local[link] for link in again.links)) if result == "fetched" else ()
+        return done._replace(result=result, links=links)
 
     def code(self, result: str) -> Any:
         return getattr(self.words, result.upper())
@@ -569,6 +613,39 @@ class Driver:
 
     def learn(self, results: list[Done]) -> None:
         self.links |= {done.page: done.links for done in results if done.result == "fetched"}
+
+    # Who keeps pages fresh.
+
+    def revisit(self, again: Again, patience: int) -> None:
+        taken, now = self.taken, self.now()
+        site, pages = self.wanted(again, anywhere=patience == PATIENCE)
+        try:
+            answer = self.frontier.revisit(site, pages, now)
+        except InvariantError:
+            self.taken = taken
+            self.trace.append(("revisit", self.taken, site, pages, ("refused",)))
+            self.ask_again(again, self.time + 6.0, patience)
+            return
+        told = self.set_out(None, answer, again) if hasattr(answer, "pages") else ("wait", float(answer.time))
+        self.trace.append(("revisit", self.taken, site, pages, told))
+        if told[0] == "wait":
+            assert told[1] > self.taken
+            self.ask_again(again, told[1] if told[1] < math.inf else self.time + 3.0, patience)
+        self.wake()
+
+    def ask_again(self, again: Again, time: float, patience: int) -> None:
+        if patience > 1:
+            self.at(time, CALL, lambda: self.revisit(again, patience - 1))
+
+    def wanted(self, again: Again, anywhere: bool) -> tuple[int, tuple[int, ...]]:
+        """A site and its fetched pages in the order wanted; if it has none, pages that nobody can revisit."""
+        had = [page for page in range(len(self.site_of)) if self.frontier.page_state(page) == FETCHED_PAGE]
+        sites = sorted({self.site_of[page] for page in had})
+        if anywhere or not sites:
+            sites = list(range(len(self.web_site)))
+        site = sites[again.site % len(sites)]
+        its = [page for page in had if self.site_of[page] == site]
+        return site, tuple(dict.fromkeys(its[at % len(its)] for at in again.pages)) if its else again.pages
 
     # The operator.
 
@@ -657,6 +734,7 @@ class Driver:
         self.web_site.append(self.web_site[old_site])
         for before, after in zip(old, new, strict=True):
             self.web_page.append(self.web_page[before])
+            self.site_of.append(site)
             self.local[self.web_page[before]] = after
 
 

@@ -14,6 +14,8 @@ from tests.naive.ranks import Queue, twin_of_page_rank, twin_of_site_rank
 from trapline.errors import ConfigError, InvariantError
 
 UNKNOWN, WAITING, LEASED, FETCHED_PAGE, GONE = range(5)  # the codes of page_state
+REVISITED = 7
+HAD = (FETCHED_PAGE, REVISITED)  # we have a copy
 FETCHED, FAILED, REFUSED = "fetched", "failed", "refused"
 NOWHERE, CONTEST, RESTS = "nowhere", "contest", "rests"
 
@@ -155,6 +157,7 @@ class Site:
 @dataclass
 class Lease:
     visit: Visit
+    again: bool = False  # its pages were had before
     failed: bool = False
     fetched: bool = False
 
@@ -297,10 +300,10 @@ class NaiveFrontier:
         return sum(self.pages[page].state in states for page in self.sites[site].pages)
 
     def _known(self, site: int) -> int:
-        return self.sites[site].known_elsewhere + self._count(site, WAITING, LEASED, FETCHED_PAGE, GONE)
+        return self.sites[site].known_elsewhere + self._count(site, WAITING, LEASED, GONE, *HAD)
 
     def _fetched(self, site: int) -> int:
-        return self.sites[site].fetched_elsewhere + self._count(site, FETCHED_PAGE)
+        return self.sites[site].fetched_elsewhere + self._count(site, *HAD)
 
     def _queue(self, site: int, chosen: bool) -> list[int]:
         """The pages that wait at the site, in order. Without batches every page that waits is chosen."""
@@ -312,9 +315,12 @@ class NaiveFrontier:
 
     def _most(self, site: int, chosen: bool) -> float:
         """P, of the pages that may be leased or of the backlog."""
+        return min(self._most_at_once(site), self._budget_left(site, chosen))
+
+    def _most_at_once(self, site: int) -> float:
         own = self.sites[site]
         k = self.rules.per_connection if own.per_connection is None else own.per_connection
-        return min(k or math.inf, own.requests, MOST_PAGES, self._budget_left(site, chosen))
+        return min(k or math.inf, own.requests, MOST_PAGES)
 
     def _budget_left(self, site: int, chosen: bool) -> float:
         own = self.sites[site].budget
@@ -437,13 +443,15 @@ class NaiveFrontier:
         return -standing.rank, self._seen(site, chosen=True).best_serial
 
     def _visit(self, site: int) -> Visit:
-        pages = tuple(self._next_visit(site, chosen=True))
-        visit = Visit(self.visits, site, pages, self.now + self.rules.lease_s)
+        return self._begin(site, self._next_visit(site, chosen=True), again=False)
+
+    def _begin(self, site: int, pages: Sequence[int], again: bool) -> Visit:
+        visit = Visit(self.visits, site, tuple(pages), self.now + self.rules.lease_s)
         self.visits += 1
-        self.leases[visit.id] = Lease(visit)
+        self.leases[visit.id] = Lease(visit, again)
         self.sites[site].visit = visit.id
         for page in pages:
-            self.pages[page].state = LEASED
+            self.pages[page].state = REVISITED if again else LEASED
             self._changed(site)
         return visit
 
@@ -460,6 +468,26 @@ class NaiveFrontier:
         times += [time for time in free if time > self.now]
         return min(times, default=math.inf)
 
+    # Fetched pages, again.
+
+    def revisit(self, site: int, pages: Sequence[int], now: float) -> Visit | WaitUntil:
+        if not pages or len(set(pages)) < len(pages) or not all(self._is_fetched_page_of(site, page) for page in pages):
+            raise InvariantError(f"pages {pages} are not fetched pages of site {site}, each of them once")
+        self._clock(now)
+        if self.open_at(site) > self.now:
+            return WaitUntil(self.open_at(site))
+        return self._begin(site, pages[: int(min(self._most_at_once(site), len(pages)))], again=True)
+
+    def _is_fetched_page_of(self, site: int, page: int) -> bool:
+        is_page = 0 <= page < len(self.pages)
+        return is_page and self.pages[page].state == FETCHED_PAGE and self.pages[page].site == site
+
+    def open_at(self, site: int) -> float:
+        own = self.sites[site]
+        if own.group < 0 or own.budget == 0 or self._group_under_visit(own.group):
+            return math.inf
+        return max(own.ready_at, self._group_ready_at(own.group))
+
     # Batches.
 
     def _chosen(self) -> int:
@@ -468,10 +496,11 @@ class NaiveFrontier:
         return sum(len(self._queue(site, chosen=True)) for site in sites)
 
     def _batch_is_due(self) -> bool:
-        if self._chosen() == 0 and (not self.leases or self.rules.batch_ahead):
+        active = sum(not lease.again for lease in self.leases.values())
+        if self._chosen() == 0 and (active == 0 or self.rules.batch_ahead):
             return True
         idle = not any(self._can_be_visited(site) for site in self._all_sites())
-        return len(self.leases) < self.rules.batch_least_active and idle
+        return active < self.rules.batch_least_active and idle
 
     def _choose(self) -> None:
         while self._chosen() < self.rules.batch:
@@ -497,10 +526,10 @@ class NaiveFrontier:
     # Scores.
 
     def _all_fetched(self) -> int:
-        return sum(page.state == FETCHED_PAGE for page in self.pages)
+        return sum(page.state in HAD for page in self.pages)
 
     def _all_over(self) -> int:
-        return sum(page.state in (FETCHED_PAGE, GONE) for page in self.pages)
+        return sum(page.state in (*HAD, GONE) for page in self.pages)
 
     def _scores_are_due(self) -> bool:
         wanted = any(self._competes(site) or self._is_open(site) for site in self._all_sites())
@@ -535,12 +564,12 @@ class NaiveFrontier:
         self._clock(now)
         self._discover(pages, source=-1, links=0)
 
-    def _discover(self, pages: Sequence[int], source: int, links: int) -> None:
+    def _discover(self, pages: Sequence[int], source: int, links: int, again: bool = False) -> None:
         for page in pages:
             state = self.pages[page].state
             if state == UNKNOWN:
                 self._discover_new(int(page), source, links)
-            elif state in (WAITING, LEASED) and not self.page_rank.constant:
+            elif state in (WAITING, LEASED) and not self.page_rank.constant and not again:
                 self._rank_page(int(page), source, links, is_new=False)
                 self._changed(self.pages[page].site)
 
@@ -587,14 +616,14 @@ class NaiveFrontier:
         for one in outcome.results:
             self._report(lease, one.page, one.result, one.links, one.response_s)
         for page in self._still_leased(lease):
-            self.pages[page].state = WAITING
+            self.pages[page].state = FETCHED_PAGE if lease.again else WAITING
             self._changed(lease.visit.site)
         self._estimate(lease.visit.site, outcome)
         self._end(lease, outcome.not_before)
         return True
 
     def _still_leased(self, lease: Lease) -> list[int]:
-        return [page for page in lease.visit.pages if self.pages[page].state == LEASED]
+        return [page for page in lease.visit.pages if self.pages[page].state in (LEASED, REVISITED)]
 
     def _report(self, lease: Lease, page: int, result: Any, links: Sequence[int], response_s: float) -> None:
         if page not in self._still_leased(lease):
@@ -603,7 +632,7 @@ class NaiveFrontier:
         if result == FETCHED:
             lease.fetched = True
             self._leave(page, FETCHED_PAGE)
-            self._discover(links, source=page, links=len(links))
+            self._discover(links, source=page, links=len(links), again=lease.again)
         elif result == FAILED:
             self._fail(lease, page)
         else:
@@ -616,6 +645,9 @@ class NaiveFrontier:
     def _fail(self, lease: Lease, page: int) -> None:
         own = self.pages[page]
         lease.failed = True
+        if lease.again:
+            self._leave(page, FETCHED_PAGE)
+            return
         own.tries += 1
         if own.tries > self.rules.retries:
             self._leave(page, GONE)

@@ -22,6 +22,7 @@ from trapline.frontier.layout import (
     NEED_ROOM,
     PAGE_FAULT,
     PAGE_RANK_FAULT,
+    REVISIT_FAULT,
     Array,
     State,
     allocate,
@@ -35,6 +36,10 @@ if TYPE_CHECKING:  # strategies are above the frontier; it only calls what they 
 
 FIRST_POOL = 1 << 16
 MOST_ID = 2**31 - 1
+_WRONG_PAGE = {
+    PAGE_FAULT: "is not a registered page, or not one that this visit leased",
+    REVISIT_FAULT: "is not a fetched page of this site, or was given twice",
+}
 
 
 class Core:
@@ -96,7 +101,7 @@ class Core:
         return sorted(zip(under_way["id"].tolist(), under_way["site"].tolist(), strict=True))
 
     def page_state(self, page: int) -> int:
-        """UNKNOWN, WAITING, LEASED, FETCHED or GONE (layout.py)."""
+        """UNKNOWN, WAITING, LEASED, FETCHED, GONE or REVISITED (layout.py)."""
         if not 0 <= page < self.pages:
             raise InvariantError(f"page {page}: there are pages 0..{self.pages - 1}")
         return int(self.state.state[page])
@@ -208,9 +213,9 @@ class Core:
         """A wrong page changed nothing. A rank that is no number may have left anything half done, so that fault stays for ever."""
         run = self.state.run[0]
         fault, item = int(run.fault), int(run.fault_item)
-        if fault == PAGE_FAULT:
+        if fault in _WRONG_PAGE:
             run.fault = run.fault_item = 0
-            raise InvariantError(f"page {item} is not a registered page, or not one that this visit leased")
+            raise InvariantError(f"page {item} {_WRONG_PAGE[fault]}")
         what = f"page {item}" if fault == PAGE_RANK_FAULT else f"site {item}"
         rank = self.strategy.page.name if fault == PAGE_RANK_FAULT else self.strategy.site.name
         raise ConfigError(f"strategy {self.strategy.name!r}: rank {rank!r} of {what} is not a finite number under 2^42")

@@ -96,11 +96,11 @@ def look_near(s: State, page: int) -> None:
         prefetch(s.pool, s.queue[p.site, FRONT].block + p.pos)
 
 
-@helper(b1(StateType, i8, Pages, i8))
-def discover(s: State, source: int, pages: Array, n: int) -> bool:
+@helper(b1(StateType, i8, Pages, i8, b1))
+def meet(s: State, source: int, pages: Array, n: int, only_new: bool) -> bool:
     """Meet every page of pages[:n], all registered, in order. False: the pool must grow, then link run.resume - 1 is next."""
     run = s.run[0]
-    constant = run.constant
+    constant = run.constant or only_new  # no rank changes by a further link
     links = n if source >= 0 else 0
     first = max(run.resume - 1, 0)
     for i in range(first, min(first + FAR, n)):
@@ -123,3 +123,9 @@ def discover(s: State, source: int, pages: Array, n: int) -> bool:
             change_key(s, page, rank_page(s, page, source, links, False))
     run.resume = 0
     return True
+
+
+@helper(b1(StateType, i8, Pages, i8))
+def discover(s: State, source: int, pages: Array, n: int) -> bool:
+    """Meet pages[:n], a further link to one that waits counting too. False: see `meet`."""
+    return meet(s, source, pages, n, False)

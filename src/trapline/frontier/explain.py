@@ -24,6 +24,7 @@ from trapline.frontier.layout import (
     GONE,
     LEASED,
     RESTING,
+    REVISITED,
     UNKNOWN,
     UNRESOLVED,
     WAITING,
@@ -33,7 +34,14 @@ from trapline.frontier.layout import (
 
 MAY_BE_VISITED = "it may be visited"
 WHY = {BY_DELAY: "delay of the site", BY_BACKOFF: "back-off", BY_ORDER: "told not to come before"}
-LIFE = {UNKNOWN: "unknown", WAITING: "waiting", LEASED: "leased", FETCHED: "fetched", GONE: "gone"}
+LIFE = {
+    UNKNOWN: "unknown",
+    WAITING: "waiting",
+    LEASED: "leased",
+    FETCHED: "fetched",
+    GONE: "gone",
+    REVISITED: "revisited",
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -189,5 +197,6 @@ def _page_rule(s: State, page: int, life: str) -> str:
         "waiting": "it waits for its turn",
         "leased": "a visit is fetching it",
         "fetched": "it is fetched",
+        "revisited": "it is fetched, and a visit is fetching it again",
         "gone": "it failed too often, was refused, or its site moved",
     }[life]

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from trapline.errors import ConfigError, InvariantError
-from trapline.frontier import kernels
+from trapline.frontier import kernels, revisits
 from trapline.frontier.answers import FAILED, FETCHED, REFUSED, Drained, Outcome, Rescore, Visit, WaitUntil
 from trapline.frontier.core import MOST_ID, Core
 from trapline.frontier.explain import PageExplanation, SiteExplanation, explain_page, explain_site
@@ -20,6 +20,7 @@ from trapline.frontier.layout import (
     ENDED,
     MOST_PER_VISIT,
     RESCORE,
+    WAIT,
     Array,
 )
 from trapline.frontier.rules import MOST_SECONDS
@@ -173,6 +174,18 @@ class Frontier(Core):
             self.journal.write(_FINISH, None, 0, *numbers)
         return answer != ENDED
 
+    def revisit(self, site: int, pages: Sequence[int] | Array, now: float) -> Visit | WaitUntil:
+        """Fetch again, of these fetched pages of the site, the first that one visit may take; or wait, if it must rest."""
+        self.check_site(site)
+        given = _ids(pages)
+        count = len(given)
+        if count == 0:
+            raise InvariantError(f"revisit: no page of site {site} was given")
+        n = self.run_kernel(revisits.revisit_pages, site, given, count, _moment(now), self.out, self.moment)
+        visit_id, moment = self.out_view[0], self.moment_view[0]
+        self.note(Call.REVISIT, given, count, site, n, visit_id, now, moment)
+        return WaitUntil(moment) if n == WAIT else Visit(visit_id, site, given[:n].tolist(), moment)
+
     def rescore(self, scores: Sequence[float] | Array, now: float) -> None:
         """Fresh scores, one for every registered page, for a page rank that has them."""
         name, given = self.strategy.page.scores, np.ascontiguousarray(scores, np.float64)
@@ -248,6 +261,11 @@ class Frontier(Core):
         import_site(self, export, site, pages, now)
 
     # ---- looking in
+
+    def open_at(self, site: int) -> float:
+        """The moment from which the site may be visited, past or to come. Infinity: only another call can open it."""
+        self.check_site(site)
+        return revisits.site_open_at(self.handle, site)
 
     def explain_site(self, site: int, now: float) -> SiteExplanation:
         """Its rank, what stands before it, until when it must wait and by which rule."""

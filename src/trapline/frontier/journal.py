@@ -48,6 +48,7 @@ class Call(IntEnum):
     IMPORT_SITE = 11
     RESCORE = 12
     HOLD_ALL = 13
+    REVISIT = 14
 
 
 # The numbers of a call (q: integer, d: float), and of what its payload consists.
@@ -65,6 +66,7 @@ _LAYOUTS: dict[Call, tuple[str, type]] = {
     Call.IMPORT_SITE: ("qqd", np.float64),
     Call.RESCORE: ("d", np.float64),
     Call.HOLD_ALL: ("d", np.int32),
+    Call.REVISIT: ("qqqdd", np.int32),
 }
 # By code, for speed: a code is a place in a list. Nothing has code 0.
 _CODES = range(1, len(_LAYOUTS) + 1)

@@ -7,7 +7,7 @@ in `run.fault` before anything changes. Nothing here decides: the decisions are 
 from trapline.frontier import blocks, queue
 from trapline.frontier.batch import choose, count_chosen
 from trapline.frontier.contest import leave, remove_group, settle_group, wake
-from trapline.frontier.discovery import add_waiting, change_key, discover
+from trapline.frontier.discovery import add_waiting, change_key, discover, meet
 from trapline.frontier.layout import (
     BY_DELAY,
     DRAINED,
@@ -38,7 +38,17 @@ from trapline.frontier.layout import (
 )
 from trapline.frontier.limits import rest_s
 from trapline.frontier.ranking import measure_connection, measure_response, rank_page, rank_site
-from trapline.frontier.visits import close, conclude, expire, give_back, lease, set_rest, settle_site, slot_of
+from trapline.frontier.visits import (
+    close,
+    conclude,
+    expire,
+    give_back,
+    is_held,
+    lease,
+    set_rest,
+    settle_site,
+    slot_of,
+)
 from trapline.jit import b1, f8, helper, i8, kernel, void
 
 has_room, free_blocks = blocks.has_room, queue.free_blocks
@@ -68,9 +78,10 @@ def next_moment(s: State) -> float:
 @helper(b1(StateType))
 def batch_is_over(s: State) -> bool:
     run = s.run[0]
-    if run.chosen == 0 and (run.active == 0 or run.batch_ahead):
+    active = run.active - run.revisits  # revisits may follow one another without end
+    if run.chosen == 0 and (active == 0 or run.batch_ahead):
         return True
-    return run.active < run.batch_least_active and run.ready == 0
+    return active < run.batch_least_active and run.ready == 0
 
 
 @helper(b1(StateType, b1))
@@ -108,13 +119,13 @@ def begin_visit(s: State, now: float) -> int:
 @helper(b1(StateType, i8, i8, i8, f8, Pages, i8))
 def take_report(s: State, slot: int, page: int, result: int, response_s: float, links: Array, n: int) -> bool:
     """One page is in. False: the pool must grow, then the links go on."""
-    if s.run[0].resume == 0 and s.state[page] == LEASED:
+    if s.run[0].resume == 0 and is_held(s, page):
         if not has_room(s):
             return False
         if response_s == response_s:
             measure_response(s, s.visit[slot].site, response_s)
         conclude(s, slot, page, result)
-    return result != FETCHED or discover(s, page, links, n)
+    return result != FETCHED or meet(s, page, links, n, s.visit[slot].revisit != 0)
 
 
 @helper(i8(StateType, f8, Numbers, Times))
@@ -154,10 +165,10 @@ def are_registered(s: State, pages: Array, n: int) -> bool:
 
 @helper(b1(StateType, i8, i8))
 def is_of_visit(s: State, slot: int, page: int) -> bool:
-    """Whether the visit leased the page; if not, the fault is noted."""
+    """Whether the visit holds the page; if not, the fault is noted."""
     run = s.run[0]
-    # One visit a site at a time, so a leased page of the site is a page of the visit.
-    if 0 <= page < run.pages and s.state[page] == LEASED and s.page[page].site == s.visit[slot].site:
+    # One visit a site at a time, so a page of the site that is held is a page of the visit.
+    if 0 <= page < run.pages and is_held(s, page) and s.page[page].site == s.visit[slot].site:
         return True
     run.fault = PAGE_FAULT
     run.fault_item = page
@@ -188,7 +199,7 @@ def report_page(
 
 @helper(b1(StateType, i8, f8, i8, f8))
 def end_visit(s: State, slot: int, connection_s: float, requests: int, not_before: float) -> bool:
-    """Pages not reported wait again, the estimates are updated, the rest begins. False: the pool must grow, then again."""
+    """Pages not reported are as they were, the estimates are updated, the rest begins. False: the pool must grow, then again."""
     if not has_room(s) or not give_back(s, slot):
         return False
     x = s.visit[slot].site

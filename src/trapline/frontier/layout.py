@@ -18,6 +18,8 @@ from trapline.jit import recaller, type_of
 UNKNOWN, WAITING, LEASED, FETCHED, GONE = range(5)
 # What came of a page in a visit.
 FAILED, REFUSED = 5, 6
+# Page life again: had, and in a visit that fetches it again. Apart from the results, so that no number is both.
+REVISITED = 7
 # Kinds of site queue.
 FIFO, HEAP, NEXT_VISIT = range(3)
 # What of a queue changed, and what a site rank reads.
@@ -31,7 +33,7 @@ READY, RESTING_GROUPS, RESTING_SITES, BACKLOGS, EXPIRING = range(5)
 # Answers of kernels; 0 and more are counts.
 DRAINED, WAIT, NEED_ROOM, ENDED, RESCORE = -1, -2, -3, -4, -5
 # Faults that a kernel notes in run.fault and Python raises.
-PAGE_RANK_FAULT, SITE_RANK_FAULT, PAGE_FAULT = 1, 2, 3
+PAGE_RANK_FAULT, SITE_RANK_FAULT, PAGE_FAULT, REVISIT_FAULT = 1, 2, 3, 4
 # Bits of page.marks (numpy keeps the name `flags` for itself).
 DYNAMIC, CHOSEN = 1, 2
 
@@ -78,7 +80,7 @@ SITE = record(
         ("place", "i4"),
         ("visit", "i4"),  # slot of the visit under way, or -1
         ("known", "i4"),  # pages that are or were more than UNKNOWN
-        ("taken", "i4"),  # pages LEASED or FETCHED
+        ("taken", "i4"),  # pages LEASED, FETCHED or REVISITED
         ("budget", "i4"),  # its own limit of `taken`; -1: by the rules
         ("per_connection", "i4"),  # its own k; -1: by the rules
         ("requests", "i4"),  # requests per connection that the server was seen to allow
@@ -137,6 +139,7 @@ VISIT = record(
         ("pos", "i4"),
         ("failed", "i4"),
         ("fetched", "i4"),
+        ("revisit", "i4"),  # 1: its pages were had before, and are fetched again
         ("free", "i4"),  # the next free slot, while this one is free
     ]
 )
@@ -188,6 +191,7 @@ RUN = record(
         ("serial", "i8"),
         ("visits", "i8"),  # ever begun
         ("active", "i8"),  # under way
+        ("revisits", "i8"),  # those of them that fetch pages again
         ("free_visit", "i8"),
         ("ready", "i8"),
         ("resting_groups", "i8"),
@@ -196,7 +200,7 @@ RUN = record(
         ("unresolved", "i8"),
         ("open_backlogs", "i8"),
         ("chosen", "i8"),
-        ("fetched", "i8"),
+        ("fetched", "i8"),  # pages FETCHED or REVISITED
         ("gone", "i8"),
         ("turns", "i8"),  # given out
         ("rescored", "i8"),  # how often scores came

@@ -17,15 +17,19 @@ def budget_left(s: State, x: int, level: int) -> int:
     return left - s.queue[x, FRONT].waiting if level == BACKLOG else left
 
 
-@helper(i8(StateType, i8, i8))
-def visit_limit(s: State, x: int, level: int) -> int:
-    """P of the site: k, requests per connection, budget and our own bound, whichever is least."""
+@helper(i8(StateType, i8))
+def connection_limit(s: State, x: int) -> int:
+    """The most pages that one connection to the site may ask for: k, requests per connection and our own bound."""
     site = s.site[x]
     limit = min(site.requests, MOST_PER_VISIT)
     k = site.per_connection if site.per_connection >= 0 else s.run[0].per_connection
-    if k > 0:
-        limit = min(limit, k)
-    return max(0, min(limit, budget_left(s, x, level)))
+    return min(limit, k) if k > 0 else limit
+
+
+@helper(i8(StateType, i8, i8))
+def visit_limit(s: State, x: int, level: int) -> int:
+    """P of the site: what one connection may ask for, and the budget."""
+    return max(0, min(connection_limit(s, x), budget_left(s, x, level)))
 
 
 @shared

@@ -19,7 +19,7 @@ from trapline.frontier.transfer import SiteExport
 
 
 def replay(frontier: Frontier, source: bytes | BinaryIO) -> int:
-    """Make the calls again, comparing every answer of `next`; how many calls there were."""
+    """Make the calls again, comparing every answer of `next` and `revisit`; how many calls there were."""
     jit.ready()
     journal, frontier.journal = frontier.journal, None  # they are in a log already
     try:
@@ -44,6 +44,12 @@ def _replay_body(frontier: Frontier, body: bytearray) -> int:
 
 
 def _difference(frontier: Frontier, frame: Frame, n: int) -> InvariantError:
+    if frame.call == Call.REVISIT:
+        site, *logged_answer, now, logged_moment = frame.numbers
+        answer = (n, int(frontier.out[0]), float(frontier.moment[0]))
+        return InvariantError(
+            f"replay: revisit({site}, ..., {now}) gave {answer}, the log has {(*logged_answer, logged_moment)}"
+        )
     logged_n, now, moment = frame.numbers
     logged = (logged_n, *frame.payload.tolist(), moment)
     ours = (n, *frontier.out[: n + 2 if n >= 0 else n == RESCORE].tolist(), float(frontier.moment[0]))

@@ -10,12 +10,13 @@ import numpy as np
 from trapline.frontier.journal import Call
 from trapline.frontier.kernels import answer_discover, answer_finish, answer_next, answer_report, register
 from trapline.frontier.layout import NEED_ROOM, RESCORE, Array, Numbers, State, StateType, Times, recall
+from trapline.frontier.revisits import answer_revisit
 from trapline.jit import b1, helper, i8, kernel, recaller, type_of
 
-DIFFERENT = -7  # beside the answers of kernels: `next` did not answer as the log says
+DIFFERENT = -7  # beside the answers of kernels: `next` or `revisit` did not answer as the log says
 UNREAD = -8  # a call for the face of the frontier
-ADD_PAGES, DISCOVER, NEXT, REPORT, FINISH = (
-    int(call) for call in (Call.ADD_PAGES, Call.DISCOVER, Call.NEXT, Call.REPORT, Call.FINISH)
+ADD_PAGES, DISCOVER, NEXT, REPORT, FINISH, REVISIT = (
+    int(call) for call in (Call.ADD_PAGES, Call.DISCOVER, Call.NEXT, Call.REPORT, Call.FINISH, Call.REVISIT)
 )
 
 
@@ -43,6 +44,16 @@ def is_logged(log: Log, at: int, n: int, out: Array, moment: Array) -> bool:
     return same
 
 
+@helper(i8(StateType, LogType, Numbers, Numbers, Times))
+def make_revisit(s: State, log: Log, place: Array, out: Array, moment: Array) -> int:
+    """The answer of the call, or DIFFERENT. Its pages are the first of those in the log."""
+    words, floats, at = log.words, log.floats, place[0]
+    n = answer_revisit(s, words[at + 1], log.ids[2 * (at + 6) :], words[at] >> 32, floats[at + 4], out, moment)
+    place[2] = n
+    same = words[at + 2] == n and words[at + 3] == out[0] and floats[at + 5] == moment[0]
+    return n if n == NEED_ROOM or same else DIFFERENT
+
+
 @helper(i8(StateType, LogType, Numbers, i8, Numbers, Times))
 def make_call(s: State, log: Log, place: Array, call: int, out: Array, moment: Array) -> int:
     """The answer of the call, DIFFERENT or UNREAD."""
@@ -59,6 +70,8 @@ def make_call(s: State, log: Log, place: Array, call: int, out: Array, moment: A
         )
     if call == FINISH:
         return answer_finish(s, words[at + 1], words[at + 2], floats[at + 3], floats[at + 4], floats[at + 5])
+    if call == REVISIT:
+        return make_revisit(s, log, place, out, moment)
     if call == DISCOVER:
         return answer_discover(s, log.ids[2 * (at + 2) :], count, floats[at + 1])
     if call == ADD_PAGES and s.run[0].pages + words[at + 1] <= s.page.size:
@@ -73,13 +86,13 @@ def words_of(log: Log, at: int, call: int) -> int:
     count = log.words[at] >> 32
     if call == NEXT:
         return 4 + count
-    return (6 if call in (REPORT, FINISH) else 2) + (count + 1) // 2
+    return (6 if call in (REPORT, FINISH, REVISIT) else 2) + (count + 1) // 2
 
 
 @kernel(i8(i8, i8, Numbers, Numbers, Times))
 def replay_calls(handle: int, log_handle: int, place: Array, out: Array, moment: Array) -> int:
     """Make the calls from word place[0] on; 0, NEED_ROOM, DIFFERENT, or UNREAD: the next one is for the face. place[1] counts them,
-    place[2] is the last answer of `next`."""
+    place[2] is the last answer of `next` or `revisit`."""
     s: State = recall(handle)
     log: Log = recall_log(log_handle)
     while place[0] < log.words.size:

@@ -23,7 +23,7 @@ from trapline.frontier.rules import Rules
 if TYPE_CHECKING:
     from trapline.strategies.strategy import Strategy
 
-FORMAT = 2
+FORMAT = 3
 
 
 def save(frontier: Frontier, folder: Path | str) -> None:

@@ -1,6 +1,7 @@
 """Visits: leased, reported page by page, finished or expired.
 
-EXPIRING is the heap of visits under way by the end of their lease; `lease` fills it, `close` empties it. A free slot
+The pages of a visit are LEASED or, if it is a revisit (revisits.py begins those), REVISITED; both are *held* by it.
+EXPIRING is the heap of visits under way by the end of their lease; `open_visit` fills it, `close` empties it. A free slot
 of the visit table is on the list that begins at `run.free_visit`.
 """
 
@@ -21,6 +22,7 @@ from trapline.frontier.layout import (
     FRONT,
     GONE,
     LEASED,
+    REVISITED,
     WAITING,
     State,
     StateType,
@@ -54,12 +56,11 @@ def mark_leased(s: State, slot: int) -> None:
         s.page[page].pos = i
 
 
-@helper(i8(StateType, i8))
-def lease(s: State, x: int) -> int:
-    """Begin a visit to the first site; its slot. There is room, and a free slot."""
+@helper(i8(StateType, i8, i8))
+def open_visit(s: State, x: int, pages: int) -> int:
+    """The slot of a new visit with a block for so many pages; the site leaves the contest. There is room, and a free slot."""
     run = s.run[0]
     site = s.site[x]
-    q = s.queue[x, FRONT]
     slot = run.free_visit
     visit = s.visit[slot]
     run.free_visit = visit.free
@@ -68,9 +69,10 @@ def lease(s: State, x: int) -> int:
     run.active += 1
     visit.site = x
     visit.expires_at = run.now + run.lease_s
-    visit.pages = q.planned
+    visit.pages = pages
     visit.failed = 0
     visit.fetched = 0
+    visit.revisit = 0
     visit.log2 = blocks.SMALLEST_LOG2
     while (1 << visit.log2) < visit.pages:
         visit.log2 += 1
@@ -78,10 +80,24 @@ def lease(s: State, x: int) -> int:
     s.group[site.group].visit = slot
     leave(s, x)
     site.visit = slot
-    take_best(s, q, visit.pages, visit.block)
-    mark_leased(s, slot)
     sift_up(s.heap[EXPIRING], 0, s.visit["pos"], run.active - 1, -visit.expires_at, run.visits, slot)
     return slot
+
+
+@helper(i8(StateType, i8))
+def lease(s: State, x: int) -> int:
+    """Begin a visit to the first site; its slot. There is room, and a free slot."""
+    q = s.queue[x, FRONT]
+    slot = open_visit(s, x, q.planned)
+    take_best(s, q, s.visit[slot].pages, s.visit[slot].block)
+    mark_leased(s, slot)
+    return slot
+
+
+@helper(b1(StateType, i8))
+def is_held(s: State, page: int) -> bool:
+    """Whether a visit under way has the page and nothing came of it yet."""
+    return s.state[page] == LEASED or s.state[page] == REVISITED
 
 
 @helper(void(StateType, i8))
@@ -114,12 +130,26 @@ def fail(s: State, slot: int, page: int) -> None:
 
 
 @helper(void(StateType, i8, i8, i8))
+def conclude_revisit(s: State, slot: int, page: int, result: int) -> None:
+    """What came of one page that was had before: unless it is refused, it is had still."""
+    visit = s.visit[slot]
+    if result != FETCHED and result != FAILED:
+        s.run[0].fetched -= 1
+        refuse(s, page)
+        return
+    s.state[page] = FETCHED
+    visit.failed += result == FAILED
+    visit.fetched += result == FETCHED
+
+
+@helper(void(StateType, i8, i8, i8))
 def conclude(s: State, slot: int, page: int, result: int) -> None:
-    """What came of one leased page (its links come after)."""
-    run = s.run[0]
-    if result == FETCHED:
+    """What came of one page of a visit (its links come after)."""
+    if s.visit[slot].revisit:
+        conclude_revisit(s, slot, page, result)
+    elif result == FETCHED:
         s.state[page] = FETCHED
-        run.fetched += 1
+        s.run[0].fetched += 1
         s.visit[slot].fetched += 1
     elif result == FAILED:
         fail(s, slot, page)
@@ -129,12 +159,14 @@ def conclude(s: State, slot: int, page: int, result: int) -> None:
 
 @helper(b1(StateType, i8))
 def give_back(s: State, slot: int) -> bool:
-    """Pages not reported wait again as they were. False: the pool must grow, then go on."""
+    """Pages not reported wait again as they were, or are had as they were. False: the pool must grow, then go on."""
     visit = s.visit[slot]
     x = visit.site
     q = s.queue[x, FRONT]
     for i in range(visit.pages - 1, -1, -1):  # last first: a fifo queue takes them back at its head
         e = s.pool[visit.block + i]
+        if s.state[e.id] == REVISITED:
+            s.state[e.id] = FETCHED
         if s.state[e.id] != LEASED:
             continue
         if not has_room(s):
@@ -188,6 +220,7 @@ def close(s: State, slot: int, not_before: float) -> None:
     group.ready_at = max(group.ready_at, run.now + run.ip_delay_s)
     remove(s.heap[EXPIRING], 0, run.active, s.visit["pos"], visit.pos)
     run.active -= 1
+    run.revisits -= visit.revisit
     give_block(s, visit.block, visit.log2)
     visit.id = -1
     visit.free = run.free_visit
@@ -206,10 +239,10 @@ def expire(s: State) -> bool:
         visit = s.visit[slot]
         for i in range(visit.pages):
             page = s.pool[visit.block + i].id
-            if s.state[page] == LEASED:
+            if is_held(s, page):
                 if not has_room(s):
                     return False
-                fail(s, slot, page)
+                conclude(s, slot, page, FAILED)
         if not has_room(s):
             return False
         close(s, slot, -1.0e300)
