@@ -19,7 +19,7 @@ CAPACITY = 0.1
 def bytes_a_page(world: World, policy: Policy) -> float:
     state = make_state(world, policy, 1.0)
     per_page = (state.page, state.columns, state.waiting, state.hot, state.value)
-    return sum(array.nbytes for array in per_page) / world.trace.pages
+    return sum(array.nbytes for array in per_page if len(array) >= world.trace.pages) / world.trace.pages
 
 
 def main(pages: int, updates: int, names: list[str]) -> None:

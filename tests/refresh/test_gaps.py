@@ -5,13 +5,13 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from trapline.refresh.layout import allocate
+from trapline.refresh.layout import Sizes, allocate
 from trapline.refresh.policies import gaps
 from trapline.refresh.policies.gaps import POOL, break_even_s, learn, note_gap
 
 
 def learned(gaps_s: np.ndarray) -> SimpleNamespace:
-    state = allocate(1, 1, 1, 1, 1)
+    state = allocate(Sizes(1, 1, 1))
     s = SimpleNamespace(**state._asdict())
     s.gaps[: gaps.HAZARD] = 0.0
     for gap_s in gaps_s:

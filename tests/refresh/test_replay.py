@@ -8,16 +8,24 @@ from hypothesis import strategies as st
 from tests.naive.refresh import Copies, XuScores, slots
 from tests.refresh.worlds import small_trace, small_world, traces
 from trapline.errors import ConfigError
-from trapline.refresh import Conditions, Trace, all_policies, draw_world, policy_named, replay
+from trapline.refresh import Conditions, Measure, Trace, all_policies, draw_world, policy_named, replay
 
 LEVELS = st.sampled_from([{"normal": 1.0}, {"smart": 1.0}, {"super": 1.0}, {"normal": 0.4, "smart": 0.3, "super": 0.3}])
 
 
-@given(traces(), st.sampled_from(sorted(all_policies())), LEVELS, st.integers(1, 40), st.integers(0, 3))
+MEASURES = st.builds(
+    Measure,
+    st.sampled_from(["repaired", "literal"]),
+    st.sampled_from(["index", "count"]),
+    st.sampled_from([0.0, 3600.0]),
+)
+
+
+@given(traces(), st.sampled_from(sorted(all_policies())), LEVELS, st.integers(1, 40), st.integers(0, 3), MEASURES)
 def test_freshness_is_what_its_definition_says(
-    trace: Trace, name: str, levels: dict[str, float], crawls: int, seed: int
+    trace: Trace, name: str, levels: dict[str, float], crawls: int, seed: int, measure: Measure
 ) -> None:
-    world = draw_world(trace, Conditions(levels=levels, accesses=30, cycle_s=600.0), seed)
+    world = draw_world(trace, Conditions(levels=levels, accesses=30, cycle_s=600.0, measure=measure), seed)
     found = replay(world, policy_named(name), crawls / trace.updates, keep_chosen=True)
     assert found.crawls == len(found.chosen) == crawls
     copies = Copies(world, found.chosen.tolist())

@@ -28,6 +28,25 @@ def test_published_points_have_the_precision_asked_for_and_keep_their_number() -
         assert sorted(world.point["at_s"][world.point["page"] == page]) == mine.tolist()
 
 
+def test_all_updates_can_be_published_with_false_points_besides() -> None:
+    world = small_world("super", trace=TRACE, schedule_precision=0.25, schedule_errors="added")
+    true = np.isin(world.point["at_s"], TRACE.at_s)
+    assert true.sum() == TRACE.updates and true.mean() == pytest.approx(0.25, abs=0.01)
+    assert small_world("super", trace=TRACE, schedule_errors="added").point.tolist() == world.point[true].tolist()
+
+
+def test_points_are_published_as_certain_or_with_the_schedules_precision() -> None:
+    asked = {"trace": TRACE, "schedule_precision": 0.75}
+    assert set(small_world("super", **asked).published["p"]) == {1.0}
+    assert set(small_world("super", **asked, calibrated=True).published["p"]) == {0.75}
+
+
+def test_a_pages_share_is_that_of_measured_accesses() -> None:
+    world = small_world(warm_up=0.5)
+    late = world.access["page"][world.access["at_s"] >= 0.5 * world.trace.horizon_s]
+    assert world.shares.tolist() == [np.mean(late == page) for page in range(world.trace.pages)]
+
+
 def test_who_tells_nothing_sends_no_signal() -> None:
     world = small_world("normal", trace=TRACE)
     assert len(world.signal) == len(world.point) == 0
@@ -56,6 +75,8 @@ def test_accesses_over_pages_follow_zipf() -> None:
         ({"levels": {"smrt": 1.0}}, "did you mean 'smart'"),
         ({"levels": {"smart": 0.5}}, "add up to 0.5"),
         ({"precision": 0.0}, "must be above 0"),
+        ({"schedule_errors": "movd"}, "did you mean 'moved'"),
+        ({"schedule_errors": "added", "schedule_precision": 0.0}, "infinitely many points"),
     ],
 )
 def test_what_cannot_be_is_refused(given: dict, message: str) -> None:

@@ -1,11 +1,12 @@
-"""What is noted of a page when something happens to it. The only writer of page and site records.
+"""What is noted of a page when something happens to it. The only writer of what page and trust records know.
 
 It knows what a crawler can see, and not what is true. Each event is told to the policy first and noted afterwards, so that the
-policy can compare what it hears with what was known. A live crawl and the replayer call the same functions.
+policy can compare what it hears with what was known. A live crawl and the replayer call the same functions. Outcomes go to the row of the
+page's site and channel, to that of the channel, and to that of all.
 """
 
-from trapline.jit import b1, f8, helper, i8, void
-from trapline.refresh.layout import CENSUS, NORMAL, SUPER, State, StateType, View
+from trapline.jit import b1, f8, helper, i8, shared, void
+from trapline.refresh.layout import CENSUS, MORE_POINTS, NORMAL, ONE_POINT, PROMISED, SUPER, State, StateType, View
 from trapline.refresh.policy import call_rule
 from trapline.refresh.popularity import learn_popularity
 
@@ -17,7 +18,7 @@ def ask(s: State, function: int, page: int, now: float) -> float:
     """Call a function of the policy, if it has it."""
     if function < 0:
         return 0.0
-    view = View(s.run, s.page, s.columns, s.site, s.point, s.option, s.popular, s.gaps, s.totals)
+    view = View(s.run, s.page, s.columns, s.trust, s.point, s.option, s.popular, s.gaps, s.totals)
     return call_rule(function, view, page, now)
 
 
@@ -41,8 +42,7 @@ def note_signal(s: State, page: int, now: float) -> None:
     ask(s, s.run[0].on_signal, page, now)
     p = s.page[page]
     if p.level == SUPER:
-        _note_announced(s, p.site, page, now)
-        _note_announced(s, len(s.site) - 1, page, now)
+        _note_announced(s, promise_row(s, page), page, now)
     if p.signals == 0:
         p.first_signal_s = now
     p.signals += 1
@@ -57,8 +57,10 @@ def note_point(s: State, page: int, now: float) -> None:
     """A published moment is now."""
     ask(s, s.run[0].on_point, page, now)
     p = s.page[page]
-    _note_promise(s, p.site, page, now)
-    _note_promise(s, len(s.site) - 1, page, now)
+    if not is_silent(s, page):
+        kept = p.all_signals > 0 and now - p.last_signal_s <= SAME_S
+        _note_promise(s, promise_row(s, page), s.point[p.point].p, kept)
+    p.marks |= MORE_POINTS if p.marks & ONE_POINT else ONE_POINT
     p.point += 1
     p.points += 1
 
@@ -70,40 +72,63 @@ def note_crawl(s: State, page: int, now: float, changed: bool) -> None:
     ask(s, run.on_crawl, page, now)
     p = s.page[page]
     if p.level != NORMAL:
-        _note_trust(s, p.site, page, now, changed)
-        _note_trust(s, len(s.site) - 1, page, now, changed)
+        _note_trust(s, page, now, changed)
+    if is_silent(s, page) and p.marks & (ONE_POINT | MORE_POINTS) == ONE_POINT and p.signals == 0:
+        _note_promise(s, promise_row(s, page), s.point[p.point - 1].p, changed)
     p.watched_s += now - p.crawled_s
     p.crawls += 1
     p.changes += changed
-    p.changed = changed
     p.crawled_s = now
     p.signals = 0
     p.hits = 0
+    p.marks &= PROMISED
     run.crawls += 1
     run.changes += changed
 
 
-@helper(void(StateType, i8, i8, f8, b1))
-def _note_trust(s: State, x: int, page: int, now: float, changed: bool) -> None:
-    """What this crawl says about the signals of site x: were they right, and do they tell everything?"""
-    p = s.page[page]
-    site = s.site[x]
-    if p.signals == 1:
-        site.prompted += 1.0
-        site.confirmed += changed
-    elif p.signals == 0:
-        watched_s = now - p.crawled_s
-        site.unprompted_s += watched_s
-        site.expected += p.all_signals / max(now, 1.0) * watched_s
-        site.surprises += changed
+@helper(b1(StateType, i8))
+def is_silent(s: State, page: int) -> bool:
+    """Whether nobody signals the updates of its site: then crawls alone tell whether published points were kept."""
+    return s.run[0].live and s.site[s.page[page].site].row == 0
 
 
-@helper(void(StateType, i8, i8, f8))
-def _note_promise(s: State, x: int, page: int, now: float) -> None:
-    """A point of site x is now; a signal of the same moment has been heard already."""
+@shared
+def promise_row(s: State | View, page: int) -> int:
+    """Of a page that has points: whom the next is from, or the last."""
     p = s.page[page]
-    s.site[x].promised += s.point[p.point].p
-    s.site[x].kept += p.all_signals > 0 and now - p.last_signal_s <= SAME_S
+    row = s.point[p.point if p.point < p.point_end else p.point - 1].row
+    return row if row > 0 else p.trust
+
+
+@helper(void(StateType, i8, f8, b1))
+def _note_trust(s: State, page: int, now: float, changed: bool) -> None:
+    """What this crawl says about the signals of its page: were they right, and do they tell everything?"""
+    p = s.page[page]
+    x = p.trust
+    while True:
+        row = s.trust[x]
+        if p.signals == 1:
+            row.prompted = row.keeps * row.prompted + 1.0
+            row.confirmed = row.keeps * row.confirmed + changed
+        elif p.signals == 0:
+            watched_s = now - p.crawled_s
+            row.expected = row.keeps * row.expected + p.all_signals / max(now - p.joined, 1.0) * watched_s
+            row.surprises = row.keeps * row.surprises + changed
+        if x == 0:
+            return
+        x = row.parent
+
+
+@helper(void(StateType, i8, f8, b1))
+def _note_promise(s: State, x: int, probability: float, kept: bool) -> None:
+    """A point has passed."""
+    while True:
+        row = s.trust[x]
+        row.promised = row.keeps * row.promised + probability
+        row.kept = row.keeps * row.kept + kept
+        if x == 0:
+            return
+        x = row.parent
 
 
 @helper(void(StateType, i8, i8, f8))
@@ -112,6 +137,11 @@ def _note_announced(s: State, x: int, page: int, now: float) -> None:
     p = s.page[page]
     came = p.points > 0 and now - s.point[p.point - 1].at_s <= SAME_S
     comes = p.point < p.point_end and s.point[p.point].at_s - now <= SAME_S
-    s.site[x].signals += 1.0
-    s.site[x].announced += came or comes
-    s.site[x].kept += came and not comes
+    while True:
+        row = s.trust[x]
+        row.signals = row.keeps * row.signals + 1.0
+        row.announced = row.keeps * row.announced + (came or comes)
+        row.kept += came and not comes
+        if x == 0:
+            return
+        x = row.parent

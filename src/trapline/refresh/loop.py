@@ -11,11 +11,15 @@ from typing import NamedTuple
 import numpy as np
 
 from trapline.frontier.layout import Array, record
+from trapline.frontier.layout import State as FrontierState
+from trapline.frontier.layout import StateType as FrontierType
 from trapline.jit import f8, helper, i8, kernel, type_of, void
 from trapline.refresh import truth as true
+from trapline.refresh.choosing import choose_page, count_slot
 from trapline.refresh.evidence import ask, note_access, note_crawl, note_point, note_signal
 from trapline.refresh.layout import State, StateType
-from trapline.refresh.queue import choose, rebuild, settle
+from trapline.refresh.places import enqueue
+from trapline.refresh.queue import rebuild, settle
 from trapline.refresh.truth import Truth, TruthType
 
 CYCLE, UPDATE, SIGNAL, POINT, ACCESS, SLOT, END = range(7)
@@ -85,14 +89,15 @@ def _next(s: State, streams: Streams) -> int:
     return kind
 
 
-@helper(void(StateType, TruthType, StreamsType))
-def _crawl(s: State, truth: Truth, streams: Streams) -> None:
+@helper(void(StateType, FrontierType, TruthType, StreamsType))
+def _crawl(s: State, f: FrontierState, truth: Truth, streams: Streams) -> None:
     c = streams.cursor[0]
     now = _slot_at(streams)
-    page = choose(s, now)
+    count_slot(s, now)
+    page = choose_page(s, f, now)
     if c.slot < len(streams.chosen):
         streams.chosen[c.slot] = page
-    note_crawl(s, page, now, true.crawl(truth, page, now))
+    note_crawl(s, page, now, true.copy_page(truth, page, now))
     settle(s, page, now)
     c.slot += 1
 
@@ -140,9 +145,9 @@ def _begin_cycle(s: State, streams: Streams) -> None:
     c.cycle += 1
 
 
-@kernel(i8(StateType, TruthType, StreamsType, i8))
-def advance(s: State, truth: Truth, streams: Streams, most: int) -> int:
-    """Let at most so many things happen; how many did. Fewer: the end is reached."""
+@kernel(i8(StateType, FrontierType, TruthType, StreamsType, i8))
+def replay_on(s: State, f: FrontierState, truth: Truth, streams: Streams, most: int) -> int:
+    """Let at most so many things happen; how many did. Fewer: the end is reached. `f`: a frontier that forbids nothing."""
     for done in range(most):
         kind = _next(s, streams)
         if kind == UPDATE:
@@ -154,7 +159,7 @@ def advance(s: State, truth: Truth, streams: Streams, most: int) -> int:
         elif kind == ACCESS:
             _serve(s, truth, streams)
         elif kind == SLOT:
-            _crawl(s, truth, streams)
+            _crawl(s, f, truth, streams)
         elif kind == CYCLE:
             _begin_cycle(s, streams)
         else:
@@ -164,16 +169,9 @@ def advance(s: State, truth: Truth, streams: Streams, most: int) -> int:
 
 @kernel(void(StateType))
 def begin(s: State) -> None:
-    """Every page was crawled at 0 and waits."""
+    """Every page was crawled at 0, and all are in one queue."""
     for page in range(len(s.page)):
-        for heap in (s.waiting, s.value):
-            entry = heap[page]
-            entry.key = 0.0
-            entry.serial = page
-            entry.id = page
-        s.page[page].pos = page
-        s.page[page].value_pos = page
-    s.run[0].waiting = len(s.page)
+        enqueue(s, page, 0.0)
     s.popular[0, 0] = len(s.page)
     rebuild(s, 0.0)
 

@@ -1,12 +1,12 @@
-"""Which page to crawl now: the largest value, without looking at every page.
+"""What each page is worth, and so where it stands: the largest value is found without looking at every page.
 
 Pages whose value is at least the *floor* are hot: a decision evaluates them all, some dozens, and takes the best. The others wait
-in a heap for the moment at which their value will have reached the floor. A second heap has all pages by their value when they were last
-looked at, which finds the best of those whose values only fall. Where values are still, one heap by value does.
+in a heap for the moment at which their value will have reached the floor. The queues of sites have all pages by their value when they were
+last looked at, which finds the best of those whose values only fall. Where values are still, these queues do. A page of a site that may
+not be visited now is neither hot nor waits: its value stands in the queue of its site until that opens (choosing.py).
 
-Who fills the three: `settle`, after each event of a page and when its moment has come. Who empties them: `settle`; every page is always in
-the heap of values, and either hot or waiting. Invariant: a waiting page is below the floor, unless its value rose faster than
-the search for its moment saw.
+`settle` puts a page where it belongs, after each event of it and when its moment has come. Invariant: a waiting page is below the floor,
+unless its value rose faster than the search for its moment saw.
 
 The floor follows the values. Too many hot pages: it is raised, so that BEST of them remain; timers set for the lower floor then fire too
 early, which costs a look. None: it is lowered to what the best is worth, and set anew from the values of all pages if that
@@ -15,19 +15,16 @@ has not been done for pages / 8 decisions. So a decision costs O(log pages) on a
 
 import math
 
-from trapline.frontier.heap import remove, replace, sift_up
-from trapline.jit import b1, f8, helper, i8, void
+from trapline.jit import f8, helper, i8, void
 from trapline.refresh.evidence import ask
-from trapline.refresh.layout import BEST, HOT, WAITS, Array, State, StateType, Values
+from trapline.refresh.layout import BEST, CHOSEN, HOT, OPEN, WAITS, Array, State, StateType, Values
+from trapline.refresh.places import let_wait, make_hot, park, revalue
 
 MOST_HOT = 4 * BEST
-REBUILDS = 8  # at most so many in as many decisions as there are pages
+LEAST = 1e-300  # a page without any value is never hot, or all could be
 _STEPS = 20
 _FASTER = 4.0  # each step of the search for a moment is so many times as long as the one before
-_LEAST = 1e-300  # a page without any value is never hot, or all could be
-LOOKS = 4
 FIRST_STEP, CLOSE = 0.125, 0.25
-LOWERED = 0.9
 
 
 @helper(f8(StateType, i8, f8))
@@ -36,66 +33,29 @@ def value_of(s: State, page: int, now: float) -> float:
     return value if value == value else 0.0
 
 
-# ---- the two places
-
-
-@helper(void(StateType, i8))
-def _take_out(s: State, page: int) -> None:
-    run = s.run[0]
-    p = s.page[page]
-    if p.place == HOT:
-        run.hot -= 1
-        last = s.hot[run.hot]
-        s.hot[p.pos] = last
-        s.page[last].pos = p.pos
-    else:
-        remove(s.waiting, 0, run.waiting, s.page["pos"], p.pos)
-        run.waiting -= 1
-
-
-@helper(void(StateType, i8, f8))
-def _let_wait(s: State, page: int, key: float) -> None:
-    """Put or move the page into the heap."""
-    run = s.run[0]
-    p = s.page[page]
-    if p.place == HOT:
-        _take_out(s, page)
-        p.place = WAITS
-        sift_up(s.waiting, 0, s.page["pos"], run.waiting, key, page, page)
-        run.waiting += 1
-    else:
-        replace(s.waiting, 0, run.waiting, s.page["pos"], p.pos, key, page, page)
-
-
-@helper(void(StateType, i8))
-def _make_hot(s: State, page: int) -> None:
-    run = s.run[0]
-    p = s.page[page]
-    if p.place != HOT:
-        _take_out(s, page)
-        p.place = HOT
-        p.pos = run.hot
-        s.hot[run.hot] = page
-        run.hot += 1
-
-
 @helper(void(StateType, i8, f8))
 def settle(s: State, page: int, now: float) -> None:
     """Put the page where it belongs by its value now."""
     run = s.run[0]
+    p = s.page[page]
+    if p.place >= CHOSEN:
+        return
     value = value_of(s, page, now)
     if run.still:
-        _let_wait(s, page, value)
+        revalue(s, page, value)
         return
-    p = s.page[page]
-    fell = value < s.value[p.value_pos].key
-    replace(s.value, 0, len(s.page), s.page["value_pos"], p.value_pos, value, page, page)
+    site = s.site[p.site]
+    fell = value < s.value[site.block + p.value_pos].key
+    revalue(s, page, value)
     if value >= run.floor:
-        _make_hot(s, page)
+        if site.place == OPEN:
+            make_hot(s, page)
+        else:
+            park(s, page)
     elif not (
         fell and p.place == WAITS and -s.waiting[p.pos].key > now
     ):  # else its moment was to come, and now comes later
-        _let_wait(s, page, -moment(s, page, now))
+        let_wait(s, page, moment(s, page, now))
 
 
 @helper(f8(StateType, i8, f8))
@@ -146,7 +106,7 @@ def _keep_if_best(best: Array, value: float) -> None:
 
 
 @helper(void(StateType, f8))
-def _raise_floor(s: State, now: float) -> None:
+def raise_floor(s: State, now: float) -> None:
     """So that BEST pages remain hot, and those of equal value."""
     run = s.run[0]
     run.since_raise = 0
@@ -164,14 +124,16 @@ def _raise_floor(s: State, now: float) -> None:
 
 @helper(void(StateType, f8))
 def rebuild(s: State, now: float) -> None:
-    """The floor from the values of all pages, and every page where it belongs."""
+    """The floor from the values of all pages that may be visited, and every page where it belongs."""
     run = s.run[0]
     run.since_rebuild = 0
+    run.settled_pages = len(s.page)
     s.best[:] = -math.inf
     if not run.still and len(s.page) > MOST_HOT:
         for page in range(len(s.page)):
-            _keep_if_best(s.best, value_of(s, page, now))
-    run.floor = max(s.best[0], _LEAST) if len(s.page) > MOST_HOT else -math.inf
+            if s.page[page].place < CHOSEN and s.site[s.page[page].site].place == OPEN:
+                _keep_if_best(s.best, value_of(s, page, now))
+    run.floor = max(s.best[0], LEAST) if len(s.page) > MOST_HOT else -math.inf
     for page in range(len(s.page)):
         settle(s, page, now)
 
@@ -182,69 +144,3 @@ def revise(s: State, now: float) -> None:
     s.run[0].since_revision = 0
     ask(s, s.run[0].on_revision, -1, now)
     rebuild(s, now)
-
-
-# ---- decisions
-
-
-@helper(b1(StateType, f8, i8, f8, i8))
-def _better(s: State, value: float, page: int, than: float, other: int) -> bool:
-    """Pages of equal value take turns."""
-    if value != than:
-        return value > than
-    return (s.page[page].crawled_s, page) < (s.page[other].crawled_s, other)
-
-
-@helper(i8(StateType, f8, i8))
-def _best_looked_at(s: State, now: float, most: int) -> int:
-    """The best by the values of the last look, looked at again, up to so many: exact where values only fall."""
-    page = int(s.value[0].id)
-    for _ in range(most):
-        value = value_of(s, page, now)
-        if value >= s.value[0].key:
-            break
-        replace(s.value, 0, len(s.page), s.page["value_pos"], 0, value, page, page)
-        page = int(s.value[0].id)
-    return page
-
-
-@helper(i8(StateType, f8, i8))
-def _best_hot(s: State, now: float, best: int) -> int:
-    """The best of this page and the hot ones. A crowd, which only pages of equal value can be, is not looked through whole."""
-    run = s.run[0]
-    most = value_of(s, best, now)
-    i = 0
-    while i < min(run.hot, MOST_HOT):
-        page = s.hot[i]
-        value = value_of(s, page, now)
-        if _better(s, value, page, most, best):
-            best, most = page, value
-        if value < 0.5 * run.floor:  # values can fall
-            settle(s, page, now)
-        else:
-            i += 1
-    return best
-
-
-@helper(i8(StateType, f8))
-def choose(s: State, now: float) -> int:
-    """The page to crawl."""
-    run = s.run[0]
-    run.slots += 1
-    run.since_rebuild += 1
-    run.since_raise += 1
-    run.since_revision += 1
-    if run.revision > 0 and run.since_revision >= max(run.revision, run.growth * (run.slots + run.signals)):
-        revise(s, now)
-    if run.still:
-        return s.waiting[0].id
-    while run.waiting > 0 and -s.waiting[0].key <= now:
-        settle(s, s.waiting[0].id, now)
-    if run.hot == 0 and run.since_rebuild * REBUILDS >= len(s.page):
-        rebuild(s, now)
-    elif run.hot > MOST_HOT and run.since_raise * REBUILDS >= run.hot and run.floor > -math.inf:
-        _raise_floor(s, now)
-    best = _best_looked_at(s, now, LOOKS if run.hot > 0 else MOST_HOT)
-    if run.hot == 0:
-        run.floor = min(run.floor, max(_LEAST, LOWERED * value_of(s, best, now)))
-    return _best_hot(s, now, best)

@@ -7,15 +7,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from trapline.errors import ConfigError
+from trapline.frontier.layout import State as FrontierState
+from trapline.frontier.layout import allocate as allocate_frontier
 from trapline.jit import ready
-from trapline.refresh.layout import State, allocate
-from trapline.refresh.loop import CURSOR, Streams, advance, begin, finish
+from trapline.refresh.layout import IDLE, Sizes, State, allocate
+from trapline.refresh.loop import CURSOR, Streams, begin, finish, replay_on
+from trapline.refresh.membership import LEAST_REVISION
 from trapline.refresh.policy import Policy
 from trapline.refresh.truth import ACCESSES, BINARY, BINARY_S, EQ3, EQ3_S, Truth, make_truth
 from trapline.refresh.world import World
 
 Tell = Callable[[int, int], None]
-_LEAST_REVISION = 256  # slots: a revision may cost as much as so many decisions, however few pages there are
 _AT_ONCE = 1 << 18  # events between two words of progress: a tenth of a second
 
 
@@ -44,7 +46,7 @@ def replay(
     ready()
     asked, horizon_s = world.conditions, world.trace.horizon_s
     state = make_state(world, policy, slots / horizon_s)
-    truth = make_truth(world.shares, asked.cycle_s, asked.warm_up * horizon_s)
+    truth = make_truth(world.shares, asked.cycle_s, asked.warm_up * horizon_s, asked.measure)
     streams = _streams(world, slots, keep_chosen)
     _run(state, truth, streams, tell)
     return _freshness(truth, state, streams, horizon_s * (1.0 - asked.warm_up))
@@ -52,18 +54,35 @@ def replay(
 
 def make_state(world: World, policy: Policy, slots_per_s: float) -> State:
     trace = world.trace
-    state = allocate(
-        trace.pages, trace.sites, max(1, len(world.published)), max(1, len(policy.columns)), max(1, len(policy.options))
+    size = Sizes(
+        trace.pages,
+        max(1, len(policy.columns)),
+        max(1, len(policy.options)),
+        rows=trace.sites + 1,
+        points=max(1, len(world.published)),
+        queued=1 if policy.still else trace.pages,
+        blocks=trace.pages,
     )
+    state = allocate(size)
     run = state.run[0]
     run.slots_per_s, run.cycle_s = slots_per_s, world.conditions.cycle_s
-    run.revision = max(_LEAST_REVISION, round(policy.revision * trace.pages)) if policy.revision else 0
+    run.revision = max(LEAST_REVISION, round(policy.revision * trace.pages)) if policy.revision else 0
     run.growth = policy.growth
-    state.page["site"], state.page["level"] = trace.site, world.level
+    state.site["place"], state.site["members"] = IDLE, trace.pages
+    state.page["trust"], state.page["level"] = trace.site + 1, world.level
     state.page["point"], state.page["point_end"] = world.point_offsets[:-1], world.point_offsets[1:]
     state.point[: len(world.published)] = world.published
     policy.bind(state.run, state.option)
     return state
+
+
+def _open_frontier() -> FrontierState:
+    """One site that may always be visited: a replay knows no politeness."""
+    frontier = allocate_frontier(1, 1, 1, 1, 1, 1, 1)
+    for name in ("visit", "budget"):
+        frontier.site[name] = -1
+    frontier.group["visit"] = -1
+    return frontier
 
 
 def _streams(world: World, slots: int, keep_chosen: bool) -> Streams:
@@ -75,8 +94,9 @@ def _streams(world: World, slots: int, keep_chosen: bool) -> Streams:
 
 def _run(state: State, truth: Truth, streams: Streams, tell: Tell | None) -> None:
     begin(state)
+    frontier = _open_frontier()
     total = int(streams.cursor[0].slots)
-    while advance(state, truth, streams, _AT_ONCE) == _AT_ONCE:
+    while replay_on(state, frontier, truth, streams, _AT_ONCE) == _AT_ONCE:
         if tell is not None:
             tell(int(streams.cursor[0].slot), total)
     finish(truth, float(streams.cursor[0].horizon_s))

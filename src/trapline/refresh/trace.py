@@ -66,3 +66,18 @@ def in_steps(trace: Trace, step_s: float) -> Trace:
     offsets = np.concatenate([[0], np.cumsum(counts)]).astype(np.int64)
     horizon_s = float(np.ceil(trace.horizon_s / step_s) * step_s)
     return Trace(trace.name, offsets, at_s[kept], trace.site, horizon_s, {**trace.origin, "step_s": step_s})
+
+
+def stretches(trace: Trace, length_s: float) -> list[Trace]:
+    """The trace cut into pieces of this length, one after the other; what is left at the end is left out. A page that does not change
+    in a piece is there all the same."""
+    page = trace.page_of_update()
+    found = []
+    for number in range(int(trace.horizon_s // length_s)):
+        begin_s = number * length_s
+        inside = (trace.at_s >= begin_s) & (trace.at_s < begin_s + length_s)
+        counts = np.bincount(page[inside], minlength=trace.pages)
+        offsets = np.concatenate([[0], np.cumsum(counts)]).astype(np.int64)
+        origin = {**trace.origin, "begin_s": begin_s}
+        found.append(Trace(trace.name, offsets, trace.at_s[inside] - begin_s, trace.site, length_s, origin))
+    return found

@@ -15,8 +15,10 @@ from trapline.errors import ConfigError, nearest
 from trapline.refresh.layout import LEVELS, NORMAL, POINT, SUPER
 from trapline.refresh.loop import EVENT
 from trapline.refresh.trace import Floats, Trace
+from trapline.refresh.truth import Measure
 
 _LEVELS, _PAGES, _TIMES, _SIGNALS, _POINTS = range(2, 7)  # streams of chance
+SCHEDULE_ERRORS = ("moved", "added")
 Events = NDArray[np.void]
 
 
@@ -36,8 +38,13 @@ class Conditions:
     """share of updates that are signalled"""
     schedule_precision: float = 1.0
     """share of published points that are updates; the others are at random times"""
+    schedule_errors: str = "moved"
+    """moved: points that are wrong were updates, which nobody publishes; added: all updates are published, and wrong points besides"""
+    calibrated: bool = False
+    """each point is published with the probability `schedule_precision` instead of 1"""
     cycle_s: float = 1800.0
     warm_up: float = 0.2
+    measure: Measure = field(default_factory=Measure)
 
     def __post_init__(self) -> None:
         for name in self.levels:
@@ -47,6 +54,12 @@ class Conditions:
             raise ConfigError(f"the shares of levels add up to {sum(self.levels.values()):g}, not to 1")
         if not 0.0 < self.precision <= 1.0:
             raise ConfigError(f"a precision of {self.precision:g}: it must be above 0 and at most 1")
+        if self.schedule_errors not in SCHEDULE_ERRORS:
+            raise ConfigError(
+                f"no schedule errors {self.schedule_errors!r}; {nearest(self.schedule_errors, SCHEDULE_ERRORS)}"
+            )
+        if self.schedule_errors == "added" and self.schedule_precision <= 0.0:
+            raise ConfigError("a schedule precision of 0 would need infinitely many points to be added; give more")
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +73,7 @@ class World:
     point: Events  # in order of time
     published: NDArray[np.void]  # POINT, by page and time
     point_offsets: NDArray[np.int64]
-    shares: Floats  # of all accesses, by page
+    shares: Floats  # of the accesses after the warm-up, by page
 
 
 def draw_world(trace: Trace, conditions: Conditions, seed: int) -> World:
@@ -71,11 +84,12 @@ def draw_world(trace: Trace, conditions: Conditions, seed: int) -> World:
     level = _levels(chance(_LEVELS), trace.pages, conditions.levels)
     access = _accesses(chance(_PAGES), chance(_TIMES), trace, conditions)
     signal = _signals(chance(_SIGNALS), trace, page, level, conditions)
-    points = _points(chance(_POINTS), trace, page, level, conditions.schedule_precision)
+    points = _points(chance(_POINTS), trace, page, level, conditions)
     published = np.zeros(len(points), POINT)
-    published["at_s"], published["p"] = points["at_s"], 1.0
+    published["at_s"], published["p"] = points["at_s"], conditions.schedule_precision if conditions.calibrated else 1.0
     counts = np.bincount(points["page"], minlength=trace.pages)
-    shares = np.bincount(access["page"], minlength=trace.pages) / max(len(access), 1)
+    measured = access["page"][access["at_s"] >= conditions.warm_up * trace.horizon_s]
+    shares = np.bincount(measured, minlength=trace.pages) / max(len(measured), 1)
     return World(
         trace=trace,
         conditions=conditions,
@@ -128,21 +142,43 @@ def _signals(
     """True ones of a share `recall` of the updates, and as many false ones at random times as the precision says."""
     tells = level[page] != NORMAL
     told = tells & (rng.random(len(page)) < asked.recall)
-    false_per_update = asked.recall * (1.0 - asked.precision) / asked.precision
-    false = rng.poisson(false_per_update * np.bincount(page[tells], minlength=trace.pages))
-    false_page = np.repeat(np.arange(trace.pages, dtype=np.int32), false)
-    false_s = rng.random(len(false_page)) * trace.horizon_s
+    false_s, false_page = _false(rng, trace, page[tells], asked.recall * (1.0 - asked.precision) / asked.precision)
     return _by_time(np.concatenate([trace.at_s[told], false_s]), np.concatenate([page[told], false_page]))
 
 
 def _points(
-    rng: np.random.Generator, trace: Trace, page: NDArray[np.int32], level: NDArray[np.uint8], precision: float
+    rng: np.random.Generator, trace: Trace, page: NDArray[np.int32], level: NDArray[np.uint8], asked: Conditions
 ) -> Events:
-    """The updates of super pages, by page and time; some of them replaced by random moments."""
-    published = level[page] == SUPER
-    wrong = rng.random(len(page)) >= precision
-    at_s = np.where(wrong, rng.random(len(page)) * trace.horizon_s, trace.at_s)[published]
-    order = np.lexsort((at_s, page[published]))
+    """What super pages publish, by page and time."""
+    draw = _moved if asked.schedule_errors == "moved" else _with_false
+    at_s, page = draw(rng, trace, page, level[page] == SUPER, asked.schedule_precision)
+    order = np.lexsort((at_s, page))
     points = np.zeros(len(at_s), EVENT)
-    points["at_s"], points["page"] = at_s[order], page[published][order]
+    points["at_s"], points["page"] = at_s[order], page[order]
     return points
+
+
+def _moved(
+    rng: np.random.Generator, trace: Trace, page: NDArray[np.int32], published: NDArray[np.bool_], precision: float
+) -> tuple[Floats, NDArray[np.int32]]:
+    """The updates, some of them replaced by random moments."""
+    wrong = rng.random(len(page)) >= precision
+    at_s = np.where(wrong, rng.random(len(page)) * trace.horizon_s, trace.at_s)
+    return at_s[published], page[published]
+
+
+def _with_false(
+    rng: np.random.Generator, trace: Trace, page: NDArray[np.int32], published: NDArray[np.bool_], precision: float
+) -> tuple[Floats, NDArray[np.int32]]:
+    """All updates, and (1 - q) / q as many random moments, q = precision."""
+    at_s, false_page = _false(rng, trace, page[published], (1.0 - precision) / precision)
+    return np.concatenate([trace.at_s[published], at_s]), np.concatenate([page[published], false_page])
+
+
+def _false(
+    rng: np.random.Generator, trace: Trace, page: NDArray[np.int32], per_update: float
+) -> tuple[Floats, NDArray[np.int32]]:
+    """So many random moments for each of these updates, on average."""
+    counts = rng.poisson(per_update * np.bincount(page, minlength=trace.pages))
+    false_page = np.repeat(np.arange(trace.pages, dtype=np.int32), counts)
+    return rng.random(len(false_page)) * trace.horizon_s, false_page

@@ -125,7 +125,7 @@ def fair_level(link: Link) -> float:
 
 
 @helper(void(LinkType))
-def settle(link: Link) -> None:
+def settle_link(link: Link) -> None:
     """Let transfers change sides until caps and level agree. Each change raises the level, so it ends."""
     run = link.run[0]
     while run.capped > 0 and (run.sharing > 0 or run.capped_sum > run.bandwidth):
@@ -158,7 +158,7 @@ def start(link: Link, now: float, slot: int, size: float, cap: float, serial: in
         join_capped(link, slot, now + size / cap)
     else:
         join_sharing(link, slot, link.run[0].served + size)
-    settle(link)
+    settle_link(link)
 
 
 @helper(void(LinkType, f8, i8))
@@ -166,7 +166,7 @@ def stop(link: Link, now: float, slot: int) -> None:
     """The transfer is over."""
     count_served(link, now)
     take_out(link, slot)
-    settle(link)
+    settle_link(link)
 
 
 @helper(f8(LinkType))

@@ -3,7 +3,10 @@
 import math
 
 from trapline.jit import shared
-from trapline.refresh.layout import CENSUS, View
+from trapline.refresh.layout import View
+from trapline.refresh.popularity import access_rate
+
+__all__ = ["access_rate", "change_rate", "lost", "rate_of"]
 
 
 @shared
@@ -25,15 +28,6 @@ def rate_of(s: View, crawls: float, changes: float, watched_s: float) -> float:
 def change_rate(s: View, page: int) -> float:
     p = s.page[page]
     return rate_of(s, p.crawls, p.changes, p.watched_s)
-
-
-@shared
-def access_rate(s: View, page: int, now: float) -> float:
-    """Accesses per second, as popularity.py learned to expect them after so many."""
-    n = s.page[page].accesses
-    if n < CENSUS - 1:
-        return s.popular[1, n]
-    return n / max(now, 1.0)
 
 
 @shared

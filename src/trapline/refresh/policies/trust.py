@@ -1,54 +1,91 @@
-"""How far a page's signals are believed, learned from crawls: their precision and recall, by site, shrunk to all sites. Not a policy.
+"""How far a page's signals are believed, learned from crawls: their precision and recall, by site and channel. Not a policy.
 
 After exactly one signal a crawl found something new or not: precision pi. Without a signal it found something all the same: the odds
 o = (1 - recall) / recall, as surprises over the updates that signals made expect. With r the rate of a page's signals,
 updates come at (1 + o) pi r, those that nobody tells at alpha = o pi r, and false signals at nu = (1 - pi) r. Notation:
-spec of NCIS (Busa-Fekete et al. 2025). A site that has shown nothing yet is believed like all sites, and all sites at
-first like PRECISION and MISSED say.
+spec of NCIS (Busa-Fekete et al. 2025). A site's channel that has shown nothing yet is believed like that channel elsewhere, a channel
+like all, and all at first like PRECISION and MISSED say. A replay knows one channel: a site is shrunk to all sites.
+
+In a live crawl outcomes are forgotten slowly (TRUST.keeps), so that a liar loses influence and one who was reformed gains it back. A
+channel of
+a site that is right less often than STRUCK is struck out: its signals count as nothing, but for a share that is followed as if it were
+believed (AUDITED), to see whether it tells the truth by now.
 """
 
 from trapline.jit import shared
-from trapline.refresh.layout import View
+from trapline.refresh.evidence import promise_row
+from trapline.refresh.layout import AUDITED, State, View
 
 PRECISION, MISSED = 0.95, 0.02
 FIRST, OF_ALL = 4.0, 8.0  # crawls that these beliefs are worth
+STRUCK = 0.02
 
 
 @shared
-def believed(hits: float, tries: float, all_hits: float, all_tries: float, first: float) -> float:
-    """A site's share, shrunk to that of all sites, and that to what is believed at first."""
-    of_all = (all_hits + FIRST * first) / (all_tries + FIRST)
+def believed(hits: float, tries: float, up_hits: float, up_tries: float, of_all: float, has_parent: bool) -> float:
+    """A share, shrunk to that of its parent, if it has one, and this to that of all."""
+    if has_parent:
+        of_all = (up_hits + OF_ALL * of_all) / (up_tries + OF_ALL)
     return (hits + OF_ALL * of_all) / (tries + OF_ALL)
 
 
 @shared
+def precision_of(s: View | State, x: int) -> float:
+    every, row = s.trust[0], s.trust[x]
+    up = s.trust[row.parent]
+    of_all = (every.confirmed + FIRST * PRECISION) / (every.prompted + FIRST)
+    return min(row.most, believed(row.confirmed, row.prompted, up.confirmed, up.prompted, of_all, row.parent > 0))
+
+
+@shared
 def precision(s: View, page: int) -> float:
-    every, site = s.site[len(s.site) - 1], s.site[s.page[page].site]
-    return min(0.9999, believed(site.confirmed, site.prompted, every.confirmed, every.prompted, PRECISION))
+    return PRECISION if s.page[page].marks & AUDITED else precision_of(s, s.page[page].trust)
+
+
+@shared
+def is_struck_out(s: View | State, x: int) -> bool:
+    """By its own outcomes alone: 25 false signals one after the other are enough.
+
+    >>> from types import SimpleNamespace as record
+    >>> [is_struck_out(record(trust=[record(confirmed=right, prompted=25.0)]), 0) for right in (0.0, 1.0)]
+    [True, False]
+    """
+    return s.trust[x].confirmed + 0.5 < STRUCK * (s.trust[x].prompted + 1.0)
 
 
 @shared
 def missed_odds(s: View, page: int) -> float:
-    every, site = s.site[len(s.site) - 1], s.site[s.page[page].site]
-    return believed(site.surprises, site.expected, every.surprises, every.expected, MISSED)
+    every, row = s.trust[0], s.trust[s.page[page].trust]
+    up = s.trust[row.parent]
+    of_all = (every.surprises + FIRST * MISSED) / (every.expected + FIRST)
+    return believed(row.surprises, row.expected, up.surprises, up.expected, of_all, row.parent > 0)
 
 
 @shared
 def signal_rate(s: View, page: int, now: float) -> float:
     """Signals per second; the mean of all pages is worth half a signal."""
+    watched_s = max(now - s.page[page].joined, 1.0)
     mean = (s.run[0].signals + 1.0) / len(s.page)
-    return (s.page[page].all_signals + 0.5) / (1.0 + 0.5 / mean) / max(now, 1.0)
+    if s.page[page].joined > 0:
+        mean *= watched_s / max(now, 1.0)
+    return (s.page[page].all_signals + 0.5) / (1.0 + 0.5 / mean) / watched_s
 
 
 @shared
 def kept_share(s: View, page: int) -> float:
     """By what the published probabilities are to be multiplied: points with an update over points promised."""
-    every, site = s.site[len(s.site) - 1], s.site[s.page[page].site]
-    return believed(site.kept, site.promised, every.kept, every.promised, PRECISION)
+    every, row = s.trust[0], s.trust[promise_row(s, page)]
+    up = s.trust[row.parent]
+    of_all = (every.kept + FIRST * PRECISION) / (every.promised + FIRST)
+    return believed(row.kept, row.promised, up.kept, up.promised, of_all, row.parent > 0)
 
 
 @shared
 def unannounced_share(s: View, page: int) -> float:
     """Of the signals of pages that publish points: those without a point."""
-    every, site = s.site[len(s.site) - 1], s.site[s.page[page].site]
-    return believed(site.signals - site.announced, site.signals, every.signals - every.announced, every.signals, MISSED)
+    every, row = s.trust[0], s.trust[promise_row(s, page)]
+    up = s.trust[row.parent]
+    of_all = (every.signals - every.announced + FIRST * MISSED) / (every.signals + FIRST)
+    return believed(
+        row.signals - row.announced, row.signals, up.signals - up.announced, up.signals, of_all, row.parent > 0
+    )

@@ -1,0 +1,73 @@
+"""What to fetch next, of all there is: a new page, or one that the crawl has. The one place that decides between the two.
+
+The frontier has the new pages and says who may be visited, the refresher knows what a page that was fetched is worth now, `Turns`
+which of the two goes first. A driver, live or simulated, asks here instead of asking the frontier, and tells both what came of it.
+
+Who owns what: `under_way` has the pages that are being fetched again. Who fills it: `next`. Who empties it: `came` and `over`.
+"""
+
+from trapline.errors import InvariantError
+from trapline.frontier import FETCHED, REFUSED, Drained, Frontier, Rescore, Visit, WaitUntil
+from trapline.refresh.refresher import Refresher
+from trapline.refresh.turns import Turns
+
+
+class Agenda:
+    def __init__(self, frontier: Frontier, refresher: Refresher, turns: Turns, continuous: bool = False) -> None:
+        """`continuous`: it does not end when nothing new is left."""
+        self.refresher, self._frontier = refresher, frontier
+        self._turns, self._continuous = turns, continuous
+        self.under_way: set[int] = set()
+
+    def next(self, now: float) -> Visit | WaitUntil | Rescore | Drained:
+        """As the frontier answers; but the visit may be one to pages that the crawl has."""
+        turns = self._turns
+        visit = self._revisit(now) if turns.is_first(now) else None
+        if visit is not None:
+            return visit
+        answer = self._frontier.next(now)
+        if isinstance(answer, Visit):
+            turns.new(len(answer.pages))
+            return answer
+        if isinstance(answer, Rescore):
+            return answer
+        return (self._revisit(now) if turns.may(now) else None) or self._wait(answer, now)
+
+    def _revisit(self, now: float) -> Visit | None:
+        choice = self.refresher.choose(self._frontier, now, self._turns.least)
+        if choice is None:
+            return None
+        visit = self._frontier.revisit(choice.site, choice.pages, now)
+        if not isinstance(visit, Visit):
+            raise InvariantError(f"site {choice.site} was chosen, and cannot be visited before {visit.time}")
+        for page in choice.pages[len(visit.pages) :]:
+            self.refresher.returned(page, now)
+        self.under_way.update(visit.pages)
+        self._turns.again(len(visit.pages))
+        return visit
+
+    def _wait(self, answer: WaitUntil | Drained, now: float) -> WaitUntil | Drained:
+        if isinstance(answer, Drained) and not self._continuous:
+            return answer
+        moment = max(self.refresher.next_moment(), self._turns.may_at(now))
+        return WaitUntil(min(moment, answer.time) if isinstance(answer, WaitUntil) else moment)
+
+    def came(self, page: int, site: int, result: int, now: float, changed: bool | None, worth: float = 1.0) -> None:
+        """What the frontier was told of a page, once it was. `changed`: of a page fetched again, whether it differs from the copy; None:
+        nobody knows. `worth`: of a new one, for as long as nobody accesses any."""
+        refresher, again = self.refresher, page in self.under_way
+        self.under_way.discard(page)
+        if result == FETCHED and again and changed is not None:
+            refresher.crawled(page, now, changed)
+        elif result == FETCHED and not again:
+            refresher.join(page, site, now, worth)
+        elif again and result == REFUSED:
+            refresher.leave(page, now)
+        elif again:
+            refresher.failed(page, now)
+
+    def over(self, visit: Visit, now: float) -> None:
+        """A visit has ended: what it did not ask for is as it was."""
+        for page in self.under_way.intersection(visit.pages):
+            self.under_way.discard(page)
+            self.refresher.returned(page, now)

@@ -1,0 +1,59 @@
+"""Who is believed how far: the rows of trust, given out as sites and channels are first heard of.
+
+A row for each site and channel, those who cannot prove who they are apart from those who can; one for each channel at all sites, to which
+these are shrunk; and row 0 for all of them together. While there is one channel only, it is all there is, and row 0 stands for it.
+"""
+
+from trapline.errors import InvariantError
+from trapline.refresh.layout import MOST_PRECISE
+from trapline.refresh.memory import Memory
+from trapline.refresh.refresh_rules import RefreshRules
+
+UNVERIFIED = (
+    0.05  # a signal or point of this probability or less: never believed more, and alone it changes no page's level
+)
+MOST_CHANNELS = 128
+_ALL = -1  # sites
+
+
+class Channels:
+    def __init__(self, memory: Memory, rules: RefreshRules) -> None:
+        self._memory, self._rules = memory, rules
+        trust = memory.whole.trust[1 : int(memory.whole.run[0].rows)]
+        keys = zip(trust["site"].tolist(), trust["channel"].tolist(), trust["unverified"].tolist(), strict=True)
+        self._rows = {key: row for row, key in enumerate(keys, 1)}
+
+    def row(self, site: int, channel: int, p: float) -> int:
+        """The row of a site's channel that tells something with this probability."""
+        if not 0 <= channel < MOST_CHANNELS:
+            raise InvariantError(f"channel {channel} is not in 0..{MOST_CHANNELS - 1}")
+        unverified = p <= UNVERIFIED
+        key = (site, channel, int(unverified))
+        if key not in self._rows:
+            most = UNVERIFIED if unverified else MOST_PRECISE
+            self._add(key, parent=self._parent(channel), keeps=self._rules.keeps, most=most)
+        return self._rows[key]
+
+    def _parent(self, channel: int) -> int:
+        known = {told_by for _, told_by, _ in self._rows}
+        if known <= {channel}:
+            return 0
+        if len(known) == 1:
+            self._part(known.pop())
+        key = (_ALL, channel, 0)
+        if key not in self._rows:
+            self._add(key, parent=0, keeps=self._rules.keeps_of_all, most=MOST_PRECISE)
+        return self._rows[key]
+
+    def _part(self, channel: int) -> None:
+        """A second channel: what all of them showed so far, the first one did."""
+        trust = self._memory.whole.trust
+        shown = {name: trust[0][name] for name in trust.dtype.names or ()}
+        rows = len(self._rows) + 1
+        self._add((_ALL, channel, 0), **shown)
+        self._memory.whole.trust["parent"][1:rows] = self._rows[_ALL, channel, 0]
+
+    def _add(self, key: tuple[int, int, int], **fields: float) -> None:
+        site, channel, unverified = key
+        own = {"site": site, "channel": channel, "unverified": unverified}
+        self._rows[key] = self._memory.add_row(**{**fields, **own})

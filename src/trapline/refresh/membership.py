@@ -1,0 +1,126 @@
+"""Pages join, are crawled, fail and leave: what becomes of their records and queues. Slots stay dense.
+
+It is compiled into kernels.py, which lets time pass before; evidence.py notes what a crawl found.
+"""
+
+import math
+
+from trapline.jit import b1, f8, helper, i8, void
+from trapline.refresh.evidence import note_crawl
+from trapline.refresh.layout import AWAY, CENSUS, CHOSEN, HOT, PARKED, WAITS, State, StateType
+from trapline.refresh.places import dequeue, enqueue, let_wait, make_block_room, make_hot
+from trapline.refresh.queue import rebuild, settle, value_of
+from trapline.refresh.telling import judge_channel
+from trapline.refresh.timers import come_back, relevel, set_timer
+
+LEAST_REVISION = 256  # slots: a revision may cost as much as so many decisions, however few pages there are
+FIRST_WAIT_S, MOST_WAIT_S = 600.0, 604_800.0  # after one failure, and after many
+WINDOW_S = 600.0  # in which the crawl's own slots are counted
+LEAST_RATE = 1e-6  # slots per second
+OTHER_RATE = 0.2  # a change of the rate that lets all values be computed anew
+
+
+@helper(b1(StateType, i8, f8))
+def join_page(s: State, page: int, now: float) -> bool:
+    run = s.run[0]
+    p = s.page[page]
+    if not make_block_room(s, p.site):
+        return False
+    s.site[p.site].members += 1
+    p.crawled_s = now
+    p.joined = int(now)
+    p.timer = -1
+    s.popular[0, 0] += 1.0
+    run.quality += p.quality
+    relevel(s, page)
+    enqueue(s, page, value_of(s, page, now))
+    if run.share > 0.0:
+        run.revision = max(LEAST_REVISION, int(run.share * len(s.page) + 0.5))
+    settle(s, page, now)
+    return True
+
+
+@helper(void(StateType, f8))
+def _measure_slots(s: State, now: float) -> None:
+    """The crawl's own revisits in the recent past are the bandwidth that policies reckon with."""
+    run = s.run[0]
+    run.window += 1
+    since_s = now - run.window_s
+    if since_s < WINDOW_S:
+        return
+    was = run.slots_per_s
+    run.slots_per_s = max(LEAST_RATE, 0.5 * was + 0.5 * run.window / since_s)
+    run.window = 0
+    run.window_s = now
+    if abs(run.slots_per_s - was) > OTHER_RATE * was:
+        rebuild(s, now)
+
+
+@helper(void(StateType, i8, f8, b1))
+def page_crawled(s: State, page: int, now: float, changed: bool) -> None:
+    p = s.page[page]
+    note_crawl(s, page, now, changed)
+    p.failures = 0
+    judge_channel(s, page, now)
+    if s.run[0].measures:
+        _measure_slots(s, now)
+    if p.place >= CHOSEN:
+        come_back(s, page, now)
+        set_timer(s, page)
+    else:
+        settle(s, page, now)
+
+
+@helper(void(StateType, i8, f8))
+def page_failed(s: State, page: int, now: float) -> None:
+    p = s.page[page]
+    if p.place < CHOSEN:
+        dequeue(s, page, AWAY)
+    p.place = AWAY
+    wait_s = min(FIRST_WAIT_S * 2.0**p.failures, MOST_WAIT_S)
+    p.failures = min(p.failures + 1, 60)
+    p.pos = math.ceil(now + wait_s)
+    set_timer(s, page)
+
+
+@helper(void(StateType, i8))
+def page_leaves(s: State, page: int) -> None:
+    """The last page takes its slot, so that slots stay dense; Python cuts the last one off."""
+    run = s.run[0]
+    p = s.page[page]
+    if p.place < CHOSEN:
+        dequeue(s, page, CHOSEN)
+    p.place = CHOSEN
+    p.point = p.point_end
+    set_timer(s, page)
+    s.site[p.site].members -= 1
+    s.popular[0, min(p.accesses, CENSUS - 1)] -= 1.0
+    run.quality -= p.quality
+    if page != len(s.page) - 1:
+        _move_page(s, len(s.page) - 1, page)
+
+
+@helper(void(StateType, i8, i8))
+def _move_page(s: State, page: int, to: int) -> None:
+    p = s.page[page]
+    place, until, value = p.place, 0.0, 0.0
+    if place == WAITS:
+        until = -s.waiting[p.pos].key
+    if place < CHOSEN:
+        value = s.value[s.site[p.site].block + p.value_pos].key
+        dequeue(s, page, PARKED)
+    s.page[to] = p
+    s.page[to].timer = -1
+    for i in range(s.columns.shape[1]):
+        s.columns[to, i] = s.columns[page, i]
+    if p.timer >= 0:
+        p.point = p.point_end
+        p.place = CHOSEN
+        set_timer(s, page)
+    set_timer(s, to)
+    if place < CHOSEN:
+        enqueue(s, to, value)
+        if place == WAITS:
+            let_wait(s, to, until)
+        elif place == HOT:
+            make_hot(s, to)

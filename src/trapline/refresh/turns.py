@@ -1,0 +1,52 @@
+"""Whose turn it is: that of a page never fetched, or of one that the crawl has. Pure: numbers in, numbers out.
+
+By share: of all pages asked for, a share is fetched again, as long as pages of both kinds may be asked for; who cannot use its turn
+leaves it to the other. By price: a page is fetched again before any new one if that is worth the price, and else not at all. In both
+cases no more are fetched again than `rate` a second.
+"""
+
+import math
+
+_MOST_CREDIT = 100.0  # pages: what was not wanted for long is not asked for all at once
+_BURST_S = 1.0  # of the rate that may come together
+
+
+class Turns:
+    def __init__(self, share: float = 0.5, price: float | None = None, rate: float = math.inf) -> None:
+        self._share, self._price, self._rate = share, price, rate
+        self._credit = 0.0  # pages that may be fetched again by the share, and were not yet
+        self._tokens = max(1.0, rate * _BURST_S)
+        self._at = -math.inf  # when the tokens were counted
+
+    @property
+    def least(self) -> float:
+        """What a page must be worth to be fetched again."""
+        return 0.0 if self._price is None else self._price
+
+    def is_first(self, now: float) -> bool:
+        """Whether pages are fetched again before new ones are asked for."""
+        return self.may(now) and (self._price is not None or self._credit + self._share >= 1.0)
+
+    def may(self, now: float) -> bool:
+        """Whether the rate admits one more."""
+        if self._rate == math.inf:
+            return True
+        if now > self._at:
+            passed = min(now - self._at, 1e9)
+            self._tokens = min(self._tokens + self._rate * passed, max(1.0, self._rate * _BURST_S))
+            self._at = now
+        return self._tokens >= 1.0 - 1e-9
+
+    def may_at(self, now: float) -> float:
+        """The moment from which it does."""
+        return now if self.may(now) else now + (1.0 - self._tokens) / self._rate
+
+    def new(self, pages: int) -> None:
+        """So many new pages are asked for."""
+        self._credit = min(self._credit + self._share * pages, _MOST_CREDIT)
+
+    def again(self, pages: int) -> None:
+        """So many pages are asked for again."""
+        self._credit = max(self._credit - (1.0 - self._share) * pages, -_MOST_CREDIT)
+        if self._rate < math.inf:
+            self._tokens -= pages

@@ -1,0 +1,216 @@
+"""Signals and published points of a live crawl: who is believed how far, and what a page is taken for."""
+
+import math
+from collections import defaultdict
+
+import numpy as np
+import pytest
+
+from tests.refresh.live import STARTED, open_frontier
+from trapline.jit import DISABLED
+from trapline.refresh import Refresher, policy_named
+from trapline.refresh.published import MOST_POINTS
+
+INDEXNOW, SITEMAP, SCHEDULE, CACHE = 0, 2, 4, 5
+DAY_S = 86_400.0
+
+
+def refresher_with(pages: int, sites: int = 1) -> Refresher:
+    refresher = Refresher(policy_named("residual-life"), STARTED)
+    for page in range(pages):
+        refresher.join(page, page % sites, STARTED)
+    return refresher
+
+
+def outcome(refresher: Refresher, page: int, channel: int, now: float, true: bool, p: float = 1.0) -> None:
+    refresher.signalled(page, channel, now, now, p)
+    refresher.crawled(page, now + 10.0, true)
+
+
+# ---- levels
+
+
+def test_a_site_is_normal_until_its_channel_tells_anything() -> None:
+    refresher = refresher_with(4, sites=2)
+    refresher.signalled(0, INDEXNOW, STARTED + 100.0, STARTED + 100.0)
+    levels = [refresher.explain(page, STARTED + 100.0)["level"] for page in range(4)]
+    assert levels == ["smart", "normal", "smart", "normal"]
+    refresher.join(5, 1, STARTED + 101.0)
+    refresher.join(6, 0, STARTED + 101.0)
+    assert [refresher.explain(page, STARTED + 101.0)["level"] for page in (5, 6)] == ["normal", "smart"]
+
+
+def test_a_page_is_super_while_points_lie_ahead() -> None:
+    refresher, now = refresher_with(1), STARTED + 10.0
+    refresher.publish(0, SCHEDULE, [(STARTED + 100.0, 0.9), (STARTED + 300.0, 0.9)], now)
+    assert refresher.explain(0, now)["level"] == "super"
+    assert refresher.explain(0, now)["next_point"] == {"at": STARTED + 100.0, "p": pytest.approx(0.9)}
+    assert refresher.next_moment() <= STARTED + 100.0
+    refresher.accessed(0, STARTED + 150.0)
+    assert refresher.explain(0, STARTED + 150.0)["next_point"]["at"] == STARTED + 300.0
+    refresher.accessed(0, STARTED + 301.0)
+    assert refresher.explain(0, STARTED + 301.0)["level"] == "normal"
+
+
+def test_the_end_of_a_cache_is_no_promise() -> None:
+    """Else every page with a cache header would be taken for one whose updates are all known."""
+    refresher = refresher_with(1)
+    refresher.publish(0, CACHE, [(STARTED + 100.0, 0.05)], STARTED + 1.0)
+    assert refresher.explain(0, STARTED + 1.0)["level"] == "normal"
+    assert refresher.explain(0, STARTED + 1.0)["next_point"]["at"] == STARTED + 100.0
+
+
+# ---- which signals count
+
+
+def test_within_a_minute_the_same_is_told_once() -> None:
+    refresher = refresher_with(1)
+    for after_s in (100.0, 130.0, 159.0, 161.0, 170.0):
+        refresher.signalled(0, INDEXNOW, STARTED + after_s, STARTED + after_s)
+    assert refresher.explain(0, STARTED + 170.0)["signals"] == 2
+    refresher.crawled(0, STARTED + 171.0, True)
+    refresher.signalled(0, INDEXNOW, STARTED + 180.0, STARTED + 180.0)
+    assert refresher.explain(0, STARTED + 180.0)["signals"] == 1  # the copy is of before it
+
+
+def test_of_two_channels_that_tell_the_same_the_one_believed_more_counts() -> None:
+    refresher = refresher_with(1)
+    for step in range(1, 8):
+        outcome(refresher, 0, SITEMAP, STARTED + 1_000.0 * step, true=False)
+    refresher.signalled(0, SITEMAP, STARTED + 9_000.0, STARTED + 9_000.0)
+    doubted = refresher.explain(0, STARTED + 9_001.0)["trust"]
+    refresher.signalled(0, INDEXNOW, STARTED + 9_002.0, STARTED + 9_002.0)
+    believed = refresher.explain(0, STARTED + 9_003.0)
+    assert doubted["channel"] == SITEMAP and doubted["precision"] < 0.6
+    assert believed["trust"]["channel"] == INDEXNOW and believed["signals"] == 1
+    assert believed["trust"]["precision"] > doubted["precision"]
+
+
+def test_news_older_than_the_last_crawl_is_none() -> None:
+    refresher = refresher_with(1)
+    refresher.crawled(0, STARTED + 1_000.0, False)
+    refresher.signalled(0, SITEMAP, STARTED + 2_000.0, STARTED + 500.0)
+    assert refresher.explain(0, STARTED + 2_000.0)["signals"] == 0
+    refresher.signalled(0, SITEMAP, STARTED + 2_000.0, STARTED + 990.0)  # clocks differ
+    assert refresher.explain(0, STARTED + 2_000.0)["signals"] == 1
+
+
+def test_who_cannot_prove_who_he_is_changes_no_level_and_is_believed_little_for_ever() -> None:
+    refresher = refresher_with(2)
+    refresher.signalled(0, INDEXNOW, STARTED + 10.0, STARTED + 10.0, p=0.05)
+    assert refresher.explain(0, STARTED + 10.0)["level"] == "normal"
+    refresher.tells(0, SITEMAP, STARTED + 11.0)
+    for step in range(1, 60):
+        outcome(refresher, 0, INDEXNOW, STARTED + 1_000.0 * step, true=True, p=0.05)
+    refresher.signalled(0, INDEXNOW, STARTED + 70_000.0, STARTED + 70_000.0, p=0.05)
+    trust = refresher.explain(0, STARTED + 70_000.0)["trust"]
+    assert trust["unverified"] and trust["precision"] == 0.05 and trust["judged_by"] > 50.0
+
+
+# ---- liars
+
+
+def test_a_liar_is_struck_out_and_one_who_was_reformed_is_heard_again() -> None:
+    refresher, frontier, now = refresher_with(40), open_frontier(1), STARTED
+    for step in range(40):
+        now = STARTED + 1_000.0 * (step + 1)
+        outcome(refresher, step, INDEXNOW, now, true=False)
+    assert {refresher.explain(page, now)["level"] for page in range(40)} == {"normal"}
+    followed, signals = 0, 300 if DISABLED else 2_000
+    for step in range(signals):
+        now += 1_000.0
+        page = step % 40
+        refresher.signalled(page, INDEXNOW, now, now)
+        if refresher.explain(page, now)["signals"]:
+            followed += 1
+            assert refresher.explain(page, now)["trust"]["audited"]
+            refresher.crawled(page, now + 1.0, False)
+            assert refresher.explain(page, now + 1.0)["level"] == "normal"
+    assert 0.01 < followed / signals < 0.05
+    told = 0
+    while refresher.explain(0, now)["level"] == "normal":
+        now, told = now + 1_000.0, told + 1
+        page = told % 40
+        refresher.signalled(page, INDEXNOW, now, now)
+        if refresher.explain(page, now)["signals"]:
+            refresher.crawled(page, now + 1.0, True)
+        assert told < 2_000
+    trust = refresher.explain(0, now)["trust"]
+    assert not trust["struck_out"]
+    assert frontier.pages == 0
+
+
+def test_a_liar_is_believed_less_and_less_and_others_are_not() -> None:
+    refresher = refresher_with(20, sites=2)
+    believed = []
+    for step in range(1, 25):
+        outcome(refresher, 0, INDEXNOW, STARTED + 1_000.0 * step, true=False)
+        outcome(refresher, 1, INDEXNOW, STARTED + 1_000.0 * step, true=True)
+        believed.append(refresher.explain(0, STARTED + 1_000.0 * step)["trust"]["precision"])
+    assert believed == sorted(believed, reverse=True) and believed[-1] < 0.25
+    assert refresher.explain(1, STARTED + 30_000.0)["trust"]["precision"] > 0.8
+
+
+def test_a_second_channel_takes_nothing_from_what_was_learned_of_the_first() -> None:
+    refresher = refresher_with(3, sites=3)
+    for step in range(1, 10):
+        outcome(refresher, 0, INDEXNOW, STARTED + 1_000.0 * step, true=step % 2 == 0)
+    refresher.signalled(1, SITEMAP, STARTED + 20_000.0, STARTED + 20_000.0)
+    first = refresher.explain(0, STARTED + 20_000.0)["trust"]["precision"]
+    for step in range(1, 10):
+        outcome(refresher, 1, SITEMAP, STARTED + 20_000.0 + 1_000.0 * step, true=True)
+    later = refresher.explain(0, STARTED + 40_000.0)["trust"]["precision"]
+    assert later == pytest.approx(first, abs=0.06)
+    refresher.signalled(2, SITEMAP, STARTED + 41_000.0, STARTED + 41_000.0)
+    new = refresher.explain(2, STARTED + 41_000.0)["trust"]["precision"]
+    refresher.crawled(2, STARTED + 41_001.0, True)
+    refresher.signalled(2, INDEXNOW, STARTED + 42_000.0, STARTED + 42_000.0)
+    assert new > refresher.explain(2, STARTED + 42_000.0)["trust"]["precision"]  # by its channel elsewhere
+
+
+# ---- published points
+
+
+def test_points_without_signals_are_judged_by_crawls() -> None:
+    """A schedule that is kept is believed, one that is not is not, though nobody signals anything."""
+    kept = {}
+    for true in (True, False):
+        refresher = refresher_with(1)
+        points = [(STARTED + 3_600.0 * hour, 1.0) for hour in range(1, 60)]
+        refresher.publish(0, SCHEDULE, points, STARTED + 1.0)
+        for at, _ in points[:40]:
+            refresher.crawled(0, at + 10.0, true)
+        row = refresher.memory.whole.trust[1]
+        assert row.promised == pytest.approx(40.0, rel=0.1)
+        kept[true] = float(row.kept)
+    assert kept[True] > 35.0 and kept[False] == 0.0
+
+
+def test_a_channel_replaces_what_it_published_and_no_more() -> None:
+    refresher, rng = refresher_with(30, sites=3), np.random.default_rng(5)
+    said: dict[int, dict[int, list[float]]] = defaultdict(dict)
+    now = STARTED
+    for _ in range(60 if DISABLED else 600):
+        now += float(rng.exponential(400.0))
+        page, channel = int(rng.integers(0, 30)), int(rng.choice([SCHEDULE, CACHE]))
+        told = np.unique(rng.integers(1, 400, int(rng.integers(0, 12)))) * 100.0 + now
+        refresher.publish(page, channel, [(float(at), 0.5) for at in told], now)
+        said[page][channel] = told.tolist()
+        for other in range(30):
+            record = refresher.memory.state.page[other]
+            span = refresher.memory.state.point[record.point : record.point_end]["at_s"]
+            expected = sorted(at - STARTED for told in said[other].values() for at in told if at > now)
+            assert span.tolist() == pytest.approx(expected)
+    assert len(refresher.memory.whole.point) < 4_000
+
+
+def test_what_is_published_is_bounded() -> None:
+    refresher = refresher_with(1)
+    much = [(STARTED + 100.0 * k, 0.5) for k in range(5_000)]
+    refresher.publish(
+        0, SCHEDULE, [*much, (STARTED + 31 * DAY_S, 1.0), (math.nan, 1.0), (STARTED + 5.0, 7.0)], STARTED + 1.0
+    )
+    record = refresher.memory.state.page[0]
+    assert record.point_end - record.point == MOST_POINTS
+    refresher.publish(0, SCHEDULE, [(STARTED + 31 * DAY_S, 1.0)], STARTED + 1.0)
+    assert refresher.explain(0, STARTED + 1.0)["next_point"] is None

@@ -1,0 +1,67 @@
+"""Whose turn it is, by share, by price and by rate."""
+
+import math
+
+from hypothesis import given
+from hypothesis import strategies as some
+
+from trapline.refresh.turns import Turns
+
+
+def order(turns: Turns, pages: int, now: float = 0.0) -> str:
+    """What is asked for, if both kinds wait: n(ew) or a(gain)."""
+    asked = ""
+    for _ in range(pages):
+        if turns.is_first(now):
+            turns.again(1)
+            asked += "a"
+        else:
+            turns.new(1)
+            asked += "n"
+    return asked
+
+
+def test_half_is_every_second_page() -> None:
+    assert order(Turns(share=0.5), 6) == "nanana"
+
+
+@given(some.floats(0.0, 1.0))
+def test_a_share_is_kept_to_within_a_page(share: float) -> None:
+    asked = order(Turns(share=share), 200)
+    for length in range(1, 201):
+        assert abs(asked[:length].count("a") - share * length) <= 1.0
+
+
+def test_no_share_is_none_and_all_is_all() -> None:
+    assert order(Turns(share=0.0), 5) == "nnnnn"
+    assert order(Turns(share=1.0), 5) == "aaaaa"
+
+
+def test_what_was_not_wanted_for_long_is_not_asked_for_all_at_once() -> None:
+    turns = Turns(share=0.5)
+    for _ in range(10_000):
+        turns.new(1)
+    assert order(turns, 400).index("n") <= 250
+
+
+def test_a_price_goes_before_new_pages_and_is_asked_of_all() -> None:
+    turns = Turns(price=3.0)
+    assert turns.least == 3.0
+    assert turns.is_first(0.0)
+    turns.again(50)
+    assert turns.is_first(0.0)
+
+
+@given(some.floats(0.05, 50.0), some.lists(some.floats(0.0, 3.0), min_size=1, max_size=80))
+def test_no_more_than_the_rate_are_fetched_again(rate: float, steps: list[float]) -> None:
+    turns, now, fetched = Turns(share=1.0, rate=rate), 0.0, 0
+    for step in steps:
+        now += step
+        while turns.may(now):
+            turns.again(1)
+            fetched += 1
+        assert fetched <= rate * now + max(1.0, rate) + 1e-6
+        at = turns.may_at(now)
+        assert now < at < math.inf
+        assert turns.may(at + 1e-6)
+        now = at + 1e-6
