@@ -1,1 +1,1 @@
-"""What providers tell about their pages: pings, feeds, sitemaps and schedules, as facts with a channel. It decides nothing about crawling."""
+"""What providers tell about their pages: pings, feeds, sitemaps, schedules, as facts with a channel. It decides nothing about crawling."""

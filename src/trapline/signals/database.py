@@ -1,0 +1,87 @@
+"""signals.db in the folder of a crawl: made, recognised, opened. What its rows mean is known to those who use it.
+
+Several processes write it (the endpoint, `refresh accesses`, the crawl), each in short transactions, and wait for each other;
+readers never wait. synchronous=FULL: what was committed survives a power cut.
+"""
+
+import sqlite3
+import time
+from pathlib import Path
+
+from trapline.errors import ConfigError
+
+DATABASE = "signals.db"
+FORMAT = 1
+
+_BUSY_S = 30.0
+_SCHEMA = Path(__file__).with_name("schema.sql")
+
+
+def opened(folder: Path) -> sqlite3.Connection:
+    """A connection that reads and writes; the file is made if there is none. `ConfigError` if it is not ours."""
+    path = folder / DATABASE
+    if not folder.is_dir():
+        raise ConfigError(f"{folder}: there is no such folder")
+    try:
+        connection = sqlite3.connect(path, timeout=_BUSY_S, isolation_level=None, check_same_thread=False)
+    except sqlite3.Error as error:
+        raise ConfigError(f"{path}: cannot be opened: {error}") from None
+    try:
+        connection.execute("pragma journal_mode=wal")
+        connection.execute("pragma synchronous=full")
+        _make_or_check(connection, path)
+    except sqlite3.Error as error:
+        connection.close()
+        raise ConfigError(f"{path}: not a database of signals, or damaged: {error}") from None
+    except ConfigError:
+        connection.close()
+        raise
+    return connection
+
+
+def _make_or_check(connection: sqlite3.Connection, path: Path) -> None:
+    if _format(connection) is None:
+        with Transaction(connection):
+            if _format(connection) is None:  # nobody else was faster
+                _make(connection, path)
+    if (found := _format(connection)) != str(FORMAT):
+        was = f"signals of format {found}; this version reads {FORMAT}"
+        raise ConfigError(f"{path}: {was}: use the version that wrote it, or move the file away")
+
+
+def _format(connection: sqlite3.Connection) -> str | None:
+    if not connection.execute("select 1 from sqlite_schema where name = 'meta'").fetchone():
+        return None
+    found = connection.execute("select value from meta where key = 'format'").fetchone()
+    return found[0] if found else "unknown"
+
+
+def _make(connection: sqlite3.Connection, path: Path) -> None:
+    if connection.execute("select 1 from sqlite_schema").fetchone():
+        raise ConfigError(f"{path}: not a database of signals; move the file away")
+    for statement in _statements(_SCHEMA.read_text(encoding="utf-8")):
+        connection.execute(statement)
+    meta = {"format": str(FORMAT), "created": repr(time.time())}
+    connection.executemany("insert into meta values (?, ?)", meta.items())
+
+
+def _statements(script: str) -> list[str]:
+    """One by one: `executescript` would end our transaction. No statement of the schema holds a semicolon."""
+    lines = (line.partition("--")[0] for line in script.splitlines())
+    return [statement for statement in "\n".join(lines).split(";") if statement.strip()]
+
+
+class Transaction:
+    """All of it or nothing."""
+
+    def __init__(self, connection: sqlite3.Connection) -> None:
+        self._connection = connection
+
+    def __enter__(self) -> None:
+        self._connection.execute("begin immediate")
+
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
+        if kind is None:
+            self._connection.execute("commit")
+        elif self._connection.in_transaction:  # SQLite has ended it by itself if the disk is full
+            self._connection.execute("rollback")

@@ -1,0 +1,116 @@
+"""The inbox: every signal that was accepted, in order, on disk. Who fills it: the endpoint, `refresh accesses`, and the crawl for
+feeds that it read. Who empties it: the crawl, which remembers up to which id it has taken. Nothing here judges a signal or knows
+whether the crawl has heard of its page.
+
+Laws
+- What `put` returned from is on disk, all of it; a `put` that failed left nothing.
+- `take` gives signals in order of id; an id is never given twice, also after old ones were forgotten.
+- A signal that nobody vouched for has little force: an unverified CHANGED carries p <= UNVERIFIED_P.
+"""
+
+import time
+from collections.abc import Iterable
+from pathlib import Path
+from typing import NamedTuple
+
+from trapline.errors import InvariantError
+from trapline.signals.database import Transaction, opened
+
+CHANGED, POINT, ACCESS = "changed", "point", "access"
+CHANNELS = ("indexnow", "websub", "sitemap", "feed", "schedule", "cache", "api")  # their place is kept on disk
+UNVERIFIED_P = 0.05
+
+MOST_TOPICS = 100_000
+_NUMBERS = {channel: number for number, channel in enumerate(CHANNELS)}
+
+
+class Signal(NamedTuple):
+    """CHANGED: the page changed at `moment` (of a ping: when it came). POINT: it will, with probability p. ACCESS: p accesses then."""
+
+    id: int  # given by `put`; whatever stands here before does not count
+    received: float
+    channel: str
+    url: str
+    kind: str
+    moment: float
+    p: float
+    verified: bool
+
+
+class Inbox:
+    """`DIR/signals.db`, made if there is none; `ConfigError` if it is not ours. May be used by one thread at a time."""
+
+    def __init__(self, folder: Path) -> None:
+        self._connection = opened(folder)
+
+    def put(self, signals: Iterable[Signal]) -> None:
+        """All of them, in one transaction."""
+        rows = [_row(signal) for signal in signals]
+        with Transaction(self._connection):
+            self._connection.executemany(_INSERT, rows)
+
+    def put_batch(self, digest: str, name: str, signals: Iterable[Signal]) -> None:
+        """The same, for a batch that must not come in twice by mistake: it is known by this digest from then on."""
+        rows = [_row(signal) for signal in signals]
+        with Transaction(self._connection):
+            self._connection.execute("replace into batch values (?, ?, ?, ?)", (digest, name, time.time(), len(rows)))
+            self._connection.executemany(_INSERT, rows)
+
+    def has_batch(self, digest: str) -> bool:
+        return self._connection.execute("select 1 from batch where digest = ?", (digest,)).fetchone() is not None
+
+    def add_tally(self, tally: Iterable[tuple[int, str, str, int]]) -> None:
+        """(hour, channel, outcome, signals), added to what was counted before."""
+        with Transaction(self._connection):
+            self._connection.executemany(_TALLY, tally)
+
+    def tally(self) -> list[tuple[int, str, str, int]]:
+        """What became of all signals that ever came, by hour, channel and outcome."""
+        return self._connection.execute("select * from tally order by hour, channel, outcome").fetchall()
+
+    def take(self, after: int, most: int) -> list[Signal]:
+        """Up to `most` signals with ids above `after`, in order. They stay."""
+        rows = self._connection.execute(_SELECT, (after, most))
+        return [Signal(*row)._replace(channel=CHANNELS[row[2]], verified=bool(row[7])) for row in rows]
+
+    def last(self) -> int:
+        """The id of the newest signal that there ever was; 0: there was none."""
+        found = self._connection.execute("select seq from sqlite_sequence where name = 'signal'").fetchone()
+        return found[0] if found else 0
+
+    def forget(self, received_before: float) -> int:
+        """How many were older, and are gone."""
+        with Transaction(self._connection):
+            return self._connection.execute("delete from signal where received < ?", (received_before,)).rowcount
+
+    def topic(self, url: str, hub: str) -> None:
+        """The crawl found that `url` has this hub; whoever runs the endpoint is subscribed to it."""
+        with Transaction(self._connection):
+            self._connection.execute(_TOPIC, (url, hub, time.time(), MOST_TOPICS))
+
+    def topics(self) -> list[tuple[str, str]]:
+        """Topics with their hubs, those found first before the others."""
+        return self._connection.execute("select url, hub from topic order by found, url").fetchall()
+
+    def close(self) -> None:
+        self._connection.close()
+
+
+def _row(signal: Signal) -> tuple[float, int, str, str, float, float, bool]:
+    if signal.kind == CHANGED and not signal.verified and signal.p > UNVERIFIED_P:
+        raise InvariantError(f"nobody vouched for a signal of {signal.url}, and it carries p = {signal.p}")
+    number = _NUMBERS[signal.channel]
+    return signal.received, number, signal.url, signal.kind, signal.moment, signal.p, signal.verified
+
+
+_INSERT = "insert into signal (received, channel, url, kind, moment, p, verified) values (?, ?, ?, ?, ?, ?, ?)"
+_SELECT = "select id, received, channel, url, kind, moment, p, verified from signal where id > ? order by id limit ?"
+_TALLY = (
+    "insert into tally values (?, ?, ?, ?) "
+    "on conflict (hour, channel, outcome) do update set signals = signals + excluded.signals"
+)
+# A topic that moved to another hub is one topic; beyond the most, new ones are left out.
+_TOPIC = (
+    "insert into topic select ?1, ?2, ?3 where (select count(*) from topic) < ?4 or ?1 in (select url from topic) "
+    "on conflict (url) do update set hub = excluded.hub"
+)

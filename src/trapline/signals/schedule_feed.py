@@ -1,0 +1,208 @@
+"""A schedule feed read: at which moments pages of a site will change, with which probability, as the site itself publishes it.
+
+Our own format (docs/signals-published.md), JSON. Bytes in, facts out: nothing is fetched, and how far the site is believed is not known
+here. Any bytes are read without complaint, in bounded time; what could not be used is counted. The feed speaks for its own site alone
+(scheme, host and port), until it expires. recurrence.py expands its rules.
+"""
+
+import json
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from datetime import UTC, date, datetime, tzinfo
+from itertools import islice
+from math import inf, isfinite, nan
+from typing import Any, NamedTuple
+from zoneinfo import ZoneInfo
+
+from trapline.fetch.urls import host_port, origin
+from trapline.signals.dates import w3c_s
+from trapline.signals.places import Resolver, host_of
+from trapline.signals.recurrence import moments, rule_of
+
+MOST_BYTES = 1024 * 1024
+MOST_POINTS = 10_000  # that are looked at, as many as are given
+MOST_RULES = 200  # that differ
+HORIZON_S = 30 * 86_400.0
+LEAST_WINDOW_S = 60.0  # of a page there is not more than one point in it
+VERSION = 1
+_MOST_KEY = 1_000  # characters of a rule, or of the name of a time zone
+
+# Why something was not used.
+UNREADABLE, EXPIRED, OTHER_HOST, NO_RULE = "unreadable", "expired", "of another host", "no rule that is understood"
+NO_POINT, PAST, TOO_FAR, TOO_MANY = "no moment or probability", "past", "too far ahead", "too many"
+
+
+class Point(NamedTuple):
+    at: float  # seconds since 1970
+    p: float  # that the page changes then, above 0 and up to 1
+
+
+class Schedule(NamedTuple):
+    points: dict[str, list[Point]]  # by canonical URL, in order of time, all ahead
+    generated: float
+    expires: float
+    problems: Mapping[str, int]
+
+
+class _Update(NamedTuple):
+    at: float
+    window_s: float
+    p: float
+
+
+def read_schedule(body: bytes, url: str, now: float) -> Schedule:
+    """What the schedule feed at `url` says is still to come.
+
+    >>> entries = b'[{"url": "/x", "updates": [{"at": 600, "p": 0.5}, {"at": "1970-01-01T00:10:30Z"}]}]'
+    >>> feed = b'{"version": 1, "host": "a.org", "expires": 9e3, "entries": %s}' % entries
+    >>> read_schedule(feed, "https://a.org/schedule.json", 0.0).points
+    {'https://a.org/x': [Point(at=630.0, p=1.0)]}
+    """
+    problems: Counter[str] = Counter()
+    feed = _object(body)
+    if feed is None or not _is_of(feed.get("host"), Resolver(url).base):
+        problems[UNREADABLE if feed is None else OTHER_HOST] += 1
+        return Schedule({}, nan, nan, problems)
+    generated, expires = _moment_s(feed.get("generated")), _moment_s(feed.get("expires"))
+    if not expires > now:
+        problems[EXPIRED] += 1
+        return Schedule({}, generated, expires, problems)
+    reading = _Reading(url, generated if generated <= now else now, now, min(expires, now + HORIZON_S), problems)
+    entries = feed.get("entries")
+    for entry in islice(entries if isinstance(entries, list) else (), MOST_POINTS):
+        reading.take(entry if isinstance(entry, dict) else {})
+    return Schedule(reading.points(), generated, expires, problems)
+
+
+def _object(body: bytes) -> dict[str, Any] | None:
+    """None: too long, no JSON, or of another version."""
+    try:
+        feed = json.loads(body) if len(body) <= MOST_BYTES else None
+    except (ValueError, RecursionError):
+        return None
+    return feed if isinstance(feed, dict) and feed.get("version") == VERSION else None
+
+
+def _is_of(host: object, feed_url: str) -> bool:
+    """Whether a feed that says it is of this host, with or without a port, stands there."""
+    if not feed_url or not isinstance(host, str):
+        return False
+    return host.lower() in (host_of(feed_url), host_port(origin(feed_url))[1])
+
+
+class _Reading:
+    """One feed while its entries are read."""
+
+    def __init__(self, url: str, generated: float, now: float, until: float, problems: Counter[str]) -> None:
+        self._resolve = Resolver(url)
+        self._site = origin(self._resolve.base)
+        self._generated, self._now, self._until = generated, now, until
+        self._problems = problems
+        self._left = MOST_POINTS
+        self._rules: dict[tuple[str, str], list[float] | None] = {}
+        self._updates: dict[str, list[_Update]] = {}
+
+    def take(self, entry: dict[str, Any]) -> None:
+        text = entry.get("url")
+        url = self._resolve(text) if isinstance(text, str) else None
+        if url is None or origin(url) != self._site:
+            self._problems[OTHER_HOST] += 1
+            return
+        found = self._updates.setdefault(url, [])
+        for update in self._all_of(entry):
+            if self._left == 0:
+                self._problems[TOO_MANY] += 1
+                return
+            self._left -= 1
+            if self._is_ahead(update):
+                found.append(update)
+
+    def _all_of(self, entry: dict[str, Any]) -> Iterator[_Update]:
+        window_s, p = _number(entry.get("window_s")), _number(entry.get("p", 1.0))
+        updates = entry.get("updates")
+        for update in updates if isinstance(updates, list) else ():
+            if isinstance(update, dict):
+                at = _moment_s(update.get("at"))
+                yield _Update(at, _number(update.get("window_s")), _number(update["p"]) if "p" in update else p)
+        if "rrule" in entry:
+            for at in self._expanded(entry["rrule"], entry.get("tzid", "UTC")):
+                yield _Update(at, window_s, p)
+
+    def _expanded(self, text: object, tzid: object) -> list[float]:
+        """The moments of a rule. Many pages have the same one, and it is expanded once."""
+        key = str(text)[:_MOST_KEY], str(tzid)[:_MOST_KEY]
+        if key not in self._rules and len(self._rules) < MOST_RULES:
+            self._rules[key] = self._moments(*key)
+        found = self._rules.get(key)
+        if found is None:
+            self._problems[NO_RULE] += 1
+        return found or []
+
+    def _moments(self, text: str, tzid: str) -> list[float] | None:
+        zone = _zone(tzid)
+        rule = rule_of(text, zone, _day_of(self._generated, zone)) if zone else None
+        return None if rule is None else list(islice(moments(rule, self._now, self._until), MOST_POINTS))
+
+    def _is_ahead(self, update: _Update) -> bool:
+        if update.at != update.at or not 0.0 < update.p <= 1.0:
+            self._problems[NO_POINT] += 1
+        elif update.at <= self._now:
+            self._problems[PAST] += 1
+        elif update.at > self._until:
+            self._problems[TOO_FAR] += 1
+        else:
+            return True
+        return False
+
+    def points(self) -> dict[str, list[Point]]:
+        return {url: merged(sorted(updates)) for url, updates in self._updates.items() if updates}
+
+
+def merged(updates: list[_Update]) -> list[Point]:
+    """Updates in one window, counted from its first and a minute long at least, are one point, at the last of them: a crawl then sees
+    them all. p = 1 - Π (1 - p).
+
+    >>> merged([_Update(0.0, 600.0, 0.5), _Update(300.0, nan, 0.5), _Update(601.0, nan, 0.5)])
+    [Point(at=300.0, p=0.75), Point(at=601.0, p=0.5)]
+    """
+    points: list[Point] = []
+    end = -inf
+    for update in updates:
+        if update.at < end:
+            points[-1] = Point(update.at, 1.0 - (1.0 - points[-1].p) * (1.0 - update.p))
+        else:
+            points.append(Point(update.at, update.p))
+            end = update.at + (update.window_s if update.window_s >= LEAST_WINDOW_S else LEAST_WINDOW_S)
+    return points
+
+
+def _moment_s(value: object) -> float:
+    """Seconds since 1970, or a date as w3.org/TR/NOTE-datetime has them."""
+    return w3c_s(value) if isinstance(value, str) else _number(value)
+
+
+def _number(value: object) -> float:
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return nan
+    try:
+        return float(value) if isfinite(value) else nan
+    except OverflowError:
+        return nan
+
+
+def _zone(name: str) -> tzinfo | None:
+    try:
+        return ZoneInfo(name)
+    except (
+        OSError,
+        ValueError,
+        LookupError,
+    ):  # not found, a folder, a path out of the folder, characters that no name has
+        return None
+
+
+def _day_of(moment: float, zone: tzinfo) -> date:
+    try:
+        return datetime.fromtimestamp(moment, zone).date()
+    except (ValueError, OverflowError, OSError):
+        return datetime.fromtimestamp(0.0, UTC).date()

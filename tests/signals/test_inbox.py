@@ -1,0 +1,129 @@
+"""The inbox: what was put is taken, in order and whole; a file that is not ours is named in one line."""
+
+import sqlite3
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from trapline.errors import ConfigError, InvariantError
+from trapline.signals.inbox import ACCESS, CHANGED, CHANNELS, POINT, UNVERIFIED_P, Inbox, Signal
+
+PING = Signal(0, 10.0, "indexnow", "http://a.test/x", CHANGED, 10.0, 1.0, True)
+
+signals = st.builds(
+    Signal,
+    id=st.just(0),
+    received=st.floats(0, 2e9),
+    channel=st.sampled_from(CHANNELS),
+    url=st.text(st.characters(codec="utf-8"), max_size=40),
+    kind=st.sampled_from([CHANGED, POINT, ACCESS]),
+    moment=st.floats(0, 2e9),
+    p=st.floats(0, UNVERIFIED_P),
+    verified=st.booleans(),
+)
+
+
+@pytest.fixture
+def inbox(tmp_path: Path) -> Iterator[Inbox]:
+    inbox = Inbox(tmp_path)
+    yield inbox
+    inbox.close()
+
+
+@given(st.lists(st.lists(signals, max_size=5), max_size=5), st.integers(1, 7))
+@settings(max_examples=30, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+def test_what_was_put_is_taken_in_order_whatever_the_portions(
+    tmp_path_factory: pytest.TempPathFactory, puts: list[list[Signal]], most: int
+) -> None:
+    inbox = Inbox(tmp_path_factory.mktemp("inbox"))
+    for one in puts:
+        inbox.put(one)
+    taken: list[Signal] = []
+    while more := inbox.take(taken[-1].id if taken else 0, most):
+        assert len(more) <= most
+        taken += more
+    inbox.close()
+    assert [signal.id for signal in taken] == list(range(1, len(taken) + 1))
+    assert [signal._replace(id=0) for signal in taken] == [signal for one in puts for signal in one]
+
+
+def test_another_process_sees_what_was_put(tmp_path: Path, inbox: Inbox) -> None:
+    inbox.put([PING])
+    reader = Inbox(tmp_path)
+    assert reader.take(0, 9) == [PING._replace(id=1)]
+    reader.put([PING._replace(url="http://a.test/y")])
+    reader.close()
+    assert [signal.id for signal in inbox.take(1, 9)] == [2]
+
+
+def test_a_put_that_fails_leaves_nothing(inbox: Inbox) -> None:
+    with pytest.raises(InvariantError):
+        inbox.put([PING, PING._replace(verified=False)])
+    assert inbox.take(0, 9) == [] and inbox.last() == 0
+
+
+def test_ids_are_not_given_again_after_signals_were_forgotten(inbox: Inbox) -> None:
+    inbox.put([PING, PING._replace(received=20.0)])
+    assert inbox.forget(15.0) == 1
+    assert inbox.forget(99.0) == 1
+    inbox.put([PING])
+    assert [signal.id for signal in inbox.take(0, 9)] == [3] and inbox.last() == 3
+
+
+def test_a_topic_is_one_whichever_hub_it_moves_to(inbox: Inbox) -> None:
+    for hub in ("https://hub.test/1", "https://hub.test/2"):
+        inbox.topic("http://a.test/feed", hub)
+    inbox.topic("http://b.test/feed", "https://hub.test/1")
+    assert inbox.topics() == [
+        ("http://a.test/feed", "https://hub.test/2"),
+        ("http://b.test/feed", "https://hub.test/1"),
+    ]
+
+
+def test_no_more_topics_than_there_is_room_for(inbox: Inbox, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("trapline.signals.inbox.MOST_TOPICS", 2)
+    for number in range(4):
+        inbox.topic(f"http://a.test/{number}", "https://hub.test/")
+    inbox.topic("http://a.test/0", "https://hub.test/new")
+    assert inbox.topics() == [("http://a.test/0", "https://hub.test/new"), ("http://a.test/1", "https://hub.test/")]
+
+
+def other_database(path: Path) -> None:
+    with sqlite3.connect(path) as connection:
+        connection.execute("create table t (x)")
+    connection.close()
+
+
+def newer(path: Path) -> None:
+    Inbox(path.parent).close()
+    with sqlite3.connect(path) as connection:
+        connection.execute("update meta set value = '99' where key = 'format'")
+    connection.close()
+
+
+@pytest.mark.parametrize(
+    "make, says",
+    [
+        (
+            lambda path: path.write_bytes(b"no database at all, but long enough to be taken for one" * 50),
+            "not a database",
+        ),
+        (other_database, "move the file away"),
+        (newer, "signals of format 99; this version reads 1"),
+        (lambda path: path.mkdir(), "cannot be opened"),
+    ],
+    ids=["foreign", "other", "newer", "folder"],
+)
+def test_a_file_that_is_not_ours_is_named_in_one_line(tmp_path: Path, make, says: str) -> None:  # type: ignore[no-untyped-def]
+    make(tmp_path / "signals.db")
+    with pytest.raises(ConfigError, match=says) as raised:
+        Inbox(tmp_path)
+    assert "\n" not in str(raised.value) and "signals.db" in str(raised.value)
+
+
+def test_no_folder_is_named(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match="no such folder"):
+        Inbox(tmp_path / "absent")

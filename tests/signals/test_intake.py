@@ -1,0 +1,50 @@
+"""What is said twice within a minute goes to the inbox twice at most: at once, and once more when the minute is over."""
+
+import asyncio
+from pathlib import Path
+
+from trapline.signals.inbox import Inbox
+from trapline.signals.intake import REPEATED_S, Intake, Rates
+from trapline.signals.tally import Tally
+from trapline.signals.writer import InboxWriter
+
+URL = "http://a.test/x"
+
+
+def heard(folder: Path, moments: list[float], vouched: bool = True) -> list[float]:
+    """The page is said to have changed at these moments; when signals were received."""
+    clock = [0.0]
+
+    async def say() -> None:
+        inbox = Inbox(folder)
+        writer = InboxWriter(inbox)
+        intake = Intake(writer, Tally(lambda: clock[0]), Rates(), lambda: clock[0])
+        for second in range(300):
+            clock[0] = float(second)
+            for _ in range(moments.count(clock[0])):
+                await intake.changed("indexnow", [(URL, clock[0])], vouched)
+            await intake.late()
+        await writer.close()
+        inbox.close()
+
+    asyncio.run(say())
+    inbox = Inbox(folder)
+    signals = inbox.take(0, 1000)
+    inbox.close()
+    return [signal.received for signal in signals]
+
+
+def test_the_last_of_many_is_not_lost(tmp_path: Path) -> None:
+    assert heard(tmp_path, [0.0, 5.0, 5.0, 40.0]) == [0.0, REPEATED_S]
+
+
+def test_one_is_said_once(tmp_path: Path) -> None:
+    assert heard(tmp_path, [0.0]) == [0.0]
+
+
+def test_a_flood_is_one_a_minute(tmp_path: Path) -> None:
+    assert heard(tmp_path, [float(second) for second in range(200)] * 3) == [0.0, 60.0, 120.0, 180.0, 240.0]
+
+
+def test_who_is_not_vouched_for_is_not_said_again(tmp_path: Path) -> None:
+    assert heard(tmp_path, [0.0, 5.0], vouched=False) == [0.0]

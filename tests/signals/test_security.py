@@ -1,0 +1,509 @@
+"""The security list of the specification, item by item. `test_1_...` is item 1; what is the crawl's part of an item is said there.
+
+Everything by real requests to a running endpoint; the last section is about senders that are slow, many or endless.
+"""
+
+import asyncio
+import hmac
+import math
+import socket
+import sqlite3
+import time
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.crawl.small_server import HANG, NOT_FOUND, _loop_in_thread, moved, text
+from tests.fetch.name_server import Name, NameServer
+from tests.signals.endpoint_world import KEY, World, world
+from tests.signals.test_websub import kept, subscribed
+from trapline.signals import bounded, serving
+from trapline.signals.inbox import UNVERIFIED_P, Inbox
+from trapline.signals.intake import Rates
+from trapline.signals.limits_of_senders import Buckets, Once, Rate
+
+UNAVAILABLE = b"HTTP/1.1 503 Service Unavailable\r\nContent-Length: 0\r\n\r\n"
+
+
+def keys(host: str, target: str) -> bytes:
+    return text(KEY) if target == f"/{KEY}.txt" else NOT_FOUND
+
+
+# ---- 1: ownership
+
+
+def test_1_a_signal_counts_only_when_its_sender_is_known_to_own_the_host(tmp_path: Path) -> None:
+    with world(tmp_path, keys) as one:
+        one.ping(one.url("a.test", "/forged"), "forged-key")
+        one.until(lambda: one.counts().get("refuted"))
+        assert not one.signals()
+        one.prove("a.test")
+        assert [(signal.verified, signal.p) for signal in one.signals()] == [(True, 1.0)]
+
+
+def test_1_what_could_not_be_checked_has_little_force(tmp_path: Path) -> None:
+    with world(tmp_path, lambda host, target: UNAVAILABLE) as one:
+        assert one.ping(one.url("a.test", "/x")).status == 202
+        one.until(one.signals)
+        assert one.ping(one.url("a.test", "/y")).status == 202  # taken now, for a server in trouble refutes nothing
+        assert [(signal.verified, signal.p) for signal in one.signals()] == [(False, UNVERIFIED_P)] * 2
+
+
+def test_1_a_key_proves_its_own_host_and_no_other(tmp_path: Path) -> None:
+    with world(tmp_path, lambda host, target: keys(host, target) if host == "a.test" else NOT_FOUND) as one:
+        one.prove("a.test")
+        one.ping(one.url("b.test", "/x"))
+        one.until(lambda: one.ping(one.url("b.test", "/x")).status == 403)
+        host = f"a.test:{one.server.port}"  # type: ignore[union-attr]
+        assert one.post_pings(host, [one.url("a.test"), one.url("b.test")]).status == 422
+
+
+def test_1_a_page_that_repeats_what_it_is_asked_for_proves_nothing(tmp_path: Path) -> None:
+    """A key must be the whole file; and a place with a query is none."""
+    with world(tmp_path, lambda host, target: text(f"not found: {target} {KEY}")) as one:
+        one.ping(one.url("a.test"))
+        one.until(lambda: one.ping(one.url("a.test")).status == 403)
+        assert one.ping(one.url("a.test"), location=one.url("a.test", f"/echo?{KEY}")).status == 422
+
+
+def test_1_a_delivery_without_the_right_signature_is_ignored(tmp_path: Path) -> None:
+    with subscribed(tmp_path) as (one, hub, _):
+        body = one.url("a.test", "/x") + " 1"
+        assert one.ask("POST", hub.callback(), body.encode()).status == 202
+        assert hub.deliver(one, body, secret="guessed") == 202
+        right = hmac.new(hub.requests[0]["hub.secret"].encode(), b"other", "sha256").hexdigest()
+        assert one.ask("POST", hub.callback(), body.encode(), x_hub_signature=f"sha256={right}").status == 202
+        assert not one.signals() and one.counts("websub") == {"unsigned": 3}
+
+
+def test_1_sha1_is_taken_with_little_force(tmp_path: Path) -> None:
+    with subscribed(tmp_path) as (one, hub, topic):
+        assert hub.deliver(one, "", method="sha1") == 202
+        assert [(signal.url, signal.verified, signal.p) for signal in one.signals()] == [(topic, False, UNVERIFIED_P)]
+
+
+def test_1_a_hub_speaks_for_the_host_of_its_topic_alone(tmp_path: Path) -> None:
+    with subscribed(tmp_path) as (one, hub, topic):
+        assert hub.deliver(one, f"{one.url('b.test', '/x')} 1\nhttp://a.test/other-port 1") == 202
+        assert [signal.url for signal in one.signals()] == [topic]
+
+
+# ---- 2: requests that others make us send
+
+
+def test_2_a_key_file_elsewhere_is_not_asked_for(tmp_path: Path) -> None:
+    with world(tmp_path, keys) as one:
+        assert one.ping(one.url("a.test"), location=one.url("b.test", "/k.txt")).status == 422
+        assert one.ping(one.url("a.test"), location="http://169.254.169.254/k.txt").status == 422
+        assert (
+            one.ping(one.url("a.test"), location=one.url("a.test", "/k.txt").replace("http:", "https:")).status == 422
+        )
+        assert not one.server.log  # type: ignore[union-attr]
+
+
+def test_2_a_known_host_whose_name_leads_inside_is_not_connected_to(tmp_path: Path) -> None:
+    """Resolved here, judged, and refused; nothing reaches the server although it listens there."""
+    with world(tmp_path, keys, allow_private=False) as one:
+        one.ping(one.url("a.test", "/x"))
+        one.until(lambda: one.counts().get("refuted"))
+        assert not one.server.connections and not one.signals()  # type: ignore[union-attr]
+
+
+def test_2_a_name_with_one_address_outside_and_one_inside_is_refused_whole(tmp_path: Path) -> None:
+    """The address that was judged is the one that is connected to; a second look at the name cannot give another."""
+    hosts = {"a.test": ("127.9.0.1", "192.0.0.8")}
+    with world(tmp_path, keys, hosts=("a.test",)) as one:
+        one.service._resolver._hosts = hosts
+        one.ping(one.url("a.test", "/x"))
+        one.until(lambda: one.counts().get("refuted"))
+        assert not one.server.connections  # type: ignore[union-attr]
+
+
+def test_2_a_redirect_to_another_host_is_not_followed(tmp_path: Path) -> None:
+    def answers(host: str, target: str) -> bytes:
+        return moved(f"http://b.test:{port}/{KEY}.txt") if host == "a.test" else text(KEY)
+
+    port = 0
+    with world(tmp_path, answers) as one:
+        port = one.server.port  # type: ignore[union-attr]
+        one.ping(one.url("a.test", "/x"))
+        one.until(lambda: one.counts().get("refuted"))
+        assert [request.host for request in one.server.log] == ["a.test"]  # type: ignore[union-attr]
+
+
+def test_2_a_redirect_does_not_widen_what_a_key_file_speaks_for(tmp_path: Path) -> None:
+    """Many a site has a page that redirects wherever one likes, and a folder that a visitor may write to."""
+
+    def answers(host: str, target: str) -> bytes:
+        return text(KEY) if target == "/users/me/k.txt" else moved("/users/me/k.txt")
+
+    with world(tmp_path, answers) as one:
+        one.ping(one.url("a.test", "/x"), location=one.url("a.test", "/go.txt"))
+        one.until(lambda: one.counts().get("refuted"))
+        assert len(one.server.log) == 2 and not one.signals()  # type: ignore[union-attr]
+
+
+def test_2_a_long_key_file_is_not_read(tmp_path: Path) -> None:
+    with world(tmp_path, lambda host, target: text(KEY + " " * 5000)) as one:
+        one.ping(one.url("a.test", "/x"))
+        one.until(lambda: one.counts().get("refuted"))
+
+
+def test_2_a_slow_key_file_is_given_up(tmp_path: Path) -> None:
+    with world(tmp_path, lambda host, target: [text(KEY)[:-1], HANG]) as one:
+        one.service.pings.ownership._fetch._whole_s = 0.2
+        one.ping(one.url("a.test", "/x"))
+        one.until(one.signals)
+        assert not one.signals()[0].verified and one.status()["keys"]["pending"] == 0
+
+
+def test_2_a_hub_is_on_https_or_is_not_asked(tmp_path: Path) -> None:
+    with world(tmp_path, keys, allow_private=False, public_url="https://ours.test") as one:
+        inbox = Inbox(tmp_path)
+        inbox.topic(one.url("a.test", "/feed"), one.url("b.test", "/hub"))
+        inbox.topic(one.url("a.test", "/feed2"), one.url("b.test", "/hub").replace("http:", "https:"))
+        inbox.close()
+        one.until(lambda: len([found for found in kept(tmp_path) if found.why]) == 2)
+        assert [(found.state, found.why) for found in kept(tmp_path)] == [
+            ("denied", "the hub is not on https"),
+            ("asked", "address"),  # its name leads inside
+        ]
+        assert not one.server.connections  # type: ignore[union-attr]
+
+
+def test_2_a_callback_cannot_be_guessed(tmp_path: Path) -> None:
+    with subscribed(tmp_path) as (one, hub, _):
+        token = hub.callback().removeprefix("/websub/")
+        assert len(token) >= 43  # 256 bits
+        for guess in (token[:-1], token + "x", token.swapcase(), "", "../status"):
+            assert one.ask("POST", f"/websub/{guess}", b"").status == 404
+        assert one.counts("websub") == {"unknown": 5}
+
+
+# ---- 3: limits
+
+
+def few(**rates: Rate) -> dict[str, Any]:
+    return {"rates": Rates()._replace(**rates)}
+
+
+def test_3_one_sender_has_so_many_requests_and_another_its_own(tmp_path: Path) -> None:
+    with world(tmp_path, keys, **few(sender=Rate(0.001, 5.0))) as one:
+        answers = [one.ask("GET", "/", source="127.0.0.2") for _ in range(7)]
+        assert [answer.status for answer in answers] == [200] * 5 + [429] * 2
+        assert int(answers[-1].headers["retry-after"]) > 60
+        assert one.ask("GET", "/", source="127.0.0.3").status == 200
+
+
+def test_3_what_is_not_right_costs_its_sender_more(tmp_path: Path) -> None:
+    with world(tmp_path, keys, **few(sender=Rate(0.001, 30.0))) as one:
+        bad = [one.ask("GET", "/indexnow", source="127.0.0.2").status for _ in range(5)]
+        assert bad == [400] * 3 + [429] * 2
+        assert [one.ask("GET", "/", source="127.0.0.3").status for _ in range(5)] == [200] * 5
+
+
+def test_3_one_host_has_so_many_urls_and_another_its_own(tmp_path: Path) -> None:
+    with world(tmp_path, keys, **few(host=Rate(0.001, 6.0))) as one:
+        one.prove("a.test")
+        one.prove("b.test")
+        answers = [one.ping(one.url("a.test", f"/{number}")) for number in range(7)]
+        assert {answer.status for answer in answers} == {200, 429} and answers[-1].status == 429
+        assert int(answers[-1].headers["retry-after"]) > 60
+        assert one.ping(one.url("b.test", "/1")).status == 200
+
+
+def test_3_forged_pings_do_not_use_up_what_the_owner_has(tmp_path: Path) -> None:
+    rates = few(host=Rate(0.001, 50.0), host_unvouched=Rate(0.001, 3.0), all_unvouched=Rate(0.001, 5.0))
+    with world(tmp_path, keys, **rates) as one:
+        one.prove("a.test")
+        for number in range(9):
+            last = one.ping(one.url("a.test", "/x"), f"forged-{number}")
+        assert last.status == 429
+        assert one.ping(one.url("a.test", "/mine")).status == 200
+
+
+def test_3_all_senders_together_have_so_many_urls(tmp_path: Path) -> None:
+    with world(tmp_path, keys, **few(all=Rate(0.001, 8.0))) as one:
+        one.prove("a.test")
+        one.prove("b.test")
+        statuses = [one.ping(one.url(host, f"/{n}")).status for n in range(5) for host in ("a.test", "b.test")]
+        assert statuses[-1] == 429
+
+
+def test_3_a_body_has_two_megabytes_at_most_whether_it_says_so_or_not(tmp_path: Path) -> None:
+    with world(tmp_path, keys) as one:
+        assert one.ask("POST", "/indexnow", b" " * (2 * 1024 * 1024 + 1)).status == 413
+        with closing(socket.create_connection(("127.0.0.1", one.port), 20)) as raw:
+            raw.sendall(b"POST /indexnow HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n")
+            with pytest.raises(OSError):  # it is cut off while we send
+                for _ in range(100):
+                    raw.sendall(b"10000\r\n" + b" " * 65536 + b"\r\n")
+                    time.sleep(0.001)
+                assert b" 413 " in raw.recv(100)
+                raise OSError
+        assert one.ask("POST", "/indexnow", b" " * (2 * 1024 * 1024 - 100)).status == 400
+
+
+def test_3_bodies_that_are_being_read_are_bounded_together(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("trapline.signals.endpoint.MOST_READING_BYTES", 100_000)
+    with world(tmp_path, keys) as one:
+        assert one.ask("POST", "/indexnow", b" " * 200_000).status == 503
+        assert one.ask("POST", "/indexnow", b" " * 90_000).status == 400
+        assert one.service.app._reading_bytes == 0
+
+
+def test_3_a_url_counts_once_a_minute(tmp_path: Path) -> None:
+    with world(tmp_path, keys) as one:
+        one.prove("a.test")
+        assert [one.ping(one.url("a.test", "/x")).status for _ in range(20)] == [200] * 20
+        assert [signal.url for signal in one.signals()].count(one.url("a.test", "/x")) == 1
+        assert one.counts()["repeated"] >= 19
+
+
+def test_3_robots_txt_and_politeness_are_the_crawls() -> None:
+    """A signal is a row in the inbox: nothing here can ask for a page. What the crawl may fetch, and when, stays the frontier's."""
+    import trapline.signals.inbox as inbox
+
+    assert not {name for name in vars(inbox) if "fetch" in name.lower() or "frontier" in name.lower()}
+
+
+# ---- 4: amplification
+
+
+def test_4_many_pings_are_one_signal_and_one_request_for_the_key(tmp_path: Path) -> None:
+    with world(tmp_path, lambda host, target: [0.3, keys(host, target)]) as one:
+        for _ in range(30):
+            assert one.ping(one.url("a.test", "/x")).status in (200, 202)
+        one.until(lambda: one.ping(one.url("a.test", "/x")).status == 200)
+        assert len(one.signals()) == 1 and len(one.server.log) == 1  # type: ignore[union-attr]
+
+
+def test_4_one_key_is_asked_for_once_wherever_it_is_said_to_be(tmp_path: Path) -> None:
+    with world(tmp_path, keys) as one:
+        statuses = [
+            one.ping(one.url("a.test", "/x"), "forged-key", one.url("a.test", f"/{number}.txt")).status
+            for number in range(20)
+        ]
+        assert statuses == [202] + [429] * 19 and len(one.server.log) == 1  # type: ignore[union-attr]
+
+
+def test_4_many_keys_are_few_requests_to_a_host(tmp_path: Path) -> None:
+    with world(tmp_path, keys) as one:
+        answers = [one.ping(one.url("a.test", "/x"), f"forged-{number}") for number in range(50)]
+        one.until(lambda: one.status()["keys"]["pending"] == 0)
+        assert len(one.server.log) == 5  # type: ignore[union-attr]
+        assert answers[-1].status == 429 and int(answers[-1].headers["retry-after"]) > 60
+
+
+# ---- 5: lying
+
+
+def test_5_forged_and_replayed_pings_change_nothing_but_counters(tmp_path: Path) -> None:
+    """How much a proven sender's word is worth is learned by the refresher. Who proves nothing leaves nothing."""
+    with world(tmp_path, keys) as one:
+        one.prove("a.test")
+        before = one.signals()
+        host = f"a.test:{one.server.port}"  # type: ignore[union-attr]
+        for number in range(20):
+            one.post_pings(host, [one.url("a.test", f"/{n}") for n in range(500)], f"forged-{number}")
+            one.ping(one.url("a.test", "/proof"))
+        one.until(lambda: one.status()["keys"]["pending"] == 0)
+        assert one.signals() == before and sum(one.counts().values()) > 10_000
+
+
+# ---- 6: replay
+
+
+def test_6_a_delivery_that_came_before_is_no_news_also_after_a_restart(tmp_path: Path) -> None:
+    with subscribed(tmp_path) as (one, hub, _):
+        body = one.url("a.test", "/x") + " nan"
+        assert [hub.deliver(one, body) for _ in range(3)] == [202] * 3
+        before, counts = one.signals(), one.counts("websub")
+        assert len(before) == 2 and counts == {"accepted": 2, "replayed": 2}
+        request = hub.requests[0]
+    with world(tmp_path, keys, public_url="http://127.0.0.1:1") as again:
+        hub.requests = [request]
+        assert hub.deliver(again, body) == 202
+        assert again.signals() == before and again.counts("websub") == {"replayed": 1}
+
+
+# ---- 7: clocks
+
+
+def test_7_a_moment_ahead_of_now_is_now(tmp_path: Path) -> None:
+    """That no moment lies before the last crawl of the page is the crawl's to see to: it alone knows."""
+    with subscribed(tmp_path) as (one, hub, _):
+        assert hub.deliver(one, f"{one.url('a.test', '/x')} {time.time() + 1e8}\n{one.url('a.test', '/y')} inf") == 202
+        assert all(signal.moment <= signal.received for signal in one.signals()) and len(one.signals()) == 3
+
+
+# ---- 8: new hosts
+
+
+def test_8_a_ping_never_brings_a_host_into_the_crawl(tmp_path: Path) -> None:
+    """Not even a request is made for one, nor a name looked up: other.test has an address, and a key."""
+    with world(tmp_path, keys) as one:
+        assert one.ping(one.url("other.test", "/x")).status == 202  # and nobody learns what is crawled
+        assert one.ask("POST", "/indexnow", b"{}").status == 400
+        assert one.counts() == {"malformed": 1, "unknown": 1}
+        assert not one.server.connections and not one.signals()  # type: ignore[union-attr]
+
+
+def test_8_the_port_and_a_subdomain_make_another_host(tmp_path: Path) -> None:
+    with world(tmp_path, keys) as one:
+        one.prove("a.test")
+        for url in ("http://a.test/", one.url("www.a.test"), one.url("a.test").replace("a.test", "a.test.")):
+            assert one.ping(url).status == 202
+        assert one.counts()["unknown"] == 3
+
+
+# ---- 9: outcomes
+
+
+def test_9_what_became_of_each_signal_is_on_disk(tmp_path: Path) -> None:
+    with world(tmp_path, keys) as one:
+        one.prove("a.test")
+        one.ping(one.url("a.test", "/x"))
+        one.ping(one.url("a.test", "/x"))
+        one.ping("http://stranger.test/")
+        one.ask("GET", "/indexnow")
+        one.ping(one.url("b.test", "/x"), "forged-key")
+        one.until(lambda: one.counts().get("refuted"))
+        counts = one.counts()
+    with closing(sqlite3.connect(tmp_path / "signals.db")) as database:
+        kept_counts = dict(
+            database.execute("select outcome, sum(signals) from tally where channel = 'indexnow' group by 1")
+        )
+    assert kept_counts == counts
+    assert {"accepted": 2, "unknown": 1, "malformed": 1, "refuted": 1}.items() <= counts.items()
+
+
+# ---- slow, many, endless: the server under it
+
+
+@contextmanager
+def raw(one: World, source: str = "127.0.0.1") -> Iterator[socket.socket]:
+    with closing(socket.create_connection(("127.0.0.1", one.port), 20, (source, 0))) as connection:
+        yield connection
+
+
+def ends(connection: socket.socket) -> bool:
+    """The other side ends it; it would fail by a timeout else."""
+    try:
+        return connection.recv(1000) == b""
+    except ConnectionResetError:
+        return True
+
+
+@contextmanager
+def name_server(names: dict[str, Name]) -> Iterator[tuple[str, Counter[tuple[str, int]]]]:
+    """Where it listens, and what it is asked."""
+    server = NameServer(names)
+    with _loop_in_thread() as loop:
+        yield asyncio.run_coroutine_threadsafe(server.start(), loop).result(10.0), server.asked
+
+
+@pytest.fixture
+def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(serving, "KEEP_ALIVE_S", 1)
+    monkeypatch.setattr(bounded, "HEAD_S", 0.3)
+    monkeypatch.setattr(bounded, "WHOLE_S", 0.6)
+
+
+SLOW = {
+    "silent": b"",
+    "part of a request line": b"GET /indexnow?url=",
+    "part of a head": b"GET / HTTP/1.1\r\nHost: x\r\nX-A: b\r\n",
+    "empty lines": b"\r\n\r\n",
+    "part of a body": b"POST /indexnow HTTP/1.1\r\nHost: x\r\nContent-Length: 100\r\n\r\nabc",
+    "part of a chunk": b"POST /indexnow HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nab",
+    "a second request": b"GET / HTTP/1.1\r\nHost: x\r\n\r\nGET / HT",
+    "a body that nobody reads": b"POST /status HTTP/1.1\r\nHost: x\r\nContent-Length: 100\r\n\r\nabc",
+}
+
+
+@pytest.mark.parametrize("begins", SLOW.values(), ids=SLOW)
+def test_slow_senders_are_cut_off_at_every_point_of_a_request(tmp_path: Path, impatient: None, begins: bytes) -> None:
+    with world(tmp_path, keys) as one, raw(one) as connection:
+        connection.sendall(begins)
+        while not ends(connection):  # an answer to what was whole
+            pass
+        assert one.ask("GET", "/").status == 200
+
+
+def test_a_sender_of_one_byte_at_a_time_is_cut_off(tmp_path: Path, impatient: None) -> None:
+    with world(tmp_path, keys) as one, raw(one) as connection, pytest.raises(OSError):
+        connection.sendall(b"GET / HTTP/1.1\r\n")
+        for number in range(2000):
+            connection.sendall(b"X-%d: y\r\n" % number)
+            time.sleep(0.01)
+
+
+def test_a_head_that_does_not_end_is_cut_off(tmp_path: Path) -> None:
+    with world(tmp_path, keys) as one, raw(one) as connection:
+        with pytest.raises(OSError):
+            for _ in range(10_000):
+                connection.sendall(b"X" * 1000)
+        one.until(lambda: one.status()["connections"]["cut_off"])
+
+
+def test_one_sender_has_so_many_connections_and_others_their_own(tmp_path: Path) -> None:
+    with world(tmp_path, keys) as one:
+        several = [socket.create_connection(("127.0.0.1", one.port), 20, ("127.0.0.2", 0)) for _ in range(40)]
+        one.until(lambda: one.status()["connections"]["refused"] >= 6)
+        assert all(map(ends, several[32:])) and one.ask("GET", "/", source="127.0.0.3").status == 200
+        for connection in several:
+            connection.close()
+        one.until(lambda: not one.service.bounds.of_sender["127.0.0.2"])
+        assert one.ask("GET", "/", source="127.0.0.2").status == 200
+
+
+def test_3_behind_a_proxy_senders_are_told_apart_and_nobody_else_can_say_who_they_are(tmp_path: Path) -> None:
+    with world(tmp_path, keys, proxy="127.0.0.5", **few(sender=Rate(0.001, 2.0))) as one:
+
+        def said(source: str, *named: str) -> list[int]:
+            return [one.ask("GET", "/", source=source, x_forwarded_for=name).status for name in named]
+
+        assert said("127.0.0.5", "192.0.2.1", "192.0.2.1", "192.0.2.1", "192.0.2.2") == [200, 200, 429, 200]
+        assert said("127.0.0.6", "192.0.2.7", "192.0.2.8", "192.0.2.9") == [200, 200, 429]
+        several = [socket.create_connection(("127.0.0.1", one.port), 20, ("127.0.0.5", 0)) for _ in range(40)]
+        one.until(lambda: one.service.bounds.of_sender["127.0.0.5"] == 40)
+        for connection in several:
+            connection.close()
+
+
+def test_3_memory_is_bounded_whatever_hosts_keys_and_senders_come(tmp_path: Path) -> None:
+    """By the parts themselves: no socket could bring so many so quickly."""
+    buckets: Buckets[str] = Buckets(Rate(1.0, 1.0))
+    once: Once[int] = Once(math.inf)
+    for number in range(500_000):
+        buckets.wait_s(f"host-{number}.test", 1.0, 0.0)
+        once.is_new(number, 0.0)
+    assert len(buckets) == 100_000 and len(once) == 400_000
+
+
+def test_4_claims_under_way_and_urls_held_are_bounded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("trapline.signals.ownership.MOST_PENDING", 3)
+    monkeypatch.setattr("trapline.signals.ownership.MOST_HELD_BYTES", 20_000)
+    hosts = [f"h{number}.test" for number in range(9)]
+    with world(tmp_path, lambda host, target: [5.0], hosts=hosts) as one:
+        statuses = [one.ping(one.url(host, "/x")).status for host in hosts]
+        assert statuses == [202] * 3 + [429] * 6
+        long = [one.url("h0.test", f"/{'x' * 1000}{number}") for number in range(30)]
+        host = f"h0.test:{one.server.port}"  # type: ignore[union-attr]
+        assert one.post_pings(host, long).status == 429
+        assert one.status()["keys"]["urls_held"] == 3
+
+
+def test_8_names_of_unknown_hosts_are_not_even_looked_up(tmp_path: Path) -> None:
+    """By real questions to a real name server, which alone knows these names."""
+    names = {"a.test": Name(("127.9.0.1",)), "stranger.test": Name(("127.9.0.1",))}
+    with name_server(names) as (where, asked), world(tmp_path, keys, hosts=("a.test",)) as one:
+        one.service._resolver._hosts, one.service._resolver._nameservers = {}, [where]
+        one.prove("a.test")
+        one.ping(one.url("stranger.test"))
+        assert {name for name, _ in asked} == {"a.test"} and one.counts()["unknown"] == 1

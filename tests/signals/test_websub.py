@@ -1,0 +1,284 @@
+"""WebSub against a hub of ours on loopback: the whole cycle by real requests; and its pure half."""
+
+import hashlib
+import hmac
+import math
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from threading import Thread
+from urllib.parse import parse_qs, urlencode, urlsplit
+
+import pytest
+
+from tests.crawl.small_server import NOT_FOUND
+from tests.signals.endpoint_world import World, world
+from trapline.signals.inbox import Inbox
+from trapline.signals.subscriptions import ACTIVE, ASKED, DENIED, ENDED, LEAVING, WANTED, Subscription, Subscriptions
+from trapline.signals.websub import Place, discovered, question, signed_by
+
+PUBLIC = "http://127.0.0.1:1"  # replaced once the port is known: the callback's path is what counts
+
+
+class Hub:
+    """Takes requests; verifies, denies and delivers when a test says so."""
+
+    def __init__(self) -> None:
+        self.requests: list[dict[str, str]] = []
+        self.status = 202
+        self.port = 0
+
+    def callback(self) -> str:
+        return urlsplit(self.requests[-1]["hub.callback"]).path
+
+    def verify(
+        self, one: World, mode: str = "subscribe", challenge: str = "c-1", lease_s: int = 1000, **more: str
+    ) -> str:
+        asked = self.requests[-1]
+        fields = {"hub.mode": mode, "hub.topic": asked["hub.topic"], "hub.challenge": challenge}
+        query = urlencode({**fields, "hub.lease_seconds": str(lease_s), **more})
+        answer = one.ask("GET", f"{self.callback()}?{query}")
+        return f"{answer.status} {answer.body.strip()}"
+
+    def deliver(self, one: World, body: str, method: str = "sha256", secret: str | None = None) -> int:
+        key = (secret or self.requests[-1].get("hub.secret", "")).encode()
+        signature = f"{method}={hmac.new(key, body.encode(), method).hexdigest()}"
+        return one.ask("POST", self.callback(), body.encode(), x_hub_signature=signature).status
+
+
+@contextmanager
+def hub_on(address: str = "127.9.0.2") -> Iterator[Hub]:
+    hub = Hub()
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_POST(self) -> None:
+            body = self.rfile.read(int(self.headers["Content-Length"])).decode()
+            hub.requests.append({name: values[0] for name, values in parse_qs(body).items()})
+            self.send_response(hub.status)
+            self.send_header("Content-Length", "0")
+            self.end_headers()
+
+        def log_message(self, *_: object) -> None:
+            pass
+
+    server = ThreadingHTTPServer((address, 0), Handler)
+    hub.port = server.server_address[1]
+    Thread(target=server.serve_forever, daemon=True).start()
+    try:
+        yield hub
+    finally:
+        server.shutdown()
+        server.server_close()
+
+
+@contextmanager
+def subscribed(tmp_path: Path, active: bool = True) -> Iterator[tuple[World, Hub, str]]:
+    """An endpoint that has subscribed to a topic which the crawl found."""
+    with hub_on() as hub, world(tmp_path, lambda host, target: NOT_FOUND, public_url=PUBLIC) as one:
+        topic = one.url("a.test", "/feed")
+        inbox = Inbox(tmp_path)
+        inbox.topic(topic, f"http://127.9.0.2:{hub.port}/hub")
+        inbox.close()
+        one.until(lambda: hub.requests)
+        if active:
+            assert hub.verify(one) == "200 c-1"
+        yield one, hub, topic
+
+
+def kept(folder: Path) -> list[Subscription]:
+    subscriptions = Subscriptions(folder)
+    found = subscriptions.all()
+    subscriptions.close()
+    return found
+
+
+def test_what_the_crawl_found_is_subscribed_to_verified_and_heard(tmp_path: Path) -> None:
+    with subscribed(tmp_path, active=False) as (one, hub, topic):
+        asked = hub.requests[0]
+        assert asked["hub.mode"] == "subscribe" and asked["hub.topic"] == topic and len(asked["hub.secret"]) < 200
+        assert asked["hub.callback"].startswith(f"{PUBLIC}/websub/") and len(hub.callback()) > 40
+        assert kept(tmp_path)[0].state == ASKED
+        assert hub.verify(one, challenge="say-this", lease_s=1000) == "200 say-this"
+        found = kept(tmp_path)[0]
+        assert found.state == ACTIVE and 700 < found.next_try - time.time() < found.expires - time.time() <= 1000
+        page, updated = one.url("a.test", "/new"), time.time() - 100
+        assert hub.deliver(one, f"{page} {updated}\n{one.url('a.test', '/undated')} nan") == 202
+        found_signals = {signal.url: signal for signal in one.signals()}
+        assert set(found_signals) == {topic, page, one.url("a.test", "/undated")}
+        assert found_signals[page].moment == updated and found_signals[page].verified
+        assert found_signals[topic].received - 10 < found_signals[topic].moment <= found_signals[topic].received
+        assert {signal.channel for signal in one.signals()} == {"websub"}
+
+
+def test_an_entry_is_news_once_and_again_when_it_is_updated(tmp_path: Path) -> None:
+    with subscribed(tmp_path) as (one, hub, topic):
+        first, second = one.url("a.test", "/1"), one.url("a.test", "/2")
+        assert hub.deliver(one, f"{first} 1000") == 202
+        assert hub.deliver(one, f"{first} 1000\n{second} nan") == 202
+        assert [signal.url for signal in one.signals()] == [topic, first, second]
+
+
+def test_a_hub_that_asks_for_what_nobody_wants_is_told_so(tmp_path: Path) -> None:
+    with subscribed(tmp_path, active=False) as (one, hub, _):
+        assert hub.verify(one, mode="unsubscribe").startswith("404")
+        assert hub.verify(one, **{"hub.topic": "http://a.test/other"}).startswith("404")
+        assert one.ask("GET", "/websub/unknown?hub.mode=subscribe").status == 404
+        assert one.ask("GET", hub.callback()).status == 404
+        assert kept(tmp_path)[0].state == ASKED
+
+
+def test_a_hub_may_deny(tmp_path: Path) -> None:
+    with subscribed(tmp_path, active=False) as (one, hub, _):
+        hub.verify(one, mode="denied", **{"hub.reason": "not for you"})
+        found = kept(tmp_path)[0]
+        assert found.state == DENIED and found.why == "not for you"
+        assert hub.deliver(one, "x 1") == 410
+
+
+def test_a_subscription_is_left_and_its_callback_is_gone(tmp_path: Path) -> None:
+    with subscribed(tmp_path) as (one, hub, topic):
+        subscriptions = Subscriptions(tmp_path)
+        assert subscriptions.leave(topic, time.time())
+        subscriptions.close()
+        one.until(lambda: hub.requests[-1]["hub.mode"] == "unsubscribe")
+        assert hub.requests[-1]["hub.callback"] == hub.requests[0]["hub.callback"]
+        assert hub.verify(one, mode="unsubscribe") == "200 c-1"
+        assert kept(tmp_path)[0].state == ENDED
+        secret = hub.requests[0]["hub.secret"]
+        assert hub.deliver(one, "x 1", secret=secret) == 410
+        assert not one.signals()
+
+
+def test_a_lease_is_renewed_before_it_ends(tmp_path: Path) -> None:
+    with subscribed(tmp_path) as (one, hub, _):
+        subscriptions = Subscriptions(tmp_path)
+        before = kept(tmp_path)[0]
+        subscriptions.granted(before, 1000.0, time.time() - 900.0)  # as if most of it had passed
+        one.until(lambda: len(hub.requests) == 2)
+        assert hub.requests[1] == hub.requests[0]  # the same callback, topic and secret
+        assert kept(tmp_path)[0].state == ACTIVE  # it has not ended
+        assert hub.deliver(one, "http://x/ 1") == 202
+        hub.verify(one, lease_s=500)
+        assert 390 < kept(tmp_path)[0].next_try - time.time() <= 400
+        subscriptions.close()
+
+
+def test_a_hub_that_refuses_is_asked_again_later(tmp_path: Path) -> None:
+    with hub_on() as hub, world(tmp_path, lambda host, target: NOT_FOUND, public_url=PUBLIC) as one:
+        hub.status = 500
+        inbox = Inbox(tmp_path)
+        inbox.topic(one.url("a.test", "/feed"), f"http://127.9.0.2:{hub.port}/hub")
+        inbox.close()
+        one.until(lambda: kept(tmp_path) and "500" in kept(tmp_path)[0].why)
+        found = kept(tmp_path)[0]
+        assert found.tries == 1 and found.next_try > time.time() + 50 and len(hub.requests) == 1
+
+
+class TestSubscriptions:
+    """In virtual time."""
+
+    @pytest.fixture
+    def subscriptions(self, tmp_path: Path) -> Iterator[Subscriptions]:
+        found = Subscriptions(tmp_path)
+        yield found
+        found.close()
+
+    def test_waits_double_and_are_bounded(self, subscriptions: Subscriptions) -> None:
+        subscriptions.want("http://a/", "https://h/", 0.0)
+        waits, now = [], 0.0
+        for _ in range(20):
+            (one,) = subscriptions.due(now, 9)
+            subscriptions.failed(one, now, "no")
+            waits.append(subscriptions.all()[0].next_try - now)
+            now = subscriptions.all()[0].next_try
+        assert waits[:3] == [60.0, 120.0, 240.0] and max(waits) == waits[-1] == 86_400.0
+
+    def test_a_lease_that_ran_out_is_asked_for_anew(self, subscriptions: Subscriptions) -> None:
+        subscriptions.want("http://a/", "https://h/", 0.0)
+        subscriptions.granted(subscriptions.all()[0], 100.0, 0.0)
+        assert not subscriptions.due(79.0, 9) and subscriptions.due(81.0, 9)
+        subscriptions.expire(101.0)
+        assert subscriptions.all()[0].state == WANTED and subscriptions.due(101.0, 9)
+
+    def test_a_hub_that_does_not_say_how_long_or_says_nonsense_is_bounded(self, subscriptions: Subscriptions) -> None:
+        subscriptions.want("http://a/", "https://h/", 0.0)
+        for said, taken in ((math.nan, 864_000.0), (1.0, 60.0), (1e11, 90 * 86_400.0)):
+            subscriptions.granted(subscriptions.all()[0], said, 0.0)
+            assert subscriptions.all()[0].expires == taken
+
+    def test_a_topic_that_moves_to_another_hub_leaves_the_first(self, subscriptions: Subscriptions) -> None:
+        assert subscriptions.want("http://a/", "https://h/", 0.0)
+        assert not subscriptions.want("http://a/", "https://h/", 0.0)
+        assert subscriptions.want("http://a/", "https://i/", 0.0)
+        assert {one.hub: one.state for one in subscriptions.all()} == {"https://h/": LEAVING, "https://i/": WANTED}
+        first, second = (one.callback for one in subscriptions.all())
+        assert first != second
+
+    def test_a_hub_that_does_not_confirm_our_leave_is_not_waited_for(self, subscriptions: Subscriptions) -> None:
+        subscriptions.want("http://a/", "https://h/", 0.0)
+        subscriptions.leave("http://a/", 0.0)
+        now = 0.0
+        for _ in range(3):
+            (one,) = subscriptions.due(now, 9)
+            subscriptions.asked(one, now)
+            now += 86_400.0
+        subscriptions.expire(now)
+        assert subscriptions.all()[0].state == ENDED and not subscriptions.due(now, 9)
+
+    def test_no_more_bodies_are_remembered_than_there_is_room_for(
+        self, subscriptions: Subscriptions, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr("trapline.signals.subscriptions.MOST_BODIES", 3)
+        for number in range(9):
+            subscriptions.delivered("c", b"%d" % number, [], float(number))
+        assert [subscriptions.has_come("c", b"%d" % number) for number in range(9)] == [False] * 6 + [True] * 3
+
+
+@pytest.mark.parametrize("method", ["sha1", "sha256", "sha384", "sha512"])
+def test_signatures_of_each_kind(method: str) -> None:
+    right = hmac.new(b"secret", b"body", method).hexdigest()
+    assert signed_by(b"body", "secret", f"{method}={right}".encode()) == method
+    assert signed_by(b"other", "secret", f"{method}={right}".encode()) == ""
+    assert signed_by(b"body", "other", f"{method}={right}".encode()) == ""
+
+
+def test_what_is_no_signature_is_none() -> None:
+    md5 = hashlib.md5(b"x").hexdigest()
+    for signature in (b"", b"sha256", b"sha256=", f"md5={md5}".encode(), b"=x", b"sha256=\xff\xfe", b"none="):
+        assert signed_by(b"body", "secret", signature) == ""
+    assert signed_by(b"body", "", b"sha256=" + hmac.new(b"", b"body", "sha256").hexdigest().encode()) == ""
+
+
+def test_questions_that_no_hub_would_ask() -> None:
+    assert question(b"hub.mode=subscribe&hub.topic=t") is None  # no challenge
+    assert question(b"hub.mode=other&hub.topic=t&hub.challenge=c") is None
+    assert question(b"hub.mode=subscribe&hub.topic=t&hub.challenge=" + b"c" * 5000) is None
+    assert question(b"hub.mode=subscribe&hub.topic=%FF&hub.challenge=c") is None
+    found = question(b"hub.mode=subscribe&hub.topic=t&hub.challenge=c&hub.lease_seconds=-5")
+    assert found is not None and math.isnan(found.lease_s)
+
+
+ATOM = b"""<?xml version="1.0"?><feed xmlns="http://www.w3.org/2005/Atom"><link rel="hub" href="https://hub.org/"/>
+<link rel='self' href='http://a.org/feed'/><entry><link rel="hub" href="https://evil.org/"/></entry></feed>"""
+RSS = b"""<rss xmlns:atom="http://www.w3.org/2005/Atom"><channel><!-- <atom:link rel="hub" href="https://no.org/"/> -->
+<link>http://a.org/</link><atom:link rel="hub" href="https://hub.org/"/><item/></channel></rss>"""
+HTML = b"""<html><head><link rel="hub" href="//hub.org"></head><body><link rel=self href=/evil></body>"""
+
+
+@pytest.mark.parametrize(
+    "link, body, place",
+    [
+        (b"", ATOM, Place("http://a.org/feed", "https://hub.org/")),
+        (b"", RSS, Place("http://a.org/x", "https://hub.org/")),
+        (b"", HTML, Place("http://a.org/x", "http://hub.org/")),
+        (b'<https://first.org/>; rel="hub"', ATOM, Place("http://a.org/feed", "https://first.org/")),
+        (b'<https://first.org/>; rel=hub, <https://second.org/>; rel=hub, </s>; rel="self"', b"", Place("http://a.org/s", "https://first.org/")),
+        (b"</s>; rel=self", b"", None),
+        (b"", b"<body><link rel=hub href=https://evil.org/>", None),
+        (b"", b"\xff\xfe" * 100, None),
+    ],
+)  # fmt: skip
+def test_where_a_page_names_its_hub(link: bytes, body: bytes, place: Place | None) -> None:
+    assert discovered("http://a.org/x", {b"link": link} if link else {}, body) == place

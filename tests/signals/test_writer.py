@@ -1,0 +1,85 @@
+"""Signals go to the inbox in groups; whoever is told that one is on disk is told the truth."""
+
+import asyncio
+import sqlite3
+from collections.abc import Iterable
+from pathlib import Path
+
+import pytest
+
+from tests.signals.test_inbox import PING
+from trapline.signals.inbox import Inbox, Signal
+from trapline.signals.intake import Intake, Rates
+from trapline.signals.tally import Tally
+from trapline.signals.writer import InboxWriter
+
+
+class Watched:
+    """An inbox that notes its groups, and fails when it is told to."""
+
+    def __init__(self, inbox: Inbox) -> None:
+        self._inbox, self.groups, self.full = inbox, list[int](), False
+
+    def put(self, signals: Iterable[Signal]) -> None:
+        signals = list(signals)
+        self.groups.append(len(signals))
+        if self.full:
+            raise sqlite3.OperationalError("database or disk is full")
+        self._inbox.put(signals)
+
+
+@pytest.fixture
+def inbox(tmp_path: Path) -> Watched:
+    return Watched(Inbox(tmp_path))
+
+
+def test_what_comes_together_is_one_transaction(inbox: Watched) -> None:
+    async def main() -> None:
+        writer = InboxWriter(inbox, every_s=0.05)  # type: ignore[arg-type]
+        assert all(await asyncio.gather(*(writer.put([PING]) for _ in range(500))))
+        assert all(await asyncio.gather(*(writer.put([PING]) for _ in range(500))))
+        await writer.close()
+
+    asyncio.run(main())
+    assert inbox.groups == [500, 500] and len(inbox._inbox.take(0, 2000)) == 1000
+
+
+def test_a_full_disk_is_told_to_all_who_wait_and_the_next_group_is_tried(inbox: Watched) -> None:
+    async def main() -> None:
+        writer = InboxWriter(inbox, every_s=0.01)  # type: ignore[arg-type]
+        inbox.full = True
+        assert await asyncio.gather(*(writer.put([PING]) for _ in range(3))) == [False] * 3
+        assert "full" in writer.failed
+        inbox.full = False
+        assert await writer.put([PING]) and not writer.failed
+        await writer.close()
+
+    asyncio.run(main())
+    assert len(inbox._inbox.take(0, 9)) == 1
+
+
+def test_a_repeated_signal_is_not_confirmed_before_the_one_it_repeats(inbox: Watched) -> None:
+    async def main() -> None:
+        writer = InboxWriter(inbox, every_s=0.05)  # type: ignore[arg-type]
+        intake = Intake(writer, Tally(lambda: 0.0), Rates(), lambda: 0.0)
+        inbox.full = True
+        both = await asyncio.gather(*(intake.changed("indexnow", [("http://a/", 0.0)], True) for _ in range(2)))
+        assert both == [False, False]
+        inbox.full = False
+        assert await intake.changed("indexnow", [("http://a/", 0.0)], True)  # it counts as new again
+        await writer.close()
+
+    asyncio.run(main())
+    assert len(inbox._inbox.take(0, 9)) == 1
+
+
+def test_closing_writes_what_is_left(inbox: Watched) -> None:
+    async def main() -> None:
+        writer = InboxWriter(inbox, every_s=0.05)  # type: ignore[arg-type]
+        for _ in range(3):
+            writer.put([PING])
+            await asyncio.sleep(0)
+        await writer.close()
+
+    asyncio.run(main())
+    assert len(inbox._inbox.take(0, 9)) == 3
