@@ -87,13 +87,17 @@ def last_score(frontier: Any, page: int, source: int, links: int, is_new: bool) 
 
 
 def score_or_estimate(frontier: Any, page: int, source: int, links: int, is_new: bool) -> float:
-    """The score if it has one (> 0); else the shares of the pages that link to it, each as of its fetch."""
+    """The score if it has one (> 0); else the shares of the pages that link to it, each as of the fetch that found the link."""
     columns = columns_of(frontier, page)
     if is_new:
         columns["score"] = 0.0
         columns["estimate"] = 1.0 if source < 0 and not frontier.times_scored else 0.0
     if source >= 0:
-        columns["estimate"] += rank_of(frontier, source) / links
+        columns["estimate"] += worth(columns_of(frontier, source)) / links
+    return worth(columns)
+
+
+def worth(columns: dict[str, float]) -> float:
     return columns["score"] if columns["score"] > 0 else columns["estimate"]
 
 

@@ -7,7 +7,7 @@ from itertools import pairwise
 
 import numpy as np
 
-from trapline.refresh import World
+from trapline.refresh import Measure, World
 
 
 def slots(world: World, crawls: int) -> list[float]:
@@ -21,8 +21,18 @@ def by_page(events: np.ndarray, pages: int) -> list[list[float]]:
     return times
 
 
-def eq3(missed: list[float], now: float, t0_s: float) -> float:
-    return 1.0 / (1.0 + sum(m * (now - t) for m, t in enumerate(missed, 1)) / t0_s)
+def age(missed: list[float], now: float, t0_s: float, measure: Measure) -> float:
+    weights = [len(missed) if measure.weight == "count" else m for m in range(1, len(missed) + 1)]
+    return sum(weight * (now - t) for weight, t in zip(weights, missed, strict=True)) / t0_s
+
+
+def eq3(missed: list[float], now: float, t0_s: float, measure: Measure) -> float:
+    if not missed:
+        return 1.0
+    sum_of_ages = age(missed, now, t0_s, measure)
+    if measure.form == "literal":
+        return min(1.0, 1.0 / sum_of_ages) if sum_of_ages > 0.0 else 1.0
+    return 1.0 / (1.0 + sum_of_ages)
 
 
 class Copies:
@@ -30,6 +40,7 @@ class Copies:
 
     def __init__(self, world: World, chosen: list[int]) -> None:
         self.world = world
+        self.t0_s = world.conditions.measure.t0_s or world.conditions.cycle_s
         self.updates = by_page(world.update, world.trace.pages)
         self.crawls: list[list[float]] = [[] for _ in range(world.trace.pages)]
         for at_s, page in zip(slots(world, len(chosen)), chosen, strict=True):
@@ -46,7 +57,7 @@ class Copies:
         warm_s = asked.warm_up * self.world.trace.horizon_s
         found = [self.missed(e["page"], e["at_s"], False) for e in self.world.access if e["at_s"] >= warm_s]
         times = [float(e["at_s"]) for e in self.world.access if e["at_s"] >= warm_s]
-        measure = [eq3(missed, now, asked.cycle_s) for missed, now in zip(found, times, strict=True)]
+        measure = [eq3(missed, now, self.t0_s, asked.measure) for missed, now in zip(found, times, strict=True)]
         return sum(not missed for missed in found) / max(len(found), 1), sum(measure) / max(len(found), 1)
 
     def by_time(self) -> tuple[float, float]:
@@ -60,15 +71,19 @@ class Copies:
                 missed = self.missed(page, begin, True)
                 weight = float(self.world.shares[page])
                 binary += weight * (end - begin) * (not missed)
-                measure += weight * _integral(missed, begin, end, asked.cycle_s)
+                measure += weight * _integral(missed, begin, end, self.t0_s, asked.measure)
         return binary / (horizon_s - warm_s), measure / (horizon_s - warm_s)
 
 
-def _integral(missed: list[float], begin: float, end: float, t0_s: float) -> float:
+def _integral(missed: list[float], begin: float, end: float, t0_s: float, measure: Measure) -> float:
     if not missed:
         return end - begin
-    slope = sum(range(1, len(missed) + 1)) / t0_s
-    return math.log(eq3(missed, begin, t0_s) / eq3(missed, end, t0_s)) / slope
+    from_age, to_age = age(missed, begin, t0_s, measure), age(missed, end, t0_s, measure)
+    per_second = (to_age - from_age) / (end - begin)
+    if measure.form == "repaired":
+        return math.log((1.0 + to_age) / (1.0 + from_age)) / per_second
+    clamped = max(0.0, min(1.0, to_age) - from_age) / per_second
+    return clamped + math.log(max(1.0, to_age) / max(1.0, from_age)) / per_second
 
 
 class XuScores:

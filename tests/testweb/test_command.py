@@ -59,9 +59,41 @@ def test_for_people_it_says_how_to_crawl_it(graph: Path) -> None:
     assert not urls.exists()
 
 
+def test_a_web_that_changes_leaves_what_freshness_is_measured_from(
+    graph: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    log, history = tmp_path / "log.parquet", tmp_path / "history.csv"
+    process = started(graph, "--json", "--log", log, "--history", history, "--changes", "poisson:1h", "--noise")
+    web = build_web(numbered()).at(json.loads(process.stdout.readline())["port"])
+    for page in range(11):
+        assert b"ETag: W/" in asked(web, page, "Connection: close")
+    process.send_signal(signal.SIGINT)
+    process.communicate(timeout=20)
+    assert run(["testweb", "freshness", str(log), str(history), "--zipf", "0", "--json"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert found["freshness"]["all"]["pages"] == 12 and found["freshness"]["all"]["fetched"] == 10  # the last ends it
+    assert 0.0 < found["freshness"]["all"]["binary"] < 1.0 == found["freshness"]["all"]["binary_of_copies"]
+    assert run(["testweb", "freshness", str(log), str(history)]) == 0
+    assert "12 pages: 0 updates, 10 fetched" in capsys.readouterr().out
+    log.with_suffix(".csv").write_text("arrived,arrival_s,end_s,host,path,status,version\n")
+    assert run(["testweb", "freshness", str(log.with_suffix(".csv")), str(history)]) == 2
+    assert "no page of" in capsys.readouterr().err
+
+
 @pytest.mark.parametrize(
     ("args", "hint"),
     [
+        (["--noise"], "--changes"),
+        (["--providers", "smart"], "--changes"),
+        (["--changes", "poisson:1h", "--ping", "http://127.0.0.1/"], "--providers"),
+        (["--changes", "poisson:1h", "--providers", "clever"], "no level 'clever'"),
+        (["--changes", "poisson:1h", "--providers", "smart", "--ping", "http://example.org/"], "on this machine"),
+        (["--changes", "poisson:1h", "--ping-precision", "0"], "precision"),
+        (["--changes", "poisson"], "poisson:30s"),
+        (["--changes", "bursty:soon"], "bursty:soon"),
+        (["--changes", "nowhere"], "nowhere"),
+        (["--changes", "poisson:1h", "--validators", "honestly"], "did you mean 'honest'"),
+        (["--history", "history.txt"], ".parquet"),
         (["--faults", "rest=1%"], "did you mean 'reset'"),
         (["--faults", "reset=2"], "not in 0..1"),
         (["--robots", "rule"], "did you mean 'rules'"),

@@ -27,7 +27,7 @@ Row = tuple[int, int, int, float, float]  # connection, site, page, arrival, end
 def log_of(*rows: Row) -> Log:
     recorder = Recorder()
     for connection, site, page, arrival, end in rows:
-        recorder.answered(arrival, end, 1, connection, WEB.address_of[site], site, page, 200)
+        recorder.answered(arrival, end, 1, connection, WEB.address_of[site], site, page, 200, 0)
     return Log(WEB, recorder.columns())
 
 

@@ -17,9 +17,9 @@ from trapline.testweb.server import Server
 
 def main() -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is the parent's business; it then closes our input
-    web, port, tls, cache_bytes = receive(sys.stdin.buffer)
+    told = receive(sys.stdin.buffer)
     try:
-        server = Server(web, port, tls, cache_bytes)
+        server = Server(*told)
     except ConfigError as error:
         send(sys.stdout.buffer, str(error))
         return
@@ -28,7 +28,7 @@ def main() -> None:
 
 async def _serve(server: Server) -> None:
     await server.start()
-    send(sys.stdout.buffer, server.web.port)
+    send(sys.stdout.buffer, (server.web.port, server.web.began))
     loop, ended = asyncio.get_running_loop(), asyncio.Event()
     # A thread, for a pipe in an event loop would be made non-blocking, and with it the parent's end.
     threading.Thread(target=_listen, args=(server, loop, ended), daemon=True).start()

@@ -10,6 +10,7 @@ from statistics import NormalDist
 
 from trapline.errors import ConfigError, nearest
 from trapline.testweb.draws import Shares, draw, pick
+from trapline.testweb.validators import VALIDATORS
 
 ROBOTS = ("none", "rules", "redirect", "away", "loop", "huge", "error", "reset")
 """What a site answers to /robots.txt: 404; rules; rules behind a redirect, on this or another site; redirects without end;
@@ -66,9 +67,12 @@ class Behaviour:
     """names of REDIRECTS, and the share of the site's pages that are linked so"""
     faults: Shares = ()
     """names of FAULTS, and the share of the site's pages that are answered so"""
+    validators: str = "none"
+    """one of VALIDATORS: what answers say of the page's version"""
 
     def __post_init__(self) -> None:
         _check_name("robots", self.robots, ROBOTS)
+        _check_name("validators", self.validators, VALIDATORS)
         _check_shares("redirect", self.redirects, REDIRECTS)
         _check_shares("fault", self.faults, FAULTS)
         for one in fields(self):
@@ -106,11 +110,14 @@ class Mix:
     """share of the sites that speak HTTP/1.0, beyond those with one request"""
     robots: Shares = ()
     """names of ROBOTS, and the share of the sites; the others are as `base` says"""
+    validators: Shares = ()
+    """names of VALIDATORS, likewise"""
     faulty: float = 1.0
     """share of the sites that have the faults of `base`; the others have none"""
 
     def __post_init__(self) -> None:
         _check_shares("robots", self.robots, ROBOTS)
+        _check_shares("validator", self.validators, VALIDATORS)
         if not (self.latency_spread >= 0 and self.bandwidth_spread >= 0):
             raise ConfigError("behaviour: a spread must not be negative")
 
@@ -132,6 +139,7 @@ def _drawn(mix: Mix, site: int, seed: int) -> Behaviour:
         requests_per_connection=requests,
         http10=base.http10 or (mix.measured_requests and requests == 1) or draw(seed, "http10", site) < mix.http10,
         robots=pick(mix.robots, draw(seed, "robots", site)) or base.robots,
+        validators=pick(mix.validators, draw(seed, "validators", site)) or base.validators,
         faults=base.faults if draw(seed, "faulty", site) < mix.faulty else (),
     )
 

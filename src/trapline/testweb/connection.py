@@ -98,7 +98,7 @@ class Connection(asyncio.Protocol):
             return
         self._taken += 1
         self._behaviour = self._serving.web.behaviours[site]
-        answer = self._serving.answer(site, line, fields.gzip)
+        answer = self._serving.answer(site, line, fields, now)
         if not (fields.ordinary and self._serving.at_once[site] and self._answered_at_once(answer, line, site, now)):
             self._answer(answer, line, fields, site, now)
 
@@ -109,8 +109,8 @@ class Connection(asyncio.Protocol):
         end = self._outbox.at_once(answer.text)
         if end is None:
             return False
-        size = len(answer.text)
-        self._recorder.answered(now, end, size, self._number, self._address, site, answer.page, answer.status)
+        status, text, _, _, page, version, _ = answer
+        self._recorder.answered(now, end, len(text), self._number, self._address, site, page, status, version)
         return True
 
     def _answer(self, answer: Ready, line: bytes, fields: Fields, site: int, now: float) -> None:

@@ -38,9 +38,9 @@ class Asked(NamedTuple):
         return plain(status, *fields, http10=self.http10)
 
 
-def faulty(web: Web, page: int, fault: str, request: Request) -> Answer:
+def faulty(web: Web, page: int, fault: str, request: Request, now: float) -> Answer:
     behaviour = web.behaviours[web.site[page]]
-    asked = Asked(render(web, page), behaviour.http10, request.http11, request.gzip, behaviour.retry_after_s)
+    asked = Asked(render(web, page, now), behaviour.http10, request.http11, request.gzip, behaviour.retry_after_s)
     return BY_NAME[fault](asked)
 
 

@@ -1,6 +1,6 @@
 """The server's own log: one row a request, in order of arrival. It knows no rule of politeness and no crawler.
 
-`Recorder` is what the server writes into, some 45 bytes a request; `Log` is what others read, arrays and the web to tell them
+`Recorder` is what the server writes into, 48 bytes a request; `Log` is what others read, arrays and the web to tell them
 in words. Times are monotonic seconds; `wall` adds what makes them wall-clock seconds.
 """
 
@@ -15,13 +15,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from trapline.testweb.paths import ROBOTS_TXT
+from trapline.testweb.pings import PingCounts
 from trapline.testweb.web import Web
 
-_ROW = struct.Struct("<ddqiiiii")
+_ROW = struct.Struct("<ddqiiiiii")
 _TYPES = np.dtype(
     [
         *(("arrival_s", "<f8"), ("end_s", "<f8"), ("size", "<i8")),
-        *((name, "<i4") for name in ("connection", "address", "site", "page", "status")),
+        *((name, "<i4") for name in ("connection", "address", "site", "page", "status", "version")),
     ]
 )
 _NAN = float("nan")
@@ -33,11 +34,12 @@ class Columns(NamedTuple):
     wall: float
     rows: bytes
     other: dict[int, tuple[str, str]]
+    pings: PingCounts | None = None
 
 
 class Recorder:
     def __init__(self) -> None:
-        self._wall = time.time() - time.monotonic()
+        self.wall = time.time() - time.monotonic()
         self._rows = bytearray()
         self._other: dict[int, tuple[str, str]] = {}
         self.connections = 0
@@ -53,29 +55,38 @@ class Recorder:
 
     def arrived(self, now: float, connection: int, address: int, site: int, page: int) -> int:
         """A request came; its row."""
-        self._rows += _ROW.pack(now, _NAN, 0, connection, address, site, page, 0)
+        self._rows += _ROW.pack(now, _NAN, 0, connection, address, site, page, 0, -1)
         return len(self) - 1
 
     def named(self, row: int, host: str, target: str) -> None:
         """What was asked for, if it was no page."""
         self._other[row] = (host, target)
 
-    def ended(self, row: int, now: float, status: int, size: int) -> None:
+    def ended(self, row: int, now: float, status: int, size: int, version: int = -1) -> None:
         """The last byte of its answer was handed to the kernel, or the connection ended before."""
         at = row * _ROW.size
         struct.pack_into("<dq", self._rows, at + 8, now, size)
-        struct.pack_into("<i", self._rows, at + 40, status)
+        struct.pack_into("<ii", self._rows, at + 40, status, version)
         self.bytes += size
 
     def answered(
-        self, now: float, end: float, size: int, connection: int, address: int, site: int, page: int, status: int
+        self,
+        now: float,
+        end: float,
+        size: int,
+        connection: int,
+        address: int,
+        site: int,
+        page: int,
+        status: int,
+        version: int,
     ) -> None:
         """All of the three above, for a page that was answered at once."""
-        self._rows += _ROW.pack(now, end, size, connection, address, site, page, status)
+        self._rows += _ROW.pack(now, end, size, connection, address, site, page, status, version)
         self.bytes += size
 
     def columns(self) -> Columns:
-        return Columns(self._wall, bytes(self._rows), dict(self._other))
+        return Columns(self.wall, bytes(self._rows), dict(self._other))
 
 
 @dataclass(frozen=True, eq=False)
@@ -90,6 +101,11 @@ class Log:
     def wall(self) -> float:
         """What added to a time of this log makes it seconds since 1970."""
         return self.columns.wall
+
+    @property
+    def pings(self) -> PingCounts:
+        """What became of those that were due."""
+        return self.columns.pings or PingCounts()
 
     @cached_property
     def _rows(self) -> NDArray[Any]:
@@ -131,6 +147,11 @@ class Log:
         return self._rows["status"]
 
     @cached_property
+    def version(self) -> NDArray[np.int32]:
+        """of the page that was sent whole, or confirmed by 304, as it was when the request arrived; -1: neither"""
+        return self._rows["version"]
+
+    @cached_property
     def size(self) -> NDArray[np.int64]:
         """bytes sent, head and body"""
         return self._rows["size"]
@@ -146,10 +167,10 @@ class Log:
             return self.web.paths[page]
         return self.columns.other[row][1] if row in self.columns.other else ROBOTS_TXT
 
-    def rows(self) -> Iterator[tuple[float, float, float, int, str, str, str, int, int]]:
-        """Arrival by the wall clock, arrival, end, connection, address, host, path, status, bytes."""
+    def rows(self) -> Iterator[tuple[float, float, float, int, str, str, str, int, int, int]]:
+        """Arrival by the wall clock, arrival, end, connection, address, host, path, status, bytes, version."""
         numbers = zip(self.arrival_s.tolist(), self.end_s.tolist(), self.connection.tolist(), strict=True)
-        answers = zip(self.status.tolist(), self.size.tolist(), strict=True)
-        for row, ((arrival, end, connection), (status, size)) in enumerate(zip(numbers, answers, strict=True)):
+        answers = zip(self.status.tolist(), self.size.tolist(), self.version.tolist(), strict=True)
+        for row, ((arrival, end, connection), answer) in enumerate(zip(numbers, answers, strict=True)):
             where = self.web.addresses[self.address[row]]
-            yield arrival + self.wall, arrival, end, connection, where, self.host(row), self.path(row), status, size
+            yield arrival + self.wall, arrival, end, connection, where, self.host(row), self.path(row), *answer

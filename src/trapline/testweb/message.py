@@ -31,6 +31,8 @@ class Answer(NamedTuple):
     body: bytes
     sending: Sending = Sending.WHOLE
     page: int = OTHER
+    version: int = -1
+    """of the page, if it is sent whole or confirmed"""
 
     def message(self, fields: bytes = b"") -> bytes:
         """All the bytes. `fields`: what the connection says of itself."""
@@ -46,6 +48,7 @@ class Ready(NamedTuple):
     """where the connection's fields go; 0: nowhere"""
     sending: Sending
     page: int
+    version: int
     repeated: bytes
     """by endless answers"""
 
@@ -60,7 +63,8 @@ def ready(answer: Answer) -> Ready:
     headed = answer.head and answer.sending is not Sending.ENDLESS_HEAD
     text = b"".join((answer.head, b"\r\n" if headed else b"", answer.body))
     repeated = answer.body if endless else b""
-    return Ready(answer.status, text, len(answer.head) if headed else 0, answer.sending, answer.page, repeated)
+    cut = len(answer.head) if headed else 0
+    return Ready(answer.status, text, cut, answer.sending, answer.page, answer.version, repeated)
 
 
 _REASONS = {int(status): status.phrase for status in HTTPStatus}
@@ -77,10 +81,10 @@ def plain(status: int, *fields: str, http10: bool = False, body: bytes | None = 
     return Answer(status, head(status, *about, http10=http10), body)
 
 
-def html(body: bytes, http10: bool, page: int = OTHER) -> Answer:
+def html(body: bytes, http10: bool, page: int = OTHER, version: int = -1) -> Answer:
     """A page as it should be."""
     start = _HTML10 if http10 else _HTML11
-    return Answer(200, b"%bContent-Length: %d\r\n" % (start, len(body)), body, Sending.WHOLE, page)
+    return Answer(200, b"%bContent-Length: %d\r\n" % (start, len(body)), body, Sending.WHOLE, page, version)
 
 
 _HTML10, _HTML11 = (head(200, "Content-Type: text/html; charset=utf-8", http10=http10) for http10 in (True, False))

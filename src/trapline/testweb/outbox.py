@@ -118,7 +118,8 @@ class Outbox:
             self._wait(_piece(rate, self._left) / rate)
 
     def _finish(self, first: Outgoing) -> None:
-        self._recorder.ended(first.row, self.quiet_since, first.answer.status, self._sent)
+        answer = first.answer
+        self._recorder.ended(first.row, self.quiet_since, answer.status, self._sent, answer.version)
         self._queue.popleft()
         self._left, self._sent = None, 0
         if first.answer.sending is Sending.HALF_THEN_RESET:

@@ -8,7 +8,7 @@ hash of their path: 12 bytes a page, where a table of strings would take a hundr
 import re
 from array import array
 from bisect import bisect_left
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Container, Iterable, Iterator, Sequence
 
 import numpy as np
 from ada_url import URL
@@ -53,9 +53,9 @@ class Paths:
         return -1
 
 
-def recorded_paths(urls: Iterable[str], site: NDArray[np.int32]) -> list[str]:
-    """Of recorded URLs, in order of page."""
-    return _distinct([_path(url) for url in urls], site)
+def recorded_paths(urls: Iterable[str], site: NDArray[np.int32], reserved: Sequence[str] = ()) -> list[str]:
+    """Of recorded URLs, in order of page. `reserved`: no page is there without a query."""
+    return _distinct([_path(url) for url in urls], site, reserved)
 
 
 def numbered_paths(home: NDArray[np.int32], dynamic: NDArray[np.uint8]) -> list[str]:
@@ -99,8 +99,8 @@ def _behind_host(url: str) -> str:
     return rest[cut.start() :] if cut else ""
 
 
-def _distinct(paths: list[str], site: NDArray[np.int32]) -> list[str]:
-    for page in _reserved(paths):
+def _distinct(paths: list[str], site: NDArray[np.int32], reserved: Sequence[str]) -> list[str]:
+    for page in list(_reserved(paths, {ROBOTS_TXT, *reserved})):
         paths[page] = _with_number(paths[page], page)
     while len(twins := _twins(paths, site)):
         for page in twins:
@@ -108,8 +108,8 @@ def _distinct(paths: list[str], site: NDArray[np.int32]) -> list[str]:
     return paths
 
 
-def _reserved(paths: Sequence[str]) -> Iterator[int]:
-    return (page for page, path in enumerate(paths) if path == ROBOTS_TXT or path.startswith(EXTRA))
+def _reserved(paths: Sequence[str], reserved: Container[str]) -> Iterator[int]:
+    return (page for page, path in enumerate(paths) if path in reserved or path.startswith(EXTRA))
 
 
 def _with_number(path: str, page: int) -> str:

@@ -1,13 +1,16 @@
 """The bytes of a page: HTML with its links, and text that makes it as large as the graph says.
 
-A pure function of the web and the page: no socket, no clock, no cache. A page whose links alone are larger than its size is as
-large as its links; none is larger than MOST_BYTES.
+A pure function of the web, the page and, if the web changes, the moment: no socket, no clock, no cache. A page whose links alone
+are larger than its size is as large as its links; none is larger than MOST_BYTES. A page that changes has an edition: its number
+and a sentence of its own. With noise, what is not visible differs besides, at any two moments.
 """
 
 from functools import cache
 from typing import TYPE_CHECKING
 
+from trapline.testweb import noise
 from trapline.testweb.draws import draw
+from trapline.testweb.published import markup
 from trapline.testweb.redirects import hrefs
 
 if TYPE_CHECKING:
@@ -21,24 +24,42 @@ _WORDS = """
     stone to turn at and how long a blossom rests before there is nectar to be found
 """
 _TEXT_BYTES = 1 << 16
+_LONGEST_SENTENCE = 200  # bytes; eighteen of the longest words are fewer
 
 
-def render(web: "Web", page: int) -> bytes:
-    """The body of a page."""
+def render(web: "Web", page: int, now: float = 0.0) -> bytes:
+    """The body of a page at this moment, in seconds since 1970."""
     title = f"Page {page} of {web.names[web.site[page]]}"
     head = f'<!DOCTYPE html>\n<meta charset="utf-8"><title>{title}</title>\n'
-    page_bytes = f"{head}{_links(web, page)}<p>\n".encode()
-    missing = min(web.sizes[page], MOST_BYTES) - len(page_bytes)
-    return page_bytes + _filler(missing, draw(web.seed, "text", page)) if missing > 0 else page_bytes
+    links = _links(web, web.links(page, now), web.site[page])
+    if web.changes is None:
+        return _filled(web, page, f"{head}{links}<p>\n".encode())
+    noisy = web.changes.noise
+    above, below = (noise.above(web, page, now), noise.below(web, page, now)) if noisy else ("", "")
+    return _filled(
+        web, page, f"{head}{markup(web, page)}{above}{links}{_edition(web, page, now)}<p>\n".encode(), below.encode()
+    )
 
 
-def _links(web: "Web", page: int) -> str:
-    targets = web.targets[web.offsets[page] : web.offsets[page + 1]].tolist()
+def _filled(web: "Web", page: int, begin: bytes, end: bytes = b"") -> bytes:
+    missing = min(web.sizes[page], MOST_BYTES) - len(begin) - len(end)
+    return begin + (_filler(missing, draw(web.seed, "text", page)) if missing > 0 else b"") + end
+
+
+def _edition(web: "Web", page: int, now: float) -> str:
+    """What tells one version of a page from all others."""
+    version = web.version(page, now)
+    start = _sentence(draw(web.seed, f"edition {version}", page))
+    sentence = _text()[start : start + _LONGEST_SENTENCE].partition(b"\n")[0]
+    return f"<p>Edition {version}: {sentence.decode()}</p>\n"
+
+
+def _links(web: "Web", targets: list[int], own: int) -> str:
     if not targets:
         return ""
     links = _redirecting_links if web.redirecting else _direct_links
     # Of what a canonical URL may contain, HTML minds the ampersand only.
-    return links(web, targets, web.site[page]).replace("&", "&amp;")
+    return links(web, targets, own).replace("&", "&amp;")
 
 
 def _direct_links(web: "Web", targets: list[int], own: int) -> str:
@@ -59,11 +80,16 @@ def _redirecting_links(web: "Web", targets: list[int], own: int) -> str:
 
 
 def _filler(size: int, drawn: float) -> bytes:
-    text = _text()
-    start = text.index(b"\n", int(drawn * (len(text) - 1))) + 1
+    text, start = _text(), _sentence(drawn)
     if size <= len(text) - start:
         return text[start : start + size]
     return (text[start:] + text * (size // len(text) + 1))[:size]
+
+
+def _sentence(drawn: float) -> int:
+    """Where a sentence begins in the text."""
+    text = _text()
+    return text.index(b"\n", int(drawn * (len(text) - 1))) + 1
 
 
 @cache

@@ -15,6 +15,8 @@ class Fields(NamedTuple):
     gzip: bool
     body: bool  # one follows
     ordinary: bool  # nothing is said of the connection, and no body follows
+    none_match: str = ""  # If-None-Match, as it stands
+    modified_since: str = ""  # If-Modified-Since, as it stands
 
 
 class Request(NamedTuple):
@@ -22,6 +24,8 @@ class Request(NamedTuple):
     target: str  # path and query
     http11: bool
     gzip: bool  # the client takes gzip
+    none_match: str = ""
+    modified_since: str = ""
 
 
 def get(target: str) -> Request:
@@ -31,8 +35,8 @@ def get(target: str) -> Request:
 def read_line(line: bytes, gzip: bool) -> Request | None:
     """The request of a request line; None: it is none.
 
-    >>> read_line(b"GET /a?b HTTP/1.0", False)
-    Request(method='GET', target='/a?b', http11=False, gzip=False)
+    >>> read_line(b"GET /a?b HTTP/1.0", False)[:4]
+    ('GET', '/a?b', False, False)
     """
     parts = line.decode("latin-1").split(" ")
     if len(parts) != 3 or parts[2] not in ("HTTP/1.0", "HTTP/1.1") or not parts[1].startswith("/"):
@@ -46,16 +50,18 @@ def read_fields(text: bytes) -> Fields:
     said: dict[str, str] = {}
     for line in text.decode("latin-1").split("\r\n"):
         name, _, value = line.partition(":")
-        said[name.strip().lower()] = value.strip().lower()
-    connection = said.get("connection", "")
+        said[name.strip().lower()] = value.strip()
+    connection = said.get("connection", "").lower()
     body = said.get("content-length", "0") != "0" or "transfer-encoding" in said
     return Fields(
-        host=_without_port(said.get("host", "")),
+        host=_without_port(said.get("host", "").lower()),
         close="close" in connection,
         keep_alive="keep-alive" in connection,
-        gzip="gzip" in said.get("accept-encoding", ""),
+        gzip="gzip" in said.get("accept-encoding", "").lower(),
         body=body,
         ordinary=not (body or connection.replace("keep-alive", "")),
+        none_match=said.get("if-none-match", ""),
+        modified_since=said.get("if-modified-since", ""),
     )
 
 

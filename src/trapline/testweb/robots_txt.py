@@ -14,6 +14,7 @@ from xxhash import xxh3_64_intdigest
 
 from trapline.testweb.draws import draw
 from trapline.testweb.paths import EXTRA, ROBOTS_TXT
+from trapline.testweb.published import robots_lines
 
 if TYPE_CHECKING:
     from trapline.testweb.web import Web
@@ -30,15 +31,17 @@ def allowed(web: "Web", site: int, path: str) -> bool:
     server's forbids all, one that is not there (or behind redirects without end, 2.3.1.2) nothing."""
     if path == ROBOTS_TXT or path.startswith(f"{EXTRA}robots/"):
         return True
-    kind = web.behaviours[site].robots
-    if kind in NOTHING_ALLOWED:
+    if web.behaviours[site].robots in NOTHING_ALLOWED:
         return False
-    return not (kind in WITH_RULES and path.startswith(rules(web, site)))
+    return not (_has_rules(web, site) and path.startswith(rules(web, site)))
 
 
 def crawl_delay_s(web: "Web", site: int) -> float:
-    behaviour = web.behaviours[site]
-    return behaviour.crawl_delay_s if behaviour.robots in WITH_RULES else 0.0
+    return web.behaviours[site].crawl_delay_s if _has_rules(web, site) else 0.0
+
+
+def _has_rules(web: "Web", site: int) -> bool:
+    return web.behaviours[site].robots in WITH_RULES
 
 
 @lru_cache(maxsize=100_000)
@@ -83,7 +86,7 @@ def location(web: "Web", site: int) -> str | None:
 
 def text(web: "Web", site: int) -> bytes:
     """What the file says, wherever it is."""
-    delay_s = crawl_delay_s(web, site)
+    delay_s, forbidden = crawl_delay_s(web, site), rules(web, site) if _has_rules(web, site) else ()
     lines = [
         "# Another robot's, stricter than ours.",
         "User-agent: nobody-in-particular",
@@ -91,8 +94,8 @@ def text(web: "Web", site: int) -> bytes:
         "",
         "User-agent: *",
         *([f"Crawl-delay: {delay_s:g}"] if delay_s else []),
-        *(f"Disallow: {rule}" for rule in rules(web, site)),
-        *(["Disallow:"] if not rules(web, site) else []),
+        *(f"Disallow: {rule}".rstrip() for rule in forbidden or ("",)),
+        *robots_lines(web, site),
     ]
     data = "\n".join([*lines, ""]).encode()
     if web.behaviours[site].robots == "huge":

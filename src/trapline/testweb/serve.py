@@ -27,7 +27,7 @@ class Served:
     def __init__(self, process: "subprocess.Popen[bytes]", web: Web) -> None:
         self._process = process
         self.web = web
-        """with the port on which it is served"""
+        """with the port on which it is served, and when it began"""
 
     @property
     def port(self) -> int:
@@ -55,18 +55,25 @@ class Served:
 
 
 @contextmanager
-def serve(web: Web, port: int = 0, tls: Certificate | None = None, cache_bytes: int = CACHE_BYTES) -> Iterator[Served]:
-    """Serves the web until the block ends. port: 0: any that is free."""
+def serve(
+    web: Web,
+    port: int = 0,
+    tls: Certificate | None = None,
+    cache_bytes: int = CACHE_BYTES,
+    ping: str | None = None,
+) -> Iterator[Served]:
+    """Serves the web until the block ends. port: 0: any that is free. ping: the URL that providers ping, if they do."""
     process = subprocess.Popen(
         [sys.executable, "-m", "trapline.testweb"], stdin=subprocess.PIPE, stdout=subprocess.PIPE
     )
     assert process.stdin and process.stdout
     try:
-        send(process.stdin, (web, port, tls, cache_bytes))
+        send(process.stdin, (web, port, tls, cache_bytes, ping))
         started = receive(process.stdout)
         if isinstance(started, str):
             raise ConfigError(started)
-        yield Served(process, web.at(started, tls is not None))
+        port, began = started
+        yield Served(process, web.at(port, tls is not None, began))
     finally:
         process.stdin.close()
         _end(process)

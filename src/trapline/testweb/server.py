@@ -8,13 +8,16 @@ import errno
 import resource
 import socket
 import ssl
+from copy import deepcopy
 from functools import partial
 from pathlib import Path
-from time import monotonic
+from time import monotonic, time
 
 from trapline.errors import ConfigError
 from trapline.testweb.connection import Connection
 from trapline.testweb.log import Log
+from trapline.testweb.pinger import Pinger
+from trapline.testweb.pings import endpoint_of
 from trapline.testweb.serving import CACHE_BYTES, Serving
 from trapline.testweb.web import Web
 
@@ -30,19 +33,29 @@ Certificate = tuple[Path, Path | None]
 class Server:
     """Serves from `start` to `stop`."""
 
-    def __init__(self, web: Web, port: int = 0, tls: Certificate | None = None, cache_bytes: int = CACHE_BYTES) -> None:
-        """port: 0: any that is free."""
+    def __init__(
+        self,
+        web: Web,
+        port: int = 0,
+        tls: Certificate | None = None,
+        cache_bytes: int = CACHE_BYTES,
+        ping: str | None = None,
+    ) -> None:
+        """port: 0: any that is free. ping: the URL that providers ping, if they do."""
+        to = endpoint_of(ping) if ping else None
         self._context = _context(tls) if tls else None
         _raise_file_limit(len(web.addresses))
         self._sockets = _bound(web.addresses, port)
-        self._serving = Serving(web.at(self._sockets[0].getsockname()[1], tls is not None), cache_bytes)
+        port = self._sockets[0].getsockname()[1]
+        self._serving = Serving(web.at(port, tls is not None, began=time()), cache_bytes)
+        self._pinger = Pinger(self._serving.web, to) if to else None
         self._living: set[Connection] = set()
         self._servers: list[asyncio.Server] = []
         self._sweeper: asyncio.TimerHandle | None = None
 
     @property
     def web(self) -> Web:
-        """With the port on which it is served."""
+        """With the port on which it is served, and when it began."""
         return self._serving.web
 
     @property
@@ -61,7 +74,8 @@ class Server:
 
     def log(self) -> Log:
         """Up to now."""
-        return Log(self.web, self._serving.recorder.columns())
+        counts = deepcopy(self._pinger.counts) if self._pinger else None
+        return Log(self.web, self._serving.recorder.columns()._replace(pings=counts))
 
     async def start(self) -> None:
         loop = asyncio.get_running_loop()
@@ -70,11 +84,15 @@ class Server:
             server = await loop.create_server(factory, sock=own, backlog=BACKLOG, ssl=self._context)
             self._servers.append(server)
         self._sweep()
+        if self._pinger:
+            self._pinger.start()
 
     async def stop(self) -> None:
         """At once: answers under way are cut off."""
         if self._sweeper:
             self._sweeper.cancel()
+        if self._pinger:
+            await self._pinger.stop()
         for server in self._servers:
             server.close()
         for connection in list(self._living):

@@ -1,7 +1,7 @@
 """What all connections of a server share: the web, the log, and the answers made before, up to so many bytes of them.
 
-It knows no socket. Answers are kept first in, first out: a crawler asks once for each page, so that hardly anything is worth
-more than that; what profits are benchmarks that ask for the same pages again.
+It knows no socket. Of a web that changes nothing is kept. Else answers are kept first in, first out: a crawler asks once for each
+page, so that hardly anything is worth more than that; what profits are benchmarks that ask for the same pages again.
 """
 
 import math
@@ -10,7 +10,7 @@ from trapline.testweb.answer import answer
 from trapline.testweb.behaviour import Behaviour
 from trapline.testweb.log import Recorder
 from trapline.testweb.message import Ready, Sending, plain, ready
-from trapline.testweb.request import read_line
+from trapline.testweb.request import Fields, read_line
 from trapline.testweb.web import Web
 
 CACHE_BYTES = 64_000_000
@@ -27,20 +27,22 @@ class Serving:
         """[sites] nothing to wait for and nothing to announce: most sites, and the way that is kept short"""
         self._refused: set[tuple[int, bytes, bool]] = set()
 
-    def answer(self, site: int, line: bytes, gzip: bool) -> Ready:
-        """To a request line. `gzip`: the client takes it."""
-        key = (site, line, gzip)
-        return self._kept.get(key) or self._new(key)
+    def answer(self, site: int, line: bytes, fields: Fields, now_s: float) -> Ready:
+        """To a request line with these fields, at this moment by the log's clock."""
+        key = (site, line, fields.gzip)
+        return self._kept.get(key) or self._new(key, fields, now_s)
 
-    def _new(self, key: tuple[int, bytes, bool]) -> Ready:
+    def _new(self, key: tuple[int, bytes, bool], fields: Fields, now_s: float) -> Ready:
         site, line, gzip = key
         request = read_line(line, gzip)
         if request is None:
             return ready(plain(400))
-        made = ready(answer(self.web, site, request, key in self._refused))
+        if not self.web.constant:
+            request = request._replace(none_match=fields.none_match, modified_since=fields.modified_since)
+        made = ready(answer(self.web, site, request, key in self._refused, now_s + self.recorder.wall))
         if made.status == 503:
             self._refused.add(key)
-        elif made.sending is Sending.WHOLE:
+        elif made.sending is Sending.WHOLE and self.web.constant:
             self._keep(key, made)
         return made
 

@@ -1,7 +1,7 @@
 """A web to be served: the pages and links of a graph, with names, addresses, paths and a behaviour for each site.
 
-It is data: no socket, no clock. It holds its own arrays instead of the graph, so that the process that serves it needs neither
-the graph's code nor its compiler. On the way of a URL it stands on the far side of step 5.
+It is data: no socket, no clock; whoever asks how a page is says at which moment. It holds its own arrays instead of the graph, so
+that the process that serves it needs neither the graph's code nor its compiler. On the way of a URL it stands on the far side of step 5.
 """
 
 from array import array
@@ -15,9 +15,12 @@ from numpy.typing import NDArray
 
 from trapline.errors import ConfigError
 from trapline.testweb.behaviour import Behaviour, Mix, behaviours
+from trapline.testweb.changes import Changes
 from trapline.testweb.draws import draw, pick
 from trapline.testweb.names import addresses, grouped, site_names
 from trapline.testweb.paths import Paths, numbered_paths, recorded_paths
+from trapline.testweb.providers import Providers
+from trapline.testweb.published import RESERVED
 
 if TYPE_CHECKING:
     from trapline.graph import Graph
@@ -46,8 +49,12 @@ class Web:
     sizes: "array[int]"
     """[pages] bytes"""
     paths: Paths
+    changes: Changes | None = None
+    providers: Providers | None = None
     port: int = 80
     tls: bool = False
+    began: float = 0.0
+    """when it began to be served, in seconds since 1970: from then on pages change"""
 
     @property
     def sites(self) -> int:
@@ -77,8 +84,32 @@ class Web:
     def url(self, page: int) -> str:
         return self.origins[self.site[page]] + self.paths[page]
 
-    def at(self, port: int, tls: bool = False) -> "Web":
-        return replace(self, port=port, tls=tls)
+    def at(self, port: int, tls: bool = False, began: float = 0.0) -> "Web":
+        return replace(self, port=port, tls=tls, began=began)
+
+    def version(self, page: int, now: float) -> int:
+        """The number of its updates so far. `now`, here and below: seconds since 1970."""
+        return self.changes.version(page, now - self.began) if self.changes else 0
+
+    def updated(self, page: int, now: float) -> float:
+        """When this version came to be, in seconds since 1970."""
+        return self.began + (self.changes.updated_s(page, now - self.began) if self.changes else 0.0)
+
+    def exists(self, page: int, now: float) -> bool:
+        return self.changes is None or self.changes.born_s[page] <= now - self.began
+
+    def links(self, page: int, now: float) -> list[int]:
+        """The pages that this one links to, those that were there when it last changed."""
+        targets = self.targets[self.offsets[page] : self.offsets[page + 1]].tolist()
+        if self.changes is None or not self.changes.grows:
+            return targets
+        born_s, updated_s = self.changes.born_s, self.changes.updated_s(page, now - self.began)
+        return [target for target in targets if born_s[target] <= updated_s]
+
+    @cached_property
+    def constant(self) -> bool:
+        """Whether what it answers depends on nothing but the request line: then answers can be kept."""
+        return self.changes is None and all(behaviour.validators == "none" for behaviour in self.behaviours)
 
     @cached_property
     def sites_at(self) -> list[dict[str, int]]:
@@ -87,6 +118,24 @@ class Web:
         for site, (name, number) in enumerate(zip(self.names, self.address_of, strict=True)):
             there[number][name] = site
         return there
+
+    def authority(self, site: int) -> str:
+        """name[:port]"""
+        return self.origins[site].partition("://")[2]
+
+    def level(self, site: int) -> str:
+        """The one of LEVELS that this site's provider has."""
+        return self.providers.level[site] if self.providers else "normal"
+
+    def pages_of(self, site: int) -> list[int]:
+        return self._pages_by_site[site]
+
+    @cached_property
+    def _pages_by_site(self) -> list[list[int]]:
+        pages: list[list[int]] = [[] for _ in self.names]
+        for page, site in enumerate(self.site):
+            pages[site].append(page)
+        return pages
 
     def fault(self, page: int) -> str:
         """The one of FAULTS that this page is answered with; "": none."""
@@ -111,8 +160,10 @@ def build_web(
     names: str = "host",
     sites_per_address: int | None = None,
     seed: int = 0,
+    changes: Changes | None = None,
+    providers: Providers | None = None,
 ) -> Web:
-    """The web of a graph. `sites_per_address`: None: as the graph has it. Its port is set when it is served."""
+    """The web of a graph. `sites_per_address`: None: as the graph has it. Its port and its beginning are set when it is served."""
     address_of = grouped(graph.sites, graph.ips.tolist(), sites_per_address)
     where = addresses(max(address_of) + 1)
     return Web(
@@ -126,7 +177,9 @@ def build_web(
         offsets=array("q", graph.offsets.astype(np.int64).tobytes()),
         targets=np.array(graph.targets, np.int32),
         sizes=array("q", _sizes(graph, seed).astype(np.int64).tobytes()),
-        paths=_paths(graph),
+        paths=_paths(graph, RESERVED if providers else ()),
+        changes=changes,
+        providers=providers,
     )
 
 
@@ -160,9 +213,9 @@ def _sizes(graph: "Graph", seed: int) -> NDArray[np.int64]:
     return page_sizes(seed, graph.site)
 
 
-def _paths(graph: "Graph") -> Paths:
+def _paths(graph: "Graph", reserved: Sequence[str]) -> Paths:
     from trapline.graph.strings import decoded
 
     if graph.urls is None:
         return Paths(numbered_paths(graph.home, graph.dynamic), graph.site)
-    return Paths(recorded_paths(decoded(graph.urls), graph.site), graph.site)
+    return Paths(recorded_paths(decoded(graph.urls), graph.site, reserved), graph.site)

@@ -1,0 +1,95 @@
+"""`trapline testweb freshness`: how fresh a crawler kept its copies of a web that changes, by the web's own log."""
+
+import json
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from trapline.cli.numbers import count, real, seconds
+from trapline.cli.sections import Section, SectionedCommand, bundled
+from trapline.errors import ConfigError
+from trapline.units import counted, duration
+
+if TYPE_CHECKING:
+    from trapline.testweb import Freshness
+
+_FILE = click.Path(path_type=Path, exists=True, dir_okay=False)
+
+_MEASURE = Section(
+    "What is measured",
+    (
+        ("--from", "begin_s", seconds(), 0.0, "Seconds since the web began."),
+        ("--until", "end_s", seconds(), None, "Likewise. [the last answer in LOG]"),
+        ("--zipf", "zipf", real(10.0), 0.85, "Skew of accesses over pages; 0: all pages alike."),
+        ("--seed", "seed", count(0), 0, "Which pages are popular."),
+        ("--accesses", "accesses", (_FILE, "FILE"), None, "Also at these: seconds since 1970, tab, URL."),
+    ),
+)
+_OUTPUT = Section("Output", (("--json", "as_json", None, False, "For machines."),))
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    begin_s: float
+    end_s: float | None
+    zipf: float
+    seed: int
+    accesses: Path | None
+
+
+@click.command(cls=SectionedCommand)
+@click.argument("log", type=_FILE)
+@click.argument("history", type=_FILE)
+@bundled("asked", Asked, _MEASURE)
+@_OUTPUT
+def freshness(log: Path, history: Path, asked: Asked, as_json: bool) -> None:
+    """Say how fresh a crawler kept its copies of a web: LOG and HISTORY are what `trapline testweb --log --history` wrote.
+
+    A copy is fresh from the answer that brought or confirmed it until the page's next update. Time counts, and pages by how
+    often they are accessed; a page that was never fetched is not fresh. Brackets hold the default.
+    """
+    end_s, found = _measured(log, history, asked)
+    if as_json:
+        about = {"from_s": asked.begin_s, "until_s": end_s, "zipf": asked.zipf, "seed": asked.seed}
+        click.echo(json.dumps({**about, "freshness": {name: asdict(one) for name, one in found.items()}}))
+    else:
+        _show(asked.begin_s, end_s, found)
+
+
+def _measured(log: Path, history: Path, asked: Asked) -> tuple[float, Mapping[str, "Freshness"]]:
+    from trapline.testweb import freshness, popularity
+    from trapline.testweb.history_files import read_accesses, read_fetches, read_history
+
+    known, keys, began = read_history(history)
+    fetches = read_fetches(log, keys, began)
+    if asked.end_s is None and not len(fetches.page):
+        raise ConfigError(f"{log}: no page of {history} was fetched; --until says how long it was not")
+    end_s = asked.end_s if asked.end_s is not None else float(fetches.had_s.max(initial=0.0))
+    accesses = read_accesses(asked.accesses, keys, began) if asked.accesses else None
+    weights = popularity(len(keys), asked.zipf, asked.seed)
+    return end_s, freshness(known, fetches, weights, asked.begin_s, end_s, accesses)
+
+
+def _show(begin_s: float, end_s: float, found: Mapping[str, "Freshness"]) -> None:
+    every = found["all"]
+    happened = f"{counted(every.updates, 'update')}, {every.fetches:,} fetched"
+    click.echo(f"{counted(every.pages, 'page')}: {happened} in {duration(end_s - begin_s)}\n")
+    click.echo(f"  {'providers':12}{'pages':>9}{'fetches':>10}{'useful':>9}{'304':>8}{'fresh':>9}{'of copies':>12}")
+    levels = {name: one for name, one in found.items() if name != "all" and one.pages < every.pages}
+    for name, one in {**levels, "all": every}.items():
+        shares = f"{_of(one.useful, one.fetches):>9.0%}{_of(one.confirmed, one.fetches):>8.0%}"
+        click.echo(
+            f"  {name:12}{one.pages:>9,}{one.fetches:>10,}{shares}{one.binary:>9.3f}{one.binary_of_copies:>12.3f}"
+            + _at_accesses(one)
+        )
+
+
+def _at_accesses(one: "Freshness") -> str:
+    return "" if one.binary_at_accesses is None else f"   {one.binary_at_accesses:.3f} at accesses"
+
+
+def _of(part: int, whole: int) -> Any:
+    return part / max(whole, 1)
