@@ -13,6 +13,7 @@ VISITS = "visits"  # a kind of site given up: its visits failed
 
 # A result that the frontier is not told: asked for and not answered, by nobody's fault; the page waits as before.
 RETURNED = 0
+NOT_KNOWN = -1  # whether a page has changed: it was never had before, or it was not had now
 
 
 class Fetched(NamedTuple):
@@ -39,6 +40,13 @@ class Fetched(NamedTuple):
     marks: int = 0  # NOINDEX, NOFOLLOW, NOARCHIVE of fetch/page.py
     hrefs: Sequence[str] = ()  # for its metadata record, if there is to be one: as they stand on the page
     links: bytes = b""  # the pages that they lead to, as the frontier was told: int32, little-endian
+    # What follows is of crawls that fetch pages again.
+    changed: int = NOT_KNOWN  # what people read is another than in our copy: 1; the same: 0
+    fingerprint: bytes = (
+        b""  # of what people read (fetch/fingerprint.py), of an unchanged page that of our copy; b"": not known
+    )
+    etag: bytes = b""  # to ask by the next time (fetch/validators.py)
+    modified: bytes = b""
 
 
 class RobotsFetched(NamedTuple):
@@ -68,6 +76,17 @@ class GivenUp(NamedTuple):
     why: str  # for people
 
 
+class SignalNoted(NamedTuple):
+    """What became of a signal, so far: a later note of the same id replaces it."""
+
+    id: int  # in the inbox
+    page: int  # -1: the crawl knows no such page
+    at: float  # wall clock
+    channel: str
+    kind: str
+    outcome: str  # in a word or two, for people
+
+
 class Progress(NamedTuple):
     """How the crawl stands, about twice a second."""
 
@@ -94,3 +113,5 @@ class Batch(NamedTuple):
     progress: Progress | None
     given_up: Sequence[GivenUp] = ()
     left_out: Sequence[tuple[str, int]] = ()  # reason, links so far over all runs; comes with progress
+    refresh: bytes = b""  # the refresher's log since the last batch
+    signals: Sequence[SignalNoted] = ()

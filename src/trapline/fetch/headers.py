@@ -6,6 +6,7 @@ and answers what it can make of it; nothing here raises, whatever the bytes. It 
 
 import re
 from calendar import timegm
+from collections.abc import Iterator
 from email.utils import parsedate_tz
 from functools import lru_cache
 
@@ -19,7 +20,8 @@ _ODD = re.compile(r"[^\t\x20-\x7e\x80-\xff]")  # what no value of a parameter ma
 # A parameter's value in quotes, in which a backslash takes the next character as it is, or up to the next semicolon.
 _PARAMETER = re.compile(r';[ \t\n\r]*+([^;=]*+)(?:=(?:"((?:[^"\\]|\\.)*+)(?:"|\\?\Z)[^;]*+|([^;]*+)))?', re.DOTALL)
 
-_LINK = re.compile(r'<([^>]*+)>((?:[ \t]*+;(?:[^,;"]++|"(?:[^"\\]|\\.)*+(?:"|\Z))*+)*+)', re.DOTALL)
+# A target (without `<`, or each of them would be looked for to the end), its parameters; the parameters one by one.
+_LINK = re.compile(r'<([^<>]*+)>((?:[ \t]*+;(?:[^,;"]++|"(?:[^"\\]|\\.)*+(?:"|\Z))*+)*+)', re.DOTALL)
 _LINK_PARAMETER = re.compile(r';[ \t]*+([^\s=;,"]++)[ \t]*+(?:=[ \t]*+(?:"((?:[^"\\]|\\.)*+)|([^;,\s]*+)))?', re.DOTALL)
 # Relations to what is not a page that people read.
 _HINTS = {"preload", "modulepreload", "prefetch", "preconnect", "dns-prefetch", "prerender", "expect"}
@@ -71,15 +73,17 @@ def link_targets(value: bytes) -> list[tuple[str, str]]:
     >>> link_targets(b'</2>; rel="next", </s.css>; rel=preload; as=style, </de>; rel=alternate; hreflang=de')
     [('/2', 'next'), ('/de', 'alternate')]
     """
-    found = []
+    found = ((target, named.get("rel", "").lower(), named) for target, named in links(value))
+    return [(target, rel) for target, rel, named in found if _leads_to_page(rel, named)]
+
+
+def links(value: bytes) -> Iterator[tuple[str, dict[str, str]]]:
+    """The targets of a Link header with their parameters, of each the first of its name."""
     for target, rest in _LINK.findall(value.decode("utf-8", "replace")):
         named: dict[str, str] = {}
         for name, quoted, bare in _LINK_PARAMETER.findall(rest):
             named.setdefault(name.lower(), re.sub(r"\\(.)", r"\1", quoted) or bare)
-        rel = named.get("rel", "").lower()
-        if _leads_to_page(rel, named):
-            found.append((target.strip(), rel))
-    return found
+        yield target.strip(), named
 
 
 def _leads_to_page(rel: str, named: dict[str, str]) -> bool:
@@ -115,15 +119,23 @@ def retry_after_s(value: bytes, now_wall: float) -> float | None:
     >>> retry_after_s(b"120", 0.0), retry_after_s(b"Thu, 01 Jan 1970 00:01:00 GMT", 15.0), retry_after_s(b"soon", 0.0)
     (120.0, 45.0, None)
     """
-    seconds = _SECONDS.fullmatch(value)
-    wait_s = float(seconds[1]) if seconds else _until_s(value.decode("latin-1"), now_wall)
-    return None if wait_s is None else min(max(wait_s, 0.0), MOST_RETRY_S)
+    if seconds := _SECONDS.fullmatch(value):
+        wait_s = float(seconds[1])
+    elif (at := http_date(value)) is not None:
+        wait_s = at - now_wall
+    else:
+        return None
+    return min(max(wait_s, 0.0), MOST_RETRY_S)
 
 
-def _until_s(date: str, now_wall: float) -> float | None:
-    """An HTTP date is in GMT, whatever it says; but one that says otherwise is believed."""
+def http_date(value: bytes) -> float | None:
+    """Seconds since 1970; None if it is no date. One is in GMT, whatever it says; but one that says otherwise is believed.
+
+    >>> http_date(b"Thu, 01 Jan 1970 00:01:00 GMT"), http_date(b"soon")
+    (60.0, None)
+    """
     try:
-        parsed = parsedate_tz(date[:64])
-        return timegm(parsed[:6]) - (parsed[9] or 0) - now_wall if parsed else None
+        parsed = parsedate_tz(value[:64].decode("latin-1"))
+        return float(timegm(parsed[:6]) - (parsed[9] or 0)) if parsed else None
     except (ValueError, OverflowError, IndexError, TypeError):
         return None

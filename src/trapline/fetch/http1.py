@@ -254,12 +254,14 @@ def request_rest(host: str, headers: dict[str, str], keep_alive: bool = True) ->
     return "".join([" HTTP/1.1\r\n", *(f"{name}: {value}\r\n" for name, value in fields.items()), "\r\n"]).encode()
 
 
-def request(target: str, rest: bytes) -> bytes:
-    """GET, for a path with its query.
+def request(target: str, rest: bytes, more: bytes = b"") -> bytes:
+    """GET, for a path with its query. `more`: whole header lines of this request alone.
 
     >>> request("/a?b", request_rest("example.com", {"User-Agent": "x"}))
     b'GET /a?b HTTP/1.1\\r\\nHost: example.com\\r\\nUser-Agent: x\\r\\nConnection: keep-alive\\r\\n\\r\\n'
     """
     if not (target.isascii() and target.isprintable()) or " " in target or target[:1] != "/":
         raise InvariantError(f"{target!r} is not the path of a canonical URL")
+    if more:
+        return b"GET " + target.encode() + rest[:-2] + more + b"\r\n"
     return b"GET " + target.encode() + rest

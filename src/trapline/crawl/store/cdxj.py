@@ -11,9 +11,10 @@ from trapline.crawl.store.archive import Place
 from trapline.crawl.store.surt import surt
 
 REVISIT = "warc/revisit"  # stands in place of the mime type, as in other indexes
+NO_STATUS = "-"
 
 
-def line(url: str, started: float, mime: str, status: int, digest: str, place: Place, filename: str) -> bytes:
+def line(url: str, started: float, mime: str, status: int | str, digest: str, place: Place, filename: str) -> bytes:
     return (
         f'{surt(url)} {_stamp(int(started))} {{"url": {quoted(url)}, "mime": {quoted(mime or "unk")}, '
         f'"status": "{status}", "digest": "{digest or "-"}", '

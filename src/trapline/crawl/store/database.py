@@ -9,9 +9,9 @@ import sqlite3
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
-from trapline.crawl.records import Batch
+from trapline.crawl.records import Batch, Fetched
 from trapline.crawl.store.archive import Length
-from trapline.crawl.store.filing import Row
+from trapline.crawl.store.filing import Kept, Row, is_not_modified
 
 _BUSY_S = 30.0  # how long a user's own writing connection may hold us up
 _CHECKPOINT_PAGES = 4000  # 16 MB of log before it is moved into the database
@@ -38,9 +38,14 @@ class Database:
     def last_batch(self) -> int:
         return self.connection.execute("select coalesce(max(batch), 0) from journal").fetchone()[0]
 
+    def kept(self, page: int) -> Kept | None:
+        """Our copy of a page."""
+        row = self.connection.execute("select fetched, digest from copy where page = ?", (page,)).fetchone()
+        return None if row is None else Kept(*row)
+
     def commit(
         self,
-        batches: Iterable[Batch],
+        batches: Sequence[Batch],
         fetches: Sequence[Row],
         robots: Sequence[Row],
         archives: Iterable[Length],
@@ -50,6 +55,7 @@ class Database:
             for batch in batches:
                 self._add_batch(batch)
             self._add("fetch", _FETCH_COLUMNS, fetches)
+            self._add_copies(batches, fetches)
             self._add("robots", _ROBOTS_COLUMNS, robots)
             self.connection.executemany("replace into warc values (?, ?, ?)", archives)
             self.connection.execute("update cdxj set bytes = ?", (index_bytes,))
@@ -70,13 +76,31 @@ class Database:
         self.connection.execute("insert into journal values (?, ?)", (batch.number, batch.calls))
         self.connection.executemany("replace into given_up values (?, ?, ?, ?)", batch.given_up)
         self.connection.executemany("replace into left_out values (?, ?)", batch.left_out)
+        if batch.refresh:
+            self.connection.execute("insert into refresh_log values (?, ?)", (batch.number, batch.refresh))
+        for id, page, *rest in batch.signals:
+            self.connection.execute(_SIGNAL, (id, page if page >= 0 else None, *rest))
         if batch.progress is not None:
             self.connection.execute(_PROGRESS, batch.progress)
+
+    def _add_copies(self, batches: Iterable[Batch], rows: Sequence[Row]) -> None:
+        """What we have of pages now, in the order in which it came; `rows`: of the same fetches."""
+        fetches = (fetched for batch in batches for fetched in batch.fetches)
+        for fetched, row in zip(fetches, rows, strict=True):
+            if is_not_modified(fetched):
+                self.connection.execute(_STILL, (fetched.started, fetched.etag, fetched.modified, fetched.page))
+            elif fetched.fingerprint:
+                self.connection.execute(_COPY, _copy(fetched, row[_DIGEST]))
 
     def _add(self, table: str, columns: str, rows: Sequence[Row]) -> None:
         if rows:
             marks = ", ".join("?" * len(rows[0]))
             self.connection.executemany(f"insert into {table} ({columns}) values ({marks})", rows)
+
+
+def _copy(f: Fetched, digest: bytes) -> Row:
+    last_change = f.started if f.changed == 1 else None
+    return f.page, f.started, f.started, last_change, f.fingerprint, digest, f.etag, f.modified
 
 
 class Transaction:
@@ -97,9 +121,16 @@ class Transaction:
 
 _FETCH_COLUMNS = (
     "page, visit, address, started, first_byte_s, total_s, result, status, error, "
-    "bytes, mime, digest, marks, found, truncated, file, offset, length, links"
+    "bytes, mime, digest, marks, found, truncated, file, offset, length, links, changed, fingerprint"
 )
+_DIGEST = _FETCH_COLUMNS.split(", ").index("digest")
 _ROBOTS_COLUMNS = (
     "site, visit, address, started, first_byte_s, total_s, status, error, bytes, body, file, offset, length"
 )
+_COPY = """insert into copy (page, fetched, checked, last_change, fingerprint, digest, etag, modified)
+values (?, ?, ?, ?, ?, ?, ?, ?) on conflict (page) do update set fetched = excluded.fetched, checked = excluded.checked,
+last_change = ifnull(excluded.last_change, last_change), fingerprint = excluded.fingerprint, digest = excluded.digest,
+etag = excluded.etag, modified = excluded.modified"""
+_STILL = "update copy set checked = ?, etag = ?, modified = ? where page = ?"
+_SIGNAL = "replace into signal values (?, ?, ?, ?, ?, ?)"
 _PROGRESS = "insert into progress values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"

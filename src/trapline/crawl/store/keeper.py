@@ -31,7 +31,7 @@ class Keeper:
         self._archive = Archive(folder / ARCHIVES, settings, self._database.archives())
         self._index = Tail(folder / INDEX, self._database.index_bytes())
         sync_folder(folder)  # both names
-        self._filing = Filing(self._archive, self._index, settings)
+        self._filing = Filing(self._archive, self._index, settings, self._database.kept)
         self.last_batch = self._database.last_batch()
 
     def commit(self, batches: Sequence[Batch]) -> None:
@@ -71,3 +71,4 @@ class Keeper:
         self._archive.flush()
         self._index.flush()
         self._database.commit(batches, fetches, robots, self._archive.lengths(), self._index.length)
+        self._filing.committed()

@@ -14,6 +14,8 @@ from trapline.crawl.records import Progress
 from trapline.crawl.store.folder import DATABASE, connect
 from trapline.errors import ConfigError, InvariantError
 
+HAS_LINKS = "(result = 3 and status != 304)"
+"""SQL: whether a row of `fetch` says where its page leads. That it has not changed (304) does not."""
 _PIECE_ROWS = 4096
 _PIECE_BATCHES = 64
 _MOST_CHECKED_BYTES = 8 << 30
@@ -28,6 +30,14 @@ class SiteRobots(NamedTuple):
     status: int
     error: str
     body: bytes
+
+
+class Seen(NamedTuple):
+    """One time that a page was had."""
+
+    started: float
+    changed: int | None  # 0, 1; None: not known
+    status: int
 
 
 class Reading:
@@ -72,9 +82,24 @@ class Reading:
         """The frontier's log, by batches."""
         return self._pieces("select batch, calls from journal where batch > ? order by batch", after, _PIECE_BATCHES)
 
+    def refresh_log(self, after: int = 0) -> Iterator[tuple[int, bytes]]:
+        """The refresher's log, by those batches that have any of it."""
+        sql = "select batch, calls from refresh_log where batch > ? order by batch"
+        return self._pieces(sql, after, _PIECE_BATCHES)
+
+    def heard(self) -> tuple[int, int]:
+        """The last signal that the crawl has taken from the inbox, 0: none; and the last that it read itself, which count downwards."""
+        last, own = self.connection.execute("select coalesce(max(id), 0), coalesce(min(id), 0) from signal").fetchone()
+        return max(last, 0), min(own, 0)
+
+    def history(self, page: int) -> list[Seen]:
+        """Every time that a page was had, the first time first."""
+        sql = "select started, changed, status from fetch where page = ? and result = 3 order by seq"
+        return [Seen(*row) for row in self.connection.execute(sql, (page,))]
+
     def links(self) -> Iterator[tuple[int, bytes]]:
-        """Every page that was fetched, and where it leads."""
-        sql = "select seq, page, links from fetch where seq > ? and result = 3 order by seq"
+        """Every page that was fetched, and where it leads; of one that was fetched again, each time that it came whole."""
+        sql = f"select seq, page, links from fetch where seq > ? and {HAS_LINKS} order by seq"
         return ((page, links) for _, page, links in self._pieces(sql, -1))
 
     def robots(self) -> Iterator[SiteRobots]:

@@ -14,8 +14,10 @@ _PACKED = struct.Struct("<36sd")
 
 
 class Original(NamedTuple):
-    record_id: str
-    started: float
+    """The record that a revisit refers to, as far as it is known."""
+
+    record_id: str  # ""
+    started: float | None
     url: str
 
 

@@ -1,4 +1,4 @@
--- crawl.db, format 2. Append-only while a crawl runs; indexes are made when it closes (closing.py).
+-- crawl.db, format 3. Append-only while a crawl runs, but for counts and for `copy` and `signal`; indexes are made when it closes (closing.py).
 -- Times are wall-clock seconds since 1970; durations are seconds. What each column means: docs/crawl-folder.md.
 
 create table meta (key text primary key, value text not null) without rowid;  -- format, options (JSON), created, closed
@@ -28,15 +28,31 @@ create table fetch (               -- one row for each time that a visit came to
     error text not null,           -- a kind of fetch/failure.py; '': nothing is wrong
     bytes integer not null,        -- of the body as received
     mime text not null,
-    digest blob,                   -- SHA-1 of the body without transfer coding; null: no answer
+    digest blob,                   -- SHA-1 of the body without transfer coding; null: no answer, or one that has none to have (304)
     marks integer not null,
     found integer not null,        -- links
     truncated text not null,
     file integer,                  -- of the WARC record, null: none
     offset integer,
     length integer,
-    links blob not null default x''  -- the pages it links to, as the frontier was told: their ids, int32, little-endian
+    links blob not null default x'',  -- the pages it links to, as the frontier was told: their ids, int32, little-endian
+    changed integer,               -- since our copy: 0, 1; null: not known
+    fingerprint blob               -- of what people read, eight bytes; null: not known
 );
+
+create table copy (                -- what we have of a page; rows only in crawls that fetch pages again
+    page integer primary key,
+    fetched real not null,         -- when its body was asked for: the date of its record in the archive
+    checked real not null,         -- when it was last seen to be as the server has it
+    last_change real,              -- when it was first seen changed, the last time; null: never
+    fingerprint blob not null,
+    digest blob not null,          -- of its body, as in `fetch`
+    etag blob not null,            -- to ask by the next time; empty: none
+    modified blob not null
+);
+create view change as              -- every change that was seen
+    select fetch.page, page.url, fetch.started as at, fetch.fingerprint
+    from fetch join page on page.id = fetch.page where fetch.changed = 1;
 
 create table robots (              -- one row for each robots.txt that was asked for
     seq integer primary key,
@@ -56,6 +72,17 @@ create table robots (              -- one row for each robots.txt that was asked
 );
 
 create table journal (batch integer primary key, calls blob not null);         -- the frontier's log
+
+create table refresh_log (batch integer primary key, calls blob not null);     -- the refresher's; batches without calls have no row
+
+create table signal (              -- what became of the signals that providers sent
+    id integer primary key,        -- in signals.db
+    page integer,                  -- null: the crawl knows no such page
+    at real not null,
+    channel text not null,
+    kind text not null,
+    outcome text not null
+);
 
 create table progress (
     at real not null, seconds real not null, pages integer not null, errors integer not null, bytes integer not null,

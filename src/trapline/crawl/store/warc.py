@@ -17,7 +17,9 @@ from trapline.crawl.store.settings import StoreSettings
 from trapline.errors import InvariantError
 
 CONFORMS_TO = "http://iipc.github.io/warc-specifications/specifications/warc-format/warc-1.1/"
-REVISIT_PROFILE = "http://netpreserve.org/warc/1.1/revisit/identical-payload-digest"
+# Why there is no body: we have had the same, or the server says so.
+IDENTICAL = "http://netpreserve.org/warc/1.1/revisit/identical-payload-digest"
+NOT_MODIFIED = "http://netpreserve.org/warc/1.1/revisit/server-not-modified"
 # WARC-Truncated has these values and no others
 TRUNCATIONS = frozenset({"length", "time", "disconnect", "unspecified"})
 
@@ -45,13 +47,18 @@ def response(record_id: str, date: str, url: str, about: str, length: int) -> st
     )
 
 
-def revisit(record_id: str, date: str, url: str, about: str, length: int, original: Original) -> str:
+def revisit(record_id: str, date: str, url: str, about: str, length: int, profile: str, original: Original) -> str:
     return (
         f"{_opening('revisit', record_id, date)}WARC-Target-URI: {url}\r\n{about}"
-        f"WARC-Profile: {REVISIT_PROFILE}\r\nWARC-Refers-To: <urn:uuid:{original.record_id}>\r\n"
-        f"WARC-Refers-To-Target-URI: {original.url}\r\nWARC-Refers-To-Date: {warc_date(original.started)}\r\n"
+        f"WARC-Profile: {profile}\r\n{_referring(original)}"
         f"Content-Type: application/http;msgtype=response\r\nContent-Length: {length}\r\n\r\n"
     )
+
+
+def _referring(original: Original) -> str:
+    lines = f"WARC-Refers-To: <urn:uuid:{original.record_id}>\r\n" if original.record_id else ""
+    lines += f"WARC-Refers-To-Target-URI: {original.url}\r\n"
+    return lines if original.started is None else f"{lines}WARC-Refers-To-Date: {warc_date(original.started)}\r\n"
 
 
 def request(date: str, url: str, concurrent_to: str, length: int) -> str:

@@ -1,0 +1,80 @@
+"""A fingerprint of what people read on a page: the same as long as that is the same, whatever else of the bytes has changed.
+
+Step 9 of the way of a URL: whether a page that was fetched again has changed. Bytes do not tell: most pages carry tokens, dates,
+counters and advertisements that are others at each request. Of HTML the content is taken (tags/prose.py), of other text its words,
+of all else the bytes. It refuses to know the page that it is held against. Why so, and what it misses: docs/decisions/024.
+
+The time is linear in the bytes, and what it reads of a page of HTML is bounded.
+"""
+
+from hashlib import blake2b
+
+import numpy as np
+
+from trapline.fetch.encoding import UTF_8, decode, encoding_of
+from trapline.fetch.page import is_html
+from trapline.fetch.tags.prose import ALL, BY_CLASS, BY_NAME, MAIN_FROM, MAIN_TO, PASSED, TORN, WRITTEN, read_prose
+from trapline.jit import ready
+
+SIZE = 8  # bytes
+MOST_HTML = 2 << 20  # bytes of a page of HTML that are read
+MOST_TEXT = 1 << 20  # bytes of content
+_USUAL_TEXT = 1 << 16
+# A <main> with less is a place where a script puts the content, and not the content.
+_LEAST_MAIN = 64
+# If less than an eighth of the text is left, what was passed over was the content, and less is to be passed over.
+_LEAST_SHARE = 8
+
+_state = np.zeros(9, np.int64)
+_out = np.zeros(_USUAL_TEXT, np.uint8)
+
+
+def fingerprint(body: bytes, mime: str, charset: str | None = None) -> bytes:
+    """Of a body without its content coding; type and charset as its Content-Type has them.
+
+    >>> page = b"<title>A</title><nav>%d new</nav><p>The\\n cat.</p><script>token = %d</script>"
+    >>> fingerprint(page % (1, 2), "text/html") == fingerprint(page % (3, 4), "text/html")
+    True
+    >>> fingerprint(page % (1, 2), "text/html") == fingerprint(page.replace(b"cat", b"dog") % (1, 2), "text/html")
+    False
+    """
+    if is_html(mime, body):
+        return _hash(content_of(body, charset) or body)
+    if mime.startswith("text/") and mime != "text/xml":
+        return _hash(b" ".join(body.split()))
+    return _hash(body)
+
+
+def content_of(body: bytes, charset: str | None = None) -> bytes:
+    """What people read on a page of HTML, in UTF-8 and without white space.
+
+    >>> content_of(b"<header>Menu</header><main><h1>A</h1> <p>b&amp;c<footer>d</footer></main>!")
+    b'Ab&amp;c!'
+    """
+    encoding = encoding_of(body, charset)
+    body = body[:MOST_HTML]
+    html = body if encoding == UTF_8 else decode(body, encoding).encode()
+    return _content(html) if html else b""
+
+
+def _content(html: bytes) -> bytes:
+    ready()
+    out = _out if len(html) <= len(_out) else np.zeros(min(len(html), MOST_TEXT), np.uint8)
+    text = np.frombuffer(html, np.uint8)
+    for level in (BY_CLASS, BY_NAME, ALL):
+        read_prose(text, out, _state, level)
+        state = _state.tolist()
+        if not state[TORN] and state[WRITTEN] * _LEAST_SHARE >= state[WRITTEN] + state[PASSED]:
+            break
+    if state[MAIN_TO] - state[MAIN_FROM] >= _LEAST_MAIN:
+        return out[state[MAIN_FROM] : state[MAIN_TO]].tobytes()
+    return out[: state[WRITTEN]].tobytes()
+
+
+def of_redirect(location: bytes) -> bytes:
+    """Of a redirect: where it leads. Never that of a page with this text."""
+    return _hash(b"Location: " + location)
+
+
+def _hash(data: bytes) -> bytes:
+    return blake2b(data, digest_size=SIZE).digest()

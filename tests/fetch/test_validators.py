@@ -1,0 +1,85 @@
+"""Whatever a server sends as validators, what goes back is whole header lines of bounded size, or nothing."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from trapline.fetch.http1 import request, request_rest
+from trapline.fetch.response import headers_of
+from trapline.fetch.validators import Validators, conditional, modified_at, validators_of
+
+DATE = b"Sun, 12 Oct 2025 07:28:00 GMT"
+NASTY = st.lists(
+    st.sampled_from([b'"', b"W/", b"a", b"\r\n", b"\n", b" ", b",", b"*", b"\0", b"\xff", b":", b"x" * 600])
+)
+VALUES = st.one_of(st.binary(max_size=1500), NASTY.map(b"".join))
+REST = request_rest("a.example", {"User-Agent": "x"})
+ASKED = request("/a?b", REST)
+
+
+@given(VALUES, VALUES)
+def test_no_value_can_be_more_than_its_line(etag: bytes, modified: bytes) -> None:
+    """Also if it did not come from `validators_of`."""
+    lines = conditional(Validators(etag, modified)).split(b"\r\n")
+    assert lines.pop() == b"" and len(lines) <= 2
+    for line in lines:
+        assert line.startswith((b"If-None-Match: ", b"If-Modified-Since: "))
+        assert len(line) <= 1024 + 20 and b"\n" not in line and b"\r" not in line and b"\0" not in line
+
+
+@given(VALUES, VALUES)
+def test_a_request_with_conditions_is_the_request_and_their_lines(etag: bytes, modified: bytes) -> None:
+    validators = validators_of({b"etag": etag, b"last-modified": modified})
+    asked = request("/a?b", REST, conditional(validators))
+    assert asked.endswith(b"\r\n\r\n") and asked.count(b"\r\n\r\n") == 1 and asked.startswith(ASKED[:-2])
+    found = headers_of(asked.replace(b"GET /a?b HTTP/1.1", b"HTTP/1.1 200 OK"), 99) or {}
+    assert found.get(b"if-none-match", b"") == validators.etag
+    assert found.get(b"if-modified-since", b"") == validators.modified.strip()
+
+
+@given(VALUES, VALUES)
+def test_what_is_kept_is_what_was_sent_or_nothing(etag: bytes, modified: bytes) -> None:
+    found = validators_of({b"etag": etag, b"last-modified": modified})
+    assert found.etag in (etag, b"") and found.modified in (modified, b"")
+
+
+@pytest.mark.parametrize("etag", [b'"a"', b'W/"a"', b'""', b'"a,b"', b'"\xe9"', b"67ab-43", b"1a2b=="])
+def test_tags_that_servers_send_are_kept(etag: bytes) -> None:
+    assert validators_of({b"etag": etag}) == Validators(etag, b"")
+
+
+@pytest.mark.parametrize("etag", [b"*", b'"a", "b"', b"a,b", b'"a', b'w/"a"', b'"a b"', b"", b'"' + b"x" * 1024 + b'"'])
+def test_what_would_mean_something_else_in_a_request_is_not(etag: bytes) -> None:
+    """A star is every page, a comma makes a list."""
+    assert validators_of({b"etag": etag, b"last-modified": DATE}) == Validators(b"", DATE)
+
+
+def test_without_validators_a_request_stays_as_it_is() -> None:
+    assert conditional(Validators()) == b""
+    assert validators_of({}) == Validators()
+
+
+def test_an_answer_that_nothing_changed_may_bring_a_new_tag() -> None:
+    old = Validators(b'"1"', DATE)
+    assert old.renewed({b"etag": b'"2"'}) == Validators(b'"2"', DATE)
+    assert old.renewed({}) == old.renewed({b"etag": b"*"}) == old
+
+
+@pytest.mark.parametrize(
+    ("modified", "at"),
+    [
+        (DATE, 1_760_254_080.0),
+        (b"Sunday, 12-Oct-25 07:28:00 GMT", 1_760_254_080.0),
+        (b"Sun Oct 12 07:28:00 2025", 1_760_254_080.0),
+        (b"Thu, 01 Jan 1970 00:00:00 GMT", None),
+        (b"Tue, 12 Oct 2060 07:28:00 GMT", None),
+        (b"yesterday", None),
+        (b"", None),
+    ],
+)
+def test_a_date_of_change_is_believed_if_it_can_be_one(modified: bytes, at: float | None) -> None:
+    assert modified_at(Validators(b"", modified), 1_770_000_000.0) == at
+
+
+def test_a_server_that_says_now_says_nothing() -> None:
+    assert modified_at(Validators(b"", DATE), 1_760_254_082.0) is None
