@@ -38,6 +38,18 @@ def test_levels_capacities_options_and_a_picture(tmp_path: Path, capsys: pytest.
     assert picture.read_bytes().startswith(b"\x89PNG")
 
 
+def test_the_measure_and_the_schedule_have_variants(capsys: pytest.CaptureFixture[str]) -> None:
+    def eq3(*options: str) -> float:
+        world = ["--policy", "uniform", "--level", "super", "--schedule-precision", ".5", "--json", "-"]
+        assert run(["refresh", "replay", TRACE, *world, *QUICK, *options]) == 0
+        return json.loads(capsys.readouterr().out)["freshness_eq3"]["mean"]
+
+    repaired = eq3()
+    assert eq3("--eq3", "literal") > repaired > eq3("--eq3-weight", "count")
+    assert eq3("--t0", "1d") > repaired == eq3("--t0", "30min")
+    assert eq3("--schedule-errors", "added", "--calibrated") == repaired  # which uniform does not hear
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
@@ -52,6 +64,8 @@ def test_levels_capacities_options_and_a_picture(tmp_path: Path, capsys: pytest.
         ([TRACE, "--capacity", "a,b"], "'a' is not a number"),
         ([TRACE, "--capacity", "nan"], "nan is not in"),
         ([TRACE, "--precision", "0"], "must be above 0 and at most 1"),
+        ([TRACE, "--schedule-errors", "none"], "'none' is not one of"),
+        ([TRACE, "--schedule-errors", "added", "--schedule-precision", "0"], "infinitely many"),
         ([TRACE, "--recall", "1.5"], "1.5 is not in 0..1"),
         ([TRACE, "--option", "xu.past=1"], "not POLICY.NAME=X for one of the policies residual-life"),
         ([TRACE, "--option", "residual-life.kapa=1"], "did you mean 'kappa'"),

@@ -13,21 +13,30 @@ from typing import Any
 import pytest
 
 from trapline.crawl import live
+from trapline.crawl.aside import Aside
+from trapline.crawl.copies import Copies
 from trapline.crawl.crawler import Crawler, Goals
+from trapline.crawl.hearsay import Hearsay
 from trapline.crawl.known import Known
 from trapline.crawl.names import Names
-from trapline.crawl.options import AGENT, CrawlOptions
+from trapline.crawl.options import AGENT, CrawlOptions, RefreshOptions
 from trapline.crawl.outbox import Outbox
 from trapline.crawl.records import RETURNED, Batch, Fetched, RobotsFetched
 from trapline.crawl.scope import Scope
 from trapline.crawl.seen import Seen
 from trapline.crawl.shelf import Shelf
 from trapline.crawl.sites import Site, Sites
+from trapline.crawl.upkeep import Upkeep
 from trapline.fetch.address import Guard
 from trapline.fetch.dns import Resolver
 from trapline.fetch.response import Response, response_of
 from trapline.frontier import Frontier, Rules
 from trapline.frontier.journal import Journal
+from trapline.refresh.agenda import Agenda
+from trapline.refresh.refresher import Refresher
+from trapline.refresh.registry import policy_named
+from trapline.refresh.turns import Turns
+from trapline.signals.inbox import Inbox
 from trapline.strategies import load_strategy
 
 A, B = "http://a.test", "http://b.test"
@@ -151,11 +160,13 @@ class Stage:
         scope: str = "any",
         resolver: Any = None,
         connections: int = 4,
+        inbox: Inbox | None = None,
         **options: Any,
     ) -> None:
         rules = options.pop("rules", Rules(delay_s=15.0, per_connection=10))
         given = {"pause_s": 1.0, "allow_private": True, "hosts": HOSTS, **options}
         self.options = CrawlOptions(tuple(seeds), rules=rules, connections=connections, **given)
+        self.inbox = inbox
         self.loop = VirtualLoop()
         self.wires: list[Wire] = []
         self.batches: list[Batch] = []
@@ -170,13 +181,20 @@ class Stage:
     def _build(self, goals: Goals, scope: str, resolver: Any) -> None:
         options, journal = self.options, Journal()
         self.frontier = Frontier(load_strategy("breadth-first"), options.rules, journal=journal)
-        self.outbox = Outbox(journal, self.batches.append)
+        refresh = options.refresh
+        self.refresher = Refresher(policy_named(refresh.policy if refresh else "uniform"), 0.0)
+        self.outbox = Outbox(journal, self.batches.append, refresh_log=self.refresher.take)
         self.names = Names(resolver, Guard(options.allow_private))
         self.sites, shelf = Sites(options.pause_s), Shelf(None)
         kept = Scope(scope, options.seeds)
         self.known = Known(
             self.frontier, self.sites, Seen(), shelf, kept, self.outbox, {}, self.names.locate, Counter()
         )
+        self.hearsay = None
+        if self.inbox is not None:
+            self.hearsay = Hearsay(
+                self.refresher, self.frontier, self.known, self.inbox, self.outbox, self.loop.time, Aside(self.loop)
+            )
         self.crawler = Crawler(
             self.frontier,
             self.known,
@@ -188,9 +206,16 @@ class Stage:
             expanded_bytes=1 << 20,
             give_up=options.give_up,
             worth=lambda page: 1.0,
+            upkeep=self._upkeep(refresh) if refresh else None,
+            hearsay=self.hearsay,
         )
         self.names.start(self.crawler, self.loop)
         self.web = StageWeb(self.loop, options, self.crawler, self.names, None)
+
+    def _upkeep(self, refresh: RefreshOptions) -> Upkeep:
+        turns = Turns(refresh.share, refresh.price, refresh.rate)
+        agenda = Agenda(self.frontier, self.refresher, turns, refresh.continuous)
+        return Upkeep(agenda, Copies(None), self.outbox)
 
     def _open(self, loop: Any, address: str, port: int, owner: Any, *rest: Any) -> Wire:
         self.wires.append(Wire(loop, address, port, owner))

@@ -10,11 +10,12 @@ from pathlib import Path
 from warcio.archiveiterator import ArchiveIterator
 from warcio.bufferedreaders import ChunkedDataReader
 
-from trapline.crawl.records import Batch, Fetched, GivenUp, Progress, RobotsFetched
+from trapline.crawl.records import Batch, Fetched, GivenUp, Progress, RobotsFetched, SignalNoted
 from trapline.crawl.store.folder import ARCHIVES, DATABASE, INDEX
 
 FETCHED, FAILED, REFUSED = 3, 5, 6
 HEAD = b"HTTP/1.1 200 OK\r\nContent-Type: text/html\r\n\r\n"
+NOT_MODIFIED = b'HTTP/1.1 304 Not Modified\r\nETag: "still"\r\n\r\n'
 CHUNKED = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n"
 PAGES_A_BATCH = 7
 
@@ -68,11 +69,13 @@ def robots(site: int, body: bytes = b"User-agent: *\nDisallow: /x\n", **changes:
 
 
 def batch(number: int) -> Batch:
-    """Batch 1, 2, ...: bodies that do and do not compress, empty ones, repeated ones, chunked ones, failures."""
+    """Batch 1, 2, ...: bodies that do and do not compress, empty ones, repeated ones, chunked ones, failures; and pages that are
+    fetched again, changed and not."""
     chance = random.Random(number)
     first = (number - 1) * PAGES_A_BATCH
     fetches = [_drawn(page, chance) for page in range(first, first + PAGES_A_BATCH)]
     pages = [(f.page, f.site, f.url) for f in fetches]
+    fetches += _again(number)
     sites = [(site, f"http://site{site}.example") for site in range(5)] if number == 1 else []
     progress = Progress(1.7e9 + number, float(number), first, 0, 0, first, 0, 5, 1, 0.5)
     given_up = [
@@ -80,8 +83,44 @@ def batch(number: int) -> Batch:
     ]  # one site more than once: the last row stands
     left_out = [("host", 3 * number), ("trap", number)]
     return Batch(
-        number, sites, [], pages, fetches, [robots(number % 5)], b"calls of %d" % number, progress, given_up, left_out
+        number,
+        sites,
+        [],
+        pages,
+        fetches,
+        [robots(number % 5)],
+        b"calls of %d" % number,
+        progress,
+        given_up,
+        left_out,
+        b"refresh of %d" % number if number % 2 else b"",
+        [SignalNoted(number, -1 if number % 3 else 1, 1.7e9 + number, "indexnow", "changed", "taken")],
     )
+
+
+def _again(number: int) -> list[Fetched]:
+    """Pages of two batches ago. The first and the second have changed, the second twice; the third has not, and the second has not
+    after that."""
+    first, at = (number - 3) * PAGES_A_BATCH, 1_700_100_000.0 + number
+    if number < 3:
+        return []
+    return [
+        refetched(first, 1, at),
+        refetched(first + 1, 1, at + 0.1),
+        refetched(first + 1, 1, at + 0.2),
+        unchanged(first + 2, at + 0.3),
+        unchanged(first + 1, at + 0.4),
+    ]
+
+
+def refetched(page: int, changed: int, at: float) -> Fetched:
+    body = b"<p>as it is at %.1f" % at
+    return fetched(page, body, changed=changed, started=at, fingerprint=b"%8d" % (10 * at % 1e8), etag=b'"%.1f"' % at)
+
+
+def unchanged(page: int, at: float) -> Fetched:
+    still = {"changed": 0, "fingerprint": b"%8d" % page, "etag": b'"still"', "modified": b"Mon"}
+    return fetched(page, b"", head=NOT_MODIFIED, status=304, started=at, mime="", links=b"", hrefs=(), **still)
 
 
 def _drawn(page: int, chance: random.Random) -> Fetched:
@@ -91,11 +130,12 @@ def _drawn(page: int, chance: random.Random) -> Fetched:
     if kind == 1:
         return fetched(page, chance.randbytes(chance.randrange(20_000)))
     if kind == 2:
-        return fetched(page, b"the same everywhere " * 200)
+        return fetched(page, b"the same everywhere " * 200, fingerprint=b"the same", modified=b"Tue")
     if kind == 3:
         body = chance.randbytes(2000)
         return fetched(page, body, head=CHUNKED, wire=b"7d0\r\n" + body + b"\r\n0\r\n\r\n")
-    return fetched(page, b"<p>text of %d</p>" % page * chance.randrange(500))
+    text = b"<p>text of %d</p>" % page * chance.randrange(500)
+    return fetched(page, text, fingerprint=b"%8d" % page, etag=b'"%d"' % page)
 
 
 def archived(folder: Path) -> list[tuple[str, int, int, object, bytes]]:
@@ -154,10 +194,10 @@ def check_crawl(folder: Path) -> int:
 def _check_rows(database: sqlite3.Connection, last: int) -> None:
     expected = [f for number in range(1, last + 1) for f in batch(number).fetches]
     rows = database.execute("select page, started, status, error, bytes, digest from fetch order by seq").fetchall()
-    assert rows == [
-        (f.page, f.started, f.status, f.error, len(f.wire), sha1(f.body).digest() if f.head else None) for f in expected
-    ]
-    assert database.execute("select id, site, url from page").fetchall() == [(f.page, f.site, f.url) for f in expected]
+    assert rows == [(f.page, f.started, f.status, f.error, len(f.wire), _digest(f)) for f in expected]
+    once = {f.page: (f.page, f.site, f.url) for f in expected}
+    assert database.execute("select id, site, url from page").fetchall() == list(once.values())
+    _check_history(database, expected, last)
     assert database.execute("select batch, calls from journal").fetchall() == [
         (number, batch(number).calls) for number in range(1, last + 1)
     ]
@@ -166,3 +206,32 @@ def _check_rows(database: sqlite3.Connection, last: int) -> None:
     given_up = {one.site: tuple(one) for number in range(1, last + 1) for one in batch(number).given_up}
     assert database.execute("select * from given_up").fetchall() == [given_up[site] for site in sorted(given_up)]
     assert database.execute("select * from left_out").fetchall() == (batch(last).left_out if last else [])
+
+
+def _digest(f: Fetched) -> bytes | None:
+    return sha1(f.body).digest() if f.head and f.status != 304 else None
+
+
+def _check_history(database: sqlite3.Connection, expected: list[Fetched], last: int) -> None:
+    rows = database.execute("select changed, fingerprint from fetch order by seq").fetchall()
+    assert rows == [(None if f.changed < 0 else f.changed, f.fingerprint or None) for f in expected]
+    copies: dict[int, tuple[object, ...]] = {}
+    for f in expected:
+        before = copies.get(f.page)
+        if f.status == 304 and before:
+            copies[f.page] = (*before[:2], f.started, *before[3:6], f.etag, f.modified)
+        elif f.status == 200 and f.fingerprint:
+            changed = f.started if f.changed == 1 else before and before[3]
+            copies[f.page] = (f.page, f.started, f.started, changed, f.fingerprint, _digest(f), f.etag, f.modified)
+    found = database.execute(
+        "select page, fetched, checked, last_change, fingerprint, digest, etag, modified from copy"
+    ).fetchall()
+    assert found == [copies[page] for page in sorted(copies)]
+    numbers = range(1, last + 1)
+    assert database.execute("select batch, calls from refresh_log").fetchall() == [
+        (number, batch(number).refresh) for number in numbers if number % 2
+    ]
+    signals = [batch(number).signals[0] for number in numbers]
+    assert database.execute("select * from signal").fetchall() == [
+        (one.id, None if one.page < 0 else one.page, *one[2:]) for one in signals
+    ]

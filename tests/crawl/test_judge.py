@@ -34,7 +34,8 @@ def hrefs(verdict: Verdict) -> list[str]:
     ("statuses", "result", "error", "ends_visit"),
     [
         ((200, 201, 203, 204, 206, 299), FETCHED, "", False),
-        ((300, 301, 302, 303, 304, 307, 308, 399), FETCHED, "", False),
+        ((300, 301, 302, 303, 307, 308, 399), FETCHED, "", False),
+        ((304,), FAILED, "http", True),  # nobody asked whether
         ((400, 401, 403, 404, 405, 410, 451, 499), REFUSED, "http", False),
         ((408, 425, 429), FAILED, "http", True),
         ((500, 501, 502, 503, 504, 520, 599), FAILED, "http", True),
@@ -88,7 +89,7 @@ def test_a_redirect_leads_to_one_page_and_its_body_is_not_read(status: int) -> N
 
 
 def test_a_redirect_that_leads_nowhere_is_had_all_the_same() -> None:
-    assert hrefs(verdict(301)) == hrefs(verdict(304)) == hrefs(verdict(301, location="")) == []
+    assert hrefs(verdict(301)) == hrefs(verdict(301, location="")) == []
 
 
 def test_a_location_that_is_not_utf_8_is_read_as_far_as_it_can_be() -> None:
@@ -168,3 +169,56 @@ def test_a_page_that_expands_too_far_is_had_and_says_so() -> None:
     body = zlib.compress(b'<a href="/a">' + b" " * 10_000)
     found = page(body, content_encoding="deflate")
     assert (found.result, found.error, hrefs(found)) == (FETCHED, "encoding", [])
+
+
+# ---- whether it has changed
+
+
+def asked_again(status: int = 200, body: bytes = b"", truncated: str = "", **headers: str) -> Verdict:
+    named = {name.replace("_", "-").encode(): value.encode() for name, value in headers.items()}
+    response = Response(status, 11, b"", named, True, body, body, truncated)
+    return judge(response, "trapline", 10_000, NOW, conditional=True, fingerprints=True)
+
+
+def test_a_page_that_is_as_we_have_it_is_had_and_leads_nowhere() -> None:
+    found = asked_again(304, location="/x", link="</y>; rel=next")
+    assert (found.result, found.error, found.unchanged, hrefs(found)) == (FETCHED, "", True, [])
+    assert found.fingerprint == b"" and not found.ends_visit
+
+
+def test_only_a_304_says_that_a_page_is_as_we_have_it() -> None:
+    for status in (200, 204, 301, 404, 500):
+        assert not asked_again(status).unchanged
+
+
+def test_a_page_has_the_fingerprint_of_its_content_whatever_its_coding() -> None:
+    plain = asked_again(body=b"<p>text", content_type="text/html").fingerprint
+    noisy = b"<script>1</script><p>text"
+    coded = asked_again(body=zlib.compress(noisy), content_type="text/html", content_encoding="deflate")
+    assert len(plain) == 8 and coded.fingerprint == plain
+    assert asked_again(body=b"<p>other", content_type="text/html").fingerprint != plain
+    assert page(b"<p>text").fingerprint == b""  # nobody asked for it
+
+
+def test_what_cannot_be_decoded_is_told_apart_by_its_bytes() -> None:
+    first, second = (
+        asked_again(body=body, content_type="text/html", content_encoding="rot13") for body in (b"a", b"b")
+    )
+    assert first.error == "encoding" and b"" != first.fingerprint != second.fingerprint
+
+
+def test_a_redirect_is_told_apart_by_where_it_leads() -> None:
+    first, again, second = (
+        asked_again(301, body, location=to) for body, to in [(b"1", "/a"), (b"2", "/a"), (b"2", "/b")]
+    )
+    assert first.fingerprint == again.fingerprint != second.fingerprint
+
+
+def test_of_a_body_that_time_cut_off_nothing_is_known() -> None:
+    assert asked_again(body=b"<p>te", truncated="time", content_type="text/html").fingerprint == b""
+    assert asked_again(body=b"<p>te", truncated="length", content_type="text/html").fingerprint != b""
+
+
+@pytest.mark.parametrize("status", [404, 410, 429, 500])
+def test_an_error_has_no_fingerprint(status: int) -> None:
+    assert asked_again(status, b"<p>gone", content_type="text/html").fingerprint == b""

@@ -14,10 +14,11 @@ from typing import Any
 import pytest
 import uvloop
 
-from tests.crawl.store_world import PAGES_A_BATCH, archived, batch, check_crawl, check_digests, fetched
+from tests.crawl.store_world import archived, batch, check_crawl, check_digests, fetched
 from trapline.crawl.records import Batch
 from trapline.crawl.store.client import Store
 from trapline.crawl.store.folder import Claim, claim_existing, claim_new
+from trapline.crawl.store.keeper import Keeper
 from trapline.crawl.store.reading import Reading
 from trapline.crawl.store.settings import StoreSettings
 from trapline.errors import ConfigError
@@ -66,7 +67,11 @@ def test_all_batches_are_committed_in_order_and_the_folder_is_whole(tmp_path: Pa
         closed = await store.close(steps.append)
         claim.release()
         assert heard.committed == list(range(1, 31)) and heard.failures == []
-        assert closed.batches == 30 and closed.fetches == 30 * PAGES_A_BATCH and closed.archives == 1
+        assert (
+            closed.batches == 30
+            and closed.fetches == sum(len(batch(n).fetches) for n in range(1, 31))
+            and closed.archives == 1
+        )
         assert closed.warc_bytes == store.warc_bytes == sum(f.stat().st_size for f in (tmp_path / "c/warc").iterdir())
         assert steps[-1] == "sorting the archive's index"
 
@@ -223,3 +228,20 @@ def test_the_store_imports_little() -> None:
     heavy = "sorted(set(sys.modules) & {'numpy', 'numba', 'asyncio', 'click', 'uvloop', 'ssl'})"
     code = f"import sys, trapline.crawl.store.process; print({heavy})"
     assert subprocess.check_output([sys.executable, "-c", code], text=True).strip() == "[]"
+
+
+def test_history_and_the_refreshers_log_are_read_back(tmp_path: Path) -> None:
+    claim_new(tmp_path / "c", {}).release()
+    keeper = Keeper(tmp_path / "c", StoreSettings())
+    keeper.commit([batch(number) for number in range(1, 10)])
+    keeper.leave()
+    reading = Reading(tmp_path / "c")
+    assert list(reading.refresh_log(3)) == [(number, batch(number).refresh) for number in (5, 7, 9)]
+    assert reading.heard() == (9, 0)
+    seen = [one for one in reading.history(8) if one.changed is not None]
+    assert [(one.changed, one.status) for one in seen] == [(1, 200), (1, 200), (0, 304)]
+    changes = reading.connection.execute("select page, at from change where page = 8").fetchall()
+    assert changes == [(8, one.started) for one in seen if one.changed]
+    whole = [f for number in range(1, 10) for f in batch(number).fetches if f.result == 3 and f.status == 200]
+    assert list(reading.links()) == [(f.page, f.links) for f in whole]
+    reading.close()

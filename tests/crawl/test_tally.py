@@ -28,22 +28,25 @@ from trapline.report.live_record import live_record
 # ---- the loop's way to count, and the database's
 
 RECORDS = st.lists(
-    st.tuples(st.sampled_from([FETCHED, FAILED, REFUSED]), st.sampled_from(["", *failure.KINDS]), st.integers(0, 9))
+    st.tuples(
+        st.integers(0, 9),  # page: some come again
+        st.sampled_from([FETCHED, FAILED, REFUSED]),
+        st.sampled_from(["", *failure.KINDS]),
+        st.integers(0, 9),
+    )
 )
 
 
 @settings(max_examples=60)
 @given(RECORDS)
-def test_the_loop_counts_as_the_rows_that_it_leaves_are_counted(kinds: list[tuple[int, str, int]]) -> None:
-    records = [
-        fetched(number, bytes(size))._replace(result=result, error=error)
-        for number, (result, error, size) in enumerate(kinds)
-    ]
-    tally = Tally()
+def test_the_loop_counts_as_the_rows_that_it_leaves_are_counted(kinds: list[tuple[int, int, str, int]]) -> None:
+    records = [fetched(page, bytes(size))._replace(result=result, error=error) for page, result, error, size in kinds]
+    tally, had = Tally(), set()
     with closing(sqlite3.connect(":memory:")) as database:
         database.executescript(files("trapline.crawl.store").joinpath("schema.sql").read_text())
         for record in records:
-            tally.note(record)
+            tally.note(record, record.page in had)
+            had |= {record.page} if record.result == FETCHED else set()
         texts = dict.fromkeys(("address", "mime", "truncated"), "")
         numbers = dict.fromkeys(("visit", "started", "total_s", "status", "marks", "found"), 0)
         insert(
@@ -56,6 +59,7 @@ def test_the_loop_counts_as_the_rows_that_it_leaves_are_counted(kinds: list[tupl
         )
         counted = tally_of(database)
     assert numbers_of(tally) == numbers_of(counted) and tally.errors == counted.errors
+    assert tally.fetched == len(had) and tally.refetched == counted.refetched
 
 
 # ---- one crawl, seen from everywhere

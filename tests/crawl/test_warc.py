@@ -1,6 +1,7 @@
 """What the store archives, read by warcio: any bytes come back as they were, and every digest is right."""
 
 import io
+import json
 import tempfile
 from collections.abc import Sequence
 from pathlib import Path
@@ -10,7 +11,18 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from warcio.archiveiterator import ArchiveIterator
 
-from tests.crawl.store_world import CHUNKED, HEAD, archived, batch, check_digests, failed, fetched, robots
+from tests.crawl.store_world import (
+    CHUNKED,
+    HEAD,
+    NOT_MODIFIED,
+    archived,
+    batch,
+    check_digests,
+    failed,
+    fetched,
+    robots,
+    unchanged,
+)
 from trapline.crawl.records import Batch, Fetched, RobotsFetched
 from trapline.crawl.store.archive import Archive
 from trapline.crawl.store.filing import Filing
@@ -170,3 +182,38 @@ def test_a_full_archive_is_followed_by_the_next_and_the_index_says_which(tmp_pat
     assert len(names) > 2 and {f"a-{i:05d}.warc.gz" for i in range(len(names))} == names
     lines = (folder / "index.cdxj").read_text().splitlines()
     assert {line.split('"filename": "')[1].split('"')[0] for line in lines} == names
+
+
+def test_a_page_that_has_not_changed_is_a_revisit_of_our_copy(tmp_path: Path) -> None:
+    """Whether that was archived in the same commit, or in an earlier run."""
+    first = fetched(0, b"<p>our copy", fingerprint=b"12345678")
+    folder = kept(tmp_path / "c", [first, unchanged(0, 1_700_000_100.5)])
+    keeper = Keeper(folder, StoreSettings())
+    keeper.commit([Batch(2, [], [], [], [unchanged(0, 1_700_000_200.5)], [], b"", None)])
+    keeper.close(lambda step: None)
+    copied, *revisits = [(headers(r), block) for *_, r, block in archived(folder) if r.rec_type != "request"][1:]
+    assert len(revisits) == 2 and copied[0]["WARC-Type"] == "response"
+    for found, block in revisits:
+        assert found["WARC-Type"] == "revisit" and block == NOT_MODIFIED and "WARC-Refers-To" not in found
+        assert found["WARC-Profile"] == "http://netpreserve.org/warc/1.1/revisit/server-not-modified"
+        assert found["WARC-Refers-To-Target-URI"] == found["WARC-Target-URI"] == first.url
+        assert found["WARC-Refers-To-Date"] == copied[0]["WARC-Date"] != found["WARC-Date"]
+        assert found["WARC-Payload-Digest"] == copied[0]["WARC-Payload-Digest"]
+
+
+def test_the_index_has_no_status_of_what_has_not_changed(tmp_path: Path) -> None:
+    copy = fetched(0, fingerprint=b"12345678")
+    folder = kept(tmp_path / "c", [copy, unchanged(0, 1_700_000_100.5), unchanged(1, 1_700_000_100.5)])
+    lines = [json.loads(line.split(" ", 2)[2]) for line in (folder / "index.cdxj").read_text().splitlines()]
+    assert [(line["mime"], line["status"]) for line in lines] == [
+        ("text/html", "200"),
+        ("warc/revisit", "-"),
+        ("warc/revisit", "-"),
+    ]
+    assert lines[0]["digest"] == lines[1]["digest"] and lines[2]["digest"] == "-"  # of the last there is no copy
+
+
+def test_a_304_that_nobody_asked_for_is_archived_as_it_came(tmp_path: Path) -> None:
+    odd = unchanged(0, 1_700_000_100.5)._replace(changed=-1, result=5, error="http")
+    kinds = [r.rec_type for *_, r, _ in archived(kept(tmp_path / "c", [odd]))]
+    assert kinds == ["warcinfo", "response", "request"]

@@ -6,7 +6,7 @@ import pytest
 
 from trapline.cli import run
 from trapline.crawl import resume
-from trapline.crawl.crawler import Asked
+from trapline.crawl.asked import Asked
 from trapline.crawl.options import CrawlOptions
 from trapline.crawl.worth import given_by, worth
 from trapline.errors import ConfigError
@@ -24,7 +24,7 @@ def values(tmp_path: Path) -> str:
 def counted(strategy: str, quality: str) -> list[float]:
     options = CrawlOptions(URLS, strategy, quality=quality)
     chosen = resume.strategy_of(options)
-    given, frontier = given_by(options, chosen), resume.fresh(options, chosen).frontier
+    given, frontier = given_by(options, chosen), resume.fresh(Path(), options, chosen).frontier
     frontier.add_sites(1, 0.0, [0])
     frontier.add_pages([0] * len(URLS))
     for name, input_of in given.inputs.items():

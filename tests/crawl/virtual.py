@@ -13,7 +13,8 @@ from typing import Any
 
 import numpy as np
 
-from trapline.crawl.crawler import Asked, Crawler, Goals
+from trapline.crawl.asked import Asked
+from trapline.crawl.crawler import Crawler, Goals
 from trapline.crawl.known import Known
 from trapline.crawl.outbox import Outbox
 from trapline.crawl.records import Batch, Fetched
@@ -90,7 +91,7 @@ class VirtualWorld:
     def call_at(self, when: float, callback: Callable[[], None]) -> Event:
         return self._at(when, READINESS, callback)
 
-    def set_out(self, visit: Visit, site: Site, urls: list[str]) -> None:
+    def set_out(self, visit: Visit, site: Site, urls: list[str], conditions: list[bytes]) -> None:
         self._ask(visit, site, urls, 0)
 
     def score(self) -> None:

@@ -54,14 +54,27 @@ def test_sites_on_one_address_share_it(tmp_path: Path) -> None:
     assert [(graph.ips == group).sum() for group in graph.ips] == [(whole.ips == group).sum() for group in whole.ips]
 
 
+def fetched_again(database: sqlite3.Connection, page: int, otherwise: dict[str, object]) -> None:
+    names = [row[1] for row in database.execute("pragma table_info(fetch)")][1:]
+    values = ", ".join("?" if name in otherwise else name for name in names)
+    given = [otherwise[name] for name in names if name in otherwise]
+    rows = f"select null, {values} from fetch where page = ? and result = 3 limit 1"
+    database.execute(f"insert into fetch {rows}", (*given, page))
+
+
+def test_a_page_that_has_not_changed_has_the_links_it_had(folder: Path) -> None:
+    before = load_graph(folder, LoadOptions(dangling=True))
+    with sqlite3.connect(folder / "crawl.db") as database:
+        (page,) = database.execute("select page from fetch where found > 3 and result = 3").fetchone()
+        fetched_again(database, page, {"links": b"", "status": 304, "bytes": 0})
+    after = load_graph(folder, LoadOptions(dangling=True))
+    assert after.targets.tolist() == before.targets.tolist() and after.sizes.tolist() == before.sizes.tolist()
+
+
 def test_of_a_page_that_was_fetched_again_the_last_time_counts(folder: Path) -> None:
     with sqlite3.connect(folder / "crawl.db") as database:
         page, many = database.execute("select page, links from fetch where found > 3 and result = 3").fetchone()
-        names = [row[1] for row in database.execute("pragma table_info(fetch)")][1:]
-        database.execute(
-            f"insert into fetch select null, {', '.join(names[:-1])}, ? from fetch where page = ? and result = 3 limit 1",
-            (many[:4], page),
-        )
+        fetched_again(database, page, {"links": many[:4]})
     assert len(load_graph(folder, LoadOptions(dangling=True)).targets_of(page)) == 1
 
 

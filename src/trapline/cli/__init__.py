@@ -24,6 +24,9 @@ COMMANDS = {
     "explain": Lazy("trapline.cli.explain:explain", "Say why a page was fetched when it was, or why it was not yet."),
     "graph": Lazy("trapline.cli.graph:graph", "Make, inspect and convert web graphs."),
     "refresh": Lazy("trapline.cli.refresh:refresh", "What to fetch again: replay update traces by several policies."),
+    "reproduce": Lazy(
+        "trapline.cli.reproduce:reproduce", "A paper's experiments again: its figures, and what of it holds."
+    ),
     "testweb": Lazy("trapline.cli.testweb:testweb", "Serve a graph as real web sites on loopback."),
     "warmup": Lazy("trapline.cli.warmup:warmup", "Compile the core now instead of at the first run."),
 }

@@ -3,6 +3,7 @@
 import json
 import math
 import os
+from collections.abc import Collection
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -13,7 +14,7 @@ from click.core import ParameterSource
 from trapline.cli import rules
 from trapline.cli.compiling import compile_kernels, compile_ranks, compile_replay
 from trapline.cli.conditions import QUALITY
-from trapline.cli.numbers import amount, count, rate, seconds
+from trapline.cli.numbers import amount, count, rate, real, seconds, share
 from trapline.cli.progress import Progress
 from trapline.cli.sections import Many, Section, SectionedCommand, bundled
 from trapline.cli.seeds import seed_urls
@@ -22,7 +23,7 @@ from trapline.errors import ConfigError
 
 if TYPE_CHECKING:
     from trapline.crawl.opening import Prepared
-    from trapline.crawl.options import CrawlOptions
+    from trapline.crawl.options import CrawlOptions, RefreshOptions
     from trapline.frontier import Rules
 
 _FILE = click.Path(path_type=Path, exists=True, dir_okay=False)
@@ -50,6 +51,18 @@ SCOPE = Section(
         ("--exclude", "exclude", Many("REGEX"), (), "No URLs in which it is found; may be given again."),
     ),
 )  # fmt: skip
+REFRESH = Section(
+    "Refresh: pages that were fetched are fetched again",
+    (
+        ("--refresh", "refresh", None, False, "Fetch pages again, beside new ones."),
+        ("--continuous", "continuous", None, False, "Do not end when nothing new is left; implies --refresh."),
+        ("--refresh-policy", "refresh_policy", (str, "NAME"), "residual-life", "What to fetch again: docs/refresh.md."),
+        ("--refresh-option", "refresh_settings", Many("NAME=X"), (), "An option of the policy; may be given again."),
+        ("--refresh-share", "refresh_share", share(), 0.5, "Of all pages asked for, while new ones wait."),
+        ("--refresh-price", "refresh_price", real(), None, "Instead of a share: what a page must be worth."),
+        ("--refresh-rate", "refresh_rate", real(1e6), None, "Pages per second fetched again, at most. [unlimited]"),
+    ),
+)
 NETWORK = Section(
     "Network",
     (
@@ -93,6 +106,7 @@ SECTIONS = (
     STRATEGY.with_defaults(strategy=STRATEGY_OF_A_CRAWL),
     _LIVE_QUALITY,
     SCOPE,
+    REFRESH,
     _POLITENESS,
     _LIMITS,
     NETWORK,
@@ -100,7 +114,14 @@ SECTIONS = (
     _SHOWN,
 )
 _GOALS = ("max_pages", "max_seconds", "max_bytes")
-_MAY_CHANGE = {"resume", *_GOALS, *_SHOWN.fields} - {"metadata"}  # when a crawl goes on
+# Of refresh, with the names that they have there.
+_REFRESH_GOALS = {
+    "continuous": "continuous",
+    "refresh_share": "share",
+    "refresh_price": "price",
+    "refresh_rate": "rate",
+}
+_MAY_CHANGE = {"resume", *_GOALS, *_REFRESH_GOALS, *_SHOWN.fields} - {"metadata"}  # when a crawl goes on
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,11 +145,13 @@ class Requested:
         for limit in (*_GOALS, "bandwidth", "site_bandwidth"):
             given[limit] = math.inf if given[limit] is None else given[limit]
         hosts, seeds = given.pop("hosts_file"), given.pop("seeds")
+        refresh = _refresh({name: given.pop(name) for name in REFRESH.fields})
         return CrawlOptions(
             **(given | _from_anywhere(given)),
             seeds=seed_urls(urls, seeds),
             rules=_rules(obeyed, given["http"]),
             limits=limits,
+            refresh=refresh,
             hosts=read_hosts(hosts) if hosts else {},
         )
 
@@ -148,6 +171,47 @@ def _from_anywhere(given: dict[str, Any]) -> dict[str, Any]:
         "history": str(history.absolute()) if history else None,
         "modules": os.getcwd(),
     }
+
+
+def _refresh(given: dict[str, Any]) -> "RefreshOptions | None":
+    from trapline.crawl.options import RefreshOptions
+    from trapline.refresh.registry import policy_named
+
+    if not given["refresh"] and not given["continuous"]:
+        _refuse(REFRESH.fields, "says how pages are fetched again; give --refresh or --continuous too")
+        return None
+    if given["refresh_price"] is not None:
+        _refuse(("refresh_share",), "and --refresh-price exclude each other; give one of them")
+    settings = _settings(given["refresh_settings"])
+    policy_named(given["refresh_policy"]).with_options(**settings)  # refused now, if there is no such thing
+    rate = given["refresh_rate"]
+    return RefreshOptions(
+        policy=given["refresh_policy"],
+        settings=settings,
+        share=given["refresh_share"],
+        price=given["refresh_price"],
+        rate=math.inf if rate is None else rate,
+        continuous=given["continuous"],
+    )
+
+
+def _refuse(fields: Collection[str], why: str) -> None:
+    """An option that was typed and would have no effect."""
+    context = click.get_current_context()
+    for param in context.command.params:
+        if param.name in fields and context.get_parameter_source(param.name) is ParameterSource.COMMANDLINE:
+            raise ConfigError(f"{param.opts[-1]} {why}")
+
+
+def _settings(given: tuple[str, ...]) -> dict[str, float]:
+    settings = {}
+    for text in given:
+        name, _, value = text.partition("=")
+        try:
+            settings[name] = float(value)
+        except ValueError:
+            raise ConfigError(f"--refresh-option {text}: give NAME=NUMBER, such as kappa=0.5") from None
+    return settings
 
 
 def _rules(obeyed: dict[str, Any], http: str) -> "Rules":
@@ -205,7 +269,7 @@ def _has_ended(folder: Path, given: dict[str, Any]) -> bool:
     """Whether there is nothing to go on with; then that is said."""
     from trapline.crawl.ended import ended
 
-    over = ended(folder, **_raised(given))
+    over = ended(folder, given["continuous"], **_raised(given))
     if over is not None:
         _print(over.line, over.summary, given["as_json"], given["quiet"])
     return over is not None
@@ -214,6 +278,14 @@ def _has_ended(folder: Path, given: dict[str, Any]) -> bool:
 def _raised(given: dict[str, Any]) -> dict[str, float]:
     """Goals that a crawl goes on with, if they are named."""
     return {goal: given[goal] for goal in _GOALS if given[goal] is not None}
+
+
+def _refresh_changes(given: dict[str, Any]) -> dict[str, Any]:
+    """How pages are fetched again from now on, as far as it was typed."""
+    context = click.get_current_context()
+    typed = [name for name in _REFRESH_GOALS if context.get_parameter_source(name) is ParameterSource.COMMANDLINE]
+    changes = {_REFRESH_GOALS[name]: given[name] for name in typed}
+    return {**changes, "price": None} if "share" in changes and "price" not in changes else changes
 
 
 def _prepared_new(options: "CrawlOptions", folder: Path) -> "Prepared":
@@ -227,7 +299,7 @@ def _prepared_new(options: "CrawlOptions", folder: Path) -> "Prepared":
 def _prepared_old(folder: Path, given: dict[str, Any]) -> "Prepared":
     from trapline.crawl.opening import prepare_old
 
-    return prepare_old(folder, **_raised(given))
+    return prepare_old(folder, _refresh_changes(given), **_raised(given))
 
 
 def _compile(prepared: "Prepared", quiet: bool) -> None:

@@ -39,8 +39,9 @@ def line(standing: "Standing") -> str:
     """The state of a crawl in one line."""
     now, lost = standing.progress, sum(sites for _, sites in standing.given_up)
     sites = f"{counted(now.sites, 'site')}{f' ({lost:,} given up)' if lost else ''}"
+    again = f", {standing.again.fetched:,} fetched again" if standing.again else ""
     return (
-        f"{duration(now.seconds)}: {now.pages:,} pages ({standing.pages_per_s:,.0f}/s), {bytes_shown(now.bytes)}"
+        f"{duration(now.seconds)}: {now.pages:,} pages ({standing.pages_per_s:,.0f}/s){again}, {bytes_shown(now.bytes)}"
         f" ({byte_rate(standing.bytes_per_s)}), {counted(now.errors, 'error')}, {now.waiting:,} waiting of {now.known:,} known"
         f" on {sites}, {counted(now.active, 'robot')} out{standing.doing and f'; {standing.doing}'}"
     )
@@ -63,14 +64,21 @@ def _numbers(standing: "Standing") -> list[str]:
     known = f"{now.known:,} on {counted(now.sites, 'site')}"
     failed = f"{now.errors / max(now.pages + now.errors, 1):.1%}"
     quality = number(now.quality) if now.quality else "not measured"
-    return _columns(
-        (
-            ("pages", f"{now.pages:,}{goal}", f"{standing.pages_per_s:,.0f}/s", "frontier", f"{now.waiting:,} waiting"),
-            ("bytes", bytes_shown(now.bytes), byte_rate(standing.bytes_per_s), "known", known),
-            ("errors", f"{now.errors:,}", failed, "robots", f"{now.active:,} out of {standing.robots:,}"),
-            ("time", duration(now.seconds), _time_left(standing), "quality", quality),
-        )
+    rows = (
+        ("pages", f"{now.pages:,}{goal}", f"{standing.pages_per_s:,.0f}/s", "frontier", f"{now.waiting:,} waiting"),
+        ("bytes", bytes_shown(now.bytes), byte_rate(standing.bytes_per_s), "known", known),
+        ("errors", f"{now.errors:,}", failed, "robots", f"{now.active:,} out of {standing.robots:,}"),
+        ("time", duration(now.seconds), _time_left(standing), "quality", quality),
     )
+    return _columns((*rows, *_again(standing)))
+
+
+def _again(standing: "Standing") -> Iterator[tuple[str, str, str, str, str]]:
+    again = standing.again
+    if again is not None:
+        changed = f"{again.changed / max(again.fetched, 1):.0%} changed"
+        heard = f"{again.heard:,} heard{'; no accesses' if again.by_quality else ''}"
+        yield ("again", f"{again.fetched:,}", changed, "signals", heard)
 
 
 def _columns(rows: Sequence[Sequence[str]]) -> list[str]:
@@ -127,10 +135,21 @@ def closing_lines(summary: dict[str, Any], folder: Path) -> str:
             f" {duration(summary['seconds'])}: {summary['pages_per_second']:,.0f} pages/s; stopped by: {summary['stopped_by']}",
             f"{counted(summary['urls_known'], 'URL')} known on {counted(summary['sites'], 'site')};"
             f" politeness violations: {summary['politeness_violations']}",
+            *_fetched_again(summary),
             *_not_gone_to(summary, folder),
             f"in {folder}: crawl.db, warc/, index.cdxj, summary.json. See it: trapline report {folder}",
         )
     )
+
+
+def _fetched_again(summary: dict[str, Any]) -> Iterator[str]:
+    again, popularity = summary["pages_refetched"], summary["popularity"]
+    if popularity:
+        unchanged = f"{summary['pages_unchanged']:,} not ({summary['not_modified']:,} by 304)"
+        yield (
+            f"fetched again: {counted(again, 'page')}, {summary['pages_changed']:,} changed, {unchanged};"
+            f" {counted(summary['signals'], 'signal')}; popularity of pages by their {popularity}"
+        )
 
 
 def _not_gone_to(summary: dict[str, Any], folder: Path) -> Iterator[str]:

@@ -28,17 +28,20 @@ def explain(folder: Path, what: str) -> None:
 
     A SITE is written without a path: example.org, or https://example.org.
     """
+    from trapline.cli.explain_again import again_lines
     from trapline.crawl.account import found, page_account, site_account
     from trapline.crawl.folder import opened, options
 
     with closing(opened(folder)) as database:
-        target, delay_s = found(database, what), options(database).rules.delay_s
+        told = options(database)
+        target, delay_s = found(database, what), told.rules.delay_s
         if target.page is None:
             site = site_account(database, target)
             lines, is_over = list(_site_past(site)), site.given_up is not None
         else:
             page = page_account(database, target)
             lines, is_over = list(_page_past(page, delay_s)), page.fetched or page.given_up is not None
+            lines += again_lines(folder, target.page, told.refresh) if page.fetched else ()
     click.echo("\n".join([*lines, *([] if is_over else _present(folder, target))]))
 
 

@@ -1,9 +1,10 @@
-"""`trapline refresh`: what to fetch again. So far `replay`: an update trace against policies."""
+"""`trapline refresh`: what to fetch again. Here `replay`, an update trace against policies; the others in files of their own."""
 
 from pathlib import Path
 
 import click
 
+from trapline.cli.lazy import Lazy, LazyGroup
 from trapline.cli.numbers import count, real, seconds, share
 from trapline.cli.refresh_replay import Asked, check_outputs, run_all, show, write
 from trapline.cli.sections import Many, Section, SectionedCommand, bundled
@@ -35,10 +36,38 @@ _WORLD = Section(
         ("--precision", "precision", share(), 1.0, "Share of signals behind which there is an update."),
         ("--recall", "recall", share(), 1.0, "Share of updates that are signalled."),
         ("--schedule-precision", "schedule_precision", share(), 1.0, "Share of published points that are updates."),
-        ("--cycle", "cycle_s", seconds(1.0), 1800.0, "Length of a cycle, and the T0 of Eq. 3."),
+        (
+            "--schedule-errors",
+            "schedule_errors",
+            click.Choice(["moved", "added"]),
+            "moved",
+            "Wrong points: updates at wrong times, or added to all updates.",
+        ),
+        (
+            "--calibrated",
+            "calibrated",
+            None,
+            False,
+            "Points are published with the schedule's precision, not with p = 1.",
+        ),
+        ("--cycle", "cycle_s", seconds(1.0), 1800.0, "Length of a cycle."),
         ("--warm-up", "warm_up", share(), 0.2, "Share of the time that is not measured."),
         ("--step", "step_s", seconds(), 0.0, "Times of updates are rounded up to steps of this; 0: not."),
         ("--whole", "whole", None, False, "Of histories: also the time when few of the pages existed."),
+    ),
+)
+_MEASURE = Section(
+    "The measure",
+    (
+        ("--eq3", "eq3", click.Choice(["repaired", "literal"]), "repaired", "1 / (1 + sum), or min(1, 1 / sum)."),
+        (
+            "--eq3-weight",
+            "eq3_weight",
+            click.Choice(["index", "count"]),
+            "index",
+            "The m-th missed update counts m times, or each as often as there are.",
+        ),
+        ("--t0", "t0_s", seconds(), 0.0, "The unit of time in Eq. 3; 0: a cycle."),
     ),
 )
 _OUTPUT = Section(
@@ -50,14 +79,22 @@ _OUTPUT = Section(
 )
 
 
-@click.group()
+_COMMANDS = {
+    "replay": Lazy("trapline.cli.refresh:replay", "Replay an update trace by several policies."),
+    "serve": Lazy("trapline.cli.refresh_serve:serve", "Take pings and deliveries from providers, for a crawl."),
+    "subscribe": Lazy("trapline.cli.refresh_subscribe:subscribe", "Be told of changes by a topic's WebSub hub."),
+    "accesses": Lazy("trapline.cli.refresh_accesses:accesses", "Read from logs which pages people access."),
+}
+
+
+@click.group(cls=LazyGroup, lazy=_COMMANDS)
 def refresh() -> None:
     """What to fetch again, and when."""
 
 
-@refresh.command(cls=SectionedCommand)
+@click.command(cls=SectionedCommand)
 @click.argument("trace")
-@bundled("asked", Asked, _WHAT, _WORLD)
+@bundled("asked", Asked, _WHAT, _WORLD, _MEASURE)
 @_OUTPUT
 def replay(trace: str, asked: Asked, json_file: Path | None, plot_file: Path | None) -> None:
     """Replay the updates in TRACE, and say how fresh each policy kept the copies.

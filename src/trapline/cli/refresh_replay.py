@@ -1,8 +1,8 @@
 """Behind `trapline refresh replay`: every policy, level and capacity on the same worlds; a table, JSON and a picture."""
 
 import json
-from collections.abc import Iterator
-from dataclasses import asdict, dataclass
+from collections.abc import Iterable, Iterator
+from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -39,16 +39,21 @@ class Asked:
     precision: float
     recall: float
     schedule_precision: float
+    schedule_errors: str
+    calibrated: bool
     cycle_s: float
     warm_up: float
     step_s: float
     whole: bool
+    eq3: str
+    eq3_weight: str
+    t0_s: float
 
     def conditions(self, level: str) -> "Conditions":
-        from trapline.refresh import Conditions
+        from trapline.refresh import Conditions, Measure
 
-        names = ("accesses", "zipf", "zipf_time", "precision", "recall", "schedule_precision", "cycle_s", "warm_up")
-        return Conditions(levels=_levels(level), **{name: getattr(self, name) for name in names})
+        same = {field.name: getattr(self, field.name) for field in fields(Conditions) if hasattr(self, field.name)}
+        return Conditions(levels=_levels(level), measure=Measure(self.eq3, self.eq3_weight, self.t0_s), **same)
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,8 +97,8 @@ def run_all(source: str, asked: Asked) -> Found:
     chosen, capacities = _policies(asked), _capacities(asked.capacity)
     for level in asked.level:
         asked.conditions(level)  # what is wrong with it is said before anything is compiled
-    trace = _trace(source, asked)
-    _compile(chosen)
+    trace = read_trace(source, asked.whole, asked.step_s)
+    compile_policies(chosen)
     wanted = len(chosen) * len(capacities) * len(asked.level)
     rows: list[Row] = []
     with Progress("replaying", plain_every_s=2.0) as progress:
@@ -161,7 +166,8 @@ def _number(text: str, where: str) -> float:
     return number
 
 
-def _trace(source: str, asked: Asked) -> "Trace":
+def read_trace(source: str, whole: bool, step_s: float) -> "Trace":
+    """A recorded trace by its file or folder, or a drawn one; in steps of so many seconds, if not 0."""
     from trapline.refresh import drawn_trace, in_steps, load_trace
 
     kind, *sizes = source.split(":")
@@ -170,15 +176,16 @@ def _trace(source: str, asked: Asked) -> "Trace":
             raise ConfigError(f"{source}: a drawn trace is {kind}:PAGES:UPDATES[:DAYS], whole numbers above 0")
         trace = drawn_trace(kind, int(sizes[0]), int(sizes[1]), float(sizes[2]) if sizes[2:] else _DAYS, seed=0)
     else:
-        trace = load_trace(Path(source), asked.whole)
-    return in_steps(trace, asked.step_s) if asked.step_s else trace
+        trace = load_trace(Path(source), whole)
+    return in_steps(trace, step_s) if step_s else trace
 
 
-def _compile(chosen: list["Policy"]) -> None:
+def compile_policies(chosen: Iterable["Policy"]) -> None:
     compile_kernels()
     with Progress("compiling policies", plain_every_s=2.0) as progress:
-        for number, policy in enumerate(chosen):
-            progress.update(number, len(chosen), policy.name)
+        every = list(chosen)
+        for number, policy in enumerate(every):
+            progress.update(number, len(every), policy.name)
             policy.compile()
 
 

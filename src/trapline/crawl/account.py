@@ -11,6 +11,7 @@ from typing import NamedTuple
 from trapline.crawl.folder import options
 from trapline.crawl.records import GivenUp
 from trapline.crawl.summary import LEFT_OUT, span_of
+from trapline.crawl.tally import PAGES
 from trapline.errors import ConfigError, nearest
 from trapline.fetch.urls import canonical, origin
 from trapline.frontier import FETCHED
@@ -166,7 +167,10 @@ def _discovery(database: sqlite3.Connection, page: int) -> Discovery | None:
     rows = database.execute(
         "select fetch.page, started + total_s, links from fetch where instr(links, ?) > 0 order by 2", (wanted,)
     )
-    linking = {source: at for source, at, links in rows if _has(bytes(links), wanted) and source != page}
+    linking: dict[int, float] = {}
+    for source, at, links in rows:
+        if _has(bytes(links), wanted) and source != page:
+            linking.setdefault(source, at)  # it may have been fetched again since
     if not linking:
         return None
     source = min(linking, key=linking.__getitem__)
@@ -189,7 +193,7 @@ def _end_of_visit_before(database: sqlite3.Connection, site: int, one: Try) -> f
 
 def _fetched_before(database: sqlite3.Connection, site: int, one: Try) -> int:
     (number,) = database.execute(
-        f"select count(*) from fetch join page on page.id = fetch.page where page.site = ? and result = {FETCHED} and started < ?",
+        f"select {PAGES} from fetch join page on page.id = fetch.page where page.site = ? and started < ?",
         (site, one.started),
     ).fetchone()
     return int(number)
@@ -198,12 +202,12 @@ def _fetched_before(database: sqlite3.Connection, site: int, one: Try) -> int:
 def site_account(database: sqlite3.Connection, target: Target) -> SiteAccount:
     (known,) = database.execute("select count(*) from page where site = ?", (target.site,)).fetchone()
     fetched, visits, first, last = database.execute(
-        f"select total(result = {FETCHED}), count(distinct visit), min(started), max(started + total_s)"
+        f"select {PAGES}, count(distinct visit), min(started), max(started + total_s)"
         " from fetch join page on page.id = fetch.page where page.site = ? and fetch.address != ''",
         (target.site,),
     ).fetchone()
     began, given_up = span_of(database).began, _given_up(database, target.site)
-    return SiteAccount(target.name, known, int(fetched), visits, first, last, began, given_up)
+    return SiteAccount(target.name, known, fetched, visits, first, last, began, given_up)
 
 
 def _given_up(database: sqlite3.Connection, site: int) -> GivenUp | None:

@@ -1,4 +1,4 @@
-"""Snapshots of a crawl: the frontier and the table of seen URLs at one batch, so that a resume need not replay from the beginning.
+"""Snapshots of a crawl: frontier, table of seen URLs and refresher at one batch, so that a resume need not replay from the beginning.
 
 DIR/snapshot/N holds the state after batch N. It may be newer than the database (the store commits later than the loop sends), so
 the last two are kept, and a resume takes the newest that the database has reached. Those that it has not reached are of a future
@@ -12,17 +12,21 @@ from trapline.crawl.seen import Seen
 from trapline.crawl.store.folder import SNAPSHOT
 from trapline.errors import ConfigError
 from trapline.frontier import Frontier, snapshot
+from trapline.refresh.policy import Policy
+from trapline.refresh.refresher import Refresher
 from trapline.strategies import Strategy
 
 _KEPT = 2
 
 
-def save(folder: Path, batch: int, frontier: Frontier, seen: Seen) -> None:
+def save(folder: Path, batch: int, frontier: Frontier, seen: Seen, refresher: Refresher | None = None) -> None:
     """Write the state after `batch`, and remove what is older than the last one before it."""
     place = folder / SNAPSHOT / str(batch)
     shutil.rmtree(place, ignore_errors=True)
     place.mkdir(parents=True)
     seen.save(place / "seen")
+    if refresher is not None:
+        refresher.save(place / "refresh")
     snapshot.save(frontier, place / "frontier")  # last: a snapshot that has it is whole
     for old in _numbers(folder)[:-_KEPT]:
         shutil.rmtree(folder / SNAPSHOT / str(old), ignore_errors=True)
@@ -34,6 +38,16 @@ def load(folder: Path, last_batch: int, strategy: Strategy) -> tuple[int, Fronti
         place = folder / SNAPSHOT / str(batch)
         try:
             return batch, snapshot.load(place / "frontier", strategy), Seen.load(place / "seen")
+        except ConfigError:
+            continue  # the log has it all
+    return None
+
+
+def load_refresher(folder: Path, last_batch: int, policy: Policy) -> tuple[int, Refresher] | None:
+    """The newest refresher at or before a batch; None: there is none, or none that can be read."""
+    for batch in reversed([number for number in _numbers(folder) if number <= last_batch]):
+        try:
+            return batch, Refresher.load(folder / SNAPSHOT / str(batch) / "refresh", policy)
         except ConfigError:
             continue  # the log has it all
     return None

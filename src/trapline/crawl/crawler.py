@@ -8,12 +8,14 @@ visit. Whoever becomes free asks `soon`: after all that happens at this moment, 
 """
 
 import math
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection
 from dataclasses import dataclass
-from typing import NamedTuple, Protocol
+from typing import Protocol
 
 import numpy as np
 
+from trapline.crawl.asked import Asked, answer, no_answer
+from trapline.crawl.hearsay import Hearsay
 from trapline.crawl.judge import Verdict, judge
 from trapline.crawl.known import Known
 from trapline.crawl.outbox import Outbox
@@ -21,12 +23,14 @@ from trapline.crawl.records import RETURNED, VISITS, Fetched, GivenUp, Progress
 from trapline.crawl.shelf import Shelf
 from trapline.crawl.sites import Site
 from trapline.crawl.tally import Tally
+from trapline.crawl.upkeep import Upkeep
 from trapline.fetch import failure
 from trapline.fetch.response import Response
 from trapline.frontier import FAILED, FETCHED, REFUSED, Drained, Frontier, Outcome, Rescore, Visit, WaitUntil
 from trapline.frontier.layout import Array
 from trapline.units import counted
 
+_CONDITION = b"\r\nIf-"  # of a request: by an entity tag, by a date, or both
 _NO_PAGES = np.zeros(0, np.int32)
 DRAINED, PAGES, SECONDS, BYTES, INTERRUPTED = "drained", "max-pages", "max-seconds", "max-bytes", "interrupted"
 
@@ -46,8 +50,9 @@ class World(Protocol):
 
     def call_at(self, when: float, callback: Callable[[], None]) -> Timer: ...
 
-    def set_out(self, visit: Visit, site: Site, urls: list[str]) -> None:
-        """A robot sets out; it tells the crawler what it finds, and in the end `over`."""
+    def set_out(self, visit: Visit, site: Site, urls: list[str], conditions: list[bytes]) -> None:
+        """A robot sets out; it tells the crawler what it finds, and in the end `over`. `conditions`: headers of each page's request; []:
+        there are none."""
 
     def score(self) -> None:
         """Scores are wanted; `rescored` brings them, now or later."""
@@ -62,15 +67,6 @@ class Goals:
 
     pages: float = math.inf
     bytes: float = math.inf
-
-
-class Asked(NamedTuple):
-    """A page that was asked for."""
-
-    page: int
-    url: str
-    started: float
-    request: bytes
 
 
 class Crawler:
@@ -90,6 +86,8 @@ class Crawler:
         keep_links: Callable[[int, Array], None] | None = None,
         keep_hrefs: bool = False,
         tally: Tally | None = None,
+        upkeep: Upkeep | None = None,
+        hearsay: Hearsay | None = None,
     ) -> None:
         self.frontier, self.known, self.outbox = frontier, known, outbox
         self._shelf, self._connections, self._goals = shelf, connections, goals
@@ -98,6 +96,8 @@ class Crawler:
         # Whether every page may matter to a free robot.
         self._often = keep_links is not None or frontier.rules.batch > 0
         self.tally = tally or Tally()
+        self.upkeep, self.hearsay = upkeep, hearsay
+        self._next = frontier.next if upkeep is None else upkeep.agenda.next
         self.active = 0  # visits under way
         self.stopped_by = ""
         self.full: Callable[[], bool] = lambda: False  # whether the store has more than it can take
@@ -128,10 +128,9 @@ class Crawler:
     def _ask(self) -> None:
         self._asking = False
         while self.active < self._connections and not self._scoring and self.may_request() and not self.full():
-            answer = self.frontier.next(self._world.now())
+            answer = self._next(self._world.now())
             if isinstance(answer, Visit):
-                self.active += 1
-                self._world.set_out(answer, self.known.sites[answer.site], self._shelf.urls(answer.pages))
+                self._set_out(answer)
                 continue
             if isinstance(answer, Rescore):
                 self._scoring = True
@@ -143,6 +142,11 @@ class Crawler:
             break
         if self.stopped_by and not self.active:
             self._world.ended()
+
+    def _set_out(self, visit: Visit) -> None:
+        self.active += 1
+        conditions = self.upkeep.conditions(visit) if self.upkeep else []
+        self._world.set_out(visit, self.known.sites[visit.site], self._shelf.urls(visit.pages), conditions)
 
     def _wake(self, answer: WaitUntil) -> None:
         """One timer serves all waiting: it is set anew only if the next moment is another."""
@@ -216,24 +220,46 @@ class Crawler:
     def answered(self, visit: Visit, site: Site, asked: Asked, response: Response, address: str) -> Verdict:
         """A page is in."""
         now = self._world.now()
-        verdict = judge(response, self._agent, self._expanded_bytes, now)
+        again = self.upkeep is not None and self.upkeep.is_again(asked.page)
+        verdict = judge(
+            response,
+            self._agent,
+            self._expanded_bytes,
+            now,
+            again and _CONDITION in asked.request,
+            self.upkeep is not None,
+        )
         self.tally.in_flight -= 1
         links = self.known.pages_of(asked.url, verdict.base, verdict.links, now) if verdict.links else _NO_PAGES
-        if verdict.result == FETCHED:
-            self.tally.quality += self._worth(asked)  # first: what it is worth may change with the report
+        worth = 0.0
+        if verdict.result == FETCHED and not again:
+            worth = self._worth(asked)  # first: what it is worth may change with the report
+            self.tally.quality += worth
             if self._keep_links is not None:
                 self._keep_links(asked.page, links)
         hrefs = list(verdict.links) if self._keep_hrefs else ()
-        record = _answer(visit, site, asked, response, address, verdict, hrefs, links.tobytes())
-        self._came(visit, record, now, links, response.own_s)
+        record = answer(visit, site, asked, response, address, verdict, hrefs, links.tobytes())
+        if self.upkeep is not None:
+            record = self.upkeep.compared(record, verdict, response)
+        self._report(visit, record, now, links, response.own_s, worth)
+        if self.hearsay is not None and record.result == FETCHED:
+            self.hearsay.listen(asked.page, asked.url, verdict, response, now)
+        self._keep(record, again)
         self._stop_at_goals()
         return verdict
 
-    def _came(self, visit: Visit, record: Fetched, now: float, links: Array, own_s: float) -> None:
-        """The frontier, the tally and the store hear of it."""
+    def _report(
+        self, visit: Visit, record: Fetched, now: float, links: Array, own_s: float, worth: float = 0.0
+    ) -> None:
+        """Those hear of it who decide what is next."""
         self.frontier.report(visit, record.page, record.result, now, links, own_s)
+        if self.upkeep is not None:
+            self.upkeep.came(record, now, worth)
         self._wake_free(record.result)
-        self.tally.note(record)
+
+    def _keep(self, record: Fetched, again: bool = False) -> None:
+        """And those who remember: last, for a batch that goes to the store has all that came of its pages."""
+        self.tally.note(record, again)
         self.outbox.fetched(record)
 
     def _wake_free(self, result: int) -> None:
@@ -258,7 +284,9 @@ class Crawler:
 
     def _without_answer(self, visit: Visit, site: Site, asked: Asked, result: int, kind: str, address: str) -> None:
         now = self._world.now()
-        self._came(visit, _no_answer(visit, site, asked, result, kind, address, now), now, _NO_PAGES, math.nan)
+        record = no_answer(visit, site, asked, result, kind, address, now)
+        self._report(visit, record, now, _NO_PAGES, math.nan)
+        self._keep(record)
 
     def requested(self) -> None:
         self.tally.in_flight += 1
@@ -268,12 +296,14 @@ class Crawler:
         self.tally.in_flight -= len(asked)
         now = self._world.now()
         for one in asked:
-            self.outbox.fetched(_no_answer(visit, site, one, RETURNED, kind, address, now))
+            self.outbox.fetched(no_answer(visit, site, one, RETURNED, kind, address, now))
 
     def over(self, visit: Visit, site: Site, outcome: Outcome, fruitless: bool = False) -> None:
         """A visit has ended. `fruitless`: it brought no page. A site with some bad pages among good ones is not given up."""
         now = self._world.now()
         self.frontier.finish(visit, outcome, now)
+        if self.upkeep is not None:
+            self.upkeep.over(visit, now)
         self.active -= 1
         failures = int(self.frontier.state.site["failures"][site.id])
         if fruitless and failures >= self._give_up:
@@ -304,55 +334,3 @@ class Crawler:
             self.active,
             tally.quality,
         )
-
-
-def _no_answer(visit: Visit, site: Site, asked: Asked, result: int, kind: str, address: str, now: float) -> Fetched:
-    return Fetched(
-        page=asked.page,
-        site=site.id,
-        visit=visit.id,
-        url=asked.url,
-        address=address,
-        started=asked.started,
-        first_byte_s=math.nan,
-        total_s=now - asked.started,
-        result=result,
-        status=0,
-        error=kind,
-        request=asked.request,
-    )
-
-
-def _answer(
-    visit: Visit,
-    site: Site,
-    asked: Asked,
-    response: Response,
-    address: str,
-    verdict: Verdict,
-    hrefs: Sequence[str],
-    links: bytes,
-) -> Fetched:
-    """By position, in the order of its fields: by name it takes one to three microseconds longer, and there is one for every page."""
-    return Fetched(
-        asked.page,
-        site.id,
-        visit.id,
-        asked.url,
-        address,
-        asked.started,
-        response.first_byte_s,
-        response.total_s,
-        verdict.result,
-        response.status,
-        verdict.error,
-        asked.request,
-        response.head,
-        response.wire,
-        response.body,
-        response.truncated,
-        verdict.mime,
-        verdict.marks,
-        hrefs,
-        links,
-    )

@@ -22,14 +22,16 @@ class Ended(NamedTuple):
     summary: dict[str, Any]
 
 
-def ended(folder: Path, **goals: float) -> Ended | None:
-    """The end that the crawl has come to, if a resume with these goals would fetch nothing."""
+def ended(folder: Path, continuous: bool = False, **goals: float) -> Ended | None:
+    """The end that the crawl has come to, if a resume with these goals would fetch nothing. `continuous`: it would fetch pages again."""
     with closing(opened(folder)) as database:
         kept = meta(database)
     summary = _whole_summary(folder, kept)
     if summary is None:
         return None
     why = kept.get("stopped_by")
+    if why == DRAINED and continuous:
+        return None
     if why == DRAINED:
         return Ended(f"{folder}: the crawl has ended: nothing is left to fetch", summary)
     if why not in _GOALS:

@@ -67,6 +67,18 @@ class Known:
         pages, _ = self._pages_at(urls, now, lambda url: "")
         return list(dict.fromkeys(pages))
 
+    def find(self, urls: Sequence[str]) -> list[int]:
+        """The page at each canonical URL; -1: it was never met."""
+        found = np.empty(len(urls), np.int32)
+        self._seen.find(self._seen.fingerprints(urls), found)
+        return [max(page, -1) for page in found.tolist()]
+
+    def told_pages(self, urls: Sequence[str], now: float) -> list[int]:
+        """The pages at these canonical URLs, as far as their sites are known and the scope admits them."""
+        told = [url for url in urls if self.sites.named(origin(url)) is not None]
+        pages, _ = self._pages_at(told, now, self._scope.admits)
+        return list(dict.fromkeys(page for page in pages if page >= 0))
+
     def group(self, address: str) -> int:
         """The frontier's number of an address."""
         number, new = self.sites.group(address)

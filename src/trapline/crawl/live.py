@@ -97,11 +97,11 @@ class Web:
 
     # ---- robots
 
-    def set_out(self, visit: Visit, site: Site, urls: list[str]) -> None:
-        Robot(self, self._crawler, visit, site, urls).begin()
+    def set_out(self, visit: Visit, site: Site, urls: list[str], conditions: list[bytes]) -> None:
+        Robot(self, self._crawler, visit, site, urls, conditions).begin()
 
-    def request_for(self, site: Site, target: str) -> bytes:
-        return request(target, site.rest or self._make_rest(site))
+    def request_for(self, site: Site, target: str, condition: bytes = b"") -> bytes:
+        return request(target, site.rest or self._make_rest(site), condition)
 
     def _make_rest(self, site: Site) -> bytes:
         headers = {
@@ -128,6 +128,11 @@ class Web:
         now = self.now()
         self.frontier.discover(self._crawler.known.seed_pages([url], now), now)
         self._crawler.soon()
+
+    def robots_read(self, url: str, body: bytes) -> None:
+        """A robots.txt: rules are not all that it may tell."""
+        if self._crawler.hearsay is not None:
+            self._crawler.hearsay.robots(url, body, self.now())
 
     # ---- connections
 

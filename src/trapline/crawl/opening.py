@@ -5,18 +5,21 @@ was found right: a mistake costs the user neither a folder nor a wait.
 """
 
 import math
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
+from typing import Any
 
 import uvloop
 
 from trapline.crawl import resume
-from trapline.crawl.options import CrawlOptions
+from trapline.crawl.options import CrawlOptions, RefreshOptions
 from trapline.crawl.seeds import check_seeds
 from trapline.crawl.store.folder import Claim, check_free, claim_existing, claim_new
 from trapline.crawl.store.reading import Reading
 from trapline.crawl.store.settings import StoreSettings
 from trapline.crawl.worth import Given, given_by
+from trapline.errors import ConfigError
 from trapline.strategies import Strategy
 from trapline.strategies.inputs import default_rules
 from trapline.strategies.live_inputs import try_function
@@ -66,14 +69,22 @@ def _notes(options: CrawlOptions) -> tuple[str, ...]:
     return ()
 
 
-def prepare_old(folder: Path, **changes: float) -> Prepared:
-    """A crawl that is to go on. `changes`: goals other than those it began with."""
+def prepare_old(folder: Path, refresh: Mapping[str, Any] | None = None, **changes: float) -> Prepared:
+    """A crawl that is to go on. `changes`: goals other than those it began with; `refresh`: the same for how pages are fetched again."""
     claim_existing(folder).release()  # now, and not when all is compiled: somebody may be crawling there
     reading = Reading(folder)
     reading.check()
     options = replace(CrawlOptions.from_json(reading.meta()["options"]), **changes)  # type: ignore[arg-type]  # goals
+    if refresh:
+        options = replace(options, refresh=_refresh_changed(options.refresh, refresh))
     reading.close()
     return Prepared(folder, options, resume.strategy_of(options), False)
+
+
+def _refresh_changed(told: RefreshOptions | None, changes: Mapping[str, Any]) -> RefreshOptions:
+    if told is None:
+        raise ConfigError("that crawl fetches every page once; begin a new one with --refresh")
+    return replace(told, **changes)
 
 
 def opened(prepared: Prepared, tell: resume.Tell = resume.nobody) -> Opened:
@@ -83,7 +94,7 @@ def opened(prepared: Prepared, tell: resume.Tell = resume.nobody) -> Opened:
     claim = claim_new(folder, asdict(options)) if prepared.new else claim_existing(folder)
     try:
         fresh = prepared.new
-        state = resume.fresh(options, strategy) if fresh else resume.restored(folder, options, strategy, tell)
+        state = resume.fresh(folder, options, strategy) if fresh else resume.restored(folder, options, strategy, tell)
     except BaseException:
         claim.release()
         raise

@@ -23,6 +23,18 @@ def live_rules(**changes: Any) -> Rules:
 
 
 @dataclass(frozen=True, slots=True)
+class RefreshOptions:
+    """How pages that were fetched are fetched again."""
+
+    policy: str = "residual-life"
+    settings: Mapping[str, float] = field(default_factory=dict)  # of the policy
+    share: float = 0.5  # of all pages asked for, while new ones wait
+    price: float | None = None  # instead of a share: what a page must be worth
+    rate: float = math.inf  # pages per second, at most
+    continuous: bool = False  # the crawl does not end when nothing new is left
+
+
+@dataclass(frozen=True, slots=True)
 class CrawlOptions:
     seeds: tuple[str, ...]  # canonical URLs
     strategy: str = "crawl-ability"
@@ -51,6 +63,7 @@ class CrawlOptions:
     hosts: Mapping[str, Sequence[str]] = field(default_factory=dict)
     nameservers: tuple[str, ...] = ()
     limits: Limits = field(default_factory=Limits)
+    refresh: RefreshOptions | None = None  # None: every page is fetched once
     metadata: bool = False  # a WARC record of the links of each page
     # Between two snapshots: replay is some microseconds a page, so a resume takes a second.
     snapshot_pages: int = 100_000
@@ -79,6 +92,8 @@ class CrawlOptions:
             raise ConfigError(f"the crawl's options cannot be read: {error}; restore crawl.db from a copy") from None
         values["rules"] = Rules(**_known(Rules, values["rules"]))
         values["limits"] = Limits(**_known(Limits, values["limits"]))
+        if values.get("refresh") is not None:
+            values["refresh"] = RefreshOptions(**_known(RefreshOptions, values["refresh"]))
         for name in ("seeds", "include", "exclude", "nameservers"):
             values[name] = tuple(values[name])
         return cls(**values)

@@ -1,12 +1,13 @@
 """The outbox: what happened since the last batch, on its way to the store. It decides when a batch is full, and nothing else.
 
-Who fills it: known.py (sites, pages), crawler.py (fetches, sites given up), robots_file.py (robots.txt). Who empties it: `flush`,
-to the store. How the crawl stands and the frontier's log of calls go with it: a batch is what happened between two moments, all of it.
+Who fills it: known.py (sites, pages), crawler.py (fetches, sites given up), robots_file.py (robots.txt), hearsay.py (signals). Who
+empties it: `flush`, to the store. How the crawl stands and the logs of the frontier and of the refresher go with it: a batch is what
+happened between two moments, all of it.
 """
 
 from collections.abc import Callable, Sequence
 
-from trapline.crawl.records import Batch, Fetched, GivenUp, Progress, RobotsFetched
+from trapline.crawl.records import Batch, Fetched, GivenUp, Progress, RobotsFetched, SignalNoted
 from trapline.frontier.journal import Journal
 
 # A commit costs the store about a millisecond, so a page's share of it is small from some dozens on; more only delays the
@@ -16,8 +17,14 @@ BYTES = 1 << 20
 
 
 class Outbox:
-    def __init__(self, journal: Journal, put: Callable[[Batch], None], last_batch: int = 0) -> None:
-        self._journal, self._put = journal, put
+    def __init__(
+        self,
+        journal: Journal,
+        put: Callable[[Batch], None],
+        last_batch: int = 0,
+        refresh_log: Callable[[], bytes] = bytes,
+    ) -> None:
+        self._journal, self._put, self._refresh_log = journal, put, refresh_log
         self.number = last_batch  # of the last batch that was sent
         self._bytes = 0
         self._empty()
@@ -29,6 +36,7 @@ class Outbox:
         self.fetches: list[Fetched] = []
         self.robots: list[RobotsFetched] = []
         self.given_up: list[GivenUp] = []
+        self.signals: list[SignalNoted] = []
         self._bytes = 0
 
     def fetched(self, record: Fetched) -> None:
@@ -39,8 +47,18 @@ class Outbox:
 
     def flush(self, progress: Progress | None = None, left_out: Sequence[tuple[str, int]] = ()) -> None:
         """Send what there is, if there is anything. `left_out`: links by reason, so far."""
-        calls = self._journal.take()
-        if not (calls or self.fetches or self.robots or self.sites or self.pages or self.given_up or progress):
+        calls, refresh = self._journal.take(), self._refresh_log()
+        if not (
+            calls
+            or refresh
+            or self.signals
+            or self.fetches
+            or self.robots
+            or self.sites
+            or self.pages
+            or self.given_up
+            or progress
+        ):
             return
         self.number += 1
         batch = Batch(
@@ -54,6 +72,8 @@ class Outbox:
             progress,
             self.given_up,
             left_out,
+            refresh,
+            self.signals,
         )
         self._empty()
         self._put(batch)

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from trapline.crawl import checkpoint
-from trapline.crawl.options import AGENT, CrawlOptions
+from trapline.crawl.options import AGENT, CrawlOptions, RefreshOptions
 from trapline.crawl.robots_file import apply
 from trapline.crawl.scores import Scores
 from trapline.crawl.seen import Seen
@@ -20,6 +20,9 @@ from trapline.crawl.tally import Tally, tally_of
 from trapline.fetch.robots import DISALLOW_ALL
 from trapline.fetch.robots_answer import read_answer
 from trapline.frontier import Frontier, Outcome, Visit
+from trapline.refresh.policy import Policy
+from trapline.refresh.refresher import Refresher
+from trapline.refresh.registry import policy_named
 from trapline.strategies import Strategy
 from trapline.strategies.choice import live_strategy
 
@@ -40,6 +43,8 @@ class State:
     seen: Seen
     tally: Tally
     last_batch: int = 0
+    refresher: Refresher | None = None
+    heard: tuple[int, int] = (0, 0)  # the last signal of the inbox, and the last that the crawl read itself
 
 
 def strategy_of(options: CrawlOptions) -> Strategy:
@@ -48,8 +53,19 @@ def strategy_of(options: CrawlOptions) -> Strategy:
     )
 
 
-def fresh(options: CrawlOptions, strategy: Strategy) -> State:
-    return State(Frontier(strategy, options.rules, options.seed), Sites(options.pause_s), Seen(), Tally())
+def policy_of(options: RefreshOptions) -> Policy:
+    return policy_named(options.policy).with_options(**options.settings)
+
+
+def fresh(folder: Path, options: CrawlOptions, strategy: Strategy) -> State:
+    """A crawl that has its folder, and nothing in it."""
+    frontier = Frontier(strategy, options.rules, options.seed)
+    state = State(frontier, Sites(options.pause_s), Seen(), Tally())
+    if options.refresh:
+        reading = Reading(folder)
+        state.refresher = refresher_of(reading, options.refresh)
+        reading.close()
+    return state
 
 
 def rebuilt(folder: Path) -> tuple[Frontier, float]:
@@ -67,7 +83,8 @@ def restored(folder: Path, options: CrawlOptions, strategy: Strategy, tell: Tell
     checkpoint.forget_after(folder, reading.last_batch())
     frontier, seen = _frontier(reading, options, strategy, tell)
     sites, tally = _sites(reading, options, frontier), _tally(reading)
-    state = State(frontier, sites, seen, tally, reading.last_batch())
+    refresher = refresher_of(reading, options.refresh) if options.refresh else None
+    state = State(frontier, sites, seen, tally, reading.last_batch(), refresher, reading.heard())
     reading.close()
     return state
 
@@ -80,11 +97,13 @@ def scores_of(folder: Path) -> Scores:
     return scores
 
 
-def settle(frontier: Frontier, now: float) -> None:
+def settle(frontier: Frontier, now: float, refresher: Refresher | None = None) -> None:
     """End the visits that were under way, their pages as they were, and let every site rest its full delay."""
     for visit, site in frontier.visits_under_way():
         frontier.finish(Visit(visit, site, [], 0.0), Outcome(), now)
     frontier.hold_all(now)
+    if refresher is not None:
+        refresher.return_all(now)
 
 
 def _frontier(
@@ -101,6 +120,16 @@ def _frontier(
         replay(frontier, calls)
     _see(reading, seen, frontier.pages, tell)
     return frontier, seen
+
+
+def refresher_of(reading: Reading, options: RefreshOptions) -> Refresher:
+    """As the last commit left it."""
+    policy, last = policy_of(options), reading.last_batch()
+    found = checkpoint.load_refresher(reading.folder, last, policy)
+    batch, refresher = found or (0, Refresher(policy, float(reading.meta()["created"])))
+    for _, calls in reading.refresh_log(after=batch):
+        refresher.replay(calls)
+    return refresher
 
 
 def _see(reading: Reading, seen: Seen, pages: int, tell: Tell) -> None:

@@ -94,6 +94,9 @@ class RobotsWeb(Protocol):
     def discover(self, url: str) -> None:
         """A page that no link led to."""
 
+    def robots_read(self, url: str, body: bytes) -> None:
+        """What else it may tell."""
+
 
 class RobotsFile:
     """One attempt to have the rules of a site."""
@@ -131,6 +134,7 @@ class RobotsFile:
         if verdict.robots is DISALLOW_ALL:
             self.rest_s = answer.retry_after_s or 0.0
             return Step.FAILED
+        web.robots_read(self._url, answer.body)
         return self._take(web, verdict)
 
     def _redirected(self, web: RobotsWeb, visit: int, location: str) -> Step:

@@ -18,6 +18,7 @@ from typing import Any
 import uvloop
 
 from trapline.crawl import checkpoint, resume
+from trapline.crawl.again import Again
 from trapline.crawl.crawler import INTERRUPTED, SECONDS, Crawler, Goals
 from trapline.crawl.known import Known
 from trapline.crawl.live import Web
@@ -28,7 +29,7 @@ from trapline.crawl.options import AGENT, CrawlOptions
 from trapline.crawl.outbox import Outbox
 from trapline.crawl.records import Batch, Progress
 from trapline.crawl.shelf import Shelf
-from trapline.crawl.standing import MOST_ROWS, Recent, Standing
+from trapline.crawl.standing import MOST_ROWS, FetchedAgain, Recent, Standing
 from trapline.crawl.store.client import Store
 from trapline.crawl.store.folder import DATABASE, note_begin, note_end
 from trapline.crawl.summary import write_summary
@@ -53,7 +54,7 @@ def open_crawl(options: CrawlOptions, folder: Path, view: View) -> dict[str, Any
 
 def resume_crawl(folder: Path, view: View, **changes: float) -> dict[str, Any]:
     """A crawl that goes on; its summary. `changes`: goals other than those it began with."""
-    return run_crawl(opened(prepare_old(folder, **changes)), view)
+    return run_crawl(opened(prepare_old(folder, None, **changes)), view)
 
 
 def run_crawl(crawl: Opened, view: View) -> dict[str, Any]:
@@ -103,7 +104,7 @@ class LiveCrawl:
         if self._state.last_batch == 0:  # new, or killed before its first commit
             frontier.discover(self._known.seed_pages(self._options.seeds, now), now)
         if not self._new:
-            resume.settle(frontier, now)
+            resume.settle(frontier, now, self._state.refresher)
         self._web.sweep()
         self._crawler.begin(self._web)
         if self._options.max_seconds < math.inf:
@@ -115,9 +116,10 @@ class LiveCrawl:
         state.frontier.journal = journal
         self._shelf = Shelf(self._folder / DATABASE)
         self._shelf.committed(state.frontier.pages)
-        self._outbox = Outbox(journal, self._put, state.last_batch)
+        self._outbox = Outbox(journal, self._put, state.last_batch, state.refresher.take if state.refresher else bytes)
         names = Names(Resolver(options.hosts, options.nameservers), Guard(options.allow_private))
         self._known = self._build_known(names)
+        self._again = self._build_again()
         scores = resume.scores_of(self._folder) if self._strategy.page.scores else None
         self._crawler = Crawler(
             state.frontier,
@@ -133,11 +135,20 @@ class LiveCrawl:
             keep_links=scores.keep if scores else None,
             keep_hrefs=options.metadata,
             tally=state.tally,
+            upkeep=self._again.upkeep if self._again else None,
+            hearsay=self._again.hearsay if self._again else None,
         )
         self._crawler.full = lambda: self._store.full
         self._web = Web(loop, options, self._crawler, names, scores)
         names.start(self._crawler, loop)
         names.look_up_rest(state.sites)
+
+    def _build_again(self) -> Again | None:
+        state, told = self._state, self._options.refresh
+        if told is None or state.refresher is None:
+            return None
+        folder, known, outbox = self._folder, self._known, self._outbox
+        return Again(told, folder, state.frontier, state.refresher, known, outbox, lambda: self._web.now(), state.heard)
 
     def _build_known(self, names: Names) -> Known:
         state = self._state
@@ -165,6 +176,8 @@ class LiveCrawl:
             pages = self._uncommitted.popleft()[1]
         if pages >= 0:
             self._shelf.committed(pages)
+            if self._again is not None:
+                self._again.copies.committed(batch)
         if not self._store.full:
             self._crawler.go_on()
 
@@ -190,6 +203,7 @@ class LiveCrawl:
             nonlocal timer
             timer = loop.call_later(_TICK_S, tick)
             if not self._closing:
+                self._hear()
                 self._note()
                 self._cut_off(self._seconds())
                 if self._state.tally.fetched >= self._snapshot_at:
@@ -201,6 +215,10 @@ class LiveCrawl:
             yield
         finally:
             timer.cancel()
+
+    def _hear(self) -> None:
+        if self._again is not None and self._again.hearsay.poll(self._web.now()):
+            self._crawler.soon()
 
     def _cut_off(self, seconds: float) -> None:
         """What has not come in long after the crawl was stopped does not."""
@@ -217,7 +235,9 @@ class LiveCrawl:
 
     def _snapshot(self) -> None:
         self._outbox.flush()
-        checkpoint.save(self._folder, self._outbox.number, self._state.frontier, self._state.seen)
+        checkpoint.save(
+            self._folder, self._outbox.number, self._state.frontier, self._state.seen, self._state.refresher
+        )
         self._snapshot_at = self._state.tally.fetched + self._options.snapshot_pages
 
     def _standing(self) -> Standing:
@@ -238,7 +258,14 @@ class LiveCrawl:
             options.connections,
             tally.given_up.most_common(MOST_ROWS),
             tally.left_out.most_common(MOST_ROWS),
+            self._fetched_again(),
         )
+
+    def _fetched_again(self) -> FetchedAgain | None:
+        if self._again is None or self._state.refresher is None:
+            return None
+        tally = self._state.tally
+        return FetchedAgain(tally.refetched, tally.changed, self._again.hearsay.heard, self._state.refresher.by_quality)
 
     def _doing(self, progress: Progress) -> str:
         if self._closing:
@@ -275,6 +302,8 @@ class LiveCrawl:
     async def _close(self) -> dict[str, Any]:
         self._close_step("writing the last pages")
         self._web.abort()
+        if self._again is not None:
+            self._again.close()
         if not self._failure and self._error is None:
             self._note()
             self._snapshot()  # before anything is awaited: what names come in later is not in the database

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 
 import numpy as np
 
-from trapline.frontier.layout import FETCHED, UNKNOWN, Array
+from trapline.frontier.layout import FETCHED, REVISITED, UNKNOWN, Array
 from trapline.graph import Graph
 from trapline.graph.pagerank import Runs
 
@@ -45,4 +45,4 @@ class Scores:
             ips=np.zeros(1, np.int32),
         )
         known = (life != UNKNOWN).view(np.uint8)
-        return Runs(graph, DAMPING).run(known, (life == FETCHED).view(np.uint8), TOLERANCE)
+        return Runs(graph, DAMPING).run(known, ((life == FETCHED) | (life == REVISITED)).view(np.uint8), TOLERANCE)

@@ -57,7 +57,7 @@ class Shelf:
         if unknown or self._database is None:
             raise InvariantError(f"no URL of page {(unknown or pages)[0]}: it was never put")
         if self._connection is None:
-            self._connection = _reader(self._database)
+            self._connection = reader(self._database)
         found: dict[int, str] = {}
         for start in range(0, len(pages), MOST_AT_ONCE):
             some = pages[start : start + MOST_AT_ONCE]
@@ -76,6 +76,6 @@ class Shelf:
             self._connection = None
 
 
-def _reader(database: Path) -> sqlite3.Connection:
+def reader(database: Path) -> sqlite3.Connection:
     uri = f"{database.absolute().as_uri()}?mode=ro"
     return sqlite3.connect(uri, uri=True, isolation_level=None)

@@ -11,6 +11,15 @@ RECENT_S = 5.0  # what "now" means in a rate
 MOST_ROWS = 6
 
 
+class FetchedAgain(NamedTuple):
+    """What came of fetching pages again."""
+
+    fetched: int
+    changed: int
+    heard: int  # signals, in this run
+    by_quality: bool  # nobody has told how popular pages are: their quality stands in
+
+
 class Standing(NamedTuple):
     progress: Progress
     pages_per_s: float
@@ -24,6 +33,7 @@ class Standing(NamedTuple):
     robots: int
     given_up: Sequence[tuple[str, int]] = ()  # kind, sites
     left_out: Sequence[tuple[str, int]] = ()  # reason, links
+    again: FetchedAgain | None = None  # None: every page is fetched once
 
 
 class Recent:

@@ -82,6 +82,7 @@ def summary_of(database: sqlite3.Connection, politeness: Audit) -> dict[str, Any
         "quality": quality_of(database),
         "quality_source": told.quality,
         **_counts(database),
+        **_changes(database),
     }
 
 
@@ -115,6 +116,7 @@ def totals_of(database: sqlite3.Connection) -> dict[str, Any]:
     tally, given_up = tally_of(database), given_up_of(database)
     return {
         "pages_fetched": tally.fetched,
+        "pages_refetched": tally.refetched,
         "fetches": fetches,
         "errors": tally.failed,
         "errors_by_kind": dict(tally.errors),
@@ -164,6 +166,28 @@ def _counts(database: sqlite3.Connection) -> dict[str, Any]:
         "warc_bytes": int(archived),
         "cdxj_bytes": database.execute("select bytes from cdxj").fetchone()[0],
     }
+
+
+def _changes(database: sqlite3.Connection) -> dict[str, Any]:
+    """What came of asking for pages again."""
+    changed, unchanged, not_modified = database.execute(
+        "select total(changed), total(changed = 0), total(changed = 0 and status = 304) from fetch where changed is not null"
+    ).fetchone()
+    return {
+        "pages_changed": int(changed),
+        "pages_unchanged": int(unchanged),
+        "not_modified": int(not_modified),
+        "signals": _count(database, "signal"),
+        "popularity": _popularity(database),
+    }
+
+
+def _popularity(database: sqlite3.Connection) -> str | None:
+    """What says how popular pages are: accesses, or without any the crawl's quality; None: nobody asks."""
+    if options(database).refresh is None:
+        return None
+    accesses = database.execute("select 1 from signal where kind = 'access' and outcome = 'noted' limit 1").fetchone()
+    return "accesses" if accesses else "quality"
 
 
 def _count(database: sqlite3.Connection, table: str) -> int:

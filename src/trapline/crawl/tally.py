@@ -19,11 +19,15 @@ IS_ERROR = f"({KIND} not in ('', '{FORBIDDEN}') and result != {RETURNED})"
 """SQL: whether a row of `fetch` is one of the errors."""
 IS_PAGE = f"result = {FETCHED}"
 """SQL: whether a row of `fetch` brought a page. It may be an error too: one that is there and cannot be decoded."""
+PAGES = f"count(distinct case when {IS_PAGE} then fetch.page end)"
+"""SQL: how many pages rows of `fetch` brought, each once, however often it was fetched again."""
 
 
 @dataclass(slots=True)
 class Tally:
-    fetched: int = 0  # pages
+    fetched: int = 0  # pages, each once
+    refetched: int = 0  # times that one of these was had again
+    changed: int = 0  # times that it was another then
     in_flight: int = 0  # pages requested and not answered
     body_bytes: int = 0  # of pages, as received
     errors: Counter[str] = field(default_factory=Counter)  # by kind
@@ -37,10 +41,13 @@ class Tally:
     def failed(self) -> int:
         return sum(self.errors.values())
 
-    def note(self, record: Fetched) -> None:
+    def note(self, record: Fetched, again: bool = False) -> None:
+        """`again`: the page was had before."""
         self.body_bytes += len(record.wire)
         if record.result == FETCHED:
-            self.fetched += 1
+            self.fetched += not again
+            self.refetched += again
+            self.changed += record.changed == 1
             self.recent[record.site] += 1
         if record.error and record.result != RETURNED and not _is_forbidden(record):
             self.errors[record.error] += 1
@@ -52,8 +59,10 @@ def _is_forbidden(record: Fetched) -> bool:
 
 def tally_of(database: sqlite3.Connection) -> Tally:
     """Pages, bytes and errors, counted from the rows of `fetch`; the kinds of errors most frequent first."""
-    fetched, received = database.execute(f"select total({IS_PAGE}), total(bytes) from fetch").fetchone()
+    pages, had, changed, received = database.execute(
+        f"select {PAGES}, total({IS_PAGE}), total(changed), total(bytes) from fetch"
+    ).fetchone()
     kinds = database.execute(
         f"select {KIND} as kind, count(*) from fetch where {IS_ERROR} group by kind order by 2 desc, 1"
     )
-    return Tally(fetched=int(fetched), body_bytes=int(received), errors=Counter(dict(kinds)))
+    return Tally(pages, int(had) - pages, int(changed), body_bytes=int(received), errors=Counter(dict(kinds)))

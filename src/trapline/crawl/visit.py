@@ -14,7 +14,8 @@ import math
 from collections import deque
 from enum import Enum, auto
 
-from trapline.crawl.crawler import Asked, Crawler
+from trapline.crawl.asked import Asked
+from trapline.crawl.crawler import Crawler
 from trapline.crawl.robots_file import RobotsFile, Step
 from trapline.crawl.sites import Site
 from trapline.crawl.visit_web import VisitWeb
@@ -48,6 +49,7 @@ class Robot:
         "_at",
         "_before",
         "_began",
+        "_conditions",
         "_connection",
         "_connection_s",
         "_crawler",
@@ -67,8 +69,11 @@ class Robot:
         "_window",
     )
 
-    def __init__(self, web: VisitWeb, crawler: Crawler, visit: Visit, site: Site, urls: list[str]) -> None:
+    def __init__(
+        self, web: VisitWeb, crawler: Crawler, visit: Visit, site: Site, urls: list[str], conditions: list[bytes]
+    ) -> None:
         self._web, self._crawler, self._visit, self._site, self._urls = web, crawler, visit, site, urls
+        self._conditions = conditions  # of each page, or none at all
         self._at = 0  # the next page to ask for
         self._last = len(urls)  # the first one not to ask for
         self._asked: deque[Asked] = deque()  # filled by _request, emptied by answers, in order
@@ -133,12 +138,13 @@ class Robot:
                 self._waits = True
                 return
             page, url = self._visit.pages[self._at], self._urls[self._at]
+            condition = self._conditions[self._at] if self._conditions else b""
             self._at += 1
             target = url[len(site.origin) :]
             if not site.robots.allows(target):  # type: ignore[union-attr]  # known by now
                 crawler.disallowed(self._visit, site, page, url)
                 continue
-            request = web.request_for(site, target)
+            request = web.request_for(site, target, condition)
             self._asked.append(Asked(page, url, web.now(), request))
             crawler.requested()
             self._connection.send(request)  # type: ignore[union-attr]  # open by now

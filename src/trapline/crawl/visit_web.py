@@ -24,7 +24,8 @@ class VisitWeb(RobotsWeb, Protocol):
 
     def call_at(self, when: float, callback: Callable[[], None]) -> object: ...
 
-    def request_for(self, site: Site, target: str) -> bytes: ...
+    def request_for(self, site: Site, target: str, condition: bytes = b"") -> bytes:
+        """`condition`: whole header lines, or nothing."""
 
     def connect(self, site: Site, robot: Owner) -> Connection | None:
         """To the first of the site's addresses; None: that one may not be connected to."""

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import NamedTuple
 
-from trapline.crawl.crawler import Asked
+from trapline.crawl.asked import Asked
 from trapline.crawl.options import CrawlOptions
 from trapline.fetch.urls import canonical
 from trapline.frontier import Frontier

@@ -26,7 +26,7 @@ NAME = "crawl"
 ACCEPTS = "crawl.db"
 OPTIONS = frozenset({"dangling"})
 
-_FETCHED = 3  # the schema's number
+_FETCHED = 3  # the schema's number. With status 304 it is a page that has not changed, and the row before has its links
 _ROWS_A_STEP = 100_000  # between two looks at the progress
 
 
@@ -93,7 +93,9 @@ def _fetched(database: sqlite3.Connection, file: Path, pages: int, tell: Tell) -
     (total,) = database.execute("select count(*) from fetch").fetchone()
     last: dict[int, tuple[int, bytes]] = {}
     for row, (page, size, links) in enumerate(
-        database.execute(f"select page, bytes, links from fetch where result = {_FETCHED} order by seq")
+        database.execute(
+            f"select page, bytes, links from fetch where result = {_FETCHED} and status != 304 order by seq"
+        )
     ):
         last[page] = size, links
         if row % _ROWS_A_STEP == 0:

@@ -18,7 +18,7 @@ from trapline.crawl.options import AGENT, CrawlOptions
 from trapline.crawl.robots_kept import robots_kept
 from trapline.crawl.store.lock import holder
 from trapline.crawl.summary import summary_of
-from trapline.crawl.tally import FORBIDDEN, IS_ERROR, IS_PAGE, KIND
+from trapline.crawl.tally import FORBIDDEN, IS_ERROR, KIND, PAGES
 from trapline.report.chart import Floats
 
 MOST_MOMENTS = 400
@@ -112,7 +112,7 @@ def _sites(database: sqlite3.Connection) -> tuple[list[SiteRow], int]:
     origins = dict(database.execute("select id, origin from site"))
     delays = _crawl_delays(database)
     found = database.execute(
-        f"select page.site, total({IS_PAGE}), total({IS_ERROR}), total({KIND} = '{FORBIDDEN}'), total(bytes),"
+        f"select page.site, {PAGES}, total({IS_ERROR}), total({KIND} = '{FORBIDDEN}'), total(bytes),"
         " avg(first_byte_s) from fetch join page on page.id = fetch.page group by page.site order by 2 desc, 5 desc, 1"
     ).fetchall()
     rows = [

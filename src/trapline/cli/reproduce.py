@@ -1,0 +1,19 @@
+"""`trapline reproduce`: the experiments of a paper. One file a paper, `reproduce_xu.py` and so on; a new one is a line here."""
+
+import click
+
+from trapline.cli.lazy import Lazy, LazyGroup
+
+PAPERS = {
+    "xu": Lazy(
+        "trapline.cli.reproduce_xu:xu", "Xu, Li, Qu, Labrinidis: Towards a Content-Provider-Friendly Web Page Crawler."
+    ),
+}
+
+
+@click.group(cls=LazyGroup, lazy=PAPERS, invoke_without_command=True)
+@click.pass_context
+def reproduce(ctx: click.Context) -> None:
+    """Run a paper's experiments again, and say which of its orderings hold. Without a paper: list those that can be done."""
+    if ctx.invoked_subcommand is None:
+        click.echo(ctx.get_help())

@@ -1,0 +1,121 @@
+"""The pictures of `trapline reproduce`: a figure on each trace, by both measures, beside the expected shape."""
+
+from collections.abc import Sequence
+from io import BytesIO
+from typing import TYPE_CHECKING, Any
+
+from trapline.cli.reproduce_tables import MEASURE_NAMES
+from trapline.report.style import COLOURS, MARKERS, STROKES
+
+if TYPE_CHECKING:
+    from trapline.experiments.figures import Figure
+    from trapline.experiments.xu import Drawn
+
+_LABELS = {"eq3": "mean F of accesses, Eq. 3 (%)", "binary": "accesses that find a fresh copy (%)"}
+_GREY = "#606060"
+_APART = 0.012  # of the axis: curves stand side by side, or their bars would hide each other
+
+
+def picture(columns: Sequence[tuple[str, "Drawn"]]) -> bytes:
+    """A PNG. `columns`: by trace, the same figure."""
+    # Late: it takes longer than a small reproduction. The Agg canvas needs no display.
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+    from matplotlib.figure import Figure as Canvas
+    from matplotlib.layout_engine import ConstrainedLayoutEngine
+
+    figure = columns[0][1].figure
+    canvas = Canvas(
+        figsize=(4.6 * (len(columns) + 1), 8.6), dpi=130, layout=ConstrainedLayoutEngine(w_pad=0.12, h_pad=0.1)
+    )
+    FigureCanvasAgg(canvas)
+    grid = canvas.add_gridspec(2, len(columns) + 1)
+    _draw_expected(canvas.add_subplot(grid[:, 0]), figure)
+    for row, measure in enumerate(MEASURE_NAMES):
+        for column, (name, drawn) in enumerate(columns, 1):
+            place = canvas.add_subplot(grid[row, column])
+            _draw(place, drawn, measure)
+            place.set_title(f"{name}, {MEASURE_NAMES[measure]}", fontsize=11, loc="left")
+            place.set_ylabel(_LABELS[measure])
+    canvas.suptitle(
+        f"Xu et al., figure {figure.name}: {figure.title}", fontsize=15, fontweight="bold", x=0.01, ha="left"
+    )
+    _add_legend(canvas, columns[0][1])
+    png = BytesIO()
+    canvas.savefig(png, format="png")
+    return png.getvalue()
+
+
+def _draw_expected(axes: Any, figure: "Figure") -> None:
+    for number, group in enumerate(figure.expected):
+        x, y = zip(*figure.expected[group], strict=True)
+        axes.plot(x, y, color=_GREY, linewidth=1.8, **_stroke(number))
+    axes.set_title("expected shape (from the paper's text)", fontsize=11, loc="left")
+    axes.set_ylabel("freshness, without scale")
+    axes.set_yticks([])
+    low, high = (pick(y for points in figure.expected.values() for _, y in points) for pick in (min, max))
+    axes.set_ylim(low - 0.08, high + 0.04)
+    _scale(axes, figure)
+
+
+def _draw(axes: Any, drawn: "Drawn", measure: str) -> None:
+    from trapline.refresh import estimate
+
+    figure = drawn.figure
+    every = sorted({cell.x for cell in figure.cells})
+    many = len(drawn.curves) * len(figure.groups)
+    for number, curve in enumerate(drawn.curves):
+        for group_number, group in enumerate(figure.groups):
+            own = [cell.x for cell in figure.cells if cell.group == group]
+            found = [estimate(drawn.samples[curve, group, x][measure]) for x in own]
+            shift = (number * len(figure.groups) + group_number - 0.5 * (many - 1)) * _APART * (every[-1] - every[0])
+            axes.errorbar(
+                [x + shift for x in own],
+                [100.0 * one.mean for one in found],
+                [100.0 * (one.ci or 0.0) for one in found],
+                color=COLOURS[number],
+                linewidth=1.5,
+                elinewidth=0.9,
+                capsize=2.0,
+                markersize=4.5,
+                **_stroke(group_number),
+            )
+    _scale(axes, figure)
+
+
+def _stroke(number: int) -> dict[str, Any]:
+    lengths = STROKES[number]
+    return {"linestyle": (0, tuple(0.6 * one for one in lengths)) if lengths else "-", "marker": MARKERS[number]}
+
+
+def _scale(axes: Any, figure: "Figure") -> None:
+    every = sorted({cell.x for cell in figure.cells})
+    margin = 0.12 * (every[-1] - every[0])
+    ends = (every[0] - margin, every[-1] + margin)
+    axes.set_xlim(*(reversed(ends) if figure.falling else ends))
+    shown = every[::2] if len(every) > 6 else every
+    axes.set_xticks(shown, labels=[figure.x_name(x) for x in shown])
+    axes.set_xlabel(figure.x_label)
+    axes.grid(color="#E4E4E4", linewidth=0.8)
+    axes.set_axisbelow(True)
+    axes.spines[["top", "right"]].set_visible(False)
+
+
+def _add_legend(canvas: Any, drawn: "Drawn") -> None:
+    from matplotlib.lines import Line2D
+
+    handles = [
+        Line2D([], [], color=COLOURS[number], linewidth=3, label=curve) for number, curve in enumerate(drawn.curves)
+    ]
+    if len(drawn.figure.groups) > 1:
+        handles += [
+            Line2D([], [], color=_GREY, linewidth=1.5, label=group, **_stroke(number))
+            for number, group in enumerate(drawn.figure.groups)
+        ]
+    canvas.legend(
+        handles=handles,
+        loc="outside lower left",
+        ncols=len(handles),
+        frameon=False,
+        title="Bars: 95 % interval of the mean over seeds. Seeds differ alike for all curves; the verdicts compare them seed by seed.",
+        alignment="left",
+    )

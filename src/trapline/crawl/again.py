@@ -1,0 +1,46 @@
+"""The parts of a crawl that fetches pages again, put together; and taken apart when it ends."""
+
+import asyncio
+from collections.abc import Callable
+from pathlib import Path
+
+from trapline.crawl.aside import Aside
+from trapline.crawl.copies import Copies
+from trapline.crawl.hearsay import Hearsay
+from trapline.crawl.known import Known
+from trapline.crawl.options import RefreshOptions
+from trapline.crawl.outbox import Outbox
+from trapline.crawl.store.folder import DATABASE
+from trapline.crawl.upkeep import Upkeep
+from trapline.frontier import Frontier
+from trapline.refresh.agenda import Agenda
+from trapline.refresh.refresher import Refresher
+from trapline.refresh.turns import Turns
+from trapline.signals.inbox import Inbox
+
+
+class Again:
+    """`upkeep` asks for pages again, `hearsay` hears what providers tell of them."""
+
+    def __init__(
+        self,
+        options: RefreshOptions,
+        folder: Path,
+        frontier: Frontier,
+        refresher: Refresher,
+        known: Known,
+        outbox: Outbox,
+        clock: Callable[[], float],
+        heard: tuple[int, int],
+    ) -> None:
+        """`heard`: resume.State."""
+        agenda = Agenda(frontier, refresher, Turns(options.share, options.price, options.rate), options.continuous)
+        self.copies = Copies(folder / DATABASE)
+        self.upkeep = Upkeep(agenda, self.copies, outbox)
+        self._inbox, self._aside = Inbox(folder), Aside(asyncio.get_running_loop())
+        self.hearsay = Hearsay(refresher, frontier, known, self._inbox, outbox, clock, self._aside, *heard)
+
+    def close(self) -> None:
+        self._aside.close()
+        self._inbox.close()
+        self.copies.close()

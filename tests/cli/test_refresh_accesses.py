@@ -1,0 +1,103 @@
+"""`trapline refresh accesses` as a user meets it."""
+
+import gzip
+import io
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+
+from tests.signals.crawled import crawl_of
+from trapline.cli import run
+from trapline.signals.inbox import Inbox, Signal
+
+LOG = b"""192.0.2.1 - - [10/Oct/2023:13:55:36 +0000] "GET /a HTTP/1.1" 200 9 "-" "Mozilla/5.0 Firefox/140.0"
+192.0.2.1 - - [10/Oct/2023:13:56:36 +0000] "GET /a HTTP/1.1" 200 9 "-" "Mozilla/5.0 Firefox/140.0"
+192.0.2.2 - - [10/Oct/2023:13:57:36 +0000] "GET /style.css HTTP/1.1" 200 9 "-" "Mozilla/5.0 Firefox/140.0"
+192.0.2.3 - - [10/Oct/2023:13:58:36 +0000] "GET /a HTTP/1.1" 200 9 "-" "Googlebot/2.1"
+nonsense
+"""
+
+
+@pytest.fixture
+def crawl(tmp_path: Path) -> Path:
+    return crawl_of(tmp_path / "crawl", ["https://a.test/a", "https://a.test/b"])
+
+
+def taken(folder: Path) -> list[Signal]:
+    inbox = Inbox(folder)
+    found = inbox.take(0, 100)
+    inbox.close()
+    return found
+
+
+def test_a_log_becomes_accesses_of_known_pages(crawl: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "log").write_bytes(LOG)
+    assert run(["refresh", "accesses", str(crawl), str(tmp_path / "log"), "--site", "https://a.test"]) == 0
+    assert [signal[2:] for signal in taken(crawl)] == [("api", "https://a.test/a", "access", 1696942800.0, 2.0, True)]
+    said = capsys.readouterr().out
+    assert (
+        "5 lines, 2 accesses to 1 page of the crawl" in said
+        and "1 bad" in said
+        and "1 robots" in said
+        and "1 URL" in said
+    )
+
+
+def test_the_same_log_twice_is_noticed_also_if_it_is_packed(
+    crawl: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    plain, packed = tmp_path / "log", tmp_path / "other.gz"
+    plain.write_bytes(LOG)
+    packed.write_bytes(gzip.compress(LOG))
+    command = ["refresh", "accesses", str(crawl), "--site", "https://a.test"]
+    assert run([*command, str(packed)]) == 0
+    assert run([*command, str(plain)]) == 2
+    assert "this log was read before" in capsys.readouterr().err
+    assert len(taken(crawl)) == 1
+    assert run([*command, str(plain), "--again"]) == 0
+    assert len(taken(crawl)) == 2
+
+
+def test_two_logs_of_which_one_was_read_before_are_both_refused(crawl: Path, tmp_path: Path) -> None:
+    first, second = tmp_path / "first", tmp_path / "second"
+    first.write_bytes(b"https://a.test/a\t5\n")
+    second.write_bytes(b"https://a.test/b\t5\n")
+    assert run(["refresh", "accesses", str(crawl), str(second)]) == 0
+    assert run(["refresh", "accesses", str(crawl), str(first), str(second)]) == 2
+    assert run(["refresh", "accesses", str(crawl), str(first), str(first)]) == 2
+    assert [signal.url for signal in taken(crawl)] == ["https://a.test/b"]
+
+
+def test_stdin_and_hosts_in_the_lines(crawl: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    lines = b"".join(b"a.test:443 " + one + b"\n" for one in LOG.splitlines()[:2])
+    monkeypatch.setattr("sys.stdin", SimpleNamespace(buffer=io.BytesIO(lines)))
+    assert run(["refresh", "accesses", str(crawl), "-"]) == 0
+    assert [(signal.url, signal.p) for signal in taken(crawl)] == [("https://a.test/a", 2.0)]
+
+
+@pytest.mark.parametrize(
+    "args, says",
+    [
+        (["{crawl}"], "Missing argument 'LOG...'"),
+        (["{crawl}", "nowhere.log"], "nowhere.log: cannot be read: No such file"),
+        (["nowhere", "x"], "there is no crawl"),
+        (["{crawl}", "broken.gz"], "broken.gz: cannot be read"),
+        (["{crawl}", "log", "--site", "nonsense"], "not a site"),
+    ],
+)
+def test_bad_input_is_one_line(
+    crawl: Path,
+    tmp_path: Path,
+    args: list[str],
+    says: str,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("broken.gz").write_bytes(gzip.compress(LOG)[:-20])
+    Path("log").write_bytes(LOG)
+    assert run(["refresh", "accesses", *(arg.format(crawl=crawl) for arg in args)]) == 2
+    said = capsys.readouterr().err
+    assert says in said and said.count("\n") == 1
+    assert not (crawl / "signals.db").exists() or not taken(crawl)

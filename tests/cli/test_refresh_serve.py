@@ -1,0 +1,134 @@
+"""`trapline refresh serve` and `subscribe` as a user meets them: a process of its own, Ctrl-C, and bad input in one line."""
+
+import json
+import signal
+import sqlite3
+import subprocess
+import sys
+import urllib.request
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+
+from tests.crawl.small_server import NOT_FOUND, small_server, text
+from tests.signals.crawled import crawl_of
+from trapline.cli import run
+
+TRAPLINE = [sys.executable, "-c", "import sys; from trapline.cli import main; main()"]
+
+
+@pytest.fixture
+def crawl(tmp_path: Path) -> Path:
+    return crawl_of(tmp_path / "crawl", ["http://a.test/"])
+
+
+@pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGTERM])
+def test_it_serves_until_ctrl_c_and_says_what_came(crawl: Path, how: signal.Signals) -> None:
+    command = [*TRAPLINE, "refresh", "serve", str(crawl), "--listen", "127.0.0.1:0", "--json"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None and process.stderr is not None
+        started = json.loads(process.stdout.readline())
+        assert started["sites_known"] == 1
+        with urllib.request.urlopen(f"http://127.0.0.1:{started['port']}/status", timeout=20) as answer:
+            assert json.loads(answer.read())["sites_known"] == 1
+        process.send_signal(how)
+        ended = json.loads(process.stdout.read())
+        assert process.wait(20) == 0 and process.stderr.read() == ""
+    assert ended["requests"] == 1
+
+
+def with_newer_signals(crawl: Path) -> None:
+    with closing(sqlite3.connect(crawl / "signals.db")) as database, database:
+        database.execute("create table meta (key text primary key, value text)")
+        database.execute("insert into meta values ('format', '99')")
+
+
+def test_a_database_of_a_newer_version_is_named(crawl: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    with_newer_signals(crawl)
+    assert run(["refresh", "serve", str(crawl)]) == 2
+    assert "signals of format 99; this version reads 1" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    "args, says",
+    [
+        (["nowhere"], "nowhere: there is no crawl"),
+        (["{crawl}", "--listen", "8080"], "not HOST:PORT"),
+        (["{crawl}", "--listen", "127.0.0.1:99999"], "not HOST:PORT"),
+        (["{crawl}", "--listen", "203.0.113.1:8080"], "cannot be listened on"),
+        (["{crawl}", "--listen", "no.such.host.invalid:8080"], "cannot be listened on"),
+        (["{crawl}", "--public-url", "nonsense"], "not a URL"),
+        (["{crawl}", "--public-url", "http://ours.test"], "must be https"),
+        (["{crawl}", "--token", "nowhere"], "cannot be read"),
+        (["{crawl}", "--token", "short"], "16 or more"),
+        (["{crawl}", "--hosts", "nowhere"], "cannot be read as a hosts file"),
+        (["{crawl}", "--keep", "1s"], "1s"),
+    ],
+)
+def test_bad_input_is_one_line(
+    crawl: Path,
+    tmp_path: Path,
+    args: list[str],
+    says: str,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("short").write_text("short")
+    assert run(["refresh", "serve", *(arg.format(crawl=crawl) for arg in args)]) == 2
+    said = capsys.readouterr().err
+    assert says in said and said.count("\n") == 1
+
+
+def feed_site(host: str, target: str) -> bytes:
+    """/feed names a hub; /alias says that it is another; /liar says that it is somebody else's."""
+    named = {
+        "/feed": "</hub>; rel=hub",
+        "/alias": "</hub>; rel=hub, </feed>; rel=self",
+        "/liar": "</hub>; rel=hub, </plain>; rel=self",
+    }
+    return (
+        text("feed", f"Link: {named[target]}\r\n")
+        if target in named
+        else text("x")
+        if target == "/plain"
+        else NOT_FOUND
+    )
+
+
+@pytest.mark.parametrize(
+    "target, code, says",
+    [
+        ("/feed", 0, "/feed: wanted; run: trapline refresh serve"),
+        ("/alias", 0, "/feed: wanted"),
+        ("/liar", 2, "/plain: names no hub"),
+        ("/plain", 2, "names no hub"),
+        ("/absent", 2, "the server answered 404"),
+    ],
+)
+def test_a_topic_is_subscribed_to_by_what_it_says_of_itself(
+    tmp_path: Path, target: str, code: int, says: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with small_server(feed_site) as server:
+        folder = crawl_of(tmp_path / "crawl", [f"http://127.9.0.1:{server.port}/"])
+        url = f"http://127.9.0.1:{server.port}{target}"
+        assert run(["refresh", "subscribe", str(folder), url, "--allow-private", "--wait", "0"]) == code
+        said = capsys.readouterr()
+        assert says in said.out + said.err and (said.out + said.err).count("\n") == 1
+        assert run(["refresh", "subscribe", str(folder)]) == 0
+        assert ("/feed: wanted, hub" in capsys.readouterr().out) == (code == 0)
+
+
+def test_a_topic_inside_or_of_another_site_is_refused(
+    tmp_path: Path, crawl: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with small_server(feed_site) as server:
+        url = f"http://127.9.0.1:{server.port}/feed"
+        assert run(["refresh", "subscribe", str(crawl), url]) == 2
+        assert "cannot be had: address" in capsys.readouterr().err and not server.connections
+        assert run(["refresh", "subscribe", str(crawl), url, "--allow-private"]) == 2
+        assert "does not know this site" in capsys.readouterr().err
+        assert run(["refresh", "subscribe", str(crawl), "nonsense"]) == 2
+        assert run(["refresh", "subscribe", str(crawl), url, "--leave"]) == 2
+        assert "no such subscription" in capsys.readouterr().err

@@ -1,0 +1,60 @@
+"""Whoever reads a crawl counts a page once, however often it was fetched again."""
+
+import sqlite3
+from contextlib import closing
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from tests.crawl.crawl_folder import simulated, write_crawl
+from trapline.crawl.account import found, page_account, site_account
+from trapline.crawl.audit import audit
+from trapline.crawl.folder import opened
+from trapline.crawl.summary import summary_of
+from trapline.report.live_record import live_record
+
+
+@pytest.fixture
+def again(tmp_path: Path) -> Path:
+    """A crawl after which its first forty pages were fetched once more: half were the same, by a 304; half had changed."""
+    graph, crawl = simulated()
+    folder = write_crawl(tmp_path / "c", graph, crawl)
+    with closing(sqlite3.connect(folder / "crawl.db")) as database, database:
+        names = [row[1] for row in database.execute("pragma table_info(fetch)")][1:]
+        other = {"started": "started + 1e6", "visit": "visit + (1 << 40)"}
+        for changed, status, where in ((0, 304, "page % 2 = 0"), (1, 200, "page % 2 = 1")):
+            other |= {"changed": str(changed), "status": str(status), "links": "links" if changed else "x''"}
+            values = ", ".join(other.get(name, name) for name in names)
+            database.execute(
+                f"insert into fetch select null, {values} from fetch where result = 3 and page < 40 and {where}"
+            )
+    return folder
+
+
+def test_a_page_that_is_fetched_again_is_one_page(again: Path) -> None:
+    with closing(opened(again)) as database:
+        had = dict(database.execute("select page, count(*) from fetch where result = 3 group by page"))
+        summary = summary_of(database, audit(database))
+        target = found(database, "http://s000000.example")
+        site = site_account(database, target)
+        of_site = {page for (page,) in database.execute("select id from page where site = ?", (target.site,))}
+    assert summary["pages_fetched"] == len(had) and summary["pages_refetched"] == sum(had.values()) - len(had) > 30
+    assert summary["pages_changed"] + summary["pages_unchanged"] == summary["pages_refetched"]
+    assert summary["not_modified"] == summary["pages_unchanged"] > 10
+    assert site.fetched == len(had.keys() & of_site)
+    assert sum(row.pages for row in live_record(again).sites) == len(had)
+
+
+def test_who_found_a_page_first_stays_who_did(again: Path) -> None:
+    with closing(opened(again)) as database:
+        rows = database.execute("select page, started + total_s, links from fetch where result = 3").fetchall()
+        first: dict[int, tuple[float, int]] = {}
+        for source, at, links in sorted(rows, key=lambda row: row[1]):
+            for target in np.frombuffer(links, "<i4").tolist():
+                if target != source:
+                    first.setdefault(target, (at, source))
+        for page in list(first)[:20]:
+            (url,) = database.execute("select url from page where id = ?", (page,)).fetchone()
+            discovery = page_account(database, found(database, url)).discovery
+            assert discovery is not None and discovery.at == first[page][0]

@@ -1,0 +1,112 @@
+"""A crawl that fetches pages again, with all that belongs to it: a web that changes, the store, the database, and going on after a stop."""
+
+import math
+import shutil
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.crawl.live_web import Crawled, crawled, silence
+from tests.testweb.changing import changing_web
+from trapline.crawl import resume
+from trapline.crawl.options import CrawlOptions, RefreshOptions
+from trapline.crawl.run import resume_crawl
+from trapline.crawl.store.reading import Reading
+from trapline.signals.inbox import CHANGED, Inbox, Signal
+from trapline.testweb import Behaviour, serve
+
+REFRESH = RefreshOptions(continuous=True, rate=40.0)
+
+
+def refreshed(folder: Path, seconds: float = 3.0, refresh: RefreshOptions = REFRESH, **about: Any) -> Crawled:
+    """Three sites of four pages, each page changing once in two seconds."""
+    web = changing_web(2.0, **about)
+    with serve(web) as server:
+        return crawled(folder, server.seed_urls, server.hosts, refresh=refresh, max_seconds=seconds, delay_s=0.05)
+
+
+@pytest.fixture(scope="module")
+def crawl(tmp_path_factory: pytest.TempPathFactory) -> Crawled:
+    return refreshed(tmp_path_factory.mktemp("refreshed") / "crawl")
+
+
+def test_pages_are_fetched_again_and_the_history_is_kept(crawl: Crawled) -> None:
+    summary = crawl.summary
+    assert summary["pages_fetched"] == 12
+    assert summary["pages_refetched"] == len(crawl.rows("select 1 from fetch where changed is not null")) > 20
+    assert 0 < summary["pages_changed"] < summary["pages_refetched"]
+    assert summary["politeness_violations"] == 0
+    assert summary["stopped_by"] == "max-seconds"
+    assert summary["signals"] == 0
+    ((copies,),) = crawl.rows("select count(*) from copy")
+    assert copies == 12
+
+
+def test_no_more_are_fetched_again_than_the_rate_allows(crawl: Crawled) -> None:
+    times = [
+        started for (started,) in crawl.rows("select started from fetch where changed is not null order by started")
+    ]
+    for first, at in enumerate(times):
+        within = sum(1 for other in times[first:] if other < at + 1.0)
+        assert within <= 2 * REFRESH.rate + 2  # a second's worth may come at once
+
+
+def state_of(folder: Path) -> list[dict[str, Any]]:
+    reading = Reading(folder)
+    options = CrawlOptions.from_json(reading.meta()["options"])
+    assert options.refresh is not None
+    refresher = resume.refresher_of(reading, options.refresh)
+    reading.close()
+    moment = refresher.started + 1000.0
+    return [refresher.explain(page, moment) for page in range(refresher.pages)]
+
+
+def test_the_log_alone_gives_back_what_the_snapshot_has(crawl: Crawled, tmp_path: Path) -> None:
+    folder = tmp_path / "copy"
+    shutil.copytree(crawl.folder, folder)
+    from_snapshot = state_of(folder)
+    assert any(known["changes"] for known in from_snapshot)
+    shutil.rmtree(folder / "snapshot")
+    assert state_of(folder) == from_snapshot
+
+
+def test_a_crawl_goes_on_with_what_it_knew(tmp_path: Path) -> None:
+    folder = tmp_path / "crawl"
+    web = changing_web(2.0)
+    with serve(web) as server:
+        crawled(folder, server.seed_urls, server.hosts, refresh=REFRESH, max_seconds=1.5, delay_s=0.05)
+        before = {known["page"]: known["crawls"] for known in state_of(folder)}
+        summary = resume_crawl(folder, silence(), max_seconds=3.0)
+    after = {known["page"]: known["crawls"] for known in state_of(folder)}
+    assert summary["runs"] == 2 and summary["pages_fetched"] == 12
+    assert sum(after.values()) == summary["pages_refetched"] > sum(before.values()) > 0
+    assert all(after[page] >= crawls for page, crawls in before.items())
+
+
+def test_signals_that_came_while_nobody_crawled_are_heard_once(tmp_path: Path) -> None:
+    folder = tmp_path / "crawl"
+    web = changing_web(1e9)
+    with serve(web) as server:
+        once = RefreshOptions(continuous=True, price=math.inf)
+        crawled(folder, server.seed_urls, server.hosts, refresh=once, max_seconds=0.5, delay_s=0.0)
+        inbox = Inbox(folder)
+        inbox.put([Signal(0, 4e9, "indexnow", url, CHANGED, 4e9, 1.0, True) for url in server.seed_urls])
+        inbox.close()
+        for seconds in (1.5, 2.5):
+            summary = resume_crawl(folder, silence(), max_seconds=seconds)
+            assert summary["signals"] == len(server.seed_urls)
+    assert sum(known["all_signals"] for known in state_of(folder)) == len(server.seed_urls)
+
+
+@pytest.mark.parametrize("validating", ["honest", "none"])
+def test_changes_are_those_of_the_content(tmp_path: Path, validating: str) -> None:
+    """Every answer has other bytes; of a web that does not change, no page ever did."""
+    web = changing_web(1e9, Behaviour(validators=validating), noise=True)
+    with serve(web) as server:
+        crawl = crawled(
+            tmp_path / "crawl", server.seed_urls, server.hosts, refresh=REFRESH, max_seconds=1.5, delay_s=0.0
+        )
+    assert crawl.summary["pages_refetched"] > 10
+    assert crawl.summary["pages_changed"] == 0
+    assert (crawl.summary["not_modified"] > 0) == (validating == "honest")

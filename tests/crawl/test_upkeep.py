@@ -1,0 +1,127 @@
+"""Pages that the crawl has are asked for again, as their turn comes; what the answer says of our copy is known and told."""
+
+import pytest
+
+from tests.crawl.stage import A, Stage, Wire, links
+from trapline.crawl.options import RefreshOptions
+from trapline.crawl.records import NOT_KNOWN
+from trapline.frontier.layout import FETCHED, GONE
+
+CONTINUOUS = RefreshOptions(policy="uniform", continuous=True, rate=0.01)  # one at once, the next after 100 s
+TEXT, OTHER = b"<p>The harbour is closed until Monday.</p>", b"<p>The harbour is open again, it says.</p>"
+
+
+@pytest.fixture
+def stage(monkeypatch: pytest.MonkeyPatch) -> Stage:
+    return Stage(monkeypatch, [f"{A}/1"], refresh=CONTINUOUS)
+
+
+def had(stage: Stage, body: bytes = TEXT, **headers: str) -> Wire:
+    """The page is had for the first time."""
+    wire = stage.opens().answers(headers=headers, body=body)
+    stage.passes(15.0)
+    return wire
+
+
+def asked_again(stage: Stage) -> tuple[Wire, bytes]:
+    """It is asked for a second time, by another visit; the request."""
+    stage.passes(100.0)
+    wire = stage.wires[-1]
+    if not wire.sent:
+        wire.opens()
+        stage.passes(1.0)
+    return wire, wire.sent[-1]
+
+
+def test_a_page_is_asked_for_again_with_what_its_server_gave_to_ask_by(stage: Stage) -> None:
+    had(stage, ETag='"a1"', **{"Last-Modified": "Sun, 12 Oct 2025 07:28:00 GMT"})
+    wire, request = asked_again(stage)
+    assert request.startswith(b"GET /1 ")
+    assert b'If-None-Match: "a1"\r\nIf-Modified-Since: Sun, 12 Oct 2025 07:28:00 GMT\r\n\r\n' in request
+    wire.answers(304, body=b"")
+    first, again = stage.fetches
+    assert (first.changed, again.changed, again.result) == (NOT_KNOWN, 0, FETCHED)
+    assert again.fingerprint == first.fingerprint != b""
+    assert (again.etag, again.modified) == (first.etag, first.modified)
+    assert stage.life("/1") == FETCHED
+
+
+@pytest.mark.parametrize(("body", "changed"), [(OTHER, 1), (b"<script>let x = 7</script>" + TEXT, 0)])
+def test_a_page_has_changed_if_what_people_read_has(stage: Stage, body: bytes, changed: int) -> None:
+    had(stage)
+    wire, request = asked_again(stage)
+    assert b"\r\nIf-" not in request
+    wire.answers(body=body)
+    assert [fetch.changed for fetch in stage.fetches] == [NOT_KNOWN, changed]
+    assert stage.refresher.explain(0, stage.loop.time())["changes"] == changed
+
+
+def test_a_304_to_one_who_did_not_ask_for_it_is_no_answer(stage: Stage) -> None:
+    had(stage)
+    wire, _ = asked_again(stage)
+    wire.answers(304, body=b"")
+    assert [fetch.error for fetch in stage.fetches] == ["", "http"]
+    assert stage.life("/1") == FETCHED
+    assert stage.refresher.explain(0, stage.loop.time())["failures"] == 1
+
+
+def test_a_page_that_is_gone_is_not_asked_for_again(stage: Stage) -> None:
+    had(stage)
+    asked_again(stage)[0].answers(404)
+    assert stage.life("/1") == GONE
+    assert 0 not in stage.refresher
+    stage.passes(100_000.0)
+    assert len(stage.fetches) == 2
+
+
+def test_an_error_leaves_the_copy_and_the_page_waits_longer(stage: Stage) -> None:
+    had(stage)
+    asked_again(stage)[0].answers(503)
+    assert stage.life("/1") == FETCHED
+    stage.passes(300.0)
+    assert len(stage.fetches) == 2
+    stage.passes(400.0)
+    assert len(stage.wires) == 3
+
+
+def test_links_of_a_page_fetched_again_lead_to_new_pages(stage: Stage) -> None:
+    had(stage, links("/2"))
+    stage.wires[-1].opens()
+    stage.passes(1.0)
+    stage.wires[-1].answers()
+    asked_again(stage)[0].answers(body=links("/2", "/3"))
+    assert stage.frontier.pages == 3
+
+
+def test_what_was_not_asked_for_is_as_it_was(stage: Stage) -> None:
+    had(stage)
+    wire, _ = asked_again(stage)
+    wire.ends("stopped")
+    assert stage.crawler.active == 0
+    assert stage.refresher.chosen() == []
+    assert stage.life("/1") == FETCHED
+
+
+def test_a_crawl_that_is_not_continuous_ends_when_nothing_new_is_left(monkeypatch: pytest.MonkeyPatch) -> None:
+    stage = Stage(monkeypatch, [f"{A}/1"], refresh=RefreshOptions(policy="uniform", rate=0.01))
+    had(stage)
+    assert stage.over and stage.crawler.stopped_by == "drained"
+
+
+def test_new_and_old_pages_take_turns_by_share(monkeypatch: pytest.MonkeyPatch) -> None:
+    from trapline.frontier import Rules
+
+    rules = Rules(delay_s=1.0, per_connection=1)
+    seeds = [f"{A}/{number}" for number in range(20)]
+    stage = Stage(monkeypatch, seeds, refresh=RefreshOptions(policy="uniform"), rules=rules, pause_s=0.0)
+    stage.opens()
+    for _ in range(16):
+        wire = stage.wires[-1]
+        if not wire.sent:
+            wire.opens()
+        if len(wire.sent) > wire.responses_received:
+            wire.answers()
+        stage.passes(1.0)
+    order = [fetch.changed == NOT_KNOWN for fetch in stage.fetches]
+    assert len(order) >= 14
+    assert abs(sum(order) - len(order) / 2) <= 1
