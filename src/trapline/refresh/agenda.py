@@ -12,6 +12,10 @@ from trapline.refresh.refresher import Refresher
 from trapline.refresh.turns import Turns
 
 
+# Values grow slowly: whoever found nothing worth its price does not ask again at once.
+_LOOK_AGAIN_S = 0.25
+
+
 class Agenda:
     def __init__(self, frontier: Frontier, refresher: Refresher, turns: Turns, continuous: bool = False) -> None:
         """`continuous`: it does not end when nothing new is left."""
@@ -49,7 +53,7 @@ class Agenda:
     def _wait(self, answer: WaitUntil | Drained, now: float) -> WaitUntil | Drained:
         if isinstance(answer, Drained) and not self._continuous:
             return answer
-        moment = max(self.refresher.next_moment(), self._turns.may_at(now))
+        moment = max(self.refresher.next_moment(), self._turns.may_at(now), now + _LOOK_AGAIN_S)
         return WaitUntil(min(moment, answer.time) if isinstance(answer, WaitUntil) else moment)
 
     def came(self, page: int, site: int, result: int, now: float, changed: bool | None, worth: float = 1.0) -> None:
