@@ -61,7 +61,7 @@ def polite_crawl(
 
 @EVERY
 def test_the_best_page_of_those_that_may_be_visited_is_chosen(policy: Policy) -> None:
-    visits = polite_crawl(policy, pages=60, sites=8, delay_s=5.0, slots=20 if DISABLED else 120)
+    visits = polite_crawl(policy, pages=60, sites=8, delay_s=5.0, slots=20 if DISABLED else 60)
     times: dict[int, float] = {}
     for now, site, pages in visits:
         assert now - times.get(site, 0.0) >= 5.0

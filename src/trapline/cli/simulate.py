@@ -12,7 +12,8 @@ from trapline.cli.arena import opened
 from trapline.cli.compiling import compile_crawl, compile_ranks
 from trapline.cli.conditions import Conditions, condition_options
 from trapline.cli.scoreboard import say_if_few, web_name, web_size
-from trapline.cli.sections import Section, SectionedCommand
+from trapline.cli.sections import Section, SectionedCommand, bundled
+from trapline.cli.simulate_changes import CHANGES, REFRESH, Asked
 from trapline.cli.strategy import STRATEGY, chosen_by, ready
 from trapline.errors import ConfigError
 from trapline.output import check_writable, write_bytes, write_json
@@ -37,6 +38,7 @@ _OUTPUT = Section(
 @click.argument("graph", type=click.Path(path_type=Path, exists=True))
 @STRATEGY
 @condition_options
+@bundled("changing", Asked, CHANGES, REFRESH)
 @_OUTPUT
 def simulate(
     graph: Path,
@@ -44,6 +46,7 @@ def simulate(
     page_rank: str | None,
     site_rank: str | None,
     conditions: Conditions,
+    changing: Asked,
     json_file: Path | None,
     plot_file: Path | None,
     log_file: Path | None,
@@ -55,6 +58,11 @@ def simulate(
     """
     _check_outputs(json_file, plot_file, log_file)
     chosen = ready(chosen_by(strategy, page_rank, site_rank), conditions.quality, conditions.history is not None)
+    if changing.changes is not None:
+        from trapline.cli.simulate_changing import simulate_changes
+
+        simulate_changes(graph, chosen, conditions, changing, json_file, plot_file, log_file)
+        return
     compile_ranks([chosen])
     compile_crawl()
     arena = opened(graph, conditions)

@@ -6,8 +6,8 @@ import numpy as np
 
 from trapline.frontier.layout import NEED_ROOM
 from trapline.refresh import kernels
-from trapline.refresh.channels import UNVERIFIED, Channels
-from trapline.refresh.layout import POINT, PROMISED
+from trapline.refresh.channels import Channels
+from trapline.refresh.layout import POINT, PROMISED, UNVERIFIED
 from trapline.refresh.memory import Memory
 from trapline.refresh.published import MOST_POINTS
 from trapline.refresh.refresh_log import Entry
@@ -46,13 +46,13 @@ def _leave(memory: Memory, channels: Channels, entry: Entry) -> None:
 def _accessed(memory: Memory, channels: Channels, entry: Entry) -> None:
     """Parts of an access are rounded by chance."""
     count = min(max(entry.number, 0.0), MOST_ACCESSES)
-    rounded_up = uniform(entry.page, int(memory.whole.run[0].accesses)) < count - int(count)
+    rounded_up = uniform(entry.page, int(memory.whole.run["accesses"][0])) < count - int(count)
     _happen(memory, entry, memory.slot(entry.page), int(count) + rounded_up)
 
 
 def _signalled(memory: Memory, channels: Channels, entry: Entry) -> None:
     slot, probability = memory.slot(entry.page), 0.0 if entry.flag & NOT_VERIFIED else 1.0
-    row = channels.row(int(memory.whole.page[slot].site), entry.flag & ~NOT_VERIFIED, probability)
+    row = channels.row(memory.site(slot), entry.flag & ~NOT_VERIFIED, probability)
     _happen(memory, entry, slot, row)
 
 
@@ -66,7 +66,7 @@ def _published(memory: Memory, channels: Channels, entry: Entry) -> None:
     record = memory.whole.page[slot]
     new = np.zeros(len(entry.payload) // 2, POINT)
     new["at_s"], new["p"] = entry.payload[::2], entry.payload[1::2]
-    new["row"] = channels.row(int(record.site), entry.flag, float(new["p"].max(initial=0.0)))
+    new["row"] = channels.row(memory.site(slot), entry.flag, float(new["p"].max(initial=0.0)))
     had = memory.whole.point[record.point : record.point_end]
     others = had[memory.whole.trust["channel"][had["row"]] != entry.flag]
     ahead = np.concatenate([others, new])

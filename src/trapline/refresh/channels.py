@@ -5,13 +5,10 @@ these are shrunk; and row 0 for all of them together. While there is one channel
 """
 
 from trapline.errors import InvariantError
-from trapline.refresh.layout import MOST_PRECISE
+from trapline.refresh.layout import MOST_PRECISE, UNVERIFIED
 from trapline.refresh.memory import Memory
 from trapline.refresh.refresh_rules import RefreshRules
 
-UNVERIFIED = (
-    0.05  # a signal or point of this probability or less: never believed more, and alone it changes no page's level
-)
 MOST_CHANNELS = 128
 _ALL = -1  # sites
 

@@ -5,8 +5,19 @@ policy can compare what it hears with what was known. A live crawl and the repla
 page's site and channel, to that of the channel, and to that of all.
 """
 
-from trapline.jit import b1, f8, helper, i8, shared, void
-from trapline.refresh.layout import CENSUS, MORE_POINTS, NORMAL, ONE_POINT, PROMISED, SUPER, State, StateType, View
+from trapline.jit import b1, f8, helper, i8, void
+from trapline.refresh.layout import (
+    CENSUS,
+    MORE_POINTS,
+    NORMAL,
+    ONE_POINT,
+    PROMISED,
+    SUPER,
+    UNVERIFIED,
+    State,
+    StateType,
+    View,
+)
 from trapline.refresh.policy import call_rule
 from trapline.refresh.popularity import learn_popularity
 
@@ -42,7 +53,7 @@ def note_signal(s: State, page: int, now: float) -> None:
     ask(s, s.run[0].on_signal, page, now)
     p = s.page[page]
     if p.level == SUPER:
-        _note_announced(s, promise_row(s, page), page, now)
+        _note_announced(s, page, now)
     if p.signals == 0:
         p.first_signal_s = now
     p.signals += 1
@@ -58,8 +69,7 @@ def note_point(s: State, page: int, now: float) -> None:
     ask(s, s.run[0].on_point, page, now)
     p = s.page[page]
     if not is_silent(s, page):
-        kept = p.all_signals > 0 and now - p.last_signal_s <= SAME_S
-        _note_promise(s, promise_row(s, page), s.point[p.point].p, kept)
+        _note_promise(s, page, p.point, p.all_signals > 0 and now - p.last_signal_s <= SAME_S)
     p.marks |= MORE_POINTS if p.marks & ONE_POINT else ONE_POINT
     p.point += 1
     p.points += 1
@@ -74,7 +84,7 @@ def note_crawl(s: State, page: int, now: float, changed: bool) -> None:
     if p.level != NORMAL:
         _note_trust(s, page, now, changed)
     if is_silent(s, page) and p.marks & (ONE_POINT | MORE_POINTS) == ONE_POINT and p.signals == 0:
-        _note_promise(s, promise_row(s, page), s.point[p.point - 1].p, changed)
+        _note_promise(s, page, p.point - 1, changed)
     p.watched_s += now - p.crawled_s
     p.crawls += 1
     p.changes += changed
@@ -90,14 +100,6 @@ def note_crawl(s: State, page: int, now: float, changed: bool) -> None:
 def is_silent(s: State, page: int) -> bool:
     """Whether nobody signals the updates of its site: then crawls alone tell whether published points were kept."""
     return s.run[0].live and s.site[s.page[page].site].row == 0
-
-
-@shared
-def promise_row(s: State | View, page: int) -> int:
-    """Of a page that has points: whom the next is from, or the last."""
-    p = s.page[page]
-    row = s.point[p.point if p.point < p.point_end else p.point - 1].row
-    return row if row > 0 else p.trust
 
 
 @helper(void(StateType, i8, f8, b1))
@@ -119,10 +121,12 @@ def _note_trust(s: State, page: int, now: float, changed: bool) -> None:
         x = row.parent
 
 
-@helper(void(StateType, i8, f8, b1))
-def _note_promise(s: State, x: int, probability: float, kept: bool) -> None:
-    """A point has passed."""
-    while True:
+@helper(void(StateType, i8, i8, b1))
+def _note_promise(s: State, page: int, point: int, kept: bool) -> None:
+    """A point has passed. One that promised hardly anything is no outcome."""
+    x = s.page[page].trust
+    probability = s.point[point].p
+    while probability > UNVERIFIED:
         row = s.trust[x]
         row.promised = row.keeps * row.promised + probability
         row.kept = row.keeps * row.kept + kept
@@ -131,10 +135,11 @@ def _note_promise(s: State, x: int, probability: float, kept: bool) -> None:
         x = row.parent
 
 
-@helper(void(StateType, i8, i8, f8))
-def _note_announced(s: State, x: int, page: int, now: float) -> None:
+@helper(void(StateType, i8, f8))
+def _note_announced(s: State, page: int, now: float) -> None:
     """A signal of a page that publishes points: was there one for it?"""
     p = s.page[page]
+    x = p.trust
     came = p.points > 0 and now - s.point[p.point - 1].at_s <= SAME_S
     comes = p.point < p.point_end and s.point[p.point].at_s - now <= SAME_S
     while True:

@@ -35,6 +35,9 @@ GRID = 32  # rates that popularity.py distinguishes
 BEST = 32  # values kept to find the floor
 CLASSES, BINS = 8, 48  # of gaps between updates: gaps.py
 MOST_PRECISE = 0.9999  # of signals that were always right
+UNVERIFIED = (
+    0.05  # a signal or point of this probability or less: never believed more, and alone it changes no page's level
+)
 
 PAGE = record(  # what values are made of comes first: 64 bytes
     [
@@ -104,7 +107,7 @@ SITE = record(
     ]
 )
 
-POINT = record([("at_s", "f8"), ("p", "f4"), ("row", "i4")])  # row: who promised it; 0: as the page's signals
+POINT = record([("at_s", "f8"), ("p", "f4"), ("row", "i4")])  # row: who said it, in View.trust
 
 RUN = record(
     [

@@ -18,9 +18,9 @@ from trapline.frontier.frontier import Frontier
 from trapline.frontier.layout import MOST_PER_VISIT, Array, Record
 from trapline.refresh import kernels
 from trapline.refresh.calls import NOT_VERIFIED, carry_out
-from trapline.refresh.channels import UNVERIFIED, Channels
+from trapline.refresh.channels import Channels
 from trapline.refresh.explain import explain
-from trapline.refresh.layout import CHOSEN, OPEN, SHUT
+from trapline.refresh.layout import CHOSEN, OPEN, SHUT, UNVERIFIED
 from trapline.refresh.memory import Memory
 from trapline.refresh.policy import Policy
 from trapline.refresh.published import ahead
@@ -212,7 +212,7 @@ class Refresher:
         """Seconds since the start. Clocks may be set back; time does not go back."""
         if not -math.inf < now < math.inf:
             raise InvariantError(f"now is {now}")
-        return max(now - self.started, float(self.memory.whole.run[0].now))
+        return max(now - self.started, self.memory.now)
 
     def _record(self, page: int) -> Record:
         return self.memory.whole.page[self.memory.slot(self._joined(page))]

@@ -3,8 +3,8 @@
 After exactly one signal a crawl found something new or not: precision pi. Without a signal it found something all the same: the odds
 o = (1 - recall) / recall, as surprises over the updates that signals made expect. With r the rate of a page's signals,
 updates come at (1 + o) pi r, those that nobody tells at alpha = o pi r, and false signals at nu = (1 - pi) r. Notation:
-spec of NCIS (Busa-Fekete et al. 2025). A site's channel that has shown nothing yet is believed like that channel elsewhere, a channel
-like all, and all at first like PRECISION and MISSED say. A replay knows one channel: a site is shrunk to all sites.
+spec of NCIS (Busa-Fekete et al. 2025). A site's channel that has shown nothing yet is believed like that channel elsewhere, and a channel
+that nobody has used like PRECISION and MISSED say. A replay knows one channel: a site is shrunk to all sites.
 
 In a live crawl outcomes are forgotten slowly (TRUST.keeps), so that a liar loses influence and one who was reformed gains it back. A
 channel of
@@ -13,7 +13,6 @@ believed (AUDITED), to see whether it tells the truth by now.
 """
 
 from trapline.jit import shared
-from trapline.refresh.evidence import promise_row
 from trapline.refresh.layout import AUDITED, State, View
 
 PRECISION, MISSED = 0.95, 0.02
@@ -22,19 +21,17 @@ STRUCK = 0.02
 
 
 @shared
-def believed(hits: float, tries: float, up_hits: float, up_tries: float, of_all: float, has_parent: bool) -> float:
-    """A share, shrunk to that of its parent, if it has one, and this to that of all."""
-    if has_parent:
-        of_all = (up_hits + OF_ALL * of_all) / (up_tries + OF_ALL)
-    return (hits + OF_ALL * of_all) / (tries + OF_ALL)
+def believed(hits: float, tries: float, up_hits: float, up_tries: float, first: float) -> float:
+    """A share, shrunk to that of its parent row, and this to what is believed at first."""
+    of_others = (up_hits + FIRST * first) / (up_tries + FIRST)
+    return (hits + OF_ALL * of_others) / (tries + OF_ALL)
 
 
 @shared
 def precision_of(s: View | State, x: int) -> float:
-    every, row = s.trust[0], s.trust[x]
+    row = s.trust[x]
     up = s.trust[row.parent]
-    of_all = (every.confirmed + FIRST * PRECISION) / (every.prompted + FIRST)
-    return min(row.most, believed(row.confirmed, row.prompted, up.confirmed, up.prompted, of_all, row.parent > 0))
+    return min(row.most, believed(row.confirmed, row.prompted, up.confirmed, up.prompted, PRECISION))
 
 
 @shared
@@ -55,10 +52,9 @@ def is_struck_out(s: View | State, x: int) -> bool:
 
 @shared
 def missed_odds(s: View, page: int) -> float:
-    every, row = s.trust[0], s.trust[s.page[page].trust]
+    row = s.trust[s.page[page].trust]
     up = s.trust[row.parent]
-    of_all = (every.surprises + FIRST * MISSED) / (every.expected + FIRST)
-    return believed(row.surprises, row.expected, up.surprises, up.expected, of_all, row.parent > 0)
+    return believed(row.surprises, row.expected, up.surprises, up.expected, MISSED)
 
 
 @shared
@@ -74,18 +70,14 @@ def signal_rate(s: View, page: int, now: float) -> float:
 @shared
 def kept_share(s: View, page: int) -> float:
     """By what the published probabilities are to be multiplied: points with an update over points promised."""
-    every, row = s.trust[0], s.trust[promise_row(s, page)]
+    row = s.trust[s.page[page].trust]
     up = s.trust[row.parent]
-    of_all = (every.kept + FIRST * PRECISION) / (every.promised + FIRST)
-    return believed(row.kept, row.promised, up.kept, up.promised, of_all, row.parent > 0)
+    return believed(row.kept, row.promised, up.kept, up.promised, PRECISION)
 
 
 @shared
 def unannounced_share(s: View, page: int) -> float:
     """Of the signals of pages that publish points: those without a point."""
-    every, row = s.trust[0], s.trust[promise_row(s, page)]
+    row = s.trust[s.page[page].trust]
     up = s.trust[row.parent]
-    of_all = (every.signals - every.announced + FIRST * MISSED) / (every.signals + FIRST)
-    return believed(
-        row.signals - row.announced, row.signals, up.signals - up.announced, up.signals, of_all, row.parent > 0
-    )
+    return believed(row.signals - row.announced, row.signals, up.signals - up.announced, up.signals, MISSED)

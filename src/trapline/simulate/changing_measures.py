@@ -1,0 +1,122 @@
+"""How much of a changing web a crawl has, and has fresh: over time, from its log and the truth. It knows no policy and no frontier.
+
+A copy is that of the moment of its first byte. It is here from the end of the fetch, and fresh until the page's first update after
+that first byte. Freshness-weighted quality: Q(t) = sum of quality_i over the pages whose copy is fresh at t, divided by that over all
+pages. Averages are exact: sums over the intervals in which copies are here or fresh, not over samples.
+"""
+
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from trapline.refresh import Trace
+from trapline.simulate.log import Log, fetched
+
+Floats = NDArray[np.float64]
+LAST = 0.1  # of the time: what counts as the end, because one moment says little
+
+
+class Spans(NamedTuple):
+    """Intervals [begin, end), each with what it is worth while it lasts."""
+
+    begin_s: Floats
+    end_s: Floats
+    worth: Floats
+
+    def mean(self, since_s: float, until_s: float) -> float:
+        """
+        >>> Spans(np.array([0.0, 2.0]), np.array([4.0, 4.0]), np.array([0.5, 0.25])).mean(0.0, 4.0)
+        0.625
+        """
+        lasts_s = np.clip(self.end_s, since_s, until_s) - np.clip(self.begin_s, since_s, until_s)
+        return float(np.sum(np.maximum(lasts_s, 0.0) * self.worth) / (until_s - since_s))
+
+    def at(self, moments: Floats) -> Floats:
+        """What lasts at each moment.
+
+        >>> Spans(np.array([0.0, 2.0]), np.array([4.0, 3.0]), np.array([0.5, 0.25])).at(np.array([0.0, 2.0, 3.0, 4.0])).tolist()
+        [0.5, 0.75, 0.5, 0.0]
+        """
+        begun, ended = _running(self.begin_s, self.worth, moments), _running(self.end_s, self.worth, moments)
+        return np.maximum(begun - ended, 0.0)
+
+
+def _running(at_s: Floats, worth: Floats, moments: Floats) -> Floats:
+    order = np.argsort(at_s, kind="stable")
+    sums = np.concatenate(([0.0], np.cumsum(worth[order])))
+    return sums[np.searchsorted(at_s[order], moments, side="right")]
+
+
+class Course(NamedTuple):
+    """One measure over time."""
+
+    average: float
+    end: float  # the average of the last tenth of the time
+    curve: Floats
+
+
+@dataclass(frozen=True, slots=True)
+class Measured:
+    """Shares of the whole web, at `time_s` and on average."""
+
+    time_s: Floats
+    fresh: Course  # Q(t): of the quality
+    quality: Course  # of the quality, fresh or not
+    coverage: Course  # of the pages
+    fresh_pages: Course
+
+
+def measured(log: Log, changes: Trace, quality: Floats, until_s: float, points: int = 300) -> Measured:
+    """`quality`: of each page, in any unit."""
+    here, fresh = copies(log, until_s), fresh_copies(log, changes, until_s)
+    moments, share = np.linspace(0.0, until_s, points), quality / quality.sum()
+    equal = np.full(len(quality), 1.0 / len(quality))
+
+    def course(page: NDArray[np.int32], begin_s: Floats, end_s: Floats, worth: Floats) -> Course:
+        spans = Spans(begin_s, end_s, worth[page])
+        return Course(spans.mean(0.0, until_s), spans.mean((1.0 - LAST) * until_s, until_s), spans.at(moments))
+
+    return Measured(
+        time_s=moments,
+        fresh=course(*fresh, share),
+        quality=course(*here, share),
+        coverage=course(*here, equal),
+        fresh_pages=course(*fresh, equal),
+    )
+
+
+Lives = tuple[NDArray[np.int32], Floats, Floats]
+"""Pages, and from when to when."""
+
+
+def copies(log: Log, until_s: float) -> Lives:
+    """From when on the crawl has each page. What is still here at the end lasts beyond it."""
+    came = fetched(log)
+    page, first = np.unique(came.page, return_index=True)
+    return page, came.end[first], np.full(len(page), np.nextafter(until_s, np.inf))
+
+
+def fresh_copies(log: Log, changes: Trace, until_s: float) -> Lives:
+    """From when to when each copy was fresh: until the page changed, or a new copy took its place."""
+    came = fetched(log)
+    order = np.lexsort((np.arange(len(came.page)), came.page))
+    page, begin_s = came.page[order], came.end[order]
+    end_s = _next_update(changes, page, came.first_byte[order], np.nextafter(until_s, np.inf))
+    same = page[1:] == page[:-1]
+    end_s[:-1][same] = np.minimum(end_s[:-1][same], begin_s[1:][same])
+    lasts = end_s > begin_s
+    return page[lasts], begin_s[lasts], end_s[lasts]
+
+
+def _next_update(changes: Trace, page: NDArray[np.int32], answered: Floats, never: float) -> Floats:
+    """The first update of each page after a moment; `page` ascending."""
+    found = np.full(len(page), never)
+    owners, begins = np.unique(page, return_index=True)
+    ends = np.searchsorted(page, owners, side="right")
+    for owner, begin, end in zip(owners.tolist(), begins.tolist(), ends.tolist(), strict=True):
+        own = changes.at_s[changes.offsets[owner] : changes.offsets[owner + 1]]
+        at = np.searchsorted(own, answered[begin:end], side="right")
+        found[begin:end] = np.append(own, never)[at]
+    return found

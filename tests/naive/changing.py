@@ -1,0 +1,35 @@
+"""Freshness over time the slow way: at every moment at which anything happens, every page is looked at."""
+
+import itertools
+from collections.abc import Sequence
+from typing import NamedTuple
+
+
+class Fetch(NamedTuple):
+    page: int
+    first_byte: float
+    end: float
+
+
+def is_fresh(page: int, now: float, fetches: Sequence[Fetch], updates: Sequence[Sequence[float]]) -> bool:
+    """Whether the copy that we have misses no update."""
+    had = [fetch for fetch in fetches if fetch.page == page and fetch.end <= now]
+    return bool(had) and not any(had[-1].first_byte < at <= now for at in updates[page])
+
+
+def fresh_quality(
+    now: float, fetches: Sequence[Fetch], updates: Sequence[Sequence[float]], quality: Sequence[float]
+) -> float:
+    fresh = (worth for page, worth in enumerate(quality) if is_fresh(page, now, fetches, updates))
+    return sum(fresh) / sum(quality)
+
+
+def mean_fresh_quality(
+    since: float, until: float, fetches: Sequence[Fetch], updates: Sequence[Sequence[float]], quality: Sequence[float]
+) -> float:
+    """Between two moments at which anything happens nothing changes, so that the first says all."""
+    happens = {since, until, *(fetch.end for fetch in fetches), *(at for own in updates for at in own)}
+    moments = sorted(at for at in happens if since <= at <= until)
+    spans = itertools.pairwise(moments)
+    total = sum((b - a) * fresh_quality(a, fetches, updates, quality) for a, b in spans)
+    return total / (until - since)

@@ -1,0 +1,153 @@
+"""A simulated web that changes. Where nothing is fetched again, the crawl is that of the compiled driver, to the bit; where pages are,
+it is polite and knows the truth."""
+
+import math
+from dataclasses import replace
+from typing import Any
+
+import numba
+import numpy as np
+import pytest
+from hypothesis import Phase, given, settings
+from hypothesis import strategies as st
+
+from tests.simulate.test_driver import (
+    NUMBERS,
+    RULES,
+    SEED,
+    STRATEGIES,
+    World,
+    crawl_of,
+    exact_world,
+    inputs_of,
+    violations,
+)
+from trapline.errors import ConfigError
+from trapline.frontier import FETCHED, Rules
+from trapline.graph import generate
+from trapline.refresh import Conditions, all_policies, drawn_trace, policy_named
+from trapline.simulate import Network
+from trapline.simulate.changing import ChangingCrawl, Refresh, simulate_changing
+from trapline.simulate.changing_web import ChangingWeb, changing_web, still_web
+from trapline.strategies import Strategy
+
+WEBS = 10 if numba.config.DISABLE_JIT else 60
+each_web = settings(max_examples=WEBS, phases=[Phase.generate], deadline=None)
+any_strategy = st.sampled_from(STRATEGIES)
+any_refresh = st.builds(
+    Refresh,
+    st.sampled_from(sorted(all_policies())).map(policy_named),
+    share=st.sampled_from([0.0, 0.3, 1.0]),
+    price=st.sampled_from([None, None, 0.01]),
+    rate=st.sampled_from([math.inf, math.inf, 0.2]),
+)
+
+
+def unshared(number: int) -> World:
+    """A web whose robots share no link."""
+    world = exact_world(number)
+    shares = world.network.bandwidth < math.inf and not world.network.per_robot
+    return world._replace(network=replace(world.network, per_robot=True)) if shares else world
+
+
+WORLDS = NUMBERS.map(unshared)
+
+
+def crawl(world: World, web: ChangingWeb, strategy: Strategy, rules: Rules, refresh: Refresh | None) -> ChangingCrawl:
+    how: dict[str, Any] = {"servers": world.servers, "network": world.network, "robots": world.robots}
+    inputs = inputs_of(strategy, world.graph.pages)
+    return simulate_changing(web, strategy, rules, refresh, seeds=world.seeds, inputs=inputs, seed=SEED, **how)
+
+
+def changing(world: World, until_s: float, level: str = "super", precision: float = 0.5) -> ChangingWeb:
+    trace = drawn_trace("poisson", world.graph.pages, 5 * world.graph.pages, 100.0 / 86_400.0, SEED)
+    told = Conditions(levels={level: 1.0}, precision=precision, recall=0.7, schedule_precision=0.8)
+    return changing_web(world.graph, trace, until_s, told, seed=SEED)
+
+
+@each_web
+@given(world=WORLDS, rules=RULES, strategy=any_strategy)
+def test_without_refresh_the_crawl_is_that_of_the_compiled_driver_to_the_bit(
+    world: World, rules: Rules, strategy: Strategy
+) -> None:
+    expected = crawl_of(world, strategy, rules).log
+    until_s = float(expected.end.max(initial=0.0)) + 1.0
+    for web in (still_web(world.graph, until_s), changing(world, until_s)):
+        done = crawl(world, web, strategy, rules, None)
+        for ours, theirs in zip(done.log, expected, strict=True):
+            assert ours.tolist() == theirs.tolist()
+        assert not done.again.any()
+
+
+@each_web
+@given(world=WORLDS, rules=RULES, strategy=any_strategy, refresh=any_refresh)
+def test_pages_fetched_again_are_fetched_politely_and_found_changed_if_they_are(
+    world: World, rules: Rules, strategy: Strategy, refresh: Refresh
+) -> None:
+    web = changing(world, until_s=60.0)
+    done = crawl(world, web, strategy, rules, refresh)
+    assert violations(world.graph, done.log, rules) == 0
+    assert done.log.end.max(initial=0.0) <= web.until_s
+    copy: dict[int, float] = {}
+    columns = (done.log.page, done.log.first_byte, done.log.result, done.again, done.changed)
+    for page, answered, result, again, changed in zip(*(column.tolist() for column in columns), strict=True):
+        own = web.changes.at_s[web.changes.offsets[page] : web.changes.offsets[page + 1]]
+        assert again == (page in copy)
+        assert changed == (again and result == FETCHED and any(copy[page] < at <= answered for at in own))
+        if result == FETCHED:
+            copy[page] = answered
+
+
+def some_web(level: str = "normal", **told: Any) -> ChangingWeb:
+    graph = generate(300, 12, seed=3)
+    trace = drawn_trace("poisson", 100, 1_000, 2_000.0 / 86_400.0, 1)
+    return changing_web(graph, trace, 5_000.0, Conditions(levels={level: 1.0}, **told), speed=2.0, seed=4)
+
+
+def test_it_is_the_web_that_testweb_serves() -> None:
+    from trapline.testweb import changes_of
+
+    web = some_web()
+    trace = drawn_trace("poisson", 100, 1_000, 2_000.0 / 86_400.0, 1)
+    offsets, at_s = changes_of(web.graph, trace, speed=2.0, seed=4).until(5_000.0)
+    assert web.changes.offsets.tolist() == offsets.tolist()
+    np.testing.assert_allclose(web.changes.at_s, at_s, rtol=1e-12)
+
+
+def test_sites_tell_by_their_level() -> None:
+    assert some_web("normal").signals == ([], []) and not some_web("normal").points
+    smart = some_web("smart")
+    assert len(smart.signals[0]) == smart.changes.updates and not smart.points
+    published = some_web("super").points
+    page = next(page for page, points in published.items() if points)
+    own = smart.changes.at_s[smart.changes.offsets[page] : smart.changes.offsets[page + 1]]
+    assert [at for at, _ in published[page]] == own.tolist()
+    assert some_web("super").points_after(page, float(own[0])) == published[page][1:]
+
+
+def test_levels_are_those_of_whole_sites() -> None:
+    graph = generate(300, 12, seed=3)
+    trace = drawn_trace("poisson", 300, 3_000, 0.1, 1)
+    web = changing_web(graph, trace, 5_000.0, Conditions(levels={"normal": 0.5, "smart": 0.5}), seed=4)
+    assert np.bincount(web.level).tolist() == [6, 6]
+    assert {int(web.level[graph.site[page]]) for page in web.signals[1]} == {1}
+
+
+def test_a_shared_link_is_refused() -> None:
+    web = some_web()
+    with pytest.raises(ConfigError, match="shared link"):
+        simulate_changing(web, STRATEGIES[0], Rules(), None, network=Network(bandwidth=1_000.0))
+
+
+def test_signals_help() -> None:
+    """Not a law, but if it failed nobody would hear them."""
+    from trapline.simulate.changing_measures import measured
+
+    def fresh(level: str) -> float:
+        web = some_web(level)
+        strategy = next(one for one in STRATEGIES if one.name == "breadth-first x top-page" or not one.page.inputs)
+        refresh = Refresh(policy_named("residual-life"), 0.5)
+        done = simulate_changing(web, strategy, Rules(delay_s=15.0, lease_s=math.inf), refresh, robots=4)
+        return measured(done.log, web.changes, np.ones(300), web.until_s).fresh.average
+
+    assert fresh("normal") < fresh("smart")
