@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.crawl.stage import A, Stage, Wire, links
+from tests.crawl.stage import A, B, Stage, Wire, links
 from trapline.crawl.options import RefreshOptions
 from trapline.crawl.records import NOT_KNOWN
 from trapline.frontier.layout import FETCHED, GONE
@@ -106,6 +106,25 @@ def test_a_crawl_that_is_not_continuous_ends_when_nothing_new_is_left(monkeypatc
     stage = Stage(monkeypatch, [f"{A}/1"], refresh=RefreshOptions(policy="uniform", rate=0.01))
     had(stage)
     assert stage.over and stage.crawler.stopped_by == "drained"
+
+
+def test_nor_does_it_go_on_for_the_pages_of_other_sites(monkeypatch: pytest.MonkeyPatch) -> None:
+    stage = Stage(monkeypatch, [f"{A}/1", f"{B}/1"], refresh=RefreshOptions(policy="uniform"))
+    for wire in stage.wires[:2]:
+        wire.opens().answers(404)
+    stage.passes(1.0)
+    for wire in stage.wires[:2]:
+        wire.answers()
+    stage.passes(20.0)
+    assert stage.over and stage.crawler.stopped_by == "drained"
+
+
+def test_a_page_of_which_there_is_no_copy_has_not_changed(stage: Stage) -> None:
+    stage.opens().answers(body=TEXT, truncated="time")
+    stage.passes(16.0)
+    asked_again(stage)[0].answers(body=TEXT)
+    assert [fetch.changed for fetch in stage.fetches] == [NOT_KNOWN, NOT_KNOWN]
+    assert stage.refresher.explain(0, stage.loop.time())["changes"] == 0
 
 
 def test_new_and_old_pages_take_turns_by_share(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -34,7 +34,7 @@ CRAWL = Section(
     "Crawl",
     (
         ("-o --output", "output", (_FOLDER, "DIR"), None, "The crawl's folder, to be made."),
-        ("--resume", "resume", (_FOLDER, "DIR"), None, "Go on with this crawl, as it began; --max-* may change."),
+        ("--resume", "resume", (_FOLDER, "DIR"), None, "Go on with this crawl, as it began; goals may change."),
         ("--seeds", "seeds", (_FILE, "FILE"), None, "More URLs to begin with, one a row."),
         ("--connections", "connections", count(1, 100_000), 100, "r: robots at work at once."),
         ("--max-pages", "max_pages", count(1), None, "Stop after so many pages."),
@@ -185,6 +185,8 @@ def _refresh(given: dict[str, Any]) -> "RefreshOptions | None":
     settings = _settings(given["refresh_settings"])
     policy_named(given["refresh_policy"]).with_options(**settings)  # refused now, if there is no such thing
     rate = given["refresh_rate"]
+    if rate == 0.0:
+        raise ConfigError("--refresh-rate 0 would fetch nothing again; leave --refresh out")
     return RefreshOptions(
         policy=given["refresh_policy"],
         settings=settings,
@@ -285,6 +287,10 @@ def _refresh_changes(given: dict[str, Any]) -> dict[str, Any]:
     context = click.get_current_context()
     typed = [name for name in _REFRESH_GOALS if context.get_parameter_source(name) is ParameterSource.COMMANDLINE]
     changes = {_REFRESH_GOALS[name]: given[name] for name in typed}
+    if "share" in changes and "price" in changes:
+        raise ConfigError("--refresh-share and --refresh-price exclude each other; give one of them")
+    if changes.get("rate") == 0.0:
+        raise ConfigError("--refresh-rate 0 would fetch nothing again; give a rate above 0")
     return {**changes, "price": None} if "share" in changes and "price" not in changes else changes
 
 

@@ -34,13 +34,11 @@ def _lines(known: dict[str, Any], policy: str, now: float) -> Iterator[str]:
     crawls, changes = known["crawls"], known["changes"]
     yield f"  fetched again: {counted(crawls, 'time')}, {changes:,} changed; the copy is {duration(now - known['last_crawl'])} old"
     popularity = (
-        "by its quality, for no accesses are known"
-        if known["by_quality"]
-        else f"by {counted(known['accesses'], 'access')}"
+        "by its quality, for no accesses are known" if known["by_quality"] else f"by {known['accesses']:,} so far"
     )
     yield f"  accesses expected: {number(known['accesses_per_day'])} a day, {popularity}"
     yield f"  its provider: {known['level']}; {counted(known['all_signals'], 'signal')}, {known['signals']:,} since the copy"
-    worth = f"worth {number(known['value'])} now, the price is {number(known['price'])}"
+    worth = f"worth {number(known['value'])} now; what was fetched again lately was worth {number(known['price'])}"
     due = known["due"]
     when = "now" if due <= now else f"in {duration(due - now)}" if due < math.inf else "when something is heard of it"
     yield f"  by {policy}: {worth}; due {when}"

@@ -13,6 +13,9 @@ if TYPE_CHECKING:
 
 _LABELS = {"eq3": "mean F of accesses, Eq. 3 (%)", "binary": "accesses that find a fresh copy (%)"}
 _GREY = "#606060"
+_NOTE = """Bars: 95 % interval of the mean over seeds.
+Seeds differ alike for all curves; the verdicts
+compare curves and settings seed by seed."""
 _APART = 0.012  # of the axis: curves stand side by side, or their bars would hide each other
 
 
@@ -29,7 +32,8 @@ def picture(columns: Sequence[tuple[str, "Drawn"]]) -> bytes:
     )
     FigureCanvasAgg(canvas)
     grid = canvas.add_gridspec(2, len(columns) + 1)
-    _draw_expected(canvas.add_subplot(grid[:, 0]), figure)
+    _draw_expected(canvas.add_subplot(grid[0, 0]), figure)
+    _add_legend(canvas.add_subplot(grid[1, 0]), columns[0][1])
     for row, measure in enumerate(MEASURE_NAMES):
         for column, (name, drawn) in enumerate(columns, 1):
             place = canvas.add_subplot(grid[row, column])
@@ -39,7 +43,6 @@ def picture(columns: Sequence[tuple[str, "Drawn"]]) -> bytes:
     canvas.suptitle(
         f"Xu et al., figure {figure.name}: {figure.title}", fontsize=15, fontweight="bold", x=0.01, ha="left"
     )
-    _add_legend(canvas, columns[0][1])
     png = BytesIO()
     canvas.savefig(png, format="png")
     return png.getvalue()
@@ -100,22 +103,26 @@ def _scale(axes: Any, figure: "Figure") -> None:
     axes.spines[["top", "right"]].set_visible(False)
 
 
-def _add_legend(canvas: Any, drawn: "Drawn") -> None:
+def _add_legend(axes: Any, drawn: "Drawn") -> None:
+    """In a place of its own, below the expected shape."""
     from matplotlib.lines import Line2D
 
-    handles = [
+    curves = [
         Line2D([], [], color=COLOURS[number], linewidth=3, label=curve) for number, curve in enumerate(drawn.curves)
     ]
-    if len(drawn.figure.groups) > 1:
-        handles += [
-            Line2D([], [], color=_GREY, linewidth=1.5, label=group, **_stroke(number))
-            for number, group in enumerate(drawn.figure.groups)
-        ]
-    canvas.legend(
+    groups = [
+        Line2D([], [], color=_GREY, linewidth=1.5, label=group, **_stroke(number))
+        for number, group in enumerate(drawn.figure.groups)
+    ]
+    axes.set_axis_off()
+    handles = curves + groups if len(groups) > 1 else curves
+    axes.legend(
         handles=handles,
-        loc="outside lower left",
-        ncols=len(handles),
+        loc="upper left",
         frameon=False,
-        title="Bars: 95 % interval of the mean over seeds. Seeds differ alike for all curves; the verdicts compare them seed by seed.",
-        alignment="left",
+        fontsize=11,
+        handlelength=3.2,
+        labelspacing=0.7,
+        borderaxespad=0.0,
     )
+    axes.text(0.0, 0.0, _NOTE, fontsize=9.5, color="#404040", va="bottom", linespacing=1.4)

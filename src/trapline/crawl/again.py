@@ -18,6 +18,8 @@ from trapline.refresh.refresher import Refresher
 from trapline.refresh.turns import Turns
 from trapline.signals.inbox import Inbox
 
+_BUSY_S = 0.1  # the loop does not wait for another writer
+
 
 class Again:
     """`upkeep` asks for pages again, `hearsay` hears what providers tell of them."""
@@ -36,9 +38,9 @@ class Again:
         """`heard`: resume.State."""
         agenda = Agenda(frontier, refresher, Turns(options.share, options.price, options.rate), options.continuous)
         self.copies = Copies(folder / DATABASE)
-        self.upkeep = Upkeep(agenda, self.copies, outbox)
-        self._inbox, self._aside = Inbox(folder), Aside(asyncio.get_running_loop())
+        self._inbox, self._aside = Inbox(folder, _BUSY_S), Aside(asyncio.get_running_loop())
         self.hearsay = Hearsay(refresher, frontier, known, self._inbox, outbox, clock, self._aside, *heard)
+        self.upkeep = Upkeep(agenda, self.copies, outbox, self.hearsay.schedules)
 
     def close(self) -> None:
         self._aside.close()

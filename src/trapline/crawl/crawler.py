@@ -306,9 +306,13 @@ class Crawler:
             self.upkeep.over(visit, now)
         self.active -= 1
         failures = int(self.frontier.state.site["failures"][site.id])
-        if fruitless and failures >= self._give_up:
+        if fruitless and failures >= self._give_up and not self._has_pages_of(site):
             self.give_up(site, VISITS, f"{counted(failures, 'failed visit')} in a row")
         self.soon()
+
+    def _has_pages_of(self, site: Site) -> bool:
+        """Whether it is to be visited again whatever happens: a site that is down for an hour is not given up for weeks."""
+        return self.upkeep is not None and int(self.frontier.state.site["taken"][site.id]) > 0
 
     def give_up(self, site: Site, kind: str, why: str) -> None:
         """A site that cannot be had: its pages wait for ever, and the crawl does not wait for them."""

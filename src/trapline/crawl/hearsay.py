@@ -8,7 +8,9 @@ Who owns what: the inbox its signals, and the store which of them were heard; he
 """
 
 import math
+import sqlite3
 from collections.abc import Callable, Iterable, Sequence
+from contextlib import suppress
 from typing import Protocol, TypeVar
 
 import numpy as np
@@ -31,6 +33,8 @@ T = TypeVar("T")
 MOST_AT_ONCE = 5_000  # signals between two looks at the loop
 SITEMAP, FEED, SCHEDULE = (CHANNELS.index(name) for name in ("sitemap", "feed", "schedule"))
 _MOST_CITED = 100_000
+_MOST_EARLY = 1_000_000
+_MOST_ACCESSES = 10_000.0  # that one signal counts
 _LONG_BYTES = 65_536  # a longer body is read aside: 10 ms
 _LISTED_AT_ONCE = 1_000  # entries of a list
 _HEAD_BYTES = 16_384  # of a page, in which its <link>s stand
@@ -70,6 +74,10 @@ class Hearsay:
         self._own, self._clock, self._aside = own, clock, aside
         self._cited: set[str] = set()  # sitemaps that a robots.txt names: they may speak for all of their site
         self.heard = 0  # in this run
+        # Pages that are schedules: a moment told of a page that we do not have yet is only heard when it is told again.
+        self.schedules: set[int] = set()
+        self._topics: set[str] = set()  # written in this run
+        self._early: dict[int, float] = {}  # accesses of pages that are still to be fetched; emptied by `listen`
         # By page: the sitemap or feed that lists it, and the date that was last read there.
         self._told_by, self._dated = np.full(1024, -1, np.int32), np.full(1024, math.inf)
 
@@ -77,7 +85,10 @@ class Hearsay:
 
     def poll(self, now: float) -> bool:
         """Hear what has come in since the last time; whether there was anything."""
-        signals = self._inbox.take(self._last, MOST_AT_ONCE)
+        try:
+            signals = self._inbox.take(self._last, MOST_AT_ONCE)
+        except sqlite3.Error:  # it is busy, or the disk is full: another time
+            return False
         if not signals:
             return False
         pages = self._known.find([signal.url for signal in signals])
@@ -96,6 +107,8 @@ class Hearsay:
             is_news = signal.kind == CHANGED and signal.verified
             return NEW if is_news and self._discover([signal.url], now) else NO_PAGE
         if page not in self._refresher:
+            if signal.kind == ACCESS and len(self._early) < _MOST_EARLY:
+                self._early[page] = self._early.get(page, 0.0) + signal.p
             return WAITS
         if signal.kind == ACCESS:
             self._accessed(page, now, signal.p)
@@ -112,6 +125,7 @@ class Hearsay:
 
     def _accessed(self, page: int, now: float, count: float) -> None:
         """Whoever lists a page is worth what it tells of it."""
+        count = min(max(count, 0.0), _MOST_ACCESSES)
         self._refresher.accessed(page, now, count)
         teller = int(self._told_by[page]) if page < len(self._told_by) else -1
         if teller >= 0 and teller != page and teller in self._refresher:
@@ -125,6 +139,8 @@ class Hearsay:
 
     def listen(self, page: int, url: str, verdict: Verdict, response: Response, now: float) -> None:
         """A page was had: it may be one that tells of others."""
+        if page in self._early and page in self._refresher:
+            self._accessed(page, now, self._early.pop(page))
         if response.status != 200:
             return
         body, cited = verdict.body, url in self._cited
@@ -135,7 +151,7 @@ class Hearsay:
         elif kind == "feed":
             read(lambda: read_feed(body, url, now), lambda found: self._feed(page, url, found))
         elif kind == "schedule":
-            read(lambda: read_schedule(body, url, now), self._schedule)
+            read(lambda: read_schedule(body, url, now), lambda found: self._schedule(page, found))
         else:
             self._tellers(of_response(response.headers, url, body[:_HEAD_BYTES]), now)
 
@@ -159,17 +175,24 @@ class Hearsay:
     def _feed(self, page: int, url: str, found: Feed) -> None:
         self._listed(page, FEED, [(entry.url, entry.updated) for entry in found.entries])
         for hub in found.hubs[:1]:
-            self._inbox.topic(found.self_url or url, hub)
+            self._topic(found.self_url or url, hub)
         now = self._clock()
         ahead = [(at, _RHYTHM_P) for at in found.points(now, _AHEAD_S)]
         if ahead and page in self._refresher:
             self._refresher.publish(page, FEED, ahead, now)
 
-    def _schedule(self, found: Schedule) -> None:
+    def _topic(self, url: str, hub: str) -> None:
+        if url not in self._topics and len(self._topics) < _MOST_CITED:
+            self._topics.add(url)
+            with suppress(sqlite3.Error):  # it is told again
+                self._inbox.topic(url, hub)
+
+    def _schedule(self, page: int, found: Schedule) -> None:
+        self.schedules.add(page)
         now = self._clock()
-        for page, ahead in zip(self._known.find(list(found.points)), found.points.values(), strict=True):
-            if page in self._refresher:
-                self._refresher.publish(page, SCHEDULE, ahead, now)
+        for told, ahead in zip(self._known.find(list(found.points)), found.points.values(), strict=True):
+            if told in self._refresher:
+                self._refresher.publish(told, SCHEDULE, ahead, now)
 
     def _listed(self, teller: int, channel: int, entries: Sequence[tuple[str, float]]) -> None:
         """Pages with the dates of their last change, NaN: not said. Of a long list some at a time."""
@@ -178,7 +201,8 @@ class Hearsay:
         if rest:
             self._aside.soon(lambda: self._listed(teller, channel, rest))
         pages = self._known.find([url for url, _ in entries])
-        self._discover([url for (url, _), page in zip(entries, pages, strict=True) if page < 0], now)
+        if self._discover([url for (url, _), page in zip(entries, pages, strict=True) if page < 0], now):
+            pages = self._known.find([url for url, _ in entries])
         self._make_room(max(pages, default=0))
         for (_, moment), page in zip(entries, pages, strict=True):
             if page >= 0 and page != teller:

@@ -7,6 +7,7 @@ again before its full delay from now, because nobody knows which ones were asked
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
+from itertools import islice
 from pathlib import Path
 
 from trapline.crawl import checkpoint
@@ -28,6 +29,7 @@ from trapline.strategies.choice import live_strategy
 
 Tell = Callable[[int, int, str], None]  # done, of how many, of what
 _AT_ONCE = 4096
+_BATCHES_AT_ONCE = 4096  # after each, all pages are placed anew
 
 
 def nobody(done: int, total: int, what: str) -> None:
@@ -127,8 +129,9 @@ def refresher_of(reading: Reading, options: RefreshOptions) -> Refresher:
     policy, last = policy_of(options), reading.last_batch()
     found = checkpoint.load_refresher(reading.folder, last, policy)
     batch, refresher = found or (0, Refresher(policy, float(reading.meta()["created"])))
-    for _, calls in reading.refresh_log(after=batch):
-        refresher.replay(calls)
+    log = (calls for _, calls in reading.refresh_log(after=batch))
+    while some := list(islice(log, _BATCHES_AT_ONCE)):
+        refresher.replay(b"".join(some))
     return refresher
 
 

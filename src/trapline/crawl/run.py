@@ -76,7 +76,7 @@ class LiveCrawl:
         self._folder, self._show = crawl.claim.path, show
         self._recent = Recent()
         self._uncommitted: deque[tuple[int, int]] = deque()  # batch, pages registered when it was sent
-        self._snapshot_at = self._state.tally.fetched + crawl.options.snapshot_pages
+        self._snapshot_at = self._had() + crawl.options.snapshot_pages
         self._cut_at = math.inf  # seconds of crawling; from then on, what is under way is given up
         self._failure = ""  # of the store
         self._error: BaseException | None = None  # what nobody expected
@@ -206,7 +206,7 @@ class LiveCrawl:
                 self._hear()
                 self._note()
                 self._cut_off(self._seconds())
-                if self._state.tally.fetched >= self._snapshot_at:
+                if self._had() >= self._snapshot_at:
                     self._snapshot()
             self._show(self._standing())
 
@@ -238,7 +238,10 @@ class LiveCrawl:
         checkpoint.save(
             self._folder, self._outbox.number, self._state.frontier, self._state.seen, self._state.refresher
         )
-        self._snapshot_at = self._state.tally.fetched + self._options.snapshot_pages
+        self._snapshot_at = self._had() + self._options.snapshot_pages
+
+    def _had(self) -> int:
+        return self._state.tally.fetched + self._state.tally.refetched
 
     def _standing(self) -> Standing:
         tally, options = self._state.tally, self._options

@@ -7,30 +7,34 @@ Who owns what: `Copies` what our copy of each page is; `_asked_again` the copies
 moment that their visit begins to its end.
 """
 
+from collections.abc import Container
+
 from trapline.crawl.copies import Copies, Copy, compared
 from trapline.crawl.judge import Verdict
 from trapline.crawl.outbox import Outbox
 from trapline.crawl.records import NOT_KNOWN, Fetched
 from trapline.fetch.response import Response
-from trapline.fetch.validators import NO_VALIDATORS, Validators, conditional
+from trapline.fetch.validators import Validators, conditional
 from trapline.frontier import FETCHED, Visit
 from trapline.refresh.agenda import Agenda
 
-_NO_COPY = Copy(b"", NO_VALIDATORS)
-
 
 class Upkeep:
-    def __init__(self, agenda: Agenda, copies: Copies, outbox: Outbox) -> None:
-        self.agenda, self.copies, self._outbox = agenda, copies, outbox
-        self._asked_again: dict[int, Copy] = {}  # by page
+    def __init__(self, agenda: Agenda, copies: Copies, outbox: Outbox, whole: Container[int] = ()) -> None:
+        """`whole`: pages to have whole each time, changed or not."""
+        self.agenda, self.copies, self._outbox, self._whole = agenda, copies, outbox, whole
+        self._asked_again: dict[int, Copy | None] = {}  # by page
 
     def conditions(self, visit: Visit) -> list[bytes]:
         """Headers by which a server can say that nothing has changed, of each page; []: they are new."""
         if visit.pages[0] not in self.agenda.under_way:
             return []
-        copies = [copy or _NO_COPY for copy in self.copies.of(visit.pages)]
+        copies = self.copies.of(visit.pages)
         self._asked_again.update(zip(visit.pages, copies, strict=True))
-        return [conditional(copy.validators) for copy in copies]
+        return [
+            b"" if copy is None or page in self._whole else conditional(copy.validators)
+            for page, copy in zip(visit.pages, copies, strict=True)
+        ]
 
     def is_again(self, page: int) -> bool:
         return page in self._asked_again

@@ -95,6 +95,14 @@ class Core:
         """Pages that wait, at all sites. It looks at every site: for once a second, not for every page."""
         return int(self.state.queue["waiting"][: self.sites].sum())
 
+    @property
+    def has_new(self) -> bool:
+        """Whether a page never fetched waits where it may be had, or is under way."""
+        run = self.state.run[0]
+        return bool(
+            run.active - run.revisits + run.contest + run.resting_sites + run.unresolved + run.open_backlogs > 0
+        )
+
     def visits_under_way(self) -> list[tuple[int, int]]:
         """Visit id and site of each, oldest first."""
         under_way = self.state.visit[self.state.visit["id"] >= 0]

@@ -11,7 +11,6 @@ from trapline.frontier import FETCHED, REFUSED, Drained, Frontier, Rescore, Visi
 from trapline.refresh.refresher import Refresher
 from trapline.refresh.turns import Turns
 
-
 # Values grow slowly: whoever found nothing worth its price does not ask again at once.
 _LOOK_AGAIN_S = 0.25
 
@@ -26,16 +25,21 @@ class Agenda:
     def next(self, now: float) -> Visit | WaitUntil | Rescore | Drained:
         """As the frontier answers; but the visit may be one to pages that the crawl has."""
         turns = self._turns
-        visit = self._revisit(now) if turns.is_first(now) else None
+        asked = turns.is_first(now) and self._goes_on()
+        visit = self._revisit(now) if asked else None
         if visit is not None:
             return visit
         answer = self._frontier.next(now)
         if isinstance(answer, Visit):
             turns.new(len(answer.pages))
             return answer
-        if isinstance(answer, Rescore):
+        if isinstance(answer, Rescore) or not self._goes_on():
             return answer
-        return (self._revisit(now) if turns.may(now) else None) or self._wait(answer, now)
+        return (self._revisit(now) if turns.may(now) and not asked else None) or self._wait(answer, now)
+
+    def _goes_on(self) -> bool:
+        """Whether pages are fetched again at all: a crawl that is not continuous ends with its new pages."""
+        return self._continuous or self._frontier.has_new
 
     def _revisit(self, now: float) -> Visit | None:
         choice = self.refresher.choose(self._frontier, now, self._turns.least)
@@ -50,20 +54,18 @@ class Agenda:
         self._turns.again(len(visit.pages))
         return visit
 
-    def _wait(self, answer: WaitUntil | Drained, now: float) -> WaitUntil | Drained:
-        if isinstance(answer, Drained) and not self._continuous:
-            return answer
+    def _wait(self, answer: WaitUntil | Drained, now: float) -> WaitUntil:
         moment = max(self.refresher.next_moment(), self._turns.may_at(now), now + _LOOK_AGAIN_S)
         return WaitUntil(min(moment, answer.time) if isinstance(answer, WaitUntil) else moment)
 
     def came(self, page: int, site: int, result: int, now: float, changed: bool | None, worth: float = 1.0) -> None:
         """What the frontier was told of a page, once it was. `changed`: of a page fetched again, whether it differs from the copy; None:
-        nobody knows. `worth`: of a new one, for as long as nobody accesses any."""
+        nobody knows, which counts as no change. `worth`: of a new one, for as long as nobody accesses any."""
         refresher, again = self.refresher, page in self.under_way
         self.under_way.discard(page)
-        if result == FETCHED and again and changed is not None:
-            refresher.crawled(page, now, changed)
-        elif result == FETCHED and not again:
+        if result == FETCHED and again:
+            refresher.crawled(page, now, bool(changed))
+        elif result == FETCHED:
             refresher.join(page, site, now, worth)
         elif again and result == REFUSED:
             refresher.leave(page, now)

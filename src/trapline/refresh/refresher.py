@@ -158,7 +158,7 @@ class Refresher:
     def next_moment(self) -> float:
         """When it is worth asking again if nothing else happens: a site opens, a page is due, a point comes. Infinity: never."""
         s, run = self.memory.whole, self.memory.whole.run[0]
-        heaps = ((run.shut, s.sites[SHUT]), (run.timers, s.timer), (run.waiting, s.waiting))
+        heaps = ((run.shut, s.sites[SHUT]), (run.timers, s.timer))
         moments = [-float(heap[0].key) for size, heap in heaps if size > 0]
         if run.open > 0:
             moments.append(-float(s.sites[OPEN, 0].key) if run.still else float(run.now))

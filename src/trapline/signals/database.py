@@ -13,17 +13,17 @@ from trapline.errors import ConfigError
 DATABASE = "signals.db"
 FORMAT = 1
 
-_BUSY_S = 30.0
+BUSY_S = 30.0
 _SCHEMA = Path(__file__).with_name("schema.sql")
 
 
-def opened(folder: Path) -> sqlite3.Connection:
+def opened(folder: Path, busy_s: float = BUSY_S) -> sqlite3.Connection:
     """A connection that reads and writes; the file is made if there is none. `ConfigError` if it is not ours."""
     path = folder / DATABASE
     if not folder.is_dir():
         raise ConfigError(f"{folder}: there is no such folder")
     try:
-        connection = sqlite3.connect(path, timeout=_BUSY_S, isolation_level=None, check_same_thread=False)
+        connection = sqlite3.connect(path, timeout=busy_s, isolation_level=None, check_same_thread=False)
     except sqlite3.Error as error:
         raise ConfigError(f"{path}: cannot be opened: {error}") from None
     try:

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from trapline.errors import InvariantError
-from trapline.signals.database import Transaction, opened
+from trapline.signals.database import BUSY_S, Transaction, opened
 
 CHANGED, POINT, ACCESS = "changed", "point", "access"
 CHANNELS = ("indexnow", "websub", "sitemap", "feed", "schedule", "cache", "api")  # their place is kept on disk
@@ -40,8 +40,9 @@ class Signal(NamedTuple):
 class Inbox:
     """`DIR/signals.db`, made if there is none; `ConfigError` if it is not ours. May be used by one thread at a time."""
 
-    def __init__(self, folder: Path) -> None:
-        self._connection = opened(folder)
+    def __init__(self, folder: Path, busy_s: float = BUSY_S) -> None:
+        """`busy_s`: how long a write waits for another writer."""
+        self._connection = opened(folder, busy_s)
 
     def put(self, signals: Iterable[Signal]) -> None:
         """All of them, in one transaction."""
@@ -71,7 +72,8 @@ class Inbox:
     def take(self, after: int, most: int) -> list[Signal]:
         """Up to `most` signals with ids above `after`, in order. They stay."""
         rows = self._connection.execute(_SELECT, (after, most))
-        return [Signal(*row)._replace(channel=CHANNELS[row[2]], verified=bool(row[7])) for row in rows]
+        known = (row for row in rows if 0 <= row[2] < len(CHANNELS))  # a later version may have more of them
+        return [Signal(*row)._replace(channel=CHANNELS[row[2]], verified=bool(row[7])) for row in known]
 
     def last(self) -> int:
         """The id of the newest signal that there ever was; 0: there was none."""
