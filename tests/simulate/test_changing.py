@@ -28,6 +28,7 @@ from trapline.graph import generate
 from trapline.refresh import Conditions, all_policies, drawn_trace, policy_named
 from trapline.simulate import Network
 from trapline.simulate.changing import ChangingCrawl, Refresh, simulate_changing
+from trapline.simulate.changing_measures import measured
 from trapline.simulate.changing_web import ChangingWeb, changing_web, still_web
 from trapline.strategies import Strategy
 
@@ -141,13 +142,13 @@ def test_a_shared_link_is_refused() -> None:
 
 def test_signals_help() -> None:
     """Not a law, but if it failed nobody would hear them."""
-    from trapline.simulate.changing_measures import measured
+    graph, trace = generate(30, 6, seed=3), drawn_trace("poisson", 30, 150, 500.0 / 86_400.0, 1)
+    strategy = next(one for one in STRATEGIES if not one.page.inputs)
 
     def fresh(level: str) -> float:
-        web = some_web(level)
-        strategy = next(one for one in STRATEGIES if one.name == "breadth-first x top-page" or not one.page.inputs)
+        web = changing_web(graph, trace, 500.0, Conditions(levels={level: 1.0}), seed=4)
         refresh = Refresh(policy_named("residual-life"), 0.5)
         done = simulate_changing(web, strategy, Rules(delay_s=15.0, lease_s=math.inf), refresh, robots=4)
-        return measured(done.log, web.changes, np.ones(300), web.until_s).fresh.average
+        return measured(done.log, web.changes, np.ones(30), web.until_s).fresh.average
 
     assert fresh("normal") < fresh("smart")

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import click
 
 from trapline.errors import ConfigError
-from trapline.signals.access_log import COUNTED, Accesses
+from trapline.signals.access_log import COUNTED, ELSEWHERE, Accesses
 from trapline.units import counted
 
 if TYPE_CHECKING:
@@ -112,8 +112,18 @@ def _keep(log: Log, pages: set[str], inbox: "Inbox") -> None:
             signals.append(signal._replace(url=url))
         else:
             unknown.add(signal.url)
+    if not log.accesses.counts:
+        raise ConfigError(_nothing_counts(log))  # and it may be read again
     inbox.put_batch(log.digest, log.name, signals)
     _say(log, signals, len(unknown))
+
+
+def _nothing_counts(log: Log) -> str:
+    lines = log.accesses.lines
+    if lines[ELSEWHERE]:
+        return f"{log.name}: its lines do not say whose log it is; give --site, such as --site https://example.org"
+    left_out = ", ".join(f"{count:,} {what}" for what, count in lines.items()) or "it is empty"
+    return f"{log.name}: no line counts ({left_out}); give an access log, or lines of a URL, a tab, and a count or time"
 
 
 def _say(log: Log, signals: Sequence["Signal"], unknown: int) -> None:

@@ -8,6 +8,7 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
+from shutil import get_terminal_size
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
@@ -135,7 +136,8 @@ async def _show(service: "Service", began: float, shown: bool) -> None:
 
     try:
         while shown:
-            click.echo(f"\r{_line(service, time.monotonic() - began)}\x1b[K", nl=False, err=True)
+            line = _line(service, time.monotonic() - began)[: get_terminal_size().columns - 1]
+            click.echo(f"\r{line}\x1b[K", nl=False, err=True)
             await asyncio.sleep(_REDRAW_S)
     finally:
         if shown:
@@ -143,13 +145,14 @@ async def _show(service: "Service", began: float, shown: bool) -> None:
 
 
 def _line(service: "Service", seconds_served: float) -> str:
-    from trapline.signals.tally import ACCEPTED, LIMITED, REFUTED, UNSIGNED, UNVERIFIED
+    from trapline.signals.tally import ACCEPTED, LIMITED, REFUTED, REPEATED, UNSIGNED, UNVERIFIED
 
     count = service.tally.total
     keys = service.pings.ownership
     parts = [
         counted(service.tally.requests, "request"),
         f"{number(count(ACCEPTED))} signals",
+        f"{number(count(REPEATED))} repeated",
         f"{number(count(UNVERIFIED))} unverified",
         f"{number(count(REFUTED, UNSIGNED))} refuted",
         f"{number(count(LIMITED))} too many",

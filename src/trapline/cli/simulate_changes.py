@@ -34,23 +34,29 @@ _DAY_S = 86_400.0
 CHANGES = Section(
     "A web that changes (docs/simulator.md)",
     (
-        ("--changes", "changes", (str, "HISTORY"), None, "poisson:GAP[:LENGTH], bursty:GAP[:LENGTH] or a trace."),
+        ("--changes", "changes", (str, "HISTORY"), None, "poisson:GAP, bursty:GAP or a trace."),
         ("--changes-speed", "speed", real(), 1.0, "So many seconds of that history are one."),
         ("--time", "until_s", seconds(1e-3), _DAY_S, "How long it is crawled. [1d]"),
-        ("--level", "level", SHARES, _NO_LEVELS, "Sites that tell: normal, smart, super=SHARE. [normal]"),
-        ("--precision", "precision", share(), 1.0, "Share of signals behind which there is an update."),
+        ("--level", "level", SHARES, _NO_LEVELS, "Sites: normal=SHARE, smart, super. [normal]"),
+        ("--precision", "precision", share(), 1.0, "Share of signals that are true."),
         ("--recall", "recall", share(), 1.0, "Share of updates that are signalled."),
-        ("--schedule-precision", "schedule_precision", share(), 1.0, "Share of published points that are updates."),
+        ("--schedule-precision", "schedule_precision", share(), 1.0, "Share of published points that are true."),
     ),
 )
 REFRESH = Section(
     "Refresh, of a web that changes; lists: a crawl for each",
     (
-        ("--refresh-policy", "policies", (str, "NAME,..."), "residual-life", "What to fetch again; off: nothing."),
-        ("--refresh-option", "settings", Many("NAME=X"), (), "An option of the policy; may be given again."),
-        ("--refresh-share", "shares", (str, "SHARE,..."), None, "Of all pages asked for, while new ones wait. [50%]"),
-        ("--refresh-price", "prices", (str, "X,..."), None, "Instead of a share: what a page must be worth."),
-        ("--refresh-rate", "rate", real(1e6), None, "Pages per second fetched again, at most. [unlimited]"),
+        (
+            "--refresh-policy",
+            "policies",
+            (str, "NAME,..."),
+            "residual-life",
+            "What to fetch again, or off. [residual-life]",
+        ),
+        ("--refresh-option", "settings", Many("NAME=X"), (), "An option of the policies."),
+        ("--refresh-share", "shares", (str, "SHARE,..."), None, "Of all, while new ones wait. [50%]"),
+        ("--refresh-price", "prices", (str, "X,..."), None, "Instead: what a page must be worth."),
+        ("--refresh-rate", "rate", real(1e6), None, "Most pages again per second. [unlimited]"),
     ),
 )
 

@@ -54,6 +54,7 @@ def _lines(found: "Glance", folder: Path) -> Iterator[str]:
         "strategy": found.strategy,
         "pages": f"{found.pages:,} in {duration(found.seconds)}",
         "pages/s": _pace(found),
+        "fetched again": _again(found),
         "received": f"{bytes_shown(found.bytes)} ({byte_rate(found.bytes_per_second_now)} {_lately(found)})",
         "errors": f"{found.errors:,}{_share(found.errors, found.pages + found.errors)}",
         "known": f"{found.known:,} pages on {counted(found.sites, 'site')}; {found.waiting:,} wait",
@@ -82,6 +83,12 @@ def _state(found: "Glance", folder: Path) -> str:
     if found.state == ENDED:
         return f"ended {ago}: {found.stopped_by}"
     return f"broken off {ago}; go on with: trapline crawl --resume {folder}"
+
+
+def _again(found: "Glance") -> str:
+    if found.refresh is None:
+        return ""
+    return f"{three_digits(found.again_per_second_now)} a second {_lately(found)}; {found.refresh}"
 
 
 def _pace(found: "Glance") -> str:

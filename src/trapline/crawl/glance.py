@@ -4,6 +4,7 @@ It looks at the last rows and, but for sites given up, never at all of them, so 
 nothing, however large it is. What is committed is what it sees: a crawl that runs is about a second further.
 """
 
+import math
 import sqlite3
 import time
 from contextlib import closing
@@ -11,6 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from trapline.crawl.folder import meta, opened, options
+from trapline.crawl.options import RefreshOptions
 from trapline.crawl.records import Progress
 from trapline.crawl.store.lock import holder
 from trapline.crawl.summary import given_up_of, left_out_of, strategy_name
@@ -55,6 +57,8 @@ class Glance:
     last_errors: list[Failure]  # the last first
     given_up: dict[str, int]  # sites, by kind
     left_out: dict[str, int]  # links, by reason
+    refresh: str | None  # how pages are fetched again; None: they are not
+    again_per_second_now: float
 
 
 def glance(folder: Path) -> Glance:
@@ -86,6 +90,8 @@ def glance(folder: Path) -> Glance:
             last_errors=_last_errors(database),
             given_up=given_up_of(database),
             left_out=left_out_of(database),
+            refresh=_refresh(told.refresh) if told.refresh else None,
+            again_per_second_now=_again(database, last.at) / LATELY_S if told.refresh else 0.0,
         )
 
 
@@ -96,6 +102,17 @@ def _progress(database: sqlite3.Connection) -> tuple[Progress, Progress]:
     last, *others = recent
     lately = [one for one in others if one.seconds >= last.seconds - LATELY_S]
     return last, (lately or others or recent)[-1 if lately else 0]
+
+
+def _refresh(told: RefreshOptions) -> str:
+    turns = f"share {told.share:g}" if told.price is None else f"price {told.price:g}"
+    return f"{told.policy}, {turns}" + (f", at most {told.rate:g} a second" if told.rate < math.inf else "")
+
+
+def _again(database: sqlite3.Connection, at: float) -> int:
+    latest = f"select started, changed from fetch order by seq desc limit {_LATEST_ROWS}"
+    sql = f"select count(changed) from ({latest}) where started > ?"
+    return int(database.execute(sql, (at - LATELY_S,)).fetchone()[0])
 
 
 def _busiest(database: sqlite3.Connection, at: float) -> list[tuple[str, int]]:

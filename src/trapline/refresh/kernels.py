@@ -47,9 +47,12 @@ def happen(handle: int, call: int, page: int, number: int, moment: float, now: f
     elif call == LEAVE:
         page_leaves(s, page)
     elif call == ACCESSED:
+        is_first = s.run[0].accesses == 0
         for _ in range(number):
             note_access(s, page, now)
         settle(s, page, now)
+        if is_first and number > 0:  # until now all pages were as popular as their quality said
+            rebuild(s, now)
     elif call == SIGNALLED:
         hear(s, page, number, moment, now)
     elif call == PUBLISHED:

@@ -71,7 +71,7 @@ class Accesses:
         agent = found["agent"]
         if not self._with_robots and agent is not None and (agent in (b"-", b"") or _ROBOT.search(agent)):
             return ROBOTS
-        site = self._site or _site_of(found["host"])
+        site = _site_of(found["host"]) or self._site
         if not site:
             return ELSEWHERE
         return self._add(canonical(found["target"].decode("latin-1"), f"{site}/"), hour, 1.0)
