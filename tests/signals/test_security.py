@@ -446,6 +446,7 @@ def test_a_sender_of_one_byte_at_a_time_is_cut_off(tmp_path: Path, impatient: No
 def test_a_head_that_does_not_end_is_cut_off(tmp_path: Path) -> None:
     with world(tmp_path, keys) as one, raw(one) as connection:
         with pytest.raises(OSError):
+            connection.sendall(b"GET / HTTP/1.1\r\nHost: a.test\r\nX-Long: ")
             for _ in range(10_000):
                 connection.sendall(b"X" * 1000)
         one.until(lambda: one.status()["connections"]["cut_off"])
