@@ -51,6 +51,29 @@ def test_who_waits_is_told_a_later_moment(policy: str, pages: int, sites: int, t
             now = min(answer.time, now + 1000.0)
 
 
+def test_one_page_that_always_changes_leaves_the_new_ones_of_its_site_their_share() -> None:
+    """Everybody reads it, and other sites have new pages without end: by the share of all alone it would take every visit of its site."""
+    frontier = Frontier(load_strategy("breadth-first"), Rules(delay_s=1.0, per_connection=10))
+    frontier.add_sites(9, BEGAN, list(range(9)))
+    frontier.add_pages([0] * 100 + [1 + page % 8 for page in range(20_000)])
+    frontier.set_site(0, BEGAN, per_connection=1)
+    frontier.discover(list(range(20_100)), BEGAN)
+    agenda, now = Agenda(frontier, Refresher(policy_named("residual-life"), BEGAN), Turns(share=0.5)), BEGAN
+    asked = {True: 0, False: 0}  # at its site: again or new
+    for _ in range(600):
+        answer = agenda.next(now)
+        if isinstance(answer, WaitUntil):
+            now = answer.time
+            continue
+        assert isinstance(answer, Visit)
+        now += 0.01
+        asked[answer.pages[0] in agenda.under_way] += len(answer.pages) * (answer.site == 0)
+        fetched(agenda, answer, now)
+        if 0 in answer.pages:
+            agenda.refresher.accessed(0, now, 1000.0)
+    assert asked[True] > 10 and asked[False] >= min(100, asked[True])
+
+
 @pytest.mark.parametrize("sites", [1, 3])
 def test_a_crawl_that_is_not_continuous_ends_with_its_new_pages(sites: int) -> None:
     agenda, now = agenda_of("uniform", 12, sites, Turns(share=0.5), 1.0, continuous=False), BEGAN

@@ -1,4 +1,4 @@
-"""What is learned about gaps and popularity, against what it was drawn from."""
+"""What is learned about gaps, against what it was drawn from. Ages are in mean gaps."""
 
 from types import SimpleNamespace
 
@@ -6,36 +6,60 @@ import numpy as np
 import pytest
 
 from trapline.refresh.layout import Sizes, allocate
-from trapline.refresh.policies import gaps
-from trapline.refresh.policies.gaps import POOL, break_even_s, learn, note_gap
+from trapline.refresh.policies.gaps import break_even, expected_signals, hazard_at, learn_gaps, mean_rest, note_gap
+
+AGES = (0.01, 0.1, 0.5, 1.0, 2.0)
 
 
 def learned(gaps_s: np.ndarray) -> SimpleNamespace:
-    state = allocate(Sizes(1, 1, 1))
-    s = SimpleNamespace(**state._asdict())
-    s.gaps[: gaps.HAZARD] = 0.0
+    """One page whose signals came with these gaps between them, seen at the last one."""
+    s = SimpleNamespace(**allocate(Sizes(1, 1, 1))._asdict())
+    ends_s = np.cumsum(gaps_s)
+    # What signal_rate goes by is as of the end, so that the unit of age is the true mean gap all the time.
+    s.page[0].all_signals = s.run[0].signals = len(gaps_s)
+    horizon_s = float(ends_s[-1])
     for gap_s in gaps_s:
-        note_gap(s, 0, float(gap_s))
-    learn(s, 0.0)
+        s.page[0].last_signal_s = horizon_s - gap_s
+        note_gap(s, 0, horizon_s)
+    s.page[0].last_signal_s = horizon_s
+    learn_gaps(s, horizon_s)
     return s
 
 
-def test_constant_hazard_breaks_even_at_the_mean_gap() -> None:
-    s = learned(np.random.default_rng(1).exponential(3_600.0, 20_000))
-    for age_s in (60.0, 600.0, 3_600.0, 7_200.0):
-        assert break_even_s(s, POOL, age_s) == pytest.approx(3_600.0, rel=0.1)
+def test_before_anything_is_learned_gaps_are_poisson() -> None:
+    s = SimpleNamespace(**allocate(Sizes(1, 1, 1))._asdict())
+    for age in AGES:
+        assert (break_even(s, age), mean_rest(s, age), hazard_at(s, age)) == (1.0, 1.0, 1.0)
+        assert expected_signals(s, age) == pytest.approx(age)
+
+
+@pytest.mark.parametrize("mean_s", [60.0, 86_400.0])
+def test_constant_hazard_breaks_even_at_the_mean_gap(mean_s: float) -> None:
+    s = learned(np.random.default_rng(1).exponential(mean_s, 20_000))
+    for age in AGES:
+        assert break_even(s, age) == pytest.approx(1.0, rel=0.12)
+        assert mean_rest(s, age) == pytest.approx(1.0, rel=0.12)
+        assert expected_signals(s, age) == pytest.approx(age, rel=0.12, abs=0.01)
+
+
+def test_the_law_does_not_depend_on_the_unit_of_time() -> None:
+    gaps_s = np.random.default_rng(1).weibull(0.5, 2_000) * 100.0
+    minutes, hours = learned(gaps_s), learned(60.0 * gaps_s)
+    for age in AGES:
+        assert break_even(minutes, age) == pytest.approx(break_even(hours, age))
 
 
 def test_after_a_burst_waiting_pays_less_and_less() -> None:
     rng = np.random.default_rng(1)
-    bursts = np.where(rng.random(20_000) < 0.8, rng.exponential(60.0, 20_000), rng.exponential(86_400.0, 20_000))
-    s = learned(bursts)
-    worth = [break_even_s(s, POOL, age_s) for age_s in (5.0, 100.0, 1_000.0, 10_000.0)]
-    assert worth == sorted(worth) and worth[0] < 200.0 and worth[-1] == pytest.approx(86_400.0, rel=0.15)
+    gaps_s = np.where(rng.random(20_000) < 0.8, rng.exponential(60.0, 20_000), rng.exponential(86_400.0, 20_000))
+    s = learned(gaps_s)
+    day = 86_400.0 / gaps_s.mean()
+    worth = [break_even(s, age) for age in (5.0 / gaps_s.mean(), 0.01, 0.1, 0.5)]
+    assert worth == sorted(worth) and worth[0] < 200.0 / gaps_s.mean() and worth[-1] == pytest.approx(day, rel=0.15)
 
 
 def test_before_a_regular_update_waiting_pays() -> None:
     """Updates every hour: just before the next one a crawl is worth the little time that is left."""
     s = learned(np.random.default_rng(1).normal(3_600.0, 100.0, 5_000))
-    assert break_even_s(s, POOL, 100.0) > 2_000.0
-    assert break_even_s(s, POOL, 3_300.0) < 1_500.0
+    assert break_even(s, 0.05) > 0.6
+    assert break_even(s, 0.95) < 0.4

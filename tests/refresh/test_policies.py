@@ -8,6 +8,8 @@ import pytest
 from tests.refresh.worlds import small_trace, small_world
 from trapline.errors import ConfigError
 from trapline.refresh import Conditions, Policy, World, all_policies, draw_world, policy_named, replay
+from trapline.refresh.policy import Way
+from trapline.refresh.replay import make_state
 
 POLICIES = sorted(all_policies().values(), key=lambda policy: policy.name)
 EVERY = pytest.mark.parametrize("policy", POLICIES, ids=lambda policy: policy.name)
@@ -98,3 +100,34 @@ def test_a_wrong_name_or_option_is_named() -> None:
         policy_named("residual-live")
     with pytest.raises(ConfigError, match="did you mean 'kappa'"):
         policy_named("residual-life").with_options(kapa=1.0)
+
+
+DEAF = [policy for policy in POLICIES if not policy.hears]
+
+
+@pytest.mark.parametrize("policy", DEAF, ids=lambda policy: policy.name)
+def test_who_hears_no_signals_crawls_the_same_at_all_levels(policy: Policy) -> None:
+    """To the bit, with more pages than can be hot: no look at a page and no revision may depend on what was told."""
+    trace = small_trace(pages=400, updates=4_000)
+    normal, smart, super_ = (
+        replay(small_world(level, trace=trace, accesses=1_000, precision=0.7), policy, 0.3, keep_chosen=True)
+        for level in ("normal", "smart", "super")
+    )
+    assert normal.chosen.tolist() == smart.chosen.tolist() == super_.chosen.tolist()
+    assert normal.binary_time == smart.binary_time == super_.binary_time
+
+
+def test_those_are_deaf_who_say_so() -> None:
+    assert {policy.name for policy in DEAF} == {"uniform", "proportional", "nutch", "cgm", "azar"}
+
+
+@EVERY
+def test_a_page_takes_200_bytes_or_less(policy: Policy) -> None:
+    """Evidence, columns and queue, by every estimator."""
+    pages = 1_000
+    world = small_world(trace=small_trace(pages=pages, updates=2 * pages))
+    for way in policy.ways.get("estimator", (Way("none"),)):
+        chosen = policy.with_options(estimator=way.name) if policy.ways else policy
+        s = make_state(world, chosen, 1.0)
+        arrays = [array for array in (s.page, s.columns, s.waiting, s.hot, s.value) if len(array) >= pages]
+        assert sum(array.nbytes for array in arrays) / pages <= 200.0

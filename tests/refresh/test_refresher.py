@@ -202,6 +202,15 @@ def test_what_cannot_be_is_refused() -> None:
         refresher.publish(3, 128, [], STARTED)
 
 
+def test_what_a_server_says_of_the_last_change_reaches_the_estimator() -> None:
+    refresher = Refresher(policy_named("cgm").with_options(estimator="last-modified"), STARTED)
+    refresher.join(0, 0, STARTED)
+    refresher.crawled(0, STARTED + 1_000.0, True, age_s=300.0)
+    refresher.crawled(0, STARTED + 2_000.0, True)  # it does not say: the middle
+    refresher.crawled(0, STARTED + 3_000.0, False, age_s=1_300.0)
+    assert refresher.memory.state.columns[0, 0] == 300.0 + 500.0 + 1_000.0
+
+
 # ---- accesses
 
 
@@ -251,7 +260,7 @@ def test_the_crawls_own_slots_are_the_bandwidth() -> None:
 
 
 def test_memory_is_near_what_the_policy_needs() -> None:
-    """A page of residual-life takes 164 bytes in the queue and evidence of a replay without politeness."""
+    """A page of residual-life takes 172 bytes in the queue and evidence of a replay without politeness."""
     pages, memory = 20_000, Refresher(policy_named("residual-life"), STARTED)
     for page in range(pages):
         memory.join(page, page % 100, STARTED)

@@ -37,6 +37,28 @@ def test_no_share_is_none_and_all_is_all() -> None:
     assert order(Turns(share=1.0), 5) == "aaaaa"
 
 
+@given(some.floats(0.0, 0.95), some.integers(0, 200), some.lists(some.integers(1, 8), min_size=30, max_size=60))
+def test_where_both_wait_a_site_has_its_own_share(share: float, site: int, visits: list[int]) -> None:
+    """By a visit's pages at most, whatever is asked for elsewhere."""
+    turns, new, again = Turns(share=share), 0, 0
+    for pages in visits:
+        turns.new(1000)
+        if turns.is_turn_of(site):
+            turns.at_site(site, 0, pages)
+            again += pages
+        else:
+            turns.at_site(site, pages, 0)
+            new += pages
+        assert again <= share * (new + again) + (1.0 - share) * max(visits) + 1e-3
+    assert new > 0
+
+
+def test_a_price_asks_no_site_for_its_share() -> None:
+    turns = Turns(price=1.0)
+    turns.at_site(3, 0, 100)
+    assert turns.is_turn_of(3)
+
+
 def test_what_was_not_wanted_for_long_is_not_asked_for_all_at_once() -> None:
     turns = Turns(share=0.5)
     for _ in range(10_000):

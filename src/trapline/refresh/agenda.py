@@ -3,16 +3,21 @@
 The frontier has the new pages and says who may be visited, the refresher knows what a page that was fetched is worth now, `Turns`
 which of the two goes first. A driver, live or simulated, asks here instead of asking the frontier, and tells both what came of it.
 
-Who owns what: `under_way` has the pages that are being fetched again. Who fills it: `next`. Who empties it: `came` and `over`.
+Who owns what: `under_way` has the pages that are being fetched again. Who fills it: `next`. Who empties it: `came`, `gone` and
+`over`.
 """
+
+import math
 
 from trapline.errors import InvariantError
 from trapline.frontier import FETCHED, REFUSED, Drained, Frontier, Rescore, Visit, WaitUntil
-from trapline.refresh.refresher import Refresher
+from trapline.frontier.layout import FRONT
+from trapline.refresh.refresher import Choice, Refresher
 from trapline.refresh.turns import Turns
 
 # Values grow slowly: whoever found nothing worth its price does not ask again at once.
 _LOOK_AGAIN_S = 0.25
+_MOST_LEFT = 4  # choices left to new pages of their site, before all of the turn is
 
 
 class Agenda:
@@ -26,12 +31,13 @@ class Agenda:
         """As the frontier answers; but the visit may be one to pages that the crawl has."""
         turns = self._turns
         asked = turns.is_first(now) and self._goes_on()
-        visit = self._revisit(now) if asked else None
+        visit = self._revisit_before_new(now) if asked else None
         if visit is not None:
             return visit
         answer = self._frontier.next(now)
         if isinstance(answer, Visit):
             turns.new(len(answer.pages))
+            turns.at_site(answer.site, len(answer.pages), 0)
             return answer
         if isinstance(answer, Rescore) or not self._goes_on():
             return answer
@@ -41,10 +47,30 @@ class Agenda:
         """Whether pages are fetched again at all: a crawl that is not continuous ends with its new pages."""
         return self._continuous or self._frontier.has_new
 
+    def _revisit_before_new(self, now: float) -> Visit | None:
+        """New pages that wait at the chosen site have their share of its visits: then another site is chosen."""
+        for _ in range(_MOST_LEFT):
+            choice = self.refresher.choose(self._frontier, now, self._turns.least)
+            if choice is None:
+                return None
+            if not self._has_new(choice.site):
+                return self._visit(choice, now)
+            if self._turns.is_turn_of(choice.site):
+                self._turns.at_site(choice.site, 0, len(choice.pages))
+                return self._visit(choice, now)
+            for page in choice.pages:
+                self.refresher.returned(page, now)
+        return None
+
+    def _has_new(self, site: int) -> bool:
+        """Whether the frontier would fetch new pages there."""
+        return bool(self._frontier.state.queue["planned"][site, FRONT] > 0)
+
     def _revisit(self, now: float) -> Visit | None:
         choice = self.refresher.choose(self._frontier, now, self._turns.least)
-        if choice is None:
-            return None
+        return None if choice is None else self._visit(choice, now)
+
+    def _visit(self, choice: Choice, now: float) -> Visit:
         visit = self._frontier.revisit(choice.site, choice.pages, now)
         if not isinstance(visit, Visit):
             raise InvariantError(f"site {choice.site} was chosen, and cannot be visited before {visit.time}")
@@ -58,13 +84,23 @@ class Agenda:
         moment = max(self.refresher.next_moment(), self._turns.may_at(now), now + _LOOK_AGAIN_S)
         return WaitUntil(min(moment, answer.time) if isinstance(answer, WaitUntil) else moment)
 
-    def came(self, page: int, site: int, result: int, now: float, changed: bool | None, worth: float = 1.0) -> None:
+    def came(
+        self,
+        page: int,
+        site: int,
+        result: int,
+        now: float,
+        changed: bool | None,
+        worth: float = 1.0,
+        age_s: float = math.inf,
+    ) -> None:
         """What the frontier was told of a page, once it was. `changed`: of a page fetched again, whether it differs from the copy; None:
-        nobody knows, which counts as no change. `worth`: of a new one, for as long as nobody accesses any."""
+        nobody knows, which counts as no change. `worth`: of a new one, for as long as nobody accesses any. `age_s`: since it last changed,
+        as its server says; infinity: it does not."""
         refresher, again = self.refresher, page in self.under_way
         self.under_way.discard(page)
         if result == FETCHED and again:
-            refresher.crawled(page, now, bool(changed))
+            refresher.crawled(page, now, bool(changed), age_s)
         elif result == FETCHED:
             refresher.join(page, site, now, worth)
         elif again and result == REFUSED:
@@ -72,8 +108,14 @@ class Agenda:
         elif again:
             refresher.failed(page, now)
 
+    def gone(self, page: int, now: float) -> None:
+        """A page that was asked for again is not to be had, and the frontier was not told: our copy stands."""
+        self.under_way.discard(page)
+        self.refresher.gone(page, now)
+
     def over(self, visit: Visit, now: float) -> None:
-        """A visit has ended: what it did not ask for is as it was."""
+        """A visit has ended, the frontier knows: what it did not ask for is as it was, and its site may be open again."""
         for page in self.under_way.intersection(visit.pages):
             self.under_way.discard(page)
             self.refresher.returned(page, now)
+        self.refresher.visited(visit.site)

@@ -4,6 +4,7 @@ from collections.abc import Callable
 
 import numpy as np
 
+from trapline.errors import ConfigError
 from trapline.frontier.layout import NEED_ROOM
 from trapline.refresh import kernels
 from trapline.refresh.channels import Channels
@@ -19,6 +20,24 @@ NOT_VERIFIED = 0x80  # of a flag, beside the channel
 
 def carry_out(memory: Memory, channels: Channels, entry: Entry) -> None:
     _CALLS[entry.call](memory, channels, entry)
+
+
+def check(memory: Memory, entry: Entry) -> None:
+    """Raise `ConfigError` unless a call read from a log can follow on what was there before: calls between may be missing."""
+    if entry.call not in _CALLS:
+        raise ConfigError(f"the log of refresh has a call {entry.call}, which this version does not know")
+    pages = entry.payload.tolist() if entry.call == kernels.CHOSE else [entry.page]
+    if entry.call == kernels.TELLS:
+        fits = 0 <= entry.page < len(memory.whole.site)
+    elif entry.call == kernels.JOIN:
+        fits = memory.slot(entry.page) < 0
+    else:
+        fits = entry.call == kernels.ASKED or all(memory.slot(int(page)) >= 0 for page in pages)
+    if not fits:
+        raise ConfigError(
+            f"the log of refresh does not go on where it should (page {entry.page}): some of it is missing; "
+            "restore the folder from a copy, or crawl anew into another"
+        )
 
 
 def _happen(memory: Memory, entry: Entry, slot: int, number: int = 0) -> int:

@@ -157,7 +157,8 @@ def count_slot(s: State, now: float) -> None:
     run.since_rebuild += 1
     run.since_raise += 1
     run.since_revision += 1
-    if run.revision > 0 and run.since_revision >= max(run.revision, run.growth * (run.slots + run.signals)):
+    heard = run.signals if run.hears else 0
+    if run.revision > 0 and run.since_revision >= max(run.revision, run.growth * (run.slots + heard)):
         revise(s, now)
 
 

@@ -60,7 +60,7 @@ def note_signal(s: State, page: int, now: float) -> None:
     p.all_signals += 1
     p.last_signal_s = now
     s.run[0].signals += 1
-    s.run[0].since_revision += 1
+    s.run[0].since_revision += s.run[0].hears
 
 
 @helper(void(StateType, i8, f8))
@@ -75,17 +75,18 @@ def note_point(s: State, page: int, now: float) -> None:
     p.points += 1
 
 
-@helper(void(StateType, i8, f8, b1))
-def note_crawl(s: State, page: int, now: float, changed: bool) -> None:
+@helper(void(StateType, i8, f8, b1, f8))
+def note_crawl(s: State, page: int, now: float, changed: bool, age_s: float) -> None:
+    """`age_s`: since the page last changed, as its server says; infinity: it does not say."""
     run = s.run[0]
     run.changed = changed
+    run.age_s = age_s
     ask(s, run.on_crawl, page, now)
     p = s.page[page]
     if p.level != NORMAL:
         _note_trust(s, page, now, changed)
     if is_silent(s, page) and p.marks & (ONE_POINT | MORE_POINTS) == ONE_POINT and p.signals == 0:
         _note_promise(s, page, p.point - 1, changed)
-    p.watched_s += now - p.crawled_s
     p.crawls += 1
     p.changes += changed
     p.crawled_s = now
@@ -142,11 +143,13 @@ def _note_announced(s: State, page: int, now: float) -> None:
     x = p.trust
     came = p.points > 0 and now - s.point[p.point - 1].at_s <= SAME_S
     comes = p.point < p.point_end and s.point[p.point].at_s - now <= SAME_S
+    # A point that a signal came before, or another one after, was counted as kept then.
+    kept = came and not comes and (p.all_signals == 0 or p.last_signal_s < s.point[p.point - 1].at_s - SAME_S)
     while True:
         row = s.trust[x]
         row.signals = row.keeps * row.signals + 1.0
         row.announced = row.keeps * row.announced + (came or comes)
-        row.kept += came and not comes
+        row.kept += kept
         if x == 0:
             return
         x = row.parent

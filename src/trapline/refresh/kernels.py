@@ -11,8 +11,10 @@ from trapline.jit import f8, helper, i8, kernel, void
 from trapline.refresh.choosing import choose_page, count_slot, look_around, wake_sites
 from trapline.refresh.evidence import note_access
 from trapline.refresh.layout import (
+    AWAY,
     CHOSEN,
     OPEN,
+    SHUT,
     State,
     StateType,
     recall,
@@ -32,18 +34,20 @@ ENOUGH = 0.5  # of the price: what another page of the same visit must be worth
 
 @kernel(i8(i8, i8, i8, i8, f8, f8))
 def happen(handle: int, call: int, page: int, number: int, moment: float, now: float) -> int:
-    """`page`: a slot. `number`: whether it changed (CRAWLED), how often (ACCESSED), a row of trust (SIGNALLED, TELLS)."""
+    """`page`: a slot. `number`: whether it changed (CRAWLED), is gone (FAILED), comes back before its time (RETURNED), how often
+    (ACCESSED), a row of trust (SIGNALLED, TELLS). `moment`: of a signal; of a crawl the age of the page's last change."""
     s = recall(handle)
     pass_time(s, now, call == SIGNALLED)
     if call == JOIN:
         return 0 if join_page(s, page, now) else NEED_ROOM
     if call == CRAWLED:
-        page_crawled(s, page, now, number != 0)
+        page_crawled(s, page, now, number != 0, moment)
     elif call == FAILED:
-        page_failed(s, page, now)
+        page_failed(s, page, now, number != 0)
     elif call == RETURNED:
-        if s.page[page].place == CHOSEN:
+        if s.page[page].place == CHOSEN or (s.page[page].place == AWAY and number != 0):
             come_back(s, page, now)
+            set_timer(s, page)
     elif call == LEAVE:
         page_leaves(s, page)
     elif call == ACCESSED:
@@ -140,6 +144,14 @@ def decide(handle: int, frontier: int, now: float, least: float, out: Array, wor
 def note_price(s: State, worth: float) -> None:
     run = s.run[0]
     run.price = worth if run.price == 0.0 else PRICE_KEEPS * run.price + (1.0 - PRICE_KEEPS) * worth
+
+
+@kernel(void(i8, i8))
+def look_again(handle: int, x: int) -> None:
+    """A site may be open: the next decision asks."""
+    s = recall(handle)
+    if x < len(s.site) and s.site[x].place == SHUT:
+        shut_site(s, x, s.run[0].now)
 
 
 # ---- from a log, or from a snapshot

@@ -48,7 +48,7 @@ PAGE = record(  # what values are made of comes first: 64 bytes
         ("signals", "i4"),  # since the last crawl
         ("all_signals", "i4"),
         ("trust", "i4"),  # whom its signals are from, in View.trust
-        ("joined", "i4"),  # the second of its first fetch
+        ("joined", "i4"),  # the second of its first fetch: crawls have watched it from then to `crawled_s`
         ("point", "i4"),  # the next published point, in View.point
         ("point_end", "i4"),  # behind its last one
         ("site", "i4"),  # whose queue it is in: of a replay there is one for all
@@ -57,7 +57,6 @@ PAGE = record(  # what values are made of comes first: 64 bytes
         ("place", "u1"),
         ("marks", "u1"),
         ("failures", "u1"),  # since the last crawl
-        ("watched_s", "f8"),  # between the first crawl and the last
         ("hits", "i4"),  # accesses since the last crawl
         ("crawls", "i4"),
         ("changes", "i4"),  # crawls that found something new
@@ -80,6 +79,8 @@ TRUST = record(
         ("kept", "f8"),  # and how many of these points had a signal at their time
         ("signals", "f8"),  # of pages that publish points,
         ("announced", "f8"),  # and those of them that came at the time of a point
+        ("beliefs", "f8"),  # crawls after signals,
+        ("believed", "f8"),  # and what a policy believed of the signals' truth after them, added up
         (
             "keeps",
             "f8",
@@ -119,7 +120,9 @@ RUN = record(
         ("on_cycle", "i8"),
         ("on_revision", "i8"),
         ("still", "b1"),  # values change by events alone
+        ("hears", "b1"),  # values change by what providers tell
         ("changed", "b1"),  # for on_crawl: whether this crawl found something new
+        ("age_s", "f8"),  # and how long before it the page last changed, as its server says; infinity: it does not say
         ("slots_per_s", "f8"),
         ("cycle_s", "f8"),
         ("floor", "f8"),  # pages of this value or more are hot
@@ -132,7 +135,7 @@ RUN = record(
         ("waiting", "i8"),
         ("since_rebuild", "i8"),  # slots
         ("since_raise", "i8"),
-        ("since_revision", "i8"),  # slots and signals
+        ("since_revision", "i8"),  # slots, and signals if they are heard
         ("revision", "i8"),  # at least so many between two revisions; 0: there are none
         ("growth", "f8"),  # and at least this share of all so far
         ("next_census", "i8"),  # accesses at which popularity.py looks again

@@ -1,8 +1,8 @@
 """The compiled loop of the replayer: updates, signals, published points, accesses and crawl slots in order of time.
 
 It alone holds both sides: the truth (truth.py) and what the crawler knows (evidence.py, queue.py). Of a crawl one bit crosses over,
-whether there was anything new. At the same moment the order is cycle, update, signal, point, access, slot: a crawl sees what an
-update of the same second did.
+whether there was anything new; where servers are taken to say when a page last changed, its age too. At the same moment the order is
+cycle, update, signal, point, access, slot: a crawl sees what an update of the same second did.
 """
 
 import math
@@ -19,7 +19,7 @@ from trapline.refresh.choosing import choose_page, count_slot
 from trapline.refresh.evidence import ask, note_access, note_crawl, note_point, note_signal
 from trapline.refresh.layout import State, StateType
 from trapline.refresh.places import enqueue
-from trapline.refresh.queue import rebuild, settle
+from trapline.refresh.queue import heed, rebuild, settle
 from trapline.refresh.truth import Truth, TruthType
 
 CYCLE, UPDATE, SIGNAL, POINT, ACCESS, SLOT, END = range(7)
@@ -97,7 +97,8 @@ def _crawl(s: State, f: FrontierState, truth: Truth, streams: Streams) -> None:
     page = choose_page(s, f, now)
     if c.slot < len(streams.chosen):
         streams.chosen[c.slot] = page
-    note_crawl(s, page, now, true.copy_page(truth, page, now))
+    changed = true.copy_page(truth, page, now)
+    note_crawl(s, page, now, changed, true.shown_age_s(truth, page, now))
     settle(s, page, now)
     c.slot += 1
 
@@ -107,7 +108,7 @@ def _hear(s: State, streams: Streams) -> None:
     c = streams.cursor[0]
     event = streams.signal[c.signal]
     note_signal(s, event.page, event.at_s)
-    settle(s, event.page, event.at_s)
+    heed(s, event.page, event.at_s)
     c.signal += 1
 
 
@@ -116,7 +117,7 @@ def _pass_point(s: State, streams: Streams) -> None:
     c = streams.cursor[0]
     event = streams.point[c.point]
     note_point(s, event.page, event.at_s)
-    settle(s, event.page, event.at_s)
+    heed(s, event.page, event.at_s)
     c.point += 1
 
 

@@ -15,6 +15,7 @@ from trapline.refresh.timers import come_back, relevel, set_timer
 
 LEAST_REVISION = 256  # slots: a revision may cost as much as so many decisions, however few pages there are
 FIRST_WAIT_S, MOST_WAIT_S = 600.0, 604_800.0  # after one failure, and after many
+FIRST_GONE_S, MOST_GONE_S = 86_400.0, 30 * 86_400.0  # the same for one who is not there any more: few come back
 WINDOW_S = 600.0  # in which the crawl's own slots are counted
 LEAST_RATE = 1e-6  # slots per second
 OTHER_RATE = 0.2  # a change of the rate that lets all values be computed anew
@@ -56,10 +57,10 @@ def _measure_slots(s: State, now: float) -> None:
         rebuild(s, now)
 
 
-@helper(void(StateType, i8, f8, b1))
-def page_crawled(s: State, page: int, now: float, changed: bool) -> None:
+@helper(void(StateType, i8, f8, b1, f8))
+def page_crawled(s: State, page: int, now: float, changed: bool, age_s: float) -> None:
     p = s.page[page]
-    note_crawl(s, page, now, changed)
+    note_crawl(s, page, now, changed, age_s)
     p.failures = 0
     judge_channel(s, page, now)
     if s.run[0].measures:
@@ -71,13 +72,14 @@ def page_crawled(s: State, page: int, now: float, changed: bool) -> None:
         settle(s, page, now)
 
 
-@helper(void(StateType, i8, f8))
-def page_failed(s: State, page: int, now: float) -> None:
+@helper(void(StateType, i8, f8, b1))
+def page_failed(s: State, page: int, now: float, gone: bool) -> None:
     p = s.page[page]
     if p.place < CHOSEN:
         dequeue(s, page, AWAY)
     p.place = AWAY
-    wait_s = min(FIRST_WAIT_S * 2.0**p.failures, MOST_WAIT_S)
+    first_s, most_s = (FIRST_GONE_S, MOST_GONE_S) if gone else (FIRST_WAIT_S, MOST_WAIT_S)
+    wait_s = min(first_s * 2.0**p.failures, most_s)
     p.failures = min(p.failures + 1, 60)
     p.pos = math.ceil(now + wait_s)
     set_timer(s, page)

@@ -24,7 +24,7 @@ _WORDS, _SIZE, _SHAPE = 7, 2, 5
 class Memory:
     def __init__(self, policy: Policy, rules: RefreshRules) -> None:
         queued = 1 if policy.still else FIRST
-        size = Sizes(FIRST, max(1, len(policy.columns)), max(1, len(policy.options)), 8, 64, 64, 64, queued, FIRST)
+        size = Sizes(FIRST, max(1, len(policy.kept)), max(1, len(policy.options)), 8, 64, 64, 64, queued, FIRST)
         self.whole = allocate(size)
         self.handle: Any = None  # of the state, for kernels: jit.pin
         self.pages, self.still = 0, policy.still

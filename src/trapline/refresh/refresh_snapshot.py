@@ -25,7 +25,7 @@ from trapline.refresh.refresh_rules import RefreshRules
 if TYPE_CHECKING:
     from trapline.refresh.refresher import Refresher
 
-FORMAT = 1
+FORMAT = 2  # 1: pages also had the time between their first crawl and their last
 _ABOUT = "refresh.json"
 _SAVED = ("run", "page", "columns", "trust", "point", "popular", "gaps", "totals", "guess", "site")
 
@@ -93,7 +93,7 @@ def _description(refresher: "Refresher") -> dict[str, Any]:
     return {
         "format": FORMAT,
         "policy": policy.name,
-        "columns": list(policy.columns),
+        "columns": list(policy.kept),
         "options": dict(policy.options),
         "rules": asdict(refresher.rules),
         "started": refresher.started,
@@ -102,8 +102,10 @@ def _description(refresher: "Refresher") -> dict[str, Any]:
 
 def _check(source: Path, about: dict[str, Any], policy: Policy) -> None:
     if about.get("format") != FORMAT:
-        raise ConfigError(f"{source}: refresh snapshot format {about.get('format')}; this version reads {FORMAT}")
-    for what, ours in (("policy", policy.name), ("columns", list(policy.columns))):
+        raise ConfigError(
+            f"{source}: refresh snapshot format {about.get('format')}; this version reads {FORMAT}: replay the log instead"
+        )
+    for what, ours in (("policy", policy.name), ("columns", list(policy.kept))):
         if about.get(what) != ours:
             raise ConfigError(f"{source}: made with {what} {about.get(what)!r}, not {ours!r}")
 

@@ -17,10 +17,10 @@ from trapline.errors import InvariantError
 from trapline.frontier.frontier import Frontier
 from trapline.frontier.layout import MOST_PER_VISIT, Array, Record
 from trapline.refresh import kernels
-from trapline.refresh.calls import NOT_VERIFIED, carry_out
+from trapline.refresh.calls import NOT_VERIFIED, carry_out, check
 from trapline.refresh.channels import Channels
 from trapline.refresh.explain import explain
-from trapline.refresh.layout import CHOSEN, OPEN, SHUT, UNVERIFIED
+from trapline.refresh.layout import AWAY, CHOSEN, OPEN, SHUT, UNVERIFIED
 from trapline.refresh.memory import Memory
 from trapline.refresh.policy import Policy
 from trapline.refresh.published import ahead
@@ -102,20 +102,30 @@ class Refresher:
             raise InvariantError(f"page {page} of site {site} joins with a quality of {quality}")
         self._make(kernels.JOIN, page, now, number=site, payload=np.array([quality]))
 
-    def crawled(self, page: int, now: float, changed: bool) -> None:
-        """It was fetched again."""
-        self._make(kernels.CRAWLED, self._joined(page), now, flag=int(changed))
+    def crawled(self, page: int, now: float, changed: bool, age_s: float = math.inf) -> None:
+        """It was fetched again. `age_s`: since it last changed, by a Last-Modified that can be believed; infinity: nobody says."""
+        self._make(kernels.CRAWLED, self._joined(page), now, flag=int(changed), number=age_s)
 
     def failed(self, page: int, now: float) -> None:
         """No answer: the copy stands, and is tried again later. The wait doubles each time."""
         self._make(kernels.FAILED, self._joined(page), now)
+
+    def gone(self, page: int, now: float) -> None:
+        """Its server says that there is no such page any more, or it may not be asked for: the copy stands, and is tried again after a
+        day, then two, up to thirty; or when `recalled`."""
+        self._make(kernels.FAILED, self._joined(page), now, flag=1)
+
+    def recalled(self, page: int, now: float) -> None:
+        """Somebody says that a page which failed or was gone is there: it need not wait any longer."""
+        if int(self._record(page).place) == AWAY:
+            self._make(kernels.RETURNED, page, now, flag=1)
 
     def returned(self, page: int, now: float) -> None:
         """It was chosen and never asked for: it is as it was."""
         self._make(kernels.RETURNED, self._joined(page), now)
 
     def leave(self, page: int, now: float) -> None:
-        """It is gone, or may not be fetched any more."""
+        """It is not a page of the crawl any more."""
         self._make(kernels.LEAVE, self._joined(page), now)
 
     def accessed(self, page: int, now: float, count: float = 1.0) -> bool:
@@ -148,12 +158,29 @@ class Refresher:
         """The best page that may be visited now, and more of its site that are worth a crawl too, up to what a visit may take. None:
         nothing that is worth at least `least` may be visited now. What was chosen must be crawled, failed, returned or leave."""
         at_s = self._at(now)
+        matters = self._something_is_due(at_s)
         n = int(kernels.decide(self.memory.handle, frontier.handle, at_s, least, self._out, self._worth))
+        if n < 0:
+            if matters:
+                self.log.write(Entry(kernels.ASKED, 0, 0, 0.0, at_s, NOTHING))
+            return None
         site, *pages = self._out[: n + 1].tolist() if n > 0 else [0]
         worth = float(self._worth[0]) if n > 0 else 0.0
-        call = kernels.CHOSE if n >= 0 else kernels.ASKED
-        self.log.write(Entry(call, 0, site, worth, at_s, np.array(pages, np.float64)))
+        self.log.write(Entry(kernels.CHOSE, 0, site, worth, at_s, np.array(pages, np.float64)))
         return Choice(site, pages, worth) if n > 0 else None
+
+    def _something_is_due(self, at_s: float) -> bool:
+        """Whether the mere passing of time up to this moment is an event (timers.py): a replay has no other way to know of it."""
+        s, run = self.memory.whole, self.memory.whole.run[0]
+        return bool(
+            run.cycle * run.cycle_s <= at_s
+            or (run.timers > 0 and -s.timer[0].key <= at_s)
+            or (run.half_life_s > 0.0 and at_s - run.halved_s >= run.half_life_s)
+        )
+
+    def visited(self, site: int) -> None:
+        """A visit of the site is over: when it may be visited again is known now. No evidence, and so not in the log."""
+        kernels.look_again(self.memory.handle, site)
 
     def next_moment(self) -> float:
         """When it is worth asking again if nothing else happens: a site opens, a page is due, a point comes. Infinity: never."""
@@ -185,9 +212,11 @@ class Refresher:
         return self.log.take()
 
     def replay(self, blobs: bytes) -> int:
-        """Make the calls again; how many there were. Decisions are taken from the log: what the frontier said then is not known."""
+        """Make the calls again; how many there were. Decisions are taken from the log: what the frontier said then is not known.
+        `ConfigError` if these are not the calls that came next."""
         calls = 0
         for entry in read(blobs):
+            check(self.memory, entry)
             carry_out(self.memory, self._channels, entry)
             calls += 1
         kernels.settle_all(self.memory.handle)

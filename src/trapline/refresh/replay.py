@@ -46,7 +46,7 @@ def replay(
     ready()
     asked, horizon_s = world.conditions, world.trace.horizon_s
     state = make_state(world, policy, slots / horizon_s)
-    truth = make_truth(world.shares, asked.cycle_s, asked.warm_up * horizon_s, asked.measure)
+    truth = make_truth(world.shares, asked.cycle_s, asked.warm_up * horizon_s, asked.measure, asked.last_modified)
     streams = _streams(world, slots, keep_chosen)
     _run(state, truth, streams, tell)
     return _freshness(truth, state, streams, horizon_s * (1.0 - asked.warm_up))
@@ -56,7 +56,7 @@ def make_state(world: World, policy: Policy, slots_per_s: float) -> State:
     trace = world.trace
     size = Sizes(
         trace.pages,
-        max(1, len(policy.columns)),
+        max(1, len(policy.kept)),
         max(1, len(policy.options)),
         rows=trace.sites + 1,
         points=max(1, len(world.published)),

@@ -11,7 +11,7 @@ from trapline.jit import f8, helper, i8, void
 from trapline.refresh.evidence import SAME_S, note_signal
 from trapline.refresh.layout import AUDITED, NORMAL, SMART, State, StateType
 from trapline.refresh.policies.trust import is_struck_out, precision_of
-from trapline.refresh.queue import settle
+from trapline.refresh.queue import heed
 from trapline.refresh.timers import relevel
 from trapline.rng import uniform
 
@@ -26,7 +26,7 @@ def tell_site(s: State, x: int, row: int, now: float) -> None:
     for i in range(site.pages):
         relevel(s, s.value[site.block + i].id)
     for i in range(site.pages):
-        settle(s, s.value[site.block + i].id, now)
+        heed(s, s.value[site.block + i].id, now)
 
 
 @helper(void(StateType, i8, i8, f8, f8))
@@ -41,7 +41,7 @@ def hear(s: State, page: int, row: int, moment: float, now: float) -> None:
     if p.all_signals > 0 and at_s - p.last_signal_s < SAME_S and p.signals > 0:
         if believed_more:
             p.trust = row
-            settle(s, page, now)
+            heed(s, page, now)
         return
     if is_struck_out(s, row):
         if told.unverified or uniform(p.id, told.heard) >= AUDIT:
@@ -53,7 +53,7 @@ def hear(s: State, page: int, row: int, moment: float, now: float) -> None:
     if p.signals == 0 or believed_more:
         p.trust = row
     note_signal(s, page, at_s)
-    settle(s, page, now)
+    heed(s, page, now)
 
 
 @helper(void(StateType, i8, f8))

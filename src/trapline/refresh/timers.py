@@ -12,7 +12,7 @@ from trapline.refresh.evidence import ask, note_point
 from trapline.refresh.layout import AUDITED, AWAY, NORMAL, PROMISED, SMART, SUPER, State, StateType
 from trapline.refresh.places import enqueue
 from trapline.refresh.popularity import forget
-from trapline.refresh.queue import rebuild, settle, value_of
+from trapline.refresh.queue import heed, rebuild, settle, value_of
 
 _UNPROMISED = 0xFF ^ PROMISED
 MOST_HALVINGS = 32  # nothing is left after so many
@@ -69,7 +69,7 @@ def _fire(s: State, page: int, at_s: float) -> None:
         if p.point == p.point_end:
             p.marks &= _UNPROMISED
             relevel(s, page)
-        settle(s, page, at_s)
+        heed(s, page, at_s)
     set_timer(s, page)
 
 

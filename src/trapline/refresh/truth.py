@@ -27,6 +27,7 @@ TRUTH = record(
         ("moment_s", "f8"),  # M; of equal weights without the factor U
         ("marked_s", "f8"),  # up to here freshness is integrated
         ("share", "f8"),  # of all accesses
+        ("updated_s", "f8"),  # the last update, missed or not
         ("missed", "i4"),  # U
     ]
 )
@@ -38,10 +39,10 @@ FORMS, WEIGHTS = ("repaired", "literal"), ("index", "count")
 class Truth(NamedTuple):
     page: Array  # TRUTH[pages]
     totals: Array  # f8[5]
-    setting: Array  # f8[4], as below
+    setting: Array  # f8[5], as below
 
 
-T0_S, WARM_S, IS_LITERAL, BY_COUNT = range(4)  # seconds, seconds, 0 or 1, 0 or 1
+T0_S, WARM_S, IS_LITERAL, BY_COUNT, DATED = range(5)  # seconds, seconds, and three that are 0 or 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,10 +59,11 @@ class Measure:
                 raise ConfigError(f"no Eq. 3 by {name!r}; {nearest(name, known)}")
 
 
-def make_truth(shares: Array, cycle_s: float, warm_s: float, measure: Measure) -> Truth:
+def make_truth(shares: Array, cycle_s: float, warm_s: float, measure: Measure, dated: bool = False) -> Truth:
+    """`dated`: crawls see when a page last changed."""
     page = np.zeros(len(shares), TRUTH)
-    page["share"], page["marked_s"] = shares, warm_s
-    variant = (measure.form == "literal", measure.weight == "count")
+    page["share"], page["marked_s"], page["updated_s"] = shares, warm_s, -math.inf
+    variant = (measure.form == "literal", measure.weight == "count", dated)
     return Truth(page, np.zeros(5), np.array([measure.t0_s or cycle_s, warm_s, *variant], np.float64))
 
 
@@ -114,6 +116,7 @@ def eq3_s(truth: Truth, page: int, now: float) -> float:
 def update(truth: Truth, page: int, now: float) -> None:
     integrate(truth, page, now)
     p = truth.page[page]
+    p.updated_s = now
     p.missed += 1
     if p.missed == 1:
         p.first_s = now
@@ -143,3 +146,9 @@ def copy_page(truth: Truth, page: int, now: float) -> bool:
     p.weights = 0.0
     p.moment_s = 0.0
     return changed
+
+
+@helper(f8(TruthType, i8, f8))
+def shown_age_s(truth: Truth, page: int, now: float) -> float:
+    """What a server says of a page at a crawl: how long ago it last changed; infinity: it does not say, or it never did."""
+    return now - truth.page[page].updated_s if truth.setting[DATED] else math.inf

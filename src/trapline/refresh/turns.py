@@ -1,13 +1,19 @@
 """Whose turn it is: that of a page never fetched, or of one that the crawl has. Pure: numbers in, numbers out.
 
 By share: of all pages asked for, a share is fetched again, as long as pages of both kinds may be asked for; who cannot use its turn
-leaves it to the other. By price: a page is fetched again before any new one if that is worth the price, and else not at all. In both
+leaves it to the other; and the same for each site by itself, so that one page that changes all the time does not take every visit of
+its site. By price: a page is fetched again before any new one if that is worth the price, and else not at all. In both
 cases no more are fetched again than `rate` a second.
 """
 
 import math
 
+import numpy as np
+
+from trapline.frontier.layout import resized
+
 _MOST_CREDIT = 100.0  # pages: what was not wanted for long is not asked for all at once
+_MOST_SITE_CREDIT = 10.0  # pages: about a visit
 _BURST_S = 1.0  # of the rate that may come together
 
 
@@ -15,6 +21,7 @@ class Turns:
     def __init__(self, share: float = 0.5, price: float | None = None, rate: float = math.inf) -> None:
         self._share, self._price, self._rate = share, price, rate
         self._credit = 0.0  # pages that may be fetched again by the share, and were not yet
+        self._at_site = np.zeros(64, np.float32)  # the same, by site, as long as pages of both kinds wait there
         self._tokens = max(1.0, rate * _BURST_S)
         self._at = -math.inf  # when the tokens were counted
 
@@ -40,6 +47,18 @@ class Turns:
     def may_at(self, now: float) -> float:
         """The moment from which it does."""
         return now if self.may(now) else now + (1.0 - self._tokens) / self._rate
+
+    def is_turn_of(self, site: int) -> bool:
+        """Whether pages of a site at which new ones wait may be fetched again before these."""
+        credit = float(self._at_site[site]) if site < len(self._at_site) else 0.0
+        return self._price is not None or credit + self._share >= 1.0 - 1e-6
+
+    def at_site(self, site: int, new: int, again: int) -> None:
+        """So many pages of a site are asked for, while pages of both kinds wait there."""
+        if site >= len(self._at_site):
+            self._at_site = resized(self._at_site, 2 * site, len(self._at_site))
+        credit = float(self._at_site[site]) + self._share * new - (1.0 - self._share) * again
+        self._at_site[site] = max(min(credit, _MOST_SITE_CREDIT), -_MOST_SITE_CREDIT)
 
     def new(self, pages: int) -> None:
         """So many new pages are asked for."""

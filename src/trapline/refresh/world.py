@@ -42,6 +42,8 @@ class Conditions:
     """moved: points that are wrong were updates, which nobody publishes; added: all updates are published, and wrong points besides"""
     calibrated: bool = False
     """each point is published with the probability `schedule_precision` instead of 1"""
+    last_modified: bool = False
+    """a crawl sees when the page last changed: a Last-Modified that can be believed"""
     cycle_s: float = 1800.0
     warm_up: float = 0.2
     measure: Measure = field(default_factory=Measure)

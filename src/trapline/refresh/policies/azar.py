@@ -2,7 +2,7 @@
 
     rho = max(0, sqrt(mu D / L) - D),  L such that all rates add up to the capacity
 
-mu = accesses, D = changes per second (popularity.py, rates.py), learned and solved anew, first after a tenth as many
+mu = accesses, D = changes per second (popularity.py, estimators.py), learned and solved anew, first after a tenth as many
 slots as there are pages. `floor`: a share of the capacity that all pages have in equal parts, so that none starves.
 Cost: 60 looks at each page a solution.
 Source: Azar, Horvitz, Lubetzky, Peres, Shahaf PNAS 2018; its closed form over the sorted pages gives the same rates.
@@ -11,11 +11,12 @@ Source: Azar, Horvitz, Lubetzky, Peres, Shahaf PNAS 2018; its closed form over t
 import math
 
 from trapline.refresh.layout import View
-from trapline.refresh.policies.rates import access_rate, change_rate
+from trapline.refresh.policies.estimators import ESTIMATORS, learned_rate, note_outcome
+from trapline.refresh.policies.rates import access_rate
 from trapline.refresh.policy import Policy, rule
 
-ACCESSED, CHANGES, RATE = range(3)
-FLOOR = 0
+ACCESSED, CHANGES, RATE, OF_ESTIMATOR = range(4)
+FLOOR = 1
 NEVER = 1e15
 HALVINGS = 60
 
@@ -24,7 +25,7 @@ HALVINGS = 60
 def on_revision(s: View, page: int, now: float) -> float:
     for i in range(len(s.page)):
         s.columns[i, ACCESSED] = access_rate(s, i, now)
-        s.columns[i, CHANGES] = change_rate(s, i)
+        s.columns[i, CHANGES] = learned_rate(s, i, now, OF_ESTIMATOR)
     least = s.option[FLOOR] * s.run[0].slots_per_s / len(s.page)
     low, high = -100.0, 100.0  # logarithms of L
     for _ in range(HALVINGS):
@@ -48,13 +49,22 @@ def overdue(s: View, page: int, now: float) -> float:
     return -crawled_s if s.columns[page, CHANGES] == 0.0 else -crawled_s - NEVER
 
 
+@rule
+def on_crawl(s: View, page: int, now: float) -> float:
+    note_outcome(s, page, now, OF_ESTIMATOR)
+    return 0.0
+
+
 POLICY = Policy(
     "azar",
     overdue,
     still=True,
+    on_crawl=on_crawl,
     on_revision=on_revision,
     revision=0.1,
     growth=0.25,
     columns=("accesses per second", "changes per second", "crawls per second"),
-    options={"floor": 0.0},
+    options={"estimator": 0.0, "floor": 0.0},
+    hears=False,
+    ways={"estimator": ESTIMATORS},
 )

@@ -1,107 +1,152 @@
 """How long after an update the next one comes, learned from signals: the hazard by age, and what it says about waiting. Not a policy.
 
-Ages fall into bins of a constant ratio, pages into classes by how often they change. Each gap that a signal ends adds an
-event to its bin and time to the bins before it; gaps still open add their time at each revision. The hazard of a bin is
-events / time, with the pool of all classes as `PRIOR` events' worth of a first guess. From the hazard follows, by age a,
+Ages are in units of the page's own mean gap between signals, and all pages share one law: what is learned from busy pages holds for quiet
+ones, however few of their gaps were seen. Each gap that a signal ends adds an event to its bin and time to the bins before it; gaps
+still open add their time at each revision. The hazard of a bin is events / time, with that of the bin before as `PRIOR` events' worth
+of a first guess. From the hazard follow, by age a,
 
     G(a) = inf over b > a of  (integral of S from a to b) / (S(a) - S(b)),   S = survival of the gap
+    M(a) = (integral of S from a on) / S(a): how much of the gap is left, on average
+    H(a) = integral of the hazard from 0 to a: no signal by then had a chance of exp(-H)
 
-the price at which a crawl now breaks even with every plan to wait. Constant hazard h: 1 / h. Falling hazard: 1 / h(a), let the burst end.
-Source: the index of Gittins 1979 in its form for a job with unknown duration; hazards by bin as in life tables. Cost: O(1) a signal,
-O(pages + CLASSES BINS^2) a revision.
+G is the price at which a crawl now breaks even with every plan to wait. Constant hazard h: 1 / h. Falling hazard: 1 / h(a), let the
+burst end. Source: the index of Gittins 1979 in its form for a job with unknown duration; hazards by bin as in life tables. Cost: O(1)
+a signal, O(pages + BINS^2) a revision. Until gaps are known they are taken for Poisson: G = M = 1 and H(a) = a.
 """
 
 import math
 
 from trapline.jit import shared
-from trapline.refresh.layout import BINS, CLASSES, View
+from trapline.refresh.layout import BINS, View
+from trapline.refresh.policies.trust import signal_rate
 
-RATIO = 1.5  # 1 s x 1.5^47 = 6 years
-_LOG_RATIO = math.log(RATIO)
-# Rows of View.gaps: gaps ended in a bin, and their time in that bin; the same of gaps still open; hazards; ln G at the bin's beginning.
-ENDED, ENDED_S, OPEN, OPEN_S, HAZARD, INDEX = range(6)
-POOL = CLASSES  # the class of all
-PRIOR, WEAK_PRIOR = 8.0, 0.5  # events that a first guess is worth
-FIRST_HAZARD = 1e-3  # per second: until gaps are known
-_CLASS_STEP = math.log(4.0)  # a class is four times as busy as the one before
+# Rows of View.gaps, each at the class 0: gaps ended in a bin, and their time in that bin; the same of gaps still open; hazards; G at the
+# bin's beginning. When all is learned, open gaps give their places to M, and to H less the bin's beginning. All rows begin as ones, of
+# which one gap ended in each bin and one unit of H are taken off again; the others say that gaps are Poisson.
+ENDED, ENDED_TIME, OPEN, OPEN_TIME, HAZARD, INDEX = range(6)
+REST, EXCESS = OPEN, OPEN_TIME
+_ONE = 1.0
+PRIOR = 0.5  # events that a first guess is worth
+_FIRST = -16  # two bins an octave: from 2^-16 of a mean gap to 2^8 of them, and all below and above
 
 
 @shared
-def bin_of(age_s: float) -> int:
-    return min(BINS - 1, int(math.log(max(age_s, 1.0)) / _LOG_RATIO))
+def bin_of(age: float) -> int:
+    """
+    >>> bin_of(0.0), bin_of(1.0), bin_of(1.4), bin_of(1.6), bin_of(2.0), bin_of(1e9) == BINS - 1
+    (0, 32, 32, 33, 34, True)
+    """
+    part, power = math.frexp(age)
+    return min(BINS - 1, max(0, 2 * (power - 1 - _FIRST) + (part >= 0.75))) if age > 0.0 else 0
 
 
 @shared
 def begin_of(b: int) -> float:
-    return RATIO**b if b > 0 else 0.0
+    """
+    >>> begin_of(0), begin_of(32), begin_of(33)
+    (0.0, 1.0, 1.5)
+    """
+    return math.ldexp(1.0 + 0.5 * (b % 2), b // 2 + _FIRST) if b > 0 else 0.0
 
 
 @shared
-def class_of(s: View, page: int) -> int:
-    """By how often it signals, against the mean of all that do."""
-    mean = (s.run[0].signals + 1.0) / len(s.page)
-    relative = (s.page[page].all_signals + 0.5) / (mean + 0.5)
-    return min(CLASSES - 1, max(0, math.floor(math.log(relative) / _CLASS_STEP + 0.5) + CLASSES // 2))
+def age_of(s: View, page: int, now: float) -> float:
+    """Mean gaps since its last signal; a page that was never signalled: since its first fetch."""
+    p = s.page[page]
+    return (now - max(p.last_signal_s, p.joined)) * signal_rate(s, page, now)
 
 
 @shared
-def note_gap(s: View, c: int, gap_s: float) -> None:
-    """A gap ended. Its time in earlier bins follows from the number of those that ended later (`_exposure_s`)."""
-    b = bin_of(gap_s)
-    for x in (c, POOL):
-        s.gaps[ENDED, x, b] += 1.0
-        s.gaps[ENDED_S, x, b] += gap_s - begin_of(b)
+def note_gap(s: View, page: int, now: float) -> None:
+    """The page's gap ends now. Its time in earlier bins follows from the number of those that ended later (`learn_gaps`)."""
+    gap = age_of(s, page, now)
+    b = bin_of(gap)
+    s.gaps[ENDED, 0, b] += 1.0
+    s.gaps[ENDED_TIME, 0, b] += gap - begin_of(b)
 
 
 @shared
-def learn(s: View, now: float) -> None:
-    """Hazards and indices from all gaps, ended and open."""
-    s.gaps[OPEN] = 0.0
-    s.gaps[OPEN_S] = 0.0
-    for page in range(len(s.page)):
-        p = s.page[page]
-        if p.all_signals > 0:
-            b = bin_of(now - p.last_signal_s)
-            for x in (class_of(s, page), POOL):
-                s.gaps[OPEN, x, b] += 1.0
-                s.gaps[OPEN_S, x, b] += now - p.last_signal_s - begin_of(b)
-    _learn_hazards(s, POOL)
-    for c in range(CLASSES + 1):
-        _learn_hazards(s, c)
-        for b in range(BINS):
-            s.gaps[INDEX, c, b] = math.log(_break_even_s(s, c, b))
-
-
-@shared
-def _learn_hazards(s: View, c: int) -> None:
-    """Events / time, bin by bin. A first guess of the pool is the hazard of the bin before, of a class that of the pool."""
-    longer = s.gaps[ENDED, c].sum() + s.gaps[OPEN, c].sum()
-    guess, worth = FIRST_HAZARD, WEAK_PRIOR if c == POOL else PRIOR
+def learn_gaps(s: View, now: float) -> None:
+    """Hazards from all gaps, ended and open, and what follows from them."""
+    _note_open_gaps(s, now)
+    _learn_hazards(s)
+    expected = _ONE
     for b in range(BINS):
-        longer -= s.gaps[ENDED, c, b] + s.gaps[OPEN, c, b]
-        exposure_s = longer * (begin_of(b + 1) - begin_of(b)) + s.gaps[ENDED_S, c, b] + s.gaps[OPEN_S, c, b]
-        if c != POOL:
-            guess = s.gaps[HAZARD, POOL, b]
-        s.gaps[HAZARD, c, b] = (s.gaps[ENDED, c, b] + worth) / (exposure_s + worth / guess)
-        guess = s.gaps[HAZARD, c, b]
+        s.gaps[EXCESS, 0, b] = expected - begin_of(b)
+        expected += s.gaps[HAZARD, 0, b] * (begin_of(b + 1) - begin_of(b))
+        _look_ahead(s, b)
 
 
 @shared
-def _break_even_s(s: View, c: int, b: int) -> float:
-    survival, integral_s, least_s = 1.0, 0.0, math.inf
+def _note_open_gaps(s: View, now: float) -> None:
+    s.gaps[OPEN, 0] = 0.0
+    s.gaps[OPEN_TIME, 0] = 0.0
+    for page in range(len(s.page)):
+        if s.page[page].all_signals > 0:
+            age = age_of(s, page, now)
+            b = bin_of(age)
+            s.gaps[OPEN, 0, b] += 1.0
+            s.gaps[OPEN_TIME, 0, b] += age - begin_of(b)
+
+
+@shared
+def _learn_hazards(s: View) -> None:
+    longer = s.gaps[ENDED, 0].sum() - _ONE * BINS + s.gaps[OPEN, 0].sum()
+    guess = 1.0
+    for b in range(BINS):
+        ended = s.gaps[ENDED, 0, b] - _ONE
+        longer -= ended + s.gaps[OPEN, 0, b]
+        time = longer * (begin_of(b + 1) - begin_of(b)) + s.gaps[ENDED_TIME, 0, b] - _ONE + s.gaps[OPEN_TIME, 0, b]
+        guess = (ended + PRIOR) / (time + PRIOR / guess)
+        s.gaps[HAZARD, 0, b] = guess
+
+
+@shared
+def _look_ahead(s: View, b: int) -> None:
+    """G and M at the beginning of bin b. Nobody lives beyond the last bin's mean."""
+    survival, integral, least = 1.0, 0.0, math.inf
     for later in range(b, BINS):
-        hazard = s.gaps[HAZARD, c, later]
+        hazard = s.gaps[HAZARD, 0, later]
         left = survival * math.exp(-hazard * (begin_of(later + 1) - begin_of(later))) if later < BINS - 1 else 0.0
-        integral_s += (survival - left) / hazard
+        integral += (survival - left) / hazard
         survival = left
-        least_s = min(least_s, integral_s / max(1.0 - survival, 1e-12))
-    return least_s
+        least = min(least, integral / max(1.0 - survival, 1e-12))
+    s.gaps[INDEX, 0, b] = least
+    s.gaps[REST, 0, b] = integral
 
 
 @shared
-def break_even_s(s: View, c: int, age_s: float) -> float:
-    """G(a), between the bins' beginnings by logarithms."""
-    place = math.log(max(age_s, 1.0)) / _LOG_RATIO
-    b = min(BINS - 2, int(place))
-    part = min(1.0, place - b)
-    return math.exp((1.0 - part) * s.gaps[INDEX, c, b] + part * s.gaps[INDEX, c, b + 1])
+def _between(s: View, row: int, age: float) -> float:
+    """Straight between the bins' beginnings."""
+    b = bin_of(age)
+    if b == BINS - 1:
+        return s.gaps[row, 0, b]
+    begin = begin_of(b)
+    part = (age - begin) / (begin_of(b + 1) - begin)
+    return (1.0 - part) * s.gaps[row, 0, b] + part * s.gaps[row, 0, b + 1]
+
+
+@shared
+def break_even(s: View, age: float) -> float:
+    """G(a)"""
+    return _between(s, INDEX, age)
+
+
+@shared
+def mean_rest(s: View, age: float) -> float:
+    """M(a)"""
+    return _between(s, REST, age)
+
+
+@shared
+def hazard_at(s: View, age: float) -> float:
+    """Over all the time of a page its mean is 1, by the unit of age."""
+    return s.gaps[HAZARD, 0, bin_of(age)]
+
+
+@shared
+def expected_signals(s: View, age: float) -> float:
+    """H(a)"""
+    b = bin_of(age)
+    begin = begin_of(b)
+    return s.gaps[EXCESS, 0, b] - _ONE + begin + s.gaps[HAZARD, 0, b] * (age - begin)

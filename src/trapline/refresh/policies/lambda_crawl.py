@@ -4,7 +4,7 @@
 
 and of pages that signal their changes each change is crawled with the probability p = min(1, mu / (L D)). L is such that
 rates rho and p D add up to the capacity: it is the price of a crawl, the same for both kinds, which divides the capacity
-between them. mu = accesses, D = changes per second, learned (popularity.py, rates.py, trust.py) and solved anew, first
+between them. mu = accesses, D = changes per second, learned (popularity.py, estimators.py, trust.py) and solved anew, first
 after a tenth as many slots and signals as there are pages. Cost: 60 looks at each page a solution. Source: Kolobov, Peres, Lu, Horvitz
 NeurIPS 2019, LambdaCrawl for incomplete and complete observations. Differs from the paper: one search for L instead of one
 for each kind within a search for the split. A slot for which nothing is due takes a page with a signal that was not drawn,
@@ -14,12 +14,13 @@ the oldest first.
 import math
 
 from trapline.refresh.layout import NORMAL, View
-from trapline.refresh.policies.rates import access_rate, change_rate
+from trapline.refresh.policies.estimators import COMPLETE, ESTIMATOR, ESTIMATORS, learned_rate, note_outcome
+from trapline.refresh.policies.rates import access_rate
 from trapline.refresh.policies.trust import signal_rate
 from trapline.refresh.policy import Policy, rule
 from trapline.rng import uniform
 
-ACCESSED, CHANGES, RATE, DUE = range(4)
+ACCESSED, CHANGES, RATE, DUE, OF_ESTIMATOR = range(5)
 HALVINGS = 60
 LATER, MUCH_LATER = 1e12, 1e15
 
@@ -28,7 +29,8 @@ LATER, MUCH_LATER = 1e12, 1e15
 def on_revision(s: View, page: int, now: float) -> float:
     for i in range(len(s.page)):
         s.columns[i, ACCESSED] = access_rate(s, i, now)
-        s.columns[i, CHANGES] = change_rate(s, i) if s.page[i].level == NORMAL else signal_rate(s, i, now)
+        by_signals = s.page[i].level != NORMAL and s.option[ESTIMATOR] != COMPLETE
+        s.columns[i, CHANGES] = signal_rate(s, i, now) if by_signals else learned_rate(s, i, now, OF_ESTIMATOR)
     low, high = -100.0, 100.0  # logarithms of L
     for _ in range(HALVINGS):
         middle = 0.5 * (low + high)
@@ -66,6 +68,7 @@ def on_signal(s: View, page: int, now: float) -> float:
 @rule
 def on_crawl(s: View, page: int, now: float) -> float:
     s.columns[page, DUE] = 0.0
+    note_outcome(s, page, now, OF_ESTIMATOR)
     return 0.0
 
 
@@ -79,4 +82,6 @@ POLICY = Policy(
     revision=0.1,
     growth=0.25,
     columns=("accesses per second", "changes per second", "crawls per second", "due_s"),
+    options={"estimator": 0.0},
+    ways={"estimator": ESTIMATORS},
 )

@@ -26,8 +26,9 @@ def rate_of(s: View, crawls: float, changes: float, watched_s: float) -> float:
 
 @shared
 def change_rate(s: View, page: int) -> float:
+    """By the closed form, from all crawls of the page. The other ways: estimators.py."""
     p = s.page[page]
-    return rate_of(s, p.crawls, p.changes, p.watched_s)
+    return rate_of(s, p.crawls, p.changes, p.crawled_s - p.joined)
 
 
 @shared

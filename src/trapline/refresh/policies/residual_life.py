@@ -1,58 +1,77 @@
 """Crawl where the copy is stale and a new one will stay fresh longest, per access. Ours; none of the papers has it.
 
-    V = mu R stale (now - t_1)^kappa
+    V = mu stale (now - t_1)^kappa / (1 / R + k / W)
 
 mu     accesses per second (popularity.py)
-R      seconds: the price at which a crawl now breaks even with every plan to wait. Of a page with signals G(a), a = time
-since the last update known
-       (gaps.py): in a burst R is small, the next update is near. With published points the least over them of the fresh
-       time until just after the point, divided by the probability that it ends by then; a point that is certain, at t_n: R = t_n - now.
-stale  1 - exp(-s) (1 + alpha t + n pi): how much of R a crawl gains if staleness is uncertain. s = alpha t - n ln(1 - pi)
-+ atoms; t = time since the
-       last crawl, n = signals since then, pi = their precision, alpha = the rate of updates that nobody signals
-       (trust.py); atoms: what published points that passed without a signal add. Signals that were always right: 1.
+R      seconds: the price at which a crawl now breaks even with every plan to wait, by gaps between signals and by published points
+       (ahead.py): in a burst it is small, the next update is near; before a certain update at t_n it is t_n - now.
+W      seconds: half of the time that all pages in turn would take. A page that is not crawled now will be crawled later, and a crawl now
+       gains what lies before: where crawls abound, pages with many accesses come first, and not those that last longest.
+k      the probability that one of n signals since the last crawl was true, 1 - (1 - pi)^n: only a page known to be stale has its turn.
+stale  how much of that a crawl gains, staleness being uncertain. With n signals since the last crawl 1 - exp(-s) (1 + o pi n + n pi),
+       s = o pi n - n ln(1 - pi): pi = share of signals that are true, o = updates untold for each told (belief.py). Without any,
+       y = o pi T, T = the chance that a signal would have come: the index for signals without false ones (ncis.py, n = 0), by the clock
+       T instead of time, is that of `cgm`: stale = pi (1 + o) (1 - exp(-y) (1 + y)) / (o pi). A published point that passed
+       without a signal adds its probability of an update, as one uncertain signal. Signals that were always right: 1 or nearly 0.
 kappa  0: for binary freshness. More: pages stale for long, since t_1, come earlier, which a measure that falls with age may reward.
 
 Without signals V is the index of `cgm`, its rate from crawls of which the k-th last counts age^k: pages are busy for a while, and then not.
 Cost: O(1) an event; O(pages) a revision, after half as many slots and signals as there are pages, and then whenever there were a
-quarter more.
-Source: spec of this project; G from Gittins 1979, `stale` from Busa-Fekete et al. 2025 (ncis.py).
+quarter more. Source: docs/decisions/027-residual-life.md; R from Gittins 1979, `stale` from Busa-Fekete et al. 2025.
 """
 
 import math
 
 from trapline.jit import shared
 from trapline.refresh.evidence import SAME_S
-from trapline.refresh.layout import NORMAL, SUPER, View
-from trapline.refresh.policies.gaps import break_even_s, class_of, learn, note_gap
+from trapline.refresh.layout import NORMAL, View
+from trapline.refresh.policies.ahead import lasting_s
+from trapline.refresh.policies.belief import (
+    CHANGES,
+    COLUMNS,
+    CRAWLS,
+    SILENT,
+    WATCHED_S,
+    begin_anew,
+    is_begun,
+    learn_from_crawl,
+    silent,
+    told,
+    true_share,
+    untold_odds,
+)
+from trapline.refresh.policies.gaps import learn_gaps, note_gap
 from trapline.refresh.policies.rates import access_rate, lost, rate_of
-from trapline.refresh.policies.trust import kept_share, missed_odds, precision, signal_rate, unannounced_share
+from trapline.refresh.policies.trust import kept_share
 from trapline.refresh.policy import Policy, rule
 
 OPTIONS = {"kappa": 0.0, "age": 0.95}
 KAPPA, AGE = range(2)
-# Columns: as above; the class of its gaps; and of its crawls, aged: how many, with something new, the time between them.
-ATOMS, CLASS, CRAWLS, CHANGES, WATCHED_S = range(5)
-AHEAD = 6  # published points looked at
-_CERTAIN = 0.9999
 
 
 @shared
-def lasting_s(s: View, page: int, now: float) -> float:
-    """R of a page with signals."""
-    p = s.page[page]
-    own_s = break_even_s(s, int(s.columns[page, CLASS]), now - p.last_signal_s)
-    if p.level != SUPER:
-        return own_s
-    hazard, keeps = unannounced_share(s, page) / own_s, kept_share(s, page)
-    least_s, survival, integral_s, since = 1.0 / hazard, 1.0, 0.0, now
-    for i in range(p.point, min(p.point_end, p.point + AHEAD)):
-        at_s = max(s.point[i].at_s, now)
-        left = survival * math.exp(-hazard * (at_s - since))
-        integral_s += (survival - left) / hazard
-        survival, since = left * (1.0 - min(_CERTAIN, keeps * s.point[i].p)), at_s
-        least_s = min(least_s, integral_s / max(1.0 - survival, 1e-12))
-    return least_s
+def stale_share(s: View, page: int, now: float, pi: float, o: float) -> float:
+    n, hidden = s.page[page].signals, silent(s, page)
+    if n == 0:
+        known = pi * (1.0 + o) * lost(o * pi, told(s, page, now))
+        return 1.0 - (1.0 - known) * (1.0 - hidden * hidden)
+    fresh = math.exp(-o * pi * n) * (1.0 - pi) ** n * (1.0 - hidden)
+    return max(0.0, 1.0 - fresh * (1.0 + (o + 1.0) * pi * n + hidden))
+
+
+@shared
+def own_rate(s: View, page: int) -> float:
+    """Changes per second of a page without signals."""
+    if not is_begun(s, page):
+        return rate_of(s, 0.0, 0.0, 0.0)
+    own = s.columns[page]
+    return rate_of(s, own[CRAWLS], own[CHANGES], own[WATCHED_S])
+
+
+@shared
+def gained_s(s: View, lasting: float, known: float) -> float:
+    """Until the copy is stale again or would have been crawled anyway, whichever comes first, both taken for Poisson."""
+    return 1.0 / (1.0 / lasting + 2.0 * known * s.run[0].slots_per_s / len(s.page))
 
 
 @rule
@@ -60,22 +79,20 @@ def value(s: View, page: int, now: float) -> float:
     p = s.page[page]
     mu, t = access_rate(s, page, now), now - p.crawled_s
     if p.level == NORMAL:
-        own = s.columns[page]
-        return mu * lost(rate_of(s, own[CRAWLS], own[CHANGES], own[WATCHED_S]), t) * (0.5 * t) ** s.option[KAPPA]
-    pi = precision(s, page)
-    alpha = missed_odds(s, page) * pi * signal_rate(s, page, now)
-    evidence = alpha * t - p.signals * math.log(1.0 - pi) + s.columns[page, ATOMS]
-    stale = max(0.0, 1.0 - math.exp(-evidence) * (1.0 + alpha * t + p.signals * pi))
-    since_s = now - p.first_signal_s if p.signals > 0 else 0.5 * t
-    return mu * lasting_s(s, page, now) * stale * since_s ** s.option[KAPPA]
+        worth = mu * lost(own_rate(s, page), t)
+    else:
+        pi, o = true_share(s, page), untold_odds(s, page)
+        lasting = lasting_s(s, page, now, pi * (1.0 + o))
+        worth = mu * gained_s(s, lasting, 1.0 - (1.0 - pi) ** p.signals) * stale_share(s, page, now, pi, o)
+    if s.option[KAPPA] == 0.0:
+        return worth
+    return worth * (now - p.first_signal_s if p.signals > 0 else 0.5 * t) ** s.option[KAPPA]
 
 
 @rule
 def on_signal(s: View, page: int, now: float) -> float:
-    p = s.page[page]
-    if p.all_signals > 0:
-        note_gap(s, int(s.columns[page, CLASS]), now - p.last_signal_s)
-    s.columns[page, CLASS] = class_of(s, page)
+    if s.page[page].all_signals > 0:
+        note_gap(s, page, now)
     return 0.0
 
 
@@ -83,29 +100,31 @@ def on_signal(s: View, page: int, now: float) -> float:
 def on_point(s: View, page: int, now: float) -> float:
     """No signal came with it: it did not happen, or the signals missed it."""
     p = s.page[page]
-    if now - p.last_signal_s > SAME_S:
-        unsignalled = missed_odds(s, page) / (1.0 + missed_odds(s, page))
-        likely = min(_CERTAIN, kept_share(s, page) * s.point[p.point].p)
-        likely *= unsignalled / (1.0 - likely * (1.0 - unsignalled))
-        s.columns[page, ATOMS] -= math.log(1.0 - likely)
+    if now - p.last_signal_s > SAME_S and is_begun(s, page):
+        o = untold_odds(s, page)
+        likely = kept_share(s, page) * s.point[p.point].p
+        likely *= o / (1.0 + o - likely)
+        s.columns[page, SILENT] += likely * (1.0 - s.columns[page, SILENT])
     return 0.0
 
 
 @rule
 def on_crawl(s: View, page: int, now: float) -> float:
+    if not is_begun(s, page):
+        begin_anew(s, page)
     own, age = s.columns[page], s.option[AGE]
-    own[ATOMS] = 0.0
-    own[CRAWLS] = age * own[CRAWLS] + 1.0
-    own[CHANGES] = age * own[CHANGES] + s.run[0].changed
-    own[WATCHED_S] = age * own[WATCHED_S] + now - s.page[page].crawled_s
+    if s.page[page].level == NORMAL:
+        own[CRAWLS] = age * own[CRAWLS] + 1.0
+        own[CHANGES] = age * own[CHANGES] + s.run[0].changed
+        own[WATCHED_S] = age * own[WATCHED_S] + now - s.page[page].crawled_s
+    else:
+        learn_from_crawl(s, page, now, age)
     return 0.0
 
 
 @rule
 def on_revision(s: View, page: int, now: float) -> float:
-    for i in range(len(s.page)):
-        s.columns[i, CLASS] = class_of(s, i)
-    learn(s, now)
+    learn_gaps(s, now)
     return 0.0
 
 
@@ -118,6 +137,6 @@ POLICY = Policy(
     on_revision=on_revision,
     revision=0.5,
     growth=0.25,
-    columns=("atoms", "class", "aged crawls", "aged changes", "aged seconds"),
+    columns=COLUMNS,
     options=OPTIONS,
 )

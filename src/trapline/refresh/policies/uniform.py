@@ -15,4 +15,4 @@ def longest_ago(s: View, page: int, now: float) -> float:
     return -s.page[page].crawled_s
 
 
-POLICY = Policy("uniform", longest_ago, still=True)
+POLICY = Policy("uniform", longest_ago, still=True, hears=False)

@@ -1,0 +1,198 @@
+"""The tables of docs/refresh.md, and whether what they should show holds. python bench/refresh_table.py --study levels [options]
+
+Every policy of a seed meets the same world; differences are judged seed by seed (experiments/judgement.py). Markdown to stdout.
+
+levels     every policy at every level and capacity: is ours first, or within its interval of the first? ahead of xu on both measures?
+shares     ours by the share of super pages, the others half normal, half smart: does it rise?
+precision  ours by the precision of schedules, wrong points moved or added: is it never below signals alone?
+pings      by precision and recall of signals: is ours never below ncis, cgm, and itself without signals?
+other      as levels, on traces that no constant was chosen on (bench/other_traces.py)
+"""
+
+import argparse
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from other_traces import DAY_S, other_traces
+
+from trapline.cli.progress import Progress
+from trapline.experiments.judgement import HOLDS, UNDECIDED, all_hold, larger, not_below
+from trapline.experiments.study import MEASURES, Samples, Study
+from trapline.output import write_json
+from trapline.refresh import Conditions, Trace, all_policies, drawn_trace, estimate, in_steps, load_trace, policy_named
+from trapline.refresh.layout import LEVELS
+
+OURS, RIVAL = "residual-life", "xu"
+HEARING = ("lambda-crawl", "ncis", RIVAL, OURS)  # the others are shown at normal only
+RECORDED = ("wikipedia-edits", "ota-page-changes", "git-page-changes", "news-frontpages")
+SHARES = (0.0, 0.1, 0.3, 0.5, 0.7, 0.9, 1.0)
+SCHEDULES = (1.0, 0.75, 0.5, 0.25, 0.1, 0.05)
+PRECISIONS, RECALLS = (1.0, 0.9, 0.5, 0.2, 0.05), (1.0, 0.7, 0.3)
+FEW = 20  # pages: with fewer it is drawn who is popular, and four times as many seeds are needed
+SLACK = 0.005  # "not below" means by no more than this: the last digit shown, and half
+
+
+class Table:
+    """Replays as they are asked for, keeps all of them for --json, and counts."""
+
+    def __init__(self, asked: argparse.Namespace, progress: Progress) -> None:
+        self.asked, self._progress, self._done = asked, progress, 0
+        self.found: list[dict[str, Any]] = []
+
+    def studies(self, traces: list[Trace]) -> Iterator[Study]:
+        for trace in traces:
+            seeds = self.asked.seeds * (4 if trace.pages < FEW else 1)
+            yield Study(trace, seeds, self.asked.stretch_days * DAY_S)
+
+    def run(self, study: Study, policy: str, capacity: float, **conditions: Any) -> Samples:
+        self._done += 1
+        self._progress.update(self._done, self._done, f"{study.trace.name}, {policy}, {capacity:g}, {conditions}")
+        values = study.samples(Conditions(**conditions), policy_named(policy), capacity)
+        about = {"trace": study.trace.name, "policy": policy, "capacity": capacity, **conditions}
+        self.found.append({**about, **values})
+        return values
+
+
+def mean(values: Samples) -> str:
+    return f"{estimate(values['binary']).mean:.3f}"
+
+
+def heading(*cells: str) -> None:
+    print("| " + " | ".join(cells) + " |\n|" + "---|" * len(cells))
+
+
+def row(*cells: str) -> None:
+    print("| " + " | ".join(cells) + " |", flush=True)
+
+
+def said(what: str, judged: tuple[str, str]) -> None:
+    print(f"- {what}: {judged[0]} ({judged[1]})", flush=True)
+
+
+def levels(table: Table, traces: list[Trace]) -> None:
+    verdicts: list[tuple[str, bool, bool, bool]] = []
+    for study in table.studies(traces):
+        print(f"\n**{study.trace.name}**\n")
+        heading("level", "policy", *(f"{capacity:g}" for capacity in table.asked.capacities))
+        for level in table.asked.levels:
+            shown = [name for name in table.asked.policies if level == "normal" or name in HEARING]
+            verdicts += _level(table, study, level, shown)
+    within = [name for name, first, near, _ in verdicts if near and not first]
+    behind = [name for name, _, near, _ in verdicts if not near]
+    lost = [name for name, *_, ahead in verdicts if not ahead]
+    print(f"\n- {OURS} first in {sum(first for _, first, *_ in verdicts)} of {len(verdicts)}", end="")
+    print(f"; within its interval of the first: {'; '.join(within) or 'none'}; behind: {'; '.join(behind) or 'none'}")
+    if RIVAL not in table.asked.policies:
+        return
+    print(f"- ahead of {RIVAL} on both measures in {len(verdicts) - len(lost)} of {len(verdicts)}", end="")
+    print(f"; not: {'; '.join(lost) or 'none'}", flush=True)
+
+
+def _level(table: Table, study: Study, level: str, shown: list[str]) -> Iterator[tuple[str, bool, bool, bool]]:
+    capacities = table.asked.capacities
+    cells = {(name, at): table.run(study, name, at, levels={level: 1.0}) for at in capacities for name in shown}
+    for name in shown:
+        pairs = [(mean(cells[name, at]), f"{estimate(cells[name, at]['eq3']).mean:.3f}") for at in capacities]
+        row(level, name, *(f"{binary} / {eq3}" for binary, eq3 in pairs))
+    for at in capacities:
+        ours = estimate(cells[OURS, at]["binary"])
+        best = max(shown, key=lambda name: estimate(cells[name, at]["binary"]).mean)
+        behind = estimate(cells[best, at]["binary"]).mean - ours.mean
+        rival = cells.get((RIVAL, at), cells[OURS, at])
+        ahead = all(estimate(cells[OURS, at][m]).mean > estimate(rival[m]).mean for m in MEASURES)
+        where = f"{study.trace.name} {level} {at:g} ({best} +{behind:.3f}, interval {ours.ci or 0.0:.3f})"
+        yield where, best == OURS, behind <= (ours.ci or 0.0), ahead
+
+
+def shares(table: Table, traces: list[Trace]) -> None:
+    heading("trace", "capacity", *(f"{share:g}" for share in SHARES), "every step up")
+    for study in table.studies(traces):
+        for at in table.asked.capacities:
+            mixes = [{"normal": (1 - u) / 2, "smart": (1 - u) / 2, "super": u} for u in SHARES]
+            cells = [table.run(study, OURS, at, levels=mix) for mix in mixes]
+            steps = zip(SHARES[1:], cells[1:], cells, strict=False)
+            parts = [(f"to {u:g}", larger(high["binary"], low["binary"])) for u, high, low in steps]
+            row(study.trace.name, f"{at:g}", *map(mean, cells), "{}: {}".format(*all_hold(parts)))
+
+
+def precision(table: Table, traces: list[Trace]) -> None:
+    shown = (f"{q:g}" for q in SCHEDULES)
+    heading("trace", "capacity", "wrong points", *shown, "signals alone", f"never below, by {SLACK:g}")
+    for study in table.studies(traces):
+        for at in table.asked.capacities:
+            alone = table.run(study, OURS, at, levels={"smart": 1.0})
+            for errors in ("moved", "added"):
+                asked = {"levels": {"super": 1.0}, "schedule_errors": errors}
+                cells = [table.run(study, OURS, at, schedule_precision=q, **asked) for q in SCHEDULES]
+                lowest = min(range(len(cells)), key=lambda i: sum(cells[i]["binary"]))
+                verdict, why = not_below(cells[lowest]["binary"], alone["binary"], SLACK)
+                why = f"at {SCHEDULES[lowest]:g}: {why}"
+                row(study.trace.name, f"{at:g}", errors, *map(mean, cells), mean(alone), f"{verdict}; {why}")
+
+
+def pings(table: Table, traces: list[Trace]) -> None:
+    rivals = ("cgm", "ncis")
+    heading("trace", "capacity", "recall", "policy", *(f"{precision:g}" for precision in PRECISIONS))
+    verdicts: dict[str, list[str]] = {}
+    for study in table.studies(traces):
+        for at in table.asked.capacities:
+            alone = table.run(study, OURS, at, levels={"normal": 1.0})["binary"]
+            for recall in RECALLS:
+                noises = [{"levels": {"smart": 1.0}, "precision": q, "recall": recall} for q in PRECISIONS]
+                cells = {name: [table.run(study, name, at, **noise) for noise in noises] for name in (*rivals, OURS)}
+                for name in cells:
+                    row(study.trace.name, f"{at:g}", f"{recall:g}", name, *map(mean, cells[name]))
+                for i, q in enumerate(PRECISIONS):
+                    others = {name: cells[name][i]["binary"] for name in rivals} | {"itself without signals": alone}
+                    for name, values in others.items():
+                        verdict, why = not_below(cells[OURS][i]["binary"], values, SLACK)
+                        where = f"{study.trace.name} {at:g}, precision {q:g}, recall {recall:g}: {why}"
+                        verdicts.setdefault(name, []).append("" if verdict == HOLDS else f"{verdict}, {where}")
+    for name, all_of_it in verdicts.items():
+        short = [where for where in all_of_it if where]
+        fails = [where for where in short if not where.startswith(UNDECIDED)]
+        count = f"of {len(all_of_it)} holds {len(all_of_it) - len(short)}, does not hold {len(fails)}"
+        said(f"not below {name}, by {SLACK:g}", (count, "; ".join(fails) or "none fails"))
+
+
+def main() -> None:
+    asked = options()
+    traces = [in_steps(trace, asked.step) if asked.step else trace for trace in map(asked.load, asked.traces)]
+    study = {"levels": levels, "shares": shares, "precision": precision, "pings": pings, "other": levels}[asked.study]
+    with Progress("replaying", plain_every_s=20.0) as progress:
+        table = Table(asked, progress)
+        study(table, list(other_traces(traces)) if asked.study == "other" else traces)
+    if asked.json is not None:
+        write_json(asked.json, {"asked": " ".join(sys.argv[1:]), "found": table.found})
+
+
+def options() -> argparse.Namespace:
+    def numbers(text: str) -> list[float]:
+        return [float(number) for number in text.split(",")]
+
+    def load(name: str) -> Trace:
+        kind, *sizes = name.split(":")
+        return drawn_trace(kind, *map(int, sizes[:2]), 31.0, seed=0) if sizes else load_trace(asked.shared / name)
+
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--study", choices=("levels", "shares", "precision", "pings", "other"), default="levels")
+    parser.add_argument(
+        "--traces", type=lambda text: text.split(","), default=list(RECORDED), help="or poisson:PAGES:UPDATES"
+    )
+    parser.add_argument("--shared", type=Path, default=Path("../shared/data"), help="the folder of the recorded traces")
+    parser.add_argument("--levels", type=lambda text: text.split(","), default=list(LEVELS))
+    parser.add_argument("--capacities", type=numbers, default=[0.05, 0.1, 0.25, 0.5])
+    parser.add_argument("--policies", type=lambda text: text.split(","), default=list(all_policies()))
+    parser.add_argument("--seeds", type=int, default=5, help=f"four times as many below {FEW} pages")
+    parser.add_argument("--step", type=float, default=0.0, help="seconds between polls; 0: exact times")
+    parser.add_argument("--stretch-days", type=float, default=0.0, help="another stretch of the trace for each seed")
+    parser.add_argument("--json", type=Path)
+    asked = parser.parse_args()
+    asked.load = load
+    return asked
+
+
+if __name__ == "__main__":
+    main()

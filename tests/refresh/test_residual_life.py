@@ -1,0 +1,167 @@
+"""The limits of residual-life: what R, pi and o come to where the answer is known. Gaps are Poisson, as before anything is learned."""
+
+import math
+from types import SimpleNamespace
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tests.refresh.worlds import small_trace, small_world
+from trapline import jit
+from trapline.refresh import policy_named, replay
+from trapline.refresh.layout import AUDITED, NORMAL, SMART, SUPER, Sizes, allocate
+from trapline.refresh.policies.ahead import chance_of, lasting_s
+from trapline.refresh.policies.belief import (
+    begin_anew,
+    is_begun,
+    learn_from_crawl,
+    true_share,
+    untold_odds,
+)
+from trapline.refresh.policies.residual_life import gained_s
+from trapline.refresh.policies.trust import PRECISION
+
+NOW = 1_000.0
+MANY = 1e9  # outcomes: nothing is left to shrink
+
+
+def page_with(
+    points: list[tuple[float, float]], level: int = SUPER, kept: float = 1.0, announced: float = 1.0
+) -> SimpleNamespace:
+    """One page, updated at 1, 2, ..., 1000 s; a slot each second. `kept`, `announced`: what its provider's points were worth so far."""
+    s = SimpleNamespace(**allocate(Sizes(1, 5, 2, rows=2, points=max(1, len(points))))._asdict())
+    s.run[0].signals, s.run[0].slots_per_s = 1_000, 1.0
+    p = s.page[0]
+    p.level, p.trust, p.all_signals, p.last_signal_s, p.crawled_s = level, 1, 1_000, NOW, NOW - 10.0
+    p.point_end = len(points)
+    for i, (at_s, probability) in enumerate(points):
+        s.point[i].at_s, s.point[i].p = at_s, probability
+    for row in s.trust:
+        row.promised, row.kept = MANY, kept * MANY
+        row.signals, row.announced = MANY, announced * MANY
+    return s
+
+
+def lasting(s: SimpleNamespace, load: float = 1.0) -> float:
+    return lasting_s(s, 0, NOW, load)
+
+
+POINTS = st.lists(st.tuples(st.floats(NOW, NOW + 50.0), st.floats(0.0, 1.0)), min_size=1, max_size=40).map(sorted)
+
+
+def test_without_points_a_poisson_page_lasts_its_mean_gap() -> None:
+    assert lasting(page_with([], SMART)) == pytest.approx(1.0, rel=1e-3)
+    assert lasting(page_with([], SMART), load=0.5) == pytest.approx(2.0, rel=1e-3)
+
+
+@pytest.mark.parametrize("ahead_s", [1.0, 3.0, 30.0])
+def test_before_a_certain_update_a_copy_lasts_until_then(ahead_s: float) -> None:
+    assert lasting(page_with([(NOW + ahead_s, 1.0)])) == pytest.approx(ahead_s, rel=1e-3)
+
+
+@given(POINTS)
+def test_points_that_were_never_kept_change_nothing(points: list[tuple[float, float]]) -> None:
+    without = lasting(page_with([], SMART))
+    assert lasting(page_with(points, kept=0.0, announced=0.0)) == pytest.approx(without, rel=1e-6)
+
+
+@given(POINTS)
+def test_points_of_probability_0_change_nothing(points: list[tuple[float, float]]) -> None:
+    nothing = [(at_s, 0.0) for at_s, _ in points]
+    without = lasting(page_with([], SMART))
+    assert lasting(page_with(nothing, announced=0.0)) == pytest.approx(without, rel=1e-6)
+
+
+@given(POINTS, st.floats(0.0, 1.0), st.floats(0.0, 1.0))
+def test_what_a_copy_lasts_is_positive_and_finite(
+    points: list[tuple[float, float]], kept: float, told_of: float
+) -> None:
+    assert 0.0 < lasting(page_with(points, kept=kept, announced=told_of)) < math.inf
+
+
+def test_a_doubtful_point_just_ahead_does_not_take_all_value() -> None:
+    """Nobody can wait for less than a slot: with a tenth of a chance that an update is near, half the slot's worth is left at least."""
+    near = lasting(page_with([(NOW + 0.01, 0.1), (NOW + 40.0, 0.1)]))
+    assert near >= 0.5
+
+
+@given(st.floats(0.0, 1.0), st.floats(0.0, 1.0))
+def test_the_more_a_point_is_believed_the_likelier_it_is(one: float, other: float) -> None:
+    s = page_with([])
+    less, more = sorted((one, other))
+    assert 0.0 <= chance_of(s, less, 0.5) <= chance_of(s, more, 0.5) <= 1.0
+    assert chance_of(s, 0.0, 0.5) == 0.0
+
+
+@given(st.floats(1e-3, 1e9), st.floats(1e-6, 1e3))
+def test_a_crawl_gains_no_more_than_its_copy_lasts_or_the_next_turn_brings(
+    lasting_s: float, slots_per_s: float
+) -> None:
+    s = page_with([])
+    s.run[0].slots_per_s = slots_per_s
+    turn_s = 0.5 / slots_per_s  # one page
+    assert 0.5 * min(lasting_s, turn_s) <= gained_s(s, lasting_s, 1.0) * (1.0 + 1e-9)
+    assert gained_s(s, lasting_s, 1.0) <= min(lasting_s, turn_s) * (1.0 + 1e-9)
+    assert gained_s(s, lasting_s, 0.0) == pytest.approx(lasting_s)
+
+
+def crawled(s: SimpleNamespace, changed: list[bool], signals: int) -> SimpleNamespace:
+    for found in changed:
+        s.page[0].signals, s.run[0].changed = signals, found
+        learn_from_crawl(s, 0, NOW, 0.95)
+    return s
+
+
+def test_signals_that_are_always_true_are_believed_and_others_are_not() -> None:
+    liar, honest = page_with([], SMART), page_with([], SMART)
+    assert true_share(crawled(honest, [True] * 100, 1), 0) > 0.95
+    assert true_share(crawled(liar, [False] * 100, 1), 0) < 0.05
+
+
+def test_half_of_the_signals_true_is_found_out() -> None:
+    s = crawled(page_with([], SMART), [True, False] * 200, 1)
+    assert 0.3 < true_share(s, 0) < 0.7
+
+
+def test_what_signals_miss_is_found_out() -> None:
+    """Crawled after ten mean gaps without a signal: never anything new, or always."""
+    told_all, misses = page_with([], SMART), page_with([], SMART)
+    for s, found in ((told_all, False), (misses, True)):
+        s.page[0].last_signal_s = NOW - 10.0
+        crawled(s, [found] * 100, 0)
+    assert untold_odds(told_all, 0) < 0.02
+    assert untold_odds(misses, 0) > 1.0
+
+
+def test_an_audited_page_is_believed_whatever_was_learned() -> None:
+    s = crawled(page_with([], SMART), [False] * 100, 1)
+    s.page[0].marks |= AUDITED
+    assert true_share(s, 0) == PRECISION
+
+
+def test_a_page_that_begins_to_tell_begins_anew() -> None:
+    """Seconds between crawls are not to be taken for updates that somebody signalled."""
+    s = page_with([], NORMAL)
+    begin_anew(s, 0)
+    s.columns[0, 1:] = 5_000.0
+    assert is_begun(s, 0)
+    s.page[0].level = SMART
+    fresh = page_with([], SMART)
+    assert not is_begun(s, 0)
+    assert (true_share(s, 0), untold_odds(s, 0)) == (true_share(fresh, 0), untold_odds(fresh, 0))
+    begin_anew(s, 0)
+    assert is_begun(s, 0) and not s.columns[0].any()
+
+
+@pytest.mark.skipif(jit.DISABLED, reason="six replays take minutes uncompiled")
+@pytest.mark.parametrize("errors", ["moved", "added"])
+def test_wrong_points_cost_next_to_nothing(errors: str) -> None:
+    trace = small_trace("poisson", pages=100, updates=2_000)
+    asked = {"accesses": 2_000, "trace": trace}
+    ours = policy_named("residual-life")
+    signals = replay(small_world("smart", **asked), ours, 0.3).binary_time
+    wrong = small_world("super", schedule_precision=0.1, schedule_errors=errors, **asked)
+    right = replay(small_world("super", **asked), ours, 0.3).binary_time
+    assert replay(wrong, ours, 0.3).binary_time > signals - 0.01
+    assert right > signals
