@@ -15,7 +15,8 @@ import pytest
 from trapline.crawl import live
 from trapline.crawl.aside import Aside
 from trapline.crawl.copies import Copies
-from trapline.crawl.crawler import Crawler, Goals
+from trapline.crawl.crawler import Crawler, Goals, Manner
+from trapline.crawl.forbidden import Forbidden
 from trapline.crawl.hearsay import Hearsay
 from trapline.crawl.known import Known
 from trapline.crawl.names import Names
@@ -186,6 +187,7 @@ class Stage:
         self.outbox = Outbox(journal, self.batches.append, refresh_log=self.refresher.take)
         self.names = Names(resolver, Guard(options.allow_private))
         self.sites, shelf = Sites(options.pause_s), Shelf(None)
+        self.shelf = shelf
         kept = Scope(scope, options.seeds)
         self.known = Known(
             self.frontier, self.sites, Seen(), shelf, kept, self.outbox, {}, self.names.locate, Counter()
@@ -195,18 +197,15 @@ class Stage:
             self.hearsay = Hearsay(
                 self.refresher, self.frontier, self.known, self.inbox, self.outbox, self.loop.time, Aside(self.loop)
             )
+        self.upkeep = self._upkeep(refresh or RefreshOptions())
         self.crawler = Crawler(
             self.frontier,
             self.known,
             shelf,
             self.outbox,
-            connections=options.connections,
-            goals=goals,
-            agent=AGENT,
-            expanded_bytes=1 << 20,
-            give_up=options.give_up,
+            Manner(options.connections, AGENT, 1 << 20, options.give_up, goals),
             worth=lambda page: 1.0,
-            upkeep=self._upkeep(refresh) if refresh else None,
+            upkeep=self.upkeep if refresh else None,
             hearsay=self.hearsay,
         )
         self.names.start(self.crawler, self.loop)
@@ -215,7 +214,9 @@ class Stage:
     def _upkeep(self, refresh: RefreshOptions) -> Upkeep:
         turns = Turns(refresh.share, refresh.price, refresh.rate)
         agenda = Agenda(self.frontier, self.refresher, turns, refresh.continuous)
-        return Upkeep(agenda, Copies(None), self.outbox)
+        forbidden = Forbidden(self.refresher, self.shelf.urls)
+        whole = self.hearsay.whole if self.hearsay else ()
+        return Upkeep(agenda, Copies(None), self.outbox, forbidden, whole)
 
     def _open(self, loop: Any, address: str, port: int, owner: Any, *rest: Any) -> Wire:
         self.wires.append(Wire(loop, address, port, owner))

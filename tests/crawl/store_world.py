@@ -1,5 +1,6 @@
 """Batches to feed to the store, each a function of its number, and a check of a whole crawl's folder by other readers."""
 
+import math
 import random
 import sqlite3
 from base64 import b32encode
@@ -10,7 +11,7 @@ from pathlib import Path
 from warcio.archiveiterator import ArchiveIterator
 from warcio.bufferedreaders import ChunkedDataReader
 
-from trapline.crawl.records import Batch, Fetched, GivenUp, Progress, RobotsFetched, SignalNoted
+from trapline.crawl.records import Batch, Fetched, GivenUp, Progress, RobotsFetched, SignalNoted, Told
 from trapline.crawl.store.folder import ARCHIVES, DATABASE, INDEX
 
 FETCHED, FAILED, REFUSED = 3, 5, 6
@@ -95,12 +96,14 @@ def batch(number: int) -> Batch:
         left_out,
         b"refresh of %d" % number if number % 2 else b"",
         [SignalNoted(number, -1 if number % 3 else 1, 1.7e9 + number, "indexnow", "changed", "taken")],
+        [Told(number % 4, number, 1.7e9 if number % 2 else math.inf)],
+        [number],
     )
 
 
 def _again(number: int) -> list[Fetched]:
     """Pages of two batches ago. The first and the second have changed, the second twice; the third has not, and the second has not
-    after that."""
+    after that. Then the first is gone."""
     first, at = (number - 3) * PAGES_A_BATCH, 1_700_100_000.0 + number
     if number < 3:
         return []
@@ -110,6 +113,7 @@ def _again(number: int) -> list[Fetched]:
         refetched(first + 1, 1, at + 0.2),
         unchanged(first + 2, at + 0.3),
         unchanged(first + 1, at + 0.4),
+        fetched(first, b"<p>no such page", result=REFUSED, status=404, error="http", started=at + 0.5),
     ]
 
 
@@ -198,8 +202,8 @@ def _check_rows(database: sqlite3.Connection, last: int) -> None:
     once = {f.page: (f.page, f.site, f.url) for f in expected}
     assert database.execute("select id, site, url from page").fetchall() == list(once.values())
     _check_history(database, expected, last)
-    assert database.execute("select batch, calls from journal").fetchall() == [
-        (number, batch(number).calls) for number in range(1, last + 1)
+    assert database.execute("select * from journal").fetchall() == [
+        (number, batch(number).calls, batch(number).refresh) for number in range(1, last + 1)
     ]
     assert database.execute("select count(*) from robots").fetchone() == (last,)
     assert database.execute("select count(*) from progress").fetchone() == (last,)
@@ -228,10 +232,14 @@ def _check_history(database: sqlite3.Connection, expected: list[Fetched], last: 
     ).fetchall()
     assert found == [copies[page] for page in sorted(copies)]
     numbers = range(1, last + 1)
-    assert database.execute("select batch, calls from refresh_log").fetchall() == [
-        (number, batch(number).refresh) for number in numbers if number % 2
-    ]
     signals = [batch(number).signals[0] for number in numbers]
     assert database.execute("select * from signal").fetchall() == [
         (one.id, None if one.page < 0 else one.page, *one[2:]) for one in signals
     ]
+    assert database.execute("select * from signal_total").fetchall() == [("indexnow", "changed", "taken", last)][:last]
+    listed = {told.page: told for number in numbers for told in batch(number).told}
+    assert database.execute("select * from told").fetchall() == [
+        (page, by, None if dated == math.inf else dated)
+        for page, by, dated in (listed[page] for page in sorted(listed))
+    ]
+    assert database.execute("select value from meta where key = 'whole'").fetchall() == [(f"[{last}]",)][:last]

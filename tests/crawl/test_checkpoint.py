@@ -40,11 +40,33 @@ def test_there_may_be_none(tmp_path: Path, strategy: Strategy) -> None:
     assert loaded(tmp_path, 9, strategy) is None
 
 
-def test_the_newest_that_the_database_has_reached_is_taken_and_two_are_kept(tmp_path: Path, strategy: Strategy) -> None:
+def kept(folder: Path) -> list[int]:
+    return sorted(int(place.name) for place in (folder / SNAPSHOT).iterdir())
+
+
+def test_the_newest_that_the_database_has_reached_is_taken(tmp_path: Path, strategy: Strategy) -> None:
     for batch in (3, 5, 8):
         save(tmp_path, batch, strategy)
-    assert sorted(place.name for place in (tmp_path / SNAPSHOT).iterdir()) == ["5", "8"]
-    assert [loaded(tmp_path, last, strategy) for last in (4, 5, 7, 8, 100)] == [None, 5, 5, 8, 8]
+    assert [loaded(tmp_path, last, strategy) for last in (2, 4, 5, 7, 8, 100)] == [None, 3, 5, 5, 8, 8]
+
+
+def test_two_that_the_database_has_reached_are_kept_and_the_log_since_the_older(
+    tmp_path: Path, strategy: Strategy
+) -> None:
+    assert checkpoint.tidy(tmp_path, 9) == 0
+    for batch in (3, 5, 8):
+        save(tmp_path, batch, strategy)
+    assert (checkpoint.tidy(tmp_path, 4), kept(tmp_path)) == (0, [3, 5, 8])
+    assert (checkpoint.tidy(tmp_path, 7), kept(tmp_path)) == (3, [3, 5, 8])
+    assert (checkpoint.tidy(tmp_path, 8), kept(tmp_path)) == (5, [5, 8])
+
+
+def test_one_that_was_never_finished_is_none_of_the_two(tmp_path: Path, strategy: Strategy) -> None:
+    for batch in (3, 5, 8, 9):
+        save(tmp_path, batch, strategy)
+    for batch in (8, 9):
+        shutil.rmtree(tmp_path / SNAPSHOT / str(batch) / "frontier")
+    assert (checkpoint.tidy(tmp_path, 9), kept(tmp_path)) == (3, [3, 5])
 
 
 def test_the_same_batch_is_written_again(tmp_path: Path, strategy: Strategy) -> None:

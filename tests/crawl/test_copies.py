@@ -41,7 +41,7 @@ def writer(database: Path) -> Iterator[sqlite3.Connection]:
 def write(writer: sqlite3.Connection, copies: dict[int, Copy]) -> None:
     writer.execute("begin")
     writer.executemany(
-        "replace into copy values (?, 1.0, 2.0, null, ?, x'', ?, ?)",
+        "replace into copy values (?, 1.0, 2.0, null, ?, x'', ?, ?, '')",
         ((page, one.fingerprint, *one.validators) for page, one in copies.items()),
     )
     writer.execute("commit")

@@ -1,6 +1,7 @@
 """What providers tell reaches the refresher: from the inbox, and from sitemaps, feeds and schedules that the crawl fetches itself."""
 
 import json
+import sqlite3
 from collections.abc import Iterator
 from datetime import UTC, datetime
 from pathlib import Path
@@ -8,7 +9,14 @@ from pathlib import Path
 import pytest
 
 from tests.crawl.stage import A, Stage, Wire
+from trapline.crawl.aside import Aside
+from trapline.crawl.hearsay import Hearsay
 from trapline.crawl.options import RefreshOptions
+from trapline.crawl.store.folder import claim_new
+from trapline.crawl.store.keeper import Keeper
+from trapline.crawl.store.reading import Reading
+from trapline.crawl.store.settings import StoreSettings
+from trapline.errors import ConfigError
 from trapline.frontier.layout import FETCHED, UNKNOWN, WAITING
 from trapline.signals.inbox import ACCESS, CHANGED, POINT, Inbox, Signal
 
@@ -188,3 +196,89 @@ def test_who_lists_a_page_is_worth_the_accesses_of_that_page(stage: Stage) -> No
     told(stage, f"{A}/2", ACCESS, p=5.0)
     assert known_of(stage, 1)["accesses"] == known_of(stage, 2)["accesses"] == 5
     assert known_of(stage, 0)["accesses"] == 0
+
+
+def test_the_expiry_of_a_cache_is_a_weak_point(stage: Stage) -> None:
+    told(stage, f"{A}/3")
+    stage.passes(20.0)
+    now = stage.loop.time()
+    serve(stage, b"<p>three", {"Content-Type": "text/html", "Cache-Control": "max-age=600"})
+    point = known_of(stage, 2)["next_point"]
+    assert isinstance(point, dict) and now + 600.0 <= point["at"] <= now + 602.0
+    assert point["p"] == pytest.approx(0.05) and known_of(stage, 2)["level"] == "normal"
+    assert known_of(stage, 1)["next_point"] is None
+
+
+@pytest.mark.parametrize(("p", "verified", "recalled"), [(1.0, True, True), (0.05, False, False)])
+def test_a_ping_of_a_page_that_was_gone_brings_it_back(stage: Stage, p: float, verified: bool, recalled: bool) -> None:
+    told(stage, f"{A}/2")  # its site is one that tells
+    stage.refresher.gone(0, stage.loop.time())
+    stage.passes(100.0)
+    told(stage, f"{A}/1", p=p, verified=verified)
+    assert (known_of(stage, 0)["due"] <= stage.loop.time()) == recalled  # type: ignore[operator]
+
+
+# ---- a crawl that goes on
+
+
+def gone_on(stage: Stage, folder: Path) -> Hearsay:
+    """Killed now; what the next run begins with."""
+    assert stage.inbox is not None
+    claim_new(folder, {}).release()
+    keeper = Keeper(folder, StoreSettings())
+    keeper.commit(stage._sent())
+    keeper.leave()
+    about = stage.refresher, stage.frontier, stage.known, stage.inbox, stage.outbox, stage.loop.time
+    hearsay, reading = Hearsay(*about, Aside(stage.loop)), Reading(folder)
+    hearsay.restore(reading)
+    reading.close()
+    return hearsay
+
+
+def test_what_lists_told_is_known_after_a_stop(monkeypatch: pytest.MonkeyPatch, inbox: Inbox, tmp_path: Path) -> None:
+    stage = Stage(monkeypatch, [f"{A}/1"], refresh=REFRESH, inbox=inbox, scope="host")
+    stage.opens((200, {}, f"Sitemap: {A}/map.xml".encode())).answers(body=b"<p>one")
+    stage.passes(30.0)
+    rows = [f"<url><loc>{A}/{path}</loc><lastmod>{stamp(at)}</lastmod></url>" for path, at in (("1", 20.0), ("9", 3.0))]
+    rows.append(f"<url><loc>{A}/undated</loc></url>")
+    serve(stage, f"<urlset>{''.join(rows)}</urlset>".encode(), _XML)
+    told(stage, f"{A}/1", ACCESS, p=2.0)
+    before, after = stage.hearsay, gone_on(stage, tmp_path / "c")
+    assert before is not None and after._cited == before._cited == {f"{A}/map.xml"}
+    assert (after._last, after._own) == (before._last, before._own) == (1, -1)
+    pages = stage.frontier.pages
+    said = [[(one._listed.by(page), one._listed.dated(page)) for page in range(pages)] for one in (before, after)]
+    assert said[0] == said[1] and sum(by >= 0 for by, _ in said[0]) == 3
+
+
+def test_a_list_that_was_not_read_to_its_end_is_had_whole_the_next_time(stage: Stage, tmp_path: Path) -> None:
+    told(stage, f"{A}/map.xml")
+    stage.passes(20.0)
+    rows = "".join(f"<url><loc>{A}/p{number}</loc></url>" for number in range(1_200))
+    serve(stage, f"<urlset>{rows}</urlset>".encode(), _XML)
+    assert stage.life("/p999") == WAITING and stage.life("/p1000") == UNKNOWN
+    assert gone_on(stage, tmp_path / "c").whole == {2}
+    stage.passes(1.0)
+    assert stage.life("/p1199") == WAITING
+    assert gone_on(stage, tmp_path / "d").whole == set()
+
+
+def test_an_inbox_that_was_made_anew_is_heard_from_its_beginning(stage: Stage, inbox: Inbox, tmp_path: Path) -> None:
+    told(stage, f"{A}/1")
+    told(stage, f"{A}/2")
+    (tmp_path / "new").mkdir()
+    stage.inbox = Inbox(tmp_path / "new")
+    hearsay = gone_on(stage, tmp_path / "c")
+    stage.inbox.put([Signal(0, 99.0, "indexnow", f"{A}/1", CHANGED, 99.0, 1.0, True)])
+    assert hearsay.poll(100.0)
+    stage.inbox.close()
+
+
+def test_an_inbox_without_its_table_is_said_to_be_damaged(stage: Stage, inbox: Inbox, tmp_path: Path) -> None:
+    assert stage.hearsay is not None
+    with sqlite3.connect(tmp_path / "signals.db") as connection:
+        connection.execute("drop table signal")
+    assert not stage.hearsay.poll(stage.loop.time())
+    assert stage.hearsay.trouble == "signals.db cannot be read: no such table: signal"
+    with pytest.raises(ConfigError, match=r"signals\.db: it is damaged \(no such table: signal\); move the file away"):
+        Inbox(tmp_path)

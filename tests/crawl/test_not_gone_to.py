@@ -12,7 +12,7 @@ import pytest
 from tests.cli.crawling import name_server
 from tests.crawl.kill_world import options_of, rows, served
 from trapline.cli import run
-from trapline.cli.crawl_view import closing_lines
+from trapline.cli.crawl_end import closing_lines
 from trapline.crawl.folder import opened
 from trapline.crawl.options import live_rules
 from trapline.crawl.run import open_crawl, resume_crawl

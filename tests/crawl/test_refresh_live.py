@@ -84,6 +84,37 @@ def test_a_crawl_goes_on_with_what_it_knew(tmp_path: Path) -> None:
     assert all(after[page] >= crawls for page, crawls in before.items())
 
 
+def test_the_log_behind_its_snapshots_is_forgotten_while_it_runs(tmp_path: Path) -> None:
+    """Many snapshots; it goes on from the last two, and as well from the older of them alone."""
+    folder = tmp_path / "crawl"
+    with serve(changing_web(2.0)) as server:
+        crawl = crawled(
+            folder,
+            server.seed_urls,
+            server.hosts,
+            refresh=REFRESH,
+            max_seconds=3.0,
+            delay_s=0.05,
+            snapshot_pages=10,
+        )
+        ((first, last),) = crawl.rows("select min(batch), max(batch) from journal")
+        assert 1 < first < last
+        known = state_of(folder)
+        newest = max((folder / "snapshot").iterdir(), key=lambda place: int(place.name))
+        shutil.rmtree(newest)
+        assert state_of(folder) == known
+        assert resume_crawl(folder, silence(), max_seconds=4.0)["runs"] == 2
+
+
+def test_a_crawl_that_has_nothing_to_do_writes_little(tmp_path: Path) -> None:
+    idle = RefreshOptions(continuous=True, price=math.inf)
+    with serve(changing_web(1e9)) as server:
+        crawl = crawled(tmp_path / "crawl", server.seed_urls, server.hosts, refresh=idle, max_seconds=4.0, delay_s=0.0)
+    ((ended,),) = crawl.rows("select max(started + total_s) from fetch")
+    rows = crawl.rows(f"select at from progress where at > {ended} + 0.6")
+    assert len(rows) == 1  # that of the closing
+
+
 def test_signals_that_came_while_nobody_crawled_are_heard_once(tmp_path: Path) -> None:
     folder = tmp_path / "crawl"
     web = changing_web(1e9)

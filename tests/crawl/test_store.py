@@ -236,8 +236,10 @@ def test_history_and_the_refreshers_log_are_read_back(tmp_path: Path) -> None:
     keeper.commit([batch(number) for number in range(1, 10)])
     keeper.leave()
     reading = Reading(tmp_path / "c")
-    assert list(reading.refresh_log(3)) == [(number, batch(number).refresh) for number in (5, 7, 9)]
+    assert list(reading.refresh_log(3)) == [(number, batch(number).refresh) for number in range(4, 10)]
     assert reading.heard() == (9, 0)
+    assert [tuple(one) for one in reading.told()] == [tuple(batch(n).told[0]) for n in (8, 9, 6, 7)]
+    assert reading.whole() == [9]
     seen = [one for one in reading.history(8) if one.changed is not None]
     assert [(one.changed, one.status) for one in seen] == [(1, 200), (1, 200), (0, 304)]
     changes = reading.connection.execute("select page, at from change where page = 8").fetchall()

@@ -5,7 +5,9 @@ import pytest
 from tests.crawl.stage import A, B, Stage, Wire, links
 from trapline.crawl.options import RefreshOptions
 from trapline.crawl.records import NOT_KNOWN
-from trapline.frontier.layout import FETCHED, GONE
+from trapline.crawl.robots_file import apply
+from trapline.fetch.robots import parse as parse_robots
+from trapline.frontier.layout import FETCHED, REFUSED
 
 CONTINUOUS = RefreshOptions(policy="uniform", continuous=True, rate=0.01)  # one at once, the next after 100 s
 TEXT, OTHER = b"<p>The harbour is closed until Monday.</p>", b"<p>The harbour is open again, it says.</p>"
@@ -65,13 +67,74 @@ def test_a_304_to_one_who_did_not_ask_for_it_is_no_answer(stage: Stage) -> None:
     assert stage.refresher.explain(0, stage.loop.time())["failures"] == 1
 
 
-def test_a_page_that_is_gone_is_not_asked_for_again(stage: Stage) -> None:
+@pytest.mark.parametrize("status", [404, 410])
+def test_a_page_that_is_gone_is_asked_for_after_a_day_and_then_after_twice_as_long(stage: Stage, status: int) -> None:
+    had(stage)
+    asked_again(stage)[0].answers(status)
+    for day_s in (86_400.0, 2 * 86_400.0):
+        assert stage.life("/1") == FETCHED and 0 in stage.refresher  # our copy stands
+        wires = len(stage.wires)
+        stage.passes(day_s - 200.0)
+        assert len(stage.wires) == wires
+        stage.passes(400.0)
+        assert len(stage.wires) == wires + 1
+        stage.wires[-1].opens()
+        stage.passes(1.0)
+        if stage.wires[-1].targets == ["/robots.txt"]:
+            stage.wires[-1].answers(404)
+            stage.passes(1.0)
+        stage.wires[-1].answers(status)
+    assert {fetch.result for fetch in stage.fetches[1:]} == {REFUSED}
+
+
+def test_a_page_that_was_gone_and_is_there_again_is_one_like_any(stage: Stage) -> None:
     had(stage)
     asked_again(stage)[0].answers(404)
-    assert stage.life("/1") == GONE
-    assert 0 not in stage.refresher
-    stage.passes(100_000.0)
-    assert len(stage.fetches) == 2
+    stage.refresher.recalled(0, stage.loop.time())
+    asked_again(stage)[0].answers(body=OTHER)
+    assert [fetch.changed for fetch in stage.fetches] == [NOT_KNOWN, NOT_KNOWN, 1]
+    known = stage.refresher.explain(0, stage.loop.time())
+    assert (known["crawls"], known["changes"], known["failures"]) == (1, 1, 0)
+
+
+_CLOSED, _OPEN = b"User-agent: *\nDisallow: /1", b"User-agent: *\nDisallow: /2"
+
+
+def robots_read_again(stage: Stage, body: bytes) -> None:
+    """Its rules are a day old: they are asked for once more by a visit that has taken too long for more, and the next goes by them."""
+    stage.passes(90_000.0)
+    wire = stage.wires[-1].opens()
+    stage.passes(1.0)
+    wire.answers(200, {"Content-Type": "text/plain"}, body)
+    stage.passes(200.0)
+    stage.wires[-1].opens()
+    stage.passes(2.0)
+
+
+def test_a_page_that_robots_txt_forbids_comes_back_when_it_is_allowed(stage: Stage) -> None:
+    had(stage)
+    asked_again(stage)[0].answers()
+    robots_read_again(stage, _CLOSED)
+    assert stage.fetches[-1].error == "robots" and stage.life("/1") == FETCHED
+    before = len(stage.fetches)
+    stage.passes(1_000.0)
+    assert len(stage.fetches) == before  # nobody asks
+    site = stage.site()
+    apply(site, parse_robots(_OPEN, "trapline"), stage.loop.time() + 1e6, 0.0)
+    stage.upkeep._forbidden.look(site, stage.loop.time())
+    stage.crawler.soon()
+    asked_again(stage)[0].answers(body=OTHER)
+    assert stage.fetches[-1].changed == 1
+
+
+def test_it_stays_away_as_long_as_it_is_forbidden(stage: Stage) -> None:
+    had(stage)
+    asked_again(stage)[0].answers()
+    robots_read_again(stage, _CLOSED)
+    site, now = stage.site(), stage.loop.time()
+    apply(site, parse_robots(_CLOSED, "trapline"), now + 1e6, 0.0)
+    stage.upkeep._forbidden.look(site, now)
+    assert stage.refresher.explain(0, now)["due"] > now + 80_000.0
 
 
 def test_an_error_leaves_the_copy_and_the_page_waits_longer(stage: Stage) -> None:
@@ -125,6 +188,19 @@ def test_a_page_of_which_there_is_no_copy_has_not_changed(stage: Stage) -> None:
     asked_again(stage)[0].answers(body=TEXT)
     assert [fetch.changed for fetch in stage.fetches] == [NOT_KNOWN, NOT_KNOWN]
     assert stage.refresher.explain(0, stage.loop.time())["changes"] == 0
+
+
+def test_a_site_without_a_delay_is_fetched_again_as_soon_as_its_visit_is_over(monkeypatch: pytest.MonkeyPatch) -> None:
+    from trapline.frontier import Rules
+
+    rules = Rules(delay_s=0.0, per_connection=1)
+    refresh = RefreshOptions(policy="lambda-crawl", continuous=True)
+    stage = Stage(monkeypatch, [f"{A}/1", f"{A}/2", f"{A}/3"], refresh=refresh, rules=rules, pause_s=0.0)
+    wire = stage.opens()
+    for _ in range(20):
+        wire.answers()
+        stage.passes(0.3)  # at the latest it is looked at again after a quarter of a second
+    assert len(stage.fetches) == 20
 
 
 def test_new_and_old_pages_take_turns_by_share(monkeypatch: pytest.MonkeyPatch) -> None:

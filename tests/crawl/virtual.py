@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from trapline.crawl.asked import Asked
-from trapline.crawl.crawler import Crawler, Goals
+from trapline.crawl.crawler import Crawler, Goals, Manner
 from trapline.crawl.known import Known
 from trapline.crawl.outbox import Outbox
 from trapline.crawl.records import Batch, Fetched
@@ -22,6 +22,7 @@ from trapline.crawl.scope import Scope
 from trapline.crawl.seen import Seen
 from trapline.crawl.shelf import Shelf
 from trapline.crawl.sites import Site, Sites
+from trapline.crawl.tally import Tally
 from trapline.fetch import failure
 from trapline.fetch.response import Response
 from trapline.frontier import FAILED, FETCHED, REFUSED, Frontier, Outcome, Rules, Visit
@@ -192,7 +193,7 @@ def crawled(
     seed: int = 0,
 ) -> list[Fetched]:
     """Crawl with the live crawler, in virtual time; what came of each page it asked for, in order."""
-    crawler, batches = crawl_of(world, strategy, rules, robots, inputs, seed, goals=Goals(most))
+    crawler, batches = crawl_of(world, strategy, rules, robots, inputs, seed, Goals(most))
     world.run(crawler, seeds)
     crawler.outbox.flush()
     return [record for batch in batches for record in batch.fetches]
@@ -205,7 +206,8 @@ def crawl_of(
     robots: int,
     inputs: dict[str, Array] | None = None,
     seed: int = 0,
-    **given: Any,
+    goals: Goals | None = None,
+    tally: Tally | None = None,
 ) -> tuple[Crawler, list[Batch]]:
     """A live crawler in this world, and where its batches go."""
     journal = Journal()
@@ -224,12 +226,9 @@ def crawl_of(
         known,
         shelf,
         outbox,
-        connections=robots,
-        agent="trapline",
-        expanded_bytes=1 << 20,
-        give_up=99,
+        Manner(robots, "trapline", 1 << 20, 99, goals or Goals()),
         worth=lambda page: 1.0,
         keep_links=(lambda page, links: None) if strategy.page.scores else None,
-        **given,
+        tally=tally,
     )
     return crawler, batches

@@ -3,7 +3,8 @@
 import asyncio
 from pathlib import Path
 
-from trapline.signals.inbox import Inbox
+from trapline.refresh.evidence import SAME_S
+from trapline.signals.inbox import Inbox, Signal
 from trapline.signals.intake import REPEATED_S, Intake, Rates
 from trapline.signals.tally import Tally
 from trapline.signals.writer import InboxWriter
@@ -13,6 +14,10 @@ URL = "http://a.test/x"
 
 def heard(folder: Path, moments: list[float], vouched: bool = True) -> list[float]:
     """The page is said to have changed at these moments; when signals were received."""
+    return [signal.received for signal in signals(folder, moments, vouched)]
+
+
+def signals(folder: Path, moments: list[float], vouched: bool = True) -> list[Signal]:
     clock = [0.0]
 
     async def say() -> None:
@@ -29,13 +34,20 @@ def heard(folder: Path, moments: list[float], vouched: bool = True) -> list[floa
 
     asyncio.run(say())
     inbox = Inbox(folder)
-    signals = inbox.take(0, 1000)
+    found = inbox.take(0, 1000)
     inbox.close()
-    return [signal.received for signal in signals]
+    return found
 
 
 def test_the_last_of_many_is_not_lost(tmp_path: Path) -> None:
     assert heard(tmp_path, [0.0, 5.0, 5.0, 40.0]) == [0.0, REPEATED_S]
+
+
+def test_what_is_said_once_more_counts_only_after_a_crawl_in_between(tmp_path: Path) -> None:
+    """A crawl may miss what happened less than SAME_S before it: of a repetition it may miss nothing."""
+    first, again = signals(tmp_path, [0.0, 5.0, 40.0])
+    assert first.moment == 0.0
+    assert again.moment == 40.0 - SAME_S
 
 
 def test_one_is_said_once(tmp_path: Path) -> None:

@@ -6,11 +6,14 @@ from pathlib import Path
 
 from trapline.crawl.aside import Aside
 from trapline.crawl.copies import Copies
+from trapline.crawl.forbidden import Forbidden
 from trapline.crawl.hearsay import Hearsay
 from trapline.crawl.known import Known
 from trapline.crawl.options import RefreshOptions
 from trapline.crawl.outbox import Outbox
+from trapline.crawl.shelf import Shelf
 from trapline.crawl.store.folder import DATABASE
+from trapline.crawl.store.reading import Reading
 from trapline.crawl.upkeep import Upkeep
 from trapline.frontier import Frontier
 from trapline.refresh.agenda import Agenda
@@ -33,14 +36,17 @@ class Again:
         known: Known,
         outbox: Outbox,
         clock: Callable[[], float],
-        heard: tuple[int, int],
+        shelf: Shelf,
     ) -> None:
-        """`heard`: resume.State."""
         agenda = Agenda(frontier, refresher, Turns(options.share, options.price, options.rate), options.continuous)
         self.copies = Copies(folder / DATABASE)
         self._inbox, self._aside = Inbox(folder, _BUSY_S), Aside(asyncio.get_running_loop())
-        self.hearsay = Hearsay(refresher, frontier, known, self._inbox, outbox, clock, self._aside, *heard)
-        self.upkeep = Upkeep(agenda, self.copies, outbox, self.hearsay.schedules)
+        self.hearsay = Hearsay(refresher, frontier, known, self._inbox, outbox, clock, self._aside)
+        reading = Reading(folder)
+        self.hearsay.restore(reading)
+        forbidden = Forbidden(refresher, shelf.urls, reading.forbidden())
+        reading.close()
+        self.upkeep = Upkeep(agenda, self.copies, outbox, forbidden, self.hearsay.whole)
 
     def close(self) -> None:
         self._aside.close()

@@ -1,6 +1,6 @@
 """The crawler: asks the frontier who is next, sends robots there, and tells it what they found. Steps 4 and 8 of the way of a URL.
 
-It opens no socket and reads no clock: `World` does, the live web (live.py) or virtual time (tests). So the order of a crawl is
+It opens no socket and reads no clock: `World` does (world.py), the live web (live.py) or virtual time (tests). So the order of a crawl is
 decided here and in the frontier alone, and can be held against the simulator's.
 
 Who calls: the world (a timer, the store), and the robots (visit.py), which report each page as it comes in and then the end of their
@@ -9,8 +9,7 @@ visit. Whoever becomes free asks `soon`: after all that happens at this moment, 
 
 import math
 from collections.abc import Callable, Collection
-from dataclasses import dataclass
-from typing import Protocol
+from dataclasses import dataclass, field
 
 import numpy as np
 
@@ -24,6 +23,8 @@ from trapline.crawl.shelf import Shelf
 from trapline.crawl.sites import Site
 from trapline.crawl.tally import Tally
 from trapline.crawl.upkeep import Upkeep
+from trapline.crawl.waiting import Waiting
+from trapline.crawl.world import Timer, World
 from trapline.fetch import failure
 from trapline.fetch.response import Response
 from trapline.frontier import FAILED, FETCHED, REFUSED, Drained, Frontier, Outcome, Rescore, Visit, WaitUntil
@@ -35,38 +36,24 @@ _NO_PAGES = np.zeros(0, np.int32)
 DRAINED, PAGES, SECONDS, BYTES, INTERRUPTED = "drained", "max-pages", "max-seconds", "max-bytes", "interrupted"
 
 
-class Timer(Protocol):
-    def cancel(self) -> None: ...
-
-
-class World(Protocol):
-    """What differs between the live web and virtual time."""
-
-    def now(self) -> float:
-        """Seconds since 1970, never running backwards."""
-
-    def call_soon(self, callback: Callable[[], None]) -> object:
-        """After all that happens at this moment."""
-
-    def call_at(self, when: float, callback: Callable[[], None]) -> Timer: ...
-
-    def set_out(self, visit: Visit, site: Site, urls: list[str], conditions: list[bytes]) -> None:
-        """A robot sets out; it tells the crawler what it finds, and in the end `over`. `conditions`: headers of each page's request; []:
-        there are none."""
-
-    def score(self) -> None:
-        """Scores are wanted; `rescored` brings them, now or later."""
-
-    def ended(self) -> None:
-        """The crawl is over: nothing is under way."""
-
-
 @dataclass(frozen=True, slots=True)
 class Goals:
     """When a crawl has enough. Infinity: never."""
 
     pages: float = math.inf
     bytes: float = math.inf
+
+
+@dataclass(frozen=True, slots=True)
+class Manner:
+    """How a crawler goes about it, whatever it finds."""
+
+    connections: int  # at most, at once
+    agent: str  # the name by which robots.txt files know us
+    expanded_bytes: int  # of a page without its content coding: a longer one is not read
+    give_up: int  # visits in a row that fail, until a site is left alone
+    goals: Goals = field(default_factory=Goals)
+    keep_hrefs: bool = False  # links as they stand on the page go to the store too
 
 
 class Crawler:
@@ -76,23 +63,16 @@ class Crawler:
         known: Known,
         shelf: Shelf,
         outbox: Outbox,
+        manner: Manner,
         *,
-        connections: int,
-        goals: Goals,
-        agent: str,
-        expanded_bytes: int,
-        give_up: int,
         worth: Callable[[Asked], float],
         keep_links: Callable[[int, Array], None] | None = None,
-        keep_hrefs: bool = False,
         tally: Tally | None = None,
         upkeep: Upkeep | None = None,
         hearsay: Hearsay | None = None,
     ) -> None:
         self.frontier, self.known, self.outbox = frontier, known, outbox
-        self._shelf, self._connections, self._goals = shelf, connections, goals
-        self._agent, self._expanded_bytes, self._give_up = agent, expanded_bytes, give_up
-        self._worth, self._keep_links, self._keep_hrefs = worth, keep_links, keep_hrefs
+        self._shelf, self._manner, self._worth, self._keep_links = shelf, manner, worth, keep_links
         # Whether every page may matter to a free robot.
         self._often = keep_links is not None or frontier.rules.batch > 0
         self.tally = tally or Tally()
@@ -101,10 +81,7 @@ class Crawler:
         self.active = 0  # visits under way
         self.stopped_by = ""
         self.full: Callable[[], bool] = lambda: False  # whether the store has more than it can take
-        # Robots that wait for the store, and those in a pause. Who fills them: `waits` and `pause`; who empties them: `go_on`, time,
-        # `stop`, and a robot that `leaves`.
-        self._waiting: dict[Callable[[], None], None] = {}
-        self._pausing: dict[Callable[[], None], Timer] = {}
+        self._waiting = Waiting()
         self._asking = self._scoring = False
         self._discovered = 0
         self._timer: Timer | None = None
@@ -127,7 +104,7 @@ class Crawler:
 
     def _ask(self) -> None:
         self._asking = False
-        while self.active < self._connections and not self._scoring and self.may_request() and not self.full():
+        while self.active < self._manner.connections and not self._scoring and self.may_request() and not self.full():
             answer = self._next(self._world.now())
             if isinstance(answer, Visit):
                 self._set_out(answer)
@@ -169,50 +146,41 @@ class Crawler:
     def stop(self, why: str) -> None:
         """No new requests; what is under way comes in."""
         self.stopped_by = self.stopped_by or why
-        for robot in list(self._pausing):
-            self._paused(robot)
+        self._waiting.end_pauses()
         self.go_on()
         self.soon()
 
     def _stop_at_goals(self) -> None:
-        if self.tally.fetched >= self._goals.pages:
+        if self.tally.fetched >= self._manner.goals.pages:
             self.stop(PAGES)
-        elif self.tally.body_bytes >= self._goals.bytes:
+        elif self.tally.body_bytes >= self._manner.goals.bytes:
             self.stop(BYTES)
 
     # ---- what robots may do
 
     def may_request(self) -> bool:
         """Whether another page may be asked for: with those under way it must not exceed what is wanted."""
-        return not self.stopped_by and self.tally.fetched + self.tally.in_flight < self._goals.pages
+        return not self.stopped_by and self.tally.fetched + self.tally.in_flight < self._manner.goals.pages
 
     def waits(self, go_on: Callable[[], None]) -> bool:
         """Whether the store has too much to do; if so, `go_on` is called when it has less."""
         if not self.full():
             return False
-        self._waiting[go_on] = None
+        self._waiting.for_store(go_on)
         return True
 
     def pause(self, seconds: float, go_on: Callable[[], None]) -> None:
         """Call `go_on` after so long, or as soon as the crawl is to stop."""
         moment = self._world.now() + (0.0 if self.stopped_by else seconds)
-        self._pausing[go_on] = self._world.call_at(moment, lambda: self._paused(go_on))
-
-    def _paused(self, robot: Callable[[], None]) -> None:
-        self._pausing.pop(robot).cancel()
-        robot()
+        self._waiting.pause(go_on, moment, self._world)
 
     def leaves(self, go_on: Callable[[], None]) -> None:
         """Its visit is over: it is not to be called any more."""
-        self._waiting.pop(go_on, None)
-        if go_on in self._pausing:
-            self._pausing.pop(go_on).cancel()
+        self._waiting.leaves(go_on)
 
     def go_on(self) -> None:
         """The store has room again."""
-        waiting, self._waiting = self._waiting, {}
-        for robot in waiting:
-            robot()
+        self._waiting.store_has_room()
         self.soon()
 
     # ---- what robots report
@@ -223,8 +191,8 @@ class Crawler:
         again = self.upkeep is not None and self.upkeep.is_again(asked.page)
         verdict = judge(
             response,
-            self._agent,
-            self._expanded_bytes,
+            self._manner.agent,
+            self._manner.expanded_bytes,
             now,
             again and _CONDITION in asked.request,
             self.upkeep is not None,
@@ -237,7 +205,7 @@ class Crawler:
             self.tally.quality += worth
             if self._keep_links is not None:
                 self._keep_links(asked.page, links)
-        hrefs = list(verdict.links) if self._keep_hrefs else ()
+        hrefs = list(verdict.links) if self._manner.keep_hrefs else ()
         record = answer(visit, site, asked, response, address, verdict, hrefs, links.tobytes())
         if self.upkeep is not None:
             record = self.upkeep.compared(record, verdict, response)
@@ -252,7 +220,8 @@ class Crawler:
         self, visit: Visit, record: Fetched, now: float, links: Array, own_s: float, worth: float = 0.0
     ) -> None:
         """Those hear of it who decide what is next."""
-        self.frontier.report(visit, record.page, record.result, now, links, own_s)
+        if self.upkeep is None or not self.upkeep.stands(record):
+            self.frontier.report(visit, record.page, record.result, now, links, own_s)
         if self.upkeep is not None:
             self.upkeep.came(record, now, worth)
         self._wake_free(record.result)
@@ -265,7 +234,7 @@ class Crawler:
     def _wake_free(self, result: int) -> None:
         """A robot that is free has nothing to gain from a page without new links, unless scores or a batch are due by it, or its
         site has one page more to give instead of it."""
-        if self.active < self._connections and (self._often or result == REFUSED or self._has_discovered()):
+        if self.active < self._manner.connections and (self._often or result == REFUSED or self._has_discovered()):
             self.soon()
 
     def _has_discovered(self) -> bool:
@@ -303,10 +272,10 @@ class Crawler:
         now = self._world.now()
         self.frontier.finish(visit, outcome, now)
         if self.upkeep is not None:
-            self.upkeep.over(visit, now)
+            self.upkeep.over(visit, site, now)
         self.active -= 1
         failures = int(self.frontier.state.site["failures"][site.id])
-        if fruitless and failures >= self._give_up and not self._has_pages_of(site):
+        if fruitless and failures >= self._manner.give_up and not self._has_pages_of(site):
             self.give_up(site, VISITS, f"{counted(failures, 'failed visit')} in a row")
         self.soon()
 

@@ -4,7 +4,8 @@ A sitemap, a feed and a schedule are pages like others: they are fetched by the 
 refresher's. When one comes in it is read here; each date on it is a signal, each moment ahead a published point, each URL never met
 before a new page. What is told never brings a new site into the crawl, and never a page that the scope leaves out.
 
-Who owns what: the inbox its signals, and the store which of them were heard; here is the number of the last one.
+Who owns what: the inbox its signals, and the store which of them were heard; here is the number of the last one. What lists say of pages,
+and which lists are not read to their end yet, is in the store too, and here while the crawl runs (`restore`).
 """
 
 import math
@@ -13,17 +14,19 @@ from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from typing import Protocol, TypeVar
 
-import numpy as np
-
 from trapline.crawl.judge import Verdict
 from trapline.crawl.known import Known
+from trapline.crawl.listed import NOBODY, Listed
 from trapline.crawl.outbox import Outbox
 from trapline.crawl.records import SignalNoted
+from trapline.crawl.robots_file import PATH
+from trapline.crawl.store.reading import Reading
 from trapline.fetch.response import Response
 from trapline.frontier import Frontier
 from trapline.refresh.refresher import Refresher
+from trapline.signals.cache_headers import expiry
 from trapline.signals.feed import Feed, read_feed
-from trapline.signals.inbox import ACCESS, CHANGED, CHANNELS, POINT, Inbox, Signal
+from trapline.signals.inbox import ACCESS, CHANGED, CHANNELS, POINT, UNVERIFIED_P, Inbox, Signal
 from trapline.signals.relations import Relations, of_response, of_robots
 from trapline.signals.schedule_feed import Schedule, read_schedule
 from trapline.signals.sitemap import Sitemap, read_sitemap
@@ -31,7 +34,7 @@ from trapline.signals.sniff import kind_of
 
 T = TypeVar("T")
 MOST_AT_ONCE = 5_000  # signals between two looks at the loop
-SITEMAP, FEED, SCHEDULE = (CHANNELS.index(name) for name in ("sitemap", "feed", "schedule"))
+SITEMAP, FEED, SCHEDULE, CACHE = (CHANNELS.index(name) for name in ("sitemap", "feed", "schedule", "cache"))
 _MOST_CITED = 100_000
 _MOST_EARLY = 1_000_000
 _MOST_ACCESSES = 10_000.0  # that one signal counts
@@ -64,22 +67,29 @@ class Hearsay:
         outbox: Outbox,
         clock: Callable[[], float],
         aside: Aside,
-        last: int = 0,
-        own: int = 0,
     ) -> None:
-        """`last`: the number of the last signal that was heard before. `own`: of the last that the crawl read itself; these count
-        downwards from 0."""
         self._refresher, self._frontier, self._known = refresher, frontier, known
-        self._inbox, self._outbox, self._last = inbox, outbox, last
-        self._own, self._clock, self._aside = own, clock, aside
+        self._inbox, self._outbox, self._clock, self._aside = inbox, outbox, clock, aside
+        self._last = self._own = 0  # the last signals that were heard; those that the crawl read itself count downwards
         self._cited: set[str] = set()  # sitemaps that a robots.txt names: they may speak for all of their site
         self.heard = 0  # in this run
-        # Pages that are schedules: a moment told of a page that we do not have yet is only heard when it is told again.
-        self.schedules: set[int] = set()
+        self.trouble = ""  # why nothing can be heard, for people
+        # Pages to be had whole the next time: schedules, for a moment told of a page that we do not have yet is only heard when it is
+        # told again; and lists as long as they are not read to their end, for a crawl may be killed before.
+        self.whole: set[int] = set()
         self._topics: set[str] = set()  # written in this run
         self._early: dict[int, float] = {}  # accesses of pages that are still to be fetched; emptied by `listen`
-        # By page: the sitemap or feed that lists it, and the date that was last read there.
-        self._told_by, self._dated = np.full(1024, -1, np.int32), np.full(1024, math.inf)
+        self._listed = Listed(outbox)
+
+    def restore(self, reading: Reading) -> None:
+        """Go on with what earlier runs were told."""
+        last, self._own = reading.heard()
+        self._last = min(last, self._inbox.last())  # an inbox that was moved away and made anew counts from 1 again
+        self.whole.update(reading.whole())
+        self._listed.restore(reading.told())
+        for robots in reading.robots():
+            if robots.status == 200:
+                self._cite(of_robots(robots.body, self._known.sites[robots.site].origin + PATH))
 
     # ---- signals
 
@@ -87,7 +97,9 @@ class Hearsay:
         """Hear what has come in since the last time; whether there was anything."""
         try:
             signals = self._inbox.take(self._last, MOST_AT_ONCE)
-        except sqlite3.Error:  # it is busy, or the disk is full: another time
+            self.trouble = ""
+        except sqlite3.Error as error:  # if it is busy, another time
+            self.trouble = "" if "locked" in str(error) else f"signals.db cannot be read: {error}"
             return False
         if not signals:
             return False
@@ -121,14 +133,18 @@ class Hearsay:
             return OLD
         before = self._refresher.signals(page)
         self._refresher.signalled(page, channel, now, moment, p)
-        return NOTED if self._refresher.signals(page) > before else OLD
+        if self._refresher.signals(page) == before:
+            return OLD
+        if p > UNVERIFIED_P:
+            self._refresher.recalled(page, now)  # it may have been gone
+        return NOTED
 
     def _accessed(self, page: int, now: float, count: float) -> None:
         """Whoever lists a page is worth what it tells of it."""
         count = min(max(count, 0.0), _MOST_ACCESSES)
         self._refresher.accessed(page, now, count)
-        teller = int(self._told_by[page]) if page < len(self._told_by) else -1
-        if teller >= 0 and teller != page and teller in self._refresher:
+        teller = self._listed.by(page)
+        if teller != NOBODY and teller != page and teller in self._refresher:
             self._refresher.accessed(teller, now, count)
 
     def _note(self, number: int, page: int, channel: str, kind: str, outcome: str, now: float) -> None:
@@ -141,26 +157,48 @@ class Hearsay:
         """A page was had: it may be one that tells of others."""
         if page in self._early and page in self._refresher:
             self._accessed(page, now, self._early.pop(page))
+        self._expires(page, response, now)
         if response.status != 200:
             return
-        body, cited = verdict.body, url in self._cited
-        kind = kind_of(verdict.mime, body, url)
-        read = self._aside.read if len(body) > _LONG_BYTES else _at_once
+        kind = kind_of(verdict.mime, verdict.body, url)
+        if kind in ("sitemap", "feed", "schedule"):
+            self._read(kind, page, url, verdict.body, now)
+        else:
+            self._tellers(of_response(response.headers, url, verdict.body[:_HEAD_BYTES]), now)
+
+    def _expires(self, page: int, response: Response, now: float) -> None:
+        """Until when a cache may keep it: hardly a promise that it changes then."""
+        at = expiry(response.headers, now)
+        if at == at and page in self._refresher:
+            self._refresher.publish(page, CACHE, [(at, UNVERIFIED_P)], now)
+
+    def _read(self, kind: str, page: int, url: str, body: bytes, now: float) -> None:
+        """A page that tells of others; a long one aside."""
+        read, cited = _at_once, url in self._cited
+        if len(body) > _LONG_BYTES:
+            read = self._aside.read
+            self._have_whole(page, True)
         if kind == "sitemap":
             read(lambda: read_sitemap(body, url, cited, now), lambda found: self._sitemap(page, found))
         elif kind == "feed":
             read(lambda: read_feed(body, url, now), lambda found: self._feed(page, url, found))
-        elif kind == "schedule":
-            read(lambda: read_schedule(body, url, now), lambda found: self._schedule(page, found))
         else:
-            self._tellers(of_response(response.headers, url, body[:_HEAD_BYTES]), now)
+            read(lambda: read_schedule(body, url, now), lambda found: self._schedule(page, found))
+
+    def _have_whole(self, page: int, yes: bool) -> None:
+        if yes != (page in self.whole):
+            (self.whole.add if yes else self.whole.discard)(page)
+            self._outbox.whole = sorted(self.whole)
 
     def robots(self, url: str, body: bytes, now: float) -> None:
         """A robots.txt may say where its site's sitemaps and schedules are."""
         found = of_robots(body, url)
+        self._cite(found)
+        self._tellers(found, now)
+
+    def _cite(self, found: Relations) -> None:
         if len(self._cited) < _MOST_CITED:
             self._cited.update(found.sitemaps)
-        self._tellers(found, now)
 
     def _tellers(self, found: Relations, now: float) -> None:
         urls = (*found.sitemaps, *found.schedules, *found.feeds)
@@ -170,10 +208,10 @@ class Hearsay:
     def _sitemap(self, page: int, found: Sitemap) -> None:
         dates = math.nan if found.uniform_dates else 1.0
         entries = [*found.sitemaps, *found.entries]
-        self._listed(page, SITEMAP, [(entry.url, entry.lastmod * dates) for entry in entries])
+        self._list(page, SITEMAP, [(entry.url, entry.lastmod * dates) for entry in entries])
 
     def _feed(self, page: int, url: str, found: Feed) -> None:
-        self._listed(page, FEED, [(entry.url, entry.updated) for entry in found.entries])
+        self._list(page, FEED, [(entry.url, entry.updated) for entry in found.entries])
         for hub in found.hubs[:1]:
             self._topic(found.self_url or url, hub)
         now = self._clock()
@@ -188,33 +226,33 @@ class Hearsay:
                 self._inbox.topic(url, hub)
 
     def _schedule(self, page: int, found: Schedule) -> None:
-        self.schedules.add(page)
+        self._have_whole(page, True)
         now = self._clock()
         for told, ahead in zip(self._known.find(list(found.points)), found.points.values(), strict=True):
             if told in self._refresher:
                 self._refresher.publish(told, SCHEDULE, ahead, now)
 
-    def _listed(self, teller: int, channel: int, entries: Sequence[tuple[str, float]]) -> None:
+    def _list(self, teller: int, channel: int, entries: Sequence[tuple[str, float]]) -> None:
         """Pages with the dates of their last change, NaN: not said. Of a long list some at a time."""
         rest, now = entries[_LISTED_AT_ONCE:], self._clock()
         entries = entries[:_LISTED_AT_ONCE]
+        self._have_whole(teller, bool(rest))
         if rest:
-            self._aside.soon(lambda: self._listed(teller, channel, rest))
+            self._aside.soon(lambda: self._list(teller, channel, rest))
         pages = self._known.find([url for url, _ in entries])
         if self._discover([url for (url, _), page in zip(entries, pages, strict=True) if page < 0], now):
             pages = self._known.find([url for url, _ in entries])
-        self._make_room(max(pages, default=0))
         for (_, moment), page in zip(entries, pages, strict=True):
             if page >= 0 and page != teller:
-                self._told_by[page] = teller
+                is_later = moment > self._listed.dated(page)
+                self._listed.note(page, teller, moment)
                 if moment == moment:
-                    self._dated_page(page, channel, moment, now)
+                    self._dated_page(page, channel, moment, now, is_later)
 
-    def _dated_page(self, page: int, channel: int, moment: float, now: float) -> None:
+    def _dated_page(self, page: int, channel: int, moment: float, now: float, is_later: bool) -> None:
         """The page changed then, a list says. A day without a time may be any moment of it: one that was not there the last time counts
         although we may have the page from later on that day."""
-        is_new_day = moment % _DAY_S == 0.0 and moment > self._dated[page]
-        self._dated[page] = moment
+        is_new_day = moment % _DAY_S == 0.0 and is_later
         if page not in self._refresher:
             return
         seen = self._refresher.seen_at(page)
@@ -223,13 +261,6 @@ class Hearsay:
         if self._signalled(page, channel, moment, 1.0, now) == NOTED:
             self._own -= 1
             self._note(self._own, page, CHANNELS[channel], CHANGED, NOTED, now)
-
-    def _make_room(self, page: int) -> None:
-        had = len(self._told_by)
-        if page >= had:
-            told_by, dated = np.full(2 * page, -1, np.int32), np.full(2 * page, math.inf)
-            told_by[:had], dated[:had] = self._told_by, self._dated
-            self._told_by, self._dated = told_by, dated
 
     # ---- new pages
 

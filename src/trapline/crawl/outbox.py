@@ -1,13 +1,13 @@
 """The outbox: what happened since the last batch, on its way to the store. It decides when a batch is full, and nothing else.
 
-Who fills it: known.py (sites, pages), crawler.py (fetches, sites given up), robots_file.py (robots.txt), hearsay.py (signals). Who
-empties it: `flush`, to the store. How the crawl stands and the logs of the frontier and of the refresher go with it: a batch is what
-happened between two moments, all of it.
+Who fills it: known.py (sites, pages), crawler.py (fetches, sites given up), robots_file.py (robots.txt), hearsay.py (signals, what lists
+tell), snapshots.py (what may be forgotten). Who empties it: `flush`, to the store. How the crawl stands and the logs
+of the frontier and of the refresher go with it: a batch is what happened between two moments, all of it.
 """
 
 from collections.abc import Callable, Sequence
 
-from trapline.crawl.records import Batch, Fetched, GivenUp, Progress, RobotsFetched, SignalNoted
+from trapline.crawl.records import Batch, Fetched, GivenUp, Progress, RobotsFetched, SignalNoted, Told
 from trapline.frontier.journal import Journal
 
 # A commit costs the store about a millisecond, so a page's share of it is small from some dozens on; more only delays the
@@ -26,6 +26,7 @@ class Outbox:
     ) -> None:
         self._journal, self._put, self._refresh_log = journal, put, refresh_log
         self.number = last_batch  # of the last batch that was sent
+        self.log_bytes = 0  # of both logs, sent so far
         self._bytes = 0
         self._empty()
 
@@ -37,7 +38,25 @@ class Outbox:
         self.robots: list[RobotsFetched] = []
         self.given_up: list[GivenUp] = []
         self.signals: list[SignalNoted] = []
+        self.told: list[Told] = []
+        self.whole: list[int] | None = None
+        self.forget = 0
         self._bytes = 0
+
+    @property
+    def has_news(self) -> bool:
+        """Whether anything happened that is more than a look at the clock: the logs alone can wait."""
+        return bool(
+            self.fetches
+            or self.pages
+            or self.signals
+            or self.robots
+            or self.sites
+            or self.addresses
+            or self.given_up
+            or self.told
+            or self.whole is not None
+        )
 
     def fetched(self, record: Fetched) -> None:
         self.fetches.append(record)
@@ -48,18 +67,9 @@ class Outbox:
     def flush(self, progress: Progress | None = None, left_out: Sequence[tuple[str, int]] = ()) -> None:
         """Send what there is, if there is anything. `left_out`: links by reason, so far."""
         calls, refresh = self._journal.take(), self._refresh_log()
-        if not (
-            calls
-            or refresh
-            or self.signals
-            or self.fetches
-            or self.robots
-            or self.sites
-            or self.pages
-            or self.given_up
-            or progress
-        ):
+        if not (calls or refresh or progress or self.has_news):
             return
+        self.log_bytes += len(calls) + len(refresh)
         self.number += 1
         batch = Batch(
             self.number,
@@ -74,6 +84,9 @@ class Outbox:
             left_out,
             refresh,
             self.signals,
+            self.told,
+            self.whole,
+            self.forget,
         )
         self._empty()
         self._put(batch)

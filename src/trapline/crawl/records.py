@@ -27,7 +27,8 @@ class Fetched(NamedTuple):
     started: float  # wall clock, seconds: the request was sent, or refused
     first_byte_s: float  # from there; NaN: none came
     total_s: float
-    result: int  # FETCHED, FAILED or REFUSED, as the frontier was told; or RETURNED
+    # FETCHED, FAILED or REFUSED, as the frontier was told (but of a page that it has: upkeep.py); or RETURNED.
+    result: int
     status: int  # of HTTP; 0: no answer
     error: str  # a kind of fetch/failure.py; "": nothing was wrong
     request: bytes  # as sent; b"": none was
@@ -87,8 +88,16 @@ class SignalNoted(NamedTuple):
     outcome: str  # in a word or two, for people
 
 
+class Told(NamedTuple):
+    """A page that a sitemap or a feed lists."""
+
+    page: int
+    by: int  # the page that lists it
+    dated: float  # the last change that stands there; infinity: none does
+
+
 class Progress(NamedTuple):
-    """How the crawl stands, about twice a second."""
+    """How the crawl stands, about twice a second while anything happens."""
 
     at: float  # wall clock
     seconds: float  # of crawling, over all runs
@@ -115,3 +124,6 @@ class Batch(NamedTuple):
     left_out: Sequence[tuple[str, int]] = ()  # reason, links so far over all runs; comes with progress
     refresh: bytes = b""  # the refresher's log since the last batch
     signals: Sequence[SignalNoted] = ()
+    told: Sequence[Told] = ()
+    whole: Sequence[int] | None = None  # pages to be had whole the next time, changed or not; None: as before
+    forget: int = 0  # the logs of batches up to this one are not needed any more

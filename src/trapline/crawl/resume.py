@@ -9,6 +9,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
+from typing import TypeVar
 
 from trapline.crawl import checkpoint
 from trapline.crawl.options import AGENT, CrawlOptions, RefreshOptions
@@ -18,6 +19,7 @@ from trapline.crawl.seen import Seen
 from trapline.crawl.sites import Sites
 from trapline.crawl.store.reading import Reading
 from trapline.crawl.tally import Tally, tally_of
+from trapline.errors import ConfigError
 from trapline.fetch.robots import DISALLOW_ALL
 from trapline.fetch.robots_answer import read_answer
 from trapline.frontier import Frontier, Outcome, Visit
@@ -27,6 +29,7 @@ from trapline.refresh.registry import policy_named
 from trapline.strategies import Strategy
 from trapline.strategies.choice import live_strategy
 
+T = TypeVar("T")
 Tell = Callable[[int, int, str], None]  # done, of how many, of what
 _AT_ONCE = 4096
 _BATCHES_AT_ONCE = 4096  # after each, all pages are placed anew
@@ -46,7 +49,6 @@ class State:
     tally: Tally
     last_batch: int = 0
     refresher: Refresher | None = None
-    heard: tuple[int, int] = (0, 0)  # the last signal of the inbox, and the last that the crawl read itself
 
 
 def strategy_of(options: CrawlOptions) -> Strategy:
@@ -86,7 +88,7 @@ def restored(folder: Path, options: CrawlOptions, strategy: Strategy, tell: Tell
     frontier, seen = _frontier(reading, options, strategy, tell)
     sites, tally = _sites(reading, options, frontier), _tally(reading)
     refresher = refresher_of(reading, options.refresh) if options.refresh else None
-    state = State(frontier, sites, seen, tally, reading.last_batch(), refresher, reading.heard())
+    state = State(frontier, sites, seen, tally, reading.last_batch(), refresher)
     reading.close()
     return state
 
@@ -111,6 +113,18 @@ def settle(frontier: Frontier, now: float, refresher: Refresher | None = None) -
 def _frontier(
     reading: Reading, options: CrawlOptions, strategy: Strategy, tell: Tell = nobody
 ) -> tuple[Frontier, Seen]:
+    return _once_more(lambda: _replayed(reading, options, strategy, tell))
+
+
+def _once_more(read: Callable[[], T]) -> T:
+    """Snapshot and log belong together; a crawl that is looked at from outside may have taken others between the two."""
+    try:
+        return read()
+    except ConfigError:
+        return read()
+
+
+def _replayed(reading: Reading, options: CrawlOptions, strategy: Strategy, tell: Tell) -> tuple[Frontier, Seen]:
     # Late: its kernel takes seconds to compile, and a new crawl has no use for it.
     from trapline.frontier.replay import replay
 
@@ -126,6 +140,10 @@ def _frontier(
 
 def refresher_of(reading: Reading, options: RefreshOptions) -> Refresher:
     """As the last commit left it."""
+    return _once_more(lambda: _refresher_replayed(reading, options))
+
+
+def _refresher_replayed(reading: Reading, options: RefreshOptions) -> Refresher:
     policy, last = policy_of(options), reading.last_batch()
     found = checkpoint.load_refresher(reading.folder, last, policy)
     batch, refresher = found or (0, Refresher(policy, float(reading.meta()["created"])))

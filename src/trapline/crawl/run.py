@@ -6,7 +6,6 @@ the visits under way and leaves a whole folder; one that is killed goes on from 
 
 import asyncio
 import math
-import signal
 import time
 from collections import Counter, deque
 from collections.abc import Callable, Iterator
@@ -17,9 +16,10 @@ from typing import Any
 
 import uvloop
 
-from trapline.crawl import checkpoint, resume
+from trapline.crawl import resume
 from trapline.crawl.again import Again
-from trapline.crawl.crawler import INTERRUPTED, SECONDS, Crawler, Goals
+from trapline.crawl.crawler import INTERRUPTED, SECONDS, Crawler, Goals, Manner
+from trapline.crawl.interrupts import interrupts
 from trapline.crawl.known import Known
 from trapline.crawl.live import Web
 from trapline.crawl.memory import give_back_what_is_freed
@@ -29,6 +29,7 @@ from trapline.crawl.options import AGENT, CrawlOptions
 from trapline.crawl.outbox import Outbox
 from trapline.crawl.records import Batch, Progress
 from trapline.crawl.shelf import Shelf
+from trapline.crawl.snapshots import Snapshots
 from trapline.crawl.standing import MOST_ROWS, FetchedAgain, Recent, Standing
 from trapline.crawl.store.client import Store
 from trapline.crawl.store.folder import DATABASE, note_begin, note_end
@@ -43,7 +44,7 @@ from trapline.units import counted
 Show = Callable[[Standing], None]
 View = AbstractContextManager[Show]
 _TICK_S = 0.5
-_ONE_INTERRUPT_S = 0.5  # signals within it are one: `timeout` sends its own to the process and to the group
+_IDLE_S = 10.0  # between two notes of how the crawl stands, while nothing happens
 _GRACE_S = 10.0  # for the pages under way when a crawl is stopped: some servers would take minutes
 
 
@@ -76,7 +77,7 @@ class LiveCrawl:
         self._folder, self._show = crawl.claim.path, show
         self._recent = Recent()
         self._uncommitted: deque[tuple[int, int]] = deque()  # batch, pages registered when it was sent
-        self._snapshot_at = self._had() + crawl.options.snapshot_pages
+        self._noted_at = -math.inf  # seconds of crawling
         self._cut_at = math.inf  # seconds of crawling; from then on, what is under way is given up
         self._failure = ""  # of the store
         self._error: BaseException | None = None  # what nobody expected
@@ -91,7 +92,7 @@ class LiveCrawl:
             self._build(loop)
             loop.set_exception_handler(self._defect)
             self._begin(loop)
-            with self._signals(loop), self._ticking(loop):
+            with interrupts(loop, self._interrupted), self._ticking(loop):
                 await self._web.over
                 return await self._close()
         except BaseException:
@@ -117,6 +118,7 @@ class LiveCrawl:
         self._shelf = Shelf(self._folder / DATABASE)
         self._shelf.committed(state.frontier.pages)
         self._outbox = Outbox(journal, self._put, state.last_batch, state.refresher.take if state.refresher else bytes)
+        self._snapshots = Snapshots(self._folder, state, self._outbox, options.snapshot_pages)
         names = Names(Resolver(options.hosts, options.nameservers), Guard(options.allow_private))
         self._known = self._build_known(names)
         self._again = self._build_again()
@@ -126,14 +128,9 @@ class LiveCrawl:
             self._known,
             self._shelf,
             self._outbox,
-            connections=options.connections,
-            goals=Goals(options.max_pages, options.max_bytes),
-            agent=AGENT,
-            expanded_bytes=options.limits.expanded_bytes,
-            give_up=options.give_up,
+            self._manner(),
             worth=worth(self._given, state.frontier),
             keep_links=scores.keep if scores else None,
-            keep_hrefs=options.metadata,
             tally=state.tally,
             upkeep=self._again.upkeep if self._again else None,
             hearsay=self._again.hearsay if self._again else None,
@@ -143,12 +140,24 @@ class LiveCrawl:
         names.start(self._crawler, loop)
         names.look_up_rest(state.sites)
 
+    def _manner(self) -> Manner:
+        options = self._options
+        return Manner(
+            options.connections,
+            AGENT,
+            options.limits.expanded_bytes,
+            options.give_up,
+            Goals(options.max_pages, options.max_bytes),
+            options.metadata,
+        )
+
     def _build_again(self) -> Again | None:
         state, told = self._state, self._options.refresh
         if told is None or state.refresher is None:
             return None
         folder, known, outbox = self._folder, self._known, self._outbox
-        return Again(told, folder, state.frontier, state.refresher, known, outbox, lambda: self._web.now(), state.heard)
+        clock = lambda: self._web.now()  # noqa: E731  # there is none yet
+        return Again(told, folder, state.frontier, state.refresher, known, outbox, clock, self._shelf)
 
     def _build_known(self, names: Names) -> Known:
         state = self._state
@@ -178,6 +187,7 @@ class LiveCrawl:
             self._shelf.committed(pages)
             if self._again is not None:
                 self._again.copies.committed(batch)
+        self._snapshots.committed(batch)
         if not self._store.full:
             self._crawler.go_on()
 
@@ -204,10 +214,10 @@ class LiveCrawl:
             timer = loop.call_later(_TICK_S, tick)
             if not self._closing:
                 self._hear()
-                self._note()
+                self._note_if_new()
                 self._cut_off(self._seconds())
-                if self._had() >= self._snapshot_at:
-                    self._snapshot()
+                if self._snapshots.is_due:
+                    self._snapshots.take()
             self._show(self._standing())
 
         timer = loop.call_soon(tick)
@@ -230,18 +240,13 @@ class LiveCrawl:
     def _seconds(self) -> float:
         return self._state.tally.seconds_before + time.monotonic() - self._began
 
+    def _note_if_new(self) -> None:
+        if self._outbox.has_news or self._seconds() - self._noted_at >= _IDLE_S:
+            self._note()
+
     def _note(self) -> None:
-        self._outbox.flush(self._crawler.progress(self._seconds()), list(self._state.tally.left_out.items()))
-
-    def _snapshot(self) -> None:
-        self._outbox.flush()
-        checkpoint.save(
-            self._folder, self._outbox.number, self._state.frontier, self._state.seen, self._state.refresher
-        )
-        self._snapshot_at = self._had() + self._options.snapshot_pages
-
-    def _had(self) -> int:
-        return self._state.tally.fetched + self._state.tally.refetched
+        self._noted_at = self._seconds()
+        self._outbox.flush(self._crawler.progress(self._noted_at), list(self._state.tally.left_out.items()))
 
     def _standing(self) -> Standing:
         tally, options = self._state.tally, self._options
@@ -276,29 +281,15 @@ class LiveCrawl:
         if self._crawler.stopped_by:
             under_way = counted(progress.active, "visit")
             return f"stopping ({self._crawler.stopped_by}): {under_way} under way; Ctrl-C cuts them off"
+        if self._again is not None and self._again.hearsay.trouble:
+            return self._again.hearsay.trouble
         return "" if progress.pages or progress.errors else "starting: names, connections, robots.txt"
 
-    @contextmanager
-    def _signals(self, loop: asyncio.AbstractEventLoop) -> Iterator[None]:
+    def _interrupted(self) -> None:
         """Ctrl-C ends the visits under way after the page they are at; in a crawl that is stopping, at once."""
-        last = -math.inf
-
-        def interrupted() -> None:
-            nonlocal last
-            if loop.time() - last < _ONE_INTERRUPT_S:
-                return
-            last = loop.time()
-            if self._crawler.stopped_by:
-                self._web.abort()
-            self._crawler.stop(INTERRUPTED)
-
-        for number in (signal.SIGINT, signal.SIGTERM):
-            loop.add_signal_handler(number, interrupted)
-        try:
-            yield
-        finally:
-            for number in (signal.SIGINT, signal.SIGTERM):
-                loop.remove_signal_handler(number)
+        if self._crawler.stopped_by:
+            self._web.abort()
+        self._crawler.stop(INTERRUPTED)
 
     # ---- the end
 
@@ -309,7 +300,7 @@ class LiveCrawl:
             self._again.close()
         if not self._failure and self._error is None:
             self._note()
-            self._snapshot()  # before anything is awaited: what names come in later is not in the database
+            self._snapshots.take()  # before anything is awaited: what names come in later is not in the database
             try:
                 await self._store.close(self._close_step)
             except ConfigError as error:

@@ -177,7 +177,7 @@ def _changes(database: sqlite3.Connection) -> dict[str, Any]:
         "pages_changed": int(changed),
         "pages_unchanged": int(unchanged),
         "not_modified": int(not_modified),
-        "signals": _count(database, "signal"),
+        "signals": int(database.execute("select total(signals) from signal_total").fetchone()[0]),
         "popularity": _popularity(database),
     }
 
@@ -186,7 +186,7 @@ def _popularity(database: sqlite3.Connection) -> str | None:
     """What says how popular pages are: accesses, or without any the crawl's quality; None: nobody asks."""
     if options(database).refresh is None:
         return None
-    accesses = database.execute("select 1 from signal where kind = 'access' and outcome = 'noted' limit 1").fetchone()
+    accesses = database.execute("select 1 from signal_total where kind = 'access' and outcome = 'noted'").fetchone()
     return "accesses" if accesses else "quality"
 
 

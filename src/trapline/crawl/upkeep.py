@@ -1,64 +1,86 @@
 """The pages that a crawl has: how to ask for them again, and whether they changed. Step 9 of the way of a URL.
 
-Which ones, and when, the agenda decides (refresh/agenda.py). It opens no socket and reads no clock, and does not know what providers
-tell (hearsay.py).
+Which ones, and when, the agenda decides (refresh/agenda.py), which also knows which of them are being asked for. It opens no socket and
+reads no clock, and does not know what providers tell (hearsay.py).
 
-Who owns what: `Copies` what our copy of each page is; `_asked_again` the copies of pages that are being fetched again, from the
-moment that their visit begins to its end.
+A page that we have and that is not to be had now (404, 410, robots.txt) stays one that we have: the frontier is told nothing of it, so
+that for it the page is as it was, and the refresher asks again after a long pause.
+
+Who owns what: `Copies` what our copy of each page is; `_before` the copies of pages that are being fetched again, read when their visit
+begins.
 """
 
+import math
 from collections.abc import Container
 
 from trapline.crawl.copies import Copies, Copy, compared
+from trapline.crawl.forbidden import Forbidden
 from trapline.crawl.judge import Verdict
 from trapline.crawl.outbox import Outbox
 from trapline.crawl.records import NOT_KNOWN, Fetched
+from trapline.crawl.sites import Site
+from trapline.fetch import failure
 from trapline.fetch.response import Response
-from trapline.fetch.validators import Validators, conditional
-from trapline.frontier import FETCHED, Visit
+from trapline.fetch.validators import Validators, conditional, modified_at
+from trapline.frontier import FETCHED, REFUSED, Visit
 from trapline.refresh.agenda import Agenda
 
 
 class Upkeep:
-    def __init__(self, agenda: Agenda, copies: Copies, outbox: Outbox, whole: Container[int] = ()) -> None:
-        """`whole`: pages to have whole each time, changed or not."""
-        self.agenda, self.copies, self._outbox, self._whole = agenda, copies, outbox, whole
-        self._asked_again: dict[int, Copy | None] = {}  # by page
+    def __init__(
+        self, agenda: Agenda, copies: Copies, outbox: Outbox, forbidden: Forbidden, whole: Container[int] = ()
+    ) -> None:
+        """`whole`: pages to have whole the next time, changed or not."""
+        self.agenda, self.copies, self._outbox = agenda, copies, outbox
+        self._forbidden, self._whole = forbidden, whole
+        self._before: dict[int, Copy | None] = {}  # by page
 
     def conditions(self, visit: Visit) -> list[bytes]:
         """Headers by which a server can say that nothing has changed, of each page; []: they are new."""
-        if visit.pages[0] not in self.agenda.under_way:
+        if not self.is_again(visit.pages[0]):
             return []
         copies = self.copies.of(visit.pages)
-        self._asked_again.update(zip(visit.pages, copies, strict=True))
+        self._before.update(zip(visit.pages, copies, strict=True))
         return [
             b"" if copy is None or page in self._whole else conditional(copy.validators)
             for page, copy in zip(visit.pages, copies, strict=True)
         ]
 
     def is_again(self, page: int) -> bool:
-        return page in self._asked_again
+        return page in self.agenda.under_way
+
+    def stands(self, record: Fetched) -> bool:
+        """Whether it is a refusal of a page that we have."""
+        return record.result == REFUSED and self.is_again(record.page)
 
     def compared(self, record: Fetched, verdict: Verdict, response: Response) -> Fetched:
         """The record of an answer, with what it says of the copy."""
         if record.result != FETCHED:
             return record
-        changed, copy = compared(self._asked_again.get(record.page), verdict, response.headers)
+        changed, copy = compared(self._before.get(record.page), verdict, response.headers)
         if copy is None:
             return record._replace(changed=changed)
         etag, modified = copy.validators
         return record._replace(changed=changed, fingerprint=copy.fingerprint, etag=etag, modified=modified)
 
     def came(self, record: Fetched, now: float, worth: float) -> None:
-        """A page was had, or not; the frontier has heard of it. `worth`: by the crawl's own measure."""
+        """A page was had, or not; the frontier has heard of it, unless our copy `stands`. `worth`: by the crawl's own measure."""
         if record.fingerprint:
             copy = Copy(record.fingerprint, Validators(record.etag, record.modified))
             self.copies.put(record.page, copy, self._outbox.number + 1)
-        self._asked_again.pop(record.page, None)
+        self._before.pop(record.page, None)
+        if self.stands(record):
+            if record.error == failure.ROBOTS:
+                self._forbidden.add(record.page, record.site)
+            self.agenda.gone(record.page, now)
+            return
         changed = None if record.changed == NOT_KNOWN else record.changed == 1
-        self.agenda.came(record.page, record.site, record.result, now, changed, worth)
+        modified = modified_at(Validators(record.etag, record.modified), now) if record.modified else None
+        age_s = math.inf if modified is None else now - modified
+        self.agenda.came(record.page, record.site, record.result, now, changed, worth, age_s)
 
-    def over(self, visit: Visit, now: float) -> None:
+    def over(self, visit: Visit, site: Site, now: float) -> None:
         for page in visit.pages:
-            self._asked_again.pop(page, None)
+            self._before.pop(page, None)
         self.agenda.over(visit, now)
+        self._forbidden.look(site, now)

@@ -8,13 +8,14 @@ Laws
 - A signal that nobody vouched for has little force: an unverified CHANGED carries p <= UNVERIFIED_P.
 """
 
+import sqlite3
 import time
 from collections.abc import Iterable
 from pathlib import Path
 from typing import NamedTuple
 
-from trapline.errors import InvariantError
-from trapline.signals.database import BUSY_S, Transaction, opened
+from trapline.errors import ConfigError, InvariantError
+from trapline.signals.database import BUSY_S, DATABASE, Transaction, opened
 
 CHANGED, POINT, ACCESS = "changed", "point", "access"
 CHANNELS = ("indexnow", "websub", "sitemap", "feed", "schedule", "cache", "api")  # their place is kept on disk
@@ -43,6 +44,11 @@ class Inbox:
     def __init__(self, folder: Path, busy_s: float = BUSY_S) -> None:
         """`busy_s`: how long a write waits for another writer."""
         self._connection = opened(folder, busy_s)
+        try:
+            self._connection.execute("select 1 from signal limit 0")
+        except sqlite3.Error as error:
+            self._connection.close()
+            raise ConfigError(f"{folder / DATABASE}: it is damaged ({error}); move the file away") from None
 
     def put(self, signals: Iterable[Signal]) -> None:
         """All of them, in one transaction."""

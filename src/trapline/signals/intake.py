@@ -38,7 +38,9 @@ class Intake:
         self._hosts: dict[bool, Buckets[str]] = {True: Buckets(rates.host), False: Buckets(rates.host_unvouched)}
         self._all: dict[bool, Buckets[None]] = {True: Buckets(rates.all), False: Buckets(rates.all_unvouched)}
         self._recent: Once[int] = Once(REPEATED_S)
-        self._repeated: dict[int, tuple[str, str]] = {}  # channel and URL; filled by `changed`, emptied by `late`
+        self._repeated: dict[
+            int, tuple[str, str, float]
+        ] = {}  # channel, URL, when last; filled by `changed`, emptied by `late`
 
     def wait_s(self, authority: str, urls: int, vouched: bool) -> float:
         """0.0: so many URLs of this host may come in now. Else, seconds."""
@@ -71,17 +73,19 @@ class Intake:
         if self._recent.is_new(key, now):
             return True
         if vouched and len(self._repeated) < MOST_REPEATED:
-            self._repeated[key] = channel, url
+            self._repeated[key] = channel, url, now
         return False
 
     async def late(self) -> None:
-        """Once a second: what was repeated, and is due."""
+        """Once a second: what was repeated, and is due. Its moment is REPEATED_S before the repetition, which is what a crawl may
+        miss: so it counts only for a page that was crawled between the first time and the last that it was said, and whoever
+        repeats what another said gains nothing by it."""
         now = self._clock()
         due = [key for key in self._repeated if self._recent.is_new(key, now)]
         said = [self._repeated.pop(key) for key in due]
-        signals = [Signal(0, now, channel, url, CHANGED, now, 1.0, True) for channel, url in said]
+        signals = [Signal(0, now, channel, url, CHANGED, at - REPEATED_S, 1.0, True) for channel, url, at in said]
         if signals and await self.written(signals):
-            for channel, _ in said:
+            for channel, *_ in said:
                 self._tally.add(channel, ACCEPTED)
 
     async def written(self, signals: list[Signal]) -> bool:

@@ -5,15 +5,21 @@ acknowledged survives a power cut too, and a snapshot of the frontier is never a
 (docs/decisions/018-store-process.md says what that costs). No index is kept while the crawl runs.
 """
 
+import json
+import math
 import sqlite3
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from trapline.crawl.records import Batch, Fetched
 from trapline.crawl.store.archive import Length
 from trapline.crawl.store.filing import Kept, Row, is_not_modified
+from trapline.crawl.store.forgetting import Forgetting
+from trapline.signals.database import Transaction
 
 _BUSY_S = 30.0  # how long a user's own writing connection may hold us up
+_REFUSED = 6  # frontier/layout.py has it, and imports more than this process wants
 _CHECKPOINT_PAGES = 4000  # 16 MB of log before it is moved into the database
 
 INDEXES = {
@@ -28,6 +34,7 @@ class Database:
         self.connection = sqlite3.connect(path, timeout=_BUSY_S, isolation_level=None)
         for pragma in ("journal_mode=wal", "synchronous=full", f"wal_autocheckpoint={_CHECKPOINT_PAGES}"):
             self.connection.execute(f"pragma {pragma}")
+        self._forgetting = Forgetting(self.connection)
 
     def archives(self) -> list[Length]:
         return [Length(*row) for row in self.connection.execute("select id, name, bytes from warc order by id")]
@@ -59,6 +66,7 @@ class Database:
             self._add("robots", _ROBOTS_COLUMNS, robots)
             self.connection.executemany("replace into warc values (?, ?, ?)", archives)
             self.connection.execute("update cdxj set bytes = ?", (index_bytes,))
+            self._forgetting.after(batches)
 
     def set_meta(self, key: str, value: str | None) -> None:
         if value is None:
@@ -73,15 +81,24 @@ class Database:
         self.connection.executemany("insert into site values (?, ?)", batch.sites)
         self.connection.executemany("insert into address values (?, ?)", batch.addresses)
         self.connection.executemany("insert into page values (?, ?, ?)", batch.pages)
-        self.connection.execute("insert into journal values (?, ?)", (batch.number, batch.calls))
+        self.connection.execute("insert into journal values (?, ?, ?)", (batch.number, batch.calls, batch.refresh))
         self.connection.executemany("replace into given_up values (?, ?, ?, ?)", batch.given_up)
         self.connection.executemany("replace into left_out values (?, ?)", batch.left_out)
-        if batch.refresh:
-            self.connection.execute("insert into refresh_log values (?, ?)", (batch.number, batch.refresh))
-        for id, page, *rest in batch.signals:
-            self.connection.execute(_SIGNAL, (id, page if page >= 0 else None, *rest))
+        self._add_told(batch)
         if batch.progress is not None:
             self.connection.execute(_PROGRESS, batch.progress)
+
+    def _add_told(self, batch: Batch) -> None:
+        for id, page, *rest in batch.signals:
+            self.connection.execute(
+                "replace into signal values (?, ?, ?, ?, ?, ?)", (id, page if page >= 0 else None, *rest)
+            )
+        totals = Counter((one.channel, one.kind, one.outcome) for one in batch.signals)
+        self.connection.executemany(_SIGNAL_TOTAL, ((*key, count) for key, count in totals.items()))
+        dates = ((page, by, dated if dated < math.inf else None) for page, by, dated in batch.told)
+        self.connection.executemany("replace into told values (?, ?, ?)", dates)
+        if batch.whole is not None:
+            self.set_meta("whole", json.dumps(batch.whole))
 
     def _add_copies(self, batches: Iterable[Batch], rows: Sequence[Row]) -> None:
         """What we have of pages now, in the order in which it came; `rows`: of the same fetches."""
@@ -91,6 +108,8 @@ class Database:
                 self.connection.execute(_STILL, (fetched.started, fetched.etag, fetched.modified, fetched.page))
             elif fetched.fingerprint:
                 self.connection.execute(_COPY, _copy(fetched, row[_DIGEST]))
+            elif fetched.result == _REFUSED:
+                self.connection.execute("update copy set refused = ? where page = ?", (fetched.error, fetched.page))
 
     def _add(self, table: str, columns: str, rows: Sequence[Row]) -> None:
         if rows:
@@ -103,22 +122,6 @@ def _copy(f: Fetched, digest: bytes) -> Row:
     return f.page, f.started, f.started, last_change, f.fingerprint, digest, f.etag, f.modified
 
 
-class Transaction:
-    """All of it or nothing."""
-
-    def __init__(self, connection: sqlite3.Connection) -> None:
-        self._connection = connection
-
-    def __enter__(self) -> None:
-        self._connection.execute("begin immediate")
-
-    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
-        if kind is None:
-            self._connection.execute("commit")
-        elif self._connection.in_transaction:  # SQLite has ended it by itself if the disk is full
-            self._connection.execute("rollback")
-
-
 _FETCH_COLUMNS = (
     "page, visit, address, started, first_byte_s, total_s, result, status, error, "
     "bytes, mime, digest, marks, found, truncated, file, offset, length, links, changed, fingerprint"
@@ -127,10 +130,13 @@ _DIGEST = _FETCH_COLUMNS.split(", ").index("digest")
 _ROBOTS_COLUMNS = (
     "site, visit, address, started, first_byte_s, total_s, status, error, bytes, body, file, offset, length"
 )
-_COPY = """insert into copy (page, fetched, checked, last_change, fingerprint, digest, etag, modified)
-values (?, ?, ?, ?, ?, ?, ?, ?) on conflict (page) do update set fetched = excluded.fetched, checked = excluded.checked,
+_COPY = """insert into copy (page, fetched, checked, last_change, fingerprint, digest, etag, modified, refused)
+values (?, ?, ?, ?, ?, ?, ?, ?, '') on conflict (page) do update set fetched = excluded.fetched, checked = excluded.checked,
 last_change = ifnull(excluded.last_change, last_change), fingerprint = excluded.fingerprint, digest = excluded.digest,
-etag = excluded.etag, modified = excluded.modified"""
-_STILL = "update copy set checked = ?, etag = ?, modified = ? where page = ?"
-_SIGNAL = "replace into signal values (?, ?, ?, ?, ?, ?)"
+etag = excluded.etag, modified = excluded.modified, refused = ''"""
+_STILL = "update copy set checked = ?, etag = ?, modified = ?, refused = '' where page = ?"
+_SIGNAL_TOTAL = (
+    "insert into signal_total values (?, ?, ?, ?) "
+    "on conflict (channel, kind, outcome) do update set signals = signals + excluded.signals"
+)
 _PROGRESS = "insert into progress values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"

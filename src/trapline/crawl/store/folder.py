@@ -18,7 +18,7 @@ from trapline.crawl.store.tail import sync_folder
 from trapline.errors import ConfigError
 from trapline.output import check_writable
 
-FORMAT = 3
+FORMAT = 4
 DATABASE = "crawl.db"
 ARCHIVES = "warc"
 INDEX = "index.cdxj"

@@ -5,14 +5,16 @@ store's log from being moved into the database. It sees what is committed when i
 """
 
 import json
+import math
 import sqlite3
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from trapline.crawl.records import Progress
+from trapline.crawl.records import Progress, Told
 from trapline.crawl.store.folder import DATABASE, connect
 from trapline.errors import ConfigError, InvariantError
+from trapline.fetch import failure
 
 HAS_LINKS = "(result = 3 and status != 304)"
 """SQL: whether a row of `fetch` says where its page leads. That it has not changed (304) does not."""
@@ -79,18 +81,44 @@ class Reading:
         return self._pieces("select id, site, url from page where id > ? order by id", after)
 
     def journal(self, after: int = 0) -> Iterator[tuple[int, bytes]]:
-        """The frontier's log, by batches."""
-        return self._pieces("select batch, calls from journal where batch > ? order by batch", after, _PIECE_BATCHES)
+        """The frontier's log, by batches. `ConfigError` if one of them is missing."""
+        return self._log("calls", after)
 
     def refresh_log(self, after: int = 0) -> Iterator[tuple[int, bytes]]:
-        """The refresher's log, by those batches that have any of it."""
-        sql = "select batch, calls from refresh_log where batch > ? order by batch"
-        return self._pieces(sql, after, _PIECE_BATCHES)
+        """The refresher's log, in the same way."""
+        return self._log("refresh", after)
+
+    def _log(self, column: str, after: int) -> Iterator[tuple[int, bytes]]:
+        sql = f"select batch, {column} from journal where batch > ? order by batch"
+        for expected, (batch, calls) in enumerate(self._pieces(sql, after, _PIECE_BATCHES), after + 1):
+            if batch != expected:
+                raise ConfigError(
+                    f"{self.folder}: the log of batch {expected} is missing, and no snapshot reaches beyond it; "
+                    "restore the folder from a copy, or crawl anew into another"
+                )
+            yield batch, calls
 
     def heard(self) -> tuple[int, int]:
         """The last signal that the crawl has taken from the inbox, 0: none; and the last that it read itself, which count downwards."""
         last, own = self.connection.execute("select coalesce(max(id), 0), coalesce(min(id), 0) from signal").fetchone()
         return max(last, 0), min(own, 0)
+
+    def told(self) -> Iterator[Told]:
+        """The pages that sitemaps and feeds list."""
+        rows = self._pieces("select page, by, dated from told where page > ? order by page", -1)
+        return (Told(page, by, math.inf if dated is None else dated) for page, by, dated in rows)
+
+    def whole(self) -> list[int]:
+        """Pages to be had whole the next time, changed or not."""
+        return json.loads(self.meta().get("whole", "[]"))
+
+    def forbidden(self) -> Iterator[tuple[int, int]]:
+        """Pages that we have and robots.txt has come to forbid, each with its site."""
+        sql = (
+            "select copy.page, page.site from copy join page on page.id = copy.page"
+            f" where refused = '{failure.ROBOTS}' and copy.page > ? order by copy.page"
+        )
+        return self._pieces(sql, -1)
 
     def history(self, page: int) -> list[Seen]:
         """Every time that a page was had, the first time first."""

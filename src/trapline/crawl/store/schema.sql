@@ -1,4 +1,5 @@
--- crawl.db, format 3. Append-only while a crawl runs, but for counts and for `copy` and `signal`; indexes are made when it closes (closing.py).
+-- crawl.db, format 4. Append-only while a crawl runs, but for counts, `copy` and `told`, and for what is not kept for ever (forgetting.py); indexes are
+-- made when it closes (closing.py).
 -- Times are wall-clock seconds since 1970; durations are seconds. What each column means: docs/crawl-folder.md.
 
 create table meta (key text primary key, value text not null) without rowid;  -- format, options (JSON), created, closed
@@ -48,7 +49,8 @@ create table copy (                -- what we have of a page; rows only in crawl
     fingerprint blob not null,
     digest blob not null,          -- of its body, as in `fetch`
     etag blob not null,            -- to ask by the next time; empty: none
-    modified blob not null
+    modified blob not null,
+    refused text not null          -- why it was not to be had the last time: http, robots; '': it was
 );
 create view change as              -- every change that was seen
     select fetch.page, page.url, fetch.started as at, fetch.fingerprint
@@ -71,17 +73,30 @@ create table robots (              -- one row for each robots.txt that was asked
     length integer
 );
 
-create table journal (batch integer primary key, calls blob not null);         -- the frontier's log
+create table journal (             -- since the older of the last two snapshots; no batch is missing
+    batch integer primary key,
+    calls blob not null,           -- the frontier's log
+    refresh blob not null          -- the refresher's
+);
 
-create table refresh_log (batch integer primary key, calls blob not null);     -- the refresher's; batches without calls have no row
-
-create table signal (              -- what became of the signals that providers sent
+create table signal (              -- what became of the signals that providers sent, of the last 30 days
     id integer primary key,        -- in signals.db
     page integer,                  -- null: the crawl knows no such page
     at real not null,
     channel text not null,
     kind text not null,
     outcome text not null
+);
+
+create table signal_total (        -- and of all that ever came
+    channel text not null, kind text not null, outcome text not null, signals integer not null,
+    primary key (channel, kind, outcome)
+) without rowid;
+
+create table told (                -- pages that a sitemap or a feed lists
+    page integer primary key,
+    by integer not null,           -- the page that lists it
+    dated real                     -- the last change that stands there; null: none does
 );
 
 create table progress (
