@@ -7,6 +7,10 @@ Limits per sender and host are off where capacity is measured (--limits: as user
 closed: so many connections, each sends the next ping when the last is answered.
 open:   so many pings a second, whatever the answers do; the delay counts from when a ping was due.
 flood:  open, while other senders forge keys, repeat pings and name sites that nobody crawls, as fast as they can.
+
+With a crawl behind it, instead (endpoint_crawl.py): `--forged 100000` sends so many forged and replayed pings and compares all that the
+crawl knows before and after; `--beside 240` floods it for half of so many seconds and prints the crawl's speed and freshness with and
+without that.
 """
 
 import argparse
@@ -279,7 +283,16 @@ if __name__ == "__main__":
     parser.add_argument("--rates", type=float, nargs="*", default=[500.0, 2000.0])
     parser.add_argument("--connections", type=int, default=256)
     parser.add_argument("--json", type=Path)
+    parser.add_argument("--forged", type=int, metavar="N")
+    parser.add_argument("--beside", type=float, metavar="SECONDS")
     given = parser.parse_args()
-    found = uvloop.run(main(given.seconds, given.rates, given.connections))
+    if given.forged or given.beside:
+        import endpoint_crawl
+
+        found = [endpoint_crawl.forged(given.forged)] if given.forged else []
+        found += [endpoint_crawl.beside(given.beside)] if given.beside else []
+        print(json.dumps(found, indent=1))
+    else:
+        found = uvloop.run(main(given.seconds, given.rates, given.connections))
     if given.json:
         given.json.write_text(json.dumps(found, indent=1) + "\n")

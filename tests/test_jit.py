@@ -8,6 +8,7 @@ import os
 import shutil
 import subprocess
 import sys
+import time
 from pathlib import Path
 from typing import Any
 
@@ -318,6 +319,23 @@ def test_a_process_whose_cache_cannot_be_written_works(
     first = drawn(chained, tmp_path / "file")
     assert len(set(first["out"])) == 4
     assert list(tmp_path.glob("trapline-*"))
+
+
+@compiled_only
+def test_a_new_cache_takes_the_place_of_those_unused_for_thirty_days(chained: Path, tmp_path: Path) -> None:
+    cache = tmp_path / "cache"
+    days = {"a" * 20: 31, "b" * 20: 29, "not-ours": 31}
+    for name, old in days.items():
+        (cache / name).mkdir(parents=True)
+        os.utime(cache / name, (time.time() - old * 86_400.0,) * 2)
+    drawn(chained, cache)
+    left = {folder.name for folder in cache.iterdir()}
+    assert "a" * 20 not in left and {"b" * 20, "not-ours"} < left
+    (own,) = left - days.keys()
+    os.utime(cache / own, (0.0, 0.0))
+    os.utime(cache / ("b" * 20), (0.0, 0.0))
+    drawn(chained, cache)  # from the cache that is there
+    assert {folder.name for folder in cache.iterdir()} == left and (cache / own).stat().st_mtime > 0.0
 
 
 def test_the_cache_of_others_stays_where_it_is(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -6,7 +6,8 @@ ones lying. The crawl's rate is the same each time. Freshness comes from testweb
 
     python bench/live/refresh.py [--seconds 240] [--levels normal,smart,super,liar]
 
-It also says what became of the pings, and which share of the crawls in the last half went to pages of liars, which have half of all pages.
+It also says what became of the pings, which share of the crawls in the last half went to pages of liars, which have half of all pages,
+and how far the pings of each level were believed as time went on: a liar loses influence.
 """
 
 import argparse
@@ -23,6 +24,7 @@ from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
 TRAPLINE = [sys.executable, "-c", "from trapline.cli import main; main()"]
 MIXES = {
@@ -31,6 +33,7 @@ MIXES = {
     "super": "super=1",
     "liar": "smart=0.5,liar=0.5",
 }
+_MOMENTS = 6  # at which trust is shown
 
 
 def main() -> None:
@@ -44,6 +47,8 @@ def main() -> None:
     )
     for level, one in found.items():
         print(f"{level:8} fresh {one['fresh']:.3f}; {one['again']:,} crawls, {one['useful']:.0%} useful; {one['told']}")
+        for who, course in one["trust"].items():
+            print(f"         pings of {who} sites believed: {', '.join(f'{p:.0%} at {at:.0f} s' for at, p in course)}")
         for who, share in one["late"].items():
             print(f"         {who}: {share:.0%} of the crawls in the last half, fresh {one['by'][who]:.3f}")
     if told.json:
@@ -95,8 +100,32 @@ def _found(crawl: str, log: str, history: str, seconds: int) -> dict[str, Any]:
         "useful": changed / max(again, 1),
         "told": ", ".join(f"{number:,} {outcome}" for outcome, number in outcomes) or "nothing was told",
         "by": {who: one["binary"] for who, one in by.items()},
+        "trust": _trust(crawl, history),
         "late": {who: late[who]["fetches"] / max(late["all"]["fetches"], 1) for who in by},
     }
+
+
+def _trust(crawl: str, history: str) -> dict[str, list[tuple[float, float]]]:
+    """How far pings were believed over time: the mean over the sites of each level, of which pings were heard."""
+    import pyarrow.parquet
+
+    from trapline.report.trust import trust_over_time
+
+    columns = pyarrow.parquet.read_table(history, columns=["host", "level"]).to_pydict()
+    level = dict(zip(columns["host"], columns["level"], strict=True))
+    with closing(sqlite3.connect(Path(crawl, "crawl.db"))) as database:
+        hosts = {
+            site: str(urlsplit(origin).hostname) for site, origin in database.execute("select id, origin from site")
+        }
+    found: dict[str, list[tuple[float, float]]] = {}
+    for at_s, rows in trust_over_time(Path(crawl), _MOMENTS):
+        believed: dict[str, list[float]] = {}
+        for one in rows:
+            if one.channel == "indexnow" and one.verified:
+                believed.setdefault(level[hosts[one.site]], []).append(one.precision)
+        for who, shares in believed.items():
+            found.setdefault(who, []).append((at_s, sum(shares) / len(shares)))
+    return found
 
 
 def _measured(log: str, history: str, begin: int) -> dict[str, Any]:

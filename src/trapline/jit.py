@@ -19,11 +19,13 @@ Rules of this file
 import hashlib
 import os
 import platform
+import re
 import shutil
 import sys
 import tempfile
+import time
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager, contextmanager, suppress
 from pathlib import Path
 from typing import Any, ClassVar, TypeVar
 
@@ -79,6 +81,19 @@ def _cache_root() -> Path:
 
 
 _CACHE = cache_folder()
+_CACHE_IS_NEW = not _CACHE.exists()  # before numba makes it, when the first kernel is declared
+_OWN_FOLDER = re.compile("[0-9a-f]{20}")
+_UNUSED_S = 30 * 86_400.0  # every version of the sources leaves a folder of some megabytes behind
+
+
+def _use_cache() -> None:
+    """Note that our folder is in use. If it is a new one, remove those that nobody has used for long."""
+    with suppress(OSError):  # the folder of another user, or one that another process removes too
+        _CACHE.mkdir(parents=True, exist_ok=True)
+        os.utime(_CACHE)
+        for folder in _CACHE.parent.iterdir() if _CACHE_IS_NEW else ():
+            if _OWN_FOLDER.fullmatch(folder.name) and time.time() - folder.stat().st_mtime > _UNUSED_S:
+                shutil.rmtree(folder, ignore_errors=True)
 
 
 @contextmanager
@@ -128,6 +143,8 @@ def kernel(signature: Any) -> Callable[[Function], Function]:
 def ready(progress: Progress | None = None) -> None:
     """Make every kernel imported so far callable: from the cache where it is there, else compiled (and then cached)."""
     global _ready_kernels
+    if _ready_kernels < len(_kernels):
+        _use_cache()
     while _ready_kernels < len(_kernels):
         dispatcher, signature = _kernels[_ready_kernels]
         marker = _CACHE / f"{dispatcher.py_func.__module__}.{dispatcher.py_func.__name__}.compiled"

@@ -12,7 +12,7 @@ from tests.cli.crawling import FAST, Captured, Left, crawl, name_server
 from tests.fetch.name_server import Name
 from tests.testweb.webs import numbered
 from trapline.cli import run
-from trapline.cli.crawl import SECTIONS
+from trapline.cli.crawl_options import SECTIONS
 from trapline.crawl import seeds
 from trapline.crawl.crawler import Crawler
 from trapline.crawl.options import CONNECTIONS, PAUSE_S, CrawlOptions, live_rules
@@ -179,7 +179,7 @@ def test_the_command_as_written(server: Served, tmp_path: Path, capsys: Captured
     ]
     assert run(["crawl", *server.seed_urls, "-o", str(tmp_path / "out"), *options]) == 0
     said, left = capsys.readouterr(), Left(tmp_path / "out")
-    assert "11 pages, 22 kB, 0 errors in " in said.out and "stopped by: max-pages" in said.out
+    assert "11 pages, 22 kB, 0 errors in " in said.out and "stopped by: --max-pages" in said.out
     assert set(left.summary) >= REQUIRED
     assert (left.summary["pages_fetched"], left.summary["strategy"]) == (11, "crawl-ability")
     assert left.summary["politeness_violations"] == left.summary["errors"] == 0

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from trapline.cli import crawl_view
 from trapline.cli.crawl_view import drawn, line
 from trapline.crawl.records import Progress
-from trapline.crawl.standing import RECENT_S, Counter, Recent, Standing
+from trapline.crawl.standing import RECENT_S, Counter, FetchedAgain, Recent, Standing
 
 
 def standing(doing: str = "", goal: float = math.inf, scale: int = 1, rows: int = 6) -> Standing:
@@ -55,6 +55,33 @@ def test_it_says_where_the_crawl_does_not_go() -> None:
         "  trap                 3",
     ]
     assert " on 100 sites (31 given up), " in line(told) and "given up" not in line(standing())
+
+
+def test_pages_fetched_again_have_a_rate_of_their_own() -> None:
+    def at(moment: float, fetched: int) -> Standing:
+        told = standing()
+        return told._replace(progress=told.progress._replace(at=moment), again=FetchedAgain(fetched, 1, 2, True))
+
+    recent = crawl_view.RecentlyAgain()
+    rates = [recent.note(at(float(second), 3 * second)) for second in range(20)]
+    assert rates[0] == 0.0 and set(rates[1:]) == {3.0}
+    assert [recent.note(at(20.0 + second, 57)) for second in range(8)][-1] == 0.0
+    assert "57 fetched again (3/s)" in line(at(1.0, 57), 3.0)
+    (row,) = (text for text in drawn(at(1.0, 57), 100, 40, 3.0) if text.startswith("again"))
+    assert row.split() == [
+        "again",
+        "57",
+        "3/s",
+        "changed",
+        "2%",
+        "of",
+        "them;",
+        "2",
+        "signals",
+        "heard;",
+        "no",
+        "accesses",
+    ]
 
 
 @given(

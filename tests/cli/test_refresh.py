@@ -14,7 +14,7 @@ QUICK = ("--seeds", "2", "--accesses", "200")
 def test_all_policies_in_one_table(capsys: pytest.CaptureFixture[str]) -> None:
     assert run(["refresh", "replay", TRACE, "--policy", "all", *QUICK]) == 0
     shown = capsys.readouterr().out
-    assert "30 pages, 400 updates in 3 days; 2 seeds" in shown
+    assert "30 pages, 400 updates in 3 days; n = 2 seeds, ± 95 % by these few" in shown
     for name in ["uniform", "proportional", "nutch", "cgm", "azar", "lambda-crawl", "ncis", "xu", "residual-life"]:
         assert f"  {name}" in shown
 
@@ -50,6 +50,17 @@ def test_the_measure_and_the_schedule_have_variants(capsys: pytest.CaptureFixtur
     assert eq3("--schedule-errors", "added", "--calibrated") == repaired  # which uniform does not hear
 
 
+def test_an_estimator_is_chosen_by_its_name(capsys: pytest.CaptureFixture[str]) -> None:
+    def binary(*options: str) -> float:
+        world = ["--policy", "cgm", "--level", "normal", "--capacity", ".5", "--json", "-"]
+        assert run(["refresh", "replay", TRACE, *world, *QUICK, *options]) == 0
+        return json.loads(capsys.readouterr().out)["freshness_binary"]["mean"]
+
+    by_age = ("--option", "cgm.estimator=last-modified")
+    assert binary() == binary("--option", "cgm.estimator=closed") == binary("--last-modified")
+    assert binary(*by_age) != binary() and binary(*by_age, "--last-modified") != binary(*by_age)
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
@@ -69,6 +80,9 @@ def test_the_measure_and_the_schedule_have_variants(capsys: pytest.CaptureFixtur
         ([TRACE, "--recall", "1.5"], "1.5 is not in 0..1"),
         ([TRACE, "--option", "xu.past=1"], "not POLICY.NAME=X for one of the policies residual-life"),
         ([TRACE, "--option", "residual-life.kapa=1"], "did you mean 'kappa'"),
+        ([TRACE, "--policy", "cgm", "--option", "cgm.estimator=mlee"], "did you mean 'mle'"),
+        ([TRACE, "--policy", "cgm", "--option", "cgm.estimator=9"], "no estimator '9'"),
+        ([TRACE, "--option", "residual-life.kappa=x"], "'x' is not a number"),
         ([TRACE, "--plot", "x.jpg"], "must end in .png"),
         ([TRACE, "--json", "/nowhere/x.json"], "there is no folder"),
         ([TRACE, "--seeds", "0"], "0 is not in 1.."),

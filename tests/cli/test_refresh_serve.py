@@ -14,6 +14,9 @@ import pytest
 from tests.crawl.small_server import NOT_FOUND, small_server, text
 from tests.signals.crawled import crawl_of
 from trapline.cli import run
+from trapline.cli.refresh_rates import RATES, Rated
+from trapline.signals.intake import Rates
+from trapline.signals.limits_of_senders import Rate
 
 TRAPLINE = [sys.executable, "-c", "import sys; from trapline.cli import main; main()"]
 
@@ -56,13 +59,15 @@ def test_a_database_of_a_newer_version_is_named(crawl: Path, capsys: pytest.Capt
         (["nowhere"], "nowhere: there is no crawl"),
         (["{crawl}", "--listen", "8080"], "not HOST:PORT"),
         (["{crawl}", "--listen", "127.0.0.1:99999"], "not HOST:PORT"),
-        (["{crawl}", "--listen", "203.0.113.1:8080"], "cannot be listened on"),
-        (["{crawl}", "--listen", "no.such.host.invalid:8080"], "cannot be listened on"),
+        (["{crawl}", "--listen", "203.0.113.1:8080"], "not an address of this machine"),
+        (["{crawl}", "--listen", "no.such.host.invalid:8080"], "not an address of this machine"),
         (["{crawl}", "--public-url", "nonsense"], "not a URL"),
         (["{crawl}", "--public-url", "http://ours.test"], "must be https"),
-        (["{crawl}", "--token", "nowhere"], "cannot be read"),
+        (["{crawl}", "--token", "nowhere"], "does not exist"),
+        (["{crawl}", "--site-rate", "many"], "--site-rate many: not N or N:BURST"),
+        (["{crawl}", "--total-rate", "0:5"], "N above 0"),
         (["{crawl}", "--token", "short"], "16 or more"),
-        (["{crawl}", "--hosts", "nowhere"], "cannot be read as a hosts file"),
+        (["{crawl}", "--hosts", "nowhere"], "does not exist"),
         (["{crawl}", "--keep", "1s"], "1s"),
     ],
 )
@@ -79,6 +84,24 @@ def test_bad_input_is_one_line(
     assert run(["refresh", "serve", *(arg.format(crawl=crawl) for arg in args)]) == 2
     said = capsys.readouterr().err
     assert says in said and said.count("\n") == 1
+
+
+def test_a_port_that_is_taken_is_named_without_a_number_of_the_system(
+    crawl: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with small_server(feed_site) as server:
+        assert run(["refresh", "serve", str(crawl), "--listen", f"127.9.0.1:{server.port}"]) == 2
+    said = capsys.readouterr().err
+    assert "somebody listens there already" in said and "Errno" not in said
+
+
+def test_without_options_the_rates_are_the_endpoints() -> None:
+    assert Rated(*(default for _, _, _, default, _ in RATES.rows)).rates() == Rates()
+
+
+def test_a_rate_typed_is_the_rate_of_what_it_names() -> None:
+    rated = Rated("1:2", "3:4", "5:6", "7:8", "9")
+    assert rated.rates() == Rates(Rate(1, 2), Rate(3, 4), Rate(7, 8), Rate(5, 6), Rate(9, 180))
 
 
 def feed_site(host: str, target: str) -> bytes:
@@ -117,7 +140,8 @@ def test_a_topic_is_subscribed_to_by_what_it_says_of_itself(
         said = capsys.readouterr()
         assert says in said.out + said.err and (said.out + said.err).count("\n") == 1
         assert run(["refresh", "subscribe", str(folder)]) == 0
-        assert ("/feed: wanted, hub" in capsys.readouterr().out) == (code == 0)
+        said = capsys.readouterr()
+        assert ("/feed: wanted, hub" in said.out) == (code == 0) == ("no subscriptions yet" not in said.out)
 
 
 def test_a_topic_inside_or_of_another_site_is_refused(
@@ -126,7 +150,7 @@ def test_a_topic_inside_or_of_another_site_is_refused(
     with small_server(feed_site) as server:
         url = f"http://127.9.0.1:{server.port}/feed"
         assert run(["refresh", "subscribe", str(crawl), url]) == 2
-        assert "cannot be had: address" in capsys.readouterr().err and not server.connections
+        assert "give --allow-private" in capsys.readouterr().err and not server.connections
         assert run(["refresh", "subscribe", str(crawl), url, "--allow-private"]) == 2
         assert "does not know this site" in capsys.readouterr().err
         assert run(["refresh", "subscribe", str(crawl), "nonsense"]) == 2

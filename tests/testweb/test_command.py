@@ -59,6 +59,14 @@ def test_for_people_it_says_how_to_crawl_it(graph: Path) -> None:
     assert not urls.exists()
 
 
+def test_it_says_how_many_sites_tell_what(graph: Path) -> None:
+    process = started(graph, "--changes", "poisson:1h", "--providers", "smart=67%,liar=33%")
+    lines = [process.stdout.readline() for _ in range(2)]
+    process.terminate()
+    process.communicate(timeout=20)
+    assert lines[1] == "sites by what they tell: 2 smart, 1 liar\n"
+
+
 def test_a_web_that_changes_leaves_what_freshness_is_measured_from(
     graph: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -16,14 +16,14 @@ from trapline.cli.lazy import Lazy, LazyGroup
 
 COMMANDS = {
     "demo": Lazy("trapline.cli.demo:demo", "Compare a few strategies on a generated web."),
-    "crawl": Lazy("trapline.cli.crawl:crawl", "Crawl the web into a folder: WARC files, an index, a database."),
+    "crawl": Lazy("trapline.cli.crawl:crawl", "Crawl the web into a folder; with --continuous, keep it fresh."),
     "simulate": Lazy("trapline.cli.simulate:simulate", "Crawl a graph in simulated time."),
     "compare": Lazy("trapline.cli.compare:compare", "Crawl a graph by several strategies, and compare them."),
     "report": Lazy("trapline.cli.report:report", "Write an HTML page about a crawl, or one that compares several."),
     "status": Lazy("trapline.cli.status:status", "Say how a crawl stands, also while it runs."),
     "explain": Lazy("trapline.cli.explain:explain", "Say why a page was fetched when it was, or why it was not yet."),
     "graph": Lazy("trapline.cli.graph:graph", "Make, inspect and convert web graphs."),
-    "refresh": Lazy("trapline.cli.refresh:refresh", "What to fetch again: replay update traces by several policies."),
+    "refresh": Lazy("trapline.cli.refresh:refresh", "Keep pages fresh: take pings and access logs, compare policies."),
     "reproduce": Lazy(
         "trapline.cli.reproduce:reproduce", "A paper's experiments again: its figures, and what of it holds."
     ),

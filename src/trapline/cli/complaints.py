@@ -17,8 +17,10 @@ def complain(error: Exception, about: str = "") -> int:
     match error:
         case click.ClickException():
             return _say(f"{about}{error.format_message()}{_where_to_look(error)}")
-        case ConfigError() | OSError():  # a full disk, a pipe that ended: not ours to mend
+        case ConfigError():
             return _say(f"{about}{error}")
+        case OSError():  # a full disk, a pipe that ended: not ours to mend
+            return _say(f"{about}{_without_number(error)}")
         case _ if _is_damage(error):
             return _say(f"{about}the crawl's database cannot be read: {error}; restore crawl.db from a copy")
         case _:
@@ -29,6 +31,16 @@ def _is_damage(error: Exception) -> bool:
     """What SQLite says of a damaged file. By name: most commands never need SQLite, and it takes time to import."""
     kind = type(error)
     return kind.__module__ == "sqlite3" and kind.__name__ in ("DatabaseError", "OperationalError")
+
+
+def _without_number(error: OSError) -> str:
+    """What the system says, and of which file; not the number that it has for it.
+
+    >>> _without_number(FileNotFoundError(2, "No such file or directory", "a.txt"))
+    'a.txt: No such file or directory'
+    """
+    named = "" if error.filename is None else f"{error.filename}: "
+    return f"{named}{error.strerror}" if error.strerror else str(error)
 
 
 def _say(message: str) -> int:

@@ -7,17 +7,19 @@ import math
 import shutil
 import sys
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections import deque
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from itertools import zip_longest
-from pathlib import Path
-from typing import TYPE_CHECKING, Any, TextIO
+from typing import TYPE_CHECKING, TextIO
 
 from trapline.units import byte_rate, bytes_shown, counted, duration, number
 
 if TYPE_CHECKING:
     from trapline.crawl.run import Show, View
     from trapline.crawl.standing import Standing
+
+_RECENT_S = 5.0  # what "now" means in a rate; as in the rates that a crawl tells
 
 _FIRST_LINE_S, _EVERY_S = 2.0, 10.0
 _HINT = "Ctrl-C ends the crawl and leaves a whole folder"
@@ -35,11 +37,11 @@ def view(plain: bool, quiet: bool) -> "View":
 # ---- what is shown
 
 
-def line(standing: "Standing") -> str:
-    """The state of a crawl in one line."""
+def line(standing: "Standing", again_per_s: float = 0.0) -> str:
+    """The state of a crawl in one line. `again_per_s`: pages fetched again, of late."""
     now, lost = standing.progress, sum(sites for _, sites in standing.given_up)
     sites = f"{counted(now.sites, 'site')}{f' ({lost:,} given up)' if lost else ''}"
-    again = f", {standing.again.fetched:,} fetched again" if standing.again else ""
+    again = f", {standing.again.fetched:,} fetched again ({_pace(again_per_s)})" if standing.again else ""
     return (
         f"{duration(now.seconds)}: {now.pages:,} pages ({standing.pages_per_s:,.0f}/s){again}, {bytes_shown(now.bytes)}"
         f" ({byte_rate(standing.bytes_per_s)}), {counted(now.errors, 'error')}, {now.waiting:,} waiting of {now.known:,} known"
@@ -47,9 +49,9 @@ def line(standing: "Standing") -> str:
     )
 
 
-def drawn(standing: "Standing", columns: int, rows: int) -> list[str]:
+def drawn(standing: "Standing", columns: int, rows: int, again_per_s: float = 0.0) -> list[str]:
     """The lines of the live view: as many as a terminal of so many rows can show, and none so long that it would wrap."""
-    top = [f"trapline: {standing.strategy}, into {standing.folder}", *_numbers(standing)]
+    top = [f"trapline: {standing.strategy}, into {standing.folder}", *_numbers(standing, again_per_s)]
     tables = list(_beside(_busiest(standing), [*_errors(standing), *_elsewhere(standing)]))
     room = max(rows - 1 - len(top) - 1, 0)  # the last row is the cursor's, the one before it says what goes on
     if room > 2:
@@ -58,7 +60,7 @@ def drawn(standing: "Standing", columns: int, rows: int) -> list[str]:
     return [text[: max(columns - 1, 0)].rstrip() for text in lines[: max(rows - 1, 1)]]
 
 
-def _numbers(standing: "Standing") -> list[str]:
+def _numbers(standing: "Standing", again_per_s: float) -> list[str]:
     now = standing.progress
     goal = f" of {standing.goal:,.0f}" if standing.goal < math.inf else ""
     known = f"{now.known:,} on {counted(now.sites, 'site')}"
@@ -70,15 +72,23 @@ def _numbers(standing: "Standing") -> list[str]:
         ("errors", f"{now.errors:,}", failed, "robots", f"{now.active:,} out of {standing.robots:,}"),
         ("time", duration(now.seconds), _time_left(standing), "quality", quality),
     )
-    return _columns((*rows, *_again(standing)))
+    return _columns((*rows, *_again(standing, again_per_s)))
 
 
-def _again(standing: "Standing") -> Iterator[tuple[str, str, str, str, str]]:
+def _again(standing: "Standing", per_s: float) -> Iterator[tuple[str, str, str, str, str]]:
     again = standing.again
     if again is not None:
-        changed = f"{again.changed / max(again.fetched, 1):.0%} changed"
-        heard = f"{again.heard:,} heard{'; no accesses' if again.by_quality else ''}"
-        yield ("again", f"{again.fetched:,}", changed, "signals", heard)
+        changed = f"{again.changed / max(again.fetched, 1):.0%} of them"
+        heard = f"{counted(again.heard, 'signal')} heard{'; no accesses' if again.by_quality else ''}"
+        yield ("again", f"{again.fetched:,}", _pace(per_s), "changed", f"{changed}; {heard}")
+
+
+def _pace(per_s: float) -> str:
+    """
+    >>> _pace(0.25), _pace(61.7)
+    ('0.25/s', '62/s')
+    """
+    return f"{per_s:,.0f}/s" if per_s >= 10 else f"{per_s:.2g}/s"
 
 
 def _columns(rows: Sequence[Sequence[str]]) -> list[str]:
@@ -127,50 +137,24 @@ def _beside(one: list[str], other: list[str]) -> Iterator[str]:
         yield f"{left:{width}}{right}"
 
 
-def closing_lines(summary: dict[str, Any], folder: Path) -> str:
-    """What came of it, and where to look."""
-    return "\n".join(
-        (
-            f"{counted(summary['pages_fetched'], 'page')}, {bytes_shown(summary['bytes'])}, {counted(summary['errors'], 'error')} in"
-            f" {duration(summary['seconds'])}: {summary['pages_per_second']:,.0f} pages/s; stopped by: {summary['stopped_by']}",
-            f"{counted(summary['urls_known'], 'URL')} known on {counted(summary['sites'], 'site')};"
-            f" politeness violations: {summary['politeness_violations']}",
-            *_fetched_again(summary),
-            *_not_gone_to(summary, folder),
-            f"in {folder}: crawl.db, warc/, index.cdxj, summary.json. See it: trapline report {folder}",
-        )
-    )
-
-
-def _fetched_again(summary: dict[str, Any]) -> Iterator[str]:
-    again, popularity = summary["pages_refetched"], summary["popularity"]
-    if popularity:
-        unchanged = f"{summary['pages_unchanged']:,} not ({summary['not_modified']:,} by 304)"
-        yield (
-            f"fetched again: {counted(again, 'page')}, {summary['pages_changed']:,} changed, {unchanged};"
-            f" {counted(summary['signals'], 'signal')}; popularity of pages by their {popularity}"
-        )
-
-
-def _not_gone_to(summary: dict[str, Any], folder: Path) -> Iterator[str]:
-    from trapline.crawl.summary import GIVEN_UP, LEFT_OUT
-
-    if summary["sites_given_up"]:
-        given_up = counts(summary["sites_given_up_by_kind"], GIVEN_UP)
-        yield f"sites given up: {given_up}. Why one was: trapline explain {folder} SITE"
-    if summary["links_left_out"]:
-        yield f"links left out: {counts(summary['links_left_out'], LEFT_OUT)}"
-
-
-def counts(numbers: Mapping[str, int], words: Mapping[str, str]) -> str:
-    """
-    >>> counts({"dns": 1_200, "new": 3}, {"dns": "no address"})
-    '1,200 (no address), 3 (new)'
-    """
-    return ", ".join(f"{amount:,} ({words.get(name, name)})" for name, amount in numbers.items())
-
-
 # ---- how it gets there
+
+
+class RecentlyAgain:
+    """How many pages a second were fetched again, in the last seconds. Who fills it: whoever shows a crawl, each time."""
+
+    def __init__(self) -> None:
+        self._marks: deque[tuple[float, int]] = deque()  # moment, pages so far
+
+    def note(self, standing: "Standing") -> float:
+        if standing.again is None:
+            return 0.0
+        now = standing.progress.at
+        self._marks.append((now, standing.again.fetched))
+        while len(self._marks) > 2 and self._marks[1][0] <= now - _RECENT_S:
+            self._marks.popleft()
+        since, fetched = self._marks[0]
+        return (standing.again.fetched - fetched) / (now - since) if now > since else 0.0
 
 
 @contextmanager
@@ -181,7 +165,7 @@ def _nothing() -> "Iterator[Show]":
 @contextmanager
 def _lines(stream: TextIO) -> "Iterator[Show]":
     """A line after two seconds and then every ten; two seconds after something else begins, if it still goes on."""
-    due_at, doing = time.monotonic() + _FIRST_LINE_S, ""
+    due_at, doing, recent = time.monotonic() + _FIRST_LINE_S, "", RecentlyAgain()
 
     def show(standing: "Standing") -> None:
         nonlocal due_at, doing
@@ -189,10 +173,11 @@ def _lines(stream: TextIO) -> "Iterator[Show]":
         what = standing.doing.partition(" ")[0]
         if what != doing:
             due_at, doing = min(due_at, now + _FIRST_LINE_S), what
+        again_per_s = recent.note(standing)
         if now >= due_at:
             due_at = now + _EVERY_S
             with suppress(OSError):  # whoever read it is gone; the crawl goes on
-                print(line(standing), file=stream, flush=True)
+                print(line(standing, again_per_s), file=stream, flush=True)
 
     yield show
 
@@ -200,7 +185,7 @@ def _lines(stream: TextIO) -> "Iterator[Show]":
 @contextmanager
 def _live(stream: TextIO) -> "Iterator[Show]":
     """Drawn over what was drawn before, in one write, and gone at the end."""
-    height = 0
+    height, recent = 0, RecentlyAgain()
 
     def write(lines: list[str]) -> None:
         nonlocal height
@@ -212,6 +197,6 @@ def _live(stream: TextIO) -> "Iterator[Show]":
         height = len(lines)
 
     try:
-        yield lambda standing: write(drawn(standing, *shutil.get_terminal_size()))
+        yield lambda standing: write(drawn(standing, *shutil.get_terminal_size(), recent.note(standing)))
     finally:
         write([])

@@ -19,6 +19,8 @@ if TYPE_CHECKING:
     from trapline.crawl.records import GivenUp
     from trapline.frontier.explain import PageExplanation, SiteExplanation
 
+_MOST_LATER = 2  # fetches after the first that brought the page, told one by one
+
 
 @click.command()
 @click.argument("folder", metavar="DIR", type=click.Path(path_type=Path))
@@ -28,7 +30,7 @@ def explain(folder: Path, what: str) -> None:
 
     A SITE is written without a path: example.org, or https://example.org.
     """
-    from trapline.cli.explain_again import again_lines
+    from trapline.cli.explain_again import again_lines, trust_lines
     from trapline.crawl.account import found, page_account, site_account
     from trapline.crawl.folder import opened, options
 
@@ -38,6 +40,7 @@ def explain(folder: Path, what: str) -> None:
         if target.page is None:
             site = site_account(database, target)
             lines, is_over = list(_site_past(site)), site.given_up is not None
+            lines += trust_lines(folder, target.site, told.refresh)
         else:
             page = page_account(database, target)
             lines, is_over = list(_page_past(page, delay_s)), page.fetched or page.given_up is not None
@@ -55,11 +58,25 @@ def _page_past(account: "PageAccount", delay_s: float) -> Iterator[str]:
         first, rested_at = account.tries[0], account.site_before + delay_s
         late = f"the visit came {duration(max(first.started - rested_at, 0.0))} after it could (w = {delay_s:g} s)"
         yield f"  its site: last visited until {_since(account.site_before, account.began)}; {late}"
-    yield from (f"  {_tried(one, account.began)}" for one in account.tries)
+    yield from (f"  {line}" for line in _tries(account))
     if account.fetched_before is not None:
         yield f"  before it: {counted(account.fetched_before, 'page')} of its site"
     if account.given_up is not None and not account.fetched:
         yield f"  its site was given up {_given_up(account.given_up, account.began)}"
+
+
+def _tries(account: "PageAccount") -> Iterator[str]:
+    """One by one up to the first that brought the page; of many later ones the number, and the last that went wrong."""
+    from trapline.frontier import FETCHED
+
+    tries, began = account.tries, account.began
+    first = next((at for at, one in enumerate(tries) if one.result == FETCHED), len(tries))
+    shown, later = (tries, []) if len(tries) <= first + 1 + _MOST_LATER else (tries[: first + 1], tries[first + 1 :])
+    yield from (_tried(one, began) for one in shown)
+    failed = [one for one in later if one.result != FETCHED]
+    if later:
+        yield f"asked for {len(later):,} more times, the last {_since(later[-1].started, began)}; {len(failed):,} in vain"
+    yield from (f"the last of these: {_tried(one, began)}" for one in failed[-1:])
 
 
 def _discovered(account: "PageAccount") -> str:

@@ -1,4 +1,4 @@
-"""What `trapline explain` says of a page that is to be fetched again: what is known of it, and when it is due."""
+"""What `trapline explain` says of pages that are fetched again: what is known of one, when it is due, and how far its site is believed."""
 
 import math
 from collections.abc import Iterator
@@ -9,6 +9,8 @@ from trapline.units import counted, duration, number
 
 if TYPE_CHECKING:
     from trapline.crawl.options import RefreshOptions
+    from trapline.crawl.store.reading import Seen
+    from trapline.report.trust import Trust
 
 
 def again_lines(folder: Path, page: int, refresh: "RefreshOptions | None") -> Iterator[str]:
@@ -21,8 +23,9 @@ def again_lines(folder: Path, page: int, refresh: "RefreshOptions | None") -> It
 
     compile_kernels()
     reading = Reading(folder)
-    refresher = refresher_of(reading, refresh)
+    refresher, history = refresher_of(reading, refresh), reading.history(page)
     reading.close()
+    yield from _history_lines(history)
     if page not in refresher:
         yield "  it is not fetched again: it is gone, or may not be fetched"
         return
@@ -31,8 +34,7 @@ def again_lines(folder: Path, page: int, refresh: "RefreshOptions | None") -> It
 
 
 def _lines(known: dict[str, Any], policy: str, now: float) -> Iterator[str]:
-    crawls, changes = known["crawls"], known["changes"]
-    yield f"  fetched again: {counted(crawls, 'time')}, {changes:,} changed; the copy is {duration(now - known['last_crawl'])} old"
+    yield f"  the copy is {duration(now - known['last_crawl'])} old"
     popularity = (
         "by its quality, for no accesses are known" if known["by_quality"] else f"by {known['accesses']:,} so far"
     )
@@ -42,3 +44,42 @@ def _lines(known: dict[str, Any], policy: str, now: float) -> Iterator[str]:
     due = known["due"]
     when = "now" if due <= now else f"in {duration(due - now)}" if due < math.inf else "when something is heard of it"
     yield f"  by {policy}: {worth}; due {when}"
+
+
+def _history_lines(history: list["Seen"]) -> Iterator[str]:
+    """How often it was had, how often it was another then, and how far apart."""
+    again = len(history) - 1
+    if again < 1:
+        yield "  fetched again: never so far"
+        return
+    changed, not_modified = sum(one.changed == 1 for one in history), sum(one.status == 304 for one in history)
+    gap_s = (history[-1].started - history[0].started) / again
+    every = f", once in {duration(gap_s * again / changed)}" if changed else ""
+    apart = f"{duration(gap_s)} apart on average"
+    yield f"  fetched again: {counted(again, 'time')}, {apart}; changed {counted(changed, 'time')}{every}; {not_modified:,} by 304"
+
+
+def trust_lines(folder: Path, site: int, refresh: "RefreshOptions | None") -> Iterator[str]:
+    """How far each channel of a site is believed, as the last commit left it. Nothing, if the crawl fetches every page once."""
+    if refresh is None:
+        return
+    from trapline.cli.compiling import compile_kernels
+    from trapline.report.trust import trust_now
+
+    compile_kernels()
+    found = [one for one in trust_now(folder, refresh) if one.site == site]
+    if not found:
+        yield "  its provider has told nothing so far"
+    for one in found:
+        yield f"  {one.channel}{'' if one.verified else ', unverified'}: {_believed(one)}"
+
+
+def _believed(one: "Trust") -> str:
+    if not one.heard:
+        return "it has published what will come, and signalled nothing so far"
+    told = f"{counted(one.heard, 'signal')} heard"
+    if not one.judged_by:
+        return f"{told}, none of them put to the test; {one.precision:.0%} are expected to be true"
+    judged = f"{one.confirmed:.0f} of {one.judged_by:.0f} that were put to the test were true"
+    struck_out = "; struck out: they count as nothing" if one.struck_out else ""
+    return f"{told}, {judged}; {one.precision:.0%} are expected to be, and to tell {one.recall:.0%} of its changes{struck_out}"

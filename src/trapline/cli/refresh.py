@@ -24,7 +24,13 @@ _WHAT = Section(
             "normal, smart, super, or shares: normal=.35,smart=.35,super=.3. [smart]",
         ),
         ("--seeds", "seeds", count(1, 10_000), 5, "So many worlds are drawn; intervals are of 95 %."),
-        ("--option", "option", Many("P.NAME=X"), (), "An option of a policy, such as residual-life.kappa=0.5."),
+        (
+            "--option",
+            "option",
+            Many("P.NAME=X"),
+            (),
+            "An option of a policy: residual-life.kappa=0.5, cgm.estimator=mle.",
+        ),
     ),
 )
 _WORLD = Section(
@@ -35,6 +41,13 @@ _WORLD = Section(
         ("--zipf-time", "zipf_time", real(10.0), 0.0, "Skew of accesses over cycles; 0: Poisson."),
         ("--precision", "precision", share(), 1.0, "Share of signals behind which there is an update."),
         ("--recall", "recall", share(), 1.0, "Share of updates that are signalled."),
+        (
+            "--last-modified",
+            "last_modified",
+            None,
+            False,
+            "Crawls see when a page last changed, as estimators may use.",
+        ),
         ("--schedule-precision", "schedule_precision", share(), 1.0, "Share of published points that are updates."),
         (
             "--schedule-errors",
@@ -89,7 +102,11 @@ _COMMANDS = {
 
 @click.group(cls=LazyGroup, lazy=_COMMANDS)
 def refresh() -> None:
-    """What to fetch again, and when."""
+    """What to fetch again, and when.
+
+    `trapline crawl --continuous` does it. These commands tell such a crawl what its providers and readers know, and compare policies
+    on recorded updates. docs/how-to/keep-pages-fresh.md has an example to copy.
+    """
 
 
 @click.command(cls=SectionedCommand)

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 _STDOUT = Path("-")
 _DRAWN = ("poisson", "bursty")
 _DAYS = 31.0
+_FEW_SEEDS = 5  # Student's t is 2.8 there and 12.7 with two: the interval itself is then known to a factor of several
 MEASURES = ("binary", "eq3", "binary_time", "eq3_time")
 
 
@@ -38,6 +39,7 @@ class Asked:
     zipf_time: float
     precision: float
     recall: float
+    last_modified: bool
     schedule_precision: float
     schedule_errors: str
     calibrated: bool
@@ -134,7 +136,7 @@ def _policies(asked: Asked) -> list["Policy"]:
         name, equals, value = rest.partition("=")
         if not dot or not equals or owner not in chosen:
             raise ConfigError(f"--option {text}: not POLICY.NAME=X for one of the policies {', '.join(chosen)}")
-        chosen[owner] = chosen[owner].with_options(**{name: _number(value, f"--option {text}")})
+        chosen[owner] = chosen[owner].with_options(**{name: value})
     return list(chosen.values())
 
 
@@ -195,7 +197,7 @@ def compile_policies(chosen: Iterable["Policy"]) -> None:
 def show(found: Found) -> None:
     trace = found.trace
     size = f"{counted(trace.pages, 'page')}, {counted(trace.updates, 'update')} in {duration(trace.horizon_s)}"
-    click.echo(f"{trace.name}: {size}; {counted(found.asked.seeds, 'seed')}\n")
+    click.echo(f"{trace.name}: {size}; {interval_of(found.asked.seeds)}\n")
     width = max(len(row.policy) for row in found.rows) + 2
     for level, capacity in dict.fromkeys((row.level, row.capacity) for row in found.rows):
         click.echo(f"{level}, {capacity:g} crawls per update")
@@ -205,6 +207,18 @@ def show(found: Found) -> None:
             binary, eq3 = row.freshness["binary"], row.freshness["eq3"]
             click.echo(f"  {row.policy:{width}}{binary!s:>16}{eq3!s:>17}{row.useful:>15.1%}")
         click.echo()
+
+
+def interval_of(seeds: int) -> str:
+    """What a ± is worth.
+
+    >>> interval_of(1), interval_of(2)
+    ('n = 1 seed', 'n = 2 seeds, ± 95 % by these few: take it for a hint')
+    """
+    told = f"n = {counted(seeds, 'seed')}"
+    if seeds == 1:
+        return told
+    return f"{told}, ± 95 %" + (" by these few: take it for a hint" if seeds < _FEW_SEEDS else "")
 
 
 def write(found: Found, json_file: Path | None, plot_file: Path | None) -> None:

@@ -15,6 +15,7 @@ from urllib.parse import urlsplit
 import click
 
 from trapline.cli.numbers import seconds
+from trapline.cli.refresh_rates import RATES, Rated
 from trapline.cli.sections import Many, Section, SectionedCommand, bundled
 from trapline.errors import ConfigError
 from trapline.units import counted, duration, number
@@ -22,7 +23,7 @@ from trapline.units import counted, duration, number
 if TYPE_CHECKING:
     from trapline.signals.serving import Service, Settings
 
-_FILE = (click.Path(path_type=Path), "FILE")
+_FILE = (click.Path(path_type=Path, exists=True, dir_okay=False), "FILE")
 _REDRAW_S = 1.0
 _FOR_EVER = float("inf")
 _BEHIND_THE_CRAWL = 5  # in the order in which processes get the processor: a flood is not to slow the crawl down
@@ -60,7 +61,7 @@ class Asked:
     nameservers: Sequence[str]
     keep_s: float
 
-    def settings(self, folder: Path) -> "Settings":
+    def settings(self, folder: Path, rated: Rated) -> "Settings":
         from trapline.fetch.hosts import read_hosts
         from trapline.signals.serving import Settings
 
@@ -74,6 +75,7 @@ class Asked:
             self.insecure,
             _token(self.token_file),
             self.proxy,
+            rates=rated.rates(),
             keep_s=self.keep_s,
             hosts=read_hosts(self.hosts_file) if self.hosts_file else {},
             nameservers=tuple(self.nameservers),
@@ -83,8 +85,9 @@ class Asked:
 @click.command(cls=SectionedCommand)
 @click.argument("folder", metavar="DIR", type=click.Path(path_type=Path))
 @bundled("asked", Asked, WHERE, WHO)
+@bundled("rated", Rated, RATES)
 @click.option("--json", "as_json", is_flag=True, help="For machines: a line at the start, a line at the end.")
-def serve(folder: Path, asked: Asked, as_json: bool) -> None:
+def serve(folder: Path, asked: Asked, rated: Rated, as_json: bool) -> None:
     """Take what providers tell about the pages of the crawl in DIR, whether it runs or not; Ctrl-C ends it.
 
     IndexNow pings at /indexnow, WebSub deliveries at /websub/..., accesses at /accesses, counters at /status: docs/signals.md.
@@ -92,7 +95,7 @@ def serve(folder: Path, asked: Asked, as_json: bool) -> None:
     """
     import uvloop
 
-    settings = asked.settings(folder)
+    settings = asked.settings(folder, rated)
     sites_after = sites_of(folder)
     uvloop.run(_until_signal(settings, sites_after, as_json))
 
@@ -151,7 +154,7 @@ def _line(service: "Service", seconds_served: float) -> str:
     keys = service.pings.ownership
     parts = [
         counted(service.tally.requests, "request"),
-        f"{number(count(ACCEPTED))} signals",
+        counted(count(ACCEPTED), "signal"),
         f"{number(count(REPEATED))} repeated",
         f"{number(count(UNVERIFIED))} unverified",
         f"{number(count(REFUTED, UNSIGNED))} refuted",
@@ -214,7 +217,8 @@ def _token(file: Path | None) -> str:
     try:
         token = file.read_text(encoding="ascii").strip()
     except (OSError, UnicodeDecodeError) as error:
-        raise ConfigError(f"--token {file}: cannot be read: {error}") from None
+        why = getattr(error, "strerror", None) or "it is not plain ASCII text"
+        raise ConfigError(f"--token {file}: cannot be read: {why}") from None
     if len(token) < 16 or not token.isprintable() or " " in token:
         raise ConfigError(f"--token {file}: must hold 16 or more printable characters without spaces")
     return token

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 _TOPIC_BYTES = 1024 * 1024
 _LOOK_S = 0.2
 _FILE = click.Path(path_type=Path)
+_HOSTS = click.Path(path_type=Path, exists=True, dir_okay=False)
 
 
 @click.command()
@@ -28,7 +29,7 @@ _FILE = click.Path(path_type=Path)
 @click.option("--leave", is_flag=True, help="End the subscription.")
 @click.option("--allow-private", is_flag=True, help="Topics and hubs on loopback and private addresses too.")
 @click.option("--insecure", is_flag=True, help="Take any TLS certificate.")
-@click.option("--hosts", "hosts_file", type=_FILE, metavar="FILE", help="Addresses of names, as in /etc/hosts.")
+@click.option("--hosts", "hosts_file", type=_HOSTS, metavar="FILE", help="Addresses of names, as in /etc/hosts.")
 @click.option("--wait", "wait_s", type=seconds(), default=15.0, help="For the hub's answer. [15 s]")
 def subscribe(
     folder: Path,
@@ -50,7 +51,7 @@ def subscribe(
     subscriptions = Subscriptions(folder)
     try:
         if url is None:
-            _list(subscriptions)
+            _list(subscriptions, folder)
         elif leave:
             _leave(subscriptions, _canonical(url))
         else:
@@ -103,11 +104,20 @@ async def _named_by(fetch: "SmallFetch", url: str) -> "Place":
 
     answer = await fetch.get(url, _TOPIC_BYTES)
     if answer.status != 200:
-        raise ConfigError(f"{url}: cannot be had: {answer.failure or f'the server answered {answer.status}'}")
+        raise ConfigError(f"{url}: cannot be had: {_why(answer.failure) or f'the server answered {answer.status}'}")
     place = discovered(answer.url, answer.headers, answer.body)
     if place is None:
         raise ConfigError(f"{url}: names no hub, neither in Link headers nor in its head")
     return place
+
+
+def _why(kind: str) -> str:
+    """A kind of failure, for people."""
+    from trapline.fetch.failure import ADDRESS, DNS
+    from trapline.report.live_table import KINDS
+
+    private = "its address is private or loopback; if that is what you want, give --allow-private"
+    return {**KINDS, DNS: "its name has no address", ADDRESS: private}.get(kind, kind)
 
 
 async def _confirmed(fetch: "SmallFetch", place: "Place") -> "Place":
@@ -143,9 +153,12 @@ def _leave(subscriptions: "Subscriptions", topic: str) -> None:
     click.echo(f"{topic}: will be left")
 
 
-def _list(subscriptions: "Subscriptions") -> None:
-    for one in subscriptions.all():
+def _list(subscriptions: "Subscriptions", folder: Path) -> None:
+    found = list(subscriptions.all())
+    for one in found:
         click.echo(_row(one))
+    if not found:
+        click.echo(f"no subscriptions yet; to have one: trapline refresh subscribe {folder} URL")
 
 
 def _row(one: "Subscription") -> str:

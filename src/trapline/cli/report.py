@@ -43,9 +43,9 @@ def _one(folder: Path) -> str:
     from trapline.report.live_record import live_record
     from trapline.report.together import records_together
 
+    compile_kernels()  # before the record: what a crawl learned of its sites is made again by them
     record, judged = live_record(folder), None
     if record.summary["pages_fetched"] and record.summary["urls_known"] <= _MOST_JUDGED:
-        compile_kernels()
         with step("judging", record.summary["urls_known"]):
             (judged,) = records_together([folder])
     return live_page(record, judged)

@@ -4,6 +4,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from trapline.cli.refresh_replay import interval_of
 from trapline.units import counted, duration
 
 if TYPE_CHECKING:
@@ -17,7 +18,7 @@ def show(found: "Reproduction") -> None:
     study, trace = found.study, found.study.trace
     size = f"{counted(trace.pages, 'page')}, {counted(trace.updates, 'update')} in {duration(trace.horizon_s)}"
     cut = f", in stretches of {duration(study.stretch_s)}" if study.stretch_s else ""
-    click.echo(f"{trace.name}: {size}{cut}; {counted(study.seeds, 'seed')}")
+    click.echo(f"{trace.name}: {size}{cut}; {interval_of(study.seeds)}")
     click.echo(
         f"{found.capacity:.3f} crawls per update: smart xu has {found.reached:.3f} by Eq. 3 (the paper: around .86)\n"
     )

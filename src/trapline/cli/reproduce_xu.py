@@ -132,11 +132,15 @@ def _studies(asked: Asked) -> list["Study"]:
     from trapline.experiments.study import Study
     from trapline.experiments.xu import OTHER, SOURCES
 
+    names = asked.trace or tuple(SOURCES)
+    places = [name if asked.trace else str(_recorded(asked.shared / name)) for name in names]
     found = []
-    for name in asked.trace or SOURCES:
-        source = SOURCES.get(Path(name).name, OTHER)
-        place = name if asked.trace else _recorded(asked.shared / name)
-        found.append(Study(read_trace(str(place), False, source.step_s), asked.seeds or source.seeds, source.stretch_s))
+    with Progress("reading traces", plain_every_s=2.0) as progress:
+        for number, (name, place) in enumerate(zip(names, places, strict=True)):
+            progress.update(number, len(names), name)
+            source = SOURCES.get(Path(name).name, OTHER)
+            trace = read_trace(place, False, source.step_s)
+            found.append(Study(trace, asked.seeds or source.seeds, source.stretch_s))
     return found
 
 

@@ -62,6 +62,11 @@ class Section:
     def fields(self) -> tuple[str, ...]:
         return tuple(field for _, field, *_ in self.rows)
 
+    @property
+    def flags(self) -> tuple[str, ...]:
+        """The long one of each."""
+        return tuple(flags.split()[-1] for flags, *_ in self.rows)
+
     def with_defaults(self, **changes: Any) -> "Section":
         """The same options, some with another default, for a command that needs it; fields of other sections say nothing."""
         return self._changed({3: changes})

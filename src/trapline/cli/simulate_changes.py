@@ -13,12 +13,12 @@ import click
 
 from trapline.cli.arena import Arena
 from trapline.cli.conditions import Conditions
+from trapline.cli.histories import trace_of
 from trapline.cli.numbers import real, seconds, share
 from trapline.cli.progress import Progress
 from trapline.cli.sections import Many, Section
 from trapline.cli.shares import SHARES
 from trapline.cli.strategy import Chosen
-from trapline.cli.testweb_changes import _trace as trace_of
 from trapline.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -121,8 +121,7 @@ class Asked:
         from trapline.refresh import policy_named
 
         pairs = [text.partition("=") for text in self.settings]
-        options = {option: _numbers(value, real(), f"--refresh-option {option}")[0] for option, _, value in pairs}
-        return policy_named(name).with_options(**options)
+        return policy_named(name).with_options(**{option: value for option, _, value in pairs})
 
 
 def _numbers(text: str, kind: Any, flag: str) -> list[float]:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from trapline.cli.crawl_view import counts
+from trapline.cli.crawl_end import counts, stopped_by
 from trapline.units import byte_rate, bytes_shown, counted, duration, number, three_digits
 
 if TYPE_CHECKING:
@@ -81,7 +81,7 @@ def _state(found: "Glance", folder: Path) -> str:
         return f"running (process {found.process}), as of {duration(found.age_s)} ago"
     ago = f"{duration(found.age_s)} ago" if found.at else "before it had done anything"
     if found.state == ENDED:
-        return f"ended {ago}: {found.stopped_by}"
+        return f"ended {ago}: {stopped_by(found.stopped_by)}"
     return f"broken off {ago}; go on with: trapline crawl --resume {folder}"
 
 

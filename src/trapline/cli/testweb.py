@@ -17,6 +17,7 @@ from trapline.cli.sections import Section, SectionedCommand, bundled
 from trapline.cli.testweb_changes import CHANGES, PROVIDERS, Changing
 from trapline.cli.testweb_freshness import freshness
 from trapline.cli.testweb_sites import CONDUCT, GRAPH, SERVERS, SITES, Serving
+from trapline.cli.testweb_where import say_where
 from trapline.errors import ConfigError
 from trapline.output import check_writable, write_text
 from trapline.units import bytes_shown, counted, duration, number
@@ -73,7 +74,9 @@ def testweb(
     _check_files(log_file, history_file, hosts_file, urls_file)
     server = _server(graph, serving, changing)
     with _files(server.web, hosts_file, urls_file) as (hosts, urls):
-        seconds_served = _served(server, lambda: _say_where(server.web, hosts, urls, as_json), quiet=as_json)
+        seconds_served = _served(
+            server, lambda: say_where(server.web, hosts, urls, changing.ping, as_json), quiet=as_json
+        )
     _say_what(server, seconds_served, as_json)
     _write(server, log_file, history_file)
 
@@ -140,25 +143,6 @@ def _files(web: "Web", hosts_file: Path | None, urls_file: Path | None) -> Itera
         write_text(hosts, hosts_text({name: (address,) for name, address in web.hosts.items()}))
         write_text(urls, "".join(f"{url}\n" for url in web.seed_urls))
         yield hosts, urls
-
-
-def _say_where(web: "Web", hosts: Path, urls: Path, as_json: bool) -> None:
-    if as_json:
-        about = {"port": web.port, "sites": web.sites, "pages": web.pages, "addresses": len(web.addresses)}
-        click.echo(json.dumps({**about, "hosts_file": str(hosts), "urls_file": str(urls)}))
-        return
-    resolve = "" if web.names[0] in web.addresses else f" --hosts {hosts}"
-    click.echo(
-        f"serving {counted(web.sites, 'site')}, {counted(web.pages, 'page')} on port {web.port} of "
-        f"{_range(web.addresses)}, such as {web.seed_urls[0]}\n"
-        f"names and addresses: {hosts}; home pages: {urls}\n"
-        f"crawl it:  trapline crawl --seeds {urls}{resolve} --allow-private -o DIR\n"
-        "Ctrl-C ends it"
-    )
-
-
-def _range(addresses: list[str]) -> str:
-    return addresses[0] if len(addresses) == 1 else f"{addresses[0]} to {addresses[-1]}"
 
 
 def _served(server: "Server", say_where: Callable[[], None], quiet: bool) -> float:

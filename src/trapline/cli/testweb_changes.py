@@ -4,8 +4,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-import click
-
+from trapline.cli.histories import times_of, trace_of
 from trapline.cli.numbers import real, seconds, share
 from trapline.cli.sections import Section
 from trapline.cli.shares import SHARES
@@ -13,11 +12,7 @@ from trapline.errors import ConfigError
 
 if TYPE_CHECKING:
     from trapline.graph import Graph
-    from trapline.refresh import Trace
     from trapline.testweb import Changes, Providers, Telling
-
-_DRAWN = ("poisson", "bursty")
-_ROUND = 20  # gaps: a drawn history is so long unless it is said
 
 CHANGES = Section(
     "Pages that change",
@@ -67,7 +62,7 @@ class Changing:
             raise ConfigError("--providers says what sites tell of their changes; give --changes too")
         if self.ping and not self.providers:
             raise ConfigError("--ping: nobody pings; give --providers too, such as smart=50%")
-        if self.changes is not None and not _times(self.changes) and not Path(self.changes).exists():
+        if self.changes is not None and not times_of(self.changes) and not Path(self.changes).exists():
             raise ConfigError(f"--changes {self.changes}: no such file, and neither poisson:GAP nor bursty:GAP")
 
     def validator_shares(self) -> tuple[tuple[str, float], ...]:
@@ -78,7 +73,7 @@ class Changing:
 
         if self.changes is None:
             return None, None
-        trace = _trace(self.changes, graph.pages, seed)
+        trace = trace_of(self.changes, graph.pages, seed)
         changes = changes_of(graph, trace, speed=self.speed, noise=self.noise, grows=self.grows, seed=seed)
         return changes, providers_of(graph, changes, self.telling(), seed) if self.providers else None
 
@@ -87,31 +82,3 @@ class Changing:
 
         names = ("recall", "precision", "schedule_precision", "ahead_s", "lie_every_s")
         return Telling(levels=self.providers, **{name: getattr(self, name) for name in names})
-
-
-def _trace(spec: str, pages: int, seed: int) -> "Trace":
-    from trapline.refresh import drawn_trace, load_trace
-
-    if not (times := _times(spec)):
-        return load_trace(Path(spec))
-    gap_s, *given = times
-    length_s = given[0] if given else _ROUND * gap_s
-    updates = max(1, round(pages * length_s / gap_s))
-    return drawn_trace(spec.split(":")[0], pages, updates, length_s / 86_400.0, seed)
-
-
-def _times(spec: str) -> list[float]:
-    """The gap and perhaps the length of a drawn history; empty: it is none.
-
-    >>> _times("bursty:30s:1h"), _times("data/edits.tsv")
-    ([30.0, 3600.0], [])
-    """
-    kind, *texts = spec.split(":")
-    if kind not in _DRAWN or Path(spec).exists():
-        return []
-    if len(texts) not in (1, 2):
-        raise ConfigError(f"--changes {spec}: a drawn history is {kind}:GAP[:LENGTH], such as {kind}:30s:1h")
-    try:
-        return [float(seconds(1e-3).convert(text, None, None)) for text in texts]
-    except click.BadParameter as error:
-        raise ConfigError(f"--changes {spec}: {error.message}") from None

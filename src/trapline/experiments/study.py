@@ -3,7 +3,7 @@
 It knows no paper, and nothing of what is expected.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 from trapline.refresh import Conditions, Policy, Trace, World, draw_world, replay, stretches
@@ -45,12 +45,16 @@ class Study:
         return self._worlds[1]
 
 
-def capacity_for(freshness: float, study: Study, conditions: Conditions, policy: Policy) -> float:
-    """Crawls per update with which the policy is so fresh by Eq. 3, by bisection of the logarithm; the nearest that was tried."""
+def capacity_for(
+    freshness: float, study: Study, conditions: Conditions, policy: Policy, tell: Callable[[float], None]
+) -> float:
+    """Crawls per update with which the policy is so fresh by Eq. 3, by bisection of the logarithm; the nearest that was tried. `tell`
+    hears of each before it is tried."""
     tried: dict[float, float] = {}
     low, high = _LEAST, _MOST
     for _ in range(24):
         capacity = (low * high) ** 0.5
+        tell(capacity)
         values = study.samples(conditions, policy, capacity)["eq3"]
         tried[capacity] = sum(values) / len(values) - freshness
         if abs(tried[capacity]) < _CLOSE:

@@ -79,9 +79,10 @@ def reproduce(study: Study, base: Conditions, names: Sequence[str], tell: Tell) 
     """The figures of these names. `tell` hears how many replayed settings there are by now, of how many."""
     wanted = [figure for name, figure in figures(base).items() if name in names]
     total = sum(len(figure.cells) * len(_curves(figure)) for figure in wanted)
-    tell(0, total, "capacity")
     smart = replace(base, levels={"smart": 1.0})
-    capacity = capacity_for(SMART, study, smart, policies()["xu"])
+    capacity = capacity_for(
+        SMART, study, smart, policies()["xu"], lambda tried: tell(0, total, f"capacity, {tried:.3g} crawls per update")
+    )
     reached = estimate(study.samples(smart, policies()["xu"], capacity)["eq3"]).mean
     found, done = [], 0
     for figure in wanted:

@@ -58,6 +58,13 @@ def settle(s: State, page: int, now: float) -> None:
         let_wait(s, page, moment(s, page, now))
 
 
+@helper(void(StateType, i8, f8))
+def heed(s: State, page: int, now: float) -> None:
+    """A provider told something of the page. To a policy that hears nothing nothing happened, not even a look at the page."""
+    if s.run[0].hears:
+        settle(s, page, now)
+
+
 @helper(f8(StateType, i8, f8))
 def moment(s: State, page: int, now: float) -> float:
     """When the page's value will reach the floor, or somewhat earlier; then it is looked at again."""
@@ -65,7 +72,8 @@ def moment(s: State, page: int, now: float) -> float:
     p = s.page[page]
     least_s = 0.5 / run.slots_per_s
     # What has not happened for long will take as long again, about.
-    sure, step_s = now, max(least_s, FIRST_STEP * (now - max(p.crawled_s, p.last_signal_s)))
+    since_s = max(p.crawled_s, p.last_signal_s) if run.hears else p.crawled_s
+    sure, step_s = now, max(least_s, FIRST_STEP * (now - since_s))
     for _ in range(_STEPS):
         if value_of(s, page, now + step_s) >= run.floor:
             break

@@ -35,8 +35,11 @@ class Frame:
     numbers: Sequence[Column]  # that the page shows, to be explained
 
 
-def filled(template: str, frame: Frame, charts: Sequence[Chart], crawls: int, **parts: str) -> str:
-    """A whole page: the template's sections with its own parts, which are HTML, in the frame. `crawls`: how many can be hidden."""
+def filled(
+    template: str, frame: Frame, charts: Sequence[Chart], crawls: int, others: Sequence[Chart] = (), **parts: str
+) -> str:
+    """A whole page: the template's sections with its own parts, which are HTML, in the frame. `crawls`: how many can be hidden. `others`:
+    charts that stand in the parts."""
     from trapline import __version__
 
     script = _file("page.js")
@@ -50,7 +53,7 @@ def filled(template: str, frame: Frame, charts: Sequence[Chart], crawls: int, **
         settings_hint=escape(frame.settings_hint),
         settings=_pairs(frame.settings),
         meanings=_meanings(frame.numbers),
-        data=_json({chart.name: _readings(chart) for chart in charts}),
+        data=_json({chart.name: _readings(chart) for chart in (*charts, *others)}),
         script=script,
         script_hash=_hash(script),
     )
@@ -105,6 +108,25 @@ class Headline(NamedTuple):
 def headline(one: Headline) -> str:
     bad = ' class="bad"' if one.bad else ""
     return f"<li{bad}><b>{escape(one.value)}</b> {escape(one.name)}<small>{escape(one.remark)}</small></li>"
+
+
+class Count(NamedTuple):
+    name: str
+    about: str
+    number: int
+
+
+def counts_table(title: str, counts: Sequence[Count]) -> str:
+    """A small table with a bar for each number, all to one scale."""
+    most = max((one.number for one in counts), default=1)
+    rows = "\n".join(_bar(one, most) for one in counts) or '<tr><td class="name">none</td></tr>'
+    return f'<table class="bars"><caption>{escape(title)}</caption>\n<tbody>\n{rows}\n</tbody></table>'
+
+
+def _bar(one: Count, most: int) -> str:
+    about = f"<small>{escape(one.about)}</small>" if one.about else ""
+    bar = f'<div style="width: {one.number / most * 100:.1f}%"></div>'
+    return f'<tr><td class="name">{escape(one.name)} {about}{bar}</td><td>{one.number:,}</td></tr>'
 
 
 def head_cell(column: Column, begins: str = "") -> str:

@@ -1,4 +1,4 @@
-"""One HTML file of a live crawl: its numbers, plots over time, sites, what came back, and whether it was polite.
+"""One HTML file of a live crawl: its numbers, plots over time, pages fetched again, sites, what came back, and whether it was polite.
 
 It reads a live record and writes text; what it says is decided in `live_table.py` and `live_chart.py`, and what it is made of in `html.py`.
 """
@@ -7,12 +7,12 @@ from collections.abc import Sequence
 from datetime import UTC, datetime
 from html import escape
 
-from trapline.report.html import Frame, filled, head_cell, headline, number_cell
+from trapline.report.html import Frame, counts_table, filled, head_cell, headline, number_cell
 from trapline.report.live_chart import live_charts
 from trapline.report.live_record import LiveRecord, SiteRow
 from trapline.report.live_table import (
+    ENDS,
     RULES,
-    Count,
     failures,
     given_up,
     headlines,
@@ -23,6 +23,8 @@ from trapline.report.live_table import (
     types,
 )
 from trapline.report.record import CrawlRecord
+from trapline.report.refresh_chart import refresh_charts
+from trapline.report.refresh_page import refresh_section, trust_columns
 from trapline.report.table import Column
 from trapline.units import counted, duration
 
@@ -31,20 +33,23 @@ _MOST_EXAMPLES = 10
 
 def live_page(record: LiveRecord, judged: CrawlRecord | None = None) -> str:
     """The page; equal records give equal pages. `judged`: the crawl by the PageRank of the web it found."""
-    numbers = site_columns(record.sites)
+    numbers, again = site_columns(record.sites), record.refresh
+    explained = [*numbers, *(trust_columns(again.trust) if again and again.trust else ())]
     return filled(
         "live.html",
-        Frame(f"Crawl {record.name}", _subtitle(record), settings(record.options), "As in crawl.db.", numbers),
+        Frame(f"Crawl {record.name}", _subtitle(record), settings(record.options), "As in crawl.db.", explained),
         live_charts(record, judged),
         0,
+        others=refresh_charts(again) if again else (),
+        refresh=refresh_section(again) if again else "",
         headlines="\n".join(map(headline, headlines(record))),
         counts="\n".join(
             (
-                _counts("Status", statuses(record)),
-                _counts("Not had", failures(record)),
-                _counts("Type", types(record)),
-                _counts("Sites given up", given_up(record)),
-                _counts("Links left out", left_out(record)),
+                counts_table("Status", statuses(record)),
+                counts_table("Not had", failures(record)),
+                counts_table("Type", types(record)),
+                counts_table("Sites given up", given_up(record)),
+                counts_table("Links left out", left_out(record)),
             )
         ),
         politeness=_politeness(record),
@@ -57,22 +62,13 @@ def live_page(record: LiveRecord, judged: CrawlRecord | None = None) -> str:
 def _subtitle(record: LiveRecord) -> str:
     found = record.summary
     began = datetime.fromtimestamp(found["began"], UTC).strftime("%Y-%m-%d %H:%M UTC")
-    ended = "still running" if record.running else f"ended: {found['stopped_by'] or 'without saying why'}"
+    ended = (
+        "still running"
+        if record.running
+        else f"ended: {ENDS.get(found['stopped_by'], found['stopped_by'] or 'without saying why')}"
+    )
     again = f", resumed {counted(found['resumed'], 'time')}" if found["resumed"] else ""
     return f"{found['strategy']}; began {began}, took {duration(found['seconds'])}{again}; {ended}"
-
-
-def _counts(title: str, counts: Sequence[Count]) -> str:
-    """A small table with a bar for each number, all to one scale."""
-    most = max((one.number for one in counts), default=1)
-    rows = "\n".join(_bar(one, most) for one in counts) or '<tr><td class="name">none</td></tr>'
-    return f'<table class="bars"><caption>{escape(title)}</caption>\n<tbody>\n{rows}\n</tbody></table>'
-
-
-def _bar(one: Count, most: int) -> str:
-    about = f"<small>{escape(one.about)}</small>" if one.about else ""
-    bar = f'<div style="width: {one.number / most * 100:.1f}%"></div>'
-    return f'<tr><td class="name">{escape(one.name)} {about}{bar}</td><td>{one.number:,}</td></tr>'
 
 
 def _politeness(record: LiveRecord) -> str:

@@ -20,6 +20,7 @@ from trapline.crawl.store.lock import holder
 from trapline.crawl.summary import summary_of
 from trapline.crawl.tally import FORBIDDEN, IS_ERROR, KIND, PAGES
 from trapline.report.chart import Floats
+from trapline.report.refresh_record import RefreshRecord, refresh_record
 
 MOST_MOMENTS = 400
 MOST_SITES = 500
@@ -67,6 +68,7 @@ class LiveRecord:
     sites_visited: int
     violations: list[Violation]
     given_up: list[GivenUpSite]  # the first ones
+    refresh: RefreshRecord | None = None  # None: every page was fetched once
 
 
 def live_record(folder: Path) -> LiveRecord:
@@ -83,6 +85,7 @@ def live_record(folder: Path) -> LiveRecord:
             sites_visited=visited,
             violations=audited.examples,
             given_up=_given_up(database),
+            refresh=refresh_record(folder, database, told.refresh) if told.refresh else None,
         )
 
 

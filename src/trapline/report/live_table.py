@@ -7,13 +7,12 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import asdict
 from http import HTTPStatus
-from typing import NamedTuple
 
 from trapline.crawl.options import CrawlOptions
 from trapline.crawl.summary import GIVEN_UP, LEFT_OUT
 from trapline.crawl.tally import FORBIDDEN
 from trapline.fetch import failure
-from trapline.report.html import Headline
+from trapline.report.html import Count, Headline
 from trapline.report.live_record import LiveRecord, SiteRow
 from trapline.report.table import Column
 from trapline.units import byte_rate, bytes_shown, counted, duration, number, three_digits
@@ -31,18 +30,20 @@ KINDS = {
     failure.ROBOTS: "robots.txt could not be had",
     FORBIDDEN: "not asked for, by robots.txt",
 }
+ENDS = {
+    "max-pages": "--max-pages",
+    "max-seconds": "--max-time",
+    "max-bytes": "--max-bytes",
+    "drained": "nothing was left to fetch",
+    "interrupted": "Ctrl-C",
+}
+"""What ended a crawl, as its user knows it: `stopped_by` in docs/crawl-summary.md."""
 RULES = {
     "apart": "overlapped an earlier visit to the same site or address",
     "rest": "began before the site or address had rested",
     "pause": "asked again before the answer, or too soon after it",
     "robots": "asked for what robots.txt forbids",
 }
-
-
-class Count(NamedTuple):
-    name: str
-    about: str
-    number: int
 
 
 def headlines(record: LiveRecord) -> list[Headline]:

@@ -5,6 +5,7 @@ One process, one loop, beside the crawl and not in it: a flood here takes proces
 
 import asyncio
 import contextlib
+import errno
 import socket
 import sqlite3
 import time
@@ -185,8 +186,20 @@ def _listener(host: str, port: int) -> socket.socket:
         listener.listen(MOST_CONNECTIONS)  # whoever comes before the server has begun is answered then
     except (OSError, OverflowError) as error:
         listener.close()
-        raise ConfigError(f"--listen {host}:{port}: cannot be listened on: {error}") from None
+        raise ConfigError(f"--listen {host}:{port}: {_why_not(error)}") from None
     return listener
+
+
+def _why_not(error: Exception) -> str:
+    """What to do about it, where we know."""
+    number = error.errno if isinstance(error, OSError) else None
+    if number == errno.EADDRINUSE:
+        return "somebody listens there already; give another port, or 0 for any that is free"
+    if number in (errno.EADDRNOTAVAIL, socket.EAI_NONAME):
+        return "not an address of this machine"
+    if number == errno.EACCES:
+        return "not allowed to this user; ports from 1024 on are"
+    return f"cannot be listened on: {getattr(error, 'strerror', None) or error}"
 
 
 async def _end(tasks: list["asyncio.Task[None]"]) -> None:

@@ -17,10 +17,10 @@ from trapline.errors import ConfigError
 from trapline.graph import Graph
 from trapline.refresh import Conditions, Trace, draw_world
 from trapline.refresh.layout import LEVELS, NORMAL, SUPER
+from trapline.refresh.trace_dealt import dealt, round_of
 from trapline.refresh.world import Events, World
 
-_DEALING, _LEVELS = 11, 12  # streams of chance
-_BEYOND = 1.0 + 1e-6  # a round is so much longer than the trace: its last update, at its very end, belongs to it
+_LEVELS = 12  # stream of chance
 Floats = NDArray[np.float64]
 Point = tuple[float, float]
 """When, and with which probability."""
@@ -63,7 +63,7 @@ def changing_web(
         raise ConfigError(
             f"a web that changes at speed {speed:g} for {until_s:g} s: both must be above 0, and the time finite"
         )
-    changes = _repeated(_dealt(trace, graph.pages, seed), trace, graph, until_s, speed)
+    changes = _repeated(dealt(trace, graph.pages, seed), trace, graph, until_s, speed)
     level = _levels(graph.sites, told.levels, seed)
     # Everyone tells everything, and of that only those are heard who do: so that one site's level leaves the others as they were.
     world = draw_world(changes, replace(told, levels={"super": 1.0}, accesses=0), seed)
@@ -72,23 +72,11 @@ def changing_web(
     )
 
 
-def _dealt(trace: Trace, pages: int, seed: int) -> list[Floats]:
-    """A history for each page. One that must serve a second page is turned by a part of its length: the two do not change together."""
-    rng = np.random.default_rng((seed, _DEALING))
-    dealt: list[Floats] = []
-    while len(dealt) < pages:
-        turns = bool(dealt)
-        for one in rng.permutation(trace.pages)[: pages - len(dealt)].tolist():
-            own = trace.at_s[trace.offsets[one] : trace.offsets[one + 1]]
-            dealt.append(np.sort((own + rng.random() * trace.horizon_s) % trace.horizon_s) if turns else own)
-    return dealt
-
-
-def _repeated(dealt: list[Floats], trace: Trace, graph: Graph, until_s: float, speed: float) -> Trace:
+def _repeated(histories: list[Floats], trace: Trace, graph: Graph, until_s: float, speed: float) -> Trace:
     """Round after round, until the end."""
-    round_s = trace.horizon_s * _BEYOND / speed
+    round_s = round_of(trace, speed)
     begins = np.arange(math.ceil(until_s / round_s)) * round_s
-    moments = [(begins[:, None] + own / speed).ravel() for own in dealt]
+    moments = [(begins[:, None] + own / speed).ravel() for own in histories]
     moments = [own[own <= until_s] for own in moments]
     offsets = np.cumsum([0, *map(len, moments)]).astype(np.int64)
     return Trace(trace.name, offsets, np.concatenate(moments), graph.site, until_s, {**trace.origin, "speed": speed})

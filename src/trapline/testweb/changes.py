@@ -6,7 +6,7 @@ the version of a page is the number of its updates so far, in all rounds. A page
 
 from array import array
 from bisect import bisect_right
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING
@@ -20,9 +20,6 @@ from trapline.testweb.births import births
 if TYPE_CHECKING:
     from trapline.graph import Graph
     from trapline.refresh import Trace
-
-_MAPPING = 11  # stream of chance; births has its own
-_BEYOND = 1.0 + 1e-6  # a round is so much longer than the trace: its last update, at its very end, belongs to it
 
 
 @dataclass(frozen=True, eq=False)
@@ -78,36 +75,25 @@ def changes_of(
 ) -> Changes:
     """The histories of a trace, dealt to the pages of a graph: `speed` seconds of the trace are a second.
 
-    A history that must serve a second page is turned by a part of its length, so that the two do not change together. `grows`:
-    the share of pages that are born later (births.py has when).
+    As the simulator deals them (refresh/trace_dealt.py). `grows`: the share of pages that are born later (births.py has when).
     """
+    from trapline.refresh.trace_dealt import (
+        dealt,
+        round_of,
+    )  # late: whoever has a trace has it, and a web that is only served does not
+
     if not speed > 0:
         raise ConfigError(f"changes: a speed of {speed:g}: it must be above 0")
-    moments = _dealt(trace, graph.pages, seed)
+    moments = dealt(trace, graph.pages, seed)
     offsets = np.cumsum([0, *map(len, moments)]).astype(np.int64)
     at_s = np.concatenate(moments) / speed
     changes = Changes(
         offsets=array("q", offsets.tobytes()),
         at_s=array("d", at_s.tobytes()),
-        round_s=trace.horizon_s * _BEYOND / speed,
+        round_s=round_of(trace, speed),
         born_s=array("d", bytes(8 * graph.pages)),
         noise=noise,
     )
     if grows == 0:
         return changes
     return replace(changes, born_s=array("d", births(graph, offsets, at_s, changes.round_s, grows, seed).tobytes()))
-
-
-def _dealt(trace: "Trace", pages: int, seed: int) -> Sequence[NDArray[np.float64]]:
-    rng = np.random.default_rng((seed, _MAPPING))
-    dealt: list[NDArray[np.float64]] = []
-    while len(dealt) < pages:
-        turns = bool(dealt)
-        for one in rng.permutation(trace.pages)[: pages - len(dealt)].tolist():
-            own = trace.at_s[trace.offsets[one] : trace.offsets[one + 1]]
-            dealt.append(_turned(own, rng.random() * trace.horizon_s, trace.horizon_s) if turns else own)
-    return dealt
-
-
-def _turned(at_s: NDArray[np.float64], by_s: float, horizon_s: float) -> NDArray[np.float64]:
-    return np.sort((at_s + by_s) % horizon_s)

@@ -1,0 +1,80 @@
+"""How far each site's channels are believed, in numbers for people: as the last commit left it, or as it went over time.
+
+It looks into what a crawl's refresher has learned and changes nothing; the formulas are those of refresh/policies/trust.py. For
+the report, `explain` and benchmarks.
+"""
+
+from collections.abc import Iterator
+from itertools import pairwise
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from trapline.crawl.options import CrawlOptions, RefreshOptions
+from trapline.crawl.resume import policy_of, refresher_of
+from trapline.crawl.store.reading import Reading
+from trapline.errors import ConfigError
+from trapline.refresh.layout import View
+from trapline.refresh.policies.trust import MISSED, believed, is_struck_out, precision_of
+from trapline.refresh.refresher import Refresher
+from trapline.signals.inbox import CHANNELS
+
+
+class Trust(NamedTuple):
+    """In one channel of one site. Outcomes are forgotten slowly, so that none of these numbers is a whole one."""
+
+    site: int
+    channel: str
+    verified: bool  # its senders have proved that the site is theirs
+    heard: int  # signals
+    judged_by: float  # crawls that came after exactly one of its signals
+    confirmed: float  # and found something new
+    precision: float  # the share of its signals that is expected to be true
+    recall: float  # the share of updates that it is expected to tell
+    struck_out: bool  # its signals count as nothing
+
+
+def trust_of(refresher: Refresher) -> list[Trust]:
+    """Site by site, channel by channel."""
+    view = View(*refresher.memory.state[: len(View._fields)])
+    rows = range(1, int(view.run[0].rows))
+    return sorted(_trust(view, row) for row in rows if view.trust[row].site >= 0)
+
+
+def trust_now(folder: Path, told: RefreshOptions) -> list[Trust]:
+    """As the last commit of the crawl left it."""
+    reading = Reading(folder)
+    refresher = refresher_of(reading, told)
+    reading.close()
+    return trust_of(refresher)
+
+
+def trust_over_time(folder: Path, moments: int) -> Iterator[tuple[float, list[Trust]]]:
+    """At so many moments, at equal distances in the crawl's log: seconds since it was made, and the trust then."""
+    reading = Reading(folder)
+    told = CrawlOptions.from_json(reading.meta()["options"]).refresh
+    if told is None:
+        raise ConfigError(f"{folder}: this crawl fetches no page again")
+    refresher = Refresher(policy_of(told), float(reading.meta()["created"]))
+    log = [calls for _, calls in reading.refresh_log()]
+    reading.close()
+    ends = [len(log) * number // moments for number in range(moments + 1)]
+    for begin, end in pairwise(ends):
+        refresher.replay(b"".join(log[begin:end]))
+        yield refresher.now - refresher.started, trust_of(refresher)
+
+
+def _trust(view: View, row: int) -> Trust:
+    one: Any = view.trust[row]
+    up: Any = view.trust[one.parent]
+    odds = believed(one.surprises, one.expected, up.surprises, up.expected, MISSED)
+    return Trust(
+        site=int(one.site),
+        channel=CHANNELS[one.channel] if one.channel < len(CHANNELS) else f"channel {one.channel}",
+        verified=not one.unverified,
+        heard=int(one.heard),
+        judged_by=float(one.prompted),
+        confirmed=float(one.confirmed),
+        precision=float(precision_of(view, row)),
+        recall=float(1.0 / (1.0 + odds)),
+        struck_out=bool(is_struck_out(view, row)),
+    )

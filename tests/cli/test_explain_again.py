@@ -1,0 +1,53 @@
+"""`trapline explain` of a crawl that fetches pages again: a page fetched often is summed up, and a site's channels are judged."""
+
+import sqlite3
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+
+from tests.crawl.live_web import crawled
+from tests.testweb.changing import changing_web
+from trapline.cli import run
+from trapline.crawl.options import RefreshOptions
+from trapline.signals.inbox import CHANGED, Inbox, Signal
+from trapline.testweb import serve
+
+Captured = pytest.CaptureFixture[str]
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Three sites, the pages of the first of which were signalled."""
+    folder = tmp_path_factory.mktemp("refreshed") / "crawl"
+    with serve(changing_web(2.0)) as server:
+        told = RefreshOptions(continuous=True, rate=40.0)
+        crawl = crawled(folder, server.seed_urls, server.hosts, refresh=told, max_seconds=1.0, delay_s=0.05)
+        inbox = Inbox(folder)
+        urls = [url for (url,) in crawl.rows("select url from page where site = 0")]
+        inbox.put(Signal(0, 0.0, "indexnow", url, CHANGED, 1e12, 1.0, True) for url in urls)
+        inbox.close()
+        assert run(["crawl", "--resume", str(folder), "--max-time", "3", "--quiet"]) == 0
+    return folder
+
+
+def one(folder: Path, sql: str) -> str:
+    with closing(sqlite3.connect(folder / "crawl.db")) as database:
+        return str(database.execute(sql).fetchone()[0])
+
+
+def test_a_page_fetched_often_is_summed_up(folder: Path, capsys: Captured) -> None:
+    often = "from fetch join page on page.id = page where result = 3 group by page order by count(*) desc limit 1"
+    url, again = one(folder, f"select url {often}"), one(folder, f"select count(*) - 1 {often}")
+    changed = one(folder, f"select sum(changed) {often}")
+    assert run(["explain", str(folder), url]) == 0
+    said = capsys.readouterr().out
+    assert int(again) > 3 and f"asked for {again} more times" in said and said.count(": status 200") == 1
+    assert f"fetched again: {again} times, " in said and f"; changed {changed} time" in said and "; due " in said
+
+
+def test_a_site_says_how_far_its_channels_are_believed(folder: Path, capsys: Captured) -> None:
+    for site, says in ((0, "  indexnow: 4 signals heard"), (1, "  its provider has told nothing so far")):
+        origin = one(folder, f"select origin from site where id = {site}")
+        assert run(["explain", str(folder), origin]) == 0
+        assert says in capsys.readouterr().out

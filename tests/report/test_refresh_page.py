@@ -1,0 +1,111 @@
+"""What the report says of pages fetched again: freshness as later fetches show it, every fetch counted once, and names as text."""
+
+import sqlite3
+from collections.abc import Sequence
+from contextlib import closing
+from dataclasses import replace
+from itertools import pairwise
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tests.crawl.live_web import crawled
+from tests.report.test_page import EVIL, Reader
+from tests.testweb.changing import changing_web
+from trapline.cli import run
+from trapline.crawl.options import RefreshOptions
+from trapline.report.live_page import live_page
+from trapline.report.live_record import live_record
+from trapline.report.refresh_record import Believed, RefreshRecord, Told, freshness_seen
+from trapline.report.trust import trust_now, trust_over_time
+from trapline.signals.inbox import CHANGED, Inbox, Signal
+from trapline.testweb import serve
+
+REFRESH = RefreshOptions(continuous=True, rate=40.0)
+Fetch = tuple[float, float | None]  # when, changed
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A crawl of three sites that change, told by each of them that all has changed, twice."""
+    folder = tmp_path_factory.mktemp("refreshed") / "crawl"
+    with serve(changing_web(2.0)) as server:
+        told = {"refresh": REFRESH, "delay_s": 0.05}
+        crawl = crawled(folder, server.seed_urls, server.hosts, max_seconds=1.0, **told)
+        inbox = Inbox(folder)
+        urls = [url for (url,) in crawl.rows("select url from page")]
+        inbox.put(Signal(0, 0.0, "indexnow", url, CHANGED, 1e12, 1.0, True) for url in urls)
+        inbox.close()
+        assert run(["crawl", "--resume", str(folder), "--max-time", "3", "--quiet"]) == 0
+    return folder
+
+
+def record(folder: Path) -> RefreshRecord:
+    found = live_record(folder).refresh
+    assert found is not None
+    return found
+
+
+def test_every_fetch_is_counted_once(folder: Path) -> None:
+    fetches = record(folder).fetches
+    with closing(sqlite3.connect(folder / "crawl.db")) as database:
+        pages, had, changed = database.execute(
+            "select count(distinct page), count(*), sum(changed) from fetch where result = 3"
+        ).fetchone()
+    assert (fetches.new.sum(), fetches.again.sum(), fetches.changed.sum()) == (pages, had - pages, changed)
+
+
+def test_what_was_told_and_who_is_believed_is_on_the_page(folder: Path) -> None:
+    found = record(folder)
+    assert {one.channel for one in found.signals} == {"indexnow"}
+    assert len(found.trust) == 3 and all(one.trust.heard > 0 for one in found.trust)
+    page = live_page(live_record(folder))
+    assert "Who is believed" in page and "What the crawl heard" in page and not Reader(page).open
+    assert {"fresh-time", "again-time", "changed-time"} <= {svg.get("data-name") for svg in Reader(page).of("svg")}
+
+
+def test_names_from_outside_are_text(folder: Path) -> None:
+    one = live_record(folder)
+    assert one.refresh is not None
+    told = [Told(EVIL, EVIL, 3)]
+    trust = [Believed(EVIL, one.refresh.trust[0].trust._replace(channel=EVIL))]
+    page = live_page(replace(one, refresh=replace(one.refresh, signals=told, at_endpoint=told, trust=trust)))
+    assert EVIL not in page and not Reader(page).open
+
+
+def test_trust_over_time_ends_where_it_is_now(folder: Path) -> None:
+    *_, (at_s, last) = trust_over_time(folder, 3)
+    assert at_s > 0 and [one.heard for one in last] == [one.heard for one in trust_now(folder, REFRESH)]
+
+
+# ---- freshness, as it was seen
+
+
+def slow(pages: Sequence[Sequence[Fetch]], moment: float) -> tuple[float, float]:
+    """How many copies a later fetch says something of, and how many of these were fresh."""
+    known = fresh = 0.0
+    for fetches in pages:
+        for (begin, _), (end, changed) in pairwise(fetches):
+            if begin <= moment < end and changed is not None:
+                known += 1
+                fresh += 1.0 - (moment - begin) / (end - begin) * changed
+    return known, fresh
+
+
+MOMENTS = st.lists(st.integers(0, 400).map(lambda number: number / 2 + 0.25), min_size=1, max_size=6, unique=True)
+OUTCOMES = st.sampled_from((0.0, 1.0, None))
+
+
+@given(st.lists(MOMENTS.map(sorted).flatmap(lambda at: st.tuples(*(st.tuples(st.just(one), OUTCOMES) for one in at)))))
+def test_it_is_the_share_of_copies_that_were_fresh(pages: list[tuple[Fetch, ...]]) -> None:
+    rows = [(page, at, np.nan if changed is None else changed) for page, own in enumerate(pages) for at, changed in own]
+    page, at_s, changed = (np.array(column) for column in zip(*rows, strict=True)) if rows else [np.zeros(0)] * 3
+    seen = freshness_seen(page.astype(np.int64), at_s, changed, 200.0)
+    for number, moment in enumerate(seen.seconds.tolist()):
+        known, fresh = slow(pages, moment)
+        copies = sum(own[0][0] <= moment for own in pages)
+        assert seen.looked_at[number] == pytest.approx(known / copies if copies else 0.0)
+        assert seen.fresh[number] == pytest.approx(fresh / known if known else 1.0)
