@@ -49,7 +49,7 @@ def test_several_traces_and_json_alone(capsys: pytest.CaptureFixture[str]) -> No
         (["xu", "--trace", "nowhere"], "nowhere: no such file or folder"),
         (["xu", "--figure", "2,6"], "no figure '6'"),
         (["xu", "--json", "/nowhere/x.json", *QUICK], "there is no folder"),
-        (["xy"], "no command 'xy'; valid: xu"),
+        (["xy"], "no command 'xy'; valid: cho, xu"),
     ],
 )
 def test_what_is_wrong_is_one_line_and_exit_code_2(

@@ -103,7 +103,7 @@ def test_the_webs_reach_what_they_are_for() -> None:
     answers = ["visit", "several pages", "wait", "wait for ever", "rescore", "drained"]
     answers += ["visit in batches", "rescore in batches"]
     ends = ["report True", "report False", "finish True", "finish False"]
-    calls = ["set_site", "discover", "resolve", "move", "resolve refused", "move refused", "rescore done"]
+    calls = ["set_site", "discover", "resolve", "move", "resolve refused", "move refused", "rescore done", "receive"]
     again = [f"revisit answered: {what}" for what in ("visit", "wait", "wait for ever", "refused", "some", "all")]
     again += [f"revisit: {what}" for what in ("fetched", "failed", "refused", "returned", "expired")]
     states = [f"page state {state}" for state in range(5) if state != 2]

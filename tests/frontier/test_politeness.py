@@ -24,7 +24,7 @@ from tests.frontier.worlds import (
     fast_frontier,
     naive_frontier,
 )
-from tests.naive.frontier import Rules
+from tests.naive.frontier import ELSEWHERE, Rules
 
 
 class OpenVisit:
@@ -147,8 +147,14 @@ class Checker:
     def on_discover(self, time: float, pages: tuple[int, ...]) -> None:
         self.learn(pages, 0)
 
+    def on_receive(self, time: float, pages: tuple[int, ...], depths: tuple[int, ...]) -> None:
+        for page, depth in zip(pages, depths, strict=True):
+            self.learn((page,), depth + 1)
+
     def learn(self, pages: tuple[int, ...], depth: int) -> None:
         for page in pages:
+            if page == ELSEWHERE:
+                continue
             limit = self.rules.depth_dynamic if self.dynamic[page] else self.rules.depth_static
             if page not in self.depth and (not limit or depth <= limit):
                 self.depth[page] = depth

@@ -22,6 +22,7 @@ from hypothesis import strategies as st
 
 from tests.naive import frontier as naive
 from trapline.errors import ConfigError, InvariantError
+from trapline.frontier.arrivals import Arrivals
 from trapline.strategies import page_ranks, site_ranks
 
 MOST_STEPS = 20_000
@@ -80,7 +81,7 @@ class Manner(NamedTuple):
 
 
 class Call(NamedTuple):
-    """A call of the operator: set_site, resolve, hold_all, discover, rescore or move (export, and import under a new id)."""
+    """A call of the operator: set_site, resolve, hold_all, discover, receive, rescore or move (export, and import under a new id)."""
 
     time: float
     name: str
@@ -191,7 +192,19 @@ MANNERS = one_of_each(
 ).map(lambda manner: Manner(**manner))
 
 CALLS = one_of_each(
-    name=["set_site", "set_site", "set_site", "resolve", "resolve", "hold_all", "discover", "move", "move", "rescore"],
+    name=[
+        "set_site",
+        "set_site",
+        "set_site",
+        "resolve",
+        "resolve",
+        "hold_all",
+        "discover",
+        "move",
+        "move",
+        "rescore",
+        "receive",
+    ],
     time=[quarters / 4 for quarters in range(24)],
     site=list(range(MOST_SITES)),
     group=list(range(MOST_GROUPS)),
@@ -566,6 +579,8 @@ class Driver:
         result = web.results[self.tries[at]] if self.tries[at] < len(web.results) else "fetched"
         self.tries[at] += 1
         links = tuple(self.local[link] for link in web.links) if result == "fetched" else ()
+        if links and at % 3 == 1:
+            links = (naive.ELSEWHERE, *links)
         return Done(page, result, links, web.seconds if measured else math.nan)
 
     def changed(self, done: Done, again: Again, at: int) -> Done:
@@ -612,7 +627,9 @@ class Driver:
         self.learn(tour.kept if answer else [])
 
     def learn(self, results: list[Done]) -> None:
-        self.links |= {done.page: done.links for done in results if done.result == "fetched"}
+        for done in results:
+            if done.result == "fetched":
+                self.links[done.page] = tuple(link for link in done.links if link != naive.ELSEWHERE)
 
     # Who keeps pages fresh.
 
@@ -659,6 +676,8 @@ class Driver:
             self.trace.append(("hold_all", self.taken))
         elif call.name == "discover":
             self.discover(call.pages)
+        elif call.name == "receive":
+            self.receive(call.pages)
         elif call.name == "rescore":
             self.rescore()
         else:
@@ -684,6 +703,15 @@ class Driver:
         ids = tuple(self.local[page] for page in pages)
         self.frontier.discover(ids, self.now())
         self.trace.append(("discover", self.taken, ids))
+
+    def receive(self, pages: Iterable[int]) -> None:
+        """Links from elsewhere, one to three to a page."""
+        ids = tuple(dict.fromkeys(self.local[page] for page in pages))
+        links = tuple(1 + page % 3 for page in ids)
+        depths = tuple(page % 4 for page in ids)
+        arrived = Arrivals(ids, links, tuple(0.375 * number for number in links), depths)
+        self.frontier.receive(arrived, self.now())
+        self.trace.append(("receive", self.taken, ids, depths))
 
     def rescore(self) -> None:
         taken, scores = self.taken, self.scores()

@@ -15,6 +15,7 @@ from trapline.errors import ConfigError, InvariantError
 
 UNKNOWN, WAITING, LEASED, FETCHED_PAGE, GONE = range(5)  # the codes of page_state
 REVISITED = 7
+ELSEWHERE = -1  # the link of a page to another partition
 HAD = (FETCHED_PAGE, REVISITED)  # we have a copy
 FETCHED, FAILED, REFUSED = "fetched", "failed", "refused"
 NOWHERE, CONTEST, RESTS = "nowhere", "contest", "rests"
@@ -564,8 +565,21 @@ class NaiveFrontier:
         self._clock(now)
         self._discover(pages, source=-1, links=0)
 
+    def receive(self, arrived: Any, now: float) -> None:
+        """A page that is fetched elsewhere, and has one link, stands in for each page that links to ours."""
+        self._clock(now)
+        for page, links, share, depth in zip(*arrived, strict=True):
+            value = share / links if self.page_rank.hands_on else 0.0
+            columns = {"score": 0.0, "estimate": 0.0, self.page_rank.hands_on: value}
+            self.pages.append(Page(-1, False, FETCHED_PAGE, depth, value, columns=columns))
+            for _ in range(links):
+                self._discover([page], source=len(self.pages) - 1, links=1)
+            self.pages.pop()
+
     def _discover(self, pages: Sequence[int], source: int, links: int, again: bool = False) -> None:
         for page in pages:
+            if page == ELSEWHERE:
+                continue
             state = self.pages[page].state
             if state == UNKNOWN:
                 self._discover_new(int(page), source, links)

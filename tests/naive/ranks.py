@@ -34,6 +34,7 @@ class PageRank(NamedTuple):
     inputs: tuple[str, ...] = ()  # columns that the caller gives
     scores: str | None = None  # the column that takes the caller's scores
     batched: bool = False  # every batch is chosen by fresh scores
+    hands_on: str = ""  # what a link carries a share of
 
 
 class SiteRank(NamedTuple):
@@ -147,13 +148,13 @@ PAGE_RANKS = {
     "fifo": PageRank(constant=True, rank=equal),
     "depth": PageRank(constant=True, rank=shallow_first),
     "backlink-count": PageRank(constant=False, rank=links_seen),
-    "opic": PageRank(constant=False, rank=cash),
+    "opic": PageRank(constant=False, rank=cash, hands_on="cash"),
     "batch-pagerank": PageRank(constant=True, rank=last_score, scores="score", batched=True),
     "partial-pagerank": PageRank(constant=False, rank=score_or_estimate, scores="score"),
     "historical-pagerank-omniscient": PageRank(True, old_or_known, inputs=("history", "pagerank")),
     "historical-pagerank-random": PageRank(True, given("history_random"), inputs=("history_random",)),
     "historical-pagerank-zero": PageRank(True, old_or_zero, inputs=("history",)),
-    "historical-pagerank-parent": PageRank(True, old_or_share, inputs=("history",)),
+    "historical-pagerank-parent": PageRank(True, old_or_share, inputs=("history",), hands_on="worth"),
     "omniscient": PageRank(constant=True, rank=given("pagerank"), inputs=("pagerank",)),
     "quality": PageRank(constant=True, rank=given("quality"), inputs=("quality",)),
     "random": PageRank(constant=True, rank=stroke),

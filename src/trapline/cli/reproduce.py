@@ -5,6 +5,7 @@ import click
 from trapline.cli.lazy import Lazy, LazyGroup
 
 PAPERS = {
+    "cho": Lazy("trapline.cli.reproduce_cho:cho", "Cho, Garcia-Molina: Parallel Crawlers."),
     "xu": Lazy(
         "trapline.cli.reproduce_xu:xu", "Xu, Li, Qu, Labrinidis: Towards a Content-Provider-Friendly Web Page Crawler."
     ),

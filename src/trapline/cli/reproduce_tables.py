@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from trapline.cli.refresh_replay import interval_of
+from trapline.cli.refresh_found import interval_of
 from trapline.units import counted, duration
 
 if TYPE_CHECKING:

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from trapline.cli.compiling import compile_kernels
+from trapline.cli.compiling import compile_kernels, compile_policies
 from trapline.cli.numbers import count, seconds
 from trapline.cli.progress import Progress
-from trapline.cli.refresh_replay import compile_policies, read_trace
+from trapline.cli.refresh_replay import read_trace
 from trapline.cli.reproduce_tables import show
 from trapline.cli.sections import Many, Section, SectionedCommand, bundled
 from trapline.errors import ConfigError, nearest
@@ -155,7 +155,7 @@ def _reproduced(study: "Study", asked: Asked, figures: tuple[str, ...]) -> "Repr
     from trapline.refresh import Conditions
 
     compile_kernels()
-    compile_policies(policies().values())
+    compile_policies(list(policies().values()))
     base = Conditions(
         accesses=asked.accesses,
         cycle_s=asked.cycle_s,

@@ -8,6 +8,7 @@ from trapline.frontier.layout import (
     CHOSEN,
     DEEPEST,
     DYNAMIC,
+    ELSEWHERE,
     FIFO,
     FRONT,
     LEASED,
@@ -111,6 +112,8 @@ def meet(s: State, source: int, pages: Array, n: int, only_new: bool) -> bool:
         if i + NEAR < n:
             look_near(s, pages[i + NEAR])
         page = pages[i]
+        if page == ELSEWHERE:  # looking ahead met it too, which costs a little and harms nothing
+            continue
         state = s.state[page]
         if state > LEASED or (constant and state != UNKNOWN):
             continue

@@ -9,8 +9,9 @@ from collections.abc import Sequence
 import numpy as np
 
 from trapline.errors import ConfigError, InvariantError
-from trapline.frontier import kernels, revisits
+from trapline.frontier import arrivals, kernels, revisits
 from trapline.frontier.answers import FAILED, FETCHED, REFUSED, Drained, Outcome, Rescore, Visit, WaitUntil
+from trapline.frontier.arrivals import Arrivals
 from trapline.frontier.core import MOST_ID, Core
 from trapline.frontier.explain import PageExplanation, SiteExplanation, explain_page, explain_site
 from trapline.frontier.journal import Call
@@ -123,6 +124,10 @@ class Frontier(Core):
         given = _ids(pages)
         self.run_kernel(kernels.discover_pages, given, len(given), _moment(now))
         self.note(Call.DISCOVER, given, len(given), now)
+
+    def receive(self, arrived: Arrivals, now: float) -> None:
+        """Links to our pages from pages that another partition fetched."""
+        arrivals.receive(self, arrived, _moment(now))
 
     def next(self, now: float) -> Answer:
         """What to do at `now`: a visit, a wait, scores to bring, or nothing ever again."""

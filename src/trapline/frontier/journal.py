@@ -49,6 +49,7 @@ class Call(IntEnum):
     RESCORE = 12
     HOLD_ALL = 13
     REVISIT = 14
+    RECEIVE = 15
 
 
 # The numbers of a call (q: integer, d: float), and of what its payload consists.
@@ -67,6 +68,7 @@ _LAYOUTS: dict[Call, tuple[str, type]] = {
     Call.RESCORE: ("d", np.float64),
     Call.HOLD_ALL: ("d", np.int32),
     Call.REVISIT: ("qqqdd", np.int32),
+    Call.RECEIVE: ("d", np.float64),
 }
 # By code, for speed: a code is a place in a list. Nothing has code 0.
 _CODES = range(1, len(_LAYOUTS) + 1)

@@ -12,6 +12,7 @@ from trapline.frontier.layout import (
     BY_DELAY,
     DRAINED,
     DYNAMIC,
+    ELSEWHERE,
     ENDED,
     EXPIRING,
     FETCHED,
@@ -151,12 +152,12 @@ def next_visit(handle: int, now: float, out: Array, moment: Array) -> int:
     return answer_next(recall(handle), now, out, moment)
 
 
-@helper(b1(StateType, Pages, i8))
-def are_registered(s: State, pages: Array, n: int) -> bool:
-    """Whether all of pages[:n] are pages; if not, the fault is noted."""
+@helper(b1(StateType, Pages, i8, i8))
+def are_registered(s: State, pages: Array, n: int, least: int) -> bool:
+    """Whether all of pages[:n] are pages, or ELSEWHERE if that is the least allowed; if not, the fault is noted."""
     run = s.run[0]
     for i in range(n):
-        if pages[i] < 0 or pages[i] >= run.pages:
+        if pages[i] < least or pages[i] >= run.pages:
             run.fault = PAGE_FAULT
             run.fault_item = pages[i]
             return False
@@ -184,7 +185,7 @@ def answer_report(
     if slot < 0:
         advance(s, now)
         return ENDED
-    if s.run[0].resume == 0 and not (is_of_visit(s, slot, page) and are_registered(s, links, n)):
+    if s.run[0].resume == 0 and not (is_of_visit(s, slot, page) and are_registered(s, links, n, ELSEWHERE)):
         return 0
     advance(s, now)
     return 0 if take_report(s, slot, page, result, response_s, links, n) else NEED_ROOM
@@ -229,7 +230,7 @@ def finish_visit(handle: int, visit_id: int, requests: int, now: float, connecti
 @helper(i8(StateType, Pages, i8, f8))
 def answer_discover(s: State, pages: Array, n: int, now: float) -> int:
     """0 or NEED_ROOM. A page that is none is a fault and changes nothing."""
-    if s.run[0].resume == 0 and not are_registered(s, pages, n):
+    if s.run[0].resume == 0 and not are_registered(s, pages, n, 0):
         return 0
     advance(s, now)
     return 0 if discover(s, -1, pages, n) else NEED_ROOM

@@ -34,6 +34,8 @@ READY, RESTING_GROUPS, RESTING_SITES, BACKLOGS, EXPIRING = range(5)
 DRAINED, WAIT, NEED_ROOM, ENDED, RESCORE = -1, -2, -3, -4, -5
 # Faults that a kernel notes in run.fault and Python raises.
 PAGE_RANK_FAULT, SITE_RANK_FAULT, PAGE_FAULT, REVISIT_FAULT = 1, 2, 3, 4
+# A link that leads to another partition: it counts as a link of its page, and leads to no page here.
+ELSEWHERE = -1
 # Bits of page.marks (numpy keeps the name `flags` for itself).
 DYNAMIC, CHOSEN = 1, 2
 

@@ -11,6 +11,7 @@ import numpy as np
 
 from trapline import jit
 from trapline.errors import InvariantError
+from trapline.frontier.arrivals import Arrivals
 from trapline.frontier.frontier import Frontier
 from trapline.frontier.journal import Call, Frame, bodies, frame_at
 from trapline.frontier.layout import RESCORE
@@ -93,5 +94,6 @@ _CALLS: dict[Call, Callable[[Frontier, Frame], object]] = {
     Call.EXPORT_SITE: lambda f, frame: f.export_site(*frame.numbers),
     Call.IMPORT_SITE: _import_site,
     Call.RESCORE: lambda f, frame: f.rescore(frame.payload, frame.numbers[0]),
+    Call.RECEIVE: lambda f, frame: f.receive(Arrivals.from_numbers(frame.payload), frame.numbers[0]),
     Call.HOLD_ALL: lambda f, frame: f.hold_all(frame.numbers[0]),
 }

@@ -55,6 +55,7 @@ from trapline.strategies import Strategy
 remove = heap.remove
 first_end, first_slot, stop_transfer = link.first_end, link.first_slot, link.stop
 
+PAUSED = -9  # beside the answers of the frontier's kernels
 SLICE = 200_000  # fetches between two looks at the terminal: the compiled loop hears no Ctrl-C
 
 
@@ -128,7 +129,8 @@ def set_out(s: State, w: World) -> int:
 
 @kernel(i8(i8, WorldType))
 def crawl(handle: int, w: World) -> int:
-    """Crawl until `most` pages are in or `stop` rows are written (0), DRAINED, WAIT (for ever), RESCORE, or NEED_ROOM (call again)."""
+    """Crawl until `most` pages are in or `stop` rows are written (0), DRAINED, WAIT (for ever), PAUSED (at `until`), RESCORE, or
+    NEED_ROOM (call again)."""
     s: State = recall(handle)
     c = w.clock[0]
     if not c.seeded:
@@ -156,6 +158,9 @@ def crawl(handle: int, w: World) -> int:
             moment = min(moment, first_end(w.link))
         if moment == np.inf:
             return WAIT
+        if moment > c.until:
+            c.next = moment
+            return PAUSED
         c.now = moment
     return 0
 
@@ -214,17 +219,14 @@ def simulate(
     _check_lease(rules, servers, network)
     _check(graph, strategy, inputs or {}, robots, most)
     start = _seeds(graph, seeds)
-    frontier = prepare(graph, strategy, rules, inputs or {}, robots, seed)
-    world = _world(graph, servers, network, start, len(frontier.state.visit), robots, seed)
-    run = _Run(frontier, world, KnownGraph(graph) if strategy.page.scores else None)
+    run = begin(graph, strategy, rules, start, robots, servers, network, inputs or {}, seed)
     goal = graph.pages if most is None else min(most, graph.pages)
     answer = run.until(goal, progress)
-    rows = int(run.world.clock[0].rows)
     return Crawl(
-        log=Log(*(column[:rows] for column in run.world.log)),
+        log=run.log,
         strategy=strategy,
         rules=rules,
-        frontier=frontier,
+        frontier=run.frontier,
         drained=answer == DRAINED or int(run.world.clock[0].fetched) == graph.pages,
         wall_seconds=run.wall_seconds,
         score_seconds=run.score_seconds,
@@ -233,6 +235,23 @@ def simulate(
         network=network,
         robots=robots,
     )
+
+
+def begin(
+    graph: Graph,
+    strategy: Strategy,
+    rules: Rules,
+    seeds: Array,
+    robots: int,
+    servers: Servers,
+    network: Network,
+    inputs: dict[str, Array],
+    seed: int,
+) -> "Run":
+    """A crawl that has not begun. Its arguments are sound: `simulate` checks them."""
+    frontier = prepare(graph, strategy, rules, inputs, robots, seed)
+    world = _world(graph, servers, network, seeds, len(frontier.state.visit), robots, seed)
+    return Run(frontier, world, KnownGraph(graph) if strategy.page.scores else None)
 
 
 def _world(graph: Graph, servers: Servers, network: Network, seeds: Array, slots: int, robots: int, seed: int) -> World:
@@ -244,7 +263,7 @@ def _world(graph: Graph, servers: Servers, network: Network, seeds: Array, slots
     clock["shared"] = not network.per_robot and network.bandwidth < NO_LIMIT
     clock["cap"] = network.bandwidth if network.per_robot else NO_LIMIT
     clock["protocol"] = PROTOCOLS.index(network.protocol)
-    clock["robots"], clock["seed"] = robots, seed
+    clock["robots"], clock["seed"], clock["until"] = robots, seed, np.inf
     types = {"requests": np.int32}
     values = ((getattr(servers, name), types.get(name, np.float64)) for name in Costs._fields)
     robot, events = new_robots(slots)
@@ -300,7 +319,7 @@ def _check_lease(rules: Rules, servers: Servers, network: Network) -> None:
         raise ConfigError(f"a visit can take {longest:g} s and its lease ends after {rules.lease_s:g} s; raise lease_s")
 
 
-class _Run:
+class Run:
     """The loop round the compiled one: memory, scores, progress, and the time it takes."""
 
     def __init__(self, frontier: Frontier, world: World, known: KnownGraph | None) -> None:
@@ -308,6 +327,12 @@ class _Run:
         self.wall_seconds = self.score_seconds = 0.0
         self.scorings = 0
         jit.ready()
+
+    @property
+    def log(self) -> Log:
+        """What was fetched so far."""
+        rows = int(self.world.clock[0].rows)
+        return Log(*(column[:rows] for column in self.world.log))
 
     def until(self, goal: int, progress: Callable[[int, int], None] | None) -> int:
         """Crawl until so many pages are fetched (0), or the crawl is over; the answer of the kernel."""

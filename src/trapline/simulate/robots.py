@@ -42,6 +42,8 @@ ROBOT = record(
 CLOCK = record(
     [
         ("now", "f8"),
+        ("until", "f8"),  # nothing happens beyond it
+        ("next", "f8"),  # what would have happened next, when that came
         # network
         ("shared", "i8"),  # robots share the link; else each has `cap`
         ("cap", "f8"),

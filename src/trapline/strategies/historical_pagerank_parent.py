@@ -32,6 +32,11 @@ def old_or_share(s: View, page: int, source: int, links: int, is_new: bool) -> f
 
 
 PAGE = PageRank(
-    "historical-pagerank-parent", old_or_share, columns=("history", "worth"), inputs=("history",), constant=True
+    "historical-pagerank-parent",
+    old_or_share,
+    columns=("history", "worth"),
+    inputs=("history",),
+    constant=True,
+    hands_on="worth",
 )
 STRATEGY = Strategy("historical-pagerank-parent", PAGE, top_page.SITE)

@@ -30,5 +30,5 @@ def cash(s: View, page: int, source: int, links: int, is_new: bool) -> float:
     return s.columns[page, 0]
 
 
-PAGE = PageRank("opic", cash, columns=("cash",))
+PAGE = PageRank("opic", cash, columns=("cash",), hands_on="cash")
 STRATEGY = Strategy("opic", PAGE, top_page.SITE)

@@ -38,7 +38,8 @@ class PageRank:
     `columns` names the numbers it keeps per page, `s.columns[page, 0]` and so on; `inputs` those of them that the
     caller must set. `constant`: no further link to a page changes its rank. `fifo`: all pages have the same rank
     (0), so that a list serves as queue. `scores`: the column that takes the scores of all pages, which the caller computes
-    from what was fetched so far, whenever they are due; `batched`: before every batch is chosen.
+    from what was fetched so far, whenever they are due; `batched`: before every batch is chosen. `hands_on`: the column
+    of which each link carries its share, so that links from another partition can bring theirs along.
     """
 
     name: str
@@ -49,9 +50,14 @@ class PageRank:
     fifo: bool = False
     scores: str = ""
     batched: bool = False
+    hands_on: str = ""
 
     def __post_init__(self) -> None:
         _check_function(self.name, self.function, PAGE_RANK, "page_rank")
+        if self.hands_on and self.hands_on not in self.columns:
+            raise ConfigError(
+                f"page rank {self.name!r}: what it hands on, {self.hands_on!r}, is not one of its columns"
+            )
         for name in self.inputs:
             if name not in self.columns:
                 raise ConfigError(f"page rank {self.name!r}: the input {name!r} is not one of its columns")

@@ -1,0 +1,138 @@
+"""Experiment 3 of `cho`: how many URLs partitions send each other, per page, by partition function, replicated URLs and filters."""
+
+from itertools import pairwise
+
+import numpy as np
+
+from trapline.experiments.charts import Chart, Curve, Experiment, Verdict
+from trapline.experiments.cho_study import PUBLISHED, Measure, Study, minus, ratio, sent, sent_at_once
+from trapline.experiments.cho_web import Setting
+from trapline.experiments.judgement import Judged, Values, above, all_hold, larger, near
+
+SITE, URL, ANALYTIC = "site-hash", "url-hash", "links x (1 - 1/n)"
+BATCHED = "site-hash, a batch a step"
+# The paper replicated 10,000 to 100,000 of 40 M pages (published, to the best of our knowledge): these shares of all pages.
+REPLICATED = {"1/4000": 4000, "1/1000": 1000, "1/400": 400, "1/100": 100, "1/10": 10}
+_LIKE_PAPER = ("1/4000", "1/400")
+CUT, FILTERED = (
+    0.4,
+    0.9,
+)  # "roughly 40-50 %" by replication; what BUbiNG (Boldi et al. 2018) says of its filter: over 90 % of repeats
+FILTERS = {"1/1024": 1024, "1/64": 64, "1/16": 16}  # entries of the filter, as a share of a partition's pages
+PARTITIONS, PART = 8, 5  # for replication and filters; filters are tried on the first fifth of a crawl
+
+
+def experiment(study: Study) -> Experiment:
+    functions = _functions(study)
+    replicated, filters = _replicated(study), _filters(study)
+    names = {float(at): name for at, name in enumerate(["none", *REPLICATED])}
+    filter_names = {float(at): name for at, name in enumerate(["none", *FILTERS, "all"])}
+    charts = [
+        Chart("3a", "Links to pages of others", "partitions", "URLs sent per page", functions, doubling=True),
+        Chart("3b", "Popular URLs known everywhere", "share of pages replicated", "URLs sent per page", replicated, names),
+        Chart("3c", f"Filters of URLs sent, {PARTITIONS} partitions", "entries, as a share of a partition's pages",
+              "URLs sent per page", filters, filter_names),
+    ]  # fmt: skip
+    verdicts = [*_of_functions(functions), *_of_replication(replicated), *_of_filters(filters)]
+    return Experiment(3, "URLs exchanged", charts, verdicts, _notes(study))
+
+
+def _functions(study: Study) -> dict[str, Curve]:
+    several = [n for n in study.scale.partitions if n > 1]
+    exchange = {n: Setting("exchange", n) for n in several}
+    by_url = {n: Setting("exchange", n, kind=URL) for n in study.scale.some_partitions}
+    return {
+        SITE: {float(n): study.values(one, sent_at_once) for n, one in exchange.items()},
+        BATCHED: {float(n): study.values(one, sent) for n, one in exchange.items()},
+        URL: {float(n): study.values(one, sent_at_once) for n, one in by_url.items()},
+        ANALYTIC: {float(n): study.values(one, _links_elsewhere(n)) for n, one in by_url.items()},
+    }
+
+
+def _links_elsewhere(n: int) -> Measure:
+    """Of links that lead to any partition alike, those that lead to another."""
+    return lambda found: found.links_per_page * (1.0 - 1.0 / n)
+
+
+def _replicated(study: Study) -> dict[str, Curve]:
+    def curve(n: int) -> Curve:
+        numbers = [0, *(max(1, study.pages // share) for share in REPLICATED.values())]
+        settings = [Setting("exchange", n, replicated=number) for number in numbers]
+        return {float(at): study.values(one, sent_at_once) for at, one in enumerate(settings)}
+
+    return {f"{n} partitions": curve(n) for n in (PARTITIONS, 64)}
+
+
+def _filters(study: Study) -> dict[str, Curve]:
+    own = study.pages // PARTITIONS
+    sizes = [0, *(max(8, own // share) for share in FILTERS.values()), 2 * study.pages]
+
+    def curve(policy: str) -> Curve:
+        most = study.pages // PART
+        settings = [
+            Setting("exchange", PARTITIONS, most=most, filter_size=size, filter_policy=policy) for size in sizes
+        ]
+        return {float(at): study.values(one, sent) for at, one in enumerate(settings)}
+
+    return {policy: curve(policy) for policy in ("lru", "popular")}
+
+
+def _of_functions(curves: dict[str, Curve]) -> list[Verdict]:
+    site, url, analytic = curves[SITE], curves[URL], curves[ANALYTIC]
+    ones = [1.0] * len(site[64.0])
+    fewer = [(f"{n:g} partitions", above(url[n], site[n])) for n in url]
+    rises = [(f"{a:g} to {b:g}", above(site[b], site[a])) for a, b in pairwise(site)]
+    exact = [(f"{n:g} partitions", near(ratio(url[n], analytic[n]), ones, 0.05)) for n in url]
+    return [
+        Verdict("site-hash sends fewer than url-hash", all_hold(fewer)),
+        Verdict("more partitions send more", all_hold(rises)),
+        Verdict(f"site-hash sends less than 1 URL per page, also with 64 ({PUBLISHED})", larger(ones, site[64.0])),
+        Verdict("url-hash sends links per page x (1 - 1/n), to 5 %", all_hold(exact)),
+    ]
+
+
+def _of_replication(curves: dict[str, Curve]) -> list[Verdict]:
+    least, most = ({name: _cut(curve, share) for name, curve in curves.items()} for share in _LIKE_PAPER)
+    little = [(name, larger(cut, [CUT] * len(cut))) for name, cut in least.items()]
+    much = [(name, larger(cut, [CUT] * len(cut))) for name, cut in most.items()]
+    slower = [(name, _diminishes(least[name], most[name])) for name in curves]
+    few, many = _LIKE_PAPER
+    return [
+        Verdict(
+            f"replicating {few} of the pages cuts it by {CUT:.0%} or more (10,000 URLs: {PUBLISHED})", all_hold(little)
+        ),
+        Verdict(f"replicating {many} does (100,000 URLs)", all_hold(much)),
+        Verdict("ten times as many cut less than ten times as much", all_hold(slower)),
+    ]
+
+
+def _cut(curve: Curve, share: str) -> Values:
+    """What replication spares, as a share of what is sent without."""
+    at = float(list(REPLICATED).index(share) + 1)
+    return [1.0 - value for value in ratio(curve[at], curve[0.0])]
+
+
+def _diminishes(little: Values, much: Values) -> Judged:
+    return larger([10.0 * value for value in little], much)
+
+
+def _of_filters(curves: dict[str, Curve]) -> list[Verdict]:
+    verdicts = []
+    for name, curve in curves.items():
+        every = float(len(FILTERS) + 1)
+        repeats = minus(curve[0.0], curve[every])
+        removed = ratio(minus(curve[0.0], curve[float(len(FILTERS))]), repeats)
+        text = f"a filter ({name}) of 1/16 of a partition's pages removes over {FILTERED:.0%} of the repeats"
+        verdicts.append(Verdict(text, larger(removed, [FILTERED] * len(removed))))
+    return verdicts
+
+
+def _notes(study: Study) -> list[str]:
+    graph = study.web.graph
+    inside = graph.site[np.repeat(np.arange(graph.pages), np.diff(graph.offsets))] == graph.site[graph.targets]
+    return [
+        f"{graph.links / graph.pages:.1f} links a page, {float(inside.mean()) if graph.links else 0.0:.0%} of them within the site",
+        "3a, 3b: every link is sent when it is found; a batch a step and 3c: each URL once a batch",
+        "replicated are the most linked pages of the graph itself, as in the paper: an earlier crawl would know them less well",
+        "repeats: what a filter that forgets nothing would not send again",
+    ]

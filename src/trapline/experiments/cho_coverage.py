@@ -1,0 +1,66 @@
+"""Experiment 1 of `cho`: how much of the web partitions reach that drop all links between them (firewall mode)."""
+
+from collections.abc import Mapping
+from itertools import pairwise
+
+from trapline.experiments.charts import Chart, Curve, Experiment, Verdict
+from trapline.experiments.cho_study import PUBLISHED, Study, coverage, minus
+from trapline.experiments.cho_web import Setting
+from trapline.experiments.judgement import Judged, above, all_hold, larger, near
+
+ALL, HALF = "all sites", "half of the sites"
+SEEDED = (2, 8, 32, 64)
+FEW, ENOUGH, SAME = (
+    4,
+    0.1,
+    0.05,
+)  # partitions; what "enough" gives away of one process's coverage; "retain roughly"; margins ours
+
+
+def experiment(study: Study) -> Experiment:
+    by_size = {
+        name: {
+            float(n): study.values(Setting("firewall", n, half=name == HALF), coverage) for n in study.scale.partitions
+        }
+        for name in (ALL, HALF)
+    }
+    by_seeds = {f"{n} partitions": _by_seeds(study, n) for n in SEEDED}
+    charts = [
+        Chart("1a", "Firewall mode", "partitions", "coverage", by_size, doubling=True),
+        Chart("1b", "Firewall mode, by seeds", "seeds in all", "coverage", by_seeds, doubling=True),
+    ]
+    return Experiment(1, "Coverage without exchange", charts, [*_of_sizes(by_size), *_of_seeds(by_seeds)])
+
+
+def _by_seeds(study: Study, n: int) -> Curve:
+    totals = [total for total in study.scale.seeds if total <= study.pages]
+    return {float(total): study.values(Setting("firewall", n, seeds=total), coverage) for total in totals}
+
+
+def _of_sizes(by_size: Mapping[str, Curve]) -> list[Verdict]:
+    whole, half = by_size[ALL], by_size[HALF]
+    every = [1.0] * len(whole[1.0])
+    falls = [(f"{a:g} to {b:g}", above(whole[a], whole[b])) for a, b in pairwise(whole)]
+    doubled = [(f"{n:g} and {2 * n:g}", near(whole[2 * n], half[n], SAME)) for n in half if 2 * n in whole]
+    return [
+        Verdict("one process does not reach all pages: some no seed leads to", larger(every, whole[1.0])),
+        Verdict("coverage falls as partitions are more", all_hold(falls)),
+        Verdict(
+            f"{FEW} partitions reach what one does, to {ENOUGH:g} ({PUBLISHED})",
+            near(whole[1.0], whole[float(FEW)], ENOUGH),
+        ),
+        Verdict("64 partitions reach less than 4", above(whole[float(FEW)], whole[64.0])),
+        Verdict(f"twice the web and twice the partitions: the same coverage, to {SAME:g}", all_hold(doubled)),
+    ]
+
+
+def _of_seeds(by_seeds: dict[str, Curve]) -> list[Verdict]:
+    gains = {name: minus(curve[max(curve)], curve[min(curve)]) for name, curve in by_seeds.items()}
+    few, many = gains["2 partitions"], gains["64 partitions"]
+    nothing = [0.0] * len(few)
+    flat: Judged = near(few, nothing, SAME)
+    return [
+        Verdict("with 64 partitions more seeds reach more", larger(many, nothing)),
+        Verdict("with 64 they matter more than with 2", larger(many, few)),
+        Verdict(f"with 2 they hardly matter: {SAME:g} at most", flat),
+    ]

@@ -1,0 +1,191 @@
+"""Experiment 4 of `cho`: how good the pages are that come in first, by how often partitions tell each other of links. And what a
+coordinator that gives out sites or pages would have to answer.
+
+`x` exchanges: each partition sends after 1/(x + 1) of its share of the pages, one in the middle, and when it has nothing else to do. 0 is
+firewall mode; `always`: at the end of every step, of 1/256 of its share or a page.
+"""
+
+from collections.abc import Mapping
+from itertools import pairwise
+
+from trapline.experiments.charts import Chart, Curve, Experiment, Verdict
+from trapline.experiments.cho_study import Measure, Study, minus, quality, sent, times
+from trapline.experiments.cho_web import Setting
+from trapline.experiments.judgement import Judged, Values, above, all_hold, larger, near, not_below
+from trapline.refresh import estimate
+
+# 500 K, 2 M and 8 M of 40 M pages (published, to the best of our knowledge).
+SIZES = {"1/80": 80, "1/20": 20, "1/5": 5}
+SMALL, LARGE = "1/80", "1/5"
+ORDER = "backlink-count"
+ORDERS = ("larger-sites-first", "opic", ORDER)
+ORDERS_AT, ORDERS_EXCHANGES = (1, 4, 16, 64), 64
+ENOUGH, NOT_MORE = (
+    0.99,
+    100,
+)  # of one process's quality; exchanges: "a few dozen to a hundred", to the best of our knowledge
+SAME = 0.02  # what "needs none" allows; ours
+ALWAYS = "always"
+_LEAST_PAGES = 20  # of a partition: with fewer, the crawl is over before anything could be told
+
+
+def exchanging(study: Study, n: int, exchanges: int | None, share: int, order: str = ORDER) -> Setting:
+    """`exchanges` None: always. `share`: one page in so many is fetched."""
+    most = max(1, study.pages // share)
+    if exchanges == 0 or n == 1:
+        return Setting("firewall", n, strategy=order, most=most)
+    every = 1 if exchanges is None else max(1, most // (n * (exchanges + 1)))
+    return Setting("exchange", n, strategy=order, most=most, every_pages=every)
+
+
+def tried(study: Study, share: int) -> list[int]:
+    """Numbers of partitions that have something to do; two always."""
+    return [n for n in study.scale.some_partitions if n == 2 or study.pages // share >= n * _LEAST_PAGES]
+
+
+def experiment(study: Study) -> Experiment:
+    by_size = {size: _qualities(study, share) for size, share in SIZES.items()}
+    sending = {f"{n} partitions": _over_exchanges(study, n, SIZES[LARGE], sent) for n in tried(study, SIZES[LARGE])}
+    names = _names(study)
+    charts = [
+        Chart(f"4{letter}", f"After {size} of the pages", "exchanges", "quality", curves, names)
+        for letter, (size, curves) in zip("abc", by_size.items(), strict=True)
+    ]
+    orders, asked = _orders(study), _asked(study)
+    charts += [
+        Chart("4d", f"What it takes, after {LARGE} of the pages", "exchanges", "URLs sent per page", sending, names),
+        Chart("4e", f"Other orders, after {LARGE} of the pages", "partitions", "quality", orders, doubling=True),
+        Chart(
+            "4f", f"A coordinator, {LARGE} of the pages", "partitions", "its messages per page", asked, doubling=True
+        ),
+    ]
+    verdicts = [*_of_qualities(study, by_size), *_of_sending(study, sending), *_of_orders(orders), *_of_asked(asked)]
+    return Experiment(4, f"Quality ({ORDER}) by exchanges", charts, verdicts, _fewest(study, by_size))
+
+
+def _names(study: Study) -> dict[float, str]:
+    return {float(at): name for at, name in enumerate([*map(str, study.scale.exchanges), ALWAYS])}
+
+
+def _over_exchanges(study: Study, n: int, share: int, measure: Measure) -> Curve:
+    every = [*study.scale.exchanges, None]
+    return {float(at): study.values(exchanging(study, n, one, share), measure) for at, one in enumerate(every)}
+
+
+def _qualities(study: Study, share: int) -> dict[str, Curve]:
+    """Each number of partitions, and one process that begins with the same seeds."""
+    curves: dict[str, Curve] = {}
+    for n in tried(study, share):
+        curves[f"{n} partitions"] = _over_exchanges(study, n, share, quality)
+        alone = study.values(exchanging(study, n, 0, share).alone, quality)
+        curves[f"1, seeds of {n}"] = {float(at): alone for at in range(len(study.scale.exchanges) + 1)}
+    return curves
+
+
+def _orders(study: Study) -> dict[str, Curve]:
+    share = SIZES[LARGE]
+    return {
+        f"{order}, {said}": {
+            float(n): study.values(exchanging(study, n, exchanges, share, order), quality) for n in ORDERS_AT
+        }
+        for order in ORDERS
+        for said, exchanges in (("alone", 0), (f"{ORDERS_EXCHANGES} exchanges", ORDERS_EXCHANGES))
+    }
+
+
+def _asked(study: Study) -> dict[str, Curve]:
+    few = [n for n in study.crossing if n <= 8]
+    most = max(1, study.pages // SIZES[LARGE])
+    return {
+        f"by {grain}": {
+            float(n): study.values(
+                Setting("dynamic", n, grain=grain, most=most, every_pages=max(1, most // (n * 256))),
+                lambda found: found.record.coordinator_messages / max(1, found.record.pages_downloaded),
+            )
+            for n in few
+        }
+        for grain in ("site", "page")
+    }
+
+
+def _of_qualities(study: Study, by_size: dict[str, dict[str, Curve]]) -> list[Verdict]:
+    small, large = by_size[SMALL], by_size[LARGE]
+    last, enough = float(len(study.scale.exchanges)), max(one for one in study.scale.exchanges if one <= NOT_MORE)
+    always = [
+        (f"{n} partitions", near(large[f"{n} partitions"][last], _alone(large, n), SAME)) for n in _numbers(large)
+    ]
+    most = max(_numbers(small))
+    gaps = [minus(_alone(curves, most), curves[f"{most} partitions"][0.0]) for curves in (small, large)]
+    return [
+        *_worse_with_more(small),
+        Verdict(f"{most} do worse than one process, after {SMALL}", larger(gaps[0], [0.0] * len(gaps[0]))),
+        Verdict(f"the difference shrinks: with {most} it is smaller after {LARGE} than after {SMALL}", larger(*gaps)),
+        Verdict(f"exchanging always is as good as one process, to {SAME:g}, after {LARGE}", all_hold(always)),
+        *(_few_are_enough(study, size, curves, enough) for size, curves in by_size.items()),
+    ]
+
+
+def _numbers(curves: Mapping[str, Curve]) -> list[int]:
+    return [int(name.split()[0]) for name in curves if name.endswith("partitions")]
+
+
+def _alone(curves: Mapping[str, Curve], n: int) -> Values:
+    return curves[f"1, seeds of {n}"][0.0]
+
+
+def _worse_with_more(curves: Mapping[str, Curve]) -> list[Verdict]:
+    pairs = list(pairwise(_numbers(curves)))
+    parts = [(f"{a} and {b}", above(curves[f"{a} partitions"][0.0], curves[f"{b} partitions"][0.0])) for a, b in pairs]
+    return [Verdict(f"without exchange more partitions do worse, after {SMALL}", all_hold(parts))] if parts else []
+
+
+def _few_are_enough(study: Study, size: str, curves: Mapping[str, Curve], enough: int) -> Verdict:
+    """With the most exchanges tried that are not too many."""
+    at = float(list(study.scale.exchanges).index(enough))
+    parts = [(f"{n} partitions", _reaches(curves[f"{n} partitions"][at], _alone(curves, n))) for n in _numbers(curves)]
+    return Verdict(f"{enough} exchanges reach {ENOUGH:.0%} of one process's quality, after {size}", all_hold(parts))
+
+
+def _reaches(ours: Values, alone: Values) -> Judged:
+    return not_below(ours, times(alone, ENOUGH), 0.0)
+
+
+def _fewest(study: Study, by_size: dict[str, dict[str, Curve]]) -> list[str]:
+    """Of the numbers tried, the first whose mean quality is 99 % of one process's."""
+    names, notes = _names(study), []
+    for size, curves in by_size.items():
+        found = []
+        for n in _numbers(curves):
+            curve, goal = curves[f"{n} partitions"], ENOUGH * estimate(_alone(curves, n)).mean
+            enough = [names[at] for at, values in curve.items() if estimate(values).mean >= goal]
+            found.append(f"{n} partitions {enough[0] if enough else 'none of these'}")
+        notes.append(f"fewest exchanges with {ENOUGH:.0%} of one process's quality, after {size}: {', '.join(found)}")
+    return notes
+
+
+def _of_sending(study: Study, curves: dict[str, Curve]) -> list[Verdict]:
+    """Twice the exchanges send less than twice the URLs."""
+    points = [(float(at), one) for at, one in enumerate(study.scale.exchanges) if one > 0]
+    parts = [
+        (f"{name}, {few} to {many}", larger(times(curve[a], many / few), curve[b]))
+        for name, curve in curves.items()
+        for (a, few), (b, many) in pairwise(points)
+    ]
+    return [Verdict("URLs sent grow less than linearly with exchanges", all_hold(parts))]
+
+
+def _of_orders(curves: dict[str, Curve]) -> list[Verdict]:
+    many, exchanged = float(ORDERS_AT[-1]), f"{ORDERS_EXCHANGES} exchanges"
+    first, *others = ORDERS
+    needs_none = near(curves[f"{first}, {exchanged}"][many], curves[f"{first}, alone"][many], SAME)
+    gains = [(order, above(curves[f"{order}, {exchanged}"][many], curves[f"{order}, alone"][many])) for order in others]
+    return [
+        Verdict(f"{first} needs no exchange with 64 (within {SAME:g}; Castillo's thesis 4.6)", needs_none),
+        *(Verdict(f"{order} gains by it", judged) for order, judged in gains),
+    ]
+
+
+def _of_asked(curves: dict[str, Curve]) -> list[Verdict]:
+    site, page = curves["by site"], curves["by page"]
+    text = "a coordinator of pages is asked more than one of sites"
+    return [Verdict(text, all_hold([(f"{n:g} partitions", above(page[n], site[n])) for n in site]))]

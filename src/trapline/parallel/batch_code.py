@@ -1,0 +1,117 @@
+"""A batch of URLs as bytes: what one partition sends to another. It knows the form, and not who sends.
+
+Rows are sorted by URL, so that a URL is what it has in common with the one before (a length) and its rest; the whole is
+compressed. Numbers are varints: seven bits a byte, the low ones first.
+
+    magic "TLB1" | flags (1: with shares) | rows | of each row: shared, length, rest, links, depth, share as float64
+"""
+
+import struct
+from collections.abc import Iterable, Sequence
+from typing import NamedTuple
+
+import zstandard
+
+from trapline.errors import ConfigError
+
+MAGIC = b"TLB1"
+MOST_BYTES = 64 << 20  # unpacked; a batch comes from outside
+_WITH_SHARES = 1
+_SHARE = struct.Struct("<d")
+
+
+class Row(NamedTuple):
+    url: bytes
+    links: int
+    depth: int
+    share: float = 0.0
+
+
+def encode(rows: Iterable[Row]) -> bytes:
+    """
+    >>> rows = [Row(b"http://a/2", 1, 3), Row(b"http://a/1", 2, 0)]
+    >>> decode(encode(rows)) == sorted(rows)
+    True
+    """
+    ordered = sorted(rows)
+    shares = any(row.share for row in ordered)
+    body = bytearray()
+    _put(body, len(ordered))
+    before = b""
+    for row in ordered:
+        common = _common(before, row.url)
+        for number in (common, len(row.url) - common):
+            _put(body, number)
+        body += row.url[common:]
+        _put(body, row.links)
+        _put(body, row.depth)
+        if shares:
+            body += _SHARE.pack(row.share)
+        before = row.url
+    packed = zstandard.ZstdCompressor(level=1, write_checksum=True).compress(bytes(body))
+    return MAGIC + bytes([_WITH_SHARES if shares else 0]) + packed
+
+
+def decode(data: bytes) -> list[Row]:
+    """The rows, sorted; `ConfigError`: these are not the bytes of a batch."""
+    if data[:4] != MAGIC or len(data) < 5 or data[4] > _WITH_SHARES:
+        raise ConfigError("a batch of URLs is none, or of another version: let all partitions run the same one")
+    try:
+        if (
+            zstandard.frame_content_size(data[5:]) > MOST_BYTES
+        ):  # the library would take all the memory that a frame asks for
+            raise ConfigError(f"a batch of URLs unpacks to more than {MOST_BYTES >> 20} MiB; it is no batch of ours")
+        body = zstandard.ZstdDecompressor().decompress(data[5:], max_output_size=MOST_BYTES)
+        return _rows(body, bool(data[4]))
+    except (zstandard.ZstdError, IndexError, struct.error) as error:
+        raise ConfigError(f"a batch of URLs is damaged: {error}") from error
+
+
+def _rows(body: bytes, shares: bool) -> list[Row]:
+    count, at = _get(body, 0)
+    rows: list[Row] = []
+    before = b""
+    for _ in range(count):
+        common, at = _get(body, at)
+        length, at = _get(body, at)
+        url, at = before[:common] + body[at : at + length], at + length
+        links, at = _get(body, at)
+        depth, at = _get(body, at)
+        share = 0.0
+        if shares:
+            (share,), at = _SHARE.unpack_from(body, at), at + _SHARE.size
+        if len(url) != common + length:
+            raise IndexError("a URL is shorter than it says")
+        rows.append(Row(url, links, depth, share))
+        before = url
+    return rows
+
+
+def _common(one: bytes, other: bytes) -> int:
+    most = min(len(one), len(other))
+    if one[:most] == other[:most]:
+        return most
+    low, high = 0, most  # of the lengths up to `low` they agree, and up to `high` not
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (middle, high) if one[:middle] == other[:middle] else (low, middle)
+    return low
+
+
+def _put(body: bytearray, number: int) -> None:
+    while number >= 128:
+        body.append(number & 127 | 128)
+        number >>= 7
+    body.append(number)
+
+
+def _get(body: Sequence[int], at: int) -> tuple[int, int]:
+    number = shift = 0
+    while True:
+        byte = body[at]
+        number |= (byte & 127) << shift
+        at, shift = at + 1, shift + 7
+        if byte < 128:
+            return number, at
+        if shift > 63:
+            raise IndexError("a number that does not end")

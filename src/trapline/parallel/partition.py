@@ -1,0 +1,95 @@
+"""Partition functions: which of n partitions owns a page. They know names and numbers, and nothing of crawls.
+
+    url-hash      hash of the URL mod n           pages of a site lie everywhere: no partition can be polite alone
+    site-hash     hash of the site mod n          (Cho and Garcia-Molina 2002)
+    rendezvous    the partition with the largest hash of (site, partition)      a new partition takes its share, and no other site moves
+    address       rendezvous by the address of the site                         sites on one address lie together
+    suffix        by a table of ends of host names, others by rendezvous        near its pages: "hierarchical" in the paper
+
+A site is `scheme://host:port`. All hashes are XXH3 of the text, so that every machine answers the same. rendezvous: Thaler and
+Ravishankar 1998.
+"""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+
+import numpy as np
+import xxhash
+from numpy.typing import NDArray
+
+from trapline.errors import ConfigError, nearest
+from trapline.graph import Graph
+from trapline.graph.strings import encoded
+
+Owners = NDArray[np.int32]
+KINDS = ("site-hash", "url-hash", "rendezvous", "address", "suffix")
+MOST_PARTITIONS = 4096
+
+
+@dataclass(frozen=True, slots=True)
+class Partitioning:
+    kind: str = "site-hash"
+    partitions: int = 1
+    suffixes: Mapping[str, int] = field(default_factory=dict)  # end of a host name: its partition
+
+    def __post_init__(self) -> None:
+        if self.kind not in KINDS:
+            raise ConfigError(f"partition function {self.kind!r}: {nearest(self.kind, KINDS)}")
+        if not 1 <= self.partitions <= MOST_PARTITIONS:
+            raise ConfigError(f"{self.partitions} partitions; there must be 1 to {MOST_PARTITIONS}")
+        if (self.kind == "suffix") != bool(self.suffixes):
+            raise ConfigError("a table of suffixes is what the partition function 'suffix' needs, and no other takes")
+        for suffix, partition in self.suffixes.items():
+            if not 0 <= partition < self.partitions:
+                raise ConfigError(f"suffix {suffix!r}: partition {partition} is not in 0..{self.partitions - 1}")
+
+    @property
+    def keeps_sites_whole(self) -> bool:
+        return self.kind != "url-hash"
+
+    def owner_of(self, url: bytes, site: bytes, address: bytes) -> int:
+        """Of one page. What the kind does not look at may be anything."""
+        if self.kind == "url-hash":
+            return _hash(url) % self.partitions
+        if self.kind == "site-hash":
+            return _hash(site) % self.partitions
+        if self.kind == "suffix":
+            near = self._near(site)
+            return _rendezvous(site, self.partitions) if near is None else near
+        return _rendezvous(address if self.kind == "address" else site, self.partitions)
+
+    def _near(self, site: bytes) -> int | None:
+        """By the longest suffix that the host ends in."""
+        host = site.decode(errors="replace").split("://")[-1].split("/")[0].rsplit(":", 1)[0]
+        labels = host.split(".")
+        for first in range(len(labels)):
+            if (found := self.suffixes.get(".".join(labels[first:]))) is not None:
+                return found
+        return None
+
+    def owners(self, graph: Graph) -> Owners:
+        """[pages] of a whole graph. One without names goes by numbers as text."""
+        if self.partitions == 1:
+            return np.zeros(graph.pages, np.int32)
+        if self.kind == "url-hash":
+            return _owners(self.owner_of(url, b"", b"") for url in _texts(graph.urls, graph.pages))
+        addresses = (b"%d" % number for number in graph.ips.tolist())
+        sites = zip(_texts(graph.site_names, graph.sites), addresses, strict=True)
+        return _owners(self.owner_of(b"", site, address) for site, address in sites)[graph.site]
+
+
+def _texts(strings: "object | None", count: int) -> Iterable[bytes]:
+    return (b"%d" % number for number in range(count)) if strings is None else encoded(strings)  # type: ignore[arg-type]
+
+
+def _owners(numbers: Iterable[int]) -> Owners:
+    return np.fromiter(numbers, np.int32)
+
+
+def _hash(text: bytes) -> int:
+    return xxhash.xxh3_64_intdigest(text)
+
+
+def _rendezvous(text: bytes, partitions: int) -> int:
+    """The partition of the largest weight. Seeds, not longer texts: a hash a partition, and none of them is a function of another."""
+    return max(range(partitions), key=lambda partition: xxhash.xxh3_64_intdigest(text, partition))

@@ -1,0 +1,50 @@
+"""`trapline reproduce cho` as a user meets it, on a small generated web."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from trapline.cli import run
+
+SMALL = ("--pages", "1000", "--draws", "2", "--quick")
+
+
+def test_tables_verdicts_numbers_and_pictures(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    file, pictures = tmp_path / "cho.json", tmp_path / "pictures"
+    assert run(["reproduce", "cho", *SMALL, "--experiment", "1,6", "--plots", str(pictures), "--json", str(file)]) == 0
+    shown = capsys.readouterr().out
+    assert "Experiment 1." in shown and "Experiment 6." in shown and "Experiment 2." not in shown
+    assert sorted(picture.name for picture in pictures.iterdir()) == ["cho-1.png", "cho-6.png"]
+    assert all(picture.read_bytes().startswith(b"\x89PNG") for picture in pictures.iterdir())
+    found = json.loads(file.read_text())["graphs"][0]
+    assert (found["pages"], found["draws"]) == (1000, 2)
+    points = found["experiments"]["1"]["charts"]["1a"]["points"]
+    assert all(0.0 < point["mean"] <= 1.0 and len(point["values"]) == 2 for point in points)
+    claims = found["experiments"]["1"]["claims"]
+    assert {one["verdict"] for one in claims} <= {"holds", "does not hold", "undecided"}
+    assert all(one["claim"] in shown for one in claims)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["--experiment", "7"], "no experiment '7'; give some of 1 to 6"),
+        (["--graph", "nowhere"], "nowhere"),
+        (["--graph", "nowhere", "--pages", "2000"], "--pages is for a generated web"),
+        (["--json", "/nowhere/x.json"], "there is no folder"),
+    ],
+)
+def test_what_is_wrong_is_one_line_and_exit_code_2(
+    arguments: list[str], message: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run(["reproduce", "cho", *arguments]) == 2
+    said = capsys.readouterr().err.strip()
+    assert message in said and "\n" not in said
+
+
+def test_a_graph_of_one_site_is_refused_with_a_hint(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    edges = tmp_path / "web.txt"
+    edges.write_text("".join(f"{page}\t{page + 1}\n" for page in range(1200)))
+    assert run(["reproduce", "cho", "--graph", str(edges)]) == 2
+    assert "give --ids-per-site" in capsys.readouterr().err

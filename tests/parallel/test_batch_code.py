@@ -1,0 +1,54 @@
+"""A batch comes back as it was, and bytes from outside are either a batch or refused."""
+
+from contextlib import suppress
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from trapline.errors import ConfigError
+from trapline.parallel.batch_code import MAGIC, Row, decode, encode
+
+ROWS = st.builds(
+    Row,
+    st.text("ab/:.?é", max_size=30).map(str.encode),
+    st.integers(1, 2**40),
+    st.integers(0, 32767),
+    st.sampled_from([0.0, 0.1, 1e300]),
+)
+
+
+@given(st.lists(ROWS, max_size=40))
+def test_rows_come_back_sorted(rows: list[Row]) -> None:
+    assert decode(encode(rows)) == sorted(rows)
+
+
+@given(st.binary(max_size=80))
+def test_any_bytes_are_a_batch_or_refused(data: bytes) -> None:
+    for text in (data, MAGIC + data, MAGIC + b"\0" + data):
+        with suppress(ConfigError):
+            decode(text)
+
+
+@given(st.lists(ROWS, min_size=1, max_size=20), st.data())
+def test_a_damaged_batch_is_refused(rows: list[Row], data: st.DataObject) -> None:
+    whole = encode(rows)
+    at = data.draw(st.integers(0, len(whole) - 1))
+    damaged = whole[:at] + bytes([whole[at] ^ 1 << data.draw(st.integers(0, 7))]) + whole[at + 1 :]
+    with suppress(ConfigError):
+        assert decode(damaged) == sorted(rows)  # a bit that means nothing
+
+
+def test_a_cut_batch_is_refused() -> None:
+    whole = encode([Row(b"http://a/%d" % number, 1, 2) for number in range(50)])
+    for length in range(len(whole)):
+        with pytest.raises(ConfigError):
+            decode(whole[:length])
+
+
+def test_a_batch_that_unpacks_to_more_than_allowed_is_refused() -> None:
+    import zstandard
+
+    bomb = zstandard.ZstdCompressor(level=3).compress(bytes(80 << 20))
+    with pytest.raises(ConfigError, match="64 MiB"):
+        decode(MAGIC + b"\0" + bomb)

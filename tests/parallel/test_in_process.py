@@ -1,0 +1,179 @@
+"""Laws of simulated parallel crawls: who fetches what, what is told, and that one partition is a crawl like any other."""
+
+import numba
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tests.parallel.webs import links_of, web_of, webs
+from trapline.errors import ConfigError
+from trapline.frontier import Rules
+from trapline.graph import Graph, depths
+from trapline.parallel.in_process import DYNAMIC, EXCHANGE, MODES, Exchange, ParallelCrawl, Plan, simulate_parallel
+from trapline.parallel.measures import judge
+from trapline.parallel.partition import Partitioning
+from trapline.parallel.seeds import random_seeds
+from trapline.simulate import constant_servers, simulate
+from trapline.strategies import pair, strategies
+
+EXAMPLES = settings(max_examples=8 if numba.config.DISABLE_JIT else 60, deadline=None)
+SERVERS = constant_servers(1.0)
+RULES = Rules(delay_s=2.0, per_connection=2)
+NAMES = st.sampled_from(["backlink-count", "opic", "larger-sites-first", "breadth-first", "crawl-ability"])
+PARTITIONS = st.integers(1, 6)
+
+
+def crawl(
+    web: Graph, mode: str, partitions: int, strategy: str = "backlink-count", **settings: object
+) -> ParallelCrawl:
+    kind = str(settings.pop("kind", "site-hash"))
+    robots = int(str(settings.pop("robots", 2)))
+    grain = str(settings.pop("grain", "site"))
+    most = settings.pop("most", None)
+    plan = Plan(mode, Partitioning(kind, partitions), Exchange(**settings), grain)  # type: ignore[arg-type]
+    chosen = strategies()[strategy] if strategy != "crawl-ability" else pair("opic", "crawl-ability")
+    return simulate_parallel(
+        web, chosen, RULES, plan, seeds=web.home, servers=SERVERS, robots=robots, most=most,  # type: ignore[arg-type]
+    )  # fmt: skip
+
+
+def fetched(crawl: ParallelCrawl) -> list[int]:
+    return sorted(int(page) for log in crawl.logs for page in log.page)
+
+
+def reachable(web: Graph) -> list[int]:
+    return np.flatnonzero(depths(web) >= 0).tolist()
+
+
+@EXAMPLES
+@given(
+    webs(),
+    PARTITIONS,
+    NAMES,
+    st.sampled_from(["site-hash", "url-hash"]),
+    st.sampled_from([1, 3, 1000]),
+    st.sampled_from([0, 8]),
+)
+def test_with_exchange_every_page_is_fetched_once(
+    web: Graph, partitions: int, strategy: str, kind: str, every_pages: int, filter_size: int
+) -> None:
+    done = crawl(web, EXCHANGE, partitions, strategy, kind=kind, every_pages=every_pages, filter_size=filter_size)
+    assert fetched(done) == reachable(web)
+    assert done.drained
+
+
+@EXAMPLES
+@given(webs(), PARTITIONS, st.sampled_from(["site", "page"]))
+def test_a_coordinator_loses_nothing_either(web: Graph, partitions: int, grain: str) -> None:
+    done = crawl(web, DYNAMIC, partitions, grain=grain)
+    assert fetched(done) == reachable(web)
+    for number, log in enumerate(done.logs):
+        assert set(done.owner[log.page].tolist()) <= {number}
+
+
+@EXAMPLES
+@given(webs(), PARTITIONS)
+def test_with_firewalls_nothing_is_fetched_twice_and_links_lead_nowhere_else(web: Graph, partitions: int) -> None:
+    done = crawl(web, "firewall", partitions)
+    assert len(fetched(done)) == len(set(fetched(done)))
+    for number, log in enumerate(done.logs):
+        inside = done.owner == number
+        own = [[t for t in web.targets_of(p).tolist() if inside[p] and inside[t]] for p in range(web.pages)]
+        kept = web_of(web.sites, web.site.tolist(), own)
+        expected = np.flatnonzero(depths(kept, web.home[inside[web.home]]) >= 0) if inside[web.home].any() else []
+        assert sorted(log.page.tolist()) == list(expected)
+
+
+@EXAMPLES
+@given(webs(), PARTITIONS)
+def test_crossing_over_covers_what_one_process_does(web: Graph, partitions: int) -> None:
+    done = crawl(web, "cross-over", partitions)
+    assert sorted(set(fetched(done))) == reachable(web)
+    for log in done.logs:
+        assert len(set(log.page.tolist())) == len(log.page)
+
+
+@EXAMPLES
+@given(webs(), st.sampled_from(MODES), NAMES)
+def test_one_partition_is_a_crawl_like_any_other(web: Graph, mode: str, strategy: str) -> None:
+    if mode == DYNAMIC:
+        return  # a page's own links arrive at the end of the step there
+    chosen = strategies()[strategy] if strategy != "crawl-ability" else pair("opic", "crawl-ability")
+    alone = simulate(web, chosen, RULES, robots=2, servers=SERVERS, seeds=web.home)
+    (log,) = crawl(web, mode, 1, strategy).logs
+    for ours, theirs in zip(log, alone.log, strict=True):
+        np.testing.assert_array_equal(ours, theirs)
+
+
+@EXAMPLES
+@given(webs(), PARTITIONS)
+def test_with_a_filter_that_forgets_nothing_each_partition_sends_a_url_once(web: Graph, partitions: int) -> None:
+    done = crawl(web, EXCHANGE, partitions, filter_size=1 << 12)
+    expected = sum(
+        len({t for page in log.page.tolist() for t in web.targets_of(page).tolist() if done.owner[t] != number})
+        for number, log in enumerate(done.logs)
+    )
+    assert done.traffic.urls == expected
+    between = sum(
+        int((done.owner[web.targets_of(page)] != number).sum())
+        for number, log in enumerate(done.logs)
+        for page in log.page.tolist()
+    )
+    assert done.traffic.found == between
+
+
+@EXAMPLES
+@given(webs(), PARTITIONS, st.sampled_from(["site-hash", "rendezvous", "address"]))
+def test_whole_sites_are_crawled_politely(web: Graph, partitions: int, kind: str) -> None:
+    if kind != "address":  # sites on one address may lie apart then
+        web = web_of(web.sites, web.site.tolist(), links_of(web))
+    done = crawl(web, EXCHANGE, partitions, kind=kind)
+    assert judge(done, web, RULES, SERVERS, np.ones(web.pages)).politeness_violations == 0
+
+
+def test_pages_known_everywhere_are_fetched_and_never_sent() -> None:
+    web = web_of(2, [0, 1, 1], [[1, 2], [0], [0, 1]])
+    assert crawl(web, EXCHANGE, 2, kind="url-hash").traffic.urls > 0
+    done = crawl(web, EXCHANGE, 2, kind="url-hash", replicated=np.array([0, 1, 2], np.int32))
+    assert done.traffic.urls == 0
+    assert done.traffic.replicated == done.traffic.found > 0
+    assert fetched(done) == [0, 1, 2]
+
+
+def test_links_from_elsewhere_count() -> None:
+    """Three sites. Page 3 is met first at its owner; page 4 is linked to by both other sites, and so comes before it."""
+    web = web_of(3, [0, 1, 2, 0, 0], [[3], [4], [4], [], []])
+    partitioning = Partitioning("suffix", 3, {"0": 0, "1": 1, "2": 2})  # a web without names goes by numbers
+    plan = Plan(EXCHANGE, partitioning)
+    rules = Rules(delay_s=9.0, per_connection=1)
+    done = simulate_parallel(
+        web, strategies()["backlink-count"], rules, plan, seeds=web.home, servers=SERVERS, robots=1
+    )
+    assert done.logs[0].page.tolist() == [0, 4, 3]
+    alone = simulate_parallel(
+        web, strategies()["backlink-count"], rules, Plan("firewall", partitioning), seeds=web.home, servers=SERVERS
+    )
+    assert alone.logs[0].page.tolist() == [0, 3]
+
+
+def test_most_pages_end_it() -> None:
+    web = web_of(3, [0, 1, 2, 0, 1, 2], [[3], [4], [5], [], [], []])
+    done = crawl(web, EXCHANGE, 3, most=4)
+    record = judge(done, web, RULES, SERVERS, np.ones(web.pages), most=4)
+    assert record.pages_downloaded == 4
+    assert not record.drained
+
+
+def test_a_strategy_by_scores_is_refused() -> None:
+    web = web_of(1, [0], [[]])
+    with pytest.raises(ConfigError, match="at one place"):
+        crawl(web, EXCHANGE, 2, "partial-pagerank")
+
+
+def test_seeds_are_drawn_for_each_partition() -> None:
+    owner = np.repeat(np.arange(4, dtype=np.int32), [100, 3, 0, 50])
+    seeds = random_seeds(owner, 4, 5, seed=1)
+    assert np.bincount(owner[seeds], minlength=4).tolist() == [5, 3, 0, 5]
+    assert len(set(seeds.tolist())) == 13
+    assert seeds.tolist() == random_seeds(owner, 4, 5, seed=1).tolist() != random_seeds(owner, 4, 5, seed=2).tolist()
