@@ -294,7 +294,11 @@ def test_a_damaged_cache_is_compiled_anew(chained: Path, tmp_path: Path, damage:
     assert damaged
     for path in damaged:
         path.write_bytes(damage)
+    (bystander,) = [file.parent / "of-another-kernel.nbi" for file in cache.rglob("*.nbi")]
+    bystander.write_bytes(b"another process writes it")
     assert drawn(chained, cache)["out"] == whole["out"]
+    assert bystander.read_bytes() == b"another process writes it"
+    assert drawn(chained, cache)["hits"]
 
 
 # The place of the cache.
@@ -336,6 +340,18 @@ def test_a_new_cache_takes_the_place_of_those_unused_for_thirty_days(chained: Pa
     os.utime(cache / ("b" * 20), (0.0, 0.0))
     drawn(chained, cache)  # from the cache that is there
     assert {folder.name for folder in cache.iterdir()} == left and (cache / own).stat().st_mtime > 0.0
+
+
+def test_of_folders_unused_for_a_day_the_newest_eight_stay(tmp_path: Path) -> None:
+    now, hours = time.time(), [1, 23, *range(25, 35), 31 * 24]
+    for place, old in enumerate(hours):
+        folder = tmp_path / f"{place:020x}"
+        folder.mkdir()
+        os.utime(folder, (now - old * 3600.0,) * 2)
+    (tmp_path / "not-ours").mkdir()
+    os.utime(tmp_path / "not-ours", (0.0, 0.0))
+    gone = {int(folder.name, 16) for folder in jit._superfluous(tmp_path, now)}
+    assert gone == {10, 11, 12}  # 33 and 34 hours, 31 days
 
 
 def test_the_cache_of_others_stays_where_it_is(monkeypatch: pytest.MonkeyPatch) -> None:

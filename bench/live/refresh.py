@@ -21,10 +21,13 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator
-from contextlib import closing, contextmanager
+from contextlib import closing, contextmanager, suppress
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
+
+if TYPE_CHECKING:
+    from trapline.report.trust import Trust
 
 TRAPLINE = [sys.executable, "-c", "from trapline.cli import main; main()"]
 MIXES = {
@@ -33,7 +36,8 @@ MIXES = {
     "super": "super=1",
     "liar": "smart=0.5,liar=0.5",
 }
-_MOMENTS = 6  # at which trust is shown
+Course = list[tuple[float, list["Trust"]]]  # seconds since the crawl began, and who was believed then
+_MOMENTS = 6  # at which trust is looked at
 
 
 def main() -> None:
@@ -84,11 +88,28 @@ def _crawl(level: str, told: argparse.Namespace) -> dict[str, Any]:
             with _running(
                 "refresh", "serve", crawl, "--listen", f"127.0.0.1:{port}", "--allow-private", "--hosts", "hosts"
             ):
+                course = _course(Path(crawl), crawling, told.seconds)
                 crawling.wait()
-    return _found(crawl, log, history, told.seconds)
+    return _found(crawl, log, history, told.seconds, course)
 
 
-def _found(crawl: str, log: str, history: str, seconds: int) -> dict[str, Any]:
+def _course(crawl: Path, crawling: subprocess.Popen[bytes], seconds: int) -> Course:
+    """Looked at while the crawl runs: what its log said of long ago is not kept."""
+    from trapline.crawl.options import CrawlOptions, RefreshOptions
+    from trapline.report.trust import trust_now
+
+    with closing(sqlite3.connect(crawl / "crawl.db")) as database:
+        (options,) = database.execute("select value from meta where key = 'options'").fetchone()
+    told = CrawlOptions.from_json(options).refresh or RefreshOptions()
+    began, found = time.monotonic(), []
+    for number in range(1, _MOMENTS + 1):
+        with suppress(subprocess.TimeoutExpired):
+            crawling.wait(began + seconds * number / _MOMENTS - time.monotonic())
+        found.append((time.monotonic() - began, trust_now(crawl, told)))
+    return found
+
+
+def _found(crawl: str, log: str, history: str, seconds: int, course: Course) -> dict[str, Any]:
     """Every page counts alike: the crawl was told of no accesses."""
     by, late = (_measured(log, history, begin) for begin in (seconds // 3, seconds // 2))
     with closing(sqlite3.connect(Path(crawl, "crawl.db"))) as database:
@@ -100,16 +121,14 @@ def _found(crawl: str, log: str, history: str, seconds: int) -> dict[str, Any]:
         "useful": changed / max(again, 1),
         "told": ", ".join(f"{number:,} {outcome}" for outcome, number in outcomes) or "nothing was told",
         "by": {who: one["binary"] for who, one in by.items()},
-        "trust": _trust(crawl, history),
+        "trust": _trust(crawl, history, course),
         "late": {who: late[who]["fetches"] / max(late["all"]["fetches"], 1) for who in by},
     }
 
 
-def _trust(crawl: str, history: str) -> dict[str, list[tuple[float, float]]]:
+def _trust(crawl: str, history: str, course: Course) -> dict[str, list[tuple[float, float]]]:
     """How far pings were believed over time: the mean over the sites of each level, of which pings were heard."""
     import pyarrow.parquet
-
-    from trapline.report.trust import trust_over_time
 
     columns = pyarrow.parquet.read_table(history, columns=["host", "level"]).to_pydict()
     level = dict(zip(columns["host"], columns["level"], strict=True))
@@ -118,7 +137,7 @@ def _trust(crawl: str, history: str) -> dict[str, list[tuple[float, float]]]:
             site: str(urlsplit(origin).hostname) for site, origin in database.execute("select id, origin from site")
         }
     found: dict[str, list[tuple[float, float]]] = {}
-    for at_s, rows in trust_over_time(Path(crawl), _MOMENTS):
+    for at_s, rows in course:
         believed: dict[str, list[float]] = {}
         for one in rows:
             if one.channel == "indexnow" and one.verified:

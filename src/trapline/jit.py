@@ -83,17 +83,25 @@ def _cache_root() -> Path:
 _CACHE = cache_folder()
 _CACHE_IS_NEW = not _CACHE.exists()  # before numba makes it, when the first kernel is declared
 _OWN_FOLDER = re.compile("[0-9a-f]{20}")
-_UNUSED_S = 30 * 86_400.0  # every version of the sources leaves a folder of some megabytes behind
+_DAY_S = 86_400.0
+_UNUSED_S = 30 * _DAY_S  # every version of the sources leaves a folder of some megabytes behind
+_MOST_OLD = 8  # folders that nobody used for a day: whoever changes the sources makes dozens in a week
 
 
 def _use_cache() -> None:
-    """Note that our folder is in use. If it is a new one, remove those that nobody has used for long."""
+    """Note that our folder is in use. If it is a new one, remove those that nobody has used for long, or that are too many."""
     with suppress(OSError):  # the folder of another user, or one that another process removes too
         _CACHE.mkdir(parents=True, exist_ok=True)
         os.utime(_CACHE)
-        for folder in _CACHE.parent.iterdir() if _CACHE_IS_NEW else ():
-            if _OWN_FOLDER.fullmatch(folder.name) and time.time() - folder.stat().st_mtime > _UNUSED_S:
-                shutil.rmtree(folder, ignore_errors=True)
+        for folder in _superfluous(_CACHE.parent, time.time()) if _CACHE_IS_NEW else ():
+            shutil.rmtree(folder, ignore_errors=True)
+
+
+def _superfluous(root: Path, now: float) -> list[Path]:
+    """Folders that nobody used for a day, but the newest few of them; these too, once they are old."""
+    unused_s = {folder: now - folder.stat().st_mtime for folder in root.iterdir() if _OWN_FOLDER.fullmatch(folder.name)}
+    old = sorted((folder for folder in unused_s if unused_s[folder] > _DAY_S), key=unused_s.__getitem__)
+    return [folder for place, folder in enumerate(old) if place >= _MOST_OLD or unused_s[folder] > _UNUSED_S]
 
 
 @contextmanager
@@ -162,12 +170,17 @@ def _load_or_compile(dispatcher: Any, signature: Any, progress: Progress | None)
         with _with_private_helpers():
             _compile(dispatcher, signature)
     except Exception:  # a damaged cache raises whatever unpickling it leads to
-        if not _CACHE.exists():
-            raise
-        shutil.rmtree(_CACHE, ignore_errors=True)
+        _forget(dispatcher)
         _compile_helpers(progress)
         with _with_private_helpers():
             _compile(dispatcher, signature)
+
+
+def _forget(dispatcher: Any) -> None:
+    """Empty the cache of one function. Never more: another process may be filling the folder at this moment."""
+    with suppress(OSError):
+        Path(dispatcher._cache.cache_path).mkdir(parents=True, exist_ok=True)
+        dispatcher._cache.flush()
 
 
 def _tell(progress: Progress | None, done: int, dispatcher: Any) -> None:
@@ -268,6 +281,7 @@ class Rank:
         self.function = function
         self.signature = signature
         self._address: int | None = None
+        self._cached = cached
         if not DISABLED:
             # A user's rank is checked for indices and divisions by zero: it must not take the process down with it.
             flags = _FLAGS if cached else {**_FLAGS, "boundscheck": True, "error_model": "python"}
@@ -289,10 +303,19 @@ class Rank:
 
     def _compile(self) -> int:
         try:
-            result = self._dispatcher.get_compile_result(self.signature)
+            result = self._compile_result()
         except Exception as error:  # numba's own kinds, and what its passes let through
             raise ConfigError(f"rank function {self.function.__name__!r} does not compile: {_reason(error)}") from error
         return int(result.library.get_pointer_to_function(result.fndesc.llvm_func_name))
+
+    def _compile_result(self) -> Any:
+        try:
+            return self._dispatcher.get_compile_result(self.signature)
+        except Exception:  # as of a kernel
+            if not self._cached:
+                raise
+            _forget(self._dispatcher)
+            return self._dispatcher.get_compile_result(self.signature)
 
 
 def _reason(error: Exception) -> str:

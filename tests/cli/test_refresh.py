@@ -1,11 +1,16 @@
 """`trapline refresh replay` as a user meets it."""
 
 import json
+from io import BytesIO
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from trapline.cli import run
+from trapline.cli.refresh_plot import picture
+from trapline.refresh import Estimate
+from trapline.report.style import COLOURS
 
 TRACE = "bursty:30:400:3"
 QUICK = ("--seeds", "2", "--accesses", "200")
@@ -14,7 +19,7 @@ QUICK = ("--seeds", "2", "--accesses", "200")
 def test_all_policies_in_one_table(capsys: pytest.CaptureFixture[str]) -> None:
     assert run(["refresh", "replay", TRACE, "--policy", "all", *QUICK]) == 0
     shown = capsys.readouterr().out
-    assert "30 pages, 400 updates in 3 days; n = 2 seeds, ± 95 % by these few" in shown
+    assert "30 pages, 400 updates in 3 days; n = 2 seeds, too few for an interval" in shown and "±" not in shown
     for name in ["uniform", "proportional", "nutch", "cgm", "azar", "lambda-crawl", "ncis", "xu", "residual-life"]:
         assert f"  {name}" in shown
 
@@ -36,6 +41,54 @@ def test_levels_capacities_options_and_a_picture(tmp_path: Path, capsys: pytest.
     assert run(["refresh", "replay", TRACE, *levels, *more, *QUICK]) == 0
     assert len(json.loads(capsys.readouterr().out)["results"]) == 8
     assert picture.read_bytes().startswith(b"\x89PNG")
+
+
+def test_columns_stand_below_their_heads_whatever_the_names(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["refresh", "replay", TRACE, "--policy", "xu", "--seeds", "3", "--accesses", "200"]) == 0
+    head, row = [line for line in capsys.readouterr().out.splitlines() if line.startswith(("  policy", "  xu"))]
+    assert len(head) == len(row) and row.count("±") == 2
+    assert head.index("Eq. 3") + len("Eq. 3") == row.rindex("±") + len("± 0.000")
+
+
+def test_ctrl_c_leaves_the_rows_that_are_done(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    from trapline import refresh
+
+    done, whole = [], refresh.replay
+
+    def replay(*given: Any) -> Any:
+        done.append(given)
+        if len(done) == 4:
+            raise KeyboardInterrupt
+        return whole(*given)
+
+    monkeypatch.setattr(refresh, "replay", replay)
+    file = tmp_path / "out.json"
+    assert run(["refresh", "replay", TRACE, "--policy", "uniform,xu", "--json", str(file), *QUICK]) == 130
+    said = capsys.readouterr()
+    assert "  uniform" in said.out and "  xu" not in said.out and not file.exists()
+    assert "interrupted after 1 of 2 rows" in said.err
+
+
+@pytest.mark.parametrize("capacities", [[0.1], [0.1, 0.2]])
+def test_the_picture_has_intervals(capacities: list[float]) -> None:
+    def drawn(ci: float | None) -> bytes:
+        return picture({"cgm": [(capacity, Estimate(0.2, ci)) for capacity in capacities]}, "title", "conditions")
+
+    assert drawn(0.1) != drawn(None) == drawn(None)
+
+
+def test_at_one_capacity_the_picture_has_a_point_for_each_policy() -> None:
+    from matplotlib.colors import to_rgba
+    from matplotlib.image import imread
+
+    def ink(policies: int) -> int:
+        found = {f"policy {number}": [(0.1, Estimate(0.3, None))] for number in range(policies)}
+        pixels = imread(BytesIO(picture(found, "title", "conditions")))
+        return int((abs(pixels - to_rgba(COLOURS[0])).max(axis=2) < 0.02).sum())
+
+    assert ink(1) > 50 and ink(3) == pytest.approx(3 * ink(1), rel=0.1)
 
 
 def test_the_measure_and_the_schedule_have_variants(capsys: pytest.CaptureFixture[str]) -> None:

@@ -9,8 +9,9 @@ from pathlib import Path
 import pytest
 
 from tests.crawl.stage import A, Stage, Wire
+from trapline.crawl import hearsay as hearsay_module
 from trapline.crawl.aside import Aside
-from trapline.crawl.hearsay import Hearsay
+from trapline.crawl.hearsay import SITEMAP, Hearsay
 from trapline.crawl.options import RefreshOptions
 from trapline.crawl.store.folder import claim_new
 from trapline.crawl.store.keeper import Keeper
@@ -18,7 +19,9 @@ from trapline.crawl.store.reading import Reading
 from trapline.crawl.store.settings import StoreSettings
 from trapline.errors import ConfigError
 from trapline.frontier.layout import FETCHED, UNKNOWN, WAITING
+from trapline.refresh.evidence import SAME_S
 from trapline.signals.inbox import ACCESS, CHANGED, POINT, Inbox, Signal
+from trapline.signals.intake import REPEATED_S
 
 REFRESH = RefreshOptions(policy="residual-life", continuous=True, price=1e9)  # nothing is worth that
 _XML = {"Content-Type": "application/xml"}
@@ -82,8 +85,23 @@ def test_a_ping_is_noted_of_its_page_once(stage: Stage) -> None:
 
 
 def test_a_ping_of_before_our_copy_says_nothing(stage: Stage) -> None:
-    assert told(stage, f"{A}/1", at=0.5) == "old"
+    assert told(stage, f"{A}/1", at=stage.refresher.seen_at(0) - SAME_S - 1.0) == "old"
     assert known_of(stage, 0)["signals"] == 0
+
+
+@pytest.mark.parametrize(("crawled_between", "outcome"), [(True, "noted"), (False, "old")])
+def test_a_repetition_counts_if_the_page_was_crawled_since_the_first(
+    stage: Stage, crawled_between: bool, outcome: str
+) -> None:
+    """The endpoint holds it back (`Intake.late`): it comes after the minute, and its moment is a minute before it was said."""
+    stage.passes(100.0)
+    assert told(stage, f"{A}/1") == "noted"
+    stage.passes(20.0)
+    repeated = stage.loop.time() + (10.0 if crawled_between else -10.0)
+    stage.refresher.crawled(0, stage.loop.time(), changed=True)
+    stage.passes(50.0)
+    assert told(stage, f"{A}/1", at=repeated - REPEATED_S) == outcome
+    assert known_of(stage, 0)["signals"] == int(crawled_between)
 
 
 def test_nothing_is_heard_twice(stage: Stage) -> None:
@@ -198,6 +216,37 @@ def test_who_lists_a_page_is_worth_the_accesses_of_that_page(stage: Stage) -> No
     assert known_of(stage, 0)["accesses"] == 0
 
 
+def test_a_date_that_a_list_repeats_is_no_news_of_a_page_crawled_since(stage: Stage) -> None:
+    stage.passes(100.0)
+    assert stage.hearsay is not None
+    date = stage.loop.time() - 10.0
+    for signals in (1, 1):
+        stage.hearsay._list(1, SITEMAP, [(f"{A}/1", date)])
+        assert stage.refresher.signals(0) == signals
+        stage.refresher.crawled(0, stage.loop.time(), changed=True)
+        stage.passes(10.0)
+
+
+def test_two_lists_that_disagree_tell_of_a_change_once(stage: Stage) -> None:
+    """Days without a time: one list still has yesterday."""
+    assert stage.hearsay is not None
+    for _ in range(3):
+        stage.refresher.crawled(0, stage.loop.time(), changed=False)
+        for teller, day in ((1, -1.0), (2, 0.0)):
+            stage.hearsay._list(teller, SITEMAP, [(f"{A}/1", day * 86_400.0)])
+        stage.passes(61.0)
+    assert stage.refresher.signals(0) == 1
+
+
+def test_pages_to_be_had_whole_are_bounded_and_sent_once_a_batch(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(hearsay_module, "_MOST_WHOLE", 3)
+    assert stage.hearsay is not None
+    for page in (9, 7, 5, 3, 1):
+        stage.hearsay._have_whole(page, True)
+    stage.hearsay._have_whole(7, False)
+    assert [batch.whole for batch in stage._sent() if batch.whole is not None] == [[5, 9]]
+
+
 def test_the_expiry_of_a_cache_is_a_weak_point(stage: Stage) -> None:
     told(stage, f"{A}/3")
     stage.passes(20.0)
@@ -251,6 +300,19 @@ def test_what_lists_told_is_known_after_a_stop(monkeypatch: pytest.MonkeyPatch, 
     assert said[0] == said[1] and sum(by >= 0 for by, _ in said[0]) == 3
 
 
+@pytest.mark.parametrize("stopped", [False, True])
+def test_accesses_of_a_page_not_fetched_yet_count_when_it_is_had(stage: Stage, tmp_path: Path, stopped: bool) -> None:
+    told(stage, f"{A}/3")
+    for _ in range(2):
+        assert told(stage, f"{A}/3", ACCESS, p=5.0) == "not fetched yet"
+    told(stage, f"{A}/1", ACCESS, p=3.0)
+    if stopped:
+        stage.crawler.hearsay = gone_on(stage, tmp_path / "c")
+    stage.passes(20.0)
+    serve(stage, b"<p>three", {})
+    assert [known_of(stage, page)["accesses"] for page in range(3)] == [3, 0, 10]
+
+
 def test_a_list_that_was_not_read_to_its_end_is_had_whole_the_next_time(stage: Stage, tmp_path: Path) -> None:
     told(stage, f"{A}/map.xml")
     stage.passes(20.0)
@@ -263,15 +325,23 @@ def test_a_list_that_was_not_read_to_its_end_is_had_whole_the_next_time(stage: S
     assert gone_on(stage, tmp_path / "d").whole == set()
 
 
-def test_an_inbox_that_was_made_anew_is_heard_from_its_beginning(stage: Stage, inbox: Inbox, tmp_path: Path) -> None:
+def test_an_inbox_that_was_made_anew_is_heard_from_its_beginning_and_each_signal_once(
+    stage: Stage, tmp_path: Path
+) -> None:
+    """However many signals each of them has, and however often the crawl is stopped."""
+    stage.hearsay = gone_on(stage, tmp_path / "first")
     told(stage, f"{A}/1")
     told(stage, f"{A}/2")
     (tmp_path / "new").mkdir()
     stage.inbox = Inbox(tmp_path / "new")
-    hearsay = gone_on(stage, tmp_path / "c")
-    stage.inbox.put([Signal(0, 99.0, "indexnow", f"{A}/1", CHANGED, 99.0, 1.0, True)])
-    assert hearsay.poll(100.0)
+    for run in range(3):
+        stage.inbox.put(Signal(0, 99.0, "indexnow", f"{A}/1", ACCESS, 99.0, 1.0, True) for _ in range(3))
+        hearsay = gone_on(stage, tmp_path / f"c{run}")
+        assert hearsay.poll(stage.loop.time()) and hearsay.heard == 3
+        assert not hearsay.poll(stage.loop.time())
     stage.inbox.close()
+    ids = [signal.id for batch in stage._sent() for signal in batch.signals]
+    assert ids == sorted(set(ids)) and known_of(stage, 0)["accesses"] == 9
 
 
 def test_an_inbox_without_its_table_is_said_to_be_damaged(stage: Stage, inbox: Inbox, tmp_path: Path) -> None:

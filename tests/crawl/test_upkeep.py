@@ -1,11 +1,19 @@
 """Pages that the crawl has are asked for again, as their turn comes; what the answer says of our copy is known and told."""
 
+from pathlib import Path
+
 import pytest
 
 from tests.crawl.stage import A, B, Stage, Wire, links
+from trapline.crawl.forbidden import Forbidden
 from trapline.crawl.options import RefreshOptions
 from trapline.crawl.records import NOT_KNOWN
 from trapline.crawl.robots_file import apply
+from trapline.crawl.store.folder import claim_new
+from trapline.crawl.store.keeper import Keeper
+from trapline.crawl.store.reading import Reading
+from trapline.crawl.store.settings import StoreSettings
+from trapline.crawl.upkeep import Upkeep
 from trapline.fetch.robots import parse as parse_robots
 from trapline.frontier.layout import FETCHED, REFUSED
 
@@ -97,44 +105,73 @@ def test_a_page_that_was_gone_and_is_there_again_is_one_like_any(stage: Stage) -
     assert (known["crawls"], known["changes"], known["failures"]) == (1, 1, 0)
 
 
-_CLOSED, _OPEN = b"User-agent: *\nDisallow: /1", b"User-agent: *\nDisallow: /2"
+_CLOSED, _OPEN = b"User-agent: *\nDisallow: /1", b"User-agent: *\nDisallow: /3"
 
 
-def robots_read_again(stage: Stage, body: bytes) -> None:
-    """Its rules are a day old: they are asked for once more by a visit that has taken too long for more, and the next goes by them."""
-    stage.passes(90_000.0)
-    wire = stage.wires[-1].opens()
+def with_two(patch: pytest.MonkeyPatch) -> Stage:
+    """/1 and /2 are had."""
+    stage = Stage(patch, [f"{A}/1", f"{A}/2"], refresh=CONTINUOUS)
+    wire = stage.opens().answers(body=TEXT)
     stage.passes(1.0)
-    wire.answers(200, {"Content-Type": "text/plain"}, body)
-    stage.passes(200.0)
-    stage.wires[-1].opens()
-    stage.passes(2.0)
+    wire.answers(body=TEXT)
+    stage.passes(15.0)
+    return stage
 
 
-def test_a_page_that_robots_txt_forbids_comes_back_when_it_is_allowed(stage: Stage) -> None:
-    had(stage)
-    asked_again(stage)[0].answers()
-    robots_read_again(stage, _CLOSED)
-    assert stage.fetches[-1].error == "robots" and stage.life("/1") == FETCHED
-    before = len(stage.fetches)
-    stage.passes(1_000.0)
-    assert len(stage.fetches) == before  # nobody asks
-    site = stage.site()
-    apply(site, parse_robots(_OPEN, "trapline"), stage.loop.time() + 1e6, 0.0)
-    stage.upkeep._forbidden.look(site, stage.loop.time())
-    stage.crawler.soon()
-    asked_again(stage)[0].answers(body=OTHER)
-    assert stage.fetches[-1].changed == 1
+def goes_on(stage: Stage, seconds: float) -> None:
+    """Whatever is asked for is answered."""
+    opened = None
+    for _ in range(int(seconds / 10.0)):
+        stage.passes(10.0)
+        wire = stage.wires[-1]
+        if not (wire.sent or wire.is_over or wire is opened):
+            opened = wire.opens()
+            stage.passes(1.0)
+        if len(wire.sent) > wire.responses_received and not wire.is_over:
+            wire.answers(body=OTHER)
 
 
-def test_it_stays_away_as_long_as_it_is_forbidden(stage: Stage) -> None:
-    had(stage)
-    asked_again(stage)[0].answers()
-    robots_read_again(stage, _CLOSED)
-    site, now = stage.site(), stage.loop.time()
-    apply(site, parse_robots(_CLOSED, "trapline"), now + 1e6, 0.0)
-    stage.upkeep._forbidden.look(site, now)
-    assert stage.refresher.explain(0, now)["due"] > now + 80_000.0
+def robots_says(stage: Stage, body: bytes) -> None:
+    apply(stage.site(), parse_robots(body, "trapline"), stage.loop.time() + 1e6, 0.0)
+
+
+def resumed(stage: Stage, folder: Path) -> None:
+    """Which pages are forbidden is what the store says."""
+    claim_new(folder, {}).release()
+    keeper = Keeper(folder, StoreSettings())
+    keeper.commit(stage._sent())
+    keeper.leave()
+    reading, upkeep = Reading(folder), stage.upkeep
+    forbidden = Forbidden(stage.refresher, stage.shelf.urls, reading.forbidden())
+    reading.close()
+    stage.crawler.upkeep = Upkeep(upkeep.agenda, upkeep.copies, stage.outbox, forbidden)
+
+
+@pytest.mark.parametrize("goes_on_after_a_stop", [False, True])
+def test_a_page_that_robots_txt_forbids_comes_back_when_it_is_allowed(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, goes_on_after_a_stop: bool
+) -> None:
+    """After any visit to its site."""
+    stage = with_two(monkeypatch)
+    robots_says(stage, _CLOSED)
+    goes_on(stage, 500.0)
+    assert ("/1", "robots") in stage.told() and stage.life("/1") == FETCHED
+    if goes_on_after_a_stop:
+        resumed(stage, tmp_path / "c")
+    robots_says(stage, _OPEN)
+    goes_on(stage, 500.0)
+    assert stage.told()[-4:].count(("/1", "")) >= 1
+    assert [fetch.changed for fetch in stage.fetches if fetch.page == 0 and not fetch.error] == [NOT_KNOWN, 1]
+
+
+def test_it_stays_away_as_long_as_it_is_forbidden(monkeypatch: pytest.MonkeyPatch) -> None:
+    stage = with_two(monkeypatch)
+    robots_says(stage, _CLOSED)
+    goes_on(stage, 500.0)
+    robots_says(stage, _CLOSED)  # had once more
+    goes_on(stage, 1_000.0)
+    assert [fetch.error for fetch in stage.fetches if fetch.page == 0] == ["", "robots"]
+    assert stage.refresher.explain(0, stage.loop.time())["due"] > stage.loop.time() + 80_000.0
 
 
 def test_an_error_leaves_the_copy_and_the_page_waits_longer(stage: Stage) -> None:

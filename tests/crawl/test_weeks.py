@@ -24,6 +24,7 @@ from trapline.frontier import FETCHED, Outcome, Rules, Visit, WaitUntil
 from trapline.frontier.journal import Journal
 from trapline.refresh.agenda import Agenda
 from trapline.refresh.turns import Turns
+from trapline.report.trust import trust_now, trust_of
 
 SITES, PAGES, DAY_S = 3, 12, 86_400.0
 REFRESH = RefreshOptions(policy="cgm", continuous=True)
@@ -150,6 +151,16 @@ def test_without_both_the_crawl_is_refused_in_one_line(weeks: Weeks) -> None:
     shutil.rmtree(weeks.folder / SNAPSHOT)
     with pytest.raises(ConfigError, match="the log of batch 1 is missing, and no snapshot reaches beyond it; restore"):
         resume.restored(weeks.folder, OPTIONS, STRATEGY)
+
+
+def test_who_is_believed_is_known_although_the_log_does_not_begin_at_the_beginning(weeks: Weeks) -> None:
+    weeks.refresher.signalled(0, 0, weeks.now, weeks.now)
+    weeks.goes_on(0.2)
+    weeks.refresher.signalled(0, 0, weeks.now, weeks.now)
+    weeks.goes_on(1.0)
+    weeks.killed()
+    assert weeks.log()[0] > 1
+    assert trust_now(weeks.folder, REFRESH) == trust_of(weeks.refresher) != []
 
 
 @pytest.mark.parametrize("column", ["journal", "refresh_log"])

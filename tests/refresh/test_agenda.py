@@ -6,6 +6,8 @@ from hypothesis import strategies as some
 
 from trapline.frontier import FETCHED, Drained, Frontier, Outcome, Result, Rules, Visit, WaitUntil
 from trapline.refresh.agenda import Agenda
+from trapline.refresh.kernels import CHOSE, RETURNED
+from trapline.refresh.refresh_log import read
 from trapline.refresh.refresher import Refresher
 from trapline.refresh.registry import policy_named
 from trapline.refresh.turns import Turns
@@ -51,27 +53,62 @@ def test_who_waits_is_told_a_later_moment(policy: str, pages: int, sites: int, t
             now = min(answer.time, now + 1000.0)
 
 
-def test_one_page_that_always_changes_leaves_the_new_ones_of_its_site_their_share() -> None:
-    """Everybody reads it, and other sites have new pages without end: by the share of all alone it would take every visit of its site."""
+def popular_page(share: float) -> Agenda:
+    """Page 0 is at site 0 with 99 others, one a visit; other sites have new pages without end."""
     frontier = Frontier(load_strategy("breadth-first"), Rules(delay_s=1.0, per_connection=10))
     frontier.add_sites(9, BEGAN, list(range(9)))
     frontier.add_pages([0] * 100 + [1 + page % 8 for page in range(20_000)])
     frontier.set_site(0, BEGAN, per_connection=1)
     frontier.discover(list(range(20_100)), BEGAN)
-    agenda, now = Agenda(frontier, Refresher(policy_named("residual-life"), BEGAN), Turns(share=0.5)), BEGAN
-    asked = {True: 0, False: 0}  # at its site: again or new
-    for _ in range(600):
+    return Agenda(frontier, Refresher(policy_named("residual-life"), BEGAN), Turns(share=share))
+
+
+def visits_of(agenda: Agenda, asks: int) -> list[tuple[Visit, bool]]:
+    """With each, whether it was to pages fetched before. Everybody reads page 0."""
+    now, visits = BEGAN, []
+    for _ in range(asks):
         answer = agenda.next(now)
         if isinstance(answer, WaitUntil):
             now = answer.time
             continue
         assert isinstance(answer, Visit)
         now += 0.01
-        asked[answer.pages[0] in agenda.under_way] += len(answer.pages) * (answer.site == 0)
+        visits.append((answer, answer.pages[0] in agenda.under_way))
         fetched(agenda, answer, now)
         if 0 in answer.pages:
             agenda.refresher.accessed(0, now, 1000.0)
+    return visits
+
+
+def test_one_page_that_always_changes_leaves_the_new_ones_of_its_site_their_share() -> None:
+    """By the share of all alone it would take every visit of its site."""
+    asked = {True: 0, False: 0}  # at its site: again or new
+    for visit, again in visits_of(popular_page(share=0.5), 600):
+        asked[again] += len(visit.pages) * (visit.site == 0)
     assert asked[True] > 10 and asked[False] >= min(100, asked[True])
+
+
+@pytest.mark.parametrize("share", [0.2, 0.5])
+def test_nothing_stays_of_a_choice_that_new_pages_were_preferred_to(share: float) -> None:
+    """What the log says was chosen is what was visited, and nothing was taken back."""
+    agenda = popular_page(share)
+    visits = [visit.pages for visit, again in visits_of(agenda, 600) if again]
+    log = list(read(agenda.refresher.take()))
+    assert [entry.payload.tolist() for entry in log if entry.call == CHOSE and len(entry.payload)] == visits
+    assert len(visits) > 10 and not [entry for entry in log if entry.call == RETURNED]
+
+
+def test_new_pages_of_a_site_that_has_no_others_give_it_no_credit() -> None:
+    agenda = agenda_of("residual-life", 60, 1, Turns(share=0.5), 1.0)
+    first = agenda.next(BEGAN)
+    assert isinstance(first, Visit)
+    assert agenda._turns.of_sites()[0][0] == 0.0
+    fetched(agenda, first, BEGAN + 0.01)
+    visits, now = 0, BEGAN + 0.01
+    while not visits:
+        answer = agenda.next(now)
+        visits, now = int(isinstance(answer, Visit)), getattr(answer, "time", now)
+    assert agenda._turns.of_sites()[0][0] != 0.0
 
 
 @pytest.mark.parametrize("sites", [1, 3])

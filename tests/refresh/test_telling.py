@@ -9,6 +9,8 @@ import pytest
 from tests.refresh.live import STARTED, open_frontier
 from trapline.jit import DISABLED
 from trapline.refresh import Refresher, policy_named
+from trapline.refresh.evidence import MOST_COUNTED
+from trapline.refresh.layout import UNVERIFIED
 from trapline.refresh.published import MOST_POINTS
 
 INDEXNOW, SITEMAP, SCHEDULE, CACHE = 0, 2, 4, 5
@@ -104,7 +106,7 @@ def test_who_cannot_prove_who_he_is_changes_no_level_and_is_believed_little_for_
         outcome(refresher, 0, INDEXNOW, STARTED + 1_000.0 * step, true=True, p=0.05)
     refresher.signalled(0, INDEXNOW, STARTED + 70_000.0, STARTED + 70_000.0, p=0.05)
     trust = refresher.explain(0, STARTED + 70_000.0)["trust"]
-    assert trust["unverified"] and trust["precision"] == 0.05 and trust["judged_by"] > 50.0
+    assert trust["unverified"] and trust["precision"] == UNVERIFIED and trust["judged_by"] > 50.0
 
 
 # ---- liars
@@ -214,3 +216,113 @@ def test_what_is_published_is_bounded() -> None:
     assert record.point_end - record.point == MOST_POINTS
     refresher.publish(0, SCHEDULE, [(STARTED + 31 * DAY_S, 1.0)], STARTED + 1.0)
     assert refresher.explain(0, STARTED + 1.0)["next_point"] is None
+
+
+# ---- who is judged by what
+
+
+def rows_of(refresher: Refresher) -> dict[int, np.void]:
+    """The rows of trust of site 0, by channel."""
+    trust = refresher.memory.state.trust
+    return {int(row["channel"]): row for row in trust if row["site"] == 0}
+
+
+def test_the_end_of_a_cache_is_never_judged() -> None:
+    """Crawls find something new each time, which would make it look kept many times over."""
+    refresher, now = refresher_with(5), STARTED
+    for _ in range(30):
+        for page in range(5):
+            refresher.publish(page, CACHE, [(now + 100.0, 0.05)], now)
+        now += 200.0
+        for page in range(5):
+            refresher.crawled(page, now, True)
+    row = rows_of(refresher)[CACHE]
+    assert (row["promised"], row["kept"], row["unverified"]) == (0.0, 0.0, 1)
+
+
+def test_whoever_published_a_point_is_judged_by_it() -> None:
+    """Pings are right and the schedule is not: the schedule alone is believed less for it."""
+    refresher, now = refresher_with(4), STARTED
+    for _ in range(20):
+        for page in range(4):
+            refresher.publish(page, CACHE, [(now + 50.0, 0.05)], now)
+            refresher.publish(page, SCHEDULE, [(now + 400.0, 0.9)], now)
+            refresher.signalled(page, INDEXNOW, now + 200.0, now + 200.0)
+        now += 1_000.0
+        for page in range(4):
+            refresher.crawled(page, now, True)
+    rows = rows_of(refresher)
+    assert rows[SCHEDULE]["promised"] > 10.0
+    assert rows[SCHEDULE]["kept"] == 0.0
+    assert rows[INDEXNOW]["promised"] == rows[CACHE]["promised"] == 0.0
+
+
+def test_a_promise_is_kept_once_however_many_signals_come_with_it() -> None:
+    refresher, now = refresher_with(1), STARTED
+    for _ in range(50):
+        refresher.publish(0, SCHEDULE, [(now + 500.0, 1.0)], now)
+        for later in (470.0, 501.0, 540.0):
+            refresher.crawled(0, now + later - 1.0, True)
+            refresher.signalled(0, INDEXNOW, now + later, now + later)
+        now += 1_000.0
+        refresher.crawled(0, now, True)
+    row = rows_of(refresher)[SCHEDULE]
+    assert row["promised"] > 20.0
+    assert row["kept"] <= row["promised"] * 1.001
+
+
+def test_points_that_promise_less_than_they_keep_leave_what_a_page_has_learned() -> None:
+    refresher, now = refresher_with(6), STARTED
+    for _ in range(40):
+        for page in range(6):
+            refresher.publish(page, SCHEDULE, [(now + 600.0, 0.5)], now)
+        now += 600.0
+        for page in range(6):
+            refresher.signalled(page, INDEXNOW, now, now)
+        now += 400.0
+        for page in range(6):
+            refresher.crawled(page, now, True)
+    refresher.publish(0, SCHEDULE, [(now + 600.0, 0.95)], now)
+    now += 700.0
+    refresher.accessed(1, now)
+    slot = refresher.memory.slot(0)
+    silent, heard = refresher.memory.state.columns[slot][:2].tolist()
+    assert 0.0 < silent <= 1.0
+    assert heard > 10.0
+    refresher.crawled(0, now + 10.0, False)
+    assert refresher.memory.state.columns[slot][1] > 10.0
+
+
+@pytest.mark.skipif(DISABLED, reason="many events")
+def test_what_signals_miss_is_learned_also_if_many_are_false() -> None:
+    """Of the signals 0.3 are true, and of the updates 0.5 are signalled."""
+    dice, pages, end = np.random.default_rng(1), 30, 2000.0 * DAY_S
+    told, untold, false = 0.05 / DAY_S, 0.05 / DAY_S, 0.05 / DAY_S * 0.7 / 0.3
+    events = [(at, page, "crawl") for page in range(pages) for at in np.arange(1000.0 + page, end, DAY_S)]
+    for rate, kind in ((told, "told"), (untold, "untold"), (false, "false")):
+        for page in range(pages):
+            events += [(at, page, kind) for at in dice.uniform(1000.0, end, dice.poisson(rate * end))]
+    refresher = Refresher(policy_named("ncis"), STARTED)
+    for page in range(pages):
+        refresher.join(page, 0, STARTED)
+    stale = set[int]()
+    for at, page, kind in sorted(events):
+        if kind in ("told", "untold"):
+            stale.add(page)
+        if kind in ("told", "false"):
+            refresher.signalled(page, INDEXNOW, STARTED + at, STARTED + at)
+        if kind == "crawl":
+            refresher.crawled(page, STARTED + at, page in stale)
+            stale.discard(page)
+    trust = refresher.explain(0, STARTED + end)["trust"]
+    assert trust["precision"] == pytest.approx(0.3, abs=0.06)
+    assert trust["recall"] == pytest.approx(0.5, abs=0.08)
+
+
+def test_a_page_with_more_accesses_than_can_be_counted_has_the_most() -> None:
+    refresher = refresher_with(2)
+    record = refresher.memory.state.page[refresher.memory.slot(0)]
+    record["accesses"] = record["hits"] = MOST_COUNTED - 3
+    refresher.accessed(0, STARTED + 10.0, 10)
+    assert record["accesses"] == record["hits"] == MOST_COUNTED
+    assert refresher.explain(0, STARTED + 11.0)["accesses_per_day"] > 0.0

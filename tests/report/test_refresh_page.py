@@ -20,7 +20,6 @@ from trapline.crawl.options import RefreshOptions
 from trapline.report.live_page import live_page
 from trapline.report.live_record import live_record
 from trapline.report.refresh_record import Believed, RefreshRecord, Told, freshness_seen
-from trapline.report.trust import trust_now, trust_over_time
 from trapline.signals.inbox import CHANGED, Inbox, Signal
 from trapline.testweb import serve
 
@@ -74,11 +73,6 @@ def test_names_from_outside_are_text(folder: Path) -> None:
     trust = [Believed(EVIL, one.refresh.trust[0].trust._replace(channel=EVIL))]
     page = live_page(replace(one, refresh=replace(one.refresh, signals=told, at_endpoint=told, trust=trust)))
     assert EVIL not in page and not Reader(page).open
-
-
-def test_trust_over_time_ends_where_it_is_now(folder: Path) -> None:
-    *_, (at_s, last) = trust_over_time(folder, 3)
-    assert at_s > 0 and [one.heard for one in last] == [one.heard for one in trust_now(folder, REFRESH)]
 
 
 # ---- freshness, as it was seen

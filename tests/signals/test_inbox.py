@@ -2,6 +2,7 @@
 
 import sqlite3
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -62,7 +63,7 @@ def test_another_process_sees_what_was_put(tmp_path: Path, inbox: Inbox) -> None
 def test_a_put_that_fails_leaves_nothing(inbox: Inbox) -> None:
     with pytest.raises(InvariantError):
         inbox.put([PING, PING._replace(verified=False)])
-    assert inbox.take(0, 9) == [] and inbox.last() == 0
+    assert inbox.take(0, 9) == []
 
 
 def test_ids_are_not_given_again_after_signals_were_forgotten(inbox: Inbox) -> None:
@@ -70,7 +71,16 @@ def test_ids_are_not_given_again_after_signals_were_forgotten(inbox: Inbox) -> N
     assert inbox.forget(15.0) == 1
     assert inbox.forget(99.0) == 1
     inbox.put([PING])
-    assert [signal.id for signal in inbox.take(0, 9)] == [3] and inbox.last() == 3
+    assert [signal.id for signal in inbox.take(0, 9)] == [3]
+
+
+def test_an_inbox_made_anew_is_another_one(inbox: Inbox, tmp_path: Path) -> None:
+    same = Inbox(tmp_path)
+    (tmp_path / "elsewhere").mkdir()
+    other = Inbox(tmp_path / "elsewhere")
+    assert inbox.identity == same.identity != other.identity
+    same.close()
+    other.close()
 
 
 def test_a_topic_is_one_whichever_hub_it_moves_to(inbox: Inbox) -> None:
@@ -127,3 +137,29 @@ def test_a_file_that_is_not_ours_is_named_in_one_line(tmp_path: Path, make, says
 def test_no_folder_is_named(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match="no such folder"):
         Inbox(tmp_path / "absent")
+
+
+def test_rows_that_are_no_signals_are_passed_over(tmp_path: Path) -> None:
+    """Somebody wrote into the file by hand, more rows than are read at once."""
+    inbox = Inbox(tmp_path)
+    inbox.put([PING])
+    wrong = [
+        (1.0, 0, "http://a.test/", "changed", "abc", 1.0, 1),
+        (1.0, 0, b"http://a.test/", "changed", 1.0, 1.0, 1),
+        (1.0, 0, "http://a.test/\ud800", "changed", 1.0, 1.0, 1),
+        (1.0, 99, "http://a.test/", "changed", 1.0, 1.0, 1),
+        (1.0, 0, "http://a.test/", "rumour", 1.0, 1.0, 1),
+        (1.0, 0, "http://a.test/", "changed", float("inf"), 1.0, 1),
+    ]
+    with sqlite3.connect(tmp_path / "signals.db") as other:
+        for row in wrong:
+            with suppress(sqlite3.Error, UnicodeEncodeError):
+                other.execute(
+                    "insert into signal (received, channel, url, kind, moment, p, verified) values (?, ?, ?, ?, ?, ?, ?)",
+                    row,
+                )
+    inbox.put([PING])
+    assert [signal.url for signal in inbox.take(0, 2)] == [PING.url]
+    assert [signal.url for signal in inbox.take(1, 2)] == [PING.url]
+    assert inbox.take(inbox.take(1, 2)[-1].id, 2) == []
+    inbox.close()

@@ -3,9 +3,13 @@
 import math
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from typing import TYPE_CHECKING
 
 from trapline.cli.progress import Progress
 from trapline.cli.strategy import Chosen
+
+if TYPE_CHECKING:
+    from trapline.refresh import Policy
 
 _MANY_PAGES = 500_000
 
@@ -40,6 +44,14 @@ def compile_ranks(every: Sequence[Chosen], quiet: bool = False) -> None:
             with chosen.blamed():
                 for rank in (chosen.strategy.page, chosen.strategy.site):
                     _ = rank.function.address
+
+
+def compile_policies(every: Sequence["Policy"], quiet: bool = False) -> None:
+    """Compile what says which page is worth fetching again."""
+    with Progress("compiling policies", plain_every_s=2.0, quiet=quiet) as progress:
+        for number, policy in enumerate(every):
+            progress.update(number, len(every), policy.name)
+            policy.compile()
 
 
 @contextmanager

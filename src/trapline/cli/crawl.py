@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from trapline.cli.compiling import compile_kernels, compile_ranks, compile_replay
+from trapline.cli.compiling import compile_kernels, compile_policies, compile_ranks, compile_replay
 from trapline.cli.crawl_options import SECTIONS, Requested, as_typed
 from trapline.cli.crawl_resume import prepared_old, raised_goals, refuse_others
 from trapline.cli.progress import Progress
@@ -67,6 +67,7 @@ def _prepared_new(options: "CrawlOptions", folder: Path) -> "Prepared":
 
 def _compile(prepared: "Prepared", quiet: bool) -> None:
     import trapline.crawl.run  # noqa: F401  its kernels, all imported before they are counted
+    from trapline.refresh import policy_named
 
     options = prepared.options
     if prepared.new:
@@ -74,6 +75,8 @@ def _compile(prepared: "Prepared", quiet: bool) -> None:
     else:
         compile_replay(quiet)
     compile_ranks([Chosen(prepared.strategy, files_of(options.strategy, options.page_rank, options.site_rank))], quiet)
+    if options.refresh is not None:
+        compile_policies([policy_named(options.refresh.policy)], quiet)
 
 
 def _crawled(prepared: "Prepared", plain: bool, quiet: bool) -> dict[str, Any]:

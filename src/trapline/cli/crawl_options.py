@@ -13,6 +13,7 @@ from click.core import ParameterSource
 from trapline.cli import rules
 from trapline.cli.conditions import QUALITY
 from trapline.cli.numbers import amount, count, rate, real, seconds, share
+from trapline.cli.refresh_settings import settings_of
 from trapline.cli.sections import Many, Section
 from trapline.cli.seeds import seed_urls
 from trapline.cli.strategy import STRATEGY
@@ -53,7 +54,13 @@ REFRESH = Section(
         ("--refresh", "refresh", None, False, "Fetch pages again, beside new ones."),
         ("--continuous", "continuous", None, False, "Do not end when nothing new is left; implies --refresh."),
         ("--refresh-policy", "refresh_policy", (str, "NAME"), "residual-life", "What to fetch again: docs/refresh.md."),
-        ("--refresh-option", "refresh_settings", Many("NAME=X"), (), "An option of the policy; may be given again."),
+        (
+            "--refresh-option",
+            "refresh_settings",
+            Many("NAME=X"),
+            (),
+            "An option of the policy: docs/refresh.md. May be given again.",
+        ),
         ("--refresh-share", "refresh_share", share(), 0.5, "Of all pages asked for, while new ones wait."),
         ("--refresh-price", "refresh_price", real(), None, "Instead of a share: what a page must be worth."),
         ("--refresh-rate", "refresh_rate", real(1e6), None, "Pages per second fetched again, at most. [unlimited]"),
@@ -170,7 +177,7 @@ def _refresh(given: dict[str, Any]) -> "RefreshOptions | None":
         return None
     if given["refresh_price"] is not None:
         _refuse(("refresh_share",), "and --refresh-price exclude each other; give one of them")
-    typed = _settings(given["refresh_settings"])
+    typed = settings_of(given["refresh_policy"], given["refresh_settings"])
     policy = policy_named(given["refresh_policy"]).with_options(**typed)  # refused now, if there is no such thing
     rate = given["refresh_rate"]
     if rate == 0.0:
@@ -191,16 +198,6 @@ def _refuse(fields: Collection[str], why: str) -> None:
     for param in context.command.params:
         if param.name in fields and context.get_parameter_source(param.name) is ParameterSource.COMMANDLINE:
             raise ConfigError(f"{param.opts[-1]} {why}")
-
-
-def _settings(given: tuple[str, ...]) -> dict[str, str]:
-    settings = {}
-    for text in given:
-        name, equals, value = text.partition("=")
-        if not equals:
-            raise ConfigError(f"--refresh-option {text}: give NAME=X, such as kappa=0.5")
-        settings[name] = value
-    return settings
 
 
 def _rules(obeyed: dict[str, Any], http: str) -> "Rules":

@@ -79,7 +79,7 @@ def _again(standing: "Standing", per_s: float) -> Iterator[tuple[str, str, str, 
     again = standing.again
     if again is not None:
         changed = f"{again.changed / max(again.fetched, 1):.0%} of them"
-        heard = f"{counted(again.heard, 'signal')} heard{'; no accesses' if again.by_quality else ''}"
+        heard = f"{counted(again.heard, 'signal')} heard in this run{'; no accesses' if again.by_quality else ''}"
         yield ("again", f"{again.fetched:,}", _pace(per_s), "changed", f"{changed}; {heard}")
 
 

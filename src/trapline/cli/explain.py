@@ -95,7 +95,7 @@ def _tried(one: "Try", began: float) -> str:
 
     what = {FETCHED: "fetched", RETURNED: "not answered, and put back"}.get(one.result, "not had")
     came = f"status {one.status}, {bytes_shown(one.bytes)}" if one.status else one.error
-    place = f"fetch {one.number:,} of the crawl, {one.place} of {one.of} in visit {one.visit}"
+    place = f"fetch {one.number:,} of the crawl, {one.place} of {one.of} in its visit"
     where = f" from {one.address}" if one.address else ", nobody was asked"
     return f"{what} {_since(one.started, began)}: {came}{where} in {duration(one.total_s)}; {place}"
 

@@ -40,10 +40,19 @@ def _lines(known: dict[str, Any], policy: str, now: float) -> Iterator[str]:
     )
     yield f"  accesses expected: {number(known['accesses_per_day'])} a day, {popularity}"
     yield f"  its provider: {known['level']}; {counted(known['all_signals'], 'signal')}, {known['signals']:,} since the copy"
-    worth = f"worth {number(known['value'])} now; what was fetched again lately was worth {number(known['price'])}"
+    worth = f"worth {_worth(known['value'])} now; what was fetched again lately was worth {_worth(known['price'])}"
     due = known["due"]
     when = "now" if due <= now else f"in {duration(due - now)}" if due < math.inf else "when something is heard of it"
     yield f"  by {policy}: {worth}; due {when}"
+
+
+def _worth(value: float) -> str:
+    """A value has the policy's unit, and any size.
+
+    >>> _worth(9.417e-09), _worth(0.25), _worth(0.0)
+    ('9.4e-09', '0.25', '0')
+    """
+    return f"{value:.1e}" if 0.0 < value < 1e-3 else number(value)
 
 
 def _history_lines(history: list["Seen"]) -> Iterator[str]:

@@ -26,6 +26,12 @@ def trace_of(spec: str, pages: int, seed: int) -> "Trace":
     return drawn_trace(spec.split(":")[0], pages, updates, length_s / 86_400.0, seed)
 
 
+def check_history(spec: str) -> None:
+    """`ConfigError` if there is none of that name, before anything long begins."""
+    if not times_of(spec) and not Path(spec).exists():
+        raise ConfigError(f"--changes {spec}: no such file, and neither poisson:GAP nor bursty:GAP")
+
+
 def times_of(spec: str) -> list[float]:
     """The gap and perhaps the length of a drawn history; empty: it is none.
 

@@ -4,9 +4,11 @@ from pathlib import Path
 
 import click
 
+from trapline.cli.complaints import INTERRUPTED
 from trapline.cli.lazy import Lazy, LazyGroup
 from trapline.cli.numbers import count, real, seconds, share
-from trapline.cli.refresh_replay import Asked, check_outputs, run_all, show, write
+from trapline.cli.refresh_found import check_outputs, say_interrupted, show, write
+from trapline.cli.refresh_replay import Asked, run_all
 from trapline.cli.sections import Many, Section, SectionedCommand, bundled
 
 _FILE = click.Path(path_type=Path)
@@ -29,7 +31,7 @@ _WHAT = Section(
             "option",
             Many("P.NAME=X"),
             (),
-            "An option of a policy: residual-life.kappa=0.5, cgm.estimator=mle.",
+            "An option of a policy, such as cgm.estimator=mle: docs/refresh.md.",
         ),
     ),
 )
@@ -113,7 +115,7 @@ def refresh() -> None:
 @click.argument("trace")
 @bundled("asked", Asked, _WHAT, _WORLD, _MEASURE)
 @_OUTPUT
-def replay(trace: str, asked: Asked, json_file: Path | None, plot_file: Path | None) -> None:
+def replay(trace: str, asked: Asked, json_file: Path | None, plot_file: Path | None) -> int:
     """Replay the updates in TRACE, and say how fresh each policy kept the copies.
 
     TRACE is a file or folder (docs/refresh.md has the forms), or a drawn one: poisson:PAGES:UPDATES[:DAYS] or
@@ -122,6 +124,10 @@ def replay(trace: str, asked: Asked, json_file: Path | None, plot_file: Path | N
     """
     check_outputs(json_file, plot_file)
     found = run_all(trace, asked)
-    if json_file != Path("-"):
+    if found.rows and json_file != Path("-"):
         show(found)
+    if found.interrupted:
+        say_interrupted(found)
+        return INTERRUPTED
     write(found, json_file, plot_file)
+    return 0

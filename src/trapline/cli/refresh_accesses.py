@@ -44,6 +44,7 @@ def accesses(folder: Path, logs: Sequence[str], site: str, robots: bool, again: 
     """Read from LOG how often the pages of the crawl in DIR are accessed. -: stdin; packed by gzip or not.
 
     A LOG is in the combined format of web servers, or a list: a URL, a tab, and a count or a time in seconds since 1970.
+    The crawl adds accesses up over the time since it began, so the counts of all pages must be over the same time: docs/signals.md.
     """
     from trapline.crawl.store.folder import connect
     from trapline.signals.inbox import Inbox
@@ -132,5 +133,7 @@ def _say(log: Log, signals: Sequence["Signal"], unknown: int) -> None:
     left_out = ", ".join(f"{count:,} {what}" for what, count in lines.items() if what != COUNTED)
     click.echo(
         f"{log.name}: {counted(lines.total(), 'line')}, {total:,.0f} accesses to {counted(pages, 'page')} of the crawl; "
-        f"{counted(unknown, 'URL')} that it does not know" + (f"; lines left out: {left_out}" if left_out else "")
+        f"{counted(unknown, 'URL')} that it does not know"
+        + (f"; lines left out: {left_out}" if left_out else "")
+        + "; they count from now on, as made since the crawl began"
     )

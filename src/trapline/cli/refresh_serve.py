@@ -47,6 +47,9 @@ WHO = Section(
         ("--nameserver", "nameservers", Many("ADDRESS"), (), "Ask this DNS server; may be given again."),
     ),
 )
+OUTPUT = Section(
+    "Output", (("--json", "as_json", None, False, "For machines: a line at the start, a line at the end."),)
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,7 +89,7 @@ class Asked:
 @click.argument("folder", metavar="DIR", type=click.Path(path_type=Path))
 @bundled("asked", Asked, WHERE, WHO)
 @bundled("rated", Rated, RATES)
-@click.option("--json", "as_json", is_flag=True, help="For machines: a line at the start, a line at the end.")
+@OUTPUT
 def serve(folder: Path, asked: Asked, rated: Rated, as_json: bool) -> None:
     """Take what providers tell about the pages of the crawl in DIR, whether it runs or not; Ctrl-C ends it.
 
@@ -153,6 +156,7 @@ def _line(service: "Service", seconds_served: float) -> str:
     count = service.tally.total
     keys = service.pings.ownership
     parts = [
+        f"{counted(len(service.known), 'site')} known",
         counted(service.tally.requests, "request"),
         counted(count(ACCEPTED), "signal"),
         f"{number(count(REPEATED))} repeated",
@@ -175,8 +179,8 @@ def _started(settings: "Settings", service: "Service", port: int, as_json: bool)
         return
     websub = f"WebSub: {settings.public_url}/websub/..." if settings.public_url else "no WebSub without --public-url"
     click.echo(
-        f"serving http://{host}:{port}/indexnow for {counted(len(service.known), 'site')} of the crawl in "
-        f"{settings.folder}; {websub}\nCtrl-C ends it"
+        f"serving http://{host}:{port}/indexnow for the crawl in {settings.folder}, {counted(len(service.known), 'site')} so far; "
+        f"others are learned as the crawl finds them; {websub}\nCtrl-C ends it"
     )
 
 

@@ -13,9 +13,10 @@ import click
 
 from trapline.cli.arena import Arena
 from trapline.cli.conditions import Conditions
-from trapline.cli.histories import trace_of
+from trapline.cli.histories import check_history, trace_of
 from trapline.cli.numbers import real, seconds, share
 from trapline.cli.progress import Progress
+from trapline.cli.refresh_settings import settings_of
 from trapline.cli.sections import Many, Section
 from trapline.cli.shares import SHARES
 from trapline.cli.strategy import Chosen
@@ -83,6 +84,8 @@ class Asked:
             raise ConfigError("--refresh-share and --refresh-price exclude each other; give one of them")
         if self.changes is None and (unused := self._unused()):
             raise ConfigError(f"--{unused} is about a web that changes; give --changes too")
+        if self.changes is not None:
+            check_history(self.changes)
 
     def _unused(self) -> str | None:
         rows = (row for section in (CHANGES, REFRESH) for row in section.rows)
@@ -120,8 +123,7 @@ class Asked:
     def _policy(self, name: str) -> "Policy":
         from trapline.refresh import policy_named
 
-        pairs = [text.partition("=") for text in self.settings]
-        return policy_named(name).with_options(**{option: value for option, _, value in pairs})
+        return policy_named(name).with_options(**settings_of(name, self.settings, of_others=True))
 
 
 def _numbers(text: str, kind: Any, flag: str) -> list[float]:

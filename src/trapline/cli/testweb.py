@@ -112,9 +112,12 @@ def _server(graph: Path, serving: Serving, changing: Changing) -> "Server":
     if serving.key and not serving.certificate:
         raise ConfigError("--tls-key is the key of a certificate; give --tls too")
     mix = serving.mix(changing.validator_shares())
+    if changing.changes is not None:
+        import trapline.refresh  # noqa: F401  its kernels, all imported before they are counted
     compile_kernels()
     changing.telling()  # what is wrong with it is said before anything long begins
-    with Progress("loading", plain_every_s=2.0) as progress:
+    with Progress(f"opening {graph}", plain_every_s=2.0) as progress:
+        progress.update(0, 1)  # at once: a large one takes long before it can say how far it is
         pages = load_graph(graph, LoadOptions(serving.dangling, serving.ids_per_site, progress.update))
         progress.update(0, pages.pages, "pages")
         changes, providers = changing.of(pages, serving.seed)

@@ -1,10 +1,9 @@
 """Options of `trapline testweb` by which its pages change and its sites tell of it, and what they make of a graph."""
 
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING
 
-from trapline.cli.histories import times_of, trace_of
+from trapline.cli.histories import check_history, trace_of
 from trapline.cli.numbers import real, seconds, share
 from trapline.cli.sections import Section
 from trapline.cli.shares import SHARES
@@ -62,8 +61,8 @@ class Changing:
             raise ConfigError("--providers says what sites tell of their changes; give --changes too")
         if self.ping and not self.providers:
             raise ConfigError("--ping: nobody pings; give --providers too, such as smart=50%")
-        if self.changes is not None and not times_of(self.changes) and not Path(self.changes).exists():
-            raise ConfigError(f"--changes {self.changes}: no such file, and neither poisson:GAP nor bursty:GAP")
+        if self.changes is not None:
+            check_history(self.changes)
 
     def validator_shares(self) -> tuple[tuple[str, float], ...]:
         return self.validators or ((("honest", 1.0),) if self.changes else ())

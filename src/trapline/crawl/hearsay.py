@@ -4,7 +4,8 @@ A sitemap, a feed and a schedule are pages like others: they are fetched by the 
 refresher's. When one comes in it is read here; each date on it is a signal, each moment ahead a published point, each URL never met
 before a new page. What is told never brings a new site into the crawl, and never a page that the scope leaves out.
 
-Who owns what: the inbox its signals, and the store which of them were heard; here is the number of the last one. What lists say of pages,
+Who owns what: the inbox its signals, and the store which of them were heard; here is the number of the last one. An inbox that was
+moved away and made anew counts from 1 again; the numbers that we note go on from those of the one before. What lists say of pages,
 and which lists are not read to their end yet, is in the store too, and here while the crawl runs (`restore`).
 """
 
@@ -14,6 +15,7 @@ from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from typing import Protocol, TypeVar
 
+from trapline.crawl.early import Early
 from trapline.crawl.judge import Verdict
 from trapline.crawl.known import Known
 from trapline.crawl.listed import NOBODY, Listed
@@ -36,8 +38,7 @@ T = TypeVar("T")
 MOST_AT_ONCE = 5_000  # signals between two looks at the loop
 SITEMAP, FEED, SCHEDULE, CACHE = (CHANNELS.index(name) for name in ("sitemap", "feed", "schedule", "cache"))
 _MOST_CITED = 100_000
-_MOST_EARLY = 1_000_000
-_MOST_ACCESSES = 10_000.0  # that one signal counts
+_MOST_WHOLE = 10_000  # they are written all together, with each batch in which one came or went
 _LONG_BYTES = 65_536  # a longer body is read aside: 10 ms
 _LISTED_AT_ONCE = 1_000  # entries of a list
 _HEAD_BYTES = 16_384  # of a page, in which its <link>s stand
@@ -71,6 +72,7 @@ class Hearsay:
         self._refresher, self._frontier, self._known = refresher, frontier, known
         self._inbox, self._outbox, self._clock, self._aside = inbox, outbox, clock, aside
         self._last = self._own = 0  # the last signals that were heard; those that the crawl read itself count downwards
+        self._before = 0  # the last of the inboxes before this one
         self._cited: set[str] = set()  # sitemaps that a robots.txt names: they may speak for all of their site
         self.heard = 0  # in this run
         self.trouble = ""  # why nothing can be heard, for people
@@ -78,13 +80,20 @@ class Hearsay:
         # told again; and lists as long as they are not read to their end, for a crawl may be killed before.
         self.whole: set[int] = set()
         self._topics: set[str] = set()  # written in this run
-        self._early: dict[int, float] = {}  # accesses of pages that are still to be fetched; emptied by `listen`
+        self._early = Early()
         self._listed = Listed(outbox)
 
     def restore(self, reading: Reading) -> None:
         """Go on with what earlier runs were told."""
         last, self._own = reading.heard()
-        self._last = min(last, self._inbox.last())  # an inbox that was moved away and made anew counts from 1 again
+        identity, self._before = reading.inbox()
+        if identity != self._inbox.identity:
+            self._before = last if identity else 0  # "": the first that is heard
+            self._outbox.inbox = self._inbox.identity, self._before
+        self._last = last - self._before
+        for number, page in reading.noted(ACCESS, WAITS, self._before):
+            if page not in self._refresher:
+                self._early.add(page, self._inbox.p_of(number - self._before))
         self.whole.update(reading.whole())
         self._listed.restore(reading.told())
         for robots in reading.robots():
@@ -108,7 +117,7 @@ class Hearsay:
         for signal, page in zip(signals, pages, strict=True):
             if signal.kind == POINT and page in self._refresher:
                 points.setdefault((page, signal.channel), []).append((signal.moment, signal.p))
-            self._note(signal.id, page, signal.channel, signal.kind, self._hear(signal, page, now), now)
+            self._note(self._before + signal.id, page, signal.channel, signal.kind, self._hear(signal, page, now), now)
         for (page, channel), ahead in points.items():
             self._refresher.publish(page, CHANNELS.index(channel), ahead, now)
         self._last = signals[-1].id
@@ -119,8 +128,8 @@ class Hearsay:
             is_news = signal.kind == CHANGED and signal.verified
             return NEW if is_news and self._discover([signal.url], now) else NO_PAGE
         if page not in self._refresher:
-            if signal.kind == ACCESS and len(self._early) < _MOST_EARLY:
-                self._early[page] = self._early.get(page, 0.0) + signal.p
+            if signal.kind == ACCESS:
+                self._early.add(page, signal.p)
             return WAITS
         if signal.kind == ACCESS:
             self._accessed(page, now, signal.p)
@@ -129,8 +138,6 @@ class Hearsay:
         return NOTED
 
     def _signalled(self, page: int, channel: int, moment: float, p: float, now: float) -> str:
-        if moment < self._refresher.seen_at(page):
-            return OLD
         before = self._refresher.signals(page)
         self._refresher.signalled(page, channel, now, moment, p)
         if self._refresher.signals(page) == before:
@@ -141,7 +148,6 @@ class Hearsay:
 
     def _accessed(self, page: int, now: float, count: float) -> None:
         """Whoever lists a page is worth what it tells of it."""
-        count = min(max(count, 0.0), _MOST_ACCESSES)
         self._refresher.accessed(page, now, count)
         teller = self._listed.by(page)
         if teller != NOBODY and teller != page and teller in self._refresher:
@@ -155,8 +161,8 @@ class Hearsay:
 
     def listen(self, page: int, url: str, verdict: Verdict, response: Response, now: float) -> None:
         """A page was had: it may be one that tells of others."""
-        if page in self._early and page in self._refresher:
-            self._accessed(page, now, self._early.pop(page))
+        if page in self._refresher and (accesses := self._early.take(page)):
+            self._accessed(page, now, accesses)
         self._expires(page, response, now)
         if response.status != 200:
             return
@@ -186,9 +192,9 @@ class Hearsay:
             read(lambda: read_schedule(body, url, now), lambda found: self._schedule(page, found))
 
     def _have_whole(self, page: int, yes: bool) -> None:
-        if yes != (page in self.whole):
+        if yes != (page in self.whole) and (not yes or len(self.whole) < _MOST_WHOLE):
             (self.whole.add if yes else self.whole.discard)(page)
-            self._outbox.whole = sorted(self.whole)
+            self._outbox.whole = self.whole
 
     def robots(self, url: str, body: bytes, now: float) -> None:
         """A robots.txt may say where its site's sitemaps and schedules are."""
@@ -244,10 +250,12 @@ class Hearsay:
             pages = self._known.find([url for url, _ in entries])
         for (_, moment), page in zip(entries, pages, strict=True):
             if page >= 0 and page != teller:
-                is_later = moment > self._listed.dated(page)
+                before = self._listed.dated(page)
                 self._listed.note(page, teller, moment)
-                if moment == moment:
-                    self._dated_page(page, channel, moment, now, is_later)
+                if moment == moment and not (
+                    moment > now and moment == before
+                ):  # a clock that is ahead is no news for ever
+                    self._dated_page(page, channel, moment, now, moment > before)
 
     def _dated_page(self, page: int, channel: int, moment: float, now: float, is_later: bool) -> None:
         """The page changed then, a list says. A day without a time may be any moment of it: one that was not there the last time counts
@@ -256,6 +264,8 @@ class Hearsay:
         if page not in self._refresher:
             return
         seen = self._refresher.seen_at(page)
+        if moment < seen and not is_later:  # it stood there before, and our copy is of after it
+            return
         if is_new_day and moment <= seen < moment + _DAY_S:
             moment = seen
         if self._signalled(page, channel, moment, 1.0, now) == NOTED:

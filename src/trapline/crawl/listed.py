@@ -1,7 +1,8 @@
-"""What sitemaps and feeds say of pages: which of them lists a page, and the date of its last change that stands there.
+"""What sitemaps and feeds say of pages: which of them lists a page, and the latest date of a change that stood there.
 
-It remembers, and judges nothing: whether a date is news, hearsay.py decides. Two arrays by page, in memory while the crawl runs; each
-change also goes to the store (table `told`), so that the next run begins with it.
+It remembers, and judges nothing: whether a date is news, hearsay.py decides. Lists may disagree, and each is read again and again: so the
+latest date of all is kept, and not the last one read. Two arrays by page, in memory while the crawl runs; each change also goes to the
+store (table `told`), so that the next run begins with it.
 """
 
 import math
@@ -31,14 +32,15 @@ class Listed:
         return int(self._by[page]) if page < len(self._by) else NOBODY
 
     def dated(self, page: int) -> float:
-        """The last date that was read; infinity: none was."""
+        """The latest date that was read; infinity: none was."""
         return float(self._dated[page]) if page < len(self._dated) else math.inf
 
     def note(self, page: int, by: int, dated: float) -> None:
-        """A list names the page. `dated` NaN: without a date, and the last one stands."""
+        """A list names the page. `dated` NaN: without a date."""
         self._make_room(page)
         was = Told(page, int(self._by[page]), float(self._dated[page]))
-        now = Told(page, by, was.dated if math.isnan(dated) else dated)
+        is_latest = dated > was.dated or (was.dated == math.inf and not math.isnan(dated))
+        now = Told(page, by, dated if is_latest else was.dated)
         if now != was:
             self._by[page], self._dated[page] = now.by, now.dated
             self._outbox.told.append(now)

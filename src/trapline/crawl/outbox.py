@@ -39,7 +39,8 @@ class Outbox:
         self.given_up: list[GivenUp] = []
         self.signals: list[SignalNoted] = []
         self.told: list[Told] = []
-        self.whole: list[int] | None = None
+        self.whole: set[int] | None = None
+        self.inbox: tuple[str, int] | None = None
         self.forget = 0
         self._bytes = 0
 
@@ -56,6 +57,7 @@ class Outbox:
             or self.given_up
             or self.told
             or self.whole is not None
+            or self.inbox is not None
         )
 
     def fetched(self, record: Fetched) -> None:
@@ -85,7 +87,8 @@ class Outbox:
             refresh,
             self.signals,
             self.told,
-            self.whole,
+            None if self.whole is None else sorted(self.whole),
+            self.inbox,
             self.forget,
         )
         self._empty()

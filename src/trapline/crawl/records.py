@@ -80,7 +80,7 @@ class GivenUp(NamedTuple):
 class SignalNoted(NamedTuple):
     """What became of a signal, so far: a later note of the same id replaces it."""
 
-    id: int  # in the inbox
+    id: int  # in the inbox, after those of the inboxes before; below 0: read by the crawl itself
     page: int  # -1: the crawl knows no such page
     at: float  # wall clock
     channel: str
@@ -93,7 +93,7 @@ class Told(NamedTuple):
 
     page: int
     by: int  # the page that lists it
-    dated: float  # the last change that stands there; infinity: none does
+    dated: float  # the latest date of a change that stood there or in another list; infinity: none did
 
 
 class Progress(NamedTuple):
@@ -126,4 +126,7 @@ class Batch(NamedTuple):
     signals: Sequence[SignalNoted] = ()
     told: Sequence[Told] = ()
     whole: Sequence[int] | None = None  # pages to be had whole the next time, changed or not; None: as before
+    inbox: tuple[str, int] | None = (
+        None  # another one: which, and the id of the last signal before its first; None: as before
+    )
     forget: int = 0  # the logs of batches up to this one are not needed any more

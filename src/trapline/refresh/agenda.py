@@ -11,13 +11,13 @@ import math
 
 from trapline.errors import InvariantError
 from trapline.frontier import FETCHED, REFUSED, Drained, Frontier, Rescore, Visit, WaitUntil
-from trapline.frontier.layout import FRONT
+from trapline.frontier.layout import FRONT, Array
+from trapline.refresh.refresh_log import NOTHING
 from trapline.refresh.refresher import Choice, Refresher
 from trapline.refresh.turns import Turns
 
 # Values grow slowly: whoever found nothing worth its price does not ask again at once.
 _LOOK_AGAIN_S = 0.25
-_MOST_LEFT = 4  # choices left to new pages of their site, before all of the turn is
 
 
 class Agenda:
@@ -31,13 +31,14 @@ class Agenda:
         """As the frontier answers; but the visit may be one to pages that the crawl has."""
         turns = self._turns
         asked = turns.is_first(now) and self._goes_on()
-        visit = self._revisit_before_new(now) if asked else None
+        visit = self._revisit(now, *turns.of_sites()) if asked else None
         if visit is not None:
             return visit
         answer = self._frontier.next(now)
         if isinstance(answer, Visit):
             turns.new(len(answer.pages))
-            turns.at_site(answer.site, len(answer.pages), 0)
+            if self.refresher.has_waiting(answer.site):
+                turns.at_site(answer.site, len(answer.pages), 0)
             return answer
         if isinstance(answer, Rescore) or not self._goes_on():
             return answer
@@ -47,28 +48,13 @@ class Agenda:
         """Whether pages are fetched again at all: a crawl that is not continuous ends with its new pages."""
         return self._continuous or self._frontier.has_new
 
-    def _revisit_before_new(self, now: float) -> Visit | None:
-        """New pages that wait at the chosen site have their share of its visits: then another site is chosen."""
-        for _ in range(_MOST_LEFT):
-            choice = self.refresher.choose(self._frontier, now, self._turns.least)
-            if choice is None:
-                return None
-            if not self._has_new(choice.site):
-                return self._visit(choice, now)
-            if self._turns.is_turn_of(choice.site):
-                self._turns.at_site(choice.site, 0, len(choice.pages))
-                return self._visit(choice, now)
-            for page in choice.pages:
-                self.refresher.returned(page, now)
-        return None
+    def _revisit(self, now: float, credit: Array = NOTHING, needs: float = -math.inf) -> Visit | None:
+        choice = self.refresher.choose(self._frontier, now, self._turns.least, credit, needs)
+        return None if choice is None else self._visit(choice, now)
 
     def _has_new(self, site: int) -> bool:
         """Whether the frontier would fetch new pages there."""
         return bool(self._frontier.state.queue["planned"][site, FRONT] > 0)
-
-    def _revisit(self, now: float) -> Visit | None:
-        choice = self.refresher.choose(self._frontier, now, self._turns.least)
-        return None if choice is None else self._visit(choice, now)
 
     def _visit(self, choice: Choice, now: float) -> Visit:
         visit = self._frontier.revisit(choice.site, choice.pages, now)
@@ -78,6 +64,8 @@ class Agenda:
             self.refresher.returned(page, now)
         self.under_way.update(visit.pages)
         self._turns.again(len(visit.pages))
+        if self._has_new(visit.site):
+            self._turns.at_site(visit.site, 0, len(visit.pages))
         return visit
 
     def _wait(self, answer: WaitUntil | Drained, now: float) -> WaitUntil:

@@ -19,6 +19,7 @@ class Channels:
         trust = memory.whole.trust[1 : int(memory.whole.run[0].rows)]
         keys = zip(trust["site"].tolist(), trust["channel"].tolist(), trust["unverified"].tolist(), strict=True)
         self._rows = {key: row for row, key in enumerate(keys, 1)}
+        self._known = {channel for _, channel, _ in self._rows}
 
     def row(self, site: int, channel: int, p: float) -> int:
         """The row of a site's channel that tells something with this probability."""
@@ -32,11 +33,10 @@ class Channels:
         return self._rows[key]
 
     def _parent(self, channel: int) -> int:
-        known = {told_by for _, told_by, _ in self._rows}
-        if known <= {channel}:
+        if self._known <= {channel}:
             return 0
-        if len(known) == 1:
-            self._part(known.pop())
+        if len(self._known) == 1:
+            self._part(*self._known)
         key = (_ALL, channel, 0)
         if key not in self._rows:
             self._add(key, parent=0, keeps=self._rules.keeps_of_all, most=MOST_PRECISE)
@@ -54,3 +54,4 @@ class Channels:
         site, channel, unverified = key
         own = {"site": site, "channel": channel, "unverified": unverified}
         self._rows[key] = self._memory.add_row(**{**fields, **own})
+        self._known.add(channel)

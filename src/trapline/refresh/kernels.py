@@ -4,11 +4,13 @@ Each gets a handle of the state (jit.pin), lets time pass up to now and does wha
 room. Answers: 0 and more, or NEED_ROOM, after which nothing has changed but time, and the call is made again with more room.
 """
 
-from trapline.frontier.layout import NEED_ROOM, Array, Numbers, Times
+from trapline.frontier.layout import FRONT, NEED_ROOM, Array, Numbers, Times
+from trapline.frontier.layout import State as FrontierState
+from trapline.frontier.layout import StateType as FrontierType
 from trapline.frontier.layout import recall as recall_frontier
 from trapline.frontier.limits import connection_limit, rest_s
 from trapline.jit import f8, helper, i8, kernel, void
-from trapline.refresh.choosing import choose_page, count_slot, look_around, wake_sites
+from trapline.refresh.choosing import LEAST_WAIT_S, choose_page, count_slot, look_around, wake_sites
 from trapline.refresh.evidence import note_access
 from trapline.refresh.layout import (
     AWAY,
@@ -29,6 +31,7 @@ from trapline.refresh.timers import come_back, pass_time, relevel, set_timer
 JOIN, CRAWLED, FAILED, RETURNED, LEAVE, ACCESSED, SIGNALLED, PUBLISHED, TELLS, CHOSE, ASKED = range(1, 12)
 
 PRICE_KEEPS = 0.98
+MOST_LEFT = 4  # sites passed over in a decision, before all of the turn is left to new pages
 ENOUGH = 0.5  # of the price: what another page of the same visit must be worth
 
 
@@ -109,8 +112,26 @@ def _fill(s: State, x: int, most: int, least: float, now: float, out: Array) -> 
     return n
 
 
-@kernel(i8(i8, i8, f8, f8, Numbers, Times))
-def decide(handle: int, frontier: int, now: float, least: float, out: Array, worth: Array) -> int:
+@helper(i8(StateType, FrontierType, Times, f8, f8))
+def _choose_by_share(s: State, f: FrontierState, credit: Array, needs: float, now: float) -> int:
+    """The best page of those that need not wait for new pages of their site. A site passed over is asked about again as one under visit
+    is: a visit to its new pages is what gives it credit. -1: there is none, or too many were passed over."""
+    for _ in range(MOST_LEFT):
+        page = choose_page(s, f, now)
+        if page < 0:
+            return -1
+        x = s.page[page].site
+        has = credit[x] if x < len(credit) else 0.0
+        if has >= needs or f.queue[x, FRONT].planned <= 0:
+            return page
+        shut_site(s, x, now + max(LEAST_WAIT_S, rest_s(f.run[0], f.site[x])))
+    return -1
+
+
+@kernel(i8(i8, i8, f8, f8, Times, f8, Numbers, Times))
+def decide(
+    handle: int, frontier: int, now: float, least: float, credit: Array, needs: float, out: Array, worth: Array
+) -> int:
     """out: the site, and the pages to crawl; worth: of the first. How many pages; -1: no site is open, and this was no slot."""
     s = recall(handle)
     f = recall_frontier(frontier)
@@ -121,7 +142,7 @@ def decide(handle: int, frontier: int, now: float, least: float, out: Array, wor
         return -1
     _keep_up(s, now)
     count_slot(s, now)
-    page = choose_page(s, f, now)
+    page = _choose_by_share(s, f, credit, needs, now)
     if page < 0:
         return 0
     worth[0] = worth_of(s, page, now)
@@ -162,8 +183,6 @@ def repeat_choice(handle: int, slots: Array, n: int, worth: float, now: float) -
     """A decision as the log has it: what it did to the evidence, without the search."""
     s = recall(handle)
     pass_time(s, now, False)
-    if n < 0:
-        return
     count_slot(s, now)
     if n > 0:
         note_price(s, worth)

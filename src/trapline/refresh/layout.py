@@ -35,9 +35,9 @@ GRID = 32  # rates that popularity.py distinguishes
 BEST = 32  # values kept to find the floor
 CLASSES, BINS = 8, 48  # of gaps between updates: gaps.py
 MOST_PRECISE = 0.9999  # of signals that were always right
-UNVERIFIED = (
-    0.05  # a signal or point of this probability or less: never believed more, and alone it changes no page's level
-)
+# A signal or point of this probability or less is never believed more, and alone it changes no page's level. As points have it: in
+# single precision 0.05 is a little more.
+UNVERIFIED = float(np.float32(0.05))
 
 PAGE = record(  # what values are made of comes first: 64 bytes
     [
@@ -73,7 +73,10 @@ TRUST = record(
     [
         ("prompted", "f8"),  # crawls after exactly one signal,
         ("confirmed", "f8"),  # and those of them that found something new
-        ("expected", "f8"),  # updates expected in the time covered by crawls without any signal, by the rate of signals
+        (
+            "expected",
+            "f8",
+        ),  # updates expected in the time covered by crawls without any signal, by the rate of true signals
         ("surprises", "f8"),  # those of these crawls that found something new all the same
         ("promised", "f8"),  # the probabilities of the points that passed, added up,
         ("kept", "f8"),  # and how many of these points had a signal at their time

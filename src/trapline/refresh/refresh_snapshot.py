@@ -103,7 +103,7 @@ def _description(refresher: "Refresher") -> dict[str, Any]:
 def _check(source: Path, about: dict[str, Any], policy: Policy) -> None:
     if about.get("format") != FORMAT:
         raise ConfigError(
-            f"{source}: refresh snapshot format {about.get('format')}; this version reads {FORMAT}: replay the log instead"
+            f"{source}: refresh snapshot format {about.get('format')}; this version reads {FORMAT}: go on with the version that wrote it"
         )
     for what, ours in (("policy", policy.name), ("columns", list(policy.kept))):
         if about.get(what) != ours:

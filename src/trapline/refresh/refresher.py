@@ -154,12 +154,21 @@ class Refresher:
 
     # ---- decisions
 
-    def choose(self, frontier: Frontier, now: float, least: float = 0.0) -> Choice | None:
+    def choose(
+        self,
+        frontier: Frontier,
+        now: float,
+        least: float = 0.0,
+        credit: Array = NOTHING,
+        needs: float = -math.inf,
+    ) -> Choice | None:
         """The best page that may be visited now, and more of its site that are worth a crawl too, up to what a visit may take. None:
-        nothing that is worth at least `least` may be visited now. What was chosen must be crawled, failed, returned or leave."""
+        nothing that is worth at least `least` may be visited now. What was chosen must be crawled, failed, returned or leave. Sites at
+        which new pages wait are passed over if their `credit` (0 beyond its end) is less than it `needs` to be."""
         at_s = self._at(now)
         matters = self._something_is_due(at_s)
-        n = int(kernels.decide(self.memory.handle, frontier.handle, at_s, least, self._out, self._worth))
+        handles = self.memory.handle, frontier.handle
+        n = int(kernels.decide(*handles, at_s, least, credit, needs, self._out, self._worth))
         if n < 0:
             if matters:
                 self.log.write(Entry(kernels.ASKED, 0, 0, 0.0, at_s, NOTHING))
@@ -190,6 +199,11 @@ class Refresher:
         if run.open > 0:
             moments.append(-float(s.sites[OPEN, 0].key) if run.still else float(run.now))
         return max(min(moments, default=math.inf), float(run.now)) + self.started
+
+    def has_waiting(self, site: int) -> bool:
+        """Whether there are pages of the site that could be chosen."""
+        pages = self.memory.whole.site["pages"]
+        return site < len(pages) and bool(pages[site] > 0)
 
     def chosen(self) -> list[int]:
         """The pages chosen and not heard of yet."""

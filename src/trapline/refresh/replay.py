@@ -72,6 +72,7 @@ def make_state(world: World, policy: Policy, slots_per_s: float) -> State:
     state.page["trust"], state.page["level"] = trace.site + 1, world.level
     state.page["point"], state.page["point_end"] = world.point_offsets[:-1], world.point_offsets[1:]
     state.point[: len(world.published)] = world.published
+    state.point["row"][: len(world.published)] = np.repeat(trace.site + 1, np.diff(world.point_offsets))
     policy.bind(state.run, state.option)
     return state
 

@@ -29,7 +29,7 @@ def relevel(s: State, page: int) -> None:
     else:
         p.level = SMART if row > 0 or p.marks & AUDITED else NORMAL
     if p.trust == 0:
-        p.trust = row if row > 0 or p.point == p.point_end else s.point[p.point].row
+        p.trust = row if row > 0 or not p.marks & PROMISED else s.point[p.point].row
 
 
 @helper(void(StateType, i8))

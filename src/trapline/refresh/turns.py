@@ -10,7 +10,7 @@ import math
 
 import numpy as np
 
-from trapline.frontier.layout import resized
+from trapline.frontier.layout import Array, resized
 
 _MOST_CREDIT = 100.0  # pages: what was not wanted for long is not asked for all at once
 _MOST_SITE_CREDIT = 10.0  # pages: about a visit
@@ -21,7 +21,7 @@ class Turns:
     def __init__(self, share: float = 0.5, price: float | None = None, rate: float = math.inf) -> None:
         self._share, self._price, self._rate = share, price, rate
         self._credit = 0.0  # pages that may be fetched again by the share, and were not yet
-        self._at_site = np.zeros(64, np.float32)  # the same, by site, as long as pages of both kinds wait there
+        self._at_site = np.zeros(64)  # the same, by site, as long as pages of both kinds wait there
         self._tokens = max(1.0, rate * _BURST_S)
         self._at = -math.inf  # when the tokens were counted
 
@@ -48,10 +48,10 @@ class Turns:
         """The moment from which it does."""
         return now if self.may(now) else now + (1.0 - self._tokens) / self._rate
 
-    def is_turn_of(self, site: int) -> bool:
-        """Whether pages of a site at which new ones wait may be fetched again before these."""
-        credit = float(self._at_site[site]) if site < len(self._at_site) else 0.0
-        return self._price is not None or credit + self._share >= 1.0 - 1e-6
+    def of_sites(self) -> tuple[Array, float]:
+        """What each site has of its share (of those beyond the end 0), and what it needs: with less, and as long as new pages wait there,
+        none is fetched again."""
+        return self._at_site, -math.inf if self._price is not None else 1.0 - self._share - 1e-6
 
     def at_site(self, site: int, new: int, again: int) -> None:
         """So many pages of a site are asked for, while pages of both kinds wait there."""

@@ -30,6 +30,7 @@ class Line:
     x: Floats
     y: Floats
     value: str = ""  # the number by which the chart is summed up
+    spread: Floats | None = None  # half of each point's interval, for lines of a few measured points
 
 
 @dataclass(frozen=True, slots=True)

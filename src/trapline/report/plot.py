@@ -75,8 +75,11 @@ def _legend_title(chart: Chart) -> str:
 def _draw(axes: Any, line: Line, letter: str) -> None:
     name = f"{line.name} ({letter})" if letter else line.name
     label = _plain(f"{line.value}  {name}" if line.value else name)
+    look_of_it = _look_of(line)
     # Not cut by the frame, which would halve a line that runs along 100 %.
-    axes.plot(line.x, line.y, label=label, clip_on=False, **_look_of(line))
+    axes.plot(line.x, line.y, label=label, clip_on=False, **look_of_it)
+    if line.spread is not None:
+        axes.errorbar(line.x, line.y, line.spread, fmt="none", ecolor=look_of_it["color"], elinewidth=1.1, capsize=3)
 
 
 def _look_of(line: Line) -> dict[str, Any]:
@@ -91,7 +94,8 @@ def _look_of(line: Line) -> dict[str, Any]:
         "markersize": _MARKER_SIZES.get(MARKERS[marker], 6.0),
         "markeredgecolor": "white",
         "markeredgewidth": 0.6,
-        "markevery": ((line.index * _GOLDEN % 1) * _MARKER_EVERY, _MARKER_EVERY),  # each at places of its own
+        # Each at places of its own; measured points where they are.
+        "markevery": ((line.index * _GOLDEN % 1) * _MARKER_EVERY, _MARKER_EVERY) if line.spread is None else 1,
     }
 
 

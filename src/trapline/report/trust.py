@@ -1,18 +1,15 @@
-"""How far each site's channels are believed, in numbers for people: as the last commit left it, or as it went over time.
+"""How far each site's channels are believed, in numbers for people: as the last commit left it.
 
 It looks into what a crawl's refresher has learned and changes nothing; the formulas are those of refresh/policies/trust.py. For
 the report, `explain` and benchmarks.
 """
 
-from collections.abc import Iterator
-from itertools import pairwise
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from trapline.crawl.options import CrawlOptions, RefreshOptions
-from trapline.crawl.resume import policy_of, refresher_of
+from trapline.crawl.options import RefreshOptions
+from trapline.crawl.resume import refresher_of
 from trapline.crawl.store.reading import Reading
-from trapline.errors import ConfigError
 from trapline.refresh.layout import View
 from trapline.refresh.policies.trust import MISSED, believed, is_struck_out, precision_of
 from trapline.refresh.refresher import Refresher
@@ -46,21 +43,6 @@ def trust_now(folder: Path, told: RefreshOptions) -> list[Trust]:
     refresher = refresher_of(reading, told)
     reading.close()
     return trust_of(refresher)
-
-
-def trust_over_time(folder: Path, moments: int) -> Iterator[tuple[float, list[Trust]]]:
-    """At so many moments, at equal distances in the crawl's log: seconds since it was made, and the trust then."""
-    reading = Reading(folder)
-    told = CrawlOptions.from_json(reading.meta()["options"]).refresh
-    if told is None:
-        raise ConfigError(f"{folder}: this crawl fetches no page again")
-    refresher = Refresher(policy_of(told), float(reading.meta()["created"]))
-    log = [calls for _, calls in reading.refresh_log()]
-    reading.close()
-    ends = [len(log) * number // moments for number in range(moments + 1)]
-    for begin, end in pairwise(ends):
-        refresher.replay(b"".join(log[begin:end]))
-        yield refresher.now - refresher.started, trust_of(refresher)
 
 
 def _trust(view: View, row: int) -> Trust:

@@ -8,11 +8,13 @@ Laws
 - A signal that nobody vouched for has little force: an unverified CHANGED carries p <= UNVERIFIED_P.
 """
 
+import math
+import re
 import sqlite3
 import time
 from collections.abc import Iterable
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from trapline.errors import ConfigError, InvariantError
 from trapline.signals.database import BUSY_S, DATABASE, Transaction, opened
@@ -76,15 +78,24 @@ class Inbox:
         return self._connection.execute("select * from tally order by hour, channel, outcome").fetchall()
 
     def take(self, after: int, most: int) -> list[Signal]:
-        """Up to `most` signals with ids above `after`, in order. They stay."""
-        rows = self._connection.execute(_SELECT, (after, most))
-        known = (row for row in rows if 0 <= row[2] < len(CHANNELS))  # a later version may have more of them
-        return [Signal(*row)._replace(channel=CHANNELS[row[2]], verified=bool(row[7])) for row in known]
+        """Up to `most` signals with ids above `after`, in order; none: there are no more. They stay."""
+        while rows := self._connection.execute(_SELECT, (after, most)).fetchall():
+            signals = [_signal(row) for row in rows if _is_sound(row)]
+            if signals:
+                return signals
+            after = rows[-1][0]
+        return []
 
-    def last(self) -> int:
-        """The id of the newest signal that there ever was; 0: there was none."""
-        found = self._connection.execute("select seq from sqlite_sequence where name = 'signal'").fetchone()
-        return found[0] if found else 0
+    def p_of(self, number: int) -> float:
+        """Of the signal with this id; 0: it was forgotten."""
+        found = self._connection.execute("select p from signal where id = ?", (number,)).fetchone()
+        return found[0] if found else 0.0
+
+    @property
+    def identity(self) -> str:
+        """Another one, if the file was moved away and made anew: its ids begin at 1 again."""
+        found = self._connection.execute("select value from meta where key = 'created'").fetchone()
+        return found[0] if found else ""
 
     def forget(self, received_before: float) -> int:
         """How many were older, and are gone."""
@@ -102,6 +113,21 @@ class Inbox:
 
     def close(self) -> None:
         self._connection.close()
+
+
+_SURROGATE = re.compile("[\ud800-\udfff]")  # half a character: it has no UTF-8
+
+
+def _is_sound(row: tuple[Any, ...]) -> bool:
+    """Whether it is a signal as we write them. A later version may have more channels, and users may have written anything."""
+    _, received, channel, url, kind, moment, p, _ = row
+    numbers = all(type(number) in (float, int) and math.isfinite(number) for number in (received, moment, p))
+    known = type(channel) is int and 0 <= channel < len(CHANNELS) and kind in (CHANGED, POINT, ACCESS)
+    return numbers and known and type(url) is str and not _SURROGATE.search(url)
+
+
+def _signal(row: tuple[Any, ...]) -> Signal:
+    return Signal(*row)._replace(channel=CHANNELS[row[2]], verified=bool(row[7]))
 
 
 def _row(signal: Signal) -> tuple[float, int, str, str, float, float, bool]:

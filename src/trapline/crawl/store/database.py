@@ -99,6 +99,8 @@ class Database:
         self.connection.executemany("replace into told values (?, ?, ?)", dates)
         if batch.whole is not None:
             self.set_meta("whole", json.dumps(batch.whole))
+        if batch.inbox is not None:
+            self.set_meta("inbox", json.dumps(batch.inbox))
 
     def _add_copies(self, batches: Iterable[Batch], rows: Sequence[Row]) -> None:
         """What we have of pages now, in the order in which it came; `rows`: of the same fetches."""

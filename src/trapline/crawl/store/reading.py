@@ -99,9 +99,19 @@ class Reading:
             yield batch, calls
 
     def heard(self) -> tuple[int, int]:
-        """The last signal that the crawl has taken from the inbox, 0: none; and the last that it read itself, which count downwards."""
+        """The last signal that the crawl has taken from its inboxes, 0: none; and the last that it read itself, which count downwards."""
         last, own = self.connection.execute("select coalesce(max(id), 0), coalesce(min(id), 0) from signal").fetchone()
         return max(last, 0), min(own, 0)
+
+    def inbox(self) -> tuple[str, int]:
+        """Which one the crawl hears, "": none yet; and the last signal that it had taken before that one was there."""
+        identity, before = json.loads(self.meta().get("inbox", '["", 0]'))
+        return identity, before
+
+    def noted(self, kind: str, outcome: str, after: int) -> Iterator[tuple[int, int]]:
+        """Signals of which this became, with ids above `after`, each with its page."""
+        of_these = f"kind = '{kind}' and outcome = '{outcome}'"
+        return self._pieces(f"select id, page from signal where id > ? and {of_these} order by id", after)
 
     def told(self) -> Iterator[Told]:
         """The pages that sitemaps and feeds list."""

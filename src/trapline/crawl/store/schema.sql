@@ -80,7 +80,7 @@ create table journal (             -- since the older of the last two snapshots;
 );
 
 create table signal (              -- what became of the signals that providers sent, of the last 30 days
-    id integer primary key,        -- in signals.db
+    id integer primary key,        -- in signals.db, after those of the ones before; below 0: read by the crawl itself
     page integer,                  -- null: the crawl knows no such page
     at real not null,
     channel text not null,
@@ -96,7 +96,7 @@ create table signal_total (        -- and of all that ever came
 create table told (                -- pages that a sitemap or a feed lists
     page integer primary key,
     by integer not null,           -- the page that lists it
-    dated real                     -- the last change that stands there; null: none does
+    dated real                     -- the latest date of a change that stood there or in another list; null: none did
 );
 
 create table progress (

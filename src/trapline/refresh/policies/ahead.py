@@ -30,6 +30,7 @@ _CERTAIN = 0.9999
 @shared
 def chance_of(s: View, believed: float, age: float) -> float:
     """q"""
+    believed = min(1.0, believed)  # what was published may be less than what is kept
     odds = hazard_at(s, age) * believed
     return min(_CERTAIN, odds / max(1e-12, 1.0 - believed + odds))
 
@@ -47,7 +48,7 @@ def lasting_s(s: View, page: int, now: float, load: float) -> float:
 @shared
 def _by_points_s(s: View, page: int, now: float, load: float) -> float:
     p, r, age = s.page[page], signal_rate(s, page, now), age_of(s, page, now)
-    slot_s, share, keeps = now + 1.0 / s.run[0].slots_per_s, load * unannounced_share(s, page), kept_share(s, page)
+    slot_s, share = now + 1.0 / s.run[0].slots_per_s, load * unannounced_share(s, page)
     least_s, survival, integral_s, since_s, before = math.inf, 1.0, 0.0, now, expected_signals(s, age)
     looked = 0
     for i in range(p.point, min(p.point_end, p.point + MOST)):
@@ -58,7 +59,7 @@ def _by_points_s(s: View, page: int, now: float, load: float) -> float:
         expected = expected_signals(s, age)
         x = max(1e-12, share * (expected - before))
         integral_s += survival * (at_s - since_s) * (1.0 - math.exp(-x)) / x
-        survival *= math.exp(-x) * (1.0 - chance_of(s, keeps * s.point[i].p, age))
+        survival *= math.exp(-x) * (1.0 - chance_of(s, kept_share(s, s.point[i].row) * s.point[i].p, age))
         since_s, before = at_s, expected
         if at_s >= slot_s:
             least_s = min(least_s, integral_s / max(1e-12, 1.0 - survival))

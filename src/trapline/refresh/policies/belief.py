@@ -3,11 +3,12 @@
     pi = share of signals that are true         o = updates that nobody signals, for each that somebody does
 
 If a crawl found something new, each of the n signals since the one before was true with probability pi / (1 - f), and so many updates came
-unsignalled as o pi T / (1 - f), where f = exp(-o pi T) (1 - pi)^n is the chance of nothing new and T = n or, without signals, the
-chance that there would be one, 1 - exp(-H) (gaps.py): updates that nobody signals come in the same bursts as the others. That is one step
-of expectation-maximisation (Dempster, Laird, Rubin 1977). Crawls without signals teach o, the others pi, old crawls count less.
-A page is shrunk to its site by trust.py, which counts crawls after exactly one signal only, or, if that is less, to what is believed here
-of the site's pages; o to that of all pages, and this to ODDS. A crawl of a page without signals is how o becomes known: ODDS must not be 0.
+unsignalled as o pi T / (1 - f), where f = exp(-o pi T) (1 - pi)^n (1 - SILENT) is the chance of nothing new and T = n or, without
+signals, the chance that there would be one, 1 - exp(-H) (gaps.py): updates that nobody signals come in the same bursts as the others.
+That is one step of expectation-maximisation (Dempster, Laird, Rubin 1977). Crawls without signals teach o, the others pi; of a page old
+crawls count less. A page is shrunk to its site by trust.py, which counts crawls after exactly one signal only, or, if that is less, to
+what is believed here of the site's pages; o to that of all pages, and this to ODDS. A crawl of a page without signals is how o becomes
+known: ODDS must not be 0.
 
 The three numbers of a page serve it with signals or without. Which of the two they are of, the sign of SILENT says: in a live crawl
 a site can begin to tell, or lose all belief, and then its pages begin anew.
@@ -30,7 +31,7 @@ COLUMNS = ("silent", "signals or crawls", "untold or changes", "told or seconds"
 ALL_UNTOLD, ALL_TOLD = range(2)
 ODDS, ODDS_WORTH = 0.2, 2.0
 OWN_WORTH = 4.0  # signals, or updates, that the belief about others is worth
-_CERTAIN = 0.9999
+CERTAIN = 0.9999
 
 
 @shared
@@ -57,7 +58,7 @@ def true_share(s: View, page: int) -> float:
     if not is_begun(s, page):
         return of_site
     own = s.columns[page]
-    return min(_CERTAIN, (own[TRUE] + OWN_WORTH * of_site) / (own[HEARD] + OWN_WORTH))
+    return min(CERTAIN, (own[TRUE] + OWN_WORTH * of_site) / (own[HEARD] + OWN_WORTH))
 
 
 @shared

@@ -4,7 +4,7 @@
 
 t = time since the last crawl, n = signals since then, pi = their precision, alpha = rate of changes without signal; w and psi are sums of
 incomplete gamma functions (noisy.py). All rates are learned (trust.py), of pages without signals from crawls (estimators.py), where V is
-the index of `cgm`. Cost: O(1) an event.
+the index of `cgm`. Cost: O(1) an event; exact, O(terms^2) a value.
 Source: Busa-Fekete, Zimmert, Gyorgy et al. WWW 2025.
 
 form = cheap     for n >= 1 (mu / D) [1 - exp(-s) (1 + alpha t + n pi)], D = changes per second; for none the first term of each sum:

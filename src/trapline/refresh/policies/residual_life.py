@@ -27,6 +27,7 @@ from trapline.refresh.evidence import SAME_S
 from trapline.refresh.layout import NORMAL, View
 from trapline.refresh.policies.ahead import lasting_s
 from trapline.refresh.policies.belief import (
+    CERTAIN,
     CHANGES,
     COLUMNS,
     CRAWLS,
@@ -102,7 +103,8 @@ def on_point(s: View, page: int, now: float) -> float:
     p = s.page[page]
     if now - p.last_signal_s > SAME_S and is_begun(s, page):
         o = untold_odds(s, page)
-        likely = kept_share(s, page) * s.point[p.point].p
+        point = s.point[p.point]
+        likely = min(CERTAIN, kept_share(s, point.row) * point.p)
         likely *= o / (1.0 + o - likely)
         s.columns[page, SILENT] += likely * (1.0 - s.columns[page, SILENT])
     return 0.0

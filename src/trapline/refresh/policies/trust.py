@@ -7,9 +7,8 @@ spec of NCIS (Busa-Fekete et al. 2025). A site's channel that has shown nothing 
 that nobody has used like PRECISION and MISSED say. A replay knows one channel: a site is shrunk to all sites.
 
 In a live crawl outcomes are forgotten slowly (TRUST.keeps), so that a liar loses influence and one who was reformed gains it back. A
-channel of
-a site that is right less often than STRUCK is struck out: its signals count as nothing, but for a share that is followed as if it were
-believed (AUDITED), to see whether it tells the truth by now.
+channel of a site that is right less often than STRUCK is struck out: its signals count as nothing, but for a share that is followed as
+if it were believed (AUDITED), to see whether it tells the truth by now.
 """
 
 from trapline.jit import shared
@@ -68,9 +67,9 @@ def signal_rate(s: View, page: int, now: float) -> float:
 
 
 @shared
-def kept_share(s: View, page: int) -> float:
-    """By what the published probabilities are to be multiplied: points with an update over points promised."""
-    row = s.trust[s.page[page].trust]
+def kept_share(s: View, x: int) -> float:
+    """By what the probabilities that this row publishes are to be multiplied: points with an update over points promised."""
+    row = s.trust[x]
     up = s.trust[row.parent]
     return believed(row.kept, row.promised, up.kept, up.promised, PRECISION)
 
