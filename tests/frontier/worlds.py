@@ -202,6 +202,8 @@ CALLS = one_of_each(
         "discover",
         "move",
         "move",
+        "move",
+        "move",
         "rescore",
         "receive",
     ],
