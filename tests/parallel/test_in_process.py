@@ -115,6 +115,12 @@ def test_with_a_filter_that_forgets_nothing_each_partition_sends_a_url_once(web:
         for number, log in enumerate(done.logs)
     )
     assert done.traffic.urls == expected
+
+
+@EXAMPLES
+@given(webs(), PARTITIONS, st.sampled_from([EXCHANGE, DYNAMIC]))
+def test_links_between_partitions_are_counted_as_they_were_met(web: Graph, partitions: int, mode: str) -> None:
+    done = crawl(web, mode, partitions)
     between = sum(
         int((done.owner[web.targets_of(page)] != number).sum())
         for number, log in enumerate(done.logs)

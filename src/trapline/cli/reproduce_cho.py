@@ -1,6 +1,5 @@
 """`trapline reproduce cho`: the paper's experiments with parallel crawlers, on any graph, beside what the paper says of them."""
 
-import json
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -11,9 +10,10 @@ from trapline.cli.compiling import compile_kernels
 from trapline.cli.numbers import count
 from trapline.cli.progress import Progress
 from trapline.cli.reproduce_cho_tables import show
+from trapline.cli.reproduce_outputs import check_outputs, put_out
 from trapline.cli.sections import Many, Section, SectionedCommand, bundled
 from trapline.errors import ConfigError
-from trapline.output import check_writable, write_bytes, write_json
+from trapline.output import write_bytes
 
 if TYPE_CHECKING:
     from trapline.experiments.charts import Chart, Experiment
@@ -23,7 +23,6 @@ if TYPE_CHECKING:
 
 EXPERIMENTS = (1, 2, 3, 4, 5, 6)
 _LEAST_PAGES, _LEAST_SITES = 1000, 16
-_STDOUT = Path("-")
 _PATH = click.Path(path_type=Path)
 
 _WHAT = Section(
@@ -81,29 +80,12 @@ def cho(asked: Asked, folder: Path | None, json_file: Path | None) -> None:
     Up to 64 partitions of a graph, in simulated time, each with five random pages to begin with; every claim of the paper with a
     verdict by the 95 % interval over draws of these. docs/reproduce-cho.md says more.
     """
-    _check_outputs(folder, json_file)
+    check_outputs("--plots", folder, "cho-1.png", json_file)
     compile_kernels()
     found = [_reproduced(web, asked) for web in _webs(asked)]
-    if json_file == _STDOUT:
-        click.echo(json.dumps(_for_machines(found, asked), indent=1))
-    else:
-        for one in found:
-            show(one)
-    if json_file not in (None, _STDOUT):
-        write_json(json_file, _for_machines(found, asked))
+    put_out(found, show, json_file, lambda: _for_machines(found, asked))
     if folder is not None:
         _draw(found, folder)
-
-
-def _check_outputs(folder: Path | None, json_file: Path | None) -> None:
-    if folder is not None:
-        try:
-            folder.mkdir(parents=True, exist_ok=True)
-        except OSError as error:
-            raise ConfigError(f"--plots {folder}: {error.strerror}") from error
-        check_writable(folder / "cho-1.png")
-    if json_file not in (None, _STDOUT):
-        check_writable(json_file)
 
 
 def _webs(asked: Asked) -> list["CrawledWeb"]:

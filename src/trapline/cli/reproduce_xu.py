@@ -1,6 +1,5 @@
 """`trapline reproduce xu`: the five figures of the paper, on recorded traces, beside what the paper says of them."""
 
-import json
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -12,17 +11,17 @@ from trapline.cli.compiling import compile_kernels, compile_policies
 from trapline.cli.numbers import count, seconds
 from trapline.cli.progress import Progress
 from trapline.cli.refresh_replay import read_trace
+from trapline.cli.reproduce_outputs import check_outputs, put_out
 from trapline.cli.reproduce_tables import show
 from trapline.cli.sections import Many, Section, SectionedCommand, bundled
 from trapline.errors import ConfigError, nearest
-from trapline.output import check_writable, write_bytes, write_json
+from trapline.output import write_bytes
 
 if TYPE_CHECKING:
     from trapline.experiments.study import Study
     from trapline.experiments.xu import Drawn, Reproduction
 
 FIGURES = ("2", "3", "4a", "4b", "5")
-_STDOUT = Path("-")
 _PATH = click.Path(path_type=Path)
 
 _WHAT = Section(
@@ -102,29 +101,12 @@ def xu(asked: Asked, folder: Path | None, json_file: Path | None) -> None:
     should do better. Capacity is such that with smart providers freshness is .86, as the paper has it. docs/reproduce-xu.md says more.
     """
     figures = asked.figures
-    _check_outputs(folder, json_file)
+    check_outputs("--out", folder, "xu-2.png", json_file)
     studies = _studies(asked)
     found = [_reproduced(study, asked, figures) for study in studies]
-    if json_file == _STDOUT:
-        click.echo(json.dumps(_for_machines(found, asked), indent=1))
-    else:
-        for one in found:
-            show(one)
-    if json_file not in (None, _STDOUT):
-        write_json(json_file, _for_machines(found, asked))
+    put_out(found, show, json_file, lambda: _for_machines(found, asked))
     if folder is not None:
         _draw(found, folder)
-
-
-def _check_outputs(folder: Path | None, json_file: Path | None) -> None:
-    if folder is not None:
-        try:
-            folder.mkdir(parents=True, exist_ok=True)
-        except OSError as error:
-            raise ConfigError(f"--out {folder}: {error.strerror}") from error
-        check_writable(folder / "xu-2.png")
-    if json_file not in (None, _STDOUT):
-        check_writable(json_file)
 
 
 def _studies(asked: Asked) -> list["Study"]:

@@ -46,7 +46,7 @@ def receive(frontier: Core, arrivals: Arrivals, now: float) -> None:
     each = np.asarray(arrivals.shares, np.float64) / links
     columns = (np.asarray(arrivals.pages, np.int32), each, np.asarray(arrivals.depths, np.float64))
     pages, shares, depths = (np.repeat(column, links) for column in columns)
-    frontier.run_kernel(receive_links, pages, shares, depths, _handed_on(frontier), now)
+    frontier.run_kernel(receive_links, pages, shares, depths, frontier.strategy.page.handed_on, now)
     row = arrivals.numbers()
     frontier.note(Call.RECEIVE, row, len(row), now)
 
@@ -60,11 +60,6 @@ def _check(arrivals: Arrivals) -> None:
         raise InvariantError("receive: a page with less than one link, or a share that is no number")
     if not 0 <= np.min(arrivals.depths) <= np.max(arrivals.depths) <= DEEPEST:
         raise InvariantError(f"receive: a depth that is not in 0..{DEEPEST}")
-
-
-def _handed_on(frontier: Core) -> int:
-    page = frontier.strategy.page
-    return page.columns.index(page.hands_on) if page.hands_on else -1
 
 
 @helper(b1(StateType, Pages, i8, f8, f8, i8))

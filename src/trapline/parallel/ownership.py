@@ -4,7 +4,7 @@ A *unit* is what is owned as one piece: a site, or a page. With *dynamic* assign
 before to the partition that has the fewest, and a partition asks it once about each unit.
 """
 
-from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,8 +15,7 @@ Ids = NDArray[np.int32]
 NOBODY = -1
 
 
-@dataclass(frozen=True, eq=False, slots=True)
-class Ownership:
+class Ownership(NamedTuple):
     unit: Ids
     """[pages]"""
     owner: Ids
@@ -25,10 +24,6 @@ class Ownership:
     """[partitions] how many each has, where a coordinator counts"""
     asked: NDArray[np.uint8]
     """[partitions, units] 1: the partition has asked who owns the unit; no rows: nobody need ask"""
-
-    @property
-    def is_dynamic(self) -> bool:
-        return len(self.asked) > 0
 
     def give_out(self, pages: Ids) -> None:
         """The units of these pages, to each partition in turn."""

@@ -32,7 +32,7 @@ TALLY = record(
         ("entries", "i8"),
         ("moment", "i8"),  # of the filter: counts what it is asked and told
         ("policy", "i8"),
-        ("found", "i8"),  # links to pages of others
+        ("found", "i8"),  # links to pages of others; counted by whoever adds them
         ("replicated", "i8"),  # not sent, because known everywhere
         ("filtered", "i8"),  # not sent, because sent before
     ]
@@ -130,7 +130,6 @@ def remember_sent(post: Post, key: int) -> None:
 def add_link(post: Post, key: int, owner: int, share: float, depth: int) -> None:
     """There is room for one more entry."""
     tally = post.tally[0]
-    tally.found += 1
     at = place_of(post, key)
     if post.place[at] == NO_KEY:
         if is_everywhere(post, key):

@@ -31,8 +31,6 @@ class Process:
         self.sent_at = 0  # pages fetched when it last sent
         self._posted = 0  # rows of the log whose links are in the outbox
         self._crossed = 0  # entries of the outbox that were looked at for pages of others
-        page = run.frontier.strategy.page
-        self._handed_on = page.columns.index(page.hands_on) if page.hands_on else -1
 
     @property
     def fetched(self) -> int:
@@ -81,11 +79,8 @@ class Process:
             return
         pages = self.view.whole_numbers(rows)
         self.outbox.reserve(int((graph.offsets[pages + 1] - graph.offsets[pages]).sum()))
-        numbers = (rows, pages, graph.offsets, graph.targets, owned.unit, owned.owner, self.number, self._handed_on)
-        if owned.is_dynamic:
-            post_assigned(self.run.frontier.handle, self.outbox.post, *numbers, owned.units_of, owned.asked)
-        else:
-            post_links(self.run.frontier.handle, self.outbox.post, *numbers)
+        handle, column = self.run.frontier.handle, self.run.frontier.strategy.page.handed_on
+        post_links(handle, self.outbox.post, rows, pages, graph.offsets, graph.targets, *owned, self.number, column)
 
     def _new_rows(self) -> Ids:
         log = self.run.log
@@ -105,23 +100,6 @@ class Process:
         return np.array(found, np.int32)
 
 
-@kernel(void(i8, PostType, Pages, Pages, Longs, Pages, Pages, Pages, i8, i8))
-def post_links(
-    handle: int, post: Post, rows: Array, pages: Array, offsets: Array, targets: Array, unit: Array, owner: Array,
-    own: int, column: int,
-) -> None:  # fmt: skip
-    """`rows` are the pages by the view's numbers, `pages` by the graph's."""
-    s: State = recall(handle)
-    for i in range(rows.size):
-        first, last = offsets[pages[i]], offsets[pages[i] + 1]
-        share = s.columns[rows[i], column] / (last - first) if column >= 0 and last > first else 0.0
-        depth = s.page[rows[i]].depth
-        for at in range(first, last):
-            at_owner = owner[unit[targets[at]]]
-            if at_owner != own:
-                add_link(post, targets[at], at_owner, share, depth)
-
-
 @helper(void(i8, Pages, Longs))
 def assign(unit: int, owner: Array, units_of: Array) -> None:
     """To the partition that has the fewest, the first of several."""
@@ -133,20 +111,25 @@ def assign(unit: int, owner: Array, units_of: Array) -> None:
     units_of[least] += 1
 
 
-@kernel(void(i8, PostType, Pages, Pages, Longs, Pages, Pages, Pages, i8, i8, Longs, Flags))
-def post_assigned(
+@kernel(void(i8, PostType, Pages, Pages, Longs, Pages, Pages, Pages, Longs, Flags, i8, i8))
+def post_links(
     handle: int, post: Post, rows: Array, pages: Array, offsets: Array, targets: Array, unit: Array, owner: Array,
-    own: int, column: int, units_of: Array, asked: Array,
+    units_of: Array, asked: Array, own: int, column: int,
 ) -> None:  # fmt: skip
-    """The same with a coordinator: all links, also to own pages, and new units are given out."""
+    """`rows` are the pages by the view's numbers, `pages` by the graph's. With a coordinator new units are given out, and links to own
+    pages go out too: which those are was not known when the page came in."""
     s: State = recall(handle)
+    dynamic = asked.size > 0
     for i in range(rows.size):
         first, last = offsets[pages[i]], offsets[pages[i] + 1]
         share = s.columns[rows[i], column] / (last - first) if column >= 0 and last > first else 0.0
         depth = s.page[rows[i]].depth
         for at in range(first, last):
             one = unit[targets[at]]
-            asked[own, one] = 1
-            if owner[one] == NOBODY:
-                assign(one, owner, units_of)
-            add_link(post, targets[at], owner[one], share, depth)
+            if dynamic:
+                asked[own, one] = 1
+                if owner[one] == NOBODY:
+                    assign(one, owner, units_of)
+            post.tally[0].found += owner[one] != own
+            if dynamic or owner[one] != own:
+                add_link(post, targets[at], owner[one], share, depth)

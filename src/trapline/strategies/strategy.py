@@ -64,6 +64,11 @@ class PageRank:
         if self.scores and (self.scores not in self.columns or self.scores in self.inputs):
             raise ConfigError(f"page rank {self.name!r}: its scores {self.scores!r} must be a column and not an input")
 
+    @property
+    def handed_on(self) -> int:
+        """The number of the column that it hands on; -1: none."""
+        return self.columns.index(self.hands_on) if self.hands_on else -1
+
 
 @dataclass(frozen=True, slots=True)
 class SiteRank:
