@@ -11,7 +11,7 @@ from tests.refresh.worlds import small_trace, small_world
 from trapline import jit
 from trapline.refresh import policy_named, replay
 from trapline.refresh.layout import AUDITED, NORMAL, SMART, SUPER, Sizes, allocate
-from trapline.refresh.policies.ahead import chance_of, lasting_s
+from trapline.refresh.policies.ahead import by_gaps_s, by_points_s, chance_of, has_points
 from trapline.refresh.policies.belief import (
     begin_anew,
     is_begun,
@@ -20,7 +20,7 @@ from trapline.refresh.policies.belief import (
     untold_odds,
 )
 from trapline.refresh.policies.residual_life import gained_s
-from trapline.refresh.policies.trust import PRECISION
+from trapline.refresh.policies.trust import PRECISION, signal_rate
 
 NOW = 1_000.0
 MANY = 1e9  # outcomes: nothing is left to shrink
@@ -44,7 +44,9 @@ def page_with(
 
 
 def lasting(s: SimpleNamespace, load: float = 1.0) -> float:
-    return lasting_s(s, 0, NOW, load)
+    rate = signal_rate(s, 0, NOW)
+    by_gaps = by_gaps_s(s, 0, NOW, rate, load)
+    return by_points_s(s, 0, NOW, rate, load, by_gaps) if has_points(s, 0) else by_gaps
 
 
 POINTS = st.lists(st.tuples(st.floats(NOW, NOW + 50.0), st.floats(0.0, 1.0)), min_size=1, max_size=40).map(sorted)

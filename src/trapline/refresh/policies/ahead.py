@@ -20,7 +20,7 @@ import math
 from trapline.jit import shared
 from trapline.refresh.layout import SUPER, View
 from trapline.refresh.policies.gaps import age_of, break_even, expected_signals, hazard_at, mean_rest
-from trapline.refresh.policies.trust import kept_share, signal_rate, unannounced_share
+from trapline.refresh.policies.trust import kept_share, unannounced_share
 
 AHEAD = 6  # published points looked at behind the next slot,
 MOST = 32  # and in all
@@ -36,18 +36,22 @@ def chance_of(s: View, believed: float, age: float) -> float:
 
 
 @shared
-def lasting_s(s: View, page: int, now: float, load: float) -> float:
-    """R. `load`: pi (1 + o), updates for each signal."""
+def has_points(s: View, page: int) -> bool:
+    """Else R is `by_gaps_s`. Asked by whoever wants R: within one function the long way would slow down the short one, which most go."""
     p = s.page[page]
-    own_s = break_even(s, age_of(s, page, now)) / (signal_rate(s, page, now) * load)
-    if p.level != SUPER or p.point == p.point_end:
-        return own_s
-    return min(own_s / unannounced_share(s, page), _by_points_s(s, page, now, load))
+    return p.level == SUPER and p.point < p.point_end
 
 
 @shared
-def _by_points_s(s: View, page: int, now: float, load: float) -> float:
-    p, r, age = s.page[page], signal_rate(s, page, now), age_of(s, page, now)
+def by_gaps_s(s: View, page: int, now: float, r: float, load: float) -> float:
+    """R without published points. `r`: signals per second, `load`: pi (1 + o), updates for each signal."""
+    return break_even(s, age_of(s, page, now, r)) / (r * load)
+
+
+@shared
+def by_points_s(s: View, page: int, now: float, r: float, load: float, gaps_s: float) -> float:
+    """R with them; `gaps_s`: without."""
+    p, age = s.page[page], age_of(s, page, now, r)
     slot_s, share = now + 1.0 / s.run[0].slots_per_s, load * unannounced_share(s, page)
     least_s, survival, integral_s, since_s, before = math.inf, 1.0, 0.0, now, expected_signals(s, age)
     looked = 0
@@ -66,4 +70,4 @@ def _by_points_s(s: View, page: int, now: float, load: float) -> float:
             looked += 1
         if looked == AHEAD:
             break
-    return min(least_s, integral_s + survival * mean_rest(s, age) / (r * load))
+    return min(gaps_s / unannounced_share(s, page), least_s, integral_s + survival * mean_rest(s, age) / (r * load))

@@ -77,13 +77,13 @@ def silent(s: View, page: int) -> float:
 
 
 @shared
-def told(s: View, page: int, now: float) -> float:
+def told(s: View, page: int, now: float, rate: float) -> float:
     """T: signals since the last crawl; if there are none, the chance that there would be."""
     p = s.page[page]
     if p.signals > 0:
         return p.signals
-    age = age_of(s, page, now)
-    crawled = expected_signals(s, age - signal_rate(s, page, now) * (now - p.crawled_s))
+    age = age_of(s, page, now, rate)
+    crawled = expected_signals(s, age - rate * (now - p.crawled_s))
     return 1.0 - math.exp(crawled - expected_signals(s, age))
 
 
@@ -104,7 +104,7 @@ def note_belief(s: View, page: int) -> None:
 def learn_from_crawl(s: View, page: int, now: float, age: float) -> None:
     """Of a page with signals. The k-th last crawl counts age^k."""
     own, n = s.columns[page], s.page[page].signals
-    pi, o, t = true_share(s, page), untold_odds(s, page), told(s, page, now)
+    pi, o, t = true_share(s, page), untold_odds(s, page), told(s, page, now, signal_rate(s, page, now))
     fresh = math.exp(-o * pi * t) * (1.0 - pi) ** n * (1.0 - own[SILENT])
     share = pi * s.run[0].changed / max(1e-9, 1.0 - fresh)
     own[SILENT] = 0.0

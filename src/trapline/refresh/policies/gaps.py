@@ -16,6 +16,8 @@ a signal, O(pages + BINS^2) a revision. Until gaps are known they are taken for 
 
 import math
 
+import numpy as np
+
 from trapline.jit import shared
 from trapline.refresh.layout import BINS, View
 from trapline.refresh.policies.trust import signal_rate
@@ -28,6 +30,9 @@ REST, EXCESS = OPEN, OPEN_TIME
 _ONE = 1.0
 PRIOR = 0.5  # events that a first guess is worth
 _FIRST = -16  # two bins an octave: from 2^-16 of a mean gap to 2^8 of them, and all below and above
+_BEFORE = 2 * (
+    1023 + _FIRST
+)  # the leading bits of a double, without its last 51, count half octaves: so many before bin 0
 
 
 @shared
@@ -36,8 +41,7 @@ def bin_of(age: float) -> int:
     >>> bin_of(0.0), bin_of(1.0), bin_of(1.4), bin_of(1.6), bin_of(2.0), bin_of(1e9) == BINS - 1
     (0, 32, 32, 33, 34, True)
     """
-    part, power = math.frexp(age)
-    return min(BINS - 1, max(0, 2 * (power - 1 - _FIRST) + (part >= 0.75))) if age > 0.0 else 0
+    return min(BINS - 1, max(0, (np.float64(age).view(np.int64) >> 51) - _BEFORE))
 
 
 @shared
@@ -46,20 +50,20 @@ def begin_of(b: int) -> float:
     >>> begin_of(0), begin_of(32), begin_of(33)
     (0.0, 1.0, 1.5)
     """
-    return math.ldexp(1.0 + 0.5 * (b % 2), b // 2 + _FIRST) if b > 0 else 0.0
+    return np.int64((b + _BEFORE) << 51).view(np.float64) if b > 0 else 0.0
 
 
 @shared
-def age_of(s: View, page: int, now: float) -> float:
-    """Mean gaps since its last signal; a page that was never signalled: since its first fetch."""
+def age_of(s: View, page: int, now: float, rate: float) -> float:
+    """Mean gaps since its last signal; a page that was never signalled: since its first fetch. `rate`: signals per second."""
     p = s.page[page]
-    return (now - max(p.last_signal_s, p.joined)) * signal_rate(s, page, now)
+    return (now - max(p.last_signal_s, p.joined)) * rate
 
 
 @shared
 def note_gap(s: View, page: int, now: float) -> None:
     """The page's gap ends now. Its time in earlier bins follows from the number of those that ended later (`learn_gaps`)."""
-    gap = age_of(s, page, now)
+    gap = age_of(s, page, now, signal_rate(s, page, now))
     b = bin_of(gap)
     s.gaps[ENDED, 0, b] += 1.0
     s.gaps[ENDED_TIME, 0, b] += gap - begin_of(b)
@@ -83,7 +87,7 @@ def _note_open_gaps(s: View, now: float) -> None:
     s.gaps[OPEN_TIME, 0] = 0.0
     for page in range(len(s.page)):
         if s.page[page].all_signals > 0:
-            age = age_of(s, page, now)
+            age = age_of(s, page, now, signal_rate(s, page, now))
             b = bin_of(age)
             s.gaps[OPEN, 0, b] += 1.0
             s.gaps[OPEN_TIME, 0, b] += age - begin_of(b)

@@ -25,7 +25,7 @@ import math
 from trapline.jit import shared
 from trapline.refresh.evidence import SAME_S
 from trapline.refresh.layout import NORMAL, View
-from trapline.refresh.policies.ahead import lasting_s
+from trapline.refresh.policies.ahead import by_gaps_s, by_points_s, has_points
 from trapline.refresh.policies.belief import (
     CERTAIN,
     CHANGES,
@@ -43,7 +43,7 @@ from trapline.refresh.policies.belief import (
 )
 from trapline.refresh.policies.gaps import learn_gaps, note_gap
 from trapline.refresh.policies.rates import access_rate, lost, rate_of
-from trapline.refresh.policies.trust import kept_share
+from trapline.refresh.policies.trust import kept_share, signal_rate
 from trapline.refresh.policy import Policy, rule
 
 OPTIONS = {"kappa": 0.0, "age": 0.95}
@@ -51,12 +51,12 @@ KAPPA, AGE = range(2)
 
 
 @shared
-def stale_share(s: View, page: int, now: float, pi: float, o: float) -> float:
+def stale_share(s: View, page: int, now: float, rate: float, pi: float, o: float, all_false: float) -> float:
     n, hidden = s.page[page].signals, silent(s, page)
     if n == 0:
-        known = pi * (1.0 + o) * lost(o * pi, told(s, page, now))
+        known = pi * (1.0 + o) * lost(o * pi, told(s, page, now, rate))
         return 1.0 - (1.0 - known) * (1.0 - hidden * hidden)
-    fresh = math.exp(-o * pi * n) * (1.0 - pi) ** n * (1.0 - hidden)
+    fresh = math.exp(-o * pi * n) * all_false * (1.0 - hidden)
     return max(0.0, 1.0 - fresh * (1.0 + (o + 1.0) * pi * n + hidden))
 
 
@@ -82,9 +82,12 @@ def value(s: View, page: int, now: float) -> float:
     if p.level == NORMAL:
         worth = mu * lost(own_rate(s, page), t)
     else:
-        pi, o = true_share(s, page), untold_odds(s, page)
-        lasting = lasting_s(s, page, now, pi * (1.0 + o))
-        worth = mu * gained_s(s, lasting, 1.0 - (1.0 - pi) ** p.signals) * stale_share(s, page, now, pi, o)
+        pi, o, rate = true_share(s, page), untold_odds(s, page), signal_rate(s, page, now)
+        lasting = by_gaps_s(s, page, now, rate, pi * (1.0 + o))
+        if has_points(s, page):
+            lasting = by_points_s(s, page, now, rate, pi * (1.0 + o), lasting)
+        all_false = (1.0 - pi) ** p.signals
+        worth = mu * gained_s(s, lasting, 1.0 - all_false) * stale_share(s, page, now, rate, pi, o, all_false)
     if s.option[KAPPA] == 0.0:
         return worth
     return worth * (now - p.first_signal_s if p.signals > 0 else 0.5 * t) ** s.option[KAPPA]

@@ -60,10 +60,8 @@ def missed_odds(s: View, page: int) -> float:
 def signal_rate(s: View, page: int, now: float) -> float:
     """Signals per second; the mean of all pages is worth half a signal."""
     watched_s = max(now - s.page[page].joined, 1.0)
-    mean = (s.run[0].signals + 1.0) / len(s.page)
-    if s.page[page].joined > 0:
-        mean *= watched_s / max(now, 1.0)
-    return (s.page[page].all_signals + 0.5) / (1.0 + 0.5 / mean) / watched_s
+    mean_s = len(s.page) / (s.run[0].signals + 1.0) * (max(now, 1.0) if s.page[page].joined > 0 else watched_s)
+    return (s.page[page].all_signals + 0.5) / (watched_s + 0.5 * mean_s)
 
 
 @shared
