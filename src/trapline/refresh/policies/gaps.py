@@ -41,7 +41,7 @@ def bin_of(age: float) -> int:
     >>> bin_of(0.0), bin_of(1.0), bin_of(1.4), bin_of(1.6), bin_of(2.0), bin_of(1e9) == BINS - 1
     (0, 32, 32, 33, 34, True)
     """
-    return min(BINS - 1, max(0, (np.float64(age).view(np.int64) >> 51) - _BEFORE))
+    return min(BINS - 1, max(0, (int(np.float64(age).view(np.int64)) >> 51) - _BEFORE))
 
 
 @shared
