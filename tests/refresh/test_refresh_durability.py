@@ -11,6 +11,7 @@ from trapline.frontier import Frontier
 from trapline.jit import DISABLED
 from trapline.refresh import Policy, Refresher, RefreshRules, all_policies, kernels, policy_named
 from trapline.refresh.layout import AWAY, CHOSEN
+from trapline.refresh.refresh_snapshot import FORMAT
 
 POLICIES = sorted(all_policies().values(), key=lambda policy: policy.name)
 POLICIES += [policy_named("cgm").with_options(estimator=name) for name in ("mle", "last-modified", "online")]
@@ -182,9 +183,10 @@ def test_what_is_damaged_is_refused(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match="made with policy 'cgm', not 'xu'"):
         Refresher.load(tmp_path / "a", policy_named("xu"))
     about = tmp_path / "a" / "refresh.json"
-    about.write_text(about.read_text().replace('"format": 2', '"format": 1'))
+    about.write_text(about.read_text().replace(f'"format": {FORMAT}', '"format": 1'))
     with pytest.raises(
-        ConfigError, match="refresh snapshot format 1; this version reads 2: go on with the version that wrote it"
+        ConfigError,
+        match=f"refresh snapshot format 1; this version reads {FORMAT}: go on with the version that wrote it",
     ):
         Refresher.load(tmp_path / "a", policy_named("cgm"))
     refresher.save(tmp_path / "a")

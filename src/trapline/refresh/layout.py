@@ -33,7 +33,7 @@ OPEN, SHUT, IDLE = range(3)
 CENSUS = 65  # pages are counted by their accesses, those with more than 63 together
 GRID = 32  # rates that popularity.py distinguishes
 BEST = 32  # values kept to find the floor
-CLASSES, BINS = 8, 48  # of gaps between updates: gaps.py
+BINS = 48  # of gaps between updates: gaps.py
 MOST_PRECISE = 0.9999  # of signals that were always right
 # A signal or point of this probability or less is never believed more, and alone it changes no page's level. As points have it: in
 # single precision 0.05 is a little more.
@@ -177,7 +177,7 @@ class View(NamedTuple):
     point: Array  # POINT: what providers published; the points of a page lie together, by time
     option: Array  # f8: the policy's options, in their order
     popular: Array  # f8[2, CENSUS]: pages by their accesses; accesses per second to be expected of such a page
-    gaps: Array  # f8[6, CLASSES + 1, BINS]: what policies/gaps.py learned
+    gaps: Array  # f8[6, BINS]: what policies/gaps.py learned
     totals: Array  # f8[16]: numbers of the policy that belong to no page
 
 
@@ -230,7 +230,7 @@ def allocate(size: Sizes) -> State:
         point=np.zeros(size.points, POINT),
         option=np.zeros(size.options, np.float64),
         popular=np.zeros((2, CENSUS), np.float64),
-        gaps=np.ones((6, CLASSES + 1, BINS), np.float64),
+        gaps=np.ones((6, BINS), np.float64),
         totals=np.zeros(16, np.float64),
         waiting=np.zeros(size.queued, ENTRY),
         hot=np.zeros(size.queued, np.int32),

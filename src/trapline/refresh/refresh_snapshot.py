@@ -25,7 +25,9 @@ from trapline.refresh.refresh_rules import RefreshRules
 if TYPE_CHECKING:
     from trapline.refresh.refresher import Refresher
 
-FORMAT = 2  # 1: pages also had the time between their first crawl and their last
+FORMAT = (
+    3  # 2: gaps were kept by classes of pages too; 1: pages also had the time between their first crawl and their last
+)
 _ABOUT = "refresh.json"
 _SAVED = ("run", "page", "columns", "trust", "point", "popular", "gaps", "totals", "guess", "site")
 

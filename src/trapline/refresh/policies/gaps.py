@@ -22,7 +22,7 @@ from trapline.jit import shared
 from trapline.refresh.layout import BINS, View
 from trapline.refresh.policies.trust import signal_rate
 
-# Rows of View.gaps, each at the class 0: gaps ended in a bin, and their time in that bin; the same of gaps still open; hazards; G at the
+# Rows of View.gaps: gaps ended in a bin, and their time in that bin; the same of gaps still open; hazards; G at the
 # bin's beginning. When all is learned, open gaps give their places to M, and to H less the bin's beginning. All rows begin as ones, of
 # which one gap ended in each bin and one unit of H are taken off again; the others say that gaps are Poisson.
 ENDED, ENDED_TIME, OPEN, OPEN_TIME, HAZARD, INDEX = range(6)
@@ -65,8 +65,8 @@ def note_gap(s: View, page: int, now: float) -> None:
     """The page's gap ends now. Its time in earlier bins follows from the number of those that ended later (`learn_gaps`)."""
     gap = age_of(s, page, now, signal_rate(s, page, now))
     b = bin_of(gap)
-    s.gaps[ENDED, 0, b] += 1.0
-    s.gaps[ENDED_TIME, 0, b] += gap - begin_of(b)
+    s.gaps[ENDED, b] += 1.0
+    s.gaps[ENDED_TIME, b] += gap - begin_of(b)
 
 
 @shared
@@ -76,33 +76,33 @@ def learn_gaps(s: View, now: float) -> None:
     _learn_hazards(s)
     expected = _ONE
     for b in range(BINS):
-        s.gaps[EXCESS, 0, b] = expected - begin_of(b)
-        expected += s.gaps[HAZARD, 0, b] * (begin_of(b + 1) - begin_of(b))
+        s.gaps[EXCESS, b] = expected - begin_of(b)
+        expected += s.gaps[HAZARD, b] * (begin_of(b + 1) - begin_of(b))
         _look_ahead(s, b)
 
 
 @shared
 def _note_open_gaps(s: View, now: float) -> None:
-    s.gaps[OPEN, 0] = 0.0
-    s.gaps[OPEN_TIME, 0] = 0.0
+    s.gaps[OPEN] = 0.0
+    s.gaps[OPEN_TIME] = 0.0
     for page in range(len(s.page)):
         if s.page[page].all_signals > 0:
             age = age_of(s, page, now, signal_rate(s, page, now))
             b = bin_of(age)
-            s.gaps[OPEN, 0, b] += 1.0
-            s.gaps[OPEN_TIME, 0, b] += age - begin_of(b)
+            s.gaps[OPEN, b] += 1.0
+            s.gaps[OPEN_TIME, b] += age - begin_of(b)
 
 
 @shared
 def _learn_hazards(s: View) -> None:
-    longer = s.gaps[ENDED, 0].sum() - _ONE * BINS + s.gaps[OPEN, 0].sum()
+    longer = s.gaps[ENDED].sum() - _ONE * BINS + s.gaps[OPEN].sum()
     guess = 1.0
     for b in range(BINS):
-        ended = s.gaps[ENDED, 0, b] - _ONE
-        longer -= ended + s.gaps[OPEN, 0, b]
-        time = longer * (begin_of(b + 1) - begin_of(b)) + s.gaps[ENDED_TIME, 0, b] - _ONE + s.gaps[OPEN_TIME, 0, b]
+        ended = s.gaps[ENDED, b] - _ONE
+        longer -= ended + s.gaps[OPEN, b]
+        time = longer * (begin_of(b + 1) - begin_of(b)) + s.gaps[ENDED_TIME, b] - _ONE + s.gaps[OPEN_TIME, b]
         guess = (ended + PRIOR) / (time + PRIOR / guess)
-        s.gaps[HAZARD, 0, b] = guess
+        s.gaps[HAZARD, b] = guess
 
 
 @shared
@@ -110,13 +110,13 @@ def _look_ahead(s: View, b: int) -> None:
     """G and M at the beginning of bin b. Nobody lives beyond the last bin's mean."""
     survival, integral, least = 1.0, 0.0, math.inf
     for later in range(b, BINS):
-        hazard = s.gaps[HAZARD, 0, later]
+        hazard = s.gaps[HAZARD, later]
         left = survival * math.exp(-hazard * (begin_of(later + 1) - begin_of(later))) if later < BINS - 1 else 0.0
         integral += (survival - left) / hazard
         survival = left
         least = min(least, integral / max(1.0 - survival, 1e-12))
-    s.gaps[INDEX, 0, b] = least
-    s.gaps[REST, 0, b] = integral
+    s.gaps[INDEX, b] = least
+    s.gaps[REST, b] = integral
 
 
 @shared
@@ -124,10 +124,10 @@ def _between(s: View, row: int, age: float) -> float:
     """Straight between the bins' beginnings."""
     b = bin_of(age)
     if b == BINS - 1:
-        return s.gaps[row, 0, b]
+        return s.gaps[row, b]
     begin = begin_of(b)
     part = (age - begin) / (begin_of(b + 1) - begin)
-    return (1.0 - part) * s.gaps[row, 0, b] + part * s.gaps[row, 0, b + 1]
+    return (1.0 - part) * s.gaps[row, b] + part * s.gaps[row, b + 1]
 
 
 @shared
@@ -145,7 +145,7 @@ def mean_rest(s: View, age: float) -> float:
 @shared
 def hazard_at(s: View, age: float) -> float:
     """Over all the time of a page its mean is 1, by the unit of age."""
-    return s.gaps[HAZARD, 0, bin_of(age)]
+    return s.gaps[HAZARD, bin_of(age)]
 
 
 @shared
@@ -153,4 +153,4 @@ def expected_signals(s: View, age: float) -> float:
     """H(a)"""
     b = bin_of(age)
     begin = begin_of(b)
-    return s.gaps[EXCESS, 0, b] - _ONE + begin + s.gaps[HAZARD, 0, b] * (age - begin)
+    return s.gaps[EXCESS, b] - _ONE + begin + s.gaps[HAZARD, b] * (age - begin)
