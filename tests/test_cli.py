@@ -3,6 +3,7 @@
 import io
 import subprocess
 import sys
+import threading
 from collections.abc import Callable
 from pathlib import Path
 from types import SimpleNamespace
@@ -11,7 +12,7 @@ import click
 import pytest
 
 from trapline.cli import COMMANDS, run
-from trapline.cli.progress import Progress
+from trapline.cli.progress import Progress, said_if_long
 from trapline.errors import ConfigError, InvariantError
 
 TRAPLINE = Path(sys.executable).with_name("trapline")
@@ -148,6 +149,42 @@ def test_progress_in_a_log_is_plain_lines_and_none_for_short_work() -> None:
     with Progress("pages", stream=log, plain_every_s=0.0) as progress:
         progress.update(1_000, 5_000)
     assert log.getvalue() == "pages: 1,000/5,000\n"
+
+
+def test_what_is_waited_for_is_said_at_once_once() -> None:
+    terminal, log, nobody = Terminal(), io.StringIO(), io.StringIO()
+    for stream in (terminal, log, nobody):
+        with Progress("compiling", stream=stream, quiet=stream is nobody) as progress:
+            progress.say("another trapline is compiling; waiting")
+    assert terminal.getvalue() == "\ranother trapline is compiling; waiting\x1b[K\r\x1b[K"
+    assert (log.getvalue(), nobody.getvalue()) == ("another trapline is compiling; waiting\n", "")
+
+
+class Heard(io.StringIO):
+    """A log that says when something was written into it."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.written = threading.Event()
+
+    def write(self, text: str) -> int:
+        self.written.set()
+        return super().write(text)
+
+
+def test_work_without_steps_has_a_line_only_if_it_is_long(monkeypatch: pytest.MonkeyPatch) -> None:
+    log = Heard()
+    monkeypatch.setattr(sys, "stderr", log)
+    monkeypatch.setattr("trapline.cli.progress._LONG_S", 3_600.0)  # however busy the machine is
+    with said_if_long("opening out"):
+        pass
+    assert log.getvalue() == ""
+    monkeypatch.setattr("trapline.cli.progress._LONG_S", 0.0)
+    with said_if_long("opening out"):
+        assert log.written.wait(60.0)
+    with said_if_long("opening out", quiet=True):
+        pass
+    assert log.getvalue() == "opening out ...\n"
 
 
 def test_long_progress_says_how_fast_and_how_long_still(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -9,6 +9,7 @@ import shutil
 import subprocess
 import sys
 import time
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +17,7 @@ import pytest
 
 import trapline
 from trapline import jit
+from trapline.alone import alone
 from trapline.sources import compiled_sources
 
 PACKAGE = Path(trapline.__file__).parent
@@ -299,6 +301,49 @@ def test_a_damaged_cache_is_compiled_anew(chained: Path, tmp_path: Path, damage:
     assert drawn(chained, cache)["out"] == whole["out"]
     assert bystander.read_bytes() == b"another process writes it"
     assert drawn(chained, cache)["hits"]
+
+
+# Several processes at once.
+
+# As a command would: with what the user reads.
+COMMAND = DRAW.replace("jit.ready()", "from trapline.cli.compiling import compile_kernels; compile_kernels()")
+
+
+@pytest.fixture
+def empty(chained: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The folder that processes of the copied package will compile into."""
+    monkeypatch.setattr(jit, "_PACKAGE", chained)
+    monkeypatch.setenv("TRAPLINE_CACHE", str(tmp_path / "cache"))
+    monkeypatch.setenv("PYTHONPATH", str(chained.parent))
+    folder = jit.cache_folder()
+    folder.mkdir()
+    return folder
+
+
+def begun() -> "subprocess.Popen[str]":
+    pipe = subprocess.PIPE
+    return subprocess.Popen([sys.executable, "-c", COMMAND], stdout=pipe, stderr=pipe, text=True)
+
+
+@compiled_only
+def test_of_two_at_once_one_compiles_and_the_other_waits_and_loads(empty: Path) -> None:
+    with ExitStack() as ends:
+        with alone(empty / "compiling.lock", lambda: None):
+            both = [begun(), begun()]
+            for one in both:
+                ends.callback(one.kill)
+            said = [one.stderr.readline() for one in both if one.stderr]
+        answers = [json.loads(one.communicate(timeout=300)[0]) for one in both]
+    assert said == ["another trapline is compiling; waiting\n"] * 2
+    assert sorted(answer["hits"] for answer in answers) == [0, 1]
+    assert answers[0]["out"] == answers[1]["out"]
+
+
+@compiled_only
+def test_whoever_finds_all_in_the_cache_waits_for_nobody(chained: Path, empty: Path) -> None:
+    drawn(chained, empty.parent)
+    with alone(empty / "compiling.lock", lambda: None):
+        assert drawn(chained, empty.parent)["hits"] == 1
 
 
 # The place of the cache.

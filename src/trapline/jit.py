@@ -25,7 +25,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, contextmanager, suppress
+from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from pathlib import Path
 from typing import Any, ClassVar, TypeVar
 
@@ -39,6 +39,7 @@ from numba.core.codegen import JITCodeLibrary, JITCPUCodegen
 from numba.core.cpu import CPUContext
 from numba.extending import intrinsic, register_jitable
 
+from trapline.alone import alone
 from trapline.errors import ConfigError
 from trapline.sources import compiled_sources
 
@@ -148,14 +149,29 @@ def kernel(signature: Any) -> Callable[[Function], Function]:
     return wrap
 
 
-def ready(progress: Progress | None = None) -> None:
-    """Make every kernel imported so far callable: from the cache where it is there, else compiled (and then cached)."""
+def ready(progress: Progress | None = None, waiting: Callable[[], None] = lambda: None) -> None:
+    """Make every kernel imported so far callable: from the cache where it is there, else compiled (and then cached).
+
+    `waiting` is called if another process compiles into the same cache: what that leaves need not be compiled twice.
+    """
+    if _ready_kernels == len(_kernels):
+        return
+    _use_cache()
+    is_cached = all(_marker(dispatcher).exists() for dispatcher, _ in _kernels[_ready_kernels:])
+    with nullcontext() if is_cached else alone(_CACHE / "compiling.lock", waiting):
+        _load_or_compile_all(progress)
+
+
+def _marker(dispatcher: Any) -> Path:
+    """The file that says that a kernel is in the cache."""
+    return _CACHE / f"{dispatcher.py_func.__module__}.{dispatcher.py_func.__name__}.compiled"
+
+
+def _load_or_compile_all(progress: Progress | None) -> None:
     global _ready_kernels
-    if _ready_kernels < len(_kernels):
-        _use_cache()
     while _ready_kernels < len(_kernels):
         dispatcher, signature = _kernels[_ready_kernels]
-        marker = _CACHE / f"{dispatcher.py_func.__module__}.{dispatcher.py_func.__name__}.compiled"
+        marker = _marker(dispatcher)
         if not marker.exists():
             _compile_helpers(progress)
             _tell(progress, _compiled_helpers + _ready_kernels, dispatcher)

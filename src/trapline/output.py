@@ -70,6 +70,15 @@ def write_json(path: str | Path, value: Any) -> None:
     write_text(path, text + "\n")
 
 
+def sync(path: Path) -> None:
+    """Make a file durable, or the names in a folder: those of new and of replaced files."""
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
 def _is_device(path: Path) -> bool:
     """Whether `path` is a terminal, pipe or device, such as /dev/stdout: written in place, a rename would remove it."""
     try:
@@ -115,17 +124,8 @@ def _replacing(target: Path, partial: Path) -> Iterator[IO[bytes]]:
     except BaseException:
         partial.unlink(missing_ok=True)
         raise
-    _sync_folder(target.parent)
-
-
-def _sync_folder(folder: Path) -> None:
-    # Some file systems refuse to sync a folder; the file itself is durable by then.
-    with suppress(OSError):
-        descriptor = os.open(folder, os.O_RDONLY)
-        try:
-            os.fsync(descriptor)
-        finally:
-            os.close(descriptor)
+    with suppress(OSError):  # some file systems refuse to sync a folder; the file itself is durable by then
+        sync(target.parent)
 
 
 def _unwritable(path: Path, error: OSError) -> ConfigError:

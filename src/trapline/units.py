@@ -70,6 +70,15 @@ def three_digits(value: float) -> str:
     return f"{value:,.{2 - math.floor(math.log10(value)) if 1e-9 < value < 99.95 else 0}f}"
 
 
+def pace(per_s: float) -> str:
+    """How many a second: few are told apart by their decimals.
+
+    >>> pace(61.7), pace(9.96), pace(3.0), pace(0.25), pace(0.0)
+    ('62', '10', '3.0', '0.25', '0')
+    """
+    return f"{per_s:,.{0 if per_s >= 9.95 or per_s == 0 else 1 if per_s >= 0.95 else 2}f}"
+
+
 def bytes_shown(amount: float) -> str:
     """
     >>> bytes_shown(200), bytes_shown(20e3), bytes_shown(1.5e6)

@@ -2,7 +2,7 @@
 
 import json
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -218,6 +218,62 @@ def test_a_crawl_goes_on_as_it_began(server: Served, tmp_path: Path, capsys: Cap
     assert run(["crawl", "--resume", str(folder), "--max-pages", "18", "--plain"]) == 0
     assert Left(folder).summary["pages_fetched"] == 18 and Left(folder).summary["resumed"] == 1
     assert len(set(Left(folder).rows("select page from fetch"))) == 18
+
+
+class AtOnce:
+    """A timer for which everything takes long."""
+
+    def __init__(self, after_s: float, function: Callable[[str], None], given: tuple[str]) -> None:
+        assert after_s == 2.0
+        self._function, self._given = function, given
+
+    def start(self) -> None:
+        self._function(*self._given)
+
+    def cancel(self) -> None:
+        pass
+
+    def join(self) -> None:
+        pass
+
+
+def test_it_says_so_when_a_folder_takes_long_to_open(
+    server: Served, tmp_path: Path, capsys: Captured, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = crawl(tmp_path / "out", *server.seed_urls, "--max-pages", "1").folder
+    capsys.readouterr()
+    monkeypatch.setattr("threading.Timer", AtOnce)
+    assert run(["crawl", "--resume", str(folder), "--max-pages", "2", "--plain"]) == 0
+    said = capsys.readouterr().err.splitlines()
+    assert [line for line in said if line.startswith("opening ")] == [
+        f"opening {folder}: checking its database ...",
+        f"opening {folder} ...",
+    ]
+    assert run(["crawl", "--resume", str(folder), "--max-pages", "3", "--quiet"]) == 0
+    assert capsys.readouterr().err == ""
+
+
+@pytest.mark.parametrize(
+    ("args", "is_said"),
+    [
+        (["--page-rank", "quality"], True),
+        (["--strategy", "quality"], True),
+        (["--strategy", "quality+crawl-ability"], True),
+        (["--page-rank", "quality", "--quality", "zipf"], False),
+        (["--strategy", "quality", "--page-rank", "fifo"], False),
+        ([], False),
+    ],
+)
+def test_pages_by_quality_when_nobody_said_what_that_is(
+    args: list[str], is_said: bool, server: Served, tmp_path: Path, capsys: Captured
+) -> None:
+    """It is OPIC's cash then, as of every crawl; whoever named it may have meant another."""
+    run(["crawl", *server.seed_urls, "--allow-private", "--max-pages", "1", *args, "-o", str(tmp_path / "out")])
+    noted = [line for line in capsys.readouterr().err.splitlines() if "quality" in line]
+    assert noted == is_said * [
+        "trapline: note: page rank 'quality' goes by OPIC's cash, which is --quality opic;"
+        " for another give --quality FILE or MODULE:FUNCTION"
+    ]
 
 
 @pytest.mark.parametrize(("kind", "code"), [(KeyError, 70), (ZeroDivisionError, 70)])

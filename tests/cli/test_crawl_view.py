@@ -57,6 +57,11 @@ def test_it_says_where_the_crawl_does_not_go() -> None:
     assert " on 100 sites (31 given up), " in line(told) and "given up" not in line(standing())
 
 
+def test_a_slow_crawl_has_decimals_in_its_rate() -> None:
+    slow = standing()._replace(pages_per_s=3.44)
+    assert " pages (3.4/s), " in line(slow) and drawn(slow, 100, 40)[1].split()[2] == "3.4/s"
+
+
 def test_pages_fetched_again_have_a_rate_of_their_own() -> None:
     def at(moment: float, fetched: int) -> Standing:
         told = standing()
@@ -66,12 +71,12 @@ def test_pages_fetched_again_have_a_rate_of_their_own() -> None:
     rates = [recent.note(at(float(second), 3 * second)) for second in range(20)]
     assert rates[0] == 0.0 and set(rates[1:]) == {3.0}
     assert [recent.note(at(20.0 + second, 57)) for second in range(8)][-1] == 0.0
-    assert "57 fetched again (3/s)" in line(at(1.0, 57), 3.0)
+    assert "57 fetched again (3.0/s)" in line(at(1.0, 57), 3.0)
     (row,) = (text for text in drawn(at(1.0, 57), 100, 40, 3.0) if text.startswith("again"))
     assert row.split() == [
         "again",
         "57",
-        "3/s",
+        "3.0/s",
         "changed",
         "2%",
         "of",

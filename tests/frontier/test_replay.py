@@ -548,7 +548,7 @@ def test_two_crashes_in_a_row_leave_the_one_before(saved: Path, monkeypatch: pyt
     def die(*_: Any) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(snapshot, "_write", die)
+    monkeypatch.setattr("trapline.array_folder._write", die)
     with pytest.raises(KeyboardInterrupt):
         snapshot.save(newer(), saved)
     assert_same_state(load(saved), before)

@@ -1,7 +1,7 @@
 """Compiling, and other work without steps, with a line of progress. Every command that needs the core begins here."""
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
@@ -19,7 +19,12 @@ def compile_kernels(quiet: bool = False) -> None:
     from trapline.jit import ready
 
     with Progress("compiling", plain_every_s=2.0, quiet=quiet) as progress:
-        ready(progress.update)
+        ready(progress.update, waiting_by(progress))
+
+
+def waiting_by(progress: Progress) -> Callable[[], None]:
+    """What says that somebody else compiles already."""
+    return lambda: progress.say("another trapline is compiling; waiting")
 
 
 def compile_crawl() -> None:

@@ -10,7 +10,7 @@ import click
 from trapline.cli.compiling import compile_kernels, compile_policies, compile_ranks, compile_replay
 from trapline.cli.crawl_options import SECTIONS, Requested, as_typed
 from trapline.cli.crawl_resume import prepared_old, raised_goals, refuse_others
-from trapline.cli.progress import Progress
+from trapline.cli.progress import Progress, said_if_long
 from trapline.cli.sections import SectionedCommand, bundled
 from trapline.cli.strategy import Chosen, files_of
 from trapline.errors import ConfigError
@@ -84,7 +84,8 @@ def _crawled(prepared: "Prepared", plain: bool, quiet: bool) -> dict[str, Any]:
     from trapline.crawl.opening import opened
     from trapline.crawl.run import run_crawl
 
-    with Progress("reading the crawl", plain_every_s=2.0, quiet=quiet) as progress:
+    reading = Progress("reading the crawl", plain_every_s=2.0, quiet=quiet)
+    with said_if_long(f"opening {prepared.folder}", quiet), reading as progress:
         crawl = opened(prepared, progress.update)
     return run_crawl(crawl, view(plain, quiet))
 

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from trapline.units import bytes_shown, counted, duration
+from trapline.units import bytes_shown, counted, duration, pace
 
 
 def closing_lines(summary: dict[str, Any], folder: Path) -> str:
@@ -12,7 +12,7 @@ def closing_lines(summary: dict[str, Any], folder: Path) -> str:
     return "\n".join(
         (
             f"{counted(summary['pages_fetched'], 'page')}, {bytes_shown(summary['bytes'])}, {counted(summary['errors'], 'error')} in"
-            f" {duration(summary['seconds'])}: {_pace(summary['pages_per_second'])} pages/s;"
+            f" {duration(summary['seconds'])}: {pace(summary['pages_per_second'])} pages/s;"
             f" stopped by: {stopped_by(summary['stopped_by'])}",
             f"{counted(summary['urls_known'], 'URL')} known on {counted(summary['sites'], 'site')};"
             f" politeness violations: {summary['politeness_violations']}",
@@ -21,14 +21,6 @@ def closing_lines(summary: dict[str, Any], folder: Path) -> str:
             f"in {folder}: crawl.db, warc/, index.cdxj, summary.json. See it: trapline report {folder}",
         )
     )
-
-
-def _pace(per_s: float) -> str:
-    """
-    >>> _pace(1.11), _pace(61.7)
-    ('1.1', '62')
-    """
-    return f"{per_s:.1f}" if per_s < 10 else f"{per_s:,.0f}"
 
 
 def stopped_by(why: str | None) -> str:

@@ -7,6 +7,7 @@ import click
 from click.core import ParameterSource
 
 from trapline.cli.crawl_options import GOALS, SHOWN
+from trapline.cli.progress import said_if_long
 from trapline.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -55,4 +56,6 @@ def _refresh_changes(given: dict[str, Any]) -> dict[str, Any]:
 def prepared_old(folder: Path, given: dict[str, Any]) -> "Prepared":
     from trapline.crawl.opening import prepare_old
 
-    return prepare_old(folder, _refresh_changes(given), **raised_goals(given))
+    changes = _refresh_changes(given)
+    with said_if_long(f"opening {folder}: checking its database", given["quiet"]):
+        return prepare_old(folder, changes, **raised_goals(given))

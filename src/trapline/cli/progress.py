@@ -7,13 +7,17 @@ Results never go through here: they belong to stdout.
 import math
 import shutil
 import sys
+import threading
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Self, TextIO
 
 from trapline.units import duration
 
 _REDRAW_S = 0.1  # faster than the eye needs, slow enough to cost nothing
 _SETTLED_S = 1.0  # before that, a rate is a guess
+_LONG_S = 2.0  # what a user waits for without a word
 _RECENT_S = 5.0  # a rate is that of the last five to ten seconds: many a crawl slows down towards its end
 
 
@@ -35,6 +39,7 @@ class Progress:
         self._label = label
         self._unit = unit
         self._stream = stream or sys.stderr
+        self._quiet = quiet
         self._in_place = self._stream.isatty() and not quiet
         plain_every_s = math.inf if quiet else plain_every_s
         self._every_s = _REDRAW_S if self._in_place else plain_every_s
@@ -60,6 +65,14 @@ class Progress:
         self._note = note
         self._next_at = now + self._every_s
         line = f"{self._label}: {done:,}/{total:,} {note}{self._pace(done, total, now)}".rstrip()
+        self._show(line)
+
+    def say(self, line: str) -> None:
+        """One line at once, also in a log: of what is waited for, and nobody knows how long."""
+        if not self._quiet:
+            self._show(line)
+
+    def _show(self, line: str) -> None:
         if self._in_place:
             width = shutil.get_terminal_size().columns - 1  # a full last column would wrap the line
             self._write(f"\r{line[:width]}\x1b[K")
@@ -80,3 +93,17 @@ class Progress:
     def _write(self, text: str) -> None:
         self._stream.write(text)
         self._stream.flush()
+
+
+@contextmanager
+def said_if_long(what: str, quiet: bool = False) -> Iterator[None]:
+    """One line, after two seconds, of work that cannot say how far it is."""
+    with Progress(what, quiet=quiet) as progress:
+        timer = threading.Timer(_LONG_S, progress.say, (f"{what} ...",))
+        timer.daemon = True
+        timer.start()
+        try:
+            yield
+        finally:
+            timer.cancel()
+            timer.join()

@@ -1,17 +1,19 @@
 """`trapline warmup`: compile the core into its cache, so that no later command waits for it."""
 
 import time
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 import click
 
+from trapline.cli.compiling import waiting_by
 from trapline.cli.progress import Progress
 
 if TYPE_CHECKING:
     from trapline import jit
 
 
-def compile_all(progress: "jit.Progress | None" = None) -> float:
+def compile_all(progress: "jit.Progress | None" = None, waiting: Callable[[], None] = lambda: None) -> float:
     """Load or compile every kernel, rank and policy of Trapline; the seconds it took."""
     import trapline.crawl.run
     import trapline.frontier.replay
@@ -22,7 +24,7 @@ def compile_all(progress: "jit.Progress | None" = None) -> float:
     from trapline.strategies import page_ranks, site_ranks
 
     started = time.perf_counter()
-    ready(progress)
+    ready(progress, waiting)
     functions = [rank.function for rank in page_ranks().values()] + [rank.function for rank in site_ranks().values()]
     for function in functions:
         _ = function.address
@@ -35,5 +37,5 @@ def compile_all(progress: "jit.Progress | None" = None) -> float:
 def warmup() -> None:
     """Compile the core now instead of at the first run."""
     with Progress("compiling", plain_every_s=2.0) as progress:
-        seconds = compile_all(progress.update)
+        seconds = compile_all(progress.update, waiting_by(progress))
     click.echo(f"the core is compiled ({seconds:.1f} s)")

@@ -13,9 +13,9 @@ from pathlib import Path
 
 from trapline.crawl.seen import Seen
 from trapline.crawl.store.folder import SNAPSHOT
-from trapline.crawl.store.tail import sync_folder
 from trapline.errors import ConfigError
 from trapline.frontier import Frontier, snapshot
+from trapline.output import sync
 from trapline.refresh.policy import Policy
 from trapline.refresh.refresher import Refresher
 from trapline.strategies import Strategy
@@ -33,8 +33,8 @@ def save(folder: Path, batch: int, frontier: Frontier, seen: Seen, refresher: Re
     if refresher is not None:
         refresher.save(place / "refresh")
     snapshot.save(frontier, place / _LAST)
-    sync_folder(folder / SNAPSHOT)
-    sync_folder(folder)
+    sync(folder / SNAPSHOT)
+    sync(folder)
 
 
 def tidy(folder: Path, last_batch: int) -> int:

@@ -5,7 +5,7 @@ was found right: a mistake costs the user neither a folder nor a wait.
 """
 
 import math
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -21,6 +21,8 @@ from trapline.crawl.store.settings import StoreSettings
 from trapline.crawl.worth import Given, given_by
 from trapline.errors import ConfigError
 from trapline.strategies import Strategy
+from trapline.strategies import quality as known_quality
+from trapline.strategies.choice import named_page_rank
 from trapline.strategies.inputs import default_rules
 from trapline.strategies.live_inputs import try_function
 
@@ -63,10 +65,11 @@ def prepare_new(options: CrawlOptions, folder: Path) -> Prepared:
     return Prepared(folder, options, strategy, True, (*_notes(options), *uvloop.run(check_seeds(options))))
 
 
-def _notes(options: CrawlOptions) -> tuple[str, ...]:
+def _notes(options: CrawlOptions) -> Iterator[str]:
     if options.http == "pipelining" and options.pause_s > 0.0:
-        return ("--http pipelining sends several requests at once only where there is no pause: give --pause 0",)
-    return ()
+        yield "--http pipelining sends several requests at once only where there is no pause: give --pause 0"
+    if options.quality == "opic" and named_page_rank(options.strategy, options.page_rank) == known_quality.PAGE.name:
+        yield "page rank 'quality' goes by OPIC's cash, which is --quality opic; for another give --quality FILE or MODULE:FUNCTION"
 
 
 def prepare_old(folder: Path, refresh: Mapping[str, Any] | None = None, **changes: float) -> Prepared:

@@ -3,31 +3,21 @@
 It refuses to know files and databases: frames gather in memory until somebody takes them, as one blob, to a place that
 lasts. Step 7 of the way of a URL: the store writes the blob together with the pages of the same moment.
 
-The format
-- A blob: a head of 16 bytes (format, length of the body, checksum of the body, checksum of the head), then the body. One
-  checksum a blob: at a checksum a frame, the log cost as much as the decisions in it.
-- A body: frames, one a call. A frame: its code and the length of its payload, then the numbers that its call has
-  (`_LAYOUTS`), then the payload, all of it in steps of 8 bytes.
-- Torn or damaged? A crash in the middle of an append leaves a file that is too short, never one with other contents. So a file
-  that ends before its last blob does was torn, and reading ends there. Whatever else is wrong (a checksum, the format, a blob out of a
-  database that is too short) is damage: `ConfigError`. The head has a checksum of its own, or a wrong length would look torn.
+The format: blobs (blobs.py), whose bodies are frames, one a call. A frame: its code and the length of its payload, then the numbers
+that its call has (`_LAYOUTS`), then the payload, all of it in steps of 8 bytes.
 """
 
 import struct
-import zlib
 from collections.abc import Iterator
 from enum import IntEnum
 from typing import Any, BinaryIO, NamedTuple
 
 import numpy as np
 
-from trapline.errors import ConfigError
+from trapline.blobs import BlobKind
 from trapline.frontier.layout import Array
 
-FORMAT = b"TLJ\x02"
-_HEAD = struct.Struct("<4sII")
-_HEAD_SUM = struct.Struct("<I")
-HEAD_SIZE = _HEAD.size + _HEAD_SUM.size
+BLOBS = BlobKind(b"TLJ\x02", "the frontier's log")
 FRAME_HEAD = struct.Struct("<BxxxI")
 _STEP = 8
 
@@ -101,55 +91,16 @@ class Journal:
     def take(self) -> bytes:
         """All frames since the last time, as a blob; nothing if there are none."""
         body, self._frames = self._frames, bytearray()
-        if not body:
-            return b""
-        head = _HEAD.pack(FORMAT, len(body), zlib.crc32(body))
-        return b"".join((head, _HEAD_SUM.pack(zlib.crc32(head)), body))
+        return BLOBS.blob(body)
 
 
 def read(source: bytes | BinaryIO) -> Iterator[Frame]:
     """Every call of a log, in order: of blobs one after the other, or of a file that they were appended to."""
-    for body in bodies(source):
+    for body in BLOBS.bodies(source):
         at = 0
         while at < len(body):
             frame, at = frame_at(body, at)
             yield frame
-
-
-def bodies(source: bytes | BinaryIO) -> Iterator[bytearray]:
-    """What the blobs hold, whole and as it was written."""
-    if isinstance(source, bytes):
-        at = 0
-        while at < len(source):
-            length, checksum = _length_and_sum(source[at : at + HEAD_SIZE])
-            yield _checked(source[at + HEAD_SIZE : at + HEAD_SIZE + length], length, checksum)
-            at += HEAD_SIZE + length
-        return
-    while len(head := source.read(HEAD_SIZE)) == HEAD_SIZE:
-        length, checksum = _length_and_sum(head)
-        body = source.read(length)
-        if len(body) < length:
-            return  # torn: see above
-        yield _checked(body, length, checksum)
-
-
-def _length_and_sum(head: bytes) -> tuple[int, int]:
-    if len(head) < HEAD_SIZE or _HEAD_SUM.unpack_from(head, _HEAD.size)[0] != zlib.crc32(head[: _HEAD.size]):
-        raise _damaged("the head of a blob is not as it was written")
-    kind, length, checksum = _HEAD.unpack_from(head)
-    if kind != FORMAT:
-        raise ConfigError(f"the frontier's log has format {kind!r}; this version reads {FORMAT!r}")
-    return length, checksum
-
-
-def _checked(body: bytes, length: int, checksum: int) -> bytearray:
-    if len(body) < length or zlib.crc32(body) != checksum:
-        raise _damaged(f"a blob of {length} bytes is not as it was written")
-    return bytearray(body)  # writable, as kernels take arrays
-
-
-def _damaged(what: str) -> ConfigError:
-    return ConfigError(f"the frontier's log is damaged: {what}; go on from a snapshot or a copy")
 
 
 def frame_at(body: bytearray, at: int) -> tuple[Frame, int]:

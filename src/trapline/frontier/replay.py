@@ -13,7 +13,7 @@ from trapline import jit
 from trapline.errors import InvariantError
 from trapline.frontier.arrivals import Arrivals
 from trapline.frontier.frontier import Frontier
-from trapline.frontier.journal import Call, Frame, bodies, frame_at
+from trapline.frontier.journal import BLOBS, Call, Frame, frame_at
 from trapline.frontier.layout import RESCORE
 from trapline.frontier.replay_kernels import DIFFERENT, UNREAD, log_of, replay_calls
 from trapline.frontier.transfer import SiteExport
@@ -24,7 +24,7 @@ def replay(frontier: Frontier, source: bytes | BinaryIO) -> int:
     jit.ready()
     journal, frontier.journal = frontier.journal, None  # they are in a log already
     try:
-        return sum(_replay_body(frontier, body) for body in bodies(source))
+        return sum(_replay_body(frontier, body) for body in BLOBS.bodies(source))
     finally:
         frontier.journal = journal
 

@@ -1,20 +1,15 @@
 """Snapshots of a refresher: its evidence as a folder of arrays, and back.
 
-The only file of refresh that writes to the disk. Queues and timers are not in it: they follow from the evidence, and are made again. A
-snapshot appears whole or not at all: it is written beside its place, flushed, and renamed, like those of the frontier.
+Queues and timers are not in it: they follow from the evidence, and are made again. array_folder.py writes and reads, whole or not at
+all, as for the frontier.
 """
 
-import json
-import os
-import shutil
-import zlib
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
 from trapline import jit
+from trapline.array_folder import ArrayFolder, Saved
 from trapline.errors import ConfigError
 from trapline.refresh import kernels
 from trapline.refresh.layout import DTYPES, Array
@@ -25,48 +20,21 @@ from trapline.refresh.refresh_rules import RefreshRules
 if TYPE_CHECKING:
     from trapline.refresh.refresher import Refresher
 
-FORMAT = (
-    3  # 2: gaps were kept by classes of pages too; 1: pages also had the time between their first crawl and their last
-)
-_ABOUT = "refresh.json"
+# 2: gaps were kept by classes of pages too; 1: pages also had the time between their first crawl and their last.
+FORMAT = 3
+_FOLDER = ArrayFolder("refresh.json", "snapshot of refresh")
 _SAVED = ("run", "page", "columns", "trust", "point", "popular", "gaps", "totals", "guess", "site")
 
 
 def save(refresher: "Refresher", target: Path) -> None:
-    fresh, old = target.with_name(target.name + ".new"), target.with_name(target.name + ".old")
-    if target.exists() and not (target / _ABOUT).exists():
-        raise ConfigError(f"{target}: it is there and is no snapshot of refresh; name another folder")
-    if old.exists() and not target.exists():
-        old.rename(target)  # a crash came between the two renames below; this one is the last whole snapshot
-    for leftover in (fresh, old):
-        shutil.rmtree(leftover, ignore_errors=True)
-    fresh.mkdir(parents=True)
-    used = _used(refresher.memory)
-    for name, array in used.items():
-        _write(fresh / f"{name}.npy", array)
-    sums = {name: _sum(array) for name, array in used.items()}
-    (fresh / _ABOUT).write_text(json.dumps({**_description(refresher), "checksums": sums}, indent=1))
-    _flush(fresh / _ABOUT)
-    _flush(fresh)
-    if target.exists():
-        target.rename(old)
-    fresh.rename(target)
-    _flush(target.parent)
-    shutil.rmtree(old, ignore_errors=True)
+    _FOLDER.save(target, _description(refresher), _used(refresher.memory))
 
 
 def load(source: Path, policy: Policy) -> "Refresher":
-    if not source.exists() and source.with_name(source.name + ".old").exists():
-        source = source.with_name(source.name + ".old")  # the crash came between the two renames
-    try:
-        about = json.loads((source / _ABOUT).read_text())
-        _check(source, about, policy)
-        arrays = {name: _read(source / f"{name}.npy", about["checksums"][name]).view(DTYPES[name]) for name in _SAVED}
-        rules, started = RefreshRules(**about["rules"]), float(about["started"])
-    except ConfigError:
-        raise
-    except Exception as error:  # a damaged header leads numpy's parser anywhere
-        raise ConfigError(f"{source}: not a whole snapshot of refresh: {error}") from error
+    with _FOLDER.opened(source) as saved:
+        _check(saved, policy)
+        arrays = saved.arrays({name: DTYPES[name] for name in _SAVED})
+        rules, started = RefreshRules(**saved.about["rules"]), float(saved.about["started"])
     return _restored(arrays, policy, rules, started)
 
 
@@ -102,37 +70,10 @@ def _description(refresher: "Refresher") -> dict[str, Any]:
     }
 
 
-def _check(source: Path, about: dict[str, Any], policy: Policy) -> None:
-    if about.get("format") != FORMAT:
+def _check(saved: Saved, policy: Policy) -> None:
+    found = saved.about.get("format")
+    if found != FORMAT:
         raise ConfigError(
-            f"{source}: refresh snapshot format {about.get('format')}; this version reads {FORMAT}: go on with the version that wrote it"
+            f"{saved.place}: refresh snapshot format {found}; this version reads {FORMAT}: go on with the version that wrote it"
         )
-    for what, ours in (("policy", policy.name), ("columns", list(policy.kept))):
-        if about.get(what) != ours:
-            raise ConfigError(f"{source}: made with {what} {about.get(what)!r}, not {ours!r}")
-
-
-def _sum(array: Array) -> int:
-    return zlib.crc32(np.ascontiguousarray(array).view(np.uint8).data)
-
-
-def _read(path: Path, checksum: int) -> Array:
-    array: Array = np.load(path)
-    if _sum(array) != checksum:
-        raise ConfigError(f"{path}: its contents are not those that were saved")
-    return array
-
-
-def _write(path: Path, array: Array) -> None:
-    with path.open("wb") as file:
-        np.save(file, array)
-        file.flush()
-        os.fsync(file.fileno())
-
-
-def _flush(path: Path) -> None:
-    handle = os.open(path, os.O_RDONLY)
-    try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)
+    saved.check_made_with(policy=policy.name, columns=list(policy.kept))

@@ -11,7 +11,7 @@ when half of its pages exist, unless the whole is asked for. A page is there fro
 changes for the first time then.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import numpy as np
@@ -67,15 +67,21 @@ def _read_edits(name: str, file: Path, whole: bool) -> Trace:
     return _trace(name, times, [""] * len(times), "edits")
 
 
-def _read_changes(name: str, file: Path, whole: bool) -> Trace:
-    times: dict[str, list[int]] = {}
+def _columns(file: Path, form: str) -> Iterator[tuple[int, bytes, bytes]]:
+    """Number and both columns of every row but the first, which names them."""
     for row, line in rows(file):
         if row == 1 or not line:
             continue
         tokens = line.split(b"\t")
         if len(tokens) != 2:
-            raise at_row(file, row, f"{shown(line)} is not `unix_ts<tab>page`")
-        times.setdefault(text(file, row, tokens[1]), []).append(integer(file, row, tokens[0]))
+            raise at_row(file, row, f"{shown(line)} is not `{form}`")
+        yield row, tokens[0], tokens[1]
+
+
+def _read_changes(name: str, file: Path, whole: bool) -> Trace:
+    times: dict[str, list[int]] = {}
+    for row, moment, page in _columns(file, "unix_ts<tab>page"):
+        times.setdefault(text(file, row, page), []).append(integer(file, row, moment))
     news = {page: at_s for page, at_s in times.items() if page.endswith(_NEWS)}
     times = news or times
     return _trace(name, times, list(map(_site_of, times)), "changes")
@@ -83,14 +89,9 @@ def _read_changes(name: str, file: Path, whole: bool) -> Trace:
 
 def _read_histories(name: str, file: Path, whole: bool) -> Trace:
     times: dict[str, Floats] = {}
-    for row, line in rows(file):
-        if row == 1 or not line:
-            continue
-        tokens = line.split(b"\t")
-        if len(tokens) != 2:
-            raise at_row(file, row, f"{shown(line)} is not `page<tab>time gap gap ...`")
-        steps = [integer(file, row, token) for token in tokens[1].split()]
-        times[text(file, row, tokens[0])] = np.cumsum(np.array(steps, np.float64))
+    for row, page, numbers in _columns(file, "page<tab>time gap gap ..."):
+        steps = [integer(file, row, token) for token in numbers.split()]
+        times[text(file, row, page)] = np.cumsum(np.array(steps, np.float64))
     if not times:
         raise ConfigError(f"{file}: no pages in it")
     begin = -np.inf if whole else float(np.median([at_s[0] for at_s in times.values() if len(at_s)]))

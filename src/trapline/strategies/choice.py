@@ -34,6 +34,15 @@ def split(text: str) -> tuple[str, str] | None:
     return (halves[0], halves[1]) if len(halves) == 2 and not Path(text).is_file() else None
 
 
+def named_page_rank(text: str, page_rank: str | None) -> str:
+    """The page rank, as far as the words name one: those of a strategy are its own.
+
+    >>> named_page_rank("quality+fifo", None), named_page_rank("fifo", "quality"), named_page_rank("crawl-ability", None)
+    ('quality', 'quality', 'crawl-ability')
+    """
+    return page_rank or (split(text) or (text,))[0]
+
+
 def with_halves(whole: Strategy, page_rank: str | None, site_rank: str | None) -> Strategy:
     """The strategy, with those of its halves replaced that are named."""
     if page_rank is None and site_rank is None:

@@ -10,8 +10,9 @@ from pathlib import Path
 from typing import NamedTuple
 
 from trapline.crawl.store.settings import StoreSettings
-from trapline.crawl.store.tail import Tail, sync_folder
+from trapline.crawl.store.tail import Tail
 from trapline.crawl.store.warc import warcinfo
+from trapline.output import sync
 
 
 class Place(NamedTuple):
@@ -77,5 +78,5 @@ class Archive:
         self._file += 1
         name = f"{self._settings.name}-{self._file:05d}.warc.gz"
         self._tail = Tail(self._folder / name, 0)
-        sync_folder(self._folder)
+        sync(self._folder)
         self._tail.add(warcinfo(name, time.time(), self._settings))

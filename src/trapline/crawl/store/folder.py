@@ -14,9 +14,8 @@ from pathlib import Path
 from typing import NamedTuple
 
 from trapline.crawl.store.lock import LOCK, Lock, take
-from trapline.crawl.store.tail import sync_folder
 from trapline.errors import ConfigError
-from trapline.output import check_writable
+from trapline.output import check_writable, sync
 
 FORMAT = 4
 DATABASE = "crawl.db"
@@ -170,6 +169,6 @@ def _create_database(path: Path, options: Mapping[str, object]) -> None:
         connection.commit()
         connection.close()
         unborn.rename(path / DATABASE)
-        sync_folder(path)
+        sync(path)
     except (OSError, sqlite3.Error) as error:
         raise ConfigError(f"{path}: cannot be written: {error}") from None

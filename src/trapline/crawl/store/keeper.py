@@ -17,8 +17,9 @@ from trapline.crawl.store.filing import Filing
 from trapline.crawl.store.folder import ARCHIVES, DATABASE, INDEX
 from trapline.crawl.store.recovery import cut_to_committed, reopen
 from trapline.crawl.store.settings import StoreSettings
-from trapline.crawl.store.tail import Tail, sync_folder
+from trapline.crawl.store.tail import Tail
 from trapline.errors import ConfigError, InvariantError
+from trapline.output import sync
 
 _IN_TIME = 1  # batches that come together: with more, the store is behind, and compresses less to catch up
 
@@ -30,7 +31,7 @@ class Keeper:
         reopen(folder, self._database)
         self._archive = Archive(folder / ARCHIVES, settings, self._database.archives())
         self._index = Tail(folder / INDEX, self._database.index_bytes())
-        sync_folder(folder)  # both names
+        sync(folder)  # both names
         self._filing = Filing(self._archive, self._index, settings, self._database.kept)
         self.last_batch = self._database.last_batch()
 

@@ -10,7 +10,8 @@ from pathlib import Path
 from trapline.crawl.store.database import INDEXES, Database
 from trapline.crawl.store.folder import ARCHIVES, INDEX
 from trapline.crawl.store.sorting import remove_leftovers
-from trapline.crawl.store.tail import cut_back, sync_folder
+from trapline.crawl.store.tail import cut_back
+from trapline.output import sync
 
 _NUMBER = re.compile(r"-(\d+)\.warc\.gz$")
 
@@ -32,5 +33,5 @@ def cut_to_committed(folder: Path, database: Database) -> None:
         number = _NUMBER.search(path.name)
         if number is not None and int(number[1]) >= len(known):  # begun, and never committed
             path.unlink()
-    sync_folder(folder / ARCHIVES)
+    sync(folder / ARCHIVES)
     cut_back(folder / INDEX, database.index_bytes())

@@ -9,7 +9,7 @@ import os
 from contextlib import ExitStack
 from pathlib import Path
 
-from trapline.crawl.store.tail import sync_folder
+from trapline.output import sync
 
 PIECE_BYTES = 48_000_000  # of text; as lines in Python a quarter more
 
@@ -21,7 +21,7 @@ def sort_lines(path: Path, piece_bytes: int = PIECE_BYTES) -> None:
         file.flush()
         os.fsync(file.fileno())
     os.replace(_hidden(path, "sorted"), path)
-    sync_folder(path.parent)
+    sync(path.parent)
     remove_leftovers(path)
 
 

@@ -53,12 +53,3 @@ def cut_back(path: Path, length: int) -> int:
         finally:
             os.close(descriptor)
     return size - length
-
-
-def sync_folder(folder: Path) -> None:
-    """Make the names in a folder durable: those of new and of replaced files."""
-    descriptor = os.open(folder, os.O_RDONLY | os.O_CLOEXEC)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
