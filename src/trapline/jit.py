@@ -12,7 +12,7 @@ Rules of this file
   helpers' files, so the cache folder is named after a hash of every file that kernels can be made of (sources.py).
 - A *rank* is called by address, so that one compiled frontier serves every strategy. Passed as an argument it would
   miss the cache in every process; as `types.FunctionType` it cost 59 us (prototype) each time it crosses from Python.
-- Python hands a kernel the *address* of the frontier's arrays, not the arrays: see `pin`.
+- Python hands a kernel the *address* of the frontier's arrays, not the arrays: pinned.py.
 - With NUMBA_DISABLE_JIT=1 everything here is plain Python.
 """
 
@@ -379,36 +379,6 @@ def caller5(signature: Any) -> Any:
         return signature.return_type(i8, *signature.args), _call_by_address(signature)
 
     return call
-
-
-# ---- pinned values: the tuple of arrays that a kernel works on, handed over by address
-
-
-def pin(value: tuple[Any, ...]) -> Any:
-    """The form in which a kernel can `recall` a tuple of arrays; its own address is the handle. It does not keep them alive.
-
-    numba works out the type of every argument at every call from Python: 2 to 7 us for a tuple of record arrays, 0.1 us for
-    an integer. Whoever pins must pin anew when one of the arrays is replaced.
-    """
-    words: list[int] = []
-    for array in value:  # numba's form of an array: two owners (none), items, bytes an item, address, shape, strides
-        words += [0, 0, array.size, array.itemsize, array.ctypes.data, *array.shape, *array.strides]
-    return np.array(words, np.int64)
-
-
-def recaller(kind: Any) -> Any:
-    """`recall(address)` for tuples of arrays of this type: the tuple whose pinned form lies there."""
-    if DISABLED:
-        return lambda value: value
-
-    @intrinsic  # type: ignore[untyped-decorator, unused-ignore]
-    def recall(typing: Any, address: Any) -> Any:
-        def generate(context: Any, builder: Any, _: Any, values: Any) -> Any:
-            return builder.load(builder.inttoptr(values[0], context.get_value_type(kind).as_pointer()), align=8)
-
-        return kind(i8), generate
-
-    return recall
 
 
 # ---- prefetch: ask for a cache line that will be needed a few links later

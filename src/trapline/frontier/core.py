@@ -30,6 +30,7 @@ from trapline.frontier.layout import (
 )
 from trapline.frontier.rules import Rules
 from trapline.frontier.visits import SLOT_BITS
+from trapline.pinned import Pin
 
 if TYPE_CHECKING:  # strategies are above the frontier; it only calls what they bind
     from trapline.strategies.strategy import Strategy
@@ -173,8 +174,8 @@ class Core:
 
     def _set_state(self, state: State) -> None:
         self.state = state
-        self._pinned = jit.pin(state)
-        self.handle: Any = state if jit.DISABLED else self._pinned.ctypes.data
+        self._pin = Pin(state)
+        self.handle = self._pin.handle
 
     def _grow(self) -> None:
         s, run = self.state, self.state.run[0]

@@ -12,7 +12,8 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from trapline.jit import recaller, type_of
+from trapline.jit import type_of
+from trapline.pinned import Pinned, recaller
 
 # Page life. The order matters: whatever is below FETCHED may still change its rank.
 UNKNOWN, WAITING, LEASED, FETCHED, GONE = range(5)
@@ -268,9 +269,9 @@ def resized(array: Array, size: int, used: int) -> Array:
 
 _EXAMPLE = allocate(2, 2, 2, 2, 2, 1, 1)
 DTYPES = {name: array.dtype for name, array in _EXAMPLE._asdict().items()}
-StateType = type_of(_EXAMPLE)
+StateType = Pinned(_EXAMPLE)
 ViewType = type_of(View(_EXAMPLE.run, _EXAMPLE.page, _EXAMPLE.columns))
-recall = recaller(StateType)  # kernels called from Python get a handle of the state: see jit.pin
+recall = recaller(StateType)  # kernels called from Python get a handle of the state: see pinned.py
 Entries = type_of(_EXAMPLE.pool)
 Positions = type_of(_EXAMPLE.page["pos"])
 SiteRecord = type_of(_EXAMPLE.site).dtype

@@ -17,6 +17,7 @@ from trapline.frontier.journal import BLOBS, Call, Frame, frame_at
 from trapline.frontier.layout import RESCORE
 from trapline.frontier.replay_kernels import DIFFERENT, UNREAD, log_of, replay_calls
 from trapline.frontier.transfer import SiteExport
+from trapline.pinned import Pin
 
 
 def replay(frontier: Frontier, source: bytes | BinaryIO) -> int:
@@ -31,10 +32,9 @@ def replay(frontier: Frontier, source: bytes | BinaryIO) -> int:
 
 def _replay_body(frontier: Frontier, body: bytearray) -> int:
     log, place = log_of(body), np.zeros(3, np.int64)
-    pinned = jit.pin(log)
-    handle = log if jit.DISABLED else pinned.ctypes.data
+    pin = Pin(log)
     while True:
-        answer = frontier.run_kernel(replay_calls, handle, place, frontier.out, frontier.moment)
+        answer = frontier.run_kernel(replay_calls, pin.handle, place, frontier.out, frontier.moment)
         if answer == DIFFERENT:
             raise _difference(frontier, frame_at(body, 8 * int(place[0]))[0], int(place[2]))
         if answer != UNREAD:

@@ -11,7 +11,8 @@ from trapline.frontier.journal import Call
 from trapline.frontier.kernels import answer_discover, answer_finish, answer_next, answer_report, register
 from trapline.frontier.layout import NEED_ROOM, RESCORE, Array, Numbers, State, StateType, Times, recall
 from trapline.frontier.revisits import answer_revisit
-from trapline.jit import b1, helper, i8, kernel, recaller, type_of
+from trapline.jit import b1, helper, i8, kernel
+from trapline.pinned import Pinned, recaller
 
 DIFFERENT = -7  # beside the answers of kernels: `next` or `revisit` did not answer as the log says
 UNREAD = -8  # a call for the face of the frontier
@@ -30,7 +31,7 @@ def log_of(body: bytearray) -> Log:
     return Log(*(np.frombuffer(body, kind) for kind in (np.int64, np.float64, np.int32)))
 
 
-LogType = type_of(log_of(bytearray(8)))
+LogType = Pinned(log_of(bytearray(8)))
 recall_log = recaller(LogType)
 
 

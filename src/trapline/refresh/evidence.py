@@ -16,7 +16,7 @@ from trapline.refresh.layout import (
     UNVERIFIED,
     State,
     StateType,
-    View,
+    view_of,
 )
 from trapline.refresh.policies.trust import precision_of
 from trapline.refresh.policy import call_rule
@@ -31,8 +31,7 @@ def ask(s: State, function: int, page: int, now: float) -> float:
     """Call a function of the policy, if it has it."""
     if function < 0:
         return 0.0
-    view = View(s.run, s.page, s.columns, s.trust, s.point, s.option, s.popular, s.gaps, s.totals)
-    return call_rule(function, view, page, now)
+    return call_rule(function, view_of(s), page, now)
 
 
 @helper(void(StateType, i8, f8))

@@ -1,6 +1,6 @@
 """The compiled entries of the refresher: one for everything that happens to a page, one for a decision, one for a queue made anew.
 
-Each gets a handle of the state (jit.pin), lets time pass up to now and does what its call says; Python has checked the arguments and made
+Each gets a handle of the state (pinned.py), lets time pass up to now and does what its call says; Python has checked the arguments and made
 room. Answers: 0 and more, or NEED_ROOM, after which nothing has changed but time, and the call is made again with more room.
 """
 

@@ -14,7 +14,8 @@ import numpy as np
 import numpy.typing as npt
 
 from trapline.frontier.layout import ENTRY, record
-from trapline.jit import recaller, type_of
+from trapline.jit import type_of
+from trapline.pinned import Pinned, narrower, recaller
 
 Array = npt.NDArray[Any]
 
@@ -248,7 +249,7 @@ def allocate(size: Sizes) -> State:
 
 _EXAMPLE = allocate(Sizes(2, 1, 1))
 DTYPES = {name: array.dtype for name, array in _EXAMPLE._asdict().items()}
-StateType = type_of(_EXAMPLE)
-ViewType = type_of(View(*_EXAMPLE[:9]))
-recall = recaller(StateType)  # kernels called from Python get a handle of the state: see jit.pin
+StateType, ViewType = Pinned(_EXAMPLE), Pinned(View(*_EXAMPLE[: len(View._fields)]))
+view_of = narrower(StateType, ViewType)
+recall = recaller(StateType)  # kernels called from Python get a handle of the state: see pinned.py
 Values = type_of(_EXAMPLE.best)

@@ -13,11 +13,12 @@ import numpy as np
 from trapline.frontier.layout import Array, record
 from trapline.frontier.layout import State as FrontierState
 from trapline.frontier.layout import StateType as FrontierType
+from trapline.frontier.layout import recall as recall_frontier
 from trapline.jit import f8, helper, i8, kernel, type_of, void
 from trapline.refresh import truth as true
 from trapline.refresh.choosing import choose_page, count_slot
 from trapline.refresh.evidence import ask, note_access, note_crawl, note_point, note_signal
-from trapline.refresh.layout import State, StateType
+from trapline.refresh.layout import State, StateType, recall
 from trapline.refresh.places import enqueue
 from trapline.refresh.queue import heed, rebuild, settle
 from trapline.refresh.truth import Truth, TruthType
@@ -146,9 +147,11 @@ def _begin_cycle(s: State, streams: Streams) -> None:
     c.cycle += 1
 
 
-@kernel(i8(StateType, FrontierType, TruthType, StreamsType, i8))
-def replay_on(s: State, f: FrontierState, truth: Truth, streams: Streams, most: int) -> int:
+@kernel(i8(i8, i8, TruthType, StreamsType, i8))
+def replay_on(handle: int, frontier: int, truth: Truth, streams: Streams, most: int) -> int:
     """Let at most so many things happen; how many did. Fewer: the end is reached. `f`: a frontier that forbids nothing."""
+    s: State = recall(handle)
+    f: FrontierState = recall_frontier(frontier)
     for done in range(most):
         kind = _next(s, streams)
         if kind == UPDATE:
@@ -168,9 +171,10 @@ def replay_on(s: State, f: FrontierState, truth: Truth, streams: Streams, most: 
     return most
 
 
-@kernel(void(StateType))
-def begin(s: State) -> None:
+@kernel(void(i8))
+def begin(handle: int) -> None:
     """Every page was crawled at 0, and all are in one queue."""
+    s: State = recall(handle)
     for page in range(len(s.page)):
         enqueue(s, page, 0.0)
     s.popular[0, 0] = len(s.page)

@@ -12,12 +12,13 @@ import numpy as np
 
 from trapline import jit
 from trapline.frontier.layout import resized
+from trapline.pinned import Pin
 from trapline.refresh.layout import CHOSEN, IDLE, Array, Sizes, State, allocate
 from trapline.refresh.policy import Policy
 from trapline.refresh.refresh_rules import RefreshRules
 
 FIRST = 1024
-# Words of a pinned array (jit.pin) that say how long it is; State.page is the second of its arrays, after State.run.
+# Words of a pinned array (pinned.py) that say how long it is; State.page is the second of its arrays, after State.run.
 _WORDS, _SIZE, _SHAPE = 7, 2, 5
 
 
@@ -26,7 +27,7 @@ class Memory:
         queued = 1 if policy.still else FIRST
         size = Sizes(FIRST, max(1, len(policy.kept)), max(1, len(policy.options)), 8, 64, 64, 64, queued, FIRST)
         self.whole = allocate(size)
-        self.handle: Any = None  # of the state, for kernels: jit.pin
+        self.handle: Any = None  # of the state, for kernels: pinned.py
         self.pages, self.still = 0, policy.still
         self.slot_of = np.zeros(FIRST, np.int32)  # by page id: its slot + 1; 0: none
         _start_sites(self.whole.site)
@@ -89,7 +90,7 @@ class Memory:
         if jit.DISABLED:
             self.handle = self.state
         else:
-            self._pinned[_WORDS + _SIZE] = self._pinned[_WORDS + _SHAPE] = pages
+            self._pinned.words[_WORDS + _SIZE] = self._pinned.words[_WORDS + _SHAPE] = pages
 
     def _grow_pages(self, size: int) -> None:
         names = ("page", "columns") if self.still else ("page", "columns", "waiting", "hot")
@@ -132,8 +133,8 @@ class Memory:
         )
         # Views of memory: an item of one is a plain number, at a tenth of what a field of a record costs.
         self._now, self._timers = (self.whole.run[name].data for name in ("now", "timers"))
-        self._pinned = jit.pin(self.whole)
-        self.handle = self.whole if jit.DISABLED else self._pinned.ctypes.data
+        self._pinned = Pin(self.whole)
+        self.handle = self._pinned.handle
         self.set_pages(self.pages)
 
     def adopt(self, arrays: dict[str, Array], policy: Policy) -> None:

@@ -10,6 +10,7 @@ from trapline.errors import ConfigError
 from trapline.frontier.layout import State as FrontierState
 from trapline.frontier.layout import allocate as allocate_frontier
 from trapline.jit import ready
+from trapline.pinned import Pin
 from trapline.refresh.layout import IDLE, Sizes, State, allocate
 from trapline.refresh.loop import CURSOR, Streams, begin, finish, replay_on
 from trapline.refresh.membership import LEAST_REVISION
@@ -94,10 +95,11 @@ def _streams(world: World, slots: int, keep_chosen: bool) -> Streams:
 
 
 def _run(state: State, truth: Truth, streams: Streams, tell: Tell | None) -> None:
-    begin(state)
-    frontier = _open_frontier()
+    pin, frontier = Pin(state), _open_frontier()
+    open_frontier = Pin(frontier)
+    begin(pin.handle)
     total = int(streams.cursor[0].slots)
-    while replay_on(state, frontier, truth, streams, _AT_ONCE) == _AT_ONCE:
+    while replay_on(pin.handle, open_frontier.handle, truth, streams, _AT_ONCE) == _AT_ONCE:
         if tell is not None:
             tell(int(streams.cursor[0].slot), total)
     finish(truth, float(streams.cursor[0].horizon_s))

@@ -15,7 +15,8 @@ from trapline.crawl.seen.hashing import fingerprint
 from trapline.crawl.seen.joining import joined
 from trapline.fetch.tags.kernels import Bytes, Rows
 from trapline.frontier.layout import Array, Numbers, Pages
-from trapline.jit import helper, i8, kernel, prefetch, recaller, type_of, void
+from trapline.jit import helper, i8, kernel, prefetch, void
+from trapline.pinned import Pinned, recaller
 
 SEGMENTS = 256
 # Of head: URLs in all; the page of fingerprint 0, or -1; the key of all fingerprints.
@@ -32,7 +33,7 @@ class Segment(NamedTuple):
 class Table(NamedTuple):
     head: Array
     used: Array  # slots in use, by segment
-    segments: Array  # int64: the handle of each Segment (jit.pin)
+    segments: Array  # int64: the handle of each Segment (pinned.py)
 
 
 class Desk(NamedTuple):
@@ -43,9 +44,9 @@ class Desk(NamedTuple):
     met_pages: Array  # what is known of each
 
 
-SegmentType = type_of(Segment(np.zeros(1, SLOT)))
-TableType = type_of(Table(*(np.zeros(1, np.int64) for _ in Table._fields)))
-DeskType = type_of(Desk(np.zeros(1, np.uint8), np.zeros(1, np.int64), np.zeros(1, np.int32)))
+SegmentType = Pinned(Segment(np.zeros(1, SLOT)))
+TableType = Pinned(Table(*(np.zeros(1, np.int64) for _ in Table._fields)))
+DeskType = Pinned(Desk(np.zeros(1, np.uint8), np.zeros(1, np.int64), np.zeros(1, np.int32)))
 recall_segment, recall_table, recall_desk = recaller(SegmentType), recaller(TableType), recaller(DeskType)
 
 

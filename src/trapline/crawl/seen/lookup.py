@@ -5,17 +5,15 @@ by another spelling. The former are found in the table of URLs seen; of the latt
 fingerprint may have, so that the memory is bounded and the newest displaces whatever was there.
 """
 
-from typing import Any
-
 import numpy as np
 
-from trapline import jit
 from trapline.crawl.seen.hashing import PADDING
 from trapline.crawl.seen.joining import LONGEST
 from trapline.crawl.seen.kernels import Desk, find_links
 from trapline.crawl.seen.table import Seen
 from trapline.fetch.links import Links
 from trapline.frontier.layout import Array
+from trapline.pinned import Pin
 
 UNKNOWN = -1
 NO_PAGE = -2  # and less: whoever remembers a link may say why
@@ -32,8 +30,7 @@ class Lookup:
         self._desk = Desk(
             np.zeros(LONGEST + PADDING, np.uint8), np.zeros(slots, np.int64), np.full(slots, UNKNOWN, np.int32)
         )
-        self._pin = None if jit.DISABLED else jit.pin(self._desk)
-        self._handle: Any = self._desk if self._pin is None else self._pin.ctypes.data
+        self._pin = Pin(self._desk)
         self._make_room(_USUAL)
 
     def _make_room(self, links: int) -> None:
@@ -46,7 +43,9 @@ class Lookup:
         if count > len(self._pages) or len(self._pages) > _MOST:
             self._make_room(max(count, _USUAL))
         text, base = np.frombuffer(links.text or b" ", np.uint8), np.frombuffer(url, np.uint8)
-        unknown = find_links(self._seen.handle, self._handle, text, links.spans, base, self._fingerprints, self._pages)
+        unknown = find_links(
+            self._seen.handle, self._pin.handle, text, links.spans, base, self._fingerprints, self._pages
+        )
         return self._pages[:count], unknown
 
     def remember(self, at: int, page: int, found_by: int = 0) -> None:

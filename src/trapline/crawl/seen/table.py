@@ -34,6 +34,7 @@ from trapline.crawl.seen.kernels import (
 )
 from trapline.errors import ConfigError, InvariantError
 from trapline.frontier.layout import Array
+from trapline.pinned import Pin
 
 SMALLEST = 64
 MOST_ID = 2**31 - 1
@@ -51,17 +52,13 @@ class Seen:
         jit.ready()
         head = np.array([0, -1, 0, 0])
         head[KEY_0:] = np.frombuffer(key or secrets.token_bytes(16), np.int64)
-        self._slots: list[Array] = []
-        self._pins: list[Any] = []  # what the handles of the segments point at
-        handles: Any = [None] * SEGMENTS if jit.DISABLED else np.zeros(SEGMENTS, np.int64)
-        self._table = Table(head, np.zeros(SEGMENTS, np.int64), handles)
-        self._pin = None if jit.DISABLED else jit.pin(self._table)
-        self.handle: Any = self._table if self._pin is None else self._pin.ctypes.data
+        self._slots = [np.zeros(SMALLEST, SLOT) for _ in range(SEGMENTS)]
+        self._pins = [Pin(Segment(slots)) for slots in self._slots]
+        handles: Any = [pin.handle for pin in self._pins]
+        self._table = Table(head, np.zeros(SEGMENTS, np.int64), handles if jit.DISABLED else np.array(handles))
+        self._pin = Pin(self._table)
+        self.handle = self._pin.handle
         self._head = self._table.head.data
-        for k in range(SEGMENTS):
-            self._slots.append(np.zeros(0, SLOT))
-            self._pins.append(None)
-            self._set_segment(k, np.zeros(SMALLEST, SLOT))
 
     def __len__(self) -> int:
         return int(self._head[COUNT])
@@ -95,13 +92,13 @@ class Seen:
         self._move(k, self._slots[k], len(self._slots[k]) * 4 // 3)
 
     def _move(self, k: int, slots: Array, size: int) -> None:
-        source, _pinned = _handle_of(slots)
+        source = Pin(Segment(slots))
         self._set_segment(k, np.zeros(size, SLOT))
-        move_slots(source, self._table.segments[k])
+        move_slots(source.handle, self._table.segments[k])
 
     def _set_segment(self, k: int, slots: Array) -> None:
-        self._table.segments[k], self._pins[k] = _handle_of(slots)
-        self._slots[k] = slots
+        self._slots[k], self._pins[k] = slots, Pin(Segment(slots))
+        self._table.segments[k] = self._pins[k].handle
 
     # ---- as a file
 
@@ -149,12 +146,3 @@ def _check(fingerprints: Array, out: Array) -> None:
     """Numba refuses what is not in one row, and an `out` that is not int32."""
     if fingerprints.dtype != _INT64 or len(out) < len(fingerprints):
         raise InvariantError(f"{fingerprints.dtype} fingerprints, {len(fingerprints)}, with room for {len(out)} pages")
-
-
-def _handle_of(slots: Array) -> tuple[Any, Any]:
-    """The handle of a segment, and what must be kept for it to hold."""
-    segment = Segment(slots)
-    if jit.DISABLED:
-        return segment, segment
-    pinned = jit.pin(segment)
-    return pinned.ctypes.data, pinned

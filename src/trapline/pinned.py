@@ -1,0 +1,99 @@
+"""Tuples of arrays that kernels get by address: Python hands over one number, and so does every function within a kernel.
+
+numba works out the type of every argument at every call from Python: 2 to 7 us for a tuple of record arrays, 0.1 us for an integer. And as
+a value a tuple of eighteen arrays is some 130 numbers, which are written anew for every function that is not compiled into its caller:
+replays of refresh took a fifth to three fifths more time. So the tuple lies in memory (`Pin`), a kernel gets its address, and
+an array is read from there where it is used (`Pinned`). Beside jit.py the only file that knows numba's insides.
+"""
+
+import hashlib
+from typing import Any
+
+import numpy as np
+from llvmlite import ir
+from numba import types
+from numba.core import cgutils
+from numba.core.typing.templates import AttributeTemplate
+from numba.extending import infer_getattr, intrinsic, lower_getattr_generic, models, register_model
+
+from trapline.jit import DISABLED, i8, type_of
+
+
+class Pin:
+    """A tuple of arrays in the form in which kernels can `recall` it by its handle, as long as the pin lives. It does not keep the
+    arrays alive, and whoever replaces one of them must pin anew."""
+
+    __slots__ = ("handle", "words")
+
+    def __init__(self, value: tuple[Any, ...]) -> None:
+        words: list[int] = []
+        for array in (
+            () if DISABLED else value
+        ):  # numba's form: two owners (none), items, bytes an item, address, shape, strides
+            words += [0, 0, array.size, array.itemsize, array.ctypes.data, *array.shape, *array.strides]
+        self.words = np.array(words, np.int64)
+        self.handle: Any = value if DISABLED else self.words.ctypes.data
+
+
+class Pinned(types.Type):  # type: ignore[misc, unused-ignore]
+    """The type of a recalled tuple; a kernel can read its arrays by their names, and nothing else."""
+
+    def __init__(self, example: tuple[Any, ...]) -> None:
+        self.kind = type_of(example)
+        content = hashlib.sha256(str(self.kind).encode()).hexdigest()[:16]
+        super().__init__(f"pinned {type(example).__name__} {content}")
+
+
+@register_model(Pinned)
+class _PinnedModel(models.PrimitiveModel):  # type: ignore[misc, unused-ignore]
+    def __init__(self, manager: Any, pinned: Any) -> None:
+        super().__init__(manager, pinned, ir.IntType(64))
+
+
+@infer_getattr
+class _PinnedArrays(AttributeTemplate):  # type: ignore[misc, unused-ignore]
+    key = Pinned
+
+    def generic_resolve(self, pinned: Any, name: str) -> Any:
+        fields = pinned.kind.fields
+        return pinned.kind.types[fields.index(name)] if name in fields else None
+
+
+@lower_getattr_generic(Pinned)  # type: ignore[untyped-decorator, unused-ignore]
+def _read_array(context: Any, builder: Any, pinned: Any, address: Any, name: str) -> Any:
+    """Marked as never written, so that it need not be read again after every write: arrays are replaced between two calls of kernels."""
+    whole = builder.inttoptr(address, context.get_value_type(pinned.kind).as_pointer())
+    array = builder.load(cgutils.gep_inbounds(builder, whole, 0, pinned.kind.fields.index(name)), align=8)
+    array.set_metadata("invariant.load", builder.module.add_metadata([]))
+    return array
+
+
+def recaller(pinned: Pinned) -> Any:
+    """`recall(handle)`: the tuple that is pinned there."""
+    if DISABLED:
+        return lambda value: value
+
+    @intrinsic  # type: ignore[untyped-decorator, unused-ignore]
+    def recall(typing: Any, handle: Any) -> Any:
+        return pinned(i8), _as_it_is
+
+    return recall
+
+
+def narrower(wide: Pinned, narrow: Pinned) -> Any:
+    """`view(recalled)`: its first arrays, as the tuple that has these only."""
+    count = len(narrow.kind.types)
+    if wide.kind.types[:count] != narrow.kind.types:
+        raise TypeError(f"{narrow} does not begin as {wide}")
+    if DISABLED:
+        return lambda value: narrow.kind.instance_class(*value[:count])
+
+    @intrinsic  # type: ignore[untyped-decorator, unused-ignore]
+    def view(typing: Any, recalled: Any) -> Any:
+        return narrow(wide), _as_it_is
+
+    return view
+
+
+def _as_it_is(context: Any, builder: Any, signature: Any, values: Any) -> Any:
+    return values[0]
