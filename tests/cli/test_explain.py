@@ -30,8 +30,9 @@ def world(tmp_path_factory: pytest.TempPathFactory) -> World:
 def frontier_as_the_crawl_left_it(world: World, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """The simulated crawl's frontier stands in for one that is made again from a log: the folder has none."""
     frontier = world[2].frontier
-    rebuilt = SimpleNamespace(rebuilt=lambda folder: (frontier, float(frontier.state.run[0].now)))
-    monkeypatch.setitem(sys.modules, "trapline.crawl.resume", rebuilt)  # type: ignore[arg-type]
+    now = float(frontier.state.run[0].now)
+    resume = SimpleNamespace(rebuilt=lambda reading: (frontier, now), once_more=lambda read: read())
+    monkeypatch.setitem(sys.modules, "trapline.crawl.resume", resume)  # type: ignore[arg-type]
     yield
 
 

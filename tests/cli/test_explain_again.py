@@ -1,5 +1,6 @@
 """`trapline explain` of a crawl that fetches pages again: a page fetched often is summed up, and a site's channels are judged."""
 
+import shutil
 import sqlite3
 from contextlib import closing
 from pathlib import Path
@@ -9,6 +10,7 @@ import pytest
 from tests.crawl.live_web import crawled
 from tests.testweb.changing import changing_web
 from trapline.cli import run
+from trapline.crawl import account
 from trapline.crawl.options import RefreshOptions
 from trapline.signals.inbox import CHANGED, Inbox, Signal
 from trapline.testweb import serve
@@ -44,6 +46,28 @@ def test_a_page_fetched_often_is_summed_up(folder: Path, capsys: Captured) -> No
     said = capsys.readouterr().out
     assert int(again) > 3 and f"asked for {again} more times" in said and said.count(": status 200") == 1
     assert f"fetched again: {again} times, " in said and f"; changed {changed} time" in said and "; due " in said
+
+
+def test_what_is_committed_while_it_reads_is_of_another_moment(
+    folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Captured
+) -> None:
+    shutil.copytree(folder, tmp_path / "c")
+    often = "from fetch join page on page.id = page where result = 3 group by page order by count(*) desc limit 1"
+    url, again = one(folder, f"select url {often}"), one(folder, f"select count(*) - 1 {often}")
+
+    def had_once_more(database: sqlite3.Connection, target: account.Target) -> account.PageAccount:
+        found = page_account(database, target)
+        with closing(sqlite3.connect(tmp_path / "c" / "crawl.db")) as store:
+            names = ", ".join(name for _, name, *_ in store.execute("pragma table_info(fetch)") if name != "seq")
+            sql = f"insert into fetch ({names}) select {names} from fetch where page = ? and result = 3 limit 1"
+            assert store.execute(sql, (target.page,)).rowcount == 1
+            store.commit()
+        return found
+
+    page_account = account.page_account
+    monkeypatch.setattr(account, "page_account", had_once_more)
+    assert run(["explain", str(tmp_path / "c"), url]) == 0
+    assert f"fetched again: {again} times, " in capsys.readouterr().out
 
 
 def test_a_site_says_how_far_its_channels_are_believed(folder: Path, capsys: Captured) -> None:

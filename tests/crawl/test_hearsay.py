@@ -1,27 +1,32 @@
 """What providers tell reaches the refresher: from the inbox, and from sitemaps, feeds and schedules that the crawl fetches itself."""
 
 import json
+import shutil
 import sqlite3
 from collections.abc import Iterator
+from contextlib import closing
 from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
 
 from tests.crawl.stage import A, Stage, Wire
-from trapline.crawl import hearsay as hearsay_module
+from trapline.crawl import tellers as tellers_module
 from trapline.crawl.aside import Aside
-from trapline.crawl.hearsay import SITEMAP, Hearsay
+from trapline.crawl.hearsay import Hearsay
 from trapline.crawl.options import RefreshOptions
 from trapline.crawl.store.folder import claim_new
 from trapline.crawl.store.keeper import Keeper
 from trapline.crawl.store.reading import Reading
 from trapline.crawl.store.settings import StoreSettings
+from trapline.crawl.tally import Heard
+from trapline.crawl.tellers import SITEMAP
 from trapline.errors import ConfigError
 from trapline.frontier.layout import FETCHED, UNKNOWN, WAITING
 from trapline.refresh.evidence import SAME_S
 from trapline.signals.inbox import ACCESS, CHANGED, POINT, Inbox, Signal
 from trapline.signals.intake import REPEATED_S
+from trapline.signals.schedule_feed import Schedule
 
 REFRESH = RefreshOptions(policy="residual-life", continuous=True, price=1e9)  # nothing is worth that
 _XML = {"Content-Type": "application/xml"}
@@ -221,7 +226,7 @@ def test_a_date_that_a_list_repeats_is_no_news_of_a_page_crawled_since(stage: St
     assert stage.hearsay is not None
     date = stage.loop.time() - 10.0
     for signals in (1, 1):
-        stage.hearsay._list(1, SITEMAP, [(f"{A}/1", date)])
+        stage.hearsay.tellers._list(1, SITEMAP, [(f"{A}/1", date)])
         assert stage.refresher.signals(0) == signals
         stage.refresher.crawled(0, stage.loop.time(), changed=True)
         stage.passes(10.0)
@@ -233,17 +238,17 @@ def test_two_lists_that_disagree_tell_of_a_change_once(stage: Stage) -> None:
     for _ in range(3):
         stage.refresher.crawled(0, stage.loop.time(), changed=False)
         for teller, day in ((1, -1.0), (2, 0.0)):
-            stage.hearsay._list(teller, SITEMAP, [(f"{A}/1", day * 86_400.0)])
+            stage.hearsay.tellers._list(teller, SITEMAP, [(f"{A}/1", day * 86_400.0)])
         stage.passes(61.0)
     assert stage.refresher.signals(0) == 1
 
 
 def test_pages_to_be_had_whole_are_bounded_and_sent_once_a_batch(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(hearsay_module, "_MOST_WHOLE", 3)
+    monkeypatch.setattr(tellers_module, "_MOST_WHOLE", 3)
     assert stage.hearsay is not None
     for page in (9, 7, 5, 3, 1):
-        stage.hearsay._have_whole(page, True)
-    stage.hearsay._have_whole(7, False)
+        stage.hearsay.tellers._have_whole(page, True)
+    stage.hearsay.tellers._have_whole(7, False)
     assert [batch.whole for batch in stage._sent() if batch.whole is not None] == [[5, 9]]
 
 
@@ -293,10 +298,11 @@ def test_what_lists_told_is_known_after_a_stop(monkeypatch: pytest.MonkeyPatch, 
     serve(stage, f"<urlset>{''.join(rows)}</urlset>".encode(), _XML)
     told(stage, f"{A}/1", ACCESS, p=2.0)
     before, after = stage.hearsay, gone_on(stage, tmp_path / "c")
-    assert before is not None and after._cited == before._cited == {f"{A}/map.xml"}
-    assert (after._last, after._own) == (before._last, before._own) == (1, -1)
-    pages = stage.frontier.pages
-    said = [[(one._listed.by(page), one._listed.dated(page)) for page in range(pages)] for one in (before, after)]
+    assert before is not None and after.tellers._cited == before.tellers._cited == {f"{A}/map.xml"}
+    assert (after._last, after.tellers._own) == (before._last, before.tellers._own) == (1, -1)
+    assert after.heard == before.heard == Heard(1, 1)
+    pages, lists = stage.frontier.pages, [one.hearing.listed for one in (before, after)]
+    said = [[(one.by(page), one.dated(page)) for page in range(pages)] for one in lists]
     assert said[0] == said[1] and sum(by >= 0 for by, _ in said[0]) == 3
 
 
@@ -337,11 +343,58 @@ def test_an_inbox_that_was_made_anew_is_heard_from_its_beginning_and_each_signal
     for run in range(3):
         stage.inbox.put(Signal(0, 99.0, "indexnow", f"{A}/1", ACCESS, 99.0, 1.0, True) for _ in range(3))
         hearsay = gone_on(stage, tmp_path / f"c{run}")
-        assert hearsay.poll(stage.loop.time()) and hearsay.heard == 3
+        before = hearsay.heard
+        assert hearsay.poll(stage.loop.time()) and hearsay.heard == before._replace(access_counts=3 * (run + 1))
         assert not hearsay.poll(stage.loop.time())
     stage.inbox.close()
     ids = [signal.id for batch in stage._sent() for signal in batch.signals]
     assert ids == sorted(set(ids)) and known_of(stage, 0)["accesses"] == 9
+
+
+@pytest.mark.parametrize("made_anew", [False, True])
+@pytest.mark.parametrize("with_all_beside_it", [False, True])
+def test_an_inbox_that_is_deleted_while_the_crawl_runs_is_noticed_and_the_new_one_heard(
+    stage: Stage, inbox: Inbox, tmp_path: Path, made_anew: bool, with_all_beside_it: bool
+) -> None:
+    """Each signal once, under numbers that go on; and people are told once."""
+    hearsay = stage.hearsay
+    assert hearsay is not None and told(stage, f"{A}/1") == "noted"
+    for file in tmp_path.glob("signals.db*" if with_all_beside_it else "signals.db"):
+        file.unlink()
+    if not made_anew:
+        assert not hearsay.poll(stage.loop.time()) and hearsay.trouble.startswith("signals.db was deleted")
+    with closing(Inbox(tmp_path)) as endpoint:
+        endpoint.put(Signal(0, 0.0, "indexnow", f"{A}/2", ACCESS, 0.0, 1.0, True) for _ in range(2))
+    assert hearsay.poll(stage.loop.time()) and not hearsay.poll(stage.loop.time())
+    assert hearsay.trouble.startswith("signals.db was deleted")
+    assert not hearsay.poll(stage.loop.time() + 10.0) and hearsay.trouble == ""
+    batches = stage._sent()
+    assert [signal.id for batch in batches for signal in batch.signals] == [1, 2, 3]
+    assert [batch.inbox for batch in batches if batch.inbox] == [(inbox.identity, 1)]
+    assert known_of(stage, 1)["accesses"] == 2 and hearsay.heard == Heard(1, 2)
+
+
+def test_an_inbox_that_came_back_is_heard_from_where_it_was(stage: Stage, inbox: Inbox, tmp_path: Path) -> None:
+    told(stage, f"{A}/1")
+    inbox.close()
+    shutil.copy(tmp_path / "signals.db", tmp_path / "copy")
+    (tmp_path / "copy").replace(tmp_path / "signals.db")
+    assert stage.hearsay is not None and not stage.hearsay.poll(stage.loop.time())
+    told(stage, f"{A}/2")
+    assert [signal.id for batch in stage._sent() for signal in batch.signals] == [1, 2]
+
+
+def test_a_file_that_is_no_inbox_is_said_to_be_none_until_it_is_gone(stage: Stage, tmp_path: Path) -> None:
+    assert stage.hearsay is not None
+    for file in tmp_path.glob("signals.db*"):
+        file.unlink()
+    (tmp_path / "signals.db").write_bytes(b"not a database at all" * 100)
+    for _ in range(2):
+        assert not stage.hearsay.poll(stage.loop.time())
+        assert "signals.db: not a database of signals, or damaged" in stage.hearsay.trouble
+    (tmp_path / "signals.db").unlink()
+    assert not stage.hearsay.poll(stage.loop.time())
+    assert told(stage, f"{A}/1") == "noted"
 
 
 def test_an_inbox_without_its_table_is_said_to_be_damaged(stage: Stage, inbox: Inbox, tmp_path: Path) -> None:
@@ -352,3 +405,59 @@ def test_an_inbox_without_its_table_is_said_to_be_damaged(stage: Stage, inbox: I
     assert stage.hearsay.trouble == "signals.db cannot be read: no such table: signal"
     with pytest.raises(ConfigError, match=r"signals\.db: it is damaged \(no such table: signal\); move the file away"):
         Inbox(tmp_path)
+
+
+# ---- a clock that was ahead in one run
+
+
+_HOUR_S = 3_600.0
+
+
+def an_hour_ahead(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> float:
+    """The crawl goes on from where its clock was; the wall clock has been set right since. How late it is by that."""
+    assert stage.hearsay is not None
+    stage.passes(2 * _HOUR_S)
+    for page in range(2):
+        stage.refresher.crawled(page, stage.loop.time(), changed=False)
+    stage.passes(10.0)
+    hearing = stage.hearsay.hearing
+    monkeypatch.setattr(hearing, "_wall_clock", lambda: stage.loop.time() - _HOUR_S)
+    monkeypatch.setattr(stage.hearsay, "_began", stage.refresher.now)
+    return stage.loop.time() - _HOUR_S
+
+
+def put(stage: Stage, url: str, kind: str, received: float, moment: float) -> str:
+    assert stage.inbox is not None and stage.hearsay is not None
+    stage.inbox.put([Signal(0, received, "indexnow", url, kind, moment, 1.0, True)])
+    assert stage.hearsay.poll(stage.loop.time())
+    return [signal.outcome for batch in stage._sent() for signal in batch.signals][-1]
+
+
+@pytest.mark.parametrize("before_s", [0.0, 300.0])
+def test_pings_are_heard_after_a_run_whose_clock_was_ahead(
+    stage: Stage, monkeypatch: pytest.MonkeyPatch, before_s: float
+) -> None:
+    """Those that came while nobody crawled too; and what was older than its ping is as much older now."""
+    late = an_hour_ahead(stage, monkeypatch) - before_s
+    assert put(stage, f"{A}/1", CHANGED, late, late) == "noted"
+    assert put(stage, f"{A}/2", CHANGED, late, late - 600.0) == "old"
+    assert stage.refresher.signals(0) == 1
+
+
+def test_points_are_as_far_ahead_as_they_were_told(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
+    late = an_hour_ahead(stage, monkeypatch)
+    put(stage, f"{A}/1", POINT, late, late + 500.0)
+    assert stage.hearsay is not None
+    stage.hearsay.tellers._schedule(1, Schedule({f"{A}/2": [(late + 700.0, 0.9)]}, late, late + 900.0, {}))
+    points = [known_of(stage, page)["next_point"]["at"] - stage.loop.time() for page in range(2)]  # type: ignore[index]
+    assert points == pytest.approx([500.0, 700.0])
+
+
+def test_dates_of_lists_are_heard_after_a_run_whose_clock_was_ahead(
+    stage: Stage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    late = an_hour_ahead(stage, monkeypatch)
+    assert stage.hearsay is not None
+    for _ in range(2):
+        stage.hearsay.tellers._list(9, SITEMAP, [(f"{A}/1", late - 1.0), (f"{A}/2", late - 600.0)])
+    assert [stage.refresher.signals(page) for page in range(2)] == [1, 0]

@@ -2,6 +2,7 @@
 
 import math
 import shutil
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -10,10 +11,13 @@ import pytest
 from tests.crawl.live_web import Crawled, crawled, silence
 from tests.testweb.changing import changing_web
 from trapline.crawl import resume
+from trapline.crawl.glance import glance
 from trapline.crawl.options import CrawlOptions, RefreshOptions
 from trapline.crawl.run import resume_crawl
+from trapline.crawl.standing import Standing
 from trapline.crawl.store.reading import Reading
-from trapline.signals.inbox import CHANGED, Inbox, Signal
+from trapline.crawl.tally import Heard
+from trapline.signals.inbox import ACCESS, CHANGED, Inbox, Signal
 from trapline.testweb import Behaviour, serve
 
 REFRESH = RefreshOptions(continuous=True, rate=40.0)
@@ -123,11 +127,17 @@ def test_signals_that_came_while_nobody_crawled_are_heard_once(tmp_path: Path) -
         crawled(folder, server.seed_urls, server.hosts, refresh=once, max_seconds=0.5, delay_s=0.0)
         inbox = Inbox(folder)
         inbox.put([Signal(0, 4e9, "indexnow", url, CHANGED, 4e9, 1.0, True) for url in server.seed_urls])
+        inbox.put([Signal(0, 4e9, "api", server.seed_urls[0], ACCESS, 4e9, 25.0, True) for _ in range(2)])
         inbox.close()
+        told = Heard(len(server.seed_urls), 2)
         for seconds in (1.5, 2.5):
-            summary = resume_crawl(folder, silence(), max_seconds=seconds)
-            assert summary["signals"] == len(server.seed_urls)
+            shown: list[Standing] = []
+            summary = resume_crawl(folder, nullcontext(shown.append), max_seconds=seconds)
+            assert (summary["signals"], summary["access_counts"]) == told
+            assert shown[-1].again is not None and shown[-1].again.heard == told
     assert sum(known["all_signals"] for known in state_of(folder)) == len(server.seed_urls)
+    found = glance(folder)
+    assert (found.signals, found.access_counts) == told
 
 
 @pytest.mark.parametrize("validating", ["honest", "none"])

@@ -22,6 +22,7 @@ from trapline.crawl import resume, scores
 from trapline.crawl.options import live_rules
 from trapline.crawl.run import open_crawl, resume_crawl
 from trapline.crawl.store.client import Store
+from trapline.crawl.store.reading import Reading
 from trapline.crawl.store.settings import StoreSettings
 from trapline.errors import ConfigError
 from trapline.frontier import FETCHED
@@ -191,7 +192,7 @@ def test_without_its_snapshot_a_crawl_is_replayed_from_its_beginning(
 ) -> None:
     folder = tmp_path / "c"
     begin(server, folder)
-    whole = resume.rebuilt(folder)[0]
+    whole = resume.rebuilt(Reading(folder))[0]
     for path in sorted(folder.glob("snapshot/*/*/*")):
         data = path.read_bytes()
         if damage == "missing":
@@ -200,7 +201,7 @@ def test_without_its_snapshot_a_crawl_is_replayed_from_its_beginning(
             path.write_bytes(
                 data[: len(data) // 2] if damage == "torn" else data[:-9] + bytes([data[-9] ^ 1]) + data[-8:]
             )
-    replayed = resume.rebuilt(folder)[0]
+    replayed = resume.rebuilt(Reading(folder))[0]
     assert np.array_equal(whole.state.page[: whole.pages], replayed.state.page[: replayed.pages])
     assert go_on(folder, max_pages=110)["pages_fetched"] == 110
 
@@ -219,7 +220,7 @@ def test_values_of_pages_come_from_the_users_file_in_every_run(
     begin(server, folder, strategy=strategy, **source)
     begun = len(rows(folder, "select 1 from page"))
     go_on(folder)
-    frontier = resume.rebuilt(folder)[0]
+    frontier = resume.rebuilt(Reading(folder))[0]
     values = frontier.state.columns[: frontier.pages, frontier.strategy.page.columns.index(column)]
     urls = [url for (url,) in rows(folder, "select url from page order by id")]
     assert len(urls) > begun

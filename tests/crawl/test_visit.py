@@ -8,6 +8,7 @@ from tests.crawl.live_web import crawled
 from tests.crawl.small_server import CLOSE, Part, page, small_server, text
 from tests.crawl.stage import A, Stage, Wire, links
 from trapline.crawl import resume
+from trapline.crawl.store.reading import Reading
 from trapline.crawl.visit import HANG_UP_S
 from trapline.frontier import FAILED, FETCHED, Rules
 from trapline.frontier.layout import GONE, WAITING
@@ -217,7 +218,7 @@ def test_over_a_socket_only_the_server_shows_its_limit(tmp_path: Path, answer: l
         seed = f"http://a.test:{server.port}/"
         crawl = crawled(tmp_path / "crawl", [seed], {"a.test": "127.9.0.1"}, per_connection=3)
     assert crawl.fetched() == {seed, *(f"{seed}{name}" for name in "abc")} and crawl.errors() == {}
-    assert resume.rebuilt(crawl.folder)[0].state.site["requests"][0] == requests
+    assert resume.rebuilt(Reading(crawl.folder))[0].state.site["requests"][0] == requests
 
 
 def test_a_page_that_we_gave_up_ourselves_goes_back_as_it_was(stage: Stage) -> None:

@@ -8,8 +8,8 @@ import numpy as np
 
 from tests.naive.refresh import slots
 from trapline.frontier import Frontier, Rules
-from trapline.refresh import Conditions, Policy, Refresher, RefreshRules, Trace, World, draw_world
-from trapline.refresh.layout import NORMAL, POINT, SUPER
+from trapline.refresh import Conditions, Policy, Refresher, RefreshRules, Trace, World, draw_world, kernels
+from trapline.refresh.layout import NORMAL, POINT, SMART, SUPER
 from trapline.strategies import pair
 
 STARTED = 1_700_000_000.0
@@ -77,12 +77,15 @@ def rules_of(world: World, crawls: int) -> RefreshRules:
 
 
 def refresher_of(world: World, policy: Policy, crawls: int) -> Refresher:
-    """Every page has joined, whoever tells has been subscribed to, and what will be is published."""
+    """Every page has joined, whoever tells is known to, as in a replay, and what will be is published."""
     refresher = Refresher(policy, 0.0, rules_of(world, crawls))
     for page in range(world.trace.pages):
         refresher.join(page, page, 0.0, quality=0.0)
         if world.level[page] != NORMAL:
-            refresher.tells(page, CHANNEL, 0.0)
+            row, state = refresher._channels.row(page, CHANNEL, 1.0), refresher.memory.whole
+            state.site[page].row = state.page[page].trust = row  # as a replay has it, before anything was told
+            state.page[page].level = SMART
+            kernels.settle_all(refresher.memory.handle)
         if world.level[page] == SUPER:
             span = world.published[world.point_offsets[page] : world.point_offsets[page + 1]]
             refresher.publish(page, CHANNEL, [(float(at_s), float(p)) for at_s, p, _ in span], 0.0)

@@ -10,7 +10,7 @@ from trapline.refresh.kernels import CHOSE, RETURNED
 from trapline.refresh.refresh_log import read
 from trapline.refresh.refresher import Refresher
 from trapline.refresh.registry import policy_named
-from trapline.refresh.turns import Turns
+from trapline.refresh.turns import Turns, burst_of
 from trapline.strategies import load_strategy
 
 BEGAN = 1.7e9
@@ -109,6 +109,27 @@ def test_new_pages_of_a_site_that_has_no_others_give_it_no_credit() -> None:
         answer = agenda.next(now)
         visits, now = int(isinstance(answer, Visit)), getattr(answer, "time", now)
     assert agenda._turns.of_sites()[0][0] != 0.0
+
+
+@settings(max_examples=20, deadline=None)
+@given(some.floats(0.1, 3.0), some.integers(1, 6), some.sampled_from([0.0, 1.0, 15.0]))
+def test_a_visit_is_cut_to_what_the_rate_admits(rate: float, sites: int, delay_s: float) -> None:
+    """In no stretch of time are more pages fetched again than the rate says, whatever a visit could take; and none is lost."""
+    agenda, now, again = agenda_of("uniform", 60, sites, Turns(rate=rate), delay_s), BEGAN, []
+    for _ in range(300):
+        answer = agenda.next(now)
+        if isinstance(answer, Visit):
+            again += [now] * agenda.under_way.issuperset(answer.pages) * len(answer.pages)
+            assert set(agenda.refresher.chosen()) == agenda.under_way
+            now += 0.01
+            fetched(agenda, answer, now)
+        else:
+            assert isinstance(answer, WaitUntil)
+            now = answer.time
+    assert len(again) > 10
+    for first, begin in enumerate(again):
+        for last in range(first, len(again)):
+            assert last - first + 1 <= rate * (again[last] - begin) + burst_of(rate) + 1e-6
 
 
 @pytest.mark.parametrize("sites", [1, 3])

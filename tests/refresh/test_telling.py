@@ -101,7 +101,7 @@ def test_who_cannot_prove_who_he_is_changes_no_level_and_is_believed_little_for_
     refresher = refresher_with(2)
     refresher.signalled(0, INDEXNOW, STARTED + 10.0, STARTED + 10.0, p=0.05)
     assert refresher.explain(0, STARTED + 10.0)["level"] == "normal"
-    refresher.tells(0, SITEMAP, STARTED + 11.0)
+    refresher.signalled(1, SITEMAP, STARTED + 11.0, STARTED + 11.0)
     for step in range(1, 60):
         outcome(refresher, 0, INDEXNOW, STARTED + 1_000.0 * step, true=True, p=0.05)
     refresher.signalled(0, INDEXNOW, STARTED + 70_000.0, STARTED + 70_000.0, p=0.05)

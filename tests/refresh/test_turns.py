@@ -5,7 +5,7 @@ import math
 from hypothesis import given
 from hypothesis import strategies as some
 
-from trapline.refresh.turns import Turns
+from trapline.refresh.turns import Turns, burst_of
 
 
 def order(turns: Turns, pages: int, now: float = 0.0) -> str:
@@ -79,16 +79,21 @@ def test_a_price_goes_before_new_pages_and_is_asked_of_all() -> None:
     assert turns.is_first(0.0)
 
 
-@given(some.floats(0.05, 50.0), some.lists(some.floats(0.0, 3.0), min_size=1, max_size=80))
-def test_no_more_than_the_rate_are_fetched_again(rate: float, steps: list[float]) -> None:
-    turns, now, fetched = Turns(share=1.0, rate=rate), 0.0, 0
-    for step in steps:
+@given(some.floats(0.05, 50.0), some.lists(some.tuples(some.floats(0.0, 30.0), some.integers(1, 12)), max_size=60))
+def test_in_every_stretch_of_time_no_more_than_the_rate_are_fetched_again(
+    rate: float, visits: list[tuple[float, int]]
+) -> None:
+    """But for what may come together."""
+    turns, now, asked = Turns(share=1.0, rate=rate), 0.0, [(0.0, 0)]  # when, and how many so far
+    for step, wanted in visits:
         now += step
-        while turns.may(now):
-            turns.again(1)
-            fetched += 1
-        assert fetched <= rate * now + max(1.0, rate) + 1e-6
+        while pages := min(wanted, turns.most(now)):
+            turns.again(pages)
+            asked.append((now, asked[-1][1] + pages))
         at = turns.may_at(now)
         assert now < at < math.inf
-        assert turns.may(at + 1e-6)
         now = at + 1e-6
+        assert turns.may(now)
+    for first, (begin, _) in enumerate(asked[1:]):
+        for end, pages in asked[first + 1 :]:
+            assert pages - asked[first][1] <= rate * (end - begin) + burst_of(rate) + 1e-6

@@ -1,5 +1,6 @@
 """What the report says of pages fetched again: freshness as later fetches show it, every fetch counted once, and names as text."""
 
+import shutil
 import sqlite3
 from collections.abc import Sequence
 from contextlib import closing
@@ -20,7 +21,7 @@ from trapline.crawl.options import RefreshOptions
 from trapline.report.live_page import live_page
 from trapline.report.live_record import live_record
 from trapline.report.refresh_record import Believed, RefreshRecord, Told, freshness_seen
-from trapline.signals.inbox import CHANGED, Inbox, Signal
+from trapline.signals.inbox import ACCESS, CHANGED, Inbox, Signal
 from trapline.testweb import serve
 
 REFRESH = RefreshOptions(continuous=True, rate=40.0)
@@ -37,6 +38,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
         inbox = Inbox(folder)
         urls = [url for (url,) in crawl.rows("select url from page")]
         inbox.put(Signal(0, 0.0, "indexnow", url, CHANGED, 1e12, 1.0, True) for url in urls)
+        inbox.put([Signal(0, 0.0, "api", urls[0], ACCESS, 0.0, 25.0, True)])
         inbox.close()
         assert run(["crawl", "--resume", str(folder), "--max-time", "3", "--quiet"]) == 0
     return folder
@@ -61,9 +63,20 @@ def test_what_was_told_and_who_is_believed_is_on_the_page(folder: Path) -> None:
     found = record(folder)
     assert {one.channel for one in found.signals} == {"indexnow"}
     assert len(found.trust) == 3 and all(one.trust.heard > 0 for one in found.trust)
+    assert found.access_counts == [Told("api", "noted", 1)]
     page = live_page(live_record(folder))
+    assert "Accesses that it heard of" in page
     assert "Who is believed" in page and "What the crawl heard" in page and not Reader(page).open
     assert {"fresh-time", "again-time", "changed-time"} <= {svg.get("data-name") for svg in Reader(page).of("svg")}
+
+
+def test_what_was_told_is_counted_over_the_whole_crawl(folder: Path, tmp_path: Path) -> None:
+    """Also what is so old that its rows are deleted."""
+    shutil.copytree(folder, tmp_path / "c")
+    with closing(sqlite3.connect(tmp_path / "c" / "crawl.db")) as database:
+        database.execute("delete from signal")
+        database.commit()
+    assert record(tmp_path / "c").signals == record(folder).signals != []
 
 
 def test_names_from_outside_are_text(folder: Path) -> None:

@@ -79,7 +79,8 @@ def _again(standing: "Standing", per_s: float) -> Iterator[tuple[str, str, str, 
     again = standing.again
     if again is not None:
         changed = f"{again.changed / max(again.fetched, 1):.0%} of them"
-        heard = f"{counted(again.heard, 'signal')} heard in this run{'; no accesses' if again.by_quality else ''}"
+        accesses = "no accesses" if again.by_quality else counted(again.heard.access_counts, "count") + " of accesses"
+        heard = f"{counted(again.heard.signals, 'signal')} heard, {accesses}"
         yield ("again", f"{again.fetched:,}", f"{pace(per_s)}/s", "changed", f"{changed}; {heard}")
 
 

@@ -1,7 +1,7 @@
 """`trapline explain`: why a page was fetched when it was, or why it has not been fetched yet; the same for a site.
 
 What happened is read from the crawl's database. What is still to come is asked of the frontier, made again from the last snapshot and
-the log since: as it stood at the last commit.
+the log since. All of it is of one moment: that of the last commit when it was asked.
 """
 
 import math
@@ -17,6 +17,7 @@ from trapline.units import bytes_shown, counted, duration
 if TYPE_CHECKING:
     from trapline.crawl.account import PageAccount, SiteAccount, Target, Try
     from trapline.crawl.records import GivenUp
+    from trapline.crawl.store.reading import Reading
     from trapline.frontier.explain import PageExplanation, SiteExplanation
 
 _MOST_LATER = 2  # fetches after the first that brought the page, told one by one
@@ -30,22 +31,32 @@ def explain(folder: Path, what: str) -> None:
 
     A SITE is written without a path: example.org, or https://example.org.
     """
-    from trapline.cli.explain_again import again_lines, trust_lines
-    from trapline.crawl.account import found, page_account, site_account
-    from trapline.crawl.folder import opened, options
+    from trapline.crawl.account import found
+    from trapline.crawl.folder import opened
+    from trapline.crawl.resume import once_more
 
     with closing(opened(folder)) as database:
-        told = options(database)
-        target, delay_s = found(database, what), told.rules.delay_s
+        target = found(database, what)
+    click.echo("\n".join(once_more(lambda: _explained(folder, target))))
+
+
+def _explained(folder: Path, target: "Target") -> list[str]:
+    from trapline.cli.explain_again import again_lines, trust_lines
+    from trapline.crawl.account import page_account, site_account
+    from trapline.crawl.folder import opened, options
+    from trapline.crawl.store.reading import Reading
+
+    with closing(opened(folder)) as database:
+        told, reading = options(database), Reading(folder, database)
         if target.page is None:
             site = site_account(database, target)
             lines, is_over = list(_site_past(site)), site.given_up is not None
-            lines += trust_lines(folder, target.site, told.refresh)
+            lines += trust_lines(reading, target.site, told.refresh)
         else:
             page = page_account(database, target)
-            lines, is_over = list(_page_past(page, delay_s)), page.fetched or page.given_up is not None
-            lines += again_lines(folder, target.page, told.refresh) if page.fetched else ()
-    click.echo("\n".join([*lines, *([] if is_over else _present(folder, target))]))
+            lines, is_over = list(_page_past(page, told.rules.delay_s)), page.fetched or page.given_up is not None
+            lines += again_lines(reading, target.page, told.refresh) if page.fetched else ()
+        return lines if is_over else [*lines, *_present(reading, target)]
 
 
 # ---- what happened
@@ -126,19 +137,19 @@ def _since(moment: float, began: float) -> str:
 # ---- what is to come
 
 
-def _present(folder: Path, target: "Target") -> Iterator[str]:
+def _present(reading: "Reading", target: "Target") -> Iterator[str]:
     from trapline.cli.compiling import compile_replay, step
     from trapline.crawl.resume import rebuilt
 
     compile_replay()
     with step("replaying", 1, "crawl"):
-        frontier, now = rebuilt(folder)
+        frontier, now = rebuilt(reading)
     if target.page is not None:
         page = frontier.explain_page(target.page, now)
         yield from _page_present(page)
-        yield from _site_present(page.site, folder, now)
+        yield from _site_present(page.site, reading, now)
     else:
-        yield from _site_present(frontier.explain_site(target.site, now), folder, now)
+        yield from _site_present(frontier.explain_site(target.site, now), reading, now)
 
 
 def _page_present(page: "PageExplanation") -> Iterator[str]:
@@ -148,22 +159,19 @@ def _page_present(page: "PageExplanation") -> Iterator[str]:
         yield f"  in its site: rank {page.key:g}, {counted(page.pages_before or 0, 'page')} before it"
 
 
-def _site_present(site: "SiteExplanation", folder: Path, now: float) -> Iterator[str]:
+def _site_present(site: "SiteExplanation", reading: "Reading", now: float) -> Iterator[str]:
     rank = "" if site.rank is None else f", rank {site.rank:g}"
     until = f" for another {duration(max(site.wait_until - now, 0.0))}" if math.isfinite(site.wait_until) else ""
     yield f"  its site at the last commit: {counted(site.waiting, 'page')} waiting{rank}; {site.rule}{until}"
     if site.sites_before:
-        names = ", ".join(_origins(folder, site.first_before))
+        names = ", ".join(_origins(reading, site.first_before))
         more = ", ..." if site.sites_before > len(site.first_before) else ""
         yield f"  before it: {counted(site.sites_before, 'site')} ({names}{more})"
     elif site.sites_before == 0:
         yield "  before it: no site; it is the next to be visited"
 
 
-def _origins(folder: Path, sites: tuple[int, ...]) -> list[str]:
-    from trapline.crawl.folder import opened
-
-    with closing(opened(folder)) as database:
-        marks = ", ".join("?" * len(sites))
-        named = dict(database.execute(f"select id, origin from site where id in ({marks})", sites))
+def _origins(reading: "Reading", sites: tuple[int, ...]) -> list[str]:
+    marks = ", ".join("?" * len(sites))
+    named = dict(reading.connection.execute(f"select id, origin from site where id in ({marks})", sites))
     return [named.get(site, f"site {site}") for site in sites]

@@ -2,29 +2,25 @@
 
 import math
 from collections.abc import Iterator
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from trapline.units import counted, duration, number
 
 if TYPE_CHECKING:
     from trapline.crawl.options import RefreshOptions
-    from trapline.crawl.store.reading import Seen
+    from trapline.crawl.store.reading import Reading, Seen
     from trapline.report.trust import Trust
 
 
-def again_lines(folder: Path, page: int, refresh: "RefreshOptions | None") -> Iterator[str]:
-    """As the last commit left it. Nothing, if the crawl fetches every page once."""
+def again_lines(reading: "Reading", page: int, refresh: "RefreshOptions | None") -> Iterator[str]:
+    """As the last commit before the moment of `reading` left it. Nothing, if the crawl fetches every page once."""
     if refresh is None:
         return
     from trapline.cli.compiling import compile_kernels
     from trapline.crawl.resume import refresher_of
-    from trapline.crawl.store.reading import Reading
 
     compile_kernels()
-    reading = Reading(folder)
     refresher, history = refresher_of(reading, refresh), reading.history(page)
-    reading.close()
     yield from _history_lines(history)
     if page not in refresher:
         yield "  it is not fetched again: it is gone, or may not be fetched"
@@ -68,15 +64,16 @@ def _history_lines(history: list["Seen"]) -> Iterator[str]:
     yield f"  fetched again: {counted(again, 'time')}, {apart}; changed {counted(changed, 'time')}{every}; {not_modified:,} by 304"
 
 
-def trust_lines(folder: Path, site: int, refresh: "RefreshOptions | None") -> Iterator[str]:
-    """How far each channel of a site is believed, as the last commit left it. Nothing, if the crawl fetches every page once."""
+def trust_lines(reading: "Reading", site: int, refresh: "RefreshOptions | None") -> Iterator[str]:
+    """How far each channel of a site is believed, at the moment of `reading`. Nothing, if the crawl fetches every page once."""
     if refresh is None:
         return
     from trapline.cli.compiling import compile_kernels
-    from trapline.report.trust import trust_now
+    from trapline.crawl.resume import refresher_of
+    from trapline.report.trust import trust_of
 
     compile_kernels()
-    found = [one for one in trust_now(folder, refresh) if one.site == site]
+    found = [one for one in trust_of(refresher_of(reading, refresh)) if one.site == site]
     if not found:
         yield "  its provider has told nothing so far"
     for one in found:

@@ -55,6 +55,7 @@ def _lines(found: "Glance", folder: Path) -> Iterator[str]:
         "pages": f"{found.pages:,} in {duration(found.seconds)}",
         "pages/s": _pace(found),
         "fetched again": _again(found),
+        "heard": _heard(found),
         "received": f"{bytes_shown(found.bytes)} ({byte_rate(found.bytes_per_second_now)} {_lately(found)})",
         "errors": f"{found.errors:,}{_share(found.errors, found.pages + found.errors)}",
         "known": f"{found.known:,} pages on {counted(found.sites, 'site')}; {found.waiting:,} wait",
@@ -89,6 +90,12 @@ def _again(found: "Glance") -> str:
     if found.refresh is None:
         return ""
     return f"{three_digits(found.again_per_second_now)} a second {_lately(found)}; {found.refresh}"
+
+
+def _heard(found: "Glance") -> str:
+    if found.refresh is None:
+        return ""
+    return f"{counted(found.signals, 'signal')}, {counted(found.access_counts, 'count')} of accesses"
 
 
 def _pace(found: "Glance") -> str:

@@ -1,7 +1,7 @@
 """Accesses of pages that are not fetched yet: they count when the page is had.
 
-It refuses to know signals and where counts come from. Who fills it: hearsay.py, with what it hears, and after a stop with what was noted as
-heard too early and is still in the inbox. Who empties it: `take`.
+It refuses to know signals and where counts come from. Who fills it: hearing.py, with what is heard, and after a stop
+hearsay.py, with what was noted as heard too early and is still in the inbox. Who empties it: `take`.
 """
 
 MOST_PAGES = 1_000_000  # accesses of more than these are not remembered

@@ -16,7 +16,7 @@ from trapline.crawl.options import RefreshOptions
 from trapline.crawl.records import Progress
 from trapline.crawl.store.lock import holder
 from trapline.crawl.summary import given_up_of, left_out_of, strategy_name
-from trapline.crawl.tally import IS_ERROR, IS_PAGE, KIND
+from trapline.crawl.tally import IS_ERROR, IS_PAGE, KIND, heard_of
 
 RUNNING, ENDED, BROKEN_OFF = "running", "ended", "broken off"
 LATELY_S = 10.0  # what "now" means
@@ -59,6 +59,8 @@ class Glance:
     left_out: dict[str, int]  # links, by reason
     refresh: str | None  # how pages are fetched again; None: they are not
     again_per_second_now: float
+    signals: int  # heard since the crawl began
+    access_counts: int  # and accesses, by page and hour
 
 
 def glance(folder: Path) -> Glance:
@@ -66,6 +68,7 @@ def glance(folder: Path) -> Glance:
         process, ended, told = holder(folder), meta(database).get("stopped_by"), options(database)
         last, before = _progress(database)
         passed = max(last.seconds - before.seconds, 1e-9)
+        heard = heard_of(database)
         return Glance(
             state=RUNNING if process is not None else ENDED if ended else BROKEN_OFF,
             process=process,
@@ -92,6 +95,8 @@ def glance(folder: Path) -> Glance:
             left_out=left_out_of(database),
             refresh=_refresh(told.refresh) if told.refresh else None,
             again_per_second_now=_again(database, last.at) / LATELY_S if told.refresh else 0.0,
+            signals=heard.signals,
+            access_counts=heard.access_counts,
         )
 
 

@@ -1,6 +1,6 @@
 """What sitemaps and feeds say of pages: which of them lists a page, and the latest date of a change that stood there.
 
-It remembers, and judges nothing: whether a date is news, hearsay.py decides. Lists may disagree, and each is read again and again: so the
+It remembers, and judges nothing: whether a date is news, tellers.py decides. Lists may disagree, and each is read again and again: so the
 latest date of all is kept, and not the last one read. Two arrays by page, in memory while the crawl runs; each change also goes to the
 store (table `told`), so that the next run begins with it.
 """

@@ -1,6 +1,6 @@
 """The outbox: what happened since the last batch, on its way to the store. It decides when a batch is full, and nothing else.
 
-Who fills it: known.py (sites, pages), crawler.py (fetches, sites given up), robots_file.py (robots.txt), hearsay.py (signals, what lists
+Who fills it: known.py (sites, pages), crawler.py (fetches, sites given up), robots_file.py (robots.txt), hearing.py (signals, what lists
 tell), snapshots.py (what may be forgotten). Who empties it: `flush`, to the store. How the crawl stands and the logs
 of the frontier and of the refresher go with it: a batch is what happened between two moments, all of it.
 """

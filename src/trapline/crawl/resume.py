@@ -72,12 +72,10 @@ def fresh(folder: Path, options: CrawlOptions, strategy: Strategy) -> State:
     return state
 
 
-def rebuilt(folder: Path) -> tuple[Frontier, float]:
+def rebuilt(reading: Reading) -> tuple[Frontier, float]:
     """The frontier as the last commit left it, and the moment of that: for whoever looks in from outside."""
-    reading = Reading(folder)
     options = CrawlOptions.from_json(reading.meta()["options"])
     frontier, _ = _frontier(reading, options, strategy_of(options))
-    reading.close()
     return frontier, float(frontier.state.run[0].now)
 
 
@@ -113,10 +111,10 @@ def settle(frontier: Frontier, now: float, refresher: Refresher | None = None) -
 def _frontier(
     reading: Reading, options: CrawlOptions, strategy: Strategy, tell: Tell = nobody
 ) -> tuple[Frontier, Seen]:
-    return _once_more(lambda: _replayed(reading, options, strategy, tell))
+    return once_more(lambda: _replayed(reading, options, strategy, tell))
 
 
-def _once_more(read: Callable[[], T]) -> T:
+def once_more(read: Callable[[], T]) -> T:
     """Snapshot and log belong together; a crawl that is looked at from outside may have taken others between the two."""
     try:
         return read()
@@ -140,7 +138,7 @@ def _replayed(reading: Reading, options: CrawlOptions, strategy: Strategy, tell:
 
 def refresher_of(reading: Reading, options: RefreshOptions) -> Refresher:
     """As the last commit left it."""
-    return _once_more(lambda: _refresher_replayed(reading, options))
+    return once_more(lambda: _refresher_replayed(reading, options))
 
 
 def _refresher_replayed(reading: Reading, options: RefreshOptions) -> Refresher:

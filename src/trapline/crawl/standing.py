@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 from trapline.crawl.records import Progress
+from trapline.crawl.tally import Heard
 
 RECENT_S = 5.0  # what "now" means in a rate
 MOST_ROWS = 6
@@ -16,7 +17,7 @@ class FetchedAgain(NamedTuple):
 
     fetched: int
     changed: int
-    heard: int  # signals, in this run
+    heard: Heard
     by_quality: bool  # nobody has told how popular pages are: their quality stands in
 
 

@@ -16,7 +16,7 @@ from trapline.crawl.options import CrawlOptions
 from trapline.crawl.records import RETURNED, VISITS
 from trapline.crawl.scope import DOMAIN, EXCLUDE, HOST, INCLUDE, TRAP
 from trapline.crawl.store.folder import SUMMARY
-from trapline.crawl.tally import FORBIDDEN, KIND, tally_of
+from trapline.crawl.tally import FORBIDDEN, KIND, heard_of, tally_of
 from trapline.fetch import failure
 from trapline.output import write_json
 
@@ -177,7 +177,7 @@ def _changes(database: sqlite3.Connection) -> dict[str, Any]:
         "pages_changed": int(changed),
         "pages_unchanged": int(unchanged),
         "not_modified": int(not_modified),
-        "signals": int(database.execute("select total(signals) from signal_total").fetchone()[0]),
+        **heard_of(database)._asdict(),
         "popularity": _popularity(database),
     }
 

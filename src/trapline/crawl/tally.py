@@ -7,6 +7,7 @@ them, `tally_of`, by the same rules in SQL. It neither shows nor keeps what it c
 import sqlite3
 from collections import Counter
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from trapline.crawl.records import RETURNED, Fetched
 from trapline.fetch import failure
@@ -21,6 +22,13 @@ IS_PAGE = f"result = {FETCHED}"
 """SQL: whether a row of `fetch` brought a page. It may be an error too: one that is there and cannot be decoded."""
 PAGES = f"count(distinct case when {IS_PAGE} then fetch.page end)"
 """SQL: how many pages rows of `fetch` brought, each once, however often it was fetched again."""
+
+
+class Heard(NamedTuple):
+    """What was told of pages, since the crawl began. Accesses are no signals: nobody says that a page changed."""
+
+    signals: int
+    access_counts: int  # one for each page and hour, however many accesses these had
 
 
 @dataclass(slots=True)
@@ -66,3 +74,8 @@ def tally_of(database: sqlite3.Connection) -> Tally:
         f"select {KIND} as kind, count(*) from fetch where {IS_ERROR} group by kind order by 2 desc, 1"
     )
     return Tally(pages, int(had) - pages, int(changed), body_bytes=int(received), errors=Counter(dict(kinds)))
+
+
+def heard_of(database: sqlite3.Connection) -> Heard:
+    sql = "select total(signals * (kind != 'access')), total(signals * (kind = 'access')) from signal_total"
+    return Heard(*map(int, database.execute(sql).fetchone()))

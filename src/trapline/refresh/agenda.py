@@ -57,7 +57,7 @@ class Agenda:
         return bool(self._frontier.state.queue["planned"][site, FRONT] > 0)
 
     def _visit(self, choice: Choice, now: float) -> Visit:
-        visit = self._frontier.revisit(choice.site, choice.pages, now)
+        visit = self._frontier.revisit(choice.site, choice.pages[: self._turns.most(now)], now)
         if not isinstance(visit, Visit):
             raise InvariantError(f"site {choice.site} was chosen, and cannot be visited before {visit.time}")
         for page in choice.pages[len(visit.pages) :]:

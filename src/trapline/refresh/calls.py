@@ -27,9 +27,7 @@ def check(memory: Memory, entry: Entry) -> None:
     if entry.call not in _CALLS:
         raise ConfigError(f"the log of refresh has a call {entry.call}, which this version does not know")
     pages = entry.payload.tolist() if entry.call == kernels.CHOSE else [entry.page]
-    if entry.call == kernels.TELLS:
-        fits = 0 <= entry.page < len(memory.whole.site)
-    elif entry.call == kernels.JOIN:
+    if entry.call == kernels.JOIN:
         fits = memory.slot(entry.page) < 0
     else:
         fits = entry.call == kernels.ASKED or all(memory.slot(int(page)) >= 0 for page in pages)
@@ -75,10 +73,6 @@ def _signalled(memory: Memory, channels: Channels, entry: Entry) -> None:
     _happen(memory, entry, slot, row)
 
 
-def _tells(memory: Memory, channels: Channels, entry: Entry) -> None:
-    _happen(memory, entry, entry.page, channels.row(entry.page, entry.flag, 1.0))
-
-
 def _published(memory: Memory, channels: Channels, entry: Entry) -> None:
     _let_time_pass(memory, channels, entry)  # and points with it
     slot = memory.slot(entry.page)
@@ -115,7 +109,6 @@ _CALLS: dict[int, Callable[[Memory, Channels, Entry], None]] = {
     kernels.ACCESSED: _accessed,
     kernels.SIGNALLED: _signalled,
     kernels.PUBLISHED: _published,
-    kernels.TELLS: _tells,
     kernels.CHOSE: _chose,
     kernels.ASKED: _let_time_pass,
 }

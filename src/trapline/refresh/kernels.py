@@ -24,11 +24,11 @@ from trapline.refresh.layout import (
 from trapline.refresh.membership import join_page, page_crawled, page_failed, page_leaves
 from trapline.refresh.places import dequeue, enqueue, make_block_room, shut_site
 from trapline.refresh.queue import MOST_HOT, rebuild, settle, value_of
-from trapline.refresh.telling import hear, tell_site
+from trapline.refresh.telling import hear
 from trapline.refresh.timers import come_back, pass_time, relevel, set_timer
 
-# What happens to a page. Numbers are part of the log's format: add, never reuse.
-JOIN, CRAWLED, FAILED, RETURNED, LEAVE, ACCESSED, SIGNALLED, PUBLISHED, TELLS, CHOSE, ASKED = range(1, 12)
+# What happens to a page. Numbers are part of the log's format: add, never reuse. (_TOLD: no longer written.)
+JOIN, CRAWLED, FAILED, RETURNED, LEAVE, ACCESSED, SIGNALLED, PUBLISHED, _TOLD, CHOSE, ASKED = range(1, 12)
 
 PRICE_KEEPS = 0.98
 MOST_LEFT = 4  # sites passed over in a decision, before all of the turn is left to new pages
@@ -38,7 +38,7 @@ ENOUGH = 0.5  # of the price: what another page of the same visit must be worth
 @kernel(i8(i8, i8, i8, i8, f8, f8))
 def happen(handle: int, call: int, page: int, number: int, moment: float, now: float) -> int:
     """`page`: a slot. `number`: whether it changed (CRAWLED), is gone (FAILED), comes back before its time (RETURNED), how often
-    (ACCESSED), a row of trust (SIGNALLED, TELLS). `moment`: of a signal; of a crawl the age of the page's last change."""
+    (ACCESSED), a row of trust (SIGNALLED). `moment`: of a signal; of a crawl the age of the page's last change."""
     s = recall(handle)
     pass_time(s, now, call == SIGNALLED)
     if call == JOIN:
@@ -66,8 +66,6 @@ def happen(handle: int, call: int, page: int, number: int, moment: float, now: f
         relevel(s, page)
         set_timer(s, page)
         settle(s, page, now)
-    elif call == TELLS:
-        tell_site(s, page, number, now)
     return 0
 
 

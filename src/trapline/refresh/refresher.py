@@ -140,12 +140,6 @@ class Refresher:
         flag = channel | NOT_VERIFIED if p <= UNVERIFIED else channel
         return self._make_if_joined(kernels.SIGNALLED, page, now, flag=flag, number=moment - self.started)
 
-    def tells(self, site: int, channel: int, now: float) -> None:
-        """This channel will tell the site's updates: whoever subscribed to them knows it before the first."""
-        if not 0 <= site < len(self.memory.whole.site):
-            raise InvariantError(f"no page of site {site} has joined")
-        self._make(kernels.TELLS, site, now, flag=channel)
-
     def publish(self, page: int, channel: int, points: Sequence[tuple[float, float]], now: float) -> bool:
         """The page will change at these moments, each with a probability: in place of all that this channel said of it before. False: it is
         no page that was fetched."""

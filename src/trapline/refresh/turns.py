@@ -3,18 +3,31 @@
 By share: of all pages asked for, a share is fetched again, as long as pages of both kinds may be asked for; who cannot use its turn
 leaves it to the other; and the same for each site by itself, so that one page that changes all the time does not take every visit of
 its site. By price: a page is fetched again before any new one if that is worth the price, and else not at all. In both
-cases no more are fetched again than `rate` a second.
+cases no more are fetched again than `rate` a second: a bucket of tokens, one a page, and a visit is cut to as many as there are.
+
+Law: in every stretch of t seconds at most rate * t + `burst_of(rate)` pages are asked for again.
 """
 
 import math
 
 import numpy as np
 
-from trapline.frontier.layout import Array, resized
+from trapline.frontier.layout import MOST_PER_VISIT, Array, resized
 
 _MOST_CREDIT = 100.0  # pages: what was not wanted for long is not asked for all at once
 _MOST_SITE_CREDIT = 10.0  # pages: about a visit
 _BURST_S = 1.0  # of the rate that may come together
+# A crawl of few sites asks for nothing while they rest, and then for a visit: what the rate left unused in that time, up to a visit.
+_REST_S, _VISIT = 15.0, 10.0
+
+
+def burst_of(rate: float) -> float:
+    """Pages that may be asked for at once, if none were for a while.
+
+    >>> burst_of(0.01), burst_of(0.4), burst_of(2.0), burst_of(50.0)
+    (1.0, 6.0, 10.0, 50.0)
+    """
+    return max(1.0, rate * _BURST_S, min(rate * _REST_S, _VISIT))
 
 
 class Turns:
@@ -22,7 +35,8 @@ class Turns:
         self._share, self._price, self._rate = share, price, rate
         self._credit = 0.0  # pages that may be fetched again by the share, and were not yet
         self._at_site = np.zeros(64)  # the same, by site, as long as pages of both kinds wait there
-        self._tokens = max(1.0, rate * _BURST_S)
+        self._burst = burst_of(rate)
+        self._tokens = self._burst
         self._at = -math.inf  # when the tokens were counted
 
     @property
@@ -36,13 +50,17 @@ class Turns:
 
     def may(self, now: float) -> bool:
         """Whether the rate admits one more."""
+        return self.most(now) > 0
+
+    def most(self, now: float) -> int:
+        """How many pages the rate admits now."""
         if self._rate == math.inf:
-            return True
+            return MOST_PER_VISIT
         if now > self._at:
             passed = min(now - self._at, 1e9)
-            self._tokens = min(self._tokens + self._rate * passed, max(1.0, self._rate * _BURST_S))
+            self._tokens = min(self._tokens + self._rate * passed, self._burst)
             self._at = now
-        return self._tokens >= 1.0 - 1e-9
+        return int(self._tokens + 1e-9)
 
     def may_at(self, now: float) -> float:
         """The moment from which it does."""
@@ -65,7 +83,7 @@ class Turns:
         self._credit = min(self._credit + self._share * pages, _MOST_CREDIT)
 
     def again(self, pages: int) -> None:
-        """So many pages are asked for again."""
+        """So many pages are asked for again: no more than `most` said."""
         self._credit = max(self._credit - (1.0 - self._share) * pages, -_MOST_CREDIT)
         if self._rate < math.inf:
             self._tokens -= pages

@@ -39,6 +39,7 @@ def refresh_section(record: RefreshRecord) -> str:
     parts = (
         f'<section>\n<h2>Fetched again</h2>\n<p class="hint">{escape(_HINT)}</p>\n<div class="charts">\n{figures}\n</div>',
         *_told("What the crawl heard", record.signals),
+        *_told("Accesses that it heard of, by page and hour", record.access_counts),
         *_told("What came to the endpoint", record.at_endpoint),
         *([_believed(record.trust)] if record.trust else []),
         "</section>",

@@ -61,7 +61,8 @@ class Believed(NamedTuple):
 class RefreshRecord:
     fresh: Fresh
     fetches: Fetches
-    signals: list[Told]  # that the crawl heard, or read on pages of its own
+    signals: list[Told]  # that the crawl heard, or read on pages of its own, since it began
+    access_counts: list[Told]  # accesses that it heard of, by page and hour
     at_endpoint: list[Told]  # all that came there
     trust: list[Believed]  # those of whom most was heard first
 
@@ -72,7 +73,8 @@ def refresh_record(folder: Path, database: sqlite3.Connection, told: RefreshOpti
     return RefreshRecord(
         fresh=freshness_seen(rows["page"], rows["at"], rows["changed"], end_s),
         fetches=_fetches(rows, end_s),
-        signals=_told(database, "signal", "count(*)"),
+        signals=_told(database, "signal_total where kind != 'access'"),
+        access_counts=_told(database, "signal_total where kind = 'access'"),
         at_endpoint=_at_endpoint(folder),
         trust=_trust(folder, database, told),
     )
@@ -131,8 +133,9 @@ def _fetches(rows: NDArray[np.void], end_s: float) -> Fetches:
     return Fetches(edges, counted(is_first), counted(~is_first), counted(~is_first & changed))
 
 
-def _told(database: sqlite3.Connection, table: str, number: str) -> list[Told]:
-    sql = f"select channel, outcome, {number} from {table} group by channel, outcome order by channel, 3 desc, outcome"
+def _told(database: sqlite3.Connection, rows: str) -> list[Told]:
+    added = f"select channel, outcome, sum(signals) from {rows} group by channel, outcome"
+    sql = f"{added} order by channel, 3 desc, outcome"
     return [Told(*row) for row in database.execute(sql)]
 
 
@@ -144,7 +147,7 @@ def _at_endpoint(folder: Path) -> list[Told]:
     try:
         database = sqlite3.connect(f"{file.absolute().as_uri()}?mode=ro", uri=True)
         try:
-            return _told(database, "tally", "sum(signals)")
+            return _told(database, "tally")
         finally:
             database.close()
     except sqlite3.Error:  # another format, or damaged: the endpoint says so, whose file it is

@@ -45,12 +45,23 @@ class Inbox:
 
     def __init__(self, folder: Path, busy_s: float = BUSY_S) -> None:
         """`busy_s`: how long a write waits for another writer."""
-        self._connection = opened(folder, busy_s)
-        try:
-            self._connection.execute("select 1 from signal limit 0")
-        except sqlite3.Error as error:
-            self._connection.close()
-            raise ConfigError(f"{folder / DATABASE}: it is damaged ({error}); move the file away") from None
+        self._folder, self._busy_s = folder, busy_s
+        self._connection = _opened(folder, busy_s)
+        self._file = _file_at(folder)
+
+    @property
+    def is_gone(self) -> bool:
+        """Whether the file was deleted or replaced since it was opened: what others write does not come here."""
+        return _file_at(self._folder) != self._file
+
+    def reopen(self) -> None:
+        """The file that is there now; made, or `ConfigError`, as at first. If it fails, it may be tried again."""
+        self._connection.close()
+        if _file_at(self._folder) is None:  # what SQLite wrote beside the old one is not the new one's
+            for beside in ("-wal", "-shm"):
+                (self._folder / f"{DATABASE}{beside}").unlink(missing_ok=True)
+        self._connection = _opened(self._folder, self._busy_s)
+        self._file = _file_at(self._folder)
 
     def put(self, signals: Iterable[Signal]) -> None:
         """All of them, in one transaction."""
@@ -113,6 +124,25 @@ class Inbox:
 
     def close(self) -> None:
         self._connection.close()
+
+
+def _opened(folder: Path, busy_s: float) -> sqlite3.Connection:
+    connection = opened(folder, busy_s)
+    try:
+        connection.execute("select 1 from signal limit 0")
+    except sqlite3.Error as error:
+        connection.close()
+        raise ConfigError(f"{folder / DATABASE}: it is damaged ({error}); move the file away") from None
+    return connection
+
+
+def _file_at(folder: Path) -> tuple[int, int] | None:
+    """Which file has the name now. As long as it is open, no other gets its number. None: there is none, or it cannot be seen."""
+    try:
+        found = (folder / DATABASE).stat()
+    except OSError:
+        return None
+    return found.st_dev, found.st_ino
 
 
 _SURROGATE = re.compile("[\ud800-\udfff]")  # half a character: it has no UTF-8

@@ -43,9 +43,10 @@ class Seen(NamedTuple):
 
 
 class Reading:
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, connection: sqlite3.Connection | None = None) -> None:
+        """`connection`: one that is open already; in a transaction, all that is read is of one moment."""
         self.folder = folder
-        self.connection: sqlite3.Connection = connect(folder)
+        self.connection: sqlite3.Connection = connection or connect(folder)
 
     def check(self) -> None:
         """`ConfigError` if the database is damaged. It reads all of it, at a gigabyte or so a second; a very large one is not."""
