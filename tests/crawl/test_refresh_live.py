@@ -2,7 +2,8 @@
 
 import math
 import shutil
-from contextlib import nullcontext
+import time
+from contextlib import closing, nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -151,3 +152,16 @@ def test_changes_are_those_of_the_content(tmp_path: Path, validating: str) -> No
     assert crawl.summary["pages_refetched"] > 10
     assert crawl.summary["pages_changed"] == 0
     assert (crawl.summary["not_modified"] > 0) == (validating == "honest")
+
+
+def test_pings_are_heard_after_a_run_whose_clock_was_ahead(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    folder, right = tmp_path / "crawl", time.time
+    with serve(changing_web(1e9)) as server:
+        monkeypatch.setattr(time, "time", lambda: right() + 3_600.0)
+        once = RefreshOptions(continuous=True, price=math.inf)
+        crawled(folder, server.seed_urls, server.hosts, refresh=once, max_seconds=0.5, delay_s=0.0)
+        monkeypatch.setattr(time, "time", right)
+        with closing(Inbox(folder)) as inbox:
+            inbox.put([Signal(0, right(), "indexnow", url, CHANGED, right(), 1.0, True) for url in server.seed_urls])
+        summary = resume_crawl(folder, silence(), max_seconds=1.5)
+    assert summary["signals"] == sum(known["all_signals"] for known in state_of(folder)) == len(server.seed_urls)
