@@ -14,16 +14,16 @@ from pathlib import Path
 @contextmanager
 def alone(file: Path, waiting: Callable[[], None]) -> Iterator[None]:
     """Nobody else is in such a block with this file. `waiting` is called once, if somebody is there already."""
-    try:
+    descriptor = -1
+    with suppress(OSError):  # nothing can be written there
         descriptor = os.open(file, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o666)
-    except OSError:
-        yield
-        return
     try:
-        _lock(descriptor, waiting)
+        if descriptor >= 0:
+            _lock(descriptor, waiting)
         yield
     finally:
-        os.close(descriptor)
+        if descriptor >= 0:
+            os.close(descriptor)
 
 
 def _lock(descriptor: int, waiting: Callable[[], None]) -> None:

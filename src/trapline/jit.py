@@ -1,4 +1,4 @@
-"""How Trapline compiles: the only file that knows numba's flags, its cache and its intrinsics.
+"""How Trapline compiles: with pinned.py the only file that knows numba's flags, its cache and its intrinsics.
 
 Rules of this file
 - `_nrt=False`: kernels neither allocate nor count references. With counting, a helper that gets the frontier's arrays
@@ -258,7 +258,7 @@ def _without_machine_code() -> AbstractContextManager[None]:
 
 def _with_private_helpers() -> AbstractContextManager[None]:
     # numba links helpers so that other modules could use them too. Private to the kernel, LLVM may drop the arguments they do not
-    # use: the frontier's state is 74 words, passed by value to every helper that is not inlined. docs/decisions/007 has what it gains.
+    # use. docs/decisions/007 has what it gained when the frontier's state was passed by value.
     optimise = JITCodeLibrary._optimize_final_module
 
     def make_private_first(library: Any) -> None:

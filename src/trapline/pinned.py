@@ -18,6 +18,9 @@ from numba.extending import infer_getattr, intrinsic, lower_getattr_generic, mod
 
 from trapline.jit import DISABLED, i8, type_of
 
+# numba's form of an array: two owners (none), items, bytes an item, address, shape, strides. Words of one with one dimension:
+_WORDS, _ITEMS, _SHAPE = 7, 2, 5
+
 
 class Pin:
     """A tuple of arrays in the form in which kernels can `recall` it by its handle, as long as the pin lives. It does not keep the
@@ -27,12 +30,14 @@ class Pin:
 
     def __init__(self, value: tuple[Any, ...]) -> None:
         words: list[int] = []
-        for array in (
-            () if DISABLED else value
-        ):  # numba's form: two owners (none), items, bytes an item, address, shape, strides
+        for array in () if DISABLED else value:
             words += [0, 0, array.size, array.itemsize, array.ctypes.data, *array.shape, *array.strides]
         self.words = np.array(words, np.int64)
         self.handle: Any = value if DISABLED else self.words.ctypes.data
+
+    def set_length(self, which: int, length: int) -> None:
+        """How much of its array number `which` kernels see from the next call on; all arrays before it have one dimension."""
+        self.words[_WORDS * which + _ITEMS] = self.words[_WORDS * which + _SHAPE] = length
 
 
 class Pinned(types.Type):  # type: ignore[misc, unused-ignore]
@@ -40,7 +45,7 @@ class Pinned(types.Type):  # type: ignore[misc, unused-ignore]
 
     def __init__(self, example: tuple[Any, ...]) -> None:
         self.kind = type_of(example)
-        content = hashlib.sha256(str(self.kind).encode()).hexdigest()[:16]
+        content = hashlib.sha256(f"{self.kind.fields} {self.kind}".encode()).hexdigest()[:16]
         super().__init__(f"pinned {type(example).__name__} {content}")
 
 
@@ -83,8 +88,8 @@ def recaller(pinned: Pinned) -> Any:
 def narrower(wide: Pinned, narrow: Pinned) -> Any:
     """`view(recalled)`: its first arrays, as the tuple that has these only."""
     count = len(narrow.kind.types)
-    if wide.kind.types[:count] != narrow.kind.types:
-        raise TypeError(f"{narrow} does not begin as {wide}")
+    if (wide.kind.fields[:count], wide.kind.types[:count]) != (narrow.kind.fields, narrow.kind.types):
+        raise TypeError(f"{wide} does not begin as {narrow}")
     if DISABLED:
         return lambda value: narrow.kind.instance_class(*value[:count])
 

@@ -444,9 +444,13 @@ def test_pings_are_heard_after_a_run_whose_clock_was_ahead(
     assert stage.refresher.signals(0) == 1
 
 
-def test_points_are_as_far_ahead_as_they_were_told(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("before_s", [0.0, 300.0])
+def test_points_are_as_far_ahead_as_they_were_told(
+    stage: Stage, monkeypatch: pytest.MonkeyPatch, before_s: float
+) -> None:
+    """Those too that came before this run began."""
     late = an_hour_ahead(stage, monkeypatch)
-    put(stage, f"{A}/1", POINT, late, late + 500.0)
+    put(stage, f"{A}/1", POINT, late - before_s, late + 500.0)
     assert stage.hearsay is not None
     stage.hearsay.tellers._schedule(1, Schedule({f"{A}/2": [(late + 700.0, 0.9)]}, late, late + 900.0, {}))
     points = [known_of(stage, page)["next_point"]["at"] - stage.loop.time() for page in range(2)]  # type: ignore[index]

@@ -163,3 +163,51 @@ def test_rows_that_are_no_signals_are_passed_over(tmp_path: Path) -> None:
     assert [signal.url for signal in inbox.take(1, 2)] == [PING.url]
     assert inbox.take(inbox.take(1, 2)[-1].id, 2) == []
     inbox.close()
+
+
+# ---- files that are replaced under an open inbox
+
+
+def moved(tmp_path: Path, source: str, target: str) -> None:
+    (tmp_path / target).mkdir(exist_ok=True)
+    for file in (tmp_path / source).glob("signals.db*"):
+        file.rename(tmp_path / target / file.name)
+
+
+def test_an_inbox_that_another_is_renamed_over_is_the_other_one_then(tmp_path: Path) -> None:
+    """What SQLite wrote beside the old one must not be written into the new one."""
+    for name in ("c", "other"):
+        (tmp_path / name).mkdir()
+    inbox, other = Inbox(tmp_path / "c"), Inbox(tmp_path / "other")
+    inbox.put([PING] * 40)
+    other.put([PING] * 3)
+    identity = other.identity
+    other.close()
+    (tmp_path / "other" / "signals.db").rename(tmp_path / "c" / "signals.db")
+    assert inbox.is_gone
+    inbox.reopen()
+    assert (inbox.identity, len(inbox.take(0, 100)), inbox.is_gone) == (identity, 3, False)
+
+
+def test_an_inbox_that_could_not_be_opened_anew_is_tried_again_when_the_old_one_is_back(tmp_path: Path) -> None:
+    (tmp_path / "c").mkdir()
+    inbox = Inbox(tmp_path / "c")
+    inbox.put([PING])
+    moved(tmp_path, "c", "away")
+    (tmp_path / "c" / "signals.db").write_text("no database, and long enough to be seen as none" * 30)
+    with pytest.raises((ConfigError, sqlite3.Error)):
+        inbox.reopen()
+    (tmp_path / "c" / "signals.db").unlink()
+    moved(tmp_path, "away", "c")
+    assert inbox.is_gone
+    inbox.reopen()
+    assert len(inbox.take(0, 10)) == 1
+
+
+def test_a_file_that_cannot_be_seen_is_not_taken_for_deleted(inbox: Inbox, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(place: Path) -> None:
+        raise PermissionError(13, "Permission denied", str(place))
+
+    monkeypatch.setattr(Path, "stat", refuse)
+    with pytest.raises(PermissionError):
+        _ = inbox.is_gone

@@ -93,6 +93,9 @@ class Hearsay:
         except ConfigError as error:
             self.trouble = str(error)
             return False
+        except OSError as error:
+            self.trouble = f"signals.db cannot be seen: {error.strerror}"
+            return False
         except sqlite3.Error as error:  # if it is busy, another time
             self.trouble = "" if "locked" in str(error) else f"signals.db cannot be read: {error}"
             return False
@@ -123,8 +126,11 @@ class Hearsay:
         self._last = signals[-1].id
 
     def _moment(self, signal: Signal, ahead_s: float) -> float:
-        """By our time. If that is ahead: what is heard now came after all that earlier runs crawled, for it was not there then."""
-        return signal.moment + (max(ahead_s, self._began - signal.received) if ahead_s else 0.0)
+        """By our time. If that is ahead: what is heard now came after all that earlier runs crawled, for it was not there then. What is
+        to come is as far ahead as was told."""
+        if not ahead_s or signal.kind == POINT:
+            return signal.moment + ahead_s
+        return signal.moment + max(ahead_s, self._began - signal.received)
 
     def _hear(self, signal: Signal, page: int, moment: float, now: float) -> str:
         if page < 0:

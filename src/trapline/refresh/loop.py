@@ -149,7 +149,7 @@ def _begin_cycle(s: State, streams: Streams) -> None:
 
 @kernel(i8(i8, i8, TruthType, StreamsType, i8))
 def replay_on(handle: int, frontier: int, truth: Truth, streams: Streams, most: int) -> int:
-    """Let at most so many things happen; how many did. Fewer: the end is reached. `f`: a frontier that forbids nothing."""
+    """Let at most so many things happen; how many did. Fewer: the end is reached. `frontier`: the handle of one that forbids nothing."""
     s: State = recall(handle)
     f: FrontierState = recall_frontier(frontier)
     for done in range(most):

@@ -1,8 +1,8 @@
 """The arrays of a live crawl's refresh, and their growth. It knows no event and no policy's functions.
 
 `whole` has room to spare; what kernels and policies see as State.page is its filled part, so that its length is the number of pages, in a
-replay as
-in a live crawl. All others are handed over whole. Growth is by doubling. Slots are dense: `slot` finds that of a frontier's page.
+replay as in
+a live crawl. All others are handed over whole. Growth is by doubling. Slots are dense: `slot` finds that of a frontier's page.
 """
 
 import math
@@ -18,8 +18,6 @@ from trapline.refresh.policy import Policy
 from trapline.refresh.refresh_rules import RefreshRules
 
 FIRST = 1024
-# Words of a pinned array (pinned.py) that say how long it is; State.page is the second of its arrays, after State.run.
-_WORDS, _SIZE, _SHAPE = 7, 2, 5
 
 
 class Memory:
@@ -90,7 +88,7 @@ class Memory:
         if jit.DISABLED:
             self.handle = self.state
         else:
-            self._pinned.words[_WORDS + _SIZE] = self._pinned.words[_WORDS + _SHAPE] = pages
+            self._pinned.set_length(State._fields.index("page"), pages)
 
     def _grow_pages(self, size: int) -> None:
         names = ("page", "columns") if self.still else ("page", "columns", "waiting", "hot")

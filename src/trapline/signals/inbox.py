@@ -27,6 +27,9 @@ MOST_TOPICS = 100_000
 _NUMBERS = {channel: number for number, channel in enumerate(CHANNELS)}
 
 
+_File = tuple[int, int] | None
+
+
 class Signal(NamedTuple):
     """CHANGED: the page changed at `moment` (of a ping: when it came). POINT: it will, with probability p. ACCESS: p accesses then."""
 
@@ -46,22 +49,31 @@ class Inbox:
     def __init__(self, folder: Path, busy_s: float = BUSY_S) -> None:
         """`busy_s`: how long a write waits for another writer."""
         self._folder, self._busy_s = folder, busy_s
-        self._connection = _opened(folder, busy_s)
-        self._file = _file_at(folder)
+        self._open()
+
+    def _open(self) -> None:
+        self._files: list[_File] = []  # of none that is open
+        self._connection = _opened(self._folder, self._busy_s)
+        self._files = [_file_at(place) for place in self._places]
+
+    @property
+    def _places(self) -> list[Path]:
+        """The database, and what SQLite writes beside it."""
+        return [self._folder / f"{DATABASE}{ending}" for ending in ("", "-wal", "-shm")]
 
     @property
     def is_gone(self) -> bool:
         """Whether the file was deleted or replaced since it was opened: what others write does not come here."""
-        return _file_at(self._folder) != self._file
+        return not self._files or _file_at(self._places[0]) != self._files[0]
 
     def reopen(self) -> None:
         """The file that is there now; made, or `ConfigError`, as at first. If it fails, it may be tried again."""
+        before, self._files = self._files, []
         self._connection.close()
-        if _file_at(self._folder) is None:  # what SQLite wrote beside the old one is not the new one's
-            for beside in ("-wal", "-shm"):
-                (self._folder / f"{DATABASE}{beside}").unlink(missing_ok=True)
-        self._connection = _opened(self._folder, self._busy_s)
-        self._file = _file_at(self._folder)
+        for place, file in zip(self._places[1:], before[1:], strict=True) if before else ():
+            if file is not None and _file_at(place) == file:  # of the old one; it would be written into the new one
+                place.unlink()
+        self._open()
 
     def put(self, signals: Iterable[Signal]) -> None:
         """All of them, in one transaction."""
@@ -136,11 +148,11 @@ def _opened(folder: Path, busy_s: float) -> sqlite3.Connection:
     return connection
 
 
-def _file_at(folder: Path) -> tuple[int, int] | None:
-    """Which file has the name now. As long as it is open, no other gets its number. None: there is none, or it cannot be seen."""
+def _file_at(place: Path) -> _File:
+    """Which file has the name now. As long as it is open, no other gets its number. None: there is none."""
     try:
-        found = (folder / DATABASE).stat()
-    except OSError:
+        found = place.stat()
+    except FileNotFoundError:
         return None
     return found.st_dev, found.st_ino
 

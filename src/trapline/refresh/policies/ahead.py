@@ -51,8 +51,8 @@ def by_gaps_s(s: View, page: int, now: float, r: float, load: float) -> float:
 @shared
 def by_points_s(s: View, page: int, now: float, r: float, load: float, gaps_s: float) -> float:
     """R with them; `gaps_s`: without."""
-    p, age = s.page[page], age_of(s, page, now, r)
-    slot_s, share = now + 1.0 / s.run[0].slots_per_s, load * unannounced_share(s, page)
+    p, age, unannounced = s.page[page], age_of(s, page, now, r), unannounced_share(s, page)
+    slot_s, share = now + 1.0 / s.run[0].slots_per_s, load * unannounced
     least_s, survival, integral_s, since_s, before = math.inf, 1.0, 0.0, now, expected_signals(s, age)
     looked = 0
     for i in range(p.point, min(p.point_end, p.point + MOST)):
@@ -70,4 +70,4 @@ def by_points_s(s: View, page: int, now: float, r: float, load: float, gaps_s: f
             looked += 1
         if looked == AHEAD:
             break
-    return min(gaps_s / unannounced_share(s, page), least_s, integral_s + survival * mean_rest(s, age) / (r * load))
+    return min(gaps_s / unannounced, least_s, integral_s + survival * mean_rest(s, age) / (r * load))

@@ -24,15 +24,14 @@ from trapline.refresh.policies.trust import signal_rate
 
 # Rows of View.gaps: gaps ended in a bin, and their time in that bin; the same of gaps still open; hazards; G at the
 # bin's beginning. When all is learned, open gaps give their places to M, and to H less the bin's beginning. All rows begin as ones, of
-# which one gap ended in each bin and one unit of H are taken off again; the others say that gaps are Poisson.
+# which one gap and its time in each bin and one unit of H are taken off again; the others say that gaps are Poisson.
 ENDED, ENDED_TIME, OPEN, OPEN_TIME, HAZARD, INDEX = range(6)
 REST, EXCESS = OPEN, OPEN_TIME
 _ONE = 1.0
 PRIOR = 0.5  # events that a first guess is worth
 _FIRST = -16  # two bins an octave: from 2^-16 of a mean gap to 2^8 of them, and all below and above
-_BEFORE = 2 * (
-    1023 + _FIRST
-)  # the leading bits of a double, without its last 51, count half octaves: so many before bin 0
+# The bits of a double but its last 51 count half octaves: so many before bin 0.
+_BEFORE = 2 * (1023 + _FIRST)
 
 
 @shared
