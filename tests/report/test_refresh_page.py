@@ -92,7 +92,7 @@ def test_names_from_outside_are_text(folder: Path) -> None:
 
 
 def slow(pages: Sequence[Sequence[Fetch]], moment: float) -> tuple[float, float]:
-    """How many copies a later fetch says something of, and how many of these were fresh."""
+    """How many copies a later fetch says something of, and how many of these were fresh. The others are taken for fresh."""
     known = fresh = 0.0
     for fetches in pages:
         for (begin, _), (end, changed) in pairwise(fetches):
@@ -115,4 +115,4 @@ def test_it_is_the_share_of_copies_that_were_fresh(pages: list[tuple[Fetch, ...]
         known, fresh = slow(pages, moment)
         copies = sum(own[0][0] <= moment for own in pages)
         assert seen.looked_at[number] == pytest.approx(known / copies if copies else 0.0)
-        assert seen.fresh[number] == pytest.approx(fresh / known if known else 1.0)
+        assert seen.fresh[number] == pytest.approx(1.0 - (known - fresh) / copies if copies else 1.0)

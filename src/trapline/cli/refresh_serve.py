@@ -189,7 +189,7 @@ def _say_what(service: "Service", seconds_served: float, as_json: bool) -> None:
         about = {"requests": service.tally.requests, "signals": service.tally.by_channel()}
         click.echo(json.dumps({**about, "seconds": round(seconds_served, 3)}))
         return
-    click.echo(f"served {_line(service, seconds_served)}")
+    click.echo(f"served: {_line(service, seconds_served)}")
 
 
 def _host_port(listen: str) -> tuple[str, int]:

@@ -46,6 +46,7 @@ View = AbstractContextManager[Show]
 _TICK_S = 0.5
 _IDLE_S = 10.0  # between two notes of how the crawl stands, while nothing happens
 _GRACE_S = 10.0  # for the pages under way when a crawl is stopped: some servers would take minutes
+_OPTION = {SECONDS: "max-time"}  # where users know the goal by another name
 
 
 def open_crawl(options: CrawlOptions, folder: Path, view: View) -> dict[str, Any]:
@@ -280,7 +281,8 @@ class LiveCrawl:
             return f"closing: {self._closing}"
         if self._crawler.stopped_by:
             under_way = counted(progress.active, "visit")
-            return f"stopping ({self._crawler.stopped_by}): {under_way} under way; Ctrl-C cuts them off"
+            why = _OPTION.get(self._crawler.stopped_by, self._crawler.stopped_by)
+            return f"stopping ({why}): {under_way} under way; Ctrl-C cuts them off"
         if self._again is not None and self._again.hearsay.trouble:
             return self._again.hearsay.trouble
         return "" if progress.pages or progress.errors else "starting: names, connections, robots.txt"

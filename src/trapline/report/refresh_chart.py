@@ -18,10 +18,10 @@ def _fresh(fresh: Fresh) -> Chart:
     x = fresh.seconds / time_unit(fresh.seconds[-1]).seconds
     known = fresh.looked_at > 0
     lines = [
-        Line(0, "fresh", x[known], fresh.fresh[known] * 100) if known.any() else _nothing("fresh"),
+        Line(0, "fresh", x, fresh.fresh * 100) if known.any() else _nothing("fresh"),
         Line(1, "copies that were looked at again", x, fresh.looked_at * 100),
     ]
-    label = "fresh (% of the copies that were looked at again)"
+    label = "fresh, as far as was found out (% of the copies)"
     return Chart("fresh-time", "Freshness, as seen", "", _time(fresh.seconds[-1]), axis(label, 100.0, "%"), lines)
 
 

@@ -12,8 +12,8 @@ from trapline.units import three_digits
 
 _HINT = (
     "Freshness is what the next fetch of a page says of the time before: unchanged, the copy was fresh all along; changed, the moment "
-    "is unknown, and each is as likely: some hundredths too high for pages that change oftener than they are fetched. Towards the end "
-    "few copies have been looked at again, most of them pages that change often: there the line is too low."
+    "is unknown, and each is as likely: some hundredths too high for pages that change oftener than they are fetched. Copies that nobody "
+    "has looked at since are taken for fresh: right for sites that tell every change, too high for others, and most so towards the end."
 )
 OUTCOMES = {
     "noted": "counted",
@@ -66,13 +66,16 @@ def trust_columns(rows: Sequence[Believed]) -> list[Column]:
 
     of = [one.trust for one in rows]
     heard = "Signals of this channel of the site, whatever became of them."
+    first, percent = "Without any, a first guess.", "{:.0%}".format
     judged_by = "Crawls that came after exactly one signal. Old ones count less and less."
     return [
         column("heard", heard, [one.heard for one in of], "{:,}".format),
         column("judged by", judged_by, [one.judged_by for one in of], three_digits),
         column("right", "Those of them that found something new.", [one.confirmed for one in of], three_digits),
-        column("believed", "Share of its signals expected to be true.", [one.precision for one in of], "{:.0%}".format),
-        column("tells", "Share of updates that it is expected to tell.", [one.recall for one in of], "{:.0%}".format),
+        column(
+            "believed", f"Share of its signals expected to be true. {first}", [one.precision for one in of], percent
+        ),
+        column("tells", f"Share of updates that it is expected to tell. {first}", [one.recall for one in of], percent),
     ]
 
 
