@@ -17,6 +17,10 @@ class ConfigError(TraplineError):
     """
 
 
+class OtherVersionError(ConfigError):
+    """A file of another version of Trapline: it is whole, and an older file in its place would only hide that."""
+
+
 class FetchError(TraplineError):
     """The remote side failed. Expected in any crawl, so it travels as a value in an outcome and is not raised."""
 

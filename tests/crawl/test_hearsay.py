@@ -384,6 +384,26 @@ def test_an_inbox_that_came_back_is_heard_from_where_it_was(stage: Stage, inbox:
     assert [signal.id for batch in stage._sent() for signal in batch.signals] == [1, 2]
 
 
+def test_an_older_copy_that_is_put_back_is_heard_from_its_beginning(stage: Stage, inbox: Inbox, tmp_path: Path) -> None:
+    """It gives ids again that were heard before."""
+    told(stage, f"{A}/1", ACCESS, p=1.0)
+    inbox.close()
+    shutil.copy(tmp_path / "signals.db", tmp_path / "copy")
+    assert stage.hearsay is not None
+    with closing(Inbox(tmp_path)) as endpoint:
+        endpoint.put([Signal(0, 0.0, "indexnow", f"{A}/1", ACCESS, 0.0, 1.0, True)] * 2)
+    stage.hearsay._inbox.reopen()
+    assert stage.hearsay.poll(stage.loop.time())
+    for file in tmp_path.glob("signals.db*"):
+        file.unlink()
+    (tmp_path / "copy").rename(tmp_path / "signals.db")
+    with closing(Inbox(tmp_path)) as endpoint:
+        endpoint.put([Signal(0, 0.0, "indexnow", f"{A}/2", ACCESS, 0.0, 1.0, True)])
+    assert stage.hearsay.poll(stage.loop.time())
+    assert [signal.id for batch in stage._sent() for signal in batch.signals] == [1, 2, 3, 4, 5]
+    assert known_of(stage, 1)["accesses"] == 1
+
+
 def test_a_file_that_is_no_inbox_is_said_to_be_none_until_it_is_gone(stage: Stage, tmp_path: Path) -> None:
     assert stage.hearsay is not None
     for file in tmp_path.glob("signals.db*"):

@@ -13,7 +13,7 @@ from pathlib import Path
 
 from trapline.crawl.seen import Seen
 from trapline.crawl.store.folder import SNAPSHOT
-from trapline.errors import ConfigError
+from trapline.errors import ConfigError, OtherVersionError
 from trapline.frontier import Frontier, snapshot
 from trapline.output import sync
 from trapline.refresh.policy import Policy
@@ -53,6 +53,8 @@ def load(folder: Path, last_batch: int, strategy: Strategy) -> tuple[int, Fronti
         place = folder / SNAPSHOT / str(batch)
         try:
             return batch, snapshot.load(place / _LAST, strategy), Seen.load(place / "seen")
+        except OtherVersionError:
+            raise
         except ConfigError:
             continue  # the one before, and the log since, say the same
     return None
@@ -63,6 +65,8 @@ def load_refresher(folder: Path, last_batch: int, policy: Policy) -> tuple[int, 
     for batch in reversed([number for number in _numbers(folder) if number <= last_batch]):
         try:
             return batch, Refresher.load(folder / SNAPSHOT / str(batch) / "refresh", policy)
+        except OtherVersionError:
+            raise
         except ConfigError:
             continue  # the one before, and the log since, say the same
     return None

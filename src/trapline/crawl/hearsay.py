@@ -68,7 +68,7 @@ class Hearsay:
         last, own = reading.heard()
         self._identity, self._before = reading.inbox()
         self._last = last - self._before
-        if self._identity != self._inbox.identity:
+        if self._is_another:
             self._begin(last if self._identity else 0, last)  # "": the first that is heard
         for number, page in reading.noted(ACCESS, WAITS, self._before):
             if page not in self._refresher:
@@ -77,6 +77,11 @@ class Hearsay:
         self.tellers.restore(reading, own)
 
     # ---- the inbox
+
+    @property
+    def _is_another(self) -> bool:
+        """Made anew, or an older copy of it that was put back."""
+        return self._inbox.identity != self._identity or self._inbox.last < self._last
 
     def _begin(self, before: int, last: int) -> None:
         """With another inbox. `before`, `last`: the numbers of the last signal before its first, and of the last that was heard."""
@@ -107,7 +112,7 @@ class Hearsay:
         """Others cannot write into a file that only we have."""
         self._inbox.reopen()
         self._replaced_until = now + _SAID_S
-        if self._inbox.identity != self._identity:
+        if self._is_another:
             last = self._before + self._last
             self._begin(last, last)
             self.tellers.topics.clear()

@@ -134,9 +134,9 @@ class Tellers:
 
     def _topic(self, url: str, hub: str) -> None:
         if url not in self.topics and len(self.topics) < _MOST_CITED:
-            self.topics.add(url)
             with suppress(sqlite3.Error):  # it is told again
                 self._inbox.topic(url, hub)
+                self.topics.add(url)
 
     def _schedule(self, page: int, found: Schedule) -> None:
         self._have_whole(page, True)

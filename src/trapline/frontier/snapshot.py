@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from trapline.array_folder import ArrayFolder, Saved
-from trapline.errors import ConfigError
+from trapline.errors import ConfigError, OtherVersionError
 from trapline.frontier.frontier import Frontier
 from trapline.frontier.layout import DTYPES, Array, State
 from trapline.frontier.rules import Rules
@@ -58,7 +58,9 @@ def _description(frontier: Frontier) -> dict[str, object]:
 
 def _check(saved: Saved, strategy: "Strategy") -> None:
     if saved.about.get("format") != FORMAT:
-        raise ConfigError(f"{saved.place}: snapshot format {saved.about.get('format')}; this version reads {FORMAT}")
+        raise OtherVersionError(
+            f"{saved.place}: snapshot format {saved.about.get('format')}; this version reads {FORMAT}: go on with the version that wrote it"
+        )
     page, site = strategy.page, strategy.site
     saved.check_made_with(page_rank=page.name, site_rank=site.name, columns=list(page.columns))
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from trapline import jit
 from trapline.array_folder import ArrayFolder, Saved
-from trapline.errors import ConfigError
+from trapline.errors import OtherVersionError
 from trapline.refresh import kernels
 from trapline.refresh.layout import DTYPES, Array
 from trapline.refresh.memory import Memory
@@ -73,7 +73,7 @@ def _description(refresher: "Refresher") -> dict[str, Any]:
 def _check(saved: Saved, policy: Policy) -> None:
     found = saved.about.get("format")
     if found != FORMAT:
-        raise ConfigError(
+        raise OtherVersionError(
             f"{saved.place}: refresh snapshot format {found}; this version reads {FORMAT}: go on with the version that wrote it"
         )
     saved.check_made_with(policy=policy.name, columns=list(policy.kept))

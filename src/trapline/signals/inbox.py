@@ -115,6 +115,12 @@ class Inbox:
         return found[0] if found else 0.0
 
     @property
+    def last(self) -> int:
+        """The highest id ever given; 0: none was."""
+        found = self._connection.execute("select seq from sqlite_sequence where name = 'signal'").fetchone()
+        return found[0] if found else 0
+
+    @property
     def identity(self) -> str:
         """Another one, if the file was moved away and made anew: its ids begin at 1 again."""
         found = self._connection.execute("select value from meta where key = 'created'").fetchone()
