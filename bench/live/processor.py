@@ -56,7 +56,8 @@ class Watch:
     def _run(self) -> None:
         while True:
             self._children.update(descendants(self._crawler))
-            used = [self._seconds(who) for who in ({self._crawler}, self._children, set(descendants(self._server)))]
+            server = {self._server, *descendants(self._server)}
+            used = [self._seconds(who) for who in ({self._crawler}, self._children, server)]
             self._samples.append(Sample(time.time(), *used))
             if self._stopped.wait(_EVERY_S):
                 return

@@ -44,7 +44,7 @@ def complaint(capsys: Captured, *args: object) -> str:
 @pytest.fixture
 def nothing_long(monkeypatch: pytest.MonkeyPatch) -> None:
     """Whoever would compile fails."""
-    monkeypatch.delattr("trapline.cli.crawl._compile")
+    monkeypatch.delattr("trapline.cli.crawl.compile_for")
 
 
 # ---- what cannot be

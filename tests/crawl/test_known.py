@@ -18,7 +18,7 @@ from trapline.fetch.links import Links
 from trapline.fetch.urls import canonical, is_dynamic, origin
 from trapline.frontier import Frontier, Rules
 from trapline.frontier.journal import Journal
-from trapline.frontier.layout import DYNAMIC
+from trapline.frontier.layout import DYNAMIC, ELSEWHERE
 from trapline.strategies import load_strategy
 
 HOME = "http://a.org/"
@@ -48,7 +48,7 @@ class World:
 
     def pages(self, hrefs: list[str], url: str = HOME, base: str = "") -> list[int]:
         self.known.seed_pages([url], 0.0)
-        pages: list[int] = self.known.pages_of(url, base, Links.of(hrefs), 0.0).tolist()
+        pages: list[int] = self.known.pages_of(url, base, Links.of(hrefs), 0.0).pages.tolist()
         return pages
 
     def urls(self, hrefs: list[str], url: str = HOME, base: str = "") -> list[str]:
@@ -219,3 +219,43 @@ def test_a_link_met_before_is_not_found_out_again(monkeypatch: pytest.MonkeyPatc
     monkeypatch.setattr(module, "canonical", None)
     monkeypatch.setattr(module, "plain", None)
     assert world.pages(hrefs) == before and len(before) == 5
+
+
+# ---- what other partitions own
+
+
+def own_world(*names: str) -> World:
+    """Of these sites alone."""
+    world = World()
+    world.known = Known(
+        world.frontier, world.sites, world.seen, world.shelf, Scope("any"), world.outbox, {}, lambda site: 7,
+        world.left_out, lambda name: name in names,
+    )  # fmt: skip
+    return world
+
+
+def test_links_to_others_are_told_apart_again_and_again() -> None:
+    world = own_world("http://a.org")
+    hrefs = ["/b", "http://other.org/x", "http://other.org/x#top", "http://other.org/y", "http://third.org/", "/b"]
+    for _ in range(2):  # the second time they are remembered
+        pages, foreign = world.known.pages_of(HOME, "", Links.of(hrefs), 0.0)
+        assert list(foreign) == ["http://other.org/x", "http://other.org/y", "http://third.org/"]
+        assert pages.tolist()[1:] == [ELSEWHERE] * 3
+        assert world.shelf.urls(pages.tolist()[:1]) == ["http://a.org/b"]
+    assert world.left_out == {}
+    assert [site.origin for site in world.sites] == ["http://a.org"]
+
+
+def test_relative_links_of_a_page_with_a_foreign_base_are_foreign() -> None:
+    world = own_world("http://a.org")
+    pages, foreign = world.known.pages_of(HOME, "http://other.org/d/", Links.of(["x", "../y", "http://a.org/z"]), 0.0)
+    assert list(foreign) == ["http://other.org/d/x", "http://other.org/y"]
+    assert world.shelf.urls(pages.tolist()[:1]) == ["http://a.org/z"]
+
+
+def test_seeds_and_arrivals_of_others_are_not_ours() -> None:
+    world = own_world("http://a.org")
+    assert world.known.seed_pages(["http://other.org/", HOME], 0.0) == [world.home]
+    ours, theirs = world.known.arrived(["http://a.org/new", "http://other.org/"], 0.0)
+    assert world.shelf.urls([ours]) == ["http://a.org/new"]
+    assert theirs < 0

@@ -1,10 +1,34 @@
 """What is said of a crawl when it has ended: what came of it, where it did not go, and where to look. It reads the summary."""
 
+import json
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
+import click
+
 from trapline.units import bytes_shown, counted, duration, pace
+
+
+def has_ended(folder: Path, given: dict[str, Any], goals: dict[str, float]) -> bool:
+    """Whether there is nothing to go on with; then that is said."""
+    from trapline.crawl.ended import ended
+
+    over = ended(folder, given["continuous"], **goals)
+    if over is not None:
+        _print(over.line, over.summary, given)
+    return over is not None
+
+
+def say(summary: dict[str, Any], folder: Path, given: dict[str, Any]) -> None:
+    _print(closing_lines(summary, folder), summary, given)
+
+
+def _print(lines: str, summary: dict[str, Any], given: dict[str, Any]) -> None:
+    if given["as_json"]:
+        click.echo(json.dumps(summary, indent=1))
+    elif not given["quiet"]:
+        click.echo(lines)
 
 
 def closing_lines(summary: dict[str, Any], folder: Path) -> str:
@@ -18,9 +42,15 @@ def closing_lines(summary: dict[str, Any], folder: Path) -> str:
             f" politeness violations: {summary['politeness_violations']}",
             *_fetched_again(summary),
             *_not_gone_to(summary, folder),
-            f"in {folder}: crawl.db, warc/, index.cdxj, summary.json. See it: trapline report {folder}",
+            f"in {folder}: {_files(folder)}. See it: trapline report {folder}",
         )
     )
+
+
+def _files(folder: Path) -> str:
+    from trapline.parallel.manifest import is_parallel
+
+    return f"crawl.db, {'partition-0/warc/, ...' if is_parallel(folder) else 'warc/, index.cdxj'}, summary.json"
 
 
 def stopped_by(why: str | None) -> str:

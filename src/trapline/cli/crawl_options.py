@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 _FILE = click.Path(path_type=Path, exists=True, dir_okay=False)
 _FOLDER = click.Path(path_type=Path)
 STRATEGY_OF_A_CRAWL = "crawl-ability"
+MOST_PROCESSES = 64
 
 CRAWL = Section(
     "Crawl",
@@ -33,7 +34,14 @@ CRAWL = Section(
         ("-o --output", "output", (_FOLDER, "DIR"), None, "The crawl's folder, to be made."),
         ("--resume", "resume", (_FOLDER, "DIR"), None, "Go on with this crawl, as it began; goals may change."),
         ("--seeds", "seeds", (_FILE, "FILE"), None, "More URLs to begin with, one a row."),
-        ("--connections", "connections", count(1, 100_000), 100, "r: robots at work at once."),
+        ("--connections", "connections", count(1, 100_000), 100, "r: robots at work at once, of each process."),
+        (
+            "--processes",
+            "processes",
+            count(1, MOST_PROCESSES),
+            None,
+            "Crawl with so many processes: docs/parallel.md. [1]",
+        ),
         ("--max-pages", "max_pages", count(1), None, "Stop after so many pages."),
         ("--max-time", "max_seconds", seconds(), None, "Stop after so long a time."),
         ("--max-bytes", "max_bytes", amount(), None, "Stop after so many bytes: 20MB, 1GB."),
@@ -131,7 +139,7 @@ class Requested:
         from trapline.fetch.limits import Limits
 
         given = dict(self.given)
-        for name in ("output", "resume", "plain", "quiet", "as_json"):
+        for name in ("output", "resume", "processes", "plain", "quiet", "as_json"):
             del given[name]
         obeyed = {field: given.pop(field) for section in rules.SECTIONS for field in section.fields}
         limits = Limits(total_s=given.pop("total_s"), body_bytes=int(given.pop("body_bytes")))

@@ -20,7 +20,7 @@ _REFRESH_GOALS = {
     "refresh_price": "price",
     "refresh_rate": "rate",
 }
-_MAY_CHANGE = {"resume", *GOALS, *_REFRESH_GOALS, *SHOWN.fields} - {"metadata"}  # when a crawl goes on
+_MAY_CHANGE = {"resume", "processes", *GOALS, *_REFRESH_GOALS, *SHOWN.fields} - {"metadata"}  # when a crawl goes on
 
 
 def refuse_others(urls: tuple[str, ...]) -> None:
@@ -41,7 +41,7 @@ def raised_goals(given: dict[str, Any]) -> dict[str, float]:
     return {goal: given[goal] for goal in GOALS if given[goal] is not None}
 
 
-def _refresh_changes(given: dict[str, Any]) -> dict[str, Any]:
+def refresh_changes(given: dict[str, Any]) -> dict[str, Any]:
     """How pages are fetched again from now on, as far as it was typed."""
     context = click.get_current_context()
     typed = [name for name in _REFRESH_GOALS if context.get_parameter_source(name) is ParameterSource.COMMANDLINE]
@@ -56,6 +56,6 @@ def _refresh_changes(given: dict[str, Any]) -> dict[str, Any]:
 def prepared_old(folder: Path, given: dict[str, Any]) -> "Prepared":
     from trapline.crawl.opening import prepare_old
 
-    changes = _refresh_changes(given)
+    changes = refresh_changes(given)
     with said_if_long(f"opening {folder}: checking its database", given["quiet"]):
         return prepare_old(folder, changes, **raised_goals(given))

@@ -6,12 +6,13 @@ the log since. All of it is of one moment: that of the last commit when it was a
 
 import math
 from collections.abc import Iterator
-from contextlib import closing
+from contextlib import ExitStack, closing, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
+from trapline.errors import ConfigError
 from trapline.units import bytes_shown, counted, duration
 
 if TYPE_CHECKING:
@@ -34,8 +35,9 @@ def explain(folder: Path, what: str) -> None:
     from trapline.crawl.account import found
     from trapline.crawl.folder import opened
     from trapline.crawl.resume import once_more
+    from trapline.parallel.merged import brought_up
 
-    with closing(opened(folder)) as database:
+    with closing(opened(brought_up(folder))) as database:
         target = found(database, what)
     click.echo("\n".join(once_more(lambda: _explained(folder, target))))
 
@@ -46,17 +48,20 @@ def _explained(folder: Path, target: "Target") -> list[str]:
     from trapline.crawl.folder import opened, options
     from trapline.crawl.store.reading import Reading
 
-    with closing(opened(folder)) as database:
-        told, reading = options(database), Reading(folder, database)
+    own_folder, own = _part(folder, target)
+    with ExitStack() as stack:
+        database = stack.enter_context(closing(opened(folder)))
+        of_part = database if own_folder == folder else stack.enter_context(closing(opened(own_folder)))
+        told, reading = options(database), Reading(own_folder, of_part)
         if target.page is None:
             site = site_account(database, target)
             lines, is_over = list(_site_past(site)), site.given_up is not None
-            lines += trust_lines(reading, target.site, told.refresh)
+            lines += trust_lines(reading, own.site, told.refresh)
         else:
             page = page_account(database, target)
             lines, is_over = list(_page_past(page, told.rules.delay_s)), page.fetched or page.given_up is not None
-            lines += again_lines(reading, target.page, told.refresh) if page.fetched else ()
-        return lines if is_over else [*lines, *_present(reading, target)]
+            lines += again_lines(reading, own.page, told.refresh) if page.fetched and own.page is not None else ()
+        return lines if is_over else [*lines, *_present(reading, own)]
 
 
 # ---- what happened
@@ -135,6 +140,18 @@ def _since(moment: float, began: float) -> str:
 
 
 # ---- what is to come
+
+
+def _part(folder: Path, target: "Target") -> tuple[Path, "Target"]:
+    """The crawl whose frontier has it: that of the folder, or of one of its parts."""
+    from trapline.crawl.account import found
+    from trapline.crawl.folder import opened
+    from trapline.parallel.manifest import is_parallel, read
+
+    for part in read(folder).parts if is_parallel(folder) else ():
+        with suppress(ConfigError), closing(opened(part)) as database:  # it does not know it
+            return part, found(database, target.name)
+    return folder, target
 
 
 def _present(reading: "Reading", target: "Target") -> Iterator[str]:

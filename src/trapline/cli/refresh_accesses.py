@@ -47,10 +47,11 @@ def accesses(folder: Path, logs: Sequence[str], site: str, robots: bool, again: 
     The crawl adds accesses up over the time since it began, so the counts of all pages must be over the same time: docs/signals.md.
     """
     from trapline.crawl.store.folder import connect
+    from trapline.parallel.merged import brought_up
     from trapline.signals.inbox import Inbox
 
     origin = _origin(site)
-    database = connect(folder)
+    database = connect(brought_up(folder))
     found = [_read(name, origin, robots) for name in logs]
     pages = _known(database, {url for log in found for url, _ in log.accesses.counts})
     inbox = Inbox(folder)

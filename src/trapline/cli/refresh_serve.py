@@ -106,7 +106,11 @@ def serve(folder: Path, asked: Asked, rated: Rated, as_json: bool) -> None:
 def sites_of(folder: Path) -> Callable[[int], Sequence[tuple[int, str]]]:
     """The sites that the crawl in a folder knows, behind one of them. The crawl may be running."""
     from trapline.crawl.store.folder import connect
+    from trapline.parallel.manifest import is_parallel
+    from trapline.parallel.merged import NewSites
 
+    if is_parallel(folder):
+        return NewSites(folder)
     database = connect(folder)
     query = "select id, origin from site where id > ? order by id"
     return lambda last: database.execute(query, (last,)).fetchall()

@@ -28,9 +28,10 @@ def report(folders: tuple[Path, ...], output: Path | None) -> None:
     """
     from trapline.crawl.store.folder import check_crawl
     from trapline.output import check_writable, write_text
+    from trapline.parallel.merged import brought_up
 
     for folder in folders:
-        check_crawl(folder)
+        check_crawl(brought_up(folder))
     file = output or (folders[0] / PAGE if len(folders) == 1 else Path(PAGE))
     check_writable(file)
     write_text(file, _one(folders[0]) if len(folders) == 1 else _several(folders))

@@ -27,10 +27,11 @@ _WIDTH = 22
 @click.option("--watch", is_flag=True, help="Again every second, until the crawl ends.")
 def status(folder: Path, as_json: bool, watch: bool) -> None:
     """Say how the crawl in DIR stands, while it runs or afterwards."""
-    from trapline.crawl.glance import RUNNING, glance
+    from trapline.crawl.glance import RUNNING
+    from trapline.parallel.glance import glance_of
 
     while True:
-        found = glance(folder)
+        found = glance_of(folder)
         _show(found, folder, as_json, watch)
         if not watch or found.state != RUNNING:
             return

@@ -37,10 +37,12 @@ class Again:
         outbox: Outbox,
         clock: Callable[[], float],
         shelf: Shelf,
+        signals: Path | None = None,
     ) -> None:
+        """`signals`: the folder of signals.db, if it is another."""
         agenda = Agenda(frontier, refresher, Turns(options.share, options.price, options.rate), options.continuous)
         self.copies = Copies(folder / DATABASE)
-        self._inbox, self._aside = Inbox(folder, _BUSY_S), Aside(asyncio.get_running_loop())
+        self._inbox, self._aside = Inbox(signals or folder, _BUSY_S), Aside(asyncio.get_running_loop())
         self.hearsay = Hearsay(refresher, frontier, known, self._inbox, outbox, clock, self._aside)
         reading = Reading(folder)
         self.hearsay.restore(reading)

@@ -16,8 +16,9 @@ import numpy as np
 from trapline.crawl.asked import Asked, answer, no_answer
 from trapline.crawl.hearsay import Hearsay
 from trapline.crawl.judge import Verdict, judge
-from trapline.crawl.known import Known
+from trapline.crawl.known import Found, Known
 from trapline.crawl.outbox import Outbox
+from trapline.crawl.partition import Others
 from trapline.crawl.records import RETURNED, VISITS, Fetched, GivenUp, Progress
 from trapline.crawl.shelf import Shelf
 from trapline.crawl.sites import Site
@@ -33,6 +34,7 @@ from trapline.units import counted
 
 _CONDITION = b"\r\nIf-"  # of a request: by an entity tag, by a date, or both
 _NO_PAGES = np.zeros(0, np.int32)
+_NOWHERE = Found(_NO_PAGES)
 DRAINED, PAGES, SECONDS, BYTES, INTERRUPTED = "drained", "max-pages", "max-seconds", "max-bytes", "interrupted"
 
 
@@ -70,16 +72,22 @@ class Crawler:
         tally: Tally | None = None,
         upkeep: Upkeep | None = None,
         hearsay: Hearsay | None = None,
+        others: Others | None = None,
     ) -> None:
+        """`others`: the crawl is one of several, and goes on when it has nothing to do: they may send something."""
         self.frontier, self.known, self.outbox = frontier, known, outbox
         self._shelf, self._manner, self._worth, self._keep_links = shelf, manner, worth, keep_links
         # Whether every page may matter to a free robot.
         self._often = keep_links is not None or frontier.rules.batch > 0
         self.tally = tally or Tally()
-        self.upkeep, self.hearsay = upkeep, hearsay
+        self.upkeep, self.hearsay, self._others = upkeep, hearsay, others
+        self.idle = False  # nothing to do, until somebody sends something
         self._next = frontier.next if upkeep is None else upkeep.agenda.next
         self.active = 0  # visits under way
         self.stopped_by = ""
+        self.most_pages = (
+            manner.goals.pages
+        )  # with those asked for; one of several crawls may have a part of their goal
         self.full: Callable[[], bool] = lambda: False  # whether the store has more than it can take
         self._waiting = Waiting()
         self._asking = self._scoring = False
@@ -103,7 +111,7 @@ class Crawler:
             self._world.call_soon(self._ask)
 
     def _ask(self) -> None:
-        self._asking = False
+        self._asking = self.idle = False
         while self.active < self._manner.connections and not self._scoring and self.may_request() and not self.full():
             answer = self._next(self._world.now())
             if isinstance(answer, Visit):
@@ -113,7 +121,11 @@ class Crawler:
                 self._scoring = True
                 self._world.score()
             elif isinstance(answer, Drained):
-                self.stop(DRAINED)
+                self.idle = True
+                if self._others is None:
+                    self.stop(DRAINED)
+                else:
+                    self._others.rest()
             else:
                 self._wake(answer)
             break
@@ -160,7 +172,7 @@ class Crawler:
 
     def may_request(self) -> bool:
         """Whether another page may be asked for: with those under way it must not exceed what is wanted."""
-        return not self.stopped_by and self.tally.fetched + self.tally.in_flight < self._manner.goals.pages
+        return not self.stopped_by and self.tally.fetched + self.tally.in_flight < self.most_pages
 
     def waits(self, go_on: Callable[[], None]) -> bool:
         """Whether the store has too much to do; if so, `go_on` is called when it has less."""
@@ -198,7 +210,7 @@ class Crawler:
             self.upkeep is not None,
         )
         self.tally.in_flight -= 1
-        links = self.known.pages_of(asked.url, verdict.base, verdict.links, now) if verdict.links else _NO_PAGES
+        links, foreign = self.known.pages_of(asked.url, verdict.base, verdict.links, now) if verdict.links else _NOWHERE
         worth = 0.0
         if verdict.result == FETCHED and not again:
             worth = self._worth(asked)  # first: what it is worth may change with the report
@@ -206,10 +218,13 @@ class Crawler:
             if self._keep_links is not None:
                 self._keep_links(asked.page, links)
         hrefs = list(verdict.links) if self._manner.keep_hrefs else ()
-        record = answer(visit, site, asked, response, address, verdict, hrefs, links.tobytes())
+        kept = links[: len(links) - len(foreign)]  # those that lead elsewhere are at the end
+        record = answer(visit, site, asked, response, address, verdict, hrefs, kept.tobytes())
         if self.upkeep is not None:
             record = self.upkeep.compared(record, verdict, response)
         self._report(visit, record, now, links, response.own_s, worth)
+        if foreign and self._others is not None and record.result == FETCHED and not again:
+            self._others.post(asked.page, foreign, len(links))
         if self.hearsay is not None and record.result == FETCHED:
             self.hearsay.listen(asked.page, asked.url, verdict, response, now)
         self._keep(record, again)

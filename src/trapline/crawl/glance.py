@@ -21,7 +21,7 @@ from trapline.crawl.tally import IS_ERROR, IS_PAGE, KIND, heard_of
 RUNNING, ENDED, BROKEN_OFF = "running", "ended", "broken off"
 LATELY_S = 10.0  # what "now" means
 _LATEST_ROWS = 50_000  # a crawl of 5,000 pages a second, lately
-_MOST_ROWS = 6
+MOST_ROWS = 6
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,7 +124,7 @@ def _busiest(database: sqlite3.Connection, at: float) -> list[tuple[str, int]]:
     return database.execute(
         f"select origin, count(*) from (select page, started, result from fetch order by seq desc limit {_LATEST_ROWS}) as late"
         " join page on page.id = late.page join site on site.id = page.site"
-        f" where {IS_PAGE} and started > ? group by site.id order by 2 desc, 1 limit {_MOST_ROWS}",
+        f" where {IS_PAGE} and started > ? group by site.id order by 2 desc, 1 limit {MOST_ROWS}",
         (at - LATELY_S,),
     ).fetchall()
 
@@ -132,6 +132,6 @@ def _busiest(database: sqlite3.Connection, at: float) -> list[tuple[str, int]]:
 def _last_errors(database: sqlite3.Connection) -> list[Failure]:
     rows = database.execute(
         f"select url, {KIND}, status, started from (select * from fetch order by seq desc limit {_LATEST_ROWS}) as late"
-        f" join page on page.id = late.page where {IS_ERROR} order by seq desc limit {_MOST_ROWS}"
+        f" join page on page.id = late.page where {IS_ERROR} order by seq desc limit {MOST_ROWS}"
     )
     return [Failure(*row) for row in rows]

@@ -118,6 +118,8 @@ class Hearsay:
             self.tellers.topics.clear()
 
     def _take(self, signals: list[Signal], now: float) -> None:
+        self._last = signals[-1].id
+        signals = [signal for signal in signals if self._known.is_ours(signal.url)]
         pages, ahead_s = self._known.find([signal.url for signal in signals]), self.hearing.ahead_s(now)
         points: dict[tuple[int, str], list[tuple[float, float]]] = {}
         for signal, page in zip(signals, pages, strict=True):
@@ -128,7 +130,6 @@ class Hearsay:
             self.hearing.note(self._before + signal.id, page, signal.channel, signal.kind, outcome, now)
         for (page, channel), ahead in points.items():
             self._refresher.publish(page, CHANNELS.index(channel), ahead, now)
-        self._last = signals[-1].id
 
     def _moment(self, signal: Signal, ahead_s: float) -> float:
         """By our time. If that is ahead: what is heard now came after all that earlier runs crawled, for it was not there then. What is

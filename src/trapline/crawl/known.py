@@ -8,6 +8,7 @@ Most links were met before and are found as they stand (seen/lookup.py). What fo
 
 from collections import Counter
 from collections.abc import Callable, Sequence
+from typing import NamedTuple
 
 import numpy as np
 
@@ -19,11 +20,20 @@ from trapline.crawl.sites import Site, Sites
 from trapline.fetch.links import Links
 from trapline.fetch.urls import canonical, is_dynamic, origin, plain
 from trapline.frontier import Frontier
-from trapline.frontier.layout import Array
+from trapline.frontier.layout import ELSEWHERE, Array
 
 _LEFT_OUT = {reason: NO_PAGE - 1 - number for number, reason in enumerate(REASONS)}  # what is remembered of such a link
 _REASON = {number: reason for reason, number in _LEFT_OUT.items()}
+_FOREIGN = min(_LEFT_OUT.values()) - 1  # another partition owns it
+_UNSETTLED = _FOREIGN - 1  # nobody knows yet who does: for now it is another's, and this is not remembered
 Values = Callable[[Sequence[str]], Sequence[float]]
+
+
+class Found(NamedTuple):
+    """Where the links of a page lead."""
+
+    pages: Array  # each once, in order; then one ELSEWHERE for each of `foreign`
+    foreign: Sequence[str] = ()  # URLs that other partitions own
 
 
 class Known:
@@ -40,32 +50,52 @@ class Known:
         inputs: dict[str, Values],
         locate: Callable[[Site], int],
         left_out: Counter[str],
+        owns: Callable[[str], bool | None] | None = None,
     ) -> None:
         """`inputs`: what the page rank wants to know of new pages. `locate` answers the group of a new site, or UNRESOLVED.
-        `left_out` counts links that are not to be crawled, by reason."""
+        `left_out` counts links that are not to be crawled, by reason. `owns`: whether a site is ours, by its origin, and None
+        where nobody knows yet; without it all are."""
         self._frontier, self.sites, self._seen, self._shelf = frontier, sites, seen, shelf
         self._scope, self._outbox, self._inputs, self._locate = scope, outbox, inputs, locate
-        self._left_out, self._lookup = left_out, Lookup(seen)
+        self._left_out, self._owns, self._lookup = left_out, owns, Lookup(seen)
 
-    def pages_of(self, url: str, base: str, links: Links, now: float) -> Array:
-        """The pages that the links of the page at `url` lead to, each once, in order. `base`: what the page itself says that they are
-        relative to; "": nothing."""
+    def pages_of(self, url: str, base: str, links: Links, now: float) -> Found:
+        """Where the links of the page at `url` lead. `base`: what the page itself says that they are relative to; "": nothing."""
         seen_from = (canonical(base, url) or url) if base else url
         pages, unknown = self._lookup.find(links, seen_from.encode())
         found: list[int] = pages.tolist()
         if unknown:
             self._find_out(found, links, seen_from, now)
+        foreign: list[str] = []
         if found and min(found) < 0:
+            foreign = self._foreign(found, links, seen_from)
             for page in found:
-                if page < NO_PAGE:
+                if _FOREIGN < page < NO_PAGE:
                     self._left_out[_REASON[page]] += 1
             found = [page for page in found if page >= 0]
-        return np.array(list(dict.fromkeys(found)), np.int32)
+        return Found(np.array([*dict.fromkeys(found), *[ELSEWHERE] * len(foreign)], np.int32), foreign)
+
+    def _foreign(self, pages: list[int], links: Links, base: str) -> list[str]:
+        """The URLs of links that others own, each once: what is remembered of such a link is only that it is one."""
+        if min(pages) > _FOREIGN:
+            return []
+        name, folder = _split(base)
+        hrefs = [links[at] for at, page in enumerate(pages) if page <= _FOREIGN]
+        urls = (self._url(href, name, folder) or canonical(href, base) for href in hrefs)
+        return list(dict.fromkeys(url for url in urls if url is not None))
 
     def seed_pages(self, urls: Sequence[str], now: float) -> list[int]:
-        """The pages at these canonical URLs, whatever the scope: it was made from them."""
+        """The pages at these canonical URLs that are ours, whatever the scope: it was made from them."""
         pages, _ = self._pages_at(urls, now, lambda url: "")
-        return list(dict.fromkeys(pages))
+        return list(dict.fromkeys(page for page in pages if page >= 0))
+
+    def arrived(self, urls: Sequence[str], now: float) -> list[int]:
+        """The page at each of these URLs, which another partition has met; less than 0: not to be crawled, or not ours."""
+        return self._pages_at(urls, now, self._scope.admits)[0]
+
+    def is_ours(self, url: str) -> bool:
+        """Whether what is told of the page at a canonical URL is for us to hear."""
+        return self._owns is None or bool(self._owns(origin(url)))
 
     def find(self, urls: Sequence[str]) -> list[int]:
         """The page at each canonical URL; -1: it was never met."""
@@ -88,9 +118,7 @@ class Known:
 
     def _find_out(self, pages: list[int], links: Links, base: str, now: float) -> None:
         """Put the page of each link, or what is to be remembered instead, where it is unknown."""
-        name = origin(base)
-        path = base[len(name) :].partition("?")[0]
-        folder = path[: path.rfind("/") + 1]
+        name, folder = _split(base)
         places: list[int] = []
         urls: list[str] = []
         for at, page in enumerate(pages):
@@ -106,7 +134,8 @@ class Known:
         if urls:
             for at, page, fingerprint in zip(places, *self._pages_at(urls, now, self._scope.admits), strict=True):
                 pages[at] = page
-                self._lookup.remember(at, page, fingerprint)
+                if page != _UNSETTLED:
+                    self._lookup.remember(at, page, fingerprint)
 
     def _url(self, href: str, name: str, folder: str) -> str | None:
         """The URL of an href that is plain, perhaps on a site that is known."""
@@ -129,6 +158,8 @@ class Known:
                 reason = left_out(urls[at])
                 if reason:
                     pages[at] = _LEFT_OUT[reason]
+                elif self._owns is not None and not (ours := self._owns(origin(urls[at]))):
+                    pages[at] = _UNSETTLED if ours is None else _FOREIGN
                 else:
                     new.append(at)
         if new:
@@ -160,3 +191,13 @@ class Known:
             self._outbox.sites.append((site.id, name))
             self._frontier.add_sites(1, now, [self._locate(site)])
         return site
+
+
+def _split(url: str) -> tuple[str, str]:
+    """
+    >>> _split("http://a.org/b/c?d/e")
+    ('http://a.org', '/b/')
+    """
+    name = origin(url)
+    path = url[len(name) :].partition("?")[0]
+    return name, path[: path.rfind("/") + 1]

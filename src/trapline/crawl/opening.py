@@ -77,11 +77,15 @@ def prepare_old(folder: Path, refresh: Mapping[str, Any] | None = None, **change
     claim_existing(folder).release()  # now, and not when all is compiled: somebody may be crawling there
     reading = Reading(folder)
     reading.check()
-    options = replace(CrawlOptions.from_json(reading.meta()["options"]), **changes)  # type: ignore[arg-type]  # goals
-    if refresh:
-        options = replace(options, refresh=_refresh_changed(options.refresh, refresh))
+    options = changed(CrawlOptions.from_json(reading.meta()["options"]), refresh, **changes)
     reading.close()
     return Prepared(folder, options, resume.strategy_of(options), False)
+
+
+def changed(options: CrawlOptions, refresh: Mapping[str, Any] | None, **changes: float) -> CrawlOptions:
+    """With other goals, of the crawl and of refresh."""
+    options = replace(options, **changes)  # type: ignore[arg-type]  # goals
+    return replace(options, refresh=_refresh_changed(options.refresh, refresh)) if refresh else options
 
 
 def _refresh_changed(told: RefreshOptions | None, changes: Mapping[str, Any]) -> RefreshOptions:

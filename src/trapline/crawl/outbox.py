@@ -7,7 +7,7 @@ of the frontier and of the refresher go with it: a batch is what happened betwee
 
 from collections.abc import Callable, Sequence
 
-from trapline.crawl.records import Batch, Fetched, GivenUp, Progress, RobotsFetched, SignalNoted, Told
+from trapline.crawl.records import Batch, Between, Fetched, GivenUp, Progress, RobotsFetched, SignalNoted, Told
 from trapline.frontier.journal import Journal
 
 # A commit costs the store about a millisecond, so a page's share of it is small from some dozens on; more only delays the
@@ -23,8 +23,10 @@ class Outbox:
         put: Callable[[Batch], None],
         last_batch: int = 0,
         refresh_log: Callable[[], bytes] = bytes,
+        between: Callable[[], Between] = Between,
     ) -> None:
-        self._journal, self._put, self._refresh_log = journal, put, refresh_log
+        """`refresh_log`, `between`: what there is since they were last asked."""
+        self._journal, self._put, self._refresh_log, self._between = journal, put, refresh_log, between
         self.number = last_batch  # of the last batch that was sent
         self.log_bytes = 0  # of both logs, sent so far
         self._bytes = 0
@@ -68,8 +70,9 @@ class Outbox:
 
     def flush(self, progress: Progress | None = None, left_out: Sequence[tuple[str, int]] = ()) -> None:
         """Send what there is, if there is anything. `left_out`: links by reason, so far."""
+        between = self._between()  # first: links that go out are those of pages in this batch
         calls, refresh = self._journal.take(), self._refresh_log()
-        if not (calls or refresh or progress or self.has_news):
+        if not (calls or refresh or progress or self.has_news or any(between)):
             return
         self.log_bytes += len(calls) + len(refresh)
         self.number += 1
@@ -89,6 +92,7 @@ class Outbox:
             self.told,
             None if self.whole is None else sorted(self.whole),
             self.inbox,
+            between,
             self.forget,
         )
         self._empty()

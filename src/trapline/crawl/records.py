@@ -96,6 +96,24 @@ class Told(NamedTuple):
     dated: float  # the latest date of a change that stood there or in another list; infinity: none did
 
 
+class Parcel(NamedTuple):
+    """Links that another partition owns, as bytes, on their way to it."""
+
+    receiver: int
+    number: int  # 1, 2, ... for each receiver
+    data: bytes
+
+
+class Between(NamedTuple):
+    """What passed between this partition of a crawl and the others."""
+
+    made: Sequence[Parcel] = ()
+    delivered: Sequence[tuple[int, int]] = ()  # receiver, number: it has all parcels up to that one
+    received: Sequence[tuple[int, int]] = ()  # sender, number: we have
+    links: Sequence[tuple[int, str]] = ()  # page, URL that another owns
+    assigned: Sequence[tuple[str, int]] = ()  # site, its owner: found out by us, or told by who did
+
+
 class Progress(NamedTuple):
     """How the crawl stands, about twice a second while anything happens."""
 
@@ -129,4 +147,5 @@ class Batch(NamedTuple):
     inbox: tuple[str, int] | None = (
         None  # another one: which, and the id of the last signal before its first; None: as before
     )
+    between: Between = Between()
     forget: int = 0  # the logs of batches up to this one are not needed any more

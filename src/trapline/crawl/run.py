@@ -27,12 +27,14 @@ from trapline.crawl.names import Names
 from trapline.crawl.opening import Opened, opened, prepare_new, prepare_old, store_settings
 from trapline.crawl.options import AGENT, CrawlOptions
 from trapline.crawl.outbox import Outbox
-from trapline.crawl.records import Batch, Progress
+from trapline.crawl.partition import Member, Others, Told
+from trapline.crawl.records import Batch, Between, Progress
 from trapline.crawl.shelf import Shelf
 from trapline.crawl.snapshots import Snapshots
 from trapline.crawl.standing import MOST_ROWS, FetchedAgain, Recent, Standing
 from trapline.crawl.store.client import Store
 from trapline.crawl.store.folder import DATABASE, note_begin, note_end
+from trapline.crawl.store.reading import Reading
 from trapline.crawl.summary import write_summary
 from trapline.crawl.worth import worth
 from trapline.errors import ConfigError
@@ -59,12 +61,12 @@ def resume_crawl(folder: Path, view: View, **changes: float) -> dict[str, Any]:
     return run_crawl(opened(prepare_old(folder, None, **changes)), view)
 
 
-def run_crawl(crawl: Opened, view: View) -> dict[str, Any]:
+def run_crawl(crawl: Opened, view: View, member: Member | None = None) -> dict[str, Any]:
     """The crawl, until it ends or is ended; its summary. A `ConfigError` or a defect leaves a folder that can go on."""
     give_back_what_is_freed()
     try:
         with view as show:
-            return uvloop.run(LiveCrawl(crawl, show).run())
+            return uvloop.run(LiveCrawl(crawl, show, member).run())
     finally:
         crawl.claim.release()
 
@@ -72,10 +74,12 @@ def run_crawl(crawl: Opened, view: View) -> dict[str, Any]:
 class LiveCrawl:
     """The parts of one run, and what happens to them as time passes."""
 
-    def __init__(self, crawl: Opened, show: Show) -> None:
+    def __init__(self, crawl: Opened, show: Show, member: Member | None = None) -> None:
+        """`member`: the crawl is one of several."""
         self._options, self._strategy, self._state = crawl.options, crawl.strategy, crawl.state
         self._claim, self._given, self._new = crawl.claim, crawl.given, crawl.new
-        self._folder, self._show = crawl.claim.path, show
+        self._folder, self._show, self._member = crawl.claim.path, show, member
+        self._others: Others | None = None
         self._recent = Recent()
         self._uncommitted: deque[tuple[int, int]] = deque()  # batch, pages registered when it was sent
         self._noted_at = -math.inf  # seconds of crawling
@@ -93,6 +97,8 @@ class LiveCrawl:
             self._build(loop)
             loop.set_exception_handler(self._defect)
             self._begin(loop)
+            if self._others is not None:
+                await self._others.open(self._crawler)
             with interrupts(loop, self._interrupted), self._ticking(loop):
                 await self._web.over
                 return await self._close()
@@ -105,6 +111,8 @@ class LiveCrawl:
         self._began = time.monotonic()
         if self._state.last_batch == 0:  # new, or killed before its first commit
             frontier.discover(self._known.seed_pages(self._options.seeds, now), now)
+            if self._others is not None:
+                self._others.begin(self._options.seeds)
         if not self._new:
             resume.settle(frontier, now, self._state.refresher)
         self._web.sweep()
@@ -118,10 +126,13 @@ class LiveCrawl:
         state.frontier.journal = journal
         self._shelf = Shelf(self._folder / DATABASE)
         self._shelf.committed(state.frontier.pages)
-        self._outbox = Outbox(journal, self._put, state.last_batch, state.refresher.take if state.refresher else bytes)
+        refresh_log = state.refresher.take if state.refresher else bytes
+        self._outbox = Outbox(journal, self._put, state.last_batch, refresh_log, self._between)
         self._snapshots = Snapshots(self._folder, state, self._outbox, options.snapshot_pages)
         names = Names(Resolver(options.hosts, options.nameservers), Guard(options.allow_private))
         self._known = self._build_known(names)
+        if self._member is not None:
+            self._others = self._member.meet(state.frontier, self._known, _told(self._folder))
         self._again = self._build_again()
         scores = resume.scores_of(self._folder) if self._strategy.page.scores else None
         self._crawler = Crawler(
@@ -135,6 +146,7 @@ class LiveCrawl:
             tally=state.tally,
             upkeep=self._again.upkeep if self._again else None,
             hearsay=self._again.hearsay if self._again else None,
+            others=self._others,
         )
         self._crawler.full = lambda: self._store.full
         self._web = Web(loop, options, self._crawler, names, scores)
@@ -158,7 +170,8 @@ class LiveCrawl:
             return None
         folder, known, outbox = self._folder, self._known, self._outbox
         clock = lambda: self._web.now()  # noqa: E731  # there is none yet
-        return Again(told, folder, state.frontier, state.refresher, known, outbox, clock, self._shelf)
+        signals = self._member.signals if self._member else None
+        return Again(told, folder, state.frontier, state.refresher, known, outbox, clock, self._shelf, signals)
 
     def _build_known(self, names: Names) -> Known:
         state = self._state
@@ -172,11 +185,17 @@ class LiveCrawl:
             self._given.inputs,
             names.locate,
             state.tally.left_out,
+            self._member.owns if self._member else None,
         )
 
     # ---- the store
 
+    def _between(self) -> Between:
+        return Between() if self._others is None else self._others.take()
+
     def _put(self, batch: Batch) -> None:
+        if self._others is not None:
+            self._others.sent(batch.number, batch.between)
         self._uncommitted.append((batch.number, self._state.frontier.pages))
         self._store.put(batch)
 
@@ -189,6 +208,8 @@ class LiveCrawl:
             if self._again is not None:
                 self._again.copies.committed(batch)
         self._snapshots.committed(batch)
+        if self._others is not None:
+            self._others.committed(batch)
         if not self._store.full:
             self._crawler.go_on()
 
@@ -242,7 +263,8 @@ class LiveCrawl:
         return self._state.tally.seconds_before + time.monotonic() - self._began
 
     def _note_if_new(self) -> None:
-        if self._outbox.has_news or self._seconds() - self._noted_at >= _IDLE_S:
+        news = self._outbox.has_news or (self._others is not None and self._others.has_news)
+        if news or self._seconds() - self._noted_at >= _IDLE_S:
             self._note()
 
     def _note(self) -> None:
@@ -307,6 +329,8 @@ class LiveCrawl:
                 await self._store.close(self._close_step)
             except ConfigError as error:
                 self._failure = str(error)
+        if self._others is not None:
+            await self._others.close()
         if self._error is not None:
             raise self._error
         if self._failure:
@@ -317,6 +341,13 @@ class LiveCrawl:
 
     def _close_step(self, step: str) -> None:
         self._closing = step
+
+
+def _told(folder: Path) -> Told:
+    reading = Reading(folder)
+    told = reading.partitions()
+    reading.close()
+    return told
 
 
 def _with_the_way_on(failure: str, folder: Path) -> str:

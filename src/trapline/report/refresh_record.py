@@ -9,6 +9,7 @@ minute and were fetched every half, .86 to .90 instead of .82 to .85.
 """
 
 import sqlite3
+from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
@@ -17,7 +18,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from trapline.crawl.options import RefreshOptions
+from trapline.crawl.store.folder import connect
 from trapline.crawl.tally import IS_PAGE
+from trapline.parallel.merged import parts_of
 from trapline.report.chart import Floats
 from trapline.report.trust import Trust, trust_now
 from trapline.signals.database import DATABASE
@@ -76,7 +79,7 @@ def refresh_record(folder: Path, database: sqlite3.Connection, told: RefreshOpti
         signals=_told(database, "signal_total where kind != 'access'"),
         access_counts=_told(database, "signal_total where kind = 'access'"),
         at_endpoint=_at_endpoint(folder),
-        trust=_trust(folder, database, told),
+        trust=_trust(folder, told),
     )
 
 
@@ -155,7 +158,12 @@ def _at_endpoint(folder: Path) -> list[Told]:
         return []
 
 
-def _trust(folder: Path, database: sqlite3.Connection, told: RefreshOptions) -> list[Believed]:
-    origins = dict(database.execute("select id, origin from site"))
-    found = sorted(trust_now(folder, told), key=lambda one: (-one.heard, one))
-    return [Believed(origins.get(one.site, f"site {one.site}"), one) for one in found[:MOST_TRUST]]
+def _trust(folder: Path, told: RefreshOptions) -> list[Believed]:
+    found = [Believed(*pair) for part in parts_of(folder) or [folder] for pair in _believed(part, told)]
+    return sorted(found, key=lambda one: (-one.trust.heard, one.trust))[:MOST_TRUST]
+
+
+def _believed(folder: Path, told: RefreshOptions) -> list[tuple[str, Trust]]:
+    with closing(connect(folder)) as database:
+        origins = dict(database.execute("select id, origin from site"))
+    return [(origins.get(one.site, f"site {one.site}"), one) for one in trust_now(folder, told)]

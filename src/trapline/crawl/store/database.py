@@ -12,7 +12,7 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
-from trapline.crawl.records import Batch, Fetched
+from trapline.crawl.records import Batch, Between, Fetched
 from trapline.crawl.store.archive import Length
 from trapline.crawl.store.filing import Kept, Row, is_not_modified
 from trapline.crawl.store.forgetting import Forgetting
@@ -85,6 +85,7 @@ class Database:
         self.connection.executemany("replace into given_up values (?, ?, ?, ?)", batch.given_up)
         self.connection.executemany("replace into left_out values (?, ?)", batch.left_out)
         self._add_told(batch)
+        self._add_between(batch.between)
         if batch.progress is not None:
             self.connection.execute(_PROGRESS, batch.progress)
 
@@ -101,6 +102,14 @@ class Database:
             self.set_meta("whole", json.dumps(batch.whole))
         if batch.inbox is not None:
             self.set_meta("inbox", json.dumps(batch.inbox))
+
+    def _add_between(self, between: Between) -> None:
+        self.connection.executemany("insert into parcel values (?, ?, ?)", between.made)
+        self.connection.executemany(_MADE, ((receiver, number) for receiver, number, _ in between.made))
+        self.connection.executemany("delete from parcel where receiver = ? and number <= ?", between.delivered)
+        self.connection.executemany(_RECEIVED, between.received)
+        self.connection.executemany("insert into elsewhere values (?, ?)", between.links)
+        self.connection.executemany("replace into assigned values (?, ?)", between.assigned)
 
     def _add_copies(self, batches: Iterable[Batch], rows: Sequence[Row]) -> None:
         """What we have of pages now, in the order in which it came; `rows`: of the same fetches."""
@@ -140,5 +149,9 @@ _STILL = "update copy set checked = ?, etag = ?, modified = ?, refused = '' wher
 _SIGNAL_TOTAL = (
     "insert into signal_total values (?, ?, ?, ?) "
     "on conflict (channel, kind, outcome) do update set signals = signals + excluded.signals"
+)
+_MADE = "insert into partition (id, made) values (?, ?) on conflict (id) do update set made = excluded.made"
+_RECEIVED = (
+    "insert into partition (id, received) values (?, ?) on conflict (id) do update set received = excluded.received"
 )
 _PROGRESS = "insert into progress values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"

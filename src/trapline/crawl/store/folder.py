@@ -8,8 +8,8 @@ import os
 import shutil
 import sqlite3
 import time
-from collections.abc import Mapping
-from contextlib import closing
+from collections.abc import Iterator, Mapping
+from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import NamedTuple
 
@@ -17,7 +17,7 @@ from trapline.crawl.store.lock import LOCK, Lock, take
 from trapline.errors import ConfigError
 from trapline.output import check_writable, sync
 
-FORMAT = 4
+FORMAT = 5
 DATABASE = "crawl.db"
 ARCHIVES = "warc"
 INDEX = "index.cdxj"
@@ -87,6 +87,11 @@ def note_end(claim: Claim, stopped_by: str) -> None:
     _note(claim, "insert or replace into meta values ('stopped_by', ?)", stopped_by)
 
 
+def note_partition(claim: Claim, partition: str) -> None:
+    """The crawl is this part of a larger one. To be called while no store runs."""
+    _note(claim, "insert or replace into meta values ('partition', ?)", partition)
+
+
 def _note(claim: Claim, statement: str, *values: str) -> None:
     try:
         with closing(sqlite3.connect(claim.path / DATABASE)) as connection, connection:
@@ -105,7 +110,7 @@ def connect(path: Path) -> sqlite3.Connection:
     if not (path / DATABASE).is_file():
         raise ConfigError(f"{path}: there is no crawl: it has no {DATABASE}")
     try:
-        connection = sqlite3.connect(_address(path), uri=True, isolation_level=None)
+        connection = sqlite3.connect(read_only(path), uri=True, isolation_level=None)
         found = connection.execute("select value from meta where key = 'format'").fetchone()
     except sqlite3.Error as error:
         raise ConfigError(f"{path / DATABASE}: not the database of a crawl: {error}") from None
@@ -116,7 +121,8 @@ def connect(path: Path) -> sqlite3.Connection:
     return connection
 
 
-def _address(path: Path) -> str:
+def read_only(path: Path) -> str:
+    """The address under which SQLite opens a crawl's database to read it."""
     # SQLite makes a file for its readers to share. Where it cannot, and there is no log, nobody writes and none is needed.
     still = not os.access(path, os.W_OK) and not (path / f"{DATABASE}-wal").exists()
     mode = "mode=ro&immutable=1" if still else "mode=ro"
@@ -145,7 +151,9 @@ def _refuse_strangers(path: Path) -> None:
 
 def _refuse_begun(path: Path) -> None:
     connection = connect(path)
-    begun = connection.execute("select exists (select 1 from journal)").fetchone()[0]
+    begun = connection.execute(
+        "select exists (select 1 from journal) or exists (select 1 from meta where key = 'merged')"  # one of several
+    ).fetchone()[0]
     connection.close()
     if begun:
         raise ConfigError(f"{path}: exists and holds a crawl; go on with --resume {path}, or name another folder")
@@ -158,16 +166,21 @@ def _remove_unbegun(path: Path) -> None:
 
 
 def _create_database(path: Path, options: Mapping[str, object]) -> None:
-    """Under another name first: a crawl.db that is there is whole."""
+    with new_database(path) as connection:
+        meta = {"format": str(FORMAT), "created": repr(time.time()), "options": json.dumps(options)}
+        connection.executemany("insert into meta values (?, ?)", meta.items())
+
+
+@contextmanager
+def new_database(path: Path) -> Iterator[sqlite3.Connection]:
+    """A crawl.db with empty tables, to be filled in one transaction. Under another name first: a crawl.db that is there is whole."""
     unborn = path / _UNBORN
-    meta = {"format": str(FORMAT), "created": repr(time.time()), "options": json.dumps(options)}
     try:
         unborn.unlink(missing_ok=True)
-        connection = sqlite3.connect(unborn)
-        connection.executescript(f"begin;\n{_SCHEMA.read_text()}")  # one transaction, with the next line
-        connection.executemany("insert into meta values (?, ?)", meta.items())
-        connection.commit()
-        connection.close()
+        with closing(sqlite3.connect(unborn, uri=True, isolation_level=None)) as connection:
+            connection.executescript(f"begin;\n{_SCHEMA.read_text()}")
+            yield connection
+            connection.execute("commit")
         unborn.rename(path / DATABASE)
         sync(path)
     except (OSError, sqlite3.Error) as error:

@@ -148,6 +148,19 @@ class Reading:
         )
         return (SiteRobots(*row) for row in self._pieces(sql, -1, _PIECE_BATCHES))
 
+    def parcels(self, receiver: int, after: int, most: int) -> list[tuple[int, bytes]]:
+        """Those that the receiver is not known to have, in order."""
+        sql = "select number, data from parcel where receiver = ? and number > ? order by number limit ?"
+        return self.connection.execute(sql, (receiver, after, most)).fetchall()
+
+    def partitions(self) -> dict[int, tuple[int, int]]:
+        """Parcels made for each other partition, and received from it."""
+        return {id: (made, received) for id, made, received in self.connection.execute("select * from partition")}
+
+    def assigned(self) -> dict[str, int]:
+        """Sites whose owner had to be found out, each with it."""
+        return dict(self.connection.execute("select origin, partition from assigned"))
+
     def progress(self) -> Progress | None:
         """The latest."""
         row = self.connection.execute("select * from progress order by rowid desc limit 1").fetchone()

@@ -1,4 +1,4 @@
--- crawl.db, format 4. Append-only while a crawl runs, but for counts, `copy` and `told`, and for what is not kept for ever (forgetting.py); indexes are
+-- crawl.db, format 5. Append-only while a crawl runs, but for counts, `copy` and `told`, and for what is not kept for ever (forgetting.py); indexes are
 -- made when it closes (closing.py).
 -- Times are wall-clock seconds since 1970; durations are seconds. What each column means: docs/crawl-folder.md.
 
@@ -97,6 +97,24 @@ create table told (                -- pages that a sitemap or a feed lists
     page integer primary key,
     by integer not null,           -- the page that lists it
     dated real                     -- the latest date of a change that stood there or in another list; null: none did
+);
+
+create table parcel (              -- links that other partitions own, until these have them
+    receiver integer not null, number integer not null, data blob not null,
+    primary key (receiver, number)
+) without rowid;
+create table partition (           -- the others, if there are any
+    id integer primary key,
+    made integer not null default 0,      -- parcels for it so far
+    received integer not null default 0   -- parcels of its that we have
+);
+
+create table assigned (            -- sites whose owner had to be found out
+    origin text primary key,
+    partition integer not null
+) without rowid;
+create table elsewhere (           -- where pages of ours lead that others own
+    page integer not null, url text not null
 );
 
 create table progress (

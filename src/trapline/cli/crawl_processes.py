@@ -1,0 +1,105 @@
+"""`trapline crawl --processes N`: a crawl of several processes, begun or resumed, that looks like one."""
+
+from contextlib import closing
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from trapline.cli.crawl_end import has_ended, say
+from trapline.cli.crawl_options import Requested
+from trapline.cli.crawl_ready import compile_for, note, prepared_new
+from trapline.cli.crawl_resume import raised_goals, refresh_changes
+from trapline.errors import ConfigError
+
+if TYPE_CHECKING:
+    from trapline.crawl.opening import Prepared
+    from trapline.crawl.options import CrawlOptions
+    from trapline.parallel.manifest import Manifest
+
+
+def is_in_parts(given: dict[str, Any]) -> bool:
+    """Whether the crawl is one of several processes: by its folder, if it is there."""
+    resume, processes = given["resume"], given["processes"]
+    if resume is None:
+        return processes is not None and processes > 1
+    from trapline.parallel.manifest import is_parallel
+
+    _refuse_part(resume)
+    if processes is not None and processes > 1 and not is_parallel(resume):
+        raise ConfigError(f"{resume}: is no crawl of several processes; go on without --processes")
+    return is_parallel(resume)
+
+
+def _refuse_part(folder: Path) -> None:
+    """Alone it would take the whole web for its own."""
+    from trapline.crawl.folder import meta, opened
+    from trapline.parallel.manifest import is_parallel
+
+    whole = folder.absolute().parent
+    if is_parallel(whole):
+        with closing(opened(folder)) as database:
+            if "partition" in meta(database):
+                raise ConfigError(f"{folder}: is a part of the crawl in {whole}; go on with --resume {whole}")
+
+
+def crawl_in_parts(urls: tuple[str, ...], requested: Requested) -> None:
+    given = requested.given
+    manifest = _resumed(given) if given["resume"] else _new(requested.options(urls), given)
+    if manifest is None:
+        return
+    say(_crawled(manifest, given), manifest.folder, given)
+
+
+def _new(options: "CrawlOptions", given: dict[str, Any]) -> "Manifest":
+    from trapline.parallel.manifest import create, is_parallel
+    from trapline.parallel.places import partitioning_for
+
+    folder: Path = given["output"]
+    if is_parallel(folder):
+        raise ConfigError(f"{folder}: exists and holds a crawl; go on with --resume {folder}, or name another folder")
+    prepared = prepared_new(options, folder)
+    _check(prepared)
+    note(prepared.notes, given["quiet"])
+    compile_for(replace(prepared, new=False), given["quiet"])  # a partition that dies is made again from its log
+    partitioning = partitioning_for(prepared.options.rules, given["processes"])
+    return create(folder, prepared.options, partitioning).begun(prepared.options)
+
+
+def _check(prepared: "Prepared") -> None:
+    if prepared.strategy.page.scores:
+        raise ConfigError(
+            f"strategy {prepared.strategy.name!r} needs the links of all processes at one place; crawl without --processes"
+        )
+
+
+def _resumed(given: dict[str, Any]) -> "Manifest | None":
+    """The crawl to go on with; None: it has come to its end, and that was said."""
+    from trapline.crawl.opening import Prepared, changed
+    from trapline.crawl.resume import strategy_of
+    from trapline.parallel.manifest import read
+    from trapline.parallel.merged import brought_up
+
+    folder: Path = given["resume"]
+    manifest, goals = read(folder), raised_goals(given)
+    partitions = manifest.partitioning.partitions
+    if given["processes"] not in (None, partitions):
+        raise ConfigError(f"{folder}: is a crawl of {partitions} processes; go on with as many")
+    options = changed(manifest.options, refresh_changes(given), **goals)
+    if manifest.stopped_by and has_ended(brought_up(folder), given, goals):
+        return None
+    compile_for(Prepared(folder, options, strategy_of(options), new=False), given["quiet"])
+    return manifest.begun(options)
+
+
+def _crawled(manifest: "Manifest", given: dict[str, Any]) -> dict[str, Any]:
+    from trapline.cli.compiling import step
+    from trapline.cli.crawl_view import view
+    from trapline.crawl.summary import write_summary
+    from trapline.parallel.merged import merge
+    from trapline.parallel.processes import crawl_in_processes
+
+    with view(given["plain"], given["quiet"]) as show:
+        ended = crawl_in_processes(manifest, show)
+    with step("merging", manifest.partitioning.partitions, "partitions"):
+        merge(ended)
+        return write_summary(manifest.folder)

@@ -1,0 +1,99 @@
+"""What a partition tells its coordinator of itself, and all of them as one: for the census, for goals, for whoever watches the crawl."""
+
+import time
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, NamedTuple
+
+from trapline.crawl.records import Progress
+from trapline.crawl.standing import MOST_ROWS, FetchedAgain, Recent, Standing
+from trapline.crawl.tally import Heard
+from trapline.parallel.census import Count
+
+Rows = Sequence[tuple[str, int]]
+
+
+class Answer(NamedTuple):
+    counted: Count
+    used: int  # pages had and asked for
+    quota: float
+    progress: Progress
+    busiest: Rows = ()
+    errors: Rows = ()
+    given_up: Rows = ()
+    left_out: Rows = ()
+    doing: str = ""
+    again: FetchedAgain | None = None
+
+    @classmethod
+    def read(cls, said: Mapping[str, Any]) -> "Answer":
+        """From JSON, in which tuples are lists."""
+        named = {"counted": Count(*said["counted"]), "progress": Progress(*said["progress"])}
+        return cls(**{**said, **named, "again": None if said["again"] is None else _read_again(*said["again"])})
+
+
+def _read_again(fetched: int, changed: int, heard: Sequence[int], by_quality: bool) -> FetchedAgain:
+    return FetchedAgain(fetched, changed, Heard(*heard), by_quality)
+
+
+def answer(count: Count, used: int, quota: float, progress: Progress, standing: Standing | None) -> Answer:
+    if standing is None:
+        return Answer(count, used, quota, progress)
+    rows = standing.busiest(), standing.errors, standing.given_up, standing.left_out
+    return Answer(count, used, quota, progress, *rows, standing.doing, standing.again)
+
+
+def summed(every: Iterable[Progress], at: float, seconds: float) -> Progress:
+    rows = [one[2:] for one in every] or [Progress(0.0, 0.0, 0, 0, 0, 0, 0, 0, 0, 0.0)[2:]]
+    return Progress(at, seconds, *map(sum, zip(*rows, strict=True)))
+
+
+class Together:
+    """All partitions as one crawl that is shown. Who fills it: the coordinator, twice a second."""
+
+    def __init__(self, strategy: str, folder: str, goal: float, robots: int) -> None:
+        """`robots`: of all."""
+        self._told = strategy, folder
+        self._goal, self._robots = goal, robots
+        self._recent = Recent()
+
+    def standing(self, answers: Sequence[Answer], seconds: float, doing: str) -> Standing:
+        progress = summed((one.progress for one in answers), time.time(), seconds)
+        rates = self._recent.note(progress, Counter())
+        strategy, folder = self._told
+        return Standing(
+            progress,
+            *rates,
+            lambda: _rows(one.busiest for one in answers),
+            _rows(one.errors for one in answers),
+            strategy,
+            folder,
+            doing or _doing(answers),
+            self._goal,
+            self._robots,
+            _rows(one.given_up for one in answers),
+            _rows(one.left_out for one in answers),
+            _again([one.again for one in answers if one.again is not None]),
+        )
+
+
+def _rows(tables: Iterable[Rows]) -> list[tuple[str, int]]:
+    """The largest of all; each of the tables has its own largest only."""
+    total: Counter[str] = Counter()
+    for table in tables:
+        total.update(dict(table))
+    return total.most_common(MOST_ROWS)
+
+
+def _doing(answers: Sequence[Answer]) -> str:
+    """Of one of them, if all are at something else than crawling."""
+    said = [one.doing for one in answers]
+    return said[0] if said and all(said) else ""
+
+
+def _again(every: Sequence[FetchedAgain]) -> FetchedAgain | None:
+    if not every:
+        return None
+    heard = Heard(sum(one.heard.signals for one in every), sum(one.heard.access_counts for one in every))
+    fetched, changed = sum(one.fetched for one in every), sum(one.changed for one in every)
+    return FetchedAgain(fetched, changed, heard, all(one.by_quality for one in every))

@@ -1,0 +1,168 @@
+"""A live partition's links to the others: what it meets of theirs goes out in parcels, what they met of its own comes in.
+
+It stands between the crawl and `Delivery`, and owns what is neither on disk nor in the frontier: links gathered since the last batch.
+Parcels are cut when a batch goes to the store, of the pages in that batch, so that a page that counts as fetched has told all it had to
+tell; they are sent when the batch is on disk. What comes in counts as received when the batch is on disk in which the
+frontier was told.
+"""
+
+from collections import deque
+from collections.abc import Mapping, Sequence
+from typing import Protocol
+
+import numpy as np
+
+from trapline.crawl.known import Known
+from trapline.crawl.partition import Told
+from trapline.crawl.records import Between, Parcel
+from trapline.errors import ConfigError
+from trapline.fetch.urls import origin
+from trapline.frontier import Frontier
+from trapline.frontier.arrivals import Arrivals
+from trapline.frontier.layout import DEEPEST
+from trapline.parallel.batch_code import Row, decode, encode
+from trapline.parallel.census import Count
+from trapline.parallel.places import Places
+
+
+class Sends(Protocol):
+    """What the exchange needs of `Delivery`."""
+
+    def more(self) -> None: ...
+
+    def committed(self, sender: int, number: int) -> None: ...
+
+
+class Exchange:
+    def __init__(self, frontier: Frontier, known: Known, places: Places, told: Told) -> None:
+        """`told`: parcels made for each other partition and received from it, as on disk."""
+        self._frontier, self._known, self._places = frontier, known, places
+        self._made = {partition: made for partition, (made, _) in told.items()}
+        self.received = {partition: received for partition, (_, received) in told.items()}
+        self._handed_on = frontier.strategy.page.handed_on
+        self._gathered: dict[str, Row] = {}
+        self._links: list[tuple[int, str]] = []
+        self._arrived: list[tuple[int, int]] = []
+        self._delivered: dict[int, int] = {}
+        self._on_disk = dict(self.received)
+        # Batch, what was received with it, whether it has parcels.
+        self._under_way: deque[tuple[int, Sequence[tuple[int, int]], bool]] = deque()
+        self.delivery: Sends | None = None
+
+    # ---- out
+
+    def post(self, page: int, urls: Sequence[str], links: int) -> None:
+        """A page of ours, just reported, links to these; it has so many links in all."""
+        state = self._frontier.state
+        share = float(state.columns[page, self._handed_on]) / links if self._handed_on >= 0 else 0.0
+        depth = int(state.page[page].depth)
+        self._links += ((page, url) for url in urls)
+        for url in urls:
+            self._gather(url, Row(url.encode(), 1, depth, share))
+
+    def begin(self, seeds: Sequence[str]) -> None:
+        """Those that are ours to settle. A row without links is a seed."""
+        for url in seeds:
+            if self._places.owns(origin(url)) is None:
+                self._gather(url, Row(url.encode(), 0, 0))
+
+    def _gather(self, url: str, row: Row) -> None:
+        before = self._gathered.get(url)
+        if before is not None:
+            depth = min(row.depth, before.depth)
+            row = Row(row.url, before.links + row.links, depth, before.share + row.share)
+        self._gathered[url] = row
+
+    def take(self) -> Between:
+        """For the next batch: what was gathered, as parcels; what came in; what others have by now."""
+        by_owner: dict[int, list[Row]] = {}
+        for url, row in self._gathered.items():
+            by_owner.setdefault(self._places.where(origin(url)), []).append(row)
+        made = [self._parcel(owner, rows) for owner, rows in by_owner.items()]
+        between = Between(made, list(self._delivered.items()), self._arrived, self._links, self._places.fresh)
+        self._gathered, self._arrived, self._delivered, self._links, self._places.fresh = {}, [], {}, [], []
+        return between
+
+    def _parcel(self, owner: int, rows: list[Row]) -> Parcel:
+        self._made[owner] = self._made.get(owner, 0) + 1
+        return Parcel(owner, self._made[owner], encode(rows))
+
+    def sent(self, batch: int, between: Between) -> None:
+        """A batch is on its way to the disk."""
+        if any(between):
+            self._under_way.append((batch, between.received, bool(between.made)))
+
+    def committed(self, batch: int) -> None:
+        """It is there."""
+        while self._under_way and self._under_way[0][0] <= batch:
+            _, received, made = self._under_way.popleft()
+            for sender, number in received:
+                self._on_disk[sender] = number
+                if self.delivery is not None:
+                    self.delivery.committed(sender, number)
+            if made and self.delivery is not None:
+                self.delivery.more()
+
+    def acknowledged(self, receiver: int, number: int) -> None:
+        self._delivered[receiver] = number
+
+    # ---- in
+
+    def deliver(self, sender: int, number: int, data: bytes, now: float) -> None:
+        """What another partition met of ours; or of sites that we know more of than it did, and then it goes on from here."""
+        seeds: list[str] = []
+        linked: dict[str, Row] = {}
+        for row in decode(data):
+            url = row.url.decode(errors="replace")
+            if not self._places.takes(origin(url), sender):
+                self._gather(url, row)
+            elif row.links:
+                linked[url] = row
+            else:
+                seeds.append(url)
+        self._tell_frontier(seeds, linked, now)
+        self.received[sender] = number
+        self._arrived.append((sender, number))
+        if sender == self._places.own:
+            self._delivered[sender] = number
+
+    def _tell_frontier(self, seeds: Sequence[str], linked: Mapping[str, Row], now: float) -> None:
+        if seeds:
+            self._frontier.discover(self._known.seed_pages(seeds, now), now)
+        pages = self._known.arrived(list(linked), now)
+        ours = [(page, row) for page, row in zip(pages, linked.values(), strict=True) if page >= 0]
+        if ours:
+            self._frontier.receive(_arrivals(ours), now)
+
+    # ---- counting
+
+    @property
+    def has_news(self) -> bool:
+        """Whether a batch would have something for the others, or from them."""
+        return bool(self._gathered or self._arrived)
+
+    @property
+    def is_still(self) -> bool:
+        """Whether all that it knows is on disk."""
+        return not (self.has_news or self._under_way)
+
+    def count(self, idle: bool) -> Count:
+        return Count(idle and self.is_still, sum(self._made.values()), sum(self._on_disk.values()))
+
+
+def _arrivals(ours: list[tuple[int, Row]]) -> Arrivals:
+    """Of each page once: two URLs may be one page here."""
+    by_page: dict[int, list[Row]] = {}
+    for page, row in ours:
+        by_page.setdefault(page, []).append(row)
+    merged = [
+        (page, sum(r.links for r in rows), sum(r.share for r in rows), min(r.depth for r in rows))
+        for page, rows in by_page.items()
+    ]
+    pages, links, shares, depths = zip(*merged, strict=True)
+    if max(links) > _MOST_LINKS or min(depths) < 0 or max(depths) > DEEPEST or not np.isfinite(shares).all():
+        raise ConfigError("a parcel says what cannot be of a link: let all partitions run the same version")
+    return Arrivals(np.array(pages, np.int32), np.array(links), np.array(shares), np.array(depths))
+
+
+_MOST_LINKS = 1 << 24

@@ -1,0 +1,86 @@
+"""The folder of a crawl in parts: what was asked for, and where its parts are. It starts nothing.
+
+DIR/parallel.json              options, partition function, which crawl it is; at the end, what stopped it
+DIR/partition-0, 1, ...        an ordinary crawl each: crawl.db, warc/, index.cdxj, snapshot/
+DIR/crawl.db, summary.json     of all of them (merged.py)
+"""
+
+import json
+import secrets
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from trapline.crawl.options import CrawlOptions
+from trapline.crawl.store.folder import DATABASE, check_free
+from trapline.errors import ConfigError
+from trapline.output import write_text
+from trapline.parallel.partition import Partitioning
+
+MANIFEST = "parallel.json"
+FORMAT = 1
+
+
+@dataclass(frozen=True, slots=True)
+class Manifest:
+    """A crawl in parts, as its folder keeps it."""
+
+    folder: Path
+    crawl: str  # no two have the same
+    partitioning: Partitioning
+    options: CrawlOptions
+    runs: int = 0
+    stopped_by: str = ""  # the last run; "": it did not come to its end
+
+    @property
+    def parts(self) -> list[Path]:
+        return [self.folder / f"partition-{number}" for number in range(self.partitioning.partitions)]
+
+    def mark(self, number: int) -> str:
+        """What is written in the database of a part, so that no other is taken for it."""
+        return f"{self.crawl} {number} of {self.partitioning.partitions}"
+
+    def write(self) -> None:
+        value = {name: getattr(self, name) for name in ("crawl", "runs", "stopped_by")}
+        value |= {"format": FORMAT, "partitioning": asdict(self.partitioning), "options": asdict(self.options)}
+        write_text(self.folder / MANIFEST, json.dumps(value, indent=1) + "\n")  # infinity is among the options
+
+    def begun(self, options: CrawlOptions) -> "Manifest":
+        """Another run begins, by these options: its goals may be others."""
+        return replace(self, options=options, runs=self.runs + 1, stopped_by="")
+
+
+def is_parallel(folder: Path) -> bool:
+    return (folder / MANIFEST).is_file()
+
+
+def create(folder: Path, options: CrawlOptions, partitioning: Partitioning) -> Manifest:
+    """`ConfigError` unless the folder is new or empty."""
+    check_free(folder)
+    if (folder / DATABASE).exists():
+        raise ConfigError(f"{folder}: exists and holds a crawl of one process; name another folder")
+    try:
+        folder.mkdir(exist_ok=True)
+    except OSError as error:
+        raise ConfigError(f"cannot write {folder}: {error.strerror}") from None
+    manifest = Manifest(folder, secrets.token_hex(8), partitioning, options)
+    manifest.write()
+    return manifest
+
+
+def read(folder: Path) -> Manifest:
+    try:
+        found = json.loads((folder / MANIFEST).read_text())
+        if found["format"] != FORMAT:
+            was = f"a parallel crawl of format {found['format']}; this version reads {FORMAT}"
+            raise ConfigError(f"{folder}: {was}: use the version that wrote it, or crawl anew into another folder")
+        return _manifest(folder, found)
+    except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
+        raise ConfigError(f"{folder / MANIFEST}: cannot be read ({error}); restore it from a copy") from None
+
+
+def _manifest(folder: Path, found: Mapping[str, Any]) -> Manifest:
+    options = CrawlOptions.from_json(json.dumps(found["options"]))
+    told = Partitioning(**found["partitioning"])
+    return Manifest(folder, found["crawl"], told, options, found["runs"], found["stopped_by"])

@@ -1,0 +1,175 @@
+"""A live crawl as one of several: it owns the sites that the partition function gives it, sends the others what they own, and does what
+the coordinator says. The one place where a crawl, its exchange and its lines to other processes meet.
+
+The coordinator is asked for nothing: it says who the others are, counts (census.py), shares out what is left of a goal, and stops the
+crawl when it is over or the user wants it.
+"""
+
+import asyncio
+import json
+import signal
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import Any
+
+from trapline.crawl.crawler import INTERRUPTED, Crawler
+from trapline.crawl.known import Known
+from trapline.crawl.partition import Told
+from trapline.crawl.records import Between
+from trapline.crawl.run import Show
+from trapline.crawl.standing import Standing
+from trapline.crawl.store.reading import Reading
+from trapline.errors import ConfigError
+from trapline.fetch.dns import Resolver
+from trapline.frontier import Frontier
+from trapline.parallel.answer import answer
+from trapline.parallel.delivery import Address, Delivery, surface
+from trapline.parallel.exchange import Exchange
+from trapline.parallel.places import Places
+from trapline.parallel.settling import Settling
+from trapline.parallel.wire import Kind, Line, Pass, greet
+
+_PAUSE_S = 0.2  # between two tries to reach the coordinator
+_FIRST_S = 10.0  # for the first time
+
+
+class LiveMember:
+    def __init__(
+        self,
+        own: Pass,
+        places: Places,
+        resolver: Resolver,
+        folder: Path,
+        coordinator: Address,
+        host: str,
+        patience_s: float,
+        limited: bool,
+    ) -> None:
+        """`host`: where to listen for the others. `patience_s`: for how long the crawl goes on without its coordinator. `limited`: it
+        has no page until the coordinator gives it a share of a goal."""
+        self._own, self._places, self._folder = own, places, folder
+        self._coordinator, self._host, self._patience_s, self._limited = coordinator, host, patience_s, limited
+        self._resolver = resolver
+        self._standing: Standing | None = None
+        self._tasks: list[asyncio.Task[None]] = []
+
+    @property
+    def signals(self) -> Path:
+        return self._folder.parent
+
+    def owns(self, site: str) -> bool | None:
+        return self._places.owns(site)
+
+    @contextmanager
+    def view(self) -> Iterator[Show]:
+        """Whoever shows all partitions shows this one."""
+
+        def show(standing: Standing) -> None:
+            self._standing = standing
+
+        yield show
+
+    # ---- the crawl
+
+    def meet(self, frontier: Frontier, known: Known, told: Told) -> "LiveMember":
+        self._exchange = Exchange(frontier, known, self._places, told)
+        self.begin, self.post, self.sent = self._exchange.begin, self._exchange.post, self._exchange.sent
+        return self
+
+    def committed(self, batch: int) -> None:
+        self._exchange.committed(batch)
+        self._settling.news.set()
+
+    @property
+    def has_news(self) -> bool:
+        return self._exchange.has_news
+
+    def rest(self) -> None:
+        if self._exchange.has_news:
+            self._crawler.outbox.flush()
+
+    def take(self) -> Between:
+        return self._exchange.take()
+
+    async def open(self, crawler: Crawler) -> None:
+        self._crawler = crawler
+        if self._limited:
+            crawler.most_pages = crawler.tally.fetched
+        self._reading = Reading(self._folder)
+        done = self._exchange.received.get(self._own.partition, 0)
+        self._settling = Settling(self._resolver, self._places, self.after, self._deliver, done)
+        self._delivery = self._exchange.delivery = Delivery(
+            self._own,
+            self,
+            self._deliver,
+            self._exchange.acknowledged,
+            self._refused,
+            self._exchange.received,
+        )
+        self._address = await self._delivery.listen(self._host)
+        self._tasks = [asyncio.ensure_future(work) for work in (self._obey(), self._settling.run())]
+        for task in self._tasks:
+            task.add_done_callback(surface)
+
+    async def close(self) -> None:
+        for task in self._tasks:
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+        await self._delivery.close()
+        await self._resolver.close()
+        self._reading.close()
+
+    def after(self, receiver: int, number: int, most: int) -> list[tuple[int, bytes]]:
+        return self._reading.parcels(receiver, number, most)
+
+    def _deliver(self, sender: int, number: int, data: bytes) -> None:
+        self._exchange.deliver(sender, number, data, self._crawler.now())
+        self._crawler.soon()  # if there is nothing to do, what came in goes to the disk at once: its sender waits for that
+
+    def _refused(self, receiver: int, reason: str) -> None:
+        """Nothing that a partition could mend: the coordinator hears of it by the parcels that do not arrive."""
+
+    # ---- the coordinator
+
+    async def _obey(self) -> None:
+        """Until it is out of reach for too long: then the crawl stops, and can go on later."""
+        seen_at, patience_s = time.monotonic(), _FIRST_S
+        while time.monotonic() - seen_at <= patience_s:
+            with suppress(OSError, ConfigError):
+                reader, writer = await asyncio.open_connection(*self._coordinator)
+                line = await greet(reader, writer, self._own, called=True)
+                self._say(line, address=self._address)
+                while (frame := await line.receive()) is not None and frame[0] == Kind.ORDER:
+                    self._order(line, json.loads(frame[1]))
+                seen_at, patience_s = time.monotonic(), self._patience_s
+            await asyncio.sleep(_PAUSE_S)
+        self._crawler.stop(INTERRUPTED)
+
+    def _order(self, line: Line, order: dict[str, Any]) -> None:
+        if "peers" in order:
+            self._delivery.reach({int(number): (host, port) for number, (host, port) in order["peers"].items()})
+        if "quota" in order:
+            self._crawler.most_pages = max(order["quota"], self._used)
+            self._crawler.soon()
+        if "count" in order:
+            self._answer(line, order["count"])
+        if "stop" in order:
+            self._crawler.stop(order["stop"])
+        if "cut" in order:
+            signal.raise_signal(signal.SIGINT)  # as if the user had typed it here, once more: run.py knows what to do
+
+    @property
+    def _used(self) -> int:
+        return self._crawler.tally.fetched + self._crawler.tally.in_flight
+
+    def _answer(self, line: Line, round_: int) -> None:
+        crawler = self._crawler
+        count = self._exchange.count(crawler.idle and not crawler.active)
+        told = answer(count, self._used, crawler.most_pages, crawler.progress(0.0), self._standing)
+        self._say(line, round=round_, answer=told._asdict())
+
+    @staticmethod
+    def _say(line: Line, **said: Any) -> None:
+        line.send(Kind.STATUS, json.dumps(said).encode())

@@ -1,0 +1,211 @@
+"""One database of all partitions: DIR/crawl.db, with the tables of any crawl, so that whatever reads a crawl reads this one.
+
+It is made when the crawl ends, and by whoever looks in while it runs or after it was killed, if partitions have gone on since; whole
+or not at all. Sites, pages, visits and archives are numbered anew, partition after partition, and links between partitions
+are links like others. Logs and snapshots stay with the partitions: the frontier of each is its own.
+"""
+
+import json
+import sqlite3
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+from dataclasses import asdict
+from itertools import groupby
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+
+from trapline.crawl.folder import meta, opened
+from trapline.crawl.records import Progress
+from trapline.crawl.store.database import INDEXES
+from trapline.crawl.store.folder import DATABASE, FORMAT, connect, new_database, read_only
+from trapline.errors import ConfigError
+from trapline.parallel.answer import summed
+from trapline.parallel.manifest import Manifest, is_parallel, read
+
+
+class Base(NamedTuple):
+    """What the numbers of a partition begin with."""
+
+    site: int
+    address: int
+    page: int
+    visit: int
+    file: int
+
+
+_BASE = """select (select ifnull(max(id), -1) + 1 from site), (select ifnull(max(id), -1) + 1 from address),
+(select ifnull(max(id), -1) + 1 from page),
+max((select ifnull(max(visit), -1) + 1 from fetch), (select ifnull(max(visit), -1) + 1 from robots)),
+(select ifnull(max(id), -1) + 1 from warc)"""
+_REQUEST = "address, started, first_byte_s, total_s"
+_COPY = (
+    "insert into site select id + :site, origin from part.site",
+    "insert into address select id + :address, address from part.address",
+    "insert into page select id + :page, site + :site, url from part.page",
+    "insert into given_up select site + :site, at, kind, why from part.given_up",
+    "insert into left_out select reason, links from part.left_out where true"
+    " on conflict (reason) do update set links = links + excluded.links",
+    f"insert into fetch select null, page + :page, visit + :visit, {_REQUEST}, result, status, error, bytes, mime, digest, marks,"
+    " found, truncated, file + :file, offset, length, shifted(links, :page), changed, fingerprint from part.fetch order by seq",
+    "insert into copy select page + :page, fetched, checked, last_change, fingerprint, digest, etag, modified, refused"
+    " from part.copy",
+    f"insert into robots select null, site + :site, visit + :visit, {_REQUEST}, status, error, bytes, body, file + :file, offset,"
+    " length from part.robots order by seq",
+    "insert into signal select null, page + :page, at, channel, kind, outcome from part.signal",
+    "insert into signal_total select channel, kind, outcome, signals from part.signal_total where true"
+    " on conflict (channel, kind, outcome) do update set signals = signals + excluded.signals",
+    "insert into told select page + :page, by + :page, dated from part.told",
+    "insert into elsewhere select page + :page, url from part.elsewhere",
+    "insert into warc select id + :file, :name || '/warc/' || name, bytes from part.warc",
+    "update cdxj set bytes = bytes + (select bytes from part.cdxj)",
+)
+_BETWEEN = """select fetch.seq, page.id from elsewhere join page on page.url = elsewhere.url
+join (select page, min(seq) as seq from fetch where result = 3 and status != 304 group by page) as fetch
+on fetch.page = elsewhere.page order by fetch.seq, elsewhere.rowid"""
+
+
+def brought_up(folder: Path) -> Path:
+    """The folder, and if its crawl is in parts, with a database of all of them as they stand."""
+    if is_parallel(folder):
+        manifest = read(folder)
+        if not _is_current(manifest):
+            merge(manifest)
+    return folder
+
+
+def merge(manifest: Manifest) -> None:
+    parts = begun(manifest)
+    if not parts:
+        raise ConfigError(f"{manifest.folder}: the crawl has not begun; go on with --resume {manifest.folder}")
+    with new_database(manifest.folder) as database:
+        database.create_function("shifted", 2, _shifted, deterministic=True)
+        state = {part.name: _add(database, part) for part in parts}
+        for statement in INDEXES.values():
+            database.execute(statement)
+        _join(database)
+        database.executemany("insert into progress values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)", _progress(parts))
+        database.executemany("insert into meta values (?, ?)", _meta(manifest, parts, state).items())
+
+
+def parts_of(folder: Path) -> list[Path]:
+    """The partitions of a crawl in parts, those that have begun; none: it is in one piece."""
+    return begun(read(folder)) if is_parallel(folder) else []
+
+
+def begun(manifest: Manifest) -> list[Path]:
+    """The partitions that have a database."""
+    return [part for part in manifest.parts if (part / DATABASE).exists()]
+
+
+def _is_current(manifest: Manifest) -> bool:
+    if not (manifest.folder / DATABASE).exists():
+        return False
+    with closing(opened(manifest.folder)) as database:
+        kept = meta(database)
+    now = {part.name: _last_batch(part) for part in begun(manifest)}
+    return kept["merged"] == json.dumps(now) and kept.get("stopped_by", "") == manifest.stopped_by
+
+
+def _last_batch(part: Path) -> int:
+    with closing(connect(part)) as database:
+        found: int = database.execute("select coalesce(max(batch), 0) from journal").fetchone()[0]
+        return found
+
+
+class NewSites:
+    """The sites that the partitions know, those that are new since the last time: numbered as they are met, for whoever counts so."""
+
+    def __init__(self, folder: Path) -> None:
+        self._manifest = read(folder)
+        self._last: dict[Path, int] = {}
+        self._met = 0
+
+    def __call__(self, after: int) -> list[tuple[int, str]]:
+        found = [origin for part in begun(self._manifest) for origin in self._of(part)]
+        self._met += len(found)
+        return list(enumerate(found, self._met - len(found)))
+
+    def _of(self, part: Path) -> list[str]:
+        sql = "select id, origin from site where id > ? order by id"
+        with closing(connect(part)) as database:
+            rows = database.execute(sql, (self._last.get(part, -1),)).fetchall()
+        if rows:
+            self._last[part] = rows[-1][0]
+        return [origin for _, origin in rows]
+
+
+# ---- what is in it
+
+
+def _add(database: sqlite3.Connection, part: Path) -> int:
+    """All of a partition, as it is at one moment; its last batch."""
+    base = Base(*database.execute(_BASE).fetchone())
+    with _attached(database, part):
+        (batch,) = database.execute("select coalesce(max(batch), 0) from part.journal").fetchone()
+        for statement in _COPY:
+            database.execute(statement, {**base._asdict(), "name": part.name})
+    return int(batch)
+
+
+@contextmanager
+def _attached(database: sqlite3.Connection, part: Path) -> Iterator[None]:
+    """One after the other: SQLite takes ten databases at once at most. None can be taken inside a transaction."""
+    connect(part).close()  # says what is wrong with it, if anything is
+    database.execute("commit")
+    database.execute("attach ? as part", (read_only(part),))
+    database.execute("begin")
+    yield
+    database.execute("commit")
+    database.execute("detach part")
+    database.execute("begin")
+
+
+def _shifted(links: bytes, base: int) -> bytes:
+    """
+    >>> _shifted(b"\\x01\\x00\\x00\\x00\\x02\\x00\\x00\\x00", 256).hex(" ", 4)
+    '01010000 02010000'
+    """
+    return (np.frombuffer(links, "<i4") + np.int32(base)).tobytes()
+
+
+def _join(database: sqlite3.Connection) -> None:
+    """Links between partitions become links of the pages that have them. What the owner never took is not known."""
+    found = database.execute(_BETWEEN).fetchall()
+    for seq, rows in groupby(found, lambda row: row[0]):
+        (links,) = database.execute("select links from fetch where seq = ?", (seq,)).fetchone()
+        targets = np.array([page for _, page in rows], "<i4").tobytes()
+        database.execute("update fetch set links = ? where seq = ?", (links + targets, seq))
+    database.execute("delete from elsewhere")
+
+
+def _progress(parts: list[Path]) -> Iterator[Progress]:
+    """How all stood each time that one of them said how it stood."""
+    rows = []
+    for at, part in enumerate(parts):
+        with closing(connect(part)) as database:
+            rows += [(Progress(*row), at) for row in database.execute("select * from progress order by rowid")]
+    latest: dict[int, Progress] = {}
+    seconds = 0.0
+    for progress, part_number in sorted(rows):
+        latest[part_number] = progress
+        seconds = max(seconds, progress.seconds)
+        yield summed(latest.values(), progress.at, seconds)
+
+
+def _meta(manifest: Manifest, parts: list[Path], state: dict[str, int]) -> dict[str, str]:
+    kept = []
+    for part in parts:
+        with closing(connect(part)) as database:
+            kept.append(meta(database))
+    created, closed = ([float(one[key]) for one in kept if key in one] for key in ("created", "closed"))
+    ended = {"stopped_by": manifest.stopped_by, "closed": repr(max(closed))} if manifest.stopped_by and closed else {}
+    return {
+        "format": str(FORMAT),
+        "created": repr(min(created)),
+        "options": json.dumps(asdict(manifest.options)),
+        "runs": str(manifest.runs),
+        "merged": json.dumps(state),
+        **ended,
+    }

@@ -1,0 +1,96 @@
+"""Crawls of several real processes against a web on loopback, for tests."""
+
+import random
+import sqlite3
+import threading
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator
+from contextlib import closing, contextmanager
+from pathlib import Path
+from typing import Any
+
+from tests.testweb.webs import numbered
+from trapline.cli import run
+from trapline.fetch.hosts import hosts_text
+from trapline.testweb import Behaviour, Promise, Served, Web, build_web, serve
+
+SITES, PAGES_A_SITE = 12, 12
+PAGES = SITES * PAGES_A_SITE
+DELAY_S, PER_CONNECTION = 0.1, 4
+PROMISE = Promise(DELAY_S, PER_CONNECTION, 0.0)
+
+
+def web(latency_s: float = 0.005) -> Web:
+    """Every page leads to the next of its site and to two anywhere; two sites on each address."""
+    chance = random.Random(5)
+    links = [
+        [page - page % PAGES_A_SITE + (page + 1) % PAGES_A_SITE, chance.randrange(PAGES), chance.randrange(PAGES)]
+        for page in range(PAGES)
+    ]
+    return build_web(numbered(SITES, PAGES_A_SITE, links), Behaviour(latency_s=latency_s), sites_per_address=2)
+
+
+@contextmanager
+def served(folder: Path, latency_s: float = 0.005) -> Iterator[tuple[Served, list[str]]]:
+    """A web, and what a crawl of it is told on the command line."""
+    with serve(web(latency_s)) as server:
+        hosts = folder / "hosts"
+        hosts.write_text(hosts_text({name: [address] for name, address in server.hosts.items()}))
+        told = ["--allow-private", "--hosts", hosts, "--delay", DELAY_S, "--pause", 0]
+        yield server, [server.seed_urls[0], *map(str, told), "--per-connection", str(PER_CONNECTION), "--backoff", "0"]
+
+
+def crawl(*args: object) -> int:
+    return run(["crawl", "--quiet", *map(str, args)])
+
+
+def rows(folder: Path, sql: str) -> list[tuple[Any, ...]]:
+    with closing(sqlite3.connect(f"file:{folder / 'crawl.db'}?mode=ro", uri=True)) as database:
+        return database.execute(sql).fetchall()
+
+
+def fetched(folder: Path) -> Counter[str]:
+    """How often each page was had."""
+    sql = "select url from fetch join page on page.id = fetch.page where result = 3"
+    return Counter(url for (url,) in rows(folder, sql))
+
+
+def requests_of_pages(server: Served) -> Counter[int]:
+    """By testweb's own log."""
+    return Counter(page for page in server.log().page.tolist() if page >= 0)
+
+
+@contextmanager
+def meanwhile(act: Callable[[], None]) -> Iterator[None]:
+    """Beside what happens here; it must have come to its end, and well."""
+    failed: list[BaseException] = []
+
+    def guarded() -> None:
+        try:
+            act()
+        except BaseException as error:
+            failed.append(error)
+
+    thread = threading.Thread(target=guarded)
+    thread.start()
+    yield
+    thread.join(120.0)
+    assert not thread.is_alive()
+    if failed:
+        raise failed[0]
+
+
+def wait_for(holds: Callable[[], bool], within_s: float = 120.0) -> None:
+    end = time.monotonic() + within_s
+    while not holds():
+        assert time.monotonic() < end, "it never came to that"
+        time.sleep(0.01)
+
+
+def has(folder: Path, pages: int) -> bool:
+    """Whether the crawl there has so many rows of fetches."""
+    try:
+        return bool(rows(folder, "select count(*) from fetch")[0][0] >= pages)
+    except sqlite3.Error:
+        return False

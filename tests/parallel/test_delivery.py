@@ -1,0 +1,173 @@
+"""Whatever breaks, every parcel is delivered once and in order, and leaves its sender's disk only when it is on the receiver's."""
+
+import asyncio
+import random
+from collections import defaultdict
+
+import pytest
+
+from trapline.parallel.delivery import Address, Delivery
+from trapline.parallel.wire import Pass
+
+TOKEN = b"token"
+
+
+class Disk:
+    """What a partition would find again after a crash: parcels to send, and how far it has received."""
+
+    def __init__(self) -> None:
+        self.parcels: dict[int, dict[int, bytes]] = defaultdict(dict)
+        self.received: dict[int, int] = {}
+        self.delivered: list[tuple[int, bytes]] = []
+
+    def after(self, receiver: int, number: int, most: int) -> list[tuple[int, bytes]]:
+        return sorted(item for item in self.parcels[receiver].items() if item[0] > number)[:most]
+
+
+class Partition:
+    """A partition that lives until it is killed; what it was told and had not written is lost then."""
+
+    def __init__(self, number: int, disk: Disk) -> None:
+        self.number, self.disk, self.unwritten = number, disk, list[tuple[int, int, bytes]]()
+        self.refusals: list[str] = []
+        self.delivery = Delivery(
+            Pass("crawl", TOKEN, number),
+            disk,
+            lambda *parcel: self.unwritten.append(parcel),
+            self.acknowledged,
+            lambda receiver, reason: self.refusals.append(reason),
+            disk.received,
+        )
+
+    def acknowledged(self, receiver: int, number: int) -> None:
+        for one in [one for one in self.disk.parcels[receiver] if one <= number]:
+            del self.disk.parcels[receiver][one]
+
+    def write(self) -> None:
+        for sender, number, body in self.unwritten:
+            assert number == self.disk.received.get(sender, 0) + 1
+            self.disk.received[sender] = number
+            self.disk.delivered.append((sender, body))
+        for sender in {sender for sender, _, _ in self.unwritten}:
+            self.delivery.committed(sender, self.disk.received[sender])
+        self.unwritten.clear()
+
+
+class Proxy:
+    """Between partitions: it cuts lines at random places in the stream."""
+
+    def __init__(self, target: Address, dice: random.Random, mean_bytes: float) -> None:
+        self.target, self.dice, self.mean_bytes = target, dice, mean_bytes
+        self.writers: list[asyncio.StreamWriter] = []
+
+    async def start(self) -> Address:
+        self.server = await asyncio.start_server(self.called, "127.0.0.1", 0)
+        return self.server.sockets[0].getsockname()[:2]
+
+    async def called(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        try:
+            theirs, ours = await asyncio.open_connection(*self.target)
+        except OSError:
+            writer.close()
+            return
+        left = self.dice.expovariate(1 / self.mean_bytes)
+        await asyncio.gather(self.pump(reader, ours, left), self.pump(theirs, writer, left))
+        writer.close()
+        ours.close()
+
+    async def pump(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, left: float) -> None:
+        while left > 0 and (piece := await reader.read(500)):
+            writer.write(piece[: int(left) + 1])
+            left -= len(piece)
+        writer.close()
+
+
+async def eventually(condition: object, seconds: float = 30.0) -> None:
+    async with asyncio.timeout(seconds):
+        while not condition():  # type: ignore[operator]
+            await asyncio.sleep(0.01)
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_broken_lines_and_killed_partitions_lose_and_double_nothing(seed: int) -> None:
+    async def run() -> None:
+        dice = random.Random(seed)
+        disks = [Disk() for _ in range(3)]
+        parts = [Partition(number, disk) for number, disk in enumerate(disks)]
+        expected = {
+            (a, b): [f"{a}>{b} {n}".encode() * dice.randrange(1, 60) for n in range(60)]
+            for a in range(3)
+            for b in range(3)
+            if a != b
+        }
+        proxies = {b: Proxy(await parts[b].delivery.listen("127.0.0.1"), dice, 4000) for b in range(3)}
+        peers = {b: await proxy.start() for b, proxy in proxies.items()}
+        for part in parts:
+            part.delivery.reach(peers)
+        made = dict.fromkeys(expected, 0)
+        for round_ in range(60):
+            for (a, b), bodies in expected.items():
+                made[a, b] += 1
+                disks[a].parcels[b][made[a, b]] = bodies[made[a, b] - 1]
+            for part in parts:
+                part.delivery.more()
+            await asyncio.sleep(0.005)
+            for part in parts:
+                if dice.random() < 0.5:
+                    part.write()
+            if round_ in (20, 40):
+                killed = dice.randrange(3)
+                await parts[killed].delivery.close()  # what it had not written is gone
+                parts[killed] = Partition(killed, disks[killed])
+                proxies[killed].target = await parts[killed].delivery.listen("127.0.0.1")
+                parts[killed].delivery.reach(peers)
+
+        def done() -> bool:
+            for part in parts:
+                part.write()
+            return not any(rows for disk in disks for rows in disk.parcels.values())
+
+        await eventually(done)
+        for b, disk in enumerate(disks):
+            for a in range(3):
+                if a != b:
+                    assert [body for sender, body in disk.delivered if sender == a] == expected[a, b]
+        for part in parts:
+            await part.delivery.close()
+        for proxy in proxies.values():
+            proxy.server.close()
+
+    asyncio.run(run())
+
+
+def test_nothing_leaves_the_disk_before_it_is_on_the_others() -> None:
+    async def run() -> None:
+        one, other = Disk(), Disk()
+        first, second = Partition(0, one), Partition(1, other)
+        await first.delivery.listen("127.0.0.1")
+        first.delivery.reach({1: await second.delivery.listen("127.0.0.1")})
+        one.parcels[1][1] = b"parcel"
+        first.delivery.more()
+        await eventually(lambda: second.unwritten)
+        await asyncio.sleep(0.05)
+        assert one.parcels[1] == {1: b"parcel"}
+        second.write()
+        await eventually(lambda: not one.parcels[1])
+        await first.delivery.close()
+        await second.delivery.close()
+
+    asyncio.run(run())
+
+
+def test_a_partition_of_another_crawl_is_reported() -> None:
+    async def run() -> None:
+        first, second = Partition(0, Disk()), Partition(1, Disk())
+        second.delivery._own = Pass("another", TOKEN, 1)
+        await first.delivery.listen("127.0.0.1")
+        first.delivery.reach({1: await second.delivery.listen("127.0.0.1")})
+        await eventually(lambda: first.refusals)
+        assert "different crawls" in first.refusals[0]
+        await first.delivery.close()
+        await second.delivery.close()
+
+    asyncio.run(run())

@@ -1,0 +1,119 @@
+"""What partitions meet of each other's sites reaches one owner, by way of registrars or not, and every link counts once."""
+
+from collections import Counter
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from trapline.crawl.known import Known
+from trapline.crawl.outbox import Outbox
+from trapline.crawl.records import Between
+from trapline.crawl.scope import Scope
+from trapline.crawl.seen import Seen
+from trapline.crawl.shelf import Shelf
+from trapline.crawl.sites import Sites
+from trapline.frontier import Frontier, Rules
+from trapline.frontier.journal import Journal
+from trapline.parallel.exchange import Exchange
+from trapline.parallel.partition import Partitioning
+from trapline.parallel.places import Places
+from trapline.strategies import load_strategy
+
+ADDRESS = {f"{name}.test": f"10.0.0.{number // 2}" for number, name in enumerate("abcdef")}  # two names on each
+URLS = [f"http://{name}/{page}" for name in ADDRESS for page in range(3)]
+
+
+class One:
+    """A partition without sockets and disks: batches are on disk at once."""
+
+    def __init__(self, own: int, partitions: int, table: dict[str, str]) -> None:
+        journal = Journal()
+        self.frontier = Frontier(load_strategy("backlink-count"), Rules(), journal=journal)
+        hosts = {name: (address,) for name, address in table.items()}
+        self.places = Places(Partitioning("address", partitions), hosts, own, {})
+        self.known = Known(
+            self.frontier, Sites(0.0), Seen(), Shelf(None), Scope("any"), Outbox(journal, lambda batch: None), {},
+            lambda site: 7, Counter(), self.places.owns,
+        )  # fmt: skip
+        self.exchange = Exchange(self.frontier, self.known, self.places, {})
+        self.page = self._page_of_its_own(own)
+
+    def _page_of_its_own(self, own: int) -> int:
+        """To post links from."""
+        self.places.assign(f"http://own-{own}.test", own)
+        (page,) = self.known.seed_pages([f"http://own-{own}.test/"], 0.0)
+        self.frontier.discover([page], 0.0)
+        return page
+
+    def links(self) -> dict[str, float]:
+        """Links to each page of ours."""
+        found = {url: self.known.find([url])[0] for url in URLS}
+        return {url: float(self.frontier.state.columns[page, 0]) for url, page in found.items() if page >= 0}
+
+
+def settled(one: One, between: Between, known_now: bool) -> None:
+    """What settling.py does with the parcels of a partition to itself."""
+    for parcel in between.made:
+        if parcel.receiver == one.places.own:
+            for url in URLS:
+                site = url.rpartition("/")[0]
+                if known_now and one.places.owns(site) is None:
+                    one.places.settle(site, [ADDRESS[site.partition("://")[2]]])
+            one.exchange.deliver(parcel.receiver, parcel.number, parcel.data, 1.0)
+
+
+@settings(deadline=None)
+@given(
+    st.integers(1, 4),
+    st.lists(st.tuples(st.integers(0, 3), st.sampled_from(URLS)), max_size=40),
+    st.sets(st.sampled_from(sorted(ADDRESS))),
+    st.lists(st.booleans(), min_size=1, max_size=8),
+)
+def test_every_link_reaches_the_owner_of_its_address_once(
+    partitions: int, links: list[tuple[int, str]], known: set[str], answers: list[bool]
+) -> None:
+    """`known`: names whose addresses everybody knows; of the others name servers answer, or not yet."""
+    table = {name: ADDRESS[name] for name in known}
+    every = [One(own, partitions, table) for own in range(partitions)]
+    posted: Counter[str] = Counter()
+    turn = 0
+    while links or any(one.exchange.has_news for one in every):
+        for own, url in links[:5]:
+            one = every[own % partitions]
+            if not one.places.owns(url.rpartition("/")[0]):  # else it is no link to another
+                one.exchange.post(one.page, [url], 1)
+                posted[url] += 1
+        links = links[5:]
+        for one in every:
+            between = one.exchange.take()
+            turn += 1
+            settled(one, between, answers[turn % len(answers)] or turn > 100)
+            for parcel in between.made:
+                if parcel.receiver != one.places.own:
+                    every[parcel.receiver].exchange.deliver(one.places.own, parcel.number, parcel.data, 1.0)
+    found: Counter[str] = Counter()
+    by_address = Places(Partitioning("address", partitions), {}, 0, {})
+    for number, one in enumerate(every):
+        for url, count in one.links().items():
+            assert url not in found
+            assert by_address.where(f"http://{ADDRESS[url.split('/')[2]]}") == number
+            found[url] = int(count)
+    assert found == posted
+
+
+def test_seeds_that_must_be_settled_come_to_their_owner_as_seeds() -> None:
+    every = [One(own, 3, {}) for own in range(3)]
+    for one in every:
+        one.exchange.begin(URLS)
+    for _ in range(3):
+        for one in every:
+            between = one.exchange.take()
+            settled(one, between, True)
+            for parcel in between.made:
+                if parcel.receiver != one.places.own:
+                    every[parcel.receiver].exchange.deliver(one.places.own, parcel.number, parcel.data, 1.0)
+    assert sorted(url for one in every for url in one.links()) == sorted(URLS)
+    assert {count for one in every for count in one.links().values()} == {0.0}
+    for one in every:
+        pages = [one.known.find([url])[0] for url in one.links()]
+        assert (one.frontier.state.page["depth"][pages] == 0).all()

@@ -1,0 +1,51 @@
+"""The folder of a crawl in parts is read back as it was written, and what is none is refused in one line."""
+
+import json
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from trapline.crawl.options import CrawlOptions, live_rules
+from trapline.errors import ConfigError
+from trapline.parallel.manifest import MANIFEST, create, is_parallel, read
+from trapline.parallel.merged import brought_up
+from trapline.parallel.partition import Partitioning
+
+OPTIONS = CrawlOptions(("http://a.test/",), rules=live_rules(delay_s=2.0), hosts={"a.test": ["10.0.0.1"]}, max_pages=7)
+
+
+def test_it_is_read_as_it_was_written(tmp_path: Path) -> None:
+    made = create(tmp_path / "c", OPTIONS, Partitioning("address", 3)).begun(replace(OPTIONS, max_bytes=5.0))
+    made.write()
+    assert read(tmp_path / "c") == made
+    assert (made.runs, made.options.max_bytes, made.options.max_pages) == (1, 5.0, 7)
+    assert [part.name for part in made.parts] == ["partition-0", "partition-1", "partition-2"]
+
+
+def test_a_folder_that_holds_something_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "note.txt").write_text("mine")
+    with pytest.raises(ConfigError, match="holds other files"):
+        create(tmp_path, OPTIONS, Partitioning("address", 2))
+    assert not is_parallel(tmp_path)
+
+
+@pytest.mark.parametrize("text", ["", "{", "[]", "{}", '{"format": 1}', '{"format": 1, "options": 5}'])
+def test_what_is_no_manifest_is_refused(tmp_path: Path, text: str) -> None:
+    (tmp_path / MANIFEST).write_text(text)
+    with pytest.raises(ConfigError, match="cannot be read"):
+        read(tmp_path)
+
+
+def test_another_version_is_refused(tmp_path: Path) -> None:
+    create(tmp_path, OPTIONS, Partitioning("address", 2))
+    found = json.loads((tmp_path / MANIFEST).read_text())
+    (tmp_path / MANIFEST).write_text(json.dumps({**found, "format": 99}))
+    with pytest.raises(ConfigError, match="of format 99; this version reads 1"):
+        read(tmp_path)
+
+
+def test_a_crawl_that_never_began_has_nothing_to_look_at(tmp_path: Path) -> None:
+    create(tmp_path, OPTIONS, Partitioning("address", 2))
+    with pytest.raises(ConfigError, match="has not begun"):
+        brought_up(tmp_path)

@@ -1,0 +1,207 @@
+"""Several real processes are one crawl: the pages of one process's, each once, politely, whatever happens to one of them."""
+
+import json
+import os
+import signal
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
+from tests.cli.crawling import name_server
+from tests.fetch.name_server import Name
+from tests.parallel.processes_world import (
+    PAGES,
+    PROMISE,
+    crawl,
+    fetched,
+    has,
+    meanwhile,
+    requests_of_pages,
+    rows,
+    served,
+    wait_for,
+)
+from trapline.cli import run
+from trapline.crawl.store.lock import holder
+from trapline.frontier import FETCHED
+from trapline.parallel.manifest import read
+from trapline.testweb import check
+
+Captured = pytest.CaptureFixture[str]
+PARTS = 2
+
+
+def urls_of(links: bytes, pages: dict[int, str]) -> set[str]:
+    return {pages[int.from_bytes(links[at : at + 4], "little")] for at in range(0, len(links), 4)}
+
+
+def web_found(folder: Path) -> dict[str, set[str]]:
+    """Where each page leads, by URLs."""
+    pages: dict[int, str] = dict(rows(folder, "select id, url from page"))
+    return {
+        pages[page]: urls_of(links, pages)
+        for page, links in rows(folder, f"select page, links from fetch where result = {FETCHED}")
+    }
+
+
+def test_they_fetch_what_one_process_fetches_each_page_once(tmp_path: Path) -> None:
+    alone, together = tmp_path / "alone", tmp_path / "together"
+    with served(tmp_path) as (_, told):
+        assert crawl(*told, "-o", alone) == 0
+    with served(tmp_path) as (server, told):
+        assert crawl(*told, "-o", together, "--processes", PARTS) == 0
+        findings = check(server.log(), PROMISE)
+        assert requests_of_pages(server) == Counter(range(PAGES))
+    assert (findings.overlaps, findings.early, findings.disallowed) == ([], [], [])
+    assert {_path(url): n for url, n in fetched(together).items()} == {_path(url): 1 for url in fetched(alone)}
+    assert _paths(web_found(together)) == _paths(web_found(alone))
+    check_summaries(alone, together)
+    check_parts(together)
+
+
+def _path(url: str) -> str:
+    """Without the port, which differs from web to web."""
+    return url.partition("://")[2].replace(":" + url.split(":")[2].partition("/")[0], "")
+
+
+def _paths(web: dict[str, set[str]]) -> dict[str, set[str]]:
+    return {_path(url): set(map(_path, links)) for url, links in web.items()}
+
+
+def check_summaries(alone: Path, together: Path) -> None:
+    one, other = (json.loads((folder / "summary.json").read_text()) for folder in (alone, together))
+    same = (
+        "pages_fetched",
+        "errors",
+        "bytes",
+        "links",
+        "sites",
+        "urls_known",
+        "statuses",
+        "types",
+        "requests",
+        "stopped_by",
+    )
+    assert {name: other[name] for name in same} == {name: one[name] for name in same}
+    assert (other["stopped_by"], other["politeness_violations"]) == ("drained", 0)
+
+
+def check_parts(folder: Path) -> None:
+    """Every one had its share, and all that was sent arrived."""
+    parts = read(folder).parts
+    assert all(sum(fetched(part).values()) > 0 for part in parts)
+    told = [{id: (made, got) for id, made, got in rows(part, "select * from partition")} for part in parts]
+    for sender in range(PARTS):
+        for receiver in set(range(PARTS)) - {sender}:
+            assert told[sender][receiver][0] == told[receiver][sender][1] > 0
+
+
+def test_one_that_is_killed_goes_on_and_nothing_is_lost(tmp_path: Path) -> None:
+    """And sites on one address have one visitor, though nobody knows their addresses before name servers are asked."""
+    folder = tmp_path / "c"
+    victim = folder / "partition-1"
+    killed: list[int] = []
+
+    def kill() -> None:
+        wait_for(lambda: has(victim, 12))
+        process = holder(victim)
+        assert process is not None
+        os.kill(process, signal.SIGKILL)
+        killed.append(process)
+
+    with served(tmp_path, latency_s=0.02) as (server, told):
+        names = {name: Name((address,)) for name, address in server.hosts.items()}
+        without_hosts = [arg for at, arg in enumerate(told) if "--hosts" not in told[max(at - 1, 0) : at + 1]]
+        with name_server(names) as where, meanwhile(kill):
+            assert crawl(*without_hosts, "--nameserver", where, "-o", folder, "--processes", PARTS) == 0
+        requests, findings = requests_of_pages(server), check(server.log(), PROMISE)
+    assert killed
+    assert set(fetched(folder).values()) == {1}  # what was asked for twice was not committed when it died
+    assert len(fetched(folder)) == PAGES == len(requests)
+    assert (findings.overlaps, findings.early) == ([], [])
+    twice = [page for page, times in requests.items() if times > 1]
+    assert len(twice) < sum(fetched(victim).values()) - 12 + 1
+    assert all(server.web.url(page) in fetched(victim) for page in twice)
+    assert rows(victim, "select value from meta where key = 'runs'") == [("2",)]
+    check_owners(folder, set(server.hosts.values()))
+
+
+def check_owners(folder: Path, addresses: set[str]) -> None:
+    parts = read(folder).parts
+    visited = [{address for (address,) in rows(part, "select distinct address from fetch")} for part in parts]
+    assert all(visited)
+    assert sorted(address for own in visited for address in own) == sorted(addresses)
+
+
+@pytest.fixture(scope="module")
+def stopped(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, int]:
+    """A crawl that was stopped by its goal of pages, went on to a higher one, and then to its end; and pages at the goals."""
+    place = tmp_path_factory.mktemp("stopped")
+    folder = place / "c"
+    with served(place) as (server, told):
+        assert crawl(*told, "-o", folder, "--processes", PARTS, "--max-pages", 31) == 0
+        assert sum(fetched(folder).values()) == 31 == sum(requests_of_pages(server).values())
+        assert rows(folder, "select value from meta where key = 'stopped_by'") == [("max-pages",)]
+        assert crawl("--resume", folder) == 0  # nothing to do
+        assert sum(requests_of_pages(server).values()) == 31
+        assert crawl("--resume", folder, "--max-pages", 60, "--processes", PARTS) == 0
+        assert sum(fetched(folder).values()) == 60 == sum(requests_of_pages(server).values())
+    return folder, 60
+
+
+def test_goals_are_of_all_and_a_resume_goes_on(stopped: tuple[Path, int]) -> None:
+    folder, pages = stopped
+    summary = json.loads((folder / "summary.json").read_text())
+    assert (summary["pages_fetched"], summary["runs"], summary["stopped_by"]) == (pages, 2, "max-pages")
+    assert max(fetched(folder).values()) == 1
+
+
+def test_status_is_of_all(stopped: tuple[Path, int], capsys: Captured) -> None:
+    folder, pages = stopped
+    assert run(["status", str(folder), "--json"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert (found["state"], found["pages"], found["stopped_by"]) == ("ended", pages, "max-pages")
+    assert found["known"] == rows(folder, "select count(*) from page")[0][0]
+
+
+def test_a_report_is_of_all(stopped: tuple[Path, int]) -> None:
+    folder, _ = stopped
+    assert run(["report", str(folder)]) == 0
+    text = (folder / "report.html").read_text()
+    assert "No rule was broken" in text
+    for (origin,) in rows(
+        folder, "select distinct origin from fetch join page on page.id = page join site on site.id = site"
+    ):
+        assert origin in text
+
+
+def test_any_page_is_explained(stopped: tuple[Path, int], capsys: Captured) -> None:
+    folder, _ = stopped
+    waiting = "select url from page where id not in (select page from fetch)"
+    for part in read(folder).parts:
+        assert run(["explain", str(folder), rows(part, waiting)[0][0]]) == 0
+        assert "its site at the last commit" in capsys.readouterr().out
+        assert run(["explain", str(folder), next(iter(fetched(part)))]) == 0
+        assert "fetch " in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("args", "complaint"),
+    [
+        (["--resume", "{folder}", "--processes", "3"], "is a crawl of 2 processes; go on with as many"),
+        (["--resume", "{folder}/partition-1"], "is a part of the crawl in"),
+        (["http://a.test/", "-o", "{folder}"], "exists and holds a crawl"),
+        (["http://a.test/", "-o", "{folder}", "--processes", "2"], "exists and holds a crawl"),
+    ],
+)
+def test_what_cannot_be_is_one_line(
+    stopped: tuple[Path, int], args: list[str], complaint: str, capsys: Captured
+) -> None:
+    folder, _ = stopped
+    before = rows(folder, "select * from meta")
+    given = [arg.format(folder=folder) for arg in args]
+    assert run(["crawl", *given]) == 2
+    lines = capsys.readouterr().err.splitlines()
+    assert len(lines) == 1 and complaint in lines[0]
+    assert rows(folder, "select * from meta") == before
