@@ -49,7 +49,7 @@ def begin_of(b: int) -> float:
     >>> begin_of(0), begin_of(32), begin_of(33)
     (0.0, 1.0, 1.5)
     """
-    return np.int64((b + _BEFORE) << 51).view(np.float64) if b > 0 else 0.0
+    return float(np.int64((b + _BEFORE) << 51).view(np.float64)) if b > 0 else 0.0
 
 
 @shared
