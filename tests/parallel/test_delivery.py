@@ -171,3 +171,22 @@ def test_a_partition_of_another_crawl_is_reported() -> None:
         await second.delivery.close()
 
     asyncio.run(run())
+
+
+def test_who_has_the_port_of_another_gets_and_acknowledges_nothing() -> None:
+    """It has received more than the other: taken for it, it would make us delete what the other never got."""
+
+    async def run() -> None:
+        one, third = Disk(), Disk()
+        third.received[0] = 5
+        first, other = Partition(0, one), Partition(2, third)
+        await first.delivery.listen("127.0.0.1")
+        one.parcels[1] = dict.fromkeys(range(1, 8), b"parcel")
+        first.delivery.reach({1: await other.delivery.listen("127.0.0.1")})
+        first.delivery.more()
+        await asyncio.sleep(0.3)
+        assert len(one.parcels[1]) == 7 and not other.unwritten
+        await first.delivery.close()
+        await other.delivery.close()
+
+    asyncio.run(run())

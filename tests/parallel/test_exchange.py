@@ -14,7 +14,8 @@ from trapline.crawl.shelf import Shelf
 from trapline.crawl.sites import Sites
 from trapline.frontier import Frontier, Rules
 from trapline.frontier.journal import Journal
-from trapline.parallel.exchange import Exchange
+from trapline.parallel.batch_code import Row
+from trapline.parallel.exchange import _MOST_BYTES, Exchange, _parts
 from trapline.parallel.partition import Partitioning
 from trapline.parallel.places import Places
 from trapline.strategies import load_strategy
@@ -117,3 +118,12 @@ def test_seeds_that_must_be_settled_come_to_their_owner_as_seeds() -> None:
     for one in every:
         pages = [one.known.find([url])[0] for url in one.links()]
         assert (one.frontier.state.page["depth"][pages] == 0).all()
+
+
+@given(st.lists(st.binary(max_size=300), min_size=1, max_size=60))
+def test_parcels_are_cut_where_they_would_be_too_long(urls: list[bytes]) -> None:
+    rows = [Row(url * 4_000, 1, 0) for url in urls]
+    parts = list(_parts(rows))
+    assert [row for part in parts for row in part] == rows
+    assert all(len(part) == 1 or sum(len(row.url) for row in part) <= _MOST_BYTES for part in parts)
+    assert all(parts)

@@ -46,7 +46,8 @@ def test_what_concerns_a_site_reaches_one_owner_by_way_of_its_registrar(hosts: d
         owner = everybody[registrar].where(site)
         assert owner == by_address.where(f"http://{address}")
         assert everybody[owner].takes(site, registrar)
-        assert [one.owns(site) for one in everybody] == [at == owner for at in range(partitions)]
+        for same in (site, f"https://{name}", f"https://{name}:8443"):  # a robots.txt often leads from one to the other
+            assert [one.owns(same) for one in everybody] == [at == owner for at in range(partitions)]
         assert {one.where(site) for one in everybody} <= {registrar, owner}
         kept = Places(Partitioning("address", partitions), {}, owner, dict(everybody[owner].fresh))
         assert kept.owns(site)

@@ -1,14 +1,21 @@
 """Partitions of one crawl understand each other; others are refused with a reason, and nobody can pretend."""
 
 import asyncio
+import json
 from collections.abc import Awaitable, Callable
 
 import pytest
 
 from trapline.errors import ConfigError
-from trapline.parallel.wire import MOST_FRAME, Kind, Line, Pass, greet
+from trapline.parallel.wire import MOST_FRAME, PROTOCOL, Kind, Line, Pass, greet
 
 OURS = Pass("crawl-1", b"secret", 0)
+
+
+def framed(body: bytes) -> bytes:
+    return (len(body) + 1).to_bytes(4, "big") + bytes([Kind.HELLO]) + body
+
+
 Meeting = tuple[Line | ConfigError, Line | ConfigError]
 
 
@@ -81,6 +88,8 @@ def test_others_are_refused_with_a_reason(other: Pass, reason: str) -> None:
         b"\0\0\0\0\x01",
         b"",
         b'\0\0\0\x3b\x01{"protocol":9,"crawl":"crawl-1","from":1,"nonce":"aaaaaaaaaa"}',
+        framed(b"[" * 3_000),
+        framed(json.dumps({"protocol": PROTOCOL, "crawl": "crawl-1", "from": 1, "nonce": "\ud800"}).encode()),
     ],
 )
 def test_what_is_no_greeting_is_refused(said: bytes) -> None:

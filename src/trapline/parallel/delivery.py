@@ -176,11 +176,14 @@ class _Sender:
         async with asyncio.timeout(_CONNECT_S):
             reader, writer = await asyncio.open_connection(*self._address)
         self._line = line = await greet(reader, writer, self._own, called=True)
+        if line.partition != self._receiver:  # it has the port that the other had before it died
+            return False
         frame = await line.receive()
         if frame is None or frame[0] != Kind.RECEIVED:
             return False
         self._heard(frame[1])
         sending = asyncio.ensure_future(self._send(line, self._has))
+        sending.add_done_callback(lambda _: line.close())  # if it fails, all is tried again
         try:
             while (frame := await line.receive()) is not None and frame[0] == Kind.RECEIVED:
                 self._heard(frame[1])
@@ -203,5 +206,5 @@ class _Sender:
             for number, body in self._parcels.after(self._receiver, sent, room) if room > 0 else ():
                 line.send(Kind.PARCEL, _NUMBER.pack(number) + body)
                 sent = number
-            await line.drain()
+                await line.drain()
             await self.news.wait()

@@ -7,7 +7,7 @@ frontier was told.
 """
 
 from collections import deque
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Protocol
 
 import numpy as np
@@ -23,6 +23,8 @@ from trapline.frontier.layout import DEEPEST
 from trapline.parallel.batch_code import Row, decode, encode
 from trapline.parallel.census import Count
 from trapline.parallel.places import Places
+
+_MOST_BYTES = 1 << 20  # URLs of one parcel
 
 
 class Sends(Protocol):
@@ -78,7 +80,7 @@ class Exchange:
         by_owner: dict[int, list[Row]] = {}
         for url, row in self._gathered.items():
             by_owner.setdefault(self._places.where(origin(url)), []).append(row)
-        made = [self._parcel(owner, rows) for owner, rows in by_owner.items()]
+        made = [self._parcel(owner, part) for owner, rows in by_owner.items() for part in _parts(rows)]
         between = Between(made, list(self._delivered.items()), self._arrived, self._links, self._places.fresh)
         self._gathered, self._arrived, self._delivered, self._links, self._places.fresh = {}, [], {}, [], []
         return between
@@ -166,3 +168,16 @@ def _arrivals(ours: list[tuple[int, Row]]) -> Arrivals:
 
 
 _MOST_LINKS = 1 << 24
+
+
+def _parts(rows: list[Row]) -> Iterator[list[Row]]:
+    """Each small enough for a parcel: hostile pages have a hundred megabytes of links."""
+    part: list[Row] = []
+    size = 0
+    for row in rows:
+        if part and size + len(row.url) > _MOST_BYTES:
+            yield part
+            part, size = [], 0
+        part.append(row)
+        size += len(row.url)
+    yield part

@@ -16,6 +16,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from trapline.alone import alone
 from trapline.crawl.folder import meta, opened
 from trapline.crawl.records import Progress
 from trapline.crawl.store.database import INDEXES
@@ -39,6 +40,7 @@ _BASE = """select (select ifnull(max(id), -1) + 1 from site), (select ifnull(max
 (select ifnull(max(id), -1) + 1 from page),
 max((select ifnull(max(visit), -1) + 1 from fetch), (select ifnull(max(visit), -1) + 1 from robots)),
 (select ifnull(max(id), -1) + 1 from warc)"""
+_LOCK = f"{DATABASE}.lock"
 _REQUEST = "address, started, first_byte_s, total_s"
 _COPY = (
     "insert into site select id + :site, origin from part.site",
@@ -79,7 +81,8 @@ def merge(manifest: Manifest) -> None:
     parts = begun(manifest)
     if not parts:
         raise ConfigError(f"{manifest.folder}: the crawl has not begun; go on with --resume {manifest.folder}")
-    with new_database(manifest.folder) as database:
+    lock = alone(manifest.folder / _LOCK, lambda: None)  # a report may be asked for just when the crawl ends
+    with lock, new_database(manifest.folder) as database:
         database.create_function("shifted", 2, _shifted, deterministic=True)
         state = {part.name: _add(database, part) for part in parts}
         for statement in INDEXES.values():

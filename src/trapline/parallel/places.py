@@ -5,7 +5,8 @@ name servers answer differs from partition to partition and from hour to hour; t
 site, which goes by its name. Others send the registrar what they meet of the site; it looks the name up once (settling.py), keeps
 the answer, and passes all of it on. Who hears of a site from its registrar owns it.
 
-With no rest of addresses to keep, sites go by their names alone.
+With no rest of addresses to keep, sites go by their names alone. Sites of one host have one owner: the robots.txt of one often leads to
+that of the other, http to https.
 """
 
 from collections.abc import Mapping, Sequence
@@ -33,47 +34,56 @@ class Places:
         self._partitioning = partitioning
         self._by_name = Partitioning(_BY_NAME, partitioning.partitions)
         self._table = Resolver(hosts)  # never asked for more than it knows at once
-        self._settled = dict(assigned)  # site: its owner
+        self._settled = dict(assigned)  # host: its owner
         self._registrars: dict[str, int] = {}
         self.fresh: list[tuple[str, int]] = []  # settled since the last batch
 
     def owns(self, site: str) -> bool | None:
         """Whether the site is ours; None: that is ours to find out."""
-        return self.where(site) == self.own and (site in self._settled or None)
+        return self.where(site) == self.own and (_host(site) in self._settled or None)
 
     def where(self, site: str) -> int:
         """The partition to which all goes that concerns the site: its owner, or whoever knows more."""
-        found = self._settled.get(site)
+        host = _host(site)
+        found = self._settled.get(host)
         if found is not None:
             return found
-        answer = self._table.known(host_port(site)[1])
+        answer = self._table.known(host)
         if self._partitioning.kind != _BY_ADDRESS or (answer and answer.addresses):
-            found = self._settled[site] = self._owner(site, answer.addresses if answer else ())
+            found = self._settled[host] = self._owner(host, answer.addresses if answer else ())
             return found
-        return self._registrar(site)
+        return self._registrar(host)
 
     def takes(self, site: str, sender: int) -> bool:
         """Whether the site is ours, now that we hear of it from that partition."""
+        host = _host(site)
         if self.where(site) == self.own:
-            return site in self._settled
-        if site not in self._settled and sender == self._registrar(site):
+            return host in self._settled
+        if host not in self._settled and sender == self._registrar(host):
             self.assign(site, self.own)
             return True
         return False
 
     def settle(self, site: str, addresses: Sequence[str]) -> None:
         """We are its registrar, and it has these addresses. None: it is ours, to be given up."""
-        self.assign(site, self._owner(site, addresses) if addresses else self.own)
+        host = _host(site)
+        if host not in self._settled:  # another site of it may have been asked for at the same time
+            self.assign(site, self._owner(host, addresses) if addresses else self.own)
 
     def assign(self, site: str, owner: int) -> None:
-        self._settled[site] = owner
-        self.fresh.append((site, owner))
+        host = _host(site)
+        self._settled[host] = owner
+        self.fresh.append((host, owner))
 
-    def _owner(self, site: str, addresses: Sequence[str]) -> int:
-        return self._partitioning.owner_of(b"", site.encode(), addresses[0].encode() if addresses else b"")
+    def _owner(self, host: str, addresses: Sequence[str]) -> int:
+        return self._partitioning.owner_of(b"", host.encode(), addresses[0].encode() if addresses else b"")
 
-    def _registrar(self, site: str) -> int:
-        found = self._registrars.get(site)
+    def _registrar(self, host: str) -> int:
+        found = self._registrars.get(host)
         if found is None:
-            found = self._registrars[site] = self._by_name.owner_of(b"", site.encode(), b"")
+            found = self._registrars[host] = self._by_name.owner_of(b"", host.encode(), b"")
         return found
+
+
+def _host(site: str) -> str:
+    return host_port(site)[1]

@@ -60,6 +60,7 @@ async def _crawl(manifest: Manifest, show: Callable[[Standing], None]) -> str:
     tasks = _tasks(manifest, token, await coordinator.listen(_HOST))
     with interrupts(asyncio.get_running_loop(), coordinator.interrupt):
         leading = asyncio.ensure_future(coordinator.lead(show, together))
+        leading.add_done_callback(lambda _: coordinator.stop(INTERRUPTED))  # nobody else would: it has failed
         keeping = [asyncio.ensure_future(_keep_alive(task, coordinator)) for task in tasks]
         try:
             await asyncio.gather(*keeping)
@@ -68,6 +69,8 @@ async def _crawl(manifest: Manifest, show: Callable[[Standing], None]) -> str:
             await asyncio.gather(*keeping, return_exceptions=True)
             leading.cancel()
             coordinator.close()
+            with suppress(asyncio.CancelledError):
+                await leading
     return coordinator.stopped_by
 
 
@@ -105,6 +108,9 @@ async def _keep_alive(task: Task, coordinator: Coordinator) -> None:
     while True:
         code, complaint = await _run(task)
         if code == 0:
+            coordinator.stop(
+                INTERRUPTED
+            )  # unless it was: somebody has ended this one by hand, and the others would wait for it
             return
         now = coordinator.answers[task.partition].progress.pages if task.partition in coordinator.answers else 0
         deaths, pages = deaths + 1 if now == pages else 1, now

@@ -11,6 +11,7 @@ import asyncio
 import hashlib
 import hmac
 import json
+import re
 import secrets
 import struct
 from dataclasses import dataclass
@@ -23,6 +24,7 @@ MOST_FRAME = 32 << 20
 _MOST_HELLO = 4096
 _HELLO_S = 10.0
 _HEAD = struct.Struct("!IB")
+_NONCE = re.compile("[0-9a-f]{64}")
 
 
 class Kind(IntEnum):
@@ -66,7 +68,9 @@ class Line:
         return await _read(self.reader, MOST_FRAME)
 
     def send(self, kind: Kind, body: bytes = b"") -> None:
-        self.writer.write(_HEAD.pack(len(body) + 1, kind) + body)
+        """Nothing, if the line is closed: whoever reads from it learns that."""
+        if not self.writer.is_closing():  # else uvloop raises
+            _write(self.writer, kind, body)
 
     async def drain(self) -> None:
         await self.writer.drain()
@@ -120,9 +124,13 @@ def _hello(body: bytes) -> dict[str, str | int]:
     kinds = {"protocol": int, "crawl": str, "from": int, "nonce": str}
     try:
         said = json.loads(body)
-    except ValueError:
+    except (ValueError, RecursionError):
         said = None
-    if not isinstance(said, dict) or any(type(said.get(name)) is not kind for name, kind in kinds.items()):
+    if (
+        not isinstance(said, dict)
+        or any(type(said.get(name)) is not kind for name, kind in kinds.items())
+        or not _NONCE.fullmatch(said["nonce"])
+    ):
         raise ConfigError("the other side does not greet as a partition does")
     return said
 

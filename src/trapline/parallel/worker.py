@@ -62,9 +62,10 @@ def _opened(folder: Path, options: CrawlOptions, mark: str) -> Opened:
     """A folder of ours, new or old."""
     if (folder / DATABASE).exists():
         check_mark(folder, mark)
-        return opened(replace(prepare_old(folder), options=options))  # goals of refresh may have changed
-    crawl = opened(Prepared(folder, options, strategy_of(options), new=True))
-    try:
+        crawl = opened(replace(prepare_old(folder), options=options))  # goals of refresh may have changed
+    else:
+        crawl = opened(Prepared(folder, options, strategy_of(options), new=True))
+    try:  # of an old one too: it may have been killed before it had its mark
         note_partition(crawl.claim, mark)
     except BaseException:
         crawl.claim.release()
