@@ -236,7 +236,7 @@ async def measured(
             found = await run(port, key_port)
             after, megabytes = usage(process)
         inbox = Inbox(Path(text))
-        stored = inbox.last()
+        stored = inbox.last
         inbox.close()
     key_server.close()
     result = {
