@@ -3,6 +3,7 @@
 import json
 import shutil
 import sqlite3
+from collections import Counter
 from collections.abc import Iterator
 from contextlib import closing
 from datetime import UTC, datetime
@@ -200,6 +201,19 @@ def test_a_schedule_publishes_moments_of_its_host(stage: Stage) -> None:
     serve(stage, json.dumps(feed).encode(), {"Content-Type": "application/json"})
     assert known_of(stage, 1)["level"] == "super"
     assert known_of(stage, 0)["level"] != "super"
+
+
+def test_moments_of_pages_that_we_do_not_have_yet_are_heard_when_they_are_had(stage: Stage) -> None:
+    """A schedule is often fetched before most of the pages that it speaks of, and some of these nobody has met."""
+    assert stage.hearsay is not None
+    now = stage.loop.time()
+    moments = {f"{A}/3": [(now + 1.0, 0.9), (now + 900.0, 0.9)]}
+    stage.hearsay.tellers._schedule(1, Schedule(moments, now, now + 9_000.0, Counter()))
+    told(stage, f"{A}/3")
+    stage.passes(20.0)
+    serve(stage, b"<p>three", {"Content-Type": "text/html"})
+    found = known_of(stage, 2)
+    assert found["level"] == "super" and found["next_point"]["at"] == pytest.approx(now + 900.0)  # type: ignore[index]
 
 
 def test_a_page_names_its_feed_in_its_head(stage: Stage) -> None:

@@ -155,6 +155,7 @@ class Hearsay:
     def listen(self, page: int, url: str, verdict: Verdict, response: Response, now: float) -> None:
         """A page was had: it may be one that tells of others."""
         self.hearing.had(page, now)
+        self.tellers.had(page, url)
         self._expires(page, response, now)
         if response.status == 200:
             self.tellers.listen(page, url, verdict, response, now)

@@ -34,6 +34,7 @@ _MOST_WHOLE = 10_000  # they are written all together, with each batch in which 
 _LONG_BYTES = 65_536  # a longer body is read aside: 10 ms
 _LISTED_AT_ONCE = 1_000  # entries of a list
 _HEAD_BYTES = 16_384  # of a page, in which its <link>s stand
+_MOST_AHEAD, _MOST_AHEAD_OF_ONE = 100_000, 100  # pages that we do not have yet, and points of each, that are remembered
 _RHYTHM_P = 0.5  # that a feed changes when it says it does; then it is learned
 _DAY_S = 86_400.0
 _AHEAD_S = 30 * _DAY_S  # how far a schedule is believed to look
@@ -63,8 +64,9 @@ class Tellers:
         self._inbox, self._outbox, self._clock, self._aside = inbox, outbox, clock, aside
         self._own = 0  # the last signal that was read here: they count downwards
         self._cited: set[str] = set()  # sitemaps that a robots.txt names: they may speak for all of their site
-        # Pages to be had whole the next time: schedules, for a moment told of a page that we do not have yet is only heard when it is
-        # told again; and lists as long as they are not read to their end, for a crawl may be killed before.
+        self._ahead: dict[str, Sequence[tuple[float, float]]] = {}  # published of pages that we do not have yet, by URL
+        # Pages to be had whole the next time: schedules, for what they tell of pages that we do not have yet is not kept when the
+        # crawl stops; and lists as long as they are not read to their end, for a crawl may be killed before.
         self.whole: set[int] = set()
         self.topics: set[str] = set()  # written to this inbox in this run
 
@@ -140,8 +142,17 @@ class Tellers:
 
     def _schedule(self, page: int, found: Schedule) -> None:
         self._have_whole(page, True)
-        for told, ahead in zip(self._known.find(list(found.points)), found.points.values(), strict=True):
-            self._publish(told, SCHEDULE, ahead)
+        pages = self._known.find(list(found.points))
+        for told, (url, ahead) in zip(pages, found.points.items(), strict=True):
+            if told in self._refresher:
+                self._publish(told, SCHEDULE, ahead)
+            elif len(self._ahead) < _MOST_AHEAD:
+                self._ahead[url] = ahead[:_MOST_AHEAD_OF_ONE]
+
+    def had(self, page: int, url: str) -> None:
+        """What a schedule said of it before counts now."""
+        if self._ahead and (ahead := self._ahead.pop(url, ())):
+            self._publish(page, SCHEDULE, ahead)
 
     def _publish(self, page: int, channel: int, dates: Sequence[tuple[float, float]]) -> None:
         if page in self._refresher:
