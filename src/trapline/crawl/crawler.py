@@ -85,9 +85,8 @@ class Crawler:
         self._next = frontier.next if upkeep is None else upkeep.agenda.next
         self.active = 0  # visits under way
         self.stopped_by = ""
-        self.most_pages = (
-            manner.goals.pages
-        )  # with those asked for; one of several crawls may have a part of their goal
+        # With those asked for; one of several crawls may have a part of their goal.
+        self.most_pages = manner.goals.pages
         self.full: Callable[[], bool] = lambda: False  # whether the store has more than it can take
         self._waiting = Waiting()
         self._asking = self._scoring = False

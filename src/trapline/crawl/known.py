@@ -54,7 +54,7 @@ class Known:
     ) -> None:
         """`inputs`: what the page rank wants to know of new pages. `locate` answers the group of a new site, or UNRESOLVED.
         `left_out` counts links that are not to be crawled, by reason. `owns`: whether a site is ours, by its origin, and None
-        where nobody knows yet; without it all are."""
+        where that is ours to find out; without it all are."""
         self._frontier, self.sites, self._seen, self._shelf = frontier, sites, seen, shelf
         self._scope, self._outbox, self._inputs, self._locate = scope, outbox, inputs, locate
         self._left_out, self._owns, self._lookup = left_out, owns, Lookup(seen)
@@ -68,7 +68,8 @@ class Known:
             self._find_out(found, links, seen_from, now)
         foreign: list[str] = []
         if found and min(found) < 0:
-            foreign = self._foreign(found, links, seen_from)
+            if self._owns is not None:
+                foreign = self._foreign(found, links, seen_from)
             for page in found:
                 if _FOREIGN < page < NO_PAGE:
                     self._left_out[_REASON[page]] += 1

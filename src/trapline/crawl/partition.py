@@ -25,7 +25,7 @@ class Member(Protocol):
         """The folder in which all of them find what providers tell."""
 
     def owns(self, origin: str) -> bool | None:
-        """Whether the site is ours; None: nobody knows yet."""
+        """Whether the site is ours; None: that is ours to find out."""
 
     def meet(self, frontier: Frontier, known: "Known", told: Told) -> "Others":
         """The others, for a crawl that is about to begin."""

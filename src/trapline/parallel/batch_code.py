@@ -57,9 +57,8 @@ def decode(data: bytes) -> list[Row]:
     if data[:4] != MAGIC or len(data) < 5 or data[4] > _WITH_SHARES:
         raise ConfigError("a batch of URLs is none, or of another version: let all partitions run the same one")
     try:
-        if (
-            zstandard.frame_content_size(data[5:]) > MOST_BYTES
-        ):  # the library would take all the memory that a frame asks for
+        # The library would take all the memory that a frame asks for.
+        if zstandard.frame_content_size(data[5:]) > MOST_BYTES:
             raise ConfigError(f"a batch of URLs unpacks to more than {MOST_BYTES >> 20} MiB; it is no batch of ours")
         body = zstandard.ZstdDecompressor().decompress(data[5:], max_output_size=MOST_BYTES)
         return _rows(body, bool(data[4]))

@@ -1,7 +1,7 @@
 """Who leads a crawl of several partitions: tells them where the others are, adds up how they stand, and says when it is over.
 
-It starts and restarts nobody (processes.py, on_ray.py), and sees no URL. Goals hold for all partitions together: pages to the page
-(quotas.py), bytes and time within a round. If it is gone, partitions stop after a while, and can go on later.
+It starts and restarts nobody (processes.py), and sees no URL. Goals hold for all partitions together: pages to the page
+(quotas.py), bytes and time within a round. If it is gone, partitions stop as soon as their patience ends, and can go on later.
 """
 
 import asyncio

@@ -1,8 +1,8 @@
 """Sites whose owner is ours to find out: what was met of them lies in parcels to ourselves until their names are looked up.
 
 Such a parcel is on disk like any other, and delivered once: then what is ours goes to the frontier, what is another's goes on to it, and
-what could not be looked up in time goes into the next such parcel. So a slow name server holds up nobody but its own sites, and
-a crash loses none of them.
+what could not be looked up in time goes into the next such parcel. One parcel is looked up
+at a time, for a second at most: a name server that does not answer delays the sites of later parcels by that. A crash loses none.
 """
 
 import asyncio
