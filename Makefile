@@ -51,6 +51,7 @@ proof: .venv/dev.stamp
 	TRAPLINE_POLITE_SITES=500 $(BIN)/pytest -q tests/crawl/test_politeness_live.py
 	TRAPLINE_BANDWIDTH_SECONDS=6 $(BIN)/pytest -q -s tests/cli/test_crawl_bandwidth.py
 	TRAPLINE_KILLS=20 TRAPLINE_SEED=$$$$ $(BIN)/pytest -q -s tests/crawl/test_kill.py
+	TRAPLINE_CUT_SECONDS=20 $(BIN)/pytest -q tests/parallel/test_namespaces.py
 
 bench: .venv/runtime.stamp
 	@set -e; for script in bench/[a-z]*.py; do echo "== $$script"; $(BIN)/python "$$script"; done

@@ -193,11 +193,15 @@ def _known(world: World) -> dict[str, list[Any]]:
     refresher = refresher_of(reading, told)
     reading.close()
     moment = world.began + 86_400.0
-    pages = range(len(_rows(world.crawl / "crawl.db", "page")))
+    pages = [page for page in range(len(_rows(world.crawl / "crawl.db", "page"))) if page in refresher]
+    # Pages compete or wait as of the last moment that the log has, and that moment is no evidence: no access at all, a day later,
+    # and all of them stand as they should then.
+    refresher.accessed(pages[0], moment, 0.0)
+    refresher.replay(b"")
     return {
         **{table: _rows(world.crawl / "crawl.db", table) for table in KEPT},
         "inbox": _rows(world.crawl / "signals.db", "signal"),
-        "evidence": [refresher.explain(page, moment) for page in pages if page in refresher],
+        "evidence": [refresher.explain(page, moment) for page in pages],
         "trust": list(trust_of(refresher)),
     }
 

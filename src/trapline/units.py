@@ -70,15 +70,6 @@ def three_digits(value: float) -> str:
     return f"{value:,.{2 - math.floor(math.log10(value)) if 1e-9 < value < 99.95 else 0}f}"
 
 
-def pace(per_s: float) -> str:
-    """How many a second: few are told apart by their decimals.
-
-    >>> pace(61.7), pace(9.96), pace(3.0), pace(0.25), pace(0.004), pace(0.0)
-    ('62', '10', '3.0', '0.25', '0.0040', '0')
-    """
-    return f"{per_s:,.{1 - math.floor(math.log10(per_s)) if 1e-9 < per_s < 9.95 else 0}f}"
-
-
 def bytes_shown(amount: float) -> str:
     """
     >>> bytes_shown(200), bytes_shown(20e3), bytes_shown(1.5e6)

@@ -215,6 +215,8 @@ def test_a_crawl_goes_on_as_it_began(server: Served, tmp_path: Path, capsys: Cap
     ):
         assert named in complaint(capsys, "--resume", folder, *args)
     assert "there is no crawl" in complaint(capsys, "--resume", tmp_path)
+    at_once = ("--resume", folder, "--max-pages", "18", "--max-time", "1ms")
+    assert " already; give a --max-time above that to go on" in complaint(capsys, *at_once)
     assert run(["crawl", "--resume", str(folder), "--max-pages", "18", "--plain"]) == 0
     assert Left(folder).summary["pages_fetched"] == 18 and Left(folder).summary["resumed"] == 1
     assert len(set(Left(folder).rows("select page from fetch"))) == 18

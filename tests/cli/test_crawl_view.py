@@ -27,7 +27,7 @@ def standing(doing: str = "", goal: float = math.inf, scale: int = 1, rows: int 
 def test_it_says_what_a_user_wants_to_know() -> None:
     assert drawn(standing(goal=10_000), 100, 40) == [
         "trapline: crawl-ability, into out",
-        "pages   1,234 of 10,000  62/s          frontier  3,000 waiting",
+        "pages   1,234 of 10,000  61.7/s        frontier  3,000 waiting",
         "bytes   9.876 kB         1 MB/s        known     5,000 on 100 sites",
         "errors  12               1.0%          robots    98 out of 100",
         "time    20 s             2.4 min left  quality   3.5",
@@ -60,7 +60,7 @@ def test_it_says_where_the_crawl_does_not_go() -> None:
 
 def test_a_slow_crawl_has_decimals_in_its_rate() -> None:
     slow = standing()._replace(pages_per_s=3.44)
-    assert " pages (3.4/s), " in line(slow) and drawn(slow, 100, 40)[1].split()[2] == "3.4/s"
+    assert " pages (3.44/s), " in line(slow) and drawn(slow, 100, 40)[1].split()[2] == "3.44/s"
 
 
 def test_pages_fetched_again_have_a_rate_of_their_own() -> None:
@@ -74,12 +74,12 @@ def test_pages_fetched_again_have_a_rate_of_their_own() -> None:
     rates = [recent.note(at(float(second), 3 * second)) for second in range(20)]
     assert rates[0] == 0.0 and set(rates[1:]) == {3.0}
     assert [recent.note(at(20.0 + second, 57)) for second in range(8)][-1] == 0.0
-    assert "57 fetched again (3.0/s)" in line(at(1.0, 57), 3.0)
+    assert "57 fetched again (3.00/s)" in line(at(1.0, 57), 3.0)
     (row,) = (text for text in drawn(at(1.0, 57), 100, 40, 3.0) if text.startswith("again"))
     assert row.split() == [
         "again",
         "57",
-        "3.0/s",
+        "3.00/s",
         "changed",
         "2%",
         "of",

@@ -24,14 +24,26 @@ def test_all_policies_in_one_table(capsys: pytest.CaptureFixture[str]) -> None:
         assert f"  {name}" in shown
 
 
-def test_one_result_for_machines(tmp_path: Path) -> None:
+def test_one_result_for_machines(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     file = tmp_path / "out.json"
-    options = ["--policy", "cgm", "--level", "smart", "--capacity", "0.1", "--json", str(file)]
+    options = ["--policy", "cgm", "--level", "smart", "--capacity", "10%", "--json", str(file)]
     assert run(["refresh", "replay", TRACE, *options, *QUICK]) == 0
     found = json.loads(file.read_text())
     assert set(found["freshness_binary"]) == set(found["freshness_eq3"]) == {"mean", "ci"}
     assert 0.0 < found["freshness_binary"]["mean"] <= found["freshness_eq3"]["mean"] <= 1.0
     assert found["results"][0]["capacity"] == 0.1 and found["trace"]["pages"] == 30
+    assert (found["asked"]["policy"], found["asked"]["capacity"]) == (["cgm"], [0.1])
+    assert capsys.readouterr().err.endswith(f"wrote {file}\n")
+
+
+@pytest.mark.parametrize(("seeds", "has_interval"), [(1, False), (2, False), (3, True)])
+def test_machines_are_told_of_an_interval_where_people_are(
+    seeds: int, has_interval: bool, capsys: pytest.CaptureFixture[str]
+) -> None:
+    options = ["--policy", "uniform", "--seeds", str(seeds), "--accesses", "200", "--json", "-"]
+    assert run(["refresh", "replay", TRACE, *options]) == 0
+    said = capsys.readouterr()
+    assert (json.loads(said.out)["freshness_binary"]["ci"] is not None) == has_interval and "wrote" not in said.err
 
 
 def test_levels_capacities_options_and_a_picture(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -39,7 +51,8 @@ def test_levels_capacities_options_and_a_picture(tmp_path: Path, capsys: pytest.
     picture = tmp_path / "p.png"
     more = ["--policy", "xu,residual-life", "--option", "xu.past=1", "--plot", str(picture), "--json", "-"]
     assert run(["refresh", "replay", TRACE, *levels, *more, *QUICK]) == 0
-    assert len(json.loads(capsys.readouterr().out)["results"]) == 8
+    found = json.loads(capsys.readouterr().out)
+    assert len(found["results"]) == 8 and found["asked"]["policy"] == ["xu", "residual-life"]
     assert picture.read_bytes().startswith(b"\x89PNG")
 
 
@@ -74,7 +87,8 @@ def test_ctrl_c_leaves_the_rows_that_are_done(
 @pytest.mark.parametrize("capacities", [[0.1], [0.1, 0.2]])
 def test_the_picture_has_intervals(capacities: list[float]) -> None:
     def drawn(ci: float | None) -> bytes:
-        return picture({"cgm": [(capacity, Estimate(0.2, ci)) for capacity in capacities]}, "title", "conditions")
+        curves = {"cgm": [(capacity, Estimate(0.2, ci)) for capacity in capacities]}
+        return picture({"fresh": curves, "Eq. 3": curves}, "title", "conditions")
 
     assert drawn(0.1) != drawn(None) == drawn(None)
 
@@ -85,7 +99,7 @@ def test_at_one_capacity_the_picture_has_a_point_for_each_policy() -> None:
 
     def ink(policies: int) -> int:
         found = {f"policy {number}": [(0.1, Estimate(0.3, None))] for number in range(policies)}
-        pixels = imread(BytesIO(picture(found, "title", "conditions")))
+        pixels = imread(BytesIO(picture({"fresh": found, "Eq. 3": found}, "title", "conditions")))
         return int((abs(pixels - to_rgba(COLOURS[0])).max(axis=2) < 0.02).sum())
 
     assert ink(1) > 50 and ink(3) == pytest.approx(3 * ink(1), rel=0.1)

@@ -9,6 +9,7 @@ import pytest
 
 from tests.signals.crawled import crawl_of
 from trapline.cli import run
+from trapline.crawl.store.lock import take
 from trapline.signals.inbox import Inbox, Signal
 
 LOG = b"""192.0.2.1 - - [10/Oct/2023:13:55:36 +0000] "GET /a HTTP/1.1" 200 9 "-" "Mozilla/5.0 Firefox/140.0"
@@ -69,6 +70,26 @@ def test_two_logs_of_which_one_was_read_before_are_both_refused(crawl: Path, tmp
     assert [signal.url for signal in taken(crawl)] == ["https://a.test/b"]
 
 
+def test_a_log_without_a_page_of_the_crawl_may_be_read_again(crawl: Path, tmp_path: Path) -> None:
+    useless, useful = tmp_path / "useless", tmp_path / "useful"
+    useless.write_bytes(b"https://a.test/unknown\t5\n")
+    useful.write_bytes(b"https://a.test/b\t5\n")
+    assert run(["refresh", "accesses", str(crawl), str(useless), str(useful)]) == 0
+    assert [signal.url for signal in taken(crawl)] == ["https://a.test/b"]
+    assert run(["refresh", "accesses", str(crawl), str(useless)]) == 2
+    assert run(["refresh", "accesses", str(crawl), str(useless), str(useful), "--again"]) == 0
+
+
+def test_it_says_from_when_on_they_count(crawl: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    for running, says in ((False, f"when the crawl goes on (trapline crawl --resume {crawl})"), (True, "from now on")):
+        (tmp_path / "log").write_bytes(b"https://a.test/b\t%d\n" % (5 + running))
+        lock = take(crawl) if running else None
+        assert run(["refresh", "accesses", str(crawl), str(tmp_path / "log")]) == 0
+        assert f"they count {says}, " in capsys.readouterr().out
+        if lock:
+            lock.release()
+
+
 def test_stdin_and_hosts_in_the_lines(crawl: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     lines = b"".join(b"a.test:443 " + one + b"\n" for one in LOG.splitlines()[:2])
     monkeypatch.setattr("sys.stdin", SimpleNamespace(buffer=io.BytesIO(lines)))
@@ -84,6 +105,11 @@ def test_stdin_and_hosts_in_the_lines(crawl: Path, monkeypatch: pytest.MonkeyPat
         (["nowhere", "x"], "there is no crawl"),
         (["{crawl}", "broken.gz"], "broken.gz: cannot be read"),
         (["{crawl}", "log", "--site", "nonsense"], "not a site"),
+        (
+            ["{crawl}", "log", "--site", "https://b.test"],
+            "log: no line is of a page that the crawl knows, such as https://b.test/a",
+        ),
+        (["{crawl}", "right", "bad"], "bad: no line counts"),
     ],
 )
 def test_bad_input_is_one_line(
@@ -97,6 +123,8 @@ def test_bad_input_is_one_line(
     monkeypatch.chdir(tmp_path)
     Path("broken.gz").write_bytes(gzip.compress(LOG)[:-20])
     Path("log").write_bytes(LOG)
+    Path("right").write_bytes(b"https://a.test/a\t5\n")
+    Path("bad").write_bytes(b"nonsense")
     assert run(["refresh", "accesses", *(arg.format(crawl=crawl) for arg in args)]) == 2
     said = capsys.readouterr().err
     assert says in said and said.count("\n") == 1

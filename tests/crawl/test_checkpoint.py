@@ -28,10 +28,11 @@ def save(folder: Path, batch: int, strategy: Strategy) -> None:
 
 
 def loaded(folder: Path, last_batch: int, strategy: Strategy) -> int | None:
-    found = checkpoint.load(folder, last_batch, strategy)
+    batch, found, _ = checkpoint.load(folder, last_batch, strategy)
     if found is None:
+        assert batch == 0
         return None
-    batch, frontier, seen = found
+    frontier, seen = found
     assert batch == frontier.pages == len(seen)
     return batch
 
@@ -93,6 +94,9 @@ def test_one_that_is_not_whole_is_passed_over(tmp_path: Path, strategy: Strategy
         changed = data[:half] + bytes([data[half] ^ 1]) + data[half + 1 :]
         place.write_bytes({"empty": b"", "cut": data[:half], "changed": changed}[how])
     assert loaded(tmp_path, 9, strategy) == 3
+    damage = checkpoint.load(tmp_path, 9, strategy).damaged
+    unfinished = damaged in ("frontier", ".")
+    assert damage == () if unfinished else len(damage) == 1 and str(tmp_path / SNAPSHOT / "5") in damage[0]
 
 
 def test_what_is_no_snapshot_is_left_alone(tmp_path: Path, strategy: Strategy) -> None:

@@ -253,6 +253,31 @@ def test_relative_links_of_a_page_with_a_foreign_base_are_foreign() -> None:
     assert world.shelf.urls(pages.tolist()[:1]) == ["http://a.org/z"]
 
 
+def test_links_to_sites_that_moved_are_links_to_others_also_if_their_pages_are_known() -> None:
+    world = own_world("http://a.org", "http://b.org")
+    hrefs = ["/b", "http://b.org/x", "http://b.org/x#top", "HTTP://B.ORG/x", "http://b.org/new"]
+    before, _ = world.known.pages_of(HOME, "", Links.of(hrefs[:-1]), 0.0)
+    assert world.shelf.urls(before.tolist()) == ["http://a.org/b", "http://b.org/x"]
+    moved = world.sites.named("http://b.org")
+    assert moved is not None
+    world.known.leave([moved.id])
+    world.known._owns = lambda name: name == "http://a.org"
+    for _ in range(2):
+        pages, foreign = world.known.pages_of(HOME, "", Links.of(hrefs), 0.0)
+        assert list(foreign) == ["http://b.org/x", "http://b.org/new"]
+        assert pages.tolist() == [before[0], ELSEWHERE, ELSEWHERE]
+
+
+def test_pages_that_are_handed_over_are_ours_whatever_the_scope() -> None:
+    world = own_world()
+    urls = ["http://b.org/x", "http://c.org/y?z", "http://b.org/w"]
+    pages = world.known.adopt(urls, 0.0)
+    assert world.shelf.urls(pages) == urls == world.known.urls(pages)
+    assert world.known.find(urls) == pages
+    assert [site.origin for site in world.sites][-2:] == ["http://b.org", "http://c.org"]
+    assert [page for page, _, _ in world.outbox.pages][-3:] == pages
+
+
 def test_seeds_and_arrivals_of_others_are_not_ours() -> None:
     world = own_world("http://a.org")
     assert world.known.seed_pages(["http://other.org/", HOME], 0.0) == [world.home]

@@ -5,8 +5,9 @@ import zlib
 import pytest
 
 from tests.crawl.stage import A, B, Stage, Wire
-from trapline.crawl.robots_file import FIRST_WAIT_S, LONGEST_PAUSE_S, MOST_WAITS
-from trapline.fetch.robots import LIMIT_BYTES
+from trapline.crawl import robots_elsewhere
+from trapline.crawl.robots_file import FIRST_WAIT_S, LONGEST_PAUSE_S, MOST_WAITS, Answer
+from trapline.fetch.robots import LIMIT_BYTES, Robots, parse
 from trapline.fetch.robots_answer import LONGEST_S, MOST_REDIRECTS, SHORTEST_S
 from trapline.frontier import Rules
 from trapline.frontier.layout import WAITING
@@ -161,6 +162,81 @@ def test_a_file_on_another_site_that_never_comes_fails_the_visit_in_the_end(stag
         moved(wire.opens(), f"{B}/robots.txt")
         assert stage.told() == ([("/1", "robots")] if attempt == MOST_WAITS else [])
         stage.passes(max(15.0, FIRST_WAIT_S * 2.0**attempt))
+
+
+# ---- for other partitions
+
+
+class Replied:
+    """What the crawl says to other partitions, of which it is one."""
+
+    def __init__(self, stage: Stage) -> None:
+        self.replies: list[tuple[int, str, Answer]] = []
+        self.asked: list[str] = []
+        self.reply = lambda *reply: self.replies.append(reply)
+        self.ask = self.asked.append
+        self._stage = stage
+        stage.crawler.others = self  # type: ignore[assignment]
+
+    def rest(self) -> None: ...
+
+    def rules(self) -> Robots:
+        """As the last of them has them."""
+        _, _, answer = self.replies[-1]
+        assert (answer.status, answer.error, answer.location) == (200, "", None)
+        return parse(answer.body, self._stage.web.agent)
+
+
+def test_who_asks_for_rules_gets_them_when_they_are_known(stage: Stage) -> None:
+    replied = Replied(stage)
+    stage.web.robots_asked(f"{B}/robots.txt", 2)
+    stage.passes(0.0)
+    stage.web.robots_asked(f"{B}/robots.txt", 3)
+    other = stage.wires[1]
+    assert other.address == "127.0.0.2" and other.opens().targets == ["/robots.txt"] and replied.replies == []
+    other.answers(200, {"Cache-Control": "max-age=7200"}, FORBIDS_1 + delayed(3))
+    assert [(to, url) for to, url, _ in replied.replies] == [(2, f"{B}/robots.txt"), (3, f"{B}/robots.txt")]
+    rules = replied.rules()
+    assert (rules.allows("/1"), rules.allows("/2"), rules.crawl_delay_s) == (False, True, 3.0)
+    stage.passes(3000.0)
+    stage.web.robots_asked(f"{B}/robots.txt", 4)
+    assert replied.replies[-1][:2] == (4, f"{B}/robots.txt") and not replied.rules().allows("/1")
+    assert [answer.max_age_s for _, _, answer in replied.replies] == [7200.0, 7200.0, 4200.0]
+
+
+def test_who_asks_for_a_page_gets_what_it_says(stage: Stage) -> None:
+    replied = Replied(stage)
+    stage.web.robots_asked(f"{B}/x.txt", 2)
+    stage.passes(0.0)
+    other = stage.wires[1].opens().answers(404)
+    stage.passes(1.0)
+    moved(other, f"{A}/y.txt")
+    ((to, url, answer),) = replied.replies
+    assert (to, url, answer.status, answer.location) == (2, f"{B}/x.txt", 301, f"{A}/y.txt")
+
+
+def test_of_files_that_never_come_the_oldest_is_forgotten(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(robots_elsewhere, "MOST_ASKED", 2)
+    replied = Replied(stage)
+    for path in ("/x.txt", "/y.txt", "/y.txt", "/z.txt"):
+        stage.web.robots_asked(B + path, 2)
+    assert [stage.web.elsewhere.awaits(B + path) for path in ("/x.txt", "/y.txt", "/z.txt")] == [False, True, True]
+    assert replied.replies == []
+
+
+def test_the_rules_of_another_partition_are_asked_for_and_taken(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
+    replied = Replied(stage)
+    monkeypatch.setattr(stage.known, "is_ours", lambda url: not url.startswith(B))
+    moved(stage.wires[0].opens(), f"{B}/robots.txt")
+    stage.passes(0.0)
+    assert replied.asked == [f"{B}/robots.txt"] and len(stage.wires) == 1
+    stage.passes(15.0)
+    moved(stage.wires[1].opens(), f"{B}/robots.txt")  # nobody has answered: it asks again
+    assert replied.asked == [f"{B}/robots.txt"] * 2
+    stage.web.robots_told(f"{B}/robots.txt", Answer(200, "", None, FORBIDS_1, 4000.0, None))
+    stage.passes(15.0)
+    assert stage.wires[2].opens().targets == ["/2"]
+    assert [record.url for record in stage.robots][-1] == f"{B}/robots.txt"
 
 
 # ---- Crawl-delay

@@ -143,3 +143,13 @@ def test_a_crawl_on_a_medium_that_cannot_be_written_is_read(crawl: Path) -> None
         assert Reading(crawl).last_batch() == 3
     finally:
         crawl.chmod(0o755)
+
+
+def test_a_folder_that_was_killed_while_it_was_made_is_made_anew(tmp_path: Path) -> None:
+    folder = tmp_path / "c"
+    folder.mkdir()
+    for name in ("crawl.db.new", "crawl.db.new-journal"):
+        (folder / name).write_bytes(b"half of a page")
+    claim_new(folder, {}).release()
+    check_crawl(folder)
+    assert sorted(entry.name for entry in folder.iterdir()) == ["crawl.db", "lock"]

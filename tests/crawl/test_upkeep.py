@@ -1,5 +1,6 @@
 """Pages that the crawl has are asked for again, as their turn comes; what the answer says of our copy is known and told."""
 
+import math
 from pathlib import Path
 
 import pytest
@@ -15,6 +16,7 @@ from trapline.crawl.store.reading import Reading
 from trapline.crawl.store.settings import StoreSettings
 from trapline.crawl.upkeep import Upkeep
 from trapline.fetch.robots import parse as parse_robots
+from trapline.fetch.validators import Validators
 from trapline.frontier.layout import FETCHED, REFUSED
 
 CONTINUOUS = RefreshOptions(policy="uniform", continuous=True, rate=0.01)  # one at once, the next after 100 s
@@ -256,3 +258,13 @@ def test_new_and_old_pages_take_turns_by_share(monkeypatch: pytest.MonkeyPatch) 
     order = [fetch.changed == NOT_KNOWN for fetch in stage.fetches]
     assert len(order) >= 14
     assert abs(sum(order) - len(order) / 2) <= 1
+
+
+@pytest.mark.parametrize("ahead_s", [0.0, 3_600.0])
+def test_the_age_of_a_change_is_by_the_time_of_servers(ahead_s: float, stage: Stage) -> None:
+    """If our clock was ahead in an earlier run, it still is: a page that changed just before it was fetched is not an hour old."""
+    own = stage.upkeep
+    upkeep = Upkeep(own.agenda, own.copies, stage.outbox, Forbidden(stage.refresher, {}.get), (), lambda now: ahead_s)  # type: ignore[arg-type]
+    dated = Validators(b"", b"Sun, 12 Oct 2025 07:28:00 GMT")
+    assert upkeep._age_s(dated, 1_760_254_080.0 + 100.0 + ahead_s) == 100.0
+    assert upkeep._age_s(Validators(b"", b""), 1_760_254_080.0) == math.inf

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from trapline.fetch import failure
-from trapline.fetch.robots import ALLOW_ALL, DISALLOW_ALL, LIMIT_BYTES, parse, product_token
+from trapline.fetch.robots import ALLOW_ALL, DISALLOW_ALL, LIMIT_BYTES, parse, product_token, written
 from trapline.fetch.robots_answer import DAY_S, FIRST_RETRY_S, GIVEN_UP_AFTER_S, LONGEST_S, SHORTEST_S, read_answer
 from trapline.fetch.robots_rules import MOST_WORK, Line, Robots
 
@@ -83,6 +83,20 @@ TARGETS = st.text("ab/", max_size=9).map(lambda text: "/" + text)
 @given(st.lists(st.builds(Line, st.booleans(), PATTERNS), max_size=6), TARGETS)
 def test_the_longest_matching_rule_decides(lines: list[Line], target: str) -> None:
     assert Robots(lines).allows(target) == allows_slowly(lines, target)
+
+
+@given(
+    st.lists(st.builds(Line, st.booleans(), PATTERNS | st.text("ab/*$ %2f#\xe4:", max_size=9)), max_size=6),
+    st.none() | st.floats(0.0, 9e4),
+    TARGETS,
+)
+def test_rules_written_down_say_the_same(lines: list[Line], delay_s: float | None, target: str) -> None:
+    text = [f"{'Allow' if line.allow else 'Disallow'}: {line.pattern}" for line in lines]
+    text += [] if delay_s is None else [f"Crawl-delay: {delay_s:f}"]
+    once = rules("User-agent: *", *text)
+    again = parse(written(once), "trapline")
+    assert (again.allows(target), again.crawl_delay_s) == (once.allows(target), once.crawl_delay_s)
+    assert sorted(again.lines()) == sorted(once.lines())
 
 
 @given(st.binary(max_size=300), st.text(max_size=40))

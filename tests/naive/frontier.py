@@ -780,23 +780,33 @@ class NaiveFrontier:
         return MovedPage(own.rank, own.tries, own.depth, dict(own.columns))
 
     def import_site(self, export: SiteExport, site: int, pages: Sequence[int], now: float) -> None:
-        own = self.sites[site]
-        if self._known(site):
+        own, known = self.sites[site], self._known(site)
+        if known > export.known - len(export.pages):
             raise InvariantError(f"site {site} has known pages and cannot take over another")
         self._clock(now)
-        self._take_estimates(own, export)
+        if not known:
+            self._take_estimates(own, export)
         own.failures = export.failures
-        own.known_elsewhere = export.known - len(export.pages)
+        own.known_elsewhere += export.known - len(export.pages) - known
         own.fetched_elsewhere = export.fetched
         own.delay_s, own.per_connection, own.budget = export.delay_s, export.per_connection, export.budget
         own.ready_at = self.now + export.rest_s
         own.most_at_last = self._most(site, chosen=True)
+        self._place(site)
         for page, details in zip(pages, export.details, strict=True):
             record = self.pages[page]
             record.rank, record.tries, record.depth = details.rank, details.tries, details.depth
             record.columns = dict(details.columns)
             self._give_serial(page)
             self._join(page)
+
+    def had_elsewhere(self, pages: Sequence[int], now: float) -> None:
+        if len(set(pages)) < len(pages) or any(self.pages[page].state != UNKNOWN for page in pages):
+            raise InvariantError("pages that are known, or given twice, were not had elsewhere")
+        self._clock(now)
+        for page in pages:
+            self.pages[page].state = GONE
+            self.sites[self.pages[page].site].known_elsewhere -= 1  # it is counted by its state now
 
     def _take_estimates(self, own: Site, export: SiteExport) -> None:
         own.requests = export.requests

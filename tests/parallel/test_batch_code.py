@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from trapline.errors import ConfigError
-from trapline.parallel.batch_code import MAGIC, Row, decode, encode
+from trapline.parallel.batch_code import MAGIC, PARCEL_BYTES, Row, decode, encode, parts
 
 ROWS = st.builds(
     Row,
@@ -52,3 +52,12 @@ def test_a_batch_that_unpacks_to_more_than_allowed_is_refused() -> None:
     bomb = zstandard.ZstdCompressor(level=3).compress(bytes(80 << 20))
     with pytest.raises(ConfigError, match="64 MiB"):
         decode(MAGIC + b"\0" + bomb)
+
+
+@given(st.lists(st.binary(max_size=300), min_size=1, max_size=60))
+def test_parcels_are_cut_where_they_would_be_too_long(urls: list[bytes]) -> None:
+    rows = [Row(url * 4_000, 1, 0) for url in urls]
+    cut = list(parts(rows, lambda row: len(row.url)))
+    assert [row for part in cut for row in part] == rows
+    assert all(len(part) == 1 or sum(len(row.url) for row in part) <= PARCEL_BYTES for part in cut)
+    assert all(cut)

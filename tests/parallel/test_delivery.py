@@ -6,8 +6,8 @@ from collections import defaultdict
 
 import pytest
 
-from trapline.parallel.delivery import Address, Delivery
-from trapline.parallel.wire import Pass
+from trapline.parallel.delivery import Delivery
+from trapline.parallel.wire import Address, Pass
 
 TOKEN = b"token"
 
@@ -155,6 +155,40 @@ def test_nothing_leaves_the_disk_before_it_is_on_the_others() -> None:
         await eventually(lambda: not one.parcels[1])
         await first.delivery.close()
         await second.delivery.close()
+
+    asyncio.run(run())
+
+
+def test_a_parcel_that_is_held_is_delivered_once_when_it_may_be_and_holds_up_no_other_sender() -> None:
+    """Also if its line breaks meanwhile, and it comes again on another."""
+
+    async def run() -> None:
+        disks = [Disk() for _ in range(3)]
+        parts = [Partition(number, disk) for number, disk in enumerate(disks)]
+        free = asyncio.Event()
+
+        async def until_taken(body: bytes) -> None:
+            if body.startswith(b"held"):
+                await free.wait()
+
+        parts[2].delivery._until_taken = until_taken
+        where = await parts[2].delivery.listen("127.0.0.1")
+        disks[0].parcels[2] = {1: b"first", 2: b"held", 3: b"behind it"}
+        disks[1].parcels[2] = {1: b"of another"}
+        for part in parts[:2]:
+            await part.delivery.listen("127.0.0.1")
+            part.delivery.reach({2: where})
+        await eventually(lambda: len(parts[2].unwritten) == 2)
+        parts[2].delivery._lines[0].close()
+        await eventually(lambda: 0 in parts[2].delivery._lines)
+        await asyncio.sleep(0.1)
+        assert sorted(body for _, _, body in parts[2].unwritten) == [b"first", b"of another"]
+        free.set()
+        await eventually(lambda: len(parts[2].unwritten) == 4)
+        await asyncio.sleep(0.1)
+        assert [body for sender, _, body in parts[2].unwritten if sender == 0] == [b"first", b"held", b"behind it"]
+        for part in parts:
+            await part.delivery.close()
 
     asyncio.run(run())
 

@@ -1,27 +1,32 @@
 """What partitions meet of each other's sites reaches one owner, by way of registrars or not, and every link counts once."""
 
 from collections import Counter
+from collections.abc import Sequence
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from trapline.crawl.known import Known
 from trapline.crawl.outbox import Outbox
-from trapline.crawl.records import Between
 from trapline.crawl.scope import Scope
 from trapline.crawl.seen import Seen
 from trapline.crawl.shelf import Shelf
 from trapline.crawl.sites import Sites
 from trapline.frontier import Frontier, Rules
 from trapline.frontier.journal import Journal
-from trapline.parallel.batch_code import Row
-from trapline.parallel.exchange import _MOST_BYTES, Exchange, _parts
+from trapline.parallel.exchange import Exchange
 from trapline.parallel.partition import Partitioning
 from trapline.parallel.places import Places
 from trapline.strategies import load_strategy
 
 ADDRESS = {f"{name}.test": f"10.0.0.{number // 2}" for number, name in enumerate("abcdef")}  # two names on each
 URLS = [f"http://{name}/{page}" for name in ADDRESS for page in range(3)]
+
+
+def address_of(own: int, partitions: int) -> str:
+    """One that is that partition's."""
+    anybody = Places(Partitioning("address", partitions), {}, 0, {})
+    return next(address for n in range(256) if anybody.where(f"http://{(address := f'10.9.0.{n}')}") == own)
 
 
 class One:
@@ -37,11 +42,11 @@ class One:
             lambda site: 7, Counter(), self.places.owns,
         )  # fmt: skip
         self.exchange = Exchange(self.frontier, self.known, self.places, {})
-        self.page = self._page_of_its_own(own)
+        self.page = self._page_of_its_own(own, partitions)
 
-    def _page_of_its_own(self, own: int) -> int:
+    def _page_of_its_own(self, own: int, partitions: int) -> int:
         """To post links from."""
-        self.places.assign(f"http://own-{own}.test", own)
+        self.places.learn(f"own-{own}.test", address_of(own, partitions))
         (page,) = self.known.seed_pages([f"http://own-{own}.test/"], 0.0)
         self.frontier.discover([page], 0.0)
         return page
@@ -52,15 +57,22 @@ class One:
         return {url: float(self.frontier.state.columns[page, 0]) for url, page in found.items() if page >= 0}
 
 
-def settled(one: One, between: Between, known_now: bool) -> None:
-    """What settling.py does with the parcels of a partition to itself."""
-    for parcel in between.made:
-        if parcel.receiver == one.places.own:
-            for url in URLS:
-                site = url.rpartition("/")[0]
-                if known_now and one.places.owns(site) is None:
-                    one.places.settle(site, [ADDRESS[site.partition("://")[2]]])
-            one.exchange.deliver(parcel.receiver, parcel.number, parcel.data, 1.0)
+def exchanged(one: One, every: Sequence[One], known_now: bool) -> None:
+    """A batch of one partition: its parcels to itself as settling.py has them, then those to the others."""
+    made, own = one.exchange.take().made, one.places.own
+    for parcel in made:
+        if parcel.receiver == own:
+            settle(one, known_now)
+            one.exchange.deliver(own, parcel.number, parcel.data, 1.0)
+    for parcel in made:
+        if parcel.receiver != own:
+            every[parcel.receiver].exchange.deliver(own, parcel.number, parcel.data, 1.0)
+
+
+def settle(one: One, known_now: bool) -> None:
+    for site in dict.fromkeys(url.rpartition("/")[0] for url in URLS):
+        if known_now and one.places.owns(site) is None:
+            one.places.settle(site, [ADDRESS[site.partition("://")[2]]])
 
 
 @settings(deadline=None)
@@ -86,12 +98,8 @@ def test_every_link_reaches_the_owner_of_its_address_once(
                 posted[url] += 1
         links = links[5:]
         for one in every:
-            between = one.exchange.take()
             turn += 1
-            settled(one, between, answers[turn % len(answers)] or turn > 100)
-            for parcel in between.made:
-                if parcel.receiver != one.places.own:
-                    every[parcel.receiver].exchange.deliver(one.places.own, parcel.number, parcel.data, 1.0)
+            exchanged(one, every, answers[turn % len(answers)] or turn > 100)
     found: Counter[str] = Counter()
     by_address = Places(Partitioning("address", partitions), {}, 0, {})
     for number, one in enumerate(every):
@@ -108,22 +116,9 @@ def test_seeds_that_must_be_settled_come_to_their_owner_as_seeds() -> None:
         one.exchange.begin(URLS)
     for _ in range(3):
         for one in every:
-            between = one.exchange.take()
-            settled(one, between, True)
-            for parcel in between.made:
-                if parcel.receiver != one.places.own:
-                    every[parcel.receiver].exchange.deliver(one.places.own, parcel.number, parcel.data, 1.0)
+            exchanged(one, every, True)
     assert sorted(url for one in every for url in one.links()) == sorted(URLS)
     assert {count for one in every for count in one.links().values()} == {0.0}
     for one in every:
         pages = [one.known.find([url])[0] for url in one.links()]
         assert (one.frontier.state.page["depth"][pages] == 0).all()
-
-
-@given(st.lists(st.binary(max_size=300), min_size=1, max_size=60))
-def test_parcels_are_cut_where_they_would_be_too_long(urls: list[bytes]) -> None:
-    rows = [Row(url * 4_000, 1, 0) for url in urls]
-    parts = list(_parts(rows))
-    assert [row for part in parts for row in part] == rows
-    assert all(len(part) == 1 or sum(len(row.url) for row in part) <= _MOST_BYTES for part in parts)
-    assert all(parts)

@@ -30,7 +30,7 @@ def test_a_folder_that_holds_something_is_refused(tmp_path: Path) -> None:
     assert not is_parallel(tmp_path)
 
 
-@pytest.mark.parametrize("text", ["", "{", "[]", "{}", '{"format": 1}', '{"format": 1, "options": 5}'])
+@pytest.mark.parametrize("text", ["", "{", "[]", "{}", '{"format": 2}', '{"format": 2, "options": 5}'])
 def test_what_is_no_manifest_is_refused(tmp_path: Path, text: str) -> None:
     (tmp_path / MANIFEST).write_text(text)
     with pytest.raises(ConfigError, match="cannot be read"):
@@ -41,7 +41,7 @@ def test_another_version_is_refused(tmp_path: Path) -> None:
     create(tmp_path, OPTIONS, Partitioning("address", 2))
     found = json.loads((tmp_path / MANIFEST).read_text())
     (tmp_path / MANIFEST).write_text(json.dumps({**found, "format": 99}))
-    with pytest.raises(ConfigError, match="of format 99; this version reads 1"):
+    with pytest.raises(ConfigError, match="of format 99; this version reads 2"):
         read(tmp_path)
 
 

@@ -47,6 +47,8 @@ def test_it_goes_on_after_a_stop_and_after_a_kill(tmp_path: Path, capsys: Captur
         assert process.wait(120) == 0
         check_stopped(folder, parts)
         check_strangers(folder, tmp_path, capsys)
+        assert crawl("--resume", folder, "--max-pages", 1) == 2
+        assert "already; give a --max-pages above that to go on" in capsys.readouterr().err
 
         before = pages_of(folder)
         process = started("--resume", folder)

@@ -146,3 +146,13 @@ def test_a_crawl_that_is_not_continuous_ends_with_its_new_pages(sites: int) -> N
             assert isinstance(answer, WaitUntil)
             now = answer.time
     pytest.fail("it goes on and on")
+
+
+def test_a_crawl_that_goes_on_has_no_burst_to_begin_with() -> None:
+    frontier = Frontier(load_strategy("breadth-first"), Rules(delay_s=1.0))
+    new, old = (Refresher(policy_named("uniform"), BEGAN) for _ in range(2))
+    old.join(0, 0, BEGAN)
+    for refresher, at_once in ((new, int(burst_of(1.0))), (old, 0)):
+        turns = Turns(rate=1.0)
+        Agenda(frontier, refresher, turns)
+        assert turns.most(BEGAN) == at_once

@@ -5,6 +5,8 @@ from collections import defaultdict
 
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from tests.refresh.live import STARTED, open_frontier
 from trapline.jit import DISABLED
@@ -17,8 +19,8 @@ INDEXNOW, SITEMAP, SCHEDULE, CACHE = 0, 2, 4, 5
 DAY_S = 86_400.0
 
 
-def refresher_with(pages: int, sites: int = 1) -> Refresher:
-    refresher = Refresher(policy_named("residual-life"), STARTED)
+def refresher_with(pages: int, sites: int = 1, policy: str = "residual-life") -> Refresher:
+    refresher = Refresher(policy_named(policy), STARTED)
     for page in range(pages):
         refresher.join(page, page % sites, STARTED)
     return refresher
@@ -73,6 +75,33 @@ def test_within_a_minute_the_same_is_told_once() -> None:
     refresher.crawled(0, STARTED + 171.0, True)
     refresher.signalled(0, INDEXNOW, STARTED + 180.0, STARTED + 180.0)
     assert refresher.explain(0, STARTED + 180.0)["signals"] == 1  # the copy is of before it
+
+
+@settings(max_examples=20, deadline=None)
+@given(
+    st.sampled_from(["residual-life", "ncis", "lambda-crawl", "xu"]),
+    st.lists(st.tuples(st.integers(0, 39), st.floats(0.0, 500.0), st.floats(0.0, 59.0)), min_size=1, max_size=40),
+)
+def test_copies_of_pings_move_a_counter_and_nothing_else(policy: str, copies: list[tuple[int, float, float]]) -> None:
+    """Whatever page they name: of one with a signal since its copy, of one whose copy is younger. `copies`: page, when heard, how much
+    later than the first they say it was."""
+    now, told = STARTED + 50_000.0, [refresher_with(40, 4, policy) for _ in range(2)]
+    for refresher in told:
+        for page in range(40):
+            outcome(refresher, page, INDEXNOW, STARTED + 1_000.0 * (page + 1), true=page % 3 > 0)
+        for page in range(0, 40, 2):
+            refresher.signalled(page, INDEXNOW, now, now)
+    copied, alone = told
+    for page, after_s, later_s in sorted(copies, key=lambda one: one[1]):
+        copied.signalled(page, INDEXNOW, now + after_s, now + later_s if page % 2 == 0 else STARTED + later_s)
+    for refresher in told:
+        refresher.accessed(0, now + 1_000.0, 0.0)  # time passes
+    heard = [refresher.memory.whole.trust["heard"].copy() for refresher in told]
+    assert heard[0].sum() == heard[1].sum() + len(copies)
+    for refresher in told:
+        refresher.memory.whole.trust["heard"] = 0
+    for name, array in copied.memory.whole._asdict().items():
+        np.testing.assert_array_equal(array, getattr(alone.memory.whole, name), name)
 
 
 def test_of_two_channels_that_tell_the_same_the_one_believed_more_counts() -> None:

@@ -79,14 +79,23 @@ def test_a_price_goes_before_new_pages_and_is_asked_of_all() -> None:
     assert turns.is_first(0.0)
 
 
-@given(some.floats(0.05, 50.0), some.lists(some.tuples(some.floats(0.0, 30.0), some.integers(1, 12)), max_size=60))
-def test_in_every_stretch_of_time_no_more_than_the_rate_are_fetched_again(
-    rate: float, visits: list[tuple[float, int]]
-) -> None:
+Visits = list[
+    tuple[float, int, bool]
+]  # seconds since the one before, pages wanted, whether the crawl was stopped and goes on
+
+
+@given(
+    some.floats(0.05, 50.0),
+    some.lists(some.tuples(some.floats(0.0, 30.0), some.integers(1, 12), some.booleans()), max_size=60),
+)
+def test_in_every_stretch_of_time_no_more_than_the_rate_are_fetched_again(rate: float, visits: Visits) -> None:
     """But for what may come together."""
     turns, now, asked = Turns(share=1.0, rate=rate), 0.0, [(0.0, 0)]  # when, and how many so far
-    for step, wanted in visits:
+    for step, wanted, goes_on in visits:
         now += step
+        if goes_on:
+            turns = Turns(share=1.0, rate=rate)
+            turns.go_on()
         while pages := min(wanted, turns.most(now)):
             turns.again(pages)
             asked.append((now, asked[-1][1] + pages))

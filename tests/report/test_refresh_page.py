@@ -20,6 +20,8 @@ from trapline.cli import run
 from trapline.crawl.options import RefreshOptions
 from trapline.report.live_page import live_page
 from trapline.report.live_record import live_record
+from trapline.report.live_table import settings
+from trapline.report.refresh_page import trust_columns
 from trapline.report.refresh_record import Believed, RefreshRecord, Told, freshness_seen
 from trapline.signals.inbox import ACCESS, CHANGED, Inbox, Signal
 from trapline.testweb import serve
@@ -68,6 +70,25 @@ def test_what_was_told_and_who_is_believed_is_on_the_page(folder: Path) -> None:
     assert "Accesses that it heard of" in page
     assert "Who is believed" in page and "What the crawl heard" in page and not Reader(page).open
     assert {"fresh-time", "again-time", "changed-time"} <= {svg.get("data-name") for svg in Reader(page).of("svg")}
+
+
+def test_who_was_never_judged_is_not_believed_by_a_number(folder: Path) -> None:
+    one = live_record(folder)
+    assert one.refresh is not None
+    told = one.refresh.trust[0].trust._replace(judged_by=0.0, confirmed=0.0, precision=0.95, promised=0.0, kept=0.0)
+    for trust, text in (
+        (told, "not judged yet"),
+        (told._replace(judged_by=4.0, confirmed=3.0, precision=0.75), "75%"),
+        (told._replace(promised=8.0, kept=2.0, kept_share=0.25), "25%"),
+    ):
+        assert trust_columns([Believed("http://a.test", trust)])[3].texts == [text]
+
+
+def test_settings_are_named_as_options_are(folder: Path) -> None:
+    shown = settings(live_record(folder).options)
+    assert (shown["refresh_policy"], shown["refresh_share"], shown["refresh_rate"]) == ("residual-life", 0.5, 40.0)
+    assert shown["continuous"] is True and "refresh" not in shown and "refresh_price" not in shown
+    assert not any(isinstance(value, dict) for value in shown.values())
 
 
 def test_what_was_told_is_counted_over_the_whole_crawl(folder: Path, tmp_path: Path) -> None:

@@ -51,6 +51,7 @@ def test_for_people_it_says_how_to_crawl_it(graph: Path) -> None:
     lines = [process.stdout.readline() for _ in range(4)]
     assert "3 sites, 12 pages" in lines[0] and "http://127.1.0.1:" in lines[0]
     assert lines[2].startswith("crawl it:  trapline crawl --seeds ") and "--hosts" not in lines[2]
+    assert "--continuous" not in lines[2]
     urls = Path(lines[2].split("--seeds ")[1].split()[0])
     assert len(urls.read_text().splitlines()) == 3
     process.terminate()
@@ -61,10 +62,11 @@ def test_for_people_it_says_how_to_crawl_it(graph: Path) -> None:
 
 def test_it_says_how_many_sites_tell_what(graph: Path) -> None:
     process = started(graph, "--changes", "poisson:1h", "--providers", "smart=67%,liar=33%")
-    lines = [process.stdout.readline() for _ in range(2)]
+    lines = [process.stdout.readline() for _ in range(5)]
     process.terminate()
     process.communicate(timeout=20)
     assert lines[1] == "sites by what they tell: 2 smart, 1 liar\n"
+    assert lines[4].startswith("crawl it:  ") and " --continuous -o DIR" in lines[4]
 
 
 def test_a_web_that_changes_leaves_what_freshness_is_measured_from(

@@ -57,4 +57,5 @@ def _crawled(prepared: "Prepared", plain: bool, quiet: bool) -> dict[str, Any]:
     reading = Progress("reading the crawl", plain_every_s=2.0, quiet=quiet)
     with said_if_long(f"opening {prepared.folder}", quiet), reading as progress:
         crawl = opened(prepared, progress.update)
+    note(crawl.state.notes, quiet)
     return run_crawl(crawl, view(plain, quiet))

@@ -7,7 +7,7 @@ from typing import Any
 
 import click
 
-from trapline.units import bytes_shown, counted, duration, pace
+from trapline.units import bytes_shown, counted, duration, three_digits
 
 
 def has_ended(folder: Path, given: dict[str, Any], goals: dict[str, float]) -> bool:
@@ -36,7 +36,7 @@ def closing_lines(summary: dict[str, Any], folder: Path) -> str:
     return "\n".join(
         (
             f"{counted(summary['pages_fetched'], 'page')}, {bytes_shown(summary['bytes'])}, {counted(summary['errors'], 'error')} in"
-            f" {duration(summary['seconds'])}: {pace(summary['pages_per_second'])} pages/s;"
+            f" {duration(summary['seconds'])}: {three_digits(summary['pages_per_second'])} pages/s;"
             f" stopped by: {stopped_by(summary['stopped_by'])}",
             f"{counted(summary['urls_known'], 'URL')} known on {counted(summary['sites'], 'site')};"
             f" politeness violations: {summary['politeness_violations']}",

@@ -42,6 +42,7 @@ CRAWL = Section(
             None,
             "Crawl with so many processes: docs/parallel.md. [1]",
         ),
+        ("--ray", "ray", (str, "ADDRESS"), None, "Run them on this Ray cluster: HOST:PORT, auto or local."),
         ("--max-pages", "max_pages", count(1), None, "Stop after so many pages."),
         ("--max-time", "max_seconds", seconds(), None, "Stop after so long a time."),
         ("--max-bytes", "max_bytes", amount(), None, "Stop after so many bytes: 20MB, 1GB."),
@@ -61,7 +62,13 @@ REFRESH = Section(
     (
         ("--refresh", "refresh", None, False, "Fetch pages again, beside new ones."),
         ("--continuous", "continuous", None, False, "Do not end when nothing new is left; implies --refresh."),
-        ("--refresh-policy", "refresh_policy", (str, "NAME"), "residual-life", "What to fetch again: docs/refresh.md."),
+        (
+            "--refresh-policy",
+            "refresh_policy",
+            (str, "NAME"),
+            "residual-life",
+            "Which pages first: cgm, ncis, ...: docs/refresh.md.",
+        ),
         (
             "--refresh-option",
             "refresh_settings",
@@ -70,8 +77,14 @@ REFRESH = Section(
             "An option of the policy: docs/refresh.md. May be given again.",
         ),
         ("--refresh-share", "refresh_share", share(), 0.5, "Of all pages asked for, while new ones wait."),
-        ("--refresh-price", "refresh_price", real(), None, "Instead of a share: what a page must be worth."),
-        ("--refresh-rate", "refresh_rate", real(1e6), None, "Pages per second fetched again, at most. [unlimited]"),
+        ("--refresh-price", "refresh_price", real(), None, "Or those worth so much, before new ones; see explain URL."),
+        (
+            "--refresh-rate",
+            "refresh_rate",
+            real(1e6),
+            None,
+            "At most so many pages a second (0.1: one in 10 s). [unlimited]",
+        ),
     ),
 )
 NETWORK = Section(
@@ -139,7 +152,7 @@ class Requested:
         from trapline.fetch.limits import Limits
 
         given = dict(self.given)
-        for name in ("output", "resume", "processes", "plain", "quiet", "as_json"):
+        for name in ("output", "resume", "processes", "ray", "plain", "quiet", "as_json"):
             del given[name]
         obeyed = {field: given.pop(field) for section in rules.SECTIONS for field in section.fields}
         limits = Limits(total_s=given.pop("total_s"), body_bytes=int(given.pop("body_bytes")))

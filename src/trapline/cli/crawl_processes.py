@@ -1,6 +1,7 @@
-"""`trapline crawl --processes N`: a crawl of several processes, begun or resumed, that looks like one."""
+"""`trapline crawl --processes N`: a crawl of several processes, here or on Ray (`--ray`), begun or resumed, that looks like one."""
 
-from contextlib import closing
+from collections.abc import Callable, Iterator
+from contextlib import closing, contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -8,25 +9,32 @@ from typing import TYPE_CHECKING, Any
 from trapline.cli.crawl_end import has_ended, say
 from trapline.cli.crawl_options import Requested
 from trapline.cli.crawl_ready import compile_for, note, prepared_new
-from trapline.cli.crawl_resume import raised_goals, refresh_changes
+from trapline.cli.crawl_resume import raised_goals, refresh_changes, refuse_reached
 from trapline.errors import ConfigError
 
 if TYPE_CHECKING:
     from trapline.crawl.opening import Prepared
     from trapline.crawl.options import CrawlOptions
+    from trapline.parallel.crew import Show
     from trapline.parallel.manifest import Manifest
+
+    Crawl = Callable[[Manifest, Show], Manifest]
 
 
 def is_in_parts(given: dict[str, Any]) -> bool:
     """Whether the crawl is one of several processes: by its folder, if it is there."""
     resume, processes = given["resume"], given["processes"]
     if resume is None:
-        return processes is not None and processes > 1
+        if given["ray"] is not None and processes is None:
+            raise ConfigError("--ray needs to know how many partitions there are to be: --processes N")
+        return given["ray"] is not None or (processes is not None and processes > 1)
     from trapline.parallel.manifest import is_parallel
 
     _refuse_part(resume)
     if processes is not None and processes > 1 and not is_parallel(resume):
         raise ConfigError(f"{resume}: is no crawl of several processes; go on without --processes")
+    if given["ray"] is not None and not is_parallel(resume):
+        raise ConfigError(f"{resume}: is no crawl of several processes; go on without --ray")
     return is_parallel(resume)
 
 
@@ -44,10 +52,30 @@ def _refuse_part(folder: Path) -> None:
 
 def crawl_in_parts(urls: tuple[str, ...], requested: Requested) -> None:
     given = requested.given
-    manifest = _resumed(given) if given["resume"] else _new(requested.options(urls), given)
-    if manifest is None:
+    with _crawling(given["ray"]) as crawl:
+        manifest = _resumed(given) if given["resume"] else _new(requested.options(urls), given)
+        if manifest is None:
+            return
+        summary = _crawled(manifest, given, crawl)
+    say(summary, manifest.folder, given)
+
+
+@contextmanager
+def _crawling(address: str | None) -> Iterator["Crawl"]:
+    """How partitions are run: by Ray, if it has an address. Before anything is made: it may not be there."""
+    if address is None:
+        from trapline.parallel.processes import crawl_in_processes
+
+        yield crawl_in_processes
         return
-    say(_crawled(manifest, given), manifest.folder, given)
+    try:
+        from trapline.parallel.on_ray import connected
+    except ModuleNotFoundError as error:
+        if error.name != "ray":
+            raise
+        raise ConfigError('--ray needs Ray: pip install "trapline[ray]"') from None
+    with connected(address) as cluster:
+        yield cluster.crawl
 
 
 def _new(options: "CrawlOptions", given: dict[str, Any]) -> "Manifest":
@@ -77,29 +105,32 @@ def _resumed(given: dict[str, Any]) -> "Manifest | None":
     from trapline.crawl.opening import Prepared, changed
     from trapline.crawl.resume import strategy_of
     from trapline.parallel.manifest import read
-    from trapline.parallel.merged import brought_up
+    from trapline.parallel.merged import brought_up, parts_of
+    from trapline.parallel.placement import refuse_elsewhere
 
     folder: Path = given["resume"]
+    if given["ray"] is None:
+        refuse_elsewhere(folder)
     manifest, goals = read(folder), raised_goals(given)
-    partitions = manifest.partitioning.partitions
-    if given["processes"] not in (None, partitions):
-        raise ConfigError(f"{folder}: is a crawl of {partitions} processes; go on with as many")
+    if given["processes"] is not None:
+        manifest = manifest.grown(given["processes"])
     options = changed(manifest.options, refresh_changes(given), **goals)
     if manifest.stopped_by and has_ended(brought_up(folder), given, goals):
         return None
+    if goals and parts_of(folder):
+        refuse_reached(brought_up(folder), goals)
     compile_for(Prepared(folder, options, strategy_of(options), new=False), given["quiet"])
     return manifest.begun(options)
 
 
-def _crawled(manifest: "Manifest", given: dict[str, Any]) -> dict[str, Any]:
+def _crawled(manifest: "Manifest", given: dict[str, Any], crawl: "Crawl") -> dict[str, Any]:
     from trapline.cli.compiling import step
     from trapline.cli.crawl_view import view
     from trapline.crawl.summary import write_summary
     from trapline.parallel.merged import merge
-    from trapline.parallel.processes import crawl_in_processes
 
     with view(given["plain"], given["quiet"]) as show:
-        ended = crawl_in_processes(manifest, show)
-    with step("merging", manifest.partitioning.partitions, "partitions"):
+        ended = crawl(manifest, show)
+    with step("merging", ended.partitioning.partitions, "partitions"):
         merge(ended)
         return write_summary(manifest.folder)

@@ -1,7 +1,8 @@
 """`trapline crawl --resume`: which options a crawl may go on with, and the crawl made ready by them."""
 
+from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
 from click.core import ParameterSource
@@ -9,9 +10,19 @@ from click.core import ParameterSource
 from trapline.cli.crawl_options import GOALS, SHOWN
 from trapline.cli.progress import said_if_long
 from trapline.errors import ConfigError
+from trapline.units import bytes_shown, counted, duration
 
 if TYPE_CHECKING:
     from trapline.crawl.opening import Prepared
+
+
+class Measured(NamedTuple):
+    """What a goal is held against."""
+
+    option: str
+    field: str  # of Progress
+    shown: Callable[[float], str]
+
 
 # Of refresh, with the names that they have there.
 _REFRESH_GOALS = {
@@ -20,7 +31,13 @@ _REFRESH_GOALS = {
     "refresh_price": "price",
     "refresh_rate": "rate",
 }
-_MAY_CHANGE = {"resume", "processes", *GOALS, *_REFRESH_GOALS, *SHOWN.fields} - {"metadata"}  # when a crawl goes on
+_MEASURED = {
+    "max_pages": Measured("--max-pages", "pages", lambda pages: counted(int(pages), "page")),
+    "max_seconds": Measured("--max-time", "seconds", duration),
+    "max_bytes": Measured("--max-bytes", "bytes", bytes_shown),
+}
+# When a crawl goes on.
+_MAY_CHANGE = {"resume", "processes", "ray", *GOALS, *_REFRESH_GOALS, *SHOWN.fields} - {"metadata"}
 
 
 def refuse_others(urls: tuple[str, ...]) -> None:
@@ -58,4 +75,20 @@ def prepared_old(folder: Path, given: dict[str, Any]) -> "Prepared":
 
     changes = refresh_changes(given)
     with said_if_long(f"opening {folder}: checking its database", given["quiet"]):
-        return prepare_old(folder, changes, **raised_goals(given))
+        prepared = prepare_old(folder, changes, **raised_goals(given))
+    refuse_reached(folder, raised_goals(given))
+    return prepared
+
+
+def refuse_reached(folder: Path, goals: dict[str, float]) -> None:
+    """Goals are of all runs together: one that was reached before would end this run at once."""
+    from trapline.crawl.store.reading import Reading
+
+    reading = Reading(folder)
+    progress = reading.progress()
+    reading.close()
+    for name, goal in goals.items():
+        had = getattr(progress, _MEASURED[name].field, 0)
+        if goal <= had:
+            option, shown = _MEASURED[name].option, _MEASURED[name].shown(had)
+            raise ConfigError(f"{folder}: the crawl has had {shown} already; give a {option} above that to go on")

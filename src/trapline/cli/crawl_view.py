@@ -13,7 +13,7 @@ from contextlib import contextmanager, suppress
 from itertools import zip_longest
 from typing import TYPE_CHECKING, TextIO
 
-from trapline.units import byte_rate, bytes_shown, counted, duration, number, pace
+from trapline.units import byte_rate, bytes_shown, counted, duration, number, three_digits
 
 if TYPE_CHECKING:
     from trapline.crawl.run import Show, View
@@ -41,9 +41,9 @@ def line(standing: "Standing", again_per_s: float = 0.0) -> str:
     """The state of a crawl in one line. `again_per_s`: pages fetched again, of late."""
     now, lost = standing.progress, sum(sites for _, sites in standing.given_up)
     sites = f"{counted(now.sites, 'site')}{f' ({lost:,} given up)' if lost else ''}"
-    again = f", {standing.again.fetched:,} fetched again ({pace(again_per_s)}/s)" if standing.again else ""
+    again = f", {standing.again.fetched:,} fetched again ({three_digits(again_per_s)}/s)" if standing.again else ""
     return (
-        f"{duration(now.seconds)}: {now.pages:,} pages ({pace(standing.pages_per_s)}/s){again}, {bytes_shown(now.bytes)}"
+        f"{duration(now.seconds)}: {now.pages:,} pages ({three_digits(standing.pages_per_s)}/s){again}, {bytes_shown(now.bytes)}"
         f" ({byte_rate(standing.bytes_per_s)}), {counted(now.errors, 'error')}, {now.waiting:,} waiting of {now.known:,} known"
         f" on {sites}, {counted(now.active, 'robot')} out{standing.doing and f'; {standing.doing}'}"
     )
@@ -67,7 +67,13 @@ def _numbers(standing: "Standing", again_per_s: float) -> list[str]:
     failed = f"{now.errors / max(now.pages + now.errors, 1):.1%}"
     quality = number(now.quality) if now.quality else "not measured"
     rows = (
-        ("pages", f"{now.pages:,}{goal}", f"{pace(standing.pages_per_s)}/s", "frontier", f"{now.waiting:,} waiting"),
+        (
+            "pages",
+            f"{now.pages:,}{goal}",
+            f"{three_digits(standing.pages_per_s)}/s",
+            "frontier",
+            f"{now.waiting:,} waiting",
+        ),
         ("bytes", bytes_shown(now.bytes), byte_rate(standing.bytes_per_s), "known", known),
         ("errors", f"{now.errors:,}", failed, "robots", f"{now.active:,} out of {standing.robots:,}"),
         ("time", duration(now.seconds), _time_left(standing), "quality", quality),
@@ -79,9 +85,10 @@ def _again(standing: "Standing", per_s: float) -> Iterator[tuple[str, str, str, 
     again = standing.again
     if again is not None:
         changed = f"{again.changed / max(again.fetched, 1):.0%} of them"
-        accesses = "no accesses" if again.by_quality else counted(again.heard.access_counts, "count") + " of accesses"
+        hours = counted(again.heard.access_counts, "page-hour")
+        accesses = "no accesses" if again.by_quality else f"accesses in {hours}"
         heard = f"{counted(again.heard.signals, 'signal')} heard, {accesses}"
-        yield ("again", f"{again.fetched:,}", f"{pace(per_s)}/s", "changed", f"{changed}; {heard}")
+        yield ("again", f"{again.fetched:,}", f"{three_digits(per_s)}/s", "changed", f"{changed}; {heard}")
 
 
 def _columns(rows: Sequence[Sequence[str]]) -> list[str]:

@@ -143,22 +143,24 @@ def _since(moment: float, began: float) -> str:
 
 
 def _part(folder: Path, target: "Target") -> tuple[Path, "Target"]:
-    """The crawl whose frontier has it: that of the folder, or of one of its parts."""
+    """The crawl whose frontier has it: that of the folder, or of one of its parts, where it last moved to."""
     from trapline.crawl.account import found
     from trapline.crawl.folder import opened
     from trapline.parallel.manifest import is_parallel, read
 
-    for part in read(folder).parts if is_parallel(folder) else ():
+    for part in reversed(read(folder).parts) if is_parallel(folder) else ():
         with suppress(ConfigError), closing(opened(part)) as database:  # it does not know it
             return part, found(database, target.name)
     return folder, target
 
 
 def _present(reading: "Reading", target: "Target") -> Iterator[str]:
-    from trapline.cli.compiling import compile_replay, step
+    from trapline.cli.compiling import step
+    from trapline.crawl.checkpoint import newest
     from trapline.crawl.resume import rebuilt
 
-    compile_replay()
+    if reading.last_batch() != newest(reading.folder):
+        _compile_replay()
     with step("replaying", 1, "crawl"):
         frontier, now = rebuilt(reading)
     if target.page is not None:
@@ -167,6 +169,17 @@ def _present(reading: "Reading", target: "Target") -> Iterator[str]:
         yield from _site_present(page.site, reading, now)
     else:
         yield from _site_present(frontier.explain_site(target.site, now), reading, now)
+
+
+def _compile_replay() -> None:
+    """What a crawl that began anew never needed: after a first crawl it is the first to be waited for here."""
+    import trapline.frontier.replay  # noqa: F401  its kernels, imported before they are counted
+    from trapline.cli.compiling import waiting_by
+    from trapline.cli.progress import Progress
+    from trapline.jit import ready
+
+    with Progress("compiling, this once, what makes a crawl again from its log", plain_every_s=2.0) as progress:
+        ready(progress.update, waiting_by(progress))
 
 
 def _page_present(page: "PageExplanation") -> Iterator[str]:

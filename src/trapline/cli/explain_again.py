@@ -82,10 +82,17 @@ def trust_lines(reading: "Reading", site: int, refresh: "RefreshOptions | None")
 
 def _believed(one: "Trust") -> str:
     if not one.heard:
-        return "it has published what will come, and signalled nothing so far"
+        return _published(one)
     told = f"{counted(one.heard, 'signal')} heard"
     if not one.judged_by:
         return f"{told}, none of them put to the test; {one.precision:.0%} are expected to be true"
     judged = f"{one.confirmed:.0f} of {one.judged_by:.0f} that were put to the test were true"
     struck_out = "; struck out: they count as nothing" if one.struck_out else ""
     return f"{told}, {judged}; {one.precision:.0%} are expected to be, and to tell {one.recall:.0%} of its changes{struck_out}"
+
+
+def _published(one: "Trust") -> str:
+    told = "it has published what will come, and signalled nothing so far"
+    if not one.promised:
+        return f"{told}; not judged yet"
+    return f"{told}; {one.kept:.0f} of {one.promised:.0f} moments were kept, {one.kept_share:.0%} are expected to be"

@@ -9,6 +9,8 @@ _COMMANDS = {
     "plan": Lazy(
         "trapline.cli.parallel_plan:plan", "How many partitions a crawl needs, and how they should work together."
     ),
+    "status": Lazy("trapline.cli.parallel_status:status", "How every partition of a running crawl stands."),
+    "resize": Lazy("trapline.cli.parallel_resize:resize", "Let a running crawl go on with more partitions."),
 }
 
 

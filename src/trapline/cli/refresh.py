@@ -17,7 +17,7 @@ _WHAT = Section(
     "What to compare",
     (
         ("--policy", "policy", (str, "P[,P...]"), "residual-life", "Policies by name; all: every one."),
-        ("--capacity", "capacity", (str, "C[,C...]"), "0.1", "Crawls per update of the trace."),
+        ("--capacity", "capacity", (str, "C[,C...]"), "0.1", "Crawls per update of the trace: 0.1 or 10%."),
         (
             "--level",
             "level",
@@ -89,7 +89,7 @@ _OUTPUT = Section(
     "Output",
     (
         ("--json", "json_file", (_FILE, "FILE"), None, "The result for machines; -: to stdout."),
-        ("--plot", "plot_file", (_FILE, "FILE.png"), None, "Freshness against capacity."),
+        ("--plot", "plot_file", (_FILE, "FILE.png"), None, "Freshness by both measures, against capacity."),
     ),
 )
 

@@ -26,6 +26,13 @@ _GZIP = b"\x1f\x8b"
 CHANNEL = "api"
 
 
+class Known(NamedTuple):
+    """What a log says of pages that the crawl knows."""
+
+    signals: list["Signal"]
+    unknown: int  # URLs that it does not
+
+
 class Log(NamedTuple):
     name: str
     digest: str  # of its text: the same log is the same, packed or not
@@ -57,8 +64,12 @@ def accesses(folder: Path, logs: Sequence[str], site: str, robots: bool, again: 
     inbox = Inbox(folder)
     try:
         _refuse_repeated(found, inbox, again)
+        known = {log.digest: _of_pages(log, pages) for log in found}
+        _refuse_useless(found, known)
         for log in found:
-            _keep(log, pages, inbox)
+            if known[log.digest].signals:  # else it may be read again, when its pages are known
+                inbox.put_batch(log.digest, log.name, known[log.digest].signals)
+            _say(log, known[log.digest], folder)
     finally:
         inbox.close()
 
@@ -106,7 +117,7 @@ def _refuse_repeated(found: Sequence[Log], inbox: "Inbox", again: bool) -> None:
             raise ConfigError(f"{log.name}: this log was read before; --again counts it once more")
 
 
-def _keep(log: Log, pages: set[str], inbox: "Inbox") -> None:
+def _of_pages(log: Log, pages: set[str]) -> Known:
     signals, unknown = [], set()
     for signal in log.accesses.signals(CHANNEL):
         url = signal.url if signal.url in pages else f"https{signal.url[4:]}"
@@ -114,10 +125,17 @@ def _keep(log: Log, pages: set[str], inbox: "Inbox") -> None:
             signals.append(signal._replace(url=url))
         else:
             unknown.add(signal.url)
-    if not log.accesses.counts:
-        raise ConfigError(_nothing_counts(log))  # and it may be read again
-    inbox.put_batch(log.digest, log.name, signals)
-    _say(log, signals, len(unknown))
+    return Known(signals, len(unknown))
+
+
+def _refuse_useless(found: Sequence[Log], known: dict[str, Known]) -> None:
+    """Before anything is kept. One log of several may be without any page of the crawl, but not all."""
+    for log in found:
+        if not log.accesses.counts:
+            raise ConfigError(_nothing_counts(log))
+    if not any(one.signals for one in known.values()):
+        names, (url, _) = ", ".join(log.name for log in found), next(iter(found[0].accesses.counts))
+        raise ConfigError(f"{names}: no line is of a page that the crawl knows, such as {url}; give its site's log")
 
 
 def _nothing_counts(log: Log) -> str:
@@ -128,13 +146,20 @@ def _nothing_counts(log: Log) -> str:
     return f"{log.name}: no line counts ({left_out}); give an access log, or lines of a URL, a tab, and a count or time"
 
 
-def _say(log: Log, signals: Sequence["Signal"], unknown: int) -> None:
-    lines = log.accesses.lines
-    pages, total = len({signal.url for signal in signals}), sum(signal.p for signal in signals)
+def _say(log: Log, known: Known, folder: Path) -> None:
+    lines, total = log.accesses.lines, sum(signal.p for signal in known.signals)
+    pages = counted(len({signal.url for signal in known.signals}), "page")
     left_out = ", ".join(f"{count:,} {what}" for what, count in lines.items() if what != COUNTED)
     click.echo(
-        f"{log.name}: {counted(lines.total(), 'line')}, {total:,.0f} accesses to {counted(pages, 'page')} of the crawl; "
-        f"{counted(unknown, 'URL')} that it does not know"
+        f"{log.name}: {counted(lines.total(), 'line')}, {total:,.0f} access{'' if total == 1.0 else 'es'} to {pages} of the crawl; "
+        f"{counted(known.unknown, 'URL')} that it does not know"
         + (f"; lines left out: {left_out}" if left_out else "")
-        + "; they count from now on, as made since the crawl began"
+        + (f"; they count {_from_when(folder)}, as made since the crawl began" if known.signals else "")
     )
+
+
+def _from_when(folder: Path) -> str:
+    from trapline.crawl.store.lock import holder
+
+    running = holder(folder) is not None
+    return "from now on" if running else f"when the crawl goes on (trapline crawl --resume {folder})"

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
 _STDOUT = Path("-")
 _LEAST_SEEDS = 3  # for an interval: with two Student's t is 12.7, and what it says is that nothing is known
+_MEASURED = {"binary": "accesses that find a fresh copy", "eq3": "mean F of accesses, Eq. 3"}
 _FEW_SEEDS = 5  # t is 2.8 there: with fewer, the interval itself is known to a factor of several
 
 
@@ -32,8 +33,8 @@ class Row:
     useful: float
     """share of crawls that found something new"""
 
-    def for_machines(self) -> dict[str, Any]:
-        estimates = {f"freshness_{name}": asdict(found) for name, found in self.freshness.items()}
+    def for_machines(self, seeds: int) -> dict[str, Any]:
+        estimates = {f"freshness_{name}": asdict(shown(found, seeds)) for name, found in self.freshness.items()}
         return {
             "policy": self.policy,
             "level": self.level,
@@ -108,27 +109,36 @@ def write(found: Found, json_file: Path | None, plot_file: Path | None) -> None:
         click.echo(json.dumps(value, indent=1)) if json_file == _STDOUT else write_json(json_file, value)
     if plot_file is not None:
         write_bytes(plot_file, _picture(found))
+    for file in (json_file, plot_file):
+        if file is not None and file != _STDOUT:
+            click.echo(f"wrote {file}", err=True)
 
 
 def _picture(found: Found) -> bytes:
+    panels = {label: _curves(found, measure) for measure, label in _MEASURED.items()}
+    conditions = f"{', '.join(found.asked.level)}; {interval_of(found.asked.seeds)}"
+    return picture(panels, f"Freshness of {found.trace.name}", conditions)
+
+
+def _curves(found: Found, measure: str) -> dict[str, list[tuple[float, "Estimate"]]]:
     several = len(found.asked.level) > 1
     curves: dict[str, list[tuple[float, Estimate]]] = {}
     for row in found.rows:
         name = f"{row.policy}, {row.level}" if several else row.policy
-        curves.setdefault(name, []).append((row.capacity, shown(row.freshness["binary"], found.asked.seeds)))
-    conditions = f"{', '.join(found.asked.level)}; {counted(found.asked.seeds, 'seed')}"
-    return picture(curves, f"Freshness of {found.trace.name}", conditions)
+        curves.setdefault(name, []).append((row.capacity, shown(row.freshness[measure], found.asked.seeds)))
+    return curves
 
 
 def _for_machines(found: Found) -> dict[str, Any]:
     from trapline import __version__
 
-    trace, rows = found.trace, [row.for_machines() for row in found.rows]
+    trace, rows = found.trace, [row.for_machines(found.asked.seeds) for row in found.rows]
+    policies, capacities = (list(dict.fromkeys(row[name] for row in rows)) for name in ("policy", "capacity"))
     described = {"pages": trace.pages, "updates": trace.updates, "sites": trace.sites, "seconds": trace.horizon_s}
     return {
         "trapline": __version__,
         "trace": {"name": trace.name, **described, **trace.origin},
-        "asked": asdict(found.asked),
+        "asked": {**asdict(found.asked), "policy": policies, "capacity": capacities},
         **(rows[0] if len(rows) == 1 else {}),
         "results": rows,
     }

@@ -150,8 +150,12 @@ def _levels(text: str) -> dict[str, float]:
 
 
 def _number(text: str, where: str) -> float:
+    """
+    >>> _number("0.1", "--capacity"), _number("35%", "--capacity")
+    (0.1, 0.35)
+    """
     try:
-        number = float(text)
+        number = float(text.removesuffix("%")) / (100.0 if text.endswith("%") else 1.0)
     except ValueError:
         raise ConfigError(f"{where}: {text!r} is not a number") from None
     if not 0.0 <= number <= 1e9:

@@ -96,7 +96,8 @@ def _again(found: "Glance") -> str:
 def _heard(found: "Glance") -> str:
     if found.refresh is None:
         return ""
-    return f"{counted(found.signals, 'signal')}, {counted(found.access_counts, 'count')} of accesses"
+    accesses = f"accesses in {counted(found.access_counts, 'page-hour')}" if found.access_counts else "no accesses"
+    return f"{counted(found.signals, 'signal')}, {accesses}"
 
 
 def _pace(found: "Glance") -> str:

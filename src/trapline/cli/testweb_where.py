@@ -24,11 +24,12 @@ def say_where(web: "Web", hosts: Path, urls: Path, endpoint: str | None, as_json
         click.echo(json.dumps({**about, **levels, "hosts_file": str(hosts), "urls_file": str(urls)}))
         return
     resolve = "" if web.names[0] in web.addresses else f" --hosts {hosts}"
+    again = " --continuous" if web.changes else ""
     click.echo(
         f"serving {counted(web.sites, 'site')}, {counted(web.pages, 'page')} on port {web.port} of "
         f"{_range(web.addresses)}, such as {web.seed_urls[0]}\n"
         f"{_providers(web, endpoint)}names and addresses: {hosts}; home pages: {urls}\n"
-        f"crawl it:  trapline crawl --seeds {urls}{resolve} --allow-private -o DIR\n"
+        f"crawl it:  trapline crawl --seeds {urls}{resolve} --allow-private{again} -o DIR\n"
         "Ctrl-C ends it"
     )
 

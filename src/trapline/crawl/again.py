@@ -11,6 +11,7 @@ from trapline.crawl.hearsay import Hearsay
 from trapline.crawl.known import Known
 from trapline.crawl.options import RefreshOptions
 from trapline.crawl.outbox import Outbox
+from trapline.crawl.partition import Others
 from trapline.crawl.shelf import Shelf
 from trapline.crawl.store.folder import DATABASE
 from trapline.crawl.store.reading import Reading
@@ -38,17 +39,18 @@ class Again:
         clock: Callable[[], float],
         shelf: Shelf,
         signals: Path | None = None,
+        others: Others | None = None,
     ) -> None:
-        """`signals`: the folder of signals.db, if it is another."""
+        """`signals`: the folder of signals.db, if it is another. `others`: the crawl is one of several."""
         agenda = Agenda(frontier, refresher, Turns(options.share, options.price, options.rate), options.continuous)
         self.copies = Copies(folder / DATABASE)
         self._inbox, self._aside = Inbox(signals or folder, _BUSY_S), Aside(asyncio.get_running_loop())
-        self.hearsay = Hearsay(refresher, frontier, known, self._inbox, outbox, clock, self._aside)
+        self.hearsay = Hearsay(refresher, frontier, known, self._inbox, outbox, clock, self._aside, others=others)
         reading = Reading(folder)
         self.hearsay.restore(reading)
         forbidden = Forbidden(refresher, shelf.urls, reading.forbidden())
         reading.close()
-        self.upkeep = Upkeep(agenda, self.copies, outbox, forbidden, self.hearsay.whole)
+        self.upkeep = Upkeep(agenda, self.copies, outbox, forbidden, self.hearsay.whole, self.hearsay.hearing.ahead_s)
 
     def close(self) -> None:
         self._aside.close()

@@ -5,11 +5,14 @@ resume takes the newest that the database has reached. Those that it has not rea
 another batch N, so a resume removes them.
 
 Of those that the database has reached the last two are kept, so that one may be damaged; the log of batches behind both is not needed
-any more (`tidy`). When a snapshot is due is not known here (snapshots.py).
+any more (`tidy`). A resume that finds one damaged removes it, or it would be taken for one of the two. When a snapshot is due is not
+known here (snapshots.py).
 """
 
 import shutil
+from collections.abc import Callable
 from pathlib import Path
+from typing import Generic, NamedTuple, TypeVar
 
 from trapline.crawl.seen import Seen
 from trapline.crawl.store.folder import SNAPSHOT
@@ -20,8 +23,15 @@ from trapline.refresh.policy import Policy
 from trapline.refresh.refresher import Refresher
 from trapline.strategies import Strategy
 
+T = TypeVar("T")
 _KEPT = 2
 _LAST = "frontier"  # what is written last: a snapshot that has it is whole
+
+
+class Loaded(NamedTuple, Generic[T]):
+    batch: int  # after which it was; 0: there is none, or none that can be read
+    state: T | None
+    damaged: tuple[str, ...]  # what is wrong with those that were passed over, the newest first
 
 
 def save(folder: Path, batch: int, frontier: Frontier, seen: Seen, refresher: Refresher | None = None) -> None:
@@ -47,33 +57,39 @@ def tidy(folder: Path, last_batch: int) -> int:
     return kept[0] if len(kept) == _KEPT else 0
 
 
-def load(folder: Path, last_batch: int, strategy: Strategy) -> tuple[int, Frontier, Seen] | None:
-    """The newest state at or before a batch; None: there is none, or none that can be read."""
+def load(folder: Path, last_batch: int, strategy: Strategy) -> Loaded[tuple[Frontier, Seen]]:
+    """The newest state at or before a batch."""
+    return _newest(
+        folder, last_batch, lambda place: (snapshot.load(place / _LAST, strategy), Seen.load(place / "seen"))
+    )
+
+
+def load_refresher(folder: Path, last_batch: int, policy: Policy) -> Loaded[Refresher]:
+    """The newest refresher at or before a batch."""
+    return _newest(folder, last_batch, lambda place: Refresher.load(place / "refresh", policy))
+
+
+def _newest(folder: Path, last_batch: int, read: Callable[[Path], T]) -> Loaded[T]:
+    damaged: list[str] = []
     for batch in reversed([number for number in _numbers(folder) if number <= last_batch]):
         place = folder / SNAPSHOT / str(batch)
         try:
-            return batch, snapshot.load(place / _LAST, strategy), Seen.load(place / "seen")
+            return Loaded(batch, read(place), tuple(damaged))
         except OtherVersionError:
             raise
-        except ConfigError:
-            continue  # the one before, and the log since, say the same
-    return None
+        except ConfigError as error:  # the one before, and the log since, say the same
+            if (place / _LAST).is_dir():
+                damaged.append(str(error))
+    return Loaded(0, None, tuple(damaged))
 
 
-def load_refresher(folder: Path, last_batch: int, policy: Policy) -> tuple[int, Refresher] | None:
-    """The newest refresher at or before a batch; None: there is none, or none that can be read."""
-    for batch in reversed([number for number in _numbers(folder) if number <= last_batch]):
-        try:
-            return batch, Refresher.load(folder / SNAPSHOT / str(batch) / "refresh", policy)
-        except OtherVersionError:
-            raise
-        except ConfigError:
-            continue  # the one before, and the log since, say the same
-    return None
+def newest(folder: Path) -> int:
+    """The batch of the newest snapshot; 0: there is none."""
+    return max(_numbers(folder), default=0)
 
 
 def forget_after(folder: Path, last_batch: int) -> None:
-    """Remove the states that the database has not reached, and never will."""
+    """Remove the states after this batch: the database has not reached them and never will, or they are damaged."""
     for number in _numbers(folder):
         if number > last_batch:
             shutil.rmtree(folder / SNAPSHOT / str(number))

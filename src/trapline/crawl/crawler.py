@@ -80,7 +80,7 @@ class Crawler:
         # Whether every page may matter to a free robot.
         self._often = keep_links is not None or frontier.rules.batch > 0
         self.tally = tally or Tally()
-        self.upkeep, self.hearsay, self._others = upkeep, hearsay, others
+        self.upkeep, self.hearsay, self.others = upkeep, hearsay, others
         self.idle = False  # nothing to do, until somebody sends something
         self._next = frontier.next if upkeep is None else upkeep.agenda.next
         self.active = 0  # visits under way
@@ -121,10 +121,10 @@ class Crawler:
                 self._world.score()
             elif isinstance(answer, Drained):
                 self.idle = True
-                if self._others is None:
+                if self.others is None:
                     self.stop(DRAINED)
                 else:
-                    self._others.rest()
+                    self.others.rest()
             else:
                 self._wake(answer)
             break
@@ -222,8 +222,11 @@ class Crawler:
         if self.upkeep is not None:
             record = self.upkeep.compared(record, verdict, response)
         self._report(visit, record, now, links, response.own_s, worth)
-        if foreign and self._others is not None and record.result == FETCHED and not again:
-            self._others.post(asked.page, foreign, len(links))
+        if foreign and self.others is not None and record.result == FETCHED:
+            if again:
+                self.others.post_again(asked.page, foreign)
+            else:
+                self.others.post(asked.page, foreign, len(links))
         if self.hearsay is not None and record.result == FETCHED:
             self.hearsay.listen(asked.page, asked.url, verdict, response, now)
         self._keep(record, again)
@@ -315,9 +318,9 @@ class Crawler:
             tally.fetched,
             tally.failed,
             tally.body_bytes,
-            self.frontier.pages,
+            self.known.own_pages,
             self.frontier.waiting,
-            len(self.known.sites),
+            self.known.own_sites,
             self.active,
             tally.quality,
         )

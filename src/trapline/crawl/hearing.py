@@ -14,6 +14,7 @@ from trapline.crawl.early import Early
 from trapline.crawl.known import Known
 from trapline.crawl.listed import NOBODY, Listed
 from trapline.crawl.outbox import Outbox
+from trapline.crawl.partition import Others
 from trapline.crawl.records import SignalNoted
 from trapline.crawl.store.reading import Reading
 from trapline.crawl.tally import Heard, heard_of
@@ -34,9 +35,10 @@ class Hearing:
         known: Known,
         outbox: Outbox,
         wall_clock: Callable[[], float] = time.time,
+        others: Others | None = None,
     ) -> None:
         self._refresher, self._frontier, self._known, self._outbox = refresher, frontier, known, outbox
-        self._wall_clock = wall_clock
+        self._wall_clock, self._others = wall_clock, others
         self._kinds: Counter[bool] = Counter()  # since the crawl began; whether they are accesses
         self.early, self.listed = Early(), Listed(outbox)
 
@@ -81,8 +83,11 @@ class Hearing:
             self.accessed(page, now, accesses)
 
     def meet(self, urls: Iterable[str], now: float) -> bool:
-        """Pages of sites that the crawl knows; whether any of them was new."""
-        pages = self._known.told_pages(list(urls), now)
+        """Pages of sites that the crawl knows; whether any of ours was new. Other partitions know theirs."""
+        told = list(urls)
+        if self._others is not None:
+            self._others.tell([url for url in told if not self._known.is_ours(url)])
+        pages = self._known.told_pages(told, now)
         if pages:
             self._frontier.discover(pages, now)
         return bool(pages)

@@ -16,6 +16,7 @@ from trapline.crawl.hearing import NEW, NO_PAGE, NOTED, WAITS, Hearing
 from trapline.crawl.judge import Verdict
 from trapline.crawl.known import Known
 from trapline.crawl.outbox import Outbox
+from trapline.crawl.partition import Others
 from trapline.crawl.store.reading import Reading
 from trapline.crawl.tally import Heard
 from trapline.crawl.tellers import Aside, Tellers
@@ -43,9 +44,10 @@ class Hearsay:
         clock: Callable[[], float],
         aside: Aside,
         wall_clock: Callable[[], float] = time.time,
+        others: Others | None = None,
     ) -> None:
         self._refresher, self._known, self._inbox, self._outbox = refresher, known, inbox, outbox
-        self.hearing = Hearing(refresher, frontier, known, outbox, wall_clock)
+        self.hearing = Hearing(refresher, frontier, known, outbox, wall_clock, others)
         self.tellers = Tellers(self.hearing, refresher, known, inbox, outbox, clock, aside)
         self._last = 0  # the last signal that was heard
         self._before = 0  # the last of the inboxes before this one

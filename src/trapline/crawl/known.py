@@ -7,7 +7,7 @@ Most links were met before and are found as they stand (seen/lookup.py). What fo
 """
 
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -58,6 +58,8 @@ class Known:
         self._frontier, self.sites, self._seen, self._shelf = frontier, sites, seen, shelf
         self._scope, self._outbox, self._inputs, self._locate = scope, outbox, inputs, locate
         self._left_out, self._owns, self._lookup = left_out, owns, Lookup(seen)
+        self._moved: frozenset[int] = frozenset()
+        self._moved_pages = 0
 
     def pages_of(self, url: str, base: str, links: Links, now: float) -> Found:
         """Where the links of the page at `url` lead. `base`: what the page itself says that they are relative to; "": nothing."""
@@ -66,6 +68,8 @@ class Known:
         found: list[int] = pages.tolist()
         if unknown:
             self._find_out(found, links, seen_from, now)
+        if self._moved:
+            self._see_moved(found)
         foreign: list[str] = []
         if found and min(found) < 0:
             if self._owns is not None:
@@ -84,6 +88,34 @@ class Known:
         hrefs = [links[at] for at, page in enumerate(pages) if page <= _FOREIGN]
         urls = (self._url(href, name, folder) or canonical(href, base) for href in hrefs)
         return list(dict.fromkeys(url for url in urls if url is not None))
+
+    def leave(self, sites: Iterable[int]) -> None:
+        """These sites have moved to other partitions: links to pages of theirs are links to pages of others, though we know them."""
+        self._moved = frozenset(sites)
+        sites_of_pages = self._frontier.state.page["site"][: self._frontier.pages]
+        self._moved_pages = int(np.isin(sites_of_pages, list(self._moved)).sum())
+
+    @property
+    def own_pages(self) -> int:
+        """How many pages are known, but for those that have moved."""
+        return self._frontier.pages - self._moved_pages
+
+    @property
+    def own_sites(self) -> int:
+        return len(self.sites) - len(self._moved)
+
+    def _see_moved(self, pages: list[int]) -> None:
+        sites = self._frontier.state.page["site"][np.maximum(pages, 0)].tolist()
+        for at, site in enumerate(sites):
+            if site in self._moved and pages[at] >= 0:
+                pages[at] = _FOREIGN
+
+    def adopt(self, urls: Sequence[str], now: float) -> list[int]:
+        """The page at each of these URLs, which another partition hands over to us: whatever the scope, and nobody's but ours."""
+        return self._add(list(urls), self._seen.fingerprints(urls), now)
+
+    def urls(self, pages: list[int]) -> list[str]:
+        return self._shelf.urls(pages)
 
     def seed_pages(self, urls: Sequence[str], now: float) -> list[int]:
         """The pages at these canonical URLs that are ours, whatever the scope: it was made from them."""

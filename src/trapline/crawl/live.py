@@ -15,6 +15,7 @@ from trapline.crawl.names import Names
 from trapline.crawl.options import AGENT, CrawlOptions
 from trapline.crawl.outbox import Outbox
 from trapline.crawl.robots_elsewhere import RobotsElsewhere
+from trapline.crawl.robots_file import Answer
 from trapline.crawl.scores import Scores
 from trapline.crawl.sites import Site, Sites
 from trapline.crawl.visit import Robot
@@ -124,15 +125,33 @@ class Web:
             self.over.set_result(None)
 
     def discover(self, url: str) -> None:
-        """A page that no link led to: where a robots.txt has moved."""
-        now = self.now()
-        self.frontier.discover(self._crawler.known.seed_pages([url], now), now)
-        self._crawler.soon()
+        """A page that no link led to: where a robots.txt has moved. Another partition's is asked for there."""
+        now, crawler = self.now(), self._crawler
+        if crawler.others is not None and not crawler.known.is_ours(url):
+            crawler.others.ask(url)
+            return
+        self.frontier.discover(crawler.known.seed_pages([url], now), now)
+        crawler.soon()
 
     def robots_read(self, url: str, body: bytes) -> None:
         """A robots.txt: rules are not all that it may tell."""
         if self._crawler.hearsay is not None:
             self._crawler.hearsay.robots(url, body, self.now())
+
+    def ruled(self, site: Site) -> None:
+        self.elsewhere.ruled(self, site)
+
+    # ---- robots.txt files that other partitions ask for, or were asked for
+
+    def robots_asked(self, url: str, partition: int) -> None:
+        self.elsewhere.asked(self, url, partition)
+
+    def robots_told(self, url: str, answer: Answer) -> None:
+        self.elsewhere.told(self, url, answer)
+
+    def reply(self, partition: int, url: str, answer: Answer) -> None:
+        assert self._crawler.others is not None  # nobody else asks
+        self._crawler.others.reply(partition, url, answer)
 
     # ---- connections
 

@@ -97,11 +97,19 @@ class Told(NamedTuple):
 
 
 class Parcel(NamedTuple):
-    """Links that another partition owns, as bytes, on their way to it."""
+    """For another partition, on its way there, as bytes: links to its pages, letters, or what became its own when the crawl grew."""
 
     receiver: int
     number: int  # 1, 2, ... for each receiver
     data: bytes
+
+
+class Passed(NamedTuple):
+    """Between this partition of a crawl and another, so far."""
+
+    made: int  # parcels for it
+    received: int  # parcels of its
+    ended: bool = False  # it has handed over all that became ours when the crawl grew
 
 
 class Between(NamedTuple):
@@ -111,7 +119,10 @@ class Between(NamedTuple):
     delivered: Sequence[tuple[int, int]] = ()  # receiver, number: it has all parcels up to that one
     received: Sequence[tuple[int, int]] = ()  # sender, number: we have
     links: Sequence[tuple[int, str]] = ()  # page, URL that another owns
-    assigned: Sequence[tuple[str, int]] = ()  # site, its owner: found out by us, or told by who did
+    # Host, the address that its owner goes by: asked for by us, or told by who did.
+    assigned: Sequence[tuple[str, str]] = ()
+    ended: Sequence[int] = ()  # partitions that have handed over to us all that became ours when the crawl grew
+    size: int = 0  # we have handed over all that was not ours any more in a crawl of so many partitions; 0: nothing new
 
 
 class Progress(NamedTuple):
@@ -144,8 +155,7 @@ class Batch(NamedTuple):
     signals: Sequence[SignalNoted] = ()
     told: Sequence[Told] = ()
     whole: Sequence[int] | None = None  # pages to be had whole the next time, changed or not; None: as before
-    inbox: tuple[str, int] | None = (
-        None  # another one: which, and the id of the last signal before its first; None: as before
-    )
+    # Another one: which, and the id of the last signal before its first; None: as before.
+    inbox: tuple[str, int] | None = None
     between: Between = Between()
     forget: int = 0  # the logs of batches up to this one are not needed any more

@@ -5,11 +5,12 @@ again before its full delay from now, because nobody knows which ones were asked
 """
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
-from typing import TypeVar
+from typing import NamedTuple, TypeVar
 
 from trapline.crawl import checkpoint
 from trapline.crawl.options import AGENT, CrawlOptions, RefreshOptions
@@ -49,6 +50,7 @@ class State:
     tally: Tally
     last_batch: int = 0
     refresher: Refresher | None = None
+    notes: tuple[str, ...] = ()  # what the user may want to know of its folder
 
 
 def strategy_of(options: CrawlOptions) -> Strategy:
@@ -75,7 +77,7 @@ def fresh(folder: Path, options: CrawlOptions, strategy: Strategy) -> State:
 def rebuilt(reading: Reading) -> tuple[Frontier, float]:
     """The frontier as the last commit left it, and the moment of that: for whoever looks in from outside."""
     options = CrawlOptions.from_json(reading.meta()["options"])
-    frontier, _ = _frontier(reading, options, strategy_of(options))
+    frontier = once_more(lambda: _replayed(reading, options, strategy_of(options), nobody)).frontier
     return frontier, float(frontier.state.run[0].now)
 
 
@@ -83,10 +85,14 @@ def restored(folder: Path, options: CrawlOptions, strategy: Strategy, tell: Tell
     """The crawl as the last commit left it, ready to go on. `tell` hears how far it is."""
     reading = Reading(folder)
     checkpoint.forget_after(folder, reading.last_batch())
-    frontier, seen = _frontier(reading, options, strategy, tell)
-    sites, tally = _sites(reading, options, frontier), _tally(reading)
-    refresher = refresher_of(reading, options.refresh) if options.refresh else None
-    state = State(frontier, sites, seen, tally, reading.last_batch(), refresher)
+    old = once_more(lambda: _replayed(reading, options, strategy, tell))
+    again = once_more(lambda: _refresher_replayed(reading, told)) if (told := options.refresh) else None
+    sites, tally = _sites(reading, options, old.frontier), _tally(reading)
+    damaged = dict.fromkeys([*old.damaged, *(again.damaged if again else ())])
+    if damaged:
+        checkpoint.forget_after(folder, min(old.batch, again.batch if again else old.batch))
+    refresher, notes = again.refresher if again else None, tuple(f"passed over and removed: {one}" for one in damaged)
+    state = State(old.frontier, sites, old.seen, tally, reading.last_batch(), refresher, notes)
     reading.close()
     return state
 
@@ -108,12 +114,6 @@ def settle(frontier: Frontier, now: float, refresher: Refresher | None = None) -
         refresher.return_all(now)
 
 
-def _frontier(
-    reading: Reading, options: CrawlOptions, strategy: Strategy, tell: Tell = nobody
-) -> tuple[Frontier, Seen]:
-    return once_more(lambda: _replayed(reading, options, strategy, tell))
-
-
 def once_more(read: Callable[[], T]) -> T:
     """Snapshot and log belong together; a crawl that is looked at from outside may have taken others between the two."""
     try:
@@ -122,33 +122,70 @@ def once_more(read: Callable[[], T]) -> T:
         return read()
 
 
-def _replayed(reading: Reading, options: CrawlOptions, strategy: Strategy, tell: Tell) -> tuple[Frontier, Seen]:
-    # Late: its kernel takes seconds to compile, and a new crawl has no use for it.
-    from trapline.frontier.replay import replay
+class _Old(NamedTuple):
+    """A frontier and the URLs that it knows, by a snapshot and the log since."""
 
+    frontier: Frontier
+    seen: Seen
+    batch: int  # of the snapshot; 0: none
+    damaged: tuple[str, ...]  # newer snapshots
+
+
+class _OldRefresher(NamedTuple):
+    """The same of a refresher."""
+
+    refresher: Refresher
+    batch: int
+    damaged: tuple[str, ...]
+
+
+def _replayed(reading: Reading, options: CrawlOptions, strategy: Strategy, tell: Tell) -> _Old:
     last = reading.last_batch()
-    found = checkpoint.load(reading.folder, last, strategy)
-    batch, frontier, seen = found or (0, Frontier(strategy, options.rules, options.seed), Seen())
-    for number, calls in reading.journal(after=batch):
+    batch, state, damaged = checkpoint.load(reading.folder, last, strategy)
+    frontier, seen = state or (Frontier(strategy, options.rules, options.seed), Seen())
+    for number, calls in _log(reading.journal(after=batch), damaged):
+        # Late: its kernel takes seconds to compile, and neither a new crawl nor one that ended as it should has any use for it.
+        from trapline.frontier.replay import replay
+
         tell(number - batch, last - batch, "batches of its log")
-        replay(frontier, calls)
+        with _of_batches(reading.folder, number, number):
+            replay(frontier, calls)
     _see(reading, seen, frontier.pages, tell)
-    return frontier, seen
+    return _Old(frontier, seen, batch, damaged)
+
+
+def _log(log: Iterator[tuple[int, bytes]], damaged: Sequence[str]) -> Iterator[tuple[int, bytes]]:
+    """The batches since a snapshot. If some are missing, a damaged snapshot is why they are missed."""
+    try:
+        yield from log
+    except ConfigError as error:
+        raise ConfigError(f"{damaged[0]}; without it, {error}" if damaged else str(error)) from error
+
+
+@contextmanager
+def _of_batches(folder: Path, first: int, last: int) -> Iterator[None]:
+    """Whatever is wrong in the block is said of the log of these batches."""
+    try:
+        yield
+    except ConfigError as error:
+        batches = f"batch {first}" if first == last else f"batches {first} to {last}"
+        raise ConfigError(f"{folder}: in the log of {batches}, {error}") from error
 
 
 def refresher_of(reading: Reading, options: RefreshOptions) -> Refresher:
     """As the last commit left it."""
-    return once_more(lambda: _refresher_replayed(reading, options))
+    return once_more(lambda: _refresher_replayed(reading, options)).refresher
 
 
-def _refresher_replayed(reading: Reading, options: RefreshOptions) -> Refresher:
+def _refresher_replayed(reading: Reading, options: RefreshOptions) -> _OldRefresher:
     policy, last = policy_of(options), reading.last_batch()
-    found = checkpoint.load_refresher(reading.folder, last, policy)
-    batch, refresher = found or (0, Refresher(policy, float(reading.meta()["created"])))
-    log = (calls for _, calls in reading.refresh_log(after=batch))
+    batch, state, damaged = checkpoint.load_refresher(reading.folder, last, policy)
+    refresher = state or Refresher(policy, float(reading.meta()["created"]))
+    log = _log(reading.refresh_log(after=batch), damaged)
     while some := list(islice(log, _BATCHES_AT_ONCE)):
-        refresher.replay(b"".join(some))
-    return refresher
+        with _of_batches(reading.folder, some[0][0], some[-1][0]):
+            refresher.replay(b"".join(calls for _, calls in some))
+    return _OldRefresher(refresher, batch, damaged)
 
 
 def _see(reading: Reading, seen: Seen, pages: int, tell: Tell) -> None:

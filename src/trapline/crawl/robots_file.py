@@ -1,7 +1,8 @@
 """A site's robots.txt on its way in: what to ask for, and what follows from the answer. It sends nothing itself.
 
 RFC 9309. A redirect within the site is followed at once. One to another site is not, for nobody leased that site: its target is
-discovered like any URL, and this site rests meanwhile (robots_elsewhere.py). Whatever is found there holds for this site.
+discovered like any URL, or its partition asked, and this site rests meanwhile (robots_elsewhere.py). Whatever is found there holds
+for this site.
 """
 
 import re
@@ -73,7 +74,7 @@ class Elsewhere(Protocol):
 
     def answer(self, url: str) -> Answer | None: ...
 
-    def wait(self, url: str, robots: "RobotsFile") -> None: ...
+    def wait(self, url: str, visit: int, robots: "RobotsFile") -> None: ...
 
 
 class RobotsWeb(Protocol):
@@ -92,10 +93,13 @@ class RobotsWeb(Protocol):
     def now(self) -> float: ...
 
     def discover(self, url: str) -> None:
-        """A page that no link led to."""
+        """A page that no link led to, of ours or of another partition."""
 
     def robots_read(self, url: str, body: bytes) -> None:
         """What else it may tell."""
+
+    def ruled(self, site: Site) -> None:
+        """Its rules are known: others may wait for them."""
 
 
 class RobotsFile:
@@ -158,7 +162,7 @@ class RobotsFile:
         self._site.robots_failures += 1
         if self._site.robots_failures > MOST_WAITS:
             return Step.FAILED
-        web.elsewhere.wait(url, self)
+        web.elsewhere.wait(url, visit, self)
         web.discover(url)
         self.rest_s = FIRST_WAIT_S * 2.0 ** (self._site.robots_failures - 1)
         return Step.REST
@@ -167,6 +171,7 @@ class RobotsFile:
         """The rules are known: they hold from now on, Crawl-delay included."""
         site = self._site
         apply(site, verdict.robots, web.now() + verdict.expires_in_s, web.pause_s)
+        web.ruled(site)
         delay_s = verdict.robots.crawl_delay_s or 0.0
         if delay_s > web.delay_s:
             web.frontier.set_site(site.id, web.now(), delay_s=delay_s)

@@ -1,4 +1,4 @@
-"""A live crawl from its beginning to its end: the parts put together, the timers, Ctrl-C, and the closing.
+"""A live crawl from its beginning to its end: the timers, the store, Ctrl-C, and the closing. Its parts come from parts.py.
 
 The loop does in this process what must be fast; the store is another (store/). A crawl that is stopped, by a goal or by Ctrl-C, ends
 the visits under way and leaves a whole folder; one that is killed goes on from its last commit.
@@ -17,30 +17,19 @@ from typing import Any
 import uvloop
 
 from trapline.crawl import resume
-from trapline.crawl.again import Again
-from trapline.crawl.crawler import INTERRUPTED, SECONDS, Crawler, Goals, Manner
+from trapline.crawl.crawler import INTERRUPTED, SECONDS
 from trapline.crawl.interrupts import interrupts
-from trapline.crawl.known import Known
-from trapline.crawl.live import Web
 from trapline.crawl.memory import give_back_what_is_freed
-from trapline.crawl.names import Names
 from trapline.crawl.opening import Opened, opened, prepare_new, prepare_old, store_settings
-from trapline.crawl.options import AGENT, CrawlOptions
-from trapline.crawl.outbox import Outbox
-from trapline.crawl.partition import Member, Others, Told
-from trapline.crawl.records import Batch, Between, Progress
-from trapline.crawl.shelf import Shelf
-from trapline.crawl.snapshots import Snapshots
+from trapline.crawl.options import CrawlOptions
+from trapline.crawl.partition import Member, Others
+from trapline.crawl.parts import built
+from trapline.crawl.records import Batch, Progress
 from trapline.crawl.standing import MOST_ROWS, FetchedAgain, Recent, Standing
-from trapline.crawl.store.client import Store
-from trapline.crawl.store.folder import DATABASE, note_begin, note_end
-from trapline.crawl.store.reading import Reading
+from trapline.crawl.store.client import Store, StoreDiedError
+from trapline.crawl.store.folder import note_begin, note_end
 from trapline.crawl.summary import write_summary
-from trapline.crawl.worth import worth
 from trapline.errors import ConfigError
-from trapline.fetch.address import Guard
-from trapline.fetch.dns import Resolver
-from trapline.frontier.journal import Journal
 from trapline.units import counted
 
 Show = Callable[[Standing], None]
@@ -77,7 +66,7 @@ class LiveCrawl:
     def __init__(self, crawl: Opened, show: Show, member: Member | None = None) -> None:
         """`member`: the crawl is one of several."""
         self._options, self._strategy, self._state = crawl.options, crawl.strategy, crawl.state
-        self._claim, self._given, self._new = crawl.claim, crawl.given, crawl.new
+        self._claim, self._crawl = crawl.claim, crawl
         self._folder, self._show, self._member = crawl.claim.path, show, member
         self._others: Others | None = None
         self._recent = Recent()
@@ -98,7 +87,7 @@ class LiveCrawl:
             loop.set_exception_handler(self._defect)
             self._begin(loop)
             if self._others is not None:
-                await self._others.open(self._crawler)
+                await self._others.open(self._crawler, self._web)
             with interrupts(loop, self._interrupted), self._ticking(loop):
                 await self._web.over
                 return await self._close()
@@ -113,7 +102,7 @@ class LiveCrawl:
             frontier.discover(self._known.seed_pages(self._options.seeds, now), now)
             if self._others is not None:
                 self._others.begin(self._options.seeds)
-        if not self._new:
+        if not self._crawl.new:
             resume.settle(frontier, now, self._state.refresher)
         self._web.sweep()
         self._crawler.begin(self._web)
@@ -121,77 +110,13 @@ class LiveCrawl:
             loop.call_later(max(self._options.max_seconds - self._seconds(), 0.0), self._crawler.stop, SECONDS)
 
     def _build(self, loop: asyncio.AbstractEventLoop) -> None:
-        options, state = self._options, self._state
-        journal = Journal()
-        state.frontier.journal = journal
-        self._shelf = Shelf(self._folder / DATABASE)
-        self._shelf.committed(state.frontier.pages)
-        refresh_log = state.refresher.take if state.refresher else bytes
-        self._outbox = Outbox(journal, self._put, state.last_batch, refresh_log, self._between)
-        self._snapshots = Snapshots(self._folder, state, self._outbox, options.snapshot_pages)
-        names = Names(Resolver(options.hosts, options.nameservers), Guard(options.allow_private))
-        self._known = self._build_known(names)
-        if self._member is not None:
-            self._others = self._member.meet(state.frontier, self._known, _told(self._folder))
-        self._again = self._build_again()
-        scores = resume.scores_of(self._folder) if self._strategy.page.scores else None
-        self._crawler = Crawler(
-            state.frontier,
-            self._known,
-            self._shelf,
-            self._outbox,
-            self._manner(),
-            worth=worth(self._given, state.frontier),
-            keep_links=scores.keep if scores else None,
-            tally=state.tally,
-            upkeep=self._again.upkeep if self._again else None,
-            hearsay=self._again.hearsay if self._again else None,
-            others=self._others,
-        )
+        parts = built(loop, self._crawl, self._member, self._put)
+        self._shelf, self._outbox, self._snapshots = parts.shelf, parts.outbox, parts.snapshots
+        self._known, self._others, self._again = parts.known, parts.others, parts.again
+        self._crawler, self._web = parts.crawler, parts.web
         self._crawler.full = lambda: self._store.full
-        self._web = Web(loop, options, self._crawler, names, scores)
-        names.start(self._crawler, loop)
-        names.look_up_rest(state.sites)
-
-    def _manner(self) -> Manner:
-        options = self._options
-        return Manner(
-            options.connections,
-            AGENT,
-            options.limits.expanded_bytes,
-            options.give_up,
-            Goals(options.max_pages, options.max_bytes),
-            options.metadata,
-        )
-
-    def _build_again(self) -> Again | None:
-        state, told = self._state, self._options.refresh
-        if told is None or state.refresher is None:
-            return None
-        folder, known, outbox = self._folder, self._known, self._outbox
-        clock = lambda: self._web.now()  # noqa: E731  # there is none yet
-        signals = self._member.signals if self._member else None
-        return Again(told, folder, state.frontier, state.refresher, known, outbox, clock, self._shelf, signals)
-
-    def _build_known(self, names: Names) -> Known:
-        state = self._state
-        return Known(
-            state.frontier,
-            state.sites,
-            state.seen,
-            self._shelf,
-            self._options.scope_of_crawl(),
-            self._outbox,
-            self._given.inputs,
-            names.locate,
-            state.tally.left_out,
-            self._member.owns if self._member else None,
-        )
 
     # ---- the store
-
-    def _between(self) -> Between:
-        return Between() if self._others is None else self._others.take()
 
     def _put(self, batch: Batch) -> None:
         if self._others is not None:
@@ -334,20 +259,14 @@ class LiveCrawl:
         if self._error is not None:
             raise self._error
         if self._failure:
-            raise ConfigError(_with_the_way_on(self._failure, self._folder))
+            line = _with_the_way_on(self._failure, self._folder)
+            raise StoreDiedError(line) if self._store.died else ConfigError(line)
         note_end(self._claim, self._crawler.stopped_by)
         self._close_step("counting for the summary")
         return await asyncio.to_thread(write_summary, self._folder)
 
     def _close_step(self, step: str) -> None:
         self._closing = step
-
-
-def _told(folder: Path) -> Told:
-    reading = Reading(folder)
-    told = reading.partitions()
-    reading.close()
-    return told
 
 
 def _with_the_way_on(failure: str, folder: Path) -> str:

@@ -11,7 +11,7 @@ begins.
 """
 
 import math
-from collections.abc import Container
+from collections.abc import Callable, Container
 
 from trapline.crawl.copies import Copies, Copy, compared
 from trapline.crawl.forbidden import Forbidden
@@ -28,11 +28,17 @@ from trapline.refresh.agenda import Agenda
 
 class Upkeep:
     def __init__(
-        self, agenda: Agenda, copies: Copies, outbox: Outbox, forbidden: Forbidden, whole: Container[int] = ()
+        self,
+        agenda: Agenda,
+        copies: Copies,
+        outbox: Outbox,
+        forbidden: Forbidden,
+        whole: Container[int] = (),
+        ahead_s: Callable[[float], float] = lambda now: 0.0,
     ) -> None:
-        """`whole`: pages to have whole the next time, changed or not."""
+        """`whole`: pages to have whole the next time, changed or not. `ahead_s`: by how much our time is ahead of the servers'."""
         self.agenda, self.copies, self._outbox = agenda, copies, outbox
-        self._forbidden, self._whole = forbidden, whole
+        self._forbidden, self._whole, self._ahead_s = forbidden, whole, ahead_s
         self._before: dict[int, Copy | None] = {}  # by page
 
     def conditions(self, visit: Visit) -> list[bytes]:
@@ -75,9 +81,14 @@ class Upkeep:
             self.agenda.gone(record.page, now)
             return
         changed = None if record.changed == NOT_KNOWN else record.changed == 1
-        modified = modified_at(Validators(record.etag, record.modified), now) if record.modified else None
-        age_s = math.inf if modified is None else now - modified
+        age_s = self._age_s(Validators(record.etag, record.modified), now)
         self.agenda.came(record.page, record.site, record.result, now, changed, worth, age_s)
+
+    def _age_s(self, validators: Validators, now: float) -> float:
+        """Since the page last changed, as its server says, by the server's time; infinity: it does not say."""
+        servers_now = now - self._ahead_s(now)
+        modified = modified_at(validators, servers_now)
+        return math.inf if modified is None else servers_now - modified
 
     def over(self, visit: Visit, site: Site, now: float) -> None:
         for page in visit.pages:

@@ -165,7 +165,7 @@ class Robot:
             return
         asked = self._asked.popleft()
         if self._web.elsewhere.awaits(asked.url):
-            self._web.elsewhere.came(self._web, self._visit.id, asked.url, response)
+            self._web.elsewhere.came(self._web, asked.url, response)
         verdict = self._crawler.answered(self._visit, self._site, asked, response, connection.address)
         self._served += 1
         self._fruitless = self._fruitless and verdict.result != FETCHED

@@ -7,13 +7,12 @@ way of a URL.
 from collections.abc import Callable
 from typing import Protocol
 
-from trapline.crawl.robots_elsewhere import RobotsElsewhere
-from trapline.crawl.robots_file import RobotsWeb
+from trapline.crawl.robots_elsewhere import Replies, RobotsElsewhere
 from trapline.crawl.sites import Site
 from trapline.fetch.connection import Connection, Owner
 
 
-class VisitWeb(RobotsWeb, Protocol):
+class VisitWeb(Replies, Protocol):
     rest_s: float  # between two visits, of a site and of its address
     pipelining: bool
 

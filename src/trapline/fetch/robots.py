@@ -12,7 +12,7 @@ from collections.abc import Iterator
 
 from trapline.fetch.robots_rules import ALLOW_ALL, DISALLOW_ALL, Line, Robots
 
-__all__ = ["ALLOW_ALL", "DISALLOW_ALL", "LIMIT_BYTES", "Robots", "parse", "product_token"]
+__all__ = ["ALLOW_ALL", "DISALLOW_ALL", "LIMIT_BYTES", "Robots", "parse", "product_token", "written"]
 
 LIMIT_BYTES = 500 * 1024  # RFC 9309, 2.5: a parser reads at least this much
 MOST_DELAY_S = 86_400.0
@@ -48,6 +48,19 @@ def parse(body: bytes, agent: str) -> Robots:
     if not (group.lines or group.delay_s is not None or reading.sitemaps):
         return ALLOW_ALL
     return Robots(group.lines, group.delay_s, tuple(reading.sitemaps))
+
+
+def written(robots: Robots) -> bytes:
+    """A robots.txt that says the same to us, and nothing of sitemaps.
+
+    >>> written(parse(b"User-agent: trapline\\nDisallow: /a*b$\\nUser-agent: *\\nDisallow: /", "trapline"))
+    b'User-agent: *\\nDisallow: /a*b$\\n'
+    """
+    lines = ["User-agent: *"]
+    if robots.crawl_delay_s is not None:
+        lines.append(f"Crawl-delay: {robots.crawl_delay_s:f}")
+    lines += (f"{'Allow' if line.allow else 'Disallow'}: {line.pattern}" for line in robots.lines())
+    return "".join(f"{line}\n" for line in lines).encode("ascii")
 
 
 def product_token(user_agent: str) -> str:

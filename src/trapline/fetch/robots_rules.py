@@ -12,7 +12,7 @@ whenever there is one. Most rules have no `*` inside, and are found by looking u
 """
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
 # What all rules with `*` inside may cost one page: their pieces times the length of its path. Above it the page is not allowed,
@@ -89,6 +89,15 @@ class Robots:
             return True
         return bool(self._decide(_normal(target)) & 1) or target == "/robots.txt"
 
+    def lines(self) -> Iterator[Line]:
+        """Rules that say the same. The octets of a rank that are in no piece were `*` beside others, or at the end."""
+        for head, rank in self._beginnings.items():
+            yield _line(rank, head, "")
+        for head, rank in self._whole.items():
+            yield _line(rank, head, "$")
+        for rule in self._wild:
+            yield _line(rule.rank, "*".join((rule.head, *rule.middles)), f"*{rule.tail}$" if rule.tail else "")
+
     def _decide(self, target: str) -> int:
         """The largest rank among the rules that match."""
         best = self._whole.get(target, _NOTHING_MATCHES)
@@ -121,6 +130,11 @@ class Robots:
         else:
             rules = self._whole if anchored else self._beginnings
             rules[head] = max(rank, rules.get(head, 0))
+
+
+def _line(rank: int, begin: str, end: str) -> Line:
+    stars = (rank >> 1) - len(begin) - len(end)
+    return Line(bool(rank & 1), begin + "*" * stars + end)
 
 
 def _normal(text: str) -> str:

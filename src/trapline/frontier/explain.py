@@ -198,5 +198,5 @@ def _page_rule(s: State, page: int, life: str) -> str:
         "leased": "a visit is fetching it",
         "fetched": "it is fetched",
         "revisited": "it is fetched, and a visit is fetching it again",
-        "gone": "it failed too often, was refused, or its site moved",
+        "gone": "it failed too often, was refused, its site moved, or it was had before its site came here",
     }[life]

@@ -25,7 +25,7 @@ from trapline.frontier.layout import (
     Array,
 )
 from trapline.frontier.rules import MOST_SECONDS
-from trapline.frontier.transfer import SiteExport, export_site, import_site
+from trapline.frontier.transfer import SiteExport, export_site, had_elsewhere, import_site
 
 Answer = Visit | WaitUntil | Rescore | Drained
 _INT32 = np.dtype(np.int32)
@@ -262,8 +262,13 @@ class Frontier(Core):
         return export_site(self, site, now)
 
     def import_site(self, export: SiteExport, site: int, pages: Sequence[int] | Array, now: float) -> None:
-        """A site that comes from elsewhere, as a new site here, with the local ids of its waiting pages."""
+        """A site that comes from elsewhere, as a new site here, with the local ids of its waiting pages. An export in parts: the site
+        is new for the first of them."""
         import_site(self, export, site, pages, now)
+
+    def had_elsewhere(self, pages: Sequence[int] | Array, now: float) -> None:
+        """Pages of a site that comes from elsewhere, registered here and not discovered: had or refused there, and GONE here."""
+        had_elsewhere(self, pages, _moment(now))
 
     # ---- looking in
 

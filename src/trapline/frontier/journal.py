@@ -40,6 +40,7 @@ class Call(IntEnum):
     HOLD_ALL = 13
     REVISIT = 14
     RECEIVE = 15
+    HAD_ELSEWHERE = 16
 
 
 # The numbers of a call (q: integer, d: float), and of what its payload consists.
@@ -59,6 +60,7 @@ _LAYOUTS: dict[Call, tuple[str, type]] = {
     Call.HOLD_ALL: ("d", np.int32),
     Call.REVISIT: ("qqqdd", np.int32),
     Call.RECEIVE: ("d", np.float64),
+    Call.HAD_ELSEWHERE: ("d", np.int32),
 }
 # By code, for speed: a code is a place in a list. Nothing has code 0.
 _CODES = range(1, len(_LAYOUTS) + 1)

@@ -95,5 +95,6 @@ _CALLS: dict[Call, Callable[[Frontier, Frame], object]] = {
     Call.IMPORT_SITE: _import_site,
     Call.RESCORE: lambda f, frame: f.rescore(frame.payload, frame.numbers[0]),
     Call.RECEIVE: lambda f, frame: f.receive(Arrivals.from_numbers(frame.payload), frame.numbers[0]),
+    Call.HAD_ELSEWHERE: lambda f, frame: f.had_elsewhere(frame.payload, frame.numbers[0]),
     Call.HOLD_ALL: lambda f, frame: f.hold_all(frame.numbers[0]),
 }

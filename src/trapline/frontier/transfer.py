@@ -1,8 +1,8 @@
 """A site moves from one frontier to another: what goes with it. Page ids are local, so the caller maps the pages (by
-URL text)."""
+URL text). A site with very many pages may come in parts."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -11,7 +11,7 @@ from trapline.errors import InvariantError
 from trapline.frontier import kernels
 from trapline.frontier.core import Core
 from trapline.frontier.journal import Call
-from trapline.frontier.layout import UNKNOWN, Array
+from trapline.frontier.layout import GONE, UNKNOWN, Array
 
 # Fields of the site's record that go along as they are.
 _RECORD = (
@@ -53,6 +53,18 @@ class SiteExport:
         record = dict(zip(_RECORD, scalars.tolist(), strict=False))
         return cls(record, float(scalars[-1]), np.zeros(n, np.int32), keys, depths, tries, values.reshape(n, columns))
 
+    def parts(self, most: int) -> Iterator["SiteExport"]:
+        """The same with so many pages at most in each, to be imported one after the other; at least one."""
+        pages = len(self.pages)
+        for first in range(0, max(pages, 1), most):
+            last = min(first + most, pages)
+            columns = (self.pages, self.keys, self.depths, self.tries, self.columns)
+            record = {
+                **self.record,
+                "known": self.record["known"] - (pages - last),
+            }  # with those of later parts not yet
+            yield SiteExport(record, self.rest_s, *(column[first:last] for column in columns))
+
 
 def export_site(frontier: Core, site: int, now: float) -> SiteExport:
     """Take the site out: its waiting pages are gone here, and it has no budget left."""
@@ -84,19 +96,20 @@ def _describe(frontier: Core, site: int, now: float) -> SiteExport:
 
 
 def import_site(frontier: Core, export: SiteExport, site: int, pages: Sequence[int] | Array, now: float) -> None:
-    """`site` and `pages`, registered here and not discovered yet, take over from the export."""
+    """`site` and `pages`, registered here and not discovered yet, take over from the export, or from the next part of it."""
     given = np.ascontiguousarray(pages, np.int32)
     _check_import(frontier, export, site, given)
     row = np.concatenate([given, export.numbers()])
     frontier.note(Call.IMPORT_SITE, row, len(row), site, len(given), now)
     s = frontier.state
     record, run = s.site[site], s.run[0]
-    group = int(record.group)
+    group, is_new = int(record.group), record.known == 0
     for name in _RECORD:
         setattr(record, name, export.record[name])
     record.known = int(export.record["known"]) - len(given)  # they are counted as they join
     record.ready_at = max(now, float(run.now)) + export.rest_s
-    _count_estimates(frontier, site)
+    if is_new:
+        _count_estimates(frontier, site)
     s.page["depth"][given], s.page["tries"][given] = export.depths, export.tries
     s.columns[given, : export.columns.shape[1]] = export.columns
     frontier.run_kernel(kernels.change_site, site, group, now)
@@ -106,14 +119,30 @@ def import_site(frontier: Core, export: SiteExport, site: int, pages: Sequence[i
 def _check_import(frontier: Core, export: SiteExport, site: int, pages: Array) -> None:
     frontier.check_site(site, at_rest=True)
     s = frontier.state
-    if s.site[site].known > 0:
-        raise InvariantError(f"site {site} has pages already; import into a new site")
     if len(pages) != len(export.keys):
         raise InvariantError(f"{len(pages)} pages given for {len(export.keys)} exported")
+    if s.site[site].known > export.record["known"] - len(pages):
+        raise InvariantError(f"site {site} has pages already; import into a new site, and parts in their order")
+    _check_new(frontier, pages)
+    if np.any(s.page["site"][pages] != site):
+        raise InvariantError(f"import_site: a page that is not of site {site}")
+
+
+def had_elsewhere(frontier: Core, pages: Sequence[int] | Array, now: float) -> None:
+    given = np.ascontiguousarray(pages, np.int32)
+    _check_new(frontier, given)
+    run = frontier.state.run[0]
+    run.now = max(float(run.now), now)
+    frontier.note(Call.HAD_ELSEWHERE, given, len(given), now)
+    frontier.state.state[given] = GONE
+    run.gone += len(given)
+
+
+def _check_new(frontier: Core, pages: Array) -> None:
     if len(pages) and not (pages.min() >= 0 and pages.max() < frontier.pages):
-        raise InvariantError("import_site: a page that is not registered")
-    if np.any(s.page["site"][pages] != site) or np.any(s.state[pages] != UNKNOWN):
-        raise InvariantError(f"import_site: a page that is not of site {site}, or known already")
+        raise InvariantError("a page that comes from elsewhere is not registered")
+    if np.any(frontier.state.state[pages] != UNKNOWN) or len(np.unique(pages)) < len(pages):
+        raise InvariantError("a page that comes from elsewhere is known already, or was given twice")
 
 
 def _count_estimates(frontier: Core, site: int) -> None:

@@ -139,7 +139,7 @@ def web_of(model: WebModel, plan: Plan) -> Graph:
 
 def plan_of(model: WebModel) -> Plan:
     """All that is decided before links are drawn."""
-    sizes = _site_sizes(model)
+    sizes = site_sizes(model)
     first = np.concatenate([np.zeros(1, np.int64), np.cumsum(sizes)])
     tree = sizes - (sizes * (model.dynamic + model.deep)).astype(np.int64)
     parent = np.empty(model.pages, dtype=np.int32)
@@ -172,7 +172,7 @@ def _linking(flags: NDArray[np.uint8]) -> int:
     return int(np.count_nonzero(flags & DANGLING == 0))
 
 
-def _site_sizes(model: WebModel) -> NDArray[np.int64]:
+def site_sizes(model: WebModel) -> NDArray[np.int64]:
     """1 + a Lomax variable, scaled so that the sum is the number of pages."""
     tail = 1.0 / power(1.0 - drawn(model.seed, "sizes", model.sites), 1.0 / (model.size_exponent - 1.0)) - 1.0
     tail[drawn(model.seed, "single sites", model.sites) < model.single_sites] = 0.0

@@ -24,6 +24,7 @@ class Answer(NamedTuple):
     left_out: Rows = ()
     doing: str = ""
     again: FetchedAgain | None = None
+    pages_per_s: float = 0.0
 
     @classmethod
     def read(cls, said: Mapping[str, Any]) -> "Answer":
@@ -40,7 +41,20 @@ def answer(count: Count, used: int, quota: float, progress: Progress, standing: 
     if standing is None:
         return Answer(count, used, quota, progress)
     rows = standing.busiest(), standing.errors, standing.given_up, standing.left_out
-    return Answer(count, used, quota, progress, *rows, standing.doing, standing.again)
+    return Answer(count, used, quota, progress, *rows, standing.doing, standing.again, standing.pages_per_s)
+
+
+def in_numbers(answer: Answer | None, here: bool) -> dict[str, float]:
+    """Of one partition, for whoever asks how it stands. None: it has not answered yet."""
+    if answer is None:
+        return dict.fromkeys(("pages", "pages_per_second", "waiting", "parcels_made", "parcels_arrived"), 0)
+    return {
+        "pages": answer.progress.pages,
+        "pages_per_second": answer.pages_per_s if here else 0.0,
+        "waiting": answer.progress.waiting,
+        "parcels_made": answer.counted.made,
+        "parcels_arrived": answer.counted.arrived,
+    }
 
 
 def summed(every: Iterable[Progress], at: float, seconds: float) -> Progress:

@@ -7,14 +7,16 @@ compressed. Numbers are varints: seven bits a byte, the low ones first.
 """
 
 import struct
-from collections.abc import Iterable, Sequence
-from typing import NamedTuple
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import NamedTuple, TypeVar
 
 import zstandard
 
 from trapline.errors import ConfigError
 
+T = TypeVar("T")
 MAGIC = b"TLB1"
+PARCEL_BYTES = 1 << 20  # of URLs and files in one parcel, unless one alone has more
 MOST_BYTES = 64 << 20  # unpacked; a batch comes from outside
 _WITH_SHARES = 1
 _SHARE = struct.Struct("<d")
@@ -48,8 +50,7 @@ def encode(rows: Iterable[Row]) -> bytes:
         if shares:
             body += _SHARE.pack(row.share)
         before = row.url
-    packed = zstandard.ZstdCompressor(level=1, write_checksum=True).compress(bytes(body))
-    return MAGIC + bytes([_WITH_SHARES if shares else 0]) + packed
+    return MAGIC + bytes([_WITH_SHARES if shares else 0]) + packed(bytes(body))
 
 
 def decode(data: bytes) -> list[Row]:
@@ -57,13 +58,34 @@ def decode(data: bytes) -> list[Row]:
     if data[:4] != MAGIC or len(data) < 5 or data[4] > _WITH_SHARES:
         raise ConfigError("a batch of URLs is none, or of another version: let all partitions run the same one")
     try:
-        # The library would take all the memory that a frame asks for.
-        if zstandard.frame_content_size(data[5:]) > MOST_BYTES:
-            raise ConfigError(f"a batch of URLs unpacks to more than {MOST_BYTES >> 20} MiB; it is no batch of ours")
-        body = zstandard.ZstdDecompressor().decompress(data[5:], max_output_size=MOST_BYTES)
-        return _rows(body, bool(data[4]))
+        return _rows(unpacked(data[5:]), bool(data[4]))
     except (zstandard.ZstdError, IndexError, struct.error) as error:
         raise ConfigError(f"a batch of URLs is damaged: {error}") from error
+
+
+def parts(things: Iterable[T], size: Callable[[T], int]) -> Iterator[list[T]]:
+    """Each small enough for a parcel: hostile pages have a hundred megabytes of links, and a robots.txt may have half a megabyte."""
+    part: list[T] = []
+    total = 0
+    for thing in things:
+        if part and total + size(thing) > PARCEL_BYTES:
+            yield part
+            part, total = [], 0
+        part.append(thing)
+        total += size(thing)
+    yield part
+
+
+def packed(body: bytes) -> bytes:
+    return zstandard.ZstdCompressor(level=1, write_checksum=True).compress(body)
+
+
+def unpacked(data: bytes) -> bytes:
+    """`ConfigError` if that would take too much memory; what is damaged raises `ZstdError`."""
+    # The library would take all the memory that a frame asks for.
+    if zstandard.frame_content_size(data) > MOST_BYTES:
+        raise ConfigError(f"a parcel unpacks to more than {MOST_BYTES >> 20} MiB; it is none of ours")
+    return zstandard.ZstdDecompressor().decompress(data, max_output_size=MOST_BYTES)
 
 
 def _rows(body: bytes, shares: bool) -> list[Row]:

@@ -39,8 +39,13 @@ class Census:
             self._counts[member] = count
 
     @property
+    def missing(self) -> frozenset[int]:
+        """Who has not answered the round."""
+        return self._members - self._counts.keys()
+
+    @property
     def is_whole(self) -> bool:
-        return self._counts.keys() == self._members
+        return not self.missing
 
     @property
     def is_over(self) -> bool:

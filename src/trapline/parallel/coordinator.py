@@ -1,12 +1,14 @@
 """Who leads a crawl of several partitions: tells them where the others are, adds up how they stand, and says when it is over.
 
-It starts and restarts nobody (processes.py), and sees no URL. Goals hold for all partitions together: pages to the page
+It starts and restarts nobody (crew.py), and sees no URL. Goals hold for all partitions together: pages to the page
 (quotas.py), bytes and time within a round. If it is gone, partitions stop as soon as their patience ends, and can go on later.
+Whoever watches from a second terminal (watching.py) may ask how each stands, and order that there be more of them.
 """
 
 import asyncio
 import json
 import math
+import time
 from collections.abc import Callable
 from contextlib import suppress
 from typing import Any, NamedTuple
@@ -14,15 +16,17 @@ from typing import Any, NamedTuple
 from trapline.crawl.crawler import BYTES, DRAINED, INTERRUPTED, PAGES, SECONDS
 from trapline.crawl.standing import Standing
 from trapline.errors import ConfigError
-from trapline.parallel.answer import Answer, Together
+from trapline.parallel.answer import Answer, Together, in_numbers
 from trapline.parallel.census import Census
-from trapline.parallel.delivery import Address
 from trapline.parallel.quotas import Holding, shared_out
-from trapline.parallel.wire import Kind, Line, Pass, greet
+from trapline.parallel.watching import WATCHER
+from trapline.parallel.wire import Address, Kind, Line, Pass, listen
 
 _ROUND_S = 0.5
 _SOON_S = 0.05  # to the next round, if somebody waits for it
+_LATE_S = 5.0  # the others do not wait longer than that for one that does not answer
 COORDINATOR = -1  # among partitions
+RESIZED = "resized"  # what stops a crawl that goes on with more partitions
 
 
 class Limits(NamedTuple):
@@ -34,34 +38,47 @@ class Limits(NamedTuple):
 
 
 class Coordinator:
-    def __init__(self, crawl: str, token: bytes, partitions: int, limits: Limits, seconds_before: float = 0.0) -> None:
-        """`seconds_before`: of crawling, in earlier runs."""
-        self._own = Pass(crawl, token, COORDINATOR)
+    def __init__(
+        self,
+        own: Pass,
+        partitions: int,
+        limits: Limits,
+        check_size: Callable[[int], object],
+        seconds_before: float = 0.0,
+    ) -> None:
+        """`check_size`: raises `ConfigError` for a number of partitions that cannot be. `seconds_before`: of crawling, in earlier runs."""
+        self._own = own
         self.members = frozenset(range(partitions))
-        self._limits, self._seconds_before = limits, seconds_before
+        self._limits, self._check_size, self._seconds_before = limits, check_size, seconds_before
         self._census = Census()
-        self._whole = asyncio.Event()  # everybody has answered the round
+        self._counted = asyncio.Event()  # everybody has answered the round, apart from those who are late
+        self._asked_at = 0.0
+        self._late: frozenset[int] = frozenset()
+        self._ordered: dict[int, int] = {}  # the latest quota of each
         self._lines: dict[int, Line] = {}
+        self._since = dict.fromkeys(self.members, time.time())  # each is here, or is not
         self._peers: dict[int, Address] = {}
         self.answers: dict[int, Answer] = {}  # the latest of each
         self.stopped_by = ""
+        self.size = partitions  # with which the crawl goes on, if it is stopped as RESIZED
         self.doing = "starting the partitions"  # for the user; "": they are all there
         self._began: float | None = None  # when they first were
 
-    async def listen(self, host: str, port: int = 0) -> Address:
-        self._server = await asyncio.start_server(self._called, host, port)
-        name = self._server.sockets[0].getsockname()
-        return name[0], name[1]
+    async def listen(self, host: str) -> Address:
+        self._server, address = await listen(host, self._own, self._called)
+        return address
 
     async def lead(self, show: Callable[[Standing], None], together: Together) -> None:
         """Rounds of counting, until it is cancelled: partitions that stop are watched too."""
         while True:
             began = asyncio.get_running_loop().time()
-            if self._census.is_whole or not self._census.round:
+            if began - self._asked_at >= _LATE_S:
+                self._late = self._census.missing
+            if self._is_counted:
                 self._count()
             with suppress(TimeoutError):
                 async with asyncio.timeout(_ROUND_S):
-                    await self._whole.wait()
+                    await self._counted.wait()
             pause_s = _ROUND_S if self.stopped_by else self._decide()
             show(together.standing(list(self.answers.values()), self.seconds, self.doing))
             await asyncio.sleep(max(pause_s - (asyncio.get_running_loop().time() - began), 0.0))
@@ -72,16 +89,23 @@ class Coordinator:
         passed_s = asyncio.get_running_loop().time() - self._began if self._began is not None else 0.0
         return self._seconds_before + passed_s
 
+    def is_here(self, partition: int) -> bool:
+        return partition in self._lines
+
     def stop(self, why: str) -> None:
         """All partitions; the visits under way come to their end."""
         self.stopped_by = self.stopped_by or why
         self._tell(stop=self.stopped_by)
 
-    def interrupt(self) -> None:
-        """The user wants it to end; asked again, at once."""
-        if self.stopped_by:
+    def interrupt(self) -> bool:
+        """The user wants it to end; asked again, at once. Whether that was asked."""
+        again = self.stopped_by not in ("", RESIZED)
+        if again:
             self._tell(cut=True)
+        elif self.stopped_by:  # it will not go on
+            self.stopped_by = INTERRUPTED
         self.stop(INTERRUPTED)
+        return again
 
     def close(self) -> None:
         self._server.close()
@@ -90,8 +114,13 @@ class Coordinator:
 
     # ---- what to do
 
+    @property
+    def _is_counted(self) -> bool:
+        return self._census.missing <= self._late
+
     def _count(self) -> None:
-        self._whole.clear()
+        self._counted.clear()
+        self._asked_at = asyncio.get_running_loop().time()
         self._tell(count=self._census.begin(self.members))
 
     def _decide(self) -> float:
@@ -105,21 +134,28 @@ class Coordinator:
             self.stop(SECONDS)
         elif self._census.is_over:
             self.stop(DRAINED)
-        if self.stopped_by or not self._census.is_whole:
+        if self.stopped_by or not self._is_counted:
             return _ROUND_S
         waits = self._share_out() or all(one.counted.idle for one in self.answers.values())
-        return _SOON_S if waits else _ROUND_S
+        return _SOON_S if waits and self._census.is_whole else _ROUND_S
 
     def _share_out(self) -> bool:
-        """Whether somebody waits for pages."""
-        if self._limits.pages == math.inf:
+        """Whether somebody waits for pages. What one has that has never answered, nobody knows."""
+        if self._limits.pages == math.inf or self.answers.keys() != self.members:
             return False
-        held = {
-            number: Holding(one.used, int(one.quota), one.counted.idle) for number, one in sorted(self.answers.items())
-        }
+        held = {number: self._holding(number) for number in sorted(self.members)}
         for number, quota in shared_out(int(self._limits.pages), held).items():
+            self._ordered[number] = quota
             self._tell_one(self._lines.get(number), quota=quota)
         return any(one.is_starving for one in held.values())
+
+    def _holding(self, number: int) -> Holding:
+        """As it says; of one that is late, all that it may have taken meanwhile."""
+        answer = self.answers[number]
+        if number not in self._census.missing:
+            return Holding(answer.used, int(answer.quota), answer.counted.idle)
+        most = max(int(answer.quota), self._ordered.get(number, 0))
+        return Holding(most, most, True)
 
     # ---- who calls
 
@@ -132,28 +168,36 @@ class Coordinator:
         if line is not None:
             line.send(Kind.ORDER, json.dumps(order).encode())
 
-    async def _called(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        with suppress(ConfigError, OSError, asyncio.CancelledError):
-            line = await greet(reader, writer, self._own, called=False)
-            if line.partition not in self.members:
-                line.close()
-                return
-            self._lines[line.partition] = line
-            while (frame := await line.receive()) is not None and frame[0] == Kind.STATUS:
-                self._hear(line, json.loads(frame[1]))
+    async def _called(self, line: Line) -> None:
+        hear = self._hear_watcher if line.partition == WATCHER else self._hear
+        if line.partition in self.members:
+            self._note_line(line)
+        elif line.partition != WATCHER:
             line.close()
-            if self._lines.get(line.partition) is line:
-                del self._lines[line.partition]
+        while (frame := await line.receive()) is not None and frame[0] == Kind.STATUS:
+            hear(line, json.loads(frame[1]))
+        line.close()
+        if self._lines.get(line.partition) is line:
+            del self._lines[line.partition]
+            self._since[line.partition] = time.time()
+
+    def _note_line(self, line: Line) -> None:
+        before = self._lines.get(line.partition)
+        if before is not None:
+            before.close()
+        self._lines[line.partition] = line
+        self._since[line.partition] = time.time()
 
     def _hear(self, line: Line, said: dict[str, Any]) -> None:
         if "address" in said:
             self._welcome(line, said["address"])
-        else:
-            answer = Answer.read(said["answer"])
-            self.answers[line.partition] = answer
-            self._census.note(line.partition, said["round"], answer.counted)
-            if self._census.is_whole:
-                self._whole.set()
+            return
+        answer = Answer.read(said["answer"])
+        self.answers[line.partition] = answer
+        self._census.note(line.partition, said["round"], answer.counted)
+        self._late -= {line.partition}
+        if self._is_counted:
+            self._counted.set()
 
     def _welcome(self, line: Line, address: list[Any]) -> None:
         host, port = address
@@ -166,3 +210,31 @@ class Coordinator:
             self._count()
         if self.stopped_by:
             self._tell_one(line, stop=self.stopped_by)
+
+    # ---- who watches
+
+    def _hear_watcher(self, line: Line, said: dict[str, Any]) -> None:
+        try:
+            answer = self._resize(said["resize"]) if "resize" in said else self._status()
+        except ConfigError as error:
+            answer = {"refused": str(error)}
+        self._tell_one(line, **answer)
+
+    def _resize(self, partitions: int) -> dict[str, Any]:
+        if self.stopped_by:
+            raise ConfigError(f"the crawl is ending ({self.stopped_by}), and cannot be resized now")
+        if partitions == len(self.members):
+            raise ConfigError(f"the crawl has {partitions} partitions already")
+        self._check_size(partitions)
+        self.size = partitions
+        self.stop(RESIZED)
+        return {"size": partitions}
+
+    def _status(self) -> dict[str, Any]:
+        told = {"seconds": self.seconds, "doing": self.doing, "stopped_by": self.stopped_by}
+        return {**told, "partitions": [self._status_of(number) for number in sorted(self.members)]}
+
+    def _status_of(self, number: int) -> dict[str, Any]:
+        here, host = self.is_here(number), self._peers[number][0] if number in self._peers else ""
+        where = {"partition": number, "alive": here, "since": self._since[number], "host": host}
+        return where | in_numbers(self.answers.get(number), here)

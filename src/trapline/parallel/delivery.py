@@ -7,14 +7,12 @@ receiver says first how far it has come. A receiver that is slow or away costs i
 
 import asyncio
 import struct
-from collections.abc import Callable, Mapping
-from contextlib import suppress
+from collections.abc import Awaitable, Callable, Mapping
 from typing import Protocol
 
 from trapline.errors import ConfigError
-from trapline.parallel.wire import Kind, Line, Pass, Refused, greet
+from trapline.parallel.wire import Address, Kind, Line, Pass, Refused, greet, listen
 
-Address = tuple[str, int]
 _NUMBER = struct.Struct("!Q")
 _WINDOW = 32  # parcels under way to one receiver
 _FIRST_PAUSE_S, _LONGEST_PAUSE_S = 0.05, 5.0
@@ -25,6 +23,10 @@ def surface(task: asyncio.Task[None]) -> None:
     """What nobody expected in a task that nobody waits for is told to whoever runs the loop."""
     if not task.cancelled() and (error := task.exception()) is not None:
         task.get_loop().call_exception_handler({"message": "a line to other partitions", "exception": error})
+
+
+async def at_once(body: bytes) -> None:
+    """A parcel need not wait before it is delivered."""
 
 
 class Parcels(Protocol):
@@ -46,9 +48,11 @@ class Delivery:
         acknowledged: Callable[[int, int], None],
         refused: Callable[[int, str], None],
         received: Mapping[int, int],
+        until_taken: Callable[[bytes], Awaitable[None]] = at_once,
     ) -> None:
-        """`received`: how far each sender's parcels are on our disk."""
-        self._own, self._parcels = own, parcels
+        """`received`: how far each sender's parcels are on our disk. `until_taken`: waits until a parcel may be delivered; meanwhile
+        nothing more is read from its sender."""
+        self._own, self._parcels, self._until_taken = own, parcels, until_taken
         self._deliver, self._acknowledged, self._refused = deliver, acknowledged, refused
         self._delivered, self._committed = dict(received), dict(received)
         self._lines: dict[int, Line] = {}  # on which senders reach us
@@ -57,9 +61,8 @@ class Delivery:
 
     async def listen(self, host: str) -> Address:
         """Take parcels at a free port of the host."""
-        self._server = await asyncio.start_server(self._called, host, 0)
-        name = self._server.sockets[0].getsockname()
-        return name[0], name[1]
+        self._server, address = await listen(host, self._own, self._called)
+        return address
 
     def reach(self, peers: Mapping[int, Address]) -> None:
         """Where the others are, from now on."""
@@ -99,18 +102,13 @@ class Delivery:
 
     # ---- who calls us
 
-    async def _called(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        try:
-            line = await greet(reader, writer, self._own, called=False)
-        except (ConfigError, OSError, asyncio.CancelledError):
-            return  # whoever it was has been told
+    async def _called(self, line: Line) -> None:
         before = self._lines.get(line.partition)
         if before is not None:
             before.close()
         self._lines[line.partition] = line
         line.send(Kind.RECEIVED, _NUMBER.pack(self._committed.get(line.partition, 0)))
-        with suppress(asyncio.CancelledError):
-            await self._take(line)
+        await self._take(line)
 
     async def _take(self, line: Line) -> None:
         sender = line.partition
@@ -119,7 +117,8 @@ class Delivery:
             if kind != Kind.PARCEL or len(body) < _NUMBER.size:
                 break
             (number,) = _NUMBER.unpack_from(body)
-            delivered = self._delivered.get(sender, 0)
+            await self._until_taken(body[_NUMBER.size :])
+            delivered = self._delivered.get(sender, 0)  # now: it may have come on another line meanwhile
             if number > delivered + 1:
                 break  # one is missing: it says so again on a new line
             if number == delivered + 1:

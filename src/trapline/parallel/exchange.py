@@ -1,13 +1,14 @@
 """A live partition's links to the others: what it meets of theirs goes out in parcels, what they met of its own comes in.
 
 It stands between the crawl and `Delivery`, and owns what is neither on disk nor in the frontier: links gathered since the last batch.
+What it carries beside links is letters.py's and handover.py's.
 Parcels are cut when a batch goes to the store, of the pages in that batch, so that a page that counts as fetched has told all it had to
 tell; they are sent when the batch is on disk. What comes in counts as received when the batch is on disk in which the
 frontier was told.
 """
 
 from collections import deque
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Protocol
 
 import numpy as np
@@ -20,11 +21,14 @@ from trapline.fetch.urls import origin
 from trapline.frontier import Frontier
 from trapline.frontier.arrivals import Arrivals
 from trapline.frontier.layout import DEEPEST
-from trapline.parallel.batch_code import Row, decode, encode
+from trapline.parallel.batch_code import Row, decode, encode, parts
 from trapline.parallel.census import Count
+from trapline.parallel.handover import Handover
+from trapline.parallel.handover_code import Contents, is_handover
+from trapline.parallel.handover_code import encode as encode_handover
+from trapline.parallel.letter_code import decode as letters_in
+from trapline.parallel.letters import Letters
 from trapline.parallel.places import Places
-
-_MOST_BYTES = 1 << 20  # URLs of one parcel
 
 
 class Sends(Protocol):
@@ -39,8 +43,8 @@ class Exchange:
     def __init__(self, frontier: Frontier, known: Known, places: Places, told: Told) -> None:
         """`told`: parcels made for each other partition and received from it, as on disk."""
         self._frontier, self._known, self._places = frontier, known, places
-        self._made = {partition: made for partition, (made, _) in told.items()}
-        self.received = {partition: received for partition, (_, received) in told.items()}
+        self.made = {partition: passed.made for partition, passed in told.items()}
+        self.received = {partition: passed.received for partition, passed in told.items()}
         self._handed_on = frontier.strategy.page.handed_on
         self._gathered: dict[str, Row] = {}
         self._links: list[tuple[int, str]] = []
@@ -50,6 +54,10 @@ class Exchange:
         # Batch, what was received with it, whether it has parcels.
         self._under_way: deque[tuple[int, Sequence[tuple[int, int]], bool]] = deque()
         self.delivery: Sends | None = None
+        self.letters = Letters(frontier, known, places)
+        self._parcels: list[Parcel] = []  # beside those of links
+        ended = (partition for partition, passed in told.items() if passed.ended)
+        self.handover = Handover(frontier, known, places, self._make, ended)
 
     # ---- out
 
@@ -63,9 +71,11 @@ class Exchange:
             self._gather(url, Row(url.encode(), 1, depth, share))
 
     def begin(self, seeds: Sequence[str]) -> None:
-        """Those that are ours to settle. A row without links is a seed."""
-        for url in seeds:
-            if self._places.owns(origin(url)) is None:
+        """Those that are ours to settle, and those that would have been ours to begin with had the crawl not grown before we could.
+        Who is new is handed over what it has to begin with. A row without links is a seed."""
+        places = self._places
+        for url in seeds if not places.elders else ():
+            if places.owns(origin(url)) is None or places.has_moved(origin(url)):
                 self._gather(url, Row(url.encode(), 0, 0))
 
     def _gather(self, url: str, row: Row) -> None:
@@ -77,17 +87,28 @@ class Exchange:
 
     def take(self) -> Between:
         """For the next batch: what was gathered, as parcels; what came in; what others have by now."""
+        places, handover = self._places, self.handover
+        for owner, hosts in places.take_decided().items():
+            self._make(owner, encode_handover(Contents(hosts)))  # before the first links, which follow in the same lane
         by_owner: dict[int, list[Row]] = {}
         for url, row in self._gathered.items():
-            by_owner.setdefault(self._places.where(origin(url)), []).append(row)
-        made = [self._parcel(owner, part) for owner, rows in by_owner.items() for part in _parts(rows)]
-        between = Between(made, list(self._delivered.items()), self._arrived, self._links, self._places.fresh)
-        self._gathered, self._arrived, self._delivered, self._links, self._places.fresh = {}, [], {}, [], []
+            by_owner.setdefault(places.where(origin(url)), []).append(row)
+        for owner, rows in by_owner.items():
+            for part in parts(rows, lambda row: len(row.url)):
+                self._make(owner, encode(part))
+        for receiver, data in self.letters.take():
+            self._make(receiver, data)
+        delivered = list(self._delivered.items())
+        between = Between(
+            self._parcels, delivered, self._arrived, self._links, places.fresh, handover.ended, handover.size
+        )
+        self._parcels, self._gathered, self._arrived, self._delivered, self._links = [], {}, [], {}, []
+        places.fresh, handover.ended, handover.size = [], [], 0
         return between
 
-    def _parcel(self, owner: int, rows: list[Row]) -> Parcel:
-        self._made[owner] = self._made.get(owner, 0) + 1
-        return Parcel(owner, self._made[owner], encode(rows))
+    def _make(self, receiver: int, data: bytes) -> None:
+        self.made[receiver] = number = self.made.get(receiver, 0) + 1
+        self._parcels.append(Parcel(receiver, number, data))
 
     def sent(self, batch: int, between: Between) -> None:
         """A batch is on its way to the disk."""
@@ -111,22 +132,31 @@ class Exchange:
     # ---- in
 
     def deliver(self, sender: int, number: int, data: bytes, now: float) -> None:
-        """What another partition met of ours; or of sites that we know more of than it did, and then it goes on from here."""
+        """What another partition has for us: links, what became ours when the crawl grew, or letters."""
+        if is_handover(data):
+            self.handover.take(sender, data, now)
+        elif (letters := letters_in(data)) is not None:
+            self.letters.deliver(letters, now)
+        else:
+            self._take_links(data, now)
+        self.received[sender] = number
+        self._arrived.append((sender, number))
+        if sender == self._places.own:
+            self._delivered[sender] = number
+
+    def _take_links(self, data: bytes, now: float) -> None:
+        """To pages of ours; or of sites that we know more of than the sender did, and then they go on from here."""
         seeds: list[str] = []
         linked: dict[str, Row] = {}
         for row in decode(data):
             url = row.url.decode(errors="replace")
-            if not self._places.takes(origin(url), sender):
+            if not self._places.owns(origin(url)):
                 self._gather(url, row)
             elif row.links:
                 linked[url] = row
             else:
                 seeds.append(url)
         self._tell_frontier(seeds, linked, now)
-        self.received[sender] = number
-        self._arrived.append((sender, number))
-        if sender == self._places.own:
-            self._delivered[sender] = number
 
     def _tell_frontier(self, seeds: Sequence[str], linked: Mapping[str, Row], now: float) -> None:
         if seeds:
@@ -141,7 +171,7 @@ class Exchange:
     @property
     def has_news(self) -> bool:
         """Whether a batch would have something for the others, or from them."""
-        return bool(self._gathered or self._arrived)
+        return bool(self._gathered or self._arrived or self._parcels or self.letters.has_news)
 
     @property
     def is_still(self) -> bool:
@@ -149,7 +179,7 @@ class Exchange:
         return not (self.has_news or self._under_way)
 
     def count(self, idle: bool) -> Count:
-        return Count(idle and self.is_still, sum(self._made.values()), sum(self._on_disk.values()))
+        return Count(idle and self.is_still, sum(self.made.values()), sum(self._on_disk.values()))
 
 
 def _arrivals(ours: list[tuple[int, Row]]) -> Arrivals:
@@ -168,16 +198,3 @@ def _arrivals(ours: list[tuple[int, Row]]) -> Arrivals:
 
 
 _MOST_LINKS = 1 << 24
-
-
-def _parts(rows: list[Row]) -> Iterator[list[Row]]:
-    """Each small enough for a parcel: hostile pages have a hundred megabytes of links."""
-    part: list[Row] = []
-    size = 0
-    for row in rows:
-        if part and size + len(row.url) > _MOST_BYTES:
-            yield part
-            part, size = [], 0
-        part.append(row)
-        size += len(row.url)
-    yield part

@@ -1,6 +1,9 @@
 """The folder of a crawl in parts: what was asked for, and where its parts are. It starts nothing.
 
-DIR/parallel.json              options, partition function, which crawl it is; at the end, what stopped it
+DIR/parallel.json              options, partition function, which crawl it is, its numbers of partitions so far (`sizes`); at the end, what
+                               stopped it
+DIR/coordinator.json           while it runs: where to ask how it stands, or for more partitions (watching.py)
+DIR/hosts.json                 on Ray: which machine has which partition (placement.py)
 DIR/partition-0, 1, ...        an ordinary crawl each: crawl.db, warc/, index.cdxj, snapshot/
 DIR/crawl.db, summary.json     of all of them (merged.py)
 """
@@ -19,7 +22,7 @@ from trapline.output import write_text
 from trapline.parallel.partition import Partitioning
 
 MANIFEST = "parallel.json"
-FORMAT = 1
+FORMAT = 2
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,27 +31,44 @@ class Manifest:
 
     folder: Path
     crawl: str  # no two have the same
-    partitioning: Partitioning
+    kind: str  # of its partition function
+    sizes: tuple[int, ...]  # the numbers of partitions that it has had; the last is the present
     options: CrawlOptions
     runs: int = 0
     stopped_by: str = ""  # the last run; "": it did not come to its end
 
     @property
+    def partitioning(self) -> Partitioning:
+        return Partitioning(self.kind, self.sizes[-1])
+
+    @property
     def parts(self) -> list[Path]:
-        return [self.folder / f"partition-{number}" for number in range(self.partitioning.partitions)]
+        return [self.folder / f"partition-{number}" for number in range(self.sizes[-1])]
 
     def mark(self, number: int) -> str:
         """What is written in the database of a part, so that no other is taken for it."""
-        return f"{self.crawl} {number} of {self.partitioning.partitions}"
+        return f"{self.crawl} {number}"
 
     def write(self) -> None:
-        value = {name: getattr(self, name) for name in ("crawl", "runs", "stopped_by")}
-        value |= {"format": FORMAT, "partitioning": asdict(self.partitioning), "options": asdict(self.options)}
+        value = {name: getattr(self, name) for name in ("crawl", "kind", "sizes", "runs", "stopped_by")}
+        value |= {"format": FORMAT, "options": asdict(self.options)}
         write_text(self.folder / MANIFEST, json.dumps(value, indent=1) + "\n")  # infinity is among the options
 
     def begun(self, options: CrawlOptions) -> "Manifest":
         """Another run begins, by these options: its goals may be others."""
         return replace(self, options=options, runs=self.runs + 1, stopped_by="")
+
+    def grown(self, partitions: int) -> "Manifest":
+        """With so many from the next run on. `ConfigError` if that cannot be."""
+        if partitions == self.sizes[-1]:
+            return self
+        if partitions < self.sizes[-1]:
+            raise ConfigError(f"{self.folder}: is a crawl of {self.sizes[-1]} processes; it can grow, and not shrink")
+        if self.options.refresh is not None:
+            raise ConfigError(
+                f"{self.folder}: a crawl with --refresh cannot grow yet; go on with {self.sizes[-1]} processes"
+            )
+        return replace(self, sizes=(*self.sizes, partitions))
 
 
 def is_parallel(folder: Path) -> bool:
@@ -64,7 +84,7 @@ def create(folder: Path, options: CrawlOptions, partitioning: Partitioning) -> M
         folder.mkdir(exist_ok=True)
     except OSError as error:
         raise ConfigError(f"cannot write {folder}: {error.strerror}") from None
-    manifest = Manifest(folder, secrets.token_hex(8), partitioning, options)
+    manifest = Manifest(folder, secrets.token_hex(8), partitioning.kind, (partitioning.partitions,), options)
     manifest.write()
     return manifest
 
@@ -82,5 +102,7 @@ def read(folder: Path) -> Manifest:
 
 def _manifest(folder: Path, found: Mapping[str, Any]) -> Manifest:
     options = CrawlOptions.from_json(json.dumps(found["options"]))
-    told = Partitioning(**found["partitioning"])
-    return Manifest(folder, found["crawl"], told, options, found["runs"], found["stopped_by"])
+    sizes = tuple(map(int, found["sizes"]))
+    if not sizes or sorted(set(sizes)) != list(sizes):
+        raise ValueError(f"numbers of partitions {sizes}")
+    return Manifest(folder, found["crawl"], found["kind"], sizes, options, found["runs"], found["stopped_by"])

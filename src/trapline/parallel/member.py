@@ -12,11 +12,11 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from trapline.crawl.crawler import INTERRUPTED, Crawler
 from trapline.crawl.known import Known
-from trapline.crawl.partition import Told
+from trapline.crawl.partition import Desk, Told
 from trapline.crawl.records import Between
 from trapline.crawl.run import Show
 from trapline.crawl.standing import Standing
@@ -25,39 +25,48 @@ from trapline.errors import ConfigError
 from trapline.fetch.dns import Resolver
 from trapline.frontier import Frontier
 from trapline.parallel.answer import answer
-from trapline.parallel.delivery import Address, Delivery, surface
+from trapline.parallel.delivery import Delivery, surface
 from trapline.parallel.exchange import Exchange
+from trapline.parallel.of_one_moment import ParcelsOfOneMoment
 from trapline.parallel.places import Places
 from trapline.parallel.settling import Settling
-from trapline.parallel.wire import Kind, Line, Pass, greet
+from trapline.parallel.wire import Address, Kind, Line, Pass, Refused, greet
 
 _PAUSE_S = 0.2  # between two tries to reach the coordinator
 _FIRST_S = 10.0  # for the first time
+_CONNECT_S = 10.0
+_SILENCE_S = 30.0  # of a coordinator that counts all the time: it is out of reach
+
+
+async def _next_order(line: Line, silence_s: float | None) -> tuple[Kind, bytes] | None:
+    """Not by `wait_for`: before Python 3.12 it forgets that it was cancelled if a frame comes at that moment, and nothing would end."""
+    async with asyncio.timeout(silence_s):
+        return await line.receive()
+
+
+class Lead(NamedTuple):
+    """How a member is led: where its coordinator is, and where the others find the member itself."""
+
+    coordinator: Address
+    listen: str  # where it waits for the others to call
+    host: str  # where they reach it; "": the address from which it reaches the coordinator
+    patience_s: float  # for how long it goes on without its coordinator
+    limited: bool  # it has no page until the coordinator gives it a share of a goal
 
 
 class LiveMember:
-    def __init__(
-        self,
-        own: Pass,
-        places: Places,
-        resolver: Resolver,
-        folder: Path,
-        coordinator: Address,
-        host: str,
-        patience_s: float,
-        limited: bool,
-    ) -> None:
-        """`host`: where to listen for the others. `patience_s`: for how long the crawl goes on without its coordinator. `limited`: it
-        has no page until the coordinator gives it a share of a goal."""
-        self._own, self._places, self._folder = own, places, folder
-        self._coordinator, self._host, self._patience_s, self._limited = coordinator, host, patience_s, limited
-        self._resolver = resolver
+    def __init__(self, own: Pass, places: Places, resolver: Resolver, folder: Path, lead: Lead) -> None:
+        self._own, self._places, self._resolver, self._folder, self._lead = own, places, resolver, folder, lead
         self._standing: Standing | None = None
         self._tasks: list[asyncio.Task[None]] = []
 
     @property
     def signals(self) -> Path:
         return self._folder.parent
+
+    @property
+    def resolver(self) -> Resolver:
+        return self._resolver
 
     def owns(self, site: str) -> bool | None:
         return self._places.owns(site)
@@ -76,6 +85,8 @@ class LiveMember:
     def meet(self, frontier: Frontier, known: Known, told: Told) -> "LiveMember":
         self._exchange = Exchange(frontier, known, self._places, told)
         self.begin, self.post, self.sent = self._exchange.begin, self._exchange.post, self._exchange.sent
+        letters = self._exchange.letters
+        self.tell, self.post_again, self.ask, self.reply = letters.tell, letters.post_again, letters.ask, letters.reply
         return self
 
     def committed(self, batch: int) -> None:
@@ -93,22 +104,27 @@ class LiveMember:
     def take(self) -> Between:
         return self._exchange.take()
 
-    async def open(self, crawler: Crawler) -> None:
-        self._crawler = crawler
-        if self._limited:
+    async def open(self, crawler: Crawler, desk: Desk) -> None:
+        self._crawler, self._exchange.letters.desk = crawler, desk
+        # Before anything is handed over: what is made by that is not on disk yet.
+        parcels = ParcelsOfOneMoment(self._folder, self.after, self._exchange.made)
+        self._exchange.handover.open(crawler)
+        if self._lead.limited:
             crawler.most_pages = crawler.tally.fetched
         self._reading = Reading(self._folder)
         done = self._exchange.received.get(self._own.partition, 0)
         self._settling = Settling(self._resolver, self._places, self.after, self._deliver, done)
         self._delivery = self._exchange.delivery = Delivery(
             self._own,
-            self,
+            parcels,
             self._deliver,
             self._exchange.acknowledged,
             self._refused,
             self._exchange.received,
+            self._exchange.handover.until_taken,
         )
-        self._address = await self._delivery.listen(self._host)
+        self.rest()  # what was handed over need not wait
+        _, self._port = await self._delivery.listen(self._lead.listen)
         self._tasks = [asyncio.ensure_future(work) for work in (self._obey(), self._settling.run())]
         for task in self._tasks:
             task.add_done_callback(surface)
@@ -134,18 +150,32 @@ class LiveMember:
     # ---- the coordinator
 
     async def _obey(self) -> None:
-        """Until it is out of reach for too long: then the crawl stops, and can go on later."""
+        """Until it is out of reach for too long: then the crawl stops, and can go on later. `Refused`: we are none of its own."""
         seen_at, patience_s = time.monotonic(), _FIRST_S
         while time.monotonic() - seen_at <= patience_s:
-            with suppress(OSError, ConfigError):
-                reader, writer = await asyncio.open_connection(*self._coordinator)
-                line = await greet(reader, writer, self._own, called=True)
-                self._say(line, address=self._address)
-                while (frame := await line.receive()) is not None and frame[0] == Kind.ORDER:
-                    self._order(line, json.loads(frame[1]))
-                seen_at, patience_s = time.monotonic(), self._patience_s
+            try:
+                await self._follow()
+                seen_at, patience_s = time.monotonic(), self._lead.patience_s
+            except Refused:
+                raise
+            except (OSError, ConfigError):
+                pass  # nobody there, or not yet
             await asyncio.sleep(_PAUSE_S)
         self._crawler.stop(INTERRUPTED)
+
+    async def _follow(self) -> None:
+        """One line to the coordinator, from its opening to its end."""
+        async with asyncio.timeout(_CONNECT_S):  # the kernel tries ever more rarely, and for minutes
+            reader, writer = await asyncio.open_connection(*self._lead.coordinator)
+        line = await greet(reader, writer, self._own, called=True)
+        host = self._lead.host or writer.get_extra_info("sockname")[0]
+        self._say(line, address=(host, self._port))
+        # Where no network lies between, a line ends when its other end does; and a command that is stopped by Ctrl-Z is not gone.
+        silence_s = _SILENCE_S if self._lead.patience_s else None
+        with suppress(TimeoutError):
+            while (frame := await _next_order(line, silence_s)) is not None and frame[0] == Kind.ORDER:
+                self._order(line, json.loads(frame[1]))
+        line.close()
 
     def _order(self, line: Line, order: dict[str, Any]) -> None:
         if "peers" in order:

@@ -1,8 +1,9 @@
 """One database of all partitions: DIR/crawl.db, with the tables of any crawl, so that whatever reads a crawl reads this one.
 
 It is made when the crawl ends, and by whoever looks in while it runs or after it was killed, if partitions have gone on since; whole
-or not at all. Sites, pages, visits and archives are numbered anew, partition after partition, and links between partitions
-are links like others. Logs and snapshots stay with the partitions: the frontier of each is its own.
+or not at all. Sites, pages, visits and archives are numbered anew, partition after partition (numbering.py), and links between
+partitions are links like others. What several partitions know, because it moved when the crawl grew, stands here once. Logs and
+snapshots stay with the partitions: the frontier of each is its own.
 """
 
 import json
@@ -12,7 +13,6 @@ from contextlib import closing, contextmanager
 from dataclasses import asdict
 from itertools import groupby
 from pathlib import Path
-from typing import NamedTuple
 
 import numpy as np
 
@@ -22,48 +22,39 @@ from trapline.crawl.records import Progress
 from trapline.crawl.store.database import INDEXES
 from trapline.crawl.store.folder import DATABASE, FORMAT, connect, new_database, read_only
 from trapline.errors import ConfigError
+from trapline.parallel import numbering
 from trapline.parallel.answer import summed
 from trapline.parallel.manifest import Manifest, is_parallel, read
 
-
-class Base(NamedTuple):
-    """What the numbers of a partition begin with."""
-
-    site: int
-    address: int
-    page: int
-    visit: int
-    file: int
-
-
-_BASE = """select (select ifnull(max(id), -1) + 1 from site), (select ifnull(max(id), -1) + 1 from address),
-(select ifnull(max(id), -1) + 1 from page),
-max((select ifnull(max(visit), -1) + 1 from fetch), (select ifnull(max(visit), -1) + 1 from robots)),
+# What the numbers of a partition's visits and archives begin with.
+_BASE = """select max((select ifnull(max(visit), -1) + 1 from fetch), (select ifnull(max(visit), -1) + 1 from robots)),
 (select ifnull(max(id), -1) + 1 from warc)"""
 _LOCK = f"{DATABASE}.lock"
 _REQUEST = "address, started, first_byte_s, total_s"
 _COPY = (
-    "insert into site select id + :site, origin from part.site",
-    "insert into address select id + :address, address from part.address",
-    "insert into page select id + :page, site + :site, url from part.page",
-    "insert into given_up select site + :site, at, kind, why from part.given_up",
+    "insert into site select of_site(id), origin from part.site where of_site(id) >= :site",
+    "insert into address select of_address(id), address from part.address where of_address(id) >= :address",
+    "insert into page select of_page(id), of_site(site), url from part.page where of_page(id) >= :page",
+    "replace into given_up select of_site(site), at, kind, why from part.given_up",
     "insert into left_out select reason, links from part.left_out where true"
     " on conflict (reason) do update set links = links + excluded.links",
-    f"insert into fetch select null, page + :page, visit + :visit, {_REQUEST}, result, status, error, bytes, mime, digest, marks,"
-    " found, truncated, file + :file, offset, length, shifted(links, :page), changed, fingerprint from part.fetch order by seq",
-    "insert into copy select page + :page, fetched, checked, last_change, fingerprint, digest, etag, modified, refused"
+    f"insert into fetch select null, of_page(page), visit + :visit, {_REQUEST}, result, status, error, bytes, mime, digest, marks,"
+    " found, truncated, file + :file, offset, length, of_links(links), changed, fingerprint from part.fetch order by seq",
+    "insert into copy select of_page(page), fetched, checked, last_change, fingerprint, digest, etag, modified, refused"
     " from part.copy",
-    f"insert into robots select null, site + :site, visit + :visit, {_REQUEST}, status, error, bytes, body, file + :file, offset,"
+    f"insert into robots select null, of_site(site), visit + :visit, {_REQUEST}, status, error, bytes, body, file + :file, offset,"
     " length from part.robots order by seq",
-    "insert into signal select null, page + :page, at, channel, kind, outcome from part.signal",
+    "insert into signal select null, of_page(page), at, channel, kind, outcome from part.signal",
     "insert into signal_total select channel, kind, outcome, signals from part.signal_total where true"
     " on conflict (channel, kind, outcome) do update set signals = signals + excluded.signals",
-    "insert into told select page + :page, by + :page, dated from part.told",
-    "insert into elsewhere select page + :page, url from part.elsewhere",
+    "insert into told select of_page(page), of_page(by), dated from part.told",
+    "insert into elsewhere select of_page(page), url from part.elsewhere",
     "insert into warc select id + :file, :name || '/warc/' || name, bytes from part.warc",
     "update cdxj set bytes = bytes + (select bytes from part.cdxj)",
+    "insert into temp.stood select :name, * from part.progress order by rowid",
 )
-_BETWEEN = """select fetch.seq, page.id from elsewhere join page on page.url = elsewhere.url
+_STOOD = "create temp table stood (part, at, seconds, pages, errors, bytes, known, waiting, sites, active, quality)"
+_BETWEEN = """create temp table crossing as select fetch.seq, page.id from elsewhere join page on page.url = elsewhere.url
 join (select page, min(seq) as seq from fetch where result = 3 and status != 304 group by page) as fetch
 on fetch.page = elsewhere.page order by fetch.seq, elsewhere.rowid"""
 
@@ -83,12 +74,12 @@ def merge(manifest: Manifest) -> None:
         raise ConfigError(f"{manifest.folder}: the crawl has not begun; go on with --resume {manifest.folder}")
     lock = alone(manifest.folder / _LOCK, lambda: None)  # a report may be asked for just when the crawl ends
     with lock, new_database(manifest.folder) as database:
-        database.create_function("shifted", 2, _shifted, deterministic=True)
-        state = {part.name: _add(database, part) for part in parts}
+        database.execute(_STOOD)
+        state = _add_all(database, parts, len(manifest.sizes) > 1)
         for statement in INDEXES.values():
             database.execute(statement)
         _join(database)
-        database.executemany("insert into progress values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)", _progress(parts))
+        database.executemany("insert into progress values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)", _progress(database))
         database.executemany("insert into meta values (?, ?)", _meta(manifest, parts, state).items())
 
 
@@ -142,13 +133,22 @@ class NewSites:
 # ---- what is in it
 
 
-def _add(database: sqlite3.Connection, part: Path) -> int:
+def _add_all(database: sqlite3.Connection, parts: list[Path], has_grown: bool) -> dict[str, int]:
+    """The last batch of each."""
+    numbering.prepare(database, has_grown)
+    state = {part.name: _add(database, part, has_grown) for part in parts}
+    numbering.finish(database, has_grown)
+    return state
+
+
+def _add(database: sqlite3.Connection, part: Path, has_grown: bool) -> int:
     """All of a partition, as it is at one moment; its last batch."""
-    base = Base(*database.execute(_BASE).fetchone())
+    visit, file = database.execute(_BASE).fetchone()
     with _attached(database, part):
         (batch,) = database.execute("select coalesce(max(batch), 0) from part.journal").fetchone()
+        first = numbering.number(database, has_grown)
         for statement in _COPY:
-            database.execute(statement, {**base._asdict(), "name": part.name})
+            database.execute(statement, {**first, "visit": visit, "file": file, "name": part.name})
     return int(batch)
 
 
@@ -165,34 +165,22 @@ def _attached(database: sqlite3.Connection, part: Path) -> Iterator[None]:
     database.execute("begin")
 
 
-def _shifted(links: bytes, base: int) -> bytes:
-    """
-    >>> _shifted(b"\\x01\\x00\\x00\\x00\\x02\\x00\\x00\\x00", 256).hex(" ", 4)
-    '01010000 02010000'
-    """
-    return (np.frombuffer(links, "<i4") + np.int32(base)).tobytes()
-
-
 def _join(database: sqlite3.Connection) -> None:
     """Links between partitions become links of the pages that have them. What the owner never took is not known."""
-    found = database.execute(_BETWEEN).fetchall()
-    for seq, rows in groupby(found, lambda row: row[0]):
+    database.execute(_BETWEEN)  # apart from what changes while it is read
+    for seq, rows in groupby(database.execute("select * from crossing order by rowid"), lambda row: row[0]):
         (links,) = database.execute("select links from fetch where seq = ?", (seq,)).fetchone()
         targets = np.array([page for _, page in rows], "<i4").tobytes()
         database.execute("update fetch set links = ? where seq = ?", (links + targets, seq))
     database.execute("delete from elsewhere")
 
 
-def _progress(parts: list[Path]) -> Iterator[Progress]:
+def _progress(database: sqlite3.Connection) -> Iterator[Progress]:
     """How all stood each time that one of them said how it stood."""
-    rows = []
-    for at, part in enumerate(parts):
-        with closing(connect(part)) as database:
-            rows += [(Progress(*row), at) for row in database.execute("select * from progress order by rowid")]
-    latest: dict[int, Progress] = {}
+    latest: dict[str, Progress] = {}
     seconds = 0.0
-    for progress, part_number in sorted(rows):
-        latest[part_number] = progress
+    for part, *row in database.execute("select * from stood order by at, rowid"):
+        latest[part] = progress = Progress(*row)
         seconds = max(seconds, progress.seconds)
         yield summed(latest.values(), progress.at, seconds)
 

@@ -13,16 +13,22 @@ import hmac
 import json
 import re
 import secrets
+import socket
 import struct
+from collections.abc import Awaitable, Callable
+from contextlib import suppress
 from dataclasses import dataclass
 from enum import IntEnum
 
 from trapline.errors import ConfigError
 
+Address = tuple[str, int]
 PROTOCOL = 1
 MOST_FRAME = 32 << 20
 _MOST_HELLO = 4096
 _HELLO_S = 10.0
+_SILENT_S = 15.0  # after which a line ends on which nothing arrives, not even that the other side has heard us
+_MOST_UNPROVEN = 64  # callers at a time that have not proved what they are
 _HEAD = struct.Struct("!IB")
 _NONCE = re.compile("[0-9a-f]{64}")
 
@@ -79,8 +85,38 @@ class Line:
         self.writer.close()
 
 
+async def listen(
+    host: str, own: Pass, serve: Callable[[Line], Awaitable[None]], port: int = 0
+) -> tuple[asyncio.Server, Address]:
+    """Serve whoever calls and proves that it belongs to us. Strangers, however many, hold no more than a few lines for a few seconds."""
+    unproven = 0
+
+    async def called(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        nonlocal unproven
+        if unproven >= _MOST_UNPROVEN:
+            writer.close()
+            return
+        unproven += 1
+        try:
+            line = await greet(reader, writer, own, called=False)
+        except (ConfigError, OSError, asyncio.CancelledError):
+            return  # whoever it was has been told
+        finally:
+            unproven -= 1
+        with suppress(asyncio.CancelledError):
+            await serve(line)
+
+    try:
+        server = await asyncio.start_server(called, host, port)
+    except OSError as error:
+        raise ConfigError(f"cannot listen at {host}: {error.strerror or error}") from None
+    name = server.sockets[0].getsockname()
+    return server, (name[0], name[1])
+
+
 async def greet(reader: asyncio.StreamReader, writer: asyncio.StreamWriter, own: Pass, *, called: bool) -> Line:
     """Prove and have proved who both are. `called`: we opened the connection. `Refused`, or `ConfigError`: it is no partition."""
+    _end_if_silent(writer)
     try:
         async with asyncio.timeout(_HELLO_S):
             return await _greet(reader, writer, own, called)
@@ -110,6 +146,16 @@ async def _greet(reader: asyncio.StreamReader, writer: asyncio.StreamWriter, own
         await writer.drain()
         raise Refused("the tokens of the two partitions differ: give all of a crawl the same one")
     return Line(reader, writer, int(theirs["from"]))
+
+
+def _end_if_silent(writer: asyncio.StreamWriter) -> None:
+    """If the other host is out of reach, the line ends. By itself TCP waits a quarter of an hour for what was sent, and for ever if nothing
+    was; and it tries ever more rarely, while whoever opens a new line tries every few seconds. (RFC 5482; tcp(7).)"""
+    own, probe_s = writer.get_extra_info("socket"), max(round(_SILENT_S / 3), 1)
+    own.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+    own.setsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPIDLE, probe_s)
+    own.setsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPINTVL, probe_s)
+    own.setsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, round(1_000 * _SILENT_S))
 
 
 def _difference(own: Pass, theirs: dict[str, str | int]) -> str:

@@ -1,11 +1,16 @@
 """One partition as a process of its own: `python -m trapline.parallel.worker`, told what it is by one line of JSON on its standard input.
 
 It is an ordinary crawl into a folder of its own that is a member of a larger one. If the folder is there, it goes on. Exit codes are
-those of the command line: 0 done, 2 the user must act (one line on stderr), 1 a defect.
+those of the command line: 0 done, 2 the user must act (one line on stderr), 1 a defect; and 75 if its store has died. When its standard
+input ends, whoever started it is gone, and may be started anew elsewhere: it dies at once, so that no site ever has two visitors.
 """
 
 import json
+import os
+import signal
 import sys
+import threading
+import time
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -14,14 +19,19 @@ from trapline.crawl.opening import Opened, Prepared, opened, prepare_old
 from trapline.crawl.options import CrawlOptions
 from trapline.crawl.resume import strategy_of
 from trapline.crawl.run import run_crawl
+from trapline.crawl.store.client import StoreDiedError
 from trapline.crawl.store.folder import DATABASE, note_partition
+from trapline.crawl.store.lock import holder
 from trapline.crawl.store.reading import Reading
 from trapline.errors import ConfigError
 from trapline.fetch.dns import Resolver
-from trapline.parallel.member import LiveMember
+from trapline.parallel.member import Lead, LiveMember
 from trapline.parallel.partition import Partitioning
 from trapline.parallel.places import Places
 from trapline.parallel.wire import Pass
+
+COMMAND = ("-P", "-m", "trapline.parallel.worker")  # for Python; -P: not what lies in the user's folder
+_ENDS_WITHIN_S = 15.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,10 +44,12 @@ class Task:
     token: str
     partition: int
     partitioning: dict[str, Any]
+    sizes: list[int]  # how many partitions the crawl has had, one number after the other; the last: has
     options: str
     coordinator: tuple[str, int]
     limited: bool  # its coordinator says how many pages it may have
-    host: str = "127.0.0.1"  # where the others reach it
+    listen: str = "127.0.0.1"  # where it waits for the others to call
+    host: str = ""  # where they reach it; "": the address from which it reaches the coordinator
     patience_s: float = 0.0  # for how long it goes on without its coordinator
 
     def to_line(self) -> bytes:
@@ -51,11 +63,19 @@ class Task:
 def work(task: Task) -> None:
     options, folder = CrawlOptions.from_json(task.options), Path(task.folder)
     own = Pass(task.crawl, task.token.encode(), task.partition)
+    _wait_for_the_last(folder)
     crawl = _opened(folder, options, task.mark)
-    places = Places(Partitioning(**task.partitioning), options.hosts, task.partition, _assigned(folder))
-    resolver, coordinator = Resolver(options.hosts, options.nameservers), (task.coordinator[0], task.coordinator[1])
-    member = LiveMember(own, places, resolver, folder, coordinator, task.host, task.patience_s, task.limited)
+    places = _places(folder, task, options)
+    lead = Lead((task.coordinator[0], task.coordinator[1]), task.listen, task.host, task.patience_s, task.limited)
+    member = LiveMember(own, places, Resolver(options.hosts, options.nameservers), folder, lead)
     run_crawl(crawl, member.view(), member)
+
+
+def _wait_for_the_last(folder: Path) -> None:
+    """Whoever crawled into the folder before us and lost its coordinator or its supervisor is about to end."""
+    end = time.monotonic() + _ENDS_WITHIN_S
+    while holder(folder) is not None and time.monotonic() < end:
+        time.sleep(0.1)
 
 
 def _opened(folder: Path, options: CrawlOptions, mark: str) -> Opened:
@@ -73,11 +93,11 @@ def _opened(folder: Path, options: CrawlOptions, mark: str) -> Opened:
     return crawl
 
 
-def _assigned(folder: Path) -> dict[str, int]:
+def _places(folder: Path, task: Task, options: CrawlOptions) -> Places:
     reading = Reading(folder)
-    found = reading.assigned()
+    found, size = reading.assigned(), reading.size()
     reading.close()
-    return found
+    return Places(Partitioning(**task.partitioning), options.hosts, task.partition, found, task.sizes, size)
 
 
 def check_mark(folder: Path, mark: str) -> None:
@@ -89,9 +109,20 @@ def check_mark(folder: Path, mark: str) -> None:
         raise ConfigError(f"{folder}: belongs to another crawl; restore the folder from a copy, or crawl anew")
 
 
+def _die_with_the_other_end(descriptor: int) -> None:
+    while os.read(descriptor, 1):  # not `sys.stdin`: its lock would be held when the interpreter ends
+        pass
+    os.kill(os.getpid(), signal.SIGKILL)
+
+
 def main() -> int:
+    task = Task.from_line(sys.stdin.buffer.readline())
+    threading.Thread(target=_die_with_the_other_end, args=(sys.stdin.fileno(),), daemon=True).start()
     try:
-        work(Task.from_line(sys.stdin.buffer.readline()))
+        work(task)
+    except StoreDiedError as error:
+        print(error, file=sys.stderr)
+        return os.EX_TEMPFAIL  # it can be started again, as if it had died itself
     except ConfigError as error:
         print(error, file=sys.stderr)
         return 2

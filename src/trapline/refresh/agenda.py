@@ -26,6 +26,8 @@ class Agenda:
         self.refresher, self._frontier = refresher, frontier
         self._turns, self._continuous = turns, continuous
         self.under_way: set[int] = set()
+        if refresher.pages > 0:  # fetched before this began
+            turns.go_on()
 
     def next(self, now: float) -> Visit | WaitUntil | Rescore | Drained:
         """As the frontier answers; but the visit may be one to pages that the crawl has."""

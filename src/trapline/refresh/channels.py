@@ -5,7 +5,7 @@ these are shrunk; and row 0 for all of them together. While there is one channel
 """
 
 from trapline.errors import InvariantError
-from trapline.refresh.layout import MOST_PRECISE, UNVERIFIED
+from trapline.refresh.layout import CERTAIN, UNVERIFIED
 from trapline.refresh.memory import Memory
 from trapline.refresh.refresh_rules import RefreshRules
 
@@ -28,7 +28,7 @@ class Channels:
         unverified = p <= UNVERIFIED
         key = (site, channel, int(unverified))
         if key not in self._rows:
-            most = UNVERIFIED if unverified else MOST_PRECISE
+            most = UNVERIFIED if unverified else CERTAIN
             self._add(key, parent=self._parent(channel), keeps=self._rules.keeps, most=most)
         return self._rows[key]
 
@@ -39,7 +39,7 @@ class Channels:
             self._part(*self._known)
         key = (_ALL, channel, 0)
         if key not in self._rows:
-            self._add(key, parent=0, keeps=self._rules.keeps_of_all, most=MOST_PRECISE)
+            self._add(key, parent=0, keeps=self._rules.keeps_of_all, most=CERTAIN)
         return self._rows[key]
 
     def _part(self, channel: int) -> None:

@@ -35,7 +35,8 @@ CENSUS = 65  # pages are counted by their accesses, those with more than 63 toge
 GRID = 32  # rates that popularity.py distinguishes
 BEST = 32  # values kept to find the floor
 BINS = 48  # of gaps between updates: gaps.py
-MOST_PRECISE = 0.9999  # of signals that were always right
+# More than this nothing is believed, not even signals and points that were always right: values divide by what is left.
+CERTAIN = 0.9999
 # A signal or point of this probability or less is never believed more, and alone it changes no page's level. As points have it: in
 # single precision 0.05 is a little more.
 UNVERIFIED = float(np.float32(0.05))
@@ -243,7 +244,7 @@ def allocate(size: Sizes) -> State:
         best=np.zeros(BEST, np.float64),
         guess=np.full((CENSUS, GRID), 1.0 / GRID),
     )
-    state.trust["keeps"], state.trust["most"] = 1.0, MOST_PRECISE
+    state.trust["keeps"], state.trust["most"] = 1.0, CERTAIN
     return state
 
 

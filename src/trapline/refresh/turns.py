@@ -5,7 +5,8 @@ leaves it to the other; and the same for each site by itself, so that one page t
 its site. By price: a page is fetched again before any new one if that is worth the price, and else not at all. In both
 cases no more are fetched again than `rate` a second: a bucket of tokens, one a page, and a visit is cut to as many as there are.
 
-Law: in every stretch of t seconds at most rate * t + `burst_of(rate)` pages are asked for again.
+Law: in every stretch of t seconds at most rate * t + `burst_of(rate)` pages are asked for again, however often the crawl is stopped and
+goes on in it.
 """
 
 import math
@@ -37,7 +38,11 @@ class Turns:
         self._at_site = np.zeros(64)  # the same, by site, as long as pages of both kinds wait there
         self._burst = burst_of(rate)
         self._tokens = self._burst
-        self._at = -math.inf  # when the tokens were counted
+        self._at: float | None = None  # when the tokens were counted; None: never so far
+
+    def go_on(self) -> None:
+        """The crawl was stopped, and nobody knows how much of its burst was left: none, or every start would be worth one."""
+        self._tokens = 0.0
 
     @property
     def least(self) -> float:
@@ -56,10 +61,9 @@ class Turns:
         """How many pages the rate admits now."""
         if self._rate == math.inf:
             return MOST_PER_VISIT
-        if now > self._at:
-            passed = min(now - self._at, 1e9)
-            self._tokens = min(self._tokens + self._rate * passed, self._burst)
-            self._at = now
+        since = now if self._at is None else self._at
+        self._at = max(since, now)
+        self._tokens = min(self._tokens + self._rate * (self._at - since), self._burst)
         return int(self._tokens + 1e-9)
 
     def may_at(self, now: float) -> float:

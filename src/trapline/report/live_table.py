@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import asdict
 from http import HTTPStatus
 
-from trapline.crawl.options import CrawlOptions
+from trapline.crawl.options import CrawlOptions, RefreshOptions
 from trapline.crawl.summary import GIVEN_UP, LEFT_OUT
 from trapline.crawl.tally import FORBIDDEN
 from trapline.fetch import failure
@@ -134,17 +134,29 @@ def settings(options: CrawlOptions) -> dict[str, object]:
     """The options that say something, flat; rules and limits among them."""
     told = asdict(options)
     flat = {
-        **told,
+        **{name: one for name, one in told.items() if name not in ("rules", "limits", "hosts", "refresh")},
         "pause_s": options.pause_s,
         **told["rules"],
         **{f"limit_{name}": one for name, one in told["limits"].items()},
+        **(_refresh_settings(options.refresh) if options.refresh else {}),
     }
-    for name in ("rules", "limits", "hosts"):
-        del flat[name]
     if options.hosts:
         flat["hosts"] = counted(len(options.hosts), "name")
     shown = {name: _listed(value) if isinstance(value, tuple) else value for name, value in flat.items()}
     return {name: value for name, value in shown.items() if _says_something(name, value)}
+
+
+def _refresh_settings(told: RefreshOptions) -> dict[str, object]:
+    """By the names of the options that they were typed as."""
+    return {
+        "refresh": not told.continuous,
+        "continuous": told.continuous,
+        "refresh_policy": told.policy,
+        "refresh_option": _listed(tuple(f"{name}={value:g}" for name, value in told.settings.items())),
+        "refresh_share": told.share if told.price is None else None,
+        "refresh_price": told.price,
+        "refresh_rate": told.rate,
+    }
 
 
 def _listed(values: tuple[str, ...]) -> str:

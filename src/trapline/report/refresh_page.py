@@ -15,6 +15,12 @@ _HINT = (
     "is unknown, and each is as likely: some hundredths too high for pages that change oftener than they are fetched. Copies that nobody "
     "has looked at since are taken for fresh: right for sites that tell every change, too high for others, and most so towards the end."
 )
+_HEARD = "Signals of this channel of the site, whatever became of them."
+_JUDGED_BY = (
+    "Crawls that came after exactly one signal; of a channel that only publishes what will come, moments that have passed. Old ones count "
+    "less and less."
+)
+_NOT_JUDGED = "not judged yet"
 OUTCOMES = {
     "noted": "counted",
     "old": "we have the page from later",
@@ -61,21 +67,19 @@ def _count(one: Told) -> Count:
 
 
 def trust_columns(rows: Sequence[Believed]) -> list[Column]:
-    def column(name: str, about: str, values: list[float], text: Callable[[float], str]) -> Column:
-        return Column("", name, about, list(values), list(map(text, values)))
+    def column(name: str, about: str, values: Sequence[float | None], text: Callable[[float], str]) -> Column:
+        return Column("", name, about, list(values), [_NOT_JUDGED if one is None else text(one) for one in values])
 
-    of = [one.trust for one in rows]
-    heard = "Signals of this channel of the site, whatever became of them."
-    first, percent = "Without any, a first guess.", "{:.0%}".format
-    judged_by = "Crawls that came after exactly one signal. Old ones count less and less."
+    of, percent = [one.trust for one in rows], "{:.0%}".format
+    judged_by, right, share = zip(*(one.outcomes for one in of), strict=True)
+    believed = [part if one.is_judged else None for part, one in zip(share, of, strict=True)]
+    told = [one.recall if one.is_judged else None for one in of]
     return [
-        column("heard", heard, [one.heard for one in of], "{:,}".format),
-        column("judged by", judged_by, [one.judged_by for one in of], three_digits),
-        column("right", "Those of them that found something new.", [one.confirmed for one in of], three_digits),
-        column(
-            "believed", f"Share of its signals expected to be true. {first}", [one.precision for one in of], percent
-        ),
-        column("tells", f"Share of updates that it is expected to tell. {first}", [one.recall for one in of], percent),
+        column("heard", _HEARD, [one.heard for one in of], "{:,}".format),
+        column("judged by", _JUDGED_BY, judged_by, three_digits),
+        column("right", "Those of them that found something new.", right, three_digits),
+        column("believed", "Share of what it tells that is expected to be true.", believed, percent),
+        column("tells", "Share of updates that it is expected to tell.", told, percent),
     ]
 
 

@@ -11,7 +11,7 @@ from trapline.crawl.options import RefreshOptions
 from trapline.crawl.resume import refresher_of
 from trapline.crawl.store.reading import Reading
 from trapline.refresh.layout import View
-from trapline.refresh.policies.trust import MISSED, believed, is_struck_out, precision_of
+from trapline.refresh.policies.trust import MISSED, believed, is_struck_out, kept_share, precision_of
 from trapline.refresh.refresher import Refresher
 from trapline.signals.inbox import CHANNELS
 
@@ -28,6 +28,21 @@ class Trust(NamedTuple):
     precision: float  # the share of its signals that is expected to be true
     recall: float  # the share of updates that it is expected to tell
     struck_out: bool  # its signals count as nothing
+    promised: float  # moments that it published and that have passed, by their probabilities
+    kept: float  # those of them at which there was an update
+    kept_share: float  # the share of such moments that is expected to be kept
+
+    @property
+    def is_judged(self) -> bool:
+        """Whether anything that it told was ever put to the test; else what is believed of it is a first guess."""
+        return self.judged_by > 0.0 or self.promised > 0.0
+
+    @property
+    def outcomes(self) -> tuple[float, float, float]:
+        """By how much it is judged, how much of that was right, and the share expected to be: of its signals, or, if none of them was
+        put to the test, of the moments that it published."""
+        by_signals = self.judged_by > 0.0 or not self.promised
+        return (self.judged_by, self.confirmed, self.precision) if by_signals else self[-3:]
 
 
 def trust_of(refresher: Refresher) -> list[Trust]:
@@ -59,4 +74,7 @@ def _trust(view: View, row: int) -> Trust:
         precision=float(precision_of(view, row)),
         recall=float(1.0 / (1.0 + odds)),
         struck_out=bool(is_struck_out(view, row)),
+        promised=float(one.promised),
+        kept=float(one.kept),
+        kept_share=float(kept_share(view, row)),
     )

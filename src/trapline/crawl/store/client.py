@@ -29,6 +29,10 @@ _PIECES = 64  # of one write
 _DIES_WITHIN_S = 5.0
 
 
+class StoreDiedError(ConfigError):
+    """The store's process ended unasked, killed perhaps: whoever goes on from the folder has all that was committed."""
+
+
 class Store:
     def __init__(
         self,
@@ -50,6 +54,7 @@ class Store:
         self._backlog: deque[tuple[int, int]] = deque()  # batch, bytes: put and not committed
         self._backlog_bytes = 0
         self._ended = False
+        self.died = False  # its process ended unasked
         self._awaited: asyncio.Future[Any] = self._loop.create_future()  # what `start` or `close` waits for
         self.warc_bytes = 0  # committed
 
@@ -89,7 +94,7 @@ class Store:
     async def close(self, on_step: Callable[[str], None] = lambda step: None) -> Closed:
         """Commit what is on its way, put the folder in order, end the store. `ConfigError` if it fails or has failed."""
         if self._ended:
-            raise ConfigError("the store has ended before the crawl was closed")
+            raise self._error("the store has ended before the crawl was closed")
         self._on_closing = on_step
         self._awaited = self._loop.create_future()
         self._send(encode(Kind.CLOSE))
@@ -137,6 +142,7 @@ class Store:
         for kind, payload in self._reports.feed(data):
             self._hear(kind, payload)
         if not data:
+            self.died = not self._ended
             self._fail("the store ended unasked")
 
     def _hear(self, kind: Kind, payload: Any) -> None:
@@ -173,7 +179,10 @@ class Store:
         if self._awaited.done():
             self._on_failure(why)
         else:
-            self._awaited.set_exception(ConfigError(why))
+            self._awaited.set_exception(self._error(why))
+
+    def _error(self, why: str) -> ConfigError:
+        return StoreDiedError(why) if self.died else ConfigError(why)
 
     def _end(self) -> None:
         """No more of either pipe. To the store, the end of its input."""

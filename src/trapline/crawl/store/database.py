@@ -110,6 +110,9 @@ class Database:
         self.connection.executemany(_RECEIVED, between.received)
         self.connection.executemany("insert into elsewhere values (?, ?)", between.links)
         self.connection.executemany("replace into assigned values (?, ?)", between.assigned)
+        self.connection.executemany("update partition set ended = 1 where id = ?", ((one,) for one in between.ended))
+        if between.size:
+            self.set_meta("size", str(between.size))
 
     def _add_copies(self, batches: Iterable[Batch], rows: Sequence[Row]) -> None:
         """What we have of pages now, in the order in which it came; `rows`: of the same fetches."""

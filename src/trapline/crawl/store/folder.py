@@ -17,7 +17,7 @@ from trapline.crawl.store.lock import LOCK, Lock, take
 from trapline.errors import ConfigError
 from trapline.output import check_writable, sync
 
-FORMAT = 5
+FORMAT = 6
 DATABASE = "crawl.db"
 ARCHIVES = "warc"
 INDEX = "index.cdxj"
@@ -25,6 +25,7 @@ SNAPSHOT = "snapshot"
 SUMMARY = "summary.json"
 
 _UNBORN = "crawl.db.new"
+_UNBORN_FILES = (_UNBORN, f"{_UNBORN}-journal")  # the second, if it was killed in the middle of it
 _SCHEMA = Path(__file__).with_name("schema.sql")
 
 
@@ -142,7 +143,7 @@ def _make_folder(path: Path) -> None:
 
 def _refuse_strangers(path: Path) -> None:
     try:
-        strangers = sorted(entry.name for entry in path.iterdir() if entry.name not in (LOCK, _UNBORN))
+        strangers = sorted(entry.name for entry in path.iterdir() if entry.name not in (LOCK, *_UNBORN_FILES))
     except OSError as error:
         raise ConfigError(f"{path}: cannot be read: {error.strerror}") from None
     if strangers:
@@ -176,7 +177,8 @@ def new_database(path: Path) -> Iterator[sqlite3.Connection]:
     """A crawl.db with empty tables, to be filled in one transaction. Under another name first: a crawl.db that is there is whole."""
     unborn = path / _UNBORN
     try:
-        unborn.unlink(missing_ok=True)
+        for name in _UNBORN_FILES:
+            (path / name).unlink(missing_ok=True)
         with closing(sqlite3.connect(unborn, uri=True, isolation_level=None)) as connection:
             connection.executescript(f"begin;\n{_SCHEMA.read_text()}")
             yield connection

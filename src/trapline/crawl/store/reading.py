@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from trapline.crawl.records import Progress, Told
+from trapline.crawl.records import Passed, Progress, Told
 from trapline.crawl.store.folder import DATABASE, connect
 from trapline.errors import ConfigError, InvariantError
 from trapline.fetch import failure
@@ -153,13 +153,18 @@ class Reading:
         sql = "select number, data from parcel where receiver = ? and number > ? order by number limit ?"
         return self.connection.execute(sql, (receiver, after, most)).fetchall()
 
-    def partitions(self) -> dict[int, tuple[int, int]]:
-        """Parcels made for each other partition, and received from it."""
-        return {id: (made, received) for id, made, received in self.connection.execute("select * from partition")}
+    def partitions(self) -> dict[int, Passed]:
+        """What passed between us and each other partition."""
+        rows = self.connection.execute("select id, made, received, ended from partition")
+        return {id: Passed(made, received, bool(ended)) for id, made, received, ended in rows}
 
-    def assigned(self) -> dict[str, int]:
-        """Sites whose owner had to be found out, each with it."""
-        return dict(self.connection.execute("select origin, partition from assigned"))
+    def assigned(self) -> dict[str, str]:
+        """Hosts whose address had to be asked for, each with the one that its owner goes by."""
+        return dict(self.connection.execute("select host, address from assigned"))
+
+    def size(self) -> int:
+        """The number of partitions for which this one has last handed over what was not its own any more; 0: it never had to."""
+        return int(self.meta().get("size", 0))
 
     def progress(self) -> Progress | None:
         """The latest."""

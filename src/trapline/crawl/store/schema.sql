@@ -1,4 +1,4 @@
--- crawl.db, format 5. Append-only while a crawl runs, but for counts, `copy` and `told`, and for what is not kept for ever (forgetting.py); indexes are
+-- crawl.db, format 6. Append-only while a crawl runs, but for counts, `copy` and `told`, and for what is not kept for ever (forgetting.py); indexes are
 -- made when it closes (closing.py).
 -- Times are wall-clock seconds since 1970; durations are seconds. What each column means: docs/crawl-folder.md.
 
@@ -99,19 +99,20 @@ create table told (                -- pages that a sitemap or a feed lists
     dated real                     -- the latest date of a change that stood there or in another list; null: none did
 );
 
-create table parcel (              -- links that other partitions own, until these have them
+create table parcel (              -- for other partitions, until these have it: links, letters, and what became theirs when the crawl grew
     receiver integer not null, number integer not null, data blob not null,
     primary key (receiver, number)
 ) without rowid;
 create table partition (           -- the others, if there are any
     id integer primary key,
     made integer not null default 0,      -- parcels for it so far
-    received integer not null default 0   -- parcels of its that we have
+    received integer not null default 0,  -- parcels of its that we have
+    ended integer not null default 0      -- 1: it has handed over all that became ours when the crawl grew
 );
 
-create table assigned (            -- sites whose owner had to be found out
-    origin text primary key,
-    partition integer not null
+create table assigned (            -- hosts whose address had to be asked for: their owner goes by it
+    host text primary key,
+    address text not null          -- '': none was found
 ) without rowid;
 create table elsewhere (           -- where pages of ours lead that others own
     page integer not null, url text not null

@@ -18,13 +18,12 @@ No plan ends before the next slot: nobody can wait for less. Without this a wron
 import math
 
 from trapline.jit import shared
-from trapline.refresh.layout import SUPER, View
+from trapline.refresh.layout import CERTAIN, SUPER, View
 from trapline.refresh.policies.gaps import age_of, break_even, expected_signals, hazard_at, mean_rest
 from trapline.refresh.policies.trust import kept_share, unannounced_share
 
 AHEAD = 6  # published points looked at behind the next slot,
 MOST = 32  # and in all
-_CERTAIN = 0.9999
 
 
 @shared
@@ -32,7 +31,7 @@ def chance_of(s: View, believed: float, age: float) -> float:
     """q"""
     believed = min(1.0, believed)  # what was published may be less than what is kept
     odds = hazard_at(s, age) * believed
-    return min(_CERTAIN, odds / max(1e-12, 1.0 - believed + odds))
+    return min(CERTAIN, odds / max(1e-12, 1.0 - believed + odds))
 
 
 @shared

@@ -17,7 +17,7 @@ a site can begin to tell, or lose all belief, and then its pages begin anew.
 import math
 
 from trapline.jit import shared
-from trapline.refresh.layout import AUDITED, NORMAL, View
+from trapline.refresh.layout import AUDITED, CERTAIN, NORMAL, View
 from trapline.refresh.policies.gaps import age_of, expected_signals
 from trapline.refresh.policies.trust import believed, precision, signal_rate
 
@@ -31,7 +31,6 @@ COLUMNS = ("silent", "signals or crawls", "untold or changes", "told or seconds"
 ALL_UNTOLD, ALL_TOLD = range(2)
 ODDS, ODDS_WORTH = 0.2, 2.0
 OWN_WORTH = 4.0  # signals, or updates, that the belief about others is worth
-CERTAIN = 0.9999
 
 
 @shared

@@ -24,10 +24,9 @@ import math
 
 from trapline.jit import shared
 from trapline.refresh.evidence import SAME_S
-from trapline.refresh.layout import NORMAL, View
+from trapline.refresh.layout import CERTAIN, NORMAL, View
 from trapline.refresh.policies.ahead import by_gaps_s, by_points_s, has_points
 from trapline.refresh.policies.belief import (
-    CERTAIN,
     CHANGES,
     COLUMNS,
     CRAWLS,

@@ -1,0 +1,133 @@
+"""One crawl on two hosts, over lines of several kinds: PYTHONPATH=. python bench/live/hosts.py. Needs root and Linux.
+
+Four partitions, two in each of two network namespaces; the coordinator is with the first two. A third namespace has the web, as near to
+one as to the other. Two webs: a generated one, whose largest site takes longest, whatever the line; and one of chains that go from site to
+site with every page, so that half of all pages wait for the line. Each row is a crawl of all of it. "Missing" and "twice" compare what
+testweb was asked for with what one process asks for. What passes between the hosts is counted on the line: every byte of every packet,
+repeated ones too.
+"""
+
+import argparse
+import sys
+import tempfile
+from collections import Counter
+from contextlib import nullcontext
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from ending import end_in_order
+
+from tests.parallel.hosts_world import Cut, crawl_on, cut_off, options_for, parcels_between, served_to, woven
+from tests.parallel.namespaces import Hosts, missing, two_hosts
+from tests.parallel.processes_world import meanwhile, requests_of_pages
+from trapline.cli import run
+from trapline.crawl.opening import Prepared, opened
+from trapline.crawl.options import CrawlOptions
+from trapline.crawl.resume import strategy_of
+from trapline.crawl.run import run_crawl
+from trapline.crawl.summary import write_summary
+from trapline.graph.generate import generate
+from trapline.testweb import Behaviour, Promise, Web, build_web, check
+
+_ROBOTS = 20  # of each partition
+
+
+class Case(NamedTuple):
+    name: str
+    hosts: int
+    delay_s: float = 0.0
+    loss: float = 0.0
+    cut_s: float = 0.0
+
+
+class Measured(NamedTuple):
+    summary: dict[str, Any]
+    requests: Counter[int]  # of each page
+    violations: int
+    parcels: int
+    line_bytes: int
+    lost: int  # packets
+    first_parcel_s: float
+
+
+def measure(case: Case, web: Web, promise: Promise, folder: Path) -> Measured:
+    cut = Cut()
+    with two_hosts(case.delay_s, case.loss) as hosts, served_to(hosts, web) as server:
+        options = options_for(server, web.sites, promise.delay_s, promise.per_connection, _ROBOTS)
+        cutting = meanwhile(lambda: cut_off(hosts, folder, web.pages // 4, case.cut_s, cut))
+        with cutting if case.cut_s else nullcontext():
+            crawl(case, hosts, folder, options)
+        requests, found, ways = requests_of_pages(server), check(server.log(), promise), hosts.line.counts()
+    parcels = parcels_between(folder) if case.hosts == 2 else 0
+    line_bytes, lost = (sum(way[name] for way in ways) for name in ("bytes", "lost"))
+    return Measured(write_summary(folder), requests, found.violations, parcels, line_bytes, lost, cut.first_parcel_s)
+
+
+def crawl(case: Case, hosts: Hosts, folder: Path, options: CrawlOptions) -> None:
+    if case.hosts == 2:
+        crawl_on(hosts, folder, options)
+        return
+    with hosts.near.entered():
+        run_crawl(opened(Prepared(folder, options, strategy_of(options), new=True)), nullcontext(lambda _: None))
+
+
+def row(case: Case, found: Measured, alone: Measured) -> str:
+    lacking = len(alone.requests.keys() - found.requests.keys())
+    twice = sum(found.requests.values()) - len(found.requests)
+    share = found.line_bytes / found.summary["bytes"]
+    first = f"{found.first_parcel_s:.1f}" if case.cut_s else ""
+    return (
+        f"| {case.name} | {found.summary['seconds']:.1f} | {len(found.requests):,} | {lacking} | {twice} | {found.violations} "
+        f"| {found.parcels:,} | {found.line_bytes / 1e3:,.0f} | {share:.2%} | {found.lost} | {first} |"
+    )
+
+
+def options() -> argparse.Namespace:
+    said = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    said.add_argument("--pages", type=int, default=3_000, help="of each web [3000]")
+    said.add_argument("--sites", type=int, default=100, help="of each web [100]")
+    said.add_argument("--delay", type=float, default=0.1, help="w, in seconds [0.1]")
+    said.add_argument("--line-delay", type=float, default=0.1, help="of a packet, each way, in seconds [0.1]")
+    said.add_argument("--loss", type=float, default=0.01, help="share of packets [0.01]")
+    said.add_argument("--cut", type=float, default=20.0, help="for how long the line is cut, in seconds [20]")
+    return said.parse_args()
+
+
+def main() -> None:
+    asked = options()
+    end_in_order()
+    if why := missing():
+        sys.exit(why)
+    run(["warmup"])
+    webs = {
+        "generated": build_web(generate(asked.pages, asked.sites), Behaviour(latency_s=0.02)),
+        "chains": woven(asked.sites, asked.pages // asked.sites),
+    }
+    print(
+        "| web | line | s | pages | missing | twice | violations "
+        "| parcels | KB on the line | of page bytes | lost | first parcel, s |"
+    )
+    print("|---|---|---:|---:|---:|---:|---:|---:|---:|---:|---:|---:|")
+    for name, web in webs.items():
+        compare(name, web, asked)
+
+
+def compare(name: str, web: Web, asked: argparse.Namespace) -> None:
+    line = (asked.line_delay, asked.loss)
+    bad = f"{1e3 * asked.line_delay:g} ms, {asked.loss:.0%} lost"
+    cases = (
+        Case("one process", 1),
+        Case("two hosts, as one", 2),
+        Case(bad, 2, *line),
+        Case(f"{bad}, cut for {asked.cut:g} s", 2, *line, asked.cut),
+    )
+    alone = None
+    with tempfile.TemporaryDirectory() as scratch:
+        for number, case in enumerate(cases):
+            found = measure(case, web, Promise(asked.delay, 4), Path(scratch) / str(number))
+            alone = alone or found
+            print(f"| {name} {row(case, found, alone)}", flush=True)
+
+
+if __name__ == "__main__":
+    main()

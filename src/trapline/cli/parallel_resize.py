@@ -1,0 +1,22 @@
+"""`trapline parallel resize`: a running crawl goes on with more partitions. The crawl's own command does it; this one tells it to."""
+
+from pathlib import Path
+
+import click
+
+from trapline.cli.crawl_options import MOST_PROCESSES
+from trapline.cli.numbers import count
+
+
+@click.command()
+@click.argument("folder", metavar="DIR", type=click.Path(path_type=Path))
+@click.argument("processes", metavar="N", type=count(1, MOST_PROCESSES))
+def resize(folder: Path, processes: int) -> None:
+    """Let the crawl that runs in DIR go on with N partitions, more than it has.
+
+    They stop in order, sites that get another owner are handed over, and all N start.
+    """
+    from trapline.parallel.watching import ask
+
+    ask(folder, resize=processes)
+    click.echo(f"{folder}: stops its partitions and goes on with {processes}; see: trapline parallel status {folder}")

@@ -1,0 +1,168 @@
+"""When a crawl grows: what is another partition's from now on goes to it, and who is new begins when it has all that is its own.
+
+All partitions have stopped before any starts with the new number of them. Ownership moves to partitions that are new, and to no others
+(partition.py: rendezvous). An old one hands over as soon as it opens: sites with their waiting pages, the URLs of pages that were had
+or refused, hosts that were settled; then to every newcomer that this was all. It is one batch, with the note for how many partitions it
+was done: whoever is killed before that is on disk does it again, whoever is killed later does not. It stands between the crawl and the
+exchange, which carries it in parcels, and knows of neither sockets nor disks.
+
+A newcomer takes what is handed over as it comes. It asks for no page, and takes no links, before all its elders have said that this was
+all: else it would take a page for new that one of them had. If the crawl has grown again meanwhile, it then hands over in its turn. Nor
+does it ask before the rest of an address has passed: an elder may have asked there just before it stopped, and of addresses nothing
+is handed over.
+"""
+
+import asyncio
+import math
+from collections.abc import Callable, Iterable, Iterator
+
+import numpy as np
+
+from trapline.crawl.crawler import Crawler
+from trapline.crawl.known import Known
+from trapline.crawl.sites import Site
+from trapline.frontier import Frontier
+from trapline.frontier.layout import FETCHED, GONE
+from trapline.parallel.batch_code import PARCEL_BYTES
+from trapline.parallel.handover_code import Contents, Piece, decode, encode, is_handover, pieces
+from trapline.parallel.places import Places
+
+_MOST_HOSTS = 10_000
+_SURELY_S = 0.05  # timers may come a moment early
+Make = Callable[[int, bytes], None]
+
+
+class Handover:
+    def __init__(self, frontier: Frontier, known: Known, places: Places, make: Make, ended: Iterable[int]) -> None:
+        """`make`: a parcel for that partition. `ended`: the elders of which we have all, as on disk."""
+        self._frontier, self._known, self._places, self._make = frontier, known, places, make
+        self._awaited = set(range(places.elders)) - set(ended)
+        self._whole = asyncio.Event()
+        self.ended: list[int] = []  # since the last batch
+        self.size = 0  # we have handed over for so many partitions, since the last batch; 0: we have not
+        self._asks_from = -math.inf
+        self._call_later: Callable[[float], None] = lambda seconds: None  # until the crawl has begun
+        self._look()
+
+    def _look(self) -> None:
+        self._places.is_whole = not self._awaited
+        if not self._awaited:
+            self._whole.set()
+
+    def open(self, crawler: Crawler) -> None:
+        """The crawl is about to begin, and nothing is under way."""
+        is_full = crawler.full
+        crawler.full = lambda: not self._may_ask(crawler.now()) or is_full()
+        self._call_later = lambda seconds: crawler.pause(seconds, crawler.go_on)
+        self._rest(crawler.now())
+        self.go_on(crawler.now())
+
+    def _may_ask(self, now: float) -> bool:
+        return self._places.is_whole and now >= self._asks_from
+
+    def _rest(self, now: float) -> None:
+        """A newcomer that has all waits once more, as every crawl does that goes on after a stop."""
+        rules = self._frontier.rules
+        rest_s = rules.delay_s if rules.ip_delay_s is None else rules.ip_delay_s
+        if self._places.elders and self._places.is_whole:
+            self._asks_from = now + rest_s
+            self._call_later(rest_s + _SURELY_S)
+
+    def go_on(self, now: float) -> None:
+        """Hand over, if there is something to and it is time."""
+        places = self._places
+        if not places.is_whole:
+            return
+        if places.size < places.partitions:
+            self._hand_over(now)
+            places.size = self.size = places.partitions
+        if places.has_grown:
+            self._known.leave(site.id for site in self._known.sites if places.where(site.origin) != places.own)
+
+    async def until_taken(self, data: bytes) -> None:
+        """Wait until a parcel may be delivered."""
+        if not is_handover(data):
+            await self._whole.wait()
+
+    # ---- out
+
+    def _hand_over(self, now: float) -> None:
+        parcels = {partition: _Packing(partition, self._make) for partition in self._places.newcomers()}
+        for partition, host, address in self._places.to_tell():
+            parcels[partition].add_host(host, address)
+        for site, piece in self._pieces(now):
+            parcels[self._places.where(site.origin)].add(piece)
+        for packing in parcels.values():
+            packing.end()
+
+    def _pieces(self, now: float) -> Iterator[tuple[Site, Piece]]:
+        moved = [site for site in self._known.sites if self._places.has_moved(site.origin)]
+        had = self._had([site.id for site in moved])
+        for site in moved:
+            export = self._frontier.export_site(site.id, now)
+            urls = self._known.urls([*export.pages.tolist(), *had.get(site.id, ())])
+            for piece in pieces(site.origin, export, urls[: len(export.pages)], urls[len(export.pages) :]):
+                yield site, piece
+
+    def _had(self, sites: list[int]) -> dict[int, list[int]]:
+        """The pages of each that were had or refused, and are not to be asked for again."""
+        state, count = self._frontier.state, self._frontier.pages
+        is_moved = np.zeros(self._frontier.sites, bool)
+        is_moved[sites] = True
+        site_of = state.page["site"][:count]
+        pages = np.flatnonzero(is_moved[site_of] & np.isin(state.state[:count], (FETCHED, GONE)))
+        pages = pages[np.argsort(site_of[pages], kind="stable")]
+        found, first = np.unique(site_of[pages], return_index=True)
+        parts = np.split(pages, first[1:])
+        return {site: part.tolist() for site, part in zip(found.tolist(), parts, strict=False)}
+
+    # ---- in
+
+    def take(self, sender: int, data: bytes, now: float) -> None:
+        contents = decode(data)
+        for host, address in contents.hosts:
+            self._places.learn(host, address)
+        for piece in contents.sites:
+            self._adopt(piece, now)
+        if contents.is_last:
+            self._awaited.discard(sender)
+            self.ended.append(sender)
+            self._look()
+            self._rest(now)
+            self.go_on(now)
+
+    def _adopt(self, piece: Piece, now: float) -> None:
+        count, columns = len(piece.waiting), len(self._frontier.strategy.page.columns)
+        pages = self._known.adopt([*piece.waiting, *piece.had], now)
+        site = self._known.sites.named(piece.site)
+        assert site is not None  # it has pages
+        self._frontier.import_site(piece.export(columns), site.id, pages[:count], now)
+        self._frontier.had_elsewhere(pages[count:], now)
+
+
+class _Packing:
+    """What goes to one partition, made into parcels as soon as it is enough for one."""
+
+    def __init__(self, receiver: int, make: Make) -> None:
+        self._receiver, self._make_parcel = receiver, make
+        self._hosts: list[tuple[str, str]] = []
+        self._sites: list[Piece] = []
+        self._url_bytes = 0
+
+    def add_host(self, host: str, address: str) -> None:
+        self._hosts.append((host, address))
+        if len(self._hosts) >= _MOST_HOSTS:
+            self._send(False)
+
+    def add(self, piece: Piece) -> None:
+        self._sites.append(piece)
+        self._url_bytes += piece.url_bytes
+        if self._url_bytes >= PARCEL_BYTES:
+            self._send(False)
+
+    def end(self) -> None:
+        self._send(True)
+
+    def _send(self, is_last: bool) -> None:
+        self._make_parcel(self._receiver, encode(Contents(self._hosts, self._sites, is_last)))
+        self._hosts, self._sites, self._url_bytes = [], [], 0

@@ -1,0 +1,95 @@
+"""`trapline parallel status` and `resize`: a running crawl of several processes, from a second terminal."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.parallel.processes_world import (
+    PAGES,
+    PROMISE,
+    crawl,
+    fetched,
+    has,
+    meanwhile,
+    requests_of_pages,
+    served,
+    wait_for,
+)
+from trapline.cli import run
+from trapline.parallel.manifest import read
+from trapline.parallel.watching import WHERE
+from trapline.testweb import check
+
+Captured = pytest.CaptureFixture[str]
+
+
+def told(capsys: Captured, *args: object) -> str:
+    assert run(["parallel", *map(str, args)]) == 0
+    return capsys.readouterr().out
+
+
+def refused(capsys: Captured, *args: object) -> str:
+    """The one line."""
+    capsys.readouterr()
+    assert run(["parallel", *map(str, args)]) == 2
+    lines = capsys.readouterr().err.splitlines()
+    assert len(lines) == 1
+    return lines[0]
+
+
+def test_a_running_crawl_says_how_it_stands_and_grows(tmp_path: Path, capsys: Captured) -> None:
+    folder = tmp_path / "c"
+    seen: dict[str, Any] = {}
+
+    def is_seen() -> bool:
+        """Partitions say it twice a second."""
+        seen["before"] = json.loads(told(capsys, "status", folder, "--json"))["partitions"]
+        return all(one["pages"] > 0 and one["parcels_made"] > 0 for one in seen["before"])
+
+    def watch() -> None:
+        wait_for(lambda: has(folder / "partition-0", 4) and has(folder / "partition-1", 4))
+        wait_for(is_seen)
+        seen["table"] = told(capsys, "status", folder)
+        seen["fewer"] = refused(capsys, "resize", folder, 1)
+        seen["same"] = refused(capsys, "resize", folder, 2)
+        seen["order"] = told(capsys, "resize", folder, 4)
+
+    with served(tmp_path, latency_s=0.05) as (server, options), meanwhile(watch):
+        assert crawl(*options, "-o", folder, "--processes", 2) == 0
+        findings, requests = check(server.log(), PROMISE), requests_of_pages(server)
+    assert (findings.overlaps, findings.early) == ([], [])
+    assert len(requests) == PAGES == len(fetched(folder))
+    assert set(fetched(folder).values()) == {1}
+    assert read(folder).sizes == (2, 4)
+    assert all(sum(fetched(part).values()) > 0 for part in read(folder).parts)
+    check_said(folder, seen)
+
+
+def check_said(folder: Path, seen: dict[str, Any]) -> None:
+    assert [(one["partition"], one["alive"], one["host"]) for one in seen["before"]] == [
+        (0, True, "127.0.0.1"),
+        (1, True, "127.0.0.1"),
+    ]
+    head, names, *rows = seen["table"].splitlines()
+    assert head.startswith(f"{folder}: 2 partitions, ")
+    assert names.split() == ["pages", "pages/s", "waiting", "parcels", "made", "arrived", "host"]
+    assert [row.split()[0] for row in rows] == ["0", "1"] and all(" here for " in row for row in rows)
+    assert "can grow, and not shrink" in seen["fewer"] and "has 2 partitions already" in seen["same"]
+    assert "goes on with 4" in seen["order"]
+    assert not (folder / WHERE).exists()
+
+
+@pytest.mark.parametrize("command", [("status", "{}"), ("resize", "{}", 3)])
+def test_a_crawl_that_does_not_run_cannot_be_asked(
+    tmp_path: Path, capsys: Captured, command: tuple[object, ...]
+) -> None:
+    with_folder = [str(arg).format(tmp_path) for arg in command]
+    assert "holds no crawl of several processes" in refused(capsys, *with_folder)
+    (tmp_path / "parallel.json").write_text("{}")
+    assert "does not run now" in refused(capsys, *with_folder)
+    (tmp_path / WHERE).write_text('{"address": ["127.0.0.1", 9], "crawl": "c", "token": "t"}')  # of one that was killed
+    assert "does not run now" in refused(capsys, *with_folder)
+    (tmp_path / WHERE).write_text("[]")
+    assert "cannot be read" in refused(capsys, *with_folder)

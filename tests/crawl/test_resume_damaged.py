@@ -1,0 +1,92 @@
+"""A crawl that goes on from a folder in which something is damaged: it does without it, or says which snapshot, file and batch."""
+
+import sqlite3
+from collections.abc import Iterator
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+
+from tests.crawl.kill_world import served, settled
+from tests.crawl.test_resume import begin, complaint
+from trapline import cli
+from trapline.crawl.store.folder import SNAPSHOT
+from trapline.testweb import Served
+
+Captured = pytest.CaptureFixture[str]
+
+
+@pytest.fixture(scope="module")
+def server() -> Iterator[Served]:
+    with served(300, 12) as server:
+        yield server
+
+
+def resumed(folder: Path) -> int:
+    return cli.run(["crawl", "--plain", "--resume", str(folder), "--max-pages", "170"])
+
+
+def snapshots(folder: Path) -> list[Path]:
+    """From the oldest to the newest."""
+    return sorted((folder / SNAPSHOT).iterdir(), key=lambda place: int(place.name))
+
+
+def damage(place: Path) -> Path:
+    file = place / "frontier" / "site.npy"
+    data = bytearray(file.read_bytes())
+    data[-9] ^= 1
+    file.write_bytes(data)
+    return file
+
+
+def test_a_damaged_snapshot_is_passed_over_said_and_removed(server: Served, tmp_path: Path, capsys: Captured) -> None:
+    folder = tmp_path / "c"
+    begin(server, folder, snapshot_pages=30, max_pages=150)
+    older, newest = snapshots(folder)
+    file = damage(newest)
+    capsys.readouterr()
+    assert resumed(folder) == 0
+    notes = [line for line in capsys.readouterr().err.splitlines() if "note:" in line]
+    assert len(notes) == 1 and "passed over and removed" in notes[0] and str(file) in notes[0]
+    assert not newest.exists() and snapshots(folder)[0] == older
+    assert len(settled(folder)) >= 170
+
+
+def test_without_any_whole_snapshot_the_line_names_one_and_its_file(
+    server: Served, tmp_path: Path, capsys: Captured
+) -> None:
+    folder = tmp_path / "c"
+    begin(server, folder, snapshot_pages=30, max_pages=150)
+    with closing(sqlite3.connect(folder / "crawl.db")) as database:  # what lies behind both is forgotten
+        database.execute("delete from journal where batch <= ?", (int(snapshots(folder)[0].name),))
+        database.commit()
+    files = [damage(place) for place in snapshots(folder)]
+    capsys.readouterr()
+    for _ in range(2):  # nothing is removed that cannot be done without
+        assert cli.run(["crawl", "--quiet", "--resume", str(folder), "--max-pages", "170"]) == 2
+        line = complaint(capsys)
+        assert str(files[-1]) in line and f"{folder}: the log of batch 1 is missing" in line
+    assert all(file.exists() for file in files)
+
+
+@pytest.mark.parametrize("column", ["calls", "refresh"])
+def test_a_damaged_log_is_said_with_its_folder_and_batch(
+    server: Served, tmp_path: Path, column: str, capsys: Captured
+) -> None:
+    folder = tmp_path / "c"
+    hosts = tmp_path / "hosts"
+    hosts.write_text("".join(f"{address} {name}\n" for name, address in server.hosts.items()))
+    told = ["--hosts", str(hosts), "--allow-private", "--delay", "0.01", "--pause", "0", "--refresh", "--quiet"]
+    assert cli.run(["crawl", *server.seed_urls[:3], "-o", str(folder), "--max-pages", "90", *told]) == 0
+    for place in snapshots(folder):
+        for file in place.rglob("*.*"):
+            file.unlink()
+    with closing(sqlite3.connect(folder / "crawl.db")) as database:
+        batch, log = database.execute(f"select batch, {column} from journal where {column} != '' limit 1").fetchone()
+        database.execute(f"update journal set {column} = ? where batch = ?", (log[:-1] + bytes([log[-1] ^ 1]), batch))
+        database.commit()
+    capsys.readouterr()
+    assert cli.run(["crawl", "--quiet", "--resume", str(folder), "--max-pages", "170"]) == 2
+    line = complaint(capsys)
+    assert f"{folder}: in the log of batch" in line and "damaged" in line
+    assert column == "refresh" or f"in the log of batch {batch}," in line

@@ -1,0 +1,308 @@
+"""Partitions in one process, for tests: real frontiers, real databases, real exchange; a web of a few pages, and time as the test says.
+
+Nothing happens by itself: a test says who fetches, commits, hears from whom, and who is killed. What was not committed then is lost.
+"""
+
+import math
+from collections import Counter
+from collections.abc import Callable, Iterator
+from contextlib import closing
+from dataclasses import asdict
+from pathlib import Path
+
+from trapline.crawl import resume
+from trapline.crawl.known import Known
+from trapline.crawl.options import CrawlOptions
+from trapline.crawl.outbox import Outbox
+from trapline.crawl.records import Batch, Between
+from trapline.crawl.shelf import Shelf
+from trapline.crawl.sites import Site
+from trapline.crawl.store.database import Database
+from trapline.crawl.store.folder import DATABASE, claim_new
+from trapline.crawl.store.reading import Reading
+from trapline.fetch.links import Links
+from trapline.fetch.urls import origin
+from trapline.frontier import FETCHED, REFUSED, Outcome, Rules, Visit
+from trapline.frontier.journal import Journal
+from trapline.parallel.exchange import Exchange
+from trapline.parallel.handover_code import is_handover
+from trapline.parallel.manifest import Manifest, create
+from trapline.parallel.partition import Partitioning
+from trapline.parallel.places import Places, host_of
+
+DELAY_S = 1.0
+NAMES = [f"{name}.test" for name in "abcdefghij"]
+ADDRESS = {name: f"10.0.0.{number // 2}" for number, name in enumerate(NAMES)}  # two names on each
+PAGES = 4
+URLS = [f"http://{name}/{page}" for name in NAMES for page in range(PAGES)]
+SEEDS = (URLS[0], URLS[5 * PAGES])
+REFUSING = URLS[7]  # it is never had, and never asked for again
+
+
+def links_of(url: str) -> list[str]:
+    """Three each; some pages nobody links to."""
+    at = URLS.index(url)
+    return [URLS[(at * step + 1) % len(URLS)] for step in (1, 3, 7)]
+
+
+def reachable() -> set[str]:
+    found, new = set(SEEDS), list(SEEDS)
+    while new:
+        url = new.pop()
+        fresh = set(links_of(url)) - found if url != REFUSING else set()
+        found |= fresh
+        new += fresh
+    return found
+
+
+class World:
+    """Time, who asked whom for what, and what of that was lost."""
+
+    def __init__(self, fickle: bool) -> None:
+        """`fickle`: name servers say something else each time; then only hosts have one visitor."""
+        self.now = 1000.0
+        self.fickle = fickle
+        self._answers = 0
+        self.asked: Counter[str] = Counter()
+        self.lost: Counter[str] = Counter()
+        self.last: dict[str, float] = {}  # address, or host: when it was last asked
+        self.visitor: dict[str, int] = {}  # the same: by whom, since the crawl last grew
+
+    def answer(self, name: str) -> str:
+        self._answers += 1
+        return f"10.{self._answers % 7}.{self._answers % 5}.1" if self.fickle else ADDRESS[name]
+
+    def ask(self, url: str, partition: int, begun: bool) -> None:
+        self.asked[url] += 1
+        host = host_of(origin(url))
+        whom = host if self.fickle else ADDRESS[host]
+        assert self.visitor.setdefault(whom, partition) == partition
+        assert begun or self.now - self.last.get(whom, -math.inf) >= DELAY_S
+        self.last[whom] = self.now
+
+
+class Node:
+    """One partition, from its folder; until it is killed or closed."""
+
+    def __init__(self, world: World, manifest: Manifest, own: int) -> None:
+        self._world, self.own, self.folder = world, own, manifest.parts[own]
+        options = manifest.options
+        new = not (self.folder / DATABASE).exists()
+        if new:
+            claim_new(self.folder, asdict(options)).release()
+        strategy = resume.strategy_of(options)
+        self._state = (resume.fresh if new else resume.restored)(self.folder, options, strategy)
+        self.frontier = self._state.frontier
+        self.database = Database(self.folder / DATABASE)
+        self.database.connection.execute("pragma synchronous=off")  # nobody pulls a plug here
+        self.reading = Reading(self.folder)
+        self.sent: list[Batch] = []
+        self._meet(manifest)
+        self._begin(options, new)
+
+    def _meet(self, manifest: Manifest) -> None:
+        journal, options, state = Journal(), manifest.options, self._state
+        self.frontier.journal = journal
+        self.outbox = Outbox(journal, self._put, state.last_batch, between=lambda: self._take())
+        self._shelf = Shelf(self.folder / DATABASE)
+        self._shelf.committed(self.frontier.pages)
+        reading = self.reading
+        self.places = Places(
+            manifest.partitioning, options.hosts, self.own, reading.assigned(), manifest.sizes, reading.size()
+        )
+        self.known = Known(
+            self.frontier, state.sites, state.seen, self._shelf, options.scope_of_crawl(), self.outbox, {},
+            self._locate, Counter(), self.places.owns,
+        )  # fmt: skip
+        self.exchange = Exchange(self.frontier, self.known, self.places, reading.partitions())
+
+    def _begin(self, options: CrawlOptions, new: bool) -> None:
+        """As run.py does it."""
+        self.full: Callable[[], bool] = lambda: False
+        if self._state.last_batch == 0:
+            self.frontier.discover(self.known.seed_pages(options.seeds, self.now()), self.now())
+            self.exchange.begin(options.seeds)
+        if not new:
+            resume.settle(self.frontier, self.now())
+        self.exchange.handover.open(self)  # type: ignore[arg-type]  # it needs no more of a crawler
+        self.outbox.flush()
+
+    def now(self) -> float:
+        return self._world.now
+
+    def go_on(self) -> None:
+        """Nobody sleeps here."""
+
+    def pause(self, seconds: float, go_on: Callable[[], None]) -> None:
+        """Nor waits to be woken."""
+
+    def _locate(self, site: Site) -> int:
+        return self.known.group(ADDRESS[site.host])
+
+    def _take(self) -> Between:
+        return self.exchange.take()
+
+    def _put(self, batch: Batch) -> None:
+        self.exchange.sent(batch.number, batch.between)
+        self.sent.append(batch)
+
+    # ---- what it can be told to do
+
+    def fetch(self) -> bool:
+        """One visit, if one may begin."""
+        if self.full():
+            return False
+        visit = self.frontier.next(self.now())
+        if not isinstance(visit, Visit):
+            return False
+        for at, url in enumerate(self._shelf.urls(visit.pages)):
+            self._world.ask(url, self.own, begun=at > 0)
+            self._fetched(visit, visit.pages[at], url)
+        self.frontier.finish(visit, Outcome(), self.now())
+        return True
+
+    def _fetched(self, visit: Visit, page: int, url: str) -> None:
+        assert self.places.owns(origin(url))
+        result = REFUSED if url == REFUSING else FETCHED
+        found = self.known.pages_of(url, "", Links.of(links_of(url)), self.now())
+        kept = found.pages[: len(found.pages) - len(found.foreign)].tobytes() if result == FETCHED else b""
+        self.frontier.report(visit, page, result, self.now(), found.pages if result == FETCHED else ())
+        if result == FETCHED:
+            self.exchange.post(page, found.foreign, len(found.pages))
+        row = (
+            page,
+            visit.id,
+            "",
+            self.now(),
+            0.0,
+            0.0,
+            result,
+            200,
+            "",
+            0,
+            "",
+            b"",
+            0,
+            3,
+            "",
+            None,
+            None,
+            None,
+            kept,
+            None,
+            None,
+        )
+        self.outbox.fetches.append((url, row))  # type: ignore[arg-type]  # what the store would make of it
+
+    def commit(self, most: int = 1 << 30) -> None:
+        """The store has come so far."""
+        batches, self.sent = self.sent[:most], self.sent[most:]
+        for batch in batches:
+            rows = [row for _, row in batch.fetches]  # type: ignore[misc]
+            self.database.commit([batch._replace(fetches=[])], [], [], [], 0)
+            self.database._add("fetch", _COLUMNS, rows)  # type: ignore[arg-type]
+            self.exchange.committed(batch.number)
+        if not self.sent:
+            self._shelf.committed(0)
+
+    def hear(self, sender: "Node", most: int = 1 << 30) -> bool:
+        """What is on the sender's disk for us, as far as we take it; and it hears what we have."""
+        after = self.exchange.received.get(sender.own, 0)
+        heard = False
+        for number, data in sender.reading.parcels(self.own, after, most):
+            if not (is_handover(data) or self.places.is_whole):
+                break
+            self.exchange.deliver(sender.own, number, data, self.now())
+            heard = True
+        sender.exchange.acknowledged(self.own, self.exchange._on_disk.get(sender.own, 0))
+        return heard
+
+    def settle(self, answers: bool) -> bool:
+        """What is ours to find out; name servers answer or not."""
+        found = self.reading.parcels(self.own, self.exchange.received.get(self.own, 0), 8)
+        for number, data in found:
+            for name in NAMES if answers else ():
+                if self.places.owns(f"http://{name}") is None:
+                    self.places.settle(f"http://{name}", [self._world.answer(name)])
+            self.exchange.deliver(self.own, number, data, self.now())
+        return bool(found)
+
+    def stop(self) -> None:
+        """In order."""
+        self.outbox.flush()
+        self.commit()
+        self.kill()
+
+    def kill(self) -> None:
+        lost = [url for batch in self.sent for url, _ in batch.fetches] + [url for url, _ in self.outbox.fetches]  # type: ignore[misc]
+        self._world.lost.update(lost)
+        self.database.close()
+        self.reading.close()
+        self._shelf.close()
+
+    @property
+    def is_quiet(self) -> bool:
+        return self.exchange.is_still and not self.sent
+
+
+class Crawl:
+    """All partitions of one crawl."""
+
+    def __init__(self, folder: Path, partitions: int, table: set[str], fickle: bool = False) -> None:
+        """`table`: names whose addresses everybody knows."""
+        hosts = {name: [ADDRESS[name]] for name in sorted(table)}
+        rules = Rules(delay_s=DELAY_S, ip_delay_s=DELAY_S, per_connection=2, lease_s=math.inf)
+        options = CrawlOptions(SEEDS, "breadth-first", hosts=hosts, rules=rules)
+        self.world = World(fickle)
+        self.manifest = create(folder, options, Partitioning("address", partitions))
+        self.manifest.write()
+        self.nodes = list(self._opened())
+
+    def _opened(self) -> Iterator[Node]:
+        return (Node(self.world, self.manifest, own) for own in range(self.manifest.sizes[-1]))
+
+    def grow(self, by: int, in_order: bool) -> None:
+        for node in self.nodes:
+            node.stop() if in_order else node.kill()
+        self.manifest = self.manifest.grown(self.manifest.sizes[-1] + by)
+        self.manifest.write()
+        self.world.visitor.clear()
+        self.nodes = list(self._opened())
+
+    def kill(self, own: int) -> None:
+        self.nodes[own].kill()
+        self.nodes[own] = Node(self.world, self.manifest, own)
+
+    def run_out(self) -> None:
+        """Until nothing is to be done anywhere, two rounds in a row: what one commits, another hears in the next."""
+        quiet = 0
+        for _ in range(500):
+            quiet = 0 if self.round() else quiet + 1
+            if quiet == 2:
+                return
+            self.world.now += DELAY_S
+        raise AssertionError("it does not come to its end")
+
+    def round(self) -> bool:
+        """Everybody does what is to be done; whether it was anything."""
+        busy = False
+        for node in self.nodes:
+            busy |= any([node.fetch(), node.settle(True), *(node.hear(one) for one in self.nodes if one is not node)])
+            node.outbox.flush()
+            node.commit()
+        return busy or any(node.frontier.has_new or not node.is_quiet for node in self.nodes)
+
+    def close(self) -> None:
+        for node in self.nodes:
+            node.kill()
+
+
+def rows(folder: Path, sql: str) -> list[tuple[object, ...]]:
+    with closing(Reading(folder)) as reading:
+        return reading.connection.execute(sql).fetchall()
+
+
+_COLUMNS = (
+    "page, visit, address, started, first_byte_s, total_s, result, status, error, bytes, mime, digest, marks, found,"
+    " truncated, file, offset, length, links, changed, fingerprint"
+)

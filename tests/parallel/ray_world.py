@@ -1,0 +1,45 @@
+"""A Ray cluster of this machine, for tests: started and ended by us, at free ports, with a folder and a token of its own."""
+
+import os
+import signal
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from tests.parallel.processes_world import wait_for
+
+TOKEN = {"RAY_AUTH_MODE": "token", "RAY_AUTH_TOKEN": "0123456789abcdef" * 2}
+# No usage reports, and no more memory than we need.
+_START = (
+    "start",
+    "--head",
+    "--block",
+    "--port=0",
+    "--num-cpus=2",
+    "--include-dashboard=false",
+    "--disable-usage-stats",
+)
+
+
+@contextmanager
+def cluster() -> Iterator[str]:
+    """Its address. Its folder has a short name: paths of sockets may not be long."""
+    with tempfile.TemporaryDirectory(prefix="trap", ignore_cleanup_errors=True) as folder:
+        told = (*_START, f"--object-store-memory={80 << 20}", f"--temp-dir={folder}")
+        with (Path(folder) / "said").open("wb") as said:
+            process = subprocess.Popen(
+                [sys.executable, "-m", "ray.scripts.scripts", *told],
+                stdout=said,
+                stderr=said,
+                env=os.environ | TOKEN,
+                start_new_session=True,
+            )
+        try:
+            wait_for(lambda: b"will now block" in (Path(folder) / "said").read_bytes() or process.poll() is not None)
+            yield (Path(folder) / "ray_current_cluster").read_text()
+        finally:
+            process.send_signal(signal.SIGTERM)
+            process.wait(30)

@@ -1,0 +1,182 @@
+"""A coordinator with real lines to members that do what the test says."""
+
+import asyncio
+import json
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from trapline.crawl.records import Progress
+from trapline.crawl.standing import Standing
+from trapline.errors import ConfigError
+from trapline.parallel import coordinator as coordinators
+from trapline.parallel import wire
+from trapline.parallel.answer import Answer, Together
+from trapline.parallel.census import Count
+from trapline.parallel.coordinator import COORDINATOR, Coordinator, Limits
+from trapline.parallel.manifest import MANIFEST
+from trapline.parallel.watching import WHERE, announced, ask
+from trapline.parallel.wire import Address, Kind, Line, Pass, greet
+
+CRAWL, TOKEN = "crawl", "token"
+
+
+def own(number: int) -> Pass:
+    return Pass(CRAWL, TOKEN.encode(), number)
+
+
+def at_most_six(partitions: int) -> None:
+    if partitions > 6:
+        raise ConfigError("six are enough")
+
+
+class Member:
+    """Has pages without end, and fetches all that its quota allows; while it is `silent`, it does not answer."""
+
+    def __init__(self, number: int) -> None:
+        self.number, self.quota, self.used, self.silent = number, 0, 0, False
+        self.stopped_by: list[str] = []
+
+    async def obey(self, address: Address) -> None:
+        self.line = line = await greet(*await asyncio.open_connection(*address), own(self.number), called=True)
+        line.send(Kind.STATUS, json.dumps({"address": ["127.0.0.1", 1000 + self.number]}).encode())
+        while (frame := await line.receive()) is not None:
+            order = json.loads(frame[1])
+            self.quota = max(order.get("quota", self.quota), self.used)
+            self.stopped_by += [order["stop"]] if "stop" in order else []
+            if "count" in order and not self.silent:
+                self.answer(line, order["count"])
+            self.used = self.quota
+
+    def answer(self, line: Line, round_: int) -> None:
+        progress = Progress(0.0, 0.0, self.used, 0, 0, 0, 7, 0, 0, 0.0)
+        told = Answer(Count(False, 5, 3), self.used, self.quota, progress, pages_per_s=2.5)
+        line.send(Kind.STATUS, json.dumps({"round": round_, "answer": told._asdict()}).encode())
+
+
+def leading(limits: Limits, play: Callable[[Coordinator, list[Member], Address], Awaitable[None]]) -> None:
+    """Play it with two members."""
+
+    async def main() -> None:
+        coordinator = Coordinator(own(COORDINATOR), 2, limits, at_most_six)
+        address = await coordinator.listen("127.0.0.1")
+        members = [Member(number) for number in range(2)]
+        tasks = [asyncio.ensure_future(member.obey(address)) for member in members]
+        tasks.append(asyncio.ensure_future(coordinator.lead(ignore, Together("s", "f", limits.pages, 2))))
+        try:
+            async with asyncio.timeout(30):
+                await play(coordinator, members, address)
+        finally:
+            coordinator.close()
+            for task in tasks:
+                task.cancel()
+            await asyncio.gather(*tasks, return_exceptions=True)
+
+    asyncio.run(main())
+
+
+def ignore(standing: Standing) -> None:
+    """Nobody watches."""
+
+
+async def until(holds: Callable[[], bool]) -> None:
+    while not holds():
+        await asyncio.sleep(0.01)
+
+
+def test_who_does_not_answer_is_not_waited_for_and_the_goal_holds(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(coordinators, "_LATE_S", 0.3)
+
+    async def play(coordinator: Coordinator, members: list[Member], address: Address) -> None:
+        one, other = members
+        await until(lambda: other.quota > 0)
+        other.silent = True
+        await until(lambda: one.quota + other.quota == 1000)  # all that is free goes to who answers
+        assert not coordinator.stopped_by
+        other.silent = False
+        await until(lambda: coordinator.stopped_by == "max-pages")
+        assert one.used + other.used == 1000
+
+    leading(Limits(pages=1000), play)
+
+
+def folder_of(path: Path) -> Path:
+    (path / MANIFEST).write_text("{}")
+    return path
+
+
+async def asked(folder: Path, **said: Any) -> dict[str, Any]:
+    return await asyncio.to_thread(lambda: ask(folder, **said))
+
+
+def test_whoever_watches_sees_each_and_may_order_more(tmp_path: Path) -> None:
+    folder = folder_of(tmp_path)
+
+    async def play(coordinator: Coordinator, members: list[Member], address: Address) -> None:
+        with announced(folder, CRAWL, TOKEN, address):
+            assert (folder / WHERE).stat().st_mode & 0o777 == 0o600
+            await until(lambda: len(coordinator.answers) == 2)
+            await check_status(folder, members)
+            with pytest.raises(ConfigError, match="six are enough"):
+                await asked(folder, resize=7)
+            assert not coordinator.stopped_by
+            assert await asked(folder, resize=6) == {"size": 6}
+            assert (coordinator.stopped_by, coordinator.size) == ("resized", 6)
+            await until(lambda: members[0].stopped_by[:1] == ["resized"])
+            with pytest.raises(ConfigError, match="is ending"):
+                await asked(folder, resize=5)
+            coordinator.interrupt()  # then it does not go on
+            assert coordinator.stopped_by == "interrupted"
+        assert not (folder / WHERE).exists()
+
+    leading(Limits(), play)
+
+
+async def check_status(folder: Path, members: list[Member]) -> None:
+    found = (await asked(folder, status=True))["partitions"]
+    said = {"pages": 0, "pages_per_second": 2.5, "waiting": 7, "parcels_made": 5, "parcels_arrived": 3}
+    assert [{name: one[name] for name in said} for one in found] == [said, said]
+    assert [(one["partition"], one["alive"], one["host"]) for one in found] == [
+        (0, True, "127.0.0.1"),
+        (1, True, "127.0.0.1"),
+    ]
+    members[1].line.close()
+    before = found[1]["since"]
+    while (one := (await asked(folder, status=True))["partitions"][1])["alive"]:
+        await asyncio.sleep(0.01)
+    assert one["since"] > before and one["pages_per_second"] == 0.0
+
+
+def test_nobody_is_obeyed_without_the_token(tmp_path: Path) -> None:
+    folder = folder_of(tmp_path)
+
+    async def play(coordinator: Coordinator, members: list[Member], address: Address) -> None:
+        with announced(folder, CRAWL, "another", address), pytest.raises(ConfigError, match=r"tokens .* differ"):
+            await asked(folder, resize=6)
+        assert not coordinator.stopped_by
+
+    leading(Limits(), play)
+
+
+def test_strangers_take_few_lines_and_ours_comes_in_when_they_are_gone(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(wire, "_MOST_UNPROVEN", 3)
+
+    async def play(coordinator: Coordinator, members: list[Member], address: Address) -> None:
+        await until(lambda: len(coordinator.answers) == 2)
+        strangers = [await asyncio.open_connection(*address) for _ in range(3)]
+        for reader, _ in strangers:
+            assert await reader.read(1)  # each is greeted
+        reader, _ = await asyncio.open_connection(*address)
+        assert await reader.read() == b""  # and no more of them
+        for _, writer in strangers:
+            writer.close()
+        while True:
+            try:
+                await greet(*await asyncio.open_connection(*address), own(1), called=True)
+                return
+            except ConfigError:
+                await asyncio.sleep(0.01)
+
+    leading(Limits(), play)

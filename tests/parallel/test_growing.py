@@ -1,0 +1,209 @@
+"""A crawl grows at any moment, whoever is killed when: the reachable pages are had, each once but for what a kill took back, and every site
+and address has one visitor at a time, who lets it rest."""
+
+import json
+import random
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tests.parallel.growing_world import DELAY_S, NAMES, PAGES, REFUSING, URLS, Crawl, links_of, reachable, rows
+from trapline.errors import ConfigError
+from trapline.fetch.links import Links
+from trapline.parallel.merged import merge
+from trapline.parallel.places import host_of
+
+# Whole rounds too: else a crawl of forty pages would hardly get anywhere.
+ACTIONS = (
+    "round",
+    "round",
+    "grow",
+    "kill",
+    "fetch",
+    "flush",
+    "commit",
+    "commit one",
+    "hear",
+    "hear one",
+    "settle",
+    "unanswered",
+    "rest",
+)
+STEPS = st.lists(st.tuples(st.sampled_from(ACTIONS), st.integers(0, 7), st.integers(0, 7)), max_size=30)
+
+
+def act(crawl: Crawl, action: str, one: int, other: int) -> None:
+    node, sender = (crawl.nodes[number % len(crawl.nodes)] for number in (one, other))
+    match action:
+        case "round":
+            crawl.round()
+            crawl.world.now += 1.0
+        case "fetch":
+            node.fetch()
+        case "flush":
+            node.outbox.flush()
+        case "commit":
+            node.outbox.flush()
+            node.commit()
+        case "commit one":
+            node.commit(1)
+        case "hear" | "hear one" if node is not sender:
+            node.hear(sender, 1 if action == "hear one" else 100)
+        case "settle" | "unanswered":
+            node.settle(action == "settle")
+        case "rest":
+            crawl.world.now += 0.4 * one
+        case "kill":
+            crawl.kill(node.own)
+        case "grow" if len(crawl.manifest.sizes) < 4:
+            crawl.grow(1 + one % 2, in_order=other % 2 == 0)
+
+
+@settings(deadline=None, max_examples=25)
+@given(st.integers(1, 3), st.sets(st.sampled_from(NAMES)), st.booleans(), STEPS, st.integers(0, 2))
+def test_nothing_is_lost_and_nothing_is_had_twice(
+    tmp_path_factory: pytest.TempPathFactory,
+    partitions: int,
+    table: set[str],
+    fickle: bool,
+    steps: list[tuple[str, int, int]],
+    more: int,
+) -> None:
+    crawl = Crawl(tmp_path_factory.mktemp("grown") / "c", partitions, table, fickle)
+    for step in steps:
+        act(crawl, *step)
+        assert_one_owner(crawl)
+    if more:
+        crawl.grow(more, in_order=True)
+    crawl.run_out()
+    assert_one_owner(crawl)
+    made, arrived = (sum(node.exchange.count(True)[at] for node in crawl.nodes) for at in (1, 2))
+    assert made == arrived
+    assert crawl.world.asked - crawl.world.lost == dict.fromkeys(reachable(), 1)
+    crawl.close()
+    check_merged(crawl)
+
+
+def assert_one_owner(crawl: Crawl) -> None:
+    for name in NAMES:
+        assert sum(node.places.owns(f"http://{name}") is True for node in crawl.nodes) <= 1
+
+
+def check_merged(crawl: Crawl) -> None:
+    """The database of all has each page once, with what came of it and where it leads."""
+    merge(crawl.manifest)
+    folder = crawl.manifest.folder
+    pages = dict(rows(folder, "select id, url from page"))
+    assert sorted(pages) == list(range(len(pages))) and sorted(pages.values()) == sorted(reachable())
+    origins = dict(rows(folder, "select id, origin from site"))
+    assert sorted(origins) == list(range(len(set(origins.values()))))
+    assert all(str(url).startswith(f"{origins[site]}/") for url, site in rows(folder, "select url, site from page"))
+    addresses = [address for (address,) in rows(folder, "select address from address")]
+    assert len(addresses) == len(set(addresses))
+    fetched = rows(folder, "select page, result, links from fetch")
+    assert sorted(pages[page] for page, _, _ in fetched) == sorted(reachable())
+    for page, _, links in fetched:
+        targets = {pages[int.from_bytes(links[at : at + 4], "little")] for at in range(0, len(links), 4)}
+        assert targets == (set(links_of(pages[page])) if pages[page] != REFUSING else set())
+
+
+def test_who_is_new_waits_for_all_its_elders(tmp_path: Path) -> None:
+    """A page that an elder has had is not taken for new, though another elder's page links to it and has told so already."""
+    crawl = Crawl(tmp_path / "c", 2, set(NAMES))
+    for _ in range(30):
+        crawl.round()
+        crawl.world.now += 1.0
+    crawl.grow(3, in_order=True)
+    old, new = crawl.nodes[:2], crawl.nodes[2:]
+    for node in crawl.nodes:
+        node.commit()
+    for node in new:
+        node.hear(old[0])
+        assert not node.places.is_whole and not node.fetch()
+    assert not any(node.places.owns(url.rpartition("/")[0]) for url in URLS for node in new)
+    for node in new:
+        node.hear(old[1])
+        assert node.places.is_whole
+    assert any(node.frontier.pages for node in new)
+    crawl.run_out()
+    assert crawl.world.asked == dict.fromkeys(reachable(), 1)
+    crawl.close()
+
+
+@pytest.mark.parametrize("rounds", [6, 10, 14])
+def test_what_a_registrar_found_out_stands_when_another_takes_its_place(tmp_path: Path, rounds: int) -> None:
+    """Name servers would say something else by now, and there would be a second owner."""
+    crawl = Crawl(tmp_path / "c", 2, set(), fickle=True)
+    for _ in range(rounds):
+        crawl.round()
+        crawl.world.now += 1.0
+    before = {host: address for node in crawl.nodes for host, address in node.places._addresses.items()}
+    crawl.grow(6, in_order=True)
+    crawl.run_out()
+    said = {(host, address) for node in crawl.nodes for host, address in node.places._addresses.items()}
+    assert before and before.items() <= said and len(said) == len(NAMES)
+    assert crawl.world.asked == dict.fromkeys(reachable(), 1)
+    crawl.close()
+
+
+def test_links_to_what_moved_go_to_its_new_owner_also_from_the_old_one(tmp_path: Path) -> None:
+    crawl = Crawl(tmp_path / "c", 1, set(NAMES))
+    crawl.run_out()
+    crawl.grow(2, in_order=True)
+    crawl.run_out()
+    old = crawl.nodes[0]
+    moved = [url for url in sorted(reachable()) if old.places.where(url.rpartition("/")[0]) != 0]
+    stayed = sorted(reachable().difference(moved))
+    assert moved and stayed and old.known.find(moved) != [-1] * len(moved)
+    found = old.known.pages_of(stayed[0], "", Links.of([*stayed, *moved]), crawl.world.now)
+    assert (list(found.foreign), found.pages[: len(stayed)].tolist()) == (moved, old.known.find(stayed))
+    crawl.close()
+
+
+def test_only_what_is_new_gets_sites(tmp_path: Path) -> None:
+    crawl = Crawl(tmp_path / "c", 3, set(NAMES))
+    owner = {name: crawl.nodes[0].places.where(f"http://{name}") for name in NAMES}
+    crawl.grow(4, in_order=False)
+    for name, before in owner.items():
+        now = crawl.nodes[0].places.where(f"http://{name}")
+        assert now == before or now >= 3
+    crawl.close()
+
+
+def test_a_crawl_grows_and_does_not_shrink(tmp_path: Path) -> None:
+    crawl = Crawl(tmp_path / "c", 2, set())
+    crawl.close()
+    manifest = crawl.manifest.grown(4)
+    assert (manifest.sizes, manifest.grown(4)) == ((2, 4), manifest)
+    with pytest.raises(ConfigError, match="it can grow, and not shrink"):
+        manifest.grown(3)
+    assert json.loads((tmp_path / "c" / "parallel.json").read_text())["sizes"] == [2]
+
+
+def test_the_web_of_these_tests_has_what_they_need() -> None:
+    assert REFUSING in reachable() and len(reachable()) > len(URLS) // 2
+    assert len({host_of(url.rpartition("/")[0]) for url in reachable()}) == len(NAMES) and PAGES > 2
+
+
+@pytest.mark.parametrize("seed", range(30))  # without the rest five of them fail
+def test_an_address_rests_also_when_another_takes_it_over(tmp_path: Path, seed: int) -> None:
+    """The crawl grows just after addresses were asked, and newcomers hear soon of sites that nobody had yet."""
+    chance = random.Random(seed)
+    crawl = Crawl(tmp_path / "c", 2, set(NAMES) if seed % 2 else set())
+    for _ in range(chance.randrange(2, 25)):
+        crawl.world.now += chance.choice([0.0, 0.2, 1.0])
+        for node in crawl.nodes:
+            node.fetch()
+            node.settle(True)
+            node.outbox.flush()
+            node.commit()
+            if chance.random() < 0.3:
+                node.hear(crawl.nodes[1 - node.own])
+    crawl.grow(2, in_order=True)
+    for _ in range(8):
+        crawl.world.now += DELAY_S / 10
+        crawl.round()
+    crawl.run_out()
+    crawl.close()

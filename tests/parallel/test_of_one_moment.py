@@ -1,0 +1,53 @@
+"""Parcels go out as they lie on disk, unless the receiver has what was never made here, or lacks what was deleted here."""
+
+import asyncio
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from trapline.errors import ConfigError
+from trapline.parallel.of_one_moment import ParcelsOfOneMoment
+
+
+def first_answer(made_before: int, made: int, deleted: int, has: int) -> tuple[list[int], list[Any]]:
+    """Numbers of the parcels for a receiver that says so when it is first met, and what was complained about."""
+    disk = [(number, b"") for number in range(deleted + 1, made + 1)]
+    complaints: list[Any] = []
+
+    async def ask() -> list[int]:
+        asyncio.get_running_loop().set_exception_handler(lambda _, told: complaints.append(told["exception"]))
+        read = lambda receiver, after, most: [one for one in disk if one[0] > after][:most]  # noqa: E731
+        parcels = ParcelsOfOneMoment(Path("c/partition-0"), read, {1: made_before})
+        return [number for number, _ in parcels.after(1, has, 99)]
+
+    return asyncio.run(ask()), complaints
+
+
+@st.composite
+def sound(draw: st.DrawFn) -> tuple[int, int, int, int]:
+    """Deleted is what was acknowledged; the receiver has at least that, and of ours no more than was made before this run."""
+    before = draw(st.integers(0, 9))
+    has = draw(st.integers(0, before))
+    return before, before + draw(st.integers(0, 4)), draw(st.integers(0, has)), has
+
+
+@given(sound())
+def test_whoever_is_of_one_moment_gets_what_it_lacks(case: tuple[int, int, int, int]) -> None:
+    before, made, deleted, has = case
+    assert first_answer(before, made, deleted, has) == (list(range(has + 1, made + 1)), [])
+
+
+@pytest.mark.parametrize("made", [5, 6, 9, 12])  # parcels may have been made since the run began
+def test_a_receiver_that_has_more_than_was_made_is_of_another_moment(made: int) -> None:
+    found, complaints = first_answer(5, made, 0, 8)
+    assert found == [] and isinstance(complaints[0], ConfigError)
+    assert str(complaints[0]).startswith("c/partition-0: it and partition-1 are not of one moment (8 parcels arrived")
+
+
+@pytest.mark.parametrize("made", [5, 9])
+def test_a_receiver_that_lacks_what_was_deleted_is_of_another_moment(made: int) -> None:
+    found, complaints = first_answer(5, made, 5, 3)
+    assert found == [] and isinstance(complaints[0], ConfigError)

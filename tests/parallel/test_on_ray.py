@@ -1,0 +1,165 @@
+"""Partitions on a real Ray cluster of one machine are one crawl: the pages of one process's, each once, politely, whoever is killed."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from collections import Counter
+from collections.abc import Iterator
+from importlib.util import find_spec
+from pathlib import Path
+
+import pytest
+
+from tests.parallel.processes_world import (
+    PAGES,
+    PROMISE,
+    crawl,
+    fetched,
+    has,
+    meanwhile,
+    requests_of_pages,
+    rows,
+    served,
+    wait_for,
+)
+from tests.parallel.ray_world import TOKEN, cluster
+from trapline.cli import run
+from trapline.crawl.store.lock import holder
+from trapline.parallel.manifest import read
+from trapline.testweb import Served, check
+
+Captured = pytest.CaptureFixture[str]
+PARTS = 4
+# Not imported to see whether it is there: it reads its settings from the environment then, once.
+pytestmark = pytest.mark.skipif(find_spec("ray") is None, reason="Ray is not installed")
+
+
+@pytest.fixture(scope="module")
+def address() -> Iterator[str]:
+    with pytest.MonkeyPatch.context() as patched, cluster() as found:
+        for name, value in TOKEN.items():
+            patched.setenv(name, value)
+        yield found
+
+
+def check_whole(folder: Path, server: Served) -> None:
+    """Every page is had once, and no rule was broken, by the web's own log."""
+    findings = check(server.log(), PROMISE)
+    assert (findings.overlaps, findings.early, findings.disallowed) == ([], [], [])
+    assert fetched(folder) == Counter(server.web.url(page) for page in range(PAGES))
+
+
+def test_they_fetch_what_one_process_fetches_each_page_once(tmp_path: Path, address: str) -> None:
+    alone, together = tmp_path / "alone", tmp_path / "together"
+    with served(tmp_path) as (server, told):
+        assert crawl(*told, "-o", alone) == 0
+        assert crawl(*told, "-o", together, "--processes", PARTS, "--ray", address) == 0
+        assert requests_of_pages(server) == Counter(dict.fromkeys(range(PAGES), 2))
+        check_whole(together, server)
+    assert fetched(together) == fetched(alone)
+    summary = json.loads((together / "summary.json").read_text())
+    assert (summary["stopped_by"], summary["politeness_violations"]) == ("drained", 0)
+    assert all(sum(fetched(part).values()) > 0 for part in read(together).parts)
+
+
+def test_a_worker_and_a_supervisor_are_killed_and_nothing_is_lost(tmp_path: Path, address: str) -> None:
+    folder = tmp_path / "c"
+    first, second = folder / "partition-1", folder / "partition-3"
+
+    def kill() -> None:
+        wait_for(lambda: has(first, 8) and has(second, 8))
+        worker, orphan = holder(first), holder(second)
+        assert worker is not None and orphan is not None
+        os.kill(worker, signal.SIGKILL)
+        os.kill(_parent(orphan), signal.SIGKILL)
+
+    with served(tmp_path, latency_s=0.02) as (server, told), meanwhile(kill):
+        assert crawl(*told, "-o", folder, "--processes", PARTS, "--ray", address) == 0
+        check_whole(folder, server)
+    for part in (first, second):
+        assert rows(part, "select value from meta where key = 'runs'") == [("2",)]
+
+
+def test_four_become_six_in_mid_crawl(tmp_path: Path, address: str) -> None:
+    folder = tmp_path / "c"
+
+    def resize() -> None:
+        wait_for(lambda: sum(has(folder / f"partition-{number}", 6) for number in range(PARTS)) >= 2)
+        assert run(["parallel", "resize", str(folder), "6"]) == 0
+
+    with served(tmp_path, latency_s=0.02) as (server, told), meanwhile(resize):
+        assert crawl(*told, "-o", folder, "--processes", PARTS, "--ray", address) == 0
+        check_whole(folder, server)
+    assert read(folder).sizes == (PARTS, 6)
+
+
+def test_a_machine_that_leaves_before_its_partition_starts_is_chosen_anew(
+    tmp_path: Path, address: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Ray knows no such machine: it says so when the supervisor is to be started there."""
+    from trapline.parallel.on_ray import Cluster
+
+    folder, hosts, left = tmp_path / "c", Cluster._hosts, "ab" * 28
+    asked: list[int] = []
+
+    def once_with_another() -> dict[str, str]:
+        asked.append(len(asked))
+        return hosts() if len(asked) != 2 else dict.fromkeys(hosts(), left)  # the first is for those to be made ready
+
+    async def is_ready(cluster: Cluster, host: str, node: str) -> bool:
+        return True
+
+    monkeypatch.setattr(Cluster, "_hosts", staticmethod(once_with_another))
+    monkeypatch.setattr(Cluster, "_is_ready", is_ready)
+    with served(tmp_path) as (server, told):
+        assert crawl(*told, "-o", folder, "--processes", 2, "--ray", address) == 0
+        check_whole(folder, server)
+    assert len(asked) > 4  # once at first, for each of the two, for one of them again, and at the end
+
+
+def _parent(process: int) -> int:
+    """
+    >>> _parent(os.getpid()) == os.getppid()
+    True
+    """
+    return int(subprocess.check_output(["ps", "-o", "ppid=", "-p", str(process)]))
+
+
+def test_another_token_is_one_line(tmp_path: Path, address: str) -> None:
+    """In a process of its own: Ray keeps the first token that it sees."""
+    told = ["crawl", "http://a.test/", "-o", str(tmp_path / "c"), "--processes", "2", "--ray", address]
+    command = "import sys; from trapline.cli import run; sys.exit(run(sys.argv[1:]))"
+    other = {**os.environ, **TOKEN, "RAY_AUTH_TOKEN": "f" * 32}
+    ended = subprocess.run([sys.executable, "-c", command, *told], env=other, capture_output=True, text=True)
+    assert ended.returncode == 2
+    assert len(ended.stderr.splitlines()) == 1 and "RAY_AUTH_TOKEN" in ended.stderr
+    assert not (tmp_path / "c").exists()
+
+
+@pytest.mark.parametrize(
+    ("ray", "complaint"),
+    [
+        ("127.0.0.1:9", "no cluster answers there"),
+        ("nonsense", "give HOST:PORT, auto or local"),
+        ("no-such-host.invalid:6379", "cannot be reached"),
+    ],
+)
+def test_a_dead_address_is_one_line(tmp_path: Path, ray: str, complaint: str, capsys: Captured) -> None:
+    assert run(["crawl", "http://a.test/", "-o", str(tmp_path / "c"), "--processes", "2", "--ray", ray]) == 2
+    lines = capsys.readouterr().err.splitlines()
+    assert len(lines) == 1 and f"--ray {ray}: " in lines[0] and complaint in lines[0]
+    assert not (tmp_path / "c").exists()
+
+
+def test_without_ray_it_says_what_to_install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Captured) -> None:
+    monkeypatch.setitem(sys.modules, "ray", None)
+    monkeypatch.delitem(sys.modules, "trapline.parallel.on_ray")
+    assert run(["crawl", "http://a.test/", "-o", str(tmp_path / "c"), "--processes", "2", "--ray", "auto"]) == 2
+    assert capsys.readouterr().err == 'trapline: error: --ray needs Ray: pip install "trapline[ray]"\n'
+
+
+def test_it_must_be_told_how_many(tmp_path: Path, capsys: Captured) -> None:
+    assert run(["crawl", "http://a.test/", "-o", str(tmp_path / "c"), "--ray", "auto"]) == 2
+    assert "--processes N" in capsys.readouterr().err
