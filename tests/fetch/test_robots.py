@@ -88,15 +88,15 @@ def test_the_longest_matching_rule_decides(lines: list[Line], target: str) -> No
 @given(
     st.lists(st.builds(Line, st.booleans(), PATTERNS | st.text("ab/*$ %2f#\xe4:", max_size=9)), max_size=6),
     st.none() | st.floats(0.0, 9e4),
-    TARGETS,
+    st.lists(TARGETS, min_size=1, max_size=9),
 )
-def test_rules_written_down_say_the_same(lines: list[Line], delay_s: float | None, target: str) -> None:
+def test_rules_written_down_say_the_same(lines: list[Line], delay_s: float | None, targets: list[str]) -> None:
     text = [f"{'Allow' if line.allow else 'Disallow'}: {line.pattern}" for line in lines]
     text += [] if delay_s is None else [f"Crawl-delay: {delay_s:f}"]
     once = rules("User-agent: *", *text)
     again = parse(written(once), "trapline")
-    assert (again.allows(target), again.crawl_delay_s) == (once.allows(target), once.crawl_delay_s)
-    assert sorted(again.lines()) == sorted(once.lines())
+    assert again.crawl_delay_s == once.crawl_delay_s
+    assert [again.allows(target) for target in targets] == [once.allows(target) for target in targets]
 
 
 @given(st.binary(max_size=300), st.text(max_size=40))
