@@ -91,7 +91,7 @@ def manners_of(options: CrawlOptions) -> Manners:
     rest_s = min(rules.delay_s, rules.small_site_delay_s) if rules.small_site_pages else rules.delay_s
     return Manners(
         rest_us=round(rest_s * 1e6),
-        address_rest_us=round((rules.delay_s if rules.ip_delay_s is None else rules.ip_delay_s) * 1e6),
+        address_rest_us=round(rules.address_rest_s * 1e6),
         pause_us=round(options.pause_s * 1e6),
         pipelining=options.http == "pipelining",
     )

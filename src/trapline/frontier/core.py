@@ -250,7 +250,7 @@ def _set_rules(state: State, rules: Rules) -> None:
     for name, value in values.items():
         if name in names and value is not None:
             setattr(run, name, value)
-    run.ip_delay_s = rules.delay_s if rules.ip_delay_s is None else rules.ip_delay_s
+    run.ip_delay_s = rules.address_rest_s
     run.pipeline_gain = rules.pipeline_gain
     run.median = rules.estimator == "median"
     run.rescore_at = rules.rescore

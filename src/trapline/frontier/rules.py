@@ -17,8 +17,8 @@ _MOST = {"lease_s": math.inf, "alpha": 1.0, "retries": 10}  # each try halves a 
 class Rules:
     """What the frontier obeys, for all sites that have no rules of their own.
 
-    >>> Rules(delay_s=5.0).ip_delay_s is None
-    True
+    >>> Rules(delay_s=5.0).address_rest_s, Rules(delay_s=5.0, ip_delay_s=0.0).address_rest_s
+    (5.0, 0.0)
     """
 
     delay_s: float = 15.0  # w: rest of a site after a visit (castillo04: under 15 s is impolite)
@@ -58,6 +58,11 @@ class Rules:
             most = _MOST.get(field.name, MOST_COUNT if whole else MOST_SECONDS)
             if not _LEAST.get(field.name, 0) <= value <= most:
                 raise ConfigError(f"{field.name} is {value}; it must be in {_LEAST.get(field.name, 0)}..{most:g}")
+
+    @property
+    def address_rest_s(self) -> float:
+        """Of an address after a visit."""
+        return self.delay_s if self.ip_delay_s is None else self.ip_delay_s
 
     @property
     def pipeline_gain(self) -> float:

@@ -62,9 +62,8 @@ class Handover:
 
     def _rest(self, now: float) -> None:
         """A newcomer that has all waits once more, as every crawl does that goes on after a stop."""
-        rules = self._frontier.rules
-        rest_s = rules.delay_s if rules.ip_delay_s is None else rules.ip_delay_s
         if self._places.elders and self._places.is_whole:
+            rest_s = self._frontier.rules.address_rest_s
             self._asks_from = now + rest_s
             self._call_later(rest_s + _SURELY_S)
 

@@ -21,8 +21,7 @@ _BY_ADDRESS, _BY_NAME = "address", "rendezvous"
 
 
 def partitioning_for(rules: Rules, partitions: int) -> Partitioning:
-    rest_s = rules.delay_s if rules.ip_delay_s is None else rules.ip_delay_s
-    return Partitioning(_BY_ADDRESS if rest_s > 0.0 else _BY_NAME, partitions)
+    return Partitioning(_BY_ADDRESS if rules.address_rest_s > 0.0 else _BY_NAME, partitions)
 
 
 class Places:
@@ -56,11 +55,14 @@ class Places:
 
     def owns(self, site: str) -> bool | None:
         """Whether the site is ours; None: that is ours to find out."""
-        return self.is_whole and self.where(site) == self.own and (host_of(site) in self._owners or None)
+        host = host_of(site)
+        return self.is_whole and self._where(host) == self.own and (host in self._owners or None)
 
     def where(self, site: str) -> int:
         """The partition to which all goes that concerns the site: its owner, or whoever knows more."""
-        host = host_of(site)
+        return self._where(host_of(site))
+
+    def _where(self, host: str) -> int:
         found = self._owners.get(host)
         if found is None:
             known = self._owners if self._key(host) is not None else self._registrars
@@ -71,7 +73,8 @@ class Places:
 
     def has_moved(self, site: str) -> bool:
         """Whether all went to us that concerns the site, before we handed over, and goes to another now."""
-        return self._responsible(host_of(site), self.size) == self.own != self.where(site)
+        host = host_of(site)
+        return self._responsible(host, self.size) == self.own != self._where(host)
 
     def newcomers(self) -> range:
         """The partitions that were not there when we last handed over."""

@@ -26,7 +26,7 @@ def politeness_violations(log: Log, site: Array, group: Array, rules: Rules) -> 
     """
     ready()
     rest = min(rules.delay_s, rules.small_site_delay_s) if rules.small_site_pages else rules.delay_s
-    ip_rest = rules.delay_s if rules.ip_delay_s is None else rules.ip_delay_s
+    ip_rest = rules.address_rest_s
     log = _in_order_of_completion(log)
     broken = np.zeros(int(log.visit.max(initial=-1)) + 1, np.bool_)
     ended = _mark_early(log.visit, log.visit, log.start, log.end, 0.0, broken)
