@@ -3,27 +3,33 @@
     python bench/scale.py [--crawl DIR] [--simulate PAGES]
 
 Arithmetic, but for two parts that it runs: the sizes of sites are drawn as for a generated web of that size (graph/generate.py), and how
-long a page takes is drawn from the model of servers (docs/server-models.md). `--crawl DIR` says what it takes on disk, as in that crawl.
+long a page takes is drawn from the model of servers (docs/server-models.md). `--crawl DIR` says what it takes on disk, as in that crawl; of
+one with several processes, in all its partitions together.
 `--simulate PAGES` crawls a web of so many pages in simulated time, by 1, 8 and 64 partitions, and holds the arithmetic of politeness
 against it; 10,000,000 pages by 1 and 8 take ten minutes of processor time and 5 GB.
 """
 
 import argparse
 import math
+import sqlite3
+import sys
 import time
 from contextlib import closing
-from dataclasses import dataclass
+from dataclasses import astuple, dataclass
 from pathlib import Path
 
 import numpy as np
 
 from trapline.crawl.folder import opened
+from trapline.crawl.store.folder import INDEX
+from trapline.errors import ConfigError
 from trapline.frontier import Rules
 from trapline.graph import Graph, generate
 from trapline.graph.generate import WebModel, site_sizes
 from trapline.parallel.costs import BYTES_PER_URL
 from trapline.parallel.in_process import EXCHANGE, Exchange, Plan, simulate_parallel
 from trapline.parallel.measures import ParallelRecord, judge
+from trapline.parallel.merged import parts_of
 from trapline.parallel.partition import Partitioning
 from trapline.simulate.modelled import modelled_servers
 from trapline.simulate.servers import Servers, constant_servers
@@ -54,9 +60,14 @@ class Disk:
 
 def main() -> None:
     asked = _asked()
+    try:
+        disk = disk_of(asked.crawl) if asked.crawl else Disk()
+    except (ConfigError, OSError, sqlite3.Error) as error:
+        print(f"scale.py: error: {error}", file=sys.stderr)
+        sys.exit(2)
     print(f"{asked.pages:,.0f} pages in {asked.days:g} days, {asked.page_bytes / 1e3:.1f} kB each\n")
     page_s = seconds_a_page()
-    for row in needed(asked, page_s, disk_of(asked.crawl) if asked.crawl else Disk()):
+    for row in needed(asked, page_s, disk):
         print("{:<22}{:>16}   {}".format(*row))
     print_politeness(int(asked.pages), asked.days * 86_400.0, page_s)
     if asked.simulate:
@@ -114,17 +125,40 @@ def _on_disk(asked: argparse.Namespace, disk: Disk, known: float) -> list[tuple[
     ]
 
 
+@dataclass(frozen=True)
+class Taken:
+    """By one crawl, or by one partition of it."""
+
+    pages: int
+    received: float
+    known: int
+    archive: float
+    database: float  # and its index
+    of_known: float  # what all known URLs take of that
+
+
 def disk_of(folder: Path) -> Disk:
-    """Of a crawl that has ended: what its tables take. A URL that is only known is a row of `page`, and of its indexes."""
-    of_known = "select total(pgsize) from dbstat where name in (select name from sqlite_master where tbl_name = 'page')"
+    """Of a crawl that has ended: what its tables take. Of one in partitions the database of them all is not in it: it can be left out."""
+    parts = [taken(part) for part in parts_of(folder) or [folder]]
+    pages, received, known, archive, database, of_known = (
+        sum(column) for column in zip(*map(astuple, parts), strict=True)
+    )
+    if not pages or not received:
+        raise ConfigError(f"{folder}: no page was fetched")
+    each = of_known / known
+    return Disk(archive / received, (database - (known - pages) * each) / pages, each, str(folder))
+
+
+def taken(folder: Path) -> Taken:
+    """A URL that is only known is a row of `page`, and of its indexes."""
+    of_page = "select total(pgsize) from dbstat where name in (select name from sqlite_master where tbl_name = 'page')"
     with closing(opened(folder)) as database:
         pages, received = database.execute("select count(distinct page), total(bytes) from fetch").fetchone()
         (known,) = database.execute("select count(*) from page").fetchone()
         (archive,) = database.execute("select total(bytes) from warc").fetchone()
         (of_all,) = database.execute("select total(pgsize) from dbstat").fetchone()
-        each = database.execute(of_known).fetchone()[0] / known
-    index = (folder / "index.cdxj").stat().st_size
-    return Disk(archive / received, (of_all + index - (known - pages) * each) / pages, each, str(folder))
+        (of_known,) = database.execute(of_page).fetchone()
+    return Taken(pages, received, known, archive, of_all + (folder / INDEX).stat().st_size, of_known)
 
 
 def seconds_a_page() -> float:

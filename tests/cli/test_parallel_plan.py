@@ -1,10 +1,15 @@
 """`trapline parallel plan` as a user meets it."""
 
 import json
+import shlex
+from pathlib import Path
 
+import pytest
 from click.testing import CliRunner
 
+from trapline.cli import COMMANDS, run
 from trapline.cli.parallel_plan import plan
+from trapline.graph import generate, save
 
 GENERIC = ["--pages", "1000000000", "--every", "30d", "--link", "10Mbit", "--page-bytes", "10kB"]
 
@@ -21,3 +26,79 @@ def test_the_generic_engine_in_words_and_for_machines() -> None:
 def test_too_few_machines_take_longer_and_it_says_so() -> None:
     shown = CliRunner().invoke(plan, [*GENERIC, "--processes-most", "2"])
     assert "too few         4 processes are needed; 2 take 46 days" in shown.output
+
+
+EXAMPLES = (Path(__file__).parents[2] / "docs" / "parallel-plan.md").read_text().split("\n$ ")[1:]
+
+
+@pytest.mark.parametrize("example", EXAMPLES, ids=["generic", "fresh", "medium"])
+def test_the_examples_of_its_page_are_what_it_prints(example: str) -> None:
+    command, shown = example.split("```")[0].split("\n", 1)
+    assert CliRunner().invoke(plan, shlex.split(command)[3:]).output == shown
+
+
+def shown(*options: str) -> dict[str, str]:
+    """By the name of the row, the last of several."""
+    answer = CliRunner().invoke(plan, [*GENERIC, *options])
+    assert answer.exit_code == 0, answer.output
+    return {line[:16].strip(): line[16:] for line in answer.output.splitlines()}
+
+
+def test_it_says_what_the_live_crawl_does_otherwise() -> None:
+    assert "no mode firewall" in shown()["trapline crawl"]
+    assert "exchanges all the time" in shown("--every", "7d")["trapline crawl"]
+    assert "at most 64 processes" in shown("--every", "2h")["trapline crawl"]
+    assert "at most" not in shown("--every", "2h", "--processes-most", "64")["trapline crawl"]
+    assert "trapline crawl" not in shown("--link", "10Gbit")
+    found = json.loads(CliRunner().invoke(plan, [*GENERIC, "--every", "2h", "--json"]).output)
+    assert found["processes"] > 64 and len(found["trapline_crawl"]) == 2
+
+
+def test_the_other_mode_is_not_the_chosen_one() -> None:
+    assert shown()["mode"] == "firewall" and shown()["other mode"].startswith("exchange ")
+    fresh = shown("--every", "7d")
+    assert fresh["mode"] == "exchange" and fresh["other mode"].startswith("firewall ")
+    assert "other mode" not in shown("--link", "10Gbit")
+
+
+def test_a_link_may_be_without_limit() -> None:
+    assert shown("--link", "unlimited")["processes"] == "1, each with a link without limit"
+
+
+@pytest.mark.parametrize(
+    ("options", "reason"),
+    [
+        (["--web-pages", "100"], "--pages 1000000000 of --web-pages 100"),
+        (["--ids-per-site", "10"], "--ids-per-site is of a graph"),
+    ],
+)
+def test_what_is_wrong_is_one_line_and_exit_code_2(
+    options: list[str], reason: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run(["parallel", "plan", *GENERIC, *options]) == 2
+    (line,) = capsys.readouterr().err.splitlines()
+    assert reason in line
+
+
+def test_what_it_needs_is_named(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["parallel", "plan", "--pages", "1000", "--link", "1MB"]) == 2
+    (line,) = capsys.readouterr().err.splitlines()
+    assert "--every, --page-bytes" in line and "--link" not in line
+
+
+def test_its_help_has_sections() -> None:
+    said = CliRunner().invoke(plan, ["--help"]).output
+    assert [line for line in said.splitlines() if line.endswith(":") and not line.startswith(" ")] == [
+        "The crawl:", "Machines:", "Graph:", "Output:", "Help:",
+    ]  # fmt: skip
+
+
+def test_a_graph_is_simulated(tmp_path: Path) -> None:
+    save(generate(400, 20, seed=3), tmp_path / "web")
+    answer = CliRunner().invoke(plan, [*GENERIC, "--graph", str(tmp_path / "web")])
+    (coverage,) = [line for line in answer.output.splitlines() if line.startswith("coverage")]
+    assert coverage.endswith(f"(of {tmp_path / 'web'}, from 5 random pages a process)")
+
+
+def test_the_line_of_the_group_names_what_can_be_done() -> None:
+    assert all(word in COMMANDS["parallel"].help for word in ("simulate", "plan", "watch", "resize"))

@@ -55,14 +55,24 @@ def test_fewer_urls_are_sent_by_a_filter_and_by_replication(web: Path, tmp_path:
     [
         (["--mode", "firewal"], "firewall"),
         (["--partition", "site"], "site-hash"),
-        (["--partition", "suffix"], "table of suffixes"),
+        (["--partition", "suffix"], "--suffixes edu=0,org=1"),
+        (["--suffixes", "edu=0"], "--partition suffix"),
         (["--partition", "suffix", "--suffixes", "edu"], "END=PARTITION"),
         (["--partition", "suffix", "--suffixes", "edu=9"], "partition 9"),
         (["--filter-policy", "fifo"], "lru"),
-        (["--grain", "host"], "site"),
+        (["--mode", "dynamic", "--grain", "host"], "site"),
         (["--top", "best"], "backlinks or pagerank"),
         (["--processes", "0"], "processes"),
         (["--strategy", "partial-pagerank"], "at one place"),
+        (["--speed-up"], "trapline simulate"),
+        (["--rescore", "10"], "--rescore"),
+        (["--grain", "page"], "--grain page does nothing in mode exchange; it is for dynamic"),
+        (["--mode", "firewall", "--filter", "9"], "--filter 9 does nothing in mode firewall"),
+        (["--mode", "cross-over", "--batch-pages", "9"], "it is for exchange, dynamic"),
+        (["--mode", "dynamic", "--partition", "url-hash"], "--partition url-hash does nothing in mode dynamic"),
+        (["--filter-policy", "popular"], "give --filter"),
+        (["--quality", "zipf"], "backlink-count does not go by it"),
+        (["--history", "."], "backlink-count does not go by it"),
     ],
 )
 def test_what_is_wrong_is_said_in_a_line(
@@ -71,3 +81,38 @@ def test_what_is_wrong_is_said_in_a_line(
     assert run(["parallel", "simulate", str(web), *options]) == 2
     (line,) = [line for line in capsys.readouterr().err.splitlines() if "error" in line.lower()]
     assert reason in line
+
+
+def rows(capsys: pytest.CaptureFixture[str]) -> dict[str, str]:
+    return {line[:26].strip(): line[26:] for line in capsys.readouterr().out.splitlines()}
+
+
+def test_partitions_are_said_to_go_by_what_they_go_by(
+    web: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    record(web, tmp_path, "--mode", "dynamic", "--max-pages", "50")
+    assert rows(capsys)["partitions"] == "4, mode dynamic: a coordinator gives out sites"
+    record(web, tmp_path, "--mode", "independent", "--max-pages", "50")
+    independent = rows(capsys)
+    assert independent["partitions"].startswith("4, mode independent: seeds by site-hash")
+    assert "links between partitions" not in independent
+
+
+def test_firewall_says_how_many_links_it_did_not_follow(
+    web: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """From all home pages it fetches what exchange does, and so meets the same links."""
+    exchange = record(web, tmp_path)
+    assert rows(capsys)["partitions"] == "4 by site-hash, mode exchange"
+    firewall = record(web, tmp_path, "--mode", "firewall")
+    assert firewall["pages_distinct"] == exchange["pages_distinct"]
+    assert firewall["links_between_partitions"] == exchange["links_between_partitions"] > 0
+    assert rows(capsys)["links between partitions"] == f"{firewall['links_between_partitions']:,} (not followed)"
+
+
+def test_the_help_says_which_quality_is_printed_and_hides_what_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["parallel", "simulate", "--help"]) == 0
+    said = " ".join(capsys.readouterr().out.split())
+    assert "The quality of the result goes by --top, not by --quality" in said
+    assert "--quality NAME For strategies by quality" in said
+    assert "--speed-up" not in said and "--rescore" not in said

@@ -74,9 +74,9 @@ def check_said(folder: Path, seen: dict[str, Any]) -> None:
     ]
     head, names, *rows = seen["table"].splitlines()
     assert head.startswith(f"{folder}: 2 partitions, ")
-    assert names.split() == ["pages", "pages/s", "waiting", "parcels", "made", "arrived", "host"]
+    assert names.split() == ["pages", "pages/s", "waiting", "parcels", "sent", "received", "host"]
     assert [row.split()[0] for row in rows] == ["0", "1"] and all(" here for " in row for row in rows)
-    assert "can grow, and not shrink" in seen["fewer"] and "has 2 partitions already" in seen["same"]
+    assert "can grow, and not shrink" in seen["fewer"] and "has 2 processes already" in seen["same"]
     assert "goes on with 4" in seen["order"]
     assert not (folder / WHERE).exists()
 
@@ -88,7 +88,8 @@ def test_a_crawl_that_does_not_run_cannot_be_asked(
     with_folder = [str(arg).format(tmp_path) for arg in command]
     assert "holds no crawl of several processes" in refused(capsys, *with_folder)
     (tmp_path / "parallel.json").write_text("{}")
-    assert "does not run now" in refused(capsys, *with_folder)
+    assert "does not run now" in (said := refused(capsys, *with_folder))
+    assert ("--processes 3" in said) == (command[0] == "resize")
     (tmp_path / WHERE).write_text('{"address": ["127.0.0.1", 9], "crawl": "c", "token": "t"}')  # of one that was killed
     assert "does not run now" in refused(capsys, *with_folder)
     (tmp_path / WHERE).write_text("[]")

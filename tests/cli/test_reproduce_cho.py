@@ -1,11 +1,13 @@
 """`trapline reproduce cho` as a user meets it, on a small generated web."""
 
 import json
+import re
 from pathlib import Path
 
 import pytest
 
 from trapline.cli import run
+from trapline.experiments.cho_study import QUICK, WHOLE
 
 SMALL = ("--pages", "1000", "--draws", "2", "--quick")
 
@@ -31,6 +33,7 @@ def test_tables_verdicts_numbers_and_pictures(tmp_path: Path, capsys: pytest.Cap
     [
         (["--experiment", "7"], "no experiment '7'; give some of 1 to 6"),
         (["--graph", "nowhere"], "nowhere"),
+        (["--ids-per-site", "5"], "--ids-per-site is of a graph"),
         (["--graph", "nowhere", "--pages", "2000"], "--pages is for a generated web"),
         (["--json", "/nowhere/x.json"], "there is no folder"),
     ],
@@ -48,3 +51,13 @@ def test_a_graph_of_one_site_is_refused_with_a_hint(tmp_path: Path, capsys: pyte
     edges.write_text("".join(f"{page}\t{page + 1}\n" for page in range(1200)))
     assert run(["reproduce", "cho", "--graph", str(edges)]) == 2
     assert "give --ids-per-site" in capsys.readouterr().err
+
+
+def test_its_page_says_what_quick_leaves_out() -> None:
+    page = (Path(__file__).parents[2] / "docs" / "reproduce-cho.md").read_text()
+    (said,) = re.findall(r"`--quick`, which leaves out some numbers of partitions \((.*?)\)", page)
+    left = [n for n in WHOLE.partitions if n not in QUICK.partitions]
+    assert (
+        said == f"{left[0]} and {left[1]} in 1a and 3a, all but {QUICK.crossing[0]} and {QUICK.crossing[1]} in 2 and 4f"
+    )
+    assert len(left) == len(QUICK.crossing) == 2

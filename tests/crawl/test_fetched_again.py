@@ -11,7 +11,7 @@ from tests.crawl.crawl_folder import simulated, write_crawl
 from trapline.crawl.account import found, page_account, site_account
 from trapline.crawl.audit import audit
 from trapline.crawl.folder import opened
-from trapline.crawl.summary import summary_of
+from trapline.crawl.summary import summary_of, totals_of
 from trapline.report.live_record import live_record
 
 
@@ -44,6 +44,18 @@ def test_a_page_that_is_fetched_again_is_one_page(again: Path) -> None:
     assert summary["not_modified"] == summary["pages_unchanged"] > 10
     assert site.fetched == len(had.keys() & of_site)
     assert sum(row.pages for row in live_record(again).sites) == len(had)
+
+
+def test_an_errand_counts_neither_as_a_page_nor_as_unanswered(again: Path) -> None:
+    """A page that was asked for once more for the sake of another site's robots.txt."""
+    with closing(sqlite3.connect(again / "crawl.db")) as database, database:
+        before = totals_of(database)
+        names = [row[1] for row in database.execute("pragma table_info(fetch)")][1:]
+        other = {"started": "started + 2e6", "visit": "visit + (1 << 41)", "result": "0", "links": "x''"}
+        values = ", ".join(other.get(name, name) for name in names)
+        database.execute(f"insert into fetch select null, {values} from fetch where result = 3 and page = 7 limit 1")
+        after = totals_of(database)
+    assert {key for key in before if before[key] != after[key]} == {"fetches", "bytes"}
 
 
 def test_who_found_a_page_first_stays_who_did(again: Path) -> None:

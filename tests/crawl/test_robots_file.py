@@ -1,16 +1,22 @@
 """robots.txt on its way in: what each answer means for the visit, and which rules hold afterwards."""
 
 import zlib
+from typing import Any
 
 import pytest
 
 from tests.crawl.stage import A, B, Stage, Wire
+from tests.frontier.test_replay import assert_same_state
 from trapline.crawl import robots_elsewhere
+from trapline.crawl.options import RefreshOptions
 from trapline.crawl.robots_file import FIRST_WAIT_S, LONGEST_PAUSE_S, MOST_WAITS, Answer
 from trapline.fetch.robots import LIMIT_BYTES, Robots, parse
 from trapline.fetch.robots_answer import LONGEST_S, MOST_REDIRECTS, SHORTEST_S
-from trapline.frontier import Rules
-from trapline.frontier.layout import WAITING
+from trapline.frontier import Frontier, Rules
+from trapline.frontier.layout import FETCHED as FETCHED_PAGE
+from trapline.frontier.layout import GONE, WAITING
+from trapline.frontier.replay import replay
+from trapline.strategies import load_strategy
 
 PAGES = [f"{A}/{number}" for number in range(1, 5)]
 FORBIDS_1 = b"User-agent: *\nDisallow: /1\n"
@@ -164,6 +170,115 @@ def test_a_file_on_another_site_that_never_comes_fails_the_visit_in_the_end(stag
         stage.passes(max(15.0, FIRST_WAIT_S * 2.0**attempt))
 
 
+# ---- files that the crawl has had as pages
+
+
+def had(monkeypatch: pytest.MonkeyPatch, status: int = 200, **options: Any) -> Stage:
+    """Of b.test x.txt was asked for as a page; a.test has not begun."""
+    stage = Stage(monkeypatch, (f"{A}/1", f"{A}/2", f"{B}/x.txt"), **options)
+    b = stage.wires[1].opens().answers(404)
+    stage.passes(1.0)
+    b.answers(status, {"Content-Type": "text/plain"}, FORBIDS_1)
+    assert stage.life("/x.txt", B) == (FETCHED_PAGE if status == 200 else GONE)
+    return stage
+
+
+@pytest.mark.parametrize(("status", "allowed"), [(200, "/2"), (404, "/1")])
+def test_a_file_that_was_had_as_a_page_is_asked_for_once_more(
+    monkeypatch: pytest.MonkeyPatch, status: int, allowed: str
+) -> None:
+    """In the time of its site, and nobody counts it as a page again."""
+    stage = had(monkeypatch, status)
+    before, told, life = stage.crawler.tally.fetched, stage.told(), stage.life("/x.txt", B)
+    moved(stage.wires[0].opens(), f"{B}/x.txt")
+    stage.passes(14.9)
+    assert len(stage.wires) == 2
+    stage.passes(0.1)
+    a, b = sorted(stage.wires[2:], key=lambda wire: wire.address)
+    assert b.address == "127.0.0.2" and b.opens().targets == ["/x.txt"]
+    b.answers(status, {"Content-Type": "text/plain"}, FORBIDS_1)
+    assert (stage.crawler.tally.fetched, stage.told(), stage.life("/x.txt", B)) == (before, told, life)
+    assert [url for url, _ in stage.unanswered()] == ["/x.txt"]
+    assert stage.frontier.open_at(stage.site(B).id) == stage.loop.time() + 15.0
+    assert a.opens().targets == [allowed]
+
+
+def test_the_log_of_such_a_visit_gives_the_same_frontier(monkeypatch: pytest.MonkeyPatch) -> None:
+    stage = had(monkeypatch)
+    moved(stage.wires[0].opens(), f"{B}/x.txt")
+    stage.passes(15.0)
+    b = next(wire for wire in stage.wires[2:] if wire.address == "127.0.0.2")
+    b.opens().answers(200, {}, FORBIDS_1)
+    frontier = Frontier(load_strategy("breadth-first"), stage.options.rules)
+    assert stage.unanswered() == [("/x.txt", "")]
+    replay(frontier, b"".join(batch.calls for batch in stage.batches))
+    assert_same_state(frontier, stage.frontier)
+
+
+def test_such_a_visit_that_fails_is_repeated_when_it_is_asked_for_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    stage = had(monkeypatch)
+    for attempt in range(2):
+        a = next(wire for wire in reversed(stage.wires) if wire.address == "127.0.0.1")
+        moved(a.opens(), f"{B}/x.txt")
+        stage.passes(16.0)
+        b = next(wire for wire in reversed(stage.wires) if wire.address == "127.0.0.2")
+        assert b.opens().targets == ["/x.txt"]
+        b.ends("timeout")
+        assert stage.unanswered() == [("/x.txt", "timeout")] * (attempt + 1)
+    assert stage.crawler.tally.failed == 0 and stage.life("/x.txt", B) == FETCHED_PAGE
+
+
+def test_files_on_one_site_are_asked_for_in_one_visit_as_far_as_it_may_take_them(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    urls = [f"{B}/{number}.txt" for number in range(3)]
+    stage = Stage(monkeypatch, urls, rules=Rules(delay_s=15.0, per_connection=2))
+    wire = stage.opens()
+    for _ in range(2):
+        wire.answers()
+        stage.passes(1.0)
+    stage.passes(15.0)
+    stage.wires[-1].opens().answers()
+    for url in urls:
+        stage.web.discover(url)
+    stage.passes(15.0)
+    assert stage.wires[-1].opens().answers().responses_received == 1
+    stage.passes(1.0)
+    stage.wires[-1].answers()
+    stage.passes(15.0)
+    assert stage.wires[-1].opens().targets == ["/2.txt"] and stage.wires[-2].targets == ["/0.txt", "/1.txt"]
+
+
+def test_a_file_on_a_site_that_has_given_all_its_pages_is_had_all_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
+    stage = Stage(monkeypatch, (f"{A}/1", f"{B}/"), rules=Rules(delay_s=15.0, per_connection=2, pages_per_site=1))
+    stage.opens().answers()
+    moved(stage.wires[0].opens(), f"{B}/x.txt")
+    stage.passes(15.0)
+    b = next(wire for wire in stage.wires[2:] if wire.address == "127.0.0.2")
+    assert b.opens().targets == ["/x.txt"]
+
+
+def test_nobody_is_sent_to_a_site_that_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    stage = had(monkeypatch)
+    moved(stage.wires[0].opens(), f"{B}/x.txt")
+    stage.crawler.give_up(stage.site(B), "visits", "")
+    stage.passes(100.0)
+    assert {wire.address for wire in stage.wires[2:]} == {"127.0.0.1"}
+
+
+def test_a_page_that_has_not_changed_is_no_answer_for_who_waits_for_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    stage = Stage(monkeypatch, (f"{B}/x.txt",), refresh=RefreshOptions(continuous=True))
+    stage.opens().answers(200, {"Content-Type": "text/html", "ETag": '"1"'}, b"<p>a")
+    while len(stage.wires) < 2:
+        stage.passes(15.0)
+    b = stage.wires[1].opens()
+    assert b.targets == ["/x.txt"] and b"If-None-Match" in b.sent[0]
+    replied = Replied(stage)
+    stage.web.robots_asked(f"{B}/x.txt", 2)
+    b.answers(304, {"ETag": '"1"'}, b"")
+    assert replied.replies == []
+
+
 # ---- for other partitions
 
 
@@ -213,6 +328,15 @@ def test_who_asks_for_a_page_gets_what_it_says(stage: Stage) -> None:
     moved(other, f"{A}/y.txt")
     ((to, url, answer),) = replied.replies
     assert (to, url, answer.status, answer.location) == (2, f"{B}/x.txt", 301, f"{A}/y.txt")
+
+
+def test_who_asks_for_a_page_that_was_had_before_gets_what_it_says_now(monkeypatch: pytest.MonkeyPatch) -> None:
+    stage = had(monkeypatch)
+    replied = Replied(stage)
+    stage.web.robots_asked(f"{B}/x.txt", 2)
+    stage.passes(15.0)
+    stage.wires[-1].opens().answers(200, {}, FORBIDS_1)
+    assert not replied.rules().allows("/1") and replied.replies[-1][:2] == (2, f"{B}/x.txt")
 
 
 def test_of_files_that_never_come_the_oldest_is_forgotten(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:

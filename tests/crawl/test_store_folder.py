@@ -78,6 +78,15 @@ def test_two_crawls_at_once_in_a_folder_are_refused(crawl: Path) -> None:
     claim_existing(crawl).release()
 
 
+def test_a_crawl_on_another_machine_is_named_and_not_taken_for_dead(crawl: Path) -> None:
+    claim = claim_existing(crawl)
+    (crawl / "lock").write_text("999999999 elsewhere\n")
+    with pytest.raises(ConfigError, match=r"is being crawled by process 999999999 on elsewhere$"):
+        claim_existing(crawl)
+    claim.release()
+    claim_existing(crawl).release()
+
+
 def test_a_store_that_outlives_its_loop_is_waited_for(crawl: Path) -> None:
     """The lock is inherited: its holder by name is dead, but the child of the dead one still has it."""
     code = (

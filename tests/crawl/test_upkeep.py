@@ -68,6 +68,31 @@ def test_a_page_has_changed_if_what_people_read_has(stage: Stage, body: bytes, c
     assert stage.refresher.explain(0, stage.loop.time())["changes"] == changed
 
 
+class Deaf:
+    """The other partitions, who do not listen."""
+
+    def rest(self) -> None: ...
+
+    def post(self, page: int, urls: list[str], links: int) -> None: ...
+
+    def post_again(self, page: int, urls: list[str]) -> None: ...
+
+
+def test_links_to_other_partitions_are_kept_of_every_fetch(
+    stage: Stage, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(stage.known, "_owns", lambda origin: origin == A)
+    monkeypatch.setattr(stage.crawler, "others", Deaf())
+    had(stage, TEXT + links(f"{B}/1", f"{B}/2"))
+    wire, _ = asked_again(stage)
+    wire.answers(body=OTHER + links(f"{B}/2"))
+    visits = [fetch.visit for fetch in stage.fetches]
+    reading = stored(stage, tmp_path / "c")
+    found = reading.connection.execute("select page, visit, url from elsewhere order by rowid").fetchall()
+    reading.close()
+    assert found == [(0, visits[0], f"{B}/1"), (0, visits[0], f"{B}/2"), (0, visits[1], f"{B}/2")]
+
+
 def test_a_304_to_one_who_did_not_ask_for_it_is_no_answer(stage: Stage) -> None:
     had(stage)
     wire, _ = asked_again(stage)
@@ -137,13 +162,17 @@ def robots_says(stage: Stage, body: bytes) -> None:
     apply(stage.site(), parse_robots(body, "trapline"), stage.loop.time() + 1e6, 0.0)
 
 
-def resumed(stage: Stage, folder: Path) -> None:
-    """Which pages are forbidden is what the store says."""
+def stored(stage: Stage, folder: Path) -> Reading:
     claim_new(folder, {}).release()
     keeper = Keeper(folder, StoreSettings())
     keeper.commit(stage._sent())
     keeper.leave()
-    reading, upkeep = Reading(folder), stage.upkeep
+    return Reading(folder)
+
+
+def resumed(stage: Stage, folder: Path) -> None:
+    """Which pages are forbidden is what the store says."""
+    reading, upkeep = stored(stage, folder), stage.upkeep
     forbidden = Forbidden(stage.refresher, stage.shelf.urls, reading.forbidden())
     reading.close()
     stage.crawler.upkeep = Upkeep(upkeep.agenda, upkeep.copies, stage.outbox, forbidden)

@@ -1,16 +1,22 @@
 """The experiments of `cho`: that each runs whole on a small web, and that verdicts follow from numbers."""
 
+from dataclasses import replace
 from functools import cache
 
 import pytest
 
+from trapline.experiments import cho_overlap
 from trapline.experiments.charts import Experiment
 from trapline.experiments.cho import reproduce
-from trapline.experiments.cho_coverage import ALL, HALF, _of_sizes
+from trapline.experiments.cho_communication import _of_filters, _of_replication
+from trapline.experiments.cho_coverage import ALL, HALF, _of_seeds, _of_sizes
+from trapline.experiments.cho_coverage import _notes as coverage_notes
 from trapline.experiments.cho_modes import _judged
-from trapline.experiments.cho_overlap import overlap_at
+from trapline.experiments.cho_overlap import _notes as overlap_notes
+from trapline.experiments.cho_overlap import _of_what_follows, overlap_at
+from trapline.experiments.cho_quality import _of_sending
 from trapline.experiments.cho_regions import WAYS, difference, hierarchical, ratios, summary
-from trapline.experiments.cho_study import Scale
+from trapline.experiments.cho_study import Scale, Study
 from trapline.experiments.cho_web import CrawledWeb, Setting
 from trapline.graph import WebModel, build
 from trapline.graph.strings import decoded
@@ -26,8 +32,16 @@ def web() -> CrawledWeb:
 @cache
 def found() -> dict[int, Experiment]:
     told: list[tuple[int, int]] = []
-    every = reproduce(web(), 2, SMALL, (1, 2, 3, 4, 5, 6), lambda done, total, note: told.append((done, total)))
+    notes: set[str] = set()
+
+    def tell(done: int, total: int, note: str) -> None:
+        told.append((done, total))
+        notes.add(note)
+
+    every = reproduce(web(), 2, SMALL, (1, 2, 3, 4, 5, 6), tell)
     assert told[-1] == (6, 6) and told == sorted(told)
+    assert "experiments; firewall, 1 partition, draw 1" in notes
+    assert "experiments; firewall, 2 partitions, draw 1" in notes
     return {one.number: one for one in every.experiments}
 
 
@@ -92,3 +106,69 @@ def test_pages_get_smaller_on_their_way() -> None:
     assert share["difference"] < share["compressed"] < 1.0
     assert difference(b"the same words again", b"the same words again") < len(b"the same words again")
     assert summary(b"once once once") == summary(b"once")
+
+
+# ---- what is not judged
+
+
+def claims(experiment: Experiment) -> str:
+    return "; ".join(one.claim for one in experiment.verdicts)
+
+
+def test_one_number_of_seeds_says_nothing_of_more() -> None:
+    """The same numbers would be compared with themselves."""
+    one, two = {64.0: [0.7, 0.8]}, {64.0: [0.7, 0.8], 512.0: [0.9, 0.9]}
+    assert _of_seeds({"2 partitions": one, "64 partitions": one}) == []
+    assert len(_of_seeds({"2 partitions": two, "64 partitions": two})) == 3
+    study = Study(web(), 2, SMALL, lambda done, total, note: None)
+    assert coverage_notes(study) == []
+    assert "not judged" in coverage_notes(replace(study, scale=Scale(seeds=(64, 4096))))[0]
+
+
+def test_shares_of_less_than_a_page_are_neither_replicated_nor_judged() -> None:
+    """1/4000 of 1,200 pages, which ten times as many would be compared with."""
+    experiment = found()[3]
+    _, replicated, filters = experiment.charts
+    assert [replicated.x_name(x) for x in replicated.x_values] == ["none", "1/1000", "1/400", "1/100", "1/10"]
+    assert "1/4000" not in claims(experiment) and "ten times" not in claims(experiment)
+    assert "replicating 1/400 does" in claims(experiment)
+    assert [filters.x_name(x) for x in filters.x_values] == ["none", "1/64", "1/16", "all"]
+    assert any("1/4000" in note for note in experiment.notes) and any("1/1024" in note for note in experiment.notes)
+
+
+def test_where_nothing_is_sent_nothing_is_spared() -> None:
+    nothing = {float(at): [0.0, 0.0] for at in range(6)}
+    assert _of_replication({"8 partitions": nothing}) == [] and _of_filters({"lru": nothing}) == []
+    half = {0.0: [1.0, 1.0], **{float(at): [0.5, 0.5] for at in range(1, 6)}}
+    assert len(_of_replication({"8 partitions": half})) == 3 and len(_of_filters({"lru": half})) == 1
+
+
+def test_partitions_with_too_few_pages_are_not_judged() -> None:
+    """After 1/80 of 1,200 pages, and of other orders with 64 after 1/5."""
+    experiment = found()[4]
+    assert "1/80" not in claims(experiment) and "1/20" in claims(experiment)
+    assert "opic gains" not in claims(experiment)
+    assert sum("not judged" in note for note in experiment.notes) == 2
+
+
+def test_two_numbers_of_exchanges_that_are_one_crawl_are_not_compared() -> None:
+    """240 pages of 64 partitions: with 4 and with 16 exchanges one after each page."""
+    study = Study(web(), 2, Scale(exchanges=(0, 4, 16)), lambda done, total, note: None)
+    rises, leaps = ({0.0: [0.0, 0.0], 1.0: [1.0, 1.0], 2.0: [many, many]} for many in (2.0, 9.0))
+    (judged,) = _of_sending(study, {"64 partitions": leaps, "2 partitions": rises})
+    assert judged.judged.verdict == "holds" and judged.judged.why.startswith("2 partitions, 4 to 16")
+
+
+def test_what_follows_firewalls_coverage_is_judged_where_it_was_reached(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Else the end would be compared with itself."""
+    study = Study(web(), 2, SMALL, lambda done, total, note: None)
+    assert [one.claim for one in _of_what_follows(study)] == ["beyond firewall's coverage it rises"]
+    monkeypatch.setattr(cho_overlap, "BEFORE", 9.0)
+    assert _of_what_follows(study) == []
+    assert "not judged with 2, 4 partitions" in overlap_notes(study)[0]
+
+
+def test_sites_of_one_name_are_not_dealt_by_it() -> None:
+    """All would be in one region, and nothing would cross."""
+    names = tuple(f"http://localhost:{8000 + site}" for site in range(web().graph.sites))
+    assert hierarchical(replace(web().graph, site_names=names)) == ()

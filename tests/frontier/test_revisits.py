@@ -56,7 +56,6 @@ def is_wait(answer: Any) -> float:
 
 
 WRONG: dict[str, tuple[int, list[int]]] = {
-    "no page": (0, []),
     "a page twice": (0, [0, 1, 0]),
     "a page of another site": (1, [0]),
     "a page that waits": (1, [3]),
@@ -80,6 +79,17 @@ def test_pages_that_cannot_be_revisited_are_refused_and_nothing_changes(
     if isinstance(frontier, Frontier):
         other.revisit(0, [0], 5.0)
         assert_same_state(frontier, other)
+
+
+@either
+def test_a_site_is_visited_without_a_page_of_it(make: Make) -> None:
+    """Its rest before and after is that of any visit, and its pages are as they were."""
+    frontier = crawled(make)
+    assert is_wait(frontier.revisit(0, [], 5.0)) == 10.0
+    visit = frontier.revisit(0, [], 10.0)
+    assert list(visit.pages) == [] and is_wait(frontier.revisit(0, [0], 11.0)) == math.inf
+    end(frontier, visit, 12.0)
+    assert is_wait(frontier.revisit(0, [], 12.0)) == 22.0 and states(frontier, 3) == [FETCHED_PAGE] * 3
 
 
 @either

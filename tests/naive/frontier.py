@@ -472,7 +472,7 @@ class NaiveFrontier:
     # Fetched pages, again.
 
     def revisit(self, site: int, pages: Sequence[int], now: float) -> Visit | WaitUntil:
-        if not pages or len(set(pages)) < len(pages) or not all(self._is_fetched_page_of(site, page) for page in pages):
+        if len(set(pages)) < len(pages) or not all(self._is_fetched_page_of(site, page) for page in pages):
             raise InvariantError(f"pages {pages} are not fetched pages of site {site}, each of them once")
         self._clock(now)
         if self.open_at(site) > self.now:

@@ -192,18 +192,36 @@ class Node:
             None,
             None,
         )
-        self.outbox.fetches.append((url, row))  # type: ignore[arg-type]  # what the store would make of it
+        foreign = found.foreign if result == FETCHED else ()
+        self.outbox.fetches.append((url, foreign, row))  # type: ignore[arg-type]  # what the store would make of it
 
     def commit(self, most: int = 1 << 30) -> None:
         """The store has come so far."""
         batches, self.sent = self.sent[:most], self.sent[most:]
         for batch in batches:
-            rows = [row for _, row in batch.fetches]  # type: ignore[misc]
+            rows = [row for *_, row in batch.fetches]
+            lead = [(*row[:2], url) for _, foreign, row in batch.fetches for url in foreign]  # type: ignore[misc]
             self.database.commit([batch._replace(fetches=[])], [], [], [], 0)
             self.database._add("fetch", _COLUMNS, rows)  # type: ignore[arg-type]
+            self.database._add("elsewhere", "page, visit, url", lead)
             self.exchange.committed(batch.number)
         if not self.sent:
             self._shelf.committed(0)
+
+    def leads(self) -> list[tuple[int, int, str]]:
+        """Page, visit and URL of the links to others that are on disk."""
+        return self.database.connection.execute("select page, visit, url from elsewhere order by rowid").fetchall()
+
+    def fetched_again(self, page: int, visit: int, foreign: list[str]) -> None:
+        """It links to these alone now."""
+        columns = _COLUMNS.split(", ")
+        old = self.database.connection.execute(f"select {_COLUMNS} from fetch where page = ?", (page,)).fetchone()
+        row = tuple(
+            {"visit": visit, "links": b"", "found": 0}.get(column, value)
+            for column, value in zip(columns, old, strict=True)
+        )
+        self.database._add("fetch", _COLUMNS, [row])
+        self.database._add("elsewhere", "page, visit, url", [(page, visit, url) for url in foreign])
 
     def hear(self, sender: "Node", most: int = 1 << 30) -> bool:
         """What is on the sender's disk for us, as far as we take it; and it hears what we have."""
@@ -234,7 +252,7 @@ class Node:
         self.kill()
 
     def kill(self) -> None:
-        lost = [url for batch in self.sent for url, _ in batch.fetches] + [url for url, _ in self.outbox.fetches]  # type: ignore[misc]
+        lost = [one[0] for batch in self.sent for one in batch.fetches] + [one[0] for one in self.outbox.fetches]
         self._world.lost.update(lost)
         self.database.close()
         self.reading.close()

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from trapline.cli.crawl_options import MOST_PROCESSES
 from trapline.crawl.records import Progress
 from trapline.crawl.standing import Standing
 from trapline.errors import ConfigError
@@ -17,10 +18,11 @@ from trapline.parallel.answer import Answer, Together
 from trapline.parallel.census import Count
 from trapline.parallel.coordinator import COORDINATOR, Coordinator, Limits
 from trapline.parallel.manifest import MANIFEST
-from trapline.parallel.watching import WHERE, announced, ask
+from trapline.parallel.watching import WATCHER, WHERE, announced, ask
 from trapline.parallel.wire import Address, Kind, Line, Pass, greet
 
 CRAWL, TOKEN = "crawl", "token"
+BEFORE = {0: Progress(0.0, 9.0, 500, 0, 0, 0, 40, 0, 0, 0.0)}  # of partitions, when they last ran
 
 
 def own(number: int) -> Pass:
@@ -56,15 +58,22 @@ class Member:
         line.send(Kind.STATUS, json.dumps({"round": round_, "answer": told._asdict()}).encode())
 
 
-def leading(limits: Limits, play: Callable[[Coordinator, list[Member], Address], Awaitable[None]]) -> None:
-    """Play it with two members."""
+def leading(
+    limits: Limits,
+    play: Callable[[Coordinator, list[Member], Address], Awaitable[None]],
+    show: Callable[[Standing], None] = lambda standing: None,
+    silent: bool = False,
+) -> None:
+    """Play it with two members; `silent`: at first neither of them answers."""
 
     async def main() -> None:
-        coordinator = Coordinator(own(COORDINATOR), 2, limits, at_most_six)
+        coordinator = Coordinator(own(COORDINATOR), 2, limits, at_most_six, BEFORE)
         address = await coordinator.listen("127.0.0.1")
         members = [Member(number) for number in range(2)]
+        for member in members:
+            member.silent = silent
         tasks = [asyncio.ensure_future(member.obey(address)) for member in members]
-        tasks.append(asyncio.ensure_future(coordinator.lead(ignore, Together("s", "f", limits.pages, 2))))
+        tasks.append(asyncio.ensure_future(coordinator.lead(show, Together("s", "f", limits.pages, 2))))
         try:
             async with asyncio.timeout(30):
                 await play(coordinator, members, address)
@@ -75,10 +84,6 @@ def leading(limits: Limits, play: Callable[[Coordinator, list[Member], Address],
             await asyncio.gather(*tasks, return_exceptions=True)
 
     asyncio.run(main())
-
-
-def ignore(standing: Standing) -> None:
-    """Nobody watches."""
 
 
 async def until(holds: Callable[[], bool]) -> None:
@@ -128,7 +133,7 @@ def test_whoever_watches_sees_each_and_may_order_more(tmp_path: Path) -> None:
             with pytest.raises(ConfigError, match="is ending"):
                 await asked(folder, resize=5)
             coordinator.interrupt()  # then it does not go on
-            assert coordinator.stopped_by == "interrupted"
+            assert (coordinator.stopped_by, coordinator.size) == ("interrupted", 6)
         assert not (folder / WHERE).exists()
 
     leading(Limits(), play)
@@ -149,6 +154,27 @@ async def check_status(folder: Path, members: list[Member]) -> None:
     assert one["since"] > before and one["pages_per_second"] == 0.0
 
 
+def test_a_crawl_that_goes_on_is_shown_as_it_was_until_its_partitions_say_more() -> None:
+    shown: list[Standing] = []
+
+    async def play(coordinator: Coordinator, members: list[Member], address: Address) -> None:
+        assert coordinator.doing == "starting 2 of 2 partitions"
+        await until(lambda: bool(shown) and not shown[-1].doing)
+        assert not coordinator.answers
+        members[0].used = 503
+        for member in members:
+            member.silent = False
+        await until(lambda: shown[-1].progress.pages == 503)
+        assert {one.progress.pages for one in shown} == {500, 503}
+        assert max(one.pages_per_s for one in shown) < 100  # what was had before was not had now
+        members[1].line.close()
+        await until(lambda: coordinator.doing == "out of reach: 1 of 2 partitions")
+        coordinator.interrupt()
+        assert coordinator.doing == "stopping (interrupted): 0 visits under way; Ctrl-C cuts them off"
+
+    leading(Limits(), play, shown.append, silent=True)
+
+
 def test_nobody_is_obeyed_without_the_token(tmp_path: Path) -> None:
     folder = folder_of(tmp_path)
 
@@ -160,23 +186,78 @@ def test_nobody_is_obeyed_without_the_token(tmp_path: Path) -> None:
     leading(Limits(), play)
 
 
-def test_strangers_take_few_lines_and_ours_comes_in_when_they_are_gone(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_strangers_take_few_lines_and_keep_nobody_out(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(wire, "_MOST_UNPROVEN", 3)
 
     async def play(coordinator: Coordinator, members: list[Member], address: Address) -> None:
         await until(lambda: len(coordinator.answers) == 2)
-        strangers = [await asyncio.open_connection(*address) for _ in range(3)]
-        for reader, _ in strangers:
-            assert await reader.read(1)  # each is greeted
-        reader, _ = await asyncio.open_connection(*address)
-        assert await reader.read() == b""  # and no more of them
+        strangers = [await asyncio.open_connection(*address) for _ in range(5)]
+        for reader, _ in strangers[:2]:
+            await reader.read()  # to its end: the oldest are hung up on
+        line = await greet(*await asyncio.open_connection(*address), own(1), called=True)
+        await strangers[2][0].read()
+        assert not strangers[3][0].at_eof() and not strangers[4][0].at_eof()
+        line.send(Kind.STATUS, json.dumps({"address": ["127.0.0.1", 1]}).encode())
+        assert await line.receive() is not None
         for _, writer in strangers:
             writer.close()
-        while True:
-            try:
-                await greet(*await asyncio.open_connection(*address), own(1), called=True)
-                return
-            except ConfigError:
-                await asyncio.sleep(0.01)
 
     leading(Limits(), play)
+
+
+async def answered(address: Address, number: int, *said: bytes) -> tuple[Kind, bytes] | None:
+    line = await greet(*await asyncio.open_connection(*address), own(number), called=True)
+    for body in said:
+        line.send(Kind.STATUS, body)
+    frame = await line.receive()
+    assert frame is None or await line.receive() is None  # then it hangs up
+    return frame
+
+
+def test_a_number_that_is_no_partition_is_refused_and_not_heard() -> None:
+    async def play(coordinator: Coordinator, members: list[Member], address: Address) -> None:
+        await until(lambda: len(coordinator.answers) == 2)
+        for number in (99, COORDINATOR, -3):
+            reader, writer = await asyncio.open_connection(*address)
+            line = await greet(reader, writer, own(number), called=True)
+            assert await line.receive() == (Kind.REFUSED, f"the crawl has no partition {number}".encode())
+            assert await line.receive() is None
+            behind = asyncio.StreamReader()  # what it says right behind its proof is here already
+            behind.feed_data(bytes.fromhex("0000001c06") + b'{"address": ["1.2.3.4", 1]}')
+            behind.feed_eof()
+            await coordinator._called(Line(behind, writer, number))
+        assert coordinator._peers.keys() == coordinator.answers.keys() == {0, 1}
+
+    leading(Limits(), play)
+
+
+NONSENSE = [b"5", b"[]", b"nonsense", b"\xff", b"", b"[" * 100_000, b'"resize"', b"null"]
+SIZES = [b"null", b'"x"', b"2.5", b"true", b"-1", b"0", b"65", b"1e999", b"9" * 5_000]
+
+
+def test_who_is_not_understood_is_told_so_and_harms_nobody() -> None:
+    defects: list[dict[str, Any]] = []
+
+    async def play(coordinator: Coordinator, members: list[Member], address: Address) -> None:
+        asyncio.get_running_loop().set_exception_handler(lambda _, context: defects.append(context))
+        await until(lambda: len(coordinator.answers) == 2)
+        for body in NONSENSE:
+            frame = await answered(address, WATCHER, body)
+            assert frame is not None and "does not understand" in json.loads(frame[1])["refused"]
+        for body in SIZES:
+            line = await greet(*await asyncio.open_connection(*address), own(WATCHER), called=True)
+            line.send(Kind.STATUS, b'{"resize": ' + body + b"}")
+            frame = await line.receive()
+            assert frame is not None and "refused" in json.loads(frame[1])
+            line.close()
+        for body in (*NONSENSE, b"{}", b'{"address": 5}', b'{"answer": {}, "round": 1}', b'{"answer": 5}'):
+            frame = await answered(address, 1, body)
+            assert frame is not None and frame[0] == Kind.REFUSED
+        assert not coordinator.stopped_by
+
+    leading(Limits(), play)
+    assert not defects
+
+
+def test_the_command_line_and_the_coordinator_allow_as_many() -> None:
+    assert coordinators.MOST_PROCESSES == MOST_PROCESSES

@@ -1,10 +1,12 @@
 """Who keeps the partitions: whatever becomes of them, the crawl ends as it should, and says why."""
 
+import json
 import os
 import signal
 import time
-from asyncio import Event
+from asyncio import CancelledError, Event, open_connection, sleep
 from dataclasses import replace
+from math import inf
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -14,13 +16,16 @@ from tests.parallel.processes_world import meanwhile, wait_for
 from trapline.crawl.options import CrawlOptions
 from trapline.crawl.standing import Standing
 from trapline.errors import ConfigError, InvariantError
-from trapline.parallel import crew
+from trapline.parallel import coordinator, crew, processes
+from trapline.parallel.answer import NOTHING, Answer
+from trapline.parallel.census import Count
 from trapline.parallel.coordinator import RESIZED
 from trapline.parallel.crew import crawl_with
 from trapline.parallel.manifest import Manifest, create, read
 from trapline.parallel.partition import Partitioning
 from trapline.parallel.processes import launched
 from trapline.parallel.watching import WHERE
+from trapline.parallel.wire import Kind, Line, Pass, greet
 from trapline.parallel.worker import Task
 
 
@@ -69,6 +74,73 @@ def test_asked_twice_it_does_not_wait_for_who_is_still_opening(tmp_path: Path) -
     assert sorted(ended) == [0, 1]
 
 
+def test_asked_twice_it_ends_who_hangs_and_waits_for_who_answers(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(crew, "_CUT_S", 0.4)
+    monkeypatch.setattr(coordinator, "_LATE_S", 1.0)
+    here: list[int] = []
+    ended: dict[int, bool] = {}  # whether by itself
+
+    async def member(task: Task) -> tuple[int, str]:
+        own = Pass(task.crawl, task.token.encode(), task.partition)
+        line = await greet(*await open_connection(*task.coordinator), own, called=True)
+        line.send(Kind.STATUS, json.dumps({"address": ["127.0.0.1", 9]}).encode())
+        here.append(task.partition)
+        try:
+            ended[task.partition] = await (hangs() if task.partition else closes_for(3.0, line))
+        except CancelledError:
+            ended[task.partition] = False
+            raise
+        return 0, ""
+
+    def interrupt() -> None:
+        wait_for(lambda: len(here) == 2)
+        os.kill(os.getpid(), signal.SIGINT)
+        time.sleep(0.7)  # two within half a second are one
+        os.kill(os.getpid(), signal.SIGINT)
+
+    with meanwhile(interrupt):
+        assert crawl_with(manifest(tmp_path / "c"), ignore, member).stopped_by == "interrupted"
+    assert ended == {0: True, 1: False}
+
+
+async def hangs() -> bool:
+    await sleep(20.0)
+    return True
+
+
+async def closes_for(seconds: float, line: Line) -> bool:
+    """A member that is cut off, has so much left to write, and answers meanwhile."""
+    end = inf
+    while time.monotonic() < end:
+        frame = await line.receive()
+        assert frame is not None
+        order = json.loads(frame[1])
+        if "count" in order:
+            told = Answer(Count(False, 0, 0), 0, 0, NOTHING)
+            line.send(Kind.STATUS, json.dumps({"round": order["count"], "answer": told._asdict()}).encode())
+        if "cut" in order:
+            end = time.monotonic() + seconds
+    return True
+
+
+def test_who_cannot_reach_its_coordinator_says_so_and_is_started_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    hasty = "import sys; from trapline.parallel import member, worker; member._FIRST_S = 0.1; sys.exit(worker.main())"
+    monkeypatch.setattr(processes, "COMMAND", ("-c", hasty))
+    ends: list[tuple[int, str]] = []
+
+    async def lost_at_first(task: Task) -> tuple[int, str]:
+        nowhere = replace(task, coordinator=("127.0.0.1", 9), patience_s=300.0)
+        ends.append((0, "") if ends else await launched(nowhere))
+        return ends[-1]
+
+    crawl_with(manifest(tmp_path / "c", 1), ignore, lost_at_first)
+    assert ends == [(os.EX_TEMPFAIL, "partition 0 cannot reach its coordinator at 127.0.0.1, port 9"), (0, "")]
+
+
 @pytest.mark.parametrize(("code", "error"), [(-9, ConfigError), (1, InvariantError)])
 def test_who_dies_again_and_again_ends_the_crawl(tmp_path: Path, code: int, error: type[Exception]) -> None:
     starts = 0
@@ -110,7 +182,7 @@ def test_the_time_so_far_is_kept_where_no_partition_is_on_this_machine(
     befores: list[float] = []
 
     class Crew:
-        def __init__(self, manifest: Manifest, launch: object, seconds_before: float) -> None:
+        def __init__(self, manifest: Manifest, launch: object, before: object, seconds_before: float) -> None:
             befores.append(seconds_before)
             stopped_by = RESIZED if len(befores) == 1 else "drained"
             self.coordinator = SimpleNamespace(stopped_by=stopped_by, size=4, seconds=seconds_before + 7.0)

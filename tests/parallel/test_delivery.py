@@ -7,7 +7,7 @@ from collections import defaultdict
 import pytest
 
 from trapline.parallel.delivery import Delivery
-from trapline.parallel.wire import Address, Pass
+from trapline.parallel.wire import Address, Kind, Pass, greet
 
 TOKEN = b"token"
 
@@ -32,6 +32,7 @@ class Partition:
         self.refusals: list[str] = []
         self.delivery = Delivery(
             Pass("crawl", TOKEN, number),
+            3,
             disk,
             lambda *parcel: self.unwritten.append(parcel),
             self.acknowledged,
@@ -222,5 +223,24 @@ def test_who_has_the_port_of_another_gets_and_acknowledges_nothing() -> None:
         assert len(one.parcels[1]) == 7 and not other.unwritten
         await first.delivery.close()
         await other.delivery.close()
+
+    asyncio.run(run())
+
+
+@pytest.mark.parametrize("number", [0, 3, 99, -1])
+def test_nothing_is_taken_from_a_number_that_is_no_other_partition(number: int) -> None:
+    """Of parcels that nobody made, one more would have arrived than were sent, and the crawl would never end."""
+
+    async def run() -> None:
+        first = Partition(0, Disk())
+        where = await first.delivery.listen("127.0.0.1")
+        line = await greet(*await asyncio.open_connection(*where), Pass("crawl", TOKEN, number), called=True)
+        line.send(Kind.PARCEL, (1).to_bytes(8, "big") + b"parcel")
+        frame = await line.receive()
+        assert frame is None or frame[0] == Kind.REFUSED  # the parcel may be on its way when the line is closed
+        await asyncio.sleep(0.05)
+        assert not first.unwritten and not first.delivery._lines
+        line.close()
+        await first.delivery.close()
 
     asyncio.run(run())

@@ -3,7 +3,9 @@ and address has one visitor at a time, who lets it rest."""
 
 import json
 import random
+from collections import Counter
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import given, settings
@@ -105,8 +107,28 @@ def check_merged(crawl: Crawl) -> None:
     fetched = rows(folder, "select page, result, links from fetch")
     assert sorted(pages[page] for page, _, _ in fetched) == sorted(reachable())
     for page, _, links in fetched:
-        targets = {pages[int.from_bytes(links[at : at + 4], "little")] for at in range(0, len(links), 4)}
-        assert targets == (set(links_of(pages[page])) if pages[page] != REFUSING else set())
+        assert targets(pages, links) == (set(links_of(pages[page])) if pages[page] != REFUSING else set())
+
+
+def targets(pages: dict[Any, Any], links: Any) -> set[Any]:
+    return {pages[int.from_bytes(links[at : at + 4], "little")] for at in range(0, len(links), 4)}
+
+
+def test_every_fetch_of_a_page_has_its_links_to_other_partitions(tmp_path: Path) -> None:
+    """Also one that found fewer of them than the fetch before."""
+    crawl = Crawl(tmp_path / "c", 3, set(NAMES))
+    crawl.run_out()
+    node = max(crawl.nodes, key=lambda node: len(node.leads()))
+    (page, visit), count = Counter(lead[:2] for lead in node.leads()).most_common(1)[0]
+    _, _, url = next(lead for lead in node.leads() if lead[0] == page)
+    node.fetched_again(page, visit + 1, [url])
+    (name,) = rows(node.reading.folder, f"select url from page where id = {page}")[0]
+    crawl.close()
+    merge(crawl.manifest)
+    sql = f"select links from fetch join page on page.id = page where url = '{name}' order by seq"
+    pages = dict(rows(crawl.manifest.folder, "select id, url from page"))
+    first, again = (targets(pages, links) for (links,) in rows(crawl.manifest.folder, sql))
+    assert count > 1 and first == set(links_of(name)) and again == {url}
 
 
 def test_who_is_new_waits_for_all_its_elders(tmp_path: Path) -> None:

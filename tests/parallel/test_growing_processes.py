@@ -26,7 +26,7 @@ from tests.parallel.processes_world import (
 )
 from trapline.cli import run
 from trapline.crawl.store.lock import holder
-from trapline.parallel.manifest import read
+from trapline.parallel.manifest import MANIFEST, read
 from trapline.testweb import Served, check
 
 Captured = pytest.CaptureFixture[str]
@@ -60,6 +60,17 @@ def test_two_become_three_and_then_five(tmp_path: Path, capsys: Captured) -> Non
     assert read(folder).sizes == (2, 3, 5)
     assert sum(any(fetched(part).values()) for part in read(folder).parts[2:]) >= 2
     assert max(len(set(fetched(part))) for part in read(folder).parts) < PAGES
+    check_older_manifest_is_refused(folder, capsys)
+
+
+def check_older_manifest_is_refused(folder: Path, capsys: Captured) -> None:
+    """The two that it does not know of would never be asked what they have."""
+    was = json.loads((folder / MANIFEST).read_text())
+    (folder / MANIFEST).write_text(json.dumps({**was, "sizes": [2, 3], "stopped_by": ""}))
+    capsys.readouterr()
+    assert crawl("--resume", folder) == 2
+    (line,) = capsys.readouterr().err.splitlines()
+    assert "partition-0: is of a crawl of 5 processes or more, not of 3; restore parallel.json" in line
 
 
 def check_explained(folder: Path, capsys: Captured) -> None:

@@ -1,16 +1,21 @@
 """The folder of a crawl in parts is read back as it was written, and what is none is refused in one line."""
 
 import json
+import re
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from trapline.crawl.options import CrawlOptions, live_rules
+from trapline.crawl.store.folder import DATABASE
+from trapline.crawl.store.lock import LOCK
 from trapline.errors import ConfigError
 from trapline.parallel.manifest import MANIFEST, create, is_parallel, read
 from trapline.parallel.merged import brought_up
 from trapline.parallel.partition import Partitioning
+from trapline.parallel.placement import HOSTS
+from trapline.parallel.watching import WHERE
 
 OPTIONS = CrawlOptions(("http://a.test/",), rules=live_rules(delay_s=2.0), hosts={"a.test": ["10.0.0.1"]}, max_pages=7)
 
@@ -30,10 +35,32 @@ def test_a_folder_that_holds_something_is_refused(tmp_path: Path) -> None:
     assert not is_parallel(tmp_path)
 
 
-@pytest.mark.parametrize("text", ["", "{", "[]", "{}", '{"format": 2}', '{"format": 2, "options": 5}'])
+@pytest.mark.parametrize(
+    "text", ["", "{", "[]", "{}", "[" * 100_000, '{"format": 2}', '{"format": 2, "options": 5}'], ids=range(7)
+)
 def test_what_is_no_manifest_is_refused(tmp_path: Path, text: str) -> None:
     (tmp_path / MANIFEST).write_text(text)
     with pytest.raises(ConfigError, match="cannot be read"):
+        read(tmp_path)
+
+
+@pytest.mark.parametrize(
+    "nonsense",
+    [
+        *(
+            {"sizes": sizes}
+            for sizes in ([], [0], [3, 2], [2.5], ["3"], [True], "48", {"3": 1}, None, [float("inf")], [5000])
+        ),
+        *({"kind": kind} for kind in ("rendezvous", "suffix", 5, None)),
+        *({"crawl": 5}, {"runs": "x"}, {"stopped_by": None}),
+    ],
+    ids=str,
+)
+def test_one_that_cannot_be_is_refused(tmp_path: Path, nonsense: dict[str, object]) -> None:
+    create(tmp_path, OPTIONS, Partitioning("address", 2))
+    found = json.loads((tmp_path / MANIFEST).read_text())
+    (tmp_path / MANIFEST).write_text(json.dumps({**found, **nonsense}))
+    with pytest.raises(ConfigError, match=r"cannot be read|5000 partitions"):
         read(tmp_path)
 
 
@@ -49,3 +76,14 @@ def test_a_crawl_that_never_began_has_nothing_to_look_at(tmp_path: Path) -> None
     create(tmp_path, OPTIONS, Partitioning("address", 2))
     with pytest.raises(ConfigError, match="has not begun"):
         brought_up(tmp_path)
+
+
+def test_its_page_has_a_row_for_every_file() -> None:
+    page = (Path(__file__).parents[2] / "docs" / "parallel.md").read_text().split("### The folder")[1]
+    named = {
+        name
+        for row in page.splitlines()
+        if row.startswith("| `")
+        for name in re.findall(r"`([^`]+)`", row.split(" | ")[0])
+    }
+    assert {MANIFEST, WHERE, HOSTS, LOCK, DATABASE, f"{DATABASE}.lock", "summary.json", "partition-0"} <= named

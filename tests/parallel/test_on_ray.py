@@ -1,12 +1,15 @@
 """Partitions on a real Ray cluster of one machine are one crawl: the pages of one process's, each once, politely, whoever is killed."""
 
+import asyncio
 import json
 import os
 import signal
+import socket
 import subprocess
 import sys
 from collections import Counter
 from collections.abc import Iterator
+from contextlib import nullcontext
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -27,7 +30,9 @@ from tests.parallel.processes_world import (
 from tests.parallel.ray_world import TOKEN, cluster
 from trapline.cli import run
 from trapline.crawl.store.lock import holder
+from trapline.parallel.head import Head
 from trapline.parallel.manifest import read
+from trapline.parallel.worker import Task
 from trapline.testweb import Served, check
 
 Captured = pytest.CaptureFixture[str]
@@ -127,28 +132,131 @@ def _parent(process: int) -> int:
     return int(subprocess.check_output(["ps", "-o", "ppid=", "-p", str(process)]))
 
 
+def test_a_head_that_is_lost_ends_the_crawl_in_order(
+    tmp_path: Path, address: str, monkeypatch: pytest.MonkeyPatch, capsys: Captured
+) -> None:
+    """One that we can close stands in for it: the true one is needed for other tests."""
+    from trapline.parallel import head, joining
+
+    folder, stand_in = tmp_path / "c", socket.create_server(("127.0.0.1", 0))
+    part = folder / "partition-0"
+    monkeypatch.setattr(head, "_ASK_EVERY_S", 0.1)
+    monkeypatch.setattr(head, "_SILENCE_S", 0.5)
+    monkeypatch.setattr(joining, "watched", lambda _: watched(stand_in.getsockname()))
+    watched, port = head.watched, stand_in.getsockname()[1]
+
+    def lose() -> None:
+        wait_for(lambda: has(part, 1))
+        stand_in.close()
+
+    with served(tmp_path) as (_, told), meanwhile(lose):  # so slow that it cannot have come to its end
+        assert crawl(*told, "--delay", 3, "-o", folder, "--processes", 1, "--ray", address) == 2
+    gone = f"the Ray cluster is gone, its head at 127.0.0.1:{port} does not answer"
+    way_on = f"go on with: trapline crawl --resume {folder} --ray {address}"
+    assert capsys.readouterr().err.endswith(f"trapline: error: {gone}; {way_on}\n")
+    assert holder(part) is None
+    assert 1 <= sum(fetched(part).values()) < PAGES
+    assert rows(part, "select value from meta where key = 'stopped_by'") == [("interrupted",)]
+
+
+def test_a_partition_that_does_not_end_without_a_head_is_not_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    from trapline.parallel import on_ray
+
+    head = Head(("127.0.0.1", 9))
+    cluster = on_ray.Cluster("auto", head, nullcontext)
+    cluster._folder = Path("c")
+    cancelled: list[Task] = []
+
+    async def never(task: Task) -> tuple[int, str]:
+        head.is_silent = head.is_lost = True
+        try:
+            return await asyncio.Future()
+        finally:
+            cancelled.append(task)
+
+    monkeypatch.setattr(cluster, "_run", never)
+    monkeypatch.setattr(on_ray, "_ENDS_WITHIN_S", 0.1)
+    task = Task("c/partition-0", "", "", "", 0, {}, [1], "", ("127.0.0.1", 9), False)
+    code, complaint = asyncio.run(asyncio.wait_for(cluster._launch(task), 10.0))
+    assert code == 2 and complaint.endswith("go on with: trapline crawl --resume c --ray auto")
+    assert cancelled == [task]
+
+
+def in_a_process(home: Path, code: str, **environment: str) -> subprocess.CompletedProcess[str]:
+    """Of its own: Ray keeps the first token that it sees."""
+    without = {name: value for name, value in os.environ.items() if name not in TOKEN}
+    told = {**without, "HOME": str(home), **environment}
+    return subprocess.run([sys.executable, "-c", code], env=told, capture_output=True, text=True)
+
+
 def test_another_token_is_one_line(tmp_path: Path, address: str) -> None:
-    """In a process of its own: Ray keeps the first token that it sees."""
-    told = ["crawl", "http://a.test/", "-o", str(tmp_path / "c"), "--processes", "2", "--ray", address]
-    command = "import sys; from trapline.cli import run; sys.exit(run(sys.argv[1:]))"
-    other = {**os.environ, **TOKEN, "RAY_AUTH_TOKEN": "f" * 32}
-    ended = subprocess.run([sys.executable, "-c", command, *told], env=other, capture_output=True, text=True)
+    told = ["crawl", "http://a.test/", "-o", str(tmp_path / "c"), "--processes", "2", "--ray", address, "--quiet"]
+    command = f"import sys; from trapline.cli import run; sys.exit(run({told}))"
+    ended = in_a_process(
+        Path.home(), command, RAY_AUTH_MODE="token", RAY_AUTH_TOKEN="f" * 32, RAY_NUM_REDIS_GET_RETRIES="1"
+    )
     assert ended.returncode == 2
-    assert len(ended.stderr.splitlines()) == 1 and "RAY_AUTH_TOKEN" in ended.stderr
+    assert len(ended.stderr.splitlines()) == 1 and len(ended.stderr) < 300
+    assert "another token" in ended.stderr and "RAY_AUTH_TOKEN" in ended.stderr
     assert not (tmp_path / "c").exists()
+
+
+def test_a_token_that_is_there_is_shown_to_any_address(tmp_path: Path, address: str) -> None:
+    """And what is waited for is said, where Ray's own words are not."""
+    (tmp_path / ".ray").mkdir()
+    (tmp_path / ".ray" / "auth_token").write_text(TOKEN["RAY_AUTH_TOKEN"])
+    code = f"""
+import contextlib, os, sys
+from trapline.parallel.on_ray import connected
+@contextlib.contextmanager
+def step(what):
+    stream = sys.stderr
+    yield
+    print(what, file=stream)
+with connected({address!r}, step):
+    print("in")
+"""
+    ended = in_a_process(tmp_path, code)
+    assert (ended.stdout, ended.stderr) == ("in\n", "joining the Ray cluster\n")
+
+
+def test_a_cluster_of_our_own_has_its_token_in_no_file(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Ray writes one only if it finds none. To start a cluster takes many seconds."""
+    from trapline.parallel.joining import LOCAL, _have_token
+
+    ours: list[str] = []
+    for _ in range(2):
+        monkeypatch.setattr(os, "environ", {})
+        _have_token(LOCAL)
+        ours.append(os.environ["RAY_AUTH_TOKEN"])
+    assert len(ours[0]) == 32 and ours[0] != ours[1]
+
+
+def test_ray_is_quoted_shortly() -> None:
+    from ray.exceptions import AuthenticationError
+
+    from trapline.parallel.joining import _why
+
+    no_token = _why(AuthenticationError("no authentication token was found"), b"")
+    assert "(no authentication token was found); copy its ~/.ray/auth_token" in no_token and len(no_token) < 300
+    other_version = _why(RuntimeError("Version mismatch:\n    Ray: 1.0\n" + "x" * 1000), b"")
+    assert (
+        "(Version mismatch: Ray: 1.0 x" in other_version and len(other_version) < 350 and "our Ray 2." in other_version
+    )
 
 
 @pytest.mark.parametrize(
     ("ray", "complaint"),
     [
         ("127.0.0.1:9", "no cluster answers there"),
+        (":9", "give HOST:PORT, auto or local"),
         ("nonsense", "give HOST:PORT, auto or local"),
         ("no-such-host.invalid:6379", "cannot be reached"),
     ],
 )
 def test_a_dead_address_is_one_line(tmp_path: Path, ray: str, complaint: str, capsys: Captured) -> None:
     assert run(["crawl", "http://a.test/", "-o", str(tmp_path / "c"), "--processes", "2", "--ray", ray]) == 2
-    lines = capsys.readouterr().err.splitlines()
+    lines = [line for line in capsys.readouterr().err.splitlines() if not line.endswith(" ...")]  # what took long
     assert len(lines) == 1 and f"--ray {ray}: " in lines[0] and complaint in lines[0]
     assert not (tmp_path / "c").exists()
 
@@ -157,7 +265,10 @@ def test_without_ray_it_says_what_to_install(tmp_path: Path, monkeypatch: pytest
     monkeypatch.setitem(sys.modules, "ray", None)
     monkeypatch.delitem(sys.modules, "trapline.parallel.on_ray")
     assert run(["crawl", "http://a.test/", "-o", str(tmp_path / "c"), "--processes", "2", "--ray", "auto"]) == 2
-    assert capsys.readouterr().err == 'trapline: error: --ray needs Ray: pip install "trapline[ray]"\n'
+    assert (
+        capsys.readouterr().err
+        == 'trapline: error: --ray needs Ray: pip install "trapline[ray]", or in a clone pip install -e ".[ray]"\n'
+    )
 
 
 def test_it_must_be_told_how_many(tmp_path: Path, capsys: Captured) -> None:

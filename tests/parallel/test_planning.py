@@ -94,6 +94,12 @@ def test_more_processes_than_can_be_named_are_refused() -> None:
         affordable(Task(10**10, 60.0, 1e3, 1e6), None)
 
 
+def test_no_more_pages_are_fetched_than_there_are() -> None:
+    assert Task(100, MONTH, MBIT, PAGE, web_pages=100).share == 1.0
+    with pytest.raises(ConfigError, match="there are not so many"):
+        Task(101, MONTH, MBIT, PAGE, web_pages=100)
+
+
 @settings(max_examples=3 if numba.config.DISABLE_JIT else 10, deadline=None)
 @given(st.integers(2, 8), st.integers(0, 100))
 def test_a_rehearsal_covers_more_with_exchange(processes: int, seed: int) -> None:

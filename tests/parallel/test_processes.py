@@ -2,6 +2,7 @@
 
 import json
 import os
+import shutil
 import signal
 from collections import Counter
 from pathlib import Path
@@ -13,6 +14,7 @@ from tests.fetch.name_server import Name
 from tests.parallel.processes_world import (
     PAGES,
     PROMISE,
+    SITES,
     crawl,
     fetched,
     has,
@@ -97,6 +99,17 @@ def check_parts(folder: Path) -> None:
     for sender in range(PARTS):
         for receiver in set(range(PARTS)) - {sender}:
             assert told[sender][receiver][0] == told[receiver][sender][1] > 0
+
+
+def test_who_has_no_page_to_fetch_visits_no_site(tmp_path: Path) -> None:
+    """A goal is shared out by and by. Whoever sets out has a page of it, or its site would rest for nothing until there are more."""
+    with served(tmp_path) as (server, told):
+        seeds = tmp_path / "seeds"
+        seeds.write_text("".join(f"{url}\n" for url in server.seed_urls))
+        told = ["--seeds", str(seeds), *told[1:]]
+        assert crawl(*told, "-o", tmp_path / "c", "--processes", PARTS, "--max-pages", 5) == 0
+        assert sum(requests_of_pages(server).values()) == 5 < SITES
+        assert len(set(server.log().site.tolist())) <= 5
 
 
 def test_one_that_is_killed_goes_on_and_nothing_is_lost(tmp_path: Path) -> None:
@@ -207,3 +220,11 @@ def test_what_cannot_be_is_one_line(
     lines = capsys.readouterr().err.splitlines()
     assert len(lines) == 1 and complaint in lines[0]
     assert rows(folder, "select * from meta") == before
+
+
+def test_a_part_does_not_go_on_alone_wherever_it_lies(
+    stopped: tuple[Path, int], tmp_path: Path, capsys: Captured
+) -> None:
+    shutil.copytree(stopped[0] / "partition-1", tmp_path / "moved")
+    assert run(["crawl", "--resume", str(tmp_path / "moved")]) == 2
+    assert "is a part of a crawl of several processes; put it back there" in capsys.readouterr().err

@@ -1,5 +1,6 @@
 """What befalls the parts of a crawl in several processes: a store that is killed, a folder that was put back."""
 
+import asyncio
 import os
 import shutil
 import signal
@@ -19,6 +20,8 @@ from tests.parallel.processes_world import (
     wait_for,
 )
 from trapline.crawl.store.lock import holder
+from trapline.parallel import processes
+from trapline.parallel.worker import Task
 from trapline.testweb import check
 
 Captured = pytest.CaptureFixture[str]
@@ -63,3 +66,25 @@ def test_a_part_that_was_put_back_from_an_older_copy_is_refused_in_one_line(tmp_
         assert crawl("--resume", folder, "--max-pages", 140) == 2
     lines = capsys.readouterr().err.splitlines()
     assert len(lines) == 1 and "are not of one moment" in lines[0] and str(folder / "partition-") in lines[0]
+
+
+def test_one_that_hangs_is_killed_if_it_does_not_go(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    file = tmp_path / "process"
+    stops = (
+        f"import os, signal; open({str(file)!r}, 'w').write(f'{{os.getpid()}} '); os.kill(os.getpid(), signal.SIGSTOP)"
+    )
+    monkeypatch.setattr(processes, "COMMAND", ("-c", stops))
+    monkeypatch.setattr(processes, "_END_S", 0.1)
+    task = Task("c", "mark", "crawl", "token", 0, {}, [1], "{}", ("127.0.0.1", 9), False)
+
+    async def cancelled() -> None:
+        running = asyncio.ensure_future(processes.launched(task))
+        while not (file.exists() and file.read_text().endswith(" ")):
+            await asyncio.sleep(0.01)
+        running.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await asyncio.wait_for(running, 20)
+
+    asyncio.run(cancelled())
+    with pytest.raises(ProcessLookupError):
+        os.kill(int(file.read_text()), 0)

@@ -50,6 +50,10 @@ def test_each_fetches_its_own_pages_again_and_hears_of_its_own_sites(tmp_path: P
     assert summary["pages_fetched"] == len(fetched(folder)) == 4 * SITES
     assert summary["pages_refetched"] > 4 * SITES and summary["pages_changed"] > 0
     assert (summary["stopped_by"], summary["politeness_violations"]) == ("max-seconds", 0)
+    # Two links each time, those to the other partition too.
+    assert rows(folder, "select distinct length(links) / 4, found from fetch where result = 3 and status != 304") == [
+        (2, 2)
+    ]
     check_readers(folder, homes[0], capsys)
 
 

@@ -24,7 +24,9 @@ COMMANDS = {
     "explain": Lazy("trapline.cli.explain:explain", "Say why a page was fetched when it was, or why it was not yet."),
     "graph": Lazy("trapline.cli.graph:graph", "Make, inspect and convert web graphs."),
     "refresh": Lazy("trapline.cli.refresh:refresh", "Keep pages fresh: take pings and access logs, compare policies."),
-    "parallel": Lazy("trapline.cli.parallel:parallel", "Crawls of many partitions: simulate them."),
+    "parallel": Lazy(
+        "trapline.cli.parallel:parallel", "Crawls of many partitions: simulate, plan, watch and resize them."
+    ),
     "reproduce": Lazy(
         "trapline.cli.reproduce:reproduce", "A paper's experiments again: its figures, and what of it holds."
     ),

@@ -42,7 +42,8 @@ def closing_lines(summary: dict[str, Any], folder: Path) -> str:
             f" politeness violations: {summary['politeness_violations']}",
             *_fetched_again(summary),
             *_not_gone_to(summary, folder),
-            f"in {folder}: {_files(folder)}. See it: trapline report {folder}",
+            f"in {folder}: {_files(folder)}. See it: trapline report {folder}"
+            + (f"; go on: trapline crawl --resume {folder}" if summary["stopped_by"] == "interrupted" else ""),
         )
     )
 

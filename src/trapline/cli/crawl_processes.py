@@ -3,6 +3,7 @@
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -10,6 +11,7 @@ from trapline.cli.crawl_end import has_ended, say
 from trapline.cli.crawl_options import Requested
 from trapline.cli.crawl_ready import compile_for, note, prepared_new
 from trapline.cli.crawl_resume import raised_goals, refresh_changes, refuse_reached
+from trapline.cli.progress import said_if_long
 from trapline.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -39,20 +41,26 @@ def is_in_parts(given: dict[str, Any]) -> bool:
 
 
 def _refuse_part(folder: Path) -> None:
-    """Alone it would take the whole web for its own."""
+    """Alone it would take the whole web for its own, wherever it lies."""
     from trapline.crawl.folder import meta, opened
     from trapline.parallel.manifest import is_parallel
 
+    if is_parallel(folder):
+        return
+    with closing(opened(folder)) as database:
+        if "partition" not in meta(database):
+            return
     whole = folder.absolute().parent
     if is_parallel(whole):
-        with closing(opened(folder)) as database:
-            if "partition" in meta(database):
-                raise ConfigError(f"{folder}: is a part of the crawl in {whole}; go on with --resume {whole}")
+        raise ConfigError(f"{folder}: is a part of the crawl in {whole}; go on with --resume {whole}")
+    raise ConfigError(
+        f"{folder}: is a part of a crawl of several processes; put it back there, and go on with the whole"
+    )
 
 
 def crawl_in_parts(urls: tuple[str, ...], requested: Requested) -> None:
     given = requested.given
-    with _crawling(given["ray"]) as crawl:
+    with _crawling(given["ray"], given["quiet"]) as crawl:
         manifest = _resumed(given) if given["resume"] else _new(requested.options(urls), given)
         if manifest is None:
             return
@@ -61,7 +69,7 @@ def crawl_in_parts(urls: tuple[str, ...], requested: Requested) -> None:
 
 
 @contextmanager
-def _crawling(address: str | None) -> Iterator["Crawl"]:
+def _crawling(address: str | None, quiet: bool) -> Iterator["Crawl"]:
     """How partitions are run: by Ray, if it has an address. Before anything is made: it may not be there."""
     if address is None:
         from trapline.parallel.processes import crawl_in_processes
@@ -69,12 +77,15 @@ def _crawling(address: str | None) -> Iterator["Crawl"]:
         yield crawl_in_processes
         return
     try:
-        from trapline.parallel.on_ray import connected
+        with said_if_long("loading Ray", quiet):
+            from trapline.parallel.on_ray import connected
     except ModuleNotFoundError as error:
         if error.name != "ray":
             raise
-        raise ConfigError('--ray needs Ray: pip install "trapline[ray]"') from None
-    with connected(address) as cluster:
+        raise ConfigError(
+            '--ray needs Ray: pip install "trapline[ray]", or in a clone pip install -e ".[ray]"'
+        ) from None
+    with connected(address, partial(said_if_long, quiet=quiet)) as cluster:
         yield cluster.crawl
 
 

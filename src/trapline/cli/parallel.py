@@ -7,7 +7,7 @@ from trapline.cli.lazy import Lazy, LazyGroup
 _COMMANDS = {
     "simulate": Lazy("trapline.cli.parallel_simulate:simulate", "Crawl a graph with n partitions in simulated time."),
     "plan": Lazy(
-        "trapline.cli.parallel_plan:plan", "How many partitions a crawl needs, and how they should work together."
+        "trapline.cli.parallel_plan:plan", "How many processes a crawl needs, and how they should work together."
     ),
     "status": Lazy("trapline.cli.parallel_status:status", "How every partition of a running crawl stands."),
     "resize": Lazy("trapline.cli.parallel_resize:resize", "Let a running crawl go on with more partitions."),
@@ -16,4 +16,4 @@ _COMMANDS = {
 
 @click.group(cls=LazyGroup, lazy=_COMMANDS)
 def parallel() -> None:
-    """Crawls of many partitions: what they cover, fetch twice, and tell each other."""
+    """Crawls of many partitions: simulate and plan them; watch and resize one that runs."""

@@ -1,60 +1,99 @@
 """`trapline parallel plan`: how many processes a crawl needs, in which mode, and what comes of it."""
 
 import json
+import math
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from trapline.cli.compiling import compile_kernels
+from trapline.cli.crawl_options import MOST_PROCESSES
 from trapline.cli.numbers import amount, count, rate, seconds
 from trapline.cli.progress import Progress
-from trapline.cli.sections import SectionedCommand
+from trapline.cli.sections import Section, SectionedCommand, bundled
 from trapline.errors import ConfigError
 from trapline.units import byte_rate, bytes_shown, duration
 
 if TYPE_CHECKING:
-    from trapline.parallel.planning import CrawlPlan, Expected
+    from trapline.parallel.planning import CrawlPlan, Expected, Task
 
 _MOST_SIMULATED = 64
 _SEEDS = 5  # random pages a process, as in the paper
 _PATH = click.Path(path_type=Path)
+_LEAST_SHOWN = 1e-4  # of a share, in percent with two digits
+
+_CRAWL = Section(
+    "The crawl",
+    (
+        ("--pages", "pages", count(1, 10**12), None, "Pages to be fetched. [required]"),
+        ("--every", "every_s", seconds(1.0), None, "In this time, and again in the next: 30d, 7d. [required]"),
+        ("--page-bytes", "page_bytes", amount(), None, "Mean size of a page: 10kB. [required]"),
+        ("--web-pages", "web_pages", count(1, 10**13), None, "The best of so many are wanted. [all are fetched]"),
+    ),
+)
+_MACHINES = Section(
+    "Machines",
+    (
+        ("--link", "link", rate(), None, "Bandwidth of each process's machine: 10Mbit, 20MB. [required]"),
+        ("--processes-most", "processes_most", count(1, 4096), None, "There are no more machines than this."),
+    ),
+)
+_GRAPH = Section(
+    "Graph",
+    (
+        ("--graph", "graph", (_PATH, "PATH"), None, "Simulate coverage and exchange on this, assume neither."),
+        ("--ids-per-site", "ids_per_site", count(1), None, "If its pages have no URLs: so many in a row are a site."),
+    ),
+)
+_OUTPUT = Section("Output", (("--json", "as_json", None, False, "For machines."),))
+_REQUIRED = {"pages": "--pages", "every_s": "--every", "page_bytes": "--page-bytes", "link": "--link"}
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """The options of the command, by the names of their fields."""
+
+    pages: int
+    every_s: float
+    page_bytes: float
+    web_pages: int | None
+    link: float
+    processes_most: int | None
+    graph: Path | None
+    ids_per_site: int | None
+
+    def __post_init__(self) -> None:
+        missing = [flag for field, flag in _REQUIRED.items() if getattr(self, field) is None]
+        if missing:
+            raise ConfigError(f"give {', '.join(missing)} (see: trapline parallel plan --help)")
+        if self.ids_per_site is not None and self.graph is None:
+            raise ConfigError("--ids-per-site is of a graph; give --graph, or leave it away")
+
+    def task(self) -> "Task":
+        from trapline.parallel.planning import Task
+
+        return Task(self.pages, self.every_s, self.link, self.page_bytes, self.web_pages or 0)
 
 
 @click.command(cls=SectionedCommand)
-@click.option("--pages", type=count(1, 10**12), required=True, help="Pages to be fetched.")
-@click.option(
-    "--every", "every_s", type=seconds(1.0), required=True, help="In this time, and again in the next: 30d, 7d."
-)
-@click.option("--link", type=rate(), required=True, help="Bandwidth of each process's machine: 10Mbit, 100Mbit, 20MB.")
-@click.option("--page-bytes", type=amount(), required=True, help="Mean size of a page: 10kB.")
-@click.option(
-    "--web-pages", type=count(1, 10**13), help="Of so many that there are: the best are wanted. [all are fetched]"
-)
-@click.option("--processes-most", type=count(1, 4096), help="There are no more machines than this.")
-@click.option(
-    "--graph", "path", type=_PATH, help="Simulate coverage and exchange on this graph instead of assuming them."
-)
-@click.option(
-    "--ids-per-site", type=count(1), help="If pages of the graph have no URLs: so many numbers in a row are a site."
-)
-@click.option("--json", "as_json", is_flag=True, help="For machines.")
-def plan(
-    pages: int, every_s: float, link: float, page_bytes: float, web_pages: int | None, processes_most: int | None, path: Path | None,
-    ids_per_site: int | None, as_json: bool,
-) -> None:  # fmt: skip
+@bundled("asked", Asked, _CRAWL, _MACHINES, _GRAPH)
+@_OUTPUT
+def plan(asked: Asked, as_json: bool) -> None:
     """How many processes a crawl needs, in which mode, how much of the web it covers and how often it exchanges URLs.
 
     By the arithmetic of Cho and Garcia-Molina 2002 and costs measured with Trapline; docs/parallel-plan.md has both, and their three
-    examples. Politeness is not in it: few large sites take their time, however many processes there are.
+    examples. Politeness is not in it: few large sites take their time, however many processes there are. What `trapline crawl` does
+    otherwise than the plan is said in its last row.
     """
     from trapline.parallel import planning
 
-    task = planning.Task(pages, every_s, link, page_bytes, web_pages or 0)
-    processes = planning.affordable(task, processes_most)
-    expected = planning.assumed(processes) if path is None else _simulated(path, ids_per_site, processes)
+    task = asked.task()
+    processes = planning.affordable(task, asked.processes_most)
+    expected = _simulated(asked.graph, asked.ids_per_site, processes) if asked.graph else planning.assumed(processes)
     found = planning.plan(task, processes, expected)
-    click.echo(json.dumps(_for_machines(found), indent=1) if as_json else _shown(found, path))
+    click.echo(json.dumps(_for_machines(found), indent=1) if as_json else _shown(found, asked.graph))
 
 
 def _simulated(path: Path, ids_per_site: int | None, processes: int) -> "Expected":
@@ -76,29 +115,55 @@ def _simulated(path: Path, ids_per_site: int | None, processes: int) -> "Expecte
 
 
 def _shown(found: "CrawlPlan", path: Path | None) -> str:
-    task, expected = found.task, found.expected
-    source = f"simulated on {path}" if path else "as measured on a generated web"
+    task = found.task
+    source = f"of {path}, from {_SEEDS} random pages a process" if path else "as measured on a generated web"
     rows = [
         ("download", f"{byte_rate(task.bytes_per_s)}: {task.pages:,} pages of {bytes_shown(task.page_bytes)} in {duration(task.every_s)}"),
-        ("processes", f"{found.processes}, each with a link of {byte_rate(task.link_bytes_per_s)}"),
+        ("processes", f"{found.processes:,}, each with a link {_link(task.link_bytes_per_s)}"),
         ("mode", found.mode),
         ("coverage", f"{found.coverage:.1%} ({source})"),
-        ("in other modes", f"firewall {expected.firewall_coverage:.1%}, exchange {expected.exchange_coverage:.1%}"),
+        *(("other mode", f"{mode} {coverage:.1%}") for mode, coverage in found.other_modes.items()),
         ("exchanges", _exchanges(found)),
     ]  # fmt: skip
     if found.processes < found.needed:
         rows.append(
-            ("too few", f"{found.needed} processes are needed; {found.processes} take {duration(found.round_s)}")
+            ("too few", f"{found.needed:,} processes are needed; {found.processes:,} take {duration(found.round_s)}")
         )
+    rows += [("trapline crawl", note) for note in _notes(found)]
     return "\n".join(f"{name:16}{text}" for name, text in rows)
+
+
+def _link(bytes_per_s: float) -> str:
+    """
+    >>> _link(2e6), _link(math.inf)
+    ('of 2 MB/s', 'without limit')
+    """
+    return "without limit" if math.isinf(bytes_per_s) else f"of {byte_rate(bytes_per_s)}"
 
 
 def _exchanges(found: "CrawlPlan") -> str:
     if not found.exchanges:
         return "none"
-    every = duration(found.exchange_every_s)
-    sent = f"{found.expected.urls_per_page:.2f} URLs a page, {found.exchange_share:.2%} of the page bytes"
-    return f"{found.exchanges} of each process, one every {every}: {sent}"
+    every, share = duration(found.exchange_every_s), found.exchange_share
+    of_bytes = f"{share:.2%}" if share >= _LEAST_SHOWN else f"under {_LEAST_SHOWN:.2%}"
+    sent = f"{found.expected.urls_per_page:.2f} URLs a page, {of_bytes} of the page bytes"
+    return f"{found.exchanges} of each process are enough, one every {every}: {sent}"
+
+
+def _notes(found: "CrawlPlan") -> list[str]:
+    """What the live crawl does otherwise: it has one mode, and a most of processes."""
+    from trapline.parallel.planning import FIREWALL
+
+    notes = []
+    if found.mode == FIREWALL:
+        notes.append(
+            f"has no mode firewall: it exchanges all the time, and covers {found.expected.exchange_coverage:.1%}"
+        )
+    elif found.exchanges:
+        notes.append(f"exchanges all the time, not {found.exchanges} times, and so sends more")
+    if found.processes > MOST_PROCESSES:
+        notes.append(f"takes at most {MOST_PROCESSES} processes; --processes-most {MOST_PROCESSES}: how long they take")
+    return notes
 
 
 def _for_machines(found: "CrawlPlan") -> dict[str, Any]:
@@ -117,4 +182,5 @@ def _for_machines(found: "CrawlPlan") -> dict[str, Any]:
         "urls_per_page": expected.urls_per_page,
         "exchange_share_of_bytes": found.exchange_share,
         "round_s": found.round_s,
+        "trapline_crawl": _notes(found),
     }

@@ -6,6 +6,7 @@ import click
 
 from trapline.cli.crawl_options import MOST_PROCESSES
 from trapline.cli.numbers import count
+from trapline.errors import ConfigError
 
 
 @click.command()
@@ -16,7 +17,13 @@ def resize(folder: Path, processes: int) -> None:
 
     They stop in order, sites that get another owner are handed over, and all N start.
     """
-    from trapline.parallel.watching import ask
+    from trapline.parallel.watching import NotRunningError, ask
 
-    ask(folder, resize=processes)
+    try:
+        ask(folder, resize=processes)
+    except NotRunningError:
+        raise ConfigError(
+            f"{folder}: its crawl does not run now; let it go on with {processes}:"
+            f" trapline crawl --resume {folder} --processes {processes}"
+        ) from None
     click.echo(f"{folder}: stops its partitions and goes on with {processes}; see: trapline parallel status {folder}")

@@ -1,7 +1,7 @@
 """`trapline parallel simulate`: n partitions crawl a graph in simulated time."""
 
 import os
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -29,6 +29,15 @@ _FILE = click.Path(path_type=Path)
 _STDOUT = Path("-")
 _MOST_PROCESSES = 64
 _DEFAULT = "backlink-count"  # the order of the paper
+_FIREWALL, _DYNAMIC, _INDEPENDENT = "firewall", "dynamic", "independent"
+_SENDING = ("exchange", _DYNAMIC)
+# Options that do something in these modes alone. That modes exist at all is for `Plan` to say, which takes time to import.
+_ONLY_IN = {
+    "grain": (_DYNAMIC,),
+    "partition": ("exchange", _FIREWALL, "cross-over", _INDEPENDENT),
+    "batch_pages": _SENDING,
+    "filter_size": _SENDING,
+}
 _PARALLEL = Section(
     "Partitions",
     (
@@ -60,10 +69,28 @@ _EXCHANGE = Section(
         ("--filter", "filter_size", count(0), 0, "URLs sent that it remembers, and does not send again."),
         ("--filter-policy", "filter_policy", (str, "lru|popular"), "lru", "Which of them it forgets."),
         ("--replicated", "replicated", count(0), 0, "The m most linked URLs are known everywhere."),
-        ("--top", "top", (str, "backlinks|pagerank"), "backlinks", "Quality is the share of the best pages by this."),
+    ),
+)
+_MEASURE = Section(
+    "Measure",
+    (
+        (
+            "--top",
+            "top",
+            (str, "backlinks|pagerank"),
+            "backlinks",
+            "The quality of the result: share of the best by this.",
+        ),
     ),
 )
 _OUTPUT = Section("Output", (("--json", "json_file", (_FILE, "FILE"), None, "The result for machines; -: to stdout."),))
+
+# Of the options of one crawl, what the help says of those that are otherwise here; nothing: they are refused.
+_OTHERWISE = {
+    "quality": "For strategies by quality: zipf, opic, FILE or MODULE:FUNCTION. [pagerank]",
+    "speed_up": "",
+    "rescore": "",
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,6 +111,21 @@ class Asked:
     def __post_init__(self) -> None:
         if self.top not in ("backlinks", "pagerank"):
             raise ConfigError(f"--top {self.top}: it is backlinks or pagerank")
+        if self.partition == "suffix" and not self.suffixes:
+            raise ConfigError("--partition suffix needs a table, as in --suffixes edu=0,org=1")
+        if self.suffixes and self.partition != "suffix":
+            raise ConfigError("--suffixes is for --partition suffix; give that too, or leave it away")
+        if self.filter_policy == "popular" and not self.filter_size:
+            raise ConfigError("--filter-policy popular is of a filter; give --filter too, or leave it away")
+        self._check_mode()
+
+    def _check_mode(self) -> None:
+        """What does nothing in the mode is refused: whoever gave it expects something."""
+        every = {mode for modes in _ONLY_IN.values() for mode in modes}
+        for flag, field, _, default, _ in (*_PARALLEL.rows, *_EXCHANGE.rows):
+            modes, value = _ONLY_IN.get(field, every), getattr(self, field)
+            if value != default and self.mode in every and self.mode not in modes:
+                raise ConfigError(f"{flag} {value} does nothing in mode {self.mode}; it is for {', '.join(modes)}")
 
     def plan(self, replicated: "NDArray[np.int32] | None" = None) -> "Plan":
         from trapline.parallel.in_process import Exchange, Plan
@@ -96,7 +138,7 @@ class Asked:
 
 @click.command(cls=SectionedCommand)
 @click.argument("graph", type=click.Path(path_type=Path, exists=True))
-@bundled("asked", Asked, _PARALLEL, _EXCHANGE)
+@bundled("asked", Asked, _PARALLEL, _EXCHANGE, _MEASURE)
 @STRATEGY
 @condition_options
 @_OUTPUT
@@ -112,17 +154,16 @@ def simulate(
     """Crawl GRAPH with n partitions in simulated time: what they cover, fetch twice, and tell each other.
 
     Each partition is a crawler of its own, with --connections robots and the whole --bandwidth. A TIME is in seconds, or with a
-    unit: 250ms, 2min, 1h. Brackets hold the default; without --strategy it is backlink-count.
+    unit: 250ms, 2min, 1h. Brackets hold the default; without --strategy it is backlink-count. The quality of the result goes by --top,
+    not by --quality, which is for strategies.
     """
     if json_file and json_file != _STDOUT:
         check_writable(json_file)
     asked.plan()  # what can be wrong with it, before anything long begins
     unsaid = strategy is None and not (page_rank and site_rank)
-    chosen = ready(
-        chosen_by(_DEFAULT if unsaid else strategy, page_rank, site_rank),
-        conditions.quality,
-        conditions.history is not None,
-    )
+    named = chosen_by(_DEFAULT if unsaid else strategy, page_rank, site_rank)
+    _check_conditions(conditions, named)
+    chosen = ready(named, conditions.quality, conditions.history is not None)
     compile_ranks([chosen])
     import trapline.parallel.measures  # noqa: F401  its kernels, and those of all that it needs
 
@@ -134,11 +175,29 @@ def simulate(
         click.echo(_shown(asked, record))
 
 
+for _option in simulate.params:
+    if isinstance(_option, click.Option) and _option.name in _OTHERWISE:
+        _option.help, _option.hidden = _OTHERWISE[_option.name], not _OTHERWISE[_option.name]
+
+
+def _check_conditions(given: Conditions, chosen: Chosen) -> None:
+    """Options of a crawl by one process that would do nothing here."""
+    inputs = chosen.strategy.page.inputs
+    if given.speed_up:
+        raise ConfigError("--speed-up is of a crawl by one process: trapline simulate")
+    if given.rules.rescore:
+        raise ConfigError("--rescore is for ranks by PageRank of what is known, which parallel crawls do not have")
+    if given.quality != "pagerank" and "quality" not in inputs:
+        raise ConfigError(f"--quality {given.quality}: {chosen.name} does not go by it; the result's quality is --top")
+    if given.history is not None and not any(name.startswith("history") for name in inputs):
+        raise ConfigError(f"--history {given.history}: {chosen.name} does not go by it")
+
+
 def _crawled(arena: Arena, chosen: Chosen, asked: Asked) -> "tuple[ParallelRecord, dict[str, Any]]":
     import numpy as np
 
     from trapline.parallel.in_process import simulate_parallel
-    from trapline.parallel.measures import judge
+    from trapline.parallel.measures import judge, links_dropped
     from trapline.strategies.inputs import default_rules, inputs_for
 
     web, given, strategy = arena.web, arena.conditions, chosen.strategy
@@ -161,7 +220,10 @@ def _crawled(arena: Arena, chosen: Chosen, asked: Asked) -> "tuple[ParallelRecor
             seed=given.seed,
             progress=progress.update,
         )
-    return judge(crawl, web, rules, arena.servers, worth, given.max_pages), given.parameters(rules)
+    record = judge(crawl, web, rules, arena.servers, worth, given.max_pages)
+    if asked.mode == _FIREWALL:
+        record = replace(record, links_between_partitions=links_dropped(crawl, web))
+    return record, given.parameters(rules)
 
 
 def _seeds(arena: Arena, asked: Asked) -> "NDArray[np.int32]":
@@ -217,15 +279,14 @@ def _write(
 def _shown(asked: Asked, r: "ParallelRecord") -> str:
     reached = "nothing is left to fetch" if r.drained else "stopped before the end"
     rows = {
-        "partitions": f"{asked.processes} by {asked.partition}, mode {asked.mode}",
+        "partitions": _partitions(asked),
         "pages downloaded": f"{r.pages_downloaded:,}, {r.pages_distinct:,} of them distinct ({reached})",
         "coverage": f"{r.coverage:.2%} of the {r.pages_reachable:,} pages that can be reached from the seeds",
         "overlap": f"{r.overlap:.4f}",
         "quality": f"{r.quality:.2%} of as many best pages by {asked.top}",
-        "links between partitions": f"{r.links_between_partitions:,} ({r.links_replicated:,} replicated,"
-        f" {r.links_filtered:,} filtered)",
+        **_links(asked, r),
         "URLs exchanged": f"{r.urls_exchanged:,}: {r.urls_exchanged_per_page:.3f} a page, in {r.messages:,} messages",
-        **({"coordinator": f"{r.coordinator_messages:,} messages"} if asked.mode == "dynamic" else {}),
+        **({"coordinator": f"{r.coordinator_messages:,} messages"} if asked.mode == _DYNAMIC else {}),
         "largest against mean": f"{r.imbalance_pages:.2f} of pages, {r.imbalance_bytes:.2f} of bytes",
         "robots at work": f"{r.robots_at_work:.1f} on average",
         "simulated time": duration(r.simulated_seconds),
@@ -233,3 +294,20 @@ def _shown(asked: Asked, r: "ParallelRecord") -> str:
         "politeness violations": f"{r.politeness_violations:,}",
     }
     return "\n".join(f"{name:26}{value}" for name, value in rows.items())
+
+
+def _partitions(asked: Asked) -> str:
+    if asked.mode == _DYNAMIC:
+        return f"{asked.processes}, mode dynamic: a coordinator gives out {asked.grain}s"
+    if asked.mode == _INDEPENDENT:
+        return f"{asked.processes}, mode independent: seeds by {asked.partition}, all else is everybody's"
+    return f"{asked.processes} by {asked.partition}, mode {asked.mode}"
+
+
+def _links(asked: Asked, r: "ParallelRecord") -> dict[str, str]:
+    """Where nothing is anybody's, none leads to another's page."""
+    if asked.mode == _INDEPENDENT:
+        return {}
+    gathered = f"{r.links_replicated:,} replicated, {r.links_filtered:,} filtered"
+    became = "not followed" if asked.mode == _FIREWALL else gathered
+    return {"links between partitions": f"{r.links_between_partitions:,} ({became})"}

@@ -59,6 +59,8 @@ class Asked:
     def __post_init__(self) -> None:
         if self.graph and self.pages is not None:
             raise ConfigError("--pages is for a generated web; leave it away, or --graph")
+        if self.ids_per_site is not None and not self.graph:
+            raise ConfigError("--ids-per-site is of a graph; give --graph, or leave it away")
         _ = self.numbers
 
     @property

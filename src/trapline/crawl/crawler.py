@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from trapline.crawl.asked import Asked, answer, no_answer
+from trapline.crawl.errands import Errands
 from trapline.crawl.hearsay import Hearsay
 from trapline.crawl.judge import Verdict, judge
 from trapline.crawl.known import Found, Known
@@ -81,6 +82,7 @@ class Crawler:
         self._often = keep_links is not None or frontier.rules.batch > 0
         self.tally = tally or Tally()
         self.upkeep, self.hearsay, self.others = upkeep, hearsay, others
+        self.errands = Errands(frontier)
         self.idle = False  # nothing to do, until somebody sends something
         self._next = frontier.next if upkeep is None else upkeep.agenda.next
         self.active = 0  # visits under way
@@ -111,11 +113,13 @@ class Crawler:
 
     def _ask(self) -> None:
         self._asking = self.idle = False
-        while self.active < self._manner.connections and not self._scoring and self.may_request() and not self.full():
-            answer = self._next(self._world.now())
+        while self.active < self._manner.connections and not self._scoring and self._may_set_out() and not self.full():
+            now = self._world.now()
+            answer = self.errands.next(now) or self._next(now)
             if isinstance(answer, Visit):
                 self._set_out(answer)
                 continue
+            answer = self.errands.awaited(answer)
             if isinstance(answer, Rescore):
                 self._scoring = True
                 self._world.score()
@@ -133,7 +137,7 @@ class Crawler:
 
     def _set_out(self, visit: Visit) -> None:
         self.active += 1
-        conditions = self.upkeep.conditions(visit) if self.upkeep else []
+        conditions = self.upkeep.conditions(visit) if self.upkeep and visit not in self.errands else []
         self._world.set_out(visit, self.known.sites[visit.site], self._shelf.urls(visit.pages), conditions)
 
     def _wake(self, answer: WaitUntil) -> None:
@@ -173,6 +177,18 @@ class Crawler:
         """Whether another page may be asked for: with those under way it must not exceed what is wanted."""
         return not self.stopped_by and self.tally.fetched + self.tally.in_flight < self.most_pages
 
+    def _may_set_out(self) -> bool:
+        return not self.stopped_by and self.used < self.most_pages
+
+    @property
+    def used(self) -> float:
+        """Of `most_pages`: those had and asked for; among others, who may give us more later, also one for each robot that is out, or
+        it would come to a site for nothing, and the site would rest all the same."""
+        asked = self.tally.fetched + self.tally.in_flight
+        if self.others is None:
+            return asked
+        return max(asked, min(self.tally.fetched + self.active, self.most_pages))
+
     def waits(self, go_on: Callable[[], None]) -> bool:
         """Whether the store has too much to do; if so, `go_on` is called when it has less."""
         if not self.full():
@@ -198,6 +214,8 @@ class Crawler:
 
     def answered(self, visit: Visit, site: Site, asked: Asked, response: Response, address: str) -> Verdict:
         """A page is in."""
+        if visit in self.errands:
+            return self._errand_done(visit, site, asked, response, address)
         now = self._world.now()
         again = self.upkeep is not None and self.upkeep.is_again(asked.page)
         verdict = judge(
@@ -221,6 +239,8 @@ class Crawler:
         record = answer(visit, site, asked, response, address, verdict, hrefs, kept.tobytes())
         if self.upkeep is not None:
             record = self.upkeep.compared(record, verdict, response)
+        if foreign:
+            record = record._replace(elsewhere=foreign)
         self._report(visit, record, now, links, response.own_s, worth)
         if foreign and self.others is not None and record.result == FETCHED:
             if again:
@@ -231,6 +251,13 @@ class Crawler:
             self.hearsay.listen(asked.page, asked.url, verdict, response, now)
         self._keep(record, again)
         self._stop_at_goals()
+        return verdict
+
+    def _errand_done(self, visit: Visit, site: Site, asked: Asked, response: Response, address: str) -> Verdict:
+        """Whoever waits for it has heard of it; for all others the page is as it was."""
+        self.tally.in_flight -= 1
+        verdict = judge(response, self._manner.agent, self._manner.expanded_bytes, self._world.now(), False, False)
+        self._keep(answer(visit, site, asked, response, address, verdict, (), b"")._replace(result=RETURNED))
         return verdict
 
     def _report(
@@ -270,8 +297,10 @@ class Crawler:
 
     def _without_answer(self, visit: Visit, site: Site, asked: Asked, result: int, kind: str, address: str) -> None:
         now = self._world.now()
-        record = no_answer(visit, site, asked, result, kind, address, now)
-        self._report(visit, record, now, _NO_PAGES, math.nan)
+        is_errand = visit in self.errands
+        record = no_answer(visit, site, asked, RETURNED if is_errand else result, kind, address, now)
+        if not is_errand:
+            self._report(visit, record, now, _NO_PAGES, math.nan)
         self._keep(record)
 
     def requested(self) -> None:
@@ -288,6 +317,7 @@ class Crawler:
         """A visit has ended. `fruitless`: it brought no page. A site with some bad pages among good ones is not given up."""
         now = self._world.now()
         self.frontier.finish(visit, outcome, now)
+        self.errands.over(visit)
         if self.upkeep is not None:
             self.upkeep.over(visit, site, now)
         self.active -= 1
@@ -304,6 +334,7 @@ class Crawler:
         """A site that cannot be had: its pages wait for ever, and the crawl does not wait for them."""
         now = self._world.now()
         self.frontier.set_site(site.id, now, pages=0)
+        self.errands.forget(site.id)
         self.tally.given_up[kind] += 1
         self.outbox.given_up.append(GivenUp(site.id, now, kind, why))
         self.soon()

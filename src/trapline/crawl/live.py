@@ -125,12 +125,16 @@ class Web:
             self.over.set_result(None)
 
     def discover(self, url: str) -> None:
-        """A page that no link led to: where a robots.txt has moved. Another partition's is asked for there."""
+        """A page that no link led to: where a robots.txt has moved. One that was had before is asked for once more (errands.py); another
+        partition's is asked for there."""
         now, crawler = self.now(), self._crawler
         if crawler.others is not None and not crawler.known.is_ours(url):
             crawler.others.ask(url)
             return
-        self.frontier.discover(crawler.known.seed_pages([url], now), now)
+        pages = crawler.known.seed_pages([url], now)
+        self.frontier.discover(pages, now)
+        for page in pages:
+            crawler.errands.add(page)
         crawler.soon()
 
     def robots_read(self, url: str, body: bytes) -> None:

@@ -11,7 +11,8 @@ from typing import NamedTuple
 VISITS = "visits"  # a kind of site given up: its visits failed
 
 
-# A result that the frontier is not told: asked for and not answered, by nobody's fault; the page waits as before.
+# A result that the frontier is not told: asked for and not answered, by nobody's fault, and the page waits as before; or an errand
+# (errands.py), whatever came of it.
 RETURNED = 0
 NOT_KNOWN = -1  # whether a page has changed: it was never had before, or it was not had now
 
@@ -48,6 +49,7 @@ class Fetched(NamedTuple):
     )
     etag: bytes = b""  # to ask by the next time (fetch/validators.py)
     modified: bytes = b""
+    elsewhere: Sequence[str] = ()  # the pages that its links lead to and other partitions of the crawl own
 
 
 class RobotsFetched(NamedTuple):
@@ -118,7 +120,6 @@ class Between(NamedTuple):
     made: Sequence[Parcel] = ()
     delivered: Sequence[tuple[int, int]] = ()  # receiver, number: it has all parcels up to that one
     received: Sequence[tuple[int, int]] = ()  # sender, number: we have
-    links: Sequence[tuple[int, str]] = ()  # page, URL that another owns
     # Host, the address that its owner goes by: asked for by us, or told by who did.
     assigned: Sequence[tuple[str, str]] = ()
     ended: Sequence[int] = ()  # partitions that have handed over to us all that became ours when the crawl grew

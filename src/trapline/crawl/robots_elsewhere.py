@@ -1,8 +1,8 @@
 """robots.txt files that lie on another site: who waits for which URL, and what was found there.
 
 RFC 9309, 2.3.1.2: a redirect leads across sites, and what is at its end holds for the site that it began at. The file is fetched as a
-page of the site that it lies on, in that site's own time; nothing is asked for here. If another partition of the crawl owns that site,
-it is asked, and its answer is as good as ours (docs/decisions/033-robots-of-others.md).
+page of the site that it lies on, in that site's own time, or once more if it was had before (errands.py); nothing is asked for here. If
+another partition of the crawl owns that site, it is asked, and its answer is as good as ours (docs/decisions/033-robots-of-others.md).
 Who fills it: robots_file.py (who waits), visit.py (pages that were waited for), other partitions (their questions and answers). Who empties
 it: a page that comes, for its waiters. What a waiter learns is recorded with the page, before it: after a crash either both are known or
 neither. Questions of others are not kept: whoever still waits asks again.
@@ -18,7 +18,7 @@ from trapline.fetch.robots import LIMIT_BYTES, written
 from trapline.fetch.robots_answer import SHORTEST_S
 from trapline.fetch.urls import origin
 
-MOST_KEPT = 1_000  # for sites that are sent to the same file later: it is a page by then, and not fetched again
+MOST_KEPT = 1_000  # for sites that are sent to the same file later: it need not be asked for again
 MOST_ASKED = 1_000  # files, by other partitions: one that never comes makes room, and its askers are not answered
 
 

@@ -1,8 +1,8 @@
 """A site's robots.txt on its way in: what to ask for, and what follows from the answer. It sends nothing itself.
 
 RFC 9309. A redirect within the site is followed at once. One to another site is not, for nobody leased that site: its target is
-discovered like any URL, or its partition asked, and this site rests meanwhile (robots_elsewhere.py). Whatever is found there holds
-for this site.
+discovered like any URL, asked for once more if it was had before, or its partition asked, and this site rests meanwhile
+(robots_elsewhere.py). Whatever is found there holds for this site.
 """
 
 import re

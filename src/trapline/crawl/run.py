@@ -25,19 +25,17 @@ from trapline.crawl.options import CrawlOptions
 from trapline.crawl.partition import Member, Others
 from trapline.crawl.parts import built
 from trapline.crawl.records import Batch, Progress
-from trapline.crawl.standing import MOST_ROWS, FetchedAgain, Recent, Standing
+from trapline.crawl.standing import MOST_ROWS, FetchedAgain, Recent, Standing, stopping
 from trapline.crawl.store.client import Store, StoreDiedError
 from trapline.crawl.store.folder import note_begin, note_end
 from trapline.crawl.summary import write_summary
 from trapline.errors import ConfigError
-from trapline.units import counted
 
 Show = Callable[[Standing], None]
 View = AbstractContextManager[Show]
 _TICK_S = 0.5
 _IDLE_S = 10.0  # between two notes of how the crawl stands, while nothing happens
 _GRACE_S = 10.0  # for the pages under way when a crawl is stopped: some servers would take minutes
-_OPTION = {SECONDS: "max-time"}  # where users know the goal by another name
 
 
 def open_crawl(options: CrawlOptions, folder: Path, view: View) -> dict[str, Any]:
@@ -227,9 +225,7 @@ class LiveCrawl:
         if self._closing:
             return f"closing: {self._closing}"
         if self._crawler.stopped_by:
-            under_way = counted(progress.active, "visit")
-            why = _OPTION.get(self._crawler.stopped_by, self._crawler.stopped_by)
-            return f"stopping ({why}): {under_way} under way; Ctrl-C cuts them off"
+            return stopping(self._crawler.stopped_by, progress.active)
         if self._again is not None and self._again.hearsay.trouble:
             return self._again.hearsay.trouble
         return "" if progress.pages or progress.errors else "starting: names, connections, robots.txt"

@@ -5,11 +5,14 @@ from collections import Counter, deque
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
+from trapline.crawl.crawler import SECONDS
 from trapline.crawl.records import Progress
 from trapline.crawl.tally import Heard
+from trapline.units import counted
 
 RECENT_S = 5.0  # what "now" means in a rate
 MOST_ROWS = 6
+_OPTION = {SECONDS: "max-time"}  # where users know the goal by another name
 
 
 class FetchedAgain(NamedTuple):
@@ -35,6 +38,11 @@ class Standing(NamedTuple):
     given_up: Sequence[tuple[str, int]] = ()  # kind, sites
     left_out: Sequence[tuple[str, int]] = ()  # reason, links
     again: FetchedAgain | None = None  # None: every page is fetched once
+
+
+def stopping(why: str, visits: int) -> str:
+    """What a crawl is at that is about to end."""
+    return f"stopping ({_OPTION.get(why, why)}): {counted(visits, 'visit')} under way; Ctrl-C cuts them off"
 
 
 class Recent:

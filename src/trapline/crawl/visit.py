@@ -28,6 +28,7 @@ MOST_SECONDS = 300.0  # of one visit, then it asks for no more
 PIPELINED = 8  # requests under way at once on one connection
 # For a server to notice that we do not want the rest of its answer: its own clock of the visit runs until then.
 HANG_UP_S = 0.5
+_NOT_MODIFIED = 304  # says nothing to who waits for a robots.txt: it asks again, and then for the whole of it
 _WE_HUNG_UP = frozenset({failure.TIMEOUT, failure.TOO_LARGE, failure.PROTOCOL})
 
 
@@ -164,7 +165,7 @@ class Robot:
             self._robots_received(self._robots, response, connection.address)
             return
         asked = self._asked.popleft()
-        if self._web.elsewhere.awaits(asked.url):
+        if self._web.elsewhere.awaits(asked.url) and not (self._conditions and response.status == _NOT_MODIFIED):
             self._web.elsewhere.came(self._web, asked.url, response)
         verdict = self._crawler.answered(self._visit, self._site, asked, response, connection.address)
         self._served += 1

@@ -1,5 +1,6 @@
 """Experiment 3 of `cho`: how many URLs partitions send each other, per page, by partition function, replicated URLs and filters."""
 
+from collections.abc import Mapping
 from itertools import pairwise
 
 import numpy as np
@@ -19,6 +20,7 @@ CUT, FILTERED = (
     0.9,
 )  # "roughly 40-50 %" by replication; what BUbiNG (Boldi et al. 2018) says of its filter: over 90 % of repeats
 FILTERS = {"1/1024": 1024, "1/64": 64, "1/16": 16}  # entries of the filter, as a share of a partition's pages
+_LEAST_FILTER = 8  # entries
 PARTITIONS, PART = 8, 5  # for replication and filters; filters are tried on the first fifth of a crawl
 
 
@@ -55,24 +57,32 @@ def _links_elsewhere(n: int) -> Measure:
 
 
 def _replicated(study: Study) -> dict[str, Curve]:
+    """By the place of a share among all of them; without those that are less than a page."""
+    numbers = {at: study.pages // share for at, share in enumerate(REPLICATED.values(), 1) if share <= study.pages}
+
     def curve(n: int) -> Curve:
-        numbers = [0, *(max(1, study.pages // share) for share in REPLICATED.values())]
-        settings = [Setting("exchange", n, replicated=number) for number in numbers]
-        return {float(at): study.values(one, sent_at_once) for at, one in enumerate(settings)}
+        settings = {at: Setting("exchange", n, replicated=number) for at, number in ({0: 0} | numbers).items()}
+        return {float(at): study.values(one, sent_at_once) for at, one in settings.items()}
 
     return {f"{n} partitions": curve(n) for n in (PARTITIONS, 64)}
 
 
-def _filters(study: Study) -> dict[str, Curve]:
+def _filter_sizes(study: Study) -> list[int]:
     own = study.pages // PARTITIONS
-    sizes = [0, *(max(8, own // share) for share in FILTERS.values()), 2 * study.pages]
+    return [0, *(max(_LEAST_FILTER, own // share) for share in FILTERS.values()), 2 * study.pages]
+
+
+def _filters(study: Study) -> dict[str, Curve]:
+    """By the place of a size among all of them; of those that are the same, the last."""
+    sizes = {size: at for at, size in enumerate(_filter_sizes(study))}
 
     def curve(policy: str) -> Curve:
         most = study.pages // PART
-        settings = [
-            Setting("exchange", PARTITIONS, most=most, filter_size=size, filter_policy=policy) for size in sizes
-        ]
-        return {float(at): study.values(one, sent) for at, one in enumerate(settings)}
+        settings = {
+            at: Setting("exchange", PARTITIONS, most=most, filter_size=size, filter_policy=policy)
+            for size, at in sizes.items()
+        }
+        return {float(at): study.values(one, sent) for at, one in settings.items()}
 
     return {policy: curve(policy) for policy in ("lru", "popular")}
 
@@ -91,36 +101,45 @@ def _of_functions(curves: dict[str, Curve]) -> list[Verdict]:
     ]
 
 
-def _of_replication(curves: dict[str, Curve]) -> list[Verdict]:
-    least, most = ({name: _cut(curve, share) for name, curve in curves.items()} for share in _LIKE_PAPER)
+def _of_replication(curves: Mapping[str, Curve]) -> list[Verdict]:
+    """Of shares that are at least a page, where anything is sent."""
+    curves = {name: curve for name, curve in curves.items() if min(curve[0.0]) > 0.0}
+    (few, least), (many, most) = (
+        (share, {name: _cut(curve, share) for name, curve in curves.items() if _place(share) in curve})
+        for share in _LIKE_PAPER
+    )
     little = [(name, larger(cut, [CUT] * len(cut))) for name, cut in least.items()]
     much = [(name, larger(cut, [CUT] * len(cut))) for name, cut in most.items()]
-    slower = [(name, _diminishes(least[name], most[name])) for name in curves]
-    few, many = _LIKE_PAPER
-    return [
-        Verdict(
-            f"replicating {few} of the pages cuts it by {CUT:.0%} or more (10,000 URLs: {PUBLISHED})", all_hold(little)
-        ),
-        Verdict(f"replicating {many} does (100,000 URLs)", all_hold(much)),
-        Verdict("ten times as many cut less than ten times as much", all_hold(slower)),
-    ]
+    slower = [(name, _diminishes(cut, most[name])) for name, cut in least.items()]
+    claims = {
+        f"replicating {few} of the pages cuts it by {CUT:.0%} or more (10,000 URLs: {PUBLISHED})": little,
+        f"replicating {many} does (100,000 URLs)": much,
+        "ten times as many cut less than ten times as much": slower,
+    }
+    return [Verdict(claim, all_hold(parts)) for claim, parts in claims.items() if parts]
+
+
+def _place(share: str) -> float:
+    return float(list(REPLICATED).index(share) + 1)
 
 
 def _cut(curve: Curve, share: str) -> Values:
     """What replication spares, as a share of what is sent without."""
-    at = float(list(REPLICATED).index(share) + 1)
-    return [1.0 - value for value in ratio(curve[at], curve[0.0])]
+    return [1.0 - value for value in ratio(curve[_place(share)], curve[0.0])]
 
 
 def _diminishes(little: Values, much: Values) -> Judged:
     return larger([10.0 * value for value in little], much)
 
 
-def _of_filters(curves: dict[str, Curve]) -> list[Verdict]:
+def _of_filters(curves: Mapping[str, Curve]) -> list[Verdict]:
+    """Where anything would be sent again."""
     verdicts = []
     for name, curve in curves.items():
         every = float(len(FILTERS) + 1)
         repeats = minus(curve[0.0], curve[every])
+        if min(repeats) <= 0.0:
+            continue
         removed = ratio(minus(curve[0.0], curve[float(len(FILTERS))]), repeats)
         text = f"a filter ({name}) of 1/16 of a partition's pages removes over {FILTERED:.0%} of the repeats"
         verdicts.append(Verdict(text, larger(removed, [FILTERED] * len(removed))))
@@ -135,4 +154,16 @@ def _notes(study: Study) -> list[str]:
         "3a, 3b: every link is sent when it is found; a batch a step and 3c: each URL once a batch",
         "replicated are the most linked pages of the graph itself, as in the paper: an earlier crawl would know them less well",
         "repeats: what a filter that forgets nothing would not send again",
+        *_left_out(study),
     ]
+
+
+def _left_out(study: Study) -> list[str]:
+    less = [name for name, share in REPLICATED.items() if share > study.pages]
+    sizes = dict(zip(FILTERS, _filter_sizes(study)[1:], strict=False))
+    same = [name for (name, size), (_, larger_size) in pairwise(sizes.items()) if size == larger_size]
+    said = {
+        "not replicated, so not judged: {} of the pages are less than one": less,
+        f"no filters of {{}} of a partition's pages: the least has {_LEAST_FILTER} entries": same,
+    }
+    return [text.format(" and ".join(names)) for text, names in said.items() if names]

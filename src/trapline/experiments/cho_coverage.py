@@ -29,12 +29,23 @@ def experiment(study: Study) -> Experiment:
         Chart("1a", "Firewall mode", "partitions", "coverage", by_size, doubling=True),
         Chart("1b", "Firewall mode, by seeds", "seeds in all", "coverage", by_seeds, doubling=True),
     ]
-    return Experiment(1, "Coverage without exchange", charts, [*_of_sizes(by_size), *_of_seeds(by_seeds)])
+    verdicts = [*_of_sizes(by_size), *_of_seeds(by_seeds)]
+    return Experiment(1, "Coverage without exchange", charts, verdicts, _notes(study))
+
+
+def _totals(study: Study) -> list[int]:
+    return [total for total in study.scale.seeds if total <= study.pages]
 
 
 def _by_seeds(study: Study, n: int) -> Curve:
-    totals = [total for total in study.scale.seeds if total <= study.pages]
-    return {float(total): study.values(Setting("firewall", n, seeds=total), coverage) for total in totals}
+    return {float(total): study.values(Setting("firewall", n, seeds=total), coverage) for total in _totals(study)}
+
+
+def _notes(study: Study) -> list[str]:
+    totals = _totals(study)
+    if len(totals) > 1:
+        return []
+    return [f"what more seeds bring is not judged: with so few pages, {totals[0]} were tried alone"]
 
 
 def _of_sizes(by_size: Mapping[str, Curve]) -> list[Verdict]:
@@ -54,7 +65,10 @@ def _of_sizes(by_size: Mapping[str, Curve]) -> list[Verdict]:
     ]
 
 
-def _of_seeds(by_seeds: dict[str, Curve]) -> list[Verdict]:
+def _of_seeds(by_seeds: Mapping[str, Curve]) -> list[Verdict]:
+    """Nothing, where one number of seeds was tried."""
+    if any(len(curve) < 2 for curve in by_seeds.values()):
+        return []
     gains = {name: minus(curve[max(curve)], curve[min(curve)]) for name, curve in by_seeds.items()}
     few, many = gains["2 partitions"], gains["64 partitions"]
     nothing = [0.0] * len(few)

@@ -37,15 +37,21 @@ def experiment(study: Study) -> Experiment:
             f"cross-over: overlap stays 0 (at most {ZERO:g}) until coverage is {BEFORE:g} of firewall's",
             all_hold([(f"{n} partitions", _none_before(study, n)) for n in study.crossing]),
         ),
-        Verdict(
-            "beyond firewall's coverage it rises", all_hold([(f"{n}", _rises_after(study, n)) for n in study.crossing])
-        ),
+        *_of_what_follows(study),
         Verdict("independent partitions overlap more, at half the pages", _independent_is_worse(study, 0.5)),
         Verdict("and at firewall's coverage", _worse_at_firewall(study)),
     ]
+    return Experiment(2, "Overlap in cross-over mode", [chart], verdicts, _notes(study))
+
+
+def _notes(study: Study) -> list[str]:
     left = [n for n in study.scale.crossing if n not in study.crossing]
-    notes = [f"not run with {', '.join(map(str, left))} partitions: each would have to know every page"] if left else []
-    return Experiment(2, "Overlap in cross-over mode", [chart], verdicts, notes)
+    short = [n for n in study.crossing if not _came_so_far(study, n)]
+    said = {
+        "not run with {} partitions: each would have to know every page": left,
+        f"what follows firewall's coverage is not judged with {{}} partitions: cross-over did not come to {BEFORE:g} of it": short,
+    }
+    return [text.format(", ".join(map(str, numbers))) for text, numbers in said.items() if numbers]
 
 
 def _curve(study: Study, mode: str, n: int) -> Curve:
@@ -77,6 +83,18 @@ def _at_firewall(study: Study, mode: str, n: int, part: float) -> Values:
 def _none_before(study: Study, n: int) -> Judged:
     found = _at_firewall(study, CROSS_OVER, n, BEFORE)
     return near(found, [0.0] * len(found), ZERO)
+
+
+def _came_so_far(study: Study, n: int) -> bool:
+    """Whether cross-over reached in every draw what `_at_firewall` looks at; else that is its end."""
+    reached = study.values(Setting("firewall", n), coverage)
+    crawls = [study.web.crawl(setting(study, CROSS_OVER, n), draw) for draw in range(study.draws)]
+    return all(overlap_at(one, BEFORE * end) is not None for one, end in zip(crawls, reached, strict=True))
+
+
+def _of_what_follows(study: Study) -> list[Verdict]:
+    parts = [(f"{n}", _rises_after(study, n)) for n in study.crossing if _came_so_far(study, n)]
+    return [Verdict("beyond firewall's coverage it rises", all_hold(parts))] if parts else []
 
 
 def _rises_after(study: Study, n: int) -> Judged:

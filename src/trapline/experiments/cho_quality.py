@@ -40,7 +40,11 @@ def exchanging(study: Study, n: int, exchanges: int | None, share: int, order: s
 
 def tried(study: Study, share: int) -> list[int]:
     """Numbers of partitions that have something to do; two always."""
-    return [n for n in study.scale.some_partitions if n == 2 or study.pages // share >= n * _LEAST_PAGES]
+    return [n for n in study.scale.some_partitions if n == 2 or has_work(study, n, share)]
+
+
+def has_work(study: Study, n: int, share: int) -> bool:
+    return study.pages // share >= n * _LEAST_PAGES
 
 
 def experiment(study: Study) -> Experiment:
@@ -59,8 +63,18 @@ def experiment(study: Study) -> Experiment:
             "4f", f"A coordinator, {LARGE} of the pages", "partitions", "its messages per page", asked, doubling=True
         ),
     ]
-    verdicts = [*_of_qualities(study, by_size), *_of_sending(study, sending), *_of_orders(orders), *_of_asked(asked)]
-    return Experiment(4, f"Quality ({ORDER}) by exchanges", charts, verdicts, _fewest(study, by_size))
+    judged = {size: curves for size, curves in by_size.items() if has_work(study, 2, SIZES[size])}
+    of_orders = _of_orders(orders) if has_work(study, ORDERS_AT[-1], SIZES[LARGE]) else []
+    verdicts = [*_of_qualities(study, judged), *_of_sending(study, sending), *of_orders, *_of_asked(asked)]
+    notes = [*_fewest(study, judged), *_left_out(study)]
+    return Experiment(4, f"Quality ({ORDER}) by exchanges", charts, verdicts, notes)
+
+
+def _left_out(study: Study) -> list[str]:
+    few = f"partitions that fetch fewer than {_LEAST_PAGES} pages have nothing to tell"
+    notes = [f"not judged, after {size}: {few}" for size, share in SIZES.items() if not has_work(study, 2, share)]
+    most = ORDERS_AT[-1]
+    return notes + ([] if has_work(study, most, SIZES[LARGE]) else [f"other orders not judged, with {most}: {few}"])
 
 
 def _names(study: Study) -> dict[float, str]:
@@ -108,20 +122,26 @@ def _asked(study: Study) -> dict[str, Curve]:
     }
 
 
-def _of_qualities(study: Study, by_size: dict[str, dict[str, Curve]]) -> list[Verdict]:
-    small, large = by_size[SMALL], by_size[LARGE]
+def _of_qualities(study: Study, by_size: Mapping[str, Mapping[str, Curve]]) -> list[Verdict]:
+    large = by_size[LARGE]
     last, enough = float(len(study.scale.exchanges)), max(one for one in study.scale.exchanges if one <= NOT_MORE)
     always = [
         (f"{n} partitions", near(large[f"{n} partitions"][last], _alone(large, n), SAME)) for n in _numbers(large)
     ]
+    return [
+        *(_of_early(by_size[SMALL], large) if SMALL in by_size else []),
+        Verdict(f"exchanging always is as good as one process, to {SAME:g}, after {LARGE}", all_hold(always)),
+        *(_few_are_enough(study, size, curves, enough) for size, curves in by_size.items()),
+    ]
+
+
+def _of_early(small: Mapping[str, Curve], large: Mapping[str, Curve]) -> list[Verdict]:
     most = max(_numbers(small))
     gaps = [minus(_alone(curves, most), curves[f"{most} partitions"][0.0]) for curves in (small, large)]
     return [
         *_worse_with_more(small),
         Verdict(f"{most} do worse than one process, after {SMALL}", larger(gaps[0], [0.0] * len(gaps[0]))),
         Verdict(f"the difference shrinks: with {most} it is smaller after {LARGE} than after {SMALL}", larger(*gaps)),
-        Verdict(f"exchanging always is as good as one process, to {SAME:g}, after {LARGE}", all_hold(always)),
-        *(_few_are_enough(study, size, curves, enough) for size, curves in by_size.items()),
     ]
 
 
@@ -150,7 +170,7 @@ def _reaches(ours: Values, alone: Values) -> Judged:
     return not_below(ours, times(alone, ENOUGH), 0.0)
 
 
-def _fewest(study: Study, by_size: dict[str, dict[str, Curve]]) -> list[str]:
+def _fewest(study: Study, by_size: Mapping[str, Mapping[str, Curve]]) -> list[str]:
     """Of the numbers tried, the first whose mean quality is 99 % of one process's."""
     names, notes = _names(study), []
     for size, curves in by_size.items():
@@ -163,13 +183,14 @@ def _fewest(study: Study, by_size: dict[str, dict[str, Curve]]) -> list[str]:
     return notes
 
 
-def _of_sending(study: Study, curves: dict[str, Curve]) -> list[Verdict]:
-    """Twice the exchanges send less than twice the URLs."""
+def _of_sending(study: Study, curves: Mapping[str, Curve]) -> list[Verdict]:
+    """Twice the exchanges send less than twice the URLs. Not of two numbers that come to the same: an exchange after every page."""
     points = [(float(at), one) for at, one in enumerate(study.scale.exchanges) if one > 0]
     parts = [
-        (f"{name}, {few} to {many}", larger(times(curve[a], many / few), curve[b]))
-        for name, curve in curves.items()
+        (f"{n} partitions, {few} to {many}", larger(times(curve[a], many / few), curve[b]))
+        for n, curve in zip(_numbers(curves), curves.values(), strict=True)
         for (a, few), (b, many) in pairwise(points)
+        if exchanging(study, n, few, SIZES[LARGE]) != exchanging(study, n, many, SIZES[LARGE])
     ]
     return [Verdict("URLs sent grow less than linearly with exchanges", all_hold(parts))]
 

@@ -82,7 +82,7 @@ def _shipped(study: Study, setting: Setting) -> dict[str, Values]:
 
 
 def hierarchical(graph: Graph) -> tuple[tuple[str, int], ...]:
-    """Ends of host names, dealt to the regions so that each has about half of the pages; nothing, if sites have no names."""
+    """Ends of host names, dealt to the regions so that each has about half of the pages; nothing, if names do not tell sites apart."""
     if graph.site_names is None:
         return ()
     hosts = [name.split("://")[-1].split("/")[0].rsplit(":", 1)[0] for name in decoded(graph.site_names)]
@@ -94,7 +94,7 @@ def hierarchical(graph: Graph) -> tuple[tuple[str, int], ...]:
             sizes[suffix] = sizes.get(suffix, 0) + size
         if max(sizes.values()) <= _WIDEST * graph.pages:
             break
-    return tuple(_dealt(sizes).items())
+    return tuple(_dealt(sizes).items()) if len(sizes) >= REGIONS else ()
 
 
 def _dealt(sizes: Mapping[str, int]) -> dict[str, int]:
@@ -151,7 +151,7 @@ def _notes(study: Study, by_name: tuple[tuple[str, int], ...]) -> list[str]:
     said = ", ".join(f"{way} {share:.1%}" for way, share in ratios().items())
     notes = [f"pages of testweb ({_PAGES} of them) on their way, of their bytes: {said}"]
     if not by_name:
-        return [*notes, "hierarchical not run: sites of this graph have no names"]
+        return [*notes, "hierarchical not run: sites of this graph have no names, or the same"]
     region = dict(by_name)
     shown = ", ".join(f"{suffix} {number}" for suffix, number in list(region.items())[:6])
     return [

@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 
 from trapline.experiments.cho_web import CrawledWeb, Found, Setting
 from trapline.experiments.judgement import Values
+from trapline.units import counted
 
 Measure = Callable[[Found], float]
 Tell = Callable[[int, int, str], None]
@@ -40,7 +41,7 @@ class Study:
         """One a draw."""
         found = []
         for draw in range(self.draws):
-            note = f"experiments; {setting.mode}, {setting.partitions} partitions, draw {draw + 1}"
+            note = f"experiments; {setting.mode}, {counted(setting.partitions, 'partition')}, draw {draw + 1}"
             self.tell(self._at[0], EXPERIMENTS, note)
             found.append(measure(self.web.crawl(setting, draw)))
         return found

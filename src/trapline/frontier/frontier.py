@@ -180,12 +180,11 @@ class Frontier(Core):
         return answer != ENDED
 
     def revisit(self, site: int, pages: Sequence[int] | Array, now: float) -> Visit | WaitUntil:
-        """Fetch again, of these fetched pages of the site, the first that one visit may take; or wait, if it must rest."""
+        """Fetch again, of these fetched pages of the site, the first that one visit may take; or wait, if it must rest. No page: the site
+        is visited for what is none of the frontier's pages."""
         self.check_site(site)
         given = _ids(pages)
         count = len(given)
-        if count == 0:
-            raise InvariantError(f"revisit: no page of site {site} was given")
         n = self.run_kernel(revisits.revisit_pages, site, given, count, _moment(now), self.out, self.moment)
         visit_id, moment = self.out_view[0], self.moment_view[0]
         self.note(Call.REVISIT, given, count, site, n, visit_id, now, moment)

@@ -43,7 +43,7 @@ def open_at(s: State, x: int) -> float:
 
 @helper(i8(StateType, i8, Pages, i8, f8))
 def begin_revisit(s: State, x: int, pages: Array, n: int, now: float) -> int:
-    """The slot of a new visit, WAIT or NEED_ROOM. pages[:n], n > 0, are fetched pages of the site, each of them once."""
+    """The slot of a new visit, WAIT or NEED_ROOM. pages[:n] are fetched pages of the site, each of them once."""
     run = s.run[0]
     advance(s, now)
     if open_at(s, x) > run.now:

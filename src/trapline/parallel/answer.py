@@ -11,11 +11,12 @@ from trapline.crawl.tally import Heard
 from trapline.parallel.census import Count
 
 Rows = Sequence[tuple[str, int]]
+NOTHING = Progress(0.0, 0.0, 0, 0, 0, 0, 0, 0, 0, 0.0)
 
 
 class Answer(NamedTuple):
     counted: Count
-    used: int  # pages had and asked for
+    used: int  # pages: crawler.py
     quota: float
     progress: Progress
     busiest: Rows = ()
@@ -44,22 +45,19 @@ def answer(count: Count, used: int, quota: float, progress: Progress, standing: 
     return Answer(count, used, quota, progress, *rows, standing.doing, standing.again, standing.pages_per_s)
 
 
-def in_numbers(answer: Answer | None, here: bool) -> dict[str, float]:
+def in_numbers(progress: Progress, answer: Answer | None, here: bool) -> dict[str, float]:
     """Of one partition, for whoever asks how it stands. None: it has not answered yet."""
-    if answer is None:
-        return dict.fromkeys(("pages", "pages_per_second", "waiting", "parcels_made", "parcels_arrived"), 0)
     return {
-        "pages": answer.progress.pages,
-        "pages_per_second": answer.pages_per_s if here else 0.0,
-        "waiting": answer.progress.waiting,
-        "parcels_made": answer.counted.made,
-        "parcels_arrived": answer.counted.arrived,
+        "pages": progress.pages,
+        "pages_per_second": answer.pages_per_s if answer and here else 0.0,
+        "waiting": progress.waiting,
+        "parcels_made": answer.counted.made if answer else 0,
+        "parcels_arrived": answer.counted.arrived if answer else 0,
     }
 
 
 def summed(every: Iterable[Progress], at: float, seconds: float) -> Progress:
-    rows = [one[2:] for one in every] or [Progress(0.0, 0.0, 0, 0, 0, 0, 0, 0, 0, 0.0)[2:]]
-    return Progress(at, seconds, *map(sum, zip(*rows, strict=True)))
+    return Progress(at, seconds, *map(sum, zip(*(one[2:] for one in every), strict=True)))
 
 
 class Together:
@@ -71,8 +69,9 @@ class Together:
         self._goal, self._robots = goal, robots
         self._recent = Recent()
 
-    def standing(self, answers: Sequence[Answer], seconds: float, doing: str) -> Standing:
-        progress = summed((one.progress for one in answers), time.time(), seconds)
+    def standing(self, every: Iterable[Progress], answers: Sequence[Answer], seconds: float, doing: str) -> Standing:
+        """`every`: how each partition stands, also of those that have not answered yet."""
+        progress = summed(every, time.time(), seconds)
         rates = self._recent.note(progress, Counter())
         strategy, folder = self._told
         return Standing(

@@ -9,14 +9,15 @@ import asyncio
 import json
 import math
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from typing import Any, NamedTuple
 
 from trapline.crawl.crawler import BYTES, DRAINED, INTERRUPTED, PAGES, SECONDS
-from trapline.crawl.standing import Standing
+from trapline.crawl.records import Progress
+from trapline.crawl.standing import Standing, stopping
 from trapline.errors import ConfigError
-from trapline.parallel.answer import Answer, Together, in_numbers
+from trapline.parallel.answer import NOTHING, Answer, Together, in_numbers
 from trapline.parallel.census import Census
 from trapline.parallel.quotas import Holding, shared_out
 from trapline.parallel.watching import WATCHER
@@ -26,6 +27,7 @@ _ROUND_S = 0.5
 _SOON_S = 0.05  # to the next round, if somebody waits for it
 _LATE_S = 5.0  # the others do not wait longer than that for one that does not answer
 COORDINATOR = -1  # among partitions
+MOST_PROCESSES = 64
 RESIZED = "resized"  # what stops a crawl that goes on with more partitions
 
 
@@ -44,12 +46,15 @@ class Coordinator:
         partitions: int,
         limits: Limits,
         check_size: Callable[[int], object],
+        before: Mapping[int, Progress],
         seconds_before: float = 0.0,
     ) -> None:
-        """`check_size`: raises `ConfigError` for a number of partitions that cannot be. `seconds_before`: of crawling, in earlier runs."""
+        """`check_size`: raises `ConfigError` for a number of partitions that cannot be. `before`: how each stood after earlier runs;
+        `seconds_before`: of crawling, in these."""
         self._own = own
         self.members = frozenset(range(partitions))
-        self._limits, self._check_size, self._seconds_before = limits, check_size, seconds_before
+        self._limits, self._check_size = limits, check_size
+        self._before, self._seconds_before = before, seconds_before
         self._census = Census()
         self._counted = asyncio.Event()  # everybody has answered the round, apart from those who are late
         self._asked_at = 0.0
@@ -61,8 +66,9 @@ class Coordinator:
         self.answers: dict[int, Answer] = {}  # the latest of each
         self.stopped_by = ""
         self.size = partitions  # with which the crawl goes on, if it is stopped as RESIZED
-        self.doing = "starting the partitions"  # for the user; "": they are all there
-        self._began: float | None = None  # when they first were
+        self.trouble = ""  # for the user, until all partitions are there again
+        self._were_there = False  # all of them
+        self._began: float | None = None  # when the first was there
 
     async def listen(self, host: str) -> Address:
         self._server, address = await listen(host, self._own, self._called)
@@ -80,7 +86,7 @@ class Coordinator:
                 async with asyncio.timeout(_ROUND_S):
                     await self._counted.wait()
             pause_s = _ROUND_S if self.stopped_by else self._decide()
-            show(together.standing(list(self.answers.values()), self.seconds, self.doing))
+            show(together.standing(self._progress(), list(self.answers.values()), self.seconds, self.doing))
             await asyncio.sleep(max(pause_s - (asyncio.get_running_loop().time() - began), 0.0))
 
     @property
@@ -89,8 +95,33 @@ class Coordinator:
         passed_s = asyncio.get_running_loop().time() - self._began if self._began is not None else 0.0
         return self._seconds_before + passed_s
 
+    @property
+    def doing(self) -> str:
+        """For the user; "": all partitions are there, and crawl."""
+        absent = f"{len(self.members - self._lines.keys())} of {len(self.members)} partitions"
+        if not self.stopped_by:
+            if self._lines.keys() == self.members:
+                return ""
+            return self.trouble or (f"out of reach: {absent}" if self._were_there else f"starting {absent}")
+        why = f"to go on with {self.size} partitions" if self.stopped_by == RESIZED else self.stopped_by
+        said = stopping(why, sum(one.active for one in self._progress()))
+        return said if self._were_there else f"{said}; {absent} have still to start"
+
+    def _progress(self) -> list[Progress]:
+        """Of every partition."""
+        return [self._progress_of(number) for number in sorted(self.members)]
+
+    def _progress_of(self, number: int) -> Progress:
+        """As it says, or else as it was when it last ran."""
+        return self.answers[number].progress if number in self.answers else self._before.get(number, NOTHING)
+
     def is_here(self, partition: int) -> bool:
         return partition in self._lines
+
+    @property
+    def late(self) -> frozenset[int]:
+        """Who has not answered for seconds: it is away, or it hangs."""
+        return self._late
 
     def stop(self, why: str) -> None:
         """All partitions; the visits under way come to their end."""
@@ -169,17 +200,31 @@ class Coordinator:
             line.send(Kind.ORDER, json.dumps(order).encode())
 
     async def _called(self, line: Line) -> None:
-        hear = self._hear_watcher if line.partition == WATCHER else self._hear
-        if line.partition in self.members:
-            self._note_line(line)
-        elif line.partition != WATCHER:
-            line.close()
-        while (frame := await line.receive()) is not None and frame[0] == Kind.STATUS:
-            hear(line, json.loads(frame[1]))
-        line.close()
+        if line.partition == WATCHER:
+            await self._listen_to(line, self._hear_watcher)
+            return
+        if line.partition not in self.members:
+            line.refuse(f"the crawl has no partition {line.partition}")
+            return
+        self._note_line(line)
+        await self._listen_to(line, self._hear)
         if self._lines.get(line.partition) is line:
             del self._lines[line.partition]
             self._since[line.partition] = time.time()
+
+    @staticmethod
+    async def _listen_to(line: Line, hear: Callable[[Line, dict[str, Any]], None]) -> None:
+        """To its end, or until it says what nobody understands."""
+        try:
+            while (frame := await line.receive()) is not None and frame[0] == Kind.STATUS:
+                hear(line, _read(frame[1]))
+        except (ValueError, TypeError, KeyError, RecursionError) as error:
+            reason = f"the coordinator does not understand this ({type(error).__name__})"
+            if line.partition == WATCHER:
+                Coordinator._tell_one(line, refused=reason)
+            else:
+                line.refuse(reason)
+        line.close()
 
     def _note_line(self, line: Line) -> None:
         before = self._lines.get(line.partition)
@@ -203,9 +248,9 @@ class Coordinator:
         host, port = address
         self._peers[line.partition] = host, port
         self._tell(peers=self._peers)
+        self._began = self._began or asyncio.get_running_loop().time()
         if self._lines.keys() == self.members:
-            self.doing = ""
-            self._began = self._began or asyncio.get_running_loop().time()
+            self.trouble, self._were_there = "", True
         if self._census.round:  # a round that it was not asked in would never be whole
             self._count()
         if self.stopped_by:
@@ -220,11 +265,13 @@ class Coordinator:
             answer = {"refused": str(error)}
         self._tell_one(line, **answer)
 
-    def _resize(self, partitions: int) -> dict[str, Any]:
+    def _resize(self, partitions: object) -> dict[str, Any]:
+        if type(partitions) is not int or not 1 <= partitions <= MOST_PROCESSES:
+            raise ConfigError(f"a crawl has 1 to {MOST_PROCESSES} processes")
         if self.stopped_by:
             raise ConfigError(f"the crawl is ending ({self.stopped_by}), and cannot be resized now")
         if partitions == len(self.members):
-            raise ConfigError(f"the crawl has {partitions} partitions already")
+            raise ConfigError(f"the crawl has {partitions} processes already")
         self._check_size(partitions)
         self.size = partitions
         self.stop(RESIZED)
@@ -237,4 +284,11 @@ class Coordinator:
     def _status_of(self, number: int) -> dict[str, Any]:
         here, host = self.is_here(number), self._peers[number][0] if number in self._peers else ""
         where = {"partition": number, "alive": here, "since": self._since[number], "host": host}
-        return where | in_numbers(self.answers.get(number), here)
+        return where | in_numbers(self._progress_of(number), self.answers.get(number), here)
+
+
+def _read(body: bytes) -> dict[str, Any]:
+    said = json.loads(body)
+    if not isinstance(said, dict):
+        raise TypeError("no JSON object")
+    return said

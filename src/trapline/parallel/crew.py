@@ -17,12 +17,13 @@ from pathlib import Path
 import uvloop
 
 from trapline.crawl.crawler import INTERRUPTED
-from trapline.crawl.folder import opened
 from trapline.crawl.interrupts import interrupts
 from trapline.crawl.options import CrawlOptions
+from trapline.crawl.records import Progress
 from trapline.crawl.standing import Standing
 from trapline.crawl.store.folder import DATABASE
 from trapline.crawl.store.lock import take
+from trapline.crawl.store.reading import Reading
 from trapline.crawl.summary import strategy_name
 from trapline.errors import ConfigError, InvariantError
 from trapline.parallel.answer import Together
@@ -37,18 +38,20 @@ Launch = Callable[[Task], Awaitable[tuple[int, str]]]
 Show = Callable[[Standing], None]
 
 _MOST_DEATHS = 5  # of one partition without a page between them
+_CUT_S = 5.0  # for partitions that are to end at once
 
 
 def crawl_with(
-    manifest: Manifest, show: Show, launch: Launch, listen: str = "127.0.0.1", patience_s: float = 0.0
+    manifest: Manifest, show: Show, launch: Launch, listen: str = "127.0.0.1", patience_s: float = inf
 ) -> Manifest:
     """Until all is crawled, a goal is reached or somebody stops it; the manifest says which. A `ConfigError` leaves a folder that can
-    go on. `listen`: where the coordinator is called; `patience_s`: how long partitions go on without it."""
+    go on. `listen`: where the coordinator is called; `patience_s`: how long partitions go on without it;
+    infinity: as long as whoever started them is there."""
     lock = take(manifest.folder)
     try:
         for number, part in enumerate(manifest.parts):
             if (part / DATABASE).exists():
-                check_mark(part, manifest.mark(number))  # before anything is started
+                check_mark(part, manifest.mark(number), manifest.sizes[-1])  # before anything is started
         ended = uvloop.run(_crawl(manifest, show, launch, listen, patience_s))
         ended.write()
         return ended
@@ -58,25 +61,28 @@ def crawl_with(
 
 async def _crawl(manifest: Manifest, show: Show, launch: Launch, listen: str, patience_s: float) -> Manifest:
     """With as many partitions as there are; if it is to have more, all over again with these."""
-    seconds = _seconds_before(manifest)
+    before = _before(manifest)
+    seconds = max((one.seconds for one in before.values()), default=0.0)  # of whoever was at it longest
     while True:
         manifest.write()
-        crew = _Crew(manifest, launch, seconds)
+        crew = _Crew(manifest, launch, before, seconds)
         await crew.crawl(show, listen, patience_s)
         if crew.coordinator.stopped_by != RESIZED:
             return replace(manifest, stopped_by=crew.coordinator.stopped_by)
         manifest, seconds = manifest.grown(crew.coordinator.size), crew.coordinator.seconds
+        before = _before(manifest)
 
 
 class _Crew:
     """The partitions of a crawl while their number stays the same."""
 
-    def __init__(self, manifest: Manifest, launch: Launch, seconds_before: float) -> None:
+    def __init__(self, manifest: Manifest, launch: Launch, before: dict[int, Progress], seconds: float) -> None:
+        """`before`, `seconds`: how each stood after earlier runs, and how long these took."""
         self._manifest, self._launch = manifest, launch
         self._token = secrets.token_hex(16)
-        self.coordinator = _coordinator(manifest, self._token, seconds_before)
+        self.coordinator = _coordinator(manifest, self._token, before, seconds)
         self._runs: dict[int, asyncio.Future[tuple[int, str]]] = {}  # of partitions that are not at their end
-        self._is_cut = False
+        self._cutting: asyncio.Task[None] | None = None  # it is to end at once
 
     async def crawl(self, show: Show, listen: str, patience_s: float) -> None:
         manifest, coordinator = self._manifest, self.coordinator
@@ -93,6 +99,8 @@ class _Crew:
                 coordinator.stop(INTERRUPTED)  # one has failed: the others end in order
                 await asyncio.gather(*keeping, return_exceptions=True)
                 leading.cancel()
+                if self._cutting is not None:
+                    self._cutting.cancel()
                 coordinator.close()
                 with suppress(asyncio.CancelledError):
                     await leading
@@ -100,17 +108,24 @@ class _Crew:
     def _interrupted(self) -> None:
         """Who still opens its folder is not reached by the coordinator: if it is asked again, it is not waited for."""
         if self.coordinator.interrupt():
-            self._is_cut = True
+            self._cutting = self._cutting or asyncio.ensure_future(self._cut_off())
             for partition, run in self._runs.items():
                 if not self.coordinator.is_here(partition):
                     run.cancel()
+
+    async def _cut_off(self) -> None:
+        """Whoever hangs: it would not hear that it is to end. One that closes a large folder answers meanwhile, and is waited for."""
+        while True:
+            await asyncio.sleep(_CUT_S)
+            for partition in self.coordinator.late & self._runs.keys():
+                self._runs[partition].cancel()
 
     async def _keep_alive(self, task: Task) -> None:
         """Run a partition; again, if it died. Also when the crawl is to stop: then it closes its folder."""
         deaths, pages = 0, -1
         while True:
             code, complaint = await self._run(task)
-            if code == 0 or self._is_cut:
+            if code == 0 or self._cutting is not None:
                 # Unless it was: somebody has ended this one by hand, and the others would wait for it.
                 self.coordinator.stop(INTERRUPTED)
                 return
@@ -119,14 +134,14 @@ class _Crew:
             if code == 2 or deaths >= _MOST_DEATHS:
                 self.coordinator.stop(INTERRUPTED)
                 raise _end_of(task, code, deaths, complaint)
-            self.coordinator.doing = f"partition {task.partition} died ({_how(code)}) and is started again"
+            self.coordinator.trouble = f"partition {task.partition} died ({_how(code)}) and is started again"
 
     async def _run(self, task: Task) -> tuple[int, str]:
         run = self._runs[task.partition] = asyncio.ensure_future(self._launch(task))
         try:
             return await run
         except asyncio.CancelledError:
-            if not self._is_cut:
+            if self._cutting is None:
                 raise
             return -signal.SIGTERM, ""
         finally:
@@ -137,11 +152,11 @@ class _Crew:
         return answer.progress.pages if answer else 0
 
 
-def _coordinator(manifest: Manifest, token: str, seconds_before: float) -> Coordinator:
+def _coordinator(manifest: Manifest, token: str, before: dict[int, Progress], seconds: float) -> Coordinator:
     options, partitions = manifest.options, manifest.partitioning.partitions
     limits = Limits(options.max_pages, options.max_bytes, options.max_seconds)
     own = Pass(manifest.crawl, token.encode(), COORDINATOR)
-    return Coordinator(own, partitions, limits, manifest.grown, seconds_before)
+    return Coordinator(own, partitions, limits, manifest.grown, before, seconds)
 
 
 def _together(manifest: Manifest) -> Together:
@@ -149,14 +164,16 @@ def _together(manifest: Manifest) -> Together:
     return Together(strategy_name(options), str(manifest.folder), options.max_pages, options.connections * partitions)
 
 
-def _seconds_before(manifest: Manifest) -> float:
-    """Of crawling, in earlier runs: as the partition has it that was at it longest."""
-    found = [0.0]
-    for part in manifest.parts:
+def _before(manifest: Manifest) -> dict[int, Progress]:
+    """How each partition stood when it last ran; its robots are at home since."""
+    found = {}
+    for number, part in enumerate(manifest.parts):
         if (part / DATABASE).exists():
-            with closing(opened(part)) as database:
-                found += database.execute("select coalesce(max(seconds), 0) from progress").fetchone()
-    return max(found)
+            with closing(Reading(part)) as reading:
+                progress = reading.progress()
+            if progress is not None:
+                found[number] = progress._replace(active=0)
+    return found
 
 
 def _tasks(manifest: Manifest, token: str, coordinator: Address, patience_s: float) -> list[Task]:

@@ -43,6 +43,7 @@ class Delivery:
     def __init__(
         self,
         own: Pass,
+        partitions: int,
         parcels: Parcels,
         deliver: Callable[[int, int, bytes], None],
         acknowledged: Callable[[int, int], None],
@@ -50,9 +51,10 @@ class Delivery:
         received: Mapping[int, int],
         until_taken: Callable[[bytes], Awaitable[None]] = at_once,
     ) -> None:
-        """`received`: how far each sender's parcels are on our disk. `until_taken`: waits until a parcel may be delivered; meanwhile
-        nothing more is read from its sender."""
+        """`partitions`: how many there are. `received`: how far each sender's parcels are on our disk. `until_taken`: waits until a parcel
+        may be delivered; meanwhile nothing more is read from its sender."""
         self._own, self._parcels, self._until_taken = own, parcels, until_taken
+        self._others = frozenset(range(partitions)) - {own.partition}
         self._deliver, self._acknowledged, self._refused = deliver, acknowledged, refused
         self._delivered, self._committed = dict(received), dict(received)
         self._lines: dict[int, Line] = {}  # on which senders reach us
@@ -103,6 +105,9 @@ class Delivery:
     # ---- who calls us
 
     async def _called(self, line: Line) -> None:
+        if line.partition not in self._others:
+            line.refuse(f"partition {self._own.partition} takes no parcels from {line.partition}")
+            return
         before = self._lines.get(line.partition)
         if before is not None:
             before.close()

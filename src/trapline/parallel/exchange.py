@@ -47,7 +47,6 @@ class Exchange:
         self.received = {partition: passed.received for partition, passed in told.items()}
         self._handed_on = frontier.strategy.page.handed_on
         self._gathered: dict[str, Row] = {}
-        self._links: list[tuple[int, str]] = []
         self._arrived: list[tuple[int, int]] = []
         self._delivered: dict[int, int] = {}
         self._on_disk = dict(self.received)
@@ -66,7 +65,6 @@ class Exchange:
         state = self._frontier.state
         share = float(state.columns[page, self._handed_on]) / links if self._handed_on >= 0 else 0.0
         depth = int(state.page[page].depth)
-        self._links += ((page, url) for url in urls)
         for url in urls:
             self._gather(url, Row(url.encode(), 1, depth, share))
 
@@ -99,10 +97,8 @@ class Exchange:
         for receiver, data in self.letters.take():
             self._make(receiver, data)
         delivered = list(self._delivered.items())
-        between = Between(
-            self._parcels, delivered, self._arrived, self._links, places.fresh, handover.ended, handover.size
-        )
-        self._parcels, self._gathered, self._arrived, self._delivered, self._links = [], {}, [], {}, []
+        between = Between(self._parcels, delivered, self._arrived, places.fresh, handover.ended, handover.size)
+        self._parcels, self._gathered, self._arrived, self._delivered = [], {}, [], {}
         places.fresh, handover.ended, handover.size = [], [], 0
         return between
 

@@ -82,7 +82,7 @@ def decode(data: bytes) -> Contents:
             raise ValueError("it begins with something else")
         hosts, sites, is_last = json.loads(unpacked(data[4:]))
         return Contents([(host, address) for host, address in hosts], [Piece(*site) for site in sites], bool(is_last))
-    except (zstandard.ZstdError, ValueError, TypeError) as error:
+    except (zstandard.ZstdError, ValueError, TypeError, RecursionError) as error:
         raise ConfigError(f"what a partition hands over is damaged, or of another version: {error}") from None
 
 

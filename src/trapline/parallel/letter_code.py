@@ -59,7 +59,7 @@ def decode(data: bytes) -> list[Letter] | None:
         return None
     try:
         return [_letter(row) for row in json.loads(unpacked(data[4:]))]
-    except (zstandard.ZstdError, ValueError, TypeError, AttributeError) as error:
+    except (zstandard.ZstdError, ValueError, TypeError, AttributeError, RecursionError) as error:
         raise ConfigError(f"a parcel of letters is damaged: {error}") from error
 
 

@@ -20,6 +20,7 @@ from trapline.crawl.store.folder import DATABASE, check_free
 from trapline.errors import ConfigError
 from trapline.output import write_text
 from trapline.parallel.partition import Partitioning
+from trapline.parallel.places import partitioning_for
 
 MANIFEST = "parallel.json"
 FORMAT = 2
@@ -96,13 +97,19 @@ def read(folder: Path) -> Manifest:
             was = f"a parallel crawl of format {found['format']}; this version reads {FORMAT}"
             raise ConfigError(f"{folder}: {was}: use the version that wrote it, or crawl anew into another folder")
         return _manifest(folder, found)
-    except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
+    except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
         raise ConfigError(f"{folder / MANIFEST}: cannot be read ({error}); restore it from a copy") from None
 
 
 def _manifest(folder: Path, found: Mapping[str, Any]) -> Manifest:
     options = CrawlOptions.from_json(json.dumps(found["options"]))
-    sizes = tuple(map(int, found["sizes"]))
-    if not sizes or sorted(set(sizes)) != list(sizes):
+    sizes, kind, crawl, runs, stopped_by = (found[name] for name in ("sizes", "kind", "crawl", "runs", "stopped_by"))
+    if not (isinstance(sizes, list) and all(type(size) is int for size in sizes) and sizes):
+        raise ValueError("sizes must be numbers of partitions")
+    if sorted(set(sizes)) != sizes or sizes[0] < 1:
         raise ValueError(f"numbers of partitions {sizes}")
-    return Manifest(folder, found["crawl"], found["kind"], sizes, options, found["runs"], found["stopped_by"])
+    if not (isinstance(crawl, str) and isinstance(stopped_by, str) and type(runs) is int):
+        raise ValueError("crawl and stopped_by must be text, runs a number")
+    if kind != partitioning_for(options.rules, sizes[-1]).kind:
+        raise ValueError(f"sites of this crawl do not go by {kind!r}")
+    return Manifest(folder, crawl, kind, tuple(sizes), options, runs, stopped_by)

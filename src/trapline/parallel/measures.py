@@ -87,6 +87,15 @@ def judge(
     )
 
 
+def links_dropped(crawl: ParallelCrawl, graph: Graph) -> int:
+    """Links to pages of others, on pages that came in: of a crawl in which nobody gathers them."""
+    times = np.zeros(graph.pages, np.int64)
+    for log in crawl.logs:
+        np.add.at(times, log.page[log.result == FETCHED], 1)
+    source = np.repeat(np.arange(graph.pages), np.diff(graph.offsets))
+    return int(times[source[crawl.owner[source] != crawl.owner[graph.targets]]].sum())
+
+
 def merged(logs: list[Log], most: int | None = None) -> tuple[Log, NDArray[np.int32]]:
     """All rows in order of completion, up to the one with which `most` pages are in; and whose each is. Visits get numbers of their own."""
     process = np.repeat(np.arange(len(logs), dtype=np.int32), [len(log.page) for log in logs])

@@ -11,6 +11,7 @@ import signal
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from math import inf
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -33,7 +34,7 @@ from trapline.parallel.settling import Settling
 from trapline.parallel.wire import Address, Kind, Line, Pass, Refused, greet
 
 _PAUSE_S = 0.2  # between two tries to reach the coordinator
-_FIRST_S = 10.0  # for the first time
+_FIRST_S = 30.0  # for the first time, if there is an end to our patience
 _CONNECT_S = 10.0
 _SILENCE_S = 30.0  # of a coordinator that counts all the time: it is out of reach
 
@@ -50,7 +51,7 @@ class Lead(NamedTuple):
     coordinator: Address
     listen: str  # where it waits for the others to call
     host: str  # where they reach it; "": the address from which it reaches the coordinator
-    patience_s: float  # for how long it goes on without its coordinator
+    patience_s: float  # for how long it goes on without its coordinator; infinity: until whoever started it is gone
     limited: bool  # it has no page until the coordinator gives it a share of a goal
 
 
@@ -59,6 +60,7 @@ class LiveMember:
         self._own, self._places, self._resolver, self._folder, self._lead = own, places, resolver, folder, lead
         self._standing: Standing | None = None
         self._tasks: list[asyncio.Task[None]] = []
+        self.is_lost = False  # its coordinator was out of reach for too long
 
     @property
     def signals(self) -> Path:
@@ -116,6 +118,7 @@ class LiveMember:
         self._settling = Settling(self._resolver, self._places, self.after, self._deliver, done)
         self._delivery = self._exchange.delivery = Delivery(
             self._own,
+            self._places.partitions,
             parcels,
             self._deliver,
             self._exchange.acknowledged,
@@ -151,7 +154,7 @@ class LiveMember:
 
     async def _obey(self) -> None:
         """Until it is out of reach for too long: then the crawl stops, and can go on later. `Refused`: we are none of its own."""
-        seen_at, patience_s = time.monotonic(), _FIRST_S
+        seen_at, patience_s = time.monotonic(), _FIRST_S if self._lead.patience_s < inf else inf
         while time.monotonic() - seen_at <= patience_s:
             try:
                 await self._follow()
@@ -161,6 +164,7 @@ class LiveMember:
             except (OSError, ConfigError):
                 pass  # nobody there, or not yet
             await asyncio.sleep(_PAUSE_S)
+        self.is_lost = True
         self._crawler.stop(INTERRUPTED)
 
     async def _follow(self) -> None:
@@ -171,17 +175,20 @@ class LiveMember:
         host = self._lead.host or writer.get_extra_info("sockname")[0]
         self._say(line, address=(host, self._port))
         # Where no network lies between, a line ends when its other end does; and a command that is stopped by Ctrl-Z is not gone.
-        silence_s = _SILENCE_S if self._lead.patience_s else None
+        silence_s = _SILENCE_S if self._lead.patience_s < inf else None
+        frame: tuple[Kind, bytes] | None = None
         with suppress(TimeoutError):
             while (frame := await _next_order(line, silence_s)) is not None and frame[0] == Kind.ORDER:
                 self._order(line, json.loads(frame[1]))
         line.close()
+        if frame is not None and frame[0] == Kind.REFUSED:
+            raise Refused(f"refused by the coordinator: {frame[1].decode(errors='replace')[:200]}")
 
     def _order(self, line: Line, order: dict[str, Any]) -> None:
         if "peers" in order:
             self._delivery.reach({int(number): (host, port) for number, (host, port) in order["peers"].items()})
         if "quota" in order:
-            self._crawler.most_pages = max(order["quota"], self._used)
+            self._crawler.most_pages = max(order["quota"], self._crawler.used)
             self._crawler.soon()
         if "count" in order:
             self._answer(line, order["count"])
@@ -190,14 +197,10 @@ class LiveMember:
         if "cut" in order:
             signal.raise_signal(signal.SIGINT)  # as if the user had typed it here, once more: run.py knows what to do
 
-    @property
-    def _used(self) -> int:
-        return self._crawler.tally.fetched + self._crawler.tally.in_flight
-
     def _answer(self, line: Line, round_: int) -> None:
         crawler = self._crawler
         count = self._exchange.count(crawler.idle and not crawler.active)
-        told = answer(count, self._used, crawler.most_pages, crawler.progress(0.0), self._standing)
+        told = answer(count, int(crawler.used), crawler.most_pages, crawler.progress(0.0), self._standing)
         self._say(line, round=round_, answer=told._asdict())
 
     @staticmethod

@@ -48,15 +48,14 @@ _COPY = (
     "insert into signal_total select channel, kind, outcome, signals from part.signal_total where true"
     " on conflict (channel, kind, outcome) do update set signals = signals + excluded.signals",
     "insert into told select of_page(page), of_page(by), dated from part.told",
-    "insert into elsewhere select of_page(page), url from part.elsewhere",
+    "insert into elsewhere select of_page(page), visit + :visit, url from part.elsewhere",
     "insert into warc select id + :file, :name || '/warc/' || name, bytes from part.warc",
     "update cdxj set bytes = bytes + (select bytes from part.cdxj)",
     "insert into temp.stood select :name, * from part.progress order by rowid",
 )
 _STOOD = "create temp table stood (part, at, seconds, pages, errors, bytes, known, waiting, sites, active, quality)"
 _BETWEEN = """create temp table crossing as select fetch.seq, page.id from elsewhere join page on page.url = elsewhere.url
-join (select page, min(seq) as seq from fetch where result = 3 and status != 304 group by page) as fetch
-on fetch.page = elsewhere.page order by fetch.seq, elsewhere.rowid"""
+join fetch on fetch.page = elsewhere.page and fetch.visit = elsewhere.visit order by fetch.seq, elsewhere.rowid"""
 
 
 def brought_up(folder: Path) -> Path:
@@ -166,12 +165,13 @@ def _attached(database: sqlite3.Connection, part: Path) -> Iterator[None]:
 
 
 def _join(database: sqlite3.Connection) -> None:
-    """Links between partitions become links of the pages that have them. What the owner never took is not known."""
+    """Links between partitions become links of the fetches that found them. What the owner never took is not known."""
     database.execute(_BETWEEN)  # apart from what changes while it is read
     for seq, rows in groupby(database.execute("select * from crossing order by rowid"), lambda row: row[0]):
         (links,) = database.execute("select links from fetch where seq = ?", (seq,)).fetchone()
         targets = np.array([page for _, page in rows], "<i4").tobytes()
-        database.execute("update fetch set links = ? where seq = ?", (links + targets, seq))
+        more = (links + targets, len(targets) // 4, seq)
+        database.execute("update fetch set links = ?, found = found + ? where seq = ?", more)
     database.execute("delete from elsewhere")
 
 

@@ -61,7 +61,7 @@ def read(folder: Path) -> Placement | None:
         return Placement(str(found["command"]), bool(found["shared"]), hosts)
     except FileNotFoundError:
         return None
-    except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
+    except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
         raise ConfigError(f"{folder / HOSTS}: cannot be read ({error}); restore it from a copy") from None
 
 

@@ -36,10 +36,14 @@ class Task:
     web_pages: int = 0
     """how many there are to choose from; 0: all are fetched"""
 
+    def __post_init__(self) -> None:
+        if 0 < self.web_pages < self.pages:
+            raise ConfigError(f"--pages {self.pages} of --web-pages {self.web_pages}: there are not so many")
+
     @property
     def share(self) -> float:
         """Of the web, that is fetched."""
-        return min(1.0, self.pages / self.web_pages) if self.web_pages else 1.0
+        return self.pages / self.web_pages if self.web_pages else 1.0
 
     @property
     def bytes_per_s(self) -> float:
@@ -78,6 +82,12 @@ class CrawlPlan:
     """of each process, during one round of the crawl"""
     round_s: float
     """how long the pages take with these processes"""
+
+    @property
+    def other_modes(self) -> dict[str, float]:
+        """What the modes cover that were not chosen; one process has none."""
+        each = {FIREWALL: self.expected.firewall_coverage, EXCHANGE: self.expected.exchange_coverage}
+        return {mode: coverage for mode, coverage in each.items() if mode != self.mode and self.mode != ONE}
 
     @property
     def exchange_every_s(self) -> float:

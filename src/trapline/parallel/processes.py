@@ -9,6 +9,8 @@ from trapline.parallel.crew import Show, crawl_with
 from trapline.parallel.manifest import Manifest
 from trapline.parallel.worker import COMMAND, Task
 
+_END_S = 3.0  # for one that is asked to end
+
 
 def crawl_in_processes(manifest: Manifest, show: Show) -> Manifest:
     return crawl_with(manifest, show, launched)
@@ -27,10 +29,22 @@ async def launched(task: Task, before: Sequence[str] = ()) -> tuple[int, str]:
     try:
         return await _watched(process, task)
     except asyncio.CancelledError:
-        with suppress(ProcessLookupError):
-            process.terminate()
-        await process.wait()
+        await _end(process)
         raise
+
+
+async def _end(process: asyncio.subprocess.Process) -> None:
+    """Killed, if it does not go when it is asked: it hangs, and its folder stands that."""
+    with suppress(ProcessLookupError):
+        process.terminate()
+        try:
+            with suppress(TimeoutError):
+                async with asyncio.timeout(_END_S):
+                    await process.wait()
+        finally:  # also if we are cancelled once more
+            if process.returncode is None:
+                process.kill()
+    await process.wait()
 
 
 async def _watched(process: asyncio.subprocess.Process, task: Task) -> tuple[int, str]:

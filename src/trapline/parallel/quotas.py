@@ -12,7 +12,7 @@ from typing import NamedTuple
 class Holding(NamedTuple):
     """What a partition says that it has."""
 
-    used: int  # pages, had and asked for
+    used: int  # pages had, asked for, or about to be
     quota: int
     idle: bool  # it has nothing to fetch
 

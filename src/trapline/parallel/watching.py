@@ -21,6 +21,10 @@ WATCHER = -2  # among partitions
 _ANSWER_S = 15.0
 
 
+class NotRunningError(ConfigError):
+    """Nobody is there to be asked."""
+
+
 @contextmanager
 def announced(folder: Path, crawl: str, token: str, address: Address) -> Iterator[None]:
     """For whoever comes by while the block runs."""
@@ -40,7 +44,7 @@ def ask(folder: Path, **said: Any) -> dict[str, Any]:
     own, address = _where(folder)
     try:
         answer = asyncio.run(asyncio.wait_for(_asked(own, address, said), _ANSWER_S))
-    except OSError:  # also if it takes too long
+    except (OSError, ValueError):  # also if it takes too long, or that is no name of a machine
         raise _is_not_running(folder) from None
     if "refused" in answer:
         raise ConfigError(answer["refused"])
@@ -49,21 +53,25 @@ def ask(folder: Path, **said: Any) -> dict[str, Any]:
 
 def _where(folder: Path) -> tuple[Pass, Address]:
     if not is_parallel(folder):
-        raise ConfigError(f"{folder}: holds no crawl of several processes")
+        raise ConfigError(
+            f"{folder}: {'holds no crawl of several processes' if folder.exists() else 'there is no such folder'}"
+        )
     try:
         found = json.loads((folder / WHERE).read_text())
         host, port = found["address"]
-        return Pass(found["crawl"], found["token"].encode(), WATCHER), (host, port)
+        if not isinstance(host, str) or type(port) is not int or not 0 < port < 1 << 16:
+            raise ValueError
+        return Pass(str(found["crawl"]), found["token"].encode(), WATCHER), (host, port)
     except FileNotFoundError:
         raise _is_not_running(folder) from None
     except PermissionError:
         raise ConfigError(f"{folder}: only who started its crawl may ask it") from None
-    except (ValueError, KeyError, TypeError, AttributeError):
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
         raise ConfigError(f"{folder / WHERE}: cannot be read; delete it, if no crawl runs there") from None
 
 
-def _is_not_running(folder: Path) -> ConfigError:
-    return ConfigError(f"{folder}: its crawl does not run now; how it stood at last: trapline status {folder}")
+def _is_not_running(folder: Path) -> NotRunningError:
+    return NotRunningError(f"{folder}: its crawl does not run now; how it stood at last: trapline status {folder}")
 
 
 async def _asked(own: Pass, address: Address, said: dict[str, Any]) -> dict[str, Any]:

@@ -81,6 +81,11 @@ class Line:
     async def drain(self) -> None:
         await self.writer.drain()
 
+    def refuse(self, reason: str) -> None:
+        """To say why, and to hear no more."""
+        self.send(Kind.REFUSED, reason.encode())
+        self.close()
+
     def close(self) -> None:
         self.writer.close()
 
@@ -88,21 +93,25 @@ class Line:
 async def listen(
     host: str, own: Pass, serve: Callable[[Line], Awaitable[None]], port: int = 0
 ) -> tuple[asyncio.Server, Address]:
-    """Serve whoever calls and proves that it belongs to us. Strangers, however many, hold no more than a few lines for a few seconds."""
-    unproven = 0
+    """Serve whoever calls and proves that it belongs to us. Strangers, however many, hold no more than a few lines for a few seconds, and
+    keep nobody out: for the newest caller the oldest goes, and ours prove themselves in a moment."""
+    unproven: dict[asyncio.Task[None], None] = {}  # in the order in which they called
 
     async def called(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        nonlocal unproven
-        if unproven >= _MOST_UNPROVEN:
-            writer.close()
-            return
-        unproven += 1
+        task = asyncio.current_task()
+        assert task is not None
+        if len(unproven) >= _MOST_UNPROVEN:
+            oldest = next(iter(unproven))
+            del unproven[oldest]
+            oldest.cancel()
+        unproven[task] = None
         try:
             line = await greet(reader, writer, own, called=False)
         except (ConfigError, OSError, asyncio.CancelledError):
+            writer.close()
             return  # whoever it was has been told
         finally:
-            unproven -= 1
+            unproven.pop(task, None)
         with suppress(asyncio.CancelledError):
             await serve(line)
 

@@ -1,8 +1,9 @@
 """One partition as a process of its own: `python -m trapline.parallel.worker`, told what it is by one line of JSON on its standard input.
 
 It is an ordinary crawl into a folder of its own that is a member of a larger one. If the folder is there, it goes on. Exit codes are
-those of the command line: 0 done, 2 the user must act (one line on stderr), 1 a defect; and 75 if its store has died. When its standard
-input ends, whoever started it is gone, and may be started anew elsewhere: it dies at once, so that no site ever has two visitors.
+those of the command line: 0 done, 2 the user must act (one line on stderr), 1 a defect; and 75 if it can be started again: its store has
+died, or its coordinator was out of reach for too long. When its standard input ends, whoever started it is gone, and may be started anew
+elsewhere: it dies at once, so that no site ever has two visitors.
 """
 
 import json
@@ -12,6 +13,7 @@ import sys
 import threading
 import time
 from dataclasses import asdict, dataclass, replace
+from math import inf
 from pathlib import Path
 from typing import Any
 
@@ -25,6 +27,7 @@ from trapline.crawl.store.lock import holder
 from trapline.crawl.store.reading import Reading
 from trapline.errors import ConfigError
 from trapline.fetch.dns import Resolver
+from trapline.parallel.manifest import MANIFEST
 from trapline.parallel.member import Lead, LiveMember
 from trapline.parallel.partition import Partitioning
 from trapline.parallel.places import Places
@@ -50,7 +53,7 @@ class Task:
     limited: bool  # its coordinator says how many pages it may have
     listen: str = "127.0.0.1"  # where it waits for the others to call
     host: str = ""  # where they reach it; "": the address from which it reaches the coordinator
-    patience_s: float = 0.0  # for how long it goes on without its coordinator
+    patience_s: float = inf  # for how long it goes on without its coordinator
 
     def to_line(self) -> bytes:
         return json.dumps(asdict(self)).encode() + b"\n"
@@ -60,15 +63,22 @@ class Task:
         return cls(**json.loads(line))
 
 
+class OutOfReachError(ConfigError):
+    """The coordinator was, for too long. The folder is whole."""
+
+
 def work(task: Task) -> None:
     options, folder = CrawlOptions.from_json(task.options), Path(task.folder)
     own = Pass(task.crawl, task.token.encode(), task.partition)
     _wait_for_the_last(folder)
-    crawl = _opened(folder, options, task.mark)
+    crawl = _opened(folder, options, task.mark, task.sizes)
     places = _places(folder, task, options)
     lead = Lead((task.coordinator[0], task.coordinator[1]), task.listen, task.host, task.patience_s, task.limited)
     member = LiveMember(own, places, Resolver(options.hosts, options.nameservers), folder, lead)
     run_crawl(crawl, member.view(), member)
+    if member.is_lost:
+        host, port = task.coordinator
+        raise OutOfReachError(f"partition {task.partition} cannot reach its coordinator at {host}, port {port}")
 
 
 def _wait_for_the_last(folder: Path) -> None:
@@ -78,10 +88,10 @@ def _wait_for_the_last(folder: Path) -> None:
         time.sleep(0.1)
 
 
-def _opened(folder: Path, options: CrawlOptions, mark: str) -> Opened:
+def _opened(folder: Path, options: CrawlOptions, mark: str, sizes: list[int]) -> Opened:
     """A folder of ours, new or old."""
     if (folder / DATABASE).exists():
-        check_mark(folder, mark)
+        check_mark(folder, mark, sizes[-1])
         crawl = opened(replace(prepare_old(folder), options=options))  # goals of refresh may have changed
     else:
         crawl = opened(Prepared(folder, options, strategy_of(options), new=True))
@@ -100,11 +110,15 @@ def _places(folder: Path, task: Task, options: CrawlOptions) -> Places:
     return Places(Partitioning(**task.partitioning), options.hosts, task.partition, found, task.sizes, size)
 
 
-def check_mark(folder: Path, mark: str) -> None:
-    """`ConfigError` if the folder is of another crawl, or another part of this one."""
+def check_mark(folder: Path, mark: str, partitions: int) -> None:
+    """`ConfigError` if the folder is of another crawl, or another part of this one, or knows of more partitions than it is said to have."""
     reading = Reading(folder)
-    found, begun = reading.meta().get("partition"), reading.last_batch() > 0
+    found, begun, most = reading.meta().get("partition"), reading.last_batch() > 0, reading.most_partitions()
     reading.close()
+    if most > partitions:
+        raise ConfigError(
+            f"{folder}: is of a crawl of {most} processes or more, not of {partitions}; restore {MANIFEST} beside it"
+        )
     if found != mark and (begun or found is not None):  # one that was killed at its first moment may have none
         raise ConfigError(f"{folder}: belongs to another crawl; restore the folder from a copy, or crawl anew")
 
@@ -120,7 +134,7 @@ def main() -> int:
     threading.Thread(target=_die_with_the_other_end, args=(sys.stdin.fileno(),), daemon=True).start()
     try:
         work(task)
-    except StoreDiedError as error:
+    except (StoreDiedError, OutOfReachError) as error:
         print(error, file=sys.stderr)
         return os.EX_TEMPFAIL  # it can be started again, as if it had died itself
     except ConfigError as error:

@@ -86,6 +86,8 @@ class Database:
         self.connection.executemany("replace into left_out values (?, ?)", batch.left_out)
         self._add_told(batch)
         self._add_between(batch.between)
+        lead = ((fetched.page, fetched.visit, url) for fetched in batch.fetches for url in fetched.elsewhere)
+        self.connection.executemany("insert into elsewhere values (?, ?, ?)", lead)
         if batch.progress is not None:
             self.connection.execute(_PROGRESS, batch.progress)
 
@@ -108,7 +110,6 @@ class Database:
         self.connection.executemany(_MADE, ((receiver, number) for receiver, number, _ in between.made))
         self.connection.executemany("delete from parcel where receiver = ? and number <= ?", between.delivered)
         self.connection.executemany(_RECEIVED, between.received)
-        self.connection.executemany("insert into elsewhere values (?, ?)", between.links)
         self.connection.executemany("replace into assigned values (?, ?)", between.assigned)
         self.connection.executemany("update partition set ended = 1 where id = ?", ((one,) for one in between.ended))
         if between.size:

@@ -17,7 +17,7 @@ from trapline.crawl.store.lock import LOCK, Lock, take
 from trapline.errors import ConfigError
 from trapline.output import check_writable, sync
 
-FORMAT = 6
+FORMAT = 7
 DATABASE = "crawl.db"
 ARCHIVES = "warc"
 INDEX = "index.cdxj"

@@ -1,12 +1,15 @@
-"""One crawl at a time in a folder: an exclusive flock on the file `lock`, which holds the loop's process number.
+"""One crawl at a time in a folder: an exclusive flock on the file `lock`, which holds the loop's process number and its machine.
 
 The loop takes it and the store inherits it, so it lasts as long as either lives, however they end. Whoever finds it
-held by a loop that is dead waits for that loop's store, which is committing its last batches.
+held by a loop that is dead waits for that loop's store, which is committing its last batches. Of a loop on another machine, in a folder
+that machines share, nobody here can say whether it is dead.
 """
 
 import fcntl
 import os
+import socket
 import time
+from dataclasses import dataclass
 from pathlib import Path
 
 from trapline.errors import ConfigError
@@ -15,6 +18,29 @@ LOCK = "lock"
 
 _STORE_ENDS_WITHIN_S = 60.0
 _ASK_AGAIN_S = 0.05
+
+
+@dataclass(frozen=True, slots=True)
+class _Holder:
+    process: int = 0  # 0: it has not written it yet
+    machine: str = ""
+
+    def __str__(self) -> str:
+        return f"process {self.process}" + (f" on {self.machine}" if self._is_elsewhere() else "")
+
+    def may_live(self) -> bool:
+        if self._is_elsewhere():
+            return True
+        try:
+            os.kill(self.process, 0)
+        except (ProcessLookupError, OverflowError):
+            return False
+        except PermissionError:  # it is another user's
+            return True
+        return self.process != 0
+
+    def _is_elsewhere(self) -> bool:
+        return self.machine not in ("", socket.gethostname())
 
 
 class Lock:
@@ -33,7 +59,7 @@ def take(folder: Path) -> Lock:
     try:
         _wait(folder, descriptor)
         os.ftruncate(descriptor, 0)
-        os.pwrite(descriptor, b"%d\n" % os.getpid(), 0)
+        os.pwrite(descriptor, f"{os.getpid()} {socket.gethostname()}\n".encode(), 0)
     except BaseException:
         os.close(descriptor)
         raise
@@ -47,7 +73,7 @@ def holder(folder: Path) -> int | None:
     except OSError:
         return None
     try:
-        return None if _locked(folder, descriptor, fcntl.LOCK_SH) else _process(descriptor)
+        return None if _locked(folder, descriptor, fcntl.LOCK_SH) else _holder(descriptor).process
     finally:
         os.close(descriptor)
 
@@ -55,9 +81,9 @@ def holder(folder: Path) -> int | None:
 def _wait(folder: Path, descriptor: int) -> None:
     give_up_at = time.monotonic() + _STORE_ENDS_WITHIN_S
     while not _locked(folder, descriptor, fcntl.LOCK_EX):
-        process = _process(descriptor)
-        if _alive(process) or time.monotonic() > give_up_at:
-            raise ConfigError(f"{folder}: is being crawled by process {process}")
+        found = _holder(descriptor)
+        if found.may_live() or time.monotonic() > give_up_at:
+            raise ConfigError(f"{folder}: is being crawled by {found}")
         time.sleep(_ASK_AGAIN_S)
 
 
@@ -71,19 +97,6 @@ def _locked(folder: Path, descriptor: int, how: int) -> bool:
     return True
 
 
-def _process(descriptor: int) -> int:
-    """0: its holder has not written it yet."""
-    text = os.pread(descriptor, 32, 0).strip()
-    return int(text) if text.isdigit() else 0
-
-
-def _alive(process: int) -> bool:
-    if process == 0:
-        return False
-    try:
-        os.kill(process, 0)
-    except ProcessLookupError:
-        return False
-    except PermissionError:  # it is another user's
-        return True
-    return True
+def _holder(descriptor: int) -> _Holder:
+    process, _, machine = os.pread(descriptor, 300, 0).decode(errors="replace").strip().partition(" ")
+    return _Holder(int(process), machine) if process.isdecimal() else _Holder()

@@ -166,6 +166,11 @@ class Reading:
         """The number of partitions for which this one has last handed over what was not its own any more; 0: it never had to."""
         return int(self.meta().get("size", 0))
 
+    def most_partitions(self) -> int:
+        """As many as it has ever known that the crawl has."""
+        (known,) = self.connection.execute("select coalesce(max(id) + 1, 0) from partition").fetchone()
+        return max(int(known), self.size())
+
     def progress(self) -> Progress | None:
         """The latest."""
         row = self.connection.execute("select * from progress order by rowid desc limit 1").fetchone()

@@ -1,4 +1,4 @@
--- crawl.db, format 6. Append-only while a crawl runs, but for counts, `copy` and `told`, and for what is not kept for ever (forgetting.py); indexes are
+-- crawl.db, format 7. Append-only while a crawl runs, but for counts, `copy` and `told`, and for what is not kept for ever (forgetting.py); indexes are
 -- made when it closes (closing.py).
 -- Times are wall-clock seconds since 1970; durations are seconds. What each column means: docs/crawl-folder.md.
 
@@ -24,7 +24,7 @@ create table fetch (               -- one row for each time that a visit came to
     started real not null,
     first_byte_s real,             -- null: none came
     total_s real not null,
-    result integer not null,       -- 3 fetched, 5 failed, 6 refused: frontier/layout.py; 0: no answer, by nobody's fault
+    result integer not null,       -- 3 fetched, 5 failed, 6 refused: frontier/layout.py; 0: no answer, by nobody's fault; or an errand
     status integer not null,       -- of HTTP; 0: no answer
     error text not null,           -- a kind of fetch/failure.py; '': nothing is wrong
     bytes integer not null,        -- of the body as received
@@ -114,8 +114,8 @@ create table assigned (            -- hosts whose address had to be asked for: t
     host text primary key,
     address text not null          -- '': none was found
 ) without rowid;
-create table elsewhere (           -- where pages of ours lead that others own
-    page integer not null, url text not null
+create table elsewhere (           -- where pages of ours lead that others own: of each fetch, by the page and the visit
+    page integer not null, visit integer not null, url text not null
 );
 
 create table progress (

@@ -1,0 +1,77 @@
+"""Errands: pages that the frontier will not give out any more, asked for once more. Steps 4 and 5 of the way of a URL.
+
+The robots.txt of a site may have moved to a URL of another site that the crawl has fetched as a page, or given up, long ago: what was
+there is not in memory. An errand is a visit to that site like any other, after its rest and by its rules; but nobody counts what it
+brings as a page, and for the frontier the page is as it was: it is told of the visit alone (docs/frontier.md, A1).
+
+Who fills it: live.py, for whoever waits for a robots.txt. Who empties it: `next`. It is in memory only: whoever still waits asks again.
+"""
+
+import math
+
+from trapline.errors import InvariantError
+from trapline.frontier import Drained, Frontier, Rescore, Visit, WaitUntil
+from trapline.frontier.layout import FETCHED, GONE, MOST_PER_VISIT, WAITING
+
+_HAD = frozenset({FETCHED, GONE})
+
+
+class Errands:
+    def __init__(self, frontier: Frontier) -> None:
+        self._frontier = frontier
+        self._wanted: dict[int, dict[int, None]] = {}  # by site: pages, in order
+        self._under_way: set[int] = set()  # visits
+
+    def add(self, page: int) -> None:
+        """If it does not come by itself: it was had or given up, or waits for ever at a site that has given all it may."""
+        site = int(self._frontier.state.page["site"][page])
+        state = self._frontier.page_state(page)
+        if state in _HAD or (state == WAITING and self._has_given_all(site)):
+            self._wanted.setdefault(site, {})[page] = None
+
+    def _has_given_all(self, site: int) -> bool:
+        own = self._frontier.state.site[site]
+        budget = int(own["budget"]) if own["budget"] >= 0 else self._frontier.rules.pages_per_site
+        return 0 < budget <= own["taken"]
+
+    def forget(self, site: int) -> None:
+        """It is given up: nobody will be sent there."""
+        self._wanted.pop(site, None)
+
+    def __contains__(self, visit: Visit) -> bool:
+        """Whether the visit is one."""
+        return visit.id in self._under_way
+
+    def next(self, now: float) -> Visit | None:
+        """One whose site may be visited now; None: there is none."""
+        for site in self._wanted:
+            if self._frontier.open_at(site) <= now:
+                return self._begin(site, now)
+        return None
+
+    def _begin(self, site: int, now: float) -> Visit:
+        visit = self._frontier.revisit(site, (), now)
+        if not isinstance(visit, Visit):
+            raise InvariantError(f"site {site} is open, and cannot be visited before {visit.time}")
+        wanted = self._wanted.pop(site)
+        pages = list(wanted)[: self._most(site)]
+        if len(pages) < len(wanted):
+            self._wanted[site] = dict.fromkeys(list(wanted)[len(pages) :])
+        self._under_way.add(visit.id)
+        return Visit(visit.id, site, pages, visit.expires_at)
+
+    def _most(self, site: int) -> int:
+        """What one connection may ask for (docs/frontier.md, P' of A3)."""
+        own = self._frontier.state.site[site]
+        k = int(own["per_connection"]) if own["per_connection"] >= 0 else self._frontier.rules.per_connection
+        return min(int(own["requests"]), MOST_PER_VISIT, k or MOST_PER_VISIT)
+
+    def over(self, visit: Visit) -> None:
+        self._under_way.discard(visit.id)
+
+    def awaited(self, answer: WaitUntil | Rescore | Drained) -> WaitUntil | Rescore | Drained:
+        """The answer of who has no visit now: a site that errands wait for may be open before it has one."""
+        moment = min(map(self._frontier.open_at, self._wanted), default=math.inf)
+        if moment == math.inf or isinstance(answer, Rescore):
+            return answer
+        return WaitUntil(min(moment, answer.time) if isinstance(answer, WaitUntil) else moment)

@@ -1,0 +1,89 @@
+"""A member whose coordinator does not answer, or not as it should."""
+
+import asyncio
+from math import inf
+from pathlib import Path
+from types import SimpleNamespace
+from typing import cast
+
+import pytest
+
+from trapline.crawl.crawler import Crawler
+from trapline.fetch.dns import Resolver
+from trapline.parallel import member as members
+from trapline.parallel import wire
+from trapline.parallel.coordinator import COORDINATOR
+from trapline.parallel.member import Lead, LiveMember
+from trapline.parallel.partition import Partitioning
+from trapline.parallel.places import Places
+from trapline.parallel.wire import Address, Line, Pass, Refused, listen
+
+
+def member(coordinator: Address, patience_s: float) -> tuple[LiveMember, list[str]]:
+    """And what has stopped its crawl."""
+    lead = Lead(coordinator, "127.0.0.1", "", patience_s, limited=False)
+    places = Places(Partitioning("rendezvous", 1), {}, 0, {})
+    made, stops = LiveMember(Pass("crawl", b"token", 0), places, Resolver({}), Path("c"), lead), list[str]()
+    made._crawler, made._port = cast(Crawler, SimpleNamespace(stop=stops.append)), 9
+    return made, stops
+
+
+@pytest.fixture(autouse=True)
+def _hasty(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(members, "_FIRST_S", 0.2)
+    monkeypatch.setattr(members, "_PAUSE_S", 0.01)
+    monkeypatch.setattr(wire, "_HELLO_S", 0.05)
+
+
+async def hang(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    """As a command does that was stopped by Ctrl-Z: the kernel takes the call, and nobody answers."""
+    await reader.read()
+    writer.close()
+
+
+@pytest.mark.parametrize("patience_s", [300.0, inf])
+def test_it_gives_up_unless_it_would_be_ended_by_whoever_started_it(patience_s: float) -> None:
+    async def obey() -> None:
+        async with await asyncio.start_server(hang, "127.0.0.1", 0) as server:
+            one, stops = member(server.sockets[0].getsockname()[:2], patience_s)
+            _, waits = await asyncio.wait({obeying := asyncio.ensure_future(one._obey())}, timeout=1.0)
+            assert bool(waits) == (patience_s == inf) != one.is_lost
+            assert stops == ([] if waits else ["interrupted"])
+            obeying.cancel()
+
+    asyncio.run(obey())
+
+
+def test_it_calls_again_when_its_line_breaks() -> None:
+    calls: list[Line] = []
+
+    async def hang_up(line: Line) -> None:
+        calls.append(line)
+        line.close()
+
+    async def obey() -> None:
+        server, address = await listen("127.0.0.1", Pass("crawl", b"token", COORDINATOR), hang_up)
+        one, stops = member(address, inf)
+        obeying = asyncio.ensure_future(one._obey())
+        async with asyncio.timeout(20):
+            while len(calls) < 3:
+                await asyncio.sleep(0.01)
+        assert not stops and not one.is_lost
+        obeying.cancel()
+        server.close()
+
+    asyncio.run(obey())
+
+
+def test_it_does_not_try_for_ever_what_is_refused() -> None:
+    async def refuse(line: Line) -> None:
+        assert await line.receive() is not None
+        line.refuse("not understood")
+
+    async def obey() -> None:
+        server, address = await listen("127.0.0.1", Pass("crawl", b"token", COORDINATOR), refuse)
+        with pytest.raises(Refused, match="refused by the coordinator: not understood"):
+            await asyncio.wait_for(member(address, inf)[0]._obey(), 20)
+        server.close()
+
+    asyncio.run(obey())
