@@ -4,7 +4,7 @@ import asyncio
 import shutil
 import sqlite3
 from collections.abc import Awaitable, Callable
-from contextlib import closing
+from contextlib import closing, nullcontext
 from dataclasses import replace
 from importlib import import_module
 from importlib.util import find_spec
@@ -17,6 +17,8 @@ from tests.parallel.ray_world import TOKEN
 from trapline.crawl.options import CrawlOptions
 from trapline.errors import ConfigError
 from trapline.parallel import placement
+from trapline.parallel import supervisor as supervisors
+from trapline.parallel.head import Head
 from trapline.parallel.manifest import Manifest, create
 from trapline.parallel.partition import Partitioning
 from trapline.parallel.placement import Placement
@@ -51,7 +53,7 @@ class Machines:
         host = node.removeprefix("node ")
 
         def call(path: str, *told: Any) -> Any:
-            if function.__name__ == "_made_ready":
+            if function.__name__ == "made_ready":
                 self.made_ready.append(host)
                 told = told[0], True  # nothing is compiled
             return function(path.replace(str(self._folder), str(self.disk(host))), *told)
@@ -86,6 +88,11 @@ def machines(tmp_path: Path, manifest: Manifest, on_ray: Any, monkeypatch: pytes
     return made
 
 
+def cluster_of(on_ray: Any) -> Any:
+    """Its head is there, and nobody watches whether it stays."""
+    return on_ray.Cluster("a:6379", Head(("a", 6379)), lambda what: nullcontext())
+
+
 def crawled(on_ray: Any, manifest: Manifest, launches: Callable[[Any], Awaitable[Any]]) -> Any:
     """A cluster's crawl in which these are all its launches, and what they answered."""
     answers = []
@@ -96,7 +103,7 @@ def crawled(on_ray: Any, manifest: Manifest, launches: Callable[[Any], Awaitable
 
     with pytest.MonkeyPatch.context() as patched:
         patched.setattr(on_ray, "crawl_with", crawl_with)
-        on_ray.Cluster().crawl(manifest, lambda _: None)
+        cluster_of(on_ray).crawl(manifest, lambda _: None)
     return answers[0]
 
 
@@ -212,10 +219,7 @@ def test_a_machine_that_leaves_before_the_start_is_chosen_anew(
     assert crawled(on_ray, manifest, lambda launch: launch(TASK)) == (0, "node a")
 
 
-def test_a_supervisor_out_of_reach_is_asked_again_and_not_replaced(
-    on_ray: Any, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(on_ray, "_ASK_AGAIN_S", 0.001)
+def test_a_supervisor_out_of_reach_is_asked_again_and_not_replaced(on_ray: Any, machines: Machines) -> None:
     asked = 0
 
     async def answers_the_third_time(line: bytes) -> tuple[int, str]:
@@ -226,17 +230,17 @@ def test_a_supervisor_out_of_reach_is_asked_again_and_not_replaced(
         return 0, "done"
 
     supervisor = type("Handle", (), {"run": Called(answers_the_third_time)})
-    assert asyncio.run(on_ray._ended(supervisor, b"")) == (0, "done")
+    assert asyncio.run(cluster_of(on_ray)._ended(supervisor, b"")) == (0, "done")
     assert asked == 3
 
 
 def test_a_worker_that_dies_before_it_reads_is_a_death_and_started_once(
-    on_ray: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     said = tmp_path / "said"
     code = f"import sys; open({str(said)!r}, 'a').write('started '); sys.exit('it hurts')"
-    monkeypatch.setattr(on_ray, "COMMAND", ("-c", code))
-    supervisor = on_ray.Supervisor()
+    monkeypatch.setattr(supervisors, "COMMAND", ("-c", code))
+    supervisor = supervisors.Supervisor()
     for _ in range(2):
         assert supervisor.run(b"x" * (1 << 20)) == (1, "it hurts")
     assert said.read_text() == "started "
