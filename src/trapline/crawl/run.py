@@ -79,7 +79,10 @@ class LiveCrawl:
         loop = asyncio.get_running_loop()
         note_begin(self._claim, asdict(self._options))
         settings = store_settings(self._options)
-        self._store = await Store.start(self._claim, settings, self._committed, self._store_failed)
+        try:
+            self._store = await Store.start(self._claim, settings, self._committed, self._store_failed)
+        except StoreDiedError as error:
+            raise StoreDiedError(_with_the_way_on(str(error), self._folder)) from None
         try:
             self._build(loop)
             loop.set_exception_handler(self._defect)
