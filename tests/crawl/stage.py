@@ -22,7 +22,7 @@ from trapline.crawl.known import Known
 from trapline.crawl.names import Names
 from trapline.crawl.options import AGENT, CrawlOptions, RefreshOptions
 from trapline.crawl.outbox import Outbox
-from trapline.crawl.records import RETURNED, Batch, Fetched, RobotsFetched
+from trapline.crawl.records import ERRAND, RETURNED, Batch, Fetched, RobotsFetched
 from trapline.crawl.scope import Scope
 from trapline.crawl.seen import Seen
 from trapline.crawl.shelf import Shelf
@@ -261,11 +261,15 @@ class Stage:
 
     def told(self) -> list[tuple[str, str]]:
         """Path and error of every page that the frontier and the store were told of."""
-        return [_said(fetch) for fetch in self.fetches if fetch.result != RETURNED]
+        return [_said(fetch) for fetch in self.fetches if fetch.result not in (RETURNED, ERRAND)]
 
     def unanswered(self) -> list[tuple[str, str]]:
         """Path and error of every page that went back as it was."""
         return [_said(fetch) for fetch in self.fetches if fetch.result == RETURNED]
+
+    def errands(self) -> list[tuple[str, str]]:
+        """Path and error of every page that was asked for once more."""
+        return [_said(fetch) for fetch in self.fetches if fetch.result == ERRAND]
 
     def life(self, path: str, origin: str = A) -> int:
         page = self.known.seed_pages([origin + path], 0.0)[0]

@@ -51,7 +51,7 @@ def test_an_errand_counts_neither_as_a_page_nor_as_unanswered(again: Path) -> No
     with closing(sqlite3.connect(again / "crawl.db")) as database, database:
         before = totals_of(database)
         names = [row[1] for row in database.execute("pragma table_info(fetch)")][1:]
-        other = {"started": "started + 2e6", "visit": "visit + (1 << 41)", "result": "0", "links": "x''"}
+        other = {"started": "started + 2e6", "visit": "visit + (1 << 41)", "result": "-1", "links": "x''"}
         values = ", ".join(other.get(name, name) for name in names)
         database.execute(f"insert into fetch select null, {values} from fetch where result = 3 and page = 7 limit 1")
         after = totals_of(database)

@@ -198,7 +198,7 @@ def test_a_file_that_was_had_as_a_page_is_asked_for_once_more(
     assert b.address == "127.0.0.2" and b.opens().targets == ["/x.txt"]
     b.answers(status, {"Content-Type": "text/plain"}, FORBIDS_1)
     assert (stage.crawler.tally.fetched, stage.told(), stage.life("/x.txt", B)) == (before, told, life)
-    assert [url for url, _ in stage.unanswered()] == ["/x.txt"]
+    assert [url for url, _ in stage.errands()] == ["/x.txt"] and stage.unanswered() == []
     assert stage.frontier.open_at(stage.site(B).id) == stage.loop.time() + 15.0
     assert a.opens().targets == [allowed]
 
@@ -210,7 +210,7 @@ def test_the_log_of_such_a_visit_gives_the_same_frontier(monkeypatch: pytest.Mon
     b = next(wire for wire in stage.wires[2:] if wire.address == "127.0.0.2")
     b.opens().answers(200, {}, FORBIDS_1)
     frontier = Frontier(load_strategy("breadth-first"), stage.options.rules)
-    assert stage.unanswered() == [("/x.txt", "")]
+    assert stage.errands() == [("/x.txt", "")]
     replay(frontier, b"".join(batch.calls for batch in stage.batches))
     assert_same_state(frontier, stage.frontier)
 
@@ -224,8 +224,44 @@ def test_such_a_visit_that_fails_is_repeated_when_it_is_asked_for_again(monkeypa
         b = next(wire for wire in reversed(stage.wires) if wire.address == "127.0.0.2")
         assert b.opens().targets == ["/x.txt"]
         b.ends("timeout")
-        assert stage.unanswered() == [("/x.txt", "timeout")] * (attempt + 1)
+        assert stage.errands() == [("/x.txt", "timeout")] * (attempt + 1)
     assert stage.crawler.tally.failed == 0 and stage.life("/x.txt", B) == FETCHED_PAGE
+
+
+def test_what_is_being_asked_for_is_not_asked_for_twice(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The site that waits comes back while the answer is under way."""
+    stage = had(monkeypatch)
+    moved(stage.wires[0].opens(), f"{B}/x.txt")
+    stage.passes(15.0)
+    a, b = sorted(stage.wires[2:], key=lambda wire: wire.address)
+    assert b.opens().targets == ["/x.txt"]
+    moved(a.opens(), f"{B}/x.txt")
+    b.answers(200, {"Content-Type": "text/plain"}, FORBIDS_1)
+    stage.passes(60.0)
+    assert [wire.address for wire in stage.wires[4:]].count("127.0.0.2") == 0
+    assert stage.errands() == [("/x.txt", "")]
+
+
+def test_what_a_site_forbids_is_not_asked_for_once_more(monkeypatch: pytest.MonkeyPatch) -> None:
+    stage = Stage(monkeypatch, (f"{A}/1", f"{B}/1"))
+    stage.wires[1].opens().answers(200, {}, FORBIDS_1)
+    stage.passes(1.0)
+    assert stage.life("/1", B) == GONE
+    moved(stage.wires[0].opens(), f"{B}/1")
+    stage.passes(100.0)
+    assert {wire.address for wire in stage.wires[2:]} == {"127.0.0.1"}
+
+
+def test_who_is_out_for_a_robots_file_takes_no_page_of_the_goal(monkeypatch: pytest.MonkeyPatch) -> None:
+    stage = had(monkeypatch, max_pages=2)
+    moved(stage.wires[0].opens(), f"{B}/x.txt")
+    stage.passes(15.0)
+    a, b = sorted(stage.wires[2:], key=lambda wire: wire.address)
+    assert b.opens().targets == ["/x.txt"]
+    assert stage.crawler.used == stage.crawler.tally.fetched == 1
+    a.opens().answers(404)
+    stage.passes(1.0)
+    assert a.targets[-1] == "/1"
 
 
 def test_files_on_one_site_are_asked_for_in_one_visit_as_far_as_it_may_take_them(

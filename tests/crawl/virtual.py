@@ -112,13 +112,13 @@ class VirtualWorld:
         return int(self._graph.ips[self._site_at[site.origin]])
 
     def _ask(self, visit: Visit, site: Site, urls: list[str], at: int) -> None:
-        if not self.crawler.may_request():
+        if not self.crawler.may_request(visit):
             self._end(visit, site, 0)
             return
         page = self.page_at[urls[at]]
         began = self._now + self._pause_s if at else self._now + float(self._connection_s[self._graph.site[page]])
         asked = Asked(visit.pages[at], urls[at], self._now + (self._pause_s if at else 0.0), b"")
-        self.crawler.requested()
+        self.crawler.requested(visit)
         result = self._fate(page, visit.pages[at])
         moment = began + (self._timeout_s if result == FAILED else float(self._latency_s[page]))
         self._at(moment, COMPLETION, lambda: self._answer(visit, site, urls, at, asked, result))

@@ -20,7 +20,7 @@ from trapline.crawl.judge import Verdict, judge
 from trapline.crawl.known import Found, Known
 from trapline.crawl.outbox import Outbox
 from trapline.crawl.partition import Others
-from trapline.crawl.records import RETURNED, VISITS, Fetched, GivenUp, Progress
+from trapline.crawl.records import ERRAND, RETURNED, VISITS, Fetched, GivenUp, Progress
 from trapline.crawl.shelf import Shelf
 from trapline.crawl.sites import Site
 from trapline.crawl.tally import Tally
@@ -173,9 +173,10 @@ class Crawler:
 
     # ---- what robots may do
 
-    def may_request(self) -> bool:
-        """Whether another page may be asked for: with those under way it must not exceed what is wanted."""
-        return not self.stopped_by and self.tally.fetched + self.tally.in_flight < self.most_pages
+    def may_request(self, visit: Visit) -> bool:
+        """Whether another page may be asked for: with those under way it must not exceed what is wanted. Errands bring no page."""
+        has_room = self.tally.fetched + self.tally.in_flight < self.most_pages
+        return not self.stopped_by and (has_room or visit in self.errands)
 
     def _may_set_out(self) -> bool:
         return not self.stopped_by and self.used < self.most_pages
@@ -187,7 +188,7 @@ class Crawler:
         asked = self.tally.fetched + self.tally.in_flight
         if self.others is None:
             return asked
-        return max(asked, min(self.tally.fetched + self.active, self.most_pages))
+        return max(asked, min(self.tally.fetched + self.active - len(self.errands), self.most_pages))
 
     def waits(self, go_on: Callable[[], None]) -> bool:
         """Whether the store has too much to do; if so, `go_on` is called when it has less."""
@@ -255,9 +256,9 @@ class Crawler:
 
     def _errand_done(self, visit: Visit, site: Site, asked: Asked, response: Response, address: str) -> Verdict:
         """Whoever waits for it has heard of it; for all others the page is as it was."""
-        self.tally.in_flight -= 1
+        self.errands.came(visit, asked.page)
         verdict = judge(response, self._manner.agent, self._manner.expanded_bytes, self._world.now(), False, False)
-        self._keep(answer(visit, site, asked, response, address, verdict, (), b"")._replace(result=RETURNED))
+        self._keep(answer(visit, site, asked, response, address, verdict, (), b"")._replace(result=ERRAND))
         return verdict
 
     def _report(
@@ -288,7 +289,7 @@ class Crawler:
 
     def failed(self, visit: Visit, site: Site, asked: Asked, kind: str, address: str) -> None:
         """A page was not had, and may be tried again."""
-        self.tally.in_flight -= 1
+        self._under_way(visit, -1)
         self._without_answer(visit, site, asked, FAILED, kind, address)
 
     def disallowed(self, visit: Visit, site: Site, page: int, url: str) -> None:
@@ -298,20 +299,27 @@ class Crawler:
     def _without_answer(self, visit: Visit, site: Site, asked: Asked, result: int, kind: str, address: str) -> None:
         now = self._world.now()
         is_errand = visit in self.errands
-        record = no_answer(visit, site, asked, RETURNED if is_errand else result, kind, address, now)
-        if not is_errand:
+        record = no_answer(visit, site, asked, ERRAND if is_errand else result, kind, address, now)
+        if is_errand:
+            self.errands.came(visit, asked.page)
+        else:
             self._report(visit, record, now, _NO_PAGES, math.nan)
         self._keep(record)
 
-    def requested(self) -> None:
-        self.tally.in_flight += 1
+    def requested(self, visit: Visit) -> None:
+        self._under_way(visit, 1)
+
+    def _under_way(self, visit: Visit, more: int) -> None:
+        """So many pages more are asked for and not answered."""
+        if visit not in self.errands:
+            self.tally.in_flight += more
 
     def withdrawn(self, visit: Visit, site: Site, asked: Collection[Asked], kind: str, address: str) -> None:
         """Pages that were asked for and will not be answered; the frontier takes them back as they were."""
-        self.tally.in_flight -= len(asked)
-        now = self._world.now()
+        self._under_way(visit, -len(asked))
+        now, result = self._world.now(), ERRAND if visit in self.errands else RETURNED
         for one in asked:
-            self.outbox.fetched(no_answer(visit, site, one, RETURNED, kind, address, now))
+            self.outbox.fetched(no_answer(visit, site, one, result, kind, address, now))
 
     def over(self, visit: Visit, site: Site, outcome: Outcome, fruitless: bool = False) -> None:
         """A visit has ended. `fruitless`: it brought no page. A site with some bad pages among good ones is not given up."""
@@ -334,7 +342,6 @@ class Crawler:
         """A site that cannot be had: its pages wait for ever, and the crawl does not wait for them."""
         now = self._world.now()
         self.frontier.set_site(site.id, now, pages=0)
-        self.errands.forget(site.id)
         self.tally.given_up[kind] += 1
         self.outbox.given_up.append(GivenUp(site.id, now, kind, why))
         self.soon()

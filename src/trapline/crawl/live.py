@@ -24,6 +24,7 @@ from trapline.fetch.content import ACCEPT_ENCODING
 from trapline.fetch.http1 import request, request_rest
 from trapline.fetch.throttle import Link, Throttle
 from trapline.fetch.tls import tls_context
+from trapline.fetch.urls import origin
 from trapline.frontier import Frontier, Visit
 
 ACCEPT = "text/html,application/xhtml+xml,*/*;q=0.5"
@@ -133,9 +134,17 @@ class Web:
             return
         pages = crawler.known.seed_pages([url], now)
         self.frontier.discover(pages, now)
-        for page in pages:
-            crawler.errands.add(page)
+        if not self._is_forbidden(url):
+            for page in pages:
+                crawler.errands.add(page)
         crawler.soon()
+
+    def _is_forbidden(self, url: str) -> bool:
+        """Whether its site is known not to want it asked for."""
+        site = self.sites.named(origin(url))
+        if site is None or site.robots is None or self.now() >= site.robots_until:
+            return False
+        return not site.robots.allows(url[len(site.origin) :])
 
     def robots_read(self, url: str, body: bytes) -> None:
         """A robots.txt: rules are not all that it may tell."""

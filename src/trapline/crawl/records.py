@@ -11,9 +11,9 @@ from typing import NamedTuple
 VISITS = "visits"  # a kind of site given up: its visits failed
 
 
-# A result that the frontier is not told: asked for and not answered, by nobody's fault, and the page waits as before; or an errand
-# (errands.py), whatever came of it.
-RETURNED = 0
+# Results that the frontier is not told. Asked for and not answered, by nobody's fault: the page waits as before. An errand (errands.py),
+# whatever came of it.
+RETURNED, ERRAND = 0, -1
 NOT_KNOWN = -1  # whether a page has changed: it was never had before, or it was not had now
 
 
@@ -28,7 +28,7 @@ class Fetched(NamedTuple):
     started: float  # wall clock, seconds: the request was sent, or refused
     first_byte_s: float  # from there; NaN: none came
     total_s: float
-    # FETCHED, FAILED or REFUSED, as the frontier was told (but of a page that it has: upkeep.py); or RETURNED.
+    # FETCHED, FAILED or REFUSED, as the frontier was told (but of a page that it has: upkeep.py); or RETURNED, ERRAND.
     result: int
     status: int  # of HTTP; 0: no answer
     error: str  # a kind of fetch/failure.py; "": nothing was wrong

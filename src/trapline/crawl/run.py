@@ -274,6 +274,8 @@ def _with_the_way_on(failure: str, folder: Path) -> str:
     'c: the store ended unasked: killed by signal 9; go on with --resume c'
     >>> _with_the_way_on("c: the disk is full; make room and go on with --resume c", Path("c"))
     'c: the disk is full; make room and go on with --resume c'
+    >>> _with_the_way_on("the store ended unasked: exit code 1", Path("the"))
+    'the: the store ended unasked: exit code 1; go on with --resume the'
     """
-    line = failure if failure.startswith(f"{folder}") else f"{folder}: {failure}"
+    line = failure if failure.startswith(f"{folder}:") else f"{folder}: {failure}"
     return line if "--resume" in line else f"{line}; go on with --resume {folder}"

@@ -111,7 +111,7 @@ def span_of(database: sqlite3.Connection) -> Span:
 
 def totals_of(database: sqlite3.Connection) -> dict[str, Any]:
     fetches, forbidden, unanswered, links = database.execute(
-        f"select count(*), total({KIND} = '{FORBIDDEN}'), total(result = {RETURNED} and status = 0), total(length(links)) from fetch"
+        f"select count(*), total({KIND} = '{FORBIDDEN}'), total(result = {RETURNED}), total(length(links)) from fetch"
     ).fetchone()
     tally, given_up = tally_of(database), given_up_of(database)
     return {

@@ -9,14 +9,14 @@ from collections import Counter
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from trapline.crawl.records import RETURNED, Fetched
+from trapline.crawl.records import ERRAND, RETURNED, Fetched
 from trapline.fetch import failure
 from trapline.frontier import FETCHED, REFUSED
 
 FORBIDDEN = "forbidden"  # by robots.txt: nobody was asked, and nobody failed
 KIND = f"case when error = '{failure.ROBOTS}' and result = {REFUSED} then '{FORBIDDEN}' else error end"
 """SQL: what was wrong with a row of `fetch`; '': nothing."""
-IS_ERROR = f"({KIND} not in ('', '{FORBIDDEN}') and result != {RETURNED})"
+IS_ERROR = f"({KIND} not in ('', '{FORBIDDEN}') and result not in ({RETURNED}, {ERRAND}))"
 """SQL: whether a row of `fetch` is one of the errors."""
 IS_PAGE = f"result = {FETCHED}"
 """SQL: whether a row of `fetch` brought a page. It may be an error too: one that is there and cannot be decoded."""
@@ -57,7 +57,7 @@ class Tally:
             self.refetched += again
             self.changed += record.changed == 1
             self.recent[record.site] += 1
-        if record.error and record.result != RETURNED and not _is_forbidden(record):
+        if record.error and record.result not in (RETURNED, ERRAND) and not _is_forbidden(record):
             self.errors[record.error] += 1
 
 

@@ -132,7 +132,7 @@ class Robot:
             return
         crawler, site, web = self._crawler, self._site, self._web
         while self._at < self._last and len(self._asked) < self._window:
-            if not crawler.may_request() or web.now() - self._began > MOST_SECONDS:
+            if not crawler.may_request(self._visit) or web.now() - self._began > MOST_SECONDS:
                 self._last = self._at
                 break
             if crawler.waits(self._store_has_room):
@@ -147,7 +147,7 @@ class Robot:
                 continue
             request = web.request_for(site, target, condition)
             self._asked.append(Asked(page, url, web.now(), request))
-            crawler.requested()
+            crawler.requested(self._visit)
             self._connection.send(request)  # type: ignore[union-attr]  # open by now
         if not self._asked:
             self._finish()
@@ -215,7 +215,7 @@ class Robot:
     def _paused_enough(self) -> None:
         """A timer may come a little early; and a second connection comes after a rest, not after a pause."""
         web = self._web
-        if not self._crawler.may_request() or (self._connection is None and self._robots is None):
+        if not self._crawler.may_request(self._visit) or (self._connection is None and self._robots is None):
             self._finish()
             return
         enough_at = self._paused_at + (self._site.pause_s if self._connection else max(self._site.pause_s, web.rest_s))
@@ -272,7 +272,7 @@ class Robot:
     def _not_had(self, kind: str) -> None:
         """Neither connection nor rules: the first page counts as tried, so that a dead site is given up in the end. Nobody was
         asked for it."""
-        self._crawler.requested()
+        self._crawler.requested(self._visit)
         asked = Asked(self._visit.pages[self._at], self._urls[self._at], self._began, b"")
         self._crawler.failed(self._visit, self._site, asked, kind, "")
         self._finish()

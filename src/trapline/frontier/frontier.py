@@ -276,6 +276,16 @@ class Frontier(Core):
         self.check_site(site)
         return revisits.site_open_at(self.handle, site)
 
+    def connection_limit(self, site: int) -> int:
+        """The most pages that one visit of the site may ask for."""
+        self.check_site(site)
+        return revisits.site_connection_limit(self.handle, site)
+
+    def budget_left(self, site: int) -> int:
+        """Pages that the site may still give; 0 or less: none."""
+        self.check_site(site)
+        return revisits.site_budget_left(self.handle, site)
+
     def explain_site(self, site: int, now: float) -> SiteExplanation:
         """Its rank, what stands before it, until when it must wait and by which rule."""
         return explain_site(self, site, now)

@@ -9,6 +9,7 @@ from trapline.frontier.contest import settle_group
 from trapline.frontier.kernels import advance
 from trapline.frontier.layout import (
     FETCHED,
+    FRONT,
     NEED_ROOM,
     REVISIT_FAULT,
     REVISITED,
@@ -21,7 +22,7 @@ from trapline.frontier.layout import (
     Times,
     recall,
 )
-from trapline.frontier.limits import connection_limit
+from trapline.frontier.limits import budget_left, connection_limit
 from trapline.frontier.visits import open_visit
 from trapline.jit import b1, f8, helper, i8, kernel
 
@@ -107,3 +108,13 @@ def revisit_pages(handle: int, x: int, pages: Array, n: int, now: float, out: Ar
 @kernel(f8(i8, i8))
 def site_open_at(handle: int, x: int) -> float:
     return open_at(recall(handle), x)
+
+
+@kernel(i8(i8, i8))
+def site_connection_limit(handle: int, x: int) -> int:
+    return connection_limit(recall(handle), x)
+
+
+@kernel(i8(i8, i8))
+def site_budget_left(handle: int, x: int) -> int:
+    return budget_left(recall(handle), x, FRONT)

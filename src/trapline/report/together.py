@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from trapline.crawl.audit import politeness_violations
 from trapline.crawl.folder import opened, options
 from trapline.crawl.options import CrawlOptions
-from trapline.crawl.records import RETURNED
+from trapline.crawl.records import ERRAND, RETURNED
 from trapline.crawl.summary import span_of, strategy_name
 from trapline.errors import ConfigError
 from trapline.frontier import FAILED, FETCHED, Rules
@@ -157,7 +157,8 @@ def _log(database: Connection, number: Ids) -> Log:
     """What was asked for or failed before it was, in order of completion, in seconds of crawling; of a page that came twice, the first
     time. Pages without a number were found after the crawl's graph was read."""
     rows = database.execute(
-        f"select {_COLUMNS} from fetch where (address != '' or result = {FAILED}) and result != {RETURNED} and page < {len(number)}"
+        f"select {_COLUMNS} from fetch where (address != '' or result = {FAILED})"
+        f" and result not in ({RETURNED}, {ERRAND}) and page < {len(number)}"
         " order by started + total_s, seq"
     ).fetchall()
     page, visit, started, first_byte_s, total_s, result = np.array(rows, np.float64).reshape(-1, 6).T
