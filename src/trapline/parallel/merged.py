@@ -21,6 +21,7 @@ from trapline.crawl.folder import meta, opened
 from trapline.crawl.records import Progress
 from trapline.crawl.store.database import INDEXES
 from trapline.crawl.store.folder import DATABASE, FORMAT, connect, new_database, read_only
+from trapline.crawl.store.reading import HAS_LINKS
 from trapline.errors import ConfigError
 from trapline.parallel import numbering
 from trapline.parallel.answer import summed
@@ -54,8 +55,12 @@ _COPY = (
     "insert into temp.stood select :name, * from part.progress order by rowid",
 )
 _STOOD = "create temp table stood (part, at, seconds, pages, errors, bytes, known, waiting, sites, active, quality)"
-_BETWEEN = """create temp table crossing as select fetch.seq, page.id from elsewhere join page on page.url = elsewhere.url
-join fetch on fetch.page = elsewhere.page and fetch.visit = elsewhere.visit order by fetch.seq, elsewhere.rowid"""
+# Of which fetch the links to pages of others are those of a fetch too: its own, or where it found no change, of the last that did.
+_NEWS = f"""create temp table news as select seq, page, case changed when 0 then
+(select visit from fetch as before where before.page = fetch.page and before.seq < fetch.seq and {HAS_LINKS} and changed is not 0
+order by seq desc limit 1) else visit end as visit from fetch where {HAS_LINKS}"""
+_BETWEEN = """create temp table crossing as select news.seq, page.id from elsewhere join page on page.url = elsewhere.url
+join news on news.page = elsewhere.page and news.visit = elsewhere.visit order by news.seq, elsewhere.rowid"""
 
 
 def brought_up(folder: Path) -> Path:
@@ -166,6 +171,8 @@ def _attached(database: sqlite3.Connection, part: Path) -> Iterator[None]:
 
 def _join(database: sqlite3.Connection) -> None:
     """Links between partitions become links of the fetches that found them. What the owner never took is not known."""
+    database.execute(_NEWS)
+    database.execute("create index temp.news_of on news (page, visit)")
     database.execute(_BETWEEN)  # apart from what changes while it is read
     for seq, rows in groupby(database.execute("select * from crossing order by rowid"), lambda row: row[0]):
         (links,) = database.execute("select links from fetch where seq = ?", (seq,)).fetchone()

@@ -86,7 +86,8 @@ class Database:
         self.connection.executemany("replace into left_out values (?, ?)", batch.left_out)
         self._add_told(batch)
         self._add_between(batch.between)
-        lead = ((fetched.page, fetched.visit, url) for fetched in batch.fetches for url in fetched.elsewhere)
+        news = (fetched for fetched in batch.fetches if fetched.changed != 0)
+        lead = ((fetched.page, fetched.visit, url) for fetched in news for url in fetched.elsewhere)
         self.connection.executemany("insert into elsewhere values (?, ?, ?)", lead)
         if batch.progress is not None:
             self.connection.execute(_PROGRESS, batch.progress)

@@ -114,7 +114,8 @@ create table assigned (            -- hosts whose address had to be asked for: t
     host text primary key,
     address text not null          -- '': none was found
 ) without rowid;
-create table elsewhere (           -- where pages of ours lead that others own: of each fetch, by the page and the visit
+create table elsewhere (           -- where pages of ours lead that others own: by the page and the visit; of a fetch that found no change:
+                                   -- as of the one before it that did
     page integer not null, visit integer not null, url text not null
 );
 
