@@ -136,7 +136,7 @@ def test_what_machines_read_of_the_conditions_has_no_infinity() -> None:
 
 
 @click.command()
-@condition_options
+@condition_options(*SECTIONS)
 def echo(conditions: Conditions) -> Conditions:
     return conditions
 

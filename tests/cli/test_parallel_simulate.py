@@ -64,8 +64,8 @@ def test_fewer_urls_are_sent_by_a_filter_and_by_replication(web: Path, tmp_path:
         (["--top", "best"], "backlinks or pagerank"),
         (["--processes", "0"], "processes"),
         (["--strategy", "partial-pagerank"], "at one place"),
-        (["--speed-up"], "trapline simulate"),
-        (["--rescore", "10"], "--rescore"),
+        (["--speed-up"], "No such option"),
+        (["--rescore", "10"], "No such option"),
         (["--grain", "page"], "--grain page does nothing in mode exchange; it is for dynamic"),
         (["--mode", "firewall", "--filter", "9"], "--filter 9 does nothing in mode firewall"),
         (["--mode", "cross-over", "--batch-pages", "9"], "it is for exchange, dynamic"),
@@ -110,7 +110,9 @@ def test_firewall_says_how_many_links_it_did_not_follow(
     assert rows(capsys)["links between partitions"] == f"{firewall['links_between_partitions']:,} (not followed)"
 
 
-def test_the_help_says_which_quality_is_printed_and_hides_what_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_help_says_which_quality_is_printed_and_has_nothing_of_one_process(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
     assert run(["parallel", "simulate", "--help"]) == 0
     said = " ".join(capsys.readouterr().out.split())
     assert "The quality of the result goes by --top, not by --quality" in said

@@ -8,7 +8,7 @@ import click
 from trapline.cli.arena import opened
 from trapline.cli.comparison import check_folder, close, compare_all, log_name
 from trapline.cli.compiling import compile_crawl, compile_ranks
-from trapline.cli.conditions import Conditions, condition_options
+from trapline.cli.conditions import SECTIONS, Conditions, condition_options
 from trapline.cli.scoreboard import web_name
 from trapline.cli.sections import Section, SectionedCommand
 from trapline.cli.strategy import Chosen, named, named_strategies, ready
@@ -26,7 +26,7 @@ _OUTPUT = Section(
 @click.command(cls=SectionedCommand)
 @click.argument("graph", type=click.Path(path_type=Path, exists=True))
 @click.argument("strategies", nargs=-1, metavar="[STRATEGY]...")
-@condition_options
+@condition_options(*SECTIONS)
 @_OUTPUT
 def compare(graph: Path, strategies: tuple[str, ...], conditions: Conditions, output: Path, logs: bool) -> int:
     """Crawl GRAPH by each STRATEGY, under the same conditions, and compare what came when.

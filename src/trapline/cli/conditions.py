@@ -14,7 +14,7 @@ import click
 
 from trapline.cli import rules, world
 from trapline.cli.numbers import count
-from trapline.cli.sections import Section, bundled
+from trapline.cli.sections import Decorator, Section, bundled
 from trapline.cli.world import World
 
 if TYPE_CHECKING:
@@ -130,11 +130,11 @@ def _plain(value: Any) -> Any:
 
 
 def _conditions(**given: Any) -> Conditions:
-    """Options, all checked, as one value."""
+    """Options, all checked, as one value; those that a command does not take stay as if unsaid."""
     from trapline.strategies.inputs import check_quality
 
-    surroundings = World(**{field: given.pop(field) for section in world.SECTIONS for field in section.fields})
-    obeyed = {field: given.pop(field) for section in rules.SECTIONS for field in section.fields}
+    surroundings = World(**_taken(given, world.SECTIONS))
+    obeyed = rules.defaults() | _taken(given, rules.SECTIONS)
     conditions = Conditions(
         rules.rules_of(obeyed, surroundings.protocol, surroundings.constant_s), surroundings, **given
     )
@@ -143,6 +143,13 @@ def _conditions(**given: Any) -> Conditions:
     return conditions
 
 
+def _taken(given: dict[str, Any], sections: tuple[Section, ...]) -> dict[str, Any]:
+    return {field: given.pop(field) for section in sections for field in section.fields if field in given}
+
+
 SECTIONS = (CRAWL, QUALITY, *rules.SECTIONS, *world.SECTIONS)
-condition_options = bundled("conditions", _conditions, *SECTIONS)
-"""Gives a command all of these options, as its argument `conditions`."""
+
+
+def condition_options(*sections: Section) -> Decorator:
+    """Gives a command these sections, all or some of SECTIONS, as its argument `conditions`."""
+    return bundled("conditions", _conditions, *sections)

@@ -74,6 +74,10 @@ class Section:
     def with_texts(self, **changes: str) -> "Section":
         return self._changed({4: changes})
 
+    def without(self, *fields: str) -> "Section":
+        """For a command in which they would do nothing."""
+        return replace(self, rows=tuple(row for row in self.rows if row[1] not in fields))
+
     def _changed(self, columns: Mapping[int, Mapping[str, Any]]) -> "Section":
         def changed(row: tuple[Any, ...]) -> tuple[Any, ...]:
             return tuple(columns.get(at, {}).get(row[1], value) for at, value in enumerate(row))

@@ -10,7 +10,7 @@ import click
 
 from trapline.cli.arena import opened
 from trapline.cli.compiling import compile_crawl, compile_ranks
-from trapline.cli.conditions import Conditions, condition_options
+from trapline.cli.conditions import SECTIONS, Conditions, condition_options
 from trapline.cli.scoreboard import say_if_few, web_name, web_size
 from trapline.cli.sections import Section, SectionedCommand, bundled
 from trapline.cli.simulate_changes import CHANGES, REFRESH, Asked
@@ -37,7 +37,7 @@ _OUTPUT = Section(
 @click.command(cls=SectionedCommand)
 @click.argument("graph", type=click.Path(path_type=Path, exists=True))
 @STRATEGY
-@condition_options
+@condition_options(*SECTIONS)
 @bundled("changing", Asked, CHANGES, REFRESH)
 @_OUTPUT
 def simulate(
