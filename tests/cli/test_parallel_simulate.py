@@ -71,6 +71,10 @@ def test_fewer_urls_are_sent_by_a_filter_and_by_replication(web: Path, tmp_path:
         (["--mode", "cross-over", "--batch-pages", "9"], "it is for exchange, dynamic"),
         (["--mode", "dynamic", "--partition", "url-hash"], "--partition url-hash does nothing in mode dynamic"),
         (["--filter-policy", "popular"], "give --filter"),
+        (
+            ["--filter", "2147483647", "--processes", "64"],
+            "the filters of 64 partitions need 3,299 GB, and this machine",
+        ),
         (["--quality", "zipf"], "backlink-count does not go by it"),
         (["--history", "."], "backlink-count does not go by it"),
     ],

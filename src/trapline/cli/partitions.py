@@ -3,12 +3,14 @@
 It turns them into a `Plan` and crawls nothing. What can be wrong with them by themselves is found here.
 """
 
+import os
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from trapline.cli.numbers import count, seconds
 from trapline.cli.sections import Section
 from trapline.errors import ConfigError
+from trapline.units import bytes_shown, counted
 
 if TYPE_CHECKING:
     import numpy as np
@@ -114,7 +116,20 @@ class Asked:
 
         exchange = Exchange(self.batch_pages, self.filter_size, self.filter_policy, replicated)
         partitioning = Partitioning(self.partition, self.processes, _table(self.suffixes))
+        self._check_filters()
         return Plan(self.mode, partitioning, exchange, self.grain, self.step_s)
+
+    def _check_filters(self) -> None:
+        from trapline.parallel.post import filter_bytes
+
+        needed, has = self.processes * filter_bytes(self.filter_size), _memory_bytes()
+        if needed > has:
+            needs = f"the filters of {counted(self.processes, 'partition')} need {bytes_shown(needed)}"
+            raise ConfigError(f"--filter {self.filter_size}: {needs}, and this machine has {bytes_shown(has)}")
+
+
+def _memory_bytes() -> int:
+    return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
 
 
 def _table(text: str) -> dict[str, int]:

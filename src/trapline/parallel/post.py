@@ -47,9 +47,21 @@ class Post(NamedTuple):
     everywhere: Array  # int64, rising
 
 
+def filter_bytes(filter_size: int) -> int:
+    """The memory of one filter, all of it from the beginning on.
+
+    >>> filter_bytes(1_000)
+    24576
+    """
+    return _buckets(filter_size) * WAYS * SENT.itemsize
+
+
+def _buckets(filter_size: int) -> int:
+    return 0 if filter_size == 0 else 1 << max(0, (filter_size // WAYS - 1).bit_length())
+
+
 def _new_post(filter_size: int, policy: int, replicated: Array) -> Post:
-    buckets = 0 if filter_size == 0 else 1 << max(0, (filter_size // WAYS - 1).bit_length())
-    sent = np.zeros((buckets, WAYS), SENT)
+    sent = np.zeros((_buckets(filter_size), WAYS), SENT)
     sent["key"] = NO_KEY
     tally = np.zeros(1, TALLY)
     tally["policy"] = policy
