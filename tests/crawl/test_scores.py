@@ -3,10 +3,10 @@
 import numpy as np
 import pytest
 
-from trapline.crawl.scores import DAMPING, TOLERANCE, Scores
+from trapline.crawl.scores import TOLERANCE, Scores
 from trapline.frontier.layout import FETCHED, UNKNOWN, WAITING, Array
 from trapline.graph import Graph, generate
-from trapline.graph.pagerank import Runs, pagerank
+from trapline.graph.pagerank import DAMPING, Runs, pagerank
 
 
 @pytest.fixture(scope="module")

@@ -8,7 +8,6 @@ from typing import Any
 
 import pytest
 
-from trapline.cli.crawl_options import MOST_PROCESSES
 from trapline.crawl.records import Progress
 from trapline.crawl.standing import Standing
 from trapline.errors import ConfigError
@@ -257,7 +256,3 @@ def test_who_is_not_understood_is_told_so_and_harms_nobody() -> None:
 
     leading(Limits(), play)
     assert not defects
-
-
-def test_the_command_line_and_the_coordinator_allow_as_many() -> None:
-    assert coordinators.MOST_PROCESSES == MOST_PROCESSES

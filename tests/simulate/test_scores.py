@@ -8,7 +8,8 @@ from hypothesis import strategies as st
 from tests.simulate.test_driver import GRAPHS, graph_of
 from trapline.frontier.layout import FETCHED, GONE, LEASED, UNKNOWN, WAITING
 from trapline.graph import Graph
-from trapline.simulate.scores import DAMPING, KnownGraph
+from trapline.graph.pagerank import DAMPING
+from trapline.simulate.scores import KnownGraph
 
 
 def surfer(graph: Graph, life: np.ndarray) -> np.ndarray:

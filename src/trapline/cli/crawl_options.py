@@ -18,6 +18,7 @@ from trapline.cli.sections import Many, Section
 from trapline.cli.seeds import seed_urls
 from trapline.cli.strategy import STRATEGY
 from trapline.errors import ConfigError
+from trapline.parallel import MOST_PROCESSES
 
 if TYPE_CHECKING:
     from trapline.crawl.options import CrawlOptions, RefreshOptions
@@ -26,7 +27,6 @@ if TYPE_CHECKING:
 _FILE = click.Path(path_type=Path, exists=True, dir_okay=False)
 _FOLDER = click.Path(path_type=Path)
 STRATEGY_OF_A_CRAWL = "crawl-ability"
-MOST_PROCESSES = 64
 
 CRAWL = Section(
     "Crawl",

@@ -11,7 +11,7 @@ from trapline.errors import ConfigError
 if TYPE_CHECKING:
     from trapline.refresh import Trace
 
-_DRAWN = ("poisson", "bursty")
+DRAWN = ("poisson", "bursty")
 _ROUND = 20  # gaps: a drawn history is so long unless it is said
 
 
@@ -39,7 +39,7 @@ def times_of(spec: str) -> list[float]:
     ([30.0, 3600.0], [])
     """
     kind, *texts = spec.split(":")
-    if kind not in _DRAWN or Path(spec).exists():
+    if kind not in DRAWN or Path(spec).exists():
         return []
     if len(texts) not in (1, 2):
         raise ConfigError(f"--changes {spec}: a drawn history is {kind}:GAP[:LENGTH], such as {kind}:30s:1h")

@@ -9,17 +9,16 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from trapline.cli.compiling import compile_kernels
-from trapline.cli.crawl_options import MOST_PROCESSES
 from trapline.cli.numbers import amount, count, rate, seconds
 from trapline.cli.progress import Progress
 from trapline.cli.sections import Section, SectionedCommand, bundled
 from trapline.errors import ConfigError
+from trapline.parallel import MOST_PARTITIONS, MOST_PROCESSES
 from trapline.units import byte_rate, bytes_shown, duration
 
 if TYPE_CHECKING:
     from trapline.parallel.planning import CrawlPlan, Expected, Task
 
-_MOST_SIMULATED = 64
 _SEEDS = 5  # random pages a process, as in the paper
 _PATH = click.Path(path_type=Path)
 _LEAST_SHOWN = 1e-4  # of a share, in percent with two digits
@@ -37,7 +36,13 @@ _MACHINES = Section(
     "Machines",
     (
         ("--link", "link", rate(), None, "Bandwidth of each process's machine: 10Mbit, 20MB. [required]"),
-        ("--processes-most", "processes_most", count(1, 4096), None, "There are no more machines than this."),
+        (
+            "--processes-most",
+            "processes_most",
+            count(1, MOST_PARTITIONS),
+            None,
+            "There are no more machines than this.",
+        ),
     ),
 )
 _GRAPH = Section(
@@ -100,9 +105,9 @@ def _simulated(path: Path, ids_per_site: int | None, processes: int) -> "Expecte
     from trapline.graph import LoadOptions, load_graph
     from trapline.parallel.rehearsal import rehearse
 
-    if processes > _MOST_SIMULATED:
+    if processes > MOST_PROCESSES:
         raise ConfigError(
-            f"{processes} processes are more than can be simulated ({_MOST_SIMULATED}); leave --graph away"
+            f"{processes} processes are more than can be simulated ({MOST_PROCESSES}); leave --graph away"
         )
     compile_kernels()
     with Progress("loading", plain_every_s=2.0) as progress:

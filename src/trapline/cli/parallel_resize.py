@@ -4,9 +4,9 @@ from pathlib import Path
 
 import click
 
-from trapline.cli.crawl_options import MOST_PROCESSES
 from trapline.cli.numbers import count
 from trapline.errors import ConfigError
+from trapline.parallel import MOST_PROCESSES
 
 
 @click.command()

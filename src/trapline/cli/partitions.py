@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from trapline.cli.numbers import count, seconds
 from trapline.cli.sections import Section
 from trapline.errors import ConfigError
+from trapline.parallel import MOST_PROCESSES
 from trapline.units import bytes_shown, counted
 
 if TYPE_CHECKING:
@@ -18,7 +19,6 @@ if TYPE_CHECKING:
 
     from trapline.parallel.in_process import Plan
 
-_MOST_PROCESSES = 64
 FIREWALL, DYNAMIC, INDEPENDENT = "firewall", "dynamic", "independent"
 _SENDING = ("exchange", DYNAMIC)
 # Options that do something in these modes alone. That modes exist at all is for `Plan` to say, which takes time to import.
@@ -31,7 +31,7 @@ _ONLY_IN = {
 PARTITIONS = Section(
     "Partitions",
     (
-        ("--processes", "processes", count(1, _MOST_PROCESSES), 4, "n: partitions, each with --connections robots."),
+        ("--processes", "processes", count(1, MOST_PROCESSES), 4, "n: partitions, each with --connections robots."),
         (
             "--mode",
             "mode",

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import click
 
 from trapline.errors import ConfigError
-from trapline.signals.access_log import COUNTED, ELSEWHERE, Accesses
+from trapline.signals.access_log import CHANNEL, COUNTED, ELSEWHERE, Accesses
 from trapline.units import counted
 
 if TYPE_CHECKING:
@@ -23,7 +23,6 @@ if TYPE_CHECKING:
 
 _MOST_LINE = 64 * 1024
 _GZIP = b"\x1f\x8b"
-CHANNEL = "api"
 
 
 class Known(NamedTuple):

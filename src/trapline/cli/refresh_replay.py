@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from trapline.cli.compiling import compile_kernels, compile_policies
+from trapline.cli.histories import DRAWN
 from trapline.cli.progress import Progress
 from trapline.cli.refresh_found import Found, Row
 from trapline.errors import ConfigError
@@ -15,7 +16,6 @@ if TYPE_CHECKING:
     from trapline.refresh import Conditions, Policy, Trace, World
 
 Step = Callable[[str], None]
-_DRAWN = ("poisson", "bursty")
 _DAYS = 31.0
 MEASURES = ("binary", "eq3", "binary_time", "eq3_time")
 
@@ -168,7 +168,7 @@ def read_trace(source: str, whole: bool, step_s: float) -> "Trace":
     from trapline.refresh import drawn_trace, in_steps, load_trace
 
     kind, *sizes = source.split(":")
-    if kind in _DRAWN and not Path(source).exists():
+    if kind in DRAWN and not Path(source).exists():
         if len(sizes) not in (2, 3) or not all(size.isdecimal() and 0 < int(size) < 10**9 for size in sizes):
             raise ConfigError(f"{source}: a drawn trace is {kind}:PAGES:UPDATES[:DAYS], whole numbers above 0")
         trace = drawn_trace(kind, int(sizes[0]), int(sizes[1]), float(sizes[2]) if sizes[2:] else _DAYS, seed=0)

@@ -17,7 +17,7 @@ from trapline.frontier import FAILED, FETCHED, REFUSED
 # RFC 9110: the server may answer another time. Every other 4xx is an answer for good.
 _TRY_AGAIN = frozenset({408, 425, 429})
 _WANTS_REST = frozenset({429, 503})
-_NOT_MODIFIED = 304
+NOT_MODIFIED = 304
 _NO_TEXT = "application/octet-stream"
 
 
@@ -49,7 +49,7 @@ def judge(
     marks = robots_marks(headers[b"x-robots-tag"], agent) if b"x-robots-tag" in headers else 0
     if 200 <= status < 300:
         return _page(response, mime, charset, marks, agent, expanded_bytes, fingerprints)
-    if status == _NOT_MODIFIED:
+    if status == NOT_MODIFIED:
         return _not_modified(mime, marks, conditional)
     if 300 <= status < 400:
         where = of_redirect(headers.get(b"location", b"")) if fingerprints else b""

@@ -9,9 +9,8 @@ import numpy as np
 
 from trapline.frontier.layout import FETCHED, REVISITED, UNKNOWN, Array
 from trapline.graph import Graph
-from trapline.graph.pagerank import Runs
+from trapline.graph.pagerank import DAMPING, Runs
 
-DAMPING = 0.85
 TOLERANCE = 1e-4  # as in the simulator
 
 

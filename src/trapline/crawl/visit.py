@@ -16,6 +16,7 @@ from enum import Enum, auto
 
 from trapline.crawl.asked import Asked
 from trapline.crawl.crawler import Crawler
+from trapline.crawl.judge import NOT_MODIFIED
 from trapline.crawl.robots_file import RobotsFile, Step
 from trapline.crawl.sites import Site
 from trapline.crawl.visit_web import VisitWeb
@@ -28,7 +29,6 @@ MOST_SECONDS = 300.0  # of one visit, then it asks for no more
 PIPELINED = 8  # requests under way at once on one connection
 # For a server to notice that we do not want the rest of its answer: its own clock of the visit runs until then.
 HANG_UP_S = 0.5
-_NOT_MODIFIED = 304  # says nothing to who waits for a robots.txt: it asks again, and then for the whole of it
 _WE_HUNG_UP = frozenset({failure.TIMEOUT, failure.TOO_LARGE, failure.PROTOCOL})
 
 
@@ -165,7 +165,8 @@ class Robot:
             self._robots_received(self._robots, response, connection.address)
             return
         asked = self._asked.popleft()
-        if self._web.elsewhere.awaits(asked.url) and not (self._conditions and response.status == _NOT_MODIFIED):
+        # "Not modified" says nothing to who waits for a robots.txt: it asks again, and then for the whole of it.
+        if self._web.elsewhere.awaits(asked.url) and not (self._conditions and response.status == NOT_MODIFIED):
             self._web.elsewhere.came(self._web, asked.url, response)
         verdict = self._crawler.answered(self._visit, self._site, asked, response, connection.address)
         self._served += 1

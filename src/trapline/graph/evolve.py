@@ -40,7 +40,7 @@ from trapline.graph.evolve_kernels import adopt, change_days, exponentials, reli
 from trapline.graph.exact import drawn, key_of
 from trapline.graph.generate import WebModel, plan_of, reach_of, web_of
 from trapline.graph.generate_kernels import DANGLING, DYNAMIC, FAMILY, Plan, Rows
-from trapline.graph.graph import Graph
+from trapline.graph.graph import MOST_PAGES, Graph
 from trapline.graph.page_sizes import page_sizes
 from trapline.graph.strings import NumberedUrls
 from trapline.jit import ready
@@ -50,8 +50,6 @@ Floats = NDArray[np.float64]
 Longs = NDArray[np.int64]
 Ids = NDArray[np.int32]
 Flags = NDArray[np.uint8]
-
-_MOST_PAGES = 2**31 - 1
 
 
 @dataclass(frozen=True)
@@ -230,8 +228,8 @@ def _births(state: _State, day: float, alive: NDArray[np.bool_]) -> tuple[_Birth
     counts = (expected + drawn(seed, f"births {state.day!r}", len(expected))).astype(np.int64)
     site = np.repeat(np.arange(len(counts), dtype=np.int32), counts)
     first, count = state.names, len(site)
-    if first + count > _MOST_PAGES:
-        raise ConfigError(f"more than {_MOST_PAGES} pages would be born by day {day:g}")
+    if first + count > MOST_PAGES:
+        raise ConfigError(f"more than {MOST_PAGES} pages would be born by day {day:g}")
     born = state.day + days * drawn(seed, f"birthdays {state.day!r}", count)
     death = _death_days(state.rates, seed, first, born)
     number = np.arange(count) - np.repeat(np.cumsum(counts) - counts, counts) + np.repeat(state.numbers, counts)

@@ -13,8 +13,7 @@ from numpy.typing import NDArray
 
 from trapline.errors import ConfigError
 from trapline.graph import bvgraph_kernels as bv
-from trapline.graph.graph import Graph
-from trapline.graph.integers import MOST_PAGES
+from trapline.graph.graph import MOST_PAGES, Graph
 from trapline.graph.options import LoadOptions
 from trapline.graph.sites import numbered_graph
 from trapline.graph.textfile import at_row, head, rows

@@ -9,8 +9,8 @@ import numpy as np
 
 from trapline.errors import ConfigError
 from trapline.graph.csr import without_parallel
-from trapline.graph.graph import Graph
-from trapline.graph.integers import MOST_PAGES, Numbering, number_rows
+from trapline.graph.graph import MOST_PAGES, Graph
+from trapline.graph.integers import Numbering, number_rows
 from trapline.graph.options import LoadOptions
 from trapline.graph.sites import numbered_graph
 from trapline.graph.textfile import at_row, integer, plain_name, rows

@@ -16,8 +16,8 @@ from numpy.typing import NDArray
 
 from trapline.errors import ConfigError
 from trapline.graph.csr import csr_from_edges
-from trapline.graph.graph import Graph
-from trapline.graph.integers import ANY, MOST_PAGES, Numbering, pairs, tokens_of
+from trapline.graph.graph import MOST_PAGES, Graph
+from trapline.graph.integers import ANY, Numbering, pairs, tokens_of
 from trapline.graph.options import LoadOptions
 from trapline.graph.sites import numbered_graph
 from trapline.graph.textfile import head

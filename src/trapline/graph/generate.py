@@ -38,7 +38,7 @@ from trapline.errors import ConfigError, InvariantError
 from trapline.graph.csr import grouped
 from trapline.graph.exact import drawn, key_of, power
 from trapline.graph.generate_kernels import ALIKE, DANGLING, DYNAMIC, Plan, Rows, link_pages, shape_sites
-from trapline.graph.graph import Graph
+from trapline.graph.graph import MOST_PAGES, Graph
 from trapline.graph.page_sizes import page_sizes
 from trapline.graph.strings import GeneratedSiteNames, GeneratedUrls
 from trapline.jit import ready
@@ -50,7 +50,6 @@ _OUT_DEGREE_EXPONENT = 2.72
 _LARGEST_SITE = 0.17
 _MENU, _SECTION, _POPULAR = 0.8, 0.2, 0.9
 _LINKS_OUT, _OUTSIDE_FRESH, _OUTSIDE_HOME = 0.35, 0.15, 0.45
-_MOST_PAGES = 2**31 - 1
 _DOUBLINGS = 31
 
 
@@ -84,7 +83,7 @@ class WebModel:
 
     def __post_init__(self) -> None:
         _check(self.pages >= 1, "pages", self.pages, "at least 1")
-        _check(self.pages <= _MOST_PAGES, "pages", self.pages, f"at most {_MOST_PAGES}")
+        _check(self.pages <= MOST_PAGES, "pages", self.pages, f"at most {MOST_PAGES}")
         _check(1 <= self.sites <= self.pages, "sites", self.sites, f"in 1..{self.pages}, the number of pages")
         _check(1 <= self.links_per_page <= 1000, "links_per_page", self.links_per_page, "in 1..1000")
         for name in ("inside", "home_links", "single_sites"):

@@ -15,6 +15,8 @@ from numpy.typing import NDArray
 
 from trapline.graph.strings import Strings
 
+MOST_PAGES = 2**31 - 1  # that 32 bits with a sign number
+
 MOST_BYTES = 1 << 40  # of a page; the sum over 2^22 such pages still fits 64 bits
 
 

@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from trapline.errors import ConfigError, InvariantError
+from trapline.graph.graph import MOST_PAGES
 from trapline.graph.options import Tell, silent
 from trapline.graph.textfile import at_row, blocks, bytes_of, integer, line_at, lines_in, row_at
 from trapline.jit import helper, kernel, ready
@@ -25,7 +26,6 @@ Text = Any  # single bytes, whose numpy types would only get in the way of readi
 
 Long: Any = np.int64  # to calculate with a byte as a byte would overflow
 
-MOST_PAGES = 2**31 - 1
 ANY = 10**18
 """A limit that every number of 18 digits keeps."""
 

@@ -28,6 +28,8 @@ Longs = NDArray[np.int64]
 Ids = NDArray[np.int32]
 Marks = NDArray[np.uint8]
 
+DAMPING = 0.85
+
 
 @kernel("void(int64[::1], int32[::1], uint8[::1], int64[::1], int32[::1])")
 def _turn_round(offsets: Longs, targets: Ids, linking: Marks, ends: Longs, sources: Ids) -> None:
@@ -96,7 +98,7 @@ def _pass(
 class Runs:
     """PageRank of a part of a graph that grows, run after run, each from where the last one ended."""
 
-    def __init__(self, graph: Graph, damping: float = 0.85) -> None:
+    def __init__(self, graph: Graph, damping: float = DAMPING) -> None:
         if not 0 <= damping < 1:
             raise ConfigError(f"PageRank: damping is {damping}, must be in 0..1 without 1")
         self._graph, self._damping = graph, damping
@@ -144,7 +146,7 @@ class Runs:
 
 def pagerank(
     graph: Graph,
-    damping: float = 0.85,
+    damping: float = DAMPING,
     tolerance: float = 1e-9,
     start: Floats | None = None,
     max_iterations: int = 1000,

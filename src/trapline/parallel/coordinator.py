@@ -17,6 +17,7 @@ from trapline.crawl.crawler import BYTES, DRAINED, INTERRUPTED, PAGES, SECONDS
 from trapline.crawl.records import Progress
 from trapline.crawl.standing import Standing, stopping
 from trapline.errors import ConfigError
+from trapline.parallel import MOST_PROCESSES
 from trapline.parallel.answer import NOTHING, Answer, Together, in_numbers
 from trapline.parallel.census import Census
 from trapline.parallel.quotas import Holding, shared_out
@@ -27,7 +28,6 @@ _ROUND_S = 0.5
 _SOON_S = 0.05  # to the next round, if somebody waits for it
 _LATE_S = 5.0  # the others do not wait longer than that for one that does not answer
 COORDINATOR = -1  # among partitions
-MOST_PROCESSES = 64
 RESIZED = "resized"  # what stops a crawl that goes on with more partitions
 
 

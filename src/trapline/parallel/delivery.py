@@ -16,7 +16,7 @@ from trapline.parallel.wire import Address, Kind, Line, Pass, Refused, greet, li
 _NUMBER = struct.Struct("!Q")
 _WINDOW = 32  # parcels under way to one receiver
 _FIRST_PAUSE_S, _LONGEST_PAUSE_S = 0.05, 5.0
-_CONNECT_S = 10.0
+CONNECT_S = 10.0
 
 
 def surface(task: asyncio.Task[None]) -> None:
@@ -177,7 +177,7 @@ class _Sender:
 
     async def _once(self) -> bool:
         """One line, from its opening to its end; whether it ever worked."""
-        async with asyncio.timeout(_CONNECT_S):
+        async with asyncio.timeout(CONNECT_S):
             reader, writer = await asyncio.open_connection(*self._address)
         self._line = line = await greet(reader, writer, self._own, called=True)
         if line.partition != self._receiver:  # it has the port that the other had before it died

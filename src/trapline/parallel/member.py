@@ -26,7 +26,7 @@ from trapline.errors import ConfigError
 from trapline.fetch.dns import Resolver
 from trapline.frontier import Frontier
 from trapline.parallel.answer import answer
-from trapline.parallel.delivery import Delivery, surface
+from trapline.parallel.delivery import CONNECT_S, Delivery, surface
 from trapline.parallel.exchange import Exchange
 from trapline.parallel.of_one_moment import ParcelsOfOneMoment
 from trapline.parallel.places import Places
@@ -35,7 +35,6 @@ from trapline.parallel.wire import Address, Kind, Line, Pass, Refused, greet
 
 _PAUSE_S = 0.2  # between two tries to reach the coordinator
 _FIRST_S = 30.0  # for the first time, if there is an end to our patience
-_CONNECT_S = 10.0
 _SILENCE_S = 30.0  # of a coordinator that counts all the time: it is out of reach
 
 
@@ -169,7 +168,7 @@ class LiveMember:
 
     async def _follow(self) -> None:
         """One line to the coordinator, from its opening to its end."""
-        async with asyncio.timeout(_CONNECT_S):  # the kernel tries ever more rarely, and for minutes
+        async with asyncio.timeout(CONNECT_S):  # the kernel tries ever more rarely, and for minutes
             reader, writer = await asyncio.open_connection(*self._lead.coordinator)
         line = await greet(reader, writer, self._own, called=True)
         host = self._lead.host or writer.get_extra_info("sockname")[0]

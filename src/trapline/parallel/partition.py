@@ -20,10 +20,10 @@ from numpy.typing import NDArray
 from trapline.errors import ConfigError, nearest
 from trapline.graph import Graph
 from trapline.graph.strings import encoded
+from trapline.parallel import MOST_PARTITIONS
 
 Owners = NDArray[np.int32]
 KINDS = ("site-hash", "url-hash", "rendezvous", "address", "suffix")
-MOST_PARTITIONS = 4096
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from trapline.errors import ConfigError
+from trapline.parallel import MOST_PARTITIONS
 from trapline.parallel.costs import (
     BYTES_PER_URL,
     EXCHANGES,
@@ -21,7 +22,6 @@ from trapline.parallel.costs import (
     PAGES_PER_SECOND,
     URLS_PER_PAGE,
 )
-from trapline.parallel.partition import MOST_PARTITIONS
 
 ONE, FIREWALL, EXCHANGE = "one process", "firewall", "exchange"
 

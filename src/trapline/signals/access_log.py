@@ -19,6 +19,7 @@ from trapline.signals.inbox import ACCESS, Signal
 HOUR_S = 3600.0
 LEAST_TIME = 1e8  # a number below it is a count, one above it a time: March 1973
 MOST_COUNT = 1e9
+CHANNEL = "api"
 
 _COMBINED = re.compile(
     rb"(?:(?P<host>[^ :\[]+(?::\d+)?) )?"

@@ -2,13 +2,11 @@
 
 from collections.abc import Callable
 
-from trapline.signals.access_log import BAD, Accesses
+from trapline.signals.access_log import BAD, CHANNEL, Accesses
 from trapline.signals.intake import Intake
 from trapline.signals.reply import NOT_WRITTEN, Reply, as_json
 from trapline.signals.sites_known import SitesKnown, authority_of
 from trapline.signals.tally import ACCEPTED, LOST, MALFORMED, UNKNOWN, Tally
-
-CHANNEL = "api"
 
 
 class AccessPosts:

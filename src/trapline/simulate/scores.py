@@ -9,9 +9,8 @@ from numpy.typing import NDArray
 
 from trapline.frontier.layout import FETCHED, UNKNOWN
 from trapline.graph import Graph
-from trapline.graph.pagerank import Runs
+from trapline.graph.pagerank import DAMPING, Runs
 
-DAMPING = 0.85
 TOLERANCE = (
     1e-4  # share of the ranks that a pass still moves; finer costs passes and changes no curve (docs/decisions/010)
 )
