@@ -92,7 +92,7 @@ def _compile() -> None:
 def _crawl_all(server: "Served", time_s: float, seed: int, output: Path) -> dict[str, Path]:
     """One crawl after the other; the folder of each, up to one that was interrupted."""
     from trapline.cli.crawl_view import view
-    from trapline.crawl.crawler import INTERRUPTED as BY_HAND
+    from trapline.crawl.ends import INTERRUPTED as BY_HAND
     from trapline.crawl.run import open_crawl
 
     done = {}

@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from trapline.crawl.asked import Asked, answer, no_answer
+from trapline.crawl.ends import BYTES, DRAINED, PAGES
 from trapline.crawl.errands import Errands
 from trapline.crawl.hearsay import Hearsay
 from trapline.crawl.judge import Verdict, judge
@@ -36,7 +37,6 @@ from trapline.units import counted
 _CONDITION = b"\r\nIf-"  # of a request: by an entity tag, by a date, or both
 _NO_PAGES = np.zeros(0, np.int32)
 _NOWHERE = Found(_NO_PAGES)
-DRAINED, PAGES, SECONDS, BYTES, INTERRUPTED = "drained", "max-pages", "max-seconds", "max-bytes", "interrupted"
 
 
 @dataclass(frozen=True, slots=True)

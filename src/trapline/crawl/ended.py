@@ -5,7 +5,7 @@ from contextlib import closing
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from trapline.crawl.crawler import BYTES, DRAINED, PAGES, SECONDS
+from trapline.crawl.ends import BYTES, DRAINED, PAGES, SECONDS
 from trapline.crawl.folder import meta, opened
 from trapline.crawl.options import CrawlOptions
 from trapline.crawl.store.folder import SUMMARY

@@ -14,6 +14,7 @@ from pathlib import Path
 from trapline.crawl.folder import meta, opened, options
 from trapline.crawl.options import RefreshOptions
 from trapline.crawl.records import Progress
+from trapline.crawl.standing import MOST_ROWS
 from trapline.crawl.store.lock import holder
 from trapline.crawl.summary import given_up_of, left_out_of, strategy_name
 from trapline.crawl.tally import IS_ERROR, IS_PAGE, KIND, heard_of
@@ -21,7 +22,6 @@ from trapline.crawl.tally import IS_ERROR, IS_PAGE, KIND, heard_of
 RUNNING, ENDED, BROKEN_OFF = "running", "ended", "broken off"
 LATELY_S = 10.0  # what "now" means
 _LATEST_ROWS = 50_000  # a crawl of 5,000 pages a second, lately
-MOST_ROWS = 6
 
 
 @dataclass(frozen=True, slots=True)

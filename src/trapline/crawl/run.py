@@ -17,7 +17,7 @@ from typing import Any
 import uvloop
 
 from trapline.crawl import resume
-from trapline.crawl.crawler import INTERRUPTED, SECONDS
+from trapline.crawl.ends import INTERRUPTED, SECONDS
 from trapline.crawl.interrupts import interrupts
 from trapline.crawl.memory import give_back_what_is_freed
 from trapline.crawl.opening import Opened, opened, prepare_new, prepare_old, store_settings

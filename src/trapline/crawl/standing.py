@@ -5,7 +5,7 @@ from collections import Counter, deque
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
-from trapline.crawl.crawler import SECONDS
+from trapline.crawl.ends import SECONDS
 from trapline.crawl.records import Progress
 from trapline.crawl.tally import Heard
 from trapline.units import counted

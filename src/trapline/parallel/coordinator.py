@@ -13,7 +13,7 @@ from collections.abc import Callable, Mapping
 from contextlib import suppress
 from typing import Any, NamedTuple
 
-from trapline.crawl.crawler import BYTES, DRAINED, INTERRUPTED, PAGES, SECONDS
+from trapline.crawl.ends import BYTES, DRAINED, INTERRUPTED, PAGES, SECONDS
 from trapline.crawl.records import Progress
 from trapline.crawl.standing import Standing, stopping
 from trapline.errors import ConfigError

@@ -16,7 +16,7 @@ from pathlib import Path
 
 import uvloop
 
-from trapline.crawl.crawler import INTERRUPTED
+from trapline.crawl.ends import INTERRUPTED
 from trapline.crawl.interrupts import interrupts
 from trapline.crawl.options import CrawlOptions
 from trapline.crawl.records import Progress

@@ -5,7 +5,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from pathlib import Path
 
-from trapline.crawl.glance import BROKEN_OFF, ENDED, MOST_ROWS, RUNNING, Glance, glance
+from trapline.crawl.glance import BROKEN_OFF, ENDED, RUNNING, Glance, glance
+from trapline.crawl.standing import MOST_ROWS
 from trapline.crawl.store.lock import holder
 from trapline.errors import ConfigError
 from trapline.parallel.manifest import Manifest, is_parallel, read

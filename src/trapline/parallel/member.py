@@ -15,7 +15,8 @@ from math import inf
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from trapline.crawl.crawler import INTERRUPTED, Crawler
+from trapline.crawl.crawler import Crawler
+from trapline.crawl.ends import INTERRUPTED
 from trapline.crawl.known import Known
 from trapline.crawl.partition import Desk, Told
 from trapline.crawl.records import Between
