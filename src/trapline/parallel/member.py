@@ -9,7 +9,7 @@ import asyncio
 import json
 import signal
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from math import inf
 from pathlib import Path
@@ -20,6 +20,7 @@ from trapline.crawl.ends import INTERRUPTED
 from trapline.crawl.known import Known
 from trapline.crawl.partition import Desk, Told
 from trapline.crawl.records import Between
+from trapline.crawl.robots_file import Answer
 from trapline.crawl.run import Show
 from trapline.crawl.standing import Standing
 from trapline.crawl.store.reading import Reading
@@ -86,10 +87,28 @@ class LiveMember:
 
     def meet(self, frontier: Frontier, known: Known, told: Told) -> "LiveMember":
         self._exchange = Exchange(frontier, known, self._places, told)
-        self.begin, self.post, self.sent = self._exchange.begin, self._exchange.post, self._exchange.sent
-        letters = self._exchange.letters
-        self.tell, self.post_again, self.ask, self.reply = letters.tell, letters.post_again, letters.ask, letters.reply
         return self
+
+    def begin(self, seeds: Sequence[str]) -> None:
+        self._exchange.begin(seeds)
+
+    def post(self, page: int, urls: Sequence[str], links: int) -> None:
+        self._exchange.post(page, urls, links)
+
+    def post_again(self, page: int, urls: Sequence[str]) -> None:
+        self._exchange.letters.post_again(page, urls)
+
+    def tell(self, urls: Sequence[str]) -> None:
+        self._exchange.letters.tell(urls)
+
+    def ask(self, url: str) -> None:
+        self._exchange.letters.ask(url)
+
+    def reply(self, partition: int, url: str, answer: Answer) -> None:
+        self._exchange.letters.reply(partition, url, answer)
+
+    def sent(self, batch: int, between: Between) -> None:
+        self._exchange.sent(batch, between)
 
     def committed(self, batch: int) -> None:
         self._exchange.committed(batch)
