@@ -84,10 +84,10 @@ def test_a_clock_that_was_set_back_holds_nothing_up(
 # ---- Ctrl-C
 
 
-def interrupted(folder: Path) -> None:
+def interrupted(folder: Path, why: str = "interrupted") -> None:
     """The folder is whole, and says why the crawl stopped."""
     summary = json.loads((folder / "summary.json").read_text())
-    assert summary["stopped_by"] == "interrupted"
+    assert summary["stopped_by"] == why
     assert summary["pages_fetched"] == len(settled(folder))
     assert rows(folder, "select count(*) from sqlite_master where type = 'index' and name like '%_by_%'") == [(3,)]
 
@@ -98,7 +98,7 @@ def test_sigterm_ends_a_pause_of_an_hour(server: Served, tmp_path: Path) -> None
         assert run.wait_for(lambda: rows(folder, "select 1 from robots limit 1") != [])
         run.send(signal.SIGTERM, run.loop)
         assert run.ended()[0] == 0
-    interrupted(folder)
+    interrupted(folder, "terminated")
 
 
 def test_a_second_ctrl_c_ends_a_visit_that_does_not_end_and_nobody_failed(tmp_path: Path) -> None:

@@ -131,7 +131,7 @@ def test_whoever_watches_sees_each_and_may_order_more(tmp_path: Path) -> None:
             await until(lambda: members[0].stopped_by[:1] == ["resized"])
             with pytest.raises(ConfigError, match="is ending"):
                 await asked(folder, resize=5)
-            coordinator.interrupt()  # then it does not go on
+            coordinator.interrupt("interrupted")  # then it does not go on
             assert (coordinator.stopped_by, coordinator.size) == ("interrupted", 6)
         assert not (folder / WHERE).exists()
 
@@ -168,7 +168,7 @@ def test_a_crawl_that_goes_on_is_shown_as_it_was_until_its_partitions_say_more()
         assert max(one.pages_per_s for one in shown) < 100  # what was had before was not had now
         members[1].line.close()
         await until(lambda: coordinator.doing == "out of reach: 1 of 2 partitions")
-        coordinator.interrupt()
+        coordinator.interrupt("interrupted")
         assert coordinator.doing == "stopping (interrupted): 0 visits under way; Ctrl-C cuts them off"
 
     leading(Limits(), play, shown.append, silent=True)

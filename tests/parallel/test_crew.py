@@ -63,14 +63,14 @@ def test_asked_twice_it_does_not_wait_for_who_is_still_opening(tmp_path: Path) -
 
     def interrupt() -> None:
         wait_for(lambda: len(started) == 2)
-        os.kill(os.getpid(), signal.SIGINT)
+        os.kill(os.getpid(), signal.SIGTERM)
         time.sleep(0.7)  # two within half a second are one
         assert not ended
         os.kill(os.getpid(), signal.SIGINT)
 
     with meanwhile(interrupt):
         done = crawl_with(manifest(tmp_path / "c"), ignore, never_there)
-    assert done.stopped_by == "interrupted" == read(tmp_path / "c").stopped_by
+    assert done.stopped_by == "terminated" == read(tmp_path / "c").stopped_by
     assert sorted(ended) == [0, 1]
 
 
@@ -173,7 +173,7 @@ def test_two_commands_do_not_crawl_into_one_folder(tmp_path: Path) -> None:
             crawl_with(read(folder), ignore, second)
         return 0, ""
 
-    assert crawl_with(manifest(folder, 1), ignore, second).stopped_by == "interrupted"
+    assert crawl_with(manifest(folder, 1), ignore, second).stopped_by == "terminated"
 
 
 def test_the_time_so_far_is_kept_where_no_partition_is_on_this_machine(

@@ -33,6 +33,8 @@ def _print(lines: str, summary: dict[str, Any], given: dict[str, Any]) -> None:
 
 def closing_lines(summary: dict[str, Any], folder: Path) -> str:
     """What came of it, and where to look."""
+    from trapline.crawl.ends import BY_HAND
+
     return "\n".join(
         (
             f"{counted(summary['pages_fetched'], 'page')}, {bytes_shown(summary['bytes'])}, {counted(summary['errors'], 'error')} in"
@@ -43,7 +45,7 @@ def closing_lines(summary: dict[str, Any], folder: Path) -> str:
             *_fetched_again(summary),
             *_not_gone_to(summary, folder),
             f"in {folder}: {_files(folder)}. See it: trapline report {folder}"
-            + (f"; go on: trapline crawl --resume {folder}" if summary["stopped_by"] == "interrupted" else ""),
+            + (f"; go on: trapline crawl --resume {folder}" if summary["stopped_by"] in BY_HAND else ""),
         )
     )
 

@@ -92,7 +92,7 @@ def _compile() -> None:
 def _crawl_all(server: "Served", time_s: float, seed: int, output: Path) -> dict[str, Path]:
     """One crawl after the other; the folder of each, up to one that was interrupted."""
     from trapline.cli.crawl_view import view
-    from trapline.crawl.ends import INTERRUPTED as BY_HAND
+    from trapline.crawl.ends import BY_HAND
     from trapline.crawl.run import open_crawl
 
     done = {}
@@ -101,7 +101,7 @@ def _crawl_all(server: "Served", time_s: float, seed: int, output: Path) -> dict
         shutil.rmtree(folder, ignore_errors=True)
         click.echo(f"{name} ({number} of {len(PAGE_RANKS)})", err=True)
         summary = open_crawl(_options(server, name, time_s, seed, output), folder, view(False, False))
-        if summary["stopped_by"] == BY_HAND:
+        if summary["stopped_by"] in BY_HAND:
             break
         done[name] = folder
     return done

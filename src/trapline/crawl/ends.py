@@ -2,4 +2,5 @@
 
 DRAINED = "drained"  # nothing is left to fetch
 PAGES, SECONDS, BYTES = "max-pages", "max-seconds", "max-bytes"
-INTERRUPTED = "interrupted"
+INTERRUPTED, TERMINATED = "interrupted", "terminated"  # by Ctrl-C, by SIGTERM
+BY_HAND = (INTERRUPTED, TERMINATED)

@@ -17,7 +17,7 @@ from typing import Any
 import uvloop
 
 from trapline.crawl import resume
-from trapline.crawl.ends import INTERRUPTED, SECONDS
+from trapline.crawl.ends import SECONDS
 from trapline.crawl.interrupts import interrupts
 from trapline.crawl.memory import give_back_what_is_freed
 from trapline.crawl.opening import Opened, opened, prepare_new, prepare_old, store_settings
@@ -233,11 +233,11 @@ class LiveCrawl:
             return self._again.hearsay.trouble
         return "" if progress.pages or progress.errors else "starting: names, connections, robots.txt"
 
-    def _interrupted(self) -> None:
-        """Ctrl-C ends the visits under way after the page they are at; in a crawl that is stopping, at once."""
+    def _interrupted(self, why: str) -> None:
+        """Ctrl-C or SIGTERM ends the visits under way after the page they are at; in a crawl that is stopping, at once."""
         if self._crawler.stopped_by:
             self._web.abort()
-        self._crawler.stop(INTERRUPTED)
+        self._crawler.stop(why)
 
     # ---- the end
 

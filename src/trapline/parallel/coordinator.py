@@ -13,7 +13,7 @@ from collections.abc import Callable, Mapping
 from contextlib import suppress
 from typing import Any, NamedTuple
 
-from trapline.crawl.ends import BYTES, DRAINED, INTERRUPTED, PAGES, SECONDS
+from trapline.crawl.ends import BYTES, DRAINED, PAGES, SECONDS
 from trapline.crawl.records import Progress
 from trapline.crawl.standing import Standing, stopping
 from trapline.errors import ConfigError
@@ -128,14 +128,14 @@ class Coordinator:
         self.stopped_by = self.stopped_by or why
         self._tell(stop=self.stopped_by)
 
-    def interrupt(self) -> bool:
-        """The user wants it to end; asked again, at once. Whether that was asked."""
+    def interrupt(self, why: str) -> bool:
+        """The user wants it to end; asked again, at once. Whether that was asked. `why`: by Ctrl-C, or by SIGTERM."""
         again = self.stopped_by not in ("", RESIZED)
         if again:
             self._tell(cut=True)
         elif self.stopped_by:  # it will not go on
-            self.stopped_by = INTERRUPTED
-        self.stop(INTERRUPTED)
+            self.stopped_by = why
+        self.stop(why)
         return again
 
     def close(self) -> None:

@@ -16,7 +16,7 @@ from pathlib import Path
 
 import uvloop
 
-from trapline.crawl.ends import INTERRUPTED
+from trapline.crawl.ends import INTERRUPTED, TERMINATED
 from trapline.crawl.interrupts import interrupts
 from trapline.crawl.options import CrawlOptions
 from trapline.crawl.records import Progress
@@ -105,9 +105,9 @@ class _Crew:
                 with suppress(asyncio.CancelledError):
                     await leading
 
-    def _interrupted(self) -> None:
+    def _interrupted(self, why: str) -> None:
         """Who still opens its folder is not reached by the coordinator: if it is asked again, it is not waited for."""
-        if self.coordinator.interrupt():
+        if self.coordinator.interrupt(why):
             self._cutting = self._cutting or asyncio.ensure_future(self._cut_off())
             for partition, run in self._runs.items():
                 if not self.coordinator.is_here(partition):
@@ -127,7 +127,7 @@ class _Crew:
             code, complaint = await self._run(task)
             if code == 0 or self._cutting is not None:
                 # Unless it was: somebody has ended this one by hand, and the others would wait for it.
-                self.coordinator.stop(INTERRUPTED)
+                self.coordinator.stop(TERMINATED)
                 return
             now = self._pages_of(task.partition)
             deaths, pages = deaths + 1 if now == pages else 1, now

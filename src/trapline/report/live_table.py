@@ -36,6 +36,7 @@ ENDS = {
     "max-bytes": "--max-bytes",
     "drained": "nothing was left to fetch",
     "interrupted": "Ctrl-C",
+    "terminated": "SIGTERM",
 }
 """What ended a crawl, as its user knows it: `stopped_by` in docs/crawl-summary.md."""
 RULES = {
