@@ -24,6 +24,10 @@ def standing(doing: str = "", goal: float = math.inf, scale: int = 1, rows: int 
     return shown._replace(given_up=[("dns", 31)], left_out=[("host", 1_000), ("trap", 3)]) if rows > 6 else shown
 
 
+def test_a_crawl_in_parts_says_how_many_they_are() -> None:
+    assert drawn(standing()._replace(partitions=4), 100, 40)[0] == "trapline: crawl-ability, 4 partitions, into out"
+
+
 def test_it_says_what_a_user_wants_to_know() -> None:
     assert drawn(standing(goal=10_000), 100, 40) == [
         "trapline: crawl-ability, into out",

@@ -72,7 +72,7 @@ def leading(
         for member in members:
             member.silent = silent
         tasks = [asyncio.ensure_future(member.obey(address)) for member in members]
-        tasks.append(asyncio.ensure_future(coordinator.lead(show, Together("s", "f", limits.pages, 2))))
+        tasks.append(asyncio.ensure_future(coordinator.lead(show, Together("s", "f", limits.pages, 2, 2))))
         try:
             async with asyncio.timeout(30):
                 await play(coordinator, members, address)

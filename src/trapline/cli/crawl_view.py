@@ -51,7 +51,8 @@ def line(standing: "Standing", again_per_s: float = 0.0) -> str:
 
 def drawn(standing: "Standing", columns: int, rows: int, again_per_s: float = 0.0) -> list[str]:
     """The lines of the live view: as many as a terminal of so many rows can show, and none so long that it would wrap."""
-    top = [f"trapline: {standing.strategy}, into {standing.folder}", *_numbers(standing, again_per_s)]
+    parts = f", {standing.partitions} partitions" if standing.partitions > 1 else ""
+    top = [f"trapline: {standing.strategy}{parts}, into {standing.folder}", *_numbers(standing, again_per_s)]
     tables = list(_beside(_busiest(standing), [*_errors(standing), *_elsewhere(standing)]))
     room = max(rows - 1 - len(top) - 1, 0)  # the last row is the cursor's, the one before it says what goes on
     if room > 2:

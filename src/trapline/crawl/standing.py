@@ -38,6 +38,7 @@ class Standing(NamedTuple):
     given_up: Sequence[tuple[str, int]] = ()  # kind, sites
     left_out: Sequence[tuple[str, int]] = ()  # reason, links
     again: FetchedAgain | None = None  # None: every page is fetched once
+    partitions: int = 1
 
 
 def stopping(why: str, visits: int) -> str:

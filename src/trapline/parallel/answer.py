@@ -63,10 +63,10 @@ def summed(every: Iterable[Progress], at: float, seconds: float) -> Progress:
 class Together:
     """All partitions as one crawl that is shown. Who fills it: the coordinator, twice a second."""
 
-    def __init__(self, strategy: str, folder: str, goal: float, robots: int) -> None:
+    def __init__(self, strategy: str, folder: str, goal: float, robots: int, partitions: int) -> None:
         """`robots`: of all."""
         self._told = strategy, folder
-        self._goal, self._robots = goal, robots
+        self._goal, self._robots, self._partitions = goal, robots, partitions
         self._recent = Recent()
 
     def standing(self, every: Iterable[Progress], answers: Sequence[Answer], seconds: float, doing: str) -> Standing:
@@ -87,6 +87,7 @@ class Together:
             _rows(one.given_up for one in answers),
             _rows(one.left_out for one in answers),
             _again([one.again for one in answers if one.again is not None]),
+            self._partitions,
         )
 
 

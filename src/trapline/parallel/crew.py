@@ -161,7 +161,8 @@ def _coordinator(manifest: Manifest, token: str, before: dict[int, Progress], se
 
 def _together(manifest: Manifest) -> Together:
     options, partitions = manifest.options, manifest.partitioning.partitions
-    return Together(strategy_name(options), str(manifest.folder), options.max_pages, options.connections * partitions)
+    name, robots = strategy_name(options), options.connections * partitions
+    return Together(name, str(manifest.folder), options.max_pages, robots, partitions)
 
 
 def _before(manifest: Manifest) -> dict[int, Progress]:

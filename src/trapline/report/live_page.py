@@ -68,7 +68,8 @@ def _subtitle(record: LiveRecord) -> str:
         else f"ended: {ENDS.get(found['stopped_by'], found['stopped_by'] or 'without saying why')}"
     )
     again = f", resumed {counted(found['resumed'], 'time')}" if found["resumed"] else ""
-    return f"{found['strategy']}; began {began}, took {duration(found['seconds'])}{again}; {ended}"
+    parts = f", {record.partitions} partitions" if record.partitions > 1 else ""
+    return f"{found['strategy']}{parts}; began {began}, took {duration(found['seconds'])}{again}; {ended}"
 
 
 def _politeness(record: LiveRecord) -> str:

@@ -19,6 +19,7 @@ from trapline.crawl.robots_kept import robots_kept
 from trapline.crawl.store.lock import holder
 from trapline.crawl.summary import summary_of
 from trapline.crawl.tally import FORBIDDEN, IS_ERROR, KIND, PAGES
+from trapline.parallel.manifest import is_parallel, read
 from trapline.report.chart import Floats
 from trapline.report.refresh_record import RefreshRecord, refresh_record
 
@@ -69,6 +70,7 @@ class LiveRecord:
     violations: list[Violation]
     given_up: list[GivenUpSite]  # the first ones
     refresh: RefreshRecord | None = None  # None: every page was fetched once
+    partitions: int = 1
 
 
 def live_record(folder: Path) -> LiveRecord:
@@ -86,6 +88,7 @@ def live_record(folder: Path) -> LiveRecord:
             violations=audited.examples,
             given_up=_given_up(database),
             refresh=refresh_record(folder, database, told.refresh) if told.refresh else None,
+            partitions=len(read(folder).parts) if is_parallel(folder) else 1,
         )
 
 
