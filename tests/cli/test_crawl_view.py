@@ -140,6 +140,18 @@ def test_a_log_has_a_line_after_two_seconds_then_every_ten_and_soon_after_a_chan
     assert log.getvalue().splitlines()[0] == line(standing())
 
 
+def test_what_partitions_note_is_said_once_and_stays() -> None:
+    noted, said = standing()._replace(notes=["partition 1: a"]), "trapline: note: partition 1: a"
+    log, terminal = io.StringIO(), io.StringIO()
+    with crawl_view._lines(log) as lines, crawl_view._live(terminal) as live:
+        for _ in range(2):
+            lines(noted)
+            live(noted)
+    assert log.getvalue() == f"{said}\n"
+    assert terminal.getvalue().startswith(f"\r{said}\x1b[K\ntrapline: crawl-ability")
+    assert terminal.getvalue().count(said) == 1 and terminal.getvalue().endswith("\r\x1b[14A\x1b[J")
+
+
 def test_a_log_that_nobody_reads_does_not_end_the_crawl(monkeypatch: pytest.MonkeyPatch) -> None:
     class Closed(io.StringIO):
         def write(self, text: str) -> int:

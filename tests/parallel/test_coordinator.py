@@ -42,7 +42,8 @@ class Member:
 
     async def obey(self, address: Address) -> None:
         self.line = line = await greet(*await asyncio.open_connection(*address), own(self.number), called=True)
-        line.send(Kind.STATUS, json.dumps({"address": ["127.0.0.1", 1000 + self.number]}).encode())
+        notes = ["a file was removed"] * self.number
+        line.send(Kind.STATUS, json.dumps({"address": ["127.0.0.1", 1000 + self.number], "notes": notes}).encode())
         while (frame := await line.receive()) is not None:
             order = json.loads(frame[1])
             self.quota = max(order.get("quota", self.quota), self.used)
@@ -159,7 +160,7 @@ def test_a_crawl_that_goes_on_is_shown_as_it_was_until_its_partitions_say_more()
     async def play(coordinator: Coordinator, members: list[Member], address: Address) -> None:
         assert coordinator.doing == "starting 2 of 2 partitions"
         await until(lambda: bool(shown) and not shown[-1].doing)
-        assert not coordinator.answers
+        assert not coordinator.answers and shown[-1].notes == ["partition 1: a file was removed"]
         members[0].used = 503
         for member in members:
             member.silent = False

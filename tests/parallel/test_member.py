@@ -1,6 +1,7 @@
 """A member whose coordinator does not answer, or not as it should."""
 
 import asyncio
+import json
 from math import inf
 from pathlib import Path
 from types import SimpleNamespace
@@ -23,7 +24,10 @@ def member(coordinator: Address, patience_s: float) -> tuple[LiveMember, list[st
     """And what has stopped its crawl."""
     lead = Lead(coordinator, "127.0.0.1", "", patience_s, limited=False)
     places = Places(Partitioning("rendezvous", 1), {}, 0, {})
-    made, stops = LiveMember(Pass("crawl", b"token", 0), places, Resolver({}), Path("c"), lead), list[str]()
+    made, stops = (
+        LiveMember(Pass("crawl", b"token", 0), places, Resolver({}), Path("c"), lead, ("a file was removed",)),
+        list[str](),
+    )
     made._crawler, made._port = cast(Crawler, SimpleNamespace(stop=stops.append)), 9
     return made, stops
 
@@ -54,10 +58,12 @@ def test_it_gives_up_unless_it_would_be_ended_by_whoever_started_it(patience_s: 
     asyncio.run(obey())
 
 
-def test_it_calls_again_when_its_line_breaks() -> None:
+def test_it_calls_again_when_its_line_breaks_and_says_each_time_what_is_to_be_known() -> None:
     calls: list[Line] = []
 
     async def hang_up(line: Line) -> None:
+        frame = await line.receive()
+        assert frame is not None and json.loads(frame[1])["notes"] == ["a file was removed"]
         calls.append(line)
         line.close()
 

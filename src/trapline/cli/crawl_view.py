@@ -158,6 +158,13 @@ class RecentlyAgain:
         return (standing.again.fetched - fetched) / (now - since) if now > since else 0.0
 
 
+def _new_notes(standing: "Standing", said: set[str]) -> str:
+    """In lines of their own, as those that are said before a crawl begins (crawl_ready.py)."""
+    new = [one for one in standing.notes if one not in said]
+    said.update(new)
+    return "".join(f"trapline: note: {one}\n" for one in new)
+
+
 @contextmanager
 def _nothing() -> "Iterator[Show]":
     yield lambda standing: None
@@ -167,6 +174,7 @@ def _nothing() -> "Iterator[Show]":
 def _lines(stream: TextIO) -> "Iterator[Show]":
     """A line after two seconds and then every ten; two seconds after something else begins, if it still goes on."""
     due_at, doing, recent = time.monotonic() + _FIRST_LINE_S, "", RecentlyAgain()
+    said: set[str] = set()
 
     def show(standing: "Standing") -> None:
         nonlocal due_at, doing
@@ -174,30 +182,35 @@ def _lines(stream: TextIO) -> "Iterator[Show]":
         what = standing.doing.partition(" ")[0]
         if what != doing:
             due_at, doing = min(due_at, now + _FIRST_LINE_S), what
-        again_per_s = recent.note(standing)
+        again_per_s, text = recent.note(standing), _new_notes(standing, said)
         if now >= due_at:
             due_at = now + _EVERY_S
+            text += f"{line(standing, again_per_s)}\n"
+        if text:
             with suppress(OSError):  # whoever read it is gone; the crawl goes on
-                print(line(standing, again_per_s), file=stream, flush=True)
+                print(text, end="", file=stream, flush=True)
 
     yield show
 
 
 @contextmanager
 def _live(stream: TextIO) -> "Iterator[Show]":
-    """Drawn over what was drawn before, in one write, and gone at the end."""
+    """Drawn over what was drawn before, in one write, and gone at the end. Notes stay, above it."""
     height, recent = 0, RecentlyAgain()
+    said: set[str] = set()
 
-    def write(lines: list[str]) -> None:
+    def write(lines: list[str], notes: str = "") -> None:
         nonlocal height
         up = f"\x1b[{height}A" if height else ""
-        text = "".join(f"{line}\x1b[K\n" for line in lines)
+        text = "".join(f"{line}\x1b[K\n" for line in (*notes.splitlines(), *lines))
         with suppress(OSError):
             stream.write(f"\r{up}{text}\x1b[J")
             stream.flush()
         height = len(lines)
 
     try:
-        yield lambda standing: write(drawn(standing, *shutil.get_terminal_size(), recent.note(standing)))
+        yield lambda standing: write(
+            drawn(standing, *shutil.get_terminal_size(), recent.note(standing)), _new_notes(standing, said)
+        )
     finally:
         write([])

@@ -39,6 +39,7 @@ class Standing(NamedTuple):
     left_out: Sequence[tuple[str, int]] = ()  # reason, links
     again: FetchedAgain | None = None  # None: every page is fetched once
     partitions: int = 1
+    notes: Sequence[str] = ()  # what the user may want to know of theirs, each to be said once
 
 
 def stopping(why: str, visits: int) -> str:

@@ -69,8 +69,10 @@ class Together:
         self._goal, self._robots, self._partitions = goal, robots, partitions
         self._recent = Recent()
 
-    def standing(self, every: Iterable[Progress], answers: Sequence[Answer], seconds: float, doing: str) -> Standing:
-        """`every`: how each partition stands, also of those that have not answered yet."""
+    def standing(
+        self, every: Iterable[Progress], answers: Sequence[Answer], seconds: float, doing: str, notes: Sequence[str]
+    ) -> Standing:
+        """`every`: how each partition stands, also of those that have not answered yet; `notes`: what some have said when they came."""
         progress = summed(every, time.time(), seconds)
         rates = self._recent.note(progress, Counter())
         strategy, folder = self._told
@@ -88,6 +90,7 @@ class Together:
             _rows(one.left_out for one in answers),
             _again([one.again for one in answers if one.again is not None]),
             self._partitions,
+            notes,
         )
 
 

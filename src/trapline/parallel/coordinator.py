@@ -64,6 +64,7 @@ class Coordinator:
         self._since = dict.fromkeys(self.members, time.time())  # each is here, or is not
         self._peers: dict[int, Address] = {}
         self.answers: dict[int, Answer] = {}  # the latest of each
+        self._notes: dict[str, None] = {}  # of partitions; one that calls again says the same again
         self.stopped_by = ""
         self.size = partitions  # with which the crawl goes on, if it is stopped as RESIZED
         self.trouble = ""  # for the user, until all partitions are there again
@@ -86,7 +87,8 @@ class Coordinator:
                 async with asyncio.timeout(_ROUND_S):
                     await self._counted.wait()
             pause_s = _ROUND_S if self.stopped_by else self._decide()
-            show(together.standing(self._progress(), list(self.answers.values()), self.seconds, self.doing))
+            answers = list(self.answers.values())
+            show(together.standing(self._progress(), answers, self.seconds, self.doing, list(self._notes)))
             await asyncio.sleep(max(pause_s - (asyncio.get_running_loop().time() - began), 0.0))
 
     @property
@@ -235,6 +237,7 @@ class Coordinator:
 
     def _hear(self, line: Line, said: dict[str, Any]) -> None:
         if "address" in said:
+            self._notes |= {f"partition {line.partition}: {note}": None for note in said.get("notes", ())}
             self._welcome(line, said["address"])
             return
         answer = Answer.read(said["answer"])

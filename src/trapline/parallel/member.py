@@ -57,7 +57,11 @@ class Lead(NamedTuple):
 
 
 class LiveMember:
-    def __init__(self, own: Pass, places: Places, resolver: Resolver, folder: Path, lead: Lead) -> None:
+    def __init__(
+        self, own: Pass, places: Places, resolver: Resolver, folder: Path, lead: Lead, notes: Sequence[str] = ()
+    ) -> None:
+        """`notes`: what the user may want to know of its folder."""
+        self._notes = notes
         self._own, self._places, self._resolver, self._folder, self._lead = own, places, resolver, folder, lead
         self._standing: Standing | None = None
         self._tasks: list[asyncio.Task[None]] = []
@@ -192,7 +196,7 @@ class LiveMember:
             reader, writer = await asyncio.open_connection(*self._lead.coordinator)
         line = await greet(reader, writer, self._own, called=True)
         host = self._lead.host or writer.get_extra_info("sockname")[0]
-        self._say(line, address=(host, self._port))
+        self._say(line, address=(host, self._port), notes=self._notes)
         # Where no network lies between, a line ends when its other end does; and a command that is stopped by Ctrl-Z is not gone.
         silence_s = _SILENCE_S if self._lead.patience_s < inf else None
         frame: tuple[Kind, bytes] | None = None

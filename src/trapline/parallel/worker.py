@@ -74,7 +74,8 @@ def work(task: Task) -> None:
     crawl = _opened(folder, options, task.mark, task.sizes)
     places = _places(folder, task, options)
     lead = Lead((task.coordinator[0], task.coordinator[1]), task.listen, task.host, task.patience_s, task.limited)
-    member = LiveMember(own, places, Resolver(options.hosts, options.nameservers), folder, lead)
+    resolver = Resolver(options.hosts, options.nameservers)
+    member = LiveMember(own, places, resolver, folder, lead, crawl.state.notes)
     run_crawl(crawl, member.view(), member)
     if member.is_lost:
         host, port = task.coordinator
