@@ -6,6 +6,7 @@ asyncio's own; only its clock runs ahead when there is nothing to do.
 
 import asyncio
 import selectors
+import weakref
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -169,6 +170,8 @@ class Stage:
         self.options = CrawlOptions(tuple(seeds), rules=rules, connections=connections, **given)
         self.inbox = inbox
         self.loop = VirtualLoop()
+        # Not left to the collector: of a loop and its sockets, all unreachable at once, it may take the sockets first.
+        weakref.finalize(self, self.loop.close)
         self.wires: list[Wire] = []
         self.batches: list[Batch] = []
         patch.setattr(live, "open_connection", self._open)
