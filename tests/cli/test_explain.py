@@ -1,7 +1,9 @@
 """`trapline explain`: what happened to a page, what it still waits for, and the nearest name if nobody knows it."""
 
+import sqlite3
 import sys
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -9,7 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tests.crawl.crawl_folder import simulated, write_crawl
+from tests.crawl.crawl_folder import BEGAN, simulated, write_crawl
 from trapline.cli import run
 from trapline.frontier import FETCHED
 from trapline.frontier.layout import WAITING
@@ -73,6 +75,20 @@ def test_the_page_that_linked_to_it_first_is_named(world: World, capsys: Capture
     assert f"linked by {url(world, first)} " in text
     if len(linking) > 1:
         assert f"and by {len(linking) - 1} other page" in text
+
+
+def test_time_between_two_runs_is_told_apart(world: World, tmp_path: Path, capsys: Captured) -> None:
+    _, graph, crawl = world
+    folder, by_start = write_crawl(tmp_path / "c", graph, crawl), np.argsort(crawl.log.start, kind="stable")
+    row = int(by_start[-1])
+    page, began = url(world, int(crawl.log.page[row])), BEGAN + float(crawl.log.start[row]) - 0.1
+    assert run(["explain", str(folder), page]) == 0 and "while the crawl was stopped" not in capsys.readouterr().out
+    with closing(sqlite3.connect(folder / "crawl.db")) as database:
+        database.execute("update fetch set started = started + 10000 where started > ?", (began,))
+        database.execute("update progress set at = at + 10000 where at > ?", (began,))
+        database.commit()
+    assert run(["explain", str(folder), page]) == 0
+    assert "(w = 1 s), 2.8 h of it while the crawl was stopped\n" in capsys.readouterr().out
 
 
 def waiting_page(world: World) -> int:

@@ -73,7 +73,9 @@ def _page_past(account: "PageAccount", delay_s: float) -> Iterator[str]:
     if account.tries and account.site_before is not None:
         first, rested_at = account.tries[0], account.site_before + delay_s
         late = f"the visit came {duration(max(first.started - rested_at, 0.0))} after it could (w = {delay_s:g} s)"
-        yield f"  its site: last visited until {_since(account.site_before, account.began)}; {late}"
+        stopped_s = sum(max(min(end, first.started) - max(at, rested_at), 0.0) for at, end in account.stops)
+        of_it = f", {duration(stopped_s)} of it while the crawl was stopped" if stopped_s else ""
+        yield f"  its site: last visited until {_since(account.site_before, account.began)}; {late}{of_it}"
     yield from (f"  {line}" for line in _tries(account))
     if account.fetched_before is not None:
         yield f"  before it: {counted(account.fetched_before, 'page')} of its site"

@@ -16,6 +16,7 @@ from trapline.errors import ConfigError, nearest
 from trapline.fetch.urls import canonical, origin
 from trapline.frontier import FETCHED
 
+_LEAST_STOP_S = 1.0  # less is a commit that took its time
 _MOST_CANDIDATES = 20_000  # for a name that is nearly right
 
 
@@ -59,6 +60,7 @@ class PageAccount:
     fetched_before: int | None  # pages of its site that came before it, once it came
     began: float  # the crawl
     given_up: GivenUp | None  # its site
+    stops: list[tuple[float, float]]  # from when to when the crawl did not run, between two runs
 
     @property
     def fetched(self) -> bool:
@@ -144,6 +146,7 @@ def page_account(database: sqlite3.Connection, target: Target) -> PageAccount:
         fetched_before=_fetched_before(database, target.site, first) if first else None,
         began=span_of(database).began,
         given_up=_given_up(database, target.site),
+        stops=_stops(database),
     )
 
 
@@ -189,6 +192,15 @@ def _end_of_visit_before(database: sqlite3.Connection, site: int, one: Try) -> f
         (site, one.started, one.visit),
     ).fetchone()
     return end
+
+
+def _stops(database: sqlite3.Connection) -> list[tuple[float, float]]:
+    """Between two runs the clock goes on and the seconds of crawling do not. The last that a run notes is its end."""
+    return database.execute(
+        "select before, before + stopped from (select lag(at) over moment as before,"
+        " (at - lag(at) over moment) - (seconds - lag(seconds) over moment) as stopped"
+        f" from progress window moment as (order by rowid)) where stopped > {_LEAST_STOP_S}"
+    ).fetchall()
 
 
 def _fetched_before(database: sqlite3.Connection, site: int, one: Try) -> int:
