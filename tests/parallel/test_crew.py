@@ -155,11 +155,12 @@ def test_who_dies_again_and_again_ends_the_crawl(tmp_path: Path, code: int, erro
     assert starts == 5
 
 
-def test_what_the_user_must_mend_names_the_whole_crawl(tmp_path: Path) -> None:
+@pytest.mark.parametrize("code", [2, os.EX_TEMPFAIL])
+def test_what_the_user_must_mend_names_the_whole_crawl(tmp_path: Path, code: int) -> None:
     folder = tmp_path / "c"
 
     async def full(task: Task) -> tuple[int, str]:
-        return 2, f"the disk is full; go on with --resume {task.folder}"
+        return code, f"the disk is full; go on with --resume {task.folder}"
 
     with pytest.raises(ConfigError, match=f"--resume {folder}$"):
         crawl_with(manifest(folder, 1), ignore, full)

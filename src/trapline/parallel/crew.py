@@ -207,9 +207,9 @@ def part_options(options: CrawlOptions, partitions: int) -> CrawlOptions:
 
 def _end_of(task: Task, code: int, deaths: int, complaint: str) -> Exception:
     """The user's to mend, unless it died of itself. Whoever goes on does so with the whole crawl."""
+    complaint = complaint.replace(f"--resume {task.folder}", f"--resume {Path(task.folder).parent}")
     if code == 2:
-        whole = Path(task.folder).parent
-        return ConfigError(complaint.replace(f"--resume {task.folder}", f"--resume {whole}"))
+        return ConfigError(complaint)
     line = f"partition {task.partition} died {deaths} times in a row ({_how(code)}): {complaint or 'it said nothing'}"
     return ConfigError(line) if code < 0 or code == os.EX_TEMPFAIL else InvariantError(line)
 
