@@ -114,6 +114,17 @@ def test_firewall_says_how_many_links_it_did_not_follow(
     assert rows(capsys)["links between partitions"] == f"{firewall['links_between_partitions']:,} (not followed)"
 
 
+def test_links_are_of_the_pages_that_count_however_long_a_step_is(web: Path, tmp_path: Path) -> None:
+    firewall, exchange = (
+        [record(web, tmp_path, "--mode", mode, "--max-pages", "200", "--step", step) for step in ("1", "1000")]
+        for mode in ("firewall", "exchange")
+    )
+    assert firewall[0]["links_between_partitions"] == firewall[1]["links_between_partitions"] > 0
+    assert exchange[0]["pages_downloaded"] == exchange[1]["pages_downloaded"] == 200
+    # In one long step nothing arrives: they fetch what firewalls do, and find the same links.
+    assert exchange[1]["links_between_partitions"] == firewall[0]["links_between_partitions"]
+
+
 def test_the_help_says_which_quality_is_printed_and_has_nothing_of_one_process(
     capsys: pytest.CaptureFixture[str],
 ) -> None:

@@ -10,8 +10,18 @@ from tests.parallel.webs import links_of, web_of, webs
 from trapline.errors import ConfigError
 from trapline.frontier import Rules
 from trapline.graph import Graph, depths
-from trapline.parallel.in_process import DYNAMIC, EXCHANGE, MODES, Exchange, ParallelCrawl, Plan, simulate_parallel
+from trapline.parallel.in_process import (
+    DYNAMIC,
+    EXCHANGE,
+    INDEPENDENT,
+    MODES,
+    Exchange,
+    ParallelCrawl,
+    Plan,
+    simulate_parallel,
+)
 from trapline.parallel.measures import judge
+from trapline.parallel.ownership import NOBODY
 from trapline.parallel.partition import Partitioning
 from trapline.parallel.seeds import random_seeds
 from trapline.simulate import constant_servers, simulate
@@ -118,15 +128,20 @@ def test_with_a_filter_that_forgets_nothing_each_partition_sends_a_url_once(web:
 
 
 @EXAMPLES
-@given(webs(), PARTITIONS, st.sampled_from([EXCHANGE, DYNAMIC]))
-def test_links_between_partitions_are_counted_as_they_were_met(web: Graph, partitions: int, mode: str) -> None:
-    done = crawl(web, mode, partitions)
-    between = sum(
-        int((done.owner[web.targets_of(page)] != number).sum())
-        for number, log in enumerate(done.logs)
-        for page in log.page.tolist()
+@given(webs(), PARTITIONS, st.sampled_from(MODES), st.integers(1, 12))
+def test_links_between_partitions_are_those_on_the_pages_that_count(
+    web: Graph, partitions: int, mode: str, most: int
+) -> None:
+    done = crawl(web, mode, partitions, most=most)
+    rows = sorted(
+        (end, number, page) for number, log in enumerate(done.logs) for end, page in zip(log.end, log.page, strict=True)
     )
-    assert done.traffic.found == between
+    between = sum(
+        int(((done.owner[web.targets_of(page)] != number) & (done.owner[web.targets_of(page)] != NOBODY)).sum())
+        for _, number, page in rows[:most]
+    )
+    assert judge(done, web, RULES, SERVERS, np.ones(web.pages), most).links_between_partitions == between
+    assert mode != INDEPENDENT or between == 0
 
 
 @EXAMPLES
@@ -143,7 +158,8 @@ def test_pages_known_everywhere_are_fetched_and_never_sent() -> None:
     assert crawl(web, EXCHANGE, 2, kind="url-hash").traffic.urls > 0
     done = crawl(web, EXCHANGE, 2, kind="url-hash", replicated=np.array([0, 1, 2], np.int32))
     assert done.traffic.urls == 0
-    assert done.traffic.replicated == done.traffic.found > 0
+    record = judge(done, web, RULES, SERVERS, np.ones(web.pages))
+    assert record.links_replicated == record.links_between_partitions > 0
     assert fetched(done) == [0, 1, 2]
 
 

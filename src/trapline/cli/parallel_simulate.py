@@ -1,7 +1,7 @@
 """`trapline parallel simulate`: n partitions crawl a graph in simulated time."""
 
 import os
-from dataclasses import asdict, replace
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -90,7 +90,7 @@ def _crawled(arena: Arena, chosen: Chosen, asked: Asked) -> "tuple[ParallelRecor
     import numpy as np
 
     from trapline.parallel.in_process import simulate_parallel
-    from trapline.parallel.measures import judge, links_dropped
+    from trapline.parallel.measures import judge
     from trapline.strategies.inputs import default_rules, inputs_for
 
     web, given, strategy = arena.web, arena.conditions, chosen.strategy
@@ -113,10 +113,7 @@ def _crawled(arena: Arena, chosen: Chosen, asked: Asked) -> "tuple[ParallelRecor
             seed=given.seed,
             progress=progress.update,
         )
-    record = judge(crawl, web, rules, arena.servers, worth, given.max_pages)
-    if asked.mode == FIREWALL:
-        record = replace(record, links_between_partitions=links_dropped(crawl, web))
-    return record, given.parameters(rules)
+    return judge(crawl, web, rules, arena.servers, worth, given.max_pages), given.parameters(rules)
 
 
 def _seeds(arena: Arena, asked: Asked) -> "NDArray[np.int32]":

@@ -17,7 +17,7 @@ from trapline.errors import ConfigError, nearest
 from trapline.frontier import Rules
 from trapline.frontier.layout import Array
 from trapline.graph import Graph
-from trapline.parallel.ownership import Ownership, by_coordinator, fixed
+from trapline.parallel.ownership import NOBODY, Ownership, by_coordinator, fixed
 from trapline.parallel.partition import Partitioning
 from trapline.parallel.post import FILTERS, Outbox
 from trapline.parallel.process import Process
@@ -87,8 +87,7 @@ class Plan:
 class Traffic:
     """What passed between partitions, and between them and a coordinator."""
 
-    found: int = 0  # links to pages of others
-    replicated: int = 0  # of these, not sent because known everywhere
+    replicated: int = 0  # links not sent because what they lead to is known everywhere
     filtered: int = 0  # not sent because sent before
     urls: int = 0  # sent
     messages: int = 0  # batches, each to one partition
@@ -147,7 +146,7 @@ def simulate_parallel(
         logs=[one.log() for one in processes],
         seeds=seeds,
         traffic=crawl.counted(),
-        owner=owned.of_pages(),
+        owner=np.full(graph.pages, NOBODY, np.int32) if plan.mode == INDEPENDENT else owned.of_pages(),
         robots=robots,
         wall_seconds=time.perf_counter() - started,
         drained=drained,
@@ -241,7 +240,7 @@ class _Crawl:
 
     def counted(self) -> Traffic:
         tallies = [one.outbox.post.tally[0] for one in self.processes]
-        for name in ("found", "replicated", "filtered"):
+        for name in ("replicated", "filtered"):
             setattr(self.traffic, name, sum(int(tally[name]) for tally in tallies))
         self.traffic.asked = int(self.owned.asked.sum())
         return self.traffic

@@ -15,6 +15,7 @@ from trapline.frontier import Rules
 from trapline.frontier.layout import FETCHED
 from trapline.graph import Graph, depths
 from trapline.parallel.in_process import ParallelCrawl
+from trapline.parallel.ownership import links_to_others
 from trapline.simulate.audit import politeness_violations
 from trapline.simulate.log import Log, bytes_of
 from trapline.simulate.servers import Servers
@@ -69,7 +70,7 @@ def judge(
         coverage_of_graph=len(distinct) / graph.pages,
         overlap=(len(pages) - len(distinct)) / max(1, len(distinct)),
         quality=quality(distinct, worth),
-        links_between_partitions=traffic.found,
+        links_between_partitions=int(links_to_others(pages, process[came], graph.offsets, graph.targets, crawl.owner)),
         links_replicated=traffic.replicated,
         links_filtered=traffic.filtered,
         urls_exchanged=traffic.urls,
@@ -85,15 +86,6 @@ def judge(
         wall_seconds=crawl.wall_seconds,
         drained=crawl.drained,
     )
-
-
-def links_dropped(crawl: ParallelCrawl, graph: Graph) -> int:
-    """Links to pages of others, on pages that came in: of a crawl in which nobody gathers them."""
-    times = np.zeros(graph.pages, np.int64)
-    for log in crawl.logs:
-        np.add.at(times, log.page[log.result == FETCHED], 1)
-    source = np.repeat(np.arange(graph.pages), np.diff(graph.offsets))
-    return int(times[source[crawl.owner[source] != crawl.owner[graph.targets]]].sum())
 
 
 def merged(logs: list[Log], most: int | None = None) -> tuple[Log, NDArray[np.int32]]:

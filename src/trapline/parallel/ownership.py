@@ -9,9 +9,12 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from trapline.frontier.layout import Array, Pages
 from trapline.graph import Graph
+from trapline.jit import i8, kernel, type_of
 
 Ids = NDArray[np.int32]
+Longs = type_of(np.zeros(1, np.int64))
 NOBODY = -1
 
 
@@ -47,3 +50,14 @@ def by_coordinator(graph: Graph, partitions: int, grain: str) -> Ownership:
     return Ownership(
         unit, np.full(units, NOBODY, np.int32), np.zeros(partitions, np.int64), np.zeros((partitions, units), np.uint8)
     )
+
+
+@kernel(i8(Pages, Pages, Longs, Pages, Pages))
+def links_to_others(pages: Array, process: Array, offsets: Array, targets: Array, owner: Array) -> int:
+    """On `pages`, each fetched by the partition `process`; `owner`: of every page of the graph. What nobody owns is not another's."""
+    found = 0
+    for row in range(pages.size):
+        for at in range(offsets[pages[row]], offsets[pages[row] + 1]):
+            one = owner[targets[at]]
+            found += one != NOBODY and one != process[row]
+    return found

@@ -32,7 +32,6 @@ TALLY = record(
         ("entries", "i8"),
         ("moment", "i8"),  # of the filter: counts what it is asked and told
         ("policy", "i8"),
-        ("found", "i8"),  # links to pages of others; counted by whoever adds them
         ("replicated", "i8"),  # not sent, because known everywhere
         ("filtered", "i8"),  # not sent, because sent before
     ]

@@ -9,14 +9,13 @@ from trapline.frontier.arrivals import Arrivals
 from trapline.frontier.layout import DRAINED, FETCHED, UNKNOWN, WAIT, Array, Pages, State, recall
 from trapline.graph import Graph
 from trapline.jit import helper, i8, kernel, type_of, void
-from trapline.parallel.ownership import NOBODY, Ownership
+from trapline.parallel.ownership import NOBODY, Longs, Ownership
 from trapline.parallel.post import Outbox, Post, PostType, add_link
 from trapline.parallel.territory import View
 from trapline.simulate.driver import Run
 from trapline.simulate.log import Log
 
 Ids = NDArray[np.int32]
-Longs = type_of(np.zeros(1, np.int64))
 Flags = type_of(np.zeros((1, 1), np.uint8))
 
 
@@ -130,6 +129,5 @@ def post_links(
                 asked[own, one] = 1
                 if owner[one] == NOBODY:
                     assign(one, owner, units_of)
-            post.tally[0].found += owner[one] != own
             if dynamic or owner[one] != own:
                 add_link(post, targets[at], owner[one], share, depth)
