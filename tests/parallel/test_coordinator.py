@@ -77,6 +77,7 @@ def leading(
         try:
             async with asyncio.timeout(30):
                 await play(coordinator, members, address)
+            assert not tasks[-1].done()  # whatever they said, it leads
         finally:
             coordinator.close()
             for task in tasks:
@@ -232,6 +233,19 @@ def test_a_number_that_is_no_partition_is_refused_and_not_heard() -> None:
 
 
 NONSENSE = [b"5", b"[]", b"nonsense", b"\xff", b"", b"[" * 100_000, b'"resize"', b"null"]
+NO_ANSWERS: list[dict[str, Any]] = [
+    {"progress": ["1"] * 10},
+    {"progress": [None] * 10},
+    {"counted": [True, "1", 1]},
+    {"used": "1"},
+    {"quota": None},
+    {"busiest": [["a", "1"]]},
+    {"errors": [[["a"], 1]]},
+    {"doing": 5},
+    {"again": [1, 2, ["3", 4], False]},
+    {"pages_per_s": "fast"},
+]
+NO_ADDRESSES: list[Any] = [5, ["127.0.0.1"], [5, 5], ["127.0.0.1", "5"], ["127.0.0.1", 0], ["127.0.0.1", 65_536]]
 SIZES = [b"null", b'"x"', b"2.5", b"true", b"-1", b"0", b"65", b"1e999", b"9" * 5_000]
 
 
@@ -250,9 +264,13 @@ def test_who_is_not_understood_is_told_so_and_harms_nobody() -> None:
             frame = await line.receive()
             assert frame is not None and "refused" in json.loads(frame[1])
             line.close()
-        for body in (*NONSENSE, b"{}", b'{"address": 5}', b'{"answer": {}, "round": 1}', b'{"answer": 5}'):
+        told = Answer(Count(False, 5, 3), 0, 0, BEFORE[0])._asdict()
+        wrong = [{"address": one} for one in NO_ADDRESSES]
+        wrong += [{"answer": one, "round": 1} for one in ({}, 5, *(told | one for one in NO_ANSWERS))]
+        for body in (*NONSENSE, b"{}", *(json.dumps(one).encode() for one in wrong)):
             frame = await answered(address, 1, body)
-            assert frame is not None and frame[0] == Kind.REFUSED
+            assert frame is not None and frame[0] == Kind.REFUSED, body
+        await asyncio.sleep(0.6)  # it has looked at what it heard
         assert not coordinator.stopped_by
 
     leading(Limits(), play)

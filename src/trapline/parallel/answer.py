@@ -29,9 +29,22 @@ class Answer(NamedTuple):
 
     @classmethod
     def read(cls, said: Mapping[str, Any]) -> "Answer":
-        """From JSON, in which tuples are lists."""
+        """From JSON, in which tuples are lists. `KeyError`, `TypeError`, `ValueError`: it is no answer."""
         named = {"counted": Count(*said["counted"]), "progress": Progress(*said["progress"])}
-        return cls(**{**said, **named, "again": None if said["again"] is None else _read_again(*said["again"])})
+        found = cls(**{**said, **named, "again": None if said["again"] is None else _read_again(*said["again"])})
+        found._check()
+        return found
+
+    def _check(self) -> None:
+        """What is not of its type would be found out where all are added up, and end the crawl."""
+        rows = [row for table in (self.busiest, self.errors, self.given_up, self.left_out) for row in table]
+        again = () if self.again is None else (self.again.fetched, self.again.changed, *self.again.heard)
+        numbers = *self.counted, self.used, self.quota, *self.progress, *again, self.pages_per_s
+        counts, texts = [count for _, count in rows], [self.doing, *(name for name, _ in rows)]
+        if not all(isinstance(one, int | float) for one in (*numbers, *counts)) or not all(
+            isinstance(one, str) for one in texts
+        ):
+            raise TypeError("no answer of a partition")
 
 
 def _read_again(fetched: int, changed: int, heard: Sequence[int], by_quality: bool) -> FetchedAgain:

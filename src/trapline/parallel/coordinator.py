@@ -249,6 +249,8 @@ class Coordinator:
 
     def _welcome(self, line: Line, address: list[Any]) -> None:
         host, port = address
+        if not isinstance(host, str) or type(port) is not int or not 0 < port < 1 << 16:
+            raise ValueError("no address")
         self._peers[line.partition] = host, port
         self._tell(peers=self._peers)
         self._began = self._began or asyncio.get_running_loop().time()
