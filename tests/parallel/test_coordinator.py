@@ -155,7 +155,8 @@ async def check_status(folder: Path, members: list[Member]) -> None:
     assert one["since"] > before and one["pages_per_second"] == 0.0
 
 
-def test_a_crawl_that_goes_on_is_shown_as_it_was_until_its_partitions_say_more() -> None:
+def test_a_crawl_that_goes_on_is_shown_as_it_was_until_its_partitions_say_more(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(coordinators, "_LATE_S", 0.3)
     shown: list[Standing] = []
 
     async def play(coordinator: Coordinator, members: list[Member], address: Address) -> None:

@@ -5,6 +5,7 @@ import os
 import signal
 import time
 from asyncio import CancelledError, Event, open_connection, sleep
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
 from math import inf
 from pathlib import Path
@@ -49,6 +50,34 @@ def test_who_has_another_token_is_refused_and_says_so(tmp_path: Path) -> None:
     assert not (tmp_path / "c" / WHERE).exists()
 
 
+@pytest.mark.parametrize(
+    ("code", "error"), [(1, InvariantError), (2, ConfigError), (-signal.SIGKILL, None), (os.EX_TEMPFAIL, None)]
+)
+def test_asked_twice_it_still_says_what_went_wrong(tmp_path: Path, code: int, error: type[Exception] | None) -> None:
+    """Who only died need not: what is not written then was given up."""
+    starts: list[float] = []
+
+    async def fails_in_the_end(task: Task) -> tuple[int, str]:
+        starts.append(time.monotonic())
+        try:
+            await Event().wait()
+        except CancelledError:
+            return code, "the disk is full"
+        return 0, ""
+
+    def interrupt() -> None:
+        wait_for(lambda: len(starts) == 1)
+        os.kill(os.getpid(), signal.SIGINT)
+        time.sleep(0.55)  # two within half a second are one
+        os.kill(os.getpid(), signal.SIGINT)
+
+    expected: AbstractContextManager[object]
+    expected = pytest.raises(error, match="the disk is full") if error else nullcontext()
+    with meanwhile(interrupt), expected:
+        crawl_with(manifest(tmp_path / "c", 1), ignore, fails_in_the_end)
+    assert len(starts) == 1
+
+
 def test_asked_twice_it_does_not_wait_for_who_is_still_opening(tmp_path: Path) -> None:
     ended: list[int] = []
     started: list[int] = []
@@ -74,8 +103,9 @@ def test_asked_twice_it_does_not_wait_for_who_is_still_opening(tmp_path: Path) -
     assert sorted(ended) == [0, 1]
 
 
+@pytest.mark.parametrize("view_fails", [False, True])
 def test_asked_twice_it_ends_who_hangs_and_waits_for_who_answers(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, view_fails: bool
 ) -> None:
     monkeypatch.setattr(crew, "_CUT_S", 0.4)
     monkeypatch.setattr(coordinator, "_LATE_S", 1.0)
@@ -88,7 +118,7 @@ def test_asked_twice_it_ends_who_hangs_and_waits_for_who_answers(
         line.send(Kind.STATUS, json.dumps({"address": ["127.0.0.1", 9]}).encode())
         here.append(task.partition)
         try:
-            ended[task.partition] = await (hangs() if task.partition else closes_for(3.0, line))
+            ended[task.partition] = await (hangs() if task.partition else closes_for(2.5, line))
         except CancelledError:
             ended[task.partition] = False
             raise
@@ -100,8 +130,15 @@ def test_asked_twice_it_ends_who_hangs_and_waits_for_who_answers(
         time.sleep(0.7)  # two within half a second are one
         os.kill(os.getpid(), signal.SIGINT)
 
-    with meanwhile(interrupt):
-        assert crawl_with(manifest(tmp_path / "c"), ignore, member).stopped_by == "interrupted"
+    def show(standing: Standing) -> None:
+        if view_fails and len(here) == 2:
+            raise ConfigError("nobody can see it")
+
+    expected: AbstractContextManager[object]
+    expected = pytest.raises(ConfigError, match="nobody can see it") if view_fails else nullcontext()
+    with meanwhile(interrupt), expected:
+        crawl_with(manifest(tmp_path / "c"), show, member)
+    assert read(tmp_path / "c").stopped_by == ("" if view_fails else "interrupted")
     assert ended == {0: True, 1: False}
 
 

@@ -57,8 +57,7 @@ class Coordinator:
         self._before, self._seconds_before = before, seconds_before
         self._census = Census()
         self._counted = asyncio.Event()  # everybody has answered the round, apart from those who are late
-        self._asked_at = 0.0
-        self._late: frozenset[int] = frozenset()
+        self._owes_since: dict[int, float] = {}  # an answer, if it is missing in the census
         self._ordered: dict[int, int] = {}  # the latest quota of each
         self._lines: dict[int, Line] = {}
         self._since = dict.fromkeys(self.members, time.time())  # each is here, or is not
@@ -79,10 +78,8 @@ class Coordinator:
         """Rounds of counting, until it is cancelled: partitions that stop are watched too."""
         while True:
             began = asyncio.get_running_loop().time()
-            if began - self._asked_at >= _LATE_S:
-                self._late = self._census.missing
             if self._is_counted:
-                self._count()
+                self.count()
             with suppress(TimeoutError):
                 async with asyncio.timeout(_ROUND_S):
                     await self._counted.wait()
@@ -123,7 +120,15 @@ class Coordinator:
     @property
     def late(self) -> frozenset[int]:
         """Who has not answered for seconds: it is away, or it hangs."""
-        return self._late
+        now = asyncio.get_running_loop().time()
+        return frozenset(number for number in self._census.missing if now - self._owes_since[number] >= _LATE_S)
+
+    def count(self) -> None:
+        """Ask all of them how they stand."""
+        self._counted.clear()
+        now = asyncio.get_running_loop().time()
+        self._owes_since |= dict.fromkeys(self.members - self._census.missing, now)
+        self._tell(count=self._census.begin(self.members))
 
     def stop(self, why: str) -> None:
         """All partitions; the visits under way come to their end."""
@@ -149,12 +154,7 @@ class Coordinator:
 
     @property
     def _is_counted(self) -> bool:
-        return self._census.missing <= self._late
-
-    def _count(self) -> None:
-        self._counted.clear()
-        self._asked_at = asyncio.get_running_loop().time()
-        self._tell(count=self._census.begin(self.members))
+        return self._census.missing <= self.late
 
     def _decide(self) -> float:
         """Stop the crawl if it is over or has enough; share out what is left of it. How long to wait for the next round."""
@@ -243,7 +243,7 @@ class Coordinator:
         answer = Answer.read(said["answer"])
         self.answers[line.partition] = answer
         self._census.note(line.partition, said["round"], answer.counted)
-        self._late -= {line.partition}
+        self._owes_since[line.partition] = asyncio.get_running_loop().time()
         if self._is_counted:
             self._counted.set()
 
@@ -257,7 +257,7 @@ class Coordinator:
         if self._lines.keys() == self.members:
             self.trouble, self._were_there = "", True
         if self._census.round:  # a round that it was not asked in would never be whole
-            self._count()
+            self.count()
         if self.stopped_by:
             self._tell_one(line, stop=self.stopped_by)
 

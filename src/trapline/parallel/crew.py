@@ -116,6 +116,7 @@ class _Crew:
     async def _cut_off(self) -> None:
         """Whoever hangs: it would not hear that it is to end. One that closes a large folder answers meanwhile, and is waited for."""
         while True:
+            self.coordinator.count()  # if its view has failed, nobody else asks them
             await asyncio.sleep(_CUT_S)
             for partition in self.coordinator.late & self._runs.keys():
                 self._runs[partition].cancel()
@@ -125,13 +126,14 @@ class _Crew:
         deaths, pages = 0, -1
         while True:
             code, complaint = await self._run(task)
-            if code == 0 or self._cutting is not None:
-                # Unless it was: somebody has ended this one by hand, and the others would wait for it.
+            is_cut = self._cutting is not None
+            if code == 0 or (is_cut and code not in (1, 2)):  # those say what is wrong, also now
+                # If the crawl was not to stop, somebody has ended this one by hand, and the others would wait for it.
                 self.coordinator.stop(TERMINATED)
                 return
             now = self._pages_of(task.partition)
             deaths, pages = deaths + 1 if now == pages else 1, now
-            if code == 2 or deaths >= _MOST_DEATHS:
+            if is_cut or code == 2 or deaths >= _MOST_DEATHS:
                 self.coordinator.stop(INTERRUPTED)
                 raise _end_of(task, code, deaths, complaint)
             self.coordinator.trouble = f"partition {task.partition} died ({_how(code)}) and is started again"
@@ -210,7 +212,8 @@ def _end_of(task: Task, code: int, deaths: int, complaint: str) -> Exception:
     complaint = complaint.replace(f"--resume {task.folder}", f"--resume {Path(task.folder).parent}")
     if code == 2:
         return ConfigError(complaint)
-    line = f"partition {task.partition} died {deaths} times in a row ({_how(code)}): {complaint or 'it said nothing'}"
+    often = f" {deaths} times in a row" if deaths > 1 else ""
+    line = f"partition {task.partition} died{often} ({_how(code)}): {complaint or 'it said nothing'}"
     return ConfigError(line) if code < 0 or code == os.EX_TEMPFAIL else InvariantError(line)
 
 
