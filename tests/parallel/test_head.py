@@ -11,7 +11,7 @@ import pytest
 
 from tests.parallel.processes_world import wait_for
 from trapline.parallel import head as module
-from trapline.parallel.head import Head, HeadLost, speaks_http2, watched
+from trapline.parallel.head import Head, HeadLost, listens, speaks_http2, watched
 
 
 @pytest.fixture(autouse=True)
@@ -27,13 +27,13 @@ def listening() -> Iterator[socket.socket]:
 
 
 def lost() -> Head:
-    head = Head(("127.0.0.1", 9))
+    head = Head(("127.0.0.1", 9), listens)
     head.is_silent = head.is_lost = True
     return head
 
 
 def test_one_that_goes_is_silent_soon_and_lost_in_time(listening: socket.socket) -> None:
-    with watched(listening.getsockname()) as head:
+    with watched(listening.getsockname(), listens) as head:
         time.sleep(0.2)
         assert not head.is_silent
         gone_at = time.monotonic()
@@ -43,10 +43,17 @@ def test_one_that_goes_is_silent_soon_and_lost_in_time(listening: socket.socket)
         assert time.monotonic() - gone_at >= 0.5
 
 
+def test_one_that_hangs_goes_too(listening: socket.socket, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its kernel still answers for it."""
+    monkeypatch.setattr(module, "_CONNECT_S", 0.1)
+    with watched(listening.getsockname(), speaks_http2) as head:
+        wait_for(lambda: head.is_lost, 5.0)
+
+
 def test_one_that_comes_back_is_not_lost(listening: socket.socket, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "_SILENCE_S", 60.0)
     address = listening.getsockname()
-    with watched(address) as head:
+    with watched(address, listens) as head:
         listening.close()
         wait_for(lambda: head.is_silent, 5.0)
         with closing(socket.create_server(address)):
@@ -55,7 +62,7 @@ def test_one_that_comes_back_is_not_lost(listening: socket.socket, monkeypatch: 
 
 
 def test_an_answer_and_a_failure_come_through(listening: socket.socket) -> None:
-    with watched(listening.getsockname()) as head:
+    with watched(listening.getsockname(), listens) as head:
         assert head.ask(divmod, 7, 2) == (3, 1)
         assert asyncio.run(head.asked(divmod, 7, 2)) == (3, 1)
         with pytest.raises(ZeroDivisionError):
@@ -66,7 +73,7 @@ def test_an_answer_and_a_failure_come_through(listening: socket.socket) -> None:
 
 def test_what_never_answers_is_given_up_with_the_head(listening: socket.socket) -> None:
     never = threading.Event()
-    with watched(listening.getsockname()) as head:
+    with watched(listening.getsockname(), listens) as head:
         threading.Timer(0.1, listening.close).start()
         with pytest.raises(HeadLost):
             head.ask(never.wait)
@@ -87,7 +94,7 @@ def test_the_same_where_a_loop_runs(listening: socket.socket) -> None:
             await asking
         return turns
 
-    with watched(listening.getsockname()) as head:
+    with watched(listening.getsockname(), listens) as head:
         assert asyncio.run(asyncio.wait_for(meanwhile(head), 10.0)) > 10
     never.set()
 
@@ -96,6 +103,8 @@ def test_a_lost_one_is_not_asked() -> None:
     asked: list[int] = []
     with pytest.raises(HeadLost):
         asyncio.run(lost().asked(asked.append, 1))
+    with pytest.raises(HeadLost):
+        lost().ask(asked.append, 1)
     asyncio.run(asyncio.wait_for(lost().loss(), 5.0))
     assert asked == []
 

@@ -30,7 +30,7 @@ from tests.parallel.processes_world import (
 from tests.parallel.ray_world import TOKEN, cluster
 from trapline.cli import run
 from trapline.crawl.store.lock import holder
-from trapline.parallel.head import Head
+from trapline.parallel.head import Head, listens
 from trapline.parallel.manifest import read
 from trapline.parallel.worker import Task
 from trapline.testweb import Served, check
@@ -142,7 +142,7 @@ def test_a_head_that_is_lost_ends_the_crawl_in_order(
     part = folder / "partition-0"
     monkeypatch.setattr(head, "_ASK_EVERY_S", 0.1)
     monkeypatch.setattr(head, "_SILENCE_S", 0.5)
-    monkeypatch.setattr(joining, "watched", lambda _: watched(stand_in.getsockname()))
+    monkeypatch.setattr(joining, "watched", lambda *_: watched(stand_in.getsockname(), head.listens))
     watched, port = head.watched, stand_in.getsockname()[1]
 
     def lose() -> None:
@@ -162,7 +162,7 @@ def test_a_head_that_is_lost_ends_the_crawl_in_order(
 def test_a_partition_that_does_not_end_without_a_head_is_not_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
     from trapline.parallel import on_ray
 
-    head = Head(("127.0.0.1", 9))
+    head = Head(("127.0.0.1", 9), listens)
     cluster = on_ray.Cluster("auto", head, nullcontext)
     cluster._folder = Path("c")
     cancelled: list[Task] = []

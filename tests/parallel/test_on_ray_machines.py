@@ -18,7 +18,7 @@ from trapline.crawl.options import CrawlOptions
 from trapline.errors import ConfigError
 from trapline.parallel import placement
 from trapline.parallel import supervisor as supervisors
-from trapline.parallel.head import Head
+from trapline.parallel.head import Head, listens
 from trapline.parallel.manifest import Manifest, create
 from trapline.parallel.partition import Partitioning
 from trapline.parallel.placement import Placement
@@ -90,7 +90,7 @@ def machines(tmp_path: Path, manifest: Manifest, on_ray: Any, monkeypatch: pytes
 
 def cluster_of(on_ray: Any) -> Any:
     """Its head is there, and nobody watches whether it stays."""
-    return on_ray.Cluster("a:6379", Head(("a", 6379)), lambda what: nullcontext())
+    return on_ray.Cluster("a:6379", Head(("a", 6379), listens), lambda what: nullcontext())
 
 
 def crawled(on_ray: Any, manifest: Manifest, launches: Callable[[Any], Awaitable[Any]]) -> Any:

@@ -9,11 +9,12 @@ import socket
 import threading
 import time
 from collections.abc import Callable, Iterator
-from concurrent.futures import Future, wait
+from concurrent.futures import Future
 from contextlib import contextmanager
 from typing import TypeVar
 
 T = TypeVar("T")
+Address = tuple[str, int]
 
 _SILENCE_S = 20.0  # of a head that is lost
 _ASK_EVERY_S = 1.0
@@ -29,8 +30,8 @@ class HeadLost(Exception):
 class Head:
     """What is known of it, by a thread that asks; use `watched`."""
 
-    def __init__(self, address: tuple[str, int]) -> None:
-        self.address = address
+    def __init__(self, address: Address, answers: Callable[[Address], bool]) -> None:
+        self.address, self._answers = address, answers
         self.is_silent = False  # now
         self.is_lost = False  # for good
 
@@ -38,9 +39,15 @@ class Head:
         since = math.inf
         while not self.is_lost and not closed.wait(_ASK_EVERY_S):
             asked_at = time.monotonic()
-            self.is_silent = not _listens(self.address)
+            self.is_silent = not self._is_there()
             since = min(since, asked_at) if self.is_silent else math.inf
             self.is_lost = time.monotonic() - since >= _SILENCE_S
+
+    def _is_there(self) -> bool:
+        try:
+            return self._answers(self.address)
+        except OSError:
+            return False
 
     async def there(self) -> None:
         """As soon as it answers. `HeadLost`: it never will."""
@@ -64,16 +71,13 @@ class Head:
 
     def ask(self, function: Callable[..., T], *args: object) -> T:
         """The same, where no loop runs."""
-        answer = _aside(function, *args)
-        while not wait((answer,), _ASK_EVERY_S).done:
-            if self.is_lost:
-                raise HeadLost
-        return answer.result()
+        return asyncio.run(self.asked(function, *args))
 
 
 @contextmanager
-def watched(address: tuple[str, int]) -> Iterator[Head]:
-    head, closed = Head(address), threading.Event()
+def watched(address: Address, answers: Callable[[Address], bool]) -> Iterator[Head]:
+    """`answers`: whether a head does there; one of those below."""
+    head, closed = Head(address, answers), threading.Event()
     threading.Thread(target=head.watch, args=(closed,), daemon=True).start()
     try:
         yield head
@@ -81,16 +85,7 @@ def watched(address: tuple[str, int]) -> Iterator[Head]:
         closed.set()
 
 
-def host_and_port(address: str) -> tuple[str, int]:
-    """
-    >>> host_and_port("10.0.0.1:6379"), host_and_port("[::1]:6379")
-    (('10.0.0.1', 6379), ('::1', 6379))
-    """
-    host, port = address.rsplit(":", 1)
-    return host.strip("[]"), int(port)
-
-
-def speaks_http2(address: tuple[str, int]) -> bool:
+def speaks_http2(address: Address) -> bool:
     """Whether who listens there greets as gRPC does, by a frame of settings. `OSError` if nobody listens."""
     with socket.create_connection(address, _CONNECT_S) as line, line.makefile("rb") as heard:
         line.sendall(_HTTP2_GREETING)
@@ -100,11 +95,9 @@ def speaks_http2(address: tuple[str, int]) -> bool:
             return False
 
 
-def _listens(address: tuple[str, int]) -> bool:
-    try:
-        socket.create_connection(address, _CONNECT_S).close()
-    except OSError:
-        return False
+def listens(address: Address) -> bool:
+    """Whether anybody does: of a head that hangs, only its kernel. `OSError` if nobody."""
+    socket.create_connection(address, _CONNECT_S).close()
     return True
 
 

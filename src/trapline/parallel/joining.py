@@ -20,7 +20,7 @@ from ray._private.services import canonicalize_bootstrap_address
 from ray.exceptions import AuthenticationError, RayError
 
 from trapline.errors import ConfigError
-from trapline.parallel.head import Head, host_and_port, speaks_http2, watched
+from trapline.parallel.head import Address, Head, listens, speaks_http2, watched
 
 Step = Callable[[str], AbstractContextManager[None]]  # says what is waited for, for as long as it lasts
 
@@ -36,7 +36,7 @@ def joined(address: str, step: Step) -> Iterator[Head]:
         _probe(address)
     _join(address, step)
     try:
-        with watched(host_and_port(ray.get_runtime_context().gcs_address)) as head:
+        with watched(_host_and_port(ray.get_runtime_context().gcs_address), _answering()) as head:
             yield head
     finally:
         ray.shutdown()
@@ -47,8 +47,7 @@ def _probe(address: str) -> None:
     try:
         if address.startswith(":"):
             raise ValueError("no host")  # Ray would say so at length
-        found = host_and_port(canonicalize_bootstrap_address(address) or "")
-        is_one = speaks_http2(found) or os.environ.get("RAY_USE_TLS", "0") not in ("", "0")
+        is_one = _answering()(_host_and_port(canonicalize_bootstrap_address(address) or ""))
     except ConnectionError as error:  # also Ray's own, if it finds no cluster
         start = "start one (ray start --head), or name a machine of it: HOST:PORT"
         raise ConfigError(f"--ray {address}: no cluster answers there ({_first_line(error)}); {start}") from None
@@ -58,6 +57,20 @@ def _probe(address: str) -> None:
         ) from None
     if not is_one:
         raise ConfigError(f"--ray {address}: who listens there is no Ray cluster; give the HOST:PORT of its head")
+
+
+def _answering() -> Callable[[Address], bool]:
+    """How a head is told from others. Behind TLS nobody sees it greet."""
+    return speaks_http2 if os.environ.get("RAY_USE_TLS", "0") in ("", "0") else listens
+
+
+def _host_and_port(address: str) -> Address:
+    """
+    >>> _host_and_port("10.0.0.1:6379"), _host_and_port("[::1]:6379")
+    (('10.0.0.1', 6379), ('::1', 6379))
+    """
+    host, port = address.rsplit(":", 1)
+    return host.strip("[]"), int(port)
 
 
 def _join(address: str, step: Step) -> None:
