@@ -2,8 +2,8 @@
 
 It is an ordinary crawl into a folder of its own that is a member of a larger one. If the folder is there, it goes on. Exit codes are
 those of the command line: 0 done, 2 the user must act (one line on stderr), 1 a defect; and 75 if it can be started again: its store has
-died, or its coordinator was out of reach for too long. When its standard input ends, whoever started it is gone, and may be started anew
-elsewhere: it dies at once, so that no site ever has two visitors.
+died, its coordinator was out of reach for too long, or another machine holds its folder. When its standard input ends, whoever started
+it is gone, and may be started anew elsewhere: it dies at once, so that no site ever has two visitors.
 """
 
 import json
@@ -23,7 +23,7 @@ from trapline.crawl.resume import strategy_of
 from trapline.crawl.run import run_crawl
 from trapline.crawl.store.client import StoreDiedError
 from trapline.crawl.store.folder import DATABASE, note_partition
-from trapline.crawl.store.lock import holder
+from trapline.crawl.store.lock import holding
 from trapline.crawl.store.reading import Reading
 from trapline.errors import ConfigError
 from trapline.fetch.dns import Resolver
@@ -35,6 +35,7 @@ from trapline.parallel.wire import Pass
 
 COMMAND = ("-P", "-m", "trapline.parallel.worker")  # for Python; -P: not what lies in the user's folder
 _ENDS_WITHIN_S = 15.0
+_LEASE_ENDS_WITHIN_S = 120.0  # for which a machine that is gone still has its locks: NFSv4's is 90 s by default
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,6 +68,10 @@ class OutOfReachError(ConfigError):
     """The coordinator was, for too long. The folder is whole."""
 
 
+class HeldElsewhereError(ConfigError):
+    """Another machine has the folder, or had it and is gone: nobody here can say which."""
+
+
 def work(task: Task) -> None:
     options, folder = CrawlOptions.from_json(task.options), Path(task.folder)
     own = Pass(task.crawl, task.token.encode(), task.partition)
@@ -83,10 +88,14 @@ def work(task: Task) -> None:
 
 
 def _wait_for_the_last(folder: Path) -> None:
-    """Whoever crawled into the folder before us and lost its coordinator or its supervisor is about to end."""
-    end = time.monotonic() + _ENDS_WITHIN_S
-    while holder(folder) is not None and time.monotonic() < end:
+    """Whoever crawled into the folder before us and lost its coordinator or its supervisor is about to end; its machine may be gone."""
+    began = time.monotonic()
+    while (found := holding(folder)) is not None:
+        if time.monotonic() - began >= (_LEASE_ENDS_WITHIN_S if found.is_elsewhere else _ENDS_WITHIN_S):
+            break
         time.sleep(0.1)
+    if found is not None and found.is_elsewhere:
+        raise HeldElsewhereError(f"{folder}: is being crawled by {found}")
 
 
 def _opened(folder: Path, options: CrawlOptions, mark: str, sizes: list[int]) -> Opened:
@@ -135,7 +144,7 @@ def main() -> int:
     threading.Thread(target=_die_with_the_other_end, args=(sys.stdin.fileno(),), daemon=True).start()
     try:
         work(task)
-    except (StoreDiedError, OutOfReachError) as error:
+    except (StoreDiedError, OutOfReachError, HeldElsewhereError) as error:
         print(error, file=sys.stderr)
         return os.EX_TEMPFAIL  # it can be started again, as if it had died itself
     except ConfigError as error:

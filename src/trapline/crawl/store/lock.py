@@ -21,15 +21,15 @@ _ASK_AGAIN_S = 0.05
 
 
 @dataclass(frozen=True, slots=True)
-class _Holder:
+class Holder:
     process: int = 0  # 0: it has not written it yet
     machine: str = ""
 
     def __str__(self) -> str:
-        return f"process {self.process}" + (f" on {self.machine}" if self._is_elsewhere() else "")
+        return f"process {self.process}" + (f" on {self.machine}" if self.is_elsewhere else "")
 
     def may_live(self) -> bool:
-        if self._is_elsewhere():
+        if self.is_elsewhere:
             return True
         try:
             os.kill(self.process, 0)
@@ -39,7 +39,8 @@ class _Holder:
             return True
         return self.process != 0
 
-    def _is_elsewhere(self) -> bool:
+    @property
+    def is_elsewhere(self) -> bool:
         return self.machine not in ("", socket.gethostname())
 
 
@@ -68,12 +69,18 @@ def take(folder: Path) -> Lock:
 
 def holder(folder: Path) -> int | None:
     """The process that crawls into this folder now."""
+    found = holding(folder)
+    return None if found is None else found.process
+
+
+def holding(folder: Path) -> Holder | None:
+    """Whoever crawls into this folder now."""
     try:
         descriptor = os.open(folder / LOCK, os.O_RDONLY | os.O_CLOEXEC)
     except OSError:
         return None
     try:
-        return None if _locked(folder, descriptor, fcntl.LOCK_SH) else _holder(descriptor).process
+        return None if _locked(folder, descriptor, fcntl.LOCK_SH) else _holder(descriptor)
     finally:
         os.close(descriptor)
 
@@ -97,6 +104,6 @@ def _locked(folder: Path, descriptor: int, how: int) -> bool:
     return True
 
 
-def _holder(descriptor: int) -> _Holder:
+def _holder(descriptor: int) -> Holder:
     process, _, machine = os.pread(descriptor, 300, 0).decode(errors="replace").strip().partition(" ")
-    return _Holder(int(process), machine) if process.isdecimal() else _Holder()
+    return Holder(int(process), machine) if process.isdecimal() else Holder()
