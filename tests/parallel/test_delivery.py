@@ -29,14 +29,12 @@ class Partition:
 
     def __init__(self, number: int, disk: Disk) -> None:
         self.number, self.disk, self.unwritten = number, disk, list[tuple[int, int, bytes]]()
-        self.refusals: list[str] = []
         self.delivery = Delivery(
             Pass("crawl", TOKEN, number),
             3,
             disk,
             lambda *parcel: self.unwritten.append(parcel),
             self.acknowledged,
-            lambda receiver, reason: self.refusals.append(reason),
             disk.received,
         )
 
@@ -194,16 +192,22 @@ def test_a_parcel_that_is_held_is_delivered_once_when_it_may_be_and_holds_up_no_
     asyncio.run(run())
 
 
-def test_a_partition_of_another_crawl_is_reported() -> None:
+def test_a_partition_of_another_crawl_gets_nothing_and_ours_gets_it_later() -> None:
+    """It has the port that ours had before it died."""
+
     async def run() -> None:
-        first, second = Partition(0, Disk()), Partition(1, Disk())
-        second.delivery._own = Pass("another", TOKEN, 1)
+        one = Disk()
+        first, second, stranger = Partition(0, one), Partition(1, Disk()), Partition(1, Disk())
+        stranger.delivery._own = Pass("another", TOKEN, 1)
         await first.delivery.listen("127.0.0.1")
+        one.parcels[1] = {1: b"parcel"}
+        first.delivery.reach({1: await stranger.delivery.listen("127.0.0.1")})
+        await asyncio.sleep(0.2)
         first.delivery.reach({1: await second.delivery.listen("127.0.0.1")})
-        await eventually(lambda: first.refusals)
-        assert "different crawls" in first.refusals[0]
-        await first.delivery.close()
-        await second.delivery.close()
+        await eventually(lambda: second.unwritten)
+        assert not stranger.unwritten and one.parcels[1]
+        for part in (first, second, stranger):
+            await part.delivery.close()
 
     asyncio.run(run())
 

@@ -11,7 +11,7 @@ from collections.abc import Awaitable, Callable, Mapping
 from typing import Protocol
 
 from trapline.errors import ConfigError
-from trapline.parallel.wire import Address, Kind, Line, Pass, Refused, greet, listen
+from trapline.parallel.wire import Address, Kind, Line, Pass, greet, listen
 
 _NUMBER = struct.Struct("!Q")
 _WINDOW = 32  # parcels under way to one receiver
@@ -38,7 +38,7 @@ class Parcels(Protocol):
 
 class Delivery:
     """All lines of one partition. `deliver(sender, number, body)` is called once a parcel, in order; `acknowledged(receiver, number)`,
-    when the receiver has all parcels up to that one on its disk; `refused(receiver, reason)`, if it is none of ours."""
+    when the receiver has all parcels up to that one on its disk."""
 
     def __init__(
         self,
@@ -47,7 +47,6 @@ class Delivery:
         parcels: Parcels,
         deliver: Callable[[int, int, bytes], None],
         acknowledged: Callable[[int, int], None],
-        refused: Callable[[int, str], None],
         received: Mapping[int, int],
         until_taken: Callable[[bytes], Awaitable[None]] = at_once,
     ) -> None:
@@ -55,7 +54,7 @@ class Delivery:
         may be delivered; meanwhile nothing more is read from its sender."""
         self._own, self._parcels, self._until_taken = own, parcels, until_taken
         self._others = frozenset(range(partitions)) - {own.partition}
-        self._deliver, self._acknowledged, self._refused = deliver, acknowledged, refused
+        self._deliver, self._acknowledged = deliver, acknowledged
         self._delivered, self._committed = dict(received), dict(received)
         self._lines: dict[int, Line] = {}  # on which senders reach us
         self._senders: dict[int, _Sender] = {}
@@ -73,7 +72,7 @@ class Delivery:
                 continue
             sender = self._senders.get(receiver)
             if sender is None:
-                sender = _Sender(self._own, receiver, address, self._parcels, self._acknowledged, self._refused)
+                sender = _Sender(self._own, receiver, address, self._parcels, self._acknowledged)
                 self._senders[receiver] = sender
                 self._keep(asyncio.ensure_future(sender.run()))
             sender.move(address)
@@ -144,10 +143,9 @@ class _Sender:
         address: Address,
         parcels: Parcels,
         acknowledged: Callable[[int, int], None],
-        refused: Callable[[int, str], None],
     ) -> None:
         self._own, self._receiver, self._address, self._parcels = own, receiver, address, parcels
-        self._acknowledged, self._refused = acknowledged, refused
+        self._acknowledged = acknowledged
         self._has = 0  # all up to this one are on its disk
         self.news = asyncio.Event()
         self._line: Line | None = None
@@ -164,10 +162,8 @@ class _Sender:
             try:
                 if await self._once():
                     pause_s = _FIRST_PAUSE_S
-            except Refused as error:
-                self._refused(self._receiver, str(error))
             except (ConfigError, OSError, TimeoutError):
-                pass  # nobody there, or no partition: perhaps later
+                pass  # nobody there, no partition, or one that has nothing to do with us: perhaps later
             finally:
                 if self._line is not None:
                     self._line.close()

@@ -145,7 +145,6 @@ class LiveMember:
             parcels,
             self._deliver,
             self._exchange.acknowledged,
-            self._refused,
             self._exchange.received,
             self._exchange.handover.until_taken,
         )
@@ -169,9 +168,6 @@ class LiveMember:
     def _deliver(self, sender: int, number: int, data: bytes) -> None:
         self._exchange.deliver(sender, number, data, self._crawler.now())
         self._crawler.soon()  # if there is nothing to do, what came in goes to the disk at once: its sender waits for that
-
-    def _refused(self, receiver: int, reason: str) -> None:
-        """Nothing that a partition could mend: the coordinator hears of it by the parcels that do not arrive."""
 
     # ---- the coordinator
 
