@@ -244,3 +244,32 @@ def test_a_worker_that_dies_before_it_reads_is_a_death_and_started_once(
     for _ in range(2):
         assert supervisor.run(b"x" * (1 << 20)) == (1, "it hurts")
     assert said.read_text() == "started "
+
+
+def test_why_kernels_could_not_be_compiled_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(supervisors, "_WARMUP", ("-c", "import sys; sys.exit('the disk is full')"))
+    with pytest.raises(RuntimeError, match="the disk is full"):
+        supervisors.made_ready(str(tmp_path / "c"), "", warm=False)
+
+
+@pytest.mark.parametrize(
+    ("cause", "install"),
+    [
+        (RuntimeError("failed to import:\n\nModuleNotFoundError: No module named 'trapline'"), True),  # Ray's own words
+        (AttributeError("no attribute 'made_ready'"), True),
+        (OSError(28, "No space left on device"), False),
+    ],
+)
+def test_to_install_helps_only_where_something_is_not_installed(
+    on_ray: Any, monkeypatch: pytest.MonkeyPatch, cause: Exception, install: bool
+) -> None:
+    error = on_ray.RayTaskError("made_ready", f"Traceback\n{type(cause).__name__}: {cause}", cause)
+
+    def get(answer: object) -> None:
+        raise error.as_instanceof_cause()
+
+    monkeypatch.setattr(on_ray.ray, "get", get)
+    with pytest.raises(ConfigError) as raised:
+        on_ray._answer("b", None)
+    assert str(cause).splitlines()[-1] in str(raised.value)
+    assert ("install the same version" in str(raised.value)) == install

@@ -50,6 +50,8 @@ from trapline.parallel.worker import Task
 PATIENCE_S = 300.0  # for a coordinator, or a machine, that is out of reach
 _NAME_IS_FREE_WITHIN_S = 15.0
 _ASK_AGAIN_S = 1.0
+# How the last line that Ray quotes begins, if a machine does not have what it is to run.
+_NOT_INSTALLED = ("ModuleNotFoundError", "ImportError", "AttributeError")
 _ENDS_WITHIN_S = 25.0  # in order, without a head: Ray leaves us a minute for all
 
 
@@ -263,9 +265,10 @@ def _answer(host: str, ref: Any) -> tuple[str, bool]:
     try:
         version, sees = ray.get(ref)
     except RayError as error:
-        raise ConfigError(
-            f"{host} cannot run Trapline ({_last_line(error)}); install the same version on all machines"
-        ) from None
+        why = _last_line(error)
+        if why.startswith(_NOT_INSTALLED):
+            raise ConfigError(f"{host} cannot run Trapline ({why}); install the same version on all machines") from None
+        raise ConfigError(f"{host} cannot be made ready ({why})") from None
     return version, sees
 
 

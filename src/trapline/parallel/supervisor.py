@@ -49,7 +49,9 @@ def _run(task: bytes) -> tuple[int, str]:
 def made_ready(folder: str, manifest: str, warm: bool) -> tuple[str, bool]:
     """Its version of Trapline, and whether it sees the crawl's folder. `warm`: kernels are compiled there."""
     if not warm:
-        subprocess.run([sys.executable, *_WARMUP], check=True, capture_output=True)
+        ended = subprocess.run([sys.executable, *_WARMUP], capture_output=True)
+        if ended.returncode:
+            raise RuntimeError(f"trapline warmup failed: {last_line(ended.stderr) or ended.returncode}")
     Path(folder).mkdir(parents=True, exist_ok=True)
     file = Path(folder) / MANIFEST
     return trapline.__version__, file.is_file() and file.read_text() == manifest
