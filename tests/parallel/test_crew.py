@@ -15,6 +15,7 @@ import pytest
 
 from tests.parallel.processes_world import meanwhile, wait_for
 from trapline.crawl.options import CrawlOptions
+from trapline.crawl.records import Progress
 from trapline.crawl.standing import Standing
 from trapline.errors import ConfigError, InvariantError
 from trapline.parallel import coordinator, crew, processes
@@ -214,20 +215,23 @@ def test_two_commands_do_not_crawl_into_one_folder(tmp_path: Path) -> None:
     assert crawl_with(manifest(folder, 1), ignore, second).stopped_by == "terminated"
 
 
-def test_the_time_so_far_is_kept_where_no_partition_is_on_this_machine(
+def test_what_was_had_so_far_is_kept_where_no_partition_is_on_this_machine(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    befores: list[float] = []
+    """Or only what one of them had long ago."""
+    befores: list[tuple[float, dict[int, Progress]]] = []
+    old, told = NOTHING._replace(pages=5), {0: NOTHING._replace(pages=90, active=3), 1: NOTHING._replace(pages=80)}
 
     class Crew:
-        def __init__(self, manifest: Manifest, launch: object, before: object, seconds_before: float) -> None:
-            befores.append(seconds_before)
+        def __init__(self, manifest: Manifest, launch: object, before: dict[int, Progress], seconds: float) -> None:
+            befores.append((seconds, before))
             stopped_by = RESIZED if len(befores) == 1 else "drained"
-            self.coordinator = SimpleNamespace(stopped_by=stopped_by, size=4, seconds=seconds_before + 7.0)
+            self.coordinator = SimpleNamespace(stopped_by=stopped_by, size=4, seconds=seconds + 7.0, progress=told)
 
         async def crawl(self, *told: object) -> None:
             """At once."""
 
     monkeypatch.setattr(crew, "_Crew", Crew)
+    monkeypatch.setattr(crew, "_before", lambda manifest: {1: old})
     assert crawl_with(manifest(tmp_path / "c"), ignore, launched).sizes == (2, 4)
-    assert befores == [0.0, 7.0]
+    assert befores == [(0.0, {1: old}), (7.0, {0: NOTHING._replace(pages=90), 1: NOTHING._replace(pages=80)})]

@@ -85,7 +85,7 @@ class Coordinator:
                     await self._counted.wait()
             pause_s = _ROUND_S if self.stopped_by else self._decide()
             answers = list(self.answers.values())
-            show(together.standing(self._progress(), answers, self.seconds, self.doing, list(self._notes)))
+            show(together.standing(self.progress.values(), answers, self.seconds, self.doing, list(self._notes)))
             await asyncio.sleep(max(pause_s - (asyncio.get_running_loop().time() - began), 0.0))
 
     @property
@@ -103,15 +103,15 @@ class Coordinator:
                 return ""
             return self.trouble or (f"out of reach: {absent}" if self._were_there else f"starting {absent}")
         why = f"to go on with {self.size} partitions" if self.stopped_by == RESIZED else self.stopped_by
-        said = stopping(why, sum(one.active for one in self._progress()))
+        said = stopping(why, sum(one.active for one in self.progress.values()))
         return said if self._were_there else f"{said}; {absent} have still to start"
 
-    def _progress(self) -> list[Progress]:
-        """Of every partition."""
-        return [self._progress_of(number) for number in sorted(self.members)]
+    @property
+    def progress(self) -> dict[int, Progress]:
+        """Of every partition, as it says, or else as it was when it last ran."""
+        return {number: self._progress_of(number) for number in sorted(self.members)}
 
     def _progress_of(self, number: int) -> Progress:
-        """As it says, or else as it was when it last ran."""
         return self.answers[number].progress if number in self.answers else self._before.get(number, NOTHING)
 
     def is_here(self, partition: int) -> bool:

@@ -70,7 +70,7 @@ async def _crawl(manifest: Manifest, show: Show, launch: Launch, listen: str, pa
         if crew.coordinator.stopped_by != RESIZED:
             return replace(manifest, stopped_by=crew.coordinator.stopped_by)
         manifest, seconds = manifest.grown(crew.coordinator.size), crew.coordinator.seconds
-        before = _before(manifest)
+        before = _latest(_before(manifest), crew.coordinator.progress)
 
 
 class _Crew:
@@ -177,6 +177,12 @@ def _before(manifest: Manifest) -> dict[int, Progress]:
             if progress is not None:
                 found[number] = progress._replace(active=0)
     return found
+
+
+def _latest(found: dict[int, Progress], told: dict[int, Progress]) -> dict[int, Progress]:
+    """Of a partition on another machine nothing is found here, or something old; of one that is here, more than it could still tell."""
+    every = [(number, progress._replace(active=0)) for one in (told, found) for number, progress in one.items()]
+    return dict(sorted(every, key=lambda one: one[1].pages))
 
 
 def _tasks(manifest: Manifest, token: str, coordinator: Address, patience_s: float) -> list[Task]:
