@@ -10,7 +10,7 @@ import click
 
 from trapline.units import counted, duration, three_digits
 
-_HEADS = ("", "pages", "pages/s", "waiting", "parcels sent", "received", "host", "")
+_HEADS = ("", "pages", "pages/s", "waiting", "parcels made", "arrived", "host", "")
 
 
 @click.command()
