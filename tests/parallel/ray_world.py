@@ -42,4 +42,8 @@ def cluster() -> Iterator[str]:
             yield (Path(folder) / "ray_current_cluster").read_text()
         finally:
             process.send_signal(signal.SIGTERM)
-            process.wait(30)
+            try:
+                process.wait(30)
+            except subprocess.TimeoutExpired:  # it must not hide why a test failed, nor stay behind
+                os.killpg(process.pid, signal.SIGKILL)
+                process.wait()
