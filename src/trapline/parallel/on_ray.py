@@ -68,6 +68,8 @@ class Cluster:
     def __init__(self, address: str, head: Head, step: Step) -> None:
         self._address, self._head, self._step = address, head, step
         self._here: str = ray.util.get_node_ip_address()
+        self._folder = Path()  # of the crawl, and where its partitions are: `crawl` knows both
+        self._placed = Placement(self._here, shared=False)
         self._ready: set[str] = set()  # by what Ray knows them: a machine that was started again has another name
         self._choosing = asyncio.Lock()
 

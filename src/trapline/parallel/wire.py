@@ -109,7 +109,7 @@ async def listen(
             line = await greet(reader, writer, own, called=False)
         except (ConfigError, OSError, asyncio.CancelledError):
             writer.close()
-            return  # whoever it was has been told
+            return  # it has been told why, or gave way to newer callers
         finally:
             unproven.pop(task, None)
         with suppress(asyncio.CancelledError):
