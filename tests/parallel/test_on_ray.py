@@ -220,8 +220,8 @@ with connected({address!r}, step):
     assert (ended.stdout, ended.stderr) == ("in\n", "joining the Ray cluster\n")
 
 
-def test_a_cluster_of_our_own_has_its_token_in_no_file(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Ray writes one only if it finds none. To start a cluster takes many seconds."""
+def test_a_cluster_of_our_own_is_given_a_token_drawn_anew(monkeypatch: pytest.MonkeyPatch) -> None:
+    """So that Ray, which writes one into a file where it finds none, need not. No cluster is started: that takes many seconds."""
     from trapline.parallel.joining import LOCAL, _have_token
 
     ours: list[str] = []
