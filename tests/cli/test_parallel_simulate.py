@@ -70,6 +70,7 @@ def test_fewer_urls_are_sent_by_a_filter_and_by_replication(web: Path, tmp_path:
         (["--mode", "firewall", "--filter", "9"], "--filter 9 does nothing in mode firewall"),
         (["--mode", "cross-over", "--batch-pages", "9"], "it is for exchange, dynamic"),
         (["--mode", "dynamic", "--partition", "url-hash"], "--partition url-hash does nothing in mode dynamic"),
+        (["--mode", "dynamic", "--partition", "site-hash"], "--partition site-hash does nothing in mode dynamic"),
         (["--filter-policy", "popular"], "give --filter"),
         (
             ["--filter", "2147483647", "--processes", "64"],

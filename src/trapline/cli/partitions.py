@@ -7,6 +7,9 @@ import os
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+import click
+from click.core import ParameterSource
+
 from trapline.cli.numbers import count, seconds
 from trapline.cli.sections import Section
 from trapline.errors import ConfigError
@@ -104,11 +107,13 @@ class Asked:
 
     def _check_mode(self) -> None:
         """What does nothing in the mode is refused: whoever gave it expects something."""
+        source = click.get_current_context().get_parameter_source
         every = {mode for modes in _ONLY_IN.values() for mode in modes}
-        for flag, field, _, default, _ in (*PARTITIONS.rows, *EXCHANGE.rows):
-            modes, value = _ONLY_IN.get(field, every), getattr(self, field)
-            if value != default and self.mode in every and self.mode not in modes:
-                raise ConfigError(f"{flag} {value} does nothing in mode {self.mode}; it is for {', '.join(modes)}")
+        for flag, field, *_ in (*PARTITIONS.rows, *EXCHANGE.rows):
+            modes, is_typed = _ONLY_IN.get(field, every), source(field) is ParameterSource.COMMANDLINE
+            if is_typed and self.mode in every and self.mode not in modes:
+                value, only = getattr(self, field), ", ".join(modes)
+                raise ConfigError(f"{flag} {value} does nothing in mode {self.mode}; it is for {only}")
 
     def plan(self, replicated: "NDArray[np.int32] | None" = None) -> "Plan":
         from trapline.parallel.in_process import Exchange, Plan
