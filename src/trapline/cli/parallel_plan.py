@@ -11,7 +11,7 @@ import click
 from trapline.cli.compiling import compile_kernels
 from trapline.cli.numbers import amount, count, rate, seconds
 from trapline.cli.progress import Progress
-from trapline.cli.sections import Section, SectionedCommand, bundled
+from trapline.cli.sections import REQUIRED, Section, SectionedCommand, bundled
 from trapline.errors import ConfigError
 from trapline.parallel import MOST_PARTITIONS, MOST_PROCESSES
 from trapline.units import byte_rate, bytes_shown, duration
@@ -26,16 +26,16 @@ _LEAST_SHOWN = 1e-4  # of a share, in percent with two digits
 _CRAWL = Section(
     "The crawl",
     (
-        ("--pages", "pages", count(1, 10**12), None, "Pages to be fetched. [required]"),
-        ("--every", "every_s", seconds(1.0), None, "In this time, and again in the next: 30d, 7d. [required]"),
-        ("--page-bytes", "page_bytes", amount(), None, "Mean size of a page: 10kB. [required]"),
+        ("--pages", "pages", count(1, 10**12), REQUIRED, "Pages to be fetched."),
+        ("--every", "every_s", seconds(1.0), REQUIRED, "In this time, and again in the next: 30d."),
+        ("--page-bytes", "page_bytes", amount(), REQUIRED, "Mean size of a page: 10kB."),
         ("--web-pages", "web_pages", count(1, 10**13), None, "The best of so many are wanted. [all are fetched]"),
     ),
 )
 _MACHINES = Section(
     "Machines",
     (
-        ("--link", "link", rate(), None, "Bandwidth of each process's machine: 10Mbit, 20MB. [required]"),
+        ("--link", "link", rate(), REQUIRED, "Bandwidth of each process's machine: 10Mbit, 20MB."),
         (
             "--processes-most",
             "processes_most",
@@ -53,7 +53,6 @@ _GRAPH = Section(
     ),
 )
 _OUTPUT = Section("Output", (("--json", "as_json", None, False, "For machines."),))
-_REQUIRED = {"pages": "--pages", "every_s": "--every", "page_bytes": "--page-bytes", "link": "--link"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,9 +69,6 @@ class Asked:
     ids_per_site: int | None
 
     def __post_init__(self) -> None:
-        missing = [flag for field, flag in _REQUIRED.items() if getattr(self, field) is None]
-        if missing:
-            raise ConfigError(f"give {', '.join(missing)} (see: trapline parallel plan --help)")
         if self.ids_per_site is not None and self.graph is None:
             raise ConfigError("--ids-per-site is of a graph; give --graph, or leave it away")
 

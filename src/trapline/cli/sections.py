@@ -47,12 +47,16 @@ class SectionedCommand(click.Command):
                 formatter.write_dl([(f"{flag:{widest}}", text) for flag, text in rows], col_max=widest)
 
 
+REQUIRED = object()
+
+
 @dataclass(frozen=True, slots=True)
 class Section:
     """Options that stand together in the help, as rows of (flags, field, kind, default, text).
 
     `kind` None is a switch; it may be a pair: type and metavar. The help ends with the default in brackets, as its type
-    shows it, unless the text ends with it already. A default of None needs no mention, or the text mentions it.
+    shows it, unless the text ends with it already. A default of None needs no mention, or the text mentions it. `REQUIRED` instead of a
+    default: it must be given.
     """
 
     title: str
@@ -102,11 +106,12 @@ class Section:
                 cls=_SectionOption,
                 section=self.title,
                 type=kind,
-                default=default,
                 is_flag=kind is None,
                 multiple=many,
                 metavar=metavar,
                 help=text if text.endswith("]") else text + _shown(kind, default),
+                # A default of None would be one: with it click misses nothing.
+                **({"required": True} if default is REQUIRED else {"default": default}),
             )(command)
         return command
 
@@ -117,7 +122,7 @@ def _typed(kind: Any, value: Any) -> str:
 
 
 def _shown(kind: Any, default: Any) -> str:
-    if default in (None, (), "") or isinstance(default, bool):
+    if default in (None, (), "", REQUIRED) or isinstance(default, bool):
         return ""
     return f" [{kind.shown(default) if isinstance(kind, Number) else default}]"
 
