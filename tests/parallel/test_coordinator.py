@@ -228,7 +228,7 @@ def test_a_number_that_is_no_partition_is_refused_and_not_heard() -> None:
             behind.feed_data(bytes.fromhex("0000001c06") + b'{"address": ["1.2.3.4", 1]}')
             behind.feed_eof()
             await coordinator._called(Line(behind, writer, number))
-        assert coordinator._peers.keys() == coordinator.answers.keys() == {0, 1}
+        assert coordinator._roll.peers.keys() == coordinator.answers.keys() == {0, 1}
 
     leading(Limits(), play)
 

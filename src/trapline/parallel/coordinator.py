@@ -8,7 +8,6 @@ Whoever watches from a second terminal (watching.py) may ask how each stands, an
 import asyncio
 import json
 import math
-import time
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from typing import Any, NamedTuple
@@ -21,6 +20,7 @@ from trapline.parallel import MOST_PROCESSES
 from trapline.parallel.answer import NOTHING, Answer, Together, in_numbers
 from trapline.parallel.census import Census
 from trapline.parallel.quotas import Holding, shared_out
+from trapline.parallel.roll import Roll, tell
 from trapline.parallel.watching import WATCHER
 from trapline.parallel.wire import Address, Kind, Line, Pass, listen
 
@@ -59,9 +59,7 @@ class Coordinator:
         self._counted = asyncio.Event()  # everybody has answered the round, apart from those who are late
         self._owes_since: dict[int, float] = {}  # an answer, if it is missing in the census
         self._ordered: dict[int, int] = {}  # the latest quota of each
-        self._lines: dict[int, Line] = {}
-        self._since = dict.fromkeys(self.members, time.time())  # each is here, or is not
-        self._peers: dict[int, Address] = {}
+        self._roll = Roll(self.members)
         self.answers: dict[int, Answer] = {}  # the latest of each
         self._notes: dict[str, None] = {}  # of partitions; one that calls again says the same again
         self.stopped_by = ""
@@ -97,9 +95,9 @@ class Coordinator:
     @property
     def doing(self) -> str:
         """For the user; "": all partitions are there, and crawl."""
-        absent = f"{len(self.members - self._lines.keys())} of {len(self.members)} partitions"
+        absent = f"{len(self._roll.absent)} of {len(self.members)} partitions"
         if not self.stopped_by:
-            if self._lines.keys() == self.members:
+            if not self._roll.absent:
                 return ""
             return self.trouble or (f"out of reach: {absent}" if self._were_there else f"starting {absent}")
         why = f"to go on with {self.size} partitions" if self.stopped_by == RESIZED else self.stopped_by
@@ -115,7 +113,7 @@ class Coordinator:
         return self.answers[number].progress if number in self.answers else self._before.get(number, NOTHING)
 
     def is_here(self, partition: int) -> bool:
-        return partition in self._lines
+        return partition not in self._roll.absent
 
     @property
     def late(self) -> frozenset[int]:
@@ -128,18 +126,18 @@ class Coordinator:
         self._counted.clear()
         now = asyncio.get_running_loop().time()
         self._owes_since |= dict.fromkeys(self.members - self._census.missing, now)
-        self._tell(count=self._census.begin(self.members))
+        self._roll.tell_all(count=self._census.begin(self.members))
 
     def stop(self, why: str) -> None:
         """All partitions; the visits under way come to their end."""
         self.stopped_by = self.stopped_by or why
-        self._tell(stop=self.stopped_by)
+        self._roll.tell_all(stop=self.stopped_by)
 
     def interrupt(self, why: str) -> bool:
         """The user wants it to end; asked again, at once. Whether that was asked. `why`: by Ctrl-C, or by SIGTERM."""
         again = self.stopped_by not in ("", RESIZED)
         if again:
-            self._tell(cut=True)
+            self._roll.tell_all(cut=True)
         elif self.stopped_by:  # it will not go on
             self.stopped_by = why
         self.stop(why)
@@ -147,8 +145,7 @@ class Coordinator:
 
     def close(self) -> None:
         self._server.close()
-        for line in self._lines.values():
-            line.close()
+        self._roll.close()
 
     # ---- what to do
 
@@ -179,7 +176,7 @@ class Coordinator:
         held = {number: self._holding(number) for number in sorted(self.members)}
         for number, quota in shared_out(int(self._limits.pages), held).items():
             self._ordered[number] = quota
-            self._tell_one(self._lines.get(number), quota=quota)
+            self._roll.tell(number, quota=quota)
         return any(one.is_starving for one in held.values())
 
     def _holding(self, number: int) -> Holding:
@@ -192,15 +189,6 @@ class Coordinator:
 
     # ---- who calls
 
-    def _tell(self, **order: Any) -> None:
-        for line in self._lines.values():
-            self._tell_one(line, **order)
-
-    @staticmethod
-    def _tell_one(line: Line | None, **order: Any) -> None:
-        if line is not None:
-            line.send(Kind.ORDER, json.dumps(order).encode())
-
     async def _called(self, line: Line) -> None:
         if line.partition == WATCHER:
             await self._listen_to(line, self._hear_watcher)
@@ -208,11 +196,9 @@ class Coordinator:
         if line.partition not in self.members:
             line.refuse(f"the crawl has no partition {line.partition}")
             return
-        self._note_line(line)
+        self._roll.enter(line)
         await self._listen_to(line, self._hear)
-        if self._lines.get(line.partition) is line:
-            del self._lines[line.partition]
-            self._since[line.partition] = time.time()
+        self._roll.leave(line)
 
     @staticmethod
     async def _listen_to(line: Line, hear: Callable[[Line, dict[str, Any]], None]) -> None:
@@ -223,17 +209,10 @@ class Coordinator:
         except (ValueError, TypeError, KeyError, RecursionError) as error:
             reason = f"the coordinator does not understand this ({type(error).__name__})"
             if line.partition == WATCHER:
-                Coordinator._tell_one(line, refused=reason)
+                tell(line, refused=reason)
             else:
                 line.refuse(reason)
         line.close()
-
-    def _note_line(self, line: Line) -> None:
-        before = self._lines.get(line.partition)
-        if before is not None:
-            before.close()
-        self._lines[line.partition] = line
-        self._since[line.partition] = time.time()
 
     def _hear(self, line: Line, said: dict[str, Any]) -> None:
         if "address" in said:
@@ -251,15 +230,15 @@ class Coordinator:
         host, port = address
         if not isinstance(host, str) or type(port) is not int or not 0 < port < 1 << 16:
             raise ValueError("no address")
-        self._peers[line.partition] = host, port
-        self._tell(peers=self._peers)
+        self._roll.peers[line.partition] = host, port
+        self._roll.tell_all(peers=self._roll.peers)
         self._began = self._began or asyncio.get_running_loop().time()
-        if self._lines.keys() == self.members:
+        if not self._roll.absent:
             self.trouble, self._were_there = "", True
         if self._census.round:  # a round that it was not asked in would never be whole
             self.count()
         if self.stopped_by:
-            self._tell_one(line, stop=self.stopped_by)
+            tell(line, stop=self.stopped_by)
 
     # ---- who watches
 
@@ -268,7 +247,7 @@ class Coordinator:
             answer = self._resize(said["resize"]) if "resize" in said else self._status()
         except ConfigError as error:
             answer = {"refused": str(error)}
-        self._tell_one(line, **answer)
+        tell(line, **answer)
 
     def _resize(self, partitions: object) -> dict[str, Any]:
         if type(partitions) is not int or not 1 <= partitions <= MOST_PROCESSES:
@@ -287,9 +266,8 @@ class Coordinator:
         return {**told, "partitions": [self._status_of(number) for number in sorted(self.members)]}
 
     def _status_of(self, number: int) -> dict[str, Any]:
-        here, host = self.is_here(number), self._peers[number][0] if number in self._peers else ""
-        where = {"partition": number, "alive": here, "since": self._since[number], "host": host}
-        return where | in_numbers(self._progress_of(number), self.answers.get(number), here)
+        numbers = in_numbers(self._progress_of(number), self.answers.get(number), self.is_here(number))
+        return self._roll.status_of(number) | numbers
 
 
 def _read(body: bytes) -> dict[str, Any]:
