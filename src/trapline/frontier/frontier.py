@@ -25,7 +25,7 @@ from trapline.frontier.layout import (
     Array,
 )
 from trapline.frontier.rules import MOST_SECONDS
-from trapline.frontier.transfer import SiteExport, export_site, had_elsewhere, import_site
+from trapline.frontier.transfer import SiteExport, export_site, fetched_elsewhere, had_elsewhere, import_site
 
 Answer = Visit | WaitUntil | Rescore | Drained
 _INT32 = np.dtype(np.int32)
@@ -268,6 +268,10 @@ class Frontier(Core):
     def had_elsewhere(self, pages: Sequence[int] | Array, now: float) -> None:
         """Pages of a site that comes from elsewhere, registered here and not discovered: had or refused there, and GONE here."""
         had_elsewhere(self, pages, _moment(now))
+
+    def fetched_elsewhere(self, pages: Sequence[int] | Array, depths: Sequence[int] | Array, now: float) -> None:
+        """The same of pages that were fetched there, and can be revisited here; each with its depth."""
+        fetched_elsewhere(self, pages, depths, _moment(now))
 
     # ---- looking in
 

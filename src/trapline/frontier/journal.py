@@ -41,6 +41,7 @@ class Call(IntEnum):
     REVISIT = 14
     RECEIVE = 15
     HAD_ELSEWHERE = 16
+    FETCHED_ELSEWHERE = 17
 
 
 # The numbers of a call (q: integer, d: float), and of what its payload consists.
@@ -61,6 +62,7 @@ _LAYOUTS: dict[Call, tuple[str, type]] = {
     Call.REVISIT: ("qqqdd", np.int32),
     Call.RECEIVE: ("d", np.float64),
     Call.HAD_ELSEWHERE: ("d", np.int32),
+    Call.FETCHED_ELSEWHERE: ("d", np.int32),
 }
 # By code, for speed: a code is a place in a list. Nothing has code 0.
 _CODES = range(1, len(_LAYOUTS) + 1)

@@ -85,6 +85,11 @@ def _import_site(frontier: Frontier, frame: Frame) -> None:
     frontier.import_site(export, site, frame.payload[:n].astype(np.int32), now)
 
 
+def _fetched_elsewhere(frontier: Frontier, frame: Frame) -> None:
+    pages, depths = np.split(frame.payload, 2)
+    frontier.fetched_elsewhere(pages, depths, frame.numbers[0])
+
+
 _CALLS: dict[Call, Callable[[Frontier, Frame], object]] = {
     Call.ADD_SITES: lambda f, frame: f.add_sites(len(frame.payload), frame.numbers[0], frame.payload),
     Call.ADD_PAGES: _add_pages,
@@ -96,5 +101,6 @@ _CALLS: dict[Call, Callable[[Frontier, Frame], object]] = {
     Call.RESCORE: lambda f, frame: f.rescore(frame.payload, frame.numbers[0]),
     Call.RECEIVE: lambda f, frame: f.receive(Arrivals.from_numbers(frame.payload), frame.numbers[0]),
     Call.HAD_ELSEWHERE: lambda f, frame: f.had_elsewhere(frame.payload, frame.numbers[0]),
+    Call.FETCHED_ELSEWHERE: _fetched_elsewhere,
     Call.HOLD_ALL: lambda f, frame: f.hold_all(frame.numbers[0]),
 }

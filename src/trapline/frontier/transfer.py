@@ -11,7 +11,7 @@ from trapline.errors import InvariantError
 from trapline.frontier import kernels
 from trapline.frontier.core import Core
 from trapline.frontier.journal import Call
-from trapline.frontier.layout import GONE, UNKNOWN, Array
+from trapline.frontier.layout import DEEPEST, FETCHED, GONE, UNKNOWN, Array
 
 # Fields of the site's record that go along as they are.
 _RECORD = (
@@ -136,6 +136,21 @@ def had_elsewhere(frontier: Core, pages: Sequence[int] | Array, now: float) -> N
     frontier.note(Call.HAD_ELSEWHERE, given, len(given), now)
     frontier.state.state[given] = GONE
     run.gone += len(given)
+
+
+def fetched_elsewhere(
+    frontier: Core, pages: Sequence[int] | Array, depths: Sequence[int] | Array, now: float
+) -> None:
+    given, deep = np.ascontiguousarray(pages, np.int32), np.ascontiguousarray(depths, np.int32)
+    _check_new(frontier, given)
+    if len(deep) != len(given) or np.any((deep < 0) | (deep > DEEPEST)):
+        raise InvariantError(f"depths of {len(deep)} pages for {len(given)}, each in 0..{DEEPEST}")
+    run = frontier.state.run[0]
+    run.now = max(float(run.now), now)
+    frontier.note(Call.FETCHED_ELSEWHERE, np.concatenate([given, deep]), 2 * len(given), now)
+    frontier.state.state[given] = FETCHED
+    frontier.state.page["depth"][given] = deep
+    run.fetched += len(given)
 
 
 def _check_new(frontier: Core, pages: Array) -> None:

@@ -7,15 +7,15 @@ import numpy as np
 from trapline.errors import ConfigError
 from trapline.frontier.layout import NEED_ROOM
 from trapline.refresh import kernels
-from trapline.refresh.channels import Channels
+from trapline.refresh.channels import NOT_VERIFIED, Channels
 from trapline.refresh.layout import POINT, PROMISED, UNVERIFIED
 from trapline.refresh.memory import Memory
+from trapline.refresh.moving import put_all, put_page, put_site
 from trapline.refresh.published import MOST_POINTS
 from trapline.refresh.refresh_log import Entry
 from trapline.rng import uniform
 
 MOST_ACCESSES = 100_000  # counted of one call
-NOT_VERIFIED = 0x80  # of a flag, beside the channel
 
 
 def carry_out(memory: Memory, channels: Channels, entry: Entry) -> None:
@@ -27,10 +27,10 @@ def check(memory: Memory, entry: Entry) -> None:
     if entry.call not in _CALLS:
         raise ConfigError(f"the log of refresh has a call {entry.call}, which this version does not know")
     pages = entry.payload.tolist() if entry.call == kernels.CHOSE else [entry.page]
-    if entry.call == kernels.JOIN:
+    if entry.call in (kernels.JOIN, kernels.ADOPTED):
         fits = memory.slot(entry.page) < 0
     else:
-        fits = entry.call == kernels.ASKED or all(memory.slot(int(page)) >= 0 for page in pages)
+        fits = entry.call in _OF_NO_PAGE or all(memory.slot(int(page)) >= 0 for page in pages)
     if not fits:
         raise ConfigError(
             f"the log of refresh does not go on where it should (page {entry.page}): some of it is missing; "
@@ -56,8 +56,27 @@ def _plain(memory: Memory, channels: Channels, entry: Entry) -> None:
 
 def _leave(memory: Memory, channels: Channels, entry: Entry) -> None:
     slot = memory.slot(entry.page)
-    _happen(memory, entry, slot)
+    _happen(memory, entry, slot, entry.flag)
     memory.remove_page(entry.page, slot)
+
+
+def _adopted(memory: Memory, channels: Channels, entry: Entry) -> None:
+    _let_time_pass(memory, channels, entry)
+    slot = memory.add_page(entry.page, int(entry.number), 0.0)
+    put_page(memory, channels, slot, entry.payload)
+    memory.make_timer_room()
+    while _happen(memory, entry, slot) == NEED_ROOM:
+        memory.grow_blocks()
+
+
+def _trusted(memory: Memory, channels: Channels, entry: Entry) -> None:
+    _let_time_pass(memory, channels, entry)
+    put_site(memory, channels, entry.page, entry.payload)
+
+
+def _learned(memory: Memory, channels: Channels, entry: Entry) -> None:
+    _let_time_pass(memory, channels, entry)
+    put_all(memory, channels, entry.payload)
 
 
 def _accessed(memory: Memory, channels: Channels, entry: Entry) -> None:
@@ -111,4 +130,8 @@ _CALLS: dict[int, Callable[[Memory, Channels, Entry], None]] = {
     kernels.PUBLISHED: _published,
     kernels.CHOSE: _chose,
     kernels.ASKED: _let_time_pass,
+    kernels.ADOPTED: _adopted,
+    kernels.TRUSTED: _trusted,  # of a site
+    kernels.LEARNED: _learned,
 }
+_OF_NO_PAGE = (kernels.ASKED, kernels.TRUSTED, kernels.LEARNED)

@@ -10,7 +10,8 @@ from trapline.refresh.memory import Memory
 from trapline.refresh.refresh_rules import RefreshRules
 
 MOST_CHANNELS = 128
-_ALL = -1  # sites
+NOT_VERIFIED = 0x80  # beside a channel, where both are one number
+ALL_SITES = -1
 
 
 class Channels:
@@ -37,7 +38,21 @@ class Channels:
             return 0
         if len(self._known) == 1:
             self._part(*self._known)
-        key = (_ALL, channel, 0)
+        return self._of_channel(channel)
+
+    def rows_of(self, site: int) -> list[int]:
+        """All of a site, or of ALL_SITES."""
+        keys = ((site, channel, unverified) for channel in sorted(self._known) for unverified in (0, 1))
+        return [self._rows[key] for key in keys if key in self._rows]
+
+    def row_at_all_sites(self, channel: int) -> int:
+        """The row of one of several channels."""
+        if len(self._known) == 1 and not self.rows_of(ALL_SITES):
+            self._part(*self._known)
+        return self._of_channel(channel)
+
+    def _of_channel(self, channel: int) -> int:
+        key = (ALL_SITES, channel, 0)
         if key not in self._rows:
             self._add(key, parent=0, keeps=self._rules.keeps_of_all, most=CERTAIN)
         return self._rows[key]
@@ -47,8 +62,8 @@ class Channels:
         trust = self._memory.whole.trust
         shown = {name: trust[0][name] for name in trust.dtype.names or ()}
         rows = len(self._rows) + 1
-        self._add((_ALL, channel, 0), **shown)
-        self._memory.whole.trust["parent"][1:rows] = self._rows[_ALL, channel, 0]
+        self._add((ALL_SITES, channel, 0), **shown)
+        self._memory.whole.trust["parent"][1:rows] = self._rows[ALL_SITES, channel, 0]
 
     def _add(self, key: tuple[int, int, int], **fields: float) -> None:
         site, channel, unverified = key

@@ -21,7 +21,7 @@ from trapline.refresh.layout import (
     StateType,
     recall,
 )
-from trapline.refresh.membership import join_page, page_crawled, page_failed, page_leaves
+from trapline.refresh.membership import adopt_page, join_page, page_crawled, page_failed, page_leaves
 from trapline.refresh.places import dequeue, enqueue, make_block_room, shut_site
 from trapline.refresh.queue import MOST_HOT, rebuild, settle, value_of
 from trapline.refresh.telling import hear
@@ -29,6 +29,7 @@ from trapline.refresh.timers import come_back, pass_time, relevel, set_timer
 
 # What happens to a page. Numbers are part of the log's format: add, never reuse. (_TOLD: no longer written.)
 JOIN, CRAWLED, FAILED, RETURNED, LEAVE, ACCESSED, SIGNALLED, PUBLISHED, _TOLD, CHOSE, ASKED = range(1, 12)
+ADOPTED, TRUSTED, LEARNED = range(12, 15)
 
 PRICE_KEEPS = 0.98
 MOST_LEFT = 4  # sites passed over in a decision, before all of the turn is left to new pages
@@ -37,12 +38,14 @@ ENOUGH = 0.5  # of the price: what another page of the same visit must be worth
 
 @kernel(i8(i8, i8, i8, i8, f8, f8))
 def happen(handle: int, call: int, page: int, number: int, moment: float, now: float) -> int:
-    """`page`: a slot. `number`: whether it changed (CRAWLED), is gone (FAILED), comes back before its time (RETURNED), how often
-    (ACCESSED), a row of trust (SIGNALLED). `moment`: of a signal; of a crawl the age of the page's last change."""
+    """`page`: a slot. `number`: whether it changed (CRAWLED), is gone (FAILED), comes back before its time (RETURNED), moves
+    (LEAVE), how often (ACCESSED), a row of trust (SIGNALLED). `moment`: of a signal; of a crawl the age of the page's last change."""
     s = recall(handle)
     pass_time(s, now, call == SIGNALLED)
     if call == JOIN:
         return 0 if join_page(s, page, now) else NEED_ROOM
+    if call == ADOPTED:
+        return 0 if adopt_page(s, page, now) else NEED_ROOM
     if call == CRAWLED:
         page_crawled(s, page, now, number != 0, moment)
     elif call == FAILED:
@@ -52,7 +55,7 @@ def happen(handle: int, call: int, page: int, number: int, moment: float, now: f
             come_back(s, page, now)
             set_timer(s, page)
     elif call == LEAVE:
-        page_leaves(s, page)
+        page_leaves(s, page, number != 0)
     elif call == ACCESSED:
         is_first = s.run[0].accesses == 0
         for _ in range(number):

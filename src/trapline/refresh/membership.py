@@ -41,6 +41,27 @@ def join_page(s: State, page: int, now: float) -> bool:
     return True
 
 
+@helper(b1(StateType, i8, f8))
+def adopt_page(s: State, page: int, now: float) -> bool:
+    """One whose record comes from another refresher (moving.py)."""
+    run = s.run[0]
+    p = s.page[page]
+    if not make_block_room(s, p.site):
+        return False
+    s.site[p.site].members += 1
+    p.timer = -1
+    s.popular[0, min(p.accesses, CENSUS - 1)] += 1.0
+    run.quality += p.quality
+    run.signals += p.all_signals
+    if run.share > 0.0:
+        run.revision = max(LEAST_REVISION, int(run.share * len(s.page) + 0.5))
+    if p.place != AWAY:
+        enqueue(s, page, value_of(s, page, now))
+        settle(s, page, now)
+    set_timer(s, page)
+    return True
+
+
 @helper(void(StateType, f8))
 def _measure_slots(s: State, now: float) -> None:
     """The crawl's own revisits in the recent past are the bandwidth that policies reckon with."""
@@ -85,11 +106,13 @@ def page_failed(s: State, page: int, now: float, gone: bool) -> None:
     set_timer(s, page)
 
 
-@helper(void(StateType, i8))
-def page_leaves(s: State, page: int) -> None:
-    """The last page takes its slot, so that slots stay dense; Python cuts the last one off."""
+@helper(void(StateType, i8, b1))
+def page_leaves(s: State, page: int, moves: bool) -> None:
+    """The last page takes its slot, so that slots stay dense; Python cuts the last one off. `moves`: its signals go with it."""
     run = s.run[0]
     p = s.page[page]
+    if moves:
+        run.signals -= p.all_signals
     if p.place < CHOSEN:
         dequeue(s, page, CHOSEN)
     p.place = CHOSEN

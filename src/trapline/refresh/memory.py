@@ -65,8 +65,7 @@ class Memory:
         slot = self.pages
         if slot == len(self.whole.page):
             self._grow_pages(2 * slot)
-        if site >= len(self.whole.site):
-            self._grow_sites(max(site + 1, 2 * len(self.whole.site)))
+        self.make_site_room(site)
         self.slot_of[page] = slot + 1
         self._id[slot], self._site[slot], self._quality[slot] = page, site, quality
         self._place[slot] = CHOSEN
@@ -93,6 +92,10 @@ class Memory:
     def _grow_pages(self, size: int) -> None:
         names = ("page", "columns") if self.still else ("page", "columns", "waiting", "hot")
         self.replace(**{name: resized(getattr(self.whole, name), size, self.pages) for name in names})
+
+    def make_site_room(self, site: int) -> None:
+        if site >= len(self.whole.site):
+            self._grow_sites(max(site + 1, 2 * len(self.whole.site)))
 
     def _grow_sites(self, size: int) -> None:
         used, s = len(self.whole.site), self.whole

@@ -16,9 +16,9 @@ from trapline import jit
 from trapline.errors import InvariantError
 from trapline.frontier.frontier import Frontier
 from trapline.frontier.layout import MOST_PER_VISIT, Array, Record
-from trapline.refresh import kernels
-from trapline.refresh.calls import NOT_VERIFIED, carry_out, check
-from trapline.refresh.channels import Channels
+from trapline.refresh import kernels, moving
+from trapline.refresh.calls import carry_out, check
+from trapline.refresh.channels import NOT_VERIFIED, Channels
 from trapline.refresh.explain import explain
 from trapline.refresh.layout import AWAY, CHOSEN, OPEN, SHUT, UNVERIFIED
 from trapline.refresh.memory import Memory
@@ -131,6 +131,39 @@ class Refresher:
     def accessed(self, page: int, now: float, count: float = 1.0) -> bool:
         """False: it is no page that was fetched."""
         return self._make_if_joined(kernels.ACCESSED, page, now, number=count)
+
+    # ---- what moves to another refresher, with the same start
+
+    def evidence(self, page: int) -> list[float]:
+        """What is known of a page."""
+        return moving.page_row(self.memory, self._joined(page)).tolist()
+
+    def outcomes(self, site: int) -> list[float]:
+        """How right what was told of a site's pages has been so far."""
+        return moving.site_row(self.memory, self._channels, site).tolist()
+
+    def learned(self) -> list[float]:
+        """What all pages together have taught."""
+        return moving.row_of_all(self.memory, self._channels).tolist()
+
+    def moved(self, page: int, now: float) -> None:
+        """Another has it from now on."""
+        self._make(kernels.LEAVE, self._joined(page), now, flag=1)
+
+    def adopt(self, page: int, site: int, evidence: Sequence[float], now: float) -> None:
+        """A page that another had. What is known of its site comes first. `ConfigError` if the evidence is none."""
+        if self.memory.slot(page) >= 0:
+            raise InvariantError(f"page {page} joins twice")
+        known = moving.check_page(self.memory, evidence)
+        last_s = float(known[: moving.MOMENTS].max())  # another's clock may be ahead
+        self._make(kernels.ADOPTED, page, max(now, self.started + last_s), number=site, payload=known)
+
+    def trust(self, site: int, outcomes: Sequence[float], now: float) -> None:
+        self._make(kernels.TRUSTED, site, now, payload=moving.check_site(outcomes))
+
+    def learn(self, learned: Sequence[float], now: float) -> None:
+        """Whatever of it is not known here yet."""
+        self._make(kernels.LEARNED, 0, now, payload=moving.check_all(self.memory, learned))
 
     # ---- what providers tell
 

@@ -1,0 +1,149 @@
+"""Pages move from one refresher to another of the same start: what is known of them there is what was known here, and the log says so."""
+
+import math
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from tests.refresh.live import STARTED
+from tests.refresh.test_refresh_durability import CALLS, EVERY, SITES, assert_same, new_refresher, random_calls
+from trapline.errors import ConfigError, InvariantError
+from trapline.refresh import Policy, Refresher, kernels, policy_named
+from trapline.refresh.layout import CENSUS
+
+OFFSET = 100  # pages have other numbers there
+
+
+def with_history(policy: Policy, seed: int, calls: int = CALLS) -> tuple[Refresher, float]:
+    refresher, frontier = new_refresher(policy)
+    now = random_calls(refresher, frontier, calls, seed)
+    refresher.return_all(now)
+    return refresher, now
+
+
+def pages_of(refresher: Refresher, sites: range = range(SITES)) -> list[int]:
+    page = refresher.memory.state.page
+    return sorted(page["id"][np.isin(page["site"], list(sites))].tolist())
+
+
+def move(one: Refresher, other: Refresher, now: float, sites: range = range(SITES), offset: int = 0) -> None:
+    other.learn(one.learned(), now)
+    for site in sites:
+        other.trust(site + offset, one.outcomes(site), now)
+    for page in pages_of(one, sites):
+        other.adopt(page + offset, int(one.explain(page, now)["site"]) + offset, one.evidence(page), now)
+        one.moved(page, now)
+
+
+def settled(refresher: Refresher, now: float) -> list[dict[str, Any]]:
+    """What is known of each page when every one is where it belongs."""
+    kernels.settle_all(refresher.memory.handle)
+    return [refresher.explain(page, now) for page in pages_of(refresher)]
+
+
+def is_alike(one: Any, other: Any) -> bool:
+    """Sums of floats in another order differ in their last bits."""
+    if isinstance(one, dict):
+        return one.keys() == other.keys() and all(is_alike(one[name], other[name]) for name in one)
+    return one == other if not isinstance(one, float) else bool(one == pytest.approx(other, rel=1e-9, nan_ok=True))
+
+
+@EVERY
+@pytest.mark.parametrize("seed", [1, 2])
+def test_all_pages_are_worth_there_what_they_were_worth_here(policy: Policy, seed: int, tmp_path: Path) -> None:
+    one, now = with_history(policy, seed)
+    one.memory.whole.run[0].signals = one.memory.state.page["all_signals"].sum()  # but for pages that have left
+    one.save(tmp_path / "refresh")
+    was = Refresher.load(tmp_path / "refresh", policy)  # whose queues are made anew too
+    other, _ = new_refresher(policy)
+    move(one, other, now)
+    here, there = settled(was, now), settled(other, now)
+    assert len(here) > 30 and [both for both in zip(here, there, strict=True) if not is_alike(*both)] == []
+    assert other.next_moment() == pytest.approx(was.next_moment(), rel=1e-12)
+    assert one.pages == 0 and one.memory.whole.run[0].signals == 0
+
+
+@EVERY
+def test_both_logs_give_everything_back(policy: Policy) -> None:
+    one, now = with_history(policy, 3)
+    other, frontier = new_refresher(policy)
+    random_calls(other, frontier, 40, 4)
+    move(one, other, now, range(3, 6), OFFSET)
+    for refresher in (one, other):
+        random_calls(refresher, frontier, 40, 5)
+        again, _ = new_refresher(policy)
+        again.replay(refresher.take())
+        assert_same(refresher, again)
+
+
+@pytest.mark.parametrize("name", ["residual-life", "ncis", "xu"])
+def test_what_is_known_of_a_page_does_not_depend_on_who_is_there_already(name: str) -> None:
+    one, now = with_history(policy_named(name), 6)
+    other, frontier = new_refresher(policy_named(name))
+    random_calls(other, frontier, CALLS // 2, 7)  # of earlier moments
+    sites = range(2, 5)
+    was = {page: one.evidence(page) for page in pages_of(one, sites)}
+    outcomes = {site: one.outcomes(site) for site in sites}
+    move(one, other, now, sites, OFFSET)
+    assert was and {page - OFFSET: other.evidence(page) for page in was_moved(was)} == was
+    assert {site: other.outcomes(site + OFFSET) for site in sites} == outcomes
+    page = other.memory.state.page
+    counted = np.bincount(np.minimum(page["accesses"], CENSUS - 1), minlength=CENSUS)
+    assert other.memory.whole.popular[0].tolist() == counted.tolist()
+    assert other.memory.whole.run[0].quality == pytest.approx(float(page["quality"].sum()), rel=1e-6)
+
+
+def was_moved(pages: dict[int, Any]) -> list[int]:
+    return [page + OFFSET for page in pages]
+
+
+def test_who_has_learned_nothing_learns_from_the_first_that_has_something_to_teach() -> None:
+    elder, now = with_history(policy_named("residual-life"), 8)
+    idle, newcomer = (new_refresher(policy_named("residual-life"))[0] for _ in range(2))
+    newcomer.learn(idle.learned(), now)
+    assert newcomer.by_quality and newcomer.price == 0.0
+    newcomer.learn(elder.learned(), now)
+    assert (newcomer.by_quality, newcomer.price) == (False, elder.price) and newcomer.learned() == elder.learned()
+    second, _ = with_history(policy_named("residual-life"), 9)
+    newcomer.learn(second.learned(), now)
+    assert newcomer.learned() == elder.learned()
+
+
+def test_a_page_of_one_whose_clock_is_ahead_is_not_of_the_future() -> None:
+    one, other = (Refresher(policy_named("uniform"), STARTED) for _ in range(2))
+    one.join(0, 0, STARTED + 500.0)
+    other.adopt(7, 3, one.evidence(0), STARTED + 100.0)
+    assert (other.now, other.seen_at(7)) == (STARTED + 500.0, STARTED + 500.0)
+    with pytest.raises(InvariantError, match="page 7 joins twice"):
+        other.adopt(7, 3, one.evidence(0), STARTED + 100.0)
+
+
+def test_points_that_pass_on_the_way_pass_there() -> None:
+    one, other = (Refresher(policy_named("residual-life"), STARTED) for _ in range(2))
+    one.join(0, 0, STARTED)
+    one.publish(0, 4, [(STARTED + 100.0, 0.9), (STARTED + 900.0, 0.9)], STARTED)
+    evidence = one.evidence(0)
+    other.trust(0, one.outcomes(0), STARTED + 500.0)
+    other.adopt(0, 0, evidence, STARTED + 500.0)
+    other.accessed(0, STARTED + 501.0)
+    assert other.explain(0, STARTED + 501.0)["next_point"]["at"] == STARTED + 900.0
+    assert other.memory.whole.page[0].points == 1
+
+
+def test_what_cannot_be_evidence_is_refused_and_changes_nothing() -> None:
+    one, now = with_history(policy_named("cgm"), 10, 60)
+    other, _ = new_refresher(policy_named("cgm"))
+    good, page = one.evidence(pages_of(one)[0]), 0
+    wrong: list[Any] = [[], good[:-1], [*good, 1.0], [math.nan, *good[1:]], [*good[:4], -1.0, *good[5:]], [good]]
+    for evidence in wrong:
+        with pytest.raises(ConfigError, match="what is said of pages that move cannot be"):
+            other.adopt(page, 0, evidence, now)
+    for outcomes in ([], [5.0], [-1.0, 3.0], [-1.0, 300.0, *[0.0] * 11], [-1.0, 3.0, *[-2.0] * 11]):
+        with pytest.raises(ConfigError, match="what is said of pages that move cannot be"):
+            other.trust(0, outcomes, now)
+    for learned in ([], one.learned()[:-1], [*one.learned(), 1.0]):
+        with pytest.raises(ConfigError, match="what is said of pages that move cannot be"):
+            other.learn(learned, now)
+    assert (other.pages, other.take()) == (0, b"")
