@@ -261,8 +261,8 @@ def test_pages_to_be_had_whole_are_bounded_and_sent_once_a_batch(stage: Stage, m
     monkeypatch.setattr(tellers_module, "_MOST_WHOLE", 3)
     assert stage.hearsay is not None
     for page in (9, 7, 5, 3, 1):
-        stage.hearsay.tellers._have_whole(page, True)
-    stage.hearsay.tellers._have_whole(7, False)
+        stage.hearsay.tellers.have_whole(page, True)
+    stage.hearsay.tellers.have_whole(7, False)
     assert [batch.whole for batch in stage._sent() if batch.whole is not None] == [[5, 9]]
 
 

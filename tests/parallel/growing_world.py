@@ -98,6 +98,7 @@ class Node:
         self.reading = Reading(self.folder)
         self.sent: list[Batch] = []
         self._meet(manifest)
+        self.upkeep = self.hearsay = None
         self._begin(options, new)
 
     def _meet(self, manifest: Manifest) -> None:

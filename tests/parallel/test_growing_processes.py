@@ -134,13 +134,3 @@ def kill_worker(part: Path) -> bool:
     if process and is_ours:
         os.kill(process, signal.SIGKILL)
     return is_ours
-
-
-def test_a_crawl_with_refresh_does_not_grow_yet(tmp_path: Path, capsys: Captured) -> None:
-    folder = tmp_path / "c"
-    with served(tmp_path) as (_, told):
-        assert crawl(*told, "-o", folder, "--processes", 2, "--max-pages", 5, "--refresh") == 0
-        capsys.readouterr()
-        assert crawl("--resume", folder, "--processes", 3) == 2
-    assert "a crawl with --refresh cannot grow yet" in capsys.readouterr().err
-    assert read(folder).sizes == (2,)

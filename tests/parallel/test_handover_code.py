@@ -7,17 +7,36 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from trapline.crawl.moved_pages import MovedPage
+from trapline.crawl.records import KeptCopy
 from trapline.errors import ConfigError
 from trapline.frontier.transfer import SiteExport
 from trapline.parallel import batch_code, handover_code
-from trapline.parallel.handover_code import PIECE_PAGES, Contents, Piece, decode, encode, is_handover, pieces
+from trapline.parallel.batch_code import PARCEL_BYTES
+from trapline.parallel.handover_code import (
+    PIECE_PAGES,
+    Again,
+    Contents,
+    Piece,
+    decode,
+    encode,
+    is_handover,
+    pieces,
+    pieces_again,
+)
 
 NUMBERS = st.floats(allow_nan=False)
 TEXT = st.text(max_size=40)
+BYTES = st.binary(max_size=20)
+COPIES = st.none() | st.builds(KeptCopy, NUMBERS, NUMBERS, st.none() | NUMBERS, BYTES, BYTES, BYTES, BYTES, TEXT)
+AGAIN = st.builds(
+    Again, TEXT, st.integers(0, 9), st.builds(MovedPage, st.lists(NUMBERS, max_size=9), st.booleans(), COPIES)
+)
 PIECES = st.builds(
     Piece, TEXT, st.dictionaries(TEXT, NUMBERS, max_size=4), NUMBERS, st.lists(TEXT), st.lists(NUMBERS), st.lists(NUMBERS),
-    st.lists(NUMBERS), st.lists(st.lists(NUMBERS, max_size=3)), st.lists(TEXT),
+    st.lists(NUMBERS), st.lists(st.lists(NUMBERS, max_size=3)), st.lists(TEXT), st.lists(AGAIN, max_size=3), st.lists(NUMBERS),
 )  # fmt: skip
+HEARD = st.none() | st.tuples(TEXT, st.integers(0, 2**40))
 
 
 def export(pages: int, known: int) -> SiteExport:
@@ -26,9 +45,17 @@ def export(pages: int, known: int) -> SiteExport:
     return SiteExport(record, 2.5, np.arange(pages, dtype=np.int32), numbers, numbers, numbers, numbers.reshape(-1, 1))
 
 
-@given(st.lists(st.tuples(TEXT, TEXT)), st.lists(PIECES, max_size=3), st.booleans())
-def test_it_is_read_as_it_was_written(hosts: list[tuple[str, str]], sites: list[Piece], is_last: bool) -> None:
-    contents = Contents(hosts, sites, is_last)
+@given(
+    st.lists(st.tuples(TEXT, TEXT)), st.lists(PIECES, max_size=3), st.booleans(), st.lists(NUMBERS, max_size=9), HEARD
+)
+def test_it_is_read_as_it_was_written(
+    hosts: list[tuple[str, str]],
+    sites: list[Piece],
+    is_last: bool,
+    learned: list[float],
+    heard: tuple[str, int] | None,
+) -> None:
+    contents = Contents(hosts, sites, is_last, learned, heard)
     assert decode(encode(contents)) == contents
     assert is_handover(encode(contents)) and not is_handover(batch_code.encode([]))
 
@@ -50,6 +77,20 @@ def test_a_site_of_any_size_goes_in_pieces(waiting: int, had: int) -> None:
     assert [key for piece in found for key in piece.keys] == list(range(waiting))
 
 
+def test_pages_that_are_fetched_again_go_in_pieces_that_fit_a_parcel() -> None:
+    pages = [Again(f"http://a.test/{n}", 1, MovedPage([float(n)] * 3000, False, None)) for n in range(100)]
+    found = list(pieces_again("http://a.test", export(0, 100), [1.0], pages))
+    assert [one for piece in found for one in piece.again] == pages and len(found) > 3
+    assert all(piece.size <= PARCEL_BYTES for piece in found)
+    assert [list(piece.outcomes) for piece in found] == [[1.0]] + [[]] * (len(found) - 1)
+    assert list(pieces_again("http://a.test", export(0, 0), [1.0], [])) == []
+
+
+def test_what_an_older_version_had_under_way_is_read() -> None:
+    data = b"TLH1" + batch_code.packed(b'[[["a.org", "192.0.2.1"]], [], true]')
+    assert decode(data) == Contents([("a.org", "192.0.2.1")], [], True, (), None)
+
+
 @pytest.mark.parametrize(
     "data",
     [
@@ -59,6 +100,15 @@ def test_a_site_of_any_size_goes_in_pieces(waiting: int, had: int) -> None:
         b"TLH1xyz",
         b"TLH1" + batch_code.packed(b"{"),
         b"TLH1" + batch_code.packed(b"[[], [[]], 1]"),
+        b"TLH1" + batch_code.packed(b"[[], [], 1, []]"),
+        b"TLH1" + batch_code.packed(b'[[], [], 1, [], "x"]'),
+        b"TLH1"
+        + batch_code.packed(b'[[], [["http://a", {}, 0, [], [], [], [], [], [], [["u", 0, [[], 0, [1]]]]]], 1]'),
+        b"TLH1" + batch_code.packed(b'[[], [["http://a", {}, 0, [], [], [], [], [], [], [7]]], 1]'),
+        b"TLH1"
+        + batch_code.packed(
+            b'[[], [["http://a", {}, 0, [], [], [], [], [], [], [["u", 0, [[], 0, [1, 2, 3, "\\u20ac", "", "", "", ""]]]]]], 1]'
+        ),
     ],
 )
 def test_what_is_none_is_refused(data: bytes) -> None:

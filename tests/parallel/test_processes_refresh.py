@@ -1,7 +1,11 @@
-"""Several processes that fetch pages again: each its own, and each hears what is told of its own sites and nothing else."""
+"""Several processes that fetch pages again: each its own, and each hears what is told of its own sites and nothing else. If they
+become more, whoever gets a page goes on with it where the last one was."""
 
+import gzip
 import json
 import time
+from collections import Counter
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -10,10 +14,13 @@ from tests.parallel.processes_world import crawl, fetched, has, meanwhile, rows,
 from tests.testweb.changing import changing_web
 from trapline.cli import run
 from trapline.cli.refresh_serve import sites_of
+from trapline.crawl.resume import refresher_of
+from trapline.crawl.store.reading import Reading
+from trapline.errors import ConfigError
 from trapline.fetch.hosts import hosts_text
-from trapline.parallel.manifest import read
+from trapline.parallel.manifest import MANIFEST, read
 from trapline.signals.inbox import CHANGED, Inbox, Signal
-from trapline.testweb import serve
+from trapline.testweb import Behaviour, Promise, check, serve
 
 Captured = pytest.CaptureFixture[str]
 SITES = 6
@@ -65,3 +72,138 @@ def check_readers(folder: Path, home: str, capsys: Captured) -> None:
     assert "by residual-life: worth" in capsys.readouterr().out
     assert run(["report", str(folder)]) == 0
     assert "indexnow" in (folder / "report.html").read_text()
+
+
+MANY = 16  # sites
+FIRST_S, ALL_S, ENOUGH = 3, 9, 20  # seconds; fetches of a newcomer
+PROMISE = Promise(0.05, 4, 0.0)
+
+
+def test_who_gets_a_page_when_the_crawl_grows_goes_on_with_it(tmp_path: Path, capsys: Captured) -> None:
+    """From two to three after a stop, and to four while it runs."""
+    folder, hosts = tmp_path / "c", tmp_path / "hosts"
+    with serve(changing_web(8.0, Behaviour(validators="honest"), sites=MANY)) as server:
+        homes = server.seed_urls
+        hosts.write_text(hosts_text({name: [address] for name, address in server.hosts.items()}))
+        told = [
+            "--allow-private",
+            "--hosts",
+            hosts,
+            "--delay",
+            0.05,
+            "--pause",
+            0,
+            "--per-connection",
+            4,
+            "--continuous",
+        ]
+        told += ["--refresh-rate", 60]
+
+        def tell() -> None:
+            wait_for(lambda: all(has(folder / f"partition-{at}", 1) for at in range(2)))
+            ping(folder, homes)
+
+        with meanwhile(tell):
+            assert crawl(*homes, *told, "--max-time", FIRST_S, "--processes", 2, "-o", folder) == 0
+        stopped = time.time()
+        ping(folder, homes)
+
+        def resize() -> None:
+            wait_for(lambda: has(folder / "partition-2", ENOUGH))
+            assert run(["parallel", "resize", str(folder), "4"]) == 0
+
+        with meanwhile(resize):
+            assert crawl("--resume", folder, "--processes", 3, "--max-time", ALL_S) == 0
+        findings = check(server.log(), PROMISE)
+        assert (findings.overlaps, findings.early) == ([], [])
+    assert read(folder).sizes == (2, 3, 4)
+    summary = json.loads((folder / "summary.json").read_text())
+    assert (summary["pages_fetched"], summary["politeness_violations"]) == (4 * MANY, 0)
+    check_one_owner(folder, stopped)
+    check_evidence(folder)
+    check_conditions(folder)
+    check_heard(folder, homes)
+    check_moved_readers(folder, homes, capsys)
+
+
+def owners(folder: Path) -> dict[str, int]:
+    """What moves, moves to a partition that came later."""
+    parts = enumerate(read(folder).parts)
+    return {url: number for number, part in parts for (url,) in rows(part, "select url from page")}
+
+
+def fetches(part: Path, which: str = "result = 3") -> list[tuple[str, float]]:
+    return rows(part, f"select url, started from fetch join page on page.id = fetch.page where {which} order by seq")
+
+
+def check_one_owner(folder: Path, stopped: float) -> None:
+    """Every page, by one partition at a time, to the end."""
+    owner, parts = owners(folder), read(folder).parts
+    assert len(owner) == 4 * MANY and {2, 3} <= set(owner.values())
+    last = {
+        url: max((at, number) for number, part in enumerate(parts) for it, at in fetches(part) if it == url)
+        for url in owner
+    }
+    assert {url: number for url, (_, number) in last.items()} == owner
+    for number, part in enumerate(parts):
+        others = [at for one in parts[:number] for url, at in fetches(one) if owner[url] == number]
+        own = [at for url, at in fetches(part) if owner[url] == number]
+        assert number < 2 or max(others) < min(own) > stopped
+    assert {url for part in parts[2:] for url, _ in fetches(part)} == {url for url in owner if owner[url] >= 2}
+
+
+def check_evidence(folder: Path) -> None:
+    """Every crawl of a page is known to who has it now, and nobody else has it."""
+    had = Counter(url for part in read(folder).parts for url, _ in fetches(part))
+    refresh = read(folder).options.refresh
+    assert refresh is not None
+    found = {}
+    for part in read(folder).parts:
+        with closing(Reading(part)) as reading:
+            refresher, pages = refresher_of(reading, refresh), list(reading.pages())
+        assert refresher.started == read(folder).began
+        known = {url: refresher.explain(page, refresher.now) for page, _, url in pages if page in refresher}
+        assert not known.keys() & found.keys()
+        found.update(known)
+    assert {url: known["crawls"] + 1 for url, known in found.items()} == had
+    assert sum(known["changes"] for known in found.values()) == sum(rows(folder, "select total(changed) from fetch")[0])
+
+
+def check_conditions(folder: Path) -> None:
+    """Also the first time that the new owner asks: and what it archives of the answer refers to the record that the old one has."""
+    newcomers = read(folder).parts[2:]
+    assert all(
+        rows(part, "select count(*) from fetch where result = 3 and changed is null") == [(0,)] for part in newcomers
+    )
+    first = [rows(part, "select min(seq), status from fetch where result = 3 group by page") for part in newcomers]
+    assert sum(status == 304 for found in first for _, status in found) > 0
+    for part in newcomers:
+        archives = b"".join(gzip.decompress(file.read_bytes()) for file in sorted((part / "warc").iterdir()))
+        revisits = archives.split(b"revisit/server-not-modified")[1:]
+        assert revisits and all(b"WARC-Refers-To-Date: " in one[:600] for one in revisits)
+    copies = "select count(*) from copy join fetch on fetch.page = copy.page and fetch.started = copy.fetched"
+    assert rows(folder, copies) == rows(folder, "select count(*) from copy") == [(4 * MANY,)]
+
+
+def check_heard(folder: Path, homes: list[str]) -> None:
+    """What came before the crawl stopped was heard by the two, what came after it by three, and nothing twice."""
+    parts, sql = read(folder).parts, "select url from signal join page on page.id = signal.page where signal.id > 0"
+    zero, one, two, three = (Counter(url for (url,) in rows(part, sql)) for part in parts)
+    moved = Counter(homes) & Counter(url for (url,) in rows(parts[2], "select url from page"))
+    assert moved and (two, three) == (moved, Counter())
+    assert zero + one == Counter(homes * 2) - moved
+
+
+def check_moved_readers(folder: Path, homes: list[str], capsys: Captured) -> None:
+    owner = owners(folder)
+    (home,) = [url for url in homes if owner[url] >= 2][:1]
+    capsys.readouterr()
+    assert run(["explain", str(folder), home]) == 0
+    said = capsys.readouterr().out
+    assert "by residual-life: worth" in said and "; 2 signals" in said and "fetched again: never" not in said
+    assert run(["report", str(folder)]) == 0
+    was = json.loads((folder / MANIFEST).read_text())
+    del was["began"]
+    (folder / MANIFEST).write_text(json.dumps(was))
+    with pytest.raises(ConfigError, match="cannot grow: an earlier version began it"):
+        read(folder).grown(5)

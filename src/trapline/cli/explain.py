@@ -60,7 +60,9 @@ def _explained(folder: Path, target: "Target") -> list[str]:
         else:
             page = page_account(database, target)
             lines, is_over = list(_page_past(page, told.rules.delay_s)), page.fetched or page.given_up is not None
-            lines += again_lines(reading, own.page, told.refresh) if page.fetched and own.page is not None else ()
+            if page.fetched and own.page is not None:
+                history = Reading(folder, database).history(target.page)
+                lines += again_lines(reading, own.page, history, told.refresh)
         return lines if is_over else [*lines, *_present(reading, own)]
 
 

@@ -12,15 +12,18 @@ if TYPE_CHECKING:
     from trapline.report.trust import Trust
 
 
-def again_lines(reading: "Reading", page: int, refresh: "RefreshOptions | None") -> Iterator[str]:
-    """As the last commit before the moment of `reading` left it. Nothing, if the crawl fetches every page once."""
+def again_lines(
+    reading: "Reading", page: int, history: list["Seen"], refresh: "RefreshOptions | None"
+) -> Iterator[str]:
+    """As the last commit before the moment of `reading` left it; `history`: of all partitions. Nothing, if the crawl fetches every page
+    once."""
     if refresh is None:
         return
     from trapline.cli.compiling import compile_kernels
     from trapline.crawl.resume import refresher_of
 
     compile_kernels()
-    refresher, history = refresher_of(reading, refresh), reading.history(page)
+    refresher = refresher_of(reading, refresh)
     yield from _history_lines(history)
     if page not in refresher:
         yield "  it is not fetched again: it is gone, or may not be fetched"

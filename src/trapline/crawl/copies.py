@@ -3,17 +3,17 @@ a page is asked for again, "if it is not still this one", and what comes is held
 
 It refuses to know bodies, changes and who writes the database. It reads it, as shelf.py does, holding no transaction between two calls.
 
-Who fills it: the crawl loop, with every page that is had. Who empties it: `committed`, when the store has made a batch durable; a copy
-that is not stays in memory, for it can be read nowhere else.
+Who fills it: the crawl loop, with every page that is had, and with those that come from another partition. Who empties it: `committed`,
+when the store has made a batch durable; a copy that is not stays in memory, for it can be read nowhere else.
 """
 
 import sqlite3
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from trapline.crawl.judge import Verdict
-from trapline.crawl.records import NOT_KNOWN
+from trapline.crawl.records import NOT_KNOWN, KeptCopy
 from trapline.crawl.shelf import MOST_AT_ONCE, reader
 from trapline.fetch.validators import Validators, validators_of
 
@@ -45,14 +45,21 @@ class Copies:
         self._database, self._recent = database, recent
         self._connection: sqlite3.Connection | None = None
         self._newest: dict[int, tuple[int, Copy]] = {}  # by page: batch and copy, in the order in which they were put
+        self._adopted: dict[int, tuple[int, KeptCopy]] = {}  # by page: batch and copy, until it is durable
 
     def put(self, page: int, copy: Copy, batch: int) -> None:
         """What we have of a page from now on; `batch`: the number of the batch that makes it durable, never less than the last."""
         self._newest.pop(page, None)
         self._newest[page] = batch, copy
 
+    def adopt(self, page: int, copy: KeptCopy, batch: int) -> None:
+        self.put(page, Copy(copy.fingerprint, Validators(copy.etag, copy.modified)), batch)
+        self._adopted[page] = batch, copy
+
     def committed(self, batch: int) -> None:
         """This batch, and all before it, can be read in the database now."""
+        if self._adopted:
+            self._adopted = {page: one for page, one in self._adopted.items() if one[0] > batch}
         surplus = len(self._newest) - self._recent
         if self._database is None or surplus <= self._recent // 4:  # not one by one
             return
@@ -68,20 +75,24 @@ class Copies:
         read = self._read(elsewhere) if elsewhere else {}
         return [newest[page][1] if page in newest else read.get(page) for page in pages]
 
+    def rows(self, pages: Sequence[int]) -> dict[int, KeptCopy]:
+        """All that the database has of each, or will have; of a page that was fetched since it was opened, as it was before."""
+        found = {page: KeptCopy(*row) for page, *row in self._select(", ".join(KeptCopy._fields), pages)}
+        return found | {page: self._adopted[page][1] for page in pages if page in self._adopted}
+
     def _read(self, pages: list[int]) -> dict[int, Copy]:
+        rows = self._select("fingerprint, etag, modified", pages)
+        return {page: Copy(print_, Validators(etag, modified)) for page, print_, etag, modified in rows}
+
+    def _select(self, columns: str, pages: Sequence[int]) -> Iterator[Any]:
         if self._database is None:
-            return {}
+            return
         if self._connection is None:
             self._connection = reader(self._database)
-        found: dict[int, Copy] = {}
         for start in range(0, len(pages), MOST_AT_ONCE):
             some = pages[start : start + MOST_AT_ONCE]
             marks = ", ".join("?" * len(some))
-            rows = self._connection.execute(
-                f"select page, fingerprint, etag, modified from copy where page in ({marks})", some
-            )
-            found.update((page, Copy(print_, Validators(etag, modified))) for page, print_, etag, modified in rows)
-        return found
+            yield from self._connection.execute(f"select page, {columns} from copy where page in ({marks})", some)
 
     def close(self) -> None:
         if self._connection is not None:

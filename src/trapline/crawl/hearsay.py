@@ -11,6 +11,7 @@ runs, counts from 1 again; the numbers that we note go on from those of the one 
 import sqlite3
 import time
 from collections.abc import Callable
+from contextlib import suppress
 
 from trapline.crawl.hearing import NEW, NO_PAGE, NOTED, WAITS, Hearing
 from trapline.crawl.judge import Verdict
@@ -22,6 +23,7 @@ from trapline.crawl.tally import Heard
 from trapline.crawl.tellers import Aside, Tellers
 from trapline.errors import ConfigError
 from trapline.fetch.response import Response
+from trapline.fetch.urls import origin
 from trapline.frontier import Frontier
 from trapline.refresh.refresher import Refresher
 from trapline.signals.cache_headers import expiry
@@ -55,6 +57,7 @@ class Hearsay:
         self._began = refresher.now  # what earlier runs crawled, they did before this moment
         self._replaced_until = -1.0  # the crawl's own time: people are told until then
         self.trouble = ""  # why nothing can be heard, for people
+        self.is_deaf = False  # for now: other partitions have not said yet what is ours
 
     @property
     def heard(self) -> Heard:
@@ -92,6 +95,8 @@ class Hearsay:
 
     def poll(self, now: float) -> bool:
         """Hear what has come in since the last time; whether there was anything."""
+        if self.is_deaf:
+            return False
         try:
             if self._inbox.is_gone:
                 self._open_anew(now)
@@ -109,6 +114,22 @@ class Hearsay:
         if signals:
             self._take(signals, now)
         return bool(signals)
+
+    def heard_of(self, concerns: Callable[[str], bool]) -> tuple[str, int]:
+        """Which inbox we hear, and the last of its signals before the first that we have not heard and that concerns one of these sites."""
+        last = self._last
+        with suppress(sqlite3.Error):  # then more is heard twice
+            while signals := self._inbox.take(last, MOST_AT_ONCE):
+                for signal in signals:
+                    if concerns(origin(signal.url)):
+                        return self._identity, signal.id - 1
+                last = signals[-1].id
+        return self._identity, last
+
+    def hear_after(self, inbox: str, number: int, is_first: bool) -> None:
+        """Of what we have from another, so much was heard; we have heard nothing yet. `is_first`: there was no other before."""
+        heard = number if inbox == self._inbox.identity else 0
+        self._begin(-heard if is_first else -min(heard, self._last), 0)
 
     def _open_anew(self, now: float) -> None:
         """Others cannot write into a file that only we have."""

@@ -27,6 +27,11 @@ class Listed:
             self._make_room(page)
             self._by[page], self._dated[page] = by, dated
 
+    @property
+    def tellers(self) -> set[int]:
+        """All pages that list others."""
+        return set(self._by[self._by != NOBODY].tolist())
+
     def by(self, page: int) -> int:
         """The page that lists it, or NOBODY."""
         return int(self._by[page]) if page < len(self._by) else NOBODY

@@ -38,6 +38,7 @@ class Prepared:
     strategy: Strategy
     new: bool
     notes: tuple[str, ...] = ()  # what the user may want to know before it begins
+    began: float | None = None  # if it is a new part of a crawl that has begun
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,7 +99,7 @@ def opened(prepared: Prepared, tell: resume.Tell = resume.nobody) -> Opened:
     """Read what the page rank wants to know beforehand, then make the folder, or take it and read how the crawl stood."""
     options, strategy, folder = prepared.options, prepared.strategy, prepared.folder
     given = given_by(options, strategy)
-    claim = claim_new(folder, asdict(options)) if prepared.new else claim_existing(folder)
+    claim = claim_new(folder, asdict(options), prepared.began) if prepared.new else claim_existing(folder)
     try:
         fresh = prepared.new
         state = resume.fresh(folder, options, strategy) if fresh else resume.restored(folder, options, strategy, tell)

@@ -1,13 +1,23 @@
 """The outbox: what happened since the last batch, on its way to the store. It decides when a batch is full, and nothing else.
 
 Who fills it: known.py (sites, pages), crawler.py (fetches, sites given up), robots_file.py (robots.txt), hearing.py (signals, what lists
-tell), snapshots.py (what may be forgotten). Who empties it: `flush`, to the store. How the crawl stands and the logs
-of the frontier and of the refresher go with it: a batch is what happened between two moments, all of it.
+tell), snapshots.py (what may be forgotten), upkeep.py (copies that others had). Who empties it: `flush`, to the store. How the crawl
+stands and the logs of the frontier and of the refresher go with it: a batch is what happened between two moments, all of it.
 """
 
 from collections.abc import Callable, Sequence
 
-from trapline.crawl.records import Batch, Between, Fetched, GivenUp, Progress, RobotsFetched, SignalNoted, Told
+from trapline.crawl.records import (
+    Batch,
+    Between,
+    Fetched,
+    GivenUp,
+    KeptCopy,
+    Progress,
+    RobotsFetched,
+    SignalNoted,
+    Told,
+)
 from trapline.frontier.journal import Journal
 
 # A commit costs the store about a millisecond, so a page's share of it is small from some dozens on; more only delays the
@@ -44,6 +54,7 @@ class Outbox:
         self.whole: set[int] | None = None
         self.inbox: tuple[str, int] | None = None
         self.forget = 0
+        self.copies: list[tuple[int, KeptCopy]] = []
         self._bytes = 0
 
     @property
@@ -60,6 +71,7 @@ class Outbox:
             or self.told
             or self.whole is not None
             or self.inbox is not None
+            or self.copies
         )
 
     def fetched(self, record: Fetched) -> None:
@@ -94,6 +106,7 @@ class Outbox:
             self.inbox,
             between,
             self.forget,
+            self.copies,
         )
         self._empty()
         self._put(batch)

@@ -98,6 +98,19 @@ class Told(NamedTuple):
     dated: float  # the latest date of a change that stood there or in another list; infinity: none did
 
 
+class KeptCopy(NamedTuple):
+    """What we have of a page, as the table `copy` has it."""
+
+    fetched: float
+    checked: float
+    last_change: float | None
+    fingerprint: bytes
+    digest: bytes
+    etag: bytes
+    modified: bytes
+    refused: str
+
+
 class Parcel(NamedTuple):
     """For another partition, on its way there, as bytes: links to its pages, letters, or what became its own when the crawl grew."""
 
@@ -160,3 +173,4 @@ class Batch(NamedTuple):
     inbox: tuple[str, int] | None = None
     between: Between = Between()
     forget: int = 0  # the logs of batches up to this one are not needed any more
+    copies: Sequence[tuple[int, KeptCopy]] = ()  # of pages that came from another partition

@@ -20,8 +20,9 @@ IS_ERROR = f"({KIND} not in ('', '{FORBIDDEN}') and result not in ({RETURNED}, {
 """SQL: whether a row of `fetch` is one of the errors."""
 IS_PAGE = f"result = {FETCHED}"
 """SQL: whether a row of `fetch` brought a page. It may be an error too: one that is there and cannot be decoded."""
-PAGES = f"count(distinct case when {IS_PAGE} then fetch.page end)"
-"""SQL: how many pages rows of `fetch` brought, each once, however often it was fetched again."""
+PAGES = f"count(distinct case when {IS_PAGE} and fetch.changed is null then fetch.page end)"
+"""SQL: how many pages rows of `fetch` brought, each once, however often it was fetched again. Of a page that was not had before nobody
+knows whether it changed; so one that another partition had before the crawl grew counts there, and not here."""
 
 
 class Heard(NamedTuple):

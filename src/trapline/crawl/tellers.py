@@ -107,7 +107,7 @@ class Tellers:
         read, cited = _at_once, url in self._cited
         if len(body) > _LONG_BYTES:
             read = self._aside.read
-            self._have_whole(page, True)
+            self.have_whole(page, True)
         if kind == "sitemap":
             read(lambda: read_sitemap(body, url, cited, date), lambda found: self._sitemap(page, found))
         elif kind == "feed":
@@ -115,7 +115,8 @@ class Tellers:
         else:
             read(lambda: read_schedule(body, url, date), lambda found: self._schedule(page, found))
 
-    def _have_whole(self, page: int, yes: bool) -> None:
+    def have_whole(self, page: int, yes: bool) -> None:
+        """Whether the page is to be had whole the next time."""
         if yes != (page in self.whole) and (not yes or len(self.whole) < _MOST_WHOLE):
             (self.whole.add if yes else self.whole.discard)(page)
             self._outbox.whole = self.whole
@@ -141,7 +142,7 @@ class Tellers:
                 self.topics.add(url)
 
     def _schedule(self, page: int, found: Schedule) -> None:
-        self._have_whole(page, True)
+        self.have_whole(page, True)
         pages = self._known.find(list(found.points))
         for told, (url, ahead) in zip(pages, found.points.items(), strict=True):
             if told in self._refresher:
@@ -164,7 +165,7 @@ class Tellers:
         """Pages with the dates of their last change, NaN: not said. Of a long list some at a time."""
         rest, now = entries[_LISTED_AT_ONCE:], self._clock()
         entries = entries[:_LISTED_AT_ONCE]
-        self._have_whole(teller, bool(rest))
+        self.have_whole(teller, bool(rest))
         if rest:
             self._aside.soon(lambda: self._list(teller, channel, rest))
         pages = self._known.find([url for url, _ in entries])

@@ -17,7 +17,7 @@ from trapline.crawl.copies import Copies, Copy, compared
 from trapline.crawl.forbidden import Forbidden
 from trapline.crawl.judge import Verdict
 from trapline.crawl.outbox import Outbox
-from trapline.crawl.records import NOT_KNOWN, Fetched
+from trapline.crawl.records import NOT_KNOWN, Fetched, KeptCopy
 from trapline.crawl.sites import Site
 from trapline.fetch import failure
 from trapline.fetch.response import Response
@@ -83,6 +83,13 @@ class Upkeep:
         changed = None if record.changed == NOT_KNOWN else record.changed == 1
         age_s = self._age_s(Validators(record.etag, record.modified), now)
         self.agenda.came(record.page, record.site, record.result, now, changed, worth, age_s)
+
+    def adopt(self, page: int, site: int, copy: KeptCopy) -> None:
+        """What another partition had of a page that is ours from now on."""
+        self.copies.adopt(page, copy, self._outbox.number + 1)
+        self._outbox.copies.append((page, copy))
+        if copy.refused == failure.ROBOTS:
+            self._forbidden.add(page, site)
 
     def _age_s(self, validators: Validators, now: float) -> float:
         """Since the page last changed, as its server says, by the server's time; infinity: it does not say."""

@@ -138,9 +138,7 @@ def had_elsewhere(frontier: Core, pages: Sequence[int] | Array, now: float) -> N
     run.gone += len(given)
 
 
-def fetched_elsewhere(
-    frontier: Core, pages: Sequence[int] | Array, depths: Sequence[int] | Array, now: float
-) -> None:
+def fetched_elsewhere(frontier: Core, pages: Sequence[int] | Array, depths: Sequence[int] | Array, now: float) -> None:
     given, deep = np.ascontiguousarray(pages, np.int32), np.ascontiguousarray(depths, np.int32)
     _check_new(frontier, given)
     if len(deep) != len(given) or np.any((deep < 0) | (deep > DEEPEST)):

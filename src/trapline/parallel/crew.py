@@ -201,6 +201,7 @@ def _tasks(manifest: Manifest, token: str, coordinator: Address, patience_s: flo
             coordinator=coordinator,
             limited=manifest.options.max_pages < inf,
             patience_s=patience_s,
+            began=manifest.began,
         )
         for number, part in enumerate(manifest.parts)
     ]

@@ -2,9 +2,9 @@
 
 All partitions have stopped before any starts with the new number of them. Ownership moves to partitions that are new, and to no others
 (partition.py: rendezvous). An old one hands over as soon as it opens: sites with their waiting pages, the URLs of pages that were had
-or refused, hosts that were settled; then to every newcomer that this was all. It is one batch, with the note for how many partitions it
-was done: whoever is killed before that is on disk does it again, whoever is killed later does not. It stands between the crawl and the
-exchange, which carries it in parcels, and knows of neither sockets nor disks.
+or refused, all that is known of pages that are fetched again, hosts that were settled; then to every newcomer that this was all. It is
+one batch, with the note for how many partitions it was done: whoever is killed before that is on disk does it again, whoever is killed
+later does not. It stands between the crawl and the exchange, which carries it in parcels, and knows of neither sockets nor disks.
 
 A newcomer takes what is handed over as it comes. It asks for no page, and takes no links, before all its elders have said that this was
 all: else it would take a page for new that one of them had. If the crawl has grown again meanwhile, it then hands over in its turn. Nor
@@ -14,17 +14,19 @@ is handed over.
 
 import asyncio
 import math
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 
 import numpy as np
 
 from trapline.crawl.crawler import Crawler
 from trapline.crawl.known import Known
+from trapline.crawl.moved_pages import MovedPages
 from trapline.crawl.sites import Site
 from trapline.frontier import Frontier
 from trapline.frontier.layout import FETCHED, GONE
+from trapline.frontier.transfer import SiteExport
 from trapline.parallel.batch_code import PARCEL_BYTES
-from trapline.parallel.handover_code import Contents, Piece, decode, encode, is_handover, pieces
+from trapline.parallel.handover_code import Again, Contents, Piece, decode, encode, is_handover, pieces, pieces_again
 from trapline.parallel.places import Places
 
 _MOST_HOSTS = 10_000
@@ -41,16 +43,22 @@ class Handover:
         self.ended: list[int] = []  # since the last batch
         self.size = 0  # we have handed over for so many partitions, since the last batch; 0: we have not
         self._asks_from = -math.inf
+        self._again: MovedPages | None = None  # where pages are fetched again
         self._call_later: Callable[[float], None] = lambda seconds: None  # until the crawl has begun
         self._look()
 
     def _look(self) -> None:
         self._places.is_whole = not self._awaited
+        if self._again is not None:
+            self._again.wait(bool(self._awaited))
         if not self._awaited:
             self._whole.set()
 
     def open(self, crawler: Crawler) -> None:
         """The crawl is about to begin, and nothing is under way."""
+        if crawler.upkeep is not None and crawler.hearsay is not None:
+            self._again = MovedPages(crawler.upkeep, crawler.hearsay)
+        self._look()
         is_full = crawler.full
         crawler.full = lambda: not self._may_ask(crawler.now()) or is_full()
         self._call_later = lambda seconds: crawler.pause(seconds, crawler.go_on)
@@ -86,22 +94,36 @@ class Handover:
     # ---- out
 
     def _hand_over(self, now: float) -> None:
-        parcels = {partition: _Packing(partition, self._make) for partition in self._places.newcomers()}
+        learned = self._again.learned() if self._again else ()
+        parcels = {partition: _Packing(partition, self._make, learned) for partition in self._places.newcomers()}
         for partition, host, address in self._places.to_tell():
             parcels[partition].add_host(host, address)
         for site, piece in self._pieces(now):
             parcels[self._places.where(site.origin)].add(piece)
+        heard = self._again.heard(self._places.has_moved) if self._again else None
         for packing in parcels.values():
-            packing.end()
+            packing.end(heard)
 
     def _pieces(self, now: float) -> Iterator[tuple[Site, Piece]]:
         moved = [site for site in self._known.sites if self._places.has_moved(site.origin)]
         had = self._had([site.id for site in moved])
         for site in moved:
-            export = self._frontier.export_site(site.id, now)
-            urls = self._known.urls([*export.pages.tolist(), *had.get(site.id, ())])
+            export, over = self._frontier.export_site(site.id, now), had.get(site.id, [])
+            again = [page for page in over if self._again and page in self._again]
+            if again:
+                over = [page for page in over if page not in set(again)]
+            urls = self._known.urls([*export.pages.tolist(), *over])
             for piece in pieces(site.origin, export, urls[: len(export.pages)], urls[len(export.pages) :]):
                 yield site, piece
+            for piece in self._pieces_again(site, export, again, now):
+                yield site, piece
+
+    def _pieces_again(self, site: Site, export: SiteExport, pages: list[int], now: float) -> Iterator[Piece]:
+        if self._again is None or not pages:
+            return
+        outcomes, depths = self._again.outcomes(site.id), self._frontier.state.page["depth"][pages].tolist()
+        known = zip(self._known.urls(pages), depths, self._again.leave(pages, now), strict=True)
+        yield from pieces_again(site.origin, export, outcomes, [Again(*one) for one in known])
 
     def _had(self, sites: list[int]) -> dict[int, list[int]]:
         """The pages of each that were had or refused, and are not to be asked for again."""
@@ -119,11 +141,15 @@ class Handover:
 
     def take(self, sender: int, data: bytes, now: float) -> None:
         contents = decode(data)
+        if self._again is not None and contents.learned:
+            self._again.learn(contents.learned, now)
         for host, address in contents.hosts:
             self._places.learn(host, address)
         for piece in contents.sites:
             self._adopt(piece, now)
         if contents.is_last:
+            if self._again is not None and contents.heard is not None:
+                self._again.hear_after(*contents.heard, is_first=len(self._awaited) == self._places.elders)
             self._awaited.discard(sender)
             self.ended.append(sender)
             self._look()
@@ -132,21 +158,28 @@ class Handover:
 
     def _adopt(self, piece: Piece, now: float) -> None:
         count, columns = len(piece.waiting), len(self._frontier.strategy.page.columns)
-        pages = self._known.adopt([*piece.waiting, *piece.had], now)
+        pages = self._known.adopt([*piece.waiting, *piece.had, *(one.url for one in piece.again)], now)
         site = self._known.sites.named(piece.site)
         assert site is not None  # it has pages
         self._frontier.import_site(piece.export(columns), site.id, pages[:count], now)
-        self._frontier.had_elsewhere(pages[count:], now)
+        over = count + len(piece.had)
+        self._frontier.had_elsewhere(pages[count:over], now)
+        if self._again is not None and piece.again:
+            self._frontier.fetched_elsewhere(pages[over:], [one.depth for one in piece.again], now)
+            if piece.outcomes:
+                self._again.trust(site.id, piece.outcomes, now)
+            self._again.adopt(pages[over:], site.id, [one.page for one in piece.again], now)
 
 
 class _Packing:
     """What goes to one partition, made into parcels as soon as it is enough for one."""
 
-    def __init__(self, receiver: int, make: Make) -> None:
-        self._receiver, self._make_parcel = receiver, make
+    def __init__(self, receiver: int, make: Make, learned: Sequence[float]) -> None:
+        """`learned`: of all pages, with the first."""
+        self._receiver, self._make_parcel, self._learned = receiver, make, learned
         self._hosts: list[tuple[str, str]] = []
         self._sites: list[Piece] = []
-        self._url_bytes = 0
+        self._size = 0
 
     def add_host(self, host: str, address: str) -> None:
         self._hosts.append((host, address))
@@ -155,13 +188,14 @@ class _Packing:
 
     def add(self, piece: Piece) -> None:
         self._sites.append(piece)
-        self._url_bytes += piece.url_bytes
-        if self._url_bytes >= PARCEL_BYTES:
+        self._size += piece.size
+        if self._size >= PARCEL_BYTES:
             self._send(False)
 
-    def end(self) -> None:
-        self._send(True)
+    def end(self, heard: tuple[str, int] | None) -> None:
+        self._send(True, heard)
 
-    def _send(self, is_last: bool) -> None:
-        self._make_parcel(self._receiver, encode(Contents(self._hosts, self._sites, is_last)))
-        self._hosts, self._sites, self._url_bytes = [], [], 0
+    def _send(self, is_last: bool, heard: tuple[str, int] | None = None) -> None:
+        contents = Contents(self._hosts, self._sites, is_last, self._learned, heard)
+        self._make_parcel(self._receiver, encode(contents))
+        self._hosts, self._sites, self._learned, self._size = [], [], (), 0

@@ -10,8 +10,10 @@ DIR/crawl.db, summary.json     of all of them (merged.py)
 
 import json
 import secrets
+import time
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, replace
+from math import inf
 from pathlib import Path
 from typing import Any
 
@@ -37,6 +39,7 @@ class Manifest:
     options: CrawlOptions
     runs: int = 0
     stopped_by: str = ""  # the last run; "": it did not come to its end
+    began: float | None = None  # the moment 0 of every partition's refresher; None: each has its own
 
     @property
     def partitioning(self) -> Partitioning:
@@ -51,7 +54,7 @@ class Manifest:
         return f"{self.crawl} {number}"
 
     def write(self) -> None:
-        value = {name: getattr(self, name) for name in ("crawl", "kind", "sizes", "runs", "stopped_by")}
+        value = {name: getattr(self, name) for name in ("crawl", "kind", "sizes", "runs", "stopped_by", "began")}
         value |= {"format": FORMAT, "options": asdict(self.options)}
         write_text(self.folder / MANIFEST, json.dumps(value, indent=1) + "\n")  # infinity is among the options
 
@@ -65,10 +68,9 @@ class Manifest:
             return self
         if partitions < self.sizes[-1]:
             raise ConfigError(f"{self.folder}: is a crawl of {self.sizes[-1]} processes; it can grow, and not shrink")
-        if self.options.refresh is not None:
-            raise ConfigError(
-                f"{self.folder}: a crawl with --refresh cannot grow yet; go on with {self.sizes[-1]} processes"
-            )
+        if self.options.refresh is not None and self.began is None:
+            was = "an earlier version began it, and its partitions count time from different moments"
+            raise ConfigError(f"{self.folder}: cannot grow: {was}; go on with {self.sizes[-1]} processes")
         return replace(self, sizes=(*self.sizes, partitions))
 
 
@@ -85,7 +87,9 @@ def create(folder: Path, options: CrawlOptions, partitioning: Partitioning) -> M
         folder.mkdir(exist_ok=True)
     except OSError as error:
         raise ConfigError(f"cannot write {folder}: {error.strerror}") from None
-    manifest = Manifest(folder, secrets.token_hex(8), partitioning.kind, (partitioning.partitions,), options)
+    manifest = Manifest(
+        folder, secrets.token_hex(8), partitioning.kind, (partitioning.partitions,), options, began=time.time()
+    )
     manifest.write()
     return manifest
 
@@ -112,4 +116,7 @@ def _manifest(folder: Path, found: Mapping[str, Any]) -> Manifest:
         raise ValueError("crawl and stopped_by must be text, runs a number")
     if kind != partitioning_for(options.rules, sizes[-1]).kind:
         raise ValueError(f"sites of this crawl do not go by {kind!r}")
-    return Manifest(folder, crawl, kind, tuple(sizes), options, runs, stopped_by)
+    began = found.get("began")
+    if not (began is None or (type(began) in (int, float) and 0.0 < began < inf)):
+        raise ValueError("began must be a moment")
+    return Manifest(folder, crawl, kind, tuple(sizes), options, runs, stopped_by, began)

@@ -41,14 +41,15 @@ _COPY = (
     " on conflict (reason) do update set links = links + excluded.links",
     f"insert into fetch select null, of_page(page), visit + :visit, {_REQUEST}, result, status, error, bytes, mime, digest, marks,"
     " found, truncated, file + :file, offset, length, of_links(links), changed, fingerprint from part.fetch order by seq",
-    "insert into copy select of_page(page), fetched, checked, last_change, fingerprint, digest, etag, modified, refused"
+    # What moved, moved to a partition that came later: the last row is of the owner.
+    "replace into copy select of_page(page), fetched, checked, last_change, fingerprint, digest, etag, modified, refused"
     " from part.copy",
     f"insert into robots select null, of_site(site), visit + :visit, {_REQUEST}, status, error, bytes, body, file + :file, offset,"
     " length from part.robots order by seq",
     "insert into signal select null, of_page(page), at, channel, kind, outcome from part.signal",
     "insert into signal_total select channel, kind, outcome, signals from part.signal_total where true"
     " on conflict (channel, kind, outcome) do update set signals = signals + excluded.signals",
-    "insert into told select of_page(page), of_page(by), dated from part.told",
+    "replace into told select of_page(page), of_page(by), dated from part.told",
     "insert into elsewhere select of_page(page), visit + :visit, url from part.elsewhere",
     "insert into warc select id + :file, :name || '/warc/' || name, bytes from part.warc",
     "update cdxj set bytes = bytes + (select bytes from part.cdxj)",

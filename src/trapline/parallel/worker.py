@@ -55,6 +55,7 @@ class Task:
     listen: str = "127.0.0.1"  # where it waits for the others to call
     host: str = ""  # where they reach it; "": the address from which it reaches the coordinator
     patience_s: float = inf  # for how long it goes on without its coordinator
+    began: float | None = None  # the crawl; None: nobody has noted it
 
     def to_line(self) -> bytes:
         return json.dumps(asdict(self)).encode() + b"\n"
@@ -76,7 +77,7 @@ def work(task: Task) -> None:
     options, folder = CrawlOptions.from_json(task.options), Path(task.folder)
     own = Pass(task.crawl, task.token.encode(), task.partition)
     _wait_for_the_last(folder)
-    crawl = _opened(folder, options, task.mark, task.sizes)
+    crawl = _opened(folder, options, task)
     places = _places(folder, task, options)
     lead = Lead((task.coordinator[0], task.coordinator[1]), task.listen, task.host, task.patience_s, task.limited)
     resolver = Resolver(options.hosts, options.nameservers)
@@ -98,15 +99,15 @@ def _wait_for_the_last(folder: Path) -> None:
         raise HeldElsewhereError(f"{folder}: is being crawled by {found}")
 
 
-def _opened(folder: Path, options: CrawlOptions, mark: str, sizes: list[int]) -> Opened:
+def _opened(folder: Path, options: CrawlOptions, task: Task) -> Opened:
     """A folder of ours, new or old."""
     if (folder / DATABASE).exists():
-        check_mark(folder, mark, sizes[-1])
+        check_mark(folder, task.mark, task.sizes[-1])
         crawl = opened(replace(prepare_old(folder), options=options))  # goals of refresh may have changed
     else:
-        crawl = opened(Prepared(folder, options, strategy_of(options), new=True))
+        crawl = opened(Prepared(folder, options, strategy_of(options), new=True, began=task.began))
     try:  # of an old one too: it may have been killed before it had its mark
-        note_partition(crawl.claim, mark)
+        note_partition(crawl.claim, task.mark)
     except BaseException:
         crawl.claim.release()
         raise

@@ -1,9 +1,10 @@
 """What is known of pages, on its way from one refresher to another that has the same start: rows of numbers, read here and written there.
 
-It knows the form, and not why a page moves. Slots, rows of trust and places of points are a refresher's own: here a page has its number, and
-who said something is a channel (`NOT_VERIFIED` beside it), or NOBODY. What follows from the evidence, queues and timers, is made anew.
+It knows the form, and not why a page moves. Slots, rows of trust and places of points are a refresher's own: here who said something
+is a channel (`NOT_VERIFIED` beside it), or NOBODY. What follows from the evidence, queues and timers, is made anew.
 
-    a page     _PAGE | when it returns, NOBODY: it does not wait | whom its signals are from | the policy's columns | points: moment, p, channel
+    a page     _PAGE | when it returns; NOBODY: it is not away | whom its signals are from | the policy's columns | of each point: moment,
+               p, channel
     a site     the channel that tells its updates | of each row: channel, _TRUST
     all pages  _RUN | popularity by accesses | shares of rates | gaps | totals | row 0: _TRUST | of each channel: channel, _TRUST
 
@@ -105,7 +106,8 @@ def check_page(memory: Memory, row: Sequence[float]) -> Array:
     """`ConfigError` unless it can be a page's."""
     given, columns = _numbers(row), memory.whole.columns.shape[1]
     told = len(given) - _HEAD - columns
-    _refuse_unless(told >= 0 and _are_finite(given[:_HEAD], given[_HEAD + columns :]) and told % 3 == 0 and told <= 3 * (MOST_POINTS + 1))
+    _refuse_unless(told >= 0 and told % 3 == 0 and told <= 3 * (MOST_POINTS + 1))
+    _refuse_unless(_are_finite(given[:_HEAD], given[_HEAD + columns :]))
     known = dict(zip(_PAGE, given.tolist(), strict=False))
     counts = [known[name] for name in _PAGE if PAGE[name].kind in "iu"]
     _refuse_unless(all(0.0 <= count <= _MOST for count in counts) and known["level"] <= 2.0 and known["marks"] <= 15.0)
@@ -135,7 +137,10 @@ def check_all(memory: Memory, row: Sequence[float]) -> Array:
 
 
 def _numbers(row: Sequence[float]) -> Array:
-    given = np.array(row, np.float64)
+    try:
+        given = np.array(row, np.float64)
+    except (TypeError, ValueError):
+        given = np.zeros((0, 0))
     _refuse_unless(given.ndim == 1)
     return given
 
@@ -149,7 +154,7 @@ def _check_channels(channels: Sequence[float]) -> None:
     _refuse_unless(all(one == NOBODY or 0 <= one < 2 * MOST_CHANNELS for one in channels))
 
 
-def _refuse_unless(fits: bool) -> None:
+def _refuse_unless(fits: bool | np.bool) -> None:
     if not fits:
         raise ConfigError("what is said of pages that move cannot be: let all partitions run the same version")
 

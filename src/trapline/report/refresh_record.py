@@ -159,8 +159,10 @@ def _at_endpoint(folder: Path) -> list[Told]:
 
 
 def _trust(folder: Path, told: RefreshOptions) -> list[Believed]:
-    found = [Believed(*pair) for part in parts_of(folder) or [folder] for pair in _believed(part, told)]
-    return sorted(found, key=lambda one: (-one.trust.heard, one.trust))[:MOST_TRUST]
+    """Of a site that has moved, what its last owner believes."""
+    pairs = (pair for part in parts_of(folder) or [folder] for pair in _believed(part, told))
+    latest = {(origin, one.channel, one.verified): Believed(origin, one) for origin, one in pairs}
+    return sorted(latest.values(), key=lambda one: (-one.trust.heard, one.trust))[:MOST_TRUST]
 
 
 def _believed(folder: Path, told: RefreshOptions) -> list[tuple[str, Trust]]:

@@ -84,6 +84,7 @@ class Database:
         self.connection.execute("insert into journal values (?, ?, ?)", (batch.number, batch.calls, batch.refresh))
         self.connection.executemany("replace into given_up values (?, ?, ?, ?)", batch.given_up)
         self.connection.executemany("replace into left_out values (?, ?)", batch.left_out)
+        self.connection.executemany(_ADOPTED, ((page, *copy) for page, copy in batch.copies))
         self._add_told(batch)
         self._add_between(batch.between)
         news = (fetched for fetched in batch.fetches if fetched.changed != 0)
@@ -150,6 +151,7 @@ _COPY = """insert into copy (page, fetched, checked, last_change, fingerprint, d
 values (?, ?, ?, ?, ?, ?, ?, ?, '') on conflict (page) do update set fetched = excluded.fetched, checked = excluded.checked,
 last_change = ifnull(excluded.last_change, last_change), fingerprint = excluded.fingerprint, digest = excluded.digest,
 etag = excluded.etag, modified = excluded.modified, refused = ''"""
+_ADOPTED = "replace into copy values (?, ?, ?, ?, ?, ?, ?, ?, ?)"
 _STILL = "update copy set checked = ?, etag = ?, modified = ?, refused = '' where page = ?"
 _SIGNAL_TOTAL = (
     "insert into signal_total values (?, ?, ?, ?) "

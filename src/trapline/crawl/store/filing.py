@@ -11,7 +11,7 @@ from collections.abc import Callable
 from hashlib import sha1
 from typing import Any, NamedTuple
 
-from trapline.crawl.records import Fetched, RobotsFetched
+from trapline.crawl.records import Fetched, KeptCopy, RobotsFetched
 from trapline.crawl.store import cdxj, warc
 from trapline.crawl.store.archive import Archive, Place
 from trapline.crawl.store.revisits import SMALLEST, Original, Revisits
@@ -52,6 +52,10 @@ class Filing:
         self._revisits = Revisits(settings.revisits)
         self._level = self._usual_level = settings.gzip_level
         self._metadata = settings.metadata
+
+    def adopted(self, page: int, copy: KeptCopy) -> None:
+        """Our copy of a page is in another partition's archive."""
+        self._newest[page] = Kept(copy.fetched, copy.digest)
 
     def committed(self) -> None:
         self._newest.clear()

@@ -53,8 +53,9 @@ def check_free(path: Path) -> None:
     check_writable(path / DATABASE)
 
 
-def claim_new(path: Path, options: Mapping[str, object]) -> Claim:
-    """Make the folder of a new crawl. A folder that holds anything but a crawl that never began is refused."""
+def claim_new(path: Path, options: Mapping[str, object], began: float | None = None) -> Claim:
+    """Make the folder of a new crawl. A folder that holds anything but a crawl that never began is refused. `began`: when it did, if it is
+    a part of one that was there before."""
     _make_folder(path)
     if not (path / DATABASE).exists():
         _refuse_strangers(path)
@@ -63,7 +64,7 @@ def claim_new(path: Path, options: Mapping[str, object]) -> Claim:
         if (path / DATABASE).exists():
             _refuse_begun(path)
             _remove_unbegun(path)
-        _create_database(path, options)
+        _create_database(path, options, time.time() if began is None else began)
     except BaseException:
         claim.release()
         raise
@@ -166,9 +167,9 @@ def _remove_unbegun(path: Path) -> None:
     shutil.rmtree(path / SNAPSHOT, ignore_errors=True)
 
 
-def _create_database(path: Path, options: Mapping[str, object]) -> None:
+def _create_database(path: Path, options: Mapping[str, object], began: float) -> None:
     with new_database(path) as connection:
-        meta = {"format": str(FORMAT), "created": repr(time.time()), "options": json.dumps(options)}
+        meta = {"format": str(FORMAT), "created": repr(began), "options": json.dumps(options)}
         connection.executemany("insert into meta values (?, ?)", meta.items())
 
 

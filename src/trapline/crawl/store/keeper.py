@@ -66,6 +66,8 @@ class Keeper:
             if batch.number != self.last_batch + 1:
                 raise InvariantError(f"batch {batch.number} came after batch {self.last_batch}")
             self.last_batch = batch.number
+        for page, copy in (one for batch in batches for one in batch.copies):
+            self._filing.adopted(page, copy)
         self._filing.hurry(len(batches) > _IN_TIME)
         fetches = [self._filing.page(fetched) for batch in batches for fetched in batch.fetches]
         robots = [self._filing.robots(fetched) for batch in batches for fetched in batch.robots]
