@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from trapline.crawl.copies import Compared, Copies, Copy, compared
 from trapline.crawl.judge import Verdict, judge
-from trapline.crawl.records import NOT_KNOWN
+from trapline.crawl.records import NOT_KNOWN, KeptCopy
 from trapline.fetch.response import Response
 from trapline.fetch.validators import Validators
 
@@ -91,6 +91,22 @@ def test_what_is_not_committed_stays_however_much_it_is(tmp_path: Path) -> None:
         copies.put(page, copy(page, 2), 2)
     copies.committed(1)
     assert copies.of([0, 4_999]) == [copy(0, 2), copy(4_999, 2)]
+
+
+def test_a_copy_that_another_had_is_known_whole_before_it_is_durable(
+    database: Path, writer: sqlite3.Connection
+) -> None:
+    write(writer, {1: copy(1, 1)})
+    other = KeptCopy(5.0, 6.0, None, b"12345678", b"digest", b'"7"', b"", "robots")
+    with closing(Copies(database)) as copies:
+        copies.adopt(2, other, 3)
+        own = KeptCopy(1.0, 2.0, None, copy(1, 1).fingerprint, b"", *copy(1, 1).validators, "")
+        assert copies.rows([1, 2, 3]) == {1: own, 2: other}
+        assert copies.of([2]) == [Copy(b"12345678", Validators(b'"7"', b""))]
+        copies.committed(2)
+        assert 2 in copies.rows([2])
+        copies.committed(3)
+        assert copies.rows([2]) == {}
 
 
 def test_without_a_database_everything_stays_and_nothing_else_is_known() -> None:

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.crawl.stage import A, Stage, Wire
+from tests.crawl.stage import A, B, Stage, Wire
 from trapline.crawl import tellers as tellers_module
 from trapline.crawl.aside import Aside
 from trapline.crawl.hearsay import Hearsay
@@ -386,6 +386,42 @@ def test_an_inbox_that_is_deleted_while_the_crawl_runs_is_noticed_and_the_new_on
     assert [signal.id for batch in batches for signal in batch.signals] == [1, 2, 3]
     assert [batch.inbox for batch in batches if batch.inbox] == [(inbox.identity, 1)]
     assert known_of(stage, 1)["accesses"] == 2 and hearsay.heard == Heard(1, 2)
+
+
+def put_five(inbox: Inbox, now: float) -> None:
+    """2 and 4 concern other sites, 1 and 3 the first of our pages, 5 the second."""
+    urls = (f"{A}/1", f"{B}/", f"{A}/1", f"{B}/", f"{A}/2")
+    inbox.put(Signal(0, now, "indexnow", url, ACCESS, now, 1.0, True) for url in urls)
+
+
+def test_what_was_heard_of_sites_that_move_is_known(stage: Stage, inbox: Inbox) -> None:
+    assert stage.hearsay is not None
+    put_five(inbox, stage.loop.time())
+    stage.hearsay._last = 1
+    assert stage.hearsay.heard_of(lambda site: site == A) == (inbox.identity, 2)
+    assert stage.hearsay.heard_of(lambda site: site == B) == (inbox.identity, 1)
+    assert stage.hearsay.heard_of(lambda site: False) == (inbox.identity, 5)
+
+
+@pytest.mark.parametrize(("heard", "noted"), [((4, 2, 5), [(1, 0), (2, -1), (3, 1)]), ((5,), [])])
+def test_who_takes_over_hears_what_others_have_not_heard(
+    stage: Stage, inbox: Inbox, tmp_path: Path, heard: tuple[int, ...], noted: list[tuple[int, int]]
+) -> None:
+    """Once, whoever is killed before it is heard or afterwards."""
+    now, newcomer = stage.loop.time(), stage.hearsay
+    assert newcomer is not None
+    put_five(inbox, now)
+    newcomer.is_deaf = True
+    assert not newcomer.poll(now)
+    for number, up_to in enumerate(heard):
+        newcomer.hear_after(inbox.identity, up_to, is_first=number == 0)
+    killed = gone_on(stage, tmp_path / "killed")
+    assert killed.poll(now) == bool(noted)
+    assert [(one.id, one.page) for batch in stage._sent() for one in batch.signals] == noted
+    again = gone_on(stage, tmp_path / "again")
+    assert not again.poll(now)
+    again.hear_after("an inbox that is gone", 4, is_first=True)
+    assert again.poll(now) and again._last == 5
 
 
 def test_an_inbox_that_came_back_is_heard_from_where_it_was(stage: Stage, inbox: Inbox, tmp_path: Path) -> None:

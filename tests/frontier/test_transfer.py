@@ -120,6 +120,29 @@ def test_it_is_in_the_log() -> None:
     assert_same_state(again, frontier)
 
 
+def test_what_was_fetched_elsewhere_is_revisited_here_and_in_the_log() -> None:
+    """New pages that it leads to by then are one deeper than it."""
+    journal, rank = Journal(), Rank("fifo", "fifo")
+    frontier = new_frontier(rank, RULES, journal)
+    export, _ = begun(new_frontier(rank, RULES), 3, 1)
+    frontier.add_sites(1, 0.0, groups=[0])
+    frontier.add_pages([0] * 4)
+    frontier.import_site(export, 0, [0], 100.0)
+    for pages, depths in (([0], [1]), ([9], [1]), ([2, 2], [1, 1]), ([2], []), ([2], [-1])):
+        with pytest.raises(InvariantError):
+            frontier.fetched_elsewhere(pages, depths, 100.0)
+    frontier.fetched_elsewhere([2], [5], 100.0)
+    visit = frontier.revisit(0, [2], 200.0)
+    assert isinstance(visit, Visit) and visit.pages == [2]
+    frontier.report(visit, 2, FETCHED, 201.0, [3])
+    frontier.finish(visit, Outcome(), 201.0)
+    assert [frontier.page_state(page) for page in (2, 3)] == [FETCHED, WAITING]
+    assert (frontier.state.page["depth"][3], frontier.state.run[0].fetched) == (6, 1)
+    again = new_frontier(rank, RULES)
+    replay(again, journal.take())
+    assert_same_state(again, frontier)
+
+
 def test_what_cannot_be_is_refused_and_changes_nothing() -> None:
     journal, rank = Journal(), Rank("fifo", "fifo")
     frontier = new_frontier(rank, RULES, journal)

@@ -7,21 +7,27 @@ import math
 from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import closing
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
+from typing import Any
 
 from trapline.crawl import resume
+from trapline.crawl.copies import Copies, Copy
+from trapline.crawl.forbidden import Forbidden
+from trapline.crawl.hearsay import Hearsay
 from trapline.crawl.known import Known
-from trapline.crawl.options import CrawlOptions
+from trapline.crawl.options import CrawlOptions, RefreshOptions
 from trapline.crawl.outbox import Outbox
-from trapline.crawl.records import Batch, Between
+from trapline.crawl.records import NOT_KNOWN, Batch, Between, Fetched
 from trapline.crawl.shelf import Shelf
 from trapline.crawl.sites import Site
 from trapline.crawl.store.database import Database
 from trapline.crawl.store.folder import DATABASE, claim_new
 from trapline.crawl.store.reading import Reading
+from trapline.crawl.upkeep import Upkeep
 from trapline.fetch.links import Links
 from trapline.fetch.urls import origin
+from trapline.fetch.validators import Validators
 from trapline.frontier import FETCHED, REFUSED, Outcome, Rules, Visit
 from trapline.frontier.journal import Journal
 from trapline.parallel.exchange import Exchange
@@ -29,6 +35,10 @@ from trapline.parallel.handover_code import is_handover
 from trapline.parallel.manifest import Manifest, create
 from trapline.parallel.partition import Partitioning
 from trapline.parallel.places import Places, host_of
+from trapline.refresh.agenda import Agenda
+from trapline.refresh.refresher import Refresher
+from trapline.refresh.turns import Turns
+from trapline.signals.inbox import Inbox
 
 DELAY_S = 1.0
 NAMES = [f"{name}.test" for name in "abcdefghij"]
@@ -65,6 +75,8 @@ class World:
         self._answers = 0
         self.asked: Counter[str] = Counter()
         self.lost: Counter[str] = Counter()
+        self.asked_again: Counter[str] = Counter()
+        self.lost_again: Counter[str] = Counter()
         self.last: dict[str, float] = {}  # address, or host: when it was last asked
         self.visitor: dict[str, int] = {}  # the same: by whom, since the crawl last grew
 
@@ -72,12 +84,12 @@ class World:
         self._answers += 1
         return f"10.{self._answers % 7}.{self._answers % 5}.1" if self.fickle else ADDRESS[name]
 
-    def ask(self, url: str, partition: int, begun: bool) -> None:
-        self.asked[url] += 1
+    def ask(self, url: str, partition: int, begun: bool, again: bool = False) -> None:
+        (self.asked_again if again else self.asked)[url] += 1
         host = host_of(origin(url))
         whom = host if self.fickle else ADDRESS[host]
         assert self.visitor.setdefault(whom, partition) == partition
-        assert begun or self.now - self.last.get(whom, -math.inf) >= DELAY_S
+        assert begun or self.now >= self.last.get(whom, -math.inf) + DELAY_S
         self.last[whom] = self.now
 
 
@@ -89,7 +101,7 @@ class Node:
         options = manifest.options
         new = not (self.folder / DATABASE).exists()
         if new:
-            claim_new(self.folder, asdict(options)).release()
+            claim_new(self.folder, asdict(options), manifest.began).release()
         strategy = resume.strategy_of(options)
         self._state = (resume.fresh if new else resume.restored)(self.folder, options, strategy)
         self.frontier = self._state.frontier
@@ -98,13 +110,16 @@ class Node:
         self.reading = Reading(self.folder)
         self.sent: list[Batch] = []
         self._meet(manifest)
-        self.upkeep = self.hearsay = None
+        self.upkeep: Upkeep | None = None
+        self.hearsay: Hearsay | None = None
+        if self._state.refresher is not None:
+            self._fetch_again(manifest, self._state.refresher)
         self._begin(options, new)
 
     def _meet(self, manifest: Manifest) -> None:
         journal, options, state = Journal(), manifest.options, self._state
         self.frontier.journal = journal
-        self.outbox = Outbox(journal, self._put, state.last_batch, between=lambda: self._take())
+        self.outbox = Outbox(journal, self._put, state.last_batch, self._refresh_log, lambda: self._take())
         self._shelf = Shelf(self.folder / DATABASE)
         self._shelf.committed(self.frontier.pages)
         reading = self.reading
@@ -117,6 +132,21 @@ class Node:
         )  # fmt: skip
         self.exchange = Exchange(self.frontier, self.known, self.places, reading.partitions())
 
+    def _refresh_log(self) -> bytes:
+        return self._state.refresher.take() if self._state.refresher else b""
+
+    def _fetch_again(self, manifest: Manifest, refresher: Refresher) -> None:
+        """As again.py does it."""
+        self._inbox = Inbox(manifest.folder)
+        aside: Any = None  # there are no lists here
+        self.hearsay = Hearsay(
+            refresher, self.frontier, self.known, self._inbox, self.outbox, self.now, aside, self.now
+        )
+        self.hearsay.restore(self.reading)
+        agenda = Agenda(self.frontier, refresher, Turns(0.5, None, math.inf))
+        forbidden = Forbidden(refresher, self._shelf.urls, self.reading.forbidden())
+        self.upkeep = Upkeep(agenda, Copies(self.folder / DATABASE), self.outbox, forbidden, self.hearsay.whole)
+
     def _begin(self, options: CrawlOptions, new: bool) -> None:
         """As run.py does it."""
         self.full: Callable[[], bool] = lambda: False
@@ -124,7 +154,7 @@ class Node:
             self.frontier.discover(self.known.seed_pages(options.seeds, self.now()), self.now())
             self.exchange.begin(options.seeds)
         if not new:
-            resume.settle(self.frontier, self.now())
+            resume.settle(self.frontier, self.now(), self._state.refresher)
         self.exchange.handover.open(self)  # type: ignore[arg-type]  # it needs no more of a crawler
         self.outbox.flush()
 
@@ -153,22 +183,27 @@ class Node:
         """One visit, if one may begin."""
         if self.full():
             return False
-        visit = self.frontier.next(self.now())
+        visit = (self.upkeep.agenda if self.upkeep else self.frontier).next(self.now())
         if not isinstance(visit, Visit):
             return False
         for at, url in enumerate(self._shelf.urls(visit.pages)):
-            self._world.ask(url, self.own, begun=at > 0)
-            self._fetched(visit, visit.pages[at], url)
+            again = self.upkeep is not None and self.upkeep.is_again(visit.pages[at])
+            self._world.ask(url, self.own, at > 0, again)
+            self._fetched(visit, visit.pages[at], url, again)
         self.frontier.finish(visit, Outcome(), self.now())
+        if self.upkeep is not None:
+            self.upkeep.agenda.over(visit, self.now())
         return True
 
-    def _fetched(self, visit: Visit, page: int, url: str) -> None:
+    def _fetched(self, visit: Visit, page: int, url: str, again: bool) -> None:
         assert self.places.owns(origin(url))
         result = REFUSED if url == REFUSING else FETCHED
         found = self.known.pages_of(url, "", Links.of(links_of(url)), self.now())
         kept = found.pages[: len(found.pages) - len(found.foreign)].tobytes() if result == FETCHED else b""
         self.frontier.report(visit, page, result, self.now(), found.pages if result == FETCHED else ())
-        if result == FETCHED:
+        if self.upkeep is not None:
+            self._look_after(self.upkeep, visit, page, url, result, again)
+        if result == FETCHED and not again:
             self.exchange.post(page, found.foreign, len(found.pages))
         row = (
             page,
@@ -190,11 +225,20 @@ class Node:
             None,
             None,
             kept,
-            None,
+            0 if again else None,
             None,
         )
         foreign = found.foreign if result == FETCHED else ()
         self.outbox.fetches.append((url, foreign, row))  # type: ignore[arg-type]  # what the store would make of it
+
+    def _look_after(self, upkeep: Upkeep, visit: Visit, page: int, url: str, result: int, again: bool) -> None:
+        assert not again or upkeep.copies.of([page]) == [copy_of(url)]  # whoever had it last
+        about = (page, visit.site, visit.id, url, "", self.now(), 0.0, 0.0, result, 200, "", b"")
+        copy = copy_of(url)
+        record = Fetched(
+            *about, changed=0 if again else NOT_KNOWN, fingerprint=copy.fingerprint, etag=copy.validators.etag
+        )
+        upkeep.came(record, self.now(), 1.0)
 
     def commit(self, most: int = 1 << 30) -> None:
         """The store has come so far."""
@@ -205,9 +249,19 @@ class Node:
             self.database.commit([batch._replace(fetches=[])], [], [], [], 0)
             self.database._add("fetch", _COLUMNS, rows)  # type: ignore[arg-type]
             self.database._add("elsewhere", "page, visit, url", lead)
+            if self.upkeep is not None:
+                self._commit_copies(batch, self.upkeep.copies)
             self.exchange.committed(batch.number)
         if not self.sent:
             self._shelf.committed(0)
+
+    def _commit_copies(self, batch: Batch, copies: Copies) -> None:
+        for url, _, row in batch.fetches:  # type: ignore[misc]
+            copy, page, now = copy_of(url), row[0], row[3]  # type: ignore[has-type]
+            values = (page, now, now, None, copy.fingerprint, b"digest", copy.validators.etag, b"", "")
+            if row[6] == FETCHED:  # type: ignore[has-type]
+                self.database.connection.execute("replace into copy values (?, ?, ?, ?, ?, ?, ?, ?, ?)", values)
+        copies.committed(batch.number)
 
     def leads(self) -> list[tuple[int, int, str]]:
         """Page, visit and URL of the links to others that are on disk."""
@@ -253,8 +307,12 @@ class Node:
         self.kill()
 
     def kill(self) -> None:
-        lost = [one[0] for batch in self.sent for one in batch.fetches] + [one[0] for one in self.outbox.fetches]
-        self._world.lost.update(lost)
+        lost = [one for batch in self.sent for one in batch.fetches] + self.outbox.fetches
+        for url, _, row in lost:  # type: ignore[misc]
+            (self._world.lost if row[-2] is None else self._world.lost_again)[url] += 1  # type: ignore[has-type]
+        if self.upkeep is not None:
+            self.upkeep.copies.close()
+            self._inbox.close()
         self.database.close()
         self.reading.close()
         self._shelf.close()
@@ -267,13 +325,16 @@ class Node:
 class Crawl:
     """All partitions of one crawl."""
 
-    def __init__(self, folder: Path, partitions: int, table: set[str], fickle: bool = False) -> None:
-        """`table`: names whose addresses everybody knows."""
+    def __init__(
+        self, folder: Path, partitions: int, table: set[str], fickle: bool = False, refresh: str | None = None
+    ) -> None:
+        """`table`: names whose addresses everybody knows. `refresh`: by which policy pages are fetched again."""
         hosts = {name: [ADDRESS[name]] for name in sorted(table)}
         rules = Rules(delay_s=DELAY_S, ip_delay_s=DELAY_S, per_connection=2, lease_s=math.inf)
-        options = CrawlOptions(SEEDS, "breadth-first", hosts=hosts, rules=rules)
+        again = RefreshOptions(policy=refresh) if refresh else None
+        options = CrawlOptions(SEEDS, "breadth-first", hosts=hosts, rules=rules, refresh=again)
         self.world = World(fickle)
-        self.manifest = create(folder, options, Partitioning("address", partitions))
+        self.manifest = replace(create(folder, options, Partitioning("address", partitions)), began=900.0)
         self.manifest.write()
         self.nodes = list(self._opened())
 
@@ -314,6 +375,10 @@ class Crawl:
     def close(self) -> None:
         for node in self.nodes:
             node.kill()
+
+
+def copy_of(url: str) -> Copy:
+    return Copy(b"%08d" % URLS.index(url), Validators(b'"%d"' % URLS.index(url)))
 
 
 def rows(folder: Path, sql: str) -> list[tuple[object, ...]]:

@@ -11,7 +11,18 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.parallel.growing_world import DELAY_S, NAMES, PAGES, REFUSING, URLS, Crawl, links_of, reachable, rows
+from tests.parallel.growing_world import (
+    DELAY_S,
+    NAMES,
+    PAGES,
+    REFUSING,
+    URLS,
+    Crawl,
+    copy_of,
+    links_of,
+    reachable,
+    rows,
+)
 from trapline.errors import ConfigError
 from trapline.fetch.links import Links
 from trapline.parallel.merged import merge
@@ -86,6 +97,34 @@ def test_nothing_is_lost_and_nothing_is_had_twice(
     assert crawl.world.asked - crawl.world.lost == dict.fromkeys(reachable(), 1)
     crawl.close()
     check_merged(crawl)
+
+
+@settings(deadline=None, max_examples=15)
+@given(st.integers(1, 3), st.sets(st.sampled_from(NAMES)), STEPS, st.integers(1, 2))
+def test_pages_that_are_fetched_again_have_one_who_knows_all_of_them(
+    tmp_path_factory: pytest.TempPathFactory,
+    partitions: int,
+    table: set[str],
+    steps: list[tuple[str, int, int]],
+    more: int,
+) -> None:
+    crawl = Crawl(tmp_path_factory.mktemp("grown") / "c", partitions, table, refresh="uniform")
+    for step in steps:
+        act(crawl, *step)
+    crawl.grow(more, in_order=True)
+    crawl.run_out()
+    assert crawl.world.asked - crawl.world.lost == dict.fromkeys(reachable(), 1)
+    found: Counter[str] = Counter()
+    for node in crawl.nodes:
+        assert node.upkeep is not None
+        refresher, pages = node.upkeep.agenda.refresher, [*node.reading.pages()]
+        for page, _, url in pages:
+            if page in refresher:
+                assert node.places.owns(url.rpartition("/")[0]) and node.upkeep.copies.of([page]) == [copy_of(url)]
+                found[url] += 1 + refresher.explain(page, crawl.world.now)["crawls"]
+    had = Counter(dict.fromkeys(reachable() - {REFUSING}, 1))
+    assert found == had + crawl.world.asked_again - crawl.world.lost_again
+    crawl.close()
 
 
 def assert_one_owner(crawl: Crawl) -> None:
