@@ -7,13 +7,13 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tests.refresh.live import STARTED
+from tests.refresh.live import STARTED, open_frontier
 from tests.refresh.test_refresh_durability import CALLS, EVERY, SITES, assert_same, new_refresher, random_calls
 from trapline.errors import ConfigError, InvariantError
 from trapline.refresh import Policy, Refresher, kernels, policy_named
 from trapline.refresh.layout import CENSUS
 
-OFFSET = 100  # pages have other numbers there
+OFFSET = 100  # pages have other numbers there, and so have sites
 
 
 def with_history(policy: Policy, seed: int, calls: int = CALLS) -> tuple[Refresher, float]:
@@ -31,10 +31,15 @@ def pages_of(refresher: Refresher, sites: range = range(SITES)) -> list[int]:
 def move(one: Refresher, other: Refresher, now: float, sites: range = range(SITES), offset: int = 0) -> None:
     other.learn(one.learned(), now)
     for site in sites:
-        other.trust(site + offset, one.outcomes(site), now)
+        other.trust(site_there(site, offset), one.outcomes(site), now)
     for page in pages_of(one, sites):
-        other.adopt(page + offset, int(one.explain(page, now)["site"]) + offset, one.evidence(page), now)
+        site = site_there(int(one.explain(page, now)["site"]), offset)
+        other.adopt(page + offset, site, one.evidence(page), now)
         one.moved(page, now)
+
+
+def site_there(site: int, offset: int) -> int:
+    return site + SITES if offset else site
 
 
 def settled(refresher: Refresher, now: float) -> list[dict[str, Any]]:
@@ -68,7 +73,7 @@ def test_all_pages_are_worth_there_what_they_were_worth_here(policy: Policy, see
 @EVERY
 def test_both_logs_give_everything_back(policy: Policy) -> None:
     one, now = with_history(policy, 3)
-    other, frontier = new_refresher(policy)
+    (other, _), frontier = new_refresher(policy), open_frontier(2 * SITES, delay_s=100.0, per_connection=2)
     random_calls(other, frontier, 40, 4)
     move(one, other, now, range(3, 6), OFFSET)
     for refresher in (one, other):
@@ -88,7 +93,7 @@ def test_what_is_known_of_a_page_does_not_depend_on_who_is_there_already(name: s
     outcomes = {site: one.outcomes(site) for site in sites}
     move(one, other, now, sites, OFFSET)
     assert was and {page - OFFSET: other.evidence(page) for page in was_moved(was)} == was
-    assert {site: other.outcomes(site + OFFSET) for site in sites} == outcomes
+    assert {site: other.outcomes(site_there(site, OFFSET)) for site in sites} == outcomes
     page = other.memory.state.page
     counted = np.bincount(np.minimum(page["accesses"], CENSUS - 1), minlength=CENSUS)
     assert other.memory.whole.popular[0].tolist() == counted.tolist()
@@ -100,7 +105,7 @@ def was_moved(pages: dict[int, Any]) -> list[int]:
 
 
 def test_who_has_learned_nothing_learns_from_the_first_that_has_something_to_teach() -> None:
-    elder, now = with_history(policy_named("residual-life"), 8)
+    elder, now = with_history(policy_named("residual-life"), 8, 400)  # of all channels
     idle, newcomer = (new_refresher(policy_named("residual-life"))[0] for _ in range(2))
     newcomer.learn(idle.learned(), now)
     assert newcomer.by_quality and newcomer.price == 0.0
