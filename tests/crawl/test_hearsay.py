@@ -398,9 +398,9 @@ def test_what_was_heard_of_sites_that_move_is_known(stage: Stage, inbox: Inbox) 
     assert stage.hearsay is not None
     put_five(inbox, stage.loop.time())
     stage.hearsay._last = 1
-    assert stage.hearsay.heard_of(lambda site: site == A) == (inbox.identity, 2)
-    assert stage.hearsay.heard_of(lambda site: site == B) == (inbox.identity, 1)
-    assert stage.hearsay.heard_of(lambda site: False) == (inbox.identity, 5)
+    assert stage.hearsay.heard_of({A}) == (inbox.identity, 2)
+    assert stage.hearsay.heard_of({B}) == (inbox.identity, 1)
+    assert stage.hearsay.heard_of(()) == (inbox.identity, 5)
 
 
 @pytest.mark.parametrize(("heard", "noted"), [((4, 2, 5), [(1, 0), (2, -1), (3, 1)]), ((5,), [])])

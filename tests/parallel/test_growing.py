@@ -99,7 +99,7 @@ def test_nothing_is_lost_and_nothing_is_had_twice(
     check_merged(crawl)
 
 
-@settings(deadline=None, max_examples=15)
+@settings(deadline=None, max_examples=10)
 @given(st.integers(1, 3), st.sets(st.sampled_from(NAMES)), STEPS, st.integers(1, 2))
 def test_pages_that_are_fetched_again_have_one_who_knows_all_of_them(
     tmp_path_factory: pytest.TempPathFactory,

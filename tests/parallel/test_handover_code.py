@@ -83,7 +83,6 @@ def test_pages_that_are_fetched_again_go_in_pieces_that_fit_a_parcel() -> None:
     assert [one for piece in found for one in piece.again] == pages and len(found) > 3
     assert all(piece.size <= PARCEL_BYTES for piece in found)
     assert [list(piece.outcomes) for piece in found] == [[1.0]] + [[]] * (len(found) - 1)
-    assert list(pieces_again("http://a.test", export(0, 0), [1.0], [])) == []
 
 
 def test_what_an_older_version_had_under_way_is_read() -> None:

@@ -10,7 +10,7 @@ runs, counts from 1 again; the numbers that we note go on from those of the one 
 
 import sqlite3
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Container
 from contextlib import suppress
 
 from trapline.crawl.hearing import NEW, NO_PAGE, NOTED, WAITS, Hearing
@@ -115,13 +115,13 @@ class Hearsay:
             self._take(signals, now)
         return bool(signals)
 
-    def heard_of(self, concerns: Callable[[str], bool]) -> tuple[str, int]:
+    def heard_of(self, sites: Container[str]) -> tuple[str, int]:
         """Which inbox we hear, and the last of its signals before the first that we have not heard and that concerns one of these sites."""
         last = self._last
         with suppress(sqlite3.Error):  # then more is heard twice
             while signals := self._inbox.take(last, MOST_AT_ONCE):
                 for signal in signals:
-                    if concerns(origin(signal.url)):
+                    if origin(signal.url) in sites:
                         return self._identity, signal.id - 1
                 last = signals[-1].id
         return self._identity, last

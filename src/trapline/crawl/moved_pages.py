@@ -6,7 +6,7 @@ knows, our copy, whose body stays in the archive of whoever fetched it, and whet
 every list: what it says is read anew by the new owner. Of a site: how right its channels were. Of the inbox: how much of it was heard.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Container, Sequence
 from typing import NamedTuple
 
 from trapline.crawl.hearsay import Hearsay
@@ -48,9 +48,9 @@ class MovedPages:
     def learned(self) -> list[float]:
         return self._refresher.learned()
 
-    def heard(self, moves: Callable[[str], bool]) -> tuple[str, int]:
-        """`moves`: whether a site does, by its origin."""
-        return self._hearsay.heard_of(moves)
+    def heard(self, sites: Container[str]) -> tuple[str, int]:
+        """`sites`: those that move, by their origins."""
+        return self._hearsay.heard_of(sites)
 
     # ---- in
 

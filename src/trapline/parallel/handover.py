@@ -24,9 +24,18 @@ from trapline.crawl.moved_pages import MovedPages
 from trapline.crawl.sites import Site
 from trapline.frontier import Frontier
 from trapline.frontier.layout import FETCHED, GONE
-from trapline.frontier.transfer import SiteExport
 from trapline.parallel.batch_code import PARCEL_BYTES
-from trapline.parallel.handover_code import Again, Contents, Piece, decode, encode, is_handover, pieces, pieces_again
+from trapline.parallel.handover_code import (
+    PIECE_PAGES,
+    Again,
+    Contents,
+    Piece,
+    decode,
+    encode,
+    is_handover,
+    pieces,
+    pieces_again,
+)
 from trapline.parallel.places import Places
 
 _MOST_HOSTS = 10_000
@@ -98,32 +107,33 @@ class Handover:
         parcels = {partition: _Packing(partition, self._make, learned) for partition in self._places.newcomers()}
         for partition, host, address in self._places.to_tell():
             parcels[partition].add_host(host, address)
-        for site, piece in self._pieces(now):
+        moved = [site for site in self._known.sites if self._places.has_moved(site.origin)]
+        for site, piece in self._pieces(moved, now):
             parcels[self._places.where(site.origin)].add(piece)
-        heard = self._again.heard(self._places.has_moved) if self._again else None
+        heard = self._again.heard({site.origin for site in moved}) if self._again else None
         for packing in parcels.values():
             packing.end(heard)
 
-    def _pieces(self, now: float) -> Iterator[tuple[Site, Piece]]:
-        moved = [site for site in self._known.sites if self._places.has_moved(site.origin)]
+    def _pieces(self, moved: list[Site], now: float) -> Iterator[tuple[Site, Piece]]:
         had = self._had([site.id for site in moved])
         for site in moved:
             export, over = self._frontier.export_site(site.id, now), had.get(site.id, [])
-            again = [page for page in over if self._again and page in self._again]
-            if again:
-                over = [page for page in over if page not in set(again)]
+            again = [page for page in over if page in self._again] if self._again else []
+            over = [page for page in over if page not in self._again] if self._again else over
             urls = self._known.urls([*export.pages.tolist(), *over])
             for piece in pieces(site.origin, export, urls[: len(export.pages)], urls[len(export.pages) :]):
                 yield site, piece
-            for piece in self._pieces_again(site, export, again, now):
-                yield site, piece
+            if self._again and again:
+                outcomes = self._again.outcomes(site.id)
+                for piece in pieces_again(site.origin, export, outcomes, self._leaving(self._again, again, now)):
+                    yield site, piece
 
-    def _pieces_again(self, site: Site, export: SiteExport, pages: list[int], now: float) -> Iterator[Piece]:
-        if self._again is None or not pages:
-            return
-        outcomes, depths = self._again.outcomes(site.id), self._frontier.state.page["depth"][pages].tolist()
-        known = zip(self._known.urls(pages), depths, self._again.leave(pages, now), strict=True)
-        yield from pieces_again(site.origin, export, outcomes, [Again(*one) for one in known])
+    def _leaving(self, known: MovedPages, pages: list[int], now: float) -> Iterator[Again]:
+        """Some at a time: all that is known of a large site would be large."""
+        for first in range(0, len(pages), PIECE_PAGES):
+            some = pages[first : first + PIECE_PAGES]
+            depths = self._frontier.state.page["depth"][some].tolist()
+            yield from map(Again, self._known.urls(some), depths, known.leave(some, now))
 
     def _had(self, sites: list[int]) -> dict[int, list[int]]:
         """The pages of each that were had or refused, and are not to be asked for again."""

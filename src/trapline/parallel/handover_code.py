@@ -7,7 +7,7 @@ Numbers are written so that they are read back to the last bit; NaN is among the
 """
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -89,9 +89,9 @@ def pieces(site: str, export: SiteExport, waiting: Sequence[str], had: Sequence[
         yield Piece(site, export.record, export.rest_s, had=had[first : first + PIECE_PAGES])
 
 
-def pieces_again(site: str, export: SiteExport, outcomes: Sequence[float], pages: Sequence[Again]) -> Iterator[Piece]:
-    """The same for its pages that are fetched again."""
-    for part in parts(pages, lambda one: one.size) if pages else ():
+def pieces_again(site: str, export: SiteExport, outcomes: Sequence[float], pages: Iterable[Again]) -> Iterator[Piece]:
+    """The same for its pages that are fetched again; there are some."""
+    for part in parts(pages, lambda one: one.size):
         yield Piece(site, export.record, export.rest_s, outcomes=outcomes, again=part)
         outcomes = ()
 
