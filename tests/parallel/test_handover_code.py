@@ -111,7 +111,7 @@ def test_what_an_older_version_had_under_way_is_read() -> None:
     ],
 )
 def test_what_is_none_is_refused(data: bytes) -> None:
-    with pytest.raises(ConfigError, match="what a partition hands over is damaged"):
+    with pytest.raises(ConfigError, match="it is damaged, or of another version"):
         decode(data)
 
 

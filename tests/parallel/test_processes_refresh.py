@@ -18,6 +18,7 @@ from trapline.crawl.resume import refresher_of
 from trapline.crawl.store.reading import Reading
 from trapline.errors import ConfigError
 from trapline.fetch.hosts import hosts_text
+from trapline.parallel.glance import glance_of
 from trapline.parallel.manifest import MANIFEST, read
 from trapline.signals.inbox import CHANGED, Inbox, Signal
 from trapline.testweb import Behaviour, Promise, check, serve
@@ -202,7 +203,19 @@ def check_moved_readers(folder: Path, homes: list[str], capsys: Captured) -> Non
     said = capsys.readouterr().out
     assert "by residual-life: worth" in said and "; 2 signals" in said and "fetched again: never" not in said
     assert run(["report", str(folder)]) == 0
+    together = glance_of(folder)
+    assert together.refresh is not None and together.refresh.endswith("at most 60 a second")
+    assert [(together.signals,)] == rows(folder, "select sum(signals) from signal_total") != [(len(homes),)]
+    check_beginnings(folder, capsys)
+
+
+def check_beginnings(folder: Path, capsys: Captured) -> None:
     was = json.loads((folder / MANIFEST).read_text())
+    (folder / MANIFEST).write_text(json.dumps({**was, "began": was["began"] + 1.0}))
+    capsys.readouterr()
+    assert crawl("--quiet", "--resume", folder, "--max-time", 2 * ALL_S) == 2
+    (line,) = capsys.readouterr().err.splitlines()
+    assert f"began at another moment than {MANIFEST} beside it says" in line
     del was["began"]
     (folder / MANIFEST).write_text(json.dumps(was))
     with pytest.raises(ConfigError, match="cannot grow: an earlier version began it"):

@@ -21,7 +21,7 @@ from trapline.crawl.judge import Verdict, judge
 from trapline.crawl.known import Found, Known
 from trapline.crawl.outbox import Outbox
 from trapline.crawl.partition import Others
-from trapline.crawl.records import ERRAND, RETURNED, VISITS, Fetched, GivenUp, Progress
+from trapline.crawl.records import AS_BEFORE, ERRAND, RETURNED, VISITS, Fetched, GivenUp, Progress
 from trapline.crawl.shelf import Shelf
 from trapline.crawl.sites import Site
 from trapline.crawl.tally import Tally
@@ -240,8 +240,9 @@ class Crawler:
         record = answer(visit, site, asked, response, address, verdict, hrefs, kept.tobytes())
         if self.upkeep is not None:
             record = self.upkeep.compared(record, verdict, response)
-        if foreign:
-            record = record._replace(elsewhere=foreign)
+        if foreign and self.others is not None:
+            is_known = record.changed == 0 and not self.others.have_grown
+            record = record._replace(elsewhere=AS_BEFORE if is_known else foreign)
         self._report(visit, record, now, links, response.own_s, worth)
         if foreign and self.others is not None and record.result == FETCHED:
             if again:

@@ -93,7 +93,7 @@ def glance(folder: Path) -> Glance:
             last_errors=_last_errors(database),
             given_up=given_up_of(database),
             left_out=left_out_of(database),
-            refresh=_refresh(told.refresh) if told.refresh else None,
+            refresh=how_again(told.refresh) if told.refresh else None,
             again_per_second_now=_again(database, last.at) / LATELY_S if told.refresh else 0.0,
             signals=heard.signals,
             access_counts=heard.access_counts,
@@ -109,7 +109,7 @@ def _progress(database: sqlite3.Connection) -> tuple[Progress, Progress]:
     return last, (lately or others or recent)[-1 if lately else 0]
 
 
-def _refresh(told: RefreshOptions) -> str:
+def how_again(told: RefreshOptions) -> str:
     turns = f"share {told.share:g}" if told.price is None else f"price {told.price:g}"
     return f"{told.policy}, {turns}" + (f", at most {told.rate:g} a second" if told.rate < math.inf else "")
 

@@ -69,8 +69,10 @@ class Web:
         self.pause_s, self.delay_s = options.pause_s, options.rules.delay_s
         self.rest_s = max(self.delay_s, options.rules.ip_delay_s or 0.0)  # of a site and of its address
         self.pipelining = options.http == "pipelining"
-        # A crawl that goes on may find the clock set back; its own time does not run backwards.
-        self._offset = max(time.time(), float(self.frontier.state.run[0].now)) - loop.time()
+        # A crawl that goes on may find the clock set back, and a new part of one may find it before the beginning: its own time does not
+        # run backwards.
+        heard = crawler.upkeep.agenda.refresher.now if crawler.upkeep else -math.inf
+        self._offset = max(time.time(), float(self.frontier.state.run[0].now), heard) - loop.time()
         self._open: dict[Connection, None] = {}
         self._kept: dict[Connection, Site] = {}  # between two visits, the longest waiting first
         self._nobody = Nobody(self.gone)

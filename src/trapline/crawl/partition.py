@@ -58,6 +58,10 @@ class Others(Protocol):
         """All that will ever be on disk is."""
 
     @property
+    def have_grown(self) -> bool:
+        """Whether there were fewer of them once: a page that was another's then may be ours."""
+
+    @property
     def has_news(self) -> bool:
         """Whether a batch would have something for them, or from them."""
 

@@ -14,6 +14,7 @@ VISITS = "visits"  # a kind of site given up: its visits failed
 # Results that the frontier is not told. Asked for and not answered, by nobody's fault: the page waits as before. An errand (errands.py),
 # whatever came of it.
 RETURNED, ERRAND = 0, -1
+AS_BEFORE = ("",)
 NOT_KNOWN = -1  # whether a page has changed: it was never had before, or it was not had now
 
 
@@ -49,7 +50,8 @@ class Fetched(NamedTuple):
     )
     etag: bytes = b""  # to ask by the next time (fetch/validators.py)
     modified: bytes = b""
-    elsewhere: Sequence[str] = ()  # the pages that its links lead to and other partitions of the crawl own
+    # The pages that its links lead to and other partitions of the crawl own; AS_BEFORE: those of its last fetch that has others.
+    elsewhere: Sequence[str] = ()
 
 
 class RobotsFetched(NamedTuple):

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from pathlib import Path
 
-from trapline.crawl.glance import BROKEN_OFF, ENDED, RUNNING, Glance, glance
+from trapline.crawl.glance import BROKEN_OFF, ENDED, RUNNING, Glance, glance, how_again
 from trapline.crawl.standing import MOST_ROWS
 from trapline.crawl.store.lock import holder
 from trapline.errors import ConfigError
@@ -25,6 +25,8 @@ _SUMS = (
     "active",
     "quality",
     "again_per_second_now",
+    "signals",
+    "access_counts",
 )
 
 
@@ -53,10 +55,11 @@ def _together(manifest: Manifest, parts: list[Glance]) -> Glance:
         age_s=min(one.age_s for one in parts),
         seconds=seconds,
         pages_per_second=sums["pages"] / seconds if seconds else 0.0,
-        busiest=Counter(dict(pair for one in parts for pair in one.busiest)).most_common(MOST_ROWS),
+        busiest=list(_added(dict(one.busiest) for one in parts).items())[:MOST_ROWS],
         last_errors=errors[:MOST_ROWS],
         given_up=_added(one.given_up for one in parts),
         left_out=_added(one.left_out for one in parts),
+        refresh=how_again(manifest.options.refresh) if manifest.options.refresh else None,
         **sums,
     )
 

@@ -22,6 +22,7 @@ from trapline.crawl.crawler import Crawler
 from trapline.crawl.known import Known
 from trapline.crawl.moved_pages import MovedPages
 from trapline.crawl.sites import Site
+from trapline.errors import ConfigError, InvariantError
 from trapline.frontier import Frontier
 from trapline.frontier.layout import FETCHED, GONE
 from trapline.parallel.batch_code import PARCEL_BYTES
@@ -150,13 +151,12 @@ class Handover:
     # ---- in
 
     def take(self, sender: int, data: bytes, now: float) -> None:
-        contents = decode(data)
-        if self._again is not None and contents.learned:
-            self._again.learn(contents.learned, now)
-        for host, address in contents.hosts:
-            self._places.learn(host, address)
-        for piece in contents.sites:
-            self._adopt(piece, now)
+        try:
+            contents = decode(data)
+            self._put_down(contents, now)
+        except (ConfigError, InvariantError) as error:
+            mend = "let all partitions run the same version, or restore all of the crawl's folder from a copy"
+            raise ConfigError(f"what partition {sender} hands over cannot be taken ({error}): {mend}") from None
         if contents.is_last:
             if self._again is not None and contents.heard is not None:
                 self._again.hear_after(*contents.heard, is_first=len(self._awaited) == self._places.elders)
@@ -165,6 +165,14 @@ class Handover:
             self._look()
             self._rest(now)
             self.go_on(now)
+
+    def _put_down(self, contents: Contents, now: float) -> None:
+        if self._again is not None and contents.learned:
+            self._again.learn(contents.learned, now)
+        for host, address in contents.hosts:
+            self._places.learn(host, address)
+        for piece in contents.sites:
+            self._adopt(piece, now)
 
     def _adopt(self, piece: Piece, now: float) -> None:
         count, columns = len(piece.waiting), len(self._frontier.strategy.page.columns)

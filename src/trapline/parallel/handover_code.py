@@ -116,7 +116,7 @@ def decode(data: bytes) -> Contents:
         up_to = None if heard is None else (str(heard[0]), int(heard[1]))
         return Contents(known, [_piece(*site) for site in sites], bool(is_last), learned, up_to)
     except (zstandard.ZstdError, ValueError, TypeError, LookupError, AttributeError, RecursionError) as error:
-        raise ConfigError(f"what a partition hands over is damaged, or of another version: {error}") from None
+        raise ConfigError(f"it is damaged, or of another version: {error}") from None
 
 
 def _piece(*fields: Any) -> Piece:

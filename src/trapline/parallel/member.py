@@ -96,6 +96,10 @@ class LiveMember:
     def begin(self, seeds: Sequence[str]) -> None:
         self._exchange.begin(seeds)
 
+    @property
+    def have_grown(self) -> bool:
+        return self._places.has_grown
+
     def post(self, page: int, urls: Sequence[str], links: int) -> None:
         self._exchange.post(page, urls, links)
 

@@ -56,10 +56,11 @@ _COPY = (
     "insert into temp.stood select :name, * from part.progress order by rowid",
 )
 _STOOD = "create temp table stood (part, at, seconds, pages, errors, bytes, known, waiting, sites, active, quality)"
-# Of which fetch the links to pages of others are those of a fetch too: its own, or where it found no change, of the last that did.
-_NEWS = f"""create temp table news as select seq, page, case changed when 0 then
-(select visit from fetch as before where before.page = fetch.page and before.seq < fetch.seq and {HAS_LINKS} and changed is not 0
-order by seq desc limit 1) else visit end as visit from fetch where {HAS_LINKS}"""
+_AS_BEFORE = "exists (select 1 from elsewhere where elsewhere.page = {0}.page and elsewhere.visit = {0}.visit and elsewhere.url = '')"
+# Of which fetch the links to pages of others are those of a fetch too: its own, or those of the last one that has any.
+_NEWS = f"""create temp table news as select seq, page, case when {_AS_BEFORE.format("fetch")} then
+(select visit from fetch as before where before.page = fetch.page and before.seq < fetch.seq and {HAS_LINKS}
+and not {_AS_BEFORE.format("before")} order by seq desc limit 1) else visit end as visit from fetch where {HAS_LINKS}"""
 _BETWEEN = """create temp table crossing as select news.seq, page.id from elsewhere join page on page.url = elsewhere.url
 join news on news.page = elsewhere.page and news.visit = elsewhere.visit order by news.seq, elsewhere.rowid"""
 
@@ -172,6 +173,7 @@ def _attached(database: sqlite3.Connection, part: Path) -> Iterator[None]:
 
 def _join(database: sqlite3.Connection) -> None:
     """Links between partitions become links of the fetches that found them. What the owner never took is not known."""
+    database.execute("create index leads_of on elsewhere (page, visit)")
     database.execute(_NEWS)
     database.execute("create index temp.news_of on news (page, visit)")
     database.execute(_BETWEEN)  # apart from what changes while it is read
@@ -181,6 +183,7 @@ def _join(database: sqlite3.Connection) -> None:
         more = (links + targets, len(targets) // 4, seq)
         database.execute("update fetch set links = ?, found = found + ? where seq = ?", more)
     database.execute("delete from elsewhere")
+    database.execute("drop index leads_of")
 
 
 def _progress(database: sqlite3.Connection) -> Iterator[Progress]:

@@ -102,7 +102,7 @@ def _wait_for_the_last(folder: Path) -> None:
 def _opened(folder: Path, options: CrawlOptions, task: Task) -> Opened:
     """A folder of ours, new or old."""
     if (folder / DATABASE).exists():
-        check_mark(folder, task.mark, task.sizes[-1])
+        check_mark(folder, task.mark, task.sizes[-1], task.began)
         crawl = opened(replace(prepare_old(folder), options=options))  # goals of refresh may have changed
     else:
         crawl = opened(Prepared(folder, options, strategy_of(options), new=True, began=task.began))
@@ -121,17 +121,21 @@ def _places(folder: Path, task: Task, options: CrawlOptions) -> Places:
     return Places(Partitioning(**task.partitioning), options.hosts, task.partition, found, task.sizes, size)
 
 
-def check_mark(folder: Path, mark: str, partitions: int) -> None:
-    """`ConfigError` if the folder is of another crawl, or another part of this one, or knows of more partitions than it is said to have."""
+def check_mark(folder: Path, mark: str, partitions: int, began: float | None = None) -> None:
+    """`ConfigError` if the folder is of another crawl, or another part of this one, or knows of more partitions than it is said to have, or
+    counts time from another moment."""
     reading = Reading(folder)
-    found, begun, most = reading.meta().get("partition"), reading.last_batch() > 0, reading.most_partitions()
+    meta, begun, most = reading.meta(), reading.last_batch() > 0, reading.most_partitions()
     reading.close()
+    found = meta.get("partition")
     if most > partitions:
         raise ConfigError(
             f"{folder}: is of a crawl of {most} processes or more, not of {partitions}; restore {MANIFEST} beside it"
         )
     if found != mark and (begun or found is not None):  # one that was killed at its first moment may have none
         raise ConfigError(f"{folder}: belongs to another crawl; restore the folder from a copy, or crawl anew")
+    if began is not None and float(meta["created"]) != began:
+        raise ConfigError(f"{folder}: began at another moment than {MANIFEST} beside it says; restore that from a copy")
 
 
 def _die_with_the_other_end(descriptor: int) -> None:

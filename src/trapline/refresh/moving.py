@@ -156,7 +156,7 @@ def _check_channels(channels: Sequence[float]) -> None:
 
 def _refuse_unless(fits: bool | np.bool) -> None:
     if not fits:
-        raise ConfigError("what is said of pages that move cannot be: let all partitions run the same version")
+        raise ConfigError("what is said of pages that move cannot be")
 
 
 # ---- to there

@@ -155,8 +155,8 @@ class Refresher:
         if self.memory.slot(page) >= 0:
             raise InvariantError(f"page {page} joins twice")
         known = moving.check_page(self.memory, evidence)
-        last_s = float(known[: moving.MOMENTS].max())  # another's clock may be ahead
-        self._make(kernels.ADOPTED, page, max(now, self.started + last_s), number=site, payload=known)
+        known[: moving.MOMENTS] = known[: moving.MOMENTS].clip(max=self._at(now))  # another's clock may be ahead
+        self._make(kernels.ADOPTED, page, now, number=site, payload=known)
 
     def trust(self, site: int, outcomes: Sequence[float], now: float) -> None:
         self._make(kernels.TRUSTED, site, now, payload=moving.check_site(outcomes))

@@ -87,8 +87,7 @@ class Database:
         self.connection.executemany(_ADOPTED, ((page, *copy) for page, copy in batch.copies))
         self._add_told(batch)
         self._add_between(batch.between)
-        news = (fetched for fetched in batch.fetches if fetched.changed != 0)
-        lead = ((fetched.page, fetched.visit, url) for fetched in news for url in fetched.elsewhere)
+        lead = ((fetched.page, fetched.visit, url) for fetched in batch.fetches for url in fetched.elsewhere)
         self.connection.executemany("insert into elsewhere values (?, ?, ?)", lead)
         if batch.progress is not None:
             self.connection.execute(_PROGRESS, batch.progress)

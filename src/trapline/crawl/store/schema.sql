@@ -114,9 +114,9 @@ create table assigned (            -- hosts whose address had to be asked for: t
     host text primary key,
     address text not null          -- '': none was found
 ) without rowid;
-create table elsewhere (           -- where pages of ours lead that others own: by the page and the visit; of a fetch that found no change:
-                                   -- as of the one before it that did
-    page integer not null, visit integer not null, url text not null
+create table elsewhere (           -- where pages of ours lead that others own: of each fetch, by the page and the visit
+    page integer not null, visit integer not null,
+    url text not null              -- '': as at the last fetch of the page that has others
 );
 
 create table progress (
