@@ -74,7 +74,7 @@ def check_said(folder: Path, seen: dict[str, Any]) -> None:
     ]
     head, names, *rows = seen["table"].splitlines()
     assert head.startswith(f"{folder}: 2 partitions, ")
-    assert names.split() == ["pages", "pages/s", "waiting", "parcels", "made", "arrived", "host"]
+    assert names.split() == ["pages", "pages/s", "again", "waiting", "parcels", "made", "arrived", "host"]
     assert [row.split()[0] for row in rows] == ["0", "1"] and all(" here for " in row for row in rows)
     assert "can grow, and not shrink" in seen["fewer"] and "has 2 processes already" in seen["same"]
     assert "goes on with 4" in seen["order"]

@@ -131,7 +131,7 @@ def test_whoever_watches_sees_each_and_may_order_more(tmp_path: Path) -> None:
             assert await asked(folder, resize=6) == {"size": 6}
             assert (coordinator.stopped_by, coordinator.size) == ("resized", 6)
             await until(lambda: members[0].stopped_by[:1] == ["resized"])
-            with pytest.raises(ConfigError, match="is ending"):
+            with pytest.raises(ConfigError, match="is about to go on with 6"):
                 await asked(folder, resize=5)
             coordinator.interrupt("interrupted")  # then it does not go on
             assert (coordinator.stopped_by, coordinator.size) == ("interrupted", 6)
@@ -160,7 +160,7 @@ def test_a_crawl_that_goes_on_is_shown_as_it_was_until_its_partitions_say_more(m
     shown: list[Standing] = []
 
     async def play(coordinator: Coordinator, members: list[Member], address: Address) -> None:
-        assert coordinator.doing == "starting 2 of 2 partitions"
+        assert coordinator.doing == "2 of 2 partitions are starting"
         await until(lambda: bool(shown) and not shown[-1].doing)
         assert not coordinator.answers and shown[-1].notes == ["partition 1: a file was removed"]
         members[0].used = 503

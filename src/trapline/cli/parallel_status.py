@@ -10,7 +10,7 @@ import click
 
 from trapline.units import counted, duration, three_digits
 
-_HEADS = ("", "pages", "pages/s", "waiting", "parcels made", "arrived", "host", "")
+_HEADS = ("", "pages", "pages/s", "again", "waiting", "parcels made", "arrived", "host", "")
 
 
 @click.command()
@@ -36,7 +36,8 @@ def _lines(folder: Path, found: dict[str, Any], now: float) -> Iterator[str]:
 
 
 def _row(one: dict[str, Any], now: float) -> tuple[str, ...]:
-    numbers = (f"{one['pages']:,}", three_digits(one["pages_per_second"]), f"{one['waiting']:,}")
+    again, waiting = f"{one['pages_refetched']:,}", f"{one['waiting']:,}"
+    numbers = (f"{one['pages']:,}", three_digits(one["pages_per_second"]), again, waiting)
     parcels = f"{one['parcels_made']:,}", f"{one['parcels_arrived']:,}"
     since = f" for {duration(max(now - one['since'], 0.0))}"
     return str(one["partition"]), *numbers, *parcels, one["host"], ("here" if one["alive"] else "away") + since

@@ -10,7 +10,6 @@ from trapline.units import counted
 Measure = Callable[[Found], float]
 Tell = Callable[[int, int, str], None]
 _MOST_COPIES = 4_000_000  # pages times partitions, where each partition may fetch all: 100 bytes each
-EXPERIMENTS = 6
 PUBLISHED = "published, to the best of our knowledge"  # our copy of the paper has lost its digits
 
 
@@ -35,6 +34,7 @@ class Study:
     draws: int
     scale: Scale
     tell: Tell
+    experiments: int = 1  # how many are asked for
     _at: list[int] = field(default_factory=lambda: [0, 0])  # experiments done, crawls done
 
     def values(self, setting: Setting, measure: Measure) -> Values:
@@ -42,7 +42,7 @@ class Study:
         found = []
         for draw in range(self.draws):
             note = f"experiments; {setting.mode}, {counted(setting.partitions, 'partition')}, draw {draw + 1}"
-            self.tell(self._at[0], EXPERIMENTS, note)
+            self.tell(self._at[0], self.experiments, note)
             found.append(measure(self.web.crawl(setting, draw)))
         return found
 

@@ -63,6 +63,7 @@ def in_numbers(progress: Progress, answer: Answer | None, here: bool) -> dict[st
     return {
         "pages": progress.pages,
         "pages_per_second": answer.pages_per_s if answer and here else 0.0,
+        "pages_refetched": answer.again.fetched if answer and answer.again else 0,
         "waiting": progress.waiting,
         "parcels_made": answer.counted.made if answer else 0,
         "parcels_arrived": answer.counted.arrived if answer else 0,
@@ -101,10 +102,19 @@ class Together:
             self._robots,
             _rows(one.given_up for one in answers),
             _rows(one.left_out for one in answers),
-            _again([one.again for one in answers if one.again is not None]),
+            self._again(answers),
             self._partitions,
             notes,
         )
+
+    def _again(self, answers: Sequence[Answer]) -> FetchedAgain | None:
+        """None also until all have said it once: else whoever adds up what is new would take for new what they bring along."""
+        every = [one.again for one in answers if one.again is not None]
+        if len(every) < self._partitions:
+            return None
+        heard = Heard(sum(one.heard.signals for one in every), sum(one.heard.access_counts for one in every))
+        fetched, changed = sum(one.fetched for one in every), sum(one.changed for one in every)
+        return FetchedAgain(fetched, changed, heard, all(one.by_quality for one in every))
 
 
 def _rows(tables: Iterable[Rows]) -> list[tuple[str, int]]:
@@ -119,11 +129,3 @@ def _doing(answers: Sequence[Answer]) -> str:
     """Of one of them, if all are at something else than crawling."""
     said = [one.doing for one in answers]
     return said[0] if said and all(said) else ""
-
-
-def _again(every: Sequence[FetchedAgain]) -> FetchedAgain | None:
-    if not every:
-        return None
-    heard = Heard(sum(one.heard.signals for one in every), sum(one.heard.access_counts for one in every))
-    fetched, changed = sum(one.fetched for one in every), sum(one.changed for one in every)
-    return FetchedAgain(fetched, changed, heard, all(one.by_quality for one in every))

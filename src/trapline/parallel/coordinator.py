@@ -99,7 +99,7 @@ class Coordinator:
         if not self.stopped_by:
             if not self._roll.absent:
                 return ""
-            return self.trouble or (f"out of reach: {absent}" if self._were_there else f"starting {absent}")
+            return self.trouble or (f"out of reach: {absent}" if self._were_there else f"{absent} are starting")
         why = f"to go on with {self.size} partitions" if self.stopped_by == RESIZED else self.stopped_by
         said = stopping(why, sum(one.active for one in self.progress.values()))
         return said if self._were_there else f"{said}; {absent} have still to start"
@@ -252,6 +252,10 @@ class Coordinator:
     def _resize(self, partitions: object) -> dict[str, Any]:
         if type(partitions) is not int or not 1 <= partitions <= MOST_PROCESSES:
             raise ConfigError(f"a crawl has 1 to {MOST_PROCESSES} processes")
+        if self.stopped_by == RESIZED:
+            raise ConfigError(
+                f"the crawl is about to go on with {self.size} processes; try again when all of them are there"
+            )
         if self.stopped_by:
             raise ConfigError(f"the crawl is ending ({self.stopped_by}), and cannot be resized now")
         if partitions == len(self.members):

@@ -14,7 +14,7 @@ from typing import Any
 
 from trapline.errors import ConfigError
 from trapline.parallel.manifest import is_parallel
-from trapline.parallel.wire import Address, Kind, Pass, greet
+from trapline.parallel.wire import Address, Kind, Pass, SilentError, greet
 
 WHERE = "coordinator.json"
 WATCHER = -2  # among partitions
@@ -46,6 +46,10 @@ def ask(folder: Path, **said: Any) -> dict[str, Any]:
         answer = asyncio.run(asyncio.wait_for(_asked(own, address, said), _ANSWER_S))
     except (OSError, ValueError):  # also if it takes too long, or that is no name of a machine
         raise _is_not_running(folder) from None
+    except SilentError:
+        raise ConfigError(
+            f"{folder}: the command that leads its crawl does not answer; if Ctrl-Z stopped it, let it go on: fg"
+        ) from None
     if "refused" in answer:
         raise ConfigError(answer["refused"])
     return answer

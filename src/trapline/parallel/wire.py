@@ -48,6 +48,10 @@ class Kind(IntEnum):
 _KINDS = frozenset(map(int, Kind))
 
 
+class SilentError(ConfigError):
+    """Whoever is there says nothing that could be understood, in time."""
+
+
 class Refused(ConfigError):
     """The two do not belong together, and it will not help to try again."""
 
@@ -131,7 +135,7 @@ async def greet(reader: asyncio.StreamReader, writer: asyncio.StreamWriter, own:
             return await _greet(reader, writer, own, called)
     except (TimeoutError, OSError, asyncio.IncompleteReadError) as error:
         writer.close()
-        raise ConfigError("the other side does not answer as a partition does") from error
+        raise SilentError("the other side does not answer as a partition does") from error
     except ConfigError:
         writer.close()
         raise
