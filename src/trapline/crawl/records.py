@@ -14,7 +14,7 @@ VISITS = "visits"  # a kind of site given up: its visits failed
 # Results that the frontier is not told. Asked for and not answered, by nobody's fault: the page waits as before. An errand (errands.py),
 # whatever came of it.
 RETURNED, ERRAND = 0, -1
-AS_BEFORE = ("",)
+AS_BEFORE = ("",)  # of Fetched.elsewhere
 NOT_KNOWN = -1  # whether a page has changed: it was never had before, or it was not had now
 
 

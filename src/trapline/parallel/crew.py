@@ -51,7 +51,9 @@ def crawl_with(
     try:
         for number, part in enumerate(manifest.parts):
             if (part / DATABASE).exists():
-                check_mark(part, manifest.mark(number), manifest.sizes[-1])  # before anything is started
+                check_mark(
+                    part, manifest.mark(number), manifest.sizes[-1], manifest.began
+                )  # before anything is started
         ended = uvloop.run(_crawl(manifest, show, launch, listen, patience_s))
         ended.write()
         return ended

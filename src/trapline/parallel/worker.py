@@ -121,7 +121,7 @@ def _places(folder: Path, task: Task, options: CrawlOptions) -> Places:
     return Places(Partitioning(**task.partitioning), options.hosts, task.partition, found, task.sizes, size)
 
 
-def check_mark(folder: Path, mark: str, partitions: int, began: float | None = None) -> None:
+def check_mark(folder: Path, mark: str, partitions: int, began: float | None) -> None:
     """`ConfigError` if the folder is of another crawl, or another part of this one, or knows of more partitions than it is said to have, or
     counts time from another moment."""
     reading = Reading(folder)

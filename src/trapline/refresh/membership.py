@@ -21,29 +21,9 @@ LEAST_RATE = 1e-6  # slots per second
 OTHER_RATE = 0.2  # a change of the rate that lets all values be computed anew
 
 
-@helper(b1(StateType, i8, f8))
-def join_page(s: State, page: int, now: float) -> bool:
-    run = s.run[0]
-    p = s.page[page]
-    if not make_block_room(s, p.site):
-        return False
-    s.site[p.site].members += 1
-    p.crawled_s = now
-    p.joined = int(now)
-    p.timer = -1
-    s.popular[0, 0] += 1.0
-    run.quality += p.quality
-    relevel(s, page)
-    enqueue(s, page, value_of(s, page, now))
-    if run.share > 0.0:
-        run.revision = max(LEAST_REVISION, int(run.share * len(s.page) + 0.5))
-    settle(s, page, now)
-    return True
-
-
-@helper(b1(StateType, i8, f8))
-def adopt_page(s: State, page: int, now: float) -> bool:
-    """One whose record comes from another refresher (moving.py)."""
+@helper(b1(StateType, i8))
+def _enter(s: State, page: int) -> bool:
+    """It is counted among the pages of its site and of all, and stands nowhere yet. False: there is no room in the queue."""
     run = s.run[0]
     p = s.page[page]
     if not make_block_room(s, p.site):
@@ -52,9 +32,31 @@ def adopt_page(s: State, page: int, now: float) -> bool:
     p.timer = -1
     s.popular[0, min(p.accesses, CENSUS - 1)] += 1.0
     run.quality += p.quality
-    run.signals += p.all_signals
     if run.share > 0.0:
         run.revision = max(LEAST_REVISION, int(run.share * len(s.page) + 0.5))
+    return True
+
+
+@helper(b1(StateType, i8, f8))
+def join_page(s: State, page: int, now: float) -> bool:
+    if not _enter(s, page):
+        return False
+    p = s.page[page]
+    p.crawled_s = now
+    p.joined = int(now)
+    relevel(s, page)
+    enqueue(s, page, value_of(s, page, now))
+    settle(s, page, now)
+    return True
+
+
+@helper(b1(StateType, i8, f8))
+def adopt_page(s: State, page: int, now: float) -> bool:
+    """One whose record comes from another refresher (moving.py)."""
+    if not _enter(s, page):
+        return False
+    p = s.page[page]
+    s.run[0].signals += p.all_signals
     if p.place != AWAY:
         enqueue(s, page, value_of(s, page, now))
         settle(s, page, now)
