@@ -43,15 +43,10 @@ unit: .venv/dev.stamp
 unit-uncompiled: .venv/dev.stamp
 	NUMBA_DISABLE_JIT=1 $(PYTEST) tests/frontier tests/strategies tests/simulate tests/crawl/test_same_order.py
 
-# New random webs at every run; that they show every feature (`reach`) is certain only for the fixed ones of `make test`.
+# Writes docs/proof.md; takes hours. Some sections only: make proof PROOF="durability politeness"
 proof: .venv/dev.stamp
-	TRAPLINE_WEBS=300 $(BIN)/pytest -q -k "not reach" tests/frontier/test_against_oracle.py tests/frontier/test_politeness.py
-	TRAPLINE_WEBS=200 NUMBA_DISABLE_JIT=1 $(BIN)/pytest -q -k answers tests/frontier/test_against_oracle.py
-	TRAPLINE_WEBS=650 $(BIN)/pytest -q -k chance tests/crawl/test_same_order.py
-	TRAPLINE_POLITE_SITES=500 $(BIN)/pytest -q tests/crawl/test_politeness_live.py
-	TRAPLINE_BANDWIDTH_SECONDS=6 $(BIN)/pytest -q -s tests/cli/test_crawl_bandwidth.py
-	TRAPLINE_KILLS=20 TRAPLINE_SEED=$$$$ $(BIN)/pytest -q -s tests/crawl/test_kill.py
-	TRAPLINE_CUT_SECONDS=20 $(BIN)/pytest -q tests/parallel/test_namespaces.py
+	$(BIN)/trapline warmup
+	$(BIN)/python -m tests.proof $(PROOF)
 
 bench: .venv/runtime.stamp
 	@set -e; for script in bench/[a-z]*.py; do echo "== $$script"; $(BIN)/python "$$script"; done

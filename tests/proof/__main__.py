@@ -1,0 +1,136 @@
+"""Run the proofs and write docs/proof.md: `python -m tests.proof [SECTION ...]`.
+
+The result of each section is kept in .proof/ as JSON. The page is written from all results that are there, each with its own date and
+commit, so that one section can be repeated alone. Exits with 1 if a claim does not hold.
+"""
+
+import datetime
+import importlib
+import json
+import os
+import platform
+import subprocess
+import sys
+import time
+import traceback
+from pathlib import Path
+from typing import Any
+
+from tests.proof.section import ROOT, Finding, Section, say
+
+# In this order on the page; the longest run last.
+NAMES = ("scheduling",)
+RESULTS = ROOT / ".proof"
+PAGE = ROOT / "docs" / "proof.md"
+INTRODUCTION = """# How Trapline is proven
+
+`make proof` wrote this page: each section ran on the machine and at the commit that it names. To repeat one section:
+`make proof PROOF=durability`. A short form of every section is part of `make test`. Sections that use recorded data say so, and are
+not tried where the data is absent.
+"""
+
+
+def main(wanted: list[str]) -> int:
+    unknown = sorted(set(wanted) - set(NAMES))
+    if unknown:
+        print(f"no such section: {', '.join(unknown)}; there are: {', '.join(NAMES)}", file=sys.stderr)
+        return 2
+    RESULTS.mkdir(exist_ok=True)
+    for name in wanted or NAMES:
+        result = result_of(name, section_of(name))
+        (RESULTS / f"{name}.json").write_text(json.dumps(result, indent=1) + "\n")
+        PAGE.write_text(page())
+    return 1 if any(failures(result) for result in results().values()) else 0
+
+
+def section_of(name: str) -> Section:
+    return importlib.import_module(f"tests.proof.{name}").SECTION
+
+
+def result_of(name: str, section: Section) -> dict[str, Any]:
+    print(f"== {name}: {section.title}", file=sys.stderr, flush=True)
+    began, findings = time.monotonic(), list[Finding]()
+    try:
+        for finding in section.run(True):
+            findings.append(finding)
+            say(f"{mark(finding.holds)}: {finding.claim} [{finding.measured}]")
+    except Exception:
+        traceback.print_exc()
+        findings.append(Finding("The section runs to its end.", traceback.format_exc().strip().splitlines()[-1], False))
+    return {
+        "findings": [finding._asdict() for finding in findings],
+        "minutes": round((time.monotonic() - began) / 60, 1),
+        "date": datetime.date.today().isoformat(),
+        "commit": commit(),
+        "machine": machine(),
+    }
+
+
+def commit() -> str:
+    """The commit that was run, and whether files differed from it."""
+    done = subprocess.run(
+        ["git", "describe", "--always", "--dirty", "--exclude=*"], cwd=ROOT, capture_output=True, text=True
+    )
+    return done.stdout.strip() or "unknown"
+
+
+def machine() -> str:
+    linux = platform.release().split("-")[0]
+    cores = len(os.sched_getaffinity(0))
+    return f"{platform.machine()}, {cores} cores, {memory_gib():.0f} GiB, Linux {linux}, Python {platform.python_version()}"
+
+
+def memory_gib() -> float:
+    first = Path("/proc/meminfo").read_text().splitlines()[0]
+    return int(first.split()[1]) / 2**20
+
+
+def results() -> dict[str, dict[str, Any]]:
+    """What was run so far, in the order of the page."""
+    paths = {name: RESULTS / f"{name}.json" for name in NAMES}
+    return {name: json.loads(path.read_text()) for name, path in paths.items() if path.exists()}
+
+
+def failures(result: dict[str, Any]) -> list[dict[str, Any]]:
+    return [finding for finding in result["findings"] if finding["holds"] is False]
+
+
+def mark(holds: bool | None) -> str:
+    return {True: "holds", False: "FAILS", None: "not tried"}[holds]
+
+
+def page() -> str:
+    done = results()
+    parts = [INTRODUCTION, overview(done)]
+    for name in NAMES:
+        parts.append(chapter(section_of(name), done.get(name)))
+    return "\n".join(parts)
+
+
+def overview(done: dict[str, dict[str, Any]]) -> str:
+    failed = [(name, finding) for name, result in done.items() for finding in failures(result)]
+    claims = sum(len(result["findings"]) for result in done.values())
+    lines = [
+        f"{claims} claims, {len(failed)} that do not hold, in {sum(r['minutes'] for r in done.values()):.0f} minutes.",
+        "",
+    ]
+    lines += [f"- **Fails** ({name}): {finding['claim']} {finding['measured']}" for name, finding in failed]
+    return "\n".join([*lines, ""] if failed else lines)
+
+
+def chapter(section: Section, result: dict[str, Any] | None) -> str:
+    lines = [f"## {section.title}", "", section.method.strip(), ""]
+    if result is None:
+        return "\n".join([*lines, "Not run.", ""])
+    lines += [f"{result['date']}, commit {result['commit']}, {result['minutes']} minutes on {result['machine']}.", ""]
+    lines += ["| claim | measured | |", "|---|---|---|"]
+    lines += [f"| {cell(f['claim'])} | {cell(f['measured'])} | {mark(f['holds'])} |" for f in result["findings"]]
+    return "\n".join([*lines, ""])
+
+
+def cell(text: str) -> str:
+    return text.replace("|", "\\|").replace("\n", " ")
+
+
+if __name__ == "__main__":
+    raise SystemExit(main(sys.argv[1:]))
