@@ -159,16 +159,31 @@ class VirtualWorld:
         return event
 
     def run(self, crawler: Crawler, seeds: list[str]) -> None:
+        self.begin(crawler, seeds)
+        while not self.over:
+            if not self._step():
+                self._now = self._events[0].time
+
+    def begin(self, crawler: Crawler, seeds: list[str]) -> None:
         self.crawler = crawler
         crawler.frontier.discover(crawler.known.seed_pages(seeds, 0.0), 0.0)
         crawler.begin(self)
-        while not self.over:
-            if self._events and (self._events[0].cancelled or self._events[0].time <= self._now):
-                self._happen()
-            elif self._soon:
-                self._soon.popleft()()
-            else:
-                self._now = self._events[0].time
+
+    def run_until(self, moment: float) -> None:
+        """All that happens up to this moment."""
+        while self._step() or (self._events and self._events[0].time <= moment):
+            self._now = max(self._now, self._events[0].time) if self._events and not self._soon else self._now
+        self._now = moment
+
+    def _step(self) -> bool:
+        """One thing that happens now. False: nothing does."""
+        if self._events and (self._events[0].cancelled or self._events[0].time <= self._now):
+            self._happen()
+        elif self._soon:
+            self._soon.popleft()()
+        else:
+            return False
+        return True
 
     def _happen(self) -> None:
         event = heapq.heappop(self._events)

@@ -26,6 +26,7 @@ from trapline.parallel.crew import crawl_with
 from trapline.parallel.manifest import Manifest, create, read
 from trapline.parallel.partition import Partitioning
 from trapline.parallel.processes import launched
+from trapline.parallel.quotas import Holding
 from trapline.parallel.watching import WHERE
 from trapline.parallel.wire import Kind, Line, Pass, greet
 from trapline.parallel.worker import Task
@@ -156,7 +157,7 @@ async def closes_for(seconds: float, line: Line) -> bool:
         assert frame is not None
         order = json.loads(frame[1])
         if "count" in order:
-            told = Answer(Count(False, 0, 0), 0, 0, NOTHING)
+            told = Answer(Count(False, 0, 0), Holding(0, 0, True, False), NOTHING)
             line.send(Kind.STATUS, json.dumps({"round": order["count"], "answer": told._asdict()}).encode())
         if "cut" in order:
             end = time.monotonic() + seconds

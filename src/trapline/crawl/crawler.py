@@ -32,7 +32,7 @@ from trapline.fetch import failure
 from trapline.fetch.response import Response
 from trapline.frontier import FAILED, FETCHED, REFUSED, Drained, Frontier, Outcome, Rescore, Visit, WaitUntil
 from trapline.frontier.layout import Array
-from trapline.units import counted
+from trapline.units import counted, duration
 
 _CONDITION = b"\r\nIf-"  # of a request: by an entity tag, by a date, or both
 _NO_PAGES = np.zeros(0, np.int32)
@@ -83,7 +83,6 @@ class Crawler:
         self.tally = tally or Tally()
         self.upkeep, self.hearsay, self.others = upkeep, hearsay, others
         self.errands = Errands(frontier)
-        self.idle = False  # nothing to do, until somebody sends something
         self._next = frontier.next if upkeep is None else upkeep.agenda.next
         self.active = 0  # visits under way
         self.stopped_by = ""
@@ -112,28 +111,32 @@ class Crawler:
             self._world.call_soon(self._ask)
 
     def _ask(self) -> None:
-        self._asking = self.idle = False
-        while self.active < self._manner.connections and not self._scoring and self._may_set_out() and not self.full():
-            now = self._world.now()
-            answer = self.errands.next(now) or self._next(now)
+        self._asking = False
+        while self._may_set_out():
+            answer = self._next_visit(self._world.now())
             if isinstance(answer, Visit):
                 self._set_out(answer)
                 continue
-            answer = self.errands.awaited(answer)
             if isinstance(answer, Rescore):
                 self._scoring = True
                 self._world.score()
-            elif isinstance(answer, Drained):
-                self.idle = True
-                if self.others is None:
-                    self.stop(DRAINED)
-                else:
-                    self.others.rest()
-            else:
+            elif isinstance(answer, WaitUntil):
                 self._wake(answer)
+            elif self.others is None:
+                self.stop(DRAINED)
             break
+        if self.others is not None and self.is_idle:
+            self.others.rest()
         if self.stopped_by and not self.active:
             self._world.ended()
+
+    def _next_visit(self, now: float) -> Visit | WaitUntil | Rescore | Drained:
+        """An errand, which brings no page; or a page, if there may be one more."""
+        errand = self.errands.next(now)
+        if errand is not None:
+            return errand
+        answer = self._next(now) if self.used < self.most_pages else WaitUntil(math.inf)
+        return answer if isinstance(answer, Visit) else self.errands.awaited(answer)
 
     def _set_out(self, visit: Visit) -> None:
         self.active += 1
@@ -148,6 +151,16 @@ class Crawler:
             self._timer.cancel()
         self._wakes_at = answer.time
         self._timer = self._world.call_at(answer.time, self._woken) if answer.time < math.inf else None
+
+    @property
+    def waits_for(self) -> str:
+        """What it waits for while no connection is open; "": it need not wait, or nobody knows for how long."""
+        if self.active > 0 or self.stopped_by:
+            return ""
+        if self.others is not None and self.used >= self.most_pages:
+            return "waiting for a share of --max-pages"
+        left_s = self._wakes_at - self._world.now()
+        return f"next visit in {duration(left_s)}" if 0.0 < left_s < math.inf else ""
 
     def _woken(self) -> None:
         self._wakes_at, self._timer = math.inf, None
@@ -178,8 +191,21 @@ class Crawler:
         has_room = self.tally.fetched + self.tally.in_flight < self.most_pages
         return not self.stopped_by and (has_room or visit in self.errands)
 
+    @property
+    def is_idle(self) -> bool:
+        """Whether it has nothing to do until another partition sends something. Not a matter of how many pages it may still have."""
+        goes_on = self.upkeep.agenda.goes_on if self.upkeep is not None else self.frontier.has_new
+        return self.active == 0 and not goes_on and self.errands.opens_at == math.inf
+
+    @property
+    def is_ready(self) -> bool:
+        """Whether it would set out for a new page now, if it may have one more."""
+        now = self._world.now()
+        return self._may_set_out() and self.frontier.opens_at(now) <= now
+
     def _may_set_out(self) -> bool:
-        return not self.stopped_by and self.used < self.most_pages
+        has_room = self.active < self._manner.connections and not self.full()
+        return has_room and not self._scoring and not self.stopped_by
 
     @property
     def used(self) -> float:

@@ -31,6 +31,11 @@ class Errands:
     def __len__(self) -> int:
         return len(self._under_way)
 
+    @property
+    def opens_at(self) -> float:
+        """When the next one can begin; infinity: none is wanted, or nobody knows when."""
+        return min(map(self._frontier.open_at, self._wanted), default=math.inf)
+
     def add(self, page: int) -> None:
         """If it does not come by itself: it was had or given up, or waits for ever at a site that has given all it may. Nor is it asked
         for twice at a time."""
@@ -69,7 +74,7 @@ class Errands:
 
     def awaited(self, answer: WaitUntil | Rescore | Drained) -> WaitUntil | Rescore | Drained:
         """The answer of who has no visit now: a site that errands wait for may be open before it has one."""
-        moment = min(map(self._frontier.open_at, self._wanted), default=math.inf)
+        moment = self.opens_at
         if moment == math.inf or isinstance(answer, Rescore):
             return answer
         return WaitUntil(min(moment, answer.time) if isinstance(answer, WaitUntil) else moment)

@@ -231,7 +231,9 @@ class LiveCrawl:
             return stopping(self._crawler.stopped_by, progress.active)
         if self._again is not None and self._again.hearsay.trouble:
             return self._again.hearsay.trouble
-        return "" if progress.pages or progress.errors else "starting: names, connections, robots.txt"
+        if not progress.pages and not progress.errors:
+            return "starting: names, connections, robots.txt"
+        return self._crawler.waits_for
 
     def _interrupted(self, why: str) -> None:
         """Ctrl-C or SIGTERM ends the visits under way after the page they are at; in a crawl that is stopping, at once."""

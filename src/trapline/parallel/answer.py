@@ -9,6 +9,7 @@ from trapline.crawl.records import Progress
 from trapline.crawl.standing import MOST_ROWS, FetchedAgain, Recent, Standing
 from trapline.crawl.tally import Heard
 from trapline.parallel.census import Count
+from trapline.parallel.quotas import Holding
 
 Rows = Sequence[tuple[str, int]]
 NOTHING = Progress(0.0, 0.0, 0, 0, 0, 0, 0, 0, 0, 0.0)
@@ -16,8 +17,7 @@ NOTHING = Progress(0.0, 0.0, 0, 0, 0, 0, 0, 0, 0, 0.0)
 
 class Answer(NamedTuple):
     counted: Count
-    used: int  # pages: crawler.py
-    quota: float
+    holding: Holding  # of the goal of pages
     progress: Progress
     busiest: Rows = ()
     errors: Rows = ()
@@ -30,7 +30,8 @@ class Answer(NamedTuple):
     @classmethod
     def read(cls, said: Mapping[str, Any]) -> "Answer":
         """From JSON, in which tuples are lists. `KeyError`, `TypeError`, `ValueError`: it is no answer."""
-        named = {"counted": Count(*said["counted"]), "progress": Progress(*said["progress"])}
+        counted, holding = Count(*said["counted"]), Holding(*said["holding"])
+        named = {"counted": counted, "holding": holding, "progress": Progress(*said["progress"])}
         found = cls(**{**said, **named, "again": None if said["again"] is None else _read_again(*said["again"])})
         found._check()
         return found
@@ -39,7 +40,7 @@ class Answer(NamedTuple):
         """What is not of its type would be found out where all are added up, and end the crawl."""
         rows = [row for table in (self.busiest, self.errors, self.given_up, self.left_out) for row in table]
         again = () if self.again is None else (self.again.fetched, self.again.changed, *self.again.heard)
-        numbers = *self.counted, self.used, self.quota, *self.progress, *again, self.pages_per_s
+        numbers = *self.counted, *self.holding, *self.progress, *again, self.pages_per_s
         counts, texts = [count for _, count in rows], [self.doing, *(name for name, _ in rows)]
         if not all(isinstance(one, int | float) for one in (*numbers, *counts)) or not all(
             isinstance(one, str) for one in texts
@@ -51,11 +52,11 @@ def _read_again(fetched: int, changed: int, heard: Sequence[int], by_quality: bo
     return FetchedAgain(fetched, changed, Heard(*heard), by_quality)
 
 
-def answer(count: Count, used: int, quota: float, progress: Progress, standing: Standing | None) -> Answer:
+def answer(count: Count, holding: Holding, progress: Progress, standing: Standing | None) -> Answer:
     if standing is None:
-        return Answer(count, used, quota, progress)
+        return Answer(count, holding, progress)
     rows = standing.busiest(), standing.errors, standing.given_up, standing.left_out
-    return Answer(count, used, quota, progress, *rows, standing.doing, standing.again, standing.pages_per_s)
+    return Answer(count, holding, progress, *rows, standing.doing, standing.again, standing.pages_per_s)
 
 
 def in_numbers(progress: Progress, answer: Answer | None, here: bool) -> dict[str, float]:

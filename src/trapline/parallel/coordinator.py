@@ -8,24 +8,25 @@ Whoever watches from a second terminal (watching.py) may ask how each stands, an
 import asyncio
 import json
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from typing import Any, NamedTuple
 
 from trapline.crawl.ends import BYTES, DRAINED, PAGES, SECONDS
 from trapline.crawl.records import Progress
 from trapline.crawl.standing import Standing, stopping
-from trapline.errors import ConfigError
+from trapline.errors import ConfigError, InvariantError
 from trapline.parallel import MOST_PROCESSES
 from trapline.parallel.answer import NOTHING, Answer, Together, in_numbers
 from trapline.parallel.census import Census
-from trapline.parallel.quotas import Holding, shared_out
+from trapline.parallel.quotas import PageBudget
 from trapline.parallel.roll import Roll, tell
 from trapline.parallel.watching import WATCHER
 from trapline.parallel.wire import Address, Kind, Line, Pass, listen
 
 _ROUND_S = 0.5
 _SOON_S = 0.05  # to the next round, if somebody waits for it
+_STUCK_S = 60.0  # without a page, a parcel or a visit, though there is something to fetch
 _LATE_S = 5.0  # the others do not wait longer than that for one that does not answer
 COORDINATOR = -1  # among partitions
 RESIZED = "resized"  # what stops a crawl that goes on with more partitions
@@ -58,7 +59,7 @@ class Coordinator:
         self._census = Census()
         self._counted = asyncio.Event()  # everybody has answered the round, apart from those who are late
         self._owes_since: dict[int, float] = {}  # an answer, if it is missing in the census
-        self._ordered: dict[int, int] = {}  # the latest quota of each
+        self._budget = PageBudget(int(limits.pages)) if limits.pages < math.inf else None
         self._roll = Roll(self.members)
         self.answers: dict[int, Answer] = {}  # the latest of each
         self._notes: dict[str, None] = {}  # of partitions; one that calls again says the same again
@@ -67,6 +68,8 @@ class Coordinator:
         self.trouble = ""  # for the user, until all partitions are there again
         self._were_there = False  # all of them
         self._began: float | None = None  # when the first was there
+        self._done: Sequence[object] = ()  # by each, when that last changed
+        self._moved_at = 0.0
 
     async def listen(self, host: str) -> Address:
         self._server, address = await listen(host, self._own, self._called)
@@ -166,26 +169,31 @@ class Coordinator:
             self.stop(DRAINED)
         if self.stopped_by or not self._is_counted:
             return _ROUND_S
+        self._check_that_it_moves()
         waits = self._share_out() or all(one.counted.idle for one in self.answers.values())
         return _SOON_S if waits and self._census.is_whole else _ROUND_S
 
-    def _share_out(self) -> bool:
-        """Whether somebody waits for pages. What one has that has never answered, nobody knows."""
-        if self._limits.pages == math.inf or self.answers.keys() != self.members:
-            return False
-        held = {number: self._holding(number) for number in sorted(self.members)}
-        for number, quota in shared_out(int(self._limits.pages), held).items():
-            self._ordered[number] = quota
-            self._roll.tell(number, quota=quota)
-        return any(one.is_starving for one in held.values())
+    def _check_that_it_moves(self) -> None:
+        """A crawl that does nothing while a page could be fetched would wait for ever: that is a defect, and ends it."""
+        now = asyncio.get_running_loop().time()
+        done = [(one.progress.pages, one.progress.errors, one.counted) for one in self.answers.values()]
+        ready = [number for number, one in self.answers.items() if one.holding.is_ready]
+        is_stuck = self._census.is_whole and not any(one.progress.active for one in self.answers.values())
+        if not ready or not is_stuck or done != self._done:
+            self._done, self._moved_at = done, now
+        elif now - self._moved_at >= _STUCK_S:
+            held = "; ".join(f"partition {number}: {one.holding}" for number, one in sorted(self.answers.items()))
+            raise InvariantError(f"nothing was fetched for {_STUCK_S:.0f} s though pages are ready ({held})")
 
-    def _holding(self, number: int) -> Holding:
-        """As it says; of one that is late, all that it may have taken meanwhile."""
-        answer = self.answers[number]
-        if number not in self._census.missing:
-            return Holding(answer.used, int(answer.quota), answer.counted.idle)
-        most = max(int(answer.quota), self._ordered.get(number, 0))
-        return Holding(most, most, True)
+    def _share_out(self) -> bool:
+        """Whether quotas change, so that the next round is worth having soon. What one has that has never answered, nobody knows."""
+        if self._budget is None or self.answers.keys() != self.members:
+            return False
+        held = {number: self.answers[number].holding for number in sorted(self.members)}
+        orders = self._budget.orders(held, self._census.missing)
+        for number, quota in orders.items():
+            self._roll.tell(number, quota=quota)
+        return bool(orders)
 
     # ---- who calls
 

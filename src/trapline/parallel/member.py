@@ -32,6 +32,7 @@ from trapline.parallel.delivery import CONNECT_S, Delivery, surface
 from trapline.parallel.exchange import Exchange
 from trapline.parallel.of_one_moment import ParcelsOfOneMoment
 from trapline.parallel.places import Places
+from trapline.parallel.quotas import Holding
 from trapline.parallel.settling import Settling
 from trapline.parallel.wire import Address, Kind, Line, Pass, Refused, greet
 
@@ -222,8 +223,10 @@ class LiveMember:
 
     def _answer(self, line: Line, round_: int) -> None:
         crawler = self._crawler
-        count = self._exchange.count(crawler.idle and not crawler.active)
-        told = answer(count, int(crawler.used), crawler.most_pages, crawler.progress(0.0), self._standing)
+        quota = int(crawler.most_pages) if self._lead.limited else 0
+        holding = Holding(int(crawler.used), quota, crawler.frontier.has_new, crawler.is_ready)
+        count = self._exchange.count(crawler.is_idle)
+        told = answer(count, holding, crawler.progress(0.0), self._standing)
         self._say(line, round=round_, answer=told._asdict())
 
     @staticmethod

@@ -1,36 +1,64 @@
-"""A goal of pages that several partitions share: how many of them each may have. Pure arithmetic; the coordinator sends what comes of it.
+"""The page budget of a crawl: a goal of pages that several partitions share. Pure arithmetic; the coordinator sends what comes of it.
 
-A partition never has more pages than its quota, those asked for included, and the quotas together are never more than the goal: so the
-crawl stops at the page, as one process does. What is free goes out by halves, so that a fast partition comes back for more while
-there is some; when all is out and somebody has nothing left, those that have much give half of it back.
+The laws, whatever fails, moves, dies or is asked twice:
+- free + the quotas of all partitions = goal, and a partition never uses more than its quota. So the crawl stops at the page, as one
+  process does.
+- While the goal is not reached, a partition that could fetch a page now gets one within a few rounds: free pages go to those that can
+  use them now before they go to anybody else, and pages that cannot be used now are taken back for those that can.
+Whether a partition has pages to fetch must not depend on its quota: one without a quota that did not know would take back, round after
+round, the page that another one needs.
+
+Free pages go out by halves, so that a fast partition comes back for more while there are some.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Set
 from typing import NamedTuple
 
 
 class Holding(NamedTuple):
     """What a partition says that it has."""
 
-    used: int  # pages had, asked for, or about to be
+    used: int  # pages fetched, requested, or about to be
     quota: int
-    idle: bool  # it has nothing to fetch
+    has_pages: bool  # it knows pages that it could fetch, now or later
+    is_ready: bool  # it could request one now, if its quota allowed that
 
     @property
-    def rest(self) -> int:
+    def unused(self) -> int:
         return self.quota - self.used
 
     @property
     def is_starving(self) -> bool:
-        return not self.idle and self.rest <= 0
+        return self.has_pages and self.unused <= 0
+
+
+class PageBudget:
+    """The goal of all partitions, and the quota that each was ordered to have."""
+
+    def __init__(self, goal: int) -> None:
+        self._goal = goal
+        self._ordered: dict[int, int] = {}
+
+    def orders(self, held: Mapping[int, Holding], silent: Set[int]) -> dict[int, int]:
+        """The quotas that change, by partition. `held`: the latest answer of each. `silent`: who has not answered since the last orders;
+        nobody knows how much of its quota it has used."""
+        known = {number: self._at_most(number, one) if number in silent else one for number, one in held.items()}
+        changed = shared_out(self._goal, known)
+        self._ordered |= changed
+        return changed
+
+    def _at_most(self, number: int, answered: Holding) -> Holding:
+        most = max(answered.quota, self._ordered.get(number, 0))
+        return Holding(most, most, has_pages=False, is_ready=False)
 
 
 def shared_out(goal: int, held: Mapping[int, Holding]) -> dict[int, int]:
     """The quotas that change, by partition. All have answered, and no earlier change is under way.
 
-    >>> shared_out(100, {0: Holding(0, 0, False), 1: Holding(0, 0, False)})
+    >>> new = Holding(0, 0, has_pages=True, is_ready=True)
+    >>> shared_out(100, {0: new, 1: new})
     {0: 25, 1: 25}
-    >>> shared_out(100, {0: Holding(50, 50, False), 1: Holding(10, 50, True)})
+    >>> shared_out(100, {0: Holding(50, 50, True, True), 1: Holding(10, 50, False, False)})
     {1: 10}
     """
     free = goal - sum(one.quota for one in held.values())
@@ -38,19 +66,24 @@ def shared_out(goal: int, held: Mapping[int, Holding]) -> dict[int, int]:
 
 
 def _given(free: int, held: Mapping[int, Holding]) -> dict[int, int]:
-    hungry = {number: one for number, one in held.items() if not one.idle}
+    hungry = {number: one for number, one in held.items() if one.has_pages}
     share = max(free // (2 * len(hungry)), 1) if hungry else 0
     orders = {}
-    for number, one in hungry.items():
-        if one.rest < share and free >= share:
+    for number, one in sorted(hungry.items(), key=lambda item: not item[1].is_ready):
+        if one.unused < share and free >= share:
             orders[number] = one.quota + share
             free -= share
     return orders
 
 
 def _taken_back(held: Mapping[int, Holding]) -> dict[int, int]:
-    """It may have asked for more pages meanwhile: then it keeps those, and says so."""
-    if not any(one.is_starving for one in held.values()):
-        return {}
-    left = {number: one.used + (0 if one.idle else one.rest // 2) for number, one in held.items() if one.rest > 0}
+    """From those that have no pages, for whoever starves; from all others half, for whoever starves and could request a page now. A
+    partition that has requested more pages meanwhile keeps those, and says so."""
+    starving = [one for one in held.values() if one.is_starving]
+    is_urgent = any(one.is_ready for one in starving)
+    left = {
+        number: one.used + (one.unused // 2 if one.has_pages else 0)
+        for number, one in held.items()
+        if one.unused > 0 and starving and (is_urgent or not one.has_pages)
+    }
     return {number: quota for number, quota in left.items() if quota < held[number].quota}

@@ -32,7 +32,7 @@ class Agenda:
     def next(self, now: float) -> Visit | WaitUntil | Rescore | Drained:
         """As the frontier answers; but the visit may be one to pages that the crawl has."""
         turns = self._turns
-        asked = turns.is_first(now) and self._goes_on()
+        asked = turns.is_first(now) and self.goes_on
         visit = self._revisit(now, *turns.of_sites()) if asked else None
         if visit is not None:
             return visit
@@ -42,11 +42,12 @@ class Agenda:
             if self.refresher.has_waiting(answer.site):
                 turns.at_site(answer.site, len(answer.pages), 0)
             return answer
-        if isinstance(answer, Rescore) or not self._goes_on():
+        if isinstance(answer, Rescore) or not self.goes_on:
             return answer
         return (self._revisit(now) if turns.may(now) and not asked else None) or self._wait(answer, now)
 
-    def _goes_on(self) -> bool:
+    @property
+    def goes_on(self) -> bool:
         """Whether pages are fetched again at all: a crawl that is not continuous ends with its new pages."""
         return self._continuous or self._frontier.has_new
 
