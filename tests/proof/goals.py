@@ -1,0 +1,118 @@
+"""Crawls of several processes with a goal near the end of the web: each ends at its goal, to the page."""
+
+import itertools
+import os
+import random
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from tests.parallel.processes_world import has, rows
+from tests.proof.section import Finding, Section, say
+from tests.testweb.webs import numbered
+from trapline.crawl.store.lock import holder
+from trapline.fetch.hosts import hosts_text
+from trapline.parallel.manifest import MANIFEST, read
+from trapline.testweb import Behaviour, build_web, serve
+
+_METHOD = """
+A web of 16 sites with 40 pages each, some of which fail once or always, is crawled by 2 to 8 processes. The goal (`--max-pages`) is the
+number of pages that one process finds without a goal, or a few less: then the last pages of the goal lie on one or two partitions, and
+the others must give back what they hold. Each crawl runs undisturbed, with partitions that are killed, and with `parallel resize`.
+A crawl that has not ended after four minutes counts as hanging.
+"""
+SITES, PAGES_A_SITE = 16, 40
+COMMAND = [sys.executable, "-c", "import sys; from trapline.cli import run; sys.exit(run(sys.argv[1:]))"]
+HANGS_S = 240.0
+
+
+@contextmanager
+def served(folder: Path, sites: int) -> Iterator[list[str]]:
+    """The options of a crawl of the web."""
+    chance, pages = random.Random(3), sites * PAGES_A_SITE
+    links = [
+        [page - page % PAGES_A_SITE + (page + step) % PAGES_A_SITE for step in (1, 7)] + [chance.randrange(pages)]
+        for page in range(pages)
+    ]
+    behaviour = Behaviour(latency_s=0.005, faults=(("unavailable-once", 0.04), ("error", 0.02)), retry_after_s=0)
+    with serve(build_web(numbered(sites, PAGES_A_SITE, links), behaviour)) as server:
+        hosts = folder / "hosts"
+        hosts.write_text(hosts_text({name: [address] for name, address in server.hosts.items()}))
+        polite = ["--delay", "0", "--pause", "0", "--backoff", "0.1", "--connections", "20"]
+        yield [*server.seed_urls, "--scope", "any", "--allow-private", "--hosts", str(hosts), *polite]
+
+
+def pages_of(folder: Path) -> int:
+    return int(rows(folder, "select count(distinct page) from fetch where result = 3")[0][0])
+
+
+def crawled(folder: Path, told: list[str], disturb: Callable[[Path], None]) -> str:
+    """How the crawl ended: with so many pages, or why not."""
+    process = subprocess.Popen([*COMMAND, "crawl", "--quiet", "-o", str(folder), *told])
+    disturb(folder)
+    try:
+        code = process.wait(HANGS_S)
+    except subprocess.TimeoutExpired:
+        process.send_signal(signal.SIGINT)
+        process.wait(60.0)
+        return "hangs"
+    return f"{pages_of(folder)} pages" if code == 0 else f"exit code {code}"
+
+
+def nothing(folder: Path) -> None: ...
+
+
+def kill_one(folder: Path) -> None:
+    """SIGKILL to one of the partitions, once it has fetched something."""
+    processes = [process for part in running_parts(folder, least=200) if (process := holder(part))]
+    if processes:
+        os.kill(random.choice(processes), signal.SIGKILL)
+
+
+def resize(folder: Path) -> None:
+    parts = running_parts(folder, least=200)
+    if parts:
+        subprocess.run([*COMMAND, "parallel", "resize", str(folder), str(len(parts) + 1)], capture_output=True)
+
+
+def running_parts(folder: Path, least: int) -> list[Path]:
+    """The folders of the partitions, once all run and one has made its share of so many fetches; none, if that takes too long."""
+    end = time.monotonic() + HANGS_S / 2
+    while time.monotonic() < end:
+        time.sleep(0.05)
+        if (folder / MANIFEST).exists():
+            parts = list(read(folder).parts)
+            if all(map(holder, parts)) and any(has(part, least // len(parts)) for part in parts):
+                return parts
+    return []
+
+
+DISTURBANCES = {"undisturbed": nothing, "killed": kill_one, "resized": resize}
+
+
+def run(full: bool) -> Iterator[Finding]:
+    sizes, missing = (range(2, 9), (0, 1, 2, 5)) if full else ((2,), (1,))
+    kinds = DISTURBANCES if full else {"undisturbed": nothing}
+    with tempfile.TemporaryDirectory() as place, served(Path(place), SITES if full else 4) as told:
+        crawled(Path(place) / "whole", told, nothing)
+        there = pages_of(Path(place) / "whole")
+        for kind, disturb in kinds.items():
+            ends: Counter[str] = Counter()
+            for at, (size, less) in enumerate(itertools.product(sizes, missing)):
+                goal = there - less
+                folder = Path(place) / f"{kind}-{at}"
+                end = crawled(folder, [*told, "--processes", str(size), "--max-pages", str(goal)], disturb)
+                ends["at its goal" if end == f"{goal} pages" else f"{end}, {size} processes, goal {goal}"] += 1
+                say(f"{kind}: {size} processes, goal {goal}: {end}")
+            claim = f"Every crawl of {min(sizes)} to {max(sizes)} processes ends at its goal ({kind})."
+            measured = "; ".join(f"{count} {end}" for end, count in ends.items())
+            yield Finding(claim, f"of {sum(ends.values())} crawls: {measured}", set(ends) == {"at its goal"})
+
+
+SECTION = Section("Goals of several processes", _METHOD, run)

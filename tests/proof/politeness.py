@@ -1,0 +1,178 @@
+"""A crawl of several processes is polite by its servers' own log, though servers fail, partitions die and their number grows."""
+
+import os
+import random
+import signal
+import subprocess
+import tempfile
+import threading
+import time
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+
+from tests.proof.goals import COMMAND, running_parts
+from tests.proof.section import Finding, Section, by_pytest, say
+from tests.testweb.webs import numbered
+from trapline.crawl.store.lock import holder
+from trapline.fetch.hosts import hosts_text
+from trapline.testweb import Behaviour, Log, Mix, Promise, Served, Web, build_web, check, serve
+from trapline.testweb.behaviour import behaviours
+from trapline.testweb.message import ROBOTS_FILE
+
+_METHOD = """
+500 sites, three to an address, with robots.txt files of every kind (rules, none, behind redirects on this or another site, errors,
+Crawl-delays below, at and above the delay of the crawl), redirects, refusals, slow, broken and hostile answers. One command crawls them
+with `--processes 2`; every half minute a partition is killed, and twice the crawl is resized while it runs. The servers note each
+request and each answer, and the log alone is judged (`src/trapline/testweb/politeness.py`, which shares nothing with the crawler).
+"""
+PROMISE = Promise(delay_s=0.1, per_connection=20, pause_s=0.0)
+FAULTS = (
+    *(
+        ("not-found", 0.02),
+        ("error", 0.01),
+        ("too-many", 0.001),
+        ("unavailable-once", 0.002),
+        ("chunked", 0.05),
+        ("gzip", 0.05),
+    ),
+    *(
+        (fault, 0.0005)
+        for fault in ("silent", "dribble", "short-body", "bad-chunks", "garbage", "endless-headers", "reset")
+    ),
+    *(("no-length", 0.02), ("empty", 0.0005), ("endless-body", 0.0005), ("broken-gzip", 0.0005)),
+)
+REDIRECTS = (("plain", 0.02), ("chain", 0.01), ("away", 0.02), ("loop", 0.005))
+ROBOTS = (
+    ("none", 0.2),
+    ("redirect", 0.1),
+    ("away", 0.1),
+    ("error", 0.02),
+    ("reset", 0.02),
+    ("loop", 0.02),
+    ("huge", 0.05),
+)
+
+
+def web_of(sites: int, pages: int) -> Web:
+    base = Behaviour(
+        latency_s=0.001, robots="rules", disallowed=0.2, redirects=REDIRECTS, faults=FAULTS, retry_after_s=1
+    )
+    drawn = behaviours(Mix(base, measured_requests=True, http10=0.05, robots=ROBOTS), sites, seed=1)
+    delays = (0.05, 0.1, 0.2, 0.0, 0.0, 0.0)
+    # Behind a redirect a Crawl-delay is not known at once, and the log cannot tell when it was.
+    polite = [
+        replace(one, crawl_delay_s=delays[site % 6] if one.robots in ("rules", "huge") else 0.0)
+        for site, one in enumerate(drawn)
+    ]
+    return build_web(numbered(sites, pages, links_of(sites, pages)), polite, sites_per_address=3, seed=1)
+
+
+def links_of(sites: int, pages: int) -> list[list[int]]:
+    """Every site is a tree, with two more links within it and one to anywhere: few pages hang on a single other one."""
+    chance, links = random.Random(2), []
+    for page in range(sites * pages):
+        home, place = page - page % pages, page % pages
+        within = [2 * place + 1, 2 * place + 2, chance.randrange(pages), chance.randrange(pages)]
+        links.append([home + target for target in within if target < pages] + [chance.randrange(sites * pages)])
+    return links
+
+
+def options(server: Served, folder: Path) -> list[str]:
+    hosts, seeds = folder / "hosts", folder / "seeds"
+    hosts.write_text(hosts_text({name: [address] for name, address in server.hosts.items()}))
+    seeds.write_text("\n".join(server.seed_urls))
+    told = {
+        "--seeds": seeds, "--hosts": hosts, "--scope": "any", "--connections": 200, "--delay": PROMISE.delay_s,
+        "--per-connection": PROMISE.per_connection, "--pause": 0, "--backoff": 0.2, "--backoff-most": 0.5, "--timeout": 2,
+        "--max-body": "300kB", "--retries": 1, "--give-up": 50,
+    }  # fmt: skip
+    return ["--quiet", "--allow-private", *(str(part) for pair in told.items() for part in pair)]
+
+
+class Disturber(threading.Thread):
+    """Kills a partition every so often, for a while; now and then lets the crawl grow first."""
+
+    def __init__(self, folder: Path, every_s: float, most_kills: int, growths: int) -> None:
+        super().__init__(daemon=True)
+        self._folder, self._every_s, self._most_kills, self._growths = folder, every_s, most_kills, growths
+        self.kills, self.resizes, self.over = 0, 0, threading.Event()
+
+    def run(self) -> None:
+        chance = random.Random(1)
+        while self.kills < self._most_kills and not self.over.wait(self._every_s):
+            parts = running_parts(self._folder, least=0)
+            if self.kills % 3 == 2 and self.resizes < self._growths:
+                size = str(len(parts) + 1)
+                done = subprocess.run([*COMMAND, "parallel", "resize", str(self._folder), size], capture_output=True)
+                self.resizes += done.returncode == 0
+            processes = [process for process in map(holder, parts) if process]
+            if processes and not self.over.is_set():
+                os.kill(chance.choice(processes), signal.SIGKILL)
+                self.kills += 1
+                say(f"{self.kills} kills, {self.resizes} resizes")
+
+
+def crawled(server: Served, place: Path, disturber: Disturber, limit_s: float) -> int:
+    """The exit code of the crawl; a goal of time ends it if it is slow."""
+    folder = place / "crawl"
+    command = [
+        *COMMAND,
+        "crawl",
+        "-o",
+        str(folder),
+        "--processes",
+        "2",
+        "--max-time",
+        str(limit_s),
+        *options(server, place),
+    ]
+    disturber.start()
+    code = subprocess.run(command).returncode
+    disturber.over.set()
+    disturber.join()
+    return code
+
+
+def before_robots(log: Log) -> int:
+    """Sites whose first request was not for their robots.txt."""
+    rows = np.argsort(log.arrival_s, kind="stable")
+    rows = rows[log.site[rows] >= 0]
+    _, first = np.unique(log.site[rows], return_index=True)
+    return int((log.page[rows[first]] != ROBOTS_FILE).sum())
+
+
+def run(full: bool) -> Iterator[Finding]:
+    sites, pages, kills, limit_s = (500, 3_600, 20, 3_000.0) if full else (30, 20, 0, 20.0)
+    with tempfile.TemporaryDirectory() as scratch, serve(web_of(sites, pages)) as server:
+        disturber = Disturber(Path(scratch) / "crawl", 30.0, kills, growths=2)
+        began = time.monotonic()
+        code = crawled(server, Path(scratch), disturber, limit_s)
+        log, minutes = server.log(), (time.monotonic() - began) / 60
+        found = check(log, PROMISE)
+    disturbed = f"{disturber.kills} kills, {disturber.resizes} resizes"
+    size = (
+        f"{found.requests:,} requests to {sites} sites in {found.visits:,} visits, {minutes:.1f} minutes, {disturbed}"
+    )
+    yield Finding("The crawl ends in order.", f"exit code {code}; {size}", code == 0)
+    if full:
+        enough = found.requests >= 10**6 and disturber.kills >= 5 and disturber.resizes == 2
+        yield Finding("The log has 10^6 requests, with kills and two resizes.", size, enough)
+    yield Finding(
+        "No visit overlaps another to the same site or address.", f"{len(found.overlaps)}", not found.overlaps
+    )
+    yield Finding("No request is early.", f"{len(found.early)}", not found.early)
+    yield Finding("No forbidden path is requested.", f"{len(found.disallowed)}", not found.disallowed)
+    unasked = before_robots(log)
+    yield Finding("No site is asked for anything before its robots.txt.", f"{unasked} sites", unasked == 0)
+    if full:
+        yield by_pytest(
+            "So it is with one process and the pauses of a visit; its own audit finds what the log shows.",
+            "tests/crawl/test_politeness_live.py",
+            env={"TRAPLINE_POLITE_SITES": "500"},
+        )
+
+
+SECTION = Section("Politeness", _METHOD, run)
