@@ -54,6 +54,31 @@ def test_every_module_has_its_place_in_the_architecture() -> None:
     assert {one for one in named if not fnmatch.filter(modules, one)} == set()
 
 
+def test_what_the_architecture_places_in_a_file_is_there() -> None:
+    """A name "(in `file.py`)"."""
+    placed = re.findall(r"`(\w+)` \(in `(\w+\.py)`\)", (DOCS / "architecture.md").read_text())
+    assert placed
+    for name, file in placed:
+        texts = [path.read_text() for path in (ROOT / "src" / "trapline").glob(f"*/{file}")]
+        assert any(re.search(rf"^(?:class|def) {name}\b", text, re.M) for text in texts), (name, file)
+
+
+def test_the_decision_on_the_store_has_the_sizes_of_the_code() -> None:
+    from trapline.crawl import outbox
+    from trapline.crawl.store.frames import GROUP_BYTES
+    from trapline.crawl.store.settings import StoreSettings
+
+    text = (DOCS / "decisions" / "018-store-process.md").read_text()
+    settings = StoreSettings()
+    for said in (
+        f"{outbox.FETCHES}\nfetches or {outbox.BYTES >> 20} MiB of bodies",
+        f"(up to {GROUP_BYTES / 1e6:g} MB:",
+        f"{settings.backlog_bytes / 1e6:g} MB or {settings.backlog_batches} batches",
+        f"latest {settings.revisits:,} bodies",
+    ):
+        assert said in text, said
+
+
 @pytest.mark.parametrize("decision", sorted((DOCS / "decisions").glob("*.md")), ids=lambda path: path.stem)
 def test_a_decision_is_titled_by_its_number(decision: Path) -> None:
     assert decision.read_text().startswith(f"# {int(decision.stem[:3])}. ")

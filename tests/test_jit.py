@@ -8,11 +8,13 @@ import os
 import shutil
 import subprocess
 import sys
+import threading
 import time
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
+import numba
 import pytest
 
 import trapline
@@ -346,6 +348,71 @@ def test_whoever_finds_all_in_the_cache_waits_for_nobody(chained: Path, empty: P
         assert drawn(chained, empty.parent)["hits"] == 1
 
 
+# Other users of numba in the same process.
+
+# A host application compiles a function of its own, in a thread of its own, each time Trapline says what it compiles next.
+HOST = DRAW.replace(
+    "jit.ready()",
+    """
+import threading
+from numba import njit
+
+answers = []
+
+def compile_another(done, total, name):
+    foreign = njit(lambda number: number * 3)
+    thread = threading.Thread(target=lambda: answers.append(foreign(14)))
+    thread.start()
+    thread.join()
+
+jit.ready(compile_another)
+""",
+).replace('"hits": hits', '"hits": hits, "answers": answers')
+
+
+@compiled_only
+def test_what_another_thread_compiles_meanwhile_gets_machine_code(chained: Path, tmp_path: Path) -> None:
+    answers = json.loads(python(HOST, tmp_path / "cache", chained.parent))["answers"]
+    assert answers == [42, 42]  # beside a helper, and beside a kernel
+    assert drawn(chained, tmp_path / "cache")["hits"] == 1
+
+
+@compiled_only
+def test_threads_that_want_the_core_at_once_all_find_it_ready(chained: Path, tmp_path: Path) -> None:
+    together = """
+from concurrent.futures import ThreadPoolExecutor
+with ThreadPoolExecutor(8) as threads:
+    for ready in [threads.submit(jit.ready) for _ in range(8)]:
+        ready.result()
+assert jit._ready_kernels == len(jit._kernels)
+"""
+    for expected in (0, 1):
+        answer = json.loads(python(DRAW.replace("jit.ready()", together), tmp_path / "cache", chained.parent))
+        assert (answer["hits"], answer["most"]) == (expected, 1)
+
+
+@compiled_only
+def test_what_another_thread_declares_meanwhile_keeps_its_cache(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Trapline chooses numba's folder for its own functions only."""
+    foreign: list[Any] = []
+
+    def declare_another_first(*arguments: Any, **options: Any) -> Any:
+        other = threading.Thread(target=lambda: foreign.append(numba.njit(cache=True)(time_of_others)))
+        other.start()
+        other.join()
+        return numba.njit(*arguments, **options)
+
+    monkeypatch.setattr(jit, "njit", declare_another_first)
+    monkeypatch.setattr(jit, "_kernels", [])
+    own: Any = jit.kernel("float64(float64)")(time_of_others)
+    assert own._cache.cache_path.startswith(str(jit._CACHE))
+    assert not foreign[0]._cache.cache_path.startswith(str(jit._CACHE))
+
+
+def time_of_others(seconds: float) -> float:
+    return seconds / 60.0
+
+
 # The place of the cache.
 
 
@@ -397,13 +464,3 @@ def test_of_folders_unused_for_a_day_the_newest_eight_stay(tmp_path: Path) -> No
     os.utime(tmp_path / "not-ours", (0.0, 0.0))
     gone = {int(folder.name, 16) for folder in jit._superfluous(tmp_path, now)}
     assert gone == {10, 11, 12}  # 33 and 34 hours, 31 days
-
-
-def test_the_cache_of_others_stays_where_it_is(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Trapline sets numba's folder for its own functions only."""
-    import numba
-
-    monkeypatch.setattr(numba.config, "CACHE_DIR", "of others")
-    with jit._cache_here():
-        assert str(jit._CACHE) == numba.config.CACHE_DIR
-    assert numba.config.CACHE_DIR == "of others"

@@ -13,6 +13,8 @@ Rules of this file
 - A *rank* is called by address, so that one compiled frontier serves every strategy. Passed as an argument it would
   miss the cache in every process; as `types.FunctionType` it cost 59 us (prototype) each time it crosses from Python.
 - Python hands a kernel the *address* of the frontier's arrays, not the arrays: pinned.py.
+- numba is extended by classes that our functions name, never patched: Trapline is a library too, and its host may compile functions of
+  its own in another thread.
 - With NUMBA_DISABLE_JIT=1 everything here is plain Python.
 """
 
@@ -23,9 +25,10 @@ import re
 import shutil
 import sys
 import tempfile
+import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
+from contextlib import nullcontext, suppress
 from pathlib import Path
 from typing import Any, ClassVar, TypeVar
 
@@ -35,8 +38,9 @@ from llvmlite import ir
 from llvmlite.binding import Linkage
 from numba import njit, types
 from numba.core import cgutils
-from numba.core.codegen import JITCodeLibrary, JITCPUCodegen
-from numba.core.cpu import CPUContext
+from numba.core.caching import CompileResultCacheImpl, FunctionCache, UserProvidedCacheLocator
+from numba.core.codegen import JITCodeLibrary
+from numba.core.compiler import Compiler
 from numba.extending import intrinsic, register_jitable
 
 from trapline.alone import alone
@@ -56,6 +60,7 @@ _helpers: list[tuple[Any, Any]] = []
 _kernels: list[tuple[Any, Any]] = []
 _compiled_helpers = 0
 _ready_kernels = 0
+_one_thread = threading.RLock()  # that counts these up
 
 
 def cache_folder() -> Path:
@@ -105,15 +110,70 @@ def _superfluous(root: Path, now: float) -> list[Path]:
     return [folder for place, folder in enumerate(old) if place >= _MOST_OLD or unused_s[folder] > _UNUSED_S]
 
 
-@contextmanager
-def _cache_here() -> Iterator[None]:
-    # numba reads its cache folder when it decorates; other users of numba in this process keep theirs.
-    before = numba.config.CACHE_DIR
-    numba.config.CACHE_DIR = str(_CACHE)
-    try:
-        yield
-    finally:
-        numba.config.CACHE_DIR = before
+class _HelperLibrary(JITCodeLibrary):  # type: ignore[misc, unused-ignore]
+    """A helper's code as LLVM's intermediate form. It is linked into kernels and optimised there. Optimising it and making machine code
+    of it by itself too, as numba does, takes two thirds of a cold start, and nobody would run that code."""
+
+    def _optimize_final_module(self) -> None:
+        pass
+
+    def _finalize_final_module(self) -> None:
+        self._finalize_dynamic_globals()
+        self._verify_declare_only_symbols()
+        self._finalized = True
+
+
+class _KernelLibrary(JITCodeLibrary):  # type: ignore[misc, unused-ignore]
+    """A kernel's code. numba links helpers so that other modules could use them too. Private to the kernel, LLVM may drop the arguments
+    they do not use. docs/decisions/007 has what it gained when the frontier's state was passed by value."""
+
+    def _optimize_final_module(self) -> None:
+        for function in self._final_module.functions:
+            if not function.is_declaration and function.linkage == Linkage.linkonce_odr:
+                function.linkage = "internal"
+        super()._optimize_final_module()
+
+
+class _KernelCompiler(Compiler):  # type: ignore[misc, unused-ignore]
+    """numba's compiler, with a library of ours for the code of one function. All other functions of the process keep numba's."""
+
+    library_class: type[JITCodeLibrary] = _KernelLibrary
+
+    def compile_extra(self, func: Any) -> Any:
+        library = self.library_class(self.state.targetctx.codegen(), func.__qualname__)
+        library.enable_object_caching()  # as numba does with a library that it makes
+        self.state.library = library
+        return super().compile_extra(func)
+
+
+class _HelperCompiler(_KernelCompiler):
+    library_class = _HelperLibrary
+
+    def __init__(self, *arguments: Any) -> None:
+        super().__init__(*arguments)
+        # numba wants a new builtin for each function, as a key; nobody calls it.
+        self.state.targetctx = self.state.targetctx.subtarget(get_executable=lambda *_: [].append)
+
+
+class _CacheLocator(UserProvidedCacheLocator):  # type: ignore[misc, unused-ignore]
+    """Our folder for our functions. `numba.config.CACHE_DIR` belongs to the other users of numba in this process."""
+
+    def __init__(self, function: Any, file: str) -> None:
+        self._py_file = file
+        self._lineno = function.__code__.co_firstlineno
+        self._cache_path = str(_CACHE / self.get_suitable_cache_subpath(file))
+
+    @classmethod
+    def from_function(cls, function: Any, file: str) -> Any:
+        return super(UserProvidedCacheLocator, cls).from_function(function, file)
+
+
+class _CacheFiles(CompileResultCacheImpl):  # type: ignore[misc, unused-ignore]
+    _locator_classes: ClassVar[list[Any]] = [_CacheLocator, *CompileResultCacheImpl._locator_classes]
+
+
+class _Cache(FunctionCache):  # type: ignore[misc, unused-ignore]
+    _impl_class = _CacheFiles
 
 
 def helper(signature: Any) -> Callable[[Function], Function]:
@@ -122,7 +182,9 @@ def helper(signature: Any) -> Callable[[Function], Function]:
     def wrap(function: Function) -> Function:
         if DISABLED:
             return function
-        dispatcher = njit(no_cpython_wrapper=True, no_cfunc_wrapper=True, **_FLAGS)(function)
+        dispatcher = njit(pipeline_class=_HelperCompiler, no_cpython_wrapper=True, no_cfunc_wrapper=True, **_FLAGS)(
+            function
+        )
         _helpers.append((dispatcher, signature))
         return dispatcher
 
@@ -141,8 +203,8 @@ def kernel(signature: Any) -> Callable[[Function], Function]:
     def wrap(function: Function) -> Function:
         if DISABLED:
             return function
-        with _cache_here():
-            dispatcher = njit(cache=True, **_FLAGS)(function)
+        dispatcher = njit(pipeline_class=_KernelCompiler, **_FLAGS)(function)
+        dispatcher._cache = _Cache(function)
         _kernels.append((dispatcher, signature))
         return dispatcher
 
@@ -154,12 +216,13 @@ def ready(progress: Progress | None = None, waiting: Callable[[], None] = lambda
 
     `waiting` is called if another process compiles into the same cache: what that leaves need not be compiled twice.
     """
-    if _ready_kernels == len(_kernels):
-        return
-    _use_cache()
-    is_cached = all(_marker(dispatcher).exists() for dispatcher, _ in _kernels[_ready_kernels:])
-    with nullcontext() if is_cached else alone(_CACHE / "compiling.lock", waiting):
-        _load_or_compile_all(progress)
+    with _one_thread:
+        if _ready_kernels == len(_kernels):
+            return
+        _use_cache()
+        is_cached = all(_marker(dispatcher).exists() for dispatcher, _ in _kernels[_ready_kernels:])
+        with nullcontext() if is_cached else alone(_CACHE / "compiling.lock", waiting):
+            _load_or_compile_all(progress)
 
 
 def _marker(dispatcher: Any) -> Path:
@@ -183,13 +246,11 @@ def _load_or_compile_all(progress: Progress | None) -> None:
 
 def _load_or_compile(dispatcher: Any, signature: Any, progress: Progress | None) -> None:
     try:
-        with _with_private_helpers():
-            _compile(dispatcher, signature)
+        _compile(dispatcher, signature)
     except Exception:  # a damaged cache raises whatever unpickling it leads to
         _forget(dispatcher)
         _compile_helpers(progress)
-        with _with_private_helpers():
-            _compile(dispatcher, signature)
+        _compile(dispatcher, signature)
 
 
 def _forget(dispatcher: Any) -> None:
@@ -206,11 +267,10 @@ def _tell(progress: Progress | None, done: int, dispatcher: Any) -> None:
 
 def _compile_helpers(progress: Progress | None) -> None:
     global _compiled_helpers
-    with _without_machine_code():
-        for dispatcher, signature in _callees_first(_helpers[_compiled_helpers:]):
-            _tell(progress, _compiled_helpers + _ready_kernels, dispatcher)
-            _compile(dispatcher, signature)
-            _compiled_helpers += 1
+    for dispatcher, signature in _callees_first(_helpers[_compiled_helpers:]):
+        _tell(progress, _compiled_helpers + _ready_kernels, dispatcher)
+        _compile(dispatcher, signature)
+        _compiled_helpers += 1
 
 
 def _callees_first(helpers: list[tuple[Any, Any]]) -> Iterator[tuple[Any, Any]]:
@@ -227,47 +287,6 @@ def _callees_first(helpers: list[tuple[Any, Any]]) -> Iterator[tuple[Any, Any]]:
 
     for dispatcher, _ in helpers:
         yield from visit(dispatcher)
-
-
-@contextmanager
-def _patched(*patches: tuple[type, str, Callable[..., Any]]) -> Iterator[None]:
-    saved = [(owner, name, getattr(owner, name)) for owner, name, _ in patches]
-    for owner, name, step in patches:
-        setattr(owner, name, step)
-    try:
-        yield
-    finally:
-        for owner, name, step in saved:
-            setattr(owner, name, step)
-
-
-def _without_machine_code() -> AbstractContextManager[None]:
-    # A helper is linked into kernels as LLVM's intermediate form and optimised there. Optimising it and making machine code
-    # of it by itself too, as numba does, takes two thirds of a cold start, and nobody would run that code.
-    return _patched(
-        (JITCPUCodegen, "_add_module", lambda *_: None),
-        (JITCodeLibrary, "_optimize_final_module", lambda *_: None),
-        (JITCodeLibrary, "_finalize_specific", lambda *_: None),
-        (
-            CPUContext,
-            "get_executable",
-            lambda *_: [].append,
-        ),  # numba wants a new builtin each as a key; nobody calls it
-    )
-
-
-def _with_private_helpers() -> AbstractContextManager[None]:
-    # numba links helpers so that other modules could use them too. Private to the kernel, LLVM may drop the arguments they do not
-    # use. docs/decisions/007 has what it gained when the frontier's state was passed by value.
-    optimise = JITCodeLibrary._optimize_final_module
-
-    def make_private_first(library: Any) -> None:
-        for function in library._final_module.functions:
-            if not function.is_declaration and function.linkage == Linkage.linkonce_odr:
-                function.linkage = "internal"
-        optimise(library)
-
-    return _patched((JITCodeLibrary, "_optimize_final_module", make_private_first))
 
 
 def _compile(dispatcher: Any, signature: Any) -> None:
@@ -301,8 +320,9 @@ class Rank:
         if not DISABLED:
             # A user's rank is checked for indices and divisions by zero: it must not take the process down with it.
             flags = _FLAGS if cached else {**_FLAGS, "boundscheck": True, "error_model": "python"}
-            with _cache_here():
-                self._dispatcher = njit(cache=cached, **flags)(function)
+            self._dispatcher = njit(**flags)(function)
+            if cached:
+                self._dispatcher._cache = _Cache(function)
 
     def __call__(self, *arguments: Any) -> float:
         return self.function(*arguments)

@@ -200,7 +200,9 @@ def test_seeds_beside_others_that_cannot_be_had_are_named(server: Served, tmp_pa
     with name_server({}) as where:
         args = ("http://no.such.host/a", server.seed_urls[0], "--nameserver", where, *FAST[:-1], "--max-pages", "1")
         assert run(["crawl", *args, "-o", str(tmp_path / "out")]) == 0
-    assert capsys.readouterr().err == "trapline: note: http://no.such.host/a: no such host: no.such.host\n"
+    said = capsys.readouterr().err.splitlines()
+    assert said[0] == "trapline: note: http://no.such.host/a: no such host: no.such.host"
+    assert [line for line in said if line.startswith("trapline: note")] == said[:1]
 
 
 def test_a_crawl_goes_on_as_it_began(server: Served, tmp_path: Path, capsys: Captured) -> None:
@@ -256,6 +258,53 @@ def test_it_says_so_when_a_folder_takes_long_to_open(
 
 
 @pytest.mark.parametrize(
+    ("args", "lines"),
+    [
+        (
+            ["--delay", "15"],
+            [
+                "crawling {host} and no other host (--scope host); stops after 1 page, or when nothing is left",
+                "each site gives at most 10 pages every 24 s (--per-connection, --pause, --delay): 1,000 pages of one site"
+                " take 40 min or more",
+            ],
+        ),
+        (
+            ["--scope", "any", "--http", "1.0", "--delay", "15", "--max-time", "2h"],
+            [
+                "crawling from 1 seed to any site that links lead to (--scope any); stops after 1 page or 2 h, or when nothing is left",
+                "each site gives at most 1 page every 15 s (--per-connection, --pause, --delay): 1,000 pages of one site"
+                " take 4.2 h or more",
+            ],
+        ),
+        (
+            ["--scope", "domain", "--delay", "0", "--continuous", "--max-bytes", "20MB"],
+            [
+                "crawling {host} and no other domain (--scope domain); stops after 1 page or 20 MB, or at Ctrl-C",
+                "no delay (--delay 0): each site is asked as fast as it answers; do that to your own sites only",
+            ],
+        ),
+    ],
+)
+def test_a_crawl_says_first_what_it_will_do(
+    args: list[str], lines: list[str], server: Served, tmp_path: Path, capsys: Captured
+) -> None:
+    folder, seed = tmp_path / "its folder", server.seed_urls[0]
+    assert run(["crawl", seed, "--allow-private", "--max-pages", "1", *args, "-o", str(folder)]) == 0
+    host = seed.split("/")[2].partition(":")[0]
+    ends = f"Ctrl-C stops cleanly; continue with: trapline crawl --resume '{folder}'"
+    assert capsys.readouterr().err.splitlines()[:3] == [*(line.format(host=host) for line in lines), ends]
+
+
+def test_a_resumed_crawl_keeps_the_scope_that_it_began_with(server: Served, tmp_path: Path, capsys: Captured) -> None:
+    folder = tmp_path / "out"
+    crawl(folder, server.seed_urls[0], "--scope", "any", "--max-pages", "1")
+    assert run(["crawl", "--resume", str(folder), "--max-pages", "2"]) == 0
+    assert "to any site that links lead to (--scope any)" in capsys.readouterr().err
+    (options,) = (json.loads(value) for (value,) in Left(folder).rows("select value from meta where key = 'options'"))
+    assert options["scope"] == "any"
+
+
+@pytest.mark.parametrize(
     ("args", "is_said"),
     [
         (["--page-rank", "quality"], True),
@@ -271,7 +320,7 @@ def test_pages_by_quality_when_nobody_said_what_that_is(
 ) -> None:
     """It is OPIC's cash then, as of every crawl; whoever named it may have meant another."""
     run(["crawl", *server.seed_urls, "--allow-private", "--max-pages", "1", *args, "-o", str(tmp_path / "out")])
-    noted = [line for line in capsys.readouterr().err.splitlines() if "quality" in line]
+    noted = [line for line in capsys.readouterr().err.splitlines() if "page rank" in line]
     assert noted == is_said * [
         "trapline: note: page rank 'quality' goes by OPIC's cash, which is --quality opic;"
         " for another give --quality FILE or MODULE:FUNCTION"

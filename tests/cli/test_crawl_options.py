@@ -75,11 +75,27 @@ def archived(left: Left, kind: str) -> list[bytes]:
 @pytest.mark.parametrize(
     ("options", "hosts", "count"),
     [
+        ([], {"www.one.test"}, 4),
         (["--scope", "host"], {"www.one.test"}, 4),
         (["--scope", "domain"], {"www.one.test", "shop.one.test"}, 5),
         (["--scope", "any"], {"www.one.test", "shop.one.test", "two.test"}, 7),
-        (["--include", r"one\.test", "--include", "/d$", "--exclude", r"\.pdf$", "--exclude", "x="], None, 4),
-        (["--pages-per-site", "2"], None, 5),
+        (
+            [
+                "--scope",
+                "any",
+                "--include",
+                r"one\.test",
+                "--include",
+                "/d$",
+                "--exclude",
+                r"\.pdf$",
+                "--exclude",
+                "x=",
+            ],
+            None,
+            4,
+        ),
+        (["--scope", "any", "--pages-per-site", "2"], None, 5),
     ],
 )
 def test_scope(hosted: Served, tmp_path: Path, options: list[str], hosts: set[str] | None, count: int) -> None:
@@ -157,7 +173,7 @@ def test_the_user_agent_names_the_contact_and_links_are_archived(chain: Served, 
 def test_a_name_server_says_where_sites_are(hosted: Served, tmp_path: Path) -> None:
     names = {name: Name((address,)) for name, address in hosted.hosts.items()}
     with name_server(names) as where:
-        left = crawl(tmp_path / "out", hosted.seed_urls[0], "--nameserver", where)
+        left = crawl(tmp_path / "out", hosted.seed_urls[0], "--scope", "any", "--nameserver", where)
     assert left.summary["pages_fetched"] == len(HOSTED)
 
 

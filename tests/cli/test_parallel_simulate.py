@@ -1,11 +1,14 @@
 """`trapline parallel simulate`: the numbers for machines, the table for people, and one line for what is wrong."""
 
 import json
+import re
+from functools import partial
 from pathlib import Path
 
 import pytest
 
-from trapline.cli import run
+from trapline.cli import parallel_simulate, run
+from trapline.cli.progress import Progress
 from trapline.graph import generate, save
 
 
@@ -41,6 +44,19 @@ def test_modes_differ_as_they_should(web: Path, tmp_path: Path, capsys: pytest.C
     across = record(web, tmp_path, "--processes", "4", "--mode", "cross-over", "--random-seeds", "2")
     assert across["coverage"] == 1.0
     assert across["overlap"] > 0.0
+
+
+@pytest.mark.parametrize("mode", ["firewall", "cross-over", "exchange", "independent", "dynamic"])
+def test_progress_counts_what_its_total_counts(
+    mode: str, web: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(parallel_simulate, "Progress", partial(Progress, plain_every_s=0.0))
+    record(web, tmp_path, "--processes", "4", "--mode", mode)
+    shown = re.findall(r"crawling: ([\d,]+)/([\d,]+) (\w+)", capsys.readouterr().err)
+    done, total, unit = ({row[at] for row in shown} for at in range(3))
+    again = mode in ("cross-over", "independent")  # a page may be fetched by each partition
+    assert (total, unit) == (({"8,000"}, {"downloads"}) if again else ({"2,000"}, {"pages"}))
+    assert max(int(one.replace(",", "")) for one in done) <= (8000 if again else 2000)
 
 
 def test_fewer_urls_are_sent_by_a_filter_and_by_replication(web: Path, tmp_path: Path) -> None:

@@ -86,6 +86,7 @@ def _meta(crawl: Crawl) -> dict[str, str]:
         seeds=("http://s000000.example/",),
         strategy=crawl.strategy.name,
         connections=crawl.robots,
+        scope="any",
         pause_s=0.0,
         rules=replace(crawl.rules, lease_s=600.0),
     )

@@ -40,6 +40,7 @@ def served(pages: int, sites: int, seed: int = 1) -> Iterator[Served]:
 def options_of(server: Served, **changes: Any) -> CrawlOptions:
     given: dict[str, Any] = {
         "seeds": tuple(server.seed_urls[:3]),
+        "scope": "any",
         "connections": CONNECTIONS,
         "rules": live_rules(delay_s=DELAY_S, per_connection=PER_CONNECTION),
         "pause_s": PAUSE_S,

@@ -52,6 +52,7 @@ def crawled(folder: Path, seeds: Sequence[str], hosts: Mapping[str, str | tuple[
     rules = {name: options.pop(name) for name in list(options) if name not in fields}
     addresses = {name: (where,) if isinstance(where, str) else where for name, where in hosts.items()}
     options = {"allow_private": True, "pause_s": 0.0, "connections": 64, **options}
+    options.setdefault("scope", "any")
     told = CrawlOptions(tuple(seeds), rules=live_rules(**{"delay_s": 0.0, **rules}), hosts=addresses, **options)
     return Crawled(folder, open_crawl(told, folder, silence()))
 

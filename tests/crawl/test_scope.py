@@ -1,5 +1,6 @@
 """Scope: what belongs to a crawl, and the reason where it does not."""
 
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
@@ -38,12 +39,12 @@ def test_hosts_and_domains_of_the_seeds(url: str, by_host: str, by_domain: str) 
 
 
 def test_form() -> None:
-    scope = Scope(include=("^https?://[^/]*/docs/", "/blog/"), exclude=(r"\.(?:pdf|zip)$",))
+    scope = Scope("any", include=("^https?://[^/]*/docs/", "/blog/"), exclude=(r"\.(?:pdf|zip)$",))
     assert admits(scope, "http://a/docs/x") == admits(scope, "http://a/en/blog/x") == ""
     assert admits(scope, "http://a/x") == "include"
     assert admits(scope, "http://a/docs/x.pdf") == "exclude"
     assert admits(scope, "http://a/docs/x/x/x") == "trap"
-    assert admits(Scope(traps=False), "http://a/docs/x/x/x") == ""
+    assert admits(Scope("any", traps=False), "http://a/docs/x/x/x") == ""
 
 
 @pytest.mark.parametrize("option", ["include", "exclude"])
@@ -77,3 +78,50 @@ def test_a_seed_belongs_to_its_own_crawl(kind: str, host: str, path: str) -> Non
     url = canonical(f"http://{host}/{path}")
     if url is not None:
         assert admits(Scope(kind, (url,), traps=False), url) == ""
+
+
+def followed(scope: Scope, *chain: str) -> list[int]:
+    """The redirects from each URL to the next, as the crawl meets them."""
+    found = []
+    for url, to in pairwise(chain):
+        found.append(scope.redirects_to(url, to))
+        if found[-1]:
+            scope.add_seed(to, found[-1])
+    return found
+
+
+def test_what_a_seed_redirects_to_is_a_seed_up_to_five_redirects() -> None:
+    scope = Scope("host", ("http://a.org/",))
+    chain = ["http://a.org/", *(f"http://{number}.net/" for number in range(7))]
+    assert followed(scope, *chain) == [1, 2, 3, 4, 5, 0, 0]
+    assert [admits(scope, f"{url}x") for url in chain[1:]] == [""] * 5 + ["host"] * 2
+    assert dict(scope.redirected) == {url: number for number, url in enumerate(chain[1:6], 1)}
+
+
+def test_redirects_of_other_pages_add_nothing() -> None:
+    scope = Scope("host", ("http://a.org/",))
+    assert followed(scope, "http://a.org/b", "http://b.org/") == [0]
+    assert admits(scope, "http://b.org/") == "host"
+
+
+def test_a_redirect_within_the_host_leads_on() -> None:
+    scope = Scope("domain", ("http://a.org/",))
+    assert followed(scope, "http://a.org/", "https://www.a.org/", "http://b.org/") == [1, 2]
+    assert admits(scope, "http://any.b.org/") == ""
+
+
+def test_what_is_not_wanted_is_no_seed_by_a_redirect() -> None:
+    assert followed(Scope("any", ("http://a.org/",)), "http://a.org/", "http://b.org/") == [0]
+    scope = Scope("host", ("http://a.org/",), exclude=(r"b\.org",))
+    assert followed(scope, "http://a.org/", "http://b.org/") == [0]
+    assert scope.add_seed("http://a.org/x", 1) is False and scope.add_seed("http://c.org/", 1) is True
+
+
+def test_a_loop_of_redirects_ends() -> None:
+    scope = Scope("host", ("http://a.org/", "http://b.org/"))
+    assert followed(scope, "http://a.org/", "http://c.org/", "http://a.org/", "http://b.org/", "http://c.org/") == [
+        1,
+        0,
+        0,
+        0,
+    ]

@@ -332,7 +332,7 @@ class Crawl:
         hosts = {name: [ADDRESS[name]] for name in sorted(table)}
         rules = Rules(delay_s=DELAY_S, ip_delay_s=DELAY_S, per_connection=2, lease_s=math.inf)
         again = RefreshOptions(policy=refresh) if refresh else None
-        options = CrawlOptions(SEEDS, "breadth-first", hosts=hosts, rules=rules, refresh=again)
+        options = CrawlOptions(SEEDS, "breadth-first", scope="any", hosts=hosts, rules=rules, refresh=again)
         self.world = World(fickle)
         self.manifest = replace(create(folder, options, Partitioning("address", partitions)), began=900.0)
         self.manifest.write()

@@ -52,6 +52,7 @@ def options_for(server: Served, seeds: int, delay_s: float, per_connection: int,
         rules=live_rules(delay_s=delay_s, per_connection=per_connection),
         pause_s=0.0,
         connections=connections,
+        scope="any",
         allow_private=True,
         hosts={name: (address,) for name, address in server.hosts.items()},
     )

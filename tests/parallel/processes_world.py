@@ -37,7 +37,7 @@ def served(folder: Path, latency_s: float = 0.005) -> Iterator[tuple[Served, lis
     with serve(web(latency_s)) as server:
         hosts = folder / "hosts"
         hosts.write_text(hosts_text({name: [address] for name, address in server.hosts.items()}))
-        told = ["--allow-private", "--hosts", hosts, "--delay", DELAY_S, "--pause", 0]
+        told = ["--scope", "any", "--allow-private", "--hosts", hosts, "--delay", DELAY_S, "--pause", 0]
         yield server, [server.seed_urls[0], *map(str, told), "--per-connection", str(PER_CONNECTION), "--backoff", "0"]
 
 

@@ -20,6 +20,7 @@ from trapline.parallel.places import Places
 from trapline.strategies import load_strategy
 
 ADDRESS = {f"{name}.test": f"10.0.0.{number // 2}" for number, name in enumerate("abcdef")}  # two names on each
+SEEDS = ("http://seed.test/",)
 URLS = [f"http://{name}/{page}" for name in ADDRESS for page in range(3)]
 
 
@@ -32,13 +33,13 @@ def address_of(own: int, partitions: int) -> str:
 class One:
     """A partition without sockets and disks: batches are on disk at once."""
 
-    def __init__(self, own: int, partitions: int, table: dict[str, str]) -> None:
+    def __init__(self, own: int, partitions: int, table: dict[str, str], scope: str = "any") -> None:
         journal = Journal()
         self.frontier = Frontier(load_strategy("backlink-count"), Rules(), journal=journal)
         hosts = {name: (address,) for name, address in table.items()}
         self.places = Places(Partitioning("address", partitions), hosts, own, {})
         self.known = Known(
-            self.frontier, Sites(0.0), Seen(), Shelf(None), Scope("any"), Outbox(journal, lambda batch: None), {},
+            self.frontier, Sites(0.0), Seen(), Shelf(None), Scope(scope, SEEDS), Outbox(journal, lambda batch: None), {},
             lambda site: 7, Counter(), self.places.owns,
         )  # fmt: skip
         self.exchange = Exchange(self.frontier, self.known, self.places, {})
@@ -122,3 +123,37 @@ def test_seeds_that_must_be_settled_come_to_their_owner_as_seeds() -> None:
     for one in every:
         pages = [one.known.find([url])[0] for url in one.links()]
         assert (one.frontier.state.page["depth"][pages] == 0).all()
+
+
+@settings(deadline=None)
+@given(
+    st.integers(1, 4),
+    st.sampled_from(URLS),
+    st.integers(1, 5),
+    st.lists(st.integers(0, 3), max_size=4),
+    st.sets(st.sampled_from(sorted(ADDRESS))),
+    st.lists(st.booleans(), min_size=1, max_size=8),
+)
+def test_what_a_seed_redirects_to_is_a_seed_of_its_owner_and_in_scope_for_all(
+    partitions: int, url: str, redirects: int, linking: list[int], known: set[str], answers: list[bool]
+) -> None:
+    """`linking`: partitions whose pages link to it at the same time; the first has the redirect."""
+    table = {name: ADDRESS[name] for name in known}
+    every = [One(own, partitions, table, "host") for own in range(partitions)]
+    is_wider = every[0].known.add_seed(url, redirects)
+    every[0].exchange.seed(url, redirects, is_wider)
+    is_sent, posted = not every[0].places.owns(url.rpartition("/")[0]), 0
+    for one in (every[own % partitions] for own in (0, *linking)):
+        if not one.places.owns(url.rpartition("/")[0]):
+            one.exchange.post(one.page, [url], 1)
+            posted += 1
+    turn = 0
+    while any(one.exchange.has_news for one in every):
+        for one in every:
+            turn += 1
+            exchanged(one, every, answers[turn % len(answers)] or turn > 100)
+    assert is_wider and all(dict(one.known.redirected_seeds) == {url: redirects} for one in every)
+    owner = every[every[0].places.where(f"http://{ADDRESS[url.split('/')[2]]}")]
+    links = owner.links().get(url, 0.0)
+    assert links == sum(one.links().get(url, 0.0) for one in every)
+    assert is_sent <= links <= posted  # the link of the redirect is never left out

@@ -41,10 +41,12 @@ def crawl(
     robots = int(str(settings.pop("robots", 2)))
     grain = str(settings.pop("grain", "site"))
     most = settings.pop("most", None)
+    progress = settings.pop("progress", None)
     plan = Plan(mode, Partitioning(kind, partitions), Exchange(**settings), grain)  # type: ignore[arg-type]
     chosen = strategies()[strategy] if strategy != "crawl-ability" else pair("opic", "crawl-ability")
     return simulate_parallel(
         web, chosen, RULES, plan, seeds=web.home, servers=SERVERS, robots=robots, most=most,  # type: ignore[arg-type]
+        progress=progress,  # type: ignore[arg-type]
     )  # fmt: skip
 
 
@@ -199,3 +201,15 @@ def test_seeds_are_drawn_for_each_partition() -> None:
     assert np.bincount(owner[seeds], minlength=4).tolist() == [5, 3, 0, 5]
     assert len(set(seeds.tolist())) == 13
     assert seeds.tolist() == random_seeds(owner, 4, 5, seed=1).tolist() != random_seeds(owner, 4, 5, seed=2).tolist()
+
+
+@EXAMPLES
+@given(webs(), st.sampled_from(MODES), PARTITIONS, st.none() | st.integers(1, 40))
+def test_progress_never_passes_its_total(web: Graph, mode: str, partitions: int, most: int | None) -> None:
+    told: list[tuple[int, int]] = []
+    found = crawl(web, mode, partitions, most=most, progress=lambda *both: told.append(both))
+    done = [one for one, _ in told]
+    assert done == sorted(done) and len({total for _, total in told}) <= 1
+    assert all(one <= total for one, total in told)
+    if told and not found.drained:
+        assert told[-1] == (most, most)

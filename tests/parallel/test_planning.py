@@ -1,6 +1,8 @@
 """Plans of parallel crawls: the paper's three examples, and laws of the arithmetic."""
 
 import math
+import re
+from pathlib import Path
 
 import numba
 import pytest
@@ -9,7 +11,13 @@ from hypothesis import strategies as st
 
 from trapline.errors import ConfigError
 from trapline.graph import WebModel, build
-from trapline.parallel.costs import EXCHANGES, FIREWALL_COVERAGE, URLS_PER_PAGE
+from trapline.parallel.costs import (
+    BYTES_PER_URL,
+    EXCHANGES,
+    FIREWALL_COVERAGE,
+    PAGES_PER_SECOND,
+    URLS_PER_PAGE,
+)
 from trapline.parallel.planning import (
     EXCHANGE,
     FIREWALL,
@@ -80,6 +88,27 @@ def test_what_is_assumed_lies_between_what_was_measured(processes: int) -> None:
     for table in (FIREWALL_COVERAGE, URLS_PER_PAGE):
         assert min(table.values()) <= between(table, processes) <= max(table.values())
     assert all(between(FIREWALL_COVERAGE, n) == value for n, value in FIREWALL_COVERAGE.items())
+
+
+ROOT = Path(__file__).parents[2]
+REPRODUCED = (ROOT / "docs" / "reproduce-cho.md").read_text()
+
+
+def means(table: str) -> dict[str, list[float]]:
+    """A table of the generated web, the first in docs/reproduce-cho.md: what a row is of, and its means from left to right."""
+    rows = re.search(rf"^  {table}\. .*\n.*\n((?:  \S.*\n)+)", REPRODUCED, re.M)
+    assert rows, table
+    return {row.split()[0]: [float(mean) for mean in re.findall(r"([\d.]+) ±", row)] for row in rows[1].splitlines()}
+
+
+def test_every_cost_is_the_measured_one_that_it_cites() -> None:
+    assert {int(n): row[0] for n, row in means("1a").items()} == FIREWALL_COVERAGE
+    assert dict(zip((2, 8, 64), means("4d")[str(EXCHANGES)], strict=True)) | {1: 0.0} == URLS_PER_PAGE
+    generated = re.split(r"^Experiment 5", REPRODUCED, flags=re.M)[0]
+    fewest = re.findall(r"\(fewest exchanges with 99% .*: (.*)\)", generated)
+    assert max(int(n) for line in fewest for n in re.findall(r"partitions (\d+)", line)) == EXCHANGES
+    assert f"sent every 100 pages: {BYTES_PER_URL:.0f} bytes a URL" in (ROOT / "docs" / "parallel.md").read_text()
+    assert f"| `make bench-live` | {PAGES_PER_SECOND:,.0f} pages/s" in (ROOT / "README.md").read_text()
 
 
 def test_firewall_is_for_few_that_reach_enough() -> None:

@@ -7,7 +7,7 @@ import click
 from trapline.cli.crawl_end import has_ended, say
 from trapline.cli.crawl_options import SECTIONS, Requested, as_typed
 from trapline.cli.crawl_processes import crawl_in_parts, is_in_parts
-from trapline.cli.crawl_ready import compile_for, note, prepared_new
+from trapline.cli.crawl_ready import announce, compile_for, note, prepared_new
 from trapline.cli.crawl_resume import prepared_old, raised_goals, refuse_others
 from trapline.cli.progress import Progress, said_if_long
 from trapline.cli.sections import SectionedCommand, bundled
@@ -46,6 +46,7 @@ def _crawl_alone(urls: tuple[str, ...], requested: Requested) -> None:
     prepared = prepared_old(resume, given) if resume else prepared_new(requested.options(urls), given["output"])
     note(prepared.notes, given["quiet"])
     compile_for(prepared, given["quiet"])
+    announce(prepared.options, prepared.folder, given["quiet"])
     say(_crawled(prepared, given["plain"], given["quiet"]), prepared.folder, given)
 
 

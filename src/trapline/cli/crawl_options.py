@@ -52,7 +52,7 @@ CRAWL = Section(
 SCOPE = Section(
     "Scope",
     (
-        ("--scope", "scope", (click.Choice(("any", "host", "domain")), "NAME"), "any", "any site, or the host or domain of a seed."),
+        ("--scope", "scope", (click.Choice(("host", "domain", "any")), "NAME"), "host", "host or domain of a seed, or any site."),
         ("--include", "include", Many("REGEX"), (), "Only URLs in which it is found; may be given again."),
         ("--exclude", "exclude", Many("REGEX"), (), "No URLs in which it is found; may be given again."),
     ),

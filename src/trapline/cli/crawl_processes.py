@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from trapline.cli.crawl_end import has_ended, say
 from trapline.cli.crawl_options import Requested
-from trapline.cli.crawl_ready import compile_for, note, prepared_new
+from trapline.cli.crawl_ready import announce, compile_for, note, prepared_new
 from trapline.cli.crawl_resume import raised_goals, refresh_changes, refuse_reached
 from trapline.cli.progress import said_if_long
 from trapline.errors import ConfigError
@@ -64,6 +64,7 @@ def crawl_in_parts(urls: tuple[str, ...], requested: Requested) -> None:
         manifest = _resumed(given) if given["resume"] else _new(requested.options(urls), given)
         if manifest is None:
             return
+        announce(manifest.options, manifest.folder, given["quiet"])
         summary = _crawled(manifest, given, crawl)
     say(summary, manifest.folder, given)
 

@@ -121,6 +121,7 @@ def _options(server: "Served", name: str, time_s: float, seed: int, output: Path
         rules=live_rules(delay_s=DELAY_S, per_connection=PER_CONNECTION),
         pause_s=0.0,
         max_seconds=time_s,
+        scope="any",
         allow_private=True,
         hosts={name: (address,) for name, address in server.hosts.items()},
         limits=Limits(first_byte_s=PAGE_S, total_s=PAGE_S),

@@ -98,12 +98,14 @@ def _crawled(arena: Arena, chosen: Chosen, asked: Asked) -> "tuple[ParallelRecor
     backlinks = np.bincount(web.targets, minlength=web.pages).astype(np.float64)
     worth = backlinks if asked.top == "backlinks" else arena.pagerank
     popular = np.argsort(-backlinks, kind="stable")[: asked.replicated].astype(np.int32) if asked.replicated else None
-    with Progress("crawling", unit="pages") as progress, chosen.blamed():
+    plan = asked.plan(popular)
+    unit = "downloads" if plan.fetches_again and given.max_pages is None else "pages"
+    with Progress("crawling", unit=unit) as progress, chosen.blamed():
         crawl = simulate_parallel(
             web,
             strategy,
             rules,
-            asked.plan(popular),
+            plan,
             seeds=_seeds(arena, asked),
             servers=arena.servers,
             network=arena.network,

@@ -8,7 +8,7 @@ import sqlite3
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from trapline.crawl.folder import options
+from trapline.crawl.folder import options, scope
 from trapline.crawl.records import GivenUp
 from trapline.crawl.summary import LEFT_OUT, span_of
 from trapline.crawl.tally import PAGES
@@ -108,7 +108,7 @@ def _site_named(database: sqlite3.Connection, text: str) -> Target:
 
 
 def _left_out(database: sqlite3.Connection, url: str) -> str:
-    reason = options(database).scope_of_crawl().admits(url)
+    reason = scope(database).admits(url)
     return f"it leaves out links to it: {LEFT_OUT[reason]}" if reason else ""
 
 

@@ -30,6 +30,7 @@ from trapline.crawl.waiting import Waiting
 from trapline.crawl.world import Timer, World
 from trapline.fetch import failure
 from trapline.fetch.response import Response
+from trapline.fetch.urls import canonical
 from trapline.frontier import FAILED, FETCHED, REFUSED, Drained, Frontier, Outcome, Rescore, Visit, WaitUntil
 from trapline.frontier.layout import Array
 from trapline.units import counted, duration
@@ -254,6 +255,8 @@ class Crawler:
             self.upkeep is not None,
         )
         self.tally.in_flight -= 1
+        if 300 <= response.status < 400 and verdict.links:
+            self._redirected(asked.url, verdict.links[0])
         links, foreign = self.known.pages_of(asked.url, verdict.base, verdict.links, now) if verdict.links else _NOWHERE
         worth = 0.0
         if verdict.result == FETCHED and not again:
@@ -280,6 +283,13 @@ class Crawler:
         self._keep(record, again)
         self._stop_at_goals()
         return verdict
+
+    def _redirected(self, url: str, href: str) -> None:
+        """Where a seed leads, the crawl may follow: before links are looked at, for the target is one."""
+        target = canonical(href, url)
+        redirects, is_wider = self.known.redirected(url, target) if target else (0, False)
+        if target and redirects and self.others is not None:
+            self.others.seed(target, redirects, is_wider)
 
     def _errand_done(self, visit: Visit, site: Site, asked: Asked, response: Response, address: str) -> Verdict:
         """Whoever waits for it has heard of it; for all others the page is as it was."""

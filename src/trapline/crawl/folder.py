@@ -12,6 +12,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from trapline.crawl.options import CrawlOptions
+from trapline.crawl.scope import Scope
+from trapline.crawl.store.database import SEED
 from trapline.crawl.store.folder import connect
 
 Longs = NDArray[np.int64]
@@ -33,6 +35,16 @@ def meta(database: sqlite3.Connection) -> dict[str, str]:
 def options(database: sqlite3.Connection) -> CrawlOptions:
     """What the crawl was told."""
     return CrawlOptions.from_json(meta(database)["options"])
+
+
+def scope(database: sqlite3.Connection) -> Scope:
+    """What belongs to the crawl, with what its seeds redirect to."""
+    kept = meta(database)
+    found = CrawlOptions.from_json(kept["options"]).scope_of_crawl()
+    for key, redirects in kept.items():
+        if key.startswith(SEED):
+            found.add_seed(key.removeprefix(SEED), int(redirects))
+    return found
 
 
 def columns(

@@ -7,7 +7,7 @@ Most links were met before and are found as they stand (seen/lookup.py). What fo
 """
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -125,6 +125,25 @@ class Known:
     def arrived(self, urls: Sequence[str], now: float) -> list[int]:
         """The page at each of these URLs, which another partition has met; less than 0: not to be crawled, or not ours."""
         return self._pages_at(urls, now, self._scope.admits)[0]
+
+    def redirected(self, url: str, target: str) -> tuple[int, bool]:
+        """The page at `url` redirects to a canonical URL. If that makes a seed of it: by how many redirects, else 0; and whether the
+        scope is wider now."""
+        redirects = self._scope.redirects_to(url, target)
+        return redirects, bool(redirects) and self.add_seed(target, redirects)
+
+    def add_seed(self, url: str, redirects: int) -> bool:
+        """Count the target of a seed's redirect as a seed. Return whether the scope is wider now."""
+        self._outbox.seeds.append((url, redirects))
+        is_wider = self._scope.add_seed(url, redirects)
+        if is_wider:
+            self._lookup.forget()  # links that were left out
+        return is_wider
+
+    @property
+    def redirected_seeds(self) -> Mapping[str, int]:
+        """What counts as a seed beside those that were given, and by how many redirects."""
+        return self._scope.redirected
 
     def is_ours(self, url: str) -> bool:
         """Whether what is told of the page at a canonical URL is for us to hear."""

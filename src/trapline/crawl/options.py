@@ -53,7 +53,7 @@ class CrawlOptions:
     max_pages: float = math.inf
     max_seconds: float = math.inf
     max_bytes: float = math.inf
-    scope: str = "any"
+    scope: str = "host"
     include: tuple[str, ...] = ()
     exclude: tuple[str, ...] = ()
     allow_private: bool = False

@@ -1,8 +1,9 @@
 """The outbox: what happened since the last batch, on its way to the store. It decides when a batch is full, and nothing else.
 
-Who fills it: known.py (sites, pages), crawler.py (fetches, sites given up), robots_file.py (robots.txt), hearing.py (signals, what lists
-tell), snapshots.py (what may be forgotten), upkeep.py (copies that others had). Who empties it: `flush`, to the store. How the crawl
-stands and the logs of the frontier and of the refresher go with it: a batch is what happened between two moments, all of it.
+Who fills it: known.py (sites, pages, what counts as a seed), crawler.py (fetches, sites given up), robots_file.py (robots.txt),
+hearing.py (signals, what lists tell), snapshots.py (what may be forgotten), upkeep.py (copies that others had). Who empties it: `flush`,
+to the store. How the crawl stands and the logs of the frontier and of the refresher go with it: a batch is what happened between two
+moments, all of it.
 """
 
 from collections.abc import Callable, Sequence
@@ -55,6 +56,7 @@ class Outbox:
         self.inbox: tuple[str, int] | None = None
         self.forget = 0
         self.copies: list[tuple[int, KeptCopy]] = []
+        self.seeds: list[tuple[str, int]] = []
         self._bytes = 0
 
     @property
@@ -72,6 +74,7 @@ class Outbox:
             or self.whole is not None
             or self.inbox is not None
             or self.copies
+            or self.seeds
         )
 
     def fetched(self, record: Fetched) -> None:
@@ -107,6 +110,7 @@ class Outbox:
             between,
             self.forget,
             self.copies,
+            self.seeds,
         )
         self._empty()
         self._put(batch)

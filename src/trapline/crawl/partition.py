@@ -75,6 +75,9 @@ class Others(Protocol):
         """A page of ours that was fetched again links to these. Those that their owners do not know are new to them; none counts as a
         further link."""
 
+    def seed(self, url: str, redirects: int, is_wider: bool) -> None:
+        """A seed leads to this page by so many redirects. `is_wider`: with it, a host or a domain has come into the scope."""
+
     def tell(self, urls: Sequence[str]) -> None:
         """Pages of others that ours name in passing: sitemaps, feeds and schedules, and all that a sitemap or a feed of ours lists."""
 

@@ -2,12 +2,14 @@
 
 import asyncio
 from collections.abc import Callable
+from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 
 from trapline.crawl import resume
 from trapline.crawl.again import Again
 from trapline.crawl.crawler import Crawler, Goals, Manner
+from trapline.crawl.folder import opened, scope
 from trapline.crawl.known import Known
 from trapline.crawl.live import Web
 from trapline.crawl.names import Names
@@ -16,6 +18,7 @@ from trapline.crawl.options import AGENT, CrawlOptions
 from trapline.crawl.outbox import Outbox
 from trapline.crawl.partition import Member, Others, Told
 from trapline.crawl.records import Batch, Between
+from trapline.crawl.scope import Scope
 from trapline.crawl.shelf import Shelf
 from trapline.crawl.snapshots import Snapshots
 from trapline.crawl.store.folder import DATABASE
@@ -80,13 +83,18 @@ def _known(crawl: Opened, shelf: Shelf, outbox: Outbox, names: Names, member: Me
         state.sites,
         state.seen,
         shelf,
-        crawl.options.scope_of_crawl(),
+        _scope(crawl.claim.path),
         outbox,
         crawl.given.inputs,
         names.locate,
         state.tally.left_out,
         member.owns if member else None,
     )
+
+
+def _scope(folder: Path) -> Scope:
+    with closing(opened(folder)) as database:
+        return scope(database)
 
 
 def _told(folder: Path) -> Told:

@@ -176,3 +176,4 @@ class Batch(NamedTuple):
     between: Between = Between()
     forget: int = 0  # the logs of batches up to this one are not needed any more
     copies: Sequence[tuple[int, KeptCopy]] = ()  # of pages that came from another partition
+    seeds: Sequence[tuple[str, int]] = ()  # what seeds redirect to, and by how many redirects: seeds too (scope.py)

@@ -1,10 +1,14 @@
 """Which URLs belong to a crawl: those of its seeds' hosts or domains, of a wanted form, and in no trap.
 
+A seed that redirects stands for what it redirects to: that counts as a seed too, so that `http://example.org/` leads into
+`https://www.example.org/`. What was added so is kept by the crawl (outbox.py) and told to all partitions (parallel/exchange.py).
+
 Step 1 of the way of a URL, for what fetch/urls.py has made canonical. It says yes, or why not, and keeps no count of either.
 How deep a crawl goes is the frontier's to say, for that is known of a page only as it is discovered (Rules.depth_static).
 """
 
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cache, cached_property
 from typing import TYPE_CHECKING
@@ -20,6 +24,7 @@ ANY, HOST, DOMAIN = "any", "host", "domain"
 INCLUDE, EXCLUDE, TRAP = "include", "exclude", "trap"
 KINDS = (ANY, HOST, DOMAIN)
 REASONS = (HOST, DOMAIN, INCLUDE, EXCLUDE, TRAP)
+MOST_REDIRECTS = 5  # from a seed to what counts as one too; so has Heritrix
 _MOST_VERDICTS = 100_000  # sites whose verdict is kept; beyond, all are forgotten and found anew
 
 
@@ -36,12 +41,14 @@ class Scope:
     'exclude'
     """
 
-    kind: str = ANY  # host: hosts of the seeds, by any scheme and port; domain: what is registered with them
+    kind: str = HOST  # host: hosts of the seeds, by any scheme and port; domain: what is registered with them
     seeds: tuple[str, ...] = ()  # canonical
     include: tuple[str, ...] = ()  # regular expressions, found anywhere in the URL: one of them must be
     exclude: tuple[str, ...] = ()  # none of them may be
     traps: bool = True  # whether what looks like a trap is left out
     _verdicts: dict[str, str] = field(default_factory=dict, init=False, repr=False, compare=False)
+    # URLs that seeds redirect to, with the number of redirects.
+    _redirected: dict[str, int] = field(default_factory=dict, init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         if self.kind not in KINDS:
@@ -58,11 +65,36 @@ class Scope:
                 verdict = self._judge(site)
             if verdict:
                 return verdict
+        return self._reason_by_form(url)
+
+    def _reason_by_form(self, url: str) -> str:
         if self._wanted and not _any_found(self._wanted, url):
             return INCLUDE
         if self._unwanted and _any_found(self._unwanted, url):
             return EXCLUDE
         return TRAP if self.traps and trap(url) else ""
+
+    def redirects_to(self, url: str, target: str) -> int:
+        """How many redirects lead from a seed by the page at `url` to `target`, if that makes `target` a seed too. 0: it does not."""
+        if self.kind == ANY or target in self._redirected or target in self._given:
+            return 0
+        before = 0 if url in self._given else self._redirected.get(url, MOST_REDIRECTS)
+        return before + 1 if before < MOST_REDIRECTS and not self._reason_by_form(target) else 0
+
+    def add_seed(self, url: str, redirects: int) -> bool:
+        """Count the target of a seed's redirect as a seed. Return whether the scope is wider now."""
+        self._redirected[url] = min(redirects, self._redirected.get(url, MOST_REDIRECTS))
+        name = self._name(origin(url))
+        if self.kind == ANY or name in self._names:
+            return False
+        self._names.add(name)
+        self._verdicts.clear()
+        return True
+
+    @property
+    def redirected(self) -> Mapping[str, int]:
+        """What counts as a seed beside those that were given, and by how many redirects."""
+        return self._redirected
 
     def _judge(self, site: str) -> str:
         if len(self._verdicts) >= _MOST_VERDICTS:
@@ -76,8 +108,12 @@ class Scope:
         return host if self.kind == HOST else registrable(host)
 
     @cached_property
-    def _names(self) -> frozenset[str]:
-        return frozenset(self._name(origin(seed)) for seed in self.seeds)
+    def _names(self) -> set[str]:
+        return {self._name(origin(seed)) for seed in self.seeds}
+
+    @cached_property
+    def _given(self) -> frozenset[str]:
+        return frozenset(self.seeds)
 
     @cached_property
     def _wanted(self) -> tuple[re.Pattern[str], ...]:

@@ -47,6 +47,7 @@ class Exchange:
         self.received = {partition: passed.received for partition, passed in told.items()}
         self._handed_on = frontier.strategy.page.handed_on
         self._gathered: dict[str, Row] = {}
+        self._seeds: dict[str, Row] = {}  # a row without links; its depth: the redirects that lead to it from a seed
         self._arrived: list[tuple[int, int]] = []
         self._delivered: dict[int, int] = {}
         self._on_disk = dict(self.received)
@@ -76,7 +77,17 @@ class Exchange:
             if places.owns(origin(url)) is None or places.has_moved(origin(url)):
                 self._gather(url, Row(url.encode(), 0, 0))
 
+    def seed(self, url: str, redirects: int, is_wider: bool) -> None:
+        """Its owner is told ahead of the link that it is too, or would leave that out; the others, where the scope is wider now."""
+        if not self._places.owns(origin(url)):
+            self._gather(url, Row(url.encode(), 0, redirects))
+        if is_wider:
+            self.letters.widen(url, redirects)
+
     def _gather(self, url: str, row: Row) -> None:
+        if not row.links:
+            self._seeds[url] = row
+            return
         before = self._gathered.get(url)
         if before is not None:
             depth = min(row.depth, before.depth)
@@ -89,7 +100,7 @@ class Exchange:
         for owner, hosts in places.take_decided().items():
             self._make(owner, encode_handover(Contents(hosts)))  # before the first links, which follow in the same lane
         by_owner: dict[int, list[Row]] = {}
-        for url, row in self._gathered.items():
+        for url, row in (*self._seeds.items(), *self._gathered.items()):
             by_owner.setdefault(places.where(origin(url)), []).append(row)
         for owner, rows in by_owner.items():
             for part in parts(rows, lambda row: len(row.url)):
@@ -98,7 +109,7 @@ class Exchange:
             self._make(receiver, data)
         delivered = list(self._delivered.items())
         between = Between(self._parcels, delivered, self._arrived, places.fresh, handover.ended, handover.size)
-        self._parcels, self._gathered, self._arrived, self._delivered = [], {}, [], {}
+        self._parcels, self._seeds, self._gathered, self._arrived, self._delivered = [], {}, {}, [], {}
         places.fresh, handover.ended, handover.size = [], [], 0
         return between
 
@@ -142,7 +153,7 @@ class Exchange:
 
     def _take_links(self, data: bytes, now: float) -> None:
         """To pages of ours; or of sites that we know more of than the sender did, and then they go on from here."""
-        seeds: list[str] = []
+        seeds: dict[str, Row] = {}
         linked: dict[str, Row] = {}
         for row in decode(data):
             url = row.url.decode(errors="replace")
@@ -151,12 +162,15 @@ class Exchange:
             elif row.links:
                 linked[url] = row
             else:
-                seeds.append(url)
+                seeds[url] = row
         self._tell_frontier(seeds, linked, now)
 
-    def _tell_frontier(self, seeds: Sequence[str], linked: Mapping[str, Row], now: float) -> None:
-        if seeds:
-            self._frontier.discover(self._known.seed_pages(seeds, now), now)
+    def _tell_frontier(self, seeds: Mapping[str, Row], linked: Mapping[str, Row], now: float) -> None:
+        for url, row in seeds.items():
+            if row.depth:
+                self._known.add_seed(url, row.depth)  # the page itself comes as a link
+        if given := [url for url, row in seeds.items() if not row.depth]:
+            self._frontier.discover(self._known.seed_pages(given, now), now)
         pages = self._known.arrived(list(linked), now)
         ours = [(page, row) for page, row in zip(pages, linked.values(), strict=True) if page >= 0]
         if ours:
@@ -167,7 +181,7 @@ class Exchange:
     @property
     def has_news(self) -> bool:
         """Whether a batch would have something for the others, or from them."""
-        return bool(self._gathered or self._arrived or self._parcels or self.letters.has_news)
+        return bool(self._seeds or self._gathered or self._arrived or self._parcels or self.letters.has_news)
 
     @property
     def is_still(self) -> bool:

@@ -25,7 +25,7 @@ from trapline.crawl.sites import Site
 from trapline.errors import ConfigError, InvariantError
 from trapline.frontier import Frontier
 from trapline.frontier.layout import FETCHED, GONE
-from trapline.parallel.batch_code import PARCEL_BYTES
+from trapline.parallel.batch_code import PARCEL_BYTES, parts
 from trapline.parallel.handover_code import (
     PIECE_PAGES,
     Again,
@@ -37,6 +37,8 @@ from trapline.parallel.handover_code import (
     pieces,
     pieces_again,
 )
+from trapline.parallel.letter_code import Kind, Letter
+from trapline.parallel.letter_code import encode as encode_letters
 from trapline.parallel.places import Places
 
 _MOST_HOSTS = 10_000
@@ -112,8 +114,15 @@ class Handover:
         for site, piece in self._pieces(moved, now):
             parcels[self._places.where(site.origin)].add(piece)
         heard = self._again.heard({site.origin for site in moved}) if self._again else None
-        for packing in parcels.values():
+        for partition, packing in parcels.items():
             packing.end(heard)
+            self._tell_seeds(partition)
+
+    def _tell_seeds(self, partition: int) -> None:
+        """What seeds redirect to; behind all that is handed over, for before the end of that a newcomer takes no letters."""
+        letters = [Letter(Kind.SEED, url, redirects) for url, redirects in self._known.redirected_seeds.items()]
+        for part in parts(letters, lambda letter: letter.size) if letters else ():
+            self._make(partition, encode_letters(part))
 
     def _pieces(self, moved: list[Site], now: float) -> Iterator[tuple[Site, Piece]]:
         had = self._had([site.id for site in moved])

@@ -82,6 +82,15 @@ class Plan:
     def partitions(self) -> int:
         return self.partitioning.partitions
 
+    @property
+    def fetches_again(self) -> bool:
+        """Whether a partition may fetch pages that another one has fetched."""
+        return self.mode in (CROSS_OVER, INDEPENDENT)
+
+    def most_fetches(self, pages: int) -> int:
+        """How many there can be in a web of so many pages."""
+        return pages * self.partitions if self.fetches_again else pages
+
 
 @dataclass(slots=True)
 class Traffic:
@@ -184,7 +193,7 @@ class _Crawl:
 
     def run(self, most: int | None, progress: Told | None) -> bool:
         """Whether the crawl came to its end; else it has as many pages as were asked for."""
-        goal, fetched = self.graph.pages if most is None else most, 0
+        goal, fetched = self.plan.most_fetches(self.graph.pages) if most is None else most, 0
         while True:
             now = min(one.next_moment for one in self.processes)
             if now == np.inf:
@@ -193,7 +202,7 @@ class _Crawl:
             busy = [one for one in self.processes if one.next_moment <= end]
             fetched += sum(one.crawl(end) for one in busy)
             if progress is not None:
-                progress(fetched, goal)
+                progress(min(fetched, goal), goal)  # the last step may bring more than were asked for
             if most is not None and fetched >= most:
                 return False
             if self.plan.mode not in (FIREWALL, INDEPENDENT):

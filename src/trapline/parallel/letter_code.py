@@ -26,6 +26,10 @@ class Kind(IntEnum):
     AGAIN = 2  # a page that was fetched again links to it; `number`: the depth of that page
     ASK = 3  # what is there? `number`: the partition that asks
     ANSWER = 4  # this is there; `number`: the partition that asked
+    SEED = 5  # a seed redirects to it, and so its host or domain is in scope; `number`: of redirects
+
+
+NOT_BY_SITE = (Kind.ANSWER, Kind.SEED)  # for whoever gets it, not for the owner of its site
 
 
 class Letter(NamedTuple):
@@ -78,4 +82,4 @@ def sites_in(data: bytes) -> set[str]:
     letters = decode(data)
     if letters is None:
         return {origin(row.url.decode(errors="replace")) for row in links_in(data)}
-    return {origin(letter.url) for letter in letters if letter.kind != Kind.ANSWER}
+    return {origin(letter.url) for letter in letters if letter.kind not in NOT_BY_SITE}

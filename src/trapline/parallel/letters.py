@@ -1,10 +1,12 @@
 """What partitions tell each other besides the links that count: pages that their owner may not know, and robots.txt files.
 
 A letter is one thing of that kind, on one URL (letter_code.py). It goes to the owner of its site, by way of the registrar like any
-link (places.py), but an answer goes to whoever asked. Letters lie in parcels like links: none is lost, none delivered twice. It refuses
-to know how parcels travel (delivery.py) and what comes of a robots.txt (crawl/robots_elsewhere.py).
+link (places.py); but an answer goes to whoever asked, and what widens the scope to everyone. Letters lie in parcels like links: none is
+lost, none delivered twice. It refuses to know how parcels travel (delivery.py) and what comes of a robots.txt
+(crawl/robots_elsewhere.py).
 
-Who fills it: the crawl (`tell`, `post_again`, `ask`, `reply`), and letters that go on from here. Who empties it: `take`, for a batch.
+Who fills it: the crawl (`tell`, `post_again`, `ask`, `reply`, `widen`), and letters that go on from here. Who empties it: `take`, for a
+batch.
 """
 
 from array import array
@@ -20,7 +22,7 @@ from trapline.frontier import Frontier
 from trapline.frontier.arrivals import Arrivals
 from trapline.frontier.layout import DEEPEST, UNKNOWN
 from trapline.parallel.batch_code import parts
-from trapline.parallel.letter_code import Kind, Letter, encode
+from trapline.parallel.letter_code import NOT_BY_SITE, Kind, Letter, encode
 from trapline.parallel.places import Places
 
 _SLOTS = 1 << 16  # a power of two
@@ -30,13 +32,14 @@ class Letters:
     def __init__(self, frontier: Frontier, known: Known, places: Places) -> None:
         self._frontier, self._known, self._places = frontier, known, places
         self._gathered: dict[Letter, None] = {}
+        self._for_all: dict[Letter, None] = {}
         # Links that were told lately, each URL in the one slot that its hash may have: pages have the same ones again and again.
         self._lately = array("q", bytes(8 * _SLOTS))
         self.desk: Desk | None = None  # until the crawl has begun
 
     @property
     def has_news(self) -> bool:
-        return bool(self._gathered)
+        return bool(self._gathered or self._for_all)
 
     # ---- out
 
@@ -60,13 +63,18 @@ class Letters:
     def reply(self, partition: int, url: str, answer: Answer) -> None:
         self._gather(Letter(Kind.ANSWER, url, partition, answer))
 
+    def widen(self, url: str, redirects: int) -> None:
+        """A seed leads to that page by so many redirects: its host or domain is in scope for all partitions."""
+        self._for_all[Letter(Kind.SEED, url, redirects)] = None
+
     def _gather(self, letter: Letter) -> None:
         self._gathered[letter] = None
 
     def take(self) -> list[tuple[int, bytes]]:
         """As parcels, each with its receiver."""
-        gathered, self._gathered = self._gathered, {}
-        by_receiver: dict[int, list[Letter]] = {}
+        gathered, for_all, self._gathered, self._for_all = self._gathered, self._for_all, {}, {}
+        others = range(self._places.partitions) if for_all else ()
+        by_receiver = {partition: list(for_all) for partition in others if partition != self._places.own}
         for letter in gathered:
             by_receiver.setdefault(self._receiver(letter), []).append(letter)
         return [
@@ -84,13 +92,15 @@ class Letters:
         """What is for us is heeded, the rest goes on."""
         ours = []
         for letter in letters:
-            if letter.kind == Kind.ANSWER or self._places.owns(origin(letter.url)):
+            if letter.kind in NOT_BY_SITE or self._places.owns(origin(letter.url)):
                 ours.append(letter)
             else:
                 self._gather(letter)
         self._told([letter.url for letter in ours if letter.kind == Kind.TOLD], now)
         self._linked_again([letter for letter in ours if letter.kind == Kind.AGAIN], now)
         for letter in ours:
+            if letter.kind == Kind.SEED:
+                self._known.add_seed(letter.url, letter.number)
             self._robots(letter)
 
     def _told(self, urls: list[str], now: float) -> None:

@@ -107,6 +107,9 @@ class LiveMember:
     def post_again(self, page: int, urls: Sequence[str]) -> None:
         self._exchange.letters.post_again(page, urls)
 
+    def seed(self, url: str, redirects: int, is_wider: bool) -> None:
+        self._exchange.seed(url, redirects, is_wider)
+
     def tell(self, urls: Sequence[str]) -> None:
         self._exchange.letters.tell(urls)
 

@@ -19,7 +19,7 @@ import numpy as np
 from trapline.alone import alone
 from trapline.crawl.folder import meta, opened
 from trapline.crawl.records import Progress
-from trapline.crawl.store.database import INDEXES
+from trapline.crawl.store.database import INDEXES, SEED
 from trapline.crawl.store.folder import DATABASE, FORMAT, connect, new_database, read_only
 from trapline.crawl.store.reading import HAS_LINKS
 from trapline.errors import ConfigError
@@ -209,5 +209,6 @@ def _meta(manifest: Manifest, parts: list[Path], state: dict[str, int]) -> dict[
         "options": json.dumps(asdict(manifest.options)),
         "runs": str(manifest.runs),
         "merged": json.dumps(state),
+        **{key: value for one in kept for key, value in one.items() if key.startswith(SEED)},
         **ended,
     }

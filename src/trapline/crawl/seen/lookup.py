@@ -48,6 +48,11 @@ class Lookup:
         )
         return self._pages[:count], unknown
 
+    def forget(self) -> None:
+        """What was remembered of links may hold no more."""
+        self._desk.met[:] = 0
+        self._desk.met_pages[:] = UNKNOWN
+
     def remember(self, at: int, page: int, found_by: int = 0) -> None:
         """What came of the link at this place of the last ones looked up: its page, or NO_PAGE or less. Not needed for a page that is
         `found_by` the same fingerprint."""

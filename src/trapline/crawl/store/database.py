@@ -29,6 +29,13 @@ INDEXES = {
 }
 
 
+# A key for each, so that one is added without reading the others.
+SEED = "seed "
+_SEED = (
+    f"""insert into meta values ('{SEED}' || ?, ?) on conflict (key) do update set value = min(value, excluded.value)"""
+)
+
+
 class Database:
     def __init__(self, path: Path) -> None:
         self.connection = sqlite3.connect(path, timeout=_BUSY_S, isolation_level=None)
@@ -85,6 +92,7 @@ class Database:
         self.connection.executemany("replace into given_up values (?, ?, ?, ?)", batch.given_up)
         self.connection.executemany("replace into left_out values (?, ?)", batch.left_out)
         self.connection.executemany(_ADOPTED, ((page, *copy) for page, copy in batch.copies))
+        self.connection.executemany(_SEED, batch.seeds)
         self._add_told(batch)
         self._add_between(batch.between)
         lead = ((fetched.page, fetched.visit, url) for fetched in batch.fetches for url in fetched.elsewhere)
