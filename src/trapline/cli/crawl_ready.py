@@ -5,11 +5,10 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-import click
-
 from trapline.cli.compiling import compile_kernels, compile_policies, compile_ranks, compile_replay
 from trapline.cli.progress import Progress
 from trapline.cli.strategy import Chosen, files_of
+from trapline.terminal import say
 
 if TYPE_CHECKING:
     from trapline.crawl.opening import Prepared
@@ -26,7 +25,7 @@ def prepared_new(options: "CrawlOptions", folder: Path) -> "Prepared":
 
 def note(notes: Iterable[str], quiet: bool) -> None:
     for one in () if quiet else notes:
-        click.echo(f"trapline: note: {one}", err=True)
+        say(f"trapline: note: {one}", err=True)
 
 
 def compile_for(prepared: "Prepared", quiet: bool) -> None:
