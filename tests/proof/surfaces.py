@@ -57,7 +57,7 @@ def run(full: bool) -> Iterator[Finding]:
 def _ports(folder: Path, full: bool) -> Iterator[Finding]:
     commands: dict[str, Callable[[Path], Iterator[set[str]]]] = {"refresh serve": _endpoint}
     if full:
-        commands |= {"testweb": _testweb, "crawl --processes 2": _crawl_in_parts, "crawl --ray local": _crawl_on_ray}
+        commands |= {"testweb": _testweb, "crawl --processes 2": _crawl_in_parts, "crawl --ray local": listening_on_ray}
     for name, listening in commands.items():
         place = folder / f"ports-{name.replace(' ', '-')}"
         place.mkdir()
@@ -67,14 +67,14 @@ def _ports(folder: Path, full: bool) -> Iterator[Finding]:
         except _NotTried as why:
             yield Finding(claim, str(why), None)
             continue
-        outside = sorted(where for where in found if not _is_loopback(where.rpartition(":")[0]))
+        outside = sorted(where for where in found if not is_loopback(where.rpartition(":")[0]))
         measured = f"{len(found)} listening sockets, {len(outside)} elsewhere"
         yield Finding(claim, f"{measured}: {', '.join(outside)}" if outside else measured, bool(found) and not outside)
 
 
-def _is_loopback(address: str) -> bool:
+def is_loopback(address: str) -> bool:
     """
-    >>> _is_loopback("::ffff:127.0.0.1"), _is_loopback("::")
+    >>> is_loopback("::ffff:127.0.0.1"), is_loopback("::")
     (True, False)
     """
     found = ip_address(address)
@@ -107,7 +107,7 @@ def _crawl_in_parts(folder: Path, *how: str) -> Iterator[set[str]]:
         yield _listening(process.pid)
 
 
-def _crawl_on_ray(folder: Path) -> Iterator[set[str]]:
+def listening_on_ray(folder: Path) -> Iterator[set[str]]:
     try:
         importlib.metadata.version("ray")
     except importlib.metadata.PackageNotFoundError:
