@@ -33,6 +33,7 @@ from urllib.parse import quote
 
 from xxhash import xxh3_128_hexdigest
 
+TOKEN = "a-token-that-nobody-guesses"
 TRAPLINE = [sys.executable, "-c", "from trapline.cli import main; main()"]
 SENDERS = 64
 LATE_S = 65.0  # signals.intake says repeated ones once more after 60
@@ -310,7 +311,8 @@ def _crawl_and_endpoint(port: int, again: list[str]) -> Iterator[World]:
     ]
     with _running(*crawl, "--quiet"):
         _wait(lambda: Path("crawl/crawl.db").exists())
-        with _running("refresh", "serve", "crawl", "--listen", f"127.0.0.1:{port}", *here):
+        Path("token.txt").write_text(TOKEN)
+        with _running("refresh", "serve", "crawl", "--listen", f"127.0.0.1:{port}", "--token", "token.txt", *here):
             world = World(Path("crawl").absolute(), port, Path("seeds").read_text().split(), time.time())
             _wait(lambda: _status_of(world)["sites_known"] == len(world.seeds))
             yield world
@@ -340,7 +342,9 @@ def _wait(until: Callable[[], bool], seconds: float = 300.0) -> None:
 
 def _status_of(world: World) -> dict[str, Any]:
     try:
-        with urllib.request.urlopen(f"http://127.0.0.1:{world.port}/status", timeout=20) as answer:
+        request = urllib.request.Request(f"http://127.0.0.1:{world.port}/status")
+        request.add_header("Authorization", f"Bearer {TOKEN}")
+        with urllib.request.urlopen(request, timeout=20) as answer:
             found: dict[str, Any] = json.loads(answer.read())
             return found
     except OSError:  # it is not up yet

@@ -426,6 +426,32 @@ def test_a_cache_that_cannot_be_written_gives_way_to_a_temporary_one(
     assert tmp_path in folder.parents and tmp_path / "file" not in folder.parents
 
 
+def test_a_cache_of_another_user_is_not_used(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """numba runs what it finds there."""
+    monkeypatch.setenv("TRAPLINE_CACHE", str(tmp_path / "cache"))
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    chosen = jit.cache_folder()
+    chosen.mkdir()
+    uid = os.geteuid()
+    monkeypatch.setattr("os.geteuid", lambda: uid + 1)
+    assert jit.cache_folder() != chosen and jit.cache_folder().parent.parent == tmp_path
+
+
+@compiled_only
+def test_a_cache_is_closed_to_others_whatever_the_umask(chained: Path, tmp_path: Path) -> None:
+    cache = tmp_path / "cache"
+    before = os.umask(0)
+    try:
+        drawn(chained, cache)
+        (made,) = cache.iterdir()
+        assert made.stat().st_mode & 0o777 == 0o700
+        made.chmod(0o777)
+        drawn(chained, cache)
+        assert made.stat().st_mode & 0o777 == 0o700
+    finally:
+        os.umask(before)
+
+
 @compiled_only
 def test_a_process_whose_cache_cannot_be_written_works(
     chained: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch

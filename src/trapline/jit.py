@@ -70,7 +70,9 @@ def cache_folder() -> Path:
     digest = hashlib.sha256(place.encode())
     for file, text in compiled_sources(_PACKAGE).items():
         digest.update(file.encode() + b"\0" + text)
-    return _cache_root() / digest.hexdigest()[:20]
+    name = digest.hexdigest()[:20]
+    chosen = _cache_root() / name
+    return chosen if _is_ours(chosen) else _temporary() / name
 
 
 def _cache_root() -> Path:
@@ -83,11 +85,31 @@ def _cache_root() -> Path:
             return Path(chosen)
     except OSError:
         pass  # a home that cannot be written (a container, a service user) costs a compilation per process, not a failure
-    return Path(tempfile.mkdtemp(prefix="trapline-"))  # of this process alone: numba runs what it finds in a cache
+    return _temporary()
+
+
+def _temporary() -> Path:
+    return Path(tempfile.mkdtemp(prefix="trapline-"))  # of this process alone
+
+
+def _is_ours(folder: Path) -> bool:
+    """Return whether only we can put anything there: numba runs what it finds in a cache. A folder of ours is closed to others."""
+    try:
+        found = folder.stat()
+        if found.st_uid == os.geteuid() and found.st_mode & 0o077:
+            folder.chmod(0o700)
+    except FileNotFoundError:
+        return True
+    except OSError:
+        return False
+    return found.st_uid == os.geteuid()
 
 
 _CACHE = cache_folder()
 _CACHE_IS_NEW = not _CACHE.exists()  # before numba makes it, when the first kernel is declared
+if _CACHE_IS_NEW and not DISABLED:
+    with suppress(OSError):  # another process of ours was faster
+        _CACHE.mkdir(mode=0o700, parents=True)
 _OWN_FOLDER = re.compile("[0-9a-f]{20}")
 _DAY_S = 86_400.0
 _UNUSED_S = 30 * _DAY_S  # every version of the sources leaves a folder of some megabytes behind
@@ -97,7 +119,7 @@ _MOST_OLD = 8  # folders that nobody used for a day: whoever changes the sources
 def _use_cache() -> None:
     """Note that our folder is in use. If it is a new one, remove those that nobody has used for long, or that are too many."""
     with suppress(OSError):  # the folder of another user, or one that another process removes too
-        _CACHE.mkdir(parents=True, exist_ok=True)
+        _CACHE.mkdir(mode=0o700, parents=True, exist_ok=True)
         os.utime(_CACHE)
         for folder in _superfluous(_CACHE.parent, time.time()) if _CACHE_IS_NEW else ():
             shutil.rmtree(folder, ignore_errors=True)

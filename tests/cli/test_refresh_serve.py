@@ -28,12 +28,16 @@ def crawl(tmp_path: Path) -> Path:
 
 @pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGTERM])
 def test_it_serves_until_ctrl_c_and_says_what_came(crawl: Path, how: signal.Signals) -> None:
-    command = [*TRAPLINE, "refresh", "serve", str(crawl), "--listen", "127.0.0.1:0", "--json"]
+    token = crawl.parent / "token.txt"
+    token.write_text("a-token-that-nobody-guesses")
+    command = [*TRAPLINE, "refresh", "serve", str(crawl), "--listen", "127.0.0.1:0", "--token", str(token), "--json"]
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
         assert process.stdout is not None and process.stderr is not None
         started = json.loads(process.stdout.readline())
         assert started["sites_known"] == 1
-        with urllib.request.urlopen(f"http://127.0.0.1:{started['port']}/status", timeout=20) as answer:
+        status = urllib.request.Request(f"http://127.0.0.1:{started['port']}/status")
+        status.add_header("Authorization", f"Bearer {token.read_text()}")
+        with urllib.request.urlopen(status, timeout=20) as answer:
             assert json.loads(answer.read())["sites_known"] == 1
         process.send_signal(how)
         ended = json.loads(process.stdout.read())

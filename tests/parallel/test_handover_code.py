@@ -119,3 +119,8 @@ def test_what_would_take_too_much_memory_is_refused(monkeypatch: pytest.MonkeyPa
     monkeypatch.setattr(batch_code, "MOST_BYTES", 1000)
     with pytest.raises(ConfigError, match="none of ours"):
         handover_code.decode(encode(Contents([("a" * 2000, "")])))
+
+
+def test_an_infinite_number_of_a_signal_is_damage() -> None:
+    with pytest.raises(ConfigError, match="damaged"):
+        decode(handover_code.MAGIC + batch_code.packed(b'[[], [], true, [], ["inbox", 1e999]]'))

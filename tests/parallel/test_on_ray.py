@@ -28,6 +28,7 @@ from tests.parallel.processes_world import (
     wait_for,
 )
 from tests.parallel.ray_world import TOKEN, cluster
+from tests.proof.surfaces import is_loopback, listening_on_ray
 from trapline.cli import run
 from trapline.crawl.store.lock import holder
 from trapline.parallel.head import Head, listens
@@ -274,3 +275,9 @@ def test_without_ray_it_says_what_to_install(tmp_path: Path, monkeypatch: pytest
 def test_it_must_be_told_how_many(tmp_path: Path, capsys: Captured) -> None:
     assert run(["crawl", "http://a.test/", "-o", str(tmp_path / "c"), "--ray", "auto"]) == 2
     assert "--processes N" in capsys.readouterr().err
+
+
+def test_a_cluster_that_is_started_for_a_crawl_listens_on_loopback_alone(tmp_path: Path) -> None:
+    """Ray's own sockets, and those of the coordinator and the partitions, which go by its address."""
+    (found,) = listening_on_ray(tmp_path)
+    assert len(found) >= 3 and all(is_loopback(where.rpartition(":")[0]) for where in found), found

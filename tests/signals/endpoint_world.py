@@ -64,7 +64,7 @@ class World:
         return self.ask("POST", "/indexnow", body.encode(), content_type="application/json; charset=utf-8")
 
     def status(self) -> dict[str, Any]:
-        found: dict[str, Any] = json.loads(self.ask("GET", "/status").body)
+        found: dict[str, Any] = json.loads(self.ask("GET", "/status", authorization=f"Bearer {TOKEN}").body)
         return found
 
     def counts(self, channel: str = "indexnow") -> dict[str, int]:

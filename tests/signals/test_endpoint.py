@@ -1,7 +1,13 @@
 """The endpoint by HTTP, from request to inbox: IndexNow's answers, accesses, counters, and an end that loses nothing."""
 
 import json
+import socket
+import socketserver
 import sqlite3
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -150,13 +156,35 @@ def test_accesses_are_posted_by_those_who_know_the_token(tmp_path: Path) -> None
 def test_without_a_token_there_is_no_such_place(tmp_path: Path) -> None:
     with world(tmp_path, keys, token="") as one:
         assert one.ask("POST", "/accesses", b"x", authorization="Bearer ").status == 404
+        assert one.ask("GET", "/status", authorization="Bearer ").status == 404
 
 
-def test_counters_are_for_this_machine_or_the_token(tmp_path: Path) -> None:
+@contextmanager
+def proxy_to(port: int) -> Iterator[int]:
+    """The port of a proxy on this machine that passes bytes on and adds no header, as one of TCP does."""
+
+    class Passing(socketserver.BaseRequestHandler):
+        def handle(self) -> None:
+            with socket.create_connection(("127.0.0.1", port), 20) as onward:
+                onward.sendall(self.request.recv(65_536))
+                while data := onward.recv(65_536):
+                    self.request.sendall(data)
+
+    with socketserver.ThreadingTCPServer(("127.0.0.1", 0), Passing) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        yield server.server_address[1]
+        server.shutdown()
+
+
+def test_counters_are_for_the_token_and_not_for_whoever_a_proxy_on_this_machine_lets_in(tmp_path: Path) -> None:
     with world(tmp_path, keys) as one:
         assert one.status()["requests"] == 1
-        assert one.ask("GET", "/status", x_forwarded_for="192.0.2.1").status == 403
-        assert one.ask("GET", "/status", x_forwarded_for="192.0.2.1", authorization=f"Bearer {TOKEN}").status == 200
+        assert one.ask("GET", "/status").status == 403
+        with proxy_to(one.port) as port:
+            through = replace(one, port=port)
+            assert through.ask("GET", "/", connection="close").status == 200
+            assert through.ask("GET", "/status", connection="close").status == 403
+            assert through.ask("GET", "/status", connection="close", authorization=f"Bearer {TOKEN}").status == 200
 
 
 def test_it_says_what_it_is_and_nothing_else_is_there(tmp_path: Path) -> None:

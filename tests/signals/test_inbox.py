@@ -1,5 +1,6 @@
 """The inbox: what was put is taken, in order and whole; a file that is not ours is named in one line."""
 
+import os
 import sqlite3
 from collections.abc import Iterator
 from contextlib import suppress
@@ -211,3 +212,50 @@ def test_a_file_that_cannot_be_seen_is_not_taken_for_deleted(inbox: Inbox, monke
     monkeypatch.setattr(Path, "stat", refuse)
     with pytest.raises(PermissionError):
         _ = inbox.is_gone
+
+
+# ---- who can read it: the secrets of subscriptions are in it
+
+
+def modes(folder: Path) -> dict[str, str]:
+    return {file.name: f"{file.stat().st_mode & 0o777:o}" for file in sorted(folder.iterdir())}
+
+
+PRIVATE = {"signals.db": "600", "signals.db-shm": "600", "signals.db-wal": "600"}
+
+
+@pytest.mark.parametrize("umask", [0o000, 0o022])
+def test_only_its_owner_can_read_it_whatever_the_umask(tmp_path: Path, umask: int) -> None:
+    before = os.umask(umask)
+    try:
+        inbox = Inbox(tmp_path)
+    finally:
+        os.umask(before)
+    inbox.put([PING])
+    assert modes(tmp_path) == PRIVATE
+    inbox.close()
+
+
+def test_a_file_that_others_could_read_is_closed_to_them_while_somebody_uses_it(tmp_path: Path) -> None:
+    first = Inbox(tmp_path)
+    first.put([PING])
+    for file in tmp_path.iterdir():
+        file.chmod(0o644)
+    second = Inbox(tmp_path)
+    assert modes(tmp_path) == PRIVATE
+    second.put([PING])
+    first.put([PING])
+    assert len(first.take(0, 10)) == 3
+    first.close()
+    second.close()
+
+
+def test_a_file_of_another_user_that_others_can_read_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    Inbox(tmp_path).close()
+    (tmp_path / "signals.db").chmod(0o644)
+    owner = os.geteuid()
+    monkeypatch.setattr("os.geteuid", lambda: owner + 1)
+    with pytest.raises(ConfigError, match="belongs to another user; let its owner run: chmod 600"):
+        Inbox(tmp_path)

@@ -60,3 +60,13 @@ def test_a_flood_is_one_a_minute(tmp_path: Path) -> None:
 
 def test_who_is_not_vouched_for_is_not_said_again(tmp_path: Path) -> None:
     assert heard(tmp_path, [0.0, 5.0], vouched=False) == [0.0]
+
+
+def test_what_counts_as_the_same_is_known_by_a_secret_of_the_process(tmp_path: Path) -> None:
+    """Else whoever finds two URLs of one hash has the one stand for the other, which is then never heard."""
+    inbox = Inbox(tmp_path)
+    several = [Intake(InboxWriter(inbox), Tally(float), Rates(), float) for _ in range(2)]
+    first, second = (one._key("indexnow", URL, True) for one in several)
+    assert first != second and len(first) >= 16
+    assert first == several[0]._key("indexnow", URL, True) != several[0]._key("indexnow", URL, False)
+    inbox.close()

@@ -16,6 +16,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from tests.crawl.small_server import HANG, NOT_FOUND, _loop_in_thread, moved, text
 from tests.fetch.name_server import Name, NameServer
@@ -455,12 +457,71 @@ def test_a_head_that_does_not_end_is_cut_off(tmp_path: Path) -> None:
 def test_one_sender_has_so_many_connections_and_others_their_own(tmp_path: Path) -> None:
     with world(tmp_path, keys) as one:
         several = [socket.create_connection(("127.0.0.1", one.port), 20, ("127.0.0.2", 0)) for _ in range(40)]
-        one.until(lambda: one.status()["connections"]["refused"] >= 6)
-        assert all(map(ends, several[32:])) and one.ask("GET", "/", source="127.0.0.3").status == 200
+        one.until(lambda: one.status()["connections"]["gave_way"] == 8)
+        assert all(map(ends, several[:8])) and one.ask("GET", "/", source="127.0.0.3").status == 200
+        assert one.service.bounds.of_sender["127.0.0.2"] == 32
         for connection in several:
             connection.close()
         one.until(lambda: not one.service.bounds.of_sender["127.0.0.2"])
         assert one.ask("GET", "/", source="127.0.0.2").status == 200
+
+
+def waiting_connections(one: World, begins: bytes, senders: int, each: int) -> list[socket.socket]:
+    several = []
+    for sender in range(senders):
+        for _ in range(each):
+            several.append(socket.create_connection(("127.0.0.1", one.port), 20, (f"127.1.0.{sender + 1}", 0)))
+            several[-1].sendall(begins)
+    return several
+
+
+@pytest.mark.parametrize("begins", [*SLOW.values(), b"GET / HTTP/1.1\r\nHost: x\r\n\r\n"], ids=[*SLOW, "held up"])
+def test_slow_senders_however_many_shut_nobody_out(tmp_path: Path, begins: bytes) -> None:
+    """Twenty with thirty connections each, more than there are in all. The last ask too much, and are kept waiting for the answer."""
+    with world(tmp_path, keys, **few(sender=Rate(0.5, 2.0))) as one:
+        several = waiting_connections(one, begins, senders=20, each=30)
+        one.until(lambda: one.service.bounds.gave_way >= 600 - bounded.MOST_CONNECTIONS)
+        answers = [one.ask("GET", "/", source=f"127.2.0.{number}").status for number in range(1, 31)]
+        assert answers == [200] * 30
+        assert one.service.bounds.of_sender.total() <= bounded.MOST_CONNECTIONS and not one.service.bounds.refused
+        for connection in several:
+            connection.close()
+
+
+class Caller:
+    """A connection as `Bounds` sees it."""
+
+    def __init__(self, sender: str, waits: bool) -> None:
+        self.sender, self.waits, self.aborted = sender, waits, False
+
+    def abort(self) -> None:
+        self.aborted = True
+
+
+@given(st.lists(st.tuples(st.integers(0, 5), st.booleans(), st.booleans()), max_size=60))
+def test_nobody_loses_a_connection_to_a_sender_that_has_more(steps: list[tuple[int, bool, bool]]) -> None:
+    """With eight connections in all and four of one sender. `answered`: the oldest one of them is, and waits again."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(bounded, "MOST_CONNECTIONS", 8)
+        patch.setattr(bounded, "MOST_OF_ONE_SENDER", 4)
+        bounds, here = bounded.Bounds(), list[Caller]()
+        for sender, waits, answered in steps:
+            before, new = Counter(one.sender for one in here), Caller(str(sender), waits)
+            admitted = bounds.admits(new)  # type: ignore[arg-type]
+            gone = [one for one in here if one.aborted]
+            here = [one for one in here if not one.aborted] + [new] * admitted
+            assert len(gone) <= 1 and len(here) <= 8 and Counter(one.sender for one in here) == bounds.of_sender
+            for one in gone:
+                assert before[one.sender] > before[new.sender] or one.sender == new.sender
+                assert one.waits or before[one.sender] > before[new.sender] + 1
+            if not admitted:
+                rivals = [one for one in here if before[one.sender] > before[new.sender] or one.sender == new.sender]
+                assert before[new.sender] == 4 or len(here) == 8
+                assert not any(one.waits for one in rivals if before[new.sender] < 4 or one.sender == new.sender)
+            if answered and here:
+                here[0].waits = True
+                bounds.answered(here[0])  # type: ignore[arg-type]
+                here.append(here.pop(0))
 
 
 def test_3_behind_a_proxy_senders_are_told_apart_and_nobody_else_can_say_who_they_are(tmp_path: Path) -> None:

@@ -28,6 +28,7 @@ class Hub:
     def __init__(self) -> None:
         self.requests: list[dict[str, str]] = []
         self.status = 202
+        self.body = b""
         self.port = 0
 
     def callback(self) -> str:
@@ -57,8 +58,9 @@ def hub_on(address: str = "127.9.0.2") -> Iterator[Hub]:
             body = self.rfile.read(int(self.headers["Content-Length"])).decode()
             hub.requests.append({name: values[0] for name, values in parse_qs(body).items()})
             self.send_response(hub.status)
-            self.send_header("Content-Length", "0")
+            self.send_header("Content-Length", str(len(hub.body)))
             self.end_headers()
+            self.wfile.write(hub.body)
 
         def log_message(self, *_: object) -> None:
             pass

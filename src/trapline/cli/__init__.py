@@ -13,6 +13,7 @@ import click
 
 from trapline.cli.complaints import INTERRUPTED, complain
 from trapline.cli.lazy import Lazy, LazyGroup
+from trapline.terminal import guard_stderr
 
 COMMANDS = {
     "demo": Lazy("trapline.cli.demo:demo", "Compare a few strategies on a generated web."),
@@ -46,6 +47,7 @@ def trapline() -> None:
 
 
 def main() -> None:
+    guard_stderr()
     code = run(sys.argv[1:])
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # all is done: a late Ctrl-C must not say otherwise
     sys.exit(code)

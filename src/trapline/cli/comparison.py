@@ -11,8 +11,6 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import click
-
 from trapline.cli.arena import Arena
 from trapline.cli.compiling import step
 from trapline.cli.complaints import INTERRUPTED, complain
@@ -20,6 +18,7 @@ from trapline.cli.scoreboard import say_if_few, scoreboard, web_size
 from trapline.cli.strategy import Chosen
 from trapline.errors import ConfigError
 from trapline.output import check_writable, write_bytes, write_json, write_text
+from trapline.terminal import say, say_text
 from trapline.units import duration
 
 if TYPE_CHECKING:
@@ -87,7 +86,7 @@ def _write(found: Comparison, arena: Arena, folder: Path, web: str) -> None:
         pictures = plots_png(found.records, f"{web}: {web_size(found.records[0])}\n{arena.conditions.heading()}")
         for name, png in pictures.items():
             write_bytes(folder / f"{name}.png", png)
-    click.echo(f"wrote {folder / PAGE}, {JSON} and {len(pictures)} pictures (.png)", err=True)
+    say(f"wrote {folder / PAGE}, {JSON} and {len(pictures)} pictures (.png)", err=True)
 
 
 def _for_machines(found: Comparison, web: str, parameters: dict[str, Any]) -> dict[str, Any]:
@@ -108,12 +107,12 @@ def close(found: Comparison, arena: Arena, folder: Path, web: str) -> int:
     done = len(found.records)
     if done:
         _write(found, arena, folder, web)  # first: whoever reads stdout may have gone away
-        click.echo(f"{web}: {web_size(found.records[0])}\n{arena.conditions.heading()}\n")
-        click.echo(f"{scoreboard(found.records)}\n{done} crawl{'' if done == 1 else 's'} in {duration(found.seconds)}.")
+        say_text(f"{web}: {web_size(found.records[0])}\n{arena.conditions.heading()}\n")
+        say_text(f"{scoreboard(found.records)}\n{done} crawl{'' if done == 1 else 's'} in {duration(found.seconds)}.")
         say_if_few(found.records)
     codes = [complain(error, f"{name}: ") for name, error in found.failures.items()]
     if found.interrupted:
         kept = "is" if done == 1 else "are"
-        click.echo(f"interrupted; {done} of {found.wanted} crawls {kept} kept", err=True)
+        say(f"interrupted; {done} of {found.wanted} crawls {kept} kept", err=True)
         return INTERRUPTED
     return max(codes, default=0)

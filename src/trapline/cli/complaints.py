@@ -8,6 +8,7 @@ import os
 import click
 
 from trapline.errors import ConfigError
+from trapline.terminal import say, say_text
 
 USER, DEFECT, INTERRUPTED = 2, 70, 130
 
@@ -44,7 +45,7 @@ def _without_number(error: OSError) -> str:
 
 
 def _say(message: str) -> int:
-    click.echo(f"trapline: error: {_one_line(message)}", err=True)
+    say(f"trapline: error: {_one_line(message)}", err=True)
     return USER
 
 
@@ -53,9 +54,9 @@ def _own_up(error: Exception, about: str) -> int:
     if os.environ.get("TRAPLINE_DEBUG") == "1":
         import traceback
 
-        traceback.print_exception(error)
-    click.echo(
-        f"trapline: {about}{type(error).__name__}: {_one_line(str(error))}\n"
+        say_text("".join(traceback.format_exception(error)).rstrip(), err=True)
+    say(
+        f"trapline: {about}{type(error).__name__}: {_one_line(str(error))}",
         "this is a defect of Trapline, please report it (TRAPLINE_DEBUG=1 shows the traceback)",
         err=True,
     )

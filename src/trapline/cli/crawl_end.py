@@ -5,8 +5,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-import click
-
+from trapline.terminal import say_text
 from trapline.units import bytes_shown, counted, duration, three_digits
 
 
@@ -26,9 +25,9 @@ def say(summary: dict[str, Any], folder: Path, given: dict[str, Any]) -> None:
 
 def _print(lines: str, summary: dict[str, Any], given: dict[str, Any]) -> None:
     if given["as_json"]:
-        click.echo(json.dumps(summary, indent=1))
+        say_text(json.dumps(summary, indent=1))
     elif not given["quiet"]:
-        click.echo(lines)
+        say_text(lines)
 
 
 def closing_lines(summary: dict[str, Any], folder: Path) -> str:

@@ -6,11 +6,10 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-import click
-
 from trapline.cli.compiling import compile_kernels, compile_policies, compile_ranks, compile_replay
 from trapline.cli.progress import Progress
 from trapline.cli.strategy import Chosen, files_of
+from trapline.terminal import say
 from trapline.units import bytes_shown, counted, duration
 
 if TYPE_CHECKING:
@@ -32,13 +31,13 @@ def prepared_new(options: "CrawlOptions", folder: Path) -> "Prepared":
 
 def note(notes: Iterable[str], quiet: bool) -> None:
     for one in () if quiet else notes:
-        click.echo(f"trapline: note: {one}", err=True)
+        say(f"trapline: note: {one}", err=True)
 
 
 def announce(options: "CrawlOptions", folder: Path, quiet: bool) -> None:
     """Say what the crawl is about to do, how long a site takes, and how to stop."""
     for line in () if quiet else (_territory(options), _pace(options), _way_out(folder)):
-        click.echo(line, err=True)
+        say(line, err=True)
 
 
 def _territory(options: "CrawlOptions") -> str:

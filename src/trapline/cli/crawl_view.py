@@ -13,6 +13,7 @@ from contextlib import contextmanager, suppress
 from itertools import zip_longest
 from typing import TYPE_CHECKING, TextIO
 
+from trapline.terminal import escaped, redraw, say_to
 from trapline.units import byte_rate, bytes_shown, counted, duration, number, three_digits
 
 if TYPE_CHECKING:
@@ -58,7 +59,7 @@ def drawn(standing: "Standing", columns: int, rows: int, again_per_s: float = 0.
     if room > 2:
         top += ["", *tables[: room - 1]] if tables else []
     lines = [*top, standing.doing or _HINT]
-    return [text[: max(columns - 1, 0)].rstrip() for text in lines[: max(rows - 1, 1)]]
+    return [escaped(text)[: max(columns - 1, 0)].rstrip() for text in lines[: max(rows - 1, 1)]]
 
 
 def _numbers(standing: "Standing", again_per_s: float) -> list[str]:
@@ -129,6 +130,7 @@ def _cut(name: str, width: int) -> str:
     >>> _cut("http://a.org", 20), _cut("http://a-long-name.example.org", 14)
     ('http://a.org', 'http://a-lo...')
     """
+    name = escaped(name)  # before it is cut: an escape is longer than what it stands for
     return name if len(name) <= width else f"{name[: width - 3]}..."
 
 
@@ -158,11 +160,11 @@ class RecentlyAgain:
         return (standing.again.fetched - fetched) / (now - since) if now > since else 0.0
 
 
-def _new_notes(standing: "Standing", said: set[str]) -> str:
+def _new_notes(standing: "Standing", said: set[str]) -> list[str]:
     """In lines of their own, as those that are said before a crawl begins (crawl_ready.py)."""
     new = [one for one in standing.notes if one not in said]
     said.update(new)
-    return "".join(f"trapline: note: {one}\n" for one in new)
+    return [f"trapline: note: {one}" for one in new]
 
 
 @contextmanager
@@ -182,13 +184,13 @@ def _lines(stream: TextIO) -> "Iterator[Show]":
         what = standing.doing.partition(" ")[0]
         if what != doing:
             due_at, doing = min(due_at, now + _FIRST_LINE_S), what
-        again_per_s, text = recent.note(standing), _new_notes(standing, said)
+        again_per_s, lines = recent.note(standing), _new_notes(standing, said)
         if now >= due_at:
             due_at = now + _EVERY_S
-            text += f"{line(standing, again_per_s)}\n"
-        if text:
+            lines.append(line(standing, again_per_s))
+        if lines:
             with suppress(OSError):  # whoever read it is gone; the crawl goes on
-                print(text, end="", file=stream, flush=True)
+                say_to(stream, *lines)
 
     yield show
 
@@ -199,13 +201,10 @@ def _live(stream: TextIO) -> "Iterator[Show]":
     height, recent = 0, RecentlyAgain()
     said: set[str] = set()
 
-    def write(lines: list[str], notes: str = "") -> None:
+    def write(lines: list[str], notes: Sequence[str] = ()) -> None:
         nonlocal height
-        up = f"\x1b[{height}A" if height else ""
-        text = "".join(f"{line}\x1b[K\n" for line in (*notes.splitlines(), *lines))
         with suppress(OSError):
-            stream.write(f"\r{up}{text}\x1b[J")
-            stream.flush()
+            redraw(stream, (*notes, *lines), height)
         height = len(lines)
 
     try:

@@ -19,6 +19,7 @@ from trapline.cli.numbers import count, seconds
 from trapline.cli.strategy import chosen_by
 from trapline.errors import ConfigError
 from trapline.output import check_writable, write_text
+from trapline.terminal import say, say_text
 from trapline.units import duration
 
 if TYPE_CHECKING:
@@ -99,7 +100,7 @@ def _crawl_all(server: "Served", time_s: float, seed: int, output: Path) -> dict
     for number, name in enumerate(PAGE_RANKS, 1):
         folder = output / name
         shutil.rmtree(folder, ignore_errors=True)
-        click.echo(f"{name} ({number} of {len(PAGE_RANKS)})", err=True)
+        say(f"{name} ({number} of {len(PAGE_RANKS)})", err=True)
         summary = open_crawl(_options(server, name, time_s, seed, output), folder, view(False, False))
         if summary["stopped_by"] in BY_HAND:
             break
@@ -144,9 +145,9 @@ def _show(done: dict[str, Path], known: "Graph", output: Path, time: str) -> Non
         settings = shared_settings(tuple(done.values()))
         page = compare_page(records, "Live crawls of one web", subtitle, settings, "Those that all have.")
         write_text(output / PAGE, page)
-    click.echo(f"{web_size(records[0])}; {time}\n\n{race(records)}\n")
-    click.echo(f"One of them alone: trapline report {output / list(done)[-1]}")
-    click.echo(f"Open {output / PAGE} in a browser.")
+    say_text(f"{web_size(records[0])}; {time}\n\n{race(records)}\n")
+    say(f"One of them alone: trapline report {output / list(done)[-1]}")
+    say(f"Open {output / PAGE} in a browser.")
 
 
 def _records(done: dict[str, Path], known: "Graph") -> "Sequence[CrawlRecord]":

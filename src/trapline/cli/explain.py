@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 import click
 
 from trapline.errors import ConfigError
+from trapline.terminal import say
 from trapline.units import bytes_shown, counted, duration
 
 if TYPE_CHECKING:
@@ -39,7 +40,7 @@ def explain(folder: Path, what: str) -> None:
 
     with closing(opened(brought_up(folder))) as database:
         target = found(database, what)
-    click.echo("\n".join(once_more(lambda: _explained(folder, target))))
+    say(*once_more(lambda: _explained(folder, target)))
 
 
 def _explained(folder: Path, target: "Target") -> list[str]:

@@ -11,6 +11,7 @@ from trapline.cli.compiling import compile_kernels
 from trapline.cli.numbers import count, real
 from trapline.cli.progress import Progress
 from trapline.errors import ConfigError
+from trapline.terminal import say
 from trapline.units import counted
 
 if TYPE_CHECKING:
@@ -121,7 +122,7 @@ def _one_web(model: "WebModel", output: Path, replace: bool) -> None:
         measures = measure(web)
         note("writing")
         save(web, output, replace)
-    click.echo(f"wrote {output}: {_summary(measures)}")
+    say(f"wrote {output}: {_summary(measures)}")
 
 
 def _evolving_web(model: "WebModel", rates: "Rates", days: float, folders: list[Path], replace: bool) -> None:
@@ -134,9 +135,7 @@ def _evolving_web(model: "WebModel", rates: "Rates", days: float, folders: list[
             save(snapshot.graph, folder, replace)
             progress.update(done, len(folders), f"day {snapshot.day:g}")
             new = float((snapshot.born_day > max(0.0, snapshot.day - days)).mean()) if snapshot.day else 0.0
-            click.echo(
-                f"wrote {folder}: day {snapshot.day:g}, {new:.0%} of pages new; {_summary(measure(snapshot.graph))}"
-            )
+            say(f"wrote {folder}: day {snapshot.day:g}, {new:.0%} of pages new; {_summary(measure(snapshot.graph))}")
 
 
 def _summary(measures: "Measures") -> str:

@@ -11,6 +11,7 @@ from trapline.cli.compiling import compile_kernels
 from trapline.cli.generate import generate
 from trapline.cli.numbers import count
 from trapline.cli.progress import Progress
+from trapline.terminal import say, say_text
 from trapline.units import counted
 
 if TYPE_CHECKING:
@@ -57,7 +58,7 @@ def info(path: Path, dangling: bool, ids_per_site: int | None, as_json: bool) ->
         measures = asdict(measure(web))
     odd = {"urls_without_host": web.origin["urls_without_host"]} if "urls_without_host" in web.origin else {}
     measures = {"format": web.origin.get("format"), "load_seconds": round(seconds, 4), **measures, **odd}
-    click.echo(json.dumps(measures, indent=1) if as_json else _table(measures))
+    say_text(json.dumps(measures, indent=1) if as_json else _table(measures))
 
 
 def _loaded(path: Path, dangling: bool, ids_per_site: int | None) -> "tuple[Graph, float]":
@@ -102,7 +103,7 @@ def convert(source: Path, output: Path, form: str, replace: bool, dangling: bool
         else:
             (save_edges if form == "edges" else save_snap)(web, output, replace, progress.update)
     size = f"{counted(web.pages, 'page')}, {counted(web.links, 'link')}, {counted(web.sites, 'site')}"
-    click.echo(f"wrote {output}: {size}")
+    say(f"wrote {output}: {size}")
 
 
 def _table(measures: dict[str, Any]) -> str:

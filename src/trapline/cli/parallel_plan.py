@@ -14,6 +14,7 @@ from trapline.cli.progress import Progress
 from trapline.cli.sections import REQUIRED, Section, SectionedCommand, bundled
 from trapline.errors import ConfigError
 from trapline.parallel import MOST_PARTITIONS, MOST_PROCESSES
+from trapline.terminal import say_text
 from trapline.units import byte_rate, bytes_shown, duration
 
 if TYPE_CHECKING:
@@ -94,7 +95,7 @@ def plan(asked: Asked, as_json: bool) -> None:
     processes = planning.affordable(task, asked.processes_most)
     expected = _simulated(asked.graph, asked.ids_per_site, processes) if asked.graph else planning.assumed(processes)
     found = planning.plan(task, processes, expected)
-    click.echo(json.dumps(_for_machines(found), indent=1) if as_json else _shown(found, asked.graph))
+    say_text(json.dumps(_for_machines(found), indent=1) if as_json else _shown(found, asked.graph))
 
 
 def _simulated(path: Path, ids_per_site: int | None, processes: int) -> "Expected":

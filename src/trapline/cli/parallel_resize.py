@@ -7,6 +7,7 @@ import click
 from trapline.cli.numbers import count
 from trapline.errors import ConfigError
 from trapline.parallel import MOST_PROCESSES
+from trapline.terminal import say
 
 
 @click.command()
@@ -26,4 +27,4 @@ def resize(folder: Path, processes: int) -> None:
             f"{folder}: its crawl does not run now; let it go on with {processes}:"
             f" trapline crawl --resume {folder} --processes {processes}"
         ) from None
-    click.echo(f"{folder}: stops its partitions and goes on with {processes}; see: trapline parallel status {folder}")
+    say(f"{folder}: stops its partitions and goes on with {processes}; see: trapline parallel status {folder}")

@@ -17,6 +17,7 @@ from trapline.cli.sections import Section, SectionedCommand, bundled
 from trapline.cli.strategy import STRATEGY, Chosen, chosen_by, ready
 from trapline.errors import ConfigError
 from trapline.output import check_writable, write_json
+from trapline.terminal import say, say_text
 from trapline.units import duration
 
 if TYPE_CHECKING:
@@ -74,7 +75,7 @@ def simulate(
     if json_file:
         _write(json_file, graph, chosen, asked, record, parameters)
     if json_file != _STDOUT:
-        click.echo(_shown(asked, record))
+        say_text(_shown(asked, record))
 
 
 def _check_conditions(given: Conditions, chosen: Chosen) -> None:
@@ -148,10 +149,10 @@ def _write(
         "parameters": parameters,
     }
     if file == _STDOUT:
-        click.echo(json.dumps(value, allow_nan=False, indent=1))
+        say_text(json.dumps(value, allow_nan=False, indent=1))
     else:
         write_json(file, value)
-        click.echo(f"wrote {file}", err=True)
+        say(f"wrote {file}", err=True)
 
 
 def _shown(asked: Asked, r: "ParallelRecord") -> str:

@@ -8,6 +8,7 @@ from typing import Any
 
 import click
 
+from trapline.terminal import say, say_text
 from trapline.units import counted, duration, three_digits
 
 _HEADS = ("", "pages", "pages/s", "again", "waiting", "parcels made", "arrived", "host", "")
@@ -24,7 +25,10 @@ def status(folder: Path, as_json: bool) -> None:
     from trapline.parallel.watching import ask
 
     found = ask(folder, status=True)
-    click.echo(json.dumps(found, indent=1) if as_json else "\n".join(_lines(folder, found, time.time())))
+    if as_json:
+        say_text(json.dumps(found, indent=1))
+    else:
+        say(*_lines(folder, found, time.time()))
 
 
 def _lines(folder: Path, found: dict[str, Any], now: float) -> Iterator[str]:

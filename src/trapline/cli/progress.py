@@ -13,6 +13,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Self, TextIO
 
+from trapline.terminal import rewrite_line, say_to
 from trapline.units import duration
 
 _REDRAW_S = 0.1  # faster than the eye needs, slow enough to cost nothing
@@ -54,7 +55,7 @@ class Progress:
 
     def __exit__(self, *exception: object) -> None:
         if self._in_place:
-            self._write("\r\x1b[K")
+            rewrite_line(self._stream)
 
     def update(self, done: int, total: int, note: str = "") -> None:
         now = time.monotonic()
@@ -75,9 +76,9 @@ class Progress:
     def _show(self, line: str) -> None:
         if self._in_place:
             width = shutil.get_terminal_size().columns - 1  # a full last column would wrap the line
-            self._write(f"\r{line[:width]}\x1b[K")
+            rewrite_line(self._stream, line, width)
         else:
-            self._write(f"{line}\n")
+            say_to(self._stream, line)
 
     def _pace(self, done: int, total: int, now: float) -> str:
         if not self._unit:
@@ -89,10 +90,6 @@ class Progress:
             return self._unit
         per_second = (done - before) / (now - since)
         return f"{self._unit}, {per_second:,.0f} {self._unit}/s, {duration((total - done) / per_second)} left"
-
-    def _write(self, text: str) -> None:
-        self._stream.write(text)
-        self._stream.flush()
 
 
 @contextmanager

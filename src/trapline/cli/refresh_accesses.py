@@ -16,6 +16,7 @@ import click
 
 from trapline.errors import ConfigError
 from trapline.signals.access_log import CHANNEL, COUNTED, ELSEWHERE, Accesses
+from trapline.terminal import say
 from trapline.units import counted
 
 if TYPE_CHECKING:
@@ -149,7 +150,7 @@ def _say(log: Log, known: Known, folder: Path) -> None:
     lines, total = log.accesses.lines, sum(signal.p for signal in known.signals)
     pages = counted(len({signal.url for signal in known.signals}), "page")
     left_out = ", ".join(f"{count:,} {what}" for what, count in lines.items() if what != COUNTED)
-    click.echo(
+    say(
         f"{log.name}: {counted(lines.total(), 'line')}, {total:,.0f} access{'' if total == 1.0 else 'es'} to {pages} of the crawl; "
         f"{counted(known.unknown, 'URL')} that it does not know"
         + (f"; lines left out: {left_out}" if left_out else "")

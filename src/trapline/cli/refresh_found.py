@@ -5,11 +5,10 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import click
-
 from trapline.cli.refresh_plot import picture
 from trapline.errors import ConfigError
 from trapline.output import check_writable, write_bytes, write_json
+from trapline.terminal import say, say_text
 from trapline.units import counted, duration
 
 if TYPE_CHECKING:
@@ -67,16 +66,16 @@ def check_outputs(json_file: Path | None, plot_file: Path | None) -> None:
 def show(found: Found) -> None:
     trace = found.trace
     size = f"{counted(trace.pages, 'page')}, {counted(trace.updates, 'update')} in {duration(trace.horizon_s)}"
-    click.echo(f"{trace.name}: {size}; {interval_of(found.asked.seeds)}\n")
+    say_text(f"{trace.name}: {size}; {interval_of(found.asked.seeds)}\n")
     width = max(len("policy"), *(len(row.policy) for row in found.rows)) + 2
     for level, capacity in dict.fromkeys((row.level, row.capacity) for row in found.rows):
-        click.echo(f"{level}, {capacity:g} crawls per update")
-        click.echo(f"  {'policy':{width}}{'binary':>16}{'Eq. 3':>17}{'useful crawls':>15}")
+        say(f"{level}, {capacity:g} crawls per update")
+        say(f"  {'policy':{width}}{'binary':>16}{'Eq. 3':>17}{'useful crawls':>15}")
         rows = [row for row in found.rows if (row.level, row.capacity) == (level, capacity)]
         for row in sorted(rows, key=lambda row: -row.freshness["binary"].mean):
             binary, eq3 = (shown(row.freshness[name], found.asked.seeds) for name in ("binary", "eq3"))
-            click.echo(f"  {row.policy:{width}}{binary!s:>16}{eq3!s:>17}{row.useful:>15.1%}")
-        click.echo()
+            say(f"  {row.policy:{width}}{binary!s:>16}{eq3!s:>17}{row.useful:>15.1%}")
+        say("")
 
 
 def shown(one: "Estimate", seeds: int) -> "Estimate":
@@ -100,18 +99,18 @@ def interval_of(seeds: int) -> str:
 
 def say_interrupted(found: Found) -> None:
     rows = f"{len(found.rows):,} of {counted(found.wanted, 'row')}"
-    click.echo(f"trapline: interrupted after {rows}; no file is written", err=True)
+    say(f"trapline: interrupted after {rows}; no file is written", err=True)
 
 
 def write(found: Found, json_file: Path | None, plot_file: Path | None) -> None:
     if json_file is not None:
         value = _for_machines(found)
-        click.echo(json.dumps(value, indent=1)) if json_file == _STDOUT else write_json(json_file, value)
+        say_text(json.dumps(value, indent=1)) if json_file == _STDOUT else write_json(json_file, value)
     if plot_file is not None:
         write_bytes(plot_file, _picture(found))
     for file in (json_file, plot_file):
         if file is not None and file != _STDOUT:
-            click.echo(f"wrote {file}", err=True)
+            say(f"wrote {file}", err=True)
 
 
 def _picture(found: Found) -> bytes:

@@ -18,6 +18,7 @@ from trapline.cli.numbers import seconds
 from trapline.cli.refresh_rates import RATES, Rated
 from trapline.cli.sections import Many, Section, SectionedCommand, bundled
 from trapline.errors import ConfigError
+from trapline.terminal import rewrite_line, say
 from trapline.units import counted, duration, number
 
 if TYPE_CHECKING:
@@ -40,7 +41,7 @@ WHERE = Section(
 WHO = Section(
     "Who, and to whom",
     (
-        ("--token", "token_file", _FILE, None, "Whoever knows the text in it may post accesses. [nobody]"),
+        ("--token", "token_file", _FILE, None, "Whoever knows its text may post accesses and read /status. [nobody]"),
         ("--allow-private", "allow_private", None, False, "Key files and hubs on loopback and private addresses too."),
         ("--insecure", "insecure", None, False, "Take any TLS certificate."),
         ("--hosts", "hosts_file", _FILE, None, "Addresses of names, as in /etc/hosts."),
@@ -146,12 +147,11 @@ async def _show(service: "Service", began: float, shown: bool) -> None:
 
     try:
         while shown:
-            line = _line(service, time.monotonic() - began)[: get_terminal_size().columns - 1]
-            click.echo(f"\r{line}\x1b[K", nl=False, err=True)
+            rewrite_line(sys.stderr, _line(service, time.monotonic() - began), get_terminal_size().columns - 1)
             await asyncio.sleep(_REDRAW_S)
     finally:
         if shown:
-            click.echo("\r\x1b[K", nl=False, err=True)
+            rewrite_line(sys.stderr)
 
 
 def _line(service: "Service", seconds_served: float) -> str:
@@ -178,22 +178,23 @@ def _started(settings: "Settings", service: "Service", port: int, as_json: bool)
     os.nice(_BEHIND_THE_CRAWL)
     host = f"[{settings.host}]" if ":" in settings.host else settings.host
     if as_json:
-        click.echo(json.dumps({"host": settings.host, "port": port, "sites_known": len(service.known)}))
+        say(json.dumps({"host": settings.host, "port": port, "sites_known": len(service.known)}))
         sys.stdout.flush()
         return
     websub = f"WebSub: {settings.public_url}/websub/..." if settings.public_url else "no WebSub without --public-url"
-    click.echo(
+    say(
         f"serving http://{host}:{port}/indexnow for the crawl in {settings.folder}, {counted(len(service.known), 'site')} so far; "
-        f"others are learned as the crawl finds them; {websub}\nCtrl-C ends it"
+        f"others are learned as the crawl finds them; {websub}",
+        "Ctrl-C ends it",
     )
 
 
 def _say_what(service: "Service", seconds_served: float, as_json: bool) -> None:
     if as_json:
         about = {"requests": service.tally.requests, "signals": service.tally.by_channel()}
-        click.echo(json.dumps({**about, "seconds": round(seconds_served, 3)}))
+        say(json.dumps({**about, "seconds": round(seconds_served, 3)}))
         return
-    click.echo(f"served: {_line(service, seconds_served)}")
+    say(f"served: {_line(service, seconds_served)}")
 
 
 def _host_port(listen: str) -> tuple[str, int]:

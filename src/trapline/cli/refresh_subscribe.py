@@ -10,6 +10,7 @@ import click
 from trapline.cli.numbers import seconds
 from trapline.cli.refresh_serve import sites_of
 from trapline.errors import ConfigError
+from trapline.terminal import say
 from trapline.units import duration
 
 if TYPE_CHECKING:
@@ -142,23 +143,23 @@ def _report(one: "Subscription", folder: Path) -> None:
     if one.state == "denied":
         raise ConfigError(f"{one.topic}: the hub {one.hub} refuses: {one.why}")
     if one.state == "wanted":
-        click.echo(f"{one.topic}: wanted; run: trapline refresh serve {folder} --public-url URL")
+        say(f"{one.topic}: wanted; run: trapline refresh serve {folder} --public-url URL")
     else:
-        click.echo(_row(one))
+        say(_row(one))
 
 
 def _leave(subscriptions: "Subscriptions", topic: str) -> None:
     if not subscriptions.leave(topic, time.time()):
         raise ConfigError(f"{topic}: there is no such subscription")
-    click.echo(f"{topic}: will be left")
+    say(f"{topic}: will be left")
 
 
 def _list(subscriptions: "Subscriptions", folder: Path) -> None:
     found = list(subscriptions.all())
     for one in found:
-        click.echo(_row(one))
+        say(_row(one))
     if not found:
-        click.echo(f"no subscriptions yet; to have one: trapline refresh subscribe {folder} URL")
+        say(f"no subscriptions yet; to have one: trapline refresh subscribe {folder} URL")
 
 
 def _row(one: "Subscription") -> str:

@@ -5,6 +5,7 @@ from pathlib import Path
 import click
 
 from trapline.errors import ConfigError
+from trapline.terminal import say
 
 PAGE = "report.html"
 _MOST_JUDGED = (
@@ -35,7 +36,7 @@ def report(folders: tuple[Path, ...], output: Path | None) -> None:
     file = output or (folders[0] / PAGE if len(folders) == 1 else Path(PAGE))
     check_writable(file)
     write_text(file, _one(folders[0]) if len(folders) == 1 else _several(folders))
-    click.echo(f"wrote {file}", err=True)
+    say(f"wrote {file}", err=True)
 
 
 def _one(folder: Path) -> str:

@@ -3,6 +3,7 @@
 import click
 
 from trapline.cli.lazy import Lazy, LazyGroup
+from trapline.terminal import say_text
 
 PAPERS = {
     "cho": Lazy("trapline.cli.reproduce_cho:cho", "Cho, Garcia-Molina: Parallel Crawlers."),
@@ -17,4 +18,4 @@ PAPERS = {
 def reproduce(ctx: click.Context) -> None:
     """Run a paper's experiments again, and say which of its orderings hold. Without a paper: list those that can be done."""
     if ctx.invoked_subcommand is None:
-        click.echo(ctx.get_help())
+        say_text(ctx.get_help())

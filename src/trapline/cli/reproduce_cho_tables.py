@@ -2,8 +2,7 @@
 
 from typing import TYPE_CHECKING
 
-import click
-
+from trapline.terminal import say, say_text
 from trapline.units import counted
 
 if TYPE_CHECKING:
@@ -16,20 +15,20 @@ _LEAST_WIDTH = 17
 def show(found: "Reproduction") -> None:
     graph = found.web.graph
     size = f"{counted(graph.pages, 'page')}, {counted(graph.links, 'link')}, {counted(graph.sites, 'site')}"
-    click.echo(f"{found.web.name}: {size}; {counted(found.draws, 'draw')} of the seeds\n")
+    say_text(f"{found.web.name}: {size}; {counted(found.draws, 'draw')} of the seeds\n")
     for experiment in found.experiments:
         _show_experiment(experiment)
 
 
 def _show_experiment(experiment: "Experiment") -> None:
-    click.echo(f"Experiment {experiment.number}. {experiment.title}")
+    say(f"Experiment {experiment.number}. {experiment.title}")
     for chart in experiment.charts:
         _show_chart(chart)
     for one in experiment.verdicts:
-        click.echo(f"  {one.judged.verdict:14} {one.claim} ({one.judged.why})")
+        say(f"  {one.judged.verdict:14} {one.claim} ({one.judged.why})")
     for note in experiment.notes:
-        click.echo(f"  ({note})")
-    click.echo()
+        say(f"  ({note})")
+    say("")
 
 
 def _show_chart(chart: "Chart") -> None:
@@ -41,11 +40,11 @@ def _show_chart(chart: "Chart") -> None:
         for name, curve in chart.curves.items()
     ]
     first = max([len(chart.x_label), *(len(chart.x_name(x)) for x in chart.x_values)])
-    click.echo(f"  {chart.name}. {chart.title}: {chart.y_label}")
+    say(f"  {chart.name}. {chart.title}: {chart.y_label}")
     heads = "".join(f"{name:>{width}}" for name, width in zip(chart.curves, widths, strict=True))
-    click.echo(f"  {chart.x_label:{first}}{heads}")
+    say(f"  {chart.x_label:{first}}{heads}")
     for x in chart.x_values:
         cells = [str(estimate(curve[x])) if x in curve else "-" for curve in chart.curves.values()]
         row = "".join(f"{cell:>{width}}" for cell, width in zip(cells, widths, strict=True))
-        click.echo(f"  {chart.x_name(x):{first}}{row}")
-    click.echo()
+        say(f"  {chart.x_name(x):{first}}{row}")
+    say("")

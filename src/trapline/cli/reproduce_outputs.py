@@ -5,10 +5,9 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, TypeVar
 
-import click
-
 from trapline.errors import ConfigError
 from trapline.output import check_writable, write_json
+from trapline.terminal import say_text
 
 STDOUT = Path("-")
 Found = TypeVar("Found")
@@ -31,7 +30,7 @@ def put_out(
 ) -> None:
     """JSON to a file, tables to the terminal; or JSON there instead."""
     if json_file == STDOUT:
-        click.echo(json.dumps(for_machines(), indent=1))
+        say_text(json.dumps(for_machines(), indent=1))
         return
     for one in found:
         show(one)

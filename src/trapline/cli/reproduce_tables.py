@@ -2,9 +2,8 @@
 
 from typing import TYPE_CHECKING
 
-import click
-
 from trapline.cli.refresh_found import interval_of
+from trapline.terminal import say
 from trapline.units import counted, duration
 
 if TYPE_CHECKING:
@@ -18,10 +17,8 @@ def show(found: "Reproduction") -> None:
     study, trace = found.study, found.study.trace
     size = f"{counted(trace.pages, 'page')}, {counted(trace.updates, 'update')} in {duration(trace.horizon_s)}"
     cut = f", in stretches of {duration(study.stretch_s)}" if study.stretch_s else ""
-    click.echo(f"{trace.name}: {size}{cut}; {interval_of(study.seeds)}")
-    click.echo(
-        f"{found.capacity:.3f} crawls per update: smart xu has {found.reached:.3f} by Eq. 3 (the paper: around .86)\n"
-    )
+    say(f"{trace.name}: {size}{cut}; {interval_of(study.seeds)}")
+    say(f"{found.capacity:.3f} crawls per update: smart xu has {found.reached:.3f} by Eq. 3 (the paper: around .86)\n")
     for drawn in found.figures:
         _show_figure(drawn)
 
@@ -30,14 +27,14 @@ def _show_figure(drawn: "Drawn") -> None:
     from trapline.refresh import estimate
 
     figure = drawn.figure
-    click.echo(f"Figure {figure.name}. {figure.title}: freshness by {figure.x_label}")
-    click.echo(f"  {'':{_ROW}}{''.join(f'{curve:>{_NUMBER}}' for curve in drawn.curves)}")
+    say(f"Figure {figure.name}. {figure.title}: freshness by {figure.x_label}")
+    say(f"  {'':{_ROW}}{''.join(f'{curve:>{_NUMBER}}' for curve in drawn.curves)}")
     for measure, name in MEASURE_NAMES.items():
         for cell in figure.cells:
             row = f"{name:8}{cell.group if len(figure.groups) > 1 else '':17}{figure.x_name(cell.x)}"
             values = [estimate(drawn.samples[curve, cell.group, cell.x][measure]) for curve in drawn.curves]
-            click.echo(f"  {row:{_ROW}}{''.join(f'{value!s:>{_NUMBER}}' for value in values)}")
-    click.echo()
+            say(f"  {row:{_ROW}}{''.join(f'{value!s:>{_NUMBER}}' for value in values)}")
+    say("")
     _show_verdicts(drawn.verdicts)
 
 
@@ -49,8 +46,8 @@ def _show_verdicts(verdicts: list["Verdict"]) -> None:
     told = ""
     for (claim, curve), found in by_claim.items():
         if claim != told:
-            click.echo(f"  {claim}")
+            say(f"  {claim}")
             told = claim
         sides = (f"{MEASURE_NAMES[one.measure]}: {one.judged.verdict} ({one.judged.why})" for one in found)
-        click.echo(f"    {curve:15}{'; '.join(sides)}")
-    click.echo()
+        say(f"    {curve:15}{'; '.join(sides)}")
+    say("")

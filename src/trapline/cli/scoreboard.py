@@ -10,8 +10,7 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-import click
-
+from trapline.terminal import say
 from trapline.units import counted, three_digits, time_unit
 
 if TYPE_CHECKING:
@@ -66,7 +65,7 @@ def say_if_few(records: "Records") -> None:
     for record in records:
         if record.drained and record.pages_fetched < _FEW * record.pages:
             end = f"{record.strategy} ended after {record.pages_fetched:,} of {record.pages:,} pages"
-            click.echo(f"{end}: its seeds reach no more within its limits (--seeds gives others)", err=True)
+            say(f"{end}: its seeds reach no more within its limits (--seeds gives others)", err=True)
             return
 
 

@@ -17,6 +17,7 @@ from trapline.cli.simulate_changes import CHANGES, REFRESH, Asked
 from trapline.cli.strategy import STRATEGY, chosen_by, ready
 from trapline.errors import ConfigError
 from trapline.output import check_writable, write_bytes, write_json
+from trapline.terminal import say, say_text
 from trapline.units import bytes_shown, duration
 
 if TYPE_CHECKING:
@@ -78,7 +79,7 @@ def simulate(
     if json_file:
         _write_json(json_file, _for_machines(graph, record, parameters))
     else:
-        click.echo(_table(record, conditions))
+        say_text(_table(record, conditions))
     say_if_few([record])
 
 
@@ -108,7 +109,7 @@ def _for_machines(graph: Path, record: "CrawlRecord", parameters: dict[str, Any]
 
 def _write_json(file: Path, value: dict[str, Any]) -> None:
     if file == _STDOUT:
-        click.echo(json.dumps(value, allow_nan=False, indent=1))
+        say_text(json.dumps(value, allow_nan=False, indent=1))
     else:
         write_json(file, value)
         _say_written(file)
@@ -123,7 +124,7 @@ def _write_plot(file: Path, graph: Path, record: "CrawlRecord", conditions: Cond
 
 
 def _say_written(file: Path) -> None:
-    click.echo(f"wrote {file}", err=True)  # stdout is for the result, which may go into a pipe
+    say(f"wrote {file}", err=True)  # stdout is for the result, which may go into a pipe
 
 
 def _table(record: "CrawlRecord", conditions: Conditions) -> str:

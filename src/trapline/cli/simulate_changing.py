@@ -5,8 +5,6 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import click
-
 from trapline.cli.arena import Arena, opened
 from trapline.cli.compiling import compile_kernels, compile_ranks
 from trapline.cli.conditions import Conditions
@@ -14,6 +12,7 @@ from trapline.cli.scoreboard import web_name
 from trapline.cli.simulate_changes import Asked, check_fits, crawled, web_of, worth_of
 from trapline.cli.strategy import Chosen
 from trapline.output import write_bytes, write_json
+from trapline.terminal import say, say_text
 from trapline.units import counted, duration, time_unit
 
 if TYPE_CHECKING:
@@ -67,9 +66,9 @@ def simulate_changes(
     if plot_file is not None:
         write_bytes(plot_file, _picture(rows, graph, chosen, conditions, asked))
     if log_file or plot_file:
-        click.echo(f"wrote {', '.join(str(file) for file in (log_file, plot_file) if file)}", err=True)
+        say(f"wrote {', '.join(str(file) for file in (log_file, plot_file) if file)}", err=True)
     if json_file is None:
-        click.echo(_table(rows, web, chosen, conditions))
+        say_text(_table(rows, web, chosen, conditions))
     else:
         _write_json(json_file, _for_machines(graph, rows, chosen, conditions, asked))
 
@@ -157,10 +156,10 @@ def _picture(rows: list[Row], graph: Path, chosen: Chosen, conditions: Condition
 
 def _write_json(file: Path, value: dict[str, Any]) -> None:
     if file == _STDOUT:
-        click.echo(json.dumps(value, allow_nan=False, indent=1))
+        say_text(json.dumps(value, allow_nan=False, indent=1))
         return
     write_json(file, value)
-    click.echo(f"wrote {file}", err=True)
+    say(f"wrote {file}", err=True)
 
 
 def _for_machines(graph: Path, rows: list[Row], chosen: Chosen, conditions: Conditions, asked: Asked) -> dict[str, Any]:

@@ -11,13 +11,13 @@ from typing import TYPE_CHECKING
 import click
 
 from trapline.cli.crawl_end import counts, stopped_by
+from trapline.terminal import clear, say, say_text
 from trapline.units import byte_rate, bytes_shown, counted, duration, number, three_digits
 
 if TYPE_CHECKING:
     from trapline.crawl.glance import Glance
 
 _EVERY_S = 1.0
-_CLEAR = "\x1b[H\x1b[J"
 _WIDTH = 22
 
 
@@ -40,11 +40,11 @@ def status(folder: Path, as_json: bool, watch: bool) -> None:
 
 def _show(found: "Glance", folder: Path, as_json: bool, watch: bool) -> None:
     if as_json:
-        click.echo(json.dumps(asdict(found), indent=None if watch else 1))
+        say_text(json.dumps(asdict(found), indent=None if watch else 1))
         return
     if watch and sys.stdout.isatty():
-        click.echo(_CLEAR, nl=False)
-    click.echo("\n".join(_lines(found, folder)))
+        clear(sys.stdout)
+    say(*_lines(found, folder))
 
 
 def _lines(found: "Glance", folder: Path) -> Iterator[str]:
@@ -67,10 +67,10 @@ def _lines(found: "Glance", folder: Path) -> Iterator[str]:
     }
     yield from (f"{name:{_WIDTH}}{value}" for name, value in rows.items() if value)
     if found.busiest:
-        yield f"\nbusiest sites, {_lately(found)}"
+        yield from ("", f"busiest sites, {_lately(found)}")
         yield from (f"{pages:>{_WIDTH - 2},}  {origin}" for origin, pages in found.busiest)
     if found.last_errors:
-        yield "\nlast errors"
+        yield from ("", "last errors")
         for one in found.last_errors:
             kind = f"{one.kind} {one.status}" if one.status else one.kind
             yield f"{kind:>{_WIDTH - 2}}  {one.url}"

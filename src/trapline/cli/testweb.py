@@ -20,6 +20,7 @@ from trapline.cli.testweb_sites import CONDUCT, GRAPH, SERVERS, SITES, Serving
 from trapline.cli.testweb_where import say_where
 from trapline.errors import ConfigError
 from trapline.output import check_writable, write_text
+from trapline.terminal import rewrite_line, say
 from trapline.units import bytes_shown, counted, duration, number
 
 if TYPE_CHECKING:
@@ -87,10 +88,10 @@ def _write(server: "Server", log_file: Path | None, history_file: Path | None) -
 
     if log_file:
         write_log(server.log(), log_file)
-        click.echo(f"wrote {log_file}", err=True)
+        say(f"wrote {log_file}", err=True)
     if history_file:
         write_history(server.web, time.time(), history_file)
-        click.echo(f"wrote {history_file}", err=True)
+        say(f"wrote {history_file}", err=True)
 
 
 def _check_files(log_file: Path | None, history_file: Path | None, *others: Path | None) -> None:
@@ -170,12 +171,12 @@ async def _until_signal(server: "Server", say_where: Callable[[], None], shown: 
     started = time.monotonic()
     while not stop.is_set():
         if shown:
-            click.echo(f"\r{_progress(server, time.monotonic() - started)}\x1b[K", nl=False, err=True)
+            rewrite_line(sys.stderr, _progress(server, time.monotonic() - started))
         with suppress(TimeoutError):
             await asyncio.wait_for(stop.wait(), _REDRAW_S)
     await server.stop()
     if shown:
-        click.echo("\r\x1b[K", nl=False, err=True)
+        rewrite_line(sys.stderr)
 
 
 def _progress(server: "Server", seconds_served: float) -> str:
@@ -190,13 +191,13 @@ def _say_what(server: "Server", seconds_served: float, as_json: bool) -> None:
         about = {"requests": server.requests, "connections": server.connections, "bytes": server.bytes}
         pings = {"sent": log.pings.sent, "dropped": log.pings.dropped, "statuses": _by_status(log.pings.answered)}
         also = {"seconds": round(seconds_served, 3), "statuses": _by_status(statuses), "pings": pings}
-        click.echo(json.dumps({**about, **also}))
+        say(json.dumps({**about, **also}))
         return
     answers = ", ".join(f"{status or 'none'}: {number(times)}" for status, times in sorted(statuses.items()))
-    click.echo(f"served {_progress(server, seconds_served)}" + (f"; answers {answers}" if answers else ""))
+    say(f"served {_progress(server, seconds_served)}" + (f"; answers {answers}" if answers else ""))
     if log.pings.sent or log.pings.dropped:
         found = ", ".join(f"{status}: {number(times)}" for status, times in sorted(log.pings.answered.items()))
-        click.echo(f"pinged {counted(log.pings.sent, 'page')} ({found or 'no answer'}), {log.pings.dropped:,} dropped")
+        say(f"pinged {counted(log.pings.sent, 'page')} ({found or 'no answer'}), {log.pings.dropped:,} dropped")
 
 
 def _by_status(times: Mapping[int, int]) -> dict[str, int]:

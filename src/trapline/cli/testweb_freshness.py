@@ -11,6 +11,7 @@ import click
 from trapline.cli.numbers import count, real, seconds
 from trapline.cli.sections import Section, SectionedCommand, bundled
 from trapline.errors import ConfigError
+from trapline.terminal import say, say_text
 from trapline.units import counted, duration
 
 if TYPE_CHECKING:
@@ -54,7 +55,7 @@ def freshness(log: Path, history: Path, asked: Asked, as_json: bool) -> None:
     end_s, found = _measured(log, history, asked)
     if as_json:
         about = {"from_s": asked.begin_s, "until_s": end_s, "zipf": asked.zipf, "seed": asked.seed}
-        click.echo(json.dumps({**about, "freshness": {name: asdict(one) for name, one in found.items()}}))
+        say(json.dumps({**about, "freshness": {name: asdict(one) for name, one in found.items()}}))
     else:
         _show(asked.begin_s, end_s, found)
 
@@ -76,12 +77,12 @@ def _measured(log: Path, history: Path, asked: Asked) -> tuple[float, Mapping[st
 def _show(begin_s: float, end_s: float, found: Mapping[str, "Freshness"]) -> None:
     every = found["all"]
     happened = f"{counted(every.updates, 'update')}, {every.fetches:,} fetched"
-    click.echo(f"{counted(every.pages, 'page')}: {happened} in {duration(end_s - begin_s)}\n")
-    click.echo(f"  {'providers':12}{'pages':>9}{'fetches':>10}{'useful':>9}{'304':>8}{'fresh':>9}{'of copies':>12}")
+    say_text(f"{counted(every.pages, 'page')}: {happened} in {duration(end_s - begin_s)}\n")
+    say(f"  {'providers':12}{'pages':>9}{'fetches':>10}{'useful':>9}{'304':>8}{'fresh':>9}{'of copies':>12}")
     levels = {name: one for name, one in found.items() if name != "all" and one.pages < every.pages}
     for name, one in {**levels, "all": every}.items():
         shares = f"{_of(one.useful, one.fetches):>9.0%}{_of(one.confirmed, one.fetches):>8.0%}"
-        click.echo(
+        say(
             f"  {name:12}{one.pages:>9,}{one.fetches:>10,}{shares}{one.binary:>9.3f}{one.binary_of_copies:>12.3f}"
             + _at_accesses(one)
         )

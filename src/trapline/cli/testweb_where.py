@@ -6,8 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 from urllib.parse import quote
 
-import click
-
+from trapline.terminal import say, say_text
 from trapline.units import counted
 
 if TYPE_CHECKING:
@@ -21,11 +20,11 @@ def say_where(web: "Web", hosts: Path, urls: Path, endpoint: str | None, as_json
     if as_json:
         about = {"port": web.port, "sites": web.sites, "pages": web.pages, "addresses": len(web.addresses)}
         levels = {"levels": _levels(web)} if web.providers else {}
-        click.echo(json.dumps({**about, **levels, "hosts_file": str(hosts), "urls_file": str(urls)}))
+        say(json.dumps({**about, **levels, "hosts_file": str(hosts), "urls_file": str(urls)}))
         return
     resolve = "" if web.names[0] in web.addresses else f" --hosts {hosts}"
     again = " --continuous" if web.changes else ""
-    click.echo(
+    say_text(
         f"serving {counted(web.sites, 'site')}, {counted(web.pages, 'page')} on port {web.port} of "
         f"{_range(web.addresses)}, such as {web.seed_urls[0]}\n"
         f"{_providers(web, endpoint)}names and addresses: {hosts}; home pages: {urls}\n"

@@ -8,6 +8,7 @@ import click
 
 from trapline.cli.compiling import waiting_by
 from trapline.cli.progress import Progress
+from trapline.terminal import say
 
 if TYPE_CHECKING:
     from trapline import jit
@@ -38,4 +39,4 @@ def warmup() -> None:
     """Compile the core now instead of at the first run."""
     with Progress("compiling", plain_every_s=2.0) as progress:
         seconds = compile_all(progress.update, waiting_by(progress))
-    click.echo(f"the core is compiled ({seconds:.1f} s)")
+    say(f"the core is compiled ({seconds:.1f} s)")

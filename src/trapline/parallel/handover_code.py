@@ -115,7 +115,15 @@ def decode(data: bytes) -> Contents:
         known = [(host, address) for host, address in hosts]
         up_to = None if heard is None else (str(heard[0]), int(heard[1]))
         return Contents(known, [_piece(*site) for site in sites], bool(is_last), learned, up_to)
-    except (zstandard.ZstdError, ValueError, TypeError, LookupError, AttributeError, RecursionError) as error:
+    except (
+        zstandard.ZstdError,
+        ValueError,
+        TypeError,
+        LookupError,
+        OverflowError,
+        AttributeError,
+        RecursionError,
+    ) as error:
         raise ConfigError(f"it is damaged, or of another version: {error}") from None
 
 

@@ -8,13 +8,14 @@ import platform
 import secrets
 import sys
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, ExitStack, contextmanager, redirect_stderr
+from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext, redirect_stderr
 from tempfile import TemporaryFile
 from typing import BinaryIO, TextIO
 
 import ray
 
 # Insides of Ray's: its version is pinned.
+from ray._private import ray_constants
 from ray._private.authentication.authentication_token_setup import maybe_enable_token_auth_if_token_available
 from ray._private.services import canonicalize_bootstrap_address
 from ray.exceptions import AuthenticationError, RayError
@@ -25,6 +26,7 @@ from trapline.parallel.head import Address, Head, listens, speaks_http2, watched
 Step = Callable[[str], AbstractContextManager[None]]  # says what is waited for, for as long as it lasts
 
 LOCAL = "local"  # instead of an address: a cluster of this machine, for as long as the crawl runs
+_ONE_MACHINE = "RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER"  # "0": Ray knows that it has no other machines
 _REFUSED = b"InvalidAuthToken"  # what Ray's compiled half writes if the token is another, or none
 _LONGEST = 200  # of Ray's words in a line of ours
 
@@ -34,12 +36,29 @@ def joined(address: str, step: Step) -> Iterator[Head]:
     """`ConfigError` if there is no such cluster, or it does not let us in."""
     if address != LOCAL:
         _probe(address)
-    _join(address, step)
+    with _on_loopback() if address == LOCAL else nullcontext():
+        _join(address, step)
+        try:
+            with watched(_host_and_port(ray.get_runtime_context().gcs_address), _answering()) as head:
+                yield head
+        finally:
+            ray.shutdown()
+
+
+@contextmanager
+def _on_loopback() -> Iterator[None]:
+    """A Ray that is started here listens on loopback alone, and so do our partitions, which go by its address. Else it would listen on
+    all addresses of the machine. Ray has this for desktops, whose firewalls ask; the processes that it starts read the environment."""
+    before, environment = ray_constants.ENABLE_RAY_CLUSTER, os.environ.get(_ONE_MACHINE)
+    ray_constants.ENABLE_RAY_CLUSTER, os.environ[_ONE_MACHINE] = False, "0"
     try:
-        with watched(_host_and_port(ray.get_runtime_context().gcs_address), _answering()) as head:
-            yield head
+        yield
     finally:
-        ray.shutdown()
+        ray_constants.ENABLE_RAY_CLUSTER = before
+        if environment is None:
+            del os.environ[_ONE_MACHINE]
+        else:
+            os.environ[_ONE_MACHINE] = environment
 
 
 def _probe(address: str) -> None:

@@ -78,7 +78,7 @@ class Cluster:
         self._folder = manifest.folder
         before = placement.read(manifest.folder)
         try:
-            self._placed = Placement(self._here, self._all_made_ready(), before.hosts if before else {})
+            self._placed = Placement(self._here, self._all_made_ready(), before.hosts_at(self._here) if before else {})
             ended = crawl_with(manifest, self._shown_by(show), self._launch, self._here, PATIENCE_S)
             self._head.ask(self._fetch, ended)
         except HeadLost:

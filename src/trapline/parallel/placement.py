@@ -15,6 +15,7 @@ from trapline.errors import ConfigError
 from trapline.output import write_json
 
 HOSTS = "hosts.json"
+_LOOPBACK = "127.0.0.1"
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,6 +28,14 @@ class Placement:
     def elsewhere(self) -> dict[int, str]:
         """Partitions whose folders lie on other machines than the command."""
         return {} if self.shared else {number: host for number, host in self.hosts.items() if host != self.command}
+
+    def hosts_at(self, here: str) -> dict[int, str]:
+        """By partition, if the command runs on this machine now: a cluster of one machine (`--ray local`) knew it as loopback.
+
+        >>> Placement("127.0.0.1", True, {0: "127.0.0.1"}).hosts_at("10.0.0.1")
+        {0: '10.0.0.1'}
+        """
+        return {number: here if host == _LOOPBACK else host for number, host in self.hosts.items()}
 
     def having(self, partition: int, host: str | None) -> "Placement":
         """None: it is nowhere."""

@@ -32,6 +32,7 @@ from trapline.parallel.member import Lead, LiveMember
 from trapline.parallel.partition import Partitioning
 from trapline.parallel.places import Places
 from trapline.parallel.wire import Pass
+from trapline.terminal import say
 
 COMMAND = ("-P", "-m", "trapline.parallel.worker")  # for Python; -P: not what lies in the user's folder
 _ENDS_WITHIN_S = 15.0
@@ -150,10 +151,10 @@ def main() -> int:
     try:
         work(task)
     except (StoreDiedError, OutOfReachError, HeldElsewhereError) as error:
-        print(error, file=sys.stderr)
+        say(str(error), err=True)
         return os.EX_TEMPFAIL  # it can be started again, as if it had died itself
     except ConfigError as error:
-        print(error, file=sys.stderr)
+        say(str(error), err=True)
         return 2
     return 0
 

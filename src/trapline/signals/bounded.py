@@ -5,7 +5,7 @@ timer per request: somebody calls `sweep` about once a second. What a request sa
 """
 
 import asyncio
-from collections import Counter
+from collections import Counter, OrderedDict
 from time import monotonic
 from typing import Any, ClassVar
 
@@ -22,25 +22,65 @@ MOST_OF_ONE_SENDER = 32
 
 
 class Bounds:
-    """What the connections of one server share. `proxy`: an address that stands for many senders, "": none."""
+    """What the connections of one server share, and who gives way when there are too many.
+
+    Law: whoever comes anew is kept out by nobody who waits, and nobody loses a connection to a sender that has more of them. A
+    connection waits as long as its sender has not sent a whole request; one of those goes first, of the sender that has most, the one
+    that was answered longest ago, or never. So slow senders, however many, use up each other's connections alone.
+
+    `proxy`: an address that stands for many senders, "": none.
+    """
 
     def __init__(self, proxy: str = "") -> None:
         self._proxy = proxy
+        self._open: OrderedDict[BoundedConnection, None] = OrderedDict()  # by when they were made, or last answered
         self.of_sender: Counter[str] = Counter()  # open connections
-        self.refused = 0
-        self.cut_off = 0
+        self.refused = 0  # newcomers
+        self.gave_way = 0  # to newcomers
+        self.cut_off = 0  # too slow, or too long
 
-    def admits(self, sender: str, connections: int) -> bool:
-        few = self.of_sender[sender] < MOST_OF_ONE_SENDER or sender == self._proxy
-        admitted = few and connections <= MOST_CONNECTIONS
-        self.of_sender[sender] += admitted
-        self.refused += not admitted
-        return admitted
+    def admits(self, new: "BoundedConnection") -> bool:
+        """Whether it may stay; if there are too many, another has gone for it."""
+        own = self.of_sender[new.sender]
+        if own >= MOST_OF_ONE_SENDER and new.sender != self._proxy:
+            gives_way = self._first([one for one in self._open if one.sender == new.sender and one.waits])
+        elif len(self._open) >= MOST_CONNECTIONS:
+            gives_way = self._first([one for one in self._open if self._may_lose(one, new.sender, own)])
+        else:
+            return self._add(new)
+        if gives_way is None:
+            self.refused += 1
+            return False
+        self.gave_way += 1
+        self.left(gives_way)
+        gives_way.abort()
+        return self._add(new)
 
-    def left(self, sender: str) -> None:
-        self.of_sender[sender] -= 1
-        if not self.of_sender[sender]:
-            del self.of_sender[sender]
+    def answered(self, one: "BoundedConnection") -> None:
+        if one in self._open:
+            self._open.move_to_end(one)
+
+    def left(self, one: "BoundedConnection") -> None:
+        """It no longer counts, whether it ever did or not."""
+        if one in self._open:
+            del self._open[one]
+            self.of_sender[one.sender] -= 1
+            if not self.of_sender[one.sender]:
+                del self.of_sender[one.sender]
+
+    def _add(self, new: "BoundedConnection") -> bool:
+        self._open[new] = None
+        self.of_sender[new.sender] += 1
+        return True
+
+    def _may_lose(self, one: "BoundedConnection", sender: str, own: int) -> bool:
+        theirs = self.of_sender[one.sender]
+        if one.waits:
+            return theirs > own or one.sender == sender
+        return theirs > own + 1
+
+    def _first(self, several: list["BoundedConnection"]) -> "BoundedConnection | None":
+        return max(several, key=lambda one: (one.waits, self.of_sender[one.sender]), default=None)
 
     def protocol(self) -> type["BoundedConnection"]:
         """The class of connections for one server."""
@@ -55,22 +95,18 @@ class BoundedConnection(HttpToolsProtocol):
         self._since: float | None = None  # when the request under way began; None: between requests
         self._in_head = True
         self._head_bytes = 0
-        self._sender: str | None = None  # None: it was refused, and does not count
+        self.sender = ""
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         super().connection_made(transport)
         self._since = monotonic()
-        sender = sender_of(self.client[0] if self.client else "")
-        if self.bounds.admits(sender, len(self.connections)):
-            self._sender = sender
-        else:
-            transport.abort()
+        self.sender = sender_of(self.client[0] if self.client else "")
+        if not self.bounds.admits(self):
+            self.abort()
 
     def connection_lost(self, exc: Exception | None) -> None:
         super().connection_lost(exc)
-        if self._sender is not None:
-            self.bounds.left(self._sender)
-            self._sender = None
+        self.bounds.left(self)
 
     def data_received(self, data: bytes) -> None:
         if self.transport.is_closing():
@@ -94,6 +130,7 @@ class BoundedConnection(HttpToolsProtocol):
     def on_response_complete(self) -> None:
         super().on_response_complete()
         self._since = monotonic() if self.pipeline else None
+        self.bounds.answered(self)
 
     def on_message_complete(self) -> None:
         super().on_message_complete()
@@ -104,12 +141,20 @@ class BoundedConnection(HttpToolsProtocol):
             self.cut()
 
     @property
+    def waits(self) -> bool:
+        """For its sender: no whole request of it is being answered."""
+        return self.cycle is None or self.cycle.response_complete or self.cycle.more_body
+
+    @property
     def busy(self) -> bool:
         """A request is being answered."""
         return self.cycle is not None and not self.cycle.response_complete
 
     def cut(self) -> None:
         self.bounds.cut_off += 1
+        self.abort()
+
+    def abort(self) -> None:
         self.transport.abort()
 
 

@@ -2,10 +2,14 @@
 
 Several processes write it (the endpoint, `refresh accesses`, the crawl), each in short transactions, and wait for each other;
 readers never wait. synchronous=FULL: what was committed survives a power cut.
+
+Only its owner can read it, whatever the umask: whoever knows the secret of a subscription can forge what its hub delivers.
 """
 
+import os
 import sqlite3
 import time
+from contextlib import suppress
 from pathlib import Path
 
 from trapline.errors import ConfigError
@@ -14,6 +18,8 @@ DATABASE = "signals.db"
 FORMAT = 1
 
 BUSY_S = 30.0
+_MODE = 0o600
+_BESIDE = ("-wal", "-shm", "-journal")
 _SCHEMA = Path(__file__).with_name("schema.sql")
 
 
@@ -23,9 +29,10 @@ def opened(folder: Path, busy_s: float = BUSY_S) -> sqlite3.Connection:
     if not folder.is_dir():
         raise ConfigError(f"{folder}: there is no such folder")
     try:
+        _close_to_others(path)
         connection = sqlite3.connect(path, timeout=busy_s, isolation_level=None, check_same_thread=False)
-    except sqlite3.Error as error:
-        raise ConfigError(f"{path}: cannot be opened: {error}") from None
+    except (OSError, sqlite3.Error) as error:
+        raise ConfigError(f"{path}: cannot be opened: {getattr(error, 'strerror', None) or error}") from None
     try:
         connection.execute("pragma journal_mode=wal")
         connection.execute("pragma synchronous=full")
@@ -37,6 +44,29 @@ def opened(folder: Path, busy_s: float = BUSY_S) -> sqlite3.Connection:
         connection.close()
         raise
     return connection
+
+
+def _close_to_others(path: Path) -> None:
+    """Make the file, or take from others what an earlier version gave them; SQLite gives the files beside it the same mode."""
+    try:
+        os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, _MODE))
+    except FileExistsError:  # not opened here: to close it again would give up the locks that this process has on it
+        for file in (path, *(path.with_name(path.name + end) for end in _BESIDE)):
+            _tighten(file)
+
+
+def _tighten(file: Path) -> None:
+    """`ConfigError` if others can read it, and it is not ours to change that."""
+    with suppress(FileNotFoundError):
+        found = file.stat()
+        if not found.st_mode & 0o077:
+            return
+        if os.geteuid() not in (found.st_uid, 0):
+            raise ConfigError(
+                f"{file}: others can read it, and it belongs to another user; let its owner run: chmod 600 {file}"
+            )
+        with suppress(PermissionError):  # a file system without modes
+            file.chmod(_MODE)
 
 
 def _make_or_check(connection: sqlite3.Connection, path: Path) -> None:

@@ -5,10 +5,10 @@ for. Senders nobody vouches for have limits of their own, so that they cannot us
 """
 
 import asyncio
+import hashlib
+import secrets
 from collections.abc import Callable, Iterable
 from typing import NamedTuple
-
-import xxhash
 
 from trapline.signals.inbox import CHANGED, UNVERIFIED_P, Signal
 from trapline.signals.limits_of_senders import Buckets, Once, Rate
@@ -37,10 +37,10 @@ class Intake:
         self._writer, self._tally, self._clock = writer, tally, clock
         self._hosts: dict[bool, Buckets[str]] = {True: Buckets(rates.host), False: Buckets(rates.host_unvouched)}
         self._all: dict[bool, Buckets[None]] = {True: Buckets(rates.all), False: Buckets(rates.all_unvouched)}
-        self._recent: Once[int] = Once(REPEATED_S)
-        self._repeated: dict[
-            int, tuple[str, str, float]
-        ] = {}  # channel, URL, when last; filled by `changed`, emptied by `late`
+        self._secret = secrets.token_bytes(16)
+        self._recent: Once[bytes] = Once(REPEATED_S)
+        # channel, URL, when last; filled by `changed`, emptied by `late`
+        self._repeated: dict[bytes, tuple[str, str, float]] = {}
 
     def wait_s(self, authority: str, urls: int, vouched: bool) -> float:
         """0.0: so many URLs of this host may come in now. Else, seconds."""
@@ -63,13 +63,13 @@ class Intake:
         outcome = (ACCEPTED if vouched else UNVERIFIED) if written else LOST
         self._tally.add(channel, outcome, len(signals))
         for signal in () if written else signals:
-            self._recent.forget(_key(channel, signal.url, vouched))
+            self._recent.forget(self._key(channel, signal.url, vouched))
         return written
 
     def _is_new(self, channel: str, url: str, vouched: bool, now: float) -> bool:
         """Whether it was not said within the last REPEATED_S. If it was, by one who is vouched for, it is said once more when they are
         over: the page may have changed again after the crawl followed the first."""
-        key = _key(channel, url, vouched)
+        key = self._key(channel, url, vouched)
         if self._recent.is_new(key, now):
             return True
         if vouched and len(self._repeated) < MOST_REPEATED:
@@ -92,7 +92,8 @@ class Intake:
         """Whether they are on disk."""
         return await asyncio.shield(self._writer.put(signals))
 
-
-def _key(channel: str, url: str, vouched: bool) -> int:
-    """What counts as the same signal. Not by a forger's leave: an unverified one does not stand for a verified one."""
-    return xxhash.xxh3_64_intdigest(f"{channel}{vouched:d}{url}".encode())
+    def _key(self, channel: str, url: str, vouched: bool) -> bytes:
+        """What counts as the same signal. Not by a forger's leave: an unverified one does not stand for a verified one, and by a secret of
+        this process, so that nobody can find a URL that is taken for another's."""
+        said = f"{channel}{vouched:d}{url}".encode()
+        return hashlib.blake2b(said, digest_size=16, key=self._secret).digest()

@@ -92,7 +92,11 @@ class Service:
                 "urls_held": self.pings.ownership.held,
                 "fetches": self.pings.ownership.key_fetches,
             },
-            "connections": {"refused": self.bounds.refused, "cut_off": self.bounds.cut_off},
+            "connections": {
+                "refused": self.bounds.refused,
+                "gave_way": self.bounds.gave_way,
+                "cut_off": self.bounds.cut_off,
+            },
             "trouble": self.trouble or self.writer.failed or self.app.defect,
         }
 

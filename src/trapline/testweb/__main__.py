@@ -11,11 +11,13 @@ import threading
 import uvloop
 
 from trapline.errors import ConfigError
+from trapline.terminal import guard_stderr
 from trapline.testweb.serve import receive, send
 from trapline.testweb.server import Server
 
 
 def main() -> None:
+    guard_stderr()
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is the parent's business; it then closes our input
     told = receive(sys.stdin.buffer)
     try:

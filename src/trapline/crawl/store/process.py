@@ -16,6 +16,7 @@ from trapline.crawl.store.frames import Incoming, Kind, encode
 from trapline.crawl.store.keeper import Keeper
 from trapline.crawl.store.settings import StoreSettings
 from trapline.errors import ConfigError
+from trapline.terminal import say_text
 
 _NOT_OURS = (
     sqlite3.OperationalError,
@@ -48,7 +49,7 @@ def main(folder: Path, settings: StoreSettings) -> int:
         serve(Keeper(folder, settings), Incoming(0), outgoing)
     except Exception as error:
         if not (isinstance(error, ConfigError | OSError) or type(error) in _NOT_OURS):
-            traceback.print_exc()
+            say_text(traceback.format_exc().rstrip(), err=True)
         outgoing.send(Kind.FAILED, explain(folder, error))
         return 1
     return 0

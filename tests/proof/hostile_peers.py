@@ -1,0 +1,260 @@
+"""What senders, other partitions and disks could hand us: changed at random, it is refused or read, and nothing else happens."""
+
+import asyncio
+import json
+import random
+import signal
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import NamedTuple
+
+import numpy as np
+
+from tests.proof.section import Finding, Section
+from trapline.crawl.robots_file import Answer
+from trapline.errors import ConfigError
+from trapline.frontier.journal import Call, Journal
+from trapline.frontier.journal import read as read_log
+from trapline.parallel import batch_code, handover_code, letter_code, wire
+from trapline.parallel.batch_code import packed, unpacked
+from trapline.refresh.refresh_log import Entry, RefreshLog
+from trapline.refresh.refresh_log import read as read_refresh_log
+from trapline.signals import indexnow, websub
+from trapline.signals.access_log import Accesses
+from trapline.signals.feed import read_feed
+
+_METHOD = """
+Valid examples are changed by a mutator with a fixed seed: bits and bytes flipped, pieces cut, doubled, exchanged with those of another
+example, numbers made extreme, text replaced by what parsers stumble over. The bodies of batches, letters and hand-overs are also changed
+before they are compressed and signed with their checksum, so that the change reaches the reader behind it. Each input may be read, or
+refused in the way that the reader documents (a refusal as its answer, or `ConfigError`). Any other exception is a failure, and so is
+an input that takes longer than ten seconds. `at` is the number of the input, by which it can be made again.
+"""
+_FULL, _SHORT = 1_000_000, 2_000
+_LONG_S = 10.0
+_SEED = 20
+_STUMBLES = (
+    b"",
+    b"\0",
+    b"\xff",
+    b"\xed\xa0\x80",
+    b"1e999",
+    b"NaN",
+    b"-1",
+    b"null",
+    b"[" * 5_000,
+    b"&amp;",
+    b"%00",
+    b"<!--",
+    b"]]>",
+)
+_NUMBERS = (0, 1, 127, 128, 255, 2**16, 2**31 - 1, 2**31, 2**32 - 1, 2**63, 2**64 - 1)
+
+
+class Reader(NamedTuple):
+    """Something that takes bytes from outside."""
+
+    name: str
+    read: Callable[[bytes], object]
+    examples: Sequence[bytes]
+    refusal: tuple[type[Exception], ...] = ()  # what it may raise
+    sealed: Callable[[bytes], bytes] = bytes  # an example as it comes, from what is changed of it
+
+
+def run(full: bool) -> Iterator[Finding]:
+    for title, readers in (
+        ("The bodies that the endpoint takes", _of_the_endpoint()),
+        ("The frames between partitions", _of_partitions()),
+        ("The log that replay reads", _of_logs()),
+    ):
+        yield _fuzzed(title, readers, (_FULL if full else _SHORT) // len(readers))
+
+
+def _fuzzed(title: str, readers: Sequence[Reader], each: int) -> Finding:
+    found, slowest_s, read = Counter[str](), 0.0, 0
+    for reader in readers:
+        for at in range(each):
+            data = reader.sealed(_changed(random.Random(f"{_SEED} {reader.name} {at}"), reader.examples))
+            began = time.perf_counter()
+            try:
+                with _no_longer_than(_LONG_S):
+                    reader.read(data)
+                read += 1
+            except reader.refusal:
+                pass
+            except Exception as error:
+                found[f"{reader.name}: {type(error).__name__} (at {at})"] += 1
+            slowest_s = max(slowest_s, time.perf_counter() - began)
+    inputs = each * len(readers)
+    measured = f"{inputs:,} inputs to {len(readers)} readers, {read / inputs:.0%} of them read; the slowest {slowest_s * 1e3:.0f} ms"
+    wrong = "".join(f"; {what} x {times}" for what, times in found.most_common(5))
+    return Finding(
+        f"{title}: whatever is changed, nothing is raised that is not documented, and nothing hangs.",
+        measured + wrong,
+        not found,
+    )
+
+
+@contextmanager
+def _no_longer_than(seconds: float) -> Iterator[None]:
+    def late(*_: object) -> None:
+        raise TimeoutError
+
+    before = signal.signal(signal.SIGALRM, late)
+    signal.setitimer(signal.ITIMER_REAL, seconds)
+    try:
+        yield
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0.0)
+        signal.signal(signal.SIGALRM, before)
+
+
+# ---- the mutator
+
+
+def _changed(chance: random.Random, examples: Sequence[bytes]) -> bytes:
+    data = bytearray(chance.choice(examples))
+    for _ in range(chance.choice((1, 1, 2, 4, 16))):
+        chance.choice(_CHANGES)(chance, data, examples)
+    return bytes(data)
+
+
+def _flip(chance: random.Random, data: bytearray, _: Sequence[bytes]) -> None:
+    if data:
+        data[chance.randrange(len(data))] ^= 1 << chance.randrange(8)
+
+
+def _cut(chance: random.Random, data: bytearray, _: Sequence[bytes]) -> None:
+    at = chance.randrange(len(data) + 1)
+    del data[at : at + chance.choice((1, 4, 64, len(data)))]
+
+
+def _double(chance: random.Random, data: bytearray, _: Sequence[bytes]) -> None:
+    at, size = chance.randrange(len(data) + 1), chance.choice((1, 8, 64))
+    data[at:at] = data[at : at + size] * chance.choice((1, 2, 50))
+
+
+def _exchange(chance: random.Random, data: bytearray, examples: Sequence[bytes]) -> None:
+    other = chance.choice(examples)
+    at, size = chance.randrange(len(data) + 1), chance.choice((4, 16, 256))
+    data[at : at + size] = other[at : at + size]
+
+
+def _number(chance: random.Random, data: bytearray, _: Sequence[bytes]) -> None:
+    size = chance.choice((1, 4, 8))
+    at = chance.randrange(len(data) + 1)
+    data[at : at + size] = (chance.choice(_NUMBERS) % 2 ** (8 * size)).to_bytes(size, chance.choice(("little", "big")))
+
+
+def _stumble(chance: random.Random, data: bytearray, _: Sequence[bytes]) -> None:
+    at = chance.randrange(len(data) + 1)
+    data[at : at + chance.choice((0, 1, 8))] = chance.choice(_STUMBLES)
+
+
+_CHANGES = (_flip, _cut, _double, _exchange, _number, _stumble)
+
+
+# ---- who reads
+
+
+def _of_the_endpoint() -> list[Reader]:
+    ping = {
+        "host": "a.test",
+        "key": "0123456789abcdef",
+        "keyLocation": "http://a.test/k.txt",
+        "urlList": ["http://a.test/é"],
+    }
+    pings = [
+        json.dumps(ping).encode(),
+        json.dumps({**ping, "urlList": ["http://a.test/"] * 50}, ensure_ascii=False).encode(),
+    ]
+    atom = (
+        b'<?xml version="1.0"?><feed xmlns="http://www.w3.org/2005/Atom"><link rel="hub" href="https://h.test/"/><entry>'
+        b'<link href="/1"/><updated>2024-01-01T00:00:00Z</updated></entry></feed>'
+    )
+    rss = (
+        b'<rss version="2.0"><channel><item><link>http://a.test/2</link>'
+        b"<pubDate>Mon, 01 Jan 2024 00:00:00 GMT</pubDate></item></channel></rss>"
+    )
+    item = {"url": "http://a.test/3", "date_modified": "2024-01-01T00:00:00Z"}
+    feed = json.dumps({"version": "https://jsonfeed.org/version/1.1", "items": [item]}).encode()
+    accesses = [
+        b"http://a.test/\t3\nhttp://a.test/x\t1700000000\n",
+        b'{"url": "http://a.test/", "time": 1700000000, "count": 2}\n',
+        b'1.2.3.4 - - [10/Oct/2024:13:55:36 +0200] "GET /x HTTP/1.1" 200 5 "-" "Mozilla"\n',
+    ]
+    query = b"hub.mode=subscribe&hub.topic=http%3A%2F%2Fa.test%2F&hub.challenge=c&hub.lease_seconds=100&hub.reason=x"
+    return [
+        Reader("pings", indexnow.ping_of_body, pings),
+        Reader("queries of pings", indexnow.ping_of_query, [b"url=http%3A%2F%2Fa.test%2F&key=0123456789abcdef"]),
+        Reader("questions of hubs", websub.question, [query]),
+        Reader("deliveries", lambda body: read_feed(body, "http://a.test/feed", 0.0), [atom, rss, feed]),
+        Reader("accesses", lambda body: Accesses("http://a.test", 1.7e9).read(body.splitlines()), accesses),
+    ]
+
+
+def _of_partitions() -> list[Reader]:
+    rows = [batch_code.Row(b"http://a.test/%d" % one, one, one, one / 3) for one in range(20)]
+    answer = Answer(200, "", None, b"User-agent: *\nDisallow: /\xff", None, None)
+    letters = [
+        letter_code.Letter(4, "http://a.test/robots.txt", 2, answer),
+        letter_code.Letter(1, "http://a.test/s.xml"),
+    ]
+    pieces = [handover_code.Piece("http://a.test", {"known": 1.0}, 2.5, had=["http://a.test/"])]
+    contents = handover_code.Contents([("a.test", "192.0.2.1")], pieces, True, [1.0], ("x", 3))
+    whole = [batch_code.encode(rows), letter_code.encode(letters), handover_code.encode(contents)]
+    hello = {"protocol": wire.PROTOCOL, "crawl": "c", "from": 1, "nonce": "0" * 64}
+    frames = [wire._HEAD.pack(len(body) + 1, kind) + body for kind, body in zip((4, 4, 6), whole, strict=True)]
+    refused = (ConfigError,)
+    readers = [
+        Reader("batches", batch_code.decode, [whole[0]], refused),
+        Reader("letters", letter_code.decode, [whole[1]], refused),
+        Reader("hand-overs", handover_code.decode, [whole[2]], refused),
+        Reader("greetings", wire._hello, [json.dumps(hello).encode()], refused),
+        Reader("frames", _read_frames, frames),
+    ]
+    for name, read, one, head in (
+        ("unpacked batches", batch_code.decode, whole[0], 5),
+        ("unpacked letters", letter_code.decode, whole[1], 4),
+        ("unpacked hand-overs", handover_code.decode, whole[2], 4),
+    ):
+        magic, body = one[:head], unpacked(one[head:])
+        readers.append(Reader(name, read, [body], refused, lambda data, magic=magic: magic + packed(data)))  # type: ignore[misc]
+    return readers
+
+
+_loop = asyncio.new_event_loop()
+
+
+def _read_frames(data: bytes) -> None:
+    """As a line does, to its end."""
+
+    async def read() -> None:
+        reader = asyncio.StreamReader()
+        reader.feed_data(data)
+        reader.feed_eof()
+        while await wire._read(reader, wire.MOST_FRAME) is not None:
+            pass
+
+    _loop.run_until_complete(read())
+
+
+def _of_logs() -> list[Reader]:
+    journal = Journal()
+    journal.write(Call.ADD_SITES, np.arange(4, dtype=np.int32), 4, 0.0)
+    journal.write(Call.DISCOVER, np.arange(9, dtype=np.int32), 9, 1.0)
+    journal.write(Call.NEXT, np.arange(3, dtype=np.int64), 3, 1, 2.0, 3.0)
+    calls = journal.take()
+    log = RefreshLog()
+    log.write(Entry(1, 0, 0, 0.5, 1.0, np.arange(5, dtype=np.float64)))
+    entries = log.take()
+    refused = (ConfigError,)
+    return [
+        Reader("calls", lambda data: list(read_log(data)), [calls, calls * 3], refused),
+        Reader("entries", lambda data: list(read_refresh_log(data)), [entries, entries * 3], refused),
+    ]
+
+
+SECTION = Section("Hostile senders, partitions and logs", _METHOD, run)

@@ -1,0 +1,252 @@
+"""Text of strangers has one way to the terminal, and on it whatever does not print is escaped; nothing in the package prints past it."""
+
+import ast
+import asyncio
+import io
+import json
+import re
+import subprocess
+import sys
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlencode
+
+import pytest
+
+import trapline
+from tests.hostile_text import ADDRESS, FORGED, HOSTILE, hostile_site, is_harmless
+from tests.signals.crawled import crawl_of
+from tests.signals.test_websub import PUBLIC, hub_on, subscribed
+from trapline.cli import run
+from trapline.parallel import wire
+from trapline.parallel.watching import announced
+from trapline.terminal import clear, escaped, redraw, rewrite_line, say_to
+
+PACKAGE = Path(trapline.__file__).parent
+TRAPLINE = [sys.executable, "-c", "from trapline.cli import main; main()"]
+Captured = pytest.CaptureFixture[str]
+
+
+# ---- the way
+
+
+def test_every_character_that_does_not_print_is_escaped() -> None:
+    everything = "".join(map(chr, range(sys.maxunicode + 1)))
+    shown = escaped(everything)
+    assert shown.isprintable()
+    assert set(shown) == {one for one in everything if one.isprintable()}
+    shown.encode()  # also halves of characters, as names of files have them
+
+
+def test_json_stays_the_same_json() -> None:
+    value = {HOSTILE: [HOSTILE, "\ud800"]}
+    assert json.loads(escaped(json.dumps(value))) == value
+    assert json.loads(escaped(json.dumps(HOSTILE, ensure_ascii=False))) == HOSTILE
+
+
+@pytest.mark.parametrize(
+    "show, own",
+    [
+        (lambda stream: say_to(stream, HOSTILE, "x"), "{}\nx\n"),
+        (lambda stream: rewrite_line(stream, HOSTILE), "\r{}\x1b[K"),
+        (lambda stream: redraw(stream, [HOSTILE], 2), "\r\x1b[2A{}\x1b[K\n\x1b[J"),
+        (clear, "\x1b[H\x1b[J"),
+    ],
+)
+def test_only_our_own_control_characters_arrive(show: Callable[[io.StringIO], None], own: str) -> None:
+    stream = io.StringIO()
+    show(stream)
+    assert stream.getvalue() == own.format(escaped(HOSTILE))
+
+
+# ---- nothing goes round it
+
+
+def dotted(node: ast.AST) -> str:
+    """`sys.stderr.write`, if it is such a chain of names; else what of it is one."""
+    if isinstance(node, ast.Attribute):
+        return f"{dotted(node.value)}.{node.attr}"
+    return node.id if isinstance(node, ast.Name) else ""
+
+
+def prints(source: str) -> Iterator[str]:
+    """What in a source could write to the terminal: calls and names, wherever they stand."""
+    for node in ast.walk(ast.parse(source)):
+        if isinstance(node, ast.Attribute) and _WAYS.match(dotted(node)):
+            yield dotted(node)
+        elif isinstance(node, ast.Name) and node.id in ("print", "secho"):
+            yield node.id
+        elif isinstance(node, ast.ImportFrom):
+            names = [f"{node.module}.{one.name}" for one in node.names]
+            yield from filter(_WAYS.match, names)
+        elif isinstance(node, ast.Call) and dotted(node.func) == "os.write" and ast.unparse(node.args[0]) in "12":
+            yield "os.write"
+
+
+_WAYS = re.compile(
+    r"click\.(echo|secho|style|echo_via_pager)$|sys\.(stdout|stderr)$|sys\.(stdout|stderr)\.(write|writelines|buffer)$|"
+    r"sys\.__std|traceback\.print_|logging\.(StreamHandler|basicConfig)$|warnings\.warn$"
+)
+# Who may name a stream: to ask whether it is a terminal, or to hand it to `trapline.terminal`.
+ASKERS = {
+    "cli/crawl_view.py": {"sys.stderr"},
+    "cli/progress.py": {"sys.stderr"},
+    "cli/refresh_serve.py": {"sys.stderr", "sys.stdout"},
+    "cli/status.py": {"sys.stdout"},
+    "cli/testweb.py": {"sys.stderr"},
+    "parallel/joining.py": {"sys.stderr"},
+    "testweb/__main__.py": {"sys.stdout", "sys.stdout.buffer"},  # a pipe to its parent
+}
+SOURCES = {str(file.relative_to(PACKAGE)): file for file in sorted(PACKAGE.rglob("*.py"))}
+
+
+def test_nothing_in_the_package_prints_but_the_terminal() -> None:
+    found = {name: set(prints(file.read_text(encoding="utf-8"))) for name, file in SOURCES.items()}
+    round_it = {name: names - ASKERS.get(name, set()) for name, names in found.items() if name != "terminal.py"}
+    assert {name: names for name, names in round_it.items() if names} == {}
+    assert {name: ASKERS[name] - found[name] for name in ASKERS if ASKERS[name] - found[name]} == {}  # nobody needless
+
+
+def test_no_command_writes_to_a_stream_by_itself() -> None:
+    """Files are for `trapline.output`, streams for `trapline.terminal`."""
+    for name, file in SOURCES.items():
+        if name.startswith("cli/"):
+            nodes = ast.walk(ast.parse(file.read_text(encoding="utf-8")))
+            writing = [node.attr for node in nodes if isinstance(node, ast.Attribute)]
+            assert not {"write", "writelines"}.intersection(writing), name
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        "print(1)",
+        "import click\nclick.echo(1)",
+        "from click import echo",
+        "import sys\nsys.stderr.write('x')",
+        "import sys\nout = sys.stdout",
+        "import sys\nsys.__stdout__.write('x')",
+        "import traceback\ntraceback.print_exc()",
+        "import os\nos.write(2, b'x')",
+        "show = print",
+    ],
+)
+def test_a_way_round_it_is_found(source: str) -> None:
+    assert list(prints(source))
+
+
+def test_what_python_prints_by_itself_is_escaped() -> None:
+    """An exception nobody caught, a thread's, a warning, a line of a log; our own control characters still arrive."""
+    script = (
+        "import logging, sys, threading, warnings; from trapline.terminal import guard_stderr, rewrite_line; guard_stderr()\n"
+        f"hostile = {HOSTILE!r}\n"
+        "logging.getLogger('x').error(hostile); warnings.warn(hostile)\n"
+        "def fail(): raise ValueError(hostile)\n"
+        "one = threading.Thread(target=fail); one.start(); one.join()\n"
+        "rewrite_line(sys.stderr, 'own'); fail()"
+    )
+    ended = subprocess.run([sys.executable, "-c", script], capture_output=True, timeout=60)
+    printed = ended.stderr.decode()
+    assert ended.returncode == 1 and printed.count("owned") >= 4
+    assert printed.count("\rown\x1b[K") == 1
+    printed = printed.replace("\rown\x1b[K", "")
+    assert all(one.isprintable() or one == "\n" for one in printed)
+
+
+# ---- strangers
+
+
+def test_what_a_hub_answers_is_shown_escaped(tmp_path: Path, capsys: Captured) -> None:
+    with subscribed(tmp_path, active=False) as (one, hub, _):
+        crawl_of_signals = crawl_of(tmp_path / "crawl", [one.url("a.test")])
+        query = urlencode({"hub.mode": "denied", "hub.topic": hub.requests[-1]["hub.topic"], "hub.reason": HOSTILE})
+        assert one.ask("GET", f"{hub.callback()}?{query}").status == 200
+        for name in ("signals.db", "signals.db-wal"):
+            (crawl_of_signals / name).write_bytes((tmp_path / name).read_bytes())
+        capsys.readouterr()
+        assert run(["refresh", "subscribe", str(crawl_of_signals)]) == 0
+        printed = capsys.readouterr().out
+        assert "denied" in printed and "owned" in printed and is_harmless(printed) and printed.count("\n") == 1
+
+
+def test_what_a_hub_refuses_with_is_shown_escaped(tmp_path: Path, capsys: Captured) -> None:
+    """By the two real commands: the endpoint asks the hub, and a second terminal looks."""
+    with hub_on() as hub:
+        hub.status, hub.body = 500, HOSTILE.encode()
+        topic, where = "http://a.test/feed", f"http://127.9.0.2:{hub.port}/"
+        folder = crawl_of(tmp_path / "crawl", [topic])
+        from trapline.signals.inbox import Inbox
+
+        inbox = Inbox(folder)
+        inbox.topic(topic, where)
+        inbox.close()
+        command = [*TRAPLINE, "refresh", "serve", str(folder), "--listen", "127.0.0.1:0", "--json", "--allow-private"]
+        with subprocess.Popen([*command, "--public-url", PUBLIC], stdout=subprocess.PIPE) as process:
+            assert process.stdout is not None and process.stdout.readline()
+            printed = ""
+            while "500" not in printed and process.poll() is None:
+                assert run(["refresh", "subscribe", str(folder)]) == 0
+                printed = capsys.readouterr().out
+            process.terminate()
+        assert "the hub answered 500" in printed and "owned" in printed and is_harmless(printed)
+
+
+def test_what_a_hostile_site_says_is_shown_escaped(tmp_path: Path, capsys: Captured) -> None:
+    """The crawl's own lines, then status, explain and the report's page."""
+    folder, page = tmp_path / "crawl", tmp_path / "report.html"
+    with hostile_site() as server:
+        home = f"http://{ADDRESS}:{server.port}/"
+        options = ("--allow-private", "--delay", "0", "--backoff", "0", "--retries", "0", "-o", str(folder))
+        assert run(["crawl", home, *options]) == 0
+    assert len(server.log) > 8
+    assert run(["status", str(folder)]) == run(["status", str(folder), "--json"]) == 0
+    assert run(["explain", str(folder), home]) == run(["explain", str(folder), f"{home}moved"]) == 0
+    assert run(["explain", str(folder), f"{home}{HOSTILE}"]) == 2
+    assert run(["report", str(folder), "-o", str(page)]) == 0
+    printed = "".join(capsys.readouterr())
+    assert printed.count(home) > 5 and is_harmless(printed), printed
+    assert is_harmless(page.read_text()) and "<script>alert" not in page.read_text()
+
+
+@contextmanager
+def coordinator(folder: Path, serve: Callable[[wire.Line], Any]) -> Iterator[None]:
+    """Somebody who knows the token of the crawl that folder is said to hold."""
+    folder.mkdir()
+    (folder / "parallel.json").write_text("{}")
+    loop, own = asyncio.new_event_loop(), wire.Pass("c", b"t", -1)
+
+    async def served(line: wire.Line) -> None:
+        await line.receive()
+        serve(line)
+        await line.drain()
+
+    _, address = loop.run_until_complete(wire.listen("127.0.0.1", own, served))
+    thread = threading.Thread(target=loop.run_forever)
+    thread.start()
+    try:
+        with announced(folder, "c", "t", address):
+            yield
+    finally:
+        loop.call_soon_threadsafe(loop.stop)
+        thread.join()
+        loop.close()
+
+
+PARTITION = {"partition": 0, "pages": 1, "pages_per_second": 1.0, "pages_refetched": 0, "waiting": 0, "since": 0.0}
+PARTITION |= {"parcels_made": 0, "parcels_arrived": 0, "alive": True, "host": HOSTILE}
+
+
+@pytest.mark.parametrize(
+    "answer, code",
+    [({"partitions": [PARTITION], "doing": HOSTILE, "seconds": 1.0}, 0), ({"refused": HOSTILE}, 2)],
+)
+def test_what_a_peer_says_is_shown_escaped(tmp_path: Path, answer: object, code: int, capsys: Captured) -> None:
+    def serve(line: wire.Line) -> None:
+        line.send(wire.Kind.ORDER, json.dumps(answer).encode())
+
+    with coordinator(tmp_path / "c", serve):
+        assert run(["parallel", "status", str(tmp_path / "c")]) == code
+    printed = "".join(capsys.readouterr())
+    assert "owned" in printed and FORGED in printed and is_harmless(printed)
