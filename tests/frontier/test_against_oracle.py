@@ -69,9 +69,7 @@ def features(trace: list[Event]) -> set[str]:
         elif kind in ("report", "finish"):
             found.add(f"{kind} {rest[-1]}")
             if kind == "finish" and rest[-2:] == [True, True]:
-                found.add(
-                    "the site failed" if any(result == "failed" for _, result, _ in rest[1]) else "only the site failed"
-                )
+                found.add("the site failed")
         elif kind == "set_site":
             found.update(f"{name} by the rules again" for name, value in rest[1] if value == AS_RULES)
         elif "refused" in rest or "done" in rest:
@@ -109,7 +107,7 @@ def test_the_webs_reach_what_they_are_for() -> None:
             seen.update(f"{what} in batches" for what in found & {"visit", "rescore"})
     answers = ["visit", "several pages", "wait", "wait for ever", "rescore", "drained"]
     answers += ["visit in batches", "rescore in batches"]
-    ends = ["report True", "report False", "finish True", "finish False", "the site failed", "only the site failed"]
+    ends = ["report True", "report False", "finish True", "finish False", "the site failed"]
     taken_back = [f"{name} by the rules again" for name in ("delay_s", "per_connection", "pages")]
     calls = ["set_site", "discover", "resolve", "move", "resolve refused", "move refused", "rescore done", "receive"]
     again = [f"revisit answered: {what}" for what in ("visit", "wait", "wait for ever", "refused", "some", "all")]
