@@ -23,7 +23,7 @@ def written_by_hand(kind: bytes, body: bytes) -> bytes:
     return head + struct.pack("<I", zlib.crc32(head)) + body
 
 
-@pytest.mark.parametrize(("blobs", "kind"), [(JOURNAL, b"TLJ\x02"), (REFRESH, b"TLR\x01")])
+@pytest.mark.parametrize(("blobs", "kind"), [(JOURNAL, b"TLJ\x03"), (REFRESH, b"TLR\x01")])
 def test_the_format_on_disk_is_the_one_of_existing_crawls(blobs: BlobKind, kind: bytes) -> None:
     assert blobs.blob(b"seven b") == written_by_hand(kind, b"seven b")
 
@@ -36,7 +36,7 @@ def test_what_is_read_is_what_was_written(bodies: list[bytes], kind: BlobKind) -
 
 
 def test_the_logs_are_not_taken_for_each_other() -> None:
-    with pytest.raises(ConfigError, match=r"the log of refresh has format b'TLJ\\x02'; this version reads b'TLR\\x01'"):
+    with pytest.raises(ConfigError, match=r"the log of refresh has format b'TLJ\\x03'; this version reads b'TLR\\x01'"):
         list(REFRESH.bodies(JOURNAL.blob(b"abc")))
 
 

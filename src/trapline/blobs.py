@@ -59,7 +59,9 @@ class BlobKind(NamedTuple):
             raise self._damaged("the head of a blob is not as it was written")
         kind, length, checksum = _HEAD.unpack_from(head)
         if kind != self.format:
-            raise ConfigError(f"{self.log} has format {kind!r}; this version reads {self.format!r}")
+            raise ConfigError(
+                f"{self.log} has format {kind!r}; this version reads {self.format!r}: go on with the version that wrote it"
+            )
         return length, checksum
 
     def _checked(self, body: bytes, length: int, checksum: int) -> bytearray:

@@ -23,7 +23,7 @@ from trapline.crawl.known import Known
 from trapline.crawl.names import Names
 from trapline.crawl.options import AGENT, CrawlOptions, RefreshOptions
 from trapline.crawl.outbox import Outbox
-from trapline.crawl.records import ERRAND, RETURNED, Batch, Fetched, RobotsFetched
+from trapline.crawl.records import ERRAND, RETURNED, SITE_FAILED, Batch, Fetched, RobotsFetched
 from trapline.crawl.scope import Scope
 from trapline.crawl.seen import Seen
 from trapline.crawl.shelf import Shelf
@@ -264,7 +264,11 @@ class Stage:
 
     def told(self) -> list[tuple[str, str]]:
         """Path and error of every page that the frontier and the store were told of."""
-        return [_said(fetch) for fetch in self.fetches if fetch.result not in (RETURNED, ERRAND)]
+        return [_said(fetch) for fetch in self.fetches if fetch.result not in (RETURNED, ERRAND, SITE_FAILED)]
+
+    def site_failures(self) -> list[str]:
+        """The error of every visit in which a site failed, and no page."""
+        return [fetch.error for fetch in self.fetches if fetch.result == SITE_FAILED]
 
     def unanswered(self) -> list[tuple[str, str]]:
         """Path and error of every page that went back as it was."""

@@ -150,6 +150,7 @@ def test_a_shorter_crawl_delay_does_not_shorten_the_rest() -> None:
     assert politeness_violations(forged([(3, 0, 1.0, 1.0), (3, 1, 4.0, 1.0)], robots)) == 0
 
 
+MONTH_S = 30 * 86_400.0
 SECRET = b"User-agent: *\nDisallow: /secret\n"
 
 
@@ -166,6 +167,11 @@ SECRET = b"User-agent: *\nDisallow: /secret\n"
         ([(0, 0, 0.0, 503, b""), (0, 0, 0.5, 200, SECRET)], 0, 0),  # the later answer counts
         ([(0, 0, 0.0, 200, SECRET), (0, 0, 0.5, 404, b"")], 1, 0),
         ([(1, 9, 0.0, 200, b"")], 0, 1),  # that of another site
+        ([(0, 0, -MONTH_S, 503, b""), (0, 0, 0.0, 503, b"")], 1, 0),  # unreachable for 30 days
+        ([(0, 0, -MONTH_S, 503, b""), (0, 0, -9.0, 301, b""), (0, 0, 0.0, 0, b"")], 1, 0),
+        ([(0, 0, 1.0 - MONTH_S, 503, b""), (0, 0, 0.0, 503, b"")], 0, 1),
+        ([(0, 0, -MONTH_S, 503, b""), (0, 0, -9.0, 404, b""), (0, 0, 0.0, 503, b"")], 0, 1),  # it was reached meanwhile
+        ([(1, 9, -MONTH_S, 503, b""), (0, 0, 0.0, 503, b"")], 0, 1),
     ],
 )
 def test_paths_are_asked_for_only_if_robots_txt_as_last_seen_allows_them(robots: Any, page: int, broken: int) -> None:

@@ -337,7 +337,7 @@ def test_dead_sites_are_given_up(tmp_path: Path) -> None:
     assert crawl.errors() == {"connect": 3}
 
 
-@pytest.mark.parametrize(("insecure", "errors"), [(False, {"tls": 3}), (True, {})])
+@pytest.mark.parametrize(("insecure", "errors"), [(False, {"tls": 5}), (True, {})])
 def test_certificates_that_nobody_vouches_for(tmp_path: Path, insecure: bool, errors: dict[str, int]) -> None:
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     trustme.CA().issue_cert(HOST).configure_cert(context)

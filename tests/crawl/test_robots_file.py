@@ -1,5 +1,6 @@
 """robots.txt on its way in: what each answer means for the visit, and which rules hold afterwards."""
 
+import math
 import zlib
 from typing import Any
 
@@ -9,17 +10,18 @@ from tests.crawl.stage import A, B, Stage, Wire
 from tests.frontier.test_replay import assert_same_state
 from trapline.crawl import robots_elsewhere
 from trapline.crawl.options import RefreshOptions
-from trapline.crawl.robots_file import FIRST_WAIT_S, LONGEST_PAUSE_S, MOST_WAITS, Answer
+from trapline.crawl.robots_file import FIRST_WAIT_S, LONGEST_PAUSE_S, MOST_WAITS, Answer, RobotsFile, Step
 from trapline.fetch.robots import LIMIT_BYTES, Robots, parse
-from trapline.fetch.robots_answer import LONGEST_S, MOST_REDIRECTS, SHORTEST_S
-from trapline.frontier import Frontier, Rules
+from trapline.fetch.robots_answer import FIRST_RETRY_S, GIVEN_UP_AFTER_S, LONGEST_S, MOST_REDIRECTS, SHORTEST_S
+from trapline.frontier import AS_RULES, Frontier, Rules
+from trapline.frontier.journal import Call, read
 from trapline.frontier.layout import FETCHED as FETCHED_PAGE
 from trapline.frontier.layout import GONE, WAITING
 from trapline.frontier.replay import replay
 from trapline.strategies import load_strategy
 
 PAGES = [f"{A}/{number}" for number in range(1, 5)]
-FORBIDS_1 = b"User-agent: *\nDisallow: /1\n"
+FORBIDS_1, FORBIDS_2 = (b"User-agent: *\nDisallow: /%d\n" % number for number in (1, 2))
 
 
 def delayed(seconds: float) -> bytes:
@@ -80,7 +82,7 @@ def test_a_coded_file_is_read(stage: Stage, coding: str) -> None:
 
 def test_a_file_that_cannot_be_decoded_allows_nothing_now(stage: Stage) -> None:
     stage.wires[0].opens().answers(200, {"Content-Encoding": "gzip"}, FORBIDS_1)
-    assert stage.told() == [("/1", "robots")] and [record.error for record in stage.robots] == ["encoding"]
+    assert stage.site_failures() == ["robots"] and [record.error for record in stage.robots] == ["encoding"]
 
 
 def test_of_a_long_coded_file_the_beginning_counts(stage: Stage) -> None:
@@ -150,23 +152,176 @@ def test_a_redirect_to_another_site_waits_for_the_file_there_and_takes_its_rules
     assert stage.site(B).robots is not stage.site().robots
 
 
-def test_the_rules_of_another_site_that_are_known_are_taken_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    """And they do not expire here as soon as there: that site may not be visited again."""
+def test_the_rules_of_another_site_that_are_known_are_taken_at_once_for_as_long_as_they_hold_there(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     stage = Stage(monkeypatch, (f"{A}/1", f"{A}/2", f"{B}/"))
     a, b = stage.wires
-    b.opens().answers(200, {}, FORBIDS_1)
-    stage.site(B).robots_until = 0.5
+    b.opens().answers(200, {"Cache-Control": "max-age=7200"}, FORBIDS_1)
     stage.passes(1.0)
     moved(a.opens(), f"{B}/robots.txt")
     stage.passes(1.0)
     assert a.targets == ["/robots.txt", "/2"] and stage.site().robots is stage.site(B).robots
+    assert stage.site().robots_until == stage.site(B).robots_until == 7200.0
+
+
+def test_rules_of_another_site_that_have_expired_are_fetched_anew(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Not renewed: the other site forbids /2 in place of /1 by now."""
+    stage = Stage(monkeypatch, (f"{A}/1", f"{A}/2", f"{B}/"))
+    a, b = stage.wires
+    b.opens().answers(200, {}, FORBIDS_1)
+    stage.passes(1.0)
+    b.answers()
+    stage.site(B).robots_until = stage.loop.time()
+    moved(a.opens(), f"{B}/robots.txt")
+    assert stage.site().robots is None
+    stage.passes(15.0)
+    newest = next(wire for wire in reversed(stage.wires) if wire.address == "127.0.0.2")
+    assert newest.opens().targets == ["/robots.txt"]
+    newest.answers(200, {}, FORBIDS_2)
+    again = at_a(stage)
+    moved(again.opens(), f"{B}/robots.txt")
+    stage.passes(1.0)
+    assert again.targets[-1] == "/1" and stage.site().robots is stage.site(B).robots
+
+
+# ---- for how long what was found on another site holds
+
+
+def at_a(stage: Stage) -> Wire:
+    """The newest connection to a.test."""
+    return next(wire for wire in reversed(stage.wires) if wire.address == "127.0.0.1")
+
+
+def found(monkeypatch: pytest.MonkeyPatch, *answer: Any) -> Stage:
+    """The robots.txt of a.test is x.txt of b.test, and that has just been answered with this, at the moment 1."""
+    stage = Stage(monkeypatch, (f"{A}/1", f"{A}/2"), give_up=99)
+    moved(stage.wires[0].opens(), f"{B}/x.txt")
+    stage.passes(0.0)
+    b = stage.wires[1].opens().answers(404)
+    stage.passes(1.0)
+    b.answers(*answer)
+    return stage
+
+
+@pytest.mark.parametrize(("cached", "kept_s"), [({}, LONGEST_S), ({"Cache-Control": "max-age=7200"}, 7200.0)])
+@pytest.mark.parametrize("status", [200, 404])
+def test_a_site_that_is_sent_there_later_has_what_is_left_of_the_time(
+    monkeypatch: pytest.MonkeyPatch, status: int, cached: dict[str, str], kept_s: float
+) -> None:
+    """And after it the file is fetched anew."""
+    stage = found(monkeypatch, status, cached, FORBIDS_1)
+    assert stage.site().robots_until == 1.0 + kept_s
+    later = Later(stage)
+    stage.passes(kept_s - 3.0)
+    assert later.is_sent_there() and later.site.robots_until == 1.0 + kept_s
+    stage.passes(3.0)
+    assert not later.is_sent_there() and stage.web.elsewhere.awaits(f"{B}/x.txt")
+
+
+class Later:
+    """c.test, whose robots.txt has moved to x.txt of b.test too."""
+
+    def __init__(self, stage: Stage) -> None:
+        self._stage = stage
+        stage.known.seed_pages(["http://c.test/"], stage.loop.time())
+        self.site = stage.site("http://c.test")
+
+    def is_sent_there(self) -> bool:
+        """Whether it has rules at once."""
+        robots = RobotsFile(self.site)
+        return robots._elsewhere(self._stage.web, 0, f"{B}/x.txt") is Step.GO
+
+
+@pytest.mark.parametrize(
+    ("status", "headers", "kept_s"),
+    [(503, {}, FIRST_RETRY_S), (429, {}, FIRST_RETRY_S), (503, {"Retry-After": "900"}, 900.0)],
+)
+def test_a_file_on_another_site_that_cannot_be_had_is_asked_for_again(
+    monkeypatch: pytest.MonkeyPatch, status: int, headers: dict[str, str], kept_s: float
+) -> None:
+    """Not before the site that it lies on wants it, and not by every site that is sent there."""
+    stage = found(monkeypatch, status, headers, b"")
+    came_at = stage.loop.time()
+    stage.passes(15.0)
+    moved(at_a(stage).opens(), f"{B}/x.txt")
+    assert stage.site_failures() == ["robots"] and stage.site().robots is None
+    assert stage.frontier.open_at(stage.site().id) == came_at + kept_s
+    stage.passes(came_at + kept_s - stage.loop.time())
+    moved(at_a(stage).opens(), f"{B}/x.txt")
+    stage.passes(60.0)
+    b = next(wire for wire in reversed(stage.wires) if wire.address == "127.0.0.2")
+    assert b.opens().targets == ["/x.txt"]
+    b.answers(200, {"Content-Type": "text/plain"}, FORBIDS_1)
+    stage.passes(60.0)
+    assert at_a(stage).opens().targets[-1] == "/2" and stage.site_failures() == ["robots"]
+
+
+def test_a_file_that_comes_by_itself_replaces_what_was_found_before(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Here as a page that failed and is tried again."""
+    stage = found(monkeypatch, 503, {}, b"")
+    stage.passes(15.0)
+    moved(at_a(stage).opens(), f"{B}/x.txt")
+    stage.passes(60.0)
+    assert stage.wires[-1].address == "127.0.0.2" and stage.wires[-1].opens().targets == ["/x.txt"]
+    stage.wires[-1].answers(200, {}, FORBIDS_1)
+    stage.passes(FIRST_RETRY_S)
+    a = at_a(stage)
+    moved(a.opens(), f"{B}/x.txt")
+    stage.passes(1.0)
+    assert a.targets == ["/robots.txt", "/2"]
+
+
+def test_who_waits_for_a_file_is_told_once_however_often_it_asked(monkeypatch: pytest.MonkeyPatch) -> None:
+    stage = Stage(monkeypatch, (f"{A}/1", f"{A}/2"), give_up=99)
+    for wait in range(3):
+        moved(at_a(stage).opens(), f"{B}/x.txt")
+        stage.passes(max(15.0, FIRST_WAIT_S * 2.0**wait))
+    b = stage.wires[1].opens().answers(404)
+    stage.passes(1.0)
+    b.answers(200, {}, FORBIDS_1)
+    assert [record.url for record in stage.robots if record.address == ""] == [f"{B}/x.txt"]
+
+
+# ---- files that cannot be had for long
+
+
+def test_a_file_that_is_unreachable_for_thirty_days_is_none(monkeypatch: pytest.MonkeyPatch) -> None:
+    """RFC 9309, 2.3.1.4. Asked for every hour, and then once a day."""
+    rules = Rules(delay_s=15.0, per_connection=10, backoff_s=3600.0)
+    stage = Stage(monkeypatch, PAGES, give_up=10_000, rules=rules)
+    while stage.loop.time() < GIVEN_UP_AFTER_S:
+        stage.wires[-1].opens().answers(503)
+        assert stage.site().robots is None
+        stage.passes(3601.0)
+    assert stage.told() == []
+    for page, answer in enumerate(((503, {}, b""), (500, {}, b""), (200, {}, b"User-agent: *\nDisallow: /9")), 1):
+        wire = stage.opens(answer)
+        assert wire.targets[-1] == f"/{page}" and stage.site().robots_until == stage.loop.time() - 1.0 + LONGEST_S
+        stage.site().robots_until = 0.0
+        wire.answers(keep=False)
+        stage.passes(15.0)
+    stage.wires[-1].opens().answers(503)  # it was reached, and so this is the first day
+    assert stage.wires[-1].targets == ["/robots.txt"] and stage.site_failures()[-1] == "robots"
+
+
+@pytest.mark.parametrize("status", [200, 404])
+def test_an_answer_ends_the_time_for_which_a_file_was_unreachable(stage: Stage, status: int) -> None:
+    stage.wires[0].opens().ends("timeout")
+    assert stage.site().robots_unreachable_since == 0.0
+    stage.passes(61.0)
+    moved(stage.wires[1].opens(), "/other.txt")
+    assert stage.site().robots_unreachable_since == 0.0
+    stage.passes(1.0)
+    stage.wires[1].answers(status, {}, b"")
+    assert stage.site().robots_unreachable_since == math.inf
 
 
 def test_a_file_on_another_site_that_never_comes_fails_the_visit_in_the_end(stage: Stage) -> None:
     for attempt in range(MOST_WAITS + 1):
         wire = next(wire for wire in reversed(stage.wires) if wire.address == "127.0.0.1")
         moved(wire.opens(), f"{B}/robots.txt")
-        assert stage.told() == ([("/1", "robots")] if attempt == MOST_WAITS else [])
+        assert stage.site_failures() == (["robots"] if attempt == MOST_WAITS else []) and stage.told() == []
         stage.passes(max(15.0, FIRST_WAIT_S * 2.0**attempt))
 
 
@@ -447,3 +602,68 @@ def test_a_long_crawl_delay_is_a_rest_at_once(stage: Stage) -> None:
     assert len(stage.wires) == 2
     stage.passes(1.0)
     assert stage.wires[2].opens().targets == ["/2"]
+
+
+# ---- a Crawl-delay that is gone
+
+
+def pace(stage: Stage) -> tuple[float, int, float]:
+    """The site's own w and k, as the frontier has them, and its pause; NaN and AS_RULES: it has none."""
+    record = stage.frontier.state.site[stage.site().id]
+    return float(record.delay_s), int(record.per_connection), stage.site().pause_s
+
+
+def slowed(monkeypatch: pytest.MonkeyPatch, rules: Rules | None = None) -> Stage:
+    """A site whose robots.txt asked for 60 s, and which is about to be asked for it again."""
+    stage = Stage(monkeypatch, PAGES, rules=rules or Rules(delay_s=15.0, per_connection=10))
+    stage.wires[0].opens().answers(200, {}, delayed(60.0))
+    assert pace(stage) == (60.0, 1, 60.0)
+    stage.site().robots_until = 0.0
+    stage.passes(60.0)
+    return stage
+
+
+@pytest.mark.parametrize("later", [(200, {}, b"User-agent: *\nDisallow: /x"), (404, {}, b""), (200, {}, delayed(2.0))])
+def test_a_crawl_delay_that_a_later_file_does_not_have_is_taken_back(
+    monkeypatch: pytest.MonkeyPatch, later: Any
+) -> None:
+    stage = slowed(monkeypatch)
+    wire = stage.wires[-1].opens().answers(*later)
+    delay_s, k, pause_s = pace(stage)
+    assert math.isnan(delay_s) and k == AS_RULES and pause_s == (2.0 if b"delay" in later[2] else 1.0)
+    stage.passes(pause_s)
+    assert wire.targets == ["/robots.txt", "/1"]
+    assert stage.frontier.connection_limit(stage.site().id) == 10
+
+
+def test_a_shorter_crawl_delay_replaces_a_longer_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    stage = slowed(monkeypatch)
+    stage.wires[-1].opens().answers(200, {}, delayed(20.0))
+    assert pace(stage) == (20.0, AS_RULES, 20.0)
+
+
+def test_a_small_site_has_the_delay_of_small_sites_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    small = {"small_site_pages": 100, "small_site_delay_s": 25.0}
+    stage = slowed(monkeypatch, Rules(delay_s=15.0, per_connection=1, **small))  # type: ignore[arg-type]
+    stage.opens().answers()
+    assert stage.frontier.open_at(stage.site().id) == stage.loop.time() + 25.0
+
+
+def test_a_file_that_cannot_be_had_takes_no_crawl_delay_back(monkeypatch: pytest.MonkeyPatch) -> None:
+    stage = slowed(monkeypatch)
+    stage.wires[-1].opens().answers(503)
+    assert pace(stage) == (60.0, 1, 60.0)
+
+
+@pytest.mark.parametrize(("later", "told"), [(delayed(60.0), 1), (b"", 2)])
+def test_the_frontier_is_told_of_what_is_new_alone_and_its_log_gives_it_back(
+    monkeypatch: pytest.MonkeyPatch, later: bytes, told: int
+) -> None:
+    stage = slowed(monkeypatch)
+    stage.wires[-1].opens().answers(200, {}, later)
+    stage.outbox.flush()
+    log = b"".join(batch.calls for batch in stage.batches)
+    assert [frame.call for frame in read(log)].count(Call.SET_SITE) == told
+    frontier = Frontier(load_strategy("breadth-first"), stage.options.rules)
+    replay(frontier, log)
+    assert_same_state(frontier, stage.frontier)

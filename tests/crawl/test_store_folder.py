@@ -9,12 +9,14 @@ from pathlib import Path
 import pytest
 
 from tests.crawl.store_world import batch, robots
+from trapline.crawl.records import RobotsFetched
 from trapline.crawl.store.folder import FORMAT, check_crawl, claim_existing, claim_new
 from trapline.crawl.store.keeper import Keeper
 from trapline.crawl.store.lock import holder
-from trapline.crawl.store.reading import Reading
+from trapline.crawl.store.reading import IS_UNREACHABLE, Reading
 from trapline.crawl.store.settings import StoreSettings
 from trapline.errors import ConfigError, InvariantError
+from trapline.fetch.robots_answer import is_unreachable
 
 
 @pytest.fixture
@@ -138,6 +140,32 @@ def test_the_latest_robots_of_each_site_are_read(crawl: Path) -> None:
     found = {latest.site: (latest.started, latest.body) for latest in Reading(crawl).robots()}
     old = (1_700_000_000.5, b"User-agent: *\nDisallow: /x\n")
     assert found == {1: old, 2: (1.8e9, b"new rules"), 3: old}
+
+
+def test_the_first_of_the_last_answers_that_left_rules_open_is_read(crawl: Path) -> None:
+    def asked(site: int, *answers: tuple[float, int, str]) -> list[RobotsFetched]:
+        return [robots(site, b"", started=1.8e9 + at, status=status, error=error) for at, status, error in answers]
+
+    keeper = Keeper(crawl, StoreSettings())
+    said = [
+        *asked(1, (10.0, 503, ""), (20.0, 301, ""), (30.0, 0, "timeout")),
+        *asked(2, (10.0, 503, ""), (20.0, 404, ""), (30.0, 429, ""), (40.0, 200, "encoding")),
+        *asked(3, (10.0, 503, ""), (20.0, 200, "")),
+        *asked(4, (5.0, 500, "")),
+    ]
+    keeper.commit([batch(4)._replace(robots=said)])
+    keeper.leave()
+    assert Reading(crawl).robots_unreachable(after=1.8e9 + 9.0) == {1: 1.8e9 + 10.0, 2: 1.8e9 + 30.0}
+
+
+@pytest.mark.parametrize("error", ["", "timeout"])
+def test_the_database_knows_which_answers_leave_rules_open(error: str) -> None:
+    found = sqlite3.connect(":memory:").execute(
+        "with recursive answer(status) as (select 0 union all select status + 1 from answer where status < 1000)"
+        f" select status, {IS_UNREACHABLE} from (select status, ? as error from answer)",
+        (error,),
+    )
+    assert dict(found) == {status: is_unreachable(status, error) for status in range(1001)}
 
 
 def test_long_tables_are_read_in_pieces(crawl: Path) -> None:

@@ -1,5 +1,6 @@
 """A robot on its visit: whatever way a connection ends, every page ends up in one of three places, and the visit ends once."""
 
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -7,11 +8,15 @@ import pytest
 from tests.crawl.live_web import crawled
 from tests.crawl.small_server import CLOSE, Part, page, small_server, text
 from tests.crawl.stage import A, Stage, Wire, links
+from tests.frontier.test_replay import assert_same_state
 from trapline.crawl import resume
+from trapline.crawl.options import RefreshOptions
 from trapline.crawl.store.reading import Reading
 from trapline.crawl.visit import HANG_UP_S
-from trapline.frontier import FAILED, FETCHED, Rules
+from trapline.frontier import FAILED, FETCHED, Frontier, Rules
 from trapline.frontier.layout import GONE, WAITING
+from trapline.frontier.replay import replay
+from trapline.strategies import load_strategy
 
 PAGES = [f"{A}/{number}" for number in range(1, 6)]
 
@@ -82,13 +87,70 @@ def test_a_connection_is_not_kept_over_a_long_rest(monkeypatch: pytest.MonkeyPat
 # ---- before there is a connection
 
 
-def test_a_site_that_cannot_be_reached_fails_its_first_page_and_is_given_up_in_the_end(stage: Stage) -> None:
+FAILING: dict[str, Callable[[Wire], object]] = {
+    "connect": lambda wire: wire.ends("connect"),
+    "timeout": lambda wire: wire.opens().ends("timeout"),  # of robots.txt
+    "robots": lambda wire: wire.opens().answers(503),
+}
+
+
+def pages_of(stage: Stage) -> list[object]:
+    """What a failed try would change of each page."""
+    frontier = stage.frontier
+    return [
+        (int(frontier.page_state(page)), int(record.tries), int(record.serial))
+        for page, record in enumerate(frontier.state.page[: frontier.pages])
+    ]
+
+
+@pytest.mark.parametrize("kind", FAILING)
+def test_a_site_that_fails_charges_no_page_and_is_given_up_in_the_end(stage: Stage, kind: str) -> None:
+    before = [(WAITING, tries, serial) for _, tries, serial in pages_of(stage)]  # type: ignore[misc]
     for visit in range(1, 6):
-        stage.wires[-1].ends("connect")
-        assert len(stage.fetches) == visit and at_rest(stage)
+        FAILING[kind](stage.wires[-1])
+        assert stage.site_failures() == [kind] * visit and stage.told() == [] and at_rest(stage)
+        assert pages_of(stage) == before
         stage.passes(60.0 * 2 ** (visit - 1))  # its back-off
-    assert {error for _, error in stage.told()} == {"connect"}
     assert len(stage.wires) == 5 and stage.over
+    assert stage.crawler.tally.given_up == {"visits": 1} and stage.crawler.tally.errors == {kind: 5}
+
+
+@pytest.mark.parametrize("kind", FAILING)
+def test_the_one_page_of_a_site_outlasts_an_outage(monkeypatch: pytest.MonkeyPatch, kind: str) -> None:
+    """Longer than a page is tried: as long as the site is not given up."""
+    stage = Stage(monkeypatch, rules=Rules(delay_s=15.0, per_connection=10, retries=0))
+    for visit in range(4):
+        FAILING[kind](stage.wires[-1])
+        assert at_rest(stage)
+        stage.passes(60.0 * 2**visit)
+    stage.opens().answers()
+    stage.passes(15.0)
+    assert stage.told() == [("/", "")] and stage.over
+    assert int(stage.frontier.state.site["failures"][0]) == 0
+
+
+@pytest.mark.parametrize("kind", FAILING)
+def test_the_log_of_a_site_that_fails_gives_the_same_frontier(stage: Stage, kind: str) -> None:
+    FAILING[kind](stage.wires[-1])
+    stage.passes(60.0)
+    stage.outbox.flush()
+    frontier = Frontier(load_strategy("breadth-first"), stage.options.rules)
+    replay(frontier, b"".join(batch.calls for batch in stage.batches))
+    assert_same_state(frontier, stage.frontier)
+
+
+@pytest.mark.parametrize("kind", FAILING)
+def test_pages_fetched_again_are_not_charged_either(monkeypatch: pytest.MonkeyPatch, kind: str) -> None:
+    """They are chosen again as soon as the site may be visited, and it is not given up: we have pages of it."""
+    stage = Stage(monkeypatch, refresh=RefreshOptions(continuous=True))
+    stage.opens((404, {"Cache-Control": "max-age=0"}, b"")).answers()
+    stage.passes(3700.0)
+    for visit in range(6):
+        FAILING[kind](stage.wires[-1])
+        stage.passes(3700.0)
+        assert len(stage.site_failures()) == visit + 1
+    assert stage.told() == [("/", "")] and not stage.over
+    assert stage.refresher.explain(0, stage.loop.time())["failures"] == 0
 
 
 def test_a_connection_that_we_gave_up_ourselves_leaves_its_pages_as_they_were(stage: Stage) -> None:
@@ -98,13 +160,13 @@ def test_a_connection_that_we_gave_up_ourselves_leaves_its_pages_as_they_were(st
     assert stage.over and stage.told() == [] and stage.life("/1") == WAITING
 
 
-def test_an_address_that_is_refused_by_now_is_a_failure_of_the_page(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_address_that_is_refused_by_now_is_a_failure_of_the_site(monkeypatch: pytest.MonkeyPatch) -> None:
     stage = Stage(monkeypatch, PAGES, rules=Rules(delay_s=0.0, per_connection=1), pause_s=0.0)
     stage.site().addresses = ("10.0.0.1",)
     stage.names._guard = stage.names._guard._replace(allow_private=False)
     stage.wires[0].ends("connect")
     stage.passes(100.0)
-    assert stage.told() == [("/1", "connect"), ("/2", "address")] and len(stage.wires) == 1
+    assert stage.site_failures() == ["connect", "address"] and stage.told() == [] and len(stage.wires) == 1
 
 
 # ---- while robots.txt is asked for
@@ -112,7 +174,7 @@ def test_an_address_that_is_refused_by_now_is_a_failure_of_the_page(monkeypatch:
 
 def test_robots_txt_that_is_lost_fails_the_visit(stage: Stage) -> None:
     stage.wires[0].opens().ends("timeout")
-    assert stage.told() == [("/1", "timeout")]
+    assert stage.site_failures() == ["timeout"] and stage.told() == []
     assert [(record.status, record.error) for record in stage.robots] == [(0, "timeout")]
     assert at_rest(stage)
 
@@ -121,7 +183,7 @@ def test_robots_txt_that_is_lost_fails_the_visit(stage: Stage) -> None:
 def test_robots_txt_in_trouble_fails_the_visit(stage: Stage, status: int) -> None:
     wire = stage.wires[0].opens().answers(status)
     assert wire.targets == ["/robots.txt"]
-    assert stage.told() == [("/1", "robots")] and at_rest(stage)
+    assert stage.site_failures() == ["robots"] and stage.told() == [] and at_rest(stage)
     assert stage.life("/1") == WAITING
 
 

@@ -5,6 +5,7 @@ import re
 from functools import cache
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote
 
 import pytest
 from hypothesis import given
@@ -12,7 +13,14 @@ from hypothesis import strategies as st
 
 from trapline.fetch import failure
 from trapline.fetch.robots import ALLOW_ALL, DISALLOW_ALL, LIMIT_BYTES, parse, product_token, written
-from trapline.fetch.robots_answer import DAY_S, FIRST_RETRY_S, GIVEN_UP_AFTER_S, LONGEST_S, SHORTEST_S, read_answer
+from trapline.fetch.robots_answer import (
+    FIRST_RETRY_S,
+    GIVEN_UP_AFTER_S,
+    LONGEST_S,
+    SHORTEST_S,
+    lifetime_s,
+    read_answer,
+)
 from trapline.fetch.robots_rules import MOST_WORK, Line, Robots
 
 # Where the cases (of 2020, for a draft) and RFC 9309 (of 2022) differ, the RFC holds.
@@ -226,6 +234,36 @@ def test_nothing_said_is_the_shared_object() -> None:
         assert parse(body, "trapline") is ALLOW_ALL
 
 
+@pytest.mark.parametrize("coding", ["utf-16-le", "utf-16-be"])
+def test_a_file_with_the_mark_of_utf_16_is_read_as_such(coding: str) -> None:
+    said = "\ufeffUser-agent: *\r\nDisallow: /priv\u00e9\r\n\r\nSitemap: http://a.org/\u0d0a"
+    robots = parse(said.encode(coding), "trapline")
+    assert not robots.allows("/priv%C3%A9/x") and robots.allows("/priv") and len(robots.sitemaps) == 1
+    cut = parse(said.encode(coding)[:-1], "trapline")
+    assert not cut.allows("/priv%C3%A9/x")
+
+
+def test_utf_16_without_its_mark_is_no_rule_that_we_know() -> None:
+    assert parse("User-agent: *\nDisallow: /".encode("utf-16-le"), "trapline") is ALLOW_ALL
+
+
+def test_the_line_that_the_limit_cuts_is_dropped_in_utf_16_too() -> None:
+    begin, cut = "\ufeffUser-agent: *\nDisallow: /a\n", "Disallow: /b"
+    filling = "#" * (LIMIT_BYTES // 2 - len(begin) - len(cut) - 1) + "\n"
+    body = (begin + filling + cut + "cd").encode("utf-16-le")
+    robots = parse(body, "trapline")
+    assert len(body) > LIMIT_BYTES and not robots.allows("/a") and robots.allows("/b")
+
+
+@pytest.mark.parametrize("space", ["\u00a0", "\u2003", "\u3000", "\u200b", "\ufeff"])
+def test_a_space_that_is_not_ascii_belongs_to_the_path(space: str) -> None:
+    """RFC 9309, 2.2: white space is SP and HTAB; a path may have any other character that is no control."""
+    robots = rules("User-agent: *", f"Disallow: /a{space}", f"Disallow: /b{space} \t")
+    for path in ("/a", "/b"):
+        assert robots.allows(path) and robots.allows(f"{path}/x")
+        assert not robots.allows(path + quote(space)) and not robots.allows(f"{path}{quote(space)}/x")
+
+
 def test_what_lies_behind_the_limit_is_ignored_and_the_line_it_cuts_too() -> None:
     begin, cut = b"User-agent: *\nDisallow: /first\n", b"Disallow: /private"
     filling = b"#" * (LIMIT_BYTES - len(begin) - len(cut)) + b"\n"
@@ -256,20 +294,29 @@ def test_what_a_status_allows(status: int, kind: str, public: bool, private: boo
 
 
 @pytest.mark.parametrize(
-    ("max_age_s", "expires_in_s"), [(None, LONGEST_S), (0, SHORTEST_S), (7_200, 7_200), (1e9, LONGEST_S)]
+    ("max_age_s", "kept_s"), [(0.0, SHORTEST_S), (5.0, SHORTEST_S), (7_200.0, 7_200.0), (1e9, LONGEST_S)]
 )
-def test_a_file_is_kept_between_an_hour_and_a_day(max_age_s: float | None, expires_in_s: float) -> None:
-    assert read_answer(200, "", FILE, "trapline", max_age_s=max_age_s).expires_in_s == expires_in_s
+def test_cache_control_may_ask_for_between_an_hour_and_a_day(max_age_s: float, kept_s: float) -> None:
+    assert lifetime_s(max_age_s) == kept_s
 
 
-def test_an_unreachable_file_is_asked_for_less_and_less_and_given_up_after_thirty_days() -> None:
-    asked, waits = 0.0, []
-    while (verdict := read_answer(0, failure.DNS, b"", "trapline", unreachable_for_s=asked)).robots is DISALLOW_ALL:
-        waits.append(verdict.expires_in_s)
-        asked += verdict.expires_in_s
-    assert waits[:4] == [FIRST_RETRY_S, FIRST_RETRY_S, 2 * FIRST_RETRY_S, 4 * FIRST_RETRY_S]
-    assert waits == sorted(waits) and waits[-1] == DAY_S
-    assert GIVEN_UP_AFTER_S <= asked < GIVEN_UP_AFTER_S + DAY_S
+@pytest.mark.parametrize("status", [200, 301, 404])
+@pytest.mark.parametrize(("left_s", "expires_in_s"), [(None, LONGEST_S), (0.5, 0.5), (7_200, 7_200), (1e9, LONGEST_S)])
+def test_an_answer_holds_as_long_as_it_has_left_and_a_day_at_most(
+    status: int, left_s: float | None, expires_in_s: float
+) -> None:
+    assert read_answer(status, "", FILE, "trapline", max_age_s=left_s).expires_in_s == expires_in_s
+
+
+@pytest.mark.parametrize("status", [0, 429, 503])
+@pytest.mark.parametrize(
+    ("lasted_s", "robots"),
+    [(0.0, DISALLOW_ALL), (GIVEN_UP_AFTER_S - 1.0, DISALLOW_ALL), (GIVEN_UP_AFTER_S, ALLOW_ALL)],
+)
+def test_a_file_that_is_unreachable_for_thirty_days_is_none(status: int, lasted_s: float, robots: Robots) -> None:
+    verdict = read_answer(status, "", b"", "trapline", unreachable_for_s=lasted_s)
+    assert verdict.robots is robots
+    assert verdict.expires_in_s == (FIRST_RETRY_S if robots is DISALLOW_ALL else LONGEST_S)
 
 
 def test_retry_after_is_heard() -> None:

@@ -20,6 +20,7 @@ from tests.frontier.worlds import (
     naive_frontier,
     share,
 )
+from tests.naive.frontier import AS_RULES
 from tests.naive.ranks import twin_of_page_rank, twin_of_site_rank
 from trapline.strategies import page_ranks, site_ranks
 
@@ -67,6 +68,10 @@ def features(trace: list[Event]) -> set[str]:
             found.add("several pages" if answer[0] == "visit" and len(answer[3]) > 1 else answer[0])
         elif kind in ("report", "finish"):
             found.add(f"{kind} {rest[-1]}")
+            if kind == "finish" and rest[-2:] == [True, True]:
+                found.add("the site failed")
+        elif kind == "set_site":
+            found.update(f"{name} by the rules again" for name, value in rest[1] if value == AS_RULES)
         elif "refused" in rest or "done" in rest:
             found.add(f"{kind} {'refused' if 'refused' in rest else 'done'}")
     return found | states
@@ -102,14 +107,15 @@ def test_the_webs_reach_what_they_are_for() -> None:
             seen.update(f"{what} in batches" for what in found & {"visit", "rescore"})
     answers = ["visit", "several pages", "wait", "wait for ever", "rescore", "drained"]
     answers += ["visit in batches", "rescore in batches"]
-    ends = ["report True", "report False", "finish True", "finish False"]
+    ends = ["report True", "report False", "finish True", "finish False", "the site failed"]
+    taken_back = [f"{name} by the rules again" for name in ("delay_s", "per_connection", "pages")]
     calls = ["set_site", "discover", "resolve", "move", "resolve refused", "move refused", "rescore done", "receive"]
     again = [f"revisit answered: {what}" for what in ("visit", "wait", "wait for ever", "refused", "some", "all")]
     again += [f"revisit: {what}" for what in ("fetched", "failed", "refused", "returned", "expired")]
     states = [f"page state {state}" for state in range(5) if state != 2]
     # LEASED (2) is no final state: every lease expires before a crawl ends.
     # Which webs are drawn depends on more than their seed (hypothesis looks at the modules that are loaded): so once is enough.
-    assert not [what for what in answers + ends + calls + again + states if not seen[what]]
+    assert not [what for what in answers + ends + taken_back + calls + again + states if not seen[what]]
 
 
 def test_every_rank_gets_every_web_and_every_pair_some() -> None:

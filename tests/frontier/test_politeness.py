@@ -24,7 +24,7 @@ from tests.frontier.worlds import (
     fast_frontier,
     naive_frontier,
 )
-from tests.naive.frontier import ELSEWHERE, Rules
+from tests.naive.frontier import AS_RULES, ELSEWHERE, Rules
 
 
 class OpenVisit:
@@ -99,8 +99,11 @@ class Checker:
         if self.accepts(number, accepted):
             self.result(self.open[number], page, result, links)
 
-    def on_finish(self, time: float, number: int, results: Any, not_before: float, accepted: bool) -> None:
+    def on_finish(
+        self, time: float, number: int, results: Any, not_before: float, failed: bool, accepted: bool
+    ) -> None:
         if self.accepts(number, accepted):
+            self.open[number].failed |= failed
             for page, result, links in results:
                 self.result(self.open[number], page, result, links)
             self.end(self.open[number], time, not_before)
@@ -164,7 +167,9 @@ class Checker:
 
     def on_set_site(self, time: float, site: int, given: tuple[tuple[str, float], ...]) -> None:
         settings = dict(given)
-        if "delay_s" in settings:
+        if settings.get("delay_s") == AS_RULES:
+            self.own_delay.pop(site, None)
+        elif "delay_s" in settings:
             self.own_delay[site] = settings["delay_s"]
         self.site_from[site] = max(self.site_from[site], settings.get("not_before", -math.inf))
 
@@ -238,7 +243,11 @@ def revisit(time: float, number: int, site: int, page: int) -> Event:
 
 
 def finish(time: float, number: int, page: int, result: str = "fetched", not_before: float = -math.inf) -> Event:
-    return ("finish", time, number, ((page, result, ()),), not_before, True)
+    return ("finish", time, number, ((page, result, ()),), not_before, False, True)
+
+
+def site_fails(time: float, number: int) -> Event:
+    return ("finish", time, number, (), -math.inf, True, True)
 
 
 FORGED = {
@@ -248,6 +257,7 @@ FORGED = {
     "group too early: visit 1 at 2.75": [visit(0.0, 0, 0, 0), finish(1.0, 0, 0), visit(2.75, 1, 1, 2)],
     # Back-off: 16 s after one failure.
     "site too early: visit 1 at 16.75": [visit(0.0, 0, 0, 0), finish(1.0, 0, 0, "failed"), visit(16.75, 1, 0, 0)],
+    "site too early: visit 1 at 16.25": [visit(0.0, 0, 0, 0), site_fails(1.0, 0), visit(16.25, 1, 0, 0)],
     # Site 2 has one page known, which is small.
     "site too early: visit 1 at 30.75": [visit(0.0, 0, 2, 3), finish(1.0, 0, 3), visit(30.75, 1, 2, 3)],
     "site too early: visit 1 at 40.0": [
@@ -261,6 +271,14 @@ FORGED = {
         visit(0.0, 0, 0, 0),
         finish(1.0, 0, 0),
         visit(20.0, 1, 0, 1),
+    ],
+    # One that is taken back: site 2 is small again.
+    "site too early: visit 1 at 20.5": [
+        ("set_site", 0.0, 2, (("delay_s", 1.0),)),
+        ("set_site", 0.0, 2, (("delay_s", AS_RULES),)),
+        visit(0.0, 0, 2, 3),
+        finish(1.0, 0, 3),
+        visit(20.5, 1, 2, 3),
     ],
     # All rest from the moment at which they are told to: sites 10 s (site 2, which is small, 30 s), addresses 2 s.
     "site too early: visit 0 at 14.75": [("hold_all", 5.0), visit(14.75, 0, 0, 0)],

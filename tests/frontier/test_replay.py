@@ -20,7 +20,7 @@ from hypothesis import strategies as st
 
 from tests.frontier.worlds import HOSTILE_WORLDS, PAIRS, Rank, World, check_webs, drive, inputs_of
 from trapline.errors import ConfigError, InvariantError
-from trapline.frontier import FETCHED, Frontier, Outcome, Rescore, Result, Rules, Visit, WaitUntil, snapshot
+from trapline.frontier import AS_RULES, FETCHED, Frontier, Outcome, Rescore, Result, Rules, Visit, WaitUntil, snapshot
 from trapline.frontier.journal import Call, Frame, Journal, read
 from trapline.frontier.layout import BACKLOGS, EXPIRING, MOST_SERIAL, READY, RESTING_GROUPS, RESTING_SITES, WAIT, State
 from trapline.frontier.replay import replay
@@ -141,6 +141,10 @@ def small_crawl(frontier: Frontier) -> None:
     assert isinstance(second, Visit)
     frontier.finish(second, Outcome(results=[Result(page, FETCHED) for page in second.pages]), 101.0)
     frontier.set_site(0, 102.0, per_connection=2)
+    third = frontier.next(200.0)
+    assert isinstance(third, Visit)
+    frontier.finish(third, Outcome(failed=True), 201.0)
+    frontier.set_site(0, 202.0, per_connection=AS_RULES)
 
 
 def small_logs() -> list[bytes]:
@@ -232,7 +236,7 @@ def changed_answer(frame: Frame) -> Frame:
 def test_a_log_with_another_answer_of_next_is_refused() -> None:
     frames = list(read(small_log()))
     asked = [at for at, frame in enumerate(frames) if frame.call == Call.NEXT]
-    assert len(asked) == 3
+    assert len(asked) == 4
     for at in asked:
         bad = [*frames[:at], changed_answer(frames[at])]
         with pytest.raises(InvariantError, match="replay: next"):

@@ -78,6 +78,7 @@ class Manner(NamedTuple):
     measured: bool = True
     rest_s: float | None = None  # the server's Retry-After
     twice: bool = False  # finish is called a second time
+    failed: bool = False  # its site did, apart from its pages
 
 
 class Call(NamedTuple):
@@ -189,6 +190,7 @@ MANNERS = one_of_each(
     measured=[True, False],
     rest_s=[None, None, None, 0.5, 9.0],
     twice=[False, False, True],
+    failed=[False, False, True],
 ).map(lambda manner: Manner(**manner))
 
 CALLS = one_of_each(
@@ -212,9 +214,9 @@ CALLS = one_of_each(
     group=list(range(MOST_GROUPS)),
 )
 SETTINGS = one_of_each(
-    delay_s=[None, None, 0.0, 0.5, 7.0],
-    per_connection=[None, None, 1, 2, 5, 0],
-    pages=[None, None, None, None, 4, 2, 1, 0],
+    delay_s=[None, None, 0.0, 0.5, 7.0, naive.AS_RULES],
+    per_connection=[None, None, 1, 2, 5, 0, naive.AS_RULES],
+    pages=[None, None, None, None, 4, 2, 1, 0, naive.AS_RULES],
     not_before=[None, None, None, 5.0, 12.0, 40.0],
 ).map(lambda given: tuple((name, value) for name, value in given.items() if value is not None))
 OPERATOR = st.builds(lambda call, given, pages: Call(settings=given, pages=pages, **call), CALLS, SETTINGS, LINKS)
@@ -621,11 +623,14 @@ class Driver:
             "closed": 0 < server.closes_after == served or (tour.manner.kind == "broken" and served == 0),
             "allowed": server.announces,
             "not_before": -math.inf if tour.manner.rest_s is None else self.time + tour.manner.rest_s,
+            "failed": tour.manner.failed,
         }
         results = tuple(self.words.Result(d.page, self.code(d.result), d.links, d.response_s) for d in tour.kept)
         answer = self.frontier.finish(tour.visit, self.words.Outcome(results=results, **facts), now)
         told = tuple((done.page, done.result, done.links) for done in tour.kept)
-        self.trace.append(("finish", self.taken, tour.number, told, facts["not_before"], bool(answer)))
+        self.trace.append(
+            ("finish", self.taken, tour.number, told, facts["not_before"], tour.manner.failed, bool(answer))
+        )
         self.learn(tour.kept if answer else [])
 
     def learn(self, results: list[Done]) -> None:

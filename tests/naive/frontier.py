@@ -15,6 +15,7 @@ from trapline.errors import ConfigError, InvariantError
 
 UNKNOWN, WAITING, LEASED, FETCHED_PAGE, GONE = range(5)  # the codes of page_state
 REVISITED = 7
+AS_RULES = -1  # instead of a delay, k or budget of a site's own
 ELSEWHERE = -1  # the link of a page to another partition
 HAD = (FETCHED_PAGE, REVISITED)  # we have a copy
 FETCHED, FAILED, REFUSED = "fetched", "failed", "refused"
@@ -83,6 +84,7 @@ class Outcome(NamedTuple):
     closed: bool = False
     allowed: int = 0
     not_before: float = -math.inf
+    failed: bool = False
 
 
 class MovedPage(NamedTuple):
@@ -633,6 +635,7 @@ class NaiveFrontier:
             self.pages[page].state = FETCHED_PAGE if lease.again else WAITING
             self._changed(lease.visit.site)
         self._estimate(lease.visit.site, outcome)
+        lease.failed = lease.failed or outcome.failed
         self._end(lease, outcome.not_before)
         return True
 
@@ -727,12 +730,12 @@ class NaiveFrontier:
         pages: int | None = None,
         not_before: float | None = None,
     ) -> None:
-        """None: stays as it is. An own k of 0 is no limit of its own; an own budget of 0 is nothing."""
+        """None: stays as it is; AS_RULES: it has none of its own any more. An own k of 0 is no limit; an own budget of 0 is nothing."""
         self._clock(now)
         own = self.sites[site]
-        own.delay_s = own.delay_s if delay_s is None else delay_s
-        own.per_connection = own.per_connection if per_connection is None else per_connection
-        own.budget = own.budget if pages is None else pages
+        for name, value in (("delay_s", delay_s), ("per_connection", per_connection), ("budget", pages)):
+            if value is not None:
+                setattr(own, name, None if value == AS_RULES else value)
         own.ready_at = own.ready_at if not_before is None else max(own.ready_at, not_before)
         own.most_at_last = self._most(site, chosen=True)
         self._place(site)

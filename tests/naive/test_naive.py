@@ -5,6 +5,7 @@ import math
 import pytest
 
 from tests.naive.frontier import (
+    AS_RULES,
     FAILED,
     FETCHED,
     REFUSED,
@@ -137,6 +138,28 @@ def test_a_lost_visit_expires_fails_and_backs_off() -> None:
     assert frontier.next(17.0) == Drained()
 
 
+def test_a_failed_site_backs_off_and_no_page_is_charged() -> None:
+    rules = Rules(delay_s=1.0, backoff_s=4.0, backoff_most_s=6.0, retries=0, per_connection=2)
+    frontier = NaiveFrontier("quality", "fifo", rules)
+    web(frontier, groups=[0], pages=[0, 0, 0], quality=[0.5, 0.25, 0.125])
+    frontier.discover([0, 1, 2], 0.0)
+    before = [(page.key, page.serial, page.tries) for page in frontier.pages]
+    # Back-off of 4 s, then min(8, 6); with a retry less than none, a page that failed would be gone.
+    for number, (now, ready_at) in enumerate([(0.0, 4.0), (4.0, 10.0), (10.0, 16.0)]):
+        assert frontier.next(now) == Visit(number, 0, (0, 1), now + 600.0)
+        frontier.finish(visit(number), Outcome(failed=True), now)
+        assert frontier.sites[0].ready_at == ready_at and frontier.sites[0].failures == number + 1
+    assert [(page.key, page.serial, page.tries) for page in frontier.pages] == before
+    # A page that was had before the site failed is had; the failure counts.
+    frontier.next(16.0)
+    frontier.finish(visit(3), Outcome((Result(0, FETCHED),), failed=True), 17.0)
+    assert frontier.sites[0].failures == 4
+    # A visit that brings a page ends it.
+    frontier.next(23.0)
+    frontier.finish(visit(4), done(1), 24.0)
+    assert frontier.sites[0].failures == 0 and frontier.sites[0].ready_at == 25.0
+
+
 def test_the_server_decides_how_many() -> None:
     frontier = NaiveFrontier("fifo", "fifo", Rules(delay_s=0.0, per_connection=0, first_requests=3))
     web(frontier, groups=[0], pages=[0] * 9)
@@ -223,6 +246,8 @@ def test_small_sites_own_delays_and_not_before() -> None:
     frontier.next(16.0)
     frontier.finish(visit(3), done(1), 17.0)
     assert small.ready_at == 17.5  # its own delay
+    frontier.set_site(0, 18.0, delay_s=AS_RULES)
+    assert frontier.delay_s(0) == 15.0  # two pages are small
 
 
 def test_time_does_not_run_backwards() -> None:

@@ -111,11 +111,16 @@ def _discovered(account: "PageAccount") -> str:
 
 
 def _tried(one: "Try", began: float) -> str:
-    from trapline.crawl.records import ERRAND, RETURNED
+    from trapline.crawl.records import ERRAND, RETURNED, SITE_FAILED
     from trapline.frontier import FETCHED
 
-    errand = "asked for once more, as another site's robots.txt,"
-    what = {FETCHED: "fetched", RETURNED: "not answered, and put back", ERRAND: errand}.get(one.result, "not had")
+    words = {
+        FETCHED: "fetched",
+        RETURNED: "not answered, and put back",
+        ERRAND: "asked for once more, as another site's robots.txt,",
+        SITE_FAILED: "not asked for, because its site failed,",
+    }
+    what = words.get(one.result, "not had")
     came = f"status {one.status}, {bytes_shown(one.bytes)}" if one.status else one.error
     place = f"fetch {one.number:,} of the crawl, {one.place} of {one.of} in its visit"
     where = f" from {one.address}" if one.address else ", nobody was asked"

@@ -21,7 +21,7 @@ from trapline.crawl.judge import Verdict, judge
 from trapline.crawl.known import Found, Known
 from trapline.crawl.outbox import Outbox
 from trapline.crawl.partition import Others
-from trapline.crawl.records import AS_BEFORE, ERRAND, RETURNED, VISITS, Fetched, GivenUp, Progress
+from trapline.crawl.records import AS_BEFORE, ERRAND, RETURNED, SITE_FAILED, VISITS, Fetched, GivenUp, Progress
 from trapline.crawl.shelf import Shelf
 from trapline.crawl.sites import Site
 from trapline.crawl.tally import Tally
@@ -328,6 +328,11 @@ class Crawler:
         """A page was not had, and may be tried again."""
         self._under_way(visit, -1)
         self._without_answer(visit, site, asked, FAILED, kind, address)
+
+    def site_failed(self, visit: Visit, site: Site, asked: Asked, kind: str) -> None:
+        """The site gave neither connection nor rules. `asked`: the page that would have been next. The record has it; it is not charged."""
+        result = ERRAND if visit in self.errands else SITE_FAILED
+        self._keep(no_answer(visit, site, asked, result, kind, "", self._world.now()))
 
     def disallowed(self, visit: Visit, site: Site, page: int, url: str) -> None:
         """robots.txt says no: nothing was asked."""

@@ -11,9 +11,9 @@ from typing import NamedTuple
 VISITS = "visits"  # a kind of site given up: its visits failed
 
 
-# Results that the frontier is not told. Asked for and not answered, by nobody's fault: the page waits as before. An errand (errands.py),
-# whatever came of it.
-RETURNED, ERRAND = 0, -1
+# Results that the frontier is not told of a page, which waits as before. Asked for and not answered, by nobody's fault; an errand
+# (errands.py), whatever came of it; never asked for, because its site failed first: the frontier was told that.
+RETURNED, ERRAND, SITE_FAILED = 0, -1, -2
 AS_BEFORE = ("",)  # of Fetched.elsewhere
 NOT_KNOWN = -1  # whether a page has changed: it was never had before, or it was not had now
 
@@ -29,7 +29,7 @@ class Fetched(NamedTuple):
     started: float  # wall clock, seconds: the request was sent, or refused
     first_byte_s: float  # from there; NaN: none came
     total_s: float
-    # FETCHED, FAILED or REFUSED, as the frontier was told (but of a page that it has: upkeep.py); or RETURNED, ERRAND.
+    # FETCHED, FAILED or REFUSED, as the frontier was told (but of a page that it has: upkeep.py); or RETURNED, ERRAND, SITE_FAILED.
     result: int
     status: int  # of HTTP; 0: no answer
     error: str  # a kind of fetch/failure.py; "": nothing was wrong

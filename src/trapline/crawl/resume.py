@@ -22,7 +22,7 @@ from trapline.crawl.store.reading import Reading
 from trapline.crawl.tally import Tally, tally_of
 from trapline.errors import ConfigError
 from trapline.fetch.robots import DISALLOW_ALL
-from trapline.fetch.robots_answer import read_answer
+from trapline.fetch.robots_answer import LONGEST_S, read_answer
 from trapline.frontier import Frontier, Outcome, Visit
 from trapline.refresh.policy import Policy
 from trapline.refresh.refresher import Refresher
@@ -219,10 +219,15 @@ def _sites(reading: Reading, options: CrawlOptions, frontier: Frontier) -> Sites
     for robots in reading.robots():
         verdict = read_answer(robots.status, robots.error, robots.body, AGENT)
         age_s = now - robots.started
-        # One that could not be had is asked for again: what it would forbid for a while would be refused for good.
-        is_known = verdict.robots is not DISALLOW_ALL and not 300 <= robots.status < 400
+        # One that could not be had is asked for again: what it would forbid for a while would be refused for good. So is one that came
+        # from another site, for it may have been some time there.
+        is_known = verdict.robots is not DISALLOW_ALL and not 300 <= robots.status < 400 and robots.address != ""
         if is_known and age_s < verdict.expires_in_s:
             apply(sites[robots.site], verdict.robots, now + verdict.expires_in_s - age_s, options.pause_s)
+    for number, since in reading.robots_unreachable(
+        after=now - LONGEST_S
+    ).items():  # else nobody knows how it was meanwhile
+        sites[number].robots_unreachable_since = since
     return sites
 
 

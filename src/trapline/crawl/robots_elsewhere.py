@@ -3,11 +3,14 @@
 RFC 9309, 2.3.1.2: a redirect leads across sites, and what is at its end holds for the site that it began at. The file is fetched as a
 page of the site that it lies on, in that site's own time, or once more if it was had before (errands.py); nothing is asked for here. If
 another partition of the crawl owns that site, it is asked, and its answer is as good as ours (docs/decisions/033-robots-of-others.md).
+What was found is kept for the sites that are sent there later, for as long as it holds (2.4): rules a day at most, from when they were
+fetched, and that they are not to be had for five minutes or as long as the server asks.
 Who fills it: robots_file.py (who waits), visit.py (pages that were waited for), other partitions (their questions and answers). Who empties
 it: a page that comes, for its waiters. What a waiter learns is recorded with the page, before it: after a crash either both are known or
 neither. Questions of others are not kept: whoever still waits asks again.
 """
 
+import math
 from typing import Protocol
 
 from trapline.crawl.robots_file import PATH, Answer, RobotsFile, RobotsWeb, answer_of
@@ -15,7 +18,7 @@ from trapline.crawl.sites import Site
 from trapline.fetch import failure
 from trapline.fetch.response import Response
 from trapline.fetch.robots import LIMIT_BYTES, written
-from trapline.fetch.robots_answer import SHORTEST_S
+from trapline.fetch.robots_answer import read_answer
 from trapline.fetch.urls import origin
 
 MOST_KEPT = 1_000  # for sites that are sent to the same file later: it need not be asked for again
@@ -30,40 +33,49 @@ class Replies(RobotsWeb, Protocol):
 
 class RobotsElsewhere:
     def __init__(self) -> None:
-        self._waiting: dict[str, list[tuple[int, RobotsFile]]] = {}  # with the visit in which it began to wait
+        # By URL and site, with the visit in which the site last asked for it.
+        self._waiting: dict[str, dict[int, tuple[int, RobotsFile]]] = {}
         self._asked: dict[str, set[int]] = {}  # by other partitions
-        self._kept: dict[str, Answer] = {}
+        self._kept: dict[str, tuple[float, Answer]] = {}  # with the moment until which it holds
 
-    def answer(self, url: str) -> Answer | None:
-        return self._kept.get(url)
+    def answer(self, url: str, now: float) -> Answer | None:
+        """What was found there, if it still holds, and for how long it does: rules, or that there are none to be had for a while."""
+        until, answer = self._kept.get(url, (-math.inf, None))
+        if answer is None or now >= until:
+            return None
+        return answer._replace(max_age_s=until - now, retry_after_s=until - now)
 
     def wait(self, url: str, visit: int, robots: RobotsFile) -> None:
-        self._waiting.setdefault(url, []).append((visit, robots))
+        self._waiting.setdefault(url, {})[robots.site_id] = (visit, robots)
 
     def awaits(self, url: str) -> bool:
-        return url in self._waiting or url in self._asked
+        """Whether what is there now matters: to who waits for it, or in place of what was found there before."""
+        return url in self._waiting or url in self._asked or url in self._kept
 
     def came(self, web: Replies, url: str, response: Response) -> None:
-        """A page that was waited for."""
+        """A page that matters here (`awaits`)."""
         answer = answer_of(response, web.now())
-        self._keep(url, answer)
+        self._keep(web, url, answer)
         self._reply(web, url, answer)
         self._tell(web, url, answer)
 
     def told(self, web: Replies, url: str, answer: Answer) -> None:
-        """Another partition has it. It answers as often as it is asked, so that its rules are not kept beyond their time."""
-        if answer.location is not None:
-            self._keep(url, answer)
+        """Another partition has it. What nobody waits for any more may have been under way for long, and is not kept."""
+        if url in self._waiting:
+            self._keep(web, url, answer)
         self._tell(web, url, answer)
 
-    def _keep(self, url: str, answer: Answer) -> None:
+    def _keep(self, web: Replies, url: str, answer: Answer) -> None:
+        self._kept.pop(url, None)
         if len(self._kept) == MOST_KEPT:
             self._kept.pop(next(iter(self._kept)))
-        self._kept[url] = answer
+        asked = (answer.status, answer.error, b"", web.agent)
+        verdict = read_answer(*asked, max_age_s=answer.max_age_s, retry_after_s=answer.retry_after_s)
+        self._kept[url] = (web.now() + verdict.expires_in_s, answer)
 
     def _tell(self, web: Replies, url: str, answer: Answer) -> None:
         """If it leads on, a waiter follows when it is visited next."""
-        for visit, robots in self._waiting.pop(url, ()):
+        for visit, robots in self._waiting.pop(url, {}).values():
             if answer.location is None:
                 robots.came(web, visit, url, answer)
 
@@ -74,11 +86,11 @@ class RobotsElsewhere:
         if url not in self._asked and len(self._asked) == MOST_ASKED:
             self._asked.pop(next(iter(self._asked)))
         self._asked.setdefault(url, set()).add(partition)
-        site = web.sites.named(origin(url))
-        if site is not None and site.robots is not None and url == site.origin + PATH:
+        site, now = web.sites.named(origin(url)), web.now()
+        if site is not None and site.robots is not None and now < site.robots_until and url == site.origin + PATH:
             self.ruled(web, site)
-        elif url in self._kept:
-            self._reply(web, url, self._kept[url])
+        elif (answer := self.answer(url, now)) is not None:
+            self._reply(web, url, answer)
         else:
             web.discover(url)
 
@@ -89,9 +101,7 @@ class RobotsElsewhere:
             assert site.robots is not None
             body = written(site.robots)
             error = failure.TOO_LARGE if len(body) > LIMIT_BYTES else ""
-            # The other site may not be visited again, so its rules do not expire there as soon as here.
-            age_s = max(site.robots_until - web.now(), SHORTEST_S)
-            self._reply(web, url, Answer(200, error, None, body, age_s, None))
+            self._reply(web, url, Answer(200, error, None, body, site.robots_until - web.now(), None))
 
     def _reply(self, web: Replies, url: str, answer: Answer) -> None:
         for partition in sorted(self._asked.pop(url, ())):

@@ -2,9 +2,10 @@
 
 RFC 9309. A redirect within the site is followed at once. One to another site is not, for nobody leased that site: its target is
 discovered like any URL, asked for once more if it was had before, or its partition asked, and this site rests meanwhile
-(robots_elsewhere.py). Whatever is found there holds for this site.
+(robots_elsewhere.py). Whatever is found there holds for this site, and no longer than it would hold there.
 """
 
+import math
 import re
 from enum import Enum, auto
 from typing import NamedTuple, Protocol
@@ -17,13 +18,14 @@ from trapline.fetch.content import decoded
 from trapline.fetch.headers import retry_after_s
 from trapline.fetch.response import Response
 from trapline.fetch.robots import DISALLOW_ALL, LIMIT_BYTES, Robots
-from trapline.fetch.robots_answer import MOST_REDIRECTS, SHORTEST_S, Verdict, read_answer
+from trapline.fetch.robots_answer import MOST_REDIRECTS, Verdict, is_unreachable, lifetime_s, read_answer
 from trapline.fetch.urls import canonical, origin
-from trapline.frontier import Frontier
+from trapline.frontier import AS_RULES, Frontier
 
 PATH = "/robots.txt"
 LONGEST_PAUSE_S = 30.0  # a longer Crawl-delay is a rest between visits
-# For a robots.txt on another site: the first rest, doubled each time. Four minutes in all, then it counts as unreachable.
+# For a robots.txt on another site: the first rest, doubled each time. Four minutes in all, then the
+# visits fail for want of it, and each asks for it again.
 FIRST_WAIT_S, MOST_WAITS = 1.0, 8
 EXPANDED_BYTES = 8 * 1024 * 1024  # whoever sends more than that in so little has something else in mind
 _MAX_AGE = re.compile(rb"(?:^|[\s,])max-age\s*=\s*\"?(\d{1,9})", re.IGNORECASE)
@@ -43,7 +45,7 @@ class Answer(NamedTuple):
     error: str  # why its body is not whole; "": it is
     location: str | None
     body: bytes
-    max_age_s: float | None
+    max_age_s: float | None  # for how long it may still be used; None: a day
     retry_after_s: float | None
 
 
@@ -58,7 +60,7 @@ def answer_of(response: Response, now_wall: float) -> Answer:
         error,
         location.decode("utf-8", "replace") if location is not None and 300 <= response.status < 400 else None,
         b"" if isinstance(body, str) else body[:LIMIT_BYTES],
-        float(max_age[1]) if max_age else None,
+        lifetime_s(float(max_age[1])) if max_age else None,
         retry_after_s(headers.get(b"retry-after", b""), now_wall),
     )
 
@@ -72,7 +74,7 @@ def apply(site: Site, robots: Robots, until: float, pause_s: float) -> None:
 class Elsewhere(Protocol):
     """Files that lie on another site (robots_elsewhere.py)."""
 
-    def answer(self, url: str) -> Answer | None: ...
+    def answer(self, url: str, now: float) -> Answer | None: ...
 
     def wait(self, url: str, visit: int, robots: "RobotsFile") -> None: ...
 
@@ -114,6 +116,10 @@ class RobotsFile:
         self.rest_s = 0.0  # what the site wants, or needs until the file is there; 0: nothing
 
     @property
+    def site_id(self) -> int:
+        return self._site.id
+
+    @property
     def target(self) -> str:
         return self._url[len(self._site.origin) :]
 
@@ -123,7 +129,9 @@ class RobotsFile:
         return self._heed(web, visit, answer)
 
     def failed(self, web: RobotsWeb, visit: int, address: str, kind: str) -> None:
-        self._record(web, visit, address, Answer(0, kind, None, b"", None, None))
+        answer = Answer(0, kind, None, b"", None, None)
+        self._record(web, visit, address, answer)
+        self._heed(web, visit, answer)
 
     def came(self, web: RobotsWeb, visit: int, url: str, answer: Answer) -> Step:
         """Another site's answer: noted as one of this site's, from whom nothing was asked."""
@@ -134,12 +142,21 @@ class RobotsFile:
     def _heed(self, web: RobotsWeb, visit: int, answer: Answer) -> Step:
         if answer.location is not None:
             return self._redirected(web, visit, answer.location)
-        verdict = read_answer(answer.status, answer.error, answer.body, web.agent, max_age_s=answer.max_age_s)
+        verdict = self._read(web, answer)
         if verdict.robots is DISALLOW_ALL:
             self.rest_s = answer.retry_after_s or 0.0
             return Step.FAILED
         web.robots_read(self._url, answer.body)
         return self._take(web, verdict)
+
+    def _read(self, web: RobotsWeb, answer: Answer) -> Verdict:
+        """The rules that follow, also from how long there have been none to read."""
+        site, now = self._site, web.now()
+        since = min(site.robots_unreachable_since, now) if is_unreachable(answer.status, answer.error) else math.inf
+        site.robots_unreachable_since = since
+        lasted_s = max(now - since, 0.0)
+        asked = (answer.status, answer.error, answer.body, web.agent)
+        return read_answer(*asked, max_age_s=answer.max_age_s, unreachable_for_s=lasted_s)
 
     def _redirected(self, web: RobotsWeb, visit: int, location: str) -> Step:
         self._hops += 1
@@ -152,18 +169,17 @@ class RobotsFile:
         return self._elsewhere(web, visit, url)
 
     def _elsewhere(self, web: RobotsWeb, visit: int, url: str) -> Step:
-        other = web.sites.named(origin(url))
-        if other is not None and url == other.origin + PATH and other.robots is not None:
-            # The other site may not be visited again, so its rules do not expire here as soon as there.
-            return self._take(web, Verdict(other.robots, max(other.robots_until - web.now(), SHORTEST_S), ""))
-        answer = web.elsewhere.answer(url)
+        other, now = web.sites.named(origin(url)), web.now()
+        if other is not None and url == other.origin + PATH and other.robots is not None and now < other.robots_until:
+            return self._take(web, Verdict(other.robots, other.robots_until - now, ""))
+        answer = web.elsewhere.answer(url, now)
         if answer is not None:
             return self.came(web, visit, url, answer)
         self._site.robots_failures += 1
-        if self._site.robots_failures > MOST_WAITS:
-            return Step.FAILED
         web.elsewhere.wait(url, visit, self)
         web.discover(url)
+        if self._site.robots_failures > MOST_WAITS:
+            return Step.FAILED
         self.rest_s = FIRST_WAIT_S * 2.0 ** (self._site.robots_failures - 1)
         return Step.REST
 
@@ -173,13 +189,20 @@ class RobotsFile:
         apply(site, verdict.robots, web.now() + verdict.expires_in_s, web.pause_s)
         web.ruled(site)
         delay_s = verdict.robots.crawl_delay_s or 0.0
-        if delay_s > web.delay_s:
-            web.frontier.set_site(site.id, web.now(), delay_s=delay_s)
+        self._set_pace(web, delay_s)
         if delay_s > LONGEST_PAUSE_S:
-            web.frontier.set_site(site.id, web.now(), per_connection=1)
             self.rest_s = delay_s
             return Step.REST
         return Step.GO
+
+    def _set_pace(self, web: RobotsWeb, delay_s: float) -> None:
+        """The site's own w and k, if this Crawl-delay asks for any; else those of an earlier one are taken back."""
+        own_delay_s = delay_s if delay_s > web.delay_s else AS_RULES
+        own_k = 1 if delay_s > LONGEST_PAUSE_S else AS_RULES
+        record = web.frontier.state.site[self._site.id]
+        had_delay_s = AS_RULES if math.isnan(record.delay_s) else float(record.delay_s)
+        if (own_delay_s, own_k) != (had_delay_s, int(record.per_connection)):
+            web.frontier.set_site(self._site.id, web.now(), delay_s=own_delay_s, per_connection=own_k)
 
     def _record(
         self, web: RobotsWeb, visit: int, address: str, answer: Answer, response: Response | None = None

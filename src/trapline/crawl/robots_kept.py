@@ -1,9 +1,10 @@
 """Which robots.txt was in force when: what a crawl's database has of them, by site and moment. For the audit and for reports.
 
 It does not know how an answer is read (`fetch.robots_answer` does) nor how the crawl obeyed it. An answer holds from its arrival until
-the site's next one. That nothing is forbidden after thirty days of silence is not counted.
+the site's next one.
 """
 
+import math
 import sqlite3
 from collections.abc import Sequence
 from typing import Any, NamedTuple
@@ -13,7 +14,7 @@ from numpy.typing import NDArray
 
 from trapline.crawl.folder import Longs
 from trapline.crawl.requests import microseconds
-from trapline.fetch.robots import ALLOW_ALL, Robots
+from trapline.fetch.robots import ALLOW_ALL, DISALLOW_ALL, Robots
 from trapline.fetch.robots_answer import read_answer
 
 NONE_SEEN = -1  # instead of the number of an answer
@@ -48,12 +49,21 @@ class RobotsKept(NamedTuple):
 def robots_kept(database: sqlite3.Connection, agent: str) -> RobotsKept:
     read: dict[tuple[int, str, bytes], Robots] = {}  # of many sites it is the same
     rows = database.execute("select site, started + total_s, status, error, body from robots order by site, 2, seq")
-    site, ended, rules = [], [], []
+    site: list[int] = []
+    ended, rules, since = [], [], math.inf
     for at_site, end, *answer in rows:
         key = (answer[0], answer[1], bytes(answer[2]))
+        rule = read.get(key) or read.setdefault(key, read_answer(*key, agent).robots)
+        if site and site[-1] != at_site:
+            since = math.inf
+        if rule is DISALLOW_ALL:
+            since = min(since, end)
+            rule = read_answer(*key, agent, unreachable_for_s=end - since).robots
+        elif not 300 <= key[0] < 400:  # a redirect leads on, and says nothing
+            since = math.inf
         site.append(at_site)
         ended.append(end)
-        rules.append(read.get(key) or read.setdefault(key, read_answer(*key, agent).robots))
+        rules.append(rule)
     return RobotsKept(
         site=np.array(site, np.int64),
         end_us=microseconds(np.array(ended, np.float64)),

@@ -4,6 +4,7 @@ Who fills it: known.py (a URL of a new site), live.py (addresses), visit.py (rob
 site ids are indexes here.
 """
 
+import math
 from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING
 
@@ -32,6 +33,7 @@ class Site:
         "returned",
         "robots",
         "robots_failures",
+        "robots_unreachable_since",
         "robots_until",
         "throttle",
     )
@@ -44,6 +46,9 @@ class Site:
         self.robots: Robots | None = None  # None: not asked yet
         self.robots_until = 0.0
         self.robots_failures = 0  # times in a row that it was on another site, and not there yet
+        self.robots_unreachable_since = (
+            math.inf
+        )  # the first of the last answers that left its rules open, by the wall clock
         self.pause_s = 0.0  # inside a visit; with the site's Crawl-delay once that is known
         self.pipelining = True  # until the server breaks it
         self.connection: Connection | None = None  # kept open between two visits

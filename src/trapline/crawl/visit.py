@@ -5,7 +5,8 @@ how a connection can end, and what then becomes of the pages:
 - answered: reported. Asked for and lost: the first one failed; those pipelined behind it go back as they were.
 - asked for on a connection that has served before, and lost because the server closed it before it began to answer: it had enough,
   nobody failed, and the page goes back as it was; the second time in a row it has failed.
-- never asked for: they go back as they were, when the visit ends.
+- never asked for: they go back as they were, when the visit ends; also if it ends because there is no connection, or no robots.txt to
+  go by. Then the site has failed: it backs off, and is given up in the end.
 A visit has one connection: when that is over, so is the visit, and what is left waits for the next one. Only a robots.txt that has
 moved within its site may need another; then the site rests between the two as between two visits.
 """
@@ -63,6 +64,7 @@ class Robot:
         "_robots",
         "_served",
         "_site",
+        "_site_failed",
         "_urls",
         "_visit",
         "_waits",
@@ -89,6 +91,7 @@ class Robot:
         self._served = 0  # pages
         self._responses = 0  # of a connection that is gone, robots.txt and earlier visits included
         self._fruitless = True
+        self._site_failed = False
         self._allowed = 0  # requests on this connection, in all, as the server announced; 0: it did not
         self._waits = False  # for the end of a pause, or for the store
         self._paused_at = 0.0
@@ -271,11 +274,10 @@ class Robot:
         self._finish()
 
     def _not_had(self, kind: str) -> None:
-        """Neither connection nor rules: the first page counts as tried, so that a dead site is given up in the end. Nobody was
-        asked for it."""
-        self._crawler.requested(self._visit)
+        """Neither connection nor rules: the site has failed, and no page. All of them wait as before, and the site backs off."""
+        self._site_failed = True
         asked = Asked(self._visit.pages[self._at], self._urls[self._at], self._began, b"")
-        self._crawler.failed(self._visit, self._site, asked, kind, "")
+        self._crawler.site_failed(self._visit, self._site, asked, kind)
         self._finish()
         if kind == failure.CONNECT:
             self._web.next_address(self._site)
@@ -311,7 +313,8 @@ class Robot:
                 web.drop(connection)
         # Only a server that ended it itself, and had been asked for pages, shows how many requests it takes.
         closed = self._end is End.SERVER and self._at > 0 and self._responses > self._before
-        outcome = Outcome((), self._connection_s, self._responses, closed, self._allowed, self._not_before)
+        answers = (self._connection_s, self._responses, closed, self._allowed)
+        outcome = Outcome((), *answers, self._not_before, self._site_failed)
         if self._end is End.OURS and web.rest_s > 0.0:
             web.call_at(web.now() + HANG_UP_S, lambda: self._tell(outcome))
         else:

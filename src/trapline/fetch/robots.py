@@ -30,6 +30,7 @@ _MEANINGS = {
     b"site-map": _SITEMAP,
 }
 _INDEX_PAGE = "/index.html"
+_MARKS_OF_UTF_16 = (b"\xff\xfe", b"\xfe\xff")
 _NUMBER = re.compile(r"\d+\.?\d*|\.\d+")
 _TOKEN = re.compile(r"[A-Za-z_-]*")
 
@@ -131,7 +132,7 @@ class _Reading:
 
 def _records(body: bytes) -> Iterator[tuple[int, str]]:
     """The lines that mean something: what, and the value with its octets as characters."""
-    for line in _within_limit(_without_mark(body)).splitlines():
+    for line in _whole_lines(body).splitlines():
         name, colon, value = line.partition(b"#")[0].partition(b":")
         if not colon:
             words = name.split()
@@ -143,16 +144,16 @@ def _records(body: bytes) -> Iterator[tuple[int, str]]:
             yield meaning, value.strip().decode("latin-1")
 
 
-def _without_mark(body: bytes) -> bytes:
-    """Without UTF-8's byte order mark, or the part of it that somebody left."""
+def _whole_lines(body: bytes) -> bytes:
+    """As much as we read, in UTF-8. A line that the limit cuts is dropped: half of `/a` is `/`."""
+    text = _in_utf8(body[:LIMIT_BYTES])
+    return text if len(body) < LIMIT_BYTES else text[: max(text.rfind(b"\n"), text.rfind(b"\r")) + 1]
+
+
+def _in_utf8(body: bytes) -> bytes:
+    """Without UTF-8's byte order mark, or the part of it that somebody left; and from UTF-16, if it begins with the mark of that."""
+    if body.startswith(_MARKS_OF_UTF_16):
+        return body.decode("utf-16", "replace").encode()
     for octet in b"\xef\xbb\xbf":
         body = body.removeprefix(bytes((octet,)))
     return body
-
-
-def _within_limit(body: bytes) -> bytes:
-    """As much as we read. A line that the limit cuts is dropped: half of `/a` is `/`."""
-    if len(body) < LIMIT_BYTES:
-        return body
-    body = body[:LIMIT_BYTES]
-    return body[: max(body.rfind(b"\n"), body.rfind(b"\r")) + 1]

@@ -6,9 +6,9 @@ again when `expires_in_s` has passed, and says for how long the file has been un
 | answer | what we may fetch | asked again after |
 |---|---|---|
 | 2xx, whole | what the file says | max-age, between an hour and a day; a day if none is given |
-| 3xx, too many or nowhere | everything: there is no file | a day |
-| 4xx but 429 | everything: there is no file | a day |
-| 429, 5xx, anything else, no answer | nothing | Retry-After, or as long as it has lasted; between five minutes and a day |
+| 3xx, too many or nowhere | everything: there is no file | the same |
+| 4xx but 429 | everything: there is no file | the same |
+| 429, 5xx, anything else, no answer | nothing | Retry-After, between five minutes and a day |
 | the same, for 30 days | everything, as if there were no file | a day |
 
 429 is in the RFC's class of "no file". We count it with 5xx: a server that asks for less would otherwise be taken to allow
@@ -46,23 +46,31 @@ def read_answer(
     """The rules that follow from one answer, or from none.
 
     `status` is 0 and `failure` a kind of failure.py if there was no answer; both are set if the body of one did not arrive whole.
-    `max_age_s` is of its Cache-Control. `unreachable_for_s`: since the first of the unbroken run of such answers before this one.
+    `max_age_s`: for how long it may still be used (`lifetime_s`); None: a day. `unreachable_for_s`: since the first of the unbroken run
+    of answers that are `is_unreachable`, to this one.
     """
-    if 200 <= status < 300 and not failure:
-        age_s = LONGEST_S if max_age_s is None else _between(SHORTEST_S, max_age_s, LONGEST_S)
+    if is_unreachable(status, failure):
+        return _unreachable(_what_failed(status, failure), retry_after_s, unreachable_for_s)
+    age_s = LONGEST_S if max_age_s is None else min(max_age_s, LONGEST_S)
+    if status < 300:
         return Verdict(parse(body, agent), age_s, "read")
-    if 300 <= status < 400:
-        return Verdict(ALLOW_ALL, LONGEST_S, f"none: a redirect too many ({status})")
-    if 400 <= status < 500 and status != 429:
-        return Verdict(ALLOW_ALL, LONGEST_S, f"none ({status})")
-    return _unreachable(_what_failed(status, failure), retry_after_s, unreachable_for_s)
+    return Verdict(ALLOW_ALL, age_s, f"none: a redirect too many ({status})" if status < 400 else f"none ({status})")
+
+
+def is_unreachable(status: int, failure: str) -> bool:
+    """Whether such an answer leaves open what the file says (2.3.1.4)."""
+    return status == 429 or not 200 <= status < 500 or (status < 300 and bool(failure))
+
+
+def lifetime_s(max_age_s: float) -> float:
+    """For how long an answer may be used whose Cache-Control says so."""
+    return _between(SHORTEST_S, max_age_s, LONGEST_S)
 
 
 def _unreachable(what: str, retry_after_s: float | None, since_s: float) -> Verdict:
     if since_s >= GIVEN_UP_AFTER_S:
         return Verdict(ALLOW_ALL, LONGEST_S, f"unreachable for 30 days ({what}): as if there were none")
-    wait_s = since_s if retry_after_s is None else retry_after_s
-    return Verdict(DISALLOW_ALL, _between(FIRST_RETRY_S, wait_s, LONGEST_S), f"unreachable ({what})")
+    return Verdict(DISALLOW_ALL, _between(FIRST_RETRY_S, retry_after_s or 0.0, LONGEST_S), f"unreachable ({what})")
 
 
 def _what_failed(status: int, failure: str) -> str:

@@ -51,3 +51,4 @@ class Outcome(NamedTuple):
     closed: bool = False  # the server closed after them
     allowed: int = 0  # requests per connection that the server announced
     not_before: float = float("-inf")  # Retry-After, as an absolute time
+    failed: bool = False  # the site failed, and no page did: no connection, or no rules to go by

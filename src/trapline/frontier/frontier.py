@@ -14,8 +14,9 @@ from trapline.frontier.answers import FAILED, FETCHED, REFUSED, Drained, Outcome
 from trapline.frontier.arrivals import Arrivals
 from trapline.frontier.core import MOST_ID, Core
 from trapline.frontier.explain import PageExplanation, SiteExplanation, explain_page, explain_site
-from trapline.frontier.journal import Call
+from trapline.frontier.journal import NOT_GIVEN, Call
 from trapline.frontier.layout import (
+    AS_RULES,
     BY_ORDER,
     DRAINED,
     ENDED,
@@ -173,7 +174,8 @@ class Frontier(Core):
         for result in outcome.results:
             if not self.report(visit, result.page, result.result, now, result.links, result.response_s):
                 return False
-        numbers = (visit.id, _requests(outcome), _moment(now), outcome.connection_s, outcome.not_before)
+        answered = (visit.id, _requests(outcome), int(outcome.failed))
+        numbers = (*answered, _moment(now), outcome.connection_s, outcome.not_before)
         answer = self.run_kernel(kernels.finish_visit, *numbers)
         if self.journal is not None:
             self.journal.write(_FINISH, None, 0, *numbers)
@@ -225,24 +227,25 @@ class Frontier(Core):
         pages: int | None = None,
         not_before: float | None = None,
     ) -> None:
-        """Rules of one site: its own w, k and page budget, and a moment before which it is not visited."""
+        """Rules of one site: its own w, k and page budget, and a moment before which it is not visited. AS_RULES: it has none of its own
+        any more."""
         self.check_site(site)
         for what, value, most in (
             ("delay", delay_s, MOST_SECONDS),
             ("k", per_connection, MOST_ID),
             ("budget", pages, MOST_ID),
         ):
-            if value is not None and not 0 <= value <= most:
+            if value is not None and value != AS_RULES and not 0 <= value <= most:
                 raise ConfigError(f"site {site}: its {what} is {value}; it must be in 0..{most:g}")
         if not_before is not None and not_before != not_before:
             raise ConfigError(f"site {site}: not_before is NaN")
         record = self.state.site[site]
         _moment(now)
-        own_k, budget = -1 if per_connection is None else per_connection, -1 if pages is None else pages
+        own_k, budget = (NOT_GIVEN if number is None else number for number in (per_connection, pages))
         times = (math.nan if moment is None else moment for moment in (delay_s, not_before))
         self.note(Call.SET_SITE, None, 0, site, own_k, budget, now, *times)
         if delay_s is not None:
-            record.delay_s = delay_s
+            record.delay_s = math.nan if delay_s == AS_RULES else delay_s
         if per_connection is not None:
             record.per_connection = per_connection
         if pages is not None:

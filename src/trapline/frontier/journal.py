@@ -17,9 +17,10 @@ import numpy as np
 from trapline.blobs import BlobKind
 from trapline.frontier.layout import Array
 
-BLOBS = BlobKind(b"TLJ\x02", "the frontier's log")
+BLOBS = BlobKind(b"TLJ\x03", "the frontier's log")
 FRAME_HEAD = struct.Struct("<BxxxI")
 _STEP = 8
+NOT_GIVEN = -2  # a whole number of SET_SITE; of its times it is NaN
 
 
 class Call(IntEnum):
@@ -52,7 +53,7 @@ _LAYOUTS: dict[Call, tuple[str, type]] = {
     Call.DISCOVER: ("d", np.int32),
     Call.NEXT: ("qdd", np.int64),
     Call.REPORT: ("qqqdd", np.int32),
-    Call.FINISH: ("qqddd", np.int32),
+    Call.FINISH: ("qqqddd", np.int32),
     Call.RESOLVE: ("qqd", np.int32),
     Call.SET_SITE: ("qqqddd", np.int32),
     Call.EXPORT_SITE: ("qd", np.int32),

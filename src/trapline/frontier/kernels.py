@@ -198,9 +198,10 @@ def report_page(
     return answer_report(recall(handle), visit_id, page, result, now, response_s, links, n)
 
 
-@helper(b1(StateType, i8, f8, i8, f8))
-def end_visit(s: State, slot: int, connection_s: float, requests: int, not_before: float) -> bool:
-    """Pages not reported are as they were, the estimates are updated, the rest begins. False: the pool must grow, then again."""
+@helper(b1(StateType, i8, f8, i8, f8, i8))
+def end_visit(s: State, slot: int, connection_s: float, requests: int, not_before: float, failed: int) -> bool:
+    """Pages not reported are as they were, the estimates are updated, the rest begins. False: the pool must grow, then again.
+    `failed` != 0: the site did, apart from its pages."""
     if not has_room(s) or not give_back(s, slot):
         return False
     x = s.visit[slot].site
@@ -208,23 +209,28 @@ def end_visit(s: State, slot: int, connection_s: float, requests: int, not_befor
         measure_connection(s, x, connection_s)
     if requests > 0:
         s.site[x].requests = requests
+    s.visit[slot].failed += failed
     close(s, slot, not_before)
     return True
 
 
-@helper(i8(StateType, i8, i8, f8, f8, f8))
-def answer_finish(s: State, visit_id: int, requests: int, now: float, connection_s: float, not_before: float) -> int:
+@helper(i8(StateType, i8, i8, i8, f8, f8, f8))
+def answer_finish(
+    s: State, visit_id: int, requests: int, failed: int, now: float, connection_s: float, not_before: float
+) -> int:
     """0, ENDED, or NEED_ROOM. `requests` > 0: what the server allows per connection."""
     advance(s, now)
     slot = slot_of(s, visit_id)
     if slot < 0:
         return ENDED
-    return 0 if end_visit(s, slot, connection_s, requests, not_before) else NEED_ROOM
+    return 0 if end_visit(s, slot, connection_s, requests, not_before, failed) else NEED_ROOM
 
 
-@kernel(i8(i8, i8, i8, f8, f8, f8))
-def finish_visit(handle: int, visit_id: int, requests: int, now: float, connection_s: float, not_before: float) -> int:
-    return answer_finish(recall(handle), visit_id, requests, now, connection_s, not_before)
+@kernel(i8(i8, i8, i8, i8, f8, f8, f8))
+def finish_visit(
+    handle: int, visit_id: int, requests: int, failed: int, now: float, connection_s: float, not_before: float
+) -> int:
+    return answer_finish(recall(handle), visit_id, requests, failed, now, connection_s, not_before)
 
 
 @helper(i8(StateType, Pages, i8, f8))

@@ -37,6 +37,7 @@ DRAINED, WAIT, NEED_ROOM, ENDED, RESCORE = -1, -2, -3, -4, -5
 PAGE_RANK_FAULT, SITE_RANK_FAULT, PAGE_FAULT, REVISIT_FAULT = 1, 2, 3, 4
 # A link that leads to another partition: it counts as a link of its page, and leads to no page here.
 ELSEWHERE = -1
+AS_RULES = -1  # instead of a site's own delay, k or budget: it has none, and the rules hold
 # Bits of page.marks (numpy keeps the name `flags` for itself).
 DYNAMIC, CHOSEN = 1, 2
 
@@ -84,8 +85,8 @@ SITE = record(
         ("visit", "i4"),  # slot of the visit under way, or -1
         ("known", "i4"),  # pages that are or were more than UNKNOWN
         ("taken", "i4"),  # pages LEASED, FETCHED or REVISITED
-        ("budget", "i4"),  # its own limit of `taken`; -1: by the rules
-        ("per_connection", "i4"),  # its own k; -1: by the rules
+        ("budget", "i4"),  # its own limit of `taken`; AS_RULES: none
+        ("per_connection", "i4"),  # its own k; AS_RULES: none
         ("requests", "i4"),  # requests per connection that the server was seen to allow
         ("failures", "i4"),  # visits in a row with a failed page
         ("rest_rule", "i4"),  # BY_*: what its ready_at comes from, for people who ask

@@ -13,7 +13,7 @@ from trapline import jit
 from trapline.errors import InvariantError
 from trapline.frontier.arrivals import Arrivals
 from trapline.frontier.frontier import Frontier
-from trapline.frontier.journal import BLOBS, Call, Frame, frame_at
+from trapline.frontier.journal import BLOBS, NOT_GIVEN, Call, Frame, frame_at
 from trapline.frontier.layout import RESCORE
 from trapline.frontier.replay_kernels import DIFFERENT, UNREAD, log_of, replay_calls
 from trapline.frontier.transfer import SiteExport
@@ -73,8 +73,8 @@ def _set_site(frontier: Frontier, frame: Frame) -> None:
         site,
         now,
         delay_s=None if delay_s != delay_s else delay_s,
-        per_connection=None if per_connection < 0 else per_connection,
-        pages=None if pages < 0 else pages,
+        per_connection=None if per_connection == NOT_GIVEN else per_connection,
+        pages=None if pages == NOT_GIVEN else pages,
         not_before=None if not_before != not_before else not_before,
     )
 

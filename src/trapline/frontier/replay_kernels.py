@@ -70,7 +70,9 @@ def make_call(s: State, log: Log, place: Array, call: int, out: Array, moment: A
             s, words[at + 1], words[at + 2], words[at + 3], floats[at + 4], floats[at + 5], links, count
         )
     if call == FINISH:
-        return answer_finish(s, words[at + 1], words[at + 2], floats[at + 3], floats[at + 4], floats[at + 5])
+        return answer_finish(
+            s, words[at + 1], words[at + 2], words[at + 3], floats[at + 4], floats[at + 5], floats[at + 6]
+        )
     if call == REVISIT:
         return make_revisit(s, log, place, out, moment)
     if call == DISCOVER:
@@ -87,7 +89,9 @@ def words_of(log: Log, at: int, call: int) -> int:
     count = log.words[at] >> 32
     if call == NEXT:
         return 4 + count
-    return (6 if call in (REPORT, FINISH, REVISIT) else 2) + (count + 1) // 2
+    if call == FINISH:
+        return 7
+    return (6 if call in (REPORT, REVISIT) else 2) + (count + 1) // 2
 
 
 @kernel(i8(i8, i8, Numbers, Numbers, Times))

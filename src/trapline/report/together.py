@@ -23,7 +23,7 @@ from trapline.crawl.options import CrawlOptions
 from trapline.crawl.records import ERRAND, RETURNED
 from trapline.crawl.summary import span_of, strategy_name
 from trapline.errors import ConfigError
-from trapline.frontier import FAILED, FETCHED, Rules
+from trapline.frontier import FETCHED, Rules
 from trapline.graph import Graph, LoadOptions, load_graph, pagerank
 from trapline.graph.csr import csr_from_edges
 from trapline.graph.sites import recorded_graph
@@ -154,10 +154,10 @@ def _drained(database: Connection) -> bool:
 
 
 def _log(database: Connection, number: Ids) -> Log:
-    """What was asked for or failed before it was, in order of completion, in seconds of crawling; of a page that came twice, the first
-    time. Pages without a number were found after the crawl's graph was read."""
+    """What was asked for, in order of completion, in seconds of crawling; of a page that came twice, the first time. Pages without a
+    number were found after the crawl's graph was read."""
     rows = database.execute(
-        f"select {_COLUMNS} from fetch where (address != '' or result = {FAILED})"
+        f"select {_COLUMNS} from fetch where address != ''"
         f" and result not in ({RETURNED}, {ERRAND}) and page < {len(number)}"
         " order by started + total_s, seq"
     ).fetchall()

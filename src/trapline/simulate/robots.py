@@ -240,7 +240,7 @@ def complete_page(s: State, w: World, slot: int) -> bool:
 @helper(b1(StateType, WorldType, i8))
 def complete_visit(s: State, w: World, slot: int) -> bool:
     """The visit is over. False: the pool must grow, then again."""
-    return end_visit(s, slot, of(w.costs.connection_s, s.visit[slot].site), w.robot[slot].closed, -np.inf)
+    return end_visit(s, slot, of(w.costs.connection_s, s.visit[slot].site), w.robot[slot].closed, -np.inf, 0)
 
 
 @helper(b1(StateType, WorldType))

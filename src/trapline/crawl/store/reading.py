@@ -18,6 +18,9 @@ from trapline.fetch import failure
 
 HAS_LINKS = "(result = 3 and status != 304)"
 """SQL: whether a row of `fetch` says where its page leads. That it has not changed (304) does not."""
+IS_UNREACHABLE = "(status = 429 or status not between 200 and 499 or (status < 300 and error != ''))"
+"""SQL: whether a row of `robots` leaves open what the file says: `is_unreachable` of fetch/robots_answer.py. Redirects lead on, and neither
+do nor do not."""
 _PIECE_ROWS = 4096
 _PIECE_BATCHES = 64
 _MOST_CHECKED_BYTES = 8 << 30
@@ -27,6 +30,7 @@ class SiteRobots(NamedTuple):
     """The latest robots.txt of a site that was asked for."""
 
     site: int
+    address: str  # empty: it lay on another site, and came by way of that
     started: float
     total_s: float
     status: int
@@ -143,10 +147,20 @@ class Reading:
 
     def robots(self) -> Iterator[SiteRobots]:
         sql = (
-            "select site, started, total_s, status, error, body from robots"
+            "select site, address, started, total_s, status, error, body from robots"
             " where seq in (select max(seq) from robots group by site) and site > ? order by site"
         )
         return (SiteRobots(*row) for row in self._pieces(sql, -1, _PIECE_BATCHES))
+
+    def robots_unreachable(self, after: float) -> dict[int, float]:
+        """Sites whose rules were left open by all answers since a moment, the last of them given after `after`: that moment."""
+        was_read = f"not {IS_UNREACHABLE} and status not between 300 and 399"
+        sql = (
+            f"with known as (select site, max(seq) as last from robots where {was_read} group by site)"
+            " select site, min(started) from robots left join known using (site)"
+            f" where {IS_UNREACHABLE} and seq > coalesce(last, -1) group by site having max(started) > ?"
+        )
+        return dict(self.connection.execute(sql, (after,)))
 
     def parcels(self, receiver: int, after: int, most: int) -> list[tuple[int, bytes]]:
         """Those that the receiver is not known to have, in order."""

@@ -24,7 +24,7 @@ create table fetch (               -- one row for each time that a visit came to
     started real not null,
     first_byte_s real,             -- null: none came
     total_s real not null,
-    result integer not null,       -- 3 fetched, 5 failed, 6 refused: frontier/layout.py; 0: no answer, by nobody's fault; -1: an errand
+    result integer not null,       -- 3 fetched, 5 failed, 6 refused: frontier/layout.py; 0: no answer, by nobody's fault; -1: an errand; -2: its site failed
     status integer not null,       -- of HTTP; 0: no answer
     error text not null,           -- a kind of fetch/failure.py; '': nothing is wrong
     bytes integer not null,        -- of the body as received
