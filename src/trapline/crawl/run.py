@@ -22,6 +22,7 @@ from trapline.crawl.interrupts import interrupts
 from trapline.crawl.memory import give_back_what_is_freed
 from trapline.crawl.opening import Opened, opened, prepare_new, prepare_old, store_settings
 from trapline.crawl.options import CrawlOptions
+from trapline.crawl.outbox import Stands
 from trapline.crawl.partition import Member, Others
 from trapline.crawl.parts import built
 from trapline.crawl.records import Batch, Progress
@@ -107,6 +108,7 @@ class LiveCrawl:
             resume.settle(frontier, now, self._state.refresher)
         self._web.sweep()
         self._crawler.begin(self._web)
+        self._outbox.stands = self._stands
         if self._options.max_seconds < math.inf:
             loop.call_later(max(self._options.max_seconds - self._seconds(), 0.0), self._crawler.stop, SECONDS)
 
@@ -195,7 +197,10 @@ class LiveCrawl:
 
     def _note(self) -> None:
         self._noted_at = self._seconds()
-        self._outbox.flush(self._crawler.progress(self._noted_at), list(self._state.tally.left_out.items()))
+        self._outbox.flush(is_due=True)
+
+    def _stands(self) -> Stands:
+        return self._crawler.progress(self._seconds()), list(self._state.tally.left_out.items())
 
     def _standing(self) -> Standing:
         tally, options = self._state.tally, self._options
