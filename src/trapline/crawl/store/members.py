@@ -13,7 +13,7 @@ from hashlib import sha1
 from typing import NamedTuple
 
 from isal import isal_zlib
-from isal.igzip_lib import COMP_GZIP, compress
+from isal.igzip_lib import COMP_GZIP, IsalError, compress
 
 from trapline.crawl.store import warc
 
@@ -109,7 +109,7 @@ def _inflated(descriptor: int, at: int, limit: int) -> tuple[bytes, int]:
             raise _Unreadable("no gzip member begins here")
         try:
             pieces.append(inflater.decompress(data))
-        except isal_zlib.error:
+        except IsalError:  # type: ignore[misc]  # its stub has it for an instance
             raise _Unreadable("its bytes do not match their checksum") from None
         place += len(data)
         size += len(pieces[-1])
