@@ -19,7 +19,7 @@ from typing import Any
 from tests.proof.section import ROOT, Finding, Section, say
 
 # In this order on the page; the longest run last.
-NAMES = ("scheduling",)
+NAMES = ("scheduling", "durability")
 RESULTS = ROOT / ".proof"
 PAGE = ROOT / "docs" / "proof.md"
 INTRODUCTION = """# How Trapline is proven

@@ -29,6 +29,7 @@ from trapline.crawl.records import Batch, Progress
 from trapline.crawl.standing import MOST_ROWS, FetchedAgain, Recent, Standing, stopping
 from trapline.crawl.store.client import Store, StoreDiedError
 from trapline.crawl.store.folder import note_begin, note_end
+from trapline.crawl.store.process import explain
 from trapline.crawl.summary import write_summary
 from trapline.errors import ConfigError
 
@@ -152,6 +153,12 @@ class LiveCrawl:
             self._error = error
             self._web.ended()
 
+    def _take_snapshot(self) -> None:
+        try:
+            self._snapshots.take()
+        except OSError as error:
+            raise ConfigError(_with_the_way_on(explain(self._folder, error), self._folder)) from error
+
     # ---- as time passes
 
     @contextmanager
@@ -167,7 +174,7 @@ class LiveCrawl:
                 self._note_if_new()
                 self._cut_off(self._seconds())
                 if self._snapshots.is_due:
-                    self._snapshots.take()
+                    self._take_snapshot()
             self._show(self._standing())
 
         timer = loop.call_soon(tick)
@@ -253,7 +260,7 @@ class LiveCrawl:
             self._again.close()
         if not self._failure and self._error is None:
             self._note()
-            self._snapshots.take()  # before anything is awaited: what names come in later is not in the database
+            self._take_snapshot()  # before anything is awaited: what names come in later is not in the database
             try:
                 await self._store.close(self._close_step)
             except ConfigError as error:
