@@ -18,6 +18,7 @@ LIVE = {
     "status": ("crawl",),
     "explain": ("crawl",),
     "report": ("crawl",),
+    "verify": ("crawl-folder",),
     "demo": ("testweb",),
 }
 

@@ -22,7 +22,7 @@ from trapline.testweb import Behaviour, Log, Mix, Served, build_web, serve
 
 DELAY_S, PAUSE_S, PER_CONNECTION, CONNECTIONS = 0.06, 0.002, 10, 12
 FETCHED, REFUSED = 3, 6
-_TRAPLINE = [sys.executable, "-c", "from trapline.cli import main; main()", "crawl"]
+TRAPLINE = [sys.executable, "-c", "from trapline.cli import main; main()", "crawl"]
 _PATIENCE_S = 60.0
 # What can be lost at once: under way on a connection, in the outbox, in the store's backlog (`full` comes one batch later).
 MOST_IN_FLIGHT = CONNECTIONS + (FETCHES - 1) + FETCHES * (StoreSettings().backlog_batches + 1)
@@ -62,7 +62,7 @@ class Run:
 
     def __init__(self, *arguments: str | Path) -> None:
         self._process = subprocess.Popen(
-            [*_TRAPLINE, "--plain", *map(str, arguments)], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+            [*TRAPLINE, "--plain", *map(str, arguments)], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
         )
         self.store = 0
 
@@ -155,7 +155,7 @@ class Ledger:
         self.ends.append(len(self.server.log()))
         self.committed.append(set(settled(folder)))
 
-    def _requested(self, log: Log) -> list[list[str]]:
+    def requested(self, log: Log) -> list[list[str]]:
         """URLs of pages, in order, for each run."""
         urls = [log.web.url(page) if page >= 0 else "" for page in log.page.tolist()]
         starts = [self.start, *self.ends]
@@ -164,7 +164,7 @@ class Ledger:
     def lost(self, log: Log) -> list[int]:
         """For each run, how many pages it asked for in vain. The law: nothing that is committed is asked for again, and
         nothing twice in a run."""
-        runs, counts = self._requested(log), []
+        runs, counts = self.requested(log), []
         done: set[str] = set()
         for asked, committed in zip(runs, self.committed, strict=True):
             assert len(asked) == len(set(asked)), "asked for twice in one run"

@@ -1,7 +1,8 @@
 """SIGKILL at random moments of a live crawl, of the loop, of its store, or of both: it goes on as if nothing had been.
 
 The pages in the end are those of an undisturbed crawl; every archive can be read to its end; what is committed is never asked for
-again, and no rule of politeness is broken over all runs together. `TRAPLINE_KILLS=20` kills more often (make proof).
+again, and no rule of politeness is broken over all runs together. `TRAPLINE_KILLS=20` kills more often; `make proof`
+kills 200 times (tests/proof/durability.py).
 """
 
 import itertools
@@ -13,6 +14,7 @@ import time
 from collections import Counter
 from contextlib import nullcontext
 from pathlib import Path
+from typing import NamedTuple
 
 from warcio.archiveiterator import ArchiveIterator
 
@@ -34,7 +36,7 @@ from tests.crawl.kill_world import (
     settled,
 )
 from trapline.crawl.run import open_crawl
-from trapline.testweb import Promise, check
+from trapline.testweb import Log, Promise, check
 
 KILLS = int(os.environ.get("TRAPLINE_KILLS", "3"))
 PAGES_A_KILL, SITES_A_KILL = 160, 10
@@ -106,27 +108,57 @@ def one_kill(folder: Path, when: str, chance: random.Random) -> str:
     return f"{when} {whom}" if code else ""
 
 
-def test_killed_at_any_moment_a_crawl_ends_as_if_undisturbed(tmp_path: Path) -> None:
-    seed = os.environ.get("TRAPLINE_SEED", "1")
-    chance = random.Random(seed)
-    with served(PAGES_A_KILL * KILLS, SITES_A_KILL * KILLS) as server:
-        open_crawl(options_of(server), tmp_path / "undisturbed", nullcontext(lambda standing: None))
-        whole = settled(tmp_path / "undisturbed")
-        folder = prepared(tmp_path / "killed", options_of(server))
-        ledger, kills = Ledger(server, len(server.log())), Counter[str]()
+class Killed(NamedTuple):
+    """A crawl that was killed and resumed until it came to its end, beside an undisturbed one of the same web."""
+
+    folder: Path
+    whole: dict[str, int]  # what came of each URL in the undisturbed one
+    kills: Counter[str]  # by moment and process
+    ledger: Ledger
+    log: Log
+
+    def check_pages(self) -> None:
+        assert settled(self.folder) == self.whole and FETCHED in self.whole.values()
+
+    def check_archives(self) -> None:
+        check_archives(self.folder)
+
+    def check_requests(self) -> list[int]:
+        """For each run, how many pages it asked for in vain."""
+        lost = self.ledger.lost(self.log)
+        assert max(lost) <= MOST_IN_FLIGHT and lost[-1] == 0
+        return lost
+
+    def check_politeness(self) -> None:
+        assert check(self.log, PROMISE).violations == 0
+        assert json.loads((self.folder / "summary.json").read_text())["politeness_violations"] == 0
+
+
+def killed(place: Path, kills: int, seed: int) -> Killed:
+    """Crawl a web of this seed; kill the crawl so often, at moments by chance of the same seed."""
+    chance, done = random.Random(seed), Counter[str]()
+    with served(PAGES_A_KILL * kills, SITES_A_KILL * kills, seed) as server:
+        open_crawl(options_of(server), place / "undisturbed", nullcontext(lambda standing: None))
+        whole = settled(place / "undisturbed")
+        folder = prepared(place / "killed", options_of(server))
+        ledger = Ledger(server, len(server.log()))
         for when in itertools.cycle(WHEN):
-            kills.update(filter(None, [one_kill(folder, when, chance)]))
+            done.update(filter(None, [one_kill(folder, when, chance)]))
             ledger.run_ended(folder)
-            if kills.total() == KILLS:
+            if done.total() == kills:
                 break
-            assert len(settled(folder)) < len(whole), f"it ended before it was killed {KILLS} times"
+            assert len(settled(folder)) < len(whole), f"it ended before it was killed {kills} times"
         finished("--resume", folder)
         ledger.run_ended(folder)
-        log = server.log()
-    assert settled(folder) == whole and FETCHED in whole.values() and REFUSED in whole.values()
-    check_archives(folder)
-    lost = ledger.lost(log)
-    print(f"\nseed {seed}: {dict(kills)}\n{len(whole)} pages; asked for in vain, by run: {lost}")
-    assert max(lost) <= MOST_IN_FLIGHT and lost[-1] == 0
-    assert check(log, PROMISE).violations == 0
-    assert json.loads((folder / "summary.json").read_text())["politeness_violations"] == 0
+        return Killed(folder, whole, done, ledger, server.log())
+
+
+def test_killed_at_any_moment_a_crawl_ends_as_if_undisturbed(tmp_path: Path) -> None:
+    seed = int(os.environ.get("TRAPLINE_SEED", "1"))
+    crawl = killed(tmp_path, KILLS, seed)
+    crawl.check_pages()
+    assert REFUSED in crawl.whole.values()
+    crawl.check_archives()
+    lost = crawl.check_requests()
+    print(f"\nseed {seed}: {dict(crawl.kills)}\n{len(crawl.whole)} pages; asked for in vain, by run: {lost}")
+    crawl.check_politeness()

@@ -15,7 +15,9 @@ PROGRESS = Progress(0.0, 0.0, 0, 0, 0, 0, 0, 0, 0, 0.0)
 
 def outbox(last_batch: int = 0) -> tuple[Outbox, list[Batch]]:
     batches: list[Batch] = []
-    return Outbox(Journal(), batches.append, last_batch), batches
+    box = Outbox(Journal(), batches.append, last_batch)
+    box.stands = lambda: (PROGRESS, ())
+    return box, batches
 
 
 @given(st.lists(st.sampled_from([0, 1, 5000, BYTES // 3, 2 * BYTES]), max_size=150))
@@ -45,7 +47,7 @@ def test_anything_at_all_makes_a_batch() -> None:
         "pages": lambda box: box.pages.append((0, 0, "http://a.org/")),
         "robots": lambda box: box.robots.append(robots(0)),
         "given_up": lambda box: box.given_up.append(GivenUp(0, 1.0, VISITS, "5 failed visits in a row")),
-        "progress": lambda box: box.flush(PROGRESS),
+        "progress": lambda box: box.flush(is_due=True),
     }
     for name, fill in fills.items():
         box, batches = outbox(last_batch=6)
@@ -53,6 +55,15 @@ def test_anything_at_all_makes_a_batch() -> None:
         box.flush()
         box.flush()
         assert len(batches) == 1 and batches[0].number == 7 and getattr(batches[0], name), name
+
+
+def test_every_batch_says_how_the_crawl_stands_after_it() -> None:
+    box, batches = outbox()
+    for page in range(3 * FETCHES + 1):
+        box.stands = lambda page=page: (PROGRESS._replace(pages=page + 1), ())
+        box.fetched(fetched(page, b""))
+    box.flush()
+    assert [batch.progress.pages for batch in batches if batch.progress] == [48, 96, 144, 145]
 
 
 def test_the_log_of_the_frontier_goes_with_what_happened() -> None:

@@ -1,5 +1,6 @@
 """A crawl that is stopped ends, also where servers do not."""
 
+import errno
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -7,6 +8,8 @@ from typing import Any
 
 import pytest
 
+from tests.crawl.kill_world import options_of, prepared, served
+from trapline import cli
 from trapline.crawl import run
 from trapline.crawl.options import CrawlOptions, live_rules
 from trapline.graph import generate
@@ -35,3 +38,19 @@ def test_what_servers_hold_back_is_given_up_after_a_while(tmp_path: Path, monkey
         summary = run.open_crawl(options, tmp_path / "crawl", nobody())
     assert summary["stopped_by"] == "max-seconds"
     assert summary["pages_fetched"] > 0 and summary["errors"] == 0
+
+
+def test_a_snapshot_that_cannot_be_written_ends_the_crawl_with_the_way_on(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def full(*given: object) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    with served(60, 4) as server:
+        folder = prepared(tmp_path / "c", options_of(server, snapshot_pages=20))
+        with monkeypatch.context() as patched:
+            patched.setattr("trapline.crawl.snapshots.checkpoint.save", full)
+            assert cli.run(["crawl", "--quiet", "--resume", str(folder)]) == 2
+        said = f"trapline: error: {folder}: the disk is full; make room and go on with --resume {folder}\n"
+        assert capsys.readouterr().err == said
+        assert cli.run(["crawl", "--quiet", "--resume", str(folder)]) == 0

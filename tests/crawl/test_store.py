@@ -16,8 +16,10 @@ import uvloop
 
 from tests.crawl.store_world import archived, batch, check_crawl, check_digests, fetched
 from trapline.crawl.records import Batch
+from trapline.crawl.store import client
 from trapline.crawl.store.client import Store
 from trapline.crawl.store.folder import Claim, claim_existing, claim_new
+from trapline.crawl.store.frames import Kind, encode
 from trapline.crawl.store.keeper import Keeper
 from trapline.crawl.store.reading import Reading
 from trapline.crawl.store.settings import StoreSettings
@@ -105,6 +107,34 @@ def test_put_never_blocks_and_says_when_it_is_too_much(tmp_path: Path, run: Run)
 
     run(crawl())
     assert len(archived(tmp_path / "c")) == 41
+
+
+def test_the_loop_goes_on_while_a_store_that_has_failed_takes_its_time_to_end(
+    tmp_path: Path, run: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The store here ends its pipe, and dies only when the loop has come to make a file: a loop that waits for it never does."""
+    go = tmp_path / "go"
+    dying = f"import os, time; os.close(1)\nwhile not os.path.exists({str(go)!r}): time.sleep(0.01)\nos.kill(os.getpid(), 9)"
+
+    def spawn(claim: Claim, settings: StoreSettings) -> subprocess.Popen[bytes]:
+        program = f"import sys; sys.stdout.buffer.write({ready!r}); sys.stdout.flush(); {dying}"
+        return subprocess.Popen(
+            [sys.executable, "-c", program], stdin=subprocess.PIPE, stdout=subprocess.PIPE, bufsize=0
+        )
+
+    ready = b"".join(encode(Kind.READY, 0))
+    monkeypatch.setattr(client, "_spawn", spawn)
+
+    async def crawl() -> None:
+        heard = Heard()
+        claim = claim_new(tmp_path / "c", {})
+        await heard.start(claim)
+        asyncio.get_running_loop().call_later(0.3, go.touch)
+        await heard.until(lambda: bool(heard.failures))
+        claim.release()
+        assert heard.failures == ["the store ended unasked: killed by signal 9"]
+
+    run(crawl())
 
 
 def test_readers_see_the_crawl_while_it_runs(tmp_path: Path, run: Run) -> None:

@@ -1,6 +1,7 @@
 """Who may write into a folder, and what is read back from a crawl."""
 
 import os
+import shutil
 import sqlite3
 import subprocess
 import sys
@@ -189,4 +190,16 @@ def test_a_folder_that_was_killed_while_it_was_made_is_made_anew(tmp_path: Path)
         (folder / name).write_bytes(b"half of a page")
     claim_new(folder, {}).release()
     check_crawl(folder)
-    assert sorted(entry.name for entry in folder.iterdir()) == ["crawl.db", "lock"]
+    assert not list(folder.glob("crawl.db.new*"))
+
+
+def test_a_write_that_is_broken_off_before_the_first_batch_leaves_a_folder_that_can_be_read(tmp_path: Path) -> None:
+    """With a rollback journal a reader would have to write: the database has a log that readers read from the beginning."""
+    claim_new(tmp_path / "c", {}).release()
+    writer = sqlite3.connect(tmp_path / "c" / "crawl.db", isolation_level=None)
+    writer.execute("pragma cache_size = 1")  # so that what is not committed comes to the disk
+    writer.execute("begin")
+    writer.executemany("insert into meta values (?, ?)", ((str(number), "x" * 3000) for number in range(100)))
+    shutil.copytree(tmp_path / "c", tmp_path / "broken off")
+    writer.close()
+    claim_existing(tmp_path / "broken off").release()

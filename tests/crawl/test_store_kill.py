@@ -3,14 +3,17 @@
 import os
 import random
 import signal
+import sqlite3
 import subprocess
 import sys
 import time
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from tests.crawl.store_world import archived, batch, check_crawl, check_digests
+from trapline.crawl.store.database import Database
 from trapline.crawl.store.folder import INDEX, claim_existing, claim_new
 from trapline.crawl.store.frames import encode_batch
 from trapline.crawl.store.keeper import Keeper
@@ -93,6 +96,31 @@ def test_a_write_that_fails_leaves_nothing_of_its_batch(tmp_path: Path, monkeypa
             keeper.commit([batch(2)])
     assert check_crawl(folder) == 1
     keeper.leave()
+
+
+def test_a_commit_of_which_nobody_knows_whether_it_took_place_is_left_to_the_next_start(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A sync of the log that fails says nothing of what is on the disk: SQLite may find the whole batch there the next time."""
+    folder = tmp_path / "c"
+    claim_new(folder, {}).release()
+    keeper = Keeper(folder, StoreSettings())
+    keeper.commit([batch(1)])
+    commit, as_before = Database.commit, (keeper._database.archives(), keeper._database.index_bytes())
+
+    def fail_afterwards(*given: Any) -> None:
+        commit(*given)
+        raise sqlite3.OperationalError("disk I/O error")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(Database, "commit", fail_afterwards)
+        patched.setattr(Database, "archives", lambda database: as_before[0])  # what this connection shows of the log
+        patched.setattr(Database, "index_bytes", lambda database: as_before[1])
+        with pytest.raises(sqlite3.OperationalError):
+            keeper.commit([batch(2)])
+    keeper.leave()
+    Keeper(folder, StoreSettings()).leave()
+    assert check_crawl(folder) == 2
 
 
 def test_sorting_in_pieces_gives_the_same_lines_in_order(tmp_path: Path) -> None:

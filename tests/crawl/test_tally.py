@@ -18,7 +18,7 @@ from tests.crawl.store_world import fetched
 from trapline.crawl import resume
 from trapline.crawl.folder import opened, options
 from trapline.crawl.glance import glance
-from trapline.crawl.run import resume_crawl
+from trapline.crawl.run import LiveCrawl, resume_crawl
 from trapline.crawl.summary import write_summary
 from trapline.crawl.tally import Tally, tally_of
 from trapline.fetch import failure
@@ -128,6 +128,26 @@ def assert_all_agree(folder: Path) -> Numbers:
 def test_all_who_count_agree(folder: Path) -> None:
     bodies = sum(map(body_bytes, (HOME, UNDECODABLE, NOT_FOUND))) + TRIES * body_bytes(BROKEN)
     assert assert_all_agree(folder) == Numbers(pages=3, errors=2 + 2 * TRIES, bytes=bodies)
+
+
+def test_after_every_commit_the_progress_is_that_of_all_committed_pages(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A crawl that is killed, or whose disk is full, ends at any commit: `status` and a resume go by its last row of progress."""
+    found: list[tuple[Numbers, Numbers]] = []
+    committed = LiveCrawl._committed
+
+    def look(crawl: LiveCrawl, batch: int) -> None:
+        committed(crawl, batch)
+        seen = glance(tmp_path / "c")
+        with closing(opened(tmp_path / "c")) as database:
+            found.append((Numbers(seen.pages, seen.errors, seen.bytes), numbers_of(tally_of(database))))
+
+    monkeypatch.setattr(LiveCrawl, "_committed", look)
+    home = page(*(f"/{number}" for number in range(400)))
+    with small_server(lambda host, target: home if target == "/" else page()) as server:
+        crawled(tmp_path / "c", [f"http://a.test:{server.port}/"], {"a.test": "127.9.0.1"})
+    assert len(found) > 8 and all(seen == counted for seen, counted in found), found
 
 
 def test_every_kind_is_there_and_the_forbidden_page_is_no_error(folder: Path) -> None:

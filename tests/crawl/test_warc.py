@@ -163,6 +163,14 @@ def test_no_link_ends_its_line(links: list[str]) -> None:
     assert len(lines) == len(links) + 2 and all(line.isprintable() for line in lines)
 
 
+def test_a_link_is_escaped_as_the_bytes_of_its_utf_8() -> None:
+    assert page_fields(0.0, ["/a\u2028b", "/\x85", "/\n"]).splitlines()[1:] == [
+        b"outlink: /a%E2%80%A8b",
+        b"outlink: /%C2%85",
+        b"outlink: /%0A",
+    ]
+
+
 @pytest.mark.parametrize("url", ["http://a/\r\nX: y", "http://a/ b", "http://ä/", "http://a/\x7f"])
 def test_a_url_that_could_break_a_header_is_refused_and_leaves_nothing(tmp_path: Path, url: str) -> None:
     with pytest.raises(InvariantError):

@@ -23,6 +23,7 @@ COMMANDS = {
     "report": Lazy("trapline.cli.report:report", "Write an HTML page about a crawl, or one that compares several."),
     "status": Lazy("trapline.cli.status:status", "Say how a crawl stands, also while it runs."),
     "explain": Lazy("trapline.cli.explain:explain", "Say why a page was fetched when it was, or why it was not yet."),
+    "verify": Lazy("trapline.cli.verify:verify", "Check a crawl's folder for damage, and repair it."),
     "graph": Lazy("trapline.cli.graph:graph", "Make, inspect and convert web graphs."),
     "refresh": Lazy("trapline.cli.refresh:refresh", "Keep pages fresh: take pings and access logs, compare policies."),
     "parallel": Lazy(

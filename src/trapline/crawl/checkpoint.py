@@ -50,7 +50,7 @@ def save(folder: Path, batch: int, frontier: Frontier, seen: Seen, refresher: Re
 def tidy(folder: Path, last_batch: int) -> int:
     """Remove the states that nobody will ask for, now that the database has reached this batch; up to which batch its log is not needed
     any more, 0: all of it is."""
-    reached = [number for number in _numbers(folder) if number <= last_batch]
+    reached = [number for number in numbers(folder) if number <= last_batch]
     kept = [number for number in reached if (folder / SNAPSHOT / str(number) / _LAST).is_dir()][-_KEPT:]
     for number in set(reached) - set(kept):
         shutil.rmtree(folder / SNAPSHOT / str(number), ignore_errors=True)
@@ -71,7 +71,7 @@ def load_refresher(folder: Path, last_batch: int, policy: Policy) -> Loaded[Refr
 
 def _newest(folder: Path, last_batch: int, read: Callable[[Path], T]) -> Loaded[T]:
     damaged: list[str] = []
-    for batch in reversed([number for number in _numbers(folder) if number <= last_batch]):
+    for batch in reversed([number for number in numbers(folder) if number <= last_batch]):
         place = folder / SNAPSHOT / str(batch)
         try:
             return Loaded(batch, read(place), tuple(damaged))
@@ -85,16 +85,17 @@ def _newest(folder: Path, last_batch: int, read: Callable[[Path], T]) -> Loaded[
 
 def newest(folder: Path) -> int:
     """The batch of the newest snapshot; 0: there is none."""
-    return max(_numbers(folder), default=0)
+    return max(numbers(folder), default=0)
 
 
 def forget_after(folder: Path, last_batch: int) -> None:
     """Remove the states after this batch: the database has not reached them and never will, or they are damaged."""
-    for number in _numbers(folder):
+    for number in numbers(folder):
         if number > last_batch:
             shutil.rmtree(folder / SNAPSHOT / str(number))
 
 
-def _numbers(folder: Path) -> list[int]:
+def numbers(folder: Path) -> list[int]:
+    """The batches of all snapshots, from the oldest."""
     place = folder / SNAPSHOT
     return sorted(int(entry.name) for entry in place.iterdir() if entry.name.isdigit()) if place.is_dir() else []

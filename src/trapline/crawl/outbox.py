@@ -26,6 +26,8 @@ from trapline.frontier.journal import Journal
 FETCHES = 48
 BYTES = 1 << 20
 
+Stands = tuple[Progress | None, Sequence[tuple[str, int]]]  # and links left out so far, by reason
+
 
 class Outbox:
     def __init__(
@@ -40,6 +42,7 @@ class Outbox:
         self._journal, self._put, self._refresh_log, self._between = journal, put, refresh_log, between
         self.number = last_batch  # of the last batch that was sent
         self.log_bytes = 0  # of both logs, sent so far
+        self.stands: Callable[[], Stands] = lambda: (None, ())  # how the crawl stands; whoever runs it says so
         self._bytes = 0
         self._empty()
 
@@ -83,12 +86,16 @@ class Outbox:
         if len(self.fetches) >= FETCHES or self._bytes >= BYTES:
             self.flush()
 
-    def flush(self, progress: Progress | None = None, left_out: Sequence[tuple[str, int]] = ()) -> None:
-        """Send what there is, if there is anything. `left_out`: links by reason, so far."""
+    def flush(self, is_due: bool = False) -> None:
+        """Send what there is, if there is anything. `is_due`: how the crawl stands is reason enough.
+
+        Every batch says how the crawl stands after it: what a kill leaves behind is then counted to the last committed page.
+        """
         between = self._between()  # first: links that go out are those of pages in this batch
         calls, refresh = self._journal.take(), self._refresh_log()
-        if not (calls or refresh or progress or self.has_news or any(between)):
+        if not (calls or refresh or is_due or self.has_news or any(between)):
             return
+        progress, left_out = self.stands()
         self.log_bytes += len(calls) + len(refresh)
         self.number += 1
         batch = Batch(

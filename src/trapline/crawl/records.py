@@ -142,7 +142,7 @@ class Between(NamedTuple):
 
 
 class Progress(NamedTuple):
-    """How the crawl stands, about twice a second while anything happens."""
+    """How the crawl stands after a batch."""
 
     at: float  # wall clock
     seconds: float  # of crawling, over all runs
@@ -166,7 +166,7 @@ class Batch(NamedTuple):
     calls: bytes  # the frontier's log since the last batch
     progress: Progress | None
     given_up: Sequence[GivenUp] = ()
-    left_out: Sequence[tuple[str, int]] = ()  # reason, links so far over all runs; comes with progress
+    left_out: Sequence[tuple[str, int]] = ()  # reason, links so far over all runs
     refresh: bytes = b""  # the refresher's log since the last batch
     signals: Sequence[SignalNoted] = ()
     told: Sequence[Told] = ()

@@ -139,9 +139,26 @@ class _OldRefresher(NamedTuple):
     damaged: tuple[str, ...]
 
 
-def _replayed(reading: Reading, options: CrawlOptions, strategy: Strategy, tell: Tell) -> _Old:
+def frontier_from(reading: Reading, options: CrawlOptions, batch: int, tell: Tell) -> Frontier:
+    """The frontier by the snapshot of this batch and the log since; 0: by the log alone. `ConfigError` if these, or those of the
+    refresher, cannot be read."""
+    old = _replayed(reading, options, strategy_of(options), tell, batch)
+    found = [(old.batch, old.damaged)]
+    if options.refresh:
+        again = _refresher_replayed(reading, options.refresh, batch)
+        found.append((again.batch, again.damaged))
+    for taken, damaged in found:
+        if taken != batch:
+            raise ConfigError(damaged[0] if damaged else "it was not written to its end")
+    return old.frontier
+
+
+def _replayed(
+    reading: Reading, options: CrawlOptions, strategy: Strategy, tell: Tell, newest: int | None = None
+) -> _Old:
+    """`newest`: no snapshot after this batch is taken."""
     last = reading.last_batch()
-    batch, state, damaged = checkpoint.load(reading.folder, last, strategy)
+    batch, state, damaged = checkpoint.load(reading.folder, last if newest is None else newest, strategy)
     frontier, seen = state or (Frontier(strategy, options.rules, options.seed), Seen())
     for number, calls in _log(reading.journal(after=batch), damaged):
         # Late: its kernel takes seconds to compile, and neither a new crawl nor one that ended as it should has any use for it.
@@ -177,8 +194,8 @@ def refresher_of(reading: Reading, options: RefreshOptions) -> Refresher:
     return once_more(lambda: _refresher_replayed(reading, options)).refresher
 
 
-def _refresher_replayed(reading: Reading, options: RefreshOptions) -> _OldRefresher:
-    policy, last = policy_of(options), reading.last_batch()
+def _refresher_replayed(reading: Reading, options: RefreshOptions, newest: int | None = None) -> _OldRefresher:
+    policy, last = policy_of(options), reading.last_batch() if newest is None else newest
     batch, state, damaged = checkpoint.load_refresher(reading.folder, last, policy)
     refresher = state or Refresher(policy, float(reading.meta()["created"]))
     log = _log(reading.refresh_log(after=batch), damaged)

@@ -22,12 +22,14 @@ from trapline.crawl.interrupts import interrupts
 from trapline.crawl.memory import give_back_what_is_freed
 from trapline.crawl.opening import Opened, opened, prepare_new, prepare_old, store_settings
 from trapline.crawl.options import CrawlOptions
+from trapline.crawl.outbox import Stands
 from trapline.crawl.partition import Member, Others
 from trapline.crawl.parts import built
 from trapline.crawl.records import Batch, Progress
 from trapline.crawl.standing import MOST_ROWS, FetchedAgain, Recent, Standing, stopping
 from trapline.crawl.store.client import Store, StoreDiedError
 from trapline.crawl.store.folder import note_begin, note_end
+from trapline.crawl.store.process import explain
 from trapline.crawl.summary import write_summary
 from trapline.errors import ConfigError
 
@@ -107,6 +109,7 @@ class LiveCrawl:
             resume.settle(frontier, now, self._state.refresher)
         self._web.sweep()
         self._crawler.begin(self._web)
+        self._outbox.stands = self._stands
         if self._options.max_seconds < math.inf:
             loop.call_later(max(self._options.max_seconds - self._seconds(), 0.0), self._crawler.stop, SECONDS)
 
@@ -150,6 +153,12 @@ class LiveCrawl:
             self._error = error
             self._web.ended()
 
+    def _take_snapshot(self) -> None:
+        try:
+            self._snapshots.take()
+        except OSError as error:
+            raise ConfigError(_with_the_way_on(explain(self._folder, error), self._folder)) from error
+
     # ---- as time passes
 
     @contextmanager
@@ -165,7 +174,7 @@ class LiveCrawl:
                 self._note_if_new()
                 self._cut_off(self._seconds())
                 if self._snapshots.is_due:
-                    self._snapshots.take()
+                    self._take_snapshot()
             self._show(self._standing())
 
         timer = loop.call_soon(tick)
@@ -195,7 +204,10 @@ class LiveCrawl:
 
     def _note(self) -> None:
         self._noted_at = self._seconds()
-        self._outbox.flush(self._crawler.progress(self._noted_at), list(self._state.tally.left_out.items()))
+        self._outbox.flush(is_due=True)
+
+    def _stands(self) -> Stands:
+        return self._crawler.progress(self._seconds()), list(self._state.tally.left_out.items())
 
     def _standing(self) -> Standing:
         tally, options = self._state.tally, self._options
@@ -250,7 +262,7 @@ class LiveCrawl:
             self._again.close()
         if not self._failure and self._error is None:
             self._note()
-            self._snapshots.take()  # before anything is awaited: what names come in later is not in the database
+            self._take_snapshot()  # before anything is awaited: what names come in later is not in the database
             try:
                 await self._store.close(self._close_step)
             except ConfigError as error:

@@ -55,6 +55,8 @@ class Store:
         self._backlog_bytes = 0
         self._ended = False
         self.died = False  # its process ended unasked
+        self._failure = ""  # why it ended, once that is known
+        self._failing: asyncio.Task[None] | None = None  # finds that out
         self._awaited: asyncio.Future[Any] = self._loop.create_future()  # what `start` or `close` waits for
         self.warc_bytes = 0  # committed
 
@@ -93,8 +95,10 @@ class Store:
 
     async def close(self, on_step: Callable[[str], None] = lambda step: None) -> Closed:
         """Commit what is on its way, put the folder in order, end the store. `ConfigError` if it fails or has failed."""
+        if self._failing is not None:
+            await self._failing
         if self._ended:
-            raise self._error("the store has ended before the crawl was closed")
+            raise self._error(self._failure or "the store has ended before the crawl was closed")
         self._on_closing = on_step
         self._awaited = self._loop.create_future()
         self._send(encode(Kind.CLOSE))
@@ -174,8 +178,13 @@ class Store:
         if self._ended:
             return
         self._end()
+        self._failing = self._loop.create_task(self._say_why(why))
+
+    async def _say_why(self, why: str) -> None:
+        """How the process ended says more, and it may take a moment to: the loop goes on meanwhile."""
         with suppress(subprocess.TimeoutExpired):
-            why += _ending(self._process.wait(_DIES_WITHIN_S))
+            why += _ending(await asyncio.to_thread(self._process.wait, _DIES_WITHIN_S))
+        self._failure = why
         if self._awaited.done():
             self._on_failure(why)
         else:

@@ -98,6 +98,7 @@ class Database:
         lead = ((fetched.page, fetched.visit, url) for fetched in batch.fetches for url in fetched.elsewhere)
         self.connection.executemany("insert into elsewhere values (?, ?, ?)", lead)
         if batch.progress is not None:
+            self.connection.execute(_SUPERSEDED)
             self.connection.execute(_PROGRESS, batch.progress)
 
     def _add_told(self, batch: Batch) -> None:
@@ -168,4 +169,7 @@ _MADE = "insert into partition (id, made) values (?, ?) on conflict (id) do upda
 _RECEIVED = (
     "insert into partition (id, received) values (?, ?) on conflict (id) do update set received = excluded.received"
 )
+# The last row is of the last commit, and the others are half a second apart, however many commits there are.
+_SUPERSEDED = """delete from progress where rowid = (select max(rowid) from progress)
+and seconds < 0.4 + (select seconds from progress order by rowid desc limit 1 offset 1)"""
 _PROGRESS = "insert into progress values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"

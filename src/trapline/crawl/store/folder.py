@@ -25,7 +25,9 @@ SNAPSHOT = "snapshot"
 SUMMARY = "summary.json"
 
 _UNBORN = "crawl.db.new"
-_UNBORN_FILES = (_UNBORN, f"{_UNBORN}-journal")  # the second, if it was killed in the middle of it
+_UNBORN_FILES = tuple(
+    f"{_UNBORN}{end}" for end in ("", "-journal", "-wal", "-shm")
+)  # the others, if it was killed in the middle of it
 _SCHEMA = Path(__file__).with_name("schema.sql")
 
 
@@ -184,6 +186,8 @@ def new_database(path: Path) -> Iterator[sqlite3.Connection]:
             connection.executescript(f"begin;\n{_SCHEMA.read_text()}")
             yield connection
             connection.execute("commit")
+            # From the beginning: a write that is broken off otherwise leaves a journal that no reader may roll back.
+            connection.execute("pragma journal_mode = wal")
         unborn.rename(path / DATABASE)
         sync(path)
     except (OSError, sqlite3.Error) as error:

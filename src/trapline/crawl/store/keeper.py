@@ -1,7 +1,7 @@
 """A crawl's folder while it is written: batches in, durable files out. All of the store, apart from its being a process.
 
 The order is the law: archive, then index, then database. The database says how long the other two are; so what it says
-is there is there, and what is there beyond that is cut off (recovery.py), at once if a write failed, else at the next start.
+is there is there, and what is there beyond that is cut off (recovery.py), at the latest at the next start.
 """
 
 import sqlite3
@@ -13,7 +13,7 @@ from trapline.crawl.records import Batch
 from trapline.crawl.store.archive import Archive
 from trapline.crawl.store.closing import Closed, finish
 from trapline.crawl.store.database import Database
-from trapline.crawl.store.filing import Filing
+from trapline.crawl.store.filing import Filing, Row
 from trapline.crawl.store.folder import ARCHIVES, DATABASE, INDEX
 from trapline.crawl.store.recovery import cut_to_committed, reopen
 from trapline.crawl.store.settings import StoreSettings
@@ -36,13 +36,19 @@ class Keeper:
         self.last_batch = self._database.last_batch()
 
     def commit(self, batches: Sequence[Batch]) -> None:
-        """Make all of these batches durable, or none."""
+        """Make all of these batches durable, or none.
+
+        If the archive or the index cannot be written, both are cut back at once. If the database fails, nobody knows whether the
+        batches are in its log, and the next start finds out: what SQLite then shows says how long the files are.
+        """
         try:
-            self._commit(batches)
+            fetches, robots = self._file(batches)
         except BaseException:
             with suppress(OSError, sqlite3.Error, ConfigError):
                 cut_to_committed(self._folder, self._database)
             raise
+        self._database.commit(batches, fetches, robots, self._archive.lengths(), self._index.length)
+        self._filing.committed()
 
     def warc_bytes(self) -> int:
         return self._archive.total_bytes()
@@ -61,7 +67,8 @@ class Keeper:
         self._index.close()
         self._database.close()
 
-    def _commit(self, batches: Sequence[Batch]) -> None:
+    def _file(self, batches: Sequence[Batch]) -> tuple[list[Row], list[Row]]:
+        """Archive and index these batches durably; their rows of `fetch` and of `robots`."""
         for batch in batches:
             if batch.number != self.last_batch + 1:
                 raise InvariantError(f"batch {batch.number} came after batch {self.last_batch}")
@@ -73,5 +80,4 @@ class Keeper:
         robots = [self._filing.robots(fetched) for batch in batches for fetched in batch.robots]
         self._archive.flush()
         self._index.flush()
-        self._database.commit(batches, fetches, robots, self._archive.lengths(), self._index.length)
-        self._filing.committed()
+        return fetches, robots

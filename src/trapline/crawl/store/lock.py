@@ -67,6 +67,22 @@ def take(folder: Path) -> Lock:
     return Lock(descriptor)
 
 
+def share(folder: Path) -> Lock | None:
+    """Keep every crawl out of the folder, and write nothing into it. None: nobody has ever crawled there."""
+    try:
+        descriptor = os.open(folder / LOCK, os.O_RDONLY | os.O_CLOEXEC)
+    except FileNotFoundError:
+        return None
+    except OSError as error:
+        raise ConfigError(f"{folder / LOCK}: cannot be read: {error.strerror}") from None
+    try:
+        _wait(folder, descriptor, fcntl.LOCK_SH)
+    except BaseException:
+        os.close(descriptor)
+        raise
+    return Lock(descriptor)
+
+
 def holder(folder: Path) -> int | None:
     """The process that crawls into this folder now."""
     found = holding(folder)
@@ -85,9 +101,9 @@ def holding(folder: Path) -> Holder | None:
         os.close(descriptor)
 
 
-def _wait(folder: Path, descriptor: int) -> None:
+def _wait(folder: Path, descriptor: int, how: int = fcntl.LOCK_EX) -> None:
     give_up_at = time.monotonic() + _STORE_ENDS_WITHIN_S
-    while not _locked(folder, descriptor, fcntl.LOCK_EX):
+    while not _locked(folder, descriptor, how):
         found = _holder(descriptor)
         if found.may_live() or time.monotonic() > give_up_at:
             raise ConfigError(f"{folder}: is being crawled by {found}")

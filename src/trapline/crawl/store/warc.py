@@ -142,4 +142,14 @@ def _opening(kind: str, record_id: str, date: str) -> str:
 
 
 def _escaped(link: str) -> str:
-    return "".join(c if c.isprintable() else f"%{ord(c):02X}" for c in link)
+    """Percent-encode what is not printable, as a URL does: the bytes of its UTF-8; half a surrogate pair is U+FFFD.
+
+    >>> _escaped("a\\n\\u2028\\ud800b")
+    'a%0A%E2%80%A8%EF%BF%BDb'
+    """
+    return "".join(c if c.isprintable() else _percent(c) for c in link)
+
+
+def _percent(character: str) -> str:
+    whole = "\ufffd" if "\ud800" <= character <= "\udfff" else character
+    return "".join(f"%{byte:02X}" for byte in whole.encode())

@@ -1,0 +1,125 @@
+"""`trapline verify`: whether the folder of a crawl is sound; with --repair, mended as far as that can be."""
+
+import json
+from collections.abc import Iterator
+from contextlib import closing
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from trapline.cli.progress import Progress
+from trapline.errors import ConfigError
+from trapline.units import bytes_shown, counted
+
+if TYPE_CHECKING:
+    from trapline.crawl.verify import Problem, Verified
+
+PROBLEMS = 1  # exit code
+
+
+@click.command()
+@click.argument("folder", metavar="DIR", type=click.Path(path_type=Path))
+@click.option("--repair", is_flag=True, help="Mend what can be mended, then check again.")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
+@click.option("--quiet", is_flag=True, help="Show no progress.")
+def verify(folder: Path, repair: bool, as_json: bool, quiet: bool) -> int:
+    """Check the crawl in DIR: archives, index, database and snapshots against each other.
+
+    Reads every byte of the archives. Prints one line per problem. Exits with 0 if the folder is sound, with 1 if problems were found;
+    with --repair, with 1 only if something was lost or could not be mended. A folder that is being crawled is refused.
+    """
+    found = _all_of(folder, repair, quiet)
+    click.echo(json.dumps(_object(folder, found), indent=1) if as_json else "\n".join(_lines(folder, found, repair)))
+    return 0 if found.is_sound else PROBLEMS
+
+
+def _all_of(folder: Path, repair: bool, quiet: bool) -> "Verified":
+    """Of one crawl, or of all partitions of one."""
+    from trapline.crawl.verify import Verified
+    from trapline.crawl.verify import verify as checked
+    from trapline.parallel.manifest import is_parallel
+    from trapline.parallel.merged import parts_of
+
+    parts = parts_of(folder)
+    if is_parallel(folder) and not parts:
+        raise ConfigError(f"{folder}: the crawl has not begun")
+    total = Verified()
+    with Progress(f"verifying {folder}", quiet=quiet, plain_every_s=2.0) as progress:
+        for part in parts or [folder]:
+            one = checked(part, repair, progress.update)
+            total = Verified(*(_sum(total, one, name) for name in Verified.__slots__))
+    if parts:
+        _check_merged(folder, total, repair)
+    return total
+
+
+def _sum(total: "Verified", one: "Verified", name: str) -> Any:
+    return getattr(total, name) + getattr(one, name)
+
+
+def _check_merged(folder: Path, found: "Verified", repair: bool) -> None:
+    """The database of all partitions is made of theirs: if it is damaged, it is removed and made anew by whoever asks for it."""
+    from trapline.crawl.store.folder import DATABASE, connect
+    from trapline.crawl.verify import Problem, integrity_problems
+
+    path = folder / DATABASE
+    if not path.exists():
+        return
+    try:
+        with closing(connect(folder)) as database:
+            wrong = [problem.what for problem in integrity_problems(folder, database)]
+    except ConfigError as error:
+        wrong = [str(error)]
+    problems = [Problem(str(path), what, repair=path.unlink) for what in wrong]
+    found.problems += problems
+    if not repair:
+        found.remaining += problems
+    elif problems:
+        path.unlink()
+
+
+def _lines(folder: Path, found: "Verified", repair: bool) -> Iterator[str]:
+    left = set(map(str, found.remaining))
+    for problem in found.problems:
+        yield f"{problem}; {_remedy(problem, str(problem) in left, repair)}"
+    checked = (
+        f"{counted(found.archives, 'archive')} with {counted(found.records, 'record')}, {bytes_shown(found.bytes)}, "
+        f"{counted(found.snapshots, 'snapshot')}"
+    )
+    if not found.problems:
+        yield f"{folder}: sound: {checked}"
+    elif repair:
+        yield f"{folder}: {counted(len(found.problems), 'problem')} found, {len(left)} left: {checked}"
+    else:
+        yield f"{folder}: {counted(len(found.problems), 'problem')} found: {checked}"
+
+
+def _remedy(problem: "Problem", is_left: bool, repair: bool) -> str:
+    if is_left:
+        return "not mended" if repair else "--repair can mend it" if problem.repair else "it cannot be mended"
+    return "mended, but what was there is lost" if problem.lost else "mended"
+
+
+def _object(folder: Path, found: "Verified") -> dict[str, Any]:
+    left = set(map(str, found.remaining))
+    return {
+        "folder": str(folder),
+        "sound": found.is_sound,
+        "archives": found.archives,
+        "records": found.records,
+        "bytes": found.bytes,
+        "snapshots": found.snapshots,
+        "problems": [
+            {
+                "place": problem.place,
+                "offset": problem.offset,
+                "url": problem.url or None,
+                "what": problem.what,
+                "lost": problem.lost,
+                "can_be_repaired": problem.repair is not None,
+                "repaired": str(problem) not in left,
+            }
+            for problem in found.problems
+        ],
+    }

@@ -1,0 +1,151 @@
+"""An archive read back: its records one after the other, and the places where there is none that can be read.
+
+A record is a gzip member of its own, whose checksum finds any byte that is not as it was written. Behind a damaged one the reader goes
+on at the next place where the database says that an answer begins. It compares nothing with the database: verify.py does.
+"""
+
+import os
+import struct
+import zlib
+from bisect import bisect_right
+from collections.abc import Iterator, Mapping
+from hashlib import sha1
+from typing import NamedTuple
+
+from isal import isal_zlib
+from isal.igzip_lib import COMP_GZIP, IsalError, compress
+
+from trapline.crawl.store import warc
+
+_PIECE_BYTES = 1 << 14
+_MOST_BYTES = 1 << 30  # of one record: twice what --max-body allows
+_FILLER_HEAD = bytes.fromhex("1f8b08 10 00000000 00ff")  # with a comment
+# What a member begins with has no checksum, but there are only these.
+_HEADS = {compress(b"", level, COMP_GZIP)[:10] for level in range(4)} | {_FILLER_HEAD}
+_FILLER_TEXT = "A damaged record was here. "
+_FILLER_BYTES = 39  # of a filler, at most, beside its header, its block and the heads of stored blocks
+_STORED_BYTES = 65_535  # of a stored block of deflate
+_ANSWERS = ("response", "revisit")
+
+
+class Record(NamedTuple):
+    offset: int
+    length: int  # of its gzip member
+    headers: Mapping[str, str]  # names in lower case
+    block: bytes
+
+    @property
+    def kind(self) -> str:
+        return self.headers.get("warc-type", "")
+
+    @property
+    def is_answer(self) -> bool:
+        return self.kind in _ANSWERS
+
+    def status(self) -> int:
+        """Of HTTP; -1: it cannot be read."""
+        digits = self.block[9:12]
+        return int(digits) if digits.isdigit() else -1
+
+    def has_digest(self) -> bool:
+        """Whether the body is the one that the header has a digest of; where it cannot be said what the body is, it is taken to be."""
+        stated = self.headers.get("warc-payload-digest", "")
+        body = self._body() if stated and self.kind == "response" else None
+        return body is None or stated == f"sha1:{warc.base32(sha1(body, usedforsecurity=False).digest())}"
+
+    def _body(self) -> bytes | None:
+        head, _, wire = self.block.partition(b"\r\n\r\n")
+        if b"\n\n" in head or b"transfer-encoding" in head.lower():
+            return None
+        return wire
+
+
+class Damage(NamedTuple):
+    """Bytes in which no record can be read."""
+
+    offset: int
+    length: int
+    why: str
+
+
+class _Unreadable(Exception):
+    """Why."""
+
+
+def read_back(descriptor: int, length: int, known: Mapping[int, int]) -> Iterator[Record | Damage]:
+    """All of an archive up to `length`. `known`: lengths of answers, by where they begin."""
+    starts, at = sorted(known), 0
+    while at < length:
+        try:
+            record = _record(descriptor, at, length)
+        except _Unreadable as error:
+            after = bisect_right(starts, at)
+            nearest = starts[after] if after < len(starts) else length
+            end = min(at + known[at] if known.get(at, 0) > 0 else nearest, nearest)
+            yield Damage(at, end - at, str(error))
+            at = end
+        else:
+            yield record
+            at += record.length
+
+
+def _record(descriptor: int, at: int, limit: int) -> Record:
+    data, end = _inflated(descriptor, at, limit)
+    head, separator, rest = data.partition(b"\r\n\r\n")
+    lines = head.decode("utf-8", "replace").split("\r\n")
+    headers = {name.lower(): value.strip() for name, _, value in (line.partition(":") for line in lines[1:])}
+    stated = headers.get("content-length", "")
+    if lines[0] != "WARC/1.1" or not separator or not stated.isdecimal() or len(rest) != int(stated) + 4:
+        raise _Unreadable("no WARC record")
+    return Record(at, end - at, headers, rest[:-4])
+
+
+def _inflated(descriptor: int, at: int, limit: int) -> tuple[bytes, int]:
+    """The contents of a gzip member, and where it ends."""
+    inflater, pieces, size, place = isal_zlib.decompressobj(31), list[bytes](), 0, at
+    while not inflater.eof:
+        data = _read(descriptor, place, min(_PIECE_BYTES, limit - place))
+        if place == at and data[:10] not in _HEADS:
+            raise _Unreadable("no gzip member begins here")
+        try:
+            pieces.append(inflater.decompress(data))
+        except IsalError:  # type: ignore[misc]  # its stub has it for an instance
+            raise _Unreadable("its bytes do not match their checksum") from None
+        place += len(data)
+        size += len(pieces[-1])
+        if size > _MOST_BYTES:
+            raise _Unreadable("it expands beyond any record")
+    return b"".join(pieces), place - len(inflater.unused_data)
+
+
+def _read(descriptor: int, at: int, count: int) -> bytes:
+    try:
+        data = os.pread(descriptor, count, at) if count > 0 else b""
+    except OSError as error:
+        raise _Unreadable(f"cannot be read: {error.strerror}") from None
+    if not data:
+        raise _Unreadable("it is cut off")
+    return data
+
+
+def filler(length: int, at: float) -> bytes | None:
+    """A record that takes the place of damaged ones: a gzip member of exactly this length. None: no record is so short.
+
+    Its block is stored as it is and makes up for most of the length, a comment in the gzip header for the rest.
+    """
+    header = (
+        f"WARC/1.1\r\nWARC-Type: metadata\r\nWARC-Record-ID: <urn:uuid:{warc.new_record_id()}>\r\n"
+        f"WARC-Date: {warc.warc_date(at)}\r\nContent-Length: "
+    )
+    size = length - len(header) - 5 * (length // _STORED_BYTES + 1) - _FILLER_BYTES
+    if size < 0:
+        return None
+    data = f"{header}{size}\r\n\r\n{_FILLER_TEXT[:size]:.<{size}}\r\n\r\n".encode()
+    rest = b"\0" + _stored(data) + struct.pack("<II", zlib.crc32(data), len(data))
+    return _FILLER_HEAD + b"." * (length - len(_FILLER_HEAD) - len(rest)) + rest
+
+
+def _stored(data: bytes) -> bytes:
+    pieces = [data[at : at + _STORED_BYTES] for at in range(0, len(data), _STORED_BYTES)]
+    heads = (struct.pack("<BHH", piece is pieces[-1], len(piece), len(piece) ^ 0xFFFF) for piece in pieces)
+    return b"".join(part for pair in zip(heads, pieces, strict=True) for part in pair)

@@ -1,0 +1,454 @@
+"""Whether a crawl's folder is sound: archives, index, database and snapshots checked against each other, and mended where that can be.
+
+Every byte of every archive is read, so a large crawl takes minutes; a resume therefore checks the database alone. A problem carries its
+own repair. One repair can bring another problem to light (an index that names a record which is no more), so a folder is checked again
+after each round. How the folder is written is the store's business, and how the crawl goes on that of resume.py.
+"""
+
+import json
+import os
+import shutil
+import sqlite3
+import time
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import closing, contextmanager, suppress
+from dataclasses import dataclass, field
+from functools import partial
+from hashlib import blake2b
+from itertools import groupby
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+
+from trapline.crawl import checkpoint, resume
+from trapline.crawl.options import CrawlOptions
+from trapline.crawl.store import cdxj, lock, warc
+from trapline.crawl.store.archive import Length, Place
+from trapline.crawl.store.filing import ROBOTS_MIME
+from trapline.crawl.store.folder import ARCHIVES, DATABASE, INDEX, SNAPSHOT, check_crawl, connect
+from trapline.crawl.store.members import Damage, Record, filler, read_back
+from trapline.crawl.store.reading import Reading
+from trapline.crawl.store.sorting import sort_lines
+from trapline.crawl.store.tail import cut_back
+from trapline.crawl.tally import tally_of
+from trapline.errors import ConfigError, InvariantError
+from trapline.frontier import FETCHED
+from trapline.frontier.layout import GONE, REVISITED, State
+from trapline.output import sync, write_bytes
+
+Tell = Callable[[int, int, str], None]
+DAMAGED = "damaged"  # the folder to which --repair moves bytes that nobody can read
+_ROUNDS = 4  # of repairs: one brings another to light, and that one no more
+
+_ROWS = f"""select file, offset, length, page.url, digest, status, mime, started, fetch.page
+from fetch join page on page.id = fetch.page where file is not null
+union all select file, offset, length, null, null, status, '{ROBOTS_MIME}', started, null
+from robots where file is not null order by 1, 2"""
+# What no row may be, whatever the crawl did; each is counted.
+_LAWS = {
+    "fetches of a page that is not there": "select count(*) from fetch where page not in (select id from page)",
+    "pages of a site that is not there": "select count(*) from page where site not in (select id from site)",
+    "robots.txt files of a site that is not there": "select count(*) from robots where site not in (select id from site)",
+    "copies of a page that is not there": "select count(*) from copy where page not in (select id from page)",
+    "page ids that are missing": "select coalesce(max(id) + 1, 0) - count(*) from page",
+    "site ids that are missing": "select coalesce(max(id) + 1, 0) - count(*) from site",
+    "archives that are missing": "select coalesce(max(id) + 1, 0) - count(*) from warc",
+    "batches that are missing in the log": "select coalesce(max(batch) - min(batch) + 1, 0) - count(*) from journal",
+    "fetches whose record is in no archive": "select count(*) from fetch where file not in (select id from warc)",
+    "robots.txt files whose record is in no archive": "select count(*) from robots where file not in (select id from warc)",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Problem:
+    place: str  # a file or folder
+    what: str
+    url: str = ""  # of the page whose record it is
+    offset: int | None = None  # in an archive
+    lost: bool = False  # what was there is there no more, whatever is done
+    repair: Callable[[], object] | None = field(default=None, repr=False)  # None: there is none
+
+    def __str__(self) -> str:
+        at = "" if self.offset is None else f" at byte {self.offset:,}"
+        return f"{self.place}{at}: {self.what}" + (f" ({self.url})" if self.url else "")
+
+
+@dataclass(slots=True)
+class Verified:
+    """What was checked, and what was found."""
+
+    problems: list[Problem] = field(default_factory=list)  # all that were found, in all rounds
+    remaining: list[Problem] = field(default_factory=list)  # in the last round
+    archives: int = 0
+    records: int = 0
+    bytes: int = 0
+    snapshots: int = 0
+
+    @property
+    def is_sound(self) -> bool:
+        return not self.remaining and not any(problem.lost for problem in self.problems)
+
+
+def verify(folder: Path, repair: bool = False, tell: Tell = resume.nobody) -> Verified:
+    """Check the folder of a crawl that nobody crawls; with `repair`, mend it. `ConfigError` if it is no such folder."""
+    check_crawl(folder)
+    with _held(folder, repair):
+        found = _verified(folder, tell)
+        problems = list(found.problems)
+        for _ in range(_ROUNDS if repair else 0):
+            repairs = list(dict.fromkeys(problem.repair for problem in found.problems if problem.repair))
+            if not repairs:
+                break
+            for mend in repairs:
+                mend()
+            found = _verified(folder, tell)
+            problems += [problem for problem in found.problems if str(problem) not in map(str, problems)]
+    found.problems, found.remaining = problems, found.problems
+    return found
+
+
+@contextmanager
+def _held(folder: Path, repair: bool) -> Iterator[None]:
+    """No crawl begins in the folder meanwhile."""
+    held = lock.take(folder) if repair else lock.share(folder)
+    try:
+        yield
+    finally:
+        if held is not None:
+            held.release()
+
+
+def _verified(folder: Path, tell: Tell) -> Verified:
+    found = Verified()
+    with closing(connect(folder)) as database:
+        database.execute("begin")
+        found.problems += integrity_problems(folder, database)
+        if not found.problems:  # else nothing can be held against it
+            found.problems += _row_problems(folder, database)
+            archives = _Archives(folder, database, found, tell)
+            archives.check()
+            found.problems += _index_problems(folder, database, archives)
+            found.problems += _snapshot_problems(folder, found, tell)
+    return found
+
+
+# ---- the database by itself
+
+
+def integrity_problems(folder: Path, database: sqlite3.Connection) -> list[Problem]:
+    """SQLite's own check of all pages of the file."""
+    try:
+        wrong = [row for (row,) in database.execute("pragma integrity_check") if row != "ok"]
+    except sqlite3.DatabaseError as error:
+        wrong = [f"cannot be read: {error}"]
+    mend = partial(_write, folder, "reindex") if all(" index " in line for line in wrong) else None
+    return [Problem(str(folder / DATABASE), line, repair=mend) for line in wrong]
+
+
+def _row_problems(folder: Path, database: sqlite3.Connection) -> Iterator[Problem]:
+    for what, sql in _LAWS.items():
+        (count,) = database.execute(sql).fetchone()
+        if count:
+            yield Problem(str(folder / DATABASE), f"{count:,} {what}")
+    yield from _progress_problems(folder, database)
+
+
+def _progress_problems(folder: Path, database: sqlite3.Connection) -> Iterator[Problem]:
+    row = database.execute("select rowid, pages, errors, bytes from progress order by rowid desc limit 1").fetchone()
+    tally = tally_of(database)
+    counted = (tally.fetched, tally.failed, tally.body_bytes)
+    if row is not None and tuple(row[1:]) != counted:
+        what = f"the last row of progress has {row[1]:,} pages, and {tally.fetched:,} are committed"
+        mend = partial(_write, folder, "update progress set pages = ?, errors = ?, bytes = ? where rowid = ?")
+        yield Problem(str(folder / DATABASE), what, repair=partial(mend, *counted, row[0]))
+
+
+def _write(folder: Path, statement: str, *values: object) -> None:
+    with closing(sqlite3.connect(folder / DATABASE)) as database, database:
+        database.execute(statement, values)
+
+
+# ---- the archives
+
+
+class _Row(NamedTuple):
+    """An answer as the database knows it."""
+
+    file: int
+    offset: int
+    length: int
+    url: str | None  # None: a robots.txt, whose URL its record alone has
+    digest: bytes | None
+    status: int
+    mime: str
+    started: float
+    page: int | None
+
+
+class _Archives:
+    """All archives, record by record. Whoever compares the index asks for what its lines should be."""
+
+    def __init__(self, folder: Path, database: sqlite3.Connection, found: Verified, tell: Tell) -> None:
+        self._folder, self._database, self._found, self._tell = folder, database, found, tell
+        self._lengths = [Length(*row) for row in database.execute("select id, name, bytes from warc order by id")]
+        self._total = sum(length.bytes for length in self._lengths)
+        self.lines = LineSum()  # that the index should have
+        self.unread: set[tuple[str, str]] = (
+            set()
+        )  # archive and offset of answers of which nobody can say what their lines are
+
+    def check(self, line: Callable[[bytes], None] | None = None) -> None:
+        """`line` takes every line that the index should have."""
+        self._found.problems += self._strangers()
+        groups = groupby(map(_Row._make, self._database.execute(_ROWS)), lambda row: row.file)
+        file, rows = next(groups, (-1, iter(())))
+        for length in self._lengths:
+            self._found.archives += 1
+            if file == length.file:
+                self._check_file(length, list(rows), line or self.lines.add)
+                file, rows = next(groups, (-1, iter(())))
+            else:
+                self._check_file(length, [], line or self.lines.add)
+
+    def _strangers(self) -> Iterator[Problem]:
+        known = {length.name for length in self._lengths}
+        place = self._folder / ARCHIVES
+        for path in sorted(place.iterdir()) if place.is_dir() else ():
+            if path.name not in known:
+                yield Problem(str(path), "an archive that was never committed, left by a crash", repair=path.unlink)
+
+    def _check_file(self, length: Length, rows: list[_Row], line: Callable[[bytes], None]) -> None:
+        path = self._folder / ARCHIVES / length.name
+        size = path.stat().st_size if path.exists() else 0
+        if size > length.bytes:
+            what = f"{size - length.bytes:,} bytes after the last commit, left by a crash"
+            self._problem(path, length.bytes, what, repair=partial(cut_back, path, length.bytes))
+        descriptor = os.open(path, os.O_RDONLY) if size else os.open(os.devnull, os.O_RDONLY)
+        try:
+            self._check_records(path, descriptor, length, rows, line)
+        finally:
+            os.close(descriptor)
+
+    def _check_records(
+        self, path: Path, descriptor: int, length: Length, rows: list[_Row], line: Callable[[bytes], None]
+    ) -> None:
+        expected, url = {row.offset: row for row in rows}, ""
+        for part in read_back(descriptor, length.bytes, {row.offset: row.length for row in rows}):
+            self._tell(self._found.bytes, self._total, f"bytes of archives, {path.name}")
+            self._found.bytes += part.length
+            if isinstance(part, Damage):
+                inside = [
+                    expected.pop(row.offset) for row in rows if part.offset <= row.offset < part.offset + part.length
+                ]
+                self._damaged(path, part, inside, url)
+                continue
+            self._found.records += 1
+            url = part.headers.get("warc-target-uri", "")
+            if part.is_answer:
+                self._answer(path, part, expected.pop(part.offset, None), line)
+        for row in expected.values():
+            self._problem(
+                path, row.offset, "no answer begins here", row, lost=True, repair=partial(self._forget, [row])
+            )
+
+    def _answer(self, path: Path, record: Record, row: _Row | None, line: Callable[[bytes], None]) -> None:
+        url = record.headers.get("warc-target-uri", "")
+        if row is None:
+            self._problem(path, record.offset, f"an answer that the database does not know: {url}")
+            return
+        for what, ours, theirs in _compared(record, row):
+            if ours != theirs:
+                self._problem(path, record.offset, f"its {what} is {ours}, and the database has {theirs}", row)
+        if not record.has_digest():
+            self._problem(path, record.offset, "its body does not have the digest of its header", row)
+        line(_line(record, row, url, path.name))
+
+    def _damaged(self, path: Path, damage: Damage, rows: list[_Row], before: str) -> None:
+        """`before`: the URL of the last record that was read, of whose request or metadata the damage is if no answer begins in it."""
+        self.unread.update((path.name, str(row.offset)) for row in rows)
+        what = f"{damage.length:,} bytes cannot be read: {damage.why}"
+        mend = partial(self._fill, path, damage, rows)
+        for row in rows:
+            self._problem(path, damage.offset, what, row, lost=True, repair=mend)
+        if not rows:
+            self._found.problems.append(Problem(str(path), what, before, damage.offset, True, mend))
+
+    def _problem(
+        self,
+        path: Path,
+        offset: int,
+        what: str,
+        row: _Row | None = None,
+        *,
+        lost: bool = False,
+        repair: Callable[[], object] | None = None,
+    ) -> None:
+        url = "" if row is None else row.url or "a robots.txt"
+        self._found.problems.append(Problem(str(path), what, url, offset, lost, repair))
+
+    def _fill(self, path: Path, damage: Damage, rows: list[_Row]) -> None:
+        """Keep the bytes elsewhere and put a record in their place that every reader can read, so that the others stay where they are."""
+        fill = filler(damage.length, time.time())
+        if fill is None:
+            return
+        kept = self._folder / DAMAGED
+        kept.mkdir(exist_ok=True)
+        descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o666)
+        try:
+            data = b""
+            with suppress(OSError):
+                data = os.pread(descriptor, damage.length, damage.offset)
+            if data:
+                write_bytes(kept / f"{path.name}-{damage.offset}", data)
+            self._forget(rows)
+            os.pwrite(descriptor, fill, damage.offset)
+            os.fsync(descriptor)
+        finally:
+            os.close(descriptor)
+        sync(path.parent)
+
+    def _forget(self, rows: Iterable[_Row]) -> None:
+        """These answers have no record any more. A crawl that fetches pages again asks for them without conditions."""
+        with closing(sqlite3.connect(self._folder / DATABASE)) as database, database:
+            for row in rows:
+                for table in ("fetch", "robots"):
+                    where = (
+                        f"update {table} set file = null, offset = null, length = null where file = ? and offset = ?"
+                    )
+                    database.execute(where, (row.file, row.offset))
+            pages = {row.page for row in rows if row.page is not None}
+            kept = dict(database.execute("select key, value from meta"))
+            if pages and CrawlOptions.from_json(kept["options"]).refresh is not None:
+                whole = json.dumps(sorted(pages | set(json.loads(kept.get("whole", "[]")))))
+                database.execute("replace into meta values ('whole', ?)", (whole,))
+
+
+def _compared(record: Record, row: _Row) -> Iterator[tuple[str, object, object]]:
+    """What, as the record has it, as the database has it."""
+    headers = record.headers
+    yield "length", record.length, row.length
+    yield "date", headers.get("warc-date"), warc.warc_date(row.started)
+    yield "status", record.status(), row.status
+    if row.url is not None:
+        yield "URL", headers.get("warc-target-uri"), row.url
+    if row.digest is not None:
+        yield "digest", headers.get("warc-payload-digest"), f"sha1:{warc.base32(row.digest)}"
+
+
+def _line(record: Record, row: _Row, url: str, name: str) -> bytes:
+    """What the index has of an answer, as filing.py wrote it."""
+    payload = record.headers.get("warc-payload-digest", "").removeprefix("sha1:")
+    mime, status = row.mime, str(row.status)
+    if record.kind == "revisit":
+        mime = cdxj.REVISIT
+        status = cdxj.NO_STATUS if record.headers.get("warc-profile") == warc.NOT_MODIFIED else status
+    return cdxj.line(url, row.started, mime, status, payload, Place(row.file, row.offset, row.length), name)
+
+
+# ---- the index
+
+
+class LineSum:
+    """Lines in any order, as one number: two files have the same lines if theirs are the same."""
+
+    def __init__(self) -> None:
+        self.lines = self.sum = 0
+
+    def add(self, line: bytes) -> None:
+        self.lines += 1
+        self.sum = (self.sum + int.from_bytes(blake2b(line, digest_size=16).digest(), "little")) % (1 << 128)
+
+
+def _index_problems(folder: Path, database: sqlite3.Connection, archives: _Archives) -> Iterator[Problem]:
+    path = folder / INDEX
+    (committed,) = database.execute("select bytes from cdxj").fetchone()
+    size = path.stat().st_size if path.exists() else 0
+    if size > committed:
+        what = f"{size - committed:,} bytes after the last commit, left by a crash"
+        yield Problem(str(path), what, repair=partial(cut_back, path, committed))
+    theirs, ours = _summed(path, committed, archives.unread), archives.lines
+    if theirs.sum != ours.sum or size < committed:
+        what = f"its {theirs.lines:,} lines are not those of the {ours.lines:,} answers in the archives"
+        yield Problem(str(path), what, repair=partial(_rebuild_index, folder))
+
+
+def _summed(path: Path, committed: int, unread: set[tuple[str, str]]) -> LineSum:
+    """The committed lines, but those of answers that nobody can read."""
+    total, done = LineSum(), 0
+    if path.exists():
+        with path.open("rb") as file:
+            while done < committed and (line := file.readline(committed - done)):
+                done += len(line)
+                if not (unread and _place_of(line) in unread):
+                    total.add(line)
+    return total
+
+
+def _place_of(line: bytes) -> tuple[str, str]:
+    with suppress(ValueError, KeyError, IndexError, TypeError):
+        found = json.loads(line.split(b" ", 2)[2])
+        return found["filename"], found["offset"]
+    return "", ""
+
+
+def _rebuild_index(folder: Path) -> None:
+    """From the archives and the database; sorted, as a closed crawl has it."""
+    fresh = folder / f".{INDEX}.rebuilt"
+    with closing(connect(folder)) as database, fresh.open("wb") as file:
+        database.execute("begin")
+        _Archives(folder, database, Verified(), resume.nobody).check(file.write)  # type: ignore[arg-type]
+    sort_lines(fresh)
+    fresh.replace(folder / INDEX)
+    sync(folder)
+    _write(folder, "update cdxj set bytes = ?", (folder / INDEX).stat().st_size)
+
+
+# ---- snapshots and log
+
+
+def _snapshot_problems(folder: Path, found: Verified, tell: Tell) -> Iterator[Problem]:
+    """Each snapshot, and the log since, must give back the crawl that the database has."""
+    with closing(Reading(folder)) as reading:
+        last, numbers = reading.last_batch(), checkpoint.numbers(folder)
+        for number in (number for number in numbers if number > last):
+            place = folder / SNAPSHOT / str(number)
+            what = f"a snapshot after the last commit, batch {last}, left by a crash"
+            yield Problem(str(place), what, repair=partial(shutil.rmtree, place))
+        reached = [number for number in numbers if number <= last]
+        found.snapshots = len(reached)
+        wrong = {number: why for number in reached if (why := _replay_problem(reading, number, tell))}
+        is_needed = len(wrong) == len(reached)
+        beginning = _replay_problem(reading, 0, tell) if is_needed else ""
+        for number, why in wrong.items():
+            place = folder / SNAPSHOT / str(number)
+            yield Problem(str(place), why, repair=None if beginning else partial(shutil.rmtree, place))
+        if is_needed and beginning:
+            yield Problem(str(folder / DATABASE), f"the crawl cannot go on: {beginning}")
+
+
+def _replay_problem(reading: Reading, snapshot: int, tell: Tell) -> str:
+    """What is wrong with a snapshot or the log since; "": nothing. 0: the log from its beginning."""
+    try:
+        options = CrawlOptions.from_json(reading.meta()["options"])
+        frontier = resume.frontier_from(reading, options, snapshot, tell)
+    except (ConfigError, InvariantError) as error:
+        return str(error)
+    return _disagreement(reading.connection, frontier.state)
+
+
+def _disagreement(database: sqlite3.Connection, state: State) -> str:
+    """How a frontier differs from the database; "": not at all."""
+    run = state.run[0]
+    life, sites = state.state[: run.pages], int(run.sites)
+    counts = [database.execute(f"select count(*) from {table}").fetchone()[0] for table in ("page", "site")]
+    if [len(life), sites] != counts:
+        return f"gives {len(life):,} pages on {sites:,} sites, and the database has {counts[0]:,} on {counts[1]:,}"
+    if "size" in dict(database.execute("select key, value from meta")):
+        return ""  # pages of its own came from other partitions, and went to others
+    had = np.zeros(len(life), bool)
+    rows = database.execute("select distinct page from fetch where result = ? and page < ?", (FETCHED, len(life)))
+    had[np.fromiter((page for (page,) in rows), np.int64)] = True
+    fetched = (life == FETCHED) | (life == REVISITED)
+    differ = int((fetched & ~had).sum() + (had & ~fetched & (life != GONE)).sum())
+    return f"differs from the database in whether {differ:,} pages were fetched" if differ else ""

@@ -1,0 +1,279 @@
+"""`trapline verify`: a folder is sound, or every damage is named by its place; and what can be mended is."""
+
+import json
+import os
+import random
+import shutil
+import sqlite3
+from collections.abc import Iterator
+from contextlib import closing
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from warcio.archiveiterator import ArchiveIterator
+
+from tests.crawl.kill_world import served, settled
+from tests.crawl.store_world import batch
+from tests.crawl.test_resume import begin
+from trapline import cli
+from trapline.crawl.options import CrawlOptions
+from trapline.crawl.store.folder import claim_existing, claim_new
+from trapline.crawl.store.keeper import Keeper
+from trapline.crawl.store.members import Damage, filler, read_back
+from trapline.crawl.store.settings import StoreSettings
+from trapline.crawl.verify import DAMAGED, verify
+from trapline.testweb import Served
+
+Captured = pytest.CaptureFixture[str]
+
+
+@pytest.fixture(scope="module")
+def server() -> Iterator[Served]:
+    with served(200, 10) as server:
+        yield server
+
+
+@pytest.fixture(scope="module")
+def sound(server: Served, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("crawls") / "sound"
+    begin(server, folder, snapshot_pages=30, max_pages=120)
+    return folder
+
+
+@pytest.fixture
+def folder(sound: Path, tmp_path: Path) -> Path:
+    return shutil.copytree(sound, tmp_path / "c")
+
+
+def archive(folder: Path) -> Path:
+    return next((folder / "warc").iterdir())
+
+
+def flip(path: Path, at: int) -> None:
+    data = bytearray(path.read_bytes())
+    data[at] ^= 1 << at % 8
+    path.write_bytes(data)
+
+
+def answer(folder: Path, number: int) -> tuple[str, int, int]:
+    """A page with its record: URL, offset, length."""
+    with closing(sqlite3.connect(folder / "crawl.db")) as database:
+        sql = "select url, offset, length from fetch join page on page.id = page where file = 0 limit 1 offset ?"
+        found: tuple[str, int, int] = database.execute(sql, (number,)).fetchone()
+        return found
+
+
+def change(folder: Path, sql: str, *values: Any) -> None:
+    with closing(sqlite3.connect(folder / "crawl.db")) as database, database:
+        database.execute(sql, values)
+
+
+def is_mended(folder: Path) -> None:
+    """Every other reader can read it, and the crawl can go on."""
+    assert verify(folder).problems == []
+    for path in (folder / "warc").iterdir():
+        with path.open("rb") as file:
+            for record in ArchiveIterator(file, check_digests=True):
+                record.content_stream().read()
+                assert record.digest_checker.passed is not False
+    assert cli.run(["crawl", "--quiet", "--resume", str(folder), "--max-pages", "130"]) == 0
+    assert verify(folder).problems == []
+
+
+def test_a_crawl_that_has_ended_is_sound(sound: Path, capsys: Captured) -> None:
+    before = {path: path.read_bytes() for path in sound.rglob("*") if path.is_file() and path.suffix != ".db-shm"}
+    assert cli.run(["verify", str(sound)]) == 0
+    assert capsys.readouterr().out.startswith(f"{sound}: sound: 1 archive with ")
+    assert all(path.read_bytes() == data for path, data in before.items())
+
+
+def test_every_flipped_byte_of_an_archive_is_found(sound: Path) -> None:
+    data, chance = archive(sound).read_bytes(), random.Random(1)
+    with closing(sqlite3.connect(sound / "crawl.db")) as database:
+        known = dict(database.execute("select offset, length from fetch where file = 0"))
+    descriptor = os.memfd_create("archive")
+    for at in chance.sample(range(len(data)), 400):
+        torn = bytearray(data)
+        torn[at] ^= 1 << chance.randrange(8)
+        os.pwrite(descriptor, torn, 0)
+        damages = [part for part in read_back(descriptor, len(data), known) if isinstance(part, Damage)]
+        assert len(damages) >= 1 and any(one.offset <= at < one.offset + one.length for one in damages)
+    os.close(descriptor)
+
+
+def test_a_damaged_record_is_named_and_its_place_filled(folder: Path, capsys: Captured) -> None:
+    url, offset, length = answer(folder, 7)
+    flip(archive(folder), offset + length // 2)
+    original = archive(folder).read_bytes()[offset : offset + length]
+    assert cli.run(["verify", str(folder), "--json"]) == 1
+    found = json.loads(capsys.readouterr().out)
+    assert not found["sound"] and [(one["url"], one["offset"]) for one in found["problems"]] == [(url, offset)]
+    assert cli.run(["verify", str(folder), "--repair"]) == 1  # what was there is lost
+    assert f"at byte {offset:,}" in capsys.readouterr().out
+    assert (folder / DAMAGED / f"{archive(folder).name}-{offset}").read_bytes() == original
+    is_mended(folder)
+    assert settled(folder)[url] == 3
+
+
+def test_a_damaged_request_beside_an_answer_is_named_by_its_page(folder: Path) -> None:
+    url, offset, length = answer(folder, 3)
+    flip(archive(folder), offset + length + 30)
+    (problem,) = verify(folder).problems
+    assert problem.url == url and problem.offset == offset + length
+    assert [one.url for one in verify(folder, repair=True).problems] == [url]
+    is_mended(folder)
+
+
+def test_an_archive_that_was_cut_off_or_is_missing_loses_what_was_behind(folder: Path) -> None:
+    _, offset, length = answer(folder, 40)
+    os.truncate(archive(folder), offset + length // 2)
+    found = verify(folder, repair=True)
+    with closing(sqlite3.connect(folder / "crawl.db")) as database:
+        (gone,) = database.execute("select count(*) from fetch where status > 0 and file is null").fetchone()
+    assert not found.remaining and found.problems and all(one.lost for one in found.problems if one.url)
+    assert gone > 20
+    is_mended(folder)
+
+
+def test_a_missing_archive_is_said_and_replaced(folder: Path) -> None:
+    archive(folder).rename(folder / "elsewhere")
+    found = verify(folder, repair=True)
+    assert not found.remaining and not found.is_sound
+    is_mended(folder)
+
+
+def test_an_index_is_made_anew_as_it_was(folder: Path) -> None:
+    index = folder / "index.cdxj"
+    whole = index.read_bytes()
+    harms = (index.unlink, lambda: flip(index, 1000), lambda: os.truncate(index, 5000), lambda: index.write_bytes(b"?"))
+    for harm in harms:
+        harm()
+        (problem,) = verify(folder).problems
+        assert problem.place == str(index) and not problem.lost
+        assert verify(folder, repair=True).is_sound
+        assert index.read_bytes() == whole
+
+
+def test_what_a_crash_leaves_behind_is_removed(folder: Path) -> None:
+    for path in (archive(folder), folder / "index.cdxj"):
+        with path.open("ab") as file:
+            file.write(b"\x1f\x8b torn")
+    (folder / "warc" / "trapline-00001.warc.gz").write_bytes(b"never committed")
+    (folder / "snapshot" / "99999").mkdir()
+    found = verify(folder, repair=True)
+    assert len(found.problems) == 4 and found.is_sound
+    is_mended(folder)
+
+
+def test_a_damaged_snapshot_is_removed_if_an_older_one_will_do(folder: Path) -> None:
+    older, newest = sorted((folder / "snapshot").iterdir(), key=lambda place: int(place.name))
+    flip(newest / "frontier" / "site.npy", -9 + (newest / "frontier" / "site.npy").stat().st_size)
+    found = verify(folder, repair=True)
+    assert [one.place for one in found.problems] == [str(newest)] and found.is_sound
+    assert older.exists() and not newest.exists()
+    is_mended(folder)
+
+
+def test_without_a_way_to_go_on_nothing_is_removed(folder: Path) -> None:
+    places = list((folder / "snapshot").iterdir())
+    for place in places:
+        flip(place / "seen" / "seen", 100) if (place / "seen" / "seen").exists() else shutil.rmtree(place / "seen")
+    change(folder, "delete from journal where batch = 1")
+    found = verify(folder, repair=True)
+    assert len(found.remaining) == 3 and "cannot go on" in str(found.remaining[-1])
+    assert all(place.exists() for place in places)
+
+
+def test_a_row_that_points_elsewhere_is_found(folder: Path) -> None:
+    url, offset, _ = answer(folder, 5)
+    change(folder, "update fetch set offset = offset + 1 where offset = ?", offset)
+    what = [str(problem) for problem in verify(folder).problems]
+    assert any("no answer begins here" in one and url in one for one in what)
+    assert any("that the database does not know" in one for one in what)
+
+
+@pytest.mark.parametrize(
+    ("sql", "what"),
+    [
+        ("update fetch set status = 404 where offset = ?", "its status is 200, and the database has 404"),
+        ("update fetch set digest = x'00' where offset = ?", "its digest is sha1:"),
+        ("update fetch set length = length - 1 where offset = ?", "its length is"),
+        ("update fetch set page = 0 where offset = ?", "its URL is"),
+        ("update fetch set page = 123456 where offset = ?", "1 fetches of a page that is not there"),
+        ("delete from journal where batch = 3 and ? > 0", "1 batches that are missing in the log"),
+        ("update progress set pages = 1 where ? > 0", "the last row of progress has 1 pages, and 120 are committed"),
+        ("update fetch set result = 5 where offset = ?", "in whether 1 pages were fetched"),
+    ],
+)
+def test_rows_that_are_not_what_the_archive_and_the_log_say_are_found(folder: Path, sql: str, what: str) -> None:
+    change(folder, sql, answer(folder, 9)[1])
+    assert any(what in str(problem) for problem in verify(folder).problems), verify(folder).problems
+
+
+def test_progress_that_lags_behind_is_put_right(folder: Path) -> None:
+    change(folder, "update progress set pages = 1")
+    assert verify(folder, repair=True).is_sound
+    is_mended(folder)
+
+
+def test_a_damaged_database_is_said_and_cannot_be_mended(folder: Path, capsys: Captured) -> None:
+    with (folder / "crawl.db").open("r+b") as file:
+        file.seek((folder / "crawl.db").stat().st_size // 2)
+        file.write(os.urandom(4 * 4096))
+    assert cli.run(["verify", str(folder), "--repair"]) == 1
+    assert "not mended" in capsys.readouterr().out
+
+
+def test_a_folder_that_is_being_crawled_or_is_none_is_refused(folder: Path, tmp_path: Path, capsys: Captured) -> None:
+    claim = claim_existing(folder)
+    for arguments in ([], ["--repair"]):
+        assert cli.run(["verify", str(folder), *arguments]) == 2
+        assert "is being crawled by process" in capsys.readouterr().err
+    claim.release()
+    assert cli.run(["verify", str(tmp_path / "nothing")]) == 2
+
+
+def test_all_partitions_of_a_crawl_are_checked(server: Served, tmp_path: Path, capsys: Captured) -> None:
+    hosts, folder = tmp_path / "hosts", tmp_path / "parts"
+    hosts.write_text("".join(f"{address} {name}\n" for name, address in server.hosts.items()))
+    told = ["--hosts", str(hosts), "--allow-private", "--delay", "0.01", "--pause", "0", "--processes", "2", "--quiet"]
+    assert cli.run(["crawl", *server.seed_urls[:3], "-o", str(folder), "--scope", "any", *told]) == 0
+    assert cli.run(["verify", str(folder)]) == 0
+    assert f"{folder}: sound: 2 archives" in capsys.readouterr().out
+    _, offset, length = answer(folder / "partition-1", 2)
+    flip(archive(folder / "partition-1"), offset + length // 2)
+    (folder / "crawl.db").write_bytes((folder / "crawl.db").read_bytes()[:-4096])
+    assert cli.run(["verify", str(folder)]) == 1
+    said = capsys.readouterr().out
+    assert f"{archive(folder / 'partition-1')} at byte {offset:,}" in said and str(folder / "crawl.db") in said
+    assert cli.run(["verify", str(folder), "--repair"]) == 1
+    assert cli.run(["verify", str(folder)]) == 0
+    assert cli.run(["report", str(folder)]) == 0  # the database of all is made anew
+
+
+def test_chunked_bodies_revisits_and_pages_fetched_again_are_sound(tmp_path: Path) -> None:
+    claim_new(tmp_path / "c", asdict(CrawlOptions(seeds=("http://site0.example/",)))).release()
+    keeper = Keeper(tmp_path / "c", StoreSettings(warc_bytes=30_000, metadata=True))
+    for number in range(1, 9):
+        keeper.commit([batch(number)])
+    keeper.close(lambda step: None)
+    found = verify(tmp_path / "c")
+    made_up = ("the crawl cannot go on", "of progress", "the database has 404")  # in what these batches say
+    assert not [one for one in map(str, found.problems) if not any(what in one for what in made_up)]
+    assert found.archives > 2 and found.records > 100
+
+
+@given(st.integers(232, 3_000) | st.integers(65_000, 200_000))
+def test_a_filler_is_one_record_of_exactly_its_length(length: int) -> None:
+    fill = filler(length, 1.7e9)
+    assert fill is not None and len(fill) == length
+    descriptor = os.memfd_create("filler")
+    os.write(descriptor, fill + fill)
+    assert [part.length for part in read_back(descriptor, 2 * length, {}) if not isinstance(part, Damage)] == [
+        length
+    ] * 2
+    os.close(descriptor)
