@@ -1,11 +1,13 @@
 """What comes of an answer, by its status, its headers and its body."""
 
+import tracemalloc
 import zlib
 from email.utils import formatdate
 
 import pytest
 
 from trapline.crawl.judge import Verdict, judge
+from trapline.fetch.markup import BYTES_OF_A_PAGE
 from trapline.fetch.page import NOARCHIVE, NOFOLLOW, NOINDEX
 from trapline.fetch.response import Response
 from trapline.frontier import FAILED, FETCHED, REFUSED
@@ -137,7 +139,7 @@ def test_marks_of_header_and_page_add_up() -> None:
 )
 @pytest.mark.parametrize("kind", ["text/html", "application/pdf", "undecodable"])
 def test_nofollow_in_the_header_holds_for_every_link(tag: str, followed: bool, kind: str) -> None:
-    coded = {"content_encoding": "rot13"} if kind == "undecodable" else {}
+    coded = {"content_encoding": "gzip"} if kind == "undecodable" else {}
     mime = "text/html" if kind == "undecodable" else kind
     found = verdict(body=b'<a href="/a">', content_type=mime, link="</b>; rel=next", x_robots_tag=tag, **coded)
     assert bool(found.links) == followed
@@ -159,7 +161,19 @@ def test_a_coded_page_is_read() -> None:
     assert hrefs(page(zlib.compress(b'<a href="/a">'), content_encoding="deflate")) == ["/a"]
 
 
-@pytest.mark.parametrize("coding", ["gzip", "br", "zstd", "rot13"])
+@pytest.mark.parametrize("coding", ["utf-8", "UTF-8", "rot13", "none"])
+def test_a_page_in_a_coding_that_nobody_knows_is_read_as_it_is(coding: str) -> None:
+    found = page(b"<a href=/a>", content_encoding=coding)
+    assert (found.result, found.error, hrefs(found)) == (FETCHED, "", ["/a"])
+
+
+def test_a_page_whose_transfer_is_coded_is_read() -> None:
+    body = zlib.compress(b"<a href=/a>")
+    assert hrefs(page(body, transfer_encoding="deflate, chunked")) == ["/a"]
+    assert hrefs(page(zlib.compress(body), content_encoding="deflate", transfer_encoding="Deflate, chunked")) == ["/a"]
+
+
+@pytest.mark.parametrize("coding", ["gzip", "br", "zstd"])
 def test_a_page_that_cannot_be_decoded_is_had_and_says_so(coding: str) -> None:
     found = page(b"<p>plain", content_encoding=coding)
     assert (found.result, found.error, hrefs(found)) == (FETCHED, "encoding", [])
@@ -169,6 +183,17 @@ def test_a_page_that_expands_too_far_is_had_and_says_so() -> None:
     body = zlib.compress(b'<a href="/a">' + b" " * 10_000)
     found = page(body, content_encoding="deflate")
     assert (found.result, found.error, hrefs(found)) == (FETCHED, "encoding", [])
+
+
+def test_of_a_page_that_expands_further_than_it_is_read_only_that_part_is_made() -> None:
+    body = zlib.compress(b"<a href=/a>" + b" " * BYTES_OF_A_PAGE + b"<a href=/b>", 1)
+    tracemalloc.start()
+    try:
+        found = verdict(body=body, expanded=50 << 20, content_type="text/html", content_encoding="deflate")
+        assert tracemalloc.get_traced_memory()[1] < 1.3 * BYTES_OF_A_PAGE
+    finally:
+        tracemalloc.stop()
+    assert (found.result, found.error, hrefs(found)) == (FETCHED, "", ["/a"])
 
 
 # ---- whether it has changed
@@ -201,9 +226,7 @@ def test_a_page_has_the_fingerprint_of_its_content_whatever_its_coding() -> None
 
 
 def test_what_cannot_be_decoded_is_told_apart_by_its_bytes() -> None:
-    first, second = (
-        asked_again(body=body, content_type="text/html", content_encoding="rot13") for body in (b"a", b"b")
-    )
+    first, second = (asked_again(body=body, content_type="text/html", content_encoding="gzip") for body in (b"a", b"b"))
     assert first.error == "encoding" and b"" != first.fingerprint != second.fingerprint
 
 

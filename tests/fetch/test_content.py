@@ -79,9 +79,41 @@ def test_what_is_no_such_coding_is_a_failure(coding: bytes) -> None:
     assert decoded(b"<html>not coded at all</html>", coding, MOST) == ENCODING
 
 
-@pytest.mark.parametrize("coding", [b"rot13", b"gzip, rot13", b"gzip," * 6])
-def test_unknown_or_too_many_codings(coding: bytes) -> None:
-    assert decoded(gzipped(TEXT), coding, MOST) == ENCODING
+@pytest.mark.parametrize("coding", [b"utf-8", b"UTF-8", b"rot13", b"gzip, rot13", b"rot13, gzip", b"text/html"])
+def test_a_body_in_a_coding_that_nobody_knows_is_taken_as_it_is(coding: bytes) -> None:
+    """As in Chrome and Firefox: they take nothing off, not even what they know."""
+    assert decoded(TEXT, coding, MOST) == TEXT
+    assert decoded(gzipped(TEXT), coding, MOST) == gzipped(TEXT)
+
+
+def test_too_many_codings() -> None:
+    assert decoded(gzipped(TEXT), b"gzip," * 6, MOST) == ENCODING
+
+
+@pytest.mark.parametrize("text", [b"page", TEXT, TEXT * 30, random.Random(1).randbytes(200_000)], ids=len)
+@pytest.mark.parametrize("stray", [b"\n", b"\0", b"x" * 3, b"<!-- served -->" * 9_000])
+@pytest.mark.parametrize("coding", [b"gzip", b"deflate", b"br", b"zstd"])
+def test_what_stands_behind_a_coded_body_costs_nothing(coding: bytes, stray: bytes, text: bytes) -> None:
+    assert decoded(ENCODERS[coding](text) + stray, coding, 3 * len(text)) == text
+
+
+BROTLI = brotli.compress(TEXT, quality=1)
+
+
+@given(st.integers(1, len(BROTLI) - 1))
+def test_a_brotli_that_breaks_off_gives_what_came_before(length: int) -> None:
+    found = decoded(BROTLI[:length], b"br", MOST)
+    assert found == ENCODING or (isinstance(found, bytes) and TEXT.startswith(found))
+
+
+@pytest.mark.parametrize("coding", [b"gzip", b"deflate", b"br", b"zstd", b"gzip, br", b"identity"])
+def test_a_body_may_be_cut_at_the_limit(coding: bytes) -> None:
+    coded = TEXT
+    for one in coding.split(b", "):
+        coded = ENCODERS[one](coded)
+    for most in (1, 1000, len(TEXT) - 1):
+        assert decoded(coded, coding, most, cut=True) == (TEXT[:most] if b"," not in coding or most > 1 else ENCODING)
+    assert decoded(coded, coding, len(TEXT), cut=True) == TEXT
 
 
 @given(st.integers(30, len(gzipped(TEXT)) - 1))

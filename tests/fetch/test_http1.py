@@ -190,6 +190,21 @@ def test_other_bodies_last_until_the_connection_ends(headers: bytes) -> None:
     assert not response.hung_up
 
 
+@pytest.mark.parametrize(
+    ("headers", "codings"),
+    [
+        (b"Transfer-Encoding: chunked\r\n", b""),
+        (b"Transfer-Encoding: gzip, chunked\r\n", b"gzip"),
+        (b"Transfer-Encoding: gzip\r\nTransfer-Encoding: Chunked\r\n", b"gzip"),
+        (b"Content-Encoding: br\r\nTransfer-Encoding: GZIP, chunked\r\n", b"br, gzip"),
+        (b"Content-Encoding: br\r\nTransfer-Encoding: chunked\r\n", b"br"),
+    ],
+)
+def test_what_a_transfer_is_coded_with_is_known_beside_its_content(headers: bytes, codings: bytes) -> None:
+    response = read_one(b"HTTP/1.1 200 OK\r\n" + headers + b"\r\n2\r\nab\r\n0\r\n\r\n")
+    assert (response.body, response.codings) == (b"ab", codings)
+
+
 def test_identity_is_no_coding() -> None:
     assert read_one(b"HTTP/1.1 200 OK\r\nTransfer-Encoding: identity\r\nContent-Length: 1\r\n\r\na").body == b"a"
 

@@ -10,6 +10,7 @@ import click
 
 from trapline.cli.progress import Progress
 from trapline.errors import ConfigError
+from trapline.terminal import say, say_text
 from trapline.units import bytes_shown, counted
 
 if TYPE_CHECKING:
@@ -30,7 +31,10 @@ def verify(folder: Path, repair: bool, as_json: bool, quiet: bool) -> int:
     with --repair, with 1 only if something was lost or could not be mended. A folder that is being crawled is refused.
     """
     found = _all_of(folder, repair, quiet)
-    click.echo(json.dumps(_object(folder, found), indent=1) if as_json else "\n".join(_lines(folder, found, repair)))
+    if as_json:
+        say_text(json.dumps(_object(folder, found), indent=1))
+    else:
+        say(*_lines(folder, found, repair))
     return 0 if found.is_sound else PROBLEMS
 
 

@@ -10,6 +10,7 @@ from trapline.fetch.content import decoded
 from trapline.fetch.fingerprint import fingerprint, of_redirect
 from trapline.fetch.headers import content_type, link_targets, retry_after_s, robots_marks
 from trapline.fetch.links import NO_LINKS, Links
+from trapline.fetch.markup import BYTES_OF_A_PAGE
 from trapline.fetch.page import NOFOLLOW, is_html, read_page
 from trapline.fetch.response import Response
 from trapline.frontier import FAILED, FETCHED, REFUSED
@@ -73,8 +74,10 @@ def _page(
     follows = b"link" in headers and not marks & NOFOLLOW
     more = [target for target, _ in link_targets(headers[b"link"])] if follows else []
     body: bytes | str = response.body
-    if b"content-encoding" in headers:
-        body = decoded(response.body, headers[b"content-encoding"], most)
+    if codings := response.codings:
+        # More of a page of HTML would not be read: then it need not be made either.
+        is_cut = is_html(mime, b"") and most >= BYTES_OF_A_PAGE
+        body = decoded(response.body, codings, BYTES_OF_A_PAGE if is_cut else most, is_cut)
     read = _fingerprint(response, body, mime, charset) if fingerprints else b""
     if isinstance(body, str):  # it cannot be read, but it is had
         return Verdict(FETCHED, body, mime, marks, Links.of(more), "", 0.0, False, fingerprint=read)

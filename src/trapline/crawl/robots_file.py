@@ -51,7 +51,7 @@ class Answer(NamedTuple):
 
 def answer_of(response: Response, now_wall: float) -> Answer:
     headers = response.headers
-    body = decoded(response.body, headers.get(b"content-encoding", b""), EXPANDED_BYTES)
+    body = decoded(response.body, response.codings, EXPANDED_BYTES)
     location, max_age = headers.get(b"location"), _MAX_AGE.search(headers.get(b"cache-control", b""))
     # Of a file that is too long the beginning counts; one that was too slow might be missing anything.
     error = failure.TIMEOUT if response.truncated == "time" else body if isinstance(body, str) else ""

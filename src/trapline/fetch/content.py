@@ -1,13 +1,16 @@
 """Content codings taken off a body, as far as a limit: gzip, deflate, br, zstd, any stack of them.
 
 Knows bytes and the value of Content-Encoding; not where they came from. Between steps 5 and 6 of the way of a URL.
-Decoders answer in pieces, so that a body which expands too far is given up at the limit and the rest is never made.
+Decoders answer in pieces, so that a body which expands too far is given up or cut at the limit and the rest is never made.
 A body that breaks off or is damaged counts as far as it came out, as browsers show it; one of which nothing comes out
-is a failure. Not isal for gzip: it inflates pages hardly faster than zlib does (docs/decisions/014-own-http-reader.md).
+is a failure. Bytes behind the end of a coded body are no part of it. A body with a coding that nobody knows, such as `utf-8`, is taken as
+it is, whatever else was applied: so do Chrome and Firefox, and most of these servers send plain pages. Not isal for gzip: it inflates
+pages hardly faster than zlib does (docs/decisions/014-own-http-reader.md).
 """
 
 import zlib
 from collections.abc import Callable, Generator, Iterator
+from io import BytesIO
 from typing import Any
 
 import brotli
@@ -22,6 +25,7 @@ _PIECE_BYTES = 256 * 1024
 # brotli's own limit stops growth by doubling, so one call may answer three times as much:
 # github.com/google/brotli/issues/1396.
 _BROTLI_PIECE_BYTES = 64 * 1024
+_BROTLI_SLICE_BYTES = 64 * 1024
 # What RFC 9659 allows zstd over HTTP.
 _ZSTD_WINDOW_BYTES = 8 * 1024 * 1024
 # As many as curl takes.
@@ -36,41 +40,51 @@ _BROKEN = (zlib.error, brotli.error, zstandard.ZstdError)
 _zstd_decoder = zstandard.ZstdDecompressor(max_window_size=_ZSTD_WINDOW_BYTES)
 
 
-def decoded(body: bytes, content_encoding: bytes, most_bytes: int) -> bytes | str:
-    """The body without its codings, or a kind of failure.py.
+def decoded(body: bytes, content_encoding: bytes, most_bytes: int, cut: bool = False) -> bytes | str:
+    """The body without its codings, or a kind of failure.py. `cut`: one that is longer than `most_bytes` counts as far as these.
 
     >>> decoded(zlib.compress(b"page"), b"deflate", 100)
     b'page'
-    >>> decoded(b"page", b"rot13", 100)
-    'encoding'
+    >>> decoded(b"page", b"utf-8", 100)
+    b'page'
     """
     if not content_encoding or not body:
         return body
-    codings = content_encoding.lower().split(b",")
+    codings = [coding.strip() for coding in content_encoding.lower().split(b",")]
     if len(codings) > _MOST_CODINGS:
         return ENCODING
+    if not all(coding in _DECODERS for coding in codings):
+        return body
     for coding in reversed(codings):
-        pieces = _DECODERS.get(coding.strip())
-        expanded = None if pieces is None else _collected(pieces(body), most_bytes)
+        expanded = _collected(_DECODERS[coding](body), most_bytes, cut)
         if expanded is None:
             return ENCODING
         body = expanded
     return body
 
 
-def _collected(pieces: Iterator[bytes], most_bytes: int) -> bytes | None:
+def _collected(pieces: Iterator[bytes], most_bytes: int, cut: bool) -> bytes | None:
     """The pieces as one; None if they are too long, or if they break and nothing came before."""
-    parts, length = [], 0
+    first, out, length = b"", BytesIO(), 0
     try:
         for piece in pieces:
+            if length + len(piece) > most_bytes:
+                if not cut:
+                    return None
+                piece = piece[: most_bytes - length]
+            if length == 0:
+                first = piece  # most pages have no other, and then nothing is copied
+            else:
+                if out.tell() == 0:
+                    out.write(first)
+                out.write(piece)
             length += len(piece)
-            if length > most_bytes:
-                return None
-            parts.append(piece)
+            if cut and length == most_bytes:
+                break
     except _BROKEN:
         if length == 0:
             return None
-    return parts[0] if len(parts) == 1 else b"".join(parts)
+    return first if length == len(first) else out.getvalue()  # which is no copy
 
 
 def _identity(body: bytes) -> Iterator[bytes]:
@@ -123,22 +137,50 @@ def _as_far_as_the_damage(inflater: Any, given: bytes) -> Iterator[bytes]:
 
 
 def _brotli(body: bytes) -> Iterator[bytes]:
-    decoder = brotli.Decompressor()
-    yield decoder.process(body, output_buffer_limit=_BROTLI_PIECE_BYTES)
+    """The decoder forgets the piece in which the stream ends, if more follows: then that slice is given again, byte by byte."""
+    decoder, done = brotli.Decompressor(), 0
+    for at in range(0, len(body), _BROTLI_SLICE_BYTES):
+        try:
+            for piece in _brotli_pieces(decoder, body[at : at + _BROTLI_SLICE_BYTES]):
+                done += len(piece)
+                yield piece
+        except brotli.error:
+            yield from _brotli_to_its_end(body, at, done)
+            return
+        if decoder.is_finished():
+            return
+    raise brotli.error("it breaks off")
+
+
+def _brotli_pieces(decoder: Any, given: bytes) -> Iterator[bytes]:
+    yield decoder.process(given, output_buffer_limit=_BROTLI_PIECE_BYTES)
     while piece := decoder.process(b"", output_buffer_limit=_BROTLI_PIECE_BYTES):
         yield piece
-    if not decoder.is_finished():
-        raise brotli.error("it breaks off")
+
+
+def _brotli_to_its_end(body: bytes, at: int, done: int) -> Iterator[bytes]:
+    """What comes behind the first `done` bytes of the result; `at`: where the slice begins that holds the end, or the damage."""
+    decoder = brotli.Decompressor()
+    slices = [body[start : start + _BROTLI_SLICE_BYTES] for start in range(0, at, _BROTLI_SLICE_BYTES)]
+    last = body[at : at + _BROTLI_SLICE_BYTES]
+    for given in (*slices, *(last[n : n + 1] for n in range(len(last)))):
+        for piece in _brotli_pieces(decoder, given):
+            if len(piece) > done:
+                yield piece[done:]
+            done = max(0, done - len(piece))
+        if decoder.is_finished():
+            return
 
 
 def _zstd(body: bytes) -> Iterator[bytes]:
     with _zstd_decoder.stream_reader(body, read_across_frames=True) as reader:
-        piece = reader.read(_PIECE_BYTES)
+        # Not `read`: it goes on to what follows the last frame before it answers, and fails there.
+        piece = reader.read1(_PIECE_BYTES)
         if not piece and zstandard.frame_content_size(body) != 0:
             raise zstandard.ZstdError("it breaks off")
         while piece:
             yield piece
-            piece = reader.read(_PIECE_BYTES)
+            piece = reader.read1(_PIECE_BYTES)
 
 
 _DECODERS: dict[bytes, Callable[[bytes], Iterator[bytes]]] = {

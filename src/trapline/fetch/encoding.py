@@ -10,6 +10,7 @@ windows-1252. And a label that stands for no text at all (`replacement`, a defen
 
 import re
 from codecs import utf_8_decode
+from collections.abc import Callable
 from functools import lru_cache
 from urllib.parse import quote
 
@@ -21,6 +22,11 @@ UTF_8 = "utf-8"
 _FALLBACK = "windows-1252"
 _MARKS = ((b"\xef\xbb\xbf", UTF_8), (b"\xff\xfe", "utf-16le"), (b"\xfe\xff", "utf-16be"))
 _PRESCANNED_BYTES = 1024
+_LATE_BYTES = (
+    64 * 1024
+)  # in which a late declaration is looked for; the latest of 7,448 real pages begins at byte 3,136
+_CHECKED_BYTES = 1 << 20  # that must be valid to be UTF-8, from the first piece on that is not ASCII
+_PIECE_BYTES = 1 << 16
 _MOST_LABEL = 64  # characters that are looked up and kept
 _ESCAPE = b"\x1b"  # the one byte of ASCII that means something else elsewhere: in ISO-2022-JP
 
@@ -51,6 +57,24 @@ def encoding_of(body: bytes, charset: str | None = None) -> str:
     declared = named(charset) if charset else None
     if body.isascii() and _ESCAPE not in body and not (declared and declared.startswith("utf-16")):
         return UTF_8
+    return _found(body, declared)
+
+
+def query_encoding(body: bytes, charset: str | None = None) -> str:
+    """The encoding that the queries of a page's links are sent in: also of a page in ASCII, whose references may stand for any character.
+
+    >>> query_encoding(b"<meta charset=iso-8859-1>"), query_encoding(b"<p>")
+    ('windows-1252', 'utf-8')
+    """
+    return _found(body, named(charset) if charset else None)
+
+
+def is_ascii_based(encoding: str) -> bool:
+    """Whether `<`, `>`, `&`, `=`, `/`, quotes and blanks in this encoding are these bytes, and these bytes nothing else."""
+    return not encoding.startswith("utf-16") and encoding != "iso-2022-jp"
+
+
+def _found(body: bytes, declared: str | None) -> str:
     for mark, encoding in _MARKS:
         if body.startswith(mark):
             return encoding
@@ -61,8 +85,12 @@ def decode(body: bytes, encoding: str) -> str:
     """The body as text; what cannot be read becomes U+FFFD."""
     if encoding == UTF_8:
         return body.decode("utf-8", "replace")
-    decoded: str = lookup(encoding).codec_info.decode(body, "replace")[0]
-    return decoded
+    return _decoder(encoding)(body, "replace")[0]
+
+
+@lru_cache(maxsize=64)
+def _decoder(encoding: str) -> Callable[[bytes, str], tuple[str, int]]:
+    return lookup(encoding).codec_info.decode
 
 
 def named(label: str) -> str | None:
@@ -104,10 +132,20 @@ def _readable(label: str) -> str | None:
 
 
 def _undeclared(body: bytes) -> str:
-    try:
-        utf_8_decode(body, "strict", False)  # False: a body that was cut off may end within a character
-    except UnicodeDecodeError:
-        return prescan(body) or _FALLBACK
+    """UTF-8 if it is valid, piece by piece, so that no text is made of a long body; else what is declared later."""
+    at, checked = 0, 0
+    while at < len(body) and checked < _CHECKED_BYTES:
+        piece = body[at : at + _PIECE_BYTES]
+        if not piece.isascii():
+            checked += len(piece)
+            try:
+                _, read = utf_8_decode(piece, "strict", False)  # False: a piece may end within a character
+            except UnicodeDecodeError:
+                return prescan(body[:_LATE_BYTES]) or _FALLBACK
+            piece = piece[:read]
+        at += len(piece)
+        if len(piece) < _PIECE_BYTES - 3:
+            break
     return UTF_8
 
 

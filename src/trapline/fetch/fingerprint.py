@@ -4,7 +4,7 @@ Step 9 of the way of a URL: whether a page that was fetched again has changed. B
 counters and advertisements that are others at each request. Of HTML the content is taken (tags/prose.py), of other text its words,
 of all else the bytes. It refuses to know the page that it is held against. Why so, and what it misses: docs/decisions/024.
 
-The time is linear in the bytes, and what it reads of a page of HTML is bounded.
+The time is linear in the bytes, and what it reads of HTML and other text is bounded.
 """
 
 from hashlib import blake2b
@@ -13,11 +13,12 @@ import numpy as np
 
 from trapline.fetch.encoding import UTF_8, decode, encoding_of
 from trapline.fetch.page import is_html
+from trapline.fetch.tags.foreign import OPEN_SHAPE
 from trapline.fetch.tags.prose import ALL, BY_CLASS, BY_NAME, MAIN_FROM, MAIN_TO, PASSED, TORN, WRITTEN, read_prose
 from trapline.jit import ready
 
 SIZE = 8  # bytes
-MOST_HTML = 2 << 20  # bytes of a page of HTML that are read
+MOST_HTML = 2 << 20  # bytes of HTML or other text that are read
 MOST_TEXT = 1 << 20  # bytes of content
 _USUAL_TEXT = 1 << 16
 # A <main> with less is a place where a script puts the content, and not the content.
@@ -25,7 +26,9 @@ _LEAST_MAIN = 64
 # If less than an eighth of the text is left, what was passed over was the content, and less is to be passed over.
 _LEAST_SHARE = 8
 
-_state = np.zeros(9, np.int64)
+_state = np.zeros(10, np.int64)
+_SPACES = bytes.maketrans(b"\t\n\v\f\r", b"     ")
+_open_elements = np.zeros(OPEN_SHAPE, np.int64)
 _out = np.zeros(_USUAL_TEXT, np.uint8)
 
 
@@ -39,9 +42,9 @@ def fingerprint(body: bytes, mime: str, charset: str | None = None) -> bytes:
     False
     """
     if is_html(mime, body):
-        return _hash(content_of(body, charset) or body)
+        return _hash(content_of(body, charset) or body[:MOST_HTML])
     if mime.startswith("text/") and mime != "text/xml":
-        return _hash(b" ".join(body.split()))
+        return _hash(_words(body[:MOST_HTML]))
     return _hash(body)
 
 
@@ -51,8 +54,8 @@ def content_of(body: bytes, charset: str | None = None) -> bytes:
     >>> content_of(b"<header>Menu</header><main><h1>A</h1> <p>b&amp;c<footer>d</footer></main>!")
     b'Ab&amp;c!'
     """
-    encoding = encoding_of(body, charset)
     body = body[:MOST_HTML]
+    encoding = encoding_of(body, charset)
     html = body if encoding == UTF_8 else decode(body, encoding).encode()
     return _content(html) if html else b""
 
@@ -62,13 +65,21 @@ def _content(html: bytes) -> bytes:
     out = _out if len(html) <= len(_out) else np.zeros(min(len(html), MOST_TEXT), np.uint8)
     text = np.frombuffer(html, np.uint8)
     for level in (BY_CLASS, BY_NAME, ALL):
-        read_prose(text, out, _state, level)
+        read_prose(text, out, _state, _open_elements, level)
         state = _state.tolist()
         if not state[TORN] and state[WRITTEN] * _LEAST_SHARE >= state[WRITTEN] + state[PASSED]:
             break
     if state[MAIN_TO] - state[MAIN_FROM] >= _LEAST_MAIN:
         return out[state[MAIN_FROM] : state[MAIN_TO]].tobytes()
     return out[: state[WRITTEN]].tobytes()
+
+
+def _words(body: bytes) -> bytes:
+    """Words with one space between them; without a list of them, which would take fifty times their memory."""
+    body = body.translate(_SPACES)
+    while b"  " in body:
+        body = body.replace(b"  ", b" ")
+    return body.strip(b" ")
 
 
 def of_redirect(location: bytes) -> bytes:

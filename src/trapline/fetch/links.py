@@ -4,11 +4,12 @@ Between steps 6 and 1 of the way of a URL: page.py finds them, whoever keeps a t
 """
 
 from collections.abc import Iterator, Mapping, Sequence
-from itertools import accumulate, pairwise
 
 import numpy as np
 
+from trapline.fetch.tags.kernels import gather_links
 from trapline.frontier.layout import Array
+from trapline.jit import ready
 
 
 class Links:
@@ -27,8 +28,10 @@ class Links:
     @classmethod
     def of(cls, links: Sequence[str]) -> "Links":
         texts = [link.encode("utf-8", "replace") for link in links]
-        ends = list(accumulate(map(len, texts), initial=0))
-        return cls(b"".join(texts), np.array(list(pairwise(ends)), np.int32).reshape(-1, 2))
+        spans = np.zeros((len(texts), 2), np.int32)
+        np.cumsum([*map(len, texts)], out=spans[:, 1], dtype=np.int32)
+        spans[1:, 0] = spans[:-1, 1]
+        return cls(b"".join(texts), spans)
 
     def __len__(self) -> int:
         return len(self.spans)
@@ -41,11 +44,14 @@ class Links:
         return map(self.__getitem__, range(len(self)))
 
     def completed(self, links: Mapping[int, str]) -> "Links":
-        """With those at some places, and without those that have no place in the text even so."""
+        """With those at some places, and without those that have no place in the text even so. Of the text only links are kept."""
         more = Links.of(tuple(links.values()))
-        spans = self.spans.copy()
-        spans[list(links)] = more.spans + len(self.text)
-        return Links(self.text + more.text, spans[spans[:, 0] >= 0])
+        ready()
+        lengths = self.spans[:, 1] - self.spans[:, 0]
+        out, spans = np.empty(int(lengths.sum()), np.uint8), np.empty_like(self.spans)
+        length = gather_links(np.frombuffer(self.text, np.uint8), self.spans, out, spans)
+        spans[list(links)] = more.spans + length
+        return Links(out.tobytes() + more.text, spans[spans[:, 0] >= 0])
 
     def followed_by(self, links: Sequence[str]) -> "Links":
         if not links:

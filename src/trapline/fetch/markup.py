@@ -2,21 +2,37 @@
 
 Step 6 of the way of a URL, its lower half; what the tags mean is page.py's. It is the tokenizer of the HTML standard and
 not its tree: a tree costs time and memory that grow with the square of the nesting, and links do not depend on it
-(docs/decisions/017). One compiled pass over the bytes finds all tags, whatever the bytes.
+(docs/decisions/017). One compiled pass over the bytes finds all tags, whatever the bytes, and takes no more than a bounded number of
+steps (docs/decisions/034).
 
 Not seen, as in a browser whose scripts are off: what is in comments, scripts, styles, title, textarea, iframe, noembed,
-noframes, xmp, template, and behind plaintext. Seen: noscript. Differs from a browser, which builds the tree: links beside
-framesets and frames outside them are seen, and title, style and plaintext inside svg or math are taken for HTML's own.
+noframes, xmp, template, and behind plaintext. Seen: noscript. Elements of SVG and MathML hold markup, whatever their names
+(tags/foreign.py); of theirs only `a` is a link. Differs from a browser, which builds the tree: links beside framesets and frames
+outside them are seen.
 """
 
 import re
+from collections.abc import Iterator
 from html import unescape
 from html.entities import html5
 from typing import NamedTuple
 
 import numpy as np
 
-from trapline.fetch.tags.kernels import find_tags
+from trapline.fetch.tags.foreign import OPEN_SHAPE
+from trapline.fetch.tags.kernels import (
+    COLUMNS,
+    FIRST_ODD,
+    HREFS,
+    MOST_BYTES,
+    MOST_STEPS,
+    MOST_WORK,
+    ROWS,
+    STATE_SIZE,
+    STEPS,
+    WORK,
+    find_tags,
+)
 from trapline.frontier.layout import Array
 from trapline.jit import ready
 
@@ -26,45 +42,77 @@ _UNNAMED = re.sub(r"(?<!\\)\((?!\?)", "(?:", _ATTRIBUTE)  # the same without gro
 ATTRIBUTES = r"(?:[ \t\n\f\r/]++|" + _UNNAMED + r")*+"  # of a tag, to its `>` or the end of all
 _ATTRIBUTE_OF = re.compile(_ATTRIBUTE)
 _REFERENCE = re.compile(r"&(?:#(?:[0-9]+|[xX][0-9a-fA-F]+);?|[a-zA-Z][a-zA-Z0-9]*+(?:;|(?!=)))")
+_SPACE, _TILDE = 0x20, 0x7E
 _MOST_DIGITS = 100  # of a number that stands for a character; Python refuses to read thousands
 
+# A page is read up to these. The figures of real pages, and what they cost: docs/decisions/034.
+BYTES_OF_A_PAGE = 16 << 20
+STEPS_OF_A_PAGE = 1 << 20  # tags and attributes
+WORK_OF_A_PAGE = 24 * 1024  # tags of which Python must decode a value, and the references in them
+BYTES_OF_LINKS = 4 << 20
+
+_ROWS_AT_ONCE = 512
 _MOST_ROWS = 4096  # that room is kept for
+ALL_BYTES, ASCII_ALONE = 256, 128  # which bytes of a value can be used as they stand: those below
 
 
 class Tags(NamedTuple):
     """Where the tags of a page are that may lead somewhere. Of links as most are, where the value itself is."""
 
     hrefs: Array  # start, end; or NOT_YET, for it must be made from one of the others. Overwritten by the next page
-    others: list[list[int]]  # kind, start and end of the attributes, place in hrefs
+    others: Array  # kind, start and end of three values, place in hrefs: rows of tags/kernels.py. Overwritten too
+
+    def rows(self) -> Iterator[list[int]]:
+        """The others, a few at a time: numbers of Python take ten times the memory."""
+        for at in range(0, len(self.others), _ROWS_AT_ONCE):
+            yield from self.others[at : at + _ROWS_AT_ONCE].tolist()
 
 
 class Rows:
     """Room for the tags of one page, used again for the next; what a page of a million tags needed is not kept.
 
-    Without room for a single href it takes none, and all tags, whatever they are, are among the others.
+    Without room for a single href it takes none, and where the attributes of each tag are is among the others.
     """
 
     def __init__(self, rows: int = 64, hrefs: int = 256) -> None:
         self._usual = rows, hrefs
-        self._counts = np.zeros(3, np.int64)
+        self._state = np.zeros(STATE_SIZE, np.int64)
+        self._opened = np.zeros(OPEN_SHAPE, np.int64)
         self._make_room(rows, hrefs)
 
     def _make_room(self, rows: int, hrefs: int) -> None:
-        self._rows, self._hrefs = np.zeros((rows, 4), np.int32), np.zeros((hrefs, 2), np.int32)
+        self._rows, self._hrefs = np.zeros((rows, COLUMNS), np.int32), np.zeros((hrefs, 2), np.int32)
 
-    def tags(self, html: bytes, agent: bytes, most: int) -> Tags:
+    def _make_more_room(self) -> None:
+        rows, hrefs = self._rows, self._hrefs
+        grows = len(rows) == self._state[ROWS], len(hrefs) == self._state[HREFS]
+        self._make_room(*(4 * len(old) if grow else len(old) for old, grow in zip((rows, hrefs), grows, strict=True)))
+        self._rows[: len(rows)], self._hrefs[: len(hrefs)] = rows, hrefs
+
+    def tags(self, html: bytes, agent: bytes, most: int, usable: int = ALL_BYTES) -> Tags:
         """The first `most`, without those meta and link tags that cannot matter to a robot of this name, in small letters."""
         if not html:
-            return Tags(self._hrefs[:0], [])
+            return Tags(self._hrefs[:0], self._rows[:0])
         ready()
-        text_bytes, agent_bytes = np.frombuffer(html, np.uint8), np.frombuffer(agent, np.uint8)
-        while not find_tags(text_bytes, self._rows, self._hrefs, self._counts, agent_bytes, most):
-            self._make_room(4 * len(self._rows), 4 * len(self._hrefs))
-        rows, hrefs, _ = self._counts.tolist()
-        found = Tags(self._hrefs[:hrefs], self._rows[:rows].tolist())
-        if len(self._rows) > _MOST_ROWS:
+        state, self._opened[0] = self._state, 0
+        state[:] = 0
+        state[MOST_STEPS], state[MOST_WORK], state[MOST_BYTES] = STEPS_OF_A_PAGE, WORK_OF_A_PAGE, BYTES_OF_LINKS
+        state[FIRST_ODD] = usable
+        text_bytes, agent_bytes = (
+            np.frombuffer(html, np.uint8, min(len(html), BYTES_OF_A_PAGE)),
+            np.frombuffer(agent or b" ", np.uint8),
+        )
+        while not find_tags(text_bytes, self._rows, self._hrefs, state, self._opened, agent_bytes, most):
+            self._make_more_room()
+        found = Tags(self._hrefs[: int(state[HREFS])], self._rows[: int(state[ROWS])])
+        if len(self._rows) > _MOST_ROWS or len(self._hrefs) > _MOST_ROWS:
             self._make_room(*self._usual)
         return found
+
+    @property
+    def spent(self) -> tuple[int, int]:
+        """Steps and work of the last page."""
+        return int(self._state[STEPS]), int(self._state[WORK])
 
 
 def any_case(name: str) -> str:
@@ -94,9 +142,15 @@ def text(value: str) -> str:
     >>> text(" /a?b=1&amp;copy=2&lang=&eacute; ")
     '/a?b=1&copy=2&lang=é'
     """
+    return resolved(value).strip(" \t\n\f\r")
+
+
+def resolved(value: str) -> str:
+    """A value with its character references replaced."""
     if "&" in value:
-        value = _REFERENCE.sub(_character, value)
-    return value.replace("\0", "\ufffd").strip(" \t\n\f\r")
+        is_usual = value.count("&") == value.count("&amp;")
+        value = value.replace("&amp;", "&") if is_usual else _REFERENCE.sub(_character, value)
+    return value.replace("\0", "\ufffd")
 
 
 def _character(reference: re.Match[str]) -> str:
@@ -104,4 +158,6 @@ def _character(reference: re.Match[str]) -> str:
     name = reference[0]
     if name[1] != "#":
         return html5.get(name[1:], name)
+    if name[2] not in "xX" and len(name) < 8 and (_SPACE <= (number := int(name[2:].rstrip(";"))) <= _TILDE):
+        return chr(number)
     return unescape(name) if len(name) < _MOST_DIGITS else "\ufffd"

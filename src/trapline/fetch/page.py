@@ -1,7 +1,8 @@
 """What a page says: where it leads, what its links are relative to, and what it asks of robots.
 
-Step 6 of the way of a URL. It reads tags (markup.py) of bytes whose encoding is known (encoding.py) and resolves nothing:
-links are given as they stand, for whoever keeps a table of them resolves only the new ones.
+Step 6 of the way of a URL. It reads tags (markup.py) of bytes as they came, decodes only values that need it (encoding.py), and
+resolves nothing: links are given as they stand, for whoever keeps a table of them resolves only the new ones. How much of a page is
+read is bounded, so that no page stops a crawl (docs/decisions/034).
 
 Read as HTML: text/html, application/xhtml+xml (in the wild it is HTML with slashes), and what comes without a type but
 begins as HTML does. All else has no links.
@@ -10,12 +11,14 @@ begins as HTML does. All else has no links.
 import re
 from typing import NamedTuple
 
-from trapline.fetch.encoding import UTF_8, decode, encoding_of, in_encoding
+from trapline.fetch.encoding import UTF_8, decode, encoding_of, in_encoding, is_ascii_based, query_encoding
 from trapline.fetch.links import Links
-from trapline.fetch.markup import Rows, text, values
-from trapline.fetch.tags.kernels import AREA, BASE, LINK, META, A
+from trapline.fetch.markup import ALL_BYTES, ASCII_ALONE, BYTES_OF_A_PAGE, Rows, resolved, text
+from trapline.fetch.tags.kernels import AREA, BASE, FRAME, HREF, IFRAME, KIND, LINK, META, PLACE, REL, VALUES, A
 
 MOST_LINKS = 50_000  # of a page, as many as a sitemap may have; what stands behind them is not read
+MOST_TRANSCODED = 1 << 20  # bytes of a page in UTF-16 or ISO-2022-JP, which must become UTF-8 as a whole
+MOST_RULES = 32  # of a robots meta
 NOINDEX, NOFOLLOW, NOARCHIVE = 1, 2, 4
 MARKS = {
     "noindex": NOINDEX,
@@ -32,6 +35,7 @@ _BEGINS_AS_HTML = re.compile(
     rb"<(?:!doctype html|html|head|script|iframe|h1|div|font|table|a|style|title|b|body|br|p)[ >])",
     re.IGNORECASE,
 )
+_BLANKS = re.compile(r"[ \t\n\f\r]+")
 # HTML, "shared declarative refresh steps": the seconds, a separator, `url=` or not, quotes or not.
 _REFRESH = re.compile(
     r"""[ \t\n\f\r]*+(?:[0-9]++|(?=\.))[0-9.]*+(?=[;, \t\n\f\r])[ \t\n\f\r]*+[;,]?+[ \t\n\f\r]*+"""
@@ -51,6 +55,12 @@ def is_html(mime: str, body: bytes) -> bool:
     return mime in _HTML or (not mime and _BEGINS_AS_HTML.match(body) is not None)
 
 
+_LINK_VALUES = ("href", "rel")
+_VALUES = {
+    **dict.fromkeys((A, AREA, LINK, BASE), _LINK_VALUES),
+    **dict.fromkeys((FRAME, IFRAME), ("src",)),
+    META: ("content", "name", "http-equiv"),
+}  # as they stand in a row of tags/kernels.py
 _rows = Rows()
 
 
@@ -62,18 +72,40 @@ def read_page(body: bytes, charset: str | None, agent: str = "trapline", most: i
     >>> list(facts.links), facts.base, facts.marks
     (['x'], '/d/', 1)
     """
+    html = body = body if len(body) <= BYTES_OF_A_PAGE else body[:BYTES_OF_A_PAGE]
     encoding = encoding_of(body, charset)
-    html = body if encoding == UTF_8 else decode(body, encoding).encode()
+    usable = ALL_BYTES if encoding.startswith("utf-") else ASCII_ALONE
+    if not is_ascii_based(encoding):
+        html, encoding = decode(body[:MOST_TRANSCODED], encoding).encode("utf-8", "replace"), UTF_8
     page = _Reader(agent)
-    hrefs, others = _rows.tags(html, page.agent.encode(), most)
-    links = Links(html, hrefs.copy())
-    for kind, start, end, place in others:
-        page.take(kind, values(html[start:end].decode("utf-8", "replace")), place)
-    if others:
-        links = links.completed(page.links)
-    if encoding != UTF_8:
-        links = Links.of([in_encoding(link, encoding) for link in links])
+    tags = _rows.tags(html, page.agent.encode(), most, usable)
+    links = Links(html, tags.hrefs.copy())
+    for row in tags.rows():
+        if row[KIND] <= AREA and row[REL] < 0:  # most of them: a link of which only the address must be decoded
+            page.links[row[PLACE]] = text(decode(html[row[HREF] : row[HREF + 1]], encoding))
+        else:
+            page.take(row[KIND], _attributes(html, row, encoding), row[PLACE])
+    if len(tags.others):
+        links = links.completed(_as_sent(page.links, body, charset))
     return PageFacts(links, page.base, page.marks)
+
+
+def _attributes(html: bytes, row: list[int], encoding: str) -> dict[str, str]:
+    """The values that count of a tag, by name."""
+    found, at = {}, VALUES
+    for name in _VALUES[row[KIND]]:
+        if row[at] >= 0:
+            found[name] = decode(html[row[at] : row[at + 1]], encoding)
+        at += 2
+    return found
+
+
+def _as_sent(links: dict[int, str], body: bytes, charset: str | None) -> dict[int, str]:
+    """Links with their queries in the encoding of the page. It is found out only if a link has a query that depends on it."""
+    if all(link.isascii() for link in links.values()):
+        return links
+    encoding = query_encoding(body, charset)
+    return {place: in_encoding(link, encoding) for place, link in links.items()}
 
 
 class _Reader:
@@ -107,8 +139,8 @@ class _Reader:
 
     def _meta(self, attributes: dict[str, str], place: int) -> None:
         if text(attributes.get("name", "")).lower() in ("robots", self.agent):
-            self.marks |= marks_of(text(attributes.get("content", "")).split(","))
-        elif not self._has_refresh and attributes.get("http-equiv", "").lower() == "refresh":
+            self.marks |= marks_of(text(attributes.get("content", "")).split(",", MOST_RULES))
+        elif not self._has_refresh and resolved(attributes.get("http-equiv", "")).lower() == "refresh":
             target = _refresh_target(text(attributes.get("content", "")))
             self._has_refresh = target is not None
             self.links.update({place: target} if target else {})
@@ -123,7 +155,7 @@ def marks_of(rules: list[str]) -> int:
 
 
 def _words(value: str | None) -> list[str]:
-    return text(value).lower().split() if value else []
+    return _BLANKS.split(text(value).lower()) if value else []
 
 
 def _refresh_target(content: str) -> str | None:

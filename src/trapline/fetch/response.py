@@ -17,6 +17,8 @@ _ANNOUNCED_SECONDS = re.compile(rb"\btimeout=(\d{1,9})", re.IGNORECASE)
 # More digits than any length has, and few enough to be read at once.
 _MOST_DIGITS = 18
 
+_NO_CODING = (b"chunked", b"identity", b"")  # of transfer codings
+
 # How a body ends, if not after so many bytes; UNCLEAR: nobody can tell.
 CHUNKED, UNTIL_CLOSE, UNCLEAR = -1, -2, -3
 
@@ -40,6 +42,16 @@ class Response:
     own_s: float = (
         0.0  # what it adds to the time of its connection; the same as `total_s` if nothing else was under way
     )
+
+    @property
+    def codings(self) -> bytes:
+        """What the body is coded with, in the order of application: its content codings, then its transfer codings but for chunks. curl
+        and browsers leave the latter on, for nobody may send them unasked (RFC 9112, section 7); a page is lost then."""
+        content, transfer = self.headers.get(b"content-encoding", b""), self.headers.get(b"transfer-encoding")
+        if transfer is None or transfer == b"chunked":
+            return content
+        named = (coding.strip() for coding in transfer.lower().split(b","))
+        return b", ".join([*([content] if content else []), *(name for name in named if name not in _NO_CODING)])
 
     def hang_up(self) -> None:
         """Whatever comes next is not wanted."""

@@ -99,7 +99,7 @@ def _of_head(html: bytes, url: str) -> list[tuple[str, str]]:
     if not _may_matter(head):
         return []
     base, found = url, list[tuple[str, str]]()
-    for kind, start, stop, _ in _rows.tags(head, b"", 1).others:
+    for kind, start, stop, *_ in _rows.tags(head, b"", 1).rows():
         said = head[start:stop]
         if kind == BASE and base == url:
             base = canonical(text(_attributes(said).get("href", "")), url) or url

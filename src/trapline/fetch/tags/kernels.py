@@ -1,318 +1,153 @@
-"""The tokenizer of the HTML standard, as far as links need it: one pass over the bytes, no tree, no memory but the rows it writes.
+"""The tags of a page that can lead somewhere: one compiled pass over the bytes, no tree, no memory but the rows it writes.
 
-Rules of this file
-- The bytes are UTF-8. All that counts is ASCII, which never is a part of another character there.
-- Every loop moves on at each turn, so the time is linear whatever the bytes.
-- A name is the number whose bytes it is, in small letters, the first byte lowest; longer ones are cut after eight, so their length counts
-  too.
-
-What is seen and what not: fetch/markup.py. tests/naive/markup.py is the slow twin.
+Step 6 of the way of a URL. How HTML is cut into tags: tokens.py; which tags are SVG's or MathML's: foreign.py. Rules of this file
+- A link whose value can be used as it stands is only written down; what must be decoded is left to Python, value by value.
+- Tags, attributes and other markup are counted as *steps*, values and references that Python must decode as *work*. A page is read until
+  one of them is used up, so that no page takes longer than a very long real one (docs/decisions/034).
+- A value is where it begins and ends, without the blanks at its ends.
 """
 
 import numpy as np
 
+from trapline.fetch.tags.foreign import HTML as HTML_ELEMENT
+from trapline.fetch.tags.foreign import Open, innermost, is_of_html
+from trapline.fetch.tags.tokens import Bytes as Bytes
+from trapline.fetch.tags.tokens import (
+    attribute_name_end,
+    attribute_start,
+    behind_content,
+    behind_markup,
+    behind_value,
+    code,
+    find_byte,
+    is_blank,
+    is_letter,
+    name_code,
+    name_end,
+    value_end,
+    value_start,
+)
 from trapline.frontier.layout import Array
-from trapline.jit import b1, helper, i8, kernel, type_of, word_at
+from trapline.jit import b1, helper, i8, kernel, type_of, void
 
 A, AREA, BASE, FRAME, IFRAME, LINK, META = range(7)  # kinds of tags
-
-
-def code(name: str) -> int:
-    return int.from_bytes(name.encode()[:8], "little")
-
+LONGEST_VALUE = 32 * 1024  # bytes; a URL of more than 8 KB is never used, and a longer value counts as none
 
 _A, _AREA, _BASE, _FRAME, _IFRAME = code("a"), code("area"), code("base"), code("frame"), code("iframe")
-_LINK, _META, _TEMPLATE, _SCRIPT = code("link"), code("meta"), code("template"), code("script")
-_STYLE, _TITLE, _TEXTAREA, _XMP = code("style"), code("title"), code("textarea"), code("xmp")
-_NOFRAMES, _NOEMBED, _PLAINTEXT = code("noframes"), code("noembed"), code("plaintext")
-_HREF, _REL = code("href"), code("rel")
-_NOFOLLOW, _CANONICA, _ROBOTS, _REFRESH = code("nofollow"), code("canonica"), code("robots"), code("refresh")
-_SIX, _SEVEN = (1 << 48) - 1, (1 << 56) - 1  # that many letters of a word
-_SPACE, _SLASH, _GREATER, _LESS, _EQUALS = 0x20, 0x2F, 0x3E, 0x3C, 0x3D
-_EACH = 0x0101010101010101  # one in each of eight bytes
-_DOUBLE, _SINGLE, _DASH, _BANG, _QUESTION, _AND, _L = 0x22, 0x27, 0x2D, 0x21, 0x3F, 0x26, 0x6C
+_LINK, _META, _TEMPLATE = code("link"), code("meta"), code("template")
+_HREF, _SRC, _REL, _CONTENT, _NAME, _HTTP_EQUIV = map(code, ("href", "src", "rel", "content", "name", "http-equiv"))
+_NOFOLLOW, _CANONICAL, _ROBOTS, _REFRESH = code("nofollow"), code("canonical"), code("robots"), code("refresh")
+_SLASH, _GREATER, _LESS, _AND, _L = 0x2F, 0x3E, 0x3C, 0x26, 0x6C
 
-Bytes = type_of(np.frombuffer(b"x", np.uint8))  # that cannot be written, as Python's own
 Rows = type_of(np.zeros((1, 1), np.int32))
-Counts = type_of(np.zeros(3, np.int64))
-ROWS, HREFS, CANONICAL = 0, 1, 2  # of counts; the last: whether a canonical was found, or may have been
+Buffer = type_of(np.zeros(1, np.uint8))
+State = type_of(np.zeros(1, np.int64))
+# Of the state of a page: rows and hrefs written; whether a canonical was found, or may have been, and whether a base was; where to go on;
+# templates that are open; steps, work and bytes of links so far, and the most of each; from which byte on a value must be decoded.
+ROWS, HREFS, CANONICAL, HAS_BASE, AT, TEMPLATES, STEPS, WORK, BYTES, MOST_STEPS, MOST_WORK, MOST_BYTES, FIRST_ODD = (
+    range(13)
+)
+STATE_SIZE = 13
 NONE, FOUND, PERHAPS = 0, 1, 2
 NOT_YET = -1
+# Of a row: the kind; start and end of up to three values (ABSENT: there is none; UNUSABLE: it is too long); the place among the hrefs.
+KIND, VALUES, PLACE, COLUMNS = 0, 1, 7, 8
+HREF, REL = VALUES, VALUES + 2  # of all kinds but META; of frames the src is the href
+CONTENT, META_NAME, HTTP_EQUIV = VALUES, VALUES + 2, VALUES + 4
+ABSENT, UNUSABLE = -1, -2
 
 
-@helper(b1(i8))
-def is_blank(c: int) -> bool:
-    return c == _SPACE or (9 <= c <= 13 and c != 11)
+# ---- values
 
 
-@helper(b1(i8))
-def is_letter(c: int) -> bool:
-    return 97 <= (c | 32) <= 122
+@helper(i8(i8, i8, i8))
+def column_of(kind: int, what: int, length: int) -> int:
+    """Where the value of an attribute belongs; 0: it does not count."""
+    if kind == META:
+        if what == _CONTENT and length == 7:
+            return CONTENT
+        if what == _NAME and length == 4:
+            return META_NAME
+        return HTTP_EQUIV if what == _HTTP_EQUIV and length == 10 else 0
+    if kind in (FRAME, IFRAME):
+        return HREF if what == _SRC and length == 3 else 0
+    if what == _HREF and length == 4:
+        return HREF
+    return REL if what == _REL and length == 3 else 0
 
 
-@helper(b1(i8))
-def ends_name(c: int) -> bool:
-    return is_blank(c) or c in (_SLASH, _GREATER)
+@helper(void(Bytes, i8, i8, Rows, i8, i8))
+def note_value(html: Array, start: int, end: int, rows: Array, row: int, column: int) -> None:
+    """Write where a value is, unless the attribute was there before: of two the first counts."""
+    if rows[row, column] != ABSENT:
+        return
+    if column != HTTP_EQUIV:  # which is a word, and not trimmed in browsers
+        while start < end and is_blank(html[start]):
+            start += 1
+        while start < end and is_blank(html[end - 1]):
+            end -= 1
+    rows[row, column], rows[row, column + 1] = (UNUSABLE if end - start > LONGEST_VALUE else start), end
 
 
-@helper(i8(Bytes, i8, i8))
-def name_code(html: Array, start: int, end: int) -> int:
-    found = 0
-    for at in range(start, min(end, start + 8)):
-        letter = int(np.int64(html[at]))
-        found |= (letter | 32 if 65 <= letter <= 90 else letter) << (8 * (at - start))
-    return found
-
-
-@helper(i8(Bytes, i8))
-def name_end(html: Array, at: int) -> int:
-    while at < html.size and not ends_name(html[at]):
-        at += 1
-    return at
-
-
-@helper(b1(i8, i8))
-def has_byte(word: int, eight_times: int) -> bool:
-    """Whether a byte is among eight: one that becomes zero borrows from its highest bit."""
-    differs = word ^ eight_times
-    return ((differs - _EACH) & ~differs & (_EACH << 7)) != 0
-
-
-@helper(i8(Bytes, i8, i8))
-def find_byte(html: Array, at: int, wanted: int) -> int:
-    eight_times = int(wanted) * _EACH
-    while at + 8 <= html.size and not has_byte(word_at(html, at), eight_times):
-        at += 8
-    while at < html.size and html[at] != wanted:
-        at += 1
-    return at
-
-
-@helper(i8(Bytes, i8))
-def skip_blanks(html: Array, at: int) -> int:
-    while at < html.size and is_blank(html[at]):
-        at += 1
-    return at
-
-
-# ---- attributes
-
-
-@helper(i8(Bytes, i8))
-def attribute_start(html: Array, at: int) -> int:
-    """The next attribute's name, or the tag's `>`, or the end of all."""
-    while at < html.size and (is_blank(html[at]) or html[at] == _SLASH):
-        at += 1
-    return at
-
-
-@helper(i8(Bytes, i8))
-def attribute_name_end(html: Array, at: int) -> int:
-    at += 1  # whatever it begins with, an equals sign too
-    while at < html.size and not ends_name(html[at]) and html[at] != _EQUALS:
-        at += 1
-    return at
-
-
-@helper(i8(Bytes, i8))
-def value_start(html: Array, at: int) -> int:
-    """Where the value begins, behind its quote if it has one; -1: the attribute has none."""
-    at = skip_blanks(html, at)
-    if at >= html.size or html[at] != _EQUALS:
-        return -1
-    at = skip_blanks(html, at + 1)
-    return at + 1 if at < html.size and (html[at] == _DOUBLE or html[at] == _SINGLE) else at
-
-
-@helper(i8(Bytes, i8))
-def value_end(html: Array, start: int) -> int:
-    """Where the value ends; what it is quoted by stands before its start."""
-    quote = html[start - 1]
-    if quote in (_DOUBLE, _SINGLE):
-        return find_byte(html, start, quote)
-    while start < html.size and not is_blank(html[start]) and html[start] != _GREATER:
-        start += 1
-    return start
-
-
-@helper(i8(Bytes, i8, i8))
-def behind_value(html: Array, start: int, end: int) -> int:
-    quote = html[start - 1]
-    return end + 1 if quote in (_DOUBLE, _SINGLE) else end
-
-
-@helper(i8(Bytes, i8))
-def tag_end(html: Array, at: int) -> int:
-    """The tag's `>`, or the end of all."""
+@helper(i8(Bytes, i8, i8, Rows, State))
+def read_tag(html: Array, at: int, kind: int, rows: Array, state: Array) -> int:
+    """The tag's `>`, or the end of all if there is none or if all steps are taken. Of a kind that counts, its values are written into the
+    next row."""
+    row, left = state[ROWS], state[MOST_STEPS] - state[STEPS]
+    if kind >= 0:
+        rows[row, VALUES:PLACE] = ABSENT
     at = attribute_start(html, at)
-    while at < html.size and html[at] != _GREATER:
+    while at < html.size and html[at] != _GREATER and left > 0:
+        left -= 1
         name = attribute_name_end(html, at)
         start = value_start(html, name)
-        at = name if start < 0 else behind_value(html, start, value_end(html, start))
-        at = attribute_start(html, at)
-    return min(at, html.size)
+        end = name if start < 0 else value_end(html, start)
+        if kind >= 0:
+            column = column_of(kind, name_code(html, at, name), name - at)
+            if column > 0:
+                note_value(html, end if start < 0 else start, end, rows, row, column)
+                left -= (end - at) // 16  # it will be looked at once more
+        at = attribute_start(html, name if start < 0 else behind_value(html, start, end))
+    state[STEPS] = state[MOST_STEPS] - max(0, left)
+    return at if left > 0 and at < html.size else html.size
 
 
-@helper(b1(Bytes, i8, i8))
-def is_plain_value(html: Array, start: int, end: int) -> bool:
-    """Nothing to decode, nothing to trim."""
-    for at in range(start, end):
+@helper(b1(Bytes, i8, i8, i8))
+def is_plain(html: Array, start: int, end: int, first_odd: int) -> bool:
+    """Whether a value can be used as it stands: no references, no NUL, no byte of another encoding."""
+    for at in range(start, end):  # numba has no any()
         c = html[at]
-        if c == _AND or c <= _SPACE:
+        if c == _AND or c == 0 or c >= first_odd:
             return False
     return True
 
 
-@helper(i8(Bytes, i8))
-def small_word(html: Array, at: int) -> int:
-    """Eight bytes, letters in small; other bytes may become others too."""
-    return word_at(html, at) | (_EACH << 5)
-
-
-@helper(b1(Bytes, i8, i8))
-def may_forbid(html: Array, start: int, end: int) -> bool:
-    """Whether a rel may say nofollow."""
-    for at in range(start, end):  # noqa: SIM110  # numba has no any()
-        if html[at] == _AND or at + 8 > html.size or small_word(html, at) == _NOFOLLOW:
+@helper(b1(Bytes, i8, i8, i8, i8))
+def has_word(html: Array, at: int, end: int, wanted: int, length: int) -> bool:
+    """Whether a word is among those of a value, which blanks part. Of a ninth letter only `canonical` has one."""
+    while at < end:
+        word = at
+        while at < end and not is_blank(html[at]):
+            at += 1
+        if at - word == length and name_code(html, word, at) == wanted and (length < 9 or html[at - 1] | 32 == _L):
             return True
+        at += 1
     return False
 
 
 @helper(b1(Bytes, i8, i8, Bytes))
-def may_matter(html: Array, start: int, end: int, agent: Array) -> bool:
-    """Whether the attributes of a meta or link may be of a kind that is looked for. Most are not, and taking them apart is dear."""
-    letters = min(8, agent.size)
-    name = name_code(agent, 0, letters) | (_EACH << 5)
-    counted = -1 if letters == 8 else (1 << (8 * letters)) - 1
-    for at in range(start, end):
-        if html[at] == _AND or at + 8 > html.size:
-            return True
-        word = small_word(html, at)
-        if word == _CANONICA or word & _SIX == _ROBOTS or word & _SEVEN == _REFRESH:
-            return True
-        if (word ^ name) & counted == 0:
-            return True
-    return False
-
-
-@helper(b1(Bytes, i8, i8))
-def is_canonical(html: Array, start: int, end: int) -> bool:
-    """Whether a rel says just that."""
-    return end - start == 9 and end < html.size and small_word(html, start) == _CANONICA and html[end - 1] | 32 == _L
-
-
-@helper(b1(Bytes, i8, i8, Rows, i8))
-def usual_link(html: Array, kind: int, at: int, hrefs: Array, row: int) -> bool:
-    """Write where the href is, if it is plain: of an `a` whose rel, if there is one, does not say nofollow, or of a canonical."""
-    found, may_be = False, kind == A
-    at = attribute_start(html, at)
-    while at < html.size and html[at] != _GREATER:
-        name = attribute_name_end(html, at)
-        what, length = name_code(html, at, name), name - at
-        start = value_start(html, name)
-        end = name if start < 0 else value_end(html, start)
-        if what == _REL and length == 3 and start >= 0:
-            if may_forbid(html, start, end) if kind == A else not is_canonical(html, start, end):
-                return False
-            may_be = True
-        if what == _HREF and length == 4 and not found:
-            if start < 0 or not is_plain_value(html, start, end) or (kind == LINK and start == end):
-                return False
-            hrefs[row, 0], hrefs[row, 1] = start, end
-            found = True
-        at = attribute_start(html, name if start < 0 else behind_value(html, start, end))
-    return found and may_be
-
-
-# ---- what is no markup
-
-
-@helper(b1(Bytes, i8, i8, i8))
-def is_end_tag(html: Array, at: int, what: int, length: int) -> bool:
-    """Whether the end tag of this name begins here."""
-    end = at + 2 + length
-    if end >= html.size or html[at + 1] != _SLASH or not ends_name(html[end]):
+def is_agent(html: Array, start: int, end: int, agent: Array) -> bool:
+    """Whether a value is the agent's name, which is in small letters."""
+    if end - start != agent.size:
         return False
-    return name_code(html, at + 2, end) == what
+    for at in range(agent.size):
+        c = html[start + at]
+        if (c | 32 if 65 <= c <= 90 else c) != agent[at]:
+            return False
+    return True
 
 
-@helper(i8(Bytes, i8, i8, i8))
-def text_end(html: Array, at: int, what: int, length: int) -> int:
-    """Where the end tag of an element that holds text alone begins."""
-    at = find_byte(html, at, _LESS)
-    while at < html.size and not is_end_tag(html, at, what, length):
-        at = find_byte(html, at + 1, _LESS)
-    return at
-
-
-@helper(b1(Bytes, i8))
-def is_arrow(html: Array, at: int) -> bool:
-    return at + 2 < html.size and html[at] == _DASH and html[at + 1] == _DASH and html[at + 2] == _GREATER
-
-
-@helper(i8(Bytes, i8))
-def twice_hidden_end(html: Array, at: int) -> int:
-    """Behind `<!-- <script`: an end tag ends only this, an arrow all of it."""
-    while at < html.size and not is_arrow(html, at):
-        if html[at] == _LESS and is_end_tag(html, at, _SCRIPT, 6):
-            return at + 8
-        at += 1
-    return at
-
-
-@helper(i8(Bytes, i8))
-def hidden_end(html: Array, at: int) -> int:
-    """Behind `<!--` in a script: to the arrow, or to the script's end tag."""
-    while at < html.size and not is_arrow(html, at):
-        if html[at] == _LESS:
-            if is_end_tag(html, at, _SCRIPT, 6):
-                return at
-            end = at + 7
-            if end < html.size and ends_name(html[end]) and name_code(html, at + 1, end) == _SCRIPT:
-                at = twice_hidden_end(html, end)
-                continue
-        at += 1
-    return at
-
-
-@helper(b1(Bytes, i8))
-def opens_comment(html: Array, at: int) -> bool:
-    return at + 3 < html.size and html[at + 1] == _BANG and html[at + 2] == _DASH and html[at + 3] == _DASH
-
-
-@helper(b1(Bytes, i8))
-def closes_at_once(html: Array, at: int) -> bool:
-    """Whether what follows `<!--` ends it: `>` or `->`."""
-    if at < html.size and html[at] == _GREATER:
-        return True
-    return at + 1 < html.size and html[at] == _DASH and html[at + 1] == _GREATER
-
-
-@helper(i8(Bytes, i8))
-def script_end(html: Array, at: int) -> int:
-    at = find_byte(html, at, _LESS)
-    while at < html.size and not is_end_tag(html, at, _SCRIPT, 6):
-        if opens_comment(html, at) and not closes_at_once(html, at + 4):
-            at = hidden_end(html, at + 4)
-            if at < html.size and html[at] == _LESS:
-                continue
-        at = find_byte(html, at + 1, _LESS)
-    return at
-
-
-@helper(i8(Bytes, i8))
-def comment_end(html: Array, at: int) -> int:
-    """Behind `<!--`: to where the comment is over."""
-    if closes_at_once(html, at):
-        return at
-    at = find_byte(html, at, _DASH)
-    while at + 2 < html.size:
-        if html[at + 1] == _DASH:
-            bang = html[at + 2] == _BANG and at + 3 < html.size and html[at + 3] == _GREATER
-            if html[at + 2] == _GREATER or bang:
-                return at
-        at = find_byte(html, at + 1, _DASH)
-    return html.size
+# ---- rows
 
 
 @helper(i8(i8, i8))
@@ -333,96 +168,167 @@ def kind_of(what: int, length: int) -> int:
     return IFRAME if what == _IFRAME and length == 6 else -1
 
 
-@helper(b1(i8, i8))
-def holds_text(what: int, length: int) -> bool:
-    """Elements that hold text alone, scripts apart."""
-    if length == 5:
-        return what in (_STYLE, _TITLE)
-    if length == 8:
-        return what in (_TEXTAREA, _NOFRAMES)
-    return (what == _IFRAME and length == 6) or (what == _NOEMBED and length == 7) or (what == _XMP and length == 3)
+@helper(void(Rows, Rows, State))
+def keep_row(rows: Array, hrefs: Array, state: Array) -> None:
+    """Leave a tag to Python: the next row, and a place among the hrefs."""
+    place = state[HREFS]
+    hrefs[place, 0], hrefs[place, 1] = NOT_YET, NOT_YET
+    rows[state[ROWS], PLACE] = place
+    state[HREFS] = place + 1
+    state[ROWS] += 1
 
 
-@helper(i8(Bytes, i8, i8, i8))
-def behind_content(html: Array, at: int, what: int, length: int) -> int:
-    """Behind a start tag, or behind the text that it introduces."""
-    if what == _SCRIPT and length == 6:
-        return script_end(html, at)
-    if what == _PLAINTEXT and length == 9:
-        return html.size
-    return text_end(html, at, what, length) if holds_text(what, length) else at
+@helper(i8(Bytes, Rows, i8, i8))
+def work_of(html: Array, rows: Array, row: int, first_odd: int) -> int:
+    """What a row costs Python: itself, more if it is no link as most are or in another encoding, and the references in its values."""
+    work = 1 if rows[row, KIND] <= AREA and rows[row, REL] < 0 else 4
+    work += 1 if first_odd < 256 else 0
+    for column in range(VALUES, PLACE, 2):
+        if rows[row, column] >= 0:
+            at, end = rows[row, column], rows[row, column + 1]
+            while at < end:
+                work += html[at] == _AND
+                at += 1
+    return work
 
 
-@helper(i8(Bytes, i8))
-def behind_markup(html: Array, at: int) -> int:
-    """Behind a comment, a doctype, or what looks like one; `at`: its `<`, which no tag's name follows."""
-    if opens_comment(html, at):
-        return comment_end(html, at + 4)
-    c = html[at + 1]
-    is_bogus = c in (_BANG, _QUESTION) or (c == _SLASH and at + 2 < html.size and html[at + 2] != _GREATER)
-    return find_byte(html, at + 2, _GREATER) if is_bogus else at + 1
-
-
-@helper(b1(Rows, Counts, i8, i8, i8))
-def note_row(rows: Array, counts: Array, kind: int, start: int, end: int) -> bool:
-    row = counts[ROWS]
-    if row == len(rows):
+@helper(b1(Bytes, Rows, i8, i8, Bytes, i8))
+def may_be_named(html: Array, rows: Array, row: int, column: int, agent: Array, first_odd: int) -> bool:
+    """Whether the name or http-equiv of a meta may be one that counts."""
+    start, end = rows[row, column], rows[row, column + 1]
+    if start < 0:
         return False
-    rows[row, 0], rows[row, 1], rows[row, 2], rows[row, 3] = kind, start, end, counts[HREFS]
-    counts[ROWS] = row + 1
-    return True
-
-
-@helper(b1(Bytes, i8, i8, i8, Rows, Rows, Counts, Bytes))
-def note_tag(
-    html: Array, kind: int, attributes: int, end: int, rows: Array, hrefs: Array, counts: Array, agent: Array
-) -> bool:
-    """Write where a tag's link is, or its attributes; False: there is no room."""
-    if len(hrefs) == 0:
-        return note_row(rows, counts, kind, attributes, end)
-    if kind in (LINK, META) and not may_matter(html, attributes, end, agent):
+    if not is_plain(html, start, end, min(first_odd, 128)):
         return True
-    if kind == LINK and counts[CANONICAL] == FOUND:
-        return True  # the first one counts
-    href = counts[HREFS]
-    if href == len(hrefs):
+    if column == HTTP_EQUIV:
+        return end - start == 7 and name_code(html, start, end) == _REFRESH
+    return (end - start == 6 and name_code(html, start, end) == _ROBOTS) or is_agent(html, start, end, agent)
+
+
+@helper(b1(Bytes, i8, Rows, i8, State, Bytes))
+def matters(html: Array, kind: int, rows: Array, row: int, state: Array, agent: Array) -> bool:
+    """Whether a tag may lead somewhere, or say something to robots. Most meta and link tags do not."""
+    if kind == META:
+        first_odd = state[FIRST_ODD]
+        return may_be_named(html, rows, row, META_NAME, agent, first_odd) or may_be_named(
+            html, rows, row, HTTP_EQUIV, agent, first_odd
+        )
+    if rows[row, HREF] < 0 or (kind == BASE and state[HAS_BASE] != 0):
         return False
-    is_usual = kind == A or (kind == LINK and counts[CANONICAL] == NONE)
-    is_usual = is_usual and usual_link(html, kind, attributes, hrefs, href)
+    if kind in (FRAME, IFRAME, LINK) and rows[row, HREF] == rows[row, HREF + 1]:
+        return False
+    if kind in (FRAME, IFRAME, BASE):
+        return True
+    start, end = rows[row, REL], rows[row, REL + 1]
+    if kind != LINK and (start < 0 or not is_plain(html, start, end, state[FIRST_ODD])):
+        return True
+    if kind != LINK:
+        return not has_word(html, start, end, _NOFOLLOW, 8)
+    if start < 0 or state[CANONICAL] == FOUND:
+        return False  # the first one counts
+    return not is_plain(html, start, end, state[FIRST_ODD]) or has_word(html, start, end, _CANONICAL, 9)
+
+
+@helper(b1(Bytes, i8, Rows, i8, State))
+def is_usual(html: Array, kind: int, rows: Array, row: int, state: Array) -> bool:
+    """Whether a tag that matters is a link that needs no second look."""
+    if kind in (META, BASE) or (kind == LINK and state[CANONICAL] != NONE):
+        return False
+    first_odd = state[FIRST_ODD]
+    if rows[row, REL] >= 0 and not is_plain(html, rows[row, REL], rows[row, REL + 1], first_odd):
+        return False
+    return is_plain(html, rows[row, HREF], rows[row, HREF + 1], first_odd)
+
+
+@helper(void(Bytes, i8, Rows, Rows, State, Bytes))
+def note_tag(html: Array, kind: int, rows: Array, hrefs: Array, state: Array, agent: Array) -> None:
+    """Write where the link of a tag is, whose values are in the next row; or keep that row."""
+    row = state[ROWS]
+    if not matters(html, kind, rows, row, state, agent):
+        return
+    usual = is_usual(html, kind, rows, row, state)
     if kind == LINK:
-        counts[CANONICAL] = FOUND if is_usual else PERHAPS
-    if not is_usual:
-        hrefs[href, 0], hrefs[href, 1] = NOT_YET, NOT_YET
-        if not note_row(rows, counts, kind, attributes, end):
-            return False
-    counts[HREFS] = href + 1
-    return True
+        state[CANONICAL] = FOUND if usual else PERHAPS
+    elif kind == BASE:
+        state[HAS_BASE] = 1
+    if usual:
+        place = state[HREFS]
+        hrefs[place, 0], hrefs[place, 1] = rows[row, HREF], rows[row, HREF + 1]
+        state[HREFS] = place + 1
+        state[BYTES] += rows[row, HREF + 1] - rows[row, HREF]
+        return
+    rows[row, KIND] = kind
+    state[WORK] += work_of(html, rows, row, state[FIRST_ODD])
+    state[BYTES] += max(0, rows[row, VALUES + 1] - rows[row, VALUES])
+    keep_row(rows, hrefs, state)
 
 
-@kernel(b1(Bytes, Rows, Rows, Counts, Bytes, i8))
-def find_tags(html: Array, rows: Array, hrefs: Array, counts: Array, agent: Array, most: int) -> bool:
+@helper(void(Rows, State, i8, i8, i8))
+def note_attributes(rows: Array, state: Array, kind: int, start: int, end: int) -> None:
+    row = state[ROWS]
+    rows[row, KIND], rows[row, VALUES], rows[row, VALUES + 1] = kind, start, end
+    state[ROWS] = row + 1
+
+
+@helper(b1(Rows, Rows, State))
+def has_room(rows: Array, hrefs: Array, state: Array) -> bool:
+    return state[ROWS] < len(rows) and (len(hrefs) == 0 or state[HREFS] < len(hrefs))
+
+
+@helper(b1(State, i8))
+def is_over(state: Array, most: int) -> bool:
+    if state[HREFS] >= most or state[BYTES] >= state[MOST_BYTES]:
+        return True
+    return state[STEPS] >= state[MOST_STEPS] or state[WORK] >= state[MOST_WORK]
+
+
+@kernel(b1(Bytes, Rows, Rows, State, Open, Bytes, i8))
+def find_tags(html: Array, rows: Array, hrefs: Array, state: Array, opened: Array, agent: Array, most: int) -> bool:
     """Write into `hrefs` (start, end) of the value itself for every link as most are; for every other tag that may lead somewhere or
-    matter to `agent`, NOT_YET there, and (kind, start, end of its attributes, its place in `hrefs`) into `rows`. False: there is no room.
-    `most`: of hrefs, then it stops. Without any room in `hrefs`, all tags are in `rows`."""
-    counts[:] = 0
-    templates = 0
-    at = find_byte(html, 0, _LESS)
-    while at + 1 < html.size and counts[HREFS] < most:
+    matter to `agent`, NOT_YET there, and into `rows` where its values are. False: there is no more room; call it again with more.
+    `most`: of hrefs, then it stops. If `hrefs` has no room at all, where the attributes of every tag are is written into `rows`."""
+    at = find_byte(html, state[AT], _LESS)
+    while at + 1 < html.size and not is_over(state, most):
+        if not has_room(rows, hrefs, state):
+            state[AT] = at
+            return False
+        state[STEPS] += 1
         closing = html[at + 1] == _SLASH
         name = at + 2 if closing else at + 1
         if name >= html.size or not is_letter(html[name]):
-            at = find_byte(html, behind_markup(html, at), _LESS)
+            at = find_byte(html, behind_markup(html, at, innermost(opened) != HTML_ELEMENT), _LESS)
             continue
         attributes = name_end(html, name)
         what, length = name_code(html, name, attributes), attributes - name
-        end = tag_end(html, attributes)
+        kind = -1 if closing or state[TEMPLATES] > 0 else kind_of(what, length)
+        end = read_tag(html, attributes, -1 if len(hrefs) == 0 else kind, rows, state)
         if end >= html.size:
             break
-        if what == _TEMPLATE and length == 8:
-            templates = max(0, templates - 1) if closing else templates + 1
-        kind = -1 if closing or templates > 0 else kind_of(what, length)
-        if kind >= 0 and not note_tag(html, kind, attributes, end, rows, hrefs, counts, agent):
-            return False
-        after = end + 1 if closing else behind_content(html, end + 1, what, length)
-        at = find_byte(html, after, _LESS)
+        if opened[0, 0] > 0:  # the tag is looked at again, and held against what is open
+            state[STEPS] += (end - attributes + opened[0, 0]) // 4
+        is_html = is_of_html(html, what, length, closing, attributes, end, opened)
+        if is_html and what == _TEMPLATE and length == 8:
+            state[TEMPLATES] = max(0, state[TEMPLATES] - 1) if closing else state[TEMPLATES] + 1
+        if kind == A or (kind >= 0 and is_html):
+            if len(hrefs) == 0:
+                note_attributes(rows, state, kind, attributes, end)
+            else:
+                note_tag(html, kind, rows, hrefs, state, agent)
+        at = find_byte(html, end + 1 if closing or not is_html else behind_content(html, end + 1, what, length), _LESS)
     return True
+
+
+@kernel(i8(Bytes, Rows, Buffer, Rows))
+def gather_links(text: Array, spans: Array, out: Array, gathered: Array) -> int:
+    """Copy links one behind the other, and write where they are then; those that are NOT_YET stay so. Answers how many bytes they take."""
+    end = 0
+    for link in range(len(spans)):
+        start = end
+        if spans[link, 0] < 0:
+            gathered[link, 0], gathered[link, 1] = NOT_YET, NOT_YET
+            continue
+        for at in range(spans[link, 0], spans[link, 1]):
+            out[end] = text[at]
+            end += 1
+        gathered[link, 0], gathered[link, 1] = start, end
+    return end

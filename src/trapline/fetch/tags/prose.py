@@ -11,7 +11,8 @@ Rules of this file
 
 import numpy as np
 
-from trapline.fetch.tags.kernels import (
+from trapline.fetch.tags.foreign import HTML, Codes, Open, codes_of, innermost, is_among, is_of_html
+from trapline.fetch.tags.tokens import (
     Bytes,
     attribute_name_end,
     attribute_start,
@@ -44,14 +45,7 @@ BOXES = "div section ul ol dl span table form ins figure center header"
 """Elements whose role, class and id are looked at: such as have end tags."""
 
 
-def codes_of(names: str) -> Array:
-    codes = np.sort(np.array([code(name) for name in names.split()], np.int64))
-    codes.flags.writeable = False
-    return codes
-
-
 _SURROUNDINGS, _BOXES, _ROLES, _WORDS = map(codes_of, (SURROUNDINGS, BOXES, ROLES, WORDS))
-Codes = type_of(_WORDS)
 
 _MAIN, _ARTICLE, _HEADER, _BODY, _HTML = code("main"), code("article"), code("header"), code("body"), code("html")
 _TITLE, _XMP, _PLAINTEXT, _TIME = code("title"), code("xmp"), code("plaintext"), code("time")
@@ -61,25 +55,14 @@ _NAMES = 4  # of a class: what an element is comes before how it looks, and what
 _LESS, _GREATER, _SLASH, _BANG, _QUESTION, _T = 0x3C, 0x3E, 0x2F, 0x21, 0x3F, 0x74
 
 Out = type_of(np.zeros(1, np.uint8))
-State = type_of(np.zeros(9, np.int64))
+State = type_of(np.zeros(10, np.int64))
 # Levels: pass over nothing; elements by their names, roles, and if they are hidden; by their classes and ids too.
 ALL, BY_NAME, BY_CLASS = 0, 1, 2
 # Of the state: bytes written, and of text passed over; where in the former that of <main> begins and ends (-1: there is none); the
 # element that is being passed over (0: none), and how many of its name are open; how many <main> and <article> are; whether an end is
-# missing; the level.
-WRITTEN, PASSED, MAIN_FROM, MAIN_TO, OVER, DEPTH, INSIDE, TORN, LEVEL = range(9)
-
-
-@helper(b1(Codes, i8))
-def is_among(codes: Array, wanted: int) -> bool:
-    low, high = 0, codes.size
-    while low < high:
-        middle = (low + high) // 2
-        if codes[middle] < wanted:
-            low = middle + 1
-        else:
-            high = middle
-    return low < codes.size and codes[low] == wanted
+# missing; the level; how many tags were read.
+WRITTEN, PASSED, MAIN_FROM, MAIN_TO, OVER, DEPTH, INSIDE, TORN, LEVEL, TAGS = range(10)
+MOST_TAGS = 1 << 18  # of a page; the most of a real one in its first 2 MiB were 132,156
 
 
 @helper(void(Bytes, i8, i8, Out, State))
@@ -214,22 +197,22 @@ def closed(what: int, state: Array) -> None:
             state[MAIN_TO] = state[WRITTEN]
 
 
-@helper(i8(Bytes, i8))
-def behind_no_tag(html: Array, at: int) -> int:
+@helper(i8(Bytes, i8, b1))
+def behind_no_tag(html: Array, at: int, foreign: bool) -> int:
     """Behind a comment, a doctype or the like; or behind a `<` that is only text."""
     c = html[at + 1]
     if c not in (_BANG, _QUESTION, _SLASH):
         return at + 1
-    return find_byte(html, behind_markup(html, at), _GREATER) + 1
+    return find_byte(html, behind_markup(html, at, foreign), _GREATER) + 1
 
 
-@helper(i8(Bytes, i8, Out, State))
-def take_tag(html: Array, at: int, out: Array, state: Array) -> int:
+@helper(i8(Bytes, i8, Out, State, Open))
+def take_tag(html: Array, at: int, out: Array, state: Array, open_elements: Array) -> int:
     """What a tag does; answers where the text behind it begins."""
     closing = html[at + 1] == _SLASH
     name = at + 2 if closing else at + 1
     if name >= html.size or not is_letter(html[name]):
-        return behind_no_tag(html, at)
+        return behind_no_tag(html, at, innermost(open_elements) != HTML)
     attributes = name_end(html, name)
     what, length = name_code(html, name, attributes), attributes - name
     end = tag_end(html, attributes)
@@ -242,25 +225,34 @@ def take_tag(html: Array, at: int, out: Array, state: Array) -> int:
             opened_within(what, state)
         else:
             opened(html, what, length, attributes, out, state)
-    after = end + 1 if closing or end >= html.size else behind_content(html, end + 1, what, length)
-    if what in (_TITLE, _XMP, _PLAINTEXT) and not closing:
+    if end >= html.size:
+        return end + 1
+    is_html = is_of_html(html, what, length, closing, attributes, end, open_elements)
+    if closing or not is_html:
+        return end + 1
+    after = behind_content(html, end + 1, what, length)
+    if what in (_TITLE, _XMP, _PLAINTEXT):
         take_text(html, end + 1, after, out, state)
     return after
 
 
-@kernel(void(Bytes, Out, State, i8))
-def read_prose(html: Array, out: Array, state: Array, level: int) -> None:
+@kernel(void(Bytes, Out, State, Open, i8))
+def read_prose(html: Array, out: Array, state: Array, open_elements: Array, level: int) -> None:
     """Write what people read into `out`, as much of it as there is room for."""
     state[:] = 0
+    open_elements[0] = 0
     state[MAIN_FROM] = state[MAIN_TO] = -1
     state[LEVEL] = level
     at = 0
-    while at < html.size and state[WRITTEN] < out.size:
+    while at < html.size and state[WRITTEN] < out.size and state[TAGS] < MOST_TAGS:
+        state[TAGS] += (
+            1 if open_elements[0, 0] == 0 else 4 + open_elements[0, 0] // 4
+        )  # it is held against what is open
         less = find_byte(html, at, _LESS)
         take_text(html, at, less, out, state)
         if less + 1 >= html.size:
             break
-        at = take_tag(html, less, out, state)
+        at = take_tag(html, less, out, state, open_elements)
     if state[OVER] != 0:
         state[TORN] = 1
     if state[MAIN_FROM] >= 0 and state[MAIN_TO] < 0:
