@@ -14,7 +14,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from tests.parallel.processes_world import has, rows
-from tests.proof.section import Finding, Section, say
+from tests.proof.section import Finding, Section, by_pytest, say
 from tests.testweb.webs import numbered
 from trapline.crawl.store.lock import holder
 from trapline.fetch.hosts import hosts_text
@@ -113,6 +113,12 @@ def run(full: bool) -> Iterator[Finding]:
             claim = f"Every crawl of {min(sizes)} to {max(sizes)} processes ends at its goal ({kind})."
             measured = "; ".join(f"{count} {end}" for end, count in ends.items())
             yield Finding(claim, f"of {sum(ends.values())} crawls: {measured}", set(ends) == {"at its goal"})
+    if full:
+        yield by_pytest(
+            "On two hosts, with a line between them that is cut for 20 s, no page is lost or fetched twice.",
+            "tests/parallel/test_namespaces.py",
+            env={"TRAPLINE_CUT_SECONDS": "20"},
+        )
 
 
 SECTION = Section("Goals of several processes", _METHOD, run)

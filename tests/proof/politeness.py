@@ -173,6 +173,11 @@ def run(full: bool) -> Iterator[Finding]:
             "tests/crawl/test_politeness_live.py",
             env={"TRAPLINE_POLITE_SITES": "500"},
         )
+        yield by_pytest(
+            "A crawl keeps to its bandwidth, of all sites and of each.",
+            "tests/cli/test_crawl_bandwidth.py",
+            env={"TRAPLINE_BANDWIDTH_SECONDS": "6"},
+        )
 
 
 SECTION = Section("Politeness", _METHOD, run)
