@@ -25,8 +25,7 @@ class Site(asyncio.Protocol):
         self._body, self._head = body, b""
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        assert isinstance(transport, asyncio.Transport)
-        self._transport = transport
+        self._transport: asyncio.WriteTransport = transport  # type: ignore[assignment]
 
     def data_received(self, data: bytes) -> None:
         *requests, self._head = (self._head + data).split(b"\r\n\r\n")

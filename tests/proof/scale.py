@@ -132,6 +132,9 @@ def measured(sites: int) -> Measured:
         folder = place / "crawl"
         with closing(sqlite3.connect(folder / "crawl.db")) as database:
             (urls,) = database.execute("select count(*) from page").fetchone()
+            (pages,) = database.execute("select count(distinct page) from fetch where result = 3").fetchone()
+        if pages != sites:
+            raise RuntimeError(f"the crawl fetched {pages} of {sites} pages")
         disk = sum(path.stat().st_size for path in folder.rglob("*") if path.is_file())
         start = next(sample.loop_bytes for sample in samples if sample.store_bytes)  # its store has just begun
         loop, store = (max(column) for column in zip(*samples, strict=True))
