@@ -149,6 +149,13 @@ def test_a_page_is_not_passed_to_and_fro_among_those_that_must_wait() -> None:
     assert shared_out(10, {0: Holding(4, 5, *LATER), 1: Holding(5, 5, *LATER)}) == {}
 
 
+def test_who_only_fetches_again_gets_pages_that_nobody_needs_now_and_gives_them_up_to_who_does() -> None:
+    assert shared_out(1000, {0: Holding(300, 400, *LATER), 1: Holding(200, 200, *LATER)}) == {1: 300}
+    assert shared_out(600, {0: Holding(300, 400, *LATER), 1: Holding(200, 200, *LATER)}) == {0: 350}
+    assert shared_out(501, {0: Holding(300, 301, *LATER), 1: Holding(200, 200, *LATER)}) == {}
+    assert shared_out(501, {0: Holding(300, 301, *LATER), 1: Holding(200, 200, *NOW)}) == {0: 300}
+
+
 def test_who_has_nothing_to_fetch_gets_nothing() -> None:
     assert shared_out(10, {0: Holding(0, 0, *IDLE), 1: Holding(0, 0, *NOW)}) == {1: 5}
 
@@ -187,7 +194,7 @@ def led(worlds: list[VirtualWorld], goal: int, rounds: int) -> int:
         held = {}
         for number, world in enumerate(worlds):
             one = world.crawler
-            held[number] = Holding(int(one.used), int(one.most_pages), one.frontier.has_new, one.is_ready)
+            held[number] = Holding(int(one.used), int(one.most_pages), one.has_pages, one.is_ready)
         for number, quota in budget.orders(held, frozenset()).items():
             one = worlds[number].crawler
             one.most_pages = max(quota, one.used)

@@ -24,6 +24,7 @@ from trapline.crawl.partition import Others
 from trapline.crawl.records import AS_BEFORE, ERRAND, RETURNED, SITE_FAILED, VISITS, Fetched, GivenUp, Progress
 from trapline.crawl.shelf import Shelf
 from trapline.crawl.sites import Site
+from trapline.crawl.standing import next_visit
 from trapline.crawl.tally import Tally
 from trapline.crawl.upkeep import Upkeep
 from trapline.crawl.waiting import Waiting
@@ -33,7 +34,7 @@ from trapline.fetch.response import Response
 from trapline.fetch.urls import canonical
 from trapline.frontier import FAILED, FETCHED, REFUSED, Drained, Frontier, Outcome, Rescore, Visit, WaitUntil
 from trapline.frontier.layout import Array
-from trapline.units import counted, duration
+from trapline.units import counted
 
 _CONDITION = b"\r\nIf-"  # of a request: by an entity tag, by a date, or both
 _NO_PAGES = np.zeros(0, np.int32)
@@ -160,8 +161,13 @@ class Crawler:
             return ""
         if self.others is not None and self.used >= self.most_pages:
             return "waiting for a share of --max-pages"
+        return next_visit(self.next_visit_s)
+
+    @property
+    def next_visit_s(self) -> float:
+        """For how long it waits while no connection is open; infinity: nobody knows."""
         left_s = self._wakes_at - self._world.now()
-        return f"next visit in {duration(left_s)}" if 0.0 < left_s < math.inf else ""
+        return left_s if self.active == 0 and not self.stopped_by and left_s > 0.0 else math.inf
 
     def _woken(self) -> None:
         self._wakes_at, self._timer = math.inf, None
@@ -193,10 +199,14 @@ class Crawler:
         return not self.stopped_by and (has_room or visit in self.errands)
 
     @property
+    def has_pages(self) -> bool:
+        """Whether it has pages to fetch, new or again, now or later. Not a matter of how many it may still have."""
+        return self.upkeep.agenda.goes_on if self.upkeep is not None else self.frontier.has_new
+
+    @property
     def is_idle(self) -> bool:
-        """Whether it has nothing to do until another partition sends something. Not a matter of how many pages it may still have."""
-        goes_on = self.upkeep.agenda.goes_on if self.upkeep is not None else self.frontier.has_new
-        return self.active == 0 and not goes_on and self.errands.opens_at == math.inf
+        """Whether it has nothing to do until another partition sends something."""
+        return self.active == 0 and not self.has_pages and self.errands.opens_at == math.inf
 
     @property
     def is_ready(self) -> bool:

@@ -1,6 +1,7 @@
 """How a crawl stands, for whoever shows it: the progress, rates of the last seconds, the busiest sites, the errors,
 where it does not go."""
 
+import math
 from collections import Counter, deque
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
@@ -8,7 +9,7 @@ from typing import NamedTuple
 from trapline.crawl.ends import SECONDS
 from trapline.crawl.records import Progress
 from trapline.crawl.tally import Heard
-from trapline.units import counted
+from trapline.units import counted, duration
 
 RECENT_S = 5.0  # what "now" means in a rate
 MOST_ROWS = 6
@@ -45,6 +46,11 @@ class Standing(NamedTuple):
 def stopping(why: str, visits: int) -> str:
     """What a crawl is at that is about to end."""
     return f"stopping ({_OPTION.get(why, why)}): {counted(visits, 'visit')} under way; Ctrl-C cuts them off"
+
+
+def next_visit(seconds: float) -> str:
+    """What a crawl waits for that has no connection open; "": nobody knows."""
+    return f"next visit in {duration(seconds)}" if seconds < math.inf else ""
 
 
 class Recent:

@@ -22,8 +22,6 @@ from trapline.frontier.layout import (
     NEED_ROOM,
     PAGE_FAULT,
     PAGE_RANK_FAULT,
-    RESTING_GROUPS,
-    RESTING_SITES,
     REVISIT_FAULT,
     Array,
     State,
@@ -109,13 +107,7 @@ class Core:
     def opens_at(self, now: float) -> float:
         """When a visit to a page never fetched could begin: `now`, a later moment, or infinity if time alone changes nothing. It asks for
         no visit, and changes nothing."""
-        run, heap = self.state.run[0], self.state.heap
-        if run.ready > 0 or run.open_backlogs > 0:
-            return now
-        moments = [-heap[RESTING_SITES, 0].key] if run.resting_sites > 0 else []
-        if run.resting_groups > 0:
-            moments.append(-heap[RESTING_GROUPS, 0].key)
-        return max(float(min(moments, default=math.inf)), now)
+        return float(kernels.opening(self.handle, now))
 
     def visits_under_way(self) -> list[tuple[int, int]]:
         """Visit id and site of each, oldest first."""

@@ -117,6 +117,26 @@ def begin_visit(s: State, now: float) -> int:
     return lease(s, s.pool[group.block].id)
 
 
+@helper(f8(StateType, f8))
+def first_opening(s: State, now: float) -> float:
+    """When `next` could answer a visit, or ask for scores: `now`, a later moment, or infinity. It changes nothing."""
+    run = s.run[0]
+    choosing = run.batch > 0 and (run.resume > 0 or batch_is_over(s))
+    if run.ready > 0 or (choosing and run.open_backlogs > 0) or scores_due(s, choosing):
+        return now
+    moment = INFINITY
+    if run.resting_sites > 0:
+        moment = min(moment, -s.heap[RESTING_SITES, 0].key)
+    if run.resting_groups > 0:
+        moment = min(moment, -s.heap[RESTING_GROUPS, 0].key)
+    return max(moment, now)
+
+
+@kernel(f8(i8, f8))
+def opening(handle: int, now: float) -> float:
+    return first_opening(recall(handle), now)
+
+
 @helper(b1(StateType, i8, i8, i8, f8, Pages, i8))
 def take_report(s: State, slot: int, page: int, result: int, response_s: float, links: Array, n: int) -> bool:
     """One page is in. False: the pool must grow, then the links go on."""

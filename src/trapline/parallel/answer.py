@@ -1,12 +1,13 @@
 """What a partition tells its coordinator of itself, and all of them as one: for the census, for goals, for whoever watches the crawl."""
 
+import math
 import time
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from trapline.crawl.records import Progress
-from trapline.crawl.standing import MOST_ROWS, FetchedAgain, Recent, Standing
+from trapline.crawl.standing import MOST_ROWS, FetchedAgain, Recent, Standing, next_visit
 from trapline.crawl.tally import Heard
 from trapline.parallel.census import Count
 from trapline.parallel.quotas import Holding
@@ -26,6 +27,7 @@ class Answer(NamedTuple):
     doing: str = ""
     again: FetchedAgain | None = None
     pages_per_s: float = 0.0
+    next_visit_s: float = math.inf  # while it has no connection open
 
     @classmethod
     def read(cls, said: Mapping[str, Any]) -> "Answer":
@@ -40,7 +42,7 @@ class Answer(NamedTuple):
         """What is not of its type would be found out where all are added up, and end the crawl."""
         rows = [row for table in (self.busiest, self.errors, self.given_up, self.left_out) for row in table]
         again = () if self.again is None else (self.again.fetched, self.again.changed, *self.again.heard)
-        numbers = *self.counted, *self.holding, *self.progress, *again, self.pages_per_s
+        numbers = *self.counted, *self.holding, *self.progress, *again, self.pages_per_s, self.next_visit_s
         counts, texts = [count for _, count in rows], [self.doing, *(name for name, _ in rows)]
         if not all(isinstance(one, int | float) for one in (*numbers, *counts)) or not all(
             isinstance(one, str) for one in texts
@@ -127,6 +129,8 @@ def _rows(tables: Iterable[Rows]) -> list[tuple[str, int]]:
 
 
 def _doing(answers: Sequence[Answer]) -> str:
-    """Of one of them, if all are at something else than crawling."""
-    said = [one.doing for one in answers]
-    return said[0] if said and all(said) else ""
+    """Of one of them, if all that have something to do are at something else than crawling."""
+    busy = [one for one in answers if not one.counted.idle]
+    if not busy or not all(one.doing for one in busy):
+        return ""
+    return next_visit(min(one.next_visit_s for one in busy)) or busy[0].doing

@@ -69,7 +69,7 @@ class Coordinator:
         self._were_there = False  # all of them
         self._began: float | None = None  # when the first was there
         self._done: Sequence[object] = ()  # by each, when that last changed
-        self._moved_at = 0.0
+        self._moved_at = self._looked_at = 0.0
 
     async def listen(self, host: str) -> Address:
         self._server, address = await listen(host, self._own, self._called)
@@ -179,7 +179,9 @@ class Coordinator:
         done = [(one.progress.pages, one.progress.errors, one.counted) for one in self.answers.values()]
         ready = [number for number, one in self.answers.items() if one.holding.is_ready]
         is_stuck = self._census.is_whole and not any(one.progress.active for one in self.answers.values())
-        if not ready or not is_stuck or done != self._done:
+        stood_still = now - self._looked_at > _LATE_S  # the coordinator itself: nobody could tell it anything
+        self._looked_at = now
+        if not ready or not is_stuck or stood_still or done != self._done:
             self._done, self._moved_at = done, now
         elif now - self._moved_at >= _STUCK_S:
             held = "; ".join(f"partition {number}: {one.holding}" for number, one in sorted(self.answers.items()))

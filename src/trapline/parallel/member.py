@@ -227,9 +227,9 @@ class LiveMember:
     def _answer(self, line: Line, round_: int) -> None:
         crawler = self._crawler
         quota = int(crawler.most_pages) if self._lead.limited else 0
-        holding = Holding(int(crawler.used), quota, crawler.frontier.has_new, crawler.is_ready)
+        holding = Holding(int(crawler.used), quota, crawler.has_pages, crawler.is_ready)
         count = self._exchange.count(crawler.is_idle)
-        told = answer(count, holding, crawler.progress(0.0), self._standing)
+        told = answer(count, holding, crawler.progress(0.0), self._standing)._replace(next_visit_s=crawler.next_visit_s)
         self._say(line, round=round_, answer=told._asdict())
 
     @staticmethod

@@ -20,8 +20,8 @@ class Holding(NamedTuple):
 
     used: int  # pages fetched, requested, or about to be
     quota: int
-    has_pages: bool  # it knows pages that it could fetch, now or later
-    is_ready: bool  # it could request one now, if its quota allowed that
+    has_pages: bool  # it knows pages that it could fetch, new or again, now or later
+    is_ready: bool  # it could request a new one now, if its quota allowed that
 
     @property
     def unused(self) -> int:
@@ -77,13 +77,13 @@ def _given(free: int, held: Mapping[int, Holding]) -> dict[int, int]:
 
 
 def _taken_back(held: Mapping[int, Holding]) -> dict[int, int]:
-    """From those that have no pages, for whoever starves; from all others half, for whoever starves and could request a page now. A
-    partition that has requested more pages meanwhile keeps those, and says so."""
+    """For those that starve: all from partitions that have no pages, half from the others; their last page only if somebody could request
+    one now, or it would go to and fro. A partition that has requested more pages meanwhile keeps those, and says so."""
     starving = [one for one in held.values() if one.is_starving]
-    is_urgent = any(one.is_ready for one in starving)
+    least = 0 if any(one.is_ready for one in starving) else 1
     left = {
-        number: one.used + (one.unused // 2 if one.has_pages else 0)
+        number: one.used + (max(one.unused // 2, least) if one.has_pages else 0)
         for number, one in held.items()
-        if one.unused > 0 and starving and (is_urgent or not one.has_pages)
+        if one.unused > 0 and starving
     }
     return {number: quota for number, quota in left.items() if quota < held[number].quota}
