@@ -1,20 +1,23 @@
 """What is known: every href comes out as the page of its canonical URL, whatever was remembered; new pages are numbered as they come."""
 
 from collections import Counter
+from collections.abc import Callable
+from typing import Any
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from trapline.crawl import known as module
-from trapline.crawl.known import Known
+from trapline.crawl.known import MOST_NEW, Known
 from trapline.crawl.outbox import Outbox
-from trapline.crawl.records import Batch
+from trapline.crawl.records import TOO_MANY, Batch
 from trapline.crawl.scope import Scope
 from trapline.crawl.seen import Lookup, Seen
 from trapline.crawl.shelf import Shelf
 from trapline.crawl.sites import Sites
 from trapline.fetch.links import Links
+from trapline.fetch.page import MOST_LINKS
 from trapline.fetch.urls import canonical, is_dynamic, origin
 from trapline.frontier import Frontier, Rules
 from trapline.frontier.journal import Journal
@@ -219,6 +222,57 @@ def test_a_link_met_before_is_not_found_out_again(monkeypatch: pytest.MonkeyPatc
     monkeypatch.setattr(module, "canonical", None)
     monkeypatch.setattr(module, "plain", None)
     assert world.pages(hrefs) == before and len(before) == 5
+
+
+# ---- what one page may take
+
+
+def test_of_one_page_a_bounded_number_of_links_is_found_out_and_the_rest_when_they_are_met_again(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(module, "MOST_NEW", 3)
+    world = World()
+    hrefs = ["a", "mailto:x", "b", "c", "a", "d"]
+    assert world.urls(hrefs) == ["http://a.org/a", "http://a.org/b"]  # what is no page has to be found out too
+    assert world.left_out == {TOO_MANY: 3}  # `a` was not known when the links were looked up
+    assert world.urls(hrefs) == [f"http://a.org/{name}" for name in "abcd"]
+    assert world.left_out == {TOO_MANY: 3}
+
+
+def test_the_work_for_new_links_does_not_grow_with_their_number(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of as many as a page may have, all to new sites, which cost most."""
+    calls: Counter[str] = Counter()
+
+    def counted(href: str, base: str) -> str | None:
+        calls["canonical"] += 1
+        return canonical(href, base)
+
+    monkeypatch.setattr(module, "canonical", counted)
+    world = World()
+    monkeypatch.setattr(world.frontier, "add_sites", _counting(world.frontier.add_sites, calls))
+    assert len(world.pages([f"//h{n}.org" for n in range(MOST_LINKS)])) == MOST_NEW
+    assert calls == {"canonical": MOST_NEW, "add_sites": 1}
+    assert [site.origin for site in world.sites][1:] == [f"http://h{n}.org" for n in range(MOST_NEW)]
+    assert world.frontier.sites == len(world.sites)
+
+
+def _counting(add: Callable[..., int], calls: Counter[str]) -> Callable[..., int]:
+    def added(*arguments: Any) -> int:
+        calls["add_sites"] += 1
+        return add(*arguments)
+
+    return added
+
+
+def test_of_one_page_a_bounded_number_of_links_is_told_to_others(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "MOST_NEW", 2)
+    world = own_world("http://a.org")
+    links = Links.of([f"http://other.org/{n}" for n in range(5)])
+    for _ in range(3):  # the last time all are known to be another's
+        pages, foreign = world.known.pages_of(HOME, "", links, 0.0)
+        assert list(foreign) == ["http://other.org/0", "http://other.org/1"]
+        assert pages.tolist() == [ELSEWHERE] * 2
+    assert world.left_out == {TOO_MANY: 3 + 3 + 3}
 
 
 # ---- what other partitions own

@@ -584,3 +584,13 @@ def test_empty_lines_before_a_head_count_as_part_of_it(at_once: int) -> None:
     assert [response.body for response in read(pieces(50 * b"\r\n" + whole + 50 * b"\n" + whole))[0]] == [b"ok", b"ok"]
     assert read(pieces(300 * b"\r\n" + whole)) == ([], TOO_LARGE)
     assert read(pieces(300 * b"\r\n"), ended=False) == ([], TOO_LARGE)
+
+
+@pytest.mark.parametrize("before", [b"", b"HTTP/1.1 103 Early\r\n\r\n"])
+@pytest.mark.parametrize("lines", [150, 190, 199, 200, 201, 400])
+@pytest.mark.parametrize("what", [b"s", b"HTTP", b"HTTPS", b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n"])
+def test_empty_lines_without_end_fail_alike_however_they_are_cut(before: bytes, lines: int, what: bytes) -> None:
+    data = before + b"\r\n" * lines + what
+    whole = read([data])
+    for size in (1, 2, 7, 300):
+        assert read([data[at : at + size] for at in range(0, len(data), size)]) == whole

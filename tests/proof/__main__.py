@@ -19,7 +19,7 @@ from typing import Any
 from tests.proof.section import ROOT, Finding, Section, say
 
 # In this order on the page; the longest run last.
-NAMES = ("scheduling", "goals", "politeness", "durability", "conformance", "hostile_peers", "surfaces", "scale", "soak")
+NAMES = ("scheduling", "goals", "politeness", "durability", "conformance", "hostile", "hostile_peers", "surfaces", "scale")
 RESULTS = ROOT / ".proof"
 PAGE = ROOT / "docs" / "proof.md"
 INTRODUCTION = """# How Trapline is proven

@@ -2,16 +2,11 @@
 
 import asyncio
 import json
-import random
-import signal
-import time
-from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
-from typing import NamedTuple
+from collections.abc import Iterator
 
 import numpy as np
 
+from tests.proof.fuzzing import FULL, SHORT, Reader, fuzzed
 from tests.proof.section import Finding, Section
 from trapline.crawl.robots_file import Answer
 from trapline.errors import ConfigError
@@ -30,37 +25,8 @@ Valid examples are changed by a mutator with a fixed seed: bits and bytes flippe
 example, numbers made extreme, text replaced by what parsers stumble over. The bodies of batches, letters and hand-overs are also changed
 before they are compressed and signed with their checksum, so that the change reaches the reader behind it. Each input may be read, or
 refused in the way that the reader documents (a refusal as its answer, or `ConfigError`). Any other exception is a failure, and so is
-an input that takes longer than ten seconds. `at` is the number of the input, by which it can be made again.
+an input that takes longer than ten seconds. A failing input is shown as hex.
 """
-_FULL, _SHORT = 1_000_000, 2_000
-_LONG_S = 10.0
-_SEED = 20
-_STUMBLES = (
-    b"",
-    b"\0",
-    b"\xff",
-    b"\xed\xa0\x80",
-    b"1e999",
-    b"NaN",
-    b"-1",
-    b"null",
-    b"[" * 5_000,
-    b"&amp;",
-    b"%00",
-    b"<!--",
-    b"]]>",
-)
-_NUMBERS = (0, 1, 127, 128, 255, 2**16, 2**31 - 1, 2**31, 2**32 - 1, 2**63, 2**64 - 1)
-
-
-class Reader(NamedTuple):
-    """Something that takes bytes from outside."""
-
-    name: str
-    read: Callable[[bytes], object]
-    examples: Sequence[bytes]
-    refusal: tuple[type[Exception], ...] = ()  # what it may raise
-    sealed: Callable[[bytes], bytes] = bytes  # an example as it comes, from what is changed of it
 
 
 def run(full: bool) -> Iterator[Finding]:
@@ -69,91 +35,7 @@ def run(full: bool) -> Iterator[Finding]:
         ("The frames between partitions", _of_partitions()),
         ("The log that replay reads", _of_logs()),
     ):
-        yield _fuzzed(title, readers, (_FULL if full else _SHORT) // len(readers))
-
-
-def _fuzzed(title: str, readers: Sequence[Reader], each: int) -> Finding:
-    found, slowest_s, read = Counter[str](), 0.0, 0
-    for reader in readers:
-        for at in range(each):
-            data = reader.sealed(_changed(random.Random(f"{_SEED} {reader.name} {at}"), reader.examples))
-            began = time.perf_counter()
-            try:
-                with _no_longer_than(_LONG_S):
-                    reader.read(data)
-                read += 1
-            except reader.refusal:
-                pass
-            except Exception as error:
-                found[f"{reader.name}: {type(error).__name__} (at {at})"] += 1
-            slowest_s = max(slowest_s, time.perf_counter() - began)
-    inputs = each * len(readers)
-    measured = f"{inputs:,} inputs to {len(readers)} readers, {read / inputs:.0%} of them read; the slowest {slowest_s * 1e3:.0f} ms"
-    wrong = "".join(f"; {what} x {times}" for what, times in found.most_common(5))
-    return Finding(
-        f"{title}: whatever is changed, nothing is raised that is not documented, and nothing hangs.",
-        measured + wrong,
-        not found,
-    )
-
-
-@contextmanager
-def _no_longer_than(seconds: float) -> Iterator[None]:
-    def late(*_: object) -> None:
-        raise TimeoutError
-
-    before = signal.signal(signal.SIGALRM, late)
-    signal.setitimer(signal.ITIMER_REAL, seconds)
-    try:
-        yield
-    finally:
-        signal.setitimer(signal.ITIMER_REAL, 0.0)
-        signal.signal(signal.SIGALRM, before)
-
-
-# ---- the mutator
-
-
-def _changed(chance: random.Random, examples: Sequence[bytes]) -> bytes:
-    data = bytearray(chance.choice(examples))
-    for _ in range(chance.choice((1, 1, 2, 4, 16))):
-        chance.choice(_CHANGES)(chance, data, examples)
-    return bytes(data)
-
-
-def _flip(chance: random.Random, data: bytearray, _: Sequence[bytes]) -> None:
-    if data:
-        data[chance.randrange(len(data))] ^= 1 << chance.randrange(8)
-
-
-def _cut(chance: random.Random, data: bytearray, _: Sequence[bytes]) -> None:
-    at = chance.randrange(len(data) + 1)
-    del data[at : at + chance.choice((1, 4, 64, len(data)))]
-
-
-def _double(chance: random.Random, data: bytearray, _: Sequence[bytes]) -> None:
-    at, size = chance.randrange(len(data) + 1), chance.choice((1, 8, 64))
-    data[at:at] = data[at : at + size] * chance.choice((1, 2, 50))
-
-
-def _exchange(chance: random.Random, data: bytearray, examples: Sequence[bytes]) -> None:
-    other = chance.choice(examples)
-    at, size = chance.randrange(len(data) + 1), chance.choice((4, 16, 256))
-    data[at : at + size] = other[at : at + size]
-
-
-def _number(chance: random.Random, data: bytearray, _: Sequence[bytes]) -> None:
-    size = chance.choice((1, 4, 8))
-    at = chance.randrange(len(data) + 1)
-    data[at : at + size] = (chance.choice(_NUMBERS) % 2 ** (8 * size)).to_bytes(size, chance.choice(("little", "big")))
-
-
-def _stumble(chance: random.Random, data: bytearray, _: Sequence[bytes]) -> None:
-    at = chance.randrange(len(data) + 1)
-    data[at : at + chance.choice((0, 1, 8))] = chance.choice(_STUMBLES)
-
-
-_CHANGES = (_flip, _cut, _double, _exchange, _number, _stumble)
+        yield fuzzed(title, readers, FULL if full else SHORT)
 
 
 # ---- who reads

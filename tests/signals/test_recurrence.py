@@ -12,6 +12,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
+from trapline.signals import recurrence
 from trapline.signals.recurrence import moments, rule_of
 
 DAY_S = 86_400.0
@@ -148,3 +149,35 @@ def test_until_is_the_last_moment_or_the_last_day() -> None:
 def test_any_text_is_a_rule_or_none(text: str) -> None:
     rule = rule_of(text, UTC, date(2024, 1, 1))
     assert rule is None or all(1.7e9 < at <= 1.7e9 + DAY_S for at in moments(rule, 1.7e9, 1.7e9 + DAY_S))
+
+
+def test_minutes_that_an_interval_never_meets_are_compared_once_for_all_hours_that_are_alike() -> None:
+    looked_at = 0
+
+    class Counted(tuple[int, ...]):
+        def __contains__(self, minute: object) -> bool:
+            nonlocal looked_at
+            looked_at += 1
+            return super().__contains__(minute)
+
+    rule = rule_of("FREQ=MINUTELY;INTERVAL=2;BYMINUTE=1,3,5", UTC, date(2024, 1, 1))
+    assert rule is not None
+    assert list(moments(rule._replace(minutes=Counted(rule.minutes)), 1.72e9, 1.72e9 + 30 * DAY_S)) == []
+    assert looked_at == 30
+
+
+def test_hours_outside_of_the_window_are_not_taken_minute_by_minute() -> None:
+    rule = rule_of("FREQ=MINUTELY", UTC, date(1970, 1, 1))
+    assert rule is not None
+    with patch.object(recurrence, "datetime", CountedMoments):
+        CountedMoments.asked = 0
+        assert list(moments(rule, 3 * DAY_S - 60.0, 3 * DAY_S)) == [3 * DAY_S]
+    assert CountedMoments.asked <= 24 * 3 + 4 * 60
+
+
+class CountedMoments(datetime):
+    asked = 0
+
+    def timestamp(self) -> float:
+        CountedMoments.asked += 1
+        return super().timestamp()

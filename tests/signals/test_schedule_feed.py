@@ -1,6 +1,7 @@
 """Schedule feeds: every cap of the format, points ahead and in order, and a feed that speaks for its own site alone."""
 
 import json
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -8,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from trapline.signals import schedule_feed
+from trapline.signals.recurrence import moments
 from trapline.signals.schedule_feed import (
     EXPIRED,
     HORIZON_S,
@@ -158,6 +160,28 @@ def test_rules_are_few_but_may_be_shared() -> None:
     found = read(*different)
     assert len(found.points) == schedule_feed.MOST_RULES
     assert dict(found.problems) == {NO_RULE: 300 - schedule_feed.MOST_RULES}
+
+
+def test_all_rules_of_a_feed_together_give_no_more_moments_than_points_are_looked_at(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    given_out = 0
+
+    def counted(*arguments: Any) -> Iterator[float]:
+        nonlocal given_out
+        for moment in moments(*arguments):
+            given_out += 1
+            yield moment
+
+    monkeypatch.setattr(schedule_feed, "moments", counted)
+    zones = ("UTC", "Europe/Berlin", "Asia/Tokyo")
+    every_minute = [
+        {"url": f"/{at}", "rrule": f"FREQ=MINUTELY;BYSECOND={at % 60}", "tzid": zones[at // 60]} for at in range(180)
+    ]
+    found = read(*every_minute)
+    assert sum(map(len, found.points.values())) == MOST_POINTS
+    assert dict(found.problems) == {TOO_MANY: 179}
+    assert given_out == MOST_POINTS
 
 
 json_values = st.recursive(

@@ -3,16 +3,19 @@
 It makes URLs canonical, leaves out what the scope does not admit, finds the pages seen before, and registers new pages and sites
 with the frontier. It does not fetch, and does not know why a page is wanted.
 
-Most links were met before and are found as they stand (seen/lookup.py). What follows here is for the others.
+Most links were met before and are found as they stand (seen/lookup.py). What follows here is for the others, and bounded for each page, so
+that no page stops a crawl (docs/decisions/034).
 """
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from itertools import islice
 from typing import NamedTuple
 
 import numpy as np
 
 from trapline.crawl.outbox import Outbox
+from trapline.crawl.records import TOO_MANY
 from trapline.crawl.scope import REASONS, Scope
 from trapline.crawl.seen import NO_PAGE, UNKNOWN, Lookup, Seen
 from trapline.crawl.shelf import Shelf
@@ -21,6 +24,8 @@ from trapline.fetch.links import Links
 from trapline.fetch.urls import canonical, is_dynamic, origin, plain
 from trapline.frontier import Frontier
 from trapline.frontier.layout import ELSEWHERE, Array
+
+MOST_NEW = 8_192  # links of one page that are found out, and that are told to other partitions; the rest once a page leads there again
 
 _LEFT_OUT = {reason: NO_PAGE - 1 - number for number, reason in enumerate(REASONS)}  # what is remembered of such a link
 _REASON = {number: reason for reason, number in _LEFT_OUT.items()}
@@ -77,6 +82,7 @@ class Known:
             for page in found:
                 if _FOREIGN < page < NO_PAGE:
                     self._left_out[_REASON[page]] += 1
+            self._left_out.update({TOO_MANY: found.count(UNKNOWN)} if UNKNOWN in found else {})
             found = [page for page in found if page >= 0]
         return Found(np.array([*dict.fromkeys(found), *[ELSEWHERE] * len(foreign)], np.int32), foreign)
 
@@ -85,8 +91,9 @@ class Known:
         if min(pages) > _FOREIGN:
             return []
         name, folder = _split(base)
-        hrefs = [links[at] for at, page in enumerate(pages) if page <= _FOREIGN]
-        urls = (self._url(href, name, folder) or canonical(href, base) for href in hrefs)
+        places = [at for at, page in enumerate(pages) if page <= _FOREIGN]
+        self._left_out.update({TOO_MANY: len(places) - MOST_NEW} if len(places) > MOST_NEW else {})
+        urls = (self._url(href, name, folder) or canonical(href, base) for href in links.some(places[:MOST_NEW]))
         return list(dict.fromkeys(url for url in urls if url is not None))
 
     def leave(self, sites: Iterable[int]) -> None:
@@ -169,20 +176,19 @@ class Known:
         return number
 
     def _find_out(self, pages: list[int], links: Links, base: str, now: float) -> None:
-        """Put the page of each link, or what is to be remembered instead, where it is unknown."""
+        """Put the page of each link, or what is to be remembered instead, where it is unknown; for the first MOST_NEW of these."""
         name, folder = _split(base)
         places: list[int] = []
         urls: list[str] = []
-        for at, page in enumerate(pages):
-            if page == UNKNOWN:
-                href = links[at]
-                url = self._url(href, name, folder) or canonical(href, base)
-                if url is None:
-                    pages[at] = NO_PAGE
-                    self._lookup.remember(at, NO_PAGE)
-                else:
-                    places.append(at)
-                    urls.append(url)
+        unknown = list(islice((at for at, page in enumerate(pages) if page == UNKNOWN), MOST_NEW))
+        for at, href in zip(unknown, links.some(unknown), strict=True):
+            url = self._url(href, name, folder) or canonical(href, base)
+            if url is None:
+                pages[at] = NO_PAGE
+                self._lookup.remember(at, NO_PAGE)
+            else:
+                places.append(at)
+                urls.append(url)
         if urls:
             for at, page, fingerprint in zip(places, *self._pages_at(urls, now, self._scope.admits), strict=True):
                 pages[at] = page
@@ -226,7 +232,7 @@ class Known:
         self._seen.add(fingerprints, first, numbers)
         pages: list[int] = numbers.tolist()
         new = list(dict.fromkeys(url for url, page in zip(urls, pages, strict=True) if page >= first))
-        owners = [self._site_of(url, now).id for url in new]
+        owners = self._owners(new, now)
         self._frontier.add_pages(np.array(owners, np.int32), np.array([is_dynamic(url) for url in new], np.int32))
         for name, values in self._inputs.items():
             self._frontier.set_column(name, values(new), first)
@@ -235,14 +241,21 @@ class Known:
             self._outbox.pages.append((page, owner, url))
         return pages
 
-    def _site_of(self, url: str, now: float) -> Site:
-        name = origin(url)
-        site = self.sites.named(name)
-        if site is None:
-            site = self.sites.add(name)
-            self._outbox.sites.append((site.id, name))
-            self._frontier.add_sites(1, now, [self._locate(site)])
-        return site
+    def _owners(self, urls: list[str], now: float) -> list[int]:
+        """The site of each URL. Those that are new are registered at one go: one by one, a site takes the time of eight pages."""
+        owners: list[int] = []
+        groups: list[int] = []
+        for url in urls:
+            name = origin(url)
+            site = self.sites.named(name)
+            if site is None:
+                site = self.sites.add(name)
+                self._outbox.sites.append((site.id, name))
+                groups.append(self._locate(site))
+            owners.append(site.id)
+        if groups:
+            self._frontier.add_sites(len(groups), now, groups)
+        return owners
 
 
 def _split(url: str) -> tuple[str, str]:

@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 VISITS = "visits"  # a kind of site given up: its visits failed
+TOO_MANY = "too many"  # why a link is left out: behind the first MOST_NEW of its page (known.py)
 
 
 # Results that the frontier is not told of a page, which waits as before. Asked for and not answered, by nobody's fault; an errand

@@ -169,7 +169,7 @@ class ResponseReader:
         end = _empty_line_end(data, self._at + self._read, most)
         if end < 0:
             self._read = max(0, len(data) - self._at - 2)  # the last two bytes may begin an empty line
-            if not data.startswith(b"HTTP/"[: len(data) - self._at], self._at):
+            if not b"HTTP/".startswith(data[self._at : max(self._at, min(self._at + 5, most))]):
                 self._fail(PROTOCOL)  # no use in waiting for its end
             elif len(data) >= most:
                 self._fail(TOO_LARGE)

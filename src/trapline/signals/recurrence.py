@@ -4,12 +4,12 @@ It knows dates, and nothing of URLs or probabilities. A rule is understood whole
 UNTIL, WKST, BYMONTH, BYMONTHDAY, BYDAY, BYHOUR, BYMINUTE, and one BYSECOND. Not: SECONDLY, COUNT, BYSETPOS, BYWEEKNO, BYYEARDAY.
 
 Not dateutil's: that looks for the next match however far it is, up to the year 9999 (`FREQ=DAILY;BYMONTH=2;BYMONTHDAY=30`), and does not
-end for `INTERVAL=0` (github.com/dateutil/dateutil/issues/1441). Here a rule costs one look at each day of the window, and one at each
+end for `INTERVAL=0` (github.com/dateutil/dateutil/issues/1441). Here a rule costs one look at each hour of the window, and one at each
 moment that it gives. dateutil is the oracle of the tests.
 """
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, date, datetime, timedelta, tzinfo
 from math import inf
 from typing import NamedTuple
@@ -24,6 +24,9 @@ _MOST_INTERVAL = 100_000
 _BYDAY = re.compile(r"([+-]?[1-9][0-9]?)?(MO|TU|WE|TH|FR|SA|SU)")
 _NUMBER = re.compile(r"[+-]?[0-9]{1,6}")
 _UNTIL = re.compile(r"([0-9]{8})(?:T([0-9]{6})(Z?))?")
+
+
+Minutes = dict[int, list[int]]  # of an hour, by the first minute that the interval allows in it
 
 
 class Rule(NamedTuple):
@@ -129,13 +132,24 @@ def moments(rule: Rule, after_s: float, until_s: float) -> Iterator[float]:
         return
     day = max(datetime.fromtimestamp(after_s, rule.zone).date() - timedelta(1), rule.anchor)
     last = datetime.fromtimestamp(until_s, rule.zone).date()
+    minutes: Minutes = {}
     while day <= last:
         if _on(rule, day):
-            for hour, minute in _at(rule, day):
-                moment = datetime(day.year, day.month, day.day, hour, minute, rule.second, tzinfo=rule.zone).timestamp()
-                if after_s < moment <= until_s:
-                    yield moment
+            for hour, of_hour in _at(rule, day, minutes):
+                yield from _within(rule, day, hour, of_hour, after_s, until_s)
         day += timedelta(1)
+
+
+def _within(
+    rule: Rule, day: date, hour: int, minutes: Sequence[int], after_s: float, until_s: float
+) -> Iterator[float]:
+    """The moments of one hour. An hour outside of the window costs one look, not sixty: whole days are tried, from the day before on."""
+    clock = datetime(day.year, day.month, day.day, hour, 59, 59, tzinfo=rule.zone)
+    if after_s < clock.timestamp() <= until_s + 2 * 3_600.0:  # of two hours one may be the shift of a clock
+        for minute in minutes:
+            moment = clock.replace(minute=minute, second=rule.second).timestamp()
+            if after_s < moment <= until_s:
+                yield moment
 
 
 def _on(rule: Rule, day: date) -> bool:
@@ -176,12 +190,15 @@ def _days_in_month(day: date) -> int:
     return (day.replace(day=28) + timedelta(4)).replace(day=1).toordinal() - day.replace(day=1).toordinal()
 
 
-def _at(rule: Rule, day: date) -> Iterator[tuple[int, int]]:
-    """Hours and minutes of one of its days."""
+def _at(rule: Rule, day: date, minutes: Minutes) -> Iterator[tuple[int, Sequence[int]]]:
+    """The hours of one of its days, each with its minutes. `minutes`: those of an hour, kept for the next hour that is like it."""
     hours_before = 24 * (day - rule.anchor).days
     for hour in rule.hours:
         if rule.freq == "MINUTELY":
             first = -60 * (hours_before + hour) % rule.interval
-            yield from ((hour, minute) for minute in range(first, 60, rule.interval) if minute in rule.minutes)
+            if first not in minutes:
+                minutes[first] = [minute for minute in range(first, 60, rule.interval) if minute in rule.minutes]
+            if minutes[first]:
+                yield hour, minutes[first]
         elif rule.freq != "HOURLY" or (hours_before + hour) % rule.interval == 0:
-            yield from ((hour, minute) for minute in rule.minutes)
+            yield hour, rule.minutes

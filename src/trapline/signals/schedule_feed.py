@@ -103,6 +103,9 @@ class _Reading:
         self._updates: dict[str, list[_Update]] = {}
 
     def take(self, entry: dict[str, Any]) -> None:
+        if self._left == 0:
+            self._problems[TOO_MANY] += 1
+            return
         text = entry.get("url")
         url = self._resolve(text) if isinstance(text, str) else None
         if url is None or origin(url) != self._site:
@@ -141,7 +144,8 @@ class _Reading:
     def _moments(self, text: str, tzid: str) -> list[float] | None:
         zone = _zone(tzid)
         rule = rule_of(text, zone, _day_of(self._generated, zone)) if zone else None
-        return None if rule is None else list(islice(moments(rule, self._now, self._until), MOST_POINTS))
+        # Only as many as can still count: 200 rules of a moment each minute would take seconds.
+        return None if rule is None else list(islice(moments(rule, self._now, self._until), self._left))
 
     def _is_ahead(self, update: _Update) -> bool:
         if update.at != update.at or not 0.0 < update.p <= 1.0:

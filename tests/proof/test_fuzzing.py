@@ -1,0 +1,36 @@
+"""The fuzzing of readers: a reader that breaks its word is found, and its input shown."""
+
+from tests.proof.fuzzing import Reader, calls_of, fuzzed
+from trapline.errors import ConfigError
+
+
+def test_an_exception_that_is_not_documented_is_found_and_its_input_shown() -> None:
+    finding = fuzzed("x", [Reader("numbers", lambda data: _number(data), [b"12"], (ConfigError,))], 200)
+    assert finding.holds is False
+    assert "numbers: ValueError x " in finding.measured and "the first at " in finding.measured
+
+
+def _number(data: bytes) -> int:
+    if not data:
+        raise ConfigError("empty")
+    return int(data)
+
+
+def test_a_refusal_that_is_documented_is_none() -> None:
+    assert fuzzed("x", [Reader("numbers", int, [b"12"], (ValueError,))], 200).holds
+
+
+def test_more_calls_than_an_input_may_cost_are_found() -> None:
+    square = Reader(
+        "square", lambda data: [abs(one) for one in data[:50] for _ in data[:50]], [b"x" * 50], calls=(9, 1)
+    )
+    finding = fuzzed("x", [square], 100)
+    assert finding.holds is False and "square: TooMuchWork" in finding.measured
+    assert calls_of(lambda: [abs(one) for one in range(10)]) >= 10
+
+
+def test_a_finding_can_be_made_again() -> None:
+    seen: list[list[bytes]] = [[], []]
+    for inputs in seen:
+        fuzzed("x", [Reader("any", inputs.append, [b"abc"], words=[b"<a>"])], 50)
+    assert seen[0] == seen[1] and len(set(seen[0])) > 20
