@@ -437,6 +437,22 @@ def test_a_cache_of_another_user_is_not_used(tmp_path: Path, monkeypatch: pytest
     assert jit.cache_folder() != chosen and jit.cache_folder().parent.parent == tmp_path
 
 
+def test_a_cache_that_another_user_makes_first_is_not_used(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """After it was found missing, and before it is made."""
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    chosen = tmp_path / "cache"
+    assert jit._made(chosen) == chosen == jit._made(chosen)
+    (tmp_path / "link").symlink_to(chosen)
+    (tmp_path / "file").touch()
+    for taken in (tmp_path / "link", tmp_path / "file", tmp_path / "file" / "cache"):
+        made = jit._made(taken)
+        assert made.is_dir() and made.parent.parent == tmp_path
+    uid = os.geteuid()
+    monkeypatch.setattr("os.geteuid", lambda: uid + 1)
+    made = jit._made(chosen)
+    assert made != chosen and made.is_dir() and made.parent.parent == tmp_path
+
+
 @compiled_only
 def test_a_cache_is_closed_to_others_whatever_the_umask(chained: Path, tmp_path: Path) -> None:
     cache = tmp_path / "cache"

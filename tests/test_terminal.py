@@ -45,6 +45,9 @@ def test_json_stays_the_same_json() -> None:
     value = {HOSTILE: [HOSTILE, "\ud800"]}
     assert json.loads(escaped(json.dumps(value))) == value
     assert json.loads(escaped(json.dumps(HOSTILE, ensure_ascii=False))) == HOSTILE
+    beyond = "\U000e0001\U0001fffe\U0010ffff"
+    assert escaped(beyond[0]) == "\\udb40\\udc01"
+    assert json.loads(escaped(json.dumps(beyond, ensure_ascii=False))) == beyond
 
 
 @pytest.mark.parametrize(

@@ -23,6 +23,7 @@ import os
 import platform
 import re
 import shutil
+import stat
 import sys
 import tempfile
 import threading
@@ -95,21 +96,32 @@ def _temporary() -> Path:
 def _is_ours(folder: Path) -> bool:
     """Return whether only we can put anything there: numba runs what it finds in a cache. A folder of ours is closed to others."""
     try:
-        found = folder.stat()
-        if found.st_uid == os.geteuid() and found.st_mode & 0o077:
+        found = folder.lstat()  # not what a link of another user leads to
+        is_ours = found.st_uid == os.geteuid() and stat.S_ISDIR(found.st_mode)
+        if is_ours and found.st_mode & 0o077:
             folder.chmod(0o700)
     except FileNotFoundError:
         return True
     except OSError:
         return False
-    return found.st_uid == os.geteuid()
+    return is_ours
+
+
+def _made(folder: Path) -> Path:
+    """Make the folder. If another user was faster, or it cannot be made, return a temporary one."""
+    with suppress(OSError):  # another process of ours was faster
+        folder.mkdir(mode=0o700, parents=True)
+    if folder.exists() and _is_ours(folder):
+        return folder
+    temporary = _temporary() / folder.name
+    temporary.mkdir(mode=0o700)
+    return temporary
 
 
 _CACHE = cache_folder()
 _CACHE_IS_NEW = not _CACHE.exists()  # before numba makes it, when the first kernel is declared
 if _CACHE_IS_NEW and not DISABLED:
-    with suppress(OSError):  # another process of ours was faster
-        _CACHE.mkdir(mode=0o700, parents=True)
+    _CACHE = _made(_CACHE)
 _OWN_FOLDER = re.compile("[0-9a-f]{20}")
 _DAY_S = 86_400.0
 _UNUSED_S = 30 * _DAY_S  # every version of the sources leaves a folder of some megabytes behind

@@ -30,8 +30,12 @@ def escaped(text: str) -> str:
 
 
 def _escape(character: str) -> str:
-    code = ord(character)
-    return _SHORT.get(character) or (f"\\u{code:04x}" if code < 0x10000 else f"\\U{code:08x}")
+    return _SHORT.get(character) or "".join(f"\\u{unit:04x}" for unit in _utf16_units(ord(character)))
+
+
+def _utf16_units(code: int) -> tuple[int, ...]:
+    """Above U+FFFF a surrogate pair, which is all that JSON has for it."""
+    return (code,) if code < 0x10000 else (0xD7C0 + (code >> 10), 0xDC00 + (code & 0x3FF))
 
 
 def say(*lines: str, err: bool = False) -> None:

@@ -263,9 +263,19 @@ def test_it_says_so_when_a_folder_takes_long_to_open(
         (
             ["--delay", "15"],
             [
-                "crawling {host} and no other host (--scope host); stops after 1 page, or when nothing is left",
+                "crawling {host} and no other host but those that seeds redirect to (--scope host);"
+                " stops after 1 page, or when nothing is left",
                 "each site gives at most 10 pages every 24 s (--per-connection, --pause, --delay): 1,000 pages of one site"
                 " take 40 min or more",
+            ],
+        ),
+        (
+            ["--per-connection", "0", "--delay", "15"],
+            [
+                "crawling {host} and no other host but those that seeds redirect to (--scope host); stops after 1 page, or when nothing"
+                " is left",
+                "each site gives as many pages per visit as the server allows, one every 1 s, and 15 s pass between visits"
+                " (--per-connection, --pause, --delay)",
             ],
         ),
         (
@@ -279,7 +289,8 @@ def test_it_says_so_when_a_folder_takes_long_to_open(
         (
             ["--scope", "domain", "--delay", "0", "--continuous", "--max-bytes", "20MB"],
             [
-                "crawling {host} and no other domain (--scope domain); stops after 1 page or 20 MB, or at Ctrl-C",
+                "crawling {host} and no other domain but those that seeds redirect to (--scope domain);"
+                " stops after 1 page or 20 MB, or at Ctrl-C",
                 "no delay (--delay 0): each site is asked as fast as it answers; do that to your own sites only",
             ],
         ),

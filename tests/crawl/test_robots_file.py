@@ -317,6 +317,35 @@ def test_an_answer_ends_the_time_for_which_a_file_was_unreachable(stage: Stage, 
     assert stage.site().robots_unreachable_since == math.inf
 
 
+def test_the_known_rules_of_another_site_end_the_time_for_which_a_file_was_unreachable(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """And so a failure thirty days after the first one allows nothing."""
+    stage = Stage(monkeypatch, (f"{A}/1", f"{A}/2", f"{B}/"), give_up=99)
+    a, b = stage.wires
+    a.opens().answers(503)
+    b.opens().answers(200, {}, FORBIDS_1)
+    assert stage.site().robots_unreachable_since == 0.0
+    stage.passes(61.0)
+    moved(at_a(stage).opens(), f"{B}/robots.txt")
+    assert stage.site().robots is stage.site(B).robots and stage.site().robots_unreachable_since == math.inf
+    stage.passes(GIVEN_UP_AFTER_S)
+    robots = RobotsFile(stage.site())
+    assert robots._heed(stage.web, 0, Answer(503, "", None, b"", None, None)) is Step.FAILED
+
+
+@pytest.mark.parametrize("hops", [1, MOST_REDIRECTS + 1])
+def test_redirects_that_lead_nowhere_end_the_time_for_which_a_file_was_unreachable(stage: Stage, hops: int) -> None:
+    stage.wires[0].opens().answers(503)
+    stage.passes(61.0)
+    wire = stage.wires[1].opens()
+    for hop in range(hops):
+        assert stage.site().robots_unreachable_since == 0.0
+        moved(wire, "mailto:a@b.test" if hops == 1 else f"/{hop}.txt")
+        stage.passes(1.0)
+    assert stage.site().robots_unreachable_since == math.inf
+
+
 def test_a_file_on_another_site_that_never_comes_fails_the_visit_in_the_end(stage: Stage) -> None:
     for attempt in range(MOST_WAITS + 1):
         wire = next(wire for wire in reversed(stage.wires) if wire.address == "127.0.0.1")

@@ -4,6 +4,8 @@ import gzip
 import random
 import tracemalloc
 import zlib
+from types import SimpleNamespace
+from typing import Any
 
 import brotli
 import pytest
@@ -11,6 +13,7 @@ import zstandard
 from hypothesis import given
 from hypothesis import strategies as st
 
+from trapline.fetch import content
 from trapline.fetch.content import ACCEPT_ENCODING, decoded
 from trapline.fetch.failure import ENCODING
 
@@ -37,7 +40,10 @@ ENCODERS = {
 }
 
 
-@given(st.binary(max_size=3_000), st.lists(st.sampled_from(sorted(ENCODERS)), max_size=5))
+STACKS = st.lists(st.sampled_from(sorted(ENCODERS)), max_size=5).filter(lambda codings: codings.count(b"br") <= 1)
+
+
+@given(st.binary(max_size=3_000), STACKS)
 def test_any_stack_of_codings_comes_off(body: bytes, codings: list[bytes]) -> None:
     coded = body
     for coding in codings:
@@ -88,6 +94,63 @@ def test_a_body_in_a_coding_that_nobody_knows_is_taken_as_it_is(coding: bytes) -
 
 def test_too_many_codings() -> None:
     assert decoded(gzipped(TEXT), b"gzip," * 6, MOST) == ENCODING
+    assert decoded(brotli.compress(brotli.compress(TEXT)), b"br, br", MOST) == ENCODING
+
+
+class Counted:
+    """A decoder that counts what it is asked to do."""
+
+    def __init__(self, decoder: Any, calls: list[int]) -> None:
+        self._decoder, self._calls = decoder, calls
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._decoder, name)
+
+    def process(self, given: bytes, **options: int) -> bytes:
+        self._calls.append(len(given))
+        return bytes(self._decoder.process(given, **options))
+
+    def decompress(self, *given: Any) -> bytes:
+        self._calls.append(len(given[0]))
+        return bytes(self._decoder.decompress(*given))
+
+    def copy(self) -> "Counted":
+        return Counted(self._decoder.copy(), self._calls)
+
+
+@pytest.fixture
+def calls(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """How many bytes each call of a decoder was given."""
+    made: list[int] = []
+    ours = {"Decompressor": lambda: Counted(brotli.Decompressor(), made), "error": brotli.error}
+    monkeypatch.setattr(content, "brotli", SimpleNamespace(**ours))
+    ours = {"decompressobj": lambda bits: Counted(zlib.decompressobj(bits), made), "error": zlib.error}
+    monkeypatch.setattr(content, "zlib", SimpleNamespace(**ours))
+    return made
+
+
+@pytest.mark.parametrize("length", [65_000, 130_000, 190_000])
+def test_a_stray_byte_behind_a_brotli_body_costs_few_calls(length: int, calls: list[int]) -> None:
+    body = random.Random(1).randbytes(length)
+    assert decoded(brotli.compress(body) + b"x", b"br", MOST) == body
+    assert len(calls) < 1_200
+
+
+@pytest.mark.parametrize("at", [100, 40_000, 64_990, 65_536, 65_800, 130_000])
+def test_a_damaged_brotli_body_costs_few_calls(at: int, calls: list[int]) -> None:
+    body = random.Random(1).randbytes(at)
+    found = decoded(brotli.compress(body, quality=1)[:-1] + b"\xff" * 70_000, b"br", MOST)
+    assert found == ENCODING or (isinstance(found, bytes) and found.startswith(body[: int(0.9 * at)]))
+    assert len(calls) < 1_200
+
+
+@pytest.mark.parametrize("coding", [b"gzip", b"deflate"])
+def test_the_damage_of_a_deflated_body_costs_few_calls(coding: bytes, calls: list[int]) -> None:
+    body = random.Random(1).randbytes(32_000)
+    coded = bytearray(ENCODERS[coding](body))
+    coded[-6 if coding == b"gzip" else -2] ^= 1  # the checksum
+    assert decoded(bytes(coded), coding, MOST) == body
+    assert len(calls) < 500
 
 
 @pytest.mark.parametrize("text", [b"page", TEXT, TEXT * 30, random.Random(1).randbytes(200_000)], ids=len)

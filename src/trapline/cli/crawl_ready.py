@@ -50,7 +50,7 @@ def _territory(options: "CrawlOptions") -> str:
     else:
         names = sorted(hosts if options.scope == HOST else {registrable(host) for host in hosts})
         few = ", ".join(names) if len(names) <= _FEW else counted(len(names), options.scope)
-        where = f"{few} and no other {options.scope} (--scope {options.scope})"
+        where = f"{few} and no other {options.scope} but those that seeds redirect to (--scope {options.scope})"
     return f"crawling {where}; {_end(options)}"
 
 
@@ -76,6 +76,11 @@ def _pace(options: "CrawlOptions") -> str:
     visit_s = rules.delay_s + (k - 1) * options.pause_s
     if visit_s <= 0.0:
         return "no delay (--delay 0): each site is asked as fast as it answers; do that to your own sites only"
+    if rules.per_connection == 0:
+        return (
+            f"each site gives as many pages per visit as the server allows, one every {duration(options.pause_s)}, "
+            f"and {duration(rules.delay_s)} pass between visits (--per-connection, --pause, --delay)"
+        )
     whole_s = math.ceil(_MANY_PAGES / k) * visit_s - rules.delay_s
     return (
         f"each site gives at most {counted(k, 'page')} every {duration(visit_s)} (--per-connection, --pause, --delay): "

@@ -162,7 +162,7 @@ class RobotsFile:
         self._hops += 1
         url = canonical(location, self._url)
         if url is None or self._hops > MOST_REDIRECTS:
-            return self._take(web, read_answer(300, "", b"", web.agent))
+            return self._reached(web, read_answer(300, "", b"", web.agent))
         if origin(url) == self._site.origin:
             self._url = url
             return Step.AGAIN
@@ -171,7 +171,7 @@ class RobotsFile:
     def _elsewhere(self, web: RobotsWeb, visit: int, url: str) -> Step:
         other, now = web.sites.named(origin(url)), web.now()
         if other is not None and url == other.origin + PATH and other.robots is not None and now < other.robots_until:
-            return self._take(web, Verdict(other.robots, other.robots_until - now, ""))
+            return self._reached(web, Verdict(other.robots, other.robots_until - now, ""))
         answer = web.elsewhere.answer(url, now)
         if answer is not None:
             return self.came(web, visit, url, answer)
@@ -182,6 +182,11 @@ class RobotsFile:
             return Step.FAILED
         self.rest_s = FIRST_WAIT_S * 2.0 ** (self._site.robots_failures - 1)
         return Step.REST
+
+    def _reached(self, web: RobotsWeb, verdict: Verdict) -> Step:
+        """Take rules that follow from redirects alone: they too end the time for which the file was unreachable."""
+        self._site.robots_unreachable_since = math.inf
+        return self._take(web, verdict)
 
     def _take(self, web: RobotsWeb, verdict: Verdict) -> Step:
         """The rules are known: they hold from now on, Crawl-delay included."""

@@ -30,9 +30,13 @@ _BROTLI_SLICE_BYTES = 64 * 1024
 _ZSTD_WINDOW_BYTES = 8 * 1024 * 1024
 # As many as curl takes.
 _MOST_CODINGS = 5
+# Nobody sends more, and each may have to be decoded three times.
+_MOST_BROTLI = 1
 # Of gzip: one is usual; a body made of empty ones takes microseconds for every twenty bytes.
 _MOST_MEMBERS = 1000
 _SLICE_BYTES = 32 * 1024
+# Of a slice that fails: 256 pieces at most, and then the bytes of one.
+_SHORT_BYTES = 256
 
 _GZIP, _ZLIB, _RAW = 31, 15, -15  # zlib's wbits
 _BROKEN = (zlib.error, brotli.error, zstandard.ZstdError)
@@ -51,7 +55,7 @@ def decoded(body: bytes, content_encoding: bytes, most_bytes: int, cut: bool = F
     if not content_encoding or not body:
         return body
     codings = [coding.strip() for coding in content_encoding.lower().split(b",")]
-    if len(codings) > _MOST_CODINGS:
+    if len(codings) > _MOST_CODINGS or codings.count(b"br") > _MOST_BROTLI:
         return ENCODING
     if not all(coding in _DECODERS for coding in codings):
         return body
@@ -130,46 +134,58 @@ def _inflated(body: bytes, at: int, format_bits: int) -> Generator[bytes, None, 
 
 
 def _as_far_as_the_damage(inflater: Any, given: bytes) -> Iterator[bytes]:
-    """zlib forgets the piece that it fails in, so that one is done again byte by byte, and fails at the same byte."""
+    """zlib forgets the piece that it fails in, so it gets that one again in short pieces, and the short one that fails byte by byte."""
+    for at in range(0, len(given), _SHORT_BYTES):
+        short, before = given[at : at + _SHORT_BYTES], inflater.copy()
+        try:
+            piece = inflater.decompress(short)
+        except zlib.error:
+            yield from _byte_by_byte(before, short)
+            return
+        if piece:
+            yield piece
+
+
+def _byte_by_byte(inflater: Any, given: bytes) -> Iterator[bytes]:
     for at in range(len(given)):
         if piece := inflater.decompress(given[at : at + 1]):
             yield piece
 
 
 def _brotli(body: bytes) -> Iterator[bytes]:
-    """The decoder forgets the piece in which the stream ends, if more follows: then that slice is given again, byte by byte."""
-    decoder, done = brotli.Decompressor(), 0
-    for at in range(0, len(body), _BROTLI_SLICE_BYTES):
+    """The decoder forgets the piece in which the stream ends, if more follows, and cannot be copied. Then a new decoder gets the body
+    again, that slice of it in short pieces; and then another one the short piece that fails, byte by byte."""
+    done, begin, end = 0, 0, len(body)
+    for step in (_BROTLI_SLICE_BYTES, _SHORT_BYTES, 1):
+        decoder, again = brotli.Decompressor(), done
         try:
-            for piece in _brotli_pieces(decoder, body[at : at + _BROTLI_SLICE_BYTES]):
-                done += len(piece)
-                yield piece
+            for start, stop in _bounds(begin, end, step):
+                for piece in _brotli_pieces(decoder, body[start:stop]):
+                    if len(piece) > again:
+                        done += len(piece) - again
+                        yield piece[again:]
+                    again = max(0, again - len(piece))
+                if decoder.is_finished():
+                    return
         except brotli.error:
-            yield from _brotli_to_its_end(body, at, done)
-            return
-        if decoder.is_finished():
-            return
-    raise brotli.error("it breaks off")
+            begin, end = start, stop
+        else:
+            break
+    raise brotli.error("it breaks off, or is damaged")
+
+
+def _bounds(begin: int, end: int, step: int) -> Iterator[tuple[int, int]]:
+    """Where pieces begin and end: slices as far as `begin`, and from there to `end` pieces of `step` bytes."""
+    for start in range(0, begin, _BROTLI_SLICE_BYTES):
+        yield start, min(start + _BROTLI_SLICE_BYTES, begin)
+    for start in range(begin, end, step):
+        yield start, min(start + step, end)
 
 
 def _brotli_pieces(decoder: Any, given: bytes) -> Iterator[bytes]:
     yield decoder.process(given, output_buffer_limit=_BROTLI_PIECE_BYTES)
     while piece := decoder.process(b"", output_buffer_limit=_BROTLI_PIECE_BYTES):
         yield piece
-
-
-def _brotli_to_its_end(body: bytes, at: int, done: int) -> Iterator[bytes]:
-    """What comes behind the first `done` bytes of the result; `at`: where the slice begins that holds the end, or the damage."""
-    decoder = brotli.Decompressor()
-    slices = [body[start : start + _BROTLI_SLICE_BYTES] for start in range(0, at, _BROTLI_SLICE_BYTES)]
-    last = body[at : at + _BROTLI_SLICE_BYTES]
-    for given in (*slices, *(last[n : n + 1] for n in range(len(last)))):
-        for piece in _brotli_pieces(decoder, given):
-            if len(piece) > done:
-                yield piece[done:]
-            done = max(0, done - len(piece))
-        if decoder.is_finished():
-            return
 
 
 def _zstd(body: bytes) -> Iterator[bytes]:
