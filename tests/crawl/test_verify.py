@@ -169,6 +169,18 @@ def test_what_a_crash_leaves_behind_is_removed(folder: Path) -> None:
     is_mended(folder)
 
 
+def test_files_that_the_crawl_did_not_write_are_reported_and_kept(folder: Path) -> None:
+    place = folder / "warc"
+    others = [place / "NOTES.txt", place / "copy-00000.warc.gz", place / "older", place / "folder-00009.warc.gz"]
+    for path in others[:2]:
+        path.write_bytes(b"of the user")
+    for path in others[2:]:
+        path.mkdir()
+    found = verify(folder, repair=True)
+    assert sorted(one.place for one in found.remaining) == sorted(map(str, others))
+    assert all(one.repair is None for one in found.remaining) and all(path.exists() for path in others)
+
+
 def test_a_damaged_snapshot_is_removed_if_an_older_one_will_do(folder: Path) -> None:
     older, newest = sorted((folder / "snapshot").iterdir(), key=lambda place: int(place.name))
     flip(newest / "frontier" / "site.npy", -9 + (newest / "frontier" / "site.npy").stat().st_size)

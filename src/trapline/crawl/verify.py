@@ -29,6 +29,7 @@ from trapline.crawl.store.filing import ROBOTS_MIME
 from trapline.crawl.store.folder import ARCHIVES, DATABASE, INDEX, SNAPSHOT, check_crawl, connect
 from trapline.crawl.store.members import Damage, Record, filler, read_back
 from trapline.crawl.store.reading import Reading
+from trapline.crawl.store.recovery import is_uncommitted
 from trapline.crawl.store.sorting import sort_lines
 from trapline.crawl.store.tail import cut_back
 from trapline.crawl.tally import tally_of
@@ -215,8 +216,12 @@ class _Archives:
         known = {length.name for length in self._lengths}
         place = self._folder / ARCHIVES
         for path in sorted(place.iterdir()) if place.is_dir() else ():
-            if path.name not in known:
+            if path.name in known:
+                continue
+            if is_uncommitted(path, len(known)):
                 yield Problem(str(path), "an archive that was never committed, left by a crash", repair=path.unlink)
+            else:
+                yield Problem(str(path), "the crawl did not write it: move it elsewhere")
 
     def _check_file(self, length: Length, rows: list[_Row], line: Callable[[bytes], None]) -> None:
         path = self._folder / ARCHIVES / length.name
