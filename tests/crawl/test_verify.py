@@ -5,9 +5,10 @@ import os
 import random
 import shutil
 import sqlite3
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import closing
 from dataclasses import asdict
+from itertools import count
 from pathlib import Path
 from typing import Any
 
@@ -20,12 +21,13 @@ from tests.crawl.kill_world import served, settled
 from tests.crawl.store_world import batch
 from tests.crawl.test_resume import begin
 from trapline import cli
+from trapline.crawl import verify as crawl_verify
 from trapline.crawl.options import CrawlOptions
 from trapline.crawl.store.folder import claim_existing, claim_new
 from trapline.crawl.store.keeper import Keeper
 from trapline.crawl.store.members import Damage, filler, read_back
 from trapline.crawl.store.settings import StoreSettings
-from trapline.crawl.verify import DAMAGED, verify
+from trapline.crawl.verify import DAMAGED, Problem, verify
 from trapline.testweb import Served
 
 Captured = pytest.CaptureFixture[str]
@@ -144,6 +146,37 @@ def test_a_missing_archive_is_said_and_replaced(folder: Path) -> None:
     found = verify(folder, repair=True)
     assert not found.remaining and not found.is_sound
     is_mended(folder)
+
+
+def test_the_work_for_a_missing_archive_grows_with_its_rows_and_not_with_their_square(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    reads = count()
+
+    class CountedRow(crawl_verify._Row):
+        @property
+        def offset(self) -> int:  # type: ignore[override]
+            next(reads)
+            return self[1]
+
+    monkeypatch.setattr(crawl_verify, "_Row", CountedRow)
+    archive(folder).unlink()
+    problems = len(verify(folder).problems)
+    assert problems > 200 and next(reads) < 20 * problems
+
+
+def test_problems_that_stay_are_compared_once_a_round(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    texts = count()
+
+    def counted_text(problem: Problem, text: Callable[[Problem], str] = Problem.__str__) -> str:
+        next(texts)
+        return text(problem)
+
+    monkeypatch.setattr(Problem, "__str__", counted_text)
+    change(folder, "update fetch set digest = x'00'")
+    (folder / "warc" / "trapline-00001.warc.gz").write_bytes(b"never committed")
+    problems = len(verify(folder, repair=True).problems)
+    assert problems > 100 and next(texts) < 20 * problems
 
 
 def test_an_index_is_made_anew_as_it_was(folder: Path) -> None:

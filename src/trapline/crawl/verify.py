@@ -10,6 +10,7 @@ import os
 import shutil
 import sqlite3
 import time
+from bisect import bisect_left
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass, field
@@ -96,7 +97,7 @@ def verify(folder: Path, repair: bool = False, tell: Tell = resume.nobody) -> Ve
     check_crawl(folder)
     with _held(folder, repair):
         found = _verified(folder, tell)
-        problems = list(found.problems)
+        problems, said = list(found.problems), set(map(str, found.problems))
         for _ in range(_ROUNDS if repair else 0):
             repairs = list(dict.fromkeys(problem.repair for problem in found.problems if problem.repair))
             if not repairs:
@@ -104,7 +105,8 @@ def verify(folder: Path, repair: bool = False, tell: Tell = resume.nobody) -> Ve
             for mend in repairs:
                 mend()
             found = _verified(folder, tell)
-            problems += [problem for problem in found.problems if str(problem) not in map(str, problems)]
+            problems += [problem for problem in found.problems if str(problem) not in said]
+            said.update(map(str, found.problems))
     found.problems, found.remaining = problems, found.problems
     return found
 
@@ -239,14 +241,13 @@ class _Archives:
         self, path: Path, descriptor: int, length: Length, rows: list[_Row], line: Callable[[bytes], None]
     ) -> None:
         expected, url = {row.offset: row for row in rows}, ""
+        starts = list(expected)  # sorted, as the rows are
         for part in read_back(descriptor, length.bytes, {row.offset: row.length for row in rows}):
             self._tell(self._found.bytes, self._total, f"bytes of archives, {path.name}")
             self._found.bytes += part.length
             if isinstance(part, Damage):
-                inside = [
-                    expected.pop(row.offset) for row in rows if part.offset <= row.offset < part.offset + part.length
-                ]
-                self._damaged(path, part, inside, url)
+                first, end = (bisect_left(starts, at) for at in (part.offset, part.offset + part.length))
+                self._damaged(path, part, [expected.pop(start) for start in starts[first:end]], url)
                 continue
             self._found.records += 1
             url = part.headers.get("warc-target-uri", "")
