@@ -21,6 +21,7 @@ from tests.crawl.kill_world import served, settled
 from tests.crawl.store_world import batch
 from tests.crawl.test_resume import begin
 from trapline import cli
+from trapline.blobs import BlobKind
 from trapline.crawl import verify as crawl_verify
 from trapline.crawl.options import CrawlOptions
 from trapline.crawl.store.folder import claim_existing, claim_new
@@ -28,6 +29,7 @@ from trapline.crawl.store.keeper import Keeper
 from trapline.crawl.store.members import Damage, filler, read_back
 from trapline.crawl.store.settings import StoreSettings
 from trapline.crawl.verify import DAMAGED, Problem, verify
+from trapline.frontier import journal
 from trapline.testweb import Served
 
 Captured = pytest.CaptureFixture[str]
@@ -221,6 +223,24 @@ def test_a_damaged_snapshot_is_removed_if_an_older_one_will_do(folder: Path) -> 
     assert [one.place for one in found.problems] == [str(newest)] and found.is_sound
     assert older.exists() and not newest.exists()
     is_mended(folder)
+
+
+def test_a_snapshot_whose_log_is_of_another_version_is_kept(folder: Path) -> None:
+    older, newest = sorted((folder / "snapshot").iterdir(), key=lambda place: int(place.name))
+    previous = BlobKind(b"TLJ\x02", "the frontier's log")
+    with closing(sqlite3.connect(folder / "crawl.db")) as database:
+        log = database.execute("select batch, calls from journal where calls <> x''").fetchall()
+    for number, calls in log:
+        change(folder, "update journal set calls = ? where batch = ?", b"".join(_as(previous, calls)), number)
+    found = verify(folder, repair=True)
+    (problem,) = found.remaining
+    assert problem.place == str(older) and problem.repair is None
+    assert "go on with the version that wrote it" in problem.what
+    assert older.exists() and newest.exists()
+
+
+def _as(kind: BlobKind, blobs: bytes) -> Iterator[bytes]:
+    return map(kind.blob, journal.BLOBS.bodies(blobs))
 
 
 def test_without_a_way_to_go_on_nothing_is_removed(folder: Path) -> None:

@@ -34,7 +34,7 @@ from trapline.crawl.store.recovery import is_uncommitted
 from trapline.crawl.store.sorting import sort_lines
 from trapline.crawl.store.tail import cut_back
 from trapline.crawl.tally import tally_of
-from trapline.errors import ConfigError, InvariantError
+from trapline.errors import ConfigError, InvariantError, OtherVersionError
 from trapline.frontier import FETCHED
 from trapline.frontier.layout import GONE, REVISITED, State
 from trapline.output import sync, write_bytes
@@ -425,22 +425,30 @@ def _snapshot_problems(folder: Path, found: Verified, tell: Tell) -> Iterator[Pr
         found.snapshots = len(reached)
         wrong = {number: why for number in reached if (why := _replay_problem(reading, number, tell))}
         is_needed = len(wrong) == len(reached)
-        beginning = _replay_problem(reading, 0, tell) if is_needed else ""
+        beginning = _replay_problem(reading, 0, tell) if is_needed else None
+        # The version that wrote a snapshot or a log can read it, so nothing is removed beside one of another version.
+        can_remove = not beginning and not any(why.is_other_version for why in wrong.values())
         for number, why in wrong.items():
             place = folder / SNAPSHOT / str(number)
-            yield Problem(str(place), why, repair=None if beginning else partial(shutil.rmtree, place))
-        if is_needed and beginning:
-            yield Problem(str(folder / DATABASE), f"the crawl cannot go on: {beginning}")
+            yield Problem(str(place), why.what, repair=partial(shutil.rmtree, place) if can_remove else None)
+        if beginning:
+            yield Problem(str(folder / DATABASE), f"the crawl cannot go on: {beginning.what}")
 
 
-def _replay_problem(reading: Reading, snapshot: int, tell: Tell) -> str:
-    """What is wrong with a snapshot or the log since; "": nothing. 0: the log from its beginning."""
+class _ReplayProblem(NamedTuple):
+    what: str
+    is_other_version: bool = False
+
+
+def _replay_problem(reading: Reading, snapshot: int, tell: Tell) -> _ReplayProblem | None:
+    """What is wrong with a snapshot or the log since; None: nothing. 0: the log from its beginning."""
     try:
         options = CrawlOptions.from_json(reading.meta()["options"])
         frontier = resume.frontier_from(reading, options, snapshot, tell)
     except (ConfigError, InvariantError) as error:
-        return str(error)
-    return _disagreement(reading.connection, frontier.state)
+        return _ReplayProblem(str(error), isinstance(error, OtherVersionError))
+    what = _disagreement(reading.connection, frontier.state)
+    return _ReplayProblem(what) if what else None
 
 
 def _disagreement(database: sqlite3.Connection, state: State) -> str:
