@@ -15,7 +15,7 @@ import zlib
 from collections.abc import Iterator
 from typing import BinaryIO, NamedTuple
 
-from trapline.errors import ConfigError
+from trapline.errors import ConfigError, OtherVersionError
 
 _HEAD = struct.Struct("<4sII")
 _HEAD_SUM = struct.Struct("<I")
@@ -59,7 +59,7 @@ class BlobKind(NamedTuple):
             raise self._damaged("the head of a blob is not as it was written")
         kind, length, checksum = _HEAD.unpack_from(head)
         if kind != self.format:
-            raise ConfigError(
+            raise OtherVersionError(
                 f"{self.log} has format {kind!r}; this version reads {self.format!r}: go on with the version that wrote it"
             )
         return length, checksum

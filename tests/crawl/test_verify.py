@@ -5,9 +5,10 @@ import os
 import random
 import shutil
 import sqlite3
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import closing
 from dataclasses import asdict
+from itertools import count
 from pathlib import Path
 from typing import Any
 
@@ -20,12 +21,15 @@ from tests.crawl.kill_world import served, settled
 from tests.crawl.store_world import batch
 from tests.crawl.test_resume import begin
 from trapline import cli
+from trapline.blobs import BlobKind
+from trapline.crawl import verify as crawl_verify
 from trapline.crawl.options import CrawlOptions
 from trapline.crawl.store.folder import claim_existing, claim_new
 from trapline.crawl.store.keeper import Keeper
 from trapline.crawl.store.members import Damage, filler, read_back
 from trapline.crawl.store.settings import StoreSettings
-from trapline.crawl.verify import DAMAGED, verify
+from trapline.crawl.verify import DAMAGED, Problem, verify
+from trapline.frontier import journal
 from trapline.testweb import Served
 
 Captured = pytest.CaptureFixture[str]
@@ -91,16 +95,32 @@ def test_a_crawl_that_has_ended_is_sound(sound: Path, capsys: Captured) -> None:
     assert all(path.read_bytes() == data for path, data in before.items())
 
 
-def test_every_flipped_byte_of_an_archive_is_found(sound: Path) -> None:
+def test_a_record_of_another_compressor_version_is_sound(folder: Path) -> None:
+    data = bytearray(archive(folder).read_bytes())
+    descriptor = os.open(archive(folder), os.O_RDONLY)
+    for part in list(read_back(descriptor, len(data), {})):
+        data[part.offset + 8 : part.offset + 10] = b"\x04\x03"  # XFL and OS
+    os.close(descriptor)
+    archive(folder).write_bytes(data)
+    assert verify(folder).problems == []
+
+
+def test_every_flipped_byte_of_an_archive_is_found_or_changes_no_record(sound: Path) -> None:
     data, chance = archive(sound).read_bytes(), random.Random(1)
     with closing(sqlite3.connect(sound / "crawl.db")) as database:
         known = dict(database.execute("select offset, length from fetch where file = 0"))
     descriptor = os.memfd_create("archive")
+    os.pwrite(descriptor, data, 0)
+    whole = list(read_back(descriptor, len(data), known))
     for at in chance.sample(range(len(data)), 400):
         torn = bytearray(data)
         torn[at] ^= 1 << chance.randrange(8)
         os.pwrite(descriptor, torn, 0)
-        damages = [part for part in read_back(descriptor, len(data), known) if isinstance(part, Damage)]
+        parts = list(read_back(descriptor, len(data), known))
+        if parts == whole:
+            assert any(3 <= at - part.offset < 10 for part in whole)  # in a gzip header, behind magic and method
+            continue
+        damages = [part for part in parts if isinstance(part, Damage)]
         assert len(damages) >= 1 and any(one.offset <= at < one.offset + one.length for one in damages)
     os.close(descriptor)
 
@@ -146,6 +166,37 @@ def test_a_missing_archive_is_said_and_replaced(folder: Path) -> None:
     is_mended(folder)
 
 
+def test_the_work_for_a_missing_archive_grows_with_its_rows_and_not_with_their_square(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    reads = count()
+
+    class CountedRow(crawl_verify._Row):
+        @property
+        def offset(self) -> int:  # type: ignore[override]
+            next(reads)
+            return self[1]
+
+    monkeypatch.setattr(crawl_verify, "_Row", CountedRow)
+    archive(folder).unlink()
+    problems = len(verify(folder).problems)
+    assert problems > 200 and next(reads) < 20 * problems
+
+
+def test_problems_that_stay_are_compared_once_a_round(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    texts = count()
+
+    def counted_text(problem: Problem, text: Callable[[Problem], str] = Problem.__str__) -> str:
+        next(texts)
+        return text(problem)
+
+    monkeypatch.setattr(Problem, "__str__", counted_text)
+    change(folder, "update fetch set digest = x'00'")
+    (folder / "warc" / "trapline-00001.warc.gz").write_bytes(b"never committed")
+    problems = len(verify(folder, repair=True).problems)
+    assert problems > 100 and next(texts) < 20 * problems
+
+
 def test_an_index_is_made_anew_as_it_was(folder: Path) -> None:
     index = folder / "index.cdxj"
     whole = index.read_bytes()
@@ -169,6 +220,18 @@ def test_what_a_crash_leaves_behind_is_removed(folder: Path) -> None:
     is_mended(folder)
 
 
+def test_files_that_the_crawl_did_not_write_are_reported_and_kept(folder: Path) -> None:
+    place = folder / "warc"
+    others = [place / "NOTES.txt", place / "copy-00000.warc.gz", place / "older", place / "folder-00009.warc.gz"]
+    for path in others[:2]:
+        path.write_bytes(b"of the user")
+    for path in others[2:]:
+        path.mkdir()
+    found = verify(folder, repair=True)
+    assert sorted(one.place for one in found.remaining) == sorted(map(str, others))
+    assert all(one.repair is None for one in found.remaining) and all(path.exists() for path in others)
+
+
 def test_a_damaged_snapshot_is_removed_if_an_older_one_will_do(folder: Path) -> None:
     older, newest = sorted((folder / "snapshot").iterdir(), key=lambda place: int(place.name))
     flip(newest / "frontier" / "site.npy", -9 + (newest / "frontier" / "site.npy").stat().st_size)
@@ -176,6 +239,24 @@ def test_a_damaged_snapshot_is_removed_if_an_older_one_will_do(folder: Path) -> 
     assert [one.place for one in found.problems] == [str(newest)] and found.is_sound
     assert older.exists() and not newest.exists()
     is_mended(folder)
+
+
+def test_a_snapshot_whose_log_is_of_another_version_is_kept(folder: Path) -> None:
+    older, newest = sorted((folder / "snapshot").iterdir(), key=lambda place: int(place.name))
+    previous = BlobKind(b"TLJ\x02", "the frontier's log")
+    with closing(sqlite3.connect(folder / "crawl.db")) as database:
+        log = database.execute("select batch, calls from journal where calls <> x''").fetchall()
+    for number, calls in log:
+        change(folder, "update journal set calls = ? where batch = ?", b"".join(_as(previous, calls)), number)
+    found = verify(folder, repair=True)
+    (problem,) = found.remaining
+    assert problem.place == str(older) and problem.repair is None
+    assert "go on with the version that wrote it" in problem.what
+    assert older.exists() and newest.exists()
+
+
+def _as(kind: BlobKind, blobs: bytes) -> Iterator[bytes]:
+    return map(kind.blob, journal.BLOBS.bodies(blobs))
 
 
 def test_without_a_way_to_go_on_nothing_is_removed(folder: Path) -> None:

@@ -21,7 +21,12 @@ PROBLEMS = 1  # exit code
 
 @click.command()
 @click.argument("folder", metavar="DIR", type=click.Path(path_type=Path))
-@click.option("--repair", is_flag=True, help="Mend what can be mended, then check again.")
+@click.option(
+    "--repair",
+    is_flag=True,
+    help="Mend what can be mended, then check again. Overwrites damaged records and keeps their bytes in DIR/damaged; "
+    "deletes files that were never committed.",
+)
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
 @click.option("--quiet", is_flag=True, help="Show no progress.")
 def verify(folder: Path, repair: bool, as_json: bool, quiet: bool) -> int:

@@ -186,7 +186,7 @@ def _of_batches(folder: Path, first: int, last: int) -> Iterator[None]:
         yield
     except ConfigError as error:
         batches = f"batch {first}" if first == last else f"batches {first} to {last}"
-        raise ConfigError(f"{folder}: in the log of {batches}, {error}") from error
+        raise type(error)(f"{folder}: in the log of {batches}, {error}") from error
 
 
 def refresher_of(reading: Reading, options: RefreshOptions) -> Refresher:

@@ -10,6 +10,7 @@ import os
 import shutil
 import sqlite3
 import time
+from bisect import bisect_left
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass, field
@@ -29,10 +30,11 @@ from trapline.crawl.store.filing import ROBOTS_MIME
 from trapline.crawl.store.folder import ARCHIVES, DATABASE, INDEX, SNAPSHOT, check_crawl, connect
 from trapline.crawl.store.members import Damage, Record, filler, read_back
 from trapline.crawl.store.reading import Reading
+from trapline.crawl.store.recovery import is_uncommitted
 from trapline.crawl.store.sorting import sort_lines
 from trapline.crawl.store.tail import cut_back
 from trapline.crawl.tally import tally_of
-from trapline.errors import ConfigError, InvariantError
+from trapline.errors import ConfigError, InvariantError, OtherVersionError
 from trapline.frontier import FETCHED
 from trapline.frontier.layout import GONE, REVISITED, State
 from trapline.output import sync, write_bytes
@@ -95,7 +97,7 @@ def verify(folder: Path, repair: bool = False, tell: Tell = resume.nobody) -> Ve
     check_crawl(folder)
     with _held(folder, repair):
         found = _verified(folder, tell)
-        problems = list(found.problems)
+        problems, said = list(found.problems), set(map(str, found.problems))
         for _ in range(_ROUNDS if repair else 0):
             repairs = list(dict.fromkeys(problem.repair for problem in found.problems if problem.repair))
             if not repairs:
@@ -103,7 +105,8 @@ def verify(folder: Path, repair: bool = False, tell: Tell = resume.nobody) -> Ve
             for mend in repairs:
                 mend()
             found = _verified(folder, tell)
-            problems += [problem for problem in found.problems if str(problem) not in map(str, problems)]
+            problems += [problem for problem in found.problems if str(problem) not in said]
+            said.update(map(str, found.problems))
     found.problems, found.remaining = problems, found.problems
     return found
 
@@ -215,8 +218,12 @@ class _Archives:
         known = {length.name for length in self._lengths}
         place = self._folder / ARCHIVES
         for path in sorted(place.iterdir()) if place.is_dir() else ():
-            if path.name not in known:
+            if path.name in known:
+                continue
+            if is_uncommitted(path, len(known)):
                 yield Problem(str(path), "an archive that was never committed, left by a crash", repair=path.unlink)
+            else:
+                yield Problem(str(path), "the crawl did not write it: move it elsewhere")
 
     def _check_file(self, length: Length, rows: list[_Row], line: Callable[[bytes], None]) -> None:
         path = self._folder / ARCHIVES / length.name
@@ -234,14 +241,13 @@ class _Archives:
         self, path: Path, descriptor: int, length: Length, rows: list[_Row], line: Callable[[bytes], None]
     ) -> None:
         expected, url = {row.offset: row for row in rows}, ""
+        starts = list(expected)  # sorted, as the rows are
         for part in read_back(descriptor, length.bytes, {row.offset: row.length for row in rows}):
             self._tell(self._found.bytes, self._total, f"bytes of archives, {path.name}")
             self._found.bytes += part.length
             if isinstance(part, Damage):
-                inside = [
-                    expected.pop(row.offset) for row in rows if part.offset <= row.offset < part.offset + part.length
-                ]
-                self._damaged(path, part, inside, url)
+                first, end = (bisect_left(starts, at) for at in (part.offset, part.offset + part.length))
+                self._damaged(path, part, [expected.pop(start) for start in starts[first:end]], url)
                 continue
             self._found.records += 1
             url = part.headers.get("warc-target-uri", "")
@@ -419,22 +425,30 @@ def _snapshot_problems(folder: Path, found: Verified, tell: Tell) -> Iterator[Pr
         found.snapshots = len(reached)
         wrong = {number: why for number in reached if (why := _replay_problem(reading, number, tell))}
         is_needed = len(wrong) == len(reached)
-        beginning = _replay_problem(reading, 0, tell) if is_needed else ""
+        beginning = _replay_problem(reading, 0, tell) if is_needed else None
+        # The version that wrote a snapshot or a log can read it, so nothing is removed beside one of another version.
+        can_remove = not beginning and not any(why.is_other_version for why in wrong.values())
         for number, why in wrong.items():
             place = folder / SNAPSHOT / str(number)
-            yield Problem(str(place), why, repair=None if beginning else partial(shutil.rmtree, place))
-        if is_needed and beginning:
-            yield Problem(str(folder / DATABASE), f"the crawl cannot go on: {beginning}")
+            yield Problem(str(place), why.what, repair=partial(shutil.rmtree, place) if can_remove else None)
+        if beginning:
+            yield Problem(str(folder / DATABASE), f"the crawl cannot go on: {beginning.what}")
 
 
-def _replay_problem(reading: Reading, snapshot: int, tell: Tell) -> str:
-    """What is wrong with a snapshot or the log since; "": nothing. 0: the log from its beginning."""
+class _ReplayProblem(NamedTuple):
+    what: str
+    is_other_version: bool = False
+
+
+def _replay_problem(reading: Reading, snapshot: int, tell: Tell) -> _ReplayProblem | None:
+    """What is wrong with a snapshot or the log since; None: nothing. 0: the log from its beginning."""
     try:
         options = CrawlOptions.from_json(reading.meta()["options"])
         frontier = resume.frontier_from(reading, options, snapshot, tell)
     except (ConfigError, InvariantError) as error:
-        return str(error)
-    return _disagreement(reading.connection, frontier.state)
+        return _ReplayProblem(str(error), isinstance(error, OtherVersionError))
+    what = _disagreement(reading.connection, frontier.state)
+    return _ReplayProblem(what) if what else None
 
 
 def _disagreement(database: sqlite3.Connection, state: State) -> str:

@@ -13,15 +13,16 @@ from hashlib import sha1
 from typing import NamedTuple
 
 from isal import isal_zlib
-from isal.igzip_lib import COMP_GZIP, IsalError, compress
+from isal.igzip_lib import IsalError
 
 from trapline.crawl.store import warc
 
 _PIECE_BYTES = 1 << 14
 _MOST_BYTES = 1 << 30  # of one record: twice what --max-body allows
 _FILLER_HEAD = bytes.fromhex("1f8b08 10 00000000 00ff")  # with a comment
-# What a member begins with has no checksum, but there are only these.
-_HEADS = {compress(b"", level, COMP_GZIP)[:10] for level in range(4)} | {_FILLER_HEAD}
+_MAGIC = _FILLER_HEAD[
+    :3
+]  # and the method; the rest of a header differs between versions of a compressor, and changes no contents
 _FILLER_TEXT = "A damaged record was here. "
 _FILLER_BYTES = 39  # of a filler, at most, beside its header, its block and the heads of stored blocks
 _STORED_BYTES = 65_535  # of a stored block of deflate
@@ -48,7 +49,7 @@ class Record(NamedTuple):
         return int(digits) if digits.isdigit() else -1
 
     def has_digest(self) -> bool:
-        """Whether the body is the one that the header has a digest of; where it cannot be said what the body is, it is taken to be."""
+        """Return whether the body matches the digest in the header. True as well for a record without a digest or with a chunked body."""
         stated = self.headers.get("warc-payload-digest", "")
         body = self._body() if stated and self.kind == "response" else None
         return body is None or stated == f"sha1:{warc.base32(sha1(body, usedforsecurity=False).digest())}"
@@ -105,7 +106,7 @@ def _inflated(descriptor: int, at: int, limit: int) -> tuple[bytes, int]:
     inflater, pieces, size, place = isal_zlib.decompressobj(31), list[bytes](), 0, at
     while not inflater.eof:
         data = _read(descriptor, place, min(_PIECE_BYTES, limit - place))
-        if place == at and data[:10] not in _HEADS:
+        if place == at and data[:3] != _MAGIC:
             raise _Unreadable("no gzip member begins here")
         try:
             pieces.append(inflater.decompress(data))

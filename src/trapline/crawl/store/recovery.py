@@ -29,9 +29,14 @@ def cut_to_committed(folder: Path, database: Database) -> None:
     known = database.archives()
     for archive in known:
         cut_back(folder / ARCHIVES / archive.name, archive.bytes)
-    for path in (folder / ARCHIVES).glob("*.warc.gz"):
-        number = _NUMBER.search(path.name)
-        if number is not None and int(number[1]) >= len(known):  # begun, and never committed
+    for path in (folder / ARCHIVES).iterdir():
+        if is_uncommitted(path, len(known)):
             path.unlink()
     sync(folder / ARCHIVES)
     cut_back(folder / INDEX, database.index_bytes())
+
+
+def is_uncommitted(path: Path, archives: int) -> bool:
+    """Return whether the store began this archive and never committed it. `archives`: the number of committed ones."""
+    number = _NUMBER.search(path.name)
+    return number is not None and int(number[1]) >= archives and path.is_file()
