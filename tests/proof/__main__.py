@@ -19,7 +19,18 @@ from typing import Any
 from tests.proof.section import ROOT, Finding, Section, say
 
 # In this order on the page; the longest run last.
-NAMES = ("scheduling", "goals", "politeness", "durability", "conformance", "hostile", "hostile_peers", "surfaces", "scale")
+NAMES = (
+    "scheduling",
+    "goals",
+    "politeness",
+    "durability",
+    "conformance",
+    "hostile",
+    "hostile_peers",
+    "surfaces",
+    "scale",
+    "soak",
+)
 RESULTS = ROOT / ".proof"
 PAGE = ROOT / "docs" / "proof.md"
 INTRODUCTION = """# How Trapline is proven
