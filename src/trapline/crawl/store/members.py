@@ -1,7 +1,8 @@
 """An archive read back: its records one after the other, and the places where there is none that can be read.
 
-A record is a gzip member of its own, whose checksum finds any byte that is not as it was written, except in gzip header bytes that change no contents. Behind a damaged one the reader goes
-on at the next place where the database says that an answer begins. It compares nothing with the database: verify.py does.
+A record is a gzip member of its own, whose checksum finds any byte that is not as it was written, except in gzip header bytes that
+change no contents. Behind a damaged one the reader goes on at the next place where the database says that an answer begins. It compares
+nothing with the database: verify.py does.
 """
 
 import os
