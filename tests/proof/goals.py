@@ -52,33 +52,36 @@ def pages_of(folder: Path) -> int:
     return int(rows(folder, "select count(distinct page) from fetch where result = 3")[0][0])
 
 
-def crawled(folder: Path, told: list[str], disturb: Callable[[Path], None]) -> str:
+def crawled(folder: Path, told: list[str], disturb: Callable[[Path], bool]) -> str:
     """How the crawl ended: with so many pages, or why not."""
     process = subprocess.Popen([*COMMAND, "crawl", "--quiet", "-o", str(folder), *told])
-    disturb(folder)
+    was_disturbed = disturb(folder)
     try:
         code = process.wait(HANGS_S)
     except subprocess.TimeoutExpired:
         process.send_signal(signal.SIGINT)
         process.wait(60.0)
         return "hangs"
+    if not was_disturbed:
+        return "was not disturbed in time"
     return f"{pages_of(folder)} pages" if code == 0 else f"exit code {code}"
 
 
-def nothing(folder: Path) -> None: ...
+def nothing(folder: Path) -> bool:
+    return True
 
 
-def kill_one(folder: Path) -> None:
+def kill_one(folder: Path) -> bool:
     """SIGKILL to one of the partitions, once it has fetched something."""
     processes = [process for part in running_parts(folder, least=200) if (process := holder(part))]
     if processes:
         os.kill(random.choice(processes), signal.SIGKILL)
+    return bool(processes)
 
 
-def resize(folder: Path) -> None:
-    parts = running_parts(folder, least=200)
-    if parts:
-        subprocess.run([*COMMAND, "parallel", "resize", str(folder), str(len(parts) + 1)], capture_output=True)
+def resize(folder: Path) -> bool:
+    size = str(len(running_parts(folder, least=200)) + 1)
+    return subprocess.run([*COMMAND, "parallel", "resize", str(folder), size], capture_output=True).returncode == 0
 
 
 def running_parts(folder: Path, least: int) -> list[Path]:

@@ -201,7 +201,7 @@ def begin_html(html: Array, what: int, length: int, attributes: int, end: int, o
 
 
 @helper(b1(Bytes, i8, i8, i8, i8, Open))
-def begin(html: Array, what: int, length: int, attributes: int, end: int, opened: Array) -> bool:
+def open_element(html: Array, what: int, length: int, attributes: int, end: int, opened: Array) -> bool:
     """A start tag; whether it is HTML's."""
     kind = innermost(opened)
     is_html = kind in (HTML, SVG_POINT, MATH_POINT)
@@ -220,7 +220,7 @@ def begin(html: Array, what: int, length: int, attributes: int, end: int, opened
 
 
 @helper(b1(i8, i8, Open))
-def finish(what: int, length: int, opened: Array) -> bool:
+def close_element(what: int, length: int, opened: Array) -> bool:
     """An end tag; whether it is HTML's."""
     if innermost(opened) != HTML and ((what == _P and length == 1) or (what == _BR and length == 2)):
         break_out(opened)
@@ -249,4 +249,4 @@ def is_of_html(html: Array, what: int, length: int, closing: bool, attributes: i
     """Whether a tag is HTML's, and what it does to the elements that are open."""
     if opened[0, 0] == 0 and (closing or not begins_foreign(what, length)):
         return True
-    return finish(what, length, opened) if closing else begin(html, what, length, attributes, end, opened)
+    return close_element(what, length, opened) if closing else open_element(html, what, length, attributes, end, opened)

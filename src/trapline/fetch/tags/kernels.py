@@ -271,7 +271,7 @@ def note_attributes(rows: Array, state: Array, kind: int, start: int, end: int) 
 
 
 @helper(b1(Rows, Rows, State))
-def has_room(rows: Array, hrefs: Array, state: Array) -> bool:
+def has_row(rows: Array, hrefs: Array, state: Array) -> bool:
     return state[ROWS] < len(rows) and (len(hrefs) == 0 or state[HREFS] < len(hrefs))
 
 
@@ -289,7 +289,7 @@ def find_tags(html: Array, rows: Array, hrefs: Array, state: Array, opened: Arra
     `most`: of hrefs, then it stops. If `hrefs` has no room at all, where the attributes of every tag are is written into `rows`."""
     at = find_byte(html, state[AT], _LESS)
     while at + 1 < html.size and not is_over(state, most):
-        if not has_room(rows, hrefs, state):
+        if not has_row(rows, hrefs, state):
             state[AT] = at
             return False
         state[STEPS] += 1
