@@ -83,12 +83,13 @@ class Store:
 
     @property
     def full(self) -> bool:
-        """Too much is on its way: start no new request."""
+        """Too much is on its way, or nothing more can be: start no new request."""
         settings = self._settings
-        return self._backlog_bytes > settings.backlog_bytes or len(self._backlog) > settings.backlog_batches
+        is_behind = self._backlog_bytes > settings.backlog_bytes or len(self._backlog) > settings.backlog_batches
+        return is_behind or self._ended
 
     def put(self, batch: Batch) -> None:
-        """Send a batch on its way. After a failure it goes nowhere: `on_failure` has said so."""
+        """Send a batch on its way. After a failure it goes nowhere: `on_failure` says so, as soon as the cause is known."""
         size = self._send(encode_batch(batch))
         self._backlog.append((batch.number, size))
         self._backlog_bytes += size

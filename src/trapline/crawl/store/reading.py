@@ -19,8 +19,7 @@ from trapline.fetch import failure
 HAS_LINKS = "(result = 3 and status != 304)"
 """SQL: whether a row of `fetch` says where its page leads. That it has not changed (304) does not."""
 IS_UNREACHABLE = "(status = 429 or status not between 200 and 499 or (status < 300 and error != ''))"
-"""SQL: whether a row of `robots` leaves open what the file says: `is_unreachable` of fetch/robots_answer.py. Redirects lead on, and neither
-do nor do not."""
+"""SQL: whether a row of `robots` leaves open what the file says: `is_unreachable` of fetch/robots_answer.py. A redirect does not."""
 _PIECE_ROWS = 4096
 _PIECE_BATCHES = 64
 _MOST_CHECKED_BYTES = 8 << 30
@@ -153,10 +152,10 @@ class Reading:
         return (SiteRobots(*row) for row in self._pieces(sql, -1, _PIECE_BATCHES))
 
     def robots_unreachable(self, after: float) -> dict[int, float]:
-        """Sites whose rules were left open by all answers since a moment, the last of them given after `after`: that moment."""
-        was_read = f"not {IS_UNREACHABLE} and status not between 300 and 399"
+        """Sites whose rules were left open by all answers since a moment, the last of them given after `after`: that moment. A redirect
+        ends the time: its row does not say what came of it, and a site must not be opened by mistake."""
         sql = (
-            f"with known as (select site, max(seq) as last from robots where {was_read} group by site)"
+            f"with known as (select site, max(seq) as last from robots where not {IS_UNREACHABLE} group by site)"
             " select site, min(started) from robots left join known using (site)"
             f" where {IS_UNREACHABLE} and seq > coalesce(last, -1) group by site having max(started) > ?"
         )
