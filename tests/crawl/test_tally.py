@@ -147,7 +147,7 @@ def test_after_every_commit_the_progress_is_that_of_all_committed_pages(
     home = page(*(f"/{number}" for number in range(400)))
     with small_server(lambda host, target: home if target == "/" else page()) as server:
         crawled(tmp_path / "c", [f"http://a.test:{server.port}/"], {"a.test": "127.9.0.1"})
-    assert len(found) > 3 and all(seen == counted for seen, counted in found), found
+    assert len(found) > 8 and all(seen == counted for seen, counted in found), found
 
 
 def test_every_kind_is_there_and_the_forbidden_page_is_no_error(folder: Path) -> None:
