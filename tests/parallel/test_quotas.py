@@ -110,6 +110,7 @@ class Crawl:
             one.die()
         assert sum(one.used for one in self.partitions) <= self.goal
         assert all(one.used <= one.quota for one in self.partitions)
+        assert sum(one.quota for one in self.partitions) <= self.goal
 
     def settle(self, rounds: int) -> None:
         """Nobody fails or dies any more; who is held up stays so."""
