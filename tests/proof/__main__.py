@@ -60,7 +60,7 @@ def section_of(name: str) -> Section:
 
 def result_of(name: str, section: Section) -> dict[str, Any]:
     print(f"== {name}: {section.title}", file=sys.stderr, flush=True)
-    began, findings = time.monotonic(), list[Finding]()
+    at, began, findings = commit(), time.monotonic(), list[Finding]()
     try:
         for finding in section.run(True):
             findings.append(finding)
@@ -72,17 +72,20 @@ def result_of(name: str, section: Section) -> dict[str, Any]:
         "findings": [finding._asdict() for finding in findings],
         "minutes": round((time.monotonic() - began) / 60, 1),
         "date": datetime.date.today().isoformat(),
-        "commit": commit(),
+        "commit": at,
         "machine": machine(),
     }
 
 
 def commit() -> str:
-    """The commit that was run, and whether files differed from it."""
-    done = subprocess.run(
-        ["git", "describe", "--always", "--dirty", "--exclude=*"], cwd=ROOT, capture_output=True, text=True
-    )
-    return done.stdout.strip() or "unknown"
+    """The commit that was run, and whether files other than the page itself differed from it."""
+    head = _git("rev-parse", "--short", "HEAD")
+    changed = _git("status", "--porcelain", "--untracked-files=no", "--", ".", f":!{PAGE.relative_to(ROOT)}")
+    return (head + ("-dirty" if changed else "")) or "unknown"
+
+
+def _git(*arguments: str) -> str:
+    return subprocess.run(["git", *arguments], cwd=ROOT, capture_output=True, text=True).stdout.strip()
 
 
 def machine() -> str:
