@@ -74,6 +74,7 @@ class LiveCrawl:
         self._noted_at = -math.inf  # seconds of crawling
         self._cut_at = math.inf  # seconds of crawling; from then on, what is under way is given up
         self._failure = ""  # of the store
+        self._unsaved = ""  # why a snapshot could not be written
         self._error: BaseException | None = None  # what nobody expected
         self._closing = ""  # the step, once it has come to that
 
@@ -154,10 +155,12 @@ class LiveCrawl:
             self._web.ended()
 
     def _take_snapshot(self) -> None:
+        """If it cannot be written, the crawl ends; the store still commits what came in, and a resume replays the log."""
         try:
             self._snapshots.take()
         except OSError as error:
-            raise ConfigError(_with_the_way_on(explain(self._folder, error), self._folder)) from error
+            self._unsaved = explain(self._folder, error)
+            self._web.ended()
 
     # ---- as time passes
 
@@ -173,7 +176,7 @@ class LiveCrawl:
                 self._hear()
                 self._note_if_new()
                 self._cut_off(self._seconds())
-                if self._snapshots.is_due:
+                if self._snapshots.is_due and not self._unsaved:
                     self._take_snapshot()
             self._show(self._standing())
 
@@ -262,7 +265,8 @@ class LiveCrawl:
             self._again.close()
         if not self._failure and self._error is None:
             self._note()
-            self._take_snapshot()  # before anything is awaited: what names come in later is not in the database
+            if not self._unsaved:
+                self._take_snapshot()  # before anything is awaited: what names come in later is not in the database
             try:
                 await self._store.close(self._close_step)
             except ConfigError as error:
@@ -271,8 +275,8 @@ class LiveCrawl:
             await self._others.close()
         if self._error is not None:
             raise self._error
-        if self._failure:
-            line = _with_the_way_on(self._failure, self._folder)
+        if failure := self._failure or self._unsaved:
+            line = _with_the_way_on(failure, self._folder)
             raise StoreDiedError(line) if self._store.died else ConfigError(line)
         note_end(self._claim, self._crawler.stopped_by)
         self._close_step("counting for the summary")
