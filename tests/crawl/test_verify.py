@@ -24,11 +24,12 @@ from trapline import cli
 from trapline.blobs import BlobKind
 from trapline.crawl import verify as crawl_verify
 from trapline.crawl.options import CrawlOptions
+from trapline.crawl.store import lock
 from trapline.crawl.store.folder import claim_existing, claim_new
 from trapline.crawl.store.keeper import Keeper
 from trapline.crawl.store.members import Damage, filler, read_back
 from trapline.crawl.store.settings import StoreSettings
-from trapline.crawl.verify import DAMAGED, Problem, verify
+from trapline.crawl.verify import DAMAGED, Problem, held, verify
 from trapline.frontier import journal
 from trapline.testweb import Served
 
@@ -318,6 +319,15 @@ def test_a_folder_that_is_being_crawled_or_is_none_is_refused(folder: Path, tmp_
     assert cli.run(["verify", str(tmp_path / "nothing")]) == 2
 
 
+def test_a_folder_that_is_being_verified_is_refused_at_once(folder: Path, capsys: Captured) -> None:
+    with held(folder, repair=False):
+        resumed = ["crawl", "--quiet", "--resume", str(folder), "--max-pages", "130"]
+        for command in (resumed, ["verify", str(folder), "--repair"]):
+            assert cli.run(command) == 2
+            assert f"{folder}: is being verified; try again" in capsys.readouterr().err
+        assert cli.run(["verify", str(folder)]) == 0  # two may look
+
+
 def test_all_partitions_of_a_crawl_are_checked(server: Served, tmp_path: Path, capsys: Captured) -> None:
     hosts, folder = tmp_path / "hosts", tmp_path / "parts"
     hosts.write_text("".join(f"{address} {name}\n" for name, address in server.hosts.items()))
@@ -325,6 +335,10 @@ def test_all_partitions_of_a_crawl_are_checked(server: Served, tmp_path: Path, c
     assert cli.run(["crawl", *server.seed_urls[:3], "-o", str(folder), "--scope", "any", *told]) == 0
     assert cli.run(["verify", str(folder)]) == 0
     assert f"{folder}: sound: 2 archives" in capsys.readouterr().out
+    coordinator = lock.take(folder)
+    assert cli.run(["verify", str(folder)]) == 2  # between two commits no partition need be running
+    assert "is being crawled by process" in capsys.readouterr().err
+    coordinator.release()
     _, offset, length = answer(folder / "partition-1", 2)
     flip(archive(folder / "partition-1"), offset + length // 2)
     (folder / "crawl.db").write_bytes((folder / "crawl.db").read_bytes()[:-4096])

@@ -3,6 +3,7 @@
 import json
 from collections.abc import Iterator
 from contextlib import closing
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -45,21 +46,22 @@ def verify(folder: Path, repair: bool, as_json: bool, quiet: bool) -> int:
 
 def _all_of(folder: Path, repair: bool, quiet: bool) -> "Verified":
     """Of one crawl, or of all partitions of one."""
-    from trapline.crawl.verify import Verified
+    from trapline.crawl.verify import Verified, held
     from trapline.crawl.verify import verify as checked
     from trapline.parallel.manifest import is_parallel
     from trapline.parallel.merged import parts_of
 
-    parts = parts_of(folder)
-    if is_parallel(folder) and not parts:
-        raise ConfigError(f"{folder}: the crawl has not begun")
-    total = Verified()
     with Progress(f"verifying {folder}", quiet=quiet, plain_every_s=2.0) as progress:
-        for part in parts or [folder]:
-            one = checked(part, repair, progress.update)
-            total = Verified(*(_sum(total, one, name) for name in Verified.__slots__))
-    if parts:
-        _check_merged(folder, total, repair)
+        if not is_parallel(folder):
+            return checked(folder, repair, progress.update)
+        with held(folder, repair):  # whoever crawls with all partitions holds it too
+            parts, total = parts_of(folder), Verified()
+            if not parts:
+                raise ConfigError(f"{folder}: the crawl has not begun")
+            for part in parts:
+                one = checked(part, repair, progress.update)
+                total = Verified(*(_sum(total, one, name) for name in Verified.__slots__))
+            _check_merged(folder, total, repair)
     return total
 
 
@@ -71,6 +73,7 @@ def _check_merged(folder: Path, found: "Verified", repair: bool) -> None:
     """The database of all partitions is made of theirs: if it is damaged, it is removed and made anew by whoever asks for it."""
     from trapline.crawl.store.folder import DATABASE, connect
     from trapline.crawl.verify import Problem, integrity_problems
+    from trapline.parallel.merged import remove
 
     path = folder / DATABASE
     if not path.exists():
@@ -80,12 +83,13 @@ def _check_merged(folder: Path, found: "Verified", repair: bool) -> None:
             wrong = [problem.what for problem in integrity_problems(folder, database)]
     except ConfigError as error:
         wrong = [str(error)]
-    problems = [Problem(str(path), what, repair=path.unlink) for what in wrong]
+    mend = partial(remove, folder)
+    problems = [Problem(str(path), what, repair=mend) for what in wrong]
     found.problems += problems
     if not repair:
         found.remaining += problems
     elif problems:
-        path.unlink()
+        mend()
 
 
 def _lines(folder: Path, found: "Verified", repair: bool) -> Iterator[str]:

@@ -95,7 +95,7 @@ class Verified:
 def verify(folder: Path, repair: bool = False, tell: Tell = resume.nobody) -> Verified:
     """Check the folder of a crawl that nobody crawls; with `repair`, mend it. `ConfigError` if it is no such folder."""
     check_crawl(folder)
-    with _held(folder, repair):
+    with held(folder, repair):
         found = _verified(folder, tell)
         problems, said = list(found.problems), set(map(str, found.problems))
         for _ in range(_ROUNDS if repair else 0):
@@ -112,14 +112,14 @@ def verify(folder: Path, repair: bool = False, tell: Tell = resume.nobody) -> Ve
 
 
 @contextmanager
-def _held(folder: Path, repair: bool) -> Iterator[None]:
+def held(folder: Path, repair: bool) -> Iterator[None]:
     """No crawl begins in the folder meanwhile."""
-    held = lock.take(folder) if repair else lock.share(folder)
+    ours = lock.take(folder) if repair else lock.share(folder)
     try:
         yield
     finally:
-        if held is not None:
-            held.release()
+        if ours is not None:
+            ours.release()
 
 
 def _verified(folder: Path, tell: Tell) -> Verified:
@@ -197,9 +197,7 @@ class _Archives:
         self._lengths = [Length(*row) for row in database.execute("select id, name, bytes from warc order by id")]
         self._total = sum(length.bytes for length in self._lengths)
         self.lines = LineSum()  # that the index should have
-        self.unread: set[tuple[str, str]] = (
-            set()
-        )  # archive and offset of answers of which nobody can say what their lines are
+        self.unread = set[tuple[str, str]]()  # archive and offset of answers that nobody can read
 
     def check(self, line: Callable[[bytes], None] | None = None) -> None:
         """`line` takes every line that the index should have."""

@@ -89,6 +89,13 @@ def merge(manifest: Manifest) -> None:
         database.executemany("insert into meta values (?, ?)", _meta(manifest, parts, state).items())
 
 
+def remove(folder: Path) -> None:
+    """Whoever asks for the database next makes it anew."""
+    with alone(folder / _LOCK, lambda: None):
+        for name in (DATABASE, f"{DATABASE}-wal", f"{DATABASE}-shm"):
+            (folder / name).unlink(missing_ok=True)
+
+
 def parts_of(folder: Path) -> list[Path]:
     """The partitions of a crawl in parts, those that have begun; none: it is in one piece."""
     return begun(read(folder)) if is_parallel(folder) else []

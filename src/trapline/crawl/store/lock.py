@@ -104,6 +104,10 @@ def holding(folder: Path) -> Holder | None:
 def _wait(folder: Path, descriptor: int, how: int = fcntl.LOCK_EX) -> None:
     give_up_at = time.monotonic() + _STORE_ENDS_WITHIN_S
     while not _locked(folder, descriptor, how):
+        if how == fcntl.LOCK_EX and _locked(folder, descriptor, fcntl.LOCK_SH):  # only those hold it who share it
+            if _locked(folder, descriptor, how):
+                return
+            raise ConfigError(f"{folder}: is being verified; try again when that has ended")
         found = _holder(descriptor)
         if found.may_live() or time.monotonic() > give_up_at:
             raise ConfigError(f"{folder}: is being crawled by {found}")
