@@ -241,9 +241,8 @@ def _sites(reading: Reading, options: CrawlOptions, frontier: Frontier) -> Sites
         is_known = verdict.robots is not DISALLOW_ALL and not 300 <= robots.status < 400 and robots.address != ""
         if is_known and age_s < verdict.expires_in_s:
             apply(sites[robots.site], verdict.robots, now + verdict.expires_in_s - age_s, options.pause_s)
-    for number, since in reading.robots_unreachable(
-        after=now - LONGEST_S
-    ).items():  # else nobody knows how it was meanwhile
+    # Of a site whose last answer is older than that, nobody knows how it was meanwhile.
+    for number, since in reading.robots_unreachable(after=now - LONGEST_S).items():
         sites[number].robots_unreachable_since = since
     return sites
 

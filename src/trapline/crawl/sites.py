@@ -46,9 +46,8 @@ class Site:
         self.robots: Robots | None = None  # None: not asked yet
         self.robots_until = 0.0
         self.robots_failures = 0  # times in a row that it was on another site, and not there yet
-        self.robots_unreachable_since = (
-            math.inf
-        )  # the first of the last answers that left its rules open, by the wall clock
+        # When the unbroken run of answers began that left its rules open, by the wall clock.
+        self.robots_unreachable_since = math.inf
         self.pause_s = 0.0  # inside a visit; with the site's Crawl-delay once that is known
         self.pipelining = True  # until the server breaks it
         self.connection: Connection | None = None  # kept open between two visits

@@ -22,9 +22,8 @@ UTF_8 = "utf-8"
 _FALLBACK = "windows-1252"
 _MARKS = ((b"\xef\xbb\xbf", UTF_8), (b"\xff\xfe", "utf-16le"), (b"\xfe\xff", "utf-16be"))
 _PRESCANNED_BYTES = 1024
-_LATE_BYTES = (
-    64 * 1024
-)  # in which a late declaration is looked for; the latest of 7,448 real pages begins at byte 3,136
+# Where a late declaration is looked for; the latest of 7,448 real pages begins at byte 3,136.
+_LATE_BYTES = 64 * 1024
 _CHECKED_BYTES = 1 << 20  # that must be valid to be UTF-8, from the first piece on that is not ASCII
 _PIECE_BYTES = 1 << 16
 _MOST_LABEL = 64  # characters that are looked up and kept

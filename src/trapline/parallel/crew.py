@@ -49,11 +49,9 @@ def crawl_with(
     infinity: as long as whoever started them is there."""
     lock = take(manifest.folder)
     try:
-        for number, part in enumerate(manifest.parts):
+        for number, part in enumerate(manifest.parts):  # before anything is started
             if (part / DATABASE).exists():
-                check_mark(
-                    part, manifest.mark(number), manifest.sizes[-1], manifest.began
-                )  # before anything is started
+                check_mark(part, manifest.mark(number), manifest.sizes[-1], manifest.began)
         ended = uvloop.run(_crawl(manifest, show, launch, listen, patience_s))
         ended.write()
         return ended

@@ -78,7 +78,8 @@ class Exchange:
                 self._gather(url, Row(url.encode(), 0, 0))
 
     def seed(self, url: str, redirects: int, is_wider: bool) -> None:
-        """Its owner is told ahead of the link that it is too, or would leave that out; the others, where the scope is wider now."""
+        """Tell the owner of the URL that it counts as a seed before the link to it arrives, or the owner would leave the link out.
+        The others are told if the scope is wider now."""
         if not self._places.owns(origin(url)):
             self._gather(url, Row(url.encode(), 0, redirects))
         if is_wider:

@@ -25,9 +25,8 @@ SNAPSHOT = "snapshot"
 SUMMARY = "summary.json"
 
 _UNBORN = "crawl.db.new"
-_UNBORN_FILES = tuple(
-    f"{_UNBORN}{end}" for end in ("", "-journal", "-wal", "-shm")
-)  # the others, if it was killed in the middle of it
+# SQLite's own files are there if the process was killed while it made the database.
+_UNBORN_FILES = tuple(f"{_UNBORN}{end}" for end in ("", "-journal", "-wal", "-shm"))
 _SCHEMA = Path(__file__).with_name("schema.sql")
 
 

@@ -124,7 +124,8 @@ def is_plain(html: Array, start: int, end: int, first_odd: int) -> bool:
 
 @helper(b1(Bytes, i8, i8, i8, i8))
 def has_word(html: Array, at: int, end: int, wanted: int, length: int) -> bool:
-    """Whether a word is among those of a value, which blanks part. Of a ninth letter only `canonical` has one."""
+    """Whether a word is among those of a value, which are separated by blanks. A code holds eight letters; of the words that are asked
+    for, only `canonical` has nine."""
     while at < end:
         word = at
         while at < end and not is_blank(html[at]):

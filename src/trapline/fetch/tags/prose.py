@@ -245,9 +245,8 @@ def read_prose(html: Array, out: Array, state: Array, open_elements: Array, leve
     state[LEVEL] = level
     at = 0
     while at < html.size and state[WRITTEN] < out.size and state[TAGS] < MOST_TAGS:
-        state[TAGS] += (
-            1 if open_elements[0, 0] == 0 else 4 + open_elements[0, 0] // 4
-        )  # it is held against what is open
+        # A tag is compared with the open elements, so it counts as more when there are some.
+        state[TAGS] += 1 if open_elements[0, 0] == 0 else 4 + open_elements[0, 0] // 4
         less = find_byte(html, at, _LESS)
         take_text(html, at, less, out, state)
         if less + 1 >= html.size:
