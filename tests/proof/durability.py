@@ -296,7 +296,7 @@ def _injected(folder: Path, calls: str, paths: Sequence[str], how: str) -> tuple
 def _check_line(folder: Path, came: Came) -> None:
     lines = [line for line in came.said.splitlines() if "error:" in line]
     assert came.code in (0, 2), f"exit code {came.code}: {came.said.splitlines()[-2:]}"
-    is_clear = len(lines) == 1 and str(folder) in lines[0]
+    is_clear = len(lines) == 1 and str(folder) in lines[0] and f"--resume {folder}" in lines[0]
     assert came.code == 0 or is_clear, lines or came.said[-300:]
 
 

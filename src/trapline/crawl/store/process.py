@@ -72,6 +72,8 @@ def explain(folder: Path, error: Exception) -> str:
 
     >>> explain(Path("crawl"), OSError(errno.ENOSPC, "No space left on device"))
     'crawl: the disk is full; make room and go on with --resume crawl'
+    >>> explain(Path("crawl"), OSError(errno.EIO, "Input/output error"))
+    'crawl: cannot be written: [Errno 5] Input/output error; mend that and go on with --resume crawl'
     """
     full = isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT)
     if full or (isinstance(error, sqlite3.OperationalError) and "full" in str(error)):
@@ -79,5 +81,5 @@ def explain(folder: Path, error: Exception) -> str:
     if isinstance(error, ConfigError):
         return str(error)
     if isinstance(error, OSError) or type(error) in _NOT_OURS:
-        return f"{folder}: cannot be written: {error}"
+        return f"{folder}: cannot be written: {error}; mend that and go on with --resume {folder}"
     return f"the store failed: {type(error).__name__}: {error}"
