@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from trapline.crawl import known as module
 from trapline.crawl.known import MOST_NEW, Known
 from trapline.crawl.outbox import Outbox
-from trapline.crawl.records import TOO_MANY, Batch
+from trapline.crawl.records import FULL, TOO_MANY, Batch
 from trapline.crawl.scope import Scope
 from trapline.crawl.seen import Lookup, Seen
 from trapline.crawl.shelf import Shelf
@@ -30,9 +30,15 @@ HOME = "http://a.org/"
 class World:
     """A `Known` and all that it fills."""
 
-    def __init__(self, scope: Scope | None = None, strategy: str = "breadth-first", **inputs: module.Values) -> None:
+    def __init__(
+        self,
+        scope: Scope | None = None,
+        strategy: str = "breadth-first",
+        rules: Rules | None = None,
+        **inputs: module.Values,
+    ) -> None:
         journal = Journal()
-        self.frontier = Frontier(load_strategy(strategy), Rules(), journal=journal)
+        self.frontier = Frontier(load_strategy(strategy), rules or Rules(), journal=journal)
         self.batches: list[Batch] = []
         self.outbox, self.shelf, self.sites = Outbox(journal, self.batches.append), Shelf(None), Sites(0.0)
         self.seen, self.left_out = Seen(), Counter[str]()
@@ -237,6 +243,35 @@ def test_of_one_page_a_bounded_number_of_links_is_found_out_and_the_rest_when_th
     assert world.left_out == {TOO_MANY: 3}  # `a` was not known when the links were looked up
     assert world.urls(hrefs) == [f"http://a.org/{name}" for name in "abcd"]
     assert world.left_out == {TOO_MANY: 3}
+
+
+def test_the_urls_of_new_links_of_one_page_are_bounded_in_bytes(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "MOST_NEW_BYTES", 3 * len("http://a.org/long/x"))
+    world = World()
+    hrefs = [*"abcde"]
+    assert len(world.pages(hrefs, base="/long/")) == 3
+    assert world.left_out == {TOO_MANY: 2}
+    assert len(world.pages(hrefs, base="/long/")) == 5  # of those that are known no URL is made
+    others = own_world("http://a.org")
+    links = Links.of([f"http://b.org/long/{name}" for name in hrefs])
+    for _ in range(2):
+        assert len(others.known.pages_of(HOME, "", links, 0.0).foreign) == 3
+    assert others.left_out == {TOO_MANY: 2 + 2}
+
+
+def test_a_site_has_no_more_known_pages_than_a_multiple_of_what_may_be_fetched_of_it(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(module, "KNOWN_PER_FETCHED", 2)
+    world = World(rules=Rules(pages_per_site=2))
+    world.frontier.discover([world.home], 0.0)
+    hrefs = ["a", "b", "c", "d", "http://b.org/", "a"]
+    for _ in range(2):
+        pages = world.pages(hrefs)
+        assert world.shelf.urls(pages) == ["http://a.org/a", "http://a.org/b", "http://a.org/c", "http://b.org/"]
+        world.frontier.discover(pages, 0.0)
+    assert world.left_out == {FULL: 2}
+    assert len(world.known.seed_pages([f"http://a.org/seed{n}" for n in range(5)], 0.0)) == 5  # as the user wants it
 
 
 def test_the_work_for_new_links_does_not_grow_with_their_number(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -117,7 +117,9 @@ def test_after_too_many_redirects_there_is_no_file(stage: Stage) -> None:
     assert wire.targets[-1] == "/1" and len(wire.sent) == MOST_REDIRECTS + 2
 
 
-@pytest.mark.parametrize("where", ["mailto:a@b.test", "http://[", "ftp://a.test/robots.txt"])
+@pytest.mark.parametrize(
+    "where", ["mailto:a@b.test", "http://[", "ftp://a.test/robots.txt", "http://b.test:25/robots.txt"]
+)
 def test_a_redirect_that_leads_nowhere_is_no_file(stage: Stage, where: str) -> None:
     moved(stage.wires[0].opens(), where)
     stage.passes(1.0)
@@ -616,6 +618,16 @@ def test_a_crawl_delay_is_kept_between_visits_too(monkeypatch: pytest.MonkeyPatc
     wire = stage.wires[0].opens().answers(200, {}, delayed(5))
     assert requests_at(stage, wire, 3) == [5.0, 10.0, 15.0]
     assert len({fetch.visit for fetch in stage.fetches}) == 3
+
+
+@pytest.mark.parametrize(("delay_s", "headers"), [(86_400, {}), (3_600, {"Cache-Control": "max-age=0"}), (3_500, {})])
+def test_rules_outlive_the_rest_that_they_ask_for(
+    monkeypatch: pytest.MonkeyPatch, delay_s: int, headers: dict[str, str]
+) -> None:
+    stage = Stage(monkeypatch, [f"{A}/1", f"{A}/2"])
+    stage.wires[0].opens().answers(200, headers, f"User-agent: *\nCrawl-delay: {delay_s}\n".encode())
+    stage.passes(delay_s + 1.0)
+    assert stage.wires[1].opens().targets == ["/1"]
 
 
 def test_a_long_crawl_delay_is_a_rest_at_once(stage: Stage) -> None:

@@ -53,6 +53,19 @@ def test_a_bad_expression_is_named_with_its_option(option: str) -> None:
         Scope(**{option: ("ok", "(a")})
 
 
+@pytest.mark.parametrize("kind", ["any", "host", "domain"])
+def test_ports_of_other_services_are_left_out_unless_a_seed_is_there(kind: str) -> None:
+    scope = Scope(kind, seeds=("http://a.org/", "http://a.org:6000/"))
+    for url, reason in {
+        "http://a.org:25/": "port",
+        "http://a.org:22/robots.txt": "port",
+        "http://a.org:6000/x": "",
+        "http://a.org:8080/": "",
+        "http://a.org/:25/": "",
+    }.items():
+        assert scope.admits(url) == reason
+
+
 def test_an_unknown_kind_is_told_the_nearest() -> None:
     with pytest.raises(ConfigError, match="did you mean 'domain'"):
         Scope("domains")

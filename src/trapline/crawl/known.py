@@ -15,7 +15,7 @@ from typing import NamedTuple
 import numpy as np
 
 from trapline.crawl.outbox import Outbox
-from trapline.crawl.records import TOO_MANY
+from trapline.crawl.records import FULL, TOO_MANY
 from trapline.crawl.scope import REASONS, Scope
 from trapline.crawl.seen import NO_PAGE, UNKNOWN, Lookup, Seen
 from trapline.crawl.shelf import Shelf
@@ -26,8 +26,11 @@ from trapline.frontier import Frontier
 from trapline.frontier.layout import ELSEWHERE, Array
 
 MOST_NEW = 8_192  # links of one page that are found out, and that are told to other partitions; the rest once a page leads there again
+MOST_NEW_BYTES = 1 << 20  # of the URLs of these
+KNOWN_PER_FETCHED = 10  # a site may have this many times as many known pages as may be fetched of it (--pages-per-site)
 
-_LEFT_OUT = {reason: NO_PAGE - 1 - number for number, reason in enumerate(REASONS)}  # what is remembered of such a link
+# What is remembered of such a link.
+_LEFT_OUT = {reason: NO_PAGE - 1 - number for number, reason in enumerate((*REASONS, FULL))}
 _REASON = {number: reason for reason, number in _LEFT_OUT.items()}
 _FOREIGN = min(_LEFT_OUT.values()) - 1  # another partition owns it
 _UNSETTLED = _FOREIGN - 1  # nobody knows yet who does: for now it is another's, and this is not remembered
@@ -65,6 +68,7 @@ class Known:
         self._left_out, self._owns, self._lookup = left_out, owns, Lookup(seen)
         self._moved: frozenset[int] = frozenset()
         self._moved_pages = 0
+        self._most_of_site = KNOWN_PER_FETCHED * frontier.rules.pages_per_site  # 0: no limit
 
     def pages_of(self, url: str, base: str, links: Links, now: float) -> Found:
         """Where the links of the page at `url` lead. `base`: what the page itself says that they are relative to; "": nothing."""
@@ -92,9 +96,18 @@ class Known:
             return []
         name, folder = _split(base)
         places = [at for at, page in enumerate(pages) if page <= _FOREIGN]
-        self._left_out.update({TOO_MANY: len(places) - MOST_NEW} if len(places) > MOST_NEW else {})
-        urls = (self._url(href, name, folder) or canonical(href, base) for href in links.some(places[:MOST_NEW]))
-        return list(dict.fromkeys(url for url in urls if url is not None))
+        urls: dict[str, None] = {}
+        told, room = 0, MOST_NEW_BYTES
+        for href in links.some(places[:MOST_NEW]):
+            url = self._url(href, name, folder) or canonical(href, base) or ""
+            room -= len(url)
+            if room < 0:
+                break
+            told += 1
+            urls[url] = None
+        urls.pop("", None)
+        self._left_out.update({TOO_MANY: len(places) - told} if told < len(places) else {})
+        return list(urls)
 
     def leave(self, sites: Iterable[int]) -> None:
         """These sites have moved to other partitions: links to pages of theirs are links to pages of others, though we know them."""
@@ -126,7 +139,7 @@ class Known:
 
     def seed_pages(self, urls: Sequence[str], now: float) -> list[int]:
         """The pages at these canonical URLs that are ours, whatever the scope: it was made from them."""
-        pages, _ = self._pages_at(urls, now, lambda url: "")
+        pages, _ = self._pages_at(urls, now, lambda url: "", is_seed=True)
         return list(dict.fromkeys(page for page in pages if page >= 0))
 
     def arrived(self, urls: Sequence[str], now: float) -> list[int]:
@@ -176,10 +189,12 @@ class Known:
         return number
 
     def _find_out(self, pages: list[int], links: Links, base: str, now: float) -> None:
-        """Put the page of each link, or what is to be remembered instead, where it is unknown; for the first MOST_NEW of these."""
+        """Put the page of each link, or what is to be remembered instead, where it is unknown; for the first MOST_NEW of these, up to
+        MOST_NEW_BYTES."""
         name, folder = _split(base)
         places: list[int] = []
         urls: list[str] = []
+        room = MOST_NEW_BYTES
         unknown = list(islice((at for at, page in enumerate(pages) if page == UNKNOWN), MOST_NEW))
         for at, href in zip(unknown, links.some(unknown), strict=True):
             url = self._url(href, name, folder) or canonical(href, base)
@@ -187,6 +202,9 @@ class Known:
                 pages[at] = NO_PAGE
                 self._lookup.remember(at, NO_PAGE)
             else:
+                room -= len(url)
+                if room < 0:
+                    break
                 places.append(at)
                 urls.append(url)
         if urls:
@@ -204,7 +222,9 @@ class Known:
 
     # ---- pages by URL
 
-    def _pages_at(self, urls: Sequence[str], now: float, left_out: Callable[[str], str]) -> tuple[list[int], list[int]]:
+    def _pages_at(
+        self, urls: Sequence[str], now: float, left_out: Callable[[str], str], is_seed: bool = False
+    ) -> tuple[list[int], list[int]]:
         """The page at each URL: known, new now, or by a number of _LEFT_OUT why not; and their fingerprints."""
         fingerprints = self._seen.fingerprints(urls)
         found = np.empty(len(urls), np.int32)
@@ -220,10 +240,32 @@ class Known:
                     pages[at] = _UNSETTLED if ours is None else _FOREIGN
                 else:
                     new.append(at)
+        if new and self._most_of_site and not is_seed:
+            new = self._with_room(urls, new, pages)
         if new:
             for at, page in zip(new, self._add([urls[at] for at in new], fingerprints[new], now), strict=True):
                 pages[at] = page
         return pages, fingerprints.tolist()
+
+    def _with_room(self, urls: Sequence[str], new: list[int], pages: list[int]) -> list[int]:
+        """Those of the new URLs whose site may have more pages; the others are left out."""
+        kept: list[int] = []
+        rooms: dict[str, int] = {}
+        for at in new:
+            name = origin(urls[at])
+            room = rooms.get(name)
+            if room is None:
+                site = self.sites.named(name)
+                room = self._most_of_site - (self._frontier.known_pages(site.id) if site else 0)
+            if room > 0:
+                kept.append(at)
+            else:
+                pages[at] = _LEFT_OUT[FULL]
+            rooms[name] = room - 1
+        if min(rooms.values()) < 0:  # a URL that stands here twice is not full the second time
+            had = {urls[at] for at in kept}
+            kept = [at for at in new if urls[at] in had]
+        return kept
 
     def _add(self, urls: list[str], fingerprints: Array, now: float) -> list[int]:
         """Register those that are new; the page of each. One URL may stand here twice."""

@@ -18,8 +18,8 @@ from trapline.fetch.content import decoded
 from trapline.fetch.headers import retry_after_s
 from trapline.fetch.response import Response
 from trapline.fetch.robots import DISALLOW_ALL, LIMIT_BYTES, Robots
-from trapline.fetch.robots_answer import MOST_REDIRECTS, Verdict, is_unreachable, lifetime_s, read_answer
-from trapline.fetch.urls import canonical, origin
+from trapline.fetch.robots_answer import MOST_REDIRECTS, SHORTEST_S, Verdict, is_unreachable, lifetime_s, read_answer
+from trapline.fetch.urls import canonical, has_blocked_port, origin
 from trapline.frontier import AS_RULES, Frontier
 
 PATH = "/robots.txt"
@@ -161,7 +161,7 @@ class RobotsFile:
     def _redirected(self, web: RobotsWeb, visit: int, location: str) -> Step:
         self._hops += 1
         url = canonical(location, self._url)
-        if url is None or self._hops > MOST_REDIRECTS:
+        if url is None or self._hops > MOST_REDIRECTS or (has_blocked_port(url) and origin(url) != self._site.origin):
             return self._reached(web, read_answer(300, "", b"", web.agent))
         if origin(url) == self._site.origin:
             self._url = url
@@ -190,10 +190,11 @@ class RobotsFile:
 
     def _take(self, web: RobotsWeb, verdict: Verdict) -> Step:
         """The rules are known: they hold from now on, Crawl-delay included."""
-        site = self._site
-        apply(site, verdict.robots, web.now() + verdict.expires_in_s, web.pause_s)
+        site, delay_s = self._site, verdict.robots.crawl_delay_s or 0.0
+        # Rules must outlive the rest that they ask for, or every visit would ask for them anew and none for a page.
+        lasts_s = max(verdict.expires_in_s, delay_s + SHORTEST_S if delay_s > LONGEST_PAUSE_S else 0.0)
+        apply(site, verdict.robots, web.now() + lasts_s, web.pause_s)
         web.ruled(site)
-        delay_s = verdict.robots.crawl_delay_s or 0.0
         self._set_pace(web, delay_s)
         if delay_s > LONGEST_PAUSE_S:
             self.rest_s = delay_s

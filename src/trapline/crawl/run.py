@@ -246,9 +246,10 @@ class LiveCrawl:
             return stopping(self._crawler.stopped_by, progress.active)
         if self._again is not None and self._again.hearsay.trouble:
             return self._again.hearsay.trouble
-        if not progress.pages and not progress.errors:
+        waits_for = self._crawler.waits_for
+        if not waits_for and not progress.pages and not progress.errors:
             return "starting: names, connections, robots.txt"
-        return self._crawler.waits_for
+        return waits_for
 
     def _interrupted(self, why: str) -> None:
         """Ctrl-C or SIGTERM ends the visits under way after the page they are at; in a crawl that is stopping, at once."""

@@ -15,15 +15,15 @@ from typing import TYPE_CHECKING
 
 from trapline.errors import ConfigError, nearest
 from trapline.fetch.traps import trap
-from trapline.fetch.urls import host_port, origin
+from trapline.fetch.urls import has_blocked_port, host_port, origin
 
 if TYPE_CHECKING:
     from publicsuffixlist import PublicSuffixList
 
 ANY, HOST, DOMAIN = "any", "host", "domain"
-INCLUDE, EXCLUDE, TRAP = "include", "exclude", "trap"
+INCLUDE, EXCLUDE, TRAP, PORT = "include", "exclude", "trap", "port"
 KINDS = (ANY, HOST, DOMAIN)
-REASONS = (HOST, DOMAIN, INCLUDE, EXCLUDE, TRAP)
+REASONS = (HOST, DOMAIN, INCLUDE, EXCLUDE, TRAP, PORT)
 MOST_REDIRECTS = 5  # from a seed to what counts as one too; so has Heritrix
 _MOST_VERDICTS = 100_000  # sites whose verdict is kept; beyond, all are forgotten and found anew
 
@@ -68,6 +68,8 @@ class Scope:
         return self._reason_by_form(url)
 
     def _reason_by_form(self, url: str) -> str:
+        if has_blocked_port(url) and origin(url) not in self._seed_sites:
+            return PORT
         if self._wanted and not _any_found(self._wanted, url):
             return INCLUDE
         if self._unwanted and _any_found(self._unwanted, url):
@@ -110,6 +112,10 @@ class Scope:
     @cached_property
     def _names(self) -> set[str]:
         return {self._name(origin(seed)) for seed in self.seeds}
+
+    @cached_property
+    def _seed_sites(self) -> frozenset[str]:
+        return frozenset(map(origin, self.seeds))
 
     @cached_property
     def _given(self) -> frozenset[str]:

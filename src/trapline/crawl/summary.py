@@ -13,8 +13,8 @@ from typing import Any, NamedTuple
 from trapline.crawl.audit import Audit, audit
 from trapline.crawl.folder import meta, opened, options
 from trapline.crawl.options import CrawlOptions
-from trapline.crawl.records import RETURNED, TOO_MANY, VISITS
-from trapline.crawl.scope import DOMAIN, EXCLUDE, HOST, INCLUDE, TRAP
+from trapline.crawl.records import FULL, RETURNED, TOO_MANY, VISITS
+from trapline.crawl.scope import DOMAIN, EXCLUDE, HOST, INCLUDE, PORT, TRAP
 from trapline.crawl.store.folder import SUMMARY
 from trapline.crawl.tally import FORBIDDEN, KIND, heard_of, tally_of
 from trapline.fetch import failure
@@ -32,7 +32,9 @@ LEFT_OUT = {
     INCLUDE: "no --include fits",
     EXCLUDE: "an --exclude fits",
     TRAP: "looks like a trap",
+    PORT: "a port of another service",
     TOO_MANY: "too many new ones on one page",
+    FULL: "too many on one site",
 }
 """Reasons why links are left out, for people."""
 MOST_TYPES = 20

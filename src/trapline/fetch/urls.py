@@ -17,6 +17,18 @@ MOST_URL = 2048  # characters of a canonical URL; sitemaps.org has them shorter 
 MOST_TEXT = 4 * MOST_URL  # of a reference without its fragment: beyond, it is data, and is not even parsed
 
 _PORTS = {"http": 80, "https": 443}
+# "Bad ports" of the Fetch standard (WHATWG, section 2.9, 2024).
+_BLOCKED_PORTS = frozenset(
+    map(
+        str,
+        (
+            0, 1, 7, 9, 11, 13, 15, 17, 19, 20, 21, 22, 23, 25, 37, 42, 43, 53, 69, 77, 79, 87, 95, 101, 102, 103,
+            104, 109, 110, 111, 113, 115, 117, 119, 123, 135, 137, 139, 143, 161, 179, 389, 427, 465, 512, 513, 514,
+            515, 526, 530, 531, 532, 540, 548, 554, 556, 563, 587, 601, 636, 989, 990, 993, 995, 1719, 1720, 1723,
+            2049, 3659, 4045, 4190, 5060, 5061, 6000, 6566, 6665, 6666, 6667, 6668, 6669, 6679, 6697, 10080,
+        ),
+    )
+)  # fmt: skip
 _NO_BASE = "about:blank"  # against it a relative reference is an error, and an absolute one is itself
 # A path and query that are their own canonical form: nothing to encode, to decode or to leave out.
 _MOST_PLAIN = 1024
@@ -114,6 +126,18 @@ def host_port(origin: str) -> tuple[str, str, int]:
     if not colon or port.endswith("]"):
         host, port = authority, ""
     return scheme, host.strip("[]"), int(port) if port else _PORTS[scheme]
+
+
+def has_blocked_port(url: str) -> bool:
+    """Whether a canonical URL leads to a port on which no web server is expected, but mail, shells and the like: one that browsers
+    refuse. Else a page could have us knock at the services of its host.
+
+    >>> has_blocked_port("http://example.org:25/"), has_blocked_port("http://[::1]:8080/"), has_blocked_port("http://a.org/:25")
+    (True, False, False)
+    """
+    end = url.find("/", 8)
+    colon = url.rfind(":", 7, end)
+    return colon > 0 and url[colon + 1 : end] in _BLOCKED_PORTS
 
 
 def is_dynamic(url: str) -> bool:

@@ -87,6 +87,10 @@ class Frontier(Core):
         limit = min(limit, rules.pages_per_site or limit)
         self.state.queue[first : first + count]["limit"] = limit
 
+    def known_pages(self, site: int) -> int:
+        """How many pages of a site were discovered."""
+        return int(self.state.site[site].known)
+
     def add_pages(self, sites: Sequence[int] | Array, dynamic: Sequence[bool] | Array | None = None) -> int:
         """Register pages, one per entry of `sites`; the id of the first. They are UNKNOWN until discovered."""
         first, owners = self.pages, _ids(sites)
