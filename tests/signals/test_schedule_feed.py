@@ -104,6 +104,8 @@ def test_merging_keeps_the_probability_that_nothing_changes(some: list[tuple[int
         ({"url": "/a", "rrule": "FREQ=DAILY", "tzid": "America"}, NO_RULE),
         ({"url": "/a", "rrule": "FREQ=DAILY", "tzid": "\ud800\0"}, NO_RULE),
         ({"url": "/a", "rrule": "FREQ=DAILY", "tzid": "x" * 5_000}, NO_RULE),
+        ({"url": "/a", "rrule": "FREQ=DAILY", "tzid": "Europ" + "../etc" * 300}, NO_RULE),
+        ({"url": "/a", "rrule": "FREQ=DAILY", "tzid": "America/Argentina/Buenos_Aires"}, ""),
         ({"url": "/a", "rrule": ["FREQ=DAILY"], "tzid": {}}, NO_RULE),
         ({"url": "/a", "rrule": "FREQ=DAILY", "tzid": "Pacific/Kiritimati"}, ""),
     ],

@@ -6,6 +6,7 @@ here. Any bytes are read without complaint, in bounded time; what could not be u
 """
 
 import json
+import re
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from datetime import UTC, date, datetime, tzinfo
@@ -29,6 +30,7 @@ _MOST_KEY = 1_000  # characters of a rule, or of the name of a time zone
 
 # Why something was not used.
 UNREADABLE, EXPIRED, OTHER_HOST, NO_RULE = "unreadable", "expired", "of another host", "no rule that is understood"
+_ZONE = re.compile(r"[A-Za-z0-9_+-]{1,40}(?:/[A-Za-z0-9_+-]{1,40}){0,2}")
 NO_POINT, PAST, TOO_FAR, TOO_MANY = "no moment or probability", "past", "too far ahead", "too many"
 
 
@@ -195,13 +197,11 @@ def _number(value: object) -> float:
 
 
 def _zone(name: str) -> tzinfo | None:
+    if not _ZONE.fullmatch(name):  # ZoneInfo would try to import a package for every dot
+        return None
     try:
         return ZoneInfo(name)
-    except (
-        OSError,
-        ValueError,
-        LookupError,
-    ):  # not found, a folder, a path out of the folder, characters that no name has
+    except (OSError, ValueError, LookupError):  # not found, or a folder
         return None
 
 
