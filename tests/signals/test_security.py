@@ -21,7 +21,7 @@ from hypothesis import strategies as st
 
 from tests.crawl.small_server import HANG, NOT_FOUND, _loop_in_thread, moved, text
 from tests.fetch.name_server import Name, NameServer
-from tests.signals.endpoint_world import KEY, World, world
+from tests.signals.endpoint_world import KEY, TOKEN, World, world
 from tests.signals.test_websub import kept, subscribed
 from trapline.signals import bounded, serving
 from trapline.signals.inbox import UNVERIFIED_P, Inbox
@@ -452,6 +452,39 @@ def test_a_head_that_does_not_end_is_cut_off(tmp_path: Path) -> None:
             for _ in range(10_000):
                 connection.sendall(b"X" * 1000)
         one.until(lambda: one.status()["connections"]["cut_off"])
+
+
+CHUNKED = b"POST /indexnow HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n1\r\n{\r\n"
+ENDLESS = {
+    "trailers": (CHUNKED + b"0\r\n", b"A: b\r\n" * 200),
+    "a trailer's name": (CHUNKED + b"0\r\n", b"A" * 1000),
+    "a trailer's value": (CHUNKED + b"0\r\nA: ", b"b" * 1000),
+    "what a chunk says of itself": (CHUNKED + b"1;", b"a" * 1000),
+}
+
+
+@pytest.mark.parametrize("begins, goes_on", ENDLESS.values(), ids=ENDLESS)
+def test_what_does_not_end_behind_a_head_is_cut_off(tmp_path: Path, begins: bytes, goes_on: bytes) -> None:
+    with world(tmp_path, keys) as one, raw(one) as connection:
+        with pytest.raises(OSError):
+            connection.sendall(begins)
+            for _ in range(20_000):
+                connection.sendall(goes_on)
+        one.until(lambda: one.status()["connections"]["cut_off"] == 1)
+
+
+def test_a_body_may_come_in_chunks_of_one_byte(tmp_path: Path) -> None:
+    """What is said of all of them is far longer than a head may be."""
+    with world(tmp_path, keys) as one, raw(one) as connection:
+        connection.sendall(CHUNKED + b"1\r\n \r\n" * 20_000 + b"1\r\n}\r\n0\r\nA: b\r\n\r\n")
+        assert connection.recv(1000).startswith(b"HTTP/1.1 400 ") and not one.service.bounds.cut_off
+
+
+def test_a_trailer_is_no_header(tmp_path: Path) -> None:
+    head = b"POST /accesses HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n"
+    with world(tmp_path, keys) as one, raw(one) as connection:
+        connection.sendall(head + b"1\r\n\n\r\n0\r\nAuthorization: Bearer " + TOKEN.encode() + b"\r\n\r\n")
+        assert connection.recv(1000).startswith(b"HTTP/1.1 403 ")
 
 
 def test_one_sender_has_so_many_connections_and_others_their_own(tmp_path: Path) -> None:
