@@ -11,7 +11,7 @@ import sqlite3
 import time
 from collections import Counter
 from collections.abc import Iterator
-from contextlib import closing, contextmanager
+from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -23,7 +23,7 @@ from tests.crawl.small_server import HANG, NOT_FOUND, _loop_in_thread, moved, te
 from tests.fetch.name_server import Name, NameServer
 from tests.signals.endpoint_world import KEY, TOKEN, World, world
 from tests.signals.test_websub import kept, subscribed
-from trapline.signals import bounded, serving
+from trapline.signals import bounded, endpoint, serving
 from trapline.signals.inbox import UNVERIFIED_P, Inbox
 from trapline.signals.intake import Rates
 from trapline.signals.limits_of_senders import Buckets, Once, Rate
@@ -519,6 +519,30 @@ def test_slow_senders_however_many_shut_nobody_out(tmp_path: Path, begins: bytes
         assert one.service.bounds.of_sender.total() <= bounded.MOST_CONNECTIONS and not one.service.bounds.refused
         for connection in several:
             connection.close()
+
+
+def test_senders_that_ask_too_much_and_go_on_shut_nobody_out(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As many as there may be connections, each with one, and with more requests on it than it may have."""
+    monkeypatch.setattr(bounded, "MOST_CONNECTIONS", 40)
+    monkeypatch.setattr(endpoint, "HELD_UP_S", 600.0)
+    with world(tmp_path, keys, **few(sender=Rate(0.001, 2.0))) as one:
+        several = waiting_connections(one, b"GET /x HTTP/1.1\r\nHost: x\r\n\r\n" * 300, senders=40, each=1)
+        one.until(lambda: one.service.tally.by_channel().get("requests", {}).get("limited") == 40)
+        answers = [one.ask("GET", "/", source=f"127.2.0.{number}").status for number in range(1, 31)]
+        assert answers == [200] * 30 and not one.service.bounds.refused
+        for connection in several:
+            connection.close()
+
+
+def test_the_answer_that_a_sender_asks_too_much_is_the_last(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(endpoint, "HELD_UP_S", 0.0)
+    with world(tmp_path, keys, **few(sender=Rate(0.001, 2.0))) as one, raw(one) as connection:
+        connection.sendall(b"GET / HTTP/1.1\r\nHost: x\r\n\r\n" * 10)
+        came = b""
+        with suppress(ConnectionResetError):  # what it sent beyond was not read
+            while piece := connection.recv(10_000):
+                came += piece
+        assert [came.count(b"HTTP/1.1 %d " % status) for status in (200, 429)] == [2, 1]
 
 
 class Caller:

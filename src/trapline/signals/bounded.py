@@ -12,7 +12,7 @@ from typing import Any, ClassVar
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 from uvicorn.server import ServerState
 
-from trapline.signals.limits_of_senders import sender_of
+from trapline.signals.limits_of_senders import HOLD_UP, sender_of
 
 HEAD_BYTES = 16 * 1024  # or of trailers, or between two pieces of a body
 HEAD_S = 10.0  # from the first byte of a request, or from the connection, to the end of its head
@@ -25,8 +25,9 @@ class Bounds:
     """What the connections of one server share, and who gives way when there are too many.
 
     Law: whoever comes anew is kept out by nobody who waits, and nobody loses a connection to a sender that has more of them. A
-    connection waits as long as its sender has not sent a whole request; one of those goes first, of the sender that has most, the one
-    that was answered longest ago, or never. So slow senders, however many, use up each other's connections alone.
+    connection waits as long as its sender has not sent a whole request, or is held up because it asks too much; one of those goes
+    first, of the sender that has most, the one that was answered longest ago, or never. So slow senders, however many, use up each
+    other's connections alone, and so do those that ask too much.
 
     `proxy`: an address that stands for many senders, "": none.
     """
@@ -96,6 +97,7 @@ class BoundedConnection(HttpToolsProtocol):
         self._in_head = True
         self._bytes_beside_body = 0  # since the last head, piece of a body or request was whole
         self.sender = ""
+        self._is_held_up = False
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         super().connection_made(transport)
@@ -121,6 +123,7 @@ class BoundedConnection(HttpToolsProtocol):
     def on_message_begin(self) -> None:
         super().on_message_begin()
         self._in_head = True
+        self.scope["extensions"] = {HOLD_UP: {"call": self.hold_up}}
 
     def on_header(self, name: bytes, value: bytes) -> None:
         if self._in_head:  # a trailer says nothing that anybody may believe, and there is no end to them
@@ -149,13 +152,17 @@ class BoundedConnection(HttpToolsProtocol):
 
     @property
     def waits(self) -> bool:
-        """For its sender: no whole request of it is being answered."""
-        return self.cycle is None or self.cycle.response_complete or self.cycle.more_body
+        """For its sender: no whole request of it is being answered; or for us, because its sender asks too much."""
+        return self._is_held_up or self.cycle is None or self.cycle.response_complete or self.cycle.more_body
 
     @property
     def busy(self) -> bool:
         """A request is being answered."""
         return self.cycle is not None and not self.cycle.response_complete
+
+    def hold_up(self) -> None:
+        """From here on it is held up; the answer will be its last."""
+        self._is_held_up = True
 
     def cut(self) -> None:
         self.bounds.cut_off += 1
