@@ -534,6 +534,23 @@ def test_senders_that_ask_too_much_and_go_on_shut_nobody_out(tmp_path: Path, mon
             connection.close()
 
 
+def test_senders_of_many_requests_at_once_shut_nobody_out(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As many as there may be connections, each with one, and none of them asks too much."""
+
+    async def never(*_: object) -> None:
+        await asyncio.sleep(600.0)
+
+    monkeypatch.setattr(bounded, "MOST_CONNECTIONS", 40)
+    monkeypatch.setattr(endpoint.Endpoint, "_about", never)
+    with world(tmp_path, keys) as one:
+        several = waiting_connections(one, b"GET / HTTP/1.1\r\nHost: x\r\n\r\n" * 300, senders=40, each=1)
+        one.until(lambda: one.service.tally.requests == 40)
+        answers = [one.ask("GET", "/x", source=f"127.2.0.{number}").status for number in range(1, 31)]
+        assert answers == [404] * 30 and not one.service.bounds.refused
+        for connection in several:
+            connection.close()
+
+
 def test_the_answer_that_a_sender_asks_too_much_is_the_last(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(endpoint, "HELD_UP_S", 0.0)
     with world(tmp_path, keys, **few(sender=Rate(0.001, 2.0))) as one, raw(one) as connection:

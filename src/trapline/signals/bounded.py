@@ -25,9 +25,9 @@ class Bounds:
     """What the connections of one server share, and who gives way when there are too many.
 
     Law: whoever comes anew is kept out by nobody who waits, and nobody loses a connection to a sender that has more of them. A
-    connection waits as long as its sender has not sent a whole request, or is held up because it asks too much; one of those goes
-    first, of the sender that has most, the one that was answered longest ago, or never. So slow senders, however many, use up each
-    other's connections alone, and so do those that ask too much.
+    connection waits as long as its sender has not sent a whole request; one that is held up because its sender asks too much, or that
+    has several requests in it, counts as waiting too. One of those goes first, of the sender that has most, the one that was answered
+    longest ago, or never. So slow senders, however many, use up each other's connections alone, and so do those that ask too much.
 
     `proxy`: an address that stands for many senders, "": none.
     """
@@ -152,8 +152,11 @@ class BoundedConnection(HttpToolsProtocol):
 
     @property
     def waits(self) -> bool:
-        """For its sender: no whole request of it is being answered; or for us, because its sender asks too much."""
-        return self._is_held_up or self.cycle is None or self.cycle.response_complete or self.cycle.more_body
+        """For its sender: no whole request of it is being answered. Or it takes more than one request's share: its sender asks too
+        much, or has sent the next requests before the first was answered, and has to expect that those are lost (RFC 9112, 9.3.2)."""
+        if self._is_held_up or self.pipeline:
+            return True
+        return self.cycle is None or self.cycle.response_complete or self.cycle.more_body
 
     @property
     def busy(self) -> bool:
