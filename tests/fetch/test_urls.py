@@ -1,6 +1,7 @@
 """Canonical URLs: WHATWG to the letter, one text for one page, and no text that breaks it."""
 
 import json
+import unicodedata
 from pathlib import Path
 from typing import Any
 
@@ -9,6 +10,7 @@ from ada_url import URL
 from hypothesis import assume, example, given, settings
 from hypothesis import strategies as st
 
+from trapline.fetch import urls as urls_module
 from trapline.fetch.urls import MOST_URL, canonical, host_port, is_dynamic, origin, plain, target
 
 PARTS = ("href", "protocol", "username", "password", "host", "hostname", "port", "pathname", "search", "hash", "origin")
@@ -108,6 +110,53 @@ def test_a_url_may_have_so_many_characters_and_no_more() -> None:
     longest = "http://a/" + "b" * (MOST_URL - 9)
     assert canonical(longest) == longest == canonical(longest + "#" + "c" * 100)
     assert canonical(longest + "b") is None
+
+
+MARKS = "\u0300\u0316"  # each pair of them has to change places
+ENDLESS = {
+    "marks": "http://a" + MARKS * 3_950 + "/",
+    "just too many marks": "http://a" + MARKS * 40 + "/",
+    "percent-encoded": "http://a" + "%CC%80%cc%96" * 300,
+    "half percent-encoded": "http://a" + "\u0300%CC%96" * 300,
+    "soft hyphens between": "//a" + "\u0300\xad\u0316" * 2_000,
+    "line ends between": "ht\ntp:/\t/a" + "\u0300\r\u0316\n" * 1_000,
+    "marks of a letter that is none": "https:a" + "\u0f73" * 900,
+    "a port and a name before": "http://me:pw@a.a" + MARKS * 1_000 + ":80/",
+    "backslashes": "  http:\\\\a" + MARKS * 1_000,
+    "another scheme": "file://a" + MARKS * 3_950,
+    "punycode in wide letters": "http://\uff58n--a-" + "vbba" * 900,
+    "behind a dot that is none": "http://a\u3002" + MARKS * 1_000,
+}
+
+
+@pytest.mark.parametrize("text", ENDLESS.values(), ids=ENDLESS)
+def test_a_label_that_no_name_server_could_hold_is_not_even_parsed(text: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The parser's time grows with the square of the marks."""
+    parsed: list[str] = []
+    monkeypatch.setattr(urls_module, "join_url", lambda base, url: parsed.append(url) or "http://a/")
+    assert canonical(text, BASE) is None and not parsed
+
+
+@pytest.mark.parametrize("path", ["/", "", "?", "#", "../", "/a/", "http:", "http:/", "http://a/", "//a?", "//a\\"])
+def test_as_many_marks_as_one_likes_may_stand_behind_the_host(path: str) -> None:
+    assert canonical(path + MARKS * 80, BASE) is not None
+
+
+@pytest.mark.parametrize("letter", ["\u1f82", "\u1e96", "\u01d6", "\uac01", "\u4e2d", "\xdf"])
+def test_the_longest_labels_of_dns_are_read_however_they_are_written(letter: str) -> None:
+    name = letter * 40
+    forms = [name, unicodedata.normalize("NFD", name), unicodedata.normalize("NFD", name).upper(), "\xad".join(name)]
+    found = [canonical(f"http://{form}.example/") for form in forms[: 2 if letter in "\xdf\u1f82" else 4]]
+    assert found == [URL(f"http://{name}.example/").href] * len(found)
+
+
+def test_every_name_of_the_suites_is_read_as_the_library_reads_it(shared_data: Path) -> None:
+    for suite in ("IdnaTestV2.json", "toascii.json"):
+        for case in json.loads((shared_data / "wpt" / suite).read_text(encoding="utf-8")):
+            if isinstance(case, dict):
+                text = f"http://{case['input']}/"
+                whole = parsed({"input": text, "base": None, "href": ""})
+                assert canonical(text) == (whole and urls_module._without_credentials(whole["href"].partition("#")[0]))
 
 
 @pytest.mark.parametrize(

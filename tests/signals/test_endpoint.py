@@ -14,6 +14,8 @@ import pytest
 
 from tests.crawl.small_server import NOT_FOUND, text
 from tests.signals.endpoint_world import KEY, TOKEN, world
+from trapline.fetch.urls import canonical
+from trapline.signals import indexnow
 from trapline.signals.inbox import ACCESS, UNVERIFIED_P, Inbox
 
 UNAVAILABLE = b"HTTP/1.1 503 Service Unavailable\r\nContent-Length: 0\r\n\r\n"
@@ -97,6 +99,18 @@ def test_a_list_that_cannot_be_right_is_answered_as_the_protocol_has_it(
     with world(tmp_path, keys) as one:
         assert one.ask("POST", "/indexnow", body).status == status
         assert one.status()["keys"]["fetches"] == 0
+
+
+def test_a_list_is_read_as_far_as_its_first_url_of_another_host(monkeypatch: pytest.MonkeyPatch) -> None:
+    read: list[str] = []
+    monkeypatch.setattr(indexnow, "canonical", lambda url: read.append(url) or canonical(url))
+    others = [f"http://b.test/{number}" for number in range(1_000)]
+    body = json.dumps({"host": "a.test", "key": KEY, "urlList": ["http://a.test/", *others]})
+    assert indexnow.ping_of_body(body.encode()) == indexnow.Refusal(422, "a URL is not of this host")
+    assert read == ["http://a.test/", "http://a.test/", "http://b.test/0"]  # its host, and two of its URLs
+    read.clear()
+    indexnow.ping_of_body(body.replace(KEY, "?").encode())
+    assert read == ["http://a.test/"]
 
 
 def test_a_key_that_is_not_in_its_file_is_forbidden_once_that_is_known(tmp_path: Path) -> None:

@@ -102,6 +102,15 @@ def test_no_more_topics_than_there_is_room_for(inbox: Inbox, monkeypatch: pytest
     assert inbox.topics() == [("http://a.test/0", "https://hub.test/new"), ("http://a.test/1", "https://hub.test/")]
 
 
+def test_one_site_does_not_use_up_the_topics_of_all(inbox: Inbox, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("trapline.signals.inbox.MOST_TOPICS_OF_ONE_SITE", 2)
+    for site in ("http://a.test", "http://a.test:81", "http://a.test.b", "https://a.test"):
+        for number in range(4):
+            inbox.topic(f"{site}/{number}", "https://hub.test/")
+    inbox.topic("http://a.test/0", "https://hub.test/new")
+    assert len(inbox.topics()) == 8 and ("http://a.test/0", "https://hub.test/new") in inbox.topics()
+
+
 def other_database(path: Path) -> None:
     with sqlite3.connect(path) as connection:
         connection.execute("create table t (x)")

@@ -11,7 +11,7 @@ import sqlite3
 import time
 from collections import Counter
 from collections.abc import Iterator
-from contextlib import closing, contextmanager
+from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -21,9 +21,9 @@ from hypothesis import strategies as st
 
 from tests.crawl.small_server import HANG, NOT_FOUND, _loop_in_thread, moved, text
 from tests.fetch.name_server import Name, NameServer
-from tests.signals.endpoint_world import KEY, World, world
+from tests.signals.endpoint_world import KEY, TOKEN, World, world
 from tests.signals.test_websub import kept, subscribed
-from trapline.signals import bounded, serving
+from trapline.signals import bounded, endpoint, serving
 from trapline.signals.inbox import UNVERIFIED_P, Inbox
 from trapline.signals.intake import Rates
 from trapline.signals.limits_of_senders import Buckets, Once, Rate
@@ -454,6 +454,39 @@ def test_a_head_that_does_not_end_is_cut_off(tmp_path: Path) -> None:
         one.until(lambda: one.status()["connections"]["cut_off"])
 
 
+CHUNKED = b"POST /indexnow HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n1\r\n{\r\n"
+ENDLESS = {
+    "trailers": (CHUNKED + b"0\r\n", b"A: b\r\n" * 200),
+    "a trailer's name": (CHUNKED + b"0\r\n", b"A" * 1000),
+    "a trailer's value": (CHUNKED + b"0\r\nA: ", b"b" * 1000),
+    "what a chunk says of itself": (CHUNKED + b"1;", b"a" * 1000),
+}
+
+
+@pytest.mark.parametrize("begins, goes_on", ENDLESS.values(), ids=ENDLESS)
+def test_what_does_not_end_behind_a_head_is_cut_off(tmp_path: Path, begins: bytes, goes_on: bytes) -> None:
+    with world(tmp_path, keys) as one, raw(one) as connection:
+        with pytest.raises(OSError):
+            connection.sendall(begins)
+            for _ in range(20_000):
+                connection.sendall(goes_on)
+        one.until(lambda: one.status()["connections"]["cut_off"] == 1)
+
+
+def test_a_body_may_come_in_chunks_of_one_byte(tmp_path: Path) -> None:
+    """What is said of all of them is far longer than a head may be."""
+    with world(tmp_path, keys) as one, raw(one) as connection:
+        connection.sendall(CHUNKED + b"1\r\n \r\n" * 20_000 + b"1\r\n}\r\n0\r\nA: b\r\n\r\n")
+        assert connection.recv(1000).startswith(b"HTTP/1.1 400 ") and not one.service.bounds.cut_off
+
+
+def test_a_trailer_is_no_header(tmp_path: Path) -> None:
+    head = b"POST /accesses HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n"
+    with world(tmp_path, keys) as one, raw(one) as connection:
+        connection.sendall(head + b"1\r\n\n\r\n0\r\nAuthorization: Bearer " + TOKEN.encode() + b"\r\n\r\n")
+        assert connection.recv(1000).startswith(b"HTTP/1.1 403 ")
+
+
 def test_one_sender_has_so_many_connections_and_others_their_own(tmp_path: Path) -> None:
     with world(tmp_path, keys) as one:
         several = [socket.create_connection(("127.0.0.1", one.port), 20, ("127.0.0.2", 0)) for _ in range(40)]
@@ -486,6 +519,47 @@ def test_slow_senders_however_many_shut_nobody_out(tmp_path: Path, begins: bytes
         assert one.service.bounds.of_sender.total() <= bounded.MOST_CONNECTIONS and not one.service.bounds.refused
         for connection in several:
             connection.close()
+
+
+def test_senders_that_ask_too_much_and_go_on_shut_nobody_out(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As many as there may be connections, each with one, and with more requests on it than it may have."""
+    monkeypatch.setattr(bounded, "MOST_CONNECTIONS", 40)
+    monkeypatch.setattr(endpoint, "HELD_UP_S", 600.0)
+    with world(tmp_path, keys, **few(sender=Rate(0.001, 2.0))) as one:
+        several = waiting_connections(one, b"GET /x HTTP/1.1\r\nHost: x\r\n\r\n" * 300, senders=40, each=1)
+        one.until(lambda: one.service.tally.by_channel().get("requests", {}).get("limited") == 40)
+        answers = [one.ask("GET", "/", source=f"127.2.0.{number}").status for number in range(1, 31)]
+        assert answers == [200] * 30 and not one.service.bounds.refused
+        for connection in several:
+            connection.close()
+
+
+def test_senders_of_many_requests_at_once_shut_nobody_out(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As many as there may be connections, each with one, and none of them asks too much."""
+
+    async def never(*_: object) -> None:
+        await asyncio.sleep(600.0)
+
+    monkeypatch.setattr(bounded, "MOST_CONNECTIONS", 40)
+    monkeypatch.setattr(endpoint.Endpoint, "_about", never)
+    with world(tmp_path, keys) as one:
+        several = waiting_connections(one, b"GET / HTTP/1.1\r\nHost: x\r\n\r\n" * 300, senders=40, each=1)
+        one.until(lambda: one.service.tally.requests == 40)
+        answers = [one.ask("GET", "/x", source=f"127.2.0.{number}").status for number in range(1, 31)]
+        assert answers == [404] * 30 and not one.service.bounds.refused
+        for connection in several:
+            connection.close()
+
+
+def test_the_answer_that_a_sender_asks_too_much_is_the_last(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(endpoint, "HELD_UP_S", 0.0)
+    with world(tmp_path, keys, **few(sender=Rate(0.001, 2.0))) as one, raw(one) as connection:
+        connection.sendall(b"GET / HTTP/1.1\r\nHost: x\r\n\r\n" * 10)
+        came = b""
+        with suppress(ConnectionResetError):  # what it sent beyond was not read
+            while piece := connection.recv(10_000):
+                came += piece
+        assert [came.count(b"HTTP/1.1 %d " % status) for status in (200, 429)] == [2, 1]
 
 
 class Caller:

@@ -1,22 +1,39 @@
 """WebSub against a hub of ours on loopback: the whole cycle by real requests; and its pure half."""
 
+import asyncio
 import hashlib
 import hmac
 import math
+import socket
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from threading import Thread
+from typing import Any
 from urllib.parse import parse_qs, urlencode, urlsplit
 
 import pytest
 
 from tests.crawl.small_server import NOT_FOUND
 from tests.signals.endpoint_world import World, world
+from trapline.fetch.failure import TIMEOUT
 from trapline.signals.inbox import Inbox
-from trapline.signals.subscriptions import ACTIVE, ASKED, DENIED, ENDED, LEAVING, WANTED, Subscription, Subscriptions
+from trapline.signals.sites_known import SitesKnown
+from trapline.signals.small_fetch import Answer
+from trapline.signals.subscriber import Subscriber
+from trapline.signals.subscriptions import (
+    ACTIVE,
+    ASKED,
+    DENIED,
+    ENDED,
+    LEAVING,
+    WANTED,
+    NoRoom,
+    Subscription,
+    Subscriptions,
+)
 from trapline.signals.websub import Place, discovered, question, signed_by
 
 PUBLIC = "http://127.0.0.1:1"  # replaced once the port is known: the callback's path is what counts
@@ -178,6 +195,79 @@ def test_a_hub_that_refuses_is_asked_again_later(tmp_path: Path) -> None:
         assert found.tries == 1 and found.next_try > time.time() + 50 and len(hub.requests) == 1
 
 
+def find_topics(folder: Path, hubs: dict[str, str]) -> None:
+    """As the crawl does. `hubs`: of topics."""
+    inbox = Inbox(folder)
+    for topic, hub in hubs.items():
+        inbox.topic(topic, hub)
+    inbox.close()
+
+
+def test_a_site_with_too_many_topics_keeps_no_other_from_being_subscribed_to(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("trapline.signals.subscriptions.MOST_OF_ONE_SITE", 2)
+    for module in ("subscriptions", "subscriber"):
+        monkeypatch.setattr(f"trapline.signals.{module}.NEW_AT_ONCE", 3)
+    with hub_on() as hub, world(tmp_path, lambda host, target: NOT_FOUND, public_url=PUBLIC) as one:
+        topics = [one.url("a.test", f"/{number}") for number in range(8)] + [one.url("b.test", "/feed")]
+        find_topics(tmp_path, dict.fromkeys(topics, f"http://127.9.0.2:{hub.port}/hub"))
+        one.until(lambda: topics[-1] in {asked["hub.topic"] for asked in hub.requests})
+        one.until(lambda: "a.test" in one.status()["trouble"])
+        assert len(kept(tmp_path)) == 3
+
+
+def test_a_hub_that_does_not_answer_delays_no_other(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("trapline.signals.small_fetch.WHOLE_S", 600.0)  # it never will
+    silent = socket.create_server(("127.9.0.3", 0))
+    with silent, hub_on() as hub, world(tmp_path, lambda host, target: NOT_FOUND, public_url=PUBLIC) as one:
+        at_silent = f"http://127.9.0.3:{silent.getsockname()[1]}/hub"
+        find_topics(tmp_path, {one.url("a.test", f"/{number}"): at_silent for number in range(64)})
+        one.until(lambda: ASKED in {found.state for found in kept(tmp_path)})
+        find_topics(tmp_path, {one.url("b.test", "/feed"): f"http://127.9.0.2:{hub.port}/hub"})
+        one.until(lambda: hub.requests)
+        assert [found.state for found in kept(tmp_path)].count(WANTED) == 63  # of one hub one at a time
+
+
+def test_hubs_take_turns_when_there_are_too_many(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("trapline.signals.subscriber.MOST_HUBS", 1)
+    monkeypatch.setattr("trapline.signals.subscriber.LOOK_S", 0.0)
+    subscriptions, hubs = Subscriptions(tmp_path), SilentHubs()
+    for number in range(6):
+        subscriptions.want(f"http://a/{number}", f"https://{'h' if number < 4 else 'i'}/{number}", float(number))
+    known = SitesKnown(lambda last: [])
+    asking = Subscriber(subscriptions, AtOnce(), hubs, known, PUBLIC, lambda: 9.0)  # type: ignore[arg-type]
+
+    async def until_all_were_asked() -> None:
+        running = asyncio.create_task(asking.run())
+        while len(hubs.asked) < 6:
+            await asyncio.sleep(0)
+        running.cancel()
+        await asyncio.wait([running])
+
+    asyncio.run(until_all_were_asked())
+    subscriptions.close()
+    assert hubs.asked == [f"https://{hub}" for hub in ("h/0", "i/4", "h/1", "i/5", "h/2", "h/3")]
+
+
+class SilentHubs:
+    """In place of the network: whoever is asked does not answer."""
+
+    def __init__(self) -> None:
+        self.asked: list[str] = []
+
+    async def post(self, url: str, form: bytes) -> Answer:
+        self.asked.append(url)
+        return Answer(url=url, failure=TIMEOUT)
+
+
+class AtOnce:
+    """In place of the thread that has the database."""
+
+    async def call(self, function: Callable[..., Any], *given: Any) -> Any:
+        return function(*given)
+
+
 class TestSubscriptions:
     """In virtual time."""
 
@@ -228,6 +318,71 @@ class TestSubscriptions:
             now += 86_400.0
         subscriptions.expire(now)
         assert subscriptions.all()[0].state == ENDED and not subscriptions.due(now, 9)
+
+    def test_one_site_does_not_use_up_the_subscriptions_of_all(
+        self, subscriptions: Subscriptions, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr("trapline.signals.subscriptions.MOST_OF_ONE_SITE", 3)
+        for number in range(3):
+            assert subscriptions.want(f"http://a.test/{number}", "https://h/", 0.0, "no" if number else "")
+        with pytest.raises(NoRoom, match=r"http://a\.test: it has 3 subscriptions"):
+            subscriptions.want("http://a.test/3", "https://h/", 0.0)
+        with pytest.raises(NoRoom):
+            subscriptions.want("http://a.test/0", "https://another/", 0.0)
+        assert [one.state for one in subscriptions.all()] == [WANTED, DENIED, DENIED]  # it is not left for nothing
+        assert subscriptions.want("http://a.test:81/", "https://h/", 0.0)
+
+    def test_what_no_hub_knows_of_uses_up_nothing(
+        self, subscriptions: Subscriptions, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr("trapline.signals.subscriptions.MOST_SUBSCRIPTIONS", 2)
+        for number in range(3):
+            subscriptions.want(f"http://{number}/", "https://h/", 0.0, "no" if number % 2 else "")
+        with pytest.raises(NoRoom, match="there are 2 subscriptions"):
+            subscriptions.want("http://a/", "https://h/", 0.0)
+        subscriptions.ended(subscriptions.all()[0])
+        assert subscriptions.want("http://a/", "https://h/", 0.0)
+
+    def test_what_ended_is_forgotten_unless_the_crawl_would_find_it_anew(
+        self, subscriptions: Subscriptions, tmp_path: Path
+    ) -> None:
+        inbox = Inbox(tmp_path)
+        inbox.topic("http://a/", "https://h/")
+        inbox.close()
+        for topic in ("http://a/", "http://b/"):
+            subscriptions.want(topic, "https://h/", 0.0)
+            subscriptions.delivered(subscriptions.all()[-1].callback, b"body", [("http://x/", 1.0)], 0.0)
+            subscriptions.leave(topic, 0.0)
+        first, second = subscriptions.all()
+        for one in (first, second):
+            subscriptions.asked(one, 0.0)
+            subscriptions.ended(one)
+        subscriptions.expire(86_399.0)
+        assert subscriptions.all() == [
+            subscriptions.of_callback(first.callback),
+            subscriptions.of_callback(second.callback),
+        ]
+        subscriptions.expire(86_400.0)
+        assert [one.callback for one in subscriptions.all()] == [first.callback] and not subscriptions.new_topics()
+        assert subscriptions.has_come(first.callback, b"body") and not subscriptions.has_come(second.callback, b"body")
+        assert subscriptions.news(second.callback, [("http://x/", 1.0)])
+
+    def test_topics_are_looked_at_in_turn(
+        self, subscriptions: Subscriptions, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr("trapline.signals.subscriptions.NEW_AT_ONCE", 2)
+        inbox = Inbox(tmp_path)
+        for number in range(3):
+            inbox.topic(f"http://a/{number}", "https://h/")
+        inbox.close()
+        first = subscriptions.new_topics()
+        assert [*first, *subscriptions.new_topics(first[-1][0])] == [(f"http://a/{n}", "https://h/") for n in range(3)]
+
+    def test_no_hub_keeps_what_is_due_at_others_from_being_seen(self, subscriptions: Subscriptions) -> None:
+        for number in range(9):
+            subscriptions.want(f"http://a/{number}", "https://h/", float(number))
+        subscriptions.want("http://b/", "https://i/", 9.0)
+        assert [one.topic for one in subscriptions.due(9.0, 2)] == ["http://a/0", "http://a/1", "http://b/"]
 
     def test_no_more_bodies_are_remembered_than_there_is_room_for(
         self, subscriptions: Subscriptions, monkeypatch: pytest.MonkeyPatch

@@ -10,11 +10,16 @@ query, the case of the path, double slashes, and percent-encoding (`%7e`, `%7E` 
 """
 
 import re
+import unicodedata
+from urllib.parse import unquote
 
 from ada_url import join_url
 
 MOST_URL = 2048  # characters of a canonical URL; sitemaps.org has them shorter than that
 MOST_TEXT = 4 * MOST_URL  # of a reference without its fragment: beyond, it is data, and is not even parsed
+
+MOST_LABEL = 63  # characters between two dots of a host's name: DNS has room for as many octets
+_MOST_COMPOSED = 4  # characters that normalisation makes one of: Greek letters with three marks
 
 _PORTS = {"http": 80, "https": 443}
 # "Bad ports" of the Fetch standard (WHATWG, section 2.9, 2024).
@@ -33,6 +38,14 @@ _NO_BASE = "about:blank"  # against it a relative reference is an error, and an 
 # A path and query that are their own canonical form: nothing to encode, to decode or to leave out.
 _MOST_PLAIN = 1024
 _PLAIN = re.compile(r"(?:/(?!\.{1,2}(?:[/?]|$))[A-Za-z0-9_~.-]*+)++(?:\?[A-Za-z0-9_~.=&%+/:-]*+)?")
+_DROPPED = re.compile(r"[\t\n\r]+")  # wherever they stand in a reference
+_AUTHORITY = re.compile(r"[\0- ]*+(?:([A-Za-z][A-Za-z0-9+.-]*+):)?([/\\]*+)([^/\\?#]*+)")
+_DOTS = re.compile(r"[.\u3002\uff0e\uff61]")
+# Characters that a name may hold and that IDNA maps to nothing: soft hyphens, joiners, variation selectors and their like.
+_MAPPED_TO_NOTHING = re.compile(
+    "[\xad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b-\u200f\u202a-\u202e\u2060-\u206f\u3164\ufe00-\ufe0f\ufeff\uffa0"
+    "\U0001bca0-\U0001bca3\U0001d173-\U0001d17a\U000e0000-\U000e0fff]+"
+)
 
 
 def canonical(text: str, base: str | None = None) -> str | None:
@@ -51,6 +64,8 @@ def canonical(text: str, base: str | None = None) -> str | None:
             return None
     if not text.isascii():
         text = _scalar(text)
+    if len(text) > MOST_LABEL and _has_endless_label(text, base):
+        return None
     try:
         url = join_url(base or _NO_BASE, text)
     except ValueError:
@@ -84,6 +99,38 @@ def plain(href: str, origin: str, folder: str) -> str | None:
             href, folder = href[3:], folder[: folder.rfind("/", 0, -1) + 1] or "/"
         target = folder + href
     return origin + target if _PLAIN.fullmatch(target) and len(origin + target) <= MOST_URL else None
+
+
+def _has_endless_label(text: str, base: str | None) -> bool:
+    """Whether the host of a reference has a label of more characters beyond ASCII, or more combining marks, than DNS can hold.
+
+    To normalise a name takes time that grows with the square of the combining marks in a row: 0.1 s for those of one link.
+    The standard has no limit for labels; those here are far from all names that can be looked up.
+    """
+    if text.isascii() and "%" not in text:
+        return False
+    found = _AUTHORITY.match(_DROPPED.sub("", text))
+    assert found is not None  # everything in it may be empty
+    scheme, slashes, authority = found.groups()
+    if len(authority) <= MOST_LABEL or (len(slashes) < 2 and not _is_absolute(scheme, base)):
+        return False
+    host = unquote(authority.rpartition("@")[2].partition(":")[0])
+    return not host.isascii() and any(map(_is_endless, _DOTS.split(_MAPPED_TO_NOTHING.sub("", host))))
+
+
+def _is_absolute(scheme: str | None, base: str | None) -> bool:
+    """Whether a host follows the colon without slashes: `http:x` is relative on a page of http, and absolute elsewhere."""
+    return scheme is not None and not (base or "").lower().startswith(f"{scheme.lower()}:")
+
+
+def _is_endless(label: str) -> bool:
+    if len(label) <= MOST_LABEL:
+        return False
+    if len(label) > MOST_LABEL * _MOST_COMPOSED:
+        return not label.isascii()
+    # Twice, because some letters compose with a mark in lower case alone.
+    name = unicodedata.normalize("NFKC", unicodedata.normalize("NFKC", label).lower())
+    return sum(map(bool, map(unicodedata.combining, name))) > MOST_LABEL
 
 
 def _scalar(text: str) -> str:

@@ -1,7 +1,7 @@
 """Connections to the endpoint, bounded: how many there are, how many of one sender, how long a request may take, how long its head is.
 
-uvicorn bounds none of these by itself (docs/decisions/022-endpoint.md): a head that never ends is collected for ever. No
-timer per request: somebody calls `sweep` about once a second. What a request says is not looked at here.
+uvicorn bounds none of these by itself (docs/decisions/022-endpoint.md): a head that never ends is collected for ever, and so are
+the trailers behind a body. No timer per request: somebody calls `sweep` about once a second. What a request says is not looked at here.
 """
 
 import asyncio
@@ -12,9 +12,9 @@ from typing import Any, ClassVar
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 from uvicorn.server import ServerState
 
-from trapline.signals.limits_of_senders import sender_of
+from trapline.signals.limits_of_senders import HOLD_UP, sender_of
 
-HEAD_BYTES = 16 * 1024
+HEAD_BYTES = 16 * 1024  # or of trailers, or between two pieces of a body
 HEAD_S = 10.0  # from the first byte of a request, or from the connection, to the end of its head
 WHOLE_S = 30.0  # and to the end of our answer
 MOST_CONNECTIONS = 512
@@ -25,8 +25,9 @@ class Bounds:
     """What the connections of one server share, and who gives way when there are too many.
 
     Law: whoever comes anew is kept out by nobody who waits, and nobody loses a connection to a sender that has more of them. A
-    connection waits as long as its sender has not sent a whole request; one of those goes first, of the sender that has most, the one
-    that was answered longest ago, or never. So slow senders, however many, use up each other's connections alone.
+    connection waits as long as its sender has not sent a whole request; one that is held up because its sender asks too much, or that
+    has several requests in it, counts as waiting too. One of those goes first, of the sender that has most, the one that was answered
+    longest ago, or never. So slow senders, however many, use up each other's connections alone, and so do those that ask too much.
 
     `proxy`: an address that stands for many senders, "": none.
     """
@@ -94,8 +95,9 @@ class BoundedConnection(HttpToolsProtocol):
         super().__init__(*args, **kwargs)
         self._since: float | None = None  # when the request under way began; None: between requests
         self._in_head = True
-        self._head_bytes = 0
+        self._bytes_beside_body = 0  # since the last head, piece of a body or request was whole
         self.sender = ""
+        self._is_held_up = False
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         super().connection_made(transport)
@@ -113,19 +115,27 @@ class BoundedConnection(HttpToolsProtocol):
             return
         if self._since is None:
             self._since = monotonic()
-        if self._in_head:
-            self._head_bytes += len(data)
+        self._bytes_beside_body += len(data)
         super().data_received(data)
-        if self._in_head and self._head_bytes > HEAD_BYTES:
+        if self._bytes_beside_body > HEAD_BYTES:
             self.cut()
 
     def on_message_begin(self) -> None:
         super().on_message_begin()
         self._in_head = True
+        self.scope["extensions"] = {HOLD_UP: {"call": self.hold_up}}
+
+    def on_header(self, name: bytes, value: bytes) -> None:
+        if self._in_head:  # a trailer says nothing that anybody may believe, and there is no end to them
+            super().on_header(name, value)
 
     def on_headers_complete(self) -> None:
         super().on_headers_complete()
-        self._in_head, self._head_bytes = False, 0
+        self._in_head, self._bytes_beside_body = False, 0
+
+    def on_body(self, body: bytes) -> None:
+        super().on_body(body)
+        self._bytes_beside_body = 0
 
     def on_response_complete(self) -> None:
         super().on_response_complete()
@@ -134,7 +144,7 @@ class BoundedConnection(HttpToolsProtocol):
 
     def on_message_complete(self) -> None:
         super().on_message_complete()
-        self._in_head = True
+        self._in_head, self._bytes_beside_body = True, 0
 
     def sweep(self, now: float) -> None:
         if self._since is not None and now - self._since > (HEAD_S if self._in_head and not self.busy else WHOLE_S):
@@ -142,13 +152,20 @@ class BoundedConnection(HttpToolsProtocol):
 
     @property
     def waits(self) -> bool:
-        """For its sender: no whole request of it is being answered."""
+        """For its sender: no whole request of it is being answered. Or it takes more than one request's share: its sender asks too
+        much, or has sent the next requests before the first was answered, and has to expect that those are lost (RFC 9112, 9.3.2)."""
+        if self._is_held_up or self.pipeline:
+            return True
         return self.cycle is None or self.cycle.response_complete or self.cycle.more_body
 
     @property
     def busy(self) -> bool:
         """A request is being answered."""
         return self.cycle is not None and not self.cycle.response_complete
+
+    def hold_up(self) -> None:
+        """From here on it is held up; the answer will be its last."""
+        self._is_held_up = True
 
     def cut(self) -> None:
         self.bounds.cut_off += 1

@@ -101,6 +101,15 @@ def _statements(script: str) -> list[str]:
     return [statement for statement in "\n".join(lines).split(";") if statement.strip()]
 
 
+def urls_of(site: str) -> tuple[str, str]:
+    """Every URL of a site is at or above the first text, and below the second.
+
+    >>> urls_of("http://a.org")
+    ('http://a.org/', 'http://a.org0')
+    """
+    return f"{site}/", f"{site}0"  # behind a slash comes a zero
+
+
 class Transaction:
     """All of it or nothing."""
 

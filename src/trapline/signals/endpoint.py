@@ -15,7 +15,7 @@ from typing import Any
 
 from trapline.signals.access_posts import AccessPosts
 from trapline.signals.deliveries import Deliveries
-from trapline.signals.limits_of_senders import Buckets, Rate, sender_of
+from trapline.signals.limits_of_senders import HOLD_UP, Buckets, Rate, sender_of
 from trapline.signals.pings import Pings
 from trapline.signals.reply import NOT_FOUND, Reply, as_json, said, too_many
 from trapline.signals.tally import LIMITED, Tally
@@ -65,21 +65,26 @@ class Endpoint:
             sender_of(scope["client"][0] if scope["client"] else ""),
             self._tally.requests + 1,
         )
-        reply = await self._held_up(sender) or await self._safely(scope, receive)
+        reply = await self._held_up(sender, scope) or await self._safely(scope, receive)
         if reply is not None:
             if reply.status in _FAULTS:
                 self._senders.charge(sender, FAULT_COST, self._clock())
             await send({"type": "http.response.start", "status": reply.status, "headers": reply.headers()})
             await send({"type": "http.response.body", "body": b"" if scope["method"] == "HEAD" else reply.body})
 
-    async def _held_up(self, sender: str) -> Reply | None:
-        """Whoever asks too much waits a moment for that answer: else a flood would be answered as fast as it comes."""
+    async def _held_up(self, sender: str, scope: Scope) -> Reply | None:
+        """Whoever asks too much waits a moment for that answer: else a flood would be answered as fast as it comes.
+
+        It is the last on its connection, which meanwhile gives way to others: else whoever sends on would keep it for ever.
+        """
         wait_s = self._senders.wait_s(sender, 1.0, self._clock())
         if wait_s == 0.0:
             return None
         self._tally.add("requests", LIMITED)
+        if (extension := scope.get("extensions", {}).get(HOLD_UP)) is not None:
+            extension["call"]()
         await asyncio.sleep(min(wait_s, HELD_UP_S))
-        return too_many(wait_s)
+        return too_many(wait_s)._replace(close=True)
 
     async def _safely(self, scope: Scope, receive: Receive) -> Reply | None:
         """A request that finds a defect of ours ends no other; the defect is shown."""

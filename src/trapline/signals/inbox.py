@@ -17,13 +17,15 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from trapline.errors import ConfigError, InvariantError
-from trapline.signals.database import BUSY_S, DATABASE, Transaction, opened
+from trapline.fetch.urls import origin
+from trapline.signals.database import BUSY_S, DATABASE, Transaction, opened, urls_of
 
 CHANGED, POINT, ACCESS = "changed", "point", "access"
 CHANNELS = ("indexnow", "websub", "sitemap", "feed", "schedule", "cache", "api")  # their place is kept on disk
 UNVERIFIED_P = 0.05
 
 MOST_TOPICS = 100_000
+MOST_TOPICS_OF_ONE_SITE = 1_000
 _NUMBERS = {channel: number for number, channel in enumerate(CHANNELS)}
 
 
@@ -134,7 +136,8 @@ class Inbox:
     def topic(self, url: str, hub: str) -> None:
         """The crawl found that `url` has this hub; whoever runs the endpoint is subscribed to it."""
         with Transaction(self._connection):
-            self._connection.execute(_TOPIC, (url, hub, time.time(), MOST_TOPICS))
+            limits = (MOST_TOPICS, *urls_of(origin(url)), MOST_TOPICS_OF_ONE_SITE)
+            self._connection.execute(_TOPIC, (url, hub, time.time(), *limits))
 
     def topics(self) -> list[tuple[str, str]]:
         """Topics with their hubs, those found first before the others."""
@@ -193,6 +196,7 @@ _TALLY = (
 )
 # A topic that moved to another hub is one topic; beyond the most, new ones are left out.
 _TOPIC = (
-    "insert into topic select ?1, ?2, ?3 where (select count(*) from topic) < ?4 or ?1 in (select url from topic) "
+    "insert into topic select ?1, ?2, ?3 where ((select count(*) from topic) < ?4 "
+    "and (select count(*) from topic where url >= ?5 and url < ?6) < ?7) or ?1 in (select url from topic) "
     "on conflict (url) do update set hub = excluded.hub"
 )

@@ -106,7 +106,7 @@ def ping_of_body(body: bytes) -> Ping | Refusal:
     host = canonical(f"http://{fields['host']}/")
     if host is None or target(host) != "/" or "@" in fields["host"]:
         return Refusal(400, "host is not the name of a host")
-    pages = dict.fromkeys(canonical(url) for url in fields["urlList"])
+    pages = (canonical(url) for url in fields["urlList"])  # one by one: the first of another host is the last
     return _ping(authority_of(host), fields["key"], fields.get("keyLocation"), pages)
 
 
@@ -131,9 +131,9 @@ def _ping(authority: str, key: str, location: str | None, urls: Iterable[str | N
         return Refusal(422, "keyLocation is not on the host of the URLs")
     if where is not None and "?" in where:  # many a page shows what it is asked for
         return Refusal(422, "keyLocation is not a file: it has a query")
-    pages = []
+    pages: dict[str, None] = {}  # in their order, each once
     for url in urls:
         if url is None or authority_of(url) != authority:
             return Refusal(422, "a URL is not of this host")
-        pages.append(url)
-    return Ping(authority, key, where, pages)
+        pages[url] = None
+    return Ping(authority, key, where, list(pages))

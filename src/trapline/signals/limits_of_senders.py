@@ -10,6 +10,7 @@ from ipaddress import IPv6Address, ip_address
 from typing import Generic, NamedTuple, TypeVar
 
 Key = TypeVar("Key", bound=Hashable)
+HOLD_UP = "trapline.hold_up"  # the ASGI extension by which an application says that it lets a sender wait
 
 
 class Rate(NamedTuple):

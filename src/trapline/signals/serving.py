@@ -97,7 +97,7 @@ class Service:
                 "gave_way": self.bounds.gave_way,
                 "cut_off": self.bounds.cut_off,
             },
-            "trouble": self.trouble or self.writer.failed or self.app.defect,
+            "trouble": self.trouble or self.writer.failed or self.app.defect or self._subscriber.no_room,
         }
 
     async def run(self, stop: asyncio.Event, started: Callable[[int], None]) -> None:

@@ -13,7 +13,9 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import NamedTuple
 
-from trapline.signals.database import Transaction, opened
+from trapline.errors import ConfigError
+from trapline.fetch.urls import origin
+from trapline.signals.database import Transaction, opened, urls_of
 
 WANTED, ASKED, ACTIVE, DENIED, LEAVING, ENDED = "wanted", "asked", "active", "denied", "leaving", "ended"
 
@@ -22,8 +24,9 @@ LEAST_LEASE_S, MOST_LEASE_S = 60.0, 90 * 86_400.0
 RENEW_AT = 0.8  # of the lease
 RETRY_S, MOST_RETRY_S = 60.0, 86_400.0
 MOST_BODIES = 1_000  # remembered of one callback
-MOST_SUBSCRIPTIONS = 10_000
-
+MOST_SUBSCRIPTIONS = 10_000  # that a hub knows of, or is to know of
+MOST_OF_ONE_SITE = 100  # in whatever state
+NEW_AT_ONCE = 100
 
 Entry = tuple[str, float]  # URL, and when it was updated: seconds since 1970, or nan
 
@@ -40,6 +43,10 @@ class Subscription(NamedTuple):
     why: str
 
 
+class NoRoom(ConfigError):
+    """There are as many subscriptions as there may be."""
+
+
 class Subscriptions:
     """May be used by one thread at a time, as the inbox beside it."""
 
@@ -52,17 +59,15 @@ class Subscriptions:
     def want(self, topic: str, hub: str, now: float, not_this: str = "") -> bool:
         """Subscribe to a topic, soon; a topic that has moved to another hub is asked for there. False: nothing new.
 
-        `not_this`: why we do not go to that hub; then that alone is noted.
+        `not_this`: why we do not go to that hub; then that alone is noted. `NoRoom`: all stays as it was.
         """
         with Transaction(self._connection):
             found = self.of_topic(topic)
             if found and found.hub == hub:
                 return False
+            self._check_room(origin(topic))
             if found:
                 self._set(found.callback, state=LEAVING, next_try=now, tries=0)
-            (count,) = self._connection.execute("select count(*) from subscription").fetchone()
-            if count >= MOST_SUBSCRIPTIONS:
-                return False
             state = DENIED if not_this else WANTED
             row = (secrets.token_urlsafe(32), topic, hub, secrets.token_urlsafe(32), state, now, 0, 0.0, not_this)
             self._connection.execute("insert into subscription values (?, ?, ?, ?, ?, ?, ?, ?, ?)", row)
@@ -87,18 +92,13 @@ class Subscriptions:
         return found[0] if found else None
 
     def due(self, now: float, most: int) -> list[Subscription]:
-        """Those about which a hub is to be asked now, the longest waiting first."""
-        return self._found(
-            "where next_try <= ? and state not in ('denied', 'ended') order by next_try limit ?", now, most
-        )
+        """Those about which a hub is to be asked now, at most so many of one hub, the longest waiting first."""
+        rows = self._connection.execute(_DUE, (now, most))
+        return [Subscription(*row[:-1]) for row in rows]
 
-    def new_topics(self) -> list[tuple[str, str]]:
-        """Topics that the crawl found, and that were never subscribed to at this hub."""
-        query = (
-            "select url, hub from topic where not exists "
-            "(select 1 from subscription where subscription.topic = topic.url and subscription.hub = topic.hub) limit 100"
-        )
-        return self._connection.execute(query).fetchall()
+    def new_topics(self, after: str = "") -> list[tuple[str, str]]:
+        """Up to `NEW_AT_ONCE` topics that the crawl found and that were never subscribed to at this hub, by URL from `after` on."""
+        return self._connection.execute(_NEW_TOPICS, (after, NEW_AT_ONCE)).fetchall()
 
     # What happens to one
 
@@ -115,8 +115,11 @@ class Subscriptions:
         self._update(one.callback, next_try=now + self._wait_s(one), tries=one.tries + 1, why=why)
 
     def expire(self, now: float) -> None:
-        """Leases that ran out; and a hub that does not confirm our leave is not waited for."""
+        """Leases that ran out; a hub that does not confirm our leave is not waited for; what ended a day ago is forgotten."""
         with Transaction(self._connection):
+            forgotten = self._connection.execute(_FORGET_ENDED, (now,)).fetchall()
+            for table in ("delivery", "heard"):
+                self._connection.executemany(f"delete from {table} where callback = ?", forgotten)
             lost = "update subscription set state = 'wanted', next_try = ? where state = 'active' and expires <= ?"
             self._connection.execute(lost, (now, now))
             self._connection.execute("update subscription set state = 'ended' where state = 'leaving' and tries >= 3")
@@ -155,6 +158,14 @@ class Subscriptions:
             self._connection.execute("delete from heard where callback = ?", (callback,))
             self._connection.executemany("insert into heard values (?, ?)", heard)
 
+    def _check_room(self, site: str) -> None:
+        (count,) = self._connection.execute(_COUNT).fetchone()
+        if count >= MOST_SUBSCRIPTIONS:
+            raise NoRoom(f"there are {count:,} subscriptions, and may be no more: leave some of them")
+        (of_site,) = self._connection.execute(_COUNT_OF_SITE, urls_of(site)).fetchone()
+        if of_site >= MOST_OF_ONE_SITE:
+            raise NoRoom(f"{site}: it has {of_site:,} subscriptions, and a site may have no more")
+
     def _wait_s(self, one: Subscription) -> float:
         return min(RETRY_S * 2.0 ** min(one.tries, 20), MOST_RETRY_S)
 
@@ -177,4 +188,21 @@ def _digest(entry: Entry) -> bytes:
 _FORGET_BODIES = (
     "delete from delivery where callback = ? and digest in "
     "(select digest from delivery where callback = ? order by at desc limit -1 offset ?)"
+)
+_COUNT = "select count(*) from subscription where state not in ('denied', 'ended')"
+_COUNT_OF_SITE = "select count(*) from subscription where topic >= ? and topic < ?"
+_DUE = (
+    "select * from (select *, row_number() over (partition by hub order by next_try) as turn from subscription "
+    "where next_try <= ? and state not in ('denied', 'ended')) where turn <= ? order by next_try"
+)
+_NEW_TOPICS = (
+    "select url, hub from topic where url > ? and not exists "
+    "(select 1 from subscription where subscription.topic = topic.url and subscription.hub = topic.hub) "
+    "order by url limit ?"
+)
+# One whose topic the crawl still finds stays: by it we know that somebody has left it.
+# Whoever asks a hub to leave sets `next_try` a day ahead.
+_FORGET_ENDED = (
+    "delete from subscription where state = 'ended' and next_try <= ? and not exists "
+    "(select 1 from topic where topic.url = subscription.topic and topic.hub = subscription.hub) returning callback"
 )
