@@ -25,11 +25,12 @@ from trapline.blobs import BlobKind
 from trapline.crawl import verify as crawl_verify
 from trapline.crawl.options import CrawlOptions
 from trapline.crawl.store import lock
+from trapline.crawl.store.damaged import DAMAGED
 from trapline.crawl.store.folder import claim_existing, claim_new
 from trapline.crawl.store.keeper import Keeper
 from trapline.crawl.store.members import Damage, filler, read_back
 from trapline.crawl.store.settings import StoreSettings
-from trapline.crawl.verify import DAMAGED, Problem, held, verify
+from trapline.crawl.verify import Problem, held, verify
 from trapline.frontier import journal
 from trapline.testweb import Served
 
@@ -231,6 +232,63 @@ def test_files_that_the_crawl_did_not_write_are_reported_and_kept(folder: Path) 
     found = verify(folder, repair=True)
     assert sorted(one.place for one in found.remaining) == sorted(map(str, others))
     assert all(one.repair is None for one in found.remaining) and all(path.exists() for path in others)
+
+
+def forgotten(folder: Path) -> list[str]:
+    """Let the database forget its archive, as one does that lost its log; the URLs of the answers that it knew."""
+    with closing(sqlite3.connect(folder / "crawl.db")) as database, database:
+        answers = "select offset, url from fetch join page on page.id = page where file = 0"
+        urls = [url for _, url in sorted(database.execute(answers))]
+        database.executescript("delete from warc; update cdxj set bytes = 0")
+        for table in ("fetch", "robots"):
+            database.execute(f"update {table} set file = null, offset = null, length = null")
+    return urls
+
+
+def test_an_archive_that_the_database_has_forgotten_is_moved_and_its_answers_are_named(
+    folder: Path, capsys: Captured
+) -> None:
+    urls, path = forgotten(folder), archive(folder)
+    whole = path.read_bytes()
+    assert cli.run(["verify", str(folder), "--repair"]) == 1
+    said = capsys.readouterr().out
+    assert any(url in said for url in urls) and "that the database does not know" in said and said.count("http") < 12
+    assert not path.exists() and (folder / DAMAGED / path.name).read_bytes() == whole
+    assert verify(folder).problems == []
+
+
+def test_answers_after_the_last_commit_are_moved_and_named(folder: Path) -> None:
+    _, offset, _ = answer(folder, 100)
+    path = archive(folder)
+    tail = path.read_bytes()[offset:]
+    change(folder, "update fetch set file = null, offset = null, length = null where offset >= ?", offset)
+    change(folder, "update robots set file = null, offset = null, length = null where offset >= ?", offset)
+    change(folder, "update warc set bytes = ?", offset)
+    found = verify(folder, repair=True)
+    assert not found.remaining and not found.is_sound
+    assert any(one.lost and one.offset == offset and "http://" in one.what for one in found.problems)
+    assert path.stat().st_size == offset
+    assert (folder / DAMAGED / f"{path.name}-{offset}").read_bytes() == tail
+
+
+def test_what_is_moved_twice_is_kept_twice(folder: Path) -> None:
+    stray = folder / "warc" / "trapline-00001.warc.gz"
+    for text in (b"first", b"second"):
+        stray.write_bytes(text)
+        assert verify(folder, repair=True).is_sound
+    assert (folder / DAMAGED / stray.name).read_bytes() == b"first"
+    assert (folder / DAMAGED / f"{stray.name}.1").read_bytes() == b"second"
+
+
+def test_archives_of_other_crawls_stay_where_they_are(folder: Path) -> None:
+    names = ("my-other-crawl-00012.warc.gz", "mine-2026-00001.warc.gz", "trapline-00007.warc.gz", "trapline-1.warc.gz")
+    others = [folder / "warc" / name for name in names]
+    for path in others:
+        path.write_bytes(b"of the user")
+    found = verify(folder, repair=True)
+    assert sorted(one.place for one in found.remaining) == sorted(map(str, others))
+    assert cli.run(["crawl", "--quiet", "--resume", str(folder), "--max-pages", "130"]) == 0
+    assert all(path.read_bytes() == b"of the user" for path in others)
 
 
 def test_a_damaged_snapshot_is_removed_if_an_older_one_will_do(folder: Path) -> None:

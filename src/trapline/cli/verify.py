@@ -25,8 +25,8 @@ PROBLEMS = 1  # exit code
 @click.option(
     "--repair",
     is_flag=True,
-    help="Mend what can be mended, then check again. Overwrites damaged records and keeps their bytes in DIR/damaged; "
-    "deletes files that were never committed.",
+    help="Mend what can be mended, then check again. Overwrites damaged records, and removes archives that were never "
+    "committed; DIR/damaged keeps the bytes of both.",
 )
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
 @click.option("--quiet", is_flag=True, help="Show no progress.")
@@ -111,7 +111,7 @@ def _lines(folder: Path, found: "Verified", repair: bool) -> Iterator[str]:
 def _remedy(problem: "Problem", is_left: bool, repair: bool) -> str:
     if is_left:
         return "not mended" if repair else "--repair can mend it" if problem.repair else "it cannot be mended"
-    return "mended, but what was there is lost" if problem.lost else "mended"
+    return "mended, but the crawl has lost what was there" if problem.lost else "mended"
 
 
 def _object(folder: Path, found: "Verified") -> dict[str, Any]:

@@ -25,12 +25,12 @@ import numpy as np
 from trapline.crawl import checkpoint, resume
 from trapline.crawl.options import CrawlOptions
 from trapline.crawl.store import cdxj, lock, warc
-from trapline.crawl.store.archive import Length, Place
+from trapline.crawl.store.archive import Length, Place, uncommitted
+from trapline.crawl.store.damaged import DAMAGED, answers_after, keep_file, keep_tail
 from trapline.crawl.store.filing import ROBOTS_MIME
 from trapline.crawl.store.folder import ARCHIVES, DATABASE, INDEX, SNAPSHOT, check_crawl, connect
 from trapline.crawl.store.members import Damage, Record, filler, read_back
 from trapline.crawl.store.reading import Reading
-from trapline.crawl.store.recovery import is_uncommitted
 from trapline.crawl.store.sorting import sort_lines
 from trapline.crawl.store.tail import cut_back
 from trapline.crawl.tally import tally_of
@@ -38,9 +38,10 @@ from trapline.errors import ConfigError, InvariantError, OtherVersionError
 from trapline.frontier import FETCHED
 from trapline.frontier.layout import GONE, REVISITED, State
 from trapline.output import sync, write_bytes
+from trapline.units import counted
 
 Tell = Callable[[int, int, str], None]
-DAMAGED = "damaged"  # the folder to which --repair moves bytes that nobody can read
+_MOST_URLS = 5  # that a problem names
 _ROUNDS = 4  # of repairs: one brings another to light, and that one no more
 
 _ROWS = f"""select file, offset, length, page.url, digest, status, mime, started, fetch.page
@@ -57,8 +58,9 @@ _LAWS = {
     "site ids that are missing": "select coalesce(max(id) + 1, 0) - count(*) from site",
     "archives that are missing": "select coalesce(max(id) + 1, 0) - count(*) from warc",
     "batches that are missing in the log": "select coalesce(max(batch) - min(batch) + 1, 0) - count(*) from journal",
-    "fetches whose record is in no archive": "select count(*) from fetch where file not in (select id from warc)",
-    "robots.txt files whose record is in no archive": "select count(*) from robots where file not in (select id from warc)",
+    "fetches whose record is in no archive": "select count(*) from fetch where file is not null and file not in (select id from warc)",
+    "robots.txt files whose record is in no archive": "select count(*) from robots where file is not null"
+    " and file not in (select id from warc)",
 }
 
 
@@ -215,20 +217,34 @@ class _Archives:
     def _strangers(self) -> Iterator[Problem]:
         known = {length.name for length in self._lengths}
         place = self._folder / ARCHIVES
+        begun = uncommitted(place, self._lengths)
+        for path in begun:
+            yield self._uncommitted(path, 0, "an archive that was never committed", partial(keep_file, path=path))
+        known.update(path.name for path in begun)
         for path in sorted(place.iterdir()) if place.is_dir() else ():
-            if path.name in known:
-                continue
-            if is_uncommitted(path, len(known)):
-                yield Problem(str(path), "an archive that was never committed, left by a crash", repair=path.unlink)
-            else:
+            if path.name not in known:
                 yield Problem(str(path), "the crawl did not write it: move it elsewhere")
+
+    def _uncommitted(self, path: Path, offset: int, what: str, keep: Callable[[Path], None]) -> Problem:
+        """Bytes that the database does not know. Answers in them are lost to the crawl, for it may never ask for these pages again."""
+        urls, answers = list[str](), 0
+        for answers, record in enumerate(answers_after(path, offset), 1):
+            if answers <= _MOST_URLS:
+                urls.append(record.headers.get("warc-target-uri", ""))
+        if not answers:
+            what = f"{what}, left by a crash"
+        else:
+            more = f" and {answers - len(urls):,} more" if answers > len(urls) else ""
+            held = f"with {counted(answers, 'answer')} that the database does not know: {', '.join(urls)}{more}"
+            what = f"{what}, {held}; {DAMAGED}/ takes them"
+        return Problem(str(path), what, offset=offset or None, lost=answers > 0, repair=partial(keep, self._folder))
 
     def _check_file(self, length: Length, rows: list[_Row], line: Callable[[bytes], None]) -> None:
         path = self._folder / ARCHIVES / length.name
         size = path.stat().st_size if path.exists() else 0
         if size > length.bytes:
-            what = f"{size - length.bytes:,} bytes after the last commit, left by a crash"
-            self._problem(path, length.bytes, what, repair=partial(cut_back, path, length.bytes))
+            what, keep = f"{size - length.bytes:,} bytes after the last commit", partial(keep_tail, archive=path)
+            self._found.problems.append(self._uncommitted(path, length.bytes, what, partial(keep, length=length.bytes)))
         descriptor = os.open(path, os.O_RDONLY) if size else os.open(os.devnull, os.O_RDONLY)
         try:
             self._check_records(path, descriptor, length, rows, line)
