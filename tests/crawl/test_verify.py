@@ -173,16 +173,70 @@ def test_the_work_for_a_missing_archive_grows_with_its_rows_and_not_with_their_s
 ) -> None:
     reads = count()
 
-    class CountedRow(crawl_verify._Row):
+    class CountedRow(crawl_verify.Row):
         @property
         def offset(self) -> int:  # type: ignore[override]
             next(reads)
             return self[1]
 
-    monkeypatch.setattr(crawl_verify, "_Row", CountedRow)
+    monkeypatch.setattr(crawl_verify, "Row", CountedRow)
     archive(folder).unlink()
     problems = len(verify(folder).problems)
     assert problems > 200 and next(reads) < 20 * problems
+
+
+class CountedConnection(sqlite3.Connection):
+    """Counts what SQLite does for all connections of its kind: its instructions, by hundreds, and its commits."""
+
+    hundreds = commits = 0
+
+    def __init__(self, *given: Any, **named: Any) -> None:
+        super().__init__(*given, **named)
+        self.set_progress_handler(self._hundred, 100)
+        self.set_trace_callback(self._statement)
+
+    @classmethod
+    def _hundred(cls) -> int:
+        cls.hundreds += 1
+        return 0
+
+    @classmethod
+    def _statement(cls, statement: str) -> None:
+        cls.commits += statement.casefold().startswith("commit")
+
+
+def test_the_repair_of_a_missing_archive_is_one_commit_and_a_few_steps_a_row(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class Counted(CountedConnection):
+        pass
+
+    plain = sqlite3.connect
+    monkeypatch.setattr(sqlite3, "connect", lambda *given, **named: plain(*given, factory=Counted, **named))
+    archive(folder).unlink()
+    rows = len(verify(folder).problems)
+    of_checking, Counted.commits = Counted.hundreds, 0
+    assert not verify(folder, repair=True).remaining
+    # Three checks, two with rows and records, and the repair of archive and index between them.
+    assert rows > 120 and Counted.commits <= 2 and Counted.hundreds - 5 * of_checking < 2 * rows
+
+
+def test_neighbouring_damages_are_filled_and_kept_as_one(folder: Path) -> None:
+    first, last = (answer(folder, number) for number in (20, 29))
+    data = bytearray(archive(folder).read_bytes())
+    data[first[1] : last[1] + last[2]] = bytes(last[1] + last[2] - first[1])
+    archive(folder).write_bytes(data)
+    assert not verify(folder, repair=True).remaining
+    (kept,) = (folder / DAMAGED).iterdir()
+    assert kept.name == f"{archive(folder).name}-{first[1]}"
+    is_mended(folder)
+
+
+def test_a_missing_folder_of_archives_is_made_anew(folder: Path) -> None:
+    shutil.rmtree(folder / "warc")
+    found = verify(folder, repair=True)
+    assert not found.remaining and not found.is_sound
+    is_mended(folder)
 
 
 def test_problems_that_stay_are_compared_once_a_round(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -344,7 +398,7 @@ def test_a_row_that_points_elsewhere_is_found(folder: Path) -> None:
         ("update fetch set length = length - 1 where offset = ?", "its length is"),
         ("update fetch set page = 0 where offset = ?", "its URL is"),
         ("update fetch set page = 123456 where offset = ?", "1 fetches of a page that is not there"),
-        ("delete from journal where batch = 3 and ? > 0", "1 batches that are missing in the log"),
+        ("delete from journal where batch = (select min(batch) + 1 from journal) and ? > 0", "1 batches that are missing in the log"),
         ("update progress set pages = 1 where ? > 0", "the last row of progress has 1 pages, and 120 are committed"),
         ("update fetch set result = 5 where offset = ?", "in whether 1 pages were fetched"),
     ],

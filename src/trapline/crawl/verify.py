@@ -9,9 +9,8 @@ import json
 import os
 import shutil
 import sqlite3
-import time
 from bisect import bisect_left
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass, field
 from functools import partial
@@ -23,13 +22,14 @@ from typing import NamedTuple
 import numpy as np
 
 from trapline.crawl import checkpoint, resume
+from trapline.crawl.archive_repair import ArchiveRepair, Row
 from trapline.crawl.options import CrawlOptions
 from trapline.crawl.store import cdxj, lock, warc
 from trapline.crawl.store.archive import Length, Place, uncommitted
 from trapline.crawl.store.damaged import DAMAGED, answers_after, keep_file, keep_tail
 from trapline.crawl.store.filing import ROBOTS_MIME
 from trapline.crawl.store.folder import ARCHIVES, DATABASE, INDEX, SNAPSHOT, check_crawl, connect
-from trapline.crawl.store.members import Damage, Record, filler, read_back
+from trapline.crawl.store.members import Damage, Record, read_back
 from trapline.crawl.store.reading import Reading
 from trapline.crawl.store.sorting import sort_lines
 from trapline.crawl.store.tail import cut_back
@@ -37,16 +37,16 @@ from trapline.crawl.tally import tally_of
 from trapline.errors import ConfigError, InvariantError, OtherVersionError
 from trapline.frontier import FETCHED
 from trapline.frontier.layout import GONE, REVISITED, State
-from trapline.output import sync, write_bytes
+from trapline.output import sync
 from trapline.units import counted
 
 Tell = Callable[[int, int, str], None]
 _MOST_URLS = 5  # that a problem names
 _ROUNDS = 4  # of repairs: one brings another to light, and that one no more
 
-_ROWS = f"""select file, offset, length, page.url, digest, status, mime, started, fetch.page
+_ROWS = f"""select file, offset, length, page.url, digest, status, mime, started, fetch.page, fetch.seq
 from fetch join page on page.id = fetch.page where file is not null
-union all select file, offset, length, null, null, status, '{ROBOTS_MIME}', started, null
+union all select file, offset, length, null, null, status, '{ROBOTS_MIME}', started, null, seq
 from robots where file is not null order by 1, 2"""
 # What no row may be, whatever the crawl did; each is counted.
 _LAWS = {
@@ -177,20 +177,6 @@ def _write(folder: Path, statement: str, *values: object) -> None:
 # ---- the archives
 
 
-class _Row(NamedTuple):
-    """An answer as the database knows it."""
-
-    file: int
-    offset: int
-    length: int
-    url: str | None  # None: a robots.txt, whose URL its record alone has
-    digest: bytes | None
-    status: int
-    mime: str
-    started: float
-    page: int | None
-
-
 class _Archives:
     """All archives, record by record. Whoever compares the index asks for what its lines should be."""
 
@@ -204,7 +190,7 @@ class _Archives:
     def check(self, line: Callable[[bytes], None] | None = None) -> None:
         """`line` takes every line that the index should have."""
         self._found.problems += self._strangers()
-        groups = groupby(map(_Row._make, self._database.execute(_ROWS)), lambda row: row.file)
+        groups = groupby(map(Row._make, self._database.execute(_ROWS)), lambda row: row.file)
         file, rows = next(groups, (-1, iter(())))
         for length in self._lengths:
             self._found.archives += 1
@@ -239,7 +225,7 @@ class _Archives:
             what = f"{what}, {held}; {DAMAGED}/ takes them"
         return Problem(str(path), what, offset=offset or None, lost=answers > 0, repair=partial(keep, self._folder))
 
-    def _check_file(self, length: Length, rows: list[_Row], line: Callable[[bytes], None]) -> None:
+    def _check_file(self, length: Length, rows: list[Row], line: Callable[[bytes], None]) -> None:
         path = self._folder / ARCHIVES / length.name
         size = path.stat().st_size if path.exists() else 0
         if size > length.bytes:
@@ -252,27 +238,29 @@ class _Archives:
             os.close(descriptor)
 
     def _check_records(
-        self, path: Path, descriptor: int, length: Length, rows: list[_Row], line: Callable[[bytes], None]
+        self, path: Path, descriptor: int, length: Length, rows: list[Row], line: Callable[[bytes], None]
     ) -> None:
-        expected, url = {row.offset: row for row in rows}, ""
+        expected, url, repair = {row.offset: row for row in rows}, "", ArchiveRepair(self._folder, path)
         starts = list(expected)  # sorted, as the rows are
+        mend = repair.mend
         for part in read_back(descriptor, length.bytes, {row.offset: row.length for row in rows}):
             self._tell(self._found.bytes, self._total, f"bytes of archives, {path.name}")
             self._found.bytes += part.length
             if isinstance(part, Damage):
                 first, end = (bisect_left(starts, at) for at in (part.offset, part.offset + part.length))
-                self._damaged(path, part, [expected.pop(start) for start in starts[first:end]], url)
+                lost = [expected.pop(start) for start in starts[first:end]]
+                repair.add_damage(part, lost)
+                self._damaged(path, part, lost, url, mend)
                 continue
             self._found.records += 1
             url = part.headers.get("warc-target-uri", "")
             if part.is_answer:
                 self._answer(path, part, expected.pop(part.offset, None), line)
         for row in expected.values():
-            self._problem(
-                path, row.offset, "no answer begins here", row, lost=True, repair=partial(self._forget, [row])
-            )
+            repair.add_misplaced(row)
+            self._problem(path, row.offset, "no answer begins here", row, lost=True, repair=mend)
 
-    def _answer(self, path: Path, record: Record, row: _Row | None, line: Callable[[bytes], None]) -> None:
+    def _answer(self, path: Path, record: Record, row: Row | None, line: Callable[[bytes], None]) -> None:
         url = record.headers.get("warc-target-uri", "")
         if row is None:
             self._problem(path, record.offset, f"an answer that the database does not know: {url}")
@@ -284,11 +272,10 @@ class _Archives:
             self._problem(path, record.offset, "its body does not have the digest of its header", row)
         line(_line(record, row, url, path.name))
 
-    def _damaged(self, path: Path, damage: Damage, rows: list[_Row], before: str) -> None:
+    def _damaged(self, path: Path, damage: Damage, rows: list[Row], before: str, mend: Callable[[], None]) -> None:
         """`before`: the URL of the last record that was read, of whose request or metadata the damage is if no answer begins in it."""
         self.unread.update((path.name, str(row.offset)) for row in rows)
         what = f"{damage.length:,} bytes cannot be read: {damage.why}"
-        mend = partial(self._fill, path, damage, rows)
         for row in rows:
             self._problem(path, damage.offset, what, row, lost=True, repair=mend)
         if not rows:
@@ -299,7 +286,7 @@ class _Archives:
         path: Path,
         offset: int,
         what: str,
-        row: _Row | None = None,
+        row: Row | None = None,
         *,
         lost: bool = False,
         repair: Callable[[], object] | None = None,
@@ -307,44 +294,8 @@ class _Archives:
         url = "" if row is None else row.url or "a robots.txt"
         self._found.problems.append(Problem(str(path), what, url, offset, lost, repair))
 
-    def _fill(self, path: Path, damage: Damage, rows: list[_Row]) -> None:
-        """Keep the bytes elsewhere and put a record in their place that every reader can read, so that the others stay where they are."""
-        fill = filler(damage.length, time.time())
-        if fill is None:
-            return
-        kept = self._folder / DAMAGED
-        kept.mkdir(exist_ok=True)
-        descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o666)
-        try:
-            data = b""
-            with suppress(OSError):
-                data = os.pread(descriptor, damage.length, damage.offset)
-            if data:
-                write_bytes(kept / f"{path.name}-{damage.offset}", data)
-            self._forget(rows)
-            os.pwrite(descriptor, fill, damage.offset)
-            os.fsync(descriptor)
-        finally:
-            os.close(descriptor)
-        sync(path.parent)
 
-    def _forget(self, rows: Iterable[_Row]) -> None:
-        """These answers have no record any more. A crawl that fetches pages again asks for them without conditions."""
-        with closing(sqlite3.connect(self._folder / DATABASE)) as database, database:
-            for row in rows:
-                for table in ("fetch", "robots"):
-                    where = (
-                        f"update {table} set file = null, offset = null, length = null where file = ? and offset = ?"
-                    )
-                    database.execute(where, (row.file, row.offset))
-            pages = {row.page for row in rows if row.page is not None}
-            kept = dict(database.execute("select key, value from meta"))
-            if pages and CrawlOptions.from_json(kept["options"]).refresh is not None:
-                whole = json.dumps(sorted(pages | set(json.loads(kept.get("whole", "[]")))))
-                database.execute("replace into meta values ('whole', ?)", (whole,))
-
-
-def _compared(record: Record, row: _Row) -> Iterator[tuple[str, object, object]]:
+def _compared(record: Record, row: Row) -> Iterator[tuple[str, object, object]]:
     """What, as the record has it, as the database has it."""
     headers = record.headers
     yield "length", record.length, row.length
@@ -356,7 +307,7 @@ def _compared(record: Record, row: _Row) -> Iterator[tuple[str, object, object]]
         yield "digest", headers.get("warc-payload-digest"), f"sha1:{warc.base32(row.digest)}"
 
 
-def _line(record: Record, row: _Row, url: str, name: str) -> bytes:
+def _line(record: Record, row: Row, url: str, name: str) -> bytes:
     """What the index has of an answer, as filing.py wrote it."""
     payload = record.headers.get("warc-payload-digest", "").removeprefix("sha1:")
     mime, status = row.mime, str(row.status)

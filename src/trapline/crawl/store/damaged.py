@@ -20,10 +20,22 @@ _PIECE_BYTES = 1 << 20
 
 def keep_bytes(folder: Path, archive: Path, offset: int, end: int) -> None:
     """Copy a part of an archive. Bytes that the disk does not give back are left out."""
-    with archive.open("rb") as source, atomic(_free_name(folder, f"{archive.name}-{offset}")) as file:
-        source.seek(offset)
-        while data := source.read(min(_PIECE_BYTES, end - source.tell())):
-            file.write(data)
+    descriptor = os.open(archive, os.O_RDONLY)
+    try:
+        end = min(end, os.fstat(descriptor).st_size)
+        if offset < end:
+            with atomic(_free_name(folder, f"{archive.name}-{offset}")) as file:
+                for at in range(offset, end, _PIECE_BYTES):
+                    file.write(_read(descriptor, at, min(_PIECE_BYTES, end - at)))
+    finally:
+        os.close(descriptor)
+
+
+def _read(descriptor: int, at: int, count: int) -> bytes:
+    try:
+        return os.pread(descriptor, count, at)
+    except OSError:
+        return b""
 
 
 def keep_tail(folder: Path, archive: Path, length: int) -> None:
