@@ -32,6 +32,7 @@ from trapline.crawl.store.members import Damage, filler, read_back
 from trapline.crawl.store.settings import StoreSettings
 from trapline.crawl.verify import Problem, held, verify
 from trapline.frontier import journal
+from trapline.parallel.verify import verify_all
 from trapline.testweb import Served
 
 Captured = pytest.CaptureFixture[str]
@@ -398,7 +399,10 @@ def test_a_row_that_points_elsewhere_is_found(folder: Path) -> None:
         ("update fetch set length = length - 1 where offset = ?", "its length is"),
         ("update fetch set page = 0 where offset = ?", "its URL is"),
         ("update fetch set page = 123456 where offset = ?", "1 fetches of a page that is not there"),
-        ("delete from journal where batch = (select min(batch) + 1 from journal) and ? > 0", "1 batches that are missing in the log"),
+        (
+            "delete from journal where batch = (select min(batch) + 1 from journal) and ? > 0",
+            "1 batches that are missing in the log",
+        ),
         ("update progress set pages = 1 where ? > 0", "the last row of progress has 1 pages, and 120 are committed"),
         ("update fetch set result = 5 where offset = ?", "in whether 1 pages were fetched"),
     ],
@@ -440,11 +444,77 @@ def test_a_folder_that_is_being_verified_is_refused_at_once(folder: Path, capsys
         assert cli.run(["verify", str(folder)]) == 0  # two may look
 
 
-def test_all_partitions_of_a_crawl_are_checked(server: Served, tmp_path: Path, capsys: Captured) -> None:
-    hosts, folder = tmp_path / "hosts", tmp_path / "parts"
+@pytest.fixture(scope="module")
+def sound_parts(server: Served, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A crawl of two processes, and in `older` its second partition as it was before the crawl went on."""
+    base = tmp_path_factory.mktemp("parallel")
+    hosts, folder = base / "hosts", base / "parts"
     hosts.write_text("".join(f"{address} {name}\n" for name, address in server.hosts.items()))
     told = ["--hosts", str(hosts), "--allow-private", "--delay", "0.01", "--pause", "0", "--processes", "2", "--quiet"]
-    assert cli.run(["crawl", *server.seed_urls[:3], "-o", str(folder), "--scope", "any", *told]) == 0
+    goal = ["--max-pages", "60"]
+    assert cli.run(["crawl", *server.seed_urls[:3], "-o", str(folder), "--scope", "any", *told, *goal]) == 0
+    shutil.copytree(folder / "partition-1", base / "older")
+    assert cli.run(["crawl", "--resume", str(folder), "--quiet", "--max-pages", "1000"]) == 0
+    return base
+
+
+@pytest.fixture
+def parts(sound_parts: Path, tmp_path: Path) -> Path:
+    return shutil.copytree(sound_parts, tmp_path / "p") / "parts"
+
+
+def swapped(folder: Path) -> None:
+    (folder / "partition-0").rename(folder / "other")
+    (folder / "partition-1").rename(folder / "partition-0")
+    (folder / "other").rename(folder / "partition-1")
+
+
+def older(folder: Path) -> None:
+    shutil.rmtree(folder / "partition-1")
+    (folder.parent / "older").rename(folder / "partition-1")
+
+
+def older_alone(folder: Path) -> None:
+    """And no database of all to compare with."""
+    older(folder)
+    (folder / "crawl.db").unlink()
+
+
+@pytest.mark.parametrize(
+    ("harm", "place", "what"),
+    [
+        (lambda folder: shutil.rmtree(folder / "partition-1"), "partition-1", "has no crawl.db: restore"),
+        (lambda folder: (folder / "partition-1" / "crawl.db").unlink(), "partition-1", "has no crawl.db: restore"),
+        (swapped, "partition-0", "belongs to another crawl; restore"),
+        (older, "partition-1", "and the database of all partitions has its batch"),
+        (older_alone, "partition-0", "it and partition-1 are not of one moment"),
+        (
+            lambda folder: change(folder, "delete from fetch where seq % 2"),
+            "crawl.db",
+            "fetches, and the partitions have",
+        ),
+    ],
+    ids=["removed", "no database", "swapped", "older", "older alone", "half of the rows"],
+)
+def test_partitions_that_do_not_belong_together_are_not_sound(
+    parts: Path, harm: Callable[[Path], object], place: str, what: str
+) -> None:
+    assert verify_all(parts).problems == []
+    harm(parts)
+    found = verify_all(parts)
+    assert not found.is_sound
+    assert any(one.place == str(parts / place) and what in one.what for one in found.remaining), found.remaining
+
+
+def test_a_database_of_all_that_lacks_rows_is_made_anew(parts: Path) -> None:
+    change(parts, "delete from fetch where seq % 2")
+    assert verify_all(parts, repair=True).is_sound
+    assert cli.run(["report", str(parts)]) == 0
+    assert (parts / "crawl.db").exists() and verify_all(parts).problems == []
+
+
+def test_all_partitions_of_a_crawl_are_checked(parts: Path, capsys: Captured) -> None:
+    folder = parts
     assert cli.run(["verify", str(folder)]) == 0
     assert f"{folder}: sound: 2 archives" in capsys.readouterr().out
     coordinator = lock.take(folder)

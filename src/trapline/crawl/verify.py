@@ -89,6 +89,11 @@ class Verified:
     bytes: int = 0
     snapshots: int = 0
 
+    def add(self, other: "Verified") -> None:
+        """Count another folder with this one."""
+        for name in self.__slots__:
+            setattr(self, name, getattr(self, name) + getattr(other, name))
+
     @property
     def is_sound(self) -> bool:
         return not self.remaining and not any(problem.lost for problem in self.problems)
