@@ -346,6 +346,85 @@ def test_archives_of_other_crawls_stay_where_they_are(folder: Path) -> None:
     assert all(path.read_bytes() == b"of the user" for path in others)
 
 
+def made_a_folder(path: Path) -> Path:
+    path.unlink(missing_ok=True)
+    path.mkdir()
+    return path
+
+
+def made_a_file(path: Path) -> Path:
+    shutil.rmtree(path, ignore_errors=True)
+    path.write_bytes(b"of the user")
+    return path
+
+
+@pytest.mark.parametrize(
+    "misplace",
+    [
+        lambda folder: made_a_folder(folder / "snapshot" / "²"),
+        lambda folder: made_a_folder(folder / "snapshot" / "0999"),
+        lambda folder: made_a_file(folder / "snapshot" / "500"),
+        lambda folder: made_a_file(folder / DAMAGED),
+        lambda folder: made_a_folder(archive(folder)),
+        lambda folder: made_a_folder(folder / "index.cdxj"),
+        lambda folder: made_a_file(folder / "warc"),
+    ],
+    ids=["other digits", "leading zero", "file as snapshot", "damaged", "archive", "index", "warc"],
+)
+def test_what_stands_where_the_crawl_has_something_else_is_named_and_kept(
+    folder: Path, misplace: Callable[[Path], Path]
+) -> None:
+    place = misplace(folder)
+    assert any(one.place == str(place) and one.repair is None for one in verify(folder).problems)
+    found = verify(folder, repair=True)
+    assert any(one.place == str(place) and "move it elsewhere" in one.what for one in found.remaining)
+    assert place.exists() and not any("repair failed" in one.what for one in found.problems)
+
+
+def test_nothing_is_promised_that_needs_a_folder_for_damaged_bytes_which_cannot_be(folder: Path) -> None:
+    made_a_file(folder / DAMAGED)
+    _, offset, length = answer(folder, 7)
+    flip(archive(folder), offset + length // 2)
+    before = archive(folder).read_bytes()
+    assert all(one.repair is None for one in verify(folder).problems)
+    assert verify(folder, repair=True).remaining and archive(folder).read_bytes() == before
+
+
+def test_a_repair_that_fails_is_said_and_the_others_go_on(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(folder: Path) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(crawl_verify, "_rebuild_index", fail)
+    (folder / "index.cdxj").unlink()
+    (folder / "snapshot" / "99999").mkdir()
+    found = verify(folder, repair=True)
+    assert any("the repair failed: [Errno 28]" in one.what for one in found.remaining)
+    assert not (folder / "snapshot" / "99999").exists()
+
+
+def test_text_where_a_number_belongs_is_named(folder: Path, capsys: Captured) -> None:
+    change(folder, "update progress set pages = 'many' where rowid = (select max(rowid) from progress)")
+    (problem,) = verify(folder).problems
+    assert "1 values of progress.pages are no numbers" in problem.what
+    assert cli.run(["verify", str(folder)]) == 1
+    assert cli.run(["status", str(folder)]) == 2
+    assert "its table progress has values that are no numbers" in capsys.readouterr().err
+
+
+def test_a_report_leaves_out_pages_of_a_site_that_is_not_there(folder: Path) -> None:
+    change(folder, "delete from site where id = (select max(id) from site)")
+    assert cli.run(["report", str(folder)]) == 0
+
+
+def test_a_parallel_crawl_without_its_manifest_is_refused(parts: Path, capsys: Captured) -> None:
+    (parts / "parallel.json").unlink()
+    before = (parts / "crawl.db").read_bytes()
+    for arguments in ([], ["--repair"]):
+        assert cli.run(["verify", str(parts), *arguments]) == 2
+        assert "parallel.json is missing: restore that from a copy" in capsys.readouterr().err
+    assert (parts / "crawl.db").read_bytes() == before
+
+
 def test_a_damaged_snapshot_is_removed_if_an_older_one_will_do(folder: Path) -> None:
     older, newest = sorted((folder / "snapshot").iterdir(), key=lambda place: int(place.name))
     flip(newest / "frontier" / "site.npy", -9 + (newest / "frontier" / "site.npy").stat().st_size)

@@ -102,6 +102,7 @@ class Verified:
 def verify(folder: Path, repair: bool = False, tell: Tell = resume.nobody) -> Verified:
     """Check the folder of a crawl that nobody crawls; with `repair`, mend it. `ConfigError` if it is no such folder."""
     check_crawl(folder)
+    _refuse_merged(folder)
     with held(folder, repair):
         found = _verified(folder, tell)
         problems, said = list(found.problems), set(map(str, found.problems))
@@ -109,13 +110,30 @@ def verify(folder: Path, repair: bool = False, tell: Tell = resume.nobody) -> Ve
             repairs = list(dict.fromkeys(problem.repair for problem in found.problems if problem.repair))
             if not repairs:
                 break
-            for mend in repairs:
-                mend()
+            failed = [problem for mend in repairs if (problem := _failure_of(mend, found.problems))]
             found = _verified(folder, tell)
+            found.problems += failed
             problems += [problem for problem in found.problems if str(problem) not in said]
             said.update(map(str, found.problems))
     found.problems, found.remaining = problems, found.problems
     return found
+
+
+def _refuse_merged(folder: Path) -> None:
+    with closing(connect(folder)) as database:
+        if database.execute("select 1 from meta where key = 'merged'").fetchone():
+            what = f"its {DATABASE} is of all partitions of a parallel crawl, and parallel.json is missing"
+            raise ConfigError(f"{folder}: {what}: restore that from a copy, or verify each partition by itself")
+
+
+def _failure_of(mend: Callable[[], object], problems: list[Problem]) -> Problem | None:
+    """Why a repair failed; None: it did not. The others go on."""
+    try:
+        mend()
+    except (OSError, ConfigError, sqlite3.Error) as error:
+        place = next(problem.place for problem in problems if problem.repair == mend)
+        return Problem(place, f"the repair failed: {error}")
+    return None
 
 
 @contextmanager
@@ -134,7 +152,9 @@ def _verified(folder: Path, tell: Tell) -> Verified:
     with closing(connect(folder)) as database:
         database.execute("begin")
         found.problems += integrity_problems(folder, database)
+        found.problems += _type_problems(folder, database)
         if not found.problems:  # else nothing can be held against it
+            found.problems += _misfits(folder)
             found.problems += _row_problems(folder, database)
             archives = _Archives(folder, database, found, tell)
             archives.check()
@@ -154,6 +174,33 @@ def integrity_problems(folder: Path, database: sqlite3.Connection) -> list[Probl
         wrong = [f"cannot be read: {error}"]
     mend = partial(_write, folder, "reindex") if all(" index " in line for line in wrong) else None
     return [Problem(str(folder / DATABASE), line, repair=mend) for line in wrong]
+
+
+def _type_problems(folder: Path, database: sqlite3.Connection) -> Iterator[Problem]:
+    """Text where a number belongs, which SQLite allows and no reader expects."""
+    try:
+        tables = [name for (name,) in database.execute("select name from sqlite_master where type = 'table'")]
+        for table in tables:
+            columns = dict(database.execute(f"select name, lower(type) from pragma_table_info('{table}')"))
+            numbers = [column for column, declared in columns.items() if declared in ("integer", "real")]
+            sums = ", ".join(f"total(typeof({column}) in ('text', 'blob'))" for column in numbers)
+            counts = database.execute(f"select {sums} from {table}").fetchone() if numbers else ()
+            for column, count in zip(numbers, counts, strict=True):
+                if count:
+                    what = f"{count:,.0f} values of {table}.{column} are no numbers: restore it from a copy"
+                    yield Problem(str(folder / DATABASE), what)
+    except sqlite3.DatabaseError:
+        return  # `integrity_problems` says why
+
+
+def _misfits(folder: Path) -> Iterator[Problem]:
+    """What stands where the crawl has a folder or a file of its own."""
+    for name in (ARCHIVES, SNAPSHOT, DAMAGED):
+        path = folder / name
+        if path.exists() and not path.is_dir():
+            yield Problem(str(path), "is not a folder: move it elsewhere")
+    for path in checkpoint.strangers(folder):
+        yield Problem(str(path), "the crawl did not write it: move it elsewhere")
 
 
 def _row_problems(folder: Path, database: sqlite3.Connection) -> Iterator[Problem]:
@@ -188,6 +235,8 @@ class _Archives:
     def __init__(self, folder: Path, database: sqlite3.Connection, found: Verified, tell: Tell) -> None:
         self._folder, self._database, self._found, self._tell = folder, database, found, tell
         self._lengths = [Length(*row) for row in database.execute("select id, name, bytes from warc order by id")]
+        # Else a repair could keep or write nothing, and does not begin.
+        self._can_mend = all(not (folder / name).exists() or (folder / name).is_dir() for name in (ARCHIVES, DAMAGED))
         self._total = sum(length.bytes for length in self._lengths)
         self.lines = LineSum()  # that the index should have
         self.unread = set[tuple[str, str]]()  # archive and offset of answers that nobody can read
@@ -228,10 +277,23 @@ class _Archives:
             more = f" and {answers - len(urls):,} more" if answers > len(urls) else ""
             held = f"with {counted(answers, 'answer')} that the database does not know: {', '.join(urls)}{more}"
             what = f"{what}, {held}; {DAMAGED}/ takes them"
-        return Problem(str(path), what, offset=offset or None, lost=answers > 0, repair=partial(keep, self._folder))
+        return Problem(
+            str(path),
+            what,
+            offset=offset or None,
+            lost=answers > 0,
+            repair=self._mended_by(partial(keep, self._folder)),
+        )
+
+    def _mended_by(self, repair: Callable[[], None]) -> Callable[[], None] | None:
+        return repair if self._can_mend else None
 
     def _check_file(self, length: Length, rows: list[Row], line: Callable[[bytes], None]) -> None:
         path = self._folder / ARCHIVES / length.name
+        if path.exists() and not path.is_file():
+            self._found.problems.append(Problem(str(path), "is not a file: move it elsewhere, and restore the archive"))
+            self.unread.update((path.name, str(row.offset)) for row in rows)
+            return
         size = path.stat().st_size if path.exists() else 0
         if size > length.bytes:
             what, keep = f"{size - length.bytes:,} bytes after the last commit", partial(keep_tail, archive=path)
@@ -247,7 +309,7 @@ class _Archives:
     ) -> None:
         expected, url, repair = {row.offset: row for row in rows}, "", ArchiveRepair(self._folder, path)
         starts = list(expected)  # sorted, as the rows are
-        mend = repair.mend
+        mend = self._mended_by(repair.mend)
         for part in read_back(descriptor, length.bytes, {row.offset: row.length for row in rows}):
             self._tell(self._found.bytes, self._total, f"bytes of archives, {path.name}")
             self._found.bytes += part.length
@@ -277,7 +339,9 @@ class _Archives:
             self._problem(path, record.offset, "its body does not have the digest of its header", row)
         line(_line(record, row, url, path.name))
 
-    def _damaged(self, path: Path, damage: Damage, rows: list[Row], before: str, mend: Callable[[], None]) -> None:
+    def _damaged(
+        self, path: Path, damage: Damage, rows: list[Row], before: str, mend: Callable[[], None] | None
+    ) -> None:
         """`before`: the URL of the last record that was read, of whose request or metadata the damage is if no answer begins in it."""
         self.unread.update((path.name, str(row.offset)) for row in rows)
         what = f"{damage.length:,} bytes cannot be read: {damage.why}"
@@ -338,6 +402,9 @@ class LineSum:
 
 def _index_problems(folder: Path, database: sqlite3.Connection, archives: _Archives) -> Iterator[Problem]:
     path = folder / INDEX
+    if path.exists() and not path.is_file():
+        yield Problem(str(path), "is not a file: move it elsewhere")
+        return
     (committed,) = database.execute("select bytes from cdxj").fetchone()
     size = path.stat().st_size if path.exists() else 0
     if size > committed:
