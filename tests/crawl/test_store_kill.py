@@ -81,6 +81,66 @@ def test_tails_and_strange_archives_are_cut_away_at_the_next_start(tmp_path: Pat
     assert not (folder / ".index.cdxj.piece-0").exists()
 
 
+def forget_after(folder: Path, commits: int) -> bytes:
+    """Two commits, of which the database knows only so many; what the archive has of the others."""
+    claim_new(folder, {}).release()
+    keeper = Keeper(folder, StoreSettings())
+    kept = [(folder / "crawl.db").read_bytes()]
+    sizes = [0]
+    for number in (1, 2):
+        keeper.commit([batch(number)])
+        keeper.leave()  # moves its log into the database
+        kept.append((folder / "crawl.db").read_bytes())
+        sizes.append((folder / "warc" / "trapline-00000.warc.gz").stat().st_size)
+        keeper = Keeper(folder, StoreSettings())
+    keeper.leave()
+    (folder / "crawl.db").write_bytes(kept[commits])
+    return (folder / "warc" / "trapline-00000.warc.gz").read_bytes()[sizes[commits] :]
+
+
+@pytest.mark.parametrize(("commits", "name"), [(0, "trapline-00000.warc.gz"), (1, "trapline-00000.warc.gz-*")])
+def test_answers_that_an_older_database_does_not_know_are_kept_at_the_next_start(
+    tmp_path: Path, commits: int, name: str
+) -> None:
+    unknown = forget_after(tmp_path / "c", commits)
+    Keeper(tmp_path / "c", StoreSettings()).leave()
+    (kept,) = (tmp_path / "c" / "damaged").iterdir()
+    assert kept.match(name) and kept.read_bytes() == unknown
+    assert check_crawl(tmp_path / "c") == commits
+
+
+def test_an_archive_of_another_crawl_is_neither_removed_nor_written_into(tmp_path: Path) -> None:
+    folder = tmp_path / "c"
+    claim_new(folder, {}).release()
+    place = folder / "warc"
+    place.mkdir()
+    names = ("my-other-crawl-00012.warc.gz", "mine-2026-00007.warc.gz", "trapline-00003.warc.gz")
+    for name in names:
+        (place / name).write_bytes(b"of the user")
+    keeper = Keeper(folder, StoreSettings(warc_bytes=1))
+    assert all((place / name).read_bytes() == b"of the user" for name in names)
+    keeper.commit([batch(1)])
+    keeper.leave()
+    assert all((place / name).read_bytes() == b"of the user" for name in names[:2])
+    assert (folder / "damaged" / names[2]).read_bytes() == b"of the user"  # its place was needed
+
+
+def test_a_failed_write_removes_no_archive_of_another_crawl(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    folder = tmp_path / "c"
+    claim_new(folder, {}).release()
+    keeper = Keeper(folder, StoreSettings())
+    (folder / "warc" / "trapline-00001.warc.gz").write_bytes(b"of the user")
+
+    def full(descriptor: int) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr("trapline.crawl.store.tail.make_durable", full)
+    with pytest.raises(OSError, match="No space"):
+        keeper.commit([batch(1)])
+    assert [path.name for path in (folder / "warc").iterdir()] == ["trapline-00001.warc.gz"]
+    keeper.leave()
+
+
 def test_a_write_that_fails_leaves_nothing_of_its_batch(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     folder = tmp_path / "c"
     claim_new(folder, {}).release()

@@ -25,12 +25,14 @@ from trapline.blobs import BlobKind
 from trapline.crawl import verify as crawl_verify
 from trapline.crawl.options import CrawlOptions
 from trapline.crawl.store import lock
+from trapline.crawl.store.damaged import DAMAGED
 from trapline.crawl.store.folder import claim_existing, claim_new
 from trapline.crawl.store.keeper import Keeper
 from trapline.crawl.store.members import Damage, filler, read_back
 from trapline.crawl.store.settings import StoreSettings
-from trapline.crawl.verify import DAMAGED, Problem, held, verify
+from trapline.crawl.verify import Problem, held, verify
 from trapline.frontier import journal
+from trapline.parallel.verify import verify_all
 from trapline.testweb import Served
 
 Captured = pytest.CaptureFixture[str]
@@ -172,16 +174,70 @@ def test_the_work_for_a_missing_archive_grows_with_its_rows_and_not_with_their_s
 ) -> None:
     reads = count()
 
-    class CountedRow(crawl_verify._Row):
+    class CountedRow(crawl_verify.Row):
         @property
         def offset(self) -> int:  # type: ignore[override]
             next(reads)
             return self[1]
 
-    monkeypatch.setattr(crawl_verify, "_Row", CountedRow)
+    monkeypatch.setattr(crawl_verify, "Row", CountedRow)
     archive(folder).unlink()
     problems = len(verify(folder).problems)
     assert problems > 200 and next(reads) < 20 * problems
+
+
+class CountedConnection(sqlite3.Connection):
+    """Counts what SQLite does for all connections of its kind: its instructions, by hundreds, and its commits."""
+
+    hundreds = commits = 0
+
+    def __init__(self, *given: Any, **named: Any) -> None:
+        super().__init__(*given, **named)
+        self.set_progress_handler(self._hundred, 100)
+        self.set_trace_callback(self._statement)
+
+    @classmethod
+    def _hundred(cls) -> int:
+        cls.hundreds += 1
+        return 0
+
+    @classmethod
+    def _statement(cls, statement: str) -> None:
+        cls.commits += statement.casefold().startswith("commit")
+
+
+def test_the_repair_of_a_missing_archive_is_one_commit_and_a_few_steps_a_row(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class Counted(CountedConnection):
+        pass
+
+    plain = sqlite3.connect
+    monkeypatch.setattr(sqlite3, "connect", lambda *given, **named: plain(*given, factory=Counted, **named))
+    archive(folder).unlink()
+    rows = len(verify(folder).problems)
+    of_checking, Counted.commits = Counted.hundreds, 0
+    assert not verify(folder, repair=True).remaining
+    # Three checks, two with rows and records, and the repair of archive and index between them.
+    assert rows > 120 and Counted.commits <= 2 and Counted.hundreds - 5 * of_checking < 2 * rows
+
+
+def test_neighbouring_damages_are_filled_and_kept_as_one(folder: Path) -> None:
+    first, last = (answer(folder, number) for number in (20, 29))
+    data = bytearray(archive(folder).read_bytes())
+    data[first[1] : last[1] + last[2]] = bytes(last[1] + last[2] - first[1])
+    archive(folder).write_bytes(data)
+    assert not verify(folder, repair=True).remaining
+    (kept,) = (folder / DAMAGED).iterdir()
+    assert kept.name == f"{archive(folder).name}-{first[1]}"
+    is_mended(folder)
+
+
+def test_a_missing_folder_of_archives_is_made_anew(folder: Path) -> None:
+    shutil.rmtree(folder / "warc")
+    found = verify(folder, repair=True)
+    assert not found.remaining and not found.is_sound
+    is_mended(folder)
 
 
 def test_problems_that_stay_are_compared_once_a_round(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -231,6 +287,142 @@ def test_files_that_the_crawl_did_not_write_are_reported_and_kept(folder: Path) 
     found = verify(folder, repair=True)
     assert sorted(one.place for one in found.remaining) == sorted(map(str, others))
     assert all(one.repair is None for one in found.remaining) and all(path.exists() for path in others)
+
+
+def forgotten(folder: Path) -> list[str]:
+    """Let the database forget its archive, as one does that lost its log; the URLs of the answers that it knew."""
+    with closing(sqlite3.connect(folder / "crawl.db")) as database, database:
+        answers = "select offset, url from fetch join page on page.id = page where file = 0"
+        urls = [url for _, url in sorted(database.execute(answers))]
+        database.executescript("delete from warc; update cdxj set bytes = 0")
+        for table in ("fetch", "robots"):
+            database.execute(f"update {table} set file = null, offset = null, length = null")
+    return urls
+
+
+def test_an_archive_that_the_database_has_forgotten_is_moved_and_its_answers_are_named(
+    folder: Path, capsys: Captured
+) -> None:
+    urls, path = forgotten(folder), archive(folder)
+    whole = path.read_bytes()
+    assert cli.run(["verify", str(folder), "--repair"]) == 1
+    said = capsys.readouterr().out
+    assert any(url in said for url in urls) and "that the database does not know" in said and said.count("http") < 12
+    assert not path.exists() and (folder / DAMAGED / path.name).read_bytes() == whole
+    assert verify(folder).problems == []
+
+
+def test_answers_after_the_last_commit_are_moved_and_named(folder: Path) -> None:
+    _, offset, _ = answer(folder, 100)
+    path = archive(folder)
+    tail = path.read_bytes()[offset:]
+    change(folder, "update fetch set file = null, offset = null, length = null where offset >= ?", offset)
+    change(folder, "update robots set file = null, offset = null, length = null where offset >= ?", offset)
+    change(folder, "update warc set bytes = ?", offset)
+    found = verify(folder, repair=True)
+    assert not found.remaining and not found.is_sound
+    assert any(one.lost and one.offset == offset and "http://" in one.what for one in found.problems)
+    assert path.stat().st_size == offset
+    assert (folder / DAMAGED / f"{path.name}-{offset}").read_bytes() == tail
+
+
+def test_what_is_moved_twice_is_kept_twice(folder: Path) -> None:
+    stray = folder / "warc" / "trapline-00001.warc.gz"
+    for text in (b"first", b"second"):
+        stray.write_bytes(text)
+        assert verify(folder, repair=True).is_sound
+    assert (folder / DAMAGED / stray.name).read_bytes() == b"first"
+    assert (folder / DAMAGED / f"{stray.name}.1").read_bytes() == b"second"
+
+
+def test_archives_of_other_crawls_stay_where_they_are(folder: Path) -> None:
+    names = ("my-other-crawl-00012.warc.gz", "mine-2026-00001.warc.gz", "trapline-00007.warc.gz", "trapline-1.warc.gz")
+    others = [folder / "warc" / name for name in names]
+    for path in others:
+        path.write_bytes(b"of the user")
+    found = verify(folder, repair=True)
+    assert sorted(one.place for one in found.remaining) == sorted(map(str, others))
+    assert cli.run(["crawl", "--quiet", "--resume", str(folder), "--max-pages", "130"]) == 0
+    assert all(path.read_bytes() == b"of the user" for path in others)
+
+
+def made_a_folder(path: Path) -> Path:
+    path.unlink(missing_ok=True)
+    path.mkdir()
+    return path
+
+
+def made_a_file(path: Path) -> Path:
+    shutil.rmtree(path, ignore_errors=True)
+    path.write_bytes(b"of the user")
+    return path
+
+
+@pytest.mark.parametrize(
+    "misplace",
+    [
+        lambda folder: made_a_folder(folder / "snapshot" / "²"),
+        lambda folder: made_a_folder(folder / "snapshot" / "0999"),
+        lambda folder: made_a_file(folder / "snapshot" / "500"),
+        lambda folder: made_a_file(folder / DAMAGED),
+        lambda folder: made_a_folder(archive(folder)),
+        lambda folder: made_a_folder(folder / "index.cdxj"),
+        lambda folder: made_a_file(folder / "warc"),
+    ],
+    ids=["other digits", "leading zero", "file as snapshot", "damaged", "archive", "index", "warc"],
+)
+def test_what_stands_where_the_crawl_has_something_else_is_named_and_kept(
+    folder: Path, misplace: Callable[[Path], Path]
+) -> None:
+    place = misplace(folder)
+    assert any(one.place == str(place) and one.repair is None for one in verify(folder).problems)
+    found = verify(folder, repair=True)
+    assert any(one.place == str(place) and "move it elsewhere" in one.what for one in found.remaining)
+    assert place.exists() and not any("repair failed" in one.what for one in found.problems)
+
+
+def test_nothing_is_promised_that_needs_a_folder_for_damaged_bytes_which_cannot_be(folder: Path) -> None:
+    made_a_file(folder / DAMAGED)
+    _, offset, length = answer(folder, 7)
+    flip(archive(folder), offset + length // 2)
+    before = archive(folder).read_bytes()
+    assert all(one.repair is None for one in verify(folder).problems)
+    assert verify(folder, repair=True).remaining and archive(folder).read_bytes() == before
+
+
+def test_a_repair_that_fails_is_said_and_the_others_go_on(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(folder: Path) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(crawl_verify, "_rebuild_index", fail)
+    (folder / "index.cdxj").unlink()
+    (folder / "snapshot" / "99999").mkdir()
+    found = verify(folder, repair=True)
+    assert any("the repair failed: [Errno 28]" in one.what for one in found.remaining)
+    assert not (folder / "snapshot" / "99999").exists()
+
+
+def test_text_where_a_number_belongs_is_named(folder: Path, capsys: Captured) -> None:
+    change(folder, "update progress set pages = 'many' where rowid = (select max(rowid) from progress)")
+    (problem,) = verify(folder).problems
+    assert "1 values of progress.pages are no numbers" in problem.what
+    assert cli.run(["verify", str(folder)]) == 1
+    assert cli.run(["status", str(folder)]) == 2
+    assert "its table progress has values that are no numbers" in capsys.readouterr().err
+
+
+def test_a_report_leaves_out_pages_of_a_site_that_is_not_there(folder: Path) -> None:
+    change(folder, "delete from site where id = (select max(id) from site)")
+    assert cli.run(["report", str(folder)]) == 0
+
+
+def test_a_parallel_crawl_without_its_manifest_is_refused(parts: Path, capsys: Captured) -> None:
+    (parts / "parallel.json").unlink()
+    before = (parts / "crawl.db").read_bytes()
+    for arguments in ([], ["--repair"]):
+        assert cli.run(["verify", str(parts), *arguments]) == 2
+        assert "parallel.json is missing: restore that from a copy" in capsys.readouterr().err
+    assert (parts / "crawl.db").read_bytes() == before
 
 
 def test_a_damaged_snapshot_is_removed_if_an_older_one_will_do(folder: Path) -> None:
@@ -286,7 +478,10 @@ def test_a_row_that_points_elsewhere_is_found(folder: Path) -> None:
         ("update fetch set length = length - 1 where offset = ?", "its length is"),
         ("update fetch set page = 0 where offset = ?", "its URL is"),
         ("update fetch set page = 123456 where offset = ?", "1 fetches of a page that is not there"),
-        ("delete from journal where batch = 3 and ? > 0", "1 batches that are missing in the log"),
+        (
+            "delete from journal where batch = (select min(batch) + 1 from journal) and ? > 0",
+            "1 batches that are missing in the log",
+        ),
         ("update progress set pages = 1 where ? > 0", "the last row of progress has 1 pages, and 120 are committed"),
         ("update fetch set result = 5 where offset = ?", "in whether 1 pages were fetched"),
     ],
@@ -328,11 +523,77 @@ def test_a_folder_that_is_being_verified_is_refused_at_once(folder: Path, capsys
         assert cli.run(["verify", str(folder)]) == 0  # two may look
 
 
-def test_all_partitions_of_a_crawl_are_checked(server: Served, tmp_path: Path, capsys: Captured) -> None:
-    hosts, folder = tmp_path / "hosts", tmp_path / "parts"
+@pytest.fixture(scope="module")
+def sound_parts(server: Served, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A crawl of two processes, and in `older` its second partition as it was before the crawl went on."""
+    base = tmp_path_factory.mktemp("parallel")
+    hosts, folder = base / "hosts", base / "parts"
     hosts.write_text("".join(f"{address} {name}\n" for name, address in server.hosts.items()))
     told = ["--hosts", str(hosts), "--allow-private", "--delay", "0.01", "--pause", "0", "--processes", "2", "--quiet"]
-    assert cli.run(["crawl", *server.seed_urls[:3], "-o", str(folder), "--scope", "any", *told]) == 0
+    goal = ["--max-pages", "60"]
+    assert cli.run(["crawl", *server.seed_urls[:3], "-o", str(folder), "--scope", "any", *told, *goal]) == 0
+    shutil.copytree(folder / "partition-1", base / "older")
+    assert cli.run(["crawl", "--resume", str(folder), "--quiet", "--max-pages", "1000"]) == 0
+    return base
+
+
+@pytest.fixture
+def parts(sound_parts: Path, tmp_path: Path) -> Path:
+    return shutil.copytree(sound_parts, tmp_path / "p") / "parts"
+
+
+def swapped(folder: Path) -> None:
+    (folder / "partition-0").rename(folder / "other")
+    (folder / "partition-1").rename(folder / "partition-0")
+    (folder / "other").rename(folder / "partition-1")
+
+
+def older(folder: Path) -> None:
+    shutil.rmtree(folder / "partition-1")
+    (folder.parent / "older").rename(folder / "partition-1")
+
+
+def older_alone(folder: Path) -> None:
+    """And no database of all to compare with."""
+    older(folder)
+    (folder / "crawl.db").unlink()
+
+
+@pytest.mark.parametrize(
+    ("harm", "place", "what"),
+    [
+        (lambda folder: shutil.rmtree(folder / "partition-1"), "partition-1", "has no crawl.db: restore"),
+        (lambda folder: (folder / "partition-1" / "crawl.db").unlink(), "partition-1", "has no crawl.db: restore"),
+        (swapped, "partition-0", "belongs to another crawl; restore"),
+        (older, "partition-1", "and the database of all partitions has its batch"),
+        (older_alone, "partition-0", "it and partition-1 are not of one moment"),
+        (
+            lambda folder: change(folder, "delete from fetch where seq % 2"),
+            "crawl.db",
+            "fetches, and the partitions have",
+        ),
+    ],
+    ids=["removed", "no database", "swapped", "older", "older alone", "half of the rows"],
+)
+def test_partitions_that_do_not_belong_together_are_not_sound(
+    parts: Path, harm: Callable[[Path], object], place: str, what: str
+) -> None:
+    assert verify_all(parts).problems == []
+    harm(parts)
+    found = verify_all(parts)
+    assert not found.is_sound
+    assert any(one.place == str(parts / place) and what in one.what for one in found.remaining), found.remaining
+
+
+def test_a_database_of_all_that_lacks_rows_is_made_anew(parts: Path) -> None:
+    change(parts, "delete from fetch where seq % 2")
+    assert verify_all(parts, repair=True).is_sound
+    assert cli.run(["report", str(parts)]) == 0
+    assert (parts / "crawl.db").exists() and verify_all(parts).problems == []
+
+
+def test_all_partitions_of_a_crawl_are_checked(parts: Path, capsys: Captured) -> None:
+    folder = parts
     assert cli.run(["verify", str(folder)]) == 0
     assert f"{folder}: sound: 2 archives" in capsys.readouterr().out
     coordinator = lock.take(folder)

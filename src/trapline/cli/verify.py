@@ -2,15 +2,12 @@
 
 import json
 from collections.abc import Iterator
-from contextlib import closing
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from trapline.cli.progress import Progress
-from trapline.errors import ConfigError
 from trapline.terminal import say, say_text
 from trapline.units import bytes_shown, counted
 
@@ -25,8 +22,8 @@ PROBLEMS = 1  # exit code
 @click.option(
     "--repair",
     is_flag=True,
-    help="Mend what can be mended, then check again. Overwrites damaged records and keeps their bytes in DIR/damaged; "
-    "deletes files that were never committed.",
+    help="Mend what can be mended, then check again. Overwrites damaged records, and removes archives that were never "
+    "committed; DIR/damaged keeps the bytes of both.",
 )
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
 @click.option("--quiet", is_flag=True, help="Show no progress.")
@@ -36,60 +33,15 @@ def verify(folder: Path, repair: bool, as_json: bool, quiet: bool) -> int:
     Reads every byte of the archives. Prints one line per problem. Exits with 0 if the folder is sound, with 1 if problems were found;
     with --repair, with 1 only if something was lost or could not be mended. A folder that is being crawled is refused.
     """
-    found = _all_of(folder, repair, quiet)
+    from trapline.parallel.verify import verify_all
+
+    with Progress(f"verifying {folder}", quiet=quiet, plain_every_s=2.0) as progress:
+        found = verify_all(folder, repair, progress.update)
     if as_json:
         say_text(json.dumps(_object(folder, found), indent=1))
     else:
         say(*_lines(folder, found, repair))
     return 0 if found.is_sound else PROBLEMS
-
-
-def _all_of(folder: Path, repair: bool, quiet: bool) -> "Verified":
-    """Of one crawl, or of all partitions of one."""
-    from trapline.crawl.verify import Verified, held
-    from trapline.crawl.verify import verify as checked
-    from trapline.parallel.manifest import is_parallel
-    from trapline.parallel.merged import parts_of
-
-    with Progress(f"verifying {folder}", quiet=quiet, plain_every_s=2.0) as progress:
-        if not is_parallel(folder):
-            return checked(folder, repair, progress.update)
-        with held(folder, repair):  # whoever crawls with all partitions holds it too
-            parts, total = parts_of(folder), Verified()
-            if not parts:
-                raise ConfigError(f"{folder}: the crawl has not begun")
-            for part in parts:
-                one = checked(part, repair, progress.update)
-                total = Verified(*(_sum(total, one, name) for name in Verified.__slots__))
-            _check_merged(folder, total, repair)
-    return total
-
-
-def _sum(total: "Verified", one: "Verified", name: str) -> Any:
-    return getattr(total, name) + getattr(one, name)
-
-
-def _check_merged(folder: Path, found: "Verified", repair: bool) -> None:
-    """The database of all partitions is made of theirs: if it is damaged, it is removed and made anew by whoever asks for it."""
-    from trapline.crawl.store.folder import DATABASE, connect
-    from trapline.crawl.verify import Problem, integrity_problems
-    from trapline.parallel.merged import remove
-
-    path = folder / DATABASE
-    if not path.exists():
-        return
-    try:
-        with closing(connect(folder)) as database:
-            wrong = [problem.what for problem in integrity_problems(folder, database)]
-    except ConfigError as error:
-        wrong = [str(error)]
-    mend = partial(remove, folder)
-    problems = [Problem(str(path), what, repair=mend) for what in wrong]
-    found.problems += problems
-    if not repair:
-        found.remaining += problems
-    elif problems:
-        mend()
 
 
 def _lines(folder: Path, found: "Verified", repair: bool) -> Iterator[str]:
@@ -111,7 +63,7 @@ def _lines(folder: Path, found: "Verified", repair: bool) -> Iterator[str]:
 def _remedy(problem: "Problem", is_left: bool, repair: bool) -> str:
     if is_left:
         return "not mended" if repair else "--repair can mend it" if problem.repair else "it cannot be mended"
-    return "mended, but what was there is lost" if problem.lost else "mended"
+    return "mended, but the crawl has lost what was there" if problem.lost else "mended"
 
 
 def _object(folder: Path, found: "Verified") -> dict[str, Any]:

@@ -9,6 +9,7 @@ any more (`tidy`). A resume that finds one damaged removes it, or it would be ta
 known here (snapshots.py).
 """
 
+import re
 import shutil
 from collections.abc import Callable
 from pathlib import Path
@@ -96,6 +97,20 @@ def forget_after(folder: Path, last_batch: int) -> None:
 
 
 def numbers(folder: Path) -> list[int]:
-    """The batches of all snapshots, from the oldest."""
+    """The batches of all snapshots, from the oldest. What has another name, or is no folder, is not ours (`strangers`)."""
+    return sorted(int(entry.name) for entry in _entries(folder) if _is_snapshot(entry))
+
+
+def strangers(folder: Path) -> list[Path]:
+    """What lies among the snapshots and is none."""
+    return sorted(entry for entry in _entries(folder) if not _is_snapshot(entry))
+
+
+def _entries(folder: Path) -> list[Path]:
     place = folder / SNAPSHOT
-    return sorted(int(entry.name) for entry in place.iterdir() if entry.name.isdigit()) if place.is_dir() else []
+    return list(place.iterdir()) if place.is_dir() else []
+
+
+def _is_snapshot(entry: Path) -> bool:
+    """Return whether this is the folder of a snapshot: its name is a number as Python writes it."""
+    return re.fullmatch("[1-9][0-9]{0,17}", entry.name) is not None and entry.is_dir()

@@ -15,9 +15,11 @@ from trapline.crawl.folder import meta, opened, options
 from trapline.crawl.options import RefreshOptions
 from trapline.crawl.records import Progress
 from trapline.crawl.standing import MOST_ROWS
+from trapline.crawl.store.folder import DATABASE
 from trapline.crawl.store.lock import holder
 from trapline.crawl.summary import given_up_of, left_out_of, strategy_name
 from trapline.crawl.tally import IS_ERROR, IS_PAGE, KIND, heard_of
+from trapline.errors import ConfigError
 
 RUNNING, ENDED, BROKEN_OFF = "running", "ended", "broken off"
 LATELY_S = 10.0  # what "now" means
@@ -66,7 +68,7 @@ class Glance:
 def glance(folder: Path) -> Glance:
     with closing(opened(folder)) as database:
         process, ended, told = holder(folder), meta(database).get("stopped_by"), options(database)
-        last, before = _progress(database)
+        last, before = _progress(database, folder)
         passed = max(last.seconds - before.seconds, 1e-9)
         heard = heard_of(database)
         return Glance(
@@ -100,9 +102,12 @@ def glance(folder: Path) -> Glance:
         )
 
 
-def _progress(database: sqlite3.Connection) -> tuple[Progress, Progress]:
+def _progress(database: sqlite3.Connection, folder: Path) -> tuple[Progress, Progress]:
     """The last one, and the one some seconds of crawling before."""
-    rows = database.execute("select * from progress order by rowid desc limit 100")
+    rows = database.execute("select * from progress order by rowid desc limit 100").fetchall()
+    if not all(isinstance(value, int | float) for row in rows for value in row):
+        what = "its table progress has values that are no numbers"
+        raise ConfigError(f"{folder / DATABASE}: is damaged: {what}; trapline verify {folder} checks all of it")
     recent = [*map(Progress._make, rows), Progress(0.0, 0.0, 0, 0, 0, 0, 0, 0, 0, 0.0)]
     last, *others = recent
     lately = [one for one in others if one.seconds >= last.seconds - LATELY_S]

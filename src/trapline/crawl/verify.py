@@ -9,9 +9,8 @@ import json
 import os
 import shutil
 import sqlite3
-import time
 from bisect import bisect_left
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass, field
 from functools import partial
@@ -23,29 +22,31 @@ from typing import NamedTuple
 import numpy as np
 
 from trapline.crawl import checkpoint, resume
+from trapline.crawl.archive_repair import ArchiveRepair, Row
 from trapline.crawl.options import CrawlOptions
 from trapline.crawl.store import cdxj, lock, warc
-from trapline.crawl.store.archive import Length, Place
+from trapline.crawl.store.archive import Length, Place, uncommitted
+from trapline.crawl.store.damaged import DAMAGED, answers_after, keep_file, keep_tail
 from trapline.crawl.store.filing import ROBOTS_MIME
 from trapline.crawl.store.folder import ARCHIVES, DATABASE, INDEX, SNAPSHOT, check_crawl, connect
-from trapline.crawl.store.members import Damage, Record, filler, read_back
+from trapline.crawl.store.members import Damage, Record, read_back
 from trapline.crawl.store.reading import Reading
-from trapline.crawl.store.recovery import is_uncommitted
 from trapline.crawl.store.sorting import sort_lines
 from trapline.crawl.store.tail import cut_back
 from trapline.crawl.tally import tally_of
 from trapline.errors import ConfigError, InvariantError, OtherVersionError
 from trapline.frontier import FETCHED
 from trapline.frontier.layout import GONE, REVISITED, State
-from trapline.output import sync, write_bytes
+from trapline.output import sync
+from trapline.units import counted
 
 Tell = Callable[[int, int, str], None]
-DAMAGED = "damaged"  # the folder to which --repair moves bytes that nobody can read
+_MOST_URLS = 5  # that a problem names
 _ROUNDS = 4  # of repairs: one brings another to light, and that one no more
 
-_ROWS = f"""select file, offset, length, page.url, digest, status, mime, started, fetch.page
+_ROWS = f"""select file, offset, length, page.url, digest, status, mime, started, fetch.page, fetch.seq
 from fetch join page on page.id = fetch.page where file is not null
-union all select file, offset, length, null, null, status, '{ROBOTS_MIME}', started, null
+union all select file, offset, length, null, null, status, '{ROBOTS_MIME}', started, null, seq
 from robots where file is not null order by 1, 2"""
 # What no row may be, whatever the crawl did; each is counted.
 _LAWS = {
@@ -57,8 +58,9 @@ _LAWS = {
     "site ids that are missing": "select coalesce(max(id) + 1, 0) - count(*) from site",
     "archives that are missing": "select coalesce(max(id) + 1, 0) - count(*) from warc",
     "batches that are missing in the log": "select coalesce(max(batch) - min(batch) + 1, 0) - count(*) from journal",
-    "fetches whose record is in no archive": "select count(*) from fetch where file not in (select id from warc)",
-    "robots.txt files whose record is in no archive": "select count(*) from robots where file not in (select id from warc)",
+    "fetches whose record is in no archive": "select count(*) from fetch where file is not null and file not in (select id from warc)",
+    "robots.txt files whose record is in no archive": "select count(*) from robots where file is not null"
+    " and file not in (select id from warc)",
 }
 
 
@@ -87,6 +89,11 @@ class Verified:
     bytes: int = 0
     snapshots: int = 0
 
+    def add(self, other: "Verified") -> None:
+        """Count another folder with this one."""
+        for name in self.__slots__:
+            setattr(self, name, getattr(self, name) + getattr(other, name))
+
     @property
     def is_sound(self) -> bool:
         return not self.remaining and not any(problem.lost for problem in self.problems)
@@ -95,6 +102,7 @@ class Verified:
 def verify(folder: Path, repair: bool = False, tell: Tell = resume.nobody) -> Verified:
     """Check the folder of a crawl that nobody crawls; with `repair`, mend it. `ConfigError` if it is no such folder."""
     check_crawl(folder)
+    _refuse_merged(folder)
     with held(folder, repair):
         found = _verified(folder, tell)
         problems, said = list(found.problems), set(map(str, found.problems))
@@ -102,13 +110,30 @@ def verify(folder: Path, repair: bool = False, tell: Tell = resume.nobody) -> Ve
             repairs = list(dict.fromkeys(problem.repair for problem in found.problems if problem.repair))
             if not repairs:
                 break
-            for mend in repairs:
-                mend()
+            failed = [problem for mend in repairs if (problem := _failure_of(mend, found.problems))]
             found = _verified(folder, tell)
+            found.problems += failed
             problems += [problem for problem in found.problems if str(problem) not in said]
             said.update(map(str, found.problems))
     found.problems, found.remaining = problems, found.problems
     return found
+
+
+def _refuse_merged(folder: Path) -> None:
+    with closing(connect(folder)) as database:
+        if database.execute("select 1 from meta where key = 'merged'").fetchone():
+            what = f"its {DATABASE} is of all partitions of a parallel crawl, and parallel.json is missing"
+            raise ConfigError(f"{folder}: {what}: restore that from a copy, or verify each partition by itself")
+
+
+def _failure_of(mend: Callable[[], object], problems: list[Problem]) -> Problem | None:
+    """Why a repair failed; None: it did not. The others go on."""
+    try:
+        mend()
+    except (OSError, ConfigError, sqlite3.Error) as error:
+        place = next(problem.place for problem in problems if problem.repair == mend)
+        return Problem(place, f"the repair failed: {error}")
+    return None
 
 
 @contextmanager
@@ -127,7 +152,9 @@ def _verified(folder: Path, tell: Tell) -> Verified:
     with closing(connect(folder)) as database:
         database.execute("begin")
         found.problems += integrity_problems(folder, database)
+        found.problems += _type_problems(folder, database)
         if not found.problems:  # else nothing can be held against it
+            found.problems += _misfits(folder)
             found.problems += _row_problems(folder, database)
             archives = _Archives(folder, database, found, tell)
             archives.check()
@@ -147,6 +174,33 @@ def integrity_problems(folder: Path, database: sqlite3.Connection) -> list[Probl
         wrong = [f"cannot be read: {error}"]
     mend = partial(_write, folder, "reindex") if all(" index " in line for line in wrong) else None
     return [Problem(str(folder / DATABASE), line, repair=mend) for line in wrong]
+
+
+def _type_problems(folder: Path, database: sqlite3.Connection) -> Iterator[Problem]:
+    """Text where a number belongs, which SQLite allows and no reader expects."""
+    try:
+        tables = [name for (name,) in database.execute("select name from sqlite_master where type = 'table'")]
+        for table in tables:
+            columns = dict(database.execute(f"select name, lower(type) from pragma_table_info('{table}')"))
+            numbers = [column for column, declared in columns.items() if declared in ("integer", "real")]
+            sums = ", ".join(f"total(typeof({column}) in ('text', 'blob'))" for column in numbers)
+            counts = database.execute(f"select {sums} from {table}").fetchone() if numbers else ()
+            for column, count in zip(numbers, counts, strict=True):
+                if count:
+                    what = f"{count:,.0f} values of {table}.{column} are no numbers: restore it from a copy"
+                    yield Problem(str(folder / DATABASE), what)
+    except sqlite3.DatabaseError:
+        return  # `integrity_problems` says why
+
+
+def _misfits(folder: Path) -> Iterator[Problem]:
+    """What stands where the crawl has a folder or a file of its own."""
+    for name in (ARCHIVES, SNAPSHOT, DAMAGED):
+        path = folder / name
+        if path.exists() and not path.is_dir():
+            yield Problem(str(path), "is not a folder: move it elsewhere")
+    for path in checkpoint.strangers(folder):
+        yield Problem(str(path), "the crawl did not write it: move it elsewhere")
 
 
 def _row_problems(folder: Path, database: sqlite3.Connection) -> Iterator[Problem]:
@@ -175,26 +229,14 @@ def _write(folder: Path, statement: str, *values: object) -> None:
 # ---- the archives
 
 
-class _Row(NamedTuple):
-    """An answer as the database knows it."""
-
-    file: int
-    offset: int
-    length: int
-    url: str | None  # None: a robots.txt, whose URL its record alone has
-    digest: bytes | None
-    status: int
-    mime: str
-    started: float
-    page: int | None
-
-
 class _Archives:
     """All archives, record by record. Whoever compares the index asks for what its lines should be."""
 
     def __init__(self, folder: Path, database: sqlite3.Connection, found: Verified, tell: Tell) -> None:
         self._folder, self._database, self._found, self._tell = folder, database, found, tell
         self._lengths = [Length(*row) for row in database.execute("select id, name, bytes from warc order by id")]
+        # Else a repair could keep or write nothing, and does not begin.
+        self._can_mend = all(not (folder / name).exists() or (folder / name).is_dir() for name in (ARCHIVES, DAMAGED))
         self._total = sum(length.bytes for length in self._lengths)
         self.lines = LineSum()  # that the index should have
         self.unread = set[tuple[str, str]]()  # archive and offset of answers that nobody can read
@@ -202,7 +244,7 @@ class _Archives:
     def check(self, line: Callable[[bytes], None] | None = None) -> None:
         """`line` takes every line that the index should have."""
         self._found.problems += self._strangers()
-        groups = groupby(map(_Row._make, self._database.execute(_ROWS)), lambda row: row.file)
+        groups = groupby(map(Row._make, self._database.execute(_ROWS)), lambda row: row.file)
         file, rows = next(groups, (-1, iter(())))
         for length in self._lengths:
             self._found.archives += 1
@@ -215,20 +257,47 @@ class _Archives:
     def _strangers(self) -> Iterator[Problem]:
         known = {length.name for length in self._lengths}
         place = self._folder / ARCHIVES
+        begun = uncommitted(place, self._lengths)
+        for path in begun:
+            yield self._uncommitted(path, 0, "an archive that was never committed", partial(keep_file, path=path))
+        known.update(path.name for path in begun)
         for path in sorted(place.iterdir()) if place.is_dir() else ():
-            if path.name in known:
-                continue
-            if is_uncommitted(path, len(known)):
-                yield Problem(str(path), "an archive that was never committed, left by a crash", repair=path.unlink)
-            else:
+            if path.name not in known:
                 yield Problem(str(path), "the crawl did not write it: move it elsewhere")
 
-    def _check_file(self, length: Length, rows: list[_Row], line: Callable[[bytes], None]) -> None:
+    def _uncommitted(self, path: Path, offset: int, what: str, keep: Callable[[Path], None]) -> Problem:
+        """Bytes that the database does not know. Answers in them are lost to the crawl, for it may never ask for these pages again."""
+        urls, answers = list[str](), 0
+        for answers, record in enumerate(answers_after(path, offset), 1):
+            if answers <= _MOST_URLS:
+                urls.append(record.headers.get("warc-target-uri", ""))
+        if not answers:
+            what = f"{what}, left by a crash"
+        else:
+            more = f" and {answers - len(urls):,} more" if answers > len(urls) else ""
+            held = f"with {counted(answers, 'answer')} that the database does not know: {', '.join(urls)}{more}"
+            what = f"{what}, {held}; {DAMAGED}/ takes them"
+        return Problem(
+            str(path),
+            what,
+            offset=offset or None,
+            lost=answers > 0,
+            repair=self._mended_by(partial(keep, self._folder)),
+        )
+
+    def _mended_by(self, repair: Callable[[], None]) -> Callable[[], None] | None:
+        return repair if self._can_mend else None
+
+    def _check_file(self, length: Length, rows: list[Row], line: Callable[[bytes], None]) -> None:
         path = self._folder / ARCHIVES / length.name
+        if path.exists() and not path.is_file():
+            self._found.problems.append(Problem(str(path), "is not a file: move it elsewhere, and restore the archive"))
+            self.unread.update((path.name, str(row.offset)) for row in rows)
+            return
         size = path.stat().st_size if path.exists() else 0
         if size > length.bytes:
-            what = f"{size - length.bytes:,} bytes after the last commit, left by a crash"
-            self._problem(path, length.bytes, what, repair=partial(cut_back, path, length.bytes))
+            what, keep = f"{size - length.bytes:,} bytes after the last commit", partial(keep_tail, archive=path)
+            self._found.problems.append(self._uncommitted(path, length.bytes, what, partial(keep, length=length.bytes)))
         descriptor = os.open(path, os.O_RDONLY) if size else os.open(os.devnull, os.O_RDONLY)
         try:
             self._check_records(path, descriptor, length, rows, line)
@@ -236,27 +305,29 @@ class _Archives:
             os.close(descriptor)
 
     def _check_records(
-        self, path: Path, descriptor: int, length: Length, rows: list[_Row], line: Callable[[bytes], None]
+        self, path: Path, descriptor: int, length: Length, rows: list[Row], line: Callable[[bytes], None]
     ) -> None:
-        expected, url = {row.offset: row for row in rows}, ""
+        expected, url, repair = {row.offset: row for row in rows}, "", ArchiveRepair(self._folder, path)
         starts = list(expected)  # sorted, as the rows are
+        mend = self._mended_by(repair.mend)
         for part in read_back(descriptor, length.bytes, {row.offset: row.length for row in rows}):
             self._tell(self._found.bytes, self._total, f"bytes of archives, {path.name}")
             self._found.bytes += part.length
             if isinstance(part, Damage):
                 first, end = (bisect_left(starts, at) for at in (part.offset, part.offset + part.length))
-                self._damaged(path, part, [expected.pop(start) for start in starts[first:end]], url)
+                lost = [expected.pop(start) for start in starts[first:end]]
+                repair.add_damage(part, lost)
+                self._damaged(path, part, lost, url, mend)
                 continue
             self._found.records += 1
             url = part.headers.get("warc-target-uri", "")
             if part.is_answer:
                 self._answer(path, part, expected.pop(part.offset, None), line)
         for row in expected.values():
-            self._problem(
-                path, row.offset, "no answer begins here", row, lost=True, repair=partial(self._forget, [row])
-            )
+            repair.add_misplaced(row)
+            self._problem(path, row.offset, "no answer begins here", row, lost=True, repair=mend)
 
-    def _answer(self, path: Path, record: Record, row: _Row | None, line: Callable[[bytes], None]) -> None:
+    def _answer(self, path: Path, record: Record, row: Row | None, line: Callable[[bytes], None]) -> None:
         url = record.headers.get("warc-target-uri", "")
         if row is None:
             self._problem(path, record.offset, f"an answer that the database does not know: {url}")
@@ -268,11 +339,12 @@ class _Archives:
             self._problem(path, record.offset, "its body does not have the digest of its header", row)
         line(_line(record, row, url, path.name))
 
-    def _damaged(self, path: Path, damage: Damage, rows: list[_Row], before: str) -> None:
+    def _damaged(
+        self, path: Path, damage: Damage, rows: list[Row], before: str, mend: Callable[[], None] | None
+    ) -> None:
         """`before`: the URL of the last record that was read, of whose request or metadata the damage is if no answer begins in it."""
         self.unread.update((path.name, str(row.offset)) for row in rows)
         what = f"{damage.length:,} bytes cannot be read: {damage.why}"
-        mend = partial(self._fill, path, damage, rows)
         for row in rows:
             self._problem(path, damage.offset, what, row, lost=True, repair=mend)
         if not rows:
@@ -283,7 +355,7 @@ class _Archives:
         path: Path,
         offset: int,
         what: str,
-        row: _Row | None = None,
+        row: Row | None = None,
         *,
         lost: bool = False,
         repair: Callable[[], object] | None = None,
@@ -291,44 +363,8 @@ class _Archives:
         url = "" if row is None else row.url or "a robots.txt"
         self._found.problems.append(Problem(str(path), what, url, offset, lost, repair))
 
-    def _fill(self, path: Path, damage: Damage, rows: list[_Row]) -> None:
-        """Keep the bytes elsewhere and put a record in their place that every reader can read, so that the others stay where they are."""
-        fill = filler(damage.length, time.time())
-        if fill is None:
-            return
-        kept = self._folder / DAMAGED
-        kept.mkdir(exist_ok=True)
-        descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o666)
-        try:
-            data = b""
-            with suppress(OSError):
-                data = os.pread(descriptor, damage.length, damage.offset)
-            if data:
-                write_bytes(kept / f"{path.name}-{damage.offset}", data)
-            self._forget(rows)
-            os.pwrite(descriptor, fill, damage.offset)
-            os.fsync(descriptor)
-        finally:
-            os.close(descriptor)
-        sync(path.parent)
 
-    def _forget(self, rows: Iterable[_Row]) -> None:
-        """These answers have no record any more. A crawl that fetches pages again asks for them without conditions."""
-        with closing(sqlite3.connect(self._folder / DATABASE)) as database, database:
-            for row in rows:
-                for table in ("fetch", "robots"):
-                    where = (
-                        f"update {table} set file = null, offset = null, length = null where file = ? and offset = ?"
-                    )
-                    database.execute(where, (row.file, row.offset))
-            pages = {row.page for row in rows if row.page is not None}
-            kept = dict(database.execute("select key, value from meta"))
-            if pages and CrawlOptions.from_json(kept["options"]).refresh is not None:
-                whole = json.dumps(sorted(pages | set(json.loads(kept.get("whole", "[]")))))
-                database.execute("replace into meta values ('whole', ?)", (whole,))
-
-
-def _compared(record: Record, row: _Row) -> Iterator[tuple[str, object, object]]:
+def _compared(record: Record, row: Row) -> Iterator[tuple[str, object, object]]:
     """What, as the record has it, as the database has it."""
     headers = record.headers
     yield "length", record.length, row.length
@@ -340,7 +376,7 @@ def _compared(record: Record, row: _Row) -> Iterator[tuple[str, object, object]]
         yield "digest", headers.get("warc-payload-digest"), f"sha1:{warc.base32(row.digest)}"
 
 
-def _line(record: Record, row: _Row, url: str, name: str) -> bytes:
+def _line(record: Record, row: Row, url: str, name: str) -> bytes:
     """What the index has of an answer, as filing.py wrote it."""
     payload = record.headers.get("warc-payload-digest", "").removeprefix("sha1:")
     mime, status = row.mime, str(row.status)
@@ -366,6 +402,9 @@ class LineSum:
 
 def _index_problems(folder: Path, database: sqlite3.Connection, archives: _Archives) -> Iterator[Problem]:
     path = folder / INDEX
+    if path.exists() and not path.is_file():
+        yield Problem(str(path), "is not a file: move it elsewhere")
+        return
     (committed,) = database.execute("select bytes from cdxj").fetchone()
     size = path.stat().st_size if path.exists() else 0
     if size > committed:

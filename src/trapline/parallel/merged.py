@@ -69,7 +69,7 @@ def brought_up(folder: Path) -> Path:
     """The folder, and if its crawl is in parts, with a database of all of them as they stand."""
     if is_parallel(folder):
         manifest = read(folder)
-        if not _is_current(manifest):
+        if not is_current(manifest):
             merge(manifest)
     return folder
 
@@ -106,7 +106,17 @@ def begun(manifest: Manifest) -> list[Path]:
     return [part for part in manifest.parts if (part / DATABASE).exists()]
 
 
-def _is_current(manifest: Manifest) -> bool:
+def batches(folder: Path) -> dict[str, int]:
+    """The last batch of each partition that is in the database of all; none if there is no such database."""
+    if not (folder / DATABASE).exists():
+        return {}
+    with closing(connect(folder)) as database:
+        found: dict[str, int] = json.loads(meta(database).get("merged", "{}"))
+        return found
+
+
+def is_current(manifest: Manifest) -> bool:
+    """Return whether the database of all partitions has all of their batches."""
     if not (manifest.folder / DATABASE).exists():
         return False
     with closing(opened(manifest.folder)) as database:

@@ -15,6 +15,12 @@ from trapline.errors import ConfigError
 Read = Callable[[int, int, int], list[tuple[int, bytes]]]
 
 
+def are_of_one_moment(received: int, made: int, waiting: int | None) -> bool:
+    """Return whether a receiver that has so many parcels fits a sender that made so many. `waiting`: the first one behind those that
+    the sender still has; None: it has none."""
+    return received <= made and (made + 1 if waiting is None else waiting) == received + 1
+
+
 class ParcelsOfOneMoment:
     """`Parcels` for `Delivery`."""
 
@@ -28,7 +34,7 @@ class ParcelsOfOneMoment:
         found = self._read(receiver, number, most)
         if receiver not in self._met:
             made = self._made.get(receiver, 0)
-            if number > made or (found[0][0] if found else made + 1) != number + 1:
+            if not are_of_one_moment(number, made, found[0][0] if found else None):
                 self._surface(receiver, number, made)
                 return []
             self._met.add(receiver)

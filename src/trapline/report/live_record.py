@@ -113,13 +113,14 @@ def _from_the_beginning(rows: Moments) -> Moments:
 
 
 def _sites(database: sqlite3.Connection) -> tuple[list[SiteRow], int]:
-    """The busiest, and how many there are."""
+    """The busiest, and how many there are. Pages of a site that is not there, which `trapline verify` counts, are left out."""
     known = dict(database.execute("select site, count(*) from page group by site"))
     origins = dict(database.execute("select id, origin from site"))
     delays = _crawl_delays(database)
     found = database.execute(
         f"select page.site, {PAGES}, total({IS_ERROR}), total({KIND} = '{FORBIDDEN}'), total(bytes),"
-        " avg(first_byte_s) from fetch join page on page.id = fetch.page group by page.site order by 2 desc, 5 desc, 1"
+        " avg(first_byte_s) from fetch join page on page.id = fetch.page join site on site.id = page.site"
+        " group by page.site order by 2 desc, 5 desc, 1"
     ).fetchall()
     rows = [
         SiteRow(

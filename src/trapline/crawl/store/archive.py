@@ -4,11 +4,14 @@ It places records and knows where they lie; what is in them is filing.py's busin
 database has written down the lengths (`lengths`), which is why a crash can leave a longer file, never a shorter one.
 """
 
+import itertools
+import os
 import time
 from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
 
+from trapline.crawl.store.damaged import keep_file
 from trapline.crawl.store.settings import StoreSettings
 from trapline.crawl.store.tail import Tail
 from trapline.crawl.store.warc import warcinfo
@@ -29,6 +32,24 @@ class Length(NamedTuple):
     bytes: int
 
 
+def archive_name(name: str, number: int) -> str:
+    """
+    >>> archive_name("trapline", 12)
+    'trapline-00012.warc.gz'
+    """
+    return f"{name}-{number:05d}.warc.gz"
+
+
+def uncommitted(place: Path, known: Sequence[Length]) -> list[Path]:
+    """The archives in `place` that the store began and never committed: those with the names that come next, without a gap.
+
+    Any other file is the user's. `known`: the committed archives.
+    """
+    name = known[-1].name.rpartition("-")[0] if known else StoreSettings.name
+    following = (place / archive_name(name, number) for number in itertools.count(len(known)))
+    return list(itertools.takewhile(Path.is_file, following))
+
+
 class Archive:
     def __init__(self, folder: Path, settings: StoreSettings, known: Sequence[Length]) -> None:
         self._folder = folder
@@ -37,6 +58,7 @@ class Archive:
         self._tail = Tail(folder / known[-1].name, known[-1].bytes) if known else None
         self._before = sum(length.bytes for length in known[:-1])
         self._finished: list[Length] = []  # since the last commit
+        self.begun: list[Path] = []  # files, since the last commit
 
     def make_room(self) -> None:
         """Before a record that must not be parted from those after it: begin the next file if this one is full."""
@@ -62,7 +84,7 @@ class Archive:
         """What the files hold now, those that changed since the last time. Call it after `flush`."""
         current = [] if self._tail is None else [Length(self._file, self.name(), self._tail.length)]
         changed = self._finished + current
-        self._finished = []
+        self._finished, self.begun = [], []
         return changed
 
     def close(self) -> None:
@@ -76,7 +98,10 @@ class Archive:
             self._before += self._tail.length
             self._tail.close()
         self._file += 1
-        name = f"{self._settings.name}-{self._file:05d}.warc.gz"
+        name = archive_name(self._settings.name, self._file)
+        if os.path.lexists(self._folder / name):  # somebody put it there since the store began
+            keep_file(self._folder.parent, self._folder / name)
         self._tail = Tail(self._folder / name, 0)
+        self.begun.append(self._tail.path)
         sync(self._folder)
         self._tail.add(warcinfo(name, time.time(), self._settings))

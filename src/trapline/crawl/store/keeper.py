@@ -45,7 +45,7 @@ class Keeper:
             fetches, robots = self._file(batches)
         except BaseException:
             with suppress(OSError, sqlite3.Error, ConfigError):
-                cut_to_committed(self._folder, self._database)
+                cut_to_committed(self._folder, self._database, self._archive.begun)
             raise
         self._database.commit(batches, fetches, robots, self._archive.lengths(), self._index.length)
         self._filing.committed()

@@ -74,9 +74,9 @@ class _Unreadable(Exception):
     """Why."""
 
 
-def read_back(descriptor: int, length: int, known: Mapping[int, int]) -> Iterator[Record | Damage]:
-    """All of an archive up to `length`. `known`: lengths of answers, by where they begin."""
-    starts, at = sorted(known), 0
+def read_back(descriptor: int, length: int, known: Mapping[int, int], start: int = 0) -> Iterator[Record | Damage]:
+    """All of an archive from `start` up to `length`. `known`: lengths of answers, by where they begin."""
+    starts, at = sorted(known), start
     while at < length:
         try:
             record = _record(descriptor, at, length)

@@ -1,42 +1,48 @@
 """What the store does before its first batch: the files become what the database says they are.
 
-After a kill or a power cut the archive and the index may be longer than what was committed, and there may be a file
-that the database never heard of. Both are cut away, so that every archive can be read to its end.
+After a kill or a power cut the archive and the index may be longer than what was committed, and there may be an archive
+that the database never heard of. Both are taken away, so that every archive can be read to its end. After an ordinary crash they hold a
+commit that was broken off, whose pages are fetched again. But if the database was restored from an older copy, or has lost its log
+(crawl.db-wal), they hold the only copy of pages. Nobody can tell the two apart here, so answers that can be read are kept (damaged.py).
 """
 
-import re
+from collections.abc import Iterable
 from pathlib import Path
 
+from trapline.crawl.store.archive import uncommitted
+from trapline.crawl.store.damaged import answers_after, keep_file, keep_tail
 from trapline.crawl.store.database import INDEXES, Database
 from trapline.crawl.store.folder import ARCHIVES, INDEX
 from trapline.crawl.store.sorting import remove_leftovers
 from trapline.crawl.store.tail import cut_back
 from trapline.output import sync
 
-_NUMBER = re.compile(r"-(\d+)\.warc\.gz$")
-
 
 def reopen(folder: Path, database: Database) -> None:
     (folder / ARCHIVES).mkdir(exist_ok=True)
     remove_leftovers(folder / INDEX)
-    cut_to_committed(folder, database)
+    _keep_uncommitted(folder, database)
+    cut_to_committed(folder, database, [])
     database.set_meta("closed", None)
     for name in INDEXES:  # an index makes each row ten times as dear; they are made again when the crawl closes
         database.connection.execute(f"drop index if exists {name}")
 
 
-def cut_to_committed(folder: Path, database: Database) -> None:
+def _keep_uncommitted(folder: Path, database: Database) -> None:
     known = database.archives()
-    for archive in known:
+    for _, name, length in known:
+        path = folder / ARCHIVES / name
+        if path.is_file() and path.stat().st_size > length and any(answers_after(path, length)):
+            keep_tail(folder, path, length)
+    for path in uncommitted(folder / ARCHIVES, known):
+        keep_file(folder, path)
+
+
+def cut_to_committed(folder: Path, database: Database, begun: Iterable[Path]) -> None:
+    """Remove what was written since the last commit. `begun`: the archives that were begun since."""
+    for archive in database.archives():
         cut_back(folder / ARCHIVES / archive.name, archive.bytes)
-    for path in (folder / ARCHIVES).iterdir():
-        if is_uncommitted(path, len(known)):
-            path.unlink()
+    for path in begun:
+        path.unlink()
     sync(folder / ARCHIVES)
     cut_back(folder / INDEX, database.index_bytes())
-
-
-def is_uncommitted(path: Path, archives: int) -> bool:
-    """Return whether the store began this archive and never committed it. `archives`: the number of committed ones."""
-    number = _NUMBER.search(path.name)
-    return number is not None and int(number[1]) >= archives and path.is_file()
