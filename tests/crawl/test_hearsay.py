@@ -1,17 +1,22 @@
 """What providers tell reaches the refresher: from the inbox, and from sitemaps, feeds and schedules that the crawl fetches itself."""
 
+import asyncio
+import gzip
 import json
 import shutil
 import sqlite3
+import threading
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import closing
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from tests.crawl.stage import A, B, Stage, Wire
+from trapline.crawl import aside as aside_module
 from trapline.crawl import tellers as tellers_module
 from trapline.crawl.aside import Aside
 from trapline.crawl.hearsay import Hearsay
@@ -343,6 +348,66 @@ def test_a_list_that_was_not_read_to_its_end_is_had_whole_the_next_time(stage: S
     stage.passes(1.0)
     assert stage.life("/p1199") == WAITING
     assert gone_on(stage, tmp_path / "d").whole == set()
+
+
+class Later:
+    """An aside that reads nothing until it is told to, and takes only so many bytes."""
+
+    def __init__(self, most_bytes: int) -> None:
+        self.left, self.waiting = most_bytes, list[Callable[[], None]]()
+
+    def read(self, read: Callable[[], Any], take: Callable[[Any], None], size: int) -> bool:
+        self.left -= size
+        if self.left >= 0:
+            self.waiting.append(lambda: take(read()))
+        return self.left >= 0
+
+    def soon(self, callback: Callable[[], None]) -> None:
+        callback()
+
+
+@pytest.mark.parametrize("packed", ["Content-Encoding", "gzip file"])
+def test_a_long_list_waits_to_be_read_as_it_came(stage: Stage, packed: str) -> None:
+    """Decoded it may be a thousand times as long, and so a packed list is never read at once."""
+    assert stage.hearsay is not None
+    later = stage.hearsay.tellers._aside = Later(1_000)
+    told(stage, f"{A}/map.xml")
+    stage.passes(20.0)
+    body = gzip.compress(b"<urlset>" + b" " * 200_000 + f"<url><loc>{A}/listed</loc></url>".encode())
+    assert len(body) < 1_000
+    headers = {"Content-Encoding": "gzip"} if packed == "Content-Encoding" else {}
+    serve(stage, body, {**_XML, **headers})
+    assert later.left == 1_000 - len(body) and stage.hearsay.whole == {2} and stage.life("/listed") == UNKNOWN
+    later.waiting.pop()()
+    assert stage.hearsay.whole == set() and stage.life("/listed") == WAITING
+
+
+def test_a_list_for_which_there_is_no_room_is_had_whole_the_next_time(stage: Stage) -> None:
+    assert stage.hearsay is not None
+    later = stage.hearsay.tellers._aside = Later(70_000)
+    told(stage, f"{A}/map.xml")
+    stage.passes(20.0)
+    serve(stage, b"<urlset>" + b" " * 80_000 + f"<url><loc>{A}/listed</loc></url>".encode(), _XML)
+    assert later.waiting == [] and stage.hearsay.whole == {2} and stage.life("/listed") == UNKNOWN
+
+
+def test_the_bytes_that_wait_to_be_read_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(aside_module, "MOST_WAITING_BYTES", 100)
+    loop, found, go = asyncio.new_event_loop(), list[int](), threading.Event()
+    aside = Aside(loop)
+    try:
+        begun = [aside.read(lambda at=at: (go.wait(), at)[1], found.append, 40) for at in range(4)]  # type: ignore[misc]
+        assert begun == [True, True, False, False]
+        go.set()
+        while len(found) < 2:
+            loop.run_until_complete(asyncio.sleep(0.001))
+        assert found == [0, 1]
+        assert aside.read(lambda: 9, found.append, 1_000)  # one of any size may wait
+        assert not aside.read(lambda: 9, found.append, 1)
+    finally:
+        aside.close()
+        aside._thread.shutdown()
+        loop.close()
 
 
 def test_an_inbox_that_was_made_anew_is_heard_from_its_beginning_and_each_signal_once(

@@ -6,6 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from trapline.fetch.robots import LIMIT_BYTES, Robots, parse
+from trapline.signals import relations
 from trapline.signals.relations import MOST_OF_A_KIND, MOST_SITEMAPS, NOTHING, Relations, of_response, of_robots
 
 URL = "https://example.org/blog/"
@@ -127,3 +129,22 @@ pieces = st.lists(
 def test_any_bytes_are_relations(body: bytes) -> None:
     of_response({b"link": body}, URL, body)
     of_robots(body, "https://example.org/robots.txt")
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        b"Sitemap: http://a.org/1",
+        b"\xef\xbb\xbfSITEMAP: http://a.org/1",
+        b"\xbf site-map: http://a.org/1",
+        b"User-agent: *\r sitemap : http://a.org/1 # it\rDisallow: /",
+        "Disallow: /\nSitemap: http://a.org/1\n".encode("utf-16"),
+        b"Disallow: /sitemap\nSitemap: http://a.org/1".ljust(LIMIT_BYTES, b"\n") + b"\nSitemap: http://a.org/2",
+        b"Sitemap: http://a.org/1\n".ljust(LIMIT_BYTES - 20, b"\n") + b"Sitemap: http://a.org/2",
+    ],
+)
+def test_sitemaps_are_those_that_the_whole_robots_txt_cites(monkeypatch: pytest.MonkeyPatch, body: bytes) -> None:
+    built = list[Robots]()
+    monkeypatch.setattr(relations, "parse", lambda *given: built.append(parse(*given)) or built[-1])
+    assert of_robots(body, "http://a.org/robots.txt").sitemaps == parse(body, "").sitemaps == ("http://a.org/1",)
+    assert list(built[0].lines()) == []  # no rule was built to find them

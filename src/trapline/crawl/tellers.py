@@ -18,6 +18,7 @@ from trapline.crawl.known import Known
 from trapline.crawl.outbox import Outbox
 from trapline.crawl.robots_file import PATH
 from trapline.crawl.store.reading import Reading
+from trapline.fetch.content import decoded
 from trapline.fetch.response import Response
 from trapline.refresh.refresher import Refresher
 from trapline.signals.feed import Feed, read_feed
@@ -26,6 +27,7 @@ from trapline.signals.relations import Relations, of_response, of_robots
 from trapline.signals.schedule_feed import Schedule, read_schedule
 from trapline.signals.sitemap import Sitemap, read_sitemap
 from trapline.signals.sniff import kind_of
+from trapline.signals.unpacked import GZIP
 
 T = TypeVar("T")
 SITEMAP, FEED, SCHEDULE = (CHANNELS.index(name) for name in ("sitemap", "feed", "schedule"))
@@ -43,8 +45,8 @@ _AHEAD_S = 30 * _DAY_S  # how far a schedule is believed to look
 class Aside(Protocol):
     """How long work is done without keeping the loop from its pages (aside.py)."""
 
-    def read(self, read: Callable[[], T], take: Callable[[T], None]) -> None:
-        """Call `read` somewhere, then `take` here with what it found."""
+    def read(self, read: Callable[[], T], take: Callable[[T], None], size: int) -> bool:
+        """Call `read`, which holds `size` bytes, somewhere, then `take` here with what it found. False: too much waits already."""
 
     def soon(self, callback: Callable[[], None]) -> None: ...
 
@@ -80,7 +82,7 @@ class Tellers:
     def listen(self, page: int, url: str, verdict: Verdict, response: Response, now: float) -> None:
         kind = kind_of(verdict.mime, verdict.body, url)
         if kind in ("sitemap", "feed", "schedule"):
-            self._read(kind, page, url, verdict.body, now - self._hearing.ahead_s(now))
+            self._read(kind, page, url, _Body(verdict.body, response), now - self._hearing.ahead_s(now))
         else:
             self._meet(of_response(response.headers, url, verdict.body[:_HEAD_BYTES]), now)
 
@@ -102,18 +104,29 @@ class Tellers:
 
     # ---- what they say
 
-    def _read(self, kind: str, page: int, url: str, body: bytes, date: float) -> None:
+    def _read(self, kind: str, page: int, url: str, body: "_Body", date: float) -> None:
         """A long one aside. `date`: now, by the wall clock."""
-        read, cited = _at_once, url in self._cited
-        if len(body) > _LONG_BYTES:
-            read = self._aside.read
-            self.have_whole(page, True)
+        cited = url in self._cited
         if kind == "sitemap":
-            read(lambda: read_sitemap(body, url, cited, date), lambda found: self._sitemap(page, found))
+            self._read_with(
+                lambda file: read_sitemap(file, url, cited, date), body, page, lambda found: self._sitemap(page, found)
+            )
         elif kind == "feed":
-            read(lambda: read_feed(body, url, date), lambda found: self._feed(page, url, found))
+            self._read_with(
+                lambda file: read_feed(file, url, date), body, page, lambda found: self._feed(page, url, found)
+            )
         else:
-            read(lambda: read_schedule(body, url, date), lambda found: self._schedule(page, found))
+            self._read_with(
+                lambda file: read_schedule(file, url, date), body, page, lambda found: self._schedule(page, found)
+            )
+
+    def _read_with(self, read: Callable[[bytes], T], body: "_Body", page: int, take: Callable[[T], None]) -> None:
+        if not body.is_long:
+            take(read(body.decoded()))
+            return
+        # If too much waits to be read it stays so, and the list is read when it is fetched the next time.
+        self.have_whole(page, True)
+        self._aside.read(lambda: read(body.decoded()), take, body.size)
 
     def have_whole(self, page: int, yes: bool) -> None:
         """Whether the page is to be had whole the next time."""
@@ -197,5 +210,19 @@ class Tellers:
             self._hearing.note(self._own, page, CHANNELS[channel], CHANGED, NOTED, now)
 
 
-def _at_once(read: Callable[[], T], take: Callable[[T], None]) -> None:
-    take(read())
+class _Body:
+    """The body of a list, held as it came while it waits to be read: coded, it may be a thousandth as long."""
+
+    def __init__(self, body: bytes, response: Response) -> None:
+        self._codings, self._length = response.codings, len(body)
+        self._body = response.body if self._codings else body
+        # How long a packed file is only its reader finds out.
+        self.is_long = self._length > _LONG_BYTES or body.startswith(GZIP)
+
+    @property
+    def size(self) -> int:
+        return len(self._body)
+
+    def decoded(self) -> bytes:
+        body = decoded(self._body, self._codings, self._length, cut=True)
+        return b"" if isinstance(body, str) else body

@@ -3,6 +3,7 @@
 The lower half of feed.py, which knows what the texts mean. Like sitemaps it is not parsed as XML: tags are taken one after the other,
 and which element a field stands in is told by the tags that are open. Nothing is expanded; where tags are missing the next
 entry sets it right. Prefixes are left out: no two of the modules that feeds use give one name to different things that count here.
+A feed is searched in windows (scan.py) until one of the counts below is used up.
 """
 
 import re
@@ -11,15 +12,19 @@ from itertools import islice
 
 from trapline.fetch.markup import text as resolved
 from trapline.fetch.markup import values
+from trapline.signals.scan import Scan
 
 MOST_TOKENS = 300_000
+_MOST_MARKS = 2 * MOST_TOKENS  # `<`, whether a token begins there or not
+_MOST_REFERENCES = 50_000  # to characters, not counting `&amp;`: ten an entry
 _MOST_DEPTH = 32
 _MOST_TEXT = 4096  # characters of a field
+_MOST_ATTRIBUTES = 16 * 1024  # bytes of all attributes of a tag; longer ones are not read
 _MOST_SAID = 64  # texts of one name
 
 _TOKEN = re.compile(
-    rb"<(?:(/?)([A-Za-z_][\w.:-]*+)((?:[^<>\"']++|\"[^\"<]*+\"|'[^'<]*+')*+)>([^<]*+)"
-    rb"|!\[CDATA\[((?:[^\]]++|\](?!\]>))*+)(?:\]\]>)?+|!--(?:[^-]++|-(?!->))*+)"
+    rb"<(?=[A-Za-z_/!])(?:(/?)([A-Za-z_][\w.:-]{0,255}+)((?:[^<>\"']++|\"[^\"<]*+\"|'[^'<]*+')*+)>([^<]{0,%d}+)"
+    rb"|!(?:(\[CDATA\[)|--))" % _MOST_TEXT
 )
 _ROOTS = {b"rss": "rss", b"rdf": "rss", b"feed": "atom"}
 _ENTRIES = (b"item", b"entry")
@@ -54,21 +59,25 @@ class Found:
 def read_xml(file: bytes, most: int) -> Found:
     """The first `most` entries of a feed in UTF-8."""
     reading = _Reading()
-    tokens = _TOKEN.finditer(file)
+    scan = Scan(_TOKEN, file, b"<", _MOST_MARKS)
+    tokens = iter(scan)
     for token in islice(tokens, MOST_TOKENS):
         closing, name, attributes, behind, literal = token.groups()
         if name is None:
+            end = scan.pass_over(token, b"]]>" if literal else b"-->")
             if literal and reading.field:
-                reading.text(literal[:_MOST_TEXT].decode("utf-8", "replace"))
+                reading.text(file[token.end() : min(end, token.end() + _MOST_TEXT)].decode("utf-8", "replace"))
             continue
         reading.tag(name.rpartition(b":")[2].lower(), bool(closing), attributes)
         if reading.field:
-            reading.text(resolved(behind[:_MOST_TEXT].decode("utf-8", "replace")))
+            reading.text(reading.resolved(behind.decode("utf-8", "replace")))
         if len(reading.found.items) > most:
             reading.found.items.pop()
             reading.found.cut = True
             break
-    reading.found.cut |= next(tokens, None) is not None
+        if reading.references < 0:
+            break
+    reading.found.cut |= next(tokens, None) is not None or scan.is_cut
     return reading.found
 
 
@@ -77,17 +86,26 @@ class _Reading:
 
     def __init__(self) -> None:
         self.found = Found()
+        self.references = _MOST_REFERENCES  # that may still be resolved
         self.field = b""  # whose text is wanted: the innermost that is open
         self._open: list[bytes] = []
         self._deeper = 0  # tags that are open and not among them
         self._item: Item | None = None
         self._parts: list[str] = []
+        self._length = 0  # of all parts
         self._is_link = True  # of a guid
         self._base = ""
 
     def text(self, text: str) -> None:
-        if self.field and text and sum(map(len, self._parts)) < _MOST_TEXT:
-            self._parts.append(text[:_MOST_TEXT])
+        if self.field and text and self._length < _MOST_TEXT:
+            self._parts.append(text)
+            self._length += len(text)
+
+    def resolved(self, text: str) -> str:
+        """The text with its character references replaced."""
+        if "&" in text:
+            self.references -= text.count("&") - text.count("&amp;")
+        return resolved(text)
 
     def tag(self, name: bytes, closing: bool, attributes: bytes) -> None:
         self._end_field()
@@ -100,8 +118,8 @@ class _Reading:
             self._begin_item()
         parent = self._open[-1] if self._open and not self._deeper else b""
         if name in _WITH_ATTRIBUTES:
-            said = values(attributes.decode("utf-8", "replace"))
-            self._take(name, parent, {key: resolved(value) for key, value in said.items()})
+            said = values(attributes.decode("utf-8", "replace")) if len(attributes) <= _MOST_ATTRIBUTES else {}
+            self._take(name, parent, {key: self.resolved(value) for key, value in said.items()})
         if not attributes.endswith(b"/"):
             self._push(name, parent)
         elif name in _ENTRIES:
@@ -126,7 +144,7 @@ class _Reading:
         in_entry = self._item is not None and parent in _ENTRIES and name in _OF_ENTRY
         in_feed = parent in _WHOLES and name in _OF_FEED
         if in_entry or in_feed or (name in _OF_LISTS and parent == _OF_LISTS[name]):
-            self.field, self._parts = name, []
+            self.field, self._parts, self._length = name, [], 0
 
     def _close(self, name: bytes) -> None:
         if self._deeper:

@@ -35,6 +35,10 @@ _FEED_TYPES = frozenset(
 )
 _HEAD_BYTES = 128 * 1024
 _HEAD_ENDS = re.compile(rb"<(?:/[hH][eE][aA][dD]|[bB][oO][dD][yY])[\s>]")
+_MOST_SITEMAP_LINES = 4 * MOST_SITEMAPS  # some are written more than once
+# What `parse` may take for a sitemap: with or without a colon, and behind what is left of a byte order mark.
+_SITEMAP_LINE = re.compile(rb"(?:\A\xef?\xbb?\xbf?|(?<=[\r\n]))[ \t\v\f]*+site-?map[^\r\n]*+", re.IGNORECASE)
+_MARKS_OF_UTF_16 = (b"\xff\xfe", b"\xfe\xff")
 _SCHEDULE_LINE = re.compile(rb"^[ \t]*+crawl-schedule[ \t]*+:[ \t]*+([^\r\n#]*+)", re.IGNORECASE | re.MULTILINE)
 
 _rows = Rows(64, 0)
@@ -74,9 +78,20 @@ def of_robots(body: bytes, url: str) -> Relations:
     """
     lines = (found[1].strip() for found in _SCHEDULE_LINE.finditer(body, 0, LIMIT_BYTES))
     schedules = [canonical(line.decode("utf-8", "replace"), url) for line in islice(lines, MOST_OF_A_KIND)]
-    sitemaps = [_cited(value, url) for value in parse(body, "").sitemaps[:MOST_SITEMAPS]]
+    sitemaps = [_cited(value, url) for value in parse(_sitemap_lines(body), "").sitemaps[:MOST_SITEMAPS]]
     own = [schedule for schedule in schedules if schedule and origin(schedule) == origin(canonical(url) or "")]
     return Relations(schedules=_each_once(own), sitemaps=_each_once((one for one in sitemaps if one), MOST_SITEMAPS))
+
+
+def _sitemap_lines(body: bytes) -> bytes:
+    """The lines of a robots.txt that may cite a sitemap, so that no rules are built of the others."""
+    end = len(body)
+    if end >= LIMIT_BYTES:  # a line that the limit cuts is none
+        end = max(body.rfind(b"\n", 0, LIMIT_BYTES), body.rfind(b"\r", 0, LIMIT_BYTES)) + 1
+    if body.startswith(_MARKS_OF_UTF_16):
+        body = body[:end].decode("utf-16", "replace").encode()
+        end = len(body)
+    return b"\n".join(found[0] for found in islice(_SITEMAP_LINE.finditer(body, 0, end), _MOST_SITEMAP_LINES))
 
 
 def _cited(value: str, url: str) -> str | None:

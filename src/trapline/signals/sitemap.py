@@ -1,7 +1,7 @@
 """A sitemap read (sitemaps.org, protocol 0.9): which pages a site says it has, and when it says that each changed.
 
 Bytes in, facts out: nothing is fetched, and what the facts are worth is not known here. Any bytes are read without complaint,
-in time that grows with their number; what could not be used is counted.
+with bounded work and in windows (scan.py), so that other threads run meanwhile; what could not be used is counted.
 
 It is not parsed as XML: one expression looks for the few elements that count, and never gives back what it took. So nothing is
 expanded, nothing nests, a file that breaks off is read as far as it goes, and text before the first element does no harm
@@ -19,6 +19,7 @@ from typing import NamedTuple
 from trapline.fetch.markup import text as resolved
 from trapline.signals.dates import moment_s
 from trapline.signals.places import Resolver, folder_of, host_of
+from trapline.signals.scan import Scan
 from trapline.signals.unpacked import unpacked
 
 MOST_URLS = 50_000  # sitemaps.org: and 50 MB
@@ -31,8 +32,15 @@ TOO_MANY, UNREADABLE = "too many", "unreadable"
 
 _PLACES = {b"loc": 0, b"lastmod": 1, b"changefreq": 2, b"priority": 3}  # of the fields of an entry
 _MOST_TOKENS = 10 * MOST_URLS  # beginnings, fields and comments that are looked at
-_MOST_VALUE = 8192  # bytes of one
-_LINE = re.compile(rb"^[ \t]*+https?://[^\r\n]*+", re.IGNORECASE | re.MULTILINE)
+_MOST_MARKS = (
+    MOST_BYTES // 20
+)  # tags, or lines of a text file, that are looked at: the longest file, if it has one in 20 bytes
+_MOST_REFERENCES = 5 * MOST_URLS  # to characters, not counting `&amp;`, which costs next to nothing
+_MOST_VALUE = 8192  # bytes of a URL
+_MOST_OTHER_VALUE = (
+    256  # bytes of a value that is no URL, of the attributes of a field, and of white space before a value or a tag
+)
+_LINE = re.compile(rb"^[ \t]{0,256}+https?://[^\r\n]{0,%d}+" % _MOST_VALUE, re.IGNORECASE | re.MULTILINE)
 _ROOT_WITHIN = 64 * 1024
 _ROOT = re.compile(rb"<(?:([A-Za-z_][\w.-]{0,40}):)?(?:urlset|sitemapindex)[\s>]")
 _SAME_DATE_S = 60.0  # a site that stamps all of its pages may take so long for it
@@ -78,6 +86,7 @@ class _Reading:
     def __init__(self, url: str, cited: bool, now: float, site: str) -> None:
         self.now = now
         self.problems: Counter[str] = Counter()
+        self._references = _MOST_REFERENCES  # that may still be resolved
         self.entries: list[Entry] = []
         self.sitemaps: list[Entry] = []
         self._resolve = Resolver(url)
@@ -87,19 +96,23 @@ class _Reading:
 
     def take_xml(self, file: bytes) -> None:
         for number, (kind, fields) in enumerate(_entries(file, self.problems)):
-            if number > MOST_URLS:  # what stands before the first entry is an empty one
+            # What stands before the first entry is an empty one.
+            if number > MOST_URLS or self._references < 0:
                 self.problems[TOO_MANY] += 1
                 return
             self._put(kind, fields)
 
     def take_lines(self, file: bytes) -> None:
         """A text file of one URL a line; other lines are no mistake, for nobody says what else may be in it."""
-        for found in islice(_LINE.finditer(file), MOST_URLS):
+        lines = Scan(_LINE, file, b"\n", _MOST_MARKS)
+        for found in islice(lines, MOST_URLS):
             self._put(b"url", [found[0].replace(b"&", b"&amp;"), None, None, None])
+        if lines.is_cut:
+            self.problems[TOO_MANY] += 1
 
     def _put(self, kind: bytes, fields: list[bytes | None]) -> None:
         loc, lastmod, changefreq, priority = fields
-        url = None if loc is None else self._place(_text(loc))
+        url = None if loc is None else self._place(self._text(loc))
         if url is not None:
             moment = self._moment(lastmod) if lastmod else nan
             entry = Entry(url, moment, _changefreq(changefreq or b""), _priority(priority or b""))
@@ -114,58 +127,73 @@ class _Reading:
         return None
 
     def _moment(self, lastmod: bytes) -> float:
-        moment = moment_s(_text(lastmod), self.now)
+        moment = moment_s(self._text(lastmod), self.now)
         if moment != moment:
             self.problems[NO_DATE] += 1
         return moment
+
+    def _text(self, value: bytes) -> str:
+        if b"&" in value:
+            self._references -= value.count(b"&") - value.count(b"&amp;")
+        return resolved(value.decode("utf-8", "replace"))
 
 
 def _entries(file: bytes, problems: Counter[str]) -> Iterator[tuple[bytes, list[bytes | None]]]:
     """Kind and fields of each entry, as they stand. Of a field that is there twice the first counts."""
     root = _ROOT.search(file, 0, _ROOT_WITHIN)
-    tokens = _tokens(root[1] or b"" if root else b"").finditer(file)
+    scan = Scan(_tokens(root[1] or b"" if root else b""), file, b"<", _MOST_MARKS)
+    tokens = iter(scan)
     kind, fields = b"", list[bytes | None]([None] * len(_PLACES))
     for found in islice(tokens, _MOST_TOKENS):
         usual, loc, lastmod, changefreq, priority, begun, name, literal, value = found.groups()
         if usual or begun:
             yield kind, fields
             kind, fields = usual or begun, [loc, lastmod, changefreq, priority]
-        elif name and fields[_PLACES[name]] is None:
+        elif not name:
+            scan.pass_over(found, b"-->")
+        elif fields[_PLACES[name]] is None:
             fields[_PLACES[name]] = value.partition(b"]]>")[0].replace(b"&", b"&amp;") if literal else value
     yield kind, fields
-    if next(tokens, None):
+    if next(tokens, None) or scan.is_cut:
         problems[TOO_MANY] += 1
 
 
 @lru_cache(maxsize=32)
 def _tokens(prefix: bytes) -> re.Pattern[bytes]:
-    """An entry as most are, up to its priority, at one go; or the beginning of one, or a field; and comments, which hide all that.
+    """An entry as most are, up to its priority, at one go; or the beginning of one, or a field; or the beginning of a comment, which hides
+    all that.
 
-    A value that the end of the file cuts is none: a part of a URL is another URL.
+    A value that the end of the file cuts is none: a part of a URL is another URL. All repetitions are bounded, so that a token is at most
+    MOST_TOKEN_BYTES long (scan.py). An entry with more white space, or with a longer value, is found field by field.
     """
     p = re.escape(prefix) + b":" if prefix else b""
-    loc, *others = (rb"<" + p + name + rb">\s*+([^<]*+)</" + p + name + rb">\s*+" for name in _PLACES)
-    usual = rb"(url|sitemap)>\s*+" + loc + b"".join(b"(?:" + other + b")?+" for other in others)
-    field = b"(" + b"|".join(_PLACES) + rb")(?:\s[^<>]*+)?>\s*+(<!\[CDATA\[)?+([^<]*+)(?=<)"
-    return re.compile(
-        rb"<(?:" + p + b"(?:" + usual + rb"|(url|sitemap)(?=[\s>])|" + field + rb")|!--(?:[^-]++|-(?!->))*+)"
+    space = rb"\s{0,%d}+" % _MOST_OTHER_VALUE
+    longest = (_MOST_VALUE, _MOST_OTHER_VALUE, _MOST_OTHER_VALUE, _MOST_OTHER_VALUE)
+    loc, *others = (
+        rb"<%b%b>%b([^<]{0,%d}+)</%b%b>%b" % (p, name, space, most, p, name, space)
+        for name, most in zip(_PLACES, longest, strict=True)
     )
-
-
-def _text(value: bytes) -> str:
-    return resolved(value[:_MOST_VALUE].decode("utf-8", "replace"))
+    usual = rb"(url|sitemap)>" + space + loc + b"".join(b"(?:" + other + b")?+" for other in others)
+    attributes = rb"(?:\s[^<>]{0,%d}+)?" % _MOST_OTHER_VALUE
+    value = rb"(<!\[CDATA\[)?+([^<]{0,%d}+)(?!\Z)" % _MOST_VALUE
+    field = b"(" + b"|".join(_PLACES) + b")" + attributes + b">" + space + value
+    # The look ahead refuses what begins no token in half the time that the branches take.
+    first = b"[" + (prefix[:1] or b"uslcp") + b"!]"
+    return re.compile(
+        rb"<(?=" + first + rb")(?:" + p + b"(?:" + usual + rb"|(url|sitemap)(?=[\s>])|" + field + rb")|!--)"
+    )
 
 
 @lru_cache(maxsize=64)
 def _changefreq(value: bytes) -> str:
-    word = _text(value).lower()
+    word = value.decode("ascii", "replace").strip().lower()
     return word if word in CHANGEFREQ else ""
 
 
 @lru_cache(maxsize=64)
 def _priority(value: bytes) -> float:
     try:
-        priority = float(_text(value))
+        priority = float(value)
     except ValueError:
         return nan
     return priority if 0.0 <= priority <= 1.0 else nan
