@@ -96,9 +96,12 @@ def test_a_redirect_that_leads_nowhere_is_had_all_the_same() -> None:
     assert hrefs(verdict(301)) == hrefs(verdict(301, location="")) == []
 
 
-def test_a_location_that_is_not_utf_8_is_read_as_far_as_it_can_be() -> None:
-    response = Response(301, 11, b"", {b"location": b"/\xff"}, True)
-    assert hrefs(judge(response, "trapline", 99, NOW)) == ["/\ufffd"]
+@pytest.mark.parametrize(("said", "read"), [(b"/caf\xe9", "/caf%E9"), (b"/\xff?q=\xc3\xa9\xe9", "/%FF?q=é%E9")])
+def test_bytes_of_a_location_that_are_not_utf_8_are_percent_encoded(said: bytes, read: str) -> None:
+    response = Response(301, 11, b"", {b"location": said, b"link": b"<" + said + b">; rel=next"}, True)
+    assert hrefs(judge(response, "trapline", 99, NOW)) == [read]
+    response.status = 200
+    assert hrefs(judge(response, "trapline", 99, NOW)) == [read]
 
 
 # ---- pages

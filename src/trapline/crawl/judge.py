@@ -8,7 +8,7 @@ from typing import NamedTuple
 from trapline.fetch import failure
 from trapline.fetch.content import decoded
 from trapline.fetch.fingerprint import fingerprint, of_redirect
-from trapline.fetch.headers import content_type, link_targets, retry_after_s, robots_marks
+from trapline.fetch.headers import content_type, link_targets, retry_after_s, robots_marks, url_text
 from trapline.fetch.links import NO_LINKS, Links
 from trapline.fetch.markup import BYTES_OF_A_PAGE
 from trapline.fetch.page import NOFOLLOW, is_html, read_page
@@ -112,4 +112,4 @@ def _fingerprint(response: Response, body: bytes | str, mime: str, charset: str 
 def _location(headers: dict[bytes, bytes]) -> Links:
     """Where a redirect leads: a URL discovered like any other, with a rank and a turn of its own."""
     where = headers.get(b"location")
-    return Links.of([where.decode("utf-8", "replace").strip()]) if where else NO_LINKS
+    return Links.of([url_text(where).strip()]) if where else NO_LINKS
