@@ -3,10 +3,12 @@
 import tracemalloc
 import zlib
 from email.utils import formatdate
+from typing import Any
 
 import pytest
 
 from trapline.crawl.judge import Verdict, judge
+from trapline.fetch.content import decoded
 from trapline.fetch.markup import BYTES_OF_A_PAGE
 from trapline.fetch.page import NOARCHIVE, NOFOLLOW, NOINDEX
 from trapline.fetch.response import Response
@@ -94,9 +96,12 @@ def test_a_redirect_that_leads_nowhere_is_had_all_the_same() -> None:
     assert hrefs(verdict(301)) == hrefs(verdict(301, location="")) == []
 
 
-def test_a_location_that_is_not_utf_8_is_read_as_far_as_it_can_be() -> None:
-    response = Response(301, 11, b"", {b"location": b"/\xff"}, True)
-    assert hrefs(judge(response, "trapline", 99, NOW)) == ["/\ufffd"]
+@pytest.mark.parametrize(("said", "read"), [(b"/caf\xe9", "/caf%E9"), (b"/\xff?q=\xc3\xa9\xe9", "/%FF?q=é%E9")])
+def test_bytes_of_a_location_that_are_not_utf_8_are_percent_encoded(said: bytes, read: str) -> None:
+    response = Response(301, 11, b"", {b"location": said, b"link": b"<" + said + b">; rel=next"}, True)
+    assert hrefs(judge(response, "trapline", 99, NOW)) == [read]
+    response.status = 200
+    assert hrefs(judge(response, "trapline", 99, NOW)) == [read]
 
 
 # ---- pages
@@ -194,6 +199,46 @@ def test_of_a_page_that_expands_further_than_it_is_read_only_that_part_is_made()
     finally:
         tracemalloc.stop()
     assert (found.result, found.error, hrefs(found)) == (FETCHED, "", ["/a"])
+
+
+@pytest.fixture
+def decoded_types(monkeypatch: pytest.MonkeyPatch) -> list[bytes]:
+    """The bodies that were decoded."""
+    bodies: list[bytes] = []
+
+    def counted(body: bytes, *options: Any) -> bytes | str:
+        bodies.append(body)
+        return decoded(body, *options)
+
+    monkeypatch.setattr("trapline.crawl.judge.decoded", counted)
+    return bodies
+
+
+MEDIA = ["image/png", "image/svg+xml", "video/mp4", "audio/ogg", "font/woff2"]
+LISTS = ["text/plain", "application/xml", "application/rss+xml", "application/json", "application/octet-stream"]
+
+
+def test_a_coded_body_that_nobody_reads_is_not_decoded(decoded_types: list[bytes]) -> None:
+    for mime in MEDIA + LISTS:
+        found = verdict(body=b"no such coding", content_type=mime, content_encoding="gzip", link="</b>; rel=next")
+        assert (found.result, found.error, found.body, hrefs(found)) == (FETCHED, "", b"", ["/b"])
+    assert decoded_types == []
+
+
+def test_whoever_asks_for_fingerprints_reads_lists_of_any_type_but_no_media(decoded_types: list[bytes]) -> None:
+    coded = zlib.compress(b"<urlset>")
+    for mime in LISTS:
+        assert asked_again(body=coded, content_type=mime, content_encoding="deflate").body == b"<urlset>"
+    assert len(decoded_types) == len(LISTS)
+    for mime in MEDIA:
+        found = asked_again(body=coded, content_type=mime, content_encoding="deflate")
+        assert (found.error, found.body) == ("", b"")
+        assert found.fingerprint == asked_again(body=coded, content_type=mime).fingerprint  # of the bytes as received
+    assert len(decoded_types) == len(LISTS)
+
+
+def test_a_coded_page_without_a_type_is_read(decoded_types: list[bytes]) -> None:
+    assert hrefs(verdict(body=zlib.compress(b"<html><a href=/a>"), content_encoding="deflate")) == ["/a"]
 
 
 # ---- whether it has changed

@@ -109,3 +109,10 @@ def test_any_bytes_are_read(value: bytes) -> None:
     assert all(rel for _, rel in link_targets(value))
     assert 0 <= robots_marks(value, "trapline") <= NOINDEX | NOFOLLOW | NOARCHIVE
     assert 0 <= (retry_after_s(value, 1.7e9) or 0) <= MOST_RETRY_S
+
+
+def test_of_very_many_links_and_parameters_the_first_count() -> None:
+    many = b", ".join(b"</%d>; rel=next" % i for i in range(3_000))
+    assert link_targets(many) == [(f"/{i}", "next") for i in range(1_024)]
+    assert link_targets(b"</a>" + b";a" * 31 + b"; rel=next") == [("/a", "next")]
+    assert link_targets(b"</a>" + b";a" * 28_000 + b"; rel=next, </b>; rel=next") == [("/b", "next")]

@@ -93,6 +93,18 @@ def test_folded_lines_are_one() -> None:
     assert response.headers == {b"link": b"<a>; rel=next", b"content-length": b"0"}
 
 
+def test_blanks_before_a_colon_are_no_part_of_a_name() -> None:
+    response = read_one(b"HTTP/1.1 200 OK\r\nX-Robots-Tag : nofollow\r\nContent-Length \t: 2\r\n\r\nok")
+    assert response.headers == {b"x-robots-tag": b"nofollow", b"content-length": b"2"} and response.body == b"ok"
+    assert read_one(b"HTTP/1.1 200 OK\r\nTransfer-Encoding : chunked\r\n\r\n2\r\nok\r\n0\r\n\r\n").body == b"ok"
+
+
+def test_a_location_that_is_repeated_is_one_if_equal() -> None:
+    head = b"HTTP/1.1 302 Found\r\nContent-Length: 0\r\nLocation: /a, b\r\n"
+    for more, location in [(b"location: /a, b\r\n" * 2, b"/a, b"), (b"Location: /c\r\n", b"/a, b, /c")]:
+        assert read_one(head + more + b"\r\n").headers[b"location"] == location
+
+
 def test_lines_that_are_no_header_do_no_harm() -> None:
     assert read_one(b"HTTP/1.1 200 OK\r\nnonsense\r\n: x\r\nContent-Length: 2\r\n\r\nok").body == b"ok"
 
@@ -252,7 +264,7 @@ def test_interim_responses_count_too() -> None:
 
 
 def test_trailers_count_as_body() -> None:
-    response = read_one(chunked(b"1\r\na\r\n0\r\n" + b"A: b\r\n" * 500))
+    response = read_one(chunked(b"1\r\na\r\n0\r\n" + b"A: b\r\n" * 500), Limits(headers=500, body_bytes=1_000))
     assert (len(response.wire), response.body, response.truncated) == (1_000, b"a", "length")
     assert failure_of(chunked(b"0\r\nA: " + b"b" * 5_000), Limits()) == PROTOCOL
 
@@ -278,6 +290,33 @@ def test_chunks_are_cut_by_their_bytes_on_the_wire() -> None:
         assert (response.wire, response.truncated) == (wire[:1_000], "length")
         assert set(response.body) == {ord("a")}
     assert len(response.body) == 167  # 166 whole chunks of six bytes, and the first content byte of the next
+
+
+MANY = 32 * 1024  # chunks that are read of a body
+
+
+@pytest.mark.parametrize("at_once", [1, 7, 100_000, 10_000_000])
+def test_a_body_of_very_many_chunks_is_cut(at_once: int) -> None:
+    stream = chunked(b"1\na\n" * (MANY + 5_000))
+    responses, failure = read([stream[at : at + at_once] for at in range(0, len(stream), at_once)], Limits())
+    (response,) = responses
+    assert (response.body, response.wire, failure) == (b"a" * (MANY + 1), b"1\na\n" * (MANY + 1), "")
+    assert response.truncated == "length" and response.hung_up
+
+
+def test_a_body_of_as_many_chunks_as_are_read_is_whole() -> None:
+    whole = chunked(b"1\r\na\r\n" * MANY + b"0\r\nA: b\r\n\r\n")
+    responses, failure = read([whole * 2], Limits())
+    assert [(len(response.body), response.truncated) for response in responses] == [(MANY, "")] * 2 and failure == ""
+
+
+@pytest.mark.parametrize("at_once", [1, 7, 100_000])
+def test_a_body_may_have_as_many_trailers_as_a_head_has_lines(at_once: int) -> None:
+    for trailers, truncated in [(8, ""), (9, "length"), (100, "length")]:
+        stream = chunked(b"1\r\na\r\n0\r\n" + b"A:b\n" * trailers + b"\r\n")
+        responses, failure = read([stream[at : at + at_once] for at in range(0, len(stream), at_once)])
+        assert [(response.body, response.truncated) for response in responses] == [(b"a", truncated)] and failure == ""
+        assert len(responses[0].wire) == 9 + 4 * min(trailers, 9) + (0 if truncated else 2)
 
 
 def test_what_came_in_time() -> None:

@@ -157,6 +157,19 @@ def test_a_file_too_costly_to_match_allows_nothing() -> None:
 # --- groups
 
 
+def test_a_rule_that_is_repeated_is_read_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    added: list[Line] = []
+    add = Robots._add
+
+    def counted(robots: Robots, line: Line, *wild: Any) -> None:
+        added.append(line)
+        add(robots, line, *wild)
+
+    monkeypatch.setattr(Robots, "_add", counted)
+    rules = parse(b"User-agent: *\n" + b"Allow:/\nDisallow: /a\n" * 20_000 + b"Allow: /a/index.html\n" * 2, "trapline")
+    assert len(added) == 4 and rules.allows("/b") and rules.allows("/a/") and not rules.allows("/a/b")
+
+
 def test_groups_that_name_us_are_one_and_the_others_are_not_ours() -> None:
     found = rules(
         *("User-agent: other", "User-agent: TrapLine/2.0", "Disallow: /a", "Sitemap: https://x.org/s", "Disallow: /b"),

@@ -8,7 +8,7 @@ from typing import NamedTuple
 from trapline.fetch import failure
 from trapline.fetch.content import decoded
 from trapline.fetch.fingerprint import fingerprint, of_redirect
-from trapline.fetch.headers import content_type, link_targets, retry_after_s, robots_marks
+from trapline.fetch.headers import content_type, link_targets, retry_after_s, robots_marks, url_text
 from trapline.fetch.links import NO_LINKS, Links
 from trapline.fetch.markup import BYTES_OF_A_PAGE
 from trapline.fetch.page import NOFOLLOW, is_html, read_page
@@ -20,6 +20,7 @@ _TRY_AGAIN = frozenset({408, 425, 429})
 _WANTS_REST = frozenset({429, 503})
 NOT_MODIFIED = 304
 _NO_TEXT = "application/octet-stream"
+_MEDIA = ("image/", "video/", "audio/", "font/")
 
 
 class Verdict(NamedTuple):
@@ -33,7 +34,7 @@ class Verdict(NamedTuple):
     ends_visit: bool  # a server in trouble is left alone
     unchanged: bool = False  # the page is as we have it, says the server, and was asked for that
     fingerprint: bytes = b""  # of what people read; b"": not asked for, or not known
-    body: bytes = b""  # decoded, if a fingerprint was asked for and it can be
+    body: bytes = b""  # decoded; b"": it cannot be, or nobody reads this type
 
 
 def judge(
@@ -73,11 +74,11 @@ def _page(
     headers = response.headers
     follows = b"link" in headers and not marks & NOFOLLOW
     more = [target for target, _ in link_targets(headers[b"link"])] if follows else []
-    body: bytes | str = response.body
-    if codings := response.codings:
-        # More of a page of HTML would not be read: then it need not be made either.
-        is_cut = is_html(mime, b"") and most >= BYTES_OF_A_PAGE
-        body = decoded(response.body, codings, BYTES_OF_A_PAGE if is_cut else most, is_cut)
+    coded = bool(response.codings)
+    if coded and not _is_read(mime, fingerprints):
+        as_received = _fingerprint(response, "", mime, charset) if fingerprints else b""
+        return Verdict(FETCHED, "", mime, marks, Links.of(more), "", 0.0, False, fingerprint=as_received)
+    body = _content(response, mime, most, fingerprints) if coded else response.body
     read = _fingerprint(response, body, mime, charset) if fingerprints else b""
     if isinstance(body, str):  # it cannot be read, but it is had
         return Verdict(FETCHED, body, mime, marks, Links.of(more), "", 0.0, False, fingerprint=read)
@@ -89,8 +90,20 @@ def _page(
     return Verdict(FETCHED, "", mime, marks, links, facts.base or "", 0.0, False, False, read, body)
 
 
+def _is_read(mime: str, fingerprints: bool) -> bool:
+    """Whether anybody reads such a body. Those who ask for fingerprints also read lists, which come as any type but these."""
+    return is_html(mime, b"") or not mime or (fingerprints and not mime.startswith(_MEDIA))
+
+
+def _content(response: Response, mime: str, most: int, fingerprints: bool) -> bytes | str:
+    """A body without its codings. More of a page than is read need not be made; lists are read whole."""
+    is_page = is_html(mime, b"") or not fingerprints
+    cut = is_page and most >= BYTES_OF_A_PAGE
+    return decoded(response.body, response.codings, BYTES_OF_A_PAGE if cut else most, cut)
+
+
 def _fingerprint(response: Response, body: bytes | str, mime: str, charset: str | None) -> bytes:
-    """`body`: decoded; text: why it cannot be."""
+    """`body`: decoded; text: it is not, and the bytes count as they were received."""
     if response.truncated == "time":
         return b""  # the next time it would be cut elsewhere
     return fingerprint(response.body, _NO_TEXT) if isinstance(body, str) else fingerprint(body, mime, charset)
@@ -99,4 +112,4 @@ def _fingerprint(response: Response, body: bytes | str, mime: str, charset: str 
 def _location(headers: dict[bytes, bytes]) -> Links:
     """Where a redirect leads: a URL discovered like any other, with a rank and a turn of its own."""
     where = headers.get(b"location")
-    return Links.of([where.decode("utf-8", "replace").strip()]) if where else NO_LINKS
+    return Links.of([url_text(where).strip()]) if where else NO_LINKS

@@ -15,7 +15,7 @@ from trapline.crawl.records import RobotsFetched
 from trapline.crawl.sites import Site, Sites
 from trapline.fetch import failure
 from trapline.fetch.content import decoded
-from trapline.fetch.headers import retry_after_s
+from trapline.fetch.headers import retry_after_s, url_text
 from trapline.fetch.response import Response
 from trapline.fetch.robots import DISALLOW_ALL, LIMIT_BYTES, Robots
 from trapline.fetch.robots_answer import MOST_REDIRECTS, SHORTEST_S, Verdict, is_unreachable, lifetime_s, read_answer
@@ -58,7 +58,7 @@ def answer_of(response: Response, now_wall: float) -> Answer:
     return Answer(
         response.status,
         error,
-        location.decode("utf-8", "replace") if location is not None and 300 <= response.status < 400 else None,
+        url_text(location) if location is not None and 300 <= response.status < 400 else None,
         b"" if isinstance(body, str) else body[:LIMIT_BYTES],
         lifetime_s(float(max_age[1])) if max_age else None,
         retry_after_s(headers.get(b"retry-after", b""), now_wall),

@@ -6,12 +6,16 @@ A body that breaks off or is damaged counts as far as it came out, as browsers s
 is a failure. Bytes behind the end of a coded body are no part of it. A body with a coding that nobody knows, such as `utf-8`, is taken as
 it is, whatever else was applied: so do Chrome and Firefox, and most of these servers send plain pages. Not isal for gzip: it inflates
 pages hardly faster than zlib does (docs/decisions/014-own-http-reader.md).
+
+The work is bounded too, because a coded body can keep a decoder busy without any output. A decoder reads a limited number of coded
+bytes, as many as its worst input takes a few tenths of a second for; a longer body counts as one that breaks off there. What the outer one
+of two codings makes is bounded by what the inner one reads (docs/decisions/034-bounds-of-one-page.md).
 """
 
 import zlib
 from collections.abc import Callable, Generator, Iterator
 from io import BytesIO
-from typing import Any
+from typing import Any, NamedTuple
 
 import brotli
 import zstandard
@@ -25,15 +29,21 @@ _PIECE_BYTES = 256 * 1024
 # brotli's own limit stops growth by doubling, so one call may answer three times as much:
 # github.com/google/brotli/issues/1396.
 _BROTLI_PIECE_BYTES = 64 * 1024
-_BROTLI_SLICE_BYTES = 64 * 1024
+# What is lost at most of a long body that is damaged or has bytes behind its end; as coded.
+_BROTLI_SLICE_BYTES = 16 * 1024
 # What RFC 9659 allows zstd over HTTP.
 _ZSTD_WINDOW_BYTES = 8 * 1024 * 1024
-# As many as curl takes.
-_MOST_CODINGS = 5
-# Nobody sends more, and each may have to be decoded three times.
+# As many as curl takes, `identity` and empty ones included.
+_MOST_NAMES = 5
+# One for the content and one for its transfer.
+_MOST_CODINGS = 2
+# Nobody sends more, and it is the slowest of all.
 _MOST_BROTLI = 1
-# Of gzip: one is usual; a body made of empty ones takes microseconds for every twenty bytes.
+# Coded bytes that any decoder reads, however little may come out.
+_LEAST_READ_BYTES = 256 * 1024
+# Of gzip members and of zstd frames: one is usual; a body made of empty ones takes microseconds for every twenty bytes.
 _MOST_MEMBERS = 1000
+_SHORT_FRAME_BYTES = 4096
 _SLICE_BYTES = 32 * 1024
 # Of a slice that fails: 256 pieces at most, and then the bytes of one.
 _SHORT_BYTES = 256
@@ -54,17 +64,31 @@ def decoded(body: bytes, content_encoding: bytes, most_bytes: int, cut: bool = F
     """
     if not content_encoding or not body:
         return body
-    codings = [coding.strip() for coding in content_encoding.lower().split(b",")]
-    if len(codings) > _MOST_CODINGS or codings.count(b"br") > _MOST_BROTLI:
+    named = [coding.strip() for coding in content_encoding.lower().split(b",", _MOST_NAMES)]
+    if len(named) > _MOST_NAMES:
         return ENCODING
-    if not all(coding in _DECODERS for coding in codings):
+    if not all(name in _DECODERS or name in _NO_CODINGS for name in named):
         return body
-    for coding in reversed(codings):
-        expanded = _collected(_DECODERS[coding](body), most_bytes, cut)
+    decoders = [_DECODERS[name] for name in named if name not in _NO_CODINGS]
+    if len(decoders) > _MOST_CODINGS or named.count(b"br") > _MOST_BROTLI:
+        return ENCODING
+    return _all_taken_off(body, decoders, most_bytes, cut)
+
+
+def _all_taken_off(body: bytes, decoders: list["_Decoder"], most_bytes: int, cut: bool) -> bytes | str:
+    """The decoders in the order in which their codings were applied."""
+    while decoders:
+        decoder = decoders.pop()
+        if len(body) > (reads := decoder.reads_bytes(most_bytes)):
+            body = body[:reads]
+        if decoders:  # the next one reads no more than this, and takes a part for the whole
+            expanded = _collected(decoder.pieces(body), decoders[-1].reads_bytes(most_bytes), True)
+        else:
+            expanded = _collected(decoder.pieces(body), most_bytes, cut)
         if expanded is None:
             return ENCODING
         body = expanded
-    return body
+    return body if len(body) <= most_bytes else body[:most_bytes] if cut else ENCODING
 
 
 def _collected(pieces: Iterator[bytes], most_bytes: int, cut: bool) -> bytes | None:
@@ -89,10 +113,6 @@ def _collected(pieces: Iterator[bytes], most_bytes: int, cut: bool) -> bytes | N
         if length == 0:
             return None
     return first if length == len(first) else out.getvalue()  # which is no copy
-
-
-def _identity(body: bytes) -> Iterator[bytes]:
-    yield body
 
 
 def _gzip(body: bytes) -> Iterator[bytes]:
@@ -154,9 +174,12 @@ def _byte_by_byte(inflater: Any, given: bytes) -> Iterator[bytes]:
 
 def _brotli(body: bytes) -> Iterator[bytes]:
     """The decoder forgets the piece in which the stream ends, if more follows, and cannot be copied. Then a new decoder gets the body
-    again, that slice of it in short pieces; and then another one the short piece that fails, byte by byte."""
-    done, begin, end = 0, 0, len(body)
+    again, that slice of it in short pieces; and then another one the short piece that fails, byte by byte. A body that is too long to be
+    decoded so often loses that slice, or that piece."""
+    done, begin, end, given = 0, 0, len(body), 0
     for step in (_BROTLI_SLICE_BYTES, _SHORT_BYTES, 1):
+        if given + end > max(_LEAST_READ_BYTES, len(body)):
+            break
         decoder, again = brotli.Decompressor(), done
         try:
             for start, stop in _bounds(begin, end, step):
@@ -168,7 +191,7 @@ def _brotli(body: bytes) -> Iterator[bytes]:
                 if decoder.is_finished():
                     return
         except brotli.error:
-            begin, end = start, stop
+            begin, end, given = start, stop, given + stop
         else:
             break
     raise brotli.error("it breaks off, or is damaged")
@@ -189,6 +212,7 @@ def _brotli_pieces(decoder: Any, given: bytes) -> Iterator[bytes]:
 
 
 def _zstd(body: bytes) -> Iterator[bytes]:
+    short = 0
     with _zstd_decoder.stream_reader(body, read_across_frames=True) as reader:
         # Not `read`: it goes on to what follows the last frame before it answers, and fails there.
         piece = reader.read1(_PIECE_BYTES)
@@ -196,16 +220,27 @@ def _zstd(body: bytes) -> Iterator[bytes]:
             raise zstandard.ZstdError("it breaks off")
         while piece:
             yield piece
+            short += len(piece) < _SHORT_FRAME_BYTES
+            if short == _MOST_MEMBERS:
+                raise zstandard.ZstdError("too many frames")
             piece = reader.read1(_PIECE_BYTES)
 
 
-_DECODERS: dict[bytes, Callable[[bytes], Iterator[bytes]]] = {
-    b"": _identity,  # of an empty list item, as RFC 9110 allows
-    b"identity": _identity,
-    b"none": _identity,
-    b"gzip": _gzip,
-    b"x-gzip": _gzip,
-    b"deflate": _deflate,
-    b"br": _brotli,
-    b"zstd": _zstd,
+class _Decoder(NamedTuple):
+    pieces: Callable[[bytes], Iterator[bytes]]
+    share: int  # it reads this part of the limit, in coded bytes
+
+    def reads_bytes(self, most_bytes: int) -> int:
+        return max(most_bytes // self.share, _LEAST_READ_BYTES)
+
+
+# The worst input, blocks that are nothing but tables, takes about 0.1 us a byte in zlib and 1.3 us in brotli. The largest real pages have
+# 1.1 MB as gzip.
+_DECODERS = {
+    b"gzip": _Decoder(_gzip, 12),
+    b"x-gzip": _Decoder(_gzip, 12),
+    b"deflate": _Decoder(_deflate, 12),
+    b"br": _Decoder(_brotli, 96),
+    b"zstd": _Decoder(_zstd, 12),
 }
+_NO_CODINGS = frozenset({b"", b"identity", b"none"})  # empty list items too, as RFC 9110 allows

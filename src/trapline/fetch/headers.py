@@ -9,6 +9,7 @@ from calendar import timegm
 from collections.abc import Iterator
 from email.utils import parsedate_tz
 from functools import lru_cache
+from itertools import islice
 
 from trapline.fetch.page import marks_of
 
@@ -28,7 +29,11 @@ _HINTS = {"preload", "modulepreload", "prefetch", "preconnect", "dns-prefetch", 
 _PARTS = {"stylesheet", "icon", "apple-touch-icon", "mask-icon", "manifest", "compression-dictionary"}
 _SERVICES = {"pingback", "webmention", "hub", "search", "edituri", "wlwmanifest", "service-doc", "service-desc"}
 _NOT_PAGES = _HINTS | _PARTS | _SERVICES | {"describedby", "shortlink", "nofollow"}
+MOST_LINKS = 1024  # of a header
+_MOST_PARAMETERS = 32  # of a link
 _HTML = ("", "text/html", "application/xhtml+xml")
+
+_ESCAPES = {0xDC00 + octet: f"%{octet:02X}" for octet in range(128, 256)}  # of bytes that Python decodes to surrogates
 
 _AGENT = re.compile(r"[ \t]*+([a-z0-9_.-]++)[ \t]*+:(.*)", re.DOTALL)
 _WITH_VALUES = frozenset({"unavailable_after", "max-snippet", "max-image-preview", "max-video-preview"})
@@ -64,6 +69,18 @@ def _charset(parameters: str) -> str | None:
     return None
 
 
+def url_text(value: bytes) -> str:
+    """A URL as a header has it. Bytes that are not UTF-8 are percent-encoded, as in browsers.
+
+    >>> url_text(b"/caf\\xe9"), url_text("/café".encode())
+    ('/caf%E9', '/café')
+    """
+    try:
+        return value.decode()
+    except UnicodeDecodeError:
+        return value.decode("utf-8", "surrogateescape").translate(_ESCAPES)
+
+
 def link_targets(value: bytes) -> list[tuple[str, str]]:
     """Where a Link header leads that a reader might go, and by which relation (RFC 8288), in order.
 
@@ -78,10 +95,12 @@ def link_targets(value: bytes) -> list[tuple[str, str]]:
 
 
 def links(value: bytes) -> Iterator[tuple[str, dict[str, str]]]:
-    """The targets of a Link header with their parameters, of each the first of its name."""
-    for target, rest in _LINK.findall(value.decode("utf-8", "replace")):
+    """The first targets of a Link header with their first parameters, of each the first of its name."""
+    for link in islice(_LINK.finditer(url_text(value)), MOST_LINKS):
+        target, rest = link.groups()
         named: dict[str, str] = {}
-        for name, quoted, bare in _LINK_PARAMETER.findall(rest):
+        for parameter in islice(_LINK_PARAMETER.finditer(rest), _MOST_PARAMETERS):
+            name, quoted, bare = parameter.groups(default="")
             named.setdefault(name.lower(), re.sub(r"\\(.)", r"\1", quoted) or bare)
         yield target.strip(), named
 

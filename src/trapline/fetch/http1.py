@@ -4,7 +4,8 @@ No socket, no clock: bytes are fed in, whole responses come out, failures are va
 and body exactly as received. What a head means is response.py's, content codings are content.py's, time is connection.py's.
 The rules of the reader
 - What it answers depends on the bytes alone, not on how they were cut into pieces.
-- Work is linear in the bytes, however small the pieces; memory is at most the limits and one piece.
+- Work is linear in the bytes, however small the pieces; memory is at most the limits and one piece. A body of very many chunks or
+  trailers, each of which takes microseconds, is cut as one that is too long.
 - Lines end in LF, with or without CR; empty lines before a response are passed over. Lengths and chunk sizes are taken
   literally or not at all.
 """
@@ -22,6 +23,8 @@ _LINE_ENDS = re.compile(rb"[\r\n]*+")
 _MOST_HEX_DIGITS = 15
 # Of a chunk's size with its extensions, or of a trailer. Nobody sends long ones.
 _LINE_BYTES = 4096
+# Of a body. Servers send a few, or one for each line of a page that they write as they go.
+_MOST_CHUNKS = 32 * 1024
 
 
 class ResponseReader:
@@ -39,6 +42,7 @@ class ResponseReader:
         "_interim_bytes",
         "_length",
         "_limits",
+        "_lines_left",
         "_partial",
         "_read",
         "failure",
@@ -55,6 +59,7 @@ class ResponseReader:
         self._length = 0  # of that body, or how it ends
         self._content = bytearray()  # of its chunks
         self._in_trailers = False  # its chunks are all in
+        self._lines_left = _MOST_CHUNKS  # of its chunks or trailers; below 0: there are too many
 
     def feed(self, data: bytes) -> None:
         if self._at == len(self._data):
@@ -102,7 +107,7 @@ class ResponseReader:
         response.wire = response.body = self._bytes_to(end)
         if self._length == CHUNKED:
             response.body = bytes(self._content)
-            self._content, self._in_trailers = bytearray(), False
+            self._content, self._in_trailers, self._lines_left = bytearray(), False, _MOST_CHUNKS
         self._partial = None
         self._at, self._read = end, 0
         return response
@@ -182,12 +187,15 @@ class ResponseReader:
         end = self._chunks_end(min(len(self._data), most))
         if end >= 0:
             return self._finished(end)
+        if self._lines_left < 0:
+            return self._cut_at(self._read, "length")
         if self.failure or len(self._data) < most:
             return None
         return self._cut_at(self._limits.body_bytes, "length")
 
     def _chunks_end(self, stop: int) -> int:
-        """Takes the content of whole chunks before `stop`; answers where the last one and its trailers end, or -1."""
+        """Takes the content of whole chunks before `stop`; answers where the last one and its trailers end, or -1.
+        Of too many it takes one more."""
         data, at = self._data, self._at + self._read
         while (newline := data.find(b"\n", at, min(stop, at + _LINE_BYTES))) >= 0:
             start = newline + 1
@@ -201,6 +209,9 @@ class ResponseReader:
                     return -1
             at = after
             self._read = at - self._at
+            self._lines_left -= 1
+            if self._lines_left < 0:
+                return -1
         if stop - at >= _LINE_BYTES:
             self._fail(PROTOCOL)
         return -1
@@ -210,7 +221,7 @@ class ResponseReader:
         data = self._data
         size = _chunk_size(data[at : start - 1])
         if size == 0:
-            self._in_trailers = True
+            self._in_trailers, self._lines_left = True, self._limits.headers + 1  # this line is counted too
             return start
         end = start + size
         after = end + (2 if data[end : end + 1] == b"\r" else 1)

@@ -17,6 +17,8 @@ _ANNOUNCED_SECONDS = re.compile(rb"\btimeout=(\d{1,9})", re.IGNORECASE)
 # More digits than any length has, and few enough to be read at once.
 _MOST_DIGITS = 18
 
+# Headers that have one value: a server that sends the same one twice means it once.
+_ONE_VALUE = frozenset({b"location", b"content-type"})
 _NO_CODING = (b"chunked", b"identity", b"")  # of transfer codings
 
 # How a body ends, if not after so many bytes; UNCLEAR: nobody can tell.
@@ -86,8 +88,8 @@ def headers_of(head: bytes, most: int) -> dict[bytes, bytes] | None:
     for line in lines:
         name, _, value = line.partition(b":")
         headers[name.lower()] = value.strip()
-    # Repeated names leave fewer entries than lines. Folded lines, and only those, begin with a space.
-    if len(headers) < len(lines) or min(headers, default=b"a") < b"!":
+    # Repeated names leave fewer entries than lines. Folded lines, and only those, begin with a space. Blanks may stand before a colon.
+    if len(headers) < len(lines) or min(headers, default=b"a") < b"!" or b" :" in head or b"\t:" in head:
         return _joined(_FOLD.sub(b" ", head))
     return headers
 
@@ -96,8 +98,11 @@ def _joined(head: bytes) -> dict[bytes, bytes]:
     headers: dict[bytes, bytes] = {}
     for line in head.split(b"\n")[1:-2]:
         name, _, value = line.partition(b":")
-        name = name.lower()
-        headers[name] = headers[name] + b", " + value.strip() if name in headers else value.strip()
+        name, value = name.rstrip(b" \t").lower(), value.strip()
+        if name not in headers:
+            headers[name] = value
+        elif not (name in _ONE_VALUE and headers[name] == value):
+            headers[name] += b", " + value
     return headers
 
 

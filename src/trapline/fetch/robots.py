@@ -46,9 +46,9 @@ def parse(body: bytes, agent: str) -> Robots:
     for meaning, value in _records(body):
         reading.take(meaning, value)
     group = reading.ours if reading.ours.named else reading.everyones
-    if not (group.lines or group.delay_s is not None or reading.sitemaps):
+    if not (group.rules or group.delay_s is not None or reading.sitemaps):
         return ALLOW_ALL
-    return Robots(group.lines, group.delay_s, tuple(reading.sitemaps))
+    return Robots(group.lines(), group.delay_s, tuple(reading.sitemaps))
 
 
 def written(robots: Robots) -> bytes:
@@ -77,14 +77,18 @@ def product_token(user_agent: str) -> str:
 class _Group:
     def __init__(self) -> None:
         self.named = False
-        self.lines: list[Line] = []
+        # Equal ones once, as (allow, pattern): files may be one line over and over.
+        self.rules: dict[tuple[bool, str], None] = {}
         self.delay_s: float | None = None
 
     def rule(self, allow: bool, pattern: str) -> None:
-        self.lines.append(Line(allow, pattern))
+        self.rules[allow, pattern] = None
         if allow and pattern.endswith(_INDEX_PAGE):
             # Google's rule: who allows index.html means its folder too.
-            self.lines.append(Line(True, pattern.removesuffix(_INDEX_PAGE) + "/$"))
+            self.rules[True, pattern.removesuffix(_INDEX_PAGE) + "/$"] = None
+
+    def lines(self) -> Iterator[Line]:
+        return (Line(allow, pattern) for allow, pattern in self.rules)
 
 
 class _Reading:
