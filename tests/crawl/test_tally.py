@@ -75,7 +75,7 @@ def numbers_of(tally: Tally) -> Numbers:
     return Numbers(tally.fetched, tally.failed, tally.body_bytes)
 
 
-UNDECODABLE = text("svool", "Content-Encoding: gzip\r\n")
+UNDECODABLE = text("svool", "Content-Encoding: gzip\r\n").replace(b"text/plain", b"text/html")
 BROKEN = page("/never", status="500 Internal Server Error")
 HOME = page("/undecodable", "/missing", "/broken", "/forbidden", "/lost", "/last")
 PAGES: dict[str, bytes | list[Part]] = {
