@@ -174,13 +174,13 @@ def test_the_work_for_a_missing_archive_grows_with_its_rows_and_not_with_their_s
 ) -> None:
     reads = count()
 
-    class CountedRow(crawl_verify.Row):
+    class CountedRow(crawl_verify.ArchivedAnswer):
         @property
         def offset(self) -> int:  # type: ignore[override]
             next(reads)
             return self[1]
 
-    monkeypatch.setattr(crawl_verify, "Row", CountedRow)
+    monkeypatch.setattr(crawl_verify, "ArchivedAnswer", CountedRow)
     archive(folder).unlink()
     problems = len(verify(folder).problems)
     assert problems > 200 and next(reads) < 20 * problems

@@ -12,6 +12,7 @@ from pathlib import Path
 from statistics import median
 from typing import NamedTuple
 
+from tests.proof.goals import COMMAND
 from tests.proof.section import ROOT, Finding, Section, say
 from trapline.crawl.resume import rebuilt, settle
 from trapline.crawl.store.reading import Reading
@@ -25,7 +26,6 @@ waiting. The same is measured of a crawl that knows 10^5 URLs on 10^3 sites.
 """
 LINKS = 100
 ADDRESSES = [f"127.9.0.{number}" for number in range(1, 201)]
-COMMAND = [sys.executable, "-c", "import sys; from trapline.cli import run; sys.exit(run(sys.argv[1:]))"]
 
 
 class Sample(NamedTuple):

@@ -23,7 +23,7 @@ from trapline.output import sync
 _MOST_BYTES = 1 << 24  # of a filler, and less than as much again: it is made in memory
 
 
-class Row(NamedTuple):
+class ArchivedAnswer(NamedTuple):
     """An answer as the database knows it."""
 
     file: int
@@ -39,12 +39,12 @@ class Row(NamedTuple):
 
 
 @dataclass(slots=True)
-class _Run:
+class _DamagedSpan:
     """Damages without a readable record between them."""
 
     offset: int
     end: int
-    rows: list[Row]  # of the answers that begin in it
+    rows: list[ArchivedAnswer]  # of the answers that begin in it
 
 
 class ArchiveRepair:
@@ -52,17 +52,17 @@ class ArchiveRepair:
 
     def __init__(self, folder: Path, path: Path) -> None:
         self._folder, self._path = folder, path
-        self._runs: list[_Run] = []  # in order
-        self._misplaced: list[Row] = []
+        self._runs: list[_DamagedSpan] = []  # in order
+        self._misplaced: list[ArchivedAnswer] = []
 
-    def add_damage(self, damage: Damage, rows: Iterable[Row]) -> None:
+    def add_damage(self, damage: Damage, rows: Iterable[ArchivedAnswer]) -> None:
         """Note a damage that lies behind all others so far. `rows`: of the answers that begin in it."""
         if not (self._runs and self._runs[-1].end == damage.offset):
-            self._runs.append(_Run(damage.offset, damage.offset, []))
+            self._runs.append(_DamagedSpan(damage.offset, damage.offset, []))
         self._runs[-1].end = damage.offset + damage.length
         self._runs[-1].rows += rows
 
-    def add_misplaced(self, row: Row) -> None:
+    def add_misplaced(self, row: ArchivedAnswer) -> None:
         """Note a row that says that an answer begins where none does."""
         self._misplaced.append(row)
 
@@ -75,7 +75,7 @@ class ArchiveRepair:
         if runs:
             self._fill(runs)
 
-    def _fill(self, runs: Iterable[_Run]) -> None:
+    def _fill(self, runs: Iterable[_DamagedSpan]) -> None:
         self._path.parent.mkdir(exist_ok=True)
         descriptor = os.open(self._path, os.O_WRONLY | os.O_CREAT, 0o666)
         try:
@@ -89,7 +89,7 @@ class ArchiveRepair:
         sync(self._path.parent)
         sync(self._folder)
 
-    def _forget(self, rows: Sequence[Row]) -> None:
+    def _forget(self, rows: Sequence[ArchivedAnswer]) -> None:
         """These answers have no record any more. A crawl that fetches pages again asks for them without conditions."""
         pages = {row.page for row in rows if row.page is not None}
         with closing(sqlite3.connect(self._folder / DATABASE)) as database, database:
@@ -102,7 +102,7 @@ class ArchiveRepair:
                 database.execute("replace into meta values ('whole', ?)", (whole,))
 
 
-def _pieces(run: _Run) -> Iterator[tuple[int, int]]:
+def _pieces(run: _DamagedSpan) -> Iterator[tuple[int, int]]:
     """Offset and length of the fillers of a run. The last one has what is left, which would be too short for one of its own."""
     at = run.offset
     while run.end - at >= 2 * _MOST_BYTES:

@@ -3,8 +3,8 @@
 It makes URLs canonical, leaves out what the scope does not admit, finds the pages seen before, and registers new pages and sites
 with the frontier. It does not fetch, and does not know why a page is wanted.
 
-Most links were met before and are found as they stand (seen/lookup.py). What follows here is for the others, and bounded for each page, so
-that no page stops a crawl (docs/decisions/034).
+Most links were met before and are found as they stand (seen/lookup.py). What follows here is for the others, and bounded for each page and
+each site, so that no page stops a crawl and no site fills its disk (docs/decisions/034).
 """
 
 from collections import Counter
@@ -240,7 +240,8 @@ class Known:
                     pages[at] = _UNSETTLED if ours is None else _FOREIGN
                 else:
                     new.append(at)
-        if new and self._most_of_site and not is_seed:
+        # A crawl that knows fewer pages than one site may have need not look at its sites.
+        if 0 < self._most_of_site < self._frontier.pages + len(new) and not is_seed:
             new = self._with_room(urls, new, pages)
         if new:
             for at, page in zip(new, self._add([urls[at] for at in new], fingerprints[new], now), strict=True):

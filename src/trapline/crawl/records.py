@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 VISITS = "visits"  # a kind of site given up: its visits failed
 TOO_MANY = "too many"  # why a link is left out: behind the first MOST_NEW of its page (known.py)
-FULL = "site full"  # or its site has as many known pages as it may have
+FULL = "site full"  # why a link is left out: its site has KNOWN_PER_FETCHED times as many known pages as may be fetched (known.py)
 
 
 # Results that the frontier is not told of a page, which waits as before. Asked for and not answered, by nobody's fault; an errand

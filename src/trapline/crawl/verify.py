@@ -22,7 +22,7 @@ from typing import NamedTuple
 import numpy as np
 
 from trapline.crawl import checkpoint, resume
-from trapline.crawl.archive_repair import ArchiveRepair, Row
+from trapline.crawl.archive_repair import ArchivedAnswer, ArchiveRepair
 from trapline.crawl.options import CrawlOptions
 from trapline.crawl.store import cdxj, lock, warc
 from trapline.crawl.store.archive import Length, Place, uncommitted
@@ -244,7 +244,7 @@ class _Archives:
     def check(self, line: Callable[[bytes], None] | None = None) -> None:
         """`line` takes every line that the index should have."""
         self._found.problems += self._strangers()
-        groups = groupby(map(Row._make, self._database.execute(_ROWS)), lambda row: row.file)
+        groups = groupby(map(ArchivedAnswer._make, self._database.execute(_ROWS)), lambda row: row.file)
         file, rows = next(groups, (-1, iter(())))
         for length in self._lengths:
             self._found.archives += 1
@@ -288,7 +288,7 @@ class _Archives:
     def _mended_by(self, repair: Callable[[], None]) -> Callable[[], None] | None:
         return repair if self._can_mend else None
 
-    def _check_file(self, length: Length, rows: list[Row], line: Callable[[bytes], None]) -> None:
+    def _check_file(self, length: Length, rows: list[ArchivedAnswer], line: Callable[[bytes], None]) -> None:
         path = self._folder / ARCHIVES / length.name
         if path.exists() and not path.is_file():
             self._found.problems.append(Problem(str(path), "is not a file: move it elsewhere, and restore the archive"))
@@ -305,7 +305,7 @@ class _Archives:
             os.close(descriptor)
 
     def _check_records(
-        self, path: Path, descriptor: int, length: Length, rows: list[Row], line: Callable[[bytes], None]
+        self, path: Path, descriptor: int, length: Length, rows: list[ArchivedAnswer], line: Callable[[bytes], None]
     ) -> None:
         expected, url, repair = {row.offset: row for row in rows}, "", ArchiveRepair(self._folder, path)
         starts = list(expected)  # sorted, as the rows are
@@ -327,7 +327,7 @@ class _Archives:
             repair.add_misplaced(row)
             self._problem(path, row.offset, "no answer begins here", row, lost=True, repair=mend)
 
-    def _answer(self, path: Path, record: Record, row: Row | None, line: Callable[[bytes], None]) -> None:
+    def _answer(self, path: Path, record: Record, row: ArchivedAnswer | None, line: Callable[[bytes], None]) -> None:
         url = record.headers.get("warc-target-uri", "")
         if row is None:
             self._problem(path, record.offset, f"an answer that the database does not know: {url}")
@@ -340,7 +340,7 @@ class _Archives:
         line(_line(record, row, url, path.name))
 
     def _damaged(
-        self, path: Path, damage: Damage, rows: list[Row], before: str, mend: Callable[[], None] | None
+        self, path: Path, damage: Damage, rows: list[ArchivedAnswer], before: str, mend: Callable[[], None] | None
     ) -> None:
         """`before`: the URL of the last record that was read, of whose request or metadata the damage is if no answer begins in it."""
         self.unread.update((path.name, str(row.offset)) for row in rows)
@@ -355,7 +355,7 @@ class _Archives:
         path: Path,
         offset: int,
         what: str,
-        row: Row | None = None,
+        row: ArchivedAnswer | None = None,
         *,
         lost: bool = False,
         repair: Callable[[], object] | None = None,
@@ -364,7 +364,7 @@ class _Archives:
         self._found.problems.append(Problem(str(path), what, url, offset, lost, repair))
 
 
-def _compared(record: Record, row: Row) -> Iterator[tuple[str, object, object]]:
+def _compared(record: Record, row: ArchivedAnswer) -> Iterator[tuple[str, object, object]]:
     """What, as the record has it, as the database has it."""
     headers = record.headers
     yield "length", record.length, row.length
@@ -376,7 +376,7 @@ def _compared(record: Record, row: Row) -> Iterator[tuple[str, object, object]]:
         yield "digest", headers.get("warc-payload-digest"), f"sha1:{warc.base32(row.digest)}"
 
 
-def _line(record: Record, row: Row, url: str, name: str) -> bytes:
+def _line(record: Record, row: ArchivedAnswer, url: str, name: str) -> bytes:
     """What the index has of an answer, as filing.py wrote it."""
     payload = record.headers.get("warc-payload-digest", "").removeprefix("sha1:")
     mime, status = row.mime, str(row.status)

@@ -1,4 +1,4 @@
-"""Content codings taken off a body, as far as a limit: gzip, deflate, br, zstd, any stack of them.
+"""Content codings taken off a body, as far as a limit: gzip, deflate, br, zstd, or two of them.
 
 Knows bytes and the value of Content-Encoding; not where they came from. Between steps 5 and 6 of the way of a URL.
 Decoders answer in pieces, so that a body which expands too far is given up or cut at the limit and the rest is never made.
