@@ -250,9 +250,9 @@ def ready(progress: Progress | None = None, waiting: Callable[[], None] = lambda
 
     `waiting` is called if another process compiles into the same cache: what that leaves need not be compiled twice.
     """
+    if _ready_kernels == len(_kernels):
+        return
     with _one_thread:
-        if _ready_kernels == len(_kernels):
-            return
         _use_cache()
         is_cached = all(_marker(dispatcher).exists() for dispatcher, _ in _kernels[_ready_kernels:])
         with nullcontext() if is_cached else alone(_CACHE / "compiling.lock", waiting):
@@ -474,10 +474,17 @@ def _word_code(context: Any, builder: Any, signature: Any, values: Any) -> Any:
     return builder.load(builder.bitcast(pointer, ir.IntType(64).as_pointer()), align=1)
 
 
+def _low_zeros_code(context: Any, builder: Any, signature: Any, values: Any) -> Any:
+    return builder.cttz(values[0], ir.Constant(ir.IntType(1), 1))
+
+
 if DISABLED:
 
     def word_at(array: Any, index: int) -> int:
         return int.from_bytes(array[index : index + 8].tobytes(), sys.byteorder, signed=True)
+
+    def low_zeros(word: int) -> int:
+        return (word & -word).bit_length() - 1
 
 else:
 
@@ -485,3 +492,8 @@ else:
     def word_at(typing: Any, array: Any, index: Any) -> Any:
         """The eight bytes from `array[index]` on, as one number; the caller sees to it that there are eight."""
         return i8(array, i8), _word_code
+
+    @intrinsic  # type: ignore[untyped-decorator, unused-ignore]
+    def low_zeros(typing: Any, word: Any) -> Any:
+        """How many zeros stand below the lowest one of a word that is not zero."""
+        return i8(i8), _low_zeros_code

@@ -9,7 +9,6 @@ each site, so that no page stops a crawl and no site fills its disk (docs/decisi
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from itertools import islice
 from typing import NamedTuple
 
 import numpy as np
@@ -195,7 +194,7 @@ class Known:
         places: list[int] = []
         urls: list[str] = []
         room = MOST_NEW_BYTES
-        unknown = list(islice((at for at, page in enumerate(pages) if page == UNKNOWN), MOST_NEW))
+        unknown = [at for at, page in enumerate(pages) if page == UNKNOWN][:MOST_NEW]
         for at, href in zip(unknown, links.some(unknown), strict=True):
             url = self._url(href, name, folder) or canonical(href, base)
             if url is None:

@@ -65,11 +65,14 @@ class Scope:
                 verdict = self._judge(site)
             if verdict:
                 return verdict
+        elif self._is_blocked(url):
+            return PORT
         return self._reason_by_form(url)
 
+    def _is_blocked(self, url: str) -> bool:
+        return has_blocked_port(url) and origin(url) not in self._seed_sites
+
     def _reason_by_form(self, url: str) -> str:
-        if has_blocked_port(url) and origin(url) not in self._seed_sites:
-            return PORT
         if self._wanted and not _any_found(self._wanted, url):
             return INCLUDE
         if self._unwanted and _any_found(self._unwanted, url):
@@ -81,7 +84,9 @@ class Scope:
         if self.kind == ANY or target in self._redirected or target in self._given:
             return 0
         before = 0 if url in self._given else self._redirected.get(url, MOST_REDIRECTS)
-        return before + 1 if before < MOST_REDIRECTS and not self._reason_by_form(target) else 0
+        if before == MOST_REDIRECTS or self._is_blocked(target) or self._reason_by_form(target):
+            return 0
+        return before + 1
 
     def add_seed(self, url: str, redirects: int) -> bool:
         """Count the target of a seed's redirect as a seed. Return whether the scope is wider now."""
@@ -101,7 +106,10 @@ class Scope:
     def _judge(self, site: str) -> str:
         if len(self._verdicts) >= _MOST_VERDICTS:
             self._verdicts.clear()
-        verdict = self._verdicts[site] = "" if self._name(site) in self._names else self.kind
+        verdict = self.kind
+        if self._name(site) in self._names:
+            verdict = PORT if self._is_blocked(f"{site}/") else ""
+        self._verdicts[site] = verdict
         return verdict
 
     def _name(self, site: str) -> str:

@@ -11,6 +11,8 @@ from trapline.fetch.tags.kernels import gather_links
 from trapline.frontier.layout import Array
 from trapline.jit import ready
 
+_FEW = 3
+
 
 class Links:
     """Some links, in order. As strings: iterate.
@@ -41,7 +43,9 @@ class Links:
         return self.text[start:end].decode("utf-8", "replace")
 
     def some(self, places: Sequence[int]) -> list[str]:
-        """Those at these places, in a third of the time that they take one by one."""
+        """Those at these places; if they are many, in a third of the time that they take one by one."""
+        if len(places) <= _FEW:
+            return [self[at] for at in places]
         return [self.text[start:end].decode("utf-8", "replace") for start, end in self.spans[places].tolist()]
 
     def __iter__(self) -> Iterator[str]:

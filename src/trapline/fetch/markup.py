@@ -13,6 +13,7 @@ outside them are seen.
 
 import re
 from collections.abc import Iterator
+from functools import lru_cache
 from html import unescape
 from html.entities import html5
 from typing import NamedTuple
@@ -56,6 +57,15 @@ _MOST_ROWS = 4096  # that room is kept for
 ALL_BYTES, ASCII_ALONE = 256, 128  # which bytes of a value can be used as they stand: those below
 
 
+_BEGINNING = np.zeros(STATE_SIZE, np.int64)
+_BEGINNING[[MOST_STEPS, MOST_WORK, MOST_BYTES]] = STEPS_OF_A_PAGE, WORK_OF_A_PAGE, BYTES_OF_LINKS
+
+
+@lru_cache(16)
+def _bytes_of(agent: bytes) -> Array:
+    return np.frombuffer(agent or b" ", np.uint8)
+
+
 class Tags(NamedTuple):
     """Where the tags of a page are that may lead somewhere. Of links as most are, where the value itself is."""
 
@@ -94,15 +104,11 @@ class Rows:
         if not html:
             return Tags(self._hrefs[:0], self._rows[:0])
         ready()
-        state, self._opened[0] = self._state, 0
-        state[:] = 0
-        state[MOST_STEPS], state[MOST_WORK], state[MOST_BYTES] = STEPS_OF_A_PAGE, WORK_OF_A_PAGE, BYTES_OF_LINKS
+        state = self._state
+        state[:] = _BEGINNING
         state[FIRST_ODD] = usable
-        text_bytes, agent_bytes = (
-            np.frombuffer(html, np.uint8, min(len(html), BYTES_OF_A_PAGE)),
-            np.frombuffer(agent or b" ", np.uint8),
-        )
-        while not find_tags(text_bytes, self._rows, self._hrefs, state, self._opened, agent_bytes, most):
+        html_bytes, agent_bytes = np.frombuffer(html, np.uint8, min(len(html), BYTES_OF_A_PAGE)), _bytes_of(agent)
+        while not find_tags(html_bytes, self._rows, self._hrefs, state, self._opened, agent_bytes, most):
             self._make_more_room()
         found = Tags(self._hrefs[: int(state[HREFS])], self._rows[: int(state[ROWS])])
         if len(self._rows) > _MOST_ROWS or len(self._hrefs) > _MOST_ROWS:

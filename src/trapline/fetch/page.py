@@ -77,17 +77,18 @@ def read_page(body: bytes, charset: str | None, agent: str = "trapline", most: i
     usable = ALL_BYTES if encoding.startswith("utf-") else ASCII_ALONE
     if not is_ascii_based(encoding):
         html, encoding = decode(body[:MOST_TRANSCODED], encoding).encode("utf-8", "replace"), UTF_8
-    page = _Reader(agent)
-    tags = _rows.tags(html, page.agent.encode(), most, usable)
+    agent = agent.lower()
+    tags = _rows.tags(html, agent.encode(), most, usable)
     links = Links(html, tags.hrefs.copy())
+    if not len(tags.others):
+        return PageFacts(links, None, 0)
+    page = _Reader(agent)
     for row in tags.rows():
         if row[KIND] <= AREA and row[REL] < 0:  # most of them: a link of which only the address must be decoded
             page.links[row[PLACE]] = text(decode(html[row[HREF] : row[HREF + 1]], encoding))
         else:
             page.take(row[KIND], _attributes(html, row, encoding), row[PLACE])
-    if len(tags.others):
-        links = links.completed(_as_sent(page.links, body, charset))
-    return PageFacts(links, page.base, page.marks)
+    return PageFacts(links.completed(_as_sent(page.links, body, charset)), page.base, page.marks)
 
 
 def _attributes(html: bytes, row: list[int], encoding: str) -> dict[str, str]:
@@ -112,7 +113,7 @@ class _Reader:
     """One page while its tags come in, those that had to be taken apart."""
 
     def __init__(self, agent: str) -> None:
-        self.agent = agent.lower()
+        self.agent = agent  # in small letters
         self.links: dict[int, str] = {}  # links, by the place of their tag
         self.base: str | None = None
         self.marks = 0

@@ -89,13 +89,21 @@ def note_value(html: Array, start: int, end: int, rows: Array, row: int, column:
     rows[row, column], rows[row, column + 1] = (UNUSABLE if end - start > LONGEST_VALUE else start), end
 
 
+@helper(void(Rows, i8))
+def clear_values(rows: Array, row: int) -> None:
+    for column in range(VALUES, PLACE):
+        rows[row, column] = ABSENT
+
+
 @helper(i8(Bytes, i8, i8, Rows, State))
 def read_tag(html: Array, at: int, kind: int, rows: Array, state: Array) -> int:
     """The tag's `>`, or the end of all if there is none or if all steps are taken. Of a kind that counts, its values are written into the
     next row."""
     row, left = state[ROWS], state[MOST_STEPS] - state[STEPS]
     if kind >= 0:
-        rows[row, VALUES:PLACE] = ABSENT
+        clear_values(rows, row)
+    if at < html.size and html[at] == _GREATER:  # most tags have no attributes
+        return at
     at = attribute_start(html, at)
     while at < html.size and html[at] != _GREATER and left > 0:
         left -= 1
@@ -288,6 +296,8 @@ def find_tags(html: Array, rows: Array, hrefs: Array, state: Array, opened: Arra
     """Write into `hrefs` (start, end) of the value itself for every link as most are; for every other tag that may lead somewhere or
     matter to `agent`, NOT_YET there, and into `rows` where its values are. False: there is no more room; call it again with more.
     `most`: of hrefs, then it stops. If `hrefs` has no room at all, where the attributes of every tag are is written into `rows`."""
+    if state[AT] == 0:
+        opened[0, 0] = 0
     at = find_byte(html, state[AT], _LESS)
     while at + 1 < html.size and not is_over(state, most):
         if not has_row(rows, hrefs, state):

@@ -12,7 +12,7 @@ What is seen and what not: fetch/markup.py. tests/naive/markup.py is the slow tw
 import numpy as np
 
 from trapline.frontier.layout import Array
-from trapline.jit import b1, helper, i8, type_of, word_at
+from trapline.jit import b1, helper, i8, low_zeros, type_of, word_at
 
 
 def code(name: str) -> int:
@@ -47,12 +47,30 @@ def ends_name(c: int) -> bool:
 
 
 @helper(i8(Bytes, i8, i8))
+def first_bytes(html: Array, start: int, end: int) -> int:
+    """At most eight bytes as a number."""
+    length = min(end - start, 8)
+    if start + 8 <= html.size:
+        word = word_at(html, start)
+        return word if length == 8 else word & ((1 << (8 * length)) - 1)
+    word = 0
+    for at in range(length):
+        word |= int(np.int64(html[start + at])) << (8 * int(at))
+    return word
+
+
+@helper(i8(i8))
+def capitals(four: int) -> int:
+    """The bits in which the capitals among four bytes differ from small letters. A to Z reach the highest bit of their byte if 63 is added
+    to the lower seven, and do not if it is 37. Of eight bytes the sum might not fit."""
+    seven_bits = four & 0x7F7F7F7F
+    return (((seven_bits + 0x3F3F3F3F) ^ (seven_bits + 0x25252525)) & ~four & 0x80808080) >> 2
+
+
+@helper(i8(Bytes, i8, i8))
 def name_code(html: Array, start: int, end: int) -> int:
-    found = 0
-    for at in range(start, min(end, start + 8)):
-        letter = int(np.int64(html[at]))
-        found |= (letter | 32 if 65 <= letter <= 90 else letter) << (8 * int(at - start))
-    return found
+    word = first_bytes(html, start, end)
+    return word | capitals(word & 0xFFFFFFFF) | (capitals((word >> 32) & 0xFFFFFFFF) << 32)
 
 
 @helper(i8(Bytes, i8))
@@ -62,17 +80,20 @@ def name_end(html: Array, at: int) -> int:
     return at
 
 
-@helper(b1(i8, i8))
-def has_byte(word: int, eight_times: int) -> bool:
-    """Whether a byte is among eight: one that becomes zero borrows from its highest bit."""
+@helper(i8(i8, i8))
+def marks_of_byte(word: int, eight_times: int) -> int:
+    """Zero: a byte is not among eight. Else the lowest one is the highest bit of the first: what becomes zero borrows from there."""
     differs = word ^ eight_times
-    return ((differs - _EACH) & ~differs & (_EACH << 7)) != 0
+    return (differs - _EACH) & ~differs & (_EACH << 7)
 
 
 @helper(i8(Bytes, i8, i8))
 def find_byte(html: Array, at: int, wanted: int) -> int:
     eight_times = int(wanted) * _EACH
-    while at + 8 <= html.size and not has_byte(word_at(html, at), eight_times):
+    while at + 8 <= html.size:
+        marks = marks_of_byte(word_at(html, at), eight_times)
+        if marks != 0:
+            return at + (low_zeros(marks) >> 3)
         at += 8
     while at < html.size and html[at] != wanted:
         at += 1
@@ -84,7 +105,7 @@ def next_eight(html: Array, at: int, wanted: int) -> tuple[int, int]:
     """The next eight bytes that may hold a byte, from where to where. To look at them one by one is faster than to find each, if there
     are many: no page can make a byte cost more than a few steps."""
     eight_times = int(wanted) * _EACH
-    while at + 8 <= html.size and not has_byte(word_at(html, at), eight_times):
+    while at + 8 <= html.size and marks_of_byte(word_at(html, at), eight_times) == 0:
         at += 8
     return at, min(at + 8, html.size)
 
