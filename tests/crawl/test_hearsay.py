@@ -3,12 +3,14 @@
 import asyncio
 import gzip
 import json
+import random
 import shutil
 import sqlite3
 import threading
 from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import closing
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -28,6 +30,7 @@ from trapline.crawl.store.settings import StoreSettings
 from trapline.crawl.tally import Heard
 from trapline.crawl.tellers import SITEMAP
 from trapline.errors import ConfigError
+from trapline.fetch.limits import Limits
 from trapline.frontier.layout import FETCHED, UNKNOWN, WAITING
 from trapline.refresh.evidence import SAME_S
 from trapline.signals.inbox import ACCESS, CHANGED, POINT, Inbox, Signal
@@ -380,6 +383,22 @@ def test_a_long_list_waits_to_be_read_as_it_came(stage: Stage, packed: str) -> N
     assert later.left == 1_000 - len(body) and stage.hearsay.whole == {2} and stage.known.find([f"{A}/listed"]) == [-1]
     later.waiting.pop()()
     assert stage.hearsay.whole == set() and stage.life("/listed") == WAITING
+
+
+def test_a_long_coded_list_is_read_to_its_end(stage: Stage) -> None:
+    """As much of it is decoded as the first time."""
+    assert stage.hearsay is not None
+    stage.crawler._manner = replace(stage.crawler._manner, expanded_bytes=Limits.expanded_bytes)
+    later = stage.hearsay.tellers._aside = Later(10_000_000)
+    told(stage, f"{A}/map.xml")
+    stage.passes(20.0)
+    chance = random.Random(1)
+    rows = "".join(f"<url><loc>http://elsewhere.test/{chance.randbytes(400).hex()}</loc></url>" for _ in range(900))
+    body = gzip.compress(f"<urlset>{rows}<url><loc>{A}/listed</loc></url></urlset>".encode())
+    assert len(body) > 256 * 1024
+    serve(stage, body, {**_XML, "Content-Encoding": "gzip"})
+    later.waiting.pop()()
+    assert stage.life("/listed") == WAITING
 
 
 def test_a_list_for_which_there_is_no_room_is_had_whole_the_next_time(stage: Stage) -> None:

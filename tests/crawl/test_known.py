@@ -272,6 +272,7 @@ def test_a_site_has_no_more_known_pages_than_a_multiple_of_what_may_be_fetched_o
         world.frontier.discover(pages, 0.0)
     assert world.left_out == {FULL: 2}
     assert len(world.known.seed_pages([f"http://a.org/seed{n}" for n in range(5)], 0.0)) == 5  # as the user wants it
+    assert list(world.pages(["http://a.org:25/"])) == []  # nothing new is among them
 
 
 def test_the_work_for_new_links_does_not_grow_with_their_number(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -11,6 +11,7 @@ import pytest
 
 from tests.crawl.store_world import batch, robots
 from trapline.crawl.records import RobotsFetched
+from trapline.crawl.store import lock
 from trapline.crawl.store.folder import FORMAT, check_crawl, claim_existing, claim_new
 from trapline.crawl.store.keeper import Keeper
 from trapline.crawl.store.lock import holder
@@ -79,6 +80,13 @@ def test_two_crawls_at_once_in_a_folder_are_refused(crawl: Path) -> None:
     claim.release()
     assert holder(crawl) is None
     claim_existing(crawl).release()
+
+
+def test_what_happens_to_a_folder_is_named(crawl: Path) -> None:
+    taken = lock.take(crawl, "repaired")
+    with pytest.raises(ConfigError, match=f"is being repaired by process {os.getpid()}$"):
+        claim_existing(crawl)
+    taken.release()
 
 
 def test_a_crawl_on_another_machine_is_named_and_not_taken_for_dead(crawl: Path) -> None:

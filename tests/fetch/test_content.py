@@ -82,6 +82,8 @@ def test_no_coding_no_copy() -> None:
 def test_an_empty_body_is_empty_and_so_is_a_coded_empty_one(coding: bytes) -> None:
     assert decoded(b"", coding, MOST) == b""
     assert decoded(ENCODERS[coding](b""), coding, MOST) == b""
+    for inner in (b"gzip", b"deflate", b"zstd"):
+        assert decoded(ENCODERS[coding](b""), inner + b", " + coding, MOST) == b""
 
 
 @pytest.mark.parametrize("coding", [b"gzip", b"deflate", b"br", b"zstd"])

@@ -26,7 +26,7 @@ from tests.signals.test_websub import kept, subscribed
 from trapline.signals import bounded, endpoint, serving
 from trapline.signals.inbox import UNVERIFIED_P, Inbox
 from trapline.signals.intake import Rates
-from trapline.signals.limits_of_senders import Buckets, Once, Rate
+from trapline.signals.limits_of_senders import Buckets, Once, Rate, sender_of
 
 UNAVAILABLE = b"HTTP/1.1 503 Service Unavailable\r\nContent-Length: 0\r\n\r\n"
 
@@ -610,6 +610,11 @@ def test_3_behind_a_proxy_senders_are_told_apart_and_nobody_else_can_say_who_the
         one.until(lambda: one.service.bounds.of_sender["127.0.0.5"] == 40)
         for connection in several:
             connection.close()
+
+
+def test_3_a_proxy_with_an_ipv6_address_stands_for_many_senders() -> None:
+    bounds, several = bounded.Bounds("::1"), [Caller(sender_of("::1"), True) for _ in range(40)]
+    assert all(bounds.admits(one) for one in several) and not any(one.aborted for one in several)  # type: ignore[arg-type]
 
 
 def test_3_memory_is_bounded_whatever_hosts_keys_and_senders_come(tmp_path: Path) -> None:

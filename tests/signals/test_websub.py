@@ -319,6 +319,20 @@ class TestSubscriptions:
         subscriptions.expire(now)
         assert subscriptions.all()[0].state == ENDED and not subscriptions.due(now, 9)
 
+    def test_one_that_a_hub_never_took_the_leave_of_is_forgotten_a_day_later(
+        self, subscriptions: Subscriptions
+    ) -> None:
+        subscriptions.want("http://a/", "https://h/", 0.0)
+        subscriptions.leave("http://a/", 0.0)
+        now = 0.0
+        for _ in range(3):
+            (one,) = subscriptions.due(now, 9)
+            subscriptions.failed(one, now, "refused")
+            now = subscriptions.all()[0].next_try
+        for later_s, left in ((0.0, 1), (86_399.0, 1), (86_400.0, 0)):
+            subscriptions.expire(now + later_s)
+            assert len(subscriptions.all()) == left
+
     def test_one_site_does_not_use_up_the_subscriptions_of_all(
         self, subscriptions: Subscriptions, monkeypatch: pytest.MonkeyPatch
     ) -> None:

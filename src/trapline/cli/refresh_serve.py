@@ -41,7 +41,13 @@ WHERE = Section(
 WHO = Section(
     "Who, and to whom",
     (
-        ("--token", "token_file", _FILE, None, "Whoever knows its text may post accesses and read /status. [nobody]"),
+        (
+            "--token",
+            "token_file",
+            _FILE,
+            None,
+            "File with the token that clients must send to post accesses or read /status. [none]",
+        ),
         ("--allow-private", "allow_private", None, False, "Key files and hubs on loopback and private addresses too."),
         ("--insecure", "insecure", None, False, "Take any TLS certificate."),
         ("--hosts", "hosts_file", _FILE, None, "Addresses of names, as in /etc/hosts."),

@@ -16,6 +16,7 @@ from trapline.crawl.shelf import Shelf
 from trapline.crawl.store.folder import DATABASE
 from trapline.crawl.store.reading import Reading
 from trapline.crawl.upkeep import Upkeep
+from trapline.fetch.limits import Limits
 from trapline.frontier import Frontier
 from trapline.refresh.agenda import Agenda
 from trapline.refresh.refresher import Refresher
@@ -40,12 +41,15 @@ class Again:
         shelf: Shelf,
         signals: Path | None = None,
         others: Others | None = None,
+        expanded_bytes: int = Limits.expanded_bytes,
     ) -> None:
-        """`signals`: the folder of signals.db, if it is another. `others`: the crawl is one of several."""
+        """`signals`: the folder of signals.db, if it is another. `others`: the crawl is one of several. `expanded_bytes`: the most of a
+        list without its content coding."""
         agenda = Agenda(frontier, refresher, Turns(options.share, options.price, options.rate), options.continuous)
         self.copies = Copies(folder / DATABASE)
         self._inbox, self._aside = Inbox(signals or folder, _BUSY_S), Aside(asyncio.get_running_loop())
-        self.hearsay = Hearsay(refresher, frontier, known, self._inbox, outbox, clock, self._aside, others=others)
+        heard = (refresher, frontier, known, self._inbox, outbox, clock, self._aside)
+        self.hearsay = Hearsay(*heard, others=others, expanded_bytes=expanded_bytes)
         reading = Reading(folder)
         self.hearsay.restore(reading)
         forbidden = Forbidden(refresher, shelf.urls, reading.forbidden())

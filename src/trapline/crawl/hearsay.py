@@ -22,6 +22,7 @@ from trapline.crawl.store.reading import Reading
 from trapline.crawl.tally import Heard
 from trapline.crawl.tellers import Aside, Tellers
 from trapline.errors import ConfigError
+from trapline.fetch.limits import Limits
 from trapline.fetch.response import Response
 from trapline.fetch.urls import origin
 from trapline.frontier import Frontier
@@ -47,10 +48,11 @@ class Hearsay:
         aside: Aside,
         wall_clock: Callable[[], float] = time.time,
         others: Others | None = None,
+        expanded_bytes: int = Limits.expanded_bytes,
     ) -> None:
         self._refresher, self._known, self._inbox, self._outbox = refresher, known, inbox, outbox
         self.hearing = Hearing(refresher, frontier, known, outbox, wall_clock, others)
-        self.tellers = Tellers(self.hearing, refresher, known, inbox, outbox, clock, aside)
+        self.tellers = Tellers(self.hearing, refresher, known, inbox, outbox, clock, aside, expanded_bytes)
         self._last = 0  # the last signal that was heard
         self._before = 0  # the last of the inboxes before this one
         self._identity = inbox.identity

@@ -240,7 +240,7 @@ class Known:
                 else:
                     new.append(at)
         # A crawl that knows fewer pages than one site may have need not look at its sites.
-        if 0 < self._most_of_site < self._frontier.pages + len(new) and not is_seed:
+        if new and not is_seed and 0 < self._most_of_site < self._frontier.pages + len(new):
             new = self._with_room(urls, new, pages)
         if new:
             for at, page in zip(new, self._add([urls[at] for at in new], fingerprints[new], now), strict=True):

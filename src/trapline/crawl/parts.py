@@ -117,7 +117,8 @@ def _again(
     if told is None or state.refresher is None:
         return None
     folder, frontier = crawl.claim.path, state.frontier
-    return Again(told, folder, frontier, state.refresher, known, outbox, clock, shelf, signals, others)
+    ways = (known, outbox, clock, shelf, signals, others)
+    return Again(told, folder, frontier, state.refresher, *ways, crawl.options.limits.expanded_bytes)
 
 
 def _manner(options: CrawlOptions) -> Manner:

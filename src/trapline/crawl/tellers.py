@@ -61,9 +61,12 @@ class Tellers:
         outbox: Outbox,
         clock: Callable[[], float],
         aside: Aside,
+        expanded_bytes: int,
     ) -> None:
+        """`expanded_bytes`: the most of a list without its content coding."""
         self._hearing, self._refresher, self._known = hearing, refresher, known
         self._inbox, self._outbox, self._clock, self._aside = inbox, outbox, clock, aside
+        self._expanded_bytes = expanded_bytes
         self._own = 0  # the last signal that was read here: they count downwards
         self._cited: set[str] = set()  # sitemaps that a robots.txt names: they may speak for all of their site
         self._ahead: dict[str, Sequence[tuple[float, float]]] = {}  # published of pages that we do not have yet, by URL
@@ -82,7 +85,9 @@ class Tellers:
     def listen(self, page: int, url: str, verdict: Verdict, response: Response, now: float) -> None:
         kind = kind_of(verdict.mime, verdict.body, url)
         if kind in ("sitemap", "feed", "schedule"):
-            self._read(kind, page, url, _Body(verdict.body, response), now - self._hearing.ahead_s(now))
+            self._read(
+                kind, page, url, _Body(verdict.body, response, self._expanded_bytes), now - self._hearing.ahead_s(now)
+            )
         else:
             self._meet(of_response(response.headers, url, verdict.body[:_HEAD_BYTES]), now)
 
@@ -213,8 +218,8 @@ class Tellers:
 class _Body:
     """The body of a list, held as it came while it waits to be read: coded, it may be a thousandth as long."""
 
-    def __init__(self, body: bytes, response: Response) -> None:
-        self._codings, self._length = response.codings, len(body)
+    def __init__(self, body: bytes, response: Response, expanded_bytes: int) -> None:
+        self._codings, self._length, self._expanded_bytes = response.codings, len(body), expanded_bytes
         self._body = response.body if self._codings else body
         # How long a packed file is only its reader finds out.
         self.is_long = self._length > _LONG_BYTES or body.startswith(GZIP)
@@ -224,5 +229,6 @@ class _Body:
         return len(self._body)
 
     def decoded(self) -> bytes:
-        body = decoded(self._body, self._codings, self._length, cut=True)
-        return b"" if isinstance(body, str) else body
+        """What came of it the first time: with the same limit, for how much a decoder reads depends on it too."""
+        body = decoded(self._body, self._codings, self._expanded_bytes, cut=True)
+        return b"" if isinstance(body, str) else body[: self._length]

@@ -139,7 +139,7 @@ def _failure_of(mend: Callable[[], object], problems: list[Problem]) -> Problem 
 @contextmanager
 def held(folder: Path, repair: bool) -> Iterator[None]:
     """No crawl begins in the folder meanwhile."""
-    ours = lock.take(folder) if repair else lock.share(folder)
+    ours = lock.take(folder, "repaired") if repair else lock.share(folder)
     try:
         yield
     finally:

@@ -77,7 +77,7 @@ def decoded(body: bytes, content_encoding: bytes, most_bytes: int, cut: bool = F
 
 def _all_taken_off(body: bytes, decoders: list["_Decoder"], most_bytes: int, cut: bool) -> bytes | str:
     """The decoders in the order in which their codings were applied."""
-    while decoders:
+    while decoders and body:
         decoder = decoders.pop()
         if len(body) > (reads := decoder.reads_bytes(most_bytes)):
             body = body[:reads]

@@ -136,7 +136,7 @@ class _Reading:
 
 def _records(body: bytes) -> Iterator[tuple[int, str]]:
     """The lines that mean something: what, and the value with its octets as characters."""
-    for line in _whole_lines(body).splitlines():
+    for line in whole_lines(body).splitlines():
         name, colon, value = line.partition(b"#")[0].partition(b":")
         if not colon:
             words = name.split()
@@ -148,7 +148,7 @@ def _records(body: bytes) -> Iterator[tuple[int, str]]:
             yield meaning, value.strip().decode("latin-1")
 
 
-def _whole_lines(body: bytes) -> bytes:
+def whole_lines(body: bytes) -> bytes:
     """As much as we read, in UTF-8. A line that the limit cuts is dropped: half of `/a` is `/`."""
     text = _in_utf8(body[:LIMIT_BYTES])
     return text if len(body) < LIMIT_BYTES else text[: max(text.rfind(b"\n"), text.rfind(b"\r")) + 1]

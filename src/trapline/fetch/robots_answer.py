@@ -8,8 +8,10 @@ again when `expires_in_s` has passed, and says for how long the file has been un
 | 2xx, whole | what the file says | max-age, between an hour and a day; a day if none is given |
 | 3xx, too many or nowhere | everything: there is no file | the same |
 | 4xx but 429 | everything: there is no file | the same |
-| 429, 5xx, anything else, no answer | nothing | Retry-After, between five minutes and a day |
+| 429, 5xx, anything else, no answer | nothing | the site's back-off, or Retry-After (1) |
 | the same, for 30 days | everything, as if there were no file | a day |
+
+(1) A file on another site: Retry-After, between five minutes and a day.
 
 429 is in the RFC's class of "no file". We count it with 5xx: a server that asks for less would otherwise be taken to allow
 everything. To Google, too, it says the same as 500 and 503 (developers.google.com/search/docs/crawling-indexing/reduce-crawl-rate).

@@ -4,7 +4,7 @@ A partition is an ordinary crawl, which crawl/verify.py checks. Here they are he
 missing, none belongs elsewhere, and all are of one moment, as a resume demands too.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Set
 from contextlib import closing, suppress
 from functools import partial
 from pathlib import Path
@@ -42,13 +42,20 @@ def verify_all(folder: Path, repair: bool = False, tell: Tell = nobody) -> Verif
         parts = merged.begun(manifest)
         if not parts and not (folder / DATABASE).exists():
             raise ConfigError(f"{folder}: the crawl has not begun")
-        for part in parts:
-            total.add(verify_one(part, repair, tell))
-        for problem in _between(manifest):
+        each = {part: verify_one(part, repair, tell) for part in parts}
+        for found in each.values():
+            total.add(found)
+        unsound = {part for part, found in each.items() if _has_database_problems(part, found)}
+        for problem in _between(manifest, unsound):
             total.problems.append(problem)
             total.remaining.append(problem)
-        _check_merged(manifest, total, repair)
+        _check_merged(manifest, total, repair, is_comparable=not unsound)
     return total
+
+
+def _has_database_problems(part: Path, found: Verified) -> bool:
+    """Whether the database of a partition may raise errors where it is read. Then it is not held against others."""
+    return any(problem.place == str(part / DATABASE) for problem in found.remaining)
 
 
 # ---- the partitions among each other
@@ -65,21 +72,21 @@ _NOTHING = _Exchanged({}, 0)
 _NO_PARCELS = Passed(0, 0, False)
 
 
-def _between(manifest: Manifest) -> Iterator[Problem]:
+def _between(manifest: Manifest, unsound: Set[Path]) -> Iterator[Problem]:
     begun = {number: part for number, part in enumerate(manifest.parts) if (part / DATABASE).exists()}
-    exchanged = {number: _exchanged(part) for number, part in begun.items()}
+    exchanged = {number: _exchanged(part) for number, part in begun.items() if part not in unsound}
     known = _merged_batches(manifest)
     for number, part in enumerate(manifest.parts):
         batch = exchanged.get(number, _NOTHING).batch
         if number not in begun:
             if _has_begun(manifest, number, exchanged, known):
                 yield Problem(str(part), f"this partition has no {DATABASE}: restore its folder from a copy")
-        else:
+        elif part not in unsound:
             yield from _mark_problems(manifest, number)
             if batch < known.get(part.name, 0):
                 what = f"its last batch is {batch}, and the database of all partitions has its batch {known[part.name]}"
                 yield Problem(str(part), f"{what}: restore all partitions from copies that were taken together")
-    yield from _moment_problems(begun, exchanged)
+    yield from _moment_problems({number: begun[number] for number in exchanged}, exchanged)
 
 
 def _exchanged(part: Path) -> _Exchanged:
@@ -124,13 +131,13 @@ def _moment_problems(begun: Mapping[int, Path], exchanged: Mapping[int, _Exchang
 # ---- the database of all
 
 
-def _check_merged(manifest: Manifest, found: Verified, repair: bool) -> None:
-    """If it is damaged, it is removed, and made anew by whoever asks for it."""
+def _check_merged(manifest: Manifest, found: Verified, repair: bool, is_comparable: bool) -> None:
+    """If it is damaged, it is removed, and made anew by the next command that needs it."""
     path = manifest.folder / DATABASE
     if not path.exists():
         return
     mend = partial(merged.remove, manifest.folder)
-    problems = [Problem(str(path), what, repair=mend) for what in _merged_problems(manifest)]
+    problems = [Problem(str(path), what, repair=mend) for what in _merged_problems(manifest, is_comparable)]
     found.problems += problems
     if not repair:
         found.remaining += problems
@@ -138,11 +145,11 @@ def _check_merged(manifest: Manifest, found: Verified, repair: bool) -> None:
         mend()
 
 
-def _merged_problems(manifest: Manifest) -> list[str]:
+def _merged_problems(manifest: Manifest, is_comparable: bool) -> list[str]:
     try:
         with closing(connect(manifest.folder)) as database:
             wrong = [problem.what for problem in integrity_problems(manifest.folder, database)]
-        if not wrong and merged.is_current(manifest):
+        if not wrong and is_comparable and merged.is_current(manifest):
             wrong += _count_problems(manifest)
     except ConfigError as error:
         wrong = [str(error)]

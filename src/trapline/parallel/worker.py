@@ -97,7 +97,7 @@ def _wait_for_the_last(folder: Path) -> None:
             break
         time.sleep(0.1)
     if found is not None and found.is_elsewhere:
-        raise HeldElsewhereError(f"{folder}: is being crawled by {found}")
+        raise HeldElsewhereError(f"{folder}: is being {found.doing} by {found}")
 
 
 def _opened(folder: Path, options: CrawlOptions, task: Task) -> Opened:

@@ -33,7 +33,7 @@ class Bounds:
     """
 
     def __init__(self, proxy: str = "") -> None:
-        self._proxy = proxy
+        self._proxy = sender_of(proxy)
         self._open: OrderedDict[BoundedConnection, None] = OrderedDict()  # by when they were made, or last answered
         self.of_sender: Counter[str] = Counter()  # open connections
         self.refused = 0  # newcomers

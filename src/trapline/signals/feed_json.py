@@ -6,9 +6,8 @@ from typing import Any
 from trapline.signals.feed_xml import Found, Item
 
 _DATES = ("date_modified", "date_published")
-_MOST_VALUES = (
-    100_000  # `,`, `{` and `[`, also those in texts: json.loads holds the interpreter lock until all are read
-)
+# `,`, `{` and `[`, also those in texts: json.loads holds the interpreter lock until all are read.
+_MOST_VALUES = 100_000
 
 
 def read_json(file: bytes, most: int) -> Found:

@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 from trapline.fetch.headers import links
 from trapline.fetch.markup import Rows, text, values
-from trapline.fetch.robots import LIMIT_BYTES, parse
+from trapline.fetch.robots import parse, whole_lines
 from trapline.fetch.tags.kernels import BASE, LINK
 from trapline.fetch.urls import canonical, origin
 from trapline.signals.places import host_of
@@ -36,9 +36,8 @@ _FEED_TYPES = frozenset(
 _HEAD_BYTES = 128 * 1024
 _HEAD_ENDS = re.compile(rb"<(?:/[hH][eE][aA][dD]|[bB][oO][dD][yY])[\s>]")
 _MOST_SITEMAP_LINES = 4 * MOST_SITEMAPS  # some are written more than once
-# What `parse` may take for a sitemap: with or without a colon, and behind what is left of a byte order mark.
-_SITEMAP_LINE = re.compile(rb"(?:\A\xef?\xbb?\xbf?|(?<=[\r\n]))[ \t\v\f]*+site-?map[^\r\n]*+", re.IGNORECASE)
-_MARKS_OF_UTF_16 = (b"\xff\xfe", b"\xfe\xff")
+# What `parse` may take for a sitemap: with or without a colon.
+_SITEMAP_LINE = re.compile(rb"(?:\A|(?<=[\r\n]))[ \t\v\f]*+site-?map[^\r\n]*+", re.IGNORECASE)
 _SCHEDULE_LINE = re.compile(rb"^[ \t]*+crawl-schedule[ \t]*+:[ \t]*+([^\r\n#]*+)", re.IGNORECASE | re.MULTILINE)
 
 _rows = Rows(64, 0)
@@ -76,7 +75,8 @@ def of_robots(body: bytes, url: str) -> Relations:
     >>> of_robots(b"Crawl-schedule: /when.json\\nSitemap: http://b.org/a.xml", "http://a.org/robots.txt")[2:4]
     (('http://a.org/when.json',), ('http://b.org/a.xml',))
     """
-    lines = (found[1].strip() for found in _SCHEDULE_LINE.finditer(body, 0, LIMIT_BYTES))
+    body = whole_lines(body)
+    lines = (found[1].strip() for found in _SCHEDULE_LINE.finditer(body))
     schedules = [canonical(line.decode("utf-8", "replace"), url) for line in islice(lines, MOST_OF_A_KIND)]
     sitemaps = [_cited(value, url) for value in parse(_sitemap_lines(body), "").sitemaps[:MOST_SITEMAPS]]
     own = [schedule for schedule in schedules if schedule and origin(schedule) == origin(canonical(url) or "")]
@@ -85,13 +85,7 @@ def of_robots(body: bytes, url: str) -> Relations:
 
 def _sitemap_lines(body: bytes) -> bytes:
     """The lines of a robots.txt that may cite a sitemap, so that no rules are built of the others."""
-    end = len(body)
-    if end >= LIMIT_BYTES:  # a line that the limit cuts is none
-        end = max(body.rfind(b"\n", 0, LIMIT_BYTES), body.rfind(b"\r", 0, LIMIT_BYTES)) + 1
-    if body.startswith(_MARKS_OF_UTF_16):
-        body = body[:end].decode("utf-16", "replace").encode()
-        end = len(body)
-    return b"\n".join(found[0] for found in islice(_SITEMAP_LINE.finditer(body, 0, end), _MOST_SITEMAP_LINES))
+    return b"\n".join(found[0] for found in islice(_SITEMAP_LINE.finditer(body), _MOST_SITEMAP_LINES))
 
 
 def _cited(value: str, url: str) -> str | None:

@@ -32,14 +32,12 @@ TOO_MANY, UNREADABLE = "too many", "unreadable"
 
 _PLACES = {b"loc": 0, b"lastmod": 1, b"changefreq": 2, b"priority": 3}  # of the fields of an entry
 _MOST_TOKENS = 10 * MOST_URLS  # beginnings, fields and comments that are looked at
-_MOST_MARKS = (
-    MOST_BYTES // 20
-)  # tags, or lines of a text file, that are looked at: the longest file, if it has one in 20 bytes
+# Tags, or lines of a text file, that are looked at: the longest file, if it has one in 20 bytes.
+_MOST_MARKS = MOST_BYTES // 20
 _MOST_REFERENCES = 5 * MOST_URLS  # to characters, not counting `&amp;`, which costs next to nothing
 _MOST_VALUE = 8192  # bytes of a URL
-_MOST_OTHER_VALUE = (
-    256  # bytes of a value that is no URL, of the attributes of a field, and of white space before a value or a tag
-)
+# Bytes of a value that is no URL, of the attributes of a field, and of white space before a value or a tag.
+_MOST_OTHER_VALUE = 256
 _LINE = re.compile(rb"^[ \t]{0,256}+https?://[^\r\n]{0,%d}+" % _MOST_VALUE, re.IGNORECASE | re.MULTILINE)
 _ROOT_WITHIN = 64 * 1024
 _ROOT = re.compile(rb"<(?:([A-Za-z_][\w.-]{0,40}):)?(?:urlset|sitemapindex)[\s>]")

@@ -122,7 +122,8 @@ class Subscriptions:
                 self._connection.executemany(f"delete from {table} where callback = ?", forgotten)
             lost = "update subscription set state = 'wanted', next_try = ? where state = 'active' and expires <= ?"
             self._connection.execute(lost, (now, now))
-            self._connection.execute("update subscription set state = 'ended' where state = 'leaving' and tries >= 3")
+            left = "update subscription set state = 'ended', next_try = ? where state = 'leaving' and tries >= 3"
+            self._connection.execute(left, (now + MOST_RETRY_S,))
 
     def granted(self, one: Subscription, lease_s: float, now: float) -> None:
         lease_s = LEASE_S if math.isnan(lease_s) else min(max(lease_s, LEAST_LEASE_S), MOST_LEASE_S)
@@ -201,7 +202,7 @@ _NEW_TOPICS = (
     "order by url limit ?"
 )
 # One whose topic the crawl still finds stays: by it we know that somebody has left it.
-# Whoever asks a hub to leave sets `next_try` a day ahead.
+# `next_try` is a day ahead of the last request to leave, or of the moment at which the hub was no longer waited for.
 _FORGET_ENDED = (
     "delete from subscription where state = 'ended' and next_try <= ? and not exists "
     "(select 1 from topic where topic.url = subscription.topic and topic.hub = subscription.hub) returning callback"

@@ -24,6 +24,7 @@ _ASK_AGAIN_S = 0.05
 class Holder:
     process: int = 0  # 0: it has not written it yet
     machine: str = ""
+    doing: str = "crawled"  # what happens to the folder
 
     def __str__(self) -> str:
         return f"process {self.process}" + (f" on {self.machine}" if self.is_elsewhere else "")
@@ -52,7 +53,8 @@ class Lock:
         os.close(self.descriptor)
 
 
-def take(folder: Path) -> Lock:
+def take(folder: Path, doing: str = "crawled") -> Lock:
+    """`doing`: what happens to the folder meanwhile, for those who are kept out."""
     try:
         descriptor = os.open(folder / LOCK, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o666)
     except OSError as error:
@@ -60,7 +62,7 @@ def take(folder: Path) -> Lock:
     try:
         _wait(folder, descriptor)
         os.ftruncate(descriptor, 0)
-        os.pwrite(descriptor, f"{os.getpid()} {socket.gethostname()}\n".encode(), 0)
+        os.pwrite(descriptor, f"{os.getpid()} {socket.gethostname()} {doing}\n".encode(), 0)
     except BaseException:
         os.close(descriptor)
         raise
@@ -110,7 +112,7 @@ def _wait(folder: Path, descriptor: int, how: int = fcntl.LOCK_EX) -> None:
             raise ConfigError(f"{folder}: is being verified; try again when that has ended")
         found = _holder(descriptor)
         if found.may_live() or time.monotonic() > give_up_at:
-            raise ConfigError(f"{folder}: is being crawled by {found}")
+            raise ConfigError(f"{folder}: is being {found.doing} by {found}")
         time.sleep(_ASK_AGAIN_S)
 
 
@@ -125,5 +127,5 @@ def _locked(folder: Path, descriptor: int, how: int) -> bool:
 
 
 def _holder(descriptor: int) -> Holder:
-    process, _, machine = os.pread(descriptor, 300, 0).decode(errors="replace").strip().partition(" ")
-    return Holder(int(process), machine) if process.isdecimal() else Holder()
+    process, *rest = os.pread(descriptor, 300, 0).decode(errors="replace").split() or [""]
+    return Holder(int(process), *rest[:2]) if process.isdecimal() else Holder()

@@ -35,7 +35,10 @@ def _keep_uncommitted(folder: Path, database: Database) -> None:
         if path.is_file() and path.stat().st_size > length and any(answers_after(path, length)):
             keep_tail(folder, path, length)
     for path in uncommitted(folder / ARCHIVES, known):
-        keep_file(folder, path)
+        if any(answers_after(path, 0)):
+            keep_file(folder, path)
+        else:
+            path.unlink()
 
 
 def cut_to_committed(folder: Path, database: Database, begun: Iterable[Path]) -> None:
