@@ -8,6 +8,7 @@ import sqlite3
 from collections.abc import Callable, Iterator
 from contextlib import closing
 from dataclasses import asdict
+from hashlib import sha1
 from itertools import count
 from pathlib import Path
 from typing import Any
@@ -28,8 +29,9 @@ from trapline.crawl.store import lock
 from trapline.crawl.store.damaged import DAMAGED
 from trapline.crawl.store.folder import claim_existing, claim_new
 from trapline.crawl.store.keeper import Keeper
-from trapline.crawl.store.members import Damage, filler, read_back
+from trapline.crawl.store.members import Damage, Record, filler, read_back
 from trapline.crawl.store.settings import StoreSettings
+from trapline.crawl.store.warc import base32
 from trapline.crawl.verify import Problem, held, verify
 from trapline.frontier import journal
 from trapline.parallel.verify import verify_all
@@ -647,3 +649,20 @@ def test_a_filler_is_one_record_of_exactly_its_length(length: int) -> None:
         length
     ] * 2
     os.close(descriptor)
+
+
+@pytest.mark.parametrize(
+    "head",
+    [
+        b"HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\n",
+        b"HTTP/1.1 200 OK\nContent-Length: 5\n\r\n",
+        b"HTTP/1.1 200 OK\nContent-Length: 5\n\n",
+        b"HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\n",
+    ],
+)
+def test_a_digest_is_that_of_the_body_however_the_head_ends(head: bytes) -> None:
+    for body in (b"hello", b"a\n\nb\r\n\r\nc"):
+        digest = base32(sha1(body, usedforsecurity=False).digest())
+        headers = {"warc-type": "response", "warc-payload-digest": f"sha1:{digest}"}
+        assert Record(0, 1, headers, head + body).has_digest()
+        assert not Record(0, 1, headers, head + body + b"!").has_digest()

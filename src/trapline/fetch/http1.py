@@ -171,7 +171,7 @@ class ResponseReader:
         self._skip_empty_lines()
         data = self._data
         most = self._at + self._limits.header_bytes - self._interim_bytes
-        end = _empty_line_end(data, self._at + self._read, most)
+        end = empty_line_end(data, self._at + self._read, most)
         if end < 0:
             self._read = max(0, len(data) - self._at - 2)  # the last two bytes may begin an empty line
             if not b"HTTP/".startswith(data[self._at : max(self._at, min(self._at + 5, most))]):
@@ -240,7 +240,8 @@ class ResponseReader:
             self._content += self._data[newline + 1 : min(newline + 1 + size, end)]
 
 
-def _empty_line_end(data: bytes | bytearray, start: int, stop: int) -> int:
+def empty_line_end(data: bytes | bytearray, start: int, stop: int) -> int:
+    """Return where the first empty line ends, and with it a head; -1: there is none."""
     with_cr = data.find(b"\n\r\n", start, stop)
     without = data.find(b"\n\n", start, stop if with_cr < 0 else with_cr + 1)
     if without >= 0:

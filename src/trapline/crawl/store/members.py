@@ -17,6 +17,7 @@ from isal import isal_zlib
 from isal.igzip_lib import IsalError
 
 from trapline.crawl.store import warc
+from trapline.fetch.http1 import empty_line_end
 
 _PIECE_BYTES = 1 << 14
 _MOST_BYTES = 1 << 30  # of one record: twice what --max-body allows
@@ -56,10 +57,9 @@ class Record(NamedTuple):
         return body is None or stated == f"sha1:{warc.base32(sha1(body, usedforsecurity=False).digest())}"
 
     def _body(self) -> bytes | None:
-        head, _, wire = self.block.partition(b"\r\n\r\n")
-        if b"\n\n" in head or b"transfer-encoding" in head.lower():
-            return None
-        return wire
+        end = empty_line_end(self.block, 0, len(self.block))
+        head, wire = (self.block[:end], self.block[end:]) if end >= 0 else (self.block, b"")
+        return None if b"transfer-encoding" in head.lower() else wire
 
 
 class Damage(NamedTuple):
