@@ -1,5 +1,6 @@
 """`trapline verify`: a folder is sound, or every damage is named by its place; and what can be mended is."""
 
+import errno
 import json
 import os
 import random
@@ -26,7 +27,7 @@ from trapline.blobs import BlobKind
 from trapline.crawl import verify as crawl_verify
 from trapline.crawl.options import CrawlOptions
 from trapline.crawl.store import lock
-from trapline.crawl.store.damaged import DAMAGED
+from trapline.crawl.store.damaged import DAMAGED, keep_bytes
 from trapline.crawl.store.folder import claim_existing, claim_new
 from trapline.crawl.store.keeper import Keeper
 from trapline.crawl.store.members import Damage, Record, filler, read_back
@@ -666,3 +667,22 @@ def test_a_digest_is_that_of_the_body_however_the_head_ends(head: bytes) -> None
         headers = {"warc-type": "response", "warc-payload-digest": f"sha1:{digest}"}
         assert Record(0, 1, headers, head + body).has_digest()
         assert not Record(0, 1, headers, head + body + b"!").has_digest()
+
+
+def test_bytes_that_the_disk_does_not_give_back_are_zeros_and_the_others_keep_their_place(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path, plain = folder / "disk", os.pread
+    data = random.Random(1).randbytes(3_000_000)
+    path.write_bytes(data)
+
+    def pread(descriptor: int, count: int, at: int) -> bytes:
+        if at < 1_500_000 + 512 and at + count > 1_500_000:  # one sector
+            raise OSError(errno.EIO, "Input/output error")
+        return plain(descriptor, count, at)
+
+    monkeypatch.setattr(os, "pread", pread)
+    keep_bytes(folder, path, 1000, len(data))
+    block = 1_500_000 // 4096 * 4096
+    expected = data[1000:block] + bytes(4096) + data[block + 4096 :]
+    assert (folder / DAMAGED / "disk-1000").read_bytes() == expected

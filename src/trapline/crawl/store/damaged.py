@@ -16,26 +16,37 @@ from trapline.output import atomic, sync
 
 DAMAGED = "damaged"
 _PIECE_BYTES = 1 << 20
+_BLOCK_BYTES = 4096  # that a disk reads or fails to read as a whole
 
 
 def keep_bytes(folder: Path, archive: Path, offset: int, end: int) -> None:
-    """Copy a part of an archive. Bytes that the disk does not give back are left out."""
+    """Copy a part of an archive. Zeros stand for blocks that the disk does not give back."""
     descriptor = os.open(archive, os.O_RDONLY)
     try:
         end = min(end, os.fstat(descriptor).st_size)
         if offset < end:
             with atomic(_free_name(folder, f"{archive.name}-{offset}")) as file:
-                for at in range(offset, end, _PIECE_BYTES):
-                    file.write(_read(descriptor, at, min(_PIECE_BYTES, end - at)))
+                for at, stop in _pieces(offset, end, _PIECE_BYTES):
+                    file.write(_read(descriptor, at, stop))
     finally:
         os.close(descriptor)
 
 
-def _read(descriptor: int, at: int, count: int) -> bytes:
+def _read(descriptor: int, at: int, end: int) -> bytes:
     try:
-        return os.pread(descriptor, count, at)
+        return os.pread(descriptor, end - at, at)
     except OSError:
-        return b""
+        if at // _BLOCK_BYTES == (end - 1) // _BLOCK_BYTES:
+            return bytes(end - at)
+    return b"".join(_read(descriptor, *block) for block in _pieces(at, end, _BLOCK_BYTES))
+
+
+def _pieces(at: int, end: int, size: int) -> Iterator[tuple[int, int]]:
+    """Where each piece begins and ends. All but the first begin at a multiple of `size`."""
+    while at < end:
+        stop = min(end, (at // size + 1) * size)
+        yield at, stop
+        at = stop
 
 
 def keep_tail(folder: Path, archive: Path, length: int) -> None:
