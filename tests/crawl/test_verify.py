@@ -686,3 +686,28 @@ def test_bytes_that_the_disk_does_not_give_back_are_zeros_and_the_others_keep_th
     block = 1_500_000 // 4096 * 4096
     expected = data[1000:block] + bytes(4096) + data[block + 4096 :]
     assert (folder / DAMAGED / "disk-1000").read_bytes() == expected
+
+
+def test_a_damage_ends_with_the_archive_whatever_a_row_says() -> None:
+    descriptor = os.memfd_create("archive")
+    os.write(descriptor, (filler(180 + 100, 1.7e9) or b"")[:280])
+    for known in ({10**9: 500}, {0: 10**9}, {0: 10**9, 10**9: 500}):
+        os.pwrite(descriptor, b"?", 0)
+        assert [(part.offset, part.length) for part in read_back(descriptor, 280, known)] == [(0, 280)]
+    os.close(descriptor)
+
+
+def test_a_row_far_behind_the_archive_fills_no_disk(folder: Path) -> None:
+    size = archive(folder).stat().st_size
+    flip(archive(folder), size - 20)
+    change(folder, "update fetch set offset = ? where offset = ?", 10**8, answer(folder, 3)[1])
+    verify(folder, repair=True)
+    assert all(path.stat().st_size <= size for path in (archive(folder), *(folder / DAMAGED).iterdir()))
+
+
+@pytest.mark.parametrize("harm", ["offset = null", "length = null", "offset = offset + 0.5"])
+@pytest.mark.parametrize(("table", "rows"), [("fetch", "fetches"), ("robots", "robots.txt files")])
+def test_a_record_without_place_or_length_is_named(folder: Path, table: str, rows: str, harm: str) -> None:
+    change(folder, f"update {table} set {harm} where seq = (select min(seq) from {table} where file = 0)")
+    said = list(map(str, verify(folder).problems))
+    assert any(f"1 {rows} whose record has no place or no length" in one for one in said)

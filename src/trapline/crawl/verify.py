@@ -44,10 +44,11 @@ Tell = Callable[[int, int, str], None]
 _MOST_URLS = 5  # that a problem names
 _ROUNDS = 4  # of repairs: one brings another to light, and that one no more
 
+_HAS_PLACE = "typeof(offset) = 'integer' and typeof(length) = 'integer'"
 _ROWS = f"""select file, offset, length, page.url, digest, status, mime, started, fetch.page, fetch.seq
-from fetch join page on page.id = fetch.page where file is not null
+from fetch join page on page.id = fetch.page where file is not null and {_HAS_PLACE}
 union all select file, offset, length, null, null, status, '{ROBOTS_MIME}', started, null, seq
-from robots where file is not null order by 1, 2"""
+from robots where file is not null and {_HAS_PLACE} order by 1, 2"""
 # What no row may be, whatever the crawl did; each is counted.
 _LAWS = {
     "fetches of a page that is not there": "select count(*) from fetch where page not in (select id from page)",
@@ -61,6 +62,9 @@ _LAWS = {
     "fetches whose record is in no archive": "select count(*) from fetch where file is not null and file not in (select id from warc)",
     "robots.txt files whose record is in no archive": "select count(*) from robots where file is not null"
     " and file not in (select id from warc)",
+    "fetches whose record has no place or no length": f"select count(*) from fetch where file is not null and not ({_HAS_PLACE})",
+    "robots.txt files whose record has no place or no length": "select count(*) from robots where file is not null"
+    f" and not ({_HAS_PLACE})",
 }
 
 

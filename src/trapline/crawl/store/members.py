@@ -82,7 +82,7 @@ def read_back(descriptor: int, length: int, known: Mapping[int, int], start: int
             record = _record(descriptor, at, length)
         except _Unreadable as error:
             after = bisect_right(starts, at)
-            nearest = starts[after] if after < len(starts) else length
+            nearest = min(starts[after], length) if after < len(starts) else length
             end = min(at + known[at] if known.get(at, 0) > 0 else nearest, nearest)
             yield Damage(at, end - at, str(error))
             at = end
