@@ -711,3 +711,34 @@ def test_a_record_without_place_or_length_is_named(folder: Path, table: str, row
     change(folder, f"update {table} set {harm} where seq = (select min(seq) from {table} where file = 0)")
     said = list(map(str, verify(folder).problems))
     assert any(f"1 {rows} whose record has no place or no length" in one for one in said)
+
+
+@pytest.fixture
+def several(tmp_path: Path) -> Path:
+    """A crawl with several archives. Its batches are made up, so it has no log that could be replayed."""
+    folder = tmp_path / "several"
+    claim_new(folder, asdict(CrawlOptions(seeds=("http://site0.example/",)))).release()
+    keeper = Keeper(folder, StoreSettings(warc_bytes=30_000, metadata=True))
+    for number in range(1, 9):
+        keeper.commit([batch(number)])
+    keeper.close(lambda step: None)
+    return folder
+
+
+@pytest.mark.parametrize(
+    ("sql", "what", "unknown"),
+    [
+        ("delete from warc where id = 0", "1 archives that are missing", 0),
+        ("update fetch set file = -1 where seq = {}", "1 fetches whose record is in no archive", 1),
+    ],
+)
+def test_a_row_without_an_archive_or_a_place_hides_no_other(several: Path, sql: str, what: str, unknown: int) -> None:
+    archives = {path: path.read_bytes() for path in (several / "warc").iterdir()}
+    index = (several / "index.cdxj").read_bytes()
+    change(several, sql.format("(select min(seq) from fetch where file = 0)"))
+    found = verify(several, repair=True)
+    said = list(map(str, found.remaining))
+    assert any(what in one for one in said)
+    assert sum("an answer that the database does not know" in one for one in said) == unknown
+    assert (several / "index.cdxj").read_bytes() == index
+    assert {path: path.read_bytes() for path in (several / "warc").iterdir()} == archives

@@ -10,7 +10,7 @@ import os
 import shutil
 import sqlite3
 from bisect import bisect_left
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass, field
 from functools import partial
@@ -46,9 +46,9 @@ _ROUNDS = 4  # of repairs: one brings another to light, and that one no more
 
 _HAS_PLACE = "typeof(offset) = 'integer' and typeof(length) = 'integer'"
 _ROWS = f"""select file, offset, length, page.url, digest, status, mime, started, fetch.page, fetch.seq
-from fetch join page on page.id = fetch.page where file is not null and {_HAS_PLACE}
+from fetch join page on page.id = fetch.page where file in (select id from warc) and {_HAS_PLACE}
 union all select file, offset, length, null, null, status, '{ROBOTS_MIME}', started, null, seq
-from robots where file is not null and {_HAS_PLACE} order by 1, 2"""
+from robots where file in (select id from warc) and {_HAS_PLACE} order by 1, 2"""
 # What no row may be, whatever the crawl did; each is counted.
 _LAWS = {
     "fetches of a page that is not there": "select count(*) from fetch where page not in (select id from page)",
@@ -57,8 +57,11 @@ _LAWS = {
     "copies of a page that is not there": "select count(*) from copy where page not in (select id from page)",
     "page ids that are missing": "select coalesce(max(id) + 1, 0) - count(*) from page",
     "site ids that are missing": "select coalesce(max(id) + 1, 0) - count(*) from site",
-    "archives that are missing": "select coalesce(max(id) + 1, 0) - count(*) from warc",
     "batches that are missing in the log": "select coalesce(max(batch) - min(batch) + 1, 0) - count(*) from journal",
+}
+# The same of where records are. What breaks one of these hides answers, so nothing is made from the answers that are left.
+_PLACE_LAWS = {
+    "archives that are missing": "select coalesce(max(id) + 1, 0) - count(*) from warc",
     "fetches whose record is in no archive": "select count(*) from fetch where file is not null and file not in (select id from warc)",
     "robots.txt files whose record is in no archive": "select count(*) from robots where file is not null"
     " and file not in (select id from warc)",
@@ -159,10 +162,14 @@ def _verified(folder: Path, tell: Tell) -> Verified:
         found.problems += _type_problems(folder, database)
         if not found.problems:  # else nothing can be held against it
             found.problems += _misfits(folder)
-            found.problems += _row_problems(folder, database)
+            found.problems += _broken_laws(folder, database, _LAWS)
+            found.problems += _progress_problems(folder, database)
+            misplaced = list(_broken_laws(folder, database, _PLACE_LAWS))
+            found.problems += misplaced
             archives = _Archives(folder, database, found, tell)
             archives.check()
-            found.problems += _index_problems(folder, database, archives)
+            can_rebuild = not misplaced and not archives.has_contradictions
+            found.problems += _index_problems(folder, database, archives, can_rebuild)
             found.problems += _snapshot_problems(folder, found, tell)
     return found
 
@@ -207,12 +214,11 @@ def _misfits(folder: Path) -> Iterator[Problem]:
         yield Problem(str(path), "the crawl did not write it: move it elsewhere")
 
 
-def _row_problems(folder: Path, database: sqlite3.Connection) -> Iterator[Problem]:
-    for what, sql in _LAWS.items():
+def _broken_laws(folder: Path, database: sqlite3.Connection, laws: Mapping[str, str]) -> Iterator[Problem]:
+    for what, sql in laws.items():
         (count,) = database.execute(sql).fetchone()
         if count:
             yield Problem(str(folder / DATABASE), f"{count:,} {what}")
-    yield from _progress_problems(folder, database)
 
 
 def _progress_problems(folder: Path, database: sqlite3.Connection) -> Iterator[Problem]:
@@ -244,6 +250,7 @@ class _Archives:
         self._total = sum(length.bytes for length in self._lengths)
         self.lines = LineSum()  # that the index should have
         self.unread = set[tuple[str, str]]()  # archive and offset of answers that nobody can read
+        self.has_contradictions = False  # rows say that answers are where none are, or do not say where some are
 
     def check(self, line: Callable[[bytes], None] | None = None) -> None:
         """`line` takes every line that the index should have."""
@@ -334,6 +341,7 @@ class _Archives:
     def _answer(self, path: Path, record: Record, row: ArchivedAnswer | None, line: Callable[[bytes], None]) -> None:
         url = record.headers.get("warc-target-uri", "")
         if row is None:
+            self.has_contradictions = True
             self._problem(path, record.offset, f"an answer that the database does not know: {url}")
             return
         for what, ours, theirs in _compared(record, row):
@@ -404,7 +412,9 @@ class LineSum:
         self.sum = (self.sum + int.from_bytes(blake2b(line, digest_size=16).digest(), "little")) % (1 << 128)
 
 
-def _index_problems(folder: Path, database: sqlite3.Connection, archives: _Archives) -> Iterator[Problem]:
+def _index_problems(
+    folder: Path, database: sqlite3.Connection, archives: _Archives, can_rebuild: bool
+) -> Iterator[Problem]:
     path = folder / INDEX
     if path.exists() and not path.is_file():
         yield Problem(str(path), "is not a file: move it elsewhere")
@@ -417,7 +427,7 @@ def _index_problems(folder: Path, database: sqlite3.Connection, archives: _Archi
     theirs, ours = _summed(path, committed, archives.unread), archives.lines
     if theirs.sum != ours.sum or size < committed:
         what = f"its {theirs.lines:,} lines are not those of the {ours.lines:,} answers in the archives"
-        yield Problem(str(path), what, repair=partial(_rebuild_index, folder))
+        yield Problem(str(path), what, repair=partial(_rebuild_index, folder) if can_rebuild else None)
 
 
 def _summed(path: Path, committed: int, unread: set[tuple[str, str]]) -> LineSum:

@@ -46,7 +46,7 @@ def uncommitted(place: Path, known: Sequence[Length]) -> list[Path]:
     Any other file is the user's. `known`: the committed archives.
     """
     name = known[-1].name.rpartition("-")[0] if known else StoreSettings.name
-    following = (place / archive_name(name, number) for number in itertools.count(len(known)))
+    following = (place / archive_name(name, number) for number in itertools.count(known[-1].file + 1 if known else 0))
     return list(itertools.takewhile(Path.is_file, following))
 
 
