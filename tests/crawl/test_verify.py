@@ -742,3 +742,24 @@ def test_a_row_without_an_archive_or_a_place_hides_no_other(several: Path, sql: 
     assert sum("an answer that the database does not know" in one for one in said) == unknown
     assert (several / "index.cdxj").read_bytes() == index
     assert {path: path.read_bytes() for path in (several / "warc").iterdir()} == archives
+
+
+def test_a_row_that_points_elsewhere_is_left_to_a_copy(folder: Path) -> None:
+    url, offset, length = answer(folder, 5)
+    change(folder, "update fetch set offset = offset + 1 where offset = ?", offset)
+    index = (folder / "index.cdxj").read_bytes()
+    found = verify(folder, repair=True)
+    assert any("no answer begins here" in one.what and one.url == url for one in found.remaining)
+    assert all(one.repair is None and not one.lost for one in found.remaining)
+    assert answer(folder, 5) == (url, offset + 1, length) and (folder / "index.cdxj").read_bytes() == index
+
+
+def test_a_row_from_before_a_repair_is_forgotten(folder: Path) -> None:
+    url, offset, length = answer(folder, 7)
+    flip(archive(folder), offset + length // 2)
+    shutil.copy(folder / "crawl.db", folder / "older")
+    verify(folder, repair=True)
+    (folder / "older").rename(folder / "crawl.db")
+    found = verify(folder, repair=True)
+    assert not found.remaining and any(one.url == url and one.lost for one in found.problems)
+    is_mended(folder)

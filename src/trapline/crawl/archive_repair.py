@@ -53,7 +53,7 @@ class ArchiveRepair:
     def __init__(self, folder: Path, path: Path) -> None:
         self._folder, self._path = folder, path
         self._runs: list[_DamagedSpan] = []  # in order
-        self._misplaced: list[ArchivedAnswer] = []
+        self._replaced: list[ArchivedAnswer] = []
 
     def add_damage(self, damage: Damage, rows: Iterable[ArchivedAnswer]) -> None:
         """Note a damage that lies behind all others so far. `rows`: of the answers that begin in it."""
@@ -62,16 +62,16 @@ class ArchiveRepair:
         self._runs[-1].end = damage.offset + damage.length
         self._runs[-1].rows += rows
 
-    def add_misplaced(self, row: ArchivedAnswer) -> None:
-        """Note a row that says that an answer begins where none does."""
-        self._misplaced.append(row)
+    def add_replaced(self, rows: Iterable[ArchivedAnswer]) -> None:
+        """Note rows of answers that an earlier repair has replaced."""
+        self._replaced += rows
 
     def mend(self) -> None:
         runs = [run for run in self._runs if filler(min(run.end - run.offset, _MOST_BYTES), 0.0)]
         if self._path.exists():
             for run in runs:
                 keep_bytes(self._folder, self._path, run.offset, run.end)
-        self._forget([row for run in runs for row in run.rows] + self._misplaced)
+        self._forget([row for run in runs for row in run.rows] + self._replaced)
         if runs:
             self._fill(runs)
 

@@ -321,12 +321,16 @@ class _Archives:
         expected, url, repair = {row.offset: row for row in rows}, "", ArchiveRepair(self._folder, path)
         starts = list(expected)  # sorted, as the rows are
         mend = self._mended_by(repair.mend)
+
+        def rows_in(part: Damage | Record) -> list[ArchivedAnswer]:
+            first, end = (bisect_left(starts, at) for at in (part.offset, part.offset + part.length))
+            return [expected.pop(start) for start in starts[first:end]]
+
         for part in read_back(descriptor, length.bytes, {row.offset: row.length for row in rows}):
             self._tell(self._found.bytes, self._total, f"bytes of archives, {path.name}")
             self._found.bytes += part.length
             if isinstance(part, Damage):
-                first, end = (bisect_left(starts, at) for at in (part.offset, part.offset + part.length))
-                lost = [expected.pop(start) for start in starts[first:end]]
+                lost = rows_in(part)
                 repair.add_damage(part, lost)
                 self._damaged(path, part, lost, url, mend)
                 continue
@@ -334,9 +338,14 @@ class _Archives:
             url = part.headers.get("warc-target-uri", "")
             if part.is_answer:
                 self._answer(path, part, expected.pop(part.offset, None), line)
+            elif part.is_filler:
+                lost = rows_in(part)
+                repair.add_replaced(lost)
+                for row in lost:
+                    self._problem(path, row.offset, "a repair has replaced this answer", row, lost=True, repair=mend)
         for row in expected.values():
-            repair.add_misplaced(row)
-            self._problem(path, row.offset, "no answer begins here", row, lost=True, repair=mend)
+            self.has_contradictions = True
+            self._problem(path, row.offset, "no answer begins here", row)
 
     def _answer(self, path: Path, record: Record, row: ArchivedAnswer | None, line: Callable[[bytes], None]) -> None:
         url = record.headers.get("warc-target-uri", "")

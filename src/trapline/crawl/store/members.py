@@ -25,7 +25,7 @@ _FILLER_HEAD = bytes.fromhex("1f8b08 10 00000000 00ff")  # with a comment
 _MAGIC = _FILLER_HEAD[
     :3
 ]  # and the method; the rest of a header differs between versions of a compressor, and changes no contents
-_FILLER_TEXT = "A damaged record was here. "
+_FILLER_TEXT = b"A damaged record was here. "
 _FILLER_BYTES = 39  # of a filler, at most, beside its header, its block and the heads of stored blocks
 _STORED_BYTES = 65_535  # of a stored block of deflate
 _ANSWERS = ("response", "revisit")
@@ -44,6 +44,12 @@ class Record(NamedTuple):
     @property
     def is_answer(self) -> bool:
         return self.kind in _ANSWERS
+
+    @property
+    def is_filler(self) -> bool:
+        """Return whether a repair wrote this record in the place of damaged ones."""
+        is_ours = self.kind == "metadata" and "warc-target-uri" not in self.headers
+        return is_ours and self.block == _filler_block(len(self.block))
 
     def status(self) -> int:
         """Of HTTP; -1: it cannot be read."""
@@ -142,9 +148,13 @@ def filler(length: int, at: float) -> bytes | None:
     size = length - len(header) - 5 * (length // _STORED_BYTES + 1) - _FILLER_BYTES
     if size < 0:
         return None
-    data = f"{header}{size}\r\n\r\n{_FILLER_TEXT[:size]:.<{size}}\r\n\r\n".encode()
+    data = b"%s%d\r\n\r\n%s\r\n\r\n" % (header.encode(), size, _filler_block(size))
     rest = b"\0" + _stored(data) + struct.pack("<II", zlib.crc32(data), len(data))
     return _FILLER_HEAD + b"." * (length - len(_FILLER_HEAD) - len(rest)) + rest
+
+
+def _filler_block(size: int) -> bytes:
+    return _FILLER_TEXT[:size].ljust(size, b".")
 
 
 def _stored(data: bytes) -> bytes:
