@@ -763,3 +763,49 @@ def test_a_row_from_before_a_repair_is_forgotten(folder: Path) -> None:
     found = verify(folder, repair=True)
     assert not found.remaining and any(one.url == url and one.lost for one in found.problems)
     is_mended(folder)
+
+
+class Killed(BaseException):
+    """The process ends here."""
+
+
+def killed_at(step: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Kill the process before this one of the steps that change the index or the length that the database knows of it."""
+    steps, rename, write = count(), Path.replace, crawl_verify._write
+
+    def replace(path: Path, target: Path) -> Path:
+        if next(steps) == step:
+            raise Killed
+        return rename(path, target)
+
+    def written(*given: Any) -> None:
+        if next(steps) == step:
+            raise Killed
+        write(*given)
+
+    monkeypatch.setattr(Path, "replace", replace)
+    monkeypatch.setattr(crawl_verify, "_write", written)
+
+
+@pytest.mark.parametrize("lines", [1, 0, -1], ids=["a line too many", "another line", "a line too few"])
+@pytest.mark.parametrize("step", range(3))
+def test_an_index_whose_repair_is_killed_anywhere_is_whole_or_as_before(
+    folder: Path, step: int, lines: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    index, resumed = folder / "index.cdxj", folder.with_name("resumed")
+    whole = index.read_bytes()
+    last = whole.splitlines(keepends=True)[-1]
+    harmed = {1: whole + last, 0: whole[: -len(last)] + last.upper(), -1: whole[: -len(last)]}[lines]
+    index.write_bytes(harmed)
+    change(folder, "update cdxj set bytes = ?", len(harmed))
+    with monkeypatch.context() as patched, pytest.raises(Killed):
+        killed_at(step, patched)
+        crawl_verify._rebuild_index(folder)
+    shutil.copytree(folder, resumed)
+    keeper = Keeper(resumed, StoreSettings())  # as a resume begins
+    keeper.close(lambda step: None)
+    is_known = step == 2 or (step == 1 and len(harmed) == len(whole))  # the length of the new index, to the database
+    expected = whole if is_known else harmed
+    assert sorted((resumed / "index.cdxj").read_bytes().splitlines()) == sorted(expected.splitlines())
+    crawl_verify._rebuild_index(folder)
+    assert index.read_bytes() == whole and not list(folder.glob(".index.cdxj.*"))

@@ -28,7 +28,7 @@ from trapline.crawl.store import cdxj, lock, warc
 from trapline.crawl.store.archive import Length, Place, uncommitted
 from trapline.crawl.store.damaged import DAMAGED, answers_after, keep_file, keep_tail
 from trapline.crawl.store.filing import ROBOTS_MIME
-from trapline.crawl.store.folder import ARCHIVES, DATABASE, INDEX, SNAPSHOT, check_crawl, connect
+from trapline.crawl.store.folder import ARCHIVES, DATABASE, INDEX, REBUILT_INDEX, SNAPSHOT, check_crawl, connect
 from trapline.crawl.store.members import Damage, Record, read_back
 from trapline.crawl.store.reading import Reading
 from trapline.crawl.store.sorting import sort_lines
@@ -459,15 +459,21 @@ def _place_of(line: bytes) -> tuple[str, str]:
 
 
 def _rebuild_index(folder: Path) -> None:
-    """From the archives and the database; sorted, as a closed crawl has it."""
-    fresh = folder / f".{INDEX}.rebuilt"
+    """From the archives and the database; sorted, as a closed crawl has it.
+
+    The database learns the new length first, since a resume cuts an index to the length that the database knows. If the repair is killed
+    after that, a resume puts the new index in its place (recovery.py).
+    """
+    fresh, rebuilt = folder / f".{INDEX}.unsorted", folder / REBUILT_INDEX
     with closing(connect(folder)) as database, fresh.open("wb") as file:
         database.execute("begin")
         _Archives(folder, database, Verified(), resume.nobody).check(file.write)  # type: ignore[arg-type]
     sort_lines(fresh)
-    fresh.replace(folder / INDEX)
+    fresh.replace(rebuilt)
     sync(folder)
-    _write(folder, "update cdxj set bytes = ?", (folder / INDEX).stat().st_size)
+    _write(folder, "update cdxj set bytes = ?", rebuilt.stat().st_size)
+    rebuilt.replace(folder / INDEX)
+    sync(folder)
 
 
 # ---- snapshots and log

@@ -21,6 +21,7 @@ FORMAT = 7
 DATABASE = "crawl.db"
 ARCHIVES = "warc"
 INDEX = "index.cdxj"
+REBUILT_INDEX = f".{INDEX}.rebuilt"  # whole; takes the place of INDEX once the database knows its length
 SNAPSHOT = "snapshot"
 SUMMARY = "summary.json"
 

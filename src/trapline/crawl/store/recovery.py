@@ -12,7 +12,7 @@ from pathlib import Path
 from trapline.crawl.store.archive import uncommitted
 from trapline.crawl.store.damaged import answers_after, keep_file, keep_tail
 from trapline.crawl.store.database import INDEXES, Database
-from trapline.crawl.store.folder import ARCHIVES, INDEX
+from trapline.crawl.store.folder import ARCHIVES, INDEX, REBUILT_INDEX
 from trapline.crawl.store.sorting import remove_leftovers
 from trapline.crawl.store.tail import cut_back
 from trapline.output import sync
@@ -20,12 +20,21 @@ from trapline.output import sync
 
 def reopen(folder: Path, database: Database) -> None:
     (folder / ARCHIVES).mkdir(exist_ok=True)
+    _take_rebuilt_index(folder, database)
     remove_leftovers(folder / INDEX)
     _keep_uncommitted(folder, database)
     cut_to_committed(folder, database, [])
     database.set_meta("closed", None)
     for name in INDEXES:  # an index makes each row ten times as dear; they are made again when the crawl closes
         database.connection.execute(f"drop index if exists {name}")
+
+
+def _take_rebuilt_index(folder: Path, database: Database) -> None:
+    """Do the last step of a repair that was killed. If the database does not know the new length, the old index stays."""
+    rebuilt = folder / REBUILT_INDEX
+    if rebuilt.is_file() and rebuilt.stat().st_size == database.index_bytes():
+        rebuilt.replace(folder / INDEX)
+        sync(folder)
 
 
 def _keep_uncommitted(folder: Path, database: Database) -> None:
