@@ -809,3 +809,23 @@ def test_an_index_whose_repair_is_killed_anywhere_is_whole_or_as_before(
     assert sorted((resumed / "index.cdxj").read_bytes().splitlines()) == sorted(expected.splitlines())
     crawl_verify._rebuild_index(folder)
     assert index.read_bytes() == whole and not list(folder.glob(".index.cdxj.*"))
+
+
+def test_a_damage_too_short_for_a_record_is_not_promised_to_be_repaired(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    checks = count()
+
+    def counted_check(*given: Any, plain: Callable[..., Any] = crawl_verify._verified) -> Any:
+        next(checks)
+        return plain(*given)
+
+    monkeypatch.setattr(crawl_verify, "_verified", counted_check)
+    size = archive(folder).stat().st_size
+    with archive(folder).open("ab") as file:
+        file.write(b"?" * 100)
+    change(folder, "update warc set bytes = ?", size + 100)
+    found = verify(folder, repair=True)
+    (problem,) = found.remaining
+    assert problem.offset == size and problem.repair is None and problem.lost
+    assert next(checks) == 1

@@ -293,10 +293,10 @@ class _Archives:
             what,
             offset=offset or None,
             lost=answers > 0,
-            repair=self._mended_by(partial(keep, self._folder)),
+            repair=self._if_possible(partial(keep, self._folder)),
         )
 
-    def _mended_by(self, repair: Callable[[], None]) -> Callable[[], None] | None:
+    def _if_possible(self, repair: Callable[[], None]) -> Callable[[], None] | None:
         return repair if self._can_mend else None
 
     def _check_file(self, length: Length, rows: list[ArchivedAnswer], line: Callable[[bytes], None]) -> None:
@@ -318,9 +318,10 @@ class _Archives:
     def _check_records(
         self, path: Path, descriptor: int, length: Length, rows: list[ArchivedAnswer], line: Callable[[bytes], None]
     ) -> None:
-        expected, url, repair = {row.offset: row for row in rows}, "", ArchiveRepair(self._folder, path)
+        expected, url, archive_repair = {row.offset: row for row in rows}, "", ArchiveRepair(self._folder, path)
+        damages = list[tuple[Damage, list[ArchivedAnswer], str]]()
         starts = list(expected)  # sorted, as the rows are
-        mend = self._mended_by(repair.mend)
+        repair = self._if_possible(archive_repair.apply)
 
         def rows_in(part: Damage | Record) -> list[ArchivedAnswer]:
             first, end = (bisect_left(starts, at) for at in (part.offset, part.offset + part.length))
@@ -331,8 +332,8 @@ class _Archives:
             self._found.bytes += part.length
             if isinstance(part, Damage):
                 lost = rows_in(part)
-                repair.add_damage(part, lost)
-                self._damaged(path, part, lost, url, mend)
+                archive_repair.add_damage(part, lost)
+                damages.append((part, lost, url))
                 continue
             self._found.records += 1
             url = part.headers.get("warc-target-uri", "")
@@ -340,9 +341,11 @@ class _Archives:
                 self._answer(path, part, expected.pop(part.offset, None), line)
             elif part.is_filler:
                 lost = rows_in(part)
-                repair.add_replaced(lost)
+                archive_repair.add_replaced(lost)
                 for row in lost:
-                    self._problem(path, row.offset, "a repair has replaced this answer", row, lost=True, repair=mend)
+                    self._problem(path, row.offset, "a repair has replaced this answer", row, lost=True, repair=repair)
+        for damage, lost, before in damages:  # a span may grow until the next record is read
+            self._damaged(path, damage, lost, before, repair if archive_repair.can_fill(damage) else None)
         for row in expected.values():
             self.has_contradictions = True
             self._problem(path, row.offset, "no answer begins here", row)
