@@ -1,4 +1,4 @@
-"""`trapline verify`: a folder is sound, or every damage is named by its place; and what can be mended is."""
+"""`trapline verify`: a folder is sound, or every damage is named by its place; and what can be repaired is."""
 
 import errno
 import json
@@ -82,7 +82,7 @@ def change(folder: Path, sql: str, *values: Any) -> None:
         database.execute(sql, values)
 
 
-def is_mended(folder: Path) -> None:
+def is_repaired(folder: Path) -> None:
     """Every other reader can read it, and the crawl can go on."""
     assert verify(folder).problems == []
     for path in (folder / "warc").iterdir():
@@ -142,7 +142,7 @@ def test_a_damaged_record_is_named_and_its_place_filled(folder: Path, capsys: Ca
     assert cli.run(["verify", str(folder), "--repair"]) == 1  # what was there is lost
     assert f"at byte {offset:,}" in capsys.readouterr().out
     assert (folder / DAMAGED / f"{archive(folder).name}-{offset}").read_bytes() == original
-    is_mended(folder)
+    is_repaired(folder)
     assert settled(folder)[url] == 3
 
 
@@ -152,7 +152,7 @@ def test_a_damaged_request_beside_an_answer_is_named_by_its_page(folder: Path) -
     (problem,) = verify(folder).problems
     assert problem.url == url and problem.offset == offset + length
     assert [one.url for one in verify(folder, repair=True).problems] == [url]
-    is_mended(folder)
+    is_repaired(folder)
 
 
 def test_an_archive_that_was_cut_off_or_is_missing_loses_what_was_behind(folder: Path) -> None:
@@ -163,14 +163,14 @@ def test_an_archive_that_was_cut_off_or_is_missing_loses_what_was_behind(folder:
         (gone,) = database.execute("select count(*) from fetch where status > 0 and file is null").fetchone()
     assert not found.remaining and found.problems and all(one.lost for one in found.problems if one.url)
     assert gone > 20
-    is_mended(folder)
+    is_repaired(folder)
 
 
 def test_a_missing_archive_is_said_and_replaced(folder: Path) -> None:
     archive(folder).rename(folder / "elsewhere")
     found = verify(folder, repair=True)
     assert not found.remaining and not found.is_sound
-    is_mended(folder)
+    is_repaired(folder)
 
 
 def test_the_work_for_a_missing_archive_grows_with_its_rows_and_not_with_their_square(
@@ -234,14 +234,14 @@ def test_neighbouring_damages_are_filled_and_kept_as_one(folder: Path) -> None:
     assert not verify(folder, repair=True).remaining
     (kept,) = (folder / DAMAGED).iterdir()
     assert kept.name == f"{archive(folder).name}-{first[1]}"
-    is_mended(folder)
+    is_repaired(folder)
 
 
 def test_a_missing_folder_of_archives_is_made_anew(folder: Path) -> None:
     shutil.rmtree(folder / "warc")
     found = verify(folder, repair=True)
     assert not found.remaining and not found.is_sound
-    is_mended(folder)
+    is_repaired(folder)
 
 
 def test_problems_that_stay_are_compared_once_a_round(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -278,7 +278,7 @@ def test_what_a_crash_leaves_behind_is_removed(folder: Path) -> None:
     (folder / "snapshot" / "99999").mkdir()
     found = verify(folder, repair=True)
     assert len(found.problems) == 4 and found.is_sound
-    is_mended(folder)
+    is_repaired(folder)
 
 
 def test_files_that_the_crawl_did_not_write_are_reported_and_kept(folder: Path) -> None:
@@ -435,7 +435,7 @@ def test_a_damaged_snapshot_is_removed_if_an_older_one_will_do(folder: Path) -> 
     found = verify(folder, repair=True)
     assert [one.place for one in found.problems] == [str(newest)] and found.is_sound
     assert older.exists() and not newest.exists()
-    is_mended(folder)
+    is_repaired(folder)
 
 
 def test_a_snapshot_whose_log_is_of_another_version_is_kept(folder: Path) -> None:
@@ -498,15 +498,15 @@ def test_rows_that_are_not_what_the_archive_and_the_log_say_are_found(folder: Pa
 def test_progress_that_lags_behind_is_put_right(folder: Path) -> None:
     change(folder, "update progress set pages = 1")
     assert verify(folder, repair=True).is_sound
-    is_mended(folder)
+    is_repaired(folder)
 
 
-def test_a_damaged_database_is_said_and_cannot_be_mended(folder: Path, capsys: Captured) -> None:
+def test_a_damaged_database_is_said_and_cannot_be_repaired(folder: Path, capsys: Captured) -> None:
     with (folder / "crawl.db").open("r+b") as file:
         file.seek((folder / "crawl.db").stat().st_size // 2)
         file.write(os.urandom(4 * 4096))
     assert cli.run(["verify", str(folder), "--repair"]) == 1
-    assert "not mended" in capsys.readouterr().out
+    assert "not repaired" in capsys.readouterr().out
 
 
 def test_a_folder_that_is_being_crawled_or_is_none_is_refused(folder: Path, tmp_path: Path, capsys: Captured) -> None:
@@ -762,7 +762,7 @@ def test_a_row_from_before_a_repair_is_forgotten(folder: Path) -> None:
     (folder / "older").rename(folder / "crawl.db")
     found = verify(folder, repair=True)
     assert not found.remaining and any(one.url == url and one.lost for one in found.problems)
-    is_mended(folder)
+    is_repaired(folder)
 
 
 class Killed(BaseException):

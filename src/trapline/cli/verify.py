@@ -1,4 +1,4 @@
-"""`trapline verify`: whether the folder of a crawl is sound; with --repair, mended as far as that can be."""
+"""`trapline verify`: whether the folder of a crawl is sound; with --repair, repaired as far as that can be."""
 
 import json
 from collections.abc import Iterator
@@ -22,7 +22,7 @@ PROBLEMS = 1  # exit code
 @click.option(
     "--repair",
     is_flag=True,
-    help="Mend what can be mended, then check again. Overwrites damaged records, and removes archives that were never "
+    help="Repair what can be repaired, then check again. Overwrites damaged records, and removes archives that were never "
     "committed; DIR/damaged keeps the bytes of both.",
 )
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
@@ -31,7 +31,7 @@ def verify(folder: Path, repair: bool, as_json: bool, quiet: bool) -> int:
     """Check the crawl in DIR: archives, index, database and snapshots against each other.
 
     Reads every byte of the archives. Prints one line per problem. Exits with 0 if the folder is sound, with 1 if problems were found;
-    with --repair, with 1 only if something was lost or could not be mended. A folder that is being crawled is refused.
+    with --repair, with 1 only if something was lost or could not be repaired. A folder that is being crawled is refused.
     """
     from trapline.parallel.verify import verify_all
 
@@ -62,8 +62,8 @@ def _lines(folder: Path, found: "Verified", repair: bool) -> Iterator[str]:
 
 def _remedy(problem: "Problem", is_left: bool, repair: bool) -> str:
     if is_left:
-        return "not mended" if repair else "--repair can mend it" if problem.repair else "it cannot be mended"
-    return "mended, but the crawl has lost what was there" if problem.lost else "mended"
+        return "not repaired" if repair else "can be repaired by --repair" if problem.repair else "cannot be repaired"
+    return "repaired, but the crawl has lost what was there" if problem.lost else "repaired"
 
 
 def _object(folder: Path, found: "Verified") -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""Whether a crawl's folder is sound: archives, index, database and snapshots checked against each other, and mended where that can be.
+"""Whether a crawl's folder is sound: archives, index, database and snapshots checked against each other, and repaired where that can be.
 
 Every byte of every archive is read, so a large crawl takes minutes; a resume therefore checks the database alone. A problem carries its
 own repair. One repair can bring another problem to light (an index that names a record which is no more), so a folder is checked again
@@ -107,7 +107,7 @@ class Verified:
 
 
 def verify(folder: Path, repair: bool = False, tell: Tell = resume.nobody) -> Verified:
-    """Check the folder of a crawl that nobody crawls; with `repair`, mend it. `ConfigError` if it is no such folder."""
+    """Check the folder of a crawl that nobody crawls; with `repair`, repair it. `ConfigError` if it is no such folder."""
     check_crawl(folder)
     _refuse_merged(folder)
     with held(folder, repair):
@@ -117,7 +117,7 @@ def verify(folder: Path, repair: bool = False, tell: Tell = resume.nobody) -> Ve
             repairs = list(dict.fromkeys(problem.repair for problem in found.problems if problem.repair))
             if not repairs:
                 break
-            failed = [problem for mend in repairs if (problem := _failure_of(mend, found.problems))]
+            failed = [problem for one in repairs if (problem := _failure_of(one, found.problems))]
             found = _verified(folder, tell)
             found.problems += failed
             problems += [problem for problem in found.problems if str(problem) not in said]
@@ -133,12 +133,12 @@ def _refuse_merged(folder: Path) -> None:
             raise ConfigError(f"{folder}: {what}: restore that from a copy, or verify each partition by itself")
 
 
-def _failure_of(mend: Callable[[], object], problems: list[Problem]) -> Problem | None:
+def _failure_of(repair: Callable[[], object], problems: list[Problem]) -> Problem | None:
     """Why a repair failed; None: it did not. The others go on."""
     try:
-        mend()
+        repair()
     except (OSError, ConfigError, sqlite3.Error) as error:
-        place = next(problem.place for problem in problems if problem.repair == mend)
+        place = next(problem.place for problem in problems if problem.repair == repair)
         return Problem(place, f"the repair failed: {error}")
     return None
 
@@ -183,8 +183,8 @@ def integrity_problems(folder: Path, database: sqlite3.Connection) -> list[Probl
         wrong = [row for (row,) in database.execute("pragma integrity_check") if row != "ok"]
     except sqlite3.DatabaseError as error:
         wrong = [f"cannot be read: {error}"]
-    mend = partial(_write, folder, "reindex") if all(" index " in line for line in wrong) else None
-    return [Problem(str(folder / DATABASE), line, repair=mend) for line in wrong]
+    repair = partial(_write, folder, "reindex") if all(" index " in line for line in wrong) else None
+    return [Problem(str(folder / DATABASE), line, repair=repair) for line in wrong]
 
 
 def _type_problems(folder: Path, database: sqlite3.Connection) -> Iterator[Problem]:
@@ -224,11 +224,11 @@ def _broken_laws(folder: Path, database: sqlite3.Connection, laws: Mapping[str, 
 def _progress_problems(folder: Path, database: sqlite3.Connection) -> Iterator[Problem]:
     row = database.execute("select rowid, pages, errors, bytes from progress order by rowid desc limit 1").fetchone()
     tally = tally_of(database)
-    counted = (tally.fetched, tally.failed, tally.body_bytes)
-    if row is not None and tuple(row[1:]) != counted:
+    committed = (tally.fetched, tally.failed, tally.body_bytes)
+    if row is not None and tuple(row[1:]) != committed:
         what = f"the last row of progress has {row[1]:,} pages, and {tally.fetched:,} are committed"
-        mend = partial(_write, folder, "update progress set pages = ?, errors = ?, bytes = ? where rowid = ?")
-        yield Problem(str(folder / DATABASE), what, repair=partial(mend, *counted, row[0]))
+        correct = partial(_write, folder, "update progress set pages = ?, errors = ?, bytes = ? where rowid = ?")
+        yield Problem(str(folder / DATABASE), what, repair=partial(correct, *committed, row[0]))
 
 
 def _write(folder: Path, statement: str, *values: object) -> None:
@@ -246,7 +246,7 @@ class _Archives:
         self._folder, self._database, self._found, self._tell = folder, database, found, tell
         self._lengths = [Length(*row) for row in database.execute("select id, name, bytes from warc order by id")]
         # Else a repair could keep or write nothing, and does not begin.
-        self._can_mend = all(not (folder / name).exists() or (folder / name).is_dir() for name in (ARCHIVES, DAMAGED))
+        self._can_repair = all(not (folder / name).exists() or (folder / name).is_dir() for name in (ARCHIVES, DAMAGED))
         self._total = sum(length.bytes for length in self._lengths)
         self.lines = LineSum()  # that the index should have
         self.unread = set[tuple[str, str]]()  # archive and offset of answers that nobody can read
@@ -297,7 +297,7 @@ class _Archives:
         )
 
     def _if_possible(self, repair: Callable[[], None]) -> Callable[[], None] | None:
-        return repair if self._can_mend else None
+        return repair if self._can_repair else None
 
     def _check_file(self, length: Length, rows: list[ArchivedAnswer], line: Callable[[bytes], None]) -> None:
         path = self._folder / ARCHIVES / length.name
@@ -364,15 +364,15 @@ class _Archives:
         line(_line(record, row, url, path.name))
 
     def _damaged(
-        self, path: Path, damage: Damage, rows: list[ArchivedAnswer], before: str, mend: Callable[[], None] | None
+        self, path: Path, damage: Damage, rows: list[ArchivedAnswer], before: str, repair: Callable[[], None] | None
     ) -> None:
         """`before`: the URL of the last record that was read, of whose request or metadata the damage is if no answer begins in it."""
         self.unread.update((path.name, str(row.offset)) for row in rows)
         what = f"{damage.length:,} bytes cannot be read: {damage.why}"
         for row in rows:
-            self._problem(path, damage.offset, what, row, lost=True, repair=mend)
+            self._problem(path, damage.offset, what, row, lost=True, repair=repair)
         if not rows:
-            self._found.problems.append(Problem(str(path), what, before, damage.offset, True, mend))
+            self._found.problems.append(Problem(str(path), what, before, damage.offset, True, repair))
 
     def _problem(
         self,

@@ -34,7 +34,7 @@ _COUNTS = {
 
 
 def verify_all(folder: Path, repair: bool = False, tell: Tell = nobody) -> Verified:
-    """Check a crawl of any kind; with `repair`, mend it. `ConfigError` if it is none, or is being crawled."""
+    """Check a crawl of any kind; with `repair`, repair it. `ConfigError` if it is none, or is being crawled."""
     if not is_parallel(folder):
         return verify_one(folder, repair, tell)
     with held(folder, repair):  # whoever crawls with all partitions holds it too
@@ -136,13 +136,13 @@ def _check_merged(manifest: Manifest, found: Verified, repair: bool, is_comparab
     path = manifest.folder / DATABASE
     if not path.exists():
         return
-    mend = partial(merged.remove, manifest.folder)
-    problems = [Problem(str(path), what, repair=mend) for what in _merged_problems(manifest, is_comparable)]
+    remove = partial(merged.remove, manifest.folder)
+    problems = [Problem(str(path), what, repair=remove) for what in _merged_problems(manifest, is_comparable)]
     found.problems += problems
     if not repair:
         found.remaining += problems
     elif problems:
-        mend()
+        remove()
 
 
 def _merged_problems(manifest: Manifest, is_comparable: bool) -> list[str]:

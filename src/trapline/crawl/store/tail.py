@@ -41,7 +41,7 @@ class Tail:
 
 
 def cut_back(path: Path, length: int) -> int:
-    """Leave the first `length` bytes; how many were cut. A file that is shorter is damaged: nobody here can mend it."""
+    """Leave the first `length` bytes; how many were cut. A file that is shorter is damaged: nobody here can repair it."""
     size = path.stat().st_size if path.exists() else 0
     if size < length:
         raise ConfigError(f"{path}: has {size} bytes where the crawl's database knows {length}; restore it from a copy")
