@@ -628,13 +628,20 @@ def test_all_partitions_of_a_crawl_are_checked(parts: Path, capsys: Captured) ->
     assert cli.run(["report", str(folder)]) == 0  # the database of all is made anew
 
 
-def test_chunked_bodies_revisits_and_pages_fetched_again_are_sound(tmp_path: Path) -> None:
-    claim_new(tmp_path / "c", asdict(CrawlOptions(seeds=("http://site0.example/",)))).release()
-    keeper = Keeper(tmp_path / "c", StoreSettings(warc_bytes=30_000, metadata=True))
+@pytest.fixture
+def several(tmp_path: Path) -> Path:
+    """A crawl with several archives. Its batches are made up, so it has no log that could be replayed."""
+    folder = tmp_path / "several"
+    claim_new(folder, asdict(CrawlOptions(seeds=("http://site0.example/",)))).release()
+    keeper = Keeper(folder, StoreSettings(warc_bytes=30_000, metadata=True))
     for number in range(1, 9):
         keeper.commit([batch(number)])
     keeper.close(lambda step: None)
-    found = verify(tmp_path / "c")
+    return folder
+
+
+def test_chunked_bodies_revisits_and_pages_fetched_again_are_sound(several: Path) -> None:
+    found = verify(several)
     made_up = ("the crawl cannot go on", "of progress", "the database has 404")  # in what these batches say
     assert not [one for one in map(str, found.problems) if not any(what in one for what in made_up)]
     assert found.archives > 2 and found.records > 100
@@ -713,18 +720,6 @@ def test_a_record_without_place_or_length_is_named(folder: Path, table: str, row
     assert any(f"1 {rows} whose record has no place or no length" in one for one in said)
 
 
-@pytest.fixture
-def several(tmp_path: Path) -> Path:
-    """A crawl with several archives. Its batches are made up, so it has no log that could be replayed."""
-    folder = tmp_path / "several"
-    claim_new(folder, asdict(CrawlOptions(seeds=("http://site0.example/",)))).release()
-    keeper = Keeper(folder, StoreSettings(warc_bytes=30_000, metadata=True))
-    for number in range(1, 9):
-        keeper.commit([batch(number)])
-    keeper.close(lambda step: None)
-    return folder
-
-
 @pytest.mark.parametrize(
     ("sql", "what", "unknown"),
     [
@@ -794,8 +789,8 @@ def test_an_index_whose_repair_is_killed_anywhere_is_whole_or_as_before(
 ) -> None:
     index, resumed = folder / "index.cdxj", folder.with_name("resumed")
     whole = index.read_bytes()
-    last = whole.splitlines(keepends=True)[-1]
-    harmed = {1: whole + last, 0: whole[: -len(last)] + last.upper(), -1: whole[: -len(last)]}[lines]
+    first = whole.splitlines(keepends=True)[0]
+    harmed = {1: first + whole, 0: first.upper() + whole[len(first) :], -1: whole[len(first) :]}[lines]
     index.write_bytes(harmed)
     change(folder, "update cdxj set bytes = ?", len(harmed))
     with monkeypatch.context() as patched, pytest.raises(Killed):
