@@ -25,6 +25,8 @@ _CDATA = int.from_bytes(b"[CDATA[", "little")
 _SEVEN = (1 << 56) - 1  # that many bytes of a word
 _SPACE, _SLASH, _GREATER, _LESS, _EQUALS = 0x20, 0x2F, 0x3E, 0x3C, 0x3D
 _EACH = 0x0101010101010101  # one in each of eight bytes
+_LESSES, _DASHES, _BANGS = _EACH * _LESS, _EACH * 0x2D, _EACH * 0x21
+_SLASHES, _GREATERS, _EQUAL_SIGNS = _EACH * _SLASH, _EACH * _GREATER, _EACH * _EQUALS
 _DOUBLE, _SINGLE, _DASH, _BANG, _QUESTION, _BRACKET = 0x22, 0x27, 0x2D, 0x21, 0x3F, 0x5D
 
 Bytes = type_of(np.frombuffer(b"x", np.uint8))  # that cannot be written, as Python's own
@@ -73,13 +75,6 @@ def name_code(html: Array, start: int, end: int) -> int:
     return word | capitals(word & 0xFFFFFFFF) | (capitals((word >> 32) & 0xFFFFFFFF) << 32)
 
 
-@helper(i8(Bytes, i8))
-def name_end(html: Array, at: int) -> int:
-    while at < html.size and not ends_name(html[at]):
-        at += 1
-    return at
-
-
 @helper(i8(i8, i8))
 def marks_of_byte(word: int, eight_times: int) -> int:
     """Zero: a byte is not among eight. Else the lowest one is the highest bit of the first: what becomes zero borrows from there."""
@@ -96,6 +91,27 @@ def find_byte(html: Array, at: int, wanted: int) -> int:
             return at + (low_zeros(marks) >> 3)
         at += 8
     while at < html.size and html[at] != wanted:
+        at += 1
+    return at
+
+
+@helper(i8(i8))
+def marks_of_controls(word: int) -> int:
+    """As marks_of_byte, for blanks and all other bytes up to the space."""
+    return (word - _EACH * 0x21) & ~word & (_EACH << 7)
+
+
+@helper(i8(Bytes, i8))
+def name_end(html: Array, at: int) -> int:
+    while at + 8 <= html.size:
+        word = word_at(html, at)
+        marks = marks_of_controls(word) | marks_of_byte(word, _SLASHES) | marks_of_byte(word, _GREATERS)
+        at += 8 if marks == 0 else low_zeros(marks) >> 3
+        if marks != 0:
+            if ends_name(html[at]):
+                return at
+            at += 1
+    while at < html.size and not ends_name(html[at]):
         at += 1
     return at
 
@@ -131,6 +147,15 @@ def attribute_start(html: Array, at: int) -> int:
 @helper(i8(Bytes, i8))
 def attribute_name_end(html: Array, at: int) -> int:
     at += 1  # whatever it begins with, an equals sign too
+    while at + 8 <= html.size:
+        word = word_at(html, at)
+        marks = marks_of_controls(word) | marks_of_byte(word, _SLASHES) | marks_of_byte(word, _GREATERS)
+        marks |= marks_of_byte(word, _EQUAL_SIGNS)
+        at += 8 if marks == 0 else low_zeros(marks) >> 3
+        if marks != 0:
+            if ends_name(html[at]) or html[at] == _EQUALS:
+                return at
+            at += 1
     while at < html.size and not ends_name(html[at]) and html[at] != _EQUALS:
         at += 1
     return at
@@ -152,9 +177,18 @@ def value_end(html: Array, start: int) -> int:
     quote = html[start - 1]
     if quote in (_DOUBLE, _SINGLE):
         return find_byte(html, start, quote)
-    while start < html.size and not is_blank(html[start]) and html[start] != _GREATER:
-        start += 1
-    return start
+    at = start
+    while at + 8 <= html.size:
+        word = word_at(html, at)
+        marks = marks_of_controls(word) | marks_of_byte(word, _GREATERS)
+        at += 8 if marks == 0 else low_zeros(marks) >> 3
+        if marks != 0:
+            if is_blank(html[at]) or html[at] == _GREATER:
+                return at
+            at += 1
+    while at < html.size and not is_blank(html[at]) and html[at] != _GREATER:
+        at += 1
+    return at
 
 
 @helper(i8(Bytes, i8, i8))
@@ -203,16 +237,36 @@ def is_end_tag(html: Array, at: int, what: int, length: int) -> bool:
     return name_code(html, at + 2, end) == what
 
 
+@helper(b1(Bytes, i8))
+def is_markup(html: Array, at: int) -> bool:
+    """Whether `</` or `<!` stands here."""
+    return html[at] == _LESS and (html[at + 1] == _SLASH or html[at + 1] == _BANG)
+
+
+@helper(i8(Bytes, i8))
+def next_markup(html: Array, at: int) -> int:
+    """The next `</` or `<!`, or the end of all. Nothing else can end a script or text."""
+    while at + 9 <= html.size:
+        following = word_at(html, at + 1)
+        marks = marks_of_byte(following, _SLASHES) | marks_of_byte(following, _BANGS)
+        marks &= marks_of_byte(word_at(html, at), _LESSES)
+        at += 8 if marks == 0 else low_zeros(marks) >> 3
+        if marks != 0:
+            if is_markup(html, at):
+                return at
+            at += 1
+    while at + 1 < html.size and not is_markup(html, at):
+        at += 1
+    return at if at + 1 < html.size else html.size
+
+
 @helper(i8(Bytes, i8, i8, i8))
 def text_end(html: Array, at: int, what: int, length: int) -> int:
     """Where the end tag of an element that holds text alone begins."""
-    while at < html.size:
-        at, stop = next_eight(html, at, _LESS)
-        while at < stop:
-            if html[at] == _LESS and is_end_tag(html, at, what, length):
-                return at
-            at += 1
-    return html.size
+    at = next_markup(html, at)
+    while at < html.size and not is_end_tag(html, at, what, length):
+        at = next_markup(html, at + 1)
+    return at
 
 
 @helper(b1(Bytes, i8))
@@ -221,27 +275,43 @@ def is_arrow(html: Array, at: int) -> bool:
 
 
 @helper(i8(Bytes, i8))
+def next_in_hidden(html: Array, at: int) -> int:
+    """The next `<` or `-`, for all else means nothing between `<!--` and `-->` of a script."""
+    while at + 8 <= html.size:
+        word = word_at(html, at)
+        marks = marks_of_byte(word, _LESSES) | marks_of_byte(word, _DASHES)
+        if marks != 0:
+            return at + (low_zeros(marks) >> 3)
+        at += 8
+    while at < html.size and html[at] != _LESS and html[at] != _DASH:
+        at += 1
+    return at
+
+
+@helper(i8(Bytes, i8))
 def twice_hidden_end(html: Array, at: int) -> int:
     """Behind `<!-- <script`: an end tag ends only this, an arrow all of it."""
+    at = next_in_hidden(html, at)
     while at < html.size and not is_arrow(html, at):
         if html[at] == _LESS and is_end_tag(html, at, _SCRIPT, 6):
             return at + 8
-        at += 1
+        at = next_in_hidden(html, at + 1)
     return at
 
 
 @helper(i8(Bytes, i8))
 def hidden_end(html: Array, at: int) -> int:
     """Behind `<!--` in a script: to the arrow, or to the script's end tag."""
+    at = next_in_hidden(html, at)
     while at < html.size and not is_arrow(html, at):
+        end = at + 1
         if html[at] == _LESS:
             if is_end_tag(html, at, _SCRIPT, 6):
                 return at
-            end = at + 7
-            if end < html.size and ends_name(html[end]) and name_code(html, at + 1, end) == _SCRIPT:
-                at = twice_hidden_end(html, end)
-                continue
-        at += 1
+            name = at + 7
+            if name < html.size and ends_name(html[name]) and name_code(html, at + 1, name) == _SCRIPT:
+                end = twice_hidden_end(html, name)
+        at = next_in_hidden(html, end)
     return at
 
 
@@ -260,17 +330,13 @@ def closes_at_once(html: Array, at: int) -> bool:
 
 @helper(i8(Bytes, i8))
 def script_end(html: Array, at: int) -> int:
-    while at < html.size:
-        at, stop = next_eight(html, at, _LESS)
-        while at < stop:
-            if html[at] == _LESS and at + 1 < html.size and html[at + 1] < _QUESTION:  # a `/` or `!`
-                if is_end_tag(html, at, _SCRIPT, 6):
-                    return at
-                if opens_comment(html, at) and not closes_at_once(html, at + 4):
-                    at = hidden_end(html, at + 4)
-                    continue  # at an arrow, the script's end tag, or the end of all
-            at += 1
-    return html.size
+    at = next_markup(html, at)
+    while at < html.size and not is_end_tag(html, at, _SCRIPT, 6):
+        behind = at + 1
+        if opens_comment(html, at) and not closes_at_once(html, at + 4):
+            behind = hidden_end(html, at + 4)  # an arrow, the script's end tag, or the end of all
+        at = next_markup(html, behind)
+    return at
 
 
 @helper(b1(Bytes, i8, i8))
