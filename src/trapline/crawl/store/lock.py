@@ -1,4 +1,5 @@
-"""One crawl at a time in a folder: an exclusive flock on the file `lock`, which holds the loop's process number and its machine.
+"""One crawl at a time in a folder: an exclusive flock on the file `lock`, which holds the process number, the machine,
+and whether the folder is crawled or repaired.
 
 The loop takes it and the store inherits it, so it lasts as long as either lives, however they end. Whoever finds it
 held by a loop that is dead waits for that loop's store, which is committing its last batches. Of a loop on another machine, in a folder
@@ -86,13 +87,13 @@ def share(folder: Path) -> Lock | None:
 
 
 def holder(folder: Path) -> int | None:
-    """The process that crawls into this folder now."""
+    """The process that crawls into this folder, or repairs it, now."""
     found = holding(folder)
     return None if found is None else found.process
 
 
 def holding(folder: Path) -> Holder | None:
-    """Whoever crawls into this folder now."""
+    """The process that has this folder now, where it runs, and what it does. None: the folder is free."""
     try:
         descriptor = os.open(folder / LOCK, os.O_RDONLY | os.O_CLOEXEC)
     except OSError:
