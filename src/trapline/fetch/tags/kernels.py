@@ -296,7 +296,7 @@ def find_tags(html: Array, rows: Array, hrefs: Array, state: Array, opened: Arra
     """Write into `hrefs` (start, end) of the value itself for every link as most are; for every other tag that may lead somewhere or
     matter to `agent`, NOT_YET there, and into `rows` where its values are. False: there is no more room; call it again with more.
     `most`: of hrefs, then it stops. If `hrefs` has no room at all, where the attributes of every tag are is written into `rows`."""
-    if state[AT] == 0:
+    if state[AT] == 0:  # a new page, in which no element of SVG or MathML is open yet
         opened[0, 0] = 0
     at = find_byte(html, state[AT], _LESS)
     while at + 1 < html.size and not is_over(state, most):

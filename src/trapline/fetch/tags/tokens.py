@@ -25,9 +25,9 @@ _CDATA = int.from_bytes(b"[CDATA[", "little")
 _SEVEN = (1 << 56) - 1  # that many bytes of a word
 _SPACE, _SLASH, _GREATER, _LESS, _EQUALS = 0x20, 0x2F, 0x3E, 0x3C, 0x3D
 _EACH = 0x0101010101010101  # one in each of eight bytes
-_LESSES, _DASHES, _BANGS = _EACH * _LESS, _EACH * 0x2D, _EACH * 0x21
-_SLASHES, _GREATERS, _EQUAL_SIGNS = _EACH * _SLASH, _EACH * _GREATER, _EACH * _EQUALS
 _DOUBLE, _SINGLE, _DASH, _BANG, _QUESTION, _BRACKET = 0x22, 0x27, 0x2D, 0x21, 0x3F, 0x5D
+_LESSES, _DASHES, _BANGS = _EACH * _LESS, _EACH * _DASH, _EACH * _BANG
+_SLASHES, _GREATERS, _EQUAL_SIGNS = _EACH * _SLASH, _EACH * _GREATER, _EACH * _EQUALS
 
 Bytes = type_of(np.frombuffer(b"x", np.uint8))  # that cannot be written, as Python's own
 Two = type_of((1, 1))
@@ -101,11 +101,17 @@ def marks_of_controls(word: int) -> int:
     return (word - _EACH * 0x21) & ~word & (_EACH << 7)
 
 
+@helper(i8(i8))
+def marks_of_name_ends(word: int) -> int:
+    """As marks_of_byte, for every byte that ends a name, and control characters that do not."""
+    return marks_of_controls(word) | marks_of_byte(word, _SLASHES) | marks_of_byte(word, _GREATERS)
+
+
 @helper(i8(Bytes, i8))
 def name_end(html: Array, at: int) -> int:
     while at + 8 <= html.size:
         word = word_at(html, at)
-        marks = marks_of_controls(word) | marks_of_byte(word, _SLASHES) | marks_of_byte(word, _GREATERS)
+        marks = marks_of_name_ends(word)
         at += 8 if marks == 0 else low_zeros(marks) >> 3
         if marks != 0:
             if ends_name(html[at]):
@@ -149,8 +155,7 @@ def attribute_name_end(html: Array, at: int) -> int:
     at += 1  # whatever it begins with, an equals sign too
     while at + 8 <= html.size:
         word = word_at(html, at)
-        marks = marks_of_controls(word) | marks_of_byte(word, _SLASHES) | marks_of_byte(word, _GREATERS)
-        marks |= marks_of_byte(word, _EQUAL_SIGNS)
+        marks = marks_of_name_ends(word) | marks_of_byte(word, _EQUAL_SIGNS)
         at += 8 if marks == 0 else low_zeros(marks) >> 3
         if marks != 0:
             if ends_name(html[at]) or html[at] == _EQUALS:
