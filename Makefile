@@ -14,17 +14,24 @@ export UV_PYTHON_DOWNLOADS := never
 # --compile-bytecode: else the first command compiles a thousand modules, and every one does where Python may not write.
 SYNC := $(BIN)/uv sync --frozen --inexact --quiet --compile-bytecode
 
-# A file of tests stays with one worker: its tests share what they crawl and compile.
 WORKERS ?= 2
-PYTEST := $(BIN)/pytest -q --numprocesses $(WORKERS) --dist loadfile
+PYTEST := $(BIN)/pytest -q --numprocesses $(WORKERS) --dist worksteal
 
 .DELETE_ON_ERROR:
-.PHONY: demo test lint types unit unit-uncompiled proof bench bench-live clean
+.PHONY: demo test static warmup lint types unit unit-uncompiled proof bench bench-live clean
 
 demo: .venv/runtime.stamp
 	$(BIN)/trapline demo
 
-test: lint types unit unit-uncompiled
+# Compiling takes one core for a minute: what needs no compiled code runs beside it.
+test: .venv/dev.stamp
+	$(MAKE) --no-print-directory --jobs 2 warmup static
+	$(MAKE) --no-print-directory unit
+
+static: lint types unit-uncompiled
+
+warmup: .venv/dev.stamp
+	$(BIN)/trapline warmup
 
 lint: .venv/dev.stamp
 	$(BIN)/ruff check
@@ -35,17 +42,15 @@ types: .venv/dev.stamp
 	$(BIN)/mypy
 
 # Compiled first, or every worker would do it.
-unit: .venv/dev.stamp
-	$(BIN)/trapline warmup
+unit: warmup
 	$(PYTEST)
 
 # numba reads the switch once, at import: this run needs a process of its own.
 unit-uncompiled: .venv/dev.stamp
-	NUMBA_DISABLE_JIT=1 $(PYTEST) tests/frontier tests/strategies tests/simulate tests/crawl/test_same_order.py
+	NUMBA_DISABLE_JIT=1 $(BIN)/pytest -q --numprocesses 1 tests/frontier tests/strategies tests/simulate tests/crawl/test_same_order.py
 
 # Writes docs/proof.md; takes hours. Some sections only: make proof PROOF="durability politeness"
-proof: .venv/dev.stamp
-	$(BIN)/trapline warmup
+proof: warmup
 	$(BIN)/python -m tests.proof $(PROOF)
 
 bench: .venv/runtime.stamp

@@ -1,7 +1,7 @@
-"""The limit: what a bare compiled loop reaches that only orders pages. No politeness, no addresses, no retries, no
-strategy to plug in, no state to go on from.
+"""Bare compiled loops that only order pages: the upper limit of speed for the frontier, used by order.py.
 
-It uses numba directly, with nothing of Trapline, so that it can stand beside it in one run.
+They have no politeness, no addresses, no retries, no pluggable strategy, and no state to resume from. They use numba
+directly and nothing of Trapline, so that both can be compared in one run.
 """
 
 import numba
@@ -122,7 +122,7 @@ def _opic(offsets, targets, seeds, state, cash, heap, pos, order):  # type: igno
 
 
 def larger_sites_first(web) -> NDArray[np.int32]:  # type: ignore[no-untyped-def]
-    """The order of pages, home pages first."""
+    """Return the order of pages by larger-sites-first; the seeds are the home pages."""
     order = np.zeros(web.pages, np.int32)
     done = _larger_sites_first(
         web.offsets,
@@ -142,7 +142,7 @@ def larger_sites_first(web) -> NDArray[np.int32]:  # type: ignore[no-untyped-def
 
 
 def opic(web) -> NDArray[np.int32]:  # type: ignore[no-untyped-def]
-    """The order of pages by cash, over the whole web at once."""
+    """Return the order of pages by OPIC cash, in one heap over the whole web."""
     order, state = np.zeros(web.pages, np.int32), np.zeros(web.pages, np.uint8)
     heap, pos = np.zeros(web.pages, np.int32), np.zeros(web.pages, np.int32)
     done = _opic(web.offsets, web.targets, web.home, state, np.zeros(web.pages), heap, pos, order)

@@ -1,8 +1,8 @@
-"""Cost of the frontier's calls from Python: python bench/calls.py
+"""Measures the cost of the frontier's calls from Python: python bench/calls.py
 
-1. One `next` (and the `finish` that gives the site back) with 10^3 and with 10^6 sites waiting, and their ratio.
-2. A live-like pattern: one `finish` with 20 links and one `next` a page.
-3. Snapshot, restore and replay, per page.
+1. One `next` with 10^3 and with 10^6 sites waiting, and their ratio.
+2. The pattern of a live crawl: one `finish` with 20 links and one `next` per page.
+3. Snapshot and restore, and replay per page.
 """
 
 import tempfile
@@ -21,7 +21,7 @@ ROUNDS = 5
 
 
 def full_frontier(sites: int) -> Frontier:
-    """Every site has one page waiting and an address of its own."""
+    """Return a frontier in which every site has one waiting page and its own address."""
     frontier = Frontier(pair("opic", "top-page"), Rules(delay_s=1e6))
     frontier.add_sites(sites, 0.0, np.arange(sites))
     frontier.add_pages(np.arange(sites))
@@ -30,7 +30,7 @@ def full_frontier(sites: int) -> Frontier:
 
 
 def next_us(frontier: Frontier, calls: int) -> float:
-    """Microseconds of one `next` alone; what it leases is given back outside of the clock."""
+    """Return the microseconds of one `next`; the `finish` that returns the lease is not timed."""
     spent, done = 0.0, Outcome()
     for _ in range(calls):
         started = time.perf_counter()
@@ -52,7 +52,7 @@ def next_at_sizes() -> None:
 
 
 def live_like(page_rank: str, site_rank: str, journal: Journal | None = None) -> tuple[Frontier, float]:
-    """100 sites, 30,000 pages, 20 links each, no delay: microseconds a page."""
+    """Crawl 100 sites, 30,000 pages, 20 links each, without delay; return the frontier and microseconds per page."""
     pages, rng = 30_000, np.random.default_rng(1)
     frontier = Frontier(pair(page_rank, site_rank), Rules(delay_s=0.0), journal=journal)
     frontier.add_sites(100, 0.0, np.arange(100))

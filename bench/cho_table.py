@@ -1,6 +1,7 @@
-"""The table "What holds" of docs/reproduce-cho.md, from what `trapline reproduce cho --json FILE` wrote. python bench/cho_table.py FILE...
+"""Prints the table "What holds" of docs/reproduce-cho.md: python bench/cho_table.py FILE...
 
-A row a claim, in the order of the experiments, a column a graph. Markdown to stdout.
+FILE is the output of `trapline reproduce cho --json FILE`. The table, in Markdown, has a row for each claim, in the order of
+the experiments, and a column for each graph.
 """
 
 import json
@@ -13,10 +14,10 @@ SHORT = {"holds": "yes", "does not hold": "no", "undecided": "?"}
 def main(files: list[str]) -> None:
     graphs = [graph for file in files for graph in json.loads(Path(file).read_text())["graphs"]]
     verdicts = {
-        (number, one["claim"], graph["name"]): SHORT[one["verdict"]]
+        (number, claim["claim"], graph["name"]): SHORT[claim["verdict"]]
         for graph in graphs
         for number, experiment in graph["experiments"].items()
-        for one in experiment["claims"]
+        for claim in experiment["claims"]
     }
     names = [graph["name"] for graph in graphs]
     print("| | " + " | ".join(names) + " |\n|" + "---|" * (len(names) + 1))

@@ -1,16 +1,16 @@
-"""The endpoint under load, on loopback: pings per second that it holds, and with which delay. `python bench/endpoint.py --json FILE`
+"""Measures the endpoint for pings under load, on loopback: pings per second, and their delay. python bench/endpoint.py --json FILE
 
-The endpoint is a process of its own with a fresh folder; this process sends, and has the key files. Both share the machine's
-cores, so that the numbers are of endpoint and sender together. Every ping is about another page, so that each is written to disk.
-Limits per sender and host are off where capacity is measured (--limits: as users have them), and on under the flood.
+The endpoint runs in its own process with a fresh folder; this process sends pings and serves the key files. Both share the
+machine's cores, so the numbers are those of endpoint and sender together. Every ping is about another page, so that each is
+written to disk. Limits per sender and host are off where capacity is measured, and on under the flood.
 
-closed: so many connections, each sends the next ping when the last is answered.
-open:   so many pings a second, whatever the answers do; the delay counts from when a ping was due.
-flood:  open, while other senders forge keys, repeat pings and name sites that nobody crawls, as fast as they can.
+closed: a fixed number of connections; each sends the next ping when the last one is answered.
+open:   a fixed number of pings per second, independent of the answers; the delay counts from the time a ping was due.
+flood:  open, while other senders forge keys, repeat pings and name sites outside the crawl, as fast as they can.
 
-With a crawl behind it, instead (endpoint_crawl.py): `--forged 100000` sends so many forged and replayed pings and compares all that the
-crawl knows before and after; `--beside 240` floods it for half of so many seconds and prints the crawl's speed and freshness with and
-without that.
+Two options test a crawl behind the endpoint instead (endpoint_crawl.py). `--forged 100000` sends that many forged and replayed
+pings and compares the data of the crawl before and after. `--beside 240` floods the endpoint for half of that many seconds and
+prints the crawl's speed and freshness with and without the flood.
 """
 
 import argparse
@@ -50,7 +50,7 @@ class Client:
         return self
 
     async def send(self, request: bytes) -> int:
-        """The status."""
+        """Send a request; return the status of the answer."""
         self._writer.write(request)
         head = await self._reader.readuntil(b"\r\n\r\n")
         length = int(head.lower().partition(b"content-length: ")[2].partition(b"\r\n")[0])
@@ -101,7 +101,7 @@ def list_of(key_port: int, urls: int) -> bytes:
 
 
 def forged(key_port: int) -> bytes:
-    """Of four: a forged key, another in a known place, a repeated ping, an unknown site."""
+    """Make a forgery. Of four, two have a forged key, one repeats a ping, one is for an unknown site."""
     kind = next(numbers) % 4
     if kind == 3:
         return b"GET /indexnow?url=http%%3A%%2F%%2Fx%d.test%%2F&key=%s HTTP/1.1\r\nHost: x\r\n\r\n" % (
@@ -148,7 +148,7 @@ async def at_rate(port: int, connections: int, seconds: float, rate: float, make
 
 
 async def flooded(port: int, key_port: int, connections: int, seconds: float, rate: float) -> dict[str, object]:
-    """Honest pings at a rate, beside a flood; senders of the flood have addresses of their own."""
+    """Send honest pings at a fixed rate during a flood. The senders of the flood have their own addresses."""
     stop, statuses = asyncio.Event(), Counter[int]()
 
     async def flood(number: int) -> None:
@@ -180,7 +180,7 @@ async def key_files(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) 
 
 @contextmanager
 def serving(folder: Path, key_port: int, limits: bool) -> Iterator[tuple[int, int]]:
-    """An endpoint in a process of its own: its port and its process."""
+    """Run an endpoint in its own process; yield its port and process id."""
     command = [sys.executable, __file__, "--serve", str(folder), str(key_port), "on" if limits else "off"]
     with subprocess.Popen(command, stdout=subprocess.PIPE, stdin=subprocess.PIPE, text=True) as process:
         assert process.stdout is not None
@@ -193,13 +193,13 @@ def serving(folder: Path, key_port: int, limits: bool) -> Iterator[tuple[int, in
 def serve(folder: str, key_port: str, limits: str) -> None:
     import signal
 
-    from trapline.signals.feed import read_feed
-    from trapline.signals.intake import Rates
-    from trapline.signals.limits_of_senders import Rate
-    from trapline.signals.serving import Service, Settings
+    from trapline.signals.endpoint.intake import SenderRates
+    from trapline.signals.endpoint.rate_limits import RequestRate
+    from trapline.signals.endpoint.server import Service, Settings
+    from trapline.signals.published.feed import read_feed
 
-    free = Rate(NO_LIMIT, NO_LIMIT)
-    rates = Rates() if limits == "on" else Rates(free, free, free, free, free)
+    free = RequestRate(NO_LIMIT, NO_LIMIT)
+    rates = SenderRates() if limits == "on" else SenderRates(free, free, free, free, free)
     hosts = {f"h{number}.test": (KEY_ADDRESS,) for number in range(HOSTS)}
     settings = Settings(Path(folder), port=0, allow_private=True, rates=rates, hosts=hosts)
     sites = [(number, origin_of(number, int(key_port))) for number in range(HOSTS)]
@@ -214,7 +214,7 @@ def serve(folder: str, key_port: str, limits: str) -> None:
 
 
 def usage(process: int) -> tuple[float, float]:
-    """Processor seconds and megabytes."""
+    """Return the processor seconds and resident megabytes of a process."""
     fields = Path(f"/proc/{process}/stat").read_text().rsplit(")", 1)[1].split()
     seconds = (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
     return seconds, int(fields[21]) * os.sysconf("SC_PAGE_SIZE") / 1e6
@@ -228,7 +228,7 @@ async def measured(
     with tempfile.TemporaryDirectory() as text:
         with serving(Path(text), key_port, limits) as (port, process):
             client = await Client(port, 999).open()
-            for _ in range(HOSTS):  # every host's key is known when it begins
+            for _ in range(HOSTS):  # the endpoint checks the key of every host before the measurement
                 await client.send(ping(key_port))
             await asyncio.sleep(2.0)
             client.close()
@@ -279,12 +279,18 @@ if __name__ == "__main__":
         serve(*sys.argv[2:])
         sys.exit()
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--seconds", type=float, default=10.0)
-    parser.add_argument("--rates", type=float, nargs="*", default=[500.0, 2000.0])
-    parser.add_argument("--connections", type=int, default=256)
-    parser.add_argument("--json", type=Path)
-    parser.add_argument("--forged", type=int, metavar="N")
-    parser.add_argument("--beside", type=float, metavar="SECONDS")
+    parser.add_argument("--seconds", type=float, default=10.0, help="length of each measurement [10]")
+    parser.add_argument(
+        "--rates", type=float, nargs="*", default=[500.0, 2000.0], help="pings per second of open and flood [500 2000]"
+    )
+    parser.add_argument("--connections", type=int, default=256, help="connections of closed [256]")
+    parser.add_argument("--json", type=Path, help="write the results to this file")
+    parser.add_argument(
+        "--forged", type=int, metavar="N", help="send N forged and replayed pings to a crawl's endpoint"
+    )
+    parser.add_argument(
+        "--beside", type=float, metavar="SECONDS", help="flood a crawl's endpoint for half of this time"
+    )
     given = parser.parse_args()
     if given.forged or given.beside:
         import endpoint_crawl

@@ -1,15 +1,16 @@
-"""What forged and replayed pings do to a crawl: to what it knows (`forged`), and to its speed and freshness (`beside`). On loopback.
+"""Measures the effect of forged and replayed pings on a crawl: on its data (`forged`), on its speed and freshness (`beside`).
 
-A changing web of testweb, a crawl of it and its endpoint are processes of their own, with the limits that users have; this process
-sends. `bench/endpoint.py --forged N` and `--beside SECONDS` begin here.
+A changing web of testweb, a crawl of it and its endpoint run in their own processes on loopback, with the users' limits; this
+process sends the pings. `bench/endpoint.py --forged N` and `--beside SECONDS` call this module.
 
-forged: the crawl has all pages and fetches none again (its rate is next to nothing), so that whatever differs afterwards was done by
-pings. Every site pings once, honestly; when that is heard, all that is known is written down. Then come copies of the honest pings, a
-fifth of N; 65 seconds later, when the endpoint has said once more what was repeated, all is compared. Then come pings with forged keys,
-with forged places of keys, of sites that nobody crawls, and not to be read; and all is compared again.
+forged: the crawl has fetched all pages and refetches none (its refresh rate is almost 0), so that only pings can change its
+data. Every site sends one honest ping. When the crawl has processed these, its data is recorded. Then copies of the honest
+pings are sent, a fifth of N. 65 seconds later, when the endpoint has passed on the repeated signals once more, the data is
+compared. Then pings with forged keys, with forged key locations, for sites outside the crawl, and malformed pings are sent, and
+the data is compared again.
 
-beside: the crawl keeps its pages fresh by honest pings. Of four equal stretches of time the second and the fourth are under a flood of
-the same forgeries. Pages a second come from crawl.db, freshness from testweb's own log.
+beside: the crawl keeps its pages fresh by honest pings. Of four equal periods, the second and the fourth are under a flood of
+the same forgeries. Pages per second come from crawl.db, freshness comes from testweb's own log.
 """
 
 import asyncio
@@ -36,8 +37,8 @@ from xxhash import xxh3_128_hexdigest
 TOKEN = "a-token-that-nobody-guesses"
 TRAPLINE = [sys.executable, "-c", "from trapline.cli import main; main()"]
 SENDERS = 64
-LATE_S = 65.0  # signals.intake says repeated ones once more after 60
-KEPT = ("site", "page", "fetch", "copy", "robots", "given_up", "left_out", "signal")
+LATE_S = 65.0  # the intake of the endpoint passes repeated signals on once more after 60 s
+KEPT = ("site", "page", "fetch", "copy", "robots", "abandoned_site", "rejected_link", "signal")
 SEED = 0
 WARM_UP_S = 20.0
 
@@ -54,7 +55,7 @@ class World:
     began: float  # wall clock
 
     def key(self, site: int) -> str:
-        """As testweb has it (testweb/published.py)."""
+        """Return the key of a site, as testweb makes it (testweb/published.py)."""
         return xxh3_128_hexdigest(f"{SEED} key {site}".encode())
 
     def ping(self, url: str, key: str, **more: str) -> bytes:
@@ -85,14 +86,17 @@ class World:
         return self.replayed(number) if number % 5 == 4 else self.forged(number)
 
 
-# ---- what is sent
+# ---- senders
 
 
 async def send(world: World, make: Make, numbers: Iterator[int], goes_on: Callable[[], bool]) -> Answers:
-    """Pings by many senders, as fast as they are answered; how many by kind and status. Status 0: the connection was refused."""
+    """Send pings by many senders, as fast as they are answered; return their number by kind and status.
+
+    Status 0 means that the connection failed.
+    """
     found: Answers = Counter()
 
-    async def one(sender: int) -> None:
+    async def run_sender(sender: int) -> None:
         reader = writer = None
         for number in numbers:
             kind, request = make(number)
@@ -111,7 +115,7 @@ async def send(world: World, make: Make, numbers: Iterator[int], goes_on: Callab
         if writer is not None:
             writer.close()
 
-    await asyncio.gather(*map(one, range(SENDERS)))
+    await asyncio.gather(*map(run_sender, range(SENDERS)))
     return found
 
 
@@ -133,7 +137,7 @@ async def send_honest(world: World) -> Counter[int]:
 
 @contextmanager
 def _new_folder() -> Iterator[None]:
-    """Where all of it is done; gone at the end."""
+    """Work in a temporary folder, which is deleted at the end."""
     before = os.getcwd()
     with tempfile.TemporaryDirectory() as folder:
         os.chdir(folder)
@@ -143,7 +147,7 @@ def _new_folder() -> Iterator[None]:
             os.chdir(before)
 
 
-# ---- nothing but counters
+# ---- forged: pings must change nothing but counters
 
 
 @_new_folder()
@@ -182,21 +186,21 @@ def _differences(before: dict[str, list[Any]], after: dict[str, list[Any]]) -> d
 
 
 def _known(world: World) -> dict[str, list[Any]]:
-    """All that the crawl knows, and what the endpoint has taken for it: rows, and each page's evidence at one fixed moment."""
-    from trapline.crawl.options import CrawlOptions
-    from trapline.crawl.resume import refresher_of
-    from trapline.crawl.store.reading import Reading
-    from trapline.report.trust import trust_of
+    """Return the data of the crawl and of the endpoint's inbox: rows, and each page's evidence at one fixed time."""
+    from trapline.crawl.engine.options import CrawlOptions
+    from trapline.crawl.files.reading import Reading
+    from trapline.crawl.files.resume import refresher_of
+    from trapline.report.refresh_record import trust_of
 
     reading = Reading(world.crawl)
-    told = CrawlOptions.from_json(reading.meta()["options"]).refresh
-    assert told is not None
-    refresher = refresher_of(reading, told)
+    options = CrawlOptions.from_json(reading.meta()["options"]).refresh
+    assert options is not None
+    refresher = refresher_of(reading, options)
     reading.close()
     moment = world.began + 86_400.0
     pages = [page for page in range(len(_rows(world.crawl / "crawl.db", "page"))) if page in refresher]
-    # Pages compete or wait as of the last moment that the log has, and that moment is no evidence: no access at all, a day later,
-    # and all of them stand as they should then.
+    # The refresher's queue is as of the last time in the log, which differs between two readings without being evidence. An access
+    # of weight 0, a day later, brings the queue of both readings to the same time.
     refresher.accessed(pages[0], moment, 0.0)
     refresher.replay(b"")
     return {
@@ -213,12 +217,12 @@ def _difference(before: list[Any], after: list[Any]) -> dict[str, Any]:
 
 
 def _quiet(world: World) -> bool:
-    """Whether the crawl has come to rest: all that it knows is fetched or refused, for two seconds."""
+    """Return whether the crawl is idle: all known pages have been fetched or refused for two seconds."""
     rows = _rows(world.crawl / "crawl.db", "progress")
     return len(rows) > 6 and rows[-1][2] > 0 and rows[-1][6] == 0 and rows[-1][2] == rows[-5][2] and not rows[-1][8]
 
 
-# ---- speed and freshness
+# ---- beside: speed and freshness
 
 
 @_new_folder()
@@ -336,7 +340,7 @@ def _wait(until: Callable[[], bool], seconds: float = 300.0) -> None:
     end = time.monotonic() + seconds
     while not until():
         if time.monotonic() > end:
-            raise TimeoutError("what was waited for did not come")
+            raise TimeoutError(f"the crawl, its endpoint or testweb was not ready after {seconds:g} s")
         time.sleep(0.2)
 
 
@@ -347,7 +351,7 @@ def _status_of(world: World) -> dict[str, Any]:
         with urllib.request.urlopen(request, timeout=20) as answer:
             found: dict[str, Any] = json.loads(answer.read())
             return found
-    except OSError:  # it is not up yet
+    except OSError:  # the endpoint does not listen yet
         return {"sites_known": -1}
 
 

@@ -1,8 +1,8 @@
-"""What it costs to tell another partition of a URL: bytes and processor time, against the bytes of the pages that they were found on.
+"""Measures the cost of sending URLs to other partitions: bytes and processor time, relative to the bytes of the fetched pages.
 
     python bench/exchange.py [GRAPH] [--processes 8] [--batch-pages 100]
 
-GRAPH must have URLs and sizes of pages; without one a generated web stands in, whose URLs are shorter than real ones.
+GRAPH must have URLs. Page sizes that it lacks are drawn. The default is a generated web, whose URLs are shorter than real ones.
 """
 
 import argparse
@@ -15,32 +15,34 @@ from trapline.frontier import Rules
 from trapline.graph import Graph, generate, load_graph
 from trapline.graph.page_sizes import page_sizes
 from trapline.graph.strings import StoredStrings, stored
-from trapline.parallel.batch_code import Row, decode, encode
-from trapline.parallel.in_process import EXCHANGE, Exchange, ParallelCrawl, Plan, simulate_parallel
 from trapline.parallel.partition import Partitioning
+from trapline.parallel.simulated.crawl import EXCHANGE, ExchangeRules, ParallelCrawl, ParallelPlan, simulate_parallel
+from trapline.parallel.transport.url_batches import LinkRow, decode, encode
 from trapline.simulate.servers import constant_servers
 from trapline.strategies import strategies
 
 
 def crawled(web: Graph, processes: int, batch_pages: int, filter_size: int, strategy: str) -> ParallelCrawl:
-    plan = Plan(EXCHANGE, Partitioning("site-hash", processes), Exchange(batch_pages, filter_size), keep_batches=True)
+    plan = ParallelPlan(
+        EXCHANGE, Partitioning("site-hash", processes), ExchangeRules(batch_pages, filter_size), keep_batches=True
+    )
     rules = Rules(delay_s=0.0, ip_delay_s=0.0, per_connection=10)
     servers = constant_servers(0.1)
-    return simulate_parallel(web, strategies()[strategy], rules, plan, seeds=web.home, servers=servers, robots=50)
+    return simulate_parallel(web, strategies()[strategy], rules, plan, seeds=web.home, servers=servers, connections=50)
 
 
-def rows_of(crawl: ParallelCrawl, urls: StoredStrings) -> list[list[Row]]:
+def rows_of(crawl: ParallelCrawl, urls: StoredStrings) -> list[list[LinkRow]]:
     return [
-        [Row(urls[int(e.key)].encode(), int(e.links), int(e.depth), float(e.share)) for e in entries]
+        [LinkRow(urls[int(e.key)].encode(), int(e.links), int(e.depth), float(e.share)) for e in entries]
         for _, _, entries in crawl.batches
     ]
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("graph", nargs="?", type=Path)
-    parser.add_argument("--processes", type=int, default=8)
-    parser.add_argument("--batch-pages", type=int, default=100)
+    parser.add_argument("graph", nargs="?", type=Path, help="a graph with URLs; the default is a generated web")
+    parser.add_argument("--processes", type=int, default=8, help="partitions [8]")
+    parser.add_argument("--batch-pages", type=int, default=100, help="pages between two messages [100]")
     asked = parser.parse_args()
     web = load_graph(asked.graph) if asked.graph else generate(100_000, 1000)
     assert web.urls is not None
@@ -64,8 +66,8 @@ def main() -> None:
         began = time.process_time()
         coded = [encode(batch) for batch in batches]
         coding = time.process_time()
-        for one in coded:
-            decode(one)
+        for message in coded:
+            decode(message)
         decoding = time.process_time()
         text = sum(len(row.url) for batch in batches for row in batch)
         size, fetched = sum(map(len, coded)), sum(int(sizes[log.page].sum()) for log in crawl.logs)

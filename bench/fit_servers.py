@@ -1,8 +1,8 @@
-"""Fit `trapline.simulate.modelled.ServerModel` to real records: python bench/fit_servers.py [--plot].
+"""Fits `trapline.simulate.modelled.ServerModel` to real records: python bench/fit_servers.py [--plot]
 
-It reads ../shared/data, prints every parameter beside the records it comes from and how well it fits, and says whether
-the defaults in the code are still these. --plot also draws docs/server-models.png. What was left out and why stands in
-docs/server-models.md.
+Reads ../shared/data, prints every parameter with the records that it comes from and the quality of the fit, and compares the
+parameters with the defaults in the code. --plot also draws docs/server-models.png. docs/server-models.md explains which
+records are not used, and why.
 """
 
 import csv
@@ -34,13 +34,18 @@ DATA = ROOT.parent / "shared" / "data"
 QUANTILES = (0.05, 0.25, 0.5, 0.75, 0.95, 0.99)
 PUBLISHED = ((1.5, 0.90), (3.0, 0.95))  # thesis fig. 4.2: seconds, share of pages under them
 
-SMALL = 3_000  # bytes: two packets, no transfer time to speak of
-PAGE = 20_000  # bytes: a page whose time is still mostly waiting
-LARGE = 30_000  # bytes: enough to show the speed of a server
-TICK_S = 0.001  # the logs count milliseconds
-STALL = 4  # a page that takes so many times its site's usual time
-QUICK_S = 0.1  # sites quicker than this show stalls; in slower ones they drown in the usual time
-OWN = ("kb.dk", "netarkivet.dk", "netarchive.dk", "pligtaflevering.dk")  # the Danish web archive, whose logs these are
+SMALL = 3_000  # bytes: two packets, with negligible transfer time
+PAGE = 20_000  # bytes: up to this size the time of a page is mostly waiting
+LARGE = 30_000  # bytes: enough to measure the speed of a server
+TICK_S = 0.001  # resolution of the logs: milliseconds
+STALL = 4  # a page stalls if it takes this many times its site's usual time
+QUICK_S = 0.1  # stalls are measured on sites quicker than this; on slower ones the usual time hides them
+OWN = (
+    "kb.dk",
+    "netarkivet.dk",
+    "netarchive.dk",
+    "pligtaflevering.dk",
+)  # sites of the Danish web archive, which made the logs
 NEVER_TRIED = {-5003, -9998}  # Heritrix: over quota, forbidden by robots.txt
 NO_ANSWER = {
     -404,
@@ -54,15 +59,15 @@ NO_ANSWER = {
     -2,
     -1,
 }  # Heritrix: connection, time-out, name, robots.txt or empty answer
-FOR_NOW = {408, 429, 502, 503, 504}  # statuses that say: try again
+FOR_NOW = {408, 429, 502, 503, 504}  # statuses of temporary failures
 
 
 class Fetch(NamedTuple):
-    site: tuple[str, str]  # record and host: the same host in another year is another site
+    site: tuple[str, str]  # record and host; the same host in another record is another site
     status: int
     seconds: float
     bytes: float
-    page: bool  # an HTML page, and not an image, a script or robots.txt
+    page: bool  # whether it is an HTML page, not an image, a script or robots.txt
 
 
 def lines(path: Path) -> Iterator[str]:
@@ -72,8 +77,8 @@ def lines(path: Path) -> Iterator[str]:
 
 
 def heritrix(data: Path) -> Iterator[Fetch]:
-    """Connection, wait and transfer together; a connection of its own for each fetch."""
-    # 10 and 12 are 09 and 11 sorted; 13 is 09 cut, its durations all replaced by 36 ms.
+    """Yield the fetches of Heritrix's logs. The seconds include connection, wait and transfer; each fetch has its own connection."""
+    # Files 10 and 12 are 09 and 11, sorted; 13 is a part of 09 with all durations replaced by 36 ms.
     for path in sorted((data / "heritrix-crawl-logs").glob("*.log.gz")):
         if not path.name.startswith("13_"):
             yield from (fetch for line in lines(path) for fetch in _crawl_line(path, line))
@@ -91,10 +96,10 @@ def _crawl_line(path: Path, line: str) -> Iterator[Fetch]:
 
 
 def requests_2025(data: Path) -> Iterator[Fetch]:
-    """Name, connection, TLS, wait and transfer together."""
+    """Yield the fetches of 2025. The seconds include DNS lookup, connection, TLS, wait and transfer."""
     path = data / "fetch-latency-2025" / "beautifulsoup_latency_logs.csv.gz"
     for row in csv.DictReader(lines(path)):
-        if row["domain"]:  # one row is the list's own heading
+        if row["domain"]:  # one row is the heading of a list
             status = int(row["http_status"]) or -4
             yield Fetch(
                 ("25", row["domain"]), status, float(row["elapsed_sec"]), float(row["size_bytes"]), status == 200
@@ -102,7 +107,7 @@ def requests_2025(data: Path) -> Iterator[Fetch]:
 
 
 class Exchange(NamedTuple):
-    """One entry of a HAR file; NaN where it does not say."""
+    """One entry of a HAR file; NaN for missing values."""
 
     site: tuple[str, str]
     tcp_s: float
@@ -112,7 +117,7 @@ class Exchange(NamedTuple):
 
 def har(data: Path) -> Iterator[Exchange]:
     for path in sorted((data / "har-samples").glob("*.har.xz")):
-        # Two are copies of wpt_github, one of them edited; www.bbc.com came out of the browser's cache.
+        # Two files are copies of wpt_github, one of them edited; www.bbc.com came out of the browser's cache.
         if not path.name.startswith(("github.com.", "www.bbc.com.")):
             yield from (_exchange(path, entry) for entry in json.loads("".join(lines(path)))["log"]["entries"])
 
@@ -128,7 +133,7 @@ def _exchange(path: Path, entry: dict[str, Any]) -> Exchange:
 
 @dataclass(frozen=True)
 class Thinking:
-    """What pages of one site took beyond the way there and back."""
+    """The seconds that pages of one site took beyond the round trip."""
 
     source: str
     host: str
@@ -142,7 +147,7 @@ class Thinking:
 def thinking(data: Path) -> list[Thinking]:
     found = []
     for site, fetches in _by_site(f for f in heritrix(data) if f.status >= 200):
-        # Two round trips and nothing else: what the quickest answer of the site took.
+        # The quickest answer of the site is assumed to take two round trips and nothing else.
         quickest = min(f.seconds for f in fetches)
         found.append(Thinking("heritrix", site[1], _seconds((f.seconds - quickest) for f in fetches if _short_page(f))))
     for site, exchanges in _by_site(har(data)):
@@ -169,27 +174,27 @@ def _by_site(items: Iterable[Any]) -> Iterable[tuple[tuple[str, str], list[Any]]
 
 
 def speeds(data: Path) -> dict[str, float]:
-    """Bytes per second of each host: the median over its large bodies, less what its small ones take."""
+    """Return bytes per second of each host: the median over its large bodies, less the time of its small ones."""
     found = defaultdict(list)
     for site, fetches in _by_site(f for f in heritrix(data) if f.status >= 200):
         small = [f.seconds for f in fetches if f.bytes <= SMALL]
         waiting = float(np.median(small)) if small else math.nan
         for fetch in fetches:
-            # Less than two ticks of transfer measure the clock and not the server.
+            # A transfer of less than two ticks measures the clock and not the server.
             if fetch.bytes >= LARGE and fetch.seconds - waiting > 2 * TICK_S:
                 found[site[1]].append(fetch.bytes / (fetch.seconds - waiting))
     return {host: float(np.median(values)) for host, values in found.items()}
 
 
 def round_trips(data: Path) -> Floats:
-    """Seconds between the 490 hosts of PlanetLab, at two times."""
+    """Return the round trips between the 490 hosts of PlanetLab in seconds, at two times."""
     pairs = np.triu_indices(490, 1)
     times = [np.loadtxt(lines(data / "netlatency" / f"PlanetLabData_{n}.xz"))[pairs] for n in (1, 9)]
     return np.concatenate(times) / 1000
 
 
 def sizes(data: Path) -> dict[str, list[Floats]]:
-    """Bytes of the pages of each host, by crawl."""
+    """Return the bytes of the pages of each host, by crawl."""
     return {name: _sizes(data / name / "pages.tsv.gz") for name in ("uci-ics-crawl", "ku-crawl-2016")}
 
 
@@ -203,7 +208,7 @@ def _sizes(path: Path) -> list[Floats]:
 
 
 def one_vote(sites: Iterable[Thinking]) -> dict[str, float]:
-    """A value for each host, however often it was crawled."""
+    """Return one value for each host, no matter how often it was crawled: the median."""
     hosts = defaultdict(list)
     for site in sites:
         hosts[site.host].append(site.median)
@@ -211,7 +216,7 @@ def one_vote(sites: Iterable[Thinking]) -> dict[str, float]:
 
 
 def page_factors(sites: list[Thinking]) -> tuple[Floats, Floats]:
-    """ln(seconds / the site's median) of every page, and its weight: all sites weigh the same."""
+    """Return ln(seconds / the site's median) of every page, and its weight. All sites weigh the same."""
     logs = [np.log(site.seconds / site.median) for site in sites]
     return np.concatenate(logs), np.concatenate([np.full(len(x), 1 / len(x) / len(logs)) for x in logs])
 
@@ -222,7 +227,7 @@ def weighted_quantiles(values: Floats, weights: Floats, shares: Iterable[float])
 
 
 def weibull(values: Floats) -> tuple[float, float]:
-    """Shape and scale of the greatest likelihood, by bisection."""
+    """Return shape and scale of the maximum-likelihood Weibull distribution, by bisection."""
     logs = np.log(values)
 
     def slope(shape: float) -> float:
@@ -237,13 +242,13 @@ def weibull(values: Floats) -> tuple[float, float]:
 
 
 def lognormal(values: Floats) -> tuple[float, float]:
-    """Median and spread (standard deviation of the logarithm)."""
+    """Return median and spread (standard deviation of the logarithm)."""
     logs = np.log(values)
     return float(np.exp(logs.mean())), float(logs.std(ddof=1))
 
 
 def distance(values: Floats, below: Callable[[Floats], Floats], weights: Floats | None = None) -> float:
-    """Kolmogorov's: the largest gap between the shares of record and model under any value."""
+    """Return Kolmogorov's distance: the largest difference between the shares of record and model below any value."""
     order = np.argsort(values)
     weights = np.full(len(values), 1 / len(values)) if weights is None else weights
     upto = np.cumsum(weights[order])
@@ -252,7 +257,7 @@ def distance(values: Floats, below: Callable[[Floats], Floats], weights: Floats 
 
 
 def failures(fetches: Iterable[Fetch]) -> tuple[int, int, int]:
-    """Fetches tried, failed (may be tried again) and refused."""
+    """Return the number of fetches tried, failed (may be retried) and refused."""
     tried = [f.status for f in fetches if f.status not in NEVER_TRIED]
     failed = sum(s in NO_ANSWER or s in FOR_NOW for s in tried)
     refused = sum(s >= 400 and s not in FOR_NOW for s in tried)
@@ -260,7 +265,7 @@ def failures(fetches: Iterable[Fetch]) -> tuple[int, int, int]:
 
 
 def spread_of_pages(sites: list[Thinking]) -> float:
-    """Half the middle 68 % of the logarithms, of pages that did not stall."""
+    """Return half the width of the middle 68 % of the logarithms, for pages that did not stall."""
     logs, weights = page_factors(sites)
     usual = logs <= math.log(STALL)
     low, high = weighted_quantiles(logs[usual], weights[usual] / weights[usual].sum(), (0.16, 0.84))
@@ -268,7 +273,7 @@ def spread_of_pages(sites: list[Thinking]) -> float:
 
 
 def stalls(sites: list[Thinking]) -> tuple[float, Floats, Floats]:
-    """The share of stalled pages, what they take beyond the usual, and their weights."""
+    """Return the share of stalled pages, their time beyond the usual, and their weights."""
     quick = [site for site in sites if site.median < QUICK_S]
     logs, weights = page_factors(quick)
     beyond = np.concatenate([site.seconds - site.median for site in quick])
@@ -284,7 +289,7 @@ def weighted_lognormal(values: Floats, weights: Floats) -> tuple[float, float]:
 
 
 def correlation(sites: list[Thinking], speed: dict[str, float]) -> tuple[float, int]:
-    """Of the logarithms of thinking and speed, and the number of hosts with both."""
+    """Return the correlation of the logarithms of thinking and speed, and the number of hosts with both."""
     of_host = one_vote(site for site in sites if site.source == "heritrix")
     both = sorted(of_host.keys() & speed.keys())
     logs = np.log([[of_host[host] for host in both], [speed[host] for host in both]])
@@ -292,19 +297,22 @@ def correlation(sites: list[Thinking], speed: dict[str, float]) -> tuple[float, 
 
 
 class SizeFit(NamedTuple):
-    """What `graph/page_sizes.py` is set by."""
+    """The fitted parameters of `graph/page_sizes.py`."""
 
     median: float
     spread: float
     between_sites: float
-    """share of the variance of ln size"""
+    """share of the variance of ln size that lies between sites"""
     tail_exponent: float
-    """Hill's, from the top hundredth"""
+    """Hill's estimate from the top hundredth"""
 
 
 def fit_sizes(hosts: list[Floats]) -> SizeFit:
-    """Of a crawl, pages weighing the same: large sites have smaller pages than small ones have. The body is fitted to the
-    hundredths .05 to .90, since beyond them another law begins."""
+    """Fit the sizes of the pages of a crawl.
+
+    All pages weigh the same, because large sites have smaller pages than small sites. The body is fitted to the quantiles .05
+    to .90, because the sizes beyond them follow another law.
+    """
     logs = np.sort(np.log(np.concatenate(hosts)))
     shares = np.arange(5, 91) / 100
     spread, middle = np.polyfit([NormalDist().inv_cdf(share) for share in shares], np.quantile(logs, shares), 1)
@@ -355,7 +363,7 @@ def fit(records: Records) -> ServerModel:
 
 
 def through_published(measured: ServerModel) -> tuple[float, float, float]:
-    """Median, spread between sites and between pages of the lognormal through both points of thesis fig. 4.2."""
+    """Return median, spread between sites and spread between pages of the lognormal through both points of thesis fig. 4.2."""
     (first_s, first), (second_s, second) = PUBLISHED
     z = NormalDist().inv_cdf(first), NormalDist().inv_cdf(second)
     spread = math.log(second_s / first_s) / (z[1] - z[0])
@@ -412,7 +420,7 @@ def print_thinking(records: Records, model: ServerModel) -> None:
 
 
 def print_pages(records: Records, model: ServerModel) -> None:
-    """All that a page takes beyond a round trip: record and model as a whole, and by how quick the site usually is."""
+    """Print the time of pages beyond a round trip, record and model: all pages, then by the usual time of the site."""
     table("Thinking and stall, s: all pages, hosts weighing the same")
     times = Counter(site.host for site in records.thinking)
     weights = [np.full(len(s.seconds), 1 / len(s.seconds) / times[s.host]) for s in records.thinking]
@@ -431,7 +439,10 @@ def print_pages(records: Records, model: ServerModel) -> None:
 
 
 def draw_pages(model: ServerModel, count: int = 400_000) -> tuple[Floats, Floats]:
-    """Usual time of a site and time of one page of it, without connection and limits; numpy's generator on purpose."""
+    """Draw the usual time of a site and the time of one page of it, without connection and limits.
+
+    It uses numpy's generator on purpose, so that it is independent of the simulator's draws.
+    """
     random = np.random.default_rng(1)
     usual = model.think_median_s * np.exp(model.think_spread * random.standard_normal(count))
     seconds = usual * np.exp(model.page_spread * random.standard_normal(count))
@@ -472,12 +483,12 @@ def compare_sizes(hosts: list[Floats]) -> tuple[Floats, float]:
 
 
 def draws(name: str, web: Graph) -> list[PageSeconds]:
-    """Twenty, since the few largest sites of a web hold many of its pages."""
+    """Draw servers twenty times, because the few largest sites of a web hold many of its pages."""
     return [page_seconds(modelled_servers(web, MODELS[name], seed), web) for seed in range(20)]
 
 
 def print_figure(web: Graph) -> None:
-    """Thesis fig. 4.2: our shares beside the published ones, and what is waiting in them."""
+    """Print our shares and the published ones of thesis fig. 4.2, and the part of waiting in them."""
     under = " | ".join(f"under {s} s" for s, _ in PUBLISHED)
     print(f"\n| model | {under} | longer waiting than sending | waiting of all seconds |\n|---|---:|---:|---:|---:|")
     print("| published | " + " | ".join(f"{share:.0%}" for _, share in PUBLISHED) + ' | "usually" | |')
@@ -489,16 +500,16 @@ def print_figure(web: Graph) -> None:
 
 
 def print_why(records: Records, model: ServerModel, web: Graph) -> None:
-    """How much of the distance from fig. 4.2 each part of the model explains."""
+    """Print how much of the difference from fig. 4.2 each part of the model explains."""
     old, old_spread = lognormal(
         np.array(list(one_vote(s for s in records.thinking if s.source == "heritrix").values()))
     )
     variants = {
         "nothing changed": model,
-        "connections and round trips of no time": replace(model, connection_scale_s=0),
+        "instant connections and round trips": replace(model, connection_scale_s=0),
         "no stalls": replace(model, stall_share=0),
-        "no limit of speed": replace(model, speed_median=math.inf, speed_most=math.inf),
-        "the thinking of the Heritrix hosts alone": replace(model, think_median_s=old, think_spread=old_spread),
+        "unlimited speed": replace(model, speed_median=math.inf, speed_most=math.inf),
+        "the thinking of the Heritrix hosts only": replace(model, think_median_s=old, think_spread=old_spread),
     }
     print(
         f"\n| measured, with | {' | '.join(f'under {s} s' for s, _ in PUBLISHED)} | median, s |\n|---|---:|---:|---:|"
@@ -509,7 +520,7 @@ def print_why(records: Records, model: ServerModel, web: Graph) -> None:
         print(f"| {name} | {shares} | {np.mean([np.median(t) for t in totals]):.2f} |")
     others = {host: s for host, s in one_vote(records.thinking).items() if not host.endswith(OWN)}
     speed = np.array([s for host, s in records.speeds.items() if not host.endswith(OWN)])
-    print("\nWithout the sites of those who crawled:", end=" ")
+    print("\nWithout the sites of the archive that made the logs:", end=" ")
     for what, values in (("thinking", np.array(list(others.values()))), ("speed", speed)):
         median, spread = lognormal(values)
         print(
@@ -570,7 +581,7 @@ def _curves(measured: list[PageSeconds], thesis: list[PageSeconds]) -> Iterator[
 
 def main(arguments: list[str]) -> None:
     if not DATA.is_dir():
-        print("the records (../shared/data beside the repository) are not here: nothing fitted")
+        print(f"{DATA}: the records are missing, nothing was fitted; put them there")
         return
     records = read(DATA)
     model = fit(records)

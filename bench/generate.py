@@ -1,6 +1,6 @@
-"""Time and memory of the graph package at full size: python bench/generate.py [pages sites].
+"""Measures time and memory of the graph package at full size: python bench/generate.py [pages sites]
 
-Beside generating stands a bare compiled loop that writes as many random numbers as there are links, and nothing else.
+Generating is compared with a bare compiled loop that only writes as many random numbers as there are links.
 """
 
 import resource
@@ -14,15 +14,15 @@ from typing import TypeVar
 import numba
 import numpy as np
 
+from trapline.compiled.jit import ready
 from trapline.graph import WebModel, evolve, generate, load_graph, measure, pagerank, save
-from trapline.jit import ready
 
 Result = TypeVar("Result")
 
 
 @numba.njit
 def random_numbers(out):  # type: ignore[no-untyped-def]
-    """xorshift, one number after the other."""
+    """Fill `out` with numbers of a xorshift generator."""
     state = np.uint64(88172645463325252)
     for index in range(len(out)):
         state ^= state << np.uint64(13)

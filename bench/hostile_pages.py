@@ -1,9 +1,9 @@
-"""What pages cost that were made to be costly: python bench/hostile_pages.py [MIB]
+"""Measures the cost of pages that are made to be costly: python bench/hostile_pages.py [MIB]
 
-Each is MIB MiB long (48 unless told), sent as gzip. For each: milliseconds to take the coding off, to find its links and to make its
-fingerprint; the most memory that links and fingerprint take beside the body; the steps and the work that reading it took
-(docs/decisions/034); and how many times as long it took as a page of 42 KB as most are. Processor time, best of
-three. The bound is 50 ms and 10 MB for the links of a page.
+Each page is MIB MiB long (default 48) and compressed. Prints for each: milliseconds to decompress it, to find its links and to
+compute its fingerprint; the peak memory of links and of the fingerprint, besides the body; the steps and the work that reading
+took (docs/decisions/034); and the ratio of the time for links to that of a normal page of 42 KB. Times are processor time, the
+best of three. The bound for the links of a page is 50 ms and 10 MB.
 """
 
 import sys
@@ -12,11 +12,11 @@ import tracemalloc
 import zlib
 from collections.abc import Callable
 
-import trapline.fetch.page
-from trapline.fetch.content import decoded
-from trapline.fetch.fingerprint import fingerprint
-from trapline.fetch.markup import BYTES_OF_A_PAGE
-from trapline.fetch.page import read_page
+import trapline.fetch.html.page
+from trapline.fetch.html.fingerprint import fingerprint
+from trapline.fetch.html.markup import BYTES_OF_A_PAGE
+from trapline.fetch.html.page import read_page
+from trapline.fetch.http.content import decoded
 
 ROUNDS = 3
 NORMAL = (
@@ -89,7 +89,7 @@ def peak_mb(call: Callable[[], object]) -> float:
 
 
 def line_of(wire: bytes, normal: float) -> tuple[str, float, float]:
-    """The figures of a page as a line, and what its links took: seconds, and megabytes."""
+    """Return the figures of a page as a line, and the seconds and megabytes of finding its links."""
     body = decoded(wire, b"deflate", BYTES_OF_A_PAGE, True)
     assert isinstance(body, bytes)
     took = [
@@ -98,8 +98,8 @@ def line_of(wire: bytes, normal: float) -> tuple[str, float, float]:
         seconds(lambda: fingerprint(body, "text/html")),
     ]
     memory = peak_mb(lambda: fingerprint(body, "text/html")), peak_mb(lambda: read_page(body, None))
-    steps, work = trapline.fetch.page._rows.spent
-    figures = "".join(f"{one * 1e3:9.1f}" for one in took) + "".join(f"{one:8.1f}" for one in reversed(memory))
+    steps, work = trapline.fetch.html.page._rows.spent
+    figures = "".join(f"{time_s * 1e3:9.1f}" for time_s in took) + "".join(f"{mb:8.1f}" for mb in reversed(memory))
     return f"{figures}{steps:11,}{work:8,}{took[1] / normal:7.0f}", took[1], memory[1]
 
 

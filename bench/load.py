@@ -1,8 +1,8 @@
-"""How fast graphs are loaded, as the table in docs/graphs.md: python bench/load.py [PAGES SITES].
+"""Measures the speed of loading graphs, as the table in docs/graphs.md: python bench/load.py [PAGES SITES]
 
-A generated web is written in several forms into a temporary folder and loaded from there. Seconds of processor time, the
-best of three; beside them those of a bare pass over the same bytes that counts line feeds (after unpacking, where the
-file is gzipped). Machines differ in the seconds, hardly in the ratio. cnr-2000 is added if it lies beside the repository.
+Writes a generated web in several formats into a temporary folder and loads it from there. Prints seconds of processor time,
+the best of three, and their ratio to a bare pass over the same bytes that counts line feeds (after unpacking, if the file is
+gzipped). Seconds differ between machines, the ratio hardly. cnr-2000 is added if it is beside the repository.
 """
 
 import gzip
@@ -15,19 +15,19 @@ from typing import NamedTuple
 
 import numpy as np
 
+from trapline.compiled.jit import ready
 from trapline.graph import Graph, generate, load_graph, save, save_edges, save_snap
 from trapline.graph.strings import stored
-from trapline.jit import ready
 
 _CNR = Path(__file__).resolve().parents[2] / "shared" / "data" / "cnr-2000"
-_GZIP_LEVEL = 6  # what the program gzip does unasked
+_GZIP_LEVEL = 6  # the default of the program gzip
 
 
 class Case(NamedTuple):
     name: str
     graph: Path
     text: list[Path]
-    """the files that a bare pass reads; none where loading does not read all bytes"""
+    """the files that a bare pass reads; empty if loading does not read all bytes"""
 
 
 def cases(web: Graph, folder: Path) -> Iterator[Case]:
@@ -48,7 +48,7 @@ def cases(web: Graph, folder: Path) -> Iterator[Case]:
 
 
 def write_url_pairs(web: Graph, file: Path) -> None:
-    """The first tenth of the links: each URL is looked up by name, which takes its time."""
+    """Write the first tenth of the links; all would take long to load, because each URL is looked up by name."""
     assert web.urls is not None
     block, links = stored(web.urls), web.links // 10
     urls = [block[page] for page in range(web.pages)]
@@ -59,7 +59,7 @@ def write_url_pairs(web: Graph, file: Path) -> None:
 
 def recorded() -> Iterator[Case]:
     if not _CNR.is_dir():
-        print("cnr-2000 (../shared/data beside the repository) is not here", file=sys.stderr)
+        print(f"{_CNR}: missing, so cnr-2000 is not measured", file=sys.stderr)
         return
     yield Case("BVGraph, cnr-2000", next(_CNR.glob("*.graph")), [])
     for text in _CNR.glob("*.graph-txt*"):
@@ -67,7 +67,7 @@ def recorded() -> Iterator[Case]:
 
 
 def best_s(action: Callable[[], object]) -> float:
-    """Seconds of processor time, the best of three."""
+    """Return seconds of processor time, the best of three."""
     return min(_seconds(action) for _ in range(3))
 
 
@@ -78,7 +78,7 @@ def _seconds(action: Callable[[], object]) -> float:
 
 
 def bare_pass(files: list[Path]) -> int:
-    """Line feeds in all of them."""
+    """Count the line feeds in all files."""
     return sum(int(np.count_nonzero(np.frombuffer(_unpacked(file), np.uint8) == 10)) for file in files)
 
 

@@ -1,7 +1,7 @@
-"""Speed of the frontier: order only, one core, after compilation. python bench/order.py [pages sites]
+"""Measures the speed of the frontier in order-only mode, on one core, after compilation: python bench/order.py [pages sites]
 
-Prints pages per second of each strategy, of a bare compiled loop in the same run, and their ratio: machines differ
-and are shared, ratios travel.
+Prints pages per second of some strategies, of a bare compiled loop in the same run, and their ratio. Machines differ and
+are shared with other work; ratios can be compared between machines.
 """
 
 import resource

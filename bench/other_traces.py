@@ -1,4 +1,7 @@
-"""Traces that no constant was chosen on: recorded ones cut and joined, and drawn ones. For bench/refresh_table.py --study other."""
+"""Traces that were not used to choose constants: recorded traces, cut and joined, and drawn ones.
+
+Used by bench/refresh_table.py --study other.
+"""
 
 from collections.abc import Iterator
 
@@ -24,7 +27,7 @@ def other_traces(recorded: list[Trace]) -> Iterator[Trace]:
 
 
 def daily_rhythm(pages: int, updates: int, days: float, seed: int) -> Trace:
-    """Poisson pages whose rate is 1 + cos over the day, nearly nothing at night."""
+    """Return a trace of Poisson pages whose times of day follow a von Mises distribution, with few updates at night."""
     drawn = drawn_trace("poisson", pages, updates, days, seed)
     rng = np.random.default_rng((seed, 2))
     hour = np.abs(np.mod(rng.vonmises(0.0, 1.0, updates) / (2.0 * np.pi) + 0.5, 1.0))
@@ -49,7 +52,7 @@ def _every_other_page(trace: Trace, number: int) -> Trace:
 
 
 def _joined(traces: list[Trace]) -> Trace:
-    """All of them side by side, each stretched or squeezed to a month: pages of very different manners compete."""
+    """Return one trace with the pages of all traces, each scaled to a month, so that pages of very different kinds compete."""
     times = [at_s * (31.0 * DAY_S / trace.horizon_s) for trace in traces for at_s in _times(trace)]
     sites = [f"{trace.name} {site}" for trace in traces for site in trace.site]
     return trace_of_pages("all recorded ones together", times, sites)

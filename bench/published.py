@@ -1,19 +1,18 @@
-"""Speed of the readers of what providers publish: one core, processor time, best of five. python bench/published.py
+"""Measures the speed of the readers of published lists, in processor time, best of five: python bench/published.py
 
-Entries per second of a sitemap of 50,000 URLs, of feeds of 200 entries and of a schedule feed, and what the questions cost that are asked
-of every page: microseconds each.
+Prints entries per second of a sitemap of 50,000 URLs, of feeds of 200 entries and of a schedule. Then prints the cost, in
+microseconds, of the checks that a crawl makes for every page.
 """
 
 import json
 import time
 from collections.abc import Callable
 
-from trapline.signals.cache_headers import expiry, last_modified_age
-from trapline.signals.feed import read_feed
-from trapline.signals.relations import of_response
-from trapline.signals.schedule_feed import read_schedule
-from trapline.signals.sitemap import read_sitemap
-from trapline.signals.sniff import kind_of
+from trapline.signals.dates import expiry, last_modified_age
+from trapline.signals.published.discovery import kind_of, of_response
+from trapline.signals.published.feed import read_feed
+from trapline.signals.published.schedule import read_schedule
+from trapline.signals.published.sitemap import read_sitemap
 
 SITE = "https://example.org/"
 NOW = 1_800_000_000.0
@@ -21,7 +20,7 @@ WORDS = "<p>Lorem ipsum dolor sit amet</p> " * 20
 
 
 def best_s(work: Callable[[], object], times: int = 1) -> float:
-    """Processor time of one, by five rounds of several."""
+    """Return the processor time of one call: the best mean over `times` calls in five rounds."""
     rounds = []
     for _ in range(5):
         started = time.process_time()
@@ -101,9 +100,9 @@ def main() -> None:
     rate("schedule feed (points)", schedule(2_000), 8_000, lambda body: read_schedule(body, SITE + "when", NOW))
     html, named = page(), page().replace(b"rel=stylesheet", b"rel=alternate type=application/rss+xml", 1)
     headers = {b"cache-control": b"public, max-age=600", b"last-modified": b"Sat, 02 May 2026 10:00:00 GMT"}
-    cost("is this page published data? (HTML)", lambda: kind_of("text/html", html, SITE))
-    cost("where does it publish? (no such link)", lambda: of_response({}, SITE, html))
-    cost("where does it publish? (a feed)", lambda: of_response({}, SITE, named))
+    cost("is the page a published list? (HTML)", lambda: kind_of("text/html", html, SITE))
+    cost("does the page name lists? (none)", lambda: of_response({}, SITE, html))
+    cost("does the page name lists? (a feed)", lambda: of_response({}, SITE, named))
     cost("expiry", lambda: expiry(headers, NOW))
     cost("age by Last-Modified", lambda: last_modified_age(headers, NOW))
 

@@ -1,22 +1,31 @@
-"""Speed and memory of the replayer, one core, after compilation. python bench/refresh.py [pages updates [policy ...]]
+"""Measures speed and memory of the replayer, on one core, after compilation: python bench/refresh.py [pages updates [policy ...]]
 
-Prints, for each policy at the level smart and 0.1 crawls per update: seconds of replay, microseconds an event (update, signal, access
-or crawl), and the bytes a page of what a crawler would keep: evidence, the policy's columns and the queue. The updates
-themselves, and what is true of a page, belong to the replayer and are not counted.
+Prints for each policy, at the level smart and with 0.1 crawls per update: seconds of replay; microseconds per event (update,
+signal, access or crawl) and per crawl; and bytes per page of the data that a crawler would keep: evidence, the policy's
+columns and the queue. The updates and the true state of pages belong to the replayer and are not counted.
 """
 
 import resource
 import sys
 import time
 
-from trapline.jit import ready
-from trapline.refresh import Conditions, Policy, World, all_policies, draw_world, drawn_trace, policy_named, replay
-from trapline.refresh.replay import make_state
+from trapline.compiled.jit import ready
+from trapline.refresh import (
+    Policy,
+    ReplayConditions,
+    ReplayWorld,
+    all_policies,
+    draw_world,
+    drawn_trace,
+    policy_named,
+    replay_world,
+)
+from trapline.refresh.replay.replayer import make_state
 
 CAPACITY = 0.1
 
 
-def bytes_a_page(world: World, policy: Policy) -> float:
+def bytes_a_page(world: ReplayWorld, policy: Policy) -> float:
     state = make_state(world, policy, 1.0)
     per_page = (state.page, state.columns, state.waiting, state.hot, state.value)
     return sum(array.nbytes for array in per_page if len(array) >= world.trace.pages) / world.trace.pages
@@ -24,13 +33,13 @@ def bytes_a_page(world: World, policy: Policy) -> float:
 
 def main(pages: int, updates: int, names: list[str]) -> None:
     ready()
-    tiny = draw_world(drawn_trace("bursty", 500, 5_000, 30.0, seed=1), Conditions(accesses=500), 1)
-    world = draw_world(drawn_trace("bursty", pages, updates, 30.0, seed=1), Conditions(accesses=2 * pages), 1)
+    tiny = draw_world(drawn_trace("bursty", 500, 5_000, 30.0, seed=1), ReplayConditions(accesses=500), 1)
+    world = draw_world(drawn_trace("bursty", pages, updates, 30.0, seed=1), ReplayConditions(accesses=2 * pages), 1)
     for name in names or list(all_policies()):
         policy = policy_named(name)
-        replay(tiny, policy, CAPACITY)  # compiled by now
+        replay_world(tiny, policy, CAPACITY)  # compiles the kernels of the policy
         started = time.process_time()
-        found = replay(world, policy, CAPACITY)
+        found = replay_world(world, policy, CAPACITY)
         seconds = time.process_time() - started
         events = len(world.update) + len(world.signal) + len(world.access) + found.crawls
         print(

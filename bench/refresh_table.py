@@ -1,12 +1,14 @@
-"""The tables of docs/refresh.md, and whether what they should show holds. python bench/refresh_table.py --study levels [options]
+"""Prints the tables of docs/refresh.md and checks the claims about them: python bench/refresh_table.py --study levels [options]
 
-Every policy of a seed meets the same world; differences are judged seed by seed (experiments/judgement.py). Markdown to stdout.
+All policies of a seed run in the same world; differences are judged seed by seed (lab/judgement.py). The output is Markdown.
+"Ours" is the policy residual-life.
 
-levels     every policy at every level and capacity: is ours first, or within its interval of the first? ahead of xu on both measures?
-shares     ours by the share of super pages, the others half normal, half smart: does it rise?
-precision  ours by the precision of schedules, wrong points moved or added: is it never below signals alone?
+levels     every policy at every level and capacity: is ours first, or within its interval of the first? Is it ahead of xu on
+           both measures?
+shares     ours by the share of super pages, where half of the others are normal, half smart: does it rise?
+precision  ours by the precision of schedules, with wrong points moved or added: is it never below signals alone?
 pings      by precision and recall of signals: is ours never below ncis, cgm, and itself without signals?
-other      as levels, on traces that no constant was chosen on (bench/other_traces.py)
+other      the same as levels, on traces that were not used to choose constants (bench/other_traces.py)
 """
 
 import argparse
@@ -17,39 +19,48 @@ from typing import Any
 
 from other_traces import DAY_S, other_traces
 
-from trapline.cli.progress import Progress
-from trapline.experiments.judgement import HOLDS, UNDECIDED, all_hold, larger, not_below
-from trapline.experiments.study import MEASURES, Samples, Study
+from trapline.cli.terminal.progress import Progress
+from trapline.lab.judgement import HOLDS, UNDECIDED, all_hold, larger, not_below
+from trapline.lab.xu_figures import MEASURES, Samples, TraceStudy
 from trapline.output import write_json
-from trapline.refresh import Conditions, Trace, all_policies, drawn_trace, estimate, in_steps, load_trace, policy_named
-from trapline.refresh.layout import LEVELS
+from trapline.refresh import (
+    ReplayConditions,
+    Trace,
+    all_policies,
+    drawn_trace,
+    estimate,
+    in_steps,
+    load_trace,
+    policy_named,
+)
+from trapline.refresh.core.layout import LEVELS
 
 OURS, RIVAL = "residual-life", "xu"
-HEARING = ("lambda-crawl", "ncis", RIVAL, OURS)  # the others are shown at normal only
+HEARING = ("lambda-crawl", "ncis", RIVAL, OURS)  # policies that use signals; the others are shown at normal only
 RECORDED = ("wikipedia-edits", "ota-page-changes", "git-page-changes", "news-frontpages")
 SHARES = (0.0, 0.1, 0.3, 0.5, 0.7, 0.9, 1.0)
 SCHEDULES = (1.0, 0.75, 0.5, 0.25, 0.1, 0.05)
 PRECISIONS, RECALLS = (1.0, 0.9, 0.5, 0.2, 0.05), (1.0, 0.7, 0.3)
-FEW = 20  # pages: with fewer it is drawn who is popular, and four times as many seeds are needed
-SLACK = 0.005  # "not below" means by no more than this: the last digit shown, and half
+FEW = 20  # pages: with fewer, chance decides which page is popular, and four times as many seeds are needed
+SLACK = 0.005  # "not below" allows this difference: five units of the last digit shown
 
 
 class Table:
-    """Replays as they are asked for, keeps all of them for --json, and counts."""
+    """Runs replays on request, shows progress, and keeps all results for --json."""
 
     def __init__(self, asked: argparse.Namespace, progress: Progress) -> None:
         self.asked, self._progress, self._done = asked, progress, 0
         self.found: list[dict[str, Any]] = []
 
-    def studies(self, traces: list[Trace]) -> Iterator[Study]:
+    def studies(self, traces: list[Trace]) -> Iterator[TraceStudy]:
         for trace in traces:
             seeds = self.asked.seeds * (4 if trace.pages < FEW else 1)
-            yield Study(trace, seeds, self.asked.stretch_days * DAY_S)
+            yield TraceStudy(trace, seeds, self.asked.stretch_days * DAY_S)
 
-    def run(self, study: Study, policy: str, capacity: float, **conditions: Any) -> Samples:
+    def run(self, study: TraceStudy, policy: str, capacity: float, **conditions: Any) -> Samples:
         self._done += 1
         self._progress.update(self._done, self._done, f"{study.trace.name}, {policy}, {capacity:g}, {conditions}")
-        values = study.samples(Conditions(**conditions), policy_named(policy), capacity)
+        values = study.samples(ReplayConditions(**conditions), policy_named(policy), capacity)
         about = {"trace": study.trace.name, "policy": policy, "capacity": capacity, **conditions}
         self.found.append({**about, **values})
         return values
@@ -90,7 +101,7 @@ def levels(table: Table, traces: list[Trace]) -> None:
     print(f"; not: {'; '.join(lost) or 'none'}", flush=True)
 
 
-def _level(table: Table, study: Study, level: str, shown: list[str]) -> Iterator[tuple[str, bool, bool, bool]]:
+def _level(table: Table, study: TraceStudy, level: str, shown: list[str]) -> Iterator[tuple[str, bool, bool, bool]]:
     capacities = table.asked.capacities
     cells = {(name, at): table.run(study, name, at, levels={level: 1.0}) for at in capacities for name in shown}
     for name in shown:
@@ -177,18 +188,50 @@ def options() -> argparse.Namespace:
         return drawn_trace(kind, *map(int, sizes[:2]), 31.0, seed=0) if sizes else load_trace(asked.shared / name)
 
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--study", choices=("levels", "shares", "precision", "pings", "other"), default="levels")
     parser.add_argument(
-        "--traces", type=lambda text: text.split(","), default=list(RECORDED), help="or poisson:PAGES:UPDATES"
+        "--study",
+        choices=("levels", "shares", "precision", "pings", "other"),
+        default="levels",
+        help="see above [levels]",
     )
-    parser.add_argument("--shared", type=Path, default=Path("../shared/data"), help="the folder of the recorded traces")
-    parser.add_argument("--levels", type=lambda text: text.split(","), default=list(LEVELS))
-    parser.add_argument("--capacities", type=numbers, default=[0.05, 0.1, 0.25, 0.5])
-    parser.add_argument("--policies", type=lambda text: text.split(","), default=list(all_policies()))
-    parser.add_argument("--seeds", type=int, default=5, help=f"four times as many below {FEW} pages")
-    parser.add_argument("--step", type=float, default=0.0, help="seconds between polls; 0: exact times")
-    parser.add_argument("--stretch-days", type=float, default=0.0, help="another stretch of the trace for each seed")
-    parser.add_argument("--json", type=Path)
+    parser.add_argument(
+        "--traces",
+        type=lambda text: text.split(","),
+        default=list(RECORDED),
+        help="folders below --shared, separated by commas, or drawn traces such as poisson:PAGES:UPDATES",
+    )
+    parser.add_argument("--shared", type=Path, default=Path("../shared/data"), help="folder of the recorded traces")
+    parser.add_argument(
+        "--levels",
+        type=lambda text: text.split(","),
+        default=list(LEVELS),
+        help="levels of providers, separated by commas [all]",
+    )
+    parser.add_argument(
+        "--capacities", type=numbers, default=[0.05, 0.1, 0.25, 0.5], help="crawls per update, separated by commas"
+    )
+    parser.add_argument(
+        "--policies",
+        type=lambda text: text.split(","),
+        default=list(all_policies()),
+        help="policies, separated by commas [all]",
+    )
+    parser.add_argument(
+        "--seeds", type=int, default=5, help=f"number of seeds; four times as many for traces of fewer than {FEW} pages"
+    )
+    parser.add_argument(
+        "--step",
+        type=float,
+        default=0.0,
+        help="round the times of updates to polls this many seconds apart; 0: exact times",
+    )
+    parser.add_argument(
+        "--stretch-days",
+        type=float,
+        default=0.0,
+        help="use another stretch of the trace, this many days long, for each seed; 0: the whole trace",
+    )
+    parser.add_argument("--json", type=Path, help="write all results to this file")
     asked = parser.parse_args()
     asked.load = load
     return asked

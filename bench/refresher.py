@@ -1,9 +1,9 @@
-"""Speed and memory of refresh in a live crawl, one core, after compilation. python bench/refresher.py [pages sites slots [policy ...]]
+"""Measures speed and memory of the refresher of a live crawl: python bench/refresher.py [pages sites slots [policy ...]]
 
-Pages lie in sites of skewed sizes (Zipf), each on its own address, with a delay of 15 s; 100 decisions a second, each for one page, in
-virtual
-time; what is chosen is crawled a second later, and the site rests from then. Prints looks and microseconds a decision (with the call that
-says what was found, and the log), and bytes a page.
+One core, after compilation, in virtual time. Sites have skewed sizes (Zipf), each its own address, and a delay of 15 s. There
+are 100 decisions a second, each for one page; the chosen page is crawled a second later, and the delay of its site begins
+then. Prints microseconds per joining page and per decision, the number of pages whose value a decision computes (only for
+the policy name "looks"), the share of decisions that found a page, and bytes per page.
 """
 
 import gc
@@ -15,8 +15,8 @@ import numpy as np
 
 from trapline.frontier import Frontier, Rules
 from trapline.refresh import Policy, Refresher, all_policies, policy_named, rule
-from trapline.refresh.layout import View
-from trapline.refresh.policies.rates import access_rate, change_rate, lost
+from trapline.refresh.core.layout import PolicyView
+from trapline.refresh.policies.estimators import access_rate, change_rate, lost
 from trapline.strategies import pair
 
 DELAY_S, PER_S, FETCH_S = 15.0, 100.0, 1.0
@@ -40,7 +40,7 @@ def make(policy: Policy, pages: int, sites: int) -> tuple[Refresher, Frontier, f
 
 
 def run(refresher: Refresher, frontier: Frontier, slots: int) -> tuple[float, float, float]:
-    """Microseconds a decision, its 99.9 % quantile, and the share of decisions that had a page."""
+    """Return microseconds per decision, their 99.9 % quantile, and the share of decisions that found a page."""
     rng, under_way, taken, found = np.random.default_rng(2), deque[tuple[float, int]](), [], 0
     start = float(refresher.memory.whole.run[0].now)
     signals = rng.integers(0, refresher.pages, slots)
@@ -71,7 +71,7 @@ def bytes_a_page(refresher: Refresher) -> float:
 
 
 @rule
-def counted(s: View, page: int, now: float) -> float:
+def counted(s: PolicyView, page: int, now: float) -> float:
     s.totals[LOOKS] += 1.0
     return access_rate(s, page, now) * lost(change_rate(s, page), now - s.page[page].crawled_s)
 

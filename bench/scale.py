@@ -1,12 +1,12 @@
-"""What a crawl of a billion pages a week needs, from what Trapline was measured to cost.
+"""Estimates the resources for a crawl of a billion pages a week from Trapline's measured costs.
 
     python bench/scale.py [--crawl DIR] [--simulate PAGES]
 
-Arithmetic, but for two parts that it runs: the sizes of sites are drawn as for a generated web of that size (graph/generate.py), and how
-long a page takes is drawn from the model of servers (docs/server-models.md). `--crawl DIR` says what it takes on disk, as in that crawl; of
-one with several processes, in all its partitions together.
-`--simulate PAGES` crawls a web of so many pages in simulated time, by 1, 8 and 64 partitions, and holds the arithmetic of politeness
-against it; 10,000,000 pages by 1 and 8 take ten minutes of processor time and 5 GB.
+The estimate is arithmetic, except for two parts: the sizes of sites are drawn as for a generated web of that size
+(graph/generate.py), and the time of a page is drawn from the model of servers (docs/server-models.md). `--crawl DIR` adds disk
+space, as measured in that crawl; for a crawl of several processes, in all its partitions together. `--simulate PAGES` crawls a
+web of that many pages in simulated time, with 1, 8 and 64 partitions, and compares the result with the arithmetic of
+politeness; 10,000,000 pages with 1 and 8 partitions take ten minutes of processor time and 5 GB.
 """
 
 import argparse
@@ -20,42 +20,44 @@ from pathlib import Path
 
 import numpy as np
 
-from trapline.crawl.folder import opened
-from trapline.crawl.store.folder import INDEX
+from trapline.crawl.files.layout import INDEX
+from trapline.crawl.inspect.database import opened
 from trapline.errors import ConfigError
 from trapline.frontier import Rules
 from trapline.graph import Graph, generate
 from trapline.graph.generate import WebModel, site_sizes
-from trapline.parallel.costs import BYTES_PER_URL
-from trapline.parallel.in_process import EXCHANGE, Exchange, Plan, simulate_parallel
-from trapline.parallel.measures import ParallelRecord, judge
-from trapline.parallel.merged import parts_of
+from trapline.parallel.live.merged import parts_of
 from trapline.parallel.partition import Partitioning
+from trapline.parallel.simulated.crawl import EXCHANGE, ExchangeRules, ParallelPlan, simulate_parallel
+from trapline.parallel.simulated.measures import ParallelRecord, judge
+from trapline.parallel.simulated.planning import BYTES_PER_URL
 from trapline.simulate.modelled import modelled_servers
 from trapline.simulate.servers import Servers, constant_servers
 from trapline.strategies import strategies
 
-LOOP_S, STORE_S = 204e-6, 130e-6  # of processor time a page (docs/how-to/benchmark-live.md)
-URL_CODED_S = 8.5e-6  # of processor time, to code and decode an exchanged URL (docs/parallel.md)
-BYTES_KNOWN = 113.0  # of memory a known URL, the most of five runs (docs/how-to/benchmark-live.md)
-KNOWN_PER_PAGE = 202_851 / 53_779  # uci-ics-crawl: known, of which so many were fetched
+LOOP_S, STORE_S = 204e-6, 130e-6  # processor time per page (docs/how-to/benchmark-live.md)
+URL_CODED_S = 8.5e-6  # processor time to encode and decode an exchanged URL (docs/parallel.md)
+BYTES_KNOWN = 113.0  # memory per known URL, the maximum of five runs (docs/how-to/benchmark-live.md)
+KNOWN_PER_PAGE = 202_851 / 53_779  # uci-ics-crawl: known URLs / fetched pages
 PAGE_BYTES = 631e6 / 53_779  # uci-ics-crawl
 PAGES_PER_SITE = 40.0  # of the generated webs of docs/reproduce-cho.md
-URLS_SENT = (
-    1.4  # per page, the most: every link that leaves a site of a generated web (docs/reproduce-cho.md, experiment 3)
-)
-NAME_S = 235e-6  # of processor time, to look a name up (docs/decisions/015-dns-and-guard.md)
-RESTS = ((15.0, 1), (15.0, 10), (15.0, 50), (1.0, 1), (1.0, 10), (1.0, 50))  # s after a visit, pages of a visit
+URLS_SENT = 1.4  # per page, an upper bound: every link that leaves a site of a generated web (docs/reproduce-cho.md, experiment 3)
+NAME_S = 235e-6  # processor time of a DNS lookup (docs/decisions/015-dns-and-guard.md)
+DELAYS = ((15.0, 1), (15.0, 10), (15.0, 50), (1.0, 1), (1.0, 10), (1.0, 50))  # seconds after a visit, pages in a visit
 
 
 @dataclass(frozen=True)
 class Disk:
-    """Of a byte of a page, what it takes in the archive; bytes of the database a page that was fetched, and a URL that was not."""
+    """Disk space, as measured in a crawl."""
 
     archive: float = 0.0
+    """bytes of the archive per byte of a page"""
     database: float = 0.0
+    """bytes of the database per fetched page"""
     known: float = 0.0
+    """bytes of the database per URL that is known and was not fetched"""
     of: str = ""
+    """folder of the measured crawl; "" for none"""
 
 
 def main() -> None:
@@ -76,41 +78,45 @@ def main() -> None:
 
 def _asked() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--pages", type=float, default=1e9)
-    parser.add_argument("--days", type=float, default=7.0)
-    parser.add_argument("--page-bytes", type=float, default=PAGE_BYTES)
-    parser.add_argument("--known-per-page", type=float, default=KNOWN_PER_PAGE)
-    parser.add_argument("--memory", type=float, default=64e9, help="of a machine; half of it is for what is known")
-    parser.add_argument("--crawl", type=Path)
-    parser.add_argument("--simulate", type=int, default=0)
-    parser.add_argument("--partitions", type=int, nargs="+", default=[1, 8, 64])
+    parser.add_argument("--pages", type=float, default=1e9, help="pages to fetch [1e9]")
+    parser.add_argument("--days", type=float, default=7.0, help="days to fetch them in [7]")
+    parser.add_argument("--page-bytes", type=float, default=PAGE_BYTES, help="mean size of a page")
+    parser.add_argument("--known-per-page", type=float, default=KNOWN_PER_PAGE, help="known URLs per fetched page")
+    parser.add_argument(
+        "--memory", type=float, default=64e9, help="bytes of memory of a machine, half of which is for known URLs"
+    )
+    parser.add_argument("--crawl", type=Path, help="folder of a finished crawl, to estimate disk space from")
+    parser.add_argument("--simulate", type=int, default=0, help="also simulate crawls of this many pages")
+    parser.add_argument(
+        "--partitions", type=int, nargs="+", default=[1, 8, 64], help="partitions of the simulated crawls [1 8 64]"
+    )
     return parser.parse_args()
 
 
-# ---- from costs
+# ---- the estimate
 
 
 def needed(asked: argparse.Namespace, page_s: float, disk: Disk) -> list[tuple[str, str, str]]:
-    """Rows of what, how much, and why."""
+    """Return rows of resource, amount and explanation."""
     seconds, size = asked.days * 86_400.0, asked.page_bytes
     rate, known = asked.pages / seconds, asked.pages * asked.known_per_page
     machines = max(1, math.ceil(known * BYTES_KNOWN / (asked.memory / 2)))
     sent, sites = rate * URLS_SENT * (1 - 1 / machines), asked.pages / PAGES_PER_SITE
     cores, link = rate * (LOOP_S + STORE_S) + sent * URL_CODED_S, rate * size * 8e-6
-    asks = sites / seconds, rate / 10
+    lookups = sites / seconds, rate / 10
     rows = [
         ("pages", f"{rate:,.0f} /s", f"{rate / machines:,.0f} a machine"),
         ("link", f"{link:,.0f} Mbit/s", f"{link / machines:,.0f} a machine"),
         ("processor", f"{cores:.2f} cores", f"{LOOP_S * 1e6:.0f} us the loop, {STORE_S * 1e6:.0f} its store, a page"),
         ("known URLs", f"{known:,.0f}", f"{asked.known_per_page:.2f} a page fetched"),
         ("memory", f"{known * BYTES_KNOWN / 1e9:,.0f} GB", f"{BYTES_KNOWN:.0f} bytes a known URL"),
-        ("machines", f"{machines}", f"of {asked.memory / 1e9:.0f} GB, half of it for what is known"),
-        ("robots", f"{rate * page_s:,.0f}", f"connections at once: a page takes {page_s:.2f} s"),
+        ("machines", f"{machines}", f"of {asked.memory / 1e9:.0f} GB, half of it for known URLs"),
+        ("connections", f"{rate * page_s:,.0f}", f"at the same time: a page takes {page_s:.2f} s"),
         ("exchange", f"{sent * BYTES_PER_URL * 8e-3:,.0f} kbit/s", f"{sent:,.0f} URLs/s"),
         ("", f"{sent * BYTES_PER_URL / rate / size:.2%}", "of the page bytes"),
         ("sites", f"{sites:,.0f}", f"{PAGES_PER_SITE:.0f} pages each in the mean"),
-        ("names asked for", "{:,.0f} to {:,.0f} /s".format(*asks), "each site once, or at every visit of ten pages"),
-        ("", "{:.2f} to {:.2f}".format(*(NAME_S * one for one in asks)), "cores"),
+        ("DNS lookups", "{:,.0f} to {:,.0f} /s".format(*lookups), "one per site, or one per visit of ten pages"),
+        ("", "{:.2f} to {:.2f}".format(*(NAME_S * lookup for lookup in lookups)), "cores"),
     ]
     return rows + (_on_disk(asked, disk, known) if disk.of else [])
 
@@ -118,7 +124,7 @@ def needed(asked: argparse.Namespace, page_s: float, disk: Disk) -> list[tuple[s
 def _on_disk(asked: argparse.Namespace, disk: Disk, known: float) -> list[tuple[str, str, str]]:
     archives = asked.pages * asked.page_bytes * disk.archive
     databases = asked.pages * disk.database + (known - asked.pages) * disk.known
-    each = f"{disk.database:,.0f} bytes a page, {disk.known:,.0f} a URL that is only known"
+    each = f"{disk.database:,.0f} bytes a page, {disk.known:,.0f} a URL that was not fetched"
     return [
         ("archives", f"{archives / 1e12:,.1f} TB", f"{disk.archive:.2f} of the bytes of a page in {disk.of}"),
         ("databases", f"{databases / 1e12:,.2f} TB", each),
@@ -127,18 +133,21 @@ def _on_disk(asked: argparse.Namespace, disk: Disk, known: float) -> list[tuple[
 
 @dataclass(frozen=True)
 class Taken:
-    """By one crawl, or by one partition of it."""
+    """Disk space of one crawl, or of one partition of it, in bytes."""
 
-    pages: int
-    received: float
-    known: int
+    pages: int  # that were fetched
+    received: float  # bytes
+    known: int  # URLs
     archive: float
-    database: float  # and its index
-    of_known: float  # what all known URLs take of that
+    database: float  # with the index file
+    of_known: float  # part of the database that all known URLs take
 
 
 def disk_of(folder: Path) -> Disk:
-    """Of a crawl that has ended: what its tables take. Of one in partitions the database of them all is not in it: it can be left out."""
+    """Measure the tables of a crawl that has ended.
+
+    For a crawl in partitions, the merged database of all partitions is not counted, because a crawl does not need it.
+    """
     parts = [taken(part) for part in parts_of(folder) or [folder]]
     pages, received, known, archive, database, of_known = (
         sum(column) for column in zip(*map(astuple, parts), strict=True)
@@ -150,7 +159,7 @@ def disk_of(folder: Path) -> Disk:
 
 
 def taken(folder: Path) -> Taken:
-    """A URL that is only known is a row of `page`, and of its indexes."""
+    """Measure one folder. A known URL takes a row of the table `page` and of its indexes."""
     of_page = "select total(pgsize) from dbstat where name in (select name from sqlite_master where tbl_name = 'page')"
     with closing(opened(folder)) as database:
         pages, received = database.execute("select count(distinct page), total(bytes) from fetch").fetchone()
@@ -162,7 +171,7 @@ def taken(folder: Path) -> Taken:
 
 
 def seconds_a_page() -> float:
-    """Mean, on a kept connection of ten pages."""
+    """Return the mean time of a page, on a persistent connection for ten pages."""
     web = generate(200_000, 5_000)
     servers = modelled_servers(web)
     of_page = servers.latency_s + servers.size / servers.speed[web.site] + servers.connection_s[web.site] / 10
@@ -173,16 +182,16 @@ def seconds_a_page() -> float:
 
 
 def polite_share(sizes: np.ndarray, seconds: float, rest_s: float, visit_pages: int, page_s: float) -> float:
-    """Of all pages: a site gives so many in a visit, and rests."""
+    """Return the share of all pages that can be fetched politely, when each visit is followed by a delay of `rest_s`."""
     most = visit_pages * seconds / (rest_s + visit_pages * page_s)
     return float(np.minimum(sizes, most).sum() / sizes.sum())
 
 
 def print_politeness(pages: int, seconds: float, page_s: float) -> None:
     sizes = site_sizes(WebModel(pages, int(pages / PAGES_PER_SITE)))
-    print(f"\nWhat politeness leaves of it: {len(sizes):,} sites, the largest {sizes.max():,} pages")
-    print("rest   pages a visit   most of a site   share of the pages   whole sites")
-    for rest_s, visit_pages in RESTS:
+    print(f"\nWhat politeness allows: {len(sizes):,} sites, the largest has {sizes.max():,} pages")
+    print("delay   pages a visit    most per site   share of the pages   whole sites")
+    for rest_s, visit_pages in DELAYS:
         most = visit_pages * seconds / (rest_s + visit_pages * page_s)
         share = polite_share(sizes, seconds, rest_s, visit_pages, page_s)
         print(f"{rest_s:>3.0f} s{visit_pages:>16}{most:>17,.0f}{share:>21.3f}{float((sizes <= most).mean()):>14.6f}")
@@ -207,31 +216,31 @@ def print_simulated(pages: int, partitions_tried: list[int]) -> None:
 
 
 def exchanged(web: Graph, partitions: int) -> ParallelRecord:
-    """Every URL sent after each 48 pages, as live; no rest, so that all partitions are at work to their end."""
-    plan = Plan(EXCHANGE, Partitioning("rendezvous", partitions), Exchange(48))
+    """Simulate a crawl that exchanges URLs after each 48 pages, as a live crawl does; without delay, so that no partition idles."""
+    plan = ParallelPlan(EXCHANGE, Partitioning("rendezvous", partitions), ExchangeRules(48))
     rules, servers = Rules(delay_s=0.0, ip_delay_s=0.0, per_connection=10), constant_servers(1.0)
-    strategy, robots = strategies()["larger-sites-first"], max(1024 // partitions, 1)
-    crawl = simulate_parallel(web, strategy, rules, plan, seeds=web.home, servers=servers, robots=robots)
+    strategy, connections = strategies()["larger-sites-first"], max(1024 // partitions, 1)
+    crawl = simulate_parallel(web, strategy, rules, plan, seeds=web.home, servers=servers, connections=connections)
     return judge(crawl, web, rules, servers, np.bincount(web.targets, minlength=web.pages).astype(float))
 
 
 def print_rests(web: Graph) -> None:
-    """Pages had after a time, against the arithmetic; robots enough that sites are the limit."""
+    """Print the share of pages fetched after some hours, simulated and by the arithmetic; with a connection for every site."""
     sizes, servers = np.bincount(web.site), constant_servers(1.0)
     rules = Rules(delay_s=15.0, ip_delay_s=15.0, per_connection=10)
     most = 3600.0 * 6
-    print("hours   pages had, simulated   by the arithmetic   (rest 15 s, 10 pages a visit, 1 s a page)")
-    ends = had(web, rules, servers, most)
+    print("hours     fetched, simulated   by the arithmetic   (delay 15 s, 10 pages a visit, 1 s a page)")
+    ends = fetch_times(web, rules, servers, most)
     for hours in (0.25, 0.5, 1, 2, 4, 6):
         share = polite_share(sizes, hours * 3600.0, 15.0, 10, 1.0)
         print(f"{hours:>5}{np.count_nonzero(ends <= hours * 3600.0) / web.pages:>23.4f}{share:>20.4f}")
 
 
-def had(web: Graph, rules: Rules, servers: Servers, most_s: float) -> np.ndarray:
-    """When each page came in that did within the time."""
-    plan = Plan(EXCHANGE, Partitioning("rendezvous", 1), Exchange(48))
+def fetch_times(web: Graph, rules: Rules, servers: Servers, most_s: float) -> np.ndarray:
+    """Return the times at which pages were fetched, up to `most_s`."""
+    plan = ParallelPlan(EXCHANGE, Partitioning("rendezvous", 1), ExchangeRules(48))
     strategy = strategies()["larger-sites-first"]
-    crawl = simulate_parallel(web, strategy, rules, plan, seeds=web.home, servers=servers, robots=web.sites)
+    crawl = simulate_parallel(web, strategy, rules, plan, seeds=web.home, servers=servers, connections=web.sites)
     ends: np.ndarray = crawl.logs[0].end
     return ends[ends <= most_s]
 

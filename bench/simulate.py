@@ -1,7 +1,8 @@
-"""Speed of the simulator in full, one core, after compilation: python bench/simulate.py [pages sites]
+"""Measures the speed of the full simulator, on one core, after compilation: python bench/simulate.py [pages sites]
 
-Prints pages per second with r = 256 robots on servers as measured, the link shared or not, as a ratio to order-only mode in the
-same run; then what PageRank costs batch-pagerank and partial-pagerank with 35 runs a crawl; and memory per page.
+Prints pages per second with r = 256 connections on servers as measured, with and without a shared link, and the ratio to
+order-only mode in the same run. Then prints the cost of PageRank for batch-pagerank and partial-pagerank with 35 runs in a
+crawl, and memory per page.
 """
 
 import math
@@ -17,13 +18,15 @@ from trapline.simulate.modelled import modelled_servers
 from trapline.strategies import Strategy, strategies
 from trapline.strategies.inputs import default_rules
 
-ROBOTS = 256
+CONNECTIONS = 256
 
 
-def crawl(web: Graph, strategy: Strategy, servers: Servers, network: Network, robots: int, delay_s: float) -> Crawl:
+def crawl(
+    web: Graph, strategy: Strategy, servers: Servers, network: Network, connections: int, delay_s: float
+) -> Crawl:
     rules = Rules(delay_s=delay_s, lease_s=math.inf, first_connection_s=0.0, first_response_s=1.0)
     rules = default_rules(strategy, rules, web.pages)
-    return simulate(web, strategy, rules, robots=robots, servers=servers, network=network)
+    return simulate(web, strategy, rules, connections=connections, servers=servers, network=network)
 
 
 def rate(done: Crawl) -> float:
@@ -51,13 +54,19 @@ def main(pages: int, sites: int) -> None:
     order = crawl(web, larger, constant, free, 1, 0.0)
     limit = rate(order)
     line("larger-sites-first, order only", order, limit)
-    print(f"{'memory of that crawl':52} {(resident_gb() - held) * 1e9 / web.pages:8.0f} bytes a page, its log included")
+    print(
+        f"{'memory of that crawl':52} {(resident_gb() - held) * 1e9 / web.pages:8.0f} bytes a page, including its log"
+    )
     servers = modelled_servers(web)
-    line(f"  r = {ROBOTS}, w = 15 s, a second a page", crawl(web, larger, constant, free, ROBOTS, 15.0), limit)
-    line(f"  r = {ROBOTS}, w = 15 s, measured servers", crawl(web, larger, servers, free, ROBOTS, 15.0), limit)
+    line(
+        f"  r = {CONNECTIONS}, w = 15 s, a second a page", crawl(web, larger, constant, free, CONNECTIONS, 15.0), limit
+    )
+    line(
+        f"  r = {CONNECTIONS}, w = 15 s, measured servers", crawl(web, larger, servers, free, CONNECTIONS, 15.0), limit
+    )
     for bandwidth in (200e3, 2e6, 20e6):
-        done = crawl(web, larger, servers, Network(bandwidth), ROBOTS, 15.0)
-        line(f"  r = {ROBOTS}, w = 15 s, {bandwidth / 1e6:g} MB/s shared", done, limit)
+        done = crawl(web, larger, servers, Network(bandwidth), CONNECTIONS, 15.0)
+        line(f"  r = {CONNECTIONS}, w = 15 s, {bandwidth / 1e6:g} MB/s shared", done, limit)
     for name in ("batch-pagerank", "partial-pagerank"):
         done = crawl(web, strategies()[name], constant, free, 1, 0.0)
         whole = done.wall_seconds + done.score_seconds

@@ -1,12 +1,13 @@
-"""Every strategy on every graph, as tables in Markdown: python bench/strategies.py [GRAPH ...] > tables.md
+"""Compares all strategies on several graphs, as tables in Markdown: python bench/strategies.py [GRAPH ...] > tables.md
 
-GRAPH: what `trapline graph info` reads. By default the recorded graphs beside the repository, those that are there, and a
-generated web. One robot, w = 15 s, a page takes a second: the order is what is compared. Then, on servers as measured and
-with 4 robots, whether it matters that the site ranks of cao leave out the rest after a visit.
+GRAPH is any graph that `trapline graph info` reads. The default is the recorded graphs beside the repository, as far as they
+are there, and a generated web. The first tables compare orders: one connection, w = 15 s, a page takes a second. The last
+table shows, on servers as measured and with 4 connections, whether it matters that the site ranks of cao do not count the
+delay after a visit.
 
 Only one recorded graph has an older crawl of its web, with 5 % of its URLs (ku-crawl-2016 and ku-crawl-2021b). So historical
-PageRank gets one made up: the 55 % of the pages that a hash draws, and the links among them (castillo-thesis 4.3.2: 45 % of
-the pages were new).
+PageRank uses an artificial old crawl: 55 % of the pages, drawn by a hash, and the links among them (castillo-thesis 4.3.2:
+45 % of the pages were new).
 """
 
 import math
@@ -23,22 +24,21 @@ from trapline.errors import ConfigError
 from trapline.frontier import Rules
 from trapline.frontier.layout import FETCHED
 from trapline.graph import Graph, LoadOptions, generate, load_graph, pagerank
-from trapline.graph.csr import csr_from_edges
 from trapline.graph.exact import drawn
+from trapline.graph.graph import csr_from_edges
 from trapline.simulate import Crawl, constant_servers, politeness_violations, simulate
-from trapline.simulate.kendall import kendall_tau
-from trapline.simulate.metrics import average_cumulative_pagerank, best_first
+from trapline.simulate.metrics import average_cumulative_pagerank, best_first, kendall_tau
 from trapline.simulate.modelled import modelled_servers
 from trapline.simulate.timing import seconds_until
 from trapline.strategies import Strategy, strategies
-from trapline.strategies.inputs import History, default_rules, inputs_for
+from trapline.strategies.inputs import CrawlHistory, default_rules, inputs_for
 
 Floats = NDArray[np.float64]
 
 _DATA = Path(__file__).resolve().parents[2] / "shared" / "data"
 _NAMES = ("uci-ics-crawl", "ku-crawl-2016", "ku-crawl-2021b", "cs-stanford", "hollins", "gr0.California", "cnr-2000")
-_PAGES_PER_SITE = 1_000  # where pages have no URLs
-_OLD = 0.55
+_PAGES_PER_SITE = 1_000  # for graphs without URLs
+_OLD = 0.55  # share of pages in the artificial old crawl
 _THESIS = {
     "backlink-count": (0.4952, 0.0157),
     "partial-pagerank": (0.5221, 0.0236),
@@ -68,12 +68,12 @@ _SEEDS = 20
 
 
 class Ground(NamedTuple):
-    """A graph to crawl, and what strategies may know of it beforehand."""
+    """A graph to crawl, and the data that strategies may have about it in advance."""
 
     name: str
     graph: Graph
     rank: Floats
-    history: History
+    history: CrawlHistory
 
     def inputs(self, strategy: Strategy) -> dict[str, Floats]:
         return inputs_for(strategy, self.graph, self.rank, self.rank, self.history, 0)
@@ -84,7 +84,7 @@ def grounds(paths: list[str]) -> Iterator[Ground]:
         try:
             yield _ground(path.name, _loaded(path))
         except ConfigError as error:
-            print(f"left out: {error}", file=sys.stderr)
+            print(f"skipped: {error}", file=sys.stderr)
     if not paths:
         yield _ground("generated", generate(50_000, 1_000, seed=1))
 
@@ -101,7 +101,7 @@ def _ground(name: str, graph: Graph) -> Ground:
     return Ground(name, graph, rank, _history(graph))
 
 
-def _history(graph: Graph) -> History:
+def _history(graph: Graph) -> CrawlHistory:
     was = drawn(1, "old crawl", graph.pages) < _OLD
     source = np.repeat(np.arange(graph.pages, dtype=np.int32), np.diff(graph.offsets))
     kept = was[source] & was[graph.targets]
@@ -112,7 +112,7 @@ def _history(graph: Graph) -> History:
     old = pagerank(Graph(offsets, targets, one, one[:1], one.astype(np.uint8), one[:1]))
     page = np.full(graph.pages, -1.0)
     page[was] = old
-    return History(page, np.sort(old))
+    return CrawlHistory(page, np.sort(old))
 
 
 def crawl(ground: Ground, strategy: Strategy, seed: int = 0) -> Crawl:
@@ -126,7 +126,7 @@ def crawl(ground: Ground, strategy: Strategy, seed: int = 0) -> Crawl:
 
 
 def reference_table(ground: Ground) -> None:
-    """Ours beside an independent reference; random as mean and range over seeds."""
+    """Print our results and those of an independent reference; for random, mean and range over seeds."""
     print("| strategy | ours | reference | difference |\n|---|---|---|---|")
     for name, theirs in _REFERENCE.items():
         seeds = range(_SEEDS if name == "random" else 1)
@@ -138,7 +138,7 @@ def reference_table(ground: Ground) -> None:
 
 
 def order_tables(every: list[Ground]) -> None:
-    """Average cumulative PageRank, then tau: a row for each strategy, a column for each graph."""
+    """Print average cumulative PageRank, then tau: a row for each strategy, a column for each graph."""
     found = {}
     for ground in every:
         for strategy in strategies().values():
@@ -169,7 +169,7 @@ def _reached(ground: Ground) -> NDArray[np.int32]:
 
 
 def rest_table(every: list[Ground]) -> None:
-    """Hours until half and 80 % of the PageRank are in: T against T + w."""
+    """Print the hours until half and 80 % of the PageRank are fetched, for site ranks that count T and that count T + w."""
     names = [name for pair in ("performance", "crawl-ability") for name in (pair, f"{pair}-and-rest")]
     print(f"\nHours until 50 % / 80 % of the PageRank\n\n| graph | w, s | {' | '.join(names)} |")
     print("|---" * (len(names) + 2) + "|")
@@ -181,7 +181,7 @@ def rest_table(every: list[Ground]) -> None:
                 strategy = strategies()[name]
                 rules = Rules(delay_s=delay_s, per_connection=0, lease_s=math.inf)
                 inputs = ground.inputs(strategy)
-                log = simulate(ground.graph, strategy, rules, robots=4, servers=servers, inputs=inputs).log
+                log = simulate(ground.graph, strategy, rules, connections=4, servers=servers, inputs=inputs).log
                 assert (log.result == FETCHED).all()
                 cells.append(" / ".join(f"{s / 3600:.2f}" for s in seconds_until(log, ground.rank, (0.5, 0.8))))
             print(f"| {ground.name} | {delay_s:.0f} | {' | '.join(cells)} |", flush=True)
@@ -191,7 +191,7 @@ def main(paths: list[str]) -> None:
     compile_all()
     every = list(grounds(paths))
     if not every:
-        print("no graph to crawl", file=sys.stderr)
+        print("no graph can be read; name one", file=sys.stderr)
         return
     for ground in every:
         if ground.name == "ku-crawl-2021b":

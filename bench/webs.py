@@ -1,8 +1,8 @@
-"""Recorded webs beside generated ones, as a table in Markdown: python bench/webs.py [GRAPH ...] > table.md
+"""Compares recorded webs with generated ones, as a table in Markdown: python bench/webs.py [GRAPH ...] > table.md
 
-GRAPH: what `trapline graph info` reads. By default the recorded graphs beside the repository, those that can be read. For
-each graph with sites a web of as many pages, sites and links is generated; its other parameters are the defaults.
-Below: the pair of snapshots that historical PageRank needs.
+GRAPH is any graph that `trapline graph info` reads. The default is the recorded graphs beside the repository, as far as they
+can be read. For each graph with sites, a web of as many pages, sites and links is generated; its other parameters are the
+defaults. A second table shows the pair of snapshots that historical PageRank needs.
 """
 
 import sys
@@ -30,13 +30,13 @@ _MONTHS_DAYS = 122
 
 
 def recorded(paths: list[str]) -> list[tuple[str, Graph]]:
-    """Those that can be read; the others are named on stderr."""
+    """Return the graphs that can be read; print the others on stderr."""
     found = []
     for path in [Path(path) for path in paths] or [_DATA / name for name in _NAMES]:
         try:
             found.append((path.name, load_graph(path)))
         except ConfigError as error:
-            print(f"left out: {error}", file=sys.stderr)
+            print(f"skipped: {error}", file=sys.stderr)
     return found
 
 
@@ -103,7 +103,7 @@ def table(columns: list[tuple[str, dict[str, str]]]) -> str:
 
 
 def snapshots(pages: int, sites: int) -> str:
-    """The share of new pages, and the PageRank of the old ones, for some seeds."""
+    """Return a table of the share of new pages and the PageRank of the old ones, for some seeds."""
     lines = ["| seed | new pages | PageRank of old pages |", "|---|---|---|"]
     for seed in range(1, 5):
         *_, after = evolve(WebModel(pages, sites, seed), [0, _MONTHS_DAYS])

@@ -9,12 +9,12 @@ from pathlib import Path
 
 import pytest
 
-from trapline.alone import alone
+from trapline.compiled.file_lock import alone
 
 HOLDER = """
 import sys
 from pathlib import Path
-from trapline.alone import alone
+from trapline.compiled.file_lock import alone
 
 with alone(Path(sys.argv[1]), lambda: print("waiting", flush=True)):
     print("in", flush=True)

@@ -76,19 +76,19 @@ def test_a_crash_at_any_moment_leaves_a_whole_folder(
 
 
 def test_whatever_is_wrong_with_it_is_one_line_for_the_user(tmp_path: Path) -> None:
-    with pytest.raises(ConfigError, match="not a whole herbarium"), KIND.opened(tmp_path / "nothing"):
+    with pytest.raises(ConfigError, match="not a complete herbarium"), KIND.opened(tmp_path / "nothing"):
         pass
     KIND.save(tmp_path / "a", {"press": "oak"}, PRESSED)
     with pytest.raises(ConfigError, match="made with press 'oak', not 'iron'"), KIND.opened(tmp_path / "a") as saved:
         saved.check_made_with(press="iron")
     leaf = tmp_path / "a" / "leaf.npy"
     leaf.write_bytes(leaf.read_bytes()[:-1] + b"\1")
-    with pytest.raises(ConfigError, match=r"leaf.npy: its contents are not those that were saved"):
+    with pytest.raises(ConfigError, match=r"leaf.npy: the checksum does not match; the file was damaged or replaced"):
         leaves(tmp_path / "a")
 
 
 def test_a_folder_of_somebody_else_is_not_replaced(tmp_path: Path) -> None:
     (tmp_path / "letter").touch()
-    with pytest.raises(ConfigError, match="it is there and is no herbarium; name another folder"):
+    with pytest.raises(ConfigError, match="exists and is not a herbarium; name another folder"):
         KIND.save(tmp_path, {}, PRESSED)
     assert (tmp_path / "letter").exists()

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from trapline.blobs import BlobKind
 from trapline.errors import ConfigError
 from trapline.frontier.journal import BLOBS as JOURNAL
-from trapline.refresh.refresh_log import BLOBS as REFRESH
+from trapline.refresh.live.calls import BLOBS as REFRESH
 
 KINDS = (JOURNAL, REFRESH)
 

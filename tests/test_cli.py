@@ -12,7 +12,7 @@ import click
 import pytest
 
 from trapline.cli import COMMANDS, run
-from trapline.cli.progress import Progress, said_if_long
+from trapline.cli.terminal.progress import Progress, said_if_long
 from trapline.errors import ConfigError, InvariantError
 
 TRAPLINE = Path(sys.executable).with_name("trapline")
@@ -101,7 +101,7 @@ def test_a_defect_is_owned_up_to_without_a_traceback(
     assert run(["probe"]) == 70
     shown = capsys.readouterr().err
     assert "site 3" in shown
-    assert "this is a defect of Trapline, please report" in shown
+    assert "this is a defect of Trapline; please report" in shown
     assert "Traceback" not in shown
 
 
@@ -155,9 +155,9 @@ def test_what_is_waited_for_is_said_at_once_once() -> None:
     terminal, log, nobody = Terminal(), io.StringIO(), io.StringIO()
     for stream in (terminal, log, nobody):
         with Progress("compiling", stream=stream, quiet=stream is nobody) as progress:
-            progress.say("another trapline is compiling; waiting")
-    assert terminal.getvalue() == "\ranother trapline is compiling; waiting\x1b[K\r\x1b[K"
-    assert (log.getvalue(), nobody.getvalue()) == ("another trapline is compiling; waiting\n", "")
+            progress.say("waiting for another trapline process to finish compiling")
+    assert terminal.getvalue() == "\rwaiting for another trapline process to finish compiling\x1b[K\r\x1b[K"
+    assert (log.getvalue(), nobody.getvalue()) == ("waiting for another trapline process to finish compiling\n", "")
 
 
 class Heard(io.StringIO):
@@ -175,11 +175,11 @@ class Heard(io.StringIO):
 def test_work_without_steps_has_a_line_only_if_it_is_long(monkeypatch: pytest.MonkeyPatch) -> None:
     log = Heard()
     monkeypatch.setattr(sys, "stderr", log)
-    monkeypatch.setattr("trapline.cli.progress._LONG_S", 3_600.0)  # however busy the machine is
+    monkeypatch.setattr("trapline.cli.terminal.progress._LONG_S", 3_600.0)  # however busy the machine is
     with said_if_long("opening out"):
         pass
     assert log.getvalue() == ""
-    monkeypatch.setattr("trapline.cli.progress._LONG_S", 0.0)
+    monkeypatch.setattr("trapline.cli.terminal.progress._LONG_S", 0.0)
     with said_if_long("opening out"):
         assert log.written.wait(60.0)
     with said_if_long("opening out", quiet=True):
@@ -189,7 +189,7 @@ def test_work_without_steps_has_a_line_only_if_it_is_long(monkeypatch: pytest.Mo
 
 def test_long_progress_says_how_fast_and_how_long_still(monkeypatch: pytest.MonkeyPatch) -> None:
     now, log = 100.0, io.StringIO()
-    monkeypatch.setattr("trapline.cli.progress.time.monotonic", lambda: now)
+    monkeypatch.setattr("trapline.cli.terminal.progress.time.monotonic", lambda: now)
     with Progress("crawling", unit="pages", stream=log, plain_every_s=0.0) as progress:
         progress.update(0, 9_000)
         now = 110.0

@@ -1,4 +1,4 @@
-"""What jit.py promises: kernels that count no references, one signature each, a cache that is never stale.
+"""What compiled/jit.py promises: kernels that count no references, one signature each, a cache that is never stale.
 
 The compiled core is looked at from fresh processes with caches of their own; the whole of it is compiled once for this file.
 """
@@ -18,9 +18,10 @@ import numba
 import pytest
 
 import trapline
-from trapline import jit
-from trapline.alone import alone
-from trapline.sources import compiled_sources
+from tests.effort import slow
+from trapline.compiled import jit
+from trapline.compiled.file_lock import alone
+from trapline.compiled.sources import compiled_sources
 
 PACKAGE = Path(trapline.__file__).parent
 SOURCES = list(compiled_sources(PACKAGE))
@@ -29,8 +30,8 @@ compiled_only = pytest.mark.skipif(jit.DISABLED, reason="NUMBA_DISABLE_JIT=1: no
 # What a process says of the core after all of it was loaded or compiled.
 PROBE = """
 import json, re, time
-import trapline.crawl.run, trapline.frontier.replay, trapline.simulate.driver
-from trapline import jit
+import trapline.crawl.engine.run, trapline.frontier.replay, trapline.simulate.driver
+from trapline.compiled import jit
 from trapline.strategies import page_ranks, site_ranks
 
 started = time.perf_counter()
@@ -103,11 +104,13 @@ def warm(cold: dict[str, Any], cache: Path) -> dict[str, Any]:
 # One signature.
 
 
+@slow
 @compiled_only
 def test_every_helper_and_kernel_is_compiled_for_one_signature(cold: dict[str, Any]) -> None:
     assert {name: n for name, n in cold["specialisations"].items() if n != 1} == {}
 
 
+@slow
 @compiled_only
 def test_no_two_functions_share_a_name(cold: dict[str, Any]) -> None:
     """`specialisations` goes by name: of two with one name, one would be hidden."""
@@ -117,16 +120,19 @@ def test_no_two_functions_share_a_name(cold: dict[str, Any]) -> None:
 # No reference counting, private helpers.
 
 
+@slow
 @compiled_only
 def test_the_check_for_reference_counting_sees_it_where_it_is(cold: dict[str, Any]) -> None:
     assert cold["control"]
 
 
+@slow
 @compiled_only
 def test_kernels_and_ranks_count_no_references(cold: dict[str, Any]) -> None:
     assert {name: k["counting"] for name, k in (cold["kernels"] | cold["ranks"]).items() if k["counting"]} == {}
 
 
+@slow
 @compiled_only
 def test_helpers_are_private_to_their_kernel(cold: dict[str, Any]) -> None:
     assert {name: k["shared"] for name, k in cold["kernels"].items() if k["shared"]} == {}
@@ -136,11 +142,13 @@ def test_helpers_are_private_to_their_kernel(cold: dict[str, Any]) -> None:
 # The cache.
 
 
+@slow
 @compiled_only
 def test_a_first_process_compiles_every_kernel(cold: dict[str, Any]) -> None:
     assert all(k["misses"] == 1 and k["hits"] == 0 for k in (cold["kernels"] | cold["ranks"]).values())
 
 
+@slow
 @compiled_only
 def test_a_second_process_compiles_nothing(cold: dict[str, Any], warm: dict[str, Any]) -> None:
     assert all(k["hits"] == 1 and k["misses"] == 0 for k in (warm["kernels"] | warm["ranks"]).values())
@@ -149,6 +157,7 @@ def test_a_second_process_compiles_nothing(cold: dict[str, Any], warm: dict[str,
     assert warm["seconds"] < cold["seconds"] / 4
 
 
+@slow
 @compiled_only
 def test_every_compiled_function_lies_in_a_source(cold: dict[str, Any]) -> None:
     files = {Path(file).relative_to(PACKAGE).as_posix() for file in cold["files"]}
@@ -185,7 +194,7 @@ def test_a_new_kernel_file_leads_to_another_cache(folder: str, copied: Path, mon
     before = jit.cache_folder()
     new = copied / folder / "brand_new.py"
     new.parent.mkdir(parents=True, exist_ok=True)
-    new.write_text("from trapline.jit import kernel\n\n@kernel('void()')\ndef nothing():\n    pass\n")
+    new.write_text("from trapline.compiled.jit import kernel\n\n@kernel('void()')\ndef nothing():\n    pass\n")
     after = jit.cache_folder()
     new.unlink()
     assert after != before
@@ -196,7 +205,7 @@ def test_a_new_kernel_file_leads_to_another_cache(folder: str, copied: Path, mon
 CHAIN = {
     "chain.py": """
 from trapline.chained import drawn
-from trapline.jit import kernel
+from trapline.compiled.jit import kernel
 
 @kernel("void(int64, float64[::1])")
 def draws(seed, out):
@@ -212,7 +221,7 @@ from trapline.chained.helper import drawn
     "chained/helper.py": """
 from trapline.chained import RANGE
 from trapline.chained.other import RANGE as OTHER
-from trapline.jit import helper
+from trapline.compiled.jit import helper
 from trapline.rng import uniform
 
 @helper("float64(int64, int64)")
@@ -223,7 +232,7 @@ def drawn(seed, number):
 DRAW = """
 import json
 import numpy as np
-from trapline import jit
+from trapline.compiled import jit
 from trapline.chain import draws
 
 jit.ready()
@@ -252,10 +261,11 @@ def drawn(package: Path, cache: Path) -> dict[str, Any]:
     ("file", "old", "new"),
     [
         ("chain.py", "drawn(seed, i)", "drawn(seed, i + 9)"),
-        ("chained/helper.py", "* RANGE", "+ RANGE"),
-        ("chained/constant.py", "100.0", "10.0"),
-        ("chained/__init__.py", "chained.constant", "chained.other"),
-        ("rng.py", "0x2C1B3C6D", "0x85EBCA6B"),  # a multiplier of `mixed`, which `uniform` calls
+        pytest.param("chained/helper.py", "* RANGE", "+ RANGE", marks=slow),
+        pytest.param("chained/constant.py", "100.0", "10.0", marks=slow),
+        pytest.param("chained/__init__.py", "chained.constant", "chained.other", marks=slow),
+        # a multiplier of `mixed`, which `uniform` calls
+        pytest.param("rng.py", "0x2C1B3C6D", "0x85EBCA6B", marks=slow),
     ],
 )
 def test_an_edit_is_not_answered_from_a_stale_cache(chained: Path, cache: Path, file: str, old: str, new: str) -> None:
@@ -270,15 +280,17 @@ def test_an_edit_is_not_answered_from_a_stale_cache(chained: Path, cache: Path, 
     assert second["hits"] and not edited["hits"]
 
 
+@slow
 @compiled_only
 def test_an_edit_of_what_only_calls_compiled_code_costs_no_compilation(chained: Path, cache: Path) -> None:
     drawn(chained, cache)
-    for file in ("strategies/inputs.py", "graph/load.py", "crawl/run.py"):
+    for file in ("strategies/inputs.py", "graph/load.py", "crawl/engine/run.py"):
         with (chained / file).open("a") as text:
             text.write("\nADDED = 1\n")
     assert drawn(chained, cache)["hits"]
 
 
+@slow
 @compiled_only
 def test_the_same_sources_at_another_place_are_compiled_as_at_a_cold_start(
     chained: Path, cache: Path, tmp_path: Path
@@ -290,7 +302,9 @@ def test_the_same_sources_at_another_place_are_compiled_as_at_a_cold_start(
 
 
 @compiled_only
-@pytest.mark.parametrize("damage", [b"", b"nonsense"], ids=["emptied", "overwritten"])
+@pytest.mark.parametrize(
+    "damage", [pytest.param(b"", id="emptied", marks=slow), pytest.param(b"nonsense", id="overwritten")]
+)
 def test_a_damaged_cache_is_compiled_anew(chained: Path, tmp_path: Path, damage: bytes) -> None:
     cache = tmp_path / "cache"
     whole = drawn(chained, cache)
@@ -308,7 +322,7 @@ def test_a_damaged_cache_is_compiled_anew(chained: Path, tmp_path: Path, damage:
 # Several processes at once.
 
 # As a command would: with what the user reads.
-COMMAND = DRAW.replace("jit.ready()", "from trapline.cli.compiling import compile_kernels; compile_kernels()")
+COMMAND = DRAW.replace("jit.ready()", "from trapline.cli.terminal.progress import compile_kernels; compile_kernels()")
 
 
 @pytest.fixture
@@ -336,11 +350,12 @@ def test_of_two_at_once_one_compiles_and_the_other_waits_and_loads(empty: Path) 
                 ends.callback(one.kill)
             said = [one.stderr.readline() for one in both if one.stderr]
         answers = [json.loads(one.communicate(timeout=300)[0]) for one in both]
-    assert said == ["another trapline is compiling; waiting\n"] * 2
+    assert said == ["waiting for another trapline process to finish compiling\n"] * 2
     assert sorted(answer["hits"] for answer in answers) == [0, 1]
     assert answers[0]["out"] == answers[1]["out"]
 
 
+@slow
 @compiled_only
 def test_whoever_finds_all_in_the_cache_waits_for_nobody(chained: Path, empty: Path) -> None:
     drawn(chained, empty.parent)
@@ -370,6 +385,7 @@ jit.ready(compile_another)
 ).replace('"hits": hits', '"hits": hits, "answers": answers')
 
 
+@slow
 @compiled_only
 def test_what_another_thread_compiles_meanwhile_gets_machine_code(chained: Path, tmp_path: Path) -> None:
     answers = json.loads(python(HOST, tmp_path / "cache", chained.parent))["answers"]
@@ -377,6 +393,7 @@ def test_what_another_thread_compiles_meanwhile_gets_machine_code(chained: Path,
     assert drawn(chained, tmp_path / "cache")["hits"] == 1
 
 
+@slow
 @compiled_only
 def test_threads_that_want_the_core_at_once_all_find_it_ready(chained: Path, tmp_path: Path) -> None:
     together = """
@@ -479,6 +496,7 @@ def test_a_process_whose_cache_cannot_be_written_works(
     assert list(tmp_path.glob("trapline-*"))
 
 
+@slow
 @compiled_only
 def test_a_new_cache_takes_the_place_of_those_unused_for_thirty_days(chained: Path, tmp_path: Path) -> None:
     cache = tmp_path / "cache"

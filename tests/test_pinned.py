@@ -5,8 +5,8 @@ from typing import NamedTuple
 import numpy as np
 import pytest
 
-from trapline.jit import DISABLED, f8, i8, kernel, ready
-from trapline.pinned import Pin, Pinned, narrower, recaller
+from trapline.compiled.array_handles import Pin, Pinned, narrower, recaller
+from trapline.compiled.jit import DISABLED, f8, i8, kernel, ready
 
 
 class Pair(NamedTuple):

@@ -8,14 +8,14 @@ from pathlib import Path
 import pytest
 
 import trapline
-from trapline.jit import Rank
+from trapline.compiled.jit import Rank
+from trapline.compiled.sources import compiled_sources
 from trapline.refresh import all_policies
-from trapline.sources import compiled_sources
 from trapline.strategies import page_ranks, site_ranks
 
 PACKAGE = Path(trapline.__file__).parent
 COMPILING = {"kernel", "helper", "shared", "page_rank", "site_rank", "rule"}
-KERNEL = "from trapline.jit import kernel\n{}\n@kernel('void()')\ndef one():\n    pass\n"
+KERNEL = "from trapline.compiled.jit import kernel\n{}\n@kernel('void()')\ndef one():\n    pass\n"
 
 
 @pytest.fixture(scope="module")
@@ -53,7 +53,9 @@ def imported(file: str) -> set[str]:
 
 
 def compiles(file: str) -> bool:
-    from_jit = {name for module, name in imports(file) if module in ("trapline.jit", "trapline.frontier.ranking")}
+    from_jit = {
+        name for module, name in imports(file) if module in ("trapline.compiled.jit", "trapline.frontier.ranking")
+    }
     attributes = [node for node in parsed(file) if isinstance(node, ast.Attribute)]
     through_jit = {node.attr for node in attributes if isinstance(node.value, ast.Name) and node.value.id == "jit"}
     return bool(COMPILING & (from_jit | through_jit))
@@ -74,7 +76,8 @@ def test_whatever_a_source_imports_is_a_source(found: set[str]) -> None:
 
 
 @pytest.mark.parametrize(
-    "file", ["strategies/inputs.py", "graph/load.py", "graph/generate.py", "crawl/visit.py", "simulate/timing.py"]
+    "file",
+    ["strategies/inputs.py", "graph/load.py", "graph/generate.py", "crawl/engine/visit.py", "simulate/timing.py"],
 )
 def test_what_only_calls_compiled_code_is_no_source(found: set[str], file: str) -> None:
     assert (PACKAGE / file).is_file() and file not in found
@@ -88,7 +91,7 @@ def package(tmp_path: Path) -> Path:
     """Constants in plain.py, handed on by a package; others.py is what nobody asks for."""
     for file, text in {
         "__init__.py": "",
-        "jit.py": "def kernel(signature): ...\n",
+        "compiled/jit.py": "def kernel(signature): ...\n",
         "plain.py": "from trapline.below import EIGHT\nSEVEN = 7\n",
         "below.py": "EIGHT = 8\n",
         "others.py": "",
@@ -126,7 +129,7 @@ def package(tmp_path: Path) -> Path:
 )
 def test_a_constant_is_followed_to_where_it_is_made(package: Path, line: str, files: list[str]) -> None:
     (package / "kernels.py").write_text(KERNEL.format(line))
-    assert list(compiled_sources(package)) == sorted([*files, "jit.py", "kernels.py"])
+    assert list(compiled_sources(package)) == sorted([*files, "compiled/jit.py", "kernels.py"])
 
 
 @pytest.mark.parametrize(

@@ -21,8 +21,8 @@ from tests.hostile_text import ADDRESS, FORGED, HOSTILE, hostile_site, is_harmle
 from tests.signals.crawled import crawl_of
 from tests.signals.test_websub import PUBLIC, hub_on, subscribed
 from trapline.cli import run
-from trapline.parallel import wire
-from trapline.parallel.watching import announced
+from trapline.parallel.live.control import announced
+from trapline.parallel.transport import wire
 from trapline.terminal import clear, escaped, redraw, rewrite_line, say_to
 
 PACKAGE = Path(trapline.__file__).parent
@@ -95,12 +95,12 @@ _WAYS = re.compile(
 )
 # Who may name a stream: to ask whether it is a terminal, or to hand it to `trapline.terminal`.
 ASKERS = {
-    "cli/crawl_view.py": {"sys.stderr"},
-    "cli/progress.py": {"sys.stderr"},
-    "cli/refresh_serve.py": {"sys.stderr", "sys.stdout"},
-    "cli/status.py": {"sys.stdout"},
-    "cli/testweb.py": {"sys.stderr"},
-    "parallel/joining.py": {"sys.stderr"},
+    "cli/crawl/view.py": {"sys.stderr"},
+    "cli/terminal/progress.py": {"sys.stderr"},
+    "cli/refresh/serve.py": {"sys.stderr", "sys.stdout"},
+    "cli/crawl/status.py": {"sys.stdout"},
+    "cli/testweb/command.py": {"sys.stderr"},
+    "parallel/ray/joining.py": {"sys.stderr"},
     "testweb/__main__.py": {"sys.stdout", "sys.stdout.buffer"},  # a pipe to its parent
 }
 SOURCES = {str(file.relative_to(PACKAGE)): file for file in sorted(PACKAGE.rglob("*.py"))}
@@ -214,13 +214,13 @@ def test_what_a_hostile_site_says_is_shown_escaped(tmp_path: Path, capsys: Captu
 
 
 @contextmanager
-def coordinator(folder: Path, serve: Callable[[wire.Line], Any]) -> Iterator[None]:
+def coordinator(folder: Path, serve: Callable[[wire.SecureStream], Any]) -> Iterator[None]:
     """Somebody who knows the token of the crawl that folder is said to hold."""
     folder.mkdir()
     (folder / "parallel.json").write_text("{}")
     loop, own = asyncio.new_event_loop(), wire.Pass("c", b"t", -1)
 
-    async def served(line: wire.Line) -> None:
+    async def served(line: wire.SecureStream) -> None:
         await line.receive()
         serve(line)
         await line.drain()
@@ -238,7 +238,7 @@ def coordinator(folder: Path, serve: Callable[[wire.Line], Any]) -> Iterator[Non
 
 
 PARTITION = {"partition": 0, "pages": 1, "pages_per_second": 1.0, "pages_refetched": 0, "waiting": 0, "since": 0.0}
-PARTITION |= {"parcels_made": 0, "parcels_arrived": 0, "alive": True, "host": HOSTILE}
+PARTITION |= {"batches_made": 0, "batches_received": 0, "alive": True, "host": HOSTILE}
 
 
 @pytest.mark.parametrize(
@@ -246,8 +246,8 @@ PARTITION |= {"parcels_made": 0, "parcels_arrived": 0, "alive": True, "host": HO
     [({"partitions": [PARTITION], "doing": HOSTILE, "seconds": 1.0}, 0), ({"refused": HOSTILE}, 2)],
 )
 def test_what_a_peer_says_is_shown_escaped(tmp_path: Path, answer: object, code: int, capsys: Captured) -> None:
-    def serve(line: wire.Line) -> None:
-        line.send(wire.Kind.ORDER, json.dumps(answer).encode())
+    def serve(line: wire.SecureStream) -> None:
+        line.send(wire.FrameKind.ORDER, json.dumps(answer).encode())
 
     with coordinator(tmp_path / "c", serve):
         assert run(["parallel", "status", str(tmp_path / "c")]) == code

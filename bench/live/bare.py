@@ -1,10 +1,10 @@
-"""The limit: what a loop reaches that does nothing but fetch and find links. No politeness, no robots.txt, no store, no
-frontier; nothing of Trapline, so that it can stand beside it in one run.
+"""Bare loop that only fetches pages and finds links: the upper limit of speed for a live crawl.
 
-uvloop, Node's HTTP parser (httptools), the lexbor HTML parser (selectolax); one connection to each site, kept alive, the
-next request as soon as an answer is whole. Two ways to tell a new link from an old one:
+It has no politeness, no robots.txt, no store and no frontier. It uses nothing of Trapline, so that both can be compared in one
+run. It uses uvloop, Node's HTTP parser (httptools) and the lexbor HTML parser (selectolax), with one persistent connection to
+each site and the next request as soon as an answer is complete. It has two ways to recognise known links:
 
-hrefs   each site has a dictionary of links as they are written; only a link not seen in that form is resolved
+hrefs   each site has a set of links as they are written; only a link not seen in that form is resolved
 urls    every link is resolved by WHATWG rules (ada) and looked up by its hash (xxh3)
 """
 
@@ -24,7 +24,7 @@ from xxhash import xxh3_64_intdigest
 
 
 class Site:
-    """Its waiting paths, newest last, and what is known of it."""
+    """A site: its waiting paths, newest last, and its known paths and links."""
 
     def __init__(self, origin: str) -> None:
         self.origin, self.host = origin, origin.removeprefix("http://")
@@ -45,7 +45,7 @@ class Site:
 
 
 class Crawl:
-    """All sites, and how far the crawl is. `take` is given every page with its links."""
+    """All sites, and the progress of the crawl. `take` is called for every page with its links."""
 
     def __init__(self, seeds: list[str], take: "Callable[[Crawl, Site, str, list[str]], None]") -> None:
         self.sites = {seed.rstrip("/"): Site(seed.rstrip("/")) for seed in seeds}
@@ -56,7 +56,7 @@ class Crawl:
 
 
 def by_href(crawl: Crawl, site: Site, path: str, links: list[str]) -> None:
-    """A link beside the page is known by its folder and itself."""
+    """Discover new links by the form in which they are written. A relative link is known by the page's folder and itself."""
     folder = path[: path.rindex("/") + 1]
     for href in links:
         key = href if href[0] == "/" or href[:7] == "http://" else folder + href
@@ -81,7 +81,7 @@ def by_url(crawl: Crawl, site: Site, path: str, links: list[str]) -> None:
 
 
 class Connection(asyncio.Protocol):
-    """One site's connection: asks, gathers the body, asks again."""
+    """The connection of one site: sends a request, collects the body, sends the next request."""
 
     def __init__(self, crawl: Crawl, site: Site) -> None:
         self._crawl, self._site = crawl, site
@@ -143,7 +143,7 @@ async def crawl(seeds: list[str], known_by: str) -> dict[str, float]:
 
 def main() -> None:
     options = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    options.add_argument("--seeds", type=Path, required=True, help="file of home pages, one a line")
+    options.add_argument("--seeds", type=Path, required=True, help="file of home pages, one per line")
     options.add_argument("--known-by", choices=["hrefs", "urls"], default="hrefs")
     chosen = options.parse_args()
     print(json.dumps(uvloop.run(crawl(chosen.seeds.read_text().split(), chosen.known_by))))

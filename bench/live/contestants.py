@@ -1,8 +1,8 @@
-"""Who crawls, on which of the two webs, by which command, and where its result is read.
+"""The compared crawlers: on which of the two webs each runs, by which command, and how its result is read.
 
-Scrapy and Crawlee take the small web: the same sites and the same kind of pages, fewer of them, so that a run ends while one
-waits. They too crawl to the last page, as speed differs between the beginning of a crawl, when most links are new, and its
-end.
+Scrapy and Crawlee crawl the small web, with the same sites and the same kind of pages, but fewer of them, so that a run does
+not take too long. They also crawl to the last page, because speed differs between the beginning of a crawl, when most links
+are new, and its end.
 """
 
 import json
@@ -19,7 +19,7 @@ CONNECTIONS = 100
 class Result(NamedTuple):
     pages: int
     started: float  # wall clock: the first request
-    seconds: float  # to the last page, for Trapline to its last commit
+    seconds: float  # until the last page; for Trapline until its last commit
     remarks: str = ""
 
 
@@ -27,9 +27,9 @@ class Contestant(NamedTuple):
     name: str
     small: bool
     command: Callable[[Path, Path], list[str]]
-    """from a file of seeds and a folder that does not exist yet"""
+    """makes the command from a file of seeds and an output folder that does not exist yet"""
     result: Callable[[str, Path], Result]
-    """from what it printed, and that folder"""
+    """reads the result from the output of the command, or from that folder"""
 
 
 def contestants() -> list[Contestant]:
@@ -45,7 +45,7 @@ def contestants() -> list[Contestant]:
 
 
 def trapline(*words: str) -> list[str]:
-    """A command line of the Trapline that this interpreter imports."""
+    """Return a command line of the Trapline that this interpreter imports."""
     return [sys.executable, "-c", "from trapline.cli import main; main()", *words]
 
 
@@ -63,11 +63,11 @@ def _trapline(seeds: Path, folder: Path) -> list[str]:
 
 
 def _printed(output: str, folder: Path) -> Result:
-    said = json.loads(output.splitlines()[-1])
-    return Result(said["pages"], said["started"], said["seconds"])
+    printed = json.loads(output.splitlines()[-1])
+    return Result(printed["pages"], printed["started"], printed["seconds"])
 
 
 def _summary(output: str, folder: Path) -> Result:
-    said = json.loads((folder / "summary.json").read_text())
-    remarks = f"{said['errors']} errors, {said['politeness_violations']} politeness violations"
-    return Result(said["pages_fetched"], said["began"], said["seconds"], remarks)
+    summary = json.loads((folder / "summary.json").read_text())
+    remarks = f"{summary['errors']} errors, {summary['politeness_violations']} politeness violations"
+    return Result(summary["pages_fetched"], summary["began"], summary["seconds"], remarks)

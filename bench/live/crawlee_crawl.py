@@ -1,10 +1,10 @@
-"""Crawlee for Python on the same pages, to the last one. Runs in .venv-bench; knows nothing of Trapline.
+"""Crawls the same web with Crawlee for Python, to the last page. Runs in .venv-bench, without Trapline.
 
-100 tasks at once from the start, robots.txt obeyed, no delay, no log, its queue in memory. Nothing is stored, which Trapline
-does. Crawlee has no limit per site: it may have several connections to one, which Trapline and Scrapy may not.
+100 concurrent tasks from the start; robots.txt obeyed; no delay, no log, the queue in memory. It stores nothing, unlike
+Trapline. Crawlee has no limit per site: it may have several connections to one site, unlike Trapline and Scrapy.
 
-plain   as its documentation teaches: ParselCrawler (faster than BeautifulSoupCrawler) and `enqueue_links`
-tuned   HttpCrawler on uvloop, no sessions, links by lxml itself, and a set that spares it a request for a page already known
+plain   as in its documentation: ParselCrawler (faster than BeautifulSoupCrawler) and `enqueue_links`
+tuned   HttpCrawler on uvloop, no sessions, links by lxml directly, and a set that avoids a request for a known page
 """
 
 import argparse
@@ -73,7 +73,7 @@ async def tuned(seeds: list[str]) -> Count:
 
 def main() -> None:
     options = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    options.add_argument("--seeds", type=Path, required=True, help="file of home pages, one a line")
+    options.add_argument("--seeds", type=Path, required=True, help="file of home pages, one per line")
     options.add_argument("--crawler", choices=["plain", "tuned"], default="plain")
     chosen = options.parse_args()
     logging.disable()

@@ -1,11 +1,10 @@
-"""The pages that Trapline fetches of a document tree that nobody here wrote, beside those that `wget -r` finds:
-python bench/live/document_tree.py.
+"""Compares the pages that Trapline and `wget -r` fetch from real documents: python bench/live/document_tree.py
 
-Debian's python3-doc and debian-reference-en, served by nginx: the Python manuals under one name, the reference under two names
-on another address. Both crawlers begin at the three home pages and keep to these names; both obey robots.txt, which
-closes a part of the manuals; both take the links of a, area, frame, iframe and meta refresh, and no pictures or styles. What
-each asked for is read from nginx's log, not from what it says of itself. Differences are printed, grouped by the kind of
-answer and by the site.
+nginx serves Debian's python3-doc and debian-reference-en: the Python manuals under one name, the reference under two names on
+another address. Both crawlers start at the three home pages and stay on these names. Both obey robots.txt, which forbids a part
+of the manuals. Both follow the links of a, area, frame, iframe and meta refresh, but fetch no images or styles. The requests
+come from nginx's log, not from the crawlers' own reports. Differences are printed, grouped by the status of the answer and by
+site.
 """
 
 import argparse
@@ -24,7 +23,7 @@ from ending import end_in_order
 
 _SECONDS_AT_MOST = 600
 _CLOSED = "/whatsnew/"
-# The tags of which `wget` takes links. It would else take those of link, img, script and others too.
+# The tags whose links `wget` follows. By default it also follows those of link, img, script and others.
 _TAGS = "a,area,frame,iframe,meta"
 
 
@@ -42,7 +41,7 @@ TREES = [
 
 
 def missing() -> str | None:
-    """What has to be installed first, as a command."""
+    """Return the command that installs the missing programs; None if nothing is missing."""
     wanted = [tree.package for tree in TREES if not tree.folder.is_dir()]
     wanted += [] if shutil.which("wget") else ["wget"]
     return f"install what is missing with: sudo apt-get install {' '.join(wanted)}" if wanted else None
@@ -53,7 +52,7 @@ def home_pages(port: int) -> list[str]:
 
 
 def by_wget(port: int, scratch: Path) -> list[str]:
-    """nginx is also its proxy: wget knows no hosts file."""
+    """Return the command of wget. nginx is also its proxy, because wget cannot use a hosts file."""
     names = [name for tree in TREES for name in tree.names]
     rules = ["--recursive", "--level=inf", "--span-hosts", f"--domains={','.join(names)}", f"--follow-tags={_TAGS}"]
     proxy = ["-e", "use_proxy=on", "-e", f"http_proxy=http://{TREES[0].address}:{port}/"]
@@ -69,7 +68,7 @@ def by_trapline(port: int, scratch: Path) -> list[str]:
 
 
 def asked_for(command: list[str], port: int, scratch: Path) -> dict[str, str]:
-    """The URLs that a crawler requested, each with the status of its (last) answer."""
+    """Run a crawler; return the URLs that it requested, each with the status of its last answer."""
     servers = scratch / "nginx"
     # As wget's proxy, the first address answers for the other names too.
     listeners = [
@@ -80,13 +79,13 @@ def asked_for(command: list[str], port: int, scratch: Path) -> dict[str, str]:
     with nginx.serving(listeners, servers, log=True):
         done = subprocess.run(command, env=environment, timeout=_SECONDS_AT_MOST, capture_output=True, text=True)
     if not (servers / "access.log").read_text():
-        sys.exit(f"{command[0]} asked for nothing; it said: {done.stderr.strip()}")
+        sys.exit(f"{command[0]} sent no request; its messages: {done.stderr.strip()}")
     rows = [row.split(" ", 1) for row in (servers / "access.log").read_text().splitlines()]
     return {url: status for status, url in rows}
 
 
 def _linked(tree: Tree, scratch: Path) -> Path:
-    """The tree with a robots.txt, without touching the tree."""
+    """Return a folder of links to the tree, with a robots.txt; the tree itself is not changed."""
     root = scratch / tree.names[0]
     if not root.exists():
         root.mkdir(parents=True)
@@ -97,7 +96,7 @@ def _linked(tree: Tree, scratch: Path) -> Path:
 
 
 def differences(wget: dict[str, str], ours: dict[str, str]) -> dict[tuple[str, str, str], list[str]]:
-    """URLs by who alone asked for them, the status of the answer, and the site."""
+    """Return the URLs that only one crawler requested, by crawler, status of the answer, and site."""
     grouped: dict[tuple[str, str, str], list[str]] = defaultdict(list)
     for who, mine, other in (("wget", wget, ours), ("Trapline", ours, wget)):
         for url in sorted(mine.keys() - other.keys()):
@@ -107,12 +106,12 @@ def differences(wget: dict[str, str], ours: dict[str, str]) -> dict[tuple[str, s
 
 def counted(found: dict[str, str]) -> str:
     there, closed = sum(status == "200" for status in found.values()), sum(_CLOSED in url for url in found)
-    return f"{len(found):,} URLs, of which {there:,} are there and {closed} are closed to robots"
+    return f"{len(found):,} URLs, of which {there:,} exist and {closed} are forbidden by robots.txt"
 
 
 def main() -> None:
     options = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    options.add_argument("--all", action="store_true", help="print every URL, not ten of a group")
+    options.add_argument("--all", action="store_true", help="print every URL, instead of ten per group")
     asked = options.parse_args()
     end_in_order()
     if wanted := missing():
@@ -124,7 +123,7 @@ def main() -> None:
             scratch.mkdir()
             found.append(asked_for(command(port, scratch), port, scratch))
             print(f"{name}: {counted(found[-1])}")
-    print(f"the same: {len(found[0].keys() & found[1].keys()):,}")
+    print(f"both: {len(found[0].keys() & found[1].keys()):,}")
     for (who, status, site), urls in differences(*found).items():
         print(f"only {who}, {status}, {site}: {len(urls):,}")
         print("".join(f"    {url}\n" for url in (urls if asked.all else urls[:10])), end="")

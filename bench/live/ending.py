@@ -1,4 +1,4 @@
-"""A benchmark that is ended from outside (by timeout, by make) still ends the servers and crawlers that it started."""
+"""Orderly end of a benchmark: when it is terminated (by timeout, by make), it still ends the servers and crawlers it started."""
 
 import signal
 import sys
@@ -10,6 +10,6 @@ def end_in_order() -> None:
 
 
 def _end(*_: object) -> NoReturn:
-    # `timeout` sends it twice; the second one would interrupt the ending.
+    # `timeout` sends the signal twice; the second one would interrupt the cleanup.
     signal.signal(signal.SIGTERM, signal.SIG_IGN)
-    sys.exit("ended")
+    sys.exit("terminated")

@@ -1,10 +1,10 @@
-"""One crawl on two hosts, over lines of several kinds: PYTHONPATH=. python bench/live/hosts.py. Needs root and Linux.
+"""Measures one crawl on two hosts, over lines of different quality: PYTHONPATH=. python bench/live/hosts.py. Needs root and Linux.
 
-Four partitions, two in each of two network namespaces; the coordinator is with the first two. A third namespace has the web, as near to
-one as to the other. Two webs: a generated one, whose largest site takes longest, whatever the line; and one of chains that go from site to
-site with every page, so that half of all pages wait for the line. Each row is a crawl of all of it. "Missing" and "twice" compare what
-testweb was asked for with what one process asks for. What passes between the hosts is counted on the line: every byte of every packet,
-repeated ones too.
+There are four partitions, two in each of two network namespaces; the coordinator runs with the first two. A third namespace has
+the web, at the same distance from both. There are two webs: a generated one, where the largest site determines the time on any
+line; and one of chains that go to another site with every page, so that half of all pages wait for the line. Each row is a crawl
+of a whole web. "Missing" and "twice" compare the requests that testweb received with those of a crawl by one process. The traffic
+between the hosts is counted on the line: every byte of every packet, including retransmissions.
 """
 
 import argparse
@@ -21,15 +21,15 @@ from tests.parallel.hosts_world import Cut, crawl_on, cut_off, options_for, parc
 from tests.parallel.namespaces import Hosts, missing, two_hosts
 from tests.parallel.processes_world import meanwhile, requests_of_pages
 from trapline.cli import run
-from trapline.crawl.opening import Prepared, opened
-from trapline.crawl.options import CrawlOptions
-from trapline.crawl.resume import strategy_of
-from trapline.crawl.run import run_crawl
-from trapline.crawl.summary import write_summary
+from trapline.crawl.engine.options import CrawlOptions
+from trapline.crawl.engine.run import run_crawl
+from trapline.crawl.files.opening import Prepared, opened
+from trapline.crawl.files.resume import strategy_of
+from trapline.crawl.inspect.summary import write_summary
 from trapline.graph.generate import generate
-from trapline.testweb import Behaviour, Promise, Web, build_web, check
+from trapline.testweb import Behaviour, Promise, ServedWeb, build_web, check
 
-_ROBOTS = 20  # of each partition
+_CONNECTIONS = 20  # of each partition
 
 
 class Case(NamedTuple):
@@ -42,25 +42,27 @@ class Case(NamedTuple):
 
 class Measured(NamedTuple):
     summary: dict[str, Any]
-    requests: Counter[int]  # of each page
+    requests: Counter[int]  # number of requests for each page
     violations: int
-    parcels: int
+    message_batches: int
     line_bytes: int
     lost: int  # packets
     first_parcel_s: float
 
 
-def measure(case: Case, web: Web, promise: Promise, folder: Path) -> Measured:
+def measure(case: Case, web: ServedWeb, promise: Promise, folder: Path) -> Measured:
     cut = Cut()
     with two_hosts(case.delay_s, case.loss) as hosts, served_to(hosts, web) as server:
-        options = options_for(server, web.sites, promise.delay_s, promise.per_connection, _ROBOTS)
+        options = options_for(server, web.sites, promise.delay_s, promise.per_connection, _CONNECTIONS)
         cutting = meanwhile(lambda: cut_off(hosts, folder, web.pages // 4, case.cut_s, cut))
         with cutting if case.cut_s else nullcontext():
             crawl(case, hosts, folder, options)
         requests, found, ways = requests_of_pages(server), check(server.log(), promise), hosts.line.counts()
-    parcels = parcels_between(folder) if case.hosts == 2 else 0
+    message_batches = parcels_between(folder) if case.hosts == 2 else 0
     line_bytes, lost = (sum(way[name] for way in ways) for name in ("bytes", "lost"))
-    return Measured(write_summary(folder), requests, found.violations, parcels, line_bytes, lost, cut.first_parcel_s)
+    return Measured(
+        write_summary(folder), requests, found.violations, message_batches, line_bytes, lost, cut.first_parcel_s
+    )
 
 
 def crawl(case: Case, hosts: Hosts, folder: Path, options: CrawlOptions) -> None:
@@ -78,19 +80,19 @@ def row(case: Case, found: Measured, alone: Measured) -> str:
     first = f"{found.first_parcel_s:.1f}" if case.cut_s else ""
     return (
         f"| {case.name} | {found.summary['seconds']:.1f} | {len(found.requests):,} | {lacking} | {twice} | {found.violations} "
-        f"| {found.parcels:,} | {found.line_bytes / 1e3:,.0f} | {share:.2%} | {found.lost} | {first} |"
+        f"| {found.message_batches:,} | {found.line_bytes / 1e3:,.0f} | {share:.2%} | {found.lost} | {first} |"
     )
 
 
 def options() -> argparse.Namespace:
-    said = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    said.add_argument("--pages", type=int, default=3_000, help="of each web [3000]")
-    said.add_argument("--sites", type=int, default=100, help="of each web [100]")
-    said.add_argument("--delay", type=float, default=0.1, help="w, in seconds [0.1]")
-    said.add_argument("--line-delay", type=float, default=0.1, help="of a packet, each way, in seconds [0.1]")
-    said.add_argument("--loss", type=float, default=0.01, help="share of packets [0.01]")
-    said.add_argument("--cut", type=float, default=20.0, help="for how long the line is cut, in seconds [20]")
-    return said.parse_args()
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--pages", type=int, default=3_000, help="pages of each web [3000]")
+    parser.add_argument("--sites", type=int, default=100, help="sites of each web [100]")
+    parser.add_argument("--delay", type=float, default=0.1, help="w, in seconds [0.1]")
+    parser.add_argument("--line-delay", type=float, default=0.1, help="delay of a packet, each way, in seconds [0.1]")
+    parser.add_argument("--loss", type=float, default=0.01, help="share of lost packets [0.01]")
+    parser.add_argument("--cut", type=float, default=20.0, help="seconds for which the line is cut [20]")
+    return parser.parse_args()
 
 
 def main() -> None:
@@ -105,19 +107,19 @@ def main() -> None:
     }
     print(
         "| web | line | s | pages | missing | twice | violations "
-        "| parcels | KB on the line | of page bytes | lost | first parcel, s |"
+        "| batches | KB on the line | of page bytes | lost | first batch, s |"
     )
     print("|---|---|---:|---:|---:|---:|---:|---:|---:|---:|---:|---:|")
     for name, web in webs.items():
         compare(name, web, asked)
 
 
-def compare(name: str, web: Web, asked: argparse.Namespace) -> None:
+def compare(name: str, web: ServedWeb, asked: argparse.Namespace) -> None:
     line = (asked.line_delay, asked.loss)
     bad = f"{1e3 * asked.line_delay:g} ms, {asked.loss:.0%} lost"
     cases = (
         Case("one process", 1),
-        Case("two hosts, as one", 2),
+        Case("two hosts, perfect line", 2),
         Case(bad, 2, *line),
         Case(f"{bad}, cut for {asked.cut:g} s", 2, *line, asked.cut),
     )

@@ -1,11 +1,11 @@
-"""Memory for each URL that a crawl knows: python bench/live/memory.py.
+"""Measures the memory that a crawl takes for each known URL: python bench/live/memory.py
 
-(memory at 1,000,000 known URLs - memory at 100,000) / 900,000, of the crawl's process; at most 120 bytes is the aim. Its store
-is another process, whose memory should not grow; it is shown apart.
+The result is (memory at 1,000,000 known URLs - memory at 100,000) / 900,000, of the crawl's process; the aim is at most 120
+bytes. The store is another process, whose memory should not grow; it is shown separately.
 
-The pages have 400 links each, so that few fetches make many URLs known, and every URL can be fetched: its path names the
-file that nginx answers with. How many URLs are known at what time is read from the crawl's own progress, resident
-memory from /proc, ten times a second.
+The pages have 400 links each, so that few fetches discover many URLs. Every URL can be fetched: its path names the file that
+nginx answers with. The number of known URLs over time comes from the crawl's own progress table, resident memory comes from
+/proc, ten times a second.
 """
 
 import argparse
@@ -29,7 +29,7 @@ SITES, FILES, LINKS = 100, 30, 400  # a site's files hold 12,000 links to as man
 FIRST, LAST, STEP = 100_000, 1_000_000, 100_000
 BYTES_AT_MOST = 120
 _PAGES = 8_000  # a site's 80 fetches hit 28 of its 30 files: 1.1 million URLs
-_BY_NAME = "location ~ ^/articles/([0-9]+)/ { try_files /$1.html =404; }"  # in nginx's language
+_BY_NAME = "location ~ ^/articles/([0-9]+)/ { try_files /$1.html =404; }"  # a directive of nginx
 _EVERY_S = 0.1
 _WORDS = ["quiet", "harbour", "letters", "winter", "bridge", "copper", "garden", "village", "distant", "morning"]
 
@@ -41,14 +41,14 @@ class Sample(NamedTuple):
 
 
 class Row(NamedTuple):
-    """Of the crawl's progress."""
+    """A row of the crawl's progress table."""
 
     at: float
     known: int
 
 
 def write(folder: Path) -> float:
-    """All sites share the files, with links relative to the host. Answers the mean length of a URL."""
+    """Write the files, which all sites share, with links relative to the host; return the mean length of a URL."""
     rng, length = Random(3), 0
     folder.mkdir(parents=True)
     for file in range(FILES):
@@ -67,7 +67,7 @@ def _path(rng: Random, number: int) -> str:
 
 
 def crawl(seeds: Path, folder: Path, options: list[str]) -> list[Sample]:
-    """Runs one and samples its memory until it ends."""
+    """Run a crawl and sample its memory until it ends."""
     asked = ["--delay", "0", "--connections", str(SITES), "--max-pages", str(_PAGES), "--allow-private", "--quiet"]
     crawler = subprocess.Popen(trapline("crawl", "--seeds", str(seeds), "-o", str(folder), *asked, *options))
     samples: list[Sample] = []
@@ -80,7 +80,7 @@ def crawl(seeds: Path, folder: Path, options: list[str]) -> list[Sample]:
         ended.set()
         sampling.join()
     if code:
-        sys.exit(f"the crawl ended with code {code}")
+        sys.exit(f"the crawl failed with exit code {code}")
     return samples
 
 
@@ -96,17 +96,17 @@ def progress(folder: Path) -> list[Row]:
 
 
 def reached(rows: list[Row], samples: list[Sample], known: int) -> tuple[Row, Sample]:
-    """The first row with as many known URLs, and memory at that time."""
+    """Return the first row with at least `known` URLs, and the memory at that time."""
     row = next((row for row in rows if row.known >= known), None)
     if row is None:
-        sys.exit(f"the crawl knew {rows[-1].known if rows else 0:,} URLs at its end, not {known:,}")
+        sys.exit(f"the crawl knew only {rows[-1].known if rows else 0:,} URLs at its end, {known:,} are needed")
     return row, min(samples, key=lambda sample: abs(sample.at - row.at))
 
 
 def main() -> None:
     options = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    # Slow enough that progress, a row a second, has several between the two moments.
-    options.add_argument("--bandwidth", default="10MB", help="of the crawl; - for no limit [10MB]")
+    # Slow enough that the progress table, with a row per second, has several rows between the two points.
+    options.add_argument("--bandwidth", default="10MB", help="bandwidth of the crawl; - for no limit [10MB]")
     asked = options.parse_args()
     end_in_order()
     with tempfile.TemporaryDirectory() as scratch:

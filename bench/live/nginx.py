@@ -1,6 +1,6 @@
-"""nginx, as it comes with Debian, serving folders on loopback addresses for as long as a `with` block lasts.
+"""Runs Debian's nginx in a `with` block, serving folders on loopback addresses.
 
-One worker, so that it takes one core at most. Knows nothing of what the folders hold.
+nginx has one worker, so that it takes one core at most. This module knows nothing about the content of the folders.
 """
 
 import os
@@ -20,19 +20,21 @@ _FIRST_ANSWER_S = 10.0
 
 
 class Listener(NamedTuple):
-    """What answers on an address and port to some names. `folder` may use nginx's variables."""
+    """A server of nginx: its addresses, port and names. `folder` may use nginx's variables."""
 
     addresses: Sequence[str]
     port: int
     folder: str
-    names: Sequence[str] = ("_",)  # nginx's own sign for any name
-    extra: str = ""  # more of nginx's own language
+    names: Sequence[str] = ("_",)  # in nginx: any name
+    extra: str = ""  # further directives
 
 
 @contextmanager
 def serving(listeners: list[Listener], scratch: Path, *, log: bool = False) -> Iterator[subprocess.Popen[bytes]]:
-    """Starts nginx with its files in `scratch` and waits until it answers. With `log`: status and URL of every request in
-    scratch/access.log."""
+    """Start nginx with its files in `scratch` and wait until it answers.
+
+    With `log` it writes status and URL of every request to scratch/access.log.
+    """
     scratch.mkdir(parents=True, exist_ok=True)
     configuration = scratch / "nginx.conf"
     configuration.write_text(_configuration(listeners, scratch, log))
@@ -48,7 +50,7 @@ def serving(listeners: list[Listener], scratch: Path, *, log: bool = False) -> I
 
 
 def free_ports(addresses: Sequence[str], number: int) -> list[int]:
-    """Ports that nobody uses on any of them."""
+    """Return ports that are free on all addresses."""
     found: list[int] = []
     with ExitStack() as probes:
         while len(found) < number:
@@ -68,7 +70,7 @@ def _is_free(address: str, port: int) -> bool:
 def _program() -> str:
     found = shutil.which("nginx", path=os.environ.get("PATH", "") + ":/usr/sbin")
     if found is None:
-        sys.exit("nginx is not here; install it with: sudo apt-get install nginx-light")
+        sys.exit("nginx is not installed; install it with: sudo apt-get install nginx-light")
     return found
 
 
@@ -79,7 +81,7 @@ def _wait_for(server: subprocess.Popen[bytes], address: str, port: int, scratch:
             return socket.create_connection((address, port)).close()
         except OSError:
             time.sleep(0.05)
-    sys.exit(f"nginx does not answer on {address}:{port}; it said: {_first_error(scratch)}")
+    sys.exit(f"nginx does not answer on {address}:{port}; its first error is: {_first_error(scratch)}")
 
 
 def _first_error(scratch: Path) -> str:
@@ -87,7 +89,7 @@ def _first_error(scratch: Path) -> str:
 
 
 def _configuration(listeners: list[Listener], scratch: Path, log: bool) -> str:
-    # Started as root, the worker would else be another user, who may not read a temporary folder.
+    # If nginx is started as root, its worker runs as another user by default, who may not read a temporary folder.
     user = "user root;" if os.geteuid() == 0 else ""
     temporary = "\n".join(f"  {kind}_temp_path {scratch}/{kind};" for kind in _TEMPORARY)
     files = resource.getrlimit(resource.RLIMIT_NOFILE)[1]

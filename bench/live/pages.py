@@ -1,10 +1,10 @@
-"""The web that is crawled: sites of static pages, the same bytes on every machine.
+"""Generator of the crawled web: sites of static pages, the same bytes on every machine.
 
-A page has 8 to 10 KB and 20 links to 20 other pages, as they are written by hand: paths from the root, paths beside the
-page and whole URLs to other sites. The pages of a site hang on its home page as a tree, so that all are found from the
-home pages alone; the other links go anywhere. Every second page names its canonical URL.
+A page has 8 to 10 KB and 20 links to 20 other pages, in the forms that people write: paths from the root, paths relative to
+the page, and absolute URLs to other sites. The pages of a site form a tree below its home page, so that a crawl can find all
+pages from the home pages alone; the other links are random. Every second page names its canonical URL.
 
-Knows nothing of servers or of crawlers.
+This module knows nothing about servers or crawlers.
 """
 
 from collections.abc import Iterator
@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 LINKS = 20
 BYTES = range(8_000, 10_001)
-_CHILDREN = 4  # links that hold the tree together; five steps then reach 300 pages
+_CHILDREN = 4  # links of a page to its children in the tree; five steps then reach 300 pages
 _ACROSS = 3  # links to other sites
 
 _VOCABULARY = """the of and to a in is was for on as with by at from that it his her their which not are but had have been
@@ -31,14 +31,14 @@ _TOPICS = ["news", "garden", "travel", "history", "music", "science", "kitchen",
 
 
 class Place(NamedTuple):
-    """One page of a site: where it lies, and where it is stored."""
+    """One page of a site: its path in the URL, and its file."""
 
     path: str
     file: str
 
 
 def origin(site: int, port: int) -> str:
-    """Every site has an address of its own: 127.30.0.1, 127.30.0.2, ..."""
+    """Return the origin of a site. Every site has its own address: 127.30.0.1, 127.30.0.2, ..."""
     return f"http://{address(site)}:{port}"
 
 
@@ -47,7 +47,7 @@ def address(site: int) -> str:
 
 
 def places(pages: int) -> list[Place]:
-    """The pages of a site, home page first. All sites have the same paths."""
+    """Return the pages of a site, the home page first. All sites have the same paths."""
     rng = Random(1)
     found = [Place("/", "index.html")]
     for number in range(1, pages):
@@ -58,7 +58,7 @@ def places(pages: int) -> list[Place]:
 
 
 def write(folder: Path, sites: int, pages_per_site: int, port: int) -> None:
-    """Each site into a folder named by its address."""
+    """Write each site into a folder named by its address."""
     everywhere = places(pages_per_site)
     rng = Random(2)
     sentences = [_sentence(rng) for _ in range(3_000)]
@@ -78,7 +78,7 @@ def _sentence(rng: Random) -> str:
 
 
 def _hrefs(rng: Random, everywhere: list[Place], number: int, site: int, sites: int, port: int) -> Iterator[str]:
-    """First the tree, then others of the site, then other sites."""
+    """Yield the links of a page: first its children, then other pages of the site, then pages of other sites."""
     pages, here = len(everywhere), everywhere[number].path
     children = [child for child in range(_CHILDREN * number + 1, _CHILDREN * (number + 1) + 1) if child < pages]
     others = [page for page in rng.sample(range(pages), LINKS) if page != number and page not in children]
@@ -89,7 +89,7 @@ def _hrefs(rng: Random, everywhere: list[Place], number: int, site: int, sites: 
 
 
 def _within(rng: Random, here: str, there: str) -> str:
-    """The link as a person writes it: from the root, or from where the page is."""
+    """Return a link in one of the forms that people write: from the root, or relative to the page."""
     folder, _, name = there.rpartition("/")
     if rng.random() < 0.6 or not folder:
         return there
@@ -122,7 +122,7 @@ def _paragraph(rng: Random, sentences: list[str], href: str) -> str:
 
 
 def _filler(rng: Random, sentences: list[str], length: int) -> str:
-    """A last paragraph of exactly this many bytes."""
+    """Return a last paragraph of exactly this many bytes."""
     frame = '<p class="text">{}</p>\n'
     wanted = length - len(frame) + 2
     text = " ".join(rng.choices(sentences, k=wanted // 30 + 1))

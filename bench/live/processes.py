@@ -1,8 +1,8 @@
-"""One process against several, on one machine: python bench/live/processes.py.
+"""Compares a crawl by one process with one by several, on one machine: python bench/live/processes.py
 
-`trapline testweb` serves a generated web, each site on an address of its own. Two webs: one whose answers take 20 ms, crawled with so
-few robots a process that these wait most of the time; and one that answers at once, where the processor is what there is not enough
-of, and the server takes its share of it. Rows of a round are compared within it; the table shows medians over the rounds.
+`trapline testweb` serves a generated web, each site on its own address. There are two cases. In one, answers take 20 ms, and each
+process has so few connections that they wait most of the time. In the other, the server answers at once, and the processor is the
+bottleneck, which crawler and server share. Crawls are compared within a round; the table shows medians over the rounds.
 """
 
 import argparse
@@ -22,18 +22,18 @@ from ending import end_in_order
 from processor import Used, Watch
 
 _PAGES, _SITES = 100_000, 1_000
-_STARTS_AND_ENDS_S = 180.0  # compiling, where it has never run before; the visits under way at the end
+_STARTS_AND_ENDS_S = 180.0  # time for compiling in the first run, and for the last visits
 
 
 class Case(NamedTuple):
     name: str
     latency: str
-    robots: int  # of each process
+    connections: int  # of each process
 
 
 class Served(NamedTuple):
     process: int
-    told: list[str]  # the options by which a crawl finds this web
+    options: list[str]  # by which a crawl finds this web
 
 
 class Measured(NamedTuple):
@@ -59,7 +59,7 @@ def served(scratch: Path, graph: Path, latency: str) -> Iterator[Served]:
     )
     assert server.stdout
     try:
-        if not server.stdout.readline():  # it says where, once it serves
+        if not server.stdout.readline():  # it prints a line once it serves
             sys.exit("testweb did not start")
         yield Served(server.pid, ["--seeds", str(urls), "--hosts", str(hosts), "--allow-private"])
     finally:
@@ -67,26 +67,26 @@ def served(scratch: Path, graph: Path, latency: str) -> Iterator[Served]:
         server.communicate()
 
 
-def crawl(web: Served, robots: int, processes: int, seconds: float) -> Measured:
+def crawl(web: Served, connections: int, processes: int, seconds: float) -> Measured:
     with tempfile.TemporaryDirectory() as scratch:
         folder = Path(scratch) / "crawl"
-        asked = ["--connections", str(robots), "--processes", str(processes), "--max-time", str(seconds)]
-        command = trapline("crawl", *web.told, *asked, "--delay", "0", "--quiet", "-o", str(folder))
+        asked = ["--connections", str(connections), "--processes", str(processes), "--max-time", str(seconds)]
+        command = trapline("crawl", *web.options, *asked, "--delay", "0", "--quiet", "-o", str(folder))
         crawler = subprocess.Popen(command)
         watch = Watch(crawler.pid, web.process)
         try:
             if crawler.wait(seconds + _STARTS_AND_ENDS_S):
-                sys.exit(f"the crawl of {processes} processes failed")
+                sys.exit(f"the crawl by {processes} processes failed; its messages are above")
         finally:
             crawler.kill()
             watch.stop()
         summary = json.loads((folder / "summary.json").read_text())
         complain(f"{processes} processes", summary)
-        return Measured(summary, watch.between(summary["began"], summary["began"] + summary["seconds"]))
+        return Measured(summary, watch.traffic(summary["began"], summary["began"] + summary["seconds"]))
 
 
 def complain(which: str, summary: dict[str, Any]) -> None:
-    """If something went wrong that should not on this web."""
+    """Print errors and politeness violations, which must not occur on this web."""
     for name in ("errors", "politeness_violations"):
         if summary[name]:
             print(f"{which}: {name}: {summary[name]:,}", file=sys.stderr)
@@ -105,19 +105,21 @@ def row(name: str, processes: int, found: list[Measured], alone: list[Measured])
 
 
 def options() -> argparse.Namespace:
-    said = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    said.add_argument("--processes", type=int, default=2, help="against one [2]")
-    said.add_argument("--latency", default="20ms", help="of an answer, and of a connection [20ms]")
-    said.add_argument("--robots", type=int, default=16, help="of each process, where the latency counts [16]")
-    said.add_argument("--seconds", type=float, default=10.0, help="for each crawl [10]")
-    said.add_argument("--repeats", type=int, default=3, help="rounds [3]")
-    return said.parse_args()
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--processes", type=int, default=2, help="number of processes to compare with one [2]")
+    parser.add_argument("--latency", default="20ms", help="latency of an answer, and of a connection [20ms]")
+    parser.add_argument(
+        "--connections", type=int, default=16, help="connections of each process in the case of latency [16]"
+    )
+    parser.add_argument("--seconds", type=float, default=10.0, help="length of each crawl [10]")
+    parser.add_argument("--repeats", type=int, default=3, help="number of rounds [3]")
+    return parser.parse_args()
 
 
 def main() -> None:
     asked = options()
     end_in_order()
-    cases = (Case("latency", asked.latency, asked.robots), Case("processor", "0", 100))
+    cases = (Case("latency", asked.latency, asked.connections), Case("processor", "0", 100))
     with tempfile.TemporaryDirectory() as folder:
         scratch, graph = Path(folder), Path(folder) / "graph"
         size = ["--pages", str(_PAGES), "--sites", str(_SITES), "--seed", "1"]
@@ -133,7 +135,7 @@ def compare(case: Case, web: Served, asked: argparse.Namespace) -> None:
     found: dict[int, list[Measured]] = {1: [], asked.processes: []}
     for _ in range(asked.repeats):
         for processes, measured in found.items():
-            measured.append(crawl(web, case.robots, processes, asked.seconds))
+            measured.append(crawl(web, case.connections, processes, asked.seconds))
     for processes, measured in found.items():
         print(row(case.name, processes, measured, found[1]), flush=True)
 

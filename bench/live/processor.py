@@ -1,6 +1,6 @@
-"""Who used how much processor time during a crawl, and how much memory: read from /proc a few times a second. Linux only.
+"""Samples processor time and memory of a crawler and a server from /proc, several times a second. Linux only.
 
-A crawler has one or several processes: itself and its children (Trapline's store is one). The server is watched too.
+A crawler has one or more processes: itself and its children (Trapline's store is one).
 """
 
 import os
@@ -30,13 +30,13 @@ class Used(NamedTuple):
 
 
 class Watch:
-    """Samples a crawler and the server from a thread until `stop`."""
+    """Samples the processor time of a crawler and of the server in a thread, until `stop`."""
 
     def __init__(self, crawler: int, server: int) -> None:
         self._crawler, self._server = crawler, server
         self._samples: list[Sample] = []
         self._children: set[int] = set()
-        self._last: dict[int, float] = {}  # of each process, also after it has ended
+        self._last: dict[int, float] = {}  # seconds of each process, also after it has ended
         self._stopped = threading.Event()
         self._thread = threading.Thread(target=self._run, daemon=True)
         self._thread.start()
@@ -45,7 +45,7 @@ class Watch:
         self._stopped.set()
         self._thread.join()
 
-    def between(self, started: float, ended: float) -> Used:
+    def traffic(self, started: float, ended: float) -> Used:
         first, last = self._at(started), self._at(ended)
         spent = [max(0.0, b - a) for a, b in zip(first[1:], last[1:], strict=True)]
         return Used(*spent)
@@ -69,7 +69,7 @@ class Watch:
 
 
 def processor_s(process: int) -> float:
-    """User and system time of one process so far; 0 if it is gone."""
+    """Return user and system time of one process so far; 0 if it has ended."""
     try:
         fields = Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()
     except OSError:
@@ -78,7 +78,7 @@ def processor_s(process: int) -> float:
 
 
 def resident_bytes(process: int) -> int:
-    """0 if it is gone."""
+    """Return the resident memory of one process; 0 if it has ended."""
     try:
         return int(Path(f"/proc/{process}/statm").read_text().split()[1]) * _PAGE_BYTES
     except (OSError, IndexError):
@@ -86,7 +86,7 @@ def resident_bytes(process: int) -> int:
 
 
 def descendants(process: int) -> list[int]:
-    """Its children and theirs."""
+    """Return the children of a process, their children, and so on."""
     found: list[int] = []
     for task in Path(f"/proc/{process}/task").glob("*/children"):
         try:

@@ -1,8 +1,8 @@
-"""HTTP/1.0, HTTP/1.1 and pipelining by the number of connections: cao fig. 4 in small. python bench/live/protocols.py.
+"""Compares HTTP/1.0, HTTP/1.1 and pipelining by the number of connections, as cao fig. 4: python bench/live/protocols.py
 
-`trapline testweb` serves a generated web of 2,000 sites whose answers take 20 ms, and connections another 20 ms, as if every
-round trip took that long. Each crawl has a fixed time; the table shows its pages per second. The last row shows that 1,000
-connections work.
+`trapline testweb` serves a generated web of 2,000 sites whose answers take 20 ms, and whose connections take another 20 ms, as if
+every round trip took that long. Each crawl runs for a fixed time; the table shows its pages per second. The last row shows that
+1,000 connections work.
 """
 
 import argparse
@@ -22,12 +22,12 @@ PROTOCOLS = ("1.0", "1.1", "pipelining")
 CONNECTIONS = (1, 8, 32, 96, 192)
 MANY = 1_000
 _PAGES, _SITES = 100_000, 2_000
-_STARTS_AND_ENDS_S = 120.0  # compiling, where it has never run before; the visits under way at the end
+_STARTS_AND_ENDS_S = 120.0  # time for compiling in the first run, and for the last visits
 
 
 @contextmanager
 def served(scratch: Path, latency: str) -> Iterator[list[str]]:
-    """The options by which a crawl finds this web."""
+    """Serve the web; yield the options by which a crawl finds it."""
     graph, hosts, urls = scratch / "graph", scratch / "hosts", scratch / "urls"
     size = ["--pages", str(_PAGES), "--sites", str(_SITES), "--seed", "1"]
     subprocess.run(trapline("graph", "generate", *size, "-o", str(graph)), check=True, stdout=subprocess.DEVNULL)
@@ -37,7 +37,7 @@ def served(scratch: Path, latency: str) -> Iterator[list[str]]:
     server = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
     assert server.stdout
     try:
-        if not server.stdout.readline():  # it says where, once it serves
+        if not server.stdout.readline():  # it prints a line once it serves
             sys.exit("testweb did not start")
         yield ["--seeds", str(urls), "--hosts", str(hosts), "--allow-private"]
     finally:
@@ -46,7 +46,7 @@ def served(scratch: Path, latency: str) -> Iterator[list[str]]:
 
 
 def crawl(web: list[str], protocol: str, connections: int, seconds: float) -> dict[str, Any] | None:
-    """The summary of one. None: it did not end by itself."""
+    """Run a crawl; return its summary, None if it did not end in time."""
     with tempfile.TemporaryDirectory() as scratch:
         folder = Path(scratch) / "crawl"
         asked = ["--http", protocol, "--connections", str(connections), "--max-time", str(seconds), "--delay", "0"]
@@ -59,7 +59,7 @@ def crawl(web: list[str], protocol: str, connections: int, seconds: float) -> di
 
 
 def complain(which: str, summary: dict[str, Any] | None) -> None:
-    """If something went wrong that should not on this web."""
+    """Print errors and politeness violations, which must not occur on this web."""
     if summary and summary["errors"]:
         print(f"{which}: errors: {summary['errors_by_kind']}", file=sys.stderr)
     if summary and summary["politeness_violations"]:
@@ -68,8 +68,8 @@ def complain(which: str, summary: dict[str, Any] | None) -> None:
 
 def main() -> None:
     options = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    options.add_argument("--latency", default="20ms", help="of an answer, and of a connection [20ms]")
-    options.add_argument("--seconds", type=float, default=8.0, help="for each crawl [8]")
+    options.add_argument("--latency", default="20ms", help="latency of an answer, and of a connection [20ms]")
+    options.add_argument("--seconds", type=float, default=8.0, help="length of each crawl [8]")
     asked = options.parse_args()
     end_in_order()
     with tempfile.TemporaryDirectory() as scratch, served(Path(scratch), asked.latency) as web:

@@ -1,13 +1,14 @@
-"""Freshness of a live crawl by what providers tell, measured by the web and not by the crawler.
+"""Measures the freshness of a live crawl by the level of its providers; the web measures it, not the crawler.
 
-A web of real sites on loopback changes, as drawn by one seed. It is crawled once for each level of its providers: none of them tells
-anything (normal), they ping the endpoint at each update (smart), they also publish what will come (super); and once with half of the smart
-ones lying. The crawl's rate is the same each time. Freshness comes from testweb's own log. Run it on a quiet machine:
+A web of real sites on loopback changes, as drawn by one seed. It is crawled once for each level of its providers: they send no
+signals (normal), they ping the endpoint at each update (smart), they also publish future updates (super); and once half of the
+sites are smart and half are liars. The refresh rate of the crawl is the same each time. Freshness comes from testweb's own log.
+Run it on a quiet machine:
 
     python bench/live/refresh.py [--seconds 240] [--levels normal,smart,super,liar]
 
-It also says what became of the pings, which share of the crawls in the last half went to pages of liars, which have half of all pages,
-and how far the pings of each level were believed as time went on: a liar loses influence.
+It also prints the results of the pings, the share of the fetches in the second half that went to pages of each level (liars have
+half of all pages), and how much the pings of each level were trusted over time: a liar loses influence.
 """
 
 import argparse
@@ -27,7 +28,7 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
 if TYPE_CHECKING:
-    from trapline.report.trust import Trust
+    from trapline.report.refresh_record import Trust
 
 TRAPLINE = [sys.executable, "-c", "from trapline.cli import main; main()"]
 MIXES = {
@@ -36,81 +37,83 @@ MIXES = {
     "super": "super=1",
     "liar": "smart=0.5,liar=0.5",
 }
-Course = list[tuple[float, list["Trust"]]]  # seconds since the crawl began, and who was believed then
-_MOMENTS = 6  # at which trust is looked at
+Course = list[tuple[float, list["Trust"]]]  # seconds since the start of the crawl, and the trust in each channel then
+_MOMENTS = 6  # number of samples of trust
 
 
 def main() -> None:
-    told = _arguments()
+    args = _arguments()
     with tempfile.TemporaryDirectory() as folder:
         os.chdir(folder)
-        _run("graph", "generate", "--pages", str(told.pages), "--sites", str(told.sites), "--seed", "1", "-o", "web")
-        found = {level: _crawl(level, told) for level in told.levels.split(",")}
-    print(
-        f"{told.pages} pages, an update every {told.gap} s each, {told.rate:g} pages a second fetched again, {told.seconds} s"
-    )
+        _run("graph", "generate", "--pages", str(args.pages), "--sites", str(args.sites), "--seed", "1", "-o", "web")
+        found = {level: _crawl(level, args) for level in args.levels.split(",")}
+    print(f"{args.pages} pages, an update every {args.gap} s each, {args.rate:g} refetches a second, {args.seconds} s")
     for level, one in found.items():
-        print(f"{level:8} fresh {one['fresh']:.3f}; {one['again']:,} crawls, {one['useful']:.0%} useful; {one['told']}")
+        print(
+            f"{level:8} fresh {one['fresh']:.3f}; {one['again']:,} refetches, {one['useful']:.0%} useful; {one['told']}"
+        )
         for who, course in one["trust"].items():
-            print(f"         pings of {who} sites believed: {', '.join(f'{p:.0%} at {at:.0f} s' for at, p in course)}")
+            print(f"         trust in pings of {who} sites: {', '.join(f'{p:.0%} at {at:.0f} s' for at, p in course)}")
         for who, share in one["late"].items():
-            print(f"         {who}: {share:.0%} of the crawls in the last half, fresh {one['by'][who]:.3f}")
-    if told.json:
-        Path(told.json).write_text(json.dumps(found, indent=1))
+            print(f"         {who}: {share:.0%} of the fetches in the second half, fresh {one['by'][who]:.3f}")
+    if args.json:
+        Path(args.json).write_text(json.dumps(found, indent=1))
 
 
 def _arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--pages", type=int, default=600)
-    parser.add_argument("--sites", type=int, default=20)
-    parser.add_argument("--gap", type=float, default=240.0, help="seconds between two updates of a page, on average")
-    parser.add_argument("--rate", type=float, default=1.0, help="pages fetched again per second")
-    parser.add_argument("--seconds", type=int, default=300)
-    parser.add_argument("--levels", default="normal,smart,super,liar")
-    parser.add_argument("--json")
+    parser.add_argument("--pages", type=int, default=600, help="pages of the web [600]")
+    parser.add_argument("--sites", type=int, default=20, help="sites of the web [20]")
+    parser.add_argument("--gap", type=float, default=240.0, help="mean seconds between two updates of a page [240]")
+    parser.add_argument("--rate", type=float, default=1.0, help="refetches per second [1]")
+    parser.add_argument("--seconds", type=int, default=300, help="length of each crawl [300]")
+    parser.add_argument(
+        "--levels", default="normal,smart,super,liar", help="levels to crawl, separated by commas [all]"
+    )
+    parser.add_argument("--json", help="write the results to this file")
     return parser.parse_args()
 
 
-def _crawl(level: str, told: argparse.Namespace) -> dict[str, Any]:
+def _crawl(level: str, args: argparse.Namespace) -> dict[str, Any]:
     port, crawl = _free_port(), f"crawl-{level}"
     log, history = f"log-{level}.parquet", f"history-{level}.parquet"
     for name in ("hosts", "seeds"):
         Path(name).unlink(missing_ok=True)
-    web = ["testweb", "web", "--changes", f"bursty:{told.gap}s:1h", "--noise", "--providers", MIXES[level]]
+    web = ["testweb", "web", "--changes", f"bursty:{args.gap}s:1h", "--noise", "--providers", MIXES[level]]
     web += ["--ping", f"http://127.0.0.1:{port}/indexnow", "--log", log, "--history", history]
     with _running(*web, "--hosts-file", "hosts", "--urls-file", "seeds"):
         _wait(lambda: Path("seeds").exists())
         time.sleep(0.5)
-        again = ["--continuous", "--refresh-rate", str(told.rate), "--max-time", str(told.seconds)]
+        again = ["--continuous", "--refresh-rate", str(args.rate), "--max-time", str(args.seconds)]
         polite = ["--delay", "0.5", "--pause", "0", "--allow-private", "--hosts", "hosts"]
         with _running("crawl", "--seeds", "seeds", *polite, *again, "-o", crawl, "--quiet", "--json") as crawling:
             _wait(lambda: Path(crawl, "crawl.db").exists())
             with _running(
                 "refresh", "serve", crawl, "--listen", f"127.0.0.1:{port}", "--allow-private", "--hosts", "hosts"
             ):
-                course = _course(Path(crawl), crawling, told.seconds)
+                course = _course(Path(crawl), crawling, args.seconds)
                 crawling.wait()
-    return _found(crawl, log, history, told.seconds, course)
+    return _found(crawl, log, history, args.seconds, course)
 
 
 def _course(crawl: Path, crawling: subprocess.Popen[bytes], seconds: int) -> Course:
-    """Looked at while the crawl runs: what its log said of long ago is not kept."""
-    from trapline.crawl.options import CrawlOptions, RefreshOptions
-    from trapline.report.trust import trust_now
+    """Sample trust while the crawl runs, because the crawl does not keep the old part of its log."""
+    from trapline.crawl.engine.options import CrawlOptions, RefreshOptions
+    from trapline.report.refresh_record import trust_now
 
     with closing(sqlite3.connect(crawl / "crawl.db")) as database:
         (options,) = database.execute("select value from meta where key = 'options'").fetchone()
-    told = CrawlOptions.from_json(options).refresh or RefreshOptions()
+    refresh = CrawlOptions.from_json(options).refresh or RefreshOptions()
     began, found = time.monotonic(), []
     for number in range(1, _MOMENTS + 1):
         with suppress(subprocess.TimeoutExpired):
             crawling.wait(began + seconds * number / _MOMENTS - time.monotonic())
-        found.append((time.monotonic() - began, trust_now(crawl, told)))
+        found.append((time.monotonic() - began, trust_now(crawl, refresh)))
     return found
 
 
 def _found(crawl: str, log: str, history: str, seconds: int, course: Course) -> dict[str, Any]:
-    """Every page counts alike: the crawl was told of no accesses."""
+    """Collect the results. All pages weigh the same, because the crawl knows no accesses."""
     by, late = (_measured(log, history, begin) for begin in (seconds // 3, seconds // 2))
     with closing(sqlite3.connect(Path(crawl, "crawl.db"))) as database:
         again, changed = database.execute("select count(changed), total(changed) from fetch").fetchone()
@@ -119,7 +122,7 @@ def _found(crawl: str, log: str, history: str, seconds: int, course: Course) -> 
         "fresh": by.pop("all")["binary"],
         "again": again,
         "useful": changed / max(again, 1),
-        "told": ", ".join(f"{number:,} {outcome}" for outcome, number in outcomes) or "nothing was told",
+        "told": ", ".join(f"{number:,} {outcome}" for outcome, number in outcomes) or "no signals",
         "by": {who: one["binary"] for who, one in by.items()},
         "trust": _trust(crawl, history, course),
         "late": {who: late[who]["fetches"] / max(late["all"]["fetches"], 1) for who in by},
@@ -127,7 +130,7 @@ def _found(crawl: str, log: str, history: str, seconds: int, course: Course) -> 
 
 
 def _trust(crawl: str, history: str, course: Course) -> dict[str, list[tuple[float, float]]]:
-    """How far pings were believed over time: the mean over the sites of each level, of which pings were heard."""
+    """Return the trust in pings over time: for each level the mean over the sites whose pings were received."""
     import pyarrow.parquet
 
     columns = pyarrow.parquet.read_table(history, columns=["host", "level"]).to_pydict()
@@ -167,7 +170,7 @@ def _wait(until: Callable[[], bool], seconds: float = 120.0) -> None:
     end = time.monotonic() + seconds
     while not until():
         if time.monotonic() > end:
-            raise TimeoutError("what was started did not begin")
+            raise TimeoutError(f"the crawl or testweb was not ready after {seconds:g} s")
         time.sleep(0.1)
 
 

@@ -1,8 +1,8 @@
-"""Trapline, Scrapy, Crawlee and a bare loop on the same static pages: make bench-live, or python bench/live/run.py --help.
+"""Compares Trapline, Scrapy, Crawlee and a bare loop on the same static pages: make bench-live, or python bench/live/run.py
 
-nginx serves 100 sites, each on an address of its own. Every crawler runs in its own process, one after the other, in rounds;
-what is compared is compared within a round, for machines have good and bad minutes. The table shows medians over the rounds.
-What it measures and what not: docs/how-to/benchmark-live.md.
+nginx serves 100 sites, each on its own address. The crawlers run one after the other, each in its own process, in rounds. Crawlers
+are compared within a round, because the speed of a machine varies over time. The table shows medians over the rounds.
+docs/how-to/benchmark-live.md explains what is measured, and what is not.
 """
 
 import argparse
@@ -41,7 +41,7 @@ class Measured(NamedTuple):
 
     @property
     def pages_per_processor_second(self) -> float:
-        """Of the crawler alone: what a whole core would give it. Depends less on who else uses the machine."""
+        """Pages per second of the crawler's own processor time: its speed on a whole core, less affected by other load."""
         return self.result.pages / max(self.used.crawler_s, 0.01)
 
 
@@ -50,7 +50,7 @@ Rounds = list[dict[str, Measured]]
 
 @contextmanager
 def served(scratch: Path, large: int, small: int) -> Iterator[tuple[dict[bool, Web], int]]:
-    """Both webs, by whether they are the small one, and nginx's process."""
+    """Serve both webs; yield them by whether they are the small one, and the process id of nginx."""
     webs, listeners = {}, []
     addresses = [pages.address(site) for site in range(SITES)]
     ports = nginx.free_ports(addresses, 2)
@@ -66,7 +66,7 @@ def served(scratch: Path, large: int, small: int) -> Iterator[tuple[dict[bool, W
 
 
 def measure(contestant: Contestant, web: Web, server: int) -> Measured | None:
-    """None: it did not work; why is printed."""
+    """Run one crawler; return None if it failed, after printing the reason."""
     with tempfile.TemporaryDirectory() as scratch:
         folder = Path(scratch) / "crawl"
         command = contestant.command(web.seeds, folder)
@@ -78,11 +78,11 @@ def measure(contestant: Contestant, web: Web, server: int) -> Measured | None:
             crawler.kill()
             watch.stop()
         if crawler.returncode != 0:
-            reason = (complaints or output).strip().splitlines()[-1:] or ["it said nothing"]
+            reason = (complaints or output).strip().splitlines()[-1:] or ["it printed nothing"]
             print(f"{contestant.name}: not measured: {reason[0]}", file=sys.stderr)
             return None
         result = contestant.result(output, folder)
-        return Measured(result, watch.between(result.started, result.started + result.seconds))
+        return Measured(result, watch.traffic(result.started, result.started + result.seconds))
 
 
 def rounds(chosen: list[Contestant], webs: dict[bool, Web], server: int, repeats: int) -> Rounds:
@@ -102,13 +102,13 @@ def rounds(chosen: list[Contestant], webs: dict[bool, Web], server: int, repeats
 
 
 def median_ratio(found: Rounds, name: str, other: str, what: str = "speed") -> float | None:
-    """Of two crawlers in the same round; None: they never ran in one."""
+    """Return the median ratio of two crawlers in the same round; None if no round has both."""
     ratios = [getattr(row[name], what) / getattr(row[other], what) for row in found if name in row and other in row]
     return statistics.median(ratios) if ratios else None
 
 
 def record(found: Rounds, name: str) -> dict[str, float] | None:
-    """Its medians. Processor time is in microseconds a page."""
+    """Return the medians of a crawler. Processor time is in microseconds per page."""
     measured = [row[name] for row in found if name in row]
     if not measured:
         return None
@@ -155,13 +155,13 @@ def ratios(found: Rounds, what: str) -> dict[str, float]:
 
 
 def options() -> argparse.Namespace:
-    said = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    said.add_argument("--repeats", type=int, default=3, help="rounds [3]")
-    said.add_argument("--pages-per-site", type=int, default=300, help="of the large web [300]")
-    said.add_argument("--small", type=int, default=30, help="pages per site of the small one [30]")
-    said.add_argument("--only", action="append", help="begin of a name in the table; may be given again")
-    said.add_argument("--json", type=Path, help="write all of it there")
-    return said.parse_args()
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--repeats", type=int, default=3, help="number of rounds [3]")
+    parser.add_argument("--pages-per-site", type=int, default=300, help="pages per site of the large web [300]")
+    parser.add_argument("--small", type=int, default=30, help="pages per site of the small web [30]")
+    parser.add_argument("--only", action="append", help="run crawlers whose name begins with this; may be repeated")
+    parser.add_argument("--json", type=Path, help="write the results to this file")
+    return parser.parse_args()
 
 
 def main() -> None:
@@ -171,7 +171,7 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as folder:
         print(f"writing {SITES * (asked.pages_per_site + asked.small):,} pages", flush=True)
         with served(Path(folder), asked.pages_per_site, asked.small) as (webs, server):
-            # Once unmeasured: every page is then in the file system's cache.
+            # The first crawl is not measured: it brings every page into the file system's cache.
             measure(contestants()[0], webs[False], server)
             found = rounds(chosen, webs, server, asked.repeats)
     show(found, [contestant.name for contestant in chosen])

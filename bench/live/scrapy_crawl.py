@@ -1,11 +1,11 @@
-"""Scrapy on the same pages, to the last one. Runs in .venv-bench; knows nothing of Trapline.
+"""Crawls the same web with Scrapy, to the last page. Runs in .venv-bench, without Trapline.
 
-100 requests at once, one to a site, robots.txt obeyed, no delay, no log. Nothing is stored, which Trapline does.
+100 concurrent requests, one per site; robots.txt obeyed; no delay, no log. It stores nothing, unlike Trapline.
 
-plain   as Scrapy's documentation teaches: `response.follow_all`, everything else as it comes
-tuned   what we found to make it faster without changing Scrapy: on uvloop; every middleware, extension and statistic that
-        this crawl does not need is off; one task for items, not a hundred a page; links by one XPath, and a set in the
-        spider that spares a Request for a page already known
+plain   as in Scrapy's documentation: `response.follow_all`, all other settings at their defaults
+tuned   the changes that made it faster without changing Scrapy: uvloop; every middleware, extension and statistic off that
+        this crawl does not need; one task for items instead of a hundred per page; links by one XPath; and a set in the
+        spider that avoids a Request for a known page
 """
 
 import argparse
@@ -80,7 +80,7 @@ class Tuned(Plain):
 
 def main() -> None:
     options = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    options.add_argument("--seeds", type=Path, required=True, help="file of home pages, one a line")
+    options.add_argument("--seeds", type=Path, required=True, help="file of home pages, one per line")
     options.add_argument("--spider", choices=["plain", "tuned"], default="plain")
     chosen = options.parse_args()
     result: dict[str, float] = {}

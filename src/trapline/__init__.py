@@ -1,7 +1,7 @@
 """Trapline: a web crawler whose product is its scheduling.
 
-This is the public face: the names that users import, and no code. A name is loaded when it is first asked for,
-because `import trapline` stands before every command and the core behind these names takes numba with it.
+This module is the public interface: it defines the names that users import, and no code of its own. A name is loaded at
+its first use: every command runs `import trapline`, and the modules behind these names import numba.
 """
 
 from importlib import import_module
@@ -69,7 +69,7 @@ def __getattr__(name: str) -> Any:
     if name not in _HOME_OF:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     value = getattr(import_module(_HOME_OF[name]), name)
-    globals()[name] = value  # the next lookup does not come here
+    globals()[name] = value  # so that the next lookup does not call this function
     return value
 
 

@@ -1,8 +1,8 @@
-"""A folder of arrays with a description, whole or not at all: what snapshots are on disk.
+"""Array folders: the format of snapshots on disk. A folder of arrays with a description, written completely or not at all.
 
-It refuses to know what the arrays mean (frontier/snapshot.py and refresh/refresh_snapshot.py do). A folder is written beside its
-place, flushed, and renamed; a crash at any moment leaves the one before or the new one. In it: NAME.npy for each array, and a JSON
-file with the description and a checksum of each array.
+This module does not know what the arrays mean; frontier/snapshot.py and refresh/live/snapshot.py do. A folder is written
+under a temporary name beside its target, flushed, and renamed. A crash at any moment leaves the previous folder or the
+new one. A folder contains NAME.npy for each array, and a JSON file with the description and a checksum of each array.
 """
 
 import json
@@ -24,42 +24,45 @@ Array = NDArray[Any]
 
 
 class Saved(NamedTuple):
-    """A folder that is being read."""
+    """An array folder that is being read."""
 
     place: Path
     about: dict[str, Any]
 
     def check_made_with(self, **ours: object) -> None:
-        """`ConfigError` unless the description says of each what we do."""
-        for what, our in ours.items():
-            if self.about.get(what) != our:
-                raise ConfigError(f"{self.place}: made with {what} {self.about.get(what)!r}, not {our!r}")
+        """Raise `ConfigError` unless the description has the same value as ours for each of these keys."""
+        for key, value in ours.items():
+            if self.about.get(key) != value:
+                raise ConfigError(f"{self.place}: made with {key} {self.about.get(key)!r}, not {value!r}")
 
     def arrays(self, kinds: Mapping[str, Any]) -> dict[str, Array]:
-        """The arrays of these names; numpy's format drops the record type, which gives fields their attribute form."""
+        """Load the arrays of these names and view them as these types.
+
+        The view is needed because numpy's file format drops the record type, which makes fields readable as attributes.
+        """
         return {name: self._array(name).view(kind) for name, kind in kinds.items()}
 
     def _array(self, name: str) -> Array:
         path = self.place / f"{name}.npy"
         array: Array = np.load(path)
         if _checksum(array) != self.about["checksums"][name]:
-            raise ConfigError(f"{path}: its contents are not those that were saved")
+            raise ConfigError(f"{path}: the checksum does not match; the file was damaged or replaced")
         return array
 
 
 class ArrayFolder(NamedTuple):
-    """Folders of one kind: the name of their description, and what the user knows them as."""
+    """Array folders of one kind: the name of their description file, and the name that error messages use for the kind."""
 
     description: str
     kind: str
 
     def save(self, target: Path, about: Mapping[str, Any], arrays: Mapping[str, Array]) -> None:
-        """Write the arrays as `target`, in place of what was there."""
+        """Write the arrays to the folder `target`, and replace a folder of this kind that is there."""
         fresh, old = _beside(target, ".new"), _beside(target, ".old")
         if target.exists() and not (target / self.description).exists():
-            raise ConfigError(f"{target}: it is there and is no {self.kind}; name another folder")
+            raise ConfigError(f"{target}: exists and is not a {self.kind}; name another folder")
         if old.exists() and not target.exists():
-            old.rename(target)  # a crash came between the two renames below; this one is the last whole folder
+            old.rename(target)  # a crash came between the two renames below; `old` is the last complete folder
         for leftover in (fresh, old):
             shutil.rmtree(leftover, ignore_errors=True)
         self._fill(fresh, about, arrays)
@@ -80,15 +83,18 @@ class ArrayFolder(NamedTuple):
 
     @contextmanager
     def opened(self, source: Path) -> Iterator[Saved]:
-        """The folder, to be read in the block. Whatever fails there is `ConfigError`: it is damaged, or not one of these."""
+        """Open the folder for reading in the `with` block.
+
+        Any exception in the block becomes a `ConfigError`: the folder is damaged, or not of this kind.
+        """
         if not source.exists() and _beside(source, ".old").exists():
             source = _beside(source, ".old")  # the crash came between the two renames
         try:
             yield Saved(source, json.loads((source / self.description).read_text()))
         except ConfigError:
             raise
-        except Exception as error:  # a damaged header leads numpy's parser anywhere
-            raise ConfigError(f"{source}: not a whole {self.kind}: {error}") from error
+        except Exception as error:  # numpy's parser can raise anything on a damaged header
+            raise ConfigError(f"{source}: not a complete {self.kind}: {error}") from error
 
 
 def _beside(folder: Path, suffix: str) -> Path:

@@ -1,13 +1,14 @@
-"""Blobs: pieces of a log that know whether they are whole, one after the other in a file or out of a database.
+"""Blobs: pieces of a log with checksums, one after the other in a file or in a database.
 
-It refuses to know what is in them (frontier/journal.py and refresh/refresh_log.py do) and where they lie.
+This module does not know what blobs contain (frontier/journal.py and refresh/live/calls.py do), nor where they are stored.
 
 The format
-- A blob: a head of 16 bytes (format, length of the body, checksum of the body, checksum of the head), then the body. One
-  checksum a blob: at a checksum a frame, the log cost as much as the decisions in it.
-- Torn or damaged? A crash in the middle of an append leaves a file that is too short, never one with other contents. So a file
-  that ends before its last blob does was torn, and reading ends there. Whatever else is wrong (a checksum, the format, a blob out of a
-  database that is too short) is damage: `ConfigError`. The head has a checksum of its own, or a wrong length would look torn.
+- A blob is a head of 16 bytes (format, length of the body, checksum of the body, checksum of the head), followed by the
+  body. There is one checksum per blob: with one per frame, the log cost as much as the decisions in it.
+- Torn or damaged: a crash in the middle of an append leaves a file that is too short, never one with different contents.
+  A file that ends before the end of its last blob is therefore torn, and reading stops there. Every other error (a wrong
+  checksum or format, a blob from a database that is too short) is damage and raises `ConfigError`. The head has its own
+  checksum, because otherwise a wrong length would look like a torn file.
 """
 
 import struct
@@ -23,20 +24,20 @@ HEAD_SIZE = _HEAD.size + _HEAD_SUM.size
 
 
 class BlobKind(NamedTuple):
-    """The blobs of one log: four bytes that say whose they are and in which version, and the log's name for the user."""
+    """The blobs of one log: four bytes that identify the log and its format version, and the log's name in messages."""
 
     format: bytes
     log: str
 
     def blob(self, body: bytes | bytearray) -> bytes:
-        """The body as a blob; nothing stays nothing."""
+        """Return the body as a blob. An empty body gives empty bytes."""
         if not body:
             return b""
         head = _HEAD.pack(self.format, len(body), zlib.crc32(body))
         return b"".join((head, _HEAD_SUM.pack(zlib.crc32(head)), body))
 
     def bodies(self, source: bytes | BinaryIO) -> Iterator[bytearray]:
-        """What the blobs hold, whole and as it was written: of blobs one after the other, or of a file that they were appended to."""
+        """Yield the checked bodies of the blobs in `source`: the bytes of consecutive blobs, or a file to which they were appended."""
         if not isinstance(source, bytes):
             yield from self._of_file(source)
             return
@@ -51,12 +52,12 @@ class BlobKind(NamedTuple):
             length, checksum = self._length_and_sum(head)
             body = source.read(length)
             if len(body) < length:
-                return  # torn: see above
+                return  # torn: see the module's docstring
             yield self._checked(body, length, checksum)
 
     def _length_and_sum(self, head: bytes) -> tuple[int, int]:
         if len(head) < HEAD_SIZE or _HEAD_SUM.unpack_from(head, _HEAD.size)[0] != zlib.crc32(head[: _HEAD.size]):
-            raise self._damaged("the head of a blob is not as it was written")
+            raise self._damaged("the checksum of a blob's head does not match")
         kind, length, checksum = _HEAD.unpack_from(head)
         if kind != self.format:
             raise OtherVersionError(
@@ -66,8 +67,8 @@ class BlobKind(NamedTuple):
 
     def _checked(self, body: bytes, length: int, checksum: int) -> bytearray:
         if len(body) < length or zlib.crc32(body) != checksum:
-            raise self._damaged(f"a blob of {length} bytes is not as it was written")
-        return bytearray(body)  # writable, as kernels take arrays
+            raise self._damaged(f"a blob of {length} bytes is too short or its checksum does not match")
+        return bytearray(body)  # writable, because kernels take writable arrays
 
-    def _damaged(self, what: str) -> ConfigError:
-        return ConfigError(f"{self.log} is damaged: {what}; go on from a snapshot or a copy")
+    def _damaged(self, reason: str) -> ConfigError:
+        return ConfigError(f"{self.log} is damaged: {reason}; go on from a snapshot or a copy")

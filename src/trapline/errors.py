@@ -1,13 +1,13 @@
-"""Errors, split by who must act, and the hint that goes with a wrong name.
+"""The errors that Trapline raises, divided by who must act, and the hint for an unknown name.
 
-Every module raises these; none of them prints. The command line alone turns them into a line and an exit code.
+Every module raises these errors, and no module prints them: only the command line turns them into a line and an exit code.
 """
 
 from collections.abc import Iterable
 
 
 class TraplineError(Exception):
-    """The base of all errors that Trapline raises on purpose."""
+    """Base class of all errors that Trapline raises on purpose."""
 
 
 class ConfigError(TraplineError):
@@ -18,26 +18,29 @@ class ConfigError(TraplineError):
 
 
 class OtherVersionError(ConfigError):
-    """A file of another version of Trapline: it is whole, and an older file in its place would only hide that."""
+    """A file was written by another version of Trapline.
+
+    The file is intact. A caller must not fall back on an older file instead, which would only hide the reason.
+    """
 
 
 class FetchError(TraplineError):
-    """The remote side failed. Expected in any crawl, so it travels as a value in an outcome and is not raised."""
+    """The remote side failed. Every crawl expects this, so the error is passed as a value in an outcome and not raised."""
 
 
 class InvariantError(TraplineError):
-    """We must act: the program is in a state that its own rules exclude."""
+    """The developers must act: the program is in a state that its own rules exclude."""
 
 
 def nearest(name: str, valid: Iterable[str]) -> str:
-    """The hint for an unknown name: the valid name closest to it, or all of them if none is close.
+    """Return the hint for an unknown name: the closest valid name, or all valid names if none is close.
 
     >>> nearest("larger-site-first", ["opic", "larger-sites-first"])
     "did you mean 'larger-sites-first'?"
     >>> nearest("xyz", ["opic", "fifo"])
     'valid: fifo, opic'
     """
-    from difflib import get_close_matches  # late: only a failing command pays for it
+    from difflib import get_close_matches  # imported here so that only a failing command pays for it
 
     by_folded = {v.casefold(): v for v in sorted(valid)}
     close = get_close_matches(name.casefold(), by_folded, n=1)

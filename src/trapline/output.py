@@ -1,8 +1,8 @@
-"""Files for the user, whole or not at all.
+"""Output files for the user, written completely or not at all.
 
-A file is written beside its destination, made durable, and renamed over it: a crash, a full disk or Ctrl-C leaves
-what was there before. It knows nothing of what it writes. A destination that cannot be written is a `ConfigError`
-naming it, and `check_writable` raises that same error before a long run instead of after it.
+A file is written beside its destination, made durable, and renamed over it: a crash, a full disk or Ctrl-C leaves the
+previous file. This module does not know what it writes. If a destination cannot be written, a `ConfigError` names it;
+`check_writable` raises the same error before a long run instead of after it.
 """
 
 import json
@@ -20,13 +20,13 @@ _NEW_FILE = os.O_WRONLY | os.O_CREAT | os.O_EXCL
 
 
 def check_writable(path: str | Path) -> None:
-    """Raise `ConfigError` unless a file could be written at `path` now. Leaves nothing behind."""
+    """Raise `ConfigError` unless a file could be written at `path` now. No file is left there."""
     path = Path(path)
     if _is_device(path):
         return
     partial = _partial(_target(path))
     try:
-        # Permission bits answer wrongly for root and for read-only mounts; making a file does not.
+        # Permission bits are wrong for root and for read-only mounts, so we create a file to find out.
         os.close(os.open(partial, _NEW_FILE, 0o666))
         partial.unlink()
     except OSError as error:
@@ -35,7 +35,7 @@ def check_writable(path: str | Path) -> None:
 
 @contextmanager
 def atomic(path: str | Path) -> Iterator[IO[bytes]]:
-    """A binary file that appears at `path`, complete and durable, when the block ends without an exception."""
+    """Open a binary file that appears at `path`, complete and durable, when the block ends without an exception."""
     path = Path(path)
     device = _is_device(path)
     target = path if device else _target(path)
@@ -44,9 +44,9 @@ def atomic(path: str | Path) -> Iterator[IO[bytes]]:
         with partial.open("wb") if device else _replacing(target, partial) as file:
             yield file
     except BrokenPipeError:
-        raise  # the reader of a pipe went away: the command line ends quietly
+        raise  # the reader of a pipe has closed it: the command line ends without a message
     except OSError as error:
-        # A failed write names no file; any other name comes from the block's own doings elsewhere.
+        # A failed write names no file. An error with another name is about a file that the caller's block used.
         if error.filename in (None, str(partial)):
             raise _unwritable(path, error) from error
         raise
@@ -62,7 +62,7 @@ def write_text(path: str | Path, text: str) -> None:
 
 
 def write_json(path: str | Path, value: Any) -> None:
-    """Write `value` as JSON. NaN and infinity are not JSON, and a result that holds one is wrong: `InvariantError`."""
+    """Write `value` as JSON. Raise `InvariantError` for NaN and infinity: they are not JSON, and a result with one is wrong."""
     try:
         text = json.dumps(value, allow_nan=False, indent=1)
     except ValueError as error:
@@ -71,7 +71,7 @@ def write_json(path: str | Path, value: Any) -> None:
 
 
 def sync(path: Path) -> None:
-    """Make a file durable, or the names in a folder: those of new and of replaced files."""
+    """Make a file durable; for a folder, make the names of its new and replaced files durable."""
     descriptor = os.open(path, os.O_RDONLY)
     try:
         os.fsync(descriptor)
@@ -80,7 +80,10 @@ def sync(path: Path) -> None:
 
 
 def _is_device(path: Path) -> bool:
-    """Whether `path` is a terminal, pipe or device, such as /dev/stdout: written in place, a rename would remove it."""
+    """Return whether `path` is a terminal, pipe or device such as /dev/stdout.
+
+    These are written in place, because a rename would remove them.
+    """
     try:
         mode = path.stat().st_mode
     except OSError:
@@ -89,7 +92,7 @@ def _is_device(path: Path) -> bool:
 
 
 def _target(path: Path) -> Path:
-    """The file that a rename must replace: behind a link, not the link."""
+    """Return the file that a rename must replace: the target of a symbolic link, not the link."""
     target = Path(os.path.realpath(path))
     try:
         mode = target.stat().st_mode
@@ -107,13 +110,13 @@ def _target(path: Path) -> Path:
 
 
 def _partial(target: Path) -> Path:
-    # In the same folder, because a rename is atomic only within one file system.
+    # The partial file is in the same folder, because a rename is atomic only within one file system.
     return target.parent / f".trapline-{secrets.token_hex(6)}.partial"
 
 
 @contextmanager
 def _replacing(target: Path, partial: Path) -> Iterator[IO[bytes]]:
-    # Not `tempfile`, whose files would stay unreadable to others after the rename.
+    # `tempfile` is not used: other users could not read its files after the rename.
     descriptor = os.open(partial, _NEW_FILE, 0o666)
     try:
         with os.fdopen(descriptor, "wb") as file:
@@ -124,7 +127,7 @@ def _replacing(target: Path, partial: Path) -> Iterator[IO[bytes]]:
     except BaseException:
         partial.unlink(missing_ok=True)
         raise
-    with suppress(OSError):  # some file systems refuse to sync a folder; the file itself is durable by then
+    with suppress(OSError):  # some file systems refuse to sync a folder; the file itself is durable already
         sync(target.parent)
 
 

@@ -1,14 +1,14 @@
-"""Randomness by number: a hash instead of a generator, so that nobody has to keep a state or agree on an order of draws."""
+"""Counter-based random numbers: a hash instead of a generator, so that there is no state to keep and no order of draws."""
 
-from trapline.jit import shared
+from trapline.compiled.jit import shared
 
 
 @shared
 def mixed(value: int) -> int:
-    """A bijection of 32-bit integers without visible pattern.
+    """Map a 32-bit integer to another one: a bijection without visible pattern.
 
-    Source: Wellons, "Prospecting for Hash Functions" (2018), a pair of multipliers below 2^31: no product leaves 64 bits, so
-    that plain Python and compiled code agree.
+    Source: Wellons, "Prospecting for Hash Functions" (2018), a pair of multipliers below 2^31: no product exceeds 64
+    bits, so that plain Python and compiled code agree.
     """
     value ^= value >> 15
     value = (value * 0x2C1B3C6D) & 0xFFFFFFFF
@@ -19,7 +19,9 @@ def mixed(value: int) -> int:
 
 @shared
 def uniform(seed: int, number: int) -> float:
-    """Draw `number` of the stream `seed`, in [0, 1), in steps of 2^-32: mixed(mixed(number) XOR mixed(seed + 1)) / 2^32.
+    """Return draw number `number` of the stream `seed`, in [0, 1) in steps of 2^-32.
+
+    Formula: mixed(mixed(number) XOR mixed(seed + 1)) / 2^32.
 
     >>> uniform(7, 1) == uniform(7, 1) != uniform(8, 1)
     True

@@ -1,10 +1,12 @@
-"""The one way to the terminal. Nothing else in this package prints; `tests/test_terminal.py` sees to that.
+"""Output to the terminal. No other module of this package prints; `tests/test_terminal.py` checks that.
 
-Much of what a crawler says was written by strangers: URLs, replies of hubs and servers, names of files, notes of other partitions. A
-terminal obeys some characters in place of showing them: they move its cursor, retitle its window, turn text round, or fill its
-clipboard. So whatever does not print is escaped here, whoever wrote it, and only this module sends a terminal control characters.
+Much of a crawler's output was written by strangers: URLs, replies of hubs and servers, file names, messages of other
+partitions. A terminal obeys some characters instead of showing them: they move its cursor, change the title of its
+window, reverse the direction of text, or fill its clipboard. This module therefore escapes every character that is not
+printable, from any source, and only this module sends control characters to a terminal.
 
-`say` takes lines, and a line stays one: a stranger's line break cannot make a second one that looks like ours.
+`say` takes lines, and each one stays a single line: a line break in foreign text cannot make a second line that looks
+like ours.
 """
 
 import io
@@ -17,16 +19,16 @@ _ERASE_LINE, _ERASE_BELOW, _ERASE_ALL = "\x1b[K", "\x1b[J", "\x1b[H\x1b[J"
 
 
 def escaped(text: str) -> str:
-    """Text in which all prints: no control character, no change of direction, no line break, no half of a character.
+    """Escape all that is not printable: control characters, changes of direction, line breaks, lone surrogates.
 
-    What prints is what `str.isprintable` says. JSON stays the same JSON: it has the same escapes.
+    `str.isprintable` decides what is printable. Escaped JSON is still the same JSON, because JSON has the same escapes.
 
     >>> escaped("caf\\u00e9"), escaped("a\\x1b[2Jb\\x9b\\u202e\\n")
     ('café', 'a\\\\u001b[2Jb\\\\u009b\\\\u202e\\\\n')
     """
     if text.isprintable():
         return text
-    return "".join(one if one.isprintable() else _escape(one) for one in text)
+    return "".join(character if character.isprintable() else _escape(character) for character in text)
 
 
 def _escape(character: str) -> str:
@@ -34,7 +36,7 @@ def _escape(character: str) -> str:
 
 
 def _utf16_units(code: int) -> tuple[int, ...]:
-    """Above U+FFFF a surrogate pair, which is all that JSON has for it."""
+    """Return the UTF-16 code units of a code point: above U+FFFF a surrogate pair, the only form that JSON has."""
     return (code,) if code < 0x10000 else (0xD7C0 + (code >> 10), 0xDC00 + (code & 0x3FF))
 
 
@@ -44,7 +46,7 @@ def say(*lines: str, err: bool = False) -> None:
 
 
 def say_text(text: str, err: bool = False) -> None:
-    """Print text whose line breaks are all ours: a table of numbers, JSON."""
+    """Print text whose line breaks all come from us, such as a table of numbers or JSON."""
     say(*text.split("\n"), err=err)
 
 
@@ -53,19 +55,19 @@ def say_to(stream: TextIO, *lines: str) -> None:
 
 
 def rewrite_line(stream: TextIO, line: str = "", width: int | None = None) -> None:
-    """Show a line in place of the one that the cursor is in, cut to `width` characters."""
+    """Replace the line at the cursor with this one, cut to `width` characters."""
     _send(stream, f"\r{escaped(line)[:width]}{_ERASE_LINE}")
 
 
 def redraw(stream: TextIO, lines: Sequence[str], height: int) -> None:
-    """Show lines in place of the last `height` ones, in one write."""
+    """Replace the last `height` lines with these, in one write."""
     up = f"\x1b[{height}A" if height else ""
     shown = "".join(f"{escaped(line)}{_ERASE_LINE}\n" for line in lines)
     _send(stream, f"\r{up}{shown}{_ERASE_BELOW}")
 
 
 def clear(stream: TextIO) -> None:
-    """Empty the screen."""
+    """Clear the screen."""
     _send(stream, _ERASE_ALL)
 
 
@@ -89,7 +91,7 @@ class _Guarded(io.TextIOWrapper):
 
 
 def guard_stderr() -> None:
-    """Escape also what Python itself prints: an exception that nobody caught, a warning, a line of a library's log."""
+    """Escape what Python itself prints on stderr, too: uncaught exceptions, warnings, log lines of libraries."""
     if isinstance(sys.stderr, io.TextIOWrapper):
         sys.stderr.flush()
         sys.stderr = _Guarded(sys.stderr.buffer, sys.stderr.encoding, "backslashreplace", line_buffering=True)

@@ -1,5 +1,7 @@
-"""Numbers as people like to read them: in a unit that fits their size, and to few digits. It knows no crawl, and does not
-read what people type."""
+"""Formatting of numbers for people: in a unit that fits their size, with few digits.
+
+This module knows nothing about crawls, and does not parse what people type.
+"""
 
 import math
 from typing import NamedTuple
@@ -22,7 +24,7 @@ _TIME_UNITS = (
 
 
 def time_unit(seconds: float) -> TimeUnit:
-    """The unit in which so long a time is at least two.
+    """Return the largest unit of which this time is at least two, or seconds.
 
     >>> time_unit(200_000.0).name, time_unit(90.0).sign
     ('days', 's')
@@ -31,7 +33,7 @@ def time_unit(seconds: float) -> TimeUnit:
 
 
 def duration(seconds: float) -> str:
-    """To two or three digits, in the unit that fits.
+    """Format a time with two or more digits, in the unit that fits.
 
     >>> duration(0.25), duration(42.4), duration(200), duration(9000), duration(2e6)
     ('0.25 s', '42 s', '3.3 min', '2.5 h', '23 days')
@@ -42,7 +44,7 @@ def duration(seconds: float) -> str:
 
 
 def number(value: float, unit: str = "") -> str:
-    """A number to about four digits.
+    """Format a number with about four digits.
 
     >>> number(12_345.6), number(0.25, "%"), number(3.0)
     ('12,346', '0.25 %', '3')
@@ -54,7 +56,8 @@ def number(value: float, unit: str = "") -> str:
 
 
 def counted(amount: int, what: str) -> str:
-    """
+    """Format a count with its noun, in the singular or the plural.
+
     >>> counted(1, "site"), counted(1_200, "page")
     ('1 site', '1,200 pages')
     """
@@ -62,7 +65,7 @@ def counted(amount: int, what: str) -> str:
 
 
 def three_digits(value: float) -> str:
-    """A number for a column of others, all to three digits or to whole ones.
+    """Format a number for a column of numbers: three digits, or a whole number from 100 on.
 
     >>> three_digits(2.6), three_digits(0.97049), three_digits(41_216.0), three_digits(99.97), three_digits(0.0)
     ('2.60', '0.970', '41,216', '100', '0')
@@ -71,7 +74,8 @@ def three_digits(value: float) -> str:
 
 
 def bytes_shown(amount: float) -> str:
-    """
+    """Format a number of bytes in the unit that fits.
+
     >>> bytes_shown(200), bytes_shown(20e3), bytes_shown(1.5e6)
     ('200 B', '20 kB', '1.5 MB')
     """
@@ -80,7 +84,7 @@ def bytes_shown(amount: float) -> str:
 
 
 def byte_unit(amount: float) -> tuple[float, str]:
-    """The unit in which so many bytes are at least one.
+    """Return the size and the name of the largest unit of which this amount is at least one, or bytes.
 
     >>> byte_unit(20e3), byte_unit(0)
     ((1000.0, 'kB'), (1.0, 'B'))
@@ -89,7 +93,8 @@ def byte_unit(amount: float) -> tuple[float, str]:
 
 
 def byte_rate(bytes_per_s: float) -> str:
-    """
+    """Format a rate in bytes per second.
+
     >>> byte_rate(2_000_000.0)
     '2 MB/s'
     """

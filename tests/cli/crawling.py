@@ -14,7 +14,7 @@ import pytest
 
 from tests.fetch.name_server import Name, NameServer
 from trapline.cli import run
-from trapline.fetch.hosts import hosts_text
+from trapline.fetch.dns import hosts_text
 from trapline.testweb import Served
 
 Captured = pytest.CaptureFixture[str]

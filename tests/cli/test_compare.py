@@ -9,8 +9,8 @@ import pytest
 
 from tests.report.records import made_up
 from trapline.cli import run
-from trapline.cli.arena import Arena
-from trapline.cli.scoreboard import BEST, scoreboard
+from trapline.cli.simulate.arena import Arena
+from trapline.cli.terminal.scoreboard import BEST, scoreboard
 from trapline.errors import InvariantError
 from trapline.graph import generate, save
 from trapline.strategies import strategies
@@ -65,9 +65,9 @@ def test_it_leaves_a_table_a_page_pictures_and_json(web: str, tmp_path: Path, ca
         assert f"\n{name} " in said.out
     assert BEST in said.out and "2 crawls in " in said.out
     files = {file.name for file in (tmp_path / "new" / "out").iterdir()}
-    pictures = {"quality-pages.png", "quality-time.png", "pages-time.png", "robots-time.png"}
+    pictures = {"quality-pages.png", "quality-time.png", "pages-time.png", "connections-time.png"}
     assert files == {"compare.html", "compare.json"} | pictures
-    assert "compare.html, compare.json and 4 pictures" in said.err
+    assert "compare.html, compare.json and 4 plots" in said.err
     assert "<html" in (tmp_path / "new" / "out" / "compare.html").read_text()
 
 
@@ -154,7 +154,7 @@ def test_each_strategy_has_a_speed_up_of_its_own(
     monkeypatch.setenv("COLUMNS", "120")
     found = compared(tmp_path, web, "random", "opic", "--connections", "8", "--speed-up")
     said, page = capsys.readouterr().out, (tmp_path / "compare.html").read_text()
-    assert "Speed-up: times the pages per second of one robot" in said and "<dt>speed-up</dt>" in page
+    assert "Speed-up: pages per second, relative to one connection" in said and "<dt>speed-up</dt>" in page
     for crawl in found["crawls"]:
         assert crawl["speed_up"] > 1 and f" {crawl['speed_up']:.1f}" in said
     assert "speed-up" not in (compared(tmp_path, web, "opic") and (tmp_path / "compare.html").read_text())
@@ -194,7 +194,7 @@ def test_an_interrupt_keeps_what_is_done(
     found = compared(tmp_path, web, "depth", "opic", "random", code=130)
     assert names(found) == ["depth"] and found["interrupted"]
     said = capsys.readouterr()
-    assert "\ndepth " in said.out and "interrupted; 1 of 3 crawls is kept" in said.err
+    assert "\ndepth " in said.out and "interrupted; 1 of 3 crawls was finished and kept" in said.err
 
 
 def stop_at(monkeypatch: pytest.MonkeyPatch, name: str, error: BaseException) -> None:
@@ -234,14 +234,14 @@ def complaint(capsys: Captured, *args: str) -> str:
         (["opic", "historical-pagerank-zero"], "give --history"),
         (["opic", "opic+nothing"], "no site rank 'nothing'"),
         (["opic", "absent.py"], "absent.py: no such strategy file"),
-        (["opic+fifo", "opic x fifo"], "two of the strategies are called 'opic x fifo'"),
-        (["crawl-ability", "--batch-ahead"], "need --batch"),
+        (["opic+fifo", "opic x fifo"], "two strategies have the name 'opic x fifo'"),
+        (["crawl-ability", "--batch-ahead"], "also give --batch"),
     ],
 )
 def test_a_wrong_name_is_one_line_before_anything_is_read_or_made(
     web: str, tmp_path: Path, capsys: Captured, monkeypatch: pytest.MonkeyPatch, args: list[str], named: str
 ) -> None:
-    monkeypatch.delattr("trapline.cli.compare.opened")  # who would read the graph fails
+    monkeypatch.delattr("trapline.cli.simulate.compare.opened")  # who would read the graph fails
     assert named in complaint(capsys, web, *args, "-o", str(tmp_path / "out"))
     assert not (tmp_path / "out").exists()
 
@@ -255,5 +255,5 @@ def test_a_file_that_cannot_be_written_is_named_before_the_first_crawl(
     web: str, tmp_path: Path, capsys: Captured, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (tmp_path / "compare.html").mkdir()
-    monkeypatch.delattr("trapline.cli.compare.opened")
+    monkeypatch.delattr("trapline.cli.simulate.compare.opened")
     assert f"cannot write {tmp_path / 'compare.html'}" in complaint(capsys, web, "opic", "-o", str(tmp_path))

@@ -12,10 +12,10 @@ from tests.cli.crawling import FAST, Captured, Left, crawl, name_server
 from tests.fetch.name_server import Name
 from tests.testweb.webs import numbered
 from trapline.cli import run
-from trapline.cli.crawl_options import SECTIONS
-from trapline.crawl import seeds
-from trapline.crawl.crawler import Crawler
-from trapline.crawl.options import CONNECTIONS, PAUSE_S, CrawlOptions, live_rules
+from trapline.cli.crawl.options import SECTIONS
+from trapline.crawl.engine.crawler import Crawler
+from trapline.crawl.engine.options import CONNECTIONS, PAUSE_S, CrawlOptions, live_rules
+from trapline.crawl.files import opening as seeds
 from trapline.fetch.limits import Limits
 from trapline.testweb import Served, build_web, serve
 
@@ -44,7 +44,7 @@ def complaint(capsys: Captured, *args: object) -> str:
 @pytest.fixture
 def nothing_long(monkeypatch: pytest.MonkeyPatch) -> None:
     """Whoever would compile fails."""
-    monkeypatch.delattr("trapline.cli.crawl.compile_for")
+    monkeypatch.delattr("trapline.cli.crawl.command.compile_for")
 
 
 # ---- what cannot be
@@ -62,7 +62,7 @@ def nothing_long(monkeypatch: pytest.MonkeyPatch) -> None:
         (["mailto:me@example.org"], "not an http or https URL"),
         (["htp:/foo"], "not an http or https URL"),
         ([""], "not an http or https URL"),
-        ([], "no URL to begin with"),
+        ([], "no seed URL"),
         (["http://127.0.0.1:9/"], "127.0.0.1 is a loopback address; --allow-private"),
         (["http://10.1.2.3/"], "10.1.2.3 is a private address; --allow-private"),
         (["http://169.254.169.254/", "--allow-private"], "link-local address, which is never connected to"),
@@ -72,16 +72,16 @@ def nothing_long(monkeypatch: pytest.MonkeyPatch) -> None:
         ([*HERE, "--strategy", "omniscient"], "give --quality FILE or MODULE:FUNCTION"),
         ([*HERE, "--page-rank", "historical-pagerank-zero"], "give --history"),
         ([*HERE, "--strategy", "historical-pagerank-parent"], "give --history"),
-        ([*HERE, "--quality", "pagerank"], "--quality pagerank: nobody knows it"),
+        ([*HERE, "--quality", "pagerank"], "--quality pagerank: the PageRank of the live web is not known"),
         ([*HERE, "--quality", "no/file"], "--quality no/file: no such file, nor MODULE:FUNCTION"),
         ([*HERE, "--history", "no/file"], "no/file"),
         ([*HERE, "--include", "("], "--include '(' is not a regular expression"),
         ([*HERE, "--exclude", "a{999999999999}"], "--exclude"),
         ([*HERE, "--scope", "hosts"], "'hosts' is not one of"),
         ([*HERE, "--http", "2"], "'2' is not one of"),
-        ([*HERE, "--nameserver", "ns.example.org"], "--nameserver ns.example.org: not addresses"),
+        ([*HERE, "--nameserver", "ns.example.org"], "--nameserver ns.example.org: not an IP address"),
         ([*HERE, "--contact", "me\r\nX-Evil: yes"], "one line of printable text"),
-        ([*HERE, "--batch-ahead"], "need --batch"),
+        ([*HERE, "--batch-ahead"], "also give --batch"),
         ([*HERE, "--max-pages", "0"], "'--max-pages': 0"),
         ([*HERE, "--connections", "0"], "'--connections': 0"),
         ([*HERE, "--max-body", "0"], "'--max-body': 0"),
@@ -116,7 +116,7 @@ def test_a_folder_that_will_not_do(tmp_path: Path, capsys: Captured) -> None:
     assert "Not a directory" in said["file/out"]
     assert "there is no folder" in said["no/out"]
     assert "exists and holds other files (file)" in said["."]
-    assert "give the crawl a folder: -o DIR" in complaint(capsys, *HERE)
+    assert "no folder for the crawl; give one: -o DIR" in complaint(capsys, *HERE)
     assert "cannot write /proc/out" in complaint(capsys, *HERE, "-o", "/proc/out")
     assert sorted(tmp_path.iterdir()) == before
 
@@ -125,8 +125,8 @@ def test_a_folder_that_will_not_do(tmp_path: Path, capsys: Captured) -> None:
 @pytest.mark.parametrize(
     ("content", "named"),
     [
-        (b"", "no URL in it"),
-        (b"# nothing\n\n", "no URL in it"),
+        (b"", "contains no URL"),
+        (b"# nothing\n\n", "contains no URL"),
         (b"\x89PNG\r\n\x1a\n\x00", "row 1: byte 1 is not UTF-8"),
         (b"http://a.test/\nhttp://" + b"x" * 10_000_000, "row 2: 'http://xxx"),
         (b"http://a.test/\n/relative\n", "row 2: '/relative': not an http or https URL"),
@@ -144,7 +144,7 @@ def test_seeds_that_are_none(content: bytes, named: str, tmp_path: Path, capsys:
 def test_a_hosts_file_that_is_none(tmp_path: Path, capsys: Captured) -> None:
     file = tmp_path / "hosts"
     file.write_text("a.test 127.0.0.1\n")
-    assert f"{file}, line 1: a line begins with an address" in complaint(capsys, *HERE, "--hosts", file, "-o", "out")
+    assert f"{file}, line 1: 'a.test' is not an IP address" in complaint(capsys, *HERE, "--hosts", file, "-o", "out")
 
 
 @pytest.mark.usefixtures("nothing_long")
@@ -154,7 +154,7 @@ def test_a_quality_that_answers_nothing_makes_no_folder(
     monkeypatch.chdir(tmp_path)
     (tmp_path / "odd.py").write_text("def none(urls):\n    return []\n")
     for source, named in (
-        ("odd:none", "it must answer 1 numbers, not 0"),
+        ("odd:none", "it must return 1 numbers, not 0"),
         ("odd:two", "'two'"),
         ("no_such:f", "no_such"),
     ):
@@ -209,16 +209,16 @@ def test_a_crawl_goes_on_as_it_began(server: Served, tmp_path: Path, capsys: Cap
     folder = tmp_path / "out"
     crawl(folder, *server.seed_urls, "--max-pages", "5")
     for args, named in (
-        (["http://a.test/"], "give no others"),
-        (["--delay", "3"], "not with --delay"),
-        (["-o", "other"], "not with --output"),
-        (["--seeds", __file__], "not with --seeds"),
-        (["--metadata"], "not with --metadata"),
+        (["http://a.test/"], "give no URL"),
+        (["--delay", "3"], "--delay cannot change"),
+        (["-o", "other"], "--output cannot change"),
+        (["--seeds", __file__], "--seeds cannot change"),
+        (["--metadata"], "--metadata cannot change"),
     ):
         assert named in complaint(capsys, "--resume", folder, *args)
     assert "there is no crawl" in complaint(capsys, "--resume", tmp_path)
     at_once = ("--resume", folder, "--max-pages", "18", "--max-time", "1ms")
-    assert " already; give a --max-time above that to go on" in complaint(capsys, *at_once)
+    assert "; give a --max-time above that to continue" in complaint(capsys, *at_once)
     assert run(["crawl", "--resume", str(folder), "--max-pages", "18", "--plain"]) == 0
     assert Left(folder).summary["pages_fetched"] == 18 and Left(folder).summary["resumed"] == 1
     assert len(set(Left(folder).rows("select page from fetch"))) == 18
@@ -263,18 +263,18 @@ def test_it_says_so_when_a_folder_takes_long_to_open(
         (
             ["--delay", "15"],
             [
-                "crawling {host} and no other host but those that seeds redirect to (--scope host);"
+                "crawling {host} and each host that a seed redirects to (--scope host);"
                 " stops after 1 page, or when nothing is left",
-                "each site gives at most 10 pages every 24 s (--per-connection, --pause, --delay): 1,000 pages of one site"
+                "fetching at most 10 pages of a site every 24 s (--per-connection, --pause, --delay): 1,000 pages of one site"
                 " take 40 min or more",
             ],
         ),
         (
             ["--per-connection", "0", "--delay", "15"],
             [
-                "crawling {host} and no other host but those that seeds redirect to (--scope host); stops after 1 page, or when nothing"
+                "crawling {host} and each host that a seed redirects to (--scope host); stops after 1 page, or when nothing"
                 " is left",
-                "each site gives as many pages per visit as the server allows, one every 1 s, and 15 s pass between visits"
+                "fetching as many pages per visit as the server allows, one every 1 s, with 15 s between two visits to a site"
                 " (--per-connection, --pause, --delay)",
             ],
         ),
@@ -282,16 +282,16 @@ def test_it_says_so_when_a_folder_takes_long_to_open(
             ["--scope", "any", "--http", "1.0", "--delay", "15", "--max-time", "2h"],
             [
                 "crawling from 1 seed to any site that links lead to (--scope any); stops after 1 page or 2 h, or when nothing is left",
-                "each site gives at most 1 page every 15 s (--per-connection, --pause, --delay): 1,000 pages of one site"
+                "fetching at most 1 page of a site every 15 s (--per-connection, --pause, --delay): 1,000 pages of one site"
                 " take 4.2 h or more",
             ],
         ),
         (
             ["--scope", "domain", "--delay", "0", "--continuous", "--max-bytes", "20MB"],
             [
-                "crawling {host} and no other domain but those that seeds redirect to (--scope domain);"
+                "crawling {host} and each domain that a seed redirects to (--scope domain);"
                 " stops after 1 page or 20 MB, or at Ctrl-C",
-                "no delay (--delay 0): each site is asked as fast as it answers; do that to your own sites only",
+                "no delay (--delay 0): each site gets requests as fast as it answers; use this only on your own sites",
             ],
         ),
     ],
@@ -333,8 +333,8 @@ def test_pages_by_quality_when_nobody_said_what_that_is(
     run(["crawl", *server.seed_urls, "--allow-private", "--max-pages", "1", *args, "-o", str(tmp_path / "out")])
     noted = [line for line in capsys.readouterr().err.splitlines() if "page rank" in line]
     assert noted == is_said * [
-        "trapline: note: page rank 'quality' goes by OPIC's cash, which is --quality opic;"
-        " for another give --quality FILE or MODULE:FUNCTION"
+        "trapline: note: page rank 'quality' uses OPIC's cash (--quality opic);"
+        " for another quality give --quality FILE or MODULE:FUNCTION"
     ]
 
 
@@ -386,7 +386,7 @@ def test_defaults_are_those_of_the_crawler() -> None:
         "scope",
         "include",
         "exclude",
-        "give_up",
+        "abandon",
         "contact",
         "nameservers",
     ):

@@ -7,33 +7,36 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from trapline.cli import crawl_view
-from trapline.cli.crawl_view import drawn, line
-from trapline.crawl.records import Progress
-from trapline.crawl.standing import RECENT_S, Counter, FetchedAgain, Recent, Standing
-from trapline.crawl.tally import Heard
+from trapline.cli.crawl import view as crawl_view
+from trapline.cli.crawl.view import drawn, line
+from trapline.crawl.engine.records import CrawlProgress
+from trapline.crawl.engine.status import RECENT_S, Counter, CrawlStatus, FetchedAgain, Recent, SignalCounts
 
 
-def standing(doing: str = "", goal: float = math.inf, scale: int = 1, rows: int = 6) -> Standing:
-    progress = Progress(
+def status(doing: str = "", goal: float = math.inf, scale: int = 1, rows: int = 6) -> CrawlStatus:
+    progress = CrawlProgress(
         50.0, 20.0, 1_234 * scale, 12, 9_876 * scale, 5_000 * scale, 3_000 * scale, 100 * scale, 98, 3.5
     )
     busiest = [(f"http://site-{site}.a-rather-long-name.example.org:8080", 9_000 - site) for site in range(rows)]
     errors = [("timeout", 7), ("connect", 5)][:rows]
-    shown = Standing(progress, 61.7, 1e6, lambda: busiest, errors, "crawl-ability", "out", doing, goal, 100)
-    return shown._replace(given_up=[("dns", 31)], left_out=[("host", 1_000), ("trap", 3)]) if rows > 6 else shown
+    shown = CrawlStatus(progress, 61.7, 1e6, lambda: busiest, errors, "crawl-ability", "out", doing, goal, 100)
+    return (
+        shown._replace(abandoned_sites=[("dns", 31)], rejected_links=[("host", 1_000), ("trap", 3)])
+        if rows > 6
+        else shown
+    )
 
 
 def test_a_crawl_in_parts_says_how_many_they_are() -> None:
-    assert drawn(standing()._replace(partitions=4), 100, 40)[0] == "trapline: crawl-ability, 4 partitions, into out"
+    assert drawn(status()._replace(partitions=4), 100, 40)[0] == "trapline: crawl-ability, 4 partitions, into out"
 
 
 def test_it_says_what_a_user_wants_to_know() -> None:
-    assert drawn(standing(goal=10_000), 100, 40) == [
+    assert drawn(status(goal=10_000), 100, 40) == [
         "trapline: crawl-ability, into out",
         "pages   1,234 of 10,000  61.7/s        frontier  3,000 waiting",
         "bytes   9.876 kB         1 MB/s        known     5,000 on 100 sites",
-        "errors  12               1.0%          robots    98 out of 100",
+        "errors  12               1.0%          visits    98 of 100",
         "time    20 s             2.4 min left  quality   3.5",
         "",
         "busiest sites, pages in 5 s                 errors",
@@ -43,54 +46,54 @@ def test_it_says_what_a_user_wants_to_know() -> None:
         "  http://site-3.a-rather-long-...  8,997",
         "  http://site-4.a-rather-long-...  8,996",
         "  http://site-5.a-rather-long-...  8,995",
-        "Ctrl-C ends the crawl and leaves a whole folder",
+        "Ctrl-C stops cleanly; --resume continues the crawl",
     ]
 
 
 def test_it_says_where_the_crawl_does_not_go() -> None:
-    told = standing(rows=7)
+    told = status(rows=7)
     assert [text[44:] for text in drawn(told, 100, 40)[6:-1]] == [
         "errors",
         "  timeout              7",
         "  connect              5",
-        "sites given up",
+        "abandoned sites",
         "  dns                 31",
-        "links left out",
+        "rejected links",
         "  host             1,000",
         "  trap                 3",
     ]
-    assert " on 100 sites (31 given up), " in line(told) and "given up" not in line(standing())
+    assert " on 100 sites (31 abandoned), " in line(told) and "abandoned" not in line(status())
 
 
 def test_a_slow_crawl_has_decimals_in_its_rate() -> None:
-    slow = standing()._replace(pages_per_s=3.44)
+    slow = status()._replace(pages_per_s=3.44)
     assert " pages (3.44/s), " in line(slow) and drawn(slow, 100, 40)[1].split()[2] == "3.44/s"
 
 
 def test_pages_fetched_again_have_a_rate_of_their_own() -> None:
-    def at(moment: float, fetched: int) -> Standing:
-        told = standing()
+    def at(moment: float, fetched: int) -> CrawlStatus:
+        told = status()
         return told._replace(
-            progress=told.progress._replace(at=moment), again=FetchedAgain(fetched, 1, Heard(2, 0), True)
+            progress=told.progress._replace(at=moment), again=FetchedAgain(fetched, 1, SignalCounts(2, 0), True)
         )
 
     recent = crawl_view.RecentlyAgain()
     rates = [recent.note(at(float(second), 3 * second)) for second in range(20)]
     assert rates[0] == 0.0 and set(rates[1:]) == {3.0}
     assert [recent.note(at(20.0 + second, 57)) for second in range(8)][-1] == 0.0
-    assert "57 fetched again (3.00/s)" in line(at(1.0, 57), 3.0)
-    (row,) = (text for text in drawn(at(1.0, 57), 100, 40, 3.0) if text.startswith("again"))
+    assert "57 refetched (3.00/s)" in line(at(1.0, 57), 3.0)
+    (row,) = (text for text in drawn(at(1.0, 57), 100, 40, 3.0) if text.startswith("refetched"))
     assert row.split() == [
-        "again",
+        "refetched",
         "57",
         "3.00/s",
         "changed",
         "2%",
         "of",
-        "them;",
+        "refetched",
+        "pages;",
         "2",
-        "signals",
-        "heard,",
+        "signals,",
         "no",
         "accesses",
     ]
@@ -101,14 +104,14 @@ def test_pages_fetched_again_have_a_rate_of_their_own() -> None:
     st.sampled_from((1, 10**6)), st.integers(0, 7), st.sampled_from((math.inf, 3e9)),
 )  # fmt: skip
 def test_it_fits_any_terminal(columns: int, rows: int, doing: str, scale: int, sites: int, goal: float) -> None:
-    shown = drawn(standing(doing, goal, scale, sites), columns, rows)
+    shown = drawn(status(doing, goal, scale, sites), columns, rows)
     assert len(shown) <= max(rows - 1, 1) and all(len(text) < columns for text in shown)
     if rows >= 7:
-        assert shown[-1] == (doing or "Ctrl-C ends the crawl and leaves a whole folder")[: columns - 1].rstrip()
+        assert shown[-1] == (doing or "Ctrl-C stops cleanly; --resume continues the crawl")[: columns - 1].rstrip()
 
 
 def test_on_a_terminal_of_80_columns_a_large_crawl_is_not_cut() -> None:
-    whole, seen = (drawn(standing(goal=3_000_000, scale=100), columns, 24) for columns in (200, 80))
+    whole, seen = (drawn(status(goal=3_000_000, scale=100), columns, 24) for columns in (200, 80))
     assert whole[1:5] == seen[1:5]
 
 
@@ -117,7 +120,7 @@ def test_what_was_drawn_before_is_drawn_over_and_in_the_end_gone() -> None:
     with crawl_view._live(terminal) as show:
         for doing in ("", "closing: writing the last pages"):
             before = terminal.tell()
-            show(standing(doing))
+            show(status(doing))
             added = terminal.getvalue()[before:]
             assert added.count("\n") == 14 and added.endswith("\x1b[J")
         assert added.startswith("\r\x1b[14A")
@@ -133,15 +136,15 @@ def test_a_log_has_a_line_after_two_seconds_then_every_ten_and_soon_after_a_chan
     with crawl_view._lines(log) as show:
         for half in range(60):
             now, before = half / 2, log.tell()
-            show(standing("" if now < 20 else f"stopping: {60 - half} visits" if now < 25 else "closing: sorting"))
+            show(status("" if now < 20 else f"stopping: {60 - half} visits" if now < 25 else "closing: sorting"))
             if log.tell() > before:
                 written.append(now)
     assert written == [2.0, 12.0, 22.0, 27.0]
-    assert log.getvalue().splitlines()[0] == line(standing())
+    assert log.getvalue().splitlines()[0] == line(status())
 
 
 def test_what_partitions_note_is_said_once_and_stays() -> None:
-    noted, said = standing()._replace(notes=["partition 1: a"]), "trapline: note: partition 1: a"
+    noted, said = status()._replace(notes=["partition 1: a"]), "trapline: note: partition 1: a"
     log, terminal = io.StringIO(), io.StringIO()
     with crawl_view._lines(log) as lines, crawl_view._live(terminal) as live:
         for _ in range(2):
@@ -160,11 +163,11 @@ def test_a_log_that_nobody_reads_does_not_end_the_crawl(monkeypatch: pytest.Monk
     monkeypatch.setattr(crawl_view, "_FIRST_LINE_S", 0.0)
     for how in (crawl_view._lines, crawl_view._live):
         with how(Closed()) as show:
-            show(standing())
+            show(status())
 
 
 def test_rates_and_busiest_sites_are_those_of_the_last_seconds() -> None:
-    recent, progress = Recent(), Progress(0.0, 0.0, 0, 0, 0, 0, 0, 0, 0, 0.0)
+    recent, progress = Recent(), CrawlProgress(0.0, 0.0, 0, 0, 0, 0, 0, 0, 0, 0.0)
     assert recent.note(progress, Counter()) == (0.0, 0.0)
     for second in range(1, 21):
         site = 1 if second <= 10 else 2

@@ -6,8 +6,7 @@ from pathlib import Path
 import pytest
 
 from trapline.cli import run
-from trapline.cli.demo import PAGE_RANKS, VALUES
-from trapline.cli.demo_web import HURRY, servers_of
+from trapline.cli.demo import HURRY, PAGE_RANKS, VALUES, servers_of
 from trapline.graph import generate
 from trapline.simulate.modelled import modelled_servers
 

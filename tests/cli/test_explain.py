@@ -34,7 +34,7 @@ def frontier_as_the_crawl_left_it(world: World, monkeypatch: pytest.MonkeyPatch)
     frontier = world[2].frontier
     now = float(frontier.state.run[0].now)
     resume = SimpleNamespace(rebuilt=lambda reading: (frontier, now), once_more=lambda read: read())
-    monkeypatch.setitem(sys.modules, "trapline.crawl.resume", resume)  # type: ignore[arg-type]
+    monkeypatch.setitem(sys.modules, "trapline.crawl.files.resume", resume)  # type: ignore[arg-type]
     yield
 
 
@@ -123,9 +123,9 @@ def test_a_site_is_a_name_without_a_path(world: World, capsys: Captured, form: s
     [
         ("http://s000001.exampl/p/1", "nor its site; did you mean 'http://s000001.example'?"),
         ("http://s000001.example/p/x1", "the crawl does not know this page; did you mean 'http://s000001.example/"),
-        ("s00000l.example", "the crawl knows no such site; did you mean 'http://s0000"),
-        ("qqq", "the crawl knows no such site; it knows 20 others, such as http://s000000.example"),
-        ("mailto:a@b/c", "not a URL of http or https, nor a site"),
+        ("s00000l.example", "the crawl does not know this site; did you mean 'http://s0000"),
+        ("qqq", "the crawl does not know this site; it knows 20 others, such as http://s000000.example"),
+        ("mailto:a@b/c", "neither an http or https URL nor a site"),
     ],
 )
 def test_what_the_crawl_does_not_know_is_one_line_with_a_hint(

@@ -10,8 +10,8 @@ import pytest
 from tests.crawl.live_web import crawled
 from tests.testweb.changing import changing_web
 from trapline.cli import run
-from trapline.crawl import account
-from trapline.crawl.options import RefreshOptions
+from trapline.crawl.engine.options import RefreshOptions
+from trapline.crawl.inspect import page_history
 from trapline.signals.inbox import CHANGED, Inbox, Signal
 from trapline.testweb import serve
 
@@ -44,8 +44,8 @@ def test_a_page_fetched_often_is_summed_up(folder: Path, capsys: Captured) -> No
     changed = one(folder, f"select sum(changed) {often}")
     assert run(["explain", str(folder), url]) == 0
     said = capsys.readouterr().out
-    assert int(again) > 3 and f"asked for {again} more times" in said and said.count(": status 200") == 1
-    assert f"fetched again: {again} times, " in said and f"; changed {changed} time" in said and "; due " in said
+    assert int(again) > 3 and f"requested {again} more times" in said and said.count(": status 200") == 1
+    assert f"refetched: {again} times, " in said and f"; changed {changed} time" in said and "; due " in said
 
 
 def test_what_is_committed_while_it_reads_is_of_another_moment(
@@ -55,7 +55,7 @@ def test_what_is_committed_while_it_reads_is_of_another_moment(
     often = "from fetch join page on page.id = page where result = 3 group by page order by count(*) desc limit 1"
     url, again = one(folder, f"select url {often}"), one(folder, f"select count(*) - 1 {often}")
 
-    def had_once_more(database: sqlite3.Connection, target: account.Target) -> account.PageAccount:
+    def had_once_more(database: sqlite3.Connection, target: page_history.Target) -> page_history.PageHistory:
         found = page_account(database, target)
         with closing(sqlite3.connect(tmp_path / "c" / "crawl.db")) as store:
             names = ", ".join(name for _, name, *_ in store.execute("pragma table_info(fetch)") if name != "seq")
@@ -64,14 +64,14 @@ def test_what_is_committed_while_it_reads_is_of_another_moment(
             store.commit()
         return found
 
-    page_account = account.page_account
-    monkeypatch.setattr(account, "page_account", had_once_more)
+    page_account = page_history.page_account
+    monkeypatch.setattr(page_history, "page_account", had_once_more)
     assert run(["explain", str(tmp_path / "c"), url]) == 0
-    assert f"fetched again: {again} times, " in capsys.readouterr().out
+    assert f"refetched: {again} times, " in capsys.readouterr().out
 
 
 def test_a_site_says_how_far_its_channels_are_believed(folder: Path, capsys: Captured) -> None:
-    for site, says in ((0, "  indexnow: 4 signals heard"), (1, "  its provider has told nothing so far")):
+    for site, says in ((0, "  indexnow: 4 signals received"), (1, "  signals: none from its provider so far")):
         origin = one(folder, f"select origin from site where id = {site}")
         assert run(["explain", str(folder), origin]) == 0
         assert says in capsys.readouterr().out

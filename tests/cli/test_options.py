@@ -10,10 +10,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from trapline.cli import COMMANDS, rules, run, world
-from trapline.cli.conditions import SECTIONS, Conditions, condition_options
-from trapline.cli.numbers import Number, count, rate, seconds, share
-from trapline.cli.world import World
+from trapline.cli import COMMANDS, run
+from trapline.cli.options import scheduling, simulated
+from trapline.cli.options.simulated import SECTIONS, CrawlConditions, WebOptions, condition_options
+from trapline.cli.options.values import Number, count, rate, seconds, share
 from trapline.frontier import Rules
 from trapline.frontier.rules import ESTIMATORS
 from trapline.graph import generate, save
@@ -93,26 +93,30 @@ def test_bytes_that_are_shown_are_right_to_three_digits(number: float) -> None:
 
 
 def test_without_options_the_rules_are_the_frontiers() -> None:
-    chosen = {field: default for section in rules.SECTIONS for _, field, _, default, _ in section.rows}
-    assert rules.rules_of(chosen, "keep-alive", None) == Rules(lease_s=math.inf)
+    chosen = {field: default for section in scheduling.SECTIONS for _, field, _, default, _ in section.rows}
+    assert scheduling.rules_of(chosen, "keep-alive", None) == Rules(lease_s=math.inf)
     assert set(chosen) == {field.name for field in fields(Rules)} - {"lease_s", "pipelining"}
 
 
 def test_without_options_the_network_is_the_simulators() -> None:
-    chosen = {field: default for section in world.SECTIONS for _, field, _, default, _ in section.rows}
-    assert World(**chosen) == World()
-    assert World().network(delay_s=15.0) == Network()
+    chosen = {field: default for section in simulated.WEB_SECTIONS for _, field, _, default, _ in section.rows}
+    assert WebOptions(**chosen) == WebOptions()
+    assert WebOptions().network(delay_s=15.0) == Network()
 
 
 def test_the_names_offered_are_those_that_exist() -> None:
-    assert world.PROTOCOLS == PROTOCOLS
-    assert set(world.MODELS) == set(MODELS)
-    assert rules.ESTIMATORS == ESTIMATORS
+    assert simulated.PROTOCOLS == PROTOCOLS
+    assert set(simulated.MODELS) == set(MODELS)
+    assert scheduling.ESTIMATORS == ESTIMATORS
 
 
 def test_servers_are_measured_unless_a_constant_time_is_given() -> None:
-    assert (World().model, World(page_seconds=2.0).model) == ("measured", "constant")
-    assert (World().constant_s, World(page_seconds=2.0).constant_s, World(servers="constant").constant_s) == (
+    assert (WebOptions().model, WebOptions(page_seconds=2.0).model) == ("measured", "constant")
+    assert (
+        WebOptions().constant_s,
+        WebOptions(page_seconds=2.0).constant_s,
+        WebOptions(servers="constant").constant_s,
+    ) == (
         None,
         2,
         1,
@@ -120,13 +124,13 @@ def test_servers_are_measured_unless_a_constant_time_is_given() -> None:
 
 
 def test_the_first_guess_with_constant_times_is_that_time() -> None:
-    chosen = {field: default for section in rules.SECTIONS for _, field, _, default, _ in section.rows}
-    guessed = rules.rules_of(chosen, "pipelining", 2.0)
+    chosen = {field: default for section in scheduling.SECTIONS for _, field, _, default, _ in section.rows}
+    guessed = scheduling.rules_of(chosen, "pipelining", 2.0)
     assert (guessed.first_connection_s, guessed.first_response_s, guessed.pipelining) == (0.0, 2.0, True)
 
 
 def test_what_machines_read_of_the_conditions_has_no_infinity() -> None:
-    told = Conditions(Rules(lease_s=math.inf), World(bandwidth=math.inf), seeds=Path("seeds")).parameters()
+    told = CrawlConditions(Rules(lease_s=math.inf), WebOptions(bandwidth=math.inf), seeds=Path("seeds")).parameters()
     assert all(value is None or isinstance(value, bool | int | float | str) for value in told.values())
     assert math.inf not in told.values()
     assert (told["lease_s"], told["bandwidth"], told["seeds"], told["delay_s"]) == (None, None, "seeds", 15.0)
@@ -137,16 +141,16 @@ def test_what_machines_read_of_the_conditions_has_no_infinity() -> None:
 
 @click.command()
 @condition_options(*SECTIONS)
-def echo(conditions: Conditions) -> Conditions:
+def echo(conditions: CrawlConditions) -> CrawlConditions:
     return conditions
 
 
-def typed(*args: str) -> Conditions:
-    found: Conditions = echo.main(list(args), standalone_mode=False)
+def typed(*args: str) -> CrawlConditions:
+    found: CrawlConditions = echo.main(list(args), standalone_mode=False)
     return found
 
 
-def typed_again(conditions: Conditions) -> Conditions:
+def typed_again(conditions: CrawlConditions) -> CrawlConditions:
     return typed(*shlex.split(" ".join(f"{flag} {value}" for flag, value in conditions.options().items())))
 
 
@@ -208,13 +212,13 @@ def test_a_number_typed_as_shown_is_that_number(kind: Number, number: float) -> 
 
 
 @pytest.mark.parametrize("command", ["simulate", "compare"])
-def test_every_option_is_explained_in_one_line_of_80(
+def test_every_option_is_explained_in_one_line_of_120(
     command: str, capsys: Captured, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setenv("COLUMNS", "80")
+    monkeypatch.setenv("COLUMNS", "120")
     assert run([command, "--help"]) == 0
     said = capsys.readouterr().out
-    assert all(len(line) < 80 for line in said.splitlines())
+    assert all(len(line) < 120 for line in said.splitlines())
     options = said[said.index("\nCrawl:") :].splitlines()
     assert not [line for line in options if line.startswith("   ")]
     flags = [param.opts[-1] for param in COMMANDS[command].load().params if isinstance(param, click.Option)]
@@ -263,8 +267,8 @@ WRONG: list[tuple[list[str], str]] = [
     (["--depth-static", "-1"], "'--depth-static': -1"),
     (["--depth-dynamic", "-1"], "'--depth-dynamic': -1"),
     (["--batch", "-1"], "'--batch': -1"),
-    (["--batch-ahead"], "need --batch"),
-    (["--batch-least-active", "2"], "need --batch"),
+    (["--batch-ahead"], "also give --batch"),
+    (["--batch-least-active", "2"], "also give --batch"),
     (["--rescore", "nan"], "'--rescore': 'nan'"),
     (["--estimator", "mean"], "'mean' is not one of 'average', 'median'"),
     (["--alpha", "1.5"], "'--alpha': 1.5"),
@@ -274,15 +278,15 @@ WRONG: list[tuple[list[str], str]] = [
     (["--bandwidth", "0"], "'--bandwidth': 0"),
     (["--bandwidth", "nan"], "'--bandwidth': nan"),
     (["--bandwidth", "20Kb"], "'20Kb' is not a number of bytes per second (unlimited, 2000, 20kB"),
-    (["--bandwidth-per", "site"], "'site' is not one of 'link', 'robot'"),
+    (["--bandwidth-per", "site"], "'site' is not one of 'link', 'connection'"),
     (["--protocol", "http/2"], "'http/2' is not one of 'keep-alive', 'http/1.0', 'pipelining'"),
     (["--pause", "k"], "'k' is not a number of seconds (w, 15"),
     (["--failed", "2"], "'--failed': 2"),
     (["--refused", "nan"], "'--refused': nan"),
-    (["--failed", "60%", "--refused", "60%"], "0.6 failed and 0.6 refused"),
+    (["--failed", "60%", "--refused", "60%"], "failed is 0.6 and refused is 0.6"),
     (["--timeout", "inf"], "'--timeout': inf"),
     (["--servers", "slow"], "'slow' is not one of 'measured', 'thesis', 'constant'"),
-    (["--servers", "measured", "--page-seconds", "1"], "--page-seconds is for constant servers"),
+    (["--servers", "measured", "--page-seconds", "1"], "--page-seconds has no effect with --servers measured"),
     (["--page-seconds", "0"], "'--page-seconds': 0"),
     (["--requests", "-1"], "'--requests': -1"),
     (["--keep-alive", "nan"], "'--keep-alive': nan"),
@@ -294,7 +298,8 @@ WRONG: list[tuple[list[str], str]] = [
 def test_a_wrong_option_is_one_line_before_the_graph_is_read(
     web: str, capsys: Captured, monkeypatch: pytest.MonkeyPatch, command: list[str], options: list[str], named: str
 ) -> None:
-    monkeypatch.delattr(f"trapline.cli.{command[0]}.opened")  # who would read it fails
+    module = "command" if command[0] == "simulate" else command[0]
+    monkeypatch.delattr(f"trapline.cli.simulate.{module}.opened")  # who would read it fails
     assert run([web if word == "WEB" else word for word in command] + options) == 2
     said = capsys.readouterr()
     assert said.out == ""

@@ -8,7 +8,7 @@ import pytest
 from click.testing import CliRunner
 
 from trapline.cli import COMMANDS, run
-from trapline.cli.parallel_plan import plan
+from trapline.cli.parallel.plan import plan
 from trapline.graph import generate, save
 
 GENERIC = ["--pages", "1000000000", "--every", "30d", "--link", "10Mbit", "--page-bytes", "10kB"]
@@ -46,7 +46,7 @@ def shown(*options: str) -> dict[str, str]:
 
 def test_it_says_what_the_live_crawl_does_otherwise() -> None:
     assert "no mode firewall" in shown()["trapline crawl"]
-    assert "exchanges all the time" in shown("--every", "7d")["trapline crawl"]
+    assert "exchanges URLs continuously" in shown("--every", "7d")["trapline crawl"]
     assert "at most 64 processes" in shown("--every", "2h")["trapline crawl"]
     assert "at most" not in shown("--every", "2h", "--processes-most", "64")["trapline crawl"]
     assert "trapline crawl" not in shown("--link", "10Gbit")
@@ -62,14 +62,14 @@ def test_the_other_mode_is_not_the_chosen_one() -> None:
 
 
 def test_a_link_may_be_without_limit() -> None:
-    assert shown("--link", "unlimited")["processes"] == "1, each with a link without limit"
+    assert shown("--link", "unlimited")["processes"] == "1, each with an unlimited link"
 
 
 @pytest.mark.parametrize(
     ("options", "reason"),
     [
-        (["--web-pages", "100"], "--pages 1000000000 of --web-pages 100"),
-        (["--ids-per-site", "10"], "--ids-per-site is of a graph"),
+        (["--web-pages", "100"], "--pages 1000000000 is more than --web-pages 100"),
+        (["--ids-per-site", "10"], "--ids-per-site has no effect without a graph"),
     ],
 )
 def test_what_is_wrong_is_one_line_and_exit_code_2(
@@ -97,8 +97,8 @@ def test_a_graph_is_simulated(tmp_path: Path) -> None:
     save(generate(400, 20, seed=3), tmp_path / "web")
     answer = CliRunner().invoke(plan, [*GENERIC, "--graph", str(tmp_path / "web")])
     (coverage,) = [line for line in answer.output.splitlines() if line.startswith("coverage")]
-    assert coverage.endswith(f"(of {tmp_path / 'web'}, from 5 random pages a process)")
+    assert coverage.endswith(f"(simulated on {tmp_path / 'web'}, with 5 random seeds per process)")
 
 
 def test_the_line_of_the_group_names_what_can_be_done() -> None:
-    assert all(word in COMMANDS["parallel"].help for word in ("simulate", "plan", "watch", "resize"))
+    assert all(word in COMMANDS["parallel"].help.lower() for word in ("simulate", "plan", "watch", "resize"))

@@ -7,8 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from trapline.cli import parallel_simulate, run
-from trapline.cli.progress import Progress
+from trapline.cli import run
+from trapline.cli.parallel import simulate as parallel_simulate
+from trapline.cli.terminal.progress import Progress
 from trapline.graph import generate, save
 
 
@@ -71,7 +72,7 @@ def test_fewer_urls_are_sent_by_a_filter_and_by_replication(web: Path, tmp_path:
     [
         (["--mode", "firewal"], "firewall"),
         (["--partition", "site"], "site-hash"),
-        (["--partition", "suffix"], "--suffixes edu=0,org=1"),
+        (["--partition", "suffix"], "give --suffixes, such as edu=0,org=1"),
         (["--suffixes", "edu=0"], "--partition suffix"),
         (["--partition", "suffix", "--suffixes", "edu"], "END=PARTITION"),
         (["--partition", "suffix", "--suffixes", "edu=9"], "partition 9"),
@@ -82,18 +83,21 @@ def test_fewer_urls_are_sent_by_a_filter_and_by_replication(web: Path, tmp_path:
         (["--strategy", "partial-pagerank"], "at one place"),
         (["--speed-up"], "No such option"),
         (["--rescore", "10"], "No such option"),
-        (["--grain", "page"], "--grain page does nothing in mode exchange; it is for dynamic"),
-        (["--mode", "firewall", "--filter", "9"], "--filter 9 does nothing in mode firewall"),
-        (["--mode", "cross-over", "--batch-pages", "9"], "it is for exchange, dynamic"),
-        (["--mode", "dynamic", "--partition", "url-hash"], "--partition url-hash does nothing in mode dynamic"),
-        (["--mode", "dynamic", "--partition", "site-hash"], "--partition site-hash does nothing in mode dynamic"),
-        (["--filter-policy", "popular"], "give --filter"),
+        (
+            ["--grain", "page"],
+            "--grain page has no effect in mode exchange; omit it, or use a mode that has it: dynamic",
+        ),
+        (["--mode", "firewall", "--filter", "9"], "--filter 9 has no effect in mode firewall"),
+        (["--mode", "cross-over", "--batch-pages", "9"], "use a mode that has it: exchange, dynamic"),
+        (["--mode", "dynamic", "--partition", "url-hash"], "--partition url-hash has no effect in mode dynamic"),
+        (["--mode", "dynamic", "--partition", "site-hash"], "--partition site-hash has no effect in mode dynamic"),
+        (["--filter-policy", "popular"], "also give --filter"),
         (
             ["--filter", "2147483647", "--processes", "64"],
-            "the filters of 64 partitions need 3,299 GB, and this machine",
+            "the filters of 64 partitions need 3,299 GB, but this machine",
         ),
-        (["--quality", "zipf"], "backlink-count does not go by it"),
-        (["--history", "."], "backlink-count does not go by it"),
+        (["--quality", "zipf"], "backlink-count does not use quality"),
+        (["--history", "."], "backlink-count does not use an old crawl"),
     ],
 )
 def test_what_is_wrong_is_said_in_a_line(
@@ -112,7 +116,7 @@ def test_partitions_are_said_to_go_by_what_they_go_by(
     web: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     record(web, tmp_path, "--mode", "dynamic", "--max-pages", "50")
-    assert rows(capsys)["partitions"] == "4, mode dynamic: a coordinator gives out sites"
+    assert rows(capsys)["partitions"] == "4, mode dynamic: a coordinator assigns sites"
     record(web, tmp_path, "--mode", "independent", "--max-pages", "50")
     independent = rows(capsys)
     assert independent["partitions"].startswith("4, mode independent: seeds by site-hash")
@@ -147,6 +151,6 @@ def test_the_help_says_which_quality_is_printed_and_has_nothing_of_one_process(
 ) -> None:
     assert run(["parallel", "simulate", "--help"]) == 0
     said = " ".join(capsys.readouterr().out.split())
-    assert "The quality of the result goes by --top, not by --quality" in said
-    assert "--quality NAME For strategies by quality" in said
+    assert "--top is for the result, --quality for the strategy" in said
+    assert "--quality NAME Quality for strategies that use it" in said
     assert "--speed-up" not in said and "--rescore" not in said

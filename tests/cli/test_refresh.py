@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 
 from trapline.cli import run
-from trapline.cli.refresh_plot import picture
+from trapline.cli.refresh.results import picture
 from trapline.refresh import Estimate
-from trapline.report.style import COLOURS
+from trapline.report.svg import COLOURS
 
 TRACE = "bursty:30:400:3"
 QUICK = ("--seeds", "2", "--accesses", "200")
@@ -68,7 +68,7 @@ def test_ctrl_c_leaves_the_rows_that_are_done(
 ) -> None:
     from trapline import refresh
 
-    done, whole = [], refresh.replay
+    done, whole = [], refresh.replay_world
 
     def replay(*given: Any) -> Any:
         done.append(given)
@@ -76,7 +76,7 @@ def test_ctrl_c_leaves_the_rows_that_are_done(
             raise KeyboardInterrupt
         return whole(*given)
 
-    monkeypatch.setattr(refresh, "replay", replay)
+    monkeypatch.setattr(refresh, "replay_world", replay)
     file = tmp_path / "out.json"
     assert run(["refresh", "replay", TRACE, "--policy", "uniform,xu", "--json", str(file), *QUICK]) == 130
     said = capsys.readouterr()
@@ -132,7 +132,7 @@ def test_an_estimator_is_chosen_by_its_name(capsys: pytest.CaptureFixture[str]) 
     ("arguments", "message"),
     [
         (["nowhere"], "nowhere: no such file or folder"),
-        (["poisson:10"], "a drawn trace is poisson:PAGES:UPDATES"),
+        (["poisson:10"], "give poisson:PAGES:UPDATES"),
         (["poisson:0:5"], "whole numbers above 0"),
         ([TRACE, "--policy", "cmg"], "no policy 'cmg'; did you mean 'cgm'?"),
         ([TRACE, "--level", "smrt"], "no level 'smrt'; did you mean 'smart'?"),
@@ -145,12 +145,12 @@ def test_an_estimator_is_chosen_by_its_name(capsys: pytest.CaptureFixture[str]) 
         ([TRACE, "--schedule-errors", "none"], "'none' is not one of"),
         ([TRACE, "--schedule-errors", "added", "--schedule-precision", "0"], "infinitely many"),
         ([TRACE, "--recall", "1.5"], "1.5 is not in 0..1"),
-        ([TRACE, "--option", "xu.past=1"], "not POLICY.NAME=X for one of the policies residual-life"),
+        ([TRACE, "--option", "xu.past=1"], "not POLICY.NAME=X; give an option of a chosen policy: residual-life"),
         ([TRACE, "--option", "residual-life.kapa=1"], "did you mean 'kappa'"),
         ([TRACE, "--policy", "cgm", "--option", "cgm.estimator=mlee"], "did you mean 'mle'"),
         ([TRACE, "--policy", "cgm", "--option", "cgm.estimator=9"], "no estimator '9'"),
         ([TRACE, "--option", "residual-life.kappa=x"], "'x' is not a number"),
-        ([TRACE, "--plot", "x.jpg"], "must end in .png"),
+        ([TRACE, "--plot", "x.jpg"], "a name that ends in .png"),
         ([TRACE, "--json", "/nowhere/x.json"], "there is no folder"),
         ([TRACE, "--seeds", "0"], "0 is not in 1.."),
     ],

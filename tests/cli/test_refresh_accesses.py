@@ -9,7 +9,7 @@ import pytest
 
 from tests.signals.crawled import crawl_of
 from trapline.cli import run
-from trapline.crawl.store.lock import take
+from trapline.crawl.files.lock import take
 from trapline.signals.inbox import Inbox, Signal
 
 LOG = b"""192.0.2.1 - - [10/Oct/2023:13:55:36 +0000] "GET /a HTTP/1.1" 200 9 "-" "Mozilla/5.0 Firefox/140.0"
@@ -81,11 +81,14 @@ def test_a_log_without_a_page_of_the_crawl_may_be_read_again(crawl: Path, tmp_pa
 
 
 def test_it_says_from_when_on_they_count(crawl: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    for running, says in ((False, f"when the crawl goes on (trapline crawl --resume {crawl})"), (True, "from now on")):
+    for running, says in (
+        (False, f"once the crawl continues (trapline crawl --resume {crawl})"),
+        (True, "from now on"),
+    ):
         (tmp_path / "log").write_bytes(b"https://a.test/b\t%d\n" % (5 + running))
         lock = take(crawl) if running else None
         assert run(["refresh", "accesses", str(crawl), str(tmp_path / "log")]) == 0
-        assert f"they count {says}, " in capsys.readouterr().out
+        assert f"the accesses count {says}, " in capsys.readouterr().out
         if lock:
             lock.release()
 
@@ -107,7 +110,7 @@ def test_stdin_and_hosts_in_the_lines(crawl: Path, monkeypatch: pytest.MonkeyPat
         (["{crawl}", "log", "--site", "nonsense"], "not a site"),
         (
             ["{crawl}", "log", "--site", "https://b.test"],
-            "log: no line is of a page that the crawl knows, such as https://b.test/a",
+            "log: the crawl knows none of the pages, for example not https://b.test/a",
         ),
         (["{crawl}", "right", "bad"], "bad: no line counts"),
     ],

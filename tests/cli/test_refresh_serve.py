@@ -14,9 +14,9 @@ import pytest
 from tests.crawl.small_server import NOT_FOUND, small_server, text
 from tests.signals.crawled import crawl_of
 from trapline.cli import run
-from trapline.cli.refresh_rates import RATES, Rated
-from trapline.signals.intake import Rates
-from trapline.signals.limits_of_senders import Rate
+from trapline.cli.refresh.serve import RATES, Rated
+from trapline.signals.endpoint.intake import SenderRates
+from trapline.signals.endpoint.rate_limits import RequestRate
 
 TRAPLINE = [sys.executable, "-c", "import sys; from trapline.cli import main; main()"]
 
@@ -54,7 +54,7 @@ def with_newer_signals(crawl: Path) -> None:
 def test_a_database_of_a_newer_version_is_named(crawl: Path, capsys: pytest.CaptureFixture[str]) -> None:
     with_newer_signals(crawl)
     assert run(["refresh", "serve", str(crawl)]) == 2
-    assert "signals of format 99; this version reads 1" in capsys.readouterr().err
+    assert "signals database of format 99, but this version reads format 2" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(
@@ -65,8 +65,8 @@ def test_a_database_of_a_newer_version_is_named(crawl: Path, capsys: pytest.Capt
         (["{crawl}", "--listen", "127.0.0.1:99999"], "not HOST:PORT"),
         (["{crawl}", "--listen", "203.0.113.1:8080"], "not an address of this machine"),
         (["{crawl}", "--listen", "no.such.host.invalid:8080"], "not an address of this machine"),
-        (["{crawl}", "--public-url", "nonsense"], "not a URL"),
-        (["{crawl}", "--public-url", "http://ours.test"], "must be https"),
+        (["{crawl}", "--public-url", "nonsense"], "not an http or https URL"),
+        (["{crawl}", "--public-url", "http://ours.test"], "give an https URL"),
         (["{crawl}", "--token", "nowhere"], "does not exist"),
         (["{crawl}", "--site-rate", "many"], "--site-rate many: not N or N:BURST"),
         (["{crawl}", "--total-rate", "0:5"], "N above 0"),
@@ -96,16 +96,18 @@ def test_a_port_that_is_taken_is_named_without_a_number_of_the_system(
     with small_server(feed_site) as server:
         assert run(["refresh", "serve", str(crawl), "--listen", f"127.9.0.1:{server.port}"]) == 2
     said = capsys.readouterr().err
-    assert "somebody listens there already" in said and "Errno" not in said
+    assert "address already in use" in said and "Errno" not in said
 
 
 def test_without_options_the_rates_are_the_endpoints() -> None:
-    assert Rated(*(default for _, _, _, default, _ in RATES.rows)).rates() == Rates()
+    assert Rated(*(default for _, _, _, default, _ in RATES.rows)).rates() == SenderRates()
 
 
 def test_a_rate_typed_is_the_rate_of_what_it_names() -> None:
     rated = Rated("1:2", "3:4", "5:6", "7:8", "9")
-    assert rated.rates() == Rates(Rate(1, 2), Rate(3, 4), Rate(7, 8), Rate(5, 6), Rate(9, 180))
+    assert rated.rates() == SenderRates(
+        RequestRate(1, 2), RequestRate(3, 4), RequestRate(7, 8), RequestRate(5, 6), RequestRate(9, 180)
+    )
 
 
 def feed_site(host: str, target: str) -> bytes:
@@ -127,7 +129,7 @@ def feed_site(host: str, target: str) -> bytes:
 @pytest.mark.parametrize(
     "target, code, says",
     [
-        ("/feed", 0, "/feed: wanted; run: trapline refresh serve"),
+        ("/feed", 0, "/feed: wanted; to request it, run: trapline refresh serve"),
         ("/alias", 0, "/feed: wanted"),
         ("/liar", 2, "/plain: names no hub"),
         ("/plain", 2, "names no hub"),

@@ -27,7 +27,7 @@ def test_several_are_compared(folders: list[str], tmp_path: Path) -> None:
     file = tmp_path / "both.html"
     assert run(["report", *folders, "-o", str(file)]) == 0
     page = file.read_text()
-    assert "Crawls side by side" in page and 'data-name="quality-time"' in page
+    assert "Comparison of crawls" in page and 'data-name="quality-time"' in page
     assert "pause_s" in page and "<dt>strategy</dt>" not in page  # what they have in common, and no more
 
 
@@ -35,7 +35,7 @@ def test_several_are_compared(folders: list[str], tmp_path: Path) -> None:
     ("args", "says"),
     [
         (["{0}/nothing"], "there is no crawl"),
-        (["{0}", "{0}"], "a folder is named twice"),
+        (["{0}", "{0}"], "a folder is given twice"),
         (["{0}", "-o", "{0}/no/such/folder.html"], "there is no folder"),
         ([], "Missing argument"),
     ],

@@ -20,7 +20,7 @@ def test_tables_verdicts_and_pictures(tmp_path: Path, capsys: pytest.CaptureFixt
     output = ["--out", str(tmp_path / "pictures"), "--json", str(file)]
     assert run(["reproduce", "xu", *QUICK, "--figure", "4b,5", *output]) == 0
     shown = capsys.readouterr().out
-    assert "crawls per update: smart xu has 0.8" in shown
+    assert "crawls per update: freshness of xu with smart providers is 0.8" in shown
     assert "Figure 4b." in shown and "Figure 5." in shown and "Figure 2." not in shown
     assert sorted(picture.name for picture in (tmp_path / "pictures").iterdir()) == ["xu-4b.png", "xu-5.png"]
     for picture in (tmp_path / "pictures").iterdir():
@@ -44,12 +44,12 @@ def test_several_traces_and_json_alone(capsys: pytest.CaptureFixture[str]) -> No
     [
         (
             ["xu", "--shared", "nowhere"],
-            "nowhere/wikipedia-edits: this trace is not here; give its folder by --shared DIR",
+            "nowhere/wikipedia-edits: no such trace; give the folder of the traces by --shared DIR",
         ),
         (["xu", "--trace", "nowhere"], "nowhere: no such file or folder"),
         (["xu", "--figure", "2,6"], "no figure '6'"),
         (["xu", "--json", "/nowhere/x.json", *QUICK], "there is no folder"),
-        (["xy"], "no command 'xy'; valid: cho, xu"),
+        (["xy"], "unknown command 'xy'; valid: cho, xu"),
     ],
 )
 def test_what_is_wrong_is_one_line_and_exit_code_2(

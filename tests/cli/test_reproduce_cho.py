@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from trapline.cli import run
-from trapline.experiments.cho_study import QUICK, WHOLE
+from trapline.lab.cho_web import QUICK, WHOLE
 
 SMALL = ("--pages", "1000", "--draws", "2", "--quick")
 
@@ -31,10 +31,10 @@ def test_tables_verdicts_numbers_and_pictures(tmp_path: Path, capsys: pytest.Cap
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["--experiment", "7"], "no experiment '7'; give some of 1 to 6"),
+        (["--experiment", "7"], "no experiment '7'; give numbers from 1 to 6"),
         (["--graph", "nowhere"], "nowhere"),
-        (["--ids-per-site", "5"], "--ids-per-site is of a graph"),
-        (["--graph", "nowhere", "--pages", "2000"], "--pages is for a generated web"),
+        (["--ids-per-site", "5"], "--ids-per-site has no effect without a graph"),
+        (["--graph", "nowhere", "--pages", "2000"], "--pages sets the size of a generated web"),
         (["--json", "/nowhere/x.json"], "there is no folder"),
     ],
 )

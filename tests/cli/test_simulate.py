@@ -86,9 +86,9 @@ def test_people_get_a_table(web: str, capsys: Captured) -> None:
     assert run(["simulate", web, "--strategy", "larger-sites-first"]) == 0
     said = capsys.readouterr().out
     assert "\npage rank x site rank            fifo x larger-sites-first\n" in said
-    assert "300 (nothing is left to fetch)" in said
+    assert "300 (nothing left to fetch)" in said
     assert "politeness violations            0 (back-off not checked)\n" in said
-    assert "r = 1 robot, w = 15 s, k = 1\n" in said and "B unlimited, measured servers" in said
+    assert "r = 1 connection, w = 15 s, k = 1\n" in said and "B unlimited, measured servers" in said
     assert all(len(line) < 80 for line in said.splitlines())
 
 
@@ -98,7 +98,7 @@ def test_the_real_graph_agrees_with_the_reference(shared_data: Path, capsys: Cap
         assert found["average_cumulative_pagerank"] == pytest.approx(reference, abs=0.01)
 
 
-def test_speed_up_is_the_rate_by_that_of_one_robot_on_a_link_without_limit(web: str, capsys: Captured) -> None:
+def test_speed_up_is_the_rate_by_that_of_one_connection_on_a_link_without_limit(web: str, capsys: Captured) -> None:
     given = ("--strategy", "larger-sites-first", "--delay", "1")
     many = ("--connections", "8", "--bandwidth", "50kB", "--speed-up")
     slow, fast = result(capsys, web, *given), result(capsys, web, *given, *many)
@@ -107,7 +107,7 @@ def test_speed_up_is_the_rate_by_that_of_one_robot_on_a_link_without_limit(web: 
     assert slow["speed_up"] is None
     assert result(capsys, web, *given, "--speed-up")["speed_up"] == 1
     assert run(["simulate", web, *given, *many]) == 0
-    assert f"\nspeed-up                         {expected:.1f} times one robot" in capsys.readouterr().out
+    assert f"\nspeed-up                         {expected:.1f} times one connection" in capsys.readouterr().out
 
 
 def test_a_crawl_stops_at_max_pages(web: str, capsys: Captured) -> None:
@@ -115,8 +115,10 @@ def test_a_crawl_stops_at_max_pages(web: str, capsys: Captured) -> None:
     assert (found["pages_fetched"], found["drained"]) == (50, False)
     assert run(["simulate", web, "--strategy", "opic", "--max-pages", "50"]) == 0
     said = capsys.readouterr().out
-    assert f"\nPageRank fetched                 {found['quality_fetched']:.2%} of the whole web's\n" in said
-    assert "\n50% of the PageRank it fetched   " in said
+    assert (
+        f"\nPageRank fetched                 {found['quality_fetched']:.2%} of the PageRank of the whole web\n" in said
+    )
+    assert "\n50% of the fetched PageRank      after " in said
 
 
 def test_options_reach_the_rules(web: str, capsys: Captured) -> None:
@@ -139,7 +141,7 @@ def test_options_reach_the_world(web: str, capsys: Captured) -> None:
 
     free, narrow = seconds(), seconds("--bandwidth", "2kB")
     assert narrow > 5 * free
-    assert seconds("--bandwidth", "2kB", "--bandwidth-per", "robot", "--connections", "12") < narrow
+    assert seconds("--bandwidth", "2kB", "--bandwidth-per", "connection", "--connections", "12") < narrow
     assert seconds("--servers", "constant") == PAGES == seconds("--page-seconds", "1s")
     together = ("--per-connection", "10", "--page-seconds", "1")
     assert seconds("--pause", "2", *together) > seconds(*together) == PAGES
@@ -199,9 +201,12 @@ def test_a_crawl_that_ends_almost_at_once_says_why(tmp_path: Path, capsys: Captu
     (tmp_path / "edges.txt").write_text("".join(f"{page}\t{page - 1}\n" for page in range(1, 300)))
     assert run(["simulate", str(tmp_path), "--strategy", "depth"]) == 0
     said = capsys.readouterr()
-    assert "1 (nothing is left to fetch)" in said.out and "299 links, 1 site\n" in said.out
+    assert "1 (nothing left to fetch)" in said.out and "299 links, 1 site\n" in said.out
     assert " s (0" not in said.out  # the same seconds twice
-    assert "depth ended after 1 of 300 pages: its seeds reach no more" in said.err and "--seeds" in said.err
+    assert (
+        "depth ended after 1 of 300 pages: no other page can be reached from its seeds" in said.err
+        and "--seeds" in said.err
+    )
     (tmp_path / "seeds.txt").write_text("299\n")
     assert (
         run(["simulate", str(tmp_path / "edges.txt"), "--strategy", "depth", "--seeds", str(tmp_path / "seeds.txt")])
@@ -213,7 +218,7 @@ def test_a_crawl_that_ends_almost_at_once_says_why(tmp_path: Path, capsys: Captu
 @pytest.mark.parametrize(
     ("text", "named"),
     [
-        ("", "no seeds in it"),
+        ("", "contains no seeds"),
         ("0\nhttp://nowhere/\n", "row 2: 'http://nowhere/': not a page of the graph"),
         ("300", "row 1: page 300 is not in 0..299"),
         ("9" * 30, "row 1: page 999"),
@@ -326,14 +331,14 @@ def test_a_graph_that_is_not_there_is_named(tmp_path: Path, capsys: Captured) ->
         (["--strategy", "opic", "--site-rank", "top-pag"], "no site rank 'top-pag'; did you mean 'top-page'?"),
         (["--strategy", "absent.py"], "absent.py: no such strategy file"),
         (["--strategy", "historical-pagerank-zero"], "give --history"),
-        (["--strategy", "opic", "--plot", "order.pdf"], "must end in .png"),
-        (["--strategy", "opic", "--log", "log.csv"], "must end in .parquet"),
+        (["--strategy", "opic", "--plot", "order.pdf"], "ends in .png"),
+        (["--strategy", "opic", "--log", "log.csv"], "ends in .parquet"),
     ],
 )
 def test_a_wrong_name_is_one_line_before_the_graph_is_read(
     web: str, capsys: Captured, monkeypatch: pytest.MonkeyPatch, options: list[str], named: str
 ) -> None:
-    monkeypatch.delattr("trapline.cli.simulate.opened")  # who would read it fails
+    monkeypatch.delattr("trapline.cli.simulate.command.opened")  # who would read it fails
     assert named in complaint(capsys, web, *options)
 
 
@@ -346,7 +351,7 @@ def test_a_wrong_name_is_one_line_before_the_graph_is_read(
         ("return [float(page)][0]", "", "mine.py, row 7: rank function 'rank' does not compile: a rank may not make lists"),
         ("return 'high'", "", "mine.py, row 7: rank function 'rank' does not compile: No conversion from"),
         (RAISES, "", "mine.py: strategy 'mine': a rank raised ValueError: no"),
-        ("return s.columns[page, 0]", 'columns=("votes",), inputs=("votes",)', "needs the input 'votes'; it can have: "),
+        ("return s.columns[page, 0]", 'columns=("votes",), inputs=("votes",)', "needs the input 'votes'; the inputs are: "),
     ],
 )  # fmt: skip
 def test_a_strategy_file_that_cannot_run_is_named_with_the_reason(
@@ -405,4 +410,4 @@ def test_a_reader_that_went_away_costs_no_file(web: str, tmp_path: Path) -> None
 def test_two_results_cannot_go_into_one_file(web: str, tmp_path: Path, capsys: Captured) -> None:
     file = str(tmp_path / "both.parquet")
     assert run(["simulate", web, "--strategy", "opic", "--json", file, "--log", file]) == 2
-    assert "two results cannot go into one file" in capsys.readouterr().err
+    assert "given for two outputs" in capsys.readouterr().err

@@ -40,8 +40,8 @@ def test_crawls_of_one_web_are_compared(web: str, tmp_path: Path, capsys: Captur
 @pytest.mark.parametrize(
     ("options", "said"),
     [
-        (("--refresh-share", "10%"), "give --changes too"),
-        (("--time", "1h"), "give --changes too"),
+        (("--refresh-share", "10%"), "also give --changes"),
+        (("--time", "1h"), "also give --changes"),
         ((*CHANGES, "--refresh-share", "1", "--refresh-price", "2"), "exclude each other"),
         ((*CHANGES, "--refresh-share", "a lot"), "--refresh-share a lot"),
         ((*CHANGES, "--refresh-policy", "cgmm"), "no policy 'cgmm'"),

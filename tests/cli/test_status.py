@@ -9,9 +9,9 @@ import pytest
 
 from tests.crawl.crawl_folder import BEGAN, simulated, write_crawl
 from trapline.cli import run
-from trapline.crawl.glance import BROKEN_OFF, ENDED, RUNNING, glance
-from trapline.crawl.store.lock import take
-from trapline.crawl.summary import write_summary
+from trapline.crawl.files.lock import take
+from trapline.crawl.inspect.folder_status import BROKEN_OFF, ENDED, RUNNING, folder_status
+from trapline.crawl.inspect.summary import write_summary
 
 Captured = pytest.CaptureFixture[str]
 
@@ -43,21 +43,21 @@ def test_lately_is_the_last_seconds(folder: Path) -> None:
         count = "select count(*) from fetch where result = 3 and started > ?"
         (came,) = database.execute(count, (last[2] - 10,)).fetchone()
     since = next(row for row in rows if row[0] >= last[0] - 10)
-    found = glance(folder)
+    found = folder_status(folder)
     assert found.pages_per_second_now == pytest.approx((last[1] - since[1]) / (last[0] - since[0]))
     assert sum(number for _, number in found.busiest) == came > 0
     assert [one.at for one in found.last_errors] == sorted((one.at for one in found.last_errors), reverse=True)
 
 
 def test_it_runs_while_somebody_holds_its_folder_and_has_ended_if_it_says_why(folder: Path, capsys: Captured) -> None:
-    assert (glance(folder).state, glance(folder).stopped_by) == (ENDED, "nothing left")
+    assert (folder_status(folder).state, folder_status(folder).stopped_by) == (ENDED, "nothing left")
     with sqlite3.connect(folder / "crawl.db") as database:
         database.execute("delete from meta where key = 'stopped_by'")
-    assert glance(folder).state == BROKEN_OFF
+    assert folder_status(folder).state == BROKEN_OFF
     assert run(["status", str(folder)]) == 0
     assert f"--resume {folder}" in capsys.readouterr().out
     lock = take(folder)
-    assert glance(folder).state == RUNNING
+    assert folder_status(folder).state == RUNNING
     lock.release()
 
 

@@ -13,8 +13,8 @@ from typing import Any
 
 import numpy as np
 
-from trapline.crawl.options import CrawlOptions
-from trapline.crawl.store.folder import FORMAT
+from trapline.crawl.engine.options import CrawlOptions
+from trapline.crawl.files.layout import FORMAT
 from trapline.frontier import FAILED, FETCHED, REFUSED, Rules
 from trapline.graph import Graph, generate, pagerank
 from trapline.graph.strings import decoded
@@ -35,7 +35,7 @@ def simulated(pages: int = 400, sites: int = 20, strategy: str = "breadth-first"
     """A small web, some sites of which share an address, and a crawl of it in which some things fail."""
     graph = generate(pages, sites, seed=3, sites_per_ip=1.5)
     network = Network(failed=0.03, refused=0.05, timeout_s=2.0)
-    chosen = {"robots": 8, "network": network, "servers": modelled_servers(graph, seed=1), **given}
+    chosen = {"connections": 8, "network": network, "servers": modelled_servers(graph, seed=1), **given}
     return graph, simulate(graph, with_quality(load_strategy(strategy), "opic"), RULES, **chosen)
 
 
@@ -47,7 +47,7 @@ def write_crawl(
     database = sqlite3.connect(folder / "crawl.db")
     database.execute("pragma journal_mode = wal")
     database.execute("pragma synchronous = off")
-    database.executescript(files("trapline.crawl.store").joinpath("schema.sql").read_text())
+    database.executescript(files("trapline.crawl.files").joinpath("schema.sql").read_text())
     assert graph.urls is not None and graph.site_names is not None
     fetches = list(_fetches(graph, crawl))
     put = database.executemany
@@ -85,7 +85,7 @@ def _meta(crawl: Crawl) -> dict[str, str]:
     options = CrawlOptions(
         seeds=("http://s000000.example/",),
         strategy=crawl.strategy.name,
-        connections=crawl.robots,
+        connections=crawl.connections,
         scope="any",
         pause_s=0.0,
         rules=replace(crawl.rules, lease_s=600.0),
@@ -174,10 +174,10 @@ def _progress(graph: Graph, crawl: Crawl, fetches: list[dict[str, Any]]) -> Iter
     pages, known = np.cumsum(came), graph.pages
     errors = np.cumsum([row["error"] not in ("", "robots") for row in fetches])
     received = np.cumsum([row["bytes"] for row in fetches])
-    worth = np.cumsum(pagerank(graph)[log.page] * came)
+    page_quality = np.cumsum(pagerank(graph)[log.page] * came)
     _, first_of_site = np.unique(graph.site[log.page], return_index=True)
     for moment in np.linspace(0.0, crawl.simulated_seconds, MOMENTS).tolist():
         done = int(np.searchsorted(log.end, moment, "right"))
-        so_far = [column[done - 1].item() if done else 0 for column in (pages, errors, received, worth)]
+        so_far = [column[done - 1].item() if done else 0 for column in (pages, errors, received, page_quality)]
         sites, active = int((first_of_site < done).sum()), int(((log.start <= moment) & (log.end > moment)).sum())
         yield (BEGAN + moment, moment, *so_far[:3], known, known - so_far[0], sites, active, so_far[3])

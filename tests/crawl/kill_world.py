@@ -13,12 +13,12 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
-from trapline.crawl.options import CrawlOptions, live_rules
-from trapline.crawl.outbox import FETCHES
-from trapline.crawl.store.folder import claim_new, connect
+from trapline.crawl.engine.options import CrawlOptions, live_rules
+from trapline.crawl.files.layout import claim_new, connect
+from trapline.crawl.store.outbox import FETCHES
 from trapline.crawl.store.settings import StoreSettings
 from trapline.graph.generate import generate
-from trapline.testweb import Behaviour, Log, Mix, Served, build_web, serve
+from trapline.testweb import Behaviour, Mix, RequestLog, Served, build_web, serve
 
 DELAY_S, PAUSE_S, PER_CONNECTION, CONNECTIONS = 0.06, 0.002, 10, 12
 FETCHED, REFUSED = 3, 6
@@ -155,13 +155,13 @@ class Ledger:
         self.ends.append(len(self.server.log()))
         self.committed.append(set(settled(folder)))
 
-    def requested(self, log: Log) -> list[list[str]]:
+    def requested(self, log: RequestLog) -> list[list[str]]:
         """URLs of pages, in order, for each run."""
         urls = [log.web.url(page) if page >= 0 else "" for page in log.page.tolist()]
         starts = [self.start, *self.ends]
         return [list(filter(None, urls[begin:end])) for begin, end in zip(starts, self.ends, strict=False)]
 
-    def lost(self, log: Log) -> list[int]:
+    def lost(self, log: RequestLog) -> list[int]:
         """For each run, how many pages it asked for in vain. The law: nothing that is committed is asked for again, and
         nothing twice in a run."""
         runs, counts = self.requested(log), []

@@ -8,17 +8,17 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from trapline.crawl.options import CrawlOptions, live_rules
-from trapline.crawl.run import open_crawl
-from trapline.crawl.standing import Standing
-from trapline.testweb import Findings, Log, Promise, Web, check, serve
+from trapline.crawl.engine.options import CrawlOptions, live_rules
+from trapline.crawl.engine.run import open_crawl
+from trapline.crawl.engine.status import CrawlStatus
+from trapline.testweb import Findings, Promise, RequestLog, ServedWeb, check, serve
 
 Rows = list[tuple[Any, ...]]
 
 
 @contextmanager
 def silence() -> Iterator[Any]:
-    def show(standing: Standing) -> None:
+    def show(standing: CrawlStatus) -> None:
         pass
 
     yield show
@@ -62,11 +62,11 @@ class Seen:
     """A crawl, and what testweb says of it."""
 
     crawl: Crawled
-    log: Log
+    log: RequestLog
     findings: Findings
 
 
-def crawled_web(folder: Path, web: Web, promise: Promise, **options: Any) -> Seen:
+def crawled_web(folder: Path, web: ServedWeb, promise: Promise, **options: Any) -> Seen:
     """A crawl of all sites of a web, which promises so much."""
     with serve(web) as server:
         crawl = crawled(

@@ -13,31 +13,30 @@ from typing import Any
 
 import pytest
 
-from trapline.crawl import live
-from trapline.crawl.aside import Aside
-from trapline.crawl.copies import Copies
-from trapline.crawl.crawler import Crawler, Goals, Manner
-from trapline.crawl.forbidden import Forbidden
-from trapline.crawl.hearsay import Hearsay
-from trapline.crawl.known import Known
-from trapline.crawl.names import Names
-from trapline.crawl.options import AGENT, CrawlOptions, RefreshOptions
-from trapline.crawl.outbox import Outbox
-from trapline.crawl.records import ERRAND, RETURNED, SITE_FAILED, Batch, Fetched, RobotsFetched
-from trapline.crawl.scope import Scope
-from trapline.crawl.seen import Seen
-from trapline.crawl.shelf import Shelf
-from trapline.crawl.sites import Site, Sites
-from trapline.crawl.upkeep import Upkeep
+from trapline.crawl.discovery.link_resolver import LinkResolver
+from trapline.crawl.discovery.scope import Scope
+from trapline.crawl.discovery.seen import SeenTable
+from trapline.crawl.discovery.site_resolver import SiteResolver
+from trapline.crawl.discovery.sites import Site, Sites
+from trapline.crawl.discovery.url_store import UrlStore
+from trapline.crawl.engine import live
+from trapline.crawl.engine.crawler import Crawler, CrawlerSettings, Goals
+from trapline.crawl.engine.options import AGENT, CrawlOptions, RefreshOptions
+from trapline.crawl.engine.records import OUT_OF_BAND, RETURNED, SITE_FAILED, Batch, Fetched, RobotsFetched
+from trapline.crawl.recrawl.conditional_refetch import ConditionalRefetch
+from trapline.crawl.recrawl.copies import Copies
+from trapline.crawl.recrawl.forbidden_pages import ForbiddenPages
+from trapline.crawl.recrawl.offload import Offload
+from trapline.crawl.recrawl.signal_intake import SignalIntake
+from trapline.crawl.store.outbox import Outbox
 from trapline.fetch.address import Guard
 from trapline.fetch.dns import Resolver
-from trapline.fetch.response import Response, response_of
+from trapline.fetch.http.response import Response, response_of
 from trapline.frontier import Frontier, Rules
 from trapline.frontier.journal import Journal
-from trapline.refresh.agenda import Agenda
-from trapline.refresh.refresher import Refresher
-from trapline.refresh.registry import policy_named
-from trapline.refresh.turns import Turns
+from trapline.refresh.live.agenda import Agenda, Turns
+from trapline.refresh.live.refresher import Refresher
+from trapline.refresh.policy import policy_named
 from trapline.signals.inbox import Inbox
 from trapline.strategies import load_strategy
 
@@ -142,7 +141,7 @@ class Wire:
         self._tell(kind or ("closed" if len(self.sent) > self.responses_received else ""))
 
 
-class StageWeb(live.Web):
+class StageWeb(live.LiveWeb):
     def now(self) -> float:
         return self._loop.time()
 
@@ -188,38 +187,38 @@ class Stage:
         refresh = options.refresh
         self.refresher = Refresher(policy_named(refresh.policy if refresh else "uniform"), 0.0)
         self.outbox = Outbox(journal, self.batches.append, refresh_log=self.refresher.take)
-        self.names = Names(resolver, Guard(options.allow_private))
-        self.sites, shelf = Sites(options.pause_s), Shelf(None)
-        self.shelf = shelf
+        self.names = SiteResolver(resolver, Guard(options.allow_private))
+        self.sites, url_store = Sites(options.pause_s), UrlStore(None)
+        self.url_store = url_store
         kept = Scope(scope, options.seeds)
-        self.known = Known(
-            self.frontier, self.sites, Seen(), shelf, kept, self.outbox, {}, self.names.locate, Counter()
+        self.known = LinkResolver(
+            self.frontier, self.sites, SeenTable(), url_store, kept, self.outbox, {}, self.names.locate, Counter()
         )
-        self.hearsay = None
+        self.signal_intake = None
         if self.inbox is not None:
-            self.hearsay = Hearsay(
-                self.refresher, self.frontier, self.known, self.inbox, self.outbox, self.loop.time, Aside(self.loop)
+            self.signal_intake = SignalIntake(
+                self.refresher, self.frontier, self.known, self.inbox, self.outbox, self.loop.time, Offload(self.loop)
             )
-        self.upkeep = self._upkeep(refresh or RefreshOptions())
+        self.refetch = self._refetch(refresh or RefreshOptions())
         self.crawler = Crawler(
             self.frontier,
             self.known,
-            shelf,
+            url_store,
             self.outbox,
-            Manner(options.connections, AGENT, 1 << 20, options.give_up, goals),
-            worth=lambda page: 1.0,
-            upkeep=self.upkeep if refresh else None,
-            hearsay=self.hearsay,
+            CrawlerSettings(options.connections, AGENT, 1 << 20, options.abandon, goals),
+            page_quality=lambda page: 1.0,
+            refetch=self.refetch if refresh else None,
+            signal_intake=self.signal_intake,
         )
         self.names.start(self.crawler, self.loop)
         self.web = StageWeb(self.loop, options, self.crawler, self.names, None)
 
-    def _upkeep(self, refresh: RefreshOptions) -> Upkeep:
+    def _refetch(self, refresh: RefreshOptions) -> ConditionalRefetch:
         turns = Turns(refresh.share, refresh.price, refresh.rate)
         agenda = Agenda(self.frontier, self.refresher, turns, refresh.continuous)
-        forbidden = Forbidden(self.refresher, self.shelf.urls)
-        whole = self.hearsay.whole if self.hearsay else ()
-        return Upkeep(agenda, Copies(None), self.outbox, forbidden, whole)
+        forbidden = ForbiddenPages(self.refresher, self.url_store.urls)
+        whole = self.signal_intake.whole if self.signal_intake else ()
+        return ConditionalRefetch(agenda, Copies(None), self.outbox, forbidden, whole)
 
     def _open(self, loop: Any, address: str, port: int, owner: Any, *rest: Any) -> Wire:
         self.wires.append(Wire(loop, address, port, owner))
@@ -264,7 +263,7 @@ class Stage:
 
     def told(self) -> list[tuple[str, str]]:
         """Path and error of every page that the frontier and the store were told of."""
-        return [_said(fetch) for fetch in self.fetches if fetch.result not in (RETURNED, ERRAND, SITE_FAILED)]
+        return [_said(fetch) for fetch in self.fetches if fetch.result not in (RETURNED, OUT_OF_BAND, SITE_FAILED)]
 
     def site_failures(self) -> list[str]:
         """The error of every visit in which a site failed, and no page."""
@@ -274,9 +273,9 @@ class Stage:
         """Path and error of every page that went back as it was."""
         return [_said(fetch) for fetch in self.fetches if fetch.result == RETURNED]
 
-    def errands(self) -> list[tuple[str, str]]:
+    def out_of_band(self) -> list[tuple[str, str]]:
         """Path and error of every page that was asked for once more."""
-        return [_said(fetch) for fetch in self.fetches if fetch.result == ERRAND]
+        return [_said(fetch) for fetch in self.fetches if fetch.result == OUT_OF_BAND]
 
     def life(self, path: str, origin: str = A) -> int:
         page = self.known.seed_pages([origin + path], 0.0)[0]

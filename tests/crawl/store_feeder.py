@@ -9,9 +9,9 @@ import sys
 from pathlib import Path
 
 from tests.crawl.store_world import batch
+from trapline.crawl.files.layout import claim_existing
+from trapline.crawl.files.reading import Reading
 from trapline.crawl.store.client import Store
-from trapline.crawl.store.folder import claim_existing
-from trapline.crawl.store.reading import Reading
 from trapline.crawl.store.settings import StoreSettings
 
 

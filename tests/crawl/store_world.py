@@ -11,8 +11,16 @@ from pathlib import Path
 from warcio.archiveiterator import ArchiveIterator
 from warcio.bufferedreaders import ChunkedDataReader
 
-from trapline.crawl.records import Batch, Fetched, GivenUp, Progress, RobotsFetched, SignalNoted, Told
-from trapline.crawl.store.folder import ARCHIVES, DATABASE, INDEX
+from trapline.crawl.engine.records import (
+    AbandonedSite,
+    Batch,
+    CrawlProgress,
+    Fetched,
+    ListedPage,
+    RobotsFetched,
+    SignalNoted,
+)
+from trapline.crawl.files.layout import ARCHIVES, DATABASE, INDEX
 
 FETCHED, FAILED, REFUSED = 3, 5, 6
 HEAD = b"HTTP/1.1 200 OK\r\nContent-Type: text/html\r\n\r\n"
@@ -78,11 +86,11 @@ def batch(number: int) -> Batch:
     pages = [(f.page, f.site, f.url) for f in fetches]
     fetches += _again(number)
     sites = [(site, f"http://site{site}.example") for site in range(5)] if number == 1 else []
-    progress = Progress(1.7e9 + number, float(number), first, 0, 0, first, 0, 5, 1, 0.5)
-    given_up = [
-        GivenUp(number % 5, 1.7e9 + number, "dns", "no such name")
+    progress = CrawlProgress(1.7e9 + number, float(number), first, 0, 0, first, 0, 5, 1, 0.5)
+    abandoned_sites = [
+        AbandonedSite(number % 5, 1.7e9 + number, "dns", "no such name")
     ]  # one site more than once: the last row stands
-    left_out = [("host", 3 * number), ("trap", number)]
+    rejected_links = [("host", 3 * number), ("trap", number)]
     return Batch(
         number,
         sites,
@@ -92,11 +100,11 @@ def batch(number: int) -> Batch:
         [robots(number % 5)],
         b"calls of %d" % number,
         progress,
-        given_up,
-        left_out,
+        abandoned_sites,
+        rejected_links,
         b"refresh of %d" % number if number % 2 else b"",
         [SignalNoted(number, -1 if number % 3 else 1, 1.7e9 + number, "indexnow", "changed", "taken")],
-        [Told(number % 4, number, 1.7e9 if number % 2 else math.inf)],
+        [ListedPage(number % 4, number, 1.7e9 if number % 2 else math.inf)],
         [number],
     )
 
@@ -207,9 +215,11 @@ def _check_rows(database: sqlite3.Connection, last: int) -> None:
     ]
     assert database.execute("select count(*) from robots").fetchone() == (last,)
     assert database.execute("select count(*) from progress").fetchone() == (last,)
-    given_up = {one.site: tuple(one) for number in range(1, last + 1) for one in batch(number).given_up}
-    assert database.execute("select * from given_up").fetchall() == [given_up[site] for site in sorted(given_up)]
-    assert database.execute("select * from left_out").fetchall() == (batch(last).left_out if last else [])
+    abandoned_sites = {one.site: tuple(one) for number in range(1, last + 1) for one in batch(number).abandoned_sites}
+    assert database.execute("select * from abandoned_site").fetchall() == [
+        abandoned_sites[site] for site in sorted(abandoned_sites)
+    ]
+    assert database.execute("select * from rejected_link").fetchall() == (batch(last).rejected_links if last else [])
 
 
 def _digest(f: Fetched) -> bytes | None:
@@ -237,8 +247,8 @@ def _check_history(database: sqlite3.Connection, expected: list[Fetched], last: 
         (one.id, None if one.page < 0 else one.page, *one[2:]) for one in signals
     ]
     assert database.execute("select * from signal_total").fetchall() == [("indexnow", "changed", "taken", last)][:last]
-    listed = {told.page: told for number in numbers for told in batch(number).told}
-    assert database.execute("select * from told").fetchall() == [
+    listed = {told.page: told for number in numbers for told in batch(number).listed_pages}
+    assert database.execute("select * from listed_page").fetchall() == [
         (page, by, None if dated == math.inf else dated)
         for page, by, dated in (listed[page] for page in sorted(listed))
     ]

@@ -12,16 +12,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.crawl.crawl_folder import RULES, insert, simulated, write_crawl
-from trapline.crawl.audit import audit, politeness_violations
-from trapline.crawl.folder import opened
-from trapline.crawl.options import CrawlOptions
+from trapline.crawl.engine.options import CrawlOptions
+from trapline.crawl.inspect.audit import audit, politeness_violations
+from trapline.crawl.inspect.database import opened
 from trapline.frontier import Rules
 
 # Pages 0 and 1 are of site 0, page 2 of site 1 on the same address, page 3 of site 2 on another.
 SITE, ADDRESS = [0, 0, 1, 2], ["10.0.0.5", "10.0.0.5", "2001:db8::6"]
 W, IP_W = 2.0, 1.0
 TWO_DELAYS = Rules(delay_s=W, ip_delay_s=IP_W)
-SCHEMA = files("trapline.crawl.store").joinpath("schema.sql").read_text()
+SCHEMA = files("trapline.crawl.files").joinpath("schema.sql").read_text()
 
 Row = tuple[int, int, float, float]  # page, visit, start, seconds
 rows = st.lists(st.tuples(st.integers(0, 3), st.integers(0, 5), st.integers(0, 12), st.integers(0, 3)), max_size=8).map(
@@ -104,10 +104,10 @@ def test_rows_in_another_order_hide_nothing(fetches: list[Row], random: Any) -> 
 def test_each_rule_has_its_name_and_an_example_tells_where() -> None:
     found = audit(forged([(0, 0, 0.0, 5.0), (2, 1, 1.0, 1.0), (3, 2, 0.0, 1.0), (3, 3, 2.5, 1.0), (3, 3, 3.0, 1.0)]))
     assert (found.requests, found.visits, found.violations) == (5 + 3, 4 + 3, 2)
-    assert found.by_rule == {"apart": 1, "rest": 1, "pause": 1, "robots": 0}
+    assert found.by_rule == {"apart": 1, "delay": 1, "pause": 1, "robots": 0}
     assert [(one.visit, one.site, one.rules) for one in found.examples] == [
         (1, "http://b.org", ("apart",)),
-        (3, "http://c.org", ("rest", "pause")),
+        (3, "http://c.org", ("delay", "pause")),
     ]
 
 
@@ -140,7 +140,7 @@ def test_crawl_delay_holds_for_its_site_from_when_it_was_read() -> None:
     robots = [(0, 0, 0.0, 200, DELAY), (1, 9, 8.5, 404, b"")]
     assert politeness_violations(forged([(0, 0, 4.0, 1.0), (0, 1, 9.0, 1.0)], robots[:1])) == 0
     assert audit(forged([(0, 0, 3.9, 1.0)], robots[:1])).by_rule["pause"] == 1
-    assert audit(forged([(0, 0, 4.0, 1.0), (0, 1, 8.9, 1.0)], robots[:1])).by_rule["rest"] == 1
+    assert audit(forged([(0, 0, 4.0, 1.0), (0, 1, 8.9, 1.0)], robots[:1])).by_rule["delay"] == 1
     assert politeness_violations(forged([(0, 0, 4.0, 1.0), (2, 9, 8.5, 1.0)], robots)) == 0
 
 
@@ -187,7 +187,7 @@ def test_pages_that_nobody_was_asked_for_are_no_requests(change: str) -> None:
 
 
 def test_an_empty_crawl_is_polite() -> None:
-    assert audit(forged([])) == (3, 3, {"apart": 0, "rest": 0, "pause": 0, "robots": 0}, 0, [])
+    assert audit(forged([])) == (3, 3, {"apart": 0, "delay": 0, "pause": 0, "robots": 0}, 0, [])
 
 
 @pytest.mark.parametrize("strategy", ["breadth-first", "crawl-ability"])
@@ -199,4 +199,4 @@ def test_a_simulated_crawl_written_as_a_live_one_is_as_polite_as_it_was(tmp_path
     with sqlite3.connect(folder / "crawl.db") as database:
         told = CrawlOptions((), rules=replace(RULES, delay_s=2.5), pause_s=0.0)
         database.execute("update meta set value = ? where key = 'options'", (told.to_json(),))
-    assert audit(opened(folder)).by_rule["rest"] > 10
+    assert audit(opened(folder)).by_rule["delay"] > 10

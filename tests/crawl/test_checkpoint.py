@@ -6,9 +6,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from trapline.crawl import checkpoint
-from trapline.crawl.seen import Seen
-from trapline.crawl.store.folder import SNAPSHOT
+from trapline.crawl.discovery.seen import SeenTable
+from trapline.crawl.files import checkpoint
+from trapline.crawl.files.layout import SNAPSHOT
 from trapline.frontier import Frontier
 from trapline.strategies import Strategy, load_strategy
 
@@ -20,7 +20,7 @@ def strategy() -> Strategy:
 
 def save(folder: Path, batch: int, strategy: Strategy) -> None:
     """A state whose number of pages is the number of its batch."""
-    frontier, seen = Frontier(strategy), Seen()
+    frontier, seen = Frontier(strategy), SeenTable()
     frontier.add_sites(1, 0.0, [0])
     frontier.add_pages([0] * batch)
     seen.add(seen.fingerprints([f"http://a.org/{page}" for page in range(batch)]), 0, np.empty(batch, np.int32))

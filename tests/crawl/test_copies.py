@@ -10,11 +10,12 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from trapline.crawl.copies import Compared, Copies, Copy, compared
-from trapline.crawl.judge import Verdict, judge
-from trapline.crawl.records import NOT_KNOWN, KeptCopy
-from trapline.fetch.response import Response
-from trapline.fetch.validators import Validators
+from tests.effort import examples
+from trapline.crawl.engine.judge import FetchVerdict, judge
+from trapline.crawl.engine.records import NOT_KNOWN, KeptCopy
+from trapline.crawl.recrawl.copies import Compared, Copies, Copy, compared
+from trapline.fetch.http.headers import Validators
+from trapline.fetch.http.response import Response
 
 
 def copy(page: int, version: int) -> Copy:
@@ -26,7 +27,7 @@ def database(tmp_path_factory: pytest.TempPathFactory) -> Path:
     path = tmp_path_factory.mktemp("crawl with % and ?") / "crawl.db"
     with closing(sqlite3.connect(path)) as connection:
         connection.execute("pragma journal_mode = wal")
-        connection.executescript((files("trapline.crawl") / "store" / "schema.sql").read_text())
+        connection.executescript((files("trapline.crawl.files") / "schema.sql").read_text())
     return path
 
 
@@ -50,7 +51,7 @@ def write(writer: sqlite3.Connection, copies: dict[int, Copy]) -> None:
 STEPS = st.lists(st.tuples(st.lists(st.integers(0, 30), max_size=12), st.booleans()), max_size=12)
 
 
-@settings(deadline=None, max_examples=60, suppress_health_check=list(HealthCheck))
+@settings(deadline=None, max_examples=examples(60), suppress_health_check=list(HealthCheck))
 @given(recent=st.integers(0, 20), steps=STEPS, asked=st.lists(st.integers(0, 35), max_size=12))
 def test_the_last_copy_put_is_the_one_found(
     recent: int, steps: list[tuple[list[int], bool]], asked: list[int], database: Path, writer: sqlite3.Connection
@@ -131,7 +132,7 @@ def test_reading_keeps_no_transaction_open(database: Path, writer: sqlite3.Conne
 PAGE = {b"content-type": b"text/html", b"etag": b'"2"'}
 
 
-def answer(status: int, body: bytes, conditional: bool = True) -> Verdict:
+def answer(status: int, body: bytes, conditional: bool = True) -> FetchVerdict:
     return judge(Response(status, 11, b"", PAGE, True, body, body), "trapline", 9999, 0.0, conditional, True)
 
 

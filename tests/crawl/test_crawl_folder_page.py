@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from tests.crawl.store_world import batch
-from trapline.crawl.store.folder import claim_new
+from trapline.crawl.files.layout import claim_new
 from trapline.crawl.store.keeper import Keeper
 from trapline.crawl.store.settings import StoreSettings
 

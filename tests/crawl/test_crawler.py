@@ -9,8 +9,8 @@ import pytest
 
 from tests.crawl.stage import A, B, Stage, links
 from tests.crawl.virtual import VirtualWorld, crawl_of, crawled
-from trapline.crawl.crawler import Goals
-from trapline.crawl.tally import Tally
+from trapline.crawl.engine.crawler import Goals
+from trapline.crawl.engine.status import CrawlTally
 from trapline.frontier import FETCHED, Rules
 from trapline.frontier.layout import WAITING
 from trapline.graph import Graph, generate
@@ -64,9 +64,13 @@ def test_a_goal_of_bytes_ends_the_visits_under_way(monkeypatch: pytest.MonkeyPat
 
 @pytest.mark.parametrize(
     ("goals", "tally"),
-    [(Goals(pages=10), Tally(fetched=10)), (Goals(bytes=99), Tally(body_bytes=100)), (Goals(pages=0), Tally())],
+    [
+        (Goals(pages=10), CrawlTally(fetched=10)),
+        (Goals(bytes=99), CrawlTally(body_bytes=100)),
+        (Goals(pages=0), CrawlTally()),
+    ],
 )
-def test_a_crawl_that_goes_on_with_its_goal_reached_ends_at_once(web: Graph, goals: Goals, tally: Tally) -> None:
+def test_a_crawl_that_goes_on_with_its_goal_reached_ends_at_once(web: Graph, goals: Goals, tally: CrawlTally) -> None:
     world = world_of(web)
     crawler, batches = crawl_of(world, load_strategy("breadth-first"), RULES, 4, goals=goals, tally=tally)
     world.run(crawler, seeds(world, web))

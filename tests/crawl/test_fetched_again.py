@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 
 from tests.crawl.crawl_folder import simulated, write_crawl
-from trapline.crawl.account import found, page_account, site_account
-from trapline.crawl.audit import audit
-from trapline.crawl.folder import opened
-from trapline.crawl.summary import summary_of, totals_of
+from trapline.crawl.inspect.audit import audit
+from trapline.crawl.inspect.database import opened
+from trapline.crawl.inspect.page_history import found, page_account, site_account
+from trapline.crawl.inspect.summary import summary_of, totals_of
 from trapline.report.live_record import live_record
 
 

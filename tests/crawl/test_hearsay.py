@@ -18,24 +18,24 @@ from typing import Any
 import pytest
 
 from tests.crawl.stage import A, B, Stage, Wire
-from trapline.crawl import aside as aside_module
-from trapline.crawl import tellers as tellers_module
-from trapline.crawl.aside import Aside
-from trapline.crawl.hearsay import Hearsay
-from trapline.crawl.options import RefreshOptions
-from trapline.crawl.store.folder import claim_new
+from trapline.crawl.engine.options import RefreshOptions
+from trapline.crawl.engine.status import SignalCounts
+from trapline.crawl.files.layout import claim_new
+from trapline.crawl.files.reading import Reading
+from trapline.crawl.recrawl import offload as aside_module
+from trapline.crawl.recrawl import published_lists as tellers_module
+from trapline.crawl.recrawl.offload import Offload
+from trapline.crawl.recrawl.published_lists import SITEMAP
+from trapline.crawl.recrawl.signal_intake import SignalIntake
 from trapline.crawl.store.keeper import Keeper
-from trapline.crawl.store.reading import Reading
 from trapline.crawl.store.settings import StoreSettings
-from trapline.crawl.tally import Heard
-from trapline.crawl.tellers import SITEMAP
 from trapline.errors import ConfigError
 from trapline.fetch.limits import Limits
 from trapline.frontier.layout import FETCHED, UNKNOWN, WAITING
-from trapline.refresh.evidence import SAME_S
+from trapline.refresh.core.evidence import SAME_S
+from trapline.signals.endpoint.intake import REPEATED_S
 from trapline.signals.inbox import ACCESS, CHANGED, POINT, Inbox, Signal
-from trapline.signals.intake import REPEATED_S
-from trapline.signals.schedule_feed import Schedule
+from trapline.signals.published.schedule import Schedule
 
 REFRESH = RefreshOptions(policy="residual-life", continuous=True, price=1e9)  # nothing is worth that
 _XML = {"Content-Type": "application/xml"}
@@ -63,10 +63,10 @@ def told(
     stage: Stage, url: str, kind: str = CHANGED, at: float | None = None, p: float = 1.0, verified: bool = True
 ) -> str:
     """A signal comes; what became of it."""
-    assert stage.inbox is not None and stage.hearsay is not None
+    assert stage.inbox is not None and stage.signal_intake is not None
     now = stage.loop.time()
     stage.inbox.put([Signal(0, now, "indexnow", url, kind, now if at is None else at, p, verified)])
-    assert stage.hearsay.poll(now)
+    assert stage.signal_intake.poll(now)
     return [signal.outcome for batch in stage._sent() for signal in batch.signals][-1]
 
 
@@ -120,8 +120,8 @@ def test_a_repetition_counts_if_the_page_was_crawled_since_the_first(
 
 def test_nothing_is_heard_twice(stage: Stage) -> None:
     told(stage, f"{A}/1")
-    assert stage.hearsay is not None
-    assert not stage.hearsay.poll(stage.loop.time())
+    assert stage.signal_intake is not None
+    assert not stage.signal_intake.poll(stage.loop.time())
 
 
 def test_a_verified_ping_may_bring_a_new_page_of_a_known_site(stage: Stage) -> None:
@@ -213,10 +213,10 @@ def test_a_schedule_publishes_moments_of_its_host(stage: Stage) -> None:
 
 def test_moments_of_pages_that_we_do_not_have_yet_are_heard_when_they_are_had(stage: Stage) -> None:
     """A schedule is often fetched before most of the pages that it speaks of, and some of these nobody has met."""
-    assert stage.hearsay is not None
+    assert stage.signal_intake is not None
     now = stage.loop.time()
     moments = {f"{A}/3": [(now + 1.0, 0.9), (now + 900.0, 0.9)]}
-    stage.hearsay.tellers._schedule(1, Schedule(moments, now, now + 9_000.0, Counter()))
+    stage.signal_intake.published_lists._schedule(1, Schedule(moments, now, now + 9_000.0, Counter()))
     told(stage, f"{A}/3")
     stage.passes(20.0)
     serve(stage, b"<p>three", {"Content-Type": "text/html"})
@@ -245,10 +245,10 @@ def test_who_lists_a_page_is_worth_the_accesses_of_that_page(stage: Stage) -> No
 
 def test_a_date_that_a_list_repeats_is_no_news_of_a_page_crawled_since(stage: Stage) -> None:
     stage.passes(100.0)
-    assert stage.hearsay is not None
+    assert stage.signal_intake is not None
     date = stage.loop.time() - 10.0
     for signals in (1, 1):
-        stage.hearsay.tellers._list(1, SITEMAP, [(f"{A}/1", date)])
+        stage.signal_intake.published_lists._list(1, SITEMAP, [(f"{A}/1", date)])
         assert stage.refresher.signals(0) == signals
         stage.refresher.crawled(0, stage.loop.time(), changed=True)
         stage.passes(10.0)
@@ -256,21 +256,21 @@ def test_a_date_that_a_list_repeats_is_no_news_of_a_page_crawled_since(stage: St
 
 def test_two_lists_that_disagree_tell_of_a_change_once(stage: Stage) -> None:
     """Days without a time: one list still has yesterday."""
-    assert stage.hearsay is not None
+    assert stage.signal_intake is not None
     for _ in range(3):
         stage.refresher.crawled(0, stage.loop.time(), changed=False)
-        for teller, day in ((1, -1.0), (2, 0.0)):
-            stage.hearsay.tellers._list(teller, SITEMAP, [(f"{A}/1", day * 86_400.0)])
+        for list_page, day in ((1, -1.0), (2, 0.0)):
+            stage.signal_intake.published_lists._list(list_page, SITEMAP, [(f"{A}/1", day * 86_400.0)])
         stage.passes(61.0)
     assert stage.refresher.signals(0) == 1
 
 
 def test_pages_to_be_had_whole_are_bounded_and_sent_once_a_batch(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(tellers_module, "_MOST_WHOLE", 3)
-    assert stage.hearsay is not None
+    assert stage.signal_intake is not None
     for page in (9, 7, 5, 3, 1):
-        stage.hearsay.tellers.have_whole(page, True)
-    stage.hearsay.tellers.have_whole(7, False)
+        stage.signal_intake.published_lists.have_whole(page, True)
+    stage.signal_intake.published_lists.have_whole(7, False)
     assert [batch.whole for batch in stage._sent() if batch.whole is not None] == [[5, 9]]
 
 
@@ -297,7 +297,7 @@ def test_a_ping_of_a_page_that_was_gone_brings_it_back(stage: Stage, p: float, v
 # ---- a crawl that goes on
 
 
-def gone_on(stage: Stage, folder: Path) -> Hearsay:
+def gone_on(stage: Stage, folder: Path) -> SignalIntake:
     """Killed now; what the next run begins with."""
     assert stage.inbox is not None
     claim_new(folder, {}).release()
@@ -305,10 +305,10 @@ def gone_on(stage: Stage, folder: Path) -> Hearsay:
     keeper.commit(stage._sent())
     keeper.leave()
     about = stage.refresher, stage.frontier, stage.known, stage.inbox, stage.outbox, stage.loop.time
-    hearsay, reading = Hearsay(*about, Aside(stage.loop)), Reading(folder)
-    hearsay.restore(reading)
+    signal_intake, reading = SignalIntake(*about, Offload(stage.loop)), Reading(folder)
+    signal_intake.restore(reading)
     reading.close()
-    return hearsay
+    return signal_intake
 
 
 def test_what_lists_told_is_known_after_a_stop(monkeypatch: pytest.MonkeyPatch, inbox: Inbox, tmp_path: Path) -> None:
@@ -319,11 +319,11 @@ def test_what_lists_told_is_known_after_a_stop(monkeypatch: pytest.MonkeyPatch, 
     rows.append(f"<url><loc>{A}/undated</loc></url>")
     serve(stage, f"<urlset>{''.join(rows)}</urlset>".encode(), _XML)
     told(stage, f"{A}/1", ACCESS, p=2.0)
-    before, after = stage.hearsay, gone_on(stage, tmp_path / "c")
-    assert before is not None and after.tellers._cited == before.tellers._cited == {f"{A}/map.xml"}
-    assert (after._last, after.tellers._own) == (before._last, before.tellers._own) == (1, -1)
-    assert after.heard == before.heard == Heard(1, 1)
-    pages, lists = stage.frontier.pages, [one.hearing.listed for one in (before, after)]
+    before, after = stage.signal_intake, gone_on(stage, tmp_path / "c")
+    assert before is not None and after.published_lists._cited == before.published_lists._cited == {f"{A}/map.xml"}
+    assert (after._last, after.published_lists._own) == (before._last, before.published_lists._own) == (1, -1)
+    assert after.heard == before.heard == SignalCounts(1, 1)
+    pages, lists = stage.frontier.pages, [one.signal_recorder.listed for one in (before, after)]
     said = [[(one.by(page), one.dated(page)) for page in range(pages)] for one in lists]
     assert said[0] == said[1] and sum(by >= 0 for by, _ in said[0]) == 3
 
@@ -335,7 +335,7 @@ def test_accesses_of_a_page_not_fetched_yet_count_when_it_is_had(stage: Stage, t
         assert told(stage, f"{A}/3", ACCESS, p=5.0) == "not fetched yet"
     told(stage, f"{A}/1", ACCESS, p=3.0)
     if stopped:
-        stage.crawler.hearsay = gone_on(stage, tmp_path / "c")
+        stage.crawler.signal_intake = gone_on(stage, tmp_path / "c")
     stage.passes(20.0)
     serve(stage, b"<p>three", {})
     assert [known_of(stage, page)["accesses"] for page in range(3)] == [3, 0, 10]
@@ -372,24 +372,28 @@ class Later:
 @pytest.mark.parametrize("packed", ["Content-Encoding", "gzip file"])
 def test_a_long_list_waits_to_be_read_as_it_came(stage: Stage, packed: str) -> None:
     """Decoded it may be a thousand times as long, and so a packed list is never read at once."""
-    assert stage.hearsay is not None
-    later = stage.hearsay.tellers._aside = Later(1_000)
+    assert stage.signal_intake is not None
+    later = stage.signal_intake.published_lists._offload = Later(1_000)
     told(stage, f"{A}/map.xml")
     stage.passes(20.0)
     body = gzip.compress(b"<urlset>" + b" " * 200_000 + f"<url><loc>{A}/listed</loc></url>".encode())
     assert len(body) < 1_000
     headers = {"Content-Encoding": "gzip"} if packed == "Content-Encoding" else {}
     serve(stage, body, {**_XML, **headers})
-    assert later.left == 1_000 - len(body) and stage.hearsay.whole == {2} and stage.known.find([f"{A}/listed"]) == [-1]
+    assert (
+        later.left == 1_000 - len(body)
+        and stage.signal_intake.whole == {2}
+        and stage.known.find([f"{A}/listed"]) == [-1]
+    )
     later.waiting.pop()()
-    assert stage.hearsay.whole == set() and stage.life("/listed") == WAITING
+    assert stage.signal_intake.whole == set() and stage.life("/listed") == WAITING
 
 
 def test_a_long_coded_list_is_read_to_its_end(stage: Stage) -> None:
     """As much of it is decoded as the first time."""
-    assert stage.hearsay is not None
-    stage.crawler._manner = replace(stage.crawler._manner, expanded_bytes=Limits.expanded_bytes)
-    later = stage.hearsay.tellers._aside = Later(10_000_000)
+    assert stage.signal_intake is not None
+    stage.crawler._settings = replace(stage.crawler._settings, expanded_bytes=Limits.expanded_bytes)
+    later = stage.signal_intake.published_lists._offload = Later(10_000_000)
     told(stage, f"{A}/map.xml")
     stage.passes(20.0)
     chance = random.Random(1)
@@ -402,30 +406,30 @@ def test_a_long_coded_list_is_read_to_its_end(stage: Stage) -> None:
 
 
 def test_a_list_for_which_there_is_no_room_is_had_whole_the_next_time(stage: Stage) -> None:
-    assert stage.hearsay is not None
-    later = stage.hearsay.tellers._aside = Later(70_000)
+    assert stage.signal_intake is not None
+    later = stage.signal_intake.published_lists._offload = Later(70_000)
     told(stage, f"{A}/map.xml")
     stage.passes(20.0)
     serve(stage, b"<urlset>" + b" " * 80_000 + f"<url><loc>{A}/listed</loc></url>".encode(), _XML)
-    assert later.waiting == [] and stage.hearsay.whole == {2} and stage.life("/listed") == UNKNOWN
+    assert later.waiting == [] and stage.signal_intake.whole == {2} and stage.life("/listed") == UNKNOWN
 
 
 def test_the_bytes_that_wait_to_be_read_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(aside_module, "MOST_WAITING_BYTES", 100)
     loop, found, go = asyncio.new_event_loop(), list[int](), threading.Event()
-    aside = Aside(loop)
+    offload = Offload(loop)
     try:
-        begun = [aside.read(lambda at=at: (go.wait(), at)[1], found.append, 40) for at in range(4)]  # type: ignore[misc]
+        begun = [offload.read(lambda at=at: (go.wait(), at)[1], found.append, 40) for at in range(4)]  # type: ignore[misc]
         assert begun == [True, True, False, False]
         go.set()
         while len(found) < 2:
             loop.run_until_complete(asyncio.sleep(0.001))
         assert found == [0, 1]
-        assert aside.read(lambda: 9, found.append, 1_000)  # one of any size may wait
-        assert not aside.read(lambda: 9, found.append, 1)
+        assert offload.read(lambda: 9, found.append, 1_000)  # one of any size may wait
+        assert not offload.read(lambda: 9, found.append, 1)
     finally:
-        aside.close()
-        aside._thread.shutdown()
+        offload.close()
+        offload._thread.shutdown()
         loop.close()
 
 
@@ -433,17 +437,19 @@ def test_an_inbox_that_was_made_anew_is_heard_from_its_beginning_and_each_signal
     stage: Stage, tmp_path: Path
 ) -> None:
     """However many signals each of them has, and however often the crawl is stopped."""
-    stage.hearsay = gone_on(stage, tmp_path / "first")
+    stage.signal_intake = gone_on(stage, tmp_path / "first")
     told(stage, f"{A}/1")
     told(stage, f"{A}/2")
     (tmp_path / "new").mkdir()
     stage.inbox = Inbox(tmp_path / "new")
     for run in range(3):
         stage.inbox.put(Signal(0, 99.0, "indexnow", f"{A}/1", ACCESS, 99.0, 1.0, True) for _ in range(3))
-        hearsay = gone_on(stage, tmp_path / f"c{run}")
-        before = hearsay.heard
-        assert hearsay.poll(stage.loop.time()) and hearsay.heard == before._replace(access_counts=3 * (run + 1))
-        assert not hearsay.poll(stage.loop.time())
+        signal_intake = gone_on(stage, tmp_path / f"c{run}")
+        before = signal_intake.heard
+        assert signal_intake.poll(stage.loop.time()) and signal_intake.heard == before._replace(
+            access_counts=3 * (run + 1)
+        )
+        assert not signal_intake.poll(stage.loop.time())
     stage.inbox.close()
     ids = [signal.id for batch in stage._sent() for signal in batch.signals]
     assert ids == sorted(set(ids)) and known_of(stage, 0)["accesses"] == 9
@@ -455,21 +461,21 @@ def test_an_inbox_that_is_deleted_while_the_crawl_runs_is_noticed_and_the_new_on
     stage: Stage, inbox: Inbox, tmp_path: Path, made_anew: bool, with_all_beside_it: bool
 ) -> None:
     """Each signal once, under numbers that go on; and people are told once."""
-    hearsay = stage.hearsay
-    assert hearsay is not None and told(stage, f"{A}/1") == "noted"
+    signal_intake = stage.signal_intake
+    assert signal_intake is not None and told(stage, f"{A}/1") == "noted"
     for file in tmp_path.glob("signals.db*" if with_all_beside_it else "signals.db"):
         file.unlink()
     if not made_anew:
-        assert not hearsay.poll(stage.loop.time()) and hearsay.trouble.startswith("signals.db was deleted")
+        assert not signal_intake.poll(stage.loop.time()) and signal_intake.trouble.startswith("signals.db was deleted")
     with closing(Inbox(tmp_path)) as endpoint:
         endpoint.put(Signal(0, 0.0, "indexnow", f"{A}/2", ACCESS, 0.0, 1.0, True) for _ in range(2))
-    assert hearsay.poll(stage.loop.time()) and not hearsay.poll(stage.loop.time())
-    assert hearsay.trouble.startswith("signals.db was deleted")
-    assert not hearsay.poll(stage.loop.time() + 10.0) and hearsay.trouble == ""
+    assert signal_intake.poll(stage.loop.time()) and not signal_intake.poll(stage.loop.time())
+    assert signal_intake.trouble.startswith("signals.db was deleted")
+    assert not signal_intake.poll(stage.loop.time() + 10.0) and signal_intake.trouble == ""
     batches = stage._sent()
     assert [signal.id for batch in batches for signal in batch.signals] == [1, 2, 3]
     assert [batch.inbox for batch in batches if batch.inbox] == [(inbox.identity, 1)]
-    assert known_of(stage, 1)["accesses"] == 2 and hearsay.heard == Heard(1, 2)
+    assert known_of(stage, 1)["accesses"] == 2 and signal_intake.heard == SignalCounts(1, 2)
 
 
 def put_five(inbox: Inbox, now: float) -> None:
@@ -479,12 +485,12 @@ def put_five(inbox: Inbox, now: float) -> None:
 
 
 def test_what_was_heard_of_sites_that_move_is_known(stage: Stage, inbox: Inbox) -> None:
-    assert stage.hearsay is not None
+    assert stage.signal_intake is not None
     put_five(inbox, stage.loop.time())
-    stage.hearsay._last = 1
-    assert stage.hearsay.heard_of({A}) == (inbox.identity, 2)
-    assert stage.hearsay.heard_of({B}) == (inbox.identity, 1)
-    assert stage.hearsay.heard_of(()) == (inbox.identity, 5)
+    stage.signal_intake._last = 1
+    assert stage.signal_intake.signal_counts_of({A}) == (inbox.identity, 2)
+    assert stage.signal_intake.signal_counts_of({B}) == (inbox.identity, 1)
+    assert stage.signal_intake.signal_counts_of(()) == (inbox.identity, 5)
 
 
 @pytest.mark.parametrize(("heard", "noted"), [((4, 2, 5), [(1, 0), (2, -1), (3, 1)]), ((5,), [])])
@@ -492,7 +498,7 @@ def test_who_takes_over_hears_what_others_have_not_heard(
     stage: Stage, inbox: Inbox, tmp_path: Path, heard: tuple[int, ...], noted: list[tuple[int, int]]
 ) -> None:
     """Once, whoever is killed before it is heard or afterwards."""
-    now, newcomer = stage.loop.time(), stage.hearsay
+    now, newcomer = stage.loop.time(), stage.signal_intake
     assert newcomer is not None
     put_five(inbox, now)
     newcomer.is_deaf = True
@@ -513,7 +519,7 @@ def test_an_inbox_that_came_back_is_heard_from_where_it_was(stage: Stage, inbox:
     inbox.close()
     shutil.copy(tmp_path / "signals.db", tmp_path / "copy")
     (tmp_path / "copy").replace(tmp_path / "signals.db")
-    assert stage.hearsay is not None and not stage.hearsay.poll(stage.loop.time())
+    assert stage.signal_intake is not None and not stage.signal_intake.poll(stage.loop.time())
     told(stage, f"{A}/2")
     assert [signal.id for batch in stage._sent() for signal in batch.signals] == [1, 2]
 
@@ -523,41 +529,41 @@ def test_an_older_copy_that_is_put_back_is_heard_from_its_beginning(stage: Stage
     told(stage, f"{A}/1", ACCESS, p=1.0)
     inbox.close()
     shutil.copy(tmp_path / "signals.db", tmp_path / "copy")
-    assert stage.hearsay is not None
+    assert stage.signal_intake is not None
     with closing(Inbox(tmp_path)) as endpoint:
         endpoint.put([Signal(0, 0.0, "indexnow", f"{A}/1", ACCESS, 0.0, 1.0, True)] * 2)
-    stage.hearsay._inbox.reopen()
-    assert stage.hearsay.poll(stage.loop.time())
+    stage.signal_intake._inbox.reopen()
+    assert stage.signal_intake.poll(stage.loop.time())
     for file in tmp_path.glob("signals.db*"):
         file.unlink()
     (tmp_path / "copy").rename(tmp_path / "signals.db")
     with closing(Inbox(tmp_path)) as endpoint:
         endpoint.put([Signal(0, 0.0, "indexnow", f"{A}/2", ACCESS, 0.0, 1.0, True)])
-    assert stage.hearsay.poll(stage.loop.time())
+    assert stage.signal_intake.poll(stage.loop.time())
     assert [signal.id for batch in stage._sent() for signal in batch.signals] == [1, 2, 3, 4, 5]
     assert known_of(stage, 1)["accesses"] == 1
 
 
 def test_a_file_that_is_no_inbox_is_said_to_be_none_until_it_is_gone(stage: Stage, tmp_path: Path) -> None:
-    assert stage.hearsay is not None
+    assert stage.signal_intake is not None
     for file in tmp_path.glob("signals.db*"):
         file.unlink()
     (tmp_path / "signals.db").write_bytes(b"not a database at all" * 100)
     for _ in range(2):
-        assert not stage.hearsay.poll(stage.loop.time())
-        assert "signals.db: not a database of signals, or damaged" in stage.hearsay.trouble
+        assert not stage.signal_intake.poll(stage.loop.time())
+        assert "signals.db: not a signals database, or damaged" in stage.signal_intake.trouble
     (tmp_path / "signals.db").unlink()
-    assert not stage.hearsay.poll(stage.loop.time())
+    assert not stage.signal_intake.poll(stage.loop.time())
     assert told(stage, f"{A}/1") == "noted"
 
 
 def test_an_inbox_without_its_table_is_said_to_be_damaged(stage: Stage, inbox: Inbox, tmp_path: Path) -> None:
-    assert stage.hearsay is not None
+    assert stage.signal_intake is not None
     with sqlite3.connect(tmp_path / "signals.db") as connection:
         connection.execute("drop table signal")
-    assert not stage.hearsay.poll(stage.loop.time())
-    assert stage.hearsay.trouble == "signals.db cannot be read: no such table: signal"
-    with pytest.raises(ConfigError, match=r"signals\.db: it is damaged \(no such table: signal\); move the file away"):
+    assert not stage.signal_intake.poll(stage.loop.time())
+    assert stage.signal_intake.trouble == "signals.db cannot be read: no such table: signal"
+    with pytest.raises(ConfigError, match=r"signals\.db: damaged \(no such table: signal\); move the file away"):
         Inbox(tmp_path)
 
 
@@ -569,21 +575,21 @@ _HOUR_S = 3_600.0
 
 def an_hour_ahead(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> float:
     """The crawl goes on from where its clock was; the wall clock has been set right since. How late it is by that."""
-    assert stage.hearsay is not None
+    assert stage.signal_intake is not None
     stage.passes(2 * _HOUR_S)
     for page in range(2):
         stage.refresher.crawled(page, stage.loop.time(), changed=False)
     stage.passes(10.0)
-    hearing = stage.hearsay.hearing
-    monkeypatch.setattr(hearing, "_wall_clock", lambda: stage.loop.time() - _HOUR_S)
-    monkeypatch.setattr(stage.hearsay, "_began", stage.refresher.now)
+    signal_recorder = stage.signal_intake.signal_recorder
+    monkeypatch.setattr(signal_recorder, "_wall_clock", lambda: stage.loop.time() - _HOUR_S)
+    monkeypatch.setattr(stage.signal_intake, "_began", stage.refresher.now)
     return stage.loop.time() - _HOUR_S
 
 
 def put(stage: Stage, url: str, kind: str, received: float, moment: float) -> str:
-    assert stage.inbox is not None and stage.hearsay is not None
+    assert stage.inbox is not None and stage.signal_intake is not None
     stage.inbox.put([Signal(0, received, "indexnow", url, kind, moment, 1.0, True)])
-    assert stage.hearsay.poll(stage.loop.time())
+    assert stage.signal_intake.poll(stage.loop.time())
     return [signal.outcome for batch in stage._sent() for signal in batch.signals][-1]
 
 
@@ -605,8 +611,10 @@ def test_points_are_as_far_ahead_as_they_were_told(
     """Those too that came before this run began."""
     late = an_hour_ahead(stage, monkeypatch)
     put(stage, f"{A}/1", POINT, late - before_s, late + 500.0)
-    assert stage.hearsay is not None
-    stage.hearsay.tellers._schedule(1, Schedule({f"{A}/2": [(late + 700.0, 0.9)]}, late, late + 900.0, {}))
+    assert stage.signal_intake is not None
+    stage.signal_intake.published_lists._schedule(
+        1, Schedule({f"{A}/2": [(late + 700.0, 0.9)]}, late, late + 900.0, {})
+    )
     points = [known_of(stage, page)["next_point"]["at"] - stage.loop.time() for page in range(2)]  # type: ignore[index]
     assert points == pytest.approx([500.0, 700.0])
 
@@ -615,7 +623,7 @@ def test_dates_of_lists_are_heard_after_a_run_whose_clock_was_ahead(
     stage: Stage, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     late = an_hour_ahead(stage, monkeypatch)
-    assert stage.hearsay is not None
+    assert stage.signal_intake is not None
     for _ in range(2):
-        stage.hearsay.tellers._list(9, SITEMAP, [(f"{A}/1", late - 1.0), (f"{A}/2", late - 600.0)])
+        stage.signal_intake.published_lists._list(9, SITEMAP, [(f"{A}/1", late - 1.0), (f"{A}/2", late - 600.0)])
     assert [stage.refresher.signals(page) for page in range(2)] == [1, 0]

@@ -28,14 +28,17 @@ from tests.crawl.small_server import (
     small_server,
     text,
 )
+from tests.effort import slow
 from tests.fetch.name_server import SERVER_FAILURE, Name
 from tests.testweb.webs import numbered
-from trapline.crawl import live, names, robots_file
-from trapline.crawl.run import resume_crawl
+from trapline.crawl.discovery import site_resolver
+from trapline.crawl.engine import live
+from trapline.crawl.engine.run import resume_crawl
+from trapline.crawl.robots import site_robots
 from trapline.crawl.store.client import Store
 from trapline.errors import ConfigError
 from trapline.fetch import address, dns
-from trapline.fetch.connection import open_connection
+from trapline.fetch.http.connection import open_connection
 from trapline.fetch.limits import Limits
 from trapline.testweb import FAULTS, HARMLESS, Behaviour, Promise, build_web
 
@@ -72,17 +75,18 @@ EXPECTED = {fault: [outcome] for fault, outcome in _ONE.items()}
 EXPECTED["broken-gzip"].append(HAD)  # if something comes out before the damage
 
 
+@slow
 @pytest.mark.parametrize("http", ["1.1", "pipelining"])
 def test_every_fault_by_itself(tmp_path: Path, http: str) -> None:
     """A site for each fault, some of whose pages have it."""
     web = build_web(numbered(len(TRIED), 6), [Behaviour(faults=((fault, 0.5),)) for fault in TRIED], seed=4)
     assert {web.fault(page) for page in range(web.pages)} == {"", *TRIED}
-    assert_outcomes(crawled_web(tmp_path / "crawl", web, Promise(0.0), http=http, retries=0, give_up=99, **QUICK))
+    assert_outcomes(crawled_web(tmp_path / "crawl", web, Promise(0.0), http=http, retries=0, abandon=99, **QUICK))
 
 
 def test_all_faults_mixed(tmp_path: Path) -> None:
     web = build_web(numbered(12, 20), Behaviour(faults=tuple((fault, 0.03) for fault in TRIED)), seed=5)
-    seen = crawled_web(tmp_path / "crawl", web, Promise(0.0), retries=0, give_up=99, per_connection=4, **QUICK)
+    seen = crawled_web(tmp_path / "crawl", web, Promise(0.0), retries=0, abandon=99, per_connection=4, **QUICK)
     assert_outcomes(seen)
 
 
@@ -137,7 +141,7 @@ def test_odd_heads_break_nothing(tmp_path: Path) -> None:
     pages["/"] = page(*pages, "/last")
     pages["/last"] = page()
     with small_server(site_of(pages)) as server:
-        crawl = crawl_of(server, tmp_path / "crawl", retries=0, give_up=99, http="pipelining")
+        crawl = crawl_of(server, tmp_path / "crawl", retries=0, abandon=99, http="pipelining")
     outcomes = {url.rpartition("/")[2]: outcome for url, outcome in crawl.last().items()}
     assert outcomes["last"] == HAD
     assert set(outcomes) == {"", "last", "end", "%7F", *map(str, range(len(ODD_HEADS)))}
@@ -199,7 +203,7 @@ def test_connections_that_end_while_the_store_is_busy(tmp_path: Path, monkeypatc
     monkeypatch.setattr(Store, "full", property(full))
     pages: dict[str, bytes | list[Part]] = {f"/{number}": [page(), 0.05, CLOSE] for number in range(10)}
     with small_server(site_of({**pages, "/": page(*pages)})) as server:
-        crawl = crawl_of(server, tmp_path / "crawl", give_up=1)
+        crawl = crawl_of(server, tmp_path / "crawl", abandon=1)
     assert (crawl.summary["pages_fetched"], crawl.errors()) == (11, {})
 
 
@@ -228,7 +232,7 @@ SAYS_NOTHING = {
 def test_robots_files_that_cannot_be_had_forbid_everything(tmp_path: Path, what: str) -> None:
     """And in the end the site is given up."""
     with small_server(site_of({"/robots.txt": CANNOT_BE_HAD[what], "/": page()})) as server:
-        crawl_of(server, tmp_path / "crawl", give_up=1, retries=9)
+        crawl_of(server, tmp_path / "crawl", abandon=1, retries=9)
     assert server.targets(HOST) == ["/robots.txt"]
 
 
@@ -257,7 +261,7 @@ def bomb() -> bytes:
 def test_bombs_are_not_unpacked(tmp_path: Path, at: str, errors: dict[str, int]) -> None:
     with small_server(site_of({"/": page(), at: bomb()})) as server:
         tracemalloc.start()
-        crawl = crawl_of(server, tmp_path / "crawl", give_up=2)
+        crawl = crawl_of(server, tmp_path / "crawl", abandon=2)
         most_bytes = tracemalloc.get_traced_memory()[1]
         tracemalloc.stop()
     assert crawl.errors() == errors
@@ -316,7 +320,7 @@ def test_pages_that_always_break_off_are_not_asked_for_for_ever_and_every_reques
     good = {f"/{number}": page(f"/{number + 1}") for number in range(60)}
     bad: dict[str, bytes | list[Part]] = {f"/bad{number}": [begun, CLOSE] for number in range(3)}
     with small_server(site_of({"/": page("/0", *bad), **good, "/60": page(), **bad})) as server:
-        crawl = crawl_of(server, tmp_path / "crawl", retries=2, give_up=99, http=http, pause_s=0.0)
+        crawl = crawl_of(server, tmp_path / "crawl", retries=2, abandon=99, http=http, pause_s=0.0)
     asked = Counter(server.targets(HOST))
     assert max(asked[path] for path in bad) <= 2 * 3 and crawl.summary["pages_fetched"] == 62
     assert crawl.errors() == {"closed": 9}
@@ -333,7 +337,7 @@ def test_dead_sites_are_given_up(tmp_path: Path) -> None:
         port = gone.getsockname()[1]
     links = [f"http://dead.test:{port}/{number}" for number in range(9)]
     with small_server(site_of({"/": page(*links)})) as server:
-        crawl = crawl_of(server, tmp_path / "crawl", give_up=3, retries=9, hosts={"dead.test": ADDRESS})
+        crawl = crawl_of(server, tmp_path / "crawl", abandon=3, retries=9, hosts={"dead.test": ADDRESS})
     assert crawl.errors() == {"connect": 3}
 
 
@@ -348,7 +352,7 @@ def test_certificates_that_nobody_vouches_for(tmp_path: Path, insecure: bool, er
 
 
 def test_names_that_lead_nowhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(names, "RETRY_S", 0.05)
+    monkeypatch.setattr(site_resolver, "RETRY_S", 0.05)
     monkeypatch.setattr(dns, "FAILED_S", 0.0)
     known = {HOST: Name((ADDRESS,)), "trouble.test": Name(code=SERVER_FAILURE)}
     server_links = [f"http://{name}.test:1/{number}" for name in ("absent", "trouble") for number in range(3)]
@@ -419,7 +423,7 @@ PRIVATE = [
 def test_nobody_leads_us_to_a_private_address(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, public: list[str], way: str
 ) -> None:
-    monkeypatch.setattr(robots_file, "FIRST_WAIT_S", 0.001)
+    monkeypatch.setattr(site_robots, "FIRST_WAIT_S", 0.001)
     with small_server(lambda host, target: page(), ("127.9.0.2",)) as inside:
         targets = [f"http://{host}:{inside.port}/" for host in PRIVATE]
         pages: dict[str, bytes] = {f"/{at}": moved(target) for at, target in enumerate(targets)}

@@ -4,12 +4,13 @@ import numpy as np
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from trapline import jit
-from trapline.crawl.seen.joining import LONGEST, Buffer, joined
-from trapline.fetch.tags.kernels import Bytes
+from tests.effort import examples
+from trapline.compiled import jit
+from trapline.compiled.jit import i8, kernel
+from trapline.crawl.discovery.seen.hashing import LONGEST, Buffer, joined
+from trapline.fetch.html.kernels import Bytes
 from trapline.fetch.urls import MOST_TEXT, canonical
 from trapline.frontier.layout import Array
-from trapline.jit import i8, kernel
 
 
 @kernel(i8(Bytes, Bytes, Buffer))
@@ -72,7 +73,7 @@ URLS = st.lists(st.sampled_from(PIECES), max_size=6).map(
 
 
 @given(LINKS, URLS)
-@settings(max_examples=1000)
+@settings(max_examples=examples(1000))
 @example("http://victim.org/#" + MOST_TEXT * "z", "http://a.org/")
 @example("../" * 3000 + "x", "http://a.org/d/")
 @example("./" * MOST_TEXT, "http://a.org/d/")

@@ -7,27 +7,27 @@ from typing import Any
 
 import pytest
 
-from trapline.crawl.judge import Verdict, judge
-from trapline.fetch.content import decoded
-from trapline.fetch.markup import BYTES_OF_A_PAGE
-from trapline.fetch.page import NOARCHIVE, NOFOLLOW, NOINDEX
-from trapline.fetch.response import Response
+from trapline.crawl.engine.judge import FetchVerdict, judge
+from trapline.fetch.html.markup import BYTES_OF_A_PAGE
+from trapline.fetch.html.page import NOARCHIVE, NOFOLLOW, NOINDEX
+from trapline.fetch.http.content import decoded
+from trapline.fetch.http.response import Response
 from trapline.frontier import FAILED, FETCHED, REFUSED
 
 NOW = 1_700_000_000.0
 HTML = {"content-type": "text/html"}
 
 
-def verdict(status: int = 200, body: bytes = b"", expanded: int = 10_000, **headers: str) -> Verdict:
+def verdict(status: int = 200, body: bytes = b"", expanded: int = 10_000, **headers: str) -> FetchVerdict:
     named = {name.replace("_", "-").encode(): value.encode("utf-8") for name, value in headers.items()}
     return judge(Response(status, 11, b"", named, True, body, body), "trapline", expanded, NOW)
 
 
-def page(body: bytes, **headers: str) -> Verdict:
+def page(body: bytes, **headers: str) -> FetchVerdict:
     return verdict(body=body, **{"content_type": "text/html", **headers})
 
 
-def hrefs(verdict: Verdict) -> list[str]:
+def hrefs(verdict: FetchVerdict) -> list[str]:
     return list(verdict.links)
 
 
@@ -64,7 +64,7 @@ def test_the_links_of_an_error_page_are_not_followed(status: int) -> None:
 
 
 @pytest.mark.parametrize(
-    ("status", "said", "rest_s"),
+    ("status", "said", "longest_delay_s"),
     [
         (429, "120", 120.0),
         (503, "7", 7.0),
@@ -79,8 +79,8 @@ def test_the_links_of_an_error_page_are_not_followed(status: int) -> None:
         (301, "120", 0.0),
     ],
 )
-def test_a_server_that_wants_rest_gets_it(status: int, said: str, rest_s: float) -> None:
-    assert verdict(status, retry_after=said).rest_s == rest_s
+def test_a_server_that_wants_rest_gets_it(status: int, said: str, longest_delay_s: float) -> None:
+    assert verdict(status, retry_after=said).retry_after_s == longest_delay_s
 
 
 # ---- redirects
@@ -210,7 +210,7 @@ def decoded_types(monkeypatch: pytest.MonkeyPatch) -> list[bytes]:
         bodies.append(body)
         return decoded(body, *options)
 
-    monkeypatch.setattr("trapline.crawl.judge.decoded", counted)
+    monkeypatch.setattr("trapline.crawl.engine.judge.decoded", counted)
     return bodies
 
 
@@ -244,7 +244,7 @@ def test_a_coded_page_without_a_type_is_read(decoded_types: list[bytes]) -> None
 # ---- whether it has changed
 
 
-def asked_again(status: int = 200, body: bytes = b"", truncated: str = "", **headers: str) -> Verdict:
+def asked_again(status: int = 200, body: bytes = b"", truncated: str = "", **headers: str) -> FetchVerdict:
     named = {name.replace("_", "-").encode(): value.encode() for name, value in headers.items()}
     response = Response(status, 11, b"", named, True, body, body, truncated)
     return judge(response, "trapline", 10_000, NOW, conditional=True, fingerprints=True)

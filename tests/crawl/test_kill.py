@@ -35,8 +35,9 @@ from tests.crawl.kill_world import (
     served,
     settled,
 )
-from trapline.crawl.run import open_crawl
-from trapline.testweb import Log, Promise, check
+from tests.effort import slow
+from trapline.crawl.engine.run import open_crawl
+from trapline.testweb import Promise, RequestLog, check
 
 KILLS = int(os.environ.get("TRAPLINE_KILLS", "3"))
 PAGES_A_KILL, SITES_A_KILL = 160, 10
@@ -115,7 +116,7 @@ class Killed(NamedTuple):
     whole: dict[str, int]  # what came of each URL in the undisturbed one
     kills: Counter[str]  # by moment and process
     ledger: Ledger
-    log: Log
+    log: RequestLog
 
     def check_pages(self) -> None:
         assert settled(self.folder) == self.whole and FETCHED in self.whole.values()
@@ -153,6 +154,7 @@ def killed(place: Path, kills: int, seed: int) -> Killed:
         return Killed(folder, whole, done, ledger, server.log())
 
 
+@slow
 def test_killed_at_any_moment_a_crawl_ends_as_if_undisturbed(tmp_path: Path) -> None:
     seed = int(os.environ.get("TRAPLINE_SEED", "1"))
     crawl = killed(tmp_path, KILLS, seed)

@@ -8,16 +8,16 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from trapline.crawl import known as module
-from trapline.crawl.known import MOST_NEW, Known
-from trapline.crawl.outbox import Outbox
-from trapline.crawl.records import FULL, TOO_MANY, Batch
-from trapline.crawl.scope import Scope
-from trapline.crawl.seen import Lookup, Seen
-from trapline.crawl.shelf import Shelf
-from trapline.crawl.sites import Sites
-from trapline.fetch.links import Links
-from trapline.fetch.page import MOST_LINKS
+from tests.effort import examples
+from trapline.crawl.discovery import link_resolver as module
+from trapline.crawl.discovery.link_resolver import MOST_NEW, LinkResolver
+from trapline.crawl.discovery.scope import Scope
+from trapline.crawl.discovery.seen import Lookup, SeenTable
+from trapline.crawl.discovery.sites import Sites
+from trapline.crawl.discovery.url_store import UrlStore
+from trapline.crawl.engine.records import FULL, TOO_MANY, Batch
+from trapline.crawl.store.outbox import Outbox
+from trapline.fetch.html.page import MOST_LINKS, Links
 from trapline.fetch.urls import canonical, is_dynamic, origin
 from trapline.frontier import Frontier, Rules
 from trapline.frontier.journal import Journal
@@ -40,18 +40,18 @@ class World:
         journal = Journal()
         self.frontier = Frontier(load_strategy(strategy), rules or Rules(), journal=journal)
         self.batches: list[Batch] = []
-        self.outbox, self.shelf, self.sites = Outbox(journal, self.batches.append), Shelf(None), Sites(0.0)
-        self.seen, self.left_out = Seen(), Counter[str]()
-        self.known = Known(
+        self.outbox, self.url_store, self.sites = Outbox(journal, self.batches.append), UrlStore(None), Sites(0.0)
+        self.seen, self.rejected_links = SeenTable(), Counter[str]()
+        self.known = LinkResolver(
             self.frontier,
             self.sites,
             self.seen,
-            self.shelf,
+            self.url_store,
             scope or Scope("any"),
             self.outbox,
             inputs,
             lambda site: 7,
-            self.left_out,
+            self.rejected_links,
         )
         self.home = self.known.seed_pages([HOME], 0.0)[0]
 
@@ -61,7 +61,7 @@ class World:
         return pages
 
     def urls(self, hrefs: list[str], url: str = HOME, base: str = "") -> list[str]:
-        return self.shelf.urls(self.pages(hrefs, url, base))
+        return self.url_store.urls(self.pages(hrefs, url, base))
 
 
 # ---- against the obvious
@@ -73,7 +73,7 @@ class Oracle:
     def __init__(self, scope: Scope) -> None:
         self.scope = scope
         self.ids: dict[str, int] = {}
-        self.left_out: dict[str, int] = {}
+        self.rejected_links: dict[str, int] = {}
 
     def page(self, url: str) -> int:
         return self.ids.setdefault(url, len(self.ids))
@@ -87,7 +87,7 @@ class Oracle:
     def is_ours(self, target: str) -> bool:
         why = "" if target in self.ids else self.scope.admits(target)
         if why:
-            self.left_out[why] = self.left_out.get(why, 0) + 1
+            self.rejected_links[why] = self.rejected_links.get(why, 0) + 1
         return not why
 
 
@@ -114,7 +114,7 @@ BASES = st.one_of(st.just(""), st.just(""), RELATIVE, ABSOLUTE)
 WEB = st.lists(st.tuples(HREFS, URLS, BASES), max_size=8)
 
 
-@settings(max_examples=60)
+@settings(max_examples=examples(60))
 @given(WEB, st.sampled_from(["any", "host"]), st.sampled_from([1, 4, 1 << 15]))
 def test_every_href_is_the_page_of_its_canonical_url(
     web: list[tuple[list[str], str, str]], kind: str, slots: int
@@ -128,8 +128,8 @@ def test_every_href_is_the_page_of_its_canonical_url(
     world.known._lookup = Lookup(world.seen, slots)
     for hrefs, url, base in web + web:
         assert world.pages(hrefs, url, base) == oracle.pages(hrefs, url, base)
-    assert world.left_out == oracle.left_out
-    assert world.shelf.urls(list(oracle.ids.values())) == list(oracle.ids)
+    assert world.rejected_links == oracle.rejected_links
+    assert world.url_store.urls(list(oracle.ids.values())) == list(oracle.ids)
     world.outbox.flush()
     told = [page for batch in world.batches for page in batch.pages]
     assert told == [(page, world.sites.named(origin(url)).id, url) for url, page in oracle.ids.items()]  # type: ignore[union-attr]
@@ -182,20 +182,20 @@ def test_a_base_that_is_none_is_no_base(base: str) -> None:
 def test_what_is_no_page_is_left_out_and_not_counted() -> None:
     world = World()
     assert world.pages(["mailto:me@a.org", "javascript:0", "http://[", "ftp://a.org/", "/" + 9000 * "x"]) == []
-    assert not world.left_out
+    assert not world.rejected_links
 
 
 def test_links_out_of_scope_are_counted_by_reason() -> None:
     world = World(Scope("host", (HOME,), exclude=(r"\.pdf$",)))
     assert world.urls(["http://b.org/", "x.pdf", "y", "http://b.org/z"]) == ["http://a.org/y"]
     world.pages(["x.pdf"])
-    assert world.left_out == {"host": 2, "exclude": 2}
+    assert world.rejected_links == {"host": 2, "exclude": 2}
 
 
 def test_seeds_are_taken_whatever_the_scope() -> None:
     world = World(Scope("host", (HOME,)))
     page = world.known.seed_pages(["http://b.org/robots.txt"], 0.0)
-    assert world.shelf.urls(page) == ["http://b.org/robots.txt"]
+    assert world.url_store.urls(page) == ["http://b.org/robots.txt"]
 
 
 def test_a_new_site_is_registered_with_its_address_and_its_pages_by_kind() -> None:
@@ -203,7 +203,7 @@ def test_a_new_site_is_registered_with_its_address_and_its_pages_by_kind() -> No
     world.pages(["http://b.org/?q", "http://b.org/", "x?y=1"])
     sites = world.frontier.state.site[: world.frontier.sites]
     assert len(world.sites) == world.frontier.sites == 2 and sites["group"].tolist() == [7, 7]
-    urls = world.shelf.urls(list(range(world.frontier.pages)))
+    urls = world.url_store.urls(list(range(world.frontier.pages)))
     dynamic = (world.frontier.state.page["marks"][: world.frontier.pages] & DYNAMIC) > 0
     assert dynamic.tolist() == [is_dynamic(url) for url in urls]
 
@@ -213,7 +213,7 @@ def test_what_the_page_rank_wants_to_know_is_set_for_new_pages() -> None:
     world.pages(["x", "long", "x"])
     world.pages(["longer", "x"])
     column = world.frontier.state.columns[:, world.frontier.strategy.page.columns.index("pagerank")]
-    urls = world.shelf.urls(list(range(world.frontier.pages)))
+    urls = world.url_store.urls(list(range(world.frontier.pages)))
     assert column[: world.frontier.pages].tolist() == [len(url) for url in urls]
 
 
@@ -240,9 +240,9 @@ def test_of_one_page_a_bounded_number_of_links_is_found_out_and_the_rest_when_th
     world = World()
     hrefs = ["a", "mailto:x", "b", "c", "a", "d"]
     assert world.urls(hrefs) == ["http://a.org/a", "http://a.org/b"]  # what is no page has to be found out too
-    assert world.left_out == {TOO_MANY: 3}  # `a` was not known when the links were looked up
+    assert world.rejected_links == {TOO_MANY: 3}  # `a` was not known when the links were looked up
     assert world.urls(hrefs) == [f"http://a.org/{name}" for name in "abcd"]
-    assert world.left_out == {TOO_MANY: 3}
+    assert world.rejected_links == {TOO_MANY: 3}
 
 
 def test_the_urls_of_new_links_of_one_page_are_bounded_in_bytes(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -250,13 +250,13 @@ def test_the_urls_of_new_links_of_one_page_are_bounded_in_bytes(monkeypatch: pyt
     world = World()
     hrefs = [*"abcde"]
     assert len(world.pages(hrefs, base="/long/")) == 3
-    assert world.left_out == {TOO_MANY: 2}
+    assert world.rejected_links == {TOO_MANY: 2}
     assert len(world.pages(hrefs, base="/long/")) == 5  # of those that are known no URL is made
     others = own_world("http://a.org")
     links = Links.of([f"http://b.org/long/{name}" for name in hrefs])
     for _ in range(2):
         assert len(others.known.pages_of(HOME, "", links, 0.0).foreign) == 3
-    assert others.left_out == {TOO_MANY: 2 + 2}
+    assert others.rejected_links == {TOO_MANY: 2 + 2}
 
 
 def test_a_site_has_no_more_known_pages_than_a_multiple_of_what_may_be_fetched_of_it(
@@ -268,9 +268,9 @@ def test_a_site_has_no_more_known_pages_than_a_multiple_of_what_may_be_fetched_o
     hrefs = ["a", "b", "c", "d", "http://b.org/", "a"]
     for _ in range(2):
         pages = world.pages(hrefs)
-        assert world.shelf.urls(pages) == ["http://a.org/a", "http://a.org/b", "http://a.org/c", "http://b.org/"]
+        assert world.url_store.urls(pages) == ["http://a.org/a", "http://a.org/b", "http://a.org/c", "http://b.org/"]
         world.frontier.discover(pages, 0.0)
-    assert world.left_out == {FULL: 2}
+    assert world.rejected_links == {FULL: 2}
     assert len(world.known.seed_pages([f"http://a.org/seed{n}" for n in range(5)], 0.0)) == 5  # as the user wants it
     assert list(world.pages(["http://a.org:25/"])) == []  # nothing new is among them
 
@@ -308,7 +308,7 @@ def test_of_one_page_a_bounded_number_of_links_is_told_to_others(monkeypatch: py
         pages, foreign = world.known.pages_of(HOME, "", links, 0.0)
         assert list(foreign) == ["http://other.org/0", "http://other.org/1"]
         assert pages.tolist() == [ELSEWHERE] * 2
-    assert world.left_out == {TOO_MANY: 3 + 3 + 3}
+    assert world.rejected_links == {TOO_MANY: 3 + 3 + 3}
 
 
 # ---- what other partitions own
@@ -317,9 +317,9 @@ def test_of_one_page_a_bounded_number_of_links_is_told_to_others(monkeypatch: py
 def own_world(*names: str) -> World:
     """Of these sites alone."""
     world = World()
-    world.known = Known(
-        world.frontier, world.sites, world.seen, world.shelf, Scope("any"), world.outbox, {}, lambda site: 7,
-        world.left_out, lambda name: name in names,
+    world.known = LinkResolver(
+        world.frontier, world.sites, world.seen, world.url_store, Scope("any"), world.outbox, {}, lambda site: 7,
+        world.rejected_links, lambda name: name in names,
     )  # fmt: skip
     return world
 
@@ -331,8 +331,8 @@ def test_links_to_others_are_told_apart_again_and_again() -> None:
         pages, foreign = world.known.pages_of(HOME, "", Links.of(hrefs), 0.0)
         assert list(foreign) == ["http://other.org/x", "http://other.org/y", "http://third.org/"]
         assert pages.tolist()[1:] == [ELSEWHERE] * 3
-        assert world.shelf.urls(pages.tolist()[:1]) == ["http://a.org/b"]
-    assert world.left_out == {}
+        assert world.url_store.urls(pages.tolist()[:1]) == ["http://a.org/b"]
+    assert world.rejected_links == {}
     assert [site.origin for site in world.sites] == ["http://a.org"]
 
 
@@ -340,14 +340,14 @@ def test_relative_links_of_a_page_with_a_foreign_base_are_foreign() -> None:
     world = own_world("http://a.org")
     pages, foreign = world.known.pages_of(HOME, "http://other.org/d/", Links.of(["x", "../y", "http://a.org/z"]), 0.0)
     assert list(foreign) == ["http://other.org/d/x", "http://other.org/y"]
-    assert world.shelf.urls(pages.tolist()[:1]) == ["http://a.org/z"]
+    assert world.url_store.urls(pages.tolist()[:1]) == ["http://a.org/z"]
 
 
 def test_links_to_sites_that_moved_are_links_to_others_also_if_their_pages_are_known() -> None:
     world = own_world("http://a.org", "http://b.org")
     hrefs = ["/b", "http://b.org/x", "http://b.org/x#top", "HTTP://B.ORG/x", "http://b.org/new"]
     before, _ = world.known.pages_of(HOME, "", Links.of(hrefs[:-1]), 0.0)
-    assert world.shelf.urls(before.tolist()) == ["http://a.org/b", "http://b.org/x"]
+    assert world.url_store.urls(before.tolist()) == ["http://a.org/b", "http://b.org/x"]
     moved = world.sites.named("http://b.org")
     assert moved is not None
     world.known.leave([moved.id])
@@ -362,7 +362,7 @@ def test_pages_that_are_handed_over_are_ours_whatever_the_scope() -> None:
     world = own_world()
     urls = ["http://b.org/x", "http://c.org/y?z", "http://b.org/w"]
     pages = world.known.adopt(urls, 0.0)
-    assert world.shelf.urls(pages) == urls == world.known.urls(pages)
+    assert world.url_store.urls(pages) == urls == world.known.urls(pages)
     assert world.known.find(urls) == pages
     assert [site.origin for site in world.sites][-2:] == ["http://b.org", "http://c.org"]
     assert [page for page, _, _ in world.outbox.pages][-3:] == pages
@@ -372,5 +372,5 @@ def test_seeds_and_arrivals_of_others_are_not_ours() -> None:
     world = own_world("http://a.org")
     assert world.known.seed_pages(["http://other.org/", HOME], 0.0) == [world.home]
     ours, theirs = world.known.arrived(["http://a.org/new", "http://other.org/"], 0.0)
-    assert world.shelf.urls([ours]) == ["http://a.org/new"]
+    assert world.url_store.urls([ours]) == ["http://a.org/new"]
     assert theirs < 0

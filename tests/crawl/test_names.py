@@ -7,9 +7,9 @@ from collections.abc import Callable
 import pytest
 
 from tests.crawl.stage import A, B, Stage, links
-from trapline.crawl.names import AT_ONCE
+from trapline.crawl.discovery.site_resolver import AT_ONCE
 from trapline.fetch import failure
-from trapline.fetch.dns import FAILED_S, Answer
+from trapline.fetch.dns import FAILED_S, DnsAnswer
 from trapline.frontier import Rules
 
 NOBODY = "no name server answered"
@@ -21,18 +21,18 @@ class Script:
 
     clock: Callable[[], float]  # set by the stage
 
-    def __init__(self, seconds: float = 0.5, **answers: list[Answer]) -> None:
+    def __init__(self, seconds: float = 0.5, **answers: list[DnsAnswer]) -> None:
         self.answers = {f"{name}.test": said for name, said in answers.items()}
         self.asked: list[str] = []
-        self.found: dict[str, Answer] = {}  # for whoever asks once more
+        self.found: dict[str, DnsAnswer] = {}  # for whoever asks once more
         self.seconds = seconds
         self.under_way = self.most_under_way = 0
 
-    def known(self, host: str) -> Answer | None:
+    def known(self, host: str) -> DnsAnswer | None:
         answer = self.found.get(host)
         return answer if answer is not None and answer.expires_at > self.clock() else None
 
-    async def addresses(self, host: str) -> Answer:
+    async def addresses(self, host: str) -> DnsAnswer:
         self.asked.append(host)
         self.under_way += 1
         self.most_under_way = max(self.most_under_way, self.under_way)
@@ -43,22 +43,22 @@ class Script:
         return self.found[host]
 
 
-def at(*addresses: str, until: float = math.inf) -> Answer:
-    return Answer(addresses, until)
+def at(*addresses: str, until: float = math.inf) -> DnsAnswer:
+    return DnsAnswer(addresses, until)
 
 
-def none(retry: bool, until: float = math.inf) -> Answer:
-    return Answer((), until, failure.DNS, retry, NOBODY)
+def none(retry: bool, until: float = math.inf) -> DnsAnswer:
+    return DnsAnswer((), until, failure.DNS, retry, NOBODY)
 
 
 def group(stage: Stage, origin: str = A) -> int:
     return int(stage.frontier.state.site["group"][stage.site(origin).id])
 
 
-def given_up(stage: Stage) -> list[tuple[int, str, str]]:
+def abandoned_sites(stage: Stage) -> list[tuple[int, str, str]]:
     """Site, kind and why, as the store is told."""
     stage.outbox.flush()
-    return [(one.site, one.kind, one.why) for batch in stage.batches for one in batch.given_up]
+    return [(one.site, one.kind, one.why) for batch in stage.batches for one in batch.abandoned_sites]
 
 
 def test_a_site_is_visited_once_its_address_is_known(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -79,13 +79,13 @@ def test_sites_on_one_address_are_one_group(monkeypatch: pytest.MonkeyPatch) -> 
     [(none(False), "dns", NOBODY), (at("10.0.0.1"), "address", "its address 10.0.0.1 is refused: private")],
 )
 def test_a_site_without_an_address_is_given_up_and_the_crawl_ends(
-    monkeypatch: pytest.MonkeyPatch, answer: Answer, kind: str, why: str
+    monkeypatch: pytest.MonkeyPatch, answer: DnsAnswer, kind: str, why: str
 ) -> None:
     stage = Stage(monkeypatch, resolver=Script(a=[answer]), allow_private=False)
     stage.passes(1.0)
     assert stage.over and not stage.wires
-    assert given_up(stage) == [(stage.site().id, kind, why)]
-    assert stage.crawler.tally.given_up == {kind: 1} and not stage.crawler.tally.errors
+    assert abandoned_sites(stage) == [(stage.site().id, kind, why)]
+    assert stage.crawler.tally.abandoned_sites == {kind: 1} and not stage.crawler.tally.errors
 
 
 def test_only_addresses_that_may_be_connected_to_count(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -104,7 +104,7 @@ def test_a_refused_site_found_last_of_all_ends_the_crawl(monkeypatch: pytest.Mon
     stage.wires[1].answers(body=links("http://0.0.0.0/"))
     stage.passes(0.0)
     (site,) = [site.id for site in stage.sites if site.origin == "http://0.0.0.0"]
-    assert stage.over and given_up(stage) == [(site, "address", "its address 0.0.0.0 is refused: unspecified")]
+    assert stage.over and abandoned_sites(stage) == [(site, "address", "its address 0.0.0.0 is refused: unspecified")]
 
 
 def test_nobody_answered_is_asked_again_when_the_resolver_will_ask_anew(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -122,7 +122,7 @@ def test_nobody_answers_for_good(monkeypatch: pytest.MonkeyPatch) -> None:
     script = Script(a=[none(True, until=0.0)])
     stage = Stage(monkeypatch, resolver=script)
     stage.passes(3 * FAILED_S)
-    assert len(script.asked) == 3 and stage.over and given_up(stage) == [(stage.site().id, "dns", NOBODY)]
+    assert len(script.asked) == 3 and stage.over and abandoned_sites(stage) == [(stage.site().id, "dns", NOBODY)]
 
 
 def visit(stage: Stage, number: int) -> None:
@@ -182,7 +182,9 @@ def test_a_site_that_moves_to_an_address_we_refuse_is_given_up(monkeypatch: pyte
     stage.passes(1.0)
     assert stage.over and len(stage.wires) == 1
     stage.names._found(stage.site(), at("169.254.169.254"))  # asked for twice, it was answered twice
-    assert given_up(stage) == [(stage.site().id, "address", "its address 169.254.169.254 is refused: link-local")]
+    assert abandoned_sites(stage) == [
+        (stage.site().id, "address", "its address 169.254.169.254 is refused: link-local")
+    ]
 
 
 def test_an_address_that_cannot_be_reached_is_followed_by_the_next(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from trapline.crawl.options import CrawlOptions, live_rules
+from trapline.crawl.engine.options import CrawlOptions, live_rules
 from trapline.errors import ConfigError
 from trapline.fetch.limits import Limits
 

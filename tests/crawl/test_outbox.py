@@ -4,13 +4,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.crawl.store_world import fetched, robots
-from trapline.crawl.outbox import BYTES, FETCHES, Outbox
-from trapline.crawl.records import VISITS, Batch, GivenUp, Progress
+from trapline.crawl.engine.records import VISITS, AbandonedSite, Batch, CrawlProgress
+from trapline.crawl.store.outbox import BYTES, FETCHES, Outbox
 from trapline.frontier import Frontier
 from trapline.frontier.journal import Journal
 from trapline.strategies import load_strategy
 
-PROGRESS = Progress(0.0, 0.0, 0, 0, 0, 0, 0, 0, 0, 0.0)
+PROGRESS = CrawlProgress(0.0, 0.0, 0, 0, 0, 0, 0, 0, 0, 0.0)
 
 
 def outbox(last_batch: int = 0) -> tuple[Outbox, list[Batch]]:
@@ -46,7 +46,9 @@ def test_anything_at_all_makes_a_batch() -> None:
         "sites": lambda box: box.sites.append((0, "http://a.org")),
         "pages": lambda box: box.pages.append((0, 0, "http://a.org/")),
         "robots": lambda box: box.robots.append(robots(0)),
-        "given_up": lambda box: box.given_up.append(GivenUp(0, 1.0, VISITS, "5 failed visits in a row")),
+        "abandoned_sites": lambda box: box.abandoned_sites.append(
+            AbandonedSite(0, 1.0, VISITS, "5 failed visits in a row")
+        ),
         "progress": lambda box: box.flush(is_due=True),
     }
     for name, fill in fills.items():

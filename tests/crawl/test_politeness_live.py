@@ -18,14 +18,15 @@ import pytest
 
 from tests.crawl.live_web import Crawled, Seen, crawled, crawled_web
 from tests.crawl.small_server import NOT_FOUND, SmallServer, name_server, page, small_server
+from tests.effort import slow
 from tests.fetch.name_server import Name
 from tests.testweb.webs import numbered
-from trapline.crawl import robots_file
-from trapline.crawl.audit import audit
+from trapline.crawl.inspect.audit import audit
+from trapline.crawl.robots import site_robots
 from trapline.fetch import dns
 from trapline.fetch.limits import Limits
 from trapline.frontier import Frontier
-from trapline.testweb import ATTACKS, REFUSALS, Behaviour, Log, Mix, Promise, Web, build_web, check
+from trapline.testweb import ATTACKS, REFUSALS, Behaviour, Mix, Promise, RequestLog, ServedWeb, build_web, check
 from trapline.testweb.behaviour import behaviours
 from trapline.testweb.draws import draw
 from trapline.testweb.redirects import hrefs
@@ -35,7 +36,7 @@ SITES = int(os.environ.get("TRAPLINE_POLITE_SITES", "60"))
 PAGES = 4  # of a site
 PROMISE = Promise(delay_s=0.2, per_connection=3, pause_s=0.05)
 LIMITS = Limits(first_byte_s=1.5, total_s=1.5, body_bytes=300_000)
-QUICK = {"limits": LIMITS, "backoff_s": 0.1, "backoff_most_s": 0.2, "retries": 1, "give_up": 50}
+QUICK = {"limits": LIMITS, "backoff_s": 0.1, "backoff_most_s": 0.2, "retries": 1, "abandon": 50}
 
 FAULTS = (
     *(("not-found", 0.03), ("error", 0.02), ("too-many", 0.03), ("unavailable-once", 0.04)),
@@ -51,7 +52,7 @@ ROBOTS = (
 )
 
 
-def mixed_web(sites: int) -> Web:
+def mixed_web(sites: int) -> ServedWeb:
     """Every kind of server, three sites to an address. The Crawl-delays lie below w, at w and above it."""
     base = Behaviour(latency_s=0.002, robots="rules", disallowed=0.3, redirects=REDIRECTS, faults=FAULTS)
     drawn = behaviours(Mix(base, measured_requests=True, http10=0.1, robots=ROBOTS), sites, seed=1)
@@ -68,7 +69,7 @@ def _delayed(behaviour: Behaviour, site: int) -> Behaviour:
 @pytest.fixture(scope="module")
 def seen(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Seen]:
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(robots_file, "FIRST_WAIT_S", 0.05 if SITES < 100 else 0.2)
+        patch.setattr(site_robots, "FIRST_WAIT_S", 0.05 if SITES < 100 else 0.2)
         yield crawled_web(tmp_path_factory.mktemp("polite") / "crawl", mixed_web(SITES), PROMISE, **QUICK)
 
 
@@ -107,7 +108,7 @@ def test_every_page_that_may_be_had_was_had(seen: Seen) -> None:
     assert {page for page in range(web.pages) if web.url(page) in had} == reachable(web)
 
 
-def reachable(web: Web) -> set[int]:
+def reachable(web: ServedWeb) -> set[int]:
     """The pages to be had from the home pages: allowed, not refused, and linked directly or by way of a site that answers."""
     found: set[int] = set()
     ahead = [page for page in web.home if _to_be_had(web, page)]
@@ -120,19 +121,19 @@ def reachable(web: Web) -> set[int]:
     return found
 
 
-def _to_be_had(web: Web, page: int) -> bool:
+def _to_be_had(web: ServedWeb, page: int) -> bool:
     never = {*REFUSALS, *ATTACKS} - {*HAD_ALL_THE_SAME}
     site = web.site[page]
     return web.fault(page) not in never and allowed(web, site, web.paths[page]) and _rules_can_be_had(web, site)
 
 
-def _rules_can_be_had(web: Web, site: int) -> bool:
+def _rules_can_be_had(web: ServedWeb, site: int) -> bool:
     """A robots.txt on another site is fetched as a page of that one, and only if that one answers for its own."""
     elsewhere = int(draw(web.seed, "robots away", site) * web.sites)
     return web.behaviours[site].robots != "away" or web.behaviours[elsewhere].robots not in NOTHING_ALLOWED
 
 
-def _linked(web: Web, page: int) -> bool:
+def _linked(web: ServedWeb, page: int) -> bool:
     if web.redirect(page) != "away":
         return True
     by_way_of = int(draw(web.seed, "away", page) * web.sites)
@@ -149,12 +150,13 @@ def test_a_site_that_says_retry_after_rests(seen: Seen) -> None:
     assert rested > 3
 
 
+@slow
 @pytest.mark.skipif(SITES > 100, reason="the proof is the one above; these show the same of other protocols")
 @pytest.mark.parametrize(("http", "pause_s"), [("1.0", 0.05), ("pipelining", 0.0)])
 def test_so_it_is_with_other_protocols(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, http: str, pause_s: float
 ) -> None:
-    monkeypatch.setattr(robots_file, "FIRST_WAIT_S", 0.05)
+    monkeypatch.setattr(site_robots, "FIRST_WAIT_S", 0.05)
     promise = replace(PROMISE, delay_s=0.05, pause_s=pause_s)
     assert_polite(crawled_web(tmp_path / "crawl", mixed_web(15), promise, http=http, **QUICK))
 
@@ -212,11 +214,11 @@ def audited(crawl: Crawled, **changes: float):  # type: ignore[no-untyped-def]
         return audit(database)
 
 
-def forged(log: Log, row: int, **values: float) -> Log:
+def forged(log: RequestLog, row: int, **values: float) -> RequestLog:
     rows = log._rows.copy()
     for column, value in values.items():
         rows[column][row] = value
-    return Log(log.web, log.columns._replace(rows=rows.tobytes()))
+    return RequestLog(log.web, log.columns._replace(rows=rows.tobytes()))
 
 
 def test_a_forged_request_is_found(seen: Seen) -> None:

@@ -10,14 +10,14 @@ from typing import Any
 import pytest
 
 from tests.crawl.live_web import Crawled, crawled, silence
+from tests.effort import slow
 from tests.testweb.changing import changing_web
-from trapline.crawl import resume
-from trapline.crawl.glance import glance
-from trapline.crawl.options import CrawlOptions, RefreshOptions
-from trapline.crawl.run import resume_crawl
-from trapline.crawl.standing import Standing
-from trapline.crawl.store.reading import Reading
-from trapline.crawl.tally import Heard
+from trapline.crawl.engine.options import CrawlOptions, RefreshOptions
+from trapline.crawl.engine.run import resume_crawl
+from trapline.crawl.engine.status import CrawlStatus, SignalCounts
+from trapline.crawl.files import resume
+from trapline.crawl.files.reading import Reading
+from trapline.crawl.inspect.folder_status import folder_status
 from trapline.signals.inbox import ACCESS, CHANGED, Inbox, Signal
 from trapline.testweb import Behaviour, serve
 
@@ -89,6 +89,7 @@ def test_a_crawl_goes_on_with_what_it_knew(tmp_path: Path) -> None:
     assert all(after[page] >= crawls for page, crawls in before.items())
 
 
+@slow
 def test_the_log_behind_its_snapshots_is_forgotten_while_it_runs(tmp_path: Path) -> None:
     """Many snapshots; it goes on from the last two, and as well from the older of them alone."""
     folder = tmp_path / "crawl"
@@ -111,6 +112,7 @@ def test_the_log_behind_its_snapshots_is_forgotten_while_it_runs(tmp_path: Path)
         assert resume_crawl(folder, silence(), max_seconds=4.0)["runs"] == 2
 
 
+@slow
 def test_a_crawl_that_has_nothing_to_do_writes_little(tmp_path: Path) -> None:
     idle = RefreshOptions(continuous=True, price=math.inf)
     with serve(changing_web(1e9)) as server:
@@ -130,14 +132,14 @@ def test_signals_that_came_while_nobody_crawled_are_heard_once(tmp_path: Path) -
         inbox.put([Signal(0, 4e9, "indexnow", url, CHANGED, 4e9, 1.0, True) for url in server.seed_urls])
         inbox.put([Signal(0, 4e9, "api", server.seed_urls[0], ACCESS, 4e9, 25.0, True) for _ in range(2)])
         inbox.close()
-        told = Heard(len(server.seed_urls), 2)
+        told = SignalCounts(len(server.seed_urls), 2)
         for seconds in (1.5, 2.5):
-            shown: list[Standing] = []
+            shown: list[CrawlStatus] = []
             summary = resume_crawl(folder, nullcontext(shown.append), max_seconds=seconds)
             assert (summary["signals"], summary["access_counts"]) == told
             assert shown[-1].again is not None and shown[-1].again.heard == told
     assert sum(known["all_signals"] for known in state_of(folder)) == len(server.seed_urls)
-    found = glance(folder)
+    found = folder_status(folder)
     assert (found.signals, found.access_counts) == told
 
 

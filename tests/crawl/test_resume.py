@@ -16,13 +16,15 @@ import numpy as np
 import pytest
 
 from tests.crawl.kill_world import Run, fetches, options_of, prepared, rows, served, settled
+from tests.effort import slow
 from tests.testweb.webs import numbered
 from trapline import cli
-from trapline.crawl import resume, scores
-from trapline.crawl.options import live_rules
-from trapline.crawl.run import open_crawl, resume_crawl
+from trapline.crawl.engine import quality as scores
+from trapline.crawl.engine.options import live_rules
+from trapline.crawl.engine.run import open_crawl, resume_crawl
+from trapline.crawl.files import resume
+from trapline.crawl.files.reading import Reading
 from trapline.crawl.store.client import Store
-from trapline.crawl.store.reading import Reading
 from trapline.crawl.store.settings import StoreSettings
 from trapline.errors import ConfigError
 from trapline.frontier import FETCHED
@@ -61,6 +63,7 @@ def test_scores_are_made_of_the_links_of_earlier_runs_too(
     assert runs and all(kept == fetched > 90 for kept, fetched in runs)
 
 
+@slow
 def test_names_that_nobody_had_looked_up_yet_are_looked_up(server: Served, tmp_path: Path) -> None:
     """Killed while the name server was silent: the sites are known, their addresses are not."""
     folder = prepared(tmp_path / "c", options_of(server, hosts={}, nameservers=("127.0.0.1:9",)))
@@ -77,7 +80,7 @@ def test_a_clock_that_was_set_back_holds_nothing_up(
     server: Served, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     begin(server, tmp_path / "c")
-    monkeypatch.setattr("trapline.crawl.live.time.time", lambda now=time.time: now() - 3600.0)
+    monkeypatch.setattr("trapline.crawl.engine.live.time.time", lambda now=time.time: now() - 3600.0)
     assert go_on(tmp_path / "c", max_pages=110, max_seconds=30.0)["stopped_by"] == "max-pages"
 
 
@@ -92,6 +95,7 @@ def interrupted(folder: Path, why: str = "interrupted") -> None:
     assert rows(folder, "select count(*) from sqlite_master where type = 'index' and name like '%_by_%'") == [(3,)]
 
 
+@slow
 def test_sigterm_ends_a_pause_of_an_hour(server: Served, tmp_path: Path) -> None:
     folder = prepared(tmp_path / "c", options_of(server, pause_s=3600.0))
     with Run("--resume", folder) as run:
@@ -101,6 +105,7 @@ def test_sigterm_ends_a_pause_of_an_hour(server: Served, tmp_path: Path) -> None
     interrupted(folder, "terminated")
 
 
+@slow
 def test_a_second_ctrl_c_ends_a_visit_that_does_not_end_and_nobody_failed(tmp_path: Path) -> None:
     web = build_web(numbered(2, 4), [Behaviour(), Behaviour(latency_s=3600.0)])
     with serve(web) as server:
@@ -214,8 +219,8 @@ def test_values_of_pages_come_from_the_users_file_in_every_run(
     server: Served, tmp_path: Path, strategy: str, column: str
 ) -> None:
     web, file, folder = server.web, tmp_path / "values.txt", tmp_path / "c"
-    worth = {web.url(page): 1.0 / (2 + page) for page in range(web.pages)}
-    file.write_text("".join(f"{url}\t{value}\n" for url, value in worth.items()))
+    page_quality = {web.url(page): 1.0 / (2 + page) for page in range(web.pages)}
+    file.write_text("".join(f"{url}\t{value}\n" for url, value in page_quality.items()))
     source = {"history": str(file)} if column == "history" else {"quality": str(file)}
     begin(server, folder, strategy=strategy, **source)
     begun = len(rows(folder, "select 1 from page"))
@@ -224,7 +229,7 @@ def test_values_of_pages_come_from_the_users_file_in_every_run(
     values = frontier.state.columns[: frontier.pages, frontier.strategy.page.columns.index(column)]
     urls = [url for (url,) in rows(folder, "select url from page order by id")]
     assert len(urls) > begun
-    assert values.tolist() == [worth[url] for url in urls]
+    assert values.tolist() == [page_quality[url] for url in urls]
 
 
 def test_files_are_found_again_from_another_folder(
@@ -261,7 +266,7 @@ def test_robots_that_wait_for_the_store_find_their_connections_closed(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The store stops for longer than servers keep a connection; then all goes on, and nobody failed."""
-    monkeypatch.setattr("trapline.crawl.opening.StoreSettings", partial(StoreSettings, backlog_batches=1))
+    monkeypatch.setattr("trapline.crawl.files.opening.StoreSettings", partial(StoreSettings, backlog_batches=1))
     stores: list[int] = []
     started = Store.__init__
 
@@ -287,6 +292,7 @@ def test_robots_that_wait_for_the_store_find_their_connections_closed(
     assert (summary["pages_fetched"], summary["errors"], summary["stopped_by"]) == (480, 0, "drained")
 
 
+@slow
 def test_a_resume_is_quicker_than_the_delay_and_keeps_it(tmp_path: Path) -> None:
     """Killed with the requests of its second visits just sent, of which the log of the crawl knows nothing yet."""
     delay_s = 4.0
@@ -301,12 +307,12 @@ def test_a_resume_is_quicker_than_the_delay_and_keeps_it(tmp_path: Path) -> None
         assert check(server.log(), Promise(delay_s, 1)).violations == 0
 
 
-@pytest.mark.parametrize("at", [0.1, 0.4, 0.6, 0.9])
+@pytest.mark.parametrize("at", [0.4, *(pytest.param(at, marks=slow) for at in (0.1, 0.6, 0.9))])
 def test_a_damaged_database_is_refused_in_one_line(server: Served, tmp_path: Path, at: float) -> None:
     folder = tmp_path / "c"
     begin(server, folder, max_pages=300)
     with (folder / "crawl.db").open("r+b") as file:
         file.seek(int(at * (folder / "crawl.db").stat().st_size))
         file.write(b"\x55" * 8192)  # the head of a page is in it; what is free within one may be anything
-    with pytest.raises(ConfigError, match=r"crawl\.db: (it is damaged|not the database).*"):
+    with pytest.raises(ConfigError, match=r"crawl\.db: (is damaged|not the database).*"):
         go_on(folder)

@@ -10,7 +10,7 @@ import pytest
 from tests.crawl.kill_world import served, settled
 from tests.crawl.test_resume import begin, complaint
 from trapline import cli
-from trapline.crawl.store.folder import SNAPSHOT
+from trapline.crawl.files.layout import SNAPSHOT
 from trapline.testweb import Served
 
 Captured = pytest.CaptureFixture[str]
@@ -47,7 +47,7 @@ def test_a_damaged_snapshot_is_passed_over_said_and_removed(server: Served, tmp_
     capsys.readouterr()
     assert resumed(folder) == 0
     notes = [line for line in capsys.readouterr().err.splitlines() if "note:" in line]
-    assert len(notes) == 1 and "passed over and removed" in notes[0] and str(file) in notes[0]
+    assert len(notes) == 1 and "removed a damaged snapshot" in notes[0] and str(file) in notes[0]
     assert not newest.exists() and snapshots(folder)[0] == older
     assert len(settled(folder)) >= 170
 

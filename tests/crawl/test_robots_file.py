@@ -8,11 +8,18 @@ import pytest
 
 from tests.crawl.stage import A, B, Stage, Wire
 from tests.frontier.test_replay import assert_same_state
-from trapline.crawl import robots_elsewhere
-from trapline.crawl.options import RefreshOptions
-from trapline.crawl.robots_file import FIRST_WAIT_S, LONGEST_PAUSE_S, MOST_WAITS, Answer, RobotsFile, Step
-from trapline.fetch.robots import LIMIT_BYTES, Robots, parse
-from trapline.fetch.robots_answer import FIRST_RETRY_S, GIVEN_UP_AFTER_S, LONGEST_S, MOST_REDIRECTS, SHORTEST_S
+from trapline.crawl.engine.options import RefreshOptions
+from trapline.crawl.robots import cross_site
+from trapline.crawl.robots.site_robots import (
+    FIRST_WAIT_S,
+    LONGEST_PAUSE_S,
+    MOST_WAITS,
+    RobotsFile,
+    RobotsResponse,
+    Step,
+)
+from trapline.fetch.robots.answer import FIRST_RETRY_S, GIVEN_UP_AFTER_S, LONGEST_S, MOST_REDIRECTS, SHORTEST_S
+from trapline.fetch.robots.parser import LIMIT_BYTES, Robots, parse
 from trapline.frontier import AS_RULES, Frontier, Rules
 from trapline.frontier.journal import Call, read
 from trapline.frontier.layout import FETCHED as FETCHED_PAGE
@@ -197,7 +204,7 @@ def at_a(stage: Stage) -> Wire:
 
 def found(monkeypatch: pytest.MonkeyPatch, *answer: Any) -> Stage:
     """The robots.txt of a.test is x.txt of b.test, and that has just been answered with this, at the moment 1."""
-    stage = Stage(monkeypatch, (f"{A}/1", f"{A}/2"), give_up=99)
+    stage = Stage(monkeypatch, (f"{A}/1", f"{A}/2"), abandon=99)
     moved(stage.wires[0].opens(), f"{B}/x.txt")
     stage.passes(0.0)
     b = stage.wires[1].opens().answers(404)
@@ -275,7 +282,7 @@ def test_a_file_that_comes_by_itself_replaces_what_was_found_before(monkeypatch:
 
 
 def test_who_waits_for_a_file_is_told_once_however_often_it_asked(monkeypatch: pytest.MonkeyPatch) -> None:
-    stage = Stage(monkeypatch, (f"{A}/1", f"{A}/2"), give_up=99)
+    stage = Stage(monkeypatch, (f"{A}/1", f"{A}/2"), abandon=99)
     for wait in range(3):
         moved(at_a(stage).opens(), f"{B}/x.txt")
         stage.passes(max(15.0, FIRST_WAIT_S * 2.0**wait))
@@ -291,7 +298,7 @@ def test_who_waits_for_a_file_is_told_once_however_often_it_asked(monkeypatch: p
 def test_a_file_that_is_unreachable_for_thirty_days_is_none(monkeypatch: pytest.MonkeyPatch) -> None:
     """RFC 9309, 2.3.1.4. Asked for every hour, and then once a day."""
     rules = Rules(delay_s=15.0, per_connection=10, backoff_s=3600.0)
-    stage = Stage(monkeypatch, PAGES, give_up=10_000, rules=rules)
+    stage = Stage(monkeypatch, PAGES, abandon=10_000, rules=rules)
     while stage.loop.time() < GIVEN_UP_AFTER_S:
         stage.wires[-1].opens().answers(503)
         assert stage.site().robots is None
@@ -323,7 +330,7 @@ def test_the_known_rules_of_another_site_end_the_time_for_which_a_file_was_unrea
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """And so a failure thirty days after the first one allows nothing."""
-    stage = Stage(monkeypatch, (f"{A}/1", f"{A}/2", f"{B}/"), give_up=99)
+    stage = Stage(monkeypatch, (f"{A}/1", f"{A}/2", f"{B}/"), abandon=99)
     a, b = stage.wires
     a.opens().answers(503)
     b.opens().answers(200, {}, FORBIDS_1)
@@ -333,7 +340,7 @@ def test_the_known_rules_of_another_site_end_the_time_for_which_a_file_was_unrea
     assert stage.site().robots is stage.site(B).robots and stage.site().robots_unreachable_since == math.inf
     stage.passes(GIVEN_UP_AFTER_S)
     robots = RobotsFile(stage.site())
-    assert robots._heed(stage.web, 0, Answer(503, "", None, b"", None, None)) is Step.FAILED
+    assert robots._apply_answer(stage.web, 0, RobotsResponse(503, "", None, b"", None, None)) is Step.FAILED
 
 
 @pytest.mark.parametrize("hops", [1, MOST_REDIRECTS + 1])
@@ -384,7 +391,7 @@ def test_a_file_that_was_had_as_a_page_is_asked_for_once_more(
     assert b.address == "127.0.0.2" and b.opens().targets == ["/x.txt"]
     b.answers(status, {"Content-Type": "text/plain"}, FORBIDS_1)
     assert (stage.crawler.tally.fetched, stage.told(), stage.life("/x.txt", B)) == (before, told, life)
-    assert [url for url, _ in stage.errands()] == ["/x.txt"] and stage.unanswered() == []
+    assert [url for url, _ in stage.out_of_band()] == ["/x.txt"] and stage.unanswered() == []
     assert stage.frontier.open_at(stage.site(B).id) == stage.loop.time() + 15.0
     assert a.opens().targets == [allowed]
 
@@ -396,7 +403,7 @@ def test_the_log_of_such_a_visit_gives_the_same_frontier(monkeypatch: pytest.Mon
     b = next(wire for wire in stage.wires[2:] if wire.address == "127.0.0.2")
     b.opens().answers(200, {}, FORBIDS_1)
     frontier = Frontier(load_strategy("breadth-first"), stage.options.rules)
-    assert stage.errands() == [("/x.txt", "")]
+    assert stage.out_of_band() == [("/x.txt", "")]
     replay(frontier, b"".join(batch.calls for batch in stage.batches))
     assert_same_state(frontier, stage.frontier)
 
@@ -410,7 +417,7 @@ def test_such_a_visit_that_fails_is_repeated_when_it_is_asked_for_again(monkeypa
         b = next(wire for wire in reversed(stage.wires) if wire.address == "127.0.0.2")
         assert b.opens().targets == ["/x.txt"]
         b.ends("timeout")
-        assert stage.errands() == [("/x.txt", "timeout")] * (attempt + 1)
+        assert stage.out_of_band() == [("/x.txt", "timeout")] * (attempt + 1)
     assert stage.crawler.tally.failed == 0 and stage.life("/x.txt", B) == FETCHED_PAGE
 
 
@@ -425,7 +432,7 @@ def test_what_is_being_asked_for_is_not_asked_for_twice(monkeypatch: pytest.Monk
     b.answers(200, {"Content-Type": "text/plain"}, FORBIDS_1)
     stage.passes(60.0)
     assert [wire.address for wire in stage.wires[4:]].count("127.0.0.2") == 0
-    assert stage.errands() == [("/x.txt", "")]
+    assert stage.out_of_band() == [("/x.txt", "")]
 
 
 def test_what_a_site_forbids_is_not_asked_for_once_more(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -483,7 +490,7 @@ def test_a_file_on_a_site_that_has_given_all_its_pages_is_had_all_the_same(monke
 def test_nobody_is_sent_to_a_site_that_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
     stage = had(monkeypatch)
     moved(stage.wires[0].opens(), f"{B}/x.txt")
-    stage.crawler.give_up(stage.site(B), "visits", "")
+    stage.crawler.abandon(stage.site(B), "visits", "")
     stage.passes(100.0)
     assert {wire.address for wire in stage.wires[2:]} == {"127.0.0.1"}
 
@@ -496,7 +503,7 @@ def test_a_page_that_has_not_changed_is_no_answer_for_who_waits_for_it(monkeypat
     b = stage.wires[1].opens()
     assert b.targets == ["/x.txt"] and b"If-None-Match" in b.sent[0]
     replied = Replied(stage)
-    stage.web.robots_asked(f"{B}/x.txt", 2)
+    stage.web.robots_requested(f"{B}/x.txt", 2)
     b.answers(304, {"ETag": '"1"'}, b"")
     assert replied.replies == []
 
@@ -508,7 +515,7 @@ class Replied:
     """What the crawl says to other partitions, of which it is one."""
 
     def __init__(self, stage: Stage) -> None:
-        self.replies: list[tuple[int, str, Answer]] = []
+        self.replies: list[tuple[int, str, RobotsResponse]] = []
         self.asked: list[str] = []
         self.reply = lambda *reply: self.replies.append(reply)
         self.ask = self.asked.append
@@ -526,9 +533,9 @@ class Replied:
 
 def test_who_asks_for_rules_gets_them_when_they_are_known(stage: Stage) -> None:
     replied = Replied(stage)
-    stage.web.robots_asked(f"{B}/robots.txt", 2)
+    stage.web.robots_requested(f"{B}/robots.txt", 2)
     stage.passes(0.0)
-    stage.web.robots_asked(f"{B}/robots.txt", 3)
+    stage.web.robots_requested(f"{B}/robots.txt", 3)
     other = stage.wires[1]
     assert other.address == "127.0.0.2" and other.opens().targets == ["/robots.txt"] and replied.replies == []
     other.answers(200, {"Cache-Control": "max-age=7200"}, FORBIDS_1 + delayed(3))
@@ -536,14 +543,14 @@ def test_who_asks_for_rules_gets_them_when_they_are_known(stage: Stage) -> None:
     rules = replied.rules()
     assert (rules.allows("/1"), rules.allows("/2"), rules.crawl_delay_s) == (False, True, 3.0)
     stage.passes(3000.0)
-    stage.web.robots_asked(f"{B}/robots.txt", 4)
+    stage.web.robots_requested(f"{B}/robots.txt", 4)
     assert replied.replies[-1][:2] == (4, f"{B}/robots.txt") and not replied.rules().allows("/1")
     assert [answer.max_age_s for _, _, answer in replied.replies] == [7200.0, 7200.0, 4200.0]
 
 
 def test_who_asks_for_a_page_gets_what_it_says(stage: Stage) -> None:
     replied = Replied(stage)
-    stage.web.robots_asked(f"{B}/x.txt", 2)
+    stage.web.robots_requested(f"{B}/x.txt", 2)
     stage.passes(0.0)
     other = stage.wires[1].opens().answers(404)
     stage.passes(1.0)
@@ -555,17 +562,17 @@ def test_who_asks_for_a_page_gets_what_it_says(stage: Stage) -> None:
 def test_who_asks_for_a_page_that_was_had_before_gets_what_it_says_now(monkeypatch: pytest.MonkeyPatch) -> None:
     stage = had(monkeypatch)
     replied = Replied(stage)
-    stage.web.robots_asked(f"{B}/x.txt", 2)
+    stage.web.robots_requested(f"{B}/x.txt", 2)
     stage.passes(15.0)
     stage.wires[-1].opens().answers(200, {}, FORBIDS_1)
     assert not replied.rules().allows("/1") and replied.replies[-1][:2] == (2, f"{B}/x.txt")
 
 
 def test_of_files_that_never_come_the_oldest_is_forgotten(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(robots_elsewhere, "MOST_ASKED", 2)
+    monkeypatch.setattr(cross_site, "MOST_ASKED", 2)
     replied = Replied(stage)
     for path in ("/x.txt", "/y.txt", "/y.txt", "/z.txt"):
-        stage.web.robots_asked(B + path, 2)
+        stage.web.robots_requested(B + path, 2)
     assert [stage.web.elsewhere.awaits(B + path) for path in ("/x.txt", "/y.txt", "/z.txt")] == [False, True, True]
     assert replied.replies == []
 
@@ -579,7 +586,7 @@ def test_the_rules_of_another_partition_are_asked_for_and_taken(stage: Stage, mo
     stage.passes(15.0)
     moved(stage.wires[1].opens(), f"{B}/robots.txt")  # nobody has answered: it asks again
     assert replied.asked == [f"{B}/robots.txt"] * 2
-    stage.web.robots_told(f"{B}/robots.txt", Answer(200, "", None, FORBIDS_1, 4000.0, None))
+    stage.web.robots_received(f"{B}/robots.txt", RobotsResponse(200, "", None, FORBIDS_1, 4000.0, None))
     stage.passes(15.0)
     assert stage.wires[2].opens().targets == ["/2"]
     assert [record.url for record in stage.robots][-1] == f"{B}/robots.txt"

@@ -90,7 +90,7 @@ def _simulated(
         web,
         strategy,
         rules,
-        robots=met.robots,
+        connections=met.robots,
         servers=servers,
         network=Network(**shares),
         inputs=inputs,

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from trapline.crawl.scope import KINDS, Scope, registrable
+from trapline.crawl.discovery.scope import KINDS, Scope, registrable
 from trapline.errors import ConfigError
 from trapline.fetch.urls import canonical, origin
 

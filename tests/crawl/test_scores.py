@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from trapline.crawl.scores import TOLERANCE, Scores
+from trapline.crawl.engine.quality import TOLERANCE, Scores
 from trapline.frontier.layout import FETCHED, UNKNOWN, WAITING, Array
 from trapline.graph import Graph, generate
 from trapline.graph.pagerank import DAMPING, Runs, pagerank

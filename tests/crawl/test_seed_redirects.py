@@ -10,6 +10,7 @@ import pytest
 
 from tests.cli.crawling import Left
 from tests.crawl.small_server import NOT_FOUND, SmallServer, moved, page, small_server
+from tests.effort import slow
 from trapline.cli import run
 
 HOSTS = {"old.test": "127.9.1.1", "www.new.test": "127.9.1.2", "far.test": "127.9.1.3", "second.test": "127.9.1.4"}
@@ -71,7 +72,7 @@ def test_the_crawl_goes_on_where_a_seed_redirects_to(web: tuple[SmallServer, lis
     server, told = web
     assert run([*told, "-o", str(tmp_path / "out")]) == 0
     assert had(server, tmp_path / "out") == EXPECTED
-    assert Left(tmp_path / "out").summary["links_left_out"] == {"host": 7}
+    assert Left(tmp_path / "out").summary["rejected_links"] == {"host": 7}
 
 
 def test_without_a_seed_that_redirects_it_stays(web: tuple[SmallServer, list[str]], tmp_path: Path) -> None:
@@ -88,12 +89,14 @@ def test_a_resumed_crawl_remembers_it(web: tuple[SmallServer, list[str]], tmp_pa
     assert had(server, tmp_path / "out") == EXPECTED
 
 
+@slow
 def test_all_partitions_hear_of_it(web: tuple[SmallServer, list[str]], tmp_path: Path) -> None:
     server, told = web
     assert run([*told, "-o", str(tmp_path / "out"), "--processes", "3"]) == 0
     assert had(server, tmp_path / "out") == EXPECTED
 
 
+@slow
 @pytest.mark.parametrize("pages", [2, 4])
 def test_a_partition_that_comes_later_hears_of_it_too(
     web: tuple[SmallServer, list[str]], tmp_path: Path, pages: int

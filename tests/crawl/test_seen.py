@@ -10,10 +10,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from trapline import jit
-from trapline.crawl.seen import Seen
-from trapline.crawl.seen.kernels import SEGMENTS
-from trapline.crawl.seen.table import SMALLEST
+from tests.effort import examples
+from trapline.compiled import jit
+from trapline.crawl.discovery.seen import SeenTable
+from trapline.crawl.discovery.seen.kernels import SEGMENTS
+from trapline.crawl.discovery.seen.table import SMALLEST
 from trapline.errors import ConfigError, InvariantError
 from trapline.frontier.layout import Array
 
@@ -25,13 +26,13 @@ def row(values: list[int]) -> Array:
     return np.array(values, np.uint64).view(np.int64)
 
 
-def added(seen: Seen, values: Array, first: int) -> tuple[list[int], int]:
+def added(seen: SeenTable, values: Array, first: int) -> tuple[list[int], int]:
     out = np.full(len(values), -7, np.int32)
     new = seen.add(values, first, out)
     return out.tolist(), new
 
 
-def found(seen: Seen, values: Array) -> list[int]:
+def found(seen: SeenTable, values: Array) -> list[int]:
     out = np.full(len(values), -7, np.int32)
     seen.find(values, out)
     return out.tolist()
@@ -54,10 +55,10 @@ FINGERPRINTS = st.one_of(
 PORTIONS = st.lists(st.tuples(st.lists(FINGERPRINTS, max_size=120), st.integers(0, 1_000_000)), max_size=8)
 
 
-@settings(deadline=None, max_examples=20 if jit.DISABLED else 200)
+@settings(deadline=None, max_examples=20 if jit.DISABLED else examples(200))
 @given(portions=PORTIONS, asked=st.lists(FINGERPRINTS, max_size=20))
 def test_it_is_a_dict(portions: list[tuple[list[int], int]], asked: list[int]) -> None:
-    seen, pages = Seen(), dict[int, int]()
+    seen, pages = SeenTable(), dict[int, int]()
     for values, first in portions:
         assert added(seen, row(values), first) == added_to_dict(pages, values, first)
         assert len(seen) == len(pages)
@@ -71,7 +72,7 @@ def drawn(count: int, seed: int) -> Array:
 
 @pytest.mark.parametrize("portion", [20, MANY], ids=["in portions", "at once"])
 def test_it_grows_and_forgets_nothing(portion: int) -> None:
-    seen, values = Seen(), drawn(MANY, 1)
+    seen, values = SeenTable(), drawn(MANY, 1)
     for start in range(0, MANY, portion):
         pages, new = added(seen, values[start : start + portion], start)
         assert pages == list(range(start, start + len(pages))) and new == len(pages)
@@ -83,13 +84,13 @@ def test_it_grows_and_forgets_nothing(portion: int) -> None:
 def test_a_segment_that_gets_everything_grows_alone() -> None:
     """Fingerprints are never so, but a table must not break by what it is given."""
     values = drawn(MANY // 10, 3) & (2**56 - 1)
-    seen = Seen()
+    seen = SeenTable()
     assert added(seen, values, 0)[1] == len(values)
     assert found(seen, values) == list(range(len(values)))
 
 
 def test_a_url_takes_at_most_24_bytes() -> None:
-    seen = Seen()
+    seen = SeenTable()
     added(seen, drawn(MANY, 4), 0)
     slots = sum(slots.nbytes for slots in seen._slots)
     assert slots <= max(24 * MANY, SEGMENTS * SMALLEST * 12)
@@ -111,24 +112,24 @@ def hashes_of_python(texts: list[bytes]) -> list[int]:
 @pytest.mark.skipif(sys.hash_info.algorithm != "siphash13", reason="this Python hashes by another function")
 def test_fingerprints_are_siphash_of_the_bytes() -> None:
     urls = ["http://a.example/", "http://a.example/b?c=d", *("x" * length for length in range(1, 70))]
-    assert Seen(KEYLESS).fingerprints(urls).tolist() == hashes_of_python([url.encode() for url in urls])
+    assert SeenTable(KEYLESS).fingerprints(urls).tolist() == hashes_of_python([url.encode() for url in urls])
 
 
 def test_fingerprints_depend_on_the_key_and_the_key_is_of_the_crawl() -> None:
-    assert Seen().fingerprints(["x"]) != Seen().fingerprints(["x"])
-    one, other = (Seen(bytes(key) + 15 * b"x") for key in ([1], [2]))
+    assert SeenTable().fingerprints(["x"]) != SeenTable().fingerprints(["x"])
+    one, other = (SeenTable(bytes(key) + 15 * b"x") for key in ([1], [2]))
     assert one.fingerprints(["x"]) != other.fingerprints(["x"])
     assert one.fingerprints([]).tolist() == []
 
 
 def test_the_key_is_saved_with_the_table(tmp_path: Path) -> None:
-    seen = Seen()
+    seen = SeenTable()
     seen.save(tmp_path)
-    assert Seen.load(tmp_path).fingerprints(["http://a/"]) == seen.fingerprints(["http://a/"])
+    assert SeenTable.load(tmp_path).fingerprints(["http://a/"]) == seen.fingerprints(["http://a/"])
 
 
 def test_an_example() -> None:
-    seen, out = Seen(), np.zeros(4, np.int32)
+    seen, out = SeenTable(), np.zeros(4, np.int32)
     new = seen.add(seen.fingerprints(["http://a/", "http://b/", "http://a/", "http://c/"]), 10, out)
     assert (new, out.tolist(), len(seen)) == (3, [10, 11, 10, 12], 3)
 
@@ -140,14 +141,14 @@ def test_an_example() -> None:
 )
 def test_what_would_be_read_or_written_wrongly_is_refused(values: Array, out: Array) -> None:
     with pytest.raises(InvariantError):
-        Seen().find(values, out)
+        SeenTable().find(values, out)
     with pytest.raises(InvariantError):
-        Seen().add(values, 0, out)
+        SeenTable().add(values, 0, out)
 
 
 def test_more_pages_than_there_are_ids_is_refused() -> None:
     with pytest.raises(ConfigError, match="partitions"):
-        added(Seen(), row([1, 2]), 2**31 - 2)
+        added(SeenTable(), row([1, 2]), 2**31 - 2)
 
 
 # The file.
@@ -155,35 +156,35 @@ def test_more_pages_than_there_are_ids_is_refused() -> None:
 
 @pytest.fixture
 def saved(tmp_path: Path) -> Path:
-    seen = Seen()
+    seen = SeenTable()
     added(seen, np.append(drawn(2_000, 5), row([0, MOST])), 0)
     seen.save(tmp_path / "snapshot")
     return tmp_path / "snapshot"
 
 
 def test_what_is_loaded_is_what_was_saved(saved: Path) -> None:
-    seen, values = Seen.load(saved), np.append(drawn(2_000, 5), row([0, MOST]))
+    seen, values = SeenTable.load(saved), np.append(drawn(2_000, 5), row([0, MOST]))
     assert len(seen) == 2_002 and found(seen, values) == list(range(2_002))
     assert added(seen, drawn(2_000, 6), 2_002) == (list(range(2_002, 4_002)), 2_000)
     assert found(seen, values) == list(range(2_002))
 
 
 def test_an_empty_table_can_be_saved(tmp_path: Path) -> None:
-    Seen().save(tmp_path)
-    assert len(Seen.load(tmp_path)) == 0 and found(Seen.load(tmp_path), row([0, 1])) == [-1, -1]
+    SeenTable().save(tmp_path)
+    assert len(SeenTable.load(tmp_path)) == 0 and found(SeenTable.load(tmp_path), row([0, 1])) == [-1, -1]
 
 
 def test_a_second_save_takes_the_place_of_the_first(saved: Path) -> None:
-    seen = Seen()
+    seen = SeenTable()
     added(seen, row([5]), 0)
     seen.save(saved)
-    assert len(Seen.load(saved)) == 1
+    assert len(SeenTable.load(saved)) == 1
     assert len(list(saved.iterdir())) == 1
 
 
 def assert_refused(folder: Path) -> None:
     with pytest.raises(ConfigError) as caught:
-        Seen.load(folder)
+        SeenTable.load(folder)
     assert "\n" not in str(caught.value) and str(folder) in str(caught.value)
 
 
@@ -212,9 +213,9 @@ def test_a_file_with_a_flipped_bit_or_more_bytes_is_refused(saved: Path) -> None
 
 
 def test_a_save_that_fails_leaves_the_one_before(saved: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    seen = Seen()
+    seen = SeenTable()
     added(seen, row([5]), 0)
     monkeypatch.setattr("os.fsync", lambda _: (_ for _ in ()).throw(OSError(28, "No space left on device")))
     with pytest.raises(ConfigError):
         seen.save(saved)
-    assert len(Seen.load(saved)) == 2_002
+    assert len(SeenTable.load(saved)) == 2_002

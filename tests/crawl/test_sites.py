@@ -2,7 +2,7 @@
 
 import pytest
 
-from trapline.crawl.sites import UNRESOLVED, Site, Sites
+from trapline.crawl.discovery.sites import UNRESOLVED, Site, Sites
 
 
 @pytest.mark.parametrize(

@@ -10,8 +10,8 @@ import pytest
 
 from tests.crawl.kill_world import options_of, prepared, served
 from trapline import cli
-from trapline.crawl import run
-from trapline.crawl.options import CrawlOptions, live_rules
+from trapline.crawl.engine import run
+from trapline.crawl.engine.options import CrawlOptions, live_rules
 from trapline.graph import generate
 from trapline.testweb import Behaviour, build_web, serve
 
@@ -49,7 +49,7 @@ def test_a_snapshot_that_cannot_be_written_ends_the_crawl_with_the_way_on(
     with served(60, 4) as server:
         folder = prepared(tmp_path / "c", options_of(server, snapshot_pages=20))
         with monkeypatch.context() as patched:
-            patched.setattr("trapline.crawl.snapshots.checkpoint.save", full)
+            patched.setattr("trapline.crawl.files.snapshots.checkpoint.save", full)
             assert cli.run(["crawl", "--quiet", "--resume", str(folder)]) == 2
         said = f"trapline: error: {folder}: the disk is full; make room and go on with --resume {folder}\n"
         assert capsys.readouterr().err == said

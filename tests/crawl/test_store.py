@@ -15,20 +15,20 @@ import pytest
 import uvloop
 
 from tests.crawl.store_world import archived, batch, check_crawl, check_digests, fetched
-from trapline.crawl.records import Batch
+from trapline.crawl.engine.records import Batch
+from trapline.crawl.files.layout import FolderClaim, claim_existing, claim_new
+from trapline.crawl.files.reading import Reading
 from trapline.crawl.store import client
 from trapline.crawl.store.client import Store
-from trapline.crawl.store.folder import Claim, claim_existing, claim_new
-from trapline.crawl.store.frames import Kind, encode
+from trapline.crawl.store.frames import StoreFrameKind, encode
 from trapline.crawl.store.keeper import Keeper
-from trapline.crawl.store.reading import Reading
 from trapline.crawl.store.settings import StoreSettings
 from trapline.errors import ConfigError
 
 Run = Callable[[Coroutine[Any, Any, Any]], Any]
 
 
-class Heard:
+class SignalCounts:
     """What the store told the loop."""
 
     def __init__(self) -> None:
@@ -49,7 +49,7 @@ class Heard:
             self.changed.clear()
             await asyncio.wait_for(self.changed.wait(), 20)
 
-    async def start(self, claim: Claim, settings: StoreSettings | None = None) -> Store:
+    async def start(self, claim: FolderClaim, settings: StoreSettings | None = None) -> Store:
         return await Store.start(claim, settings or StoreSettings(), self.commit, self.fail)
 
 
@@ -60,7 +60,7 @@ def run(request: pytest.FixtureRequest) -> Run:
 
 def test_all_batches_are_committed_in_order_and_the_folder_is_whole(tmp_path: Path, run: Run) -> None:
     async def crawl() -> None:
-        heard = Heard()
+        heard = SignalCounts()
         claim = claim_new(tmp_path / "c", {"strategy": "fifo"})
         store = await heard.start(claim)
         for number in range(1, 31):
@@ -90,7 +90,7 @@ def test_put_never_blocks_and_says_when_it_is_too_much(tmp_path: Path, run: Run)
     noise = os.urandom(400_000)
 
     async def crawl() -> None:
-        heard = Heard()
+        heard = SignalCounts()
         claim = claim_new(tmp_path / "c", {})
         store = await heard.start(claim, StoreSettings(backlog_bytes=3_000_000))
         os.kill(store._process.pid, signal.SIGSTOP)  # a disk that does not answer
@@ -116,30 +116,30 @@ def test_the_loop_goes_on_while_a_store_that_has_failed_takes_its_time_to_end(
     go = tmp_path / "go"
     dying = f"import os, time; os.close(1)\nwhile not os.path.exists({str(go)!r}): time.sleep(0.01)\nos.kill(os.getpid(), 9)"
 
-    def spawn(claim: Claim, settings: StoreSettings) -> subprocess.Popen[bytes]:
+    def spawn(claim: FolderClaim, settings: StoreSettings) -> subprocess.Popen[bytes]:
         program = f"import sys; sys.stdout.buffer.write({ready!r}); sys.stdout.flush(); {dying}"
         return subprocess.Popen(
             [sys.executable, "-c", program], stdin=subprocess.PIPE, stdout=subprocess.PIPE, bufsize=0
         )
 
-    ready = b"".join(encode(Kind.READY, 0))
+    ready = b"".join(encode(StoreFrameKind.READY, 0))
     monkeypatch.setattr(client, "_spawn", spawn)
 
     async def crawl() -> None:
-        heard = Heard()
+        heard = SignalCounts()
         claim = claim_new(tmp_path / "c", {})
         await heard.start(claim)
         asyncio.get_running_loop().call_later(0.3, go.touch)
         await heard.until(lambda: bool(heard.failures))
         claim.release()
-        assert heard.failures == ["the store ended unasked: killed by signal 9"]
+        assert heard.failures == ["the store process ended unexpectedly: killed by signal 9"]
 
     run(crawl())
 
 
 def test_readers_see_the_crawl_while_it_runs(tmp_path: Path, run: Run) -> None:
     async def crawl() -> None:
-        heard = Heard()
+        heard = SignalCounts()
         claim = claim_new(tmp_path / "c", {"strategy": "fifo"})
         store = await heard.start(claim)
         reading = Reading(tmp_path / "c")
@@ -156,8 +156,8 @@ def test_readers_see_the_crawl_while_it_runs(tmp_path: Path, run: Run) -> None:
 
 
 def test_a_crawl_that_was_closed_goes_on(tmp_path: Path, run: Run) -> None:
-    async def stretch(claim: Claim, first: int, last: int) -> None:
-        store = await Heard().start(claim)
+    async def stretch(claim: FolderClaim, first: int, last: int) -> None:
+        store = await SignalCounts().start(claim)
         for number in range(first, last + 1):
             store.put(batch(number))
         await store.close()
@@ -172,12 +172,12 @@ def test_a_crawl_that_was_closed_goes_on(tmp_path: Path, run: Run) -> None:
 
 def test_a_store_that_is_killed_is_one_clear_line(tmp_path: Path, run: Run) -> None:
     async def crawl() -> None:
-        heard = Heard()
+        heard = SignalCounts()
         claim = claim_new(tmp_path / "c", {})
         store = await heard.start(claim)
         os.kill(store._process.pid, signal.SIGKILL)
         await heard.until(lambda: bool(heard.failures))
-        assert heard.failures == ["the store ended unasked: killed by signal 9"]
+        assert heard.failures == ["the store process ended unexpectedly: killed by signal 9"]
         store.put(batch(1))  # goes nowhere, and raises nothing
         with pytest.raises(ConfigError):
             await store.close()
@@ -190,7 +190,7 @@ def test_a_file_that_cannot_grow_is_one_clear_line_and_leaves_readable_archives(
     """No disk is filled for this: a limit on the size of files stands for it."""
 
     async def crawl() -> None:
-        heard = Heard()
+        heard = SignalCounts()
         claim = claim_new(tmp_path / "c", {})
         store = await heard.start(claim)
         resource.prlimit(store._process.pid, resource.RLIMIT_FSIZE, (300_000, 300_000))
@@ -209,9 +209,9 @@ def test_a_file_that_cannot_grow_is_one_clear_line_and_leaves_readable_archives(
 
 
 def test_a_damaged_folder_is_refused_at_the_start(tmp_path: Path) -> None:
-    async def stretch(claim: Claim) -> None:
+    async def stretch(claim: FolderClaim) -> None:
         try:
-            store = await Heard().start(claim)
+            store = await SignalCounts().start(claim)
             store.put(batch(1))
             await store.close()
         finally:
@@ -220,13 +220,13 @@ def test_a_damaged_folder_is_refused_at_the_start(tmp_path: Path) -> None:
     asyncio.run(stretch(claim_new(tmp_path / "c", {})))
     (archive,) = (tmp_path / "c" / "warc").iterdir()
     os.truncate(archive, 100)
-    with pytest.raises(ConfigError, match=r"has 100 bytes where the crawl's database knows \d+; restore it"):
+    with pytest.raises(ConfigError, match=r"has 100 bytes, but the database of the crawl has recorded \d+; restore it"):
         asyncio.run(stretch(claim_existing(tmp_path / "c")))
 
 
 def test_signals_of_a_terminal_or_a_service_are_the_loops_business(tmp_path: Path) -> None:
     async def crawl() -> None:
-        heard = Heard()
+        heard = SignalCounts()
         claim = claim_new(tmp_path / "c", {})
         store = await heard.start(claim)
         for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
@@ -241,7 +241,7 @@ def test_signals_of_a_terminal_or_a_service_are_the_loops_business(tmp_path: Pat
 
 def test_a_batch_out_of_turn_is_our_bug_and_is_not_kept(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
     async def crawl() -> None:
-        heard = Heard()
+        heard = SignalCounts()
         claim = claim_new(tmp_path / "c", {})
         store = await heard.start(claim)
         store.put(batch(2))
@@ -268,7 +268,7 @@ def test_history_and_the_refreshers_log_are_read_back(tmp_path: Path) -> None:
     reading = Reading(tmp_path / "c")
     assert list(reading.refresh_log(3)) == [(number, batch(number).refresh) for number in range(4, 10)]
     assert reading.heard() == (9, 0)
-    assert [tuple(one) for one in reading.told()] == [tuple(batch(n).told[0]) for n in (8, 9, 6, 7)]
+    assert [tuple(one) for one in reading.listed_pages()] == [tuple(batch(n).listed_pages[0]) for n in (8, 9, 6, 7)]
     assert reading.whole() == [9]
     seen = [one for one in reading.history(8) if one.changed is not None]
     assert [(one.changed, one.status) for one in seen] == [(1, 200), (1, 200), (0, 304)]

@@ -10,15 +10,15 @@ from pathlib import Path
 import pytest
 
 from tests.crawl.store_world import batch, robots
-from trapline.crawl.records import RobotsFetched
-from trapline.crawl.store import lock
-from trapline.crawl.store.folder import FORMAT, check_crawl, claim_existing, claim_new
+from trapline.crawl.engine.records import RobotsFetched
+from trapline.crawl.files import lock
+from trapline.crawl.files.layout import FORMAT, check_crawl, claim_existing, claim_new
+from trapline.crawl.files.lock import holder
+from trapline.crawl.files.reading import IS_UNREACHABLE, Reading
 from trapline.crawl.store.keeper import Keeper
-from trapline.crawl.store.lock import holder
-from trapline.crawl.store.reading import IS_UNREACHABLE, Reading
 from trapline.crawl.store.settings import StoreSettings
 from trapline.errors import ConfigError, InvariantError
-from trapline.fetch.robots_answer import is_unreachable
+from trapline.fetch.robots.answer import is_unreachable
 
 
 @pytest.fixture
@@ -101,7 +101,7 @@ def test_a_crawl_on_another_machine_is_named_and_not_taken_for_dead(crawl: Path)
 def test_a_store_that_outlives_its_loop_is_waited_for(crawl: Path) -> None:
     """The lock is inherited: its holder by name is dead, but the child of the dead one still has it."""
     code = (
-        "import subprocess, sys; from pathlib import Path; from trapline.crawl.store.folder import claim_existing\n"
+        "import subprocess, sys; from pathlib import Path; from trapline.crawl.files.layout import claim_existing\n"
         f"claim = claim_existing(Path({str(crawl)!r}))\n"
         "subprocess.Popen(['sleep', '0.3'], pass_fds=(claim.lock.descriptor,), stdout=subprocess.DEVNULL)"
     )

@@ -13,12 +13,11 @@ from typing import Any
 import pytest
 
 from tests.crawl.store_world import archived, batch, check_crawl, check_digests
+from trapline.crawl.files.layout import INDEX, claim_existing, claim_new
 from trapline.crawl.store.database import Database
-from trapline.crawl.store.folder import INDEX, claim_existing, claim_new
 from trapline.crawl.store.frames import encode_batch
-from trapline.crawl.store.keeper import Keeper
+from trapline.crawl.store.keeper import Keeper, sort_lines
 from trapline.crawl.store.settings import StoreSettings
-from trapline.crawl.store.sorting import sort_lines
 
 ROOT = Path(__file__).parents[2]
 

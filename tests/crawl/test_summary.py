@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 from tests.crawl.crawl_folder import BEGAN, simulated, write_crawl
-from trapline.crawl.folder import opened
-from trapline.crawl.summary import span_of, write_summary
+from trapline.crawl.inspect.database import opened
+from trapline.crawl.inspect.summary import span_of, write_summary
 from trapline.errors import ConfigError
 from trapline.frontier import FETCHED
 

@@ -1,10 +1,10 @@
-"""Keys of an archive's index: pairs worked out by hand from the rules in surt.py."""
+"""Keys of an archive's index: pairs worked out by hand from the rules in crawl/store/cdxj.py."""
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from trapline.crawl.store.surt import surt
+from trapline.crawl.store.cdxj import surt
 
 
 @pytest.mark.parametrize(

@@ -15,12 +15,13 @@ from tests.crawl.crawl_folder import insert
 from tests.crawl.live_web import crawled, silence
 from tests.crawl.small_server import CLOSE, NOT_FOUND, Part, page, small_server, text
 from tests.crawl.store_world import fetched
-from trapline.crawl import resume
-from trapline.crawl.folder import opened, options
-from trapline.crawl.glance import glance
-from trapline.crawl.run import LiveCrawl, resume_crawl
-from trapline.crawl.summary import write_summary
-from trapline.crawl.tally import Tally, tally_of
+from tests.effort import examples
+from trapline.crawl.engine.run import LiveCrawl, resume_crawl
+from trapline.crawl.engine.status import CrawlTally, tally_of
+from trapline.crawl.files import resume
+from trapline.crawl.inspect.database import opened, options
+from trapline.crawl.inspect.folder_status import folder_status
+from trapline.crawl.inspect.summary import write_summary
 from trapline.fetch import failure
 from trapline.frontier import FAILED, FETCHED, REFUSED
 from trapline.report.live_record import live_record
@@ -37,13 +38,13 @@ RECORDS = st.lists(
 )
 
 
-@settings(max_examples=60)
+@settings(max_examples=examples(60))
 @given(RECORDS)
 def test_the_loop_counts_as_the_rows_that_it_leaves_are_counted(kinds: list[tuple[int, int, str, int]]) -> None:
     records = [fetched(page, bytes(size))._replace(result=result, error=error) for page, result, error, size in kinds]
-    tally, had = Tally(), set()
+    tally, had = CrawlTally(), set()
     with closing(sqlite3.connect(":memory:")) as database:
-        database.executescript(files("trapline.crawl.store").joinpath("schema.sql").read_text())
+        database.executescript(files("trapline.crawl.files").joinpath("schema.sql").read_text())
         for record in records:
             tally.note(record, record.page in had)
             had |= {record.page} if record.result == FETCHED else set()
@@ -71,7 +72,7 @@ class Numbers(NamedTuple):
     bytes: int
 
 
-def numbers_of(tally: Tally) -> Numbers:
+def numbers_of(tally: CrawlTally) -> Numbers:
     return Numbers(tally.fetched, tally.failed, tally.body_bytes)
 
 
@@ -107,7 +108,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
 
 
 def assert_all_agree(folder: Path) -> Numbers:
-    summary, seen, record = write_summary(folder), glance(folder), live_record(folder)
+    summary, seen, record = write_summary(folder), folder_status(folder), live_record(folder)
     with closing(opened(folder)) as database:
         told = options(database)
         progress = database.execute("select pages, errors, bytes from progress order by rowid desc limit 1").fetchone()
@@ -154,4 +155,4 @@ def test_every_kind_is_there_and_the_forbidden_page_is_no_error(folder: Path) ->
     summary = write_summary(folder)
     assert summary["errors_by_kind"] == {"http": 1 + TRIES, "closed": TRIES, "encoding": 1}
     assert summary["forbidden_by_robots"] == 1
-    assert {one.kind for one in glance(folder).last_errors} == set(summary["errors_by_kind"])
+    assert {one.kind for one in folder_status(folder).last_errors} == set(summary["errors_by_kind"])

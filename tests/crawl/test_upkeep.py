@@ -6,17 +6,17 @@ from pathlib import Path
 import pytest
 
 from tests.crawl.stage import A, B, Stage, Wire, links
-from trapline.crawl.forbidden import Forbidden
-from trapline.crawl.options import RefreshOptions
-from trapline.crawl.records import NOT_KNOWN
-from trapline.crawl.robots_file import apply
-from trapline.crawl.store.folder import claim_new
+from trapline.crawl.engine.options import RefreshOptions
+from trapline.crawl.engine.records import NOT_KNOWN
+from trapline.crawl.files.layout import claim_new
+from trapline.crawl.files.reading import Reading
+from trapline.crawl.recrawl.conditional_refetch import ConditionalRefetch
+from trapline.crawl.recrawl.forbidden_pages import ForbiddenPages
+from trapline.crawl.robots.site_robots import apply
 from trapline.crawl.store.keeper import Keeper
-from trapline.crawl.store.reading import Reading
 from trapline.crawl.store.settings import StoreSettings
-from trapline.crawl.upkeep import Upkeep
-from trapline.fetch.robots import parse as parse_robots
-from trapline.fetch.validators import Validators
+from trapline.fetch.http.headers import Validators
+from trapline.fetch.robots.parser import parse as parse_robots
 from trapline.frontier.layout import FETCHED, REFUSED
 
 CONTINUOUS = RefreshOptions(policy="uniform", continuous=True, rate=0.01)  # one at once, the next after 100 s
@@ -75,7 +75,7 @@ class Deaf:
 
     def post(self, page: int, urls: list[str], links: int) -> None: ...
 
-    def post_again(self, page: int, urls: list[str]) -> None: ...
+    def send_refetched_links(self, page: int, urls: list[str]) -> None: ...
 
 
 def test_links_to_other_partitions_are_kept_of_every_fetch(
@@ -88,7 +88,7 @@ def test_links_to_other_partitions_are_kept_of_every_fetch(
     wire.answers(body=OTHER + links(f"{B}/2"))
     visits = [fetch.visit for fetch in stage.fetches]
     reading = stored(stage, tmp_path / "c")
-    found = reading.connection.execute("select page, visit, url from elsewhere order by rowid").fetchall()
+    found = reading.connection.execute("select page, visit, url from foreign_link order by rowid").fetchall()
     reading.close()
     assert found == [(0, visits[0], f"{B}/1"), (0, visits[0], f"{B}/2"), (0, visits[1], f"{B}/2")]
 
@@ -172,10 +172,10 @@ def stored(stage: Stage, folder: Path) -> Reading:
 
 def resumed(stage: Stage, folder: Path) -> None:
     """Which pages are forbidden is what the store says."""
-    reading, upkeep = stored(stage, folder), stage.upkeep
-    forbidden = Forbidden(stage.refresher, stage.shelf.urls, reading.forbidden())
+    reading, refetch = stored(stage, folder), stage.refetch
+    forbidden = ForbiddenPages(stage.refresher, stage.url_store.urls, reading.forbidden())
     reading.close()
-    stage.crawler.upkeep = Upkeep(upkeep.agenda, upkeep.copies, stage.outbox, forbidden)
+    stage.crawler.refetch = ConditionalRefetch(refetch.agenda, refetch.copies, stage.outbox, forbidden)
 
 
 @pytest.mark.parametrize("goes_on_after_a_stop", [False, True])
@@ -292,8 +292,10 @@ def test_new_and_old_pages_take_turns_by_share(monkeypatch: pytest.MonkeyPatch) 
 @pytest.mark.parametrize("ahead_s", [0.0, 3_600.0])
 def test_the_age_of_a_change_is_by_the_time_of_servers(ahead_s: float, stage: Stage) -> None:
     """If our clock was ahead in an earlier run, it still is: a page that changed just before it was fetched is not an hour old."""
-    own = stage.upkeep
-    upkeep = Upkeep(own.agenda, own.copies, stage.outbox, Forbidden(stage.refresher, {}.get), (), lambda now: ahead_s)  # type: ignore[arg-type]
+    own = stage.refetch
+    refetch = ConditionalRefetch(
+        own.agenda, own.copies, stage.outbox, ForbiddenPages(stage.refresher, {}.get), (), lambda now: ahead_s
+    )  # type: ignore[arg-type]
     dated = Validators(b"", b"Sun, 12 Oct 2025 07:28:00 GMT")
-    assert upkeep._age_s(dated, 1_760_254_080.0 + 100.0 + ahead_s) == 100.0
-    assert upkeep._age_s(Validators(b"", b""), 1_760_254_080.0) == math.inf
+    assert refetch._age_s(dated, 1_760_254_080.0 + 100.0 + ahead_s) == 100.0
+    assert refetch._age_s(Validators(b"", b""), 1_760_254_080.0) == math.inf

@@ -24,18 +24,18 @@ from tests.crawl.store_world import batch
 from tests.crawl.test_resume import begin
 from trapline import cli
 from trapline.blobs import BlobKind
-from trapline.crawl import verify as crawl_verify
-from trapline.crawl.options import CrawlOptions
-from trapline.crawl.store import lock
+from trapline.crawl.engine.options import CrawlOptions
+from trapline.crawl.files import lock
+from trapline.crawl.files import verify as crawl_verify
+from trapline.crawl.files.archive_reader import Damage, Record, filler, read_back
+from trapline.crawl.files.layout import claim_existing, claim_new
+from trapline.crawl.files.verify import Problem, held, verify
 from trapline.crawl.store.damaged import DAMAGED, keep_bytes
-from trapline.crawl.store.folder import claim_existing, claim_new
 from trapline.crawl.store.keeper import Keeper
-from trapline.crawl.store.members import Damage, Record, filler, read_back
 from trapline.crawl.store.settings import StoreSettings
 from trapline.crawl.store.warc import base32
-from trapline.crawl.verify import Problem, held, verify
 from trapline.frontier import journal
-from trapline.parallel.verify import verify_all
+from trapline.parallel.live.verify import verify_all
 from trapline.testweb import Served
 
 Captured = pytest.CaptureFixture[str]
@@ -410,10 +410,10 @@ def test_a_repair_that_fails_is_said_and_the_others_go_on(folder: Path, monkeypa
 def test_text_where_a_number_belongs_is_named(folder: Path, capsys: Captured) -> None:
     change(folder, "update progress set pages = 'many' where rowid = (select max(rowid) from progress)")
     (problem,) = verify(folder).problems
-    assert "1 values of progress.pages are no numbers" in problem.what
+    assert "1 values of progress.pages are not numbers" in problem.what
     assert cli.run(["verify", str(folder)]) == 1
     assert cli.run(["status", str(folder)]) == 2
-    assert "its table progress has values that are no numbers" in capsys.readouterr().err
+    assert "its table progress has values that are not numbers" in capsys.readouterr().err
 
 
 def test_a_report_leaves_out_pages_of_a_site_that_is_not_there(folder: Path) -> None:
@@ -478,16 +478,16 @@ def test_a_row_that_points_elsewhere_is_found(folder: Path) -> None:
 @pytest.mark.parametrize(
     ("sql", "what"),
     [
-        ("update fetch set status = 404 where offset = ?", "its status is 200, and the database has 404"),
+        ("update fetch set status = 404 where offset = ?", "its status is 200, but the database has 404"),
         ("update fetch set digest = x'00' where offset = ?", "its digest is sha1:"),
         ("update fetch set length = length - 1 where offset = ?", "its length is"),
         ("update fetch set page = 0 where offset = ?", "its URL is"),
-        ("update fetch set page = 123456 where offset = ?", "1 fetches of a page that is not there"),
+        ("update fetch set page = 123456 where offset = ?", "1 fetches of a page that does not exist"),
         (
             "delete from journal where batch = (select min(batch) + 1 from journal) and ? > 0",
             "1 batches that are missing in the log",
         ),
-        ("update progress set pages = 1 where ? > 0", "the last row of progress has 1 pages, and 120 are committed"),
+        ("update progress set pages = 1 where ? > 0", "the last row of progress has 1 pages, but 120 are committed"),
         ("update fetch set result = 5 where offset = ?", "in whether 1 pages were fetched"),
     ],
 )
@@ -570,8 +570,8 @@ def older_alone(folder: Path) -> None:
         (lambda folder: shutil.rmtree(folder / "partition-1"), "partition-1", "has no crawl.db: restore"),
         (lambda folder: (folder / "partition-1" / "crawl.db").unlink(), "partition-1", "has no crawl.db: restore"),
         (swapped, "partition-0", "belongs to another crawl; restore"),
-        (older, "partition-1", "and the database of all partitions has its batch"),
-        (older_alone, "partition-0", "it and partition-1 are not of one moment"),
+        (older, "partition-1", "but the database of all partitions already has its batch"),
+        (older_alone, "partition-0", "it and partition-1 are not from the same time"),
         (
             lambda folder: change(folder, "delete from fetch where seq % 2"),
             "crawl.db",

@@ -9,10 +9,10 @@ from tests.crawl.live_web import crawled
 from tests.crawl.small_server import CLOSE, Part, page, small_server, text
 from tests.crawl.stage import A, Stage, Wire, links
 from tests.frontier.test_replay import assert_same_state
-from trapline.crawl import resume
-from trapline.crawl.options import RefreshOptions
-from trapline.crawl.store.reading import Reading
-from trapline.crawl.visit import HANG_UP_S
+from trapline.crawl.engine.options import RefreshOptions
+from trapline.crawl.engine.visit import HANG_UP_S
+from trapline.crawl.files import resume
+from trapline.crawl.files.reading import Reading
 from trapline.frontier import FAILED, FETCHED, Frontier, Rules
 from trapline.frontier.layout import GONE, WAITING
 from trapline.frontier.replay import replay
@@ -112,7 +112,7 @@ def test_a_site_that_fails_charges_no_page_and_is_given_up_in_the_end(stage: Sta
         assert pages_of(stage) == before
         stage.passes(60.0 * 2 ** (visit - 1))  # its back-off
     assert len(stage.wires) == 5 and stage.over
-    assert stage.crawler.tally.given_up == {"visits": 1} and stage.crawler.tally.errors == {kind: 5}
+    assert stage.crawler.tally.abandoned_sites == {"visits": 1} and stage.crawler.tally.errors == {kind: 5}
 
 
 @pytest.mark.parametrize("kind", FAILING)

@@ -23,10 +23,11 @@ from tests.crawl.store_world import (
     robots,
     unchanged,
 )
-from trapline.crawl.records import Batch, Fetched, RobotsFetched
+from tests.effort import examples
+from trapline.crawl.engine.records import Batch, Fetched, RobotsFetched
+from trapline.crawl.files.layout import claim_new
 from trapline.crawl.store.archive import Archive
 from trapline.crawl.store.filing import Filing
-from trapline.crawl.store.folder import claim_new
 from trapline.crawl.store.keeper import Keeper
 from trapline.crawl.store.settings import StoreSettings
 from trapline.crawl.store.tail import Tail
@@ -67,7 +68,7 @@ def archive_of(scratch: str, fetches: Sequence[Fetched]) -> Path:
     return folder
 
 
-@settings(max_examples=50)
+@settings(max_examples=examples(50))
 @given(st.lists(st.tuples(st.binary(min_size=1), st.binary(max_size=4000), st.binary(min_size=1)), max_size=6))
 def test_any_head_body_and_request_come_back(answers: list[tuple[bytes, bytes, bytes]]) -> None:
     fetches = [fetched(i, body, head=head, request=request) for i, (head, body, request) in enumerate(answers)]
@@ -82,7 +83,7 @@ def test_any_head_body_and_request_come_back(answers: list[tuple[bytes, bytes, b
     assert records[1:] == expected
 
 
-@settings(max_examples=50)
+@settings(max_examples=examples(50))
 @given(st.lists(st.binary(max_size=3000), min_size=1, max_size=5))
 def test_warcio_finds_every_digest_right(bodies: list[bytes]) -> None:
     fetches = [fetched(i, body) for i, body in enumerate(bodies)]

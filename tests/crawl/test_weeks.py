@@ -9,22 +9,21 @@ from typing import Any
 import pytest
 
 from tests.crawl.store_world import batch, fetched
-from trapline.crawl import resume
-from trapline.crawl.options import CrawlOptions, RefreshOptions
-from trapline.crawl.outbox import Outbox
-from trapline.crawl.records import Batch, Progress, SignalNoted
-from trapline.crawl.snapshots import Snapshots
-from trapline.crawl.store.folder import DATABASE, SNAPSHOT, claim_new
-from trapline.crawl.store.forgetting import SIGNALS_KEPT_S
+from trapline.crawl.engine.options import CrawlOptions, RefreshOptions
+from trapline.crawl.engine.records import Batch, CrawlProgress, SignalNoted
+from trapline.crawl.files import resume
+from trapline.crawl.files.layout import DATABASE, SNAPSHOT, claim_new
+from trapline.crawl.files.reading import Reading
+from trapline.crawl.files.snapshots import Snapshots
+from trapline.crawl.store.database import SIGNALS_KEPT_S
 from trapline.crawl.store.keeper import Keeper
-from trapline.crawl.store.reading import Reading
+from trapline.crawl.store.outbox import Outbox
 from trapline.crawl.store.settings import StoreSettings
 from trapline.errors import ConfigError
 from trapline.frontier import FETCHED, Outcome, Rules, Visit, WaitUntil
 from trapline.frontier.journal import Journal
-from trapline.refresh.agenda import Agenda
-from trapline.refresh.turns import Turns
-from trapline.report.trust import trust_now, trust_of
+from trapline.refresh.live.agenda import Agenda, Turns
+from trapline.report.refresh_record import trust_now, trust_of
 
 SITES, PAGES, DAY_S = 3, 12, 86_400.0
 REFRESH = RefreshOptions(policy="cgm", continuous=True)
@@ -79,7 +78,7 @@ class Weeks:
             self.outbox.fetched(fetched(page, b"")._replace(site=visit.site, started=self.now))
         self.frontier.finish(visit, Outcome(), self.now)
         self.agenda.over(visit, self.now)
-        self.outbox.flush(Progress(self.now, 0.0, 0, 0, 0, 0, 0, 0, 0, 0.0))
+        self.outbox.flush(CrawlProgress(self.now, 0.0, 0, 0, 0, 0, 0, 0, 0, 0.0))
         if self.snapshots.is_due:
             self.snapshots.take()
 
@@ -108,7 +107,7 @@ def known(refresher: Any) -> list[dict[str, Any]]:
     return [{name: refresher.explain(page, moment)[name] for name in learned} for page in range(PAGES)]
 
 
-def assert_same(weeks: Weeks, state: resume.State) -> None:
+def assert_same(weeks: Weeks, state: resume.CrawlState) -> None:
     ours, theirs = weeks.frontier, state.frontier
     assert (ours.state.page[:PAGES] == theirs.state.page[:PAGES]).all()
     assert (ours.state.state[:PAGES] == theirs.state.state[:PAGES]).all()
@@ -185,7 +184,7 @@ def told(number: int, at: float) -> Batch:
         SignalNoted(-number, 1, at, "feed", "changed", "noted"),
     ]
     whole = batch(number)
-    progress = Progress(at, float(number), 0, 0, 0, 0, 0, 5, 1, 0.5)
+    progress = CrawlProgress(at, float(number), 0, 0, 0, 0, 0, 5, 1, 0.5)
     return Batch(number, [], [], [], [], [], whole.calls, progress, signals=signals)
 
 

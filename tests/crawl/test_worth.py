@@ -5,10 +5,10 @@ from pathlib import Path
 import pytest
 
 from trapline.cli import run
-from trapline.crawl import resume
-from trapline.crawl.asked import Asked
-from trapline.crawl.options import CrawlOptions
-from trapline.crawl.worth import given_by, worth
+from trapline.crawl.engine.fetch_record import PageRequest
+from trapline.crawl.engine.options import CrawlOptions
+from trapline.crawl.engine.quality import given_by, page_quality
+from trapline.crawl.files import resume
 from trapline.errors import ConfigError
 
 URLS = ("http://a.org/", "http://a.org/b", "http://a.org/c")
@@ -29,8 +29,8 @@ def counted(strategy: str, quality: str) -> list[float]:
     frontier.add_pages([0] * len(URLS))
     for name, input_of in given.inputs.items():
         frontier.set_column(name, input_of(URLS), 0)
-    worth_of = worth(given, frontier)
-    return [worth_of(Asked(page, url, 0.0, b"")) for page, url in enumerate(URLS)]
+    worth_of = page_quality(given, frontier)
+    return [worth_of(PageRequest(page, url, 0.0, b"")) for page, url in enumerate(URLS)]
 
 
 @pytest.mark.parametrize("strategy", ["breadth-first", "opic", "crawl-ability", "omniscient"])
@@ -46,7 +46,7 @@ def test_without_one_it_is_what_the_page_rank_knows() -> None:
 def test_an_oracle_that_nobody_gives_is_the_users_to_mend() -> None:
     with pytest.raises(ConfigError, match="give --quality FILE"):
         counted("omniscient", "opic")
-    with pytest.raises(ConfigError, match="--quality pagerank: nobody knows it"):
+    with pytest.raises(ConfigError, match="--quality pagerank: the PageRank of the live web is not known"):
         counted("omniscient", "pagerank")
 
 

@@ -13,24 +13,24 @@ from typing import Any
 
 import numpy as np
 
-from trapline.crawl.asked import Asked
-from trapline.crawl.crawler import Crawler, Goals, Manner
-from trapline.crawl.known import Known
-from trapline.crawl.outbox import Outbox
-from trapline.crawl.records import Batch, Fetched
-from trapline.crawl.scope import Scope
-from trapline.crawl.seen import Seen
-from trapline.crawl.shelf import Shelf
-from trapline.crawl.sites import Site, Sites
-from trapline.crawl.tally import Tally
+from trapline.crawl.discovery.link_resolver import LinkResolver
+from trapline.crawl.discovery.scope import Scope
+from trapline.crawl.discovery.seen import SeenTable
+from trapline.crawl.discovery.sites import Site, Sites
+from trapline.crawl.discovery.url_store import UrlStore
+from trapline.crawl.engine.crawler import Crawler, CrawlerSettings, Goals
+from trapline.crawl.engine.fetch_record import PageRequest
+from trapline.crawl.engine.records import Batch, Fetched
+from trapline.crawl.engine.status import CrawlTally
+from trapline.crawl.store.outbox import Outbox
 from trapline.fetch import failure
-from trapline.fetch.response import Response
+from trapline.fetch.http.response import Response
 from trapline.frontier import FAILED, FETCHED, REFUSED, Frontier, Outcome, Rules, Visit
 from trapline.frontier.journal import Journal
 from trapline.frontier.layout import UNKNOWN, Array
 from trapline.graph import Graph
 from trapline.rng import uniform
-from trapline.simulate.robots import FATE
+from trapline.simulate.connections import FATE
 from trapline.simulate.scores import KnownGraph
 from trapline.strategies import Strategy
 
@@ -78,7 +78,7 @@ class VirtualWorld:
         self._events: list[Event] = []
         self._soon: deque[Callable[[], None]] = deque()
         self._now, self._serial = 0.0, 0
-        self._known = KnownGraph(graph)
+        self._link_resolver = KnownGraph(graph)
         self.over = False
 
     # ---- the crawler's world
@@ -92,16 +92,18 @@ class VirtualWorld:
     def call_at(self, when: float, callback: Callable[[], None]) -> Event:
         return self._at(when, READINESS, callback)
 
-    def set_out(self, visit: Visit, site: Site, urls: list[str], conditions: list[bytes]) -> None:
+    def begin_visit(self, visit: Visit, site: Site, urls: list[str], conditions: list[bytes]) -> None:
         self._ask(visit, site, urls, 0)
 
     def score(self) -> None:
         """The simulator's own scores: PageRank in another order of pages differs in its last bits, and so in its ties."""
         frontier = self.crawler.frontier
-        ours = np.array([self.page_at[url] for url in self.crawler._shelf.urls(list(range(frontier.pages)))], np.int64)
+        ours = np.array(
+            [self.page_at[url] for url in self.crawler._url_store.urls(list(range(frontier.pages)))], np.int64
+        )
         life = np.full(self._graph.pages, UNKNOWN, np.uint8)
         life[ours] = frontier.state.state[: frontier.pages]
-        self.crawler.rescored(self._known.scores(life)[ours])
+        self.crawler.rescored(self._link_resolver.scores(life)[ours])
 
     def ended(self) -> None:
         self.over = True
@@ -117,7 +119,7 @@ class VirtualWorld:
             return
         page = self.page_at[urls[at]]
         began = self._now + self._pause_s if at else self._now + float(self._connection_s[self._graph.site[page]])
-        asked = Asked(visit.pages[at], urls[at], self._now + (self._pause_s if at else 0.0), b"")
+        asked = PageRequest(visit.pages[at], urls[at], self._now + (self._pause_s if at else 0.0), b"")
         self.crawler.requested(visit)
         result = self._fate(page, visit.pages[at])
         moment = began + (self._timeout_s if result == FAILED else float(self._latency_s[page]))
@@ -129,7 +131,7 @@ class VirtualWorld:
         drawn = uniform(self._seed + FATE, 16 * page + int(self.crawler.frontier.state.page["tries"][ours]))
         return FAILED if drawn < self._failed else REFUSED if drawn < self._failed + self._refused else FETCHED
 
-    def _answer(self, visit: Visit, site: Site, urls: list[str], at: int, asked: Asked, result: int) -> None:
+    def _answer(self, visit: Visit, site: Site, urls: list[str], at: int, asked: PageRequest, result: int) -> None:
         page = self.page_at[asked.url]
         if result == FAILED:
             self.crawler.failed(visit, site, asked, failure.TIMEOUT, "")
@@ -166,7 +168,7 @@ class VirtualWorld:
 
     def begin(self, crawler: Crawler, seeds: list[str]) -> None:
         self.crawler = crawler
-        crawler.frontier.discover(crawler.known.seed_pages(seeds, 0.0), 0.0)
+        crawler.frontier.discover(crawler.link_resolver.seed_pages(seeds, 0.0), 0.0)
         crawler.begin(self)
 
     def run_until(self, moment: float) -> None:
@@ -222,27 +224,27 @@ def crawl_of(
     inputs: dict[str, Array] | None = None,
     seed: int = 0,
     goals: Goals | None = None,
-    tally: Tally | None = None,
+    tally: CrawlTally | None = None,
 ) -> tuple[Crawler, list[Batch]]:
     """A live crawler in this world, and where its batches go."""
     journal = Journal()
     frontier = Frontier(strategy, rules, seed, journal=journal)
     batches: list[Batch] = []
     outbox = Outbox(journal, batches.append)
-    sites, shelf = Sites(0.0), Shelf(None)
+    sites, url_store = Sites(0.0), UrlStore(None)
     values: dict[str, Any] = {
         name: lambda urls, of=given: [float(of[world.page_at[url]]) for url in urls]
         for name, given in (inputs or {}).items()
         if name in strategy.page.inputs
     }
-    known = Known(frontier, sites, Seen(), shelf, Scope("any"), outbox, values, world.locate, Counter())
+    known = LinkResolver(frontier, sites, SeenTable(), url_store, Scope("any"), outbox, values, world.locate, Counter())
     crawler = Crawler(
         frontier,
         known,
-        shelf,
+        url_store,
         outbox,
-        Manner(robots, "trapline", 1 << 20, 99, goals or Goals()),
-        worth=lambda page: 1.0,
+        CrawlerSettings(robots, "trapline", 1 << 20, 99, goals or Goals()),
+        page_quality=lambda page: 1.0,
         keep_links=(lambda page, links: None) if strategy.page.scores else None,
         tally=tally,
     )

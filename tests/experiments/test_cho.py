@@ -5,21 +5,20 @@ from functools import cache
 
 import pytest
 
-from trapline.experiments import cho_overlap
-from trapline.experiments.charts import Experiment
-from trapline.experiments.cho import reproduce
-from trapline.experiments.cho_communication import _of_filters, _of_replication
-from trapline.experiments.cho_coverage import ALL, HALF, _of_seeds, _of_sizes
-from trapline.experiments.cho_coverage import _notes as coverage_notes
-from trapline.experiments.cho_modes import _judged
-from trapline.experiments.cho_overlap import _notes as overlap_notes
-from trapline.experiments.cho_overlap import _of_what_follows, overlap_at
-from trapline.experiments.cho_quality import _of_sending
-from trapline.experiments.cho_regions import WAYS, difference, hierarchical, ratios, summary
-from trapline.experiments.cho_study import Scale, Study
-from trapline.experiments.cho_web import CrawledWeb, Setting
 from trapline.graph import WebModel, build
 from trapline.graph.strings import decoded
+from trapline.lab import cho_overlap
+from trapline.lab.cho import reproduce
+from trapline.lab.cho_communication import _of_filters, _of_replication
+from trapline.lab.cho_coverage import ALL, HALF, _of_seeds, _of_sizes
+from trapline.lab.cho_coverage import _notes as coverage_notes
+from trapline.lab.cho_modes import _judged
+from trapline.lab.cho_overlap import _notes as overlap_notes
+from trapline.lab.cho_overlap import _of_what_follows, overlap_at
+from trapline.lab.cho_quality import _of_sending
+from trapline.lab.cho_regions import WAYS, difference, hierarchical, ratios, summary
+from trapline.lab.cho_web import ChoStudy, CrawledWeb, Scale, Setting
+from trapline.lab.judgement import Experiment
 
 SMALL = Scale(partitions=(1, 2, 4, 8, 64), crossing=(2, 4), seeds=(64, 512), exchanges=(0, 8, 64))
 
@@ -120,7 +119,7 @@ def test_one_number_of_seeds_says_nothing_of_more() -> None:
     one, two = {64.0: [0.7, 0.8]}, {64.0: [0.7, 0.8], 512.0: [0.9, 0.9]}
     assert _of_seeds({"2 partitions": one, "64 partitions": one}) == []
     assert len(_of_seeds({"2 partitions": two, "64 partitions": two})) == 3
-    study = Study(web(), 2, SMALL, lambda done, total, note: None)
+    study = ChoStudy(web(), 2, SMALL, lambda done, total, note: None)
     assert coverage_notes(study) == []
     assert "not judged" in coverage_notes(replace(study, scale=Scale(seeds=(64, 4096))))[0]
 
@@ -153,7 +152,7 @@ def test_partitions_with_too_few_pages_are_not_judged() -> None:
 
 def test_two_numbers_of_exchanges_that_are_one_crawl_are_not_compared() -> None:
     """240 pages of 64 partitions: with 4 and with 16 exchanges one after each page."""
-    study = Study(web(), 2, Scale(exchanges=(0, 4, 16)), lambda done, total, note: None)
+    study = ChoStudy(web(), 2, Scale(exchanges=(0, 4, 16)), lambda done, total, note: None)
     rises, leaps = ({0.0: [0.0, 0.0], 1.0: [1.0, 1.0], 2.0: [many, many]} for many in (2.0, 9.0))
     (judged,) = _of_sending(study, {"64 partitions": leaps, "2 partitions": rises})
     assert judged.judged.verdict == "holds" and judged.judged.why.startswith("2 partitions, 4 to 16")
@@ -161,7 +160,7 @@ def test_two_numbers_of_exchanges_that_are_one_crawl_are_not_compared() -> None:
 
 def test_what_follows_firewalls_coverage_is_judged_where_it_was_reached(monkeypatch: pytest.MonkeyPatch) -> None:
     """Else the end would be compared with itself."""
-    study = Study(web(), 2, SMALL, lambda done, total, note: None)
+    study = ChoStudy(web(), 2, SMALL, lambda done, total, note: None)
     assert [one.claim for one in _of_what_follows(study)] == ["beyond firewall's coverage it rises"]
     monkeypatch.setattr(cho_overlap, "BEFORE", 9.0)
     assert _of_what_follows(study) == []

@@ -7,9 +7,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tests.effort import examples
 from tests.parallel.webs import links_of, webs
-from trapline.experiments.cho_web import CrawledWeb, Setting, step_pages, with_sites
 from trapline.graph import Graph, WebModel, build
+from trapline.lab.cho_web import CrawledWeb, Setting, step_pages, with_sites
 
 PAGES = 1500
 
@@ -19,7 +20,7 @@ def web() -> CrawledWeb:
     return CrawledWeb("small", build(WebModel(PAGES, 60)))
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=examples(40), deadline=None)
 @given(webs(), st.data())
 def test_part_of_the_sites_has_exactly_the_links_between_them(graph: Graph, data: st.DataObject) -> None:
     kept = np.array(data.draw(st.lists(st.booleans(), min_size=graph.sites, max_size=graph.sites)))

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from trapline.experiments.judgement import FAILS, HOLDS, UNDECIDED, above, all_hold, near, not_below, rising
+from trapline.lab.judgement import FAILS, HOLDS, UNDECIDED, above, all_hold, near, not_below, rising
 
 VALUES = st.lists(st.tuples(st.floats(0, 1), st.floats(0, 1)), min_size=1, max_size=8)
 

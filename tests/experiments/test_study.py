@@ -3,11 +3,11 @@
 import numpy as np
 import pytest
 
-from trapline.experiments.study import Study, capacity_for
-from trapline.refresh import Conditions, drawn_trace, policy_named, stretches, trace_of_pages
+from trapline.lab.xu_figures import TraceStudy, capacity_for
+from trapline.refresh import ReplayConditions, drawn_trace, policy_named, stretches, trace_of_pages
 
 TRACE = drawn_trace("poisson", 20, 600, 6.0, seed=1)
-ASKED = Conditions(accesses=400)
+ASKED = ReplayConditions(accesses=400)
 
 
 def test_stretches_have_every_update_once() -> None:
@@ -26,14 +26,14 @@ def test_a_stretch_by_hand() -> None:
 
 
 def test_the_capacity_makes_the_policy_as_fresh_as_was_asked() -> None:
-    study, policy, tried = Study(TRACE, seeds=4), policy_named("xu"), list[float]()
+    study, policy, tried = TraceStudy(TRACE, seeds=4), policy_named("xu"), list[float]()
     capacity = capacity_for(0.86, study, ASKED, policy, tried.append)
     assert np.mean(study.samples(ASKED, policy, capacity)["eq3"]) == pytest.approx(0.86, abs=0.005)
     assert capacity in tried and capacity_for(0.95, study, ASKED, policy, tried.append) > capacity
 
 
 def test_seeds_have_their_own_stretches_and_a_setting_is_replayed_once() -> None:
-    cut, whole = Study(TRACE, 3, stretch_s=86_400.0), Study(TRACE, 3)
+    cut, whole = TraceStudy(TRACE, 3, stretch_s=86_400.0), TraceStudy(TRACE, 3)
     policy = policy_named("uniform")
     assert cut.samples(ASKED, policy, 0.5) is cut.samples(ASKED, policy, 0.5)
     assert cut.samples(ASKED, policy, 0.5) != whole.samples(ASKED, policy, 0.5)

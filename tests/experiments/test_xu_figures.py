@@ -4,14 +4,12 @@ from collections.abc import Callable
 
 import pytest
 
-from trapline.experiments.figures import Figure
-from trapline.experiments.judgement import FAILS, HOLDS
-from trapline.experiments.study import MEASURES
-from trapline.experiments.xu import judge, policies
-from trapline.experiments.xu_figures import EXPECTED, LEVELS, figures
-from trapline.refresh import Conditions
+from trapline.lab.judgement import FAILS, HOLDS, Figure
+from trapline.lab.xu import judge, policies
+from trapline.lab.xu_figures import EXPECTED, LEVELS, MEASURES, figures
+from trapline.refresh import ReplayConditions
 
-FIGURES = figures(Conditions())
+FIGURES = figures(ReplayConditions())
 JITTER = (-0.0004, -0.0001, 0.0, 0.0001, 0.0004)
 
 
@@ -84,7 +82,7 @@ def test_figure_5() -> None:
 
 
 def test_what_a_figure_does_not_set_is_left_as_asked() -> None:
-    base = Conditions(schedule_errors="added", calibrated=True, warm_up=0.3)
+    base = ReplayConditions(schedule_errors="added", calibrated=True, warm_up=0.3)
     for figure in figures(base).values():
         for cell in figure.cells:
             assert (cell.conditions.calibrated, cell.conditions.warm_up) == (True, 0.3)

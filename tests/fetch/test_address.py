@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from trapline.errors import ConfigError
 from trapline.fetch.address import Guard, refused
-from trapline.fetch.hosts import hosts_text, parse_hosts, read_hosts
+from trapline.fetch.dns import hosts_text, parse_hosts, read_hosts
 
 REFUSED = {
     "unspecified": ["0.0.0.0", "0.1.2.3", "::", "::ffff:0.0.0.0"],
@@ -33,7 +33,7 @@ REFUSED = {
         "2002:7f00:1::",
         "2002:808:808::",
     ],
-    "of one link only": ["fe80::1%eth0", "2606:4700::1111%1", "::1%lo"],
+    "valid on one link only": ["fe80::1%eth0", "2606:4700::1111%1", "::1%lo"],
     "not an address": [
         "",
         "localhost",
@@ -127,7 +127,8 @@ def test_hosts_are_read_as_the_system_reads_them(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "complaint"), [("a.test 127.0.0.2", "line 1: .*'a.test' is none"), ("\n::1 # x", "line 2: no name")]
+    ("text", "complaint"),
+    [("a.test 127.0.0.2", "line 1: 'a.test' is not an IP address"), ("\n::1 # x", "line 2: no name")],
 )
 def test_a_wrong_line_is_named(text: str, complaint: str) -> None:
     with pytest.raises(ConfigError, match=complaint):

@@ -15,14 +15,13 @@ import trustme
 import uvloop
 
 from trapline.errors import InvariantError
-from trapline.fetch.connection import Connection, open_connection
 from trapline.fetch.failure import CLOSED, CONNECT, PROTOCOL, STOPPED, TIMEOUT, TLS, TOO_LARGE
-from trapline.fetch.http1 import Response, request, request_rest
+from trapline.fetch.http.connection import Connection, open_connection, tls_context
+from trapline.fetch.http.http1 import Response, request, request_headers
+from trapline.fetch.http.throttle import BandwidthLimit, Throttle
 from trapline.fetch.limits import Limits
-from trapline.fetch.throttle import Link, Throttle
-from trapline.fetch.tls import tls_context
 
-REST = request_rest("example.com", {"User-Agent": "trapline-test"})
+REST = request_headers("example.com", {"User-Agent": "trapline-test"})
 ANSWER = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok"
 
 Server = Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]]
@@ -599,7 +598,7 @@ def test_throttled_connections_read_all_the_same(run: Run, authority: trustme.CA
 
     async def throttled() -> Visit:
         visit = Visit(["/1", "/2"])
-        link = Link(asyncio.get_running_loop(), 20_000_000.0)
+        link = BandwidthLimit(asyncio.get_running_loop(), 20_000_000.0)
         throttle = Throttle(link, 10_000_000.0)
         server = server_context(authority) if tls else None
         client = trusting(authority) if tls else None
@@ -614,7 +613,7 @@ def test_whoever_joins_a_full_link_reads_nothing_before_its_turn(run: Run) -> No
     async def joined() -> None:
         visit = Visit(["/1"])
         loop = asyncio.get_running_loop()
-        link = Link(loop, 1_000_000.0)
+        link = BandwidthLimit(loop, 1_000_000.0)
         link.rate.take(60_000_000, monotonic())  # a minute's worth
         answered = asyncio.Event()
 

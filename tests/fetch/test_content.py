@@ -13,9 +13,9 @@ import zstandard
 from hypothesis import given
 from hypothesis import strategies as st
 
-from trapline.fetch import content
-from trapline.fetch.content import ACCEPT_ENCODING, decoded
 from trapline.fetch.failure import ENCODING
+from trapline.fetch.http import content
+from trapline.fetch.http.content import ACCEPT_ENCODING, decoded
 
 MOST = 1_000_000
 PAGE = 16 << 20  # bytes that are decoded of a page

@@ -11,7 +11,7 @@ import uvloop
 from tests.fetch.name_server import SERVER_FAILURE, TYPE_A, TYPE_AAAA, Name, NameServer
 from trapline.errors import ConfigError
 from trapline.fetch import failure
-from trapline.fetch.dns import ABSENT_S, FAILED_S, LEAST_TTL_S, MOST_ADDRESSES, MOST_TTL_S, Answer, Resolver
+from trapline.fetch.dns import ABSENT_S, FAILED_S, LEAST_TTL_S, MOST_ADDRESSES, MOST_TTL_S, DnsAnswer, Resolver
 
 NAMES = {
     "four.test": Name(("192.0.2.9", "192.0.2.10", "192.0.2.9"), 600),
@@ -50,8 +50,8 @@ def run(ask: Ask, loop: str = "uvloop", **options: Any) -> Any:
         return runner.run(whole())
 
 
-def answer(host: str, **options: Any) -> Answer:
-    async def ask(_: NameServer, resolver: Resolver) -> Answer:
+def answer(host: str, **options: Any) -> DnsAnswer:
+    async def ask(_: NameServer, resolver: Resolver) -> DnsAnswer:
         return await resolver.addresses(host)
 
     return run(ask, **options)
@@ -60,7 +60,7 @@ def answer(host: str, **options: Any) -> Answer:
 @pytest.mark.parametrize("loop", LOOPS)
 def test_addresses_come_in_rising_order_and_hold_as_long_as_they_say(loop: str) -> None:
     clock = Clock()
-    assert answer("four.test", loop=loop, clock=clock) == Answer(("192.0.2.9", "192.0.2.10"), clock.now + 600)
+    assert answer("four.test", loop=loop, clock=clock) == DnsAnswer(("192.0.2.9", "192.0.2.10"), clock.now + 600)
 
 
 def test_ipv6_is_asked_for_only_where_there_is_no_ipv4() -> None:
@@ -124,7 +124,7 @@ def test_the_whole_search_has_an_end() -> None:
     ],
 )
 def test_a_numeric_host_is_its_own_address(host: str, address: str) -> None:
-    assert Resolver().known(host) == Answer((address,), math.inf)
+    assert Resolver().known(host) == DnsAnswer((address,), math.inf)
 
 
 @pytest.mark.parametrize(
@@ -138,7 +138,7 @@ def test_what_can_only_be_a_number_is_never_asked_for(host: str) -> None:
 def test_the_hosts_of_the_user_come_before_dns() -> None:
     async def ask(server: NameServer, resolver: Resolver) -> None:
         for host in ("four.test", "four.test."):
-            assert await resolver.addresses(host) == Answer(("127.0.0.9", "127.0.0.10", "::1"), math.inf)
+            assert await resolver.addresses(host) == DnsAnswer(("127.0.0.9", "127.0.0.10", "::1"), math.inf)
         assert not server.asked
 
     run(ask, hosts={"four.test": ["::1", "127.0.0.10", "127.0.0.9"]})
@@ -225,5 +225,5 @@ def test_a_name_server_that_is_none_is_a_matter_for_the_user() -> None:
     async def ask() -> None:
         await Resolver(nameservers=["not an address"]).addresses("four.test")
 
-    with pytest.raises(ConfigError, match="not an address"):
+    with pytest.raises(ConfigError, match="not an address: not an IP address"):
         asyncio.run(ask())

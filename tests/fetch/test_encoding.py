@@ -9,7 +9,7 @@ import webencodings
 from hypothesis import given
 from hypothesis import strategies as st
 
-from trapline.fetch.encoding import decode, encoding_of, in_encoding, named, prescan
+from trapline.fetch.html.encoding import decode, encoding_of, in_encoding, named, prescan
 
 NAMES = sorted(set(webencodings.LABELS.values()) - {"replacement"})
 

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from trapline.fetch.fingerprint import MOST_TEXT, SIZE, content_of, fingerprint, of_redirect
+from trapline.fetch.html.fingerprint import MOST_TEXT, SIZE, content_of, fingerprint, of_redirect
 
 WORDS = st.lists(
     st.sampled_from(["the", "cat", "sat", "on", "12", "mats", "für", "&amp;", "5 > 4", "日本"]), min_size=1, max_size=6

@@ -8,11 +8,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from selectolax.lexbor import LexborHTMLParser, LexborNode
 
+from tests.effort import examples
 from tests.fetch.test_page import archived, links_of_tags, tags
 from tests.naive.markup import tags as tags_of_twin
-from trapline.fetch.fingerprint import content_of
-from trapline.fetch.page import read_page
-from trapline.fetch.tags.foreign import DEEPEST, ENCLOSING
+from trapline.fetch.html.fingerprint import content_of
+from trapline.fetch.html.foreign import DEEPEST, ENCLOSING
+from trapline.fetch.html.page import read_page
 
 TEXT_ELEMENTS = ("title", "style", "script", "textarea", "iframe", "noembed", "noframes", "xmp", "plaintext")
 POINTS = {"svg": ("foreignobject", "desc", "title"), "math": ("mi", "mo", "mn", "ms", "mtext")}
@@ -130,13 +131,13 @@ pieces = st.one_of(leaves, names.map("<{}>".format), names.map(lambda name: f"</
 
 
 @given(whole.map("<svg>{}</svg><a href=END>".format))
-@settings(max_examples=1500)
+@settings(max_examples=examples(1500))
 def test_a_tree_has_the_same_links_whatever_is_nested_in_a_picture(html: str) -> None:
     assert links_of_tags(html.encode()) == links_of_tree(html.encode())
 
 
 @given(st.lists(pieces, max_size=14).map("".join))
-@settings(max_examples=1500)
+@settings(max_examples=examples(1500))
 def test_a_tree_has_the_same_links_whatever_is_not_closed(html: str) -> None:
     """But for end tags of HTML's elements: which of these are open is not known outside of a picture."""
     ends = {name for name in re.findall(r"</([a-z0-9]+)", html) if name in ENCLOSING.split()}
@@ -145,7 +146,7 @@ def test_a_tree_has_the_same_links_whatever_is_not_closed(html: str) -> None:
 
 
 @given(st.lists(pieces, max_size=25).map("".join))
-@settings(max_examples=1500)
+@settings(max_examples=examples(1500))
 def test_the_compiled_tokenizer_finds_what_its_slow_twin_finds_in_pictures(html: str) -> None:
     assert tags(html.encode()) == list(tags_of_twin(html))
 

@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from trapline.fetch.encoding import named
-from trapline.fetch.headers import MOST_RETRY_S, content_type, link_targets, retry_after_s, robots_marks
-from trapline.fetch.page import NOARCHIVE, NOFOLLOW, NOINDEX
+from trapline.fetch.html.encoding import named
+from trapline.fetch.html.page import NOARCHIVE, NOFOLLOW, NOINDEX
+from trapline.fetch.http.headers import MOST_RETRY_S, content_type, link_targets, retry_after_s, robots_marks
 
 garbage = st.one_of(
     st.binary(), st.text(alphabet=' \t,;:="\\<>/-+0129MonJanGMTrelcharset', max_size=50).map(str.encode)

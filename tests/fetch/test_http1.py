@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from trapline.errors import ConfigError, InvariantError
 from trapline.fetch.failure import PROTOCOL, TOO_LARGE
-from trapline.fetch.http1 import Response, ResponseReader, request, request_rest
+from trapline.fetch.http.http1 import Response, ResponseReader, request, request_headers
 from trapline.fetch.limits import Limits
 
 SMALL = Limits(header_bytes=400, headers=8, body_bytes=1_000)
@@ -587,7 +587,7 @@ def test_what_was_read_is_not_kept() -> None:
 
 
 def test_a_request_is_what_a_server_expects() -> None:
-    rest = request_rest("example.com:81", {"User-Agent": "trapline (+http://example.com/)", "Accept": "*/*"})
+    rest = request_headers("example.com:81", {"User-Agent": "trapline (+http://example.com/)", "Accept": "*/*"})
     lines = request("/a?b=c%20d", rest).split(b"\r\n")
     assert lines == [
         b"GET /a?b=c%20d HTTP/1.1",
@@ -598,7 +598,7 @@ def test_a_request_is_what_a_server_expects() -> None:
         b"",
         b"",
     ]
-    assert b"Connection: close" in request_rest("a", {}, keep_alive=False)
+    assert b"Connection: close" in request_headers("a", {}, keep_alive=False)
 
 
 @pytest.mark.parametrize("target", ["", "a", "/a b", "/a\r\nX: y", "/\xe9", "/\t"])
@@ -610,7 +610,7 @@ def test_a_target_that_would_be_two_lines_is_our_bug(target: str) -> None:
 @pytest.mark.parametrize("agent", ["a\r\nX: y", "tr\xe4pline"])
 def test_headers_cannot_smuggle_lines(agent: str) -> None:
     with pytest.raises(ConfigError, match="User-Agent"):
-        request_rest("example.com", {"User-Agent": agent})
+        request_headers("example.com", {"User-Agent": agent})
 
 
 @pytest.mark.parametrize("at_once", [1, 7, 10_000])

@@ -14,26 +14,27 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from selectolax.lexbor import LexborHTMLParser
 
+from tests.effort import examples
 from tests.naive.markup import tags as tags_of_twin
-from trapline.fetch import page
-from trapline.fetch.markup import (
+from trapline.fetch.html import page
+from trapline.fetch.html.kernels import AREA, BASE, FRAME, IFRAME, LINK, LONGEST_VALUE, META, A
+from trapline.fetch.html.markup import (
     BYTES_OF_A_PAGE,
     BYTES_OF_LINKS,
     STEPS_OF_A_PAGE,
     WORK_OF_A_PAGE,
-    Rows,
+    TagRows,
     text,
     values,
 )
-from trapline.fetch.page import MOST_LINKS, NOARCHIVE, NOFOLLOW, NOINDEX, _Reader, is_html, read_page
-from trapline.fetch.tags.kernels import AREA, BASE, FRAME, IFRAME, LINK, LONGEST_VALUE, META, A
+from trapline.fetch.html.page import MOST_LINKS, NOARCHIVE, NOFOLLOW, NOINDEX, _Reader, is_html, read_page
 
 NAMES = {A: "a", AREA: "area", BASE: "base", FRAME: "frame", IFRAME: "iframe", LINK: "link", META: "meta"}
 
 
 def tags(html: bytes) -> list[tuple[str, str]]:
     """Name, in lower case, and attributes, as they stand, of every tag that the tokenizer looks for."""
-    rows = Rows(64, 0).tags(html, b"-", 1).rows()
+    rows = TagRows(64, 0).tags(html, b"-", 1).rows()
     return [(NAMES[kind], html[start:end].decode("utf-8", "replace")) for kind, start, end, *_ in rows]
 
 
@@ -260,7 +261,7 @@ def test_what_is_read_as_html() -> None:
 
 
 @given(htmls)
-@settings(max_examples=2000)
+@settings(max_examples=examples(2000))
 def test_the_compiled_tokenizer_finds_what_its_slow_twin_finds(html: str) -> None:
     assert tags(html.encode()) == list(tags_of_twin(html))
 
@@ -270,7 +271,7 @@ def test_the_compiled_tokenizer_finds_what_its_slow_twin_finds(html: str) -> Non
         lambda html: not any(word in html for word in ("<base", "<area", "<iframe", "<frame", "<link", "<meta"))
     )
 )
-@settings(max_examples=1000)
+@settings(max_examples=examples(1000))
 def test_links_are_the_same_whether_their_values_are_taken_at_once_or_from_the_attributes(html: str) -> None:
     found = [values(attributes) for name, attributes in tags(html.encode()) if name == "a"]
     expected = [
@@ -310,7 +311,7 @@ HEADS = st.lists(
 
 
 @given(HEADS)
-@settings(max_examples=1000)
+@settings(max_examples=examples(1000))
 def test_nothing_that_matters_is_passed_over(html: str) -> None:
     """What a page says is the same if every tag is taken apart."""
     slow = _Reader("trapline")
@@ -415,7 +416,7 @@ def test_a_value_that_is_too_long_counts_as_none(ending: bytes) -> None:
 )
 def test_how_much_room_there_is_at_first_does_not_matter(pieces: list[bytes]) -> None:
     html = b"".join(pieces)
-    small, large = Rows(1, 1).tags(html, b"-", 99), Rows(64, 256).tags(html, b"-", 99)
+    small, large = TagRows(1, 1).tags(html, b"-", 99), TagRows(64, 256).tags(html, b"-", 99)
     assert small.hrefs.tolist() == large.hrefs.tolist()
     assert small.others.tolist() == large.others.tolist()
 

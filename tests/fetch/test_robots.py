@@ -12,16 +12,18 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from trapline.fetch import failure
-from trapline.fetch.robots import ALLOW_ALL, DISALLOW_ALL, LIMIT_BYTES, parse, product_token, written
-from trapline.fetch.robots_answer import (
-    FIRST_RETRY_S,
-    GIVEN_UP_AFTER_S,
-    LONGEST_S,
-    SHORTEST_S,
-    lifetime_s,
-    read_answer,
+from trapline.fetch.robots.answer import FIRST_RETRY_S, GIVEN_UP_AFTER_S, LONGEST_S, SHORTEST_S, lifetime_s, read_answer
+from trapline.fetch.robots.parser import (
+    ALLOW_ALL,
+    DISALLOW_ALL,
+    LIMIT_BYTES,
+    MOST_WORK,
+    Robots,
+    RuleLine,
+    parse,
+    product_token,
+    written,
 )
-from trapline.fetch.robots_rules import MOST_WORK, Line, Robots
 
 # Where the cases (of 2020, for a draft) and RFC 9309 (of 2022) differ, the RFC holds.
 AGAINST_THE_RFC = {
@@ -80,7 +82,7 @@ def matches_slowly(pattern: str, target: str) -> bool:
     return target[:1] == pattern[0] and matches_slowly(pattern[1:], target[1:])
 
 
-def allows_slowly(lines: list[Line], target: str) -> bool:
+def allows_slowly(lines: list[RuleLine], target: str) -> bool:
     matching = [(len(line.pattern), line.allow) for line in lines if matches_slowly(line.pattern, target)]
     return max(matching, default=(0, True))[1]
 
@@ -89,17 +91,17 @@ PATTERNS = st.builds(lambda text, end: "/" + text + end, st.text("ab/*", max_siz
 TARGETS = st.text("ab/", max_size=9).map(lambda text: "/" + text)
 
 
-@given(st.lists(st.builds(Line, st.booleans(), PATTERNS), max_size=6), TARGETS)
-def test_the_longest_matching_rule_decides(lines: list[Line], target: str) -> None:
+@given(st.lists(st.builds(RuleLine, st.booleans(), PATTERNS), max_size=6), TARGETS)
+def test_the_longest_matching_rule_decides(lines: list[RuleLine], target: str) -> None:
     assert Robots(lines).allows(target) == allows_slowly(lines, target)
 
 
 @given(
-    st.lists(st.builds(Line, st.booleans(), PATTERNS | st.text("ab/*$ %2f#\xe4:", max_size=9)), max_size=6),
+    st.lists(st.builds(RuleLine, st.booleans(), PATTERNS | st.text("ab/*$ %2f#\xe4:", max_size=9)), max_size=6),
     st.none() | st.floats(0.0, 9e4),
     st.lists(TARGETS, min_size=1, max_size=9),
 )
-def test_rules_written_down_say_the_same(lines: list[Line], delay_s: float | None, targets: list[str]) -> None:
+def test_rules_written_down_say_the_same(lines: list[RuleLine], delay_s: float | None, targets: list[str]) -> None:
     text = [f"{'Allow' if line.allow else 'Disallow'}: {line.pattern}" for line in lines]
     text += [] if delay_s is None else [f"Crawl-delay: {delay_s:f}"]
     once = rules("User-agent: *", *text)
@@ -148,7 +150,7 @@ def test_robots_txt_itself_is_allowed_and_nothing_like_it() -> None:
 def test_a_file_too_costly_to_match_allows_nothing() -> None:
     """Every further piece is one more search: a hostile file could take a tenth of a second for every page."""
     target = "/" + "a" * 1_999
-    lines = [Line(False, "/" + "*a" * count + "*b") for count in range(100)]
+    lines = [RuleLine(False, "/" + "*a" * count + "*b") for count in range(100)]
     assert sum(3 + count for count in range(100)) * len(target) > MOST_WORK
     assert not Robots(lines).allows(target)
     assert Robots(lines[:10]).allows(target)
@@ -158,10 +160,10 @@ def test_a_file_too_costly_to_match_allows_nothing() -> None:
 
 
 def test_a_rule_that_is_repeated_is_read_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    added: list[Line] = []
+    added: list[RuleLine] = []
     add = Robots._add
 
-    def counted(robots: Robots, line: Line, *wild: Any) -> None:
+    def counted(robots: Robots, line: RuleLine, *wild: Any) -> None:
         added.append(line)
         add(robots, line, *wild)
 

@@ -8,7 +8,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from trapline.fetch.throttle import Link, Throttle
+from tests.effort import examples
+from trapline.fetch.http.throttle import BandwidthLimit, Throttle
 
 BURST_S = 0.1
 
@@ -75,15 +76,15 @@ class Download:
             self.loop.call_later(max(self.latency_s, 1e-4), self._read)
 
 
-def new_link(loop: VirtualLoop, bytes_per_s: float = float("inf")) -> Link:
-    return Link(loop, bytes_per_s, loop.clock)  # type: ignore[arg-type]
+def new_link(loop: VirtualLoop, bytes_per_s: float = float("inf")) -> BandwidthLimit:
+    return BandwidthLimit(loop, bytes_per_s, loop.clock)  # type: ignore[arg-type]
 
 
 @given(
     st.floats(10_000, 5_000_000),
     st.lists(st.tuples(st.integers(2_000, 262_144), st.floats(0, 0.05)), min_size=1, max_size=30),
 )
-@settings(max_examples=30)
+@settings(max_examples=examples(30))
 def test_never_above_the_rate(rate: float, downloads: list[tuple[int, float]]) -> None:
     loop = VirtualLoop()
     link = new_link(loop, rate)

@@ -8,8 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from trapline.fetch.traps import DEEP, PARAMETERS, REPEATED, SCRIPTS, trap
-from trapline.fetch.urls import canonical
+from trapline.fetch.urls import DEEP, PARAMETERS, REPEATED, SCRIPTS, canonical, trap
 
 
 def urls_in(file: Path, column: int, before: str = "") -> Iterator[str]:

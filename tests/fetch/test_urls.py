@@ -10,6 +10,7 @@ from ada_url import URL
 from hypothesis import assume, example, given, settings
 from hypothesis import strategies as st
 
+from tests.effort import examples
 from trapline.fetch import urls as urls_module
 from trapline.fetch.urls import MOST_URL, canonical, host_port, is_dynamic, origin, plain, target
 
@@ -196,7 +197,7 @@ PIECES = [
 
 
 @given(st.lists(st.sampled_from(PIECES), max_size=7), st.lists(st.sampled_from(PIECES), max_size=4), st.booleans())
-@settings(max_examples=800)
+@settings(max_examples=examples(800))
 def test_a_plain_href_is_what_its_canonical_form_is(pieces: list[str], of_page: list[str], secure: bool) -> None:
     base = canonical(("https" if secure else "http") + "://a.org:81/" + "".join(of_page))
     assume(base is not None and origin(base) == ("https" if secure else "http") + "://a.org:81")

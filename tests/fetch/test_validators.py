@@ -4,16 +4,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from trapline.fetch.http1 import request, request_rest
-from trapline.fetch.response import headers_of
-from trapline.fetch.validators import Validators, conditional, modified_at, validators_of
+from trapline.fetch.http.headers import Validators, conditional, modified_at, validators_of
+from trapline.fetch.http.http1 import request, request_headers
+from trapline.fetch.http.response import headers_of
 
 DATE = b"Sun, 12 Oct 2025 07:28:00 GMT"
 NASTY = st.lists(
     st.sampled_from([b'"', b"W/", b"a", b"\r\n", b"\n", b" ", b",", b"*", b"\0", b"\xff", b":", b"x" * 600])
 )
 VALUES = st.one_of(st.binary(max_size=1500), NASTY.map(b"".join))
-REST = request_rest("a.example", {"User-Agent": "x"})
+REST = request_headers("a.example", {"User-Agent": "x"})
 ASKED = request("/a?b", REST)
 
 

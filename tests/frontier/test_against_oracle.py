@@ -5,6 +5,7 @@ from collections import Counter
 
 import pytest
 
+from tests.effort import slow
 from tests.frontier.worlds import (
     HOSTILE_WORLDS,
     PAGE_RANKS,
@@ -97,6 +98,7 @@ def revisit_features(trace: list[Event]) -> set[str]:
     return found | ({"revisit: expired"} if any(pages.values()) else set())
 
 
+@slow
 def test_the_webs_reach_what_they_are_for() -> None:
     """A comparison on webs where nothing happens would prove nothing."""
     seen: Counter[str] = Counter()

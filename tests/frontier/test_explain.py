@@ -9,16 +9,16 @@ from tests.frontier.test_replay import assert_same_state
 from tests.frontier.worlds import HOSTILE_WORLDS, PAIRS, Rank, World, check_webs, drive, fast_frontier
 from trapline.frontier import FAILED, FETCHED, Frontier, Outcome, Rescore, Result, Rules, Visit
 from trapline.frontier.explain import MAY_BE_VISITED, SiteExplanation
-from trapline.frontier.layout import State
+from trapline.frontier.layout import FrontierState
 from trapline.strategies import pair
 
-NOT_OF_BATCH = "its pages are not of this batch"
+NOT_OF_BATCH = "none of its pages is in this batch"
 
 
 def twin(frontier: Frontier) -> Frontier:
     """A frontier that can be asked what would be, and thrown away. Most of its memory is pool that nobody used yet."""
     used = frontier.state._replace(pool=frontier.state.pool[: frontier.state.run[0].pool])
-    return Frontier.from_state(State(*(array.copy() for array in used)), frontier.strategy, frontier.rules)
+    return Frontier.from_state(FrontierState(*(array.copy() for array in used)), frontier.strategy, frontier.rules)
 
 
 def an_expiry_is_due(frontier: Frontier, now: float) -> bool:
@@ -55,7 +55,7 @@ class Explained:
         if isinstance(answer, Visit):
             self.check_promises(answer.site, float(self.frontier.state.run[0].now))
         for one in told:
-            if "rests" in one.rule:
+            if "is delayed" in one.rule:
                 self.promised.setdefault(one.site, []).append(one)
         return answer
 
@@ -143,10 +143,10 @@ def test_a_text_worked_out_by_hand() -> None:
     )
     visited(frontier, FETCHED, 0.0)  # ends at 1.0: site 0 rests until 16.0, its address until 3.0
     assert str(frontier.explain_site(0, 1.0)) == (
-        "site 0: 1 pages waiting, rank 1; delay of the site: it rests until 16"
+        "site 0: 1 pages waiting, rank 1; delay of the site: it is delayed until 16"
     )
     assert str(frontier.explain_site(1, 1.0)) == (
-        "site 1: 1 pages waiting, rank 1; delay of its address: it rests until 3"
+        "site 1: 1 pages waiting, rank 1; delay of its address: it is delayed until 3"
     )
     assert frontier.explain_page(0, 1.0).rule == "it is fetched"
 
@@ -174,7 +174,7 @@ def test_what_no_moment_ends_is_waited_for_without_one() -> None:
     batch.next(0.0)
     rules = {
         "its page budget is used up": budget.explain_site(0, 1.0),
-        "its pages are not of this batch": batch.explain_site(1, 1.0),
+        "none of its pages is in this batch": batch.explain_site(1, 1.0),
         "its address is not resolved": batch.explain_site(2, 1.0),
     }
     for rule, told in rules.items():

@@ -19,12 +19,21 @@ import pytest
 from hypothesis import strategies as st
 
 from tests.frontier.worlds import HOSTILE_WORLDS, PAIRS, Rank, World, check_webs, drive, inputs_of
+from trapline.compiled.jit import DISABLED
 from trapline.errors import ConfigError, InvariantError
 from trapline.frontier import AS_RULES, FETCHED, Frontier, Outcome, Rescore, Result, Rules, Visit, WaitUntil, snapshot
-from trapline.frontier.journal import Call, Frame, Journal, read
-from trapline.frontier.layout import BACKLOGS, EXPIRING, MOST_SERIAL, READY, RESTING_GROUPS, RESTING_SITES, WAIT, State
+from trapline.frontier.journal import Call, Journal, JournalFrame, read
+from trapline.frontier.layout import (
+    BACKLOGS,
+    DELAYED_GROUPS,
+    DELAYED_SITES,
+    EXPIRING,
+    MOST_SERIAL,
+    READY,
+    WAIT,
+    FrontierState,
+)
 from trapline.frontier.replay import replay
-from trapline.jit import DISABLED
 from trapline.strategies import pair
 
 CALLS = {name for name, thing in vars(Frontier).items() if callable(thing) and not name.startswith("_")}
@@ -37,10 +46,10 @@ def new_frontier(rank: Rank, rules: dict[str, Any], journal: Journal | None = No
 # What two frontiers must share to be the same.
 
 
-def filled(s: State) -> dict[str, Any]:
+def filled(s: FrontierState) -> dict[str, Any]:
     """Every field of every array, as far as it is in use."""
     run = s.run[0]
-    heaps = {READY: "ready", RESTING_GROUPS: "resting_groups", RESTING_SITES: "resting_sites"}
+    heaps = {READY: "ready", DELAYED_GROUPS: "delayed_groups", DELAYED_SITES: "delayed_sites"}
     heaps |= {BACKLOGS: "open_backlogs", EXPIRING: "active"}
     parts = {"run": s.run, "visit": s.visit, "group": s.group[: run.groups], "pool": s.pool[: run.pool]}
     parts |= {name: getattr(s, name)[: run.pages] for name in ("state", "page", "columns")}
@@ -161,7 +170,7 @@ def small_log() -> bytes:
     return small_logs()[0]
 
 
-def encoded(frames: Iterable[Frame]) -> bytes:
+def encoded(frames: Iterable[JournalFrame]) -> bytes:
     """A log of these calls."""
     journal = Journal()
     for frame in frames:
@@ -224,7 +233,7 @@ def test_replayed_calls_are_not_logged_again() -> None:
     assert [frame.call for frame in read(journal.take())] == [Call.SET_SITE]
 
 
-def changed_answer(frame: Frame) -> Frame:
+def changed_answer(frame: JournalFrame) -> JournalFrame:
     """Another site for a visit; a visit instead of a wait."""
     n, now, moment = frame.numbers
     if n == WAIT:
@@ -455,7 +464,7 @@ def assert_refused(folder: Path) -> None:
     assert "\n" not in str(caught.value) and str(folder) in str(caught.value)
 
 
-FILES = [*(f"{name}.npy" for name in State._fields), "frontier.json"]
+FILES = [*(f"{name}.npy" for name in FrontierState._fields), "frontier.json"]
 
 
 def test_a_snapshot_is_these_files(saved: Path) -> None:

@@ -1,6 +1,6 @@
 """Small random webs, and a driver in virtual time that crawls one with any object that has the frontier's face.
 
-A `World` is all that happens outside the frontier: the web, its servers, the robots and their mishaps, the calls of
+A `World` is all that happens outside the frontier: the web, its servers, the connections and their mishaps, the calls of
 an operator, the clock. `drive` makes the calls and returns the trace: every call, the moment at which the frontier
 must take it, and its answer. All times are multiples of 0.25, so that ties in time happen often and sums are exact.
 """
@@ -20,6 +20,7 @@ import numba
 from hypothesis import HealthCheck, given, note, seed, settings
 from hypothesis import strategies as st
 
+from tests.effort import examples
 from tests.naive import frontier as naive
 from trapline.errors import ConfigError, InvariantError
 from trapline.frontier.arrivals import Arrivals
@@ -69,14 +70,14 @@ class WebSite(NamedTuple):
     announces: int = 0  # requests per connection; 0: says nothing
 
 
-class Manner(NamedTuple):
+class CrawlerSettings(NamedTuple):
     """How one visit goes."""
 
     kind: str = "whole"  # whole | broken: ends before its pages do | lost: never finishes | late: finishes after expiry
     pages: int = 0  # how many a visit that is broken or lost still fetches
     reporting: str = "finish"  # finish | report | both
     measured: bool = True
-    rest_s: float | None = None  # the server's Retry-After
+    site_delay_s: float | None = None  # the server's Retry-After
     twice: bool = False  # finish is called a second time
     failed: bool = False  # its site did, apart from its pages
 
@@ -100,7 +101,7 @@ class Again(NamedTuple):
     pages: tuple[int, ...] = ()  # in this order, as numbers among the fetched pages of the site
     links: tuple[int, ...] = ()  # that have come to the pages since
     results: tuple[str, ...] = ("fetched",)  # of its pages, in turn
-    manner: Manner = Manner()  # how the visit goes
+    settings: CrawlerSettings = CrawlerSettings()  # how the visit goes
 
 
 class World(NamedTuple):
@@ -108,8 +109,8 @@ class World(NamedTuple):
     pages: tuple[WebPage, ...]
     seeds: tuple[int, ...]
     rules: dict[str, Any]
-    robots: int = 1
-    manners: tuple[Manner, ...] = ()  # of the first visits; all later ones go well, so that every crawl ends
+    connections: int = 1
+    manners: tuple[CrawlerSettings, ...] = ()  # of the first visits; all later ones go well, so that every crawl ends
     calls: tuple[Call, ...] = ()
     revisits: tuple[Again, ...] = ()
     clock: tuple[float, ...] = ()  # errors of the clock at the first calls; then it is right
@@ -188,10 +189,10 @@ MANNERS = one_of_each(
     pages=[0, 1, 2],
     reporting=["finish", "report", "both"],
     measured=[True, False],
-    rest_s=[None, None, None, 0.5, 9.0],
+    site_delay_s=[None, None, None, 0.5, 9.0],
     twice=[False, False, True],
     failed=[False, False, True],
-).map(lambda manner: Manner(**manner))
+).map(lambda settings: CrawlerSettings(**settings))
 
 CALLS = one_of_each(
     name=[
@@ -227,7 +228,7 @@ AGAIN = one_of_each(
     results=[("fetched",), ("fetched", "failed"), ("failed", "fetched"), ("refused", "fetched"), ("failed", "refused")],
 )
 REVISITS = st.builds(
-    lambda again, pages, links, manner: Again(pages=pages, links=links, manner=manner, **again),
+    lambda again, pages, links, settings: Again(pages=pages, links=links, settings=settings, **again),
     AGAIN,
     several(st.integers(0, MOST_PAGES - 1), (0, 1), (2, 6), (6, 12)),
     LINKS,
@@ -261,7 +262,7 @@ def worlds(clock: st.SearchStrategy[tuple[float, ...]] | None = None) -> st.Sear
         rules=st.builds(
             lambda *parts: {k: v for part in parts for k, v in part.items()}, DELAYS, LIMITS, BATCHES, ESTIMATES
         ),
-        robots=st.integers(1, 4),
+        connections=st.integers(1, 4),
         manners=several(MANNERS, (0, 4), (6, 16)),
         calls=several(OPERATOR, (0, 2), (3, 10)),
         revisits=several(REVISITS, (0, 3), (6, 12), (12, 20)),
@@ -322,7 +323,8 @@ def check_webs(
 
     Only of the first: that takes minutes, and what breaks one pair mostly breaks many.
     """
-    count = int(ASKED) if ASKED else uncompiled if numba.config.DISABLE_JIT else compiled
+    turns = min(len(PAGE_RANKS), len(SITE_RANKS))
+    count = int(ASKED) if ASKED else max(turns, examples(uncompiled if numba.config.DISABLE_JIT else compiled))
     for drawn in share(rank, draws(strategy, count)):
         try:
             check(drawn)
@@ -389,7 +391,7 @@ def record_of(frontier: Any, site: int) -> SiteRecord:
 
 
 class Done(NamedTuple):
-    """A page that a robot has the result of."""
+    """A page that a connection has the result of."""
 
     page: int
     result: str
@@ -398,17 +400,19 @@ class Done(NamedTuple):
 
 
 class Tour:
-    """A visit as its robot sees it."""
+    """A visit as its connection sees it."""
 
-    def __init__(self, robot: int | None, visit: Any, number: int, manner: Manner, again: Again | None) -> None:
-        self.robot = robot  # None: nobody asks for the next visit after this one
+    def __init__(
+        self, connection: int | None, visit: Any, number: int, settings: CrawlerSettings, again: Again | None
+    ) -> None:
+        self.connection = connection  # None: nobody asks for the next visit after this one
         self.again = again  # of pages that were fetched before
         self.visit = visit
         self.number = number  # by order of visits: ids only need to grow
         self.site = int(visit.site)
         self.pages = tuple(int(page) for page in visit.pages)
         self.expires_at = float(visit.expires_at)
-        self.manner = manner
+        self.settings = settings
         self.kept: list[Done] = []  # results for finish
 
     def answer(self) -> Event:
@@ -440,7 +444,7 @@ class Driver:
         self.local = list(range(len(world.pages)))  # the id of each web page
         self.site_of = [page.site for page in world.pages]  # of each id
         self.unresolved = [at for at, site in enumerate(world.sites) if site.late]
-        self.turn = [0] * world.robots  # an older request to ask is void
+        self.turn = [0] * world.connections  # an older request to ask is void
         self.idle: set[int] = set()
         self.links: dict[int, tuple[int, ...]] = {}  # of the pages fetched
         self.scoring = False  # somebody computes scores
@@ -452,8 +456,8 @@ class Driver:
             self.at(call.time, CALL, lambda call=call: self.call(call))  # type: ignore[misc]
         for again in self.world.revisits:
             self.at(again.time, CALL, lambda again=again: self.revisit(again, PATIENCE))  # type: ignore[misc]
-        for robot in range(self.world.robots):
-            self.ask_at(0.0, robot)
+        for connection in range(self.world.connections):
+            self.ask_at(0.0, connection)
         for _ in range(MOST_STEPS):
             if not self.events:
                 break
@@ -483,51 +487,51 @@ class Driver:
     def at(self, time: float, kind: int, happen: Callable[[], None]) -> None:
         heapq.heappush(self.events, (max(time, self.time), kind, next(self.serial), happen))
 
-    def ask_at(self, time: float, robot: int | None) -> None:
-        if robot is None:
+    def ask_at(self, time: float, connection: int | None) -> None:
+        if connection is None:
             return
-        self.turn[robot] += 1
-        turn = self.turn[robot]
-        self.at(time, ASK, lambda: self.ask(robot, turn))
+        self.turn[connection] += 1
+        turn = self.turn[connection]
+        self.at(time, ASK, lambda: self.ask(connection, turn))
 
     def wake(self) -> None:
-        """Something has changed: every idle robot asks again, after all else that happens at this moment."""
-        for robot in sorted(self.idle):
-            self.ask_at(self.time, robot)
+        """Something has changed: every idle connection asks again, after all else that happens at this moment."""
+        for connection in sorted(self.idle):
+            self.ask_at(self.time, connection)
         self.idle.clear()
 
-    # Robots.
+    # Connections.
 
-    def ask(self, robot: int, turn: int) -> None:
-        if turn != self.turn[robot]:
+    def ask(self, connection: int, turn: int) -> None:
+        if turn != self.turn[connection]:
             return
-        self.idle.discard(robot)
+        self.idle.discard(connection)
         answer = self.frontier.next(self.now())
         if hasattr(answer, "pages"):
-            self.trace.append(("next", self.taken, self.set_out(robot, answer)))
+            self.trace.append(("next", self.taken, self.set_out(connection, answer)))
         elif hasattr(answer, "time"):
-            self.wait(robot, float(answer.time))
+            self.wait(connection, float(answer.time))
         elif hasattr(answer, "fetched"):
-            self.score(robot, int(answer.fetched))
+            self.score(connection, int(answer.fetched))
         else:
             self.trace.append(("next", self.taken, ("drained",)))
-            self.idle.add(robot)
+            self.idle.add(connection)
 
-    def wait(self, robot: int, until: float) -> None:
+    def wait(self, connection: int, until: float) -> None:
         self.trace.append(("next", self.taken, ("wait", until)))
         assert until > self.taken
-        self.idle.add(robot)
+        self.idle.add(connection)
         if until < math.inf:
-            self.ask_at(until, robot)
+            self.ask_at(until, connection)
         elif self.unresolved:
             site = self.unresolved[0]
             self.resolve(site, self.world.sites[site].group)
             self.wake()
 
-    def score(self, robot: int, fetched: int) -> None:
-        """Scores take their time, and the crawl goes on; the robots ask again when they are there."""
+    def score(self, connection: int, fetched: int) -> None:
+        """Scores take their time, and the crawl goes on; the connections ask again when they are there."""
         self.trace.append(("next", self.taken, ("rescore", fetched)))
-        self.idle.add(robot)
+        self.idle.add(connection)
         if not self.scoring:
             self.scoring = True
             self.at(self.time + self.world.scoring_s, COMPLETION, self.deliver_scores)
@@ -537,11 +541,11 @@ class Driver:
         self.rescore()
         self.wake()
 
-    def set_out(self, robot: int | None, visit: Any, again: Again | None = None) -> Event:
+    def set_out(self, connection: int | None, visit: Any, again: Again | None = None) -> Event:
         assert visit.id > self.last_id
         self.last_id = visit.id
-        manner = next(self.manners, Manner()) if again is None else again.manner
-        tour = Tour(robot, visit, self.tours, manner, again)
+        settings = next(self.manners, CrawlerSettings()) if again is None else again.settings
+        tour = Tour(connection, visit, self.tours, settings, again)
         self.tours += 1
         server = self.world.sites[self.web_site[tour.site]]
         time = self.time + server.connection_s
@@ -555,24 +559,24 @@ class Driver:
     def served(self, tour: Tour, server: WebSite) -> tuple[int, ...]:
         """The pages that this visit gets."""
         pages = tour.pages
-        if tour.manner.kind in ("broken", "lost"):
-            pages = pages[: tour.manner.pages]
+        if tour.settings.kind in ("broken", "lost"):
+            pages = pages[: tour.settings.pages]
         return pages[: server.closes_after] if server.closes_after else pages
 
     def end_tour(self, tour: Tour, time: float, served: int) -> None:
-        if tour.manner.kind == "lost":
-            self.ask_at(time, tour.robot)  # another robot takes its slot
+        if tour.settings.kind == "lost":
+            self.ask_at(time, tour.connection)  # another connection takes its slot
         else:
-            if tour.manner.kind == "late":
+            if tour.settings.kind == "late":
                 time = max(time, tour.expires_at + 0.25)
             self.at(time, COMPLETION, lambda: self.finish(tour, served))
 
     def complete(self, tour: Tour, at: int, page: int) -> None:
-        done = self.fetch(page, tour.manner.measured)
+        done = self.fetch(page, tour.settings.measured)
         if tour.again is not None:
             done = self.changed(done, tour.again, at)
-        by_report = tour.manner.reporting == "report" or (tour.manner.reporting == "both" and at % 2 == 0)
-        if by_report or tour.manner.kind == "lost":
+        by_report = tour.settings.reporting == "report" or (tour.settings.reporting == "both" and at % 2 == 0)
+        if by_report or tour.settings.kind == "lost":
             self.report(tour, done)
         else:
             tour.kept.append(done)
@@ -608,28 +612,28 @@ class Driver:
 
     def finish(self, tour: Tour, served: int) -> None:
         self.finish_once(tour, served)
-        if tour.manner.twice:
+        if tour.settings.twice:
             self.finish_once(tour, served)
         self.wake()
-        self.ask_at(self.time, tour.robot)
+        self.ask_at(self.time, tour.connection)
 
     def finish_once(self, tour: Tour, served: int) -> None:
         server = self.world.sites[self.web_site[tour.site]]
         now = self.now()
         facts = {
-            "connection_s": server.connection_s if tour.manner.measured else math.nan,
+            "connection_s": server.connection_s if tour.settings.measured else math.nan,
             "served": served,
             # A server with a limit closes when it is reached; a broken visit may also end with nothing served.
-            "closed": 0 < server.closes_after == served or (tour.manner.kind == "broken" and served == 0),
+            "closed": 0 < server.closes_after == served or (tour.settings.kind == "broken" and served == 0),
             "allowed": server.announces,
-            "not_before": -math.inf if tour.manner.rest_s is None else self.time + tour.manner.rest_s,
-            "failed": tour.manner.failed,
+            "not_before": -math.inf if tour.settings.site_delay_s is None else self.time + tour.settings.site_delay_s,
+            "failed": tour.settings.failed,
         }
         results = tuple(self.words.Result(d.page, self.code(d.result), d.links, d.response_s) for d in tour.kept)
         answer = self.frontier.finish(tour.visit, self.words.Outcome(results=results, **facts), now)
         told = tuple((done.page, done.result, done.links) for done in tour.kept)
         self.trace.append(
-            ("finish", self.taken, tour.number, told, facts["not_before"], tour.manner.failed, bool(answer))
+            ("finish", self.taken, tour.number, told, facts["not_before"], tour.settings.failed, bool(answer))
         )
         self.learn(tour.kept if answer else [])
 
@@ -712,7 +716,7 @@ class Driver:
         self.trace.append(("discover", self.taken, ids))
 
     def receive(self, pages: Iterable[int]) -> None:
-        """Links from elsewhere, one to three to a page."""
+        """Links from foreign_link, one to three to a page."""
         ids = tuple(dict.fromkeys(self.local[page] for page in pages))
         links = tuple(1 + page % 3 for page in ids)
         depths = tuple(page % 4 for page in ids)

@@ -6,8 +6,9 @@ from tempfile import TemporaryDirectory
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tests.effort import examples
 from trapline.errors import ConfigError
-from trapline.graph.integers import Numbering, number_rows, page_number, pairs, tokens_of
+from trapline.graph.formats.integers import Numbering, number_rows, page_number, pairs, tokens_of
 from trapline.graph.sites import NO_HOST, site_of, sites_of
 from trapline.graph.strings import StoredStrings
 
@@ -31,7 +32,7 @@ def slow_pairs(file: Path, numbering: Numbering) -> list[tuple[int, ...]] | None
 
 
 @given(texts, st.sampled_from([Numbering(10), Numbering(10, base=1), Numbering(10**18)]))
-@settings(max_examples=300)
+@settings(max_examples=examples(300))
 def test_pairs_are_what_splitting_the_rows_gives(text: str, numbering: Numbering) -> None:
     with TemporaryDirectory() as folder:
         file = Path(folder) / "edges"
@@ -45,7 +46,7 @@ def test_pairs_are_what_splitting_the_rows_gives(text: str, numbering: Numbering
 
 
 @given(texts, st.booleans())
-@settings(max_examples=300)
+@settings(max_examples=examples(300))
 def test_rows_are_what_splitting_them_gives(text: str, dashes: bool) -> None:
     numbering = Numbering(100)
     with TemporaryDirectory() as folder:
@@ -84,7 +85,7 @@ urls = st.lists(pieces, min_size=1, max_size=8).map("".join).filter(bool)
 
 
 @given(st.lists(urls, min_size=1, max_size=12))
-@settings(max_examples=400)
+@settings(max_examples=examples(400))
 def test_sites_homes_and_dynamic_pages_are_what_the_strings_say(pages: list[str]) -> None:
     found = sites_of(StoredStrings.of(pages))
     names = [site_of(url) or NO_HOST for url in pages]

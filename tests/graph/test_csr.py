@@ -6,7 +6,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from trapline.graph.csr import csr_from_edges
+from trapline.graph.graph import csr_from_edges
 
 PAGES = 7
 edge_lists = st.lists(st.tuples(st.integers(0, PAGES - 1), st.integers(0, PAGES - 1)), max_size=60)

@@ -95,10 +95,10 @@ def test_commands_take_a_crawl_as_a_graph(folder: Path, capsys: pytest.CaptureFi
 @pytest.mark.parametrize(
     ("damage", "says"),
     [
-        ("delete from fetch", "has no crawled pages"),
+        ("delete from fetch", "has no fetched pages"),
         ("drop table page", "not the database of a crawl: no such table: page"),
-        ("delete from page where id = 3", "299 pages, and they must be numbered 0, 1, 2"),
-        ("update fetch set links = x'00000070'", "page 1879048192 is linked or fetched, and its pages are 0..299"),
+        ("delete from page where id = 3", "299 pages must be numbered 0 to 298, but the last number is 299"),
+        ("update fetch set links = x'00000070'", "page 1879048192 is linked or fetched, but is not in 0..299"),
     ],
 )
 def test_what_is_wrong_is_said_in_one_line(folder: Path, damage: str, says: str) -> None:

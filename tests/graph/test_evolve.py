@@ -10,9 +10,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tests.effort import examples
 from trapline.cli import run
 from trapline.errors import ConfigError
-from trapline.graph import Graph, Rates, Snapshot, WebModel, build, depths, evolve, load_graph, pagerank
+from trapline.graph import EvolutionRates, Graph, Snapshot, WebModel, build, depths, evolve, load_graph, pagerank
 from trapline.graph.graph import fault
 from trapline.graph.sites import site_of
 
@@ -22,7 +23,7 @@ models = st.builds(
     st.floats(0, 1),
     st.integers(0, 99),
 )
-rates = st.builds(Rates, st.floats(0, 0.2), st.floats(0, 0.2), st.floats(0, 0.5), st.floats(0, 1))
+rates = st.builds(EvolutionRates, st.floats(0, 0.2), st.floats(0, 0.2), st.floats(0, 0.5), st.floats(0, 1))
 ARRAYS = ("offsets", "targets", "site", "home", "dynamic", "ips", "sizes")
 
 
@@ -37,8 +38,8 @@ def near(share: float, expected: float, count: int) -> bool:
 
 
 @given(models, rates, st.integers(0, 9))
-@settings(max_examples=40)
-def test_every_snapshot_is_sound_and_reachable(model: WebModel, pace: Rates, seed: int) -> None:
+@settings(max_examples=examples(40))
+def test_every_snapshot_is_sound_and_reachable(model: WebModel, pace: EvolutionRates, seed: int) -> None:
     for snapshot in evolve(model, [0, 10, 40], pace, seed):
         web = snapshot.graph
         assert fault(web) is None
@@ -50,8 +51,8 @@ def test_every_snapshot_is_sound_and_reachable(model: WebModel, pace: Rates, see
 
 
 @given(models, rates)
-@settings(max_examples=40)
-def test_a_page_keeps_its_url_and_its_rate_and_no_url_is_used_twice(model: WebModel, pace: Rates) -> None:
+@settings(max_examples=examples(40))
+def test_a_page_keeps_its_url_and_its_rate_and_no_url_is_used_twice(model: WebModel, pace: EvolutionRates) -> None:
     known: dict[int, tuple[str, float, float]] = {}
     for snapshot in evolve(model, [0, 7, 30, 90], pace):
         urls = urls_of(snapshot.graph)
@@ -64,8 +65,8 @@ def test_a_page_keeps_its_url_and_its_rate_and_no_url_is_used_twice(model: WebMo
 
 
 @given(models, rates)
-@settings(max_examples=20)
-def test_day_0_is_the_plain_web(model: WebModel, pace: Rates) -> None:
+@settings(max_examples=examples(20))
+def test_day_0_is_the_plain_web(model: WebModel, pace: EvolutionRates) -> None:
     (first,) = evolve(model, [0], pace, seed=5)
     plain = build(model)
     assert all(np.array_equal(getattr(first.graph, name), getattr(plain, name)) for name in ARRAYS)
@@ -88,7 +89,7 @@ def pair(days: float = 122, pages: int = 40_000) -> tuple[Snapshot, Snapshot]:
 
 def test_shares_of_the_dead_and_the_new_are_those_of_the_rates() -> None:
     before, after = pair()
-    pace = Rates()
+    pace = EvolutionRates()
     d, b, t = pace.deaths_per_day, pace.births_per_day, 122
     mortal = before.graph.pages - before.graph.sites
     left = np.isin(before.name, after.name).sum() - before.graph.sites
@@ -99,12 +100,12 @@ def test_shares_of_the_dead_and_the_new_are_those_of_the_rates() -> None:
 
 
 def test_a_small_site_grows_in_small_steps_too() -> None:
-    *_, last = evolve(WebModel(10, 1), range(301), Rates(births_per_day=0.005, deaths_per_day=0))
+    *_, last = evolve(WebModel(10, 1), range(301), EvolutionRates(births_per_day=0.005, deaths_per_day=0))
     assert 25 < last.graph.pages < 80  # 10 e^1.5 = 45
 
 
 def test_nothing_happens_at_rate_0() -> None:
-    before, after = evolve(WebModel(500, 10), [0, 1000], Rates(0, 0, 0, 0))
+    before, after = evolve(WebModel(500, 10), [0, 1000], EvolutionRates(0, 0, 0, 0))
     assert all(np.array_equal(getattr(before.graph, name), getattr(after.graph, name)) for name in ARRAYS[2:])
     for page in range(500):
         assert set(before.graph.targets_of(page)) == set(after.graph.targets_of(page))
@@ -137,10 +138,10 @@ def test_another_seed_is_another_history_of_the_same_web() -> None:
 
 
 @given(st.floats(0, 100), st.floats(0, 100), st.floats(0, 100))
-@settings(max_examples=25)
+@settings(max_examples=examples(25))
 def test_changes_of_two_intervals_are_those_of_both_together(one: float, two: float, three: float) -> None:
     a, b, c = sorted([one, two, three])
-    (web,) = evolve(WebModel(60, 3), [0], Rates(changes_per_day=0.2))
+    (web,) = evolve(WebModel(60, 3), [0], EvolutionRates(changes_per_day=0.2))
     parts = [web.changes(a, b), web.changes(b, c)]
     whole = web.changes(a, c)
     assert sorted(zip(whole.page, whole.day, strict=True)) == sorted(
@@ -176,7 +177,7 @@ def test_old_pages_hold_more_pagerank_than_their_share() -> None:
 @pytest.mark.parametrize("value", [-0.1, 11.0, float("nan")])
 def test_a_rate_out_of_range_is_named(name: str, value: float) -> None:
     with pytest.raises(ConfigError, match=name):
-        Rates(**{name: value})
+        EvolutionRates(**{name: value})
 
 
 @pytest.mark.parametrize("days", [[-1], [5, 4], [float("nan")], [1e6]])
@@ -193,7 +194,7 @@ def test_the_command_writes_a_folder_for_each_snapshot(tmp_path: Path, capsys: p
     out = tmp_path / "webs"
     assert run(command(out, "--snapshots", "3", "--days", "40", "--deaths-per-day", "0.02")) == 0
     assert f"wrote {out / '2'}: day 80" in capsys.readouterr().out
-    expected = evolve(WebModel(400, 8), [0, 40, 80], Rates(deaths_per_day=0.02))
+    expected = evolve(WebModel(400, 8), [0, 40, 80], EvolutionRates(deaths_per_day=0.02))
     for number, snapshot in enumerate(expected):
         web = load_graph(out / str(number))
         assert np.array_equal(web.targets, snapshot.graph.targets)

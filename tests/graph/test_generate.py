@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tests.effort import examples
 from trapline.errors import ConfigError
 from trapline.graph import WebModel, build, depths, generate, measure
 from trapline.graph.evolve import EvolvedUrls
@@ -39,7 +40,7 @@ models = st.builds(
 
 
 @given(models)
-@settings(max_examples=60)
+@settings(max_examples=examples(60))
 def test_every_web_is_sound_and_reachable_from_its_home_pages(model: WebModel) -> None:
     web = build(model)
     assert fault(web) is None
@@ -52,7 +53,7 @@ def test_every_web_is_sound_and_reachable_from_its_home_pages(model: WebModel) -
 
 
 @given(models)
-@settings(max_examples=30)
+@settings(max_examples=examples(30))
 def test_urls_say_what_the_arrays_say(model: WebModel) -> None:
     web = build(model)
     assert web.urls is not None and web.site_names is not None

@@ -8,8 +8,8 @@ import pytest
 
 from tests.graph import examples
 from trapline.cli import run
-from trapline.cli.generate import RATES, SHAPE
-from trapline.graph import Rates, WebModel, load_graph
+from trapline.cli.graph import RATES, SHAPE
+from trapline.graph import EvolutionRates, WebModel, load_graph
 
 Captured = pytest.CaptureFixture[str]
 
@@ -30,7 +30,7 @@ def test_the_help_shows_the_defaults_of_the_model() -> None:
 
 
 def test_the_help_shows_the_defaults_of_the_rates() -> None:
-    assert {name: default for name, (default, _) in RATES.items()} == asdict(Rates())
+    assert {name: default for name, (default, _) in RATES.items()} == asdict(EvolutionRates())
 
 
 def test_parameters_reach_the_model(tmp_path: Path) -> None:
@@ -74,8 +74,11 @@ def test_an_existing_graph_needs_replace(tmp_path: Path, capsys: Captured) -> No
         (["--pages", "10", "--sites", "2", "--days", "nan"], "'--days': nan is not in"),
         (["--pages", "10", "--sites", "2", "--seed", "-1"], "'--seed': -1 is not in"),
         (["--pages", "10"], "--sites"),
-        (["--pages", "10", "--sites", "2", "--days", "60"], "--days is for an evolving web; give --snapshots too"),
-        (["--pages", "10", "--sites", "2", "--births-per-day", "0"], "--births-per-day is for an evolving web"),
+        (
+            ["--pages", "10", "--sites", "2", "--days", "60"],
+            "--days is only for an evolving web; also give --snapshots",
+        ),
+        (["--pages", "10", "--sites", "2", "--births-per-day", "0"], "--births-per-day is only for an evolving web"),
     ],
 )
 def test_bad_values_are_one_line(tmp_path: Path, capsys: Captured, options: list[str], named: str) -> None:

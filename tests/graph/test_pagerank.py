@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from trapline.errors import ConfigError
 from trapline.graph import Graph, generate, pagerank
-from trapline.graph.csr import csr_from_edges
+from trapline.graph.graph import csr_from_edges
 
 PAGES = 6
 edge_lists = st.lists(st.tuples(st.integers(0, PAGES - 1), st.integers(0, PAGES - 1)), max_size=30)

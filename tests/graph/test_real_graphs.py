@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from trapline import jit
+from trapline.compiled import jit
 from trapline.graph import LoadOptions, load_graph, measure, pagerank
 
 

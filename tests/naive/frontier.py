@@ -106,7 +106,7 @@ class SiteExport(NamedTuple):
     delay_s: float | None
     per_connection: int | None
     budget: int | None
-    rest_s: float
+    site_delay_s: float
 
 
 @dataclass
@@ -771,7 +771,7 @@ class NaiveFrontier:
             per_connection=own.per_connection,
             budget=own.budget,
             # The address rests too, and the frontier that takes the site over cannot know.
-            rest_s=max(0.0, own.ready_at - self.now, self._group_ready_at(own.group) - self.now),
+            site_delay_s=max(0.0, own.ready_at - self.now, self._group_ready_at(own.group) - self.now),
         )
         own.budget = 0
         for page in pages:
@@ -793,7 +793,7 @@ class NaiveFrontier:
         own.known_elsewhere += export.known - len(export.pages) - known
         own.fetched_elsewhere = export.fetched
         own.delay_s, own.per_connection, own.budget = export.delay_s, export.per_connection, export.budget
-        own.ready_at = self.now + export.rest_s
+        own.ready_at = self.now + export.site_delay_s
         own.most_at_last = self._most(site, chosen=True)
         self._place(site)
         for page, details in zip(pages, export.details, strict=True):

@@ -7,7 +7,7 @@ Each turn of a loop is recognised by its first character, so that none is begun 
 import re
 from collections.abc import Iterator
 
-from trapline.fetch.tags.foreign import BREAKOUT, CLOSE_P, DEEPEST, ENCLOSING, NOT_OPENED, SPECIAL, VOID
+from trapline.fetch.html.foreign import BREAKOUT, CLOSE_P, DEEPEST, ENCLOSING, NOT_OPENED, SPECIAL, VOID
 
 _SPACE = r"[ \t\n\f\r]"
 _END = r"(?=[ \t\n\f\r/>])"  # behind a tag's name

@@ -188,11 +188,11 @@ SITE_RANKS = {
     "top-page": SiteRank(("best",), lambda f, site, queue: queue.best_key),
     "larger-sites-first": SiteRank(("waiting",), lambda f, site, queue: float(queue.waiting)),
     "performance": SiteRank(("planned",), lambda f, site, queue: queue.planned / visit_s(f, site, queue)),
-    "performance-and-rest": SiteRank(
+    "performance-and-delay": SiteRank(
         ("planned",), lambda f, site, queue: queue.planned / visit_and_rest_s(f, site, queue)
     ),
     "crawl-ability": SiteRank(("planned", "quality_sum"), crawl_ability),
-    "crawl-ability-and-rest": SiteRank(
+    "crawl-ability-and-delay": SiteRank(
         ("planned", "quality_sum"), lambda f, site, queue: queue.quality_sum / visit_and_rest_s(f, site, queue)
     ),
     "crawl-ability-diminishing": SiteRank(("planned", "quality_sum"), diminishing),

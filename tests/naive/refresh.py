@@ -7,10 +7,10 @@ from itertools import pairwise
 
 import numpy as np
 
-from trapline.refresh import Measure, World
+from trapline.refresh import Measure, ReplayWorld
 
 
-def slots(world: World, crawls: int) -> list[float]:
+def slots(world: ReplayWorld, crawls: int) -> list[float]:
     return [(k + 0.5) * world.trace.horizon_s / crawls for k in range(crawls)]
 
 
@@ -38,7 +38,7 @@ def eq3(missed: list[float], now: float, t0_s: float, measure: Measure) -> float
 class Copies:
     """Which updates each copy misses, at any moment, given who was crawled in which slot."""
 
-    def __init__(self, world: World, chosen: list[int]) -> None:
+    def __init__(self, world: ReplayWorld, chosen: list[int]) -> None:
         self.world = world
         self.t0_s = world.conditions.measure.t0_s or world.conditions.cycle_s
         self.updates = by_page(world.update, world.trace.pages)
@@ -89,7 +89,7 @@ def _integral(missed: list[float], begin: float, end: float, t0_s: float, measur
 class XuScores:
     """Eq. 4 and 5 as repaired, from all accesses and signals before now."""
 
-    def __init__(self, world: World) -> None:
+    def __init__(self, world: ReplayWorld) -> None:
         self.world = world
         self.signals = by_page(world.signal, world.trace.pages)
         self.accesses = by_page(world.access, world.trace.pages)

@@ -49,7 +49,7 @@ def water_filling(caps: Sequence[float], bandwidth: float) -> list[float]:
 
 
 class Tour:
-    """A robot's way through one visit."""
+    """A connection's way through one visit."""
 
     def __init__(self, visit: Visit, number: int, now: float) -> None:
         self.visit, self.number = visit, number
@@ -80,7 +80,7 @@ class Twin:
         strategy: Strategy,
         rules: Rules,
         *,
-        robots: int,
+        connections: int,
         servers: Servers,
         network: Network,
         inputs: dict[str, Any],
@@ -90,7 +90,7 @@ class Twin:
         score: Score | None = None,
     ) -> None:
         self.graph, self.servers, self.network, self.draw, self.score = graph, servers, network, draw, score
-        self.free = self.robots = robots
+        self.free = self.connections = connections
         self.frontier = Frontier(strategy, rules, seed=seed)
         self.frontier.add_sites(graph.sites, 0.0, graph.ips)
         self.frontier.add_pages(graph.site, graph.dynamic)
@@ -139,7 +139,7 @@ class Twin:
         heapq.heappush(self.events, (time, tour.serial, action, tour))
 
     def ask(self, now: float) -> float:
-        """A free robot asks, if there is one. The answer: when to ask again if nothing else happens."""
+        """A free connection asks, if there is one. The answer: when to ask again if nothing else happens."""
         if not self.free:
             return math.inf
         answer = self.frontier.next(now)
@@ -218,7 +218,7 @@ class Twin:
 
     @property
     def shared(self) -> bool:
-        return not self.network.per_robot and self.network.bandwidth < math.inf
+        return not self.network.per_connection and self.network.bandwidth < math.inf
 
     def connection_s(self, tour: Tour) -> float:
         return of(self.servers.connection_s, tour.visit.site)
@@ -234,7 +234,7 @@ class Twin:
 
     def cap(self, tour: Tour) -> float:
         speed = of(self.servers.speed, tour.visit.site)
-        return min(speed, self.network.bandwidth) if self.network.per_robot else speed
+        return min(speed, self.network.bandwidth) if self.network.per_connection else speed
 
     # ---- the shared link
 

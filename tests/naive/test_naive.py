@@ -268,7 +268,7 @@ def test_a_moved_site_keeps_order_rest_and_budget() -> None:
     frontier.finish(visit(0), done(0), 1.0)
     export = frontier.export_site(0, 4.0)
     assert export.pages == (1, 2)  # by serial
-    assert export.rest_s == 7.0  # 1 + 10 - 4
+    assert export.site_delay_s == 7.0  # 1 + 10 - 4
     other = NaiveFrontier("quality", "top-page", Rules(delay_s=10.0, pages_per_site=9))
     web(other, groups=[5], pages=[0, 0])
     other.import_site(export, 0, [0, 1], 100.0)
@@ -406,7 +406,7 @@ def test_estimates_of_new_pages() -> None:
 
 def test_the_shortest_visit_and_the_rest_after_it() -> None:
     rules = Rules(estimator="median", alpha=0.0, small_site_pages=2, small_site_delay_s=4.0)
-    frontier = NaiveFrontier("fifo", "performance-and-rest", rules)
+    frontier = NaiveFrontier("fifo", "performance-and-delay", rules)
     web(frontier, groups=[0], pages=[0, 0])
     frontier.discover([0], 0.0)
     assert frontier.sites[0].contest is not None

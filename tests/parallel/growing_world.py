@@ -11,33 +11,32 @@ from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
-from trapline.crawl import resume
-from trapline.crawl.copies import Copies, Copy
-from trapline.crawl.forbidden import Forbidden
-from trapline.crawl.hearsay import Hearsay
-from trapline.crawl.known import Known
-from trapline.crawl.options import CrawlOptions, RefreshOptions
-from trapline.crawl.outbox import Outbox
-from trapline.crawl.records import NOT_KNOWN, Batch, Between, Fetched
-from trapline.crawl.shelf import Shelf
-from trapline.crawl.sites import Site
+from trapline.crawl.discovery.link_resolver import LinkResolver
+from trapline.crawl.discovery.sites import Site
+from trapline.crawl.discovery.url_store import UrlStore
+from trapline.crawl.engine.options import CrawlOptions, RefreshOptions
+from trapline.crawl.engine.records import NOT_KNOWN, Batch, Fetched, PartitionTraffic
+from trapline.crawl.files import resume
+from trapline.crawl.files.layout import DATABASE, claim_new
+from trapline.crawl.files.reading import Reading
+from trapline.crawl.recrawl.conditional_refetch import ConditionalRefetch
+from trapline.crawl.recrawl.copies import Copies, Copy
+from trapline.crawl.recrawl.forbidden_pages import ForbiddenPages
+from trapline.crawl.recrawl.signal_intake import SignalIntake
 from trapline.crawl.store.database import Database
-from trapline.crawl.store.folder import DATABASE, claim_new
-from trapline.crawl.store.reading import Reading
-from trapline.crawl.upkeep import Upkeep
-from trapline.fetch.links import Links
+from trapline.crawl.store.outbox import Outbox
+from trapline.fetch.html.page import Links
+from trapline.fetch.http.headers import Validators
 from trapline.fetch.urls import origin
-from trapline.fetch.validators import Validators
 from trapline.frontier import FETCHED, REFUSED, Outcome, Rules, Visit
 from trapline.frontier.journal import Journal
-from trapline.parallel.exchange import Exchange
-from trapline.parallel.handover_code import is_handover
-from trapline.parallel.manifest import Manifest, create
+from trapline.parallel.live.exchange import LinkExchange
+from trapline.parallel.live.manifest import Manifest, create
+from trapline.parallel.live.site_owner import SiteOwners, host_of
 from trapline.parallel.partition import Partitioning
-from trapline.parallel.places import Places, host_of
-from trapline.refresh.agenda import Agenda
-from trapline.refresh.refresher import Refresher
-from trapline.refresh.turns import Turns
+from trapline.parallel.transport.handover_batches import is_handover
+from trapline.refresh.live.agenda import Agenda, Turns
+from trapline.refresh.live.refresher import Refresher
 from trapline.signals.inbox import Inbox
 
 DELAY_S = 1.0
@@ -110,8 +109,8 @@ class Node:
         self.reading = Reading(self.folder)
         self.sent: list[Batch] = []
         self._meet(manifest)
-        self.upkeep: Upkeep | None = None
-        self.hearsay: Hearsay | None = None
+        self.refetch: ConditionalRefetch | None = None
+        self.signal_intake: SignalIntake | None = None
         if self._state.refresher is not None:
             self._fetch_again(manifest, self._state.refresher)
         self._begin(options, new)
@@ -120,32 +119,34 @@ class Node:
         journal, options, state = Journal(), manifest.options, self._state
         self.frontier.journal = journal
         self.outbox = Outbox(journal, self._put, state.last_batch, self._refresh_log, lambda: self._take())
-        self._shelf = Shelf(self.folder / DATABASE)
-        self._shelf.committed(self.frontier.pages)
+        self._url_store = UrlStore(self.folder / DATABASE)
+        self._url_store.committed(self.frontier.pages)
         reading = self.reading
-        self.places = Places(
+        self.site_owners = SiteOwners(
             manifest.partitioning, options.hosts, self.own, reading.assigned(), manifest.sizes, reading.size()
         )
-        self.known = Known(
-            self.frontier, state.sites, state.seen, self._shelf, options.scope_of_crawl(), self.outbox, {},
-            self._locate, Counter(), self.places.owns,
+        self.known = LinkResolver(
+            self.frontier, state.sites, state.seen, self._url_store, options.scope_of_crawl(), self.outbox, {},
+            self._locate, Counter(), self.site_owners.owns,
         )  # fmt: skip
-        self.exchange = Exchange(self.frontier, self.known, self.places, reading.partitions())
+        self.exchange = LinkExchange(self.frontier, self.known, self.site_owners, reading.partitions())
 
     def _refresh_log(self) -> bytes:
         return self._state.refresher.take() if self._state.refresher else b""
 
     def _fetch_again(self, manifest: Manifest, refresher: Refresher) -> None:
-        """As again.py does it."""
+        """As crawl/engine/wiring.py does it."""
         self._inbox = Inbox(manifest.folder)
-        aside: Any = None  # there are no lists here
-        self.hearsay = Hearsay(
-            refresher, self.frontier, self.known, self._inbox, self.outbox, self.now, aside, self.now
+        offload: Any = None  # there are no lists here
+        self.signal_intake = SignalIntake(
+            refresher, self.frontier, self.known, self._inbox, self.outbox, self.now, offload, self.now
         )
-        self.hearsay.restore(self.reading)
+        self.signal_intake.restore(self.reading)
         agenda = Agenda(self.frontier, refresher, Turns(0.5, None, math.inf))
-        forbidden = Forbidden(refresher, self._shelf.urls, self.reading.forbidden())
-        self.upkeep = Upkeep(agenda, Copies(self.folder / DATABASE), self.outbox, forbidden, self.hearsay.whole)
+        forbidden = ForbiddenPages(refresher, self._url_store.urls, self.reading.forbidden())
+        self.refetch = ConditionalRefetch(
+            agenda, Copies(self.folder / DATABASE), self.outbox, forbidden, self.signal_intake.whole
+        )
 
     def _begin(self, options: CrawlOptions, new: bool) -> None:
         """As run.py does it."""
@@ -170,11 +171,11 @@ class Node:
     def _locate(self, site: Site) -> int:
         return self.known.group(ADDRESS[site.host])
 
-    def _take(self) -> Between:
+    def _take(self) -> PartitionTraffic:
         return self.exchange.take()
 
     def _put(self, batch: Batch) -> None:
-        self.exchange.sent(batch.number, batch.between)
+        self.exchange.sent(batch.number, batch.traffic)
         self.sent.append(batch)
 
     # ---- what it can be told to do
@@ -183,26 +184,26 @@ class Node:
         """One visit, if one may begin."""
         if self.full():
             return False
-        visit = (self.upkeep.agenda if self.upkeep else self.frontier).next(self.now())
+        visit = (self.refetch.agenda if self.refetch else self.frontier).next(self.now())
         if not isinstance(visit, Visit):
             return False
-        for at, url in enumerate(self._shelf.urls(visit.pages)):
-            again = self.upkeep is not None and self.upkeep.is_again(visit.pages[at])
+        for at, url in enumerate(self._url_store.urls(visit.pages)):
+            again = self.refetch is not None and self.refetch.is_again(visit.pages[at])
             self._world.ask(url, self.own, at > 0, again)
             self._fetched(visit, visit.pages[at], url, again)
         self.frontier.finish(visit, Outcome(), self.now())
-        if self.upkeep is not None:
-            self.upkeep.agenda.over(visit, self.now())
+        if self.refetch is not None:
+            self.refetch.agenda.over(visit, self.now())
         return True
 
     def _fetched(self, visit: Visit, page: int, url: str, again: bool) -> None:
-        assert self.places.owns(origin(url))
+        assert self.site_owners.owns(origin(url))
         result = REFUSED if url == REFUSING else FETCHED
         found = self.known.pages_of(url, "", Links.of(links_of(url)), self.now())
         kept = found.pages[: len(found.pages) - len(found.foreign)].tobytes() if result == FETCHED else b""
         self.frontier.report(visit, page, result, self.now(), found.pages if result == FETCHED else ())
-        if self.upkeep is not None:
-            self._look_after(self.upkeep, visit, page, url, result, again)
+        if self.refetch is not None:
+            self._look_after(self.refetch, visit, page, url, result, again)
         if result == FETCHED and not again:
             self.exchange.post(page, found.foreign, len(found.pages))
         row = (
@@ -231,14 +232,16 @@ class Node:
         foreign = found.foreign if result == FETCHED else ()
         self.outbox.fetches.append((url, foreign, row))  # type: ignore[arg-type]  # what the store would make of it
 
-    def _look_after(self, upkeep: Upkeep, visit: Visit, page: int, url: str, result: int, again: bool) -> None:
-        assert not again or upkeep.copies.of([page]) == [copy_of(url)]  # whoever had it last
+    def _look_after(
+        self, refetch: ConditionalRefetch, visit: Visit, page: int, url: str, result: int, again: bool
+    ) -> None:
+        assert not again or refetch.copies.of([page]) == [copy_of(url)]  # whoever had it last
         about = (page, visit.site, visit.id, url, "", self.now(), 0.0, 0.0, result, 200, "", b"")
         copy = copy_of(url)
         record = Fetched(
             *about, changed=0 if again else NOT_KNOWN, fingerprint=copy.fingerprint, etag=copy.validators.etag
         )
-        upkeep.came(record, self.now(), 1.0)
+        refetch.came(record, self.now(), 1.0)
 
     def commit(self, most: int = 1 << 30) -> None:
         """The store has come so far."""
@@ -248,12 +251,12 @@ class Node:
             lead = [(*row[:2], url) for _, foreign, row in batch.fetches for url in foreign]  # type: ignore[misc]
             self.database.commit([batch._replace(fetches=[])], [], [], [], 0)
             self.database._add("fetch", _COLUMNS, rows)  # type: ignore[arg-type]
-            self.database._add("elsewhere", "page, visit, url", lead)
-            if self.upkeep is not None:
-                self._commit_copies(batch, self.upkeep.copies)
+            self.database._add("foreign_link", "page, visit, url", lead)
+            if self.refetch is not None:
+                self._commit_copies(batch, self.refetch.copies)
             self.exchange.committed(batch.number)
         if not self.sent:
-            self._shelf.committed(0)
+            self._url_store.committed(0)
 
     def _commit_copies(self, batch: Batch, copies: Copies) -> None:
         for url, _, row in batch.fetches:  # type: ignore[misc]
@@ -265,7 +268,7 @@ class Node:
 
     def leads(self) -> list[tuple[int, int, str]]:
         """Page, visit and URL of the links to others that are on disk."""
-        return self.database.connection.execute("select page, visit, url from elsewhere order by rowid").fetchall()
+        return self.database.connection.execute("select page, visit, url from foreign_link order by rowid").fetchall()
 
     def fetched_again(self, page: int, visit: int, foreign: list[str]) -> None:
         """It links to these alone now."""
@@ -276,14 +279,14 @@ class Node:
             for column, value in zip(columns, old, strict=True)
         )
         self.database._add("fetch", _COLUMNS, [row])
-        self.database._add("elsewhere", "page, visit, url", [(page, visit, url) for url in foreign])
+        self.database._add("foreign_link", "page, visit, url", [(page, visit, url) for url in foreign])
 
     def hear(self, sender: "Node", most: int = 1 << 30) -> bool:
         """What is on the sender's disk for us, as far as we take it; and it hears what we have."""
         after = self.exchange.received.get(sender.own, 0)
         heard = False
-        for number, data in sender.reading.parcels(self.own, after, most):
-            if not (is_handover(data) or self.places.is_whole):
+        for number, data in sender.reading.message_batches(self.own, after, most):
+            if not (is_handover(data) or self.site_owners.is_whole):
                 break
             self.exchange.deliver(sender.own, number, data, self.now())
             heard = True
@@ -292,11 +295,11 @@ class Node:
 
     def settle(self, answers: bool) -> bool:
         """What is ours to find out; name servers answer or not."""
-        found = self.reading.parcels(self.own, self.exchange.received.get(self.own, 0), 8)
+        found = self.reading.message_batches(self.own, self.exchange.received.get(self.own, 0), 8)
         for number, data in found:
             for name in NAMES if answers else ():
-                if self.places.owns(f"http://{name}") is None:
-                    self.places.settle(f"http://{name}", [self._world.answer(name)])
+                if self.site_owners.owns(f"http://{name}") is None:
+                    self.site_owners.settle(f"http://{name}", [self._world.answer(name)])
             self.exchange.deliver(self.own, number, data, self.now())
         return bool(found)
 
@@ -310,12 +313,12 @@ class Node:
         lost = [one for batch in self.sent for one in batch.fetches] + self.outbox.fetches
         for url, _, row in lost:  # type: ignore[misc]
             (self._world.lost if row[-2] is None else self._world.lost_again)[url] += 1  # type: ignore[has-type]
-        if self.upkeep is not None:
-            self.upkeep.copies.close()
+        if self.refetch is not None:
+            self.refetch.copies.close()
             self._inbox.close()
         self.database.close()
         self.reading.close()
-        self._shelf.close()
+        self._url_store.close()
 
     @property
     def is_quiet(self) -> bool:

@@ -14,21 +14,20 @@ from pathlib import Path
 from tests.parallel.namespaces import FAR, NEAR, Hosts
 from tests.parallel.processes_world import wait_for
 from tests.testweb.webs import numbered
-from trapline.crawl.options import CrawlOptions, live_rules
-from trapline.parallel.crew import Launch, crawl_with
-from trapline.parallel.manifest import Manifest, create
-from trapline.parallel.merged import merge
-from trapline.parallel.places import partitioning_for
-from trapline.parallel.processes import launched
-from trapline.parallel.worker import Task
-from trapline.testweb import Behaviour, Served, Web, build_web, serve
+from trapline.crawl.engine.options import CrawlOptions, live_rules
+from trapline.parallel.live.manifest import Manifest, create
+from trapline.parallel.live.merged import merge
+from trapline.parallel.live.site_owner import partitioning_for
+from trapline.parallel.live.supervisor import Launch, crawl_with, launched
+from trapline.parallel.live.worker import WorkerTask
+from trapline.testweb import Behaviour, Served, ServedWeb, build_web, serve
 
 GROUPS = ((0, 1), (2, 3))  # on the near host, and on the far one
 PATIENCE_S = 300.0
 PARTITIONS = sum(map(len, GROUPS))
 
 
-def woven(sites: int, pages_a_site: int) -> Web:
+def woven(sites: int, pages_a_site: int) -> ServedWeb:
     """As many chains as there are sites, each of which goes to another site with every page. All begin at the first page, which leads to
     the homes; without the other group, none of them comes far."""
     chance, links = random.Random(7), []
@@ -41,7 +40,7 @@ def woven(sites: int, pages_a_site: int) -> Web:
 
 
 @contextmanager
-def served_to(hosts: Hosts, web: Web) -> Iterator[Served]:
+def served_to(hosts: Hosts, web: ServedWeb) -> Iterator[Served]:
     with hosts.web.entered(), serve(web) as server:
         yield server
 
@@ -70,7 +69,7 @@ def crawl_on(hosts: Hosts, folder: Path, options: CrawlOptions) -> Manifest:
 def launch_on(hosts: Hosts) -> Launch:
     """Each partition on the host of its group."""
 
-    async def launch(task: Task) -> tuple[int, str]:
+    async def launch(task: WorkerTask) -> tuple[int, str]:
         is_near = task.partition in GROUPS[0]
         host, address = (hosts.near, NEAR) if is_near else (hosts.far, FAR)
         return await launched(replace(task, listen=address), host.command())

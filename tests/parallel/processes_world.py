@@ -12,8 +12,8 @@ from typing import Any
 
 from tests.testweb.webs import numbered
 from trapline.cli import run
-from trapline.fetch.hosts import hosts_text
-from trapline.testweb import Behaviour, Promise, Served, Web, build_web, serve
+from trapline.fetch.dns import hosts_text
+from trapline.testweb import Behaviour, Promise, Served, ServedWeb, build_web, serve
 
 SITES, PAGES_A_SITE = 12, 12
 PAGES = SITES * PAGES_A_SITE
@@ -21,7 +21,7 @@ DELAY_S, PER_CONNECTION = 0.1, 4
 PROMISE = Promise(DELAY_S, PER_CONNECTION, 0.0)
 
 
-def web(latency_s: float = 0.005) -> Web:
+def web(latency_s: float = 0.005) -> ServedWeb:
     """Every page leads to the next of its site and to two anywhere; two sites on each address."""
     chance = random.Random(5)
     links = [

@@ -7,10 +7,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from trapline.errors import ConfigError
-from trapline.parallel.batch_code import MAGIC, PARCEL_BYTES, Row, decode, encode, parts
+from trapline.parallel.transport.url_batches import MAGIC, PARCEL_BYTES, LinkRow, decode, encode, parts
 
 ROWS = st.builds(
-    Row,
+    LinkRow,
     st.text("ab/:.?é", max_size=30).map(str.encode),
     st.integers(1, 2**40),
     st.integers(0, 32767),
@@ -19,7 +19,7 @@ ROWS = st.builds(
 
 
 @given(st.lists(ROWS, max_size=40))
-def test_rows_come_back_sorted(rows: list[Row]) -> None:
+def test_rows_come_back_sorted(rows: list[LinkRow]) -> None:
     assert decode(encode(rows)) == sorted(rows)
 
 
@@ -31,7 +31,7 @@ def test_any_bytes_are_a_batch_or_refused(data: bytes) -> None:
 
 
 @given(st.lists(ROWS, min_size=1, max_size=20), st.data())
-def test_a_damaged_batch_is_refused(rows: list[Row], data: st.DataObject) -> None:
+def test_a_damaged_batch_is_refused(rows: list[LinkRow], data: st.DataObject) -> None:
     whole = encode(rows)
     at = data.draw(st.integers(0, len(whole) - 1))
     damaged = whole[:at] + bytes([whole[at] ^ 1 << data.draw(st.integers(0, 7))]) + whole[at + 1 :]
@@ -40,7 +40,7 @@ def test_a_damaged_batch_is_refused(rows: list[Row], data: st.DataObject) -> Non
 
 
 def test_a_cut_batch_is_refused() -> None:
-    whole = encode([Row(b"http://a/%d" % number, 1, 2) for number in range(50)])
+    whole = encode([LinkRow(b"http://a/%d" % number, 1, 2) for number in range(50)])
     for length in range(len(whole)):
         with pytest.raises(ConfigError):
             decode(whole[:length])
@@ -56,7 +56,7 @@ def test_a_batch_that_unpacks_to_more_than_allowed_is_refused() -> None:
 
 @given(st.lists(st.binary(max_size=300), min_size=1, max_size=60))
 def test_parcels_are_cut_where_they_would_be_too_long(urls: list[bytes]) -> None:
-    rows = [Row(url * 4_000, 1, 0) for url in urls]
+    rows = [LinkRow(url * 4_000, 1, 0) for url in urls]
     cut = list(parts(rows, lambda row: len(row.url)))
     assert [row for part in cut for row in part] == rows
     assert all(len(part) == 1 or sum(len(row.url) for row in part) <= PARCEL_BYTES for part in cut)

@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from trapline.parallel.census import Census, Count
+from trapline.parallel.live.partition_report import PartitionCount, Termination
 
 # A world of partitions: each has work, and parcels that travel. An event is a partition that works (and may send), a parcel that
 # arrives, or the next answer to the census.
@@ -33,13 +33,13 @@ class World:
             self.arrived[receiver] += 1
             self.work[receiver] += to == 0  # now and then there is something new in it
 
-    def count(self, who: int) -> Count:
-        return Count(self.work[who] == 0, self.made[who], self.arrived[who])
+    def count(self, who: int) -> PartitionCount:
+        return PartitionCount(self.work[who] == 0, self.made[who], self.arrived[who])
 
 
 @given(st.lists(st.integers(0, 3), min_size=3, max_size=3), EVENTS)
 def test_it_is_over_only_when_it_is(work: list[int], events: list[tuple[str, int, int]]) -> None:
-    world, census, members = World(work), Census(), frozenset(range(3))
+    world, census, members = World(work), Termination(), frozenset(range(3))
     unasked = list(members)
     census.begin(members)
     for kind, who, to in events:
@@ -59,7 +59,7 @@ def test_it_is_over_only_when_it_is(work: list[int], events: list[tuple[str, int
 
 def test_what_happens_behind_the_back_of_one_count_does_not_end_it() -> None:
     """0 is counted, woken by 1, and answers it; then 1 is counted. All idle, as many parcels arrived as were made, and 0 works."""
-    census, world, members = Census(), World([0, 1, 0]), frozenset({0, 1, 2})
+    census, world, members = Termination(), World([0, 1, 0]), frozenset({0, 1, 2})
     census.begin(members)
     census.note(0, census.round, world.count(0))
     world.do("work", 1, 0)
@@ -75,7 +75,7 @@ def test_what_happens_behind_the_back_of_one_count_does_not_end_it() -> None:
 
 
 def test_two_rounds_of_a_still_world_end_it() -> None:
-    census, still = Census(), Count(True, 3, 3)
+    census, still = Termination(), PartitionCount(True, 3, 3)
     for expected in (False, True):
         for member in range(2):
             assert not census.is_over
@@ -84,7 +84,7 @@ def test_two_rounds_of_a_still_world_end_it() -> None:
 
 
 def test_a_new_member_or_an_old_answer_starts_over() -> None:
-    census, still = Census(), Count(True, 0, 0)
+    census, still = Termination(), PartitionCount(True, 0, 0)
     first = census.begin(frozenset({0}))
     census.note(0, first, still)
     second = census.begin(frozenset({0, 1}))

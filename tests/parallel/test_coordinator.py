@@ -8,21 +8,21 @@ from typing import Any
 
 import pytest
 
-from trapline.crawl.records import Progress
-from trapline.crawl.standing import Standing
+from tests.effort import slow
+from trapline.crawl.engine.records import CrawlProgress
+from trapline.crawl.engine.status import CrawlStatus
 from trapline.errors import ConfigError, InvariantError
-from trapline.parallel import coordinator as coordinators
-from trapline.parallel import wire
-from trapline.parallel.answer import Answer, Together
-from trapline.parallel.census import Count
-from trapline.parallel.coordinator import COORDINATOR, Coordinator, Limits
-from trapline.parallel.manifest import MANIFEST
-from trapline.parallel.quotas import Holding
-from trapline.parallel.watching import WATCHER, WHERE, announced, ask
-from trapline.parallel.wire import Address, Kind, Line, Pass, greet
+from trapline.parallel.live import coordinator as coordinators
+from trapline.parallel.live.control import WATCHER, WHERE, announced, ask
+from trapline.parallel.live.coordinator import COORDINATOR, Coordinator, CrawlLimits
+from trapline.parallel.live.manifest import MANIFEST
+from trapline.parallel.live.page_budget import Holding
+from trapline.parallel.live.partition_report import PartitionCount, PartitionReport, Together
+from trapline.parallel.transport import wire
+from trapline.parallel.transport.wire import Address, FrameKind, Pass, SecureStream, greet
 
 CRAWL, TOKEN = "crawl", "token"
-BEFORE = {0: Progress(0.0, 9.0, 500, 0, 0, 0, 40, 0, 0, 0.0)}  # of partitions, when they last ran
+BEFORE = {0: CrawlProgress(0.0, 9.0, 500, 0, 0, 0, 40, 0, 0, 0.0)}  # of partitions, when they last ran
 
 
 def own(number: int) -> Pass:
@@ -44,7 +44,7 @@ class Member:
     async def obey(self, address: Address) -> None:
         self.line = line = await greet(*await asyncio.open_connection(*address), own(self.number), called=True)
         notes = ["a file was removed"] * self.number
-        line.send(Kind.STATUS, json.dumps({"address": ["127.0.0.1", 1000 + self.number], "notes": notes}).encode())
+        line.send(FrameKind.STATUS, json.dumps({"address": ["127.0.0.1", 1000 + self.number], "notes": notes}).encode())
         while (frame := await line.receive()) is not None:
             order = json.loads(frame[1])
             self.quota = max(order.get("quota", self.quota), self.used)
@@ -53,16 +53,18 @@ class Member:
                 self.answer(line, order["count"])
             self.used = self.quota
 
-    def answer(self, line: Line, round_: int) -> None:
-        progress = Progress(0.0, 0.0, self.used, 0, 0, 0, 7, 0, 0, 0.0)
-        told = Answer(Count(False, 5, 3), Holding(self.used, self.quota, True, True), progress, pages_per_s=2.5)
-        line.send(Kind.STATUS, json.dumps({"round": round_, "answer": told._asdict()}).encode())
+    def answer(self, line: SecureStream, round_: int) -> None:
+        progress = CrawlProgress(0.0, 0.0, self.used, 0, 0, 0, 7, 0, 0, 0.0)
+        told = PartitionReport(
+            PartitionCount(False, 5, 3), Holding(self.used, self.quota, True, True), progress, pages_per_s=2.5
+        )
+        line.send(FrameKind.STATUS, json.dumps({"round": round_, "answer": told._asdict()}).encode())
 
 
 def leading(
-    limits: Limits,
+    limits: CrawlLimits,
     play: Callable[[Coordinator, list[Member], Address], Awaitable[None]],
-    show: Callable[[Standing], None] = lambda standing: None,
+    show: Callable[[CrawlStatus], None] = lambda status: None,
     silent: bool = False,
 ) -> None:
     """Play it with two members; `silent`: at first neither of them answers."""
@@ -93,6 +95,7 @@ async def until(holds: Callable[[], bool]) -> None:
         await asyncio.sleep(0.01)
 
 
+@slow
 def test_who_does_not_answer_is_not_waited_for_and_the_goal_holds(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(coordinators, "_LATE_S", 0.3)
 
@@ -106,7 +109,7 @@ def test_who_does_not_answer_is_not_waited_for_and_the_goal_holds(monkeypatch: p
         await until(lambda: coordinator.stopped_by == "max-pages")
         assert one.used + other.used == 1000
 
-    leading(Limits(pages=1000), play)
+    leading(CrawlLimits(pages=1000), play)
 
 
 class Stuck(Member):
@@ -114,7 +117,7 @@ class Stuck(Member):
 
     async def obey(self, address: Address) -> None:
         line = await greet(*await asyncio.open_connection(*address), own(self.number), called=True)
-        line.send(Kind.STATUS, json.dumps({"address": ["127.0.0.1", 1000 + self.number]}).encode())
+        line.send(FrameKind.STATUS, json.dumps({"address": ["127.0.0.1", 1000 + self.number]}).encode())
         while (frame := await line.receive()) is not None:
             order = json.loads(frame[1])
             self.quota = order.get("quota", self.quota)
@@ -126,12 +129,12 @@ def test_a_crawl_that_does_nothing_though_it_could_is_ended_as_a_defect(monkeypa
     monkeypatch.setattr(coordinators, "_STUCK_S", 1.2)
 
     async def main() -> None:
-        coordinator = Coordinator(own(COORDINATOR), 2, Limits(pages=9), at_most_six, {})
+        coordinator = Coordinator(own(COORDINATOR), 2, CrawlLimits(pages=9), at_most_six, {})
         address = await coordinator.listen("127.0.0.1")
         tasks = [asyncio.ensure_future(Stuck(number).obey(address)) for number in range(2)]
         try:
             async with asyncio.timeout(30):
-                await coordinator.lead(lambda standing: None, Together("s", "f", 9, 2, 2))
+                await coordinator.lead(lambda status: None, Together("s", "f", 9, 2, 2))
         finally:
             coordinator.close()
             for task in tasks:
@@ -165,18 +168,18 @@ def test_whoever_watches_sees_each_and_may_order_more(tmp_path: Path) -> None:
             assert await asked(folder, resize=6) == {"size": 6}
             assert (coordinator.stopped_by, coordinator.size) == ("resized", 6)
             await until(lambda: members[0].stopped_by[:1] == ["resized"])
-            with pytest.raises(ConfigError, match="is about to go on with 6"):
+            with pytest.raises(ConfigError, match="is about to continue with 6"):
                 await asked(folder, resize=5)
             coordinator.interrupt("interrupted")  # then it does not go on
             assert (coordinator.stopped_by, coordinator.size) == ("interrupted", 6)
         assert not (folder / WHERE).exists()
 
-    leading(Limits(), play)
+    leading(CrawlLimits(), play)
 
 
 async def check_status(folder: Path, members: list[Member]) -> None:
     found = (await asked(folder, status=True))["partitions"]
-    said = {"pages": 0, "pages_per_second": 2.5, "waiting": 7, "parcels_made": 5, "parcels_arrived": 3}
+    said = {"pages": 0, "pages_per_second": 2.5, "waiting": 7, "batches_made": 5, "batches_received": 3}
     assert [{name: one[name] for name in said} for one in found] == [said, said]
     assert [(one["partition"], one["alive"], one["host"]) for one in found] == [
         (0, True, "127.0.0.1"),
@@ -191,7 +194,7 @@ async def check_status(folder: Path, members: list[Member]) -> None:
 
 def test_a_crawl_that_goes_on_is_shown_as_it_was_until_its_partitions_say_more(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(coordinators, "_LATE_S", 0.3)
-    shown: list[Standing] = []
+    shown: list[CrawlStatus] = []
 
     async def play(coordinator: Coordinator, members: list[Member], address: Address) -> None:
         assert coordinator.doing == "2 of 2 partitions are starting"
@@ -210,7 +213,7 @@ def test_a_crawl_that_goes_on_is_shown_as_it_was_until_its_partitions_say_more(m
         coordinator.interrupt("interrupted")
         assert coordinator.doing == "stopping (interrupted): 0 visits under way; Ctrl-C cuts them off"
 
-    leading(Limits(), play, shown.append, silent=True)
+    leading(CrawlLimits(), play, shown.append, silent=True)
 
 
 def test_nobody_is_obeyed_without_the_token(tmp_path: Path) -> None:
@@ -221,7 +224,7 @@ def test_nobody_is_obeyed_without_the_token(tmp_path: Path) -> None:
             await asked(folder, resize=6)
         assert not coordinator.stopped_by
 
-    leading(Limits(), play)
+    leading(CrawlLimits(), play)
 
 
 def test_strangers_take_few_lines_and_keep_nobody_out(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -235,18 +238,18 @@ def test_strangers_take_few_lines_and_keep_nobody_out(monkeypatch: pytest.Monkey
         line = await greet(*await asyncio.open_connection(*address), own(1), called=True)
         await strangers[2][0].read()
         assert not strangers[3][0].at_eof() and not strangers[4][0].at_eof()
-        line.send(Kind.STATUS, json.dumps({"address": ["127.0.0.1", 1]}).encode())
+        line.send(FrameKind.STATUS, json.dumps({"address": ["127.0.0.1", 1]}).encode())
         assert await line.receive() is not None
         for _, writer in strangers:
             writer.close()
 
-    leading(Limits(), play)
+    leading(CrawlLimits(), play)
 
 
-async def answered(address: Address, number: int, *said: bytes) -> tuple[Kind, bytes] | None:
+async def answered(address: Address, number: int, *said: bytes) -> tuple[FrameKind, bytes] | None:
     line = await greet(*await asyncio.open_connection(*address), own(number), called=True)
     for body in said:
-        line.send(Kind.STATUS, body)
+        line.send(FrameKind.STATUS, body)
     frame = await line.receive()
     assert frame is None or await line.receive() is None  # then it hangs up
     return frame
@@ -258,15 +261,15 @@ def test_a_number_that_is_no_partition_is_refused_and_not_heard() -> None:
         for number in (99, COORDINATOR, -3):
             reader, writer = await asyncio.open_connection(*address)
             line = await greet(reader, writer, own(number), called=True)
-            assert await line.receive() == (Kind.REFUSED, f"the crawl has no partition {number}".encode())
+            assert await line.receive() == (FrameKind.REFUSED, f"the crawl has no partition {number}".encode())
             assert await line.receive() is None
             behind = asyncio.StreamReader()  # what it says right behind its proof is here already
             behind.feed_data(bytes.fromhex("0000001c06") + b'{"address": ["1.2.3.4", 1]}')
             behind.feed_eof()
-            await coordinator._called(Line(behind, writer, number))
-        assert coordinator._roll.peers.keys() == coordinator.answers.keys() == {0, 1}
+            await coordinator._called(SecureStream(behind, writer, number))
+        assert coordinator._membership.peers.keys() == coordinator.answers.keys() == {0, 1}
 
-    leading(Limits(), play)
+    leading(CrawlLimits(), play)
 
 
 NONSENSE = [b"5", b"[]", b"nonsense", b"\xff", b"", b"[" * 100_000, b'"resize"', b"null"]
@@ -297,18 +300,18 @@ def test_who_is_not_understood_is_told_so_and_harms_nobody() -> None:
             assert frame is not None and "does not understand" in json.loads(frame[1])["refused"]
         for body in SIZES:
             line = await greet(*await asyncio.open_connection(*address), own(WATCHER), called=True)
-            line.send(Kind.STATUS, b'{"resize": ' + body + b"}")
+            line.send(FrameKind.STATUS, b'{"resize": ' + body + b"}")
             frame = await line.receive()
             assert frame is not None and "refused" in json.loads(frame[1])
             line.close()
-        told = Answer(Count(False, 5, 3), Holding(0, 0, True, False), BEFORE[0])._asdict()
+        told = PartitionReport(PartitionCount(False, 5, 3), Holding(0, 0, True, False), BEFORE[0])._asdict()
         wrong = [{"address": one} for one in NO_ADDRESSES]
         wrong += [{"answer": one, "round": 1} for one in ({}, 5, *(told | one for one in NO_ANSWERS))]
         for body in (*NONSENSE, b"{}", *(json.dumps(one).encode() for one in wrong)):
             frame = await answered(address, 1, body)
-            assert frame is not None and frame[0] == Kind.REFUSED, body
+            assert frame is not None and frame[0] == FrameKind.REFUSED, body
         await asyncio.sleep(0.6)  # it has looked at what it heard
         assert not coordinator.stopped_by
 
-    leading(Limits(), play)
+    leading(CrawlLimits(), play)
     assert not defects

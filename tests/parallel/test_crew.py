@@ -13,23 +13,22 @@ from types import SimpleNamespace
 
 import pytest
 
+from tests.effort import slow
 from tests.parallel.processes_world import meanwhile, wait_for
-from trapline.crawl.options import CrawlOptions
-from trapline.crawl.records import Progress
-from trapline.crawl.standing import Standing
+from trapline.crawl.engine.options import CrawlOptions
+from trapline.crawl.engine.records import CrawlProgress
+from trapline.crawl.engine.status import CrawlStatus
 from trapline.errors import ConfigError, InvariantError
-from trapline.parallel import coordinator, crew, processes
-from trapline.parallel.answer import NOTHING, Answer
-from trapline.parallel.census import Count
-from trapline.parallel.coordinator import RESIZED
-from trapline.parallel.crew import crawl_with
-from trapline.parallel.manifest import Manifest, create, read
+from trapline.parallel.live import coordinator, supervisor
+from trapline.parallel.live.control import WHERE
+from trapline.parallel.live.coordinator import RESIZED
+from trapline.parallel.live.manifest import Manifest, create, read
+from trapline.parallel.live.page_budget import Holding
+from trapline.parallel.live.partition_report import NOTHING, PartitionCount, PartitionReport
+from trapline.parallel.live.supervisor import crawl_with, launched
+from trapline.parallel.live.worker import WorkerTask
 from trapline.parallel.partition import Partitioning
-from trapline.parallel.processes import launched
-from trapline.parallel.quotas import Holding
-from trapline.parallel.watching import WHERE
-from trapline.parallel.wire import Kind, Line, Pass, greet
-from trapline.parallel.worker import Task
+from trapline.parallel.transport.wire import FrameKind, Pass, SecureStream, greet
 
 
 def manifest(folder: Path, partitions: int = 2) -> Manifest:
@@ -37,14 +36,15 @@ def manifest(folder: Path, partitions: int = 2) -> Manifest:
     return create(folder, options, Partitioning("address", partitions)).begun(options)
 
 
-def ignore(standing: Standing) -> None:
+def ignore(status: CrawlStatus) -> None:
     """Nobody watches."""
 
 
+@slow
 def test_who_has_another_token_is_refused_and_says_so(tmp_path: Path) -> None:
     """At once, not after the time that one takes who is not there yet."""
 
-    async def launch(task: Task) -> tuple[int, str]:
+    async def launch(task: WorkerTask) -> tuple[int, str]:
         return await launched(replace(task, token="00" * 16))
 
     with pytest.raises(ConfigError, match="tokens of the two partitions differ"):
@@ -59,7 +59,7 @@ def test_asked_twice_it_still_says_what_went_wrong(tmp_path: Path, code: int, er
     """Who only died need not: what is not written then was given up."""
     starts: list[float] = []
 
-    async def fails_in_the_end(task: Task) -> tuple[int, str]:
+    async def fails_in_the_end(task: WorkerTask) -> tuple[int, str]:
         starts.append(time.monotonic())
         try:
             await Event().wait()
@@ -84,7 +84,7 @@ def test_asked_twice_it_does_not_wait_for_who_is_still_opening(tmp_path: Path) -
     ended: list[int] = []
     started: list[int] = []
 
-    async def never_there(task: Task) -> tuple[int, str]:
+    async def never_there(task: WorkerTask) -> tuple[int, str]:
         started.append(task.partition)
         try:
             await Event().wait()
@@ -109,15 +109,15 @@ def test_asked_twice_it_does_not_wait_for_who_is_still_opening(tmp_path: Path) -
 def test_asked_twice_it_ends_who_hangs_and_waits_for_who_answers(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, view_fails: bool
 ) -> None:
-    monkeypatch.setattr(crew, "_CUT_S", 0.4)
+    monkeypatch.setattr(supervisor, "_CUT_S", 0.4)
     monkeypatch.setattr(coordinator, "_LATE_S", 1.0)
     here: list[int] = []
     ended: dict[int, bool] = {}  # whether by itself
 
-    async def member(task: Task) -> tuple[int, str]:
+    async def member(task: WorkerTask) -> tuple[int, str]:
         own = Pass(task.crawl, task.token.encode(), task.partition)
         line = await greet(*await open_connection(*task.coordinator), own, called=True)
-        line.send(Kind.STATUS, json.dumps({"address": ["127.0.0.1", 9]}).encode())
+        line.send(FrameKind.STATUS, json.dumps({"address": ["127.0.0.1", 9]}).encode())
         here.append(task.partition)
         try:
             ended[task.partition] = await (hangs() if task.partition else closes_for(2.5, line))
@@ -132,7 +132,7 @@ def test_asked_twice_it_ends_who_hangs_and_waits_for_who_answers(
         time.sleep(0.7)  # two within half a second are one
         os.kill(os.getpid(), signal.SIGINT)
 
-    def show(standing: Standing) -> None:
+    def show(status: CrawlStatus) -> None:
         if view_fails and len(here) == 2:
             raise ConfigError("nobody can see it")
 
@@ -149,7 +149,7 @@ async def hangs() -> bool:
     return True
 
 
-async def closes_for(seconds: float, line: Line) -> bool:
+async def closes_for(seconds: float, line: SecureStream) -> bool:
     """A member that is cut off, has so much left to write, and answers meanwhile."""
     end = inf
     while time.monotonic() < end:
@@ -157,21 +157,24 @@ async def closes_for(seconds: float, line: Line) -> bool:
         assert frame is not None
         order = json.loads(frame[1])
         if "count" in order:
-            told = Answer(Count(False, 0, 0), Holding(0, 0, True, False), NOTHING)
-            line.send(Kind.STATUS, json.dumps({"round": order["count"], "answer": told._asdict()}).encode())
+            told = PartitionReport(PartitionCount(False, 0, 0), Holding(0, 0, True, False), NOTHING)
+            line.send(FrameKind.STATUS, json.dumps({"round": order["count"], "answer": told._asdict()}).encode())
         if "cut" in order:
             end = time.monotonic() + seconds
     return True
 
 
+@slow
 def test_who_cannot_reach_its_coordinator_says_so_and_is_started_again(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    hasty = "import sys; from trapline.parallel import member, worker; member._FIRST_S = 0.1; sys.exit(worker.main())"
-    monkeypatch.setattr(processes, "COMMAND", ("-c", hasty))
+    hasty = (
+        "import sys; from trapline.parallel.live import member, worker; member._FIRST_S = 0.1; sys.exit(worker.main())"
+    )
+    monkeypatch.setattr(supervisor, "COMMAND", ("-c", hasty))
     ends: list[tuple[int, str]] = []
 
-    async def lost_at_first(task: Task) -> tuple[int, str]:
+    async def lost_at_first(task: WorkerTask) -> tuple[int, str]:
         nowhere = replace(task, coordinator=("127.0.0.1", 9), patience_s=300.0)
         ends.append((0, "") if ends else await launched(nowhere))
         return ends[-1]
@@ -184,7 +187,7 @@ def test_who_cannot_reach_its_coordinator_says_so_and_is_started_again(
 def test_who_dies_again_and_again_ends_the_crawl(tmp_path: Path, code: int, error: type[Exception]) -> None:
     starts = 0
 
-    async def dies(task: Task) -> tuple[int, str]:
+    async def dies(task: WorkerTask) -> tuple[int, str]:
         nonlocal starts
         starts += 1
         return code, "it hurts"
@@ -198,7 +201,7 @@ def test_who_dies_again_and_again_ends_the_crawl(tmp_path: Path, code: int, erro
 def test_what_the_user_must_mend_names_the_whole_crawl(tmp_path: Path, code: int) -> None:
     folder = tmp_path / "c"
 
-    async def full(task: Task) -> tuple[int, str]:
+    async def full(task: WorkerTask) -> tuple[int, str]:
         return code, f"the disk is full; go on with --resume {task.folder}"
 
     with pytest.raises(ConfigError, match=f"--resume {folder}$"):
@@ -208,7 +211,7 @@ def test_what_the_user_must_mend_names_the_whole_crawl(tmp_path: Path, code: int
 def test_two_commands_do_not_crawl_into_one_folder(tmp_path: Path) -> None:
     folder = tmp_path / "c"
 
-    async def second(task: Task) -> tuple[int, str]:
+    async def second(task: WorkerTask) -> tuple[int, str]:
         with pytest.raises(ConfigError, match=f"is being crawled by process {os.getpid()}"):
             crawl_with(read(folder), ignore, second)
         return 0, ""
@@ -220,11 +223,13 @@ def test_what_was_had_so_far_is_kept_where_no_partition_is_on_this_machine(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Or only what one of them had long ago."""
-    befores: list[tuple[float, dict[int, Progress]]] = []
+    befores: list[tuple[float, dict[int, CrawlProgress]]] = []
     old, told = NOTHING._replace(pages=5), {0: NOTHING._replace(pages=90, active=3), 1: NOTHING._replace(pages=80)}
 
     class Crew:
-        def __init__(self, manifest: Manifest, launch: object, before: dict[int, Progress], seconds: float) -> None:
+        def __init__(
+            self, manifest: Manifest, launch: object, before: dict[int, CrawlProgress], seconds: float
+        ) -> None:
             befores.append((seconds, before))
             stopped_by = RESIZED if len(befores) == 1 else "drained"
             self.coordinator = SimpleNamespace(stopped_by=stopped_by, size=4, seconds=seconds + 7.0, progress=told)
@@ -232,7 +237,7 @@ def test_what_was_had_so_far_is_kept_where_no_partition_is_on_this_machine(
         async def crawl(self, *told: object) -> None:
             """At once."""
 
-    monkeypatch.setattr(crew, "_Crew", Crew)
-    monkeypatch.setattr(crew, "_before", lambda manifest: {1: old})
+    monkeypatch.setattr(supervisor, "_Supervisor", Crew)
+    monkeypatch.setattr(supervisor, "_before", lambda manifest: {1: old})
     assert crawl_with(manifest(tmp_path / "c"), ignore, launched).sizes == (2, 4)
     assert befores == [(0.0, {1: old}), (7.0, {0: NOTHING._replace(pages=90), 1: NOTHING._replace(pages=80)})]

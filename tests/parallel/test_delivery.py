@@ -6,8 +6,8 @@ from collections import defaultdict
 
 import pytest
 
-from trapline.parallel.delivery import Delivery
-from trapline.parallel.wire import Address, Kind, Pass, greet
+from trapline.parallel.transport.delivery import Delivery
+from trapline.parallel.transport.wire import Address, FrameKind, Pass, greet
 
 TOKEN = b"token"
 
@@ -16,12 +16,12 @@ class Disk:
     """What a partition would find again after a crash: parcels to send, and how far it has received."""
 
     def __init__(self) -> None:
-        self.parcels: dict[int, dict[int, bytes]] = defaultdict(dict)
+        self.message_batches: dict[int, dict[int, bytes]] = defaultdict(dict)
         self.received: dict[int, int] = {}
         self.delivered: list[tuple[int, bytes]] = []
 
     def after(self, receiver: int, number: int, most: int) -> list[tuple[int, bytes]]:
-        return sorted(item for item in self.parcels[receiver].items() if item[0] > number)[:most]
+        return sorted(item for item in self.message_batches[receiver].items() if item[0] > number)[:most]
 
 
 class Partition:
@@ -33,14 +33,14 @@ class Partition:
             Pass("crawl", TOKEN, number),
             3,
             disk,
-            lambda *parcel: self.unwritten.append(parcel),
+            lambda *batch: self.unwritten.append(batch),
             self.acknowledged,
             disk.received,
         )
 
     def acknowledged(self, receiver: int, number: int) -> None:
-        for one in [one for one in self.disk.parcels[receiver] if one <= number]:
-            del self.disk.parcels[receiver][one]
+        for one in [one for one in self.disk.message_batches[receiver] if one <= number]:
+            del self.disk.message_batches[receiver][one]
 
     def write(self) -> None:
         for sender, number, body in self.unwritten:
@@ -107,7 +107,7 @@ def test_broken_lines_and_killed_partitions_lose_and_double_nothing(seed: int) -
         for round_ in range(60):
             for (a, b), bodies in expected.items():
                 made[a, b] += 1
-                disks[a].parcels[b][made[a, b]] = bodies[made[a, b] - 1]
+                disks[a].message_batches[b][made[a, b]] = bodies[made[a, b] - 1]
             for part in parts:
                 part.delivery.more()
             await asyncio.sleep(0.005)
@@ -124,7 +124,7 @@ def test_broken_lines_and_killed_partitions_lose_and_double_nothing(seed: int) -
         def done() -> bool:
             for part in parts:
                 part.write()
-            return not any(rows for disk in disks for rows in disk.parcels.values())
+            return not any(rows for disk in disks for rows in disk.message_batches.values())
 
         await eventually(done)
         for b, disk in enumerate(disks):
@@ -145,13 +145,13 @@ def test_nothing_leaves_the_disk_before_it_is_on_the_others() -> None:
         first, second = Partition(0, one), Partition(1, other)
         await first.delivery.listen("127.0.0.1")
         first.delivery.reach({1: await second.delivery.listen("127.0.0.1")})
-        one.parcels[1][1] = b"parcel"
+        one.message_batches[1][1] = b"parcel"
         first.delivery.more()
         await eventually(lambda: second.unwritten)
         await asyncio.sleep(0.05)
-        assert one.parcels[1] == {1: b"parcel"}
+        assert one.message_batches[1] == {1: b"parcel"}
         second.write()
-        await eventually(lambda: not one.parcels[1])
+        await eventually(lambda: not one.message_batches[1])
         await first.delivery.close()
         await second.delivery.close()
 
@@ -172,8 +172,8 @@ def test_a_parcel_that_is_held_is_delivered_once_when_it_may_be_and_holds_up_no_
 
         parts[2].delivery._until_taken = until_taken
         where = await parts[2].delivery.listen("127.0.0.1")
-        disks[0].parcels[2] = {1: b"first", 2: b"held", 3: b"behind it"}
-        disks[1].parcels[2] = {1: b"of another"}
+        disks[0].message_batches[2] = {1: b"first", 2: b"held", 3: b"behind it"}
+        disks[1].message_batches[2] = {1: b"of another"}
         for part in parts[:2]:
             await part.delivery.listen("127.0.0.1")
             part.delivery.reach({2: where})
@@ -200,12 +200,12 @@ def test_a_partition_of_another_crawl_gets_nothing_and_ours_gets_it_later() -> N
         first, second, stranger = Partition(0, one), Partition(1, Disk()), Partition(1, Disk())
         stranger.delivery._own = Pass("another", TOKEN, 1)
         await first.delivery.listen("127.0.0.1")
-        one.parcels[1] = {1: b"parcel"}
+        one.message_batches[1] = {1: b"parcel"}
         first.delivery.reach({1: await stranger.delivery.listen("127.0.0.1")})
         await asyncio.sleep(0.2)
         first.delivery.reach({1: await second.delivery.listen("127.0.0.1")})
         await eventually(lambda: second.unwritten)
-        assert not stranger.unwritten and one.parcels[1]
+        assert not stranger.unwritten and one.message_batches[1]
         for part in (first, second, stranger):
             await part.delivery.close()
 
@@ -220,11 +220,11 @@ def test_who_has_the_port_of_another_gets_and_acknowledges_nothing() -> None:
         third.received[0] = 5
         first, other = Partition(0, one), Partition(2, third)
         await first.delivery.listen("127.0.0.1")
-        one.parcels[1] = dict.fromkeys(range(1, 8), b"parcel")
+        one.message_batches[1] = dict.fromkeys(range(1, 8), b"parcel")
         first.delivery.reach({1: await other.delivery.listen("127.0.0.1")})
         first.delivery.more()
         await asyncio.sleep(0.3)
-        assert len(one.parcels[1]) == 7 and not other.unwritten
+        assert len(one.message_batches[1]) == 7 and not other.unwritten
         await first.delivery.close()
         await other.delivery.close()
 
@@ -239,9 +239,9 @@ def test_nothing_is_taken_from_a_number_that_is_no_other_partition(number: int) 
         first = Partition(0, Disk())
         where = await first.delivery.listen("127.0.0.1")
         line = await greet(*await asyncio.open_connection(*where), Pass("crawl", TOKEN, number), called=True)
-        line.send(Kind.PARCEL, (1).to_bytes(8, "big") + b"parcel")
+        line.send(FrameKind.PARCEL, (1).to_bytes(8, "big") + b"parcel")
         frame = await line.receive()
-        assert frame is None or frame[0] == Kind.REFUSED  # the parcel may be on its way when the line is closed
+        assert frame is None or frame[0] == FrameKind.REFUSED  # the parcel may be on its way when the line is closed
         await asyncio.sleep(0.05)
         assert not first.unwritten and not first.delivery._lines
         line.close()

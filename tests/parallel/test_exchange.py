@@ -6,17 +6,17 @@ from collections.abc import Sequence
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from trapline.crawl.known import Known
-from trapline.crawl.outbox import Outbox
-from trapline.crawl.scope import Scope
-from trapline.crawl.seen import Seen
-from trapline.crawl.shelf import Shelf
-from trapline.crawl.sites import Sites
+from trapline.crawl.discovery.link_resolver import LinkResolver
+from trapline.crawl.discovery.scope import Scope
+from trapline.crawl.discovery.seen import SeenTable
+from trapline.crawl.discovery.sites import Sites
+from trapline.crawl.discovery.url_store import UrlStore
+from trapline.crawl.store.outbox import Outbox
 from trapline.frontier import Frontier, Rules
 from trapline.frontier.journal import Journal
-from trapline.parallel.exchange import Exchange
+from trapline.parallel.live.exchange import LinkExchange
+from trapline.parallel.live.site_owner import SiteOwners
 from trapline.parallel.partition import Partitioning
-from trapline.parallel.places import Places
 from trapline.strategies import load_strategy
 
 ADDRESS = {f"{name}.test": f"10.0.0.{number // 2}" for number, name in enumerate("abcdef")}  # two names on each
@@ -26,7 +26,7 @@ URLS = [f"http://{name}/{page}" for name in ADDRESS for page in range(3)]
 
 def address_of(own: int, partitions: int) -> str:
     """One that is that partition's."""
-    anybody = Places(Partitioning("address", partitions), {}, 0, {})
+    anybody = SiteOwners(Partitioning("address", partitions), {}, 0, {})
     return next(address for n in range(256) if anybody.where(f"http://{(address := f'10.9.0.{n}')}") == own)
 
 
@@ -37,17 +37,17 @@ class One:
         journal = Journal()
         self.frontier = Frontier(load_strategy("backlink-count"), Rules(), journal=journal)
         hosts = {name: (address,) for name, address in table.items()}
-        self.places = Places(Partitioning("address", partitions), hosts, own, {})
-        self.known = Known(
-            self.frontier, Sites(0.0), Seen(), Shelf(None), Scope(scope, SEEDS), Outbox(journal, lambda batch: None), {},
-            lambda site: 7, Counter(), self.places.owns,
+        self.site_owners = SiteOwners(Partitioning("address", partitions), hosts, own, {})
+        self.known = LinkResolver(
+            self.frontier, Sites(0.0), SeenTable(), UrlStore(None), Scope(scope, SEEDS), Outbox(journal, lambda batch: None), {},
+            lambda site: 7, Counter(), self.site_owners.owns,
         )  # fmt: skip
-        self.exchange = Exchange(self.frontier, self.known, self.places, {})
+        self.exchange = LinkExchange(self.frontier, self.known, self.site_owners, {})
         self.page = self._page_of_its_own(own, partitions)
 
     def _page_of_its_own(self, own: int, partitions: int) -> int:
         """To post links from."""
-        self.places.learn(f"own-{own}.test", address_of(own, partitions))
+        self.site_owners.learn(f"own-{own}.test", address_of(own, partitions))
         (page,) = self.known.seed_pages([f"http://own-{own}.test/"], 0.0)
         self.frontier.discover([page], 0.0)
         return page
@@ -59,21 +59,21 @@ class One:
 
 
 def exchanged(one: One, every: Sequence[One], known_now: bool) -> None:
-    """A batch of one partition: its parcels to itself as settling.py has them, then those to the others."""
-    made, own = one.exchange.take().made, one.places.own
-    for parcel in made:
-        if parcel.receiver == own:
+    """A batch of one partition: its parcels to itself as parallel/live/owner_lookup.py has them, then those to the others."""
+    made, own = one.exchange.take().made, one.site_owners.own
+    for batch in made:
+        if batch.receiver == own:
             settle(one, known_now)
-            one.exchange.deliver(own, parcel.number, parcel.data, 1.0)
-    for parcel in made:
-        if parcel.receiver != own:
-            every[parcel.receiver].exchange.deliver(own, parcel.number, parcel.data, 1.0)
+            one.exchange.deliver(own, batch.number, batch.data, 1.0)
+    for batch in made:
+        if batch.receiver != own:
+            every[batch.receiver].exchange.deliver(own, batch.number, batch.data, 1.0)
 
 
 def settle(one: One, known_now: bool) -> None:
     for site in dict.fromkeys(url.rpartition("/")[0] for url in URLS):
-        if known_now and one.places.owns(site) is None:
-            one.places.settle(site, [ADDRESS[site.partition("://")[2]]])
+        if known_now and one.site_owners.owns(site) is None:
+            one.site_owners.settle(site, [ADDRESS[site.partition("://")[2]]])
 
 
 @settings(deadline=None)
@@ -94,7 +94,7 @@ def test_every_link_reaches_the_owner_of_its_address_once(
     while links or any(one.exchange.has_news for one in every):
         for own, url in links[:5]:
             one = every[own % partitions]
-            if not one.places.owns(url.rpartition("/")[0]):  # else it is no link to another
+            if not one.site_owners.owns(url.rpartition("/")[0]):  # else it is no link to another
                 one.exchange.post(one.page, [url], 1)
                 posted[url] += 1
         links = links[5:]
@@ -102,7 +102,7 @@ def test_every_link_reaches_the_owner_of_its_address_once(
             turn += 1
             exchanged(one, every, answers[turn % len(answers)] or turn > 100)
     found: Counter[str] = Counter()
-    by_address = Places(Partitioning("address", partitions), {}, 0, {})
+    by_address = SiteOwners(Partitioning("address", partitions), {}, 0, {})
     for number, one in enumerate(every):
         for url, count in one.links().items():
             assert url not in found
@@ -142,9 +142,9 @@ def test_what_a_seed_redirects_to_is_a_seed_of_its_owner_and_in_scope_for_all(
     every = [One(own, partitions, table, "host") for own in range(partitions)]
     is_wider = every[0].known.add_seed(url, redirects)
     every[0].exchange.seed(url, redirects, is_wider)
-    is_sent, posted = not every[0].places.owns(url.rpartition("/")[0]), 0
+    is_sent, posted = not every[0].site_owners.owns(url.rpartition("/")[0]), 0
     for one in (every[own % partitions] for own in (0, *linking)):
-        if not one.places.owns(url.rpartition("/")[0]):
+        if not one.site_owners.owns(url.rpartition("/")[0]):
             one.exchange.post(one.page, [url], 1)
             posted += 1
     turn = 0
@@ -153,7 +153,7 @@ def test_what_a_seed_redirects_to_is_a_seed_of_its_owner_and_in_scope_for_all(
             turn += 1
             exchanged(one, every, answers[turn % len(answers)] or turn > 100)
     assert is_wider and all(dict(one.known.redirected_seeds) == {url: redirects} for one in every)
-    owner = every[every[0].places.where(f"http://{ADDRESS[url.split('/')[2]]}")]
+    owner = every[every[0].site_owners.where(f"http://{ADDRESS[url.split('/')[2]]}")]
     links = owner.links().get(url, 0.0)
     assert links == sum(one.links().get(url, 0.0) for one in every)
     assert is_sent <= links <= posted  # the link of the redirect is never left out

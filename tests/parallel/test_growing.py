@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tests.effort import examples
 from tests.parallel.growing_world import (
     DELAY_S,
     NAMES,
@@ -23,11 +24,11 @@ from tests.parallel.growing_world import (
     reachable,
     rows,
 )
-from trapline.crawl.records import AS_BEFORE
+from trapline.crawl.engine.records import AS_BEFORE
 from trapline.errors import ConfigError
-from trapline.fetch.links import Links
-from trapline.parallel.merged import merge
-from trapline.parallel.places import host_of
+from trapline.fetch.html.page import Links
+from trapline.parallel.live.merged import merge
+from trapline.parallel.live.site_owner import host_of
 
 # Whole rounds too: else a crawl of forty pages would hardly get anywhere.
 ACTIONS = (
@@ -75,7 +76,7 @@ def act(crawl: Crawl, action: str, one: int, other: int) -> None:
             crawl.grow(1 + one % 2, in_order=other % 2 == 0)
 
 
-@settings(deadline=None, max_examples=25)
+@settings(deadline=None, max_examples=examples(25))
 @given(st.integers(1, 3), st.sets(st.sampled_from(NAMES)), st.booleans(), STEPS, st.integers(0, 2))
 def test_nothing_is_lost_and_nothing_is_had_twice(
     tmp_path_factory: pytest.TempPathFactory,
@@ -100,7 +101,7 @@ def test_nothing_is_lost_and_nothing_is_had_twice(
     check_merged(crawl)
 
 
-@settings(deadline=None, max_examples=10)
+@settings(deadline=None, max_examples=examples(10))
 @given(st.integers(1, 3), st.sets(st.sampled_from(NAMES)), STEPS, st.integers(1, 2))
 def test_pages_that_are_fetched_again_have_one_who_knows_all_of_them(
     tmp_path_factory: pytest.TempPathFactory,
@@ -117,11 +118,13 @@ def test_pages_that_are_fetched_again_have_one_who_knows_all_of_them(
     assert crawl.world.asked - crawl.world.lost == dict.fromkeys(reachable(), 1)
     found: Counter[str] = Counter()
     for node in crawl.nodes:
-        assert node.upkeep is not None
-        refresher, pages = node.upkeep.agenda.refresher, [*node.reading.pages()]
+        assert node.refetch is not None
+        refresher, pages = node.refetch.agenda.refresher, [*node.reading.pages()]
         for page, _, url in pages:
             if page in refresher:
-                assert node.places.owns(url.rpartition("/")[0]) and node.upkeep.copies.of([page]) == [copy_of(url)]
+                assert node.site_owners.owns(url.rpartition("/")[0]) and node.refetch.copies.of([page]) == [
+                    copy_of(url)
+                ]
                 found[url] += 1 + refresher.explain(page, crawl.world.now)["crawls"]
     had = Counter(dict.fromkeys(reachable() - {REFUSING}, 1))
     assert found == had + crawl.world.asked_again - crawl.world.lost_again
@@ -130,7 +133,7 @@ def test_pages_that_are_fetched_again_have_one_who_knows_all_of_them(
 
 def assert_one_owner(crawl: Crawl) -> None:
     for name in NAMES:
-        assert sum(node.places.owns(f"http://{name}") is True for node in crawl.nodes) <= 1
+        assert sum(node.site_owners.owns(f"http://{name}") is True for node in crawl.nodes) <= 1
 
 
 def check_merged(crawl: Crawl) -> None:
@@ -184,11 +187,11 @@ def test_who_is_new_waits_for_all_its_elders(tmp_path: Path) -> None:
         node.commit()
     for node in new:
         node.hear(old[0])
-        assert not node.places.is_whole and not node.fetch()
-    assert not any(node.places.owns(url.rpartition("/")[0]) for url in URLS for node in new)
+        assert not node.site_owners.is_whole and not node.fetch()
+    assert not any(node.site_owners.owns(url.rpartition("/")[0]) for url in URLS for node in new)
     for node in new:
         node.hear(old[1])
-        assert node.places.is_whole
+        assert node.site_owners.is_whole
     assert any(node.frontier.pages for node in new)
     crawl.run_out()
     assert crawl.world.asked == dict.fromkeys(reachable(), 1)
@@ -202,10 +205,10 @@ def test_what_a_registrar_found_out_stands_when_another_takes_its_place(tmp_path
     for _ in range(rounds):
         crawl.round()
         crawl.world.now += 1.0
-    before = {host: address for node in crawl.nodes for host, address in node.places._addresses.items()}
+    before = {host: address for node in crawl.nodes for host, address in node.site_owners._addresses.items()}
     crawl.grow(6, in_order=True)
     crawl.run_out()
-    said = {(host, address) for node in crawl.nodes for host, address in node.places._addresses.items()}
+    said = {(host, address) for node in crawl.nodes for host, address in node.site_owners._addresses.items()}
     assert before and before.items() <= said and len(said) == len(NAMES)
     assert crawl.world.asked == dict.fromkeys(reachable(), 1)
     crawl.close()
@@ -217,7 +220,7 @@ def test_links_to_what_moved_go_to_its_new_owner_also_from_the_old_one(tmp_path:
     crawl.grow(2, in_order=True)
     crawl.run_out()
     old = crawl.nodes[0]
-    moved = [url for url in sorted(reachable()) if old.places.where(url.rpartition("/")[0]) != 0]
+    moved = [url for url in sorted(reachable()) if old.site_owners.where(url.rpartition("/")[0]) != 0]
     stayed = sorted(reachable().difference(moved))
     assert moved and stayed and old.known.find(moved) != [-1] * len(moved)
     found = old.known.pages_of(stayed[0], "", Links.of([*stayed, *moved]), crawl.world.now)
@@ -227,10 +230,10 @@ def test_links_to_what_moved_go_to_its_new_owner_also_from_the_old_one(tmp_path:
 
 def test_only_what_is_new_gets_sites(tmp_path: Path) -> None:
     crawl = Crawl(tmp_path / "c", 3, set(NAMES))
-    owner = {name: crawl.nodes[0].places.where(f"http://{name}") for name in NAMES}
+    owner = {name: crawl.nodes[0].site_owners.where(f"http://{name}") for name in NAMES}
     crawl.grow(4, in_order=False)
     for name, before in owner.items():
-        now = crawl.nodes[0].places.where(f"http://{name}")
+        now = crawl.nodes[0].site_owners.where(f"http://{name}")
         assert now == before or now >= 3
     crawl.close()
 
@@ -240,7 +243,7 @@ def test_a_crawl_grows_and_does_not_shrink(tmp_path: Path) -> None:
     crawl.close()
     manifest = crawl.manifest.grown(4)
     assert (manifest.sizes, manifest.grown(4)) == ((2, 4), manifest)
-    with pytest.raises(ConfigError, match="it can grow, and not shrink"):
+    with pytest.raises(ConfigError, match="it can grow, but not shrink"):
         manifest.grown(3)
     assert json.loads((tmp_path / "c" / "parallel.json").read_text())["sizes"] == [2]
 

@@ -15,6 +15,7 @@ from pathlib import Path
 import pytest
 
 from tests.cli.crawling import name_server
+from tests.effort import slow
 from tests.fetch.name_server import Name
 from tests.parallel.processes_world import (
     PAGES,
@@ -29,8 +30,8 @@ from tests.parallel.processes_world import (
     wait_for,
 )
 from trapline.cli import run
-from trapline.crawl.store.lock import holder
-from trapline.parallel.manifest import MANIFEST, read
+from trapline.crawl.files.lock import holder
+from trapline.parallel.live.manifest import MANIFEST, read
 from trapline.testweb import Served, check
 
 Captured = pytest.CaptureFixture[str]
@@ -50,6 +51,7 @@ def check_whole(folder: Path, server: Served) -> None:
     assert rows(folder, "select known, sites, waiting from progress order by rowid desc limit 1") == [(PAGES, SITES, 0)]
 
 
+@slow
 def test_two_become_three_and_then_five(tmp_path: Path, capsys: Captured) -> None:
     folder = tmp_path / "c"
     with served(tmp_path) as (server, told):
@@ -73,7 +75,7 @@ def check_older_manifest_is_refused(folder: Path, capsys: Captured) -> None:
     capsys.readouterr()
     assert crawl("--resume", folder) == 2
     (line,) = capsys.readouterr().err.splitlines()
-    assert "partition-0: is of a crawl of 5 processes or more, not of 3; restore parallel.json" in line
+    assert "partition-0: belongs to a crawl of 5 processes or more, not of 3; restore parallel.json" in line
 
 
 def check_explained(folder: Path, capsys: Captured) -> None:
@@ -90,6 +92,7 @@ def check_explained(folder: Path, capsys: Captured) -> None:
     assert "fetched" in capsys.readouterr().out
 
 
+@slow
 def test_who_is_killed_while_it_hands_over_or_takes_over_loses_nothing(tmp_path: Path) -> None:
     """Nobody knows the addresses of sites before name servers are asked: registrars move too."""
     folder = tmp_path / "c"

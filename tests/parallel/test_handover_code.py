@@ -7,16 +7,15 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from trapline.crawl.moved_pages import MovedPage
-from trapline.crawl.records import KeptCopy
+from trapline.crawl.engine.records import KeptCopy
+from trapline.crawl.recrawl.moved_pages import MovedPage
 from trapline.errors import ConfigError
 from trapline.frontier.transfer import SiteExport
-from trapline.parallel import batch_code, handover_code
-from trapline.parallel.batch_code import PARCEL_BYTES
-from trapline.parallel.handover_code import (
+from trapline.parallel.transport import handover_batches, url_batches
+from trapline.parallel.transport.handover_batches import (
     PIECE_PAGES,
-    Again,
     Contents,
+    MovedRefetch,
     Piece,
     decode,
     encode,
@@ -24,13 +23,14 @@ from trapline.parallel.handover_code import (
     pieces,
     pieces_again,
 )
+from trapline.parallel.transport.url_batches import PARCEL_BYTES
 
 NUMBERS = st.floats(allow_nan=False)
 TEXT = st.text(max_size=40)
 BYTES = st.binary(max_size=20)
 COPIES = st.none() | st.builds(KeptCopy, NUMBERS, NUMBERS, st.none() | NUMBERS, BYTES, BYTES, BYTES, BYTES, TEXT)
 AGAIN = st.builds(
-    Again, TEXT, st.integers(0, 9), st.builds(MovedPage, st.lists(NUMBERS, max_size=9), st.booleans(), COPIES)
+    MovedRefetch, TEXT, st.integers(0, 9), st.builds(MovedPage, st.lists(NUMBERS, max_size=9), st.booleans(), COPIES)
 )
 PIECES = st.builds(
     Piece, TEXT, st.dictionaries(TEXT, NUMBERS, max_size=4), NUMBERS, st.lists(TEXT), st.lists(NUMBERS), st.lists(NUMBERS),
@@ -57,7 +57,7 @@ def test_it_is_read_as_it_was_written(
 ) -> None:
     contents = Contents(hosts, sites, is_last, learned, heard)
     assert decode(encode(contents)) == contents
-    assert is_handover(encode(contents)) and not is_handover(batch_code.encode([]))
+    assert is_handover(encode(contents)) and not is_handover(url_batches.encode([]))
 
 
 @settings(deadline=None)
@@ -72,13 +72,13 @@ def test_a_site_of_any_size_goes_in_pieces(waiting: int, had: int) -> None:
     for piece in found:
         again = decode(encode(Contents(sites=[piece]))).sites[0].export(1)
         known += len(again.pages)
-        assert (again.record["known"], again.rest_s) == (known, 2.5) and math.isnan(again.record["delay_s"])
+        assert (again.record["known"], again.remaining_delay_s) == (known, 2.5) and math.isnan(again.record["delay_s"])
         assert again.keys.tolist() == again.depths.tolist() == again.columns[:, 0].tolist()
     assert [key for piece in found for key in piece.keys] == list(range(waiting))
 
 
 def test_pages_that_are_fetched_again_go_in_pieces_that_fit_a_parcel() -> None:
-    pages = [Again(f"http://a.test/{n}", 1, MovedPage([float(n)] * 3000, False, None)) for n in range(100)]
+    pages = [MovedRefetch(f"http://a.test/{n}", 1, MovedPage([float(n)] * 3000, False, None)) for n in range(100)]
     found = list(pieces_again("http://a.test", export(0, 100), [1.0], pages))
     assert [one for piece in found for one in piece.again] == pages and len(found) > 3
     assert all(piece.size <= PARCEL_BYTES for piece in found)
@@ -86,7 +86,7 @@ def test_pages_that_are_fetched_again_go_in_pieces_that_fit_a_parcel() -> None:
 
 
 def test_what_an_older_version_had_under_way_is_read() -> None:
-    data = b"TLH1" + batch_code.packed(b'[[["a.org", "192.0.2.1"]], [], true]')
+    data = b"TLH1" + url_batches.packed(b'[[["a.org", "192.0.2.1"]], [], true]')
     assert decode(data) == Contents([("a.org", "192.0.2.1")], [], True, (), None)
 
 
@@ -97,30 +97,30 @@ def test_what_an_older_version_had_under_way_is_read() -> None:
         b"TLB1",
         b"TLH1",
         b"TLH1xyz",
-        b"TLH1" + batch_code.packed(b"{"),
-        b"TLH1" + batch_code.packed(b"[[], [[]], 1]"),
-        b"TLH1" + batch_code.packed(b"[[], [], 1, []]"),
-        b"TLH1" + batch_code.packed(b'[[], [], 1, [], "x"]'),
+        b"TLH1" + url_batches.packed(b"{"),
+        b"TLH1" + url_batches.packed(b"[[], [[]], 1]"),
+        b"TLH1" + url_batches.packed(b"[[], [], 1, []]"),
+        b"TLH1" + url_batches.packed(b'[[], [], 1, [], "x"]'),
         b"TLH1"
-        + batch_code.packed(b'[[], [["http://a", {}, 0, [], [], [], [], [], [], [["u", 0, [[], 0, [1]]]]]], 1]'),
-        b"TLH1" + batch_code.packed(b'[[], [["http://a", {}, 0, [], [], [], [], [], [], [7]]], 1]'),
+        + url_batches.packed(b'[[], [["http://a", {}, 0, [], [], [], [], [], [], [["u", 0, [[], 0, [1]]]]]], 1]'),
+        b"TLH1" + url_batches.packed(b'[[], [["http://a", {}, 0, [], [], [], [], [], [], [7]]], 1]'),
         b"TLH1"
-        + batch_code.packed(
+        + url_batches.packed(
             b'[[], [["http://a", {}, 0, [], [], [], [], [], [], [["u", 0, [[], 0, [1, 2, 3, "\\u20ac", "", "", "", ""]]]]]], 1]'
         ),
     ],
 )
 def test_what_is_none_is_refused(data: bytes) -> None:
-    with pytest.raises(ConfigError, match="it is damaged, or of another version"):
+    with pytest.raises(ConfigError, match="the hand-over is damaged, or another version wrote it"):
         decode(data)
 
 
 def test_what_would_take_too_much_memory_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(batch_code, "MOST_BYTES", 1000)
-    with pytest.raises(ConfigError, match="none of ours"):
-        handover_code.decode(encode(Contents([("a" * 2000, "")])))
+    monkeypatch.setattr(url_batches, "MOST_BYTES", 1000)
+    with pytest.raises(ConfigError, match="decompresses to more than"):
+        handover_batches.decode(encode(Contents([("a" * 2000, "")])))
 
 
 def test_an_infinite_number_of_a_signal_is_damage() -> None:
     with pytest.raises(ConfigError, match="damaged"):
-        decode(handover_code.MAGIC + batch_code.packed(b'[[], [], true, [], ["inbox", 1e999]]'))
+        decode(handover_batches.MAGIC + url_batches.packed(b'[[], [], true, [], ["inbox", 1e999]]'))

@@ -10,8 +10,8 @@ from contextlib import closing
 import pytest
 
 from tests.parallel.processes_world import wait_for
-from trapline.parallel import head as module
-from trapline.parallel.head import Head, HeadLost, listens, speaks_http2, watched
+from trapline.parallel.ray import head as module
+from trapline.parallel.ray.head import Head, HeadLost, listens, speaks_http2, watched
 
 
 @pytest.fixture(autouse=True)

@@ -6,28 +6,28 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tests.effort import examples
 from tests.parallel.webs import links_of, web_of, webs
 from trapline.errors import ConfigError
 from trapline.frontier import Rules
 from trapline.graph import Graph, depths
-from trapline.parallel.in_process import (
+from trapline.parallel.partition import Partitioning
+from trapline.parallel.simulated.crawl import (
     DYNAMIC,
     EXCHANGE,
     INDEPENDENT,
     MODES,
-    Exchange,
+    ExchangeRules,
     ParallelCrawl,
-    Plan,
+    ParallelPlan,
     simulate_parallel,
 )
-from trapline.parallel.measures import judge
-from trapline.parallel.ownership import NOBODY
-from trapline.parallel.partition import Partitioning
-from trapline.parallel.seeds import random_seeds
+from trapline.parallel.simulated.measures import judge, random_seeds
+from trapline.parallel.simulated.url_exchange import NOBODY
 from trapline.simulate import constant_servers, simulate
 from trapline.strategies import pair, strategies
 
-EXAMPLES = settings(max_examples=8 if numba.config.DISABLE_JIT else 60, deadline=None)
+EXAMPLES = settings(max_examples=8 if numba.config.DISABLE_JIT else examples(60), deadline=None)
 SERVERS = constant_servers(1.0)
 RULES = Rules(delay_s=2.0, per_connection=2)
 NAMES = st.sampled_from(["backlink-count", "opic", "larger-sites-first", "breadth-first", "crawl-ability"])
@@ -38,14 +38,14 @@ def crawl(
     web: Graph, mode: str, partitions: int, strategy: str = "backlink-count", **settings: object
 ) -> ParallelCrawl:
     kind = str(settings.pop("kind", "site-hash"))
-    robots = int(str(settings.pop("robots", 2)))
+    connections = int(str(settings.pop("connections", 2)))
     grain = str(settings.pop("grain", "site"))
     most = settings.pop("most", None)
     progress = settings.pop("progress", None)
-    plan = Plan(mode, Partitioning(kind, partitions), Exchange(**settings), grain)  # type: ignore[arg-type]
+    plan = ParallelPlan(mode, Partitioning(kind, partitions), ExchangeRules(**settings), grain)  # type: ignore[arg-type]
     chosen = strategies()[strategy] if strategy != "crawl-ability" else pair("opic", "crawl-ability")
     return simulate_parallel(
-        web, chosen, RULES, plan, seeds=web.home, servers=SERVERS, robots=robots, most=most,  # type: ignore[arg-type]
+        web, chosen, RULES, plan, seeds=web.home, servers=SERVERS, connections=connections, most=most,  # type: ignore[arg-type]
         progress=progress,  # type: ignore[arg-type]
     )  # fmt: skip
 
@@ -112,7 +112,7 @@ def test_one_partition_is_a_crawl_like_any_other(web: Graph, mode: str, strategy
     if mode == DYNAMIC:
         return  # a page's own links arrive at the end of the step there
     chosen = strategies()[strategy] if strategy != "crawl-ability" else pair("opic", "crawl-ability")
-    alone = simulate(web, chosen, RULES, robots=2, servers=SERVERS, seeds=web.home)
+    alone = simulate(web, chosen, RULES, connections=2, servers=SERVERS, seeds=web.home)
     (log,) = crawl(web, mode, 1, strategy).logs
     for ours, theirs in zip(log, alone.log, strict=True):
         np.testing.assert_array_equal(ours, theirs)
@@ -138,12 +138,12 @@ def test_links_between_partitions_are_those_on_the_pages_that_count(
     rows = sorted(
         (end, number, page) for number, log in enumerate(done.logs) for end, page in zip(log.end, log.page, strict=True)
     )
-    between = sum(
+    traffic = sum(
         int(((done.owner[web.targets_of(page)] != number) & (done.owner[web.targets_of(page)] != NOBODY)).sum())
         for _, number, page in rows[:most]
     )
-    assert judge(done, web, RULES, SERVERS, np.ones(web.pages), most).links_between_partitions == between
-    assert mode != INDEPENDENT or between == 0
+    assert judge(done, web, RULES, SERVERS, np.ones(web.pages), most).links_between_partitions == traffic
+    assert mode != INDEPENDENT or traffic == 0
 
 
 @EXAMPLES
@@ -169,14 +169,19 @@ def test_links_from_elsewhere_count() -> None:
     """Three sites. Page 3 is met first at its owner; page 4 is linked to by both other sites, and so comes before it."""
     web = web_of(3, [0, 1, 2, 0, 0], [[3], [4], [4], [], []])
     partitioning = Partitioning("suffix", 3, {"0": 0, "1": 1, "2": 2})  # a web without names goes by numbers
-    plan = Plan(EXCHANGE, partitioning)
+    plan = ParallelPlan(EXCHANGE, partitioning)
     rules = Rules(delay_s=9.0, per_connection=1)
     done = simulate_parallel(
-        web, strategies()["backlink-count"], rules, plan, seeds=web.home, servers=SERVERS, robots=1
+        web, strategies()["backlink-count"], rules, plan, seeds=web.home, servers=SERVERS, connections=1
     )
     assert done.logs[0].page.tolist() == [0, 4, 3]
     alone = simulate_parallel(
-        web, strategies()["backlink-count"], rules, Plan("firewall", partitioning), seeds=web.home, servers=SERVERS
+        web,
+        strategies()["backlink-count"],
+        rules,
+        ParallelPlan("firewall", partitioning),
+        seeds=web.home,
+        servers=SERVERS,
     )
     assert alone.logs[0].page.tolist() == [0, 3]
 

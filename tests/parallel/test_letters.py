@@ -7,15 +7,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.parallel.test_exchange import ADDRESS, URLS, One, exchanged
-from trapline.crawl.robots_file import Answer
+from trapline.crawl.robots.site_robots import RobotsResponse
 from trapline.errors import ConfigError
-from trapline.parallel.batch_code import PARCEL_BYTES
-from trapline.parallel.letter_code import MAGIC, Kind, Letter, decode, encode, sites_in
+from trapline.parallel.live.site_owner import SiteOwners
 from trapline.parallel.partition import Partitioning
-from trapline.parallel.places import Places
+from trapline.parallel.transport.control_batches import MAGIC, ControlMessage, MessageKind, decode, encode, sites_in
+from trapline.parallel.transport.url_batches import PARCEL_BYTES
 
 ANSWERS = st.builds(
-    Answer,
+    RobotsResponse,
     st.integers(0, 599),
     st.text(max_size=9),
     st.none() | st.text(max_size=9),
@@ -25,14 +25,18 @@ ANSWERS = st.builds(
 )
 LETTERS = st.lists(
     st.builds(
-        Letter, st.sampled_from(list(map(int, Kind))), st.text(max_size=20), st.integers(0, 99), st.none() | ANSWERS
+        ControlMessage,
+        st.sampled_from(list(map(int, MessageKind))),
+        st.text(max_size=20),
+        st.integers(0, 99),
+        st.none() | ANSWERS,
     )
 )
 
 
 @given(LETTERS)
-def test_letters_are_what_they_were(letters: list[Letter]) -> None:
-    assert decode(encode(letters)) == letters
+def test_letters_are_what_they_were(messages: list[ControlMessage]) -> None:
+    assert decode(encode(messages)) == messages
 
 
 @given(st.binary(max_size=60).filter(lambda data: data[:4] != MAGIC))
@@ -43,11 +47,11 @@ def test_other_bytes_are_no_letters(data: bytes) -> None:
 
 
 def test_parcels_are_cut_where_they_would_be_too_long() -> None:
-    letters = One(0, 2, dict(ADDRESS)).exchange.letters
+    messages = One(0, 2, dict(ADDRESS)).exchange.messages
     for number in range(3):
-        letters.reply(1, str(number), Answer(200, "", None, bytes(PARCEL_BYTES // 2 + 1), None, None))
-    letters.reply(1, "a", Answer(404, "", None, b"", None, None))
-    assert [len(decode(data) or ()) for _, data in letters.take()] == [1, 1, 2]
+        messages.reply(1, str(number), RobotsResponse(200, "", None, bytes(PARCEL_BYTES // 2 + 1), None, None))
+    messages.reply(1, "a", RobotsResponse(404, "", None, b"", None, None))
+    assert [len(decode(data) or ()) for _, data in messages.take()] == [1, 1, 2]
 
 
 class Answering:
@@ -58,11 +62,11 @@ class Answering:
         self.asked: Counter[tuple[str, int]] = Counter()
         self.told: Counter[tuple[str, bytes]] = Counter()
 
-    def robots_asked(self, url: str, partition: int) -> None:
+    def robots_requested(self, url: str, partition: int) -> None:
         self.asked[url, partition] += 1
-        self._one.exchange.letters.reply(partition, url, Answer(200, "", None, url.encode(), None, None))
+        self._one.exchange.messages.reply(partition, url, RobotsResponse(200, "", None, url.encode(), None, None))
 
-    def robots_told(self, url: str, answer: Answer) -> None:
+    def robots_received(self, url: str, answer: RobotsResponse) -> None:
         self.told[url, answer.body] += 1
 
 
@@ -79,30 +83,30 @@ def test_every_letter_reaches_its_owner_and_every_answer_its_asker(
     """`known`: names whose addresses everybody knows; of the others name servers answer, or not yet."""
     every = [One(own, partitions, {name: ADDRESS[name] for name in known}) for own in range(partitions)]
     desks = [Answering(one) for one in every]
-    for one, desk in zip(every, desks, strict=True):
-        one.exchange.letters.desk = desk
+    for one, services in zip(every, desks, strict=True):
+        one.exchange.messages.services = services
     for own, url, what in sent:
-        letters = every[own % partitions].exchange.letters
-        letters.ask(url) if what == "ask" else letters.post_again(every[own % partitions].page, [url])
+        messages = every[own % partitions].exchange.messages
+        messages.ask(url) if what == "ask" else messages.send_refetched_links(every[own % partitions].page, [url])
     turn = 0
     while any(one.exchange.has_news for one in every):
         for one in every:
             turn += 1
             exchanged(one, every, answers[turn % len(answers)] or turn > 100)
-    by_address = Places(Partitioning("address", partitions), {}, 0, {})
-    for number, (one, desk) in enumerate(zip(every, desks, strict=True)):
+    by_address = SiteOwners(Partitioning("address", partitions), {}, 0, {})
+    for number, (one, services) in enumerate(zip(every, desks, strict=True)):
         asks = {url for own, url, what in sent if what == "ask" and own % partitions == number}
-        assert desk.told == Counter({(url, url.encode()): 1 for url in asks})
+        assert services.told == Counter({(url, url.encode()): 1 for url in asks})
         owned = {url for url in URLS if by_address.where(f"http://{ADDRESS[url.split('/')[2]]}") == number}
-        assert {url for url, _ in desk.asked} <= owned
+        assert {url for url, _ in services.asked} <= owned
         assert set(one.links()) == owned & {url for _, url, what in sent if what == "again"}
 
 
 def test_what_is_told_again_is_met_once_and_counts_once() -> None:
     one = One(0, 1, dict(ADDRESS))
-    letters = [Letter(Kind.AGAIN, URLS[0], 3), Letter(Kind.AGAIN, URLS[0], 2)]
+    messages = [ControlMessage(MessageKind.AGAIN, URLS[0], 3), ControlMessage(MessageKind.AGAIN, URLS[0], 2)]
     for _ in range(3):
-        one.exchange.letters.deliver(letters, 1.0)
+        one.exchange.messages.deliver(messages, 1.0)
     assert one.links() == {URLS[0]: 1.0}
     (page,) = one.known.find([URLS[0]])
     assert one.frontier.state.page["depth"][page] == 3
@@ -111,30 +115,30 @@ def test_what_is_told_again_is_met_once_and_counts_once() -> None:
 def test_what_is_named_in_passing_brings_in_no_site() -> None:
     one = One(0, 1, dict(ADDRESS))
     one.known.seed_pages([URLS[0]], 0.0)
-    one.exchange.letters.deliver([Letter(Kind.TOLD, url) for url in URLS], 1.0)
+    one.exchange.messages.deliver([ControlMessage(MessageKind.TOLD, url) for url in URLS], 1.0)
     assert set(one.links()) == set(URLS[:3])  # those of its site
 
 
 def test_what_was_named_before_its_site_was_met_is_taken_when_it_is_named_again() -> None:
     every = [One(own, 2, dict(ADDRESS)) for own in range(2)]
-    url = next(url for url in URLS if every[1].places.owns(url.rpartition("/")[0]))
-    every[0].exchange.letters.tell([url])
+    url = next(url for url in URLS if every[1].site_owners.owns(url.rpartition("/")[0]))
+    every[0].exchange.messages.tell([url])
     exchanged(every[0], every, True)
     assert every[1].links() == {}
     every[1].known.seed_pages([url.replace("/0", "/1")], 0.0)
-    every[0].exchange.letters.tell([url])
+    every[0].exchange.messages.tell([url])
     exchanged(every[0], every, True)
     assert url in every[1].links()
 
 
 def test_the_same_is_told_once_in_a_batch_and_the_same_link_once() -> None:
     one = One(0, 2, dict(ADDRESS))
-    letters = one.exchange.letters
+    messages = one.exchange.messages
     for _ in range(2):
-        letters.tell(URLS[:1])
-        letters.post_again(one.page, URLS[-1:])
-    first = letters.take()
-    assert sorted(letter.url for _, data in first for letter in decode(data) or ()) == [URLS[0], URLS[-1]]
+        messages.tell(URLS[:1])
+        messages.send_refetched_links(one.page, URLS[-1:])
+    first = messages.take()
+    assert sorted(message.url for _, data in first for message in decode(data) or ()) == [URLS[0], URLS[-1]]
     assert {site for _, data in first for site in sites_in(data)} == {"http://a.test", "http://f.test"}
-    letters.post_again(one.page, URLS[-1:])
-    assert letters.take() == [] and not letters.has_news
+    messages.send_refetched_links(one.page, URLS[-1:])
+    assert messages.take() == [] and not messages.has_news

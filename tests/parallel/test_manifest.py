@@ -7,15 +7,15 @@ from pathlib import Path
 
 import pytest
 
-from trapline.crawl.options import CrawlOptions, live_rules
-from trapline.crawl.store.folder import DATABASE
-from trapline.crawl.store.lock import LOCK
+from trapline.crawl.engine.options import CrawlOptions, live_rules
+from trapline.crawl.files.layout import DATABASE
+from trapline.crawl.files.lock import LOCK
 from trapline.errors import ConfigError
-from trapline.parallel.manifest import MANIFEST, create, is_parallel, read
-from trapline.parallel.merged import brought_up
+from trapline.parallel.live.control import WHERE
+from trapline.parallel.live.manifest import MANIFEST, create, is_parallel, read
+from trapline.parallel.live.merged import brought_up
 from trapline.parallel.partition import Partitioning
-from trapline.parallel.placement import HOSTS
-from trapline.parallel.watching import WHERE
+from trapline.parallel.ray.machines import HOSTS
 
 OPTIONS = CrawlOptions(("http://a.test/",), rules=live_rules(delay_s=2.0), hosts={"a.test": ["10.0.0.1"]}, max_pages=7)
 

@@ -9,23 +9,23 @@ from typing import cast
 
 import pytest
 
-from trapline.crawl.crawler import Crawler
+from trapline.crawl.engine.crawler import Crawler
 from trapline.fetch.dns import Resolver
-from trapline.parallel import member as members
-from trapline.parallel import wire
-from trapline.parallel.coordinator import COORDINATOR
-from trapline.parallel.member import Lead, LiveMember
+from trapline.parallel.live import member as members
+from trapline.parallel.live.coordinator import COORDINATOR
+from trapline.parallel.live.member import Lead, LiveMember
+from trapline.parallel.live.site_owner import SiteOwners
 from trapline.parallel.partition import Partitioning
-from trapline.parallel.places import Places
-from trapline.parallel.wire import Address, Line, Pass, Refused, listen
+from trapline.parallel.transport import wire
+from trapline.parallel.transport.wire import Address, Pass, Refused, SecureStream, listen
 
 
 def member(coordinator: Address, patience_s: float) -> tuple[LiveMember, list[str]]:
     """And what has stopped its crawl."""
     lead = Lead(coordinator, "127.0.0.1", "", patience_s, limited=False)
-    places = Places(Partitioning("rendezvous", 1), {}, 0, {})
+    site_owners = SiteOwners(Partitioning("rendezvous", 1), {}, 0, {})
     made, stops = (
-        LiveMember(Pass("crawl", b"token", 0), places, Resolver({}), Path("c"), lead, ("a file was removed",)),
+        LiveMember(Pass("crawl", b"token", 0), site_owners, Resolver({}), Path("c"), lead, ("a file was removed",)),
         list[str](),
     )
     made._crawler, made._port = cast(Crawler, SimpleNamespace(stop=stops.append)), 9
@@ -59,9 +59,9 @@ def test_it_gives_up_unless_it_would_be_ended_by_whoever_started_it(patience_s: 
 
 
 def test_it_calls_again_when_its_line_breaks_and_says_each_time_what_is_to_be_known() -> None:
-    calls: list[Line] = []
+    calls: list[SecureStream] = []
 
-    async def hang_up(line: Line) -> None:
+    async def hang_up(line: SecureStream) -> None:
         frame = await line.receive()
         assert frame is not None and json.loads(frame[1])["notes"] == ["a file was removed"]
         calls.append(line)
@@ -82,7 +82,7 @@ def test_it_calls_again_when_its_line_breaks_and_says_each_time_what_is_to_be_kn
 
 
 def test_it_does_not_try_for_ever_what_is_refused() -> None:
-    async def refuse(line: Line) -> None:
+    async def refuse(line: SecureStream) -> None:
         assert await line.receive() is not None
         line.refuse("not understood")
 

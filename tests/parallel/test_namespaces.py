@@ -12,11 +12,12 @@ from pathlib import Path
 
 import pytest
 
+from tests.effort import slow
 from tests.parallel.hosts_world import Cut, crawl_on, cut_off, options_for, served_to, woven
 from tests.parallel.namespaces import FAR, NEAR, Hosts, missing, two_hosts
 from tests.parallel.processes_world import fetched, meanwhile, requests_of_pages, rows
-from trapline.parallel import wire
-from trapline.parallel.manifest import Manifest
+from trapline.parallel.live.manifest import Manifest
+from trapline.parallel.transport import wire
 from trapline.testweb import Promise, check
 
 CUT_S = float(os.environ.get("TRAPLINE_CUT_SECONDS", "3"))
@@ -60,6 +61,7 @@ def test_what_is_sent_while_the_line_is_cut_is_gone(hosts: Hosts, ends: tuple[so
     assert hosts.line.counts()[0]["cut_off"] >= 1
 
 
+@slow
 @pytest.mark.parametrize("hosts", [(0.0, 0.2)], indirect=True)
 def test_so_many_packets_are_lost(hosts: Hosts, ends: tuple[socket.socket, socket.socket]) -> None:
     _, far = ends
@@ -84,14 +86,14 @@ def test_a_line_that_falls_silent_ends_on_both_hosts(
         hosts.line.cut()
         hosts.line.counts()  # it has been obeyed
         for line in lines if says else ():
-            line.send(wire.Kind.STATUS, says)
+            line.send(wire.FrameKind.STATUS, says)
         assert await asyncio.wait_for(asyncio.gather(*(line.receive() for line in lines)), 60.0) == [None, None]
 
     asyncio.run(fall_silent())
 
 
-async def line_between(hosts: Hosts) -> tuple[wire.Line, wire.Line]:
-    called: asyncio.Queue[wire.Line] = asyncio.Queue()
+async def line_between(hosts: Hosts) -> tuple[wire.SecureStream, wire.SecureStream]:
+    called: asyncio.Queue[wire.SecureStream] = asyncio.Queue()
     with hosts.near.entered():
         server, address = await wire.listen(NEAR, wire.Pass("crawl", b"token", 0), called.put)
     with hosts.far.entered():
@@ -102,6 +104,7 @@ async def line_between(hosts: Hosts) -> tuple[wire.Line, wire.Line]:
     return near, far
 
 
+@slow
 @pytest.mark.parametrize("hosts", [(DELAY_S, LOSS)], indirect=True)
 def test_a_group_that_is_cut_off_comes_back_and_nothing_is_lost(hosts: Hosts, tmp_path: Path) -> None:
     folder, cut = tmp_path / "c", Cut()

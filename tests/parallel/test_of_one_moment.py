@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from trapline.errors import ConfigError
-from trapline.parallel.of_one_moment import ParcelsOfOneMoment
+from trapline.parallel.transport.delivery import ConsistentBatches
 
 
 def first_answer(made_before: int, made: int, deleted: int, has: int) -> tuple[list[int], list[Any]]:
@@ -20,8 +20,8 @@ def first_answer(made_before: int, made: int, deleted: int, has: int) -> tuple[l
     async def ask() -> list[int]:
         asyncio.get_running_loop().set_exception_handler(lambda _, told: complaints.append(told["exception"]))
         read = lambda receiver, after, most: [one for one in disk if one[0] > after][:most]  # noqa: E731
-        parcels = ParcelsOfOneMoment(Path("c/partition-0"), read, {1: made_before})
-        return [number for number, _ in parcels.after(1, has, 99)]
+        message_batches = ConsistentBatches(Path("c/partition-0"), read, {1: made_before})
+        return [number for number, _ in message_batches.after(1, has, 99)]
 
     return asyncio.run(ask()), complaints
 
@@ -44,7 +44,9 @@ def test_whoever_is_of_one_moment_gets_what_it_lacks(case: tuple[int, int, int, 
 def test_a_receiver_that_has_more_than_was_made_is_of_another_moment(made: int) -> None:
     found, complaints = first_answer(5, made, 0, 8)
     assert found == [] and isinstance(complaints[0], ConfigError)
-    assert str(complaints[0]).startswith("c/partition-0: it and partition-1 are not of one moment (8 parcels arrived")
+    assert str(complaints[0]).startswith(
+        "c/partition-0: it and partition-1 are not from the same time (8 message batches arrived"
+    )
 
 
 @pytest.mark.parametrize("made", [5, 9])

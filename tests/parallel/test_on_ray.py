@@ -15,6 +15,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.effort import slow
 from tests.parallel.processes_world import (
     PAGES,
     PROMISE,
@@ -30,10 +31,10 @@ from tests.parallel.processes_world import (
 from tests.parallel.ray_world import TOKEN, cluster
 from tests.proof.surfaces import is_loopback, listening_on_ray
 from trapline.cli import run
-from trapline.crawl.store.lock import holder
-from trapline.parallel.head import Head, listens
-from trapline.parallel.manifest import read
-from trapline.parallel.worker import Task
+from trapline.crawl.files.lock import holder
+from trapline.parallel.live.manifest import read
+from trapline.parallel.live.worker import WorkerTask
+from trapline.parallel.ray.head import Head, listens
 from trapline.testweb import Served, check
 
 Captured = pytest.CaptureFixture[str]
@@ -70,6 +71,7 @@ def test_they_fetch_what_one_process_fetches_each_page_once(tmp_path: Path, addr
     assert all(sum(fetched(part).values()) > 0 for part in read(together).parts)
 
 
+@slow
 def test_a_worker_and_a_supervisor_are_killed_and_nothing_is_lost(tmp_path: Path, address: str) -> None:
     folder = tmp_path / "c"
     first, second = folder / "partition-1", folder / "partition-3"
@@ -88,6 +90,7 @@ def test_a_worker_and_a_supervisor_are_killed_and_nothing_is_lost(tmp_path: Path
         assert rows(part, "select value from meta where key = 'runs'") == [("2",)]
 
 
+@slow
 def test_four_become_six_in_mid_crawl(tmp_path: Path, address: str) -> None:
     folder = tmp_path / "c"
 
@@ -101,11 +104,12 @@ def test_four_become_six_in_mid_crawl(tmp_path: Path, address: str) -> None:
     assert read(folder).sizes == (PARTS, 6)
 
 
+@slow
 def test_a_machine_that_leaves_before_its_partition_starts_is_chosen_anew(
     tmp_path: Path, address: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Ray knows no such machine: it says so when the supervisor is to be started there."""
-    from trapline.parallel.on_ray import Cluster
+    from trapline.parallel.ray.cluster import Cluster
 
     folder, hosts, left = tmp_path / "c", Cluster._hosts, "ab" * 28
     asked: list[int] = []
@@ -133,11 +137,12 @@ def _parent(process: int) -> int:
     return int(subprocess.check_output(["ps", "-o", "ppid=", "-p", str(process)]))
 
 
+@slow
 def test_a_head_that_is_lost_ends_the_crawl_in_order(
     tmp_path: Path, address: str, monkeypatch: pytest.MonkeyPatch, capsys: Captured
 ) -> None:
     """One that we can close stands in for it: the true one is needed for other tests."""
-    from trapline.parallel import head, joining
+    from trapline.parallel.ray import head, joining
 
     folder, stand_in = tmp_path / "c", socket.create_server(("127.0.0.1", 0))
     part = folder / "partition-0"
@@ -152,8 +157,8 @@ def test_a_head_that_is_lost_ends_the_crawl_in_order(
 
     with served(tmp_path) as (_, told), meanwhile(lose):  # so slow that it cannot have come to its end
         assert crawl(*told, "--delay", 3, "-o", folder, "--processes", 1, "--ray", address) == 2
-    gone = f"the Ray cluster is gone, its head at 127.0.0.1:{port} does not answer"
-    way_on = f"go on with: trapline crawl --resume {folder} --ray {address}"
+    gone = f"the Ray cluster is gone: its head at 127.0.0.1:{port} does not answer"
+    way_on = f"resume with: trapline crawl --resume {folder} --ray {address}"
     assert capsys.readouterr().err.endswith(f"trapline: error: {gone}; {way_on}\n")
     assert holder(part) is None
     assert 1 <= sum(fetched(part).values()) < PAGES
@@ -161,14 +166,14 @@ def test_a_head_that_is_lost_ends_the_crawl_in_order(
 
 
 def test_a_partition_that_does_not_end_without_a_head_is_not_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
-    from trapline.parallel import on_ray
+    from trapline.parallel.ray import cluster as on_ray
 
     head = Head(("127.0.0.1", 9), listens)
     cluster = on_ray.Cluster("auto", head, nullcontext)
     cluster._folder = Path("c")
-    cancelled: list[Task] = []
+    cancelled: list[WorkerTask] = []
 
-    async def never(task: Task) -> tuple[int, str]:
+    async def never(task: WorkerTask) -> tuple[int, str]:
         head.is_silent = head.is_lost = True
         try:
             return await asyncio.Future()
@@ -177,9 +182,9 @@ def test_a_partition_that_does_not_end_without_a_head_is_not_waited_for(monkeypa
 
     monkeypatch.setattr(cluster, "_run", never)
     monkeypatch.setattr(on_ray, "_ENDS_WITHIN_S", 0.1)
-    task = Task("c/partition-0", "", "", "", 0, {}, [1], "", ("127.0.0.1", 9), False)
+    task = WorkerTask("c/partition-0", "", "", "", 0, {}, [1], "", ("127.0.0.1", 9), False)
     code, complaint = asyncio.run(asyncio.wait_for(cluster._launch(task), 10.0))
-    assert code == 2 and complaint.endswith("go on with: trapline crawl --resume c --ray auto")
+    assert code == 2 and complaint.endswith("resume with: trapline crawl --resume c --ray auto")
     assert cancelled == [task]
 
 
@@ -190,6 +195,7 @@ def in_a_process(home: Path, code: str, **environment: str) -> subprocess.Comple
     return subprocess.run([sys.executable, "-c", code], env=told, capture_output=True, text=True)
 
 
+@slow
 def test_another_token_is_one_line(tmp_path: Path, address: str) -> None:
     told = ["crawl", "http://a.test/", "-o", str(tmp_path / "c"), "--processes", "2", "--ray", address, "--quiet"]
     command = f"import sys; from trapline.cli import run; sys.exit(run({told}))"
@@ -202,13 +208,14 @@ def test_another_token_is_one_line(tmp_path: Path, address: str) -> None:
     assert not (tmp_path / "c").exists()
 
 
+@slow
 def test_a_token_that_is_there_is_shown_to_any_address(tmp_path: Path, address: str) -> None:
     """And what is waited for is said, where Ray's own words are not."""
     (tmp_path / ".ray").mkdir()
     (tmp_path / ".ray" / "auth_token").write_text(TOKEN["RAY_AUTH_TOKEN"])
     code = f"""
 import contextlib, os, sys
-from trapline.parallel.on_ray import connected
+from trapline.parallel.ray.cluster import connected
 @contextlib.contextmanager
 def step(what):
     stream = sys.stderr
@@ -223,7 +230,7 @@ with connected({address!r}, step):
 
 def test_a_cluster_of_our_own_is_given_a_token_drawn_anew(monkeypatch: pytest.MonkeyPatch) -> None:
     """So that Ray, which writes one into a file where it finds none, need not. No cluster is started: that takes many seconds."""
-    from trapline.parallel.joining import LOCAL, _have_token
+    from trapline.parallel.ray.joining import LOCAL, _have_token
 
     ours: list[str] = []
     for _ in range(2):
@@ -236,7 +243,7 @@ def test_a_cluster_of_our_own_is_given_a_token_drawn_anew(monkeypatch: pytest.Mo
 def test_ray_is_quoted_shortly() -> None:
     from ray.exceptions import AuthenticationError
 
-    from trapline.parallel.joining import _why
+    from trapline.parallel.ray.joining import _why
 
     no_token = _why(AuthenticationError("no authentication token was found"), b"")
     assert "(no authentication token was found); copy its ~/.ray/auth_token" in no_token and len(no_token) < 300
@@ -264,7 +271,7 @@ def test_a_dead_address_is_one_line(tmp_path: Path, ray: str, complaint: str, ca
 
 def test_without_ray_it_says_what_to_install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Captured) -> None:
     monkeypatch.setitem(sys.modules, "ray", None)
-    monkeypatch.delitem(sys.modules, "trapline.parallel.on_ray")
+    monkeypatch.delitem(sys.modules, "trapline.parallel.ray.cluster")
     assert run(["crawl", "http://a.test/", "-o", str(tmp_path / "c"), "--processes", "2", "--ray", "auto"]) == 2
     assert (
         capsys.readouterr().err
@@ -277,6 +284,7 @@ def test_it_must_be_told_how_many(tmp_path: Path, capsys: Captured) -> None:
     assert "--processes N" in capsys.readouterr().err
 
 
+@slow
 def test_a_cluster_that_is_started_for_a_crawl_listens_on_loopback_alone(tmp_path: Path) -> None:
     """Ray's own sockets, and those of the coordinator and the partitions, which go by its address."""
     (found,) = listening_on_ray(tmp_path)

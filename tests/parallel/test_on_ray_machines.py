@@ -14,18 +14,18 @@ from typing import Any
 import pytest
 
 from tests.parallel.ray_world import TOKEN
-from trapline.crawl.options import CrawlOptions
+from trapline.crawl.engine.options import CrawlOptions
 from trapline.errors import ConfigError
-from trapline.parallel import placement
-from trapline.parallel import supervisor as supervisors
-from trapline.parallel.head import Head, listens
-from trapline.parallel.manifest import Manifest, create
+from trapline.parallel.live.manifest import Manifest, create
+from trapline.parallel.live.worker import WorkerTask
 from trapline.parallel.partition import Partitioning
-from trapline.parallel.placement import Placement
-from trapline.parallel.worker import Task
+from trapline.parallel.ray import machines as placement
+from trapline.parallel.ray import machines as supervisors
+from trapline.parallel.ray.head import Head, listens
+from trapline.parallel.ray.machines import Placement
 
 pytestmark = pytest.mark.skipif(find_spec("ray") is None, reason="Ray is not installed")
-TASK = Task("f", "m", "c", "t", 1, {}, [2], "{}", ("a", 1), False)
+TASK = WorkerTask("f", "m", "c", "t", 1, {}, [2], "{}", ("a", 1), False)
 
 
 class Called:
@@ -66,7 +66,7 @@ def on_ray(monkeypatch: pytest.MonkeyPatch) -> Any:
     """With the token of the other tests: Ray keeps the first that it sees."""
     for name, value in TOKEN.items():
         monkeypatch.setenv(name, value)
-    return import_module("trapline.parallel.on_ray")
+    return import_module("trapline.parallel.ray.cluster")
 
 
 @pytest.fixture
@@ -122,7 +122,7 @@ def leave_a_killed_workers(folder: Path) -> None:
 
 
 def supervised_by(monkeypatch: pytest.MonkeyPatch, on_ray: Any, runs: Callable[[str], Any]) -> None:
-    async def supervisor(task: Task, node: str) -> Any:
+    async def supervisor(task: WorkerTask, node: str) -> Any:
         return type("Handle", (), {"run": Called(lambda line: runs(node))})
 
     monkeypatch.setattr(on_ray.Cluster, "_supervisor", staticmethod(supervisor))

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from trapline.errors import ConfigError
-from trapline.parallel.placement import HOSTS, Placement, host_for, read, refuse_elsewhere, write
+from trapline.parallel.ray.machines import HOSTS, Placement, host_for, read, refuse_elsewhere, write
 
 MACHINES = st.lists(st.sampled_from("abcdefg"), min_size=1, unique=True)
 
@@ -45,7 +45,7 @@ def test_a_file_says_where_they_were(tmp_path: Path) -> None:
     refuse_elsewhere(tmp_path)
     write(tmp_path, known := Placement("a", False, {0: "a", 1: "b"}))
     assert read(tmp_path) == known
-    with pytest.raises(ConfigError, match="its partition 1 is on b; go on with --ray"):
+    with pytest.raises(ConfigError, match="its partition 1 is on b; resume with --ray"):
         refuse_elsewhere(tmp_path)
     write(tmp_path, replace(known, shared=True))
     refuse_elsewhere(tmp_path)

@@ -6,26 +6,26 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.fetch.name_server import Name, NameServer
-from trapline.crawl.options import live_rules
+from trapline.crawl.engine.options import live_rules
 from trapline.fetch.dns import Resolver
-from trapline.parallel.batch_code import Row, encode
+from trapline.parallel.live.owner_lookup import OwnerLookup
+from trapline.parallel.live.site_owner import SiteOwners, partitioning_for
 from trapline.parallel.partition import Partitioning
-from trapline.parallel.places import Places, partitioning_for
-from trapline.parallel.settling import Settling
+from trapline.parallel.transport.url_batches import LinkRow, encode
 
 NAMES = st.from_regex(r"[a-z]{1,8}\.test", fullmatch=True)
 ADDRESSES = st.sampled_from(["10.0.0.1", "10.0.0.2", "10.0.0.3"])
 PARTITIONS = st.integers(1, 9)
 
 
-def places(own: int, partitions: int, hosts: dict[str, str] | None = None, kind: str = "address") -> Places:
+def site_owners(own: int, partitions: int, hosts: dict[str, str] | None = None, kind: str = "address") -> SiteOwners:
     table = {name: (address,) for name, address in (hosts or {}).items()}
-    return Places(Partitioning(kind, partitions), table, own, {})
+    return SiteOwners(Partitioning(kind, partitions), table, own, {})
 
 
 @given(st.dictionaries(NAMES, ADDRESSES, min_size=2), PARTITIONS)
 def test_sites_on_one_known_address_have_one_owner(hosts: dict[str, str], partitions: int) -> None:
-    everybody = [places(own, partitions, hosts) for own in range(partitions)]
+    everybody = [site_owners(own, partitions, hosts) for own in range(partitions)]
     owner: dict[str, int] = {}
     for name, address in hosts.items():
         for site in (f"http://{name}", f"https://{name}:8443", f"http://{address}:81"):
@@ -36,7 +36,7 @@ def test_sites_on_one_known_address_have_one_owner(hosts: dict[str, str], partit
 
 @given(st.dictionaries(NAMES, ADDRESSES, min_size=1), PARTITIONS)
 def test_what_concerns_a_site_reaches_one_owner_by_way_of_its_registrar(hosts: dict[str, str], partitions: int) -> None:
-    everybody, by_address = [places(own, partitions) for own in range(partitions)], places(0, partitions)
+    everybody, by_address = [site_owners(own, partitions) for own in range(partitions)], site_owners(0, partitions)
     for name, address in hosts.items():
         site = f"http://{name}"
         (registrar,) = {one.where(site) for one in everybody}
@@ -50,7 +50,7 @@ def test_what_concerns_a_site_reaches_one_owner_by_way_of_its_registrar(hosts: d
         for same in (site, f"https://{name}", f"https://{name}:8443"):  # a robots.txt often leads from one to the other
             assert [one.owns(same) for one in everybody] == [at == owner for at in range(partitions)]
         assert {one.where(site) for one in everybody} <= {registrar, owner}
-        kept = Places(Partitioning("address", partitions), {}, owner, dict(everybody[owner].fresh))
+        kept = SiteOwners(Partitioning("address", partitions), {}, owner, dict(everybody[owner].fresh))
         assert kept.owns(site)
 
 
@@ -58,22 +58,28 @@ def test_what_concerns_a_site_reaches_one_owner_by_way_of_its_registrar(hosts: d
 def test_without_a_rest_of_addresses_sites_go_by_their_names(name: str, partitions: int) -> None:
     assert partitioning_for(live_rules(ip_delay_s=0.0), partitions).kind == "rendezvous"
     assert partitioning_for(live_rules(), partitions).kind == "address"
-    everybody = [places(own, partitions, kind="rendezvous") for own in range(partitions)]
+    everybody = [site_owners(own, partitions, kind="rendezvous") for own in range(partitions)]
     assert sum(bool(one.owns(f"http://{name}")) for one in everybody) == 1
 
 
 def test_a_name_that_nobody_answers_for_holds_up_no_other() -> None:
     """Of three names one has an address, one has none, and of one no server says anything."""
     names = {"a.test": Name(("10.0.0.1",)), "silent.test": Name(silent=True)}
-    own = places(0, 1)
+    own = site_owners(0, 1)
 
     async def settled() -> tuple[list[int], list[bool | None]]:
         server = NameServer(names)
         resolver = Resolver({}, [await server.start()], try_s=5.0, tries=1)
-        parcels = [(1, encode([Row(f"http://{name}.test/".encode(), 1, 0) for name in ("a", "b", "silent")]))]
+        message_batches = [
+            (1, encode([LinkRow(f"http://{name}.test/".encode(), 1, 0) for name in ("a", "b", "silent")]))
+        ]
         delivered: list[int] = []
-        settling = Settling(
-            resolver, own, lambda _, after, __: parcels[after:], lambda _, number, __: delivered.append(number), 0
+        settling = OwnerLookup(
+            resolver,
+            own,
+            lambda _, after, __: message_batches[after:],
+            lambda _, number, __: delivered.append(number),
+            0,
         )
         task = asyncio.ensure_future(settling.run())
         while not delivered:

@@ -9,64 +9,63 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tests.effort import examples
 from trapline.errors import ConfigError
 from trapline.graph import WebModel, build
-from trapline.parallel.costs import (
+from trapline.parallel.simulated.planning import (
     BYTES_PER_URL,
     EXCHANGES,
     FIREWALL_COVERAGE,
-    PAGES_PER_SECOND,
-    URLS_PER_PAGE,
-)
-from trapline.parallel.planning import (
-    EXCHANGE,
-    FIREWALL,
     ONE,
+    PAGES_PER_SECOND,
+    PLANNED_EXCHANGE,
+    PLANNED_FIREWALL,
+    URLS_PER_PAGE,
+    CrawlTask,
     Expected,
-    Task,
     affordable,
     assumed,
     between,
     mode_for,
     plan,
+    rehearse,
 )
-from trapline.parallel.rehearsal import rehearse
 
 MONTH, WEEK = 30 * 86_400.0, 7 * 86_400.0
 MBIT = 1e6 / 8
 PAGE = 10_000.0
 TASKS = st.builds(
-    Task, st.integers(1, 10**10), st.floats(60.0, 1e8), st.floats(1e3, 1e9), st.floats(100.0, 1e6)
+    CrawlTask, st.integers(1, 10**10), st.floats(60.0, 1e8), st.floats(1e3, 1e9), st.floats(100.0, 1e6)
 )  # fmt: skip
 
 
-def planned(task: Task, most: int | None = None):  # type: ignore[no-untyped-def]
+def planned(task: CrawlTask, most: int | None = None):  # type: ignore[no-untyped-def]
     processes = affordable(task, most)
     return plan(task, processes, assumed(processes))
 
 
 def test_the_generic_engine_needs_four_and_firewall_will_do() -> None:
-    found = planned(Task(10**9, MONTH, 10 * MBIT, PAGE))
-    assert (found.processes, found.mode, found.exchanges) == (4, FIREWALL, 0)
+    found = planned(CrawlTask(10**9, MONTH, 10 * MBIT, PAGE))
+    assert (found.processes, found.mode, found.exchanges) == (4, PLANNED_FIREWALL, 0)
     assert found.coverage == FIREWALL_COVERAGE[4] and found.exchange_share == 0.0
 
 
 def test_high_freshness_needs_more_than_firewall_is_good_for() -> None:
-    found = planned(Task(10**9, WEEK, 10 * MBIT, PAGE))
-    assert (found.processes, found.mode) == (14, EXCHANGE)
+    found = planned(CrawlTask(10**9, WEEK, 10 * MBIT, PAGE))
+    assert (found.processes, found.mode) == (14, PLANNED_EXCHANGE)
     assert found.coverage == FIREWALL_COVERAGE[1] and 0.0 < found.exchange_share < 0.01
 
 
 def test_the_medium_scale_engine_needs_four_slow_links() -> None:
     """A tenth of the web, so that it matters which: exchange."""
-    found = planned(Task(10**8, MONTH, MBIT, PAGE, web_pages=10**9))
-    assert (found.processes, found.mode, found.exchanges) == (4, EXCHANGE, EXCHANGES)
+    found = planned(CrawlTask(10**8, MONTH, MBIT, PAGE, web_pages=10**9))
+    assert (found.processes, found.mode, found.exchanges) == (4, PLANNED_EXCHANGE, EXCHANGES)
     assert found.exchange_every_s == pytest.approx(MONTH / EXCHANGES) and found.exchange_share < 0.01
-    assert planned(Task(10**8, MONTH, MBIT, PAGE)).mode == FIREWALL
+    assert planned(CrawlTask(10**8, MONTH, MBIT, PAGE)).mode == PLANNED_FIREWALL
 
 
 @given(TASKS)
-def test_the_processes_are_enough_and_one_less_is_not(task: Task) -> None:
+def test_the_processes_are_enough_and_one_less_is_not(task: CrawlTask) -> None:
     n = task.processes
     assert n * task.link_bytes_per_s >= task.bytes_per_s * (1 - 1e-12)
     by_processor = math.ceil(task.pages / task.every_s / 4600.0)
@@ -74,7 +73,7 @@ def test_the_processes_are_enough_and_one_less_is_not(task: Task) -> None:
 
 
 @given(TASKS, st.integers(1, 64))
-def test_too_few_processes_take_longer_and_enough_do_not(task: Task, most: int) -> None:
+def test_too_few_processes_take_longer_and_enough_do_not(task: CrawlTask, most: int) -> None:
     found = planned(task, most)
     assert found.processes == min(most, task.processes)
     if found.processes == found.needed:
@@ -113,23 +112,23 @@ def test_every_cost_is_the_measured_one_that_it_cites() -> None:
 
 def test_firewall_is_for_few_that_reach_enough() -> None:
     assert mode_for(1, Expected(1.0, 1.0, 0.0)) == ONE
-    assert mode_for(4, Expected(0.95, 1.0, 0.5)) == FIREWALL
-    assert mode_for(4, Expected(0.5, 1.0, 0.5)) == EXCHANGE
-    assert mode_for(5, Expected(1.0, 1.0, 0.5)) == EXCHANGE
+    assert mode_for(4, Expected(0.95, 1.0, 0.5)) == PLANNED_FIREWALL
+    assert mode_for(4, Expected(0.5, 1.0, 0.5)) == PLANNED_EXCHANGE
+    assert mode_for(5, Expected(1.0, 1.0, 0.5)) == PLANNED_EXCHANGE
 
 
 def test_more_processes_than_can_be_named_are_refused() -> None:
     with pytest.raises(ConfigError, match="faster --link or a longer --every"):
-        affordable(Task(10**10, 60.0, 1e3, 1e6), None)
+        affordable(CrawlTask(10**10, 60.0, 1e3, 1e6), None)
 
 
 def test_no_more_pages_are_fetched_than_there_are() -> None:
-    assert Task(100, MONTH, MBIT, PAGE, web_pages=100).share == 1.0
-    with pytest.raises(ConfigError, match="there are not so many"):
-        Task(101, MONTH, MBIT, PAGE, web_pages=100)
+    assert CrawlTask(100, MONTH, MBIT, PAGE, web_pages=100).share == 1.0
+    with pytest.raises(ConfigError, match="is more than --web-pages"):
+        CrawlTask(101, MONTH, MBIT, PAGE, web_pages=100)
 
 
-@settings(max_examples=3 if numba.config.DISABLE_JIT else 10, deadline=None)
+@settings(max_examples=3 if numba.config.DISABLE_JIT else examples(10), deadline=None)
 @given(st.integers(2, 8), st.integers(0, 100))
 def test_a_rehearsal_covers_more_with_exchange(processes: int, seed: int) -> None:
     found = rehearse(build(WebModel(600, 40)), processes, 5, lambda done, total: None, seed)

@@ -6,8 +6,8 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from trapline.jit import f8, i8, kernel, void
-from trapline.parallel.post import WAYS, Outbox, Post, PostType, add_link, scattered
+from trapline.compiled.jit import f8, i8, kernel, void
+from trapline.parallel.simulated.url_exchange import WAYS, LinkOutbox, Post, PostType, add_link, scattered
 
 LINKS = st.lists(st.tuples(st.integers(0, 40), st.integers(1, 3), st.integers(0, 5)), max_size=80)
 
@@ -22,19 +22,19 @@ def scattered_key(key: int) -> int:
     return scattered(key)
 
 
-def fill(outbox: Outbox, links: list[tuple[int, int, int]]) -> None:
+def fill(outbox: LinkOutbox, links: list[tuple[int, int, int]]) -> None:
     for key, eighths, depth in links:
         outbox.reserve(1)
         add_one_link(outbox.post, key, key % 3, eighths / 8, depth)
 
 
-def rows(outbox: Outbox) -> list[tuple[int, int, float, int, int]]:
+def rows(outbox: LinkOutbox) -> list[tuple[int, int, float, int, int]]:
     return [(int(e.key), int(e.links), float(e.share), int(e.depth), int(e.owner)) for e in outbox.take()]
 
 
 @given(LINKS)
 def test_links_to_a_page_are_one_entry_in_the_order_of_meeting(links: list[tuple[int, int, int]]) -> None:
-    outbox = Outbox()
+    outbox = LinkOutbox()
     fill(outbox, links)
     expected: dict[int, list[tuple[int, int, int]]] = {}
     for link in links:
@@ -48,7 +48,7 @@ def test_links_to_a_page_are_one_entry_in_the_order_of_meeting(links: list[tuple
 
 @given(LINKS, st.sets(st.integers(0, 40), max_size=10))
 def test_what_is_known_everywhere_is_not_sent(links: list[tuple[int, int, int]], known: set[int]) -> None:
-    outbox = Outbox(replicated=np.array(sorted(known), np.int64))
+    outbox = LinkOutbox(replicated=np.array(sorted(known), np.int64))
     fill(outbox, links)
     tally = outbox.post.tally[0]
     assert tally.replicated == sum(key in known for key, _, _ in links)
@@ -57,7 +57,7 @@ def test_what_is_known_everywhere_is_not_sent(links: list[tuple[int, int, int]],
 
 @given(st.lists(LINKS, max_size=8))
 def test_the_filter_forgets_what_was_not_met_for_the_longest_time(batches: list[list[tuple[int, int, int]]]) -> None:
-    outbox = Outbox(filter_size=2 * WAYS)
+    outbox = LinkOutbox(filter_size=2 * WAYS)
     buckets: list[OrderedDict[int, None]] = [OrderedDict(), OrderedDict()]
     for links in batches:
         fill(outbox, links)
@@ -79,7 +79,7 @@ def test_the_filter_forgets_what_was_not_met_for_the_longest_time(batches: list[
 def test_the_popular_stay() -> None:
     """One key is met often, then long not, while others pass through its bucket."""
     for policy, remembers in (("lru", False), ("popular", True)):
-        outbox = Outbox(filter_size=WAYS, policy=policy)
+        outbox = LinkOutbox(filter_size=WAYS, policy=policy)
         for _ in range(5):
             fill(outbox, [(7, 1, 0)])
             rows(outbox)

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from tests.cli.crawling import name_server
+from tests.effort import slow
 from tests.fetch.name_server import Name
 from tests.parallel.processes_world import (
     PAGES,
@@ -25,9 +26,9 @@ from tests.parallel.processes_world import (
     wait_for,
 )
 from trapline.cli import run
-from trapline.crawl.store.lock import holder
+from trapline.crawl.files.lock import holder
 from trapline.frontier import FETCHED
-from trapline.parallel.manifest import read
+from trapline.parallel.live.manifest import read
 from trapline.testweb import check
 
 Captured = pytest.CaptureFixture[str]
@@ -101,6 +102,7 @@ def check_parts(folder: Path) -> None:
             assert told[sender][receiver][0] == told[receiver][sender][1] > 0
 
 
+@slow
 def test_who_has_no_page_to_fetch_visits_no_site(tmp_path: Path) -> None:
     """A goal is shared out by and by. Whoever sets out has a page of it, or its site would rest for nothing until there are more."""
     with served(tmp_path) as (server, told):
@@ -112,6 +114,7 @@ def test_who_has_no_page_to_fetch_visits_no_site(tmp_path: Path) -> None:
         assert len(set(server.log().site.tolist())) <= 5
 
 
+@slow
 def test_one_that_is_killed_goes_on_and_nothing_is_lost(tmp_path: Path) -> None:
     """And sites on one address have one visitor, though nobody knows their addresses before name servers are asked."""
     folder = tmp_path / "c"
@@ -204,8 +207,8 @@ def test_any_page_is_explained(stopped: tuple[Path, int], capsys: Captured) -> N
 @pytest.mark.parametrize(
     ("args", "complaint"),
     [
-        (["--resume", "{folder}", "--processes", "1"], "is a crawl of 3 processes; it can grow, and not shrink"),
-        (["--resume", "{folder}/partition-1"], "is a part of the crawl in"),
+        (["--resume", "{folder}", "--processes", "1"], "is a crawl of 3 processes; it can grow, but not shrink"),
+        (["--resume", "{folder}/partition-1"], "is one partition of the crawl in"),
         (["http://a.test/", "-o", "{folder}"], "exists and holds a crawl"),
         (["http://a.test/", "-o", "{folder}", "--processes", "2"], "exists and holds a crawl"),
     ],
@@ -227,4 +230,4 @@ def test_a_part_does_not_go_on_alone_wherever_it_lies(
 ) -> None:
     shutil.copytree(stopped[0] / "partition-1", tmp_path / "moved")
     assert run(["crawl", "--resume", str(tmp_path / "moved")]) == 2
-    assert "is a part of a crawl of several processes; put it back there" in capsys.readouterr().err
+    assert "is one partition of a crawl of several processes; move it back there" in capsys.readouterr().err

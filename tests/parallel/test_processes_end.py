@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.effort import slow
 from tests.parallel.processes_world import (
     PAGES,
     PROMISE,
@@ -21,8 +22,8 @@ from tests.parallel.processes_world import (
     wait_for,
 )
 from trapline.cli import run
-from trapline.crawl.store.lock import holder
-from trapline.parallel.manifest import read
+from trapline.crawl.files.lock import holder
+from trapline.parallel.live.manifest import read
 from trapline.testweb import check
 
 Captured = pytest.CaptureFixture[str]
@@ -37,6 +38,7 @@ def pages_of(folder: Path) -> int:
     return sum(sum(fetched(part).values()) for part in read(folder).parts)
 
 
+@slow
 def test_it_goes_on_after_a_stop_and_after_a_kill(tmp_path: Path, capsys: Captured) -> None:
     folder = tmp_path / "c"
     parts = [folder / "partition-0", folder / "partition-1"]
@@ -48,7 +50,7 @@ def test_it_goes_on_after_a_stop_and_after_a_kill(tmp_path: Path, capsys: Captur
         check_stopped(folder, parts)
         check_strangers(folder, tmp_path, capsys)
         assert crawl("--resume", folder, "--max-pages", 1) == 2
-        assert "already; give a --max-pages above that to go on" in capsys.readouterr().err
+        assert "; give a --max-pages above that to continue" in capsys.readouterr().err
 
         before = pages_of(folder)
         process = started("--resume", folder)

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.effort import slow
 from tests.parallel.processes_world import (
     PAGES,
     PROMISE,
@@ -19,9 +20,9 @@ from tests.parallel.processes_world import (
     served,
     wait_for,
 )
-from trapline.crawl.store.lock import holder
-from trapline.parallel import processes
-from trapline.parallel.worker import Task
+from trapline.crawl.files.lock import holder
+from trapline.parallel.live import supervisor
+from trapline.parallel.live.worker import WorkerTask
 from trapline.testweb import check
 
 Captured = pytest.CaptureFixture[str]
@@ -34,6 +35,7 @@ def store_of(folder: Path) -> int:
     return int(store)
 
 
+@slow
 def test_one_whose_store_is_killed_goes_on_and_nothing_is_lost(tmp_path: Path) -> None:
     folder = tmp_path / "c"
     victim = folder / "partition-1"
@@ -54,6 +56,7 @@ def test_one_whose_store_is_killed_goes_on_and_nothing_is_lost(tmp_path: Path) -
     ]
 
 
+@slow
 def test_a_part_that_was_put_back_from_an_older_copy_is_refused_in_one_line(tmp_path: Path, capsys: Captured) -> None:
     folder, copy = tmp_path / "c", tmp_path / "copy"
     with served(tmp_path) as (_, told):
@@ -65,20 +68,21 @@ def test_a_part_that_was_put_back_from_an_older_copy_is_refused_in_one_line(tmp_
         capsys.readouterr()
         assert crawl("--resume", folder, "--max-pages", 140) == 2
     lines = capsys.readouterr().err.splitlines()
-    assert len(lines) == 1 and "are not of one moment" in lines[0] and str(folder / "partition-") in lines[0]
+    assert len(lines) == 1 and "are not from the same time" in lines[0] and str(folder / "partition-") in lines[0]
 
 
+@slow
 def test_one_that_hangs_is_killed_if_it_does_not_go(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     file = tmp_path / "process"
     stops = (
         f"import os, signal; open({str(file)!r}, 'w').write(f'{{os.getpid()}} '); os.kill(os.getpid(), signal.SIGSTOP)"
     )
-    monkeypatch.setattr(processes, "COMMAND", ("-c", stops))
-    monkeypatch.setattr(processes, "_END_S", 0.1)
-    task = Task("c", "mark", "crawl", "token", 0, {}, [1], "{}", ("127.0.0.1", 9), False)
+    monkeypatch.setattr(supervisor, "COMMAND", ("-c", stops))
+    monkeypatch.setattr(supervisor, "_END_S", 0.1)
+    task = WorkerTask("c", "mark", "crawl", "token", 0, {}, [1], "{}", ("127.0.0.1", 9), False)
 
     async def cancelled() -> None:
-        running = asyncio.ensure_future(processes.launched(task))
+        running = asyncio.ensure_future(supervisor.launched(task))
         while not (file.exists() and file.read_text().endswith(" ")):
             await asyncio.sleep(0.01)
         running.cancel()

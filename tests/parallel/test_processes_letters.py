@@ -7,10 +7,11 @@ from pathlib import Path
 import pytest
 
 from tests.crawl.small_server import NOT_FOUND, Answers, SmallServer, moved, name_server, page, small_server, text
+from tests.effort import slow
 from tests.fetch.name_server import Name
 from tests.parallel.processes_world import crawl, fetched, rows
-from trapline.fetch.hosts import hosts_text
-from trapline.parallel.manifest import read
+from trapline.fetch.dns import hosts_text
+from trapline.parallel.live.manifest import read
 from trapline.parallel.partition import Partitioning
 
 PARTS = 3
@@ -62,6 +63,7 @@ def robots_away(server: Sequence[SmallServer]) -> Answers:
     return answers
 
 
+@slow
 @pytest.mark.parametrize("by", ["hosts", "name server"])
 def test_a_robots_txt_that_has_moved_to_a_site_of_another_holds(tmp_path: Path, by: str) -> None:
     servers: list[SmallServer] = []
@@ -80,7 +82,7 @@ def test_a_robots_txt_that_has_moved_to_a_site_of_another_holds(tmp_path: Path, 
     assert paths(tmp_path / "c")["a.test/yes"] == paths(tmp_path / "c")["a.test/not"] == 1
     assert paths(tmp_path / "c")["a.test/no"] == 0
     assert set(asked) == asked_alone
-    assert rows(tmp_path / "c", "select * from given_up") == []
+    assert rows(tmp_path / "c", "select * from abandoned_site") == []
     for part, name in zip(read(tmp_path / "c").parts, ADDRESS, strict=True):
         assert {address for (address,) in rows(part, "select distinct address from fetch where address != ''")} <= {
             ADDRESS[name]
@@ -90,6 +92,7 @@ def test_a_robots_txt_that_has_moved_to_a_site_of_another_holds(tmp_path: Path, 
 # ---- pages that are named later
 
 
+@slow
 def test_what_is_named_later_or_in_passing_reaches_its_owner_once(tmp_path: Path) -> None:
     """The home page of a is fetched again and links to a new page of b then; its robots.txt names sitemaps on b and on c, which the crawl
     does not know."""

@@ -10,16 +10,17 @@ from pathlib import Path
 
 import pytest
 
+from tests.effort import slow
 from tests.parallel.processes_world import crawl, fetched, has, meanwhile, rows, wait_for
 from tests.testweb.changing import changing_web
 from trapline.cli import run
-from trapline.cli.refresh_serve import sites_of
-from trapline.crawl.resume import refresher_of
-from trapline.crawl.store.reading import Reading
+from trapline.cli.refresh.serve import sites_of
+from trapline.crawl.files.reading import Reading
+from trapline.crawl.files.resume import refresher_of
 from trapline.errors import ConfigError
-from trapline.fetch.hosts import hosts_text
-from trapline.parallel.glance import glance_of
-from trapline.parallel.manifest import MANIFEST, read
+from trapline.fetch.dns import hosts_text
+from trapline.parallel.live.folder_status import status_of_folder
+from trapline.parallel.live.manifest import MANIFEST, read
 from trapline.signals.inbox import CHANGED, Inbox, Signal
 from trapline.testweb import Behaviour, Promise, check, serve
 
@@ -34,6 +35,7 @@ def ping(folder: Path, urls: list[str]) -> None:
     inbox.close()
 
 
+@slow
 def test_each_fetches_its_own_pages_again_and_hears_of_its_own_sites(tmp_path: Path, capsys: Captured) -> None:
     folder, hosts = tmp_path / "c", tmp_path / "hosts"
     with serve(changing_web(1.0, sites=SITES)) as server:
@@ -70,7 +72,7 @@ def check_readers(folder: Path, home: str, capsys: Captured) -> None:
     assert len(sites(-1)) == SITES and sites(SITES - 1) == []
     capsys.readouterr()
     assert run(["explain", str(folder), home]) == 0
-    assert "by residual-life: worth" in capsys.readouterr().out
+    assert "policy residual-life: value now" in capsys.readouterr().out
     assert run(["report", str(folder)]) == 0
     assert "indexnow" in (folder / "report.html").read_text()
 
@@ -80,6 +82,7 @@ FIRST_S, ALL_S, ENOUGH = 3, 9, 20  # seconds; fetches of a newcomer
 PROMISE = Promise(0.05, 4, 0.0)
 
 
+@slow
 def test_who_gets_a_page_when_the_crawl_grows_goes_on_with_it(tmp_path: Path, capsys: Captured) -> None:
     """From two to three after a stop, and to four while it runs."""
     folder, hosts = tmp_path / "c", tmp_path / "hosts"
@@ -201,9 +204,9 @@ def check_moved_readers(folder: Path, homes: list[str], capsys: Captured) -> Non
     capsys.readouterr()
     assert run(["explain", str(folder), home]) == 0
     said = capsys.readouterr().out
-    assert "by residual-life: worth" in said and "; 2 signals" in said and "fetched again: never" not in said
+    assert "policy residual-life: value now" in said and "; 2 signals" in said and "refetched: never" not in said
     assert run(["report", str(folder)]) == 0
-    together = glance_of(folder)
+    together = status_of_folder(folder)
     assert together.refresh is not None and together.refresh.endswith("at most 60 a second")
     assert [(together.signals,)] == rows(folder, "select sum(signals) from signal_total") != [(len(homes),)]
     check_beginnings(folder, capsys)
@@ -215,7 +218,7 @@ def check_beginnings(folder: Path, capsys: Captured) -> None:
     capsys.readouterr()
     assert crawl("--quiet", "--resume", folder, "--max-time", 2 * ALL_S) == 2
     (line,) = capsys.readouterr().err.splitlines()
-    assert f"began at another moment than {MANIFEST} beside it says" in line
+    assert f"began at another time than {MANIFEST} beside it says" in line
     del was["began"]
     (folder / MANIFEST).write_text(json.dumps(was))
     with pytest.raises(ConfigError, match="cannot grow: an earlier version began it"):

@@ -10,9 +10,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.crawl.virtual import VirtualWorld, crawl_of
+from tests.effort import examples
 from trapline.frontier import Rules
 from trapline.graph import generate
-from trapline.parallel.quotas import Holding, PageBudget, shared_out
+from trapline.parallel.live.page_budget import Holding, PageBudget, shared_out
 from trapline.strategies import load_strategy
 
 IDLE, LATER, NOW = (False, False), (True, False), (True, True)  # has pages, is ready
@@ -206,7 +207,7 @@ def led(worlds: list[VirtualWorld], goal: int, rounds: int) -> int:
     return pages
 
 
-@settings(max_examples=15)
+@settings(max_examples=examples(15))
 @given(st.integers(2, 8), st.sampled_from([0.0, 0.2]), st.integers(0, 3), st.integers(0, 10**6))
 def test_crawls_end_at_their_goal_near_the_end_of_the_web(partitions: int, failed: float, left: int, seed: int) -> None:
     chance = random.Random(seed)

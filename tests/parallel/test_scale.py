@@ -7,9 +7,9 @@ import pytest
 
 from bench import scale
 from tests.crawl.crawl_folder import simulated, write_crawl
-from trapline.crawl.options import CrawlOptions
-from trapline.crawl.store.folder import INDEX
-from trapline.parallel.manifest import create
+from trapline.crawl.engine.options import CrawlOptions
+from trapline.crawl.files.layout import INDEX
+from trapline.parallel.live.manifest import create
 from trapline.parallel.partition import Partitioning
 
 

@@ -8,28 +8,29 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.crawl.stage import VirtualLoop
-from trapline.crawl.names import RETRY_S, TRIES
+from tests.effort import examples
+from trapline.crawl.discovery.site_resolver import RETRY_S, TRIES
 from trapline.fetch import failure
-from trapline.fetch.dns import Answer
-from trapline.parallel.batch_code import Row, decode, encode
+from trapline.fetch.dns import DnsAnswer
+from trapline.parallel.live.owner_lookup import PATIENCE_S, OwnerLookup
+from trapline.parallel.live.site_owner import SiteOwners
 from trapline.parallel.partition import Partitioning
-from trapline.parallel.places import Places
-from trapline.parallel.settling import PATIENCE_S, Settling
+from trapline.parallel.transport.url_batches import LinkRow, decode, encode
 
-FAILS = Answer((), 0.0, failure.DNS, True, "no answer in time")
-ABSENT = Answer((), 0.0, failure.DNS, False, "no such name")
-HERE = Answer(("10.0.0.1",), 0.0)
+FAILS = DnsAnswer((), 0.0, failure.DNS, True, "no answer in time")
+ABSENT = DnsAnswer((), 0.0, failure.DNS, False, "no such name")
+HERE = DnsAnswer(("10.0.0.1",), 0.0)
 SILENT_S = 15.0
 
 
 class Servers:
     """Name servers: what they say of each name, one time after the other, the last for ever; and what that takes."""
 
-    def __init__(self, say: Mapping[str, Sequence[Answer]], slow: Mapping[str, float]) -> None:
+    def __init__(self, say: Mapping[str, Sequence[DnsAnswer]], slow: Mapping[str, float]) -> None:
         self._say, self._slow = say, slow
         self.asked: Counter[str] = Counter()
 
-    async def addresses(self, name: str) -> Answer:
+    async def addresses(self, name: str) -> DnsAnswer:
         said = self._say.get(name, [HERE])
         at = min(self.asked[name], len(said) - 1)
         self.asked[name] += 1
@@ -38,22 +39,22 @@ class Servers:
 
 
 class Stage:
-    """Parcels of a partition to itself. What is not found out when one is delivered is in the next, as exchange.py has it."""
+    """Parcels of a partition to itself. What is not found out when one is delivered is in the next, as parallel/live/exchange.py has it."""
 
-    def __init__(self, parcels: Sequence[Sequence[str]], servers: Servers, partitions: int = 1) -> None:
+    def __init__(self, message_batches: Sequence[Sequence[str]], servers: Servers, partitions: int = 1) -> None:
         self.loop = VirtualLoop()
-        self.places = Places(Partitioning("address", partitions), {}, 0, {})
+        self.site_owners = SiteOwners(Partitioning("address", partitions), {}, 0, {})
         self.servers = servers
         self._disk: list[tuple[int, bytes]] = []
         self.delivered: list[int] = []
         self.found: dict[str, float] = {}  # name: when
-        for names in parcels:
+        for names in message_batches:
             self.add(names)
-        self.settling = Settling(servers, self.places, self._after, self._deliver, 0)  # type: ignore[arg-type]
+        self.settling = OwnerLookup(servers, self.site_owners, self._after, self._deliver, 0)  # type: ignore[arg-type]
         self._task = self.loop.create_task(self.settling.run())
 
     def add(self, names: Sequence[str]) -> None:
-        rows = [Row(f"http://{name}/".encode(), 1, 0) for name in names]
+        rows = [LinkRow(f"http://{name}/".encode(), 1, 0) for name in names]
         self._disk.append((len(self._disk) + 1, encode(rows)))
 
     def _after(self, _: int, number: int, most: int) -> list[tuple[int, bytes]]:
@@ -62,7 +63,7 @@ class Stage:
     def _deliver(self, _: int, number: int, data: bytes) -> None:
         self.delivered.append(number)
         names = [row.url.decode().split("/")[2] for row in decode(data)]
-        late = [name for name in names if self.places.owns(f"http://{name}") is None]
+        late = [name for name in names if self.site_owners.owns(f"http://{name}") is None]
         self.found |= {name: self.loop.time() for name in names if name not in late and name not in self.found}
         if late:
             self.add(late)
@@ -93,21 +94,21 @@ def test_a_name_server_that_fails_once_is_asked_again_and_its_answer_counts() ->
     name = next(
         name
         for name in (f"n{number}.test" for number in range(99))
-        if Places(Partitioning("address", 2), {}, 0, {}).owns(f"http://{name}") is None
+        if SiteOwners(Partitioning("address", 2), {}, 0, {}).owns(f"http://{name}") is None
     )
     elsewhere = next(
         address
         for address in (f"10.0.0.{last}" for last in range(1, 99))
         if Partitioning("address", 2).owner_of(b"", b"", address.encode()) == 1
     )
-    servers = Servers({name: [FAILS, Answer((elsewhere,), 0.0)]}, {})
+    servers = Servers({name: [FAILS, DnsAnswer((elsewhere,), 0.0)]}, {})
     stage = Stage([[name]], servers, partitions=2)
     stage.passes(RETRY_S - 1.0)
     assert (
-        stage.places.owns(f"http://{name}") is None and stage.delivered == []
+        stage.site_owners.owns(f"http://{name}") is None and stage.delivered == []
     )  # nothing else waits: it need not go round
     stage.passes(2.0)
-    assert stage.places.where(f"http://{name}") == 1 and stage.delivered == [1]
+    assert stage.site_owners.where(f"http://{name}") == 1 and stage.delivered == [1]
     assert servers.asked == {name: 2}
     stage.close()
 
@@ -126,17 +127,17 @@ def test_a_name_for_which_nobody_answers_is_ours_to_be_given_up_after_as_many_tr
 NAMES = st.sampled_from([f"{letter}.test" for letter in "abcdefgh"])
 
 
-@settings(deadline=None, max_examples=60)
+@settings(deadline=None, max_examples=examples(60))
 @given(
     st.lists(st.lists(NAMES, min_size=1, max_size=4, unique=True), max_size=12),
     st.dictionaries(NAMES, st.floats(0.0, 20.0)),
     st.dictionaries(NAMES, st.lists(st.sampled_from([FAILS, ABSENT, HERE]), min_size=1, max_size=4)),
 )
 def test_every_parcel_is_delivered_once_in_order_and_every_name_found_out(
-    parcels: list[list[str]], slow: dict[str, float], say: dict[str, list[Answer]]
+    message_batches: list[list[str]], slow: dict[str, float], say: dict[str, list[DnsAnswer]]
 ) -> None:
-    stage = Stage(parcels, Servers(say, slow))
+    stage = Stage(message_batches, Servers(say, slow))
     stage.passes(TRIES * (RETRY_S + 20.0))
     assert stage.delivered == list(range(1, len(stage.delivered) + 1))
-    assert stage.found.keys() == {name for names in parcels for name in names}
+    assert stage.found.keys() == {name for names in message_batches for name in names}
     stage.close()

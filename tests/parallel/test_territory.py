@@ -9,7 +9,7 @@ from trapline.frontier.layout import ELSEWHERE
 from trapline.graph import Graph
 from trapline.graph.graph import fault
 from trapline.parallel.partition import Partitioning
-from trapline.parallel.territory import own_views, whole_view
+from trapline.parallel.simulated.partition import own_views, whole_view
 
 KINDS = st.sampled_from(["site-hash", "url-hash"])
 

@@ -7,21 +7,21 @@ from collections.abc import Awaitable, Callable
 import pytest
 
 from trapline.errors import ConfigError
-from trapline.parallel.wire import MOST_FRAME, PROTOCOL, Kind, Line, Pass, greet
+from trapline.parallel.transport.wire import MOST_FRAME, PROTOCOL, FrameKind, Pass, SecureStream, greet
 
 OURS = Pass("crawl-1", b"secret", 0)
 
 
 def framed(body: bytes) -> bytes:
-    return (len(body) + 1).to_bytes(4, "big") + bytes([Kind.HELLO]) + body
+    return (len(body) + 1).to_bytes(4, "big") + bytes([FrameKind.HELLO]) + body
 
 
-Meeting = tuple[Line | ConfigError, Line | ConfigError]
+Meeting = tuple[SecureStream | ConfigError, SecureStream | ConfigError]
 
 
-async def met(server: Pass, caller: Callable[[int], Awaitable[Line]]) -> Meeting:
+async def met(server: Pass, caller: Callable[[int], Awaitable[SecureStream]]) -> Meeting:
     """What comes of a greeting, at the side that is called and at the one that calls."""
-    answered: asyncio.Future[Line | ConfigError] = asyncio.get_running_loop().create_future()
+    answered: asyncio.Future[SecureStream | ConfigError] = asyncio.get_running_loop().create_future()
 
     async def called(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         try:
@@ -32,7 +32,7 @@ async def met(server: Pass, caller: Callable[[int], Awaitable[Line]]) -> Meeting
     listening = await asyncio.start_server(called, "127.0.0.1", 0)
     port = listening.sockets[0].getsockname()[1]
     try:
-        mine: Line | ConfigError = await caller(port)
+        mine: SecureStream | ConfigError = await caller(port)
     except ConfigError as error:
         mine = error
     theirs = await asyncio.wait_for(answered, 20)
@@ -40,8 +40,8 @@ async def met(server: Pass, caller: Callable[[int], Awaitable[Line]]) -> Meeting
     return theirs, mine
 
 
-def as_partition(own: Pass) -> Callable[[int], Awaitable[Line]]:
-    async def call(port: int) -> Line:
+def as_partition(own: Pass) -> Callable[[int], Awaitable[SecureStream]]:
+    async def call(port: int) -> SecureStream:
         return await greet(*await asyncio.open_connection("127.0.0.1", port), own, called=True)
 
     return call
@@ -50,13 +50,13 @@ def as_partition(own: Pass) -> Callable[[int], Awaitable[Line]]:
 def test_partitions_of_one_crawl_meet_and_exchange_frames() -> None:
     async def talk() -> None:
         theirs, mine = await met(OURS, as_partition(Pass("crawl-1", b"secret", 3)))
-        assert isinstance(theirs, Line)
-        assert isinstance(mine, Line)
+        assert isinstance(theirs, SecureStream)
+        assert isinstance(mine, SecureStream)
         assert (theirs.partition, mine.partition) == (3, 0)
-        mine.send(Kind.PARCEL, bytes(100_000))
-        theirs.send(Kind.RECEIVED)
-        assert await theirs.receive() == (Kind.PARCEL, bytes(100_000))
-        assert await mine.receive() == (Kind.RECEIVED, b"")
+        mine.send(FrameKind.PARCEL, bytes(100_000))
+        theirs.send(FrameKind.RECEIVED)
+        assert await theirs.receive() == (FrameKind.PARCEL, bytes(100_000))
+        assert await mine.receive() == (FrameKind.RECEIVED, b"")
         mine.close()
         assert await theirs.receive() is None
         theirs.close()
@@ -93,7 +93,7 @@ def test_others_are_refused_with_a_reason(other: Pass, reason: str) -> None:
     ],
 )
 def test_what_is_no_greeting_is_refused(said: bytes) -> None:
-    async def call(port: int) -> Line:
+    async def call(port: int) -> SecureStream:
         reader, writer = await asyncio.open_connection("127.0.0.1", port)
         writer.write(said)
         writer.write_eof()
@@ -108,7 +108,7 @@ def test_what_is_no_greeting_is_refused(said: bytes) -> None:
 def test_an_answer_cannot_be_sent_back_to_whom_it_came_from() -> None:
     """Somebody without the token repeats whatever the server says."""
 
-    async def call(port: int) -> Line:
+    async def call(port: int) -> SecureStream:
         reader, writer = await asyncio.open_connection("127.0.0.1", port)
         while piece := await reader.read(4096):
             writer.write(piece)
@@ -123,9 +123,9 @@ def test_an_answer_cannot_be_sent_back_to_whom_it_came_from() -> None:
 def test_a_frame_that_is_too_long_ends_the_line() -> None:
     async def talk() -> None:
         theirs, mine = await met(OURS, as_partition(Pass("crawl-1", b"secret", 1)))
-        assert isinstance(theirs, Line)
-        assert isinstance(mine, Line)
-        mine.writer.write((MOST_FRAME + 2).to_bytes(4, "big") + bytes([Kind.PARCEL]))
+        assert isinstance(theirs, SecureStream)
+        assert isinstance(mine, SecureStream)
+        mine.writer.write((MOST_FRAME + 2).to_bytes(4, "big") + bytes([FrameKind.PARCEL]))
         assert await theirs.receive() is None
         theirs.close()
         mine.close()

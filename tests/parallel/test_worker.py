@@ -13,10 +13,10 @@ from types import SimpleNamespace
 
 import pytest
 
-from trapline.crawl.options import CrawlOptions
-from trapline.crawl.store.lock import LOCK
-from trapline.parallel import worker
-from trapline.parallel.worker import Task
+from trapline.crawl.engine.options import CrawlOptions
+from trapline.crawl.files.lock import LOCK
+from trapline.parallel.live import worker
+from trapline.parallel.live.worker import WorkerTask
 
 
 @contextmanager
@@ -33,7 +33,7 @@ def test_a_folder_that_another_machine_holds_is_tried_again_later(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     options = CrawlOptions(seeds=("http://127.0.0.1:9/",)).to_json()
-    task = Task(str(tmp_path), "", "", "", 0, {}, [1], options, ("127.0.0.1", 9), False)
+    task = WorkerTask(str(tmp_path), "", "", "", 0, {}, [1], options, ("127.0.0.1", 9), False)
     monkeypatch.setattr(sys, "stdin", SimpleNamespace(buffer=io.BytesIO(task.to_line()), fileno=lambda: -1))
     monkeypatch.setattr(worker, "_die_with_the_other_end", lambda descriptor: None)
     monkeypatch.setattr(worker, "_LEASE_ENDS_WITHIN_S", 0.2)

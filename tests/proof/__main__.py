@@ -20,6 +20,7 @@ from tests.proof.section import ROOT, Finding, Section, say
 
 # In this order on the page; the longest run last.
 NAMES = (
+    "suite",
     "scheduling",
     "goals",
     "politeness",
@@ -36,7 +37,7 @@ PAGE = ROOT / "docs" / "proof.md"
 INTRODUCTION = """# How Trapline is proven
 
 `make proof` wrote this page: each section ran on the machine and at the commit that it names. To repeat one section:
-`make proof PROOF=durability`. A short form of every section but the first, whose tests run there anyway, is part of `make test`.
+`make proof PROOF=durability`. A short form of most sections is part of `make test`.
 Sections that use recorded data say so, and are not tried where the data is absent.
 """
 

@@ -24,12 +24,12 @@ from tests.fetch.test_http1 import READ_NEVERTHELESS, REFUSED_HERE, as_node_read
 from tests.fetch.test_robots import AGAINST_THE_RFC, answers_as_google, conformance_cases
 from tests.fetch.test_urls import canonical_passes, cases, library_passes
 from tests.proof.section import SHARED_DATA, Finding, Section
-from trapline.fetch.http1 import ResponseReader
+from trapline.fetch.http.http1 import ResponseReader
+from trapline.fetch.http.response import Response
 from trapline.fetch.limits import Limits
-from trapline.fetch.response import Response
-from trapline.signals.feed import read_feed
-from trapline.signals.relations import of_robots
-from trapline.signals.sitemap import read_sitemap
+from trapline.signals.published.discovery import of_robots
+from trapline.signals.published.feed import read_feed
+from trapline.signals.published.sitemap import read_sitemap
 
 _METHOD = """
 Each suite is one that others publish, at the commit that its folder names: the URL and MIME type tests of the Web Platform Tests,

@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import NamedTuple
 
-from trapline.crawl.store.frames import HEAD, Kind
+from trapline.crawl.store.frames import HEAD, StoreFrameKind
 
 STRACE = shutil.which("strace")
 _CALLS = "openat,write,pwrite64,fsync,fdatasync,rename,renameat,renameat2,ftruncate,unlink,unlinkat,rmdir,mkdir,mkdirat,lseek"
@@ -117,7 +117,11 @@ def _bytes(text: str) -> bytes:
 
 def _acknowledged(data: bytes) -> Event | None:
     """What the store tells the loop is durable."""
-    if len(data) > HEAD.size and data[0] == Kind.COMMITTED and HEAD.unpack_from(data)[1] == len(data) - HEAD.size:
+    if (
+        len(data) > HEAD.size
+        and data[0] == StoreFrameKind.COMMITTED
+        and HEAD.unpack_from(data)[1] == len(data) - HEAD.size
+    ):
         return Event("acknowledged", number=pickle.loads(data[HEAD.size :])[0])
     return None
 

@@ -20,8 +20,8 @@ from tests.crawl.test_kill import WHOM, check_archives, killed
 from tests.proof.disk import STRACE, Disk, recorded
 from tests.proof.section import Finding, Section, say
 from trapline import cli
-from trapline.crawl.run import open_crawl, resume_crawl
-from trapline.crawl.verify import verify
+from trapline.crawl.engine.run import open_crawl, resume_crawl
+from trapline.crawl.files.verify import verify
 from trapline.testweb import Served
 
 _METHOD = """

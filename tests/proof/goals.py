@@ -16,9 +16,9 @@ from pathlib import Path
 from tests.parallel.processes_world import has, rows
 from tests.proof.section import Finding, Section, by_pytest, say
 from tests.testweb.webs import numbered
-from trapline.crawl.store.lock import holder
-from trapline.fetch.hosts import hosts_text
-from trapline.parallel.manifest import MANIFEST, read
+from trapline.crawl.files.lock import holder
+from trapline.fetch.dns import hosts_text
+from trapline.parallel.live.manifest import MANIFEST, read
 from trapline.testweb import Behaviour, build_web, serve
 
 _METHOD = """

@@ -11,22 +11,21 @@ import zstandard
 from tests.fetch.test_http1 import SMALL, read
 from tests.proof.fuzzing import FULL, SHORT, Reader, fuzzed
 from tests.proof.section import Finding, Section
-from trapline.crawl.judge import judge
-from trapline.fetch.content import decoded
+from trapline.crawl.engine.judge import judge
 from trapline.fetch.failure import ENCODING
-from trapline.fetch.fingerprint import fingerprint
-from trapline.fetch.http1 import ResponseReader
+from trapline.fetch.html.fingerprint import fingerprint
+from trapline.fetch.html.page import MOST_LINKS, read_page
+from trapline.fetch.http.content import decoded
+from trapline.fetch.http.http1 import ResponseReader
 from trapline.fetch.limits import Limits
-from trapline.fetch.page import MOST_LINKS, read_page
-from trapline.fetch.robots import parse, written
+from trapline.fetch.robots.parser import parse, written
 from trapline.fetch.urls import canonical
-from trapline.signals import feed, schedule_feed
-from trapline.signals.feed import read_feed
-from trapline.signals.relations import of_response, of_robots
-from trapline.signals.rhythm import MOST_POINTS
-from trapline.signals.schedule_feed import HORIZON_S, read_schedule
-from trapline.signals.sitemap import MOST_URLS, read_sitemap
-from trapline.signals.sniff import kind_of
+from trapline.signals.published import feed
+from trapline.signals.published import schedule as schedule_feed
+from trapline.signals.published.discovery import kind_of, of_response, of_robots
+from trapline.signals.published.feed import MOST_POINTS, read_feed
+from trapline.signals.published.schedule import HORIZON_S, read_schedule
+from trapline.signals.published.sitemap import MOST_URLS, read_sitemap
 
 _METHOD = """
 As for senders and partitions below, valid examples are changed by a mutator with a fixed seed; it also puts in words of the format, once
@@ -250,8 +249,8 @@ def _feeds() -> list[Reader]:
 
 def _read_feed(data: bytes) -> None:
     found = read_feed(data, _FOLDER + "feed", _NOW)
-    assert len(found.entries) + len(found.left_out) <= feed.MOST_ENTRIES
-    for url in (*(entry.url for entry in found.entries), *found.left_out, *found.hubs, found.self_url):
+    assert len(found.entries) + len(found.rejected_links) <= feed.MOST_ENTRIES
+    for url in (*(entry.url for entry in found.entries), *found.rejected_links, *found.hubs, found.self_url):
         _check_url(url or None)
     assert all(not entry.updated > _NOW + HORIZON_S for entry in found.entries)
     points = found.points(_NOW, HORIZON_S)

@@ -8,17 +8,18 @@ import numpy as np
 
 from tests.proof.fuzzing import FULL, SHORT, Reader, fuzzed
 from tests.proof.section import Finding, Section
-from trapline.crawl.robots_file import Answer
+from trapline.crawl.robots.site_robots import RobotsResponse
 from trapline.errors import ConfigError
 from trapline.frontier.journal import Call, Journal
 from trapline.frontier.journal import read as read_log
-from trapline.parallel import batch_code, handover_code, letter_code, wire
-from trapline.parallel.batch_code import packed, unpacked
-from trapline.refresh.refresh_log import Entry, RefreshLog
-from trapline.refresh.refresh_log import read as read_refresh_log
-from trapline.signals import indexnow, websub
-from trapline.signals.access_log import Accesses
-from trapline.signals.feed import read_feed
+from trapline.parallel.transport import control_batches, handover_batches, url_batches, wire
+from trapline.parallel.transport.url_batches import packed, unpacked
+from trapline.refresh.live.calls import LoggedCall, RefreshLog
+from trapline.refresh.live.calls import read as read_refresh_log
+from trapline.signals.access_log import AccessCounts
+from trapline.signals.indexnow import request
+from trapline.signals.published.feed import read_feed
+from trapline.signals.websub import protocol as websub
 
 _METHOD = """
 Valid examples are changed by a mutator with a fixed seed: bits and bytes flipped, pieces cut, doubled, exchanged with those of another
@@ -69,38 +70,38 @@ def _of_the_endpoint() -> list[Reader]:
     ]
     query = b"hub.mode=subscribe&hub.topic=http%3A%2F%2Fa.test%2F&hub.challenge=c&hub.lease_seconds=100&hub.reason=x"
     return [
-        Reader("pings", indexnow.ping_of_body, pings),
-        Reader("queries of pings", indexnow.ping_of_query, [b"url=http%3A%2F%2Fa.test%2F&key=0123456789abcdef"]),
+        Reader("pings", request.ping_of_body, pings),
+        Reader("queries of pings", request.ping_of_query, [b"url=http%3A%2F%2Fa.test%2F&key=0123456789abcdef"]),
         Reader("questions of hubs", websub.question, [query]),
         Reader("deliveries", lambda body: read_feed(body, "http://a.test/feed", 0.0), [atom, rss, feed]),
-        Reader("accesses", lambda body: Accesses("http://a.test", 1.7e9).read(body.splitlines()), accesses),
+        Reader("accesses", lambda body: AccessCounts("http://a.test", 1.7e9).read(body.splitlines()), accesses),
     ]
 
 
 def _of_partitions() -> list[Reader]:
-    rows = [batch_code.Row(b"http://a.test/%d" % one, one, one, one / 3) for one in range(20)]
-    answer = Answer(200, "", None, b"User-agent: *\nDisallow: /\xff", None, None)
+    rows = [url_batches.LinkRow(b"http://a.test/%d" % one, one, one, one / 3) for one in range(20)]
+    answer = RobotsResponse(200, "", None, b"User-agent: *\nDisallow: /\xff", None, None)
     letters = [
-        letter_code.Letter(4, "http://a.test/robots.txt", 2, answer),
-        letter_code.Letter(1, "http://a.test/s.xml"),
+        control_batches.ControlMessage(4, "http://a.test/robots.txt", 2, answer),
+        control_batches.ControlMessage(1, "http://a.test/s.xml"),
     ]
-    pieces = [handover_code.Piece("http://a.test", {"known": 1.0}, 2.5, had=["http://a.test/"])]
-    contents = handover_code.Contents([("a.test", "192.0.2.1")], pieces, True, [1.0], ("x", 3))
-    whole = [batch_code.encode(rows), letter_code.encode(letters), handover_code.encode(contents)]
+    pieces = [handover_batches.Piece("http://a.test", {"known": 1.0}, 2.5, had=["http://a.test/"])]
+    contents = handover_batches.Contents([("a.test", "192.0.2.1")], pieces, True, [1.0], ("x", 3))
+    whole = [url_batches.encode(rows), control_batches.encode(letters), handover_batches.encode(contents)]
     hello = {"protocol": wire.PROTOCOL, "crawl": "c", "from": 1, "nonce": "0" * 64}
     frames = [wire._HEAD.pack(len(body) + 1, kind) + body for kind, body in zip((4, 4, 6), whole, strict=True)]
     refused = (ConfigError,)
     readers = [
-        Reader("batches", batch_code.decode, [whole[0]], refused),
-        Reader("letters", letter_code.decode, [whole[1]], refused),
-        Reader("hand-overs", handover_code.decode, [whole[2]], refused),
+        Reader("batches", url_batches.decode, [whole[0]], refused),
+        Reader("letters", control_batches.decode, [whole[1]], refused),
+        Reader("hand-overs", handover_batches.decode, [whole[2]], refused),
         Reader("greetings", wire._hello, [json.dumps(hello).encode()], refused),
         Reader("frames", _read_frames, frames),
     ]
     for name, read, one, head in (
-        ("unpacked batches", batch_code.decode, whole[0], 5),
-        ("unpacked letters", letter_code.decode, whole[1], 4),
-        ("unpacked hand-overs", handover_code.decode, whole[2], 4),
+        ("unpacked batches", url_batches.decode, whole[0], 5),
+        ("unpacked letters", control_batches.decode, whole[1], 4),
+        ("unpacked hand-overs", handover_batches.decode, whole[2], 4),
     ):
         magic, body = one[:head], unpacked(one[head:])
         readers.append(Reader(name, read, [body], refused, lambda data, magic=magic: magic + packed(data)))  # type: ignore[misc]
@@ -130,7 +131,7 @@ def _of_logs() -> list[Reader]:
     journal.write(Call.NEXT, np.arange(3, dtype=np.int64), 3, 1, 2.0, 3.0)
     calls = journal.take()
     log = RefreshLog()
-    log.write(Entry(1, 0, 0, 0.5, 1.0, np.arange(5, dtype=np.float64)))
+    log.write(LoggedCall(1, 0, 0, 0.5, 1.0, np.arange(5, dtype=np.float64)))
     entries = log.take()
     refused = (ConfigError,)
     return [

@@ -16,9 +16,9 @@ import numpy as np
 from tests.proof.goals import COMMAND, running_parts
 from tests.proof.section import Finding, Section, by_pytest, say
 from tests.testweb.webs import numbered
-from trapline.crawl.store.lock import holder
-from trapline.fetch.hosts import hosts_text
-from trapline.testweb import Behaviour, Log, Mix, Promise, Served, Web, build_web, check, serve
+from trapline.crawl.files.lock import holder
+from trapline.fetch.dns import hosts_text
+from trapline.testweb import Behaviour, Mix, Promise, RequestLog, Served, ServedWeb, build_web, check, serve
 from trapline.testweb.behaviour import behaviours
 from trapline.testweb.message import ROBOTS_FILE
 
@@ -56,7 +56,7 @@ ROBOTS = (
 )
 
 
-def web_of(sites: int, pages: int) -> Web:
+def web_of(sites: int, pages: int) -> ServedWeb:
     base = Behaviour(
         latency_s=0.001, robots="rules", disallowed=0.2, redirects=REDIRECTS, faults=FAULTS, retry_after_s=1
     )
@@ -136,7 +136,7 @@ def crawled(server: Served, place: Path, disturber: Disturber, limit_s: float) -
     return code
 
 
-def before_robots(log: Log) -> int:
+def before_robots(log: RequestLog) -> int:
     """Sites whose first request was not for their robots.txt."""
     rows = np.argsort(log.arrival_s, kind="stable")
     rows = rows[log.site[rows] >= 0]

@@ -25,7 +25,7 @@ from tests.parallel.processes_world import served
 from tests.proof.section import ROOT, Finding, Section
 from tests.signals.crawled import crawl_of
 from trapline.signals.inbox import Inbox
-from trapline.signals.subscriptions import Subscriptions
+from trapline.signals.websub.subscriptions import Subscriptions
 
 _METHOD = """
 Real commands are started on this machine. *Ports*: every TCP socket in the state LISTEN of a command and of all processes below it, by

@@ -2,13 +2,16 @@
 
 import pytest
 
+from tests.effort import slow
 from tests.proof.__main__ import NAMES, section_of
 
 # Their short form would be tests that run anyway.
-WHOLE_ONLY = {"scheduling"}
+WHOLE_ONLY = {"suite", "scheduling"}
+SLOW = {"durability", "politeness", "goals", "soak", "scale"}
+SECTIONS = [pytest.param(name, marks=slow if name in SLOW else ()) for name in NAMES if name not in WHOLE_ONLY]
 
 
-@pytest.mark.parametrize("name", [name for name in NAMES if name not in WHOLE_ONLY])
+@pytest.mark.parametrize("name", SECTIONS)
 def test_every_claim_of_the_section_holds(name: str) -> None:
     findings = list(section_of(name).run(False))
     assert findings

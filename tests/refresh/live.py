@@ -8,8 +8,9 @@ import numpy as np
 
 from tests.naive.refresh import slots
 from trapline.frontier import Frontier, Rules
-from trapline.refresh import Conditions, Policy, Refresher, RefreshRules, Trace, World, draw_world, kernels
-from trapline.refresh.layout import NORMAL, POINT, SMART, SUPER
+from trapline.refresh import Policy, Refresher, RefreshRules, ReplayConditions, ReplayWorld, Trace, draw_world
+from trapline.refresh.core import kernels
+from trapline.refresh.core.layout import NORMAL, POINT, SMART, SUPER
 from trapline.strategies import pair
 
 STARTED = 1_700_000_000.0
@@ -29,7 +30,7 @@ def site_a_page(trace: Trace) -> Trace:
     return replace(trace, site=np.arange(trace.pages, dtype=np.int32))
 
 
-def live_world(trace: Trace, conditions: Conditions, seed: int) -> World:
+def live_world(trace: Trace, conditions: ReplayConditions, seed: int) -> ReplayWorld:
     """As a live crawl hears of it: of two signals of a page within a minute the second is not told, and points go on behind the end."""
     world = draw_world(site_a_page(trace), conditions, seed)
     kept, last = np.ones(len(world.signal), bool), np.full(trace.pages, -math.inf)
@@ -58,7 +59,7 @@ def _apart(span: np.ndarray) -> np.ndarray:
     return span[kept]
 
 
-def events(world: World, crawls: int) -> Iterator[tuple[float, int, int]]:
+def events(world: ReplayWorld, crawls: int) -> Iterator[tuple[float, int, int]]:
     """All that happens, in the replayer's order."""
     happens = [(at_s, SLOT, -1) for at_s in slots(world, crawls)]
     for kind, stream in ((UPDATE, world.update), (SIGNAL, world.signal), (ACCESS, world.access)):
@@ -66,7 +67,7 @@ def events(world: World, crawls: int) -> Iterator[tuple[float, int, int]]:
     yield from sorted(happens, key=lambda event: event[:2])
 
 
-def rules_of(world: World, crawls: int) -> RefreshRules:
+def rules_of(world: ReplayWorld, crawls: int) -> RefreshRules:
     """As a replay reckons."""
     return RefreshRules(
         cycle_s=world.conditions.cycle_s,
@@ -76,7 +77,7 @@ def rules_of(world: World, crawls: int) -> RefreshRules:
     )
 
 
-def refresher_of(world: World, policy: Policy, crawls: int) -> Refresher:
+def refresher_of(world: ReplayWorld, policy: Policy, crawls: int) -> Refresher:
     """Every page has joined, whoever tells is known to, as in a replay, and what will be is published."""
     refresher = Refresher(policy, 0.0, rules_of(world, crawls))
     for page in range(world.trace.pages):
@@ -92,7 +93,7 @@ def refresher_of(world: World, policy: Policy, crawls: int) -> Refresher:
     return refresher
 
 
-def crawled_live(world: World, policy: Policy, crawls: int) -> list[int]:
+def crawled_live(world: ReplayWorld, policy: Policy, crawls: int) -> list[int]:
     """The pages that a refresher chooses, one a slot."""
     refresher, frontier = refresher_of(world, policy, crawls), open_frontier(world.trace.pages)
     stale, chosen = np.zeros(world.trace.pages, bool), []

@@ -4,13 +4,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as some
 
+from tests.effort import examples
 from trapline.frontier import FETCHED, Drained, Frontier, Outcome, Result, Rules, Visit, WaitUntil
-from trapline.refresh.agenda import Agenda
-from trapline.refresh.kernels import CHOSE, RETURNED
-from trapline.refresh.refresh_log import read
-from trapline.refresh.refresher import Refresher
-from trapline.refresh.registry import policy_named
-from trapline.refresh.turns import Turns, burst_of
+from trapline.refresh.core.kernels import CHOSE, RETURNED
+from trapline.refresh.live.agenda import Agenda, Turns, burst_of
+from trapline.refresh.live.calls import read
+from trapline.refresh.live.refresher import Refresher
+from trapline.refresh.policy import policy_named
 from trapline.strategies import load_strategy
 
 BEGAN = 1.7e9
@@ -33,7 +33,7 @@ def fetched(agenda: Agenda, visit: Visit, now: float) -> None:
     agenda.over(visit, now)
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=examples(25), deadline=None)
 @given(
     some.sampled_from(["residual-life", "uniform", "cgm"]),
     some.integers(1, 200),
@@ -111,7 +111,7 @@ def test_new_pages_of_a_site_that_has_no_others_give_it_no_credit() -> None:
     assert agenda._turns.of_sites()[0][0] != 0.0
 
 
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=examples(20), deadline=None)
 @given(some.floats(0.1, 3.0), some.integers(1, 6), some.sampled_from([0.0, 1.0, 15.0]))
 def test_a_visit_is_cut_to_what_the_rate_admits(rate: float, sites: int, delay_s: float) -> None:
     """In no stretch of time are more pages fetched again than the rate says, whatever a visit could take; and none is lost."""

@@ -3,10 +3,9 @@
 from collections.abc import Iterator
 from typing import Any
 
-from trapline.refresh.channels import Channels
-from trapline.refresh.memory import Memory
-from trapline.refresh.refresh_rules import RefreshRules
-from trapline.refresh.registry import policy_named
+from trapline.refresh.live.channels import Channels
+from trapline.refresh.live.memory import Memory, RefreshRules
+from trapline.refresh.policy import policy_named
 
 
 class NeverAllLookedAt(dict[Any, Any]):

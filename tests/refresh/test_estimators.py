@@ -9,8 +9,8 @@ import pytest
 from tests.naive.rates import likeliest_rate
 from tests.refresh.worlds import small_trace, small_world
 from trapline.errors import ConfigError
-from trapline.refresh import Policy, policy_named, replay
-from trapline.refresh.layout import SMART, Sizes, View, allocate
+from trapline.refresh import Policy, policy_named, replay_world
+from trapline.refresh.core.layout import SMART, PolicyView, Sizes, allocate
 from trapline.refresh.policies import estimators
 from trapline.refresh.policies.estimators import ESTIMATORS, learned_rate, note_outcome
 
@@ -20,11 +20,11 @@ POLICIES = ["cgm", "azar", "lambda-crawl", "proportional", "ncis"]
 
 
 class Watched:
-    """One page and its estimator, told of crawls as evidence.py would."""
+    """One page and its estimator, told of crawls as refresh/core/evidence.py would."""
 
     def __init__(self, name: str, turn_s: float = 1.0, pages: int = 1) -> None:
         policy = policy_named("cgm").with_options(estimator=name)
-        self.s = View(*allocate(Sizes(pages, max(1, len(policy.kept)), 1))[:9])
+        self.s = PolicyView(*allocate(Sizes(pages, max(1, len(policy.kept)), 1))[:9])
         self.s.option[:] = list(policy.options.values())
         self.s.run[0].slots_per_s = pages / turn_s
 
@@ -159,13 +159,13 @@ def test_more_changes_more_rate(name: str) -> None:
 def test_every_policy_with_a_rate_runs_with_every_estimator(policy: str, name: str) -> None:
     chosen = policy_named(policy).with_options(estimator=name)
     world = small_world("smart", last_modified=True)
-    one, other = (replay(world, chosen, 0.5, keep_chosen=True) for _ in range(2))
+    one, other = (replay_world(world, chosen, 0.5, keep_chosen=True) for _ in range(2))
     assert one.chosen.tolist() == other.chosen.tolist()
-    assert replay(world, chosen, 30.0).binary_time > max(0.85, one.binary_time)
+    assert replay_world(world, chosen, 30.0).binary_time > max(0.85, one.binary_time)
 
 
 def crawls(policy: Policy, dated: bool) -> list[int]:
-    return replay(small_world("normal", last_modified=dated), policy, 0.5, keep_chosen=True).chosen.tolist()
+    return replay_world(small_world("normal", last_modified=dated), policy, 0.5, keep_chosen=True).chosen.tolist()
 
 
 def test_ages_reach_the_policy_that_asks_for_them_and_no_other() -> None:
@@ -178,7 +178,7 @@ def test_of_pages_that_change_at_random_ages_tell_more() -> None:
     trace = small_trace("poisson", pages=60, updates=3_000)
     world = small_world("normal", trace=trace, accesses=2_000, last_modified=True)
     by_age, by_bits = (
-        replay(world, policy_named("azar").with_options(estimator=name), 0.5).binary_time
+        replay_world(world, policy_named("azar").with_options(estimator=name), 0.5).binary_time
         for name in ("last-modified", "closed")
     )
     assert by_age > by_bits - 0.01

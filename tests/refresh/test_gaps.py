@@ -5,7 +5,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from trapline.refresh.layout import Sizes, allocate
+from trapline.refresh.core.layout import Sizes, allocate
 from trapline.refresh.policies.gaps import break_even, expected_signals, hazard_at, learn_gaps, mean_rest, note_gap
 
 AGES = (0.01, 0.1, 0.5, 1.0, 2.0)

@@ -8,9 +8,9 @@ from hypothesis import strategies as st
 
 from tests.naive.rates import noisy_gain
 from tests.refresh.worlds import small_trace, small_world
-from trapline.refresh import policy_named, replay
-from trapline.refresh.policies.noisy import MOST_TERMS, cheap_s, exact_s, more_than
-from trapline.refresh.policies.rates import lost
+from trapline.refresh import policy_named, replay_world
+from trapline.refresh.policies.estimators import lost
+from trapline.refresh.policies.ncis import MOST_TERMS, cheap_s, exact_s, more_than
 
 RATES = st.floats(0.01, 2.0)
 
@@ -93,7 +93,9 @@ def test_signals_help_by_both_forms(form: str) -> None:
     trace = small_trace("poisson", pages=60, updates=1_500)
     policy = policy_named("ncis").with_options(form=form)
     heard, deaf = (
-        replay(small_world(level, trace=trace, accesses=2_000, precision=0.8, recall=0.8), policy, 0.3).binary_time
+        replay_world(
+            small_world(level, trace=trace, accesses=2_000, precision=0.8, recall=0.8), policy, 0.3
+        ).binary_time
         for level in ("smart", "normal")
     )
     assert heard > deaf

@@ -7,9 +7,9 @@ import pytest
 
 from tests.refresh.worlds import small_trace, small_world
 from trapline.errors import ConfigError
-from trapline.refresh import Conditions, Policy, World, all_policies, draw_world, policy_named, replay
+from trapline.refresh import Policy, ReplayConditions, ReplayWorld, all_policies, draw_world, policy_named, replay_world
 from trapline.refresh.policy import Way
-from trapline.refresh.replay import make_state
+from trapline.refresh.replay.replayer import make_state
 
 POLICIES = sorted(all_policies().values(), key=lambda policy: policy.name)
 EVERY = pytest.mark.parametrize("policy", POLICIES, ids=lambda policy: policy.name)
@@ -24,13 +24,13 @@ def test_all_that_were_promised_are_there() -> None:
 @EVERY
 @LEVELS
 def test_the_same_world_gives_the_same_crawls(policy: Policy, level: str) -> None:
-    one, other = (replay(small_world(level), policy, 0.5, keep_chosen=True) for _ in range(2))
+    one, other = (replay_world(small_world(level), policy, 0.5, keep_chosen=True) for _ in range(2))
     assert one.chosen.tolist() == other.chosen.tolist()
     assert 0.0 <= one.binary <= one.eq3 <= 1.0
     assert 0.0 <= one.binary_time <= one.eq3_time <= 1.0
 
 
-def without_the_end(world: World, end_s: float) -> World:
+def without_the_end(world: ReplayWorld, end_s: float) -> ReplayWorld:
     """The same world, in which nothing changes any more after `end_s`; what was published stays published."""
     cut = {name: getattr(world, name)[getattr(world, name)["at_s"] <= end_s] for name in ("update", "signal")}
     return replace(world, **cut)
@@ -43,7 +43,9 @@ def test_nobody_sees_the_future(policy: Policy, level: str) -> None:
     for seed in range(3):
         world = small_world(level, seed, small_trace(pages=30, updates=300, seed=seed))
         end_s = 0.6 * world.trace.horizon_s
-        whole, cut = (replay(w, policy, 0.4, keep_chosen=True).chosen for w in (world, without_the_end(world, end_s)))
+        whole, cut = (
+            replay_world(w, policy, 0.4, keep_chosen=True).chosen for w in (world, without_the_end(world, end_s))
+        )
         before = int(0.6 * len(whole))
         assert whole[:before].tolist() == cut[:before].tolist()
 
@@ -52,20 +54,20 @@ def test_nobody_sees_the_future(policy: Policy, level: str) -> None:
 def test_without_signals_it_does_not_matter_when_pages_changed(policy: Policy) -> None:
     """At level normal two worlds with the same outcome of every crawl look the same: updates moved within a gap between crawls."""
     world = small_world("normal")
-    found = replay(world, policy, 0.5, keep_chosen=True)
+    found = replay_world(world, policy, 0.5, keep_chosen=True)
     slot_s = world.trace.horizon_s / found.crawls
     moved = world.update.copy()
     # Slots are at (k + 1/2) steps: to the end of the half step before the next slot, or of the one behind the last.
     moved["at_s"] = np.floor(moved["at_s"] / slot_s + 0.5) * slot_s + 0.49 * slot_s
     moved["at_s"] = np.minimum(moved["at_s"], world.trace.horizon_s)
-    again = replay(replace(world, update=moved), policy, 0.5, keep_chosen=True)
+    again = replay_world(replace(world, update=moved), policy, 0.5, keep_chosen=True)
     assert found.chosen.tolist() == again.chosen.tolist()
 
 
 @EVERY
 @LEVELS
 def test_enough_crawls_keep_everything_fresh(policy: Policy, level: str) -> None:
-    little, much = (replay(small_world(level), policy, capacity).binary_time for capacity in (0.3, 30.0))
+    little, much = (replay_world(small_world(level), policy, capacity).binary_time for capacity in (0.3, 30.0))
     assert much > little
     assert much > 0.85
 
@@ -73,7 +75,9 @@ def test_enough_crawls_keep_everything_fresh(policy: Policy, level: str) -> None
 def test_signals_that_are_always_right_are_followed() -> None:
     trace = small_trace(pages=200, updates=3_000)
     fresh = {
-        level: replay(small_world(level, trace=trace, accesses=4_000), policy_named("residual-life"), 0.2).binary_time
+        level: replay_world(
+            small_world(level, trace=trace, accesses=4_000), policy_named("residual-life"), 0.2
+        ).binary_time
         for level in ("normal", "smart", "super")
     }
     assert fresh["normal"] < fresh["smart"] < fresh["super"]
@@ -83,16 +87,16 @@ def test_a_liar_loses_influence() -> None:
     """False signals cost less than believing them would: with one signal in ten true it is still no worse than without any."""
     trace = small_trace("poisson", pages=100, updates=2_000)
     asked = {"accesses": 2_000, "trace": trace}
-    lied_to = replay(small_world("smart", precision=0.1, **asked), policy_named("residual-life"), 0.3).binary_time
-    alone = replay(small_world("normal", **asked), policy_named("residual-life"), 0.3).binary_time
+    lied_to = replay_world(small_world("smart", precision=0.1, **asked), policy_named("residual-life"), 0.3).binary_time
+    alone = replay_world(small_world("normal", **asked), policy_named("residual-life"), 0.3).binary_time
     assert lied_to > alone - 0.02
 
 
 @pytest.mark.parametrize("share", [0.0, 0.5, 1.0])
 def test_levels_can_be_mixed(share: float) -> None:
-    world = draw_world(small_trace(), Conditions(levels={"normal": 1 - share, "super": share}, accesses=50), 0)
+    world = draw_world(small_trace(), ReplayConditions(levels={"normal": 1 - share, "super": share}, accesses=50), 0)
     for policy in POLICIES:
-        assert replay(world, policy, 0.5).crawls == 40
+        assert replay_world(world, policy, 0.5).crawls == 40
 
 
 def test_a_wrong_name_or_option_is_named() -> None:
@@ -110,7 +114,7 @@ def test_who_hears_no_signals_crawls_the_same_at_all_levels(policy: Policy) -> N
     """To the bit, with more pages than can be hot: no look at a page and no revision may depend on what was told."""
     trace = small_trace(pages=400, updates=4_000)
     normal, smart, super_ = (
-        replay(small_world(level, trace=trace, accesses=1_000, precision=0.7), policy, 0.3, keep_chosen=True)
+        replay_world(small_world(level, trace=trace, accesses=1_000, precision=0.7), policy, 0.3, keep_chosen=True)
         for level in ("normal", "smart", "super")
     )
     assert normal.chosen.tolist() == smart.chosen.tolist() == super_.chosen.tolist()

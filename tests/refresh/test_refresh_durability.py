@@ -6,12 +6,13 @@ import numpy as np
 import pytest
 
 from tests.refresh.live import STARTED, open_frontier
+from trapline.compiled.jit import DISABLED
 from trapline.errors import ConfigError
 from trapline.frontier import Frontier
-from trapline.jit import DISABLED
-from trapline.refresh import Policy, Refresher, RefreshRules, all_policies, kernels, policy_named
-from trapline.refresh.layout import AWAY, CHOSEN
-from trapline.refresh.refresh_snapshot import FORMAT
+from trapline.refresh import Policy, Refresher, RefreshRules, all_policies, policy_named
+from trapline.refresh.core import kernels
+from trapline.refresh.core.layout import AWAY, CHOSEN
+from trapline.refresh.live.snapshot import FORMAT
 
 POLICIES = sorted(all_policies().values(), key=lambda policy: policy.name)
 POLICIES += [policy_named("cgm").with_options(estimator=name) for name in ("mle", "last-modified", "online")]
@@ -194,11 +195,11 @@ def test_what_is_damaged_is_refused(tmp_path: Path) -> None:
         Refresher.load(tmp_path / "a", policy_named("cgm").with_options(estimator="mle"))
     columns = tmp_path / "a" / "columns.npy"
     columns.write_bytes(columns.read_bytes()[:-1] + b"\1")
-    with pytest.raises(ConfigError, match="not those that were saved"):
+    with pytest.raises(ConfigError, match="the checksum does not match"):
         Refresher.load(tmp_path / "a", policy_named("cgm"))
     (tmp_path / "a" / "columns.npy").unlink()
-    with pytest.raises(ConfigError, match="not a whole snapshot"):
+    with pytest.raises(ConfigError, match="not a complete snapshot"):
         Refresher.load(tmp_path / "a", policy_named("cgm"))
     (tmp_path / "b").mkdir()
-    with pytest.raises(ConfigError, match="is no snapshot"):
+    with pytest.raises(ConfigError, match="is not a snapshot"):
         refresher.save(tmp_path / "b")

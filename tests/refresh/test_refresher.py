@@ -5,12 +5,13 @@ import math
 import numpy as np
 import pytest
 
+from tests.effort import slow
 from tests.refresh.live import STARTED, crawled_live, live_world, open_frontier, values
 from tests.refresh.worlds import small_trace
+from trapline.compiled.jit import DISABLED
 from trapline.errors import InvariantError
 from trapline.frontier import FETCHED, Outcome, Result
-from trapline.jit import DISABLED
-from trapline.refresh import Conditions, Policy, Refresher, RefreshRules, all_policies, policy_named, replay
+from trapline.refresh import Policy, Refresher, RefreshRules, ReplayConditions, all_policies, policy_named, replay_world
 
 POLICIES = sorted(all_policies().values(), key=lambda policy: policy.name)
 EVERY = pytest.mark.parametrize("policy", POLICIES, ids=lambda policy: policy.name)
@@ -23,9 +24,9 @@ DAY_S = 86_400.0
 def test_live_and_replay_agree(policy: Policy, levels: dict[str, float]) -> None:
     """Where nobody need wait."""
     for seed in range(1 if DISABLED else 10):
-        conditions = Conditions(levels=levels, accesses=60, precision=0.7, recall=0.8, schedule_precision=0.8)
+        conditions = ReplayConditions(levels=levels, accesses=60, precision=0.7, recall=0.8, schedule_precision=0.8)
         world = live_world(small_trace(pages=10, updates=80, seed=seed), conditions, seed)
-        found = replay(world, policy, 40 / world.trace.updates, keep_chosen=True)
+        found = replay_world(world, policy, 40 / world.trace.updates, keep_chosen=True)
         assert crawled_live(world, policy, 40) == found.chosen.tolist()
 
 
@@ -70,6 +71,7 @@ def test_the_best_page_of_those_that_may_be_visited_is_chosen(policy: Policy) ->
     assert len(times) > 4 and max(len(pages) for _, _, pages in visits) > 1
 
 
+@slow
 def test_of_many_pages_nearly_the_best_is_found() -> None:
     """Two thousand pages of which most may not be visited: without looking at all of them."""
     policy, pages, sites = policy_named("cgm"), 300 if DISABLED else 2_000, 30
@@ -190,7 +192,7 @@ def test_pages_come_and_go(policy: Policy) -> None:
 def test_what_cannot_be_is_refused() -> None:
     refresher = Refresher(policy_named("cgm"), STARTED)
     refresher.join(3, 0, STARTED)
-    with pytest.raises(InvariantError, match="joins twice"):
+    with pytest.raises(InvariantError, match="has joined already"):
         refresher.join(3, 0, STARTED)
     with pytest.raises(InvariantError, match="page 4 has not joined"):
         refresher.crawled(4, STARTED, True)

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from tests.naive.refresh import Copies, XuScores, slots
 from tests.refresh.worlds import small_trace, small_world, traces
 from trapline.errors import ConfigError
-from trapline.refresh import Conditions, Measure, Trace, all_policies, draw_world, policy_named, replay
+from trapline.refresh import Measure, ReplayConditions, Trace, all_policies, draw_world, policy_named, replay_world
 
 LEVELS = st.sampled_from([{"normal": 1.0}, {"smart": 1.0}, {"super": 1.0}, {"normal": 0.4, "smart": 0.3, "super": 0.3}])
 
@@ -25,8 +25,8 @@ MEASURES = st.builds(
 def test_freshness_is_what_its_definition_says(
     trace: Trace, name: str, levels: dict[str, float], crawls: int, seed: int, measure: Measure
 ) -> None:
-    world = draw_world(trace, Conditions(levels=levels, accesses=30, cycle_s=600.0, measure=measure), seed)
-    found = replay(world, policy_named(name), crawls / trace.updates, keep_chosen=True)
+    world = draw_world(trace, ReplayConditions(levels=levels, accesses=30, cycle_s=600.0, measure=measure), seed)
+    found = replay_world(world, policy_named(name), crawls / trace.updates, keep_chosen=True)
     assert found.crawls == len(found.chosen) == crawls
     copies = Copies(world, found.chosen.tolist())
     assert (found.binary, found.eq3) == pytest.approx(copies.by_access())
@@ -39,8 +39,10 @@ def test_xu_crawls_the_page_with_the_largest_score(
 ) -> None:
     """Levels without published points: those have a score of their own in their cycle."""
     levels = {"normal": levels.get("normal", 0.0), "smart": 1.0 - levels.get("normal", 0.0)}
-    world = draw_world(trace, Conditions(levels=levels, accesses=30), seed)
-    found = replay(world, policy_named("xu").with_options(past=float(past)), crawls / trace.updates, keep_chosen=True)
+    world = draw_world(trace, ReplayConditions(levels=levels, accesses=30), seed)
+    found = replay_world(
+        world, policy_named("xu").with_options(past=float(past)), crawls / trace.updates, keep_chosen=True
+    )
     scores, crawled = XuScores(world), np.zeros(trace.pages)
     for now, page in zip(slots(world, crawls), found.chosen, strict=True):
         every = [scores.score(other, crawled[other], now, past) for other in range(trace.pages)]
@@ -49,7 +51,7 @@ def test_xu_crawls_the_page_with_the_largest_score(
 
 
 def test_uniform_takes_pages_in_turn() -> None:
-    found = replay(small_world(), policy_named("uniform"), 0.5, keep_chosen=True)
+    found = replay_world(small_world(), policy_named("uniform"), 0.5, keep_chosen=True)
     assert found.chosen.tolist() == [k % 12 for k in range(40)]
 
 
@@ -57,7 +59,7 @@ def test_of_many_pages_the_best_are_found_without_looking_at_all() -> None:
     """Three hundred pages are too many to be hot. Nearly always the crawled page has nearly the largest score."""
     trace = small_trace(pages=300, updates=1_500)
     world = small_world(trace=trace, accesses=1_500)
-    found = replay(world, policy_named("xu"), 0.2, keep_chosen=True)
+    found = replay_world(world, policy_named("xu"), 0.2, keep_chosen=True)
     scores, crawled, shares = XuScores(world), np.zeros(trace.pages), []
     for now, page in zip(slots(world, found.crawls), found.chosen, strict=True):
         most = max(scores.score(other, crawled[other], now, 0) for other in range(trace.pages))
@@ -68,4 +70,4 @@ def test_of_many_pages_the_best_are_found_without_looking_at_all() -> None:
 
 def test_less_than_one_crawl_is_refused() -> None:
     with pytest.raises(ConfigError, match="less than one crawl"):
-        replay(small_world(), policy_named("uniform"), 1e-6)
+        replay_world(small_world(), policy_named("uniform"), 1e-6)

@@ -8,10 +8,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.refresh.worlds import small_trace, small_world
-from trapline import jit
-from trapline.refresh import policy_named, replay
-from trapline.refresh.layout import AUDITED, NORMAL, SMART, SUPER, Sizes, allocate
-from trapline.refresh.policies.ahead import by_gaps_s, by_points_s, chance_of, has_points
+from trapline.compiled import jit
+from trapline.refresh import policy_named, replay_world
+from trapline.refresh.core.layout import AUDITED, NORMAL, SMART, SUPER, Sizes, allocate
 from trapline.refresh.policies.belief import (
     begin_anew,
     is_begun,
@@ -19,6 +18,7 @@ from trapline.refresh.policies.belief import (
     true_share,
     untold_odds,
 )
+from trapline.refresh.policies.gaps import by_gaps_s, by_points_s, chance_of, has_points
 from trapline.refresh.policies.residual_life import gained_s
 from trapline.refresh.policies.trust import PRECISION, signal_rate
 
@@ -162,8 +162,8 @@ def test_wrong_points_cost_next_to_nothing(errors: str) -> None:
     trace = small_trace("poisson", pages=100, updates=2_000)
     asked = {"accesses": 2_000, "trace": trace}
     ours = policy_named("residual-life")
-    signals = replay(small_world("smart", **asked), ours, 0.3).binary_time
+    signals = replay_world(small_world("smart", **asked), ours, 0.3).binary_time
     wrong = small_world("super", schedule_precision=0.1, schedule_errors=errors, **asked)
-    right = replay(small_world("super", **asked), ours, 0.3).binary_time
-    assert replay(wrong, ours, 0.3).binary_time > signals - 0.01
+    right = replay_world(small_world("super", **asked), ours, 0.3).binary_time
+    assert replay_world(wrong, ours, 0.3).binary_time > signals - 0.01
     assert right > signals

@@ -5,7 +5,7 @@ import pytest
 from scipy import stats
 
 from trapline.refresh import estimate
-from trapline.refresh.summary import student_t
+from trapline.refresh.replay.replayer import student_t
 
 
 @pytest.mark.parametrize("freedom", [1, 2, 3, 4, 9, 19, 100])

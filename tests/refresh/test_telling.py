@@ -8,12 +8,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tests.effort import examples
 from tests.refresh.live import STARTED, open_frontier
-from trapline.jit import DISABLED
+from trapline.compiled.jit import DISABLED
 from trapline.refresh import Refresher, policy_named
-from trapline.refresh.evidence import MOST_COUNTED
-from trapline.refresh.layout import UNVERIFIED
-from trapline.refresh.published import MOST_POINTS
+from trapline.refresh.core.evidence import MOST_COUNTED
+from trapline.refresh.core.layout import UNVERIFIED
+from trapline.refresh.live.channels import MOST_POINTS
 
 INDEXNOW, SITEMAP, SCHEDULE, CACHE = 0, 2, 4, 5
 DAY_S = 86_400.0
@@ -77,7 +78,7 @@ def test_within_a_minute_the_same_is_told_once() -> None:
     assert refresher.explain(0, STARTED + 180.0)["signals"] == 1  # the copy is of before it
 
 
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=examples(20), deadline=None)
 @given(
     st.sampled_from(["residual-life", "ncis", "lambda-crawl", "xu"]),
     st.lists(st.tuples(st.integers(0, 39), st.floats(0.0, 500.0), st.floats(0.0, 59.0)), min_size=1, max_size=40),

@@ -5,7 +5,7 @@ import math
 from hypothesis import given
 from hypothesis import strategies as some
 
-from trapline.refresh.turns import Turns, burst_of
+from trapline.refresh.live.agenda import Turns, burst_of
 
 
 def order(turns: Turns, pages: int, now: float = 0.0) -> str:

@@ -5,7 +5,7 @@ import pytest
 
 from tests.refresh.worlds import small_trace, small_world
 from trapline.errors import ConfigError
-from trapline.refresh import Conditions, draw_world, drawn_trace
+from trapline.refresh import ReplayConditions, draw_world, drawn_trace
 
 TRACE = drawn_trace("poisson", 200, 20_000, 10.0, seed=1)
 
@@ -50,7 +50,7 @@ def test_a_pages_share_is_that_of_measured_accesses() -> None:
 def test_who_tells_nothing_sends_no_signal() -> None:
     world = small_world("normal", trace=TRACE)
     assert len(world.signal) == len(world.point) == 0
-    mixed = draw_world(TRACE, Conditions(levels={"normal": 0.35, "smart": 0.35, "super": 0.3}), 0)
+    mixed = draw_world(TRACE, ReplayConditions(levels={"normal": 0.35, "smart": 0.35, "super": 0.3}), 0)
     assert np.bincount(mixed.level).tolist() == [70, 70, 60]
     assert set(mixed.level[mixed.signal["page"]]) == {1, 2}
     assert set(mixed.level[mixed.point["page"]]) == {2}
@@ -81,4 +81,4 @@ def test_accesses_over_pages_follow_zipf() -> None:
 )
 def test_what_cannot_be_is_refused(given: dict, message: str) -> None:
     with pytest.raises(ConfigError, match=message):
-        Conditions(**given)
+        ReplayConditions(**given)

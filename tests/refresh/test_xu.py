@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.refresh.worlds import small_world
-from trapline.refresh.layout import NORMAL, SMART, SUPER, Sizes, allocate
+from trapline.refresh.core.layout import NORMAL, SMART, SUPER, Sizes, allocate
 from trapline.refresh.policies.xu import (
     COUNTED_IN,
     LITERAL_OPTIONS,
@@ -26,7 +26,7 @@ from trapline.refresh.policies.xu import (
     on_signal,
     score,
 )
-from trapline.refresh.replay import make_state
+from trapline.refresh.replay.replayer import make_state
 
 
 def empty() -> SimpleNamespace:
@@ -60,8 +60,8 @@ def test_a_page_takes_no_more_bytes_than_it_did() -> None:
 
 
 class Heard:
-    """One page with cycles of 100 s, first crawled at 0, and what happened to it, noted as evidence.py does. Scores are computed in
-    plain Python."""
+    """One page with cycles of 100 s, first crawled at 0, and what happened to it, noted as refresh/core/evidence.py does. Scores are
+    computed in plain Python."""
 
     def __init__(self, level: int, **options: float) -> None:
         self.s = empty()

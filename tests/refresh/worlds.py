@@ -5,16 +5,16 @@ from typing import Any
 import numpy as np
 from hypothesis import strategies as st
 
-from trapline.refresh import Conditions, Trace, World, draw_world, drawn_trace, trace_of_pages
+from trapline.refresh import ReplayConditions, ReplayWorld, Trace, draw_world, drawn_trace, trace_of_pages
 
 
 def small_trace(kind: str = "bursty", pages: int = 12, updates: int = 80, seed: int = 0) -> Trace:
     return drawn_trace(kind, pages, updates, 2.0, seed)
 
 
-def small_world(level: str = "smart", seed: int = 0, trace: Trace | None = None, **conditions: Any) -> World:
+def small_world(level: str = "smart", seed: int = 0, trace: Trace | None = None, **conditions: Any) -> ReplayWorld:
     given = {"accesses": 120, **conditions}
-    return draw_world(trace or small_trace(seed=seed), Conditions(levels={level: 1.0}, **given), seed)
+    return draw_world(trace or small_trace(seed=seed), ReplayConditions(levels={level: 1.0}, **given), seed)
 
 
 @st.composite

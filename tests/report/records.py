@@ -10,7 +10,7 @@ from trapline.frontier import Rules
 from trapline.graph import generate
 from trapline.report import CrawlRecord, record_of
 from trapline.simulate import Crawl
-from trapline.simulate.log import Log, fetched
+from trapline.simulate.log import FetchLog, fetched
 from trapline.simulate.servers import Network
 
 GRAPH = generate(200, 8, seed=2)
@@ -19,7 +19,7 @@ RANK /= RANK.sum()
 SIZE = np.rint(np.random.default_rng(6).lognormal(9.0, 1.0, GRAPH.pages))
 
 
-def crawl_of(log: Log, strategy: str = "made-up", **given: Any) -> Any:
+def crawl_of(log: FetchLog, strategy: str = "made-up", **given: Any) -> Any:
     """What a driver would leave, as far as records look at it."""
     named = SimpleNamespace(name=strategy, page=SimpleNamespace(name="page"), site=SimpleNamespace(name="site"))
     left: dict[str, Any] = {
@@ -33,12 +33,12 @@ def crawl_of(log: Log, strategy: str = "made-up", **given: Any) -> Any:
         "scorings": 0,
         "servers": SimpleNamespace(size=SIZE),
         "network": Network(),
-        "robots": 3,
+        "connections": 3,
     }
     return Crawl(**{**left, **given})
 
 
-def log_in_order(seed: int, pages: int = GRAPH.pages, spoiled: float = 0.0) -> Log:
+def log_in_order(seed: int, pages: int = GRAPH.pages, spoiled: float = 0.0) -> FetchLog:
     order = np.random.default_rng(seed).permutation(GRAPH.pages)[:pages].astype(np.int32)
     return plausible_log(order, seed=seed, spoiled=spoiled)
 

@@ -12,19 +12,19 @@ from tests.report.records import GRAPH, RANK, crawl_of, log_in_order, made_up
 from tests.simulate.logs import plausible_log
 from trapline.graph import generate
 from trapline.report import record_of
-from trapline.report.axis import MOST_STEPS, axis
 from trapline.report.chart import (
+    MOST_STEPS,
     OPTIMUM,
     RANDOM,
     _averages,
+    axis,
     charts,
     quality_by_pages,
     quality_by_time,
     waste_by_time,
     whole_of,
 )
-from trapline.report.style import COLOURS, COLOURS_ON_DARK, MARKERS, STROKES, look
-from trapline.report.svg import _SHAPES
+from trapline.report.svg import _SHAPES, COLOURS, COLOURS_ON_DARK, MARKERS, STROKES, look
 from trapline.simulate.servers import Network
 from trapline.units import time_unit
 
@@ -40,7 +40,7 @@ def test_every_line_lies_within_its_axes(records: list) -> None:  # type: ignore
         "quality-pages",
         "quality-time",
         "pages-time",
-        "robots-time",
+        "connections-time",
         "waste-time",
     ]
     for chart in found:

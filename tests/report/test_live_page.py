@@ -12,11 +12,16 @@ import pytest
 
 from tests.crawl.crawl_folder import RULES, simulated, write_crawl
 from tests.report.test_page import EVIL, Reader
-from trapline.crawl.options import CrawlOptions
-from trapline.report.live_chart import live_charts
-from trapline.report.live_page import live_page
-from trapline.report.live_record import MOST_MOMENTS, MOST_SITES, GivenUpSite, LiveRecord, live_record
-from trapline.report.live_table import site_columns
+from trapline.crawl.engine.options import CrawlOptions
+from trapline.report.live_page import live_charts, live_page
+from trapline.report.live_record import (
+    MOST_MOMENTS,
+    MOST_SITES,
+    AbandonedSiteRow,
+    LiveRecord,
+    live_record,
+    site_columns,
+)
 from trapline.report.together import records_together
 
 
@@ -28,7 +33,7 @@ def record(tmp_path_factory: pytest.TempPathFactory) -> LiveRecord:
 
 def test_every_string_from_outside_is_text_and_nothing_else(record: LiveRecord) -> None:
     summary = {**record.summary, "types": {EVIL: 3}, "stopped_by": EVIL, "strategy": EVIL}
-    summary.update(sites_given_up=1, sites_given_up_by_kind={EVIL: 1}, links_left_out={EVIL: 2})
+    summary.update(abandoned_sites=1, abandoned_sites_by_kind={EVIL: 1}, rejected_links={EVIL: 2})
     sites = [record.sites[0]._replace(origin=EVIL)]
     page = live_page(
         replace(
@@ -37,7 +42,7 @@ def test_every_string_from_outside_is_text_and_nothing_else(record: LiveRecord) 
             summary=summary,
             sites=sites,
             options=CrawlOptions((EVIL,), contact=EVIL),
-            given_up=[GivenUpSite(EVIL, EVIL)],
+            abandoned_sites=[AbandonedSiteRow(EVIL, EVIL)],
         )
     )
     read = Reader(page)
@@ -110,8 +115,8 @@ def test_broken_rules_are_told_with_the_first_of_them(tmp_path: Path) -> None:
     with sqlite3.connect(folder / "crawl.db") as database:
         database.execute("update meta set value = ? where key = 'options'", (options,))
     page = live_page(live_record(folder))
-    assert "No rule was broken" not in page and "began before the site or address had rested" in page
-    assert page.count("<td>rest</td>") > 3
+    assert "No rule was broken" not in page and "began before the delay of the site or address had passed" in page
+    assert page.count("<td>delay</td>") > 3
 
 
 def test_a_crawl_that_has_just_begun_has_a_page(tmp_path: Path) -> None:

@@ -83,7 +83,7 @@ def test_every_chart_is_there_without_javascript(page: str) -> None:
         "quality-pages",
         "quality-time",
         "pages-time",
-        "robots-time",
+        "connections-time",
         "waste-time",
     ]
     curves = [group for group in read.of("g") if (group.get("class") or "").startswith("k3 ")]

@@ -30,11 +30,11 @@ def test_the_last_point_is_the_end() -> None:
     assert record.rate == pytest.approx(150 / record.simulated_seconds)
 
 
-def test_bins_of_robots_average_to_the_average() -> None:
+def test_bins_of_connections_average_to_the_average() -> None:
     record = made_up(3)
-    worked = math.fsum(np.array(record.load.active_robots) * np.diff(record.load.edges_s))
-    assert worked / record.simulated_seconds == pytest.approx(record.active_robots)
-    assert 0 < record.active_robots <= 3
+    worked = math.fsum(np.array(record.load.active_connections) * np.diff(record.load.edges_s))
+    assert worked / record.simulated_seconds == pytest.approx(record.active_connections)
+    assert 0 < record.active_connections <= 3
 
 
 def test_closeness_is_what_is_not_wasted() -> None:
@@ -82,7 +82,7 @@ def test_the_batch_in_the_middle_has_a_thirty_fifth_of_the_pages_or_fifty() -> N
 def test_a_crawl_of_nothing_has_a_record() -> None:
     record = record_of(crawl_of(log_of(), drained=False, network=Network(bandwidth=1.0)), GRAPH, RANK)
     assert record.pages_fetched == record.bytes == 0
-    assert record.simulated_seconds == record.rate == record.active_robots == 0
+    assert record.simulated_seconds == record.rate == record.active_connections == 0
     assert record.closeness is None
 
 

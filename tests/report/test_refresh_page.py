@@ -17,12 +17,11 @@ from tests.crawl.live_web import crawled
 from tests.report.test_page import EVIL, Reader
 from tests.testweb.changing import changing_web
 from trapline.cli import run
-from trapline.crawl.options import RefreshOptions
+from trapline.crawl.engine.options import RefreshOptions
 from trapline.report.live_page import live_page
-from trapline.report.live_record import live_record
-from trapline.report.live_table import settings
+from trapline.report.live_record import live_record, settings
 from trapline.report.refresh_page import trust_columns
-from trapline.report.refresh_record import Believed, RefreshRecord, Told, freshness_seen
+from trapline.report.refresh_record import Believed, RefreshRecord, SignalCount, freshness_seen
 from trapline.signals.inbox import ACCESS, CHANGED, Inbox, Signal
 from trapline.testweb import serve
 
@@ -65,10 +64,10 @@ def test_what_was_told_and_who_is_believed_is_on_the_page(folder: Path) -> None:
     found = record(folder)
     assert {one.channel for one in found.signals} == {"indexnow"}
     assert len(found.trust) == 3 and all(one.trust.heard > 0 for one in found.trust)
-    assert found.access_counts == [Told("api", "noted", 1)]
+    assert found.access_counts == [SignalCount("api", "noted", 1)]
     page = live_page(live_record(folder))
-    assert "Accesses that it heard of" in page
-    assert "Who is believed" in page and "What the crawl heard" in page and not Reader(page).open
+    assert "Access counts taken in" in page
+    assert "Trust in sites and channels" in page and "Signals taken in by the crawl" in page and not Reader(page).open
     assert {"fresh-time", "again-time", "changed-time"} <= {svg.get("data-name") for svg in Reader(page).of("svg")}
 
 
@@ -103,7 +102,7 @@ def test_what_was_told_is_counted_over_the_whole_crawl(folder: Path, tmp_path: P
 def test_names_from_outside_are_text(folder: Path) -> None:
     one = live_record(folder)
     assert one.refresh is not None
-    told = [Told(EVIL, EVIL, 3)]
+    told = [SignalCount(EVIL, EVIL, 3)]
     trust = [Believed(EVIL, one.refresh.trust[0].trust._replace(channel=EVIL))]
     page = live_page(replace(one, refresh=replace(one.refresh, signals=told, at_endpoint=told, trust=trust)))
     assert EVIL not in page and not Reader(page).open

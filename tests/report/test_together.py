@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from tests.crawl.crawl_folder import simulated, write_crawl
-from trapline.crawl.folder import opened
+from trapline.crawl.inspect.database import opened
 from trapline.graph import Graph, pagerank
 from trapline.report import compare_page, record_of, together
 from trapline.report.table import columns
@@ -64,12 +64,12 @@ def test_crawls_that_fetched_other_pages_are_compared_by_what_they_fetched(tmp_p
     assert 'class="headlines"' not in compare_page([different[0], replace(different[0], strategy="b")], "a")
 
 
-def test_robots_at_work_are_those_that_the_crawl_counted(folders: list[Path]) -> None:
+def test_connections_at_work_are_those_that_the_crawl_counted(folders: list[Path]) -> None:
     """Also those that wait for a connection or for robots.txt."""
     with closing(opened(folders[0])) as database:
         (most,) = database.execute("select max(active) from progress").fetchone()
     record = records_together(folders)[0]
-    assert 0 < record.active_robots <= max(record.load.active_robots) <= most
+    assert 0 < record.active_connections <= max(record.load.active_connections) <= most
 
 
 def test_crawls_by_one_strategy_are_told_apart_by_their_folders(folders: list[Path], tmp_path: Path) -> None:

@@ -13,9 +13,9 @@ from typing import Any, NamedTuple
 from urllib.parse import quote
 
 from tests.crawl.small_server import Answers, SmallServer, small_server
-from trapline.signals.deliveries import ReadFeed
+from trapline.signals.endpoint.server import Service, Settings
 from trapline.signals.inbox import Inbox, Signal
-from trapline.signals.serving import Service, Settings
+from trapline.signals.websub.deliveries import ReadFeed
 
 KEY = "0123456789abcdef"
 TOKEN = "a-token-that-nobody-guesses"

@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from trapline.signals.access_log import Accesses
+from trapline.signals.access_log import AccessCounts
 
 NOW = 1_800_000_000.0
 BROWSER = "Mozilla/5.0 (X11; Linux x86_64; rv:140.0) Gecko/20100101 Firefox/140.0"
@@ -14,8 +14,8 @@ def line(target: str = "/a", method: str = "GET", status: int = 200, agent: str 
     return f'192.0.2.1 - frank [{when}] "{method} {target} HTTP/1.1" {status} 2326 "http://ref/" "{agent}"'.encode()
 
 
-def read(*lines: bytes, site: str = "http://a.test", robots: bool = False) -> Accesses:
-    found = Accesses(site, NOW, robots)
+def read(*lines: bytes, site: str = "http://a.test", robots: bool = False) -> AccessCounts:
+    found = AccessCounts(site, NOW, robots)
     found.read(lines)
     return found
 

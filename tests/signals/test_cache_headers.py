@@ -7,8 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from trapline.signals.cache_headers import expiry, last_modified_age
-from trapline.signals.dates import FURTHEST_S
+from trapline.signals.dates import FURTHEST_S, expiry, last_modified_age
 
 NOW = 1_714_730_400.0
 

@@ -15,8 +15,8 @@ import pytest
 from tests.crawl.small_server import NOT_FOUND, text
 from tests.signals.endpoint_world import KEY, TOKEN, world
 from trapline.fetch.urls import canonical
-from trapline.signals import indexnow
 from trapline.signals.inbox import ACCESS, UNVERIFIED_P, Inbox
+from trapline.signals.indexnow import request as indexnow
 
 UNAVAILABLE = b"HTTP/1.1 503 Service Unavailable\r\nContent-Length: 0\r\n\r\n"
 
@@ -106,7 +106,7 @@ def test_a_list_is_read_as_far_as_its_first_url_of_another_host(monkeypatch: pyt
     monkeypatch.setattr(indexnow, "canonical", lambda url: read.append(url) or canonical(url))
     others = [f"http://b.test/{number}" for number in range(1_000)]
     body = json.dumps({"host": "a.test", "key": KEY, "urlList": ["http://a.test/", *others]})
-    assert indexnow.ping_of_body(body.encode()) == indexnow.Refusal(422, "a URL is not of this host")
+    assert indexnow.ping_of_body(body.encode()) == indexnow.Refusal(422, "a URL is not on this host")
     assert read == ["http://a.test/", "http://a.test/", "http://b.test/0"]  # its host, and two of its URLs
     read.clear()
     indexnow.ping_of_body(body.replace(KEY, "?").encode())

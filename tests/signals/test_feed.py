@@ -11,8 +11,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from trapline.signals import feed_xml
-from trapline.signals.feed import CUT, MOST_ENTRIES, NO_DATE, NO_URL, OTHER_HOST, UNREADABLE, Feed, read_feed
+from trapline.signals.published import feed_formats
+from trapline.signals.published.feed import CUT, MOST_ENTRIES, NO_DATE, NO_URL, OTHER_HOST, UNREADABLE, Feed, read_feed
 
 NOW = 2e9
 URL = "https://example.org/feed"
@@ -108,7 +108,12 @@ def test_what_was_written_is_read(writer, kind: str, pages: list[Row]) -> None: 
     """By writers that know nothing of the reader, with what must not be taken for an entry's beside it."""
     feed = read(writer(pages))
     assert (feed.kind, feed.entries) == (kind, [(url, at.timestamp()) for url, at in pages])
-    assert (feed.hubs, feed.self_url, feed.left_out, dict(feed.problems)) == (["https://hub.example/"], URL, [], {})
+    assert (feed.hubs, feed.self_url, feed.rejected_links, dict(feed.problems)) == (
+        ["https://hub.example/"],
+        URL,
+        [],
+        {},
+    )
 
 
 @pytest.mark.parametrize(("name", "kind"), [("rss2.0.xml", "rss"), ("atom1.0.xml", "atom"), ("atom0.3.xml", "atom")])
@@ -150,7 +155,7 @@ def test_what_is_no_page_of_the_feed() -> None:
         "<item><guid isPermaLink='false'>https://example.org/no</guid></item><item><link>/a</link><pubDate>x</pubDate></item>"
     )
     assert [entry.url for entry in feed.entries] == ["https://example.org/a"] and isnan(feed.entries[0].updated)
-    assert feed.left_out == ["https://other.example/a"]
+    assert feed.rejected_links == ["https://other.example/a"]
     assert dict(feed.problems) == {OTHER_HOST: 1, NO_URL: 2, NO_DATE: 1}
 
 
@@ -229,6 +234,6 @@ def test_any_bytes_are_a_feed_of_its_own_pages(body: bytes) -> None:
 
 
 def test_tags_that_no_feed_has_room_for_do_not_hide_the_next_entry() -> None:
-    deep = b"<a>" * (feed_xml._MOST_DEPTH * 3)
+    deep = b"<a>" * (feed_formats._MOST_DEPTH * 3)
     feed = read(b"<rss><channel><item>" + deep + b"<link>/no</link></item><item><link>/a</link></item></channel></rss>")
     assert [entry.url for entry in feed.entries] == ["https://example.org/a"]

@@ -11,11 +11,10 @@ import zlib
 
 import pytest
 
-from trapline.signals.feed import read_feed
-from trapline.signals.relations import of_response, of_robots
-from trapline.signals.schedule_feed import read_schedule
-from trapline.signals.sitemap import read_sitemap
-from trapline.signals.sniff import kind_of
+from trapline.signals.published.discovery import kind_of, of_response, of_robots
+from trapline.signals.published.feed import read_feed
+from trapline.signals.published.schedule import read_schedule
+from trapline.signals.published.sitemap import read_sitemap
 
 URL = "http://a.org/x"
 NOW = 1.7e9

@@ -10,6 +10,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from tests.effort import examples
 from trapline.errors import ConfigError, InvariantError
 from trapline.signals.inbox import ACCESS, CHANGED, CHANNELS, POINT, UNVERIFIED_P, Inbox, Signal
 
@@ -36,7 +37,7 @@ def inbox(tmp_path: Path) -> Iterator[Inbox]:
 
 
 @given(st.lists(st.lists(signals, max_size=5), max_size=5), st.integers(1, 7))
-@settings(max_examples=30, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=examples(30), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_what_was_put_is_taken_in_order_whatever_the_portions(
     tmp_path_factory: pytest.TempPathFactory, puts: list[list[Signal]], most: int
 ) -> None:
@@ -129,10 +130,10 @@ def newer(path: Path) -> None:
     [
         (
             lambda path: path.write_bytes(b"no database at all, but long enough to be taken for one" * 50),
-            "not a database",
+            "not a signals database",
         ),
         (other_database, "move the file away"),
-        (newer, "signals of format 99; this version reads 1"),
+        (newer, "signals database of format 99, but this version reads format 2"),
         (lambda path: path.mkdir(), "cannot be opened"),
     ],
     ids=["foreign", "other", "newer", "folder"],
@@ -266,5 +267,5 @@ def test_a_file_of_another_user_that_others_can_read_is_refused(
     (tmp_path / "signals.db").chmod(0o644)
     owner = os.geteuid()
     monkeypatch.setattr("os.geteuid", lambda: owner + 1)
-    with pytest.raises(ConfigError, match="belongs to another user; let its owner run: chmod 600"):
+    with pytest.raises(ConfigError, match="owned by another user; let its owner run: chmod 600"):
         Inbox(tmp_path)

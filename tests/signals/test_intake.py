@@ -3,11 +3,9 @@
 import asyncio
 from pathlib import Path
 
-from trapline.refresh.evidence import SAME_S
-from trapline.signals.inbox import Inbox, Signal
-from trapline.signals.intake import REPEATED_S, Intake, Rates
-from trapline.signals.tally import Tally
-from trapline.signals.writer import InboxWriter
+from trapline.refresh.core.evidence import SAME_S
+from trapline.signals.endpoint.intake import REPEATED_S, Intake, SenderRates, SignalTally
+from trapline.signals.inbox import Inbox, InboxWriter, Signal
 
 URL = "http://a.test/x"
 
@@ -23,7 +21,7 @@ def signals(folder: Path, moments: list[float], vouched: bool = True) -> list[Si
     async def say() -> None:
         inbox = Inbox(folder)
         writer = InboxWriter(inbox)
-        intake = Intake(writer, Tally(lambda: clock[0]), Rates(), lambda: clock[0])
+        intake = Intake(writer, SignalTally(lambda: clock[0]), SenderRates(), lambda: clock[0])
         for second in range(300):
             clock[0] = float(second)
             for _ in range(moments.count(clock[0])):
@@ -65,7 +63,7 @@ def test_who_is_not_vouched_for_is_not_said_again(tmp_path: Path) -> None:
 def test_what_counts_as_the_same_is_known_by_a_secret_of_the_process(tmp_path: Path) -> None:
     """Else whoever finds two URLs of one hash has the one stand for the other, which is then never heard."""
     inbox = Inbox(tmp_path)
-    several = [Intake(InboxWriter(inbox), Tally(float), Rates(), float) for _ in range(2)]
+    several = [Intake(InboxWriter(inbox), SignalTally(float), SenderRates(), float) for _ in range(2)]
     first, second = (one._key("indexnow", URL, True) for one in several)
     assert first != second and len(first) >= 16
     assert first == several[0]._key("indexnow", URL, True) != several[0]._key("indexnow", URL, False)

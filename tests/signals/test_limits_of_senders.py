@@ -5,7 +5,7 @@ import math
 from hypothesis import given
 from hypothesis import strategies as st
 
-from trapline.signals.limits_of_senders import Buckets, Once, Rate
+from trapline.signals.endpoint.rate_limits import Buckets, Once, RequestRate
 
 moments = st.lists(st.floats(0, 100), min_size=1, max_size=40).map(sorted)
 
@@ -14,7 +14,7 @@ moments = st.lists(st.floats(0, 100), min_size=1, max_size=40).map(sorted)
 def test_what_is_granted_in_any_time_is_at_most_the_burst_and_the_rate(
     at: list[float], per_second: float, burst: float, cost: float
 ) -> None:
-    buckets: Buckets[str] = Buckets(Rate(per_second, burst))
+    buckets: Buckets[str] = Buckets(RequestRate(per_second, burst))
     granted = [moment for moment in at if buckets.wait_s("a", cost, moment) == 0.0]
     for first in range(len(granted)):
         for last in range(first, len(granted)):
@@ -24,24 +24,24 @@ def test_what_is_granted_in_any_time_is_at_most_the_burst_and_the_rate(
 
 @given(moments, st.floats(0.1, 10), st.floats(1, 20))
 def test_after_the_wait_that_it_names_it_grants(at: list[float], per_second: float, burst: float) -> None:
-    buckets: Buckets[str] = Buckets(Rate(per_second, burst))
+    buckets: Buckets[str] = Buckets(RequestRate(per_second, burst))
     for moment in at:
         wait_s = buckets.wait_s("a", 1.0, moment)
     assert wait_s == 0.0 or buckets.wait_s("a", 1.0, at[-1] + wait_s * (1 + 1e-9) + 1e-9) == 0.0
 
 
 def test_what_is_more_than_there_ever_is_never_comes() -> None:
-    assert Buckets[str](Rate(1.0, 5.0)).wait_s("a", 6.0, 0.0) == math.inf
+    assert Buckets[str](RequestRate(1.0, 5.0)).wait_s("a", 6.0, 0.0) == math.inf
 
 
 def test_one_key_does_not_use_up_what_another_has() -> None:
-    buckets: Buckets[str] = Buckets(Rate(1.0, 1.0))
+    buckets: Buckets[str] = Buckets(RequestRate(1.0, 1.0))
     assert buckets.wait_s("a", 1.0, 0.0) == 0.0 < buckets.wait_s("a", 1.0, 0.0)
     assert buckets.wait_s("b", 1.0, 0.0) == 0.0
 
 
 def test_it_remembers_no_more_keys_than_it_has_room_for() -> None:
-    buckets: Buckets[int] = Buckets(Rate(1.0, 1.0), most=100)
+    buckets: Buckets[int] = Buckets(RequestRate(1.0, 1.0), most=100)
     for key in range(10_000):
         buckets.wait_s(key, 1.0, 0.0)
     assert len(buckets) == 100

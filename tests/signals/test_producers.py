@@ -8,9 +8,9 @@ from zoneinfo import ZoneInfo
 
 import pytest
 
-from trapline.signals.feed import read_feed
-from trapline.signals.sitemap import read_sitemap
-from trapline.signals.sniff import FEED, SITEMAP, kind_of
+from trapline.signals.published.discovery import FEED, SITEMAP, kind_of
+from trapline.signals.published.feed import read_feed
+from trapline.signals.published.sitemap import read_sitemap
 
 SITE = "https://example.org/"
 ZONE = ZoneInfo("Europe/Berlin")  # two of the posts are of summer, two of winter
@@ -67,5 +67,10 @@ def test_its_feeds_have_every_post_and_every_date(
     assert {entry.url: entry.updated for entry in feed.entries} == {
         f"{SITE}{slug}.html": at.timestamp() for slug, at in dates.items()
     }
-    assert (feed.kind, feed.self_url, feed.left_out, dict(feed.problems)) == (kind, SITE + "feeds/" + name, [], {})
+    assert (feed.kind, feed.self_url, feed.rejected_links, dict(feed.problems)) == (
+        kind,
+        SITE + "feeds/" + name,
+        [],
+        {},
+    )
     assert kind_of("text/xml", body, SITE) == FEED

@@ -20,8 +20,8 @@ from tests.signals.crawled import crawl_of
 from tests.signals.endpoint_world import endpoint
 from tests.signals.test_websub import kept
 from trapline.cli import run
-from trapline.signals.feed import read_feed
-from trapline.signals.serving import Settings
+from trapline.signals.endpoint.server import Settings
+from trapline.signals.published.feed import read_feed
 
 PYTHON = os.environ.get("TRAPLINE_HUB_PYTHON", sys.executable)
 SCRIPT = Path(__file__).with_name("flask_hub.py")

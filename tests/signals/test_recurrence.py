@@ -12,8 +12,8 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from trapline.signals import recurrence
-from trapline.signals.recurrence import moments, rule_of
+from trapline.signals.published import recurrence
+from trapline.signals.published.recurrence import moments, rule_of
 
 DAY_S = 86_400.0
 

@@ -6,9 +6,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from trapline.fetch.robots import LIMIT_BYTES, Robots, parse
-from trapline.signals import relations
-from trapline.signals.relations import MOST_OF_A_KIND, MOST_SITEMAPS, NOTHING, Relations, of_response, of_robots
+from trapline.fetch.robots.parser import LIMIT_BYTES, Robots, parse
+from trapline.signals.published import discovery
+from trapline.signals.published.discovery import (
+    MOST_OF_A_KIND,
+    MOST_SITEMAPS,
+    NOTHING,
+    Relations,
+    of_response,
+    of_robots,
+)
 
 URL = "https://example.org/blog/"
 HUB = "https://hub.example/"
@@ -145,6 +152,6 @@ def test_any_bytes_are_relations(body: bytes) -> None:
 )
 def test_sitemaps_are_those_that_the_whole_robots_txt_cites(monkeypatch: pytest.MonkeyPatch, body: bytes) -> None:
     built = list[Robots]()
-    monkeypatch.setattr(relations, "parse", lambda *given: built.append(parse(*given)) or built[-1])
+    monkeypatch.setattr(discovery, "parse", lambda *given: built.append(parse(*given)) or built[-1])
     assert of_robots(body, "http://a.org/robots.txt").sitemaps == parse(body, "").sitemaps == ("http://a.org/1",)
     assert list(built[0].lines()) == []  # no rule was built to find them

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from trapline.signals.rhythm import MOST_POINTS, PERIODS_S, Rhythm
+from trapline.signals.published.feed import MOST_POINTS, PERIODS_S, Rhythm
 
 NOW = datetime(2024, 5, 3, 10, 30, tzinfo=UTC).timestamp()  # a Friday
 HOUR, DAY = 3_600.0, 86_400.0

@@ -7,11 +7,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from trapline.fetch import markup
-from trapline.signals import feed_xml, scan, sitemap, unpacked
-from trapline.signals.feed import CUT, UNREADABLE, read_feed
-from trapline.signals.scan import MOST_TOKEN_BYTES, WINDOW_BYTES
-from trapline.signals.sitemap import TOO_MANY, read_sitemap
+from trapline.fetch.html import markup
+from trapline.signals.published import feed_formats, files, sitemap
+from trapline.signals.published.feed import CUT, UNREADABLE, read_feed
+from trapline.signals.published.files import MOST_TOKEN_BYTES, WINDOW_BYTES
+from trapline.signals.published.sitemap import TOO_MANY, read_sitemap
 
 URL, NOW = "http://a.org/s.xml", 1e9
 LONG = 10 * WINDOW_BYTES
@@ -34,10 +34,10 @@ NOTHING_TO_FIND = [b"<", b"<u", b"<loc ", b"<!-- - ", b" ", b"x", b"\n", b"&", b
 
 @pytest.mark.parametrize("piece", NOTHING_TO_FIND, ids=repr)
 def test_no_search_of_a_list_goes_beyond_a_window(monkeypatch: pytest.MonkeyPatch, piece: bytes) -> None:
-    tokens, lines, tags = Watched(sitemap._tokens(b"")), Watched(sitemap._LINE), Watched(feed_xml._TOKEN)
+    tokens, lines, tags = Watched(sitemap._tokens(b"")), Watched(sitemap._LINE), Watched(feed_formats._TOKEN)
     monkeypatch.setattr(sitemap, "_tokens", lambda prefix: tokens)
     monkeypatch.setattr(sitemap, "_LINE", lines)
-    monkeypatch.setattr(feed_xml, "_TOKEN", tags)
+    monkeypatch.setattr(feed_formats, "_TOKEN", tags)
     read_sitemap(b"<urlset>" + piece * (LONG // len(piece)), URL, True, NOW)
     read_sitemap(b"x" + piece * (LONG // len(piece)), URL, True, NOW)
     read_feed(b"<rss>" + piece * (LONG // len(piece)), URL, NOW)
@@ -68,13 +68,13 @@ def test_a_list_says_the_same_in_windows_of_any_size(body: bytes, window: int) -
     for before in (b"<urlset>", b"", b"<rss>"):
         whole = read_sitemap(before + body, URL, True, NOW), read_feed(before + body, URL, NOW)
         with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(scan, "WINDOW_BYTES", window)
+            patch.setattr(files, "WINDOW_BYTES", window)
             in_windows = read_sitemap(before + body, URL, True, NOW), read_feed(before + body, URL, NOW)
         assert repr(in_windows) == repr(whole)  # in which nan is nan
 
 
 def test_a_list_is_searched_as_far_as_its_bound_of_tags(monkeypatch: pytest.MonkeyPatch) -> None:
-    for module in (sitemap, feed_xml):
+    for module in (sitemap, feed_formats):
         monkeypatch.setattr(module, "_MOST_MARKS", 2 * WINDOW_BYTES)
     hostile = b"<" * (3 * WINDOW_BYTES)
     found = read_sitemap(b"<urlset><url><loc>/a</loc></url>" + hostile + b"<url><loc>/b</loc></url>", URL, True, NOW)
@@ -84,7 +84,7 @@ def test_a_list_is_searched_as_far_as_its_bound_of_tags(monkeypatch: pytest.Monk
 
 
 def test_a_list_is_searched_as_far_as_its_bound_of_comments(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(scan, "_MOST_PASSED_OVER", 10)
+    monkeypatch.setattr(files, "_MOST_PASSED_OVER", 10)
     row = b"<!-- --><url><loc>/%d</loc></url>"
     for comments, problems in ((10, {}), (11, {TOO_MANY: 1})):
         found = read_sitemap(b"<urlset>" + b"".join(row % at for at in range(comments)), URL, True, NOW)
@@ -103,7 +103,7 @@ def test_the_character_references_of_a_list_are_bounded(monkeypatch: pytest.Monk
 
     monkeypatch.setattr(markup, "_character", character)
     monkeypatch.setattr(sitemap, "_MOST_REFERENCES", 1_000)
-    monkeypatch.setattr(feed_xml, "_MOST_REFERENCES", 1_000)
+    monkeypatch.setattr(feed_formats, "_MOST_REFERENCES", 1_000)
     row = field % (b"&#65;" * 50)
     found = read_sitemap(b"<urlset>" + (b"<url>" + row + b"</url>") * 100, URL, True, NOW)
     feed = read_feed(b"<rss>" + (b"<item>" + row + b"</item>") * 100, URL, NOW)
@@ -112,11 +112,11 @@ def test_the_character_references_of_a_list_are_bounded(monkeypatch: pytest.Monk
 
 
 def test_the_parts_of_a_text_are_not_counted_again_for_each() -> None:
-    parts = feed_xml._Reading()
+    parts = feed_formats._FeedXmlReading()
     parts.field = b"link"
-    for _ in range(2 * feed_xml._MOST_TEXT):
+    for _ in range(2 * feed_formats._MOST_TEXT):
         parts.text("x")
-    assert parts._length == len(parts._parts) == feed_xml._MOST_TEXT
+    assert parts._length == len(parts._parts) == feed_formats._MOST_TEXT
 
 
 @pytest.mark.parametrize("values", [b"{},", b"1,", b"[]," * 3, b'{"a":1},'])
@@ -128,16 +128,16 @@ def test_json_of_more_values_than_any_feed_has_is_not_parsed(monkeypatch: pytest
 
 @pytest.mark.parametrize("encoding", ["utf-16", "utf-16-be", "utf-32", "gb18030", "iso-8859-7", "shift_jis"])
 def test_another_encoding_is_changed_piece_by_piece(monkeypatch: pytest.MonkeyPatch, encoding: str) -> None:
-    monkeypatch.setattr(unpacked, "_PIECE_BYTES", 7)  # within characters too
+    monkeypatch.setattr(files, "_PIECE_BYTES", 7)  # within characters too
     name = "utf-8" if encoding.startswith("utf") else encoding
     body = f"<?xml version='1.0' encoding='{name}'?><urlset><url><loc>/α</loc></url>"
-    assert unpacked.unpacked(body.encode(encoding), 10_000) == body.encode()
+    assert files.unpacked(body.encode(encoding), 10_000) == body.encode()
 
 
 def test_a_file_of_nothing_but_damage_counts_as_far_as_its_bound(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(unpacked, "_MOST_DAMAGED", 1_000)
+    monkeypatch.setattr(files, "_MOST_DAMAGED", 1_000)
     declared = b"<?xml version='1.0' encoding='iso-8859-7'?>"
-    read = unpacked.unpacked(declared + b"\xff" * (10 * unpacked._PIECE_BYTES), 1 << 20)
-    assert read is not None and 1_000 < read.count("\ufffd".encode()) <= unpacked._PIECE_BYTES
-    longer = unpacked.unpacked(declared + b"\xe1" * 100, 120)
+    read = files.unpacked(declared + b"\xff" * (10 * files._PIECE_BYTES), 1 << 20)
+    assert read is not None and 1_000 < read.count("\ufffd".encode()) <= files._PIECE_BYTES
+    longer = files.unpacked(declared + b"\xe1" * 100, 120)
     assert longer is not None and len(longer) == 120

@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from trapline.signals import schedule_feed
-from trapline.signals.recurrence import moments
-from trapline.signals.schedule_feed import (
+from trapline.signals.published import schedule as schedule_feed
+from trapline.signals.published.recurrence import moments
+from trapline.signals.published.schedule import (
     EXPIRED,
     HORIZON_S,
     LEAST_WINDOW_S,

@@ -20,13 +20,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.crawl.small_server import HANG, NOT_FOUND, _loop_in_thread, moved, text
+from tests.effort import slow
 from tests.fetch.name_server import Name, NameServer
 from tests.signals.endpoint_world import KEY, TOKEN, World, world
 from tests.signals.test_websub import kept, subscribed
-from trapline.signals import bounded, endpoint, serving
+from trapline.signals.endpoint import app as endpoint
+from trapline.signals.endpoint import connections as bounded
+from trapline.signals.endpoint import server as serving
+from trapline.signals.endpoint.intake import SenderRates
+from trapline.signals.endpoint.rate_limits import Buckets, Once, RequestRate, sender_of
 from trapline.signals.inbox import UNVERIFIED_P, Inbox
-from trapline.signals.intake import Rates
-from trapline.signals.limits_of_senders import Buckets, Once, Rate, sender_of
 
 UNAVAILABLE = b"HTTP/1.1 503 Service Unavailable\r\nContent-Length: 0\r\n\r\n"
 
@@ -189,12 +192,12 @@ def test_2_a_callback_cannot_be_guessed(tmp_path: Path) -> None:
 # ---- 3: limits
 
 
-def few(**rates: Rate) -> dict[str, Any]:
-    return {"rates": Rates()._replace(**rates)}
+def few(**rates: RequestRate) -> dict[str, Any]:
+    return {"rates": SenderRates()._replace(**rates)}
 
 
 def test_3_one_sender_has_so_many_requests_and_another_its_own(tmp_path: Path) -> None:
-    with world(tmp_path, keys, **few(sender=Rate(0.001, 5.0))) as one:
+    with world(tmp_path, keys, **few(sender=RequestRate(0.001, 5.0))) as one:
         answers = [one.ask("GET", "/", source="127.0.0.2") for _ in range(7)]
         assert [answer.status for answer in answers] == [200] * 5 + [429] * 2
         assert int(answers[-1].headers["retry-after"]) > 60
@@ -202,14 +205,14 @@ def test_3_one_sender_has_so_many_requests_and_another_its_own(tmp_path: Path) -
 
 
 def test_3_what_is_not_right_costs_its_sender_more(tmp_path: Path) -> None:
-    with world(tmp_path, keys, **few(sender=Rate(0.001, 30.0))) as one:
+    with world(tmp_path, keys, **few(sender=RequestRate(0.001, 30.0))) as one:
         bad = [one.ask("GET", "/indexnow", source="127.0.0.2").status for _ in range(5)]
         assert bad == [400] * 3 + [429] * 2
         assert [one.ask("GET", "/", source="127.0.0.3").status for _ in range(5)] == [200] * 5
 
 
 def test_3_one_host_has_so_many_urls_and_another_its_own(tmp_path: Path) -> None:
-    with world(tmp_path, keys, **few(host=Rate(0.001, 6.0))) as one:
+    with world(tmp_path, keys, **few(host=RequestRate(0.001, 6.0))) as one:
         one.prove("a.test")
         one.prove("b.test")
         answers = [one.ping(one.url("a.test", f"/{number}")) for number in range(7)]
@@ -219,7 +222,9 @@ def test_3_one_host_has_so_many_urls_and_another_its_own(tmp_path: Path) -> None
 
 
 def test_3_forged_pings_do_not_use_up_what_the_owner_has(tmp_path: Path) -> None:
-    rates = few(host=Rate(0.001, 50.0), host_unvouched=Rate(0.001, 3.0), all_unvouched=Rate(0.001, 5.0))
+    rates = few(
+        host=RequestRate(0.001, 50.0), host_unvouched=RequestRate(0.001, 3.0), all_unvouched=RequestRate(0.001, 5.0)
+    )
     with world(tmp_path, keys, **rates) as one:
         one.prove("a.test")
         for number in range(9):
@@ -229,7 +234,7 @@ def test_3_forged_pings_do_not_use_up_what_the_owner_has(tmp_path: Path) -> None
 
 
 def test_3_all_senders_together_have_so_many_urls(tmp_path: Path) -> None:
-    with world(tmp_path, keys, **few(all=Rate(0.001, 8.0))) as one:
+    with world(tmp_path, keys, **few(all=RequestRate(0.001, 8.0))) as one:
         one.prove("a.test")
         one.prove("b.test")
         statuses = [one.ping(one.url(host, f"/{n}")).status for n in range(5) for host in ("a.test", "b.test")]
@@ -251,7 +256,7 @@ def test_3_a_body_has_two_megabytes_at_most_whether_it_says_so_or_not(tmp_path: 
 
 
 def test_3_bodies_that_are_being_read_are_bounded_together(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("trapline.signals.endpoint.MOST_READING_BYTES", 100_000)
+    monkeypatch.setattr("trapline.signals.endpoint.app.MOST_READING_BYTES", 100_000)
     with world(tmp_path, keys) as one:
         assert one.ask("POST", "/indexnow", b" " * 200_000).status == 503
         assert one.ask("POST", "/indexnow", b" " * 90_000).status == 400
@@ -511,7 +516,7 @@ def waiting_connections(one: World, begins: bytes, senders: int, each: int) -> l
 @pytest.mark.parametrize("begins", [*SLOW.values(), b"GET / HTTP/1.1\r\nHost: x\r\n\r\n"], ids=[*SLOW, "held up"])
 def test_slow_senders_however_many_shut_nobody_out(tmp_path: Path, begins: bytes) -> None:
     """Twenty with thirty connections each, more than there are in all. The last ask too much, and are kept waiting for the answer."""
-    with world(tmp_path, keys, **few(sender=Rate(0.5, 2.0))) as one:
+    with world(tmp_path, keys, **few(sender=RequestRate(0.5, 2.0))) as one:
         several = waiting_connections(one, begins, senders=20, each=30)
         one.until(lambda: one.service.bounds.gave_way >= 600 - bounded.MOST_CONNECTIONS)
         answers = [one.ask("GET", "/", source=f"127.2.0.{number}").status for number in range(1, 31)]
@@ -521,11 +526,12 @@ def test_slow_senders_however_many_shut_nobody_out(tmp_path: Path, begins: bytes
             connection.close()
 
 
+@slow
 def test_senders_that_ask_too_much_and_go_on_shut_nobody_out(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """As many as there may be connections, each with one, and with more requests on it than it may have."""
     monkeypatch.setattr(bounded, "MOST_CONNECTIONS", 40)
     monkeypatch.setattr(endpoint, "HELD_UP_S", 600.0)
-    with world(tmp_path, keys, **few(sender=Rate(0.001, 2.0))) as one:
+    with world(tmp_path, keys, **few(sender=RequestRate(0.001, 2.0))) as one:
         several = waiting_connections(one, b"GET /x HTTP/1.1\r\nHost: x\r\n\r\n" * 300, senders=40, each=1)
         one.until(lambda: one.service.tally.by_channel().get("requests", {}).get("limited") == 40)
         answers = [one.ask("GET", "/", source=f"127.2.0.{number}").status for number in range(1, 31)]
@@ -534,6 +540,7 @@ def test_senders_that_ask_too_much_and_go_on_shut_nobody_out(tmp_path: Path, mon
             connection.close()
 
 
+@slow
 def test_senders_of_many_requests_at_once_shut_nobody_out(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """As many as there may be connections, each with one, and none of them asks too much."""
 
@@ -553,7 +560,7 @@ def test_senders_of_many_requests_at_once_shut_nobody_out(tmp_path: Path, monkey
 
 def test_the_answer_that_a_sender_asks_too_much_is_the_last(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(endpoint, "HELD_UP_S", 0.0)
-    with world(tmp_path, keys, **few(sender=Rate(0.001, 2.0))) as one, raw(one) as connection:
+    with world(tmp_path, keys, **few(sender=RequestRate(0.001, 2.0))) as one, raw(one) as connection:
         connection.sendall(b"GET / HTTP/1.1\r\nHost: x\r\n\r\n" * 10)
         came = b""
         with suppress(ConnectionResetError):  # what it sent beyond was not read
@@ -599,7 +606,7 @@ def test_nobody_loses_a_connection_to_a_sender_that_has_more(steps: list[tuple[i
 
 
 def test_3_behind_a_proxy_senders_are_told_apart_and_nobody_else_can_say_who_they_are(tmp_path: Path) -> None:
-    with world(tmp_path, keys, proxy="127.0.0.5", **few(sender=Rate(0.001, 2.0))) as one:
+    with world(tmp_path, keys, proxy="127.0.0.5", **few(sender=RequestRate(0.001, 2.0))) as one:
 
         def said(source: str, *named: str) -> list[int]:
             return [one.ask("GET", "/", source=source, x_forwarded_for=name).status for name in named]
@@ -619,7 +626,7 @@ def test_3_a_proxy_with_an_ipv6_address_stands_for_many_senders() -> None:
 
 def test_3_memory_is_bounded_whatever_hosts_keys_and_senders_come(tmp_path: Path) -> None:
     """By the parts themselves: no socket could bring so many so quickly."""
-    buckets: Buckets[str] = Buckets(Rate(1.0, 1.0))
+    buckets: Buckets[str] = Buckets(RequestRate(1.0, 1.0))
     once: Once[int] = Once(math.inf)
     for number in range(500_000):
         buckets.wait_s(f"host-{number}.test", 1.0, 0.0)
@@ -628,8 +635,8 @@ def test_3_memory_is_bounded_whatever_hosts_keys_and_senders_come(tmp_path: Path
 
 
 def test_4_claims_under_way_and_urls_held_are_bounded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("trapline.signals.ownership.MOST_PENDING", 3)
-    monkeypatch.setattr("trapline.signals.ownership.MOST_HELD_BYTES", 20_000)
+    monkeypatch.setattr("trapline.signals.indexnow.ownership.MOST_PENDING", 3)
+    monkeypatch.setattr("trapline.signals.indexnow.ownership.MOST_HELD_BYTES", 20_000)
     hosts = [f"h{number}.test" for number in range(9)]
     with world(tmp_path, lambda host, target: [5.0], hosts=hosts) as one:
         statuses = [one.ping(one.url(host, "/x")).status for host in hosts]

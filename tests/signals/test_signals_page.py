@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from trapline.cli.refresh_accesses import accesses
-from trapline.cli.refresh_serve import serve
-from trapline.cli.refresh_subscribe import subscribe
+from trapline.cli.refresh.accesses import accesses
+from trapline.cli.refresh.serve import serve
+from trapline.cli.refresh.subscribe import subscribe
 from trapline.signals.inbox import Inbox
 
 PAGE = (Path(__file__).parents[2] / "docs" / "signals.md").read_text()

@@ -11,8 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from trapline.fetch.urls import canonical
-from trapline.signals import sitemap
-from trapline.signals.sitemap import (
+from trapline.signals.published import sitemap
+from trapline.signals.published.sitemap import (
     MOST_URLS,
     NO_DATE,
     NO_URL,

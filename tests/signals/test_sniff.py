@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from trapline.signals.sniff import FEED, NONE, SCHEDULE, SITEMAP, kind_of
+from trapline.signals.published.discovery import FEED, NONE, SCHEDULE, SITEMAP, kind_of
 
 HTML, XML, PLAIN, JSON = "text/html", "application/xml", "text/plain", "application/json"
 PAGE = "http://a.org/x"

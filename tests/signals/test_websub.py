@@ -19,11 +19,12 @@ import pytest
 from tests.crawl.small_server import NOT_FOUND
 from tests.signals.endpoint_world import World, world
 from trapline.fetch.failure import TIMEOUT
+from trapline.signals.endpoint.known_sites import SitesKnown
 from trapline.signals.inbox import Inbox
-from trapline.signals.sites_known import SitesKnown
-from trapline.signals.small_fetch import Answer
-from trapline.signals.subscriber import Subscriber
-from trapline.signals.subscriptions import (
+from trapline.signals.small_fetch import SmallResponse
+from trapline.signals.websub.protocol import Topic, discovered, question, signed_by
+from trapline.signals.websub.subscriber import Subscriber
+from trapline.signals.websub.subscriptions import (
     ACTIVE,
     ASKED,
     DENIED,
@@ -34,7 +35,6 @@ from trapline.signals.subscriptions import (
     Subscription,
     Subscriptions,
 )
-from trapline.signals.websub import Place, discovered, question, signed_by
 
 PUBLIC = "http://127.0.0.1:1"  # replaced once the port is known: the callback's path is what counts
 
@@ -206,9 +206,9 @@ def find_topics(folder: Path, hubs: dict[str, str]) -> None:
 def test_a_site_with_too_many_topics_keeps_no_other_from_being_subscribed_to(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("trapline.signals.subscriptions.MOST_OF_ONE_SITE", 2)
+    monkeypatch.setattr("trapline.signals.websub.subscriptions.MOST_OF_ONE_SITE", 2)
     for module in ("subscriptions", "subscriber"):
-        monkeypatch.setattr(f"trapline.signals.{module}.NEW_AT_ONCE", 3)
+        monkeypatch.setattr(f"trapline.signals.websub.{module}.NEW_AT_ONCE", 3)
     with hub_on() as hub, world(tmp_path, lambda host, target: NOT_FOUND, public_url=PUBLIC) as one:
         topics = [one.url("a.test", f"/{number}") for number in range(8)] + [one.url("b.test", "/feed")]
         find_topics(tmp_path, dict.fromkeys(topics, f"http://127.9.0.2:{hub.port}/hub"))
@@ -230,8 +230,8 @@ def test_a_hub_that_does_not_answer_delays_no_other(tmp_path: Path, monkeypatch:
 
 
 def test_hubs_take_turns_when_there_are_too_many(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("trapline.signals.subscriber.MOST_HUBS", 1)
-    monkeypatch.setattr("trapline.signals.subscriber.LOOK_S", 0.0)
+    monkeypatch.setattr("trapline.signals.websub.subscriber.MOST_HUBS", 1)
+    monkeypatch.setattr("trapline.signals.websub.subscriber.LOOK_S", 0.0)
     subscriptions, hubs = Subscriptions(tmp_path), SilentHubs()
     for number in range(6):
         subscriptions.want(f"http://a/{number}", f"https://{'h' if number < 4 else 'i'}/{number}", float(number))
@@ -256,9 +256,9 @@ class SilentHubs:
     def __init__(self) -> None:
         self.asked: list[str] = []
 
-    async def post(self, url: str, form: bytes) -> Answer:
+    async def post(self, url: str, form: bytes) -> SmallResponse:
         self.asked.append(url)
-        return Answer(url=url, failure=TIMEOUT)
+        return SmallResponse(url=url, failure=TIMEOUT)
 
 
 class AtOnce:
@@ -336,10 +336,10 @@ class TestSubscriptions:
     def test_one_site_does_not_use_up_the_subscriptions_of_all(
         self, subscriptions: Subscriptions, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        monkeypatch.setattr("trapline.signals.subscriptions.MOST_OF_ONE_SITE", 3)
+        monkeypatch.setattr("trapline.signals.websub.subscriptions.MOST_OF_ONE_SITE", 3)
         for number in range(3):
             assert subscriptions.want(f"http://a.test/{number}", "https://h/", 0.0, "no" if number else "")
-        with pytest.raises(NoRoom, match=r"http://a\.test: it has 3 subscriptions"):
+        with pytest.raises(NoRoom, match=r"http://a\.test: already has 3 subscriptions"):
             subscriptions.want("http://a.test/3", "https://h/", 0.0)
         with pytest.raises(NoRoom):
             subscriptions.want("http://a.test/0", "https://another/", 0.0)
@@ -349,10 +349,10 @@ class TestSubscriptions:
     def test_what_no_hub_knows_of_uses_up_nothing(
         self, subscriptions: Subscriptions, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        monkeypatch.setattr("trapline.signals.subscriptions.MOST_SUBSCRIPTIONS", 2)
+        monkeypatch.setattr("trapline.signals.websub.subscriptions.MOST_SUBSCRIPTIONS", 2)
         for number in range(3):
             subscriptions.want(f"http://{number}/", "https://h/", 0.0, "no" if number % 2 else "")
-        with pytest.raises(NoRoom, match="there are 2 subscriptions"):
+        with pytest.raises(NoRoom, match="there are already 2 subscriptions"):
             subscriptions.want("http://a/", "https://h/", 0.0)
         subscriptions.ended(subscriptions.all()[0])
         assert subscriptions.want("http://a/", "https://h/", 0.0)
@@ -384,7 +384,7 @@ class TestSubscriptions:
     def test_topics_are_looked_at_in_turn(
         self, subscriptions: Subscriptions, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        monkeypatch.setattr("trapline.signals.subscriptions.NEW_AT_ONCE", 2)
+        monkeypatch.setattr("trapline.signals.websub.subscriptions.NEW_AT_ONCE", 2)
         inbox = Inbox(tmp_path)
         for number in range(3):
             inbox.topic(f"http://a/{number}", "https://h/")
@@ -401,7 +401,7 @@ class TestSubscriptions:
     def test_no_more_bodies_are_remembered_than_there_is_room_for(
         self, subscriptions: Subscriptions, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        monkeypatch.setattr("trapline.signals.subscriptions.MOST_BODIES", 3)
+        monkeypatch.setattr("trapline.signals.websub.subscriptions.MOST_BODIES", 3)
         for number in range(9):
             subscriptions.delivered("c", b"%d" % number, [], float(number))
         assert [subscriptions.has_come("c", b"%d" % number) for number in range(9)] == [False] * 6 + [True] * 3
@@ -441,15 +441,15 @@ HTML = b"""<html><head><link rel="hub" href="//hub.org"></head><body><link rel=s
 @pytest.mark.parametrize(
     "link, body, place",
     [
-        (b"", ATOM, Place("http://a.org/feed", "https://hub.org/")),
-        (b"", RSS, Place("http://a.org/x", "https://hub.org/")),
-        (b"", HTML, Place("http://a.org/x", "http://hub.org/")),
-        (b'<https://first.org/>; rel="hub"', ATOM, Place("http://a.org/feed", "https://first.org/")),
-        (b'<https://first.org/>; rel=hub, <https://second.org/>; rel=hub, </s>; rel="self"', b"", Place("http://a.org/s", "https://first.org/")),
+        (b"", ATOM, Topic("http://a.org/feed", "https://hub.org/")),
+        (b"", RSS, Topic("http://a.org/x", "https://hub.org/")),
+        (b"", HTML, Topic("http://a.org/x", "http://hub.org/")),
+        (b'<https://first.org/>; rel="hub"', ATOM, Topic("http://a.org/feed", "https://first.org/")),
+        (b'<https://first.org/>; rel=hub, <https://second.org/>; rel=hub, </s>; rel="self"', b"", Topic("http://a.org/s", "https://first.org/")),
         (b"</s>; rel=self", b"", None),
         (b"", b"<body><link rel=hub href=https://evil.org/>", None),
         (b"", b"\xff\xfe" * 100, None),
     ],
 )  # fmt: skip
-def test_where_a_page_names_its_hub(link: bytes, body: bytes, place: Place | None) -> None:
+def test_where_a_page_names_its_hub(link: bytes, body: bytes, place: Topic | None) -> None:
     assert discovered("http://a.org/x", {b"link": link} if link else {}, body) == place

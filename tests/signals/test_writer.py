@@ -8,10 +8,8 @@ from pathlib import Path
 import pytest
 
 from tests.signals.test_inbox import PING
-from trapline.signals.inbox import Inbox, Signal
-from trapline.signals.intake import Intake, Rates
-from trapline.signals.tally import Tally
-from trapline.signals.writer import InboxWriter
+from trapline.signals.endpoint.intake import Intake, SenderRates, SignalTally
+from trapline.signals.inbox import Inbox, InboxWriter, Signal
 
 
 class Watched:
@@ -61,7 +59,7 @@ def test_a_full_disk_is_told_to_all_who_wait_and_the_next_group_is_tried(inbox: 
 def test_a_repeated_signal_is_not_confirmed_before_the_one_it_repeats(inbox: Watched) -> None:
     async def main() -> None:
         writer = InboxWriter(inbox, every_s=0.05)  # type: ignore[arg-type]
-        intake = Intake(writer, Tally(lambda: 0.0), Rates(), lambda: 0.0)
+        intake = Intake(writer, SignalTally(lambda: 0.0), SenderRates(), lambda: 0.0)
         inbox.full = True
         both = await asyncio.gather(*(intake.changed("indexnow", [("http://a/", 0.0)], True) for _ in range(2)))
         assert both == [False, False]

@@ -4,13 +4,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from trapline.frontier import FAILED, FETCHED, REFUSED
-from trapline.simulate.log import Log
+from trapline.simulate.log import FetchLog
 
 
 def plausible_log(
-    order: NDArray[np.int32], robots: int = 3, per_visit: int = 2, seed: int = 0, spoiled: float = 0.0
-) -> Log:
-    """The pages in this order, `per_visit` of them in a row by one robot; after each visit it rests a while.
+    order: NDArray[np.int32], connections: int = 3, per_visit: int = 2, seed: int = 0, spoiled: float = 0.0
+) -> FetchLog:
+    """The pages in this order, `per_visit` of them in a row by one connection; after each visit it rests a while.
 
     A share of fetches, `spoiled`, fails or is refused and brings nothing; the page does not come again.
     """
@@ -19,11 +19,11 @@ def plausible_log(
     takes, waits = chance.lognormal(0.0, 0.7, len(order)), chance.random(len(order))
     rests = np.where(np.arange(len(order)) % per_visit == 0, chance.exponential(1.0, len(order)), 0.0)
     end = np.empty(len(order))
-    for robot in range(robots):
-        own = visit % robots == robot
+    for connection in range(connections):
+        own = visit % connections == connection
         end[own] = np.cumsum((takes + rests)[own])
     kinds = chance.choice([FETCHED, FAILED, REFUSED], len(order), p=[1 - spoiled, spoiled / 2, spoiled / 2])
     first_byte = np.where(kinds == FETCHED, end - takes * waits, end)
     rows = np.argsort(end, kind="stable")
-    log = Log(order.astype(np.int32), visit.astype(np.int32), end - takes, first_byte, end, kinds.astype(np.uint8))
-    return Log(*(column[rows] for column in log))
+    log = FetchLog(order.astype(np.int32), visit.astype(np.int32), end - takes, first_byte, end, kinds.astype(np.uint8))
+    return FetchLog(*(column[rows] for column in log))

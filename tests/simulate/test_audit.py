@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from trapline.frontier import Rules
 from trapline.simulate import politeness_violations
-from trapline.simulate.log import Log, log_of
+from trapline.simulate.log import FetchLog, log_of
 
 # Pages 0 and 1 are of site 0, page 2 of site 1 on the same address, page 3 of site 2 on another.
 SITE, GROUP = np.array([0, 0, 1, 2], np.int32), np.array([0, 0, 1], np.int32)
@@ -55,7 +55,7 @@ def slow_violations(rows: list[Row]) -> int:
     )
 
 
-def violations(log: Log) -> int:
+def violations(log: FetchLog) -> int:
     return politeness_violations(log, SITE, GROUP, RULES)
 
 

@@ -11,6 +11,7 @@ import pytest
 from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 
+from tests.effort import examples
 from tests.simulate.test_driver import (
     NUMBERS,
     RULES,
@@ -25,14 +26,14 @@ from tests.simulate.test_driver import (
 from trapline.errors import ConfigError
 from trapline.frontier import FETCHED, Rules
 from trapline.graph import generate
-from trapline.refresh import Conditions, all_policies, drawn_trace, policy_named
+from trapline.refresh import ReplayConditions, all_policies, drawn_trace, policy_named
 from trapline.simulate import Network
 from trapline.simulate.changing import ChangingCrawl, Refresh, simulate_changing
 from trapline.simulate.changing_measures import measured
 from trapline.simulate.changing_web import ChangingWeb, changing_web, still_web
 from trapline.strategies import Strategy
 
-WEBS = 10 if numba.config.DISABLE_JIT else 60
+WEBS = 10 if numba.config.DISABLE_JIT else examples(60)
 each_web = settings(max_examples=WEBS, phases=[Phase.generate], deadline=None)
 any_strategy = st.sampled_from(STRATEGIES)
 any_refresh = st.builds(
@@ -45,24 +46,24 @@ any_refresh = st.builds(
 
 
 def unshared(number: int) -> World:
-    """A web whose robots share no link."""
+    """A web whose connections share no link."""
     world = exact_world(number)
-    shares = world.network.bandwidth < math.inf and not world.network.per_robot
-    return world._replace(network=replace(world.network, per_robot=True)) if shares else world
+    shares = world.network.bandwidth < math.inf and not world.network.per_connection
+    return world._replace(network=replace(world.network, per_connection=True)) if shares else world
 
 
 WORLDS = NUMBERS.map(unshared)
 
 
 def crawl(world: World, web: ChangingWeb, strategy: Strategy, rules: Rules, refresh: Refresh | None) -> ChangingCrawl:
-    how: dict[str, Any] = {"servers": world.servers, "network": world.network, "robots": world.robots}
+    how: dict[str, Any] = {"servers": world.servers, "network": world.network, "connections": world.connections}
     inputs = inputs_of(strategy, world.graph.pages)
     return simulate_changing(web, strategy, rules, refresh, seeds=world.seeds, inputs=inputs, seed=SEED, **how)
 
 
 def changing(world: World, until_s: float, level: str = "super", precision: float = 0.5) -> ChangingWeb:
     trace = drawn_trace("poisson", world.graph.pages, 5 * world.graph.pages, 100.0 / 86_400.0, SEED)
-    told = Conditions(levels={level: 1.0}, precision=precision, recall=0.7, schedule_precision=0.8)
+    told = ReplayConditions(levels={level: 1.0}, precision=precision, recall=0.7, schedule_precision=0.8)
     return changing_web(world.graph, trace, until_s, told, seed=SEED)
 
 
@@ -102,7 +103,7 @@ def test_pages_fetched_again_are_fetched_politely_and_found_changed_if_they_are(
 def some_web(level: str = "normal", **told: Any) -> ChangingWeb:
     graph = generate(300, 12, seed=3)
     trace = drawn_trace("poisson", 100, 1_000, 2_000.0 / 86_400.0, 1)
-    return changing_web(graph, trace, 5_000.0, Conditions(levels={level: 1.0}, **told), speed=2.0, seed=4)
+    return changing_web(graph, trace, 5_000.0, ReplayConditions(levels={level: 1.0}, **told), speed=2.0, seed=4)
 
 
 def test_it_is_the_web_that_testweb_serves() -> None:
@@ -129,7 +130,7 @@ def test_sites_tell_by_their_level() -> None:
 def test_levels_are_those_of_whole_sites() -> None:
     graph = generate(300, 12, seed=3)
     trace = drawn_trace("poisson", 300, 3_000, 0.1, 1)
-    web = changing_web(graph, trace, 5_000.0, Conditions(levels={"normal": 0.5, "smart": 0.5}), seed=4)
+    web = changing_web(graph, trace, 5_000.0, ReplayConditions(levels={"normal": 0.5, "smart": 0.5}), seed=4)
     assert np.bincount(web.level).tolist() == [6, 6]
     assert {int(web.level[graph.site[page]]) for page in web.signals[1]} == {1}
 
@@ -146,9 +147,9 @@ def test_signals_help() -> None:
     strategy = next(one for one in STRATEGIES if not one.page.inputs)
 
     def fresh(level: str) -> float:
-        web = changing_web(graph, trace, 500.0, Conditions(levels={level: 1.0}), seed=4)
+        web = changing_web(graph, trace, 500.0, ReplayConditions(levels={level: 1.0}), seed=4)
         refresh = Refresh(policy_named("residual-life"), 0.5)
-        done = simulate_changing(web, strategy, Rules(delay_s=15.0, lease_s=math.inf), refresh, robots=4)
+        done = simulate_changing(web, strategy, Rules(delay_s=15.0, lease_s=math.inf), refresh, connections=4)
         return measured(done.log, web.changes, np.ones(30), web.until_s).fresh.average
 
     assert fresh("normal") < fresh("smart")

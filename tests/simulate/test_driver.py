@@ -2,9 +2,9 @@
 
 The slow twin is tests/naive/simulator.py. What is compared, and how closely:
 - *exact* webs: every time is a multiple of 2^-4 s, and everything that divides is a power of two. Sums are exact, so ties
-  in time are many and real, and every column must agree to the bit. Nothing is shared, or two robots share a link with
+  in time are many and real, and every column must agree to the bit. Nothing is shared, or two connections share a link with
   servers that have at least half of it each, so that shares are powers of two as well.
-- *rough* webs: any number of robots shares a link. Sizes or latencies are drawn from a continuum, so that two ends
+- *rough* webs: any number of connections shares a link. Sizes or latencies are drawn from a continuum, so that two ends
   fall together with probability 0; order and integers must agree exactly, times to 1e-9. The two round differently.
 """
 
@@ -18,24 +18,34 @@ import pytest
 from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 
+from tests.effort import examples
 from tests.frontier.worlds import one_of_each
 from tests.naive.simulator import Row, Twin
 from trapline.errors import ConfigError
 from trapline.frontier import FAILED, FETCHED, REFUSED, Frontier, Rules, core
-from trapline.frontier.layout import View
+from trapline.frontier.layout import RankView
 from trapline.frontier.ranking import page_rank
 from trapline.graph import Graph
-from trapline.simulate import PROTOCOLS, Crawl, Log, Network, Servers, constant_servers, politeness_violations, simulate
-from trapline.simulate.robots import FATE
+from trapline.simulate import (
+    PROTOCOLS,
+    Crawl,
+    FetchLog,
+    Network,
+    Servers,
+    constant_servers,
+    politeness_violations,
+    simulate,
+)
+from trapline.simulate.connections import FATE
 from trapline.simulate.scores import KnownGraph
 from trapline.strategies import Strategy, page_ranks, pair, site_ranks
 from trapline.strategies.strategy import PageRank
 
-WEBS = 10 if numba.config.DISABLE_JIT else 400
+WEBS = 10 if numba.config.DISABLE_JIT else examples(400)
 SEED = 7
 
 
-def rows(log: Log) -> list[Row]:
+def rows(log: FetchLog) -> list[Row]:
     return [Row(*row) for row in zip(*(column.tolist() for column in log), strict=True)]
 
 
@@ -43,7 +53,7 @@ def rows(log: Log) -> list[Row]:
 
 
 @page_rank
-def last_score(s: View, page: int, source: int, links: int, is_new: bool) -> float:
+def last_score(s: RankView, page: int, source: int, links: int, is_new: bool) -> float:
     return s.columns[page, 0]
 
 
@@ -113,7 +123,7 @@ class World(NamedTuple):
     graph: Graph
     servers: Servers
     network: Network
-    robots: int
+    connections: int
     seeds: np.ndarray | None
 
 
@@ -126,10 +136,10 @@ def rough(random: np.random.Generator, count: int, least: float, most: float) ->
     return random.uniform(least, most, count)
 
 
-def random_network(random: np.random.Generator, bandwidth: float, per_robot: bool) -> Network:
+def random_network(random: np.random.Generator, bandwidth: float, per_connection: bool) -> Network:
     return Network(
         bandwidth=bandwidth,
-        per_robot=per_robot,
+        per_connection=per_connection,
         protocol=str(random.choice(PROTOCOLS)),
         pause_s=float(random.choice([0.0, 0.0, 0.25, 1.5])),
         failed=float(random.choice([0.0, 0.0, 0.25])),
@@ -149,7 +159,7 @@ def counts(random: np.random.Generator, sites: int) -> np.ndarray:
 
 def exact_world(number: int) -> World:
     random, graph = np.random.default_rng(number), random_graph(number)
-    kind = str(random.choice(["unlimited", "per robot", "two share"]))
+    kind = str(random.choice(["unlimited", "per connection", "two share"]))
     servers = Servers(
         connection_s=some(random, graph.sites, 0.0, 0.25, 0.5),
         latency_s=some(random, graph.pages, 0.0, 0.25, 0.5, 1.0, 3.0),
@@ -159,9 +169,9 @@ def exact_world(number: int) -> World:
         size=some(random, graph.pages, 0.0, 1.0, 3.0, 4.0, 16.0),
     )
     bandwidth = math.inf if kind == "unlimited" else 4.0
-    network = random_network(random, bandwidth, kind == "per robot")
-    robots = int(random.integers(1, 3 if kind == "two share" else 5))
-    return World(graph, servers, network, robots, random_seeds(random, graph))
+    network = random_network(random, bandwidth, kind == "per connection")
+    connections = int(random.integers(1, 3 if kind == "two share" else 5))
+    return World(graph, servers, network, connections, random_seeds(random, graph))
 
 
 def rough_world(number: int) -> World:
@@ -178,7 +188,7 @@ def rough_world(number: int) -> World:
         if one == 2
         else rough(random, graph.pages, 1.0, 30.0) * (random.random(graph.pages) > 0.1),
     )
-    network = random_network(random, float(random.choice([2.0, 7.0, 20.0])), per_robot=False)
+    network = random_network(random, float(random.choice([2.0, 7.0, 20.0])), per_connection=False)
     return World(graph, servers, network, int(random.integers(1, 8)), random_seeds(random, graph))
 
 
@@ -204,7 +214,7 @@ def twin_of(world: World, strategy: Strategy, rules: Rules) -> Twin:
         world.graph,
         strategy,
         rules,
-        robots=world.robots,
+        connections=world.connections,
         servers=world.servers,
         network=world.network,
         inputs=inputs_of(strategy, world.graph.pages),
@@ -216,7 +226,13 @@ def twin_of(world: World, strategy: Strategy, rules: Rules) -> Twin:
 
 
 def crawl_of(world: World, strategy: Strategy, rules: Rules, **options: Any) -> Crawl:
-    how = {"servers": world.servers, "network": world.network, "robots": world.robots, "seeds": world.seeds, **options}
+    how = {
+        "servers": world.servers,
+        "network": world.network,
+        "connections": world.connections,
+        "seeds": world.seeds,
+        **options,
+    }
     return crawl(world.graph, strategy, rules, seed=SEED, **how)
 
 
@@ -224,11 +240,11 @@ def crawl(graph: Graph, strategy: Strategy, rules: Rules, **options: Any) -> Cra
     return simulate(graph, strategy, rules, inputs=inputs_of(strategy, graph.pages), **options)
 
 
-def violations(graph: Graph, log: Log, rules: Rules) -> int:
+def violations(graph: Graph, log: FetchLog, rules: Rules) -> int:
     return politeness_violations(log, graph.site, graph.ips, rules)
 
 
-def most_active(log: Log) -> int:
+def most_active(log: FetchLog) -> int:
     """Visits under way at once, from the first start to the last end of each."""
     begin: dict[int, float] = {}
     over: dict[int, float] = {}
@@ -243,7 +259,7 @@ def assert_lawful(world: World, rules: Rules, done: Crawl) -> None:
     """What holds of every log, whoever made it."""
     log = rows(done.log)
     assert violations(world.graph, done.log, rules) == 0
-    assert most_active(done.log) <= world.robots
+    assert most_active(done.log) <= world.connections
     tried = [row.page for row in log]
     assert len({row.page for row in log if row.result == FETCHED}) == sum(row.result == FETCHED for row in log)
     assert all(tried.count(page) <= rules.retries + 1 for page in set(tried))
@@ -267,7 +283,7 @@ def test_the_crawl_is_that_of_a_plain_loop_to_the_bit(world: World, rules: Rules
 
 @each_web
 @given(world=ROUGH, rules=RULES, strategy=any_strategy)
-def test_where_robots_share_a_link_the_crawl_is_that_of_water_filling(
+def test_where_connections_share_a_link_the_crawl_is_that_of_water_filling(
     world: World, rules: Rules, strategy: Strategy
 ) -> None:
     twin = twin_of(world, strategy, rules)
@@ -284,7 +300,7 @@ def test_where_robots_share_a_link_the_crawl_is_that_of_water_filling(
     assert_conserved(twin)
 
 
-def learned(frontier: Frontier, log: Log, graph: Graph) -> list[Any]:
+def learned(frontier: Frontier, log: FetchLog, graph: Graph) -> list[Any]:
     """What the frontier was told of each site. The compiled loop is over with the last page of all, before its visit ends."""
     last = int(graph.site[log.page[-1]]) if np.count_nonzero(log.result == FETCHED) == graph.pages else -1
     told = frontier.state.site[["requests", "connection_s", "response_s", "failures", "ready_at"]]
@@ -375,18 +391,20 @@ def test_shares_of_failures_and_refusals_are_kept() -> None:
     n = 1_000 if numba.config.DISABLE_JIT else 3_000
     graph = graph_of([[] for _ in range(n)], list(range(n)), list(range(n)))
     rules = Rules(delay_s=0.0, retries=0, lease_s=math.inf)
-    log = crawl(graph, pair("fifo", "fifo"), rules, robots=9, network=Network(failed=0.3, refused=0.2)).log
+    log = crawl(graph, pair("fifo", "fifo"), rules, connections=9, network=Network(failed=0.3, refused=0.2)).log
     for result, share in ((FAILED, 0.3), (REFUSED, 0.2), (FETCHED, 0.5)):
         assert abs((log.result == result).mean() - share) < 4 * math.sqrt(share * (1 - share) / n)
 
 
 @each_web
-@given(graph=GRAPHS, rules=RULES, strategy=any_strategy, robots=st.integers(1, 4), seconds=st.sampled_from([1.0, 3.5]))
+@given(
+    graph=GRAPHS, rules=RULES, strategy=any_strategy, connections=st.integers(1, 4), seconds=st.sampled_from([1.0, 3.5])
+)
 def test_order_only_every_page_takes_the_same_time(
-    graph: Graph, rules: Rules, strategy: Strategy, robots: int, seconds: float
+    graph: Graph, rules: Rules, strategy: Strategy, connections: int, seconds: float
 ) -> None:
     """No connection, no size, no link: a page ends `seconds` after it starts, and the next of the visit starts then."""
-    log = rows(crawl(graph, strategy, rules, robots=robots, servers=constant_servers(seconds)).log)
+    log = rows(crawl(graph, strategy, rules, connections=connections, servers=constant_servers(seconds)).log)
     assert all(row.first_byte == row.end == row.start + seconds for row in log)
     visits: dict[int, list[Row]] = {}
     for row in log:
@@ -399,7 +417,7 @@ def test_at_one_moment_completions_come_before_new_visits() -> None:
     """Pages 0 and 1 are in at 1.0. Page 3, which the second of them links to, is better than page 2 of the first."""
     graph = graph_of([[2], [3], [], []], [0, 1, 0, 1], [0, 1])
     inputs = {"quality": np.array([1.0, 1.0, 0.0, 9.0])}
-    log = simulate(graph, pair("quality", "top-page"), Rules(delay_s=0.0), robots=2, inputs=inputs).log
+    log = simulate(graph, pair("quality", "top-page"), Rules(delay_s=0.0), connections=2, inputs=inputs).log
     assert log.page.tolist() == [0, 1, 3, 2]
     assert log.start.tolist() == [0.0, 0.0, 1.0, 1.0]
 
@@ -409,13 +427,13 @@ def apart(sites: int) -> Graph:
     return graph_of([[] for _ in range(sites)], list(range(sites)), list(range(sites)))
 
 
-@pytest.mark.parametrize("robots", [63, 64, 65, 200])
-def test_more_robots_than_the_frontier_has_room_for_at_first(robots: int) -> None:
-    """All robots set out at once, and the crawl lasts as long as the rounds they need."""
-    done = crawl(apart(400), pair("opic", "top-page"), Rules(delay_s=0.0), robots=robots)
+@pytest.mark.parametrize("connections", [63, 64, 65, 200])
+def test_more_connections_than_the_frontier_has_room_for_at_first(connections: int) -> None:
+    """All connections set out at once, and the crawl lasts as long as the rounds they need."""
+    done = crawl(apart(400), pair("opic", "top-page"), Rules(delay_s=0.0), connections=connections)
     assert done.drained and len(done.log.page) == 400
-    assert done.simulated_seconds == math.ceil(400 / robots)
-    assert most_active(done.log) == robots
+    assert done.simulated_seconds == math.ceil(400 / connections)
+    assert most_active(done.log) == connections
 
 
 def test_a_crawl_of_no_pages_takes_no_time() -> None:
@@ -443,8 +461,8 @@ def test_scores_come_every_k_pages_or_before_every_batch(page: PageRank, rules: 
 
 TWO = apart(2)
 BAD = {
-    "no robots": ({"robots": 0}, "robots"),
-    "too many robots": ({"robots": 10**9}, "visits at once"),
+    "no connections": ({"connections": 0}, "connections"),
+    "too many connections": ({"connections": 10**9}, "visits at once"),
     "no seeds": ({"seeds": []}, "seeds"),
     "a seed that is no page": ({"seeds": [0, 2]}, "seeds"),
     "a seed below 0": ({"seeds": [-1]}, "seeds"),
@@ -476,8 +494,8 @@ def fetch(page: int, visit: int, start: float, end: float) -> Row:
     return Row(page, visit, start, end, end, FETCHED)
 
 
-def log_of(*fetches: Row) -> Log:
-    return Log(*(np.array(column) for column in zip(*fetches, strict=True)))
+def log_of(*fetches: Row) -> FetchLog:
+    return FetchLog(*(np.array(column) for column in zip(*fetches, strict=True)))
 
 
 # Pages 0 and 1 are of site 0, page 2 of site 1 on the same address, page 3 of site 2 on another.
@@ -495,7 +513,7 @@ W = Rules(delay_s=15.0)
     ],
     ids=["rested", "one connection", "address rested", "elsewhere"],
 )
-def test_a_polite_log_has_no_violations(log: Log) -> None:
+def test_a_polite_log_has_no_violations(log: FetchLog) -> None:
     assert violations(FOUR, log, W) == 0
 
 
@@ -520,7 +538,7 @@ def test_a_polite_log_has_no_violations(log: Log) -> None:
         "a visit inside another",
     ],
 )
-def test_a_forged_log_has_violations(log: Log) -> None:
+def test_a_forged_log_has_violations(log: FetchLog) -> None:
     assert violations(FOUR, log, W) > 0
 
 

@@ -7,32 +7,32 @@ import numpy as np
 import pytest
 
 from tests.naive.simulator import water_filling
-from trapline import jit
-from trapline.jit import f8, i8, kernel, void
+from trapline.compiled import jit
+from trapline.compiled.jit import f8, i8, kernel, void
 from trapline.simulate import link as links
-from trapline.simulate.link import Link, LinkType, new_link
+from trapline.simulate.link import LinkType, SharedLink, new_link
 
 start, stop, first_end, first_slot = links.start, links.stop, links.first_end, links.first_slot
 SLOTS = 12
 
 
 @kernel(void(LinkType, f8, i8, f8, f8, i8))
-def start_one(link: Link, now: float, slot: int, size: float, cap: float, serial: int) -> None:
+def start_one(link: SharedLink, now: float, slot: int, size: float, cap: float, serial: int) -> None:
     start(link, now, slot, size, cap, serial)
 
 
 @kernel(void(LinkType, f8, i8))
-def stop_one(link: Link, now: float, slot: int) -> None:
+def stop_one(link: SharedLink, now: float, slot: int) -> None:
     stop(link, now, slot)
 
 
 @kernel(f8(LinkType))
-def end_of_first(link: Link) -> float:
+def end_of_first(link: SharedLink) -> float:
     return first_end(link)
 
 
 @kernel(i8(LinkType))
-def slot_of_first(link: Link) -> int:
+def slot_of_first(link: SharedLink) -> int:
     return first_slot(link)
 
 
@@ -72,7 +72,7 @@ class Naive:
         return min(((self.now + self.left[slot] / rates[slot], slot) for slot in rates), default=(math.inf, -1))
 
 
-def assert_fair(link: Link, naive: Naive) -> None:
+def assert_fair(link: SharedLink, naive: Naive) -> None:
     """Each capped transfer at its cap, the others equal, together what the link has or all they can take."""
     run, transfer = link.run[0], link.transfer
     assert run.capped + run.sharing == len(naive.cap)

@@ -16,7 +16,7 @@ from trapline.frontier import FAILED, FETCHED, REFUSED, Rules
 from trapline.graph import Graph, generate
 from trapline.graph.strings import StoredStrings
 from trapline.simulate import log as log_module
-from trapline.simulate.log import RESULTS, Log, bytes_of, fetched, log_of, write_parquet
+from trapline.simulate.log import RESULTS, FetchLog, bytes_of, fetched, log_of, write_parquet
 
 SIZE = np.arange(200.0) * 10
 COLUMNS = ["end_s", "start_s", "first_byte_s", "page", "url", "site", "visit", "bytes", "result"]
@@ -28,11 +28,11 @@ def graph() -> Graph:
 
 
 @pytest.fixture(scope="module")
-def log() -> Log:
+def log() -> FetchLog:
     return plausible_log(np.random.default_rng(1).permutation(200).astype(np.int32), spoiled=0.3)
 
 
-def test_every_row_comes_back(graph: Graph, log: Log, tmp_path: Path) -> None:
+def test_every_row_comes_back(graph: Graph, log: FetchLog, tmp_path: Path) -> None:
     write_parquet(log, graph, SIZE, tmp_path / "log.parquet")
     table = pyarrow.parquet.read_table(tmp_path / "log.parquet")
     assert table.column_names == COLUMNS
@@ -53,7 +53,7 @@ def test_every_row_comes_back(graph: Graph, log: Log, tmp_path: Path) -> None:
     assert set(found["result"]) == {"fetched", "failed", "refused"}
 
 
-def test_stored_urls_are_those_of_the_pages(graph: Graph, log: Log, tmp_path: Path) -> None:
+def test_stored_urls_are_those_of_the_pages(graph: Graph, log: FetchLog, tmp_path: Path) -> None:
     urls = [f"http://exämple.test/{page}" for page in range(200)]
     write_parquet(log, replace(graph, urls=StoredStrings.of(urls)), SIZE, tmp_path / "log.parquet")
     found = pyarrow.parquet.read_table(tmp_path / "log.parquet", columns=["url"]).to_pydict()["url"]
@@ -69,14 +69,14 @@ def test_a_url_that_is_no_utf8_spoils_no_other(graph: Graph, tmp_path: Path) -> 
     assert pyarrow.parquet.read_table(tmp_path / "x").to_pydict()["url"] == ["bc", "a\ufffd"]
 
 
-def test_a_graph_without_urls_has_no_such_column(graph: Graph, log: Log, tmp_path: Path) -> None:
+def test_a_graph_without_urls_has_no_such_column(graph: Graph, log: FetchLog, tmp_path: Path) -> None:
     write_parquet(log, replace(graph, urls=None), SIZE, tmp_path / "log.parquet")
     names = pyarrow.parquet.read_schema(tmp_path / "log.parquet").names
     assert names == [name for name in COLUMNS if name != "url"]
 
 
 def test_a_long_log_is_written_in_row_groups(
-    graph: Graph, log: Log, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    graph: Graph, log: FetchLog, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(log_module, "ROW_GROUP", 64)
     write_parquet(log, graph, SIZE, tmp_path / "log.parquet")
@@ -91,17 +91,17 @@ def test_an_empty_log_is_a_file_without_rows(graph: Graph, tmp_path: Path) -> No
     assert table.num_rows == 0 and table.column_names == COLUMNS
 
 
-def test_the_file_says_what_made_it(graph: Graph, log: Log, tmp_path: Path) -> None:
+def test_the_file_says_what_made_it(graph: Graph, log: FetchLog, tmp_path: Path) -> None:
     rules = Rules(delay_s=5.0, lease_s=math.inf)
-    write_parquet(log, graph, SIZE, tmp_path / "log.parquet", {"strategy": "opic", "rules": rules, "robots": 3})
+    write_parquet(log, graph, SIZE, tmp_path / "log.parquet", {"strategy": "opic", "rules": rules, "connections": 3})
     about = pyarrow.parquet.read_schema(tmp_path / "log.parquet").metadata
     assert about[b"trapline"].decode() == __version__
-    assert json.loads(about[b"strategy"]) == "opic" and json.loads(about[b"robots"]) == 3
+    assert json.loads(about[b"strategy"]) == "opic" and json.loads(about[b"connections"]) == 3
     assert json.loads(about[b"rules"])["delay_s"] == 5.0
     assert json.loads(about[b"rules"])["lease_s"] == "no limit"
 
 
-def test_a_log_that_cannot_be_written_leaves_the_old_one(graph: Graph, log: Log, tmp_path: Path) -> None:
+def test_a_log_that_cannot_be_written_leaves_the_old_one(graph: Graph, log: FetchLog, tmp_path: Path) -> None:
     path = tmp_path / "log.parquet"
     path.write_text("old")
     with pytest.raises(IndexError):

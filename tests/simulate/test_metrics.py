@@ -5,15 +5,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from trapline.simulate.kendall import kendall_tau, tau_b, tau_spread
 from trapline.simulate.metrics import (
     average_cumulative_pagerank,
     best_first,
     cumulative,
     curve,
+    kendall_tau,
     middle,
     pages_until,
     site_sizes,
+    tau_b,
+    tau_spread,
 )
 
 values = st.lists(st.integers(1, 9), min_size=1, max_size=40)

@@ -1,5 +1,5 @@
 """Orders on a recorded crawl beside those of an independent, slow reference (spec/scheduling.md, end of section 5): seeds = the
-shortest URL of each host, one robot, w = 15 s, a second a page, d = 0.85."""
+shortest URL of each host, one connection, w = 15 s, a second a page, d = 0.85."""
 
 import heapq
 import math
@@ -10,6 +10,7 @@ import numba
 import numpy as np
 import pytest
 
+from tests.effort import slow
 from trapline.frontier import Rules
 from trapline.graph import Graph, load_graph, pagerank
 from trapline.simulate import simulate
@@ -54,6 +55,7 @@ def test_average_cumulative_pagerank_is_that_of_the_reference(graph: Graph, rank
     assert average(graph, rank, name) == pytest.approx(REFERENCE[name], abs=0.01)
 
 
+@slow
 def test_random_takes_any_page_that_may_be_fetched_with_the_same_chance(graph: Graph, rank: np.ndarray) -> None:
     """The reference has .584 and does not say how it draws. A draw fixed at discovery gives .570; this one gives what a plain
     loop gives that draws among all the pages that may be fetched now. Means over 8 seeds, each spread by about .006."""
@@ -64,7 +66,7 @@ def test_random_takes_any_page_that_may_be_fetched_with_the_same_chance(graph: G
 
 
 def drawn_order(graph: Graph, seed: int) -> np.ndarray:
-    """One robot, a second a page: at each step one of the waiting pages of all sites that do not rest."""
+    """One connection, a second a page: at each step one of the waiting pages of all sites that do not rest."""
     draw = random.Random(seed)
     waiting: dict[int, list[int]] = {}
     seen: set[int] = set()

@@ -5,6 +5,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tests.effort import examples
 from tests.simulate.test_driver import GRAPHS, graph_of
 from trapline.frontier.layout import FETCHED, GONE, LEASED, UNKNOWN, WAITING
 from trapline.graph import Graph
@@ -50,7 +51,7 @@ def lives(graph: Graph, order: list[int]) -> list[np.ndarray]:
     return seen
 
 
-@settings(max_examples=60)
+@settings(max_examples=examples(60))
 @given(graph=GRAPHS, order=st.permutations(range(40)), every=st.integers(1, 5))
 def test_scores_are_the_stationary_distribution_run_after_run(graph: Graph, order: list[int], every: int) -> None:
     known = KnownGraph(graph, tolerance=1e-13)

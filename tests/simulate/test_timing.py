@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from tests.simulate.logs import plausible_log
 from trapline.frontier import FAILED, FETCHED
 from trapline.simulate import timing
-from trapline.simulate.log import Log, bytes_of, log_of
+from trapline.simulate.log import FetchLog, bytes_of, log_of
 from trapline.simulate.servers import Network
 
 NOTHING = log_of()
@@ -19,7 +19,9 @@ moments = st.floats(0, 1e7, allow_nan=False)
 spans = st.tuples(moments, moments, st.integers(0, 10**9)).map(lambda t: (min(t[:2]), max(t[:2]), t[2]))
 edge_lists = st.lists(moments, min_size=2, max_size=12, unique=True).map(sorted)
 logs = st.builds(
-    lambda pages, robots, k, seed, spoiled: plausible_log(np.arange(pages, dtype=np.int32), robots, k, seed, spoiled),
+    lambda pages, connections, k, seed, spoiled: plausible_log(
+        np.arange(pages, dtype=np.int32), connections, k, seed, spoiled
+    ),
     st.integers(1, 60),
     st.integers(1, 5),
     st.integers(1, 4),
@@ -54,19 +56,19 @@ def test_a_bin_has_what_lies_in_it(found: list[tuple[float, float, int]], edges:
 
 
 @given(logs)
-def test_bytes_and_robots_are_conserved_over_the_bins(log: Log) -> None:
+def test_bytes_and_connections_are_conserved_over_the_bins(log: FetchLog) -> None:
     size = 1000.0 + np.arange(60)
     edges = timing.bin_edges(log)
     assert int(timing.bytes_received(log, bytes_of(log, size), edges).sum()) == int(bytes_of(log, size).sum())
     begun, ended = timing.visits(log)
     worked = np.rint((ended - begun) * timing.MICROSECONDS).astype(np.int64)
-    assert int(timing.robot_time((begun, ended), edges).sum()) == int(worked.sum())
-    mean = timing.active_robots((begun, ended), edges)
+    assert int(timing.connection_time((begun, ended), edges).sum()) == int(worked.sum())
+    mean = timing.active_connections((begun, ended), edges)
     assert math.fsum(mean * np.diff(edges)) == pytest.approx(float((ended - begun).sum()), abs=1e-5)
 
 
 @given(logs)
-def test_a_visit_lasts_from_its_first_row_to_its_last(log: Log) -> None:
+def test_a_visit_lasts_from_its_first_row_to_its_last(log: FetchLog) -> None:
     begun, ended = timing.visits(log)
     numbers = sorted(set(log.visit.tolist()))
     assert begun.tolist() == [log.start[log.visit == number].min() for number in numbers]
@@ -79,7 +81,7 @@ def test_a_visit_without_rows_is_no_visit() -> None:
 
 
 @given(logs, st.integers(2, 30))
-def test_progress_goes_from_nothing_to_all_through_true_points(log: Log, points: int) -> None:
+def test_progress_goes_from_nothing_to_all_through_true_points(log: FetchLog, points: int) -> None:
     value = 1.0 + np.arange(60) % 7
     found = timing.progress(log, value, 100.0, points)
     rows = log.result == FETCHED
@@ -110,22 +112,22 @@ def test_the_link_is_wasted_where_nothing_comes() -> None:
     assert timing.optimal_seconds(500, math.inf) is None
 
 
-def test_a_link_for_each_robot_carries_as_many_times_as_much() -> None:
-    assert timing.capacity(Network(bandwidth=10.0), robots=5) == 10
-    assert timing.capacity(Network(bandwidth=10.0, per_robot=True), robots=5) == 50
+def test_a_link_for_each_connection_carries_as_many_times_as_much() -> None:
+    assert timing.capacity(Network(bandwidth=10.0), connections=5) == 10
+    assert timing.capacity(Network(bandwidth=10.0, per_connection=True), connections=5) == 50
 
 
 def test_nothing_fetched_takes_no_time_and_brings_nothing() -> None:
     edges = timing.bin_edges(NOTHING)
     assert edges.tolist() == [0.0]
-    assert len(timing.active_robots(timing.visits(NOTHING), edges)) == 0
+    assert len(timing.active_connections(timing.visits(NOTHING), edges)) == 0
     assert len(timing.bytes_received(NOTHING, bytes_of(NOTHING, np.ones(1)), edges)) == 0
     assert [column.tolist() for column in timing.progress(NOTHING, np.ones(1), 1.0)] == [[0.0], [0], [0.0]]
     assert timing.seconds_until(NOTHING, np.ones(1), (0.5, 1.0)) == [0.0, 0.0]
 
 
 @given(logs)
-def test_all_quality_is_in_with_the_last_page(log: Log) -> None:
+def test_all_quality_is_in_with_the_last_page(log: FetchLog) -> None:
     rows = log.result == FETCHED
     early, late = timing.seconds_until(log, np.ones(60), (0.5, 1.0))
     assert early <= late == (log.end[rows][-1] if rows.any() else 0.0)

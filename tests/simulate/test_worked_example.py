@@ -17,7 +17,7 @@ from trapline.strategies import pair
 TEXT = (Path(__file__).parents[2] / "docs" / "worked-example.md").read_text()
 RULES = Rules(delay_s=4.0, per_connection=2, lease_s=math.inf)
 NETWORK = Network(bandwidth=10.0)
-ROBOTS = 2
+CONNECTIONS = 2
 
 
 def table(first_column: str) -> list[dict[str, str]]:
@@ -62,7 +62,9 @@ def servers() -> Servers:
 
 
 def crawled() -> list[Row]:
-    return rows(simulate(web(), pair("fifo", "fifo"), RULES, robots=ROBOTS, servers=servers(), network=NETWORK).log)
+    return rows(
+        simulate(web(), pair("fifo", "fifo"), RULES, connections=CONNECTIONS, servers=servers(), network=NETWORK).log
+    )
 
 
 def test_the_example_has_three_sites_six_pages_and_one_server_that_closes() -> None:
@@ -89,7 +91,7 @@ def test_the_slow_twin_gets_the_same() -> None:
         web(),
         pair("fifo", "fifo"),
         RULES,
-        robots=ROBOTS,
+        connections=CONNECTIONS,
         servers=servers(),
         network=NETWORK,
         inputs={},
@@ -99,21 +101,21 @@ def test_the_slow_twin_gets_the_same() -> None:
 
 
 def test_the_example_is_polite() -> None:
-    log = simulate(web(), pair("fifo", "fifo"), RULES, robots=ROBOTS, servers=servers(), network=NETWORK).log
+    log = simulate(web(), pair("fifo", "fifo"), RULES, connections=CONNECTIONS, servers=servers(), network=NETWORK).log
     assert politeness_violations(log, web().site, web().ips, RULES) == 0
 
 
 # The picture.
 
 
-def draw_robots(log: list[Row]) -> list[str]:
-    """A visit goes to the first robot that is free at its start; its pages follow it."""
-    lines, owner = [[" "] * 24 for _ in range(ROBOTS)], {}
+def draw_connections(log: list[Row]) -> list[str]:
+    """A visit goes to the first connection that is free at its start; its pages follow it."""
+    lines, owner = [[" "] * 24 for _ in range(CONNECTIONS)], {}
     connection_s = servers().connection_s
     for row in sorted(log, key=lambda row: row.start):
         first = row.visit not in owner
         if first:
-            owner[row.visit] = next(i for i in range(ROBOTS) if lines[i][int(row.start)] == " ")
+            owner[row.visit] = next(i for i in range(CONNECTIONS) if lines[i][int(row.start)] == " ")
         line, open_s = lines[owner[row.visit]], float(connection_s[web().site[row.page]]) if first else 0.0
         paint(line, row.start, row.start + open_s, "o")
         paint(line, row.start + open_s, row.first_byte, ".")
@@ -135,10 +137,10 @@ def draw_link(log: list[Row]) -> str:
     return "".join(line).rstrip()
 
 
-@pytest.mark.parametrize(("name", "which"), [("robot 1", 0), ("robot 2", 1), ("link", 2)])
+@pytest.mark.parametrize(("name", "which"), [("connection 1", 0), ("connection 2", 1), ("link", 2)])
 def test_the_picture_shows_the_log(name: str, which: int) -> None:
     log = crawled()
-    assert f"\n{name:11}{[*draw_robots(log), draw_link(log)][which]}\n" in TEXT
+    assert f"\n{name:15}{[*draw_connections(log), draw_link(log)][which]}\n" in TEXT
 
 
 def test_the_bytes_are_added_up_right() -> None:

@@ -17,7 +17,7 @@ from trapline.graph.strings import StoredStrings
 from trapline.strategies import Strategy, load_strategy, page_ranks, pair, strategies
 from trapline.strategies.inputs import (
     INPUTS,
-    History,
+    CrawlHistory,
     check_inputs,
     default_rules,
     history_values,
@@ -82,7 +82,7 @@ def test_a_row_without_a_number_is_named(tmp_path: Path, row: str) -> None:
 
 def test_a_page_cannot_be_worth_less_than_nothing(tmp_path: Path) -> None:
     """The share of what was fetched would rise and fall, and every number made of it would be nonsense."""
-    with pytest.raises(ConfigError, match="-2 for http://a/; a page cannot be worth less than 0"):
+    with pytest.raises(ConfigError, match="-2 for http://a/; a quality must be at least 0"):
         quality(written(tmp_path, "http://a/ -2\n"))
 
 
@@ -107,7 +107,7 @@ def test_a_name_that_is_nothing_is_answered_with_the_nearest() -> None:
 
 def test_values_by_url_need_urls(tmp_path: Path) -> None:
     for source in (written(tmp_path, "http://a/ 1\n"), "json:dumps"):
-        with pytest.raises(ConfigError, match="values go by URL, and the graph has none"):
+        with pytest.raises(ConfigError, match="values are given by URL, and the graph has no URLs"):
             quality(source, NAMELESS)
 
 
@@ -139,8 +139,8 @@ def test_a_users_function_in_the_current_folder_is_asked_for_all_urls() -> None:
 @pytest.mark.parametrize(
     ("source", "says"),
     [
-        ("worths:too_few", "it must answer 4 numbers, not 1"),
-        ("worths:table", "it must answer 4 numbers, not an array of shape (4, 2)"),
+        ("worths:too_few", "it must return 4 numbers, not 1"),
+        ("worths:table", "it must return 4 numbers, not an array of shape (4, 2)"),
         ("worths:words", "ValueError"),
         ("worths:no_number", "nan for http://a/ is not a number"),
         ("worths:fails", "KeyError"),
@@ -204,7 +204,7 @@ def test_a_history_that_cannot_be_used_is_refused_in_one_line(tmp_path: Path) ->
     (tmp_path / "crawl" / "crawl.db").touch()
     for path, says in (
         (written(tmp_path, "http://a/ -0.5\n"), r"'http://a/' is -0.5; it must be at least 0"),
-        (tmp_path / "nameless", "values go by URL, and the graph has none"),
+        (tmp_path / "nameless", "values are given by URL, and the graph has no URLs"),
         (tmp_path / "crawl", r"crawl\.db: not the database of a crawl: no such table"),
         (tmp_path / "nothing", "nothing: does not exist"),
         (written(tmp_path, "https://other/ 1\n", "other.txt"), "none of its 1 URLs"),
@@ -213,10 +213,12 @@ def test_a_history_that_cannot_be_used_is_refused_in_one_line(tmp_path: Path) ->
             history_values(path, WEB, pagerank)
 
 
-HISTORY = History(np.array([0.1, -1.0, 0.2, -1.0]), np.array([0.1, 0.2, 0.7]))
+HISTORY = CrawlHistory(np.array([0.1, -1.0, 0.2, -1.0]), np.array([0.1, 0.2, 0.7]))
 
 
-def inputs(strategy: Strategy, graph: Graph = WEB, history: History | None = HISTORY, seed: int = 0) -> dict[str, Any]:
+def inputs(
+    strategy: Strategy, graph: Graph = WEB, history: CrawlHistory | None = HISTORY, seed: int = 0
+) -> dict[str, Any]:
     return inputs_for(strategy, graph, RANK, np.array([4.0, 3.0, 2.0, 1.0]), history, seed)
 
 
@@ -226,13 +228,13 @@ def test_a_new_page_draws_an_old_one_by_seed_and_url_alone() -> None:
     assert all(values[0] == 0.1 and values[2] == 0.2 for values in drawn)
     assert {values[1] for values in drawn} == {values[3] for values in drawn} == {0.1, 0.2, 0.7}
     turned = graph_of([[], [], [], []], [0, 0, 0, 0], urls=StoredStrings.of(URLS[::-1]))
-    backwards = inputs(strategy, turned, History(HISTORY.page[::-1], HISTORY.old))["history_random"]
+    backwards = inputs(strategy, turned, CrawlHistory(HISTORY.page[::-1], HISTORY.old))["history_random"]
     assert tuple(backwards.tolist()[::-1]) == drawn[0]
 
 
 def test_old_pages_are_drawn_equally_often() -> None:
     web = generate(6000, 20, seed=1)
-    history = History(np.full(web.pages, -1.0), np.array([0.0, 1.0, 2.0]))
+    history = CrawlHistory(np.full(web.pages, -1.0), np.array([0.0, 1.0, 2.0]))
     drawn = inputs(load_strategy("historical-pagerank-random"), web, history)["history_random"]
     # 6,000 draws with probability 1/3: five standard deviations are 183.
     assert np.abs(np.bincount(drawn.astype(int)) - web.pages / 3).max() < 183
@@ -258,7 +260,7 @@ def test_the_option_that_is_missing_is_named() -> None:
     for name in (name for name in strategies() if name.startswith("historical")):
         with pytest.raises(ConfigError, match=f"'{name}' needs the PageRank of an old crawl: give --history"):
             inputs(load_strategy(name), history=None)
-    with pytest.raises(ConfigError, match="needs a quality known beforehand"):
+    with pytest.raises(ConfigError, match="needs a quality known before the crawl"):
         check_inputs(load_strategy("quality"), has_quality=False, has_history=True)
 
 
@@ -267,7 +269,7 @@ def test_an_input_that_nobody_knows_is_refused() -> None:
 
     page = replace(page_ranks()["quality"], columns=("views",), inputs=("views",))
     with pytest.raises(
-        ConfigError, match="needs the input 'views'; it can have: history, history_random, pagerank, quality"
+        ConfigError, match="needs the input 'views'; the inputs are: history, history_random, pagerank, quality"
     ):
         check_inputs(replace(load_strategy("quality"), page=page), True, True)
 

@@ -19,6 +19,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import trapline.strategies
+from tests.effort import examples
 from tests.frontier.worlds import HOSTILE_WORLDS, World, drive
 from tests.strategies.webs import GRAPHS, crawl, graph_of, inputs_of, known_pagerank, random_graph
 from trapline.errors import ConfigError
@@ -37,7 +38,7 @@ from trapline.strategies import (
 )
 
 UNCOMPILED = bool(numba.config.DISABLE_JIT)
-WEBS = 8 if UNCOMPILED else 60
+WEBS = 4 if UNCOMPILED else examples(60)
 FOLDER = Path(trapline.strategies.__file__).parent
 MODULES = [path.stem for path in FOLDER.glob("*.py") if re.search("^(PAGE|SITE|STRATEGY) = ", path.read_text(), re.M)]
 KINDS = {"PAGE": page_ranks, "SITE": site_ranks, "STRATEGY": strategies}

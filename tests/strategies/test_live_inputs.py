@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from trapline.errors import ConfigError
 from trapline.fetch.urls import canonical
 from trapline.graph import Graph, generate, pagerank
-from trapline.graph.format_saved import save
+from trapline.graph.formats.saved import save
 from trapline.graph.strings import decoded
 from trapline.strategies import Strategy, load_strategy, pair
 from trapline.strategies.inputs import history_values, inputs_for, quality_values
@@ -121,11 +121,11 @@ def test_quality_from_a_function(web: Graph, urls: list[str], function: str) -> 
 
 def test_nothing_is_worth_less_than_nothing(tmp_path: Path, function: str) -> None:
     (tmp_path / "values").write_text("http://a.org/ -1\n")
-    with pytest.raises(ConfigError, match=r"-1 for http://a.org/; a page cannot be worth less than 0"):
+    with pytest.raises(ConfigError, match=r"-1 for http://a.org/; a quality must be at least 0"):
         quality_of(str(tmp_path / "values"), 0, canonical)
     values = quality_of(function, 0, canonical)
     assert values is not None
-    with pytest.raises(ConfigError, match="less than 0"):
+    with pytest.raises(ConfigError, match="at least 0"):
         values(["http://a.org/", "http://neg.org/"])
 
 

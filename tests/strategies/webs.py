@@ -1,6 +1,6 @@
-"""Small random webs, and a crawl of one by one robot through the frontier's face: a page takes a second, scores none.
+"""Small random webs, and a crawl of one by one connection through the frontier's face: a page takes a second, scores none.
 
-What a strategy's laws need and no more: mishaps and several robots are in tests/frontier/worlds.py.
+What a strategy's laws need and no more: mishaps and several connections are in tests/frontier/worlds.py.
 """
 
 from typing import Any
@@ -63,7 +63,7 @@ def known_pagerank(graph: Graph, known: set[int], fetched: set[int]) -> Any:
 
 
 def crawl(graph: Graph, strategy: Strategy, rules: Rules, seed: int = 0) -> list[int]:
-    """The pages in the order in which one robot fetches them."""
+    """The pages in the order in which one connection fetches them."""
     frontier = Frontier(strategy, rules, seed)
     frontier.add_sites(graph.sites, 0.0, graph.ips)
     frontier.add_pages(graph.site, graph.dynamic)

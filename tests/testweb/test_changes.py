@@ -15,24 +15,38 @@ from tests.testweb.changing import changes, changing_web
 from tests.testweb.webs import SIZE, asked, connect, numbered, one_answer, request
 from trapline.errors import ConfigError
 from trapline.refresh import drawn_trace, trace_of_pages
-from trapline.testweb import Answer, Behaviour, Mix, Request, Web, answer, build_web, changes_of, get, render, serve
+from trapline.testweb import (
+    Behaviour,
+    Mix,
+    Request,
+    ServedAnswer,
+    ServedWeb,
+    answer,
+    build_web,
+    changes_of,
+    get,
+    render,
+    serve,
+)
 
 BEGAN = 1_000_000.25
 PAGE = 1
 
 
-def web_of(updates: dict[int, list[float]], validators: str = "honest", **about: object) -> Web:
+def web_of(updates: dict[int, list[float]], validators: str = "honest", **about: object) -> ServedWeb:
     graph = numbered()
     own = changes(updates, graph.pages, **about)
     return build_web(graph, Behaviour(validators=validators), changes=own).at(80, began=BEGAN)
 
 
-def at(web: Web, since_s: float, none_match: str = "", modified_since: str = "", page: int = PAGE) -> Answer:
+def at(
+    web: ServedWeb, since_s: float, none_match: str = "", modified_since: str = "", page: int = PAGE
+) -> ServedAnswer:
     asked_for = Request("GET", web.paths[page], True, False, none_match, modified_since)
     return answer(web, web.site[page], asked_for, now=BEGAN + since_s)
 
 
-def field(made: Answer, name: str) -> str:
+def field(made: ServedAnswer, name: str) -> str:
     found = re.search(rf"(?i)^{name}: (.*)\r$", made.head.decode(), re.MULTILINE)
     return found[1] if found else ""
 

@@ -49,7 +49,7 @@ def test_for_machines_it_says_where_and_then_what(graph: Path, tmp_path: Path) -
 def test_for_people_it_says_how_to_crawl_it(graph: Path) -> None:
     process = started(graph, "--names", "address", "--requests", "measured")
     lines = [process.stdout.readline() for _ in range(4)]
-    assert "3 sites, 12 pages" in lines[0] and "http://127.1.0.1:" in lines[0]
+    assert "3 sites with 12 pages" in lines[0] and "http://127.1.0.1:" in lines[0]
     assert lines[2].startswith("crawl it:  trapline crawl --seeds ") and "--hosts" not in lines[2]
     assert "--continuous" not in lines[2]
     urls = Path(lines[2].split("--seeds ")[1].split()[0])
@@ -65,7 +65,7 @@ def test_it_says_how_many_sites_tell_what(graph: Path) -> None:
     lines = [process.stdout.readline() for _ in range(5)]
     process.terminate()
     process.communicate(timeout=20)
-    assert lines[1] == "sites by what they tell: 2 smart, 1 liar\n"
+    assert lines[1] == "sites by provider level: 2 smart, 1 liar\n"
     assert lines[4].startswith("crawl it:  ") and " --continuous -o DIR" in lines[4]
 
 
@@ -84,10 +84,10 @@ def test_a_web_that_changes_leaves_what_freshness_is_measured_from(
     assert found["freshness"]["all"]["pages"] == 12 and found["freshness"]["all"]["fetched"] == 10  # the last ends it
     assert 0.0 < found["freshness"]["all"]["binary"] < 1.0 == found["freshness"]["all"]["binary_of_copies"]
     assert run(["testweb", "freshness", str(log), str(history)]) == 0
-    assert "12 pages: 0 updates, 10 fetched" in capsys.readouterr().out
+    assert "12 pages: 0 updates and 10 fetches" in capsys.readouterr().out
     log.with_suffix(".csv").write_text("arrived,arrival_s,end_s,host,path,status,version\n")
     assert run(["testweb", "freshness", str(log.with_suffix(".csv")), str(history)]) == 2
-    assert "no page of" in capsys.readouterr().err
+    assert "contains no fetch of a page of" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(
@@ -107,7 +107,7 @@ def test_a_web_that_changes_leaves_what_freshness_is_measured_from(
         (["--faults", "rest=1%"], "did you mean 'reset'"),
         (["--faults", "reset=2"], "not in 0..1"),
         (["--robots", "rule"], "did you mean 'rules'"),
-        (["--names", "address", "--sites-per-address", "2"], "one site per address"),
+        (["--names", "address", "--sites-per-address", "2"], "one site on each address"),
         (["--tls", "nothing.pem"], "nothing.pem"),
         (["--tls-key", "nothing.pem"], "--tls"),
         (["--log", "log.txt"], ".parquet"),

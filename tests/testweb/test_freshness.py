@@ -15,29 +15,31 @@ from tests.testweb.changing import changing_web, history
 from tests.testweb.webs import connect, one_answer, request
 from trapline.errors import ConfigError
 from trapline.testweb import (
-    Accesses,
+    AccessTimes,
     Behaviour,
-    Fetches,
-    Freshness,
+    CopyFreshness,
+    FetchTimes,
     fetches_of,
     freshness,
     history_of,
     popularity,
     serve,
 )
-from trapline.testweb.history_files import read_accesses, read_fetches, read_history, write_history
-from trapline.testweb.log_files import write_log
+from trapline.testweb.freshness import read_accesses, read_fetches, read_history, write_history
+from trapline.testweb.log import write_log
 
 PAGES = 3
 
 
-def fetches(*rows: Fetch, versions: list[int] | None = None) -> Fetches:
+def fetches(*rows: Fetch, versions: list[int] | None = None) -> FetchTimes:
     page, asked_s, had_s = zip(*rows, strict=True) if rows else ((), (), ())
     status = np.full(len(rows), 200)
-    return Fetches(np.array(page, int), np.array(asked_s), np.array(had_s), status, np.array(versions or status, int))
+    return FetchTimes(
+        np.array(page, int), np.array(asked_s), np.array(had_s), status, np.array(versions or status, int)
+    )
 
 
-def measured(updates: dict[int, list[float]], *rows: Fetch, begin: float = 0.0, end: float = 10.0) -> Freshness:
+def measured(updates: dict[int, list[float]], *rows: Fetch, begin: float = 0.0, end: float = 10.0) -> CopyFreshness:
     return freshness(history(updates, PAGES), fetches(*rows), np.ones(PAGES), begin, end)["all"]
 
 
@@ -83,7 +85,7 @@ def test_levels_are_measured_apart() -> None:
 
 
 def test_an_empty_window_is_refused() -> None:
-    with pytest.raises(ConfigError, match="nothing lies between"):
+    with pytest.raises(ConfigError, match="is empty, must end after it begins"):
         measured({}, begin=10.0)
 
 
@@ -106,7 +108,7 @@ def test_it_finds_what_looking_at_every_moment_finds(
     rows = [row for row in rows if row[1] >= born_s[row[0]]]
     grid = [second + 0.5 for second in range(5, 20)]
     known = history(updates, PAGES, born_s)
-    accesses = Accesses(np.repeat(np.arange(PAGES), len(grid)), np.tile(grid, PAGES))
+    accesses = AccessTimes(np.repeat(np.arange(PAGES), len(grid)), np.tile(grid, PAGES))
     found = freshness(known, fetches(*rows), np.array(weights, float), 5.0, 20.0, accesses)["all"]
     expected = naive_freshness(updates, born_s, rows, weights, grid)
     assert (found.binary, found.binary_of_copies) == pytest.approx(expected)
@@ -153,7 +155,9 @@ def test_what_is_no_access_is_named_by_its_line(text: str, tmp_path: Path) -> No
         read_accesses(tmp_path / "accesses", {}, 0.0)
 
 
-@pytest.mark.parametrize(("text", "hint"), [("a,b\n1,2\n", "no column host"), ("", "neither CSV nor Parquet")])
+@pytest.mark.parametrize(
+    ("text", "hint"), [("a,b\n1,2\n", "no column host"), ("", "cannot be read, neither CSV nor Parquet")]
+)
 def test_what_is_no_history_is_refused(text: str, hint: str, tmp_path: Path) -> None:
     (tmp_path / "history.csv").write_text(text)
     with pytest.raises(ConfigError, match=hint):

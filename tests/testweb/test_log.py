@@ -8,12 +8,12 @@ import pytest
 
 from tests.testweb.webs import SIZE, asked, connect, numbered, one_answer, request
 from trapline.errors import ConfigError
-from trapline.testweb import ROBOTS_FILE, Behaviour, Log, build_web, serve
-from trapline.testweb.log_files import COLUMNS, write_log
+from trapline.testweb import ROBOTS_FILE, Behaviour, RequestLog, build_web, serve
+from trapline.testweb.log import COLUMNS, write_log
 
 
 @pytest.fixture(scope="module")
-def log() -> Log:
+def log() -> RequestLog:
     """Of two pages on one connection, then a robots.txt, a stranger, a wrong host and a page that never comes."""
     web = build_web(numbered(), [Behaviour(), Behaviour(robots="rules"), Behaviour(faults=(("silent", 1.0),))])
     with serve(web) as server:
@@ -37,7 +37,7 @@ def log() -> Log:
         return log
 
 
-def test_every_request_has_its_row(log: Log) -> None:
+def test_every_request_has_its_row(log: RequestLog) -> None:
     web = log.web
     assert log.connection.tolist() == [1, 1, 2, 2, 3, 4]
     assert [web.addresses[number] for number in log.address] == ["127.1.0.1"] * 2 + ["127.1.0.2"] * 3 + ["127.1.0.3"]
@@ -48,13 +48,13 @@ def test_every_request_has_its_row(log: Log) -> None:
     assert log.size[0] > SIZE and log.size[5] == 0
 
 
-def test_times_are_in_order(log: Log) -> None:
+def test_times_are_in_order(log: RequestLog) -> None:
     assert (log.end_s >= log.arrival_s).all()
     assert (log.arrival_s[1:] >= log.end_s[:-1]).all()  # one after the other, each on the word of the answer before
 
 
 @pytest.mark.parametrize("name", ["log.csv", "log.parquet"])
-def test_files_say_what_the_log_says(log: Log, tmp_path: Path, name: str) -> None:
+def test_files_say_what_the_log_says(log: RequestLog, tmp_path: Path, name: str) -> None:
     write_log(log, tmp_path / name)
     if name.endswith("csv"):
         heading, *rows = list(csv.reader((tmp_path / name).open(newline="")))
@@ -68,7 +68,7 @@ def test_files_say_what_the_log_says(log: Log, tmp_path: Path, name: str) -> Non
     assert tuple(heading) == COLUMNS
 
 
-def test_another_kind_of_file_is_refused(log: Log, tmp_path: Path) -> None:
+def test_another_kind_of_file_is_refused(log: RequestLog, tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match=r"\.parquet"):
         write_log(log, tmp_path / "log.txt")
 

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.testweb.webs import numbered
-from trapline.testweb import ROBOTS_FILE, Behaviour, Findings, Log, Promise, build_web, check
+from trapline.testweb import ROBOTS_FILE, Behaviour, Findings, Promise, RequestLog, build_web, check
 from trapline.testweb.log import Recorder
 from trapline.testweb.robots_txt import allowed
 
@@ -24,11 +24,11 @@ RULES = Promise(delay_s=10.0, per_connection=2, pause_s=1.0)
 Row = tuple[int, int, int, float, float]  # connection, site, page, arrival, end
 
 
-def log_of(*rows: Row) -> Log:
+def log_of(*rows: Row) -> RequestLog:
     recorder = Recorder()
     for connection, site, page, arrival, end in rows:
         recorder.answered(arrival, end, 1, connection, WEB.address_of[site], site, page, 200, 0)
-    return Log(WEB, recorder.columns())
+    return RequestLog(WEB, recorder.columns())
 
 
 def checked(*rows: Row, promise: Promise = RULES) -> Findings:

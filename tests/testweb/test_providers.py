@@ -23,11 +23,11 @@ from trapline.errors import ConfigError
 from trapline.graph import Graph
 from trapline.refresh import drawn_trace
 from trapline.testweb import (
-    Answer,
     Behaviour,
-    Changes,
+    PageChanges,
+    ServedAnswer,
+    ServedWeb,
     Telling,
-    Web,
     answer,
     build_web,
     changes_of,
@@ -44,7 +44,7 @@ BEGAN = 1_000_000.25
 LEVELS = ("normal", "polled", "smart", "super", "liar")
 
 
-def web_of(telling: Telling | None = None, pages_per_site: int = 20, gap_s: float = 100.0, **about: Any) -> Web:
+def web_of(telling: Telling | None = None, pages_per_site: int = 20, gap_s: float = 100.0, **about: Any) -> ServedWeb:
     """A site of each level."""
     graph = numbered(5, pages_per_site)
     changes = _changes(graph, gap_s, **about)
@@ -52,23 +52,23 @@ def web_of(telling: Telling | None = None, pages_per_site: int = 20, gap_s: floa
     return build_web(graph, changes=changes, providers=providers).at(8080, began=BEGAN)
 
 
-def _changes(graph: Graph, gap_s: float, **about: Any) -> Changes:
+def _changes(graph: Graph, gap_s: float, **about: Any) -> PageChanges:
     trace = drawn_trace("poisson", graph.pages, 50 * graph.pages, 50 * gap_s / 86_400.0, seed=1)
     return changes_of(graph, trace, **about)
 
 
-def asked_for(web: Web, level: str, target: str, since_s: float = 1_000.0) -> Answer:
+def asked_for(web: ServedWeb, level: str, target: str, since_s: float = 1_000.0) -> ServedAnswer:
     return answer(web, LEVELS.index(level), get(target), now=BEGAN + since_s)
 
 
-def updates(web: Web) -> set[tuple[float, int]]:
+def updates(web: ServedWeb) -> set[tuple[float, int]]:
     """Of the first round."""
     assert web.changes
     offsets = np.array(web.changes.offsets)
     return set(zip(web.changes.at_s, np.repeat(np.arange(web.pages), np.diff(offsets)).tolist(), strict=True))
 
 
-def pings(web: Web, level: str) -> list[tuple[float, int]]:
+def pings(web: ServedWeb, level: str) -> list[tuple[float, int]]:
     """Of the first round."""
     assert web.providers and web.changes
     end_s = web.changes.round_s
@@ -91,7 +91,7 @@ def test_shares_of_levels_are_kept_exactly() -> None:
     ("telling", "hint"),
     [
         ({"levels": (("smrt", 1.0),)}, "did you mean 'smart'"),
-        ({"levels": (("smart", 0.7), ("super", 0.7))}, "more than 1"),
+        ({"levels": (("smart", 0.7), ("super", 0.7))}, "add up to 1.4, must be at most 1"),
         ({"levels": ("smart", "super")}, "2 levels for 3 sites"),
         ({"precision": 0.0}, "above 0"),
         ({"recall": 1.5}, "recall"),
@@ -190,7 +190,7 @@ def test_a_sitemap_has_all_pages_and_when_they_changed() -> None:
     assert set(lies.values()) == {BEGAN + 1_000.0}
 
 
-def _sitemap(made: Answer) -> dict[str, float]:
+def _sitemap(made: ServedAnswer) -> dict[str, float]:
     root = ElementTree.fromstring(made.body)
     pairs = ([child.text or "" for child in url] for url in root)
     return {loc: _moment(lastmod) for loc, lastmod in pairs}

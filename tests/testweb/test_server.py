@@ -17,7 +17,19 @@ import trustme
 
 from tests.testweb.webs import SIZE, asked, connect, numbered, one_answer, request, until_end
 from trapline.errors import ConfigError
-from trapline.testweb import ATTACKS, FAULTS, Behaviour, Log, Promise, Served, Web, build_web, check, render, serve
+from trapline.testweb import (
+    ATTACKS,
+    FAULTS,
+    Behaviour,
+    Promise,
+    RequestLog,
+    Served,
+    ServedWeb,
+    build_web,
+    check,
+    render,
+    serve,
+)
 
 PLAIN, LIMITED, UNANNOUNCED, OLD, SLOW, IDLE, FAULTY = range(7)
 
@@ -39,15 +51,15 @@ def served() -> Iterator[Served]:
 
 
 @pytest.fixture
-def web(served: Served) -> Web:
+def web(served: Served) -> ServedWeb:
     return served.web
 
 
-def pages_of(web: Web, site: int) -> list[int]:
+def pages_of(web: ServedWeb, site: int) -> list[int]:
     return [page for page in range(web.pages) if web.site[page] == site]
 
 
-def test_a_connection_serves_many_pages_in_the_order_of_the_requests(web: Web) -> None:
+def test_a_connection_serves_many_pages_in_the_order_of_the_requests(web: ServedWeb) -> None:
     with connect(web, PLAIN) as own:
         for page in (0, 5, 2, 5):
             own.sendall(request(web, page))
@@ -57,7 +69,7 @@ def test_a_connection_serves_many_pages_in_the_order_of_the_requests(web: Web) -
 
 
 @pytest.mark.parametrize("site", [PLAIN, SLOW])
-def test_pipelined_requests_are_answered_in_order(web: Web, site: int) -> None:
+def test_pipelined_requests_are_answered_in_order(web: ServedWeb, site: int) -> None:
     pages = pages_of(web, site)[:6]
     with connect(web, site) as own:
         own.sendall(b"".join(request(web, page) for page in pages))
@@ -68,14 +80,14 @@ def test_pipelined_requests_are_answered_in_order(web: Web, site: int) -> None:
         assert rest == b""
 
 
-def test_a_request_may_come_byte_by_byte(web: Web) -> None:
+def test_a_request_may_come_byte_by_byte(web: ServedWeb) -> None:
     with connect(web, PLAIN) as own:
         for byte in request(web, 3):
             own.sendall(bytes([byte]))
         assert one_answer(own)[1] == render(web, 3)
 
 
-def test_the_limit_of_requests_is_announced_and_kept(web: Web) -> None:
+def test_the_limit_of_requests_is_announced_and_kept(web: ServedWeb) -> None:
     pages = pages_of(web, LIMITED)[:5]
     with connect(web, LIMITED) as own:
         own.sendall(b"".join(request(web, page) for page in pages))
@@ -85,7 +97,7 @@ def test_the_limit_of_requests_is_announced_and_kept(web: Web) -> None:
     assert everything.count(b"Connection: close") == 1
 
 
-def test_a_limit_may_go_unannounced(web: Web) -> None:
+def test_a_limit_may_go_unannounced(web: ServedWeb) -> None:
     pages = pages_of(web, UNANNOUNCED)[:3]
     with connect(web, UNANNOUNCED) as own:
         own.sendall(b"".join(request(web, page) for page in pages))
@@ -93,13 +105,13 @@ def test_a_limit_may_go_unannounced(web: Web) -> None:
     assert everything.count(b"HTTP/1.1 200 OK") == 2 and b"Connection" not in everything
 
 
-def test_an_http_1_0_server_closes_after_each_answer(web: Web) -> None:
+def test_an_http_1_0_server_closes_after_each_answer(web: ServedWeb) -> None:
     page = pages_of(web, OLD)[1]
     everything = asked(web, page)
     assert everything.startswith(b"HTTP/1.0 200 OK\r\n") and everything.endswith(render(web, page))
 
 
-def test_an_http_1_0_client_is_kept_only_if_it_asks(web: Web) -> None:
+def test_an_http_1_0_client_is_kept_only_if_it_asks(web: ServedWeb) -> None:
     assert asked(web, 1, version="1.0").endswith(render(web, 1))  # to the end of the connection
     with connect(web, PLAIN) as own:
         for _ in range(2):
@@ -108,11 +120,11 @@ def test_an_http_1_0_client_is_kept_only_if_it_asks(web: Web) -> None:
             assert b"Connection: keep-alive" in head and body == render(web, 1)
 
 
-def test_a_client_that_wants_the_end_gets_it(web: Web) -> None:
+def test_a_client_that_wants_the_end_gets_it(web: ServedWeb) -> None:
     assert b"Connection: close\r\n" in asked(web, 1, "Connection: close")
 
 
-def test_an_idle_connection_is_closed(web: Web) -> None:
+def test_an_idle_connection_is_closed(web: ServedWeb) -> None:
     with connect(web, IDLE) as own:
         own.sendall(request(web, pages_of(web, IDLE)[0]))
         assert until_end(own).count(b"HTTP/1.1 200 OK") == 1
@@ -129,18 +141,20 @@ def test_an_idle_connection_is_closed(web: Web) -> None:
         (b"GET /" + b"a" * 70_000, b"431"),
     ],
 )
-def test_what_is_no_request_for_a_site_is_refused_and_ends_the_connection(web: Web, sent: bytes, status: bytes) -> None:
+def test_what_is_no_request_for_a_site_is_refused_and_ends_the_connection(
+    web: ServedWeb, sent: bytes, status: bytes
+) -> None:
     with connect(web, PLAIN) as own:
         own.sendall(sent)
         assert until_end(own).split(b" ", 2)[1] == status
 
 
-def page_with(web: Web, fault: str) -> int:
+def page_with(web: ServedWeb, fault: str) -> int:
     return next(page for page in pages_of(web, FAULTY) if web.fault(page) == fault)
 
 
 @pytest.mark.parametrize("fault", ["empty", "reset", "short-body", "bad-chunks", "garbage", "no-length", "long-body"])
-def test_faults_that_end_by_themselves(web: Web, fault: str) -> None:
+def test_faults_that_end_by_themselves(web: ServedWeb, fault: str) -> None:
     page = page_with(web, fault)
     everything, body = asked(web, page, "Connection: close"), render(web, page)
     assert {
@@ -177,7 +191,7 @@ def test_faults_that_do_not_end(served: Served, fault: str) -> None:
         assert own.recv(8) == b"HTTP/1.1"
 
 
-def test_once_unavailable_then_well(web: Web) -> None:
+def test_once_unavailable_then_well(web: ServedWeb) -> None:
     page = page_with(web, "unavailable-once")
     with connect(web, FAULTY) as own:
         own.sendall(request(web, page) * 2)
@@ -266,7 +280,7 @@ def test_a_polite_client_is_seen_to_be_polite_without_tolerance_and_a_hasty_one_
     assert len(check(polite, Promise(delay_s=1_000.0)).early) == 29
 
 
-def since(log: Log, row: int) -> Log:
+def since(log: RequestLog, row: int) -> RequestLog:
     """The rows from this one on."""
     size = len(log.columns.rows) // len(log)
-    return Log(log.web, log.columns._replace(rows=log.columns.rows[row * size :], other={}))
+    return RequestLog(log.web, log.columns._replace(rows=log.columns.rows[row * size :], other={}))

@@ -20,30 +20,30 @@ from trapline.testweb import (
     Behaviour,
     Mix,
     Sending,
-    Web,
+    ServedWeb,
     answer,
     build_web,
     get,
     render,
 )
+from trapline.testweb.answer import BY_NAME
 from trapline.testweb.behaviour import behaviours
-from trapline.testweb.faults import BY_NAME
-from trapline.testweb.names import address, site_names
-from trapline.testweb.request import Request
+from trapline.testweb.message import Request
 from trapline.testweb.robots_txt import allowed, beginning, rules, text
+from trapline.testweb.web import address, site_names
 
 ODD = "/?&=#%.;:@!$'()*+,\\\"<>|{}[]^`~ \taZ0é漢\u00a0"
 rests = st.text(st.sampled_from(ODD), max_size=12)
 urls = st.builds("{}://{}{}".format, st.sampled_from(["http", "https"]), st.sampled_from(["a.org", "b.org:81"]), rests)
 
 
-def found(web: Web, page: int) -> list[str]:
+def found(web: ServedWeb, page: int) -> list[str]:
     """The URLs that a page links to, as a crawler finds them."""
     nodes = LexborHTMLParser(render(web, page)).css("a[href]")
     return [join_url(web.url(page), node.attributes["href"] or "") for node in nodes]
 
 
-def page_at(web: Web, url: str) -> int:
+def page_at(web: ServedWeb, url: str) -> int:
     """The page that a server answers with."""
     parts = URL(url)
     return web.paths.page(web.names.index(parts.hostname), parts.pathname + parts.search)
@@ -132,7 +132,7 @@ def test_sites_share_addresses_as_asked() -> None:
     web = build_web(numbered(5), sites_per_address=2)
     assert web.address_of == [0, 0, 1, 1, 2]
     assert web.sites_at[1] == {"site-2.test": 2, "site-3.test": 3}
-    with pytest.raises(ConfigError, match="one site per address"):
+    with pytest.raises(ConfigError, match="one site on each address"):
         build_web(numbered(5), sites_per_address=2, names="address")
 
 
@@ -180,7 +180,7 @@ def test_a_wrong_behaviour_is_refused(wrong: dict[str, object], hint: str) -> No
 # ---- answers
 
 
-def body_of(web: Web, site: int, target: str, gzip: bool = False) -> bytes:
+def body_of(web: ServedWeb, site: int, target: str, gzip: bool = False) -> bytes:
     return answer(web, site, Request("GET", target, True, gzip)).body
 
 
@@ -194,12 +194,12 @@ def test_a_page_a_stranger_and_a_method() -> None:
     assert answer(web, 0, get("/")).message(b"X: y\r\n").startswith(b"HTTP/1.1 200 OK\r\nContent-Type: text/html")
 
 
-def faulty_web(**more: object) -> Web:
+def faulty_web(**more: object) -> ServedWeb:
     shares = tuple((name, 1 / len(FAULTS)) for name in FAULTS)
     return build_web(numbered(2, 400), Behaviour(faults=shares, **more))  # type: ignore[arg-type]
 
 
-def page_with(web: Web, fault: str) -> int:
+def page_with(web: ServedWeb, fault: str) -> int:
     return next(page for page in range(web.pages) if web.fault(page) == fault)
 
 
@@ -252,7 +252,7 @@ def test_redirects_lead_to_the_page_or_nowhere(kind: str) -> None:
             assert ends == [(page + 1) % 12, (page + 2) % 12]
 
 
-def followed(web: Web, url: str) -> int:
+def followed(web: ServedWeb, url: str) -> int:
     """The page at the end of redirects; -1: there is no end."""
     for _ in range(10):
         parts = URL(url)
@@ -267,7 +267,7 @@ def followed(web: Web, url: str) -> int:
 # ---- robots.txt
 
 
-def ruled(kind: str = "rules", **more: float) -> Web:
+def ruled(kind: str = "rules", **more: float) -> ServedWeb:
     return build_web(numbered(20, 100), Behaviour(robots=kind, disallowed=0.3, **more))  # type: ignore[arg-type]
 
 

@@ -8,7 +8,7 @@ import numpy as np
 from trapline.graph import Graph
 from trapline.graph.sites import recorded_graph
 from trapline.graph.strings import StoredStrings
-from trapline.testweb import Web
+from trapline.testweb import ServedWeb
 
 SIZE = 2_000
 
@@ -41,13 +41,13 @@ def recorded(urls: Sequence[str], size: int = SIZE) -> Graph:
     )
 
 
-def request(web: Web, page: int, *fields: str, version: str = "1.1") -> bytes:
+def request(web: ServedWeb, page: int, *fields: str, version: str = "1.1") -> bytes:
     host = web.names[web.site[page]]
     lines = [f"GET {web.paths[page]} HTTP/{version}", f"Host: {host}:{web.port}", *fields, "", ""]
     return "\r\n".join(lines).encode()
 
 
-def connect(web: Web, site: int) -> socket.socket:
+def connect(web: ServedWeb, site: int) -> socket.socket:
     return socket.create_connection((web.hosts[web.names[site]], web.port), timeout=10)
 
 
@@ -62,7 +62,7 @@ def until_end(own: socket.socket) -> bytes:
     return b"".join(parts)
 
 
-def asked(web: Web, page: int, *fields: str, version: str = "1.1") -> bytes:
+def asked(web: ServedWeb, page: int, *fields: str, version: str = "1.1") -> bytes:
     """All that comes back on a connection of its own."""
     with connect(web, web.site[page]) as own:
         own.sendall(request(web, page, *fields, version=version))

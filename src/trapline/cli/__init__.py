@@ -1,6 +1,7 @@
-"""The command line: one file per command, and here the one place where they begin and end.
+"""The command line: the table of commands, and the entry point that runs one of them.
 
-Above everything and imported by nothing. Commands parse options, call one function below, and show what it answers.
+This package is the top layer: no other package imports it. A command parses its options, calls one function of the layers below, and
+prints the result.
 
 Exit codes: 0 done, 2 the user must act, 70 a defect of Trapline (EX_SOFTWARE), 130 interrupted.
 """
@@ -11,29 +12,33 @@ from collections.abc import Sequence
 
 import click
 
-from trapline.cli.complaints import INTERRUPTED, complain
 from trapline.cli.lazy import Lazy, LazyGroup
+from trapline.cli.terminal.errors import INTERRUPTED, complain
 from trapline.terminal import guard_stderr
 
 COMMANDS = {
     "demo": Lazy("trapline.cli.demo:demo", "Compare a few strategies on a generated web."),
-    "crawl": Lazy("trapline.cli.crawl:crawl", "Crawl the web into a folder; with --continuous, keep it fresh."),
-    "simulate": Lazy("trapline.cli.simulate:simulate", "Crawl a graph in simulated time."),
-    "compare": Lazy("trapline.cli.compare:compare", "Crawl a graph by several strategies, and compare them."),
-    "report": Lazy("trapline.cli.report:report", "Write an HTML page about a crawl, or one that compares several."),
-    "status": Lazy("trapline.cli.status:status", "Say how a crawl stands, also while it runs."),
-    "explain": Lazy("trapline.cli.explain:explain", "Say why a page was fetched when it was, or why it was not yet."),
-    "verify": Lazy("trapline.cli.verify:verify", "Check a crawl's folder for damage, and repair it."),
+    "crawl": Lazy("trapline.cli.crawl.command:crawl", "Crawl the web into a folder; with --continuous, keep it fresh."),
+    "simulate": Lazy("trapline.cli.simulate.command:simulate", "Crawl a graph in simulated time."),
+    "compare": Lazy("trapline.cli.simulate.compare:compare", "Compare strategies on a graph, in simulated time."),
+    "report": Lazy("trapline.cli.crawl.report:report", "Write an HTML report of a crawl, or a comparison of several."),
+    "status": Lazy("trapline.cli.crawl.status:status", "Show the status of a crawl, also while it runs."),
+    "explain": Lazy(
+        "trapline.cli.crawl.explain:explain", "Explain why a page was fetched, or why it is still waiting."
+    ),
+    "verify": Lazy("trapline.cli.crawl.verify:verify", "Check a crawl folder for damage; with --repair, repair it."),
     "graph": Lazy("trapline.cli.graph:graph", "Make, inspect and convert web graphs."),
-    "refresh": Lazy("trapline.cli.refresh:refresh", "Keep pages fresh: take pings and access logs, compare policies."),
+    "refresh": Lazy(
+        "trapline.cli.refresh.command:refresh", "Receive pings and access logs, and compare refresh policies."
+    ),
     "parallel": Lazy(
-        "trapline.cli.parallel:parallel", "Crawls of many partitions: simulate, plan, watch and resize them."
+        "trapline.cli.parallel.command:parallel", "Simulate, plan, watch and resize crawls of several partitions."
     ),
     "reproduce": Lazy(
-        "trapline.cli.reproduce:reproduce", "A paper's experiments again: its figures, and what of it holds."
+        "trapline.cli.reproduce.command:reproduce", "Reproduce a paper's experiments and check its claims."
     ),
-    "testweb": Lazy("trapline.cli.testweb:testweb", "Serve a graph as real web sites on loopback."),
-    "warmup": Lazy("trapline.cli.warmup:warmup", "Compile the core now instead of at the first run."),
+    "testweb": Lazy("trapline.cli.testweb.command:testweb", "Serve a graph as real web sites on loopback."),
+    "warmup": Lazy("trapline.cli.warmup:warmup", "Compile Trapline's core now instead of at the first run."),
 }
 
 
@@ -44,21 +49,21 @@ COMMANDS = {
 )
 @click.version_option(package_name="trapline")
 def trapline() -> None:
-    """Schedule web crawls: what to fetch next, what to fetch again, and who fetches it."""
+    """Schedule web crawls: which page to fetch next, which to fetch again, and which process fetches it."""
 
 
 def main() -> None:
     guard_stderr()
     code = run(sys.argv[1:])
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # all is done: a late Ctrl-C must not say otherwise
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the command is done: a late Ctrl-C must not change its exit code
     sys.exit(code)
 
 
 def run(args: Sequence[str]) -> int:
-    """Run one command line and answer its exit code."""
+    """Run one command line and return its exit code."""
     try:
-        answer = trapline.main(args, prog_name="trapline", standalone_mode=False)
-        return answer if isinstance(answer, int) else 0
+        result = trapline.main(args, prog_name="trapline", standalone_mode=False)
+        return result if isinstance(result, int) else 0
     except click.exceptions.NoArgsIsHelpError as error:
         error.show()
         return error.exit_code

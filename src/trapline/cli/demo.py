@@ -1,7 +1,7 @@
-"""`trapline demo`: one generated web on loopback, crawled live by four strategies in turn, and a page that shows them side by side.
+"""`trapline demo`: four strategies crawl one generated web on loopback, one after the other; an HTML page compares them.
 
-All have the same time, robots and politeness. What they bring is measured by the PageRank of the whole web, which none of them
-knows: crawl-ability goes by OPIC, as it would on the real one.
+All strategies get the same time, number of connections and politeness rules. The fetched pages are valued by the PageRank of the whole
+web, which no strategy knows: crawl-ability uses OPIC, as it would on the real web.
 """
 
 import shutil
@@ -12,44 +12,107 @@ from typing import TYPE_CHECKING
 
 import click
 
-from trapline.cli.compiling import compile_kernels, compile_ranks, step
-from trapline.cli.complaints import INTERRUPTED
-from trapline.cli.demo_web import HURRY, VALUES_HEAD, as_served, servers_of, write_values
-from trapline.cli.numbers import count, seconds
-from trapline.cli.strategy import chosen_by
+from trapline.cli.options.scheduling import chosen_by
+from trapline.cli.options.values import count, seconds
+from trapline.cli.terminal.errors import INTERRUPTED
+from trapline.cli.terminal.progress import compile_kernels, compile_ranks, step
 from trapline.errors import ConfigError
 from trapline.output import check_writable, write_text
 from trapline.terminal import say, say_text
 from trapline.units import duration
 
 if TYPE_CHECKING:
-    from trapline.crawl.options import CrawlOptions
+    from trapline.crawl.engine.options import CrawlOptions
     from trapline.graph import Graph
     from trapline.report import CrawlRecord
-    from trapline.testweb import Served
+    from trapline.testweb import Behaviour, Served, ServedWeb
+
+# ---- The web of the demo: generated, and served on loopback by servers that behave as measured ones, but faster.
+#
+# This part knows neither crawls nor reports. Its input is a graph; its output is a web to serve and the values of its pages.
+
+HURRY = 10.0
+"""Factor by which servers are faster than measured ones. A crawl of seconds then sees what a crawl of a minute would see with the same
+number of connections."""
+VALUES_HEAD = "# PageRank of the pages that trapline demo served\n"
+
+
+def servers_of(graph: "Graph", seed: int) -> "list[Behaviour]":
+    """Return the behaviour of each site, sampled as for the simulator (docs/server-models.md).
+
+    All pages of a site have the site's mean latency.
+    """
+    import numpy as np
+
+    from trapline.simulate.modelled import modelled_servers
+    from trapline.testweb import Behaviour
+
+    servers = modelled_servers(graph, seed=seed)
+    latency_s = np.bincount(graph.site, servers.latency_s) / np.bincount(graph.site)
+    columns = (latency_s, servers.connection_s, servers.speed, servers.requests)
+    return [
+        Behaviour(
+            latency_s=latency / HURRY,
+            connection_s=connection / HURRY,
+            bandwidth=speed * HURRY,
+            requests_per_connection=requests,
+            http10=requests == 1,  # inferred as in cao, section 5.1
+        )
+        for latency, connection, speed, requests in zip(*(column.tolist() for column in columns), strict=True)
+    ]
+
+
+def as_served(graph: "Graph", web: "ServedWeb") -> "Graph":
+    """Return the graph with the URLs that its pages have on loopback."""
+    from dataclasses import replace
+
+    from trapline.graph.strings import StoredStrings
+
+    urls = StoredStrings.of(web.url(page) for page in range(web.pages))
+    return replace(graph, urls=urls, site_names=StoredStrings.of(web.origins))
+
+
+def write_values(graph: "Graph", file: Path) -> None:
+    """Write the value of each page, in the format that --quality reads."""
+    from trapline.graph import pagerank
+    from trapline.graph.strings import decoded
+
+    assert graph.urls is not None
+    rows = zip(decoded(graph.urls), pagerank(graph).tolist(), strict=True)
+    write_text(file, VALUES_HEAD + "".join(f"{url}\t{value!r}\n" for url, value in rows))
+
+
+# ---- The command.
 
 PAGE_RANKS = {"breadth-first": None, "larger-sites-first": None, "performance": None, "crawl-ability": "opic"}
-"""the strategies, and the page rank of those that would else be told what pages are worth"""
-ROBOTS, DELAY_S, PER_CONNECTION = 48, 0.2, 10
-PAGE_S = 1.0  # for one page; what is longer under way is cut, so that a crawl ends when it should
+"""The strategies, each with a page rank for those that would otherwise be given the true values of pages."""
+CONNECTIONS, DELAY_S, PER_CONNECTION = 48, 0.2, 10
+PAGE_S = 1.0  # time limit for one page: longer fetches are cut, so that a crawl ends on time
 PAGE, VALUES = "report.html", "pagerank.txt"
 
 
 @click.command()
 @click.option("--pages", type=count(1), default=20_000, show_default=True, help="Number of pages.")
 @click.option("--sites", type=count(1, 20_000), default=800, show_default=True, help="Number of sites.")
-@click.option("--seed", type=count(0), default=1, show_default=True, help="Another seed gives another web.")
-@click.option("--max-time", "time_s", type=seconds(0.5), default=4.0, show_default=True, help="For each crawl.")
+@click.option("--seed", type=count(0), default=1, show_default=True, help="Random seed of the web.")
+@click.option(
+    "--max-time",
+    "time_s",
+    type=seconds(0.5),
+    default=4.0,
+    show_default=True,
+    help="Time per crawl, in seconds or with a unit.",
+)
 @click.option(
     "-o",
     "--output",
     type=click.Path(path_type=Path),
     default=Path("trapline-demo"),
     show_default=True,
-    help="Folder for the page and the crawls; those of an earlier demo are replaced.",
+    help="Folder for the report and the crawls. Replaces an earlier demo.",
 )
 def demo(pages: int, sites: int, seed: int, time_s: float, output: Path) -> int:
-    """Serve a generated web on loopback, crawl it live by four strategies, and show what each collects when."""
+    """Serve a generated web on loopback, crawl it with four strategies, and show how fast each one collects good pages."""
     from trapline.graph import WebModel, build
     from trapline.testweb import build_web, serve
 
@@ -60,15 +123,15 @@ def demo(pages: int, sites: int, seed: int, time_s: float, output: Path) -> int:
         graph = build(model)
         web = build_web(graph, servers_of(graph, seed), seed=seed)
     with serve(web) as server:
-        known = as_served(graph, server.web)
-        write_values(known, output / VALUES)
+        served = as_served(graph, server.web)
+        write_values(served, output / VALUES)
         done = _crawl_all(server, time_s, seed, output)
-    _show(done, known, output, f"{duration(time_s)} each")
+    _show(done, served, output, f"{duration(time_s)} each")
     return 0 if len(done) == len(PAGE_RANKS) else INTERRUPTED
 
 
 def _check_folder(folder: Path) -> None:
-    """Before anything long: what is there must be ours to replace."""
+    """Refuse a folder whose contents do not come from an earlier demo. Runs before anything that takes long."""
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
@@ -79,22 +142,22 @@ def _check_folder(folder: Path) -> None:
     ours = values.is_file() and values.read_text("utf-8", "replace").startswith(VALUES_HEAD)
     for name in PAGE_RANKS:
         if (folder / name).exists() and not ours:
-            raise ConfigError(f"{folder / name} is there and not from a demo; name another folder: -o DIR")
+            raise ConfigError(f"{folder / name} exists and is not from a demo; choose another folder: -o DIR")
 
 
 def _compile() -> None:
-    import trapline.crawl.run
-    import trapline.report.together  # noqa: F401  what all of it needs, so that one line of progress tells of all
+    import trapline.crawl.engine.run
+    import trapline.report.together  # noqa: F401  all kernels of the demo: one progress line then covers them all
 
     compile_kernels()
     compile_ranks([chosen_by(name, rank, None) for name, rank in PAGE_RANKS.items()])
 
 
 def _crawl_all(server: "Served", time_s: float, seed: int, output: Path) -> dict[str, Path]:
-    """One crawl after the other; the folder of each, up to one that was interrupted."""
-    from trapline.cli.crawl_view import view
-    from trapline.crawl.ends import BY_HAND
-    from trapline.crawl.run import open_crawl
+    """Run one crawl after the other, and return the folder of each. An interrupted crawl ends the series and is left out."""
+    from trapline.cli.crawl.view import view
+    from trapline.crawl.engine.run import open_crawl
+    from trapline.crawl.engine.status import BY_HAND
 
     done = {}
     for number, name in enumerate(PAGE_RANKS, 1):
@@ -109,7 +172,7 @@ def _crawl_all(server: "Served", time_s: float, seed: int, output: Path) -> dict
 
 
 def _options(server: "Served", name: str, time_s: float, seed: int, output: Path) -> "CrawlOptions":
-    from trapline.crawl.options import CrawlOptions, live_rules
+    from trapline.crawl.engine.options import CrawlOptions, live_rules
     from trapline.fetch.limits import Limits
 
     return CrawlOptions(
@@ -118,7 +181,7 @@ def _options(server: "Served", name: str, time_s: float, seed: int, output: Path
         page_rank=PAGE_RANKS[name],
         quality=str(output / VALUES),
         seed=seed,
-        connections=ROBOTS,
+        connections=CONNECTIONS,
         rules=live_rules(delay_s=DELAY_S, per_connection=PER_CONNECTION),
         pause_s=0.0,
         max_seconds=time_s,
@@ -129,29 +192,29 @@ def _options(server: "Served", name: str, time_s: float, seed: int, output: Path
     )
 
 
-def _show(done: dict[str, Path], known: "Graph", output: Path, time: str) -> None:
+def _show(done: dict[str, Path], served: "Graph", output: Path, time: str) -> None:
     if not done:
         return
-    from trapline.cli.report import shared_settings
-    from trapline.cli.scoreboard import race, web_size
+    from trapline.cli.crawl.report import shared_settings
+    from trapline.cli.terminal.scoreboard import race, web_size
     from trapline.report import compare_page
 
     with step("drawing", len(done), "crawls"):
-        records = _records(done, known)
+        records = _records(done, served)
         subtitle = (
             f"{web_size(records[0])}, served on loopback by servers that are {HURRY:.0f} times as fast as measured ones. {time}, with"
-            f" {ROBOTS} robots, {DELAY_S:g} s between visits to a site (w) and up to {PER_CONNECTION} pages a visit (k)."
+            f" {CONNECTIONS} connections, {DELAY_S:g} s between visits to a site (w) and up to {PER_CONNECTION} pages per visit (k)."
         )
         settings = shared_settings(tuple(done.values()))
-        page = compare_page(records, "Live crawls of one web", subtitle, settings, "Those that all have.")
+        page = compare_page(records, "Live crawls of one web", subtitle, settings, "Settings that all crawls share.")
         write_text(output / PAGE, page)
     say_text(f"{web_size(records[0])}; {time}\n\n{race(records)}\n")
-    say(f"One of them alone: trapline report {output / list(done)[-1]}")
+    say(f"Report of one crawl: trapline report {output / list(done)[-1]}")
     say(f"Open {output / PAGE} in a browser.")
 
 
-def _records(done: dict[str, Path], known: "Graph") -> "Sequence[CrawlRecord]":
+def _records(done: dict[str, Path], served: "Graph") -> "Sequence[CrawlRecord]":
     from trapline.report.together import records_together
 
-    records = records_together(list(done.values()), known)
+    records = records_together(list(done.values()), served)
     return [replace(record, strategy=name) for name, record in zip(done, records, strict=True)]

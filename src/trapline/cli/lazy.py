@@ -1,7 +1,7 @@
-"""A group of commands that imports a command only when it is invoked.
+"""A click group that imports a command only when it is invoked.
 
-`trapline --help` must answer at once, and the commands import numba: the table carries each command's line of help,
-so that listing them imports none.
+Commands import numba, but `trapline --help` must answer at once. So the table holds the help line of each command, and listing the
+commands imports none of them.
 """
 
 from collections.abc import Mapping
@@ -14,7 +14,7 @@ from trapline.errors import nearest
 
 
 class Lazy(NamedTuple):
-    """Where a command is, as `module:attribute`, and its line in the group's help."""
+    """The place of a command, as `module:attribute`, and its line in the group's help."""
 
     where: str
     help: str
@@ -46,5 +46,5 @@ class LazyGroup(click.Group):
     ) -> tuple[str | None, click.Command | None, list[str]]:
         name = args[0]
         if name not in self.lazy and not name.startswith("-"):
-            raise click.UsageError(f"no command {name!r}; {nearest(name, self.lazy)}", ctx)
+            raise click.UsageError(f"unknown command {name!r}; {nearest(name, self.lazy)}", ctx)
         return super().resolve_command(ctx, args)

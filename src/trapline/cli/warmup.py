@@ -1,4 +1,4 @@
-"""`trapline warmup`: compile the core into its cache, so that no later command waits for it."""
+"""`trapline warmup`: compile the core into its cache, so that no later command has to wait for it."""
 
 import time
 from collections.abc import Callable
@@ -6,21 +6,20 @@ from typing import TYPE_CHECKING
 
 import click
 
-from trapline.cli.compiling import waiting_by
-from trapline.cli.progress import Progress
+from trapline.cli.terminal.progress import Progress, waiting_by
 from trapline.terminal import say
 
 if TYPE_CHECKING:
-    from trapline import jit
+    from trapline.compiled import jit
 
 
 def compile_all(progress: "jit.Progress | None" = None, waiting: Callable[[], None] = lambda: None) -> float:
-    """Load or compile every kernel, rank and policy of Trapline; the seconds it took."""
-    import trapline.crawl.run
+    """Load or compile every kernel, rank and policy of Trapline, and return the seconds that it took."""
+    import trapline.crawl.engine.run
     import trapline.frontier.replay
-    import trapline.refresh.replay
-    import trapline.simulate.driver  # noqa: F401  their kernels, and those of all below them
-    from trapline.jit import ready
+    import trapline.refresh.replay.replayer
+    import trapline.simulate.driver  # noqa: F401  registers their kernels, and those of all modules below them
+    from trapline.compiled.jit import ready
     from trapline.refresh import all_policies
     from trapline.strategies import page_ranks, site_ranks
 
@@ -36,7 +35,7 @@ def compile_all(progress: "jit.Progress | None" = None, waiting: Callable[[], No
 
 @click.command()
 def warmup() -> None:
-    """Compile the core now instead of at the first run."""
+    """Compile Trapline's core now instead of at the first run."""
     with Progress("compiling", plain_every_s=2.0) as progress:
         seconds = compile_all(progress.update, waiting_by(progress))
-    say(f"the core is compiled ({seconds:.1f} s)")
+    say(f"compiled the core in {seconds:.1f} s")

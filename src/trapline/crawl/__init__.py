@@ -1,1 +1,1 @@
-"""The live crawl: the loop that asks the frontier and sends robots, and the store that keeps what they bring."""
+"""The live crawl: one process that fetches pages politely, in the order that the frontier decides, and keeps them on disk."""

@@ -1,11 +1,10 @@
-"""Names to addresses: asynchronous, cached, each name asked once however many wait for it. Step 5 of the way of a URL, and
-ahead of it: a site can be visited only when its address is known.
+"""DNS resolver: asynchronous and cached. Concurrent lookups of one name share one query.
 
-It does not judge addresses (address.py) and does not connect. Nothing that comes from outside raises here: what went wrong is
-in the answer.
+Part of step 5 in docs/architecture.md, but runs ahead of it: a site can be visited only when its address is known. The resolver does
+not check addresses (address.py) and does not connect. Nothing that comes from outside raises here: the answer says what went wrong.
 
-In this order: a numeric host is its own address; the hosts given by the user; the system's hosts file and `localhost`; DNS. A
-name with IPv4 addresses is reached by those alone; IPv6 is asked for if there are none: docs/decisions/015-dns-and-guard.md.
+The order is: a numeric host is its own address; the hosts given by the user; the system's hosts file and `localhost`; DNS. If a name
+has IPv4 addresses, only these are used; IPv6 is queried only if there are none: docs/decisions/015-dns-and-guard.md.
 """
 
 import asyncio
@@ -15,6 +14,7 @@ import socket
 import time
 from collections.abc import Callable, Mapping, Sequence
 from ipaddress import IPv4Address, IPv6Address, ip_address
+from pathlib import Path
 from typing import NamedTuple
 
 import aiodns
@@ -23,34 +23,86 @@ import pycares
 from trapline.errors import ConfigError
 from trapline.fetch import failure
 
+# ---- Hosts files: on each line an address, then its names; `#` begins a comment.
+#
+# The resolver uses these before DNS; `testweb` writes such a file for the sites that it serves.
+
+
+def read_hosts(path: Path) -> dict[str, tuple[str, ...]]:
+    """Read a hosts file, and return the addresses of each name."""
+    try:
+        text = path.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise ConfigError(f"{path}: cannot be read as a hosts file: {error}") from error
+    return parse_hosts(text, str(path))
+
+
+def parse_hosts(text: str, source: str) -> dict[str, tuple[str, ...]]:
+    """Return the addresses of each name, in lower case. A name on several lines has the addresses of all of them.
+
+    >>> parse_hosts("127.0.0.2 a.test www.a.test  # two names", "hosts")
+    {'a.test': ('127.0.0.2',), 'www.a.test': ('127.0.0.2',)}
+    """
+    found: dict[str, tuple[str, ...]] = {}
+    for row, line in enumerate(text.splitlines(), start=1):
+        words = line.partition("#")[0].split()
+        if words:
+            address = _address(words, f"{source}, line {row}")
+            for name in words[1:]:
+                name = name.lower().removesuffix(".")
+                found[name] = (*found.get(name, ()), address)
+    return found
+
+
+def hosts_text(addresses: Mapping[str, Sequence[str]]) -> str:
+    """Return the text of a hosts file with these addresses by name.
+
+    >>> hosts_text({"a.test": ["127.0.0.2"]})
+    '127.0.0.2 a.test\\n'
+    """
+    return "".join(f"{address} {name}\n" for name, own in addresses.items() for address in own)
+
+
+def _address(words: list[str], where: str) -> str:
+    try:
+        address = str(ip_address(words[0]))
+    except ValueError:
+        raise ConfigError(f"{where}: {words[0]!r} is not an IP address; begin the line with one") from None
+    if len(words) < 2:
+        raise ConfigError(f"{where}: no name after the address {address}")
+    return address
+
+
+# ---- Resolver
+
 LEAST_TTL_S = 60.0
 MOST_TTL_S = 86_400.0
-ABSENT_S = 900.0  # a name that does not exist may be registered; RFC 2308 would allow hours
-FAILED_S = 60.0  # nobody answered; RFC 9520: at most five minutes
-MOST_ADDRESSES = 8  # kept of one name; we connect to one
+ABSENT_S = 900.0  # a name that does not exist may get registered; RFC 2308 would allow hours
+FAILED_S = 60.0  # no name server answered; RFC 9520: at most five minutes
+MOST_ADDRESSES = 8  # kept per name; the crawler connects to one
 
-_NOSORT = 1 << 7  # ARES_AI_NOSORT of c-ares: else it opens a socket to every address to compare routes
+_NOSORT = 1 << 7  # ARES_AI_NOSORT of c-ares: without it, c-ares opens a socket to every address to compare routes
 _FINAL = {
     aiodns.error.ARES_ENOTFOUND: "no such name",
     aiodns.error.ARES_ENODATA: "the name has no address",
     aiodns.error.ARES_EBADNAME: "not a valid name",
 }
-# WHATWG URL, "ends in a number": such a host is an IPv4 address or nothing, never a name.
+# WHATWG URL, "ends in a number": such a host is an IPv4 address or invalid, never a name.
 _ENDS_IN_NUMBER = re.compile(r"(?:^|\.)(?:\d+|0[xX][0-9a-fA-F]*)\.?$")
 
 
-class Answer(NamedTuple):
-    addresses: tuple[str, ...]  # in rising order, IPv4 first; () if there are none
-    expires_at: float  # of the monotonic clock
-    failure: str = ""  # failure.DNS if there are none
-    retry: bool = False  # it may be otherwise soon: nobody answered, or the server is in trouble
-    reason: str = ""  # for people
+class DnsAnswer(NamedTuple):
+    addresses: tuple[str, ...]  # in ascending order, IPv4 first; () if there are none
+    expires_at: float  # by the monotonic clock
+    failure: str = ""  # failure.DNS if there are no addresses
+    retry: bool = False  # the failure may be temporary: no answer, or a server error
+    reason: str = ""  # why it failed, for people
 
 
 class Resolver:
-    """Answers for one event loop; the first question to DNS binds it to the one that runs.
+    """A resolver for one event loop; the first DNS query binds it to the running one.
 
-    `nameservers` are "address" or "address:port", instead of the system's.
+    `nameservers`: "address" or "address:port", used instead of the system's.
     """
 
     def __init__(
@@ -71,29 +123,29 @@ class Resolver:
         self._clock = clock
         self._turn = asyncio.Semaphore(most_at_once)
         self._recent = _Recent(most_names)
-        self._under_way: dict[str, asyncio.Task[Answer]] = {}
+        self._under_way: dict[str, asyncio.Task[DnsAnswer]] = {}
         self._dns: aiodns.DNSResolver | None = None
 
-    def known(self, host: str) -> Answer | None:
-        """The answer if it takes no waiting."""
+    def known(self, host: str) -> DnsAnswer | None:
+        """Return the answer if it is available without a DNS query."""
         answer = self._recent.get(host)
         if answer is not None and answer.expires_at > self._clock():
             return answer
-        answer = _numeric(host) or self._of_user(host)
+        answer = _numeric(host) or self._from_user(host)
         if answer is not None:
             self._recent.put(host, answer)
         return answer
 
     def bind(self) -> None:
-        """Now, instead of with the first question: `ConfigError` if the name servers are not addresses."""
+        """Bind to the event loop now, before the first query. Raises `ConfigError` if the name servers are not addresses."""
         self._bound()
 
-    async def addresses(self, host: str) -> Answer:
-        """`host` is that of a canonical URL: ASCII, small letters, IPv6 in brackets."""
+    async def addresses(self, host: str) -> DnsAnswer:
+        """Return the addresses of a host, written as in a canonical URL: ASCII, lower case, IPv6 in brackets."""
         return self.known(host) or await self._shared(host)
 
     async def close(self) -> None:
-        """Ends the questions under way; their askers are cancelled."""
+        """Cancel all lookups under way, and with them the tasks that await them."""
         for task in self._under_way.values():
             task.cancel()
         await asyncio.gather(*self._under_way.values(), return_exceptions=True)
@@ -101,24 +153,24 @@ class Resolver:
             await self._dns.close()
             self._dns = None
 
-    def _of_user(self, host: str) -> Answer | None:
+    def _from_user(self, host: str) -> DnsAnswer | None:
         given = self._hosts.get(host.removesuffix("."))
-        return Answer(_in_order(given), math.inf) if given else None
+        return DnsAnswer(_in_order(given), math.inf) if given else None
 
-    async def _shared(self, host: str) -> Answer:
+    async def _shared(self, host: str) -> DnsAnswer:
         task = self._under_way.get(host)
         if task is None:
             task = self._under_way[host] = asyncio.ensure_future(self._look_up(host))
             task.add_done_callback(lambda _: self._under_way.pop(host, None))
-        return await asyncio.shield(task)  # an asker that gives up does not take the others' answer away
+        return await asyncio.shield(task)  # a caller that is cancelled does not cancel the lookup for the others
 
-    async def _look_up(self, host: str) -> Answer:
+    async def _look_up(self, host: str) -> DnsAnswer:
         async with self._turn:
             answer = await self._ask(host)
         self._recent.put(host, answer)
         return answer
 
-    async def _ask(self, host: str) -> Answer:
+    async def _ask(self, host: str) -> DnsAnswer:
         try:
             async with asyncio.timeout(self._whole_s):
                 found = await self._ask_either_family(host)
@@ -131,7 +183,7 @@ class Resolver:
             final = number in _FINAL
             return self._failed(_FINAL.get(number, text.lower()), not final, ABSENT_S if final else FAILED_S)
         addresses = _in_order([node.addr[0].decode("ascii") for node in found.nodes])
-        return Answer(addresses, self._clock() + min(max(LEAST_TTL_S, _ttl_s(found)), MOST_TTL_S))
+        return DnsAnswer(addresses, self._clock() + min(max(LEAST_TTL_S, _ttl_s(found)), MOST_TTL_S))
 
     async def _ask_either_family(self, host: str) -> pycares.AddrInfoResult:
         dns = self._bound()
@@ -145,29 +197,32 @@ class Resolver:
     def _bound(self) -> aiodns.DNSResolver:
         if self._dns is None:
             try:
-                # NOSEARCH: `example` is not `example.our-company.net`.
+                # NOSEARCH: do not try `example.our-company.net` for `example`.
                 self._dns = aiodns.DNSResolver(
                     self._nameservers, flags=pycares.ARES_FLAG_NOSEARCH, timeout=self._try_s, tries=self._tries
                 )
             except pycares.AresError as error:
                 raise ConfigError(
-                    f"--nameserver {', '.join(self._nameservers)}: not addresses, as 9.9.9.9 or 127.0.0.1:53"
+                    f"--nameserver {', '.join(self._nameservers)}: not an IP address; use one such as 9.9.9.9 or 127.0.0.1:53"
                 ) from error
         return self._dns
 
-    def _failed(self, reason: str, retry: bool, for_s: float) -> Answer:
-        return Answer((), self._clock() + for_s, failure.DNS, retry, reason)
+    def _failed(self, reason: str, retry: bool, for_s: float) -> DnsAnswer:
+        return DnsAnswer((), self._clock() + for_s, failure.DNS, retry, reason)
 
 
 class _Recent:
-    """The names used last, at least half of `most` and at most all of them: when the young half is full, it becomes the old one."""
+    """Cache of the most recently used names, between half of `most` and `most` of them.
+
+    When the young half is full, it replaces the old half.
+    """
 
     def __init__(self, most: int) -> None:
         self._half = max(1, most // 2)
-        self._young: dict[str, Answer] = {}
-        self._old: dict[str, Answer] = {}
+        self._young: dict[str, DnsAnswer] = {}
+        self._old: dict[str, DnsAnswer] = {}
 
-    def get(self, host: str) -> Answer | None:
+    def get(self, host: str) -> DnsAnswer | None:
         answer = self._young.get(host)
         if answer is None:
             answer = self._old.get(host)
@@ -175,7 +230,7 @@ class _Recent:
                 self.put(host, answer)
         return answer
 
-    def put(self, host: str, answer: Answer) -> None:
+    def put(self, host: str, answer: DnsAnswer) -> None:
         if len(self._young) >= self._half and host not in self._young:
             self._old, self._young = self._young, {}
         self._young[host] = answer
@@ -184,28 +239,28 @@ class _Recent:
         return len(self._young.keys() | self._old.keys())
 
 
-def _numeric(host: str) -> Answer | None:
-    """The answer if the host is an address, or something that can only be one."""
+def _numeric(host: str) -> DnsAnswer | None:
+    """Return the answer for a host that is an address, or that can only be an invalid address; None for a name."""
     if not (":" in host or _ENDS_IN_NUMBER.search(host)):
         return None
     try:
         address = str(_unmapped(ip_address(host.strip("[]") if ":" in host else host.removesuffix("."))))
     except ValueError:
-        return Answer((), math.inf, failure.DNS, False, "not a valid address")
-    return Answer((address,), math.inf)
+        return DnsAnswer((), math.inf, failure.DNS, False, "not a valid address")
+    return DnsAnswer((address,), math.inf)
 
 
 def _unmapped(address: IPv4Address | IPv6Address) -> IPv4Address | IPv6Address:
-    """Of the two ways to write an IPv4 address the usual one: a server is to be known by one address."""
+    """Return an IPv4-mapped IPv6 address as IPv4, so that a server is known by one address."""
     return (address.ipv4_mapped or address) if isinstance(address, IPv6Address) else address
 
 
 def _ttl_s(found: pycares.AddrInfoResult) -> int:
-    """For how long the whole chain of names and addresses holds."""
+    """Return the lifetime of the whole chain of aliases and addresses: the smallest TTL in it."""
     return min([*(node.ttl for node in found.nodes), *(alias.ttl for alias in found.cnames)], default=0)
 
 
 def _in_order(addresses: Sequence[str]) -> tuple[str, ...]:
-    """The same order whenever they are the same addresses, so that a site stays in the group of its first one."""
+    """Sort addresses, so that the same set always has the same first address and a site stays in the group of that address."""
     parsed = {_unmapped(ip_address(address)) for address in addresses}
     return tuple(str(address) for address in sorted(parsed, key=lambda a: (a.version, int(a))))[:MOST_ADDRESSES]

@@ -1,16 +1,16 @@
-"""Why a page was not had: one word each, for records, counts and reports. Failures are values here; nothing raises them."""
+"""Kinds of failed fetches, one word each, for records, counts and reports. Failures are values; nothing raises them."""
 
-DNS = "dns"  # the name has no address, or nobody answered
-ADDRESS = "address"  # the address is not a public one (fetch/address.py)
+DNS = "dns"  # the name has no address, or no name server answered
+ADDRESS = "address"  # the address is not public (address.py)
 CONNECT = "connect"  # refused, unreachable, or too slow to connect
 TLS = "tls"
-CLOSED = "closed"  # the connection ended before the answer did
-TIMEOUT = "timeout"  # to the first byte, or in all
+CLOSED = "closed"  # the connection ended before the response did
+TIMEOUT = "timeout"  # of the first byte, or of the whole response
 PROTOCOL = "protocol"  # not HTTP as we understand it
-TOO_LARGE = "too-large"  # its headers
+TOO_LARGE = "too-large"  # the headers
 ENCODING = "encoding"  # a content coding that is unknown, broken, or expands too far
-ROBOTS = "robots"  # robots.txt does not allow it: no request was made
-HTTP = "http"  # an answer, of 400 or above
-STOPPED = "stopped"  # we gave it up: the crawl was stopped
+ROBOTS = "robots"  # disallowed by robots.txt; no request was made
+HTTP = "http"  # a response with a status of 400 or above
+STOPPED = "stopped"  # abandoned, because the crawl was stopped
 
 KINDS = (DNS, ADDRESS, CONNECT, TLS, CLOSED, TIMEOUT, PROTOCOL, TOO_LARGE, ENCODING, ROBOTS, HTTP, STOPPED)

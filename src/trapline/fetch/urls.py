@@ -1,12 +1,12 @@
-"""URLs: a reference in, the one text that names its page out, and the pieces that a fetch needs of that text.
+"""URLs: makes references canonical, and splits canonical URLs into the parts that a fetch needs.
 
-Step 1 of the way of a URL. Pages are told apart by this text alone, so it is what the WHATWG standard serialises and
-nothing cleverer: two texts that a server may tell apart stay apart. It knows nothing of scope, traps or what was seen.
+Step 1 in docs/architecture.md. The canonical text identifies a page, so it is exactly what the WHATWG standard serialises: two texts
+that a server may treat differently stay different. The module knows nothing of scope, or of which URLs were seen.
 
-Taken away, because neither is ever sent for a page: the fragment, and user name and password (a link that carries them
-leads to the page that everybody else sees). Kept as they stand: the order and the repetition of parameters, an empty
-query, the case of the path, double slashes, and percent-encoding (`%7e`, `%7E` and `~` are three pages: equal by RFC
-3986, section 6.2.2, and yet requested as written by every browser).
+Removed, because no request for a page sends them: the fragment, and user name and password (a link with credentials leads to the
+page that everybody else sees). Kept unchanged: the order and the repetition of parameters, an empty query, the case of the path,
+double slashes, and percent-encoding (`%7e`, `%7E` and `~` are three pages: they are equal by RFC 3986, section 6.2.2, but every
+browser requests them as written).
 """
 
 import re
@@ -15,11 +15,11 @@ from urllib.parse import unquote
 
 from ada_url import join_url
 
-MOST_URL = 2048  # characters of a canonical URL; sitemaps.org has them shorter than that
-MOST_TEXT = 4 * MOST_URL  # of a reference without its fragment: beyond, it is data, and is not even parsed
+MOST_URL = 2048  # characters of a canonical URL; sitemaps.org demands fewer
+MOST_TEXT = 4 * MOST_URL  # characters of a reference without its fragment; a longer one is data, and is not parsed
 
-MOST_LABEL = 63  # characters between two dots of a host's name: DNS has room for as many octets
-_MOST_COMPOSED = 4  # characters that normalisation makes one of: Greek letters with three marks
+MOST_LABEL = 63  # characters between two dots of a host name: the limit of DNS, in octets
+_MOST_COMPOSED = 4  # characters that normalisation may compose into one: Greek letters with three marks
 
 _PORTS = {"http": 80, "https": 443}
 # "Bad ports" of the Fetch standard (WHATWG, section 2.9, 2024).
@@ -34,14 +34,14 @@ _BLOCKED_PORTS = frozenset(
         ),
     )
 )  # fmt: skip
-_NO_BASE = "about:blank"  # against it a relative reference is an error, and an absolute one is itself
-# A path and query that are their own canonical form: nothing to encode, to decode or to leave out.
+_NO_BASE = "about:blank"  # with this base, a relative reference is an error, and an absolute one stays as it is
+# A path and query that are already canonical: nothing to encode, to decode or to remove.
 _MOST_PLAIN = 1024
 _PLAIN = re.compile(r"(?:/(?!\.{1,2}(?:[/?]|$))[A-Za-z0-9_~.-]*+)++(?:\?[A-Za-z0-9_~.=&%+/:-]*+)?")
-_DROPPED = re.compile(r"[\t\n\r]+")  # wherever they stand in a reference
+_DROPPED = re.compile(r"[\t\n\r]+")  # removed anywhere in a reference
 _AUTHORITY = re.compile(r"[\0- ]*+(?:([A-Za-z][A-Za-z0-9+.-]*+):)?([/\\]*+)([^/\\?#]*+)")
 _DOTS = re.compile(r"[.\u3002\uff0e\uff61]")
-# Characters that a name may hold and that IDNA maps to nothing: soft hyphens, joiners, variation selectors and their like.
+# Characters that a host name may contain and that IDNA removes: soft hyphens, joiners, variation selectors and the like.
 _MAPPED_TO_NOTHING = re.compile(
     "[\xad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b-\u200f\u202a-\u202e\u2060-\u206f\u3164\ufe00-\ufe0f\ufeff\uffa0"
     "\U0001bca0-\U0001bca3\U0001d173-\U0001d17a\U000e0000-\U000e0fff]+"
@@ -49,9 +49,9 @@ _MAPPED_TO_NOTHING = re.compile(
 
 
 def canonical(text: str, base: str | None = None) -> str | None:
-    """The page that `text` leads to, seen from the page `base`; None if that is none of http or https. Pure ASCII.
+    """Resolve the reference `text` on the page `base` to a canonical URL in ASCII; return None if it is not http or https.
 
-    Never raises, whatever the text. Applied to its own result it changes nothing.
+    Never raises, whatever the text. Idempotent.
 
     >>> canonical(" ../b?x=1&X=1#top", "HTTP://me:pw@Example.ORG:80/a/c/")
     'http://example.org/a/b?x=1&X=1'
@@ -79,9 +79,9 @@ def canonical(text: str, base: str | None = None) -> str | None:
 
 
 def plain(href: str, origin: str, folder: str) -> str | None:
-    """What `canonical` answers for an href that asks for no more than most do; None: ask it. A third of its time.
+    """Return the same as `canonical`, in a third of the time, for an href of a simple form; None if the caller must use `canonical`.
 
-    `origin` and `folder` are of the canonical URL of the page: "http://a.org", "/x/".
+    `origin` and `folder` are parts of the page's canonical URL, such as "http://a.org" and "/x/".
 
     >>> plain("../y?page=2#top", "http://a.org", "/x/")
     'http://a.org/y?page=2'
@@ -91,7 +91,7 @@ def plain(href: str, origin: str, folder: str) -> str | None:
     if len(href) > _MOST_PLAIN:
         return None
     if href[:1] == "/":
-        target = href if href[1:2] != "/" else ""  # a host follows
+        target = href if href[1:2] != "/" else ""  # `//` introduces a host
     elif href[:1] in ("", "?"):
         return None  # relative to the whole URL
     else:
@@ -102,15 +102,15 @@ def plain(href: str, origin: str, folder: str) -> str | None:
 
 
 def _has_endless_label(text: str, base: str | None) -> bool:
-    """Whether the host of a reference has a label of more characters beyond ASCII, or more combining marks, than DNS can hold.
+    """Return whether the host of a reference has a label with more non-ASCII characters, or combining marks, than DNS can hold.
 
-    To normalise a name takes time that grows with the square of the combining marks in a row: 0.1 s for those of one link.
-    The standard has no limit for labels; those here are far from all names that can be looked up.
+    The time to normalise a name grows with the square of the combining marks in a row: one link could take 0.1 s. The
+    standard has no limit for labels; those used here are far beyond every name that can be looked up.
     """
     if text.isascii() and "%" not in text:
         return False
     found = _AUTHORITY.match(_DROPPED.sub("", text))
-    assert found is not None  # everything in it may be empty
+    assert found is not None  # every part of the pattern may be empty
     scheme, slashes, authority = found.groups()
     if len(authority) <= MOST_LABEL or (len(slashes) < 2 and not _is_absolute(scheme, base)):
         return False
@@ -119,7 +119,7 @@ def _has_endless_label(text: str, base: str | None) -> bool:
 
 
 def _is_absolute(scheme: str | None, base: str | None) -> bool:
-    """Whether a host follows the colon without slashes: `http:x` is relative on a page of http, and absolute elsewhere."""
+    """Return whether a host follows the colon without slashes: `http:x` is relative on an http page, and absolute elsewhere."""
     return scheme is not None and not (base or "").lower().startswith(f"{scheme.lower()}:")
 
 
@@ -128,13 +128,13 @@ def _is_endless(label: str) -> bool:
         return False
     if len(label) > MOST_LABEL * _MOST_COMPOSED:
         return not label.isascii()
-    # Twice, because some letters compose with a mark in lower case alone.
+    # Normalise twice, because some letters compose with a mark only in lower case.
     name = unicodedata.normalize("NFKC", unicodedata.normalize("NFKC", label).lower())
     return sum(map(bool, map(unicodedata.combining, name))) > MOST_LABEL
 
 
 def _scalar(text: str) -> str:
-    """Surrogates that stand alone become U+FFFD, as wherever the web turns strings into URLs; pairs become one."""
+    """Replace lone surrogates by U+FFFD, as the web does wherever it turns strings into URLs; join pairs into one character."""
     return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
 
 
@@ -145,16 +145,16 @@ def _without_credentials(url: str) -> str:
 
 
 def origin(url: str) -> str:
-    """The site of a canonical URL, by its name: scheme, host, and the port if it is not the scheme's own.
+    """Return the site of a canonical URL: scheme, host, and the port if it is not the scheme's default.
 
     >>> origin("https://example.org:8443/a/b?c")
     'https://example.org:8443'
     """
-    return url[: url.find("/", 8)]  # 8: behind https://, and inside the host behind http://
+    return url[: url.find("/", 8)]  # 8: after https://, or within the host after http://
 
 
 def target(url: str) -> str:
-    """What the request line asks for: path and query.
+    """Return the request target of a canonical URL: path and query.
 
     >>> target("https://example.org/a/b?c")
     '/a/b?c'
@@ -163,7 +163,7 @@ def target(url: str) -> str:
 
 
 def host_port(origin: str) -> tuple[str, str, int]:
-    """Scheme, host and port of a site. An IPv6 address comes without its brackets, as sockets want it.
+    """Return scheme, host and port of a site. An IPv6 address has no brackets, as sockets expect it.
 
     >>> host_port("http://[::1]:8080"), host_port("https://example.org")
     (('http', '::1', 8080), ('https', 'example.org', 443))
@@ -176,8 +176,9 @@ def host_port(origin: str) -> tuple[str, str, int]:
 
 
 def has_blocked_port(url: str) -> bool:
-    """Whether a canonical URL leads to a port on which no web server is expected, but mail, shells and the like: one that browsers
-    refuse. Else a page could have us knock at the services of its host.
+    """Return whether a canonical URL has a port that browsers refuse, because it belongs to mail, shells and the like.
+
+    Without this check, a page could make the crawler connect to such services of any host.
 
     >>> has_blocked_port("http://example.org:25/"), has_blocked_port("http://[::1]:8080/"), has_blocked_port("http://a.org/:25")
     (True, False, False)
@@ -188,5 +189,65 @@ def has_blocked_port(url: str) -> bool:
 
 
 def is_dynamic(url: str) -> bool:
-    """Whether the page is made on request, as far as one can see: its URL has a query (castillo04 limits their depth)."""
+    """Return whether the page is probably generated on request: its URL has a query (castillo04 limits the depth of such pages)."""
     return "?" in url
+
+
+# ---- Spider traps: URLs that a server generates without end. Recognised from the URL alone, so some traps pass and few pages are
+# wrongly rejected.
+#
+# Step 1 in docs/architecture.md: the scope (crawl/discovery/scope.py) checks canonical URLs here. There is no state: the limits of depth
+# and of pages per site handle sites that generate too many pages. These limits also handle calendars, because nothing in the URL of a
+# distant year distinguishes it from an archive.
+#
+# docs/decisions/017 lists what each rule catches of traps seen in real crawls, and what it costs on real graphs.
+
+DEEP, REPEATED, SCRIPTS, PARAMETERS = "deep", "repeated", "scripts", "parameters"
+
+MOST_SEGMENTS = 15  # of a path; Heritrix allows 20
+MOST_SAME = 2  # occurrences of one segment in a path, unless it is a number
+MOST_SURPLUS = 3  # repeated segments in a path, all together; Java source trees have up to three
+MOST_SCRIPTS = 1  # files such as index.php with more path after them: relative links from there add another one
+MOST_PARAMETERS = 20
+MOST_SAME_PARAMETERS = 2  # occurrences of one parameter with the same value
+
+_FEW_SLASHES = 5  # most URLs have fewer; with a path that short, only three equal segments would be a trap
+_SCRIPT = re.compile(r"\.(?:php|aspx?|jsp|html?|cgi)/")
+
+
+def trap(url: str) -> str:
+    """Return why a URL looks like a trap, as one of the four words above; "" if it does not.
+
+    >>> trap("http://example.org/a/b/a/b/a/b/"), trap("http://example.org/index.php/about.php/index.php/x")
+    ('repeated', 'scripts')
+    >>> trap("http://example.org/2010/10/10/") or trap("http://example.org/shop?tag[]=1&tag[]=2&tag[]=3")
+    ''
+    """
+    path, _, query = url.partition("?")
+    if path.count("/") >= _FEW_SLASHES and (reason := _trap_in_path(path)):
+        return reason
+    return _trap_in_query(query.split("&")) if query.count("&") >= MOST_SAME_PARAMETERS else ""
+
+
+def _trap_in_path(path: str) -> str:
+    segments = path.split("/")[3:]
+    if len(segments) > MOST_SEGMENTS:
+        return DEEP
+    if len(segments) - len(set(segments)) >= MOST_SAME and _is_repeated([s for s in segments if not s.isdigit()]):
+        return REPEATED
+    return SCRIPTS if len(_SCRIPT.findall(path)) > MOST_SCRIPTS else ""
+
+
+def _is_repeated(segments: list[str]) -> bool:
+    distinct = set(segments)
+    if len(segments) - len(distinct) > MOST_SURPLUS:
+        return True
+    return any(segments.count(segment) > MOST_SAME for segment in distinct)
+
+
+def _trap_in_query(parameters: list[str]) -> str:
+    if len(parameters) > MOST_PARAMETERS:
+        return PARAMETERS
+    if len(set(parameters)) == len(parameters):
+        return ""
+    return PARAMETERS if any(parameters.count(same) > MOST_SAME_PARAMETERS for same in set(parameters)) else ""

@@ -1,5 +1,7 @@
-"""The decision core: what to fetch next. No IO, no clock, no logging; every method takes `now`. Laws:
-docs/frontier.md."""
+"""The decision core: it decides which page to fetch next.
+
+It does no IO, reads no clock and logs nothing: every method takes `now`. Laws: docs/frontier.md.
+"""
 
 from trapline.frontier.answers import FAILED, FETCHED, REFUSED, Drained, Outcome, Rescore, Result, Visit, WaitUntil
 from trapline.frontier.frontier import Frontier

@@ -1,4 +1,4 @@
-"""What the frontier answers, and what it is told."""
+"""The answers of the frontier to its driver, and the results that the driver reports to the frontier."""
 
 from collections.abc import Sequence
 from typing import NamedTuple
@@ -9,7 +9,7 @@ __all__ = ["FAILED", "FETCHED", "REFUSED", "Drained", "Outcome", "Rescore", "Res
 
 
 class Visit(NamedTuple):
-    """Fetch these pages of this site over one connection, in this order, and be done by then."""
+    """An order to fetch these pages of this site over one connection, in this sequence, before `expires_at`."""
 
     id: int
     site: int
@@ -18,23 +18,23 @@ class Visit(NamedTuple):
 
 
 class WaitUntil(NamedTuple):
-    """Nothing may be fetched now. Infinity: only another call (a finished visit, a resolved site) can change that."""
+    """Nothing may be fetched before `time`. Infinity: only another call (a finished visit, a resolved site) can change that."""
 
     time: float
 
 
 class Rescore(NamedTuple):
-    """The page rank needs fresh scores of all pages (`Frontier.rescore`) before it goes on."""
+    """The page rank needs new scores of all pages (`Frontier.rescore`) before the crawl can continue."""
 
-    fetched: int  # pages fetched so far: what the scores are to be computed from
+    fetched: int  # number of pages fetched so far; the scores must be computed from these pages
 
 
 class Drained(NamedTuple):
-    """Nothing waits and nothing is under way."""
+    """No page waits and no visit is under way."""
 
 
 class Result(NamedTuple):
-    """What came of one page: FETCHED, FAILED (it may be tried again) or REFUSED (never again)."""
+    """Result of one page: FETCHED, FAILED (the page may be tried again) or REFUSED (the page is never tried again)."""
 
     page: int
     result: int
@@ -43,12 +43,12 @@ class Result(NamedTuple):
 
 
 class Outcome(NamedTuple):
-    """How a visit ended."""
+    """Report on a visit that has ended."""
 
     results: Sequence[Result] = ()
     connection_s: float = float("nan")
-    served: int = 0  # responses over this connection
-    closed: bool = False  # the server closed after them
-    allowed: int = 0  # requests per connection that the server announced
+    served: int = 0  # number of responses received over this connection
+    closed: bool = False  # the server closed the connection after these responses
+    allowed: int = 0  # requests per connection that the server announced; 0: it announced none
     not_before: float = float("-inf")  # Retry-After, as an absolute time
-    failed: bool = False  # the site failed, and no page did: no connection, or no rules to go by
+    failed: bool = False  # the site failed and no page is charged: there was no connection, or no robots.txt to obey

@@ -1,45 +1,47 @@
-"""Links that pages of another partition have to pages of ours: what came of them there, told here.
+"""Incoming links: links from pages of other partitions to pages of this partition.
 
-A stand-in takes the place of the page that has the link: a row of the state that belongs to no page. It has the depth of
-that page, and in the column that pages hand on (`PageRank.hands_on`) what it had divided by its links, so that ranks see the
-only link of a page. Laws W*.
+The linking page is unknown here. A stand-in takes its place: a row of the state that belongs to no page. The stand-in gets
+the depth of the linking page. In the column that pages hand on (`PageRank.hands_on`) it gets the value of the linking page
+divided by the number of its links. A page rank therefore sees a page with a single link. Laws: docs/frontier.md, W1 to W3.
 """
 
 from typing import NamedTuple
 
 import numpy as np
 
+from trapline.compiled.jit import b1, f8, helper, i8, kernel
 from trapline.errors import InvariantError
 from trapline.frontier import blocks
 from trapline.frontier.core import Core
 from trapline.frontier.discovery import discover
 from trapline.frontier.journal import Call
 from trapline.frontier.kernels import advance, are_registered
-from trapline.frontier.layout import DEEPEST, NEED_ROOM, Array, Pages, State, StateType, Times, recall
-from trapline.jit import b1, f8, helper, i8, kernel
+from trapline.frontier.layout import DEEPEST, NEED_ROOM, Array, FrontierState, Pages, StateType, Times, recall
 
 has_room = blocks.has_room
 
 
 class Arrivals(NamedTuple):
-    """Links from elsewhere, those to one page together."""
+    """Links from other partitions, grouped by the page that they lead to. The four columns have the same length."""
 
-    pages: Array  # our ids
-    links: Array  # how many
-    shares: Array  # what they handed on, all together
-    depths: Array  # of the page that was nearest to a seed
+    pages: Array  # ids of pages of this partition
+    links: Array  # number of links to the page
+    shares: Array  # sum of the shares that these links hand on
+    depths: Array  # least depth of the linking pages
 
     def numbers(self) -> Array:
-        """As one row, for the log of calls."""
+        """Return all columns as one row, for the log of calls."""
         return np.concatenate([np.asarray(column, np.float64) for column in self])
 
     @classmethod
     def from_numbers(cls, row: Array) -> "Arrivals":
+        """Return the arrivals that `numbers` made the row from."""
         pages, links, shares, depths = np.split(row, 4)
         return cls(pages.astype(np.int32), links.astype(np.int64), shares, depths)
 
 
 def receive(frontier: Core, arrivals: Arrivals, now: float) -> None:
+    """Discover the linked pages, once per link, and log the call."""
     _check(arrivals)
     frontier.make_room(pages=frontier.pages + 1)  # for the stand-in
     links = np.asarray(arrivals.links, np.int64)
@@ -53,18 +55,21 @@ def receive(frontier: Core, arrivals: Arrivals, now: float) -> None:
 
 def _check(arrivals: Arrivals) -> None:
     if len({len(column) for column in arrivals}) != 1:
-        raise InvariantError(f"receive: columns of {', '.join(str(len(column)) for column in arrivals)} values")
+        lengths = ", ".join(str(len(column)) for column in arrivals)
+        raise InvariantError(f"receive: the columns have {lengths} values; give all of them the same length")
     if not len(arrivals.pages):
         return
     if np.min(arrivals.links) < 1 or not np.isfinite(arrivals.shares).all():
-        raise InvariantError("receive: a page with less than one link, or a share that is no number")
+        raise InvariantError(
+            "receive: a page has less than one link, or a share that is not finite; give 1 link or more, and finite shares"
+        )
     if not 0 <= np.min(arrivals.depths) <= np.max(arrivals.depths) <= DEEPEST:
-        raise InvariantError(f"receive: a depth that is not in 0..{DEEPEST}")
+        raise InvariantError(f"receive: a depth is not in 0..{DEEPEST}; give the depth of the nearest linking page")
 
 
 @helper(b1(StateType, Pages, i8, f8, f8, i8))
-def receive_link(s: State, pages: Array, i: int, share: float, depth: float, column: int) -> bool:
-    """One link to pages[i]. False: the pool must grow, then again."""
+def receive_link(s: FrontierState, pages: Array, i: int, share: float, depth: float, column: int) -> bool:
+    """Process one link to pages[i]. Return False if the pool must grow before the link can be processed."""
     stand_in = s.run[0].pages
     if not has_room(s):
         return False
@@ -80,8 +85,8 @@ def receive_link(s: State, pages: Array, i: int, share: float, depth: float, col
 
 @kernel(i8(i8, Pages, Times, Times, i8, f8))
 def receive_links(handle: int, pages: Array, shares: Array, depths: Array, column: int, now: float) -> int:
-    """0 or NEED_ROOM. A page that is none is a fault and changes nothing."""
-    s: State = recall(handle)
+    """Process all links; return 0 or NEED_ROOM. An id that is not a registered page is a fault and changes nothing."""
+    s: FrontierState = recall(handle)
     run = s.run[0]
     first = max(run.resume - 1, 0)
     if run.resume == 0 and not are_registered(s, pages, pages.size, 0):

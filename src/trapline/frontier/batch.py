@@ -1,12 +1,13 @@
-"""Batches: K pages chosen by the strategy, then fetched, then the next K (castillo04 VI, castillo-thesis 4.4).
+"""Batches: the strategy chooses K pages, the crawl fetches them, then the strategy chooses the next K (castillo04 VI,
+castillo-thesis 4.4).
 
-Every site has two queues: its backlog, which discovery fills, and its front queue, which holds the chosen pages and
-alone can be visited. BACKLOGS is the heap of sites with an open backlog, by the site rank of that backlog; this file
-alone fills and empties it.
+Every site has two queues. Discovery fills its backlog. Its front queue holds the chosen pages, and only pages of the front
+queue can be visited. BACKLOGS is the heap of the sites whose backlog is open, ordered by the site rank of the backlog. Only
+this module adds sites to BACKLOGS and removes them.
 """
 
+from trapline.compiled.jit import b1, helper, i8, void
 from trapline.frontier import blocks, heap, queue
-from trapline.frontier.contest import queue_changed
 from trapline.frontier.layout import (
     BACKLOG,
     BACKLOGS,
@@ -16,12 +17,12 @@ from trapline.frontier.layout import (
     NEXT_VISIT,
     OUT,
     UNRESOLVED,
-    State,
+    FrontierState,
     StateType,
 )
-from trapline.frontier.limits import visit_limit
 from trapline.frontier.ranking import rank_site
-from trapline.jit import b1, helper, i8, void
+from trapline.frontier.ready_sites import queue_changed
+from trapline.frontier.rules import visit_limit
 
 sift_up, replace, remove = heap.sift_up, heap.replace, heap.remove
 has_room, take_block, give_block = blocks.has_room, blocks.take, blocks.give
@@ -29,15 +30,15 @@ join, take_best, set_limit = queue.join, queue.take_best, queue.set_limit
 
 
 @helper(void(StateType, i8, i8))
-def count_chosen(s: State, x: int, change: int) -> None:
-    """Chosen pages of a site without budget do not count: the batch would wait for them for ever."""
+def count_chosen(s: FrontierState, x: int, change: int) -> None:
+    """Add `change` to the number of chosen pages. Pages of a site without budget do not count: the batch would wait for them for ever."""
     if s.run[0].batch > 0 and s.queue[x, FRONT].limit > 0:
         s.run[0].chosen += change
 
 
 @helper(void(StateType, i8))
-def limit_front(s: State, x: int) -> None:
-    """Set P of the site's front queue anew; whoever calls places the site anew too."""
+def limit_front(s: FrontierState, x: int) -> None:
+    """Recompute P of the site's front queue. The caller must then place the site again."""
     q = s.queue[x, FRONT]
     count_chosen(s, x, -q.waiting)
     set_limit(s, q, visit_limit(s, x, FRONT))
@@ -45,7 +46,8 @@ def limit_front(s: State, x: int) -> None:
 
 
 @helper(void(StateType, i8))
-def close_backlog(s: State, x: int) -> None:
+def close_backlog(s: FrontierState, x: int) -> None:
+    """Remove the site from BACKLOGS, or from the count of unresolved sites."""
     run = s.run[0]
     site = s.site[x]
     if site.backlog == CONTEST:
@@ -57,8 +59,8 @@ def close_backlog(s: State, x: int) -> None:
 
 
 @helper(void(StateType, i8))
-def place_backlog(s: State, x: int) -> None:
-    """Open or close the backlog, and evaluate its rank anew."""
+def place_backlog(s: FrontierState, x: int) -> None:
+    """Open or close the backlog, and evaluate its rank again if it is open."""
     run = s.run[0]
     site = s.site[x]
     close_backlog(s, x)
@@ -76,8 +78,8 @@ def place_backlog(s: State, x: int) -> None:
 
 
 @helper(void(StateType, i8, i8))
-def backlog_changed(s: State, x: int, changed: int) -> None:
-    """The backlog changed (READS_* bits), or what is left of the site's budget for it."""
+def backlog_changed(s: FrontierState, x: int, changed: int) -> None:
+    """Update the backlog after a change of its pages (`changed`: READS_* bits) or of the site's remaining budget."""
     run = s.run[0]
     site = s.site[x]
     q = s.queue[x, BACKLOG]
@@ -91,8 +93,8 @@ def backlog_changed(s: State, x: int, changed: int) -> None:
 
 
 @helper(void(StateType, i8))
-def choose_from(s: State, x: int) -> None:
-    """The first backlog gives its best page, or its next visit as far as K allows."""
+def choose_from(s: FrontierState, x: int) -> None:
+    """Choose pages from the site's backlog: its best page or, in a next-visit queue, its next visit as far as K allows."""
     run = s.run[0]
     backlog = s.queue[x, BACKLOG]
     n = 1
@@ -116,8 +118,9 @@ def choose_from(s: State, x: int) -> None:
 
 
 @helper(b1(StateType))
-def choose(s: State) -> bool:
-    """Fill the batch up to K pages. False: the pool must grow, then the choice goes on (`run.resume`), though pages are chosen now."""
+def choose(s: FrontierState) -> bool:
+    """Fill the batch up to K pages. Return False if the pool must grow first; the next call then continues (`run.resume`), even though
+    some pages are already chosen."""
     run = s.run[0]
     run.resume = 1
     while run.chosen < run.batch and run.open_backlogs > 0:

@@ -1,29 +1,29 @@
-"""The pool's blocks: 2^j entries each, from free lists, so that a million site queues share one array.
+"""The pool's block allocator: blocks of 2^j entries, kept in free lists, let a million site queues share one array.
 
 Rules of this file
-- A block is handed out by `take` and comes back by `give`; `grow` moves one heap to a block twice the size.
-- Before a page may join, `run.reserve` entries must be free: the most that one joining can take is a bigger block for
+- `take` hands out a block and `give` returns it to its free list. `grow` moves a heap to a block twice the size.
+- Before a page may join a queue, `run.reserve` entries must be free. One joining page takes at most a bigger block for
   the queue, one for its heap by age, one for the group's heap of sites, and one for the next visit. `reserve` follows
   the largest block handed out, so the check is one comparison.
 """
 
-from trapline.frontier.layout import FREE_LISTS, MOST_PER_VISIT, MOST_SERIAL, Array, State, StateType
-from trapline.jit import b1, helper, i8, void
+from trapline.compiled.jit import b1, helper, i8, void
+from trapline.frontier.layout import FREE_LISTS, MOST_PER_VISIT, MOST_SERIAL, Array, FrontierState, StateType
 
 SMALLEST_LOG2 = 2
-FIRST_RESERVE = 8 * (MOST_PER_VISIT + 24)  # a visit's block, a next-visit block, and small growths beside them
+FIRST_RESERVE = 8 * (MOST_PER_VISIT + 24)  # enough for a visit's block, a next-visit block, and several small blocks
 
 
 @helper(b1(StateType))
-def has_room(s: State) -> bool:
-    """Whether a page may join: there are entries for it, and numbers."""
+def has_room(s: FrontierState) -> bool:
+    """Return whether a page may join a queue: the pool has enough free entries, and serials and turns are left."""
     run = s.run[0]
     return s.pool.size - run.pool >= run.reserve and max(run.serial, run.turns) < MOST_SERIAL
 
 
 @helper(i8(StateType, i8))
-def take(s: State, log2: int) -> int:
-    """A block of 2^log2 entries; the caller has made sure of room."""
+def take(s: FrontierState, log2: int) -> int:
+    """Take a block of 2^log2 entries. The caller must have checked `has_room`."""
     free = s.pool[log2]
     block = free.id
     if block > 0:
@@ -37,14 +37,15 @@ def take(s: State, log2: int) -> int:
 
 
 @helper(void(StateType, i8, i8))
-def give(s: State, block: int, log2: int) -> None:
+def give(s: FrontierState, block: int, log2: int) -> None:
+    """Return a block of 2^log2 entries to its free list."""
     s.pool[block].id = s.pool[log2].id
     s.pool[log2].id = block
 
 
 @helper(i8(StateType, i8, i8, i8))
-def grow(s: State, block: int, log2: int, n: int) -> int:
-    """Move n entries to a block of twice the size. Positions within a block do not change."""
+def grow(s: FrontierState, block: int, log2: int, n: int) -> int:
+    """Move n entries to a block of twice the size and return it. Positions within the block do not change."""
     if log2 < 0:
         return take(s, SMALLEST_LOG2)
     bigger = take(s, log2 + 1)
@@ -55,7 +56,7 @@ def grow(s: State, block: int, log2: int, n: int) -> int:
 
 
 def reset(pool: Array, run: Array) -> None:
-    """An empty pool: the free lists, and nothing handed out."""
+    """Make the pool empty: reset the free lists, so that no block is handed out."""
     pool[:FREE_LISTS] = 0
     run[0].pool = FREE_LISTS
     run[0].reserve = FIRST_RESERVE

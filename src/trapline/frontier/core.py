@@ -1,6 +1,6 @@
-"""What the face of the frontier stands on: the arrays, their growth, one way to call a kernel, faults, and the log of calls.
+"""Base class of the frontier: the arrays, their growth, the call of kernels, the faults of kernels, and the log of calls.
 
-It decides nothing and checks no argument; frontier.py does that, and explain.py and transfer.py look in through here.
+It decides nothing and checks few arguments; frontier.py does that. explain.py and transfer.py read the state through it.
 """
 
 import math
@@ -10,11 +10,14 @@ from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
-from trapline import jit
+from trapline.compiled import jit
+from trapline.compiled.array_handles import Pin
 from trapline.errors import ConfigError, InvariantError
 from trapline.frontier import blocks, kernels
 from trapline.frontier.journal import Call, Journal
 from trapline.frontier.layout import (
+    AS_RULES,
+    FRONT,
     LEVELS_BATCH,
     LEVELS_PLAIN,
     MOST_PER_VISIT,
@@ -24,27 +27,26 @@ from trapline.frontier.layout import (
     PAGE_RANK_FAULT,
     REVISIT_FAULT,
     Array,
-    State,
+    FrontierState,
     allocate,
     resized,
 )
 from trapline.frontier.rules import Rules
 from trapline.frontier.visits import SLOT_BITS
-from trapline.pinned import Pin
 
-if TYPE_CHECKING:  # strategies are above the frontier; it only calls what they bind
+if TYPE_CHECKING:  # strategies are a layer above the frontier, which only calls the functions that they bind
     from trapline.strategies.strategy import Strategy
 
 FIRST_POOL = 1 << 16
 MOST_ID = 2**31 - 1
 _WRONG_PAGE = {
-    PAGE_FAULT: "is not a registered page, or not one that this visit leased",
+    PAGE_FAULT: "is not a registered page, or this visit did not lease it",
     REVISIT_FAULT: "is not a fetched page of this site, or was given twice",
 }
 
 
 class Core:
-    """The state of a frontier, and how kernels get at it."""
+    """The state of a frontier, and the means to call kernels on it."""
 
     def __init__(
         self, strategy: "Strategy", rules: Rules | None = None, seed: int = 0, journal: Journal | None = None
@@ -61,14 +63,14 @@ class Core:
         self._adopt(state, strategy, rules, journal)
 
     @classmethod
-    def from_state(cls, state: State, strategy: "Strategy", rules: Rules) -> Self:
-        """A frontier that goes on with this state (snapshot.py)."""
+    def from_state(cls, state: FrontierState, strategy: "Strategy", rules: Rules) -> Self:
+        """Return a frontier that continues from this state (used by snapshot.py)."""
         frontier = cls.__new__(cls)
         frontier._adopt(state, strategy, rules, None)
         frontier._widen_heaps()
         return frontier
 
-    def _adopt(self, state: State, strategy: "Strategy", rules: Rules, journal: Journal | None) -> None:
+    def _adopt(self, state: FrontierState, strategy: "Strategy", rules: Rules, journal: Journal | None) -> None:
         jit.ready()
         self.journal = journal
         self.strategy, self.rules = strategy, rules
@@ -76,52 +78,124 @@ class Core:
         if state.run[0].ages and len(state.age) < len(state.page):
             state = state._replace(age=np.zeros(len(state.page), np.int32))
         self._set_state(state)
-        # Views of memory: an item of one is a plain number, at a third of what an item of an array costs.
+        # Memoryviews: reading an item returns a plain number and costs a third of reading an array item.
         self._fault, self._pages, self._sites = (state.run[name].data for name in ("fault", "pages", "sites"))
         self.out, self.moment = np.zeros(MOST_PER_VISIT + 2, np.int64), np.zeros(1)
         self.out_view, self.moment_view = self.out.data, self.moment.data
 
     @property
     def pages(self) -> int:
+        """Number of registered pages."""
         return self._pages[0]
 
     @property
     def sites(self) -> int:
+        """Number of registered sites."""
         return self._sites[0]
 
-    # ---- looking in
+    # ---- inspection
 
     @property
     def waiting(self) -> int:
-        """Pages that wait, at all sites. It looks at every site: for once a second, not for every page."""
+        """Number of pages that wait, at all sites. Reads every site's queue: call it once a second, not for every page."""
         return int(self.state.queue["waiting"][: self.sites].sum())
 
     @property
     def has_new(self) -> bool:
-        """Whether a page never fetched waits where it may be had, or is under way."""
+        """Whether a page that was never fetched waits at a site that may be visited at some time, or is being fetched."""
         run = self.state.run[0]
         return bool(
-            run.active - run.revisits + run.contest + run.resting_sites + run.unresolved + run.open_backlogs > 0
+            run.active - run.revisits + run.ready_sites + run.delayed_sites + run.unresolved + run.open_backlogs > 0
         )
 
     def opens_at(self, now: float) -> float:
-        """When a visit to a page never fetched could begin: `now`, a later moment, or infinity if time alone changes nothing. It asks for
-        no visit, and changes nothing."""
+        """Return when a visit to pages never fetched could begin: `now`, a later time, or infinity if time alone changes nothing.
+
+        Begins no visit and changes nothing.
+        """
         return float(kernels.opening(self.handle, now))
 
     def visits_under_way(self) -> list[tuple[int, int]]:
-        """Visit id and site of each, oldest first."""
+        """Return the visit id and the site of each visit under way, oldest visit first."""
         under_way = self.state.visit[self.state.visit["id"] >= 0]
         return sorted(zip(under_way["id"].tolist(), under_way["site"].tolist(), strict=True))
 
+    @property
+    def now(self) -> float:
+        """The latest `now` that the frontier received; minus infinity before the first call."""
+        return float(self.state.run[0].now)
+
+    @property
+    def discoveries(self) -> int:
+        """Number of times that a page has joined a queue. It grows with every discovered page."""
+        return int(self.state.run["serial"][0])
+
+    @property
+    def visit_slots(self) -> int:
+        """Number of visits that can be under way before the table of visits grows."""
+        return len(self.state.visit)
+
+    # Arrays with one entry per registered page or site. They are the frontier's own memory: the next call may replace or change them,
+    # so read them at once, and do not write to them.
+
+    @property
+    def page_states(self) -> Array:
+        """UNKNOWN, WAITING, LEASED, FETCHED, GONE or REVISITED (layout.py) of every page."""
+        return self.state.state[: self.pages]
+
+    @property
+    def page_sites(self) -> Array:
+        """The site of every page."""
+        return self.state.page["site"][: self.pages]
+
+    @property
+    def page_depths(self) -> Array:
+        """The number of links from a seed to every page, by the shortest path that was found."""
+        return self.state.page["depth"][: self.pages]
+
+    @property
+    def site_groups(self) -> Array:
+        """The group (IP address) of every site; -1 for a site that is not resolved."""
+        return self.state.site["group"][: self.sites]
+
+    @property
+    def site_budgets(self) -> Array:
+        """The own page budget of every site: 0 for an abandoned site, AS_RULES for a site without a budget of its own (most sites)."""
+        return self.state.site["budget"][: self.sites]
+
+    def column(self, index: int) -> Array:
+        """Return one input or measure of the page rank, for every page."""
+        return self.state.columns[: self.pages, index]
+
+    def is_visited(self, site: int) -> bool:
+        """Return whether a visit to the site is under way."""
+        return bool(self.state.site["visit"][site] >= 0)
+
+    def failed_visits(self, site: int) -> int:
+        """Return how many visits to the site have failed in a row."""
+        return int(self.state.site["failures"][site])
+
+    def pages_taken(self, site: int) -> int:
+        """Return how many pages of the site are fetched or leased."""
+        return int(self.state.site["taken"][site])
+
+    def site_rules(self, site: int) -> tuple[float, int]:
+        """Return the delay and the pages per connection that `set_site` set for the site; AS_RULES where it set none."""
+        record = self.state.site[site]
+        return AS_RULES if math.isnan(record.delay_s) else float(record.delay_s), int(record.per_connection)
+
+    def has_waiting(self, site: int) -> bool:
+        """Return whether the next visit to the site would fetch at least one page."""
+        return bool(self.state.queue["planned"][site, FRONT] > 0)
+
     def page_state(self, page: int) -> int:
-        """UNKNOWN, WAITING, LEASED, FETCHED, GONE or REVISITED (layout.py)."""
+        """Return the state of a page: UNKNOWN, WAITING, LEASED, FETCHED, GONE or REVISITED (layout.py)."""
         if not 0 <= page < self.pages:
-            raise InvariantError(f"page {page}: there are pages 0..{self.pages - 1}")
+            raise InvariantError(f"page {page} is not registered; there are pages 0..{self.pages - 1}")
         return int(self.state.state[page])
 
     def waiting_pages(self, site: int, level: int = 0) -> tuple[Array, Array]:
-        """The pages that wait at a site, best first, and their keys."""
+        """Return the waiting pages of one queue of a site (`level`: FRONT or BACKLOG), best first, and their keys."""
         self.check_site(site)
         n = int(self.state.queue[site, level].waiting)
         pages, keys = np.zeros(n, np.int32), np.zeros(n)
@@ -132,7 +206,10 @@ class Core:
     # ---- memory, faults, log
 
     def reserve(self, pages: int, sites: int, groups: int, visits: int) -> None:
-        """Room for a web whose size is known, so that nothing grows on the way. Memory is taken only as it is used."""
+        """Reserve room for a web whose size is known, so that no array must grow during the crawl.
+
+        The operating system provides the memory only when it is used.
+        """
         self.make_room(pages, sites, groups)
         needed = (24 if self.state.run[0].ages else 12) * pages + 16 * (sites + groups) + 2 * self.state.run[0].reserve
         if self.state.pool.size < needed:
@@ -141,6 +218,7 @@ class Core:
             self._add_slots(visits)
 
     def make_room(self, pages: int = 0, sites: int = 0, groups: int = 0) -> None:
+        """Grow the arrays to hold at least these numbers of pages, sites and groups."""
         s = self.state
         if pages > len(s.page):
             size, used = max(pages, len(s.page) * 3 // 2), self.pages
@@ -177,7 +255,7 @@ class Core:
     def _replace(self, **arrays: Array) -> None:
         self._set_state(self.state._replace(**arrays))
 
-    def _set_state(self, state: State) -> None:
+    def _set_state(self, state: FrontierState) -> None:
         self.state = state
         self._pin = Pin(state)
         self.handle = self._pin.handle
@@ -186,12 +264,12 @@ class Core:
         s, run = self.state, self.state.run[0]
         if max(run.serial, run.turns) >= MOST_SERIAL:
             raise ConfigError(
-                "the frontier is full: 2^31 joinings of pages or turns of sites; crawl with more partitions"
+                "the frontier is full: it has numbered 2^31 queued pages or site turns; crawl with more partitions"
             )
         if s.pool.size - run.pool < run.reserve:
             size = min(max(s.pool.size * 3 // 2, int(run.pool + 2 * run.reserve)), MOST_ID)
             if size < run.pool + run.reserve:
-                raise ConfigError("the frontier is full: 2^31 entries of its queues; crawl with more partitions")
+                raise ConfigError("the frontier is full: its queues hold 2^31 entries; crawl with more partitions")
             self._replace(pool=resized(s.pool, size, int(run.pool)))
         if run.free_visit < 0:
             self._add_slots(2 * len(s.visit))
@@ -199,24 +277,25 @@ class Core:
     def _add_slots(self, slots: int) -> None:
         used = len(self.state.visit)
         if slots > 1 << SLOT_BITS:
-            raise ConfigError(f"{slots} visits at once; {1 << SLOT_BITS} is the most")
+            raise ConfigError(f"{slots} visits at once are too many; use at most {1 << SLOT_BITS}")
         self._replace(visit=resized(self.state.visit, slots, used))
         _free_slots(self.state, used)
         self._widen_heaps()
 
     def run_kernel(self, kernel: Callable[..., int], *arguments: Any) -> int:
+        """Call the kernel, growing the arrays as often as it asks for room, and raise the fault that it recorded."""
         try:
             answer = kernel(self.handle, *arguments)
             while answer == NEED_ROOM:
                 self._grow()
                 answer = kernel(self.handle, *arguments)
-        except (IndexError, ZeroDivisionError, ValueError, OverflowError) as error:  # kernels raise nothing, ranks may
+        except (IndexError, ZeroDivisionError, ValueError, OverflowError) as error:  # only a rank can raise these
             self.state.run[0].resume = 0
             raise ConfigError(
                 f"strategy {self.strategy.name!r}: a rank raised {type(error).__name__}: {error}"
             ) from error
         except BaseException:
-            # No memory, or Ctrl-C: the rest of the links is lost, not mistaken for the next call's.
+            # No memory, or Ctrl-C. The remaining links are lost. Without the reset the next call would continue in their middle.
             self.state.run[0].resume = 0
             raise
         if self._fault[0]:
@@ -224,45 +303,54 @@ class Core:
         return answer
 
     def _raise_fault(self) -> None:
-        """A wrong page changed nothing. A rank that is no number may have left anything half done, so that fault stays for ever."""
+        """Raise the recorded fault.
+
+        A wrong page changed nothing, so its fault is cleared. A rank that is not a number may have left any change half
+        done, so that fault stays for ever.
+        """
         run = self.state.run[0]
         fault, item = int(run.fault), int(run.fault_item)
         if fault in _WRONG_PAGE:
             run.fault = run.fault_item = 0
             raise InvariantError(f"page {item} {_WRONG_PAGE[fault]}")
-        what = f"page {item}" if fault == PAGE_RANK_FAULT else f"site {item}"
+        ranked = f"page {item}" if fault == PAGE_RANK_FAULT else f"site {item}"
         rank = self.strategy.page.name if fault == PAGE_RANK_FAULT else self.strategy.site.name
-        raise ConfigError(f"strategy {self.strategy.name!r}: rank {rank!r} of {what} is not a finite number under 2^42")
+        raise ConfigError(
+            f"strategy {self.strategy.name!r}: rank {rank!r} of {ranked} is not a finite number under 2^42"
+        )
 
     def check_group(self, group: int, sites: int) -> None:
-        if group >= 1024 + 16 * sites:  # memory is taken for every number below
-            raise InvariantError(f"group {group} with {sites} sites: number the addresses densely, from 0")
+        """Raise InvariantError if the group number is far larger than the number of sites."""
+        if group >= 1024 + 16 * sites:  # the group array has a record for every number below
+            raise InvariantError(f"group {group} is too large for {sites} sites; number the addresses densely, from 0")
 
     def check_site(self, site: int, at_rest: bool = False) -> None:
+        """Raise InvariantError if the site is not registered or, with `at_rest`, if a visit to it is under way."""
         if not 0 <= site < self.sites:
-            raise InvariantError(f"site {site}: there are sites 0..{self.sites - 1}")
+            raise InvariantError(f"site {site} is not registered; there are sites 0..{self.sites - 1}")
         if at_rest and self.state.site[site].visit >= 0:
             raise InvariantError(f"site {site} is under visit; finish the visit first")
 
     def note(self, call: Call, payload: Any, count: int, *numbers: float) -> None:
+        """Write the call to the log, if the frontier has one."""
         if self.journal is not None:
             self.journal.write(call, payload, count, *numbers)
 
 
-def _set_rules(state: State, rules: Rules) -> None:
+def _set_rules(state: FrontierState, rules: Rules) -> None:
     run, values = state.run[0], asdict(rules)
     names = set(state.run.dtype.names or ())
     for name, value in values.items():
         if name in names and value is not None:
             setattr(run, name, value)
-    run.ip_delay_s = rules.address_rest_s
+    run.ip_delay_s = rules.address_delay_s
     run.pipeline_gain = rules.pipeline_gain
     run.median = rules.estimator == "median"
     run.rescore_at = rules.rescore
 
 
-def _free_slots(state: State, first: int) -> None:
-    """Slots from `first` on join the end of the list of free ones, so that ids do not depend on when memory grew."""
+def _free_slots(state: FrontierState, first: int) -> None:
+    """Append the slots from `first` on to the end of the list of free slots, so that visit ids do not depend on when memory grew."""
     run, slots = state.run[0], state.visit
     slots["id"][first:] = -1
     slots["free"][first:] = np.arange(first + 1, len(slots) + 1)

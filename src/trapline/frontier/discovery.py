@@ -1,8 +1,11 @@
-"""How pages come in: seeds and links. Steps 1 to 3 of the way of a URL, after `urls` and `seen`."""
+"""Discovery: seeds and links bring pages into the site queues.
 
+Step 3 of "The way of a URL" (docs/architecture.md). The URLs have become page numbers before, in steps 1 and 2.
+"""
+
+from trapline.compiled.jit import b1, f8, helper, i8, prefetch, void
 from trapline.frontier import blocks, queue
 from trapline.frontier.batch import backlog_changed, count_chosen
-from trapline.frontier.contest import queue_changed
 from trapline.frontier.layout import (
     BACKLOG,
     CHOSEN,
@@ -15,27 +18,29 @@ from trapline.frontier.layout import (
     UNKNOWN,
     WAITING,
     Array,
+    FrontierState,
     Pages,
-    State,
     StateType,
 )
 from trapline.frontier.ranking import rank_page
-from trapline.jit import b1, f8, helper, i8, prefetch, void
+from trapline.frontier.ready_sites import queue_changed
 
 has_room, join, move = blocks.has_room, queue.join, queue.move
-FAR, NEAR = 12, 4  # links ahead: far enough for memory to answer, near enough to still be in the cache
+# Prefetch distances, in links: FAR ahead gives memory time to answer, NEAR ahead is still in the cache when it is used.
+FAR, NEAR = 12, 4
 
 
 @helper(b1(StateType, i8, i8))
-def too_deep(s: State, page: int, depth: int) -> bool:
+def too_deep(s: FrontierState, page: int, depth: int) -> bool:
+    """Return whether the rules forbid the page at this depth."""
     run = s.run[0]
     limit = run.depth_dynamic if s.page[page].marks & DYNAMIC else run.depth_static
     return limit > 0 and depth > limit
 
 
 @helper(void(StateType, i8, f8, i8))
-def add_waiting(s: State, page: int, key: float, serial: int) -> None:
-    """A page begins to wait: in its site's queue or, in batch mode, in the backlog unless it was chosen already."""
+def add_waiting(s: FrontierState, page: int, key: float, serial: int) -> None:
+    """Queue a page: in the front queue of its site or, in batch mode, in the backlog unless the page was chosen already."""
     x = s.page[page].site
     s.state[page] = WAITING
     if s.run[0].batch > 0 and not s.page[page].marks & CHOSEN:
@@ -47,8 +52,8 @@ def add_waiting(s: State, page: int, key: float, serial: int) -> None:
 
 
 @helper(void(StateType, i8, i8, i8))
-def welcome(s: State, page: int, source: int, links: int) -> None:
-    """A page nobody has pointed to before."""
+def welcome(s: FrontierState, page: int, source: int, links: int) -> None:
+    """Rank and queue a page that is discovered for the first time, unless it is too deep."""
     run = s.run[0]
     p = s.page[page]
     depth = min(int(s.page[source].depth), DEEPEST - 1) + 1 if source >= 0 else 0
@@ -63,8 +68,8 @@ def welcome(s: State, page: int, source: int, links: int) -> None:
 
 
 @helper(void(StateType, i8, f8))
-def change_key(s: State, page: int, key: float) -> None:
-    """A page that waits or is leased has a new key."""
+def change_key(s: FrontierState, page: int, key: float) -> None:
+    """Give a new key to a page that waits or is leased."""
     p = s.page[page]
     x = p.site
     if s.state[page] == LEASED:
@@ -78,8 +83,8 @@ def change_key(s: State, page: int, key: float) -> None:
 
 
 @helper(void(StateType, i8))
-def look_far(s: State, page: int) -> None:
-    """Ask memory for a page that a link leads to: each look is a cache miss, and asked for early they overlap."""
+def look_far(s: FrontierState, page: int) -> None:
+    """Prefetch the state of a page that a link leads to. Every such read is a cache miss; prefetched early, the misses overlap."""
     prefetch(s.state, page)
     if not s.run[0].constant:
         prefetch(s.page, page)
@@ -87,8 +92,8 @@ def look_far(s: State, page: int) -> None:
 
 
 @helper(void(StateType, i8))
-def look_near(s: State, page: int) -> None:
-    """The page's state is near by now: ask for what it will need."""
+def look_near(s: FrontierState, page: int) -> None:
+    """Prefetch what the processing of a page will need. Its state is in the cache by now (`look_far`)."""
     state = s.state[page]
     if state == UNKNOWN:
         prefetch(s.page, page)
@@ -98,10 +103,14 @@ def look_near(s: State, page: int) -> None:
 
 
 @helper(b1(StateType, i8, Pages, i8, b1))
-def meet(s: State, source: int, pages: Array, n: int, only_new: bool) -> bool:
-    """Meet every page of pages[:n], all registered, in order. False: the pool must grow, then link run.resume - 1 is next."""
+def meet(s: FrontierState, source: int, pages: Array, n: int, only_new: bool) -> bool:
+    """Process links from page `source` (-1: seeds) to pages[:n], all registered, in order.
+
+    `only_new`: a further link to a page that is queued already does not change its rank. Return False if the pool must
+    grow first; the next call then continues with link run.resume - 1.
+    """
     run = s.run[0]
-    constant = run.constant or only_new  # no rank changes by a further link
+    constant = run.constant or only_new  # a further link changes no rank
     links = n if source >= 0 else 0
     first = max(run.resume - 1, 0)
     for i in range(first, min(first + FAR, n)):
@@ -112,7 +121,7 @@ def meet(s: State, source: int, pages: Array, n: int, only_new: bool) -> bool:
         if i + NEAR < n:
             look_near(s, pages[i + NEAR])
         page = pages[i]
-        if page == ELSEWHERE:  # looking ahead met it too, which costs a little and harms nothing
+        if page == ELSEWHERE:  # the prefetches above read index -1 for it, which costs little and harms nothing
             continue
         state = s.state[page]
         if state > LEASED or (constant and state != UNKNOWN):
@@ -129,6 +138,6 @@ def meet(s: State, source: int, pages: Array, n: int, only_new: bool) -> bool:
 
 
 @helper(b1(StateType, i8, Pages, i8))
-def discover(s: State, source: int, pages: Array, n: int) -> bool:
-    """Meet pages[:n], a further link to one that waits counting too. False: see `meet`."""
+def discover(s: FrontierState, source: int, pages: Array, n: int) -> bool:
+    """Process links to pages[:n]; a further link to a waiting or leased page updates its rank. Return False as `meet` does."""
     return meet(s, source, pages, n, False)

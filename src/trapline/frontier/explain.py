@@ -1,7 +1,7 @@
-"""Why a page or a site has not been fetched yet: its ranks, what stands before it, until when it must wait and by
-which rule.
+"""Explanations of why a page has not been fetched, or a site not been visited, yet: its rank, what comes before it, until
+when it must wait, and by which rule.
 
-It only reads the state. Python and O(n): for people, not for the loop.
+The module only reads the state. It is plain Python and takes O(n): it is for people, not for the crawl loop.
 """
 
 import math
@@ -29,11 +29,11 @@ from trapline.frontier.layout import (
     UNRESOLVED,
     WAITING,
     Array,
-    State,
+    FrontierState,
 )
 
 MAY_BE_VISITED = "it may be visited"
-WHY = {BY_DELAY: "delay of the site", BY_BACKOFF: "back-off", BY_ORDER: "told not to come before"}
+WHY = {BY_DELAY: "delay of the site", BY_BACKOFF: "back-off", BY_ORDER: "Retry-After, or another request to wait"}
 LIFE = {
     UNKNOWN: "unknown",
     WAITING: "waiting",
@@ -46,16 +46,16 @@ LIFE = {
 
 @dataclass(frozen=True, slots=True)
 class SiteExplanation:
-    """How a site stands at `now`."""
+    """Explanation of a site's situation at one time."""
 
     site: int
     group: int
-    waiting: int
-    rank: float | None  # None: no page of it waits
-    sites_before: int | None  # that would be visited before it; None: it cannot be visited now
-    first_before: tuple[int, ...]  # the first of them
-    wait_until: float  # -infinity: it need not wait; infinity: not for a moment, but for something to happen
-    rule: str  # what it waits for
+    waiting: int  # number of waiting pages
+    rank: float | None  # None: no page of the site waits
+    sites_before: int | None  # number of sites that would be visited before it; None: the site cannot be visited now
+    first_before: tuple[int, ...]  # the first five of these sites
+    wait_until: float  # -infinity: the site need not wait; infinity: it waits for an event, not for a time
+    rule: str  # what the site waits for
 
     def __str__(self) -> str:
         rank = "no rank" if self.rank is None else f"rank {self.rank:g}"
@@ -67,14 +67,14 @@ class SiteExplanation:
 
 @dataclass(frozen=True, slots=True)
 class PageExplanation:
-    """How a page stands at `now`."""
+    """Explanation of a page's situation at one time."""
 
     page: int
     life: str
     key: float | None
     tries: int
     depth: int
-    pages_before: int | None  # in the queue of its site
+    pages_before: int | None  # number of pages before it in the queue of its site; None: the page does not wait
     rule: str
     site: SiteExplanation
 
@@ -84,13 +84,14 @@ class PageExplanation:
 
 
 def explain_site(frontier: Core, site: int, now: float) -> SiteExplanation:
+    """Explain why the site is not visited at `now`, or which sites come before it."""
     frontier.check_site(site)
     s = frontier.state
     now = max(now, float(s.run[0].now))
     wait_until, rule = _site_rule(s, site, now)
     run = s.run[0]
     if rule == MAY_BE_VISITED and run.scores and 0 < run.rescore_at <= run.fetched:
-        wait_until, rule = math.inf, "fresh scores are due before any visit"
+        wait_until, rule = math.inf, "new scores are due before any visit"
     before = _sites_before(frontier, site, now) if rule == MAY_BE_VISITED else None
     level = FRONT if s.queue[site, FRONT].waiting else s.queue.shape[1] - 1
     return SiteExplanation(
@@ -106,7 +107,7 @@ def explain_site(frontier: Core, site: int, now: float) -> SiteExplanation:
 
 
 def _rank(frontier: Core, site: int, level: int = FRONT) -> float:
-    """The rank that stands, or the one it would have if it joined the contest now."""
+    """Return the current rank of the site or, if the site is not among the ready sites, the rank that it would get by joining them now."""
     s = frontier.state
     record = s.site[site]
     if level == FRONT and record.place == CONTEST:
@@ -114,8 +115,8 @@ def _rank(frontier: Core, site: int, level: int = FRONT) -> float:
     return float(kernels.evaluate_site(frontier.handle, site, level))
 
 
-def _site_rule(s: State, site: int, now: float) -> tuple[float, str]:
-    """Until when, and why; the first rule that holds."""
+def _site_rule(s: FrontierState, site: int, now: float) -> tuple[float, str]:
+    """Return until when the site must wait, and why, by the first rule that applies."""
     record, front = s.site[site], s.queue[site, FRONT]
     if record.visit >= 0:
         return float(s.visit[record.visit].expires_at), "a visit is under way; its lease runs"
@@ -124,13 +125,14 @@ def _site_rule(s: State, site: int, now: float) -> tuple[float, str]:
     if record.place == UNRESOLVED or record.group < 0:
         return math.inf, "its address is not resolved"
     if front.waiting == 0:
-        return math.inf, "its pages are not of this batch"
+        return math.inf, "none of its pages is in this batch"
     if front.limit < 1:
         return math.inf, f"its page budget is used up ({record.taken} pages fetched or leased)"
     return _time_rule(s, site, now)
 
 
-def _time_rule(s: State, site: int, now: float) -> tuple[float, str]:
+def _time_rule(s: FrontierState, site: int, now: float) -> tuple[float, str]:
+    """Return until when the delays of the site and of its address hold it back, and by which rule."""
     record = s.site[site]
     group = s.group[record.group]
     if group.visit >= 0:
@@ -142,25 +144,26 @@ def _time_rule(s: State, site: int, now: float) -> tuple[float, str]:
     if until <= now:
         return -math.inf, MAY_BE_VISITED
     if record.ready_at >= group.ready_at:
-        after = f" after {record.failures} failed visits" if record.rest_rule == BY_BACKOFF else ""
-        return until, f"{WHY[int(record.rest_rule)]}{after}: it rests"
-    return until, "delay of its address: it rests"
+        after = f" after {record.failures} failed visits" if record.delay_rule == BY_BACKOFF else ""
+        return until, f"{WHY[int(record.delay_rule)]}{after}: it is delayed"
+    return until, "delay of its address: it is delayed"
 
 
 def _sites_before(frontier: Core, site: int, now: float) -> Array:
-    """The sites that may be visited now and come before this one, first first."""
+    """Return the sites that may be visited now and come before this one, in the order of their visits."""
     s = frontier.state
     sites, groups = s.site[: s.run[0].sites], s.group[: s.run[0].groups]
     competes = (sites["place"] == CONTEST) | ((sites["place"] == RESTING) & (sites["ready_at"] <= now))
     rivals = np.flatnonzero(competes)
-    of_rivals = groups[sites["group"][rivals]]
-    rivals = rivals[(of_rivals["visit"] < 0) & (of_rivals["ready_at"] <= now)]
+    rival_groups = groups[sites["group"][rivals]]
+    rivals = rivals[(rival_groups["visit"] < 0) & (rival_groups["ready_at"] <= now)]
     ranks = np.array([_rank(frontier, int(rival)) for rival in rivals])
     order = rivals[np.lexsort((s.queue["best_serial"][rivals, FRONT], -ranks))]
     return order[: int(np.flatnonzero(order == site)[0])]
 
 
 def explain_page(frontier: Core, page: int, now: float) -> PageExplanation:
+    """Explain the state of the page, its place in the queue of its site, and the situation of its site."""
     life = LIFE[frontier.page_state(page)]
     s = frontier.state
     record = s.page[page]
@@ -179,14 +182,15 @@ def explain_page(frontier: Core, page: int, now: float) -> PageExplanation:
 
 
 def _place_in_queue(frontier: Core, page: int) -> tuple[float, int]:
+    """Return the key of a waiting page and the number of pages before it in its queue."""
     record = frontier.state.page[page]
     batch = frontier.state.run[0].batch > 0
     pages, keys = frontier.waiting_pages(int(record.site), BACKLOG if batch and not record.marks & CHOSEN else FRONT)
-    at = int(np.flatnonzero(pages == page)[0])
-    return float(keys[at]), at
+    place = int(np.flatnonzero(pages == page)[0])
+    return float(keys[place]), place
 
 
-def _page_rule(s: State, page: int, life: str) -> str:
+def _page_rule(s: FrontierState, page: int, life: str) -> str:
     run, record = s.run[0], s.page[page]
     if life == "unknown":
         limit = run.depth_dynamic if record.marks & DYNAMIC else run.depth_static
@@ -198,5 +202,5 @@ def _page_rule(s: State, page: int, life: str) -> str:
         "leased": "a visit is fetching it",
         "fetched": "it is fetched",
         "revisited": "it is fetched, and a visit is fetching it again",
-        "gone": "it failed too often, was refused, its site moved, or it was had before its site came here",
+        "gone": "it failed too often, was refused, its site moved, or another partition fetched it before the site moved here",
     }[life]

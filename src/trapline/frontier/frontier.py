@@ -1,6 +1,6 @@
-"""The face of the frontier: checks what comes in, calls the compiled kernels, and says what they answered.
+"""The public interface of the frontier: it checks arguments, calls the compiled kernels, and returns their answers.
 
-It refuses to know: clocks, sockets, URLs, files (snapshot.py and journal.py write those). Laws: docs/frontier.md.
+It knows no clocks, sockets, URLs or files (snapshot.py writes the state, journal.py the log of calls). Laws: docs/frontier.md.
 """
 
 import math
@@ -36,35 +36,38 @@ _NEXT, _REPORT, _FINISH = (
     int(Call.NEXT),
     int(Call.REPORT),
     int(Call.FINISH),
-)  # a look at an enum costs as much as a kernel's work
+)  # integers, because reading a member of an enum takes as long as a kernel
 _INFINITY = math.inf
 
 
 def _ids(values: Sequence[int] | Array) -> Array:
-    """As the kernels take them; a copy only if need be."""
+    """Return the ids as the kernels take them (a contiguous int32 array). Copies them only if necessary."""
     if type(values) is np.ndarray and values.dtype == _INT32 and values.ndim == 1 and values.flags.carray:
         return values
     given = np.asarray(values)
     if given.size == 0:
         return _NO_LINKS
     if given.ndim != 1 or given.dtype.kind not in "iub":
-        raise InvariantError(f"ids are whole numbers in one row, not {given.dtype} of shape {given.shape}")
+        raise InvariantError(f"ids of type {given.dtype} and shape {given.shape}; give integers in one dimension")
     if given.min() < -MOST_ID or given.max() > MOST_ID:
-        raise InvariantError(f"an id is not in 0..{MOST_ID}")
+        raise InvariantError(f"an id is too large; give ids in 0..{MOST_ID}")
     return given.astype(np.int32)
 
 
 class Frontier(Core):
-    """All discovered pages not fetched yet, in two levels, and who may be visited when."""
+    """The discovered pages that are not fetched yet, in two levels (sites, and pages of a site), and when each site may be visited."""
 
     # ---- pages, sites, inputs
 
     def add_sites(self, count: int, now: float, groups: Sequence[int] | Array | None = None) -> int:
-        """Register sites; the id of the first. `groups`: one per site; without, they wait to be resolved."""
+        """Register `count` sites and return the id of the first. `groups`: the group of each site; None: no site is resolved yet."""
         first, run = self.sites, self.state.run[0]
         chosen = np.full(count, -1, np.int32) if groups is None else _ids(groups)
         if len(chosen) != count or (count and chosen.min() < -1):
-            raise InvariantError(f"{len(chosen)} groups for {count} sites, the least of them {chosen.min(initial=0)}")
+            least = chosen.min(initial=0)
+            raise InvariantError(
+                f"add_sites: {len(chosen)} groups for {count} sites, the least is {least}; give one per site, -1 or more"
+            )
         self.check_group(int(chosen.max(initial=-1)), first + count)
         run.now = max(float(run.now), _moment(now))
         self.note(Call.ADD_SITES, chosen, count, now)
@@ -88,33 +91,36 @@ class Frontier(Core):
         self.state.queue[first : first + count]["limit"] = limit
 
     def known_pages(self, site: int) -> int:
-        """How many pages of a site were discovered."""
+        """Return how many pages of the site were discovered."""
         return int(self.state.site[site].known)
 
     def add_pages(self, sites: Sequence[int] | Array, dynamic: Sequence[bool] | Array | None = None) -> int:
-        """Register pages, one per entry of `sites`; the id of the first. They are UNKNOWN until discovered."""
+        """Register one page per entry of `sites`, which is the site of the page, and return the id of the first page.
+
+        `dynamic`: whether each page is dynamic (it has a depth limit of its own). The pages are UNKNOWN until they are discovered.
+        """
         first, owners = self.pages, _ids(sites)
         count = len(owners)
         given = owners if dynamic is None else np.concatenate((owners, _ids(dynamic)))
         marked = len(given) - count
         if dynamic is not None and marked != count:
-            raise InvariantError(f"add_pages: {marked} dynamic marks for {count} pages")
+            raise InvariantError(f"add_pages: {marked} dynamic marks for {count} pages; give one mark per page")
         if first + count > len(self.state.page):
             self.make_room(pages=first + count)
         if not self.run_kernel(kernels.register_pages, given, count, marked):
-            raise InvariantError(f"add_pages: a site id outside 0..{self.sites - 1}")
+            raise InvariantError(f"add_pages: a site is not registered; there are sites 0..{self.sites - 1}")
         self.note(Call.ADD_PAGES, given, len(given), count)
         return first
 
     def set_column(self, name: str, values: Sequence[float] | Array, first: int | None = None) -> None:
-        """Give the page rank one of its inputs: for pages first, first + 1, ..., or for every registered page."""
+        """Set one input of the page rank for pages first, first + 1, ..., or for every registered page if `first` is None."""
         if name not in self.strategy.page.inputs:
             raise ConfigError(f"page rank {self.strategy.page.name!r} takes no input {name!r}")
         column = self.strategy.page.columns.index(name)
         given = np.array(values, np.float64, ndmin=1)
         if given.ndim != 1 or (first is None and len(given) != self.pages):
             raise InvariantError(
-                f"set_column: values of shape {given.shape} for {self.pages} pages; name the first of fewer"
+                f"set_column: values of shape {given.shape} for {self.pages} pages; to set fewer, give the first page too"
             )
         first = first or 0
         if first < 0 or first + len(given) > self.pages:
@@ -125,31 +131,31 @@ class Frontier(Core):
     # ---- the three calls of a crawl
 
     def discover(self, pages: Sequence[int] | Array, now: float) -> None:
-        """Seeds, sitemap entries, pings: pages to fetch that no fetched page links to."""
+        """Discover pages that no fetched page links to: seeds, sitemap entries, pings."""
         given = _ids(pages)
         self.run_kernel(kernels.discover_pages, given, len(given), _moment(now))
         self.note(Call.DISCOVER, given, len(given), now)
 
     def receive(self, arrived: Arrivals, now: float) -> None:
-        """Links to our pages from pages that another partition fetched."""
+        """Process links to pages of this partition from pages that another partition fetched."""
         arrivals.receive(self, arrived, _moment(now))
 
     def next(self, now: float) -> Answer:
-        """What to do at `now`: a visit, a wait, scores to bring, or nothing ever again."""
+        """Return what to do at `now`: make a visit, wait, compute new scores (`rescore`), or stop because the frontier is drained."""
         n = self.run_kernel(kernels.next_visit, _moment(now), self.out, self.moment)
         moment = self.moment_view[0]
         if n >= 0:
-            said = self.out_view[: n + 2]
-            visit_id, site, *pages = said.tolist()
+            numbers = self.out_view[: n + 2]
+            visit_id, site, *pages = numbers.tolist()
             answer: Answer = Visit(visit_id, site, pages, moment)
         elif n == RESCORE:
-            said = self.out_view[:1]
-            answer = Rescore(said[0])
+            numbers = self.out_view[:1]
+            answer = Rescore(numbers[0])
         else:
-            said = self.out_view[:0]
+            numbers = self.out_view[:0]
             answer = Drained() if n == DRAINED else WaitUntil(moment)
         if self.journal is not None:
-            self.journal.write(_NEXT, said, len(said), n, now, moment)
+            self.journal.write(_NEXT, numbers, len(numbers), n, now, moment)
         return answer
 
     def report(
@@ -161,9 +167,9 @@ class Frontier(Core):
         links: Sequence[int] | Array = _NO_LINKS,
         response_s: float = math.nan,
     ) -> bool:
-        """One page of a visit is in. False: the visit had ended before."""
+        """Report the result of one page of a visit, with the pages that its links lead to. Return False if the visit has already ended."""
         if result not in _RESULTS:
-            raise InvariantError(f"a page's result is FETCHED, FAILED or REFUSED, not {result}")
+            raise InvariantError(f"result {result} of page {page} is unknown; give FETCHED, FAILED or REFUSED")
         _check_measured(response_s)
         found, visit_id = _ids(links), visit.id
         n = len(found)
@@ -173,7 +179,7 @@ class Frontier(Core):
         return answer != ENDED
 
     def finish(self, visit: Visit, outcome: Outcome, now: float) -> bool:
-        """The visit is over. False: it had ended before."""
+        """Report the results of the outcome and end the visit. Return False if the visit has already ended."""
         _check_measured(outcome.connection_s)
         for result in outcome.results:
             if not self.report(visit, result.page, result.result, now, result.links, result.response_s):
@@ -186,8 +192,11 @@ class Frontier(Core):
         return answer != ENDED
 
     def revisit(self, site: int, pages: Sequence[int] | Array, now: float) -> Visit | WaitUntil:
-        """Fetch again, of these fetched pages of the site, the first that one visit may take; or wait, if it must rest. No page: the site
-        is visited for what is none of the frontier's pages."""
+        """Begin a visit that fetches again the first of these fetched pages of the site, as many as one visit may take.
+
+        Return WaitUntil if the site may not be visited at `now`. With no pages, the visit is for an out-of-band fetch: the
+        driver requests something that is not a page of the frontier.
+        """
         self.check_site(site)
         given = _ids(pages)
         count = len(given)
@@ -197,13 +206,13 @@ class Frontier(Core):
         return WaitUntil(moment) if n == WAIT else Visit(visit_id, site, given[:n].tolist(), moment)
 
     def rescore(self, scores: Sequence[float] | Array, now: float) -> None:
-        """Fresh scores, one for every registered page, for a page rank that has them."""
+        """Set new scores, one for every registered page, for a page rank that uses scores."""
         name, given = self.strategy.page.scores, np.ascontiguousarray(scores, np.float64)
         if not name:
-            raise ConfigError(f"page rank {self.strategy.page.name!r} has no scores")
+            raise ConfigError(f"page rank {self.strategy.page.name!r} uses no scores")
         if given.shape != (self.pages,) or not np.isfinite(given).all():
             raise ConfigError(
-                f"rescore: {given.shape} numbers for {self.pages} pages; there must be a finite one for each"
+                f"rescore: {given.shape} numbers for {self.pages} pages; give one finite number for each page"
             )
         self.note(Call.RESCORE, given, len(given), _moment(now))
         self.state.columns[: self.pages, self.strategy.page.columns.index(name)] = given
@@ -212,10 +221,10 @@ class Frontier(Core):
     # ---- sites
 
     def resolve(self, site: int, group: int, now: float) -> None:
-        """The site is on this address."""
+        """Set the group (IP address) of a site."""
         self.check_site(site, at_rest=True)
         if group < 0:
-            raise InvariantError(f"group {group} of site {site}: a group is a number of at least 0")
+            raise InvariantError(f"group {group} of site {site} is negative; give a group of at least 0")
         self.check_group(group, self.sites)
         self.note(Call.RESOLVE, None, 0, site, group, _moment(now))
         self.make_room(groups=group + 1)
@@ -231,18 +240,20 @@ class Frontier(Core):
         pages: int | None = None,
         not_before: float | None = None,
     ) -> None:
-        """Rules of one site: its own w, k and page budget, and a moment before which it is not visited. AS_RULES: it has none of its own
-        any more."""
+        """Set the rules of one site: its own delay w, pages per connection k and page budget, and a time before which it is not visited.
+
+        None leaves a rule as it is. AS_RULES removes the site's own value, so that the common rules apply.
+        """
         self.check_site(site)
-        for what, value, most in (
+        for label, value, most in (
             ("delay", delay_s, MOST_SECONDS),
             ("k", per_connection, MOST_ID),
             ("budget", pages, MOST_ID),
         ):
             if value is not None and value != AS_RULES and not 0 <= value <= most:
-                raise ConfigError(f"site {site}: its {what} is {value}; it must be in 0..{most:g}")
+                raise ConfigError(f"site {site}: its {label} is {value}; it must be in 0..{most:g}")
         if not_before is not None and not_before != not_before:
-            raise ConfigError(f"site {site}: not_before is NaN")
+            raise ConfigError(f"site {site}: not_before is NaN; it must be a time in seconds")
         record = self.state.site[site]
         _moment(now)
         own_k, budget = (NOT_GIVEN if number is None else number for number in (per_connection, pages))
@@ -255,71 +266,76 @@ class Frontier(Core):
         if pages is not None:
             record.budget = pages
         if not_before is not None and not_before > record.ready_at:
-            record.ready_at, record.rest_rule = not_before, BY_ORDER
+            record.ready_at, record.delay_rule = not_before, BY_ORDER
         self.run_kernel(kernels.change_site, site, int(record.group), _moment(now))
 
     def hold_all(self, now: float) -> None:
-        """Every site and every address rests its full delay from now, or longer if it would: a crawl goes on after a stop."""
+        """Delay every site and every address by its full delay from `now`; keep longer delays. For a crawl that resumes after a stop."""
         self.run_kernel(kernels.hold_sites, _moment(now))
         self.note(Call.HOLD_ALL, None, 0, now)
 
     def export_site(self, site: int, now: float) -> SiteExport:
-        """Take a site out, to be imported elsewhere: its waiting pages are GONE here, and it has no budget left."""
+        """Remove a site, to be imported into another partition. Its waiting pages become GONE here, and its budget becomes 0."""
         return export_site(self, site, now)
 
     def import_site(self, export: SiteExport, site: int, pages: Sequence[int] | Array, now: float) -> None:
-        """A site that comes from elsewhere, as a new site here, with the local ids of its waiting pages. An export in parts: the site
-        is new for the first of them."""
+        """Import a site from another partition as a new site here. `pages`: the local ids of its waiting pages.
+
+        An export may come in parts (`SiteExport.parts`); the site must be new only for the first part.
+        """
         import_site(self, export, site, pages, now)
 
     def had_elsewhere(self, pages: Sequence[int] | Array, now: float) -> None:
-        """Pages of a site that comes from elsewhere, registered here and not discovered: had or refused there, and GONE here."""
+        """Mark registered, undiscovered pages of an imported site as GONE: another partition fetched them, or was refused."""
         had_elsewhere(self, pages, _moment(now))
 
     def fetched_elsewhere(self, pages: Sequence[int] | Array, depths: Sequence[int] | Array, now: float) -> None:
-        """The same of pages that were fetched there, and can be revisited here; each with its depth."""
+        """Mark pages of an imported site as FETCHED, each with its depth: another partition fetched them. They can be revisited."""
         fetched_elsewhere(self, pages, depths, _moment(now))
 
-    # ---- looking in
+    # ---- inspection
 
     def open_at(self, site: int) -> float:
-        """The moment from which the site may be visited, past or to come. Infinity: only another call can open it."""
+        """Return the time from which the site may be visited, past or future. Infinity: only another call can change that."""
         self.check_site(site)
         return revisits.site_open_at(self.handle, site)
 
     def connection_limit(self, site: int) -> int:
-        """The most pages that one visit of the site may ask for."""
+        """Return the largest number of pages that one visit to the site may request."""
         self.check_site(site)
         return revisits.site_connection_limit(self.handle, site)
 
     def budget_left(self, site: int) -> int:
-        """Pages that the site may still give; 0 or less: none."""
+        """Return how many pages may still be fetched from the site; 0 or less: none."""
         self.check_site(site)
         return revisits.site_budget_left(self.handle, site)
 
     def explain_site(self, site: int, now: float) -> SiteExplanation:
-        """Its rank, what stands before it, until when it must wait and by which rule."""
+        """Return the site's rank, the sites before it, until when it must wait, and by which rule."""
         return explain_site(self, site, now)
 
     def explain_page(self, page: int, now: float) -> PageExplanation:
-        """Its rank, what stands before it in its site, and how its site stands."""
+        """Return the page's rank, the number of pages before it in its site, and the explanation of its site."""
         return explain_page(self, page, now)
 
 
 def _requests(outcome: Outcome) -> int:
-    """What the server allows per connection, as it said or was seen to; 0: it showed nothing."""
+    """Return the number of requests per connection that the server announced or was seen to allow; 0: it showed neither."""
     if not (outcome.allowed or outcome.closed):
         return 0
     requests = outcome.allowed or max(1, outcome.served)
-    return min(max(requests, 0), MOST_PER_VISIT)  # servers announce what they like
+    return min(max(requests, 0), MOST_PER_VISIT)  # a server may announce any number
 
 
 def _moment(now: float) -> float:
+    """Return `now`, or raise InvariantError if it is not finite."""
     if not -_INFINITY < now < _INFINITY:
-        raise InvariantError(f"now is {now}")
+        raise InvariantError(f"now is {now}; it must be a finite time in seconds")
     return now
 
 
 def _check_measured(seconds: float) -> None:
     if seconds < 0 or seconds == _INFINITY:
-        raise InvariantError(f"a measured time of {seconds} s")
+        raise InvariantError(
+            f"a measured time is {seconds} s; it must be finite and at least 0, or NaN if nothing was measured"
+        )

@@ -1,23 +1,24 @@
-"""One heap for everything: pages of a site, sites of a group, groups, resting times, leases.
+"""One heap implementation for all uses: pages of a site, sites of a group, groups, delays, leases.
 
-A heap is a run of entries (key, serial, item) beginning at `base`, with four children a node: largest key first, then
-smallest serial. `pos[item]` is where the item stands, so that any item can be moved or removed in O(log n). A heap by
-time stores the negated time; a heap with the worst page first stores both negated. The caller owns the number of
-entries.
+A heap is a run of entries (key, serial, item) that begins at `base`. Each node has four children. The largest key comes
+first, then the smallest serial. `pos[item]` is the item's position, so that any item can be moved or removed in
+O(log n). A heap by time stores the negated time; a heap with the worst page first stores key and serial negated. The
+caller keeps the number of entries.
 """
 
+from trapline.compiled.jit import b1, f8, helper, i8, void
 from trapline.frontier.layout import Array, Entries, Positions
-from trapline.jit import b1, f8, helper, i8, void
 
 
 @helper(b1(f8, i8, f8, i8))
 def before(key: float, serial: int, other_key: float, other_serial: int) -> bool:
+    """Return whether an entry comes before another entry."""
     return key > other_key or (key == other_key and serial < other_serial)
 
 
 @helper(void(Entries, i8, Positions, i8, f8, i8, i8))
 def sift_up(entries: Array, base: int, pos: Array, i: int, key: float, serial: int, item: int) -> None:
-    """Put (key, serial, item) at i or above, where it belongs."""
+    """Put (key, serial, item) at position i or at the ancestor of i where it belongs."""
     while i > 0:
         parent = (i - 1) >> 2
         above = entries[base + parent]
@@ -35,7 +36,7 @@ def sift_up(entries: Array, base: int, pos: Array, i: int, key: float, serial: i
 
 @helper(i8(Entries, i8, i8, i8))
 def best_child(entries: Array, base: int, n: int, i: int) -> int:
-    """The first of the children of i, or -1."""
+    """Return the position of the best child of i, or -1 if i has no child."""
     child = 4 * i + 1
     if child >= n:
         return -1
@@ -50,7 +51,7 @@ def best_child(entries: Array, base: int, n: int, i: int) -> int:
 
 @helper(void(Entries, i8, i8, Positions, i8, f8, i8, i8))
 def sift_down(entries: Array, base: int, n: int, pos: Array, i: int, key: float, serial: int, item: int) -> None:
-    """Put (key, serial, item) at i or below, where it belongs, in a heap of n."""
+    """Put (key, serial, item) at position i or at the descendant of i where it belongs, in a heap of n entries."""
     while True:
         child = best_child(entries, base, n, i)
         if child < 0:
@@ -70,7 +71,7 @@ def sift_down(entries: Array, base: int, n: int, pos: Array, i: int, key: float,
 
 @helper(void(Entries, i8, i8, Positions, i8, f8, i8, i8))
 def replace(entries: Array, base: int, n: int, pos: Array, i: int, key: float, serial: int, item: int) -> None:
-    """Let (key, serial, item) take the place i of whatever stands there, and go where it belongs."""
+    """Replace the entry at position i by (key, serial, item), and move the new entry to where it belongs."""
     old = entries[base + i]
     if before(key, serial, old.key, old.serial):
         sift_up(entries, base, pos, i, key, serial, item)
@@ -80,7 +81,7 @@ def replace(entries: Array, base: int, n: int, pos: Array, i: int, key: float, s
 
 @helper(void(Entries, i8, i8, Positions, i8))
 def remove(entries: Array, base: int, n: int, pos: Array, i: int) -> None:
-    """Take out what stands at i of a heap of n; n - 1 remain."""
+    """Remove the entry at position i from a heap of n entries; n - 1 remain."""
     last = entries[base + n - 1]
     if i < n - 1:
         replace(entries, base, n - 1, pos, i, last.key, last.serial, last.id)

@@ -1,10 +1,10 @@
-"""The log of calls: what was asked of the frontier, in order, so that a snapshot and the log give the frontier back.
+"""The log of calls: every call to the frontier, in order. A snapshot and the log since then restore the frontier.
 
-It refuses to know files and databases: frames gather in memory until somebody takes them, as one blob, to a place that
-lasts. Step 7 of the way of a URL: the store writes the blob together with the pages of the same moment.
+It knows no files or databases: frames gather in memory until the caller takes them, as one blob, and stores them. In step
+7 of "The way of a URL" (docs/architecture.md) the store writes the blob together with the pages of the same period.
 
-The format: blobs (blobs.py), whose bodies are frames, one a call. A frame: its code and the length of its payload, then the numbers
-that its call has (`_LAYOUTS`), then the payload, all of it in steps of 8 bytes.
+Format: blobs (blobs.py), whose bodies consist of frames, one per call. A frame is the code of the call and the length of
+its payload, then the numbers of the call (`_LAYOUTS`), then the payload, padded to a multiple of 8 bytes.
 """
 
 import struct
@@ -20,11 +20,11 @@ from trapline.frontier.layout import Array
 BLOBS = BlobKind(b"TLJ\x03", "the frontier's log")
 FRAME_HEAD = struct.Struct("<BxxxI")
 _STEP = 8
-NOT_GIVEN = -2  # a whole number of SET_SITE; of its times it is NaN
+NOT_GIVEN = -2  # an integer argument of SET_SITE that was None; a time that was None is NaN
 
 
 class Call(IntEnum):
-    """What can be asked. Numbers are part of the format: add, never reuse."""
+    """The calls that change the frontier. The numbers are part of the format: add new ones, never reuse one."""
 
     ADD_SITES = 1
     ADD_PAGES = 2
@@ -45,7 +45,7 @@ class Call(IntEnum):
     FETCHED_ELSEWHERE = 17
 
 
-# The numbers of a call (q: integer, d: float), and of what its payload consists.
+# The numbers of each call, as struct codes (q: integer, d: float), and the type of its payload.
 _LAYOUTS: dict[Call, tuple[str, type]] = {
     Call.ADD_SITES: ("d", np.int32),
     Call.ADD_PAGES: ("q", np.int32),
@@ -65,42 +65,44 @@ _LAYOUTS: dict[Call, tuple[str, type]] = {
     Call.HAD_ELSEWHERE: ("d", np.int32),
     Call.FETCHED_ELSEWHERE: ("d", np.int32),
 }
-# By code, for speed: a code is a place in a list. Nothing has code 0.
+# Lists indexed by code, for speed. No call has code 0.
 _CODES = range(1, len(_LAYOUTS) + 1)
 FRAMES = [struct.Struct("<"), *(struct.Struct(FRAME_HEAD.format + _LAYOUTS[Call(code)][0]) for code in _CODES)]
 _KINDS: list[np.dtype[Any]] = [np.dtype(np.int32), *(np.dtype(_LAYOUTS[Call(code)][1]) for code in _CODES)]
 _PACKERS = [frame.pack for frame in FRAMES]
 
 
-class Frame(NamedTuple):
+class JournalFrame(NamedTuple):
+    """One logged call: its kind, its numbers and its payload."""
+
     call: Call
     numbers: tuple[Any, ...]
     payload: Array
 
 
 class Journal:
-    """The calls since the last `take`. Who fills it: Frontier. Who empties it: whoever stores what it takes, in order."""
+    """The calls since the last `take`. The frontier writes them; the caller that stores the blobs takes them, and keeps their order."""
 
     def __init__(self) -> None:
         self._frames = bytearray()
 
     def write(self, call: int, payload: Any, count: int, *numbers: float) -> None:
-        """`payload`: `count` numbers of the call's kind, as an array or a view of one; or None."""
+        """Append one call. `payload`: `count` numbers of the call's payload type, as an array or a memoryview; or None."""
         frames = self._frames
         frames += _PACKERS[call](call, count, *numbers)
         if count:
-            frames.extend(payload)  # `+=` would be numpy's addition
+            frames.extend(payload)  # not `+=`: numpy would add the numbers
             if len(frames) % _STEP:
                 frames += b"\0\0\0\0"
 
     def take(self) -> bytes:
-        """All frames since the last time, as a blob; nothing if there are none."""
+        """Remove and return all frames as one blob; empty bytes if there are no frames."""
         body, self._frames = self._frames, bytearray()
         return BLOBS.blob(body)
 
 
-def read(source: bytes | BinaryIO) -> Iterator[Frame]:
-    """Every call of a log, in order: of blobs one after the other, or of a file that they were appended to."""
+def read(source: bytes | BinaryIO) -> Iterator[JournalFrame]:
+    """Yield every call of a log, in order. `source`: concatenated blobs, or a file that they were appended to."""
     for body in BLOBS.bodies(source):
         at = 0
         while at < len(body):
@@ -108,10 +110,10 @@ def read(source: bytes | BinaryIO) -> Iterator[Frame]:
             yield frame
 
 
-def frame_at(body: bytearray, at: int) -> tuple[Frame, int]:
-    """The frame that begins at byte `at`, and where the next one does."""
+def frame_at(body: bytearray, at: int) -> tuple[JournalFrame, int]:
+    """Return the frame that begins at byte `at`, and the byte at which the next frame begins."""
     code, count = FRAME_HEAD.unpack_from(body, at)
     _, _, *numbers = FRAMES[code].unpack_from(body, at)
     start, kind = at + FRAMES[code].size, _KINDS[code]
-    frame = Frame(Call(code), tuple(numbers), np.frombuffer(body, kind, count, start))
+    frame = JournalFrame(Call(code), tuple(numbers), np.frombuffer(body, kind, count, start))
     return frame, start + -(-count * kind.itemsize // _STEP) * _STEP

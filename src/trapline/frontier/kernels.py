@@ -1,15 +1,17 @@
-"""The compiled entries of the frontier: what Python calls, with a handle of the state.
+"""The compiled entry points of the frontier. Python calls them with a handle of the state.
 
-Each is re-entrant: after NEED_ROOM, Python makes room and the same call goes on. What is wrong with an argument is noted
-in `run.fault` before anything changes. Nothing here decides: the decisions are in the modules that it imports.
+Each entry point can be resumed: after NEED_ROOM, Python makes room and repeats the call, which then continues. A wrong
+argument is recorded in `run.fault` before anything changes. Most decisions are in the modules imported here.
 """
 
+from trapline.compiled.jit import b1, f8, helper, i8, kernel, void
 from trapline.frontier import blocks, queue
 from trapline.frontier.batch import choose, count_chosen
-from trapline.frontier.contest import leave, remove_group, settle_group, wake
 from trapline.frontier.discovery import add_waiting, change_key, discover, meet
 from trapline.frontier.layout import (
     BY_DELAY,
+    DELAYED_GROUPS,
+    DELAYED_SITES,
     DRAINED,
     DYNAMIC,
     ELSEWHERE,
@@ -25,20 +27,19 @@ from trapline.frontier.layout import (
     PAGE_FAULT,
     READY,
     RESCORE,
-    RESTING_GROUPS,
-    RESTING_SITES,
     WAIT,
     WAITING,
     Array,
+    FrontierState,
     Numbers,
     Pages,
-    State,
     StateType,
     Times,
     recall,
 )
-from trapline.frontier.limits import rest_s
 from trapline.frontier.ranking import measure_connection, measure_response, rank_page, rank_site
+from trapline.frontier.ready_sites import leave, remove_group, settle_group, wake
+from trapline.frontier.rules import site_delay_s
 from trapline.frontier.visits import (
     close,
     conclude,
@@ -46,50 +47,50 @@ from trapline.frontier.visits import (
     give_back,
     is_held,
     lease,
-    set_rest,
+    set_delay,
     settle_site,
     slot_of,
 )
-from trapline.jit import b1, f8, helper, i8, kernel, void
 
 has_room, free_blocks = blocks.has_room, queue.free_blocks
 INFINITY = float("inf")
 
 
 @helper(void(StateType, f8))
-def advance(s: State, now: float) -> None:
-    """Time does not run backwards here."""
+def advance(s: FrontierState, now: float) -> None:
+    """Advance the frontier's clock to `now`. An earlier `now` leaves the clock as it is."""
     s.run[0].now = max(s.run[0].now, now)
 
 
 @helper(f8(StateType))
-def next_moment(s: State) -> float:
-    """The least moment at which time alone could change the answer."""
+def next_moment(s: FrontierState) -> float:
+    """Return the earliest time at which time alone could change the answer of `next`."""
     run = s.run[0]
     moment = INFINITY
     if run.active > 0:
         moment = min(moment, -s.heap[EXPIRING, 0].key)
-    if run.resting_sites > 0:
-        moment = min(moment, -s.heap[RESTING_SITES, 0].key)
-    if run.resting_groups > 0:
-        moment = min(moment, -s.heap[RESTING_GROUPS, 0].key)
+    if run.delayed_sites > 0:
+        moment = min(moment, -s.heap[DELAYED_SITES, 0].key)
+    if run.delayed_groups > 0:
+        moment = min(moment, -s.heap[DELAYED_GROUPS, 0].key)
     return moment
 
 
 @helper(b1(StateType))
-def batch_is_over(s: State) -> bool:
+def batch_is_over(s: FrontierState) -> bool:
+    """Return whether the next batch must be chosen (law B2)."""
     run = s.run[0]
-    active = run.active - run.revisits  # revisits may follow one another without end
+    active = run.active - run.revisits  # without revisits, which may follow one another for ever
     if run.chosen == 0 and (active == 0 or run.batch_ahead):
         return True
     return active < run.batch_least_active and run.ready == 0
 
 
 @helper(b1(StateType, b1))
-def scores_due(s: State, choosing: bool) -> bool:
-    """Whether the page rank needs fresh scores before the crawl goes on, and the crawl would go on."""
+def scores_due(s: FrontierState, choosing: bool) -> bool:
+    """Return whether the page rank needs new scores before the crawl continues, and whether the crawl has something to continue with."""
     run = s.run[0]
-    if not run.scores or run.contest + run.resting_sites + run.open_backlogs == 0:
+    if not run.scores or run.ready_sites + run.delayed_sites + run.open_backlogs == 0:
         return False
     if run.rescore > 0 and run.fetched >= run.rescore_at:
         return True
@@ -97,8 +98,8 @@ def scores_due(s: State, choosing: bool) -> bool:
 
 
 @helper(i8(StateType, f8))
-def begin_visit(s: State, now: float) -> int:
-    """The slot of a new visit, or DRAINED, WAIT, RESCORE or NEED_ROOM."""
+def begin_visit(s: FrontierState, now: float) -> int:
+    """Begin the next visit. Return its slot, or DRAINED, WAIT, RESCORE or NEED_ROOM."""
     run = s.run[0]
     advance(s, now)
     if not expire(s) or not wake(s):
@@ -109,7 +110,7 @@ def begin_visit(s: State, now: float) -> int:
     if choosing and not choose(s):
         return NEED_ROOM
     if run.ready == 0:
-        idle = run.active + run.contest + run.resting_sites + run.unresolved + run.open_backlogs == 0
+        idle = run.active + run.ready_sites + run.delayed_sites + run.unresolved + run.open_backlogs == 0
         return DRAINED if idle else WAIT
     if run.free_visit < 0 or not has_room(s):
         return NEED_ROOM
@@ -118,17 +119,17 @@ def begin_visit(s: State, now: float) -> int:
 
 
 @helper(f8(StateType, f8))
-def first_opening(s: State, now: float) -> float:
-    """When `next` could answer a visit, or ask for scores: `now`, a later moment, or infinity. It changes nothing."""
+def first_opening(s: FrontierState, now: float) -> float:
+    """Return when `next` could answer with a visit or a request for scores: `now`, a later time, or infinity. Change nothing."""
     run = s.run[0]
     choosing = run.batch > 0 and (run.resume > 0 or batch_is_over(s))
     if run.ready > 0 or (choosing and run.open_backlogs > 0) or scores_due(s, choosing):
         return now
     moment = INFINITY
-    if run.resting_sites > 0:
-        moment = min(moment, -s.heap[RESTING_SITES, 0].key)
-    if run.resting_groups > 0:
-        moment = min(moment, -s.heap[RESTING_GROUPS, 0].key)
+    if run.delayed_sites > 0:
+        moment = min(moment, -s.heap[DELAYED_SITES, 0].key)
+    if run.delayed_groups > 0:
+        moment = min(moment, -s.heap[DELAYED_GROUPS, 0].key)
     return max(moment, now)
 
 
@@ -138,8 +139,8 @@ def opening(handle: int, now: float) -> float:
 
 
 @helper(b1(StateType, i8, i8, i8, f8, Pages, i8))
-def take_report(s: State, slot: int, page: int, result: int, response_s: float, links: Array, n: int) -> bool:
-    """One page is in. False: the pool must grow, then the links go on."""
+def take_report(s: FrontierState, slot: int, page: int, result: int, response_s: float, links: Array, n: int) -> bool:
+    """Record the result of one page and process its links. Return False if the pool must grow first; the next call then continues."""
     if s.run[0].resume == 0 and is_held(s, page):
         if not has_room(s):
             return False
@@ -150,9 +151,12 @@ def take_report(s: State, slot: int, page: int, result: int, response_s: float, 
 
 
 @helper(i8(StateType, f8, Numbers, Times))
-def answer_next(s: State, now: float, out: Array, moment: Array) -> int:
-    """The number of pages leased, or less than 0; out = visit id, site, pages..., or the pages fetched if scores are due;
-    moment[0] = the end of the lease, or when to ask."""
+def answer_next(s: FrontierState, now: float, out: Array, moment: Array) -> int:
+    """Answer `Frontier.next`: return the number of leased pages, or a code less than 0.
+
+    For a visit, `out` receives the visit id, the site and the pages, and moment[0] the end of the lease. Otherwise out[0]
+    receives the number of fetched pages, and moment[0] the time at which to call again.
+    """
     slot = begin_visit(s, now)
     if slot < 0:
         moment[0] = next_moment(s)
@@ -173,8 +177,8 @@ def next_visit(handle: int, now: float, out: Array, moment: Array) -> int:
 
 
 @helper(b1(StateType, Pages, i8, i8))
-def are_registered(s: State, pages: Array, n: int, least: int) -> bool:
-    """Whether all of pages[:n] are pages, or ELSEWHERE if that is the least allowed; if not, the fault is noted."""
+def are_registered(s: FrontierState, pages: Array, n: int, least: int) -> bool:
+    """Return whether pages[:n] are registered pages (or ELSEWHERE, if `least` allows it). If not, record the fault."""
     run = s.run[0]
     for i in range(n):
         if pages[i] < least or pages[i] >= run.pages:
@@ -185,10 +189,10 @@ def are_registered(s: State, pages: Array, n: int, least: int) -> bool:
 
 
 @helper(b1(StateType, i8, i8))
-def is_of_visit(s: State, slot: int, page: int) -> bool:
-    """Whether the visit holds the page; if not, the fault is noted."""
+def is_of_visit(s: FrontierState, slot: int, page: int) -> bool:
+    """Return whether the visit holds the page. If not, record the fault."""
     run = s.run[0]
-    # One visit a site at a time, so a page of the site that is held is a page of the visit.
+    # A site has one visit at a time, so a held page of the site belongs to this visit.
     if 0 <= page < run.pages and is_held(s, page) and s.page[page].site == s.visit[slot].site:
         return True
     run.fault = PAGE_FAULT
@@ -198,9 +202,12 @@ def is_of_visit(s: State, slot: int, page: int) -> bool:
 
 @helper(i8(StateType, i8, i8, i8, f8, f8, Pages, i8))
 def answer_report(
-    s: State, visit_id: int, page: int, result: int, now: float, response_s: float, links: Array, n: int
+    s: FrontierState, visit_id: int, page: int, result: int, now: float, response_s: float, links: Array, n: int
 ) -> int:
-    """0, ENDED, or NEED_ROOM. A page that is not of the visit, or a link to no page, is a fault and changes nothing."""
+    """Answer `Frontier.report`: return 0, ENDED or NEED_ROOM.
+
+    A page that is not in the visit, or a link to an unregistered page, is a fault and changes nothing.
+    """
     slot = slot_of(s, visit_id)
     if slot < 0:
         advance(s, now)
@@ -219,9 +226,11 @@ def report_page(
 
 
 @helper(b1(StateType, i8, f8, i8, f8, i8))
-def end_visit(s: State, slot: int, connection_s: float, requests: int, not_before: float, failed: int) -> bool:
-    """Pages not reported are as they were, the estimates are updated, the rest begins. False: the pool must grow, then again.
-    `failed` != 0: the site did, apart from its pages."""
+def end_visit(s: FrontierState, slot: int, connection_s: float, requests: int, not_before: float, failed: int) -> bool:
+    """End a visit: give unreported pages back, update the site's estimates, and begin its delay.
+
+    `failed` != 0: the site itself failed, apart from its pages. Return False if the pool must grow before the call is repeated.
+    """
     if not has_room(s) or not give_back(s, slot):
         return False
     x = s.visit[slot].site
@@ -236,9 +245,9 @@ def end_visit(s: State, slot: int, connection_s: float, requests: int, not_befor
 
 @helper(i8(StateType, i8, i8, i8, f8, f8, f8))
 def answer_finish(
-    s: State, visit_id: int, requests: int, failed: int, now: float, connection_s: float, not_before: float
+    s: FrontierState, visit_id: int, requests: int, failed: int, now: float, connection_s: float, not_before: float
 ) -> int:
-    """0, ENDED, or NEED_ROOM. `requests` > 0: what the server allows per connection."""
+    """Answer `Frontier.finish`: return 0, ENDED or NEED_ROOM. `requests` > 0: the requests that the server allows per connection."""
     advance(s, now)
     slot = slot_of(s, visit_id)
     if slot < 0:
@@ -254,8 +263,8 @@ def finish_visit(
 
 
 @helper(i8(StateType, Pages, i8, f8))
-def answer_discover(s: State, pages: Array, n: int, now: float) -> int:
-    """0 or NEED_ROOM. A page that is none is a fault and changes nothing."""
+def answer_discover(s: FrontierState, pages: Array, n: int, now: float) -> int:
+    """Answer `Frontier.discover`: return 0 or NEED_ROOM. An id that is not a registered page is a fault and changes nothing."""
     if s.run[0].resume == 0 and not are_registered(s, pages, n, 0):
         return 0
     advance(s, now)
@@ -268,8 +277,9 @@ def discover_pages(handle: int, pages: Array, n: int, now: float) -> int:
 
 
 @helper(void(StateType, Pages, i8, i8))
-def register(s: State, owners: Array, count: int, marked: int) -> None:
-    """New pages of these sites; then marks, if there are any, for those that are dynamic. There is room for them."""
+def register(s: FrontierState, owners: Array, count: int, marked: int) -> None:
+    """Register `count` pages. `owners` holds their sites, then `marked` marks (0 or `count`): not 0 for a dynamic page. The caller has made
+    room for the pages."""
     run = s.run[0]
     for i in range(count):
         p = s.page[run.pages + i]
@@ -280,8 +290,8 @@ def register(s: State, owners: Array, count: int, marked: int) -> None:
 
 @kernel(i8(i8, Pages, i8, i8))
 def register_pages(handle: int, owners: Array, count: int, marked: int) -> int:
-    """1, or 0 if one of the sites is none: then nothing has changed."""
-    s: State = recall(handle)
+    """Register pages and return 1. If a site is not registered, change nothing and return 0."""
+    s: FrontierState = recall(handle)
     for i in range(count):
         if owners[i] < 0 or owners[i] >= s.run[0].sites:
             return 0
@@ -291,8 +301,8 @@ def register_pages(handle: int, owners: Array, count: int, marked: int) -> int:
 
 @kernel(i8(i8, f8))
 def rescore_pages(handle: int, now: float) -> int:
-    """The column of scores is new: every page that waits or is leased moves to its new rank. 0 or NEED_ROOM."""
-    s: State = recall(handle)
+    """Re-rank every page that waits or is leased, after the column of scores has changed. Return 0 or NEED_ROOM."""
+    s: FrontierState = recall(handle)
     run = s.run[0]
     advance(s, now)
     if run.resume == 0:
@@ -312,8 +322,8 @@ def rescore_pages(handle: int, now: float) -> int:
 
 @kernel(i8(i8, i8, i8, f8))
 def change_site(handle: int, x: int, group: int, now: float) -> int:
-    """The site's record was changed (rules, times), or its group is to be `group`. 0 or NEED_ROOM."""
-    s: State = recall(handle)
+    """Place the site again after a change of its record (rules, times), and set its group. Return 0 or NEED_ROOM."""
+    s: FrontierState = recall(handle)
     advance(s, now)
     if not has_room(s):
         return NEED_ROOM
@@ -325,8 +335,8 @@ def change_site(handle: int, x: int, group: int, now: float) -> int:
 
 @kernel(i8(i8, f8))
 def hold_sites(handle: int, now: float) -> int:
-    """Every address of a site, then every site rests its full delay from now, or longer if it would. 0 or NEED_ROOM."""
-    s: State = recall(handle)
+    """Delay every address that has a site, then every site, by its full delay from `now`; keep longer delays. Return 0 or NEED_ROOM."""
+    s: FrontierState = recall(handle)
     run = s.run[0]
     advance(s, now)
     for x in range(run.sites if run.resume == 0 else 0):
@@ -339,7 +349,7 @@ def hold_sites(handle: int, now: float) -> int:
         if not has_room(s):
             run.resume = x + 1
             return NEED_ROOM
-        set_rest(s, x, run.now + rest_s(run, s.site[x]), BY_DELAY)
+        set_delay(s, x, run.now + site_delay_s(run, s.site[x]), BY_DELAY)
         leave(s, x)
         settle_site(s, x)
     run.resume = 0
@@ -348,8 +358,8 @@ def hold_sites(handle: int, now: float) -> int:
 
 @kernel(f8(i8, i8, i8))
 def evaluate_site(handle: int, x: int, level: int) -> float:
-    """The site rank as it would be now. Nothing changes by asking."""
-    s: State = recall(handle)
+    """Return the site rank as it would be now. The state stays as it is: what `rank_site` writes is restored."""
+    s: FrontierState = recall(handle)
     site, q = s.site[x], s.queue[x, level]
     connection_s, response_s, oldest_serial = site.connection_s, site.response_s, q.oldest_serial
     fault = s.run[0].fault
@@ -361,8 +371,8 @@ def evaluate_site(handle: int, x: int, level: int) -> float:
 
 @kernel(i8(i8, i8, i8, Pages, Times))
 def list_waiting(handle: int, x: int, level: int, pages: Array, keys: Array) -> int:
-    """Write the waiting pages of one queue, in no order, with their keys; their number."""
-    s: State = recall(handle)
+    """Write the waiting pages of one queue, in no particular order, and their keys. Return their number."""
+    s: FrontierState = recall(handle)
     q = s.queue[x, level]
     kind = s.run[0].queue
     page = q.head
@@ -383,8 +393,8 @@ def list_waiting(handle: int, x: int, level: int, pages: Array, keys: Array) -> 
 
 @kernel(i8(i8, i8, Pages, i8, f8))
 def empty_site(handle: int, x: int, pages: Array, n: int, now: float) -> int:
-    """The site goes elsewhere: pages[:n], all that wait, are gone here, and it has no budget left."""
-    s: State = recall(handle)
+    """Empty a site that moves to another partition: pages[:n], all its waiting pages, become GONE, and its budget becomes 0."""
+    s: FrontierState = recall(handle)
     advance(s, now)
     s.site[x].budget = 0
     for level in range(s.queue.shape[1]):
@@ -406,8 +416,8 @@ def empty_site(handle: int, x: int, pages: Array, n: int, now: float) -> int:
 
 @kernel(i8(i8, Pages, Times, i8, f8))
 def admit_pages(handle: int, pages: Array, keys: Array, n: int, now: float) -> int:
-    """pages[:n], known elsewhere, wait here with the keys they had. 0 or NEED_ROOM."""
-    s: State = recall(handle)
+    """Queue pages[:n], imported from another partition, with the keys that they had there. Return 0 or NEED_ROOM."""
+    s: FrontierState = recall(handle)
     advance(s, now)
     run = s.run[0]
     for i in range(max(run.resume - 1, 0), n):

@@ -1,21 +1,21 @@
-"""One site's waiting pages: fifo list, heap, or next-visit queue. Every change keeps what site ranks may read.
+"""The queue of one site's waiting pages: a fifo list, a heap, or a next-visit queue.
 
-Who fills a queue: discovery.py (new pages), visits.py (retries, returned pages), batch.py (chosen pages). Who empties
-it: visits.py (leases), batch.py.
+discovery.py (new pages), visits.py (retries, returned pages) and batch.py (chosen pages) add pages. visits.py (leases) and
+batch.py remove them. Every change updates the values that site ranks may read.
 Invariants
-- pages are taken by (key, largest first; serial, smallest first); the kind of queue changes the cost, never the
-  order;
-- `waiting`, `best_key`, `best_serial`, `planned` and, in a next-visit queue, `quality_sum` are true after every call
-  here;
-- `oldest_serial` too, if the site rank reads it (run.ages: a third heap, by serial alone);
-- a next-visit queue is two heaps: the best min(limit, waiting) pages with the worst first, and the rest with the best
-  first. No page of the rest is before one of the next visit. The sum is exact (fixed point), so that it does not
+- Pages leave by (key, largest first; serial, smallest first). The kind of queue changes the cost, never the order.
+- `waiting`, `best_key`, `best_serial`, `planned` and, in a next-visit queue, `quality_sum` are correct after every
+  complete change (join, move, take_best, set_limit).
+- So is `oldest_serial`, if the site rank reads it (run.ages: a third heap, by serial alone).
+- A next-visit queue has two heaps: the best min(limit, waiting) pages with the worst first, and the rest with the best
+  first. No page of the rest comes before a page of the next visit. The sum is exact (fixed point), so that it does not
   depend on the order of changes and returns to 0.
-Each function answers what changed, as READS_* bits.
+Functions that change a queue return the changed values as READS_* bits, where a caller needs them.
 """
 
 import math
 
+from trapline.compiled.jit import f8, helper, i8, prefetch, void
 from trapline.frontier import blocks, heap
 from trapline.frontier.layout import (
     FIFO,
@@ -25,12 +25,11 @@ from trapline.frontier.layout import (
     READS_PLANNED,
     READS_SUM,
     READS_WAITING,
+    FrontierState,
     QueueRecord,
     Record,
-    State,
     StateType,
 )
-from trapline.jit import f8, helper, i8, prefetch, void
 
 grow_block, take_block, give_block = blocks.grow, blocks.take, blocks.give
 sift_up, sift_down, replace, remove, before = heap.sift_up, heap.sift_down, heap.replace, heap.remove, heap.before
@@ -42,7 +41,7 @@ WHOLE_FRACTION = 1 << 62
 
 @helper(void(QueueRecord, f8, i8))
 def add_to_sum(q: Record, key: float, sign: int) -> None:
-    """Add the key (sign 1) or take it away (sign -1), cut to a multiple of 2^-62."""
+    """Add the key to the exact sum (sign 1) or subtract it (sign -1), cut to a multiple of 2^-62."""
     whole = math.floor(key)
     fraction = int((key - whole) * FRACTIONS)
     q.whole += sign * int(whole)
@@ -57,12 +56,12 @@ def add_to_sum(q: Record, key: float, sign: int) -> None:
     q.quality_sum = float(q.whole) + float(total) / FRACTIONS
 
 
-# ---- what site ranks read
+# ---- values that site ranks read
 
 
 @helper(i8(QueueRecord, f8, i8))
 def offer_best(q: Record, key: float, serial: int) -> int:
-    """A page that joined or rose may be the new best."""
+    """Update the best page after a page joined or got a larger key. Return READS_BEST if that page is the new best."""
     if q.waiting == 1 or before(key, serial, q.best_key, q.best_serial):
         q.best_key = key
         q.best_serial = serial
@@ -72,6 +71,7 @@ def offer_best(q: Record, key: float, serial: int) -> int:
 
 @helper(i8(QueueRecord, i8))
 def count(q: Record, change: int) -> int:
+    """Add `change` to the number of waiting pages and update `planned`. Return the changed values."""
     q.waiting += change
     planned = min(q.limit, q.waiting)
     if planned == q.planned:
@@ -81,8 +81,8 @@ def count(q: Record, change: int) -> int:
 
 
 @helper(i8(StateType, QueueRecord))
-def find_best(s: State, q: Record) -> int:
-    """After the best page left or fell: who is it now? In a next-visit queue that is a look at the whole next visit."""
+def find_best(s: FrontierState, q: Record) -> int:
+    """Find the best page after the old one left or got a smaller key. In a next-visit queue this reads the whole next visit."""
     if q.waiting == 0:
         return READS_BEST
     kind = s.run[0].queue
@@ -104,11 +104,12 @@ def find_best(s: State, q: Record) -> int:
     return READS_BEST
 
 
-# ---- the two heaps of a next-visit queue (and the one of a heap queue, which is its rest)
+# ---- the two heaps of a next-visit queue (a heap queue has one, which is called the rest here)
 
 
 @helper(void(StateType, QueueRecord, i8, f8, i8, i8))
-def push_rest(s: State, q: Record, n: int, key: float, serial: int, page: int) -> None:
+def push_rest(s: FrontierState, q: Record, n: int, key: float, serial: int, page: int) -> None:
+    """Add a page to the rest, which has n pages."""
     if n >= (1 << q.log2 if q.log2 >= 0 else 0):
         q.block = grow_block(s, q.block, q.log2, n)
         q.log2 = max(q.log2 + 1, blocks.SMALLEST_LOG2)
@@ -116,7 +117,8 @@ def push_rest(s: State, q: Record, n: int, key: float, serial: int, page: int) -
 
 
 @helper(void(StateType, QueueRecord, i8, f8, i8, i8))
-def push_next(s: State, q: Record, n: int, key: float, serial: int, page: int) -> None:
+def push_next(s: FrontierState, q: Record, n: int, key: float, serial: int, page: int) -> None:
+    """Add a page to the next visit, which has n pages, and to the exact sum."""
     if n >= (1 << q.next_log2 if q.next_log2 >= 0 else 0):
         q.next_block = grow_block(s, q.next_block, q.next_log2, n)
         q.next_log2 = max(q.next_log2 + 1, blocks.SMALLEST_LOG2)
@@ -125,15 +127,15 @@ def push_next(s: State, q: Record, n: int, key: float, serial: int, page: int) -
 
 
 @helper(i8(StateType, QueueRecord, i8))
-def in_next(s: State, q: Record, page: int) -> int:
-    """Whether the page is in the next visit: its position is true in one of the two heaps only."""
+def in_next(s: FrontierState, q: Record, page: int) -> int:
+    """Return 1 if the page is in the next visit, else 0. The position of a page is valid in only one of the two heaps."""
     i = s.page[page].pos
     return 1 if i < q.planned and s.pool[q.next_block + i].id == page else 0
 
 
 @helper(void(StateType, QueueRecord))
-def free_blocks(s: State, q: Record) -> None:
-    """An empty queue holds no memory: most sites of a long crawl are empty."""
+def free_blocks(s: FrontierState, q: Record) -> None:
+    """Return the blocks of an empty queue to the pool: in a long crawl the queues of most sites are empty."""
     if q.log2 >= 0:
         give_block(s, q.block, q.log2)
         q.log2 = -1
@@ -147,7 +149,7 @@ def free_blocks(s: State, q: Record) -> None:
 
 @helper(i8(QueueRecord, i8, f8, f8, i8))
 def as_seen(q: Record, changed: int, old_sum: float, old_key: float, old_serial: int) -> int:
-    """Of the bits, those whose values are other than before: a page may leave the next visit for one that is worth as much."""
+    """Return the bits of `changed` whose values differ from before: the next visit may have exchanged two pages of the same key."""
     if q.quality_sum == old_sum:
         changed &= ~READS_SUM
     if q.best_key == old_key and q.best_serial == old_serial:
@@ -159,8 +161,8 @@ def as_seen(q: Record, changed: int, old_sum: float, old_key: float, old_serial:
 
 
 @helper(i8(StateType, QueueRecord, i8, i8))
-def join_ages(s: State, q: Record, page: int, serial: int) -> int:
-    """The page waits (and is not counted yet)."""
+def join_ages(s: FrontierState, q: Record, page: int, serial: int) -> int:
+    """Add a page to the heap by age, before it is counted in `waiting`. Return READS_OLDEST if it is the oldest."""
     n = q.waiting
     if n >= (1 << q.age_log2 if q.age_log2 >= 0 else 0):
         q.age_block = grow_block(s, q.age_block, q.age_log2, n)
@@ -173,8 +175,8 @@ def join_ages(s: State, q: Record, page: int, serial: int) -> int:
 
 
 @helper(void(StateType, QueueRecord, i8, i8))
-def leave_ages(s: State, q: Record, n: int, block: int) -> None:
-    """The n pages in entries of the pool at `block` do not wait any more (and are not counted any more)."""
+def leave_ages(s: FrontierState, q: Record, n: int, block: int) -> None:
+    """Remove from the heap by age the n pages in the pool's entries at `block`, after they are no longer counted in `waiting`."""
     for i in range(n):
         remove(s.pool, q.age_block, q.waiting + n - i, s.age, s.age[s.pool[block + i].id])
     if q.waiting > 0:
@@ -185,8 +187,8 @@ def leave_ages(s: State, q: Record, n: int, block: int) -> None:
 
 
 @helper(i8(StateType, QueueRecord, i8, f8, i8))
-def displace(s: State, q: Record, page: int, key: float, serial: int) -> int:
-    """The next visit is full: the page joins the rest, or takes the place of the worst page, which joins the rest."""
+def displace(s: FrontierState, q: Record, page: int, key: float, serial: int) -> int:
+    """Add a page when the next visit is full: it joins the rest, or replaces the worst page of the next visit, which joins the rest."""
     rest = q.waiting - q.planned
     if q.planned > 0:
         worst = s.pool[q.next_block]
@@ -202,7 +204,8 @@ def displace(s: State, q: Record, page: int, key: float, serial: int) -> int:
 
 
 @helper(i8(StateType, QueueRecord, i8, f8, i8))
-def join_next_visit(s: State, q: Record, page: int, key: float, serial: int) -> int:
+def join_next_visit(s: FrontierState, q: Record, page: int, key: float, serial: int) -> int:
+    """Add a page to a next-visit queue. Return the changed values."""
     planned = q.planned
     old_sum, old_key, old_serial = q.quality_sum, q.best_key, q.best_serial
     if planned < q.limit:
@@ -216,8 +219,8 @@ def join_next_visit(s: State, q: Record, page: int, key: float, serial: int) -> 
 
 
 @helper(i8(StateType, QueueRecord, i8, f8, i8))
-def join(s: State, q: Record, page: int, key: float, serial: int) -> int:
-    """A page joins. In a fifo queue it must be younger than all that wait (else: `rejoin_fifo`)."""
+def join(s: FrontierState, q: Record, page: int, key: float, serial: int) -> int:
+    """Add a page to the queue and return the changed values. In a fifo queue it must be the youngest page (otherwise: `rejoin_fifo`)."""
     kind = s.run[0].queue
     if kind == FIFO:
         if q.waiting == 0:
@@ -236,8 +239,8 @@ def join(s: State, q: Record, page: int, key: float, serial: int) -> int:
 
 
 @helper(i8(StateType, QueueRecord, i8))
-def rejoin_fifo(s: State, q: Record, page: int) -> int:
-    """A page that was leased and not asked for is the oldest of its site again: it joins at the head."""
+def rejoin_fifo(s: FrontierState, q: Record, page: int) -> int:
+    """Add a page that was leased and not requested at the head of a fifo queue: it is the oldest waiting page of its site again."""
     s.page[page].pos = q.head
     if q.waiting == 0:
         q.tail = page
@@ -251,7 +254,8 @@ def rejoin_fifo(s: State, q: Record, page: int) -> int:
 
 
 @helper(i8(StateType, QueueRecord, i8, i8, f8, i8))
-def move_in_rest(s: State, q: Record, page: int, i: int, key: float, serial: int) -> int:
+def move_in_rest(s: FrontierState, q: Record, page: int, i: int, key: float, serial: int) -> int:
+    """Give a new key to the page at position i of the rest; the page may enter the next visit. Return the changed values."""
     rest = q.waiting - q.planned
     if q.planned > 0:
         worst = s.pool[q.next_block]
@@ -269,7 +273,8 @@ def move_in_rest(s: State, q: Record, page: int, i: int, key: float, serial: int
 
 
 @helper(i8(StateType, QueueRecord, i8, i8, f8, i8))
-def move_in_next(s: State, q: Record, page: int, i: int, key: float, serial: int) -> int:
+def move_in_next(s: FrontierState, q: Record, page: int, i: int, key: float, serial: int) -> int:
+    """Give a new key to the page at position i of the next visit; the page may drop to the rest. Return the changed values."""
     old = -s.pool[q.next_block + i].key
     if old == key:
         return 0
@@ -279,7 +284,7 @@ def move_in_next(s: State, q: Record, page: int, i: int, key: float, serial: int
         first = s.pool[q.block]
         first_key, first_serial, first_page = first.key, first.serial, first.id
         if before(first_key, first_serial, key, serial):
-            # it fell out of the next visit, and the first of the rest comes in
+            # The page drops out of the next visit, and the best page of the rest replaces it.
             add_to_sum(q, first_key, 1)
             sift_down(s.pool, q.block, rest, s.page["pos"], 0, key, serial, page)
             replace(s.pool, q.next_block, q.planned, s.page["pos"], i, -first_key, -first_serial, first_page)
@@ -294,8 +299,8 @@ def move_in_next(s: State, q: Record, page: int, i: int, key: float, serial: int
 
 
 @helper(i8(StateType, QueueRecord, i8, f8))
-def move(s: State, q: Record, page: int, key: float) -> int:
-    """A waiting page has a new key."""
+def move(s: FrontierState, q: Record, page: int, key: float) -> int:
+    """Give a waiting page a new key. Return the changed values."""
     serial = s.page[page].serial
     i = s.page[page].pos
     if s.run[0].queue == NEXT_VISIT:
@@ -319,8 +324,8 @@ def move(s: State, q: Record, page: int, key: float) -> int:
 
 
 @helper(void(StateType, QueueRecord))
-def refill(s: State, q: Record) -> None:
-    """Bring pages from the rest into the next visit until it is full."""
+def refill(s: FrontierState, q: Record) -> None:
+    """Move the best pages of the rest into the next visit until it is full."""
     while q.planned < q.limit and q.planned < q.waiting:
         rest = q.waiting - q.planned
         first = s.pool[q.block]
@@ -331,7 +336,8 @@ def refill(s: State, q: Record) -> None:
 
 
 @helper(void(StateType, QueueRecord, i8, i8))
-def take_fifo(s: State, q: Record, n: int, block: int) -> None:
+def take_fifo(s: FrontierState, q: Record, n: int, block: int) -> None:
+    """Move the n oldest pages of a fifo queue into the pool's entries at `block`."""
     for i in range(n):
         e = s.pool[block + i]
         e.key = 0.0
@@ -339,14 +345,15 @@ def take_fifo(s: State, q: Record, n: int, block: int) -> None:
         e.serial = s.page[q.head].serial
         q.head = s.page[q.head].pos
     if q.waiting > n + 1:
-        prefetch(s.page, s.page[q.head].pos)  # the head after the next visit; its serial will be needed then
+        prefetch(s.page, s.page[q.head].pos)  # the head after the next visit, whose serial that visit will read
     count(q, -n)
 
 
 @helper(void(StateType, QueueRecord, i8))
-def take_next_visit(s: State, q: Record, block: int) -> None:
+def take_next_visit(s: FrontierState, q: Record, block: int) -> None:
+    """Move the whole next visit, best first, into the pool's entries at `block`, and plan the visit after it."""
     n = q.planned
-    for i in range(n - 1, -1, -1):  # the worst comes out first
+    for i in range(n - 1, -1, -1):  # the heap gives the worst page first
         worst = s.pool[q.next_block]
         e = s.pool[block + i]
         e.key = -worst.key
@@ -362,9 +369,8 @@ def take_next_visit(s: State, q: Record, block: int) -> None:
 
 
 @helper(void(StateType, QueueRecord, i8, i8))
-def take_best(s: State, q: Record, n: int, block: int) -> None:
-    """The n best pages leave, best first, into entries of the pool at `block`. Of a next-visit queue all that is
-    planned leaves: n = planned."""
+def take_best(s: FrontierState, q: Record, n: int, block: int) -> None:
+    """Move the n best pages, best first, into the pool's entries at `block`. In a next-visit queue n must be `planned`."""
     kind = s.run[0].queue
     if kind == FIFO:
         take_fifo(s, q, n, block)
@@ -383,8 +389,8 @@ def take_best(s: State, q: Record, n: int, block: int) -> None:
 
 
 @helper(i8(StateType, QueueRecord, i8))
-def set_limit(s: State, q: Record, limit: int) -> int:
-    """P has changed: more or fewer pages in the next visit."""
+def set_limit(s: FrontierState, q: Record, limit: int) -> int:
+    """Set P, which moves pages between the next visit and the rest. Return the changed values."""
     limit = max(limit, 0)
     if limit == q.limit:
         return 0

@@ -1,26 +1,26 @@
-"""Where the frontier meets the strategy: its two functions, called by address, and the check of what they answer.
+"""The interface between the frontier and a strategy: it calls the strategy's two functions by address and checks the ranks.
 
-A page rank: `page_rank(s, page, source, links, is_new) -> float`. It may keep numbers per page in `s.columns[page,
-c]`. A site rank: `site_rank(s, site, queue) -> float`. It sees the site's and the queue's records (layout.py) and
+A page rank is `page_rank(s, page, source, links, is_new) -> float`. It may keep numbers for each page in `s.columns[page,
+c]`. A site rank is `site_rank(s, site, queue) -> float`. It reads the records of the site and of the queue (layout.py) and
 changes nothing.
 """
 
 import dis
 from collections.abc import Callable
 
+from trapline.compiled.jit import Rank, b1, caller3, caller5, f8, helper, i8, void
 from trapline.errors import ConfigError
 from trapline.frontier.layout import (
     PAGE_RANK_FAULT,
     RANK_LIMIT,
     SITE_RANK_FAULT,
+    FrontierState,
     QueueRecord,
+    RankView,
     SiteRecord,
-    State,
     StateType,
-    View,
     ViewType,
 )
-from trapline.jit import Rank, b1, caller3, caller5, f8, helper, i8, void
 
 PAGE_RANK = f8(ViewType, i8, i8, i8, b1)
 SITE_RANK = f8(ViewType, SiteRecord, QueueRecord)
@@ -29,32 +29,33 @@ call_site_rank = caller3(SITE_RANK)
 
 
 def _ours(function: Callable[..., float]) -> bool:
-    # A user's file may import what it likes, and a cache would not notice an edit there; it compiles in under a second.
+    # Only our own ranks are cached. A user's file may import other files, and the cache would not notice a change in those.
+    # A rank compiles in less than a second.
     return function.__module__.startswith("trapline.")
 
 
-def _check_stores(function: Callable[..., float], forbidden: tuple[str, ...], may: str) -> None:
-    """A rank that writes into the frontier's records could take the process down with it."""
+def _check_stores(function: Callable[..., float], forbidden: tuple[str, ...], allowed: str) -> None:
+    """Raise ConfigError if a rank contains a forbidden store instruction: writing into the frontier's records could crash the process."""
     for step in dis.get_instructions(function):
         if step.opname in forbidden:
-            raise ConfigError(f"rank function {function.__name__!r} changes a record or array; {may}")
+            raise ConfigError(f"rank function {function.__name__!r} changes a record or array; {allowed}")
 
 
 def page_rank(function: Callable[..., float]) -> Rank:
-    """Decorate a page rank."""
+    """Compile a page rank. Use it as a decorator."""
     _check_stores(function, ("STORE_ATTR",), "a page rank may change its own s.columns[page, i] and nothing else")
     return Rank(function, PAGE_RANK, cached=_ours(function))
 
 
 def site_rank(function: Callable[..., float]) -> Rank:
-    """Decorate a site rank."""
+    """Compile a site rank. Use it as a decorator."""
     _check_stores(function, ("STORE_ATTR", "STORE_SUBSCR"), "a site rank may change nothing")
     return Rank(function, SITE_RANK, cached=_ours(function))
 
 
 @helper(f8(StateType, f8, i8, i8))
-def checked(s: State, rank: float, fault: int, item: int) -> float:
-    """The rank, if it is one. The first fault is noted for Python to raise; NaN must never reach a heap."""
+def checked(s: FrontierState, rank: float, fault: int, item: int) -> float:
+    """Return the rank if it is valid, else 0: NaN must never reach a heap. The first fault is recorded; Python raises it."""
     if -RANK_LIMIT < rank < RANK_LIMIT:
         return rank
     run = s.run[0]
@@ -66,15 +67,16 @@ def checked(s: State, rank: float, fault: int, item: int) -> float:
 
 @helper(f8(f8, i8))
 def penalised(rank: float, tries: int) -> float:
-    """A page that failed t times counts as half as good for each; powers of two, so that nothing is rounded."""
+    """Return the rank with its penalty: each failed try halves a positive rank and doubles a negative one. Powers of two round nothing."""
     if rank > 0.0:
         return rank * 0.5**tries
     return rank * 2.0**tries
 
 
 @helper(f8(StateType, i8, i8, i8, b1))
-def rank_page(s: State, page: int, source: int, links: int, is_new: bool) -> float:
-    rank = call_page_rank(s.run[0].page_rank, View(s.run, s.page, s.columns), page, source, links, is_new)
+def rank_page(s: FrontierState, page: int, source: int, links: int, is_new: bool) -> float:
+    """Return the page's rank by the strategy, with the penalty of its failed tries."""
+    rank = call_page_rank(s.run[0].page_rank, RankView(s.run, s.page, s.columns), page, source, links, is_new)
     rank = checked(s, rank, PAGE_RANK_FAULT, page)
     tries = s.page[page].tries
     return penalised(rank, tries) if tries else rank
@@ -84,20 +86,22 @@ def rank_page(s: State, page: int, source: int, links: int, is_new: bool) -> flo
 
 
 @helper(f8(StateType))
-def mean_connection_s(s: State) -> float:
+def mean_connection_s(s: FrontierState) -> float:
+    """Return the mean connection time over the measured sites, or the rules' first value if no site was measured."""
     run = s.run[0]
     return run.connection_total / run.connection_sites if run.connection_sites else run.first_connection_s
 
 
 @helper(f8(StateType))
-def mean_response_s(s: State) -> float:
+def mean_response_s(s: FrontierState) -> float:
+    """Return the mean response time over the measured sites, or the rules' first value if no site was measured."""
     run = s.run[0]
     return run.response_total / run.response_sites if run.response_sites else run.first_response_s
 
 
 @helper(void(StateType, i8))
-def show_means(s: State, x: int) -> None:
-    """A site never measured is taken for an average one; the paper does not say what to do."""
+def show_means(s: FrontierState, x: int) -> None:
+    """Set the times of a site that was never measured to the means. The paper does not say what to do with such a site."""
     site = s.site[x]
     if site.connections == 0:
         site.connection_s = mean_connection_s(s)
@@ -106,9 +110,12 @@ def show_means(s: State, x: int) -> None:
 
 
 @helper(f8(StateType, f8, f8))
-def updated(s: State, old: float, measured: float) -> float:
-    """The estimate after one more measurement. A median moves by a fixed factor: it rests where half of them are on each side
-    (after Ma, Muthukrishnan and Sandler 2013, whose step is fixed)."""
+def updated(s: FrontierState, old: float, measured: float) -> float:
+    """Return the estimate after one more measurement.
+
+    A median estimate moves by a fixed factor. It settles where half of the measurements are on each side (after Ma,
+    Muthukrishnan and Sandler 2013, whose step is a fixed amount).
+    """
     run = s.run[0]
     if not run.median:
         return old * run.alpha + measured * (1.0 - run.alpha)
@@ -120,7 +127,8 @@ def updated(s: State, old: float, measured: float) -> float:
 
 
 @helper(void(StateType, i8, f8))
-def measure_connection(s: State, x: int, measured: float) -> None:
+def measure_connection(s: FrontierState, x: int, measured: float) -> None:
+    """Update the site's estimated connection time, and the total over all sites."""
     run = s.run[0]
     site = s.site[x]
     if site.connections == 0:
@@ -135,7 +143,8 @@ def measure_connection(s: State, x: int, measured: float) -> None:
 
 
 @helper(void(StateType, i8, f8))
-def measure_response(s: State, x: int, measured: float) -> None:
+def measure_response(s: FrontierState, x: int, measured: float) -> None:
+    """Update the site's estimated response time, and the total over all sites."""
     run = s.run[0]
     site = s.site[x]
     if site.responses == 0:
@@ -153,10 +162,12 @@ def measure_response(s: State, x: int, measured: float) -> None:
 
 
 @helper(f8(StateType, i8, i8))
-def rank_site(s: State, x: int, level: int) -> float:
+def rank_site(s: FrontierState, x: int, level: int) -> float:
+    """Return the site's rank by the strategy, for its front queue or its backlog."""
     show_means(s, x)
     q = s.queue[x, level]
     if not s.run[0].ages:
-        q.oldest_serial = q.best_serial  # true where it matters: pages of equal rank are taken by age
-    rank = call_site_rank(s.run[0].site_rank, View(s.run, s.page, s.columns), s.site[x], q)
+        # Correct where it matters: pages of equal rank are taken by age. Where ranks differ, run.ages is set if the site rank reads it.
+        q.oldest_serial = q.best_serial
+    rank = call_site_rank(s.run[0].site_rank, RankView(s.run, s.page, s.columns), s.site[x], q)
     return checked(s, rank, SITE_RANK_FAULT, x)

@@ -1,11 +1,12 @@
-"""Revisits: pages that were fetched are fetched again. Step 9 of the way of a URL.
+"""Revisits: visits that fetch fetched pages again. Step 9 of "The way of a URL" (docs/architecture.md).
 
-Who chooses the pages is outside (refresh/); here they meet the politeness of every visit: the site and its address have rested, and
-neither is under visit. What comes of a revisit is in visits.py, with all other visits. Laws: docs/frontier.md, A1 to A8.
+The module does not choose the pages; refresh/ does. It applies the politeness rules of every visit: the delays of the site
+and of its address are over, and neither is under visit. visits.py handles the results, as of all visits. Laws:
+docs/frontier.md, A1 to A8.
 """
 
+from trapline.compiled.jit import b1, f8, helper, i8, kernel
 from trapline.frontier import blocks
-from trapline.frontier.contest import settle_group
 from trapline.frontier.kernels import advance
 from trapline.frontier.layout import (
     FETCHED,
@@ -15,24 +16,25 @@ from trapline.frontier.layout import (
     REVISITED,
     WAIT,
     Array,
+    FrontierState,
     Numbers,
     Pages,
-    State,
     StateType,
     Times,
     recall,
 )
-from trapline.frontier.limits import budget_left, connection_limit
+from trapline.frontier.ready_sites import settle_group
+from trapline.frontier.rules import budget_left, connection_limit
 from trapline.frontier.visits import open_visit
-from trapline.jit import b1, f8, helper, i8, kernel
 
 has_room = blocks.has_room
 INFINITY = float("inf")
 
 
 @helper(f8(StateType, i8))
-def open_at(s: State, x: int) -> float:
-    """The moment from which the site may be visited; infinity: it has no address or nothing left to give, or a visit is under way."""
+def open_at(s: FrontierState, x: int) -> float:
+    """Return the time from which the site may be visited. Infinity: it has no address, its own budget is 0, or it or its address is under
+    visit."""
     site = s.site[x]
     if site.group < 0 or site.budget == 0:
         return INFINITY
@@ -43,8 +45,8 @@ def open_at(s: State, x: int) -> float:
 
 
 @helper(i8(StateType, i8, Pages, i8, f8))
-def begin_revisit(s: State, x: int, pages: Array, n: int, now: float) -> int:
-    """The slot of a new visit, WAIT or NEED_ROOM. pages[:n] are fetched pages of the site, each of them once."""
+def begin_revisit(s: FrontierState, x: int, pages: Array, n: int, now: float) -> int:
+    """Begin a revisit. Return its slot, WAIT or NEED_ROOM. pages[:n] must be different fetched pages of the site."""
     run = s.run[0]
     advance(s, now)
     if open_at(s, x) > run.now:
@@ -52,7 +54,7 @@ def begin_revisit(s: State, x: int, pages: Array, n: int, now: float) -> int:
     if run.free_visit < 0 or not has_room(s):
         return NEED_ROOM
     slot = open_visit(s, x, min(n, connection_limit(s, x)))
-    settle_group(s, s.site[x].group)  # it may have been in the contest by another of its sites
+    settle_group(s, s.site[x].group)  # the group may be in READY because of another of its sites
     visit = s.visit[slot]
     visit.revisit = 1
     run.revisits += 1
@@ -66,8 +68,8 @@ def begin_revisit(s: State, x: int, pages: Array, n: int, now: float) -> int:
 
 
 @helper(b1(StateType, i8, Pages, i8))
-def may_be_revisited(s: State, x: int, pages: Array, n: int) -> bool:
-    """Whether pages[:n] are fetched pages of the site, each of them once; if not, the fault is noted."""
+def may_be_revisited(s: FrontierState, x: int, pages: Array, n: int) -> bool:
+    """Return whether pages[:n] are different fetched pages of the site. If not, record the fault."""
     run = s.run[0]
     checked = 0
     while checked < n:
@@ -76,7 +78,7 @@ def may_be_revisited(s: State, x: int, pages: Array, n: int) -> bool:
             run.fault = REVISIT_FAULT
             run.fault_item = page
             break
-        s.state[page] = REVISITED  # so that it is not found a second time
+        s.state[page] = REVISITED  # so that a second occurrence fails the check
         checked += 1
     for i in range(checked):
         s.state[pages[i]] = FETCHED
@@ -84,9 +86,12 @@ def may_be_revisited(s: State, x: int, pages: Array, n: int) -> bool:
 
 
 @helper(i8(StateType, i8, Pages, i8, f8, Numbers, Times))
-def answer_revisit(s: State, x: int, pages: Array, n: int, now: float, out: Array, moment: Array) -> int:
-    """The number of pages leased, WAIT or NEED_ROOM; out[0] = visit id, or -1; moment[0] = the end of the lease, or `open_at`.
-    Pages that are not for this call are a fault and change nothing."""
+def answer_revisit(s: FrontierState, x: int, pages: Array, n: int, now: float, out: Array, moment: Array) -> int:
+    """Answer `Frontier.revisit`: return the number of leased pages, WAIT or NEED_ROOM.
+
+    out[0] receives the visit id, or -1. moment[0] receives the end of the lease, or `open_at`. Pages that are not
+    different fetched pages of the site are a fault and change nothing.
+    """
     out[0] = -1
     if not may_be_revisited(s, x, pages, n):
         return 0

@@ -1,7 +1,7 @@
-"""Snapshots: the whole state of a frontier as a folder of arrays, and back.
+"""Snapshots: save the whole state of a frontier as a folder of arrays, and load it again.
 
-The frontier itself does not import it; array_folder.py writes and reads, whole or not at all. A snapshot carries times as they are:
-whoever restores in another process must go on with the same clock.
+The frontier does not import this module. array_folder.py writes and reads the folder, completely or not at all. A snapshot
+keeps times as they are, so a process that loads it must continue with the same clock.
 """
 
 from dataclasses import asdict
@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from trapline.array_folder import ArrayFolder, Saved
 from trapline.errors import ConfigError, OtherVersionError
 from trapline.frontier.frontier import Frontier
-from trapline.frontier.layout import DTYPES, Array, State
+from trapline.frontier.layout import DTYPES, Array, FrontierState
 from trapline.frontier.rules import Rules
 
 if TYPE_CHECKING:
@@ -22,22 +22,22 @@ _FOLDER = ArrayFolder("frontier.json", "snapshot")
 
 
 def save(frontier: Frontier, folder: Path | str) -> None:
-    """Write the frontier's state as `folder`, in place of what was there."""
+    """Write the frontier's state to `folder`, replacing the snapshot there."""
     _FOLDER.save(Path(folder), _description(frontier), _used(frontier.state))
 
 
 def load(folder: Path | str, strategy: "Strategy") -> Frontier:
-    """The frontier that was saved. The strategy's functions are bound anew: it must be the one that was used."""
+    """Load the frontier that was saved. `strategy` must be the strategy that it was saved with; its functions are bound again."""
     with _FOLDER.opened(Path(folder)) as saved:
         _check(saved, strategy)
         arrays = saved.arrays(DTYPES)
         _check_lengths(saved.place, arrays)
         rules = Rules(**saved.about["rules"])
-    return Frontier.from_state(State(**arrays), strategy, rules)
+    return Frontier.from_state(FrontierState(**arrays), strategy, rules)
 
 
-def _used(s: State) -> dict[str, Array]:
-    """The filled part of each array; the rest is empty and can be made again."""
+def _used(s: FrontierState) -> dict[str, Array]:
+    """Return the used part of each array. The rest is empty and need not be saved."""
     run = s.run[0]
     ends = {"state": run.pages, "page": run.pages, "columns": run.pages, "site": run.sites, "queue": run.sites}
     ends |= {"group": run.groups, "pool": run.pool, "age": run.pages if run.ages else 1}
@@ -72,4 +72,6 @@ def _check_lengths(source: Path, arrays: dict[str, Array]) -> None:
     counts |= {"age": run.pages if run.ages else 1}
     for name, count in counts.items():
         if len(arrays[name]) != count:
-            raise ConfigError(f"{source}: {name}.npy has {len(arrays[name])} rows, not {count}")
+            raise ConfigError(
+                f"{source}: {name}.npy has {len(arrays[name])} rows, not {count}; restore the folder from a backup"
+            )

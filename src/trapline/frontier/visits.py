@@ -1,13 +1,13 @@
-"""Visits: leased, reported page by page, finished or expired.
+"""Visits: they begin with a lease, are reported page by page, and are finished or expire.
 
-The pages of a visit are LEASED or, if it is a revisit (revisits.py begins those), REVISITED; both are *held* by it.
-EXPIRING is the heap of visits under way by the end of their lease; `open_visit` fills it, `close` empties it. A free slot
-of the visit table is on the list that begins at `run.free_visit`.
+The pages of a visit are LEASED or, in a revisit (revisits.py begins those), REVISITED. In both states the visit *holds* the
+page. EXPIRING is the heap of the visits under way by the end of their lease; `open_visit` adds to it, `close` removes from
+it. The free slots of the visit table form a list that begins at `run.free_visit`.
 """
 
+from trapline.compiled.jit import b1, f8, helper, i8, void
 from trapline.frontier import blocks, heap, queue
 from trapline.frontier.batch import backlog_changed, count_chosen, limit_front, place_backlog
-from trapline.frontier.contest import leave, place, settle_group
 from trapline.frontier.discovery import add_waiting
 from trapline.frontier.layout import (
     BACKLOG,
@@ -24,11 +24,11 @@ from trapline.frontier.layout import (
     LEASED,
     REVISITED,
     WAITING,
-    State,
+    FrontierState,
     StateType,
 )
-from trapline.frontier.limits import backoff_s, rest_s, visit_limit
-from trapline.jit import b1, f8, helper, i8, void
+from trapline.frontier.ready_sites import leave, place, settle_group
+from trapline.frontier.rules import backoff_s, site_delay_s, visit_limit
 
 has_room, take_block, give_block = blocks.has_room, blocks.take, blocks.give
 sift_up, remove = heap.sift_up, heap.remove
@@ -37,8 +37,8 @@ SLOT_BITS = 20
 
 
 @helper(i8(StateType, i8))
-def slot_of(s: State, visit_id: int) -> int:
-    """The slot of a visit under way, or -1 if it has ended."""
+def slot_of(s: FrontierState, visit_id: int) -> int:
+    """Return the slot of a visit under way, or -1 if the visit has ended."""
     slot = visit_id & ((1 << SLOT_BITS) - 1)
     if visit_id < 0 or slot >= s.visit.size or s.visit[slot].id != visit_id:
         return -1
@@ -46,7 +46,8 @@ def slot_of(s: State, visit_id: int) -> int:
 
 
 @helper(void(StateType, i8))
-def mark_leased(s: State, slot: int) -> None:
+def mark_leased(s: FrontierState, slot: int) -> None:
+    """Mark the pages of the visit as LEASED and count them."""
     visit = s.visit[slot]
     s.site[visit.site].taken += visit.pages
     count_chosen(s, visit.site, -visit.pages)
@@ -57,8 +58,11 @@ def mark_leased(s: State, slot: int) -> None:
 
 
 @helper(i8(StateType, i8, i8))
-def open_visit(s: State, x: int, pages: int) -> int:
-    """The slot of a new visit with a block for so many pages; the site leaves the contest. There is room, and a free slot."""
+def open_visit(s: FrontierState, x: int, pages: int) -> int:
+    """Open a visit with a block for `pages` pages, remove the site from the ready sites, and return the slot of the visit.
+
+    The caller has made sure that the pool has room and that a slot is free.
+    """
     run = s.run[0]
     site = s.site[x]
     slot = run.free_visit
@@ -85,8 +89,8 @@ def open_visit(s: State, x: int, pages: int) -> int:
 
 
 @helper(i8(StateType, i8))
-def lease(s: State, x: int) -> int:
-    """Begin a visit to the first site; its slot. There is room, and a free slot."""
+def lease(s: FrontierState, x: int) -> int:
+    """Begin a visit to the site and return its slot. The caller has made sure that the pool has room and that a slot is free."""
     q = s.queue[x, FRONT]
     slot = open_visit(s, x, q.planned)
     take_best(s, q, s.visit[slot].pages, s.visit[slot].block)
@@ -95,13 +99,14 @@ def lease(s: State, x: int) -> int:
 
 
 @helper(b1(StateType, i8))
-def is_held(s: State, page: int) -> bool:
-    """Whether a visit under way has the page and nothing came of it yet."""
+def is_held(s: FrontierState, page: int) -> bool:
+    """Return whether a visit under way has the page and has not reported its result yet."""
     return s.state[page] == LEASED or s.state[page] == REVISITED
 
 
 @helper(void(StateType, i8))
-def refuse(s: State, page: int) -> None:
+def refuse(s: FrontierState, page: int) -> None:
+    """Mark a held page as GONE, and give its share of the budget back to the site."""
     run = s.run[0]
     x = s.page[page].site
     s.state[page] = GONE
@@ -112,8 +117,8 @@ def refuse(s: State, page: int) -> None:
 
 
 @helper(void(StateType, i8, i8))
-def fail(s: State, slot: int, page: int) -> None:
-    """A leased page could not be had: again later, as half as good, or never."""
+def fail(s: FrontierState, slot: int, page: int) -> None:
+    """Record that a leased page failed: queue it again with half its rank (a negative rank is doubled), or drop it after the last retry."""
     run = s.run[0]
     p = s.page[page]
     visit = s.visit[slot]
@@ -130,8 +135,8 @@ def fail(s: State, slot: int, page: int) -> None:
 
 
 @helper(void(StateType, i8, i8, i8))
-def conclude_revisit(s: State, slot: int, page: int, result: int) -> None:
-    """What came of one page that was had before: unless it is refused, it is had still."""
+def conclude_revisit(s: FrontierState, slot: int, page: int, result: int) -> None:
+    """Record the result of one page of a revisit. Unless the page is refused, it is FETCHED again, even if this fetch failed."""
     visit = s.visit[slot]
     if result != FETCHED and result != FAILED:
         s.run[0].fetched -= 1
@@ -143,8 +148,8 @@ def conclude_revisit(s: State, slot: int, page: int, result: int) -> None:
 
 
 @helper(void(StateType, i8, i8, i8))
-def conclude(s: State, slot: int, page: int, result: int) -> None:
-    """What came of one page of a visit (its links come after)."""
+def conclude(s: FrontierState, slot: int, page: int, result: int) -> None:
+    """Record the result of one page of a visit. The caller processes its links afterwards."""
     if s.visit[slot].revisit:
         conclude_revisit(s, slot, page, result)
     elif result == FETCHED:
@@ -158,12 +163,12 @@ def conclude(s: State, slot: int, page: int, result: int) -> None:
 
 
 @helper(b1(StateType, i8))
-def give_back(s: State, slot: int) -> bool:
-    """Pages not reported wait again as they were, or are had as they were. False: the pool must grow, then go on."""
+def give_back(s: FrontierState, slot: int) -> bool:
+    """Give back the pages that were not reported: they are WAITING or FETCHED as before. Return False if the pool must grow first."""
     visit = s.visit[slot]
     x = visit.site
     q = s.queue[x, FRONT]
-    for i in range(visit.pages - 1, -1, -1):  # last first: a fifo queue takes them back at its head
+    for i in range(visit.pages - 1, -1, -1):  # last page first, because a fifo queue takes them back at its head
         e = s.pool[visit.block + i]
         if s.state[e.id] == REVISITED:
             s.state[e.id] = FETCHED
@@ -182,28 +187,28 @@ def give_back(s: State, slot: int) -> bool:
 
 
 @helper(void(StateType, i8))
-def settle_site(s: State, x: int) -> None:
-    """After anything that can change a site's limits, times or group."""
+def settle_site(s: FrontierState, x: int) -> None:
+    """Place the site and its group again, after a change of the site's limits, times or group."""
     limit_front(s, x)
     place(s, x)
     if s.site[x].group >= 0 and s.site[x].place != CONTEST:
-        settle_group(s, s.site[x].group)  # who joins the contest settles the group
+        settle_group(s, s.site[x].group)  # `place` has settled the group of a site that joined the ready sites
     if s.run[0].batch > 0:
         set_limit(s, s.queue[x, BACKLOG], visit_limit(s, x, BACKLOG))
         place_backlog(s, x)
 
 
 @helper(void(StateType, i8, f8, i8))
-def set_rest(s: State, x: int, ready_at: float, rule: int) -> None:
-    """The site rests until then at least: it may have been told to rest longer during the visit."""
+def set_delay(s: FrontierState, x: int, ready_at: float, rule: int) -> None:
+    """Delay the site until `ready_at` at least. A longer delay, which may have been set during the visit, stays."""
     if ready_at > s.site[x].ready_at:
         s.site[x].ready_at = ready_at
-        s.site[x].rest_rule = rule
+        s.site[x].delay_rule = rule
 
 
 @helper(void(StateType, i8, f8))
-def close(s: State, slot: int, not_before: float) -> None:
-    """The visit is over: when may the site and its group be visited again?"""
+def close(s: FrontierState, slot: int, not_before: float) -> None:
+    """End the visit: set when the site and its group may be visited again, free the slot, and place the site."""
     run = s.run[0]
     visit = s.visit[slot]
     x = visit.site
@@ -212,10 +217,10 @@ def close(s: State, slot: int, not_before: float) -> None:
         site.failures += 1
     elif visit.fetched > 0:
         site.failures = 0
-    set_rest(s, x, run.now + rest_s(run, site), BY_DELAY)
+    set_delay(s, x, run.now + site_delay_s(run, site), BY_DELAY)
     if site.failures > 0:
-        set_rest(s, x, run.now + backoff_s(s, x), BY_BACKOFF)
-    set_rest(s, x, not_before, BY_ORDER)
+        set_delay(s, x, run.now + backoff_s(s, x), BY_BACKOFF)
+    set_delay(s, x, not_before, BY_ORDER)
     group = s.group[site.group]
     group.ready_at = max(group.ready_at, run.now + run.ip_delay_s)
     remove(s.heap[EXPIRING], 0, run.active, s.visit["pos"], visit.pos)
@@ -231,8 +236,8 @@ def close(s: State, slot: int, not_before: float) -> None:
 
 
 @helper(b1(StateType))
-def expire(s: State) -> bool:
-    """End the visits whose lease is over; their pages have failed. False: the pool must grow, then go on."""
+def expire(s: FrontierState) -> bool:
+    """End the visits whose lease is over; the pages that they still hold have failed. Return False if the pool must grow first."""
     run = s.run[0]
     while run.active > 0 and -s.heap[EXPIRING, 0].key <= run.now:
         slot = s.heap[EXPIRING, 0].id

@@ -1,15 +1,16 @@
 """The compiled half of `evolve`: lifetimes, changes, and the links of the next snapshot.
 
 Rules of this file
-- Every random number is a hash of (key, page, draw), where a page is named by a number that it keeps for life.
-- Changes are drawn in stretches of STRETCH_DAYS, each from a hash of its own: any interval of time can be asked for, in any
-  order, and tells of the same changes.
+- Every random number is a hash of (key, page, draw), where the page is identified by a number that it keeps for life.
+- Changes are drawn in stretches of STRETCH_DAYS, each from its own hash. So callers can query any interval of time, in
+  any order, and always get the same changes.
 """
 
 from typing import Any
 
 import numpy as np
 
+from trapline.compiled.jit import f8, helper, i8, kernel, type_of
 from trapline.graph.exact import exponential, number_in, stream
 from trapline.graph.generate_kernels import (
     DANGLING,
@@ -17,8 +18,8 @@ from trapline.graph.generate_kernels import (
     INSIDE,
     PLAN,
     ROWS,
-    Plan,
-    Rows,
+    LinkRows,
+    WebPlan,
     add_link,
     link_inside,
     link_outside,
@@ -27,7 +28,6 @@ from trapline.graph.generate_kernels import (
     pick_outside,
     wanted_links,
 )
-from trapline.jit import f8, helper, i8, kernel, type_of
 
 Floats = Any
 Longs = Any
@@ -40,14 +40,14 @@ MOST_PER_STRETCH = 1 << 20
 
 @kernel("void(int64, int64, float64[::1])")
 def exponentials(key: int, first: int, out: Floats) -> None:
-    """One number of mean 1 for each of the pages `first`, `first` + 1, ..."""
+    """Fill `out` with exponential numbers of mean 1 for the pages `first`, `first` + 1, ..."""
     for index in range(len(out)):
         out[index] = exponential(stream(key, first + index))
 
 
 @kernel("void(int32[::1], uint8[::1], int32[::1])")
 def adopt(parent: Ids, alive: Flags, above: Ids) -> None:
-    """The nearest living page above each page, -1 for home pages, which never die."""
+    """Write the nearest living ancestor of each page to `above`; -1 for home pages, which never die."""
     for page in range(len(parent)):
         up = parent[page]
         above[page] = up if up < 0 or alive[up] else above[up]
@@ -61,9 +61,9 @@ _IDS, _FLAGS = type_of(np.zeros(1, np.int32)), type_of(np.zeros(1, np.uint8))
 def change_days(
     key: int, name: Longs, rate: Floats, since: Floats, start: float, end: float, counts: Longs, days: Floats
 ) -> int:
-    """Counts the changes of each page in [start, end), none before `since`; returns how many.
+    """Count the changes of each page in [start, end), leaving out those before `since`; return their total.
 
-    Writes their days, page by page, if there is room.
+    Write their days to `days`, page by page, as far as it has room.
     """
     made = 0
     for page in range(len(name)):
@@ -89,12 +89,21 @@ def change_days(
 
 @kernel(i8(PLAN, i8, _LONGS, _LONGS, _IDS, _IDS, _IDS, _FLOATS, ROWS))
 def relink(
-    plan: Plan, key: int, name: Longs, offsets: Longs, targets: Ids, now: Ids, before: Ids, redrawn: Floats, rows: Rows
+    plan: WebPlan,
+    key: int,
+    name: Longs,
+    offsets: Longs,
+    targets: Ids,
+    now: Ids,
+    before: Ids,
+    redrawn: Floats,
+    rows: LinkRows,
 ) -> int:
-    """The links of the next snapshot; returns how many, -1 if they do not fit.
+    """Write the links of the next snapshot to `rows`; return their number, -1 if they do not fit.
 
-    offsets, targets: the links of the last one. now: where its pages are, -1 - site for the dead. before: the reverse, -1 for
-    the new. redrawn: the chance of each link of a page to have been replaced.
+    offsets, targets: the links of the last snapshot. now: for each page of the last snapshot its index in the next, -1 -
+    site if it died. before: the reverse, -1 for new pages. redrawn: for each page the probability that a link of it was
+    replaced.
     """
     made = 0
     for page in range(len(plan.flags)):
@@ -122,9 +131,9 @@ def relink(
 
 @helper(i8(PLAN, i8, i8, _IDS, _IDS, f8, ROWS, i8))
 def _keep_links(
-    plan: Plan, draws: int, page: int, targets: Ids, now: Ids, redrawn: float, rows: Rows, made: int
+    plan: WebPlan, draws: int, page: int, targets: Ids, now: Ids, redrawn: float, rows: LinkRows, made: int
 ) -> int:
-    """Others stand for links to pages that died, and for some of a page that changed; it keeps its children."""
+    """Copy a page's links, replacing those to dead pages and, with probability `redrawn`, others except to its children."""
     draw = FIRST_DRAW
     for link in range(len(targets)):
         target = int(now[targets[link]])

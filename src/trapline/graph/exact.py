@@ -1,8 +1,8 @@
-"""Arithmetic that gives the same bits on every machine: what generated webs and servers are drawn with.
+"""Arithmetic and random numbers that give the same bits on every machine. Generated webs and servers are drawn with them.
 
 `pow`, `log` and `exp` differ in the last bit between processors and libraries; sums, products, quotients, square roots
-and integer arithmetic do not. Nothing here overflows 64 bits, so that plain Python and compiled code agree. Every number
-is a hash of (seed, purpose, index), so that a model with one parameter changed keeps its other draws.
+and integer arithmetic do not. Nothing here overflows 64 bits, so plain Python and compiled code agree. Every random
+number is a hash of (seed, purpose, index), so changing one parameter of a model leaves its other draws as they were.
 """
 
 import hashlib
@@ -12,13 +12,13 @@ from collections.abc import Callable
 import numpy as np
 from numpy.typing import NDArray
 
-from trapline.jit import helper, kernel, ready
+from trapline.compiled.jit import helper, kernel, ready
 from trapline.rng import mixed
 
 Floats = NDArray[np.float64]
 
 _FRACTION_BITS = 20
-_BLOCK = 1 << 15  # numbers at a time: what a step leaves is still in the processor's cache for the next
+_BLOCK = 1 << 15  # numbers at a time: few enough that the processor's cache still holds them for the next step
 _LN2 = 0.6931471805599453
 _ROOT_HALF = 0.7071067811865476
 _LOG_SERIES = (1 / 13, 1 / 11, 1 / 9, 1 / 7, 1 / 5, 1 / 3, 1.0)
@@ -27,23 +27,23 @@ _EXP_SERIES = tuple(1 / math.factorial(n) for n in range(11, -1, -1))
 
 @helper("int64(int64, int64)")
 def stream(key: int, index: int) -> int:
-    """The random stream of one page or site, for `number_in`."""
+    """Return the random stream of one page or site, for `number_in`."""
     return mixed(mixed(index & 0xFFFFFFFF) ^ key)
 
 
 @helper("float64(int64, int64)")
 def number_in(stream_: int, draw: int) -> float:
-    """Number `draw` of a stream, in [0, 1)."""
+    """Return number `draw` of a stream, in [0, 1)."""
     # The multiplier (2^32 / golden ratio) spreads successive draws over all bits.
     return mixed(stream_ ^ ((draw * 0x9E3779B1) & 0xFFFFFFFF)) / 4294967296.0
 
 
 @helper("float64(int64)")
 def exponential(stream_: int) -> float:
-    """An exponentially distributed number of mean 1, by comparisons alone; it takes a whole stream.
+    """Return an exponentially distributed number of mean 1, by comparisons alone; it uses up a whole stream.
 
-    Source: von Neumann, "Various techniques used in connection with random digits" (1951): the first of a falling run
-    of uniform numbers, accepted if the run has odd length; each failure adds 1.
+    Source: von Neumann, "Various techniques used in connection with random digits" (1951): take the first of a falling
+    run of uniform numbers, accept it if the run has odd length; each failure adds 1.
     """
     whole, draw = 0.0, 0
     while True:
@@ -63,7 +63,7 @@ def exponential(stream_: int) -> float:
 
 
 def key_of(seed: int, purpose: str) -> int:
-    """A key for `stream`, 32 bits; each purpose has its own."""
+    """Return a key for `stream`, of 32 bits; each purpose has its own."""
     digest = hashlib.sha256(f"{seed} {purpose}".encode()).digest()
     return int.from_bytes(digest[:4], "little")
 
@@ -76,7 +76,7 @@ def uniforms(key: int, out: Floats) -> None:
 
 
 def drawn(seed: int, purpose: str, count: int) -> Floats:
-    """Numbers evenly over [0, 1), in steps of 2^-32."""
+    """Return `count` numbers uniform over [0, 1), in steps of 2^-32."""
     ready()
     out = np.empty(count)
     uniforms(key_of(seed, purpose), out)
@@ -84,7 +84,7 @@ def drawn(seed: int, purpose: str, count: int) -> Floats:
 
 
 def normal(seed: int, purpose: str, count: int) -> Floats:
-    """Standard normal numbers."""
+    """Return `count` standard normal numbers."""
     return normal_quantile(drawn(seed, purpose, count) + 2.0**-33)  # half a step: 0 has no quantile
 
 
@@ -92,7 +92,7 @@ def normal(seed: int, purpose: str, count: int) -> Floats:
 
 
 def power(base: Floats, exponent: float) -> Floats:
-    """base ** exponent for base in [0, 1], exponent >= 0 in steps of 2^-20."""
+    """Return base ** exponent for base in [0, 1] and exponent >= 0, rounded to steps of 2^-20."""
     whole, fraction = divmod(round(exponent * 2**_FRACTION_BITS), 2**_FRACTION_BITS)
     result = np.ones_like(base)
     for _ in range(whole):
@@ -114,7 +114,7 @@ def log(values: Floats) -> Floats:
 
 
 def normal_quantile(shares: Floats) -> Floats:
-    """The value that a standard normal variable is under with this probability (not 0, not 1); relative error 1e-9."""
+    """Return the quantiles of the standard normal distribution for `shares`, in (0, 1); relative error 1e-9."""
     return _by_block(_normal_quantile, shares)
 
 
@@ -147,7 +147,7 @@ def _normal_quantile(shares: Floats) -> Floats:
 
 
 def _series(coefficients: tuple[float, ...], x: Floats) -> Floats:
-    """A polynomial, highest power first."""
+    """Evaluate a polynomial; the coefficient of the highest power comes first."""
     total = np.full_like(x, coefficients[0])
     for coefficient in coefficients[1:]:
         total *= x

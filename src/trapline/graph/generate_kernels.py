@@ -1,10 +1,10 @@
-"""The compiled half of `generate`: pages of a site as a tree with families, then links page by page.
+"""The compiled half of `generate`: builds the pages of a site as a tree with families, then the links page by page.
 
 Rules of this file
 - Every random number is a hash of (key, page or site, draw).
-- A page links to its children in the tree, whatever else is drawn: that makes every page reachable from its home.
-- Ids: the pages of a site are neighbours, the home page first, then the other pages of the tree, then families. The
-  page above a page has a smaller id, so that its links are there when some of them are copied.
+- A page always links to its children in the tree, so every page is reachable from its home page.
+- Ids: the pages of a site are consecutive: the home page first, then the other pages of the tree, then the families. A
+  parent has a smaller id than its children, so its links are complete when a child copies some of them.
 """
 
 import math
@@ -12,10 +12,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from trapline.compiled.jit import f8, helper, i8, kernel, type_of
 from trapline.graph.exact import number_in, stream
-from trapline.jit import f8, helper, i8, kernel, type_of
 
-# Kernels calculate with single values, whose numpy types would only get in the way of reading them as numbers.
+# Kernels calculate with single array elements. As Any they pass for plain numbers; their numpy types would not.
 Floats = Any
 Longs = Any
 Ids = Any
@@ -28,14 +28,18 @@ LONGEST_FAMILY = 256
 """The deepest page of the recorded crawls is 255 clicks from its home page."""
 LONGEST_MENU = 40
 ALIKE = 4
-"""So many pages of a site are about as popular as its home page: its menu."""
+"""Number of pages of a site that are about as popular as its home page: its menu."""
 FIRST_DRAW, OUTSIDE_DRAW = 8, 1 << 20
-"""Draws of a page below the first number decide how many links it has, those from here on which."""
+"""A page's draws below FIRST_DRAW decide how many links it has. Draws from FIRST_DRAW on choose the targets within the
+site, draws from OUTSIDE_DRAW on those on other sites."""
 
 
 @kernel("void(int64[::1], int64[::1], float64[::1], int64, int32[::1], uint8[::1])")
 def shape_sites(first: Longs, tree: Longs, odds: Floats, key: int, parent: Ids, flags: Flags) -> None:
-    """Parent and flags of every page. odds: [dangling page of a tree, dynamic family, chain if dynamic]."""
+    """Write the parent and flags of every page.
+
+    odds: the chances of a tree page to be dangling, of a family to be dynamic, of a dynamic family to be a chain.
+    """
     for site in range(len(tree)):
         home = first[site]
         parent[home] = -1
@@ -59,7 +63,7 @@ def _grow_tree(home: int, size: int, dangling: float, key: int, parent: Ids, fla
 
 @helper("int64(int64, int64, float64, uint8[::1])")
 def _linking_page(home: int, below: int, chance: float, flags: Flags) -> int:
-    """A page of the tree before number `below`, in half of the cases early ones more often."""
+    """Return a page of the tree before number `below` that has links; half of the draws favour early pages."""
     number = int(below * (2.0 * chance - 1.0)) if chance >= 0.5 else int(below * 4.0 * chance * chance)
     while flags[home + number] & DANGLING and number > 0:
         number -= 1
@@ -68,9 +72,9 @@ def _linking_page(home: int, below: int, chance: float, flags: Flags) -> int:
 
 @helper("int64(int64, int64, int64, int64, float64[::1], int64, int32[::1], uint8[::1])")
 def _grow_family(home: int, tree: int, page: int, end: int, odds: Floats, key: int, parent: Ids, flags: Flags) -> int:
-    """A list with its items, or a chain in which each page leads to the next; returns its size."""
+    """Build a list with its items, or a chain in which each page links to the next; return its size."""
     draws = stream(key, page)
-    # Median 8, a quarter over 16: lengths with a power-law tail.
+    # Lengths have a power-law tail: the median is 8, and a quarter is over 16.
     size = min(int(4.0 / (number_in(draws, 0) + 0.001)) + 1, LONGEST_FAMILY, end - page)
     dynamic = number_in(draws, 1) < odds[1]
     chain = not dynamic or number_in(draws, 2) < odds[2]
@@ -84,15 +88,15 @@ def _grow_family(home: int, tree: int, page: int, end: int, odds: Floats, key: i
     return size
 
 
-class Plan(NamedTuple):
-    """All that is decided before links are drawn."""
+class WebPlan(NamedTuple):
+    """Everything that is decided before links are drawn."""
 
     first: Longs
-    """[sites + 1] the home page of each site; its pages end where the next one begins"""
+    """[sites + 1] the home page of each site; a site's pages end where those of the next site begin"""
     tree: Longs
     """[sites] pages in the tree of each site"""
     reach: Floats
-    """[sites] the weight of all pages of the tree, by `weights`"""
+    """[sites] the total weight of the pages of the tree, by `weights`"""
     site: Ids
     parent: Ids
     """[pages] -1 for home pages"""
@@ -104,32 +108,32 @@ class Plan(NamedTuple):
     weights: Floats
     """[31] popularity of the first ALIKE pages of a tree, of the next 2 ALIKE, of the next 4 ALIKE, ..."""
     odds: Floats
-    """chances by the positions below"""
+    """chances, at the positions INSIDE, HOME_LINK, ... below"""
 
 
 INSIDE, HOME_LINK, MENU, SECTION, POPULAR, LINKS_OUT, OUTSIDE_FRESH, OUTSIDE_HOME = range(8)
 
 _longs, _ids = np.zeros(1, np.int64), np.zeros(1, np.int32)
 _floats, _flags = np.zeros(1), np.zeros(1, np.uint8)
-PLAN = type_of(Plan(_longs, _longs, _floats, _ids, _ids, _flags, _longs, _ids, _floats, _floats, _floats))
+PLAN = type_of(WebPlan(_longs, _longs, _floats, _ids, _ids, _flags, _longs, _ids, _floats, _floats, _floats))
 IDS, LONGS = type_of(_ids), type_of(_longs)
 
 
-class Rows(NamedTuple):
-    """The links under construction: rows of smaller pages are complete."""
+class LinkRows(NamedTuple):
+    """Links under construction; the rows of all pages with smaller ids are complete."""
 
     offsets: Longs
     targets: Ids
     last_row: Ids
-    """[pages] the last page that got a link to this one"""
+    """[pages] the last page that a link to this one was added to; detects parallel links"""
 
 
-ROWS = type_of(Rows(_longs, _ids, _ids))
+ROWS = type_of(LinkRows(_longs, _ids, _ids))
 
 
 @kernel(i8(PLAN, i8, ROWS))
-def link_pages(plan: Plan, key: int, rows: Rows) -> int:
-    """Writes offsets and targets; returns the number of links, -1 if they do not fit."""
+def link_pages(plan: WebPlan, key: int, rows: LinkRows) -> int:
+    """Write offsets and targets; return the number of links, -1 if they do not fit."""
     made = owed = owed_outside = 0
     for page in range(len(plan.flags)):
         rows.offsets[page] = made
@@ -137,7 +141,7 @@ def link_pages(plan: Plan, key: int, rows: Rows) -> int:
             continue
         draws = stream(key, page)
         wanted = wanted_links(plan, draws)
-        # What small sites have no room for, larger ones make up for.
+        # Small sites have no room for all their links. Larger sites make up for them.
         inside = int(wanted * plan.odds[INSIDE] + number_in(draws, 3))
         room = inside + min(max(owed, -inside), inside)
         outside = outside_links(plan, draws, wanted)
@@ -153,16 +157,16 @@ def link_pages(plan: Plan, key: int, rows: Rows) -> int:
 
 
 @helper(i8(PLAN, i8))
-def wanted_links(plan: Plan, draws: int) -> int:
+def wanted_links(plan: WebPlan, draws: int) -> int:
     return min(int(_quantile(plan.degrees, number_in(draws, 0)) + number_in(draws, 1)), len(plan.flags))
 
 
 @helper(i8(PLAN, i8, i8, i8, ROWS, i8))
-def link_inside(plan: Plan, draws: int, page: int, room: int, rows: Rows, made: int) -> int:
-    """The home page, the menus, then popular pages and what stands near; at last the page's children."""
+def link_inside(plan: WebPlan, draws: int, page: int, room: int, rows: LinkRows, made: int) -> int:
+    """Add the links within the site: home page, menus, popular and near pages, then the page's children."""
     first_child, last_child = plan.child_offsets[page], plan.child_offsets[page + 1]
     home, tree = plan.first[plan.site[page]], plan.tree[plan.site[page]]
-    # On the recorded sites the most of all pages but a tenth is 13 links where there are 11 pages, 25 of 45, 50 of 220.
+    # The 90th percentile of links per page on the recorded sites is 13 where there are 11 pages, 25 of 45, 50 of 220.
     end = made + min(room, int(3.5 * math.sqrt(tree))) - (last_child - first_child)
     if number_in(draws, 4) < plan.odds[HOME_LINK] and page != home:
         made = add_link(home, page, rows, made)
@@ -180,8 +184,8 @@ def link_inside(plan: Plan, draws: int, page: int, room: int, rows: Rows, made: 
 
 
 @helper(i8(PLAN, i8, i8, ROWS, i8))
-def _link_menus(plan: Plan, page: int, room: int, rows: Rows, made: int) -> int:
-    """The first pages of the site, which every page with that many links has, and the first among its siblings."""
+def _link_menus(plan: WebPlan, page: int, room: int, rows: LinkRows, made: int) -> int:
+    """Add links to the first pages of the site (its menu, as far as there is room) and to the page's first siblings."""
     home, tree = plan.first[plan.site[page]], plan.tree[plan.site[page]]
     for target in range(home + 1, home + min(1 + min(int(room * plan.odds[MENU]), LONGEST_MENU), tree)):
         if target != page:
@@ -196,15 +200,15 @@ def _link_menus(plan: Plan, page: int, room: int, rows: Rows, made: int) -> int:
 
 
 @helper(i8(PLAN, i8, i8))
-def outside_links(plan: Plan, draws: int, wanted: int) -> int:
-    """None on most pages, so many on the others that the share of all links is met."""
+def outside_links(plan: WebPlan, draws: int, wanted: int) -> int:
+    """Return the number of links to other sites: 0 on most pages; the others make up the wanted share of all links."""
     if number_in(draws, 2) >= plan.odds[LINKS_OUT]:
         return 0
     return int(wanted * (1.0 - plan.odds[INSIDE]) / plan.odds[LINKS_OUT] + number_in(draws, 5))
 
 
 @helper(i8(PLAN, i8, i8, i8, ROWS, i8))
-def link_outside(plan: Plan, draws: int, page: int, count: int, rows: Rows, made: int) -> int:
+def link_outside(plan: WebPlan, draws: int, page: int, count: int, rows: LinkRows, made: int) -> int:
     draw = OUTSIDE_DRAW
     for _ in range(count):
         made = add_link(pick_outside(plan, draws, draw, page, rows), page, rows, made)
@@ -213,8 +217,8 @@ def link_outside(plan: Plan, draws: int, page: int, count: int, rows: Rows, made
 
 
 @helper(i8(PLAN, i8, i8, i8))
-def pick_inside(plan: Plan, draws: int, draw: int, page: int) -> int:
-    """A popular page of the site, else one that stands near: a sibling or the page above that."""
+def pick_inside(plan: WebPlan, draws: int, draw: int, page: int) -> int:
+    """Draw a popular page of the site, or a near one: a sibling or the parent of the parent."""
     kind, which = number_in(draws, draw), number_in(draws, draw + 1)
     above = int(plan.parent[page])
     if kind < plan.odds[POPULAR] or above < 0:
@@ -226,13 +230,17 @@ def pick_inside(plan: Plan, draws: int, draw: int, page: int) -> int:
 
 
 @helper(i8(PLAN, i8, i8, i8, ROWS))
-def pick_outside(plan: Plan, draws: int, draw: int, page: int, rows: Rows) -> int:
-    """What the page above links to, else the home page or a popular page of another site, large sites more often."""
+def pick_outside(plan: WebPlan, draws: int, draw: int, page: int, rows: LinkRows) -> int:
+    """Draw the target of a link to another site.
+
+    It is a page that the parent links to, or else the home page or a popular page of a drawn site. Large sites are drawn
+    more often, and the drawn site may be the page's own.
+    """
     above = int(plan.parent[page])
     which = number_in(draws, draw)
     if above >= 0 and number_in(draws, draw + 1) >= plan.odds[OUTSIDE_FRESH]:
         start, end = rows.offsets[above], rows.offsets[above + 1]
-        # Links to other sites are the last in a row.
+        # The links to other sites are the last of a row.
         target = int(rows.targets[end - 1 - int(which * min(8, end - start))])
         if plan.site[target] != plan.site[page]:
             return target
@@ -240,13 +248,13 @@ def pick_outside(plan: Plan, draws: int, draw: int, page: int, rows: Rows) -> in
     if number_in(draws, draw + 2) < plan.odds[OUTSIDE_HOME]:
         return int(plan.first[site])
     chance = number_in(draws, draw + 3)
-    # Squared: others know the most popular pages of a site only.
+    # Squared, because other sites link mostly to the most popular pages of a site.
     return popular(plan, site, chance * chance)
 
 
 @helper(i8(PLAN, i8, f8))
-def popular(plan: Plan, site: int, chance: float) -> int:
-    """A page of the tree of a site, its weight falling with its number as a power law, in steps of a factor 2."""
+def popular(plan: WebPlan, site: int, chance: float) -> int:
+    """Draw a page of a site's tree by weight. The weight falls with the page's number as a power law, in steps of a factor 2."""
     left, tree = chance * plan.reach[site], plan.tree[site]
     start, span, step = 0, ALIKE, 0
     while left >= plan.weights[step] and start + span < tree:
@@ -259,15 +267,15 @@ def popular(plan: Plan, site: int, chance: float) -> int:
 
 @helper(f8(type_of(np.zeros(1)), f8))
 def _quantile(table: Floats, chance: float) -> float:
-    """Linear between the steps of the table."""
+    """Interpolate linearly between the steps of the table."""
     place = chance * (len(table) - 1)
     step = int(place)
     return float(table[step] + (table[step + 1] - table[step]) * (place - step))
 
 
 @helper(i8(i8, i8, ROWS, i8))
-def add_link(target: int, page: int, rows: Rows, made: int) -> int:
-    """Appends the link unless the page has it already."""
+def add_link(target: int, page: int, rows: LinkRows, made: int) -> int:
+    """Append the link unless the page already has it."""
     if rows.last_row[target] == page:
         return made
     rows.last_row[target] = page

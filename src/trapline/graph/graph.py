@@ -1,10 +1,11 @@
 """A web graph in memory: pages, their links in document order, and the sites they belong to.
 
-It holds arrays and nothing else: it does not know where they came from (`load`, `generate`), nor in which order a
-crawl takes them (`frontier`). On the way of a URL it stands in for steps 1, 5 and 6 when a crawl is simulated.
+A graph holds arrays and nothing else. It does not know where they come from (`load`, `generate`), nor in which order a
+crawl fetches pages (`frontier`). In a simulated crawl it replaces steps 1, 2, 5, 6 and 7 of the way of a URL
+(docs/architecture.md).
 
-Links are kept in CSR form: the targets of page p are `targets[offsets[p]:offsets[p + 1]]`, in the order in which they
-stand on the page. Parallel links are removed (the first one stays), links of a page to itself are kept.
+Links are stored in CSR form: the targets of page p are `targets[offsets[p]:offsets[p + 1]]`, in document order. Parallel
+links are removed (the first one stays); links of a page to itself are kept.
 """
 
 from collections.abc import Mapping, Sized
@@ -13,15 +14,88 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
+from trapline.compiled.jit import kernel, ready
 from trapline.graph.strings import Strings
 
-MOST_PAGES = 2**31 - 1  # that 32 bits with a sign number
+# ---- Links from edge arrays to CSR, by counting sort: linear time, one scatter, no comparison.
+#
+# Rows keep the order of their edges, because the order of links on a page decides which page is discovered first.
+
+Offsets = NDArray[np.int64]
+Ids = NDArray[np.int32]
+
+
+@kernel("void(int32[::1], int64[::1])")
+def _count(rows: Ids, counts: Offsets) -> None:
+    for edge in range(len(rows)):
+        counts[rows[edge] + 1] += 1
+
+
+@kernel("void(int32[::1], int32[::1], int64[::1], int32[::1])")
+def _scatter(rows: Ids, values: Ids, cursor: Offsets, out: Ids) -> None:
+    for edge in range(len(rows)):
+        row = rows[edge]
+        out[cursor[row]] = values[edge]
+        cursor[row] += 1
+
+
+@kernel("int64(int64[::1], int32[::1], int32[::1])")
+def _drop_parallel(offsets: Offsets, targets: Ids, last_row: Ids) -> int:
+    """Keep the first of equal links in each row, compacting `targets` in place; return how many links stay."""
+    kept, start = 0, 0
+    for row in range(len(offsets) - 1):
+        end = offsets[row + 1]
+        for link in range(start, end):
+            target = targets[link]
+            if last_row[target] != row:
+                last_row[target] = row
+                targets[kept] = target
+                kept += 1
+        start = end
+        offsets[row + 1] = kept
+    return kept
+
+
+def _offsets(rows: Ids, count: int) -> Offsets:
+    ready()
+    offsets = np.zeros(count + 1, dtype=np.int64)
+    _count(rows, offsets)
+    np.cumsum(offsets, out=offsets)
+    return offsets
+
+
+def grouped(rows: Ids, values: Ids, count: int) -> tuple[Offsets, Ids]:
+    """Group the values by row 0..count-1, keeping their order; return offsets and values."""
+    offsets = _offsets(rows, count)
+    out = np.empty(len(values), dtype=np.int32)
+    _scatter(rows, values, offsets[:-1].copy(), out)
+    return offsets, out
+
+
+def without_parallel(offsets: Offsets, targets: Ids) -> tuple[Offsets, Ids]:
+    """Remove parallel links from the rows, in place."""
+    ready()
+    last_row = np.full(len(offsets) - 1, -1, dtype=np.int32)
+    kept = _drop_parallel(offsets, targets, last_row)
+    return offsets, targets if kept == len(targets) else targets[:kept].copy()
+
+
+def csr_from_edges(sources: Ids, targets: Ids, pages: int) -> tuple[Offsets, Ids]:
+    """Return offsets and targets of the links sources[i] -> targets[i] without parallel ones. Ids must be in 0..pages-1."""
+    return without_parallel(*grouped(sources, targets, pages))
+
+
+# ---- graph
+
+MOST_PAGES = 2**31 - 1  # page ids are signed 32-bit integers
 
 MOST_BYTES = 1 << 40  # of a page; the sum over 2^22 such pages still fits 64 bits
 
 
 @dataclass(frozen=True, eq=False)
 class Graph:
+    """Pages, links and sites as arrays; page and site ids are array indices."""
+
     offsets: NDArray[np.int64]
     """[pages + 1]"""
     targets: NDArray[np.int32]
@@ -38,7 +112,7 @@ class Graph:
     site_names: Strings | None = None
     """scheme://host[:port] of each site"""
     sizes: NDArray[np.int64] | None = None
-    """[pages] bytes of each page, where they were recorded; 0 for a page that was not fetched"""
+    """[pages] bytes of each page, if they were recorded; 0 for a page that was not fetched"""
     origin: Mapping[str, object] = field(default_factory=dict)
     """How the graph was made: `format`, and for a generated web its parameters"""
 
@@ -59,7 +133,7 @@ class Graph:
 
 
 def fault(graph: Graph) -> str | None:
-    """What makes the arrays unfit for compiled code, which does not check bounds; None if they are sound."""
+    """Return why the arrays are unfit for compiled code, which does not check bounds; None if they are valid."""
     return _shape_fault(graph) or _value_fault(graph)
 
 
@@ -104,7 +178,7 @@ def _value_fault(graph: Graph) -> str | None:
 
 
 def _home_fault(graph: Graph) -> str | None:
-    strangers = np.flatnonzero(graph.site[graph.home] != np.arange(graph.sites))
-    if len(strangers):
-        return f"home: page {graph.home[strangers[0]]} is not on site {strangers[0]}"
+    wrong = np.flatnonzero(graph.site[graph.home] != np.arange(graph.sites))
+    if len(wrong):
+        return f"home: page {graph.home[wrong[0]]} is not on site {wrong[0]}"
     return None

@@ -1,7 +1,7 @@
-"""Graphs from disk: finds the format of a folder or file and hands it to the module that reads it.
+"""Graphs from disk: finds the format of a folder or file and calls the module that reads it.
 
-It knows no format. A new one is a module with NAME, ACCEPTS, OPTIONS, `graph_of(file, named)` and `load(file, options)`,
-and a line below.
+This module knows no format itself. To add one, write a module with NAME, ACCEPTS, OPTIONS, `graph_of(file, named)` and
+`load(file, options)`, and add it to BY_NAME or BY_CONTENT.
 """
 
 import os
@@ -10,22 +10,21 @@ from pathlib import Path
 from typing import Protocol
 
 from trapline.errors import ConfigError
-from trapline.graph import (
-    format_adjacency,
-    format_bvgraph,
-    format_crawl,
-    format_dat,
-    format_database,
-    format_edges,
-    format_graph_txt,
-    format_node_rows,
-    format_saved,
-    format_snap,
-    format_url_pairs,
+from trapline.graph.formats import (
+    adjacency,
+    bvgraph,
+    dat,
+    database,
+    edges,
+    graph_txt,
+    node_rows,
+    recorded_crawl,
+    snap,
+    url_pairs,
 )
+from trapline.graph.formats import saved as format_saved
+from trapline.graph.formats.textfile import LoadOptions, blocks
 from trapline.graph.graph import Graph
-from trapline.graph.options import LoadOptions
-from trapline.graph.textfile import blocks
 
 
 class Format(Protocol):
@@ -34,37 +33,39 @@ class Format(Protocol):
     NAME: str
     ACCEPTS: str
     OPTIONS: frozenset[str]
-    """the fields of `LoadOptions` that it can fulfil"""
+    """the fields of `LoadOptions` that the format supports"""
 
     def graph_of(self, file: Path, named: bool) -> Path | None:
-        """The file by which the graph goes that this file is a part of; None if the file is of another format.
-        `named`: by the user; else it was found in a folder."""
+        """Return the file that identifies the graph which `file` is a part of; None if it is of another format.
+
+        `named` says that the user named the file; otherwise it was found in a folder.
+        """
 
     def load(self, file: Path, options: LoadOptions) -> Graph:
-        """The graph that goes by this file."""
+        """Load the graph that this file identifies."""
 
 
 BY_NAME: tuple[Format, ...] = (
     format_saved,
-    format_adjacency,
-    format_edges,
-    format_crawl,
-    format_database,
-    format_dat,
-    format_bvgraph,
-    format_graph_txt,
+    adjacency,
+    edges,
+    recorded_crawl,
+    database,
+    dat,
+    bvgraph,
+    graph_txt,
 )
-BY_CONTENT: tuple[Format, ...] = (format_url_pairs, format_snap, format_node_rows)
-"""Asked only if no file has a name that the others know."""
+BY_CONTENT: tuple[Format, ...] = (url_pairs, snap, node_rows)
+"""Tried only if BY_NAME recognises no file by its name."""
 
 _REFUSALS = {
     "dangling": "--dangling: {} does not list pages that were linked and not fetched",
-    "pages_per_site": "--ids-per-site: {} says itself which site a page is on",
+    "pages_per_site": "--ids-per-site: {} already says which site a page is on",
 }
 
 
 def load_graph(path: Path | str, options: LoadOptions | None = None) -> Graph:
-    """The graph in a folder or file; `ConfigError` names the file and row of what is wrong with it."""
+    """Load the graph in a folder or file. Raise `ConfigError`, which names file and row, if it cannot be read."""
     options, source = options or LoadOptions(), Path(path)
     if options.pages_per_site is not None and options.pages_per_site < 1:
         raise ConfigError(f"pages_per_site is {options.pages_per_site}, must be at least 1")
@@ -97,18 +98,18 @@ def _files(source: Path) -> list[Path]:
             return [source]
     except OSError as error:
         raise ConfigError(f"{source}: cannot be read: {error.strerror or error}") from None
-    what = "is not a folder or file" if source.exists() else "does not exist"
-    raise ConfigError(f"{source}: {what}; {_accepted()}")
+    reason = "is not a folder or file" if source.exists() else "does not exist"
+    raise ConfigError(f"{source}: {reason}; {_accepted()}")
 
 
 def _graphs(formats: Iterable[Format], files: list[Path], named: bool) -> dict[Path, Format]:
-    """Each graph that the files make up, with its format."""
+    """Return each graph found among the files, with its format."""
     return {graph: form for form in formats for file in files if (graph := form.graph_of(file, named))}
 
 
 def _nothing(source: Path) -> ConfigError:
     if source.is_file():
-        for _ in blocks(source):  # a file that cannot be read says so here
+        for _ in blocks(source):  # raises its own error for a file that cannot be read
             break
     elif inside := _saved_inside(source):
         several = ", ".join(inside[:5]) + (", ..." if len(inside) > 5 else "")
@@ -119,7 +120,7 @@ def _nothing(source: Path) -> ConfigError:
 
 
 def _saved_inside(source: Path) -> list[str]:
-    """The folders in this one that hold a saved graph, as the snapshots of an evolving web do; 2 before 10."""
+    """Return the subfolders that hold a saved graph, as the snapshots of an evolving web do; ordered so that 2 precedes 10."""
     inside = [name for name in os.listdir(source) if os.path.isfile(source / name / "graph.json")]
     return sorted(inside, key=lambda name: (len(name), name))
 

@@ -1,12 +1,12 @@
-"""What a graph looks like: the numbers of `trapline graph info`, and those that the generator is compared by."""
+"""Measures of a graph: the numbers that `trapline graph info` prints and that compare generated webs with recorded ones."""
 
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
+from trapline.compiled.jit import kernel, ready
 from trapline.graph.graph import Graph
-from trapline.jit import kernel, ready
 
 Longs = NDArray[np.int64]
 Ids = NDArray[np.int32]
@@ -18,6 +18,8 @@ _INSIDE, _SELF, _TO_HOME, _OUTSIDE_TO_HOME = range(4)
 
 @dataclass(frozen=True)
 class Degrees:
+    """Distribution of in-degrees or out-degrees."""
+
     mean: float
     median: int
     p90: int
@@ -27,7 +29,7 @@ class Degrees:
 
 @dataclass(frozen=True)
 class Measures:
-    """Shares are fractions of pages or links, as named."""
+    """The measures of one graph. Shares are fractions of 1; the line below each says of what."""
 
     pages: int
     links: int
@@ -38,47 +40,47 @@ class Measures:
     in_degree: Degrees
     out_degree: Degrees
     intra_site_share: float
-    """of links"""
+    """share of links that stay within their site"""
     home_link_share: float
-    """of pages with links: those that link to the home page of their site"""
+    """share of the pages with links that link to the home page of their site"""
     outside_home_share: float
-    """of links between sites: those to a home page"""
+    """share of the links between sites that lead to a home page"""
     dangling_share: float
     dynamic_share: float
     reachable_share: float
-    """of pages, from the home pages"""
+    """share of pages that can be reached from the home pages"""
     depth_mean: float
-    """of reachable pages, in clicks from the nearest home page"""
+    """mean over reachable pages, in clicks from the nearest home page"""
     depth_max: int
     deep_share: float
-    """of reachable pages: those more than 8 clicks away"""
+    """share of reachable pages that are more than 8 clicks away"""
     largest_site_share: float
-    """of pages"""
+    """share of pages that are on the largest site"""
     single_page_sites_share: float
     size_exponent: float | None
-    """of pages per site, by Hill's estimate; None with fewer than 20 sites"""
+    """power law of pages per site, by Hill's estimate; None with fewer than 20 sites"""
     degree_exponent: float | None
-    """of links to a page, by Hill's estimate; None with fewer than 400 pages linked to"""
+    """power law of links to a page, by Hill's estimate; None if fewer than 400 pages are linked to"""
     linked_once_share: float
-    """of pages: those with one link to them"""
+    """share of pages with exactly one link to them"""
     top_links_share: float
-    """of links: those to the hundredth of pages that is linked to most"""
+    """share of links that lead to the hundredth of pages with the highest in-degree"""
     outside_linked_share: float
-    """of pages: those that another site links to"""
+    """share of pages that another site links to"""
     bytes_mean: float | None
     bytes_median: int | None
 
 
 @dataclass(frozen=True)
 class RankMeasures:
-    """How a value of pages, such as PageRank, is spread over the pages and sites of a graph."""
+    """How a value per page, such as PageRank, is distributed over the pages and sites of a graph."""
 
     locality: float | None
     """within-site correlation, see `locality`"""
     home_share: float
-    """of the sum of values: that of home pages"""
+    """share of the sum of values that home pages hold"""
     top_tenth_share: float
-    """of the sum of values: that of the best tenth of pages"""
+    """share of the sum of values that the best tenth of pages holds"""
 
 
 @kernel("void(int64[::1], int32[::1], int32[::1], int32[::1], int64[::1], uint8[::1], int64[::1])")
@@ -101,7 +103,10 @@ def _count_links(
 
 @kernel("int64(int64[::1], int32[::1], int32[::1], int32[::1], int32[::1])")
 def _walk(offsets: Longs, targets: Ids, seeds: Ids, depth: Ids, queue: Ids) -> int:
-    """Breadth-first from all seeds at once. depth: -1 on entry, clicks on return; returns the pages reached."""
+    """Walk breadth-first from all seeds at once; return the number of pages reached.
+
+    depth: -1 for every page on entry, clicks on return.
+    """
     end = 0
     for index in range(len(seeds)):
         if depth[seeds[index]] < 0:
@@ -122,7 +127,7 @@ def _walk(offsets: Longs, targets: Ids, seeds: Ids, depth: Ids, queue: Ids) -> i
 
 
 def depths(graph: Graph, seeds: Ids | None = None) -> Ids:
-    """Clicks from the nearest seed (default: all home pages); -1 for pages out of reach."""
+    """Return the clicks from the nearest seed (default: all home pages) for each page; -1 for unreachable pages."""
     ready()
     depth = np.full(graph.pages, -1, dtype=np.int32)
     start = graph.home if seeds is None else np.ascontiguousarray(seeds, dtype=np.int32)
@@ -169,7 +174,7 @@ def measure(graph: Graph) -> Measures:
 
 
 def measure_ranks(graph: Graph, values: Floats) -> RankMeasures:
-    """values: one for each page, none negative."""
+    """Measure how `values`, one non-negative number for each page, are distributed."""
     return RankMeasures(
         locality=locality(graph.site, values),
         home_share=float(values[graph.home].sum() / values.sum()),
@@ -178,12 +183,13 @@ def measure_ranks(graph: Graph, values: Floats) -> RankMeasures:
 
 
 def locality(site: Ids, values: Floats) -> float | None:
-    """The correlation of the ranks of two pages of one site: 0 if sites do not matter, 1 if all pages of a site are equal.
+    """Return the correlation of the ranks of two pages of one site.
 
-    The intraclass correlation of a one-way analysis of variance, over the places that the pages have when they are ordered by
-    value (equal values share their mean place). None if all sites have one page, or all values are equal. Named "server
-    locality" by Cao et al., who leave open how to measure it. Source: Donner, "A review of inference procedures for the
-    intraclass correlation coefficient in the one-way random effects model" (1986).
+    0 means that sites do not matter, 1 that all pages of a site are equal. It is the intraclass correlation of a one-way
+    analysis of variance over the places of the pages when they are ordered by value (equal values share their mean
+    place). None if there is one site, if all sites have one page, or if all values are equal. Cao et al. name it "server
+    locality" and leave open how to measure it. Source: Donner, "A review of inference procedures for the intraclass
+    correlation coefficient in the one-way random effects model" (1986).
     """
     place = _places(values)
     pages, sizes = len(site), np.bincount(site)
@@ -203,7 +209,7 @@ def _places(values: Floats) -> Floats:
 
 
 def _top_share(values: Longs | Floats, part: int) -> float:
-    """Of the sum of values: that of the largest, one in `part`, at least one."""
+    """Return the share of the sum that the largest values hold: one value in `part`, at least one."""
     top = max(len(values) // part, 1)
     total = values.sum()
     return float(np.partition(values, -top)[-top:].sum() / total) if total else 0.0
@@ -219,7 +225,7 @@ def _degrees(degree: Longs) -> Degrees:
 
 
 def _hill(values: Longs, largest: int) -> float | None:
-    """Exponent of the power law that the largest values follow: 1 + 1/mean(ln(value / threshold))."""
+    """Return the exponent of the power law that the `largest` top values follow: 1 + 1/mean(ln(value / threshold))."""
     positive = np.sort(values[values > 0])[::-1]
     if len(positive) < 2 * largest:
         return None

@@ -1,11 +1,11 @@
-"""Sizes of generated pages: a lognormal body, in which the pages of a site are alike, and a Pareto tail.
+"""Sizes of generated pages: a lognormal body, in which the pages of one site resemble each other, and a Pareto tail.
 
     98 % of pages:  ln size = m + s (sqrt(h) z(site) + sqrt(1 - h) z(page)), both z standard normal
     the others:     P(size > x) = (x/x0)^-a, from x0 = 160 kB, the 98th percentile of the body, to 14 MB
 
 Source: two recorded crawls with sizes, of a university network (9,996 pages) and of a faculty (53,779 pages); m and s are
-fitted to the quantiles .05 to .90, a is Hill's estimate from the top 1 %. `bench/fit_servers.py` prints the table's numbers,
-`bench/webs.py` both crawls beside a generated web.
+fitted to the quantiles .05 to .90, a is Hill's estimate from the top 1 %. `bench/fit_servers.py` prints the table's
+numbers, `bench/webs.py` compares both crawls with a generated web.
 
 | | network | faculty | set |
 |---|---|---|---|
@@ -18,8 +18,8 @@ fitted to the quantiles .05 to .90, a is Hill's estimate from the top 1 %. `benc
 import numpy as np
 from numpy.typing import NDArray
 
+from trapline.compiled.jit import kernel, ready
 from trapline.graph.exact import exp, key_of, normal_quantile, number_in, power, stream
-from trapline.jit import kernel, ready
 
 Floats = NDArray[np.float64]
 Longs = NDArray[np.int64]
@@ -33,7 +33,10 @@ _SQRT_HALF = 0.7071067811865476
 
 @kernel("void(int64, int64, int32[::1], float64[::1], float64[::1], float64, int64[::1])")
 def _draw(key: int, first: int, site: Ids, body: Floats, tail: Floats, share: float, out: Longs) -> None:
-    """body: e^(s z / sqrt 2) at the quantiles of z, in the middle of each step. tail: bytes, likewise."""
+    """Draw the size of each page.
+
+    body: e^(s z / sqrt 2) at the quantiles of z, in the middle of each step. tail: bytes, at quantiles likewise.
+    """
     for page in range(len(out)):
         draws = stream(key, first + page)
         if number_in(draws, 1) < share:
@@ -47,10 +50,10 @@ def _draw(key: int, first: int, site: Ids, body: Floats, tail: Floats, share: fl
 
 
 def page_sizes(seed: int, site: Ids, first: int = 0) -> Longs:
-    """Bytes of the pages `first`, `first` + 1, ..., on these sites, at least 1; equal on every machine."""
+    """Return the bytes, at least 1, of the pages `first`, `first` + 1, ... on the given sites; equal on every machine."""
     ready()
     sizes = np.empty(len(site), dtype=np.int64)
-    # h = 1/2: site and page have the same share in z.
+    # h = 1/2: site and page contribute equally to z.
     middles = (np.arange(_STEPS) + 0.5) / _STEPS
     body = exp(_SPREAD * _SQRT_HALF * normal_quantile(middles))
     left = (np.arange(_TAIL_STEPS) + 0.5) / _TAIL_STEPS

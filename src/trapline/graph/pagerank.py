@@ -1,17 +1,17 @@
-"""PageRank, of a whole graph or of a part that grows.
+"""PageRank of a whole graph, or of a growing part of it.
 
     R(v) = (1 - d)/n + d * (sum over links u -> v of R(u)/links(u) + D/n)
 
-d = `damping`, n = pages, D = the rank of all pages without links (and what flows out of the part), spread evenly. The
-ranks sum to 1.
+d = `damping`, n = pages, D = the rank of all pages without links (and the rank that flows out of the part), spread
+evenly. The ranks sum to 1.
 
-What is spread evenly only scales the solution, so we iterate x(v) = (1 - d)/n + d * sum x(u)/links(u) without D and
-divide by the sum at the end: the same ranks, in a third fewer passes where 30 % of the pages have no links. A pass goes
-over the pages in order and in place (Gauss-Seidel): a page sees what the pages before it have just got, which takes
-about half the passes.
+Spreading D evenly only scales the solution. So we iterate x(v) = (1 - d)/n + d * sum x(u)/links(u) without D and divide
+by the sum at the end. This gives the same ranks, in a third fewer passes where 30 % of the pages have no links. A pass
+updates the pages in order and in place (Gauss-Seidel): a page uses the new ranks of the pages before it, which halves
+the number of passes, roughly.
 
-Cost: one pass over the links per iteration, and the transpose of the part in memory. Each page pulls from the pages that
-link to it, in ascending order, so that equal graphs give equal bits.
+Cost: one pass over the links per iteration, and memory for the transpose of the part. Each page sums over the pages that
+link to it in ascending order, so equal graphs give equal bits.
 Sources: Page et al., "The PageRank Citation Ranking" (1998); the linear form: Del Corso et al., "Fast PageRank
 Computation via a Sparse Linear System" (2005).
 """
@@ -19,9 +19,9 @@ Computation via a Sparse Linear System" (2005).
 import numpy as np
 from numpy.typing import NDArray
 
+from trapline.compiled.jit import kernel, ready
 from trapline.errors import ConfigError
 from trapline.graph.graph import Graph
-from trapline.jit import kernel, ready
 
 Floats = NDArray[np.float64]
 Longs = NDArray[np.int64]
@@ -33,7 +33,7 @@ DAMPING = 0.85
 
 @kernel("void(int64[::1], int32[::1], uint8[::1], int64[::1], int32[::1])")
 def _turn_round(offsets: Longs, targets: Ids, linking: Marks, ends: Longs, sources: Ids) -> None:
-    """The linking pages that link to page p, ascending: sources[ends[p - 1]:ends[p]]."""
+    """Transpose the links: the linking pages that link to page p, ascending, are sources[ends[p - 1]:ends[p]]."""
     ends[:] = 0
     for page in range(len(linking)):
         if linking[page]:
@@ -54,7 +54,7 @@ def _turn_round(offsets: Longs, targets: Ids, linking: Marks, ends: Longs, sourc
 
 @kernel("void(int64[::1], uint8[::1], float64[::1], float64[::1])")
 def _split(offsets: Longs, linking: Marks, rank: Floats, share: Floats) -> None:
-    """What each page gives along each link."""
+    """Compute the rank that each page passes along each of its links."""
     for page in range(len(linking)):
         if linking[page]:
             share[page] = rank[page] / max(offsets[page + 1] - offsets[page], 1)
@@ -74,7 +74,7 @@ def _pass(
     rank: Floats,
     share: Floats,
 ) -> float:
-    """Every known page gets its rank anew, in place; the sum of the changes as a share of the sum of ranks."""
+    """Recompute the rank of every known page in place; return the sum of changes as a share of the sum of ranks."""
     change = 0.0
     total = 0.0
     begin = 0
@@ -83,7 +83,7 @@ def _pass(
         if known[page]:
             received = 0.0
             for link in range(begin, end):
-                # Unsigned: numba then omits the test for indices from the end, a fifth of the time.
+                # With an unsigned index numba omits the test for negative indices, a fifth of the time.
                 received += share[np.uint32(sources[link])]
             new = base + damping * received
             change += abs(new - rank[page])
@@ -96,11 +96,11 @@ def _pass(
 
 
 class Runs:
-    """PageRank of a part of a graph that grows, run after run, each from where the last one ended."""
+    """PageRank of a growing part of a graph, computed in runs; each run starts from the result of the last one."""
 
     def __init__(self, graph: Graph, damping: float = DAMPING) -> None:
         if not 0 <= damping < 1:
-            raise ConfigError(f"PageRank: damping is {damping}, must be in 0..1 without 1")
+            raise ConfigError(f"PageRank: damping is {damping}, must be at least 0 and below 1")
         self._graph, self._damping = graph, damping
         self._rank, self._share = np.zeros(graph.pages), np.zeros(graph.pages)
         self._ends, self._sources = np.zeros(graph.pages, np.int64), np.empty(graph.links, np.int32)
@@ -109,13 +109,14 @@ class Runs:
         ready()
 
     def start(self, rank: Floats) -> None:
-        """The first run begins with these instead: x of the linear form, of a part as large as the first will be."""
+        """Set the ranks that the first run starts from: x of the linear form, for the whole graph."""
         self._rank, self._known = rank, self._graph.pages
 
     def run(self, known: Marks, linking: Marks, tolerance: float, most_passes: int = 1000) -> Floats:
-        """The ranks of the known pages; 0 for the others. The links are those of the linking pages, a part of the known.
+        """Return the ranks of the known pages; 0 for the others.
 
-        It ends when a pass changes the ranks, all added up, by less than `tolerance` of their sum.
+        Only the links of the `linking` pages count; these must be among the known pages. The run ends when the changes
+        of one pass add up to less than `tolerance` times the sum of the ranks.
         """
         if not tolerance > 0:
             raise ConfigError(f"PageRank: tolerance is {tolerance}, must be positive")
@@ -123,7 +124,7 @@ class Runs:
         base = (1.0 - self._damping) / pages
         _turn_round(graph.offsets, graph.targets, linking, self._ends, self._sources)
         self._rank *= self._known / pages
-        self._rank[(self._rank == 0.0) & (known != 0)] = base  # new pages: the least that a page can have
+        self._rank[(self._rank == 0.0) & (known != 0)] = base  # new pages start with the lowest possible rank
         self._known = pages
         _split(graph.offsets, linking, self._rank, self._share)
         for _ in range(most_passes):
@@ -141,7 +142,9 @@ class Runs:
             )
             if change < tolerance:
                 return self._rank / self._rank.sum()
-        raise ConfigError(f"PageRank: {most_passes} iterations do not reach tolerance {tolerance:g}")
+        raise ConfigError(
+            f"PageRank: tolerance {tolerance:g} is not reached in {most_passes} iterations; use a larger one"
+        )
 
 
 def pagerank(
@@ -151,15 +154,21 @@ def pagerank(
     start: Floats | None = None,
     max_iterations: int = 1000,
 ) -> Floats:
-    """The rank of each page of a whole graph. `start`: ranks of an earlier run to go on from; pages unknown to it have 0."""
+    """Return the rank of each page of a whole graph.
+
+    `start` holds ranks of an earlier run to start from, with 0 for pages that were unknown then.
+    """
     runs, every = Runs(graph, damping), np.ones(graph.pages, np.uint8)
     runs.start(_linear(graph, damping, start))
     return runs.run(every, every, tolerance, max_iterations)
 
 
 def _linear(graph: Graph, damping: float, start: Floats | None) -> Floats:
-    """x of the linear form. In a part of the web that leads to no page without links, x is 1/n on average, and such parts
-    converge slowest."""
+    """Return the x of the linear form to start from.
+
+    Without earlier ranks it is 1/n: the mean of x in a part of the web that leads to no page without links, and such
+    parts converge slowest.
+    """
     if start is None:
         return np.full(graph.pages, 1.0 / graph.pages)
     ranks = _sound(start, graph.pages)
@@ -170,5 +179,7 @@ def _linear(graph: Graph, damping: float, start: Floats | None) -> Floats:
 def _sound(start: Floats, pages: int) -> Floats:
     total = float(start.sum())
     if len(start) != pages or not 0 < total < np.inf or start.min() < 0:
-        raise ConfigError(f"PageRank: the start must be {pages} numbers, none negative, some positive")
+        raise ConfigError(
+            f"PageRank: start has {len(start)} numbers with sum {total:g}, must be {pages} numbers, none negative, some positive"
+        )
     return np.asarray(start, dtype=np.float64) / total

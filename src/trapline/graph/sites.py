@@ -1,11 +1,11 @@
 """Sites of a graph: from recorded URLs (scheme + host + port), or from page numbers where there are no URLs.
 
-It takes URLs as recorded. It resolves and canonicalises nothing beyond the case of scheme and host and the default
-port; that is the business of `urls`, where a live crawl begins.
+URLs are taken as recorded. This module resolves nothing, and canonicalises only the case of scheme and host and the
+default port; a live crawl canonicalises its URLs in `trapline.urls`.
 
-No page is lost. Recorded URLs can be odd: real graphs have blanks and mail addresses where the host belongs, and
-relative links written as `http:faq.html`. Whatever stands in the host's place is one site: to guess whom the recording
-crawler asked would merge sites that it kept apart. Where nothing stands in its place, the page goes to the one site
+No page is lost. Recorded URLs can be malformed: real graphs have blanks and mail addresses in place of the host, and
+relative links written as `http:faq.html`. Any text in place of the host makes a site, because guessing which server the
+recording crawler contacted would merge sites that it kept apart. Pages whose URL has nothing in that place share the site
 `(no host)`.
 """
 
@@ -17,9 +17,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from trapline.errors import ConfigError
-from trapline.graph import urls as bulk
+from trapline.graph.formats import urls as bulk
+from trapline.graph.formats.textfile import LoadOptions
 from trapline.graph.graph import Graph
-from trapline.graph.options import LoadOptions
 from trapline.graph.strings import StoredStrings
 
 _ABSOLUTE = re.compile(r"([a-z][a-z0-9+.-]*)://([^/?#]+)", re.IGNORECASE)
@@ -28,7 +28,9 @@ _DEFAULT_PORTS = {"http": ":80", "https": ":443"}
 NO_HOST = "(no host)"
 
 
-class Sites(NamedTuple):
+class GraphSites(NamedTuple):
+    """Sites of a list of URLs: the site of each page, and name and home page of each site."""
+
     site: NDArray[np.int32]
     names: list[str]
     home: NDArray[np.int32]
@@ -36,7 +38,7 @@ class Sites(NamedTuple):
 
 
 def site_of(url: str) -> str | None:
-    """`scheme://host[:port]`, None if the URL is not absolute.
+    """Return `scheme://host[:port]` of the URL; None if it is not absolute.
 
     >>> site_of("HTTP://Www.Example.org:80/a?b"), site_of("https://example.org:8443"), site_of("/a")
     ('http://www.example.org', 'https://example.org:8443', None)
@@ -48,16 +50,19 @@ def site_of(url: str) -> str | None:
     return f"{scheme}://{host.removesuffix(_DEFAULT_PORTS.get(scheme, ':'))}"
 
 
-def sites_of(urls: StoredStrings) -> Sites:
-    """Sites in order of first appearance; the home page is the one with the shortest URL (in bytes), of equally short
-    ones the first in the alphabet, of equal ones the first. Pages whose URL has no host are on the site `(no host)`."""
+def sites_of(urls: StoredStrings) -> GraphSites:
+    """Return the sites of the URLs, in order of first appearance.
+
+    The home page is the one with the shortest URL in bytes; among equally short URLs the alphabetically first, among
+    equal URLs the first. Pages whose URL has no host are on the site `(no host)`.
+    """
     lengths, begins, dynamic = bulk.split(urls)
-    # Neighbours mostly share a site: a dictionary is asked once a run, not once a page.
+    # Neighbours mostly share a site, so the dictionary is looked up once a run, not once a page.
     runs = np.flatnonzero(begins)
     ids: dict[str, int] = {}
     of_run = np.array([ids.setdefault(_name(urls[page]), len(ids)) for page in runs.tolist()], dtype=np.int32)
     site = np.repeat(of_run, np.diff(runs, append=len(lengths)))
-    return Sites(site, list(ids), bulk.homes(urls, site, len(ids)), dynamic)
+    return GraphSites(site, list(ids), bulk.homes(urls, site, len(ids)), dynamic)
 
 
 def _name(url: str) -> str:
@@ -72,10 +77,10 @@ def recorded_graph(
     format_name: str,
     sizes: NDArray[np.int64] | None = None,
 ) -> Graph:
-    """A graph from recorded URLs and their links. Every site has its own address."""
+    """Build a graph from recorded URLs and their links. Every site has its own address."""
     sites = sites_of(urls)
     if sites.names == [NO_HOST]:
-        raise ConfigError(f"{urls_file}: no URL in it is absolute (scheme://host/...); the first is {urls[0][:60]!r}")
+        raise ConfigError(f"{urls_file}: no URL is absolute (scheme://host/...); the first is {urls[0][:60]!r}")
     return Graph(
         offsets=offsets,
         targets=targets,
@@ -90,7 +95,7 @@ def recorded_graph(
     )
 
 
-def _oddities(sites: Sites) -> dict[str, object]:
+def _oddities(sites: GraphSites) -> dict[str, object]:
     if NO_HOST not in sites.names:
         return {}
     return {"urls_without_host": int(np.count_nonzero(sites.site == sites.names.index(NO_HOST)))}
@@ -99,11 +104,11 @@ def _oddities(sites: Sites) -> dict[str, object]:
 def numbered_graph(
     offsets: NDArray[np.int64], targets: NDArray[np.int32], format_name: str, options: LoadOptions
 ) -> Graph:
-    """A graph without URLs: `pages_per_site` pages in a row are a site, its home is the first of them; without it all
-    pages are one site. Every site has its own address.
+    """Build a graph without URLs. Every site has its own address.
 
-    The first page, because published graphs without URLs are numbered in the order of their URLs: neighbours are of one
-    host, and the shortest URL comes first.
+    Each `pages_per_site` consecutive pages are a site, and the first of them is its home page; without the option all
+    pages are one site. The home page is the first because published graphs without URLs are numbered in the order of
+    their URLs: neighbours are on one host, and the shortest URL comes first.
     """
     pages = len(offsets) - 1
     per_site = min(options.pages_per_site or pages, pages)

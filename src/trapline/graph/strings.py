@@ -1,9 +1,9 @@
 """URLs of a graph by page id: stored in one block of bytes, or computed for a generated web.
 
-Who needs them all, or many, asks for them at once: `encoded`, `decoded`, `NumberedUrls.at`. One by one a computed URL
-takes some 20 times as long.
+Callers that need all or many URLs should fetch them in bulk, with `encoded`, `decoded` or `NumberedUrls.at`: one by one, a
+computed URL takes some 20 times as long.
 
-It knows no URL rules: what a site is, is decided in `sites`.
+This module knows no URL rules; `sites` decides what a site is.
 """
 
 from abc import ABC, abstractmethod
@@ -13,12 +13,12 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from trapline.jit import helper, kernel, ready
+from trapline.compiled.jit import helper, kernel, ready
 
 Longs = NDArray[np.int64]
 Ids = NDArray[np.int32]
 Flags = NDArray[np.uint8]
-Text = Any  # single bytes, whose numpy types would only get in the way of reading them as numbers
+Text = Any  # an array of bytes; as Any its elements pass for plain numbers
 
 _BLOCK = 1 << 16  # computed strings at a time
 
@@ -32,7 +32,7 @@ class Strings(Protocol):
 
 
 class StoredStrings:
-    """Strings one after the other in UTF-8: two arrays instead of an object per string."""
+    """Strings concatenated in UTF-8, with the end of each: two arrays instead of an object per string."""
 
     def __init__(self, ends: NDArray[np.int64], text: NDArray[np.uint8]) -> None:
         self.ends = ends
@@ -63,14 +63,14 @@ def stored(strings: Strings) -> StoredStrings:
 
 
 def encoded(strings: Strings) -> Iterator[bytes]:
-    """All of them in turn, in UTF-8."""
+    """Yield all strings in order, in UTF-8."""
     for block in _blocks(strings):
         text, ends = block.text.tobytes(), block.ends.tolist()
         yield from (text[start:end] for start, end in zip([0, *ends], ends, strict=False))
 
 
 def decoded(strings: Strings) -> Iterator[str]:
-    """All of them in turn."""
+    """Yield all strings in order."""
     return (piece.decode(errors="replace") for piece in encoded(strings))
 
 
@@ -86,6 +86,8 @@ def _blocks(strings: Strings) -> Iterator[StoredStrings]:
 
 
 class GeneratedSiteNames:
+    """Names of the sites of a generated web, computed from their numbers."""
+
     def __init__(self, sites: int) -> None:
         self._sites = sites
 
@@ -99,14 +101,14 @@ class GeneratedSiteNames:
 
 
 def generated_path(number: int, dynamic: bool) -> str:
-    """What follows the site's name and the slash, for page `number` of a site; 0 is the home page."""
+    """Return the part of the URL after the site's name and the slash, for page `number` of a site; 0 is the home page."""
     if number == 0:
         return ""
     return f"q?id={number}" if dynamic else f"p/{number}"
 
 
 class NumberedUrls(ABC):
-    """URLs from site and number within the site."""
+    """URLs computed from the site and the page's number within it."""
 
     def __init__(self, site: Ids, dynamic: Flags, sites: int) -> None:
         self._site, self._dynamic = site, dynamic
@@ -122,7 +124,7 @@ class NumberedUrls(ABC):
         return f"{self._names[int(self._site[index])]}/{generated_path(number, bool(self._dynamic[index]))}"
 
     def at(self, pages: NDArray[Any]) -> StoredStrings:
-        """The URLs of these pages."""
+        """Return the URLs of these pages."""
         ready()
         ends, text = np.empty(len(pages), np.int64), np.empty(len(pages) * _LONGEST, np.uint8)
         number = self._number(pages.astype(np.int64))
@@ -132,11 +134,11 @@ class NumberedUrls(ABC):
 
     @abstractmethod
     def _number(self, page: Any) -> Any:
-        """Within its site: of one page, or of an array of pages."""
+        """Return the number within its site, of one page or of an array of pages."""
 
 
 class GeneratedUrls(NumberedUrls):
-    """A site's pages are neighbours, its home page the first."""
+    """URLs of a generated web, where a site's pages have consecutive ids and its home page comes first."""
 
     def __init__(self, site: Ids, home: Ids, dynamic: Flags) -> None:
         super().__init__(site, dynamic, len(home))
@@ -152,7 +154,7 @@ _LONGEST = len(_WORDS) + 2 * 20  # two numbers of 64 bits
 
 @helper("int64(int64, int64, uint8[::1], int64)")
 def write_number(value: int, width: int, out: Text, at: int) -> int:
-    """Writes at least `width` digits; returns where the number ends."""
+    """Write at least `width` digits; return where the number ends."""
     digits, rest = 1, value // 10
     while rest:
         digits, rest = digits + 1, rest // 10
@@ -173,7 +175,7 @@ def _write_word(words: Text, first: int, last: int, out: Text, at: int) -> int:
 
 @kernel("int64(int32[::1], int64[::1], uint8[::1], uint8[::1], int64[::1], uint8[::1])")
 def _write_urls(site: Ids, number: Longs, dynamic: Flags, words: Text, ends: Longs, out: Text) -> int:
-    """What `NumberedUrls` says of one page, for many. Returns the bytes written."""
+    """Write the URLs that `NumberedUrls` gives for these pages; return the number of bytes written."""
     at = 0
     for index in range(len(ends)):
         at = write_number(site[index], 6, out, _write_word(words, 0, 8, out, at))

@@ -1,8 +1,9 @@
-"""Many partitions, one crawl: who owns which page, and how links between partitions reach their owners.
+"""One crawl divided into partitions: which partition owns which page, and how links between partitions reach their owners.
 
-`in_process.py` runs partitions in simulated time. Nothing below this package knows that there is more than one.
+`parallel/live/` runs partitions as processes, `parallel/simulated/` runs them in simulated time. The packages below
+this one do not know that a crawl may have several partitions.
 """
 
-# Here, because the command line needs them before it may spend time on imports.
-MOST_PROCESSES = 64  # of a crawl, live or simulated
-MOST_PARTITIONS = 4096  # that a plan may divide a web into
+# These limits are here because the command line needs them before it spends time on imports.
+MOST_PROCESSES = 64  # maximum number of processes of a crawl, live or simulated
+MOST_PARTITIONS = 4096  # maximum number of partitions that a plan may divide a web into

@@ -1,13 +1,13 @@
-"""Partition functions: which of n partitions owns a page. They know names and numbers, and nothing of crawls.
+"""Partition functions: which of n partitions owns a page. They work on names and numbers, and know nothing about crawls.
 
-    url-hash      hash of the URL mod n           pages of a site lie everywhere: no partition can be polite alone
+    url-hash      hash of the URL mod n           spreads the pages of a site over all partitions: no partition can be polite by itself
     site-hash     hash of the site mod n          (Cho and Garcia-Molina 2002)
     rendezvous    the partition with the largest hash of (site, partition)      a new partition takes its share, and no other site moves
-    address       rendezvous by the address of the site                         sites on one address lie together
-    suffix        by a table of ends of host names, others by rendezvous        near its pages: "hierarchical" in the paper
+    address       rendezvous by the address of the site                         keeps sites on one address together
+    suffix        by a table of host name suffixes, other hosts by rendezvous   a partition is near its pages: "hierarchical" in the paper
 
-A site is `scheme://host:port`. All hashes are XXH3 of the text, so that every machine answers the same. rendezvous: Thaler and
-Ravishankar 1998.
+A site is `scheme://host:port`. All hashes are XXH3 of the text, so that every machine computes the same owner.
+Rendezvous hashing: Thaler and Ravishankar 1998.
 """
 
 from collections.abc import Iterable, Mapping
@@ -30,15 +30,18 @@ KINDS = ("site-hash", "url-hash", "rendezvous", "address", "suffix")
 class Partitioning:
     kind: str = "site-hash"
     partitions: int = 1
-    suffixes: Mapping[str, int] = field(default_factory=dict)  # end of a host name: its partition
+    suffixes: Mapping[str, int] = field(default_factory=dict)  # host name suffix -> partition
 
     def __post_init__(self) -> None:
         if self.kind not in KINDS:
             raise ConfigError(f"partition function {self.kind!r}: {nearest(self.kind, KINDS)}")
         if not 1 <= self.partitions <= MOST_PARTITIONS:
-            raise ConfigError(f"{self.partitions} partitions; there must be 1 to {MOST_PARTITIONS}")
+            raise ConfigError(f"{self.partitions} partitions: the number must be from 1 to {MOST_PARTITIONS}")
         if (self.kind == "suffix") != bool(self.suffixes):
-            raise ConfigError("a table of suffixes is what the partition function 'suffix' needs, and no other takes")
+            found = "given" if self.suffixes else "missing"
+            raise ConfigError(
+                f"partition function {self.kind!r}: a table of suffixes is {found}; give one to 'suffix', and to no other function"
+            )
         for suffix, partition in self.suffixes.items():
             if not 0 <= partition < self.partitions:
                 raise ConfigError(f"suffix {suffix!r}: partition {partition} is not in 0..{self.partitions - 1}")
@@ -48,7 +51,7 @@ class Partitioning:
         return self.kind != "url-hash"
 
     def owner_of(self, url: bytes, site: bytes, address: bytes) -> int:
-        """Of one page. What the kind does not look at may be anything."""
+        """Return the owner of one page. Arguments that this kind of function does not use may have any value."""
         if self.kind == "url-hash":
             return _hash(url) % self.partitions
         if self.kind == "site-hash":
@@ -59,7 +62,7 @@ class Partitioning:
         return _rendezvous(address if self.kind == "address" else site, self.partitions)
 
     def _near(self, site: bytes) -> int | None:
-        """By the longest suffix that the host ends in."""
+        """Return the partition of the longest suffix that the host ends in; None if no suffix matches."""
         host = site.decode(errors="replace").split("://")[-1].split("/")[0].rsplit(":", 1)[0]
         labels = host.split(".")
         for first in range(len(labels)):
@@ -68,7 +71,8 @@ class Partitioning:
         return None
 
     def owners(self, graph: Graph) -> Owners:
-        """[pages] of a whole graph. One without names goes by numbers as text."""
+        """Return the owner of every page of a graph: [pages]. For a graph without names, the numbers as text take their
+        place."""
         if self.partitions == 1:
             return np.zeros(graph.pages, np.int32)
         if self.kind == "url-hash":
@@ -91,5 +95,6 @@ def _hash(text: bytes) -> int:
 
 
 def _rendezvous(text: bytes, partitions: int) -> int:
-    """The partition of the largest weight. Seeds, not longer texts: a hash a partition, and none of them is a function of another."""
+    """Return the partition with the largest hash of the text. The partition is the seed of the hash instead of a part
+    of the text, so that each partition has a hash of its own, and none is a function of another."""
     return max(range(partitions), key=lambda partition: xxhash.xxh3_64_intdigest(text, partition))

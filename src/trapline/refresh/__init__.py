@@ -1,29 +1,29 @@
-"""What to fetch again, and when: policies as compiled functions, a refresher that a crawl asks, and a replayer of update traces that
-compares them. Laws: docs/refresh.md."""
+"""Refresh: it decides which fetched pages to fetch again, and when.
 
-from trapline.refresh.policy import Policy, rule
-from trapline.refresh.refresh_rules import RefreshRules
-from trapline.refresh.refresher import Choice, Refresher
-from trapline.refresh.registry import all_policies, policy_named
-from trapline.refresh.replay import Freshness, replay
-from trapline.refresh.summary import Estimate, estimate
-from trapline.refresh.trace import Trace, in_steps, stretches, trace_of_pages
-from trapline.refresh.trace_drawn import drawn_trace
-from trapline.refresh.trace_files import load_trace
-from trapline.refresh.truth import Measure
-from trapline.refresh.world import Conditions, World, draw_world
+policies/ has the refresh policies as compiled functions, live/ the refresher of a live crawl, replay/ the replayer of update
+traces that compares policies. Laws: docs/refresh.md.
+"""
+
+from trapline.refresh.live.memory import RefreshRules
+from trapline.refresh.live.refresher import Choice, Refresher
+from trapline.refresh.policy import Policy, all_policies, policy_named, rule
+from trapline.refresh.replay.replayer import Estimate, ReplayFreshness, estimate, replay_world
+from trapline.refresh.replay.trace import Trace, drawn_trace, in_steps, stretches, trace_of_pages
+from trapline.refresh.replay.trace_files import load_trace
+from trapline.refresh.replay.truth import Measure
+from trapline.refresh.replay.world import ReplayConditions, ReplayWorld, draw_world
 
 __all__ = [
     "Choice",
-    "Conditions",
     "Estimate",
-    "Freshness",
     "Measure",
     "Policy",
     "RefreshRules",
     "Refresher",
+    "ReplayConditions",
+    "ReplayFreshness",
+    "ReplayWorld",
     "Trace",
-    "World",
     "all_policies",
     "draw_world",
     "drawn_trace",
@@ -31,7 +31,7 @@ __all__ = [
     "in_steps",
     "load_trace",
     "policy_named",
-    "replay",
+    "replay_world",
     "rule",
     "stretches",
     "trace_of_pages",

@@ -1,32 +1,37 @@
-"""What a refresh policy is: compiled functions of what is known of one page, and a record of what they need.
+"""The type of a refresh policy: compiled functions of the evidence about one page, and a record of what they need.
 
-A function is called as `f(s, page, now)`, `s` a `View` (layout.py), and answers a number. `value`: what a crawl of the page is worth at
-`now`, in whatever unit; the page of the largest value is crawled. It must be a function of what is in `s` and of `now`, which may
-lie ahead. The `on_...` functions hear of an event *before* it is noted in the page's record; what they answer is ignored,
-what they keep goes into `s.columns[page, i]` and `s.totals[i]`. This file knows no policy.
+A function is called as `f(s, page, now)`, where `s` is a `PolicyView` (refresh/core/layout.py), and returns a number. `value`
+returns the value of a crawl of the page at `now`, in any unit; the page with the largest value is crawled. It must depend
+only on `s` and on `now`, which may lie in the future. The `on_...` functions are called for an event *before* the event is
+recorded in the page's record. Their result is ignored; they keep their numbers in `s.columns[page, i]` and `s.totals[i]`.
+This module knows no particular policy.
 """
 
+import importlib
 import math
+import pkgutil
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
+from functools import cache
 
+import trapline.refresh.policies
+from trapline.compiled.jit import Rank, caller3, f8, i8
 from trapline.errors import ConfigError, nearest
-from trapline.jit import Rank, caller3, f8, i8
-from trapline.refresh.layout import Array, ViewType
+from trapline.refresh.core.layout import Array, ViewType
 
 RULE = f8(ViewType, i8, f8)
 call_rule = caller3(RULE)
-MOST = 1e9  # of an option
+MOST = 1e9  # largest value of an option
 
 
 def rule(function: Callable[..., float]) -> Rank:
-    """Decorate a function of a policy."""
+    """Compile a function of a policy. Use it as a decorator."""
     return Rank(function, RULE, cached=function.__module__.startswith("trapline."))
 
 
 @dataclass(frozen=True, slots=True)
 class Way:
-    """A value of an option that has a name, and what a policy needs to go that way: columns behind its own, and whether signals count."""
+    """A named value of an option, and what the policy needs for it: further columns after its own, and whether it uses signals."""
 
     name: str
     columns: tuple[str, ...] = ()
@@ -35,11 +40,16 @@ class Way:
 
 @dataclass(frozen=True, slots=True)
 class Policy:
-    """`still`: a page's value changes only with an event of that page, or at a revision. At a revision `on_revision(s, -1, now)` is called,
-    and then all values are computed anew; between two of them are so many slots and signals as `revision` says, as a share of the
-    pages, and at least the share `growth` of all so far. `on_cycle(s, -1, now)` is called at the beginning of each cycle.
-    `columns` names the numbers kept per page, `options` has the defaults of what a user may set. `hears`: what providers tell changes
-    values; if not, it changes nothing at all. `ways`: of options whose values 0, 1, ... have names."""
+    """A refresh policy: its compiled functions and what they need.
+
+    `still`: the value of a page changes only with an event of that page, or at a revision. At a revision
+    `on_revision(s, -1, now)` is called, then all values are computed again. A revision is due when the number of slots and
+    signals since the last one is at least `revision` times the number of pages, and at least `growth` times the number of
+    all slots and signals so far. `on_cycle(s, -1, now)` is called at the beginning of each cycle.
+    `columns`: names of the numbers kept for each page. `options`: the defaults of the options that a user may set. `hears`:
+    signals and published points change values; if False, they are ignored. `ways`: the named values of options whose
+    values are 0, 1, ...
+    """
 
     name: str
     value: Rank
@@ -60,16 +70,18 @@ class Policy:
     def __post_init__(self) -> None:
         for function in (self.value, *self._hooks().values()):
             if function is not None and (not isinstance(function, Rank) or function.signature != RULE):
-                raise ConfigError(f"a function of policy {self.name!r} is not decorated with @rule")
+                raise ConfigError(
+                    f"policy {self.name!r}: one of its functions is not decorated with @rule; add the decorator"
+                )
 
     def with_options(self, **changes: float | str) -> "Policy":
-        """A value is a number or its text, or the name of a way."""
+        """Return the policy with these options changed. A value is a number, the text of a number, or the name of a way."""
         return replace(self, options={**self.options, **{name: self._read(name, x) for name, x in changes.items()}})
 
     def _read(self, name: str, value: float | str) -> float:
         if name not in self.options:
-            what = nearest(name, self.options) if self.options else "it has none"
-            raise ConfigError(f"policy {self.name!r} has no option {name!r}; {what}")
+            advice = nearest(name, self.options) if self.options else "it has no options"
+            raise ConfigError(f"policy {self.name!r} has no option {name!r}; {advice}")
         names = [way.name for way in self.ways.get(name, ())]
         if value in names:
             return float(names.index(str(value)))
@@ -85,20 +97,22 @@ class Policy:
 
     @property
     def chosen(self) -> list[Way]:
+        """The ways that the options choose."""
         return [ways[int(self.options[name])] for name, ways in self.ways.items()]
 
     @property
     def kept(self) -> tuple[str, ...]:
-        """The numbers kept per page: the policy's own, then those of the ways chosen."""
+        """Names of the numbers kept for each page: the policy's own, then those of the chosen ways."""
         return self.columns + tuple(column for way in self.chosen for column in way.columns)
 
     def compile(self) -> None:
+        """Compile all functions of the policy."""
         for function in (self.value, *self._hooks().values()):
             if function is not None:
                 _ = function.address
 
     def bind(self, run: Array, option: Array) -> None:
-        """Write into the state what its kernels need of the policy: addresses hold for this process only."""
+        """Write into the state what its kernels need of the policy. Addresses are valid in this process only."""
         run[0].value = self.value.address
         run[0].still = self.still
         run[0].hears = self.hears or any(way.hears for way in self.chosen)
@@ -109,3 +123,22 @@ class Policy:
     def _hooks(self) -> dict[str, Rank | None]:
         names = ("on_access", "on_signal", "on_point", "on_crawl", "on_cycle", "on_revision")
         return {name: getattr(self, name) for name in names}
+
+
+# ---- Registry: every module of the folder policies/. A new policy needs one new file; there is no list to add it to.
+
+
+@cache
+def all_policies() -> dict[str, Policy]:
+    """Return all policies of the folder policies/ by name."""
+    names = sorted(found.name for found in pkgutil.iter_modules(trapline.refresh.policies.__path__))
+    modules = [importlib.import_module(f"trapline.refresh.policies.{name}") for name in names]
+    found = (getattr(module, "POLICY", None) for module in modules)
+    return {policy.name: policy for policy in found if isinstance(policy, Policy)}
+
+
+def policy_named(name: str) -> Policy:
+    """Return the policy of this name, or raise ConfigError."""
+    if name not in all_policies():
+        raise ConfigError(f"no policy {name!r}; {nearest(name, all_policies())}")
+    return all_policies()[name]

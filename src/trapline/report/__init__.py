@@ -1,5 +1,7 @@
-"""What people look at: records of crawls, pictures of them, and a page that compares them. Reads what a crawl left; decides
-and simulates nothing."""
+"""Reports for people: records of crawls, plots, and an HTML page that compares crawls.
+
+This package reads what a crawl has written; it decides and simulates nothing.
+"""
 
 from trapline.report.page import compare_page
 from trapline.report.plot import orders_png, plots_png

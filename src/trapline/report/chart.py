@@ -1,99 +1,139 @@
-"""What the plots of one or several crawls show, before anyone draws them: lines, axes, and a number for each line.
+"""The contents of plots of one or several crawls, before they are drawn: lines, axes, and a number for each line.
 
-It reads records. `plot.py` draws charts as PNG, `svg.py` as SVG; neither of them knows what a crawl is.
+This module reads records and draws nothing. `plot.py` draws charts as PNG, `svg.py` as SVG; neither of them knows what a crawl is.
 
-Every quality chart has two references. The optimum: the best pages first. Random order: pages of average worth. Against time both
-go at the pace of whichever crawl had the most pages by then, so that no crawl can be above the optimum.
+Every quality chart has two references. The optimum fetches the best pages first; random order fetches pages of average
+quality. Against time, both have at each moment as many pages as the crawl with the most pages by then, so that no crawl
+can be above the optimum.
 """
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from trapline.report.axis import Axis, axis
 from trapline.report.record import CrawlRecord
 from trapline.units import TimeUnit, byte_rate, three_digits, time_unit
 
+# ---- An axis from 0 to a round number, with few ticks.
+#
+# This part knows only numbers, not crawls and not the picture.
+
+_STEPS = (1.0, 2.0, 2.5, 5.0, 10.0)
+MOST_STEPS = 6
+
+
+class Axis(NamedTuple):
+    """An axis of a chart. Values are in `unit`; `top` is a tick or, if the data end at a hard limit, that limit."""
+
+    label: str
+    top: float
+    unit: str = ""
+    step: float = 1.0
+
+    @property
+    def ticks(self) -> list[float]:
+        return [number * self.step for number in range(math.floor(self.top / self.step * (1 + 1e-9)) + 1)]
+
+
+def axis(label: str, largest: float, unit: str = "", tight: bool = False) -> Axis:
+    """Return an axis for values from 0 to `largest`. `tight`: the axis ends with the data instead of at the next tick.
+
+    >>> axis("pages", 34_000.0).ticks
+    [0.0, 10000.0, 20000.0, 30000.0, 40000.0]
+    """
+    largest = largest if largest > 0 else 1.0
+    size = 10.0 ** math.floor(math.log10(largest / MOST_STEPS))
+    step = next(size * factor for factor in (*_STEPS, 20.0) if size * factor * MOST_STEPS >= largest * (1 - 1e-9))
+    return Axis(label, largest if tight else step * math.ceil(largest / step * (1 - 1e-9)), unit, step)
+
+
+# ---- Charts.
+
 Floats = NDArray[np.float64]
-OPTIMUM, RANDOM = -1, -2  # numbers of the references; a crawl's line has the crawl's number
+OPTIMUM, RANDOM = -1, -2  # the indices of the references; the line of a crawl has the crawl's number
 _REFERENCE_POINTS = 300
-_BINS = 40  # in which a load is drawn: enough to see its course, wide enough that a bin is no longer chance
-_NEAR = 0.006  # of the picture: a line's width
+_BINS = 40  # bins of a load chart: enough to see its course, and wide enough that a bin is not mere chance
+_NEAR = 0.006  # the width of a line, as a share of the picture
 
 
 @dataclass(frozen=True, slots=True)
-class Line:
+class ChartLine:
     index: int
     name: str
     x: Floats
     y: Floats
-    value: str = ""  # the number by which the chart is summed up
-    spread: Floats | None = None  # half of each point's interval, for lines of a few measured points
+    value: str = ""  # the number that sums up the line
+    spread: Floats | None = None  # half of the interval of each point, for lines of a few measured points
 
 
 @dataclass(frozen=True, slots=True)
 class Chart:
-    name: str  # for files
+    name: str  # for file names
     title: str
-    value_label: str  # what the lines' numbers are
+    value_label: str  # meaning of the lines' numbers
     x: Axis
     y: Axis
-    lines: list[Line]
+    lines: list[ChartLine]
 
     @property
-    def together(self) -> list[list[Line]]:
-        """Crawls whose lines cannot be told apart anywhere, as groups of two or more."""
-        groups: list[list[Line]] = []
+    def together(self) -> list[list[ChartLine]]:
+        """Groups of two or more crawls whose lines coincide everywhere."""
+        groups: list[list[ChartLine]] = []
         for line in self.lines:
             if line.index >= 0:
                 found = next((group for group in groups if self._coincide(group[0], line)), None)
                 groups.append([line]) if found is None else found.append(line)
         return [group for group in groups if len(group) > 1]
 
-    def _coincide(self, one: Line, other: Line) -> bool:
-        return self._covers(one, other) and self._covers(other, one)
+    def _coincide(self, line: ChartLine, other: ChartLine) -> bool:
+        return self._covers(line, other) and self._covers(other, line)
 
-    def _covers(self, one: Line, other: Line) -> bool:
-        """Whether every point of the other line lies on this one, give or take the width of a line."""
-        if abs(one.x[-1] - other.x[-1]) > _NEAR * self.x.top:
+    def _covers(self, line: ChartLine, other: ChartLine) -> bool:
+        """Return whether every point of the other line lies on this line, within the width of a line."""
+        if abs(line.x[-1] - other.x[-1]) > _NEAR * self.x.top:
             return False
-        near = [np.interp(other.x + step * _NEAR * self.x.top, one.x, one.y) for step in (-1.0, -0.5, 0.0, 0.5, 1.0)]
+        near = [np.interp(other.x + step * _NEAR * self.x.top, line.x, line.y) for step in (-1.0, -0.5, 0.0, 0.5, 1.0)]
         slack = _NEAR * self.y.top
         return bool(((np.min(near, 0) - slack <= other.y) & (other.y <= np.max(near, 0) + slack)).all())
 
 
 @dataclass(frozen=True, slots=True)
 class Whole:
-    """What makes 100 %: the pages that can be reached, if a crawl fetched all of them, else all pages of the web."""
+    """The pages that count as 100 %: all reachable pages, if a crawl fetched all of them; otherwise all pages of the web."""
 
     pages: int
-    quality: float  # share of the web's
-    best: Floats  # [points, 2] fraction of these pages, share of their quality, best pages first; concave
+    quality: float  # their share of the web's quality
+    best: Floats  # [points, 2] fraction of these pages, share of their quality; best pages first, so it is concave
     name: str
 
     def optimum(self, pages: Floats) -> Floats:
-        """Share of the quality that the best so many pages hold."""
+        """Return the share of the quality that the best pages have, for each number of pages."""
         return np.interp(pages / self.pages, self.best[:, 0], self.best[:, 1])
 
 
 def whole_of(records: Sequence[CrawlRecord]) -> Whole:
     drained = [record for record in records if record.drained and record.pages_fetched]
-    # With limits by depth or site, what can be reached depends on the order, and crawls that fetched all of it differ.
+    # With limits by depth or site, the reachable pages depend on the order, so drained crawls may have fetched different pages.
     if drained and len({(record.pages_fetched, round(record.quality_fetched, 9)) for record in drained}) == 1:
-        one = drained[0]
-        name = f"the {one.pages_fetched:,} pages that can be reached"
+        record = drained[0]
+        name = f"the {record.pages_fetched:,} pages that can be reached"
         return _with_best(
-            Whole(one.pages_fetched, one.quality_fetched or 1.0, np.array(one.optimal_curve), name), records
+            Whole(record.pages_fetched, record.quality_fetched or 1.0, np.array(record.optimal_curve), name), records
         )
-    one = records[0]
-    return _with_best(Whole(one.pages, 1.0, np.array(one.web_curve), f"all {one.pages:,} pages"), records)
+    record = records[0]
+    return _with_best(Whole(record.pages, 1.0, np.array(record.web_curve), f"all {record.pages:,} pages"), records)
 
 
 def _with_best(whole: Whole, records: Sequence[CrawlRecord]) -> Whole:
-    """The optimum is concave and known at some points; where a crawl was at others, it is at least that good. Straight
-    lines between its own points alone would run below crawls that are nearly as good."""
+    """Return `whole` with a finer curve of the optimum.
+
+    The optimum is concave and known at some points. At other points it is at least as good as each crawl was there.
+    Straight lines between its own points alone would be below crawls that are nearly as good.
+    """
     points = [whole.best]
     for record in records:
         points.append(
@@ -106,7 +146,7 @@ def _with_best(whole: Whole, records: Sequence[CrawlRecord]) -> Whole:
 
 
 def _hull(points: Floats) -> Floats:
-    """The lowest concave line that is below none of the points; the first must be at 0, 0.
+    """Return the lowest concave line that is below none of the points. The first point must be (0, 0).
 
     >>> _hull(np.array([[0, 0], [0.25, 0.5], [0.5, 0.25], [1, 1]])).tolist()
     [[0.0, 0.0], [0.25, 0.5], [1.0, 1.0]]
@@ -120,13 +160,13 @@ def _hull(points: Floats) -> Floats:
 
 
 def _is_left(one: list[float], two: list[float], x: float, y: float) -> bool:
-    """Whether the way from one point over another to (x, y) does not turn right."""
+    """Return whether the path from point `one` over point `two` to (x, y) does not turn right."""
     return (two[0] - one[0]) * (y - one[1]) >= (two[1] - one[1]) * (x - one[0])
 
 
 def charts(records: Sequence[CrawlRecord]) -> list[Chart]:
-    """All charts of crawls of the same web; that of the link only where it has a limit."""
-    found = [quality_by_pages(records), quality_by_time(records), pages_by_time(records), robots_by_time(records)]
+    """Return all charts of crawls of the same web. The chart of wasted bandwidth is included only if the link has a limit."""
+    found = [quality_by_pages(records), quality_by_time(records), pages_by_time(records), connections_by_time(records)]
     if all(record.load.wasted_bandwidth is not None for record in records):
         found.append(waste_by_time(records))
     return found
@@ -139,12 +179,12 @@ def quality_by_pages(records: Sequence[CrawlRecord]) -> Chart:
     for index, record in enumerate(records):
         points = np.array(record.curve)
         x, y = points[:, 0] * record.pages_fetched / whole.pages, points[:, 1] * record.quality_fetched / whole.quality
-        lines.append(Line(index, record.strategy, x * 100, y * 100, f"{record.average_cumulative_quality:.3f}"))
+        lines.append(ChartLine(index, record.strategy, x * 100, y * 100, f"{record.average_cumulative_quality:.3f}"))
     x = np.unique(np.append(np.minimum(whole.best[:, 0] * whole.pages, most), most))
     best, share = whole.optimum(x), x / whole.pages
     average = f"{records[0].optimal_average_cumulative_quality:.3f}" if whole.pages == most else ""
-    lines.append(Line(OPTIMUM, "optimum: best pages first", share * 100, best * 100, average))
-    lines.append(Line(RANDOM, "random order", share * 100, share * 100, "0.500" if average else ""))
+    lines.append(ChartLine(OPTIMUM, "optimum: best pages first", share * 100, best * 100, average))
+    lines.append(ChartLine(RANDOM, "random order", share * 100, share * 100, "0.500" if average else ""))
     return Chart(
         "quality-pages",
         f"{quality} against pages",
@@ -159,7 +199,7 @@ def quality_by_time(records: Sequence[CrawlRecord]) -> Chart:
     whole, quality = whole_of(records), records[0].quality
     unit, unit_name, _ = _time_unit(records)
     lines = [
-        Line(
+        ChartLine(
             index,
             record.strategy,
             np.array(record.progress.time_s) / unit,
@@ -170,8 +210,8 @@ def quality_by_time(records: Sequence[CrawlRecord]) -> Chart:
     ]
     seconds, pages = _fastest(records, whole)
     best, share = whole.optimum(pages), pages / whole.pages
-    lines.append(Line(OPTIMUM, "optimum, at the fastest pace", seconds / unit, best * 100))
-    lines.append(Line(RANDOM, "random order, at the fastest pace", seconds / unit, share * 100))
+    lines.append(ChartLine(OPTIMUM, "optimum, at the fastest pace", seconds / unit, best * 100))
+    lines.append(ChartLine(RANDOM, "random order, at the fastest pace", seconds / unit, share * 100))
     return Chart(
         "quality-time",
         f"{quality} against time",
@@ -187,11 +227,11 @@ def pages_by_time(records: Sequence[CrawlRecord]) -> Chart:
     lines = []
     for index, record in enumerate(records):
         x, y = np.array(record.progress.time_s) / unit, np.array(record.progress.pages, np.float64)
-        lines.append(Line(index, record.strategy, x, y, three_digits(record.rate)))
+        lines.append(ChartLine(index, record.strategy, x, y, three_digits(record.rate)))
     most = max(records, key=lambda record: record.pages_fetched)
     if most.optimal_seconds:
         x, y = np.array([0.0, most.optimal_seconds / unit]), np.array([0.0, most.pages_fetched])
-        lines.append(Line(OPTIMUM, "T*: the link always full", x, y))
+        lines.append(ChartLine(OPTIMUM, "T*: the link always full", x, y))
     return Chart(
         "pages-time",
         "Pages against time",
@@ -202,20 +242,20 @@ def pages_by_time(records: Sequence[CrawlRecord]) -> Chart:
     )
 
 
-def robots_by_time(records: Sequence[CrawlRecord]) -> Chart:
+def connections_by_time(records: Sequence[CrawlRecord]) -> Chart:
     unit, unit_name, _ = _time_unit(records)
     lines = []
     for index, record in enumerate(records):
-        x, y = _averages(record.load.edges_s, record.load.active_robots)
-        y = np.minimum(y, record.robots)  # times are kept to the microsecond
-        lines.append(Line(index, record.strategy, x / unit, y, three_digits(record.active_robots)))
+        x, y = _averages(record.load.edges_s, record.load.active_connections)
+        y = np.minimum(y, record.connections)  # times are rounded to the microsecond, so y can be slightly too high
+        lines.append(ChartLine(index, record.strategy, x / unit, y, three_digits(record.active_connections)))
     top = max(float(line.y.max()) for line in lines)
-    robots = {record.robots for record in records}
-    label = f"robots at work (of {robots.pop():,})" if len(robots) == 1 else "robots at work"
+    connections = {record.connections for record in records}
+    label = f"connections at work (of {connections.pop():,})" if len(connections) == 1 else "connections at work"
     return Chart(
-        "robots-time",
-        "Robots at work",
-        "robots at work,\non average",
+        "connections-time",
+        "Connections at work",
+        "connections at work,\non average",
         _time_axis(records, unit_name),
         axis(label, top),
         lines,
@@ -223,14 +263,17 @@ def robots_by_time(records: Sequence[CrawlRecord]) -> Chart:
 
 
 def waste_by_time(records: Sequence[CrawlRecord]) -> Chart:
-    """Since the beginning, not at each moment: one large page fills a link, and the crawls would be a tangle. A line ends
-    at what its number leaves of 100 %."""
+    """Return the chart of the bandwidth wasted since the beginning.
+
+    Values at each moment would be unreadable, because one large page fills the link for a while. A line ends at 100 %
+    minus its number.
+    """
     unit, unit_name, _ = _time_unit(records)
     lines = []
     for index, record in enumerate(records):
         x, y = _so_far(record.load.edges_s, record.load.wasted_bandwidth or [])
         closeness = f"{three_digits((record.closeness or 0.0) * 100)} %"
-        lines.append(Line(index, record.strategy, x / unit, np.clip(y, 0, 1) * 100, closeness))
+        lines.append(ChartLine(index, record.strategy, x / unit, np.clip(y, 0, 1) * 100, closeness))
     links = {record.bandwidth or 0.0 for record in records}
     link = byte_rate(links.pop()) if len(links) == 1 else "the link"
     return Chart(
@@ -260,8 +303,10 @@ def _time_axis(records: Sequence[CrawlRecord], unit: str) -> Axis:
 
 
 def _fastest(records: Sequence[CrawlRecord], whole: Whole) -> tuple[Floats, Floats]:
-    """Moments in seconds, and the most pages that any of the crawls had by then: few moments, and those more at which a
-    crawl would else be above the optimum."""
+    """Return moments in seconds, and the most pages that any crawl had fetched by then.
+
+    There are few moments, plus those at which a crawl would otherwise be above the optimum.
+    """
     times = [np.array(record.progress.time_s) for record in records]
     every = np.unique(np.concatenate(times))
     pages = np.max([np.interp(every, time, r.progress.pages) for time, r in zip(times, records, strict=True)], axis=0)
@@ -275,7 +320,7 @@ def _fastest(records: Sequence[CrawlRecord], whole: Whole) -> tuple[Floats, Floa
 
 
 def _averages(edges: Sequence[float], values: Sequence[float]) -> tuple[Floats, Floats]:
-    """Averages over few wide bins, each at the middle of its bin; the first and last also at the ends.
+    """Return averages over few wide bins, each at the middle of its bin; the first and last also at the ends.
 
     >>> [column.tolist() for column in _averages([0.0, 1.0, 4.0], [8.0, 2.0])]
     [[0.0, 0.5, 2.5, 4.0], [8.0, 8.0, 2.0, 2.0]]
@@ -291,7 +336,7 @@ def _averages(edges: Sequence[float], values: Sequence[float]) -> tuple[Floats, 
 
 
 def _so_far(edges: Sequence[float], values: Sequence[float]) -> tuple[Floats, Floats]:
-    """The average from the beginning to the end of each bin.
+    """Return the averages from the beginning to the end of each bin.
 
     >>> [column.tolist() for column in _so_far([0.0, 1.0, 4.0], [8.0, 2.0])]
     [[0.0, 1.0, 4.0], [8.0, 8.0, 3.5]]

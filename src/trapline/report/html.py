@@ -1,9 +1,9 @@
-"""Pieces that every HTML page of a report is made of: its frame, figures, cells, lists of pairs. One file, without network, font or
-other file.
+"""The parts of the HTML pages of reports: frame, figures, table cells, lists of pairs.
 
-It knows charts and columns, and no crawl. The plots are SVG in the page, so that they are there without JavaScript; sorting and
-reading values under the pointer need it. Every string that comes from outside is escaped where it enters, and the page's own policy
-forbids any script but ours.
+A page is one file, and needs no network, font or other file. This module knows charts and columns, and no crawl. The
+plots are SVG in the page, so that they are visible without JavaScript; sorting and reading values under the pointer
+need it. Every string from outside is escaped where it enters the page, and the page's Content-Security-Policy forbids
+any script but ours.
 """
 
 import base64
@@ -17,29 +17,42 @@ from string import Template
 from typing import Any, NamedTuple
 
 from trapline.report.chart import OPTIMUM, RANDOM, Chart, Floats
-from trapline.report.style import COLOURS, COLOURS_ON_DARK, STROKES
-from trapline.report.svg import BOTTOM, HEIGHT, LEFT, RIGHT, TOP, WIDTH, chart_svg, swatch_svg
+from trapline.report.svg import (
+    BOTTOM,
+    COLOURS,
+    COLOURS_ON_DARK,
+    HEIGHT,
+    LEFT,
+    RIGHT,
+    STROKES,
+    TOP,
+    WIDTH,
+    chart_svg,
+    swatch_svg,
+)
 from trapline.report.table import HIGH, Column
 
 GREYS = {OPTIMUM: "Grey", RANDOM: "Dotted"}
 
 
 @dataclass(frozen=True, slots=True)
-class Frame:
-    """What stands round the sections that a page has for itself."""
+class PageFrame:
+    """The parts that every page has around its own sections."""
 
     title: str
     subtitle: str
     settings: Mapping[str, object]
     settings_hint: str
-    numbers: Sequence[Column]  # that the page shows, to be explained
+    numbers: Sequence[Column]  # the columns of the page, which it explains
 
 
 def filled(
-    template: str, frame: Frame, charts: Sequence[Chart], crawls: int, others: Sequence[Chart] = (), **parts: str
+    template: str, frame: PageFrame, charts: Sequence[Chart], crawls: int, others: Sequence[Chart] = (), **parts: str
 ) -> str:
-    """A whole page: the template's sections with its own parts, which are HTML, in the frame. `crawls`: how many can be hidden. `others`:
-    charts that stand in the parts."""
+    """Return a complete page: the sections of the template, filled with `parts` (HTML), inside the frame.
+
+    `crawls`: the number of crawls that can be hidden. `others`: charts that are in the parts.
+    """
     from trapline import __version__
 
     script = _file("page.js")
@@ -62,7 +75,7 @@ def filled(
 def _figures(charts: Sequence[Chart], crawls: int) -> str:
     return _substituted(
         "charts.html",
-        how_to_hide="Take a strategy's tick away to hide it. " if crawls else "",
+        how_to_hide="Untick a strategy to hide it. " if crawls else "",
         figures="\n".join(figure(chart, key=not crawls) for chart in charts),
     )
 
@@ -80,12 +93,12 @@ def _hash(script: str) -> str:
 
 
 def _json(value: Any) -> str:
-    """JSON that cannot end the element it stands in."""
+    """Return JSON that cannot close the element that contains it."""
     return json.dumps(value, allow_nan=False, separators=(",", ":")).replace("<", "\\u003c")
 
 
 def _style(crawls: int) -> str:
-    """Colours, strokes, and the rule by which a crawl without a tick is hidden."""
+    """Return the CSS of colours and strokes, and the rules that hide a crawl whose box is not ticked."""
     light = "".join(f".c{at} {{ --c: {colour}; }}\n" for at, colour in enumerate(COLOURS))
     dark = "".join(f".c{at} {{ --c: {colour}; }}\n" for at, colour in enumerate(COLOURS_ON_DARK))
     strokes = "".join(
@@ -97,7 +110,7 @@ def _style(crawls: int) -> str:
 
 
 class Headline(NamedTuple):
-    """A number that is to be seen at once."""
+    """A number that is shown large at the top of a page."""
 
     value: str
     name: str
@@ -105,28 +118,28 @@ class Headline(NamedTuple):
     bad: bool = False
 
 
-def headline(one: Headline) -> str:
-    bad = ' class="bad"' if one.bad else ""
-    return f"<li{bad}><b>{escape(one.value)}</b> {escape(one.name)}<small>{escape(one.remark)}</small></li>"
+def headline(shown: Headline) -> str:
+    bad = ' class="bad"' if shown.bad else ""
+    return f"<li{bad}><b>{escape(shown.value)}</b> {escape(shown.name)}<small>{escape(shown.remark)}</small></li>"
 
 
-class Count(NamedTuple):
+class CountTile(NamedTuple):
     name: str
     about: str
     number: int
 
 
-def counts_table(title: str, counts: Sequence[Count]) -> str:
-    """A small table with a bar for each number, all to one scale."""
-    most = max((one.number for one in counts), default=1)
-    rows = "\n".join(_bar(one, most) for one in counts) or '<tr><td class="name">none</td></tr>'
+def counts_table(title: str, counts: Sequence[CountTile]) -> str:
+    """Return a small table with a bar for each number, all to the same scale."""
+    most = max((count.number for count in counts), default=1)
+    rows = "\n".join(_bar(count, most) for count in counts) or '<tr><td class="name">none</td></tr>'
     return f'<table class="bars"><caption>{escape(title)}</caption>\n<tbody>\n{rows}\n</tbody></table>'
 
 
-def _bar(one: Count, most: int) -> str:
-    about = f"<small>{escape(one.about)}</small>" if one.about else ""
-    bar = f'<div style="width: {one.number / most * 100:.1f}%"></div>'
-    return f'<tr><td class="name">{escape(one.name)} {about}{bar}</td><td>{one.number:,}</td></tr>'
+def _bar(count: CountTile, most: int) -> str:
+    about = f"<small>{escape(count.about)}</small>" if count.about else ""
+    bar = f'<div style="width: {count.number / most * 100:.1f}%"></div>'
+    return f'<tr><td class="name">{escape(count.name)} {about}{bar}</td><td>{count.number:,}</td></tr>'
 
 
 def head_cell(column: Column, begins: str = "") -> str:
@@ -143,7 +156,7 @@ def number_cell(at: int, column: Column, begins: str = "", bad: bool = False) ->
 
 
 def figure(chart: Chart, key: bool = False) -> str:
-    """The plot and what it shows. `key`: also which line is which, for a page without a legend of crawls."""
+    """Return a plot with its caption. `key`: also with a key of its lines, for a page without a legend of crawls."""
     caption = ". ".join([chart.y.label[:1].upper() + chart.y.label[1:], *([] if key else _remarks(chart))])
     named = f"{escape(chart.title)}<small>{escape(caption)}</small>{_key(chart) if key else ''}"
     return f"<figure><figcaption>{named}</figcaption>\n{chart_svg(chart)}</figure>"
@@ -163,7 +176,7 @@ def _remarks(chart: Chart) -> Iterable[str]:
 
 
 def _one_curve(chart: Chart) -> Iterable[str]:
-    """Which crawls hide each other; if they are most of them, which do not."""
+    """Yield which crawls have the same curve; if these are most of the crawls, name the others instead."""
     crawls = [line for line in chart.lines if line.index >= 0]
     for group in chart.together:
         apart = [line.name for line in crawls if line not in group]
@@ -185,7 +198,7 @@ def _pairs(settings: Mapping[str, object]) -> str:
 
 
 def _readings(chart: Chart) -> dict[str, Any]:
-    """What the script needs to say which value is under the pointer."""
+    """Return the data that the script needs to show the values under the pointer."""
     return {
         "frame": [LEFT, TOP, WIDTH - RIGHT, HEIGHT - BOTTOM],
         "width": WIDTH,
@@ -201,5 +214,5 @@ def _readings(chart: Chart) -> dict[str, Any]:
 
 
 def _short(values: Floats) -> Iterable[float]:
-    """Six digits are more than a plot shows."""
+    """Round to six digits, which is more than a plot shows."""
     return [float(f"{value:.6g}") for value in values.tolist()]

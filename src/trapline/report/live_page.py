@@ -1,61 +1,174 @@
-"""One HTML file of a live crawl: its numbers, plots over time, pages fetched again, sites, what came back, and whether it was polite.
+"""The HTML page of a live crawl: its numbers, plots over time, refetched pages, sites, results of fetches, and politeness.
 
-It reads a live record and writes text; what it says is decided in `live_table.py` and `live_chart.py`, and what it is made of in `html.py`.
+This module turns a live record into text. `live_record.py` reads the record; `html.py` has the parts of the page.
 """
 
 from collections.abc import Sequence
 from datetime import UTC, datetime
 from html import escape
 
-from trapline.report.html import Frame, counts_table, filled, head_cell, headline, number_cell
-from trapline.report.live_chart import live_charts
-from trapline.report.live_record import LiveRecord, SiteRow
-from trapline.report.live_table import (
+import numpy as np
+
+from trapline.report.chart import RANDOM, Axis, Chart, ChartLine, Floats, axis, quality_by_pages, quality_by_time
+from trapline.report.html import PageFrame, counts_table, filled, head_cell, headline, number_cell
+from trapline.report.live_record import (
     ENDS,
     RULES,
+    LiveRecord,
+    Moments,
+    SiteRow,
+    abandoned_sites,
     failures,
-    given_up,
     headlines,
-    left_out,
+    rejected_links,
     settings,
     site_columns,
     statuses,
     types,
 )
 from trapline.report.record import CrawlRecord
-from trapline.report.refresh_chart import refresh_charts
-from trapline.report.refresh_page import refresh_section, trust_columns
+from trapline.report.refresh_page import refresh_charts, refresh_section, trust_columns
 from trapline.report.table import Column
-from trapline.units import counted, duration
+from trapline.units import byte_unit, counted, duration, three_digits, time_unit
+
+# ---- The contents of the plots of one live crawl: progress, speed, errors and waiting pages. `svg.py` draws them, as for simulated crawls.
+
+_BINS = 60  # bins of a rate chart: narrower ones show noise of the network, wider ones hide changes of the crawl
+
+
+def live_charts(record: LiveRecord, judged: CrawlRecord | None = None) -> list[Chart]:
+    """Return the charts that have something to show.
+
+    `judged`: the record of the crawl judged by the PageRank of the web that it found. Without it, the quality is the
+    crawl's own, if it has one.
+    """
+    moments = record.moments
+    found = [_pages(moments), _rate(moments), _frontier(moments), _bytes(moments), _errors(moments), _active(moments)]
+    if judged is not None:
+        found[2:2] = [quality_by_time([judged]), quality_by_pages([judged])]
+    elif moments.quality[-1] > 0:
+        found[2:2] = [_quality_by_time(record), _quality_by_pages(record)]
+    return found
+
+
+def _pages(moments: Moments) -> Chart:
+    return _over_time(moments, "pages-time", "Pages", "pages fetched", {"pages": moments.pages})
+
+
+def _rate(moments: Moments) -> Chart:
+    x, y = rate(moments.seconds, moments.pages)
+    unit = time_unit(moments.seconds[-1])
+    line = ChartLine(0, "pages/s", x / unit.seconds, y)
+    top = axis("pages per second", float(y.max()))
+    return Chart("rate-time", "Speed", "", _time_axis(moments), top, [line])
+
+
+def rate(seconds: Floats, amount: Floats) -> tuple[Floats, Floats]:
+    """Return the average rate per second in few bins of time, at the middle of each bin and at both ends.
+
+    >>> [column.tolist() for column in rate(np.array([0.0, 1.0, 3.0]), np.array([0.0, 10.0, 14.0]))]
+    [[0.0, 0.5, 2.0, 3.0], [10.0, 10.0, 2.0, 2.0]]
+    """
+    edges = np.linspace(0.0, seconds[-1], min(len(seconds), _BINS + 1))
+    if len(seconds) <= _BINS:
+        edges = np.unique(seconds)
+    if len(edges) < 2:
+        return np.zeros(1), np.zeros(1)
+    y = np.diff(np.interp(edges, seconds, amount)) / np.diff(edges)
+    middle = (edges[1:] + edges[:-1]) / 2
+    return np.concatenate((edges[:1], middle, edges[-1:])), np.concatenate((y[:1], y, y[-1:]))
+
+
+def _frontier(moments: Moments) -> Chart:
+    lines = {"known": moments.known, "waiting": moments.waiting, "fetched": moments.pages}
+    return _over_time(moments, "frontier-time", "Frontier", "pages known, waiting and fetched", lines)
+
+
+def _bytes(moments: Moments) -> Chart:
+    size, unit = byte_unit(float(moments.bytes[-1]))
+    return _over_time(
+        moments, "bytes-time", "Bytes", f"{unit} of page bodies, as received", {unit: moments.bytes / size}
+    )
+
+
+def _errors(moments: Moments) -> Chart:
+    return _over_time(
+        moments,
+        "errors-time",
+        "Errors",
+        "failed requests, answers of 400 and above, bodies not decoded",
+        {"errors": moments.errors},
+    )
+
+
+def _active(moments: Moments) -> Chart:
+    return _over_time(moments, "active-time", "Connections", "visits under way", {"visits": moments.active})
+
+
+def _quality_by_time(record: LiveRecord) -> Chart:
+    label = f"quality of the pages so far, by {record.summary['quality_source'] or 'the crawl'}"
+    return _over_time(record.moments, "quality-time", "Quality", label, {"quality": record.moments.quality})
+
+
+def _quality_by_pages(record: LiveRecord) -> Chart:
+    moments = record.moments
+    pages, quality = max(float(moments.pages[-1]), 1.0), float(moments.quality[-1])
+    lines = [
+        ChartLine(0, "quality", moments.pages / pages * 100, moments.quality / quality * 100),
+        ChartLine(RANDOM, "in random order", np.array([0.0, 100.0]), np.array([0.0, 100.0])),
+    ]
+    return Chart(
+        "quality-pages",
+        "How early the quality came",
+        "",
+        axis(f"pages (% of the {three_digits(pages)} fetched)", 100.0, "%"),
+        axis("quality so far (% of the sum)", 100.0, "%"),
+        lines,
+    )
+
+
+def _over_time(moments: Moments, name: str, title: str, label: str, lines: dict[str, Floats]) -> Chart:
+    x = moments.seconds / time_unit(moments.seconds[-1]).seconds
+    top = max(float(y.max()) for y in lines.values())
+    drawn = [ChartLine(index, line_name, x, y) for index, (line_name, y) in enumerate(lines.items())]
+    return Chart(name, title, "", _time_axis(moments), axis(label, top), drawn)
+
+
+def _time_axis(moments: Moments) -> Axis:
+    unit = time_unit(moments.seconds[-1])
+    return axis(f"time ({unit.name})", moments.seconds[-1] / unit.seconds, tight=True)
+
+
+# ---- The page.
 
 _MOST_EXAMPLES = 10
 
 
 def live_page(record: LiveRecord, judged: CrawlRecord | None = None) -> str:
-    """The page; equal records give equal pages. `judged`: the crawl by the PageRank of the web it found."""
-    numbers, again = site_columns(record.sites), record.refresh
-    explained = [*numbers, *(trust_columns(again.trust) if again and again.trust else ())]
+    """Return the page; equal records give equal pages. `judged`: the record judged by the PageRank of the web that the crawl found."""
+    numbers, refresh = site_columns(record.sites), record.refresh
+    explained = [*numbers, *(trust_columns(refresh.trust) if refresh and refresh.trust else ())]
     return filled(
         "live.html",
-        Frame(f"Crawl {record.name}", _subtitle(record), settings(record.options), "As in crawl.db.", explained),
+        PageFrame(f"Crawl {record.name}", _subtitle(record), settings(record.options), "As in crawl.db.", explained),
         live_charts(record, judged),
         0,
-        others=refresh_charts(again) if again else (),
-        refresh=refresh_section(again) if again else "",
+        others=refresh_charts(refresh) if refresh else (),
+        refresh=refresh_section(refresh) if refresh else "",
         headlines="\n".join(map(headline, headlines(record))),
         counts="\n".join(
             (
                 counts_table("Status", statuses(record)),
-                counts_table("Not had", failures(record)),
+                counts_table("Not fetched", failures(record)),
                 counts_table("Type", types(record)),
-                counts_table("Sites given up", given_up(record)),
-                counts_table("Links left out", left_out(record)),
+                counts_table("Abandoned sites", abandoned_sites(record)),
+                counts_table("Rejected links", rejected_links(record)),
             )
         ),
         politeness=_politeness(record),
         sites_hint=_sites_hint(record),
         sites=_sites(record.sites, numbers),
-        given_up=_given_up(record),
+        abandoned_sites=_abandoned_sites(record),
     )
 
 
@@ -65,11 +178,11 @@ def _subtitle(record: LiveRecord) -> str:
     ended = (
         "still running"
         if record.running
-        else f"ended: {ENDS.get(found['stopped_by'], found['stopped_by'] or 'without saying why')}"
+        else f"ended: {ENDS.get(found['stopped_by'], found['stopped_by'] or 'for an unknown reason')}"
     )
-    again = f", resumed {counted(found['resumed'], 'time')}" if found["resumed"] else ""
+    resumed = f", resumed {counted(found['resumed'], 'time')}" if found["resumed"] else ""
     parts = f", {record.partitions} partitions" if record.partitions > 1 else ""
-    return f"{found['strategy']}{parts}; began {began}, took {duration(found['seconds'])}{again}; {ended}"
+    return f"{found['strategy']}{parts}; began {began}, took {duration(found['seconds'])}{resumed}; {ended}"
 
 
 def _politeness(record: LiveRecord) -> str:
@@ -77,8 +190,8 @@ def _politeness(record: LiveRecord) -> str:
     checked = f"{counted(found['requests'], 'request')} in {counted(found['visits'], 'visit')}"
     if not found["politeness_violations"]:
         return (
-            f"<p>No rule was broken, by an audit of all {checked}: visits to a site or an address neither overlap nor come "
-            "early, requests keep their pause, and robots.txt was obeyed.</p>"
+            f"<p>No rule was broken. An audit of all {checked} checked that visits to a site or an address neither overlap nor "
+            "come too early, that requests keep their pause, and that robots.txt was obeyed.</p>"
         )
     rules = "".join(
         f"<li><b>{number:,}</b> {escape(RULES[rule])}</li>"
@@ -86,14 +199,14 @@ def _politeness(record: LiveRecord) -> str:
         if number
     )
     broken = counted(found["politeness_violations"], "visit")
-    return f'<p class="bad">{broken} broke a rule, by an audit of all {checked}.</p><ul>{rules}</ul>{_examples(record)}'
+    return f'<p class="bad">{broken} broke a rule. The audit checked {checked}.</p><ul>{rules}</ul>{_examples(record)}'
 
 
 def _examples(record: LiveRecord) -> str:
     rows = "".join(
-        f'<tr><th class="strategy" scope="row">{escape(one.site)}</th><td>{one.visit}</td>'
-        f"<td>{one.at - record.summary['began']:,.3f}</td><td>{escape(', '.join(one.rules))}</td></tr>"
-        for one in record.violations[:_MOST_EXAMPLES]
+        f'<tr><th class="strategy" scope="row">{escape(violation.site)}</th><td>{violation.visit}</td>'
+        f"<td>{violation.at - record.summary['began']:,.3f}</td><td>{escape(', '.join(violation.rules))}</td></tr>"
+        for violation in record.violations[:_MOST_EXAMPLES]
     )
     others = "".join(f'<th scope="col">{name}</th>' for name in ("visit", "after (s)", "rules"))
     heads = f'<th class="strategy" scope="col">the first of them</th>{others}'
@@ -107,20 +220,20 @@ def _sites_hint(record: LiveRecord) -> str:
     return f"The busiest {shown:,} of {record.sites_visited:,} sites."
 
 
-def _given_up(record: LiveRecord) -> str:
-    """A section, if there are any."""
-    number = record.summary["sites_given_up"]
+def _abandoned_sites(record: LiveRecord) -> str:
+    """Return the section on abandoned sites; empty if there are none."""
+    number = record.summary["abandoned_sites"]
     if not number:
         return ""
-    which = f"The first {len(record.given_up):,} of {number:,}." if number > len(record.given_up) else ""
+    which = f"The first {len(record.abandoned_sites):,} of {number:,}." if number > len(record.abandoned_sites) else ""
     rows = "\n".join(
-        f'<tr><th class="strategy" scope="row"><span>{escape(one.origin)}</span></th><td class="why">{escape(one.why)}</td></tr>'
-        for one in record.given_up
+        f'<tr><th class="strategy" scope="row"><span>{escape(row.origin)}</span></th><td class="why">{escape(row.why)}</td></tr>'
+        for row in record.abandoned_sites
     )
     heads = '<th class="strategy" scope="col">site</th><th class="why" scope="col">why</th>'
     table = f"<table>\n<thead><tr>{heads}</tr></thead>\n<tbody>\n{rows}\n</tbody>\n</table>"
-    hint = f'<p class="hint">The crawl does not wait for them. {which}</p>'
-    return f'<section>\n<h2>Sites given up</h2>\n{hint}\n<div class="scroll tall" tabindex="0">\n{table}\n</div>\n</section>'
+    hint = f'<p class="hint">The crawl does not wait for these sites. {which}</p>'
+    return f'<section>\n<h2>Abandoned sites</h2>\n{hint}\n<div class="scroll tall" tabindex="0">\n{table}\n</div>\n</section>'
 
 
 def _sites(sites: Sequence[SiteRow], numbers: Sequence[Column]) -> str:

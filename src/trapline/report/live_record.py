@@ -1,36 +1,42 @@
-"""The record of a live crawl: what its page shows, read from the crawl's folder. Bounded, however long the crawl was.
+"""The record of a live crawl: the contents of its page, read from the crawl's folder. Its size is bounded, however long the crawl was.
 
-It reads the database, finished or still growing, and knows neither HTML nor options of commands.
+This module reads the database of a finished or running crawl, and knows neither HTML nor the options of commands.
 """
 
 import math
 import sqlite3
+from collections.abc import Callable, Sequence
 from contextlib import closing
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
+from http import HTTPStatus
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from trapline.crawl.audit import Violation, audit
-from trapline.crawl.folder import opened, options
-from trapline.crawl.options import AGENT, CrawlOptions
-from trapline.crawl.robots_kept import robots_kept
-from trapline.crawl.store.lock import holder
-from trapline.crawl.summary import summary_of
-from trapline.crawl.tally import FORBIDDEN, IS_ERROR, KIND, PAGES
-from trapline.parallel.manifest import is_parallel, read
+from trapline.crawl.engine.options import AGENT, CrawlOptions, RefreshOptions
+from trapline.crawl.engine.status import FORBIDDEN, IS_ERROR, KIND, PAGES
+from trapline.crawl.files.lock import holder
+from trapline.crawl.inspect.audit import Violation, audit
+from trapline.crawl.inspect.database import opened, options
+from trapline.crawl.inspect.summary import ABANDONED, LEFT_OUT, summary_of
+from trapline.crawl.robots.history import robots_kept
+from trapline.fetch import failure
+from trapline.parallel.live.manifest import is_parallel, read
 from trapline.report.chart import Floats
+from trapline.report.html import CountTile, Headline
 from trapline.report.refresh_record import RefreshRecord, refresh_record
+from trapline.report.table import Column
+from trapline.units import byte_rate, bytes_shown, counted, duration, number, three_digits
 
 MOST_MOMENTS = 400
 MOST_SITES = 500
-MOST_GIVEN_UP = 100
+MOST_ABANDONED = 100
 _NUMBERS = "seconds, pages, errors, bytes, known, waiting, active, quality"
 
 
 class Moments(NamedTuple):
-    """How the crawl stood, at moments spread evenly over it."""
+    """The progress of the crawl at evenly spaced moments."""
 
     seconds: Floats
     pages: Floats
@@ -47,13 +53,13 @@ class SiteRow(NamedTuple):
     known: int
     pages: int
     errors: int
-    forbidden: int  # by robots.txt
+    forbidden: int  # pages that robots.txt forbids
     bytes: int
-    response_s: float | None  # to the first byte, on average; None: no answer
+    response_s: float | None  # average time to the first byte; None: no answer
     crawl_delay_s: float | None
 
 
-class GivenUpSite(NamedTuple):
+class AbandonedSiteRow(NamedTuple):
     origin: str
     why: str
 
@@ -68,26 +74,26 @@ class LiveRecord:
     sites: list[SiteRow]  # busiest first
     sites_visited: int
     violations: list[Violation]
-    given_up: list[GivenUpSite]  # the first ones
+    abandoned_sites: list[AbandonedSiteRow]  # the first ones
     refresh: RefreshRecord | None = None  # None: every page was fetched once
     partitions: int = 1
 
 
 def live_record(folder: Path) -> LiveRecord:
     with closing(opened(folder)) as database:
-        told, audited = options(database), audit(database)
+        crawl_options, audited = options(database), audit(database)
         sites, visited = _sites(database)
         return LiveRecord(
             name=folder.resolve().name,
             running=holder(folder) is not None,
             summary=summary_of(database, audited),
-            options=told,
+            options=crawl_options,
             moments=moments_of(database),
             sites=sites,
             sites_visited=visited,
             violations=audited.examples,
-            given_up=_given_up(database),
-            refresh=refresh_record(folder, database, told.refresh) if told.refresh else None,
+            abandoned_sites=_abandoned_sites(database),
+            refresh=refresh_record(folder, database, crawl_options.refresh) if crawl_options.refresh else None,
             partitions=len(read(folder).parts) if is_parallel(folder) else 1,
         )
 
@@ -103,7 +109,7 @@ def moments_of(database: sqlite3.Connection) -> Moments:
 
 
 def _from_the_beginning(rows: Moments) -> Moments:
-    """With a first moment at 0, when nothing was fetched; what waited then is what was first seen to wait."""
+    """Add a first moment at 0, when nothing was fetched. Its pages known and waiting and its visits are those of the first row."""
     if not len(rows.seconds):
         return Moments(*(np.zeros(1) for _ in rows))
     first = Moments(*(np.zeros(1) for _ in rows))._replace(
@@ -113,7 +119,7 @@ def _from_the_beginning(rows: Moments) -> Moments:
 
 
 def _sites(database: sqlite3.Connection) -> tuple[list[SiteRow], int]:
-    """The busiest, and how many there are. Pages of a site that is not there, which `trapline verify` counts, are left out."""
+    """Return the busiest sites, and the number of all. Pages of a missing site, which `trapline verify` reports, are ignored."""
     known = dict(database.execute("select site, count(*) from page group by site"))
     origins = dict(database.execute("select id, origin from site"))
     delays = _crawl_delays(database)
@@ -131,15 +137,172 @@ def _sites(database: sqlite3.Connection) -> tuple[list[SiteRow], int]:
     return rows, len(found)
 
 
-def _given_up(database: sqlite3.Connection) -> list[GivenUpSite]:
+def _abandoned_sites(database: sqlite3.Connection) -> list[AbandonedSiteRow]:
     rows = database.execute(
-        f"select origin, why from given_up join site on site.id = given_up.site order by at, site.id limit {MOST_GIVEN_UP}"
+        f"select origin, why from abandoned_site join site on site.id = abandoned_site.site order by at, site.id limit {MOST_ABANDONED}"
     )
-    return [GivenUpSite(*row) for row in rows]
+    return [AbandonedSiteRow(*row) for row in rows]
 
 
 def _crawl_delays(database: sqlite3.Connection) -> dict[int, float]:
-    """What each site's last robots.txt asks for."""
+    """Return the Crawl-delay in the last robots.txt of each site that has one."""
     kept = robots_kept(database, AGENT)
     delays = {site: rules.crawl_delay_s for site, rules in zip(kept.site.tolist(), kept.rules, strict=True)}
     return {site: delay for site, delay in delays.items() if delay is not None}
+
+
+# ---- The numbers of one live crawl with their texts: headlines, columns of sites, counts of results. Nothing here knows HTML.
+
+KINDS = {
+    failure.ADDRESS: "its address is not a public one",
+    failure.CONNECT: "no connection",
+    failure.TLS: "no secure connection",
+    failure.CLOSED: "the connection ended before the answer did",
+    failure.TIMEOUT: "too slow",
+    failure.PROTOCOL: "not HTTP",
+    failure.TOO_LARGE: "headers too large",
+    failure.ENCODING: "a coding that cannot be read",
+    failure.HTTP: "answers of 400 and above",
+    failure.ROBOTS: "robots.txt could not be fetched",
+    FORBIDDEN: "not requested, because of robots.txt",
+}
+ENDS = {
+    "max-pages": "--max-pages",
+    "max-seconds": "--max-time",
+    "max-bytes": "--max-bytes",
+    "drained": "nothing was left to fetch",
+    "interrupted": "Ctrl-C",
+    "terminated": "SIGTERM",
+}
+"""Texts for what ended a crawl: `stopped_by` in docs/crawl-summary.md."""
+RULES = {
+    "apart": "overlapped an earlier visit to the same site or address",
+    "delay": "began before the delay of the site or address had passed",
+    "pause": "sent a request before the previous answer, or too soon after it",
+    "robots": "requested a page that robots.txt forbids",
+}
+
+
+def headlines(record: LiveRecord) -> list[Headline]:
+    found = record.summary
+    seconds, broken = found["seconds"], found["politeness_violations"]
+    return [
+        Headline(f"{found['pages_fetched']:,}", "pages", f"of {found['urls_known']:,} known"),
+        Headline(number(found["pages_per_second"]), "pages a second", f"in {duration(seconds)}"),
+        Headline(bytes_shown(found["bytes"]), "received", byte_rate(found["bytes"] / seconds if seconds else 0.0)),
+        Headline(f"{record.sites_visited:,}", "sites visited", _of_sites(found["sites"], found["abandoned_sites"])),
+        Headline(f"{found['errors']:,}", "errors", _share(found["errors"], found["fetches"], "fetches")),
+        Headline(f"{broken:,}", "broken rules", f"in {counted(found['visits'], 'visit')}", bad=broken > 0),
+    ]
+
+
+def _of_sites(known: int, abandoned_sites: int) -> str:
+    return f"of {known:,} known{f', {abandoned_sites:,} abandoned' if abandoned_sites else ''}"
+
+
+def _share(part: int, whole: int, what: str) -> str:
+    return f"{three_digits(part / whole * 100)} % of {whole:,} {what}" if whole else ""
+
+
+def site_columns(sites: Sequence[SiteRow]) -> list[Column]:
+    def column(name: str, about: str, values: Sequence[float | None], text: Callable[[float], str]) -> Column:
+        return Column("", name, about, list(values), ["–" if value is None else text(value) for value in values])
+
+    found = [
+        column("pages", "Pages fetched.", [site.pages for site in sites], "{:,}".format),
+        column("known", "Pages discovered, fetched or not.", [site.known for site in sites], "{:,}".format),
+        column(
+            "MB",
+            "Megabytes (10^6 bytes) of page bodies, as received.",
+            [site.bytes / 1e6 for site in sites],
+            three_digits,
+        ),
+        column(
+            "response (s)", "Seconds to the first byte, on average.", [s.response_s for s in sites], "{:.3f}".format
+        ),
+        column(
+            "errors",
+            "Failed requests, answers of 400 and above, bodies that cannot be decoded.",
+            [site.errors for site in sites],
+            "{:,}".format,
+        ),
+        column("forbidden", "Pages that robots.txt forbids.", [site.forbidden for site in sites], "{:,}".format),
+        column("Crawl-delay (s)", "Crawl-delay in robots.txt.", [s.crawl_delay_s for s in sites], "{:g}".format),
+    ]
+    return [numbers for numbers in found if numbers.name not in ("forbidden", "Crawl-delay (s)") or any(numbers.values)]
+
+
+def statuses(record: LiveRecord) -> list[CountTile]:
+    return [CountTile(status, _phrase(status), number) for status, number in record.summary["statuses"].items()]
+
+
+def _phrase(status: str) -> str:
+    """Return the standard phrase of an HTTP status; empty for an unknown one.
+
+    >>> _phrase("404"), _phrase("999")
+    ('Not Found', '')
+    """
+    return HTTPStatus(int(status)).phrase if status in {str(one.value) for one in HTTPStatus} else ""
+
+
+def failures(record: LiveRecord) -> list[CountTile]:
+    found: dict[str, int] = dict(record.summary["errors_by_kind"])
+    if record.summary["forbidden_by_robots"]:
+        found[FORBIDDEN] = record.summary["forbidden_by_robots"]
+    return [CountTile(kind, KINDS.get(kind, ""), number) for kind, number in found.items()]
+
+
+def abandoned_sites(record: LiveRecord) -> list[CountTile]:
+    return [
+        CountTile(kind, ABANDONED.get(kind, ""), number)
+        for kind, number in record.summary["abandoned_sites_by_kind"].items()
+    ]
+
+
+def rejected_links(record: LiveRecord) -> list[CountTile]:
+    return [
+        CountTile(reason, LEFT_OUT.get(reason, ""), number)
+        for reason, number in record.summary["rejected_links"].items()
+    ]
+
+
+def types(record: LiveRecord) -> list[CountTile]:
+    return [CountTile(mime or "(none)", "", number) for mime, number in record.summary["types"].items()]
+
+
+def settings(options: CrawlOptions) -> dict[str, object]:
+    """Return the options that have an effect as one flat dictionary, including rules and limits."""
+    nested = asdict(options)
+    flat = {
+        **{name: value for name, value in nested.items() if name not in ("rules", "limits", "hosts", "refresh")},
+        "pause_s": options.pause_s,
+        **nested["rules"],
+        **{f"limit_{name}": value for name, value in nested["limits"].items()},
+        **(_refresh_settings(options.refresh) if options.refresh else {}),
+    }
+    if options.hosts:
+        flat["hosts"] = counted(len(options.hosts), "name")
+    shown = {name: _listed(value) if isinstance(value, tuple) else value for name, value in flat.items()}
+    return {name: value for name, value in shown.items() if _has_effect(name, value)}
+
+
+def _refresh_settings(refresh: RefreshOptions) -> dict[str, object]:
+    """Return the options of refresh by their names on the command line."""
+    return {
+        "refresh": not refresh.continuous,
+        "continuous": refresh.continuous,
+        "refresh_policy": refresh.policy,
+        "refresh_option": _listed(tuple(f"{name}={value:g}" for name, value in refresh.settings.items())),
+        "refresh_share": refresh.share if refresh.price is None else None,
+        "refresh_price": refresh.price,
+        "refresh_rate": refresh.rate,
+    }
+
+
+def _listed(values: tuple[str, ...]) -> str:
+    return ", ".join(values[:2]) + (f" and {len(values) - 2:,} more" if len(values) > 2 else "")
+
+
+def _has_effect(name: str, value: object) -> bool:
+    """Return whether an option is worth showing: a time of 0 is (no delay), other empty and infinite values are not (no limit)."""
+    return value not in (None, "", False, 0, math.inf) or (name.endswith("_s") and value == 0)

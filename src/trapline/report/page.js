@@ -1,11 +1,11 @@
 "use strict";
-// The page is whole without this: it adds sorting by a click, the reading of values under the pointer, and shorter time axes.
+// The page is complete without this script, which adds sorting by a click, values under the pointer, and shorter time axes.
 (() => {
   const root = document.documentElement;
   root.classList.add("scripted");
   const charts = JSON.parse(document.getElementById("data").textContent);
 
-  // Sorting. The first click puts the better values on top; a value that is missing goes to the end.
+  // Sorting. The first click puts the better values on top; missing values go to the end.
   const key = (row, at) => row.children[at].dataset.value;
   const compare = (a, b, sign) => {
     if (a === "" || b === "") return (a === "") - (b === "");
@@ -24,7 +24,7 @@
     }));
   }
 
-  // The time axes: ticks and lines are drawn anew from the data.
+  // Time axes. Ticks and lines are redrawn from the data.
   let zoom = 1;
   const plain = new Intl.NumberFormat("en", { maximumSignificantDigits: 6 });
 
@@ -54,7 +54,7 @@
     const xs = line.x.map((x) => left + (right - left) * x * zoom / chart.top[0]);
     const ys = line.y.map((y) => bottom - (bottom - top) * y / chart.top[1]);
     const beyond = xs.findIndex((x) => x > right + 0.05);
-    if (beyond > 0) { // it ends at the frame
+    if (beyond > 0) { // the line ends at the frame
       const part = (right - xs[beyond - 1]) / (xs[beyond] - xs[beyond - 1]);
       ys[beyond] = ys[beyond - 1] + (ys[beyond] - ys[beyond - 1]) * part;
       xs[beyond] = right;
@@ -81,13 +81,13 @@
     document.querySelectorAll("svg.chart").forEach(draw);
   });
 
-  // Reading.
+  // Values under the pointer.
   const reading = document.getElementById("reading");
   const shown = (index) => index < 0 || (document.getElementById(`show${index}`)?.checked ?? true);
   const digits = new Intl.NumberFormat("en", { maximumSignificantDigits: 4 });
   const text = (value, unit) => digits.format(value) + (unit ? ` ${unit}` : "");
 
-  // The value of a line at x; none beyond its ends. Of a step the later side counts.
+  // The value of a line at x; none beyond its ends. At a step, the later value counts.
   const valueAt = (line, x) => {
     const { x: xs, y: ys } = line;
     if (x < xs[0] || x > xs[xs.length - 1]) return null;
@@ -100,7 +100,7 @@
     return width ? ys[low] + (ys[high] - ys[low]) * (x - xs[low]) / width : ys[high];
   };
 
-  // From the key of the plot, or from that of all plots; a line that is alone needs none.
+  // The swatch of a line, from the key of the plot or from the legend of all plots; a single line needs none.
   const swatchOf = (svg, index) => {
     const found = `[data-index="${index}"] .swatch`;
     const swatch = svg.parentElement.querySelector(`.key ${found}`) ?? document.querySelector(`.legend ${found}`);

@@ -1,7 +1,7 @@
-"""One HTML file that compares crawls: a table of all numbers, and plots.
+"""The HTML page that compares crawls: a table of all numbers, and plots.
 
-It reads records and writes text; what it says is decided in `table.py` and `chart.py`, and what it is made of in `html.py`. Hiding a
-strategy is CSS.
+This module turns records into text. `table.py` and `chart.py` decide what the page says; `html.py` has its parts.
+Strategies are hidden by CSS.
 """
 
 from collections.abc import Mapping, Sequence
@@ -9,7 +9,7 @@ from html import escape
 from itertools import groupby
 
 from trapline.report.chart import OPTIMUM, RANDOM, charts
-from trapline.report.html import Frame, Headline, filled, head_cell, headline, number_cell
+from trapline.report.html import Headline, PageFrame, filled, head_cell, headline, number_cell
 from trapline.report.record import CrawlRecord
 from trapline.report.svg import swatch_svg
 from trapline.report.table import VIOLATIONS, Column, columns, comparable
@@ -25,22 +25,22 @@ def compare_page(
     settings: Mapping[str, object] | None = None,
     settings_hint: str = "As options that can be typed.",
 ) -> str:
-    """The page. The records should be of crawls of the same web; `settings` are what all of them were run with."""
+    """Return the page. The records should be of crawls of the same web; `settings` are the settings that all of them share."""
     numbers = columns(records)
     return filled(
         "page.html",
-        Frame(title, subtitle, settings or {}, settings_hint, numbers),
+        PageFrame(title, subtitle, settings or {}, settings_hint, numbers),
         charts(records),
         len(records),
         headlines=_headlines(records),
-        table=_table(records, [one for one in numbers if not _bland(one)]),
+        table=_table(records, [column for column in numbers if not _bland(column)]),
         same=_same(numbers),
         legend=_legend(records),
     )
 
 
 def _headlines(records: Sequence[CrawlRecord]) -> str:
-    """What each crawl brought, if they differ in that and are few."""
+    """Return a headline for each crawl with what it fetched, if the crawls differ in that and are few."""
     if comparable(records) or len(records) > _MOST_HEADLINES:
         return ""
     shown = (
@@ -70,18 +70,18 @@ def _table(records: Sequence[CrawlRecord], numbers: Sequence[Column]) -> str:
 
 
 def _bland(column: Column) -> bool:
-    """Whether it tells nothing apart; broken rules are told all the same."""
+    """Return whether a column has the same value for all crawls. A column of broken rules is never bland."""
     return column.same and not (column.name == VIOLATIONS and any(column.values))
 
 
 def _same(numbers: Sequence[Column]) -> str:
-    """The columns that tell nothing apart, in one line."""
-    found = [f"{escape(one.name)} <b>{escape(one.texts[0])}</b>" for one in numbers if _bland(one)]
+    """Return one line with the columns that have the same value for all crawls."""
+    found = [f"{escape(column.name)} <b>{escape(column.texts[0])}</b>" for column in numbers if _bland(column)]
     return f'<p class="hint">The same for all: {", ".join(found)}.</p>' if found else ""
 
 
 def _begins(numbers: Sequence[Column]) -> list[str]:
-    """The class of each column: whether a group begins with it."""
+    """Return the CSS class of each column, which marks the first column of a group."""
     before = [""] + [column.group for column in numbers]
     return ["begins" if column.group != last else "" for column, last in zip(numbers, before, strict=False)]
 

@@ -1,34 +1,34 @@
-"""Charts as PNG, for one crawl or several. It draws what `chart.py` says and knows no files and no crawls."""
+"""Charts as PNG, for one crawl or several. This module draws the charts of `chart.py`; it knows neither files nor crawls."""
 
 from collections.abc import Sequence
 from io import BytesIO
 from string import ascii_uppercase
 from typing import TYPE_CHECKING, Any
 
-from trapline.report.chart import OPTIMUM, RANDOM, Chart, Line, charts, quality_by_pages
-from trapline.report.style import COLOURS, MARKERS, STROKES, look
+from trapline.report.chart import OPTIMUM, RANDOM, Chart, ChartLine, charts, quality_by_pages
+from trapline.report.svg import COLOURS, MARKERS, STROKES, look
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-    from trapline.report.axis import Axis
+    from trapline.report.chart import Axis
     from trapline.report.record import CrawlRecord
 
 _REFERENCE = "#707070"
-_MARKER_SIZES = {"P": 7.5, "X": 7.5, "*": 10.0}  # those with arms look smaller
-_MARKER_EVERY = 0.16  # of the picture's diagonal
-_GOLDEN = 0.618034  # steps of it, modulo 1, are nowhere crowded, however many there are
-_HEIGHT, _ROW = 6.2, 0.245  # inches: of a picture at least, and of a row of its legend
+_MARKER_SIZES = {"P": 7.5, "X": 7.5, "*": 10.0}  # markers with arms look smaller, so they are drawn larger
+_MARKER_EVERY = 0.16  # distance between markers, as a share of the picture's diagonal
+_GOLDEN = 0.618034  # golden ratio: multiples of it, modulo 1, are evenly spread, however many there are
+_HEIGHT, _ROW = 6.2, 0.245  # inches: least height of a picture, height of a row of its legend
 _FONT = 10.5
 
 
 def orders_png(records: Sequence["CrawlRecord"], title: str, subtitle: str = "") -> bytes:
-    """Quality against pages, a curve for each record; the records should be of crawls of the same web."""
+    """Draw quality against pages, with a curve for each record. The records should be of crawls of the same web."""
     return chart_png(quality_by_pages(records), title, subtitle)
 
 
 def plots_png(records: Sequence["CrawlRecord"], subtitle: str = "") -> dict[str, bytes]:
-    """All charts of the records, by a name that serves for a file: quality-pages, quality-time and so on."""
+    """Draw all charts of the records. The keys can be used as file names: quality-pages, quality-time and so on."""
     return {chart.name: chart_png(chart, chart.title, subtitle) for chart in charts(records)}
 
 
@@ -39,8 +39,8 @@ def chart_png(chart: Chart, title: str, subtitle: str = "") -> bytes:
 
 
 def chart_figure(chart: Chart, title: str, subtitle: str = "") -> "Figure":
-    """The picture, high enough for its legend."""
-    # Late: it takes longer than a small crawl. The Agg canvas needs no display, and pyplot's global state is avoided.
+    """Draw a chart, with a picture high enough for its legend."""
+    # Imported late, because this takes longer than a small crawl. The Agg canvas needs no display and avoids pyplot's global state.
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
     from matplotlib.layout_engine import ConstrainedLayoutEngine
@@ -62,7 +62,7 @@ def chart_figure(chart: Chart, title: str, subtitle: str = "") -> "Figure":
 
 
 def _letters(chart: Chart) -> dict[int, str]:
-    """By the number of a line that lies on others: the letter that they share."""
+    """Return a letter for each line that coincides with others; they share the letter."""
     return {
         line.index: letter for letter, group in zip(ascii_uppercase, chart.together, strict=False) for line in group
     }
@@ -72,17 +72,17 @@ def _legend_title(chart: Chart) -> str:
     return f"{chart.value_label}\n(same letter: same curve)" if chart.together else chart.value_label
 
 
-def _draw(axes: Any, line: Line, letter: str) -> None:
+def _draw(axes: Any, line: ChartLine, letter: str) -> None:
     name = f"{line.name} ({letter})" if letter else line.name
     label = _plain(f"{line.value}  {name}" if line.value else name)
-    look_of_it = _look_of(line)
-    # Not cut by the frame, which would halve a line that runs along 100 %.
-    axes.plot(line.x, line.y, label=label, clip_on=False, **look_of_it)
+    style = _look_of(line)
+    # Without clipping, because the frame would cut off half of a line that runs along 100 %.
+    axes.plot(line.x, line.y, label=label, clip_on=False, **style)
     if line.spread is not None:
-        axes.errorbar(line.x, line.y, line.spread, fmt="none", ecolor=look_of_it["color"], elinewidth=1.1, capsize=3)
+        axes.errorbar(line.x, line.y, line.spread, fmt="none", ecolor=style["color"], elinewidth=1.1, capsize=3)
 
 
-def _look_of(line: Line) -> dict[str, Any]:
+def _look_of(line: ChartLine) -> dict[str, Any]:
     if line.index in (OPTIMUM, RANDOM):
         return {"color": _REFERENCE, "linewidth": 1.4, "linestyle": "-" if line.index == OPTIMUM else ":", "zorder": 1}
     colour, stroke, marker = look(line.index)
@@ -94,13 +94,13 @@ def _look_of(line: Line) -> dict[str, Any]:
         "markersize": _MARKER_SIZES.get(MARKERS[marker], 6.0),
         "markeredgecolor": "white",
         "markeredgewidth": 0.6,
-        # Each at places of its own; measured points where they are.
+        # Each line has its markers at other places; lines of measured points have a marker at each point.
         "markevery": ((line.index * _GOLDEN % 1) * _MARKER_EVERY, _MARKER_EVERY) if line.spread is None else 1,
     }
 
 
 def _plain(text: str) -> str:
-    """Names of strategies and folders are the user's; two dollar signs in one would be taken for a formula."""
+    """Escape dollar signs: users name strategies and folders, and matplotlib takes text between two dollar signs for a formula."""
     return text.replace("$", r"\$")
 
 
@@ -135,7 +135,7 @@ def _dress(axes: Any) -> None:
 
 
 def _add_legend(figure: Any, title: str) -> None:
-    # Beside the axes, where no curve can be: an order worse than random runs through the lower right corner.
+    # The legend is beside the axes, where no curve can be: an order worse than random runs through the lower right corner.
     figure.legend(
         loc="outside right upper",
         frameon=False,

@@ -1,7 +1,7 @@
 """The record of a crawl: every number and curve that tables, plots, the HTML page and JSON show.
 
-It reads what the crawl left (its log, strategy, rules, servers and network) and knows neither files nor options. The crawl was
-simulated, or a live one is brought into the same form (`together.py`).
+This module reads the log, strategy, rules, servers and network of a crawl, and knows neither files nor options. The
+crawl was simulated, or is a live one that `together.py` has converted to the same form.
 """
 
 import math
@@ -12,8 +12,7 @@ import numpy as np
 
 from trapline.frontier import FAILED, REFUSED, Rules
 from trapline.graph import Graph
-from trapline.simulate import Log, Network, politeness_violations, timing
-from trapline.simulate.kendall import kendall_tau, tau_spread
+from trapline.simulate import FetchLog, Network, politeness_violations, timing
 from trapline.simulate.log import bytes_of, fetched
 from trapline.simulate.metrics import (
     TOP_SHARES,
@@ -22,9 +21,11 @@ from trapline.simulate.metrics import (
     average_cumulative_pagerank,
     best_first,
     curve,
+    kendall_tau,
     middle,
     pages_until,
     site_sizes,
+    tau_spread,
 )
 from trapline.strategies.inputs import pages_a_run
 
@@ -36,8 +37,8 @@ QUALITY_SHARES = (0.5, 0.8, 0.95)
 
 
 @dataclass(frozen=True, slots=True)
-class Progress:
-    """How far the crawl was, at moments that are dense where much happened."""
+class RecordedCourse:
+    """The progress of the crawl, at moments that are denser where more happened."""
 
     time_s: list[float]
     pages: list[int]
@@ -46,19 +47,19 @@ class Progress:
 
 @dataclass(frozen=True, slots=True)
 class Load:
-    """Averages over bins of time, narrow where much happened; `edges_s` has one value more than the others."""
+    """Averages over bins of time, which are narrower where more happened; `edges_s` has one value more than the others."""
 
     edges_s: list[float]
-    active_robots: list[float]
+    active_connections: list[float]
     bytes: list[int]
     wasted_bandwidth: list[float] | None  # share of the link; None: the link has no limit
 
 
-class Judged(Protocol):
-    """What is read of a crawl: `simulate.Crawl` has all of it."""
+class JudgedCrawl(Protocol):
+    """The attributes of a crawl that a record needs; `simulate.Crawl` has all of them."""
 
     @property
-    def log(self) -> Log: ...
+    def log(self) -> FetchLog: ...
     @property
     def strategy(self) -> Any: ...
     @property
@@ -72,38 +73,41 @@ class Judged(Protocol):
     @property
     def network(self) -> Network: ...
     @property
-    def robots(self) -> int: ...
+    def connections(self) -> int: ...
     @property
     def simulated_seconds(self) -> float: ...
 
 
 @dataclass(frozen=True, slots=True)
 class CrawlRecord:
-    """The optimal order has the same pages best first: no crawl can know it, none can beat it.
+    """All numbers and curves of one crawl.
 
-    `top_tenth`: pages fetched until 90 % and so on of the top tenth by PageRank were in, None if they never were. The tenth is
-    of the pages that can be reached, which are those that a drained crawl fetched; of all pages if it was stopped.
+    The optimal order has the same pages, best first: no crawl can know it, and none can beat it.
+
+    `top_tenth`: number of pages fetched until 90 % and so on of the top tenth by PageRank were fetched; None if they
+    never were. It is a tenth of the reachable pages, which are the pages that a drained crawl fetched, or of all pages
+    if the crawl was stopped.
     """
 
-    # the crawl
+    # The crawl.
     strategy: str
     page_rank: str
     site_rank: str
     pages: int
     links: int
     sites: int
-    robots: int
+    connections: int
     bandwidth: float | None  # bytes per second of the whole link; None: no limit
-    quality: str  # what a page is worth, by name
-    drained: bool  # every page that can be reached was fetched
-    # what it fetched
+    quality: str  # name of the measure of quality
+    drained: bool  # every reachable page was fetched
+    # What it fetched.
     pages_fetched: int
-    fetches: int  # also those that failed or were refused
+    fetches: int  # including those that failed or were refused
     failed: int
     refused: int
     visits: int
     bytes: int
-    # in what order
+    # In what order.
     average_cumulative_pagerank: float
     optimal_average_cumulative_pagerank: float
     average_cumulative_quality: float
@@ -112,32 +116,32 @@ class CrawlRecord:
     kendall_tau_spread: tuple[float, float]  # lowest and highest of several samples
     top_tenth: dict[str, int | None]
     quality_fetched: float  # share of the whole web's quality
-    batch_sites: list[list[int]]  # of a batch in the middle: [pages on a site, sites with so many]
-    # in what time
+    batch_sites: list[list[int]]  # for a batch in the middle: [pages on a site, sites with that many pages]
+    # In what time.
     simulated_seconds: float
-    seconds_until: dict[str, float]  # until 50 % and so on of the quality fetched was in
-    active_robots: float  # on average
-    speed_up: float | None  # times the rate with one robot on a link without limit; None: that was not crawled
+    seconds_until: dict[str, float]  # until 50 % and so on of the crawl's quality was fetched
+    active_connections: float  # on average
+    speed_up: float | None  # rate / rate with one connection on an unlimited link; None: the latter was not crawled
     optimal_seconds: float | None  # T*; None: the link has no limit
-    wall_seconds: float  # of the loop alone
+    wall_seconds: float  # time of the simulator's loop alone
     politeness_violations: int
-    # curves
+    # Curves.
     curve: Curve
     optimal_curve: Curve
-    web_curve: Curve  # the best pages of the whole web first, whether they can be reached or not
-    progress: Progress
+    web_curve: Curve  # the best pages of the whole web first, reachable or not
+    progress: RecordedCourse
     load: Load
-    clock: str = "simulated"  # whose seconds these are: "simulated", or "" if it was live
+    clock: str = "simulated"  # the kind of its seconds: "simulated", or "" for a live crawl
 
     @property
     def of_time(self) -> str:
-        """What stands before a unit of time."""
+        """Text to be written before a unit of time."""
         return f"{self.clock} " if self.clock else ""
 
     @property
     def pages_per_second(self) -> float:
-        """Of the loop, by the wall clock."""
-        return self.pages_fetched / max(self.wall_seconds, 1e-9)  # a clock may not move in a crawl of few pages
+        """Pages per second of the simulator's loop, by the wall clock."""
+        return self.pages_fetched / max(self.wall_seconds, 1e-9)  # the clock may not advance in a crawl of few pages
 
     @property
     def rate(self) -> float:
@@ -146,23 +150,23 @@ class CrawlRecord:
 
     @property
     def closeness(self) -> float | None:
-        """T* / T: 1 if the link was always full."""
+        """T* / T, which is 1 if the link was always full."""
         if self.optimal_seconds is None or not self.simulated_seconds:
             return None
         return self.optimal_seconds / self.simulated_seconds
 
 
 def record_of(
-    crawl: Judged,
+    crawl: JudgedCrawl,
     graph: Graph,
     pagerank: Floats,
     quality: Floats | None = None,
     quality_name: str | None = None,
     reference_rate: float | None = None,
 ) -> CrawlRecord:
-    """Judge a crawl by the PageRank of each page and, where another is given, by its quality.
+    """Judge a crawl by the PageRank of each page and, if given, by another measure of quality.
 
-    `reference_rate`: pages per second of the crawl that speed-up is measured by.
+    `reference_rate`: pages per second of the crawl that the speed-up is relative to.
     """
     value = pagerank if quality is None else quality
     name = quality_name or ("PageRank" if quality is None else "quality")
@@ -191,12 +195,12 @@ def record_of(
 
 
 def _best_of_web(best: Ids, value: Floats) -> Ids:
-    """All pages best first; `best` has those that were fetched."""
+    """Return all pages of the web, best first; `best` has the fetched pages, best first."""
     return best if len(best) == len(value) else best_first(np.arange(len(value)), value)
 
 
-def _who(crawl: Judged, graph: Graph, quality: str) -> dict[str, Any]:
-    strategy, link = crawl.strategy, timing.capacity(crawl.network, crawl.robots)
+def _who(crawl: JudgedCrawl, graph: Graph, quality: str) -> dict[str, Any]:
+    strategy, link = crawl.strategy, timing.capacity(crawl.network, crawl.connections)
     return {
         "strategy": strategy.name,
         "page_rank": strategy.page.name,
@@ -204,14 +208,14 @@ def _who(crawl: Judged, graph: Graph, quality: str) -> dict[str, Any]:
         "pages": graph.pages,
         "links": graph.links,
         "sites": graph.sites,
-        "robots": crawl.robots,
+        "connections": crawl.connections,
         "bandwidth": link if math.isfinite(link) else None,
         "quality": quality,
         "drained": crawl.drained,
     }
 
 
-def _counts(crawl: Judged, order: Ids) -> dict[str, Any]:
+def _counts(crawl: JudgedCrawl, order: Ids) -> dict[str, Any]:
     log = crawl.log
     return {
         "pages_fetched": len(order),
@@ -222,7 +226,7 @@ def _counts(crawl: Judged, order: Ids) -> dict[str, Any]:
 
 
 def _averages(order: Ids, best: Ids, value: Floats) -> tuple[float, float]:
-    """The area under the curve of the order, and of the best one."""
+    """Return the area under the curve of the order, and under that of the best order."""
     return average_cumulative_pagerank(order, value), average_cumulative_pagerank(best, value)
 
 
@@ -249,7 +253,7 @@ def _top_tenth(order: Ids, best: Ids) -> dict[str, int | None]:
     return dict(zip(map(_percent, TOP_SHARES), until, strict=True))
 
 
-def _times(crawl: Judged, value: Floats, visits: timing.Spans, total_bytes: int) -> dict[str, Any]:
+def _times(crawl: JudgedCrawl, value: Floats, visits: timing.Spans, total_bytes: int) -> dict[str, Any]:
     seconds, (begun, ended) = crawl.simulated_seconds, visits
     until = timing.seconds_until(crawl.log, value, QUALITY_SHARES)
     return {
@@ -257,22 +261,22 @@ def _times(crawl: Judged, value: Floats, visits: timing.Spans, total_bytes: int)
         "bytes": total_bytes,
         "simulated_seconds": seconds,
         "seconds_until": dict(zip(map(_percent, QUALITY_SHARES), until, strict=True)),
-        "active_robots": float((ended - begun).sum() / seconds) if seconds else 0.0,
-        "optimal_seconds": timing.optimal_seconds(total_bytes, timing.capacity(crawl.network, crawl.robots)),
+        "active_connections": float((ended - begun).sum() / seconds) if seconds else 0.0,
+        "optimal_seconds": timing.optimal_seconds(total_bytes, timing.capacity(crawl.network, crawl.connections)),
         "wall_seconds": crawl.wall_seconds,
     }
 
 
-def _progress(crawl: Judged, value: Floats) -> Progress:
+def _progress(crawl: JudgedCrawl, value: Floats) -> RecordedCourse:
     found = timing.progress(crawl.log, value, float(value.sum()))
-    return Progress(*(column.tolist() for column in found))
+    return RecordedCourse(*(column.tolist() for column in found))
 
 
-def _load(crawl: Judged, visits: timing.Spans, brought: timing.Counts) -> Load:
-    edges, link = timing.bin_edges(crawl.log), timing.capacity(crawl.network, crawl.robots)
+def _load(crawl: JudgedCrawl, visits: timing.Spans, brought: timing.Counts) -> Load:
+    edges, link = timing.bin_edges(crawl.log), timing.capacity(crawl.network, crawl.connections)
     received = timing.bytes_received(crawl.log, brought, edges)
     wasted = timing.wasted_bandwidth(received, edges, link).tolist() if math.isfinite(link) else None
-    return Load(edges.tolist(), timing.active_robots(visits, edges).tolist(), received.tolist(), wasted)
+    return Load(edges.tolist(), timing.active_connections(visits, edges).tolist(), received.tolist(), wasted)
 
 
 def _percent(share: float) -> str:

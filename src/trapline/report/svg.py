@@ -1,23 +1,54 @@
-"""Charts as SVG for the HTML page: lines, ticks, labels. Colours and strokes are classes, which the page's style sheet fills.
+"""Charts as SVG for the HTML page: lines, ticks, labels. Colours and strokes are CSS classes, which the page's style sheet defines.
 
-It draws what `chart.py` says. Everything that is text is escaped here.
+This module draws the charts of `chart.py`, and escapes all text.
 """
 
 from collections.abc import Iterable
 from html import escape
+from typing import NamedTuple
 
 import numpy as np
 
-from trapline.report.axis import Axis
-from trapline.report.chart import OPTIMUM, RANDOM, Chart, Floats, Line
-from trapline.report.style import look
+from trapline.report.chart import OPTIMUM, RANDOM, Axis, Chart, ChartLine, Floats
 from trapline.units import number
+
+# ---- The looks of curves: colour, stroke and marker together distinguish the curves of one picture, for any eyes and in any print.
+#
+# This part knows the numbers of curves, and not what they show. The PNG and the HTML page use the same looks.
+
+# Okabe and Ito's colours, which can be distinguished with any colour vision, without their yellow, which is invisible on white paper.
+COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#1A1A1A")
+# The colours on a dark page: lighter, in the same order.
+COLOURS_ON_DARK = ("#4C9BE8", "#F0814A", "#2FC49A", "#E39AC2", "#F2B632", "#A3DCFF", "#F0F0F0")
+STROKES: tuple[tuple[float, ...], ...] = ((), (7, 2.5), (7, 2.5, 1.5, 2.5), (2.5, 2))  # lengths on, off, in points
+MARKERS = "osD^vPX*"  # matplotlib's names
+
+
+class Look(NamedTuple):
+    """Numbers of a colour, a stroke and a marker."""
+
+    colour: int
+    stroke: int
+    marker: int
+
+
+def look(index: int) -> Look:
+    """Return the look of the curve with this number. 28 curves differ in colour or stroke, 56 at least in the marker.
+
+    >>> look(0), look(7)
+    (Look(colour=0, stroke=0, marker=0), Look(colour=0, stroke=1, marker=7))
+    """
+    rounds, colour = divmod(index, len(COLOURS))
+    return Look(colour, (colour + rounds) % len(STROKES), index % len(MARKERS))
+
+
+# ---- Drawing.
 
 WIDTH, HEIGHT = 720, 440
 LEFT, RIGHT, TOP, BOTTOM = 84, 20, 14, 62
 _REFERENCES = {OPTIMUM: "optimum", RANDOM: "random"}
 _MARKER_GAP = 110.0  # pixels of a line between two markers
-# By the same numbers as style.MARKERS: circle, square, diamond, triangles, plus, cross, star; about 8 pixels wide.
+# In the order of MARKERS: circle, square, diamond, triangles, plus, cross, star; about 8 pixels wide.
 _SHAPES = (
     "M-4 0a4 4 0 1 0 8 0a4 4 0 1 0-8 0z",
     "M-3.6-3.6h7.2v7.2h-7.2z",
@@ -31,7 +62,7 @@ _SHAPES = (
 
 
 def chart_svg(chart: Chart) -> str:
-    """The whole picture. The crawls' lines have the class k0, k1 and so on, by which the page hides them."""
+    """Draw a chart. The lines of crawls have the classes k0, k1 and so on, by which the page hides them."""
     label = escape(f"{chart.title}: {chart.y.label} against {chart.x.label}")
     references = (line for line in chart.lines if line.index < 0)
     crawls = (line for line in chart.lines if line.index >= 0)
@@ -51,14 +82,14 @@ def chart_svg(chart: Chart) -> str:
 
 
 def swatch_svg(index: int) -> str:
-    """A piece of a line, for legend and table."""
+    """Draw a piece of a line, for the legend and the table."""
     marker = _marker(22, 7, index) if index >= 0 else ""
     line = f'<path class="line" d="M1 7H43"/>{marker}'
     return f'<svg class="swatch {classes(index)}" viewBox="0 0 44 14" aria-hidden="true">{line}</svg>'
 
 
 def classes(index: int) -> str:
-    """Of a line: colour and stroke."""
+    """Return the CSS classes of a line: its colour and stroke."""
     if index in _REFERENCES:
         return _REFERENCES[index]
     colour, stroke, _ = look(index)
@@ -94,18 +125,18 @@ def _y(value: float, axis: Axis) -> float:
     return HEIGHT - BOTTOM - (HEIGHT - TOP - BOTTOM) * value / axis.top
 
 
-def _reference(line: Line, chart: Chart) -> str:
+def _reference(line: ChartLine, chart: Chart) -> str:
     path = f'<path class="line" d="{_path(*_pixels(line, chart))}"/>'
     return f'<g data-index="{line.index}" class="{classes(line.index)}">{path}</g>'
 
 
-def _crawl(line: Line, chart: Chart) -> str:
+def _crawl(line: ChartLine, chart: Chart) -> str:
     x, y = _pixels(line, chart)
     markers = "".join(_marker(*place, line.index) for place in _marker_places(x, y, line.index))
     return f'<g data-index="{line.index}" class="k{line.index} {classes(line.index)}"><path class="line" d="{_path(x, y)}"/>{markers}</g>'
 
 
-def _pixels(line: Line, chart: Chart) -> tuple[Floats, Floats]:
+def _pixels(line: ChartLine, chart: Chart) -> tuple[Floats, Floats]:
     x = LEFT + (WIDTH - LEFT - RIGHT) * line.x / chart.x.top
     return x, HEIGHT - BOTTOM - (HEIGHT - TOP - BOTTOM) * line.y / chart.y.top
 
@@ -119,7 +150,7 @@ def _marker(x: float, y: float, index: int) -> str:
 
 
 def _marker_places(x: Floats, y: Floats, index: int) -> Iterable[tuple[float, float]]:
-    """At equal distances along the line, for each line at others."""
+    """Return places at equal distances along the line; each line has its own."""
     along = np.concatenate(([0.0], np.cumsum(np.hypot(np.diff(x), np.diff(y)))))
     first = 14.0 + index * 37 % _MARKER_GAP
     at = np.arange(first, along[-1], max(_MARKER_GAP, along[-1] / 9)) if along[-1] else np.zeros(1)

@@ -1,23 +1,23 @@
-"""The numbers of several crawls as columns: what each is called, what it means, and which value is the best.
+"""The numbers of several crawls as columns: the name and meaning of each column, its values, and which of them is the best.
 
-It reads records and knows nothing of HTML or terminals.
+This module reads records, and knows nothing about HTML or terminals.
 """
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 
 from trapline.report.record import CrawlRecord
-from trapline.simulate.kendall import SAMPLES, TAU_SAMPLE
+from trapline.simulate.metrics import SAMPLES, TAU_SAMPLE
 from trapline.units import three_digits, time_unit
 
 Value = float | None
 HIGH, LOW, NEITHER = 1, -1, 0
 VIOLATIONS = "violations"
-NARROW = "\u00a0"  # a space at which no head of a column is broken
+NARROW = "\u00a0"  # a no-break space, so that the head of a column is not broken there
 SPEED_UP = "speed-up"
 WALL = "wall s"
-_ABOUT = 0.01
-_IF_ANY = ("MB", "failed", "refused", SPEED_UP, WALL)  # columns left out if all are 0 or not known
+_ABOUT = 0.01  # crawls that differ by less fetched about the same
+_IF_ANY = ("MB", "failed", "refused", SPEED_UP, WALL)  # columns that are omitted if all values are 0 or not known
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,16 +27,16 @@ class Column:
     about: str
     values: list[Value]
     texts: list[str]
-    better: int = NEITHER  # HIGH or LOW values
+    better: int = NEITHER  # which values are better: HIGH, LOW or NEITHER
 
     @property
     def same(self) -> bool:
-        """Whether several rows all show the same."""
+        """Whether there are several rows and all show the same text."""
         return len(self.texts) > 1 and len(set(self.texts)) == 1
 
     @property
     def best(self) -> set[int]:
-        """Rows that show the best value; none if all show the same, for then nothing is told by it."""
+        """The rows that show the best value; none if all rows show the same value."""
         known = [(value, text) for value, text in zip(self.values, self.texts, strict=True) if value is not None]
         if self.better == NEITHER or len({text for _, text in known}) < 2:
             return set()
@@ -45,17 +45,20 @@ class Column:
 
 
 def columns(records: Sequence[CrawlRecord]) -> list[Column]:
-    """Every number of section 4 of the specification that is one number a crawl. Of crawls that fetched different pages, what they
-    fetched comes first, and the order and time in which each fetched its own has no best."""
+    """Return all numbers of section 4 of the specification that are one number per crawl.
+
+    If the crawls fetched different pages, the columns on what they fetched come first, and the columns on the order and
+    time of fetches have no best value.
+    """
     order = [*_order_columns(records), *_time_columns(records), *_top_columns(records)]
     every = [*order, *_count_columns(records)]
     if not comparable(records):
-        every = [*_count_columns(records), *(replace(one, better=NEITHER) for one in order)]
+        every = [*_count_columns(records), *(replace(column, better=NEITHER) for column in order)]
     return [column for column in every if any(value is not None for value in column.values)]
 
 
 def comparable(records: Sequence[CrawlRecord]) -> bool:
-    """Whether the crawls fetched about the same: then it says something how soon."""
+    """Return whether the crawls fetched about the same. Only then it is meaningful to compare how soon."""
     pages, quality = [record.pages_fetched for record in records], [record.quality_fetched for record in records]
     return max(pages) - min(pages) <= _ABOUT * max(pages) and max(quality) - min(quality) <= _ABOUT
 
@@ -95,7 +98,7 @@ def _tau_columns(records: Sequence[CrawlRecord]) -> list[Column]:
         "fewer: 1 is best first, -1 worst first."
     )
     spread = (
-        f"Half of what lies between the lowest and highest tau of {SAMPLES} samples: a smaller difference says nothing. 0 if "
+        f"Half the distance between the lowest and the highest tau of {SAMPLES} samples; smaller differences mean nothing. 0 if "
         "all pages are in the sample."
     )
     halves = [(record.kendall_tau_spread[1] - record.kendall_tau_spread[0]) / 2 for record in records]
@@ -107,7 +110,7 @@ def _tau_columns(records: Sequence[CrawlRecord]) -> list[Column]:
 
 def _top_columns(records: Sequence[CrawlRecord]) -> list[Column]:
     group = "pages until … of the top tenth by PageRank"
-    about = "Pages fetched until {} of the tenth with the highest PageRank was in. At 100 % a single page decides."
+    about = "Pages fetched until {} of the tenth with the highest PageRank was fetched. At 100 % a single page decides."
     return [
         _column(group, name, about.format(name), [record.top_tenth[share] for record in records], _count, LOW)
         for share, name in _named(records[0].top_tenth)
@@ -124,7 +127,7 @@ def _time_columns(records: Sequence[CrawlRecord]) -> list[Column]:
     of_time = f"{records[0].of_time}{unit}"
     group, about = (
         f"{of_time} until … of the {quality}",
-        f"{_capital(of_time)} until {{}} of the {{}} it fetched was in.",
+        f"{_capital(of_time)} until the crawl had fetched {{}} of the {{}} that it fetched in all.",
     )
     found = [
         _column(group, name, about.format(name, quality), [r.seconds_until[share] for r in records], in_unit, LOW)
@@ -134,22 +137,24 @@ def _time_columns(records: Sequence[CrawlRecord]) -> list[Column]:
     found.append(_column(group, "end", about, [record.simulated_seconds for record in records], in_unit, LOW))
     if any(record.optimal_seconds is not None for record in records):
         optimal, closeness = [r.optimal_seconds for r in records], [r.closeness for r in records]
-        about = f"Total bytes / B: the {unit} that the crawl would take with the link always full."
+        about = f"Total bytes / B: the {unit} that the crawl would take if the link were always full."
         found.append(_column("link", f"T* ({unit})", about, optimal, in_unit))
-        about = "How close the crawl came to T*: 1 is a link always full, the rest is wasted bandwidth."
+        about = "How close the crawl came to T*: 1 means that the link was always full; the rest is wasted bandwidth."
         found.append(_column("link", "T* / T", about, closeness, _four, HIGH))
     return found
 
 
 def _count_columns(records: Sequence[CrawlRecord]) -> list[Column]:
     quality = records[0].quality
-    about_quality = f"Share of the whole web's {quality} that the fetched pages hold."
+    about_quality = f"Share of the whole web's {quality} that the fetched pages have."
     about_violations = (
-        "Visits that broke a politeness rule, counted from the log. Must be 0. Where w depends on the size of a site, the "
-        "smaller one is asked of all; back-off after failures is not checked."
+        "Visits that broke a politeness rule, counted from the log. Must be 0. If w depends on the size of a site, only the "
+        "smaller w is checked; back-off after failures is not checked."
     )
     about_rate = f"Pages per {records[0].of_time}second."
-    about_speed_up = "How many times the pages per second of the same strategy with one robot on a link without limit."
+    about_speed_up = (
+        "Pages per second, divided by those of the same strategy with one connection on a link without limit."
+    )
     found = [
         _count_column("pages", "Pages fetched.", [r.pages_fetched for r in records]),
         _column(
@@ -157,7 +162,13 @@ def _count_columns(records: Sequence[CrawlRecord]) -> list[Column]:
         ),
         _column("crawl", "pages/s", about_rate, [r.rate for r in records], three_digits, HIGH),
         _column("crawl", SPEED_UP, about_speed_up, [r.speed_up for r in records], three_digits, HIGH),
-        _column("crawl", "robots", "Robots at work, on average.", [r.active_robots for r in records], three_digits),
+        _column(
+            "crawl",
+            "connections",
+            "Connections at work, on average.",
+            [r.active_connections for r in records],
+            three_digits,
+        ),
         _count_column("visits", "Visits to sites.", [r.visits for r in records]),
         _column("crawl", "MB", "Megabytes (10^6 bytes) fetched.", [r.bytes / 1e6 for r in records], three_digits),
         _count_column("failed", "Fetches that failed; they may be tried again.", [r.failed for r in records]),

@@ -1,8 +1,8 @@
-"""Live crawls side by side, as records of the same kind as simulated ones: the same tables and plots then serve both.
+"""Comparison of live crawls: converts them to the same records as simulated crawls, so that the same tables and plots serve both.
 
-All are judged by one measure, which none of them knew: PageRank of the web that they found together, by URL, or of the whole
-web where somebody knows it. What each crawl itself took for quality while it ran differs from strategy to strategy, and cannot be
-compared.
+All crawls are judged by one measure, which none of them knew: the PageRank of the web that they found together, by URL,
+or of the whole web if it is known. The quality that each crawl used while it ran differs from strategy to strategy, and
+cannot be compared.
 """
 
 from collections import Counter, defaultdict
@@ -17,21 +17,21 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from trapline.crawl.audit import politeness_violations
-from trapline.crawl.folder import opened, options
-from trapline.crawl.options import CrawlOptions
-from trapline.crawl.records import ERRAND, RETURNED
-from trapline.crawl.summary import span_of, strategy_name
+from trapline.crawl.engine.options import CrawlOptions
+from trapline.crawl.engine.records import OUT_OF_BAND, RETURNED
+from trapline.crawl.inspect.audit import politeness_violations
+from trapline.crawl.inspect.database import opened, options
+from trapline.crawl.inspect.summary import span_of, strategy_name
 from trapline.errors import ConfigError
 from trapline.frontier import FETCHED, Rules
 from trapline.graph import Graph, LoadOptions, load_graph, pagerank
-from trapline.graph.csr import csr_from_edges
+from trapline.graph.graph import csr_from_edges
 from trapline.graph.sites import recorded_graph
 from trapline.graph.strings import StoredStrings, encoded
 from trapline.report.chart import Floats
 from trapline.report.live_record import Moments, moments_of
 from trapline.report.record import CrawlRecord, record_of
-from trapline.simulate import Log, Network
+from trapline.simulate import FetchLog, Network
 from trapline.strategies.choice import live_strategy
 
 Ids = NDArray[np.int32]
@@ -53,17 +53,17 @@ class Bodies(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class LiveCrawl:
-    """A live crawl, as far as records look at it."""
+class RecordedCrawl:
+    """A live crawl with the attributes that records need."""
 
-    log: Log
+    log: FetchLog
     strategy: Pair
     rules: Rules
     drained: bool
     servers: Bodies
     network: Network
-    robots: int
-    wall_seconds: float = 0.0  # of a simulator's loop: there was none
+    connections: int
+    wall_seconds: float = 0.0  # time of the simulator's loop, which a live crawl does not have
 
     @property
     def simulated_seconds(self) -> float:
@@ -71,11 +71,13 @@ class LiveCrawl:
 
 
 def records_together(folders: Sequence[Path], known: Graph | None = None) -> list[CrawlRecord]:
-    """The record of each crawl, named by its strategy, and where two have the same, also by their folders. `known`: pages and
-    links that are there, with URLs and sizes, whether or not a crawl found them."""
+    """Return the record of each crawl, named by its strategy; if two have the same strategy, also by their folders.
+
+    `known`: the pages and links that exist, with URLs and sizes, whether or not a crawl found them.
+    """
     web, numbers = _web(_graphs(folders, known), folders[0])
-    worth, own = pagerank(web), numbers[-len(folders) :]
-    records = [_record(folder, number, web, worth) for folder, number in zip(folders, own, strict=True)]
+    quality, own = pagerank(web), numbers[-len(folders) :]
+    records = [_record(folder, number, web, quality) for folder, number in zip(folders, own, strict=True)]
     times = Counter(record.strategy for record in records)
     return [
         replace(record, strategy=f"{record.strategy} ({folder.name})") if times[record.strategy] > 1 else record
@@ -91,7 +93,7 @@ def _graphs(folders: Sequence[Path], known: Graph | None) -> Iterator[Graph]:
 
 
 def _web(graphs: Iterable[Graph], file: Path) -> tuple[Graph, list[Ids]]:
-    """The pages of any of the graphs, with the links of any of them; and for each graph the numbers that its pages have there."""
+    """Return the union of the graphs, and for each graph the numbers of its pages in the union."""
     ids: defaultdict[bytes, int] = defaultdict(count().__next__)  # a missing key gets the next number
     numbers, sources, targets, sizes = [], [], [], []
     for graph in graphs:
@@ -108,43 +110,46 @@ def _web(graphs: Iterable[Graph], file: Path) -> tuple[Graph, list[Ids]]:
     return recorded_graph(urls, file, *links, format_name="crawls", sizes=size), numbers
 
 
-def _record(folder: Path, number: Ids, web: Graph, worth: Floats) -> CrawlRecord:
+def _record(folder: Path, number: Ids, web: Graph, quality: Floats) -> CrawlRecord:
     assert web.sizes is not None
     with closing(opened(folder)) as database:
-        told = options(database)
-        crawl = LiveCrawl(
+        settings = options(database)
+        crawl = RecordedCrawl(
             log=_log(database, number),
-            strategy=_pair(told),
-            rules=told.rules,
+            strategy=_pair(settings),
+            rules=settings.rules,
             drained=_drained(database),
             servers=Bodies(web.sizes.astype(np.float64)),
-            network=Network(bandwidth=told.bandwidth),
-            robots=told.connections,
+            network=Network(bandwidth=settings.bandwidth),
+            connections=settings.connections,
         )
-        record = record_of(crawl, web, worth)
+        record = record_of(crawl, web, quality)
         record = replace(record, politeness_violations=politeness_violations(database), clock="")
-        return _with_robots_out(record, moments_of(database))
+        return _with_active_connections(record, moments_of(database))
 
 
-def _with_robots_out(record: CrawlRecord, moments: Moments) -> CrawlRecord:
-    """Robots at work as the crawl itself counted them: of one that waits for a connection or for robots.txt its log of pages does not
-    tell."""
-    if not len(record.load.active_robots):
+def _with_active_connections(record: CrawlRecord, moments: Moments) -> CrawlRecord:
+    """Return the record with the active connections as the crawl itself counted them.
+
+    The log of pages does not include the time in which a visit opens its connection or waits for robots.txt.
+    """
+    if not len(record.load.active_connections):
         return record
     edges = np.array(record.load.edges_s)
-    out = np.interp((edges[1:] + edges[:-1]) / 2, moments.seconds, moments.active)
+    active = np.interp((edges[1:] + edges[:-1]) / 2, moments.seconds, moments.active)
     return replace(
         record,
-        load=replace(record.load, active_robots=out.tolist()),
-        active_robots=float(np.average(out, weights=np.diff(edges))),
+        load=replace(record.load, active_connections=active.tolist()),
+        active_connections=float(np.average(active, weights=np.diff(edges))),
     )
 
 
-def _pair(told: CrawlOptions) -> Pair:
+def _pair(settings: CrawlOptions) -> Pair:
+    ranks = settings.page_rank, settings.site_rank
     try:
-        found = live_strategy(told.strategy, told.page_rank, told.site_rank, told.quality, told.history is not None)
-    except ConfigError:  # it came from a file that is not here
-        return Pair(strategy_name(told), Name(""), Name(""))
+        found = live_strategy(settings.strategy, *ranks, settings.quality, settings.history is not None)
+    except ConfigError:  # the strategy came from a file that is not here
+        return Pair(strategy_name(settings), Name(""), Name(""))
     return Pair(found.name, Name(found.page.name), Name(found.site.name))
 
 
@@ -153,22 +158,24 @@ def _drained(database: Connection) -> bool:
     return bool(last and last[0])
 
 
-def _log(database: Connection, number: Ids) -> Log:
-    """What was asked for, in order of completion, in seconds of crawling; of a page that came twice, the first time. Pages without a
-    number were found after the crawl's graph was read."""
+def _log(database: Connection, number: Ids) -> FetchLog:
+    """Return the requests in order of completion, in seconds of crawling; of a page that was fetched twice, the first fetch.
+
+    Pages without a number were found after the crawl's graph was read, and are omitted.
+    """
     rows = database.execute(
         f"select {_COLUMNS} from fetch where address != ''"
-        f" and result not in ({RETURNED}, {ERRAND}) and page < {len(number)}"
+        f" and result not in ({RETURNED}, {OUT_OF_BAND}) and page < {len(number)}"
         " order by started + total_s, seq"
     ).fetchall()
     page, visit, started, first_byte_s, total_s, result = np.array(rows, np.float64).reshape(-1, 6).T
-    came = np.flatnonzero(result == FETCHED)
-    _, first = np.unique(page[came], return_index=True)
-    kept = np.sort(np.concatenate((np.flatnonzero(result != FETCHED), came[first])))
+    fetched = np.flatnonzero(result == FETCHED)
+    _, first = np.unique(page[fetched], return_index=True)
+    kept = np.sort(np.concatenate((np.flatnonzero(result != FETCHED), fetched[first])))
     start = _seconds_of_crawling(database, started)
-    return Log(
+    return FetchLog(
         page=number[page[kept].astype(np.int64)],
-        visit=np.unique(visit[kept], return_inverse=True)[1].astype(np.int32),  # a number may be of any size
+        visit=np.unique(visit[kept], return_inverse=True)[1].astype(np.int32),  # visit numbers may be of any size
         start=start[kept],
         first_byte=(start + first_byte_s)[kept],
         end=(start + total_s)[kept],
@@ -177,7 +184,7 @@ def _log(database: Connection, number: Ids) -> Log:
 
 
 def _seconds_of_crawling(database: Connection, moments: Floats) -> Floats:
-    """Since the first request, without the time between two runs."""
+    """Return the seconds since the first request, without the time between two runs."""
     since = moments - span_of(database).began
     at, seconds = (
         np.array(database.execute("select at, seconds from progress order by rowid").fetchall()).reshape(-1, 2).T

@@ -1,1 +1,1 @@
-"""What providers tell about their pages: pings, feeds, sitemaps, schedules, as facts with a channel. It decides nothing about crawling."""
+"""Signals from content providers to a crawler: pings, feeds, sitemaps, schedules and access logs."""

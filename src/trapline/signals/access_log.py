@@ -1,8 +1,10 @@
-"""Who accessed which page, from logs of web servers and from lists: lines in, counts by URL and hour out. Pure.
+"""Access counts by URL and hour, read from web server logs and from lists. Pure: lines in, counts out.
 
-Three forms, told apart line by line: the combined log format of web servers (also with the virtual host before it), tab-separated
-`url<tab>count` or `url<tab>seconds since 1970`, and JSON objects `{"url": ..., "time": ..., "count": ...}`.
-Counted are people's visits as far as one can tell: GET, answered with 200 or 304, not by a robot that says so, not of robots.txt.
+Each line is in one of three formats, recognised line by line: the combined log format of web servers (optionally with the
+virtual host in front), tab-separated `url<tab>count` or `url<tab>seconds since 1970`, and JSON objects
+`{"url": ..., "time": ..., "count": ...}`.
+Only visits by people count, as far as a log shows them: GET requests, answered with 200 or 304, whose user agent does not
+name a robot, for a target other than robots.txt.
 """
 
 import json
@@ -17,7 +19,7 @@ from trapline.fetch.urls import canonical, target
 from trapline.signals.inbox import ACCESS, Signal
 
 HOUR_S = 3600.0
-LEAST_TIME = 1e8  # a number below it is a count, one above it a time: March 1973
+LEAST_TIME = 1e8  # a smaller number is a count, a larger one a time: 1e8 s is in March 1973
 MOST_COUNT = 1e9
 CHANNEL = "api"
 
@@ -27,7 +29,8 @@ _COMBINED = re.compile(
     rb"\"(?P<method>[A-Z]+) (?P<target>[^\" ]+)(?: [^\"]*)?\" (?P<status>\d{3}) \S+"
     rb"(?: \"[^\"]*\" \"(?P<agent>(?:[^\"\\]|\\.)*)\")?"
 )
-# Names that robots give themselves; and programs that fetch for no reader. An agent that is not given counts as a robot's.
+# Words in the user agents of robots, and of programs that fetch without a human reader. An empty user agent or "-" counts as
+# a robot too.
 _ROBOT = re.compile(
     rb"bot\b|bot[/_;-]|crawl|spider|slurp|trapline|archiver|scrapy|wget|curl|python|java/|go-http|libwww|httpclient|monitor"
     rb"|preview|feed|facebookexternalhit|headless",
@@ -38,12 +41,15 @@ _MONTHS = {name: number for number, name in enumerate(b"Jan Feb Mar Apr May Jun 
 COUNTED, BAD, ROBOTS, NOT_A_VISIT, ELSEWHERE = "counted", "bad", "robots", "not a visit", "elsewhere"
 
 
-class Accesses:
-    """Counts of accesses, by URL and the hour's beginning. `site`: whose log it is, where lines do not say; "": nobody's."""
+class AccessCounts:
+    """Counts of accesses, by URL and start of the hour.
+
+    `site`: the site that the log belongs to, for lines that name no host; "": unknown, and such lines are not counted.
+    """
 
     def __init__(self, site: str, now: float, robots: bool = False) -> None:
         self._site, self._now, self._with_robots = site, now, robots
-        self.lines: Counter[str] = Counter()  # by what became of them
+        self.lines: Counter[str] = Counter()  # number of lines by outcome: COUNTED, BAD, ...
         self.counts: dict[tuple[str, float], float] = defaultdict(float)
 
     def read(self, lines: Iterable[bytes]) -> None:
@@ -89,9 +95,9 @@ class Accesses:
 
     def _json(self, line: bytes) -> str:
         try:
-            one = json.loads(line)
-            when, count = float(one.get("time", self._now)), float(one.get("count", 1))
-            return self._add(canonical(one["url"], self._site or None), when, count)
+            access = json.loads(line)
+            when, count = float(access.get("time", self._now)), float(access.get("count", 1))
+            return self._add(canonical(access["url"], self._site or None), when, count)
         except (ValueError, TypeError, KeyError, AttributeError, RecursionError, OverflowError):
             return BAD
 
@@ -106,7 +112,8 @@ class Accesses:
 
 @lru_cache(maxsize=1024)
 def _site_of(host: bytes | None) -> str:
-    """
+    """Return the origin of a log's virtual host; "" if the line names none.
+
     >>> _site_of(b"a.org"), _site_of(b"a.org:443"), _site_of(None)
     ('http://a.org', 'https://a.org:443', '')
     """
@@ -118,7 +125,7 @@ def _site_of(host: bytes | None) -> str:
 
 @lru_cache(maxsize=1024)
 def _hour(text: bytes, zone: bytes) -> float | None:
-    """Seconds since 1970 at which an hour of the log began.
+    """Return the start of an hour of the log, in seconds since 1970; None if the text is not a valid date.
 
     >>> _hour(b"10/Oct/2000:13", b"-0700")
     971208000.0

@@ -1,19 +1,28 @@
-"""Crawls in virtual time over a web graph: the same frontier and strategies as live, and the metrics of the papers."""
+"""Simulated crawls of a web graph in virtual time, with the frontier and strategies of the live crawl, and the metrics
+of the papers."""
 
 from typing import TYPE_CHECKING, Any
 
-from trapline.simulate.audit import politeness_violations
-from trapline.simulate.log import Log
+from trapline.simulate.log import FetchLog, politeness_violations
 from trapline.simulate.servers import PROTOCOLS, Network, Servers, constant_servers
 
 if TYPE_CHECKING:
     from trapline.simulate.driver import Crawl, simulate
 
-__all__ = ["PROTOCOLS", "Crawl", "Log", "Network", "Servers", "constant_servers", "politeness_violations", "simulate"]
+__all__ = [
+    "PROTOCOLS",
+    "Crawl",
+    "FetchLog",
+    "Network",
+    "Servers",
+    "constant_servers",
+    "politeness_violations",
+    "simulate",
+]
 
 
 def __getattr__(name: str) -> Any:
-    """The driver is loaded when it is first asked for: who judges a crawl need not compile what simulates one."""
+    """Import the driver when it is first used: a program that only evaluates crawls need not compile the simulator."""
     if name not in ("Crawl", "simulate"):
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     from trapline.simulate import driver

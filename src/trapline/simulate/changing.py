@@ -1,8 +1,10 @@
-"""The virtual-time driver of a web that changes: new pages are fetched and old ones fetched again, by the agenda of a live crawl.
+"""The virtual-time driver for a web that changes: it fetches new pages and refetches old ones, by the agenda of a live
+crawl.
 
-A plain loop over the faces of frontier, refresher and agenda, which decide everything; it owns time and truth, and tells them what a
-crawler would see: whether a copy differs, and what sites tell of pages that were fetched. Laws: docs/simulator.md, "A web that changes".
-Where nothing is fetched again it makes the crawl of driver.py, which is compiled.
+The driver is a plain loop over the interfaces of frontier, refresher and agenda, which make all decisions. It owns the
+time and the true state of the web, and tells them only what a crawler would see: whether a page differs from its copy,
+and what sites signal about fetched pages. Laws: docs/simulator.md, "A web that changes". Without refetching, it
+produces the same crawl as the compiled driver.py.
 """
 
 import heapq
@@ -18,24 +20,22 @@ import numpy as np
 from trapline.frontier import FAILED, FETCHED, Drained, Frontier, Outcome, Rescore, Rules, Visit, WaitUntil
 from trapline.frontier.layout import Array
 from trapline.refresh import Policy, Refresher
-from trapline.refresh.agenda import Agenda
-from trapline.refresh.turns import Turns
-from trapline.simulate.changing_robots import Timing, Tour, response_s
-from trapline.simulate.changing_web import ChangingWeb
+from trapline.refresh.live.agenda import Agenda, Turns
+from trapline.simulate.changing_web import ChangingWeb, Timing, Tour, response_s
 from trapline.simulate.driver import prepare
-from trapline.simulate.log import Log, log_of
+from trapline.simulate.log import FetchLog, log_of
 from trapline.simulate.scores import KnownGraph
 from trapline.simulate.servers import Network, Servers, constant_servers
 from trapline.strategies import Strategy
 
-PING, SCHEDULE = 0, 4  # the channels by which sites tell, as numbered in signals/inbox.py
-_ASK_EVERY_S = 1.0  # while nothing is worth its price: the refresher cannot say when that will change
-_SLICE = 2_000  # rows between two reports of progress
+PING, SCHEDULE = 0, 4  # the channels of signals from sites, as numbered in signals/inbox.py
+_ASK_EVERY_S = 1.0  # while no page is worth the price: the refresher cannot say when that will change
+_SLICE = 2_000  # rows of the log between two progress reports
 
 
 @dataclass(frozen=True, slots=True)
 class Refresh:
-    """How pages are fetched again; see refresh/turns.py."""
+    """How pages are refetched; see refresh/live/agenda.py."""
 
     policy: Policy
     share: float = 0.5
@@ -48,9 +48,9 @@ class ChangingCrawl:
     """What a simulated crawl of a changing web did, and under which conditions."""
 
     web: ChangingWeb
-    log: Log
-    again: Array  # bool[rows]: the crawl had the page
-    changed: Array  # bool[rows]: and found it changed
+    log: FetchLog
+    again: Array  # bool[rows]: the fetch was a refetch
+    changed: Array  # bool[rows]: the page differed from the crawl's copy
     strategy: Strategy
     rules: Rules
     refresh: Refresh | None
@@ -63,7 +63,7 @@ def simulate_changing(
     rules: Rules,
     refresh: Refresh | None,
     *,
-    robots: int = 1,
+    connections: int = 1,
     servers: Servers | None = None,
     network: Network | None = None,
     seeds: Array | None = None,
@@ -72,14 +72,15 @@ def simulate_changing(
     seed: int = 0,
     progress: Callable[[int, int], None] | None = None,
 ) -> ChangingCrawl:
-    """Crawl for `web.until_s`. `refresh` None: every page once. `quality`: what a page is worth to the refresher; without, all the same."""
+    """Crawl for `web.until_s` seconds. `refresh` None: fetch every page once. `quality`: the value of each page for the
+    refresher; None: all pages have the same value."""
     servers = servers or constant_servers(1.0)
     servers.check(web.graph)
     timing = Timing(servers, network or Network(), seed)
-    frontier = prepare(web.graph, strategy, rules, dict(inputs or {}), robots, seed)
+    frontier = prepare(web.graph, strategy, rules, dict(inputs or {}), connections, seed)
     frontier.discover(web.graph.home if seeds is None else seeds, 0.0)
-    worth = [1.0] * web.graph.pages if quality is None else quality.tolist()
-    run = _Run(web, frontier, _agenda(frontier, refresh), timing, robots, worth)
+    values = [1.0] * web.graph.pages if quality is None else quality.tolist()
+    run = _Run(web, frontier, _agenda(frontier, refresh), timing, connections, values)
     started = time.perf_counter()
     run.until(web.until_s, progress)
     wall_seconds = time.perf_counter() - started
@@ -104,7 +105,7 @@ def _agenda(frontier: Frontier, refresh: Refresh | None) -> Agenda | None:
 
 @dataclass(slots=True)
 class _Seen:
-    """What is logged, row by row."""
+    """The rows of the log, with two more columns."""
 
     rows: list[tuple[float, ...]] = field(default_factory=list)
     again: list[bool] = field(default_factory=list)
@@ -112,14 +113,15 @@ class _Seen:
 
 
 class _Copies:
-    """The truth: which version of each page the crawl has. Who fills it: `take`."""
+    """The true state of the crawl's copies: which version of each page it has. `take` updates it."""
 
     def __init__(self, web: ChangingWeb) -> None:
         self._offsets, self._at_s = web.changes.offsets.tolist(), web.changes.at_s.tolist()
         self._version: dict[int, int] = {}
 
     def take(self, page: int, answered: float) -> bool | None:
-        """A new copy, as the page was at this moment. Whether it differs from the old one; None: there was none."""
+        """Store a new copy of the page as it was at time `answered`. Return whether it differs from the old copy; None:
+        there was none."""
         found = bisect_right(self._at_s, answered, self._offsets[page], self._offsets[page + 1])
         old = self._version.get(page)
         self._version[page] = found
@@ -127,8 +129,8 @@ class _Copies:
 
 
 class _Run:
-    """The loop. `events`: pages under way, by when they are in, then by how many were begun before; filled by `_begin_page`, emptied by
-    `_step`."""
+    """The event loop. `_events` holds the pages in flight, ordered by completion time, then by the order in which they
+    were requested. `_begin_page` adds them, `_step` removes them."""
 
     def __init__(
         self,
@@ -136,49 +138,49 @@ class _Run:
         frontier: Frontier,
         agenda: Agenda | None,
         timing: Timing,
-        robots: int,
-        worth: list[float],
+        connections: int,
+        quality: list[float],
     ) -> None:
-        self._web, self._frontier, self._agenda, self._timing, self._worth = web, frontier, agenda, timing, worth
-        self._free, self._visits, self._serials = robots, itertools.count(), itertools.count()
+        self._web, self._frontier, self._agenda, self._timing, self._quality = web, frontier, agenda, timing, quality
+        self._free, self._visits, self._serials = connections, itertools.count(), itertools.count()
         self._events: list[tuple[float, int, Tour]] = []
-        self._signals, self._heard = web.signals if agenda else ([], []), 0
+        self._signals, self._signals_taken = web.signals if agenda else ([], []), 0
         self._copies, self._tries = _Copies(web), [0] * web.graph.pages
         self._known = KnownGraph(web.graph) if frontier.strategy.page.scores else None
-        self._ask_at = 0.0  # -inf: something happened, so ask at once
+        self._ask_at = 0.0  # when to ask for the next visit; -inf: something happened, so ask at once
         self._over = False
         self.seen = _Seen()
 
     def until(self, until_s: float, progress: Callable[[int, int], None] | None) -> None:
-        now, told = 0.0, 0
+        now, reported = 0.0, 0
         while now <= until_s and not self._over:
-            self._hear(now)
-            if self._step(now):  # at one moment, completions before new visits
+            self._take_signals(now)
+            if self._step(now):  # at the same moment, completions come before new visits
                 continue
             now = min(self._ask(now), self._next_event(), self._next_signal())
-            if progress is not None and len(self.seen.rows) >= told + _SLICE:
-                told = len(self.seen.rows)
+            if progress is not None and len(self.seen.rows) >= reported + _SLICE:
+                reported = len(self.seen.rows)
                 progress(int(min(now, until_s)), int(until_s))
 
-    # ---- what happens
+    # ---- events
 
     def _next_event(self) -> float:
         return self._events[0][0] if self._events else math.inf
 
     def _next_signal(self) -> float:
-        return self._signals[0][self._heard] if self._heard < len(self._signals[0]) else math.inf
+        return self._signals[0][self._signals_taken] if self._signals_taken < len(self._signals[0]) else math.inf
 
-    def _hear(self, now: float) -> None:
-        """Signals of pages that the crawl has not are lost, as they are live."""
+    def _take_signals(self, now: float) -> None:
+        """Pass signals to the refresher. Signals about pages that were not fetched yet are lost, as in a live crawl."""
         while self._next_signal() <= now:
-            assert self._agenda is not None  # else there are no signals
-            moment, page = self._signals[0][self._heard], self._signals[1][self._heard]
-            self._heard += 1
+            assert self._agenda is not None  # without an agenda there are no signals
+            moment, page = self._signals[0][self._signals_taken], self._signals[1][self._signals_taken]
+            self._signals_taken += 1
             if self._agenda.refresher.signalled(page, PING, moment, moment):
                 self._ask_at = -math.inf
 
     def _step(self, now: float) -> bool:
-        """If a page is in now, let the first be."""
+        """Process the first page that is complete by now. Return False if there is none."""
         if self._next_event() > now:
             return False
         _, _, tour = heapq.heappop(self._events)
@@ -189,7 +191,8 @@ class _Run:
     # ---- decisions
 
     def _ask(self, now: float) -> float:
-        """A free robot asks, if there is one and the last answer does not hold any more. When to go on, if nothing else happens."""
+        """Let a free connection ask for a visit, if there is one and the last answer has expired. Return the time at
+        which to continue if nothing else happens before."""
         if not self._free:
             return math.inf
         if now < self._ask_at:
@@ -202,8 +205,8 @@ class _Run:
             self._free -= 1
             self._begin_page(Tour(answer, next(self._visits), now))
         elif isinstance(answer, Rescore):
-            assert self._known is not None  # only a page rank that has scores asks for them
-            self._frontier.rescore(self._known.scores(self._frontier.state.state), now)
+            assert self._known is not None  # only a page rank with scores requests them
+            self._frontier.rescore(self._known.scores(self._frontier.page_states), now)
         self._over = isinstance(answer, Drained)
         self._ask_at = -math.inf
         return now
@@ -221,17 +224,18 @@ class _Run:
         links = self._web.graph.targets_of(page) if result == FETCHED else ()
         self._frontier.report(visit, page, result, now, links, response_s(tour, now))
         self._note(now, tour, self._copies.take(page, tour.first_byte) if result == FETCHED else None)
-        asked_for = tour.at + 1
-        over = asked_for == len(visit.pages) or result == FAILED
-        closed = self._timing.has_closed(visit.site, asked_for, over)
+        requested = tour.at + 1
+        over = requested == len(visit.pages) or result == FAILED
+        closed = self._timing.has_closed(visit.site, requested, over)
         if over or closed:
-            self._end_visit(now, visit, asked_for if closed else 0)
+            self._end_visit(now, visit, requested if closed else 0)
             return
-        tour.at, tour.start = asked_for, now + self._timing.pause_s
+        tour.at, tour.start = requested, now + self._timing.pause_s
         self._begin_page(tour)
 
     def _note(self, now: float, tour: Tour, changed: bool | None) -> None:
-        """In the log, and to the refresher, who hears what a page publishes whenever it is fetched."""
+        """Write a row of the log, and inform the refresher. On every fetch, it also learns the schedule that the page
+        publishes."""
         page, result = tour.page, tour.result
         again = self._agenda is not None and page in self._agenda.under_way
         self.seen.rows.append((page, tour.number, tour.start, tour.first_byte, now, result))
@@ -239,7 +243,7 @@ class _Run:
         self.seen.changed.append(bool(changed))
         if self._agenda is None:
             return
-        self._agenda.came(page, tour.visit.site, result, now, changed, self._worth[page])
+        self._agenda.came(page, tour.visit.site, result, now, changed, self._quality[page])
         if result == FETCHED and page in self._web.points:
             self._agenda.refresher.publish(page, SCHEDULE, self._web.points_after(page, now), now)
 

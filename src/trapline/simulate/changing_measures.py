@@ -1,8 +1,10 @@
-"""How much of a changing web a crawl has, and has fresh: over time, from its log and the truth. It knows no policy and no frontier.
+"""Coverage and freshness of a crawl of a changing web over time, from its log and the true changes. This module knows
+no policy and no frontier.
 
-A copy is that of the moment of its first byte. It is here from the end of the fetch, and fresh until the page's first update after
-that first byte. Freshness-weighted quality: Q(t) = sum of quality_i over the pages whose copy is fresh at t, divided by that over all
-pages. Averages are exact: sums over the intervals in which copies are here or fresh, not over samples.
+A copy shows the page as it was at the time of the first byte. The crawl has the copy from the end of the fetch on, and
+the copy is fresh until the page's first update after that first byte. Freshness-weighted quality: Q(t) = sum of
+quality_i over the pages whose copy is fresh at t, divided by the same sum over all pages. Averages are exact: they are
+computed from the intervals in which copies exist or are fresh, not from samples.
 """
 
 from dataclasses import dataclass
@@ -12,31 +14,32 @@ import numpy as np
 from numpy.typing import NDArray
 
 from trapline.refresh import Trace
-from trapline.simulate.log import Log, fetched
+from trapline.simulate.log import FetchLog, fetched
 
 Floats = NDArray[np.float64]
-LAST = 0.1  # of the time: what counts as the end, because one moment says little
+LAST = 0.1  # share of the time that counts as the end, because a single moment says little
 
 
-class Spans(NamedTuple):
-    """Intervals [begin, end), each with what it is worth while it lasts."""
+class ValuedSpans(NamedTuple):
+    """Intervals [begin, end), each with a value while it lasts."""
 
     begin_s: Floats
     end_s: Floats
     worth: Floats
 
     def mean(self, since_s: float, until_s: float) -> float:
-        """
-        >>> Spans(np.array([0.0, 2.0]), np.array([4.0, 4.0]), np.array([0.5, 0.25])).mean(0.0, 4.0)
+        """Return the mean over time of the sum of the values.
+
+        >>> ValuedSpans(np.array([0.0, 2.0]), np.array([4.0, 4.0]), np.array([0.5, 0.25])).mean(0.0, 4.0)
         0.625
         """
         lasts_s = np.clip(self.end_s, since_s, until_s) - np.clip(self.begin_s, since_s, until_s)
         return float(np.sum(np.maximum(lasts_s, 0.0) * self.worth) / (until_s - since_s))
 
     def at(self, moments: Floats) -> Floats:
-        """What lasts at each moment.
+        """Return the sum of the values at each of the given times.
 
-        >>> Spans(np.array([0.0, 2.0]), np.array([4.0, 3.0]), np.array([0.5, 0.25])).at(np.array([0.0, 2.0, 3.0, 4.0])).tolist()
+        >>> ValuedSpans(np.array([0.0, 2.0]), np.array([4.0, 3.0]), np.array([0.5, 0.25])).at(np.array([0.0, 2.0, 3.0, 4.0])).tolist()
         [0.5, 0.75, 0.5, 0.0]
         """
         begun, ended = _running(self.begin_s, self.worth, moments), _running(self.end_s, self.worth, moments)
@@ -58,27 +61,27 @@ class Course(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Measured:
-    """Shares of the whole web, at `time_s` and on average."""
+class ChangingMeasures:
+    """Shares of the whole web, at the times `time_s` and on average."""
 
     time_s: Floats
-    fresh: Course  # Q(t): of the quality
-    quality: Course  # of the quality, fresh or not
-    coverage: Course  # of the pages
-    fresh_pages: Course
+    fresh: Course  # Q(t): share of the quality of which there is a fresh copy
+    quality: Course  # share of the quality of which there is a copy, fresh or not
+    coverage: Course  # share of the pages of which there is a copy
+    fresh_pages: Course  # share of the pages of which there is a fresh copy
 
 
-def measured(log: Log, changes: Trace, quality: Floats, until_s: float, points: int = 300) -> Measured:
-    """`quality`: of each page, in any unit."""
+def measured(log: FetchLog, changes: Trace, quality: Floats, until_s: float, points: int = 300) -> ChangingMeasures:
+    """Compute the measures. `quality`: the value of each page, in any unit."""
     here, fresh = copies(log, until_s), fresh_copies(log, changes, until_s)
     moments, share = np.linspace(0.0, until_s, points), quality / quality.sum()
     equal = np.full(len(quality), 1.0 / len(quality))
 
     def course(page: NDArray[np.int32], begin_s: Floats, end_s: Floats, worth: Floats) -> Course:
-        spans = Spans(begin_s, end_s, worth[page])
+        spans = ValuedSpans(begin_s, end_s, worth[page])
         return Course(spans.mean(0.0, until_s), spans.mean((1.0 - LAST) * until_s, until_s), spans.at(moments))
 
-    return Measured(
+    return ChangingMeasures(
         time_s=moments,
         fresh=course(*fresh, share),
         quality=course(*here, share),
@@ -88,18 +91,18 @@ def measured(log: Log, changes: Trace, quality: Floats, until_s: float, points: 
 
 
 Lives = tuple[NDArray[np.int32], Floats, Floats]
-"""Pages, and from when to when."""
+"""Pages, and begin and end of an interval for each."""
 
 
-def copies(log: Log, until_s: float) -> Lives:
-    """From when on the crawl has each page. What is still here at the end lasts beyond it."""
+def copies(log: FetchLog, until_s: float) -> Lives:
+    """Return since when the crawl has a copy of each page. The intervals end just after the end of the crawl."""
     came = fetched(log)
     page, first = np.unique(came.page, return_index=True)
     return page, came.end[first], np.full(len(page), np.nextafter(until_s, np.inf))
 
 
-def fresh_copies(log: Log, changes: Trace, until_s: float) -> Lives:
-    """From when to when each copy was fresh: until the page changed, or a new copy took its place."""
+def fresh_copies(log: FetchLog, changes: Trace, until_s: float) -> Lives:
+    """Return the interval in which each copy was fresh: until the page changed, or a new copy replaced it."""
     came = fetched(log)
     order = np.lexsort((np.arange(len(came.page)), came.page))
     page, begin_s = came.page[order], came.end[order]
@@ -111,7 +114,7 @@ def fresh_copies(log: Log, changes: Trace, until_s: float) -> Lives:
 
 
 def _next_update(changes: Trace, page: NDArray[np.int32], answered: Floats, never: float) -> Floats:
-    """The first update of each page after a moment; `page` ascending."""
+    """Return the first update of each page after the time `answered`, or `never`. `page` must be ascending."""
     found = np.full(len(page), never)
     owners, begins = np.unique(page, return_index=True)
     ends = np.searchsorted(page, owners, side="right")

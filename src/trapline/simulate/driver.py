@@ -1,7 +1,8 @@
-"""The virtual-time driver: r robots crawl a graph under the frontier's rules, and time is a number.
+"""The virtual-time driver: r connections crawl a graph under the frontier's rules, and time is a number.
 
-It calls the frontier's compiled parts without the way through Python, and decides nothing itself; what it computes is in
-docs/simulator.md, and tests/simulate/test_driver.py holds it against a plain loop over `Frontier`.
+The driver calls the frontier's compiled functions directly, without Python in between, and makes no decisions.
+docs/simulator.md defines what it computes, and tests/simulate/test_driver.py compares it with a plain loop over
+`Frontier`.
 """
 
 import itertools
@@ -11,7 +12,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from trapline import jit
+from trapline.compiled import jit
+from trapline.compiled.jit import b1, f8, helper, i8, kernel, prefetch, void
 from trapline.errors import ConfigError
 from trapline.frontier import Frontier, Rules, heap
 from trapline.frontier.discovery import discover
@@ -26,28 +28,27 @@ from trapline.frontier.layout import (
     RESCORE,
     WAIT,
     Array,
-    State,
+    FrontierState,
     StateType,
     recall,
     resized,
 )
 from trapline.graph import Graph
-from trapline.jit import b1, f8, helper, i8, kernel, prefetch, void
 from trapline.simulate import link
-from trapline.simulate.log import Log, new_log
-from trapline.simulate.robots import (
+from trapline.simulate.connections import (
     ASK,
     CLOCK,
     FIRST_BYTE,
     PAGE_IN,
     Costs,
-    Web,
-    World,
+    GraphLinks,
+    SimulatedWorld,
     WorldType,
     begin_transfer,
     go_on,
-    new_robots,
+    new_connections,
 )
+from trapline.simulate.log import FetchLog, new_log
 from trapline.simulate.scores import KnownGraph
 from trapline.simulate.servers import NO_LIMIT, PROTOCOLS, Network, Servers, constant_servers
 from trapline.strategies import Strategy
@@ -55,13 +56,13 @@ from trapline.strategies import Strategy
 remove = heap.remove
 first_end, first_slot, stop_transfer = link.first_end, link.first_slot, link.stop
 
-PAUSED = -9  # beside the answers of the frontier's kernels
-SLICE = 200_000  # fetches between two looks at the terminal: the compiled loop hears no Ctrl-C
+PAUSED = -9  # an answer of `crawl`, in addition to those of the frontier's kernels
+SLICE = 200_000  # fetches after which the compiled loop returns to Python, because Ctrl-C does not reach compiled code
 
 
 @helper(void(StateType, WorldType))
-def look_ahead(s: State, w: World) -> None:
-    """Ask memory for the page that the next visit will probably begin with: it is nowhere near this one."""
+def look_ahead(s: FrontierState, w: SimulatedWorld) -> None:
+    """Prefetch the page with which the next visit will probably begin: it is far away in memory from the present one."""
     if s.run[0].ready > 0:
         x = s.pool[s.group[s.heap[READY, 0].id].block].id
         q = s.queue[x, FRONT]
@@ -71,36 +72,36 @@ def look_ahead(s: State, w: World) -> None:
 
 
 @helper(void(StateType, WorldType))
-def pop_event(s: State, w: World) -> None:
-    """The first event happens: a first byte, or a page that is in."""
+def pop_event(s: FrontierState, w: SimulatedWorld) -> None:
+    """Process the first event: a first byte, or a page that is complete."""
     c = w.clock[0]
     slot = w.events[0].id
-    remove(w.events, 0, c.events, w.robot["pos"], 0)
+    remove(w.events, 0, c.events, w.connection["pos"], 0)
     c.events -= 1
-    if w.robot[slot].phase == FIRST_BYTE:
+    if w.connection[slot].phase == FIRST_BYTE:
         begin_transfer(s, w, slot)
     else:
         c.pending = slot + 1
 
 
 @helper(void(WorldType))
-def pop_transfer(w: World) -> None:
-    """The first transfer is over, and its page is in."""
+def pop_transfer(w: SimulatedWorld) -> None:
+    """End the first transfer: its page is complete."""
     c = w.clock[0]
     slot = first_slot(w.link)
     stop_transfer(w.link, c.now, slot)
-    w.robot[slot].phase = PAGE_IN
+    w.connection[slot].phase = PAGE_IN
     c.pending = slot + 1
 
 
 @helper(f8(WorldType))
-def first_event(w: World) -> float:
+def first_event(w: SimulatedWorld) -> float:
     return -w.events[0].key if w.clock[0].events > 0 else np.inf
 
 
 @helper(b1(StateType, WorldType))
-def step(s: State, w: World) -> bool:
-    """If something happens now, let the first of it happen, by (time, serial of the page)."""
+def step(s: FrontierState, w: SimulatedWorld) -> bool:
+    """Process the first event of the present moment, ordered by (time, serial of the page). Return False if there is none."""
     c = w.clock[0]
     event, end = first_event(w), first_end(w.link) if c.shared else np.inf
     if min(event, end) > c.now:
@@ -113,25 +114,25 @@ def step(s: State, w: World) -> bool:
 
 
 @helper(i8(StateType, WorldType))
-def set_out(s: State, w: World) -> int:
-    """A free robot asks: 0 if it has a visit now, else the answer."""
+def set_out(s: FrontierState, w: SimulatedWorld) -> int:
+    """Let a free connection ask the frontier for a visit. Return 0 if it got one, otherwise the frontier's answer."""
     c = w.clock[0]
     slot = begin_visit(s, c.now)
     if slot < 0:
         return slot
-    robot = w.robot[slot]
-    robot.at = 0
-    robot.start = c.now
-    robot.phase = ASK
+    connection = w.connection[slot]
+    connection.at = 0
+    connection.start = c.now
+    connection.phase = ASK
     c.pending = slot + 1
     return 0
 
 
 @kernel(i8(i8, WorldType))
-def crawl(handle: int, w: World) -> int:
-    """Crawl until `most` pages are in or `stop` rows are written (0), DRAINED, WAIT (for ever), PAUSED (at `until`), RESCORE, or
-    NEED_ROOM (call again)."""
-    s: State = recall(handle)
+def crawl(handle: int, w: SimulatedWorld) -> int:
+    """Crawl, and return why the loop ended: 0 (`most` pages are fetched, or `stop` rows are written), DRAINED, WAIT
+    (for ever), PAUSED (at `until`), RESCORE, or NEED_ROOM (the caller must make room and call again)."""
+    s: FrontierState = recall(handle)
     c = w.clock[0]
     if not c.seeded:
         if not discover(s, -1, w.web.seeds, w.web.seeds.size):
@@ -143,10 +144,10 @@ def crawl(handle: int, w: World) -> int:
                 return NEED_ROOM
             look_ahead(s, w)
             continue
-        if step(s, w):  # at one moment, completions before new visits
+        if step(s, w):  # at the same moment, completions come before new visits
             continue
         moment = np.inf
-        if s.run[0].active < c.robots:
+        if s.run[0].active < c.connections:
             answer = set_out(s, w)
             if answer == 0:
                 continue
@@ -169,17 +170,17 @@ def crawl(handle: int, w: World) -> int:
 class Crawl:
     """What a simulated crawl did, and under which conditions."""
 
-    log: Log
+    log: FetchLog
     strategy: Strategy
     rules: Rules
     frontier: Frontier  # as the crawl left it
     drained: bool
-    wall_seconds: float  # of the loop, without the scores
-    score_seconds: float  # of computing scores
+    wall_seconds: float  # real time of the loop, without computing scores
+    score_seconds: float  # real time of computing scores
     scorings: int
     servers: Servers
     network: Network
-    robots: int
+    connections: int
 
     @property
     def simulated_seconds(self) -> float:
@@ -187,11 +188,11 @@ class Crawl:
 
 
 def prepare(
-    graph: Graph, strategy: Strategy, rules: Rules, inputs: dict[str, Array], robots: int, seed: int = 0
+    graph: Graph, strategy: Strategy, rules: Rules, inputs: dict[str, Array], connections: int, seed: int = 0
 ) -> Frontier:
-    """A frontier that knows the sites, pages and addresses of the graph, and nothing discovered."""
+    """Return a frontier with the sites, pages and addresses of the graph, in which no page is discovered yet."""
     frontier = Frontier(strategy, rules, seed)
-    frontier.reserve(graph.pages, graph.sites, int(graph.ips.max(initial=0)) + 1, robots)
+    frontier.reserve(graph.pages, graph.sites, int(graph.ips.max(initial=0)) + 1, connections)
     frontier.add_sites(graph.sites, 0.0, graph.ips)
     frontier.add_pages(graph.site, graph.dynamic)
     for name in strategy.page.inputs:
@@ -204,7 +205,7 @@ def simulate(
     strategy: Strategy,
     rules: Rules,
     *,
-    robots: int = 1,
+    connections: int = 1,
     servers: Servers | None = None,
     network: Network | None = None,
     seeds: Array | None = None,
@@ -213,13 +214,14 @@ def simulate(
     seed: int = 0,
     progress: Callable[[int, int], None] | None = None,
 ) -> Crawl:
-    """Crawl the graph in virtual time, from its home pages or `seeds`. `progress(pages fetched, most)` is told now and then."""
+    """Crawl the graph in virtual time, from its home pages or from `seeds`. Calls `progress(pages fetched, most)` from
+    time to time."""
     servers, network = servers or constant_servers(1.0), network or Network()
     servers.check(graph)
     _check_lease(rules, servers, network)
-    _check(graph, strategy, inputs or {}, robots, most)
+    _check(graph, strategy, inputs or {}, connections, most)
     start = _seeds(graph, seeds)
-    run = begin(graph, strategy, rules, start, robots, servers, network, inputs or {}, seed)
+    run = begin(graph, strategy, rules, start, connections, servers, network, inputs or {}, seed)
     goal = graph.pages if most is None else min(most, graph.pages)
     answer = run.until(goal, progress)
     return Crawl(
@@ -233,7 +235,7 @@ def simulate(
         scorings=run.scorings,
         servers=servers,
         network=network,
-        robots=robots,
+        connections=connections,
     )
 
 
@@ -242,63 +244,66 @@ def begin(
     strategy: Strategy,
     rules: Rules,
     seeds: Array,
-    robots: int,
+    connections: int,
     servers: Servers,
     network: Network,
     inputs: dict[str, Array],
     seed: int,
 ) -> "Run":
-    """A crawl that has not begun. Its arguments are sound: `simulate` checks them."""
-    frontier = prepare(graph, strategy, rules, inputs, robots, seed)
-    world = _world(graph, servers, network, seeds, len(frontier.state.visit), robots, seed)
+    """Return a crawl that has not begun. The caller must have checked the arguments, as `simulate` does."""
+    frontier = prepare(graph, strategy, rules, inputs, connections, seed)
+    world = _world(graph, servers, network, seeds, frontier.visit_slots, connections, seed)
     return Run(frontier, world, KnownGraph(graph) if strategy.page.scores else None)
 
 
-def _world(graph: Graph, servers: Servers, network: Network, seeds: Array, slots: int, robots: int, seed: int) -> World:
+def _world(
+    graph: Graph, servers: Servers, network: Network, seeds: Array, slots: int, connections: int, seed: int
+) -> SimulatedWorld:
     clock = np.zeros(1, CLOCK)
     for name in ("pause_s", "failed", "refused", "timeout_s"):
         clock[name] = getattr(network, name)
     if network.protocol == "pipelining":
         clock["pause_s"] = 0.0  # all requests are sent at once
-    clock["shared"] = not network.per_robot and network.bandwidth < NO_LIMIT
-    clock["cap"] = network.bandwidth if network.per_robot else NO_LIMIT
+    clock["shared"] = not network.per_connection and network.bandwidth < NO_LIMIT
+    clock["cap"] = network.bandwidth if network.per_connection else NO_LIMIT
     clock["protocol"] = PROTOCOLS.index(network.protocol)
-    clock["robots"], clock["seed"], clock["until"] = robots, seed, np.inf
+    clock["connections"], clock["seed"], clock["until"] = connections, seed, np.inf
     types = {"requests": np.int32}
     values = ((getattr(servers, name), types.get(name, np.float64)) for name in Costs._fields)
-    robot, events = new_robots(slots)
+    connection, events = new_connections(slots)
     costs = Costs(*itertools.starmap(np.ascontiguousarray, values))
-    return World(
-        web=Web(graph.offsets, graph.targets, seeds),
+    return SimulatedWorld(
+        web=GraphLinks(graph.offsets, graph.targets, seeds),
         costs=costs,
         log=new_log(graph.pages),
-        robot=robot,
+        connection=connection,
         events=events,
         link=link.new_link(network.bandwidth, slots),
         clock=clock,
     )
 
 
-def _check(graph: Graph, strategy: Strategy, inputs: dict[str, Array], robots: int, most: int | None) -> None:
-    if robots < 1:
-        raise ConfigError(f"{robots} robots; there must be at least 1")
+def _check(graph: Graph, strategy: Strategy, inputs: dict[str, Array], connections: int, most: int | None) -> None:
+    if connections < 1:
+        raise ConfigError(f"{connections} connections: there must be at least 1")
     if most is not None and most < 0:
-        raise ConfigError(f"most: a crawl of {most} pages; give at least 0")
+        raise ConfigError(f"most is {most} pages: give 0 or more")
     for name in strategy.page.inputs:
-        given = len(inputs.get(name, ()))
-        if given != graph.pages:
+        count = len(inputs.get(name, ()))
+        if count != graph.pages:
             raise ConfigError(
-                f"strategy {strategy.name!r}: {given} values of its input {name!r} for {graph.pages} pages"
+                f"strategy {strategy.name!r}: its input {name!r} has {count} values; give one for each of the {graph.pages} pages"
             )
 
 
 def _seeds(graph: Graph, seeds: Array | None) -> Array:
-    """Where the crawl begins. The compiled loop looks pages up without asking, so these are checked here."""
+    """Return the pages with which the crawl begins. They are checked here, because the compiled loop does not check
+    page numbers."""
     if seeds is None:
         return graph.home
     given = np.asarray(seeds)
     if given.ndim != 1 or given.size == 0 or given.dtype.kind not in "iu":
-        raise ConfigError("seeds: they must be page numbers in one row, and at least one")
+        raise ConfigError("seeds: they must be a one-dimensional list of at least one page number")
     if given.min() < 0 or given.max() >= graph.pages:
         raise ConfigError(
             f"seeds: page {given.max() if given.min() >= 0 else given.min()} is not in 0..{graph.pages - 1}"
@@ -307,35 +312,41 @@ def _seeds(graph: Graph, seeds: Array | None) -> Array:
 
 
 def _check_lease(rules: Rules, servers: Servers, network: Network) -> None:
-    """Here every robot comes back, so a lease that ends before it does is a mistake of the rules."""
+    """Raise `ConfigError` if a lease can end before its visit. In a simulation every visit ends, so that is a mistake
+    in the rules."""
     if rules.lease_s == NO_LIMIT:
         return
     page_s = float(servers.latency_s.max()) + network.pause_s + (network.timeout_s if network.failed else 0.0)
     if network.bandwidth < NO_LIMIT or servers.speed.min() < NO_LIMIT:
-        raise ConfigError("transfers can take any time, so no lease is safe; set lease_s to infinity")
+        raise ConfigError(
+            "with limited bandwidth a transfer can take any time, so no lease is safe; set lease_s to infinity"
+        )
     pages = min(rules.per_connection or MOST_PER_VISIT, rules.first_requests, MOST_PER_VISIT)
     longest = float(servers.connection_s.max()) * pages + page_s * pages
     if rules.lease_s <= longest:
-        raise ConfigError(f"a visit can take {longest:g} s and its lease ends after {rules.lease_s:g} s; raise lease_s")
+        raise ConfigError(
+            f"a visit can take {longest:g} s, but its lease ends after {rules.lease_s:g} s; raise lease_s"
+        )
 
 
 class Run:
-    """The loop round the compiled one: memory, scores, progress, and the time it takes."""
+    """The Python loop around the compiled loop: provides memory, scores and progress, and measures the real time."""
 
-    def __init__(self, frontier: Frontier, world: World, known: KnownGraph | None) -> None:
+    def __init__(self, frontier: Frontier, world: SimulatedWorld, known: KnownGraph | None) -> None:
         self.frontier, self.world, self.known = frontier, world, known
         self.wall_seconds = self.score_seconds = 0.0
         self.scorings = 0
         jit.ready()
 
     @property
-    def log(self) -> Log:
-        """What was fetched so far."""
+    def log(self) -> FetchLog:
+        """Fetch log up to now."""
         rows = int(self.world.clock[0].rows)
-        return Log(*(column[:rows] for column in self.world.log))
+        return FetchLog(*(column[:rows] for column in self.world.log))
 
     def until(self, goal: int, progress: Callable[[int, int], None] | None) -> int:
-        """Crawl until so many pages are fetched (0), or the crawl is over; the answer of the kernel."""
+        """Crawl until `goal` pages are fetched or the crawl cannot continue. Return the kernel's answer; 0: the goal is
+        reached."""
         clock, answer = self.world.clock, 0
         clock["most"] = goal
         while answer in (0, RESCORE) and clock["fetched"][0] < goal:
@@ -350,17 +361,19 @@ class Run:
         return answer
 
     def _make_room(self) -> None:
-        """Retries make more rows than there are pages."""
+        """Enlarge the log if it is full: because of retries there can be more rows than pages."""
         clock, log = self.world.clock, self.world.log
         rows = int(clock["rows"][0])
         if rows == len(log.page):
-            self.world = self.world._replace(log=Log(*(resized(column, rows * 3 // 2 + 16, rows) for column in log)))
+            self.world = self.world._replace(
+                log=FetchLog(*(resized(column, rows * 3 // 2 + 16, rows) for column in log))
+            )
         clock["stop"] = min(rows + SLICE, len(self.world.log.page))
 
     def _rescore(self) -> None:
-        assert self.known is not None  # only a page rank that has scores asks for them
+        assert self.known is not None  # only a page rank with scores requests them
         started = time.perf_counter()
-        scores = self.known.scores(self.frontier.state.state)
+        scores = self.known.scores(self.frontier.page_states)
         self.score_seconds += time.perf_counter() - started
         self.scorings += 1
         started = time.perf_counter()

@@ -1,23 +1,24 @@
-"""The shared link: transfers under way and how fast each is, max-min fair.
+"""The shared link: the transfers in progress and their speeds, max-min fair.
 
-A transfer gets min(cap, level) bytes per second: cap is its server's, level the same for all, such that everything
-together is the link's bandwidth. Those at their cap are *capped*, the others *sharing*.
-Who fills it: `start`. Who empties it: `stop`. Both settle the level anew.
-Invariants
-- every cap of a capped transfer is at most the level, every cap of a sharing one above it;
-- a capped transfer has a moment at which it ends; a sharing one ends when `served`, what each sharing transfer has got
-  since the counting began, reaches its mark. So a new level moves no transfer in its heap: O(log transfers) a change, and
-  a transfer changes sides only when the level passes its cap.
-Source of the counting: virtual time of fair queueing (Demers, Keshav, Shenker 1989).
+A transfer gets min(cap, level) bytes per second. The cap is the speed of its server. The level is the same for all
+transfers, and such that all of them together use the link's bandwidth. Transfers at their cap are *capped*, the others
+are *sharing*. `start` adds a transfer, `stop` removes one; both compute a new level.
+
+Invariants:
+- the cap of every capped transfer is at most the level, the cap of every sharing transfer is above it;
+- a capped transfer has a time at which it ends. A sharing transfer ends when `served`, the bytes that each sharing
+  transfer has got since counting began, reaches its mark. So a new level moves no transfer in its heap: a change costs
+  O(log transfers), and a transfer changes sides only when the level passes its cap.
+The counting of `served` is the virtual time of fair queueing (Demers, Keshav, Shenker 1989).
 """
 
 from typing import NamedTuple
 
 import numpy as np
 
+from trapline.compiled.jit import f8, helper, i8, type_of, void
 from trapline.frontier import heap
 from trapline.frontier.layout import ENTRY, Array, record
-from trapline.jit import f8, helper, i8, type_of, void
 
 sift_up, remove = heap.sift_up, heap.remove
 INFINITY = float("inf")
@@ -27,8 +28,8 @@ LINK = record(
         ("bandwidth", "f8"),
         ("level", "f8"),
         ("served", "f8"),
-        ("counted_at", "f8"),  # the moment up to which `served` is true
-        ("capped_sum", "f8"),  # of the caps of the capped transfers
+        ("counted_at", "f8"),  # the time up to which `served` is counted
+        ("capped_sum", "f8"),  # sum of the caps of the capped transfers
         ("capped", "i8"),
         ("sharing", "i8"),
     ]
@@ -37,7 +38,7 @@ LINK = record(
 TRANSFER = record(
     [
         ("cap", "f8"),
-        ("mark", "f8"),  # capped: the moment of its end; sharing: `served` at its end
+        ("mark", "f8"),  # capped: the time of its end; sharing: the value of `served` at its end
         ("serial", "i4"),
         ("end_pos", "i4"),
         ("cap_pos", "i4"),
@@ -45,18 +46,18 @@ TRANSFER = record(
     ]
 )
 
-# Rows of Link.heap: by end, and by cap.
+# Rows of SharedLink.heap: ordered by end, and by cap.
 CAPPED_END, SHARING_END, CAPPED_CAP, SHARING_CAP = range(4)
 
 
-class Link(NamedTuple):
+class SharedLink(NamedTuple):
     run: Array  # LINK[1]
     transfer: Array  # TRANSFER[slots]
     heap: Array  # ENTRY[4, slots]
 
 
-def new_link(bandwidth: float, slots: int) -> Link:
-    link = Link(np.zeros(1, LINK), np.zeros(slots, TRANSFER), np.zeros((4, slots), ENTRY))
+def new_link(bandwidth: float, slots: int) -> SharedLink:
+    link = SharedLink(np.zeros(1, LINK), np.zeros(slots, TRANSFER), np.zeros((4, slots), ENTRY))
     link.run["bandwidth"] = bandwidth
     link.run["level"] = bandwidth
     return link
@@ -66,17 +67,17 @@ LinkType = type_of(new_link(1.0, 2))
 
 
 @helper(void(LinkType, f8))
-def count_served(link: Link, now: float) -> None:
+def count_served(link: SharedLink, now: float) -> None:
     run = link.run[0]
     if run.sharing > 0:
         run.served += run.level * (now - run.counted_at)
     else:
-        run.served = 0.0  # nobody counts on it, and small numbers are exact
+        run.served = 0.0  # no transfer depends on it now, and small numbers have smaller rounding errors
     run.counted_at = now
 
 
 @helper(void(LinkType, i8, f8))
-def join_capped(link: Link, slot: int, mark: float) -> None:
+def join_capped(link: SharedLink, slot: int, mark: float) -> None:
     run = link.run[0]
     t = link.transfer[slot]
     t.mark = mark
@@ -89,7 +90,7 @@ def join_capped(link: Link, slot: int, mark: float) -> None:
 
 
 @helper(void(LinkType, i8, f8))
-def join_sharing(link: Link, slot: int, mark: float) -> None:
+def join_sharing(link: SharedLink, slot: int, mark: float) -> None:
     run = link.run[0]
     t = link.transfer[slot]
     t.mark = mark
@@ -101,7 +102,7 @@ def join_sharing(link: Link, slot: int, mark: float) -> None:
 
 
 @helper(void(LinkType, i8))
-def take_out(link: Link, slot: int) -> None:
+def take_out(link: SharedLink, slot: int) -> None:
     run = link.run[0]
     t = link.transfer[slot]
     if t.is_capped:
@@ -118,15 +119,15 @@ def take_out(link: Link, slot: int) -> None:
 
 
 @helper(f8(LinkType))
-def fair_level(link: Link) -> float:
-    """What each sharing transfer gets; what there is left, if nobody shares."""
+def fair_level(link: SharedLink) -> float:
+    """Return the bytes per second of each sharing transfer; without sharing transfers, the unused bandwidth."""
     run = link.run[0]
     return (run.bandwidth - run.capped_sum) / max(run.sharing, 1)
 
 
 @helper(void(LinkType))
-def settle_link(link: Link) -> None:
-    """Let transfers change sides until caps and level agree. Each change raises the level, so it ends."""
+def settle_link(link: SharedLink) -> None:
+    """Let transfers change sides until caps and level agree. Each change raises the level, so the loops end."""
     run = link.run[0]
     while run.capped > 0 and (run.sharing > 0 or run.capped_sum > run.bandwidth):
         slot = link.heap[CAPPED_CAP, 0].id
@@ -148,8 +149,8 @@ def settle_link(link: Link) -> None:
 
 
 @helper(void(LinkType, f8, i8, f8, f8, i8))
-def start(link: Link, now: float, slot: int, size: float, cap: float, serial: int) -> None:
-    """A transfer of `size` bytes (> 0) begins."""
+def start(link: SharedLink, now: float, slot: int, size: float, cap: float, serial: int) -> None:
+    """Begin a transfer of `size` bytes (> 0)."""
     count_served(link, now)
     t = link.transfer[slot]
     t.cap = cap
@@ -162,34 +163,34 @@ def start(link: Link, now: float, slot: int, size: float, cap: float, serial: in
 
 
 @helper(void(LinkType, f8, i8))
-def stop(link: Link, now: float, slot: int) -> None:
-    """The transfer is over."""
+def stop(link: SharedLink, now: float, slot: int) -> None:
+    """End a transfer."""
     count_served(link, now)
     take_out(link, slot)
     settle_link(link)
 
 
 @helper(f8(LinkType))
-def first_shared_end(link: Link) -> float:
+def first_shared_end(link: SharedLink) -> float:
     run = link.run[0]
     if run.sharing == 0:
         return INFINITY
-    # Rounding may have served a little more than the mark: time does not run backwards for that.
+    # Because of rounding, `served` may be a little above the mark; time must not run backwards then.
     left = max(-link.heap[SHARING_END, 0].key - run.served, 0.0)
     return run.counted_at + left / run.level
 
 
 @helper(f8(LinkType))
-def first_end(link: Link) -> float:
-    """When the first transfer will be over if nothing changes; infinity: there is none."""
+def first_end(link: SharedLink) -> float:
+    """Return when the first transfer will end if nothing changes; infinity if there is no transfer."""
     if link.run[0].capped == 0:
         return first_shared_end(link)
     return min(-link.heap[CAPPED_END, 0].key, first_shared_end(link))
 
 
 @helper(i8(LinkType))
-def first_slot(link: Link) -> int:
-    """Whose transfer ends first, the older one at a tie. There is one."""
+def first_slot(link: SharedLink) -> int:
+    """Return the slot of the transfer that ends first, at a tie the older one. There must be a transfer."""
     run = link.run[0]
     if run.capped == 0:
         return link.heap[SHARING_END, 0].id

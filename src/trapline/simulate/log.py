@@ -1,6 +1,7 @@
-"""The fetch log of a crawl: what was asked for, when it began and ended, and what came of it; and the log as a Parquet file.
+"""The fetch log of a simulated crawl: each fetch, when it began and ended, and its result; the log as a Parquet file;
+and a count of politeness violations in it.
 
-It knows neither who chose the pages nor how long they should have taken. What a row means: docs/simulator.md, "The log".
+The log does not know who chose the pages, nor how long they should have taken. docs/simulator.md, "The log", defines a row.
 """
 
 import json
@@ -13,39 +14,41 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from trapline.compiled.jit import kernel, ready
+from trapline.frontier import Rules
 from trapline.frontier.layout import FAILED, FETCHED, REFUSED, Array
 from trapline.graph import Graph
 from trapline.graph.strings import NumberedUrls, StoredStrings, Strings
 from trapline.output import atomic
 
 RESULTS = {FETCHED: "fetched", FAILED: "failed", REFUSED: "refused"}
-ROW_GROUP = 500_000  # rows that a reader must hold at least: 30 MB with URLs of 60 bytes
+ROW_GROUP = 500_000  # rows that a reader must hold in memory at once: 30 MB with URLs of 60 bytes
 
 
-class Log(NamedTuple):
-    """One row a fetch, also a failed one, in order of completion."""
+class FetchLog(NamedTuple):
+    """One row per fetch, failed ones included, in order of completion."""
 
     page: Array  # int32
     visit: Array  # int32: number of the visit, from 0
-    start: Array  # of a visit's first row: when the visit began, so that its connection is included
+    start: Array  # in the first row of a visit: when the visit began, so that the time to connect is included
     first_byte: Array
     end: Array
     result: Array  # uint8: FETCHED, FAILED or REFUSED
 
 
-def log_of(*rows: tuple[float, ...]) -> Log:
-    """A log written out: rows of page, visit, start, first byte, end and, if it is not FETCHED, result.
+def log_of(*rows: tuple[float, ...]) -> FetchLog:
+    """Return a log of the given rows: page, visit, start, first byte, end and, if it is not FETCHED, result.
 
     >>> log_of((7, 0, 0.0, 0.5, 2.0), (9, 1, 0.0, 2.5, 2.5, FAILED)).result.tolist() == [FETCHED, FAILED]
     True
     """
     columns = zip(*((*row, FETCHED)[:6] for row in rows), strict=True) if rows else [()] * 6
     types = (np.int32, np.int32, np.float64, np.float64, np.float64, np.uint8)
-    return Log(*(np.array(column, kind) for column, kind in zip(columns, types, strict=True)))
+    return FetchLog(*(np.array(column, kind) for column, kind in zip(columns, types, strict=True)))
 
 
-def new_log(rows: int) -> Log:
-    return Log(
+def new_log(rows: int) -> FetchLog:
+    return FetchLog(
         page=np.zeros(rows, np.int32),
         visit=np.zeros(rows, np.int32),
         start=np.zeros(rows),
@@ -55,14 +58,14 @@ def new_log(rows: int) -> Log:
     )
 
 
-def fetched(log: Log) -> Log:
-    """The rows of the pages that came in, each page once."""
-    came = log.result == FETCHED
-    return log if came.all() else Log(*(column[came] for column in log))
+def fetched(log: FetchLog) -> FetchLog:
+    """Return the rows of successful fetches; without refetching, each page occurs once."""
+    is_fetched = log.result == FETCHED
+    return log if is_fetched.all() else FetchLog(*(column[is_fetched] for column in log))
 
 
-def bytes_of(log: Log, size: Array) -> NDArray[np.int64]:
-    """[rows] what each fetch brought: nothing if it failed. `size` has a value for each page, or one for all.
+def bytes_of(log: FetchLog, size: Array) -> NDArray[np.int64]:
+    """Return the bytes of each fetch: [rows]; 0 if it was not successful. `size` has a value for each page, or one for all.
 
     >>> log = log_of((2, 0, 0.0, 1.0, 1.0, FAILED), (2, 1, 5.0, 6.0, 7.0))
     >>> bytes_of(log, np.array([10.0, 20.0, 30.0])).tolist()
@@ -74,19 +77,19 @@ def bytes_of(log: Log, size: Array) -> NDArray[np.int64]:
 
 
 def write_parquet(
-    log: Log, graph: Graph, size: Array, path: str | Path, made_by: Mapping[str, Any] | None = None
+    log: FetchLog, graph: Graph, size: Array, path: str | Path, made_by: Mapping[str, Any] | None = None
 ) -> None:
-    """Write the log for pandas, DuckDB and the like: whole or not at all.
+    """Write the log as a Parquet file, for pandas, DuckDB and others. The file is written completely or not at all.
 
-    `made_by` says what made it, by name: the strategy, the rules, the command's options. It becomes the file's
-    metadata, each value as JSON, beside Trapline's version.
+    `made_by` describes the crawl, by name: the strategy, the rules, the command's options. It becomes the file's
+    metadata, each value as JSON, together with Trapline's version.
     """
-    import pyarrow.parquet  # type: ignore[import-untyped]  # late: it takes longer than a small crawl
+    import pyarrow.parquet  # type: ignore[import-untyped]  # imported late: the import takes longer than a small crawl
 
     schema = _schema(graph, made_by or {})
     urls = None if graph.urls is None else _Urls(graph.urls)
-    # Times hardly repeat and pages never, so that a dictionary of them would be a second copy. Bytes of equal weight
-    # side by side are what zstd finds something in.
+    # Times hardly repeat and pages never do, so a dictionary of them would be a second copy. zstd compresses times well
+    # if bytes of equal significance are side by side.
     with (
         atomic(path) as file,
         pyarrow.parquet.ParquetWriter(
@@ -98,7 +101,7 @@ def write_parquet(
         ) as writer,
     ):
         for rows in _slices(len(log.page)):
-            part = Log(*(column[rows] for column in log))
+            part = FetchLog(*(column[rows] for column in log))
             writer.write_table(pyarrow.table(_columns(part, graph, size, urls), schema=schema))
 
 
@@ -127,9 +130,9 @@ def _json(value: Any) -> str:
 
 
 def _finite(value: Any) -> Any:
-    """Infinity has no JSON, and as a rule it says: no limit."""
+    """Replace infinity, which JSON cannot represent, by "no limit", its usual meaning in options."""
     if isinstance(value, Mapping):
-        return {str(name): _finite(one) for name, one in value.items()}
+        return {str(name): _finite(item) for name, item in value.items()}
     return "no limit" if isinstance(value, float) and not math.isfinite(value) else value
 
 
@@ -138,7 +141,7 @@ def _slices(rows: int) -> Iterator[slice]:
         yield slice(first, min(first + ROW_GROUP, rows))
 
 
-def _columns(log: Log, graph: Graph, size: Array, urls: "_Urls | None") -> list[Any]:
+def _columns(log: FetchLog, graph: Graph, size: Array, urls: "_Urls | None") -> list[Any]:
     columns = [log.end, log.start, log.first_byte, log.page]
     if urls is not None:
         columns.append(urls.of(log.page))
@@ -154,8 +157,8 @@ def _results(result: Array) -> Any:
 
 
 class _Urls:
-    """URLs of many pages at once: by arrow where they lie in one block of UTF-8, by computation in a generated web,
-    else one by one."""
+    """Looks up the URLs of many pages at once: with arrow if they are one block of UTF-8, by computation for a
+    generated web, otherwise one by one."""
 
     def __init__(self, urls: Strings) -> None:
         self._urls = urls
@@ -178,6 +181,77 @@ def _block(urls: StoredStrings) -> Any:
     block = pa.LargeStringArray.from_buffers(len(urls), pa.py_buffer(offsets), pa.py_buffer(urls.text))
     try:
         block.validate(full=True)
-    except pa.ArrowInvalid:  # a byte of it is no UTF-8: one by one, it is replaced
+    except pa.ArrowInvalid:  # some URL is not UTF-8: read one by one, its invalid bytes are replaced
         return None
     return block
+
+
+# ---- The politeness audit: counts violations in a fetch log. It uses the log and the rules, and nothing of the
+# frontier, because an audit must not rely on what it checks.
+#
+# The audit takes a few passes and no sorting, because rows are logged in order of completion and visits are numbered as
+# they begin. A log for which that is not true is sorted first.
+
+Floats = NDArray[np.float64]
+
+
+def politeness_violations(log: FetchLog, site: Array, group: Array, rules: Rules) -> int:
+    """Count the visits that began before the delay after an earlier visit to the same site or address had passed, or whose
+    own pages overlap. Each visit counts once, however many rules it broke.
+
+    `site[page]` and `group[site]` give the site of a page and the address of a site. A visit is earlier if it began
+    earlier, or at the same time with a smaller number; a page of a visit is earlier if it ended earlier. The audit
+    cannot check what a log does not record: if w depends on the size of a site, it demands the smaller delay of all
+    sites, and it does not check the back-off after failures.
+    """
+    ready()
+    delay_s = min(rules.delay_s, rules.small_site_delay_s) if rules.small_site_pages else rules.delay_s
+    address_delay_s = rules.address_delay_s
+    log = _in_order_of_completion(log)
+    broken = np.zeros(int(log.visit.max(initial=-1)) + 1, np.bool_)
+    ended = _mark_early(log.visit, log.visit, log.start, log.end, 0.0, broken)
+    page, begun = np.full(len(ended), -1), np.full(len(ended), np.inf)
+    page[log.visit] = log.page
+    np.minimum.at(begun, log.visit, log.start)
+    visit = _by_begin(np.flatnonzero(page >= 0), begun)
+    owner, begun, ended = site[page[visit]], begun[visit], ended[visit]
+    _mark_early(owner, visit, begun, ended, delay_s, broken)
+    _mark_early(group[owner], visit, begun, ended, address_delay_s, broken)
+    return int(np.count_nonzero(broken))
+
+
+def _in_order_of_completion(log: FetchLog) -> FetchLog:
+    if _rises(log.end):
+        return log
+    order = np.argsort(log.end, kind="stable")
+    return FetchLog(*(column[order] for column in log))
+
+
+def _by_begin(visit: Array, begun: Floats) -> Array:
+    return visit if _rises(begun[visit]) else visit[np.argsort(begun[visit], kind="stable")]
+
+
+def _rises(values: Floats) -> bool:
+    return bool((values[1:] >= values[:-1]).all())
+
+
+def _mark_early(owner: Array, visit: Array, start: Floats, end: Floats, delay_s: float, broken: Array) -> Floats:
+    """Mark the visits of intervals that begin before the latest end so far of their owner plus the delay. Return the
+    latest end of each owner."""
+    latest = np.full(int(owner.max(initial=-1)) + 1, -np.inf)
+    owner, visit = np.ascontiguousarray(owner, np.int32), np.ascontiguousarray(visit, np.int32)
+    mark_early(owner, visit, start, end, delay_s, latest, broken)
+    return latest
+
+
+@kernel("void(int32[::1], int32[::1], float64[::1], float64[::1], float64, float64[::1], boolean[::1])")
+def mark_early(
+    owner: Array, visit: Array, start: Floats, end: Floats, rest: float, latest: Floats, broken: Array
+) -> None:
+    """Mark early visits in `broken`, going through the intervals in the given order. `latest` becomes the latest end of
+    each owner; `rest` is the delay in seconds."""
+    for at in range(owner.size):
+        one = owner[at]
+        if start[at] < latest[one] + rest:
+            broken[visit[at]] = True
+        latest[one] = max(latest[one], end[at])

@@ -1,14 +1,15 @@
-"""Servers drawn from distributions that were fitted to real records.
+"""Servers sampled from distributions that were fitted to real records.
 
-It draws the numbers of `Servers` and knows nothing of time or robots. Where each default comes from, how well it fits
-and what it leaves out: docs/server-models.md. bench/fit_servers.py computes the defaults again.
+This module samples the numbers of `Servers`, and knows nothing about time or connections. docs/server-models.md says
+where each default comes from, how well it fits and what the model leaves out. bench/fit_servers.py recomputes the
+defaults.
 
     connection_s = Weibull                                                    of a site: one round trip
     latency_s    = connection_s + thinking x lognormal + stall                of a page
     thinking     = lognormal                                                  of a site
     stall        = lognormal for a share of the pages, 0 for the others
-    speed        = lognormal, correlated with thinking, kept within the record  of a site
-    size         = the graph's, else drawn as for a generated web: graph/page_sizes.py
+    speed        = lognormal, correlated with thinking, within the recorded range  of a site
+    size         = from the graph, or else sampled as for a generated web: graph/page_sizes.py
 
 A *spread* is the standard deviation of the natural logarithm.
 """
@@ -26,48 +27,51 @@ from trapline.graph.exact import drawn, exp, log, normal
 from trapline.graph.page_sizes import page_sizes
 from trapline.simulate.servers import NO_LIMIT, Floats, Servers
 
-_HALF_STEP = 2.0**-33  # draws are multiples of 2^-32, and 0 has no logarithm
+_HALF_STEP = 2.0**-33  # random numbers are multiples of 2^-32, and 0 has no logarithm
 
 
 @dataclass(frozen=True, slots=True)
 class ServerModel:
-    """Defaults: the fit, rounded to three digits."""
+    """The parameters of the distributions. The defaults are the fit, rounded to three digits."""
 
     connection_shape: float = 1.39
-    """of the Weibull distribution. PlanetLab: 119,805 pairs of hosts, measured twice"""
+    """shape of the Weibull distribution. PlanetLab: 119,805 pairs of hosts, measured twice"""
     connection_scale_s: float = 0.161
-    """of the same; 0: connections take no time"""
+    """scale of the same distribution; 0: connections take no time"""
     think_median_s: float = 0.0858
-    """what a site's pages take beyond a round trip: the median over 45 hosts. Heritrix logs, HAR files, fetches of 2025"""
+    """time of a site's pages beyond a round trip: the median over 45 hosts. Heritrix logs, HAR files, fetches of 2025"""
     think_spread: float = 2.03
-    """between the same hosts"""
+    """spread between the same hosts"""
     page_spread: float = 0.454
-    """between the pages of a site that did not stall, all hosts weighing the same. The same records"""
+    """spread between the pages of a site that did not stall, all hosts with the same weight. The same records"""
     stall_share: float = 0.111
-    """of pages that take more than four times what is usual for their site, where that is under 0.1 s. The same records"""
+    """share of pages that take more than four times the usual time of their site, for sites where that is under 0.1 s.
+    The same records"""
     stall_median_s: float = 0.145
-    """what these take beyond the usual"""
+    """time of these pages beyond the usual time, median"""
     stall_spread: float = 1.64
-    """between these"""
+    """spread between these pages"""
     longest_wait_s: float = 30.0
-    """a longer `latency_s` is cut to this: a crawler that waits no longer never sees one. As `Network.timeout_s`"""
+    """a longer `latency_s` is reduced to this: a crawler that waits no longer never sees a longer one. Equals
+    `Network.timeout_s`"""
     speed_median: float = 353_000.0
-    """bytes per second that a site sends: over 18 hosts of the Heritrix logs. Infinite: no limit"""
+    """bytes per second that a site sends: median over 18 hosts of the Heritrix logs. Infinite: no limit"""
     speed_spread: float = 2.35
-    """between the same hosts"""
+    """spread between the same hosts"""
     speed_least: float = 9_270.0
-    """bytes per second of the slowest of them; a lower draw becomes this"""
+    """bytes per second of the slowest of them; a lower sample becomes this"""
     speed_most: float = 11_100_000.0
-    """bytes per second of the fastest of them; a higher draw becomes this"""
+    """bytes per second of the fastest of them; a higher sample becomes this"""
     think_speed_correlation: float = -0.592
-    """between the logarithms of a site's thinking and speed: over the 16 hosts with both"""
+    """correlation of the logarithms of a site's thinking and speed: over the 16 hosts with both"""
     requests: tuple[tuple[int, float], ...] = ((1, 0.24), (100, 0.66), (50, 0.10))
     """requests that a site serves on a connection (0: no limit), and the share of such sites. Cao et al. 5.1, 500 servers;
-    they are silent about the last tenth: 50 is what their crawler assumes of a server that it does not know (4.2)"""
+    they say nothing about the last tenth: 50 is what their crawler assumes for an unknown server (4.2)"""
     keep_alive_s: float = 15.0
-    """idle seconds after which a server closes. Apache's default up to version 2.0, 5 s since"""
+    """idle seconds after which a server closes the connection. Apache's default up to version 2.0; since then 5 s"""
     failed: float = 0.00649
-    """share of fetches without an answer, or with 408, 429, 502, 503 or 504: may be tried again. Heritrix logs, 2,004 fetches"""
+    """share of fetches without an answer, or with 408, 429, 502, 503 or 504: these may be retried. Heritrix logs, 2,004
+    fetches"""
     refused: float = 0.0499
     """share of fetches with any other status of 400 or more. The same fetches"""
 
@@ -77,15 +81,17 @@ class ServerModel:
                 self._check(field.name, getattr(self, field.name))
         if self.failed + self.refused > 1:
             raise ConfigError(
-                f"server model: {self.failed} failed and {self.refused} refused are more than all fetches"
+                f"server model: failed is {self.failed} and refused is {self.refused}; their sum must be at most 1"
             )
         if self.speed_least > self.speed_most:
-            raise ConfigError(f"server model: speed_least {self.speed_least} is above speed_most {self.speed_most}")
+            raise ConfigError(
+                f"server model: speed_least is {self.speed_least}; it must be at most speed_most, {self.speed_most}"
+            )
         counts, shares = zip(*self.requests, strict=True) if self.requests else ((), ())
         if not all(isinstance(c, int) and 0 <= c < 2**31 for c in counts) or not all(share >= 0 for share in shares):
             raise ConfigError("server model: requests must be pairs of a whole number and a share")
         if not abs(sum(shares) - 1) < 1e-9:
-            raise ConfigError(f"server model: the shares of requests add up to {sum(shares)}, not to 1")
+            raise ConfigError(f"server model: the shares of requests add up to {sum(shares)}; they must add up to 1")
 
     def _check(self, name: str, value: float) -> None:
         least, most = _RANGES.get(name, (0.0, math.inf))
@@ -123,8 +129,9 @@ _PLAIN = ServerModel(
 
 MODELS = {
     "measured": ServerModel(),
-    # All that is published is that 90 % of the pages took less than 1.5 s and 95 % less than 3 s (Castillo, thesis, fig.
-    # 4.2): the one lognormal through both points, its spread divided between sites and pages as measured.
+    # Published is only that 90 % of the pages took less than 1.5 s and 95 % less than 3 s (Castillo, thesis, fig. 4.2).
+    # This is the lognormal distribution through both points, with its spread divided between sites and pages as in the
+    # measured model.
     "thesis": replace(_PLAIN, think_median_s=0.13, think_spread=1.86, page_spread=0.416),
     "constant": _PLAIN,
 }
@@ -137,7 +144,7 @@ def model_named(name: str) -> ServerModel:
 
 
 def modelled_servers(graph: Graph, model: ServerModel = MODELS["measured"], seed: int = 0) -> Servers:
-    """Servers for the sites and pages of a graph: the same for the same seed, on every machine."""
+    """Sample servers for the sites and pages of a graph. The same seed gives the same servers on every machine."""
     connection = _connections(graph, model, seed)
     slow = normal(seed, "thinking", graph.sites)
     servers = Servers(
@@ -184,7 +191,7 @@ def _sizes(graph: Graph, seed: int) -> Floats:
 
 
 class PageSeconds(NamedTuple):
-    """What each page takes alone: on a connection of its own, one after the other, over a link without limit."""
+    """The time of each page by itself: each on a new connection, one after the other, over a link without limit."""
 
     connection: Floats
     latency: Floats
@@ -196,12 +203,12 @@ class PageSeconds(NamedTuple):
 
     @property
     def waiting_share(self) -> float:
-        """The part of all the seconds that is connection and latency."""
+        """Share of the total time that is connection and latency."""
         return 1.0 - float(self.transfer.sum() / self.total.sum())
 
     @property
     def mostly_waiting(self) -> float:
-        """The share of the pages whose connection and latency take longer than their transfer."""
+        """Share of the pages whose connection and latency take longer than their transfer."""
         return float((self.connection + self.latency > self.transfer).mean())
 
 

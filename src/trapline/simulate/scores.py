@@ -1,7 +1,8 @@
-"""Scores of a simulated crawl: PageRank of what it knows. Its nodes are the pages discovered, its links those of the pages
-fetched.
+"""Scores of a simulated crawl: PageRank of the known graph, whose nodes are the discovered pages and whose links are
+those of the fetched pages.
 
-What a driver answers when the frontier asks for scores. It sees the life of each page and the graph, not the frontier.
+A driver computes these scores when the frontier requests them. This module sees the state of each page and the graph,
+not the frontier.
 """
 
 import numpy as np
@@ -11,13 +12,13 @@ from trapline.frontier.layout import FETCHED, UNKNOWN
 from trapline.graph import Graph
 from trapline.graph.pagerank import DAMPING, Runs
 
-TOLERANCE = (
-    1e-4  # share of the ranks that a pass still moves; finer costs passes and changes no curve (docs/decisions/010)
-)
+# Share of the rank that the last pass still moves. A smaller one costs more passes and changes no curve
+# (docs/decisions/010).
+TOLERANCE = 1e-4
 
 
 class KnownGraph:
-    """Scores, run after run. Who asks: the driver, when `Frontier.next` answers `Rescore`."""
+    """Computes scores repeatedly during a crawl. The driver calls it when `Frontier.next` answers `Rescore`."""
 
     def __init__(self, graph: Graph, tolerance: float = TOLERANCE) -> None:
         self._pages, self._tolerance = graph.pages, tolerance
@@ -28,6 +29,7 @@ class KnownGraph:
         return self._runs.passes
 
     def scores(self, state: NDArray[np.uint8]) -> NDArray[np.float64]:
-        """PageRank of every page known, summing to 1; 0 for the others. `state[page]`: its life (frontier/layout.py)."""
-        life = state[: self._pages]
-        return self._runs.run((life != UNKNOWN).view(np.uint8), (life == FETCHED).view(np.uint8), self._tolerance)
+        """Return the PageRank of every known page, summing to 1; 0 for the others. `state`: the state of each page
+        (frontier/layout.py)."""
+        own = state[: self._pages]
+        return self._runs.run((own != UNKNOWN).view(np.uint8), (own == FETCHED).view(np.uint8), self._tolerance)

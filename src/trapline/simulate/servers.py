@@ -1,6 +1,7 @@
-"""How the simulated web answers: what its servers take and allow, and the network between them and the robots.
+"""The servers of the simulated web: how fast they answer and what they allow, and the network between them and the
+connections.
 
-It holds numbers and nothing else; `modelled.py` draws them, `driver.py` spends them. What each means: docs/simulator.md.
+This module holds numbers only: `modelled.py` samples them, `driver.py` uses them. docs/simulator.md explains each.
 """
 
 import math
@@ -22,7 +23,7 @@ _MOST = {"speed": NO_LIMIT, "keep_alive_s": NO_LIMIT, "requests": 2**31 - 1}
 
 @dataclass(frozen=True, slots=True)
 class Servers:
-    """One value for each site or page; an array of length 1 holds for all."""
+    """One value for each site or page; an array of length 1 applies to all."""
 
     connection_s: Floats  # site
     latency_s: Floats  # page
@@ -32,10 +33,10 @@ class Servers:
     size: Floats  # page: bytes
 
     def check(self, graph: Graph) -> None:
-        """Refuses arrays that do not fit the graph, and numbers that are none."""
-        of = {"latency_s": graph.pages, "size": graph.pages}
+        """Raise `ConfigError` for arrays that do not fit the graph, and for numbers out of range or NaN."""
+        counts = {"latency_s": graph.pages, "size": graph.pages}
         for name in self.__slots__:
-            values, count = np.asarray(getattr(self, name)), of.get(name, graph.sites)
+            values, count = np.asarray(getattr(self, name)), counts.get(name, graph.sites)
             if values.shape not in ((1,), (count,)):
                 raise ConfigError(f"servers: {values.shape} values of {name}; there must be 1 or {count}")
             least, most = _LEAST.get(name, 0.0), _MOST.get(name, sys.float_info.max)
@@ -48,30 +49,32 @@ class Servers:
 
 @dataclass(frozen=True, slots=True)
 class Network:
-    """The link, the protocol, and what goes wrong."""
+    """The link, the protocol, and the failures."""
 
     bandwidth: float = NO_LIMIT  # B: bytes per second
-    per_robot: bool = False  # B is what each robot has; else all robots share it
+    per_connection: bool = False  # each connection has bandwidth B; otherwise all connections share it
     protocol: str = "keep-alive"
-    pause_s: float = 0.0  # between two pages of a connection
+    pause_s: float = 0.0  # between two pages of a visit
     failed: float = 0.0  # share of fetches that fail and may be tried again
     refused: float = 0.0  # share of fetches that the server refuses for good
-    timeout_s: float = 30.0  # what a failed fetch takes
+    timeout_s: float = 30.0  # duration of a failed fetch
 
     def __post_init__(self) -> None:
         if self.protocol not in PROTOCOLS:
             raise ConfigError(f"no protocol {self.protocol!r}; there are {', '.join(PROTOCOLS)}")
         if not self.bandwidth > 0:
-            raise ConfigError(f"a bandwidth of {self.bandwidth} bytes/s")
+            raise ConfigError(f"bandwidth is {self.bandwidth} bytes/s; it must be above 0")
         for name in ("pause_s", "timeout_s"):
             if not 0 <= getattr(self, name) < math.inf:
-                raise ConfigError(f"{name} is {getattr(self, name)}; it must be a number of seconds")
+                raise ConfigError(f"{name} is {getattr(self, name)}; it must be a finite number of seconds, 0 or more")
         if not (self.failed >= 0 and self.refused >= 0 and self.failed + self.refused <= 1):
-            raise ConfigError(f"shares of {self.failed} failed and {self.refused} refused fetches")
+            raise ConfigError(
+                f"failed is {self.failed} and refused is {self.refused}; they must be shares of fetches that add up to 1 at most"
+            )
 
 
 def constant_servers(page_seconds: float) -> Servers:
-    """Order-only mode: every page takes the same time, whatever its size."""
+    """Return servers for the order-only mode: every page takes the same time, whatever its size."""
     return Servers(
         connection_s=np.zeros(1),
         latency_s=np.full(1, page_seconds),

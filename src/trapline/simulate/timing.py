@@ -1,7 +1,7 @@
-"""What a crawl made of its time and of its link: pages and quality by when they came, robots at work, bandwidth used.
+"""How a simulated crawl used its time and its link: pages and quality over time, active connections, bandwidth used.
 
-It reads the log and the servers' page sizes; it does not know who chose the pages. Amounts in bins of time are whole numbers
-(bytes, microseconds of robots), so that the bins add up to the total and nothing is lost between them.
+This module reads the log and the page sizes; it does not know who chose the pages. Amounts in bins of time are whole
+numbers (bytes, microseconds of connections), so that the bins add up exactly to the total.
 """
 
 import math
@@ -11,29 +11,29 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from trapline.simulate.log import Log, fetched
+from trapline.simulate.log import FetchLog, fetched
 from trapline.simulate.servers import Network
 
 Floats = NDArray[np.float64]
 Counts = NDArray[np.int64]
 Spans = tuple[Floats, Floats]
-"""When each of several things began and ended."""
+"""Begin and end of each of several intervals."""
 
 MICROSECONDS = 1_000_000
 
 
-class Progress(NamedTuple):
-    """How far a crawl was at some moments, from its beginning to its end."""
+class CrawlCourse(NamedTuple):
+    """The progress of a crawl at several times, from its beginning to its end."""
 
     time_s: Floats
-    pages: Counts  # fetched by then
-    quality: Floats  # of those pages, as a share of `whole`
+    pages: Counts  # number of pages fetched by then
+    quality: Floats  # value of those pages, as a share of `whole`
 
 
-def progress(log: Log, value: Floats, whole: float, points: int = 200) -> Progress:
-    """About `points` moments at which a page came in, as even as can be in time and in pages both (see `_pace`).
+def progress(log: FetchLog, value: Floats, whole: float, points: int = 200) -> CrawlCourse:
+    """Return the progress at about `points` completions, spread evenly over both time and pages (see `_pace`).
 
-    `value` is what each page is worth, `whole` what makes 100 %.
+    `value` is the value of each page, `whole` the value that counts as 100 %.
 
     >>> from trapline.simulate.log import log_of
     >>> log = log_of((1, 0, 0.0, 1.0, 2.0), (0, 1, 2.0, 2.0, 8.0))
@@ -43,16 +43,17 @@ def progress(log: Log, value: Floats, whole: float, points: int = 200) -> Progre
     came = fetched(log)
     count = len(came.page)
     if not count:
-        return Progress(np.zeros(1), np.zeros(1, np.int64), np.zeros(1))
+        return CrawlCourse(np.zeros(1), np.zeros(1, np.int64), np.zeros(1))
     steps = np.searchsorted(_pace(came.end), np.linspace(0, 1, points)[1:]) + 1
     steps = np.unique(np.concatenate(([0], np.minimum(steps, count), [count])))
     times = np.concatenate(([0.0], came.end))
     gained = np.concatenate(([0.0], np.cumsum(value[came.page])))
-    return Progress(times[steps], steps, gained[steps] / whole if whole > 0 else steps / count)
+    return CrawlCourse(times[steps], steps, gained[steps] / whole if whole > 0 else steps / count)
 
 
-def bin_edges(log: Log, bins: int = 200) -> Floats:
-    """The edges of so many bins from 0 to the end of the crawl, as even as can be in time and in fetches both (see `_pace`).
+def bin_edges(log: FetchLog, bins: int = 200) -> Floats:
+    """Return the edges of `bins` bins from 0 to the end of the crawl, spread evenly over both time and fetches (see
+    `_pace`).
 
     >>> from trapline.simulate.log import log_of
     >>> bin_edges(log_of((1, 0, 0.0, 1.0, 2.0), (0, 1, 2.0, 2.0, 8.0)), bins=2).tolist()
@@ -67,19 +68,19 @@ def bin_edges(log: Log, bins: int = 200) -> Floats:
 
 
 def _pace(end: Floats) -> Floats:
-    """The mean of the share of the time that is over and of the share of completions that are.
+    """Return, for each completion, the mean of the elapsed share of the time and the share of completions so far.
 
-    By time alone a crawl that does nine tenths of its work in the first tenth of its time would be drawn from a few points; by
-    completions alone its long end would.
+    By time alone, few points would show a crawl that does nine tenths of its work in the first tenth of its time; by
+    completions alone, few points would show its long end.
     """
     share = np.arange(1, len(end) + 1) / len(end)
     return (share + end / end[-1]) / 2 if end[-1] > 0 else share
 
 
 def in_bins(begin: Floats, end: Floats, amount: Counts, edges: Floats) -> Counts:
-    """[bins] how much of the amounts falls into each bin, each amount spread evenly over its own time.
+    """Return how much of the amounts falls into each bin: [bins]. Each amount is spread evenly over its own interval.
 
-    What lies outside the edges belongs to the first or last bin. The sum over the bins is exactly the sum of the amounts.
+    Amounts outside the edges belong to the first or last bin. The sum over the bins is exactly the sum of the amounts.
 
     >>> in_bins(np.array([0.0]), np.array([3.0]), np.array([30]), np.array([0.0, 1.0, 4.0])).tolist()
     [10, 20]
@@ -101,15 +102,15 @@ def in_bins(begin: Floats, end: Floats, amount: Counts, edges: Floats) -> Counts
 
 
 def _whole(parts: Floats, total: int) -> Counts:
-    """Whole numbers near the parts: the running sum is rounded, not the parts, so that they add up to the total."""
+    """Round the parts to whole numbers that add up to the total: the running sum is rounded, not the parts."""
     sums = np.rint(np.cumsum(parts)).astype(np.int64)
     sums[-1] = total
     sums = np.maximum.accumulate(np.clip(sums, 0, total))
     return np.diff(sums, prepend=0)
 
 
-def visits(log: Log) -> Spans:
-    """[visits] when each began and ended, as far as the log has rows of it.
+def visits(log: FetchLog) -> Spans:
+    """Return when each visit began and ended: [visits], for the visits that have rows in the log.
 
     >>> from trapline.simulate.log import log_of
     >>> log = log_of((0, 0, 0.0, 1.0, 2.0), (1, 0, 2.0, 2.0, 3.0))
@@ -118,37 +119,39 @@ def visits(log: Log) -> Spans:
     """
     count = int(log.visit.max(initial=-1)) + 1
     begun, ended = np.full(count, np.nan), np.full(count, np.nan)
-    # The rows of a visit are in order of time; of several values for one place numpy keeps the last.
+    # The rows of a visit are in order of time; if an index occurs several times, numpy keeps the last value.
     begun[log.visit[::-1]] = log.start[::-1]
     ended[log.visit] = log.end
     known = ~np.isnan(begun)
     return begun[known], ended[known]
 
 
-def robot_time(visits: Spans, edges: Floats) -> Counts:
-    """[bins] microseconds that robots spent in visits. A visit that the end of the crawl cut off counts to its last page.
+def connection_time(visits: Spans, edges: Floats) -> Counts:
+    """Return the microseconds that connections spent in visits: [bins]. A visit that the end of the crawl cut off
+    counts up to its last page.
 
-    >>> robot_time((np.array([0.0, 1.0]), np.array([2.0, 4.0])), np.array([0.0, 2.0, 4.0])).tolist()
+    >>> connection_time((np.array([0.0, 1.0]), np.array([2.0, 4.0])), np.array([0.0, 2.0, 4.0])).tolist()
     [3000000, 2000000]
     """
     begun, ended = visits
     return in_bins(begun, ended, np.rint((ended - begun) * MICROSECONDS).astype(np.int64), edges)
 
 
-def active_robots(visits: Spans, edges: Floats) -> Floats:
-    """[bins] robots at work, on average over each bin.
+def active_connections(visits: Spans, edges: Floats) -> Floats:
+    """Return the average number of active connections in each bin: [bins].
 
-    >>> active_robots((np.array([0.0, 1.0]), np.array([2.0, 4.0])), np.array([0.0, 2.0, 4.0])).tolist()
+    >>> active_connections((np.array([0.0, 1.0]), np.array([2.0, 4.0])), np.array([0.0, 2.0, 4.0])).tolist()
     [1.5, 1.0]
     """
-    return robot_time(visits, edges) / (np.diff(edges) * MICROSECONDS)
+    return connection_time(visits, edges) / (np.diff(edges) * MICROSECONDS)
 
 
-def bytes_received(log: Log, brought: Counts, edges: Floats) -> Counts:
-    """[bins] bytes that came in, those of a page spread evenly from its first to its last. `brought`: `bytes_of(log)`.
+def bytes_received(log: FetchLog, brought: Counts, edges: Floats) -> Counts:
+    """Return the bytes received in each bin: [bins]. Those of a page are spread evenly from its first to its last byte.
+    `brought`: the bytes of each fetch, from `bytes_of`.
 
-    The log does not tell how the speed of a transfer changed while others began and ended, so that a bin shorter than a
-    transfer may seem to hold a little more than the link carries.
+    The log does not record how the speed of a transfer changed while others began and ended, so a bin shorter than a
+    transfer may seem to have a little more than the link can carry.
 
     >>> from trapline.simulate.log import log_of
     >>> log = log_of((0, 0, 0.0, 1.0, 3.0))
@@ -158,17 +161,17 @@ def bytes_received(log: Log, brought: Counts, edges: Floats) -> Counts:
     return in_bins(log.first_byte, log.end, brought, edges)
 
 
-def capacity(network: Network, robots: int) -> float:
-    """Bytes per second that the link carries: B, or r times B if each robot has a link of its own.
+def capacity(network: Network, connections: int) -> float:
+    """Return the bytes per second that the link can carry: B, or r times B if each connection has a link of its own.
 
-    >>> capacity(Network(bandwidth=20_000.0, per_robot=True), robots=3)
+    >>> capacity(Network(bandwidth=20_000.0, per_connection=True), connections=3)
     60000.0
     """
-    return network.bandwidth * (robots if network.per_robot else 1)
+    return network.bandwidth * (connections if network.per_connection else 1)
 
 
 def wasted_bandwidth(received: Counts, edges: Floats, bytes_per_s: float) -> Floats:
-    """[bins] the share of the link that nothing used (castillo04 fig. 2, hatched).
+    """Return the unused share of the link in each bin: [bins] (castillo04 fig. 2, hatched).
 
     >>> wasted_bandwidth(np.array([25, 100]), np.array([0.0, 1.0, 2.0]), 100.0).tolist()
     [0.75, 0.0]
@@ -177,7 +180,7 @@ def wasted_bandwidth(received: Counts, edges: Floats, bytes_per_s: float) -> Flo
 
 
 def optimal_seconds(total_bytes: int, bytes_per_s: float) -> float | None:
-    """T* = total bytes / B, with the link always full (castillo04 eq. 2); None if the link has no limit.
+    """Return T* = total bytes / B, the time with an always full link (castillo04 eq. 2); None if the link has no limit.
 
     >>> optimal_seconds(30_000, 2_000.0)
     15.0
@@ -185,8 +188,8 @@ def optimal_seconds(total_bytes: int, bytes_per_s: float) -> float | None:
     return total_bytes / bytes_per_s if math.isfinite(bytes_per_s) else None
 
 
-def rate(log: Log) -> float:
-    """Pages fetched per second; 0 if the crawl took no time.
+def rate(log: FetchLog) -> float:
+    """Return the pages fetched per second; 0 if the crawl took no time.
 
     >>> from trapline.simulate.log import log_of
     >>> rate(log_of((0, 0, 0.0, 1.0, 2.0), (1, 1, 2.0, 2.0, 8.0)))
@@ -197,7 +200,7 @@ def rate(log: Log) -> float:
 
 
 def speed_up(rate: float, reference: float) -> float:
-    """How many times the pages per second of a reference crawl, by the papers r = 1 with B unlimited.
+    """Return the pages per second relative to a reference crawl: in the papers, one with r = 1 and unlimited B.
 
     >>> speed_up(rate=27.0, reference=0.5)
     54.0
@@ -205,8 +208,8 @@ def speed_up(rate: float, reference: float) -> float:
     return rate / reference
 
 
-def seconds_until(log: Log, value: Floats, shares: Sequence[float]) -> list[float]:
-    """When each of these shares of what all fetched pages are worth was in; 0 if nothing was fetched.
+def seconds_until(log: FetchLog, value: Floats, shares: Sequence[float]) -> list[float]:
+    """Return when each of these shares of the total value of all fetched pages was reached; 0 if nothing was fetched.
 
     >>> from trapline.simulate.log import log_of
     >>> log = log_of((1, 0, 0.0, 1.0, 2.0), (0, 1, 2.0, 2.0, 8.0))

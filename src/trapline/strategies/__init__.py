@@ -1,4 +1,4 @@
-"""Strategies: one file each, a page rank, a site rank or a pair of them. Found by folder (registry.py)."""
+"""Strategies. Each file declares a page rank, a site rank or a pair of them; registry.py finds all files of this folder."""
 
 from trapline.strategies.registry import (
     load_strategy,

@@ -1,10 +1,10 @@
-"""The page with the most links from fetched pages first.
+"""Fetches the page with the most links from fetched pages first.
 
-Page rank: b(p) = links to p on the pages fetched so far (>= 0; 0 for a seed). Site rank: the best page's. Cost: O(log pages
-of the site) a link.
+Page rank: b(p) = number of links to p on the pages fetched so far (>= 0; 0 for a seed). Site rank: the rank of the best
+page. Cost: O(log pages of the site) per link.
 Source: "backlink-count" of Castillo's thesis 4.3.1, after Cho, Garcia-Molina and Page 1998.
 
-A seed, then a link to it from page 1, which has seven:
+Page 0 is a seed; then page 1, which has seven links, links to it:
 
 >>> from types import SimpleNamespace
 >>> import numpy as np
@@ -13,14 +13,14 @@ A seed, then a link to it from page 1, which has seven:
 (0.0, 1.0)
 """
 
-from trapline.frontier.layout import View
+from trapline.frontier.layout import RankView
 from trapline.frontier.ranking import page_rank
 from trapline.strategies import top_page
 from trapline.strategies.strategy import PageRank, Strategy
 
 
 @page_rank
-def links_so_far(s: View, page: int, source: int, links: int, is_new: bool) -> float:
+def links_so_far(s: RankView, page: int, source: int, links: int, is_new: bool) -> float:
     if is_new:
         s.columns[page, 0] = 0.0
     if source >= 0:

@@ -1,4 +1,7 @@
-"""A strategy by the words that it was chosen with: a name, a file, a pair PAGE+SITE, and halves replaced. Not a strategy itself."""
+"""Choice of a strategy by the values of the options: a name, a file, a pair PAGE+SITE, with its page rank or site rank replaced.
+
+Not a strategy itself.
+"""
 
 import re
 from pathlib import Path
@@ -10,22 +13,22 @@ from trapline.strategies.strategy import Strategy
 
 
 def worded(text: str) -> Strategy:
-    """The strategy that one word means; a pair's own name, such as 'opic x crawl-ability', will do too."""
+    """Return the strategy that the text names: a strategy, a file, a pair PAGE+SITE, or a pair's own name ('opic x crawl-ability')."""
     halves = split(text)
     return pair(*halves) if halves else load_strategy(text)
 
 
 def absolute(text: str) -> str:
-    """The same strategy, named so that it can be found from any folder.
+    """Return a text for the same strategy that can be used from any folder: paths of files become absolute.
 
     >>> absolute("opic+crawl-ability"), absolute("/x/mine.py+fifo")
     ('opic+crawl-ability', '/x/mine.py+fifo')
     """
-    return "+".join(str(Path(word).absolute()) if word.endswith(".py") else word for word in split(text) or (text,))
+    return "+".join(str(Path(name).absolute()) if name.endswith(".py") else name for name in split(text) or (text,))
 
 
 def split(text: str) -> tuple[str, str] | None:
-    """The halves of a pair, if the word means one.
+    """Return the page rank and the site rank that the text names, or None if it does not name a pair.
 
     >>> split("opic+crawl-ability"), split("opic")
     (('opic', 'crawl-ability'), None)
@@ -35,7 +38,7 @@ def split(text: str) -> tuple[str, str] | None:
 
 
 def named_page_rank(text: str, page_rank: str | None) -> str:
-    """The page rank, as far as the words name one: those of a strategy are its own.
+    """Return the name of the page rank, or the name of the strategy if only a strategy is named.
 
     >>> named_page_rank("quality+fifo", None), named_page_rank("fifo", "quality"), named_page_rank("crawl-ability", None)
     ('quality', 'quality', 'crawl-ability')
@@ -44,7 +47,7 @@ def named_page_rank(text: str, page_rank: str | None) -> str:
 
 
 def with_halves(whole: Strategy, page_rank: str | None, site_rank: str | None) -> Strategy:
-    """The strategy, with those of its halves replaced that are named."""
+    """Return the strategy with its page rank or its site rank replaced, where one is named."""
     if page_rank is None and site_rank is None:
         return whole
     page = page_rank_named(page_rank) if page_rank else whole.page
@@ -53,13 +56,13 @@ def with_halves(whole: Strategy, page_rank: str | None, site_rank: str | None) -
 
 
 def live_strategy(text: str, page_rank: str | None, site_rank: str | None, quality: str, has_history: bool) -> Strategy:
-    """The strategy of a live crawl, its quality by this source; `ConfigError` if its page rank needs what is not given."""
+    """Return the strategy of a live crawl, with its quality from this source. Raise ConfigError if the page rank lacks an input."""
     _check_live_quality(quality)
     strategy = with_quality(with_halves(worded(text), page_rank, site_rank), quality)
     check_inputs(strategy, quality != "opic", has_history)
     if quality == "opic" and "pagerank" in strategy.page.inputs:
         raise ConfigError(
-            f"page rank {strategy.page.name!r} needs to know what pages are worth before they are fetched:"
+            f"page rank {strategy.page.name!r} needs the quality of pages before they are fetched:"
             " give --quality FILE or MODULE:FUNCTION"
         )
     return strategy
@@ -69,5 +72,5 @@ def _check_live_quality(source: str) -> None:
     check_quality(source)
     if source == "pagerank":
         raise ConfigError(
-            "--quality pagerank: nobody knows it of the live web beforehand; give opic, zipf, FILE or MODULE:FUNCTION"
+            "--quality pagerank: the PageRank of the live web is not known beforehand; give opic, zipf, FILE or MODULE:FUNCTION"
         )

@@ -1,13 +1,14 @@
-"""The site that gives the most quality per second of connection.
+"""Visits the site that gives the most quality per second of connection.
 
-Site rank: C = AQ / T (quality/s). AQ = sum of the best P qualities waiting; P = pages of the next visit; T = 2 c + P r / p,
-its time (s): visit_seconds.py. Page rank: quality. Cost: O(log pages of the site) a change of a page's rank.
+Site rank: C = AQ / T (quality/s). AQ = sum of the P best qualities that wait at the site; P = number of pages of the next
+visit; T = 2 c + P r / p, the time of that visit (s): visit_seconds.py. Page rank: quality. Cost: O(log pages of the site)
+per change of a page's rank.
 Source: Cao et al. 4.4 and 4.2.
-Differs from the paper: it prints a product sign where its words say "simple algebraic summation"; the estimates of a site
-never measured are the means over the sites that were; the rest after a visit is ignored as there
-(`crawl-ability-and-rest` counts it).
+Differs from the paper: the paper prints a product sign where its text says "simple algebraic summation"; a site that was
+never measured gets the mean estimates of the measured sites. As in the paper, the delay after a visit is ignored
+(`crawl-ability-and-delay` counts it).
 
-Two pages planned, quality 3 together, 0.5 s to connect and 0.5 s a response: 3 / (1 + 1).
+Two pages planned, of quality 3 together, 0.5 s to connect and 0.5 s per response: 3 / (1 + 1).
 
 >>> from types import SimpleNamespace as record
 >>> s = record(run=[record(pipeline_gain=1.0)])
@@ -15,7 +16,7 @@ Two pages planned, quality 3 together, 0.5 s to connect and 0.5 s a response: 3 
 1.5
 """
 
-from trapline.frontier.layout import Record, View
+from trapline.frontier.layout import RankView, Record
 from trapline.frontier.ranking import site_rank
 from trapline.strategies import quality
 from trapline.strategies.strategy import SiteRank, Strategy
@@ -23,7 +24,7 @@ from trapline.strategies.visit_seconds import visit_s
 
 
 @site_rank
-def quality_per_second(s: View, site: Record, queue: Record) -> float:
+def quality_per_second(s: RankView, site: Record, queue: Record) -> float:
     seconds = visit_s(site.connection_s, site.response_s, queue.planned, s.run[0].pipeline_gain)
     return queue.quality_sum / seconds
 

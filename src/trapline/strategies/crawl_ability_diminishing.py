@@ -1,12 +1,13 @@
-"""The site that gives the most quality per second, where the next page of a site is worth less the more were taken from it.
+"""Visits the site that gives the most quality per second, where a page counts less the more pages were taken from its site.
 
-Site rank: AQ / T * h / (h + n) (quality/s). AQ = sum of the best P qualities waiting; P = pages of the next visit; T =
-2 c + P r / p, its time (s): visit_seconds.py; n = pages taken from the site so far; h = 100 pages, after which a page is worth
-half. Page rank: quality. Cost: O(log pages of the site) a change of a page's rank.
+Site rank: AQ / T * h / (h + n) (quality/s). AQ = sum of the P best qualities that wait at the site; P = number of pages of
+the next visit; T = 2 c + P r / p, the time of that visit (s): visit_seconds.py; n = number of pages taken from the site so
+far; h = 100, the number of pages after which a page counts half. Page rank: quality. Cost: O(log pages of the site) per
+change of a page's rank.
 Source: Cao et al. 4.4, which leaves other ways to add up a site's qualities to future work.
-Differs from the paper: the form h / (h + n) and h = 100 are ours; nothing was fitted.
+Differs from the paper: the form h / (h + n) and h = 100 are ours; they were not fitted to data.
 
-Quality 3 in 2 s, at a site that gave 100 pages already: 1.5 / 2.
+Quality 3 in 2 s, at a site from which 100 pages were taken already: 1.5 / 2.
 
 >>> from types import SimpleNamespace as record
 >>> s = record(run=[record(pipeline_gain=1.0)])
@@ -15,7 +16,7 @@ Quality 3 in 2 s, at a site that gave 100 pages already: 1.5 / 2.
 0.75
 """
 
-from trapline.frontier.layout import Record, View
+from trapline.frontier.layout import RankView, Record
 from trapline.frontier.ranking import site_rank
 from trapline.strategies import quality
 from trapline.strategies.strategy import SiteRank, Strategy
@@ -25,7 +26,7 @@ HALF_WORTH_AFTER = 100.0
 
 
 @site_rank
-def diminished_quality_per_second(s: View, site: Record, queue: Record) -> float:
+def diminished_quality_per_second(s: RankView, site: Record, queue: Record) -> float:
     seconds = visit_s(site.connection_s, site.response_s, queue.planned, s.run[0].pipeline_gain)
     return queue.quality_sum / seconds * (HALF_WORTH_AFTER / (HALF_WORTH_AFTER + site.taken))
 

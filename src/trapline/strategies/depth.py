@@ -1,25 +1,25 @@
-"""Shallow pages first: those that the fewest links lead to from a seed.
+"""Fetches shallow pages first: the pages that are the fewest links away from a seed.
 
-Page rank: -d, d = links on the way from a seed by which the page was discovered (0..32,767); among equals the page
-discovered first. Site rank: the best page's. Cost: O(log pages of the site) a page.
+Page rank: -d, d = number of links on the path from a seed by which the page was discovered (0..32,767); among equals the
+page discovered first. Site rank: the rank of the best page. Cost: O(log pages of the site) per page.
 Source: "Depth" of Castillo et al. 2004, V.
-Differs from the paper: the depth is that of the discovery; a shorter way found later does not change it.
+Differs from the paper: the depth is set at discovery; a shorter path found later does not change it.
 
-A page three links from a seed:
+A page three links away from a seed:
 
 >>> from types import SimpleNamespace as record
 >>> shallow_first(record(page=[record(depth=3)]), 0, -1, 0, True)
 -3.0
 """
 
-from trapline.frontier.layout import View
+from trapline.frontier.layout import RankView
 from trapline.frontier.ranking import page_rank
 from trapline.strategies import top_page
 from trapline.strategies.strategy import PageRank, Strategy
 
 
 @page_rank
-def shallow_first(s: View, page: int, source: int, links: int, is_new: bool) -> float:
+def shallow_first(s: RankView, page: int, source: int, links: int, is_new: bool) -> float:
     return -float(s.page[page].depth)
 
 

@@ -1,11 +1,11 @@
-"""The PageRank that a page had in an old crawl; for a new page, the one it will turn out to have.
+"""Orders pages by their PageRank in an old crawl; a new page by its PageRank in the full graph, which only an oracle knows.
 
 Page rank: H(p), the PageRank in the old crawl (>= 0; the input is -1 for a page that was not in it), or R(p), the PageRank of
-the full graph, for a new page. Both sum to 1 over their own graph. Site rank: the best page's. Cost: O(log pages of the
-site) a page.
+the full graph, for a new page. Both sum to 1 over their own graph. Site rank: the rank of the best page. Cost: O(log pages
+of the site) per page.
 Source: "historical-pagerank-omniscient" of Castillo's thesis 4.3.2.
 
-An old page with 0.25, and a new one that an oracle gives 0.125:
+An old page with 0.25, and a new page to which the oracle gives 0.125:
 
 >>> from types import SimpleNamespace
 >>> import numpy as np
@@ -14,7 +14,7 @@ An old page with 0.25, and a new one that an oracle gives 0.125:
 (0.25, 0.125)
 """
 
-from trapline.frontier.layout import View
+from trapline.frontier.layout import RankView
 from trapline.frontier.ranking import page_rank
 from trapline.strategies import top_page
 from trapline.strategies.strategy import PageRank, Strategy
@@ -23,7 +23,7 @@ HISTORY, PAGERANK = 0, 1
 
 
 @page_rank
-def old_or_oracle(s: View, page: int, source: int, links: int, is_new: bool) -> float:
+def old_or_oracle(s: RankView, page: int, source: int, links: int, is_new: bool) -> float:
     return s.columns[page, HISTORY] if s.columns[page, HISTORY] >= 0.0 else s.columns[page, PAGERANK]
 
 

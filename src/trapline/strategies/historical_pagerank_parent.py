@@ -1,12 +1,13 @@
-"""The PageRank that a page had in an old crawl; for a new page, its share of the page by which it was found.
+"""Orders pages by their PageRank in an old crawl; a new page by its share of the rank of the page that first linked to it.
 
 Page rank: W(p) = H(p), the PageRank in the old crawl (>= 0; the input is -1 for a page that was not in it), or W(q) / links(q)
-for a new page, q = the fetched page whose link was the first to p, links(q) = the number of links on q; 0 for a new seed.
-Site rank: the best page's. Cost: O(log pages of the site) a page.
+for a new page, q = the fetched page whose link to p was the first, links(q) = the number of links on q; 0 for a new seed.
+Site rank: the rank of the best page. Cost: O(log pages of the site) per page.
 Source: "historical-pagerank-parent" of Castillo's thesis 4.3.2.
-Differs from the paper: it does not say what a new page's own new links are worth; here, shares of its share.
+Differs from the paper: the paper does not say what the new pages get that a new page links to; here they get shares of the
+new page's share.
 
-Page 0 is old and has 0.5; the first of its four links is to page 1, which is new, and the first of two there to page 2:
+Page 0 is old and has 0.5. One of its four links leads to page 1, which is new; one of the two links there leads to page 2:
 
 >>> from types import SimpleNamespace
 >>> import numpy as np
@@ -15,7 +16,7 @@ Page 0 is old and has 0.5; the first of its four links is to page 1, which is ne
 [0.5, 0.125, 0.0625]
 """
 
-from trapline.frontier.layout import View
+from trapline.frontier.layout import RankView
 from trapline.frontier.ranking import page_rank
 from trapline.strategies import top_page
 from trapline.strategies.strategy import PageRank, Strategy
@@ -24,7 +25,7 @@ HISTORY, WORTH = 0, 1
 
 
 @page_rank
-def old_or_share(s: View, page: int, source: int, links: int, is_new: bool) -> float:
+def old_or_share(s: RankView, page: int, source: int, links: int, is_new: bool) -> float:
     if is_new:
         share = s.columns[source, WORTH] / links if source >= 0 else 0.0
         s.columns[page, WORTH] = s.columns[page, HISTORY] if s.columns[page, HISTORY] >= 0.0 else share

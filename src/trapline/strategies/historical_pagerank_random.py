@@ -1,8 +1,8 @@
-"""The PageRank that a page had in an old crawl; for a new page, that of an old page drawn at random.
+"""Orders pages by their PageRank in an old crawl; a new page by the PageRank of an old page that is sampled at random.
 
-Page rank: H(p), the PageRank in the old crawl (>= 0), or H(q) for a new page p, q drawn among all old pages, each as
-likely, by a hash of the seed and p's URL (inputs.py): the same web, live or simulated, draws the same. Site rank: the best
-page's. Cost: O(log pages of the site) a page.
+Page rank: H(p), the PageRank in the old crawl (>= 0), or H(q) for a new page p. q is sampled uniformly from all old pages by
+a hash of the seed and p's URL (inputs.py), so that a live and a simulated crawl of the same web sample the same pages. Site
+rank: the rank of the best page. Cost: O(log pages of the site) per page.
 Source: "historical-pagerank-random" of Castillo's thesis 4.3.2.
 
 >>> from types import SimpleNamespace
@@ -11,14 +11,14 @@ Source: "historical-pagerank-random" of Castillo's thesis 4.3.2.
 0.25
 """
 
-from trapline.frontier.layout import View
+from trapline.frontier.layout import RankView
 from trapline.frontier.ranking import page_rank
 from trapline.strategies import top_page
 from trapline.strategies.strategy import PageRank, Strategy
 
 
 @page_rank
-def old_or_drawn(s: View, page: int, source: int, links: int, is_new: bool) -> float:
+def old_or_drawn(s: RankView, page: int, source: int, links: int, is_new: bool) -> float:
     return s.columns[page, 0]
 
 

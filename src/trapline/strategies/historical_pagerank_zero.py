@@ -1,10 +1,10 @@
-"""The PageRank that a page had in an old crawl; new pages come after all old ones.
+"""Orders pages by their PageRank in an old crawl; new pages come after all old pages.
 
 Page rank: H(p), the PageRank in the old crawl (> 0), or 0 for a page that was not in it (the input is -1 then). Site rank:
-the best page's. Cost: O(log pages of the site) a page.
+the rank of the best page. Cost: O(log pages of the site) per page.
 Source: "historical-pagerank-zero" of Castillo's thesis 4.3.2.
 
-An old page with 0.25, and a new one:
+An old page with 0.25, and a new page:
 
 >>> from types import SimpleNamespace
 >>> import numpy as np
@@ -13,14 +13,14 @@ An old page with 0.25, and a new one:
 (0.25, 0.0)
 """
 
-from trapline.frontier.layout import View
+from trapline.frontier.layout import RankView
 from trapline.frontier.ranking import page_rank
 from trapline.strategies import top_page
 from trapline.strategies.strategy import PageRank, Strategy
 
 
 @page_rank
-def old_or_zero(s: View, page: int, source: int, links: int, is_new: bool) -> float:
+def old_or_zero(s: RankView, page: int, source: int, links: int, is_new: bool) -> float:
     return max(s.columns[page, 0], 0.0)
 
 

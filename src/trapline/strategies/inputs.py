@@ -1,10 +1,10 @@
-"""Where the numbers come from that a page rank wants to know beforehand: --quality and --history. Not a strategy.
+"""Inputs of page ranks: the numbers that a page rank needs beforehand, from --quality and --history. Not a strategy.
 
-It reads files, graphs and a user's function, before a crawl begins, and gives one number for each page of a graph. It does not
-know what ranks make of them, nor how PageRank is computed: it is told.
+The module reads files, graphs and a user's function before a crawl begins, and gives one number for each page of a graph. It
+does not know how ranks use the numbers, nor how PageRank is computed: the caller passes that function.
 
-A FILE of values is text, plain or gzipped: a URL, a tab or blank, a number on each row. Rows that are empty or begin with # are
-skipped; of two rows with the same URL the later counts. URLs are compared letter by letter.
+A FILE of values is text, plain or gzipped. Each row has a URL, a tab or blank, and a number. Rows that are empty or begin
+with # are skipped. If two rows have the same URL, the later one counts. URLs are compared character by character.
 """
 
 import importlib
@@ -28,9 +28,9 @@ from trapline.frontier import Rules
 from trapline.frontier.layout import RANK_LIMIT
 from trapline.graph import Graph, LoadOptions, load_graph
 from trapline.graph.exact import drawn
-from trapline.graph.format_database import ACCEPTS as CRAWL
+from trapline.graph.formats.database import ACCEPTS as CRAWL
+from trapline.graph.formats.textfile import at_row, rows, shown
 from trapline.graph.strings import Strings, decoded, encoded
-from trapline.graph.textfile import at_row, rows, shown
 from trapline.strategies import opic
 from trapline.strategies import quality as known_quality
 from trapline.strategies.strategy import Strategy
@@ -40,24 +40,27 @@ Floats = NDArray[np.float64]
 INPUTS = ("history", "history_random", "pagerank", "quality")
 QUALITIES = ("opic", "pagerank", "zipf")
 _FUNCTION = re.compile(r"[A-Za-z_][\w.]*:[A-Za-z_]\w*")
-NOT_OLD = -1.0
-_RUNS, _FEWEST_PAGES_A_RUN = 35, 50  # castillo-thesis 4.3.1: 30 to 40 runs a crawl; the least: spec, section 3
+NOT_OLD = -1.0  # the history of a page that was not in the old crawl
+_RUNS, _FEWEST_PAGES_A_RUN = (
+    35,
+    50,
+)  # castillo-thesis 4.3.1: 30 to 40 runs per crawl; the minimum of 50: spec, section 3
 
 
-class History(NamedTuple):
-    """An old crawl, as the pages of a graph see it."""
+class CrawlHistory(NamedTuple):
+    """The PageRank values of an old crawl, for the pages of a graph."""
 
     page: Floats
     """[pages] PageRank in the old crawl; -1 for a page that was not in it"""
     old: Floats
-    """The PageRank of all its pages, sorted; some of them may be gone"""
+    """PageRank of all pages of the old crawl, sorted; some of these pages may not exist any more"""
 
 
 # ---- quality
 
 
 def quality_values(source: str, graph: Graph, pagerank: Floats, seed: int) -> Floats | None:
-    """What each page is worth, by `--quality source`. None: opic, whose cash is known during the crawl only."""
+    """Return the quality of each page, by `--quality source`. None: the source is opic, whose cash is known only during the crawl."""
     check_quality(source)
     if source == "opic":
         return None
@@ -71,7 +74,7 @@ def quality_values(source: str, graph: Graph, pagerank: Floats, seed: int) -> Fl
 
 
 def _worth(source: str, graph: Graph, values: Floats) -> Floats:
-    """The values, if shares of them make sense."""
+    """Return the values, or raise ConfigError if one is negative: the pages' shares of their sum would make no sense."""
     wrong = np.flatnonzero(values < 0.0)
     if len(wrong):
         raise worthless(source, float(values[wrong[0]]), str(_urls(graph, source)[int(wrong[0])]))
@@ -79,43 +82,44 @@ def _worth(source: str, graph: Graph, values: Floats) -> Floats:
 
 
 def worthless(source: str, value: float, url: str) -> ConfigError:
-    return ConfigError(f"--quality {source}: {value:g} for {url}; a page cannot be worth less than 0")
+    """Return the error for a page of negative quality."""
+    return ConfigError(f"--quality {source}: {value:g} for {url}; a quality must be at least 0")
 
 
 def check_quality(source: str) -> None:
-    """Whether it can be a source of quality; what a file or function of the user's says is seen when it is asked."""
+    """Raise ConfigError if the text cannot be a source of quality. A user's file or function is not read or called here."""
     if source not in QUALITIES and not Path(source).is_file() and not _FUNCTION.fullmatch(source):
         raise ConfigError(f"--quality {source}: no such file, nor MODULE:FUNCTION; {nearest(source, QUALITIES)}")
 
 
 def _zipf(pages: int, seed: int) -> Floats:
-    """1/i for the i-th page of an order drawn by the seed, the same on every machine."""
+    """Return 1/i for the i-th page of a random order, which depends on the seed alone and is the same on every machine."""
     values = np.empty(pages)
     values[np.argsort(drawn(seed, "zipf", pages), kind="stable")] = 1.0 / np.arange(1, pages + 1)
     return values
 
 
 def with_quality(strategy: Strategy, source: str) -> Strategy:
-    """The strategy with its quality by this source: with opic, pages that go by quality go by their cash."""
+    """Return the strategy with its quality from this source: with opic, the page rank `quality` is replaced by `opic`."""
     if source == "opic" and strategy.page is known_quality.PAGE:
         return replace(strategy, page=opic.PAGE)
     return strategy
 
 
 def _answered(source: str, graph: Graph) -> Floats:
-    """What the user's module:function answers for the list of all URLs."""
+    """Return the answer of the user's module:function for the URLs of all pages."""
     return asked(source, list(decoded(_urls(graph, f"--quality {source}"))))
 
 
 def asked(source: str, urls: list[str], folder: str = "") -> Floats:
-    """What the user's module:function answers for these URLs. `folder`: where the module is, if not here or installed."""
+    """Return the answer of the user's module:function for these URLs. `folder`: where the module is; "": the current folder."""
     try:
         answer = _imported(source, folder or os.getcwd())(urls)
         values = np.asarray(answer, np.float64)
-    except (Exception, SystemExit) as error:  # whatever the user's code raises is the user's to mend
+    except (Exception, SystemExit) as error:  # any error of the user's code is shown to the user, who must correct it
         raise ConfigError(f"--quality {source}: {type(error).__name__}: {_one_line(error)}") from error
     if values.shape != (len(urls),):
-        raise ConfigError(f"--quality {source}: it must answer {len(urls)} numbers, not {_shape(values)}")
+        raise ConfigError(f"--quality {source}: it must return {len(urls)} numbers, not {_shape(values)}")
     wrong = np.flatnonzero(~(np.abs(values) < RANK_LIMIT))
     if len(wrong):
         raise ConfigError(
@@ -135,7 +139,7 @@ def _imported(source: str, folder: str) -> Callable[[list[str]], Any]:
 
 @contextmanager
 def _on_path(folder: str) -> Iterator[None]:
-    # An installed command does not search the folder that it is called in, which is where users keep such a file.
+    # An installed command does not search the current folder for modules, and users keep such a file there.
     sys.path.insert(0, folder)
     try:
         yield
@@ -154,14 +158,15 @@ def _shape(values: Floats) -> str:
 # ---- history
 
 
-def history_values(path: Path | str, graph: Graph, pagerank_of: Callable[[Graph], Floats]) -> History:
-    """The PageRank that pages had in an old crawl: `--history` GRAPH or crawl's folder (it is computed), or FILE (of values)."""
+def history_values(path: Path | str, graph: Graph, pagerank_of: Callable[[Graph], Floats]) -> CrawlHistory:
+    """Return the PageRank of pages in an old crawl. `path` (`--history`): a graph or a crawl's folder, whose PageRank is computed, or a
+    FILE of values."""
     values = old_values(Path(path), pagerank_of)
-    return History(_matched(values, graph, NOT_OLD, str(path)), np.sort(np.fromiter(values.values(), np.float64)))
+    return CrawlHistory(_matched(values, graph, NOT_OLD, str(path)), np.sort(np.fromiter(values.values(), np.float64)))
 
 
 def old_values(path: Path, pagerank_of: Callable[[Graph], Floats]) -> dict[bytes, float]:
-    """What pages were worth, by URL."""
+    """Return the PageRank in the old crawl by URL, or raise ConfigError if one is negative."""
     values = _old_values(path, pagerank_of)
     worst = min(values, key=values.__getitem__, default=b"")
     if values and values[worst] < 0.0:
@@ -173,13 +178,15 @@ def _old_values(path: Path, pagerank_of: Callable[[Graph], Floats]) -> dict[byte
     if path.is_file() and path.name != CRAWL and _has_values(path):
         return file_values(path)
     is_crawl = path.name == CRAWL or (path / CRAWL).is_file()
-    old = load_graph(path, LoadOptions(dangling=is_crawl))  # of a crawl also what it knew and had not fetched
+    old = load_graph(
+        path, LoadOptions(dangling=is_crawl)
+    )  # of a crawl, the pages too that were discovered and not fetched
     urls = _urls(old, f"--history {path}")
     return dict(zip(encoded(urls), pagerank_of(old).tolist(), strict=True))
 
 
 def _has_values(path: Path) -> bool:
-    """Whether its first row is a URL and a value; an edge list has two integers there."""
+    """Return whether the first row of the file is a URL and a value. In an edge list it is two integers."""
     for _, line in rows(path):
         words = line.split()
         if words and not line.startswith(b"#"):
@@ -195,9 +202,12 @@ def _is_number(word: bytes) -> bool:
     return True
 
 
-def _drawn(history: History, graph: Graph, seed: int) -> Floats:
-    """`history.page`, with that of an old page for each new one: drawn by (seed, URL), so that a live crawl draws the same.
-    Pages without URLs are drawn for by their number."""
+def _drawn(history: CrawlHistory, graph: Graph, seed: int) -> Floats:
+    """Return `history.page` in which each new page has the value of a sampled old page.
+
+    The sample depends on the seed and the URL, so that a live crawl samples the same page. Pages of a graph without URLs
+    are sampled by their number.
+    """
     new = history.page < 0.0
     names = map(b"%d".__mod__, range(graph.pages)) if graph.urls is None else encoded(graph.urls)
     values = history.page.copy()
@@ -206,32 +216,32 @@ def _drawn(history: History, graph: Graph, seed: int) -> Floats:
 
 
 def drawn_from(old: Floats, names: list[bytes], seed: int) -> Floats:
-    """One of the old values for each name."""
+    """Return one of the old values for each name, sampled by a hash of the seed and the name."""
     key = seed.to_bytes(8, "little", signed=True)
     hashes = b"".join(blake2b(name, digest_size=4, key=key).digest() for name in names)
     places = np.frombuffer(hashes, "<u4").astype(np.uint64) * np.uint64(len(old)) >> np.uint64(32)
     return old[places.astype(np.int64)]
 
 
-# ---- what a strategy needs
+# ---- the inputs that a strategy needs
 
 
 def check_inputs(strategy: Strategy, has_quality: bool, has_history: bool) -> None:
-    """Whether the page rank can have its inputs, in time: before any graph is read."""
+    """Raise ConfigError if an input of the page rank is missing. Call it early, before a graph is read."""
     page = strategy.page
     for name in page.inputs:
         if name not in INPUTS:
-            raise ConfigError(f"page rank {page.name!r} needs the input {name!r}; it can have: {', '.join(INPUTS)}")
+            raise ConfigError(f"page rank {page.name!r} needs the input {name!r}; the inputs are: {', '.join(INPUTS)}")
         if name.startswith("history") and not has_history:
             raise ConfigError(f"page rank {page.name!r} needs the PageRank of an old crawl: give --history")
         if name == "quality" and not has_quality:
-            raise ConfigError(f"page rank {page.name!r} needs a quality known beforehand: give another --quality")
+            raise ConfigError(f"page rank {page.name!r} needs a quality known before the crawl: give another --quality")
 
 
 def inputs_for(
-    strategy: Strategy, graph: Graph, pagerank: Floats, quality: Floats | None, history: History | None, seed: int
+    strategy: Strategy, graph: Graph, pagerank: Floats, quality: Floats | None, history: CrawlHistory | None, seed: int
 ) -> dict[str, Floats]:
-    """The inputs that the page rank declares, no others. `quality`: None with --quality opic."""
+    """Return the inputs that the page rank declares. `quality`: None with --quality opic."""
     check_inputs(strategy, quality is not None, history is not None)
     given: dict[str, Callable[[], Any]] = {
         "quality": lambda: quality,
@@ -243,7 +253,7 @@ def inputs_for(
 
 
 def default_rules(strategy: Strategy, rules: Rules, pages: int) -> Rules:
-    """The rules, with the K of a page rank that needs scores and was given none: some 35 runs of PageRank a crawl."""
+    """Return the rules, with a default K if the page rank needs scores and no K was given: about 35 runs of PageRank per crawl."""
     if not strategy.page.scores:
         return rules
     if strategy.page.batched:
@@ -252,7 +262,7 @@ def default_rules(strategy: Strategy, rules: Rules, pages: int) -> Rules:
 
 
 def pages_a_run(pages: int) -> int:
-    """K, if nobody says it: some 35 runs, or batches, a crawl.
+    """Return the default K: about 35 runs, or batches, per crawl, of at least 50 pages each.
 
     >>> pages_a_run(3_500), pages_a_run(100)
     (100, 50)
@@ -264,9 +274,9 @@ def pages_a_run(pages: int) -> int:
 
 
 def file_values(file: Path) -> dict[bytes, float]:
-    """The FILE of values, by URL."""
+    """Return the numbers of a FILE of values, by URL."""
     values: dict[bytes, float] = {}
-    for row, line in rows(file):  # written for speed: 3.5 M rows in seconds
+    for row, line in rows(file):  # written for speed: reads 3.5 M rows in seconds
         if line[:1] == b"#":
             continue
         try:
@@ -283,19 +293,19 @@ def file_values(file: Path) -> dict[bytes, float]:
 
 
 def _matched(values: dict[bytes, float], graph: Graph, missing: float, file: str) -> Floats:
-    """The value of each page of the graph."""
+    """Return the value of each page of the graph; `missing` for a page without one. Raise ConfigError if no page has a value."""
     urls = _urls(graph, file)
     found = np.fromiter(map(values.get, encoded(urls), repeat(math.nan)), np.float64, graph.pages)
     unknown = np.isnan(found)
     if unknown.all():
-        its = f", such as {shown(next(iter(values)))}," if values else ""
-        raise ConfigError(f"{file}: none of its {len(values)} URLs{its} is in the graph, which has {urls[0]!r}")
+        example = f", such as {shown(next(iter(values)))}," if values else ""
+        raise ConfigError(f"{file}: none of its {len(values)} URLs{example} is in the graph, which has {urls[0]!r}")
     found[unknown] = missing
     return found
 
 
 def _urls(graph: Graph, wanted_by: str) -> Strings:
-    # Ids will not do instead: two crawls of one web number its pages each in its own way.
+    # Page ids cannot replace URLs: two crawls of one web number its pages differently.
     if graph.urls is None:
-        raise ConfigError(f"{wanted_by}: values go by URL, and the graph has none")
+        raise ConfigError(f"{wanted_by}: values are given by URL, and the graph has no URLs; use a graph with URLs")
     return graph.urls

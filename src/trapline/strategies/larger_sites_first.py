@@ -1,8 +1,8 @@
-"""The site with the most waiting pages first, so that no large site is left over, waiting w seconds a page, at the
-end of the crawl.
+"""Visits the site with the most waiting pages first, so that at the end of the crawl no large site is left, of which only
+one page every w seconds can be fetched.
 
 Site rank: n, the number of pages waiting at the site (>= 1), updated at each insert. Page rank: fifo. Cost: O(log
-sites) a discovered page.
+sites) per discovered page.
 Source: "Length" of Castillo et al. 2004, V; "larger-sites-first" of Castillo's thesis 4.3.
 
 >>> from types import SimpleNamespace
@@ -10,14 +10,14 @@ Source: "Length" of Castillo et al. 2004, V; "larger-sites-first" of Castillo's 
 7.0
 """
 
-from trapline.frontier.layout import Record, View
+from trapline.frontier.layout import RankView, Record
 from trapline.frontier.ranking import site_rank
 from trapline.strategies import fifo
 from trapline.strategies.strategy import SiteRank, Strategy
 
 
 @site_rank
-def most_waiting(s: View, site: Record, queue: Record) -> float:
+def most_waiting(s: RankView, site: Record, queue: Record) -> float:
     return float(queue.waiting)
 
 

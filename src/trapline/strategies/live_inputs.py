@@ -1,6 +1,6 @@
-"""What a page rank wants to know beforehand, for pages that turn up one by one: --quality and --history of a live crawl.
+"""Inputs of page ranks in a live crawl, from --quality and --history: the value of a page is looked up when it is discovered.
 
-As inputs.py, which has the whole graph; here a URL is asked for when it is discovered. Not a strategy.
+inputs.py does the same for a simulated crawl, where the whole graph is known beforehand. Not a strategy.
 """
 
 from collections.abc import Callable, Sequence
@@ -25,7 +25,7 @@ from trapline.strategies.inputs import (
 from trapline.strategies.strategy import Strategy
 
 Values = Callable[[Sequence[str]], Sequence[float]]
-_ZIPF_PAGES = 1_000_000  # of a web whose size nobody knows
+_ZIPF_PAGES = 1_000_000  # assumed number of pages of the web: its real size is unknown
 
 
 def live_inputs(
@@ -36,13 +36,14 @@ def live_inputs(
     canonical: Callable[[str], str | None],
     pagerank_of: Callable[[Graph], Floats],
 ) -> dict[str, Values]:
-    """For each input of the page rank: URLs in, values out. `canonical`: URLs in files are compared as the crawl writes them."""
+    """Return for each input of the page rank a function from URLs to values. `canonical`: makes the URLs in files canonical, as those of
+    the crawl are."""
     names = strategy.page.inputs
     given: dict[str, Values] = {}
     if "quality" in names or "pagerank" in names:
         if quality is None:
             raise ConfigError(
-                f"strategy {strategy.name!r} needs to know what pages are worth before they are fetched:"
+                f"strategy {strategy.name!r} needs the quality of pages before they are fetched:"
                 " give --quality FILE or MODULE:FUNCTION"
             )
         given |= dict.fromkeys(("quality", "pagerank"), quality)
@@ -51,25 +52,28 @@ def live_inputs(
             raise ConfigError(f"page rank {strategy.page.name!r} needs the PageRank of an old crawl: give --history")
         old = _by_url(old_values(history, pagerank_of), canonical)
         if not old:
-            raise ConfigError(f"--history {history}: there is no page in it")
+            raise ConfigError(f"--history {history}: it has no page; give the graph, folder or file of an old crawl")
         given |= _old(old, seed)
     return {name: given[name] for name in names}
 
 
 def _old(old: dict[str, float], seed: int) -> dict[str, Values]:
-    """What pages were worth in an old crawl; one that was not there: NOT_OLD, or what a page drawn by its URL was."""
-    every = np.sort(np.fromiter(old.values(), np.float64))
+    """Return the functions for the two inputs from an old crawl. A new page gets NOT_OLD (`history`) or the value of an old page that is
+    sampled by its URL (`history_random`)."""
+    old_ranks = np.sort(np.fromiter(old.values(), np.float64))
 
-    def drawn(urls: Sequence[str]) -> list[float]:
-        instead = drawn_from(every, [url.encode() for url in urls], seed).tolist()
-        return [old.get(url, value) for url, value in zip(urls, instead, strict=True)]
+    def sampled(urls: Sequence[str]) -> list[float]:
+        samples = drawn_from(old_ranks, [url.encode() for url in urls], seed).tolist()
+        return [old.get(url, value) for url, value in zip(urls, samples, strict=True)]
 
-    return {"history": lambda urls: [old.get(url, NOT_OLD) for url in urls], "history_random": drawn}
+    return {"history": lambda urls: [old.get(url, NOT_OLD) for url in urls], "history_random": sampled}
 
 
 def quality_of(source: str, seed: int, canonical: Callable[[str], str | None], modules: str = "") -> Values | None:
-    """What pages are worth, by their URLs. None: by a source that does not know it before they are fetched. `modules`: the folder
-    of a user's MODULE; "": this one."""
+    """Return a function from URLs to the quality of the pages. None: the source does not know the quality before pages are fetched.
+
+    `modules`: the folder of a user's MODULE; "": the current folder.
+    """
     check_quality(source)
     if source in ("opic", "pagerank"):
         return None
@@ -95,19 +99,19 @@ def _check_worth(source: str, values: dict[str, float]) -> None:
 
 
 def try_function(source: str, urls: Sequence[str], modules: str = "") -> None:
-    """`ConfigError` if the source is a function of the user's that does not answer; a file is not looked at."""
+    """Raise ConfigError if the source is a user's function that fails for these URLs. A file is not read."""
     if source not in QUALITIES and not Path(source).is_file():
         asked(source, list(urls), modules)
 
 
 def hash_of(url: str) -> int:
-    """A number for a URL, the same on every machine and in every run."""
+    """Return a number for a URL that is the same on every machine and in every run."""
     from hashlib import blake2b
 
     return int.from_bytes(blake2b(url.encode(), digest_size=6).digest(), "little")
 
 
 def _by_url(values: dict[bytes, float], canonical: Callable[[str], str | None]) -> dict[str, float]:
-    """The values by canonical URL; what is no URL stays as it is, and matches nothing."""
+    """Return the values by canonical URL. A text that is not a URL stays as it is, and matches no page."""
     texts = ((url.decode("utf-8", "replace"), value) for url, value in values.items())
     return {canonical(text) or text: value for text, value in texts}

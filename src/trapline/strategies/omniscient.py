@@ -1,7 +1,7 @@
-"""The page with the highest PageRank first, as an oracle knows it; only discovered pages can be taken.
+"""Fetches the discovered page with the highest PageRank of the full graph first, which only an oracle knows.
 
-Page rank: R(p), the PageRank of the full graph (> 0, 1 over all pages), whatever --quality says. Site rank: the best
-page's. Cost: O(log pages of the site) a page.
+Page rank: R(p), the PageRank of the full graph (> 0, sums to 1 over all pages), regardless of --quality. Site rank: the rank
+of the best page. Cost: O(log pages of the site) per page.
 Source: "Optimal" of Castillo et al. 2004, V; "omniscient" of Castillo's thesis 4.3.3.
 
 >>> from types import SimpleNamespace
@@ -10,14 +10,14 @@ Source: "Optimal" of Castillo et al. 2004, V; "omniscient" of Castillo's thesis 
 0.5
 """
 
-from trapline.frontier.layout import View
+from trapline.frontier.layout import RankView
 from trapline.frontier.ranking import page_rank
 from trapline.strategies import top_page
 from trapline.strategies.strategy import PageRank, Strategy
 
 
 @page_rank
-def final_pagerank(s: View, page: int, source: int, links: int, is_new: bool) -> float:
+def final_pagerank(s: RankView, page: int, source: int, links: int, is_new: bool) -> float:
     return s.columns[page, 0]
 
 

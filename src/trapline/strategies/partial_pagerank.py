@@ -1,14 +1,15 @@
-"""The page with the highest PageRank among those known, computed every K pages and estimated in between.
+"""Fetches the page with the highest PageRank of the known graph first, computed every K pages and estimated in between.
 
 Page rank: R(p), the PageRank of the known graph at the last run, if p was known then (> 0); else the estimate E(p) = sum
 over fetched pages q that link to p of W(q) / links(q), W(q) = R(q) or, if q too is newer than the last run, E(q);
-links(q) = the number of links on q. A seed has E = 1 before the first run, which says that all home pages are equal, and 0
-after it: the run counter `rescored` tells which. K = `rescore` (pages). Site rank: the best page's.
-Cost: a PageRank of the known graph every K pages, and O(log pages of the site) a waiting page then and a link.
+links(q) = the number of links on q. A seed has E = 1 before the first run, because all home pages are equal, and E = 0
+after it; the run counter `rescored` distinguishes the two. K = `rescore` (pages). Site rank: the rank of the best page.
+Cost: a PageRank of the known graph every K pages, then O(log pages of the site) per waiting page; the same per link.
 Source: "Partial" of Castillo et al. 2004, V; "partial-pagerank" of Castillo's thesis 4.3.1.
-Differs from the paper: it does not say what a parent without a PageRank of its own is worth; here, its estimate.
+Differs from the paper: the paper does not say what a parent without a PageRank of its own hands on; here, its estimate.
 
-Page 0 had 0.5 in the last run. It has five links, one of them to page 1, new since; page 1 has two, one to page 2:
+Page 0 had 0.5 in the last run. One of its five links leads to page 1, which is new since then; one of the two links of page
+1 leads to page 2:
 
 >>> from types import SimpleNamespace as record
 >>> import numpy as np
@@ -17,9 +18,9 @@ Page 0 had 0.5 in the last run. It has five links, one of them to page 1, new si
 (0.1, 0.05)
 """
 
-from trapline.frontier.layout import View
+from trapline.compiled.jit import shared
+from trapline.frontier.layout import RankView
 from trapline.frontier.ranking import page_rank
-from trapline.jit import shared
 from trapline.strategies import top_page
 from trapline.strategies.strategy import PageRank, Strategy
 
@@ -28,12 +29,12 @@ SCORE, ESTIMATE = 0, 1
 
 @shared
 def worth(score: float, estimate: float) -> float:
-    """PageRank is at least (1 - d)/n, so a score of 0 is that of a page newer than the last run."""
+    """Return the score or, for a page newer than the last run, the estimate. Such a page has score 0; a PageRank is at least (1 - d)/n."""
     return score if score > 0.0 else estimate
 
 
 @page_rank
-def score_or_estimate(s: View, page: int, source: int, links: int, is_new: bool) -> float:
+def score_or_estimate(s: RankView, page: int, source: int, links: int, is_new: bool) -> float:
     if is_new:
         s.columns[page, SCORE] = 0.0
         s.columns[page, ESTIMATE] = 1.0 if source < 0 and s.run[0].rescored == 0 else 0.0

@@ -1,12 +1,12 @@
-"""The site that gives the most pages per second of connection.
+"""Visits the site that gives the most pages per second of connection.
 
-Site rank: R = P / T (pages/s). P = pages of the next visit; T = 2 c + P r / p, its time (s): visit_seconds.py. Page rank: fifo.
-Cost: O(log sites) a change of P, and at the end of a visit.
+Site rank: R = P / T (pages/s). P = number of pages of the next visit; T = 2 c + P r / p, the time of that visit (s):
+visit_seconds.py. Page rank: fifo. Cost: O(log sites) per change of P, and at the end of a visit.
 Source: Cao et al. 4.2.
-Differs from the paper: a site never visited takes the mean over visited sites, where the paper is silent; the rest after
-a visit is ignored as there (`performance-and-rest` counts it).
+Differs from the paper: a site that was never visited gets the mean over the visited sites; the paper does not say. As in the
+paper, the delay after a visit is ignored (`performance-and-delay` counts it).
 
-Two pages planned, 0.5 s to connect and 0.5 s a response: 2 / (1 + 1).
+Two pages planned, 0.5 s to connect and 0.5 s per response: 2 / (1 + 1).
 
 >>> from types import SimpleNamespace as record
 >>> s = record(run=[record(pipeline_gain=1.0)])
@@ -14,7 +14,7 @@ Two pages planned, 0.5 s to connect and 0.5 s a response: 2 / (1 + 1).
 1.0
 """
 
-from trapline.frontier.layout import Record, View
+from trapline.frontier.layout import RankView, Record
 from trapline.frontier.ranking import site_rank
 from trapline.strategies import fifo
 from trapline.strategies.strategy import SiteRank, Strategy
@@ -22,7 +22,7 @@ from trapline.strategies.visit_seconds import visit_s
 
 
 @site_rank
-def pages_per_second(s: View, site: Record, queue: Record) -> float:
+def pages_per_second(s: RankView, site: Record, queue: Record) -> float:
     seconds = visit_s(site.connection_s, site.response_s, queue.planned, s.run[0].pipeline_gain)
     return queue.planned / seconds
 

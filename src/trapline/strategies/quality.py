@@ -1,7 +1,7 @@
-"""Pages by a quality known beforehand: an oracle's PageRank, page views, votes.
+"""Orders pages by a quality that is known before the crawl: an oracle's PageRank, page views, votes.
 
-Page rank: q(p), the column `quality`, set by the caller. Site rank: the best page's.
-Cost: O(log pages of the site) a page.
+Page rank: q(p), the column `quality`, set by the caller. Site rank: the rank of the best page.
+Cost: O(log pages of the site) per page.
 Source: Cao et al. 4.3.
 
 >>> from types import SimpleNamespace
@@ -10,14 +10,14 @@ Source: Cao et al. 4.3.
 0.5
 """
 
-from trapline.frontier.layout import View
+from trapline.frontier.layout import RankView
 from trapline.frontier.ranking import page_rank
 from trapline.strategies import top_page
 from trapline.strategies.strategy import PageRank, Strategy
 
 
 @page_rank
-def known_quality(s: View, page: int, source: int, links: int, is_new: bool) -> float:
+def known_quality(s: RankView, page: int, source: int, links: int, is_new: bool) -> float:
     return s.columns[page, 0]
 
 

@@ -1,7 +1,8 @@
-"""Sites in random order: one that has much to give is no likelier to be next than another.
+"""Visits sites in random order: a site with many or good pages is no more likely to be next than another site.
 
-Site rank: u(seed, -1 - n), a hash that is uniform in [0, 1); n = the serial of the site's best page, so it is drawn anew when
-that changes, and by a number that no page draws by. Page rank: random. Cost: O(log sites) a change of a site's best page.
+Site rank: u(seed, -1 - n), a hash that is uniform in [0, 1); n = the serial of the site's best page. The rank therefore
+changes when the best page changes, and the negative number keeps it independent of the ranks of pages. Page rank: random.
+Cost: O(log sites) per change of a site's best page.
 Source: the variant of the baseline in the spec, section 3.
 
 >>> from types import SimpleNamespace as record
@@ -9,7 +10,7 @@ Source: the variant of the baseline in the spec, section 3.
 True
 """
 
-from trapline.frontier.layout import Record, View
+from trapline.frontier.layout import RankView, Record
 from trapline.frontier.ranking import site_rank
 from trapline.rng import uniform
 from trapline.strategies import random_pages
@@ -17,7 +18,7 @@ from trapline.strategies.strategy import SiteRank, Strategy
 
 
 @site_rank
-def drawn(s: View, site: Record, queue: Record) -> float:
+def drawn(s: RankView, site: Record, queue: Record) -> float:
     return uniform(s.run[0].seed, -1 - int(queue.best_serial))
 
 

@@ -1,5 +1,7 @@
-"""Finds strategies: every module of this folder, and a user's own file. A new strategy is one file; nothing is listed
-anywhere."""
+"""Registry of strategies: it finds them in the modules of this folder and in a user's own file.
+
+A new strategy needs one new file; there is no list to add it to.
+"""
 
 import importlib
 import importlib.util
@@ -28,35 +30,38 @@ def _declared(attribute: str, kind: type[Declared]) -> dict[str, Declared]:
 
 
 def page_ranks() -> dict[str, PageRank]:
+    """Return all page ranks of this folder by name."""
     return _declared("PAGE", PageRank)
 
 
 def site_ranks() -> dict[str, SiteRank]:
+    """Return all site ranks of this folder by name."""
     return _declared("SITE", SiteRank)
 
 
 def strategies() -> dict[str, Strategy]:
+    """Return all strategies of this folder by name."""
     return _declared("STRATEGY", Strategy)
 
 
 def page_rank_named(name: str) -> PageRank:
-    """A page rank by its name, or from a Python file that declares PAGE, or STRATEGY, whose half it is."""
+    """Return a page rank by its name, or from a Python file that declares PAGE or STRATEGY."""
     return _half(name, "PAGE", PageRank, page_ranks())
 
 
 def site_rank_named(name: str) -> SiteRank:
-    """A site rank by its name, or from a Python file that declares SITE, or STRATEGY, whose half it is."""
+    """Return a site rank by its name, or from a Python file that declares SITE or STRATEGY."""
     return _half(name, "SITE", SiteRank, site_ranks())
 
 
 def pair(page: str, site: str, name: str = "") -> Strategy:
-    """Any page rank with any site rank, each by its name or from a file."""
+    """Return a strategy of any page rank and any site rank, each by its name or from a file."""
     page_half, site_half = page_rank_named(page), site_rank_named(site)
     return Strategy(name or f"{page_half.name} x {site_half.name}", page_half, site_half)
 
 
 def load_strategy(name: str) -> Strategy:
-    """A strategy by its name, or from a Python file (a name that ends in .py) that declares STRATEGY."""
+    """Return a strategy by its name, or from a Python file (a name that ends in .py) that declares STRATEGY."""
     if not _is_file(name):
         return _known(name, "strategy", strategies())
     strategy = getattr(_run(Path(name)), "STRATEGY", None)
@@ -70,6 +75,7 @@ def _is_file(name: str) -> bool:
 
 
 def _half(name: str, attribute: str, kind: type[Declared], known: dict[str, Declared]) -> Declared:
+    """Return a page rank or a site rank, by its name in `known` or from a file."""
     half = attribute.lower()
     if not _is_file(name):
         return _known(name, f"{half} rank", known)
@@ -80,14 +86,14 @@ def _half(name: str, attribute: str, kind: type[Declared], known: dict[str, Decl
     return found
 
 
-def _known(name: str, what: str, known: dict[str, Declared]) -> Declared:
+def _known(name: str, label: str, known: dict[str, Declared]) -> Declared:
     if name not in known:
-        raise ConfigError(f"no {what} {name!r}; {nearest(name, known)}")
+        raise ConfigError(f"no {label} {name!r}; {nearest(name, known)}")
     return known[name]
 
 
 def _run(path: Path) -> ModuleType:
-    """The user's file as a module; whatever it raises is the user's to mend."""
+    """Run the user's file as a module. Any error that it raises becomes a ConfigError, because the user must correct it."""
     if not path.is_file():
         raise ConfigError(f"{path}: no such strategy file")
     spec = importlib.util.spec_from_file_location(f"user_strategy_{path.stem}", path)

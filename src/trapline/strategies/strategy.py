@@ -1,7 +1,8 @@
-"""What a strategy is: a page rank and a site rank, each a compiled function with a record of what it needs."""
+"""The types of a strategy: a page rank and a site rank, each a compiled function with a record of what it needs."""
 
 from dataclasses import dataclass
 
+from trapline.compiled.jit import Rank
 from trapline.errors import ConfigError
 from trapline.frontier.layout import (
     FIFO,
@@ -15,7 +16,6 @@ from trapline.frontier.layout import (
     Array,
 )
 from trapline.frontier.ranking import PAGE_RANK, SITE_RANK
-from trapline.jit import Rank
 
 READS = {
     "waiting": READS_WAITING,
@@ -28,18 +28,19 @@ READS = {
 
 def _check_function(name: str, function: object, signature: object, decorator: str) -> None:
     if not isinstance(function, Rank) or function.signature != signature:
-        raise ConfigError(f"the function of rank {name!r} is not decorated with @{decorator}")
+        raise ConfigError(f"rank {name!r}: its function is not decorated with @{decorator}; add the decorator")
 
 
 @dataclass(frozen=True, slots=True)
 class PageRank:
-    """How the pages of a site are ordered.
+    """The order of the pages of a site.
 
-    `columns` names the numbers it keeps per page, `s.columns[page, 0]` and so on; `inputs` those of them that the
-    caller must set. `constant`: no further link to a page changes its rank. `fifo`: all pages have the same rank
-    (0), so that a list serves as queue. `scores`: the column that takes the scores of all pages, which the caller computes
-    from what was fetched so far, whenever they are due; `batched`: before every batch is chosen. `hands_on`: the column
-    of which each link carries its share, so that links from another partition can bring theirs along.
+    `columns`: names of the numbers that the rank keeps for each page, in `s.columns[page, 0]` and so on. `inputs`: those
+    columns that the caller must set. `constant`: a further link to a page does not change its rank. `fifo`: all pages have
+    the same rank (0), so that a list can be the queue. `scores`: the column for the scores of all pages; the caller
+    computes them from the pages fetched so far, whenever they are due. `batched`: scores are due before every batch is
+    chosen. `hands_on`: the column that a page splits among its links, so that links from another partition can carry
+    their shares.
     """
 
     name: str
@@ -56,23 +57,25 @@ class PageRank:
         _check_function(self.name, self.function, PAGE_RANK, "page_rank")
         if self.hands_on and self.hands_on not in self.columns:
             raise ConfigError(
-                f"page rank {self.name!r}: what it hands on, {self.hands_on!r}, is not one of its columns"
+                f"page rank {self.name!r}: hands_on {self.hands_on!r} is not one of its columns; add it to columns"
             )
         for name in self.inputs:
             if name not in self.columns:
-                raise ConfigError(f"page rank {self.name!r}: the input {name!r} is not one of its columns")
+                raise ConfigError(
+                    f"page rank {self.name!r}: the input {name!r} is not one of its columns; add it to columns"
+                )
         if self.scores and (self.scores not in self.columns or self.scores in self.inputs):
             raise ConfigError(f"page rank {self.name!r}: its scores {self.scores!r} must be a column and not an input")
 
     @property
     def handed_on(self) -> int:
-        """The number of the column that it hands on; -1: none."""
+        """Index of the column that pages hand on; -1: none."""
         return self.columns.index(self.hands_on) if self.hands_on else -1
 
 
 @dataclass(frozen=True, slots=True)
 class SiteRank:
-    """How sites are ordered among themselves. `reads`: the values of the queue it depends on (READS)."""
+    """The order of sites. `reads`: the values of the queue that the rank depends on (READS)."""
 
     name: str
     function: Rank
@@ -87,7 +90,7 @@ class SiteRank:
 
 @dataclass(frozen=True, slots=True)
 class Strategy:
-    """A pair of ranks under a name."""
+    """A named pair of a page rank and a site rank."""
 
     name: str
     page: PageRank
@@ -95,22 +98,22 @@ class Strategy:
 
     @property
     def queue(self) -> int:
+        """Kind of site queue that the two ranks need, without batches."""
         if "quality_sum" in self.site.reads:
             return NEXT_VISIT
         return FIFO if self.page.fifo else HEAP
 
     def bind(self, run: Array) -> None:
-        """Write into the frontier's state what its kernels need of the strategy: addresses hold for this process
-        only."""
+        """Write into the frontier's state what its kernels need of the strategy. Addresses are valid in this process only."""
         run[0].page_rank = self.page.function.address
         run[0].site_rank = self.site.function.address
-        # Chosen pages join a batch out of order, so a list would not do.
+        # Chosen pages join a batch out of order, so a fifo list cannot hold them.
         run[0].queue = HEAP if self.queue == FIFO and run[0].batch > 0 else self.queue
         run[0].reads = sum(READS[name] for name in self.site.reads)
         run[0].constant = int(self.page.constant or self.page.fifo)
         run[0].scores = bool(self.page.scores)
         run[0].batched = self.page.batched
-        # Among pages of equal rank the best is the oldest: its serial tells, and no heap by age is needed.
+        # Among pages of equal rank the best page is the oldest one, so its serial is enough and no heap by age is needed.
         run[0].ages = "oldest" in self.site.reads and not self.page.fifo
         if "oldest" in self.site.reads and self.page.fifo:
             run[0].reads |= READS_BEST

@@ -1,7 +1,7 @@
-"""A site is worth its best page.
+"""Visits the site with the best page.
 
-Site rank: the key of the best waiting page. With it, and without politeness, any page rank orders the whole frontier
-as one queue. Cost: O(1); re-evaluated only when the site's best page changes.
+Site rank: the key of the best waiting page. With this site rank, and without politeness, any page rank orders the whole
+frontier as one queue. Cost: O(1); evaluated again only when the site's best page changes.
 Source: Castillo et al. 2004, section V; Castillo's thesis 4.3 (the site-level half of all page-based strategies).
 
 >>> from types import SimpleNamespace
@@ -9,13 +9,13 @@ Source: Castillo et al. 2004, section V; Castillo's thesis 4.3 (the site-level h
 0.25
 """
 
-from trapline.frontier.layout import Record, View
+from trapline.frontier.layout import RankView, Record
 from trapline.frontier.ranking import site_rank
 from trapline.strategies.strategy import SiteRank
 
 
 @site_rank
-def best_page(s: View, site: Record, queue: Record) -> float:
+def best_page(s: RankView, site: Record, queue: Record) -> float:
     return float(queue.best_key)
 
 

@@ -1,12 +1,11 @@
-"""How long the next visit to a site would take: the T that several site ranks divide by. Not a strategy.
+"""The estimated time of the next visit to a site: the T by which several site ranks divide. Not a strategy.
 
     T = 2 c + P r / p
 
-c = connection time (s, >= 0) and r = response time (s, >= 0), the site's estimates, or the means over visited sites for a
-site never measured; P = pages of the next visit; p = 1.2 with pipelining, else 1.
+c = connection time (s, >= 0) and r = response time (s, >= 0), the site's estimates, or the means over the measured sites for
+a site that was never measured; P = number of pages of the next visit; p = 1.2 with pipelining, else 1.
 
-Source: Cao et al. 4.2. Differs from the paper: T is at least 1 ns,
-because a rank must be a finite number.
+Source: Cao et al. 4.2. Differs from the paper: T is at least 1 ns, because a rank must be a finite number.
 
 0.5 s to connect and two pages of 0.25 s each:
 
@@ -14,11 +13,12 @@ because a rank must be a finite number.
 1.5
 """
 
-from trapline.jit import shared
+from trapline.compiled.jit import shared
 
 SHORTEST_S = 1e-9
 
 
 @shared
 def visit_s(connection_s: float, response_s: float, pages: int, pipeline_gain: float) -> float:
+    """Return the estimated time of a visit, in seconds."""
     return max(2.0 * connection_s + pages * response_s / pipeline_gain, SHORTEST_S)

@@ -1,32 +1,41 @@
-"""Any graph served as real web sites over loopback HTTP, with a log of its own, from which politeness and freshness are judged.
+"""A test web: serves any graph as real web sites over loopback HTTP, and keeps its own log of requests.
 
-For users (`trapline testweb`), tests, the demo and benchmarks: the far side of a crawl, never a part of one.
+Politeness and freshness of a crawler are judged from that log. The test web is for users (`trapline testweb`), tests, the
+demo and benchmarks. It is the server side of a crawl, never a part of the crawler.
 """
 
 from trapline.testweb.answer import answer
-from trapline.testweb.behaviour import ATTACKS, FAULTS, HARMLESS, REDIRECTS, REFUSALS, ROBOTS, Behaviour, Mix
-from trapline.testweb.changes import Changes, changes_of
+from trapline.testweb.behaviour import (
+    ATTACKS,
+    FAULTS,
+    HARMLESS,
+    REDIRECTS,
+    REFUSALS,
+    ROBOTS,
+    VALIDATORS,
+    Behaviour,
+    Mix,
+)
+from trapline.testweb.changes import PageChanges, changes_of
 from trapline.testweb.freshness import (
-    Accesses,
-    Fetches,
-    Freshness,
-    History,
+    AccessTimes,
+    ChangeHistory,
+    CopyFreshness,
+    FetchTimes,
     fetches_of,
     freshness,
     history_of,
     popularity,
 )
-from trapline.testweb.log import Log
-from trapline.testweb.message import OTHER, ROBOTS_FILE, Answer, Sending
+from trapline.testweb.log import RequestLog
+from trapline.testweb.message import OTHER, ROBOTS_FILE, Request, Sending, ServedAnswer, get
 from trapline.testweb.pings import PingCounts
 from trapline.testweb.politeness import Findings, Promise, check
 from trapline.testweb.providers import LEVELS, Providers, Telling, providers_of
 from trapline.testweb.render import render
-from trapline.testweb.request import Request, get
 from trapline.testweb.serve import Served, serve
 from trapline.testweb.server import Server
-from trapline.testweb.validators import VALIDATORS
-from trapline.testweb.web import Web, build_web
+from trapline.testweb.web import ServedWeb, build_web
 
 __all__ = [
     "ATTACKS",
@@ -39,25 +48,25 @@ __all__ = [
     "ROBOTS",
     "ROBOTS_FILE",
     "VALIDATORS",
-    "Accesses",
-    "Answer",
+    "AccessTimes",
     "Behaviour",
-    "Changes",
-    "Fetches",
+    "ChangeHistory",
+    "CopyFreshness",
+    "FetchTimes",
     "Findings",
-    "Freshness",
-    "History",
-    "Log",
     "Mix",
+    "PageChanges",
     "PingCounts",
     "Promise",
     "Providers",
     "Request",
+    "RequestLog",
     "Sending",
     "Served",
+    "ServedAnswer",
+    "ServedWeb",
     "Server",
     "Telling",
-    "Web",
     "answer",
     "build_web",
     "changes_of",

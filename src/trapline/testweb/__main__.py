@@ -1,6 +1,6 @@
-"""The process behind `serve`: reads a web from its standard input, serves it, and answers questions until the input ends.
+"""The server process that `serve` starts: reads a web from standard input, serves it, and sends its log on request.
 
-Not for users: they have `trapline testweb`.
+It ends when its input ends. It is not for users, who have the command `trapline testweb`.
 """
 
 import asyncio
@@ -18,10 +18,10 @@ from trapline.testweb.server import Server
 
 def main() -> None:
     guard_stderr()
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is the parent's business; it then closes our input
-    told = receive(sys.stdin.buffer)
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent handles Ctrl-C and then closes our input
+    arguments = receive(sys.stdin.buffer)
     try:
-        server = Server(*told)
+        server = Server(*arguments)
     except ConfigError as error:
         send(sys.stdout.buffer, str(error))
         return
@@ -32,14 +32,14 @@ async def _serve(server: Server) -> None:
     await server.start()
     send(sys.stdout.buffer, (server.web.port, server.web.began))
     loop, ended = asyncio.get_running_loop(), asyncio.Event()
-    # A thread, for a pipe in an event loop would be made non-blocking, and with it the parent's end.
+    # A thread reads the pipe, because the event loop would make it non-blocking, and the parent's end with it.
     threading.Thread(target=_listen, args=(server, loop, ended), daemon=True).start()
     await ended.wait()
     await server.stop()
 
 
 def _listen(server: Server, loop: asyncio.AbstractEventLoop, ended: asyncio.Event) -> None:
-    """Each question is answered by the loop, whose log it is."""
+    """Answer each request of the parent with the log. The event loop reads the log, because it also writes it."""
     while True:
         try:
             receive(sys.stdin.buffer)

@@ -1,6 +1,7 @@
-"""How a site behaves as a server: what it takes, what it allows, what goes wrong. It knows neither sockets nor pages.
+"""Behaviour of a site as a server: its delays, its limits and its faults.
 
-`Behaviour` is one site's; `Mix` says how the sites of a web differ, and `behaviours` draws them.
+`Behaviour` describes one site. `Mix` describes how the sites of a web differ, and `behaviours` draws a behaviour for each
+site from it. This module knows neither sockets nor pages.
 """
 
 import math
@@ -10,75 +11,81 @@ from statistics import NormalDist
 
 from trapline.errors import ConfigError, nearest
 from trapline.testweb.draws import Shares, draw, pick
-from trapline.testweb.validators import VALIDATORS
 
 ROBOTS = ("none", "rules", "redirect", "away", "loop", "huge", "error", "reset")
-"""What a site answers to /robots.txt: 404; rules; rules behind a redirect, on this or another site; redirects without end;
-rules at the head of a file of 1 MB; 503; a reset connection."""
+"""Answers to /robots.txt, in this order: 404; rules; rules behind a redirect on this site; the same on another site; endless
+redirects; rules at the beginning of a file of 1 MB; 503; a reset connection."""
 
 REDIRECTS = ("plain", "chain", "away", "loop")
-"""How a page is linked that is not linked directly: through one redirect, through four, through one on another site; loop: it
-is linked directly, and beside it stands a link that goes round in circles."""
+"""How other pages link to a page: through one redirect, through four, through one on another site. With "loop" they link to
+it directly, and also to a redirect loop."""
+
+VALIDATORS = ("honest", "weak", "date", "fickle", "none")
+"""Use of ETag and Last-Modified to identify a page's version (validators.py)."""
 
 HARMLESS = ("chunked", "gzip", "no-length")
-"""Odd, and right: the page arrives whole."""
+"""Unusual but correct: the page arrives complete."""
 
 REFUSALS = ("not-found", "gone", "error", "unavailable", "unavailable-once", "too-many")
-"""An answer of 400 or above: 404, 410, 500, 503 and 429 with Retry-After. Once: the second request is answered well."""
+"""Answers with a status of 400 or above: 404, 410, 500, and 503 and 429 with Retry-After. With "unavailable-once" the second
+request succeeds."""
 
 ATTACKS = (
     *("empty", "silent", "reset", "short-body", "long-body", "dribble"),
     *("bad-chunks", "broken-gzip", "gzip-bomb", "endless-body", "endless-headers", "garbage"),
 )
-"""Broken or hostile: what each sends is in faults.py."""
+"""Broken or hostile answers; answer.py has what each of them sends."""
 
 FAULTS = (*HARMLESS, *REFUSALS, *ATTACKS)
 
 ONE_REQUEST, A_HUNDRED = 0.24, 0.66
-"""Shares of the servers that allow so many requests per connection: cao 5.1, figure 3, 500 servers. Those with one speak
-HTTP/1.0, as the paper infers. On the last tenth it is silent: here they are spread evenly over 2 to 99."""
+"""Shares of servers that allow one request, and a hundred requests, per connection: cao 5.1, figure 3, 500 servers. Servers
+with one request speak HTTP/1.0, as the paper infers. The paper does not describe the last tenth; here their limits are
+uniform over 2 to 99."""
 
 
 @dataclass(frozen=True, slots=True)
 class Behaviour:
+    """Behaviour of one site. The default is a fast server without limits and faults."""
+
     latency_s: float = 0.0
-    """from the arrival of a request to the first byte of its answer: requests sent together wait together, as in a network"""
+    """time from the arrival of a request to the first byte of its answer; runs in parallel for requests sent together"""
     connection_s: float = 0.0
-    """the first answer on a connection comes so much later: the kernel completes a handshake without asking us"""
+    """additional delay of the first answer on a connection; the handshake cannot be delayed, the kernel completes it"""
     bandwidth: float = math.inf
     """bytes per second on one connection"""
     requests_per_connection: int = 0
     """0: no limit"""
     announced: bool = True
-    """whether the limit is: by `Keep-Alive: max=`, and on the last answer by `Connection: close`"""
+    """whether the limit is announced, by `Keep-Alive: max=` and on the last answer by `Connection: close`"""
     http10: bool = False
-    """speaks HTTP/1.0 and closes after each answer"""
+    """whether the site speaks HTTP/1.0 and closes after each answer"""
     keep_alive_s: float = 15.0
-    """idle time after which a connection is closed. Apache's default up to version 2.0"""
+    """idle time after which a connection is closed; the default is that of Apache up to version 2.0"""
     robots: str = "none"
     """one of ROBOTS"""
     disallowed: float = 0.0
-    """share of the paths' beginnings that robots.txt forbids, if it has rules"""
+    """share of path prefixes that robots.txt forbids, if it has rules"""
     crawl_delay_s: float = 0.0
-    """as robots.txt says, if it has rules; 0: it does not"""
+    """Crawl-delay in robots.txt, if it has rules; 0: none"""
     retry_after_s: int = 1
-    """as 429 and 503 say"""
+    """Retry-After of answers 429 and 503"""
     redirects: Shares = ()
-    """names of REDIRECTS, and the share of the site's pages that are linked so"""
+    """names of REDIRECTS, each with the share of the site's pages that are linked this way"""
     faults: Shares = ()
-    """names of FAULTS, and the share of the site's pages that are answered so"""
+    """names of FAULTS, each with the share of the site's pages that are answered this way"""
     validators: str = "none"
-    """one of VALIDATORS: what answers say of the page's version"""
+    """one of VALIDATORS"""
 
     def __post_init__(self) -> None:
         _check_name("robots", self.robots, ROBOTS)
         _check_name("validators", self.validators, VALIDATORS)
         _check_shares("redirect", self.redirects, REDIRECTS)
         _check_shares("fault", self.faults, FAULTS)
-        for one in fields(self):
-            value = getattr(self, one.name)
+        for entry in fields(self):
+            value = getattr(self, entry.name)
             if isinstance(value, int | float) and not value >= 0:
-                raise ConfigError(f"behaviour: {one.name} is {value}, must not be negative")
+                raise ConfigError(f"behaviour: {entry.name} is {value}, must not be negative")
         if not self.bandwidth >= 1:
             raise ConfigError(f"behaviour: bandwidth is {self.bandwidth}, must be at least 1 byte per second")
 
@@ -92,26 +99,26 @@ def _check_shares(what: str, shares: Shares, valid: Sequence[str]) -> None:
     for name, _ in shares:
         _check_name(what, name, valid)
     if any(not share >= 0 for _, share in shares) or not sum(share for _, share in shares) <= 1 + 1e-9:
-        raise ConfigError(f"behaviour: the shares of {what}s must lie in 0..1 and add up to at most 1")
+        raise ConfigError(f"behaviour: the shares of {what}s must be in 0..1 and add up to at most 1")
 
 
 @dataclass(frozen=True, slots=True)
 class Mix:
-    """How the sites of a web differ from `base`, and how many of them do."""
+    """How the sites of a web differ from `base`, and what share of them does."""
 
     base: Behaviour = field(default_factory=Behaviour)
     latency_spread: float = 0.0
-    """standard deviation of the natural logarithm between sites; `base` has the median"""
+    """standard deviation, between sites, of the natural logarithm of latency; `base` has the median"""
     bandwidth_spread: float = 0.0
-    """likewise"""
+    """the same for bandwidth"""
     measured_requests: bool = False
-    """requests per connection as ONE_REQUEST and A_HUNDRED say"""
+    """draw requests per connection from the measured distribution (ONE_REQUEST, A_HUNDRED)"""
     http10: float = 0.0
-    """share of the sites that speak HTTP/1.0, beyond those with one request"""
+    """share of the sites that speak HTTP/1.0, in addition to those with one request per connection"""
     robots: Shares = ()
-    """names of ROBOTS, and the share of the sites; the others are as `base` says"""
+    """names of ROBOTS, each with its share of the sites; the other sites have the value of `base`"""
     validators: Shares = ()
-    """names of VALIDATORS, likewise"""
+    """the same for VALIDATORS"""
     faulty: float = 1.0
     """share of the sites that have the faults of `base`; the others have none"""
 
@@ -119,14 +126,15 @@ class Mix:
         _check_shares("robots", self.robots, ROBOTS)
         _check_shares("validator", self.validators, VALIDATORS)
         if not (self.latency_spread >= 0 and self.bandwidth_spread >= 0):
-            raise ConfigError("behaviour: a spread must not be negative")
+            spreads = f"{self.latency_spread:g} and {self.bandwidth_spread:g}"
+            raise ConfigError(f"behaviour: the spreads are {spreads}, must not be negative")
 
 
 def behaviours(mix: Mix, sites: int, seed: int) -> tuple[Behaviour, ...]:
-    """One a site; sites that behave alike share one object."""
+    """Draw a behaviour for each site. Sites with equal behaviours share one object."""
     known: dict[Behaviour, Behaviour] = {}
     drawn = (_drawn(mix, site, seed) for site in range(sites))
-    return tuple(known.setdefault(one, one) for one in drawn)
+    return tuple(known.setdefault(behaviour, behaviour) for behaviour in drawn)
 
 
 def _drawn(mix: Mix, site: int, seed: int) -> Behaviour:
@@ -145,7 +153,8 @@ def _drawn(mix: Mix, site: int, seed: int) -> Behaviour:
 
 
 def _measured(drawn: float) -> int:
-    """
+    """Return the requests per connection of the measured distribution for a draw in [0, 1).
+
     >>> [_measured(drawn) for drawn in (0.1, 0.24, 0.899, 0.901, 0.999)]
     [1, 100, 100, 2, 99]
     """

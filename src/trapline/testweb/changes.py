@@ -1,7 +1,8 @@
-"""When each page of a web changes, and from when on it is there: data and arithmetic, no clock, no bytes.
+"""Change history of a web: when each page changes, and when it comes into existence. Data and arithmetic; no clock, no bytes.
 
-Moments are seconds since the web began. A history is as long as a round and then begins anew, so that a web never comes to rest:
-the version of a page is the number of its updates so far, in all rounds. A page that is born later keeps the count that it would have.
+Times are seconds since the web was started. A history is as long as a round and then repeats, so that a web never stops
+changing. The version of a page is the number of its updates so far, in all rounds. The updates before the birth of a page
+count too.
 """
 
 from array import array
@@ -15,37 +16,79 @@ import numpy as np
 from numpy.typing import NDArray
 
 from trapline.errors import ConfigError
-from trapline.testweb.births import births
 
 if TYPE_CHECKING:
     from trapline.graph import Graph
     from trapline.refresh import Trace
 
+# ---- Births: which pages of a changing web come into existence later, and when.
+#
+# A time is drawn for each such page. The page is born at the first update after that time of a page that links to it and exists from
+# the start. Other pages link to it from their own next update on. So only updates change what a page says, and every birth can be
+# discovered through a page that already exists. If no such update is left in the first round, the page exists from the start. Home
+# pages always exist from the start.
+
+_BIRTHS = 12  # number of the random stream
+
+
+def births(
+    graph: "Graph", offsets: NDArray[np.int64], at_s: NDArray[np.float64], round_s: float, share: float, seed: int
+) -> NDArray[np.float64]:
+    """Return the birth of each page, in seconds since the start of the web."""
+    rng = np.random.default_rng((seed, _BIRTHS))
+    later = rng.random(graph.pages) < share
+    later[graph.home] = False
+    drawn_s = rng.random(graph.pages) * round_s
+    source = np.repeat(np.arange(graph.pages), np.diff(graph.offsets))
+    announcing = later[graph.targets] & ~later[source]
+    source, target = source[announcing], graph.targets[announcing]
+    born_s = np.full(graph.pages, np.inf)
+    np.minimum.at(born_s, target, _next_update(offsets, at_s, source, drawn_s[target]))
+    return np.where(np.isinf(born_s), 0.0, born_s)
+
+
+def _next_update(
+    offsets: NDArray[np.int64], at_s: NDArray[np.float64], pages: NDArray[np.int64], from_s: NDArray[np.float64]
+) -> NDArray[np.float64]:
+    """Return the first update of each page at or after its time in `from_s`, in the first round; infinity if there is none."""
+    found = np.full(len(pages), np.inf)
+    for number, (page, moment) in enumerate(zip(pages.tolist(), from_s.tolist(), strict=True)):
+        own = at_s[offsets[page] : offsets[page + 1]]
+        at = int(np.searchsorted(own, moment))
+        if at < len(own):
+            found[number] = own[at]
+    return found
+
+
+# ---- changes
+
 
 @dataclass(frozen=True, eq=False)
-class Changes:
+class PageChanges:
+    """The times at which the pages of a web change and come into existence."""
+
     offsets: "array[int]"
     """[pages + 1] where the updates of each page begin in `at_s`"""
     at_s: "array[float]"
-    """moments in the first round, ascending for each page, all below `round_s`"""
+    """times of updates in the first round, ascending for each page, all below `round_s`"""
     round_s: float
     born_s: "array[float]"
-    """[pages] from when on it is there; 0: from the beginning"""
+    """[pages] when the page comes into existence; 0: it exists from the start"""
     noise: bool = False
-    """whether bytes that are no content differ from answer to answer"""
+    """whether bytes that are not content differ from answer to answer"""
 
     @property
     def pages(self) -> int:
         return len(self.born_s)
 
     def version(self, page: int, now_s: float) -> int:
-        """How many updates there were, one at this very moment among them."""
+        """Return the number of updates up to and including `now_s`."""
         begin, end = self.offsets[page], self.offsets[page + 1]
         rounds, rest_s = divmod(now_s, self.round_s)
         return int(rounds) * (end - begin) + bisect_right(self.at_s, rest_s, begin, end) - begin
 
     def updated_s(self, page: int, now_s: float) -> float:
-        """When the version of this moment came to be."""
+        """Return when the version that is current at `now_s` was made."""
         begin, end = self.offsets[page], self.offsets[page + 1]
         if begin == end:
             return self.born_s[page]
@@ -53,14 +96,14 @@ class Changes:
         return max(rounds * self.round_s + self.at_s[begin + at], self.born_s[page])
 
     def between(self, page: int, begin_s: float, end_s: float) -> Iterator[float]:
-        """The page's updates after the one moment, up to the other."""
+        """Yield the times of the page's updates after `begin_s`, up to and including `end_s`."""
         first, end = self.offsets[page], self.offsets[page + 1]
         for number in range(self.version(page, begin_s), self.version(page, end_s)):
             rounds, at = divmod(number, end - first)
             yield rounds * self.round_s + self.at_s[first + at]
 
     def until(self, end_s: float) -> "tuple[NDArray[np.int64], NDArray[np.float64]]":
-        """All updates of pages that are there: where those of each page begin, and their moments."""
+        """Return the updates of all pages from their birth to `end_s`: the offset of each page's updates, and their times."""
         moments = [list(self.between(page, self.born_s[page], end_s)) for page in range(self.pages)]
         offsets = np.cumsum([0, *map(len, moments)]).astype(np.int64)
         return offsets, np.array([at_s for own in moments for at_s in own])
@@ -72,22 +115,22 @@ class Changes:
 
 def changes_of(
     graph: "Graph", trace: "Trace", *, speed: float = 1.0, noise: bool = False, grows: float = 0.0, seed: int = 0
-) -> Changes:
-    """The histories of a trace, dealt to the pages of a graph: `speed` seconds of the trace are a second.
+) -> PageChanges:
+    """Assign the histories of a trace to the pages of a graph, as the simulator does (refresh/replay/trace.py).
 
-    As the simulator deals them (refresh/trace_dealt.py). `grows`: the share of pages that are born later (births.py has when).
+    `speed` seconds of the trace take one second. `grows` is the share of pages that are born later.
     """
-    from trapline.refresh.trace_dealt import (
+    from trapline.refresh.replay.trace import (  # late: a process that only serves a web must not load this package
         dealt,
         round_of,
-    )  # late: whoever has a trace has it, and a web that is only served does not
+    )
 
     if not speed > 0:
-        raise ConfigError(f"changes: a speed of {speed:g}: it must be above 0")
+        raise ConfigError(f"changes: speed is {speed:g}, must be above 0")
     moments = dealt(trace, graph.pages, seed)
     offsets = np.cumsum([0, *map(len, moments)]).astype(np.int64)
     at_s = np.concatenate(moments) / speed
-    changes = Changes(
+    changes = PageChanges(
         offsets=array("q", offsets.tobytes()),
         at_s=array("d", at_s.tobytes()),
         round_s=round_of(trace, speed),

@@ -1,6 +1,6 @@
-"""Chance by number: which sites and pages behave how is a hash of (seed, purpose, number), so that a test can compute it.
+"""Random draws by number: the behaviour of sites and pages is a hash of (seed, purpose, number), so a test can compute it.
 
-Not `trapline.rng`, which brings the compiler with it: a web's own process must be up in a moment.
+This module does not use `trapline.rng`, which would load the compiler: the server process must start quickly.
 """
 
 from collections.abc import Iterable
@@ -8,11 +8,11 @@ from collections.abc import Iterable
 from xxhash import xxh3_64_intdigest
 
 Shares = tuple[tuple[str, float], ...]
-"""Names and the share of each; what is left over is nobody's."""
+"""Names, each with its share. The shares may add up to less than 1; the remainder has no name."""
 
 
 def draw(seed: int, purpose: str, number: int) -> float:
-    """In [0, 1), in steps of 2^-53.
+    """Return a number in [0, 1), in steps of 2^-53.
 
     >>> draw(1, "fault", 7) == draw(1, "fault", 7) != draw(2, "fault", 7)
     True
@@ -21,7 +21,7 @@ def draw(seed: int, purpose: str, number: int) -> float:
 
 
 def pick(shares: Iterable[tuple[str, float]], drawn: float) -> str:
-    """The name in whose share the draw falls; "": in none.
+    """Return the name whose share the draw falls into; "" if it falls into none.
 
     >>> [pick((("a", 0.25), ("b", 0.5)), drawn) for drawn in (0.2, 0.25, 0.75)]
     ['a', 'b', '']

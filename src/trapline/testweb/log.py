@@ -1,22 +1,29 @@
-"""The server's own log: one row a request, in order of arrival. It knows no rule of politeness and no crawler.
+"""The server's own log: one row for each request, in order of arrival.
 
-`Recorder` is what the server writes into, 48 bytes a request; `Log` is what others read, arrays and the web to tell them
-in words. Times are monotonic seconds; `wall` adds what makes them wall-clock seconds.
+The server writes into a `Recorder`, 48 bytes a request. Others read a `RequestLog`: arrays, and the web that gives their
+numbers names. Times are monotonic seconds; adding `wall` makes them wall-clock seconds. The log knows no rule of politeness
+and no crawler.
 """
 
+import csv
+import io
 import struct
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import islice
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from trapline.errors import ConfigError
+from trapline.output import atomic
 from trapline.testweb.paths import ROBOTS_TXT
 from trapline.testweb.pings import PingCounts
-from trapline.testweb.web import Web
+from trapline.testweb.web import ServedWeb
 
 _ROW = struct.Struct("<ddqiiiiii")
 _TYPES = np.dtype(
@@ -29,7 +36,7 @@ _NAN = float("nan")
 
 
 class Columns(NamedTuple):
-    """The log as it crosses from the server's process to another."""
+    """The log in the form in which the server process sends it to its parent."""
 
     wall: float
     rows: bytes
@@ -38,6 +45,8 @@ class Columns(NamedTuple):
 
 
 class Recorder:
+    """The log under construction, into which the server writes."""
+
     def __init__(self) -> None:
         self.wall = time.time() - time.monotonic()
         self._rows = bytearray()
@@ -49,21 +58,21 @@ class Recorder:
         return len(self._rows) // _ROW.size
 
     def connected(self) -> int:
-        """The number of a new connection."""
+        """Count a new connection; return its number."""
         self.connections += 1
         return self.connections
 
     def arrived(self, now: float, connection: int, address: int, site: int, page: int) -> int:
-        """A request came; its row."""
+        """Record the arrival of a request; return its row."""
         self._rows += _ROW.pack(now, _NAN, 0, connection, address, site, page, 0, -1)
         return len(self) - 1
 
     def named(self, row: int, host: str, target: str) -> None:
-        """What was asked for, if it was no page."""
+        """Record the host and target of a request that is not for a page."""
         self._other[row] = (host, target)
 
     def ended(self, row: int, now: float, status: int, size: int, version: int = -1) -> None:
-        """The last byte of its answer was handed to the kernel, or the connection ended before."""
+        """Record the end of an answer: its last byte was handed to the kernel, or the connection ended before that."""
         at = row * _ROW.size
         struct.pack_into("<dq", self._rows, at + 8, now, size)
         struct.pack_into("<ii", self._rows, at + 40, status, version)
@@ -81,7 +90,7 @@ class Recorder:
         status: int,
         version: int,
     ) -> None:
-        """All of the three above, for a page that was answered at once."""
+        """Record arrival and end of a request for a page that was answered at once."""
         self._rows += _ROW.pack(now, end, size, connection, address, site, page, status, version)
         self.bytes += size
 
@@ -90,8 +99,10 @@ class Recorder:
 
 
 @dataclass(frozen=True, eq=False)
-class Log:
-    web: Web
+class RequestLog:
+    """The log of a web for readers: a column for each value, an element for each request."""
+
+    web: ServedWeb
     columns: Columns
 
     def __len__(self) -> int:
@@ -99,12 +110,12 @@ class Log:
 
     @property
     def wall(self) -> float:
-        """What added to a time of this log makes it seconds since 1970."""
+        """Seconds to add to a time of this log to get seconds since 1970."""
         return self.columns.wall
 
     @property
     def pings(self) -> PingCounts:
-        """What became of those that were due."""
+        """Counts of the pings that were due, by their result."""
         return self.columns.pings or PingCounts()
 
     @cached_property
@@ -113,18 +124,18 @@ class Log:
 
     @cached_property
     def arrival_s(self) -> NDArray[np.float64]:
-        """when all of the request had arrived"""
+        """When the complete request had arrived."""
         return self._rows["arrival_s"]
 
     @cached_property
     def end_s(self) -> NDArray[np.float64]:
-        """just before the last piece of the answer (at most 64 kB) was handed to the kernel; if the connection ended before
-        that, when it did; NaN: neither yet"""
+        """The time just before the last piece of the answer (at most 64 kB) was handed to the kernel, or the end of the
+        connection if that came first; NaN if neither has happened yet."""
         return self._rows["end_s"]
 
     @cached_property
     def connection(self) -> NDArray[np.int32]:
-        """numbered from 1"""
+        """Number of the connection, from 1."""
         return self._rows["connection"]
 
     @cached_property
@@ -133,27 +144,27 @@ class Log:
 
     @cached_property
     def site(self) -> NDArray[np.int32]:
-        """-1: the host is none of those at this address"""
+        """The site; -1 if the host is none of those at this address."""
         return self._rows["site"]
 
     @cached_property
     def page(self) -> NDArray[np.int32]:
-        """or ROBOTS_FILE, or OTHER"""
+        """The page, or ROBOTS_FILE, or OTHER."""
         return self._rows["page"]
 
     @cached_property
     def status(self) -> NDArray[np.int32]:
-        """0: no answer, or none that has one"""
+        """Status of the answer; 0 if there was no answer, or one without a status."""
         return self._rows["status"]
 
     @cached_property
     def version(self) -> NDArray[np.int32]:
-        """of the page that was sent whole, or confirmed by 304, as it was when the request arrived; -1: neither"""
+        """Version of the page when the request arrived, if the page was sent completely or confirmed by 304; else -1."""
         return self._rows["version"]
 
     @cached_property
     def size(self) -> NDArray[np.int64]:
-        """bytes sent, head and body"""
+        """Bytes sent, head and body."""
         return self._rows["size"]
 
     def host(self, row: int) -> str:
@@ -161,16 +172,60 @@ class Log:
         return self.web.names[site] if site >= 0 else self.columns.other[row][0]
 
     def path(self, row: int) -> str:
-        """Path and query, as asked for."""
+        """Return path and query, as requested."""
         page = int(self.page[row])
         if page >= 0:
             return self.web.paths[page]
         return self.columns.other[row][1] if row in self.columns.other else ROBOTS_TXT
 
     def rows(self) -> Iterator[tuple[float, float, float, int, str, str, str, int, int, int]]:
-        """Arrival by the wall clock, arrival, end, connection, address, host, path, status, bytes, version."""
+        """Yield the rows: wall-clock arrival, arrival, end, connection, address, host, path, status, bytes, version."""
         numbers = zip(self.arrival_s.tolist(), self.end_s.tolist(), self.connection.tolist(), strict=True)
         answers = zip(self.status.tolist(), self.size.tolist(), self.version.tolist(), strict=True)
         for row, ((arrival, end, connection), answer) in enumerate(zip(numbers, answers, strict=True)):
             where = self.web.addresses[self.address[row]]
             yield arrival + self.wall, arrival, end, connection, where, self.host(row), self.path(row), *answer
+
+
+# ---- The log as a file: CSV or Parquet, by its name.
+
+COLUMNS = ("arrived", "arrival_s", "end_s", "connection", "address", "host", "path", "status", "bytes", "version")
+_ROWS_AT_ONCE = 100_000
+
+
+def check_name(path: Path) -> None:
+    if path.suffix.lower() not in (".csv", ".parquet"):
+        raise ConfigError(f"{path}: the name of the file must end in .csv or .parquet")
+
+
+def write_log(log: RequestLog, path: Path) -> None:
+    import pyarrow as pa  # type: ignore[import-untyped]  # late: importing it takes longer than serving a small web
+
+    numbers = [pa.float64()] * 3 + [pa.int32()]
+    kinds = [*numbers, *[pa.string()] * 3, pa.int16(), pa.int64(), pa.int32()]
+    write_rows(log.rows(), pa.schema(zip(COLUMNS, kinds, strict=True)), path)
+
+
+def write_rows(rows: Iterable[tuple[Any, ...]], schema: Any, path: Path) -> None:
+    """Write rows with the columns of an Arrow schema."""
+    check_name(path)
+    (_write_parquet if path.suffix.lower() == ".parquet" else _write_csv)(iter(rows), schema, path)
+
+
+def _write_csv(rows: Iterator[tuple[Any, ...]], schema: Any, path: Path) -> None:
+    with atomic(path) as file:
+        text = io.TextIOWrapper(file, encoding="utf-8", newline="")
+        writer = csv.writer(text)
+        writer.writerow(schema.names)
+        writer.writerows(rows)
+        text.flush()
+        text.detach()
+
+
+def _write_parquet(rows: Iterator[tuple[Any, ...]], schema: Any, path: Path) -> None:
+    import pyarrow as pa
+    import pyarrow.parquet  # type: ignore[import-untyped]
+
+    with atomic(path) as file, pyarrow.parquet.ParquetWriter(file, schema, compression="zstd") as writer:
+        while part := list(islice(rows, _ROWS_AT_ONCE)):
+            writer.write_table(pa.table([list(column) for column in zip(*part, strict=True)], schema=schema))

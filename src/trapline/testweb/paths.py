@@ -1,8 +1,8 @@
-"""What stands behind a site's name in the URL of each page, and which page a path belongs to.
+"""Paths of pages: the part of each page's URL after the site's name, and the lookup of a page by path.
 
-A path is canonical by the WHATWG's rules: whoever follows a link to it asks for exactly these bytes. No two pages of a site
-have the same one; a page whose recorded URL says no more than another's gets its number as a query. Pages are found by the
-hash of their path: 12 bytes a page, where a table of strings would take a hundred.
+A path is canonical by the WHATWG's rules: a client that follows a link to it requests exactly these bytes. No two pages of
+a site have the same path; a page whose recorded URL has the same canonical path as another's gets its number as a query.
+Pages are found by the hash of their path, which takes 12 bytes a page; a table of strings would take a hundred.
 """
 
 import re
@@ -16,16 +16,21 @@ from numpy.typing import NDArray
 from xxhash import xxh3_64_intdigest
 
 ROBOTS_TXT = "/robots.txt"
+SITEMAP, FEED, SCHEDULE = "/sitemap.xml", "/feed.xml", "/crawl-schedule.json"
+RESERVED = (SITEMAP, FEED, SCHEDULE)
+"""Files that providers publish (published.py)."""
 EXTRA = "/-/"
-"""Below this are the URLs that testweb itself adds (redirects.py, robots_txt.py): no page is there without a query."""
+"""Prefix of the URLs that testweb itself adds (redirects.py, robots_txt.py). A page below it gets a query."""
 
-# What stands for itself in path and query. Segments of dots alone do not.
+# Characters that are canonical in path and query as they are. Segments of dots alone (_DOTTED) are not.
 _USUAL = re.compile(r"[a-z]+://[^/?#]+(/[A-Za-z0-9_~!$*+,;:@=()?&/.-]*)")
 _DOTTED = re.compile(r"/\.\.?(?=[/?]|$)")
 _HOST_END = re.compile(r"[/?]")
 
 
 class Paths:
+    """The paths of all pages, and a hash table to find a page by site and path."""
+
     def __init__(self, paths: Sequence[str], site: NDArray[np.int32]) -> None:
         self.all = list(paths)
         """[pages]"""
@@ -42,7 +47,7 @@ class Paths:
         return self.all[page]
 
     def page(self, site: int, path: str) -> int:
-        """The page of this site with this path; -1: none."""
+        """Return the page of this site with this path; -1 if there is none."""
         key = _key(site, path)
         at = bisect_left(self._keys, key)
         while at < len(self._keys) and self._keys[at] == key:
@@ -54,14 +59,14 @@ class Paths:
 
 
 def recorded_paths(urls: Iterable[str], site: NDArray[np.int32], reserved: Sequence[str] = ()) -> list[str]:
-    """Of recorded URLs, in order of page. `reserved`: no page is there without a query."""
+    """Return the paths of recorded URLs, in order of page. A page on a `reserved` path gets a query."""
     return _distinct([_path(url) for url in urls], site, reserved)
 
 
 def numbered_paths(home: NDArray[np.int32], dynamic: NDArray[np.uint8]) -> list[str]:
-    """Of pages that have no URLs; in ten folders, so that a robots.txt can forbid some."""
+    """Return paths for pages without URLs; in ten folders, so that a robots.txt can forbid some."""
     paths = [
-        f"/d{page % 10}?id={page}" if one else f"/p{page % 10}/{page}" for page, one in enumerate(dynamic.tolist())
+        f"/d{page % 10}?id={page}" if flag else f"/p{page % 10}/{page}" for page, flag in enumerate(dynamic.tolist())
     ]
     for page in home.tolist():
         paths[page] = "/"
@@ -74,7 +79,7 @@ def _path(url: str) -> str:
 
 
 def canonical(path: str) -> str:
-    """Path and query as the WHATWG's parser leaves them.
+    """Return path and query in the canonical form of the WHATWG's URL parser.
 
     >>> canonical("/a/../b c?x y#z"), canonical(""), canonical("/a.html?b=1&c")
     ('/b%20c?x%20y', '/', '/a.html?b=1&c')
@@ -87,7 +92,8 @@ def canonical(path: str) -> str:
 
 
 def _behind_host(url: str) -> str:
-    """
+    """Return path and query of a URL, without the fragment.
+
     >>> _behind_host("http://a.org/b?c#d"), _behind_host("http://a.org?c"), _behind_host("a/b#c")
     ('/b?c', '?c', 'a/b')
     """
@@ -117,7 +123,7 @@ def _with_number(path: str, page: int) -> str:
 
 
 def _twins(paths: Sequence[str], site: NDArray[np.int32]) -> list[int]:
-    """The pages whose path an earlier page of the site has too."""
+    """Return the pages whose path an earlier page of the site has too."""
     _, first = np.unique(_keys(paths, site), return_index=True)
     return np.setdiff1d(np.arange(len(paths)), first, assume_unique=True).tolist()
 

@@ -1,10 +1,13 @@
-"""Counts broken politeness in the log of a web. It knows the log, the rules that a crawler was given and the robots.txt that
-the web defines, and nothing of the crawler: whoever checks must not ask whom he checks.
+"""Politeness checker: counts violations in the log of a web.
 
-A *visit* is a run of requests to one site on one connection without a gap of w or more. A *gap* is the time from the end of one
-answer to the arrival of the next request, both as the server saw them. The server notes the end just before it hands over
-the last bytes, a crawler starts its clock after it has them, and a request arrives after it was sent: so whoever keeps his rules
-is seen to keep them, and no tolerance is needed. (A crawler that counts from when it *asked* needs one, and is impolite.)
+It knows the log, the rules that a crawler was given, and the robots.txt files that the web defines. It knows nothing about
+the crawler, because a check must not rely on what it checks.
+
+A *visit* is a run of requests to one site on one connection without a gap of w or more. A *gap* is the time from the end of
+one answer to the arrival of the next request, both by the server's clock. The server records the end just before it hands
+over the last bytes, a crawler starts its clock after it has received them, and a request arrives after it was sent. So the
+server sees longer gaps than the crawler, and a crawler that keeps its rules passes without a tolerance. (A crawler that
+counts from its *request* needs a tolerance, and is impolite.)
 """
 
 import math
@@ -14,40 +17,40 @@ from typing import NamedTuple
 
 import numpy as np
 
-from trapline.testweb.log import Log
+from trapline.testweb.log import RequestLog
 from trapline.testweb.message import ROBOTS_FILE
 from trapline.testweb.robots_txt import allowed, crawl_delay_s
 
 
 @dataclass(frozen=True, slots=True)
 class Promise:
-    """What a crawler was told to keep."""
+    """The rules that a crawler was given."""
 
     delay_s: float
-    """w: between two visits to a site"""
+    """w: least time between two visits to a site"""
     per_connection: int = 0
-    """k: pages a visit, robots.txt apart; 0: no limit"""
+    """k: most pages in a visit, not counting robots.txt; 0: no limit"""
     pause_s: float = 0.0
-    """between the requests of a visit, robots.txt among them"""
+    """least time between the requests of a visit, including those for robots.txt"""
     address_delay_s: float | None = None
-    """between two visits to an address; None: w"""
+    """least time between two visits to an address; None: w"""
     tolerance_s: float = 0.0
-    """by which a gap may fall short"""
+    """by how much a gap may be too short"""
 
 
 @dataclass(frozen=True, slots=True)
 class Findings:
-    """Rows of the log. A visit that begins before another has ended is an overlap and not also early."""
+    """Violations, as rows of the log. A visit that begins before another has ended is an overlap and does not count as early."""
 
     requests: int
     visits: int
     overlaps: list[int] = field(default_factory=list)
     """first requests of visits that began before an earlier visit to the same site or address had ended"""
     early: list[int] = field(default_factory=list)
-    """requests before w (or the site's Crawl-delay, if that is longer) was over between visits, before the pause or the
-    Crawl-delay was over inside one, or beyond the k pages of a visit"""
+    """requests that came too early: between visits before w (or the site's longer Crawl-delay) was over, within a visit
+    before the pause or the Crawl-delay was over, or beyond the k pages of a visit"""
     disallowed: list[int] = field(default_factory=list)
-    """requests for what robots.txt forbids"""
+    """requests for URLs that robots.txt forbids"""
 
     @property
     def violations(self) -> int:
@@ -63,7 +66,7 @@ class _Visit(NamedTuple):
 
 
 class _Rows(NamedTuple):
-    """The log's columns as lists: of arrays, one number at a time would take five times as long."""
+    """The log's columns as lists: reading single numbers from arrays would take five times as long."""
 
     connection: list[int]
     address: list[int]
@@ -73,8 +76,8 @@ class _Rows(NamedTuple):
     end: list[float]
 
 
-def check(log: Log, promise: Promise) -> Findings:
-    """All that was broken. Requests for a host that is not at the address they came to are left out."""
+def check(log: RequestLog, promise: Promise) -> Findings:
+    """Return all violations. Requests for a host that is not at the address they arrived at are ignored."""
     rows, web = _rows(log), log.web
     visits = sorted(_visits(rows, promise), key=lambda visit: (visit.begin, visit.rows[0]))
     delays_s = [crawl_delay_s(web, site) for site in range(web.sites)]
@@ -93,8 +96,8 @@ def check(log: Log, promise: Promise) -> Findings:
     )
 
 
-def _rows(log: Log) -> _Rows:
-    ends = np.where(np.isnan(log.end_s), np.inf, log.end_s)  # not answered yet: under way
+def _rows(log: RequestLog) -> _Rows:
+    ends = np.where(np.isnan(log.end_s), np.inf, log.end_s)  # not answered yet: the visit has not ended
     columns = (log.connection, log.address, log.site, log.page, log.arrival_s, ends)
     return _Rows(*(column.tolist() for column in columns))
 
@@ -118,7 +121,7 @@ def _visits(rows: _Rows, promise: Promise) -> Iterator[_Visit]:
 
 
 def _hasty(rows: _Rows, visit: _Visit, delay_s: float, promise: Promise) -> Iterator[int]:
-    """Requests inside a visit that came too soon after the one before, or were too many."""
+    """Yield the requests of a visit that came too soon after the one before, or that exceed the number of pages."""
     pause_s = max(promise.pause_s, delay_s)
     pages, ended = 0, -math.inf
     for row in visit.rows:
@@ -130,12 +133,15 @@ def _hasty(rows: _Rows, visit: _Visit, delay_s: float, promise: Promise) -> Iter
 
 
 def _compare(owned: Iterable[tuple[int, float, _Visit]], promise: Promise, overlaps: set[int], early: set[int]) -> None:
-    """Marks the visits that begin before the latest end so far of their owner, or before it has rested."""
+    """Mark the visits that begin before the latest end so far of a visit to the same owner, or before its delay is over.
+
+    An owner is a site or an address.
+    """
     latest: dict[int, float] = {}
-    for owner, rest_s, visit in owned:
+    for owner, delay_s, visit in owned:
         before = latest.get(owner, -math.inf)
         if visit.begin < before - promise.tolerance_s:
             overlaps.add(visit.rows[0])
-        elif visit.begin - before < rest_s - promise.tolerance_s:
+        elif visit.begin - before < delay_s - promise.tolerance_s:
             early.add(visit.rows[0])
         latest[owner] = max(before, visit.end)

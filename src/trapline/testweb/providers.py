@@ -1,12 +1,13 @@
-"""What the providers of a changing web tell of its pages, and how far it is true: drawn once, as data. It sends and serves nothing.
+"""Providers of a changing web: the signals that sites send about changes of their pages, and how reliable they are.
 
-    normal   nothing
+    normal   sends no signals
     polled   publishes a sitemap and a feed
     smart    pings when a page changes
-    super    all of these, and publishes when its pages will change
-    liar     does all that super does, and nothing of it has to do with how its pages change
+    super    does all of these, and publishes when its pages will change
+    liar     does the same as super, but none of it is related to the real changes
 
-A level is a site's. Moments are seconds since the web began, in one round of its history, and come again with it.
+Each site has one level. Times are seconds since the web was started, in one round of its history, and repeat with it. The
+signals are drawn once, as data; this module sends and serves nothing.
 """
 
 from array import array
@@ -19,7 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from trapline.errors import ConfigError, nearest
-from trapline.testweb.changes import Changes
+from trapline.testweb.changes import PageChanges
 from trapline.testweb.draws import Shares
 
 if TYPE_CHECKING:
@@ -29,51 +30,56 @@ LEVELS = ("normal", "polled", "smart", "super", "liar")
 PINGING = ("smart", "super", "liar")
 PUBLISHING = ("polled", "super", "liar")
 SCHEDULING = ("super", "liar")
-_HONEST = ("smart", "super")  # in their pings
+_HONEST = ("smart", "super")  # levels whose pings are based on real updates
 
-_LEVELS, _PINGS, _LIES, _POINTS = range(14, 18)  # streams of chance: what one draws leaves the others as they were
+_LEVELS, _PINGS, _LIES, _POINTS = range(14, 18)  # separate random streams, so that one does not influence the others
 
 
 @dataclass(frozen=True, slots=True)
 class Telling:
-    """How much providers tell, and how much of it is true. Shares are fractions of 1."""
+    """How many signals providers send, and how many of them are true. Shares are fractions of 1."""
 
     levels: Shares | Sequence[str] = (("normal", 1.0),)
-    """names of LEVELS and the share of sites; or a name for each site"""
+    """names of LEVELS, each with its share of sites; or one name for each site"""
     recall: float = 1.0
     """share of updates that are pinged"""
     precision: float = 1.0
-    """share of pings behind which there is an update; the others are at random moments"""
+    """share of pings that announce an update; the others are sent at random times"""
     schedule_precision: float = 1.0
-    """share of published moments that are updates; the others are at random"""
+    """share of published times that are updates; the others are random"""
     ahead_s: float = 600.0
-    """so far ahead do schedules look"""
+    """how far ahead schedules look"""
     lie_every_s: float = 1.0
-    """between two pings of a liar, on average"""
+    """mean time between two pings of a liar"""
 
     def __post_init__(self) -> None:
         for name in ("recall", "schedule_precision"):
             if not 0.0 <= getattr(self, name) <= 1.0:
-                raise ConfigError(f"providers: {name} is {getattr(self, name):g}, must lie in 0..1")
+                raise ConfigError(f"providers: {name} is {getattr(self, name):g}, must be in 0..1")
         if not 0.0 < self.precision <= 1.0:
-            raise ConfigError(f"providers: a precision of {self.precision:g}: it must be above 0 and at most 1")
+            raise ConfigError(f"providers: precision is {self.precision:g}, must be above 0 and at most 1")
         if not (self.ahead_s > 0 and self.lie_every_s > 0):
-            raise ConfigError("providers: how far schedules look ahead, and how often liars ping, must be above 0")
+            raise ConfigError(
+                f"providers: ahead_s is {self.ahead_s:g} and lie_every_s is {self.lie_every_s:g}, both must be above 0"
+            )
 
 
 @dataclass(frozen=True, eq=False)
 class Providers:
+    """The signals of all sites, drawn in advance."""
+
     level: tuple[str, ...]
     """[sites]"""
     ping_at_s: "array[float]"
-    """ascending"""
+    """times of pings in one round, ascending"""
     ping_page: "array[int]"
-    schedule: Changes
-    """what is published to come, as if it were a history"""
+    """page of each ping"""
+    schedule: PageChanges
+    """the published future updates, in the form of a history"""
     ahead_s: float
 
     def pings(self) -> Iterator[tuple[float, int]]:
-        """Moments and pages, without end if there are any; not those of a page that is not born yet."""
+        """Yield time and page of each ping, round after round without end. Pages that are not born yet are skipped."""
         born_s = self.schedule.born_s
         for number in count() if self.ping_at_s else ():
             for at_s, page in zip(self.ping_at_s, self.ping_page, strict=True):
@@ -82,14 +88,14 @@ class Providers:
                     yield moment_s, page
 
 
-def providers_of(graph: "Graph", changes: Changes, telling: Telling, seed: int = 0) -> Providers:
+def providers_of(graph: "Graph", changes: PageChanges, telling: Telling, seed: int = 0) -> Providers:
     level = _levels(telling.levels, graph.sites, seed)
     of_page = np.array(level)[graph.site]
     offsets, at_s = np.array(changes.offsets), np.array(changes.at_s)
     page = np.repeat(np.arange(graph.pages), np.diff(offsets))
-    told = _pings(np.random.default_rng((seed, _PINGS)), at_s, page, np.isin(of_page, _HONEST), changes, telling)
+    honest = _pings(np.random.default_rng((seed, _PINGS)), at_s, page, np.isin(of_page, _HONEST), changes, telling)
     lies = _lies(np.random.default_rng((seed, _LIES)), graph, level, changes, telling)
-    ping_s, ping_page = (np.concatenate(both) for both in zip(told, lies, strict=True))
+    ping_s, ping_page = (np.concatenate(both) for both in zip(honest, lies, strict=True))
     order = np.argsort(ping_s, kind="stable")
     return Providers(
         level=level,
@@ -100,16 +106,16 @@ def providers_of(graph: "Graph", changes: Changes, telling: Telling, seed: int =
     )
 
 
-def _levels(asked: Shares | Sequence[str], sites: int, seed: int) -> tuple[str, ...]:
-    """By shares: exactly these, as far as sites can be divided; the rest is normal."""
-    if not all(isinstance(one, tuple) for one in asked):
-        named = tuple(map(str, asked))
+def _levels(levels: Shares | Sequence[str], sites: int, seed: int) -> tuple[str, ...]:
+    """Return the level of each site. Shares are met exactly, up to rounding to whole sites; the other sites are normal."""
+    if not all(isinstance(entry, tuple) for entry in levels):
+        named = tuple(map(str, levels))
         if len(named) != sites:
-            raise ConfigError(f"providers: {len(named)} levels for {sites} sites")
+            raise ConfigError(f"providers: {len(named)} levels for {sites} sites, must be one for each")
     else:
-        names, shares = zip(*asked, ("normal", 1.0), strict=True)
+        names, shares = zip(*levels, ("normal", 1.0), strict=True)
         if sum(shares[:-1]) > 1 + 1e-9:
-            raise ConfigError("providers: the shares of levels add up to more than 1")
+            raise ConfigError(f"providers: the shares of levels add up to {sum(shares[:-1]):g}, must be at most 1")
         ends = np.minimum(np.round(np.cumsum(shares) * sites), sites)
         drawn = np.random.default_rng((seed, _LEVELS)).permutation(sites)
         named = tuple(str(names[at]) for at in np.searchsorted(ends, drawn, side="right"))
@@ -127,18 +133,20 @@ def _pings(
     at_s: NDArray[np.float64],
     page: NDArray[np.int64],
     tells: NDArray[np.bool_],
-    changes: Changes,
+    changes: PageChanges,
     telling: Telling,
 ) -> Pings:
-    told = (rng.random(len(page)) < telling.recall) & tells[page]
+    pinged = (rng.random(len(page)) < telling.recall) & tells[page]
     false_per_update = telling.recall * (1.0 - telling.precision) / telling.precision
     false = rng.poisson(false_per_update * np.bincount(page, minlength=changes.pages) * tells)
     false_page = np.repeat(np.arange(changes.pages), false)
     false_s = rng.random(len(false_page)) * changes.round_s
-    return np.concatenate([at_s[told], false_s]), np.concatenate([page[told], false_page])
+    return np.concatenate([at_s[pinged], false_s]), np.concatenate([page[pinged], false_page])
 
 
-def _lies(rng: np.random.Generator, graph: "Graph", level: Sequence[str], changes: Changes, telling: Telling) -> Pings:
+def _lies(
+    rng: np.random.Generator, graph: "Graph", level: Sequence[str], changes: PageChanges, telling: Telling
+) -> Pings:
     moments, pages = [np.zeros(0)], [np.zeros(0, np.int64)]
     for site in (site for site, name in enumerate(level) if name == "liar"):
         own = np.flatnonzero(graph.site == site)
@@ -153,14 +161,14 @@ def _schedule(
     at_s: NDArray[np.float64],
     page: NDArray[np.int64],
     of_page: NDArray[np.str_],
-    changes: Changes,
+    changes: PageChanges,
     telling: Telling,
-) -> Changes:
-    """The updates, some of them moved to random moments: of liars all."""
+) -> PageChanges:
+    """Return the updates as published: some are moved to random times, those of liars all."""
     wrong = (rng.random(len(page)) >= telling.schedule_precision) | (of_page[page] == "liar")
-    said_s = np.where(wrong, rng.random(len(page)) * changes.round_s, at_s)
+    claimed_s = np.where(wrong, rng.random(len(page)) * changes.round_s, at_s)
     published = np.isin(of_page[page], SCHEDULING)
-    said_s, page = said_s[published], page[published]
-    said_s = said_s[np.lexsort((said_s, page))]
+    claimed_s, page = claimed_s[published], page[published]
+    claimed_s = claimed_s[np.lexsort((claimed_s, page))]
     offsets = np.concatenate([[0], np.cumsum(np.bincount(page, minlength=changes.pages))]).astype(np.int64)
-    return Changes(array("q", offsets.tobytes()), array("d", said_s.tobytes()), changes.round_s, changes.born_s)
+    return PageChanges(array("q", offsets.tobytes()), array("d", claimed_s.tobytes()), changes.round_s, changes.born_s)

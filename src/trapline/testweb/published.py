@@ -1,7 +1,8 @@
-"""What sites publish of their own changes: a sitemap, a feed, a schedule; and the key by which pings are theirs. Text, and no socket.
+"""Files that sites publish about their own changes: a sitemap, a feed, a schedule, and the key that authenticates their pings.
 
-A liar's sitemap and feed say of all pages that they have just changed. Which site publishes what is `providers`'. Everything depends
-on the moment and is made anew. Limits are those of the readers: 50,000 URLs (sitemaps.org), 10,000 points of a schedule.
+A liar's sitemap and feed say that all pages have just changed. `providers` decides which site publishes what. Every file
+depends on the time and is made anew for each request. The limits are those of the readers: 50,000 URLs (sitemaps.org),
+10,000 points of a schedule. This module makes text and opens no socket.
 """
 
 import json
@@ -12,26 +13,25 @@ from xml.sax.saxutils import escape
 
 from xxhash import xxh3_128_hexdigest
 
-from trapline.testweb.message import Answer, head
+from trapline.testweb.message import ServedAnswer, head
 from trapline.testweb.noise import stamp
+from trapline.testweb.paths import FEED, SCHEDULE, SITEMAP
 from trapline.testweb.providers import PINGING, PUBLISHING, SCHEDULING
 
 if TYPE_CHECKING:
-    from trapline.testweb.web import Web
+    from trapline.testweb.web import ServedWeb
 
-SITEMAP, FEED, SCHEDULE = "/sitemap.xml", "/feed.xml", "/crawl-schedule.json"
-RESERVED = (SITEMAP, FEED, SCHEDULE)
 MOST_URLS, MOST_POINTS, MOST_ENTRIES = 50_000, 10_000, 20
-WINDOW_S = 1  # of a scheduled moment
+WINDOW_S = 1  # seconds: the window that is published with a scheduled time
 
 
-def key(web: "Web", site: int) -> str:
-    """What a site pings with, and what its key file holds: /KEY.txt."""
+def key(web: "ServedWeb", site: int) -> str:
+    """Return the key that a site pings with and that its key file, /KEY.txt, holds."""
     return xxh3_128_hexdigest(f"{web.seed} key {site}".encode())
 
 
-def published(web: "Web", site: int, target: str, now: float) -> Answer | None:
-    """None: this site has no such file."""
+def published(web: "ServedWeb", site: int, target: str, now: float) -> ServedAnswer | None:
+    """Return the answer for a published file; None if this site has no such file."""
     level = web.level(site)
     if level in PINGING and target == f"/{key(web, site)}.txt":
         return _file(web, site, "text/plain; charset=utf-8", key(web, site))
@@ -44,8 +44,8 @@ def published(web: "Web", site: int, target: str, now: float) -> Answer | None:
     return None
 
 
-def robots_lines(web: "Web", site: int) -> list[str]:
-    """Where these files are, as a robots.txt says it."""
+def robots_lines(web: "ServedWeb", site: int) -> list[str]:
+    """Return the lines of robots.txt that name these files."""
     level, origin = web.level(site), web.origins[site]
     return [
         *([f"Sitemap: {origin}{SITEMAP}"] if level in PUBLISHING else ()),
@@ -53,35 +53,35 @@ def robots_lines(web: "Web", site: int) -> list[str]:
     ]
 
 
-def fields(web: "Web", page: int) -> list[str]:
-    """As the head of an answer says it."""
+def fields(web: "ServedWeb", page: int) -> list[str]:
+    """Return the header fields that name the schedule."""
     return [f'Link: <{SCHEDULE}>; rel="crawl-schedule"'] if web.level(web.site[page]) in SCHEDULING else []
 
 
-def markup(web: "Web", page: int) -> str:
-    """As a home page says it."""
+def markup(web: "ServedWeb", page: int) -> str:
+    """Return the HTML by which a home page names the feed."""
     site = web.site[page]
     if page != web.home[site] or web.level(site) not in PUBLISHING:
         return ""
     return f'<link rel="alternate" type="application/atom+xml" href="{FEED}">\n'
 
 
-def _file(web: "Web", site: int, kind: str, text: str) -> Answer:
+def _file(web: "ServedWeb", site: int, kind: str, text: str) -> ServedAnswer:
     body = text.encode()
     about = (f"Content-Type: {kind}", f"Content-Length: {len(body)}")
-    return Answer(200, head(200, *about, http10=web.behaviours[site].http10), body)
+    return ServedAnswer(200, head(200, *about, http10=web.behaviours[site].http10), body)
 
 
-def _pages(web: "Web", site: int, now: float) -> list[int]:
+def _pages(web: "ServedWeb", site: int, now: float) -> list[int]:
     return [page for page in web.pages_of(site) if web.exists(page, now)]
 
 
-def _said(web: "Web", page: int, now: float) -> float:
-    """When it changed, as its site says."""
+def _said(web: "ServedWeb", page: int, now: float) -> float:
+    """Return when the page changed according to its site."""
     return now if web.level(web.site[page]) == "liar" else web.updated(page, now)
 
 
-def _sitemap(web: "Web", site: int, now: float) -> str:
+def _sitemap(web: "ServedWeb", site: int, now: float) -> str:
     urls = "".join(
         f"<url><loc>{escape(web.url(page))}</loc><lastmod>{stamp(_said(web, page, now))}</lastmod></url>\n"
         for page in _pages(web, site, now)[:MOST_URLS]
@@ -89,8 +89,8 @@ def _sitemap(web: "Web", site: int, now: float) -> str:
     return f'{_XML}<urlset xmlns="http://www.sitemaps.org/schemas/sitemap/0.9">\n{urls}</urlset>\n'
 
 
-def _feed(web: "Web", site: int, now: float) -> str:
-    """Atom (RFC 4287): the pages that changed last."""
+def _feed(web: "ServedWeb", site: int, now: float) -> str:
+    """Return an Atom feed (RFC 4287) of the pages that changed last."""
     newest = sorted(_pages(web, site, now), key=lambda page: -_said(web, page, now))[:MOST_ENTRIES]
     entries = "".join(_entry(web, page, now) for page in newest)
     updated = stamp(_said(web, newest[0], now)) if newest else stamp(web.began)
@@ -99,14 +99,14 @@ def _feed(web: "Web", site: int, now: float) -> str:
     return f'{_XML}<feed xmlns="http://www.w3.org/2005/Atom">\n{about}{author}\n{entries}</feed>\n'
 
 
-def _entry(web: "Web", page: int, now: float) -> str:
+def _entry(web: "ServedWeb", page: int, now: float) -> str:
     url = escape(web.url(page))
     about = f'<id>{url}</id><title>Page {page}</title><link href="{url}"/>'
     return f"<entry>{about}<updated>{stamp(_said(web, page, now))}</updated></entry>\n"
 
 
-def _schedule(web: "Web", site: int, now: float) -> str:
-    """In a form of our own (docs/testweb.md shows one): those points that come first."""
+def _schedule(web: "ServedWeb", site: int, now: float) -> str:
+    """Return the schedule of the earliest points, in our own format (docs/testweb.md shows an example)."""
     assert web.providers is not None
     begin_s, ahead_s = now - web.began, web.providers.ahead_s
     points = sorted(

@@ -1,10 +1,11 @@
-"""The URLs that a web has beside its pages, to redirect: how a link is written, and where such a URL leads.
+"""Redirects: the URLs that a web has besides its pages, how links to them are written, and where they lead.
 
-    /-/to/PAGE              to the page, on whatever site it is
-    /-/chain/N/PAGE         to chain N - 1, at last to the page
-    /-/loop/0/PAGE          to /-/loop/1/PAGE, and back
+    /-/to/PAGE              redirects to the page, which may be on another site
+    /-/chain/N/PAGE         redirects to chain N - 1, in the end to the page
+    /-/loop/0/PAGE          redirects to /-/loop/1/PAGE, and that one back
 
-It writes and reads these paths and decides nothing: which pages are linked so is the web's (`Web.redirect`).
+This module writes and reads these paths and decides nothing: the web decides which pages are linked through redirects
+(`ServedWeb.redirect`).
 """
 
 import re
@@ -14,7 +15,7 @@ from trapline.testweb.draws import draw
 from trapline.testweb.paths import EXTRA
 
 if TYPE_CHECKING:
-    from trapline.testweb.web import Web
+    from trapline.testweb.web import ServedWeb
 
 STATUSES = (301, 302, 303, 307, 308)
 CHAIN = 3
@@ -22,8 +23,8 @@ CHAIN = 3
 _EXTRA = re.compile(rf"{EXTRA}(?:to|(chain|loop)/(\d{{1,2}}))/(\d{{1,10}})")
 
 
-def hrefs(web: "Web", page: int, site: int) -> list[str]:
-    """How a page of `site` links to `page`: by one link, or by two."""
+def hrefs(web: "ServedWeb", page: int, site: int) -> list[str]:
+    """Return the links by which a page of `site` links to `page`: one, or two."""
     direct = href(web, page, site)
     own = web.site[page]
     match web.redirect(page):
@@ -40,18 +41,18 @@ def hrefs(web: "Web", page: int, site: int) -> list[str]:
             return [direct]
 
 
-def href(web: "Web", page: int, site: int) -> str:
-    """A direct link: relative within the site, absolute to others."""
+def href(web: "ServedWeb", page: int, site: int) -> str:
+    """Return a direct link: relative within the site, absolute to other sites."""
     return _there(web, web.site[page], web.paths[page], site)
 
 
-def _there(web: "Web", site: int, path: str, asking: int) -> str:
+def _there(web: "ServedWeb", site: int, path: str, asking: int) -> str:
     # A relative link that begins with two slashes would name a host.
     return path if site == asking and not path.startswith("//") else web.origins[site] + path
 
 
-def location(web: "Web", site: int, path: str) -> tuple[int, str] | None:
-    """Status and Location of a URL of this module; None: it is none."""
+def location(web: "ServedWeb", site: int, path: str) -> tuple[int, str] | None:
+    """Return status and Location for a redirecting URL; None if the path is not one."""
     match = _EXTRA.fullmatch(path)
     if match is None or int(match[3]) >= web.pages:
         return None

@@ -1,8 +1,9 @@
-"""The bytes of a page: HTML with its links, and text that makes it as large as the graph says.
+"""Body of a page: HTML with its links, and filler text that makes it as large as the graph says.
 
-A pure function of the web, the page and, if the web changes, the moment: no socket, no clock, no cache. A page whose links alone
-are larger than its size is as large as its links; none is larger than MOST_BYTES. A page that changes has an edition: its number
-and a sentence of its own. With noise, what is not visible differs besides, at any two moments.
+The body is a pure function of the web, the page and, if the web changes, the time: no socket, no clock, no cache. A page
+whose links alone are larger than its size is as large as its links. Sizes above MOST_BYTES are cut to it. A page of a
+changing web shows its edition: the number of its version and a sentence that depends on it. With noise, invisible parts
+of the page differ too, from one time to another.
 """
 
 from functools import cache
@@ -14,7 +15,7 @@ from trapline.testweb.published import markup
 from trapline.testweb.redirects import hrefs
 
 if TYPE_CHECKING:
-    from trapline.testweb.web import Web
+    from trapline.testweb.web import ServedWeb
 
 MOST_BYTES = 64_000_000
 
@@ -24,11 +25,11 @@ _WORDS = """
     stone to turn at and how long a blossom rests before there is nectar to be found
 """
 _TEXT_BYTES = 1 << 16
-_LONGEST_SENTENCE = 200  # bytes; eighteen of the longest words are fewer
+_LONGEST_SENTENCE = 200  # bytes; a sentence has at most 17 words, and even the longest words fit
 
 
-def render(web: "Web", page: int, now: float = 0.0) -> bytes:
-    """The body of a page at this moment, in seconds since 1970."""
+def render(web: "ServedWeb", page: int, now: float = 0.0) -> bytes:
+    """Return the body of a page at the time `now`, in seconds since 1970."""
     title = f"Page {page} of {web.names[web.site[page]]}"
     head = f'<!DOCTYPE html>\n<meta charset="utf-8"><title>{title}</title>\n'
     links = _links(web, web.links(page, now), web.site[page])
@@ -41,29 +42,29 @@ def render(web: "Web", page: int, now: float = 0.0) -> bytes:
     )
 
 
-def _filled(web: "Web", page: int, begin: bytes, end: bytes = b"") -> bytes:
+def _filled(web: "ServedWeb", page: int, begin: bytes, end: bytes = b"") -> bytes:
     missing = min(web.sizes[page], MOST_BYTES) - len(begin) - len(end)
     return begin + (_filler(missing, draw(web.seed, "text", page)) if missing > 0 else b"") + end
 
 
-def _edition(web: "Web", page: int, now: float) -> str:
-    """What tells one version of a page from all others."""
+def _edition(web: "ServedWeb", page: int, now: float) -> str:
+    """Return the paragraph that distinguishes this version of a page from all others."""
     version = web.version(page, now)
     start = _sentence(draw(web.seed, f"edition {version}", page))
     sentence = _text()[start : start + _LONGEST_SENTENCE].partition(b"\n")[0]
     return f"<p>Edition {version}: {sentence.decode()}</p>\n"
 
 
-def _links(web: "Web", targets: list[int], own: int) -> str:
+def _links(web: "ServedWeb", targets: list[int], own: int) -> str:
     if not targets:
         return ""
     links = _redirecting_links if web.redirecting else _direct_links
-    # Of what a canonical URL may contain, HTML minds the ampersand only.
+    # The ampersand is the only character of a canonical URL that must be escaped in HTML.
     return links(web, targets, own).replace("&", "&amp;")
 
 
-def _direct_links(web: "Web", targets: list[int], own: int) -> str:
-    """What `redirects.href` says, for all links of a page at once."""
+def _direct_links(web: "ServedWeb", targets: list[int], own: int) -> str:
+    """Return the links that `redirects.href` gives, for all links of a page at once."""
     site, origins, paths = web.site, web.origins, web.paths.all
     return "".join(
         [
@@ -75,8 +76,8 @@ def _direct_links(web: "Web", targets: list[int], own: int) -> str:
     )
 
 
-def _redirecting_links(web: "Web", targets: list[int], own: int) -> str:
-    return "".join(f'<a href="{one}">{target}</a>\n' for target in targets for one in hrefs(web, target, own))
+def _redirecting_links(web: "ServedWeb", targets: list[int], own: int) -> str:
+    return "".join(f'<a href="{link}">{target}</a>\n' for target in targets for link in hrefs(web, target, own))
 
 
 def _filler(size: int, drawn: float) -> bytes:
@@ -87,14 +88,14 @@ def _filler(size: int, drawn: float) -> bytes:
 
 
 def _sentence(drawn: float) -> int:
-    """Where a sentence begins in the text."""
+    """Return the position in the text at which a drawn sentence begins."""
     text = _text()
     return text.index(b"\n", int(drawn * (len(text) - 1))) + 1
 
 
 @cache
 def _text() -> bytes:
-    """Sentences of these words, a line each; no byte of it means anything in HTML."""
+    """Return sentences of these words, one a line. No character of them is special in HTML."""
     known, lines = _WORDS.split(), list[str]()
     size, number = 0, 0
     while size < _TEXT_BYTES:

@@ -1,8 +1,8 @@
-"""The robots.txt of each site: what it forbids, what it says, and behind which redirects it is.
+"""The robots.txt of each site: its rules, its text, and the redirects that lead to it.
 
-What it forbids are beginnings of paths: up to the character behind the second slash (`/p/1`) or the first `=` (`/d?id=1`), or
-a whole path that has neither. Each is forbidden by a draw of its own; never one by which the home page would be.
-`allowed` is the law that a checker asks; it knows no crawler and reads no robots.txt.
+The rules forbid prefixes of paths. A prefix reaches to the character after the second slash (`/p/1`) or after the first `=`
+(`/d?id=1`); a path that has neither is its own prefix. Each prefix is forbidden by its own draw, except those that would
+forbid the home page. `allowed` is the reference for the politeness checker; it knows no crawler and parses no robots.txt.
 """
 
 import re
@@ -17,18 +17,21 @@ from trapline.testweb.paths import EXTRA, ROBOTS_TXT
 from trapline.testweb.published import robots_lines
 
 if TYPE_CHECKING:
-    from trapline.testweb.web import Web
+    from trapline.testweb.web import ServedWeb
 
 WITH_RULES = ("rules", "redirect", "away", "huge")
 NOTHING_ALLOWED = ("error", "reset")
-HUGE_BYTES = 1_000_000  # twice what RFC 9309 (2.5) wants parsed; the rules come first
+HUGE_BYTES = 1_000_000  # twice the 500 KiB that RFC 9309 (2.5) requires crawlers to parse; the rules come first
 
 _BEGINNING = re.compile(r"/[^/?=]*(?:/[^?]?|(?:\?[^=]*)?=.?)?")
 
 
-def allowed(web: "Web", site: int, path: str) -> bool:
-    """Whether the site's robots.txt allows this path to everybody. RFC 9309: a file that cannot be had for a reason of the
-    server's forbids all, one that is not there (or behind redirects without end, 2.3.1.2) nothing."""
+def allowed(web: "ServedWeb", site: int, path: str) -> bool:
+    """Return whether the site's robots.txt allows this path to every crawler.
+
+    RFC 9309: a file that cannot be fetched because of a server error forbids everything; a file that does not exist (or is
+    behind endless redirects, 2.3.1.2) forbids nothing.
+    """
     if path == ROBOTS_TXT or path.startswith(f"{EXTRA}robots/"):
         return True
     if web.behaviours[site].robots in NOTHING_ALLOWED:
@@ -36,34 +39,37 @@ def allowed(web: "Web", site: int, path: str) -> bool:
     return not (_has_rules(web, site) and path.startswith(rules(web, site)))
 
 
-def crawl_delay_s(web: "Web", site: int) -> float:
+def crawl_delay_s(web: "ServedWeb", site: int) -> float:
     return web.behaviours[site].crawl_delay_s if _has_rules(web, site) else 0.0
 
 
-def _has_rules(web: "Web", site: int) -> bool:
+def _has_rules(web: "ServedWeb", site: int) -> bool:
     return web.behaviours[site].robots in WITH_RULES
 
 
 @lru_cache(maxsize=100_000)
-def rules(web: "Web", site: int) -> tuple[str, ...]:
-    """The beginnings that are forbidden, in alphabetical order."""
+def rules(web: "ServedWeb", site: int) -> tuple[str, ...]:
+    """Return the forbidden prefixes, in alphabetical order."""
     share, home = web.behaviours[site].disallowed, web.paths[web.home[site]]
     if share == 0:
         return ()
     pages = np.flatnonzero(np.frombuffer(web.site, np.int32) == site).tolist()
     beginnings = {beginning(web.paths[page]) for page in pages}
-    return tuple(sorted(one for one in beginnings if _forbidden(web, site, one, share) and not home.startswith(one)))
+    return tuple(
+        sorted(start for start in beginnings if _forbidden(web, site, start, share) and not home.startswith(start))
+    )
 
 
-def _forbidden(web: "Web", site: int, start: str, share: float) -> bool:
-    # In robots.txt * and $ are more than characters; and the URLs that testweb adds are for everybody.
+def _forbidden(web: "ServedWeb", site: int, start: str, share: float) -> bool:
+    # In robots.txt * and $ have a special meaning. The URLs that testweb adds are allowed to every crawler.
     if "*" in start or "$" in start or start.startswith(EXTRA):
         return False
     return draw(web.seed, f"disallow {site}", xxh3_64_intdigest(start.encode())) < share
 
 
 def beginning(path: str) -> str:
-    """
+    """Return the prefix by which rules forbid this path.
+
     >>> [beginning(path) for path in ("/p/17", "/d?id=17", "/a/b/c.html", "/index.html", "/dir/", "/x?y")]
     ['/p/1', '/d?id=1', '/a/b', '/index.html', '/dir/', '/x']
     """
@@ -71,8 +77,8 @@ def beginning(path: str) -> str:
     return match[0] if match else path
 
 
-def location(web: "Web", site: int) -> str | None:
-    """Where the site's robots.txt redirects to; None: nowhere."""
+def location(web: "ServedWeb", site: int) -> str | None:
+    """Return where the site's robots.txt redirects to; None if it does not redirect."""
     match web.behaviours[site].robots:
         case "redirect":
             return f"{EXTRA}robots/{site}"
@@ -84,8 +90,8 @@ def location(web: "Web", site: int) -> str | None:
             return None
 
 
-def text(web: "Web", site: int) -> bytes:
-    """What the file says, wherever it is."""
+def text(web: "ServedWeb", site: int) -> bytes:
+    """Return the content of the file, independent of the URL at which it is served."""
     delay_s, forbidden = crawl_delay_s(web, site), rules(web, site) if _has_rules(web, site) else ()
     lines = [
         "# Another robot's, stricter than ours.",

@@ -1,7 +1,7 @@
-"""A web served by a process of its own, for tests, demos and benchmarks: `with serve(web) as server: ...`.
+"""Serves a web in its own process, for tests, demos and benchmarks: `with serve(web) as server: ...`.
 
-The web goes to the process by its standard input, which then carries questions; when it ends, for whatever reason, so does the
-process. A subprocess and never a fork: event loops and threads do not survive one.
+The process receives the web through its standard input, and then requests for the log. When the input ends, for whatever
+reason, the process ends too. It is a subprocess and never a fork, because event loops and threads do not survive a fork.
 """
 
 import pickle
@@ -13,21 +13,21 @@ from contextlib import contextmanager
 from typing import IO, Any
 
 from trapline.errors import ConfigError
-from trapline.testweb.log import Log
+from trapline.testweb.log import RequestLog
 from trapline.testweb.server import Certificate
 from trapline.testweb.serving import CACHE_BYTES
-from trapline.testweb.web import Web
+from trapline.testweb.web import ServedWeb
 
-STOP_S = 10.0
+STOP_S = 10.0  # time for the process to end before it is killed
 
 
 class Served:
     """A web that is being served."""
 
-    def __init__(self, process: "subprocess.Popen[bytes]", web: Web) -> None:
+    def __init__(self, process: "subprocess.Popen[bytes]", web: ServedWeb) -> None:
         self._process = process
         self.web = web
-        """with the port on which it is served, and when it began"""
+        """the web, with the port on which it is served and the time at which it was started"""
 
     @property
     def port(self) -> int:
@@ -35,7 +35,7 @@ class Served:
 
     @property
     def hosts(self) -> dict[str, str]:
-        """The address of each name."""
+        """The address of each host name."""
         return self.web.hosts
 
     @property
@@ -47,22 +47,25 @@ class Served:
     def process_id(self) -> int:
         return self._process.pid
 
-    def log(self) -> Log:
-        """Up to now."""
+    def log(self) -> RequestLog:
+        """Return the log up to now."""
         assert self._process.stdin and self._process.stdout
         send(self._process.stdin, "log")
-        return Log(self.web, receive(self._process.stdout))
+        return RequestLog(self.web, receive(self._process.stdout))
 
 
 @contextmanager
 def serve(
-    web: Web,
+    web: ServedWeb,
     port: int = 0,
     tls: Certificate | None = None,
     cache_bytes: int = CACHE_BYTES,
     ping: str | None = None,
 ) -> Iterator[Served]:
-    """Serves the web until the block ends. port: 0: any that is free. ping: the URL that providers ping, if they do."""
+    """Serve the web until the block ends.
+
+    Port 0 means any free port. `ping` is the URL of the endpoint that providers ping; None: they do not ping.
+    """
     process = subprocess.Popen(
         [sys.executable, "-m", "trapline.testweb"], stdin=subprocess.PIPE, stdout=subprocess.PIPE
     )
@@ -96,7 +99,7 @@ def send(pipe: IO[bytes], value: Any) -> None:
 
 
 def receive(pipe: IO[bytes]) -> Any:
-    """What the other side sent; `EOFError`: it has gone."""
+    """Return the next value that the other process sent. Raise `EOFError` if it has ended."""
     head = pipe.read(8)
     if len(head) < 8:
         raise EOFError("the process that serves the web has ended")

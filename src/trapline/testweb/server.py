@@ -1,6 +1,6 @@
-"""Listens for a web: one socket for each of its addresses, all on one port, all in 127.0.0.0/8.
+"""Server of a web: listens on one socket for each address of the web, all on one port, all in 127.0.0.0/8.
 
-It opens and closes sockets and knows no HTTP. It must run in an event loop; a process of its own is `serve`.
+It opens and closes sockets and knows no HTTP. It must run in an event loop; `serve` runs it in its own process.
 """
 
 import asyncio
@@ -14,20 +14,19 @@ from pathlib import Path
 from time import monotonic, time
 
 from trapline.errors import ConfigError
-from trapline.testweb.connection import Connection
-from trapline.testweb.log import Log
-from trapline.testweb.pinger import Pinger
-from trapline.testweb.pings import endpoint_of
-from trapline.testweb.serving import CACHE_BYTES, Serving
-from trapline.testweb.web import Web
+from trapline.testweb.connection import ServerConnection
+from trapline.testweb.log import RequestLog
+from trapline.testweb.pings import Pinger, endpoint_of
+from trapline.testweb.serving import CACHE_BYTES, AnswerService
+from trapline.testweb.web import ServedWeb
 
 BACKLOG = 1_024
-SWEEP_S = 0.5  # between two looks for idle connections
-SPARE_FILES = 256  # beside the listening sockets
-TRIES = 20  # for a port that is free on all addresses
+SWEEP_S = 0.5  # between two checks for idle connections
+SPARE_FILES = 256  # open files besides the listening sockets
+TRIES = 20  # attempts to find a port that is free on all addresses
 
 Certificate = tuple[Path, Path | None]
-"""The file of a certificate, in PEM, and that of its key, if it is another."""
+"""The file of a certificate, in PEM, and the file of its key, if that is another one."""
 
 
 class Server:
@@ -35,27 +34,30 @@ class Server:
 
     def __init__(
         self,
-        web: Web,
+        web: ServedWeb,
         port: int = 0,
         tls: Certificate | None = None,
         cache_bytes: int = CACHE_BYTES,
         ping: str | None = None,
     ) -> None:
-        """port: 0: any that is free. ping: the URL that providers ping, if they do."""
+        """Bind the sockets.
+
+        Port 0 means any free port. `ping` is the URL of the endpoint that providers ping; None: they do not ping.
+        """
         to = endpoint_of(ping) if ping else None
         self._context = _context(tls) if tls else None
         _raise_file_limit(len(web.addresses))
         self._sockets = _bound(web.addresses, port)
         port = self._sockets[0].getsockname()[1]
-        self._serving = Serving(web.at(port, tls is not None, began=time()), cache_bytes)
+        self._serving = AnswerService(web.at(port, tls is not None, began=time()), cache_bytes)
         self._pinger = Pinger(self._serving.web, to) if to else None
-        self._living: set[Connection] = set()
+        self._living: set[ServerConnection] = set()
         self._servers: list[asyncio.Server] = []
         self._sweeper: asyncio.TimerHandle | None = None
 
     @property
-    def web(self) -> Web:
-        """With the port on which it is served, and when it began."""
+    def web(self) -> ServedWeb:
+        """The web, with the port on which it is served and the time at which it was started."""
         return self._serving.web
 
     @property
@@ -64,23 +66,23 @@ class Server:
 
     @property
     def connections(self) -> int:
-        """Made so far."""
+        """Number of connections made so far."""
         return self._serving.recorder.connections
 
     @property
     def bytes(self) -> int:
-        """Sent so far."""
+        """Number of bytes sent so far."""
         return self._serving.recorder.bytes
 
-    def log(self) -> Log:
-        """Up to now."""
+    def log(self) -> RequestLog:
+        """Return the log up to now."""
         counts = deepcopy(self._pinger.counts) if self._pinger else None
-        return Log(self.web, self._serving.recorder.columns()._replace(pings=counts))
+        return RequestLog(self.web, self._serving.recorder.columns()._replace(pings=counts))
 
     async def start(self) -> None:
         loop = asyncio.get_running_loop()
         for number, own in enumerate(self._sockets):
-            factory = partial(Connection, self._serving, number, self._living)
+            factory = partial(ServerConnection, self._serving, number, self._living)
             server = await loop.create_server(factory, sock=own, backlog=BACKLOG, ssl=self._context)
             self._servers.append(server)
         self._sweep()
@@ -88,7 +90,7 @@ class Server:
             self._pinger.start()
 
     async def stop(self) -> None:
-        """At once: answers under way are cut off."""
+        """Stop at once. Answers that are being sent are cut off."""
         if self._sweeper:
             self._sweeper.cancel()
         if self._pinger:
@@ -119,7 +121,7 @@ def _raise_file_limit(addresses: int) -> None:
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     if hard != resource.RLIM_INFINITY and hard < addresses + SPARE_FILES:
         raise ConfigError(
-            f"{addresses:,} addresses need as many listening sockets, and a process may open {hard:,} files here; "
+            f"{addresses:,} addresses need as many listening sockets, but a process may open only {hard:,} files here; "
             "put several sites on one address"
         )
     if soft != hard:
@@ -127,7 +129,7 @@ def _raise_file_limit(addresses: int) -> None:
 
 
 def _bound(addresses: list[str], port: int) -> list[socket.socket]:
-    """A socket for each address, all on one port."""
+    """Bind a socket for each address, all on one port."""
     for _ in range(1 if port else TRIES):
         sockets: list[socket.socket] = []
         try:

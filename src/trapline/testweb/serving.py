@@ -1,7 +1,7 @@
-"""What all connections of a server share: the web, the log, and the answers made before, up to so many bytes of them.
+"""State that all connections of a server share: the web, the log, and a cache of answers with a limit in bytes.
 
-It knows no socket. Of a web that changes nothing is kept. Else answers are kept first in, first out: a crawler asks once for each
-page, so that hardly anything is worth more than that; what profits are benchmarks that ask for the same pages again.
+It knows no sockets. Answers of a changing web are not cached. The cache is first in, first out, which is enough: a crawler
+requests each page once, and only benchmarks that request the same pages again profit from it.
 """
 
 import math
@@ -9,26 +9,27 @@ import math
 from trapline.testweb.answer import answer
 from trapline.testweb.behaviour import Behaviour
 from trapline.testweb.log import Recorder
-from trapline.testweb.message import Ready, Sending, plain, ready
-from trapline.testweb.request import Fields, read_line
-from trapline.testweb.web import Web
+from trapline.testweb.message import Fields, Ready, Sending, plain, read_line, ready
+from trapline.testweb.web import ServedWeb
 
 CACHE_BYTES = 64_000_000
-_ENTRY_BYTES = 500  # of a kept answer beside its text
+_ENTRY_BYTES = 500  # memory of a cached answer besides its text
 
 
-class Serving:
-    def __init__(self, web: Web, cache_bytes: int = CACHE_BYTES) -> None:
+class AnswerService:
+    """Answers requests from a cache or by `answer`."""
+
+    def __init__(self, web: ServedWeb, cache_bytes: int = CACHE_BYTES) -> None:
         self.web = web
         self.recorder = Recorder()
         self._kept: dict[tuple[int, bytes, bool], Ready] = {}
         self._kept_bytes, self._most_bytes = 0, cache_bytes
         self.at_once = [_at_once(behaviour) for behaviour in web.behaviours]
-        """[sites] nothing to wait for and nothing to announce: most sites, and the way that is kept short"""
+        """[sites] whether the site has no delays and no limits to announce; most sites, which get a fast path"""
         self._refused: set[tuple[int, bytes, bool]] = set()
 
     def answer(self, site: int, line: bytes, fields: Fields, now_s: float) -> Ready:
-        """To a request line with these fields, at this moment by the log's clock."""
+        """Return the answer to a request line with these fields, at the time `now_s` by the log's clock."""
         key = (site, line, fields.gzip)
         return self._kept.get(key) or self._new(key, fields, now_s)
 

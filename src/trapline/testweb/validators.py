@@ -1,13 +1,13 @@
-"""What a page says of its version in ETag and Last-Modified, and whether a client's copy is still it (RFC 9110, 8.8 and 13).
+"""Validators: a page's ETag and Last-Modified, and whether a client's copy is still current (RFC 9110, 8.8 and 13).
 
-    honest   both. The tag is strong, unless bytes that are no content differ from answer to answer
-    weak     a weak tag alone
-    date     Last-Modified alone
-    fickle   a strong tag that differs with every answer: nothing is ever confirmed
+    honest   both. The tag is strong, unless bytes that are not content differ from answer to answer
+    weak     a weak tag only
+    date     Last-Modified only
+    fickle   a strong tag that differs with every answer, so that no copy is ever confirmed
     none     neither
 
-A date has whole seconds, and two versions may fall into one. Last-Modified is therefore not said before the second of the last update
-is over; then no other version has it, and If-Modified-Since is compared for equality. It makes no body and knows no site's reasons.
+Last-Modified has whole seconds, and two versions may fall into the same second. So Last-Modified is not sent before the
+second of the last update is over. Then no other version has the same date, and If-Modified-Since is compared for equality.
 """
 
 from email.utils import formatdate, parsedate_to_datetime
@@ -17,13 +17,13 @@ from typing import TYPE_CHECKING, NamedTuple
 from trapline.testweb.noise import token
 
 if TYPE_CHECKING:
-    from trapline.testweb.request import Request
-    from trapline.testweb.web import Web
-
-VALIDATORS = ("honest", "weak", "date", "fickle", "none")
+    from trapline.testweb.message import Request
+    from trapline.testweb.web import ServedWeb
 
 
-class Validators(NamedTuple):
+class ServedValidators(NamedTuple):
+    """The validators of one answer: an entity tag, "" for none, and a modification time, None for none."""
+
     tag: str = ""
     modified: int | None = None
     """seconds since 1970"""
@@ -33,23 +33,23 @@ class Validators(NamedTuple):
         return tag if self.modified is None else [*tag, f"Last-Modified: {http_date(self.modified)}"]
 
     def confirm(self, request: "Request") -> bool:
-        """Whether the client's copy is this version: by its tags if it names any, else by its date."""
+        """Return whether the client's copy is this version: by If-None-Match if it is there, else by If-Modified-Since."""
         if request.none_match:
-            given = [one.strip() for one in request.none_match.split(",")]
+            given = [tag.strip() for tag in request.none_match.split(",")]
             return request.none_match == "*" or bool(self.tag and _opaque(self.tag) in map(_opaque, given))
         return self.modified is not None and _seconds(request.modified_since) == self.modified
 
 
-def validators(web: "Web", page: int, now: float) -> Validators:
+def validators(web: "ServedWeb", page: int, now: float) -> ServedValidators:
     kind = web.behaviours[web.site[page]].validators
     if kind == "none":
-        return Validators()
+        return ServedValidators()
     if kind == "fickle":
-        return Validators(f'"{token(web, page, now)[:16]}"')
+        return ServedValidators(f'"{token(web, page, now)[:16]}"')
     modified = floor(web.updated(page, now))
     noisy = web.changes is not None and web.changes.noise
     tag = f'{"W/" if noisy or kind == "weak" else ""}"{page:x}-{web.version(page, now):x}"'
-    return Validators(
+    return ServedValidators(
         tag="" if kind == "date" else tag,
         modified=modified if kind != "weak" and modified < floor(now) else None,
     )
@@ -60,7 +60,7 @@ def http_date(at: float) -> str:
 
 
 def _opaque(tag: str) -> str:
-    """What the weak comparison compares."""
+    """Return the opaque part of a tag, which the weak comparison compares."""
     return tag.removeprefix("W/")
 
 

@@ -1,1 +1,1 @@
-"""The store: a process of its own that makes a crawl durable. Step 7 of the way of a URL."""
+"""The store process, which writes WARC files, their index and the database, and commits them batch by batch."""

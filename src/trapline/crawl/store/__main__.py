@@ -8,5 +8,5 @@ from trapline.crawl.store.settings import StoreSettings
 from trapline.terminal import guard_stderr
 
 if __name__ == "__main__":
-    guard_stderr()  # it is that of the crawl, and an error of the store may quote a URL
+    guard_stderr()  # the store shares stderr with the crawl, and an error of the store may quote a URL
     sys.exit(main(Path(sys.argv[1]), StoreSettings.from_json(sys.argv[2])))

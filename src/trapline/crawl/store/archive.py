@@ -1,7 +1,8 @@
-"""The WARC files of a crawl: one is open and grows; when it is large enough the next is begun.
+"""The WARC files of a crawl. One file is open and grows; when it is large enough, the next one is begun.
 
-It places records and knows where they lie; what is in them is filing.py's business. Nothing of it counts before the
-database has written down the lengths (`lengths`), which is why a crash can leave a longer file, never a shorter one.
+This module places records and returns their positions. It does not know what they contain; filing.py does. Bytes count
+only after the database has recorded the lengths of the files (`lengths`). A crash can therefore leave a file that is
+longer than recorded, never a shorter one.
 """
 
 import itertools
@@ -18,7 +19,7 @@ from trapline.crawl.store.warc import warcinfo
 from trapline.output import sync
 
 
-class Place(NamedTuple):
+class RecordPlace(NamedTuple):
     file: int
     offset: int
     length: int
@@ -41,9 +42,10 @@ def archive_name(name: str, number: int) -> str:
 
 
 def uncommitted(place: Path, known: Sequence[Length]) -> list[Path]:
-    """The archives in `place` that the store began and never committed: those with the names that come next, without a gap.
+    """Return the archives in `place` that the store began and never committed.
 
-    Any other file is the user's. `known`: the committed archives.
+    These are the files with the next names in sequence, without a gap. Every other file belongs to the user.
+    `known`: the committed archives.
     """
     name = known[-1].name.rpartition("-")[0] if known else StoreSettings.name
     following = (place / archive_name(name, number) for number in itertools.count(known[-1].file + 1 if known else 0))
@@ -58,16 +60,19 @@ class Archive:
         self._tail = Tail(folder / known[-1].name, known[-1].bytes) if known else None
         self._before = sum(length.bytes for length in known[:-1])
         self._finished: list[Length] = []  # since the last commit
-        self.begun: list[Path] = []  # files, since the last commit
+        self.begun: list[Path] = []  # files begun since the last commit
 
     def make_room(self) -> None:
-        """Before a record that must not be parted from those after it: begin the next file if this one is full."""
+        """Begin the next file if the current one is full.
+
+        Call this before the first of several records that must be in the same file.
+        """
         if self._tail is None or self._tail.length >= self._settings.warc_bytes:
             self._begin_file()
 
-    def add(self, member: bytes) -> Place:
-        assert self._tail is not None, "make_room comes first"
-        return Place(self._file, self._tail.add(member), len(member))
+    def add(self, member: bytes) -> RecordPlace:
+        assert self._tail is not None, "call make_room first"
+        return RecordPlace(self._file, self._tail.add(member), len(member))
 
     def name(self) -> str:
         assert self._tail is not None
@@ -81,7 +86,7 @@ class Archive:
             self._tail.flush()
 
     def lengths(self) -> list[Length]:
-        """What the files hold now, those that changed since the last time. Call it after `flush`."""
+        """Return the lengths of the files that changed since the last call. Call `flush` first."""
         current = [] if self._tail is None else [Length(self._file, self.name(), self._tail.length)]
         changed = self._finished + current
         self._finished, self.begun = [], []
@@ -99,7 +104,7 @@ class Archive:
             self._tail.close()
         self._file += 1
         name = archive_name(self._settings.name, self._file)
-        if os.path.lexists(self._folder / name):  # somebody put it there since the store began
+        if os.path.lexists(self._folder / name):  # somebody put a file there after the store started
             keep_file(self._folder.parent, self._folder / name)
         self._tail = Tail(self._folder / name, 0)
         self.begun.append(self._tail.path)

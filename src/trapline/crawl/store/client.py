@@ -1,8 +1,8 @@
-"""The store as the loop sees it: a face that takes batches without ever blocking, and says when they are durable.
+"""The client of the store process, used by the crawl loop. It sends batches without blocking, and reports when they are durable.
 
-Who fills its backlog: `put`. Who empties it: the store's acknowledgements. Invariant: every batch that was put is in it
-until it is committed; `full` says when that is too much, and then the loop starts no new request.
-It runs on any asyncio loop, by readiness of two pipes alone.
+`put` adds batches to a backlog, and the acknowledgements of the store remove them. Invariant: every batch stays in the
+backlog from `put` until it is committed. `full` says when the backlog is too large; the loop then starts no new request.
+The client runs on any asyncio loop and uses only the readiness of two pipes.
 """
 
 import asyncio
@@ -16,21 +16,21 @@ from contextlib import suppress
 from itertools import islice
 from typing import Any
 
-from trapline.crawl.records import Batch
-from trapline.crawl.store.closing import Closed
-from trapline.crawl.store.folder import Claim
-from trapline.crawl.store.frames import Kind, Reports, encode, encode_batch
+from trapline.crawl.engine.records import Batch
+from trapline.crawl.files.layout import FolderClaim
+from trapline.crawl.store.frames import Reports, StoreFrameKind, encode, encode_batch
+from trapline.crawl.store.keeper import Closed
 from trapline.crawl.store.settings import StoreSettings
 from trapline.errors import ConfigError
 
-_PIPE_BYTES = 1 << 20  # what Linux lets anyone ask for: a batch or two fit, and `put` mostly writes at once
+_PIPE_BYTES = 1 << 20  # the most that Linux allows any user: one or two batches fit, so `put` mostly writes at once
 _READ_BYTES = 1 << 16
-_PIECES = 64  # of one write
+_PIECES = 64  # buffers in one writev
 _DIES_WITHIN_S = 5.0
 
 
 class StoreDiedError(ConfigError):
-    """The store's process ended unasked, killed perhaps: whoever goes on from the folder has all that was committed."""
+    """The store process ended unexpectedly; it may have been killed. A resume from the folder has all that was committed."""
 
 
 class Store:
@@ -51,64 +51,68 @@ class Store:
         self._input, self._output = process.stdin.fileno(), process.stdout.fileno()
         self._reports = Reports()
         self._unsent: deque[memoryview] = deque()
-        self._backlog: deque[tuple[int, int]] = deque()  # batch, bytes: put and not committed
+        self._backlog: deque[tuple[int, int]] = deque()  # (batch, bytes), sent and not committed
         self._backlog_bytes = 0
         self._ended = False
-        self.died = False  # its process ended unasked
-        self._failure = ""  # why it ended, once that is known
-        self._failing: asyncio.Task[None] | None = None  # finds that out
-        self._awaited: asyncio.Future[Any] = self._loop.create_future()  # what `start` or `close` waits for
+        self.died = False  # the process ended unexpectedly
+        self._failure = ""  # why the store ended, once that is known
+        self._failing: asyncio.Task[None] | None = None  # the task that finds out why the store ended
+        self._awaited: asyncio.Future[Any] = self._loop.create_future()  # the answer that `start` or `close` waits for
         self.warc_bytes = 0  # committed
 
     @classmethod
     async def start(
         cls,
-        claim: Claim,
+        claim: FolderClaim,
         settings: StoreSettings,
         on_commit: Callable[[int], None],
         on_failure: Callable[[str], None],
     ) -> "Store":
-        """The store of a claimed folder, with its files put right; `ConfigError` if that cannot be.
+        """Start the store of a claimed folder and wait until it has put the files of the folder in order.
 
-        `on_commit(n)`: batch n is durable; in order, once each. `on_failure(line)`: nothing will be any more; once.
+        Raise `ConfigError` if the store cannot do that. `on_commit(n)` is called once for each batch n, in order, when
+        it is durable. `on_failure(line)` is called at most once: the store has failed and will commit no further batch.
         """
         store = cls(_spawn(claim, settings), settings, on_commit, on_failure)
         store._loop.add_reader(store._output, store._readable)
         try:
             await store._awaited
-        except BaseException:  # also if the loop is told to stop in the meantime
+        except BaseException:  # includes cancellation, if the loop is told to stop in the meantime
             store._end()
             raise
         return store
 
     @property
     def full(self) -> bool:
-        """Too much is on its way, or nothing more can be: start no new request."""
+        """Whether the loop must start no new request: the backlog is too large, or the store has ended."""
         settings = self._settings
         is_behind = self._backlog_bytes > settings.backlog_bytes or len(self._backlog) > settings.backlog_batches
         return is_behind or self._ended
 
     def put(self, batch: Batch) -> None:
-        """Send a batch on its way. After a failure it goes nowhere: `on_failure` says so, as soon as the cause is known."""
+        """Send a batch to the store without blocking.
+
+        After a failure the batch is dropped; `on_failure` is called as soon as the cause of the failure is known.
+        """
         size = self._send(encode_batch(batch))
         self._backlog.append((batch.number, size))
         self._backlog_bytes += size
 
     async def close(self, on_step: Callable[[str], None] = lambda step: None) -> Closed:
-        """Commit what is on its way, put the folder in order, end the store. `ConfigError` if it fails or has failed."""
+        """Let the store commit its backlog, finish the folder and end. Raise `ConfigError` if the store fails or has failed."""
         if self._failing is not None:
             await self._failing
         if self._ended:
-            raise self._error(self._failure or "the store has ended before the crawl was closed")
+            raise self._error(self._failure or "the store process ended before the crawl was closed")
         self._on_closing = on_step
         self._awaited = self._loop.create_future()
-        self._send(encode(Kind.CLOSE))
+        self._send(encode(StoreFrameKind.CLOSE))
         closed: Closed = await self._awaited
         await asyncio.to_thread(self._process.wait)
         return closed
 
     async def abandon(self) -> None:
-        """Let the store go without putting the folder in order: it commits the batches that it has whole, and ends."""
+        """End the store without finishing the folder: it commits the batches that it has received completely, and ends."""
         self._end()
         await asyncio.to_thread(self._process.wait)
 
@@ -125,14 +129,14 @@ class Store:
             self._loop.remove_writer(self._input)
 
     def _write(self) -> bool:
-        """Whether all is sent."""
+        """Write as much as the pipe takes, and return whether everything is sent."""
         try:
             while self._unsent:
                 self._sent(os.writev(self._input, list(islice(self._unsent, _PIECES))))
         except BlockingIOError:
             return False
         except BrokenPipeError:
-            self._unsent.clear()  # why it is gone is heard from the other pipe
+            self._unsent.clear()  # the other pipe reports why the store has ended
         return True
 
     def _sent(self, count: int) -> None:
@@ -145,27 +149,27 @@ class Store:
     def _readable(self) -> None:
         data = os.read(self._output, _READ_BYTES)
         for kind, payload in self._reports.feed(data):
-            self._hear(kind, payload)
+            self._on_report(kind, payload)
         if not data:
             self.died = not self._ended
-            self._fail("the store ended unasked")
+            self._fail("the store process ended unexpectedly")
 
-    def _hear(self, kind: Kind, payload: Any) -> None:
-        if kind == Kind.COMMITTED:
+    def _on_report(self, kind: StoreFrameKind, payload: Any) -> None:
+        if kind == StoreFrameKind.COMMITTED:
             self._committed(*payload)
-        elif kind == Kind.READY:
+        elif kind == StoreFrameKind.READY:
             self.warc_bytes = payload
             self._answer(None)
-        elif kind == Kind.CLOSING:
+        elif kind == StoreFrameKind.CLOSING:
             self._on_closing(payload)
-        elif kind == Kind.CLOSED:
+        elif kind == StoreFrameKind.CLOSED:
             self._end()
             self._answer(Closed(*payload))
-        elif kind == Kind.FAILED:
+        elif kind == StoreFrameKind.FAILED:
             self._fail(payload)
 
     def _answer(self, value: Closed | None) -> None:
-        if not self._awaited.done():  # whoever waited may have been cancelled
+        if not self._awaited.done():  # the waiting task may have been cancelled
             self._awaited.set_result(value)
 
     def _committed(self, last: int, warc_bytes: int) -> None:
@@ -179,10 +183,13 @@ class Store:
         if self._ended:
             return
         self._end()
-        self._failing = self._loop.create_task(self._say_why(why))
+        self._failing = self._loop.create_task(self._report_failure(why))
 
-    async def _say_why(self, why: str) -> None:
-        """How the process ended says more, and it may take a moment to: the loop goes on meanwhile."""
+    async def _report_failure(self, why: str) -> None:
+        """Wait for the exit code of the process, add it to the reason, and report the failure.
+
+        The process may take a moment to end; the loop goes on meanwhile.
+        """
         with suppress(subprocess.TimeoutExpired):
             why += _ending(await asyncio.to_thread(self._process.wait, _DIES_WITHIN_S))
         self._failure = why
@@ -195,7 +202,7 @@ class Store:
         return StoreDiedError(why) if self.died else ConfigError(why)
 
     def _end(self) -> None:
-        """No more of either pipe. To the store, the end of its input."""
+        """Close both pipes. The store sees the end of its input."""
         if self._ended:
             return
         self._ended = True
@@ -207,8 +214,8 @@ class Store:
             pipe.close()
 
 
-def _spawn(claim: Claim, settings: StoreSettings) -> subprocess.Popen[bytes]:
-    # -P: what lies in the working directory is not imported. A session of its own: Ctrl-C does not even reach it.
+def _spawn(claim: FolderClaim, settings: StoreSettings) -> subprocess.Popen[bytes]:
+    # -P: do not import modules from the working directory. A session of its own: Ctrl-C does not reach the store.
     process = subprocess.Popen(
         [sys.executable, "-P", "-m", "trapline.crawl.store", str(claim.path), settings.to_json()],
         stdin=subprocess.PIPE,
@@ -220,13 +227,14 @@ def _spawn(claim: Claim, settings: StoreSettings) -> subprocess.Popen[bytes]:
     assert process.stdin is not None and process.stdout is not None
     os.set_blocking(process.stdin.fileno(), False)
     if hasattr(fcntl, "F_SETPIPE_SZ"):
-        with suppress(OSError):  # a user has a limited share of pipes' memory; a small pipe is slower, no more
+        with suppress(OSError):  # the memory for pipes is limited per user; a small pipe is only slower
             fcntl.fcntl(process.stdin.fileno(), fcntl.F_SETPIPE_SZ, _PIPE_BYTES)
     return process
 
 
 def _ending(code: int) -> str:
-    """
+    """Describe the exit of a process that a signal killed; empty for any other exit.
+
     >>> _ending(-9), _ending(1)
     (': killed by signal 9', '')
     """

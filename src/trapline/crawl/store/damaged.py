@@ -1,7 +1,7 @@
-"""DIR/damaged: bytes that a resume or `trapline verify --repair` takes out of the archives, kept for the user.
+"""DIR/damaged: bytes that a resume or `trapline verify --repair` takes out of the archives and keeps for the user.
 
-Nothing there belongs to the crawl any more, and nothing is ever overwritten or deleted there. A file is named after its archive, with the
-byte at which it began if it is a part of one.
+The files there no longer belong to the crawl, and Trapline never overwrites or deletes them. A file is named after its
+archive; if it is a part of the archive, its name also has the offset in bytes at which that part began.
 """
 
 import os
@@ -9,18 +9,18 @@ from collections.abc import Iterator
 from itertools import count
 from pathlib import Path
 
-from trapline.crawl.store.members import Record, read_back
+from trapline.crawl.files.archive_reader import Record, read_back
 from trapline.crawl.store.tail import cut_back
 from trapline.errors import ConfigError
 from trapline.output import atomic, sync
 
 DAMAGED = "damaged"
 _PIECE_BYTES = 1 << 20
-_BLOCK_BYTES = 4096  # that a disk reads or fails to read as a whole
+_BLOCK_BYTES = 4096  # a disk reads a block, or fails to read it, as a whole
 
 
 def keep_bytes(folder: Path, archive: Path, offset: int, end: int) -> None:
-    """Copy a part of an archive. Zeros stand for blocks that the disk does not give back."""
+    """Copy the bytes from `offset` to `end` of an archive. Blocks that the disk cannot read are replaced by zeros."""
     descriptor = os.open(archive, os.O_RDONLY)
     try:
         end = min(end, os.fstat(descriptor).st_size)
@@ -42,7 +42,7 @@ def _read(descriptor: int, at: int, end: int) -> bytes:
 
 
 def _pieces(at: int, end: int, size: int) -> Iterator[tuple[int, int]]:
-    """Where each piece begins and ends. All but the first begin at a multiple of `size`."""
+    """Yield the start and end of each piece. Every piece but the first starts at a multiple of `size`."""
     while at < end:
         stop = min(end, (at // size + 1) * size)
         yield at, stop
@@ -50,13 +50,13 @@ def _pieces(at: int, end: int, size: int) -> Iterator[tuple[int, int]]:
 
 
 def keep_tail(folder: Path, archive: Path, length: int) -> None:
-    """Leave the first `length` bytes of an archive, and keep the others."""
+    """Cut an archive to its first `length` bytes, and keep the rest in DIR/damaged."""
     keep_bytes(folder, archive, length, archive.stat().st_size)
     cut_back(archive, length)
 
 
 def keep_file(folder: Path, path: Path) -> None:
-    """Move a file out of the way of the archives. An empty one has nothing to keep."""
+    """Move a file from the archives to DIR/damaged. An empty file is deleted."""
     if path.is_file() and path.stat().st_size == 0:
         path.unlink()
     else:
@@ -66,7 +66,7 @@ def keep_file(folder: Path, path: Path) -> None:
 
 
 def answers_after(archive: Path, offset: int) -> Iterator[Record]:
-    """The answers that can be read from here on, up to the first place where no record can be."""
+    """Yield the readable responses from `offset` on, up to the first place where no record can be read."""
     descriptor = os.open(archive, os.O_RDONLY)
     try:
         for part in read_back(descriptor, os.fstat(descriptor).st_size, {}, offset):

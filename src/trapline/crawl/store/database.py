@@ -1,8 +1,8 @@
-"""crawl.db from the side of the one process that writes it: whole batches, one transaction each time.
+"""crawl.db as the store process writes it: complete batches, one transaction for each commit.
 
-WAL mode, so that readers in other processes never wait and are never waited for. synchronous=FULL: a batch that was
-acknowledged survives a power cut too, and a snapshot of the frontier is never ahead of the database
-(docs/decisions/018-store-process.md says what that costs). No index is kept while the crawl runs.
+No other process writes the database. In WAL mode the readers in other processes never wait for the writer, nor the writer
+for them. With synchronous=FULL an acknowledged batch also survives a power cut, so a snapshot of the frontier is never
+ahead of the database (docs/decisions/018-store-process.md has the cost). There are no indexes while the crawl runs.
 """
 
 import json
@@ -12,15 +12,72 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
-from trapline.crawl.records import Batch, Between, Fetched
+from trapline.crawl.engine.records import Batch, Fetched, PartitionTraffic
 from trapline.crawl.store.archive import Length
 from trapline.crawl.store.filing import Kept, Row, is_not_modified
-from trapline.crawl.store.forgetting import Forgetting
 from trapline.signals.database import Transaction
 
-_BUSY_S = 30.0  # how long a user's own writing connection may hold us up
-_REFUSED = 6  # frontier/layout.py has it, and imports more than this process wants
-_CHECKPOINT_PAGES = 4000  # 16 MB of log before it is moved into the database
+# ---- Deletion of old rows in long crawls: logs older than the snapshots, old signals, most of the old progress.
+#
+# Deletion runs inside the transaction of a commit and takes a bounded number of rows each time, so that no commit is
+# long. SQLite reuses the freed space: the file does not grow because of deletions, and does not shrink either.
+#
+# Laws
+# - The log of every batch after the older of the last two snapshots is kept, and so is the log of the last batch.
+# - The newest signal from the inbox is kept, and the newest signal that the crawl read itself: from their ids a resume
+#   knows which signals the crawl has taken in.
+
+SIGNALS_KEPT_S = 30 * 86_400.0
+DENSE_S = 3_600.0  # older progress is thinned to one row per minute
+_MINUTE_S = 60.0
+_MOST_BATCHES = 1_000  # logs deleted in one commit
+_MOST_SIGNALS = 20_000  # rows examined, once a minute
+
+# The ids of signals from the inbox increase with time; the ids of signals that the crawl read itself decrease.
+_SIGNALS = """delete from signal where at < ?1 and id < (select max(id) from signal)
+and id in (select id from signal where id > 0 order by id limit ?2)"""
+_OWN_SIGNALS = """delete from signal where at < ?1 and id > (select min(id) from signal)
+and id in (select id from signal where id < 0 order by id desc limit ?2)"""
+_OLD_PROGRESS = """delete from progress where at < ?
+and rowid not in (select min(rowid) from progress group by cast(at / 60 as integer))"""
+_LOGS = "delete from journal where batch <= ?1 and batch < (select max(batch) from journal) and batch < ?2"
+
+
+class Forgetting:
+    def __init__(self, connection: sqlite3.Connection) -> None:
+        self._connection = connection
+        self._forget = 0  # the logs up to this batch may be deleted
+        self._signals_at = self._progress_at = 0.0  # when old rows were last looked for
+
+    def after(self, batches: Sequence[Batch]) -> None:
+        """Delete rows that are no longer needed, now that these batches are in the database."""
+        self._forget = max(self._forget, *(batch.forget for batch in batches))
+        if self._forget:
+            self._forget_logs()
+        for batch in batches:
+            if batch.progress is not None:
+                self._forget_old(batch.progress.at)
+
+    def _forget_logs(self) -> None:
+        (first,) = self._connection.execute("select min(batch) from journal").fetchone()
+        if first <= self._forget:
+            self._connection.execute(_LOGS, (self._forget, first + _MOST_BATCHES))
+
+    def _forget_old(self, now: float) -> None:
+        if now - self._signals_at >= _MINUTE_S:
+            self._signals_at = now
+            for statement in (_SIGNALS, _OWN_SIGNALS):
+                self._connection.execute(statement, (now - SIGNALS_KEPT_S, _MOST_SIGNALS))
+        if now - self._progress_at >= DENSE_S:
+            self._progress_at = now
+            self._connection.execute(_OLD_PROGRESS, (now - DENSE_S,))
+
+
+# ---- The database.
+
+_BUSY_S = 30.0  # how long the store waits for a lock of a connection with which the user writes
+_REFUSED = 6  # REFUSED of frontier/layout.py, which is not imported because it imports more than this process needs
+_CHECKPOINT_PAGES = 4000  # 16 MB of write-ahead log, after which SQLite moves it into the database
 
 INDEXES = {
     "page_by_url": "create index page_by_url on page (url)",
@@ -29,7 +86,7 @@ INDEXES = {
 }
 
 
-# A key for each, so that one is added without reading the others.
+# Each seed has its own key in `meta`, so that one can be added without reading the others.
 SEED = "seed "
 _SEED = (
     f"""insert into meta values ('{SEED}' || ?, ?) on conflict (key) do update set value = min(value, excluded.value)"""
@@ -53,7 +110,7 @@ class Database:
         return self.connection.execute("select coalesce(max(batch), 0) from journal").fetchone()[0]
 
     def kept(self, page: int) -> Kept | None:
-        """Our copy of a page."""
+        """Return our copy of a page, if there is one."""
         row = self.connection.execute("select fetched, digest from copy where page = ?", (page,)).fetchone()
         return None if row is None else Kept(*row)
 
@@ -89,44 +146,44 @@ class Database:
         self.connection.executemany("insert into address values (?, ?)", batch.addresses)
         self.connection.executemany("insert into page values (?, ?, ?)", batch.pages)
         self.connection.execute("insert into journal values (?, ?, ?)", (batch.number, batch.calls, batch.refresh))
-        self.connection.executemany("replace into given_up values (?, ?, ?, ?)", batch.given_up)
-        self.connection.executemany("replace into left_out values (?, ?)", batch.left_out)
+        self.connection.executemany("replace into abandoned_site values (?, ?, ?, ?)", batch.abandoned_sites)
+        self.connection.executemany("replace into rejected_link values (?, ?)", batch.rejected_links)
         self.connection.executemany(_ADOPTED, ((page, *copy) for page, copy in batch.copies))
         self.connection.executemany(_SEED, batch.seeds)
-        self._add_told(batch)
-        self._add_between(batch.between)
-        lead = ((fetched.page, fetched.visit, url) for fetched in batch.fetches for url in fetched.elsewhere)
-        self.connection.executemany("insert into elsewhere values (?, ?, ?)", lead)
+        self._add_signals(batch)
+        self._add_traffic(batch.traffic)
+        foreign = ((fetched.page, fetched.visit, url) for fetched in batch.fetches for url in fetched.elsewhere)
+        self.connection.executemany("insert into foreign_link values (?, ?, ?)", foreign)
         if batch.progress is not None:
             self.connection.execute(_SUPERSEDED)
             self.connection.execute(_PROGRESS, batch.progress)
 
-    def _add_told(self, batch: Batch) -> None:
+    def _add_signals(self, batch: Batch) -> None:
         for id, page, *rest in batch.signals:
             self.connection.execute(
                 "replace into signal values (?, ?, ?, ?, ?, ?)", (id, page if page >= 0 else None, *rest)
             )
-        totals = Counter((one.channel, one.kind, one.outcome) for one in batch.signals)
+        totals = Counter((signal.channel, signal.kind, signal.outcome) for signal in batch.signals)
         self.connection.executemany(_SIGNAL_TOTAL, ((*key, count) for key, count in totals.items()))
-        dates = ((page, by, dated if dated < math.inf else None) for page, by, dated in batch.told)
-        self.connection.executemany("replace into told values (?, ?, ?)", dates)
+        dates = ((page, by, dated if dated < math.inf else None) for page, by, dated in batch.listed_pages)
+        self.connection.executemany("replace into listed_page values (?, ?, ?)", dates)
         if batch.whole is not None:
             self.set_meta("whole", json.dumps(batch.whole))
         if batch.inbox is not None:
             self.set_meta("inbox", json.dumps(batch.inbox))
 
-    def _add_between(self, between: Between) -> None:
-        self.connection.executemany("insert into parcel values (?, ?, ?)", between.made)
-        self.connection.executemany(_MADE, ((receiver, number) for receiver, number, _ in between.made))
-        self.connection.executemany("delete from parcel where receiver = ? and number <= ?", between.delivered)
-        self.connection.executemany(_RECEIVED, between.received)
-        self.connection.executemany("replace into assigned values (?, ?)", between.assigned)
-        self.connection.executemany("update partition set ended = 1 where id = ?", ((one,) for one in between.ended))
-        if between.size:
-            self.set_meta("size", str(between.size))
+    def _add_traffic(self, traffic: PartitionTraffic) -> None:
+        self.connection.executemany("insert into message_batch values (?, ?, ?)", traffic.made)
+        self.connection.executemany(_MADE, ((receiver, number) for receiver, number, _ in traffic.made))
+        self.connection.executemany("delete from message_batch where receiver = ? and number <= ?", traffic.delivered)
+        self.connection.executemany(_RECEIVED, traffic.received)
+        self.connection.executemany("replace into assigned values (?, ?)", traffic.assigned)
+        self.connection.executemany("update partition set ended = 1 where id = ?", ((id,) for id in traffic.ended))
+        if traffic.size:
+            self.set_meta("size", str(traffic.size))
 
     def _add_copies(self, batches: Iterable[Batch], rows: Sequence[Row]) -> None:
-        """What we have of pages now, in the order in which it came; `rows`: of the same fetches."""
+        """Update the table `copy` in the order of the fetches. `rows`: the rows of the same fetches in the table `fetch`."""
         fetches = (fetched for batch in batches for fetched in batch.fetches)
         for fetched, row in zip(fetches, rows, strict=True):
             if is_not_modified(fetched):
@@ -169,7 +226,7 @@ _MADE = "insert into partition (id, made) values (?, ?) on conflict (id) do upda
 _RECEIVED = (
     "insert into partition (id, received) values (?, ?) on conflict (id) do update set received = excluded.received"
 )
-# The last row is of the last commit, and the others are half a second apart, however many commits there are.
+# The last row belongs to the last commit. The other rows are about half a second apart, however many commits there are.
 _SUPERSEDED = """delete from progress where rowid = (select max(rowid) from progress)
 and seconds < 0.4 + (select seconds from progress order by rowid desc limit 1 offset 1)"""
 _PROGRESS = "insert into progress values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"

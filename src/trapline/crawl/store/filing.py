@@ -1,22 +1,23 @@
-"""What came of a page becomes records, an index line and a row. The one place that knows all three. Step 7 of the way of a URL.
+"""Filing: turns the result of a fetch into WARC records, an index line and a database row. Step 7 of the way of a URL.
 
-It decides what is archived: every answer, whole or not, with its request. What was refused or never answered has a row
-and no record. Nothing here is durable: the archive and the index gather, the rows are returned.
+Only this module knows all three. It decides what is archived: every response, complete or not, with its request. A fetch
+that was refused or got no response has a row and no record. This module makes nothing durable: it adds records to the
+archive, lines to the index, and returns the rows.
 
-A page that has not changed (304) has a revisit record, which refers to the record of our copy: of the same commit, or as the database
-knows it.
+A page that has not changed (304) gets a revisit record, which refers to the record of our copy. That record belongs to
+the same commit, or is the one that the database knows.
 """
 
 from collections.abc import Callable
 from hashlib import sha1
 from typing import Any, NamedTuple
 
-from trapline.crawl.records import Fetched, KeptCopy, RobotsFetched
+from trapline.crawl.engine.records import Fetched, KeptCopy, RobotsFetched
 from trapline.crawl.store import cdxj, warc
-from trapline.crawl.store.archive import Archive, Place
-from trapline.crawl.store.revisits import SMALLEST, Original, Revisits
+from trapline.crawl.store.archive import Archive, RecordPlace
 from trapline.crawl.store.settings import StoreSettings
 from trapline.crawl.store.tail import Tail
+from trapline.crawl.store.warc import SMALLEST, Original, Revisits
 
 Row = tuple[Any, ...]
 
@@ -25,7 +26,7 @@ ROBOTS_MIME = "text/plain"
 
 
 class Kept(NamedTuple):
-    """Our copy of a page, as the archive has it."""
+    """Our copy of a page, as it is in the archive."""
 
     started: float
     digest: bytes
@@ -36,7 +37,7 @@ def none_kept(page: int) -> Kept | None:
 
 
 class Filing:
-    """`kept`: our copy of a page as it was at the last commit, if there is one."""
+    """Files fetches into the archive and the index. `kept` returns our copy of a page at the last commit, if there is one."""
 
     def __init__(
         self,
@@ -54,20 +55,20 @@ class Filing:
         self._metadata = settings.metadata
 
     def adopted(self, page: int, copy: KeptCopy) -> None:
-        """Our copy of a page is in another partition's archive."""
+        """Note our copy of a page whose record is in the archive of another partition."""
         self._newest[page] = Kept(copy.fetched, copy.digest)
 
     def committed(self) -> None:
         self._newest.clear()
 
     def hurry(self, yes: bool) -> None:
-        """Compress in half the time, to an eighth more."""
+        """Set the compression level: in a hurry half the time and an eighth more bytes, otherwise the usual level."""
         self._level = warc.SMALL if yes else self._usual_level
 
     def page(self, f: Fetched) -> Row:
-        """File one fetch; its row in the table `fetch`."""
+        """File one fetch, and return its row in the table `fetch`."""
         digest: bytes | None = None
-        place: Place | tuple[None, None, None] = _NOWHERE
+        place: RecordPlace | tuple[None, None, None] = _NOWHERE
         if is_not_modified(f):
             place = self._not_modified(f)
         elif f.head:
@@ -82,8 +83,8 @@ class Filing:
         )
 
     def robots(self, r: RobotsFetched) -> Row:
-        """File one robots.txt; its row in the table `robots`."""
-        # Its `body` has lost its content coding too, so only a body that came as it is has a digest.
+        """File one robots.txt, and return its row in the table `robots`."""
+        # `body` is without its content coding, too, so only a body that was sent without any coding gets a digest.
         digest = sha1(r.wire, usedforsecurity=False).digest() if r.wire == r.body else None
         place = self._answer(r, ROBOTS_MIME, digest, "") if r.head else _NOWHERE
         return (
@@ -91,7 +92,7 @@ class Filing:
             *(len(r.wire), r.body, *place),
         )
 
-    def _answer(self, f: Fetched | RobotsFetched, mime: str, digest: bytes | None, truncated: str) -> Place:
+    def _answer(self, f: Fetched | RobotsFetched, mime: str, digest: bytes | None, truncated: str) -> RecordPlace:
         payload = "" if digest is None else warc.base32(digest)
         original = self._revisits.find(digest) if digest is not None and not truncated else None
         if original is not None:
@@ -104,15 +105,15 @@ class Filing:
         member = warc.member(self._level, header, f.head, f.wire)
         return self._place(f, member, date, record_id, mime, f.status, payload)
 
-    def _not_modified(self, f: Fetched) -> Place:
+    def _not_modified(self, f: Fetched) -> RecordPlace:
         kept = self._newest.get(f.page) or self._kept(f.page)
         original = Original("", kept and kept.started, f.url)
-        # The index of an archive has no status of what is no answer by itself (pywb's indexer).
+        # Like pywb's indexer, the index gives no status for a record that is no complete response by itself.
         return self._revisit(f, cdxj.NO_STATUS, warc.base32(kept.digest) if kept else "", warc.NOT_MODIFIED, original)
 
     def _revisit(
         self, f: Fetched | RobotsFetched, status: int | str, payload: str, profile: str, original: Original
-    ) -> Place:
+    ) -> RecordPlace:
         url, date, record_id = warc.plain(f.url), warc.warc_date(f.started), warc.new_record_id()
         about = warc.about_answer(f.address, payload, "")
         header = warc.revisit(record_id, date, url, about, len(f.head), profile, original)
@@ -128,8 +129,8 @@ class Filing:
         mime: str,
         status: int | str,
         payload: str,
-    ) -> Place:
-        """Archive and index an answer, with what stands beside it."""
+    ) -> RecordPlace:
+        """Archive and index a response, together with its request and metadata records."""
         self._archive.make_room()
         place = self._archive.add(member)
         self._index.add(cdxj.line(f.url, f.started, mime, status, payload, place, self._archive.name()))
@@ -137,7 +138,7 @@ class Filing:
         return place
 
     def _companions(self, f: Fetched | RobotsFetched, date: str, record_id: str) -> None:
-        """The records that stand beside an answer's."""
+        """Archive the records that accompany a response: its request and, if wanted, its metadata."""
         if f.request:
             header = warc.request(date, f.url, record_id, len(f.request))
             self._archive.add(warc.member(warc.SMALL, header, f.request))
@@ -147,5 +148,5 @@ class Filing:
 
 
 def is_not_modified(f: Fetched) -> bool:
-    """Whether the server said, when it was asked for that, that the page is as we have it."""
+    """Return whether this is a 304 answer to a conditional request: the page is the same as our copy."""
     return f.status == 304 and f.changed == 0

@@ -1,6 +1,7 @@
-"""What crosses the two pipes between the loop and the store: a kind, a length, a payload. Batches one way, reports the other.
+"""Frames on the two pipes between the loop and the store: batches in one direction, reports in the other.
 
-Payloads are pickles of our own plain tuples, from a process to its own child; nothing from outside is ever unpickled.
+A frame has a kind, a length and a payload. Payloads are pickles of our own plain tuples, sent between a process and its
+own child; data from outside is never unpickled.
 """
 
 import os
@@ -11,33 +12,34 @@ from collections.abc import Iterator
 from enum import IntEnum
 from typing import Any
 
-from trapline.crawl.records import Batch, Fetched
+from trapline.crawl.engine.records import Batch, Fetched
 
 HEAD = struct.Struct("<BQ")
-GROUP_BYTES = 1_000_000  # batches that came while the last were written are committed together, up to this: as many as fit the pipe
+# Batches that arrive during a commit are committed together, up to this size: about as many as fit into the pipe.
+GROUP_BYTES = 1_000_000
 
 
-class Kind(IntEnum):
-    # to the store
+class StoreFrameKind(IntEnum):
+    # To the store.
     BATCH = 1
     CLOSE = 2
-    # from the store
-    READY = 3  # its files are as the database says; payload: bytes of all archives
-    COMMITTED = 4  # this batch, and all before it; payload: its number, bytes of all archives
-    CLOSING = 5  # what it does now, in words
-    CLOSED = 6  # totals
-    FAILED = 7  # why, in one line
+    # From the store.
+    READY = 3  # the files match the database; payload: bytes of all archives
+    COMMITTED = 4  # a batch and all before it are durable; payload: number of the batch, bytes of all archives
+    CLOSING = 5  # payload: the step of closing that begins now, in words
+    CLOSED = 6  # payload: totals
+    FAILED = 7  # payload: the reason, in one line
 
 
-def encode(kind: Kind, payload: Any = None) -> tuple[bytes, bytes]:
-    """Head and payload apart: a payload of half a megabyte is not copied to join them."""
+def encode(kind: StoreFrameKind, payload: Any = None) -> tuple[bytes, bytes]:
+    """Return head and payload separately, so that a payload of half a megabyte is not copied to join them."""
     data = pickle.dumps(payload, protocol=5)
     return HEAD.pack(kind, len(data)), data
 
 
 def encode_batch(batch: Batch) -> tuple[bytes, bytes]:
-    """Fetches cross as bare tuples: to pickle one by its class takes twice as long, and this is done in the loop."""
-    return encode(Kind.BATCH, tuple(batch._replace(fetches=list(map(tuple, batch.fetches)))))  # type: ignore[arg-type]
+    """Encode a batch. Fetches are sent as plain tuples, because pickling them with their class takes the loop twice as long."""
+    return encode(StoreFrameKind.BATCH, tuple(batch._replace(fetches=list(map(tuple, batch.fetches)))))  # type: ignore[arg-type]
 
 
 def decode_batch(data: bytearray) -> Batch:
@@ -46,14 +48,17 @@ def decode_batch(data: bytearray) -> Batch:
 
 
 class Incoming:
-    """The store's end of the loop's pipe. Blocks; reads only what it can take in."""
+    """The store's end of the pipe from the loop. It blocks, and reads no more than the store can take in."""
 
     def __init__(self, descriptor: int) -> None:
         self._descriptor = descriptor
-        self.closing = False  # the loop said so; else its end is a death
+        self.closing = False  # the loop sent CLOSE; if the pipe ends without it, the loop has died
 
     def group(self) -> list[Batch]:
-        """The next batches, all that have come; none: the end. A batch that is cut off by the loop's death never was."""
+        """Return the batches that have arrived, at least one; an empty list at the end of the pipe.
+
+        A batch that is incomplete because the loop died is dropped.
+        """
         group: list[Batch] = []
         size = 0
         while not group or (size < GROUP_BYTES and self._waiting()):
@@ -70,7 +75,7 @@ class Incoming:
             return None
         kind, length = HEAD.unpack(head)
         data = self._exactly(length)
-        self.closing = kind == Kind.CLOSE
+        self.closing = kind == StoreFrameKind.CLOSE
         return None if self.closing else data
 
     def _exactly(self, length: int) -> bytearray | None:
@@ -88,12 +93,12 @@ class Incoming:
 
 
 class Reports:
-    """The loop's end of the store's pipe: bytes as they come, frames as they are whole."""
+    """The loop's end of the pipe from the store. It takes bytes as they arrive, and yields frames when they are complete."""
 
     def __init__(self) -> None:
         self._pending = bytearray()
 
-    def feed(self, data: bytes) -> Iterator[tuple[Kind, Any]]:
+    def feed(self, data: bytes) -> Iterator[tuple[StoreFrameKind, Any]]:
         self._pending += data
         while len(self._pending) >= HEAD.size:
             kind, length = HEAD.unpack_from(self._pending)
@@ -102,4 +107,4 @@ class Reports:
                 return
             payload = pickle.loads(self._pending[HEAD.size : end])
             del self._pending[:end]
-            yield Kind(kind), payload
+            yield StoreFrameKind(kind), payload

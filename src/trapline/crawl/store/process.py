@@ -1,7 +1,7 @@
-"""The store's process: batches from the loop's pipe, committed and acknowledged, until the loop closes it or is gone.
+"""The main function of the store process: it commits and acknowledges batches until the loop closes the store or dies.
 
-The loop owns it. Signals that go to all processes of a terminal or of a service are ignored here: the loop hears them,
-and ends the store by closing it or by dying; either is an end of the pipe.
+The loop owns this process. The store ignores signals that are sent to all processes of a terminal or of a service: the
+loop handles them, and ends the store by closing it or by dying. In both cases the pipe ends.
 """
 
 import errno
@@ -12,26 +12,27 @@ import traceback
 from pathlib import Path
 from typing import Any
 
-from trapline.crawl.store.frames import Incoming, Kind, encode
+from trapline.crawl.store.frames import Incoming, StoreFrameKind, encode
 from trapline.crawl.store.keeper import Keeper
 from trapline.crawl.store.settings import StoreSettings
 from trapline.errors import ConfigError
 from trapline.terminal import say_text
 
+# Errors that are not our bugs. DatabaseError itself, as opposed to its other subclasses, means a damaged file.
 _NOT_OURS = (
     sqlite3.OperationalError,
     sqlite3.DatabaseError,
-)  # the latter itself: damage. Others of its kind are our bugs
+)
 _IGNORED = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
-class Outgoing:
-    """Reports to the loop. If nobody listens any more, the work goes on without them."""
+class StoreReports:
+    """The pipe for reports to the loop. If the loop no longer reads it, the work goes on without reports."""
 
     def __init__(self, descriptor: int) -> None:
         self._descriptor = descriptor
 
-    def send(self, kind: Kind, payload: Any) -> None:
+    def send(self, kind: StoreFrameKind, payload: Any) -> None:
         data = memoryview(b"".join(encode(kind, payload)))
         try:
             while data:
@@ -43,37 +44,37 @@ class Outgoing:
 def main(folder: Path, settings: StoreSettings) -> int:
     for number in _IGNORED:
         signal.signal(number, signal.SIG_IGN)
-    outgoing = Outgoing(os.dup(1))
-    os.dup2(2, 1)  # whoever prints must not print among the reports
+    outgoing = StoreReports(os.dup(1))
+    os.dup2(2, 1)  # so that anything printed to stdout does not end up among the reports
     try:
         serve(Keeper(folder, settings), Incoming(0), outgoing)
     except Exception as error:
         if not (isinstance(error, ConfigError | OSError) or type(error) in _NOT_OURS):
             say_text(traceback.format_exc().rstrip(), err=True)
-        outgoing.send(Kind.FAILED, explain(folder, error))
+        outgoing.send(StoreFrameKind.FAILED, explain(folder, error))
         return 1
     return 0
 
 
-def serve(keeper: Keeper, incoming: Incoming, outgoing: Outgoing) -> None:
-    outgoing.send(Kind.READY, keeper.warc_bytes())
+def serve(keeper: Keeper, incoming: Incoming, outgoing: StoreReports) -> None:
+    outgoing.send(StoreFrameKind.READY, keeper.warc_bytes())
     while group := incoming.group():
         keeper.commit(group)
-        outgoing.send(Kind.COMMITTED, (keeper.last_batch, keeper.warc_bytes()))
+        outgoing.send(StoreFrameKind.COMMITTED, (keeper.last_batch, keeper.warc_bytes()))
     if incoming.closing:
-        closed = keeper.close(lambda step: outgoing.send(Kind.CLOSING, step))
-        outgoing.send(Kind.CLOSED, tuple(closed))
+        closed = keeper.close(lambda step: outgoing.send(StoreFrameKind.CLOSING, step))
+        outgoing.send(StoreFrameKind.CLOSED, tuple(closed))
     else:
         keeper.leave()
 
 
 def explain(folder: Path, error: Exception) -> str:
-    """One line for the user.
+    """Return one line for the user that says what failed and what to do.
 
     >>> explain(Path("crawl"), OSError(errno.ENOSPC, "No space left on device"))
     'crawl: the disk is full; make room and go on with --resume crawl'
     >>> explain(Path("crawl"), OSError(errno.EIO, "Input/output error"))
-    'crawl: cannot be written: [Errno 5] Input/output error; mend that and go on with --resume crawl'
+    'crawl: cannot be written: [Errno 5] Input/output error; fix that and go on with --resume crawl'
     """
     full = isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT)
     if full or (isinstance(error, sqlite3.OperationalError) and "full" in str(error)):
@@ -81,5 +82,5 @@ def explain(folder: Path, error: Exception) -> str:
     if isinstance(error, ConfigError):
         return str(error)
     if isinstance(error, OSError) or type(error) in _NOT_OURS:
-        return f"{folder}: cannot be written: {error}; mend that and go on with --resume {folder}"
+        return f"{folder}: cannot be written: {error}; fix that and go on with --resume {folder}"
     return f"the store failed: {type(error).__name__}: {error}"

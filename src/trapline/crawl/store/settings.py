@@ -1,4 +1,4 @@
-"""What the store is told once, at its start. It crosses to the store's process as JSON; no behaviour beyond its checks."""
+"""Settings of the store. They are passed to the store process as JSON when it starts; they only check their values."""
 
 import json
 from dataclasses import asdict, dataclass, fields
@@ -11,23 +11,23 @@ _TEXTS = ("name", "software", "user_agent", "operator", "robots")
 @dataclass(frozen=True)
 class StoreSettings:
     name: str = "trapline"  # archives are NAME-00000.warc.gz, ...
-    software: str = "Trapline"  # and its version: for warcinfo, as the next three
+    software: str = "Trapline"  # name and version of the software; this and the next three are fields of warcinfo
     user_agent: str = ""
-    operator: str = ""  # who answers for this crawl
-    robots: str = "obey"  # the policy
-    warc_bytes: int = 1_000_000_000  # an archive that has reached this is followed by the next
-    gzip_level: int = 1  # of isal: 0 takes half the time and an eighth more room; 3 is the most
-    metadata: bool = False  # a metadata record a page: its links as found
-    revisits: int = 65_536  # bodies that are remembered, so that their like is not kept twice; 0: none
-    backlog_bytes: int = 16_000_000  # on their way to the disk: beyond this the store is `full`
+    operator: str = ""  # who is responsible for this crawl
+    robots: str = "obey"  # the robots policy
+    warc_bytes: int = 1_000_000_000  # when an archive has reached this size, the next one is begun
+    gzip_level: int = 1  # level of isal, up to 3; 0 takes half the time and an eighth more space
+    metadata: bool = False  # write a metadata record per page, with its links as found
+    revisits: int = 65_536  # number of bodies remembered to avoid storing identical ones twice; 0: none
+    backlog_bytes: int = 16_000_000  # bytes sent and not committed; beyond this the store is `full`
     backlog_batches: int = 256
 
     def __post_init__(self) -> None:
         for text in _TEXTS:
-            if not getattr(self, text).isprintable():  # each becomes one line of an archive
+            if not getattr(self, text).isprintable():  # each becomes one line in an archive
                 raise ConfigError(f"{text} must be one line of printable text: {getattr(self, text)!r}")
         if not self.name or "/" in self.name or self.name.startswith("."):
-            raise ConfigError(f"the archives' name must be a file's name: {self.name!r}")
+            raise ConfigError(f"name must be a file name without '/' and without a leading dot: {self.name!r}")
         if self.gzip_level not in range(4):
             raise ConfigError(f"gzip_level must be 0, 1, 2 or 3: {self.gzip_level}")
         for number in ("warc_bytes", "backlog_bytes", "backlog_batches"):

@@ -1,6 +1,6 @@
-"""A file that only grows: bytes gathered in memory, appended at once, made durable. It knows nothing of what they mean.
+"""An append-only file: bytes are collected in memory, appended together, and made durable. Their meaning is not known here.
 
-Whoever owns it writes down `length` after `flush`, durably; after a crash `cut_back` removes what came later.
+The owner of the file records `length` durably after each `flush`; after a crash, `cut_back` removes all later bytes.
 """
 
 import os
@@ -9,19 +9,19 @@ from pathlib import Path
 
 from trapline.errors import ConfigError
 
-# Not every system has fdatasync, which leaves out what a reader does not need, such as the time of the last change.
+# fdatasync skips metadata that readers do not need, such as the modification time. Not every system has it.
 make_durable: Callable[[int], None] = getattr(os, "fdatasync", os.fsync)
 
 
 class Tail:
     def __init__(self, path: Path, length: int) -> None:
         self.path = path
-        self.length = length  # with what is gathered
+        self.length = length  # including the bytes that are still in memory
         self._gathered: list[bytes] = []
         self._descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o666)
 
     def add(self, data: bytes) -> int:
-        """Append in memory; where it will begin."""
+        """Append data in memory, and return the offset at which it will begin in the file."""
         offset = self.length
         self._gathered.append(data)
         self.length = offset + len(data)
@@ -41,10 +41,15 @@ class Tail:
 
 
 def cut_back(path: Path, length: int) -> int:
-    """Leave the first `length` bytes; how many were cut. A file that is shorter is damaged: nobody here can repair it."""
+    """Cut a file to its first `length` bytes, and return how many bytes were removed.
+
+    Raise `ConfigError` if the file is shorter: it is damaged, and the store cannot repair that.
+    """
     size = path.stat().st_size if path.exists() else 0
     if size < length:
-        raise ConfigError(f"{path}: has {size} bytes where the crawl's database knows {length}; restore it from a copy")
+        raise ConfigError(
+            f"{path}: has {size} bytes, but the database of the crawl has recorded {length}; restore it from a copy"
+        )
     if size > length:
         descriptor = os.open(path, os.O_WRONLY | os.O_CLOEXEC)
         try:

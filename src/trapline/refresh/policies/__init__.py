@@ -1,1 +1,1 @@
-"""Refresh policies: one file each, found by folder (registry.py). Files without POLICY hold what several of them share."""
+"""Refresh policies, one file each; refresh/policy.py finds them. Files without POLICY have functions that several policies share."""

@@ -1,18 +1,17 @@
-"""Rates that maximise freshness for Poisson changes, some of them zero; each page at regular intervals of its rate.
+"""Crawl rates that maximise freshness for Poisson changes, some of them zero. Each page is crawled at regular intervals.
 
     rho = max(0, sqrt(mu D / L) - D),  L such that all rates add up to the capacity
 
-mu = accesses, D = changes per second (popularity.py, estimators.py), learned and solved anew, first after a tenth as many
-slots as there are pages. `floor`: a share of the capacity that all pages have in equal parts, so that none starves.
-Cost: 60 looks at each page a solution.
+mu = accesses and D = changes per second (refresh/core/evidence.py, estimators.py) are learned. The rates are solved again at
+each revision, first after a tenth as many slots as there are pages. `floor`: a share of the capacity that is divided equally
+among all pages, so that no page starves. Cost: each solution reads each page 60 times.
 Source: Azar, Horvitz, Lubetzky, Peres, Shahaf PNAS 2018; its closed form over the sorted pages gives the same rates.
 """
 
 import math
 
-from trapline.refresh.layout import View
-from trapline.refresh.policies.estimators import ESTIMATORS, learned_rate, note_outcome
-from trapline.refresh.policies.rates import access_rate
+from trapline.refresh.core.layout import PolicyView
+from trapline.refresh.policies.estimators import ESTIMATORS, access_rate, learned_rate, note_outcome
 from trapline.refresh.policy import Policy, rule
 
 ACCESSED, CHANGES, RATE, OF_ESTIMATOR = range(4)
@@ -22,7 +21,8 @@ HALVINGS = 60
 
 
 @rule
-def on_revision(s: View, page: int, now: float) -> float:
+def on_revision(s: PolicyView, page: int, now: float) -> float:
+    """Solve for L by bisection, and store the rate of each page."""
     for i in range(len(s.page)):
         s.columns[i, ACCESSED] = access_rate(s, i, now)
         s.columns[i, CHANGES] = learned_rate(s, i, now, OF_ESTIMATOR)
@@ -40,17 +40,18 @@ def on_revision(s: View, page: int, now: float) -> float:
 
 
 @rule
-def overdue(s: View, page: int, now: float) -> float:
+def overdue(s: PolicyView, page: int, now: float) -> float:
+    """Return the value: minus the time at which the page is due."""
     rate = s.columns[page, RATE]
     crawled_s = s.page[page].crawled_s
     if rate > 0.0:
         return -(crawled_s + 1.0 / rate)
-    # Before the first solution all pages in turn.
+    # Before the first solution all pages are crawled in turn.
     return -crawled_s if s.columns[page, CHANGES] == 0.0 else -crawled_s - NEVER
 
 
 @rule
-def on_crawl(s: View, page: int, now: float) -> float:
+def on_crawl(s: PolicyView, page: int, now: float) -> float:
     note_outcome(s, page, now, OF_ESTIMATOR)
     return 0.0
 

@@ -1,53 +1,58 @@
-"""How many of a page's signals are true, and how many updates nobody signals: learned page by page from what crawls find. Not a policy.
+"""The share of a page's signals that are true, and the number of updates without a signal, learned for each page from its
+crawls. Not a policy.
 
-    pi = share of signals that are true         o = updates that nobody signals, for each that somebody does
+    pi = share of signals that are true         o = number of unsignalled updates per signalled update
 
-If a crawl found something new, each of the n signals since the one before was true with probability pi / (1 - f), and so many updates came
-unsignalled as o pi T / (1 - f), where f = exp(-o pi T) (1 - pi)^n (1 - SILENT) is the chance of nothing new and T = n or, without
-signals, the chance that there would be one, 1 - exp(-H) (gaps.py): updates that nobody signals come in the same bursts as the others.
-That is one step of expectation-maximisation (Dempster, Laird, Rubin 1977). Crawls without signals teach o, the others pi; of a page old
-crawls count less. A page is shrunk to its site by trust.py, which counts crawls after exactly one signal only, or, if that is less, to
-what is believed here of the site's pages; o to that of all pages, and this to ODDS. A crawl of a page without signals is how o becomes
-known: ODDS must not be 0.
+If a crawl found something new, each of the n signals since the crawl before was true with probability pi / (1 - f), and the
+expected number of unsignalled updates was o pi T / (1 - f). Here f = exp(-o pi T) (1 - pi)^n (1 - SILENT) is the probability
+of nothing new. T = n or, without signals, the probability that a signal would have come, 1 - exp(-H) (gaps.py): unsignalled
+updates come in the same bursts as the others. That is one step of expectation-maximisation (Dempster, Laird, Rubin 1977).
+Crawls without signals teach o, the others teach pi. Old crawls of a page count less.
 
-The three numbers of a page serve it with signals or without. Which of the two they are of, the sign of SILENT says: in a live crawl
-a site can begin to tell, or lose all belief, and then its pages begin anew.
+pi of a page is shrunk to the precision of its site by trust.py, which uses only crawls after exactly one signal, or to the
+mean pi of the site's pages here, if that is less. o of a page is shrunk to o of all pages, and this to ODDS. A crawl of a
+page without signals is how o becomes known, so ODDS must not be 0.
+
+A page with signals and a page without use the same columns for different numbers. The sign of SILENT says which numbers the
+columns hold. In a live crawl a site can begin to send signals or lose all trust; then its pages start again with empty
+columns.
 """
 
 import math
 
-from trapline.jit import shared
-from trapline.refresh.layout import AUDITED, CERTAIN, NORMAL, View
+from trapline.compiled.jit import shared
+from trapline.refresh.core.layout import AUDITED, CERTAIN, NORMAL, PolicyView
 from trapline.refresh.policies.gaps import age_of, expected_signals
 from trapline.refresh.policies.trust import believed, precision, signal_rate
 
-# Columns. The probability that published points without signal were updates all the same (-1: no signals, see above). Then, aged: with
-# signals how many, updates that nobody signalled, those that somebody might have signalled, and signals that were true; without signals
-# crawls, those that found something new, and the seconds between them.
+# Columns. SILENT: the probability that there was an update at a published point without a signal (-1: a page without signals, see
+# above). The others are aged sums. Of a page with signals: HEARD signals, UNTOLD updates without a signal, TOLD updates that a signal
+# could have announced, TRUE signals. Of a page without signals: crawls, crawls that found something new, seconds between the crawls.
 SILENT, HEARD, UNTOLD, TOLD, TRUE = range(5)
 CRAWLS, CHANGES, WATCHED_S = HEARD, UNTOLD, TOLD
 COLUMNS = ("silent", "signals or crawls", "untold or changes", "told or seconds", "true signals")
-# Totals: updates that nobody signalled, and those that somebody might have.
+# Totals over all pages: UNTOLD and TOLD, as above.
 ALL_UNTOLD, ALL_TOLD = range(2)
-ODDS, ODDS_WORTH = 0.2, 2.0
-OWN_WORTH = 4.0  # signals, or updates, that the belief about others is worth
+ODDS, ODDS_WORTH = 0.2, 2.0  # o before anything is learned, and the number of updates that this prior counts for
+OWN_WORTH = 4.0  # number of signals, or updates, that the prior from other pages counts for
 
 
 @shared
-def is_begun(s: View, page: int) -> bool:
-    """Whether the page's numbers are of a page with signals, if it has signals, and of one without if not."""
+def is_begun(s: PolicyView, page: int) -> bool:
+    """Return whether the page's columns hold the numbers that its level needs: those of a page with signals, or of one without."""
     return (s.columns[page, SILENT] < 0.0) == (s.page[page].level == NORMAL)
 
 
 @shared
-def begin_anew(s: View, page: int) -> None:
+def begin_anew(s: PolicyView, page: int) -> None:
+    """Clear the page's columns and mark whether they are for a page with signals."""
     s.columns[page] = 0.0
     s.columns[page, SILENT] = -1.0 if s.page[page].level == NORMAL else 0.0
 
 
 @shared
-def true_share(s: View, page: int) -> float:
-    """pi"""
+def true_share(s: PolicyView, page: int) -> float:
+    """Return pi, the share of the page's signals that are true."""
     of_site = precision(s, page)
     if s.page[page].marks & AUDITED:
         return of_site
@@ -61,8 +66,8 @@ def true_share(s: View, page: int) -> float:
 
 
 @shared
-def untold_odds(s: View, page: int) -> float:
-    """o"""
+def untold_odds(s: PolicyView, page: int) -> float:
+    """Return o, the number of unsignalled updates of the page per signalled update."""
     of_all = (s.totals[ALL_UNTOLD] + ODDS_WORTH * ODDS) / (s.totals[ALL_TOLD] + ODDS_WORTH)
     if not is_begun(s, page):
         return of_all
@@ -71,13 +76,14 @@ def untold_odds(s: View, page: int) -> float:
 
 
 @shared
-def silent(s: View, page: int) -> float:
+def silent(s: PolicyView, page: int) -> float:
+    """Return the probability that there was an update at published points that passed without a signal."""
     return max(0.0, s.columns[page, SILENT])
 
 
 @shared
-def told(s: View, page: int, now: float, rate: float) -> float:
-    """T: signals since the last crawl; if there are none, the chance that there would be."""
+def told(s: PolicyView, page: int, now: float, rate: float) -> float:
+    """Return T: the number of signals since the last crawl or, if there are none, the probability that one would have come."""
     p = s.page[page]
     if p.signals > 0:
         return p.signals
@@ -87,8 +93,8 @@ def told(s: View, page: int, now: float, rate: float) -> float:
 
 
 @shared
-def note_belief(s: View, page: int) -> None:
-    """What is believed of the page's signals now is a first guess for the other pages of its site and, less so, for other sites."""
+def note_belief(s: PolicyView, page: int) -> None:
+    """Add the page's pi to the means of its site and of the rows above it, which are the prior for other pages and other sites."""
     pi, x = true_share(s, page), s.page[page].trust
     while True:
         row = s.trust[x]
@@ -100,8 +106,8 @@ def note_belief(s: View, page: int) -> None:
 
 
 @shared
-def learn_from_crawl(s: View, page: int, now: float, age: float) -> None:
-    """Of a page with signals. The k-th last crawl counts age^k."""
+def learn_from_crawl(s: PolicyView, page: int, now: float, age: float) -> None:
+    """Learn pi and o from a crawl of a page with signals. The k-th last crawl counts age^k."""
     own, n = s.columns[page], s.page[page].signals
     pi, o, t = true_share(s, page), untold_odds(s, page), told(s, page, now, signal_rate(s, page, now))
     fresh = math.exp(-o * pi * t) * (1.0 - pi) ** n * (1.0 - own[SILENT])

@@ -1,21 +1,30 @@
-"""Rates that minimise a penalty which grows with every missed change, so that no page starves. Without signals
+"""Crawl rates that minimise a penalty which grows with every missed change, so that no page starves.
 
-    rho = (-D + sqrt(D^2 + 4 mu D / L)) / 2                     at regular intervals
+A page without signals is crawled at regular intervals, at the rate
 
-and of pages that signal their changes each change is crawled with the probability p = min(1, mu / (L D)). L is such that
-rates rho and p D add up to the capacity: it is the price of a crawl, the same for both kinds, which divides the capacity
-between them. mu = accesses, D = changes per second, learned (popularity.py, estimators.py, trust.py) and solved anew, first
-after a tenth as many slots and signals as there are pages. Cost: 60 looks at each page a solution. Source: Kolobov, Peres, Lu, Horvitz
-NeurIPS 2019, LambdaCrawl for incomplete and complete observations. Differs from the paper: one search for L instead of one
-for each kind within a search for the split. A slot for which nothing is due takes a page with a signal that was not drawn,
-the oldest first.
+    rho = (-D + sqrt(D^2 + 4 mu D / L)) / 2
+
+Of a page that signals its changes, each change is crawled with probability p = min(1, mu / (L D)). L is such that the rates
+rho and p D add up to the capacity. L is the price of a crawl, the same for both kinds of page, and so divides the capacity
+between them. mu = accesses and D = changes per second are learned (refresh/core/evidence.py, estimators.py, trust.py). The
+rates are solved again at each revision, first after a tenth as many slots and signals as there are pages. Cost: each solution
+reads each page 60 times.
+Source: Kolobov, Peres, Lu, Horvitz NeurIPS 2019, LambdaCrawl for incomplete and complete observations.
+Differs from the paper: there is one search for L, instead of one for each kind of page within a search for the split. A slot
+for which no page is due takes a page with a signal that was not sampled, the oldest signal first.
 """
 
 import math
 
-from trapline.refresh.layout import NORMAL, View
-from trapline.refresh.policies.estimators import COMPLETE, ESTIMATOR, ESTIMATORS, learned_rate, note_outcome
-from trapline.refresh.policies.rates import access_rate
+from trapline.refresh.core.layout import NORMAL, PolicyView
+from trapline.refresh.policies.estimators import (
+    COMPLETE,
+    ESTIMATOR,
+    ESTIMATORS,
+    access_rate,
+    learned_rate,
+    note_outcome,
+)
 from trapline.refresh.policies.trust import signal_rate
 from trapline.refresh.policy import Policy, rule
 from trapline.rng import uniform
@@ -26,7 +35,8 @@ LATER, MUCH_LATER = 1e12, 1e15
 
 
 @rule
-def on_revision(s: View, page: int, now: float) -> float:
+def on_revision(s: PolicyView, page: int, now: float) -> float:
+    """Solve for L by bisection, and store the rate of each page."""
     for i in range(len(s.page)):
         s.columns[i, ACCESSED] = access_rate(s, i, now)
         by_signals = s.page[i].level != NORMAL and s.option[ESTIMATOR] != COMPLETE
@@ -46,7 +56,8 @@ def on_revision(s: View, page: int, now: float) -> float:
 
 
 @rule
-def overdue(s: View, page: int, now: float) -> float:
+def overdue(s: PolicyView, page: int, now: float) -> float:
+    """Return the value: minus the time at which the page is due."""
     p = s.page[page]
     if p.level == NORMAL:
         rate = s.columns[page, RATE]
@@ -57,7 +68,8 @@ def overdue(s: View, page: int, now: float) -> float:
 
 
 @rule
-def on_signal(s: View, page: int, now: float) -> float:
+def on_signal(s: PolicyView, page: int, now: float) -> float:
+    """Make the page due if the signal is sampled."""
     d = s.columns[page, CHANGES]
     drawn = d == 0.0 or uniform(page, s.page[page].all_signals) * d < s.columns[page, RATE]
     if drawn and s.columns[page, DUE] == 0.0:
@@ -66,7 +78,7 @@ def on_signal(s: View, page: int, now: float) -> float:
 
 
 @rule
-def on_crawl(s: View, page: int, now: float) -> float:
+def on_crawl(s: PolicyView, page: int, now: float) -> float:
     s.columns[page, DUE] = 0.0
     note_outcome(s, page, now, OF_ESTIMATOR)
     return 0.0

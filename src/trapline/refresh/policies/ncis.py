@@ -1,30 +1,108 @@
-"""Noisy signals under Poisson changes: the page whose copy is worth most to renew, given how many signals came since the last crawl.
+"""Noisy signals (NCIS) under Poisson changes: crawls the page for which a crawl gains most, given the number of signals since
+its last crawl.
 
     V = mu (w - psi exp(-s)),  s = alpha t - n ln(1 - pi)
 
-t = time since the last crawl, n = signals since then, pi = their precision, alpha = rate of changes without signal; w and psi are sums of
-incomplete gamma functions (noisy.py). All rates are learned (trust.py), of pages without signals from crawls (estimators.py), where V is
-the index of `cgm`. Cost: O(1) an event; exact, O(terms^2) a value.
+t = time since the last crawl, n = signals since then, pi = their precision, alpha = rate of changes without a signal; w and
+psi are sums of incomplete gamma functions (below). All rates are learned: by trust.py, and for pages without signals from
+crawls (estimators.py). For those pages V is the index of `cgm`. Cost: O(1) per event; with the exact form O(terms^2) per
+value.
 Source: Busa-Fekete, Zimmert, Gyorgy et al. WWW 2025.
 
-form = cheap     for n >= 1 (mu / D) [1 - exp(-s) (1 + alpha t + n pi)], D = changes per second; for none the first term of each sum:
-                 as fresh as by the sums, in half the time (docs/refresh.md)
+form = cheap     for n >= 1: (mu / D) [1 - exp(-s) (1 + alpha t + n pi)], D = changes per second; for n = 0: the first term of
+                 each sum. As fresh as with the sums, in half the time (docs/refresh.md).
        exact     the sums
 """
 
-from trapline.refresh.layout import NORMAL, View
-from trapline.refresh.policies.estimators import ESTIMATORS, learn, learned_rate
-from trapline.refresh.policies.noisy import cheap_s, exact_s
-from trapline.refresh.policies.rates import access_rate, lost
+import math
+
+from trapline.compiled.jit import shared
+from trapline.refresh.core.layout import NORMAL, PolicyView
+from trapline.refresh.policies.estimators import ESTIMATORS, access_rate, learn, learned_rate, lost
 from trapline.refresh.policies.trust import missed_odds, precision, signal_rate
 from trapline.refresh.policy import Policy, Way, rule
 
-FORM = 1  # the option behind the estimator
+# ---- The sums: what a crawl of a page with noisy signals gains under Poisson changes, for one access per second.
+#
+# psi = 1/gamma sum of P(k + 1, gamma x_k)        expected time until the evidence is at least what it is now: the length of a cycle
+# w   = sum of nu^k / (D + nu)^(k + 1) P(k + 1, (D + nu) x_k)                              the part of the cycle in which a copy is fresh
+# V   = w - psi exp(-s),  s = alpha t + n ln(gamma / nu),  x_k = t + (n - k) beta,  beta = ln(gamma / nu) / alpha
+#
+# over k = 0, 1, ... while x_k >= 0; t = time since the last crawl, n = signals since then; D = changes, alpha = changes without a signal,
+# nu = false signals, gamma = signals, each per second: D + nu = alpha + gamma. P = the regularised lower gamma function, here the
+# probability of more than k events where x are expected. Cost: O(terms^2), O(1) where signals are mostly right. With more than MOST_TERMS
+# terms the cheap form is used.
+# Source: Busa-Fekete, Zimmert, Gyorgy et al. WWW 2025.
+
+MOST_TERMS = 64
+SMALL = 1e-5
+
+
+@shared
+def more_than(k: int, x: float) -> float:
+    """Return P(k + 1, x).
+
+    >>> round(more_than(0, 1.0), 6), round(more_than(2, 3.0), 6), more_than(3, 1e9)
+    (0.632121, 0.57681, 1.0)
+    """
+    if k == 0:
+        return -math.expm1(-x)
+    if x > k + 10.0 * math.sqrt(k) + 40.0:  # the rest is below 1e-16
+        return 1.0
+    term = math.exp(-x)
+    total = term
+    for j in range(1, k + 1):
+        term *= x / j
+        total += term
+    return max(0.0, 1.0 - total)
+
+
+@shared
+def exact_s(n: int, t: float, alpha: float, nu: float, gamma: float) -> float:
+    """Return V for one access per second, by the sums."""
+    both, told = alpha + gamma, math.log(gamma / nu)
+    if n == 0 and both * t < SMALL:
+        return 0.5 * alpha * t * t  # the first term of the series: the difference below would be rounding error only
+    beta = told / alpha
+    terms = int(n + t / beta) + 1
+    if terms > MOST_TERMS:
+        return cheap_s(n, t, alpha, nu, gamma)
+    fresh_s, events, weight = 0.0, 0.0, 1.0 / both
+    for k in range(terms):
+        x = max(0.0, t + (n - k) * beta)
+        fresh_s += weight * more_than(k, both * x)
+        events += more_than(k, gamma * x)
+        weight *= nu / both
+    return fresh_s - events / gamma * math.exp(-alpha * t - n * told)
+
+
+@shared
+def cheap_s(n: int, t: float, alpha: float, nu: float, gamma: float) -> float:
+    """Return V for one access per second, by the cheap form: (1 / D) [1 - exp(-s) (1 + alpha t + n pi)], pi = 1 - nu / gamma; without
+    signals the first term of both sums.
+
+    >>> pings_always_right = cheap_s(1, 0.0, 1e-9, 1e-9, 0.5)
+    >>> round(pings_always_right, 3)
+    2.0
+    """
+    both = alpha + gamma
+    if n == 0:
+        if both * t < SMALL:
+            return 0.5 * alpha * t * t
+        return -math.expm1(-both * t) / both + math.exp(-alpha * t) * math.expm1(-gamma * t) / gamma
+    evidence = alpha * t + n * math.log(gamma / nu)
+    return (1.0 - math.exp(-evidence) * (1.0 + alpha * t + n * (1.0 - nu / gamma))) / (both - nu)
+
+
+# ---- ncis
+
+FORM = 1  # index of the option `form`, after `estimator`
 CHEAP, EXACT = range(2)
 
 
 @rule
-def index(s: View, page: int, now: float) -> float:
+def index(s: PolicyView, page: int, now: float) -> float:
+    """Return V."""
     p = s.page[page]
     mu, t = access_rate(s, page, now), now - p.crawled_s
     if p.level == NORMAL:

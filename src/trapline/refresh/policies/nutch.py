@@ -1,13 +1,15 @@
-"""Intervals that shrink when a crawl finds something new and grow when not; the page most overdue first.
+"""Adaptive intervals: a page's interval shrinks when a crawl finds something new and grows otherwise. The most overdue page
+is crawled first.
 
     interval *= 1 - decrease if there was something new, else 1 + increase;  value = -(last crawl + interval)
 
-within 60 s and a year. Cost: O(log pages) a crawl. Source: Apache Nutch, AdaptiveFetchSchedule, with the rates of its configuration file.
-Differs from it: the first interval is that of all pages in turn, not 30 days; without its "sync delta"; a slot for which no
-page is due takes the next one that will be.
+The interval stays between 60 s and a year. Cost: O(log pages) per crawl.
+Source: Apache Nutch, AdaptiveFetchSchedule, with the rates of its configuration file.
+Differs from Nutch: the first interval is the time in which all pages are crawled once, not 30 days; there is no "sync
+delta"; a slot for which no page is due takes the page that will be due next.
 """
 
-from trapline.refresh.layout import View
+from trapline.refresh.core.layout import PolicyView
 from trapline.refresh.policy import Policy, rule
 
 INTERVAL = 0
@@ -16,7 +18,8 @@ LEAST_S, MOST_S = 60.0, 365.0 * 86_400.0
 
 
 @rule
-def overdue(s: View, page: int, now: float) -> float:
+def overdue(s: PolicyView, page: int, now: float) -> float:
+    """Return the value: minus the time at which the page is due."""
     interval_s = s.columns[page, INTERVAL]
     if interval_s == 0.0:
         interval_s = len(s.page) / s.run[0].slots_per_s
@@ -24,7 +27,8 @@ def overdue(s: View, page: int, now: float) -> float:
 
 
 @rule
-def on_crawl(s: View, page: int, now: float) -> float:
+def on_crawl(s: PolicyView, page: int, now: float) -> float:
+    """Adapt the interval to the result of the crawl."""
     interval_s = s.columns[page, INTERVAL]
     if interval_s == 0.0:
         interval_s = len(s.page) / s.run[0].slots_per_s

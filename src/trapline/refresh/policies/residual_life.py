@@ -1,31 +1,39 @@
-"""Crawl where the copy is stale and a new one will stay fresh longest, per access. Ours; none of the papers has it.
+"""Crawls the page whose copy is stale and whose new copy will stay fresh the longest, weighted by accesses. This policy is
+ours; none of the papers has it.
 
     V = mu stale (now - t_1)^kappa / (1 / R + k / W)
 
-mu     accesses per second (popularity.py)
-R      seconds: the price at which a crawl now breaks even with every plan to wait, by gaps between signals and by published points
-       (ahead.py): in a burst it is small, the next update is near; before a certain update at t_n it is t_n - now.
-W      seconds: half of the time that all pages in turn would take. A page that is not crawled now will be crawled later, and a crawl now
-       gains what lies before: where crawls abound, pages with many accesses come first, and not those that last longest.
-k      the probability that one of n signals since the last crawl was true, 1 - (1 - pi)^n: only a page known to be stale has its turn.
-stale  how much of that a crawl gains, staleness being uncertain. With n signals since the last crawl 1 - exp(-s) (1 + o pi n + n pi),
-       s = o pi n - n ln(1 - pi): pi = share of signals that are true, o = updates untold for each told (belief.py). Without any,
-       y = o pi T, T = the chance that a signal would have come: the index for signals without false ones (ncis.py, n = 0), by the clock
-       T instead of time, is that of `cgm`: stale = pi (1 + o) (1 - exp(-y) (1 + y)) / (o pi). A published point that passed
-       without a signal adds its probability of an update, as one uncertain signal. Signals that were always right: 1 or nearly 0.
-kappa  0: for binary freshness. More: pages stale for long, since t_1, come earlier, which a measure that falls with age may reward.
+mu     accesses per second (refresh/core/evidence.py)
+R      seconds: the price at which a crawl now breaks even with every plan to wait, from the gaps between signals and from
+       published points (gaps.py). In a burst R is small, because the next update is near. Before a certain update at t_n it
+       is t_n - now.
+W      seconds: half of the time in which all pages are crawled once. A page that is not crawled now will be crawled later,
+       and a crawl now gains only the time before that. So where crawls abound, pages with many accesses come first, not
+       pages whose copies last longest.
+k      the probability that one of the n signals since the last crawl was true, 1 - (1 - pi)^n: only a page that is known to
+       be stale will be crawled in its turn.
+stale  the share of that which a crawl gains, given the uncertainty whether the copy is stale. With n signals since the last
+       crawl it is 1 - exp(-s) (1 + o pi n + n pi), s = o pi n - n ln(1 - pi); pi = share of signals that are true, o =
+       unsignalled updates per signalled update (belief.py). Without signals it is pi (1 + o) (1 - exp(-y) (1 + y)) / (o pi),
+       y = o pi T, T = the probability that a signal would have come. That is the index for signals of which none is false
+       (ncis.py, n = 0); with T as the clock in place of time it is the index of `cgm`. A published point that passed without
+       a signal adds its probability of an update, like one uncertain signal. If signals were always right, stale is 1 or
+       nearly 0.
+kappa  0: for binary freshness. More: pages that have been stale for long (since t_1) come earlier, which helps a measure
+       that falls with age.
 
-Without signals V is the index of `cgm`, its rate from crawls of which the k-th last counts age^k: pages are busy for a while, and then not.
-Cost: O(1) an event; O(pages) a revision, after half as many slots and signals as there are pages, and then whenever there were a
-quarter more. Source: docs/decisions/027-residual-life.md; R from Gittins 1979, `stale` from Busa-Fekete et al. 2025.
+Without signals V is the index of `cgm`. Its rate is learned from crawls of which the k-th last counts age^k, because pages
+are busy for a while and then quiet.
+Cost: O(1) per event, O(pages) per revision. The first revision comes after half as many slots and signals as there are pages,
+the others whenever the number of slots and signals has grown by a quarter.
+Source: docs/decisions/027-residual-life.md; R from Gittins 1979, `stale` from Busa-Fekete et al. 2025.
 """
 
 import math
 
-from trapline.jit import shared
-from trapline.refresh.evidence import SAME_S
-from trapline.refresh.layout import CERTAIN, NORMAL, View
-from trapline.refresh.policies.ahead import by_gaps_s, by_points_s, has_points
+from trapline.compiled.jit import shared
+from trapline.refresh.core.evidence import SAME_S
+from trapline.refresh.core.layout import CERTAIN, NORMAL, PolicyView
 from trapline.refresh.policies.belief import (
     CHANGES,
     COLUMNS,
@@ -40,8 +48,8 @@ from trapline.refresh.policies.belief import (
     true_share,
     untold_odds,
 )
-from trapline.refresh.policies.gaps import learn_gaps, note_gap
-from trapline.refresh.policies.rates import access_rate, lost, rate_of
+from trapline.refresh.policies.estimators import access_rate, lost, rate_of
+from trapline.refresh.policies.gaps import by_gaps_s, by_points_s, has_points, learn_gaps, note_gap
 from trapline.refresh.policies.trust import kept_share, signal_rate
 from trapline.refresh.policy import Policy, rule
 
@@ -50,7 +58,8 @@ KAPPA, AGE = range(2)
 
 
 @shared
-def stale_share(s: View, page: int, now: float, rate: float, pi: float, o: float, all_false: float) -> float:
+def stale_share(s: PolicyView, page: int, now: float, rate: float, pi: float, o: float, all_false: float) -> float:
+    """Return `stale`. `rate`: signals per second; `all_false`: the probability that all signals since the last crawl were false."""
     n, hidden = s.page[page].signals, silent(s, page)
     if n == 0:
         known = pi * (1.0 + o) * lost(o * pi, told(s, page, now, rate))
@@ -60,8 +69,8 @@ def stale_share(s: View, page: int, now: float, rate: float, pi: float, o: float
 
 
 @shared
-def own_rate(s: View, page: int) -> float:
-    """Changes per second of a page without signals."""
+def own_rate(s: PolicyView, page: int) -> float:
+    """Return the changes per second of a page without signals."""
     if not is_begun(s, page):
         return rate_of(s, 0.0, 0.0, 0.0)
     own = s.columns[page]
@@ -69,13 +78,14 @@ def own_rate(s: View, page: int) -> float:
 
 
 @shared
-def gained_s(s: View, lasting: float, known: float) -> float:
-    """Until the copy is stale again or would have been crawled anyway, whichever comes first, both taken for Poisson."""
+def gained_s(s: PolicyView, lasting: float, known: float) -> float:
+    """Return the seconds until the copy is stale again or would have been crawled anyway, whichever comes first; both as Poisson events."""
     return 1.0 / (1.0 / lasting + 2.0 * known * s.run[0].slots_per_s / len(s.page))
 
 
 @rule
-def value(s: View, page: int, now: float) -> float:
+def value(s: PolicyView, page: int, now: float) -> float:
+    """Return V."""
     p = s.page[page]
     mu, t = access_rate(s, page, now), now - p.crawled_s
     if p.level == NORMAL:
@@ -93,15 +103,15 @@ def value(s: View, page: int, now: float) -> float:
 
 
 @rule
-def on_signal(s: View, page: int, now: float) -> float:
+def on_signal(s: PolicyView, page: int, now: float) -> float:
     if s.page[page].all_signals > 0:
         note_gap(s, page, now)
     return 0.0
 
 
 @rule
-def on_point(s: View, page: int, now: float) -> float:
-    """No signal came with it: it did not happen, or the signals missed it."""
+def on_point(s: PolicyView, page: int, now: float) -> float:
+    """Update SILENT if no signal came with the point: there was no update, or no signal was sent for it."""
     p = s.page[page]
     if now - p.last_signal_s > SAME_S and is_begun(s, page):
         o = untold_odds(s, page)
@@ -113,7 +123,7 @@ def on_point(s: View, page: int, now: float) -> float:
 
 
 @rule
-def on_crawl(s: View, page: int, now: float) -> float:
+def on_crawl(s: PolicyView, page: int, now: float) -> float:
     if not is_begun(s, page):
         begin_anew(s, page)
     own, age = s.columns[page], s.option[AGE]
@@ -127,7 +137,7 @@ def on_crawl(s: View, page: int, now: float) -> float:
 
 
 @rule
-def on_revision(s: View, page: int, now: float) -> float:
+def on_revision(s: PolicyView, page: int, now: float) -> float:
     learn_gaps(s, now)
     return 0.0
 

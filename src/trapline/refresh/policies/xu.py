@@ -1,48 +1,51 @@
-"""The paper's scores: how much harm was done since the last crawl, in accesses times seconds of staleness.
+"""The scores of Xu et al.: the harm done since the last crawl, in accesses times seconds of staleness.
 
     normal  S = 1/2 (now - last crawl) (N + c)                                N = accesses since the last crawl         Eq. 5
     smart   S = sum over missed updates m of (t_{m+1} - t_m) N_{t_{m+1}}      N_t = accesses of the stale copy up to t    Eq. 4
-    super   as smart; and for a published point that has come, until the end of its cycle,
+    super   as smart; and after a published point, until the end of its cycle,
             S = beta S_past + (1 - beta) S_future,  S_future = P C / sum of C                                          Eq. 6, 7
 
 C = accesses expected in a cycle = alpha C_{p-1} + (1 - alpha) mean(C_{p-5} .. C_{p-2}), C_d = accesses in cycle d (cycles
-before the first are skipped), P = the published probability. To be added, both parts are divided by the largest of their kind.
-Cost: O(1) an event.
-Source: Xu, Li, Qu, Labrinidis, 4.1 and 4.2, with the repairs of what is ambiguous or cannot be meant, each an option. 0 is the repair:
+before the first are skipped), P = the published probability. Before they are added, both parts are divided by the largest
+score of their kind. Cost: O(1) per event.
+Source: Xu, Li, Qu, Labrinidis, 4.1 and 4.2. What is ambiguous or cannot be meant in the paper is repaired; each repair is an
+option, and 0 is the repair:
 
 past = 0            the last update counts until now: t_{U+1} = now
        1            exact area: the sum of (now - a) over accesses a of the stale copy
        2            literal: nothing after the last update counts
-ties = 0            of missed updates that nobody has noticed, the oldest comes first
-       1            the page that was not crawled for longest
+ties = 0            among pages whose missed updates no access has met, the oldest missed update comes first
+       1            the page whose last crawl is the oldest comes first
 future = 0          C as above
-         1          literal Eq. 6: divided by the page's own accesses in five cycles, so that popularity drops out
-unified = 0         both parts of Eq. 7 divided by the largest of their kind
-          1         literal: S_past by the number of all accesses so far, S_future as it is
-frozen = 0          scores as of now, but S_past within Eq. 7 as of the cycle's beginning
-         1          all scores as of the cycle's beginning: what happens in it is not seen before its end, except published points
-past_of_super = 0   a super page without a point that has come: S_past
+         1          literal Eq. 6: divided by the page's own accesses in five cycles, so that popularity cancels out
+unified = 0         both parts of Eq. 7 are divided by the largest score of their kind
+          1         literal: S_past is divided by the number of all accesses so far, S_future is not divided
+frozen = 0          scores as of now, but S_past within Eq. 7 as of the beginning of the cycle
+         1          all scores as of the beginning of the cycle: except for published points, events count only after its end
+past_of_super = 0   a super page without a point that has passed in this cycle: S_past
                 1   beta S_past
-swapped = 0         normal by Eq. 5, smart by Eq. 4, as the text has it
-          1         as its Table 1 has it: smart by Eq. 5, normal by Eq. 4, which without known updates is 0: pages in turn
+swapped = 0         normal by Eq. 5, smart by Eq. 4, as in the paper's text
+          1         as in its Table 1: smart by Eq. 5, normal by Eq. 4, which is 0 without known updates: pages in turn
 
-LITERAL_OPTIONS has all equations as printed. The elements of the paper's queue are a page's two scores. It gives slots to elements in
-order of their scores, each the first free one from its time on; to take the largest at each slot in turn comes to the same.
-Differs from the paper: "largest" is that of the crawls and points of the last cycle that had any, because this cycle's are not known yet.
+LITERAL_OPTIONS sets all equations as printed. The elements of the paper's queue are the two scores of a page. The paper gives
+slots to elements in the order of their scores, to each the first free slot from its time on. Taking the largest score at each
+slot in turn has the same result.
+Differs from the paper: the "largest score" is taken over the crawls and points of the last cycle that had any, because those
+of this cycle are not known yet.
 """
 
 import math
 
-from trapline.jit import shared
-from trapline.refresh.layout import NORMAL, SUPER, View
+from trapline.compiled.jit import shared
+from trapline.refresh.core.layout import NORMAL, SUPER, PolicyView
 from trapline.refresh.policy import Policy, rule
 
-# Columns: N; the part of S that no longer grows (past = 1: the sum of stale access times); cycle of the newest C_d; the
-# frozen score and its cycle; C_d at the place d mod 6, two to a column: a float holds two whole numbers below 2^26 exactly.
+# Columns: N; the part of S that no longer grows (past = 1: the sum of stale access times); the cycle of the newest C_d; the
+# frozen score and its cycle; C_d at place d mod 6, two in each column: a float holds two integers below 2^26 exactly.
 N, CLOSED, COUNTED_IN, HELD, HELD_IN, C = range(6)
 RING = 6
 HALF = 2.0**26
-# Totals: the largest of a kind and of the next cycle; all accesses in cycle d, at the place d mod 6.
+# Totals: the largest score of each kind, for this cycle and gathered for the next one; all accesses in cycle d, at place d mod 6.
 MOST_PAST, MOST_PAST_NEXT, MOST_FUTURE, MOST_FUTURE_NEXT, ALL_C = range(5)
 PAST, TIES, FUTURE, UNIFIED, FROZEN, PAST_OF_SUPER, SWAPPED, SMALL_C, ALPHA, BETA = range(10)
 OPTIONS = {
@@ -59,12 +62,12 @@ OPTIONS = {
 }
 LITERAL_OPTIONS = {"past": 2.0, "future": 1.0, "unified": 1.0, "frozen": 1.0}
 AREA, LITERAL = 1.0, 2.0
-TURN = 1e-6  # accesses: decides where nobody has noticed a missed update
+TURN = 1e-6  # accesses; decides between pages whose missed updates no access has met
 
 
 @shared
-def past_score(s: View, page: int, now: float) -> float:
-    """Eq. 4, or Eq. 5 where updates are not told."""
+def past_score(s: PolicyView, page: int, now: float) -> float:
+    """Return S_past: Eq. 4, or Eq. 5 for a page without signals."""
     p = s.page[page]
     swapped = s.option[SWAPPED] == 1.0 and p.level != SUPER
     if (p.level == NORMAL) != swapped:
@@ -75,8 +78,8 @@ def past_score(s: View, page: int, now: float) -> float:
 
 
 @shared
-def known_score(s: View, page: int, now: float) -> float:
-    """Eq. 4 of a page that misses updates."""
+def known_score(s: PolicyView, page: int, now: float) -> float:
+    """Return Eq. 4 for a page with missed updates."""
     p = s.page[page]
     n, closed = s.columns[page, N], s.columns[page, CLOSED]
     turn = TURN * (now - (p.crawled_s if s.option[TIES] else p.first_signal_s))
@@ -86,33 +89,35 @@ def known_score(s: View, page: int, now: float) -> float:
 
 
 @shared
-def counted(s: View, page: int, cycle: float) -> float:
-    """C_d; nothing is known of cycles before the first."""
+def counted(s: PolicyView, page: int, cycle: float) -> float:
+    """Return C_d; 0 for a cycle that is no longer kept, and for cycles before the first."""
     newest = s.columns[page, COUNTED_IN]
     return at_place(s, page, int(cycle) % RING) if newest - RING < cycle <= newest and cycle >= 0.0 else 0.0
 
 
 @shared
-def at_place(s: View, page: int, place: int) -> float:
+def at_place(s: PolicyView, page: int, place: int) -> float:
+    """Return the count at one of the six places."""
     pair = s.columns[page, C + place // 2]
     upper = math.floor(pair / HALF)
     return upper if place % 2 else pair - upper * HALF
 
 
 @shared
-def add_at_place(s: View, page: int, place: int, count: float) -> None:
+def add_at_place(s: PolicyView, page: int, place: int, count: float) -> None:
+    """Add to the count at one of the six places."""
     s.columns[page, C + place // 2] += count * HALF if place % 2 else count
 
 
 @shared
-def expected(s: View, last: float, older: float, cycle: float) -> float:
-    """Accesses in this cycle, from those in the last one and in the four before."""
+def expected(s: PolicyView, last: float, older: float, cycle: float) -> float:
+    """Return the accesses expected in this cycle, from those in the last cycle and in the four before it."""
     return s.option[ALPHA] * last + (1.0 - s.option[ALPHA]) * older / max(1.0, min(RING - 2, cycle - 1.0))
 
 
 @shared
-def future_score(s: View, page: int, cycle: float, p_update: float) -> float:
-    """Eq. 6. The repaired one is divided by the same sum for all pages, which matters only where it is not divided by the largest."""
+def future_score(s: PolicyView, page: int, cycle: float, p_update: float) -> float:
+    """Return Eq. 6. The sum by which the repaired form divides is the same for all pages, so it is needed only with `unified` = 1."""
     last, older = counted(s, page, cycle - 1.0), 0.0
     for d in range(2, RING):
         older += counted(s, page, cycle - d)
@@ -123,7 +128,8 @@ def future_score(s: View, page: int, cycle: float, p_update: float) -> float:
 
 
 @shared
-def all_expected(s: View, cycle: float) -> float:
+def all_expected(s: PolicyView, cycle: float) -> float:
+    """Return the accesses to all pages expected in this cycle."""
     older = 0.0
     for d in range(2, RING):
         older += s.totals[ALL_C + int(cycle - d) % RING]
@@ -131,23 +137,24 @@ def all_expected(s: View, cycle: float) -> float:
 
 
 @shared
-def held(s: View, page: int, cycle: float) -> float:
-    """The past score as of the beginning of the cycle. If anything happened to the page since, it was noted then."""
+def held(s: PolicyView, page: int, cycle: float) -> float:
+    """Return S_past as of the beginning of the cycle. If the page had an event since then, `hold` has stored it."""
     if s.columns[page, HELD_IN] == cycle:
         return s.columns[page, HELD]
     return max(0.0, past_score(s, page, cycle * s.run[0].cycle_s))
 
 
 @shared
-def hold(s: View, page: int, now: float) -> None:
+def hold(s: PolicyView, page: int, now: float) -> None:
+    """Store S_past as of the beginning of the cycle, before an event changes it."""
     cycle = math.floor(now / s.run[0].cycle_s)
     s.columns[page, HELD] = held(s, page, cycle)
     s.columns[page, HELD_IN] = cycle
 
 
 @shared
-def point_has_come(s: View, page: int, cycle: float) -> bool:
-    """Whether a published point of this cycle has passed without a crawl since."""
+def point_has_come(s: PolicyView, page: int, cycle: float) -> bool:
+    """Return whether a published point of this cycle has passed and the page was not crawled since."""
     p = s.page[page]
     if p.points == 0:
         return False
@@ -156,15 +163,15 @@ def point_has_come(s: View, page: int, cycle: float) -> bool:
 
 
 @shared
-def unit_of_future(s: View) -> float:
-    """What a future score of 1 weighs among past scores, which are left as they are."""
+def unit_of_future(s: PolicyView) -> float:
+    """Return the factor that converts future scores to the scale of past scores."""
     if s.option[UNIFIED]:
         return s.run[0].accesses
     return s.totals[MOST_PAST] / max(s.totals[MOST_FUTURE], 1e-9)
 
 
 @rule
-def score(s: View, page: int, now: float) -> float:
+def score(s: PolicyView, page: int, now: float) -> float:
     cycle = math.floor(now / s.run[0].cycle_s)
     past = held(s, page, cycle) if s.option[FROZEN] else past_score(s, page, now)
     alone = s.option[BETA] * past if s.option[PAST_OF_SUPER] and s.page[page].level == SUPER else past
@@ -176,7 +183,7 @@ def score(s: View, page: int, now: float) -> float:
 
 
 @rule
-def on_access(s: View, page: int, now: float) -> float:
+def on_access(s: PolicyView, page: int, now: float) -> float:
     hold(s, page, now)
     cycle = math.floor(now / s.run[0].cycle_s)
     newest = s.columns[page, COUNTED_IN]
@@ -193,7 +200,7 @@ def on_access(s: View, page: int, now: float) -> float:
 
 
 @rule
-def on_signal(s: View, page: int, now: float) -> float:
+def on_signal(s: PolicyView, page: int, now: float) -> float:
     hold(s, page, now)
     p = s.page[page]
     if p.signals > 0 and s.option[PAST] != AREA:
@@ -202,7 +209,7 @@ def on_signal(s: View, page: int, now: float) -> float:
 
 
 @rule
-def on_point(s: View, page: int, now: float) -> float:
+def on_point(s: PolicyView, page: int, now: float) -> float:
     cycle = math.floor(now / s.run[0].cycle_s)
     future = future_score(s, page, cycle, s.point[s.page[page].point].p)
     s.totals[MOST_FUTURE_NEXT] = max(s.totals[MOST_FUTURE_NEXT], future)
@@ -210,7 +217,7 @@ def on_point(s: View, page: int, now: float) -> float:
 
 
 @rule
-def on_crawl(s: View, page: int, now: float) -> float:
+def on_crawl(s: PolicyView, page: int, now: float) -> float:
     s.totals[MOST_PAST_NEXT] = max(s.totals[MOST_PAST_NEXT], past_score(s, page, now))
     s.columns[page, N] = 0.0
     s.columns[page, CLOSED] = 0.0
@@ -220,7 +227,7 @@ def on_crawl(s: View, page: int, now: float) -> float:
 
 
 @rule
-def on_cycle(s: View, page: int, now: float) -> float:
+def on_cycle(s: PolicyView, page: int, now: float) -> float:
     s.totals[ALL_C + round(now / s.run[0].cycle_s) % RING] = 0.0
     for largest in (MOST_PAST, MOST_FUTURE):
         if s.totals[largest + 1] > 0.0:

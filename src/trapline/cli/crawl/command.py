@@ -1,0 +1,69 @@
+"""`trapline crawl`: a live crawl in one process or in several. Shows the progress of the crawl and prints its summary at the end."""
+
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from trapline.cli.crawl.end import has_ended, say
+from trapline.cli.crawl.options import SECTIONS, Requested, as_typed
+from trapline.cli.crawl.processes import crawl_in_parts, is_in_parts
+from trapline.cli.crawl.ready import (
+    announce,
+    compile_for,
+    note,
+    prepared_new,
+    prepared_old,
+    raised_goals,
+    refuse_others,
+)
+from trapline.cli.options.sections import SectionedCommand, bundled
+from trapline.cli.terminal.progress import Progress, said_if_long
+from trapline.errors import ConfigError
+
+if TYPE_CHECKING:
+    from trapline.crawl.files.opening import Prepared
+
+
+@click.command(cls=SectionedCommand)
+@click.argument("urls", nargs=-1, metavar="URL...")
+@bundled("requested", as_typed, *SECTIONS)
+def crawl(urls: tuple[str, ...], requested: Requested) -> int:
+    """Crawl the web from these URLs into a folder: WARC files, an index, a database, a summary.
+
+    Ctrl-C stops cleanly. --resume DIR continues the crawl, even after a crash. A TIME is in seconds or has a unit: 250ms, 2min, 1h. A
+    SHARE is 0.05 or 5%. Defaults are in brackets.
+    """
+    given = requested.given
+    if given["resume"] is not None:
+        refuse_others(urls)
+    elif given["output"] is None:
+        raise ConfigError("no folder for the crawl; give one: -o DIR")
+    if is_in_parts(given):
+        crawl_in_parts(urls, requested)
+    else:
+        _crawl_alone(urls, requested)
+    return 0
+
+
+def _crawl_alone(urls: tuple[str, ...], requested: Requested) -> None:
+    given = requested.given
+    resume = given["resume"]
+    if resume is not None and has_ended(resume, given, raised_goals(given)):
+        return
+    prepared = prepared_old(resume, given) if resume else prepared_new(requested.options(urls), given["output"])
+    note(prepared.notes, given["quiet"])
+    compile_for(prepared, given["quiet"])
+    announce(prepared.options, prepared.folder, given["quiet"])
+    say(_crawled(prepared, given["plain"], given["quiet"]), prepared.folder, given)
+
+
+def _crawled(prepared: "Prepared", plain: bool, quiet: bool) -> dict[str, Any]:
+    from trapline.cli.crawl.view import view
+    from trapline.crawl.engine.run import run_crawl
+    from trapline.crawl.files.opening import opened
+
+    reading = Progress("reading the crawl", plain_every_s=2.0, quiet=quiet)
+    with said_if_long(f"opening {prepared.folder}", quiet), reading as progress:
+        crawl = opened(prepared, progress.update)
+    note(crawl.state.notes, quiet)
+    return run_crawl(crawl, view(plain, quiet))

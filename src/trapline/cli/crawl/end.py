@@ -1,0 +1,98 @@
+"""The lines that `trapline crawl` prints when a crawl has ended: results, abandoned sites, rejected links and files.
+
+This module reads only the crawl's summary.
+"""
+
+import json
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from trapline.terminal import say_text
+from trapline.units import bytes_shown, counted, duration, three_digits
+
+
+def has_ended(folder: Path, given: dict[str, Any], goals: dict[str, float]) -> bool:
+    """Return whether the crawl has nothing left to do; if so, print the reason."""
+    from trapline.crawl.inspect.database import ended
+
+    end = ended(folder, given["continuous"], **goals)
+    if end is not None:
+        _print(end.line, end.summary, given)
+    return end is not None
+
+
+def say(summary: dict[str, Any], folder: Path, given: dict[str, Any]) -> None:
+    _print(closing_lines(summary, folder), summary, given)
+
+
+def _print(lines: str, summary: dict[str, Any], given: dict[str, Any]) -> None:
+    if given["as_json"]:
+        say_text(json.dumps(summary, indent=1))
+    elif not given["quiet"]:
+        say_text(lines)
+
+
+def closing_lines(summary: dict[str, Any], folder: Path) -> str:
+    """Return the results of the crawl, and the commands to type next."""
+    from trapline.crawl.engine.status import BY_HAND
+
+    return "\n".join(
+        (
+            f"{counted(summary['pages_fetched'], 'page')}, {bytes_shown(summary['bytes'])}, {counted(summary['errors'], 'error')} in"
+            f" {duration(summary['seconds'])}: {three_digits(summary['pages_per_second'])} pages/s;"
+            f" stopped by: {stopped_by(summary['stopped_by'])}",
+            f"{counted(summary['urls_known'], 'URL')} known on {counted(summary['sites'], 'site')};"
+            f" politeness violations: {summary['politeness_violations']}",
+            *_refetched(summary),
+            *_rejected(summary, folder),
+            f"files in {folder}: {_files(folder)}; report: trapline report {folder}"
+            + (f"; continue: trapline crawl --resume {folder}" if summary["stopped_by"] in BY_HAND else ""),
+        )
+    )
+
+
+def _files(folder: Path) -> str:
+    from trapline.parallel.live.manifest import is_parallel
+
+    return f"crawl.db, {'partition-0/warc/, ...' if is_parallel(folder) else 'warc/, index.cdxj'}, summary.json"
+
+
+def stopped_by(why: str | None) -> str:
+    """Return the reason why a crawl stopped, in the user's terms: the option or the event.
+
+    >>> stopped_by("max-seconds"), stopped_by("drained")
+    ('--max-time', 'nothing was left to fetch')
+    """
+    from trapline.report.live_record import ENDS
+
+    return ENDS.get(why or "", why or "unknown reason")
+
+
+def _refetched(summary: dict[str, Any]) -> Iterator[str]:
+    refetched, popularity = summary["pages_refetched"], summary["popularity"]
+    if popularity:
+        unchanged = f"{summary['pages_unchanged']:,} unchanged ({summary['not_modified']:,} by status 304)"
+        yield (
+            f"refetched: {counted(refetched, 'page')}, {summary['pages_changed']:,} changed, {unchanged};"
+            f" {counted(summary['signals'], 'signal')}; popularity of pages estimated from {popularity}"
+        )
+
+
+def _rejected(summary: dict[str, Any], folder: Path) -> Iterator[str]:
+    from trapline.crawl.inspect.summary import ABANDONED, LEFT_OUT
+
+    if summary["abandoned_sites"]:
+        abandoned_sites = counts(summary["abandoned_sites_by_kind"], ABANDONED)
+        yield f"abandoned sites: {abandoned_sites}; the reason for one: trapline explain {folder} SITE"
+    if summary["rejected_links"]:
+        yield f"rejected links: {counts(summary['rejected_links'], LEFT_OUT)}"
+
+
+def counts(numbers: Mapping[str, int], words: Mapping[str, str]) -> str:
+    """Return numbers by reason as one text. `words`: the text of each reason.
+
+    >>> counts({"dns": 1_200, "new": 3}, {"dns": "no address"})
+    '1,200 (no address), 3 (new)'
+    """
+    return ", ".join(f"{amount:,} ({words.get(name, name)})" for name, amount in numbers.items())

@@ -1,0 +1,165 @@
+"""`trapline crawl --processes N`: a crawl of several processes, on this machine or on Ray (`--ray`), new or resumed.
+
+To the user it looks like a crawl of one process.
+"""
+
+from collections.abc import Callable, Iterator
+from contextlib import closing, contextmanager
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from trapline.cli.crawl.end import has_ended, say
+from trapline.cli.crawl.options import Requested
+from trapline.cli.crawl.ready import (
+    announce,
+    compile_for,
+    note,
+    prepared_new,
+    raised_goals,
+    refresh_changes,
+    refuse_reached,
+)
+from trapline.cli.terminal.progress import said_if_long
+from trapline.errors import ConfigError
+
+if TYPE_CHECKING:
+    from trapline.crawl.engine.options import CrawlOptions
+    from trapline.crawl.files.opening import Prepared
+    from trapline.parallel.live.manifest import Manifest
+    from trapline.parallel.live.supervisor import Show
+
+    Crawl = Callable[[Manifest, Show], Manifest]
+
+
+def is_in_parts(given: dict[str, Any]) -> bool:
+    """Return whether this is a crawl of several processes: by its folder with --resume, otherwise by the options."""
+    resume, processes = given["resume"], given["processes"]
+    if resume is None:
+        if given["ray"] is not None and processes is None:
+            raise ConfigError("--ray needs a number of processes; also give --processes N")
+        return given["ray"] is not None or (processes is not None and processes > 1)
+    from trapline.parallel.live.manifest import is_parallel
+
+    _refuse_part(resume)
+    if processes is not None and processes > 1 and not is_parallel(resume):
+        raise ConfigError(f"{resume}: not a crawl of several processes; resume it without --processes")
+    if given["ray"] is not None and not is_parallel(resume):
+        raise ConfigError(f"{resume}: not a crawl of several processes; resume it without --ray")
+    return is_parallel(resume)
+
+
+def _refuse_part(folder: Path) -> None:
+    """Refuse to resume one partition alone: it would take the whole web as its own. This also holds for a partition that was moved."""
+    from trapline.crawl.inspect.database import meta, opened
+    from trapline.parallel.live.manifest import is_parallel
+
+    if is_parallel(folder):
+        return
+    with closing(opened(folder)) as database:
+        if "partition" not in meta(database):
+            return
+    whole = folder.absolute().parent
+    if is_parallel(whole):
+        raise ConfigError(f"{folder}: is one partition of the crawl in {whole}; resume that crawl: --resume {whole}")
+    raise ConfigError(
+        f"{folder}: is one partition of a crawl of several processes; move it back there, and resume the whole crawl"
+    )
+
+
+def crawl_in_parts(urls: tuple[str, ...], requested: Requested) -> None:
+    given = requested.given
+    with _crawling(given["ray"], given["quiet"]) as crawl:
+        manifest = _resumed(given) if given["resume"] else _new(requested.options(urls), given)
+        if manifest is None:
+            return
+        announce(manifest.options, manifest.folder, given["quiet"])
+        summary = _crawled(manifest, given, crawl)
+    say(summary, manifest.folder, given)
+
+
+@contextmanager
+def _crawling(address: str | None, quiet: bool) -> Iterator["Crawl"]:
+    """Provide the function that runs the partitions: on Ray if an address is given, otherwise in processes of this machine.
+
+    Connects to Ray before any file is created, because Ray may be missing.
+    """
+    if address is None:
+        from trapline.parallel.live.supervisor import crawl_in_processes
+
+        yield crawl_in_processes
+        return
+    try:
+        with said_if_long("loading Ray", quiet):
+            from trapline.parallel.ray.cluster import connected
+    except ModuleNotFoundError as error:
+        if error.name != "ray":
+            raise
+        raise ConfigError(
+            '--ray needs Ray: pip install "trapline[ray]", or in a clone pip install -e ".[ray]"'
+        ) from None
+    with connected(address, partial(said_if_long, quiet=quiet)) as cluster:
+        yield cluster.crawl
+
+
+def _new(options: "CrawlOptions", given: dict[str, Any]) -> "Manifest":
+    from trapline.parallel.live.manifest import create, is_parallel
+    from trapline.parallel.live.site_owner import partitioning_for
+
+    folder: Path = given["output"]
+    if is_parallel(folder):
+        raise ConfigError(
+            f"{folder}: exists and holds a crawl; continue it with --resume {folder}, or choose another folder"
+        )
+    prepared = prepared_new(options, folder)
+    _check(prepared)
+    note(prepared.notes, given["quiet"])
+    compile_for(
+        replace(prepared, new=False), given["quiet"]
+    )  # replay too: a partition that dies is rebuilt from its log
+    partitioning = partitioning_for(prepared.options.rules, given["processes"])
+    return create(folder, prepared.options, partitioning).begun(prepared.options)
+
+
+def _check(prepared: "Prepared") -> None:
+    if prepared.strategy.page.scores:
+        raise ConfigError(
+            f"strategy {prepared.strategy.name!r} needs the links of all processes in one process; crawl without --processes"
+        )
+
+
+def _resumed(given: dict[str, Any]) -> "Manifest | None":
+    """Return the crawl to continue, or None if it has ended; the reason is printed then."""
+    from trapline.crawl.files.opening import Prepared, changed
+    from trapline.crawl.files.resume import strategy_of
+    from trapline.parallel.live.manifest import read
+    from trapline.parallel.live.merged import brought_up, parts_of
+    from trapline.parallel.ray.machines import refuse_elsewhere
+
+    folder: Path = given["resume"]
+    if given["ray"] is None:
+        refuse_elsewhere(folder)
+    manifest, goals = read(folder), raised_goals(given)
+    if given["processes"] is not None:
+        manifest = manifest.grown(given["processes"])
+    options = changed(manifest.options, refresh_changes(given), **goals)
+    if manifest.stopped_by and has_ended(brought_up(folder), given, goals):
+        return None
+    if goals and parts_of(folder):
+        refuse_reached(brought_up(folder), goals)
+    compile_for(Prepared(folder, options, strategy_of(options), new=False), given["quiet"])
+    return manifest.begun(options)
+
+
+def _crawled(manifest: "Manifest", given: dict[str, Any], crawl: "Crawl") -> dict[str, Any]:
+    from trapline.cli.crawl.view import view
+    from trapline.cli.terminal.progress import step
+    from trapline.crawl.inspect.summary import write_summary
+    from trapline.parallel.live.merged import merge
+
+    with view(given["plain"], given["quiet"]) as show:
+        ended = crawl(manifest, show)
+    with step("merging", ended.partitioning.partitions, "partitions"):
+        merge(ended)
+        return write_summary(manifest.folder)

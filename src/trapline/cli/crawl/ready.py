@@ -1,0 +1,199 @@
+"""Steps before a crawl runs: prepare it, announce it, check the options of --resume, and compile what it needs."""
+
+import math
+import shlex
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import click
+from click.core import ParameterSource
+
+from trapline.cli.crawl.options import GOALS, SHOWN
+from trapline.cli.options.scheduling import Chosen, files_of
+from trapline.cli.terminal.progress import (
+    Progress,
+    compile_kernels,
+    compile_policies,
+    compile_ranks,
+    compile_replay,
+    said_if_long,
+)
+from trapline.errors import ConfigError
+from trapline.terminal import say
+from trapline.units import bytes_shown, counted, duration
+
+if TYPE_CHECKING:
+    from trapline.crawl.engine.options import CrawlOptions
+    from trapline.crawl.files.opening import Prepared
+
+_FEW = 3  # at most this many names are listed
+_MANY_PAGES = 1_000  # size of the site in the example of how long a site takes
+
+
+def prepared_new(options: "CrawlOptions", folder: Path) -> "Prepared":
+    from trapline.crawl.files.opening import prepare_new
+
+    with Progress("looking up the seeds", plain_every_s=math.inf) as progress:  # takes a few seconds at most
+        progress.update(0, len(options.seeds))
+        return prepare_new(options, folder)
+
+
+def note(notes: Iterable[str], quiet: bool) -> None:
+    for text in () if quiet else notes:
+        say(f"trapline: note: {text}", err=True)
+
+
+def announce(options: "CrawlOptions", folder: Path, quiet: bool) -> None:
+    """Print what the crawl is about to do, how long a site takes, and how to stop."""
+    for line in () if quiet else (_scope(options), _pace(options), _stop(folder)):
+        say(line, err=True)
+
+
+def _scope(options: "CrawlOptions") -> str:
+    from trapline.crawl.discovery.scope import ANY, HOST, registrable
+    from trapline.fetch.urls import host_port, origin
+
+    hosts = {host_port(origin(seed))[1] for seed in options.seeds}
+    if options.scope == ANY:
+        where = f"from {counted(len(options.seeds), 'seed')} to any site that links lead to (--scope any)"
+    else:
+        names = sorted(hosts if options.scope == HOST else {registrable(host) for host in hosts})
+        few = ", ".join(names) if len(names) <= _FEW else counted(len(names), options.scope)
+        where = f"{few} and each {options.scope} that a seed redirects to (--scope {options.scope})"
+    return f"crawling {where}; {_end(options)}"
+
+
+def _end(options: "CrawlOptions") -> str:
+    goals = [
+        shown(goal)
+        for goal, shown in (
+            (options.max_pages, lambda pages: counted(int(pages), "page")),
+            (options.max_seconds, duration),
+            (options.max_bytes, bytes_shown),
+        )
+        if goal < math.inf
+    ]
+    is_endless = options.refresh is not None and options.refresh.continuous
+    last = "at Ctrl-C" if is_endless else "when nothing is left"
+    return f"stops after {' or '.join(goals)}, or {last}" if goals else f"stops {last}"
+
+
+def _pace(options: "CrawlOptions") -> str:
+    """Return how many pages a site can give in which time, by the delays alone: response times come on top."""
+    rules = options.rules
+    k = max(1, rules.per_connection)
+    visit_s = rules.delay_s + (k - 1) * options.pause_s
+    if visit_s <= 0.0:
+        return "no delay (--delay 0): each site gets requests as fast as it answers; use this only on your own sites"
+    if rules.per_connection == 0:
+        return (
+            f"fetching as many pages per visit as the server allows, one every {duration(options.pause_s)}, "
+            f"with {duration(rules.delay_s)} between two visits to a site (--per-connection, --pause, --delay)"
+        )
+    whole_s = math.ceil(_MANY_PAGES / k) * visit_s - rules.delay_s
+    return (
+        f"fetching at most {counted(k, 'page')} of a site every {duration(visit_s)} (--per-connection, --pause, --delay): "
+        f"{_MANY_PAGES:,} pages of one site take {duration(whole_s)} or more"
+    )
+
+
+def _stop(folder: Path) -> str:
+    return f"Ctrl-C stops cleanly; continue with: trapline crawl --resume {shlex.quote(str(folder))}"
+
+
+def compile_for(prepared: "Prepared", quiet: bool) -> None:
+    import trapline.crawl.engine.run  # noqa: F401  imports all its kernels before they are counted
+    from trapline.refresh import policy_named
+
+    options = prepared.options
+    if prepared.new:
+        compile_kernels(quiet)
+    else:
+        compile_replay(quiet)
+    compile_ranks([Chosen(prepared.strategy, files_of(options.strategy, options.page_rank, options.site_rank))], quiet)
+    if options.refresh is not None:
+        compile_policies([policy_named(options.refresh.policy)], quiet)
+
+
+# ---- `trapline crawl --resume`: the options that may change, and the preparation of the crawl.
+
+
+class GoalProgress(NamedTuple):
+    """The progress that a goal is compared with."""
+
+    option: str
+    field: str  # field of Progress
+    shown: Callable[[float], str]
+
+
+# Refresh options that may change, with the names of their fields in RefreshOptions.
+_REFRESH_GOALS = {
+    "continuous": "continuous",
+    "refresh_share": "share",
+    "refresh_price": "price",
+    "refresh_rate": "rate",
+}
+_MEASURED = {
+    "max_pages": GoalProgress("--max-pages", "pages", lambda pages: counted(int(pages), "page")),
+    "max_seconds": GoalProgress("--max-time", "seconds", duration),
+    "max_bytes": GoalProgress("--max-bytes", "bytes", bytes_shown),
+}
+# Options that --resume accepts.
+_MAY_CHANGE = {"resume", "processes", "ray", *GOALS, *_REFRESH_GOALS, *SHOWN.fields} - {"metadata"}
+
+
+def refuse_others(urls: tuple[str, ...]) -> None:
+    """Refuse URLs and options that --resume would ignore: a resumed crawl keeps the options that it began with."""
+    if urls:
+        raise ConfigError(f"{urls[0]}: --resume continues the crawl with its own seed URLs; give no URL")
+    context = click.get_current_context()
+    for param in context.command.params:
+        name = param.name or ""
+        if name not in _MAY_CHANGE and context.get_parameter_source(name) is ParameterSource.COMMANDLINE:
+            raise ConfigError(
+                f"{param.opts[-1]} cannot change with --resume, which keeps the options that the crawl began with; omit it"
+            )
+
+
+def raised_goals(given: dict[str, Any]) -> dict[str, float]:
+    """Return the goals that were given for a resumed crawl."""
+    return {goal: given[goal] for goal in GOALS if given[goal] is not None}
+
+
+def refresh_changes(given: dict[str, Any]) -> dict[str, Any]:
+    """Return the typed changes to refreshing, by the names of their fields in RefreshOptions."""
+    context = click.get_current_context()
+    typed = [name for name in _REFRESH_GOALS if context.get_parameter_source(name) is ParameterSource.COMMANDLINE]
+    changes = {_REFRESH_GOALS[name]: given[name] for name in typed}
+    if "share" in changes and "price" in changes:
+        raise ConfigError("--refresh-share and --refresh-price exclude each other; give only one of them")
+    if changes.get("rate") == 0.0:
+        raise ConfigError("--refresh-rate 0 would refetch no page; give a rate above 0")
+    return {**changes, "price": None} if "share" in changes and "price" not in changes else changes
+
+
+def prepared_old(folder: Path, given: dict[str, Any]) -> "Prepared":
+    from trapline.crawl.files.opening import prepare_old
+
+    changes = refresh_changes(given)
+    with said_if_long(f"opening {folder}: checking its database", given["quiet"]):
+        prepared = prepare_old(folder, changes, **raised_goals(given))
+    refuse_reached(folder, raised_goals(given))
+    return prepared
+
+
+def refuse_reached(folder: Path, goals: dict[str, float]) -> None:
+    """Refuse goals that were reached before. Goals count all runs together, so such a goal would end this run at once."""
+    from trapline.crawl.files.reading import Reading
+
+    reading = Reading(folder)
+    progress = reading.progress()
+    reading.close()
+    for name, goal in goals.items():
+        reached = getattr(progress, _MEASURED[name].field, 0)
+        if goal <= reached:
+            option, shown = _MEASURED[name].option, _MEASURED[name].shown(reached)
+            raise ConfigError(
+                f"{folder}: the crawl has already reached {shown}; give a {option} above that to continue"
+            )

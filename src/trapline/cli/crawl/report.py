@@ -1,0 +1,87 @@
+"""`trapline report`: an HTML page about one crawl, or a comparison of several crawls."""
+
+from pathlib import Path
+
+import click
+
+from trapline.errors import ConfigError
+from trapline.terminal import say
+
+PAGE = "report.html"
+# In pages. Links and PageRank of this many pages take some ten seconds; for larger crawls the report shows only what the crawl recorded.
+_MOST_JUDGED = 1_000_000
+
+
+@click.command()
+@click.argument("folders", nargs=-1, required=True, metavar="DIR...", type=click.Path(path_type=Path))
+@click.option(
+    "-o",
+    "--output",
+    type=click.Path(path_type=Path),
+    metavar="FILE",
+    help="File to write.  [default: DIR/report.html; for several crawls ./report.html]",
+)
+def report(folders: tuple[Path, ...], output: Path | None) -> None:
+    """Write an HTML report of the crawl in DIR, finished or running. With several crawls, write a comparison.
+
+    A comparison uses the PageRank of all pages that the crawls found together.
+    """
+    from trapline.crawl.files.layout import check_crawl
+    from trapline.output import check_writable, write_text
+    from trapline.parallel.live.merged import brought_up
+
+    for folder in folders:
+        check_crawl(brought_up(folder))
+    file = output or (folders[0] / PAGE if len(folders) == 1 else Path(PAGE))
+    check_writable(file)
+    write_text(file, _one(folders[0]) if len(folders) == 1 else _several(folders))
+    say(f"wrote {file}", err=True)
+
+
+def _one(folder: Path) -> str:
+    from trapline.cli.terminal.progress import compile_kernels, step
+    from trapline.report.live_page import live_page
+    from trapline.report.live_record import live_record
+    from trapline.report.together import records_together
+
+    compile_kernels()  # before the record: the kernels rebuild what the crawl learned about its sites
+    record, judged = live_record(folder), None
+    if record.summary["pages_fetched"] and record.summary["urls_known"] <= _MOST_JUDGED:
+        with step("judging", record.summary["urls_known"]):
+            (judged,) = records_together([folder])
+    return live_page(record, judged)
+
+
+def _several(folders: tuple[Path, ...]) -> str:
+    from trapline.cli.terminal.progress import compile_kernels, step
+    from trapline.cli.terminal.scoreboard import web_size
+    from trapline.report import compare_page
+    from trapline.report.together import records_together
+
+    if len({folder.resolve() for folder in folders}) < len(folders):
+        raise ConfigError("report: a folder is given twice; give each crawl once")
+    compile_kernels()
+    with step("reading", len(folders), "crawls"):
+        records = records_together(folders)
+        subtitle = f"All pages that the crawls found together: {web_size(records[0])}"
+        return compare_page(
+            records,
+            "Comparison of crawls",
+            subtitle,
+            shared_settings(folders),
+            "Settings that all crawls share, as in crawl.db.",
+        )
+
+
+def shared_settings(folders: tuple[Path, ...]) -> dict[str, object]:
+    """Return the settings that all crawls have in common."""
+    from contextlib import closing
+
+    from trapline.crawl.inspect.database import opened, options
+    from trapline.report.live_record import settings
+
+    found = []
+    for folder in folders:
+        with closing(opened(folder)) as database:
+            found.append(settings(options(database)))
+    return {name: value for name, value in found[0].items() if all(one.get(name) == value for one in found)}

@@ -1,0 +1,287 @@
+"""Options for scheduling: the rules of the frontier, refresh policies, and strategies as users name them.
+
+A strategy is named `opic`, `mine.py` or `opic+crawl-ability`. A pair of ranks is written with a plus, which shells do not interpret; the
+pair's own name, such as 'opic x crawl-ability', is accepted too. This module knows names and files, not how a crawl runs.
+"""
+
+import math
+import re
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from trapline.cli.options.sections import Section
+from trapline.cli.options.values import count, seconds, share
+from trapline.errors import ConfigError, InvariantError
+
+if TYPE_CHECKING:
+    from trapline.frontier import Rules
+    from trapline.strategies import Strategy
+
+# ---- Options that set the rules of the frontier: flags and defaults. docs/frontier.md explains what they mean.
+#
+# The papers' symbols stand for the same options everywhere: r --connections, w --delay, k --per-connection, B --bandwidth,
+# K --batch. Defaults are repeated here because importing `Rules` would load numba for --help. A test compares the two.
+
+ESTIMATORS = ("average", "median")
+
+POLITENESS = Section(
+    "Politeness",
+    (
+        ("--delay", "delay_s", seconds(), 15.0, "Delay between two visits to a site (w in the papers)."),
+        ("--ip-delay", "ip_delay_s", seconds(), None, "Delay between two visits to an IP address. [same as --delay]"),
+        (
+            "--small-site-pages",
+            "small_site_pages",
+            count(0),
+            0,
+            "Use --small-site-delay for sites with fewer known pages than this. [0: for no site]",
+        ),
+        ("--small-site-delay", "small_site_delay_s", seconds(), 15.0, "Delay between two visits to a small site."),
+        (
+            "--per-connection",
+            "per_connection",
+            count(0),
+            1,
+            "Maximum pages per visit (k in the papers); 0: as many as the server allows.",
+        ),
+        ("--retries", "retries", count(0, 10), 2, "Number of retries of a failed page."),
+        ("--backoff", "backoff_s", seconds(), 60.0, "Delay after the first failure; doubles with each further one."),
+        ("--backoff-most", "backoff_most_s", seconds(), 3600.0, "Maximum delay after a failure."),
+    ),
+)
+LIMITS = Section(
+    "Limits",
+    (
+        ("--pages-per-site", "pages_per_site", count(0), 0, "Maximum number of pages per site. [0: unlimited]"),
+        (
+            "--depth-static",
+            "depth_static",
+            count(0),
+            0,
+            "Maximum depth of a page, in links from a seed. [0: unlimited]",
+        ),
+        (
+            "--depth-dynamic",
+            "depth_dynamic",
+            count(0),
+            0,
+            "Maximum depth of a page with a query in its URL. [0: unlimited]",
+        ),
+    ),
+)
+BATCHES = Section(
+    "Batches and PageRank runs",
+    (
+        ("--batch", "batch", count(0), 0, "Number of pages per batch (K in the papers). [0: no batches]"),
+        ("--batch-ahead", "batch_ahead", None, False, "Choose the next batch before the current one is finished."),
+        (
+            "--batch-least-active",
+            "batch_least_active",
+            count(0),
+            0,
+            "Choose the next batch when fewer connections than this are active.",
+        ),
+        ("--rescore", "rescore", count(0), 0, "Pages between two PageRank computations. [0: pages/35]"),
+    ),
+)
+ESTIMATES = Section(
+    "Estimates of a site's times (for performance, crawl-ability)",
+    (
+        (
+            "--estimator",
+            "estimator",
+            (click.Choice(ESTIMATORS), "NAME"),
+            "average",
+            "Estimator of a site's times: average or median of the measurements.",
+        ),
+        ("--alpha", "alpha", share(), 0.8, "Weight of the old value in a moving average."),
+        (
+            "--first-connection",
+            "first_connection_s",
+            seconds(),
+            None,
+            "Assumed time to connect to a site not measured yet. [0.1 s]",
+        ),
+        (
+            "--first-response",
+            "first_response_s",
+            seconds(),
+            None,
+            "Assumed response time of a site not measured yet. [0.1 s, or --page-seconds]",
+        ),
+        (
+            "--first-requests",
+            "first_requests",
+            count(1),
+            50,
+            "Assumed pages per connection of a site not measured yet.",
+        ),
+    ),
+)
+SECTIONS = (POLITENESS, LIMITS, BATCHES, ESTIMATES)
+
+
+def defaults() -> dict[str, Any]:
+    """Return the default of every scheduling option, by field."""
+    return {field: default for section in SECTIONS for _, field, _, default, _ in section.rows}
+
+
+def rules_of(choices: dict[str, Any], protocol: str, page_seconds: float | None) -> "Rules":
+    """Return the chosen rules, for crawls in simulated time. `page_seconds`: time of every page, if all take the same time."""
+    from trapline.frontier import Rules
+
+    if not choices["batch"] and (choices["batch_ahead"] or choices["batch_least_active"]):
+        raise ConfigError("--batch-ahead and --batch-least-active have no effect without batches; also give --batch")
+    # With constant servers, the first estimate of a site's times is the true one: connecting takes no time, and every page takes
+    # `page_seconds`. Otherwise a site would look better or worse than others only because it was visited.
+    first = {} if page_seconds is None else {"first_connection_s": 0.0, "first_response_s": page_seconds}
+    given = {field: value for field, value in choices.items() if value is not None}
+    # No simulated visit is lost, so no lease may expire: an expired lease would only be a slow page mistaken for a lost one.
+    return Rules(**{**first, **given}, pipelining=protocol == "pipelining", lease_s=math.inf)
+
+
+# ---- Options of a refresh policy as users type them: NAME=X, or POLICY.NAME=X as in `trapline refresh replay`. The policy itself checks
+# whether it has such an option.
+
+
+def settings_of(policy: str, typed: Sequence[str], of_others: bool = False) -> dict[str, str]:
+    """Return the typed options of this policy. `of_others`: other policies are chosen too, so options of others are skipped.
+
+    >>> settings_of("cgm", ["estimator=mle"]) == settings_of("cgm", ["cgm.estimator=mle"])
+    True
+    """
+    settings = {}
+    for text in typed:
+        name, equals, value = text.partition("=")
+        owner, dot, own = name.rpartition(".")
+        if not equals:
+            raise ConfigError(f"--refresh-option {text}: not NAME=X; give a name and a value, such as kappa=0.5")
+        if not dot or owner == policy:
+            settings[own] = value
+        elif not of_others:
+            raise ConfigError(
+                f"--refresh-option {text}: the refresh policy is {policy}; give {own}={value}, or --refresh-policy {owner}"
+            )
+    return settings
+
+
+# ---- Strategies.
+
+STRATEGY = Section(
+    "Strategy",
+    (
+        (
+            "--strategy",
+            "strategy",
+            (str, "NAME"),
+            None,
+            "Name of a strategy, a pair of ranks PAGE+SITE, or a Python file.",
+        ),
+        ("--page-rank", "page_rank", (str, "NAME"), None, "Page rank to use instead of the strategy's own."),
+        ("--site-rank", "site_rank", (str, "NAME"), None, "Site rank to use instead of the strategy's own."),
+    ),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Chosen:
+    """A strategy and the user's files that define it."""
+
+    strategy: "Strategy"
+    files: tuple[Path, ...] = ()
+
+    @property
+    def name(self) -> str:
+        return self.strategy.name
+
+    @contextmanager
+    def blamed(self) -> Iterator[None]:
+        """Turn any error inside the block into a ConfigError of one line that names the user's file, if the strategy comes from one."""
+        try:
+            yield
+        except InvariantError:
+            raise
+        except Exception as error:
+            if not self.files:
+                raise
+            reason = str(error) if isinstance(error, ConfigError) else f"{type(error).__name__}: {error}"
+            file = self._guilty(error.__cause__ or error)
+            if reason.startswith(str(file)):
+                raise
+            raise ConfigError(f"{file}{_row(error.__cause__ or error, file)}: {reason}") from error
+
+    def _guilty(self, error: BaseException) -> Path:
+        return next((file for file in self.files if file.name in str(error)), self.files[0])
+
+
+def named(text: str) -> Chosen:
+    """Return the strategy that a word of the command line names."""
+    from trapline.strategies.choice import worded
+
+    return Chosen(worded(text), files_of(text))
+
+
+def files_of(*words: str | None) -> tuple[Path, ...]:
+    """Return the user's files among the words that name a strategy and its ranks."""
+    from trapline.strategies.choice import split
+
+    return _files(*(half for word in words if word for half in split(word) or (word,)))
+
+
+def chosen_by(strategy: str | None, page_rank: str | None, site_rank: str | None) -> Chosen:
+    """Return the strategy with its page rank, site rank or both replaced. Without a strategy, both ranks must be given."""
+    from trapline.strategies import strategies
+    from trapline.strategies.choice import with_halves
+
+    if strategy is None:
+        if not (page_rank and site_rank):
+            raise ConfigError(
+                f"no strategy; give --strategy ({', '.join(strategies())}), or --page-rank and --site-rank"
+            )
+        return _paired(page_rank, site_rank)
+    whole = named(strategy)
+    return Chosen(with_halves(whole.strategy, page_rank, site_rank), (*whole.files, *_files(page_rank, site_rank)))
+
+
+def ready(chosen: Chosen, quality: str, history: bool) -> Chosen:
+    """Return the strategy with this source of quality. Raise `ConfigError` if its page rank needs an input that is not given."""
+    from trapline.strategies.inputs import check_inputs, with_quality
+
+    with chosen.blamed():
+        strategy = with_quality(chosen.strategy, quality)
+        check_inputs(strategy, quality != "opic", history)
+    return replace(chosen, strategy=strategy)
+
+
+def named_strategies(quality: str, history: bool) -> list[str]:
+    """Return the names of all strategies that work with this source of quality, and with or without an old crawl."""
+    from trapline.strategies import strategies
+
+    def is_possible(name: str) -> bool:
+        try:
+            return bool(ready(named(name), quality, history))
+        except ConfigError:
+            return False
+
+    return sorted(filter(is_possible, strategies()))
+
+
+def _paired(page: str, site: str) -> Chosen:
+    from trapline.strategies import pair
+
+    return Chosen(pair(page, site), _files(page, site))
+
+
+def _files(*names: str | None) -> tuple[Path, ...]:
+    return tuple(Path(name) for name in names if name and name.endswith(".py"))
+
+
+def _row(error: BaseException, file: Path) -> str:
+    """Return the row of the error in the user's file. numba names it last, after the places in its own files."""
+    rows = re.findall(rf'{re.escape(file.name)}(?:", line | \()(\d+)', str(error))
+    return f", row {rows[-1]}" if rows else ""

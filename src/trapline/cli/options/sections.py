@@ -1,0 +1,145 @@
+"""Options grouped into sections: sections in the help, and one argument of the command per bundle of sections.
+
+Some commands have forty options. Nobody finds an option in one list of forty, and nobody reads a function with forty arguments.
+"""
+
+import shlex
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import wraps
+from typing import Any
+
+import click
+
+from trapline.cli.options.values import Number
+
+Command = Callable[..., Any]
+Decorator = Callable[[Command], Command]
+
+
+@dataclass(frozen=True, slots=True)
+class Many:
+    """The kind of an option that may be repeated. Its value is a tuple of strings."""
+
+    metavar: str
+
+
+class _SectionOption(click.Option):
+    def __init__(self, *args: Any, section: str, **settings: Any) -> None:
+        super().__init__(*args, **settings)
+        self.section = section
+
+
+class SectionedCommand(click.Command):
+    """A command whose help lists the options by section, in the order in which the sections first occur."""
+
+    def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        sections: dict[str, list[tuple[str, str]]] = {}
+        # The sort is stable: it only moves --help, which has no section, to the end.
+        for param in sorted(self.get_params(ctx), key=lambda param: not hasattr(param, "section")):
+            row = param.get_help_record(ctx)
+            if row is not None and isinstance(param, click.Option):
+                sections.setdefault(getattr(param, "section", "Help"), []).append(row)
+        widest = max(len(flag) for rows in sections.values() for flag, _ in rows)
+        for name, rows in sections.items():
+            with formatter.section(name):
+                # Equal widths align the columns of all sections.
+                formatter.write_dl([(f"{flag:{widest}}", text) for flag, text in rows], col_max=widest)
+
+
+REQUIRED = object()
+
+
+@dataclass(frozen=True, slots=True)
+class Section:
+    """A section of the help: options as rows of (flags, field, kind, default, text).
+
+    A `kind` of None means a switch; a pair means type and metavar. The help text is followed by the default in brackets, in the format
+    of its type, unless the text already ends with a bracket. A default of None is not shown; the text may mention it. `REQUIRED` in
+    place of a default means that the user must give the option.
+    """
+
+    title: str
+    rows: Sequence[tuple[str, str, Any, Any, str]]
+
+    @property
+    def fields(self) -> tuple[str, ...]:
+        return tuple(field for _, field, *_ in self.rows)
+
+    @property
+    def flags(self) -> tuple[str, ...]:
+        """The long flag of each option."""
+        return tuple(flags.split()[-1] for flags, *_ in self.rows)
+
+    def with_defaults(self, **changes: Any) -> "Section":
+        """Return the section with other defaults for the named fields. Fields of other sections are ignored."""
+        return self._changed({3: changes})
+
+    def with_texts(self, **changes: str) -> "Section":
+        return self._changed({4: changes})
+
+    def without(self, *fields: str) -> "Section":
+        """Return the section without these fields, for a command in which they would have no effect."""
+        return replace(self, rows=tuple(row for row in self.rows if row[1] not in fields))
+
+    def _changed(self, columns: Mapping[int, Mapping[str, Any]]) -> "Section":
+        def changed(row: tuple[Any, ...]) -> tuple[Any, ...]:
+            return tuple(columns.get(at, {}).get(row[1], value) for at, value in enumerate(row))
+
+        return replace(self, rows=tuple(map(changed, self.rows)))
+
+    def typed(self, values: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+        """Yield flag and value of each option as a user would type them, without options that are None or at an empty default."""
+        for flags, field, kind, default, _ in self.rows:
+            value = values[field]
+            if value is None or (value == default and not value):
+                continue
+            yield flags.split()[-1], "" if kind is None else _typed(kind, value)
+
+    def __call__(self, command: Command) -> Command:
+        for flags, field, kind, default, text in reversed(self.rows):
+            many = isinstance(kind, Many)
+            kind, metavar = (str, kind.metavar) if many else kind if isinstance(kind, tuple) else (kind, None)
+            command = click.option(
+                *flags.split(),
+                field,
+                cls=_SectionOption,
+                section=self.title,
+                type=kind,
+                is_flag=kind is None,
+                multiple=many,
+                metavar=metavar,
+                help=text if text.endswith("]") else text + _shown(kind, default),
+                # An explicit default of None would count as a default, and click would no longer require the option.
+                **({"required": True} if default is REQUIRED else {"default": default}),
+            )(command)
+        return command
+
+
+def _typed(kind: Any, value: Any) -> str:
+    kind = kind[0] if isinstance(kind, tuple) else kind
+    return kind.typed(value) if isinstance(kind, Number) else shlex.quote(str(value))
+
+
+def _shown(kind: Any, default: Any) -> str:
+    if default in (None, (), "", REQUIRED) or isinstance(default, bool):
+        return ""
+    return f" [{kind.shown(default) if isinstance(kind, Number) else default}]"
+
+
+def bundled(name: str, make: Callable[..., Any], *sections: Section) -> Decorator:
+    """Return a decorator that passes the options of these sections to a command as one argument: name=make(field=value, ...)."""
+    fields = [field for section in sections for field in section.fields]
+
+    def decorate(command: Command) -> Command:
+        @wraps(command)
+        def call(**given: Any) -> Any:
+            own = {field: given.pop(field) for field in fields}
+            return command(**given, **{name: make(**own)})
+
+        bundle: Command = call
+        for section in reversed(sections):
+            bundle = section(bundle)
+        return bundle
+
+    return decorate

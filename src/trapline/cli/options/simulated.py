@@ -1,0 +1,326 @@
+"""Options for the conditions of simulated crawls: connections, seeds, scheduling rules, servers and network.
+
+The conditions are everything that two strategies must share to be comparable, and nothing about the strategies themselves. All checks
+that do not need the graph are made here, before anything that takes long.
+"""
+
+import math
+import textwrap
+from dataclasses import asdict, dataclass, field, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from trapline.cli.options import scheduling
+from trapline.cli.options.sections import Decorator, Section, bundled
+from trapline.cli.options.values import count, rate, seconds, share
+from trapline.errors import ConfigError
+from trapline.units import byte_rate
+
+if TYPE_CHECKING:
+    from trapline.frontier import Rules
+    from trapline.graph import Graph
+    from trapline.simulate.servers import Network, Servers
+
+# ---- Options that describe the simulated web: its servers, and the network between servers and crawler.
+#
+# This part turns the options into `Servers` and `Network`, and knows no strategy. docs/simulator.md explains the values.
+
+PROTOCOLS = ("keep-alive", "http/1.0", "pipelining")
+"""The protocols of simulate.servers, repeated because importing it would load numpy for --help. A test compares the two."""
+MODELS = ("measured", "thesis", "constant")
+"""The server models of simulate.modelled. The test compares these too."""
+UNLIMITED = float("inf")
+W, MODEL = "w", "model"
+
+_SHARE = (share(words={MODEL: MODEL}), "SHARE|model")
+
+NETWORK = Section(
+    "Network",
+    (
+        (
+            "--bandwidth",
+            "bandwidth",
+            rate(),
+            None,
+            "Bytes or bits per second: 20kB, 2MB, 1Mbit (B in the papers). [unlimited]",
+        ),
+        (
+            "--bandwidth-per",
+            "bandwidth_per",
+            (click.Choice(("link", "connection")), "link|connection"),
+            "link",
+            "Unit of --bandwidth: the link shared by all connections, or each connection.",
+        ),
+        (
+            "--protocol",
+            "protocol",
+            (click.Choice(PROTOCOLS), "NAME"),
+            PROTOCOLS[0],
+            "HTTP protocol: keep-alive, http/1.0 or pipelining. [keep-alive]",
+        ),
+        (
+            "--pause",
+            "pause",
+            (seconds(words={W: W}), "TIME|w"),
+            0.0,
+            "Pause between two pages of a visit; w: same as --delay.",
+        ),
+        ("--failed", "failed", _SHARE, 0.0, "Share of fetches that fail and may be retried."),
+        ("--refused", "refused", _SHARE, 0.0, "Share of fetches that fail and are never retried."),
+        ("--timeout", "timeout_s", seconds(), 30.0, "Time that a failed fetch takes."),
+    ),
+)
+SERVERS = Section(
+    "Servers",
+    (
+        (
+            "--servers",
+            "servers",
+            (click.Choice(MODELS), "NAME"),
+            None,
+            "Model of server times: measured, thesis or constant. [measured]",
+        ),
+        ("--page-seconds", "page_seconds", seconds(1e-6), None, "Time per page of constant servers. [1 s]"),
+        (
+            "--requests",
+            "requests",
+            count(0),
+            None,
+            "Requests per connection, of all servers; 0: unlimited. [set by --servers]",
+        ),
+        (
+            "--keep-alive",
+            "keep_alive_s",
+            seconds(),
+            None,
+            "Idle time after which servers close a connection. [set by --servers]",
+        ),
+    ),
+)
+WEB_SECTIONS = (NETWORK, SERVERS)
+
+
+@dataclass(frozen=True, slots=True)
+class WebOptions:
+    """The values of the options; `None` means that the option was not given."""
+
+    bandwidth: float | None = None
+    bandwidth_per: str = "link"
+    protocol: str = "keep-alive"
+    pause: float | str = 0.0
+    failed: float | str = 0.0
+    refused: float | str = 0.0
+    timeout_s: float = 30.0
+    servers: str | None = None
+    page_seconds: float | None = None
+    requests: int | None = None
+    keep_alive_s: float | None = None
+
+    def __post_init__(self) -> None:
+        if self.page_seconds is not None and self.model != "constant":
+            raise ConfigError(
+                f"--page-seconds has no effect with --servers {self.servers}; omit it, or give --servers constant"
+            )
+
+    @property
+    def model(self) -> str:
+        """Name of the server model: the given one, else constant if --page-seconds was given, else measured.
+
+        Measured servers are the default because strategies differ in time as much as in order, and a web whose servers are all
+        equally fast shows no difference in time.
+        """
+        return self.servers or ("measured" if self.page_seconds is None else "constant")
+
+    @property
+    def constant_s(self) -> float | None:
+        """Seconds that every page takes with constant servers, where only the order counts; None with other models."""
+        return None if self.model != "constant" else self.page_seconds or 1.0
+
+    def summary(self) -> str:
+        """Return bandwidth, server times and protocol in a few words.
+
+        >>> WebOptions(bandwidth=20e3).summary(), WebOptions(page_seconds=2.0).summary()
+        ('B = 20 kB/s, measured servers, keep-alive', 'B unlimited, 2 s a page, keep-alive')
+        """
+        per = " a connection" if self.bandwidth_per == "connection" else ""
+        limit = "unlimited" if self.bandwidth in (None, UNLIMITED) else f"= {byte_rate(self.bandwidth or 0)}{per}"
+        times = f"{self.model} servers" if self.constant_s is None else f"{self.constant_s:g} s a page"
+        return f"B {limit}, {times}, {self.protocol}"
+
+    def network(self, delay_s: float) -> "Network":
+        from trapline.simulate.servers import Network
+
+        return Network(
+            bandwidth=UNLIMITED if self.bandwidth is None else self.bandwidth,
+            per_connection=self.bandwidth_per == "connection",
+            protocol=self.protocol,
+            pause_s=delay_s if self.pause == W else float(self.pause),
+            failed=self._share("failed"),
+            refused=self._share("refused"),
+            timeout_s=self.timeout_s,
+        )
+
+    def servers_of(self, graph: "Graph", seed: int) -> "Servers":
+        import numpy as np
+
+        from trapline.simulate.modelled import model_named, modelled_servers
+        from trapline.simulate.servers import constant_servers
+
+        drawn = modelled_servers(graph, model_named(self.model), seed)
+        if (
+            self.constant_s is not None
+        ):  # sizes are sampled even so: the log has a size column, and a link can be saturated
+            drawn = replace(constant_servers(self.constant_s), size=drawn.size)
+        overrides: dict[str, Any] = {}
+        if self.requests is not None:
+            overrides["requests"] = np.full(1, self.requests, np.int32)
+        if self.keep_alive_s is not None:
+            overrides["keep_alive_s"] = np.full(1, self.keep_alive_s)
+        return replace(drawn, **overrides)
+
+    def _share(self, name: str) -> float:
+        from trapline.simulate.modelled import model_named
+
+        value = getattr(self, name)
+        return getattr(model_named(self.model), name) if value == MODEL else value
+
+
+# ---- The conditions of a crawl.
+
+_WIDTH = 79
+_IN_SUMMARY = {
+    "--connections", "--delay", "--per-connection", "--bandwidth", "--bandwidth-per", "--protocol", "--servers",
+    "--page-seconds",
+}  # fmt: skip
+_FILE = click.Path(path_type=Path, exists=True, dir_okay=False)
+_PATH = click.Path(path_type=Path, exists=True)
+
+QUALITY = Section(
+    "Quality and history",
+    (
+        (
+            "--quality",
+            "quality",
+            (str, "NAME"),
+            "pagerank",
+            "Source of page quality: zipf, opic, FILE or MODULE:FUNCTION. [pagerank]",
+        ),
+        (
+            "--history",
+            "history",
+            (_PATH, "PATH"),
+            None,
+            "Old crawl for historical-* strategies: a graph, or a file of values.",
+        ),
+    ),
+)
+CRAWL = Section(
+    "Crawl",
+    (
+        ("--connections", "connections", count(1), 1, "Connections open at once (r in the papers)."),
+        ("--max-pages", "max_pages", count(1), None, "Stop after this many pages. [unlimited]"),
+        ("--seeds", "seeds", (_FILE, "FILE"), None, "File with one seed URL or page number per line. [all home pages]"),
+        ("--seed", "seed", count(0), 0, "Random seed of strategies, servers and failures."),
+        ("--speed-up", "speed_up", None, False, "Measure the speed-up over one connection with unlimited bandwidth."),
+    ),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class CrawlConditions:
+    rules: "Rules"
+    world: WebOptions = field(default_factory=WebOptions)
+    connections: int = 1
+    max_pages: int | None = None
+    seeds: Path | None = None
+    seed: int = 0
+    speed_up: bool = False
+    quality: str = "pagerank"
+    history: Path | None = None
+
+    def parameters(self, rules: "Rules | None" = None) -> dict[str, Any]:
+        """Return all conditions by name, for JSON. `rules`: the rules of one strategy, if it changed some.
+
+        Infinity, which means no limit and which JSON does not have, becomes None.
+        """
+        own = {"connections", "max_pages", "seeds", "seed", "speed_up", "quality", "history"}
+        every = {name: value for name, value in asdict(self).items() if name in own}
+        every |= asdict(rules or self.rules) | asdict(self.world) | {"servers": self.world.model}
+        every["page_seconds"] = self.world.constant_s
+        return {name: _plain(value) for name, value in every.items()}
+
+    def options(self) -> dict[str, str]:
+        """Return all conditions as a user could type them, value by flag, without options that are None or at an empty default.
+
+        >>> from trapline.frontier import Rules
+        >>> CrawlConditions(Rules(), connections=64).options()["--delay"]
+        '15s'
+        """
+        values = self.parameters()
+        return {flag: value for section in SECTIONS for flag, value in section.typed(values)}
+
+    def summary(self) -> str:
+        """Return the main conditions of a crawl in one line.
+
+        >>> from trapline.frontier import Rules
+        >>> CrawlConditions(Rules(), connections=64).summary()
+        'r = 64 connections, w = 15 s, k = 1; B unlimited, measured servers, keep-alive'
+        """
+        return f"{self.connections_and_rules()}; {self.world.summary()}"
+
+    def heading(self) -> str:
+        """Return the summary, followed by lines with all other options that are not at their defaults.
+
+        Two crawls under different conditions have different headings.
+        """
+        lines = textwrap.wrap(self.others(), _WIDTH, break_long_words=False, break_on_hyphens=False)
+        return "\n".join((self.summary(), *lines))
+
+    def others(self) -> str:
+        """Return the options that are not in the summary and not at their defaults, as a user would type them.
+
+        >>> from trapline.frontier import Rules
+        >>> CrawlConditions(Rules(batch=50), WebOptions(pause=2.0), max_pages=9).others()
+        '--max-pages 9 --batch 50 --pause 2s'
+        """
+        default_rules = scheduling.rules_of(scheduling.defaults(), self.world.protocol, self.world.constant_s)
+        default = CrawlConditions(default_rules).options()
+        changed = {flag: value for flag, value in self.options().items() if default.get(flag) != value}
+        return " ".join(f"{flag} {value}".strip() for flag, value in changed.items() if flag not in _IN_SUMMARY)
+
+    def connections_and_rules(self) -> str:
+        plural = "" if self.connections == 1 else "s"
+        k = f"= {self.rules.per_connection}" if self.rules.per_connection else "as servers allow"
+        return f"r = {self.connections:,} connection{plural}, w = {self.rules.delay_s:g} s, k {k}"
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, Path):
+        return str(value)
+    return None if isinstance(value, float) and math.isinf(value) else value
+
+
+def _conditions(**given: Any) -> CrawlConditions:
+    """Check all options and return them as one value. Options that a command does not have get their defaults."""
+    from trapline.strategies.inputs import check_quality
+
+    world = WebOptions(**_taken(given, WEB_SECTIONS))
+    rule_options = scheduling.defaults() | _taken(given, scheduling.SECTIONS)
+    conditions = CrawlConditions(scheduling.rules_of(rule_options, world.protocol, world.constant_s), world, **given)
+    check_quality(conditions.quality)
+    world.network(conditions.rules.delay_s)  # checked now: otherwise an error would only appear after the long part
+    return conditions
+
+
+def _taken(given: dict[str, Any], sections: tuple[Section, ...]) -> dict[str, Any]:
+    return {field: given.pop(field) for section in sections for field in section.fields if field in given}
+
+
+SECTIONS = (CRAWL, QUALITY, *scheduling.SECTIONS, *WEB_SECTIONS)
+
+
+def condition_options(*sections: Section) -> Decorator:
+    """Return a decorator that passes these sections, all or some of SECTIONS, to a command as its argument `conditions`."""
+    return bundled("conditions", _conditions, *sections)

@@ -1,0 +1,272 @@
+"""Values of options: numbers with units (`20kB`, `250ms`, `5%`), shares by name, change histories and seed files.
+
+This module knows units and bounds, not which option a number belongs to. `trapline.units` formats numbers for output. click's own range
+types are not used: they accept NaN, and they print the bounds in the help.
+"""
+
+import math
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from trapline.errors import ConfigError
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    from trapline.graph import Graph
+    from trapline.refresh import Trace
+
+_MOST = 2**31 - 1  # the largest number that fits into the core's records
+_MOST_SECONDS = 1e9  # 31 years; a clock with a much larger value would round off the seconds added to it
+_MOST_BANDWIDTH = 1e15  # bytes per second; far above any link, and far below values that a float adds inexactly
+
+_DURATIONS = {"ms": 1e-3, "s": 1.0, "min": 60.0, "h": 3_600.0, "d": 86_400.0}
+_BITS_AND_BYTES = {
+    "B": 1.0,
+    "kB": 1e3,
+    "KB": 1e3,
+    "MB": 1e6,
+    "GB": 1e9,
+    "kbit": 1e3 / 8,
+    "Mbit": 1e6 / 8,
+    "Gbit": 1e9 / 8,
+}  # without Kb and mb: some people read these as bits, others as bytes
+_BYTES = {unit: size for unit, size in _BITS_AND_BYTES.items() if unit.endswith("B")}
+_RATES = {f"{unit}{per}": bytes_ for unit, bytes_ in _BITS_AND_BYTES.items() for per in ("", "/s")}
+
+
+class Number(click.ParamType[Any]):
+    """A number between bounds, with an optional unit, or one of a few words that stand for a value."""
+
+    def __init__(
+        self,
+        kind: type[int] | type[float],
+        least: float,
+        most: float,
+        name: str,
+        *,
+        what: str,
+        units: Mapping[str, float] | None = None,
+        words: Mapping[str, Any] | None = None,
+    ) -> None:
+        self.name = name
+        self._kind, self._least, self._most = kind, least, most
+        self._what, self._units, self._words = what, units or {}, words or {}
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        if value in self._words:
+            return self._words[value]
+        try:
+            number = self._parsed(value)
+        except ValueError:
+            self.fail(f"{value!r} is not {self._what}.", param, ctx)
+        if not self._least <= number <= self._most:
+            self.fail(f"{value} is not in {self._least:g}..{self._most:.10g}.", param, ctx)
+        return number
+
+    def shown(self, value: float) -> str:
+        """Return the value with its unit, as the help shows it."""
+        return f"{value:g}{' s' if self._units is _DURATIONS else ''}"
+
+    def typed(self, value: Any) -> str:
+        """Return the shortest text that means exactly this value, with a unit if the kind has units.
+
+        >>> seconds().typed(15.0), seconds().typed(5400.0), rate().typed(200e3), share().typed(0.05), count(0).typed(12)
+        ('15s', '1.5h', '200kB', '5%', '12')
+        """
+        words = [word for word, meaning in self._words.items() if meaning == value]
+        if words or not self._units:
+            return words[0] if words else f"{value}"
+        ways = [f"{value / size:.15g}{unit}" for unit, size in self._units.items()]
+        exact = (way for way in ways if self._parsed(way) == value)
+        return min(exact, key=len, default=f"{value!r}")
+
+    def _parsed(self, value: Any) -> float:
+        unit = re.fullmatch(r"(.*[\d.])\s*([^\d.\s]+)", value) if isinstance(value, str) and self._units else None
+        if unit is None or unit[2] not in self._units:
+            return self._kind(value)
+        return self._kind(unit[1]) * self._units[unit[2]]
+
+
+def count(least: int, most: int = _MOST) -> Number:
+    return Number(int, least, most, "n", what="a whole number")
+
+
+def real(most: float = 1e9) -> Number:
+    """A number without a unit, 0 or more. The code that uses the value may set narrower bounds."""
+    return Number(float, 0.0, most, "number", what="a number")
+
+
+def seconds(least: float = 0.0, words: Mapping[str, Any] | None = None) -> Number:
+    """
+    >>> seconds().convert("250ms", None, None), seconds().convert("15", None, None)
+    (0.25, 15.0)
+    """
+    what = _what("a number of seconds", words, "15, 250ms, 2min, 1h or 1d")
+    return Number(float, least, _MOST_SECONDS, "time", what=what, units=_DURATIONS, words=words)
+
+
+def share(words: Mapping[str, Any] | None = None) -> Number:
+    """
+    >>> share().convert("5%", None, None)
+    0.05
+    """
+    return Number(float, 0.0, 1.0, "share", what=_what("a share", words, "0.05 or 5%"), units={"%": 0.01}, words=words)
+
+
+def rate() -> Number:
+    """A number of bytes per second; infinity means no limit.
+
+    >>> rate().convert("20kB", None, None), rate().convert("1Mbit/s", None, None), rate().convert("unlimited", None, None)
+    (20000.0, 125000.0, inf)
+    """
+    words = {"unlimited": math.inf}
+    what = _what("a number of bytes per second", words, "2000, 20kB, 2MB or 1Mbit")
+    return Number(float, 1.0, _MOST_BANDWIDTH, "rate", what=what, units=_RATES, words=words)
+
+
+def amount() -> Number:
+    """A number of bytes.
+
+    >>> amount().convert("20MB", None, None)
+    20000000.0
+    """
+    return Number(float, 1.0, 1e18, "bytes", what="a number of bytes (2000, 20kB, 1GB)", units=_BYTES)
+
+
+def _what(kind: str, words: Mapping[str, Any] | None, examples: str) -> str:
+    return f"{kind} ({''.join(f'{word}, ' for word in words or ())}{examples})"
+
+
+# ---- Names with a share each, as an option: `reset=1%,silent=0.5%`. This part does not know which names are valid.
+
+
+class Shares(click.ParamType[Any]):
+    """Names with shares. A name without a share gets 100 %."""
+
+    name = "shares"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        if not isinstance(value, str):
+            return value
+        pairs = (part.partition("=") for part in value.split(",") if part)
+        return tuple((name, share().convert(text if equals else "100%", param, ctx)) for name, equals, text in pairs)
+
+
+SHARES = (Shares(), "NAME=SHARE,...")
+
+
+# ---- The change history of a web, as users name it: a random one, by the mean gap between two updates of a page, or a recorded trace.
+
+DRAWN = ("poisson", "bursty")
+_ROUND = 20  # default length of a random history, in gaps
+
+
+def trace_of(spec: str, pages: int, seed: int) -> "Trace":
+    from trapline.refresh import drawn_trace, load_trace
+
+    if not (times := times_of(spec)):
+        return load_trace(Path(spec))
+    gap_s, *given = times
+    length_s = given[0] if given else _ROUND * gap_s
+    updates = max(1, round(pages * length_s / gap_s))
+    return drawn_trace(spec.split(":")[0], pages, updates, length_s / 86_400.0, seed)
+
+
+def check_history(spec: str) -> None:
+    """Raise `ConfigError` if there is no such history. Called before anything that takes long."""
+    if not times_of(spec) and not Path(spec).exists():
+        raise ConfigError(f"--changes {spec}: no such file; give the file of a trace, poisson:GAP or bursty:GAP")
+
+
+def times_of(spec: str) -> list[float]:
+    """Return the gap, and the length if given, of a random history, in seconds; an empty list if `spec` does not name one.
+
+    >>> times_of("bursty:30s:1h"), times_of("data/edits.tsv")
+    ([30.0, 3600.0], [])
+    """
+    kind, *texts = spec.split(":")
+    if kind not in DRAWN or Path(spec).exists():
+        return []
+    if len(texts) not in (1, 2):
+        raise ConfigError(f"--changes {spec}: not a random history; give {kind}:GAP[:LENGTH], such as {kind}:30s:1h")
+    try:
+        return [float(seconds(1e-3).convert(text, None, None)) for text in texts]
+    except click.BadParameter as error:
+        raise ConfigError(f"--changes {spec}: {error.message}") from None
+
+
+# ---- Seeds from a user's file: one URL per row, or for a graph one page number per row. URLs are only text here.
+
+_BARE = re.compile(r"(?!.*://)\w[^\s@/:]*(:\d+)?(/.*)?")  # example.org, localhost:8000/a
+
+
+def seed_pages(file: Path, graph: "Graph") -> "NDArray[np.int32]":
+    """Return the pages that the file names, in its order and without repetition. Empty rows and rows that begin with # are skipped."""
+    import numpy as np
+
+    named = list(_named(file))
+    if not named:
+        raise ConfigError(f"{file}: contains no seeds; write one URL or page number per row")
+    page_of = _pages_of({url for _, url in named if not url.isdecimal()}, graph)
+    pages = dict.fromkeys(_page(file, row, name, page_of, graph) for row, name in named)
+    return np.fromiter(pages, np.int32, len(pages))
+
+
+def seed_urls(urls: Sequence[str], file: Path | None) -> tuple[str, ...]:
+    """Return the canonical seed URLs of a live crawl, without repetition. A URL without a scheme gets http."""
+    given = [(url, "") for url in urls]
+    if file is not None:
+        given += [(url, f"{file}, row {row}: ") for row, url in _named(file)]
+    if not given:
+        raise ConfigError(
+            f"{file}: contains no URL; write one per row" if file else "no seed URL; give a URL, or --seeds FILE"
+        )
+    return tuple(dict.fromkeys(_canonical(url, where) for url, where in given))
+
+
+def _canonical(url: str, where: str) -> str:
+    from trapline.fetch.urls import MOST_URL, canonical
+
+    found = canonical(f"http://{url}" if _BARE.fullmatch(url) else url)
+    if found is None:
+        why = f"longer than {MOST_URL:,} characters" if len(url) > MOST_URL else "not an http or https URL"
+        # As ASCII: text that is not a URL may contain control characters that move the cursor.
+        raise ConfigError(f"{where}{url if len(url) <= 80 else f'{url[:77]}...'!a}: {why}")
+    return found
+
+
+def _named(file: Path) -> Iterator[tuple[int, str]]:
+    from trapline.graph.formats.textfile import rows, text
+
+    for row, line in rows(file):
+        name = text(file, row, line).strip()
+        if name and not name.startswith("#"):
+            yield row, name
+
+
+def _pages_of(urls: set[str], graph: "Graph") -> dict[str, int]:
+    """Return the pages of these URLs, in one pass over the graph: a table of all URLs would take more memory than the graph."""
+    from trapline.graph.strings import decoded
+
+    if not urls or graph.urls is None:
+        return {}
+    return {url: page for page, url in enumerate(decoded(graph.urls)) if url in urls}
+
+
+def _page(file: Path, row: int, name: str, page_of: dict[str, int], graph: "Graph") -> int:
+    from trapline.graph.formats.textfile import at_row
+
+    if name in page_of:
+        return page_of[name]
+    if not name.isdecimal():
+        why = "not a page of the graph" if graph.urls is not None else "the graph has no URLs; give page numbers"
+        raise at_row(file, row, f"{name[:80]!r}: {why}")
+    if len(name) > 18 or int(name) >= graph.pages:
+        raise at_row(file, row, f"page {name[:40]} is not in 0..{graph.pages - 1}")
+    return int(name)

@@ -1,0 +1,1 @@
+"""`trapline parallel`: plan, simulate, status, resize."""

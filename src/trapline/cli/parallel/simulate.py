@@ -1,0 +1,199 @@
+"""`trapline parallel simulate`: n partitions crawl a graph in simulated time."""
+
+import os
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from trapline.cli.options.partitions import DYNAMIC, FIREWALL, INDEPENDENT, PartitionOptions
+from trapline.cli.options.partitions import SECTIONS as PARTITIONING
+from trapline.cli.options.scheduling import STRATEGY, Chosen, chosen_by, ready
+from trapline.cli.options.sections import Section, SectionedCommand, bundled
+from trapline.cli.options.simulated import SECTIONS, CrawlConditions, condition_options
+from trapline.cli.simulate.arena import Arena, opened
+from trapline.cli.terminal.progress import Progress, compile_kernels, compile_ranks
+from trapline.errors import ConfigError
+from trapline.output import check_writable, write_json
+from trapline.terminal import say, say_text
+from trapline.units import duration
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    from trapline.parallel.simulated.measures import ParallelRecord
+
+_FILE = click.Path(path_type=Path)
+_STDOUT = Path("-")
+_DEFAULT = "backlink-count"  # the order of the paper
+# Without --speed-up and --rescore: these exist only in a crawl of one process.
+_CONDITIONS = tuple(
+    section.without("speed_up", "rescore").with_texts(
+        quality="Quality for strategies that use it: zipf, opic, FILE or MODULE:FUNCTION. [pagerank]"
+    )
+    for section in SECTIONS
+)
+_OUTPUT = Section(
+    "Output", (("--json", "json_file", (_FILE, "FILE"), None, "Write the result as JSON; -: to stdout."),)
+)
+
+
+@click.command(cls=SectionedCommand)
+@click.argument("graph", type=click.Path(path_type=Path, exists=True))
+@bundled("asked", PartitionOptions, *PARTITIONING)
+@STRATEGY
+@condition_options(*_CONDITIONS)
+@_OUTPUT
+def simulate(
+    graph: Path,
+    asked: PartitionOptions,
+    strategy: str | None,
+    page_rank: str | None,
+    site_rank: str | None,
+    conditions: CrawlConditions,
+    json_file: Path | None,
+) -> None:
+    """Crawl GRAPH with n partitions in simulated time; measure coverage, overlap, quality and communication.
+
+    Each partition is a crawler with --connections connections and the whole --bandwidth. A TIME is in seconds or has a unit: 250ms,
+    2min, 1h. Defaults are in brackets; the default strategy is backlink-count. --top is for the result, --quality for the strategy.
+    """
+    if json_file and json_file != _STDOUT:
+        check_writable(json_file)
+    asked.plan()  # reports errors in the options before anything that takes long
+    no_strategy = strategy is None and not (page_rank and site_rank)
+    named = chosen_by(_DEFAULT if no_strategy else strategy, page_rank, site_rank)
+    _check_conditions(conditions, named)
+    chosen = ready(named, conditions.quality, conditions.history is not None)
+    compile_ranks([chosen])
+    import trapline.parallel.simulated.measures  # noqa: F401  imports its kernels, and those of all modules that it needs
+
+    compile_kernels()
+    record, parameters = _crawled(opened(graph, conditions), chosen, asked)
+    if json_file:
+        _write(json_file, graph, chosen, asked, record, parameters)
+    if json_file != _STDOUT:
+        say_text(_shown(asked, record))
+
+
+def _check_conditions(given: CrawlConditions, chosen: Chosen) -> None:
+    """Refuse inputs that the strategy does not use: they would have no effect."""
+    inputs = chosen.strategy.page.inputs
+    if given.quality != "pagerank" and "quality" not in inputs:
+        raise ConfigError(
+            f"--quality {given.quality}: {chosen.name} does not use quality; omit it (--top sets the quality of the result)"
+        )
+    if given.history is not None and not any(name.startswith("history") for name in inputs):
+        raise ConfigError(f"--history {given.history}: {chosen.name} does not use an old crawl; omit it")
+
+
+def _crawled(arena: Arena, chosen: Chosen, asked: PartitionOptions) -> "tuple[ParallelRecord, dict[str, Any]]":
+    import numpy as np
+
+    from trapline.parallel.simulated.crawl import simulate_parallel
+    from trapline.parallel.simulated.measures import judge
+    from trapline.strategies.inputs import default_rules, inputs_for
+
+    web, given, strategy = arena.web, arena.conditions, chosen.strategy
+    rules = default_rules(strategy, given.rules, web.pages)
+    backlinks = np.bincount(web.targets, minlength=web.pages).astype(np.float64)
+    quality = backlinks if asked.top == "backlinks" else arena.pagerank
+    popular = np.argsort(-backlinks, kind="stable")[: asked.replicated].astype(np.int32) if asked.replicated else None
+    plan = asked.plan(popular)
+    unit = "downloads" if plan.fetches_again and given.max_pages is None else "pages"
+    with Progress("crawling", unit=unit) as progress, chosen.blamed():
+        crawl = simulate_parallel(
+            web,
+            strategy,
+            rules,
+            plan,
+            seeds=_seeds(arena, asked),
+            servers=arena.servers,
+            network=arena.network,
+            connections=min(given.connections, web.sites),
+            most=given.max_pages,
+            inputs=inputs_for(strategy, web, arena.pagerank, arena.quality, arena.history, given.seed),
+            seed=given.seed,
+            progress=progress.update,
+        )
+    return judge(crawl, web, rules, arena.servers, quality, given.max_pages), given.parameters(rules)
+
+
+def _seeds(arena: Arena, asked: PartitionOptions) -> "NDArray[np.int32]":
+    """Return the seeds: from the user's file; or random ones, the same number for each partition; or all home pages."""
+    from trapline.parallel.simulated.measures import random_seeds
+
+    if arena.seeds is not None:
+        if asked.random_seeds is not None:
+            raise ConfigError("--random-seeds and --seeds exclude each other; give only one of them")
+        return arena.seeds
+    if asked.random_seeds is None:
+        return arena.web.home
+    owner = asked.plan().partitioning.owners(arena.web)
+    return random_seeds(owner, asked.processes, asked.random_seeds, arena.conditions.seed)
+
+
+def _write(
+    file: Path,
+    graph: Path,
+    chosen: Chosen,
+    asked: PartitionOptions,
+    record: "ParallelRecord",
+    parameters: dict[str, Any],
+) -> None:
+    import json
+
+    from trapline import __version__
+
+    value = {
+        "trapline": __version__,
+        "graph": os.fsencode(graph).decode(errors="replace"),
+        "strategy": chosen.name,
+        **asdict(record),
+        "parallel": asdict(asked),
+        "parameters": parameters,
+    }
+    if file == _STDOUT:
+        say_text(json.dumps(value, allow_nan=False, indent=1))
+    else:
+        write_json(file, value)
+        say(f"wrote {file}", err=True)
+
+
+def _shown(asked: PartitionOptions, r: "ParallelRecord") -> str:
+    reached = "nothing left to fetch" if r.drained else "stopped before the end"
+    rows = {
+        "partitions": _partitions(asked),
+        "pages downloaded": f"{r.pages_downloaded:,}, {r.pages_distinct:,} of them distinct ({reached})",
+        "coverage": f"{r.coverage:.2%} of the {r.pages_reachable:,} pages that can be reached from the seeds",
+        "overlap": f"{r.overlap:.4f}",
+        "quality": f"{r.quality:.2%} of the same number of best pages by {asked.top}",
+        **_links(asked, r),
+        "URLs exchanged": f"{r.urls_exchanged:,}: {r.urls_exchanged_per_page:.3f} per page, in {r.messages:,} messages",
+        **({"coordinator": f"{r.coordinator_messages:,} messages"} if asked.mode == DYNAMIC else {}),
+        "largest / mean partition": f"{r.imbalance_pages:.2f} by pages, {r.imbalance_bytes:.2f} by bytes",
+        "active connections": f"{r.connections_at_work:.1f} on average",
+        "simulated time": duration(r.simulated_seconds),
+        "run time of the loop": f"{r.wall_seconds:.3f} s",
+        "politeness violations": f"{r.politeness_violations:,}",
+    }
+    return "\n".join(f"{name:26}{value}" for name, value in rows.items())
+
+
+def _partitions(asked: PartitionOptions) -> str:
+    if asked.mode == DYNAMIC:
+        return f"{asked.processes}, mode dynamic: a coordinator assigns {asked.grain}s"
+    if asked.mode == INDEPENDENT:
+        return f"{asked.processes}, mode independent: seeds by {asked.partition}, all other pages by any partition"
+    return f"{asked.processes} by {asked.partition}, mode {asked.mode}"
+
+
+def _links(asked: PartitionOptions, r: "ParallelRecord") -> dict[str, str]:
+    """Return the row on links between partitions. In mode independent pages have no owner, so there is no such link."""
+    if asked.mode == INDEPENDENT:
+        return {}
+    not_sent = f"{r.links_replicated:,} replicated, {r.links_filtered:,} filtered"
+    outcome = "not followed" if asked.mode == FIREWALL else not_sent
+    return {"links between partitions": f"{r.links_between_partitions:,} ({outcome})"}

@@ -1,0 +1,1 @@
+"""`trapline refresh`: replay, serve, subscribe, accesses."""

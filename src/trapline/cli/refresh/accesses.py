@@ -1,0 +1,170 @@
+"""`trapline refresh accesses`: reads from access logs how often people access the pages of a crawl, into the crawl's inbox."""
+
+import gzip
+import hashlib
+import sqlite3
+import sys
+import time
+import zlib
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from io import BufferedReader
+from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple
+
+import click
+
+from trapline.errors import ConfigError
+from trapline.signals.access_log import CHANNEL, COUNTED, ELSEWHERE, AccessCounts
+from trapline.terminal import say
+from trapline.units import counted
+
+if TYPE_CHECKING:
+    from trapline.signals.inbox import Inbox, Signal
+
+_MOST_LINE = 64 * 1024
+_GZIP = b"\x1f\x8b"
+
+
+class KnownAccesses(NamedTuple):
+    """The accesses in a log to pages that the crawl knows."""
+
+    signals: list["Signal"]
+    unknown: int  # number of URLs that the crawl does not know
+
+
+class AccessLogFile(NamedTuple):
+    name: str
+    digest: str  # of the uncompressed text: a log and its gzipped copy have the same digest
+    accesses: "AccessCounts"
+
+
+@click.command()
+@click.argument("folder", metavar="DIR", type=click.Path(path_type=Path))
+@click.argument("logs", metavar="LOG...", nargs=-1, required=True)
+@click.option(
+    "--site",
+    metavar="ORIGIN",
+    default="",
+    help="Site of the log, such as https://example.org, if its lines do not name one.",
+)
+@click.option("--robots", is_flag=True, help="Also count requests of crawlers and of clients without a user agent.")
+@click.option("--again", is_flag=True, help="Count the log again, even if it was read before.")
+def accesses(folder: Path, logs: Sequence[str], site: str, robots: bool, again: bool) -> None:
+    """Read from LOG how often the pages of the crawl in DIR are accessed. LOG may be gzipped; -: stdin.
+
+    A LOG is in the combined format of web servers, or has lines of a URL, a tab, and a count or a time in seconds since 1970.
+    The crawl sums accesses from its start, so the counts of all pages must cover the same time, see docs/signals.md.
+    """
+    from trapline.crawl.files.layout import connect
+    from trapline.parallel.live.merged import brought_up
+    from trapline.signals.inbox import Inbox
+
+    origin = _origin(site)
+    database = connect(brought_up(folder))
+    found = [_read(name, origin, robots) for name in logs]
+    pages = _known(database, {url for log in found for url, _ in log.accesses.counts})
+    inbox = Inbox(folder)
+    try:
+        _refuse_repeated(found, inbox, again)
+        known = {log.digest: _of_pages(log, pages) for log in found}
+        _refuse_useless(found, known)
+        for log in found:
+            if known[log.digest].signals:  # otherwise the log may be read again later, when the crawl knows its pages
+                inbox.put_batch(log.digest, log.name, known[log.digest].signals)
+            _say(log, known[log.digest], folder)
+    finally:
+        inbox.close()
+
+
+def _origin(site: str) -> str:
+    from trapline.fetch.urls import canonical, origin
+
+    url = canonical(site) if site else None
+    if site and url is None:
+        raise ConfigError(f"--site {site}: not a site; give an origin such as https://example.org")
+    return origin(url) if url else ""
+
+
+def _read(name: str, site: str, robots: bool) -> AccessLogFile:
+    found, digest = AccessCounts(site, time.time(), robots), hashlib.sha256()
+    try:
+        with _opened(name) as read_line:
+            while line := read_line(_MOST_LINE):  # a longer line is read in pieces, which count as bad lines
+                digest.update(line)
+                found.read([line])
+    except (OSError, EOFError, zlib.error) as error:
+        raise ConfigError(f"{name}: cannot be read: {getattr(error, 'strerror', None) or error}") from None
+    return AccessLogFile(name, digest.hexdigest(), found)
+
+
+@contextmanager
+def _opened(name: str) -> Iterator[Callable[[int], bytes]]:
+    """Open a log and provide the function that reads its next line. The first bytes, not the name, show whether it is gzipped."""
+    with sys.stdin.buffer if name == "-" else Path(name).open("rb") as file:
+        buffered = BufferedReader(file)  # type: ignore[type-var]  # true for all files that are opened here
+        gzipped = buffered.peek(2)[:2] == _GZIP
+        yield gzip.GzipFile(fileobj=buffered).readline if gzipped else buffered.readline
+
+
+def _known(database: sqlite3.Connection, urls: set[str]) -> set[str]:
+    """Return the URLs whose pages the crawl knows. A log that names hosts does not tell http from https, so both are looked up."""
+    either = urls | {f"https{url[4:]}" for url in urls if url.startswith("http:")}
+    return {url for (url,) in database.execute("select url from page") if url in either}
+
+
+def _refuse_repeated(found: Sequence[AccessLogFile], inbox: "Inbox", again: bool) -> None:
+    for at, log in enumerate(found):
+        repeated = inbox.has_batch(log.digest) or log.digest in {other.digest for other in found[:at]}
+        if repeated and not again:
+            raise ConfigError(f"{log.name}: this log was read before; give --again to count it again")
+
+
+def _of_pages(log: AccessLogFile, pages: set[str]) -> KnownAccesses:
+    signals, unknown = [], set()
+    for signal in log.accesses.signals(CHANNEL):
+        url = signal.url if signal.url in pages else f"https{signal.url[4:]}"
+        if url in pages:
+            signals.append(signal._replace(url=url))
+        else:
+            unknown.add(signal.url)
+    return KnownAccesses(signals, len(unknown))
+
+
+def _refuse_useless(found: Sequence[AccessLogFile], known: dict[str, KnownAccesses]) -> None:
+    """Refuse logs without accesses before anything is stored. Single logs may name no page of the crawl, but not all of them."""
+    for log in found:
+        if not log.accesses.counts:
+            raise ConfigError(_nothing_counts(log))
+    if not any(accesses.signals for accesses in known.values()):
+        names, (url, _) = ", ".join(log.name for log in found), next(iter(found[0].accesses.counts))
+        raise ConfigError(
+            f"{names}: the crawl knows none of the pages, for example not {url}; give the log of a crawled site"
+        )
+
+
+def _nothing_counts(log: AccessLogFile) -> str:
+    lines = log.accesses.lines
+    if lines[ELSEWHERE]:
+        return f"{log.name}: its lines do not name the site; give it, such as --site https://example.org"
+    rejected = ", ".join(f"{count:,} {what}" for what, count in lines.items()) or "the log is empty"
+    return f"{log.name}: no line counts ({rejected}); give an access log, or lines of a URL, a tab, and a count or time"
+
+
+def _say(log: AccessLogFile, known: KnownAccesses, folder: Path) -> None:
+    lines, total = log.accesses.lines, sum(signal.p for signal in known.signals)
+    pages = counted(len({signal.url for signal in known.signals}), "page")
+    rejected = ", ".join(f"{count:,} {what}" for what, count in lines.items() if what != COUNTED)
+    say(
+        f"{log.name}: {counted(lines.total(), 'line')}, {total:,.0f} access{'' if total == 1.0 else 'es'} to {pages} of the crawl; "
+        f"{counted(known.unknown, 'URL')} unknown to the crawl"
+        + (f"; rejected lines: {rejected}" if rejected else "")
+        + (f"; the accesses count {_from_when(folder)}, as made since the crawl began" if known.signals else "")
+    )
+
+
+def _from_when(folder: Path) -> str:
+    from trapline.crawl.files.lock import holder
+
+    running = holder(folder) is not None
+    return "from now on" if running else f"once the crawl continues (trapline crawl --resume {folder})"

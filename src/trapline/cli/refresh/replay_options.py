@@ -1,0 +1,110 @@
+"""The options of `trapline refresh replay` as values: policies, levels, capacities, the trace. This module replays nothing."""
+
+from dataclasses import dataclass, fields
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from trapline.cli.options.values import DRAWN
+from trapline.errors import ConfigError
+
+if TYPE_CHECKING:
+    from trapline.refresh import Policy, ReplayConditions, Trace
+
+_DAYS = 31.0
+
+
+@dataclass(frozen=True, slots=True)
+class ReplayOptions:
+    """Values of the options of the command, by field."""
+
+    policy: str
+    capacity: str
+    level: tuple[str, ...]
+    seeds: int
+    option: tuple[str, ...]
+    accesses: int
+    zipf: float
+    zipf_time: float
+    precision: float
+    recall: float
+    last_modified: bool
+    schedule_precision: float
+    schedule_errors: str
+    calibrated: bool
+    cycle_s: float
+    warm_up: float
+    step_s: float
+    whole: bool
+    eq3: str
+    eq3_weight: str
+    t0_s: float
+
+    def conditions(self, level: str) -> "ReplayConditions":
+        from trapline.refresh import Measure, ReplayConditions
+
+        same = {
+            field.name: getattr(self, field.name) for field in fields(ReplayConditions) if hasattr(self, field.name)
+        }
+        return ReplayConditions(levels=_levels(level), measure=Measure(self.eq3, self.eq3_weight, self.t0_s), **same)
+
+
+def policies(asked: ReplayOptions) -> list["Policy"]:
+    from trapline.refresh import all_policies, policy_named
+
+    names = list(all_policies()) if asked.policy == "all" else asked.policy.split(",")
+    chosen = {name: policy_named(name) for name in names}
+    for text in asked.option:
+        owner, dot, rest = text.partition(".")
+        name, equals, value = rest.partition("=")
+        if not dot or not equals or owner not in chosen:
+            raise ConfigError(
+                f"--option {text}: not POLICY.NAME=X; give an option of a chosen policy: {', '.join(chosen)}"
+            )
+        chosen[owner] = chosen[owner].with_options(**{name: value})
+    return list(chosen.values())
+
+
+def capacities(text: str) -> list[float]:
+    found = [_number(part, "--capacity") for part in text.split(",")]
+    if min(found) <= 0.0 or max(found) > 100.0:
+        raise ConfigError(f"--capacity {text}: crawls per update must be above 0 and at most 100")
+    return found
+
+
+def _levels(text: str) -> dict[str, float]:
+    """
+    >>> _levels("smart"), _levels("normal=.5,super=.5")
+    ({'smart': 1.0}, {'normal': 0.5, 'super': 0.5})
+    """
+    if "=" not in text:
+        return {text: 1.0}
+    parts = [part.partition("=") for part in text.split(",")]
+    return {name: _number(value, f"--level {text}") for name, _, value in parts}
+
+
+def _number(text: str, where: str) -> float:
+    """
+    >>> _number("0.1", "--capacity"), _number("35%", "--capacity")
+    (0.1, 0.35)
+    """
+    try:
+        number = float(text.removesuffix("%")) / (100.0 if text.endswith("%") else 1.0)
+    except ValueError:
+        raise ConfigError(f"{where}: {text!r} is not a number") from None
+    if not 0.0 <= number <= 1e9:
+        raise ConfigError(f"{where}: {text} is not in 0..1e9")
+    return number
+
+
+def read_trace(source: str, whole: bool, step_s: float) -> "Trace":
+    """Return a recorded trace, by its file or folder, or a random one. `step_s`: round update times up to it, unless it is 0."""
+    from trapline.refresh import drawn_trace, in_steps, load_trace
+
+    kind, *sizes = source.split(":")
+    if kind in DRAWN and not Path(source).exists():
+        if len(sizes) not in (2, 3) or not all(size.isdecimal() and 0 < int(size) < 10**9 for size in sizes):
+            raise ConfigError(f"{source}: not a random trace; give {kind}:PAGES:UPDATES[:DAYS], whole numbers above 0")
+        trace = drawn_trace(kind, int(sizes[0]), int(sizes[1]), float(sizes[2]) if sizes[2:] else _DAYS, seed=0)
+    else:
+        trace = load_trace(Path(source), whole)
+    return in_steps(trace, step_s) if step_s else trace

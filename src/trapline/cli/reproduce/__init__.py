@@ -1,0 +1,1 @@
+"""`trapline reproduce`: reproduces the experiments of a paper, as tables and plots."""

@@ -1,0 +1,1 @@
+"""`trapline simulate` and `trapline compare`."""

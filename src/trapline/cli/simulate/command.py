@@ -1,0 +1,201 @@
+"""`trapline simulate`: one crawl of a graph in simulated time."""
+
+import json
+import os
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from trapline.cli.options.scheduling import STRATEGY, chosen_by, ready
+from trapline.cli.options.sections import Section, SectionedCommand, bundled
+from trapline.cli.options.simulated import SECTIONS, CrawlConditions, condition_options
+from trapline.cli.simulate.arena import opened
+from trapline.cli.simulate.changing import CHANGES, REFRESH, ChangeOptions
+from trapline.cli.terminal.progress import compile_crawl, compile_ranks
+from trapline.cli.terminal.scoreboard import say_if_few, web_name, web_size
+from trapline.errors import ConfigError
+from trapline.output import check_writable, write_bytes, write_json
+from trapline.terminal import say, say_text
+from trapline.units import bytes_shown, duration
+
+if TYPE_CHECKING:
+    from trapline.report import CrawlRecord
+
+_FILE = click.Path(path_type=Path)
+_STDOUT = Path("-")
+_OUTPUT = Section(
+    "Output",
+    (
+        ("--json", "json_file", (_FILE, "FILE"), None, "Write the result as JSON; -: to stdout."),
+        ("--plot", "plot_file", (_FILE, "FILE.png"), None, "Plot quality against pages fetched."),
+        ("--log", "log_file", (_FILE, "FILE.parquet"), None, "Write every fetch as Parquet."),
+    ),
+)
+
+
+@click.command(cls=SectionedCommand)
+@click.argument("graph", type=click.Path(path_type=Path, exists=True))
+@STRATEGY
+@condition_options(*SECTIONS)
+@bundled("changing", ChangeOptions, CHANGES, REFRESH)
+@_OUTPUT
+def simulate(
+    graph: Path,
+    strategy: str | None,
+    page_rank: str | None,
+    site_rank: str | None,
+    conditions: CrawlConditions,
+    changing: ChangeOptions,
+    json_file: Path | None,
+    plot_file: Path | None,
+    log_file: Path | None,
+) -> None:
+    """Crawl GRAPH in simulated time and measure how early its important pages are fetched.
+
+    A TIME is in seconds or has a unit: 250ms, 2min, 1h. A SHARE is 0.05 or 5%, or "model" for the measured value. Defaults are in
+    brackets.
+    """
+    _check_outputs(json_file, plot_file, log_file)
+    chosen = ready(chosen_by(strategy, page_rank, site_rank), conditions.quality, conditions.history is not None)
+    if changing.changes is not None:
+        from trapline.cli.simulate.changing import simulate_changes
+
+        simulate_changes(graph, chosen, conditions, changing, json_file, plot_file, log_file)
+        return
+    compile_ranks([chosen])
+    compile_crawl()
+    arena = opened(graph, conditions)
+    crawl = arena.crawl(chosen)
+    record = arena.judge(crawl, arena.reference_rate(chosen))
+    parameters = conditions.parameters(crawl.rules)
+    if log_file:
+        arena.write_log(crawl, log_file)
+        _say_written(log_file)
+    if plot_file:
+        _write_plot(plot_file, graph, record, conditions)
+    # Files come first: the reader of stdout may be gone.
+    if json_file:
+        _write_json(json_file, _for_machines(graph, record, parameters))
+    else:
+        say_text(_table(record, conditions))
+    say_if_few([record])
+
+
+def _check_outputs(json_file: Path | None, plot_file: Path | None, log_file: Path | None) -> None:
+    """Check the output files before the crawl, so that no crawl is lost."""
+    if plot_file and plot_file.suffix.lower() != ".png":
+        raise ConfigError(f"--plot {plot_file}: the plot is a PNG file; give a name that ends in .png")
+    if log_file and log_file.suffix.lower() != ".parquet":
+        raise ConfigError(f"--log {log_file}: the log is a Parquet file; give a name that ends in .parquet")
+    files = [file for file in (json_file, plot_file, log_file) if file and file != _STDOUT]
+    for file in files:
+        if files.count(file) > 1:
+            raise ConfigError(f"{file}: given for two outputs; give each its own file")
+        check_writable(file)
+
+
+def _for_machines(graph: Path, record: "CrawlRecord", parameters: dict[str, Any]) -> dict[str, Any]:
+    from trapline import __version__
+
+    return {
+        "trapline": __version__,
+        "graph": os.fsencode(graph).decode(errors="replace"),
+        **asdict(record),
+        "parameters": parameters,
+    }
+
+
+def _write_json(file: Path, value: dict[str, Any]) -> None:
+    if file == _STDOUT:
+        say_text(json.dumps(value, allow_nan=False, indent=1))
+    else:
+        write_json(file, value)
+        _say_written(file)
+
+
+def _write_plot(file: Path, graph: Path, record: "CrawlRecord", conditions: CrawlConditions) -> None:
+    from trapline.report import orders_png
+
+    title = f"How early {record.strategy} collects PageRank"
+    write_bytes(file, orders_png([record], title, f"{web_name(graph)}: {web_size(record)}\n{conditions.heading()}"))
+    _say_written(file)
+
+
+def _say_written(file: Path) -> None:
+    say(f"wrote {file}", err=True)  # stdout is for the result, which may be piped
+
+
+def _table(record: "CrawlRecord", conditions: CrawlConditions) -> str:
+    reached = "nothing left to fetch" if record.drained else "stopped before the end"
+    rows = {
+        "strategy": record.strategy,
+        "page rank x site rank": f"{record.page_rank} x {record.site_rank}",
+        "web": web_size(record),
+        "connections": conditions.connections_and_rules(),
+        "network": conditions.world.summary(),
+        **_others(conditions),
+        "pages fetched": f"{record.pages_fetched:,} ({reached})",
+        **_failures(record),
+        "average cumulative PageRank": f"{record.average_cumulative_pagerank:.4f}"
+        f" (random order 0.5, optimum {record.optimal_average_cumulative_pagerank:.4f})",
+        **_quality(record),
+        "Kendall's tau": f"{record.kendall_tau:.4f}",
+        f"{_worth(record)} fetched": f"{record.quality_fetched:.2%} of the {_worth(record)} of the whole web",
+        **{
+            f"{share} of the fetched {_worth(record)}": f"after {_time(s)}" for share, s in record.seconds_until.items()
+        },
+        "simulated time": _time(record.simulated_seconds),
+        **_link(record),
+        **_speed_up(record),
+        "active connections": f"{record.active_connections:.1f} of {record.connections:,} on average",
+        "run time of the loop": f"{record.wall_seconds:.3f} s ({record.pages_per_second:,.0f} pages/s)",
+        "politeness violations": f"{record.politeness_violations} ({_unseen(conditions)})",
+    }
+    return "\n".join(f"{name:33}{value}" for name, value in rows.items())
+
+
+def _others(conditions: CrawlConditions) -> dict[str, str]:
+    others = conditions.others()
+    return {"other options": others} if others else {}
+
+
+def _worth(record: "CrawlRecord") -> str:
+    return "PageRank" if record.quality == "PageRank" else "quality"  # without its name, which may be a long path
+
+
+def _failures(record: "CrawlRecord") -> dict[str, str]:
+    failed = {"fetches failed": record.failed, "fetches refused": record.refused}
+    return {name: f"{number:,}" for name, number in failed.items() if number}
+
+
+def _quality(record: "CrawlRecord") -> dict[str, str]:
+    if record.quality == "PageRank":
+        return {}
+    average, optimum = record.average_cumulative_quality, record.optimal_average_cumulative_quality
+    return {"average cumulative quality": f"{average:.4f} (by {record.quality}; optimum {optimum:.4f})"}
+
+
+def _link(record: "CrawlRecord") -> dict[str, str]:
+    received = {"bytes received": bytes_shown(record.bytes)}
+    if record.optimal_seconds is None or record.closeness is None:
+        return received
+    return received | {"optimal time T*": f"{_time(record.optimal_seconds)}: {record.closeness:.1%} of the time taken"}
+
+
+def _speed_up(record: "CrawlRecord") -> dict[str, str]:
+    if record.speed_up is None:
+        return {}
+    return {"speed-up": f"{record.speed_up:,.1f} times one connection with unlimited bandwidth"}
+
+
+def _unseen(conditions: CrawlConditions) -> str:
+    """Return the limits of the audit, which sees only the log."""
+    smaller = "all sites checked against the smaller delay, " if conditions.rules.small_site_pages else ""
+    return f"{smaller}back-off not checked"
+
+
+def _time(seconds: float) -> str:
+    short = duration(seconds)
+    return short if short.endswith(" s") else f"{seconds:,.0f} s ({short})"

@@ -1,0 +1,1 @@
+"""What commands print while they run: progress, errors, the table of a comparison."""

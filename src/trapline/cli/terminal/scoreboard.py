@@ -1,0 +1,169 @@
+"""A table of crawls for the terminal: a few numbers per crawl, one unit per column, the best value marked.
+
+The report's `Column` decides which value is the best. This module knows the width of the terminal. The HTML report shows all numbers.
+"""
+
+import os
+import shutil
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from trapline.terminal import say
+from trapline.units import counted, three_digits, time_unit
+
+if TYPE_CHECKING:
+    from trapline.report import CrawlRecord
+    from trapline.report.table import Column
+
+    Records = Sequence[CrawlRecord]
+
+BEST = "*"
+_FEW = 0.01  # share of the pages
+_ALL = 0.9995  # shown as 100.0 %
+
+
+def scoreboard(records: "Records") -> str:
+    """Return a table with one row per crawl and as many columns as fit, followed by notes on the columns."""
+    shown = [*_order(records), *_time(records), *_odd(records), *_cost(records)]
+    while len(shown) > 1 and max(map(len, _lines(records, shown))) >= shutil.get_terminal_size().columns:
+        shown.pop()  # the last column is the least important
+    return "\n".join((*_lines(records, shown), "", *_notes(records, shown)))
+
+
+def race(records: "Records") -> str:
+    """Return a table of crawls that ran for the same time. They fetched different pages, so their orders cannot be compared."""
+    shown = [
+        _column(f"% of all\n{_worth(records)}", [r.quality_fetched * 100 for r in records], "{:.1f}".format, 1),
+        _column("pages", [record.pages_fetched for record in records], "{:,}".format, 1),
+        _column("pages/s", [record.rate for record in records], "{:,.0f}".format, 1),
+        _column("MB", [record.bytes / 1e6 for record in records], "{:.1f}".format),
+        _column("failed", [record.failed for record in records], "{:,}".format),
+        _column("rules\nbroken", [record.politeness_violations for record in records], "{:,}".format),
+    ]
+    return "\n".join((*_lines(records, shown), "", f"{BEST} best value of the column."))
+
+
+def web_size(record: "CrawlRecord") -> str:
+    return f"{counted(record.pages, 'page')}, {counted(record.links, 'link')}, {counted(record.sites, 'site')}"
+
+
+def web_name(graph: Path) -> str:
+    """Return the name of a graph for headings.
+
+    >>> web_name(Path("/webs/uk-2002")), web_name(Path("/webs/evo/1"))
+    ('uk-2002', 'evo/1')
+    """
+    # A file name may contain any bytes; pictures and JSON need valid text.
+    parts = [os.fsencode(part).decode(errors="replace") for part in graph.resolve().parts]
+    return "/".join(parts[-2:]) if parts[-1].isdecimal() and len(parts) > 2 else parts[-1]
+
+
+def say_if_few(records: "Records") -> None:
+    """Warn of a crawl that ended almost at once: that is rarely intended, and the numbers do not show it."""
+    for record in records:
+        if record.drained and record.pages_fetched < _FEW * record.pages:
+            end = f"{record.strategy} ended after {record.pages_fetched:,} of {record.pages:,} pages"
+            say(
+                f"{end}: no other page can be reached from its seeds within its limits; give other seeds: --seeds FILE",
+                err=True,
+            )
+            return
+
+
+def _worth(records: "Records") -> str:
+    return "PageRank" if records[0].quality == "PageRank" else "quality"
+
+
+def _same_pages(records: "Records") -> bool:
+    """Return whether the crawls fetched the same pages, judged by number and total quality."""
+    return len({(record.pages_fetched, round(record.quality_fetched, 9)) for record in records}) == 1
+
+
+def _column(heading: str, values: Sequence[float | None], text: Callable[[float], str], better: int = 0) -> "Column":
+    """Return a column. `heading`: lines separated by line breaks; `better`: 1 if more is better, -1 if less is better."""
+    from trapline.report.table import Column
+
+    # Values are compared as shown: of two values that look the same, neither is better.
+    texts = ["-" if value is None else text(value) for value in values]
+    of_text = dict(zip(texts, values, strict=True))
+    return Column("", heading, "", [of_text[text] for text in texts], texts, better)
+
+
+def _order(records: "Records") -> Iterator["Column"]:
+    yield _column("average\ncumul.\nPageRank", [r.average_cumulative_pagerank for r in records], "{:.3f}".format, 1)
+    if records[0].quality != "PageRank":
+        yield _column("average\ncumul.\nquality", [r.average_cumulative_quality for r in records], "{:.3f}".format, 1)
+    yield _column("Kendall's\ntau", [r.kendall_tau for r in records], "{:.3f}".format, 1)
+    if not _same_pages(records) or records[0].quality_fetched < _ALL:
+        heading = f"% of all\n{_worth(records)}\nfetched"
+        yield _column(heading, [r.quality_fetched * 100 for r in records], "{:.1f}".format, 1)
+
+
+def _time(records: "Records") -> Iterator["Column"]:
+    half, whole = [record.seconds_until["50%"] for record in records], [record.simulated_seconds for record in records]
+    yield _time_column(f"half the\n{_worth(records)}\nit fetched\nin ({{}})", half)
+    yield _time_column("all of\nit in\n({})", whole)
+    if any(record.closeness is not None for record in records):
+        yield _column("T* / T", [record.closeness for record in records], "{:.3f}".format, 1)
+    if any(record.speed_up is not None for record in records):
+        yield _column("speed-\nup", [record.speed_up for record in records], "{:,.1f}".format, 1)
+
+
+def _time_column(heading: str, seconds: Sequence[float]) -> "Column":
+    """Return a column in the unit that fits the median: in the unit of the longest time, short times could be small fractions."""
+    unit = time_unit(sorted(seconds)[len(seconds) // 2])
+    return _column(heading.format(unit.sign), seconds, lambda time: three_digits(time / unit.seconds), -1)
+
+
+def _odd(records: "Records") -> Iterator["Column"]:
+    """Yield columns that are shown only if something is unusual."""
+    if len({record.pages_fetched for record in records}) > 1:
+        yield _column("pages\nfetched", [record.pages_fetched for record in records], "{:,}".format, 1)
+    if any(record.politeness_violations for record in records):
+        yield _column("rules\nbroken", [record.politeness_violations for record in records], "{:,}".format)
+
+
+def _cost(records: "Records") -> Iterator["Column"]:
+    yield _column("loop\n(s)", [record.wall_seconds for record in records], "{:.2f}".format)
+
+
+def _notes(records: "Records", shown: Sequence["Column"]) -> Iterator[str]:
+    if any(map(_marked, shown)):
+        yield f"{BEST} best value of the column."
+    whose = "" if _same_pages(records) else f" of the pages of {records[0].strategy}"
+    optimum = records[0].optimal_average_cumulative_pagerank
+    yield f"Average cumulative PageRank: random order 0.5, optimum{whose} {optimum:.3f}."
+    if records[0].quality != "PageRank":
+        best = records[0].optimal_average_cumulative_quality
+        yield f"Average cumulative quality: by {records[0].quality}, optimum{whose} {best:.3f}."
+    if any(column.name == "T* / T" for column in shown):
+        yield "T* / T: optimal time / time taken; 1 if the link was always saturated."
+    if any(column.name == "speed-\nup" for column in shown):
+        yield "Speed-up: pages per second, relative to one connection with unlimited bandwidth."
+
+
+def _marked(column: "Column") -> set[int]:
+    """Return the best rows, or none if these are more than half of the rows: a mark would then say little."""
+    return column.best if 2 * len(column.best) <= len(column.texts) else set()
+
+
+def _cells(column: "Column") -> list[str]:
+    """Return the texts with their marks, aligned at the decimal point."""
+    marked, tails = _marked(column), [len("".join(text.partition(".")[1:])) for text in column.texts]
+    return [
+        text + (BEST if row in marked else " ") + " " * (max(tails) - tails[row])
+        for row, text in enumerate(column.texts)
+    ]
+
+
+def _lines(records: "Records", shown: Sequence["Column"]) -> Iterator[str]:
+    """Yield the lines of the table: headings aligned at the bottom, names to the left, numbers to the right."""
+    columns = [(["strategy"], [record.strategy for record in records])]
+    columns += [(column.name.split("\n"), _cells(column)) for column in shown]
+    height = max(len(heading) for heading, _ in columns)
+    filled = [[*[""] * (height - len(heading)), *heading, *cells] for heading, cells in columns]
+    widths = [max(map(len, cells)) for cells in filled]
+    for name, *numbers in zip(*filled, strict=True):
+        padded = (f"{cell:>{width}}" for cell, width in zip(numbers, widths[1:], strict=True))
+        yield " ".join((f"{name:{widths[0]}}", *padded)).rstrip()

@@ -1,0 +1,1 @@
+"""`trapline testweb`: serves a web to crawl on loopback."""

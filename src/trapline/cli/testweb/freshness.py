@@ -1,0 +1,102 @@
+"""`trapline testweb freshness`: how fresh a crawler kept its copies of a changing web, measured from the web's own log."""
+
+import json
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from trapline.cli.options.sections import Section, SectionedCommand, bundled
+from trapline.cli.options.values import count, real, seconds
+from trapline.errors import ConfigError
+from trapline.terminal import say, say_text
+from trapline.units import counted, duration
+
+if TYPE_CHECKING:
+    from trapline.testweb import CopyFreshness
+
+_FILE = click.Path(path_type=Path, exists=True, dir_okay=False)
+
+_MEASURE = Section(
+    "Measurement",
+    (
+        ("--from", "begin_s", seconds(), 0.0, "Start of the window, in seconds since the web began."),
+        (
+            "--until",
+            "end_s",
+            seconds(),
+            None,
+            "End of the window, in seconds since the web began. [the last answer in LOG]",
+        ),
+        ("--zipf", "zipf", real(10.0), 0.85, "Skew of accesses over pages; 0: uniform."),
+        ("--seed", "seed", count(0), 0, "Random seed of the popularity of pages."),
+        ("--accesses", "accesses", (_FILE, "FILE"), None, "File of real accesses: seconds since 1970, tab, URL."),
+    ),
+)
+_OUTPUT = Section("Output", (("--json", "as_json", None, False, "Print JSON."),))
+
+
+@dataclass(frozen=True, slots=True)
+class FreshnessOptions:
+    begin_s: float
+    end_s: float | None
+    zipf: float
+    seed: int
+    accesses: Path | None
+
+
+@click.command(cls=SectionedCommand)
+@click.argument("log", type=_FILE)
+@click.argument("history", type=_FILE)
+@bundled("asked", FreshnessOptions, _MEASURE)
+@_OUTPUT
+def freshness(log: Path, history: Path, asked: FreshnessOptions, as_json: bool) -> None:
+    """Measure how fresh a crawler kept its copies, from LOG and HISTORY of `trapline testweb --log --history`.
+
+    A copy is fresh from the answer that delivered or confirmed it until the page's next update. Pages are weighted by time and by
+    accesses; a page that was never fetched is not fresh. Defaults are in brackets.
+    """
+    end_s, found = _measured(log, history, asked)
+    if as_json:
+        about = {"from_s": asked.begin_s, "until_s": end_s, "zipf": asked.zipf, "seed": asked.seed}
+        say(json.dumps({**about, "freshness": {name: asdict(one) for name, one in found.items()}}))
+    else:
+        _show(asked.begin_s, end_s, found)
+
+
+def _measured(log: Path, history: Path, asked: FreshnessOptions) -> tuple[float, Mapping[str, "CopyFreshness"]]:
+    from trapline.testweb import freshness, popularity
+    from trapline.testweb.freshness import read_accesses, read_fetches, read_history
+
+    known, keys, began = read_history(history)
+    fetches = read_fetches(log, keys, began)
+    if asked.end_s is None and not len(fetches.page):
+        raise ConfigError(f"{log}: contains no fetch of a page of {history}; give the end of the window: --until TIME")
+    end_s = asked.end_s if asked.end_s is not None else float(fetches.had_s.max(initial=0.0))
+    accesses = read_accesses(asked.accesses, keys, began) if asked.accesses else None
+    weights = popularity(len(keys), asked.zipf, asked.seed)
+    return end_s, freshness(known, fetches, weights, asked.begin_s, end_s, accesses)
+
+
+def _show(begin_s: float, end_s: float, found: Mapping[str, "CopyFreshness"]) -> None:
+    every = found["all"]
+    happened = f"{counted(every.updates, 'update')} and {every.fetches:,} fetches"
+    say_text(f"{counted(every.pages, 'page')}: {happened} in {duration(end_s - begin_s)}\n")
+    say(f"  {'providers':12}{'pages':>9}{'fetches':>10}{'useful':>9}{'304':>8}{'fresh':>9}{'of copies':>12}")
+    levels = {name: one for name, one in found.items() if name != "all" and one.pages < every.pages}
+    for name, one in {**levels, "all": every}.items():
+        shares = f"{_of(one.useful, one.fetches):>9.0%}{_of(one.confirmed, one.fetches):>8.0%}"
+        say(
+            f"  {name:12}{one.pages:>9,}{one.fetches:>10,}{shares}{one.binary:>9.3f}{one.binary_of_copies:>12.3f}"
+            + _at_accesses(one)
+        )
+
+
+def _at_accesses(one: "CopyFreshness") -> str:
+    return "" if one.binary_at_accesses is None else f"   {one.binary_at_accesses:.3f} at accesses"
+
+
+def _of(part: int, whole: int) -> Any:
+    return part / max(whole, 1)

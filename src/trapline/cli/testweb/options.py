@@ -1,0 +1,249 @@
+"""Options of `trapline testweb`: sites, servers, changes and providers, turned into values. This module serves nothing."""
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from trapline.cli.options.sections import Section
+from trapline.cli.options.values import SHARES, Number, check_history, count, rate, real, seconds, share, trace_of
+from trapline.errors import ConfigError
+
+if TYPE_CHECKING:
+    from trapline.graph import Graph
+    from trapline.testweb import PageChanges, Providers, Telling
+
+MEASURED = -1
+_FILE = (click.Path(path_type=Path), "FILE")
+_REQUESTS = (
+    Number(int, 0, 1_000_000, "n", what="a whole number or measured", words={"measured": MEASURED}),
+    "N|measured",
+)
+
+GRAPH = Section(
+    "Graph",
+    (
+        ("--dangling", "dangling", None, False, "Include pages that a crawl saw links to but did not fetch."),
+        (
+            "--ids-per-site",
+            "ids_per_site",
+            count(1),
+            None,
+            "Consecutive page numbers per site, for graphs without URLs.",
+        ),
+    ),
+)
+SITES = Section(
+    "Sites",
+    (
+        ("--port", "port", count(0, 65_535), 0, "Port of all sites; 0: any free port."),
+        (
+            "--names",
+            "names",
+            (click.Choice(("host", "address")), "host|address"),
+            "host",
+            "Names of sites: hosts of their URLs (else site-N.test), or addresses. [host]",
+        ),
+        (
+            "--sites-per-address",
+            "sites_per_address",
+            count(1),
+            None,
+            "Number of sites per IP address. [as in the graph, else 1]",
+        ),
+        ("--tls", "certificate", _FILE, None, "Serve HTTPS with this certificate (PEM)."),
+        ("--tls-key", "key", _FILE, None, "File with the key of the certificate (PEM). [the file of --tls]"),
+        ("--seed", "seed", count(0), 0, "Random seed of the behaviour of sites and pages."),
+    ),
+)
+SERVERS = Section(
+    "Servers",
+    (
+        ("--latency", "latency_s", seconds(), 0.0, "Median latency of a site."),
+        (
+            "--latency-spread",
+            "latency_spread",
+            real(10),
+            0.0,
+            "Standard deviation of the logarithm of latency between sites.",
+        ),
+        ("--connection-latency", "connection_s", seconds(), 0.0, "Extra latency of the first answer of a connection."),
+        ("--bandwidth", "bandwidth", rate(), None, "Median bandwidth of a connection. [unlimited]"),
+        (
+            "--bandwidth-spread",
+            "bandwidth_spread",
+            real(10),
+            0.0,
+            "Standard deviation of the logarithm of bandwidth between sites.",
+        ),
+        (
+            "--requests",
+            "requests",
+            _REQUESTS,
+            0,
+            "Requests per connection; 0: unlimited; measured: distribution as in cao, figure 3. [0]",
+        ),
+        ("--unannounced", "unannounced", None, False, "Do not announce the limit of requests per connection."),
+        ("--http10", "http10", share(), 0.0, "Share of sites that speak HTTP/1.0."),
+        ("--keep-alive", "keep_alive_s", seconds(), 15.0, "Idle time after which servers close a connection."),
+    ),
+)
+CONDUCT = Section(
+    "robots.txt, redirects, faults (for names see docs/testweb.md)",
+    (
+        ("--robots", "robots", SHARES, (), "Shares of sites by kind of robots.txt: rules, error, ... [none]"),
+        ("--disallow", "disallowed", share(), 0.0, "Share of paths that robots.txt rules forbid."),
+        ("--crawl-delay", "crawl_delay_s", seconds(), 0.0, "Crawl-delay in robots.txt files with rules."),
+        ("--redirects", "redirects", SHARES, (), "Shares of pages behind redirects: plain, chain, away, loop. [none]"),
+        ("--faults", "faults", SHARES, (), "Shares of pages with faults: error, reset, silent, ... [none]"),
+        ("--faulty-sites", "faulty", share(), 1.0, "Share of sites with faults."),
+    ),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class SiteOptions:
+    """Values of the options on sites and servers."""
+
+    dangling: bool
+    ids_per_site: int | None
+    port: int
+    names: str
+    sites_per_address: int | None
+    certificate: Path | None
+    key: Path | None
+    seed: int
+    latency_s: float
+    latency_spread: float
+    connection_s: float
+    bandwidth: float | None
+    bandwidth_spread: float
+    requests: int
+    unannounced: bool
+    http10: float
+    keep_alive_s: float
+    robots: tuple[tuple[str, float], ...]
+    disallowed: float
+    crawl_delay_s: float
+    redirects: tuple[tuple[str, float], ...]
+    faults: tuple[tuple[str, float], ...]
+    faulty: float
+
+    def mix(self, validators: tuple[tuple[str, float], ...]) -> Any:
+        from trapline.testweb import Behaviour, Mix
+
+        base = Behaviour(
+            latency_s=self.latency_s,
+            connection_s=self.connection_s,
+            bandwidth=self.bandwidth or float("inf"),
+            requests_per_connection=max(self.requests, 0),
+            announced=not self.unannounced,
+            keep_alive_s=self.keep_alive_s,
+            disallowed=self.disallowed,
+            crawl_delay_s=self.crawl_delay_s,
+            redirects=self.redirects,
+            faults=self.faults,
+        )
+        return Mix(
+            base,
+            latency_spread=self.latency_spread,
+            bandwidth_spread=self.bandwidth_spread,
+            measured_requests=self.requests == MEASURED,
+            http10=self.http10,
+            robots=self.robots or ((("rules", 1.0),) if self.disallowed or self.crawl_delay_s else ()),
+            validators=validators,
+            faulty=self.faulty,
+        )
+
+
+# ---- Options of `trapline testweb` for pages that change and for sites that announce changes.
+
+CHANGES = Section(
+    "Pages that change",
+    (
+        (
+            "--changes",
+            "changes",
+            (str, "HISTORY"),
+            None,
+            "Change history: poisson:GAP[:LENGTH], bursty:GAP[:LENGTH] or a trace.",
+        ),
+        ("--changes-speed", "speed", real(), 1.0, "Seconds of the history per second of serving."),
+        ("--grows", "grows", share(), 0.0, "Share of pages that do not exist at the start and appear later."),
+        ("--noise", "noise", None, False, "In every answer, change bytes that are not content."),
+        (
+            "--validators",
+            "validators",
+            SHARES,
+            (),
+            "Shares of sites by validators (ETag, Last-Modified): honest, weak, ... [honest]",
+        ),
+    ),
+)
+PROVIDERS = Section(
+    "Providers: sites that announce their changes (for levels see docs/testweb.md)",
+    (
+        (
+            "--providers",
+            "providers",
+            SHARES,
+            (),
+            "Shares of sites by level: normal, polled, smart, super, liar. [normal]",
+        ),
+        ("--ping", "ping", (str, "URL"), None, "IndexNow endpoint to ping. [no pings]"),
+        ("--ping-recall", "recall", share(), 1.0, "Share of updates that sites announce by a ping."),
+        ("--ping-precision", "precision", share(), 1.0, "Share of pings that announce a real update."),
+        ("--schedule-precision", "schedule_precision", share(), 1.0, "Share of scheduled times that are real updates."),
+        ("--schedule-ahead", "ahead_s", seconds(), 600.0, "Time by which schedules are published ahead."),
+        ("--lie-every", "lie_every_s", seconds(), 1.0, "Mean time between two pings of a liar."),
+    ),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Changing:
+    """Values of the options on changes and providers."""
+
+    changes: str | None
+    speed: float
+    grows: float
+    noise: bool
+    validators: tuple[tuple[str, float], ...]
+    providers: tuple[tuple[str, float], ...]
+    ping: str | None
+    recall: float
+    precision: float
+    schedule_precision: float
+    ahead_s: float
+    lie_every_s: float
+
+    def __post_init__(self) -> None:
+        if self.changes is None and (self.grows or self.noise or self.speed != 1.0):
+            raise ConfigError(
+                "--changes-speed, --grows and --noise have no effect on pages that never change; also give --changes"
+            )
+        if self.providers and self.changes is None:
+            raise ConfigError("--providers has no effect on pages that never change; also give --changes")
+        if self.ping and not self.providers:
+            raise ConfigError(f"--ping {self.ping}: no site sends pings; also give --providers, such as smart=50%")
+        if self.changes is not None:
+            check_history(self.changes)
+
+    def validator_shares(self) -> tuple[tuple[str, float], ...]:
+        return self.validators or ((("honest", 1.0),) if self.changes else ())
+
+    def of(self, graph: "Graph", seed: int) -> "tuple[PageChanges | None, Providers | None]":
+        from trapline.testweb import changes_of, providers_of
+
+        if self.changes is None:
+            return None, None
+        trace = trace_of(self.changes, graph.pages, seed)
+        changes = changes_of(graph, trace, speed=self.speed, noise=self.noise, grows=self.grows, seed=seed)
+        return changes, providers_of(graph, changes, self.telling(), seed) if self.providers else None
+
+    def telling(self) -> "Telling":
+        from trapline.testweb import Telling
+
+        names = ("recall", "precision", "schedule_precision", "ahead_s", "lie_every_s")
+        return Telling(levels=self.providers, **{name: getattr(self, name) for name in names})

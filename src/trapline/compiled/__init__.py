@@ -1,0 +1,1 @@
+"""Compiled functions: how kernels are declared, compiled, cached and passed arrays."""

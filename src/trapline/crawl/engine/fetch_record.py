@@ -1,0 +1,80 @@
+"""A page request, and the record of its result: made in step 5 and stored in step 7 of docs/architecture.md.
+
+The module holds plain values and converts one into the other. It decides nothing and sends nothing.
+"""
+
+import math
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from trapline.crawl.discovery.sites import Site
+from trapline.crawl.engine.judge import FetchVerdict
+from trapline.crawl.engine.records import Fetched
+from trapline.fetch.http.response import Response
+from trapline.frontier import Visit
+
+
+class PageRequest(NamedTuple):
+    """A page that was requested."""
+
+    page: int
+    url: str
+    started: float
+    request: bytes
+
+
+def no_answer(
+    visit: Visit, site: Site, asked: PageRequest, result: int, kind: str, address: str, now: float
+) -> Fetched:
+    return Fetched(
+        page=asked.page,
+        site=site.id,
+        visit=visit.id,
+        url=asked.url,
+        address=address,
+        started=asked.started,
+        first_byte_s=math.nan,
+        total_s=now - asked.started,
+        result=result,
+        status=0,
+        error=kind,
+        request=asked.request,
+    )
+
+
+def answer(
+    visit: Visit,
+    site: Site,
+    asked: PageRequest,
+    response: Response,
+    address: str,
+    verdict: FetchVerdict,
+    hrefs: Sequence[str],
+    links: bytes,
+) -> Fetched:
+    """Return the record of an answered request.
+
+    The fields are passed by position: by keyword, a record takes one to three microseconds longer, and every page has one.
+    """
+    return Fetched(
+        asked.page,
+        site.id,
+        visit.id,
+        asked.url,
+        address,
+        asked.started,
+        response.first_byte_s,
+        response.total_s,
+        verdict.result,
+        response.status,
+        verdict.error,
+        asked.request,
+        response.head,
+        response.wire,
+        response.body,
+        response.truncated,
+        verdict.mime,
+        verdict.marks,
+        hrefs,
+        links,
+    )

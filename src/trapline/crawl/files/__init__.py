@@ -1,0 +1,1 @@
+"""The files of a crawl folder: layout, lock, snapshots, resume, verify and repair."""

@@ -1,0 +1,1 @@
+"""Readers and writers of graph files, one module per format."""

@@ -1,0 +1,237 @@
+"""Experiment 4 of `cho`: the quality of the pages fetched first, by the number of exchanges of links between partitions.
+
+It also counts the messages of a coordinator that assigns sites or pages. With `x` exchanges each partition sends its links
+every time that it has fetched 1/(x + 1) of its share of the pages, so with one exchange in the middle, and when it has
+nothing else to do. 0 exchanges: firewall mode. `always`: at the end of every step, which is 1/256 of its share, or a page.
+"""
+
+from collections.abc import Mapping
+from itertools import pairwise
+
+from trapline.lab.cho_web import ChoStudy, Measure, Setting, minus, quality, sent, times
+from trapline.lab.judgement import (
+    ClaimVerdict,
+    Curve,
+    Experiment,
+    ExperimentChart,
+    JudgedClaim,
+    Values,
+    above,
+    all_hold,
+    larger,
+    near,
+    not_below,
+)
+from trapline.refresh import estimate
+
+# Shares of the pages after which quality is measured. The paper has 500 K, 2 M and 8 M of 40 M pages (published, to the best of our
+# knowledge).
+SIZES = {"1/80": 80, "1/20": 20, "1/5": 5}
+SMALL, LARGE = "1/80", "1/5"
+ORDER = "backlink-count"
+ORDERS = ("larger-sites-first", "opic", ORDER)
+ORDERS_AT, ORDERS_EXCHANGES = (1, 4, 16, 64), 64
+ENOUGH, NOT_MORE = (
+    0.99,
+    100,
+)  # share of the quality of one process; number of exchanges: "a few dozen to a hundred", to the best of our knowledge
+SAME = 0.02  # margin of "needs no exchange"; ours
+ALWAYS = "always"
+_LEAST_PAGES = 20  # least pages of a partition: with fewer, the crawl is over before links could be sent
+
+
+def exchanging(study: ChoStudy, n: int, exchanges: int | None, share: int, order: str = ORDER) -> Setting:
+    """Return the setting of a crawl with n partitions. `exchanges`: None means always. `share`: one in `share` pages is fetched."""
+    most = max(1, study.pages // share)
+    if exchanges == 0 or n == 1:
+        return Setting("firewall", n, strategy=order, most=most)
+    every = 1 if exchanges is None else max(1, most // (n * (exchanges + 1)))
+    return Setting("exchange", n, strategy=order, most=most, every_pages=every)
+
+
+def tried(study: ChoStudy, share: int) -> list[int]:
+    """Return the numbers of partitions for which every partition has enough pages; 2 is always among them."""
+    return [n for n in study.scale.some_partitions if n == 2 or has_work(study, n, share)]
+
+
+def has_work(study: ChoStudy, n: int, share: int) -> bool:
+    """Return whether each of n partitions fetches enough pages."""
+    return study.pages // share >= n * _LEAST_PAGES
+
+
+def experiment(study: ChoStudy) -> Experiment:
+    """Run the experiment."""
+    by_size = {size: _qualities(study, share) for size, share in SIZES.items()}
+    sending = {f"{n} partitions": _over_exchanges(study, n, SIZES[LARGE], sent) for n in tried(study, SIZES[LARGE])}
+    names = _names(study)
+    charts = [
+        ExperimentChart(f"4{letter}", f"After {size} of the pages", "exchanges", "quality", curves, names)
+        for letter, (size, curves) in zip("abc", by_size.items(), strict=True)
+    ]
+    orders, asked = _orders(study), _asked(study)
+    charts += [
+        ExperimentChart(
+            "4d", f"What it takes, after {LARGE} of the pages", "exchanges", "URLs sent per page", sending, names
+        ),
+        ExperimentChart(
+            "4e", f"Other orders, after {LARGE} of the pages", "partitions", "quality", orders, doubling=True
+        ),
+        ExperimentChart(
+            "4f", f"A coordinator, {LARGE} of the pages", "partitions", "its messages per page", asked, doubling=True
+        ),
+    ]
+    judged = {size: curves for size, curves in by_size.items() if has_work(study, 2, SIZES[size])}
+    of_orders = _of_orders(orders) if has_work(study, ORDERS_AT[-1], SIZES[LARGE]) else []
+    verdicts = [*_of_qualities(study, judged), *_of_sending(study, sending), *of_orders, *_of_asked(asked)]
+    notes = [*_fewest(study, judged), *_left_out(study)]
+    return Experiment(4, f"Quality ({ORDER}) by exchanges", charts, verdicts, notes)
+
+
+def _left_out(study: ChoStudy) -> list[str]:
+    few = f"partitions that fetch fewer than {_LEAST_PAGES} pages have nothing to tell"
+    notes = [f"not judged, after {size}: {few}" for size, share in SIZES.items() if not has_work(study, 2, share)]
+    most = ORDERS_AT[-1]
+    return notes + ([] if has_work(study, most, SIZES[LARGE]) else [f"other orders not judged, with {most}: {few}"])
+
+
+def _names(study: ChoStudy) -> dict[float, str]:
+    return {float(at): name for at, name in enumerate([*map(str, study.scale.exchanges), ALWAYS])}
+
+
+def _over_exchanges(study: ChoStudy, n: int, share: int, measure: Measure) -> Curve:
+    numbers = [*study.scale.exchanges, None]
+    return {float(at): study.values(exchanging(study, n, number, share), measure) for at, number in enumerate(numbers)}
+
+
+def _qualities(study: ChoStudy, share: int) -> dict[str, Curve]:
+    """Return the quality by exchanges for each number of partitions, and for one process with the same seeds."""
+    curves: dict[str, Curve] = {}
+    for n in tried(study, share):
+        curves[f"{n} partitions"] = _over_exchanges(study, n, share, quality)
+        alone = study.values(exchanging(study, n, 0, share).alone, quality)
+        curves[f"1, seeds of {n}"] = {float(at): alone for at in range(len(study.scale.exchanges) + 1)}
+    return curves
+
+
+def _orders(study: ChoStudy) -> dict[str, Curve]:
+    share = SIZES[LARGE]
+    return {
+        f"{order}, {label}": {
+            float(n): study.values(exchanging(study, n, exchanges, share, order), quality) for n in ORDERS_AT
+        }
+        for order in ORDERS
+        for label, exchanges in (("alone", 0), (f"{ORDERS_EXCHANGES} exchanges", ORDERS_EXCHANGES))
+    }
+
+
+def _asked(study: ChoStudy) -> dict[str, Curve]:
+    few = [n for n in study.crossing if n <= 8]
+    most = max(1, study.pages // SIZES[LARGE])
+    return {
+        f"by {grain}": {
+            float(n): study.values(
+                Setting("dynamic", n, grain=grain, most=most, every_pages=max(1, most // (n * 256))),
+                lambda found: found.record.coordinator_messages / max(1, found.record.pages_downloaded),
+            )
+            for n in few
+        }
+        for grain in ("site", "page")
+    }
+
+
+def _of_qualities(study: ChoStudy, by_size: Mapping[str, Mapping[str, Curve]]) -> list[ClaimVerdict]:
+    large = by_size[LARGE]
+    last = float(len(study.scale.exchanges))
+    enough = max(number for number in study.scale.exchanges if number <= NOT_MORE)
+    always = [
+        (f"{n} partitions", near(large[f"{n} partitions"][last], _alone(large, n), SAME)) for n in _numbers(large)
+    ]
+    return [
+        *(_of_early(by_size[SMALL], large) if SMALL in by_size else []),
+        ClaimVerdict(f"exchanging always is as good as one process, to {SAME:g}, after {LARGE}", all_hold(always)),
+        *(_few_are_enough(study, size, curves, enough) for size, curves in by_size.items()),
+    ]
+
+
+def _of_early(small: Mapping[str, Curve], large: Mapping[str, Curve]) -> list[ClaimVerdict]:
+    most = max(_numbers(small))
+    gaps = [minus(_alone(curves, most), curves[f"{most} partitions"][0.0]) for curves in (small, large)]
+    return [
+        *_worse_with_more(small),
+        ClaimVerdict(f"{most} do worse than one process, after {SMALL}", larger(gaps[0], [0.0] * len(gaps[0]))),
+        ClaimVerdict(
+            f"the difference shrinks: with {most} it is smaller after {LARGE} than after {SMALL}", larger(*gaps)
+        ),
+    ]
+
+
+def _numbers(curves: Mapping[str, Curve]) -> list[int]:
+    return [int(name.split()[0]) for name in curves if name.endswith("partitions")]
+
+
+def _alone(curves: Mapping[str, Curve], n: int) -> Values:
+    return curves[f"1, seeds of {n}"][0.0]
+
+
+def _worse_with_more(curves: Mapping[str, Curve]) -> list[ClaimVerdict]:
+    pairs = list(pairwise(_numbers(curves)))
+    parts = [(f"{a} and {b}", above(curves[f"{a} partitions"][0.0], curves[f"{b} partitions"][0.0])) for a, b in pairs]
+    return [ClaimVerdict(f"without exchange more partitions do worse, after {SMALL}", all_hold(parts))] if parts else []
+
+
+def _few_are_enough(study: ChoStudy, size: str, curves: Mapping[str, Curve], enough: int) -> ClaimVerdict:
+    """Judge whether `enough` exchanges reach the quality of one process: the most that were tried up to NOT_MORE."""
+    at = float(list(study.scale.exchanges).index(enough))
+    parts = [(f"{n} partitions", _reaches(curves[f"{n} partitions"][at], _alone(curves, n))) for n in _numbers(curves)]
+    return ClaimVerdict(
+        f"{enough} exchanges reach {ENOUGH:.0%} of one process's quality, after {size}", all_hold(parts)
+    )
+
+
+def _reaches(ours: Values, alone: Values) -> JudgedClaim:
+    return not_below(ours, times(alone, ENOUGH), 0.0)
+
+
+def _fewest(study: ChoStudy, by_size: Mapping[str, Mapping[str, Curve]]) -> list[str]:
+    """Return notes on the smallest number of exchanges whose mean quality is 99 % of the quality of one process."""
+    names, notes = _names(study), []
+    for size, curves in by_size.items():
+        found = []
+        for n in _numbers(curves):
+            curve, goal = curves[f"{n} partitions"], ENOUGH * estimate(_alone(curves, n)).mean
+            enough = [names[at] for at, values in curve.items() if estimate(values).mean >= goal]
+            found.append(f"{n} partitions {enough[0] if enough else 'none of these'}")
+        notes.append(f"fewest exchanges with {ENOUGH:.0%} of one process's quality, after {size}: {', '.join(found)}")
+    return notes
+
+
+def _of_sending(study: ChoStudy, curves: Mapping[str, Curve]) -> list[ClaimVerdict]:
+    """Judge whether twice the exchanges send less than twice the URLs.
+
+    Two numbers of exchanges are not compared if both mean an exchange after every page.
+    """
+    points = [(float(at), number) for at, number in enumerate(study.scale.exchanges) if number > 0]
+    parts = [
+        (f"{n} partitions, {few} to {many}", larger(times(curve[a], many / few), curve[b]))
+        for n, curve in zip(_numbers(curves), curves.values(), strict=True)
+        for (a, few), (b, many) in pairwise(points)
+        if exchanging(study, n, few, SIZES[LARGE]) != exchanging(study, n, many, SIZES[LARGE])
+    ]
+    return [ClaimVerdict("URLs sent grow less than linearly with exchanges", all_hold(parts))]
+
+
+def _of_orders(curves: dict[str, Curve]) -> list[ClaimVerdict]:
+    many, exchanged = float(ORDERS_AT[-1]), f"{ORDERS_EXCHANGES} exchanges"
+    first, *others = ORDERS
+    needs_none = near(curves[f"{first}, {exchanged}"][many], curves[f"{first}, alone"][many], SAME)
+    gains = [(order, above(curves[f"{order}, {exchanged}"][many], curves[f"{order}, alone"][many])) for order in others]
+    return [
+        ClaimVerdict(f"{first} needs no exchange with 64 (within {SAME:g}; Castillo's thesis 4.6)", needs_none),
+        *(ClaimVerdict(f"{order} gains by it", judged) for order, judged in gains),
+    ]
+
+
+def _of_asked(curves: dict[str, Curve]) -> list[ClaimVerdict]:
+    site, page = curves["by site"], curves["by page"]
+    text = "a coordinator of pages is asked more than one of sites"
+    return [ClaimVerdict(text, all_hold([(f"{n:g} partitions", above(page[n], site[n])) for n in site]))]

@@ -1,0 +1,201 @@
+"""Judgement of claims: whether an expected ordering holds, by the numbers alone. It knows no paper.
+
+Two settings are compared seed by seed, in the same worlds as far as their options allow. The 95 % interval of the mean
+difference decides. If the interval is on the expected side, the ordering holds; on the other side, it does not hold; if the
+interval includes both sides, it is undecided.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+from trapline.refresh import Estimate, ReplayConditions, estimate
+
+HOLDS, FAILS, UNDECIDED = "holds", "does not hold", "undecided"
+_WORST_FIRST = (FAILS, UNDECIDED, HOLDS)
+Values = Sequence[float]  # one value per seed or draw
+_ROUNDING = 1e-12
+
+
+class JudgedClaim(NamedTuple):
+    """A verdict and its reason."""
+
+    verdict: str
+    why: str
+    """the difference that decided, with its interval"""
+
+
+def above(high: Values, low: Values) -> JudgedClaim:
+    """Judge whether the first values are larger, and show the relative difference.
+
+    >>> above([0.9, 0.8, 0.7], [0.8, 0.7, 0.6]).verdict, above([0.5, 0.5], [0.5, 0.5]).verdict, above([0.9], [0.1]).verdict
+    ('holds', 'does not hold', 'undecided')
+    """
+    verdict, why = larger(high, low)
+    relative = sum(high) / sum(low) - 1.0 if sum(low) > 0.0 else 0.0
+    return JudgedClaim(verdict, f"{why}, {relative:+.1%}")
+
+
+def larger(one: Values, other: Values) -> JudgedClaim:
+    """Judge whether the first values are larger, without a relative difference, which says nothing about gains and leads."""
+    found = _difference(one, other)
+    if found.ci is None:
+        return JudgedClaim(UNDECIDED, _signed(found))
+    if found.mean - found.ci > _ROUNDING:
+        return JudgedClaim(HOLDS, _signed(found))
+    return JudgedClaim(FAILS if found.mean + found.ci <= _ROUNDING else UNDECIDED, _signed(found))
+
+
+def near(one: Values, other: Values, margin: float) -> JudgedClaim:
+    """Judge whether the values differ by at most the margin.
+
+    >>> near([0.9, 0.8], [0.9, 0.8], 0.02).verdict, near([0.9, 0.8], [0.7, 0.6], 0.02).verdict
+    ('holds', 'does not hold')
+    """
+    found = _difference(one, other)
+    why = f"{_signed(found)}, margin {margin:g}"
+    if found.ci is None:
+        return JudgedClaim(UNDECIDED, why)
+    if abs(found.mean) + found.ci <= margin:
+        return JudgedClaim(HOLDS, why)
+    return JudgedClaim(FAILS if abs(found.mean) - found.ci > margin else UNDECIDED, why)
+
+
+def not_below(one: Values, other: Values, slack: float) -> JudgedClaim:
+    """Judge whether the first values are not smaller than the others by more than the slack.
+
+    >>> not_below([0.9, 0.8], [0.902, 0.802], 0.005).verdict, not_below([0.7, 0.6], [0.9, 0.8], 0.005).verdict
+    ('holds', 'does not hold')
+    """
+    found = _difference(one, other)
+    if found.ci is None:
+        return JudgedClaim(UNDECIDED, _signed(found))
+    if found.mean - found.ci >= -slack:
+        return JudgedClaim(HOLDS, _signed(found))
+    return JudgedClaim(FAILS if found.mean + found.ci < 0.0 else UNDECIDED, _signed(found))
+
+
+def rising(steps: Sequence[tuple[str, Values]]) -> JudgedClaim:
+    """Judge whether the values of each step are above those of the step before."""
+    pairs = zip(steps[1:], steps, strict=False)
+    return all_hold([(f"{before} to {name}", above(values, earlier)) for (name, values), (before, earlier) in pairs])
+
+
+def all_hold(parts: Sequence[tuple[str, JudgedClaim]]) -> JudgedClaim:
+    """Return the worst verdict of the parts, with the name of its part."""
+    name, (verdict, why) = min(parts, key=lambda part: _WORST_FIRST.index(part[1].verdict))
+    return JudgedClaim(verdict, f"{name}: {why}")
+
+
+def _difference(one: Values, other: Values) -> Estimate:
+    return estimate([a - b for a, b in zip(one, other, strict=True)])
+
+
+def _signed(found: Estimate) -> str:
+    return f"{found.mean:+.3f}" if found.ci is None else f"{found.mean:+.3f} ± {found.ci:.3f}"
+
+
+# ---- The parts of an experiment with parallel crawls: charts of measured values, claims with their verdicts, and notes.
+
+Curve = Mapping[float, Values]  # by x, one value per draw
+
+
+@dataclass(frozen=True, slots=True)
+class ExperimentChart:
+    """A chart of an experiment.
+
+    `names`: labels of values of x that stand for something else. `doubling`: the axis of x is logarithmic. `apart`: values of
+    x are categories, so the chart has bars.
+    """
+
+    name: str
+    title: str
+    x_label: str
+    y_label: str
+    curves: Mapping[str, Curve]
+    names: Mapping[float, str] = field(default_factory=dict)
+    doubling: bool = False
+    apart: bool = False
+
+    @property
+    def x_values(self) -> list[float]:
+        """All values of x, ascending."""
+        return sorted({x for curve in self.curves.values() for x in curve})
+
+    def x_name(self, x: float) -> str:
+        """Return the label of a value of x."""
+        return self.names.get(x, f"{x:g}" if x < 1e5 else f"{x:,.0f}")
+
+
+@dataclass(frozen=True, slots=True)
+class ClaimVerdict:
+    """A claim of an experiment and its verdict."""
+
+    claim: str
+    judged: JudgedClaim
+
+
+@dataclass(frozen=True, slots=True)
+class Experiment:
+    """An experiment with its charts, verdicts and notes."""
+
+    number: int
+    title: str
+    charts: Sequence[ExperimentChart]
+    verdicts: Sequence[ClaimVerdict]
+    notes: Sequence[str] = ()
+
+
+# ---- The parts of a figure about freshness: settings (a grid of refresh conditions), the expected shape, and the claims.
+
+Numbers = Callable[[str, float], Values]  # the values of one curve, by group and x
+
+
+@dataclass(frozen=True, slots=True)
+class Cell:
+    """One setting: its place in the figure (group and x), the conditions of the replay, and its capacity in multiples of the calibrated
+    one."""
+
+    group: str
+    x: float
+    conditions: ReplayConditions
+    times: float = 1.0
+
+
+@dataclass(frozen=True, slots=True)
+class FigureClaim:
+    """A claim about a figure. `ours`: it is about our policy, not about the paper's."""
+
+    text: str
+    judge: Callable[[Numbers], JudgedClaim]
+    ours: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Figure:
+    """A figure of a paper.
+
+    `expected`: by group, points that show the expected shape; their heights are not numbers of the paper. `names`: labels of
+    values of x that are not numbers.
+    """
+
+    name: str
+    title: str
+    x_label: str
+    cells: Sequence[Cell]
+    claims: Sequence[FigureClaim]
+    expected: Mapping[str, Sequence[tuple[float, float]]]
+    more: Sequence[str] = ()
+    """curves besides those that every figure has"""
+    falling: bool = False
+    """x falls from left to right, as in the paper"""
+    names: Mapping[float, str] = field(default_factory=dict)
+
+    @property
+    def groups(self) -> list[str]:
+        """The groups of the cells, in their order."""
+        return list(dict.fromkeys(cell.group for cell in self.cells))
+
+    def x_name(self, x: float) -> str:
+        """Return the label of a value of x."""
+        return self.names.get(x, f"{x:g}")

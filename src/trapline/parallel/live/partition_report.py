@@ -1,0 +1,265 @@
+"""The report of a partition to its coordinator, and all reports added up: for termination, for the page budget, and for
+the user's view.
+
+This module knows the reports and their sums. The coordinator decides what follows from them."""
+
+import json
+import math
+import time
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, NamedTuple
+
+from trapline.crawl.engine.records import CrawlProgress
+from trapline.crawl.engine.status import MOST_ROWS, CrawlStatus, FetchedAgain, Recent, SignalCounts, next_visit
+from trapline.parallel.live.page_budget import Holding
+from trapline.parallel.transport.wire import Address, FrameKind, SecureStream
+
+# ---- Membership: which partitions are connected, since when, and where the others reach them. The coordinator decides
+# what is sent.
+
+
+def tell(line: SecureStream, **order: Any) -> None:
+    line.send(FrameKind.ORDER, json.dumps(order).encode())
+
+
+class Membership:
+    def __init__(self, members: frozenset[int]) -> None:
+        self.members = members
+        self.peers: dict[int, Address] = {}  # the last known address of each
+        self._lines: dict[int, SecureStream] = {}
+        self._since = dict.fromkeys(members, time.time())  # when each connected, or disconnected
+
+    @property
+    def absent(self) -> frozenset[int]:
+        return self.members - self._lines.keys()
+
+    def enter(self, line: SecureStream) -> None:
+        """Add the connection of a partition. It replaces an older connection of the same partition."""
+        before = self._lines.get(line.partition)
+        if before is not None:
+            before.close()
+        self._lines[line.partition] = line
+        self._since[line.partition] = time.time()
+
+    def leave(self, line: SecureStream) -> None:
+        if self._lines.get(line.partition) is line:
+            del self._lines[line.partition]
+            self._since[line.partition] = time.time()
+
+    def tell_all(self, **order: Any) -> None:
+        for line in self._lines.values():
+            tell(line, **order)
+
+    def tell(self, partition: int, **order: Any) -> None:
+        """Send an order to a partition. Does nothing if the partition is not connected."""
+        if partition in self._lines:
+            tell(self._lines[partition], **order)
+
+    def status_of(self, partition: int) -> dict[str, Any]:
+        """Return the state of a partition's connection, for `trapline parallel status`."""
+        host = self.peers[partition][0] if partition in self.peers else ""
+        here, since = partition in self._lines, self._since[partition]
+        return {"partition": partition, "alive": here, "since": since, "host": host}
+
+    def close(self) -> None:
+        for line in self._lines.values():
+            line.close()
+
+
+# ---- Termination: the crawl is complete if every partition is idle and every message batch that was made has arrived,
+# in two successive counts that agree. No clock is involved.
+#
+# One count is not enough, because it does not count all partitions at one moment: a partition that was counted as idle
+# can be woken by another one, and make a message batch that the count misses. In that case some number differs between
+# the two counts. (Four counters: Mattern 1987.)
+
+
+class PartitionCount(NamedTuple):
+    """The counters of a partition. They count what is on its disk, and never decrease."""
+
+    idle: bool  # nothing to fetch, nothing in flight, nothing that is not on disk
+    made: int  # message batches, to all partitions
+    arrived: int  # message batches, from all partitions
+
+
+class Termination:
+    """Counts of all partitions, round by round. The coordinator requests the counts."""
+
+    def __init__(self) -> None:
+        self.round = 0
+        self._members: frozenset[int] = frozenset()
+        self._counts: dict[int, PartitionCount] = {}
+        self._before: dict[int, PartitionCount] = {}
+
+    def begin(self, members: frozenset[int]) -> int:
+        """Begin a new round. Return its number, which answers must carry."""
+        whole = self._members == members and self._counts.keys() == members
+        self._before = self._counts if whole else {}
+        self.round, self._members, self._counts = self.round + 1, members, {}
+        return self.round
+
+    def note(self, member: int, round_: int, count: PartitionCount) -> None:
+        """Note an answer. Answers to earlier rounds are ignored."""
+        if round_ == self.round and member in self._members:
+            self._counts[member] = count
+
+    @property
+    def missing(self) -> frozenset[int]:
+        """Partitions that have not answered the round."""
+        return self._members - self._counts.keys()
+
+    @property
+    def is_whole(self) -> bool:
+        return not self.missing
+
+    @property
+    def is_over(self) -> bool:
+        """Whether the crawl is complete, according to this round and the one before."""
+        return self.is_whole and bool(self._members) and self._counts == self._before and _is_still(self._counts)
+
+
+def _is_still(counts: Mapping[int, PartitionCount]) -> bool:
+    made, arrived = (sum(count[at] for count in counts.values()) for at in (1, 2))
+    return made == arrived and all(count.idle for count in counts.values())
+
+
+# ---- reports
+
+Rows = Sequence[tuple[str, int]]
+NOTHING = CrawlProgress(0.0, 0.0, 0, 0, 0, 0, 0, 0, 0, 0.0)
+
+
+class PartitionReport(NamedTuple):
+    counted: PartitionCount
+    holding: Holding  # its share of the page budget
+    progress: CrawlProgress
+    busiest: Rows = ()
+    errors: Rows = ()
+    abandoned_sites: Rows = ()
+    rejected_links: Rows = ()
+    doing: str = ""
+    again: FetchedAgain | None = None
+    pages_per_s: float = 0.0
+    next_visit_s: float = math.inf  # seconds to the next visit, while no connection is open
+
+    @classmethod
+    def read(cls, fields: Mapping[str, Any]) -> "PartitionReport":
+        """Read a report from JSON, in which tuples are lists. Raises `KeyError`, `TypeError` or `ValueError` if it is
+        not a report."""
+        counted, holding = PartitionCount(*fields["counted"]), Holding(*fields["holding"])
+        named = {"counted": counted, "holding": holding, "progress": CrawlProgress(*fields["progress"])}
+        again = None if fields["again"] is None else _read_again(*fields["again"])
+        found = cls(**{**fields, **named, "again": again})
+        found._check()
+        return found
+
+    def _check(self) -> None:
+        """Raise `TypeError` for a value of the wrong type. Otherwise it would fail where the reports are added up, and
+        end the crawl."""
+        rows = [
+            row for table in (self.busiest, self.errors, self.abandoned_sites, self.rejected_links) for row in table
+        ]
+        again = () if self.again is None else (self.again.fetched, self.again.changed, *self.again.heard)
+        numbers = *self.counted, *self.holding, *self.progress, *again, self.pages_per_s, self.next_visit_s
+        counts, texts = [count for _, count in rows], [self.doing, *(name for name, _ in rows)]
+        if not all(isinstance(number, int | float) for number in (*numbers, *counts)) or not all(
+            isinstance(text, str) for text in texts
+        ):
+            raise TypeError("not the report of a partition")
+
+
+def _read_again(fetched: int, changed: int, heard: Sequence[int], by_quality: bool) -> FetchedAgain:
+    return FetchedAgain(fetched, changed, SignalCounts(*heard), by_quality)
+
+
+def answer(
+    count: PartitionCount, holding: Holding, progress: CrawlProgress, status: CrawlStatus | None
+) -> PartitionReport:
+    if status is None:
+        return PartitionReport(count, holding, progress)
+    rows = status.busiest(), status.errors, status.abandoned_sites, status.rejected_links
+    return PartitionReport(count, holding, progress, *rows, status.doing, status.again, status.pages_per_s)
+
+
+def in_numbers(progress: CrawlProgress, answer: PartitionReport | None, here: bool) -> dict[str, float]:
+    """Return the numbers of one partition, for `trapline parallel status`. `answer` None: the partition has not
+    answered yet. `here`: it is connected."""
+    return {
+        "pages": progress.pages,
+        "pages_per_second": answer.pages_per_s if answer and here else 0.0,
+        "pages_refetched": answer.again.fetched if answer and answer.again else 0,
+        "waiting": progress.waiting,
+        "batches_made": answer.counted.made if answer else 0,
+        "batches_received": answer.counted.arrived if answer else 0,
+    }
+
+
+def summed(every: Iterable[CrawlProgress], at: float, seconds: float) -> CrawlProgress:
+    return CrawlProgress(at, seconds, *map(sum, zip(*(one[2:] for one in every), strict=True)))
+
+
+class Together:
+    """All partitions shown as one crawl. The coordinator updates it twice a second."""
+
+    def __init__(self, strategy: str, folder: str, goal: float, connections: int, partitions: int) -> None:
+        """`goal`: the page limit. `connections`: of all partitions together."""
+        self._strategy, self._folder = strategy, folder
+        self._goal, self._connections, self._partitions = goal, connections, partitions
+        self._recent = Recent()
+
+    def status(
+        self,
+        every: Iterable[CrawlProgress],
+        answers: Sequence[PartitionReport],
+        seconds: float,
+        doing: str,
+        notes: Sequence[str],
+    ) -> CrawlStatus:
+        """Return the status of the whole crawl. `every`: the progress of each partition, also of those that have not
+        answered yet. `notes`: remarks that partitions made when they connected."""
+        progress = summed(every, time.time(), seconds)
+        rates = self._recent.note(progress, Counter())
+        return CrawlStatus(
+            progress,
+            *rates,
+            lambda: _rows(one.busiest for one in answers),
+            _rows(one.errors for one in answers),
+            self._strategy,
+            self._folder,
+            doing or _doing(answers),
+            self._goal,
+            self._connections,
+            _rows(one.abandoned_sites for one in answers),
+            _rows(one.rejected_links for one in answers),
+            self._again(answers),
+            self._partitions,
+            notes,
+        )
+
+    def _again(self, answers: Sequence[PartitionReport]) -> FetchedAgain | None:
+        """Return the refetch counts of all partitions, or None until all have reported theirs: otherwise the counts of
+        earlier runs would look like new refetches when they arrive."""
+        every = [one.again for one in answers if one.again is not None]
+        if len(every) < self._partitions:
+            return None
+        heard = SignalCounts(sum(one.heard.signals for one in every), sum(one.heard.access_counts for one in every))
+        fetched, changed = sum(one.fetched for one in every), sum(one.changed for one in every)
+        return FetchedAgain(fetched, changed, heard, all(one.by_quality for one in every))
+
+
+def _rows(tables: Iterable[Rows]) -> list[tuple[str, int]]:
+    """Return the largest rows of all tables together. Each table has only its own largest rows, so the sums may be too
+    small."""
+    total: Counter[str] = Counter()
+    for table in tables:
+        total.update(dict(table))
+    return total.most_common(MOST_ROWS)
+
+
+def _doing(answers: Sequence[PartitionReport]) -> str:
+    """Return what one partition is doing, if all partitions that are not idle do something else than crawling."""
+    busy = [one for one in answers if not one.counted.idle]
+    if not busy or not all(one.doing for one in busy):
+        return ""
+    return next_visit(min(one.next_visit_s for one in busy)) or busy[0].doing

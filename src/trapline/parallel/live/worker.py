@@ -1,0 +1,173 @@
+"""One partition as a process: `python -m trapline.parallel.live.worker`. It reads its task as one line of JSON from
+standard input.
+
+A worker is an ordinary crawl with its own folder, and a member of a parallel crawl (member.py). If the folder exists,
+the worker resumes it. Exit codes are those of the command line: 0 done, 2 the user must act (one line on stderr), 1 a
+defect. In addition, 75 means that the worker can be started again: its store has died, its coordinator was out of reach
+for too long, or another machine holds its folder. When standard input ends, the process that started the worker is
+gone, and the partition may be started elsewhere: the worker dies at once, so that no site is ever visited by two
+processes.
+"""
+
+import json
+import os
+import signal
+import sys
+import threading
+import time
+from dataclasses import asdict, dataclass, replace
+from math import inf
+from pathlib import Path
+from typing import Any
+
+from trapline.crawl.engine.options import CrawlOptions
+from trapline.crawl.engine.run import run_crawl
+from trapline.crawl.files.layout import DATABASE, note_partition
+from trapline.crawl.files.lock import holding
+from trapline.crawl.files.opening import Opened, Prepared, opened, prepare_old
+from trapline.crawl.files.reading import Reading
+from trapline.crawl.files.resume import strategy_of
+from trapline.crawl.store.client import StoreDiedError
+from trapline.errors import ConfigError
+from trapline.fetch.dns import Resolver
+from trapline.parallel.live.manifest import MANIFEST
+from trapline.parallel.live.member import Lead, LiveMember
+from trapline.parallel.live.site_owner import SiteOwners
+from trapline.parallel.partition import Partitioning
+from trapline.parallel.transport.wire import Pass
+from trapline.terminal import say
+
+COMMAND = (
+    "-P",
+    "-m",
+    "trapline.parallel.live.worker",
+)  # arguments of Python; -P: import nothing from the user's working directory
+_ENDS_WITHIN_S = 15.0
+_LEASE_ENDS_WITHIN_S = 120.0  # a machine that is gone keeps its locks for a lease: in NFSv4 90 s by default
+
+
+@dataclass(frozen=True, slots=True)
+class WorkerTask:
+    """What a worker has to do, as it is written to its standard input."""
+
+    folder: str
+    mark: str  # the mark that the folder's database must have
+    crawl: str
+    token: str
+    partition: int
+    partitioning: dict[str, Any]
+    sizes: list[int]  # the numbers of partitions that the crawl has had so far; the last one is the present number
+    options: str
+    coordinator: tuple[str, int]
+    limited: bool  # the coordinator sets how many pages the worker may fetch
+    listen: str = "127.0.0.1"  # where the worker accepts connections of other partitions
+    host: str = ""  # where they reach it; "": the address from which it reaches the coordinator
+    patience_s: float = inf  # how long the worker continues without its coordinator
+    began: float | None = None  # when the crawl began; None: not recorded
+
+    def to_line(self) -> bytes:
+        return json.dumps(asdict(self)).encode() + b"\n"
+
+    @classmethod
+    def from_line(cls, line: bytes) -> "WorkerTask":
+        return cls(**json.loads(line))
+
+
+class OutOfReachError(ConfigError):
+    """The coordinator was out of reach for too long. The folder is intact."""
+
+
+class HeldElsewhereError(ConfigError):
+    """Another machine holds the folder, or held it and is gone: from here the two cannot be told apart."""
+
+
+def work(task: WorkerTask) -> None:
+    options, folder = CrawlOptions.from_json(task.options), Path(task.folder)
+    own = Pass(task.crawl, task.token.encode(), task.partition)
+    _wait_for_the_last(folder)
+    crawl = _opened(folder, options, task)
+    site_owners = _site_owners(folder, task, options)
+    lead = Lead((task.coordinator[0], task.coordinator[1]), task.listen, task.host, task.patience_s, task.limited)
+    resolver = Resolver(options.hosts, options.nameservers)
+    member = LiveMember(own, site_owners, resolver, folder, lead, crawl.state.notes)
+    run_crawl(crawl, member.view(), member)
+    if member.is_lost:
+        host, port = task.coordinator
+        raise OutOfReachError(f"partition {task.partition} cannot reach its coordinator at {host}, port {port}")
+
+
+def _wait_for_the_last(folder: Path) -> None:
+    """Wait for the last process that crawled into the folder. If it lost its coordinator or supervisor, it is about to
+    end; or its machine may be gone."""
+    began = time.monotonic()
+    while (found := holding(folder)) is not None:
+        if time.monotonic() - began >= (_LEASE_ENDS_WITHIN_S if found.is_elsewhere else _ENDS_WITHIN_S):
+            break
+        time.sleep(0.1)
+    if found is not None and found.is_elsewhere:
+        raise HeldElsewhereError(f"{folder}: is being {found.doing} by {found}")
+
+
+def _opened(folder: Path, options: CrawlOptions, task: WorkerTask) -> Opened:
+    """Open the partition's folder, new or old."""
+    if (folder / DATABASE).exists():
+        check_mark(folder, task.mark, task.sizes[-1], task.began)
+        crawl = opened(replace(prepare_old(folder), options=options))  # the refresh settings may have changed
+    else:
+        crawl = opened(Prepared(folder, options, strategy_of(options), new=True, began=task.began))
+    try:  # mark an old folder too: its worker may have been killed before it wrote the mark
+        note_partition(crawl.claim, task.mark)
+    except BaseException:
+        crawl.claim.release()
+        raise
+    return crawl
+
+
+def _site_owners(folder: Path, task: WorkerTask, options: CrawlOptions) -> SiteOwners:
+    reading = Reading(folder)
+    found, size = reading.assigned(), reading.size()
+    reading.close()
+    return SiteOwners(Partitioning(**task.partitioning), options.hosts, task.partition, found, task.sizes, size)
+
+
+def check_mark(folder: Path, mark: str, partitions: int, began: float | None) -> None:
+    """Raise `ConfigError` if the folder belongs to another crawl, or is another partition of this one, or knows more
+    partitions than `partitions`, or counts time from another moment than `began`."""
+    reading = Reading(folder)
+    meta, begun, most = reading.meta(), reading.last_batch() > 0, reading.most_partitions()
+    reading.close()
+    found = meta.get("partition")
+    if most > partitions:
+        raise ConfigError(
+            f"{folder}: belongs to a crawl of {most} processes or more, not of {partitions}; restore {MANIFEST} beside it from a copy"
+        )
+    if found != mark and (begun or found is not None):  # a crawl that was killed right at its start may have no mark
+        raise ConfigError(f"{folder}: belongs to another crawl; restore the folder from a copy, or start a new crawl")
+    if began is not None and float(meta["created"]) != began:
+        raise ConfigError(
+            f"{folder}: began at another time than {MANIFEST} beside it says; restore {MANIFEST} from a copy"
+        )
+
+
+def _die_with_the_other_end(descriptor: int) -> None:
+    while os.read(descriptor, 1):  # not `sys.stdin`: this thread would hold its lock when the interpreter ends
+        pass
+    os.kill(os.getpid(), signal.SIGKILL)
+
+
+def main() -> int:
+    task = WorkerTask.from_line(sys.stdin.buffer.readline())
+    threading.Thread(target=_die_with_the_other_end, args=(sys.stdin.fileno(),), daemon=True).start()
+    try:
+        work(task)
+    except (StoreDiedError, OutOfReachError, HeldElsewhereError) as error:
+        say(str(error), err=True)
+        return os.EX_TEMPFAIL  # the worker can be started again, as after a crash
+    except ConfigError as error:
+        say(str(error), err=True)
+        return 2
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,1 @@
+"""Partitions as Ray actors on one or several machines."""

@@ -1,0 +1,1 @@
+"""Messages between partitions: frames, message batches, and exactly-once delivery."""

@@ -1,0 +1,1 @@
+"""The refresher of a live crawl: it decides when fetched pages are due again, and keeps the evidence about them across restarts."""

@@ -1,0 +1,1 @@
+"""Published lists, in which sites announce their changes: feeds, sitemaps and schedules, and how they are discovered."""

@@ -1,0 +1,1 @@
+"""WebSub: subscriptions to hubs, and the deliveries of hubs."""
