@@ -18,7 +18,7 @@ WORKERS ?= 2
 PYTEST := $(BIN)/pytest -q --numprocesses $(WORKERS) --dist worksteal
 
 .DELETE_ON_ERROR:
-.PHONY: demo test static warmup lint types unit unit-uncompiled proof bench bench-live clean
+.PHONY: demo test static warmup lint types unit unit-uncompiled proof docs bench bench-live clean
 
 demo: .venv/runtime.stamp
 	$(BIN)/trapline demo
@@ -53,6 +53,11 @@ unit-uncompiled: .venv/dev.stamp
 proof: warmup
 	$(BIN)/python -m tests.proof $(PROOF)
 
+# The documentation site, in site/. Strict: a broken link or a page outside the navigation is an error.
+docs: .venv/docs.stamp
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
+	@echo "wrote site/index.html"
+
 bench: .venv/runtime.stamp
 	@set -e; for script in bench/[a-z]*.py; do echo "== $$script"; $(BIN)/python "$$script"; done
 
@@ -61,7 +66,7 @@ bench-live: .venv/bench.stamp .venv-bench/stamp
 	$(BIN)/python bench/live/run.py $(LIVE)
 
 clean:
-	rm -rf .venv .venv-bench .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache dist
+	rm -rf .venv .venv-bench .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache dist site
 	find src tests bench -name __pycache__ -type d -prune -exec rm -rf {} + 2>/dev/null || true
 
 $(BIN)/uv:
@@ -73,6 +78,10 @@ $(BIN)/uv:
 # The demo needs no test tools, and they are half of the download.
 .venv/runtime.stamp: pyproject.toml uv.lock | $(BIN)/uv
 	$(SYNC) --no-dev
+	@touch $@
+
+.venv/docs.stamp: pyproject.toml uv.lock | $(BIN)/uv
+	$(SYNC) --no-dev --group docs
 	@touch $@
 
 .venv/bench.stamp: pyproject.toml uv.lock | $(BIN)/uv

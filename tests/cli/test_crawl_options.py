@@ -95,7 +95,7 @@ def archived(left: Left, kind: str) -> list[bytes]:
             None,
             4,
         ),
-        (["--scope", "any", "--pages-per-site", "2"], None, 5),
+        (["--scope", "any", "--max-pages-per-site", "2"], None, 5),
     ],
 )
 def test_scope(hosted: Served, tmp_path: Path, options: list[str], hosts: set[str] | None, count: int) -> None:
@@ -105,9 +105,9 @@ def test_scope(hosted: Served, tmp_path: Path, options: list[str], hosts: set[st
 
 
 def test_depth_is_counted_in_links_from_a_seed(chain: Served, tmp_path: Path) -> None:
-    left = crawl(tmp_path / "static", *chain.seed_urls, "--depth-static", "4")
+    left = crawl(tmp_path / "static", *chain.seed_urls, "--max-depth", "4")
     assert left.targets() == pages(chain, 0, 1, 2, 3, 4, 5)  # 5 is dynamic, 6 is not
-    left = crawl(tmp_path / "dynamic", *chain.seed_urls, "--depth-dynamic", "4")
+    left = crawl(tmp_path / "dynamic", *chain.seed_urls, "--max-depth-dynamic", "4")
     assert left.targets() == pages(chain, 0, 1, 2, 3, 4)
     assert "?" in chain.web.paths[5] and "?" not in chain.web.paths[6]
 
@@ -180,7 +180,7 @@ def test_a_name_server_says_where_sites_are(hosted: Served, tmp_path: Path) -> N
 def test_any_certificate_is_taken_only_if_told_so(tmp_path: Path) -> None:
     trustme.CA().issue_cert("site-0.test").private_key_and_cert_chain_pem.write_to_path(str(tmp_path / "cert.pem"))
     with serve(build_web(numbered(1, 3)), tls=(tmp_path / "cert.pem", None)) as server:
-        given = (*server.seed_urls, "--hosts", hosts_of(server, tmp_path), "--give-up", "1")
+        given = (*server.seed_urls, "--hosts", hosts_of(server, tmp_path), "--max-failed-visits", "1")
         wary, trusting = crawl(tmp_path / "wary", *given), crawl(tmp_path / "trusting", *given, "--insecure")
     assert (wary.summary["pages_fetched"], trusting.summary["pages_fetched"]) == (0, 3)
     assert set(wary.summary["errors_by_kind"]) == {"tls"}
@@ -192,7 +192,7 @@ def test_any_certificate_is_taken_only_if_told_so(tmp_path: Path) -> None:
 def test_failed_pages_are_tried_again_so_often(tmp_path: Path) -> None:
     with serve(build_web(numbered(1, 1, [[]]), Behaviour(faults=(("error", 1.0),)), names="address")) as server:
         for retries in (0, 3):
-            left = crawl(tmp_path / f"{retries}", *server.seed_urls, "--retries", retries, "--give-up", "99")
+            left = crawl(tmp_path / f"{retries}", *server.seed_urls, "--retries", retries, "--max-failed-visits", "99")
             assert left.summary["errors"] == len(left.rows("select 1 from fetch")) == retries + 1
 
 

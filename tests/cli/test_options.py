@@ -194,7 +194,7 @@ def test_other_conditions_have_another_heading(args: list[str]) -> None:
 def test_options_name_what_was_used_and_nothing_that_was_not() -> None:
     shown = typed("--delay", "15", "--batch", "50", "--batch-ahead", "--bandwidth", "200000").options()
     assert (shown["--delay"], shown["--bandwidth"], shown["--batch-ahead"]) == ("15s", "200kB", "")
-    assert not {"--seeds", "--pages-per-site", "--failed", "--ip-delay", "--requests"} & shown.keys()
+    assert not {"--seeds", "--max-pages-per-site", "--failed", "--ip-delay", "--requests"} & shown.keys()
     assert not any(word in value for value in shown.values() for word in ("None", "False", "inf"))
 
 
@@ -262,13 +262,13 @@ WRONG: list[tuple[list[str], str]] = [
     (["--per-connection", "-1"], "'--per-connection': -1"),
     (["--retries", "11"], "'--retries': 11 is not in 0..10"),
     (["--backoff", "nan"], "'--backoff': nan"),
-    (["--backoff-most", "1y"], "'--backoff-most': '1y'"),
-    (["--pages-per-site", "-1"], "'--pages-per-site': -1"),
-    (["--depth-static", "-1"], "'--depth-static': -1"),
-    (["--depth-dynamic", "-1"], "'--depth-dynamic': -1"),
+    (["--max-backoff", "1y"], "'--max-backoff': '1y'"),
+    (["--max-pages-per-site", "-1"], "'--max-pages-per-site': -1"),
+    (["--max-depth", "-1"], "'--max-depth': -1"),
+    (["--max-depth-dynamic", "-1"], "'--max-depth-dynamic': -1"),
     (["--batch", "-1"], "'--batch': -1"),
     (["--batch-ahead"], "also give --batch"),
-    (["--batch-least-active", "2"], "also give --batch"),
+    (["--batch-min-active", "2"], "also give --batch"),
     (["--rescore", "nan"], "'--rescore': 'nan'"),
     (["--estimator", "mean"], "'mean' is not one of 'average', 'median'"),
     (["--alpha", "1.5"], "'--alpha': 1.5"),

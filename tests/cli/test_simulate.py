@@ -125,9 +125,9 @@ def test_options_reach_the_rules(web: str, capsys: Captured) -> None:
     slow = result(capsys, web, "--strategy", "breadth-first", "--delay", "30", *ORDER_ONLY)
     fast = result(capsys, web, "--strategy", "breadth-first", "--delay", "0", "--connections", "1000000", *ORDER_ONLY)
     assert fast["simulated_seconds"] < slow["simulated_seconds"] / 10
-    few = result(capsys, web, "--strategy", "breadth-first", "--pages-per-site", "2")
+    few = result(capsys, web, "--strategy", "breadth-first", "--max-pages-per-site", "2")
     assert few["pages_fetched"] <= 2 * SITES
-    options = ["--batch", "20", "--batch-ahead", "--per-connection", "0", "--ip-delay", "3", "--depth-static", "4"]
+    options = ["--batch", "20", "--batch-ahead", "--per-connection", "0", "--ip-delay", "3", "--max-depth", "4"]
     batches = result(capsys, web, "--strategy", "crawl-ability", *options)
     assert batches["politeness_violations"] == 0 < batches["pages_fetched"]
     assert batches["parameters"]["batch"] == 20

@@ -22,6 +22,7 @@ from trapline.crawl.discovery.url_store import UrlStore
 from trapline.crawl.engine import live
 from trapline.crawl.engine.crawler import Crawler, CrawlerSettings, Goals
 from trapline.crawl.engine.options import AGENT, CrawlOptions, RefreshOptions
+from trapline.crawl.engine.quality import PageScoring
 from trapline.crawl.engine.records import OUT_OF_BAND, RETURNED, SITE_FAILED, Batch, Fetched, RobotsFetched
 from trapline.crawl.recrawl.conditional_refetch import ConditionalRefetch
 from trapline.crawl.recrawl.copies import Copies
@@ -203,10 +204,9 @@ class Stage:
         self.crawler = Crawler(
             self.frontier,
             self.known,
-            url_store,
             self.outbox,
             CrawlerSettings(options.connections, AGENT, 1 << 20, options.abandon, goals),
-            page_quality=lambda page: 1.0,
+            PageScoring(lambda page: 1.0),
             refetch=self.refetch if refresh else None,
             signal_intake=self.signal_intake,
         )

@@ -20,6 +20,7 @@ from trapline.crawl.discovery.sites import Site, Sites
 from trapline.crawl.discovery.url_store import UrlStore
 from trapline.crawl.engine.crawler import Crawler, CrawlerSettings, Goals
 from trapline.crawl.engine.fetch_record import PageRequest
+from trapline.crawl.engine.quality import PageScoring
 from trapline.crawl.engine.records import Batch, Fetched
 from trapline.crawl.engine.status import CrawlTally
 from trapline.crawl.store.outbox import Outbox
@@ -99,7 +100,7 @@ class VirtualWorld:
         """The simulator's own scores: PageRank in another order of pages differs in its last bits, and so in its ties."""
         frontier = self.crawler.frontier
         ours = np.array(
-            [self.page_at[url] for url in self.crawler._url_store.urls(list(range(frontier.pages)))], np.int64
+            [self.page_at[url] for url in self.crawler.link_resolver.urls(list(range(frontier.pages)))], np.int64
         )
         life = np.full(self._graph.pages, UNKNOWN, np.uint8)
         life[ours] = frontier.state.state[: frontier.pages]
@@ -241,11 +242,9 @@ def crawl_of(
     crawler = Crawler(
         frontier,
         known,
-        url_store,
         outbox,
         CrawlerSettings(robots, "trapline", 1 << 20, 99, goals or Goals()),
-        page_quality=lambda page: 1.0,
-        keep_links=(lambda page, links: None) if strategy.page.scores else None,
+        PageScoring(lambda page: 1.0, (lambda page, links: None) if strategy.page.scores else None),
         tally=tally,
     )
     return crawler, batches

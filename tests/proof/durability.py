@@ -320,7 +320,10 @@ def _refusals() -> Iterator[Finding]:
     with _place() as place, served(60, 4) as server:
         options = options_of(server)
         yield _refused(
-            "A folder of another version", prepared(place / "other", options), _of_another_version, "of format"
+            "A folder of another version",
+            prepared(place / "other", options),
+            _of_another_version,
+            "the crawl has format",
         )
         with Run("--resume", prepared(place / "running", options)) as run:
             run.wait_for(lambda: bool(settled(place / "running")))

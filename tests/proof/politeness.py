@@ -86,8 +86,8 @@ def options(server: Served, folder: Path) -> list[str]:
     seeds.write_text("\n".join(server.seed_urls))
     told = {
         "--seeds": seeds, "--hosts": hosts, "--scope": "any", "--connections": 200, "--delay": PROMISE.delay_s,
-        "--per-connection": PROMISE.per_connection, "--pause": 0, "--backoff": 0.2, "--backoff-most": 0.5, "--timeout": 2,
-        "--max-body": "300kB", "--retries": 1, "--give-up": 50,
+        "--per-connection": PROMISE.per_connection, "--pause": 0, "--backoff": 0.2, "--max-backoff": 0.5, "--timeout": 2,
+        "--max-body": "300kB", "--retries": 1, "--max-failed-visits": 50,
     }  # fmt: skip
     return ["--quiet", "--allow-private", *(str(part) for pair in told.items() for part in pair)]
 

@@ -30,7 +30,13 @@ CRAWL = Section(
     "Crawl",
     (
         ("-o --output", "output", (_FOLDER, "DIR"), None, "Folder to create for the crawl."),
-        ("--resume", "resume", (_FOLDER, "DIR"), None, "Continue the crawl in this folder; --max-... may change."),
+        (
+            "--resume",
+            "resume",
+            (_FOLDER, "DIR"),
+            None,
+            "Continue the crawl in this folder. --max-pages, --max-time and --max-bytes may change.",
+        ),
         ("--seeds", "seeds", (_FILE, "FILE"), None, "File with more seed URLs, one per line."),
         (
             "--connections",
@@ -115,7 +121,7 @@ NETWORK = Section(
         ("--site-bandwidth", "site_bandwidth", rate(), None, "Bytes per second from one site. [unlimited]"),
         ("--timeout", "total_s", seconds(0.1), 120.0, "Time limit for one page."),
         ("--max-body", "body_bytes", amount(), 10 * 2**20, "Cut bodies at this number of bytes. [10 MiB]"),
-        ("--give-up", "abandon", count(1), 5, "Abandon a site after this many failed visits in a row."),
+        ("--max-failed-visits", "abandon", count(1), 5, "Abandon a site after this many failed visits in a row."),
         ("--contact", "contact", (str, "URL"), "", "URL that tells site owners who you are; added to the user agent."),
         ("--hosts", "hosts_file", (_FILE, "FILE"), None, "Hosts file, in the format of /etc/hosts."),
         ("--nameserver", "nameservers", Many("ADDRESS"), (), "DNS server to use. Repeatable."),
@@ -245,7 +251,7 @@ def _rules(rule_options: dict[str, Any], http: str) -> "Rules":
     from trapline.frontier import Rules
 
     if not rule_options["batch"] and (rule_options["batch_ahead"] or rule_options["batch_least_active"]):
-        raise ConfigError("--batch-ahead and --batch-least-active have no effect without batches; also give --batch")
+        raise ConfigError("--batch-ahead and --batch-min-active have no effect without batches; also give --batch")
     given = {field: value for field, value in rule_options.items() if value is not None}
     if http == "1.0":
         given["per_connection"] = 1

@@ -51,22 +51,22 @@ POLITENESS = Section(
         ),
         ("--retries", "retries", count(0, 10), 2, "Number of retries of a failed page."),
         ("--backoff", "backoff_s", seconds(), 60.0, "Delay after the first failure; doubles with each further one."),
-        ("--backoff-most", "backoff_most_s", seconds(), 3600.0, "Maximum delay after a failure."),
+        ("--max-backoff", "backoff_most_s", seconds(), 3600.0, "Maximum delay after a failure."),
     ),
 )
 LIMITS = Section(
     "Limits",
     (
-        ("--pages-per-site", "pages_per_site", count(0), 0, "Maximum number of pages per site. [0: unlimited]"),
+        ("--max-pages-per-site", "pages_per_site", count(0), 0, "Maximum number of pages per site. [0: unlimited]"),
         (
-            "--depth-static",
+            "--max-depth",
             "depth_static",
             count(0),
             0,
             "Maximum depth of a page, in links from a seed. [0: unlimited]",
         ),
         (
-            "--depth-dynamic",
+            "--max-depth-dynamic",
             "depth_dynamic",
             count(0),
             0,
@@ -80,7 +80,7 @@ BATCHES = Section(
         ("--batch", "batch", count(0), 0, "Number of pages per batch (K in the papers). [0: no batches]"),
         ("--batch-ahead", "batch_ahead", None, False, "Choose the next batch before the current one is finished."),
         (
-            "--batch-least-active",
+            "--batch-min-active",
             "batch_least_active",
             count(0),
             0,
@@ -136,7 +136,7 @@ def rules_of(choices: dict[str, Any], protocol: str, page_seconds: float | None)
     from trapline.frontier import Rules
 
     if not choices["batch"] and (choices["batch_ahead"] or choices["batch_least_active"]):
-        raise ConfigError("--batch-ahead and --batch-least-active have no effect without batches; also give --batch")
+        raise ConfigError("--batch-ahead and --batch-min-active have no effect without batches; also give --batch")
     # With constant servers, the first estimate of a site's times is the true one: connecting takes no time, and every page takes
     # `page_seconds`. Otherwise a site would look better or worse than others only because it was visited.
     first = {} if page_seconds is None else {"first_connection_s": 0.0, "first_response_s": page_seconds}

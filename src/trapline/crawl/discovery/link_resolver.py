@@ -29,7 +29,7 @@ from trapline.frontier.layout import ELSEWHERE, Array
 # when a page links there again.
 MOST_NEW = 8_192
 MOST_NEW_BYTES = 1 << 20  # the most bytes of the URLs of these links
-# Most known pages of a site, as a multiple of the pages that may be fetched from it (--pages-per-site).
+# Most known pages of a site, as a multiple of the pages that may be fetched from it (--max-pages-per-site).
 KNOWN_PER_FETCHED = 10
 
 # Numbers below NO_PAGE that the lookup remembers in place of a page: why a link was rejected.

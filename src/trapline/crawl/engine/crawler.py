@@ -10,18 +10,18 @@ asked once for all of these events, after everything else that happens at this m
 """
 
 import math
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
 
 from trapline.crawl.discovery.link_resolver import LinkResolver, ResolvedLinks
 from trapline.crawl.discovery.sites import Site
-from trapline.crawl.discovery.url_store import UrlStore
 from trapline.crawl.engine.fetch_record import PageRequest, answer, no_answer
 from trapline.crawl.engine.judge import FetchVerdict, judge
 from trapline.crawl.engine.out_of_band import OutOfBandFetches
 from trapline.crawl.engine.partition import Others
+from trapline.crawl.engine.quality import PageScoring
 from trapline.crawl.engine.records import (
     AS_BEFORE,
     OUT_OF_BAND,
@@ -74,12 +74,10 @@ class Crawler:
         self,
         frontier: Frontier,
         link_resolver: LinkResolver,
-        url_store: UrlStore,
         outbox: Outbox,
         settings: CrawlerSettings,
+        scoring: PageScoring,
         *,
-        page_quality: Callable[[PageRequest], float],
-        keep_links: Callable[[int, Array], None] | None = None,
         tally: CrawlTally | None = None,
         refetch: ConditionalRefetch | None = None,
         signal_intake: SignalIntake | None = None,
@@ -88,10 +86,9 @@ class Crawler:
         """`others`: the other partitions, if the crawl is one of several. The crawl then does not end when it has nothing
         to do, because they may send it pages."""
         self.frontier, self.link_resolver, self.outbox = frontier, link_resolver, outbox
-        self._url_store, self._settings = url_store, settings
-        self._page_quality, self._keep_links = page_quality, keep_links
+        self._settings, self._scoring = settings, scoring
         # Whether every fetched page may allow a new visit: new scores or a new batch may be due.
-        self._on_every_page = keep_links is not None or frontier.rules.batch > 0
+        self._on_every_page = scoring.keep_links is not None or frontier.rules.batch > 0
         self.tally = tally or CrawlTally()
         self.refetch, self.signal_intake, self.others = refetch, signal_intake, others
         self.out_of_band = OutOfBandFetches(frontier)
@@ -102,7 +99,7 @@ class Crawler:
         self.most_pages = settings.goals.pages
         self.full: Callable[[], bool] = lambda: False  # returns whether the store is behind
         self._waiting = Waiting()
-        self._asking = self._scoring = False
+        self._asking = self._is_scoring = False
         self._discovered = 0
         self._timer: Timer | None = None
         self._wakes_at = math.inf
@@ -131,7 +128,7 @@ class Crawler:
                 self._begin_visit(answer)
                 continue
             if isinstance(answer, Rescore):
-                self._scoring = True
+                self._is_scoring = True
                 self._world.score()
             elif isinstance(answer, WaitUntil):
                 self._wake(answer)
@@ -156,7 +153,7 @@ class Crawler:
         self.active += 1
         conditions = self.refetch.conditions(visit) if self.refetch and visit not in self.out_of_band else []
         self._world.begin_visit(
-            visit, self.link_resolver.sites[visit.site], self._url_store.urls(visit.pages), conditions
+            visit, self.link_resolver.sites[visit.site], self.link_resolver.urls(visit.pages), conditions
         )
 
     def _wake(self, answer: WaitUntil) -> None:
@@ -188,7 +185,7 @@ class Crawler:
         self.soon()
 
     def rescored(self, scores: Array) -> None:
-        self._scoring = False
+        self._is_scoring = False
         self.frontier.rescore(scores, self._world.now())
         self.soon()
 
@@ -231,7 +228,7 @@ class Crawler:
 
     def _may_begin_visit(self) -> bool:
         has_room = self.active < self._settings.connections and not self.full()
-        return has_room and not self._scoring and not self.stopped_by
+        return has_room and not self._is_scoring and not self.stopped_by
 
     @property
     def used(self) -> float:
@@ -288,12 +285,9 @@ class Crawler:
         links, foreign = (
             self.link_resolver.pages_of(asked.url, verdict.base, verdict.links, now) if verdict.links else _NO_LINKS
         )
-        page_quality = 0.0
-        if verdict.result == FETCHED and not is_refetch:
-            page_quality = self._page_quality(asked)  # before the report, which may change it
-            self.tally.quality += page_quality
-            if self._keep_links is not None:
-                self._keep_links(asked.page, links)
+        # Before the report, which may change the quality.
+        is_new = verdict.result == FETCHED and not is_refetch
+        page_quality = self._scored(asked, links) if is_new else 0.0
         hrefs = list(verdict.links) if self._settings.keep_hrefs else ()
         own_links = links[: len(links) - len(foreign)]  # the links to other partitions are at the end
         record = answer(visit, site, asked, response, address, verdict, hrefs, own_links.tobytes())
@@ -303,16 +297,37 @@ class Crawler:
             is_known = record.changed == 0 and not self.others.have_grown
             record = record._replace(elsewhere=AS_BEFORE if is_known else foreign)
         self._report(visit, record, now, links, response.own_s, page_quality)
-        if foreign and self.others is not None and record.result == FETCHED:
-            if is_refetch:
-                self.others.send_refetched_links(asked.page, foreign)
-            else:
-                self.others.post(asked.page, foreign, len(links))
-        if self.signal_intake is not None and record.result == FETCHED:
-            self.signal_intake.listen(asked.page, asked.url, verdict, response, now)
+        if record.result == FETCHED:
+            self._pass_on(asked, verdict, response, foreign, len(links), is_refetch)
         self._keep(record, is_refetch)
         self._stop_at_goals()
         return verdict
+
+    def _scored(self, asked: PageRequest, links: Array) -> float:
+        """Add the quality of a new page to the crawl's, keep its links for scores if there are any, and return the quality."""
+        quality = self._scoring.quality(asked)
+        self.tally.quality += quality
+        if self._scoring.keep_links is not None:
+            self._scoring.keep_links(asked.page, links)
+        return quality
+
+    def _pass_on(
+        self,
+        asked: PageRequest,
+        verdict: FetchVerdict,
+        response: Response,
+        foreign: Sequence[str],
+        links: int,
+        is_refetch: bool,
+    ) -> None:
+        """Send the links of a fetched page that other partitions own, and read what the page says about other pages."""
+        if foreign and self.others is not None:
+            if is_refetch:
+                self.others.send_refetched_links(asked.page, foreign)
+            else:
+                self.others.post(asked.page, foreign, links)
+        if self.signal_intake is not None:
+            self.signal_intake.listen(asked.page, asked.url, verdict, response, self._world.now())
 
     def _redirected(self, url: str, href: str) -> None:
         """Count the target of a seed's redirect as a seed. This comes before the links are resolved, for the target is one."""

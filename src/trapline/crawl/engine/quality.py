@@ -28,6 +28,15 @@ class Given(NamedTuple):
     """quality of pages by --quality; None: the source does not know it before they are fetched"""
 
 
+class PageScoring(NamedTuple):
+    """What a crawler computes for each new page."""
+
+    quality: Callable[[PageRequest], float]
+    """what the page adds to the crawl's quality"""
+    keep_links: Callable[[int, Array], None] | None = None
+    """keeps the links of a page for scores; None: the page rank uses none"""
+
+
 def given_by(options: CrawlOptions, strategy: Strategy) -> Given:
     """Read the given qualities. Raise `ConfigError` if a file cannot be read, or if the page rank needs an input that is missing."""
     quality = quality_of(options.quality, options.seed, canonical, options.modules)

@@ -11,6 +11,24 @@ request. This module knows how a connection can end, and what then happens to th
   usable robots.txt, the site has failed: it backs off, and is abandoned in the end.
 A visit has one connection, and ends with it; the remaining pages wait for the next visit. Only a robots.txt that
 redirects within its site may need a second connection. The second one is opened after the delay between two visits.
+
+States (`VisitState`), and what leads from one to another:
+
+    CONNECTING         -> ROBOTS             the connection is open, and the rules of the site are missing or expired
+                       -> FETCHING           the connection is open, and the rules are known
+                       -> OVER               there is no connection: the site has failed
+    ROBOTS             -> PAUSED             the rules have arrived; or robots.txt redirects within the site
+                       -> OVER               there are no usable rules: the site has failed, or is tried again later
+    FETCHING           -> PAUSED             a page has arrived, another follows, and the site wants pauses
+                       -> WAITS_FOR_STORE    the store is behind
+                       -> OVER               no page is left or allowed, or the connection was lost
+    PAUSED             -> CONNECTING         the pause is over, and robots.txt needs a second connection
+                       -> ROBOTS, FETCHING   the pause is over
+                       -> OVER               the crawl stops, or the connection was lost during the pause
+    WAITS_FOR_STORE    -> FETCHING           the store has room again
+                       -> OVER               the store has room again, but the connection was lost meanwhile
+
+While a visit is PAUSED or WAITS_FOR_STORE it sends nothing. Answers to pipelined requests may still arrive then.
 """
 
 import math
@@ -33,6 +51,18 @@ PIPELINED = 8  # most requests in flight on one connection
 # The time for a server to notice that we do not read the rest of its answer: by the server's clock, the visit lasts until then.
 HANG_UP_S = 0.5
 _WE_HUNG_UP = frozenset({failure.TIMEOUT, failure.TOO_LARGE, failure.PROTOCOL})
+
+
+class VisitState(Enum):
+    CONNECTING = auto()
+    ROBOTS = auto()  # robots.txt was requested
+    FETCHING = auto()
+    PAUSED = auto()
+    WAITS_FOR_STORE = auto()
+    OVER = auto()
+
+
+_SENDS_NOTHING = (VisitState.PAUSED, VisitState.WAITS_FOR_STORE)
 
 
 class End(Enum):
@@ -67,9 +97,9 @@ class VisitWorker:
         "_served",
         "_site",
         "_site_failed",
+        "_state",
         "_urls",
         "_visit",
-        "_waits",
         "_web",
         "_window",
     )
@@ -95,7 +125,7 @@ class VisitWorker:
         self._fruitless = True  # no page was fetched so far
         self._site_failed = False
         self._allowed = 0  # total number of requests on this connection that the server announced; 0: it did not
-        self._waits = False  # whether the visit waits for the end of a pause, or for the store
+        self._state = VisitState.CONNECTING
         self._paused_at = 0.0
 
     def _pipelined(self) -> int:
@@ -112,6 +142,7 @@ class VisitWorker:
         self._go_on()
 
     def _connect(self) -> None:
+        self._state = VisitState.CONNECTING
         self._end, self._before, self._responses = End.NONE, 0, 0
         self._connection = self._web.connect(self._site, self)
         if self._connection is None:
@@ -124,16 +155,18 @@ class VisitWorker:
         if self._robots is None and (site.robots is None or self._web.now() >= site.robots_until):
             self._robots = RobotsFile(site)
         if self._robots is None:
+            self._state = VisitState.FETCHING
             self._request()
             return
         assert self._connection is not None
+        self._state = VisitState.ROBOTS
         self._robots.request = self._web.request_for(site, self._robots.target)
         self._robots.started = self._web.now()
         self._connection.send(self._robots.request)
 
     def _request(self) -> None:
         """Request as many pages as may be in flight."""
-        if self._waits:
+        if self._state in _SENDS_NOTHING:
             return
         crawler, site, web = self._crawler, self._site, self._web
         while self._at < self._last and len(self._asked) < self._window:
@@ -141,7 +174,7 @@ class VisitWorker:
                 self._last = self._at
                 break
             if crawler.waits(self._store_has_room):
-                self._waits = True
+                self._state = VisitState.WAITS_FOR_STORE
                 return
             page, url = self._visit.pages[self._at], self._urls[self._at]
             condition = self._conditions[self._at] if self._conditions else b""
@@ -198,7 +231,7 @@ class VisitWorker:
     def _no_connection(self, address: str, kind: str, is_answering: bool) -> None:
         """Handle the loss of the connection, perhaps in the middle of an answer; or that none could be opened."""
         self._end = _end_by(kind)
-        if self._waits and not self._asked:
+        if self._state in _SENDS_NOTHING and not self._asked:
             return  # the end of the wait handles it
         kind = kind or failure.CLOSED
         if kind == failure.STOPPED:
@@ -216,7 +249,7 @@ class VisitWorker:
     # ---- waiting
 
     def _pause(self) -> None:
-        self._waits, self._paused_at = True, self._web.now()
+        self._state, self._paused_at = VisitState.PAUSED, self._web.now()
         self._crawler.pause(self._site.pause_s, self._paused_enough)
 
     def _paused_enough(self) -> None:
@@ -232,14 +265,13 @@ class VisitWorker:
         if web.now() < enough_at:
             self._crawler.pause(enough_at - web.now(), self._paused_enough)
             return
-        self._waits = False
         if self._connection is None:
             self._connect()
         else:
             self._go_on()
 
     def _store_has_room(self) -> None:
-        self._waits = False
+        self._state = VisitState.FETCHING
         if self._connection is not None:
             self._request()
             return
@@ -312,9 +344,10 @@ class VisitWorker:
     def _finish(self) -> None:
         """End the visit. The connection is kept for the site's next visit if that may come soon."""
         web, connection = self._web, self._connection
-        if self._waits:
+        if self._state in _SENDS_NOTHING:
             self._crawler.leaves(self._paused_enough)
             self._crawler.leaves(self._store_has_room)
+        self._state = VisitState.OVER
         if connection is not None:
             self._connection, self._responses = None, connection.responses_received
             if self._end is not End.NONE or not web.keep(self._site, connection):

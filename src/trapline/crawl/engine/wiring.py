@@ -15,7 +15,7 @@ from trapline.crawl.engine.live import LiveWeb
 from trapline.crawl.engine.member import Member, PartitionExchange
 from trapline.crawl.engine.options import AGENT, CrawlOptions, RefreshOptions
 from trapline.crawl.engine.partition import Exchanged, Others
-from trapline.crawl.engine.quality import page_quality
+from trapline.crawl.engine.quality import PageScoring, page_quality
 from trapline.crawl.engine.records import Batch, PartitionTraffic
 from trapline.crawl.files import resume
 from trapline.crawl.files.layout import DATABASE
@@ -121,11 +121,9 @@ def built(loop: asyncio.AbstractEventLoop, crawl: Opened, member: Member | None,
     crawler = Crawler(
         state.frontier,
         link_resolver,
-        url_store,
         outbox,
         _settings(options),
-        page_quality=page_quality(crawl.given, state.frontier),
-        keep_links=scores.keep if scores else None,
+        PageScoring(page_quality(crawl.given, state.frontier), scores.keep if scores else None),
         tally=state.tally,
         refetch=refresh.refetch if refresh else None,
         signal_intake=refresh.signal_intake if refresh else None,
