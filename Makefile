@@ -18,7 +18,7 @@ WORKERS ?= 2
 PYTEST := $(BIN)/pytest -q --numprocesses $(WORKERS) --dist worksteal
 
 .DELETE_ON_ERROR:
-.PHONY: demo test static warmup lint types unit unit-uncompiled proof docs bench bench-live clean
+.PHONY: demo test static warmup lint types unit unit-uncompiled proof docs screenshots bench bench-live clean
 
 demo: .venv/runtime.stamp
 	$(BIN)/trapline demo
@@ -57,6 +57,10 @@ proof: warmup
 docs: .venv/docs.stamp
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
 	@echo "wrote site/index.html"
+
+# The pictures in docs/images. Needs Chromium.
+screenshots: .venv/docs.stamp
+	$(BIN)/python docs/screenshots.py
 
 bench: .venv/runtime.stamp
 	@set -e; for script in bench/[a-z]*.py; do echo "== $$script"; $(BIN)/python "$$script"; done

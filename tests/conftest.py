@@ -18,18 +18,22 @@ _SHARED_DATA = Path(__file__).resolve().parents[2] / "shared" / "data"
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Leave slow tests to `make proof`, unless they are named on the command line."""
+    """Leave slow tests and those of recorded data to `make proof`, unless they are named on the command line."""
     if PROOF or any("::" in argument for argument in config.args):
         return
-    slow = [item for item in items if item.get_closest_marker("slow")]
-    if slow:
-        config.hook.pytest_deselected(items=slow)
-        items[:] = [item for item in items if not item.get_closest_marker("slow")]
+    left = [item for item in items if _belongs_to_proof(item)]
+    if left:
+        config.hook.pytest_deselected(items=left)
+        items[:] = [item for item in items if not _belongs_to_proof(item)]
+
+
+def _belongs_to_proof(item: pytest.Item) -> bool:
+    return item.get_closest_marker("slow") is not None or "shared_data" in getattr(item, "fixturenames", ())
 
 
 @pytest.fixture(scope="session")
 def shared_data() -> Path:
-    """The folder of real graphs beside the repository; not part of it."""
+    """Return the folder of recorded graphs and traces beside the repository. Every test of them has a relative on data of its own."""
     if not _SHARED_DATA.is_dir():
-        pytest.skip("the real graphs (../shared/data beside the repository) are not here")
+        pytest.skip("the recorded graphs and traces (../shared/data beside the repository) are missing")
     return _SHARED_DATA

@@ -16,7 +16,6 @@ def run(full: bool) -> Iterator[Finding]:
     yield by_pytest(
         "Every test passes, the slow ones too, on new random examples.",
         *("--numprocesses", "2", "--dist", "worksteal"),
-        env={"TRAPLINE_PROOF": "1"},
     )
 
 

@@ -1,4 +1,7 @@
-"""Charts as PNG, for one crawl or several. This module draws the charts of `chart.py`; it knows neither files nor crawls."""
+"""Plots as PNG. This module draws the charts of `chart.py`, and is the only one that sets up matplotlib: figure, axes, looks, bytes.
+
+It knows neither files nor crawls. Commands with plots of their own kind (panels, bars) draw them on a `new_figure`.
+"""
 
 from collections.abc import Sequence
 from io import BytesIO
@@ -32,30 +35,64 @@ def plots_png(records: Sequence["CrawlRecord"], subtitle: str = "") -> dict[str,
     return {chart.name: chart_png(chart, chart.title, subtitle) for chart in charts(records)}
 
 
-def chart_png(chart: Chart, title: str, subtitle: str = "") -> bytes:
-    png = BytesIO()
-    chart_figure(chart, title, subtitle).savefig(png, format="png")
-    return png.getvalue()
-
-
-def chart_figure(chart: Chart, title: str, subtitle: str = "") -> "Figure":
-    """Draw a chart, with a picture high enough for its legend."""
+def new_figure(width: float, height: float, dpi: int, padding: float = 0.15) -> "Figure":
+    """Return an empty figure. `width`, `height` and `padding` are in inches."""
     # Imported late, because this takes longer than a small crawl. The Agg canvas needs no display and avoids pyplot's global state.
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
     from matplotlib.layout_engine import ConstrainedLayoutEngine
 
+    layout = ConstrainedLayoutEngine(w_pad=padding, h_pad=padding)
+    figure = Figure(figsize=(width, height), dpi=dpi, layout=layout)
+    FigureCanvasAgg(figure)
+    return figure
+
+
+def png_of(figure: "Figure") -> bytes:
+    png = BytesIO()
+    figure.savefig(png, format="png")
+    return png.getvalue()
+
+
+def plain(text: str) -> str:
+    """Escape dollar signs: users name strategies and folders, and matplotlib takes text between two dollar signs for a formula."""
+    return text.replace("$", r"\$")
+
+
+def dress(axes: Any) -> None:
+    """Give axes a light grid and no frame at the top and on the right."""
+    axes.grid(color="#E4E4E4", linewidth=0.8)
+    axes.set_axisbelow(True)
+    axes.spines[["top", "right"]].set_visible(False)
+
+
+def dashes(stroke: int) -> Any:
+    """Return matplotlib's line style for the stroke with this number."""
+    return (0, tuple(0.6 * length for length in STROKES[stroke])) if STROKES[stroke] else "-"
+
+
+def line_style(index: int) -> dict[str, Any]:
+    """Return colour, stroke and marker of the curve with this number."""
+    colour, stroke, marker = look(index)
+    return {"color": COLOURS[colour], "linestyle": dashes(stroke), "marker": MARKERS[marker]}
+
+
+def chart_png(chart: Chart, title: str, subtitle: str = "") -> bytes:
+    return png_of(chart_figure(chart, title, subtitle))
+
+
+def chart_figure(chart: Chart, title: str, subtitle: str = "") -> "Figure":
+    """Draw a chart, with a picture high enough for its legend."""
     legend_title = _legend_title(chart)
     height = max(_HEIGHT, _ROW * (len(chart.lines) + legend_title.count("\n") + 3))
-    figure = Figure(figsize=(10.5, height), dpi=150, layout=ConstrainedLayoutEngine(w_pad=0.15, h_pad=0.15))
-    FigureCanvasAgg(figure)
+    figure = new_figure(10.5, height, dpi=150)
     axes = figure.add_subplot()
     letters = _letters(chart)
     for line in chart.lines:
         _draw(axes, line, letters.get(line.index, ""))
     _scale(axes, axes.xaxis, chart.x)
     _scale(axes, axes.yaxis, chart.y)
-    _dress(axes)
+    dress(axes)
     _add_legend(figure, legend_title)
     _head(axes, title, subtitle)
     return figure
@@ -74,7 +111,7 @@ def _legend_title(chart: Chart) -> str:
 
 def _draw(axes: Any, line: ChartLine, letter: str) -> None:
     name = f"{line.name} ({letter})" if letter else line.name
-    label = _plain(f"{line.value}  {name}" if line.value else name)
+    label = plain(f"{line.value}  {name}" if line.value else name)
     style = _look_of(line)
     # Without clipping, because the frame would cut off half of a line that runs along 100 %.
     axes.plot(line.x, line.y, label=label, clip_on=False, **style)
@@ -85,13 +122,11 @@ def _draw(axes: Any, line: ChartLine, letter: str) -> None:
 def _look_of(line: ChartLine) -> dict[str, Any]:
     if line.index in (OPTIMUM, RANDOM):
         return {"color": _REFERENCE, "linewidth": 1.4, "linestyle": "-" if line.index == OPTIMUM else ":", "zorder": 1}
-    colour, stroke, marker = look(line.index)
+    style = line_style(line.index)
     return {
-        "color": COLOURS[colour],
-        "linestyle": (0, tuple(length * 0.6 for length in STROKES[stroke])) if STROKES[stroke] else "-",
+        **style,
         "linewidth": 1.9,
-        "marker": MARKERS[marker],
-        "markersize": _MARKER_SIZES.get(MARKERS[marker], 6.0),
+        "markersize": _MARKER_SIZES.get(style["marker"], 6.0),
         "markeredgecolor": "white",
         "markeredgewidth": 0.6,
         # Each line has its markers at other places; lines of measured points have a marker at each point.
@@ -99,25 +134,20 @@ def _look_of(line: ChartLine) -> dict[str, Any]:
     }
 
 
-def _plain(text: str) -> str:
-    """Escape dollar signs: users name strategies and folders, and matplotlib takes text between two dollar signs for a formula."""
-    return text.replace("$", r"\$")
-
-
 def _scale(axes: Any, side: Any, axis: "Axis") -> None:
     from trapline.units import number
 
     side.set_ticks(axis.ticks, labels=[number(tick, axis.unit) for tick in axis.ticks])
-    side.set_label_text(_plain(axis.label))
+    side.set_label_text(plain(axis.label))
     side.label.set_size(12)
     (axes.set_xlim if side is axes.xaxis else axes.set_ylim)(0, axis.top)
 
 
 def _head(axes: Any, title: str, subtitle: str) -> None:
     lines = subtitle.count("\n") + 1 if subtitle else 0
-    axes.set_title(_plain(title), fontsize=15, fontweight="bold", loc="left", pad=14 + 15 * lines)
+    axes.set_title(plain(title), fontsize=15, fontweight="bold", loc="left", pad=14 + 15 * lines)
     axes.annotate(
-        _plain(subtitle),
+        plain(subtitle),
         (0, 1),
         (0, 10),
         xycoords="axes fraction",
@@ -128,12 +158,6 @@ def _head(axes: Any, title: str, subtitle: str) -> None:
     )
 
 
-def _dress(axes: Any) -> None:
-    axes.grid(color="#E4E4E4", linewidth=0.8)
-    axes.set_axisbelow(True)
-    axes.spines[["top", "right"]].set_visible(False)
-
-
 def _add_legend(figure: Any, title: str) -> None:
     # The legend is beside the axes, where no curve can be: an order worse than random runs through the lower right corner.
     figure.legend(
@@ -142,7 +166,7 @@ def _add_legend(figure: Any, title: str) -> None:
         fontsize=_FONT,
         labelspacing=0.6,
         handlelength=3.2,
-        title=_plain(title),
+        title=plain(title),
         title_fontsize=_FONT,
         alignment="left",
     )

@@ -108,7 +108,7 @@ REFRESH = Section(
             "refresh_rate",
             real(1e6),
             None,
-            "Refresh at most this many pages per second. [unlimited]",
+            "Refresh at most this many pages per second; at once up to 10, or as many as in one second. [unlimited]",
         ),
     ),
 )

@@ -3,7 +3,6 @@
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
-from io import BytesIO
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -49,30 +48,27 @@ def limits(low: float, high: float) -> tuple[float, float]:
 
 
 def _lines(panels: Mapping[str, Curves], title: str, conditions: str) -> bytes:
-    from trapline.report.svg import COLOURS, MARKERS, STROKES, look
+    from trapline.report.plot import dress, line_style, png_of
 
     figure = _figure(_HEIGHT, title, conditions)
     subplots = figure.subplots(1, len(panels))
     for axes, (measured, curves) in zip(subplots, panels.items(), strict=True):
         for index, (name, points) in enumerate(curves.items()):
-            colour, stroke, marker = look(index)
-            lengths = tuple(0.6 * length for length in STROKES[stroke])
             x, means, spreads = _columns(sorted(points, key=lambda point: point[0]))
-            axes.errorbar(
-                x, means, spreads, label=name, color=COLOURS[colour], marker=MARKERS[marker],
-                linestyle=(0, lengths) if lengths else "-", linewidth=1.8, elinewidth=1.1, capsize=3,
-            )  # fmt: skip
+            style = line_style(index)
+            axes.errorbar(x, means, spreads, label=name, linewidth=1.8, elinewidth=1.1, capsize=3, **style)
         axes.set_xlim(left=0.0)
         axes.set_ylim(*limits(*_ends(curves)))
         axes.set_xlabel("crawls per update", fontsize=12)
         axes.set_ylabel(_label(measured, axes.get_ylim()), fontsize=12)
-        _dress(axes)
+        dress(axes)
     figure.legend(*subplots[0].get_legend_handles_labels(), loc="outside right upper", frameon=False, handlelength=3.2)
-    return _png(figure)
+    return png_of(figure)
 
 
 def _dots(panels: Mapping[str, Curves], title: str, conditions: str) -> bytes:
     """Return a plot with one point per policy, its value beside it, and the best policy by the first measure on top."""
+    from trapline.report.plot import dress, png_of
     from trapline.report.svg import COLOURS
 
     first = next(iter(panels.values()))
@@ -88,8 +84,8 @@ def _dots(panels: Mapping[str, Curves], title: str, conditions: str) -> bytes:
         axes.set_xlim(*limits(*_ends(curves)))
         axes.set_ylim(-0.6, len(names) - 0.4)
         axes.set_xlabel(_label(measured, axes.get_xlim()), fontsize=12)
-        _dress(axes)
-    return _png(figure)
+        dress(axes)
+    return png_of(figure)
 
 
 def _columns(points: Points) -> tuple[list[float], list[float], list[float]]:
@@ -110,31 +106,12 @@ def _label(measured: str, shown: tuple[float, float]) -> str:
 
 
 def _figure(height: float, title: str, conditions: str) -> Any:
-    # Imported here because the import takes longer than a small replay. The Agg canvas needs no display.
-    from matplotlib.backends.backend_agg import FigureCanvasAgg
-    from matplotlib.figure import Figure
-    from matplotlib.layout_engine import ConstrainedLayoutEngine
+    from trapline.report.plot import new_figure, plain
 
-    layout = ConstrainedLayoutEngine(w_pad=0.15, h_pad=0.15)
-    figure = Figure(figsize=(_WIDTH, height), dpi=130, layout=layout)
-    FigureCanvasAgg(figure)
-    # Users choose the names of traces; matplotlib would take text between two dollar signs for a formula.
-    plain, below = (text.replace("$", r"\$") for text in (title, conditions))
-    figure.suptitle(f"{plain}\n", fontsize=15, fontweight="bold", x=0.02, ha="left")
-    figure.text(0.02, 1.0 - 0.55 / height, below, fontsize=10.5, color=_GREY, va="top")
+    figure = new_figure(_WIDTH, height, dpi=130)
+    figure.suptitle(f"{plain(title)}\n", fontsize=15, fontweight="bold", x=0.02, ha="left")
+    figure.text(0.02, 1.0 - 0.55 / height, plain(conditions), fontsize=10.5, color=_GREY, va="top")
     return figure
-
-
-def _dress(axes: Any) -> None:
-    axes.grid(color="#E4E4E4", linewidth=0.8)
-    axes.set_axisbelow(True)
-    axes.spines[["top", "right"]].set_visible(False)
-
-
-def _png(figure: Any) -> bytes:
-    png = BytesIO()
-    figure.savefig(png, format="png")
-    return png.getvalue()
 
 
 # ---- The results.

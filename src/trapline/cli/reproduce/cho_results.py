@@ -1,10 +1,10 @@
 """The output of `trapline reproduce cho`: tables with verdicts, and one plot per experiment, three charts per row, graph after graph."""
 
 from collections.abc import Sequence
-from io import BytesIO
 from typing import TYPE_CHECKING, Any
 
-from trapline.report.svg import COLOURS, MARKERS, STROKES, look
+from trapline.report.plot import dress, line_style, new_figure, png_of
+from trapline.report.svg import COLOURS, look
 from trapline.terminal import say, say_text
 from trapline.units import counted
 
@@ -66,17 +66,11 @@ _BARS = 0.8  # share of the space between two groups that the bars fill
 
 def picture(found: Sequence[tuple[str, "Experiment"]]) -> bytes:
     """Return a plot of one experiment as PNG. `found`: the name of each graph, with the experiment on it."""
-    # Imported here because the import takes longer than a small reproduction. The Agg canvas needs no display.
-    from matplotlib.backends.backend_agg import FigureCanvasAgg
-    from matplotlib.figure import Figure as Canvas
-    from matplotlib.layout_engine import ConstrainedLayoutEngine
-
     first = found[0][1]
     columns = min(_COLUMNS, len(first.charts))
     rows_each = -(-len(first.charts) // columns)
-    size = (max(8.6, _WIDTH * columns), _HEIGHT * rows_each * len(found) + 0.5)
-    canvas = Canvas(figsize=size, dpi=110, layout=ConstrainedLayoutEngine(w_pad=0.12, h_pad=0.12))
-    FigureCanvasAgg(canvas)
+    height = _HEIGHT * rows_each * len(found) + 0.5
+    canvas = new_figure(max(8.6, _WIDTH * columns), height, dpi=110, padding=0.12)
     grid = canvas.add_gridspec(rows_each * len(found), columns)
     for above, (name, experiment) in enumerate(found):
         for number, chart in enumerate(experiment.charts):
@@ -84,9 +78,7 @@ def picture(found: Sequence[tuple[str, "Experiment"]]) -> bytes:
             _draw(canvas.add_subplot(grid[above * rows_each + row, column]), chart, name)
     title = _TITLE.format(number=first.number, title=first.title)
     canvas.suptitle(title, fontsize=14, fontweight="bold", x=0.01, ha="left")
-    png = BytesIO()
-    canvas.savefig(png, format="png")
-    return png.getvalue()
+    return png_of(canvas)
 
 
 def _draw(axes: Any, chart: "ExperimentChart", name: str) -> None:
@@ -101,22 +93,17 @@ def _draw(axes: Any, chart: "ExperimentChart", name: str) -> None:
     # Intervals of shares may reach above 1.
     axes.set_ylim(0.0, min(1.03, axes.get_ylim()[1]) if chart.y_label in _SHARES else None)
     _scale(axes, chart)
-    axes.grid(color="#E4E4E4", linewidth=0.8)
-    axes.set_axisbelow(True)
-    axes.spines[["top", "right"]].set_visible(False)
+    dress(axes)
     axes.legend(fontsize=7.5, frameon=len(chart.curves) > 1, framealpha=0.7, edgecolor="none", handlelength=3.0)
 
 
 def _draw_curve(axes: Any, number: int, name: str, curve: "Curve") -> None:
     from trapline.refresh import estimate
 
-    own = look(number)
-    lengths = STROKES[own.stroke]
     found = {x: estimate(values) for x, values in sorted(curve.items())}
     axes.errorbar(
         list(found), [one.mean for one in found.values()], [one.ci or 0.0 for one in found.values()],
-        label=name, color=COLOURS[own.colour], marker=MARKERS[own.marker], markersize=4.5, linewidth=1.5,
-        elinewidth=0.9, capsize=2.0, linestyle=(0, tuple(0.6 * one for one in lengths)) if lengths else "-",
+        label=name, markersize=4.5, linewidth=1.5, elinewidth=0.9, capsize=2.0, **line_style(number),
     )  # fmt: skip
 
 

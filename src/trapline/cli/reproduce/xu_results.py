@@ -1,11 +1,11 @@
 """The output of `trapline reproduce xu`: tables with verdicts, and one plot per figure, for each trace and both measures."""
 
 from collections.abc import Sequence
-from io import BytesIO
 from typing import TYPE_CHECKING, Any
 
 from trapline.cli.refresh.results import interval_of
-from trapline.report.svg import COLOURS, MARKERS, STROKES
+from trapline.report.plot import dashes, dress, new_figure, png_of
+from trapline.report.svg import COLOURS, MARKERS
 from trapline.terminal import say
 from trapline.units import counted, duration
 
@@ -72,16 +72,8 @@ _APART = 0.012  # shift between curves as a share of the axis, so that their bar
 
 def picture(columns: Sequence[tuple[str, "Drawn"]]) -> bytes:
     """Return a plot of one figure as PNG. `columns`: the name of each trace, with the figure on it."""
-    # Imported here because the import takes longer than a small reproduction. The Agg canvas needs no display.
-    from matplotlib.backends.backend_agg import FigureCanvasAgg
-    from matplotlib.figure import Figure as Canvas
-    from matplotlib.layout_engine import ConstrainedLayoutEngine
-
     figure = columns[0][1].figure
-    canvas = Canvas(
-        figsize=(4.6 * (len(columns) + 1), 8.6), dpi=130, layout=ConstrainedLayoutEngine(w_pad=0.12, h_pad=0.1)
-    )
-    FigureCanvasAgg(canvas)
+    canvas = new_figure(4.6 * (len(columns) + 1), 8.6, dpi=130, padding=0.11)
     grid = canvas.add_gridspec(2, len(columns) + 1)
     _draw_expected(canvas.add_subplot(grid[0, 0]), figure)
     _add_legend(canvas.add_subplot(grid[1, 0]), columns[0][1])
@@ -94,9 +86,7 @@ def picture(columns: Sequence[tuple[str, "Drawn"]]) -> bytes:
     canvas.suptitle(
         f"Xu et al., figure {figure.name}: {figure.title}", fontsize=15, fontweight="bold", x=0.01, ha="left"
     )
-    png = BytesIO()
-    canvas.savefig(png, format="png")
-    return png.getvalue()
+    return png_of(canvas)
 
 
 def _draw_expected(axes: Any, figure: "Figure") -> None:
@@ -137,8 +127,7 @@ def _draw(axes: Any, drawn: "Drawn", measure: str) -> None:
 
 
 def _stroke(number: int) -> dict[str, Any]:
-    lengths = STROKES[number]
-    return {"linestyle": (0, tuple(0.6 * one for one in lengths)) if lengths else "-", "marker": MARKERS[number]}
+    return {"linestyle": dashes(number), "marker": MARKERS[number]}
 
 
 def _scale(axes: Any, figure: "Figure") -> None:
@@ -149,9 +138,7 @@ def _scale(axes: Any, figure: "Figure") -> None:
     shown = every[::2] if len(every) > 6 else every
     axes.set_xticks(shown, labels=[figure.x_name(x) for x in shown])
     axes.set_xlabel(figure.x_label)
-    axes.grid(color="#E4E4E4", linewidth=0.8)
-    axes.set_axisbelow(True)
-    axes.spines[["top", "right"]].set_visible(False)
+    dress(axes)
 
 
 def _add_legend(axes: Any, drawn: "Drawn") -> None:

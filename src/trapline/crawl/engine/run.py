@@ -256,6 +256,7 @@ class LiveCrawl:
         if self._crawler.stopped_by:
             self._web.abort()
         self._crawler.stop(why)
+        self._show(self._status())  # at once, so that the user sees that the key was heard
 
     # ---- the end
 
