@@ -47,7 +47,7 @@ unit: warmup
 
 # numba reads the switch once, at import: this run needs a process of its own.
 unit-uncompiled: .venv/dev.stamp
-	NUMBA_DISABLE_JIT=1 $(BIN)/pytest -q --numprocesses 1 tests/frontier tests/strategies tests/simulate tests/crawl/test_same_order.py
+	NUMBA_DISABLE_JIT=1 $(BIN)/pytest -q --numprocesses 1 tests/frontier tests/strategies tests/simulate tests/crawl/test_crawler_vs_simulator.py
 
 # Writes docs/proof.md; takes hours. Some sections only: make proof PROOF="durability politeness"
 proof: warmup

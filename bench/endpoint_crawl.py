@@ -55,7 +55,7 @@ class World:
     began: float  # wall clock
 
     def key(self, site: int) -> str:
-        """Return the key of a site, as testweb makes it (testweb/published.py)."""
+        """Return the key of a site, as testweb makes it (testweb/answers/published.py)."""
         return xxh3_128_hexdigest(f"{SEED} key {site}".encode())
 
     def ping(self, url: str, key: str, **more: str) -> bytes:
@@ -285,19 +285,19 @@ def _web_began() -> float:
 
 
 @contextmanager
-def _world(pages: int, sites: int, again: list[str], web: list[str], pings: bool = False) -> Iterator[World]:
+def _world(pages: int, sites: int, refresh_options: list[str], web: list[str], pings: bool = False) -> Iterator[World]:
     _run("graph", "generate", "--pages", str(pages), "--sites", str(sites), "--seed", "1", "-o", "web")
     port = _free_port()
     ping = ["--ping", f"http://127.0.0.1:{port}/indexnow"] if pings else []
     with _running("testweb", "web", *web, *ping, "--hosts-file", "hosts", "--urls-file", "seeds"):
         _wait(lambda: Path("seeds").exists())
         time.sleep(1.0)
-        with _crawl_and_endpoint(port, again) as world:
+        with _crawl_and_endpoint(port, refresh_options) as world:
             yield world
 
 
 @contextmanager
-def _crawl_and_endpoint(port: int, again: list[str]) -> Iterator[World]:
+def _crawl_and_endpoint(port: int, refresh_options: list[str]) -> Iterator[World]:
     here = ["--allow-private", "--hosts", "hosts"]
     crawl = [
         "crawl",
@@ -309,7 +309,7 @@ def _crawl_and_endpoint(port: int, again: list[str]) -> Iterator[World]:
         "--pause",
         "0",
         "--continuous",
-        *again,
+        *refresh_options,
         "-o",
         "crawl",
     ]

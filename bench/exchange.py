@@ -43,21 +43,19 @@ def main() -> None:
     parser.add_argument("graph", nargs="?", type=Path, help="a graph with URLs; the default is a generated web")
     parser.add_argument("--processes", type=int, default=8, help="partitions [8]")
     parser.add_argument("--batch-pages", type=int, default=100, help="pages between two messages [100]")
-    asked = parser.parse_args()
-    web = load_graph(asked.graph) if asked.graph else generate(100_000, 1000)
+    args = parser.parse_args()
+    web = load_graph(args.graph) if args.graph else generate(100_000, 1000)
     assert web.urls is not None
     urls = stored(web.urls)
     sizes = page_sizes(0, web.site) if web.sizes is None else web.sizes
-    print(
-        f"{web.pages:,} pages, {web.sites:,} sites, {asked.processes} partitions, sent every {asked.batch_pages} pages"
-    )
+    print(f"{web.pages:,} pages, {web.sites:,} sites, {args.processes} partitions, sent every {args.batch_pages} pages")
     for strategy, filter_size in (
         ("backlink-count", 0),
         ("opic", 0),
         ("larger-sites-first", 0),
         ("larger-sites-first", 1 << 16),
     ):
-        crawl = crawled(web, asked.processes, asked.batch_pages, filter_size, strategy)
+        crawl = crawled(web, args.processes, args.batch_pages, filter_size, strategy)
         batches = rows_of(crawl, urls)
         sent = sum(map(len, batches))
         if not sent:

@@ -9,8 +9,8 @@ import time
 from collections.abc import Callable
 
 from trapline.signals.dates import expiry, last_modified_age
-from trapline.signals.published.discovery import kind_of, of_response
 from trapline.signals.published.feed import read_feed
+from trapline.signals.published.list_discovery import kind_of, of_response
 from trapline.signals.published.schedule import read_schedule
 from trapline.signals.published.sitemap import read_sitemap
 

@@ -36,7 +36,7 @@ from trapline.refresh import (
 from trapline.refresh.core.layout import LEVELS
 
 OURS, RIVAL = "residual-life", "xu"
-HEARING = ("lambda-crawl", "ncis", RIVAL, OURS)  # policies that use signals; the others are shown at normal only
+USES_SIGNALS = ("lambda-crawl", "ncis", RIVAL, OURS)  # policies that use signals; the others are shown at normal only
 RECORDED = ("wikipedia-edits", "ota-page-changes", "git-page-changes", "news-frontpages")
 SHARES = (0.0, 0.1, 0.3, 0.5, 0.7, 0.9, 1.0)
 SCHEDULES = (1.0, 0.75, 0.5, 0.25, 0.1, 0.05)
@@ -48,14 +48,14 @@ SLACK = 0.005  # "not below" allows this difference: five units of the last digi
 class Table:
     """Runs replays on request, shows progress, and keeps all results for --json."""
 
-    def __init__(self, asked: argparse.Namespace, progress: Progress) -> None:
-        self.asked, self._progress, self._done = asked, progress, 0
+    def __init__(self, args: argparse.Namespace, progress: Progress) -> None:
+        self.args, self._progress, self._done = args, progress, 0
         self.found: list[dict[str, Any]] = []
 
     def studies(self, traces: list[Trace]) -> Iterator[TraceStudy]:
         for trace in traces:
-            seeds = self.asked.seeds * (4 if trace.pages < FEW else 1)
-            yield TraceStudy(trace, seeds, self.asked.stretch_days * DAY_S)
+            seeds = self.args.seeds * (4 if trace.pages < FEW else 1)
+            yield TraceStudy(trace, seeds, self.args.stretch_days * DAY_S)
 
     def run(self, study: TraceStudy, policy: str, capacity: float, **conditions: Any) -> Samples:
         self._done += 1
@@ -86,23 +86,23 @@ def levels(table: Table, traces: list[Trace]) -> None:
     verdicts: list[tuple[str, bool, bool, bool]] = []
     for study in table.studies(traces):
         print(f"\n**{study.trace.name}**\n")
-        heading("level", "policy", *(f"{capacity:g}" for capacity in table.asked.capacities))
-        for level in table.asked.levels:
-            shown = [name for name in table.asked.policies if level == "normal" or name in HEARING]
+        heading("level", "policy", *(f"{capacity:g}" for capacity in table.args.capacities))
+        for level in table.args.levels:
+            shown = [name for name in table.args.policies if level == "normal" or name in USES_SIGNALS]
             verdicts += _level(table, study, level, shown)
     within = [name for name, first, near, _ in verdicts if near and not first]
     behind = [name for name, _, near, _ in verdicts if not near]
     lost = [name for name, *_, ahead in verdicts if not ahead]
     print(f"\n- {OURS} first in {sum(first for _, first, *_ in verdicts)} of {len(verdicts)}", end="")
     print(f"; within its interval of the first: {'; '.join(within) or 'none'}; behind: {'; '.join(behind) or 'none'}")
-    if RIVAL not in table.asked.policies:
+    if RIVAL not in table.args.policies:
         return
     print(f"- ahead of {RIVAL} on both measures in {len(verdicts) - len(lost)} of {len(verdicts)}", end="")
     print(f"; not: {'; '.join(lost) or 'none'}", flush=True)
 
 
 def _level(table: Table, study: TraceStudy, level: str, shown: list[str]) -> Iterator[tuple[str, bool, bool, bool]]:
-    capacities = table.asked.capacities
+    capacities = table.args.capacities
     cells = {(name, at): table.run(study, name, at, levels={level: 1.0}) for at in capacities for name in shown}
     for name in shown:
         pairs = [(mean(cells[name, at]), f"{estimate(cells[name, at]['eq3']).mean:.3f}") for at in capacities]
@@ -120,7 +120,7 @@ def _level(table: Table, study: TraceStudy, level: str, shown: list[str]) -> Ite
 def shares(table: Table, traces: list[Trace]) -> None:
     heading("trace", "capacity", *(f"{share:g}" for share in SHARES), "every step up")
     for study in table.studies(traces):
-        for at in table.asked.capacities:
+        for at in table.args.capacities:
             mixes = [{"normal": (1 - u) / 2, "smart": (1 - u) / 2, "super": u} for u in SHARES]
             cells = [table.run(study, OURS, at, levels=mix) for mix in mixes]
             steps = zip(SHARES[1:], cells[1:], cells, strict=False)
@@ -132,11 +132,11 @@ def precision(table: Table, traces: list[Trace]) -> None:
     shown = (f"{q:g}" for q in SCHEDULES)
     heading("trace", "capacity", "wrong points", *shown, "signals alone", f"never below, by {SLACK:g}")
     for study in table.studies(traces):
-        for at in table.asked.capacities:
+        for at in table.args.capacities:
             alone = table.run(study, OURS, at, levels={"smart": 1.0})
             for errors in ("moved", "added"):
-                asked = {"levels": {"super": 1.0}, "schedule_errors": errors}
-                cells = [table.run(study, OURS, at, schedule_precision=q, **asked) for q in SCHEDULES]
+                conditions = {"levels": {"super": 1.0}, "schedule_errors": errors}
+                cells = [table.run(study, OURS, at, schedule_precision=q, **conditions) for q in SCHEDULES]
                 lowest = min(range(len(cells)), key=lambda i: sum(cells[i]["binary"]))
                 verdict, why = not_below(cells[lowest]["binary"], alone["binary"], SLACK)
                 why = f"at {SCHEDULES[lowest]:g}: {why}"
@@ -148,7 +148,7 @@ def pings(table: Table, traces: list[Trace]) -> None:
     heading("trace", "capacity", "recall", "policy", *(f"{precision:g}" for precision in PRECISIONS))
     verdicts: dict[str, list[str]] = {}
     for study in table.studies(traces):
-        for at in table.asked.capacities:
+        for at in table.args.capacities:
             alone = table.run(study, OURS, at, levels={"normal": 1.0})["binary"]
             for recall in RECALLS:
                 noises = [{"levels": {"smart": 1.0}, "precision": q, "recall": recall} for q in PRECISIONS]
@@ -169,14 +169,14 @@ def pings(table: Table, traces: list[Trace]) -> None:
 
 
 def main() -> None:
-    asked = options()
-    traces = [in_steps(trace, asked.step) if asked.step else trace for trace in map(asked.load, asked.traces)]
-    study = {"levels": levels, "shares": shares, "precision": precision, "pings": pings, "other": levels}[asked.study]
+    args = options()
+    traces = [in_steps(trace, args.step) if args.step else trace for trace in map(args.load, args.traces)]
+    study = {"levels": levels, "shares": shares, "precision": precision, "pings": pings, "other": levels}[args.study]
     with Progress("replaying", plain_every_s=20.0) as progress:
-        table = Table(asked, progress)
-        study(table, list(other_traces(traces)) if asked.study == "other" else traces)
-    if asked.json is not None:
-        write_json(asked.json, {"asked": " ".join(sys.argv[1:]), "found": table.found})
+        table = Table(args, progress)
+        study(table, list(other_traces(traces)) if args.study == "other" else traces)
+    if args.json is not None:
+        write_json(args.json, {"options": " ".join(sys.argv[1:]), "found": table.found})
 
 
 def options() -> argparse.Namespace:
@@ -185,7 +185,7 @@ def options() -> argparse.Namespace:
 
     def load(name: str) -> Trace:
         kind, *sizes = name.split(":")
-        return drawn_trace(kind, *map(int, sizes[:2]), 31.0, seed=0) if sizes else load_trace(asked.shared / name)
+        return drawn_trace(kind, *map(int, sizes[:2]), 31.0, seed=0) if sizes else load_trace(args.shared / name)
 
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument(
@@ -232,9 +232,9 @@ def options() -> argparse.Namespace:
         help="use another stretch of the trace, this many days long, for each seed; 0: the whole trace",
     )
     parser.add_argument("--json", type=Path, help="write all results to this file")
-    asked = parser.parse_args()
-    asked.load = load
-    return asked
+    args = parser.parse_args()
+    args.load = load
+    return args
 
 
 if __name__ == "__main__":

@@ -21,12 +21,12 @@ from pathlib import Path
 import numpy as np
 
 from trapline.crawl.files.layout import INDEX
-from trapline.crawl.inspect.database import opened
+from trapline.crawl.inspect.database_reader import opened
 from trapline.errors import ConfigError
 from trapline.frontier import Rules
 from trapline.graph import Graph, generate
 from trapline.graph.generate import WebModel, site_sizes
-from trapline.parallel.live.merged import parts_of
+from trapline.parallel.folder.merged import parts_of
 from trapline.parallel.partition import Partitioning
 from trapline.parallel.simulated.crawl import EXCHANGE, ExchangeRules, ParallelPlan, simulate_parallel
 from trapline.parallel.simulated.measures import ParallelRecord, judge
@@ -61,22 +61,22 @@ class Disk:
 
 
 def main() -> None:
-    asked = _asked()
+    args = _arguments()
     try:
-        disk = disk_of(asked.crawl) if asked.crawl else Disk()
+        disk = disk_of(args.crawl) if args.crawl else Disk()
     except (ConfigError, OSError, sqlite3.Error) as error:
         print(f"scale.py: error: {error}", file=sys.stderr)
         sys.exit(2)
-    print(f"{asked.pages:,.0f} pages in {asked.days:g} days, {asked.page_bytes / 1e3:.1f} kB each\n")
+    print(f"{args.pages:,.0f} pages in {args.days:g} days, {args.page_bytes / 1e3:.1f} kB each\n")
     page_s = seconds_a_page()
-    for row in needed(asked, page_s, disk):
+    for row in needed(args, page_s, disk):
         print("{:<22}{:>16}   {}".format(*row))
-    print_politeness(int(asked.pages), asked.days * 86_400.0, page_s)
-    if asked.simulate:
-        print_simulated(asked.simulate, asked.partitions)
+    print_politeness(int(args.pages), args.days * 86_400.0, page_s)
+    if args.simulate:
+        print_simulated(args.simulate, args.partitions)
 
 
-def _asked() -> argparse.Namespace:
+def _arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--pages", type=float, default=1e9, help="pages to fetch [1e9]")
     parser.add_argument("--days", type=float, default=7.0, help="days to fetch them in [7]")
@@ -96,21 +96,21 @@ def _asked() -> argparse.Namespace:
 # ---- the estimate
 
 
-def needed(asked: argparse.Namespace, page_s: float, disk: Disk) -> list[tuple[str, str, str]]:
+def needed(args: argparse.Namespace, page_s: float, disk: Disk) -> list[tuple[str, str, str]]:
     """Return rows of resource, amount and explanation."""
-    seconds, size = asked.days * 86_400.0, asked.page_bytes
-    rate, known = asked.pages / seconds, asked.pages * asked.known_per_page
-    machines = max(1, math.ceil(known * BYTES_KNOWN / (asked.memory / 2)))
-    sent, sites = rate * URLS_SENT * (1 - 1 / machines), asked.pages / PAGES_PER_SITE
+    seconds, size = args.days * 86_400.0, args.page_bytes
+    rate, known = args.pages / seconds, args.pages * args.known_per_page
+    machines = max(1, math.ceil(known * BYTES_KNOWN / (args.memory / 2)))
+    sent, sites = rate * URLS_SENT * (1 - 1 / machines), args.pages / PAGES_PER_SITE
     cores, link = rate * (LOOP_S + STORE_S) + sent * URL_CODED_S, rate * size * 8e-6
     lookups = sites / seconds, rate / 10
     rows = [
         ("pages", f"{rate:,.0f} /s", f"{rate / machines:,.0f} a machine"),
         ("link", f"{link:,.0f} Mbit/s", f"{link / machines:,.0f} a machine"),
         ("processor", f"{cores:.2f} cores", f"{LOOP_S * 1e6:.0f} us the loop, {STORE_S * 1e6:.0f} its store, a page"),
-        ("known URLs", f"{known:,.0f}", f"{asked.known_per_page:.2f} a page fetched"),
+        ("known URLs", f"{known:,.0f}", f"{args.known_per_page:.2f} a page fetched"),
         ("memory", f"{known * BYTES_KNOWN / 1e9:,.0f} GB", f"{BYTES_KNOWN:.0f} bytes a known URL"),
-        ("machines", f"{machines}", f"of {asked.memory / 1e9:.0f} GB, half of it for known URLs"),
+        ("machines", f"{machines}", f"of {args.memory / 1e9:.0f} GB, half of it for known URLs"),
         ("connections", f"{rate * page_s:,.0f}", f"at the same time: a page takes {page_s:.2f} s"),
         ("exchange", f"{sent * BYTES_PER_URL * 8e-3:,.0f} kbit/s", f"{sent:,.0f} URLs/s"),
         ("", f"{sent * BYTES_PER_URL / rate / size:.2%}", "of the page bytes"),
@@ -118,12 +118,12 @@ def needed(asked: argparse.Namespace, page_s: float, disk: Disk) -> list[tuple[s
         ("DNS lookups", "{:,.0f} to {:,.0f} /s".format(*lookups), "one per site, or one per visit of ten pages"),
         ("", "{:.2f} to {:.2f}".format(*(NAME_S * lookup for lookup in lookups)), "cores"),
     ]
-    return rows + (_on_disk(asked, disk, known) if disk.of else [])
+    return rows + (_on_disk(args, disk, known) if disk.of else [])
 
 
-def _on_disk(asked: argparse.Namespace, disk: Disk, known: float) -> list[tuple[str, str, str]]:
-    archives = asked.pages * asked.page_bytes * disk.archive
-    databases = asked.pages * disk.database + (known - asked.pages) * disk.known
+def _on_disk(args: argparse.Namespace, disk: Disk, known: float) -> list[tuple[str, str, str]]:
+    archives = args.pages * args.page_bytes * disk.archive
+    databases = args.pages * disk.database + (known - args.pages) * disk.known
     each = f"{disk.database:,.0f} bytes a page, {disk.known:,.0f} a URL that was not fetched"
     return [
         ("archives", f"{archives / 1e12:,.1f} TB", f"{disk.archive:.2f} of the bytes of a page in {disk.of}"),
@@ -181,9 +181,9 @@ def seconds_a_page() -> float:
 # ---- politeness
 
 
-def polite_share(sizes: np.ndarray, seconds: float, rest_s: float, visit_pages: int, page_s: float) -> float:
-    """Return the share of all pages that can be fetched politely, when each visit is followed by a delay of `rest_s`."""
-    most = visit_pages * seconds / (rest_s + visit_pages * page_s)
+def polite_share(sizes: np.ndarray, seconds: float, delay_s: float, visit_pages: int, page_s: float) -> float:
+    """Return the share of all pages that can be fetched politely, when each visit is followed by a delay of `delay_s`."""
+    most = visit_pages * seconds / (delay_s + visit_pages * page_s)
     return float(np.minimum(sizes, most).sum() / sizes.sum())
 
 
@@ -191,10 +191,10 @@ def print_politeness(pages: int, seconds: float, page_s: float) -> None:
     sizes = site_sizes(WebModel(pages, int(pages / PAGES_PER_SITE)))
     print(f"\nWhat politeness allows: {len(sizes):,} sites, the largest has {sizes.max():,} pages")
     print("delay   pages a visit    most per site   share of the pages   whole sites")
-    for rest_s, visit_pages in DELAYS:
-        most = visit_pages * seconds / (rest_s + visit_pages * page_s)
-        share = polite_share(sizes, seconds, rest_s, visit_pages, page_s)
-        print(f"{rest_s:>3.0f} s{visit_pages:>16}{most:>17,.0f}{share:>21.3f}{float((sizes <= most).mean()):>14.6f}")
+    for delay_s, visit_pages in DELAYS:
+        most = visit_pages * seconds / (delay_s + visit_pages * page_s)
+        share = polite_share(sizes, seconds, delay_s, visit_pages, page_s)
+        print(f"{delay_s:>3.0f} s{visit_pages:>16}{most:>17,.0f}{share:>21.3f}{float((sizes <= most).mean()):>14.6f}")
 
 
 # ---- simulated
@@ -212,7 +212,7 @@ def print_simulated(pages: int, partitions_tried: list[int]) -> None:
             f"{found.imbalance_pages:>37.2f}{time.perf_counter() - began:>15.0f}",
             flush=True,
         )
-    print_rests(web)
+    print_delays(web)
 
 
 def exchanged(web: Graph, partitions: int) -> ParallelRecord:
@@ -224,7 +224,7 @@ def exchanged(web: Graph, partitions: int) -> ParallelRecord:
     return judge(crawl, web, rules, servers, np.bincount(web.targets, minlength=web.pages).astype(float))
 
 
-def print_rests(web: Graph) -> None:
+def print_delays(web: Graph) -> None:
     """Print the share of pages fetched after some hours, simulated and by the arithmetic; with a connection for every site."""
     sizes, servers = np.bincount(web.site), constant_servers(1.0)
     rules = Rules(delay_s=15.0, ip_delay_s=15.0, per_connection=10)

@@ -16,7 +16,7 @@ from trapline.graph import Graph, generate
 from trapline.simulate import Crawl, Network, Servers, constant_servers, simulate
 from trapline.simulate.modelled import modelled_servers
 from trapline.strategies import Strategy, strategies
-from trapline.strategies.inputs import default_rules
+from trapline.strategies.base.inputs import default_rules
 
 CONNECTIONS = 256
 

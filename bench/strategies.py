@@ -31,7 +31,7 @@ from trapline.simulate.metrics import average_cumulative_pagerank, best_first, k
 from trapline.simulate.modelled import modelled_servers
 from trapline.simulate.timing import seconds_until
 from trapline.strategies import Strategy, strategies
-from trapline.strategies.inputs import CrawlHistory, default_rules, inputs_for
+from trapline.strategies.base.inputs import CrawlHistory, default_rules, inputs_for
 
 Floats = NDArray[np.float64]
 
@@ -168,9 +168,9 @@ def _reached(ground: Ground) -> NDArray[np.int32]:
     return crawl(ground, strategies()["breadth-first"]).log.page
 
 
-def rest_table(every: list[Ground]) -> None:
+def delay_table(every: list[Ground]) -> None:
     """Print the hours until half and 80 % of the PageRank are fetched, for site ranks that count T and that count T + w."""
-    names = [name for pair in ("performance", "crawl-ability") for name in (pair, f"{pair}-and-rest")]
+    names = [name for pair in ("performance", "crawl-ability") for name in (pair, f"{pair}-and-delay")]
     print(f"\nHours until 50 % / 80 % of the PageRank\n\n| graph | w, s | {' | '.join(names)} |")
     print("|---" * (len(names) + 2) + "|")
     for ground in every:
@@ -197,7 +197,7 @@ def main(paths: list[str]) -> None:
         if ground.name == "ku-crawl-2021b":
             reference_table(ground)
     order_tables(every)
-    rest_table([ground for ground in every if ground.graph.pages <= 60_000])
+    delay_table([ground for ground in every if ground.graph.pages <= 60_000])
 
 
 if __name__ == "__main__":

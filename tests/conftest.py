@@ -1,4 +1,5 @@
-"""What all tests share: how many examples are tried, which tests are left to `make proof`, and the real graphs where they are present."""
+"""Settings of all tests: the number of examples, the tests that only `make proof` runs, and the folder of real graphs
+if it is present."""
 
 from pathlib import Path
 
@@ -7,7 +8,7 @@ from hypothesis import settings
 
 from tests.effort import PROOF, examples
 
-# In `make test` the examples are the same in every run. Compilation inside the first one is no reason to fail.
+# `make test` uses the same examples in every run. The first example may take long, because it compiles.
 # To search further: TRAPLINE_PROOF=1 pytest --hypothesis-profile=explore
 settings.register_profile("repeatable", derandomize=True, deadline=None, max_examples=examples(100), database=None)
 settings.register_profile("proof", deadline=None, max_examples=examples(100), print_blob=True)

@@ -1,6 +1,8 @@
-"""How much a test run tries: `make test` tries fixed examples and leaves slow tests out; `make proof` tries everything on new examples.
+"""How much a test run tries. `make test` tries fixed examples and skips slow tests; `make proof` tries everything, with
+new examples.
 
-`TRAPLINE_PROOF=1 pytest ...` does what `make proof` does, for single tests.
+`TRAPLINE_PROOF=1 pytest ...` does for single tests what `make proof` does.
+
 """
 
 import os
@@ -15,5 +17,5 @@ slow = pytest.mark.slow
 
 
 def examples(count: int) -> int:
-    """How many examples of a property are tried: all of them in a proof, else a fifth."""
+    """The number of examples to try of a property: `count` in a proof, otherwise a fifth."""
     return count if PROOF else max(2, count // _QUICK_SHARE)

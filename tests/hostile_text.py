@@ -1,4 +1,5 @@
-"""Text that a terminal, a browser or a reader of lines would obey, and a site on loopback that says it wherever a server can."""
+"""Text that a terminal, a browser or a reader of lines would interpret, and a site on loopback that sends it wherever a
+server can."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -8,14 +9,14 @@ from tests.crawl.small_server import CLOSE, Part, SmallServer, small_server
 TITLE, SCREEN, C1_COLOUR, RIGHT_TO_LEFT = "\x1b]0;owned\x07", "\x1b[2J", "\x9b31m", "\u202e"
 SCRIPT = "<script>alert(1)</script>"
 FORGED = "trapline: error: forged"
-# A window's title, an empty screen, a colour by C1, a change of direction, two separators, DEL, and a line that looks like one of ours.
+# A window title, a screen clear, a colour by C1, a change of direction, two separators, DEL, and a line that looks like one of ours.
 HOSTILE = f"{TITLE}{SCREEN}{C1_COLOUR}{RIGHT_TO_LEFT}\u2028\u2029\x7f{SCRIPT}\r\n{FORGED}"
 IN_A_HEAD = HOSTILE.replace("\r\n", "").encode()
 ADDRESS = "127.9.0.7"
 
 
 def is_harmless(printed: str) -> bool:
-    """Whether a terminal shows every character of it, and no line of it was begun by the hostile text."""
+    """Whether a terminal shows every character, and the hostile text began no line of its own."""
     return all(one.isprintable() or one == "\n" for one in printed) and f"\n{FORGED}" not in f"\n{printed}"
 
 
@@ -26,7 +27,7 @@ def _page(*links: bytes, status: bytes = b"200 OK", fields: bytes = b"") -> byte
 
 
 def answer(host: str, target: str) -> bytes | list[Part]:
-    """The home page links to the others; each carries the text in another place."""
+    """The home page links to the others. Each page carries the text in a different place."""
     text = HOSTILE.encode()
     if target == "/":
         names = (b"reason", b"moved", b"hub", b"no-head", b"no-status", b"coding", b"/p?" + text, b"/\xff" + text)

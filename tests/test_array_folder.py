@@ -1,6 +1,8 @@
-"""Folders of arrays: the bytes on disk are those of existing snapshots, and whatever crash came, one whole folder is left.
+"""Folders of arrays: the format on disk is that of existing snapshots, and after any crash one complete folder is left.
 
-Damage to real snapshots is tried in tests/frontier/test_replay.py and tests/refresh/test_refresh_durability.py."""
+Damage to real snapshots is tried in tests/frontier/test_replay.py and tests/refresh/test_snapshot.py.
+
+"""
 
 import io
 import zlib
@@ -28,7 +30,7 @@ def leaves(folder: Path) -> list[float]:
         return saved.arrays({"leaf": np.float64})["leaf"].ravel().tolist()
 
 
-def test_the_format_on_disk_is_the_one_of_existing_snapshots(tmp_path: Path) -> None:
+def test_the_format_on_disk_is_that_of_existing_snapshots(tmp_path: Path) -> None:
     KIND.save(tmp_path / "a", {"format": 3, "rules": {"delay_s": 1.5}}, PRESSED)
     checksum = zlib.crc32(PRESSED["leaf"].tobytes())
     assert {path.name: path.read_bytes() for path in (tmp_path / "a").iterdir()} == {
@@ -45,10 +47,10 @@ def test_an_array_in_columns_has_the_checksum_of_its_rows(tmp_path: Path) -> Non
 
 
 @pytest.mark.parametrize("dies_at", range(1, 6))
-def test_a_crash_at_any_moment_leaves_a_whole_folder(
+def test_a_crash_at_any_moment_leaves_a_complete_folder(
     dies_at: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Each moment is one at which something reached the disk: an array, a flush, a rename."""
+    """Each moment is one at which something reached the disk: an array, a flush, or a rename."""
     KIND.save(tmp_path / "a", {}, PRESSED)
     moments = 0
 
@@ -75,7 +77,7 @@ def test_a_crash_at_any_moment_leaves_a_whole_folder(
     assert leaves(tmp_path / "a") == [20, 21, 22, 23, 24, 25]
 
 
-def test_whatever_is_wrong_with_it_is_one_line_for_the_user(tmp_path: Path) -> None:
+def test_a_damaged_folder_is_reported_in_one_line(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match="not a complete herbarium"), KIND.opened(tmp_path / "nothing"):
         pass
     KIND.save(tmp_path / "a", {"press": "oak"}, PRESSED)
@@ -87,7 +89,7 @@ def test_whatever_is_wrong_with_it_is_one_line_for_the_user(tmp_path: Path) -> N
         leaves(tmp_path / "a")
 
 
-def test_a_folder_of_somebody_else_is_not_replaced(tmp_path: Path) -> None:
+def test_a_folder_of_another_kind_is_not_replaced(tmp_path: Path) -> None:
     (tmp_path / "letter").touch()
     with pytest.raises(ConfigError, match="exists and is not a herbarium; name another folder"):
         KIND.save(tmp_path, {}, PRESSED)

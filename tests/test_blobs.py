@@ -1,6 +1,8 @@
-"""Blobs of a log: bytes on disk as they always were, and never taken for what they are not.
+"""Blobs of a log: the format on disk does not change, and damaged bytes never count as valid.
 
-Cuts and flipped bits are tried on a real log in tests/frontier/test_replay.py."""
+Cuts and flipped bits are tried on a real log in tests/frontier/test_replay.py.
+
+"""
 
 import io
 import struct
@@ -24,24 +26,24 @@ def written_by_hand(kind: bytes, body: bytes) -> bytes:
 
 
 @pytest.mark.parametrize(("blobs", "kind"), [(JOURNAL, b"TLJ\x03"), (REFRESH, b"TLR\x01")])
-def test_the_format_on_disk_is_the_one_of_existing_crawls(blobs: BlobKind, kind: bytes) -> None:
+def test_the_format_on_disk_is_that_of_existing_crawls(blobs: BlobKind, kind: bytes) -> None:
     assert blobs.blob(b"seven b") == written_by_hand(kind, b"seven b")
 
 
 @given(st.lists(st.binary(max_size=40), max_size=5), st.sampled_from(KINDS))
-def test_what_is_read_is_what_was_written(bodies: list[bytes], kind: BlobKind) -> None:
+def test_written_blobs_are_read_back(bodies: list[bytes], kind: BlobKind) -> None:
     data, whole = b"".join(map(kind.blob, bodies)), [body for body in bodies if body]
     assert list(kind.bodies(data)) == whole
     assert list(kind.bodies(io.BytesIO(data))) == whole
 
 
-def test_the_logs_are_not_taken_for_each_other() -> None:
+def test_the_two_kinds_of_logs_are_distinguished() -> None:
     with pytest.raises(ConfigError, match=r"the log of refresh has format b'TLJ\\x03'; this version reads b'TLR\\x01'"):
         list(REFRESH.bodies(JOURNAL.blob(b"abc")))
 
 
 @given(st.data())
-def test_a_cut_file_gives_its_whole_blobs_and_cut_bytes_are_refused(data: st.DataObject) -> None:
+def test_a_cut_file_gives_its_complete_blobs_and_cut_bytes_are_refused(data: st.DataObject) -> None:
     blobs = [JOURNAL.blob(b"first"), JOURNAL.blob(b"second!")]
     whole = b"".join(blobs)
     cut = data.draw(st.integers(1, len(whole) - 1).filter(lambda end: end != len(blobs[0])))

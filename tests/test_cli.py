@@ -1,4 +1,4 @@
-"""The command line: what the user sees when it works, and one line and an exit code when it does not."""
+"""The command line: its output on success, and one line with an exit code on failure."""
 
 import io
 import subprocess
@@ -21,7 +21,7 @@ Probe = Callable[[BaseException], None]
 
 @pytest.fixture
 def probe(monkeypatch: pytest.MonkeyPatch) -> Probe:
-    """Adds a command `probe` that raises what it is given."""
+    """Add a command `probe` that raises the given error."""
 
     def install(error: BaseException) -> None:
         def fail() -> None:
@@ -53,14 +53,14 @@ def test_every_command_explains_itself(name: str, capsys: pytest.CaptureFixture[
     assert f"Usage: trapline {name}" in capsys.readouterr().out
 
 
-def test_version_is_the_packages(capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_version_is_that_of_the_package(capsys: pytest.CaptureFixture[str]) -> None:
     import trapline
 
     assert run(["--version"]) == 0
     assert trapline.__version__ in capsys.readouterr().out
 
 
-def test_no_command_at_all_is_answered_with_the_help(capsys: pytest.CaptureFixture[str]) -> None:
+def test_without_a_command_the_help_is_printed(capsys: pytest.CaptureFixture[str]) -> None:
     assert run([]) == 2
     assert "Usage: trapline" in capsys.readouterr().err
 
@@ -75,7 +75,7 @@ def test_no_command_at_all_is_answered_with_the_help(capsys: pytest.CaptureFixtu
         (["warmup", "surplus"], "surplus"),
     ],
 )
-def test_a_wrong_word_is_one_line_with_the_nearest_name(
+def test_a_wrong_word_is_reported_in_one_line_with_the_nearest_name(
     args: list[str], hint: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert run(args) == 2
@@ -86,14 +86,14 @@ def test_a_wrong_word_is_one_line_with_the_nearest_name(
     assert answer.err.count("\n") == 1
 
 
-def test_what_the_user_must_mend_is_one_line_and_code_2(probe: Probe, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_user_error_is_one_line_with_exit_code_2(probe: Probe, capsys: pytest.CaptureFixture[str]) -> None:
     probe(ConfigError("links.csv, row 7:\n  no page 12"))
     assert run(["probe"]) == 2
     assert capsys.readouterr().err == "trapline: error: links.csv, row 7: no page 12\n"
 
 
 @pytest.mark.parametrize("error", [InvariantError("two leases on site 3"), KeyError("site 3")])
-def test_a_defect_is_owned_up_to_without_a_traceback(
+def test_an_internal_error_is_reported_without_a_traceback(
     error: Exception, probe: Probe, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.delenv("TRAPLINE_DEBUG", raising=False)
@@ -105,7 +105,7 @@ def test_a_defect_is_owned_up_to_without_a_traceback(
     assert "Traceback" not in shown
 
 
-def test_a_defect_shows_its_traceback_when_asked(
+def test_an_internal_error_shows_its_traceback_on_request(
     probe: Probe, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("TRAPLINE_DEBUG", "1")
@@ -120,7 +120,7 @@ def test_an_interrupt_ends_with_130_and_no_traceback(probe: Probe, capsys: pytes
     assert "Traceback" not in capsys.readouterr().err
 
 
-def test_a_reader_that_goes_away_is_no_error() -> None:
+def test_a_closed_pipe_is_not_an_error() -> None:
     process = subprocess.Popen([TRAPLINE, "--help"], stdout=subprocess.PIPE, stderr=subprocess.PIPE)
     assert process.stdout is not None
     process.stdout.close()
@@ -134,7 +134,7 @@ class Terminal(io.StringIO):
         return True
 
 
-def test_progress_on_a_terminal_is_one_line_that_is_gone_at_the_end() -> None:
+def test_progress_on_a_terminal_is_one_line_that_disappears_at_the_end() -> None:
     terminal = Terminal()
     with Progress("compiling", stream=terminal) as progress:
         progress.update(1, 8, "next_visit")
@@ -151,7 +151,7 @@ def test_progress_in_a_log_is_plain_lines_and_none_for_short_work() -> None:
     assert log.getvalue() == "pages: 1,000/5,000\n"
 
 
-def test_what_is_waited_for_is_said_at_once_once() -> None:
+def test_a_wait_is_announced_at_once_and_only_once() -> None:
     terminal, log, nobody = Terminal(), io.StringIO(), io.StringIO()
     for stream in (terminal, log, nobody):
         with Progress("compiling", stream=stream, quiet=stream is nobody) as progress:
@@ -160,8 +160,8 @@ def test_what_is_waited_for_is_said_at_once_once() -> None:
     assert (log.getvalue(), nobody.getvalue()) == ("waiting for another trapline process to finish compiling\n", "")
 
 
-class Heard(io.StringIO):
-    """A log that says when something was written into it."""
+class SignallingLog(io.StringIO):
+    """A log that signals when something is written."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -172,8 +172,8 @@ class Heard(io.StringIO):
         return super().write(text)
 
 
-def test_work_without_steps_has_a_line_only_if_it_is_long(monkeypatch: pytest.MonkeyPatch) -> None:
-    log = Heard()
+def test_work_without_steps_prints_a_line_only_if_it_is_long(monkeypatch: pytest.MonkeyPatch) -> None:
+    log = SignallingLog()
     monkeypatch.setattr(sys, "stderr", log)
     monkeypatch.setattr("trapline.cli.terminal.progress._LONG_S", 3_600.0)  # however busy the machine is
     with said_if_long("opening out"):
@@ -187,7 +187,7 @@ def test_work_without_steps_has_a_line_only_if_it_is_long(monkeypatch: pytest.Mo
     assert log.getvalue() == "opening out ...\n"
 
 
-def test_long_progress_says_how_fast_and_how_long_still(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_long_progress_shows_the_rate_and_the_remaining_time(monkeypatch: pytest.MonkeyPatch) -> None:
     now, log = 100.0, io.StringIO()
     monkeypatch.setattr("trapline.cli.terminal.progress.time.monotonic", lambda: now)
     with Progress("crawling", unit="pages", stream=log, plain_every_s=0.0) as progress:

@@ -1,4 +1,4 @@
-"""The documentation says what is so: its Python runs, its options and files exist, and all options are in it."""
+"""The documentation is true: its Python runs, its options and files exist, and all options are documented."""
 
 import ast
 import doctest
@@ -33,7 +33,7 @@ LIVE = {
 
 
 def options_of(command: str) -> set[str]:
-    """The long name of each, as `--help` has it."""
+    """The long name of each option, as in `--help`."""
     params = COMMANDS[command].load().params
     return {param.opts[-1] for param in params if param.opts[-1].startswith("--")}
 
@@ -52,7 +52,7 @@ def test_every_option_in_the_pages_of_live_commands_exists() -> None:
     assert options_named(("crawl", "testweb")) - known == {"--help"}
 
 
-def test_every_folder_says_what_it_holds_and_has_its_place_in_the_architecture() -> None:
+def test_every_folder_has_a_docstring_and_a_place_in_the_architecture() -> None:
     said = (DOCS / "architecture.md").read_text()
     package = ROOT / "src" / "trapline"
     for init in package.glob("*/**/__init__.py"):
@@ -63,7 +63,7 @@ def test_every_folder_says_what_it_holds_and_has_its_place_in_the_architecture()
     assert {one for one in named if not (package / one).exists()} == set()
 
 
-def test_what_the_architecture_places_in_a_file_is_there() -> None:
+def test_names_that_the_architecture_places_in_a_file_are_there() -> None:
     """A name "(in `file.py`)"."""
     placed = re.findall(r"`(\w+)` \(in `(\w+\.py)`\)", (DOCS / "architecture.md").read_text())
     assert placed
@@ -94,7 +94,7 @@ def test_a_decision_is_titled_by_its_number(decision: Path) -> None:
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
-def test_what_a_page_shows_is_what_happens(page: Path) -> None:
+def test_the_examples_of_a_page_run(page: Path) -> None:
     assert doctest.testfile(str(page), module_relative=False).failed == 0
 
 
@@ -123,14 +123,14 @@ def commands_of(page: Path) -> list[str]:
 
 
 def parsed(words: list[str]) -> None:
-    """Parse a command line as click would, without running it. A placeholder for a file is not looked for."""
+    """Parse a command line as click would, without running it. A placeholder for a file need not exist."""
     context: click.Context = click.Context(trapline, info_name="trapline")
     command: click.Command = trapline
     while isinstance(command, click.Group):
         name, found, words = command.resolve_command(context, words)
         assert found is not None
         context, command = click.Context(found, info_name=name, parent=context), found
-    if words[:1] == ["freshness"]:  # a command of its own behind `testweb`
+    if words[:1] == ["freshness"]:  # a separate command below `testweb`
         command = freshness
     known = {option for param in command.params for option in (*param.opts, *param.secondary_opts)} | {"--help"}
     given = {word.split("=")[0] for word in words if re.match(r"--?[a-z]", word)}

@@ -1,4 +1,4 @@
-"""The hint for a wrong name, and the split of errors by who must act."""
+"""The hint for a wrong name, and the classes of errors by who must act."""
 
 import pytest
 
@@ -16,15 +16,15 @@ RANKS = ["opic", "fifo", "larger-sites-first", "crawl-ability"]
         ("larger-first", "larger-sites-first"),
     ],
 )
-def test_a_near_miss_is_answered_with_the_name_that_was_meant(typed: str, meant: str) -> None:
+def test_the_hint_for_a_near_miss_is_the_nearest_name(typed: str, meant: str) -> None:
     assert nearest(typed, RANKS) == f"did you mean {meant!r}?"
 
 
-def test_a_name_near_none_is_answered_with_all_of_them() -> None:
+def test_the_hint_for_a_name_near_none_lists_all_names() -> None:
     assert nearest("zzz", RANKS) == "valid: crawl-ability, fifo, larger-sites-first, opic"
 
 
-def test_the_hint_takes_any_iterable_once() -> None:
+def test_the_hint_iterates_over_the_names_once() -> None:
     assert nearest("zzz", (name for name in RANKS)).startswith("valid: crawl-ability")
 
 

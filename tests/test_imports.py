@@ -1,7 +1,7 @@
-"""The core decides and nothing else: it imports no clock, no IO and no chance.
+"""The core only decides: it imports no clock, no IO and no random numbers.
 
-The layers are import-linter's (pyproject.toml). This is here because that tool rejects a package that does not
-exist yet, and the law must already hold on the day `refresh` is begun.
+import-linter checks the layers (pyproject.toml). It rejects a package that does not exist yet, so this law is tested here.
+
 """
 
 import ast
@@ -18,7 +18,7 @@ CORE_FILES = sorted(file for part in ("frontier", "strategies", "refresh") for f
 
 
 def imported(source: str) -> Iterator[str]:
-    """The top-level names of all modules that a source imports, wherever in the file it does so."""
+    """The top-level names of all modules that a source imports, anywhere in the file."""
     for node in ast.walk(ast.parse(source)):
         if isinstance(node, ast.Import):
             yield from (alias.name.partition(".")[0] for alias in node.names)
@@ -27,10 +27,10 @@ def imported(source: str) -> Iterator[str]:
 
 
 @pytest.mark.parametrize("file", CORE_FILES, ids=lambda file: str(file.relative_to(PACKAGE)))
-def test_the_core_imports_no_clock_no_io_and_no_chance(file: Path) -> None:
+def test_the_core_imports_no_clock_no_io_and_no_random_numbers(file: Path) -> None:
     assert not FORBIDDEN.intersection(imported(file.read_text(encoding="utf-8")))
 
 
-def test_an_import_is_found_wherever_it_stands() -> None:
+def test_an_import_is_found_anywhere_in_a_file() -> None:
     source = "import os.path\ndef f():\n    from time import monotonic\n    import numpy, asyncio.events as e\n"
     assert set(imported(source)) == {"os", "time", "numpy", "asyncio"}

@@ -1,6 +1,7 @@
-"""What compiled/jit.py promises: kernels that count no references, one signature each, a cache that is never stale.
+"""The promises of compiled/jit.py: kernels that count no references, one signature each, and a cache that is never stale.
 
-The compiled core is looked at from fresh processes with caches of their own; the whole of it is compiled once for this file.
+The compiled core is inspected from new processes with their own caches. It is compiled once for this file.
+
 """
 
 import json
@@ -27,7 +28,7 @@ PACKAGE = Path(trapline.__file__).parent
 SOURCES = list(compiled_sources(PACKAGE))
 compiled_only = pytest.mark.skipif(jit.DISABLED, reason="NUMBA_DISABLE_JIT=1: nothing is compiled")
 
-# What a process says of the core after all of it was loaded or compiled.
+# What a process reports about the core after it was loaded or compiled.
 PROBE = """
 import json, re, time
 import trapline.crawl.engine.run, trapline.frontier.replay, trapline.simulate.driver
@@ -75,7 +76,7 @@ print(json.dumps({
 
 
 def python(source: str, cache: Path, root: Path = PACKAGE.parent) -> str:
-    """What a fresh process prints. It leaves no bytecode, which would hide an edit made within the same second."""
+    """The output of a new process. It writes no bytecode, which would hide an edit made within the same second."""
     environment = {**os.environ, "TRAPLINE_CACHE": str(cache), "PYTHONPATH": str(root), "PYTHONDONTWRITEBYTECODE": "1"}
     done = subprocess.run(
         [sys.executable, "-c", source], env=environment, cwd=cache.parent, capture_output=True, text=True, timeout=300
@@ -113,7 +114,7 @@ def test_every_helper_and_kernel_is_compiled_for_one_signature(cold: dict[str, A
 @slow
 @compiled_only
 def test_no_two_functions_share_a_name(cold: dict[str, Any]) -> None:
-    """`specialisations` goes by name: of two with one name, one would be hidden."""
+    """`specialisations` uses names: of two functions with one name, one would be hidden."""
     assert len(cold["specialisations"]) == cold["functions"]
 
 
@@ -122,7 +123,7 @@ def test_no_two_functions_share_a_name(cold: dict[str, Any]) -> None:
 
 @slow
 @compiled_only
-def test_the_check_for_reference_counting_sees_it_where_it_is(cold: dict[str, Any]) -> None:
+def test_the_check_for_reference_counting_finds_it(cold: dict[str, Any]) -> None:
     assert cold["control"]
 
 
@@ -136,7 +137,7 @@ def test_kernels_and_ranks_count_no_references(cold: dict[str, Any]) -> None:
 @compiled_only
 def test_helpers_are_private_to_their_kernel(cold: dict[str, Any]) -> None:
     assert {name: k["shared"] for name, k in cold["kernels"].items() if k["shared"]} == {}
-    assert cold["kernels"]["next_visit"]["private"] > 5  # not all are inlined: there is something to be private
+    assert cold["kernels"]["next_visit"]["private"] > 5  # not all are inlined, so some are private
 
 
 # The cache.
@@ -159,7 +160,7 @@ def test_a_second_process_compiles_nothing(cold: dict[str, Any], warm: dict[str,
 
 @slow
 @compiled_only
-def test_every_compiled_function_lies_in_a_source(cold: dict[str, Any]) -> None:
+def test_every_compiled_function_is_in_a_listed_source(cold: dict[str, Any]) -> None:
     files = {Path(file).relative_to(PACKAGE).as_posix() for file in cold["files"]}
     assert len(files) > 40
     assert files - set(SOURCES) == set()
@@ -173,9 +174,7 @@ def copied(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.mark.parametrize("source", SOURCES)
-def test_an_edit_of_any_source_leads_to_another_cache(
-    source: str, copied: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_an_edit_of_any_source_gives_another_cache(source: str, copied: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(jit, "_PACKAGE", copied)
     before, text = jit.cache_folder(), (copied / source).read_bytes()
     assert jit.cache_folder() == before
@@ -189,7 +188,7 @@ def test_an_edit_of_any_source_leads_to_another_cache(
 
 
 @pytest.mark.parametrize("folder", ["frontier", "strategies", "graph", "simulate", "", "new/folder"])
-def test_a_new_kernel_file_leads_to_another_cache(folder: str, copied: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_new_kernel_file_gives_another_cache(folder: str, copied: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(jit, "_PACKAGE", copied)
     before = jit.cache_folder()
     new = copied / folder / "brand_new.py"
@@ -200,8 +199,8 @@ def test_a_new_kernel_file_leads_to_another_cache(folder: str, copied: Path, mon
     assert after != before
 
 
-# A kernel of its own: what the others import would be compiled with them. It calls a helper of another file, which has a
-# function of a third and a constant of a fourth, by way of a package.
+# A kernel of its own, because the kernels that the others import would be compiled with them. It calls a helper of another file,
+# which has a function of a third and a constant of a fourth file, through a package.
 CHAIN = {
     "chain.py": """
 from trapline.chained import drawn
@@ -268,7 +267,7 @@ def drawn(package: Path, cache: Path) -> dict[str, Any]:
         pytest.param("rng.py", "0x2C1B3C6D", "0x85EBCA6B", marks=slow),
     ],
 )
-def test_an_edit_is_not_answered_from_a_stale_cache(chained: Path, cache: Path, file: str, old: str, new: str) -> None:
+def test_an_edited_source_never_uses_a_stale_cache(chained: Path, cache: Path, file: str, old: str, new: str) -> None:
     text = (chained / file).read_text()
     assert text.count(old) == 1
     first, second = drawn(chained, cache), drawn(chained, cache)
@@ -282,9 +281,9 @@ def test_an_edit_is_not_answered_from_a_stale_cache(chained: Path, cache: Path, 
 
 @slow
 @compiled_only
-def test_an_edit_of_what_only_calls_compiled_code_costs_no_compilation(chained: Path, cache: Path) -> None:
+def test_an_edit_of_a_caller_of_compiled_code_needs_no_compilation(chained: Path, cache: Path) -> None:
     drawn(chained, cache)
-    for file in ("strategies/inputs.py", "graph/load.py", "crawl/engine/run.py"):
+    for file in ("strategies/base/inputs.py", "graph/load.py", "crawl/engine/run.py"):
         with (chained / file).open("a") as text:
             text.write("\nADDED = 1\n")
     assert drawn(chained, cache)["hits"]
@@ -292,10 +291,8 @@ def test_an_edit_of_what_only_calls_compiled_code_costs_no_compilation(chained: 
 
 @slow
 @compiled_only
-def test_the_same_sources_at_another_place_are_compiled_as_at_a_cold_start(
-    chained: Path, cache: Path, tmp_path: Path
-) -> None:
-    """numba's own cache goes by the place of a file, so two installations of one version share nothing but the folder."""
+def test_the_same_sources_in_another_folder_are_compiled_again(chained: Path, cache: Path, tmp_path: Path) -> None:
+    """numba's own cache uses the path of a file, so two installations of one version share only the folder."""
     drawn(chained, cache)
     shutil.copytree(chained, tmp_path / "trapline")
     assert drawn(tmp_path / "trapline", cache)["most"] == 1
@@ -305,7 +302,7 @@ def test_the_same_sources_at_another_place_are_compiled_as_at_a_cold_start(
 @pytest.mark.parametrize(
     "damage", [pytest.param(b"", id="emptied", marks=slow), pytest.param(b"nonsense", id="overwritten")]
 )
-def test_a_damaged_cache_is_compiled_anew(chained: Path, tmp_path: Path, damage: bytes) -> None:
+def test_a_damaged_cache_is_compiled_again(chained: Path, tmp_path: Path, damage: bytes) -> None:
     cache = tmp_path / "cache"
     whole = drawn(chained, cache)
     damaged = [*cache.rglob("*.nbi"), *cache.rglob("*.nbc")]
@@ -321,13 +318,13 @@ def test_a_damaged_cache_is_compiled_anew(chained: Path, tmp_path: Path, damage:
 
 # Several processes at once.
 
-# As a command would: with what the user reads.
+# As a command would: with the output that the user reads.
 COMMAND = DRAW.replace("jit.ready()", "from trapline.cli.terminal.progress import compile_kernels; compile_kernels()")
 
 
 @pytest.fixture
 def empty(chained: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """The folder that processes of the copied package will compile into."""
+    """The folder into which processes of the copied package compile."""
     monkeypatch.setattr(jit, "_PACKAGE", chained)
     monkeypatch.setenv("TRAPLINE_CACHE", str(tmp_path / "cache"))
     monkeypatch.setenv("PYTHONPATH", str(chained.parent))
@@ -342,7 +339,7 @@ def begun() -> "subprocess.Popen[str]":
 
 
 @compiled_only
-def test_of_two_at_once_one_compiles_and_the_other_waits_and_loads(empty: Path) -> None:
+def test_of_two_simultaneous_processes_one_compiles_and_the_other_waits_and_loads(empty: Path) -> None:
     with ExitStack() as ends:
         with alone(empty / "compiling.lock", lambda: None):
             both = [begun(), begun()]
@@ -357,7 +354,7 @@ def test_of_two_at_once_one_compiles_and_the_other_waits_and_loads(empty: Path) 
 
 @slow
 @compiled_only
-def test_whoever_finds_all_in_the_cache_waits_for_nobody(chained: Path, empty: Path) -> None:
+def test_a_process_with_a_complete_cache_does_not_wait(chained: Path, empty: Path) -> None:
     drawn(chained, empty.parent)
     with alone(empty / "compiling.lock", lambda: None):
         assert drawn(chained, empty.parent)["hits"] == 1
@@ -365,7 +362,7 @@ def test_whoever_finds_all_in_the_cache_waits_for_nobody(chained: Path, empty: P
 
 # Other users of numba in the same process.
 
-# A host application compiles a function of its own, in a thread of its own, each time Trapline says what it compiles next.
+# A host application compiles its own function in its own thread each time Trapline announces what it compiles next.
 HOST = DRAW.replace(
     "jit.ready()",
     """
@@ -387,7 +384,7 @@ jit.ready(compile_another)
 
 @slow
 @compiled_only
-def test_what_another_thread_compiles_meanwhile_gets_machine_code(chained: Path, tmp_path: Path) -> None:
+def test_functions_that_another_thread_compiles_meanwhile_get_machine_code(chained: Path, tmp_path: Path) -> None:
     answers = json.loads(python(HOST, tmp_path / "cache", chained.parent))["answers"]
     assert answers == [42, 42]  # beside a helper, and beside a kernel
     assert drawn(chained, tmp_path / "cache")["hits"] == 1
@@ -395,7 +392,7 @@ def test_what_another_thread_compiles_meanwhile_gets_machine_code(chained: Path,
 
 @slow
 @compiled_only
-def test_threads_that_want_the_core_at_once_all_find_it_ready(chained: Path, tmp_path: Path) -> None:
+def test_simultaneous_threads_all_find_the_core_ready(chained: Path, tmp_path: Path) -> None:
     together = """
 from concurrent.futures import ThreadPoolExecutor
 with ThreadPoolExecutor(8) as threads:
@@ -409,7 +406,7 @@ assert jit._ready_kernels == len(jit._kernels)
 
 
 @compiled_only
-def test_what_another_thread_declares_meanwhile_keeps_its_cache(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_functions_that_another_thread_declares_meanwhile_keep_their_cache(monkeypatch: pytest.MonkeyPatch) -> None:
     """Trapline chooses numba's folder for its own functions only."""
     foreign: list[Any] = []
 
@@ -433,9 +430,7 @@ def time_of_others(seconds: float) -> float:
 # The place of the cache.
 
 
-def test_a_cache_that_cannot_be_written_gives_way_to_a_temporary_one(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_an_unwritable_cache_is_replaced_by_a_temporary_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "file").touch()
     monkeypatch.setenv("TRAPLINE_CACHE", str(tmp_path / "file" / "cache"))
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
@@ -444,7 +439,7 @@ def test_a_cache_that_cannot_be_written_gives_way_to_a_temporary_one(
 
 
 def test_a_cache_of_another_user_is_not_used(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """numba runs what it finds there."""
+    """numba executes what it finds there."""
     monkeypatch.setenv("TRAPLINE_CACHE", str(tmp_path / "cache"))
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
     chosen = jit.cache_folder()
@@ -454,8 +449,8 @@ def test_a_cache_of_another_user_is_not_used(tmp_path: Path, monkeypatch: pytest
     assert jit.cache_folder() != chosen and jit.cache_folder().parent.parent == tmp_path
 
 
-def test_a_cache_that_another_user_makes_first_is_not_used(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """After it was found missing, and before it is made."""
+def test_a_cache_that_another_user_creates_first_is_not_used(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """After it was found missing, and before it is created."""
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
     chosen = tmp_path / "cache"
     assert jit._made(chosen) == chosen == jit._made(chosen)
@@ -471,7 +466,7 @@ def test_a_cache_that_another_user_makes_first_is_not_used(tmp_path: Path, monke
 
 
 @compiled_only
-def test_a_cache_is_closed_to_others_whatever_the_umask(chained: Path, tmp_path: Path) -> None:
+def test_a_cache_is_private_whatever_the_umask(chained: Path, tmp_path: Path) -> None:
     cache = tmp_path / "cache"
     before = os.umask(0)
     try:
@@ -498,7 +493,7 @@ def test_a_process_whose_cache_cannot_be_written_works(
 
 @slow
 @compiled_only
-def test_a_new_cache_takes_the_place_of_those_unused_for_thirty_days(chained: Path, tmp_path: Path) -> None:
+def test_a_new_cache_replaces_those_unused_for_thirty_days(chained: Path, tmp_path: Path) -> None:
     cache = tmp_path / "cache"
     days = {"a" * 20: 31, "b" * 20: 29, "not-ours": 31}
     for name, old in days.items():
@@ -510,11 +505,11 @@ def test_a_new_cache_takes_the_place_of_those_unused_for_thirty_days(chained: Pa
     (own,) = left - days.keys()
     os.utime(cache / own, (0.0, 0.0))
     os.utime(cache / ("b" * 20), (0.0, 0.0))
-    drawn(chained, cache)  # from the cache that is there
+    drawn(chained, cache)  # from the existing cache
     assert {folder.name for folder in cache.iterdir()} == left and (cache / own).stat().st_mtime > 0.0
 
 
-def test_of_folders_unused_for_a_day_the_newest_eight_stay(tmp_path: Path) -> None:
+def test_the_newest_eight_folders_unused_for_a_day_stay(tmp_path: Path) -> None:
     now, hours = time.time(), [1, 23, *range(25, 35), 31 * 24]
     for place, old in enumerate(hours):
         folder = tmp_path / f"{place:020x}"

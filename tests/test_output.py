@@ -1,4 +1,4 @@
-"""A file for the user is there whole or not at all, and a hopeless destination is known before the work."""
+"""A file for the user is complete or absent, and an impossible destination is reported before the work."""
 
 import errno
 import json
@@ -52,7 +52,7 @@ HOPELESS = [
 
 @pytest.mark.parametrize("place", HOPELESS)
 @pytest.mark.parametrize("act", [check_writable, lambda path: write_text(path, "x")])
-def test_a_hopeless_destination_is_one_line_that_names_it(
+def test_an_impossible_destination_is_reported_in_one_line_that_names_it(
     place: Callable[[Path], Path], act: Callable[[Path], None], tmp_path: Path
 ) -> None:
     path = place(tmp_path)
@@ -85,7 +85,7 @@ def test_checking_leaves_nothing_behind_and_changes_nothing(tmp_path: Path) -> N
 
 
 @pytest.mark.parametrize("exception", [RuntimeError, KeyboardInterrupt])
-def test_a_write_that_breaks_off_leaves_what_was_there(exception: type[BaseException], tmp_path: Path) -> None:
+def test_a_failed_write_leaves_the_old_file(exception: type[BaseException], tmp_path: Path) -> None:
     path = tmp_path / "out"
     path.write_text("before")
     with pytest.raises(exception), atomic(path) as file:
@@ -95,7 +95,7 @@ def test_a_write_that_breaks_off_leaves_what_was_there(exception: type[BaseExcep
     assert [p.name for p in tmp_path.iterdir()] == ["out"]
 
 
-def test_a_killed_writer_leaves_what_was_there(tmp_path: Path) -> None:
+def test_a_killed_writer_leaves_the_old_file(tmp_path: Path) -> None:
     path = tmp_path / "out"
     path.write_text("before")
     program = (
@@ -107,14 +107,14 @@ def test_a_killed_writer_leaves_what_was_there(tmp_path: Path) -> None:
     assert path.read_text() == "before"
 
 
-def test_a_full_disk_is_the_users_to_mend(tmp_path: Path) -> None:
+def test_a_full_disk_is_a_user_error(tmp_path: Path) -> None:
     path = tmp_path / "out"
     with pytest.raises(ConfigError, match="out: No space left"), atomic(path):
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_destination_that_turns_hopeless_during_the_work_is_named(tmp_path: Path) -> None:
+def test_a_destination_that_becomes_impossible_during_the_work_is_named(tmp_path: Path) -> None:
     path = tmp_path / "out"
     with pytest.raises(ConfigError, match="out: Is a directory"), atomic(path) as file:
         file.write(b"x")
@@ -122,12 +122,12 @@ def test_a_destination_that_turns_hopeless_during_the_work_is_named(tmp_path: Pa
     assert [p.name for p in tmp_path.iterdir()] == ["out"]
 
 
-def test_a_failure_to_open_another_file_is_not_blamed_on_this_one(tmp_path: Path) -> None:
+def test_a_failure_to_open_another_file_is_not_reported_for_this_one(tmp_path: Path) -> None:
     with pytest.raises(FileNotFoundError, match="elsewhere"), atomic(tmp_path / "out"):
         (tmp_path / "elsewhere").read_text()
 
 
-def test_the_destination_is_replaced_behind_a_link(tmp_path: Path) -> None:
+def test_the_target_of_a_link_is_replaced(tmp_path: Path) -> None:
     (tmp_path / "link").symlink_to(tmp_path / "file")
     write_text(tmp_path / "link", "x")
     assert (tmp_path / "link").is_symlink()
@@ -146,14 +146,14 @@ def test_a_new_file_has_the_permissions_of_any_other(tmp_path: Path) -> None:
     assert (tmp_path / "ours").stat().st_mode == (tmp_path / "ordinary").stat().st_mode
 
 
-def test_json_comes_back_as_it_went(tmp_path: Path) -> None:
+def test_json_is_read_back_as_written(tmp_path: Path) -> None:
     value = {"strategy": "opic", "curve": [[0.1, 0.25], [1.0, 1.0]], "pages": 3}
     write_json(tmp_path / "out.json", value)
     assert json.loads((tmp_path / "out.json").read_text()) == value
 
 
 @pytest.mark.parametrize("number", [float("nan"), float("inf"), float("-inf")])
-def test_json_refuses_what_is_no_number_and_writes_nothing(number: float, tmp_path: Path) -> None:
+def test_json_refuses_nan_and_infinity_and_writes_nothing(number: float, tmp_path: Path) -> None:
     with pytest.raises(InvariantError, match=r"out\.json"):
         write_json(tmp_path / "out.json", {"tau": [number]})
     assert list(tmp_path.iterdir()) == []

@@ -1,4 +1,4 @@
-"""The files that compiled code is made of: every one that can change it, and no others."""
+"""The source files of the compiled code: every file that can change it, and no others."""
 
 import ast
 import gc
@@ -28,7 +28,7 @@ def parsed(file: str) -> list[ast.AST]:
 
 
 def imports(file: str) -> Iterator[tuple[str, str]]:
-    """Each import of the package, as Python's own grammar sees it: module, name."""
+    """Each import of the package as module and name, read by Python's own grammar."""
     for node in parsed(file):
         if isinstance(node, ast.Import):
             yield from ((alias.name, "") for alias in node.names if alias.name.split(".")[0] == "trapline")
@@ -38,7 +38,7 @@ def imports(file: str) -> Iterator[tuple[str, str]]:
 
 
 def homes(module: str, name: str) -> Iterator[str]:
-    """The file that a name is made in, and the package that hands it on."""
+    """The file in which a name is defined, and the package that re-exports it."""
     place = PACKAGE.joinpath(*module.split(".")[1:])
     for file in (place / f"{name}.py", place / name / "__init__.py", place.with_suffix(".py"), place / "__init__.py"):
         if file.is_file():
@@ -67,8 +67,8 @@ def test_every_file_that_can_compile_is_a_source(found: set[str]) -> None:
     assert compiling - found == set()
 
 
-def test_whatever_a_source_imports_is_a_source(found: set[str]) -> None:
-    """A kernel holds the constants that its file imports, so those files are part of it."""
+def test_every_import_of_a_source_is_a_source(found: set[str]) -> None:
+    """A kernel contains the constants that its file imports, so those files are sources too."""
     followed = {file for file in found if not file.endswith("__init__.py")}
     wanted = {other for file in followed for other in imported(file)}
     assert len(wanted) > 20
@@ -77,9 +77,9 @@ def test_whatever_a_source_imports_is_a_source(found: set[str]) -> None:
 
 @pytest.mark.parametrize(
     "file",
-    ["strategies/inputs.py", "graph/load.py", "graph/generate.py", "crawl/engine/visit.py", "simulate/timing.py"],
+    ["strategies/base/inputs.py", "graph/load.py", "graph/generate.py", "crawl/engine/visit.py", "simulate/timing.py"],
 )
-def test_what_only_calls_compiled_code_is_no_source(found: set[str], file: str) -> None:
+def test_a_file_that_only_calls_compiled_code_is_not_a_source(found: set[str], file: str) -> None:
     assert (PACKAGE / file).is_file() and file not in found
 
 
@@ -88,7 +88,7 @@ def test_what_only_calls_compiled_code_is_no_source(found: set[str], file: str) 
 
 @pytest.fixture
 def package(tmp_path: Path) -> Path:
-    """Constants in plain.py, handed on by a package; others.py is what nobody asks for."""
+    """Constants in plain.py, re-exported by a package. Nothing imports others.py."""
     for file, text in {
         "__init__.py": "",
         "compiled/jit.py": "def kernel(signature): ...\n",
@@ -127,7 +127,7 @@ def package(tmp_path: Path) -> Path:
         ("from trapline.missing import NOTHING", []),
     ],
 )
-def test_a_constant_is_followed_to_where_it_is_made(package: Path, line: str, files: list[str]) -> None:
+def test_a_constant_is_followed_to_its_definition(package: Path, line: str, files: list[str]) -> None:
     (package / "kernels.py").write_text(KERNEL.format(line))
     assert list(compiled_sources(package)) == sorted([*files, "compiled/jit.py", "kernels.py"])
 
@@ -135,13 +135,13 @@ def test_a_constant_is_followed_to_where_it_is_made(package: Path, line: str, fi
 @pytest.mark.parametrize(
     "line", ["@helper(i8(i8))", "@jit.kernel('void()')", "    @shared", "@page_rank", "@site_rank"]
 )
-def test_a_decorated_function_makes_a_source(package: Path, line: str) -> None:
+def test_a_decorated_function_makes_its_file_a_source(package: Path, line: str) -> None:
     (package / "inner" / "others.py").write_text(f"import numpy\n\n{line}\ndef one():\n    pass\n")
     assert list(compiled_sources(package)) == ["inner/others.py"]
 
 
-def test_every_function_called_by_address_lies_in_a_source(found: set[str]) -> None:
-    """Whatever it is decorated with: ranks of strategies, rules of refresh policies, and what is to come."""
+def test_every_function_called_by_address_is_in_a_source(found: set[str]) -> None:
+    """Whatever its decorator: ranks of strategies, rules of refresh policies, and later kinds."""
     assert page_ranks() and site_ranks() and all_policies()
     made = {one.function.__code__.co_filename for one in gc.get_objects() if isinstance(one, Rank)}
     ours = {Path(file).relative_to(PACKAGE).as_posix() for file in made if Path(file).is_relative_to(PACKAGE)}

@@ -1,4 +1,5 @@
-"""Text of strangers has one way to the terminal, and on it whatever does not print is escaped; nothing in the package prints past it."""
+"""Foreign text reaches the terminal in one way only, which escapes characters that do not print. Nothing in the package
+prints in another way."""
 
 import ast
 import asyncio
@@ -30,7 +31,7 @@ TRAPLINE = [sys.executable, "-c", "from trapline.cli import main; main()"]
 Captured = pytest.CaptureFixture[str]
 
 
-# ---- the way
+# ---- escaping
 
 
 def test_every_character_that_does_not_print_is_escaped() -> None:
@@ -38,7 +39,7 @@ def test_every_character_that_does_not_print_is_escaped() -> None:
     shown = escaped(everything)
     assert shown.isprintable()
     assert set(shown) == {one for one in everything if one.isprintable()}
-    shown.encode()  # also halves of characters, as names of files have them
+    shown.encode()  # also lone surrogates, as in names of files
 
 
 def test_json_stays_the_same_json() -> None:
@@ -59,24 +60,24 @@ def test_json_stays_the_same_json() -> None:
         (clear, "\x1b[H\x1b[J"),
     ],
 )
-def test_only_our_own_control_characters_arrive(show: Callable[[io.StringIO], None], own: str) -> None:
+def test_only_our_own_control_characters_reach_the_terminal(show: Callable[[io.StringIO], None], own: str) -> None:
     stream = io.StringIO()
     show(stream)
     assert stream.getvalue() == own.format(escaped(HOSTILE))
 
 
-# ---- nothing goes round it
+# ---- nothing bypasses it
 
 
 def dotted(node: ast.AST) -> str:
-    """`sys.stderr.write`, if it is such a chain of names; else what of it is one."""
+    """`sys.stderr.write` if the node is such a chain of names, or the part of it that is one."""
     if isinstance(node, ast.Attribute):
         return f"{dotted(node.value)}.{node.attr}"
     return node.id if isinstance(node, ast.Name) else ""
 
 
 def prints(source: str) -> Iterator[str]:
-    """What in a source could write to the terminal: calls and names, wherever they stand."""
+    """Calls and names in a source that could write to the terminal, anywhere in it."""
     for node in ast.walk(ast.parse(source)):
         if isinstance(node, ast.Attribute) and _WAYS.match(dotted(node)):
             yield dotted(node)
@@ -93,28 +94,30 @@ _WAYS = re.compile(
     r"click\.(echo|secho|style|echo_via_pager)$|sys\.(stdout|stderr)$|sys\.(stdout|stderr)\.(write|writelines|buffer)$|"
     r"sys\.__std|traceback\.print_|logging\.(StreamHandler|basicConfig)$|warnings\.warn$"
 )
-# Who may name a stream: to ask whether it is a terminal, or to hand it to `trapline.terminal`.
+# The modules that may name a stream: to ask whether it is a terminal, or to pass it to `trapline.terminal`.
 ASKERS = {
     "cli/crawl/view.py": {"sys.stderr"},
     "cli/terminal/progress.py": {"sys.stderr"},
     "cli/refresh/serve.py": {"sys.stderr", "sys.stdout"},
-    "cli/crawl/status.py": {"sys.stdout"},
+    "cli/crawl/status_command.py": {"sys.stdout"},
     "cli/testweb/command.py": {"sys.stderr"},
     "parallel/ray/joining.py": {"sys.stderr"},
-    "testweb/__main__.py": {"sys.stdout", "sys.stdout.buffer"},  # a pipe to its parent
+    "testweb/server/__main__.py": {"sys.stdout", "sys.stdout.buffer"},  # a pipe to its parent
 }
 SOURCES = {str(file.relative_to(PACKAGE)): file for file in sorted(PACKAGE.rglob("*.py"))}
 
 
-def test_nothing_in_the_package_prints_but_the_terminal() -> None:
+def test_only_the_terminal_module_prints() -> None:
     found = {name: set(prints(file.read_text(encoding="utf-8"))) for name, file in SOURCES.items()}
     round_it = {name: names - ASKERS.get(name, set()) for name, names in found.items() if name != "terminal.py"}
     assert {name: names for name, names in round_it.items() if names} == {}
-    assert {name: ASKERS[name] - found[name] for name in ASKERS if ASKERS[name] - found[name]} == {}  # nobody needless
+    assert {
+        name: ASKERS[name] - found[name] for name in ASKERS if ASKERS[name] - found[name]
+    } == {}  # no module is listed needlessly
 
 
-def test_no_command_writes_to_a_stream_by_itself() -> None:
-    """Files are for `trapline.output`, streams for `trapline.terminal`."""
+def test_no_command_writes_to_a_stream_directly() -> None:
+    """Files are written by `trapline.output`, streams by `trapline.terminal`."""
     for name, file in SOURCES.items():
         if name.startswith("cli/"):
             nodes = ast.walk(ast.parse(file.read_text(encoding="utf-8")))
@@ -136,12 +139,12 @@ def test_no_command_writes_to_a_stream_by_itself() -> None:
         "show = print",
     ],
 )
-def test_a_way_round_it_is_found(source: str) -> None:
+def test_other_ways_to_print_are_found(source: str) -> None:
     assert list(prints(source))
 
 
-def test_what_python_prints_by_itself_is_escaped() -> None:
-    """An exception nobody caught, a thread's, a warning, a line of a log; our own control characters still arrive."""
+def test_output_of_python_itself_is_escaped() -> None:
+    """An uncaught exception, one in a thread, a warning, and a log line. Our own control characters still arrive."""
     script = (
         "import logging, sys, threading, warnings; from trapline.terminal import guard_stderr, rewrite_line; guard_stderr()\n"
         f"hostile = {HOSTILE!r}\n"
@@ -158,10 +161,10 @@ def test_what_python_prints_by_itself_is_escaped() -> None:
     assert all(one.isprintable() or one == "\n" for one in printed)
 
 
-# ---- strangers
+# ---- foreign text
 
 
-def test_what_a_hub_answers_is_shown_escaped(tmp_path: Path, capsys: Captured) -> None:
+def test_the_answer_of_a_hub_is_escaped(tmp_path: Path, capsys: Captured) -> None:
     with subscribed(tmp_path, active=False) as (one, hub, _):
         crawl_of_signals = crawl_of(tmp_path / "crawl", [one.url("a.test")])
         query = urlencode({"hub.mode": "denied", "hub.topic": hub.requests[-1]["hub.topic"], "hub.reason": HOSTILE})
@@ -174,8 +177,8 @@ def test_what_a_hub_answers_is_shown_escaped(tmp_path: Path, capsys: Captured) -
         assert "denied" in printed and "owned" in printed and is_harmless(printed) and printed.count("\n") == 1
 
 
-def test_what_a_hub_refuses_with_is_shown_escaped(tmp_path: Path, capsys: Captured) -> None:
-    """By the two real commands: the endpoint asks the hub, and a second terminal looks."""
+def test_the_refusal_of_a_hub_is_escaped(tmp_path: Path, capsys: Captured) -> None:
+    """By the two real commands: the endpoint contacts the hub, and a second terminal shows the result."""
     with hub_on() as hub:
         hub.status, hub.body = 500, HOSTILE.encode()
         topic, where = "http://a.test/feed", f"http://127.9.0.2:{hub.port}/"
@@ -196,8 +199,8 @@ def test_what_a_hub_refuses_with_is_shown_escaped(tmp_path: Path, capsys: Captur
         assert "the hub answered 500" in printed and "owned" in printed and is_harmless(printed)
 
 
-def test_what_a_hostile_site_says_is_shown_escaped(tmp_path: Path, capsys: Captured) -> None:
-    """The crawl's own lines, then status, explain and the report's page."""
+def test_text_of_a_hostile_site_is_escaped(tmp_path: Path, capsys: Captured) -> None:
+    """The lines of the crawl itself, then status, explain and the page of the report."""
     folder, page = tmp_path / "crawl", tmp_path / "report.html"
     with hostile_site() as server:
         home = f"http://{ADDRESS}:{server.port}/"
@@ -215,7 +218,7 @@ def test_what_a_hostile_site_says_is_shown_escaped(tmp_path: Path, capsys: Captu
 
 @contextmanager
 def coordinator(folder: Path, serve: Callable[[wire.SecureStream], Any]) -> Iterator[None]:
-    """Somebody who knows the token of the crawl that folder is said to hold."""
+    """A peer that knows the token of the crawl in this folder."""
     folder.mkdir()
     (folder / "parallel.json").write_text("{}")
     loop, own = asyncio.new_event_loop(), wire.Pass("c", b"t", -1)
@@ -245,7 +248,7 @@ PARTITION |= {"batches_made": 0, "batches_received": 0, "alive": True, "host": H
     "answer, code",
     [({"partitions": [PARTITION], "doing": HOSTILE, "seconds": 1.0}, 0), ({"refused": HOSTILE}, 2)],
 )
-def test_what_a_peer_says_is_shown_escaped(tmp_path: Path, answer: object, code: int, capsys: Captured) -> None:
+def test_text_of_a_peer_is_escaped(tmp_path: Path, answer: object, code: int, capsys: Captured) -> None:
     def serve(line: wire.SecureStream) -> None:
         line.send(wire.FrameKind.ORDER, json.dumps(answer).encode())
 

@@ -58,8 +58,8 @@ def _other(script: str, *options: str) -> Callable[[Path, Path], list[str]]:
 
 
 def _trapline(seeds: Path, folder: Path) -> list[str]:
-    asked = f"--strategy crawl-ability --connections {CONNECTIONS} --delay 0 --max-pages 30000 --allow-private --quiet"
-    return trapline("crawl", "--seeds", str(seeds), "-o", str(folder), *asked.split())
+    args = f"--strategy crawl-ability --connections {CONNECTIONS} --delay 0 --max-pages 30000 --allow-private --quiet"
+    return trapline("crawl", "--seeds", str(seeds), "-o", str(folder), *args.split())
 
 
 def _printed(output: str, folder: Path) -> Result:

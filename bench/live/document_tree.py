@@ -67,7 +67,7 @@ def by_trapline(port: int, scratch: Path) -> list[str]:
     return trapline("crawl", *home_pages(port), *rules, "--quiet", "-o", str(scratch / "crawl"))
 
 
-def asked_for(command: list[str], port: int, scratch: Path) -> dict[str, str]:
+def requested_urls(command: list[str], port: int, scratch: Path) -> dict[str, str]:
     """Run a crawler; return the URLs that it requested, each with the status of its last answer."""
     servers = scratch / "nginx"
     # As wget's proxy, the first address answers for the other names too.
@@ -112,7 +112,7 @@ def counted(found: dict[str, str]) -> str:
 def main() -> None:
     options = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     options.add_argument("--all", action="store_true", help="print every URL, instead of ten per group")
-    asked = options.parse_args()
+    args = options.parse_args()
     end_in_order()
     if wanted := missing():
         sys.exit(wanted)
@@ -121,12 +121,12 @@ def main() -> None:
         for name, command in (("wget", by_wget), ("Trapline", by_trapline)):
             scratch = Path(folder) / name
             scratch.mkdir()
-            found.append(asked_for(command(port, scratch), port, scratch))
+            found.append(requested_urls(command(port, scratch), port, scratch))
             print(f"{name}: {counted(found[-1])}")
     print(f"both: {len(found[0].keys() & found[1].keys()):,}")
     for (who, status, site), urls in differences(*found).items():
         print(f"only {who}, {status}, {site}: {len(urls):,}")
-        print("".join(f"    {url}\n" for url in (urls if asked.all else urls[:10])), end="")
+        print("".join(f"    {url}\n" for url in (urls if args.all else urls[:10])), end="")
 
 
 if __name__ == "__main__":

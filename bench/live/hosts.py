@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 
 from ending import end_in_order
 
-from tests.parallel.hosts_world import Cut, crawl_on, cut_off, options_for, parcels_between, served_to, woven
+from tests.parallel.hosts_world import Cut, batches_between, chained_web, crawl_on, cut_off, options_for, served_to
 from tests.parallel.namespaces import Hosts, missing, two_hosts
 from tests.parallel.processes_world import meanwhile, requests_of_pages
 from trapline.cli import run
@@ -47,7 +47,7 @@ class Measured(NamedTuple):
     message_batches: int
     line_bytes: int
     lost: int  # packets
-    first_parcel_s: float
+    first_batch_s: float
 
 
 def measure(case: Case, web: ServedWeb, promise: Promise, folder: Path) -> Measured:
@@ -58,10 +58,10 @@ def measure(case: Case, web: ServedWeb, promise: Promise, folder: Path) -> Measu
         with cutting if case.cut_s else nullcontext():
             crawl(case, hosts, folder, options)
         requests, found, ways = requests_of_pages(server), check(server.log(), promise), hosts.line.counts()
-    message_batches = parcels_between(folder) if case.hosts == 2 else 0
+    message_batches = batches_between(folder) if case.hosts == 2 else 0
     line_bytes, lost = (sum(way[name] for way in ways) for name in ("bytes", "lost"))
     return Measured(
-        write_summary(folder), requests, found.violations, message_batches, line_bytes, lost, cut.first_parcel_s
+        write_summary(folder), requests, found.violations, message_batches, line_bytes, lost, cut.first_batch_s
     )
 
 
@@ -77,7 +77,7 @@ def row(case: Case, found: Measured, alone: Measured) -> str:
     lacking = len(alone.requests.keys() - found.requests.keys())
     twice = sum(found.requests.values()) - len(found.requests)
     share = found.line_bytes / found.summary["bytes"]
-    first = f"{found.first_parcel_s:.1f}" if case.cut_s else ""
+    first = f"{found.first_batch_s:.1f}" if case.cut_s else ""
     return (
         f"| {case.name} | {found.summary['seconds']:.1f} | {len(found.requests):,} | {lacking} | {twice} | {found.violations} "
         f"| {found.message_batches:,} | {found.line_bytes / 1e3:,.0f} | {share:.2%} | {found.lost} | {first} |"
@@ -96,14 +96,14 @@ def options() -> argparse.Namespace:
 
 
 def main() -> None:
-    asked = options()
+    args = options()
     end_in_order()
     if why := missing():
         sys.exit(why)
     run(["warmup"])
     webs = {
-        "generated": build_web(generate(asked.pages, asked.sites), Behaviour(latency_s=0.02)),
-        "chains": woven(asked.sites, asked.pages // asked.sites),
+        "generated": build_web(generate(args.pages, args.sites), Behaviour(latency_s=0.02)),
+        "chains": chained_web(args.sites, args.pages // args.sites),
     }
     print(
         "| web | line | s | pages | missing | twice | violations "
@@ -111,22 +111,22 @@ def main() -> None:
     )
     print("|---|---|---:|---:|---:|---:|---:|---:|---:|---:|---:|---:|")
     for name, web in webs.items():
-        compare(name, web, asked)
+        compare(name, web, args)
 
 
-def compare(name: str, web: ServedWeb, asked: argparse.Namespace) -> None:
-    line = (asked.line_delay, asked.loss)
-    bad = f"{1e3 * asked.line_delay:g} ms, {asked.loss:.0%} lost"
+def compare(name: str, web: ServedWeb, args: argparse.Namespace) -> None:
+    line = (args.line_delay, args.loss)
+    bad = f"{1e3 * args.line_delay:g} ms, {args.loss:.0%} lost"
     cases = (
         Case("one process", 1),
         Case("two hosts, perfect line", 2),
         Case(bad, 2, *line),
-        Case(f"{bad}, cut for {asked.cut:g} s", 2, *line, asked.cut),
+        Case(f"{bad}, cut for {args.cut:g} s", 2, *line, args.cut),
     )
     alone = None
     with tempfile.TemporaryDirectory() as scratch:
         for number, case in enumerate(cases):
-            found = measure(case, web, Promise(asked.delay, 4), Path(scratch) / str(number))
+            found = measure(case, web, Promise(args.delay, 4), Path(scratch) / str(number))
             alone = alone or found
             print(f"| {name} {row(case, found, alone)}", flush=True)
 

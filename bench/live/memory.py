@@ -68,8 +68,8 @@ def _path(rng: Random, number: int) -> str:
 
 def crawl(seeds: Path, folder: Path, options: list[str]) -> list[Sample]:
     """Run a crawl and sample its memory until it ends."""
-    asked = ["--delay", "0", "--connections", str(SITES), "--max-pages", str(_PAGES), "--allow-private", "--quiet"]
-    crawler = subprocess.Popen(trapline("crawl", "--seeds", str(seeds), "-o", str(folder), *asked, *options))
+    args = ["--delay", "0", "--connections", str(SITES), "--max-pages", str(_PAGES), "--allow-private", "--quiet"]
+    crawler = subprocess.Popen(trapline("crawl", "--seeds", str(seeds), "-o", str(folder), *args, *options))
     samples: list[Sample] = []
     ended = threading.Event()
     sampling = threading.Thread(target=_sample, args=(crawler.pid, samples, ended))
@@ -107,7 +107,7 @@ def main() -> None:
     options = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     # Slow enough that the progress table, with a row per second, has several rows between the two points.
     options.add_argument("--bandwidth", default="10MB", help="bandwidth of the crawl; - for no limit [10MB]")
-    asked = options.parse_args()
+    args = options.parse_args()
     end_in_order()
     with tempfile.TemporaryDirectory() as scratch:
         root, seeds, folder = Path(scratch) / "web", Path(scratch) / "seeds", Path(scratch) / "crawl"
@@ -116,7 +116,7 @@ def main() -> None:
         [port] = nginx.free_ports(addresses, 1)
         seeds.write_text("".join(f"{origin(site, port)}/\n" for site in range(SITES)))
         with nginx.serving([nginx.Listener(addresses, port, str(root), extra=_BY_NAME)], Path(scratch) / "nginx"):
-            samples = crawl(seeds, folder, [] if asked.bandwidth == "-" else ["--bandwidth", asked.bandwidth])
+            samples = crawl(seeds, folder, [] if args.bandwidth == "-" else ["--bandwidth", args.bandwidth])
         rows = progress(folder)
     (first, before), (last, after) = reached(rows, samples, FIRST), reached(rows, samples, LAST)
     grown = (after.crawler_bytes - before.crawler_bytes) / (last.known - first.known)

@@ -70,8 +70,8 @@ def served(scratch: Path, graph: Path, latency: str) -> Iterator[Served]:
 def crawl(web: Served, connections: int, processes: int, seconds: float) -> Measured:
     with tempfile.TemporaryDirectory() as scratch:
         folder = Path(scratch) / "crawl"
-        asked = ["--connections", str(connections), "--processes", str(processes), "--max-time", str(seconds)]
-        command = trapline("crawl", *web.options, *asked, "--delay", "0", "--quiet", "-o", str(folder))
+        args = ["--connections", str(connections), "--processes", str(processes), "--max-time", str(seconds)]
+        command = trapline("crawl", *web.options, *args, "--delay", "0", "--quiet", "-o", str(folder))
         crawler = subprocess.Popen(command)
         watch = Watch(crawler.pid, web.process)
         try:
@@ -117,9 +117,9 @@ def options() -> argparse.Namespace:
 
 
 def main() -> None:
-    asked = options()
+    args = options()
     end_in_order()
-    cases = (Case("latency", asked.latency, asked.connections), Case("processor", "0", 100))
+    cases = (Case("latency", args.latency, args.connections), Case("processor", "0", 100))
     with tempfile.TemporaryDirectory() as folder:
         scratch, graph = Path(folder), Path(folder) / "graph"
         size = ["--pages", str(_PAGES), "--sites", str(_SITES), "--seed", "1"]
@@ -128,14 +128,14 @@ def main() -> None:
         print("|---|---:|---:|---:|---:|---:|")
         for case in cases:
             with served(scratch, graph, case.latency) as web:
-                compare(case, web, asked)
+                compare(case, web, args)
 
 
-def compare(case: Case, web: Served, asked: argparse.Namespace) -> None:
-    found: dict[int, list[Measured]] = {1: [], asked.processes: []}
-    for _ in range(asked.repeats):
+def compare(case: Case, web: Served, args: argparse.Namespace) -> None:
+    found: dict[int, list[Measured]] = {1: [], args.processes: []}
+    for _ in range(args.repeats):
         for processes, measured in found.items():
-            measured.append(crawl(web, case.connections, processes, asked.seconds))
+            measured.append(crawl(web, case.connections, processes, args.seconds))
     for processes, measured in found.items():
         print(row(case.name, processes, measured, found[1]), flush=True)
 

@@ -49,8 +49,8 @@ def crawl(web: list[str], protocol: str, connections: int, seconds: float) -> di
     """Run a crawl; return its summary, None if it did not end in time."""
     with tempfile.TemporaryDirectory() as scratch:
         folder = Path(scratch) / "crawl"
-        asked = ["--http", protocol, "--connections", str(connections), "--max-time", str(seconds), "--delay", "0"]
-        command = trapline("crawl", *web, *asked, "--quiet", "-o", str(folder))
+        args = ["--http", protocol, "--connections", str(connections), "--max-time", str(seconds), "--delay", "0"]
+        command = trapline("crawl", *web, *args, "--quiet", "-o", str(folder))
         try:
             subprocess.run(command, check=True, timeout=seconds + _STARTS_AND_ENDS_S)
         except subprocess.TimeoutExpired:
@@ -70,12 +70,12 @@ def main() -> None:
     options = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     options.add_argument("--latency", default="20ms", help="latency of an answer, and of a connection [20ms]")
     options.add_argument("--seconds", type=float, default=8.0, help="length of each crawl [8]")
-    asked = options.parse_args()
+    args = options.parse_args()
     end_in_order()
-    with tempfile.TemporaryDirectory() as scratch, served(Path(scratch), asked.latency) as web:
+    with tempfile.TemporaryDirectory() as scratch, served(Path(scratch), args.latency) as web:
         print(f"| connections | {' | '.join(PROTOCOLS)} |\n|---:|{'---:|' * len(PROTOCOLS)}")
         for connections in (*CONNECTIONS, MANY):
-            summaries = [crawl(web, protocol, connections, asked.seconds) for protocol in PROTOCOLS]
+            summaries = [crawl(web, protocol, connections, args.seconds) for protocol in PROTOCOLS]
             cells = [f"{summary['pages_per_second']:,.0f}" if summary else "did not end" for summary in summaries]
             print(f"| {connections:,} | {' | '.join(cells)} |", flush=True)
             for protocol, summary in zip(PROTOCOLS, summaries, strict=True):

@@ -50,7 +50,7 @@ def main() -> None:
     print(f"{args.pages} pages, an update every {args.gap} s each, {args.rate:g} refetches a second, {args.seconds} s")
     for level, one in found.items():
         print(
-            f"{level:8} fresh {one['fresh']:.3f}; {one['again']:,} refetches, {one['useful']:.0%} useful; {one['told']}"
+            f"{level:8} fresh {one['fresh']:.3f}; {one['refetches']:,} refetches, {one['useful']:.0%} useful; {one['outcomes']}"
         )
         for who, course in one["trust"].items():
             print(f"         trust in pings of {who} sites: {', '.join(f'{p:.0%} at {at:.0f} s' for at, p in course)}")
@@ -84,9 +84,9 @@ def _crawl(level: str, args: argparse.Namespace) -> dict[str, Any]:
     with _running(*web, "--hosts-file", "hosts", "--urls-file", "seeds"):
         _wait(lambda: Path("seeds").exists())
         time.sleep(0.5)
-        again = ["--continuous", "--refresh-rate", str(args.rate), "--max-time", str(args.seconds)]
+        refresh = ["--continuous", "--refresh-rate", str(args.rate), "--max-time", str(args.seconds)]
         polite = ["--delay", "0.5", "--pause", "0", "--allow-private", "--hosts", "hosts"]
-        with _running("crawl", "--seeds", "seeds", *polite, *again, "-o", crawl, "--quiet", "--json") as crawling:
+        with _running("crawl", "--seeds", "seeds", *polite, *refresh, "-o", crawl, "--quiet", "--json") as crawling:
             _wait(lambda: Path(crawl, "crawl.db").exists())
             with _running(
                 "refresh", "serve", crawl, "--listen", f"127.0.0.1:{port}", "--allow-private", "--hosts", "hosts"
@@ -116,13 +116,13 @@ def _found(crawl: str, log: str, history: str, seconds: int, course: Course) -> 
     """Collect the results. All pages weigh the same, because the crawl knows no accesses."""
     by, late = (_measured(log, history, begin) for begin in (seconds // 3, seconds // 2))
     with closing(sqlite3.connect(Path(crawl, "crawl.db"))) as database:
-        again, changed = database.execute("select count(changed), total(changed) from fetch").fetchone()
+        refetches, changed = database.execute("select count(changed), total(changed) from fetch").fetchone()
         outcomes = database.execute("select outcome, count(*) from signal group by outcome order by 2 desc").fetchall()
     return {
         "fresh": by.pop("all")["binary"],
-        "again": again,
-        "useful": changed / max(again, 1),
-        "told": ", ".join(f"{number:,} {outcome}" for outcome, number in outcomes) or "no signals",
+        "refetches": refetches,
+        "useful": changed / max(refetches, 1),
+        "outcomes": ", ".join(f"{number:,} {outcome}" for outcome, number in outcomes) or "no signals",
         "by": {who: one["binary"] for who, one in by.items()},
         "trust": _trust(crawl, history, course),
         "late": {who: late[who]["fetches"] / max(late["all"]["fetches"], 1) for who in by},

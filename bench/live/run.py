@@ -165,20 +165,20 @@ def options() -> argparse.Namespace:
 
 
 def main() -> None:
-    asked = options()
+    args = options()
     end_in_order()
-    chosen = [c for c in contestants() if not asked.only or c.name.startswith(tuple(asked.only))]
+    chosen = [c for c in contestants() if not args.only or c.name.startswith(tuple(args.only))]
     with tempfile.TemporaryDirectory() as folder:
-        print(f"writing {SITES * (asked.pages_per_site + asked.small):,} pages", flush=True)
-        with served(Path(folder), asked.pages_per_site, asked.small) as (webs, server):
+        print(f"writing {SITES * (args.pages_per_site + args.small):,} pages", flush=True)
+        with served(Path(folder), args.pages_per_site, args.small) as (webs, server):
             # The first crawl is not measured: it brings every page into the file system's cache.
             measure(contestants()[0], webs[False], server)
-            found = rounds(chosen, webs, server, asked.repeats)
+            found = rounds(chosen, webs, server, args.repeats)
     show(found, [contestant.name for contestant in chosen])
-    if asked.json:
+    if args.json:
         medians = {contestant.name: record(found, contestant.name) for contestant in chosen}
         compared = {what: ratios(found, what) for what in ("speed", "pages_per_processor_second")}
-        asked.json.write_text(json.dumps({"medians": medians, "ratios": compared}, indent=1))
+        args.json.write_text(json.dumps({"medians": medians, "ratios": compared}, indent=1))
 
 
 def show(found: Rounds, names: list[str]) -> None:

@@ -1,4 +1,4 @@
-"""`trapline crawl` in this process, against webs on loopback: what it says, and what it leaves behind."""
+"""Helpers that run `trapline crawl` in this process against webs on loopback, and read the folder that it writes."""
 
 import asyncio
 import json
@@ -22,8 +22,8 @@ FAST = ("--allow-private", "--delay", "0", "--backoff", "0", "--quiet")
 
 
 @dataclass(frozen=True)
-class Left:
-    """What a crawl left in its folder."""
+class CrawlResult:
+    """The folder of a finished crawl."""
 
     folder: Path
 
@@ -47,10 +47,10 @@ class Left:
         )}  # fmt: skip
 
 
-def crawl(folder: Path, *args: object) -> Left:
-    """A crawl that comes to its end."""
+def crawl(folder: Path, *args: object) -> CrawlResult:
+    """Run a crawl to its end."""
     assert run(["crawl", *map(str, args), *FAST, "-o", str(folder)]) == 0
-    return Left(folder)
+    return CrawlResult(folder)
 
 
 def hosts_of(server: Served, folder: Path) -> Path:
@@ -61,7 +61,7 @@ def hosts_of(server: Served, folder: Path) -> Path:
 
 @contextmanager
 def name_server(names: Mapping[str, Name]) -> Iterator[str]:
-    """Where a DNS server listens that knows these names and no others."""
+    """Run a DNS server that knows exactly these names, and yield its address."""
     loop = asyncio.new_event_loop()
     thread = threading.Thread(target=loop.run_forever)
     thread.start()

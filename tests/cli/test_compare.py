@@ -1,4 +1,4 @@
-"""`trapline compare`: one web for all strategies, and what is done is kept whatever happens to the others."""
+"""`trapline compare`: all strategies crawl the same web, and finished results stay even if another strategy fails."""
 
 import json
 from dataclasses import replace
@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from tests.report.records import made_up
+from tests.report.records import made_up_record
 from trapline.cli import run
 from trapline.cli.simulate.arena import Arena
 from trapline.cli.terminal.scoreboard import BEST, scoreboard
@@ -40,14 +40,14 @@ def web(tmp_path_factory: pytest.TempPathFactory) -> str:
 
 
 @pytest.fixture
-def own_file(tmp_path: Path) -> str:
-    """A strategy that compiles, and fails at its first page."""
+def failing_strategy(tmp_path: Path) -> str:
+    """A strategy file that compiles and fails at its first page."""
     file = tmp_path / "mine.py"
     file.write_text(RAISES)
     return str(file)
 
 
-def compared(folder: Path, *args: str, code: int = 0) -> dict[str, Any]:
+def compare(folder: Path, *args: str, code: int = 0) -> dict[str, Any]:
     assert run(["compare", *args, "-o", str(folder)]) == code
     found: dict[str, Any] = json.loads((folder / "compare.json").read_text())
     return found
@@ -57,8 +57,8 @@ def names(found: dict[str, Any]) -> list[str]:
     return [crawl["strategy"] for crawl in found["crawls"]]
 
 
-def test_it_leaves_a_table_a_page_pictures_and_json(web: str, tmp_path: Path, capsys: Captured) -> None:
-    found = compared(tmp_path / "new" / "out", web, "breadth-first", "opic+crawl-ability", "--connections", "4")
+def test_compare_writes_a_table_a_page_pictures_and_json(web: str, tmp_path: Path, capsys: Captured) -> None:
+    found = compare(tmp_path / "new" / "out", web, "breadth-first", "opic+crawl-ability", "--connections", "4")
     said = capsys.readouterr()
     assert names(found) == ["breadth-first", "opic x crawl-ability"]
     for name in names(found):
@@ -77,7 +77,7 @@ def test_the_table_fits_the_terminal(
 ) -> None:
     monkeypatch.setenv("COLUMNS", str(width))
     names = ("opic", "depth", "historical-pagerank-omniscient")
-    compared(tmp_path, web, *names, "--bandwidth", "20kB", "--refused", "5%", "--history", web)
+    compare(tmp_path, web, *names, "--bandwidth", "20kB", "--refused", "5%", "--history", web)
     table = [line for line in capsys.readouterr().out.splitlines() if line.startswith((" ", "strategy", *names))]
     assert all(len(line) < width for line in table)
     assert ("loop" in "".join(table)) == (width > 80)
@@ -88,7 +88,7 @@ def test_the_best_value_of_a_column_is_marked_unless_most_have_it(
     web: str, tmp_path: Path, capsys: Captured, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("COLUMNS", "120")
-    found = compared(tmp_path, web, "random", "omniscient", "quality", "depth", "--page-seconds", "1")
+    found = compare(tmp_path, web, "random", "omniscient", "quality", "depth", "--page-seconds", "1")
     rows = {
         row.split()[0]: row.split()[1:]
         for row in capsys.readouterr().out.splitlines()
@@ -99,14 +99,14 @@ def test_the_best_value_of_a_column_is_marked_unless_most_have_it(
     assert BEST not in rows["random"][0]
     fetched = [crawl["simulated_seconds"] for crawl in found["crawls"]]
     assert len(set(fetched)) > 1 or not any(BEST in row[3] for row in rows.values())
-    compared(tmp_path, web, "random", "omniscient", "quality", "--page-seconds", "1")
+    compare(tmp_path, web, "random", "omniscient", "quality", "--page-seconds", "1")
     assert f"{best:.3f}{BEST}" not in capsys.readouterr().out
 
 
-def test_times_are_in_the_unit_of_their_column_with_their_points_in_line() -> None:
+def test_times_use_the_unit_of_their_column_and_align_at_the_decimal_point() -> None:
     times = ((1_000.0, 5e5), (700.0, 4e5), (1_200.0, 6e6))
     records = [
-        replace(made_up(1, name), seconds_until={"50%": half}, simulated_seconds=whole)
+        replace(made_up_record(1, name), seconds_until={"50%": half}, simulated_seconds=whole)
         for name, (half, whole) in zip("abc", times, strict=True)
     ]
     lines = scoreboard(records).splitlines()
@@ -117,29 +117,29 @@ def test_times_are_in_the_unit_of_their_column_with_their_points_in_line() -> No
     assert len(points) == 1
 
 
-def test_the_table_of_stopped_crawls_says_how_much_of_the_web_they_hold(
+def test_the_table_of_stopped_crawls_shows_how_much_of_the_web_they_fetched(
     web: str, tmp_path: Path, capsys: Captured, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("COLUMNS", "120")
-    found = compared(tmp_path, web, "random", "omniscient", "--max-pages", "60")
+    found = compare(tmp_path, web, "random", "omniscient", "--max-pages", "60")
     said = capsys.readouterr().out
     for crawl in found["crawls"]:
         assert f" {100 * crawl['quality_fetched']:.1f}" in said
     assert "% of all" in said and "optimum of the pages of random 0." in said
-    compared(tmp_path, web, "random", "omniscient")
+    compare(tmp_path, web, "random", "omniscient")
     said = capsys.readouterr().out
     assert "% of all" not in said and "random order 0.5, optimum 0." in said
 
 
-def test_without_names_all_strategies_are_compared_that_can_be(web: str, tmp_path: Path, capsys: Captured) -> None:
-    without, with_history = compared(tmp_path, web), compared(tmp_path, web, "--history", web)
+def test_without_names_every_usable_strategy_is_compared(web: str, tmp_path: Path, capsys: Captured) -> None:
+    without, with_history = compare(tmp_path, web), compare(tmp_path, web, "--history", web)
     assert names(with_history) == sorted(strategies())
     assert set(names(with_history)) - set(names(without)) == {n for n in strategies() if n.startswith("historical-")}
 
 
 def test_every_strategy_sees_the_same_web_as_when_it_runs_alone(web: str, tmp_path: Path, capsys: Captured) -> None:
     conditions = ("--connections", "3", "--failed", "10%", "--seed", "7", "--bandwidth", "50kB")
-    found = compared(tmp_path, web, "random", "opic", "batch-pagerank", *conditions)
+    found = compare(tmp_path, web, "random", "opic", "batch-pagerank", *conditions)
     capsys.readouterr()
     for crawl in found["crawls"]:
         assert run(["simulate", web, "--strategy", crawl["strategy"], *conditions, "--json", "-"]) == 0
@@ -148,22 +148,22 @@ def test_every_strategy_sees_the_same_web_as_when_it_runs_alone(web: str, tmp_pa
         assert {k: v for k, v in crawl.items() if k not in timed} == {k: alone[k] for k in crawl if k not in timed}
 
 
-def test_each_strategy_has_a_speed_up_of_its_own(
+def test_each_strategy_has_its_own_speed_up(
     web: str, tmp_path: Path, capsys: Captured, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("COLUMNS", "120")
-    found = compared(tmp_path, web, "random", "opic", "--connections", "8", "--speed-up")
+    found = compare(tmp_path, web, "random", "opic", "--connections", "8", "--speed-up")
     said, page = capsys.readouterr().out, (tmp_path / "compare.html").read_text()
     assert "Speed-up: pages per second, relative to one connection" in said and "<dt>speed-up</dt>" in page
     for crawl in found["crawls"]:
         assert crawl["speed_up"] > 1 and f" {crawl['speed_up']:.1f}" in said
-    assert "speed-up" not in (compared(tmp_path, web, "opic") and (tmp_path / "compare.html").read_text())
+    assert "speed-up" not in (compare(tmp_path, web, "opic") and (tmp_path / "compare.html").read_text())
 
 
 def test_a_strategy_that_fails_is_reported_and_the_others_are_kept(
-    web: str, tmp_path: Path, capsys: Captured, own_file: str
+    web: str, tmp_path: Path, capsys: Captured, failing_strategy: str
 ) -> None:
-    found = compared(tmp_path / "out", web, "opic", own_file, "depth", code=2)
+    found = compare(tmp_path / "out", web, "opic", failing_strategy, "depth", code=2)
     assert names(found) == ["opic", "depth"]
     assert "ValueError: no" in found["failures"]["mine"]
     said = capsys.readouterr()
@@ -172,26 +172,28 @@ def test_a_strategy_that_fails_is_reported_and_the_others_are_kept(
     assert len(complaints) == 1 and "mine.py" in complaints[0] and "ValueError: no" in complaints[0]
 
 
-def test_if_all_fail_nothing_is_written(web: str, tmp_path: Path, capsys: Captured, own_file: str) -> None:
-    assert run(["compare", web, own_file, "-o", str(tmp_path / "out")]) == 2
+def test_nothing_is_written_if_all_strategies_fail(
+    web: str, tmp_path: Path, capsys: Captured, failing_strategy: str
+) -> None:
+    assert run(["compare", web, failing_strategy, "-o", str(tmp_path / "out")]) == 2
     assert capsys.readouterr().out == ""
     assert not list((tmp_path / "out").iterdir())
 
 
-def test_a_defect_of_ours_spoils_one_strategy_only(
+def test_an_internal_error_affects_one_strategy_only(
     web: str, tmp_path: Path, capsys: Captured, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     stop_at(monkeypatch, "opic", InvariantError("two leases"))
-    found = compared(tmp_path, web, "depth", "opic", "random", code=70)
+    found = compare(tmp_path, web, "depth", "opic", "random", code=70)
     assert names(found) == ["depth", "random"]
     assert "opic: InvariantError: two leases" in capsys.readouterr().err
 
 
-def test_an_interrupt_keeps_what_is_done(
+def test_an_interrupt_keeps_finished_results(
     web: str, tmp_path: Path, capsys: Captured, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     stop_at(monkeypatch, "opic", KeyboardInterrupt())
-    found = compared(tmp_path, web, "depth", "opic", "random", code=130)
+    found = compare(tmp_path, web, "depth", "opic", "random", code=130)
     assert names(found) == ["depth"] and found["interrupted"]
     said = capsys.readouterr()
     assert "\ndepth " in said.out and "interrupted; 1 of 3 crawls was finished and kept" in said.err
@@ -211,15 +213,15 @@ def stop_at(monkeypatch: pytest.MonkeyPatch, name: str, error: BaseException) ->
 def test_logs_are_written_on_request(web: str, tmp_path: Path, capsys: Captured) -> None:
     import pyarrow.parquet
 
-    found = compared(tmp_path, web, "opic", "opic+fifo", "--logs")
+    found = compare(tmp_path, web, "opic", "opic+fifo", "--logs")
     for name, crawl in zip(("log-opic", "log-opic-x-fifo"), found["crawls"], strict=True):
         assert pyarrow.parquet.read_table(tmp_path / f"{name}.parquet").num_rows == crawl["fetches"]
 
 
-# ---- what cannot be
+# ---- invalid input
 
 
-def complaint(capsys: Captured, *args: str) -> str:
+def error_line(capsys: Captured, *args: str) -> str:
     assert run(["compare", *args]) == 2
     said = capsys.readouterr()
     assert said.out == ""
@@ -238,22 +240,22 @@ def complaint(capsys: Captured, *args: str) -> str:
         (["crawl-ability", "--batch-ahead"], "also give --batch"),
     ],
 )
-def test_a_wrong_name_is_one_line_before_anything_is_read_or_made(
+def test_a_wrong_name_is_reported_in_one_line_before_any_work(
     web: str, tmp_path: Path, capsys: Captured, monkeypatch: pytest.MonkeyPatch, args: list[str], named: str
 ) -> None:
-    monkeypatch.delattr("trapline.cli.simulate.compare.opened")  # who would read the graph fails
-    assert named in complaint(capsys, web, *args, "-o", str(tmp_path / "out"))
+    monkeypatch.delattr("trapline.cli.simulate.compare.opened")  # reading the graph would fail
+    assert named in error_line(capsys, web, *args, "-o", str(tmp_path / "out"))
     assert not (tmp_path / "out").exists()
 
 
-def test_a_folder_that_cannot_be_made_is_one_line(web: str, tmp_path: Path, capsys: Captured) -> None:
+def test_a_folder_that_cannot_be_created_is_reported_in_one_line(web: str, tmp_path: Path, capsys: Captured) -> None:
     (tmp_path / "file").write_text("x")
-    assert f"cannot write {tmp_path / 'file'}" in complaint(capsys, web, "opic", "-o", str(tmp_path / "file"))
+    assert f"cannot write {tmp_path / 'file'}" in error_line(capsys, web, "opic", "-o", str(tmp_path / "file"))
 
 
-def test_a_file_that_cannot_be_written_is_named_before_the_first_crawl(
+def test_an_unwritable_file_is_reported_before_the_first_crawl(
     web: str, tmp_path: Path, capsys: Captured, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (tmp_path / "compare.html").mkdir()
     monkeypatch.delattr("trapline.cli.simulate.compare.opened")
-    assert f"cannot write {tmp_path / 'compare.html'}" in complaint(capsys, web, "opic", "-o", str(tmp_path))
+    assert f"cannot write {tmp_path / 'compare.html'}" in error_line(capsys, web, "opic", "-o", str(tmp_path))

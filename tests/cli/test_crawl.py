@@ -1,4 +1,5 @@
-"""`trapline crawl`: one line with exit code 2 for what cannot be, before anything long and with nothing left behind; its help; its end."""
+"""`trapline crawl`: its help, its output and its exit codes. Invalid input is reported in one line with exit code 2,
+before any long work, and leaves no folder."""
 
 import json
 import re
@@ -8,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from tests.cli.crawling import FAST, Captured, Left, crawl, name_server
+from tests.cli.crawling import FAST, Captured, CrawlResult, crawl, name_server
 from tests.fetch.name_server import Name
 from tests.testweb.webs import numbered
 from trapline.cli import run
@@ -32,8 +33,8 @@ def server() -> Iterator[Served]:
         yield server
 
 
-def complaint(capsys: Captured, *args: object) -> str:
-    """The one line that a mistake is answered with."""
+def error_line(capsys: Captured, *args: object) -> str:
+    """Run a crawl that must fail with exit code 2, and return its only line of output."""
     assert run(["crawl", *map(str, args)]) == 2
     said = capsys.readouterr()
     assert said.out == ""
@@ -42,15 +43,15 @@ def complaint(capsys: Captured, *args: object) -> str:
 
 
 @pytest.fixture
-def nothing_long(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Whoever would compile fails."""
+def no_compilation(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Make compilation fail, so that a test shows that nothing is compiled."""
     monkeypatch.delattr("trapline.cli.crawl.command.compile_for")
 
 
-# ---- what cannot be
+# ---- invalid input
 
 
-@pytest.mark.usefixtures("nothing_long")
+@pytest.mark.usefixtures("no_compilation")
 @pytest.mark.parametrize(
     ("args", "named"),
     [
@@ -90,38 +91,38 @@ def nothing_long(monkeypatch: pytest.MonkeyPatch) -> None:
         ([*HERE, "--delay", "nan"], "'--delay': nan"),
     ],
 )
-def test_a_mistake_is_one_line_and_makes_no_folder(
+def test_invalid_input_is_reported_in_one_line_and_creates_no_folder(
     args: list[str], named: str, tmp_path: Path, capsys: Captured
 ) -> None:
-    assert named in complaint(capsys, *args, "-o", tmp_path / "out")
+    assert named in error_line(capsys, *args, "-o", tmp_path / "out")
     assert list(tmp_path.iterdir()) == []
 
 
-@pytest.mark.usefixtures("nothing_long")
-def test_no_such_host(tmp_path: Path, capsys: Captured, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.usefixtures("no_compilation")
+def test_an_unknown_host_is_reported(tmp_path: Path, capsys: Captured, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(seeds, "_WITHIN_S", 0.2)
     with name_server({"silent.test": Name(silent=True)}) as where:
         given = ("--nameserver", where, "-o", tmp_path / "out")
-        assert "http://no.such.host/: no such host: no.such.host" in complaint(capsys, "no.such.host", *given)
-        assert "no name server answered for silent.test" in complaint(capsys, "http://silent.test/", *given)
+        assert "http://no.such.host/: no such host: no.such.host" in error_line(capsys, "no.such.host", *given)
+        assert "no name server answered for silent.test" in error_line(capsys, "http://silent.test/", *given)
     assert list(tmp_path.iterdir()) == []
 
 
-@pytest.mark.usefixtures("nothing_long")
-def test_a_folder_that_will_not_do(tmp_path: Path, capsys: Captured) -> None:
+@pytest.mark.usefixtures("no_compilation")
+def test_an_unusable_folder_is_reported(tmp_path: Path, capsys: Captured) -> None:
     (tmp_path / "file").touch()
     before = sorted(tmp_path.iterdir())
-    said = {name: complaint(capsys, *HERE, "-o", tmp_path / name) for name in ("file", "file/out", "no/out", ".")}
+    said = {name: error_line(capsys, *HERE, "-o", tmp_path / name) for name in ("file", "file/out", "no/out", ".")}
     assert "exists and is not a folder" in said["file"]
     assert "Not a directory" in said["file/out"]
     assert "there is no folder" in said["no/out"]
     assert "exists and holds other files (file)" in said["."]
-    assert "no folder for the crawl; give one: -o DIR" in complaint(capsys, *HERE)
-    assert "cannot write /proc/out" in complaint(capsys, *HERE, "-o", "/proc/out")
+    assert "no folder for the crawl; give one: -o DIR" in error_line(capsys, *HERE)
+    assert "cannot write /proc/out" in error_line(capsys, *HERE, "-o", "/proc/out")
     assert sorted(tmp_path.iterdir()) == before
 
 
-@pytest.mark.usefixtures("nothing_long")
+@pytest.mark.usefixtures("no_compilation")
 @pytest.mark.parametrize(
     ("content", "named"),
     [
@@ -132,23 +133,23 @@ def test_a_folder_that_will_not_do(tmp_path: Path, capsys: Captured) -> None:
         (b"http://a.test/\n/relative\n", "row 2: '/relative': not an http or https URL"),
     ],
 )
-def test_seeds_that_are_none(content: bytes, named: str, tmp_path: Path, capsys: Captured) -> None:
+def test_an_invalid_seed_file_is_reported(content: bytes, named: str, tmp_path: Path, capsys: Captured) -> None:
     file = tmp_path / "seeds"
     file.write_bytes(content)
-    said = complaint(capsys, "--seeds", file, "-o", tmp_path / "out")
+    said = error_line(capsys, "--seeds", file, "-o", tmp_path / "out")
     assert f"{file}" in said and named in said and len(said) < 400
     assert not (tmp_path / "out").exists()
 
 
-@pytest.mark.usefixtures("nothing_long")
-def test_a_hosts_file_that_is_none(tmp_path: Path, capsys: Captured) -> None:
+@pytest.mark.usefixtures("no_compilation")
+def test_an_invalid_hosts_file_is_reported(tmp_path: Path, capsys: Captured) -> None:
     file = tmp_path / "hosts"
     file.write_text("a.test 127.0.0.1\n")
-    assert f"{file}, line 1: 'a.test' is not an IP address" in complaint(capsys, *HERE, "--hosts", file, "-o", "out")
+    assert f"{file}, line 1: 'a.test' is not an IP address" in error_line(capsys, *HERE, "--hosts", file, "-o", "out")
 
 
-@pytest.mark.usefixtures("nothing_long")
-def test_a_quality_that_answers_nothing_makes_no_folder(
+@pytest.mark.usefixtures("no_compilation")
+def test_a_quality_function_that_returns_nothing_creates_no_folder(
     tmp_path: Path, capsys: Captured, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
@@ -158,14 +159,14 @@ def test_a_quality_that_answers_nothing_makes_no_folder(
         ("odd:two", "'two'"),
         ("no_such:f", "no_such"),
     ):
-        assert named in complaint(capsys, *HERE, "--quality", source, "-o", "out")
+        assert named in error_line(capsys, *HERE, "--quality", source, "-o", "out")
     assert not (tmp_path / "out").exists()
 
 
-# ---- what can be
+# ---- valid input
 
 
-def test_the_command_as_written(server: Served, tmp_path: Path, capsys: Captured) -> None:
+def test_a_crawl_with_default_options(server: Served, tmp_path: Path, capsys: Captured) -> None:
     options = [
         "--strategy",
         "crawl-ability",
@@ -178,25 +179,27 @@ def test_the_command_as_written(server: Served, tmp_path: Path, capsys: Captured
         "--allow-private",
     ]
     assert run(["crawl", *server.seed_urls, "-o", str(tmp_path / "out"), *options]) == 0
-    said, left = capsys.readouterr(), Left(tmp_path / "out")
+    said, left = capsys.readouterr(), CrawlResult(tmp_path / "out")
     assert "11 pages, 22 kB, 0 errors in " in said.out and "stopped by: --max-pages" in said.out
     assert set(left.summary) >= REQUIRED
     assert (left.summary["pages_fetched"], left.summary["strategy"]) == (11, "crawl-ability")
     assert left.summary["politeness_violations"] == left.summary["errors"] == 0
     assert (tmp_path / "out" / "index.cdxj").stat().st_size > 0 and list((tmp_path / "out" / "warc").iterdir())
-    assert "exists and holds a crawl; go on with --resume" in complaint(capsys, *HERE, "-o", tmp_path / "out")
+    assert "exists and holds a crawl; go on with --resume" in error_line(capsys, *HERE, "-o", tmp_path / "out")
 
 
-def test_seeds_from_a_file_and_json_for_machines(server: Served, tmp_path: Path, capsys: Captured) -> None:
+def test_seeds_from_a_file_and_json_output(server: Served, tmp_path: Path, capsys: Captured) -> None:
     file = tmp_path / "seeds"
     file.write_text("# begin here\n\n" + "".join(f"  {url.removeprefix('http://')} \n" for url in server.seed_urls))
     assert run(["crawl", "--seeds", str(file), *FAST, "--json", "-o", str(tmp_path / "out")]) == 0
     said = capsys.readouterr()
-    assert json.loads(said.out) == Left(tmp_path / "out").summary
+    assert json.loads(said.out) == CrawlResult(tmp_path / "out").summary
     assert said.err == "" and json.loads(said.out)["pages_fetched"] == 18
 
 
-def test_seeds_beside_others_that_cannot_be_had_are_named(server: Served, tmp_path: Path, capsys: Captured) -> None:
+def test_unreachable_seeds_are_named_and_the_others_are_crawled(
+    server: Served, tmp_path: Path, capsys: Captured
+) -> None:
     with name_server({}) as where:
         args = ("http://no.such.host/a", server.seed_urls[0], "--nameserver", where, *FAST[:-1], "--max-pages", "1")
         assert run(["crawl", *args, "-o", str(tmp_path / "out")]) == 0
@@ -205,7 +208,7 @@ def test_seeds_beside_others_that_cannot_be_had_are_named(server: Served, tmp_pa
     assert [line for line in said if line.startswith("trapline: note")] == said[:1]
 
 
-def test_a_crawl_goes_on_as_it_began(server: Served, tmp_path: Path, capsys: Captured) -> None:
+def test_a_resumed_crawl_keeps_its_options(server: Served, tmp_path: Path, capsys: Captured) -> None:
     folder = tmp_path / "out"
     crawl(folder, *server.seed_urls, "--max-pages", "5")
     for args, named in (
@@ -215,17 +218,17 @@ def test_a_crawl_goes_on_as_it_began(server: Served, tmp_path: Path, capsys: Cap
         (["--seeds", __file__], "--seeds cannot change"),
         (["--metadata"], "--metadata cannot change"),
     ):
-        assert named in complaint(capsys, "--resume", folder, *args)
-    assert "there is no crawl" in complaint(capsys, "--resume", tmp_path)
+        assert named in error_line(capsys, "--resume", folder, *args)
+    assert "there is no crawl" in error_line(capsys, "--resume", tmp_path)
     at_once = ("--resume", folder, "--max-pages", "18", "--max-time", "1ms")
-    assert "; give a --max-time above that to continue" in complaint(capsys, *at_once)
+    assert "; give a --max-time above that to continue" in error_line(capsys, *at_once)
     assert run(["crawl", "--resume", str(folder), "--max-pages", "18", "--plain"]) == 0
-    assert Left(folder).summary["pages_fetched"] == 18 and Left(folder).summary["resumed"] == 1
-    assert len(set(Left(folder).rows("select page from fetch"))) == 18
+    assert CrawlResult(folder).summary["pages_fetched"] == 18 and CrawlResult(folder).summary["resumed"] == 1
+    assert len(set(CrawlResult(folder).rows("select page from fetch"))) == 18
 
 
-class AtOnce:
-    """A timer for which everything takes long."""
+class ImmediateTimer:
+    """A timer that fires at once, as if everything took long."""
 
     def __init__(self, after_s: float, function: Callable[[str], None], given: tuple[str]) -> None:
         assert after_s == 2.0
@@ -241,12 +244,12 @@ class AtOnce:
         pass
 
 
-def test_it_says_so_when_a_folder_takes_long_to_open(
+def test_a_slow_opening_of_a_folder_is_announced(
     server: Served, tmp_path: Path, capsys: Captured, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     folder = crawl(tmp_path / "out", *server.seed_urls, "--max-pages", "1").folder
     capsys.readouterr()
-    monkeypatch.setattr("threading.Timer", AtOnce)
+    monkeypatch.setattr("threading.Timer", ImmediateTimer)
     assert run(["crawl", "--resume", str(folder), "--max-pages", "2", "--plain"]) == 0
     said = capsys.readouterr().err.splitlines()
     assert [line for line in said if line.startswith("opening ")] == [
@@ -296,7 +299,7 @@ def test_it_says_so_when_a_folder_takes_long_to_open(
         ),
     ],
 )
-def test_a_crawl_says_first_what_it_will_do(
+def test_a_crawl_first_prints_its_plan(
     args: list[str], lines: list[str], server: Served, tmp_path: Path, capsys: Captured
 ) -> None:
     folder, seed = tmp_path / "its folder", server.seed_urls[0]
@@ -306,12 +309,14 @@ def test_a_crawl_says_first_what_it_will_do(
     assert capsys.readouterr().err.splitlines()[:3] == [*(line.format(host=host) for line in lines), ends]
 
 
-def test_a_resumed_crawl_keeps_the_scope_that_it_began_with(server: Served, tmp_path: Path, capsys: Captured) -> None:
+def test_a_resumed_crawl_keeps_its_scope(server: Served, tmp_path: Path, capsys: Captured) -> None:
     folder = tmp_path / "out"
     crawl(folder, server.seed_urls[0], "--scope", "any", "--max-pages", "1")
     assert run(["crawl", "--resume", str(folder), "--max-pages", "2"]) == 0
     assert "to any site that links lead to (--scope any)" in capsys.readouterr().err
-    (options,) = (json.loads(value) for (value,) in Left(folder).rows("select value from meta where key = 'options'"))
+    (options,) = (
+        json.loads(value) for (value,) in CrawlResult(folder).rows("select value from meta where key = 'options'")
+    )
     assert options["scope"] == "any"
 
 
@@ -326,10 +331,10 @@ def test_a_resumed_crawl_keeps_the_scope_that_it_began_with(server: Served, tmp_
         ([], False),
     ],
 )
-def test_pages_by_quality_when_nobody_said_what_that_is(
+def test_a_note_says_that_quality_defaults_to_opic(
     args: list[str], is_said: bool, server: Served, tmp_path: Path, capsys: Captured
 ) -> None:
-    """It is OPIC's cash then, as of every crawl; whoever named it may have meant another."""
+    """The quality is then OPIC's cash. A note says so, because a user who asked for quality may have meant another one."""
     run(["crawl", *server.seed_urls, "--allow-private", "--max-pages", "1", *args, "-o", str(tmp_path / "out")])
     noted = [line for line in capsys.readouterr().err.splitlines() if "page rank" in line]
     assert noted == is_said * [
@@ -339,7 +344,7 @@ def test_pages_by_quality_when_nobody_said_what_that_is(
 
 
 @pytest.mark.parametrize(("kind", "code"), [(KeyError, 70), (ZeroDivisionError, 70)])
-def test_a_defect_ends_the_crawl_and_leaves_a_folder_that_goes_on(
+def test_an_internal_error_ends_the_crawl_and_leaves_a_resumable_folder(
     server: Served, tmp_path: Path, capsys: Captured, monkeypatch: pytest.MonkeyPatch, kind: type[Exception], code: int
 ) -> None:
     folder, own = tmp_path / "out", Crawler.answered
@@ -355,7 +360,7 @@ def test_a_defect_ends_the_crawl_and_leaves_a_folder_that_goes_on(
     assert kind.__name__ in said and "this is a defect of Trapline" in said and "Traceback" not in said
     monkeypatch.setattr(Crawler, "answered", own)
     assert run(["crawl", "--resume", str(folder), "--quiet"]) == 0
-    assert len(Left(folder).targets()) == len(set(Left(folder).rows("select page from fetch"))) == 18
+    assert len(CrawlResult(folder).targets()) == len(set(CrawlResult(folder).rows("select page from fetch"))) == 18
 
 
 # ---- help
@@ -370,8 +375,8 @@ def test_every_option_has_one_line_of_help(capsys: Captured, monkeypatch: pytest
     assert sum(line.startswith("  -") for line in listed) == sum(len(section.rows) for section in SECTIONS) + 1
 
 
-def test_defaults_are_those_of_the_crawler() -> None:
-    """They are written twice, because importing the crawler for --help would take a second."""
+def test_option_defaults_equal_the_crawlers_defaults() -> None:
+    """The defaults are written twice, because importing the crawler for --help would take a second."""
     default = {field: value for section in SECTIONS for _, field, _, value, _ in section.rows}
     rules, limits, options = live_rules(), Limits(), CrawlOptions(())
     for name in live_rules().__dataclass_fields__:

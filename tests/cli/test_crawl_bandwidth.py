@@ -1,4 +1,5 @@
-"""--bandwidth and --site-bandwidth, measured: too long and too dependent on the machine for every run, so only in `make proof`."""
+"""The measured rate under --bandwidth and --site-bandwidth. These tests are slow and depend on the machine, so they run
+only in `make proof`."""
 
 import os
 from collections.abc import Iterator
@@ -26,7 +27,7 @@ def server() -> Iterator[Served]:
 
 
 def rates(server: Served, folder: Path, *options: str) -> "np.ndarray":
-    """Bytes a second from each site, as it saw them, without the first second."""
+    """Bytes per second from each site, as the server saw them, without the first second."""
     before = len(server.log())
     crawl(folder, *server.seed_urls, "--max-time", f"{SECONDS + 1}s", *options)
     seen = server.log()._rows[before:]
@@ -35,13 +36,13 @@ def rates(server: Served, folder: Path, *options: str) -> "np.ndarray":
 
 
 @pytest.mark.parametrize("rate", [200_000, 2_000_000])
-def test_all_together(server: Served, tmp_path: Path, rate: int) -> None:
+def test_all_sites_together_stay_within_the_bandwidth(server: Served, tmp_path: Path, rate: int) -> None:
     measured = rates(server, tmp_path / "out", "--bandwidth", f"{rate}").sum()
     print(f"--bandwidth {rate}: {measured:,.0f} bytes/s")
     assert measured == pytest.approx(rate, rel=0.1)
 
 
-def test_each_site(server: Served, tmp_path: Path) -> None:
+def test_each_site_stays_within_its_bandwidth(server: Served, tmp_path: Path) -> None:
     measured = rates(server, tmp_path / "out", "--site-bandwidth", "100kB")
     print(f"--site-bandwidth 100000: {measured.round()} bytes/s")
     assert measured == pytest.approx(100_000, rel=0.1)

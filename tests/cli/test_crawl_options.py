@@ -1,4 +1,4 @@
-"""Options of `trapline crawl`, each seen to do what it says: by what it fetched, by its folder, or by what the servers saw of it."""
+"""Each option of `trapline crawl` has its documented effect, as seen in the fetched pages, the crawl folder or the server's log."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -8,7 +8,7 @@ import pytest
 import trustme
 from warcio import ArchiveIterator
 
-from tests.cli.crawling import FAST, Captured, Left, crawl, hosts_of, name_server
+from tests.cli.crawling import FAST, Captured, CrawlResult, crawl, hosts_of, name_server
 from tests.fetch.name_server import Name
 from tests.testweb.webs import SIZE, numbered, recorded
 from trapline.cli import run
@@ -38,21 +38,21 @@ STRATEGY = Strategy("mine", PageRank("mine", rank), top_page.SITE)
 
 @pytest.fixture(scope="module")
 def hosted() -> Iterator[Served]:
-    """Each page links to all, of other hosts and domains too."""
+    """Each page links to all pages, also to those of other hosts and domains."""
     with serve(build_web(recorded(HOSTED))) as server:
         yield server
 
 
 @pytest.fixture(scope="module")
 def chain() -> Iterator[Served]:
-    """One site of nine pages, each with a link to the next; a third of them are dynamic."""
+    """One site of nine pages. Each page links to the next one; a third of the pages are dynamic."""
     with serve(build_web(numbered(1, 9, [[page + 1] for page in range(8)] + [[]]), names="address")) as server:
         yield server
 
 
 @pytest.fixture(scope="module")
 def slow() -> Iterator[Served]:
-    """One site of thirty pages, linked from the first, that takes its time."""
+    """One slow site of thirty pages, all linked from the first."""
     graph = numbered(1, 30, [list(range(30))] + [[]] * 29)
     with serve(build_web(graph, Behaviour(latency_s=0.03), names="address")) as server:
         yield server
@@ -62,14 +62,14 @@ def pages(server: Served, *numbers: int) -> list[str]:
     return [server.web.paths[number] for number in numbers]
 
 
-def archived(left: Left, kind: str) -> list[bytes]:
+def archived(left: CrawlResult, kind: str) -> list[bytes]:
     with next((left.folder / "warc").iterdir()).open("rb") as file:
         return [
             one.content_stream().read() for one in ArchiveIterator(file, no_record_parse=True) if one.rec_type == kind
         ]
 
 
-# ---- where it goes
+# ---- which pages are crawled
 
 
 @pytest.mark.parametrize(
@@ -106,16 +106,16 @@ def test_scope(hosted: Served, tmp_path: Path, options: list[str], hosts: set[st
 
 def test_depth_is_counted_in_links_from_a_seed(chain: Served, tmp_path: Path) -> None:
     left = crawl(tmp_path / "static", *chain.seed_urls, "--max-depth", "4")
-    assert left.targets() == pages(chain, 0, 1, 2, 3, 4, 5)  # 5 is dynamic, 6 is not
+    assert left.targets() == pages(chain, 0, 1, 2, 3, 4, 5)  # page 5 is dynamic, page 6 is not
     left = crawl(tmp_path / "dynamic", *chain.seed_urls, "--max-depth-dynamic", "4")
     assert left.targets() == pages(chain, 0, 1, 2, 3, 4)
     assert "?" in chain.web.paths[5] and "?" not in chain.web.paths[6]
 
 
-# ---- when it stops
+# ---- when the crawl stops
 
 
-def test_goals(slow: Served, tmp_path: Path) -> None:
+def test_the_crawl_stops_at_its_goals(slow: Served, tmp_path: Path) -> None:
     some = crawl(tmp_path / "pages", *slow.seed_urls, "--max-pages", "7", "--http", "pipelining")
     assert (some.summary["pages_fetched"], some.summary["stopped_by"]) == (7, "max-pages")
     large = crawl(tmp_path / "bytes", *slow.seed_urls, "--max-bytes", str(5 * SIZE))
@@ -124,39 +124,41 @@ def test_goals(slow: Served, tmp_path: Path) -> None:
     assert 0 < long.summary["pages_fetched"] < 30 and long.summary["stopped_by"] == "max-seconds"
 
 
-# ---- how it asks
+# ---- how requests are sent
 
 
-def asked(server: Served, folder: Path, *options: str) -> np.ndarray:
-    """What the server saw of one crawl: rows of its log."""
+def requests_of(server: Served, folder: Path, *options: str) -> np.ndarray:
+    """The rows of the server's log for one crawl."""
     before = len(server.log())
     crawl(folder, *server.seed_urls, *options)
     return server.log()._rows[before:]
 
 
-def test_http_1_0_asks_once_on_a_connection(slow: Served, tmp_path: Path) -> None:
-    seen = asked(slow, tmp_path / "one", "--http", "1.0", "--max-pages", "5")
+def test_http_1_0_sends_one_request_per_connection(slow: Served, tmp_path: Path) -> None:
+    seen = requests_of(slow, tmp_path / "one", "--http", "1.0", "--max-pages", "5")
     assert len(np.unique(seen["connection"])) == len(seen) == 6
-    assert archived(Left(tmp_path / "one"), "request")[-1].split(b"\r\n")[0].endswith(b" HTTP/1.0")
-    seen = asked(slow, tmp_path / "kept", "--http", "1.1", "--max-pages", "5")
+    assert archived(CrawlResult(tmp_path / "one"), "request")[-1].split(b"\r\n")[0].endswith(b" HTTP/1.0")
+    seen = requests_of(slow, tmp_path / "kept", "--http", "1.1", "--max-pages", "5")
     assert len(np.unique(seen["connection"])) == 1
 
 
-def test_pipelining_asks_before_it_is_answered(slow: Served, tmp_path: Path) -> None:
+def test_pipelining_sends_requests_before_the_first_answer(slow: Served, tmp_path: Path) -> None:
     def overlaps(*options: str) -> bool:
-        seen = asked(slow, tmp_path / options[-1], *options)
+        seen = requests_of(slow, tmp_path / options[-1], *options)
         return bool((seen["arrival_s"][1:] < seen["end_s"][:-1]).any())
 
     assert overlaps("--http", "pipelining") and not overlaps("--http", "1.1")
 
 
-def test_a_pause_lies_between_two_pages_of_a_visit(slow: Served, tmp_path: Path) -> None:
-    seen = asked(slow, tmp_path / "out", "--pause", "100ms", "--max-pages", "4")
+def test_the_pause_separates_two_pages_of_a_visit(slow: Served, tmp_path: Path) -> None:
+    seen = requests_of(slow, tmp_path / "out", "--pause", "100ms", "--max-pages", "4")
     gaps = seen["arrival_s"][1:] - seen["end_s"][:-1]
-    assert len(gaps) == 4 and (np.delete(gaps, 1) >= 0.1).all()  # the second: between two visits, which is --delay
+    assert (
+        len(gaps) == 4 and (np.delete(gaps, 1) >= 0.1).all()
+    )  # the second gap lies between two visits, where --delay applies
 
 
-def test_visits_have_k_pages(slow: Served, tmp_path: Path) -> None:
+def test_a_visit_has_k_pages(slow: Served, tmp_path: Path) -> None:
     left = crawl(tmp_path / "out", *slow.seed_urls, "--per-connection", "4", "--max-pages", "13")
     assert [number for (number,) in left.rows("select count(*) from fetch group by visit")] == [1, 4, 4, 4]
 
@@ -170,14 +172,14 @@ def test_the_user_agent_names_the_contact_and_links_are_archived(chain: Served, 
     assert archived(crawl(tmp_path / "plain", *chain.seed_urls), "metadata") == []
 
 
-def test_a_name_server_says_where_sites_are(hosted: Served, tmp_path: Path) -> None:
+def test_the_given_name_server_is_used(hosted: Served, tmp_path: Path) -> None:
     names = {name: Name((address,)) for name, address in hosted.hosts.items()}
     with name_server(names) as where:
         left = crawl(tmp_path / "out", hosted.seed_urls[0], "--scope", "any", "--nameserver", where)
     assert left.summary["pages_fetched"] == len(HOSTED)
 
 
-def test_any_certificate_is_taken_only_if_told_so(tmp_path: Path) -> None:
+def test_invalid_certificates_are_accepted_only_on_request(tmp_path: Path) -> None:
     trustme.CA().issue_cert("site-0.test").private_key_and_cert_chain_pem.write_to_path(str(tmp_path / "cert.pem"))
     with serve(build_web(numbered(1, 3)), tls=(tmp_path / "cert.pem", None)) as server:
         given = (*server.seed_urls, "--hosts", hosts_of(server, tmp_path), "--max-failed-visits", "1")
@@ -186,17 +188,17 @@ def test_any_certificate_is_taken_only_if_told_so(tmp_path: Path) -> None:
     assert set(wary.summary["errors_by_kind"]) == {"tls"}
 
 
-# ---- what goes wrong
+# ---- failures
 
 
-def test_failed_pages_are_tried_again_so_often(tmp_path: Path) -> None:
+def test_failed_pages_are_retried_as_often_as_the_option_says(tmp_path: Path) -> None:
     with serve(build_web(numbered(1, 1, [[]]), Behaviour(faults=(("error", 1.0),)), names="address")) as server:
         for retries in (0, 3):
             left = crawl(tmp_path / f"{retries}", *server.seed_urls, "--retries", retries, "--max-failed-visits", "99")
             assert left.summary["errors"] == len(left.rows("select 1 from fetch")) == retries + 1
 
 
-def test_what_takes_too_long_or_is_too_large_is_cut(chain: Served, tmp_path: Path) -> None:
+def test_slow_and_large_responses_are_cut_at_their_limits(chain: Served, tmp_path: Path) -> None:
     left = crawl(tmp_path / "large", *chain.seed_urls, "--max-body", "1kB", "--max-pages", "1")
     assert left.rows("select truncated, bytes from fetch") == [("length", 1000)]
     with serve(build_web(numbered(1, 1, [[]]), Behaviour(faults=(("silent", 1.0),)), names="address")) as server:
@@ -204,7 +206,7 @@ def test_what_takes_too_long_or_is_too_large_is_cut(chain: Served, tmp_path: Pat
     assert left.rows("select error from fetch") == [("timeout",)]
 
 
-# ---- what it goes by
+# ---- order of pages
 
 
 ONE_BY_ONE = ("--connections", "1", "--per-connection", "1")
@@ -212,7 +214,7 @@ ONE_BY_ONE = ("--connections", "1", "--per-connection", "1")
 
 @pytest.fixture(scope="module")
 def star() -> Iterator[Served]:
-    """One site of six pages, linked from the first."""
+    """One site of six pages, all linked from the first."""
     urls = [f"http://127.1.0.1:{{}}/{name}" for name in ("", "a", "b", "c", "d", "e")]
     graph = recorded([url.replace(":{}", "") for url in urls])
     with serve(build_web(graph, names="address")) as server:
@@ -234,7 +236,7 @@ def test_quality_from_a_file(star: Served, tmp_path: Path, strategy: str) -> Non
     assert left.summary["quality"] == pytest.approx(23.0)
 
 
-def test_quality_by_a_function_also_when_the_crawl_goes_on_elsewhere(
+def test_quality_from_a_function_also_after_a_resume_in_another_folder(
     star: Served, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Captured
 ) -> None:
     here, folder = tmp_path / "here", tmp_path / "out"
@@ -250,12 +252,12 @@ def test_quality_by_a_function_also_when_the_crawl_goes_on_elsewhere(
     monkeypatch.delitem(__import__("sys").modules, "my_worth")
     for name in ("out", "mine"):
         assert run(["crawl", "--resume", name, "--max-pages", "9", "--quiet"]) == 0
-    assert Left(folder).targets() == ["/", "/e", "/d", "/c", "/b", "/a"]
-    assert Left(tmp_path / "mine").targets() == ["/", "/e", "/d", "/c", "/b", "/a"]
+    assert CrawlResult(folder).targets() == ["/", "/e", "/d", "/c", "/b", "/a"]
+    assert CrawlResult(tmp_path / "mine").targets() == ["/", "/e", "/d", "/c", "/b", "/a"]
     assert capsys.readouterr().err == ""
 
 
-def test_a_function_that_fails_later_is_the_users_to_mend_and_the_crawl_goes_on(
+def test_a_quality_function_that_fails_later_is_reported_and_the_crawl_can_resume(
     star: Served, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Captured
 ) -> None:
     monkeypatch.chdir(tmp_path)
@@ -267,10 +269,10 @@ def test_a_function_that_fails_later_is_the_users_to_mend_and_the_crawl_goes_on(
     assert "--quality moody:f: ZeroDivisionError" in capsys.readouterr().err
     __import__("moody").bad = False
     assert run(["crawl", "--resume", str(tmp_path / "out"), "--quiet"]) == 0
-    assert len(Left(tmp_path / "out").targets()) == 6
+    assert len(CrawlResult(tmp_path / "out").targets()) == 6
 
 
-def test_history_is_an_old_crawl_a_graph_or_a_file(star: Served, tmp_path: Path) -> None:
+def test_history_may_be_an_old_crawl_a_graph_or_a_file(star: Served, tmp_path: Path) -> None:
     graph = recorded([f"{star.seed_urls[0]}{name}" for name in ("", "a", "b", "c", "d", "e")])
     save(graph, tmp_path / "graph")
     given = (*star.seed_urls, *ONE_BY_ONE, "--strategy", "historical-pagerank-zero", "--history")
@@ -280,8 +282,8 @@ def test_history_is_an_old_crawl_a_graph_or_a_file(star: Served, tmp_path: Path)
     assert len(crawl(tmp_path / "by-crawl", *given, tmp_path / "by-file").targets()) == 6
 
 
-def test_a_batch_is_fetched_before_others(star: Served, tmp_path: Path) -> None:
-    """With K = 1 every page is a batch, so that one that is found later and is worth more waits for no other."""
+def test_a_batch_is_fetched_before_other_pages(star: Served, tmp_path: Path) -> None:
+    """With K = 1 every page is a batch. A better page that is discovered later therefore waits for no other page."""
     values = values_of(star, tmp_path / "values")
     left = crawl(
         tmp_path / "out", *star.seed_urls, *ONE_BY_ONE, "--strategy", "quality", "--quality", values, "--batch", "1"
@@ -289,5 +291,5 @@ def test_a_batch_is_fetched_before_others(star: Served, tmp_path: Path) -> None:
     assert left.targets() == ["/", "/b", "/d", "/c", "/a", "/e"]
 
 
-def test_robots_txt_is_asked_for_first(chain: Served, tmp_path: Path) -> None:
-    assert asked(chain, tmp_path / "out")["page"][0] == ROBOTS_FILE
+def test_robots_txt_is_requested_first(chain: Served, tmp_path: Path) -> None:
+    assert requests_of(chain, tmp_path / "out")["page"][0] == ROBOTS_FILE

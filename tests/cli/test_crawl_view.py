@@ -1,4 +1,4 @@
-"""The view of a crawl: whatever the numbers and whatever the terminal, no line wraps and none is lost that matters."""
+"""The live view of a crawl. No line wraps and no important line is missing, for any numbers and any size of the terminal."""
 
 import io
 import math
@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from trapline.cli.crawl import view as crawl_view
 from trapline.cli.crawl.view import drawn, line
 from trapline.crawl.engine.records import CrawlProgress
-from trapline.crawl.engine.status import RECENT_S, Counter, CrawlStatus, FetchedAgain, Recent, SignalCounts
+from trapline.crawl.engine.status import RECENT_S, Counter, CrawlStatus, Recent, RefetchCounts, SignalCounts
 
 
 def status(doing: str = "", goal: float = math.inf, scale: int = 1, rows: int = 6) -> CrawlStatus:
@@ -27,11 +27,11 @@ def status(doing: str = "", goal: float = math.inf, scale: int = 1, rows: int = 
     )
 
 
-def test_a_crawl_in_parts_says_how_many_they_are() -> None:
+def test_a_partitioned_crawl_shows_its_number_of_partitions() -> None:
     assert drawn(status()._replace(partitions=4), 100, 40)[0] == "trapline: crawl-ability, 4 partitions, into out"
 
 
-def test_it_says_what_a_user_wants_to_know() -> None:
+def test_the_view_shows_pages_rates_sites_and_errors() -> None:
     assert drawn(status(goal=10_000), 100, 40) == [
         "trapline: crawl-ability, into out",
         "pages   1,234 of 10,000  61.7/s        frontier  3,000 waiting",
@@ -50,7 +50,7 @@ def test_it_says_what_a_user_wants_to_know() -> None:
     ]
 
 
-def test_it_says_where_the_crawl_does_not_go() -> None:
+def test_the_view_shows_rejected_links_and_abandoned_sites() -> None:
     told = status(rows=7)
     assert [text[44:] for text in drawn(told, 100, 40)[6:-1]] == [
         "errors",
@@ -70,14 +70,14 @@ def test_a_slow_crawl_has_decimals_in_its_rate() -> None:
     assert " pages (3.44/s), " in line(slow) and drawn(slow, 100, 40)[1].split()[2] == "3.44/s"
 
 
-def test_pages_fetched_again_have_a_rate_of_their_own() -> None:
+def test_refetched_pages_have_their_own_rate() -> None:
     def at(moment: float, fetched: int) -> CrawlStatus:
         told = status()
         return told._replace(
-            progress=told.progress._replace(at=moment), again=FetchedAgain(fetched, 1, SignalCounts(2, 0), True)
+            progress=told.progress._replace(at=moment), refetches=RefetchCounts(fetched, 1, SignalCounts(2, 0), True)
         )
 
-    recent = crawl_view.RecentlyAgain()
+    recent = crawl_view.RecentRefetches()
     rates = [recent.note(at(float(second), 3 * second)) for second in range(20)]
     assert rates[0] == 0.0 and set(rates[1:]) == {3.0}
     assert [recent.note(at(20.0 + second, 57)) for second in range(8)][-1] == 0.0
@@ -103,7 +103,7 @@ def test_pages_fetched_again_have_a_rate_of_their_own() -> None:
     st.integers(1, 200), st.integers(1, 60), st.sampled_from(("", "stopping (interrupted): 7 visits under way")),
     st.sampled_from((1, 10**6)), st.integers(0, 7), st.sampled_from((math.inf, 3e9)),
 )  # fmt: skip
-def test_it_fits_any_terminal(columns: int, rows: int, doing: str, scale: int, sites: int, goal: float) -> None:
+def test_the_view_fits_any_terminal(columns: int, rows: int, doing: str, scale: int, sites: int, goal: float) -> None:
     shown = drawn(status(doing, goal, scale, sites), columns, rows)
     assert len(shown) <= max(rows - 1, 1) and all(len(text) < columns for text in shown)
     if rows >= 7:
@@ -115,7 +115,7 @@ def test_on_a_terminal_of_80_columns_a_large_crawl_is_not_cut() -> None:
     assert whole[1:5] == seen[1:5]
 
 
-def test_what_was_drawn_before_is_drawn_over_and_in_the_end_gone() -> None:
+def test_the_view_overwrites_itself_and_disappears_at_the_end() -> None:
     terminal = io.StringIO()
     with crawl_view._live(terminal) as show:
         for doing in ("", "closing: writing the last pages"):
@@ -143,7 +143,7 @@ def test_a_log_has_a_line_after_two_seconds_then_every_ten_and_soon_after_a_chan
     assert log.getvalue().splitlines()[0] == line(status())
 
 
-def test_what_partitions_note_is_said_once_and_stays() -> None:
+def test_notes_of_partitions_are_printed_once_and_stay() -> None:
     noted, said = status()._replace(notes=["partition 1: a"]), "trapline: note: partition 1: a"
     log, terminal = io.StringIO(), io.StringIO()
     with crawl_view._lines(log) as lines, crawl_view._live(terminal) as live:
@@ -155,7 +155,7 @@ def test_what_partitions_note_is_said_once_and_stays() -> None:
     assert terminal.getvalue().count(said) == 1 and terminal.getvalue().endswith("\r\x1b[14A\x1b[J")
 
 
-def test_a_log_that_nobody_reads_does_not_end_the_crawl(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_closed_output_stream_does_not_end_the_crawl(monkeypatch: pytest.MonkeyPatch) -> None:
     class Closed(io.StringIO):
         def write(self, text: str) -> int:
             raise BrokenPipeError
@@ -166,7 +166,7 @@ def test_a_log_that_nobody_reads_does_not_end_the_crawl(monkeypatch: pytest.Monk
             show(status())
 
 
-def test_rates_and_busiest_sites_are_those_of_the_last_seconds() -> None:
+def test_rates_and_busiest_sites_cover_the_last_seconds() -> None:
     recent, progress = Recent(), CrawlProgress(0.0, 0.0, 0, 0, 0, 0, 0, 0, 0, 0.0)
     assert recent.note(progress, Counter()) == (0.0, 0.0)
     for second in range(1, 21):

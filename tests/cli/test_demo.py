@@ -1,4 +1,4 @@
-"""`trapline demo`: live crawls of one web by a few strategies, a table and a page."""
+"""`trapline demo` crawls one web live with a few strategies, and writes a table and a page."""
 
 import json
 from pathlib import Path
@@ -14,7 +14,7 @@ Captured = pytest.CaptureFixture[str]
 SMALL = ["--pages", "300", "--sites", "12", "--max-time", "0.5"]
 
 
-def test_the_demo_crawls_by_a_few_strategies_and_says_where_the_page_is(tmp_path: Path, capsys: Captured) -> None:
+def test_the_demo_crawls_with_a_few_strategies_and_names_its_page(tmp_path: Path, capsys: Captured) -> None:
     folder = tmp_path / "new" / "demo"
     assert run(["demo", *SMALL, "-o", str(folder)]) == 0
     said = capsys.readouterr().out
@@ -23,14 +23,14 @@ def test_the_demo_crawls_by_a_few_strategies_and_says_where_the_page_is(tmp_path
         assert f"\n{name} " in said
         summary = json.loads((folder / name / "summary.json").read_text())
         assert summary["politeness_violations"] == 0
-        # Measured by what the web is worth, whatever the page rank goes by: of a part of the web, a part of 1.
+        # Measured by the true values of the web, whatever the page rank uses. A crawl of a part of the web has a part of 1.
         assert 0.0 < summary["quality"] <= 1.0 + 1e-9
     page = folder / "report.html"
     assert said.endswith(f"Open {page} in a browser.\n")
     assert 'data-name="quality-time"' in page.read_text()
 
 
-def test_servers_are_those_of_the_simulator_in_a_hurry() -> None:
+def test_servers_are_those_of_the_simulator_sped_up() -> None:
     graph = generate(200, 10, seed=1)
     servers = modelled_servers(graph, seed=3)
     found = servers_of(graph, seed=3)
@@ -50,14 +50,16 @@ def test_servers_are_those_of_the_simulator_in_a_hurry() -> None:
         (["--pages", "many"], "'many' is not a whole number"),
     ],
 )
-def test_an_impossible_web_is_one_line(tmp_path: Path, capsys: Captured, options: list[str], named: str) -> None:
+def test_invalid_options_are_reported_in_one_line(
+    tmp_path: Path, capsys: Captured, options: list[str], named: str
+) -> None:
     assert run(["demo", *options, "-o", str(tmp_path / "demo")]) == 2
     said = capsys.readouterr().err
     assert named in said and said.count("\n") == 1
     assert not list(tmp_path.iterdir())
 
 
-def test_a_folder_that_cannot_be_made_is_one_line(tmp_path: Path, capsys: Captured) -> None:
+def test_a_folder_that_cannot_be_created_is_reported_in_one_line(tmp_path: Path, capsys: Captured) -> None:
     (tmp_path / "file").write_text("x")
     assert run(["demo", "-o", str(tmp_path / "file")]) == 2
     said = capsys.readouterr().err
@@ -65,7 +67,7 @@ def test_a_folder_that_cannot_be_made_is_one_line(tmp_path: Path, capsys: Captur
 
 
 @pytest.mark.parametrize("values", [None, "http://a.org/ 1.0\n"])
-def test_what_no_demo_wrote_is_not_replaced(tmp_path: Path, capsys: Captured, values: str | None) -> None:
+def test_only_the_output_of_a_demo_is_replaced(tmp_path: Path, capsys: Captured, values: str | None) -> None:
     (tmp_path / "crawl-ability").mkdir()
     if values:
         (tmp_path / VALUES).write_text(values)

@@ -1,4 +1,5 @@
-"""`trapline explain`: what happened to a page, what it still waits for, and the nearest name if nobody knows it."""
+"""`trapline explain` tells what happened to a page and what the page waits for. For an unknown page it suggests the
+nearest name."""
 
 import sqlite3
 import sys
@@ -29,8 +30,8 @@ def world(tmp_path_factory: pytest.TempPathFactory) -> World:
 
 
 @pytest.fixture(autouse=True)
-def frontier_as_the_crawl_left_it(world: World, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """The simulated crawl's frontier stands in for one that is made again from a log: the folder has none."""
+def frontier_of_the_simulated_crawl(world: World, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Use the simulated crawl's frontier in place of one replayed from a log, because the folder has no log."""
     frontier = world[2].frontier
     now = float(frontier.state.run[0].now)
     resume = SimpleNamespace(rebuilt=lambda reading: (frontier, now), once_more=lambda read: read())
@@ -38,7 +39,7 @@ def frontier_as_the_crawl_left_it(world: World, monkeypatch: pytest.MonkeyPatch)
     yield
 
 
-def said(world: World, capsys: Captured, what: str) -> str:
+def explain(world: World, capsys: Captured, what: str) -> str:
     assert run(["explain", str(world[0]), what]) == 0
     return capsys.readouterr().out
 
@@ -48,19 +49,19 @@ def url(world: World, page: int) -> str:
     return world[1].urls[page]
 
 
-def test_a_fetched_page_has_its_place_in_the_crawl(world: World, capsys: Captured) -> None:
+def test_a_fetched_page_shows_its_place_in_the_crawl(world: World, capsys: Captured) -> None:
     log = world[2].log
     by_start = np.argsort(log.start, kind="stable")
     row = int(by_start[np.flatnonzero(log.result[by_start] == FETCHED)[-1]])
     page, of = int(log.page[row]), int(np.count_nonzero(log.visit == log.visit[row]))
-    text = said(world, capsys, url(world, page))
+    text = explain(world, capsys, url(world, page))
     assert text.startswith(url(world, page) + "\n") and "status 200" in text and f" of {of} in its visit\n" in text
     assert "discovered: " in text and "last commit" not in text
     before = int(np.count_nonzero((world[1].site[log.page] == world[1].site[page]) & (log.result == FETCHED))) - 1
     assert f"before it: {before} page" in text
 
 
-def test_the_page_that_linked_to_it_first_is_named(world: World, capsys: Captured) -> None:
+def test_the_first_page_that_linked_to_the_page_is_named(world: World, capsys: Captured) -> None:
     _, graph, crawl = world
     log = crawl.log
     came = {
@@ -71,13 +72,13 @@ def test_the_page_that_linked_to_it_first_is_named(world: World, capsys: Capture
     page = next(page for page in came if page not in graph.home)
     linking = {source: end for source, end in came.items() if page in graph.targets_of(source) and source != page}
     first = min(linking, key=linking.__getitem__)
-    text = said(world, capsys, url(world, page))
+    text = explain(world, capsys, url(world, page))
     assert f"linked by {url(world, first)} " in text
     if len(linking) > 1:
         assert f"and by {len(linking) - 1} other page" in text
 
 
-def test_time_between_two_runs_is_told_apart(world: World, tmp_path: Path, capsys: Captured) -> None:
+def test_time_between_two_runs_is_shown_separately(world: World, tmp_path: Path, capsys: Captured) -> None:
     _, graph, crawl = world
     folder, by_start = write_crawl(tmp_path / "c", graph, crawl), np.argsort(crawl.log.start, kind="stable")
     row = int(by_start[-1])
@@ -97,23 +98,23 @@ def waiting_page(world: World) -> int:
     return next(page for page in np.flatnonzero(state == WAITING).tolist() if page not in tried)
 
 
-def test_a_page_that_waits_has_what_stands_before_it(world: World, capsys: Captured) -> None:
+def test_a_waiting_page_shows_what_comes_before_it(world: World, capsys: Captured) -> None:
     page = waiting_page(world)
     expected = world[2].frontier.explain_page(page, 0.0)
-    text = said(world, capsys, url(world, page))
+    text = explain(world, capsys, url(world, page))
     assert "waiting (depth" in text and f"{expected.pages_before} page" in text
     assert expected.site.rule in text and f"{expected.site.waiting} page" in text
 
 
-def test_a_url_is_taken_as_a_browser_takes_it(world: World, capsys: Captured) -> None:
+def test_a_url_is_normalised_as_in_a_browser(world: World, capsys: Captured) -> None:
     page = int(world[2].log.page[0])
     odd = url(world, page).replace("http://s", "HTTP://S").replace(".example/", ".EXAMPLE:80/") + "#part"
-    assert said(world, capsys, odd).startswith(url(world, page) + "\n")
+    assert explain(world, capsys, odd).startswith(url(world, page) + "\n")
 
 
 @pytest.mark.parametrize("form", ["http://{}", "{}", "{}:80"])
 def test_a_site_is_a_name_without_a_path(world: World, capsys: Captured, form: str) -> None:
-    text = said(world, capsys, form.format("s000001.example"))
+    text = explain(world, capsys, form.format("s000001.example"))
     assert text.startswith("http://s000001.example\n")
     assert "known" in text and "visits: " in text and "its site at the last commit" in text
 
@@ -128,7 +129,7 @@ def test_a_site_is_a_name_without_a_path(world: World, capsys: Captured, form: s
         ("mailto:a@b/c", "neither an http or https URL nor a site"),
     ],
 )
-def test_what_the_crawl_does_not_know_is_one_line_with_a_hint(
+def test_an_unknown_page_is_reported_in_one_line_with_a_hint(
     world: World, capsys: Captured, what: str, says: str
 ) -> None:
     assert run(["explain", str(world[0]), what]) == 2

@@ -1,4 +1,4 @@
-"""Options that commands share: what they accept, what they refuse in one line, and that their defaults are the core's."""
+"""Options that several commands share: accepted values, one line for refused values, and defaults that equal the core's."""
 
 import math
 import shlex
@@ -36,7 +36,7 @@ def web(tmp_path_factory: pytest.TempPathFactory) -> str:
 
 
 @given(st.floats(0, 1e9), st.sampled_from([("ms", 1e-3), ("s", 1.0), ("min", 60.0), ("h", 3600.0), ("d", 86400.0)]))
-def test_a_time_with_its_unit_is_that_many_seconds(number: float, unit: tuple[str, float]) -> None:
+def test_a_time_with_a_unit_is_converted_to_seconds(number: float, unit: tuple[str, float]) -> None:
     name, length = unit
     kind = Number(float, 0, math.inf, "time", what="", units={name: length})
     assert kind.convert(f"{number!r}{name}", None, None) == number * length
@@ -71,46 +71,46 @@ def test_numbers_are_read_as_people_write_them(kind: Number, text: str, value: o
         *((count(1), text) for text in ("0", "1.5", "1e3", "2147483648", "many", "nan", "5%")),
     ],
 )  # fmt: skip
-def test_what_is_no_such_number_is_refused(kind: Number, text: str) -> None:
+def test_a_text_that_is_not_such_a_number_is_refused(kind: Number, text: str) -> None:
     with pytest.raises(click.BadParameter):
         kind.convert(text, None, None)
 
 
 @given(st.floats(0, 1e12))
-def test_a_duration_that_is_shown_is_right_to_two_digits(length: float) -> None:
+def test_a_printed_duration_is_right_to_two_digits(length: float) -> None:
     number, unit = duration(length).replace(",", "").split()
     in_seconds = float(number) * {"s": 1, "min": 60, "h": 3600, "days": 86400}[unit]
     assert in_seconds == pytest.approx(length, rel=0.051, abs=1e-300)
 
 
 @given(st.floats(1, 1e15))
-def test_bytes_that_are_shown_are_right_to_three_digits(number: float) -> None:
+def test_a_printed_number_of_bytes_is_right_to_three_digits(number: float) -> None:
     value, unit = bytes_shown(number).replace(",", "").split()
     assert float(value) * {"B": 1, "kB": 1e3, "MB": 1e6, "GB": 1e9}[unit] == pytest.approx(number, rel=0.0051)
 
 
-# ---- defaults, repeated because importing the core would load numba for --help
+# ---- defaults, which are written twice because importing the core would load numba for --help
 
 
-def test_without_options_the_rules_are_the_frontiers() -> None:
+def test_default_rules_equal_the_frontiers() -> None:
     chosen = {field: default for section in scheduling.SECTIONS for _, field, _, default, _ in section.rows}
     assert scheduling.rules_of(chosen, "keep-alive", None) == Rules(lease_s=math.inf)
     assert set(chosen) == {field.name for field in fields(Rules)} - {"lease_s", "pipelining"}
 
 
-def test_without_options_the_network_is_the_simulators() -> None:
+def test_the_default_network_equals_the_simulators() -> None:
     chosen = {field: default for section in simulated.WEB_SECTIONS for _, field, _, default, _ in section.rows}
     assert WebOptions(**chosen) == WebOptions()
     assert WebOptions().network(delay_s=15.0) == Network()
 
 
-def test_the_names_offered_are_those_that_exist() -> None:
+def test_the_offered_names_exist() -> None:
     assert simulated.PROTOCOLS == PROTOCOLS
     assert set(simulated.MODELS) == set(MODELS)
     assert scheduling.ESTIMATORS == ESTIMATORS
 
 
-def test_servers_are_measured_unless_a_constant_time_is_given() -> None:
+def test_servers_follow_the_measured_model_unless_a_constant_time_is_given() -> None:
     assert (WebOptions().model, WebOptions(page_seconds=2.0).model) == ("measured", "constant")
     assert (
         WebOptions().constant_s,
@@ -129,14 +129,14 @@ def test_the_first_guess_with_constant_times_is_that_time() -> None:
     assert (guessed.first_connection_s, guessed.first_response_s, guessed.pipelining) == (0.0, 2.0, True)
 
 
-def test_what_machines_read_of_the_conditions_has_no_infinity() -> None:
+def test_conditions_in_json_have_no_infinity() -> None:
     told = CrawlConditions(Rules(lease_s=math.inf), WebOptions(bandwidth=math.inf), seeds=Path("seeds")).parameters()
     assert all(value is None or isinstance(value, bool | int | float | str) for value in told.values())
     assert math.inf not in told.values()
     assert (told["lease_s"], told["bandwidth"], told["seeds"], told["delay_s"]) == (None, None, "seeds", 15.0)
 
 
-# ---- typed again
+# ---- conditions printed as options
 
 
 @click.command()
@@ -145,13 +145,13 @@ def echo(conditions: CrawlConditions) -> CrawlConditions:
     return conditions
 
 
-def typed(*args: str) -> CrawlConditions:
+def parse(*args: str) -> CrawlConditions:
     found: CrawlConditions = echo.main(list(args), standalone_mode=False)
     return found
 
 
-def typed_again(conditions: CrawlConditions) -> CrawlConditions:
-    return typed(*shlex.split(" ".join(f"{flag} {value}" for flag, value in conditions.options().items())))
+def parse_printed(conditions: CrawlConditions) -> CrawlConditions:
+    return parse(*shlex.split(" ".join(f"{flag} {value}" for flag, value in conditions.options().items())))
 
 
 @pytest.mark.parametrize(
@@ -175,9 +175,9 @@ def typed_again(conditions: CrawlConditions) -> CrawlConditions:
         ],
     ],
 )
-def test_conditions_typed_again_are_the_same(args: list[str]) -> None:
-    conditions = typed(*args)
-    assert typed_again(conditions).parameters() == conditions.parameters()
+def test_printed_conditions_parse_to_the_same_conditions(args: list[str]) -> None:
+    conditions = parse(*args)
+    assert parse_printed(conditions).parameters() == conditions.parameters()
 
 
 @pytest.mark.parametrize("args", [
@@ -186,13 +186,13 @@ def test_conditions_typed_again_are_the_same(args: list[str]) -> None:
     ["--first-response", "9s"], ["--ip-delay", "0"], ["--page-seconds", "2"],
 ])  # fmt: skip
 def test_other_conditions_have_another_heading(args: list[str]) -> None:
-    plain, other = typed().heading(), typed(*args).heading()
+    plain, other = parse().heading(), parse(*args).heading()
     assert "--" not in plain and other != plain
     assert (" ".join(args[:1]) in other) != (args[0] in ("--delay", "--bandwidth", "--servers", "--page-seconds"))
 
 
-def test_options_name_what_was_used_and_nothing_that_was_not() -> None:
-    shown = typed("--delay", "15", "--batch", "50", "--batch-ahead", "--bandwidth", "200000").options()
+def test_printed_options_name_only_what_was_used() -> None:
+    shown = parse("--delay", "15", "--batch", "50", "--batch-ahead", "--bandwidth", "200000").options()
     assert (shown["--delay"], shown["--bandwidth"], shown["--batch-ahead"]) == ("15s", "200kB", "")
     assert not {"--seeds", "--max-pages-per-site", "--failed", "--ip-delay", "--requests"} & shown.keys()
     assert not any(word in value for value in shown.values() for word in ("None", "False", "inf"))
@@ -200,7 +200,7 @@ def test_options_name_what_was_used_and_nothing_that_was_not() -> None:
 
 @pytest.mark.parametrize("kind", [seconds(), rate(), share()])
 @given(number=st.floats(1e-6, 1.0) | st.floats(1.0, 1e8) | st.integers(1, 10**8).map(float))
-def test_a_number_typed_as_shown_is_that_number(kind: Number, number: float) -> None:
+def test_a_printed_number_parses_to_the_same_number(kind: Number, number: float) -> None:
     if kind.name == "rate":
         number += 1.0
     elif kind.name == "share":
@@ -208,7 +208,7 @@ def test_a_number_typed_as_shown_is_that_number(kind: Number, number: float) -> 
     assert kind.convert(kind.typed(number), None, None) == number
 
 
-# ---- the help
+# ---- help
 
 
 @pytest.mark.parametrize("command", ["simulate", "compare"])
@@ -239,7 +239,7 @@ def test_the_help_of_a_command_imports_nothing_heavy(command: str) -> None:
     assert answer.returncode == 0, answer.stderr
 
 
-# ---- what cannot be
+# ---- invalid input
 
 
 WRONG: list[tuple[list[str], str]] = [
@@ -295,11 +295,11 @@ WRONG: list[tuple[list[str], str]] = [
 
 @pytest.mark.parametrize("command", COMMANDS_THAT_CRAWL, ids=lambda command: command[0])
 @pytest.mark.parametrize(("options", "named"), WRONG)
-def test_a_wrong_option_is_one_line_before_the_graph_is_read(
+def test_a_wrong_option_is_reported_in_one_line_before_the_graph_is_read(
     web: str, capsys: Captured, monkeypatch: pytest.MonkeyPatch, command: list[str], options: list[str], named: str
 ) -> None:
     module = "command" if command[0] == "simulate" else command[0]
-    monkeypatch.delattr(f"trapline.cli.simulate.{module}.opened")  # who would read it fails
+    monkeypatch.delattr(f"trapline.cli.simulate.{module}.opened")  # reading the graph would fail
     assert run([web if word == "WEB" else word for word in command] + options) == 2
     said = capsys.readouterr()
     assert said.out == ""
@@ -307,7 +307,7 @@ def test_a_wrong_option_is_one_line_before_the_graph_is_read(
     assert named in said.err
 
 
-def test_every_option_that_commands_share_was_tried_with_a_wrong_value() -> None:
+def test_every_shared_option_is_tried_with_a_wrong_value() -> None:
     tried = {word for options, _ in WRONG for word in options}
     with_value = {flag for section in SECTIONS for flag, _, kind, *_ in section.rows if kind is not None}
     assert with_value <= tried

@@ -1,4 +1,4 @@
-"""`trapline parallel plan` as a user meets it."""
+"""`trapline parallel plan`: its numbers, its help and its errors."""
 
 import json
 import shlex
@@ -14,7 +14,7 @@ from trapline.graph import generate, save
 GENERIC = ["--pages", "1000000000", "--every", "30d", "--link", "10Mbit", "--page-bytes", "10kB"]
 
 
-def test_the_generic_engine_in_words_and_for_machines() -> None:
+def test_the_generic_engine_as_text_and_as_json() -> None:
     shown = CliRunner().invoke(plan, GENERIC)
     assert shown.exit_code == 0
     assert "processes       4, each with a link of 1.25 MB/s" in shown.output and "firewall" in shown.output
@@ -23,7 +23,7 @@ def test_the_generic_engine_in_words_and_for_machines() -> None:
     assert f"{found['coverage']:.1%}" in shown.output
 
 
-def test_too_few_machines_take_longer_and_it_says_so() -> None:
+def test_too_few_machines_are_reported_to_take_longer() -> None:
     shown = CliRunner().invoke(plan, [*GENERIC, "--processes-most", "2"])
     assert "too few         4 processes are needed; 2 take 46 days" in shown.output
 
@@ -32,19 +32,19 @@ EXAMPLES = (Path(__file__).parents[2] / "docs" / "parallel-plan.md").read_text()
 
 
 @pytest.mark.parametrize("example", EXAMPLES, ids=["generic", "fresh", "medium"])
-def test_the_examples_of_its_page_are_what_it_prints(example: str) -> None:
+def test_the_examples_of_the_documentation_are_what_it_prints(example: str) -> None:
     command, shown = example.split("```")[0].split("\n", 1)
     assert CliRunner().invoke(plan, shlex.split(command)[3:]).output == shown
 
 
 def shown(*options: str) -> dict[str, str]:
-    """By the name of the row, the last of several."""
+    """The printed values by the name of their row. Of rows with one name the last counts."""
     answer = CliRunner().invoke(plan, [*GENERIC, *options])
     assert answer.exit_code == 0, answer.output
     return {line[:16].strip(): line[16:] for line in answer.output.splitlines()}
 
 
-def test_it_says_what_the_live_crawl_does_otherwise() -> None:
+def test_differences_from_the_live_crawl_are_printed() -> None:
     assert "no mode firewall" in shown()["trapline crawl"]
     assert "exchanges URLs continuously" in shown("--every", "7d")["trapline crawl"]
     assert "at most 64 processes" in shown("--every", "2h")["trapline crawl"]
@@ -61,7 +61,7 @@ def test_the_other_mode_is_not_the_chosen_one() -> None:
     assert "other mode" not in shown("--link", "10Gbit")
 
 
-def test_a_link_may_be_without_limit() -> None:
+def test_a_link_may_be_unlimited() -> None:
     assert shown("--link", "unlimited")["processes"] == "1, each with an unlimited link"
 
 
@@ -72,7 +72,7 @@ def test_a_link_may_be_without_limit() -> None:
         (["--ids-per-site", "10"], "--ids-per-site has no effect without a graph"),
     ],
 )
-def test_what_is_wrong_is_one_line_and_exit_code_2(
+def test_invalid_input_is_reported_in_one_line_with_exit_code_2(
     options: list[str], reason: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert run(["parallel", "plan", *GENERIC, *options]) == 2
@@ -80,25 +80,25 @@ def test_what_is_wrong_is_one_line_and_exit_code_2(
     assert reason in line
 
 
-def test_what_it_needs_is_named(capsys: pytest.CaptureFixture[str]) -> None:
+def test_missing_options_are_named(capsys: pytest.CaptureFixture[str]) -> None:
     assert run(["parallel", "plan", "--pages", "1000", "--link", "1MB"]) == 2
     (line,) = capsys.readouterr().err.splitlines()
     assert "Missing option '--every'" in line
 
 
-def test_its_help_has_sections() -> None:
+def test_the_help_has_sections() -> None:
     said = CliRunner().invoke(plan, ["--help"]).output
     assert [line for line in said.splitlines() if line.endswith(":") and not line.startswith(" ")] == [
         "The crawl:", "Machines:", "Graph:", "Output:", "Help:",
     ]  # fmt: skip
 
 
-def test_a_graph_is_simulated(tmp_path: Path) -> None:
+def test_a_graph_can_be_simulated(tmp_path: Path) -> None:
     save(generate(400, 20, seed=3), tmp_path / "web")
     answer = CliRunner().invoke(plan, [*GENERIC, "--graph", str(tmp_path / "web")])
     (coverage,) = [line for line in answer.output.splitlines() if line.startswith("coverage")]
     assert coverage.endswith(f"(simulated on {tmp_path / 'web'}, with 5 random seeds per process)")
 
 
-def test_the_line_of_the_group_names_what_can_be_done() -> None:
+def test_the_help_of_the_group_names_its_commands() -> None:
     assert all(word in COMMANDS["parallel"].help.lower() for word in ("simulate", "plan", "watch", "resize"))

@@ -1,4 +1,4 @@
-"""`trapline parallel simulate`: the numbers for machines, the table for people, and one line for what is wrong."""
+"""`trapline parallel simulate`: its JSON, its table and its errors."""
 
 import json
 import re
@@ -48,19 +48,19 @@ def test_modes_differ_as_they_should(web: Path, tmp_path: Path, capsys: pytest.C
 
 
 @pytest.mark.parametrize("mode", ["firewall", "cross-over", "exchange", "independent", "dynamic"])
-def test_progress_counts_what_its_total_counts(
+def test_progress_and_its_total_count_the_same_pages(
     mode: str, web: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(parallel_simulate, "Progress", partial(Progress, plain_every_s=0.0))
     record(web, tmp_path, "--processes", "4", "--mode", mode)
     shown = re.findall(r"crawling: ([\d,]+)/([\d,]+) (\w+)", capsys.readouterr().err)
     done, total, unit = ({row[at] for row in shown} for at in range(3))
-    again = mode in ("cross-over", "independent")  # a page may be fetched by each partition
+    again = mode in ("cross-over", "independent")  # each partition may fetch the page
     assert (total, unit) == (({"8,000"}, {"downloads"}) if again else ({"2,000"}, {"pages"}))
     assert max(int(one.replace(",", "")) for one in done) <= (8000 if again else 2000)
 
 
-def test_fewer_urls_are_sent_by_a_filter_and_by_replication(web: Path, tmp_path: Path) -> None:
+def test_a_filter_and_replication_reduce_the_urls_sent(web: Path, tmp_path: Path) -> None:
     plain = record(web, tmp_path, "--processes", "4")["urls_exchanged"]
     assert record(web, tmp_path, "--processes", "4", "--filter", "1000")["urls_exchanged"] < plain
     assert record(web, tmp_path, "--processes", "4", "--replicated", "200")["urls_exchanged"] < plain
@@ -100,7 +100,7 @@ def test_fewer_urls_are_sent_by_a_filter_and_by_replication(web: Path, tmp_path:
         (["--history", "."], "backlink-count does not use an old crawl"),
     ],
 )
-def test_what_is_wrong_is_said_in_a_line(
+def test_invalid_input_is_reported_in_one_line(
     web: Path, options: list[str], reason: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert run(["parallel", "simulate", str(web), *options]) == 2
@@ -112,7 +112,7 @@ def rows(capsys: pytest.CaptureFixture[str]) -> dict[str, str]:
     return {line[:26].strip(): line[26:] for line in capsys.readouterr().out.splitlines()}
 
 
-def test_partitions_are_said_to_go_by_what_they_go_by(
+def test_the_table_names_how_pages_are_partitioned(
     web: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     record(web, tmp_path, "--mode", "dynamic", "--max-pages", "50")
@@ -123,10 +123,10 @@ def test_partitions_are_said_to_go_by_what_they_go_by(
     assert "links between partitions" not in independent
 
 
-def test_firewall_says_how_many_links_it_did_not_follow(
+def test_firewall_shows_how_many_links_it_did_not_follow(
     web: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """From all home pages it fetches what exchange does, and so meets the same links."""
+    """From all home pages, firewall fetches the same pages as exchange, so it finds the same links."""
     exchange = record(web, tmp_path)
     assert rows(capsys)["partitions"] == "4 by site-hash, mode exchange"
     firewall = record(web, tmp_path, "--mode", "firewall")
@@ -135,18 +135,18 @@ def test_firewall_says_how_many_links_it_did_not_follow(
     assert rows(capsys)["links between partitions"] == f"{firewall['links_between_partitions']:,} (not followed)"
 
 
-def test_links_are_of_the_pages_that_count_however_long_a_step_is(web: Path, tmp_path: Path) -> None:
+def test_links_are_counted_of_fetched_pages_for_any_length_of_a_step(web: Path, tmp_path: Path) -> None:
     firewall, exchange = (
         [record(web, tmp_path, "--mode", mode, "--max-pages", "200", "--step", step) for step in ("1", "1000")]
         for mode in ("firewall", "exchange")
     )
     assert firewall[0]["links_between_partitions"] == firewall[1]["links_between_partitions"] > 0
     assert exchange[0]["pages_downloaded"] == exchange[1]["pages_downloaded"] == 200
-    # In one long step nothing arrives: they fetch what firewalls do, and find the same links.
+    # In one long step no link arrives, so the partitions fetch the same pages as under firewall and find the same links.
     assert exchange[1]["links_between_partitions"] == firewall[0]["links_between_partitions"]
 
 
-def test_the_help_says_which_quality_is_printed_and_has_nothing_of_one_process(
+def test_the_help_names_the_printed_quality_and_has_no_option_of_one_process(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     assert run(["parallel", "simulate", "--help"]) == 0

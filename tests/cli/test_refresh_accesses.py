@@ -1,4 +1,4 @@
-"""`trapline refresh accesses` as a user meets it."""
+"""`trapline refresh accesses`: what it reads from access logs, and its errors."""
 
 import gzip
 import io
@@ -25,7 +25,7 @@ def crawl(tmp_path: Path) -> Path:
     return crawl_of(tmp_path / "crawl", ["https://a.test/a", "https://a.test/b"])
 
 
-def taken(folder: Path) -> list[Signal]:
+def accesses_in(folder: Path) -> list[Signal]:
     inbox = Inbox(folder)
     found = inbox.take(0, 100)
     inbox.close()
@@ -35,7 +35,9 @@ def taken(folder: Path) -> list[Signal]:
 def test_a_log_becomes_accesses_of_known_pages(crawl: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (tmp_path / "log").write_bytes(LOG)
     assert run(["refresh", "accesses", str(crawl), str(tmp_path / "log"), "--site", "https://a.test"]) == 0
-    assert [signal[2:] for signal in taken(crawl)] == [("api", "https://a.test/a", "access", 1696942800.0, 2.0, True)]
+    assert [signal[2:] for signal in accesses_in(crawl)] == [
+        ("api", "https://a.test/a", "access", 1696942800.0, 2.0, True)
+    ]
     said = capsys.readouterr().out
     assert (
         "5 lines, 2 accesses to 1 page of the crawl" in said
@@ -45,7 +47,7 @@ def test_a_log_becomes_accesses_of_known_pages(crawl: Path, tmp_path: Path, caps
     )
 
 
-def test_the_same_log_twice_is_noticed_also_if_it_is_packed(
+def test_a_log_read_before_is_noticed_even_if_it_is_compressed(
     crawl: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     plain, packed = tmp_path / "log", tmp_path / "other.gz"
@@ -55,19 +57,19 @@ def test_the_same_log_twice_is_noticed_also_if_it_is_packed(
     assert run([*command, str(packed)]) == 0
     assert run([*command, str(plain)]) == 2
     assert "this log was read before" in capsys.readouterr().err
-    assert len(taken(crawl)) == 1
+    assert len(accesses_in(crawl)) == 1
     assert run([*command, str(plain), "--again"]) == 0
-    assert len(taken(crawl)) == 2
+    assert len(accesses_in(crawl)) == 2
 
 
-def test_two_logs_of_which_one_was_read_before_are_both_refused(crawl: Path, tmp_path: Path) -> None:
+def test_two_logs_are_both_refused_if_one_was_read_before(crawl: Path, tmp_path: Path) -> None:
     first, second = tmp_path / "first", tmp_path / "second"
     first.write_bytes(b"https://a.test/a\t5\n")
     second.write_bytes(b"https://a.test/b\t5\n")
     assert run(["refresh", "accesses", str(crawl), str(second)]) == 0
     assert run(["refresh", "accesses", str(crawl), str(first), str(second)]) == 2
     assert run(["refresh", "accesses", str(crawl), str(first), str(first)]) == 2
-    assert [signal.url for signal in taken(crawl)] == ["https://a.test/b"]
+    assert [signal.url for signal in accesses_in(crawl)] == ["https://a.test/b"]
 
 
 def test_a_log_without_a_page_of_the_crawl_may_be_read_again(crawl: Path, tmp_path: Path) -> None:
@@ -75,12 +77,14 @@ def test_a_log_without_a_page_of_the_crawl_may_be_read_again(crawl: Path, tmp_pa
     useless.write_bytes(b"https://a.test/unknown\t5\n")
     useful.write_bytes(b"https://a.test/b\t5\n")
     assert run(["refresh", "accesses", str(crawl), str(useless), str(useful)]) == 0
-    assert [signal.url for signal in taken(crawl)] == ["https://a.test/b"]
+    assert [signal.url for signal in accesses_in(crawl)] == ["https://a.test/b"]
     assert run(["refresh", "accesses", str(crawl), str(useless)]) == 2
     assert run(["refresh", "accesses", str(crawl), str(useless), str(useful), "--again"]) == 0
 
 
-def test_it_says_from_when_on_they_count(crawl: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_output_says_from_when_accesses_count(
+    crawl: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     for running, says in (
         (False, f"once the crawl continues (trapline crawl --resume {crawl})"),
         (True, "from now on"),
@@ -97,7 +101,7 @@ def test_stdin_and_hosts_in_the_lines(crawl: Path, monkeypatch: pytest.MonkeyPat
     lines = b"".join(b"a.test:443 " + one + b"\n" for one in LOG.splitlines()[:2])
     monkeypatch.setattr("sys.stdin", SimpleNamespace(buffer=io.BytesIO(lines)))
     assert run(["refresh", "accesses", str(crawl), "-"]) == 0
-    assert [(signal.url, signal.p) for signal in taken(crawl)] == [("https://a.test/a", 2.0)]
+    assert [(signal.url, signal.p) for signal in accesses_in(crawl)] == [("https://a.test/a", 2.0)]
 
 
 @pytest.mark.parametrize(
@@ -115,7 +119,7 @@ def test_stdin_and_hosts_in_the_lines(crawl: Path, monkeypatch: pytest.MonkeyPat
         (["{crawl}", "right", "bad"], "bad: no line counts"),
     ],
 )
-def test_bad_input_is_one_line(
+def test_invalid_input_is_reported_in_one_line(
     crawl: Path,
     tmp_path: Path,
     args: list[str],
@@ -131,4 +135,4 @@ def test_bad_input_is_one_line(
     assert run(["refresh", "accesses", *(arg.format(crawl=crawl) for arg in args)]) == 2
     said = capsys.readouterr().err
     assert says in said and said.count("\n") == 1
-    assert not (crawl / "signals.db").exists() or not taken(crawl)
+    assert not (crawl / "signals.db").exists() or not accesses_in(crawl)

@@ -1,4 +1,4 @@
-"""`trapline refresh serve` and `subscribe` as a user meets them: a process of its own, Ctrl-C, and bad input in one line."""
+"""`trapline refresh serve` and `trapline refresh subscribe`: the endpoint as a process, Ctrl-C, and errors in one line."""
 
 import json
 import signal
@@ -27,7 +27,7 @@ def crawl(tmp_path: Path) -> Path:
 
 
 @pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGTERM])
-def test_it_serves_until_ctrl_c_and_says_what_came(crawl: Path, how: signal.Signals) -> None:
+def test_the_endpoint_serves_until_ctrl_c_and_prints_what_arrived(crawl: Path, how: signal.Signals) -> None:
     token = crawl.parent / "token.txt"
     token.write_text("a-token-that-nobody-guesses")
     command = [*TRAPLINE, "refresh", "serve", str(crawl), "--listen", "127.0.0.1:0", "--token", str(token), "--json"]
@@ -45,14 +45,14 @@ def test_it_serves_until_ctrl_c_and_says_what_came(crawl: Path, how: signal.Sign
     assert ended["requests"] == 1
 
 
-def with_newer_signals(crawl: Path) -> None:
+def with_a_newer_database(crawl: Path) -> None:
     with closing(sqlite3.connect(crawl / "signals.db")) as database, database:
         database.execute("create table meta (key text primary key, value text)")
         database.execute("insert into meta values ('format', '99')")
 
 
 def test_a_database_of_a_newer_version_is_named(crawl: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    with_newer_signals(crawl)
+    with_a_newer_database(crawl)
     assert run(["refresh", "serve", str(crawl)]) == 2
     assert "signals database of format 99, but this version reads format 2" in capsys.readouterr().err
 
@@ -75,7 +75,7 @@ def test_a_database_of_a_newer_version_is_named(crawl: Path, capsys: pytest.Capt
         (["{crawl}", "--keep", "1s"], "1s"),
     ],
 )
-def test_bad_input_is_one_line(
+def test_invalid_input_is_reported_in_one_line(
     crawl: Path,
     tmp_path: Path,
     args: list[str],
@@ -90,20 +90,18 @@ def test_bad_input_is_one_line(
     assert says in said and said.count("\n") == 1
 
 
-def test_a_port_that_is_taken_is_named_without_a_number_of_the_system(
-    crawl: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_port_in_use_is_reported_without_an_errno(crawl: Path, capsys: pytest.CaptureFixture[str]) -> None:
     with small_server(feed_site) as server:
         assert run(["refresh", "serve", str(crawl), "--listen", f"127.9.0.1:{server.port}"]) == 2
     said = capsys.readouterr().err
     assert "address already in use" in said and "Errno" not in said
 
 
-def test_without_options_the_rates_are_the_endpoints() -> None:
+def test_default_rates_equal_the_endpoints() -> None:
     assert Rated(*(default for _, _, _, default, _ in RATES.rows)).rates() == SenderRates()
 
 
-def test_a_rate_typed_is_the_rate_of_what_it_names() -> None:
+def test_each_rate_option_sets_its_own_rate() -> None:
     rated = Rated("1:2", "3:4", "5:6", "7:8", "9")
     assert rated.rates() == SenderRates(
         RequestRate(1, 2), RequestRate(3, 4), RequestRate(7, 8), RequestRate(5, 6), RequestRate(9, 180)
@@ -111,7 +109,7 @@ def test_a_rate_typed_is_the_rate_of_what_it_names() -> None:
 
 
 def feed_site(host: str, target: str) -> bytes:
-    """/feed names a hub; /alias says that it is another; /liar says that it is somebody else's."""
+    """/feed names a hub. /alias says that its URL is /feed. /liar says that its URL belongs to another site."""
     named = {
         "/feed": "</hub>; rel=hub",
         "/alias": "</hub>; rel=hub, </feed>; rel=self",
@@ -136,7 +134,7 @@ def feed_site(host: str, target: str) -> bytes:
         ("/absent", 2, "the server answered 404"),
     ],
 )
-def test_a_topic_is_subscribed_to_by_what_it_says_of_itself(
+def test_a_topic_is_subscribed_to_by_its_self_link(
     tmp_path: Path, target: str, code: int, says: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     with small_server(feed_site) as server:
@@ -150,7 +148,7 @@ def test_a_topic_is_subscribed_to_by_what_it_says_of_itself(
         assert ("/feed: wanted, hub" in said.out) == (code == 0) == ("no subscriptions yet" not in said.out)
 
 
-def test_a_topic_inside_or_of_another_site_is_refused(
+def test_a_topic_on_a_private_address_or_another_site_is_refused(
     tmp_path: Path, crawl: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     with small_server(feed_site) as server:

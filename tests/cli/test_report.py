@@ -1,4 +1,5 @@
-"""`trapline report`: a page beside the crawl, or one that compares several; what cannot be written is known before."""
+"""`trapline report` writes a page into the folder of a crawl, or one page that compares several crawls. An unwritable
+page is reported first."""
 
 from pathlib import Path
 
@@ -16,19 +17,19 @@ def folders(tmp_path_factory: pytest.TempPathFactory) -> list[str]:
     return [str(write_crawl(base / name, *simulated(200, 8, name))) for name in ("breadth-first", "opic")]
 
 
-def test_one_crawl_has_its_page_in_its_folder(folders: list[str], capsys: Captured) -> None:
+def test_the_page_of_one_crawl_is_written_into_its_folder(folders: list[str], capsys: Captured) -> None:
     assert run(["report", folders[0]]) == 0
     page = Path(folders[0], "report.html")
     assert f"wrote {page}" in capsys.readouterr().err
     assert "<h1>Crawl breadth-first</h1>" in page.read_text()
 
 
-def test_several_are_compared(folders: list[str], tmp_path: Path) -> None:
+def test_several_crawls_are_compared(folders: list[str], tmp_path: Path) -> None:
     file = tmp_path / "both.html"
     assert run(["report", *folders, "-o", str(file)]) == 0
     page = file.read_text()
     assert "Comparison of crawls" in page and 'data-name="quality-time"' in page
-    assert "pause_s" in page and "<dt>strategy</dt>" not in page  # what they have in common, and no more
+    assert "pause_s" in page and "<dt>strategy</dt>" not in page  # the settings that both crawls share, and no others
 
 
 @pytest.mark.parametrize(
@@ -40,6 +41,8 @@ def test_several_are_compared(folders: list[str], tmp_path: Path) -> None:
         ([], "Missing argument"),
     ],
 )
-def test_what_is_wrong_is_one_line(folders: list[str], capsys: Captured, args: list[str], says: str) -> None:
+def test_invalid_input_is_reported_in_one_line(
+    folders: list[str], capsys: Captured, args: list[str], says: str
+) -> None:
     assert run(["report", *(arg.format(folders[0]) for arg in args)]) == 2
     assert says in capsys.readouterr().err

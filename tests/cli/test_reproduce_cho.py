@@ -1,4 +1,4 @@
-"""`trapline reproduce cho` as a user meets it, on a small generated web."""
+"""`trapline reproduce cho` on a small generated web."""
 
 import json
 import re
@@ -38,7 +38,7 @@ def test_tables_verdicts_numbers_and_pictures(tmp_path: Path, capsys: pytest.Cap
         (["--json", "/nowhere/x.json"], "there is no folder"),
     ],
 )
-def test_what_is_wrong_is_one_line_and_exit_code_2(
+def test_invalid_input_is_reported_in_one_line_with_exit_code_2(
     arguments: list[str], message: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert run(["reproduce", "cho", *arguments]) == 2
@@ -53,7 +53,7 @@ def test_a_graph_of_one_site_is_refused_with_a_hint(tmp_path: Path, capsys: pyte
     assert "give --ids-per-site" in capsys.readouterr().err
 
 
-def test_its_page_says_what_quick_leaves_out() -> None:
+def test_the_documentation_says_what_quick_leaves_out() -> None:
     page = (Path(__file__).parents[2] / "docs" / "reproduce-cho.md").read_text()
     (said,) = re.findall(r"`--quick`, which leaves out some numbers of partitions \((.*?)\)", page)
     left = [n for n in WHOLE.partitions if n not in QUICK.partitions]

@@ -1,4 +1,4 @@
-"""`trapline simulate`: what it reports, and one line with exit code 2 for what cannot be."""
+"""`trapline simulate`: its report, and one line with exit code 2 for invalid input."""
 
 import json
 import subprocess
@@ -54,8 +54,8 @@ def result(capsys: Captured, *args: str) -> dict[str, Any]:
     return found
 
 
-def complaint(capsys: Captured, *args: str) -> str:
-    """The one line that a mistake is answered with."""
+def error_line(capsys: Captured, *args: str) -> str:
+    """Run a simulation that must fail with exit code 2, and return its only line of output."""
     assert run(["simulate", *args]) == 2
     said = capsys.readouterr()
     assert said.out == ""
@@ -63,7 +63,7 @@ def complaint(capsys: Captured, *args: str) -> str:
     return said.err
 
 
-# ---- what it reports
+# ---- the report
 
 
 def test_the_json_file_holds_the_whole_result(web: str, tmp_path: Path, capsys: Captured) -> None:
@@ -82,7 +82,7 @@ def test_the_json_file_holds_the_whole_result(web: str, tmp_path: Path, capsys: 
     assert found["parameters"]["delay_s"] == 15
 
 
-def test_people_get_a_table(web: str, capsys: Captured) -> None:
+def test_the_default_output_is_a_table(web: str, capsys: Captured) -> None:
     assert run(["simulate", web, "--strategy", "larger-sites-first"]) == 0
     said = capsys.readouterr().out
     assert "\npage rank x site rank            fifo x larger-sites-first\n" in said
@@ -98,7 +98,9 @@ def test_the_real_graph_agrees_with_the_reference(shared_data: Path, capsys: Cap
         assert found["average_cumulative_pagerank"] == pytest.approx(reference, abs=0.01)
 
 
-def test_speed_up_is_the_rate_by_that_of_one_connection_on_a_link_without_limit(web: str, capsys: Captured) -> None:
+def test_speed_up_is_the_rate_divided_by_the_rate_of_one_connection_on_an_unlimited_link(
+    web: str, capsys: Captured
+) -> None:
     given = ("--strategy", "larger-sites-first", "--delay", "1")
     many = ("--connections", "8", "--bandwidth", "50kB", "--speed-up")
     slow, fast = result(capsys, web, *given), result(capsys, web, *given, *many)
@@ -133,7 +135,7 @@ def test_options_reach_the_rules(web: str, capsys: Captured) -> None:
     assert batches["parameters"]["batch"] == 20
 
 
-def test_options_reach_the_world(web: str, capsys: Captured) -> None:
+def test_options_reach_the_network_and_the_servers(web: str, capsys: Captured) -> None:
     def seconds(*options: str) -> float:
         found = result(capsys, web, "--strategy", "breadth-first", "--delay", "0", *options)
         assert found["politeness_violations"] == 0
@@ -165,7 +167,7 @@ def test_w_inside_a_connection_is_a_pause_as_long_as_the_delay(web: str, capsys:
     assert by_name["simulated_seconds"] == by_number["simulated_seconds"]
 
 
-def test_refused_pages_are_gone_and_failed_ones_are_tried_again(web: str, capsys: Captured) -> None:
+def test_refused_pages_are_gone_and_failed_pages_are_retried(web: str, capsys: Captured) -> None:
     refused = result(capsys, web, "--strategy", "opic", "--refused", "0.2")
     assert refused["pages_fetched"] < PAGES and refused["refused"] > 0
     failed = result(capsys, web, "--strategy", "opic", "--failed", "0.2", "--retries", "10", "--backoff", "1s")
@@ -174,14 +176,14 @@ def test_refused_pages_are_gone_and_failed_ones_are_tried_again(web: str, capsys
     assert 0 < measured["refused"] < PAGES / 5
 
 
-def test_the_seed_draws_other_servers(web: str, capsys: Captured) -> None:
+def test_another_seed_gives_other_servers(web: str, capsys: Captured) -> None:
     first, again, other = (
         result(capsys, web, "--strategy", "opic", "--seed", seed)["simulated_seconds"] for seed in ("1", "1", "2")
     )
     assert first == again != other
 
 
-# ---- where a crawl begins, and what a page is worth
+# ---- seeds and quality
 
 
 def test_seeds_are_urls_or_page_numbers(web: str, tmp_path: Path, capsys: Captured) -> None:
@@ -197,12 +199,12 @@ def test_seeds_are_urls_or_page_numbers(web: str, tmp_path: Path, capsys: Captur
         assert found["quality_fetched"] == pytest.approx(rank[home])
 
 
-def test_a_crawl_that_ends_almost_at_once_says_why(tmp_path: Path, capsys: Captured) -> None:
+def test_a_crawl_that_ends_almost_at_once_prints_the_reason(tmp_path: Path, capsys: Captured) -> None:
     (tmp_path / "edges.txt").write_text("".join(f"{page}\t{page - 1}\n" for page in range(1, 300)))
     assert run(["simulate", str(tmp_path), "--strategy", "depth"]) == 0
     said = capsys.readouterr()
     assert "1 (nothing left to fetch)" in said.out and "299 links, 1 site\n" in said.out
-    assert " s (0" not in said.out  # the same seconds twice
+    assert " s (0" not in said.out  # the same seconds are not printed a second time
     assert (
         "depth ended after 1 of 300 pages: no other page can be reached from its seeds" in said.err
         and "--seeds" in said.err
@@ -225,16 +227,16 @@ def test_a_crawl_that_ends_almost_at_once_says_why(tmp_path: Path, capsys: Captu
         ("-1", "row 1: '-1': not a page"),
     ],
 )
-def test_a_seed_that_is_no_page_is_named_with_its_row(
+def test_an_unknown_seed_is_named_with_its_row(
     web: str, tmp_path: Path, capsys: Captured, text: str, named: str
 ) -> None:
     seeds = tmp_path / "seeds.txt"
     seeds.write_text(text)
-    said = complaint(capsys, web, "--strategy", "opic", "--seeds", str(seeds))
+    said = error_line(capsys, web, "--strategy", "opic", "--seeds", str(seeds))
     assert f"{seeds}" in said and named in said
 
 
-def test_quality_is_what_a_crawl_is_judged_and_ordered_by(web: str, tmp_path: Path, capsys: Captured) -> None:
+def test_quality_orders_the_crawl_and_measures_it(web: str, tmp_path: Path, capsys: Captured) -> None:
     graph = load_graph(web)
     assert graph.urls is not None
     file = tmp_path / "votes.txt"
@@ -255,7 +257,9 @@ def test_an_old_crawl_orders_a_new_one(web: str, capsys: Captured) -> None:
 # ---- strategies by name
 
 
-def test_named_halves_replace_those_of_the_strategy(web: str, tmp_path: Path, capsys: Captured) -> None:
+def test_a_named_page_rank_or_site_rank_replaces_that_of_the_strategy(
+    web: str, tmp_path: Path, capsys: Captured
+) -> None:
     both = result(capsys, web, "--page-rank", "opic", "--site-rank", "crawl-ability")
     assert both["strategy"] == pair("opic", "crawl-ability").name
     for name in ("opic+crawl-ability", both["strategy"]):
@@ -275,7 +279,7 @@ def test_a_users_own_strategy_orders_the_crawl(web: str, tmp_path: Path, capsys:
     assert own["curve"] == result(capsys, web, "--strategy", "quality")["curve"]
 
 
-def test_the_plot_is_written_and_said_apart_from_the_result(web: str, tmp_path: Path, capsys: Captured) -> None:
+def test_the_plot_is_written_and_announced_apart_from_the_result(web: str, tmp_path: Path, capsys: Captured) -> None:
     file = tmp_path / "order.png"
     assert run(["simulate", web, "--strategy", "opic", "--json", "-", "--plot", str(file)]) == 0
     said = capsys.readouterr()
@@ -305,17 +309,17 @@ def test_without_a_plot_no_plot_library_is_loaded(web: str) -> None:
     assert answer.returncode == 0, answer.stderr
 
 
-# ---- what cannot be
+# ---- invalid input
 
 
 def test_a_malformed_graph_is_named_with_its_row(tmp_path: Path, capsys: Captured) -> None:
     (tmp_path / "urlmap.txt").write_text("http://a/\nhttp://b/\n")
     (tmp_path / "webgraph.txt").write_text("2\n3\n")
-    assert "webgraph.txt, row 2: page 3" in complaint(capsys, str(tmp_path), "--strategy", "opic")
+    assert "webgraph.txt, row 2: page 3" in error_line(capsys, str(tmp_path), "--strategy", "opic")
 
 
-def test_a_graph_that_is_not_there_is_named(tmp_path: Path, capsys: Captured) -> None:
-    assert "nowhere" in complaint(capsys, str(tmp_path / "nowhere"), "--strategy", "opic")
+def test_a_missing_graph_is_named(tmp_path: Path, capsys: Captured) -> None:
+    assert "nowhere" in error_line(capsys, str(tmp_path / "nowhere"), "--strategy", "opic")
 
 
 @pytest.mark.parametrize(
@@ -335,11 +339,11 @@ def test_a_graph_that_is_not_there_is_named(tmp_path: Path, capsys: Captured) ->
         (["--strategy", "opic", "--log", "log.csv"], "ends in .parquet"),
     ],
 )
-def test_a_wrong_name_is_one_line_before_the_graph_is_read(
+def test_a_wrong_name_is_reported_in_one_line_before_the_graph_is_read(
     web: str, capsys: Captured, monkeypatch: pytest.MonkeyPatch, options: list[str], named: str
 ) -> None:
-    monkeypatch.delattr("trapline.cli.simulate.command.opened")  # who would read it fails
-    assert named in complaint(capsys, web, *options)
+    monkeypatch.delattr("trapline.cli.simulate.command.opened")  # reading the graph would fail
+    assert named in error_line(capsys, web, *options)
 
 
 @pytest.mark.parametrize(
@@ -357,7 +361,7 @@ def test_a_wrong_name_is_one_line_before_the_graph_is_read(
 def test_a_strategy_file_that_cannot_run_is_named_with_the_reason(
     web: str, tmp_path: Path, capsys: Captured, body: str, record: str, named: str
 ) -> None:
-    assert named in complaint(capsys, web, "--strategy", own_strategy(tmp_path, body, record))
+    assert named in error_line(capsys, web, "--strategy", own_strategy(tmp_path, body, record))
 
 
 @pytest.mark.parametrize(
@@ -370,33 +374,33 @@ def test_a_strategy_file_that_cannot_run_is_named_with_the_reason(
         (OWN.format(rank="@page_rank\ndef rank(s, page):\n    return 1.0", record=""), "takes 2 arguments"),
     ],
 )
-def test_a_file_that_is_no_strategy_is_named_with_the_reason(
+def test_a_file_without_a_strategy_is_named_with_the_reason(
     web: str, tmp_path: Path, capsys: Captured, source: str, named: str
 ) -> None:
     file = tmp_path / "mine.py"
     file.write_text(source)
-    assert named in complaint(capsys, web, "--strategy", str(file))
+    assert named in error_line(capsys, web, "--strategy", str(file))
 
 
 @pytest.mark.parametrize(("option", "end"), [("--json", ".json"), ("--plot", ".png"), ("--log", ".parquet")])
 def test_an_output_that_cannot_be_written_is_named_before_the_crawl(
     web: str, tmp_path: Path, capsys: Captured, option: str, end: str
 ) -> None:
-    # The strategy is unknown too: that the output is complained of shows which comes first.
+    # The strategy is unknown too. The message about the output shows which check comes first.
     file = tmp_path / "no" / f"out{end}"
-    assert f"cannot write {file}" in complaint(capsys, web, "--strategy", "unknown", option, str(file))
+    assert f"cannot write {file}" in error_line(capsys, web, "--strategy", "unknown", option, str(file))
 
 
-def test_a_failing_crawl_leaves_what_was_there(web: str, tmp_path: Path, capsys: Captured) -> None:
+def test_a_failing_crawl_keeps_existing_files(web: str, tmp_path: Path, capsys: Captured) -> None:
     file = tmp_path / "out.json"
     file.write_text("before")
     mine = own_strategy(tmp_path, RAISES)
-    complaint(capsys, web, "--strategy", mine, "--json", str(file))
+    error_line(capsys, web, "--strategy", mine, "--json", str(file))
     assert file.read_text() == "before"
     assert sorted(path.name for path in tmp_path.iterdir()) == ["mine.py", "out.json"]
 
 
-def test_a_reader_that_went_away_costs_no_file(web: str, tmp_path: Path) -> None:
+def test_a_closed_pipe_does_not_prevent_the_files(web: str, tmp_path: Path) -> None:
     """The table goes into a pipe that nobody reads."""
     command = [sys.executable, "-c", "from trapline.cli import main; main()", "simulate", web, "--strategy", "opic"]
     log = tmp_path / "crawl.parquet"
@@ -407,7 +411,7 @@ def test_a_reader_that_went_away_costs_no_file(web: str, tmp_path: Path) -> None
     assert log.exists()
 
 
-def test_two_results_cannot_go_into_one_file(web: str, tmp_path: Path, capsys: Captured) -> None:
+def test_two_outputs_cannot_share_one_file(web: str, tmp_path: Path, capsys: Captured) -> None:
     file = str(tmp_path / "both.parquet")
     assert run(["simulate", web, "--strategy", "opic", "--json", file, "--log", file]) == 2
     assert "given for two outputs" in capsys.readouterr().err

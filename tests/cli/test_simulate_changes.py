@@ -1,4 +1,4 @@
-"""`trapline simulate --changes`: what it reports, and one line with exit code 2 for what cannot be."""
+"""`trapline simulate --changes`: its report, and one line with exit code 2 for invalid input."""
 
 import json
 from pathlib import Path
@@ -31,7 +31,7 @@ def test_crawls_of_one_web_are_compared(web: str, tmp_path: Path, capsys: Captur
         assert one["politeness_violations"] == 0
         assert 0.0 < one["fresh"]["average"] <= one["quality"]["average"] <= 1.0
         assert len(one["fresh"]["curve"]) == len(found["time_s"])
-        assert (one["again"] > 0) == (one["refresh"] != "off")
+        assert (one["refetches"] > 0) == (one["refresh"] != "off")
     assert picture.read_bytes().startswith(b"\x89PNG")
     assert run(["simulate", web, *HOW, *CHANGES, "--log", str(log)]) == 0
     assert "residual-life, share 0.5" in capsys.readouterr().out and log.exists()
@@ -51,7 +51,7 @@ def test_crawls_of_one_web_are_compared(web: str, tmp_path: Path, capsys: Captur
         (("--changes", "weekly"), "weekly: no such file"),
     ],
 )
-def test_a_mistake_is_one_line(web: str, options: tuple[str, ...], said: str, capsys: Captured) -> None:
+def test_invalid_input_is_reported_in_one_line(web: str, options: tuple[str, ...], said: str, capsys: Captured) -> None:
     assert run(["simulate", web, *HOW, *options]) == 2
     error = capsys.readouterr().err.strip().splitlines()[-1]
     assert error.startswith("trapline: error: ") and said in error

@@ -1,4 +1,4 @@
-"""`trapline status`: a crawl from a second terminal, running, ended or broken off."""
+"""`trapline status` from a second terminal, for a crawl that runs, has ended, or was interrupted."""
 
 import json
 import sqlite3
@@ -36,7 +36,7 @@ def test_the_numbers_are_those_of_the_last_commit(folder: Path, capsys: Captured
     assert found["strategy"] == "breadth-first" and found["connections"] == 8
 
 
-def test_lately_is_the_last_seconds(folder: Path) -> None:
+def test_recent_rates_cover_the_last_seconds(folder: Path) -> None:
     with sqlite3.connect(folder / "crawl.db") as database:
         rows = database.execute("select seconds, pages, at from progress order by rowid").fetchall()
         last = rows[-1]
@@ -49,7 +49,9 @@ def test_lately_is_the_last_seconds(folder: Path) -> None:
     assert [one.at for one in found.last_errors] == sorted((one.at for one in found.last_errors), reverse=True)
 
 
-def test_it_runs_while_somebody_holds_its_folder_and_has_ended_if_it_says_why(folder: Path, capsys: Captured) -> None:
+def test_a_crawl_runs_while_its_folder_is_locked_and_has_ended_if_a_stop_reason_is_stored(
+    folder: Path, capsys: Captured
+) -> None:
     assert (folder_status(folder).state, folder_status(folder).stopped_by) == (ENDED, "nothing left")
     with sqlite3.connect(folder / "crawl.db") as database:
         database.execute("delete from meta where key = 'stopped_by'")
@@ -61,7 +63,7 @@ def test_it_runs_while_somebody_holds_its_folder_and_has_ended_if_it_says_why(fo
     lock.release()
 
 
-def test_for_people_it_has_sites_and_errors(folder: Path, capsys: Captured) -> None:
+def test_the_text_output_has_sites_and_errors(folder: Path, capsys: Captured) -> None:
     assert run(["status", str(folder)]) == 0
     said = capsys.readouterr().out
     for name in ("pages/s", "received", "known", "busiest sites", "http://s0000", "last errors"):
@@ -90,6 +92,6 @@ def test_a_crawl_that_has_just_begun_has_a_status(folder: Path, capsys: Captured
     assert run(["status", str(folder)]) == 0
 
 
-def test_no_crawl_is_one_line(tmp_path: Path, capsys: Captured) -> None:
+def test_a_folder_without_a_crawl_is_reported_in_one_line(tmp_path: Path, capsys: Captured) -> None:
     assert run(["status", str(tmp_path / "nothing")]) == 2
     assert "there is no crawl" in capsys.readouterr().err

@@ -1,7 +1,7 @@
-"""Folders that a live crawl could have left, made from simulated ones: for tests of whatever reads such folders.
+"""Crawl folders for tests of the programs that read such folders. They are made from simulated crawls.
 
-The simulated log gives pages, visits and times; statuses, failures, types and robots.txt files are added by chance that is
-always the same. Every page of the graph is known from the start, so that page ids are those of the graph.
+The simulated log gives pages, visits and times. This module adds statuses, failures, types and robots.txt files by a random choice with
+a fixed seed. Every page of the graph is known from the start, so that page ids are those of the graph.
 """
 
 import sqlite3
@@ -22,7 +22,7 @@ from trapline.simulate import Crawl, Network, simulate
 from trapline.simulate.log import bytes_of
 from trapline.simulate.modelled import modelled_servers
 from trapline.strategies import load_strategy
-from trapline.strategies.inputs import with_quality
+from trapline.strategies.base.inputs import with_quality
 
 BEGAN = 1_760_000_000.0  # 9 October 2025
 RULES = Rules(delay_s=1.0, per_connection=5, retries=1, backoff_s=1.0, lease_s=float("inf"))
@@ -32,7 +32,7 @@ MOMENTS = 120  # rows of progress
 
 
 def simulated(pages: int = 400, sites: int = 20, strategy: str = "breadth-first", **given: Any) -> tuple[Graph, Crawl]:
-    """A small web, some sites of which share an address, and a crawl of it in which some things fail."""
+    """Return a small web in which some sites share an address, and a simulated crawl of it in which some fetches fail."""
     graph = generate(pages, sites, seed=3, sites_per_ip=1.5)
     network = Network(failed=0.03, refused=0.05, timeout_s=2.0)
     chosen = {"connections": 8, "network": network, "servers": modelled_servers(graph, seed=1), **given}
@@ -42,7 +42,7 @@ def simulated(pages: int = 400, sites: int = 20, strategy: str = "breadth-first"
 def write_crawl(
     folder: Path, graph: Graph, crawl: Crawl, robots: Mapping[int, bytes] | None = None, **meta: str
 ) -> Path:
-    """The folder. `robots`: files of sites; the others have none (404)."""
+    """Write the folder. `robots` has the robots.txt files of some sites; the other sites answer 404."""
     folder.mkdir(parents=True, exist_ok=True)
     database = sqlite3.connect(folder / "crawl.db")
     database.execute("pragma journal_mode = wal")
@@ -73,7 +73,7 @@ def insert(database: sqlite3.Connection, table: str, rows: Iterable[Mapping[str,
 
 
 def visit_id(number: int) -> int:
-    """As a frontier numbers its visits: how many there were, and which of its slots this one has."""
+    """Return the visit id that a frontier would give: the number of earlier visits, and the slot of this visit."""
     return number << 20 | number % 8
 
 
@@ -101,14 +101,15 @@ def _meta(crawl: Crawl) -> dict[str, str]:
 
 
 def _first_rows(graph: Graph, crawl: Crawl) -> list[int]:
-    """The row with which each site is asked for the first time."""
+    """Return the row of the first request to each site."""
     by_start = np.argsort(crawl.log.start, kind="stable")
     _, first = np.unique(graph.site[crawl.log.page[by_start]], return_index=True)
     return by_start[np.sort(first)].tolist()
 
 
 def _begin(log: Any, row: int, first: bool) -> float:
-    """A site's first page waits for its robots.txt, which takes the first part of what the page took."""
+    """Return when the request of a row begins. The first page of a site waits for robots.txt, which takes the first part of the page's
+    time."""
     start, byte = float(log.start[row]), float(log.first_byte[row])
     return start + 0.5 * (byte - start) if first else start
 
@@ -119,16 +120,16 @@ def _fetches(graph: Graph, crawl: Crawl) -> Iterator[dict[str, Any]]:
     for row in range(len(log.page)):
         page, result = int(log.page[row]), int(log.result[row])
         begin, luck = _begin(log, row, row in first), float(chance.random())
-        status, error = _came(result, luck)
-        asked = "" if error == "robots" else _address(int(graph.ips[graph.site[page]]))
+        status, error = _status_and_error(result, luck)
+        address = "" if error == "robots" else _address(int(graph.ips[graph.site[page]]))
         links = graph.targets_of(page).astype("<i4") if result == FETCHED else np.zeros(0, "<i4")
         yield {
             "page": page,
             "visit": visit_id(int(log.visit[row])),
-            "address": asked,
+            "address": address,
             "started": BEGAN + begin,
             "first_byte_s": float(log.first_byte[row]) - begin if status else None,
-            "total_s": float(log.end[row]) - begin if asked else 0.0,
+            "total_s": float(log.end[row]) - begin if address else 0.0,
             "result": result,
             "status": status,
             "error": error,
@@ -142,8 +143,8 @@ def _fetches(graph: Graph, crawl: Crawl) -> Iterator[dict[str, Any]]:
         }
 
 
-def _came(result: int, luck: float) -> tuple[int, str]:
-    """Status and kind of failure."""
+def _status_and_error(result: int, luck: float) -> tuple[int, str]:
+    """Return the status and the kind of failure."""
     if result == FAILED:
         return 0, FAILURES[int(luck * len(FAILURES))]
     if result == REFUSED:

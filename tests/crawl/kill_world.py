@@ -1,6 +1,6 @@
-"""A crawl to be killed: a web on loopback, the command as a user runs it, and what is left behind by whoever dies.
+"""Crawls that tests kill: a web on loopback, the command as a user runs it, and checks of the folder that a killed process leaves.
 
-Whoever looks for what was asked for twice reads testweb's own log and the database, never the crawler.
+The checks for repeated requests read the log of testweb and the database. They never ask the crawler.
 """
 
 import os
@@ -24,13 +24,14 @@ DELAY_S, PAUSE_S, PER_CONNECTION, CONNECTIONS = 0.06, 0.002, 10, 12
 FETCHED, REFUSED = 3, 6
 TRAPLINE = [sys.executable, "-c", "from trapline.cli import main; main()", "crawl"]
 _PATIENCE_S = 60.0
-# What can be lost at once: under way on a connection, in the outbox, in the store's backlog (`full` comes one batch later).
+# Fetches that a kill can lose: in flight on a connection, in the outbox, in the store's backlog (`full` arrives one
+# batch later).
 MOST_IN_FLIGHT = CONNECTIONS + (FETCHES - 1) + FETCHES * (StoreSettings().backlog_batches + 1)
 
 
 @contextmanager
 def served(pages: int, sites: int, seed: int = 1) -> Iterator[Served]:
-    """A generated web, some sites on one address, a third of them with rules that forbid a part."""
+    """Serve a generated web. Some sites share an address, and a third of the sites forbid some of their paths."""
     graph = generate(pages, sites, seed=seed, sites_per_ip=1.5, links_per_page=6.0)
     mix = Mix(Behaviour(latency_s=0.01, disallowed=0.2), robots=(("rules", 0.3),))
     with serve(build_web(graph, mix, seed=seed)) as server:
@@ -52,13 +53,13 @@ def options_of(server: Served, **changes: Any) -> CrawlOptions:
 
 
 def prepared(folder: Path, options: CrawlOptions) -> Path:
-    """The folder of a crawl that has not begun: `resume` begins it, with options that the command line does not have."""
+    """Make the folder of a crawl that has not started. `resume` starts it, with options that the command line does not offer."""
     claim_new(folder, asdict(options)).release()
     return folder
 
 
 class Run:
-    """One run of the command. A context: whatever happens, nothing of it is left."""
+    """One run of the command, as a context manager. No process of the run is left when the context ends."""
 
     def __init__(self, *arguments: str | Path) -> None:
         self._process = subprocess.Popen(
@@ -81,17 +82,17 @@ class Run:
     def running(self) -> bool:
         return self._process.poll() is None
 
-    def look(self) -> bool:
-        """Whether it runs; notes the store as soon as there is one."""
+    def poll(self) -> bool:
+        """Return whether the command runs, and note the store's process as soon as it exists."""
         with suppress(OSError, ValueError):
             children = Path(f"/proc/{self.loop}/task/{self.loop}/children").read_text().split()
             self.store = int(children[0]) if children else self.store
         return self.running
 
     def wait_for(self, what: Callable[[], bool], look_again_s: float = 0.002) -> bool:
-        """Whether it came to that before the run ended."""
+        """Wait until `what` is true. Return False if the run ended before that."""
         give_up_at = time.monotonic() + _PATIENCE_S
-        while self.look():
+        while self.poll():
             if what():
                 return True
             assert time.monotonic() < give_up_at, "nothing happens"
@@ -105,8 +106,8 @@ class Run:
                     os.kill(process, number)
 
     def ended(self) -> tuple[int, str]:
-        """Exit code and what it said, when the loop and its store are gone."""
-        self.look()
+        """Wait until the loop and its store have ended. Return the exit code and the output."""
+        self.poll()
         said = "".join(self._process.communicate(timeout=_PATIENCE_S))
         give_up_at = time.monotonic() + _PATIENCE_S
         while self.store and Path(f"/proc/{self.store}").exists():
@@ -116,7 +117,7 @@ class Run:
 
 
 def finished(*arguments: str | Path) -> str:
-    """What a run says that ends well by itself."""
+    """Return the output of a run that ends normally."""
     with Run(*arguments) as run:
         code, said = run.ended()
     assert code == 0, said
@@ -132,7 +133,7 @@ def rows(folder: Path, sql: str) -> list[tuple[Any, ...]]:
 
 
 def settled(folder: Path) -> dict[str, int]:
-    """Each URL that is done with, as far as it is committed, and what came of it."""
+    """Return each committed URL that is done, with its result."""
     sql = f"select url, result from fetch join page on page.id = page where result in ({FETCHED}, {REFUSED})"
     return dict(rows(folder, sql))
 
@@ -143,33 +144,33 @@ def fetches(folder: Path) -> int:
 
 @dataclass
 class Ledger:
-    """What testweb was asked for, run by run, and what was durable at the end of each."""
+    """Records the requests that testweb received in each run, and the durable rows at the end of each run."""
 
     server: Served
-    start: int  # rows of its log
+    start: int  # rows of the log
     ends: list[int] = field(default_factory=list)
     committed: list[set[str]] = field(default_factory=list)
 
     def run_ended(self, folder: Path) -> None:
-        time.sleep(0.03)  # the server may still read what was sent by one who is dead
+        time.sleep(0.03)  # the server may still be reading what a dead process sent
         self.ends.append(len(self.server.log()))
         self.committed.append(set(settled(folder)))
 
     def requested(self, log: RequestLog) -> list[list[str]]:
-        """URLs of pages, in order, for each run."""
+        """Return the URLs of the requested pages, in order, for each run."""
         urls = [log.web.url(page) if page >= 0 else "" for page in log.page.tolist()]
         starts = [self.start, *self.ends]
         return [list(filter(None, urls[begin:end])) for begin, end in zip(starts, self.ends, strict=False)]
 
     def lost(self, log: RequestLog) -> list[int]:
-        """For each run, how many pages it asked for in vain. The law: nothing that is committed is asked for again, and
-        nothing twice in a run."""
+        """Return how many requests of each run were lost. Also check that no committed page is requested again, and none twice in a
+        run."""
         runs, counts = self.requested(log), []
         done: set[str] = set()
-        for asked, committed in zip(runs, self.committed, strict=True):
-            assert len(asked) == len(set(asked)), "asked for twice in one run"
-            assert not done & set(asked), "asked for again, and it was committed"
+        for requested_urls, committed in zip(runs, self.committed, strict=True):
+            assert len(requested_urls) == len(set(requested_urls)), "requested twice in one run"
+            assert not done & set(requested_urls), "requested again after it was committed"
             assert done <= committed, "what was committed is there no more"
             done = committed
-            counts.append(len(set(asked) - committed))
+            counts.append(len(set(requested_urls) - committed))
         return counts

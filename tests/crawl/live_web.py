@@ -1,4 +1,4 @@
-"""Live crawls of webs on loopback, for tests: all of the crawler, its store included, and what the servers saw of it."""
+"""Live crawls of webs on loopback, for tests: the whole crawler with its store, and the requests that the servers logged."""
 
 import sqlite3
 from collections import Counter
@@ -18,7 +18,7 @@ Rows = list[tuple[Any, ...]]
 
 @contextmanager
 def silence() -> Iterator[Any]:
-    def show(standing: CrawlStatus) -> None:
+    def show(status: CrawlStatus) -> None:
         pass
 
     yield show
@@ -34,11 +34,11 @@ class Crawled:
             return database.execute(sql).fetchall()
 
     def fetched(self) -> set[str]:
-        """The URLs of the pages that were had, redirects among them."""
+        """Return the URLs of the fetched pages, redirects included."""
         return {url for (url,) in self.rows("select url from page join fetch on page = page.id where result = 3")}
 
     def last(self) -> dict[str, tuple[int, int, str]]:
-        """Result, status and error of each page, as the last try left it."""
+        """Return result, status and error of the last try of each page."""
         sql = "select url, result, status, error from fetch join page on page.id = page order by seq"
         return {url: tuple(rest) for url, *rest in self.rows(sql)}
 
@@ -47,19 +47,21 @@ class Crawled:
 
 
 def crawled(folder: Path, seeds: Sequence[str], hosts: Mapping[str, str | tuple[str, ...]], **options: Any) -> Crawled:
-    """A crawl to its end. Rules (delay_s, ...) and options alike."""
+    """Crawl to the end. `how` takes rules (delay_s, ...) and options alike."""
     fields = CrawlOptions.__dataclass_fields__
     rules = {name: options.pop(name) for name in list(options) if name not in fields}
     addresses = {name: (where,) if isinstance(where, str) else where for name, where in hosts.items()}
     options = {"allow_private": True, "pause_s": 0.0, "connections": 64, **options}
     options.setdefault("scope", "any")
-    told = CrawlOptions(tuple(seeds), rules=live_rules(**{"delay_s": 0.0, **rules}), hosts=addresses, **options)
-    return Crawled(folder, open_crawl(told, folder, silence()))
+    crawl_options = CrawlOptions(
+        tuple(seeds), rules=live_rules(**{"delay_s": 0.0, **rules}), hosts=addresses, **options
+    )
+    return Crawled(folder, open_crawl(crawl_options, folder, silence()))
 
 
 @dataclass(frozen=True)
 class Seen:
-    """A crawl, and what testweb says of it."""
+    """A crawl, and the requests to its testweb."""
 
     crawl: Crawled
     log: RequestLog
@@ -67,7 +69,7 @@ class Seen:
 
 
 def crawled_web(folder: Path, web: ServedWeb, promise: Promise, **options: Any) -> Seen:
-    """A crawl of all sites of a web, which promises so much."""
+    """Crawl all sites of a web and check the requests against `promise`."""
     with serve(web) as server:
         crawl = crawled(
             folder,

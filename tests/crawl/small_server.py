@@ -1,7 +1,7 @@
-"""A server for what testweb does not do: any bytes to any request, on any loopback addresses, with a log. It runs in a thread.
+"""A test server for answers that testweb does not give. It sends any bytes to any request, on any loopback addresses, and keeps a log.
 
-`Answers` maps a request to what is sent: bytes, or a list of bytes and seconds to wait between them. CLOSE ends the connection after
-it, HANG leaves it open; without either the next request is awaited.
+The server runs in a thread. `Answers` maps a request to its answer: bytes, or a list of bytes and of seconds to wait between them.
+CLOSE ends the connection after the answer, and HANG leaves it open. Without either, the server waits for the next request.
 """
 
 import asyncio
@@ -21,7 +21,7 @@ Answers = Callable[[str, str], bytes | Sequence[Part]]
 
 
 def page(*links: str, fields: str = "", status: str = "200 OK") -> bytes:
-    """An answer in HTML with these links."""
+    """Return an HTML answer with these links."""
     body = "".join(f'<a href="{link}">x</a>' for link in links).encode()
     head = f"HTTP/1.1 {status}\r\nContent-Type: text/html\r\nContent-Length: {len(body)}\r\n{fields}\r\n"
     return head.encode() + body
@@ -41,7 +41,7 @@ def moved(to: str) -> bytes:
 
 class Request(NamedTuple):
     arrival_s: float
-    end_s: float  # just before the last bytes went
+    end_s: float  # just before the last bytes were sent
     address: str
     host: str
     target: str
@@ -122,6 +122,6 @@ def small_server(
 
 @contextmanager
 def name_server(names: Mapping[str, Name]) -> Iterator[str]:
-    """Where it listens: "address:port"."""
+    """Yield the "address:port" on which the name server listens."""
     with _loop_in_thread() as loop:
         yield asyncio.run_coroutine_threadsafe(NameServer(names).start(), loop).result(10.0)

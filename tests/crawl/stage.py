@@ -1,7 +1,7 @@
-"""A stage for the live crawler: everything is its own (crawler, robots, names, frontier, outbox), but the sockets and the clock.
+"""A live crawl without sockets. The crawler, robots.txt handling, name resolution, frontier and outbox are real; the clock is virtual.
 
-A test plays the servers by hand: it opens a `Wire`, reads what was sent over it, answers, ends it, and lets time pass. The event loop is
-asyncio's own; only its clock runs ahead when there is nothing to do.
+A test plays the servers: it opens a `Wire`, reads the requests, answers them, ends the connection, and lets time pass. The event loop
+is asyncio's own, but its clock jumps ahead when there is nothing to do.
 """
 
 import asyncio
@@ -22,12 +22,11 @@ from trapline.crawl.discovery.url_store import UrlStore
 from trapline.crawl.engine import live
 from trapline.crawl.engine.crawler import Crawler, CrawlerSettings, Goals
 from trapline.crawl.engine.options import AGENT, CrawlOptions, RefreshOptions
-from trapline.crawl.engine.quality import PageScoring
+from trapline.crawl.engine.page_quality import PageScoring
 from trapline.crawl.engine.records import OUT_OF_BAND, RETURNED, SITE_FAILED, Batch, Fetched, RobotsFetched
-from trapline.crawl.recrawl.conditional_refetch import ConditionalRefetch
+from trapline.crawl.recrawl.conditional_refetch import ConditionalRefetch, ForbiddenPages
 from trapline.crawl.recrawl.copies import Copies
-from trapline.crawl.recrawl.forbidden_pages import ForbiddenPages
-from trapline.crawl.recrawl.offload import Offload
+from trapline.crawl.recrawl.published_lists import Offload
 from trapline.crawl.recrawl.signal_intake import SignalIntake
 from trapline.crawl.store.outbox import Outbox
 from trapline.fetch.address import Guard
@@ -46,8 +45,8 @@ HOSTS = {"a.test": ("127.0.0.1",), "b.test": ("127.0.0.2",), "c.test": ("127.0.0
 NO_ROBOTS = (404, {}, b"")
 
 
-class _Waits(selectors.SelectSelector):
-    """Nobody waits: the time that would be waited passes at once."""
+class _InstantSelector(selectors.SelectSelector):
+    """Does not wait: the virtual clock jumps ahead by the timeout."""
 
     loop: "VirtualLoop"
 
@@ -58,7 +57,7 @@ class _Waits(selectors.SelectSelector):
 
 class VirtualLoop(asyncio.SelectorEventLoop):
     def __init__(self) -> None:
-        selector = _Waits()
+        selector = _InstantSelector()
         self.passed = 0.0
         selector.loop = self
         super().__init__(selector)
@@ -68,7 +67,7 @@ class VirtualLoop(asyncio.SelectorEventLoop):
 
 
 class Wire:
-    """A connection as the crawler sees it, and as the server behind it does."""
+    """One connection: the methods that the crawler calls, and the methods with which a test plays the server."""
 
     def __init__(self, loop: asyncio.AbstractEventLoop, address: str, port: int, owner: Any) -> None:
         self._loop, self.address, self.port, self.owner = loop, address, port, owner
@@ -76,7 +75,7 @@ class Wire:
         self.responses_received = 0
         self.is_over = self.is_answering = False
 
-    # ---- for the crawler
+    # ---- called by the crawler
 
     def send(self, request: bytes) -> None:
         self.sent.append(request)
@@ -97,11 +96,11 @@ class Wire:
     def _tell(self, kind: str) -> None:
         self.owner.lost(self, kind, len(self.sent) - self.responses_received)
 
-    # ---- for the test
+    # ---- called by the test
 
     @property
     def targets(self) -> list[str]:
-        """What was asked for, in order."""
+        """Return the requested targets in order."""
         return [request.split(b" ")[1].decode() for request in self.sent]
 
     def opens(self, seconds: float = 0.1) -> "Wire":
@@ -117,8 +116,8 @@ class Wire:
         truncated: str = "",
         junk: bool = False,
     ) -> "Wire":
-        """Answer the first request that has no answer. `junk`: with bytes behind it that nobody asked for."""
-        assert len(self.sent) > self.responses_received, "nothing was asked"
+        """Answer the first unanswered request. With `junk`, unrequested bytes follow the answer."""
+        assert len(self.sent) > self.responses_received, "there is no unanswered request"
         said = {"Content-Type": "text/html", "Content-Length": str(len(body)), **(headers or {})}
         if not keep:
             said["Connection"] = "close"
@@ -137,7 +136,7 @@ class Wire:
         return self
 
     def ends(self, kind: str = "", is_answering: bool = False) -> None:
-        """The server closes, or something breaks."""
+        """End the connection: the server closes it, or it breaks."""
         self.is_over, self.is_answering = True, is_answering
         self._tell(kind or ("closed" if len(self.sent) > self.responses_received else ""))
 
@@ -151,7 +150,7 @@ class StageWeb(live.LiveWeb):
 
 
 class Stage:
-    """A crawl that has begun. `wires`: every connection so far."""
+    """A crawl that has started. `wires` has every connection so far."""
 
     def __init__(
         self,
@@ -170,7 +169,7 @@ class Stage:
         self.options = CrawlOptions(tuple(seeds), rules=rules, connections=connections, **given)
         self.inbox = inbox
         self.loop = VirtualLoop()
-        # Not left to the collector: of a loop and its sockets, all unreachable at once, it may take the sockets first.
+        # Closed here, because the garbage collector may take the sockets of an unreachable loop before the loop.
         weakref.finalize(self, self.loop.close)
         self.wires: list[Wire] = []
         self.batches: list[Batch] = []
@@ -224,13 +223,13 @@ class Stage:
         self.wires.append(Wire(loop, address, port, owner))
         return self.wires[-1]
 
-    # ---- what a test does
+    # ---- actions of a test
 
     def passes(self, seconds: float) -> None:
         self.loop.run_until_complete(asyncio.sleep(seconds))
 
     def opens(self, robots: tuple[int, dict[str, str], bytes] = NO_ROBOTS) -> Wire:
-        """The newest connection is opened, robots.txt is answered, and the pause after it passes."""
+        """Open the newest connection, answer robots.txt, and let the pause after it pass."""
         wire = self.wires[-1].opens()
         assert wire.targets == ["/robots.txt"]
         status, headers, body = robots
@@ -238,7 +237,7 @@ class Stage:
         self.passes(1.0)
         return wire
 
-    # ---- what came of it
+    # ---- results of the crawl
 
     def site(self, origin: str = A) -> Site:
         site = self.sites.named(origin)
@@ -261,28 +260,30 @@ class Stage:
         self.outbox.flush()
         return self.batches
 
-    def told(self) -> list[tuple[str, str]]:
-        """Path and error of every page that the frontier and the store were told of."""
-        return [_said(fetch) for fetch in self.fetches if fetch.result not in (RETURNED, OUT_OF_BAND, SITE_FAILED)]
+    def page_results(self) -> list[tuple[str, str]]:
+        """Return path and error of every page whose result went to the frontier and the store."""
+        return [
+            _path_and_error(fetch) for fetch in self.fetches if fetch.result not in (RETURNED, OUT_OF_BAND, SITE_FAILED)
+        ]
 
     def site_failures(self) -> list[str]:
-        """The error of every visit in which a site failed, and no page."""
+        """Return the error of every visit in which the site failed, but no page."""
         return [fetch.error for fetch in self.fetches if fetch.result == SITE_FAILED]
 
     def unanswered(self) -> list[tuple[str, str]]:
-        """Path and error of every page that went back as it was."""
-        return [_said(fetch) for fetch in self.fetches if fetch.result == RETURNED]
+        """Return path and error of every page that went back to the frontier unanswered."""
+        return [_path_and_error(fetch) for fetch in self.fetches if fetch.result == RETURNED]
 
     def out_of_band(self) -> list[tuple[str, str]]:
-        """Path and error of every page that was asked for once more."""
-        return [_said(fetch) for fetch in self.fetches if fetch.result == OUT_OF_BAND]
+        """Return path and error of every out-of-band fetch."""
+        return [_path_and_error(fetch) for fetch in self.fetches if fetch.result == OUT_OF_BAND]
 
     def life(self, path: str, origin: str = A) -> int:
         page = self.known.seed_pages([origin + path], 0.0)[0]
         return int(self.frontier.page_state(page))
 
 
-def _said(fetch: Fetched) -> tuple[str, str]:
+def _path_and_error(fetch: Fetched) -> tuple[str, str]:
     return fetch.url.partition(".test")[2], fetch.error
 
 

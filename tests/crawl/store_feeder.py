@@ -1,6 +1,6 @@
-"""A loop that does nothing but feed a store, for the tests that kill one or the other. Run as a program.
+"""A loop that only sends batches to a store, for tests that kill the loop or the store. Run as a program.
 
-Prints the store's process number, then each batch's number as it is acknowledged, until it is killed.
+It prints the store's process id, then the number of each acknowledged batch, until it is killed.
 """
 
 import asyncio

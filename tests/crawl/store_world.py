@@ -1,4 +1,4 @@
-"""Batches to feed to the store, each a function of its number, and a check of a whole crawl's folder by other readers."""
+"""Batches for the store, each computed from its number, and a check of a crawl folder by independent readers."""
 
 import math
 import random
@@ -78,18 +78,18 @@ def robots(site: int, body: bytes = b"User-agent: *\nDisallow: /x\n", **changes:
 
 
 def batch(number: int) -> Batch:
-    """Batch 1, 2, ...: bodies that do and do not compress, empty ones, repeated ones, chunked ones, failures; and pages that are
-    fetched again, changed and not."""
+    """Return batch 1, 2, ... It has bodies that compress and that do not, empty, repeated and chunked bodies, failures, and refetched
+    pages."""
     chance = random.Random(number)
     first = (number - 1) * PAGES_A_BATCH
     fetches = [_drawn(page, chance) for page in range(first, first + PAGES_A_BATCH)]
     pages = [(f.page, f.site, f.url) for f in fetches]
-    fetches += _again(number)
+    fetches += _refetches(number)
     sites = [(site, f"http://site{site}.example") for site in range(5)] if number == 1 else []
     progress = CrawlProgress(1.7e9 + number, float(number), first, 0, 0, first, 0, 5, 1, 0.5)
     abandoned_sites = [
         AbandonedSite(number % 5, 1.7e9 + number, "dns", "no such name")
-    ]  # one site more than once: the last row stands
+    ]  # one site twice: the last row counts
     rejected_links = [("host", 3 * number), ("trap", number)]
     return Batch(
         number,
@@ -109,9 +109,9 @@ def batch(number: int) -> Batch:
     )
 
 
-def _again(number: int) -> list[Fetched]:
-    """Pages of two batches ago. The first and the second have changed, the second twice; the third has not, and the second has not
-    after that. Then the first is gone."""
+def _refetches(number: int) -> list[Fetched]:
+    """Refetch three pages of two batches ago. The first changed, then it is gone. The second changed twice, then it is unchanged. The
+    third is unchanged."""
     first, at = (number - 3) * PAGES_A_BATCH, 1_700_100_000.0 + number
     if number < 3:
         return []
@@ -151,7 +151,7 @@ def _drawn(page: int, chance: random.Random) -> Fetched:
 
 
 def archived(folder: Path) -> list[tuple[str, int, int, object, bytes]]:
-    """Every record of every archive, read by warcio to the files' ends: name, offset, length, headers, block."""
+    """Yield every record of every archive as warcio reads it, to the end of each file: name, offset, length, headers, block."""
     found = []
     for path in sorted((folder / ARCHIVES).iterdir()):
         end = 0
@@ -167,7 +167,7 @@ def archived(folder: Path) -> list[tuple[str, int, int, object, bytes]]:
 
 
 def check_digests(folder: Path) -> int:
-    """As `warcio check` does; what is chunked is read without its chunks first, as the standard has it. How many."""
+    """Check the digests as `warcio check` does, and return how many there are. Chunked bodies are joined first, as the standard says."""
     checked = 0
     for name, _, _, record, block in archived(folder):
         digest = record.rec_headers.get_header("WARC-Payload-Digest")
@@ -182,7 +182,7 @@ def check_digests(folder: Path) -> int:
 
 
 def check_crawl(folder: Path) -> int:
-    """Database, archives and index agree with each other and with `batch`; the last batch."""
+    """Check that database, archives and index agree with each other and with `batch`. Return the number of the last batch."""
     database = sqlite3.connect(folder / DATABASE)
     records = {(name, offset, length): (record, block) for name, offset, length, record, block in archived(folder)}
     names = dict(database.execute("select id, name from warc"))
@@ -247,7 +247,7 @@ def _check_history(database: sqlite3.Connection, expected: list[Fetched], last: 
         (one.id, None if one.page < 0 else one.page, *one[2:]) for one in signals
     ]
     assert database.execute("select * from signal_total").fetchall() == [("indexnow", "changed", "taken", last)][:last]
-    listed = {told.page: told for number in numbers for told in batch(number).listed_pages}
+    listed = {listed_page.page: listed_page for number in numbers for listed_page in batch(number).listed_pages}
     assert database.execute("select * from listed_page").fetchall() == [
         (page, by, None if dated == math.inf else dated)
         for page, by, dated in (listed[page] for page in sorted(listed))

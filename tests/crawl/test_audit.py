@@ -1,4 +1,5 @@
-"""The audit of a crawl's database, forged ones too, against its definition: every request held against every earlier one."""
+"""The audit of a crawl's database finds what its definition says, in forged databases too: each request is compared with all earlier
+ones."""
 
 import sqlite3
 from collections.abc import Sequence
@@ -14,10 +15,11 @@ from hypothesis import strategies as st
 from tests.crawl.crawl_folder import RULES, insert, simulated, write_crawl
 from trapline.crawl.engine.options import CrawlOptions
 from trapline.crawl.inspect.audit import audit, politeness_violations
-from trapline.crawl.inspect.database import opened
+from trapline.crawl.inspect.database_reader import opened
 from trapline.frontier import Rules
 
-# Pages 0 and 1 are of site 0, page 2 of site 1 on the same address, page 3 of site 2 on another.
+# Pages 0 and 1 belong to site 0. Page 2 belongs to site 1 on the same address. Page 3 belongs to site 2 on another
+# address.
 SITE, ADDRESS = [0, 0, 1, 2], ["10.0.0.5", "10.0.0.5", "2001:db8::6"]
 W, IP_W = 2.0, 1.0
 TWO_DELAYS = Rules(delay_s=W, ip_delay_s=IP_W)
@@ -40,12 +42,11 @@ def forged(
     rules: Rules = TWO_DELAYS,
     **options: Any,
 ) -> sqlite3.Connection:
-    """A database with these requests; each robots.txt takes no time. Without any, all sites answered long ago that they have
-    none."""
+    """Return a database with these requests. A robots.txt takes no time. Without `robots`, all sites answered 404 long ago."""
     database = sqlite3.connect(":memory:")
     database.executescript(SCHEMA)
-    told = CrawlOptions((), rules=rules, **{"pause_s": 0.0, **options})
-    database.execute("insert into meta values ('options', ?)", (told.to_json(),))
+    crawl_options = CrawlOptions((), rules=rules, **{"pause_s": 0.0, **options})
+    database.execute("insert into meta values ('options', ?)", (crawl_options.to_json(),))
     database.executemany("insert into site values (?, ?)", enumerate(f"http://{name}.org" for name in "abc"))
     urls = ("http://a.org/", "http://a.org/secret/x?y", "http://b.org/", "http://c.org/")
     database.executemany("insert into page values (?, ?, ?)", zip(range(4), SITE, urls, strict=True))
@@ -63,12 +64,13 @@ def forged(
     return database
 
 
-def too_early(spans: list[tuple[int, int, float, float]], rest: float) -> set[int]:
-    """(visit, owner, begin, end), in order of beginning: the visits that begin before an earlier one of the owner has rested."""
+def too_early(spans: list[tuple[int, int, float, float]], delay: float) -> set[int]:
+    """Return the visits that begin before an earlier visit of the same owner ended its delay. `spans`: (visit, owner, begin, end) in
+    order of begin."""
     return {
         visit
         for at, (visit, owner, begin, _) in enumerate(spans)
-        if any(before[1] == owner and begin < before[3] + rest for before in spans[:at])
+        if any(before[1] == owner and begin < before[3] + delay for before in spans[:at])
     }
 
 
@@ -89,19 +91,19 @@ def slow_violations(fetches: list[Row]) -> int:
 
 
 @given(rows)
-def test_the_audit_counts_what_its_definition_counts(fetches: list[Row]) -> None:
-    # Of requests that begin at the same moment, that which ends first is the earlier.
+def test_the_audit_finds_the_same_violations_as_the_slow_definition(fetches: list[Row]) -> None:
+    # If two requests begin at the same time, the one that ends first is the earlier one.
     assert politeness_violations(forged(fetches)) == slow_violations(fetches)
 
 
 @given(rows, st.randoms(use_true_random=False))
-def test_rows_in_another_order_hide_nothing(fetches: list[Row], random: Any) -> None:
+def test_the_order_of_rows_does_not_matter(fetches: list[Row], random: Any) -> None:
     shuffled = fetches.copy()
     random.shuffle(shuffled)
     assert bool(politeness_violations(forged(shuffled))) == bool(slow_violations(fetches))
 
 
-def test_each_rule_has_its_name_and_an_example_tells_where() -> None:
+def test_each_rule_is_reported_by_name_with_an_example() -> None:
     found = audit(forged([(0, 0, 0.0, 5.0), (2, 1, 1.0, 1.0), (3, 2, 0.0, 1.0), (3, 3, 2.5, 1.0), (3, 3, 3.0, 1.0)]))
     assert (found.requests, found.visits, found.violations) == (5 + 3, 4 + 3, 2)
     assert found.by_rule == {"apart": 1, "delay": 1, "pause": 1, "robots": 0}
@@ -111,22 +113,22 @@ def test_each_rule_has_its_name_and_an_example_tells_where() -> None:
     ]
 
 
-def test_times_are_compared_as_exactly_as_floats_hold_them() -> None:
-    """At today's date w to the microsecond is kept, and three microseconds less are not."""
+def test_delays_are_compared_with_the_precision_of_floats() -> None:
+    """At today's dates the audit accepts w to the microsecond, and reports a delay that is three microseconds shorter."""
     today = 1_760_000_000.123456
     for short, broken in ((0.0, 0), (1e-6, 0), (4e-6, 1)):
         fetches = [(3, 0, today, 1.1), (3, 1, today + 1.1 + W - short, 1.0)]
         assert politeness_violations(forged(fetches)) == broken
 
 
-def test_overlaps_inside_a_visit_are_the_purpose_of_pipelining_unless_a_pause_is_asked() -> None:
+def test_requests_of_one_visit_may_overlap_unless_a_pause_is_set() -> None:
     fetches = [(3, 0, 0.0, 1.0), (3, 0, 0.1, 1.0)]
     assert politeness_violations(forged(fetches)) == 1
     assert politeness_violations(forged(fetches, http="pipelining")) == 0
     assert politeness_violations(forged(fetches, http="pipelining", pause_s=0.5)) == 1
 
 
-def test_a_pause_is_kept_after_the_answer_before() -> None:
+def test_a_pause_begins_when_the_previous_answer_ends() -> None:
     fetches = [(3, 0, 0.0, 1.0), (3, 0, 1.4, 1.0)]
     assert politeness_violations(forged(fetches, pause_s=0.4)) == 0
     assert politeness_violations(forged(fetches, pause_s=0.5)) == 1
@@ -135,8 +137,9 @@ def test_a_pause_is_kept_after_the_answer_before() -> None:
 DELAY = b"User-agent: *\nCrawl-delay: 4\n"
 
 
-def test_crawl_delay_holds_for_its_site_from_when_it_was_read() -> None:
-    """Between visits and inside them, robots.txt itself being a request; another site on the address knows nothing of it."""
+def test_a_crawl_delay_holds_for_its_site_from_the_moment_it_is_read() -> None:
+    """The delay holds between visits and within a visit, and robots.txt counts as a request. It does not hold for another site on the
+    address."""
     robots = [(0, 0, 0.0, 200, DELAY), (1, 9, 8.5, 404, b"")]
     assert politeness_violations(forged([(0, 0, 4.0, 1.0), (0, 1, 9.0, 1.0)], robots[:1])) == 0
     assert audit(forged([(0, 0, 3.9, 1.0)], robots[:1])).by_rule["pause"] == 1
@@ -144,7 +147,7 @@ def test_crawl_delay_holds_for_its_site_from_when_it_was_read() -> None:
     assert politeness_violations(forged([(0, 0, 4.0, 1.0), (2, 9, 8.5, 1.0)], robots)) == 0
 
 
-def test_a_shorter_crawl_delay_does_not_shorten_the_rest() -> None:
+def test_a_shorter_crawl_delay_does_not_shorten_the_delay() -> None:
     robots = [(2, 0, 0.0, 200, b"User-agent: *\nCrawl-delay: 1\n")]
     assert politeness_violations(forged([(3, 0, 1.0, 1.0), (3, 1, 3.0, 1.0)], robots)) == 1
     assert politeness_violations(forged([(3, 0, 1.0, 1.0), (3, 1, 4.0, 1.0)], robots)) == 0
@@ -159,28 +162,28 @@ SECRET = b"User-agent: *\nDisallow: /secret\n"
     [
         ([(0, 0, 0.0, 200, SECRET)], 0, 0),
         ([(0, 0, 0.0, 200, SECRET)], 1, 1),
-        ([(0, 0, 5.0, 200, SECRET)], 1, 1),  # asked for after the page: it was not seen
+        ([(0, 0, 5.0, 200, SECRET)], 1, 1),  # requested after the page, so it does not count
         ([(0, 0, 0.0, 404, b"")], 1, 0),
         ([(0, 0, 0.0, 301, b"")], 1, 0),
         ([(0, 0, 0.0, 503, b"")], 0, 1),
         ([(0, 0, 0.0, 0, b"")], 0, 1),
         ([(0, 0, 0.0, 503, b""), (0, 0, 0.5, 200, SECRET)], 0, 0),  # the later answer counts
         ([(0, 0, 0.0, 200, SECRET), (0, 0, 0.5, 404, b"")], 1, 0),
-        ([(1, 9, 0.0, 200, b"")], 0, 1),  # that of another site
+        ([(1, 9, 0.0, 200, b"")], 0, 1),  # the file of another site
         ([(0, 0, -MONTH_S, 503, b""), (0, 0, 0.0, 503, b"")], 1, 0),  # unreachable for 30 days
         ([(0, 0, -MONTH_S, 503, b""), (0, 0, -9.0, 301, b""), (0, 0, 0.0, 0, b"")], 1, 0),
         ([(0, 0, 1.0 - MONTH_S, 503, b""), (0, 0, 0.0, 503, b"")], 0, 1),
-        ([(0, 0, -MONTH_S, 503, b""), (0, 0, -9.0, 404, b""), (0, 0, 0.0, 503, b"")], 0, 1),  # it was reached meanwhile
+        ([(0, 0, -MONTH_S, 503, b""), (0, 0, -9.0, 404, b""), (0, 0, 0.0, 503, b"")], 0, 1),  # reached in between
         ([(1, 9, -MONTH_S, 503, b""), (0, 0, 0.0, 503, b"")], 0, 1),
     ],
 )
-def test_paths_are_asked_for_only_if_robots_txt_as_last_seen_allows_them(robots: Any, page: int, broken: int) -> None:
+def test_the_last_robots_txt_before_a_request_must_allow_its_path(robots: Any, page: int, broken: int) -> None:
     rules = Rules(delay_s=0.0)
     assert audit(forged([(page, 0, 1.0, 1.0)], robots, rules)).by_rule["robots"] == broken
 
 
 @pytest.mark.parametrize("change", ["address = ''", "error = 'robots'"])
-def test_pages_that_nobody_was_asked_for_are_no_requests(change: str) -> None:
+def test_pages_without_a_request_are_not_audited(change: str) -> None:
     database = forged([(3, 0, 0.0, 1.0), (3, 1, 0.5, 1.0)])
     database.execute(f"update fetch set {change} where visit = 1")
     assert politeness_violations(database) == 0
@@ -191,12 +194,12 @@ def test_an_empty_crawl_is_polite() -> None:
 
 
 @pytest.mark.parametrize("strategy", ["breadth-first", "crawl-ability"])
-def test_a_simulated_crawl_written_as_a_live_one_is_as_polite_as_it_was(tmp_path: Path, strategy: str) -> None:
+def test_a_simulated_crawl_is_as_polite_in_a_live_folder(tmp_path: Path, strategy: str) -> None:
     graph, crawl = simulated(300, 12, strategy)
     folder = write_crawl(tmp_path / "crawl", graph, crawl)
     found = audit(opened(folder))
     assert found.violations == 0 and found.visits > 50
     with sqlite3.connect(folder / "crawl.db") as database:
-        told = CrawlOptions((), rules=replace(RULES, delay_s=2.5), pause_s=0.0)
-        database.execute("update meta set value = ? where key = 'options'", (told.to_json(),))
+        crawl_options = CrawlOptions((), rules=replace(RULES, delay_s=2.5), pause_s=0.0)
+        database.execute("update meta set value = ? where key = 'options'", (crawl_options.to_json(),))
     assert audit(opened(folder)).by_rule["delay"] > 10

@@ -1,4 +1,4 @@
-"""Snapshots of a crawl: the newest whole one that the database has reached is taken, and none of a run that was cut off."""
+"""A resumed crawl takes the newest complete snapshot that the database has reached, and never an unfinished one."""
 
 import shutil
 from pathlib import Path
@@ -19,7 +19,7 @@ def strategy() -> Strategy:
 
 
 def save(folder: Path, batch: int, strategy: Strategy) -> None:
-    """A state whose number of pages is the number of its batch."""
+    """Save a state whose number of pages is the number of its batch."""
     frontier, seen = Frontier(strategy), SeenTable()
     frontier.add_sites(1, 0.0, [0])
     frontier.add_pages([0] * batch)
@@ -37,40 +37,38 @@ def loaded(folder: Path, last_batch: int, strategy: Strategy) -> int | None:
     return batch
 
 
-def test_there_may_be_none(tmp_path: Path, strategy: Strategy) -> None:
+def test_without_a_snapshot_nothing_is_loaded(tmp_path: Path, strategy: Strategy) -> None:
     assert loaded(tmp_path, 9, strategy) is None
 
 
-def kept(folder: Path) -> list[int]:
+def snapshots_in(folder: Path) -> list[int]:
     return sorted(int(place.name) for place in (folder / SNAPSHOT).iterdir())
 
 
-def test_the_newest_that_the_database_has_reached_is_taken(tmp_path: Path, strategy: Strategy) -> None:
+def test_the_newest_snapshot_that_the_database_has_reached_is_taken(tmp_path: Path, strategy: Strategy) -> None:
     for batch in (3, 5, 8):
         save(tmp_path, batch, strategy)
     assert [loaded(tmp_path, last, strategy) for last in (2, 4, 5, 7, 8, 100)] == [None, 3, 5, 5, 8, 8]
 
 
-def test_two_that_the_database_has_reached_are_kept_and_the_log_since_the_older(
-    tmp_path: Path, strategy: Strategy
-) -> None:
+def test_two_reached_snapshots_and_the_log_since_the_older_one_are_kept(tmp_path: Path, strategy: Strategy) -> None:
     assert checkpoint.tidy(tmp_path, 9) == 0
     for batch in (3, 5, 8):
         save(tmp_path, batch, strategy)
-    assert (checkpoint.tidy(tmp_path, 4), kept(tmp_path)) == (0, [3, 5, 8])
-    assert (checkpoint.tidy(tmp_path, 7), kept(tmp_path)) == (3, [3, 5, 8])
-    assert (checkpoint.tidy(tmp_path, 8), kept(tmp_path)) == (5, [5, 8])
+    assert (checkpoint.tidy(tmp_path, 4), snapshots_in(tmp_path)) == (0, [3, 5, 8])
+    assert (checkpoint.tidy(tmp_path, 7), snapshots_in(tmp_path)) == (3, [3, 5, 8])
+    assert (checkpoint.tidy(tmp_path, 8), snapshots_in(tmp_path)) == (5, [5, 8])
 
 
-def test_one_that_was_never_finished_is_none_of_the_two(tmp_path: Path, strategy: Strategy) -> None:
+def test_an_unfinished_snapshot_is_not_one_of_the_two(tmp_path: Path, strategy: Strategy) -> None:
     for batch in (3, 5, 8, 9):
         save(tmp_path, batch, strategy)
     for batch in (8, 9):
         shutil.rmtree(tmp_path / SNAPSHOT / str(batch) / "frontier")
-    assert (checkpoint.tidy(tmp_path, 9), kept(tmp_path)) == (3, [3, 5])
+    assert (checkpoint.tidy(tmp_path, 9), snapshots_in(tmp_path)) == (3, [3, 5])
 
 
-def test_the_same_batch_is_written_again(tmp_path: Path, strategy: Strategy) -> None:
+def test_a_snapshot_of_the_same_batch_is_written_again(tmp_path: Path, strategy: Strategy) -> None:
     save(tmp_path, 3, strategy)
     save(tmp_path, 3, strategy)
     assert loaded(tmp_path, 3, strategy) == 3
@@ -80,7 +78,7 @@ def test_the_same_batch_is_written_again(tmp_path: Path, strategy: Strategy) -> 
     "damaged", ["seen/seen.bin", "frontier/frontier.json", "frontier/page.npy", "frontier", "seen", "."]
 )
 @pytest.mark.parametrize("how", ["gone", "empty", "cut", "changed"])
-def test_one_that_is_not_whole_is_passed_over(tmp_path: Path, strategy: Strategy, damaged: str, how: str) -> None:
+def test_an_incomplete_snapshot_is_skipped(tmp_path: Path, strategy: Strategy, damaged: str, how: str) -> None:
     save(tmp_path, 3, strategy)
     save(tmp_path, 5, strategy)
     place = tmp_path / SNAPSHOT / "5" / damaged
@@ -99,7 +97,7 @@ def test_one_that_is_not_whole_is_passed_over(tmp_path: Path, strategy: Strategy
     assert damage == () if unfinished else len(damage) == 1 and str(tmp_path / SNAPSHOT / "5") in damage[0]
 
 
-def test_what_is_no_snapshot_is_left_alone(tmp_path: Path, strategy: Strategy) -> None:
+def test_other_folders_are_not_touched(tmp_path: Path, strategy: Strategy) -> None:
     save(tmp_path, 3, strategy)
     (tmp_path / SNAPSHOT / "notes").mkdir()
     save(tmp_path, 5, strategy)

@@ -1,4 +1,4 @@
-"""Copies are given back as they were last put, from memory or from a database that another connection writes."""
+"""`Copies` returns the last copy that was put, from memory or from a database that another connection writes."""
 
 import sqlite3
 from collections.abc import Iterator
@@ -52,11 +52,11 @@ STEPS = st.lists(st.tuples(st.lists(st.integers(0, 30), max_size=12), st.boolean
 
 
 @settings(deadline=None, max_examples=examples(60), suppress_health_check=list(HealthCheck))
-@given(recent=st.integers(0, 20), steps=STEPS, asked=st.lists(st.integers(0, 35), max_size=12))
-def test_the_last_copy_put_is_the_one_found(
-    recent: int, steps: list[tuple[list[int], bool]], asked: list[int], database: Path, writer: sqlite3.Connection
+@given(recent=st.integers(0, 20), steps=STEPS, lookups=st.lists(st.integers(0, 35), max_size=12))
+def test_the_last_copy_that_was_put_is_found(
+    recent: int, steps: list[tuple[list[int], bool]], lookups: list[int], database: Path, writer: sqlite3.Connection
 ) -> None:
-    """Batches of pages come, some twice, and are committed late: at each moment each page is as it was last put."""
+    """Batches of pages arrive, some pages twice, and are committed late. At each moment the last copy of each page is found."""
     writer.execute("delete from copy")
     latest: dict[int, Copy] = {}
     waiting: list[tuple[int, dict[int, Copy]]] = []
@@ -71,7 +71,7 @@ def test_the_last_copy_put_is_the_one_found(
                 number, durable = waiting.pop(0)
                 write(writer, durable)
                 copies.committed(number)
-            assert copies.of(asked) == [latest.get(page) for page in asked]
+            assert copies.of(lookups) == [latest.get(page) for page in lookups]
 
 
 def test_memory_stays_within_its_bound(database: Path, writer: sqlite3.Connection) -> None:
@@ -82,11 +82,11 @@ def test_memory_stays_within_its_bound(database: Path, writer: sqlite3.Connectio
             if page % 50 == 49:
                 copies.committed(page // 50)
             assert len(copies._newest) <= 100 + 100 // 4 + 50
-        asked = list(range(0, 5_000, 3))
-        assert copies.of(asked) == [copy(page, page // 50) for page in asked]
+        lookups = list(range(0, 5_000, 3))
+        assert copies.of(lookups) == [copy(page, page // 50) for page in lookups]
 
 
-def test_what_is_not_committed_stays_however_much_it_is(tmp_path: Path) -> None:
+def test_uncommitted_copies_stay_in_memory_even_beyond_the_bound(tmp_path: Path) -> None:
     copies = Copies(tmp_path / "nothing.db", recent=1)
     for page in range(5_000):
         copies.put(page, copy(page, 2), 2)
@@ -94,7 +94,7 @@ def test_what_is_not_committed_stays_however_much_it_is(tmp_path: Path) -> None:
     assert copies.of([0, 4_999]) == [copy(0, 2), copy(4_999, 2)]
 
 
-def test_a_copy_that_another_had_is_known_whole_before_it_is_durable(
+def test_a_copy_from_another_partition_is_found_before_it_is_durable(
     database: Path, writer: sqlite3.Connection
 ) -> None:
     write(writer, {1: copy(1, 1)})
@@ -110,7 +110,7 @@ def test_a_copy_that_another_had_is_known_whole_before_it_is_durable(
         assert copies.rows([2]) == {}
 
 
-def test_without_a_database_everything_stays_and_nothing_else_is_known() -> None:
+def test_without_a_database_every_copy_stays_in_memory() -> None:
     copies = Copies(None, recent=1)
     for page in range(100):
         copies.put(page, copy(page, 1), 1)
@@ -118,7 +118,7 @@ def test_without_a_database_everything_stays_and_nothing_else_is_known() -> None
     assert copies.of([0, 99, 100]) == [copy(0, 1), copy(99, 1), None]
 
 
-def test_reading_keeps_no_transaction_open(database: Path, writer: sqlite3.Connection) -> None:
+def test_reading_leaves_no_transaction_open(database: Path, writer: sqlite3.Connection) -> None:
     write(writer, {page: copy(page, 1) for page in range(1_000)})
     with closing(Copies(database, recent=0)) as copies:
         copies.of(list(range(700)))
@@ -127,7 +127,7 @@ def test_reading_keeps_no_transaction_open(database: Path, writer: sqlite3.Conne
         assert copies.of([1_000]) == [copy(1_000, 1)]
 
 
-# ---- an answer against a copy
+# ---- comparing an answer with a copy
 
 PAGE = {b"content-type": b"text/html", b"etag": b'"2"'}
 
@@ -136,7 +136,7 @@ def answer(status: int, body: bytes, conditional: bool = True) -> FetchVerdict:
     return judge(Response(status, 11, b"", PAGE, True, body, body), "trapline", 9999, 0.0, conditional, True)
 
 
-def test_an_answer_is_held_against_what_we_have() -> None:
+def test_an_answer_is_compared_with_the_copy() -> None:
     first = compared(None, answer(200, b"<p>one"), PAGE)
     assert first.changed == NOT_KNOWN and first.copy is not None
     assert first.copy.validators == Validators(b'"2"', b"")
@@ -152,6 +152,6 @@ def test_an_unchanged_page_keeps_its_fingerprint_and_takes_new_validators() -> N
 
 
 @pytest.mark.parametrize("status", [404, 500, 304])
-def test_what_is_no_answer_leaves_our_copy_as_it_is(status: int) -> None:
+def test_a_failed_answer_does_not_change_the_copy(status: int) -> None:
     before = Copy(b"12345678", Validators(b'"1"', b""))
     assert compared(before, answer(status, b"<p>gone", conditional=False), PAGE) == Compared(NOT_KNOWN, None)

@@ -1,4 +1,4 @@
-"""The crawler: how many pages it asks for, when it stops, and whom it wakes when. In virtual time."""
+"""The crawler: how many pages it fetches, when it stops, and when it wakes waiting connections. In virtual time."""
 
 import math
 from collections.abc import Callable
@@ -35,31 +35,31 @@ def seeds(world: VirtualWorld, web: Graph) -> list[str]:
 # ---- goals
 
 
-@pytest.mark.parametrize("robots", [1, 7, 40])
+@pytest.mark.parametrize("connections", [1, 7, 40])
 @pytest.mark.parametrize("most", [1, 10, 63])
-def test_a_crawl_fetches_exactly_as_many_pages_as_it_may(web: Graph, robots: int, most: int) -> None:
-    """Not one more, with any number of robots at work when the last one comes in; and not one less, though some fail or are refused."""
+def test_a_crawl_fetches_exactly_the_number_of_pages_in_its_goal(web: Graph, connections: int, most: int) -> None:
+    """Several connections may be busy when the last page arrives, and some pages fail or are refused."""
     world = world_of(web, failed=0.2, refused=0.2)
-    fetches = crawled(world, load_strategy("breadth-first"), RULES, seeds(world, web), robots, most)
+    fetches = crawled(world, load_strategy("breadth-first"), RULES, seeds(world, web), connections, most)
     assert sum(fetch.result == FETCHED for fetch in fetches) == most
     assert world.crawler.stopped_by == "max-pages" and world.crawler.active == 0
     assert world.crawler.tally.in_flight == 0
 
 
-def test_a_crawl_without_a_goal_ends_when_nothing_is_left(web: Graph) -> None:
+def test_a_crawl_without_a_goal_ends_when_no_page_is_left(web: Graph) -> None:
     world = world_of(web, failed=0.2)
     crawled(world, load_strategy("breadth-first"), RULES, seeds(world, web), 8)
     assert world.crawler.stopped_by == "drained" and world.crawler.frontier.waiting == 0
 
 
-def test_a_goal_of_bytes_ends_the_visits_under_way(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_goal_of_bytes_ends_the_running_visits(monkeypatch: pytest.MonkeyPatch) -> None:
     stage = Stage(monkeypatch, [f"{A}/{n}" for n in range(9)], goals=Goals(bytes=500.0), pause_s=0.0)
     wire = stage.opens()
     while not stage.over:
         wire.answers(body=b" " * 100)
         stage.passes(0.0)
     assert stage.crawler.stopped_by == "max-bytes"
-    assert len(stage.fetches) == 5  # bodies of pages count, heads and robots.txt do not
+    assert len(stage.fetches) == 5  # bodies of pages count; heads and robots.txt do not
 
 
 @pytest.mark.parametrize(
@@ -70,7 +70,7 @@ def test_a_goal_of_bytes_ends_the_visits_under_way(monkeypatch: pytest.MonkeyPat
         (Goals(pages=0), CrawlTally()),
     ],
 )
-def test_a_crawl_that_goes_on_with_its_goal_reached_ends_at_once(web: Graph, goals: Goals, tally: CrawlTally) -> None:
+def test_a_resumed_crawl_whose_goal_is_reached_ends_at_once(web: Graph, goals: Goals, tally: CrawlTally) -> None:
     world = world_of(web)
     crawler, batches = crawl_of(world, load_strategy("breadth-first"), RULES, 4, goals=goals, tally=tally)
     world.run(crawler, seeds(world, web))
@@ -81,7 +81,7 @@ def test_a_crawl_that_goes_on_with_its_goal_reached_ends_at_once(web: Graph, goa
 # ---- stopping
 
 
-def test_stop_lets_pages_under_way_come_in_and_asks_for_no_more(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_stop_waits_for_pages_in_flight_and_sends_no_more_requests(monkeypatch: pytest.MonkeyPatch) -> None:
     stage = Stage(monkeypatch, (f"{A}/", f"{B}/", f"{A}/2"), pause_s=0.0)
     for wire in stage.wires:
         wire.opens().answers(404)
@@ -92,18 +92,18 @@ def test_stop_lets_pages_under_way_come_in_and_asks_for_no_more(monkeypatch: pyt
         wire.answers(body=links("/x", "http://c.test/"))
     stage.passes(100.0)
     assert stage.over and stage.crawler.stopped_by == "interrupted" and len(stage.wires) == 2
-    assert [path for path, _ in stage.told()] == ["/", "/"] and stage.life("/2") == WAITING
+    assert [path for path, _ in stage.page_results()] == ["/", "/"] and stage.life("/2") == WAITING
 
 
-def test_stop_with_nothing_under_way_ends_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    stage = Stage(monkeypatch, hosts={}, resolver=Never())
+def test_stop_without_pages_in_flight_ends_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    stage = Stage(monkeypatch, hosts={}, resolver=NeverResolves())
     stage.crawler.stop("interrupted")
     stage.passes(0.0)
     assert stage.over
 
 
-class Never:
-    """A resolver that has nothing to say yet."""
+class NeverResolves:
+    """A resolver that does not answer."""
 
     def known(self, host: str) -> None:
         return None
@@ -117,7 +117,7 @@ class Never:
 # ---- back-pressure
 
 
-def test_no_robot_sets_out_while_the_store_is_full(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_no_connection_starts_a_visit_while_the_store_is_full(monkeypatch: pytest.MonkeyPatch) -> None:
     stage = Stage(monkeypatch)
     wire = stage.opens()
     stage.crawler.full = lambda: True
@@ -130,7 +130,7 @@ def test_no_robot_sets_out_while_the_store_is_full(monkeypatch: pytest.MonkeyPat
     assert stage.wires[1].address == "127.0.0.2"
 
 
-# ---- waking
+# ---- timers
 
 
 class Timers:
@@ -147,10 +147,10 @@ class Timers:
         patch.setattr(stage.web, "call_at", call_at)
 
 
-def test_one_timer_wakes_all_who_wait(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_one_timer_wakes_all_waiting_connections(monkeypatch: pytest.MonkeyPatch) -> None:
     stage = Stage(monkeypatch, [f"{A}/{n}" for n in range(3)], pause_s=0.0, rules=Rules(delay_s=10.0, per_connection=1))
     timers = Timers(stage, monkeypatch)
-    stage.opens().answers(keep=False)  # the pause after robots.txt is a timer, too
+    stage.opens().answers(keep=False)  # the pause after robots.txt is a timer too
     rested_at = stage.loop.time() + 10.0
     for _ in range(5):
         stage.crawler.soon()
@@ -162,8 +162,8 @@ def test_one_timer_wakes_all_who_wait(monkeypatch: pytest.MonkeyPatch) -> None:
     assert len(stage.wires) == 2
 
 
-def test_a_page_found_nearer_than_it_was_wakes_a_free_robot(monkeypatch: pytest.MonkeyPatch) -> None:
-    """It was known, but too deep to be wanted."""
+def test_a_page_found_at_a_smaller_depth_wakes_a_free_connection(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The page was known before, but its depth was over the limit."""
     rules = Rules(delay_s=0.0, per_connection=2, depth_static=1)
     stage = Stage(monkeypatch, (f"{A}/", "http://c.test/", "http://c.test/2"), pause_s=0.0, rules=rules, hosts=APART)
     wires = {wire.address: wire for wire in stage.wires}

@@ -1,4 +1,4 @@
-"""What comes of an answer, by its status, its headers and its body."""
+"""The verdict on an answer follows from its status, its headers and its body."""
 
 import tracemalloc
 import zlib
@@ -39,7 +39,7 @@ def hrefs(verdict: FetchVerdict) -> list[str]:
     [
         ((200, 201, 203, 204, 206, 299), FETCHED, "", False),
         ((300, 301, 302, 303, 307, 308, 399), FETCHED, "", False),
-        ((304,), FAILED, "http", True),  # nobody asked whether
+        ((304,), FAILED, "http", True),  # the request had no condition
         ((400, 401, 403, 404, 405, 410, 451, 499), REFUSED, "http", False),
         ((408, 425, 429), FAILED, "http", True),
         ((500, 501, 502, 503, 504, 520, 599), FAILED, "http", True),
@@ -47,7 +47,7 @@ def hrefs(verdict: FetchVerdict) -> list[str]:
         ((600, 999), FAILED, "http", True),
     ],
 )
-def test_a_status_says_whether_a_page_is_had_and_may_be_tried_again(
+def test_a_status_decides_whether_a_page_is_fetched_and_may_be_retried(
     statuses: tuple[int, ...], result: int, error: str, ends_visit: bool
 ) -> None:
     for status in statuses:
@@ -60,7 +60,7 @@ def test_the_links_of_an_error_page_are_not_followed(status: int) -> None:
     assert hrefs(verdict(status, b'<a href="/x">', content_type="text/html", link="</y>; rel=next")) == []
 
 
-# ---- rest
+# ---- delays
 
 
 @pytest.mark.parametrize(
@@ -79,7 +79,7 @@ def test_the_links_of_an_error_page_are_not_followed(status: int) -> None:
         (301, "120", 0.0),
     ],
 )
-def test_a_server_that_wants_rest_gets_it(status: int, said: str, longest_delay_s: float) -> None:
+def test_a_server_gets_the_delay_that_it_asks_for(status: int, said: str, longest_delay_s: float) -> None:
     assert verdict(status, retry_after=said).retry_after_s == longest_delay_s
 
 
@@ -92,7 +92,7 @@ def test_a_redirect_leads_to_one_page_and_its_body_is_not_read(status: int) -> N
     assert hrefs(found) == ["http://b.org/ü#top"] and found.base == ""
 
 
-def test_a_redirect_that_leads_nowhere_is_had_all_the_same() -> None:
+def test_a_redirect_without_a_usable_target_counts_as_fetched() -> None:
     assert hrefs(verdict(301)) == hrefs(verdict(301, location="")) == []
 
 
@@ -116,24 +116,24 @@ def test_a_base_is_reported() -> None:
     assert page(b'<base href="/d/"><a href="a">').base == "/d/"
 
 
-def test_what_is_not_html_has_no_links_but_those_of_its_header() -> None:
+def test_a_body_that_is_not_html_has_only_the_links_of_its_header() -> None:
     found = verdict(body=b'<a href="/a">', content_type="application/pdf", link="</b>; rel=next")
     assert hrefs(found) == ["/b"] and found.mime == "application/pdf"
 
 
-def test_a_page_without_a_type_is_html_if_it_looks_so() -> None:
+def test_a_page_without_a_type_is_html_if_it_looks_like_html() -> None:
     assert hrefs(verdict(body=b'<!doctype html><a href="/a">')) == ["/a"]
     assert hrefs(verdict(body=b'x <a href="/a">')) == []
 
 
-def test_the_charset_of_the_header_is_heeded() -> None:
+def test_the_charset_of_the_header_is_used() -> None:
     assert hrefs(page('<a href="/ü">'.encode("latin-1"), content_type="text/html; charset=iso-8859-1")) == ["/ü"]
 
 
-# ---- marks
+# ---- robots directives
 
 
-def test_marks_of_header_and_page_add_up() -> None:
+def test_directives_of_header_and_page_add_up() -> None:
     found = page(b'<meta name="robots" content="noindex"><a href="/a">', x_robots_tag="noarchive")
     assert found.marks == NOINDEX | NOARCHIVE and hrefs(found) == ["/a"]
 
@@ -151,46 +151,46 @@ def test_nofollow_in_the_header_holds_for_every_link(tag: str, followed: bool, k
     assert bool(found.marks & NOFOLLOW) != followed
 
 
-def test_nofollow_in_the_page_holds_for_the_header_too() -> None:
+def test_nofollow_in_the_page_holds_for_links_of_the_header_too() -> None:
     assert hrefs(page(b'<meta name=robots content=nofollow><a href="/a">', link="</b>; rel=next")) == []
 
 
-def test_a_link_that_is_not_to_be_followed_is_not() -> None:
+def test_a_nofollow_link_is_not_followed() -> None:
     assert hrefs(page(b'<a href="/a" rel="nofollow"><a href="/b">')) == ["/b"]
 
 
 # ---- codings
 
 
-def test_a_coded_page_is_read() -> None:
+def test_a_compressed_page_is_read() -> None:
     assert hrefs(page(zlib.compress(b'<a href="/a">'), content_encoding="deflate")) == ["/a"]
 
 
 @pytest.mark.parametrize("coding", ["utf-8", "UTF-8", "rot13", "none"])
-def test_a_page_in_a_coding_that_nobody_knows_is_read_as_it_is(coding: str) -> None:
+def test_a_page_in_an_unknown_coding_is_read_as_it_is(coding: str) -> None:
     found = page(b"<a href=/a>", content_encoding=coding)
     assert (found.result, found.error, hrefs(found)) == (FETCHED, "", ["/a"])
 
 
-def test_a_page_whose_transfer_is_coded_is_read() -> None:
+def test_a_page_with_a_transfer_coding_is_read() -> None:
     body = zlib.compress(b"<a href=/a>")
     assert hrefs(page(body, transfer_encoding="deflate, chunked")) == ["/a"]
     assert hrefs(page(zlib.compress(body), content_encoding="deflate", transfer_encoding="Deflate, chunked")) == ["/a"]
 
 
 @pytest.mark.parametrize("coding", ["gzip", "br", "zstd"])
-def test_a_page_that_cannot_be_decoded_is_had_and_says_so(coding: str) -> None:
+def test_a_page_that_cannot_be_decoded_is_fetched_with_an_error(coding: str) -> None:
     found = page(b"<p>plain", content_encoding=coding)
     assert (found.result, found.error, hrefs(found)) == (FETCHED, "encoding", [])
 
 
-def test_a_page_that_expands_too_far_is_had_and_says_so() -> None:
+def test_a_page_that_expands_too_far_is_fetched_with_an_error() -> None:
     body = zlib.compress(b'<a href="/a">' + b" " * 10_000)
     found = page(body, content_encoding="deflate")
     assert (found.result, found.error, hrefs(found)) == (FETCHED, "encoding", [])
 
 
-def test_of_a_page_that_expands_further_than_it_is_read_only_that_part_is_made() -> None:
+def test_a_page_is_decoded_only_as_far_as_it_is_read() -> None:
     body = zlib.compress(b"<a href=/a>" + b" " * BYTES_OF_A_PAGE + b"<a href=/b>", 1)
     tracemalloc.start()
     try:
@@ -203,7 +203,7 @@ def test_of_a_page_that_expands_further_than_it_is_read_only_that_part_is_made()
 
 @pytest.fixture
 def decoded_types(monkeypatch: pytest.MonkeyPatch) -> list[bytes]:
-    """The bodies that were decoded."""
+    """Record the bodies that were decoded."""
     bodies: list[bytes] = []
 
     def counted(body: bytes, *options: Any) -> bytes | str:
@@ -218,75 +218,75 @@ MEDIA = ["image/png", "image/svg+xml", "video/mp4", "audio/ogg", "font/woff2"]
 LISTS = ["text/plain", "application/xml", "application/rss+xml", "application/json", "application/octet-stream"]
 
 
-def test_a_coded_body_that_nobody_reads_is_not_decoded(decoded_types: list[bytes]) -> None:
+def test_a_compressed_body_that_is_not_read_is_not_decoded(decoded_types: list[bytes]) -> None:
     for mime in MEDIA + LISTS:
         found = verdict(body=b"no such coding", content_type=mime, content_encoding="gzip", link="</b>; rel=next")
         assert (found.result, found.error, found.body, hrefs(found)) == (FETCHED, "", b"", ["/b"])
     assert decoded_types == []
 
 
-def test_whoever_asks_for_fingerprints_reads_lists_of_any_type_but_no_media(decoded_types: list[bytes]) -> None:
+def test_fingerprints_need_lists_of_any_type_but_no_media(decoded_types: list[bytes]) -> None:
     coded = zlib.compress(b"<urlset>")
     for mime in LISTS:
-        assert asked_again(body=coded, content_type=mime, content_encoding="deflate").body == b"<urlset>"
+        assert refetched(body=coded, content_type=mime, content_encoding="deflate").body == b"<urlset>"
     assert len(decoded_types) == len(LISTS)
     for mime in MEDIA:
-        found = asked_again(body=coded, content_type=mime, content_encoding="deflate")
+        found = refetched(body=coded, content_type=mime, content_encoding="deflate")
         assert (found.error, found.body) == ("", b"")
-        assert found.fingerprint == asked_again(body=coded, content_type=mime).fingerprint  # of the bytes as received
+        assert found.fingerprint == refetched(body=coded, content_type=mime).fingerprint  # of the bytes as received
     assert len(decoded_types) == len(LISTS)
 
 
-def test_a_coded_page_without_a_type_is_read(decoded_types: list[bytes]) -> None:
+def test_a_compressed_page_without_a_type_is_read(decoded_types: list[bytes]) -> None:
     assert hrefs(verdict(body=zlib.compress(b"<html><a href=/a>"), content_encoding="deflate")) == ["/a"]
 
 
-# ---- whether it has changed
+# ---- whether the page has changed
 
 
-def asked_again(status: int = 200, body: bytes = b"", truncated: str = "", **headers: str) -> FetchVerdict:
+def refetched(status: int = 200, body: bytes = b"", truncated: str = "", **headers: str) -> FetchVerdict:
     named = {name.replace("_", "-").encode(): value.encode() for name, value in headers.items()}
     response = Response(status, 11, b"", named, True, body, body, truncated)
     return judge(response, "trapline", 10_000, NOW, conditional=True, fingerprints=True)
 
 
-def test_a_page_that_is_as_we_have_it_is_had_and_leads_nowhere() -> None:
-    found = asked_again(304, location="/x", link="</y>; rel=next")
+def test_an_unchanged_page_is_fetched_and_has_no_links() -> None:
+    found = refetched(304, location="/x", link="</y>; rel=next")
     assert (found.result, found.error, found.unchanged, hrefs(found)) == (FETCHED, "", True, [])
     assert found.fingerprint == b"" and not found.ends_visit
 
 
-def test_only_a_304_says_that_a_page_is_as_we_have_it() -> None:
+def test_only_a_304_means_unchanged() -> None:
     for status in (200, 204, 301, 404, 500):
-        assert not asked_again(status).unchanged
+        assert not refetched(status).unchanged
 
 
-def test_a_page_has_the_fingerprint_of_its_content_whatever_its_coding() -> None:
-    plain = asked_again(body=b"<p>text", content_type="text/html").fingerprint
+def test_the_fingerprint_does_not_depend_on_the_coding() -> None:
+    plain = refetched(body=b"<p>text", content_type="text/html").fingerprint
     noisy = b"<script>1</script><p>text"
-    coded = asked_again(body=zlib.compress(noisy), content_type="text/html", content_encoding="deflate")
+    coded = refetched(body=zlib.compress(noisy), content_type="text/html", content_encoding="deflate")
     assert len(plain) == 8 and coded.fingerprint == plain
-    assert asked_again(body=b"<p>other", content_type="text/html").fingerprint != plain
-    assert page(b"<p>text").fingerprint == b""  # nobody asked for it
+    assert refetched(body=b"<p>other", content_type="text/html").fingerprint != plain
+    assert page(b"<p>text").fingerprint == b""  # the request did not ask for a fingerprint
 
 
-def test_what_cannot_be_decoded_is_told_apart_by_its_bytes() -> None:
-    first, second = (asked_again(body=body, content_type="text/html", content_encoding="gzip") for body in (b"a", b"b"))
+def test_the_fingerprint_of_an_undecodable_body_is_that_of_its_bytes() -> None:
+    first, second = (refetched(body=body, content_type="text/html", content_encoding="gzip") for body in (b"a", b"b"))
     assert first.error == "encoding" and b"" != first.fingerprint != second.fingerprint
 
 
-def test_a_redirect_is_told_apart_by_where_it_leads() -> None:
+def test_the_fingerprint_of_a_redirect_is_that_of_its_target() -> None:
     first, again, second = (
-        asked_again(301, body, location=to) for body, to in [(b"1", "/a"), (b"2", "/a"), (b"2", "/b")]
+        refetched(301, body, location=to) for body, to in [(b"1", "/a"), (b"2", "/a"), (b"2", "/b")]
     )
     assert first.fingerprint == again.fingerprint != second.fingerprint
 
 
-def test_of_a_body_that_time_cut_off_nothing_is_known() -> None:
-    assert asked_again(body=b"<p>te", truncated="time", content_type="text/html").fingerprint == b""
-    assert asked_again(body=b"<p>te", truncated="length", content_type="text/html").fingerprint != b""
+def test_a_body_that_a_timeout_cut_has_no_fingerprint() -> None:
+    assert refetched(body=b"<p>te", truncated="time", content_type="text/html").fingerprint == b""
+    assert refetched(body=b"<p>te", truncated="length", content_type="text/html").fingerprint != b""
 
 
 @pytest.mark.parametrize("status", [404, 410, 429, 500])
 def test_an_error_has_no_fingerprint(status: int) -> None:
-    assert asked_again(status, b"<p>gone", content_type="text/html").fingerprint == b""
+    assert refetched(status, b"<p>gone", content_type="text/html").fingerprint == b""

@@ -1,8 +1,7 @@
-"""SIGKILL at random moments of a live crawl, of the loop, of its store, or of both: it goes on as if nothing had been.
+"""SIGKILL of the loop, of its store, or of both, at random moments of a live crawl: the resumed crawl ends like an undisturbed one.
 
-The pages in the end are those of an undisturbed crawl; every archive can be read to its end; what is committed is never asked for
-again, and no rule of politeness is broken over all runs together. `TRAPLINE_KILLS=20` kills more often; `make proof`
-kills 200 times (tests/proof/durability.py).
+It fetches the same pages. Every archive can be read to its end. No committed page is requested again, and all runs together break no
+rule of politeness. `TRAPLINE_KILLS=20` kills more often; `make proof` kills 200 times (tests/proof/durability.py).
 """
 
 import itertools
@@ -46,20 +45,20 @@ WHEN = ("crawling", "resuming", "snapshot", "closing", "starting", "crawling", "
 WHOM = ("loop", "both", "store")
 
 
-def come_to(when: str, run: Run, folder: Path, goal: int, chance: random.Random) -> bool:
-    """Let the run come to a moment; False: it ended before."""
+def reach(when: str, run: Run, folder: Path, goal: int, chance: random.Random) -> bool:
+    """Wait until the run reaches a moment. Return False if the run ended before."""
     if when == "starting":
         time.sleep(chance.uniform(0.0, 1.5))
-    elif when == "resuming":  # the store puts the files right; the log is replayed, and nothing asked for yet
+    elif when == "resuming":  # the store repairs the files and the log is replayed; no request is sent yet
         run.wait_for(lambda: run.store > 0)
         time.sleep(chance.uniform(0.0, 0.3))
     elif run.wait_for(lambda: fetches(folder) >= goal):
-        come_further(when, run, folder, chance)
-    return run.look()
+        reach_within_crawl(when, run, folder, chance)
+    return run.poll()
 
 
-def come_further(when: str, run: Run, folder: Path, chance: random.Random) -> None:
-    """From somewhere in the crawl to a moment that may be short."""
+def reach_within_crawl(when: str, run: Run, folder: Path, chance: random.Random) -> None:
+    """Wait, during the crawl, for a moment that may be short."""
     if when == "snapshot":
         before = set(folder.glob("snapshot/*"))
         run.wait_for(lambda: not before >= set(folder.glob("snapshot/*")), look_again_s=0.0)
@@ -79,7 +78,7 @@ def kill(run: Run, whom: str) -> None:
 
 
 def check_archives(folder: Path) -> None:
-    """Somebody else's reader reads every archive to its end, and finds what the database says is there."""
+    """Check that warcio reads every archive to its end and finds the records that the database lists."""
     kinds: Counter[str] = Counter()
     for name, length in rows(folder, "select name, bytes from warc order by id"):
         with (folder / "warc" / name).open("rb") as file:
@@ -95,10 +94,10 @@ def check_archives(folder: Path) -> None:
 
 
 def one_kill(folder: Path, when: str, chance: random.Random) -> str:
-    """A run that is killed, when and who; "": it ended well all the same."""
+    """Run and kill once. Return the moment and the killed process, or "" if the run ended normally."""
     whom, goal = chance.choice(WHOM), fetches(folder) + 1 + chance.randrange(PAGES_A_KILL // 2)
     with Run("--resume", folder) as run:
-        reached = come_to(when, run, folder, goal, chance)
+        reached = reach(when, run, folder, goal, chance)
         if reached:
             kill(run, whom)
         code, said = run.ended()
@@ -110,10 +109,10 @@ def one_kill(folder: Path, when: str, chance: random.Random) -> str:
 
 
 class Killed(NamedTuple):
-    """A crawl that was killed and resumed until it came to its end, beside an undisturbed one of the same web."""
+    """A crawl that was killed and resumed until it was complete, and an undisturbed crawl of the same web."""
 
     folder: Path
-    whole: dict[str, int]  # what came of each URL in the undisturbed one
+    whole: dict[str, int]  # result of each URL in the undisturbed crawl
     kills: Counter[str]  # by moment and process
     ledger: Ledger
     log: RequestLog
@@ -125,7 +124,7 @@ class Killed(NamedTuple):
         check_archives(self.folder)
 
     def check_requests(self) -> list[int]:
-        """For each run, how many pages it asked for in vain."""
+        """Return, for each run, how many requests were lost."""
         lost = self.ledger.lost(self.log)
         assert max(lost) <= MOST_IN_FLIGHT and lost[-1] == 0
         return lost
@@ -136,7 +135,7 @@ class Killed(NamedTuple):
 
 
 def killed(place: Path, kills: int, seed: int) -> Killed:
-    """Crawl a web of this seed; kill the crawl so often, at moments by chance of the same seed."""
+    """Crawl the web of this seed, and kill the crawl `kills` times at random moments."""
     chance, done = random.Random(seed), Counter[str]()
     with served(PAGES_A_KILL * kills, SITES_A_KILL * kills, seed) as server:
         open_crawl(options_of(server), place / "undisturbed", nullcontext(lambda standing: None))
@@ -155,12 +154,12 @@ def killed(place: Path, kills: int, seed: int) -> Killed:
 
 
 @slow
-def test_killed_at_any_moment_a_crawl_ends_as_if_undisturbed(tmp_path: Path) -> None:
+def test_a_crawl_that_is_killed_at_any_moment_ends_like_an_undisturbed_one(tmp_path: Path) -> None:
     seed = int(os.environ.get("TRAPLINE_SEED", "1"))
     crawl = killed(tmp_path, KILLS, seed)
     crawl.check_pages()
     assert REFUSED in crawl.whole.values()
     crawl.check_archives()
     lost = crawl.check_requests()
-    print(f"\nseed {seed}: {dict(crawl.kills)}\n{len(crawl.whole)} pages; asked for in vain, by run: {lost}")
+    print(f"\nseed {seed}: {dict(crawl.kills)}\n{len(crawl.whole)} pages; lost requests, by run: {lost}")
     crawl.check_politeness()

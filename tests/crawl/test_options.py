@@ -1,4 +1,4 @@
-"""The options of a crawl come back from its database as they were."""
+"""The options of a crawl are the same when they are read from its database."""
 
 import json
 import math
@@ -38,26 +38,26 @@ def test_options_go_to_json_and_back(options: CrawlOptions) -> None:
     assert again == options and hash(again.seeds) == hash(options.seeds)
 
 
-def test_what_is_not_there_has_its_default() -> None:
-    """An option that is newer than the crawl."""
+def test_a_missing_option_has_its_default() -> None:
+    """An option may be newer than the crawl."""
     values = asdict(CrawlOptions(("http://a.org/",)))
     del values["metadata"], values["rules"]["pipelining"]
     assert CrawlOptions.from_json(json.dumps(values)) == CrawlOptions(("http://a.org/",))
 
 
 @pytest.mark.parametrize("part", ["", "rules", "limits"])
-def test_an_unknown_option_is_named_with_the_nearest(part: str) -> None:
+def test_an_unknown_option_is_reported_with_the_nearest_name(part: str) -> None:
     values = asdict(CrawlOptions(()))
     (values[part] if part else values)["bandwith"] = 1
     with pytest.raises(ConfigError, match="bandwith"):
         CrawlOptions.from_json(json.dumps(values))
 
 
-def test_the_user_agent_says_whom_to_turn_to() -> None:
+def test_the_user_agent_names_a_contact() -> None:
     options = CrawlOptions(())
     assert options.user_agent.startswith("trapline/") and " " not in options.user_agent
     assert replace(options, contact="https://a.org/bot").user_agent.endswith(" (+https://a.org/bot)")
 
 
-def test_live_rules_are_polite_unless_told_otherwise() -> None:
+def test_live_rules_are_polite_by_default() -> None:
     assert live_rules().delay_s == 15.0 and live_rules(delay_s=0.0).delay_s == 0.0

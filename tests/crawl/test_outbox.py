@@ -1,4 +1,4 @@
-"""The outbox: everything goes to the store once, in order, in batches that are neither empty nor too full."""
+"""The outbox sends everything to the store once, in order, in batches that are neither empty nor too large."""
 
 from hypothesis import given
 from hypothesis import strategies as st
@@ -21,7 +21,7 @@ def outbox(last_batch: int = 0) -> tuple[Outbox, list[Batch]]:
 
 
 @given(st.lists(st.sampled_from([0, 1, 5000, BYTES // 3, 2 * BYTES]), max_size=150))
-def test_fetches_leave_in_order_in_batches_of_a_size(sizes: list[int]) -> None:
+def test_fetches_leave_in_order_in_batches_of_limited_size(sizes: list[int]) -> None:
     box, batches = outbox()
     records = [fetched(page, bytes(size)) for page, size in enumerate(sizes)]
     for record in records:
@@ -35,13 +35,13 @@ def test_fetches_leave_in_order_in_batches_of_a_size(sizes: list[int]) -> None:
     assert [batch.number for batch in batches] == list(range(1, len(batches) + 1))
 
 
-def test_nothing_makes_no_batch() -> None:
+def test_an_empty_outbox_makes_no_batch() -> None:
     box, batches = outbox()
     box.flush()
     assert batches == [] and box.number == 0
 
 
-def test_anything_at_all_makes_a_batch() -> None:
+def test_any_single_record_makes_a_batch() -> None:
     fills = {
         "sites": lambda box: box.sites.append((0, "http://a.org")),
         "pages": lambda box: box.pages.append((0, 0, "http://a.org/")),
@@ -59,7 +59,7 @@ def test_anything_at_all_makes_a_batch() -> None:
         assert len(batches) == 1 and batches[0].number == 7 and getattr(batches[0], name), name
 
 
-def test_every_batch_says_how_the_crawl_stands_after_it() -> None:
+def test_every_batch_has_the_progress_after_it() -> None:
     box, batches = outbox()
     for page in range(3 * FETCHES + 1):
         box.stands = lambda page=page: (PROGRESS._replace(pages=page + 1), ())
@@ -68,7 +68,7 @@ def test_every_batch_says_how_the_crawl_stands_after_it() -> None:
     assert [batch.progress.pages for batch in batches if batch.progress] == [48, 96, 144, 145]
 
 
-def test_the_log_of_the_frontier_goes_with_what_happened() -> None:
+def test_the_log_of_the_frontier_is_in_the_batch_of_its_events() -> None:
     journal, batches = Journal(), list[Batch]()
     box = Outbox(journal, batches.append)
     frontier = Frontier(load_strategy("breadth-first"), journal=journal)

@@ -1,6 +1,6 @@
-"""A live crawl is polite by its servers' own log: no overlaps, no early requests, no disallowed paths; and its own audit agrees.
+"""A live crawl is polite by the log of its servers: no overlaps, no early requests, no disallowed paths. Its own audit agrees.
 
-`TRAPLINE_POLITE_SITES` sets the size of the web; `make proof` takes 500 sites.
+`TRAPLINE_POLITE_SITES` sets the size of the web; `make proof` uses 500 sites.
 """
 
 import json
@@ -27,13 +27,13 @@ from trapline.fetch import dns
 from trapline.fetch.limits import Limits
 from trapline.frontier import Frontier
 from trapline.testweb import ATTACKS, REFUSALS, Behaviour, Mix, Promise, RequestLog, ServedWeb, build_web, check
-from trapline.testweb.behaviour import behaviours
-from trapline.testweb.draws import draw
-from trapline.testweb.redirects import hrefs
-from trapline.testweb.robots_txt import NOTHING_ALLOWED, allowed
+from trapline.testweb.answers.redirects import hrefs
+from trapline.testweb.answers.robots_txt import NOTHING_ALLOWED, allowed
+from trapline.testweb.web.behaviour import behaviours
+from trapline.testweb.web.draws import draw
 
 SITES = int(os.environ.get("TRAPLINE_POLITE_SITES", "60"))
-PAGES = 4  # of a site
+PAGES = 4  # per site
 PROMISE = Promise(delay_s=0.2, per_connection=3, pause_s=0.05)
 LIMITS = Limits(first_byte_s=1.5, total_s=1.5, body_bytes=300_000)
 QUICK = {"limits": LIMITS, "backoff_s": 0.1, "backoff_most_s": 0.2, "retries": 1, "abandon": 50}
@@ -53,14 +53,14 @@ ROBOTS = (
 
 
 def mixed_web(sites: int) -> ServedWeb:
-    """Every kind of server, three sites to an address. The Crawl-delays lie below w, at w and above it."""
+    """Return a web with every kind of server, three sites to an address. The Crawl-delays are below w, equal to w and above w."""
     base = Behaviour(latency_s=0.002, robots="rules", disallowed=0.3, redirects=REDIRECTS, faults=FAULTS)
     drawn = behaviours(Mix(base, measured_requests=True, http10=0.1, robots=ROBOTS), sites, seed=1)
     return build_web(numbered(sites, PAGES), list(map(_delayed, drawn, range(sites))), sites_per_address=3, seed=1)
 
 
 def _delayed(behaviour: Behaviour, site: int) -> Behaviour:
-    if behaviour.robots not in ("rules", "huge"):  # behind a redirect a Crawl-delay is not known at once
+    if behaviour.robots not in ("rules", "huge"):  # after a redirect, a Crawl-delay is not known at once
         return behaviour
     delay_s = (0.1, 0.2, 0.4, 0.0, 0.0, 0.0)[site % 6]
     return replace(behaviour, crawl_delay_s=delay_s, announced=site % 4 != 0)
@@ -84,7 +84,7 @@ def test_every_rule_is_kept(seen: Seen) -> None:
     assert_polite(seen)
 
 
-def test_the_web_was_worth_it(seen: Seen) -> None:
+def test_the_web_contains_every_kind_of_server(seen: Seen) -> None:
     web = seen.log.web
     kinds = Counter(behaviour.robots for behaviour in web.behaviours)
     assert set(kinds) >= {"none", "rules", "redirect", "away", "error", "loop"}
@@ -95,40 +95,42 @@ def test_the_web_was_worth_it(seen: Seen) -> None:
 
 
 def test_both_checkers_saw_the_same_requests(seen: Seen) -> None:
-    """The audit reads the crawl's database and the checker testweb's log: neither knows of the other."""
+    """The audit reads the crawl's database, and the checker reads the log of testweb. They share nothing."""
     log = seen.log
     faults = [log.web.fault(page) if page >= 0 else "" for page in log.page.tolist()]
     cut_off = sum(fault in ATTACKS for fault in faults)
     assert 0 <= seen.findings.requests - seen.crawl.summary["requests"] <= cut_off
 
 
-def test_every_page_that_may_be_had_was_had(seen: Seen) -> None:
+def test_every_reachable_page_was_fetched(seen: Seen) -> None:
     web = seen.log.web
-    had = seen.crawl.fetched()
-    assert {page for page in range(web.pages) if web.url(page) in had} == reachable(web)
+    fetched_urls = seen.crawl.fetched()
+    assert {page for page in range(web.pages) if web.url(page) in fetched_urls} == reachable(web)
 
 
 def reachable(web: ServedWeb) -> set[int]:
-    """The pages to be had from the home pages: allowed, not refused, and linked directly or by way of a site that answers."""
+    """Return the pages that a crawl can reach from the home pages: allowed, not refused, and linked directly or through a site that
+    answers."""
     found: set[int] = set()
-    ahead = [page for page in web.home if _to_be_had(web, page)]
+    ahead = [page for page in web.home if _can_be_fetched(web, page)]
     while ahead:
         source = ahead.pop()
         if source not in found:
             found.add(source)
             targets = web.targets[web.offsets[source] : web.offsets[source + 1]].tolist()
-            ahead += [target for target in targets if _to_be_had(web, target) and _linked(web, target)]
+            ahead += [target for target in targets if _can_be_fetched(web, target) and _linked(web, target)]
     return found
 
 
-def _to_be_had(web: ServedWeb, page: int) -> bool:
+def _can_be_fetched(web: ServedWeb, page: int) -> bool:
     never = {*REFUSALS, *ATTACKS} - {*HAD_ALL_THE_SAME}
     site = web.site[page]
-    return web.fault(page) not in never and allowed(web, site, web.paths[page]) and _rules_can_be_had(web, site)
+    return web.fault(page) not in never and allowed(web, site, web.paths[page]) and _robots_can_be_fetched(web, site)
 
 
-def _rules_can_be_had(web: ServedWeb, site: int) -> bool:
-    """A robots.txt on another site is fetched as a page of that one, and only if that one answers for its own."""
+def _robots_can_be_fetched(web: ServedWeb, site: int) -> bool:
+    """Return whether the rules of a site can be fetched. A robots.txt on another site is fetched as a page of that site, if that site
+    answers."""
     elsewhere = int(draw(web.seed, "robots away", site) * web.sites)
     return web.behaviours[site].robots != "away" or web.behaviours[elsewhere].robots not in NOTHING_ALLOWED
 
@@ -138,22 +140,22 @@ def _linked(web: ServedWeb, page: int) -> bool:
         return True
     by_way_of = int(draw(web.seed, "away", page) * web.sites)
     assert hrefs(web, page, by_way_of)[0].startswith("/-/to/")
-    return web.behaviours[by_way_of].robots not in NOTHING_ALLOWED and _rules_can_be_had(web, by_way_of)
+    return web.behaviours[by_way_of].robots not in NOTHING_ALLOWED and _robots_can_be_fetched(web, by_way_of)
 
 
-def test_a_site_that_says_retry_after_rests(seen: Seen) -> None:
-    log, rested = seen.log, 0
+def test_a_site_with_retry_after_is_not_visited_before(seen: Seen) -> None:
+    log, delayed_sites = seen.log, 0
     for row in np.flatnonzero(np.isin(log.status, (429, 503)) & (log.page >= 0)).tolist():
         later = log.arrival_s[(log.site == log.site[row]) & (log.arrival_s > log.arrival_s[row])]
-        rested += len(later) > 0
+        delayed_sites += len(later) > 0
         assert not len(later) or later.min() - log.end_s[row] >= log.web.behaviours[log.site[row]].retry_after_s
-    assert rested > 3
+    assert delayed_sites > 3
 
 
 @slow
 @pytest.mark.skipif(SITES > 100, reason="the proof is the one above; these show the same of other protocols")
 @pytest.mark.parametrize(("http", "pause_s"), [("1.0", 0.05), ("pipelining", 0.0)])
-def test_so_it_is_with_other_protocols(
+def test_every_rule_is_kept_with_other_protocols(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, http: str, pause_s: float
 ) -> None:
     monkeypatch.setattr(site_robots, "FIRST_WAIT_S", 0.05)
@@ -162,7 +164,7 @@ def test_so_it_is_with_other_protocols(
 
 
 def test_pipelined_pages_are_recorded_with_the_time_that_each_took(tmp_path: Path) -> None:
-    """Visits of more pages than are under way at once: some are asked for while the answers before them are read."""
+    """A visit has more pages than are in flight at once. Some requests are sent while earlier answers are read."""
     web = build_web(numbered(4, 40), Behaviour(latency_s=0.01))
     seen = crawled_web(tmp_path / "crawl", web, Promise(delay_s=0.02, per_connection=20), http="pipelining")
     assert_polite(seen)
@@ -172,15 +174,15 @@ def test_pipelined_pages_are_recorded_with_the_time_that_each_took(tmp_path: Pat
     assert quickest[0][0] >= 0.01 and quickest[0][1] >= 0.01 and quickest[0][2:] == (0.0, web.pages)
 
 
-def test_the_estimate_of_a_pipelining_site_counts_no_wait_twice_and_none_as_nothing(
+def test_the_estimate_of_a_pipelining_site_counts_each_wait_once(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Eight answers that were under way together for 10 ms took more than nothing each, and less than 10 ms."""
-    told: list[float] = []
+    """Eight answers were in flight together for 10 ms. Each took more than nothing and less than 10 ms."""
+    reported: list[float] = []
     report = Frontier.report
 
     def noted(frontier: Frontier, *given: object) -> bool:
-        told.append(given[5])  # type: ignore[arg-type]
+        reported.append(given[5])  # type: ignore[arg-type]
         return report(frontier, *given)  # type: ignore[arg-type]
 
     monkeypatch.setattr(Frontier, "report", noted)
@@ -188,22 +190,22 @@ def test_the_estimate_of_a_pipelining_site_counts_no_wait_twice_and_none_as_noth
     seen = crawled_web(tmp_path / "crawl", web, Promise(delay_s=0.0, per_connection=20), http="pipelining")
     [(taken,)] = seen.crawl.rows("select sum(total_s) from fetch")
     assert (
-        len(told) == web.pages and min(told) > 0.0 and sum(told) < 0.99 * taken
-    )  # which counts a wait for each that waits
+        len(reported) == web.pages and min(reported) > 0.0 and sum(reported) < 0.99 * taken
+    )  # this sum counts a wait once for each answer that waits
 
 
-# ---- the judges
+# ---- the two checkers
 
 
-def test_a_stricter_promise_is_found_broken_by_both(seen: Seen) -> None:
-    """The same crawl would not have kept twice the delay, nor twice the pause."""
+def test_both_checkers_find_violations_of_a_stricter_promise(seen: Seen) -> None:
+    """The same crawl breaks the promise of twice the delay, and of twice the pause."""
     for changes in ({"delay_s": 0.4}, {"pause_s": 0.1}):
         assert len(check(seen.log, replace(PROMISE, **changes)).early) > SITES / 3
         assert audited(seen.crawl, **changes).violations > SITES / 3
 
 
 def audited(crawl: Crawled, **changes: float):  # type: ignore[no-untyped-def]
-    """The audit, if the crawl had promised something else."""
+    """Audit the crawl as if it had promised other rules."""
     with closing(sqlite3.connect(":memory:")) as database, closing(sqlite3.connect(crawl.folder / "crawl.db")) as own:
         own.backup(database)
         (text,) = database.execute("select value from meta where key = 'options'").fetchone()
@@ -222,7 +224,7 @@ def forged(log: RequestLog, row: int, **values: float) -> RequestLog:
 
 
 def test_a_forged_request_is_found(seen: Seen) -> None:
-    """The last visit of all, begun too soon, in the middle of the one before it, or to a page that is forbidden."""
+    """Forge the last visit: it begins too early, or during the visit before it, or it fetches a forbidden page."""
     log = seen.log
     row = len(log) - 1
     others = (log.address == log.address[row]) & (log.connection != log.connection[row])
@@ -240,8 +242,8 @@ def test_a_forged_request_is_found(seen: Seen) -> None:
 # ---- sites that move
 
 
-class Turning(dict[str, Name]):
-    """Names that have another address each time they are asked for."""
+class RotatingNames(dict[str, Name]):
+    """Names with another address at each lookup."""
 
     def __init__(self, addresses: list[str]) -> None:
         super().__init__()
@@ -252,9 +254,9 @@ class Turning(dict[str, Name]):
         return Name((self._addresses[self._asked[name] % len(self._addresses)],), ttl_s=0)
 
 
-def test_sites_that_move_leave_both_addresses_in_peace(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Eight sites, two addresses, a name server that changes its mind with every answer: by the servers, every address has its
-    rest between any two visits, whoever they were to."""
+def test_sites_that_move_keep_the_delay_at_both_addresses(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Eight sites, two addresses, and a name server with another answer each time. By the log of the servers, each address has its
+    delay between any two visits, to whatever sites."""
     monkeypatch.setattr(dns, "LEAST_TTL_S", 0.0)
     sites, w = [f"s{number}.test" for number in range(8)], 0.1
 
@@ -263,7 +265,7 @@ def test_sites_that_move_leave_both_addresses_in_peace(tmp_path: Path, monkeypat
 
     with (
         small_server(answers, ("127.9.0.1", "127.9.0.2")) as server,
-        name_server(Turning(["127.9.0.1", "127.9.0.2"])) as dns_at,
+        name_server(RotatingNames(["127.9.0.1", "127.9.0.2"])) as dns_at,
     ):
         seeds = [f"http://{site}:{server.port}/" for site in sites]
         crawl = crawled(tmp_path / "crawl", seeds, {}, delay_s=w, per_connection=2, nameservers=(dns_at,))
@@ -274,7 +276,7 @@ def test_sites_that_move_leave_both_addresses_in_peace(tmp_path: Path, monkeypat
 
 
 def gaps(server: SmallServer, w: float) -> list[float]:
-    """Between visits at an address, under w: visits are told apart by their site, or by the rest before them."""
+    """Return the gaps under w between requests to different sites at one address."""
     found = []
     for address in {one.address for one in server.log}:
         there = sorted(one for one in server.log if one.address == address)

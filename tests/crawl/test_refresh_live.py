@@ -1,4 +1,4 @@
-"""A crawl that fetches pages again, with all that belongs to it: a web that changes, the store, the database, and going on after a stop."""
+"""A crawl that refetches pages of a changing web, with store and database, and after a stop."""
 
 import math
 import shutil
@@ -25,7 +25,7 @@ REFRESH = RefreshOptions(continuous=True, rate=40.0)
 
 
 def refreshed(folder: Path, seconds: float = 3.0, refresh: RefreshOptions = REFRESH, **about: Any) -> Crawled:
-    """Three sites of four pages, each page changing once in two seconds."""
+    """Crawl three sites of four pages, each of which changes every two seconds."""
     web = changing_web(2.0, **about)
     with serve(web) as server:
         return crawled(folder, server.seed_urls, server.hosts, refresh=refresh, max_seconds=seconds, delay_s=0.05)
@@ -36,7 +36,7 @@ def crawl(tmp_path_factory: pytest.TempPathFactory) -> Crawled:
     return refreshed(tmp_path_factory.mktemp("refreshed") / "crawl")
 
 
-def test_pages_are_fetched_again_and_the_history_is_kept(crawl: Crawled) -> None:
+def test_pages_are_refetched_and_the_history_is_stored(crawl: Crawled) -> None:
     summary = crawl.summary
     assert summary["pages_fetched"] == 12
     assert summary["pages_refetched"] == len(crawl.rows("select 1 from fetch where changed is not null")) > 20
@@ -48,13 +48,13 @@ def test_pages_are_fetched_again_and_the_history_is_kept(crawl: Crawled) -> None
     assert copies == 12
 
 
-def test_no_more_are_fetched_again_than_the_rate_allows(crawl: Crawled) -> None:
+def test_refetches_stay_within_the_rate(crawl: Crawled) -> None:
     times = [
         started for (started,) in crawl.rows("select started from fetch where changed is not null order by started")
     ]
     for first, at in enumerate(times):
         within = sum(1 for other in times[first:] if other < at + 1.0)
-        assert within <= 2 * REFRESH.rate + 2  # a second's worth may come at once
+        assert within <= 2 * REFRESH.rate + 2  # the refetches of one second may come at once
 
 
 def state_of(folder: Path) -> list[dict[str, Any]]:
@@ -67,7 +67,7 @@ def state_of(folder: Path) -> list[dict[str, Any]]:
     return [refresher.explain(page, moment) for page in range(refresher.pages)]
 
 
-def test_the_log_alone_gives_back_what_the_snapshot_has(crawl: Crawled, tmp_path: Path) -> None:
+def test_the_log_alone_restores_the_state_of_the_snapshot(crawl: Crawled, tmp_path: Path) -> None:
     folder = tmp_path / "copy"
     shutil.copytree(crawl.folder, folder)
     from_snapshot = state_of(folder)
@@ -76,7 +76,7 @@ def test_the_log_alone_gives_back_what_the_snapshot_has(crawl: Crawled, tmp_path
     assert state_of(folder) == from_snapshot
 
 
-def test_a_crawl_goes_on_with_what_it_knew(tmp_path: Path) -> None:
+def test_a_resumed_crawl_keeps_what_it_has_learned(tmp_path: Path) -> None:
     folder = tmp_path / "crawl"
     web = changing_web(2.0)
     with serve(web) as server:
@@ -90,8 +90,8 @@ def test_a_crawl_goes_on_with_what_it_knew(tmp_path: Path) -> None:
 
 
 @slow
-def test_the_log_behind_its_snapshots_is_forgotten_while_it_runs(tmp_path: Path) -> None:
-    """Many snapshots; it goes on from the last two, and as well from the older of them alone."""
+def test_the_log_before_the_snapshots_is_deleted_during_the_crawl(tmp_path: Path) -> None:
+    """Many snapshots are taken. The crawl resumes from the last two, and also from the older of the two alone."""
     folder = tmp_path / "crawl"
     with serve(changing_web(2.0)) as server:
         crawl = crawled(
@@ -113,16 +113,16 @@ def test_the_log_behind_its_snapshots_is_forgotten_while_it_runs(tmp_path: Path)
 
 
 @slow
-def test_a_crawl_that_has_nothing_to_do_writes_little(tmp_path: Path) -> None:
+def test_an_idle_crawl_writes_little(tmp_path: Path) -> None:
     idle = RefreshOptions(continuous=True, price=math.inf)
     with serve(changing_web(1e9)) as server:
         crawl = crawled(tmp_path / "crawl", server.seed_urls, server.hosts, refresh=idle, max_seconds=4.0, delay_s=0.0)
     ((ended,),) = crawl.rows("select max(started + total_s) from fetch")
     rows = crawl.rows(f"select at from progress where at > {ended} + 0.6")
-    assert len(rows) == 1  # that of the closing
+    assert len(rows) == 1  # the batch of the closing
 
 
-def test_signals_that_came_while_nobody_crawled_are_heard_once(tmp_path: Path) -> None:
+def test_signals_that_arrive_between_two_runs_are_read_once(tmp_path: Path) -> None:
     folder = tmp_path / "crawl"
     web = changing_web(1e9)
     with serve(web) as server:
@@ -132,20 +132,20 @@ def test_signals_that_came_while_nobody_crawled_are_heard_once(tmp_path: Path) -
         inbox.put([Signal(0, 4e9, "indexnow", url, CHANGED, 4e9, 1.0, True) for url in server.seed_urls])
         inbox.put([Signal(0, 4e9, "api", server.seed_urls[0], ACCESS, 4e9, 25.0, True) for _ in range(2)])
         inbox.close()
-        told = SignalCounts(len(server.seed_urls), 2)
+        expected = SignalCounts(len(server.seed_urls), 2)
         for seconds in (1.5, 2.5):
             shown: list[CrawlStatus] = []
             summary = resume_crawl(folder, nullcontext(shown.append), max_seconds=seconds)
-            assert (summary["signals"], summary["access_counts"]) == told
-            assert shown[-1].again is not None and shown[-1].again.heard == told
+            assert (summary["signals"], summary["access_counts"]) == expected
+            assert shown[-1].refetches is not None and shown[-1].refetches.signals == expected
     assert sum(known["all_signals"] for known in state_of(folder)) == len(server.seed_urls)
     found = folder_status(folder)
-    assert (found.signals, found.access_counts) == told
+    assert (found.signals, found.access_counts) == expected
 
 
 @pytest.mark.parametrize("validating", ["honest", "none"])
-def test_changes_are_those_of_the_content(tmp_path: Path, validating: str) -> None:
-    """Every answer has other bytes; of a web that does not change, no page ever did."""
+def test_only_a_change_of_content_counts_as_a_change(tmp_path: Path, validating: str) -> None:
+    """Every answer has other bytes. If the web does not change, no page counts as changed."""
     web = changing_web(1e9, Behaviour(validators=validating), noise=True)
     with serve(web) as server:
         crawl = crawled(
@@ -156,7 +156,7 @@ def test_changes_are_those_of_the_content(tmp_path: Path, validating: str) -> No
     assert (crawl.summary["not_modified"] > 0) == (validating == "honest")
 
 
-def test_pings_are_heard_after_a_run_whose_clock_was_ahead(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_pings_count_after_a_run_whose_clock_was_ahead(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     folder, right = tmp_path / "crawl", time.time
     with serve(changing_web(1e9)) as server:
         monkeypatch.setattr(time, "time", lambda: right() + 3_600.0)

@@ -1,4 +1,4 @@
-"""A crawl goes on from its folder: whatever ended it, whatever it went by, whatever happened to the folder."""
+"""A crawl resumes from its folder, after any end, with any options, and with a damaged folder if possible."""
 
 import json
 import os
@@ -19,7 +19,7 @@ from tests.crawl.kill_world import Run, fetches, options_of, prepared, rows, ser
 from tests.effort import slow
 from tests.testweb.webs import numbered
 from trapline import cli
-from trapline.crawl.engine import quality as scores
+from trapline.crawl.engine import page_quality as scores
 from trapline.crawl.engine.options import live_rules
 from trapline.crawl.engine.run import open_crawl, resume_crawl
 from trapline.crawl.files import resume
@@ -42,12 +42,12 @@ def begin(server: Served, folder: Path, **changes: Any) -> dict[str, Any]:
     return open_crawl(options_of(server, **given), folder, nullcontext(lambda standing: None))
 
 
-def go_on(folder: Path, **changes: Any) -> dict[str, Any]:
+def resume_to_end(folder: Path, **changes: Any) -> dict[str, Any]:
     return resume_crawl(folder, nullcontext(lambda standing: None), **{"max_pages": 1e9, **changes})
 
 
 @pytest.mark.parametrize("strategy", ["batch-pagerank", "partial-pagerank"])
-def test_scores_are_made_of_the_links_of_earlier_runs_too(
+def test_scores_include_the_links_of_earlier_runs(
     server: Served, tmp_path: Path, strategy: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     begin(server, tmp_path / "c", strategy=strategy)
@@ -59,13 +59,13 @@ def test_scores_are_made_of_the_links_of_earlier_runs_too(
         return own(self, life)
 
     monkeypatch.setattr(scores.Scores, "scores", noted)
-    go_on(tmp_path / "c", max_pages=180)
+    resume_to_end(tmp_path / "c", max_pages=180)
     assert runs and all(kept == fetched > 90 for kept, fetched in runs)
 
 
 @slow
-def test_names_that_nobody_had_looked_up_yet_are_looked_up(server: Served, tmp_path: Path) -> None:
-    """Killed while the name server was silent: the sites are known, their addresses are not."""
+def test_names_that_were_not_looked_up_yet_are_looked_up_after_a_resume(server: Served, tmp_path: Path) -> None:
+    """The crawl is killed while the name server is silent. Its sites are known, and their addresses are not."""
     folder = prepared(tmp_path / "c", options_of(server, hosts={}, nameservers=("127.0.0.1:9",)))
     with Run("--resume", folder) as run:
         assert run.wait_for(lambda: rows(folder, "select 1 from site limit 1") != [])
@@ -73,22 +73,22 @@ def test_names_that_nobody_had_looked_up_yet_are_looked_up(server: Served, tmp_p
         run.ended()
     assert rows(folder, "select count(*) from address") == [(0,)]
     hosts = {name: (address,) for name, address in server.hosts.items()}
-    assert go_on(folder, hosts=hosts, nameservers=(), max_pages=50)["pages_fetched"] == 50
+    assert resume_to_end(folder, hosts=hosts, nameservers=(), max_pages=50)["pages_fetched"] == 50
 
 
-def test_a_clock_that_was_set_back_holds_nothing_up(
+def test_a_clock_that_was_set_back_delays_nothing(
     server: Served, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     begin(server, tmp_path / "c")
     monkeypatch.setattr("trapline.crawl.engine.live.time.time", lambda now=time.time: now() - 3600.0)
-    assert go_on(tmp_path / "c", max_pages=110, max_seconds=30.0)["stopped_by"] == "max-pages"
+    assert resume_to_end(tmp_path / "c", max_pages=110, max_seconds=30.0)["stopped_by"] == "max-pages"
 
 
 # ---- Ctrl-C
 
 
 def interrupted(folder: Path, why: str = "interrupted") -> None:
-    """The folder is whole, and says why the crawl stopped."""
+    """Check that the folder is complete and gives this reason for the stop."""
     summary = json.loads((folder / "summary.json").read_text())
     assert summary["stopped_by"] == why
     assert summary["pages_fetched"] == len(settled(folder))
@@ -106,7 +106,7 @@ def test_sigterm_ends_a_pause_of_an_hour(server: Served, tmp_path: Path) -> None
 
 
 @slow
-def test_a_second_ctrl_c_ends_a_visit_that_does_not_end_and_nobody_failed(tmp_path: Path) -> None:
+def test_a_second_ctrl_c_ends_a_hanging_visit_and_no_page_fails(tmp_path: Path) -> None:
     web = build_web(numbered(2, 4), [Behaviour(), Behaviour(latency_s=3600.0)])
     with serve(web) as server:
         folder = prepared(tmp_path / "c", options_of(server, seeds=tuple(server.seed_urls)))
@@ -121,7 +121,7 @@ def test_a_second_ctrl_c_ends_a_visit_that_does_not_end_and_nobody_failed(tmp_pa
         assert fetches(folder) == 4
 
 
-# ---- what can be wrong with a folder
+# ---- folders that cannot be resumed
 
 
 def resumed(folder: Path, *arguments: str) -> int:
@@ -132,7 +132,7 @@ def contents(folder: Path) -> dict[str, bytes]:
     return {str(path): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
 
 
-def test_a_crawl_that_has_ended_says_so_and_stays_as_it_is(
+def test_a_complete_crawl_is_not_resumed_and_its_folder_does_not_change(
     server: Served, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     folder = tmp_path / "c"
@@ -157,7 +157,7 @@ def complaint(capsys: pytest.CaptureFixture[str]) -> str:
     return line
 
 
-def test_a_folder_that_is_crawled_is_refused(
+def test_a_folder_that_another_process_crawls_is_refused(
     server: Served, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     folder = prepared(tmp_path / "c", options_of(server, pause_s=3600.0))
@@ -167,7 +167,7 @@ def test_a_folder_that_is_crawled_is_refused(
         assert f"is being crawled by process {run.loop}" in complaint(capsys)
 
 
-def test_what_is_no_crawl_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_folder_that_is_not_a_crawl_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert resumed(tmp_path) == 2
     assert "there is no crawl" in complaint(capsys)
     assert resumed(tmp_path / "missing") == 2
@@ -178,7 +178,7 @@ def test_what_is_no_crawl_is_refused(tmp_path: Path, capsys: pytest.CaptureFixtu
 
 
 @pytest.mark.parametrize("whole", [0.1, 0.5])
-def test_a_damaged_database_is_said_to_be(
+def test_a_damaged_database_is_reported(
     whole: float, server: Served, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     folder = tmp_path / "c"
@@ -192,9 +192,7 @@ def test_a_damaged_database_is_said_to_be(
 
 
 @pytest.mark.parametrize("damage", ["missing", "torn", "flipped"])
-def test_without_its_snapshot_a_crawl_is_replayed_from_its_beginning(
-    server: Served, tmp_path: Path, damage: str
-) -> None:
+def test_without_a_snapshot_a_crawl_is_replayed_from_its_beginning(server: Served, tmp_path: Path, damage: str) -> None:
     folder = tmp_path / "c"
     begin(server, folder)
     whole = resume.rebuilt(Reading(folder))[0]
@@ -208,14 +206,14 @@ def test_without_its_snapshot_a_crawl_is_replayed_from_its_beginning(
             )
     replayed = resume.rebuilt(Reading(folder))[0]
     assert np.array_equal(whole.state.page[: whole.pages], replayed.state.page[: replayed.pages])
-    assert go_on(folder, max_pages=110)["pages_fetched"] == 110
+    assert resume_to_end(folder, max_pages=110)["pages_fetched"] == 110
 
 
-# ---- what a crawl is told of its pages
+# ---- files of the user
 
 
 @pytest.mark.parametrize(("strategy", "column"), [("omniscient", "pagerank"), ("historical-pagerank-zero", "history")])
-def test_values_of_pages_come_from_the_users_file_in_every_run(
+def test_page_values_come_from_the_users_file_in_every_run(
     server: Served, tmp_path: Path, strategy: str, column: str
 ) -> None:
     web, file, folder = server.web, tmp_path / "values.txt", tmp_path / "c"
@@ -224,7 +222,7 @@ def test_values_of_pages_come_from_the_users_file_in_every_run(
     source = {"history": str(file)} if column == "history" else {"quality": str(file)}
     begin(server, folder, strategy=strategy, **source)
     begun = len(rows(folder, "select 1 from page"))
-    go_on(folder)
+    resume_to_end(folder)
     frontier = resume.rebuilt(Reading(folder))[0]
     values = frontier.state.columns[: frontier.pages, frontier.strategy.page.columns.index(column)]
     urls = [url for (url,) in rows(folder, "select url from page order by id")]
@@ -232,23 +230,23 @@ def test_values_of_pages_come_from_the_users_file_in_every_run(
     assert values.tolist() == [page_quality[url] for url in urls]
 
 
-def test_files_are_found_again_from_another_folder(
+def test_files_of_the_user_are_found_from_another_working_directory(
     server: Served, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
     Path("values.txt").write_text(f"{server.seed_urls[0]}\t1\n")
     Path("hosts").write_text("".join(f"{address} {name}\n" for name, address in server.hosts.items()))
-    asked = ["--strategy", "omniscient", "--quality", "values.txt", "--hosts", "hosts", "--allow-private", "--quiet"]
+    options = ["--strategy", "omniscient", "--quality", "values.txt", "--hosts", "hosts", "--allow-private", "--quiet"]
     polite = ["--delay", "0.01", "--max-pages", "5"]
-    assert cli.run(["crawl", *server.seed_urls[:3], "-o", "c", *asked, *polite]) == 0
+    assert cli.run(["crawl", *server.seed_urls[:3], "-o", "c", *options, *polite]) == 0
     (tmp_path / "elsewhere").mkdir()
     monkeypatch.chdir(tmp_path / "elsewhere")
     assert resumed(Path("../c"), "--max-pages", "10") == 0
     assert len(settled(tmp_path / "c")) >= 10
 
 
-def test_a_snapshot_of_a_future_that_never_was_is_removed(server: Served, tmp_path: Path) -> None:
-    """Killed after a snapshot whose batch was never committed: there will be another batch of that number."""
+def test_a_snapshot_of_an_uncommitted_batch_is_removed(server: Served, tmp_path: Path) -> None:
+    """The crawl is killed after a snapshot whose batch was never committed. Another batch will get the same number."""
     folder = tmp_path / "c"
     begin(server, folder)
     newest = max(int(path.name) for path in folder.glob("snapshot/*"))
@@ -259,13 +257,13 @@ def test_a_snapshot_of_a_future_that_never_was_is_removed(server: Served, tmp_pa
     assert max(int(path.name) for path in folder.glob("snapshot/*")) == newest
 
 
-# ---- a store that is slow
+# ---- a slow store
 
 
-def test_robots_that_wait_for_the_store_find_their_connections_closed(
+def test_connections_that_close_while_they_wait_for_the_store_are_no_failures(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The store stops for longer than servers keep a connection; then all goes on, and nobody failed."""
+    """The store stops for longer than servers keep a connection open. Then the crawl continues, and no page has failed."""
     monkeypatch.setattr("trapline.crawl.files.opening.StoreSettings", partial(StoreSettings, backlog_batches=1))
     stores: list[int] = []
     started = Store.__init__
@@ -277,7 +275,7 @@ def test_robots_that_wait_for_the_store_find_their_connections_closed(
     monkeypatch.setattr(Store, "__init__", noted)
     folder = tmp_path / "c"
 
-    def hold_up() -> None:
+    def stop_store() -> None:
         while not stores or fetches(folder) < 60:
             time.sleep(0.01)
         os.kill(stores[0], signal.SIGSTOP)
@@ -285,7 +283,7 @@ def test_robots_that_wait_for_the_store_find_their_connections_closed(
         os.kill(stores[0], signal.SIGCONT)
 
     with serve(build_web(numbered(8, 60), Behaviour(keep_alive_s=0.3))) as server:
-        holding = threading.Thread(target=hold_up)
+        holding = threading.Thread(target=stop_store)
         holding.start()
         summary = begin(server, folder, seeds=tuple(server.seed_urls), max_pages=1e9)
         holding.join()
@@ -293,26 +291,26 @@ def test_robots_that_wait_for_the_store_find_their_connections_closed(
 
 
 @slow
-def test_a_resume_is_quicker_than_the_delay_and_keeps_it(tmp_path: Path) -> None:
-    """Killed with the requests of its second visits just sent, of which the log of the crawl knows nothing yet."""
+def test_a_resume_that_is_quicker_than_the_delay_keeps_the_delay(tmp_path: Path) -> None:
+    """The crawl is killed just after it sent the requests of its second visits, which its log does not contain yet."""
     delay_s = 4.0
     with serve(build_web(numbered(4, 3), sites_per_address=2)) as server:
         rules = live_rules(delay_s=delay_s, per_connection=1)
         folder = prepared(tmp_path / "c", options_of(server, seeds=tuple(server.seed_urls), rules=rules))
-        for asked in (4, 6):
+        for requests in (4, 6):
             with Run("--resume", folder) as run:
-                assert run.wait_for(lambda asked=asked: np.count_nonzero(server.log().page >= 0) >= asked)  # type: ignore[misc]
+                assert run.wait_for(lambda requests=requests: np.count_nonzero(server.log().page >= 0) >= requests)  # type: ignore[misc]
                 run.send(signal.SIGKILL, run.loop, run.store)
                 run.ended()
         assert check(server.log(), Promise(delay_s, 1)).violations == 0
 
 
 @pytest.mark.parametrize("at", [0.4, *(pytest.param(at, marks=slow) for at in (0.1, 0.6, 0.9))])
-def test_a_damaged_database_is_refused_in_one_line(server: Served, tmp_path: Path, at: float) -> None:
+def test_a_damaged_database_page_is_refused_in_one_line(server: Served, tmp_path: Path, at: float) -> None:
     folder = tmp_path / "c"
     begin(server, folder, max_pages=300)
     with (folder / "crawl.db").open("r+b") as file:
         file.seek(int(at * (folder / "crawl.db").stat().st_size))
-        file.write(b"\x55" * 8192)  # the head of a page is in it; what is free within one may be anything
+        file.write(b"\x55" * 8192)  # the head of a page is damaged; free space within a page may hold anything
     with pytest.raises(ConfigError, match=r"crawl\.db: (is damaged|not the database).*"):
-        go_on(folder)
+        resume_to_end(folder)

@@ -1,4 +1,4 @@
-"""A crawl that goes on from a folder in which something is damaged: it does without it, or says which snapshot, file and batch."""
+"""A crawl resumes without a damaged part of its folder, or reports which snapshot, file and batch is damaged."""
 
 import sqlite3
 from collections.abc import Iterator
@@ -27,7 +27,7 @@ def resumed(folder: Path) -> int:
 
 
 def snapshots(folder: Path) -> list[Path]:
-    """From the oldest to the newest."""
+    """Return the snapshots from the oldest to the newest."""
     return sorted((folder / SNAPSHOT).iterdir(), key=lambda place: int(place.name))
 
 
@@ -39,7 +39,7 @@ def damage(place: Path) -> Path:
     return file
 
 
-def test_a_damaged_snapshot_is_passed_over_said_and_removed(server: Served, tmp_path: Path, capsys: Captured) -> None:
+def test_a_damaged_snapshot_is_skipped_reported_and_removed(server: Served, tmp_path: Path, capsys: Captured) -> None:
     folder = tmp_path / "c"
     begin(server, folder, snapshot_pages=30, max_pages=150)
     older, newest = snapshots(folder)
@@ -52,17 +52,17 @@ def test_a_damaged_snapshot_is_passed_over_said_and_removed(server: Served, tmp_
     assert len(settled(folder)) >= 170
 
 
-def test_without_any_whole_snapshot_the_line_names_one_and_its_file(
+def test_without_an_intact_snapshot_the_error_names_a_snapshot_and_its_file(
     server: Served, tmp_path: Path, capsys: Captured
 ) -> None:
     folder = tmp_path / "c"
     begin(server, folder, snapshot_pages=30, max_pages=150)
-    with closing(sqlite3.connect(folder / "crawl.db")) as database:  # what lies behind both is forgotten
+    with closing(sqlite3.connect(folder / "crawl.db")) as database:  # the log before both snapshots is deleted
         database.execute("delete from journal where batch <= ?", (int(snapshots(folder)[0].name),))
         database.commit()
     files = [damage(place) for place in snapshots(folder)]
     capsys.readouterr()
-    for _ in range(2):  # nothing is removed that cannot be done without
+    for _ in range(2):  # nothing that is needed is removed
         assert cli.run(["crawl", "--quiet", "--resume", str(folder), "--max-pages", "170"]) == 2
         line = complaint(capsys)
         assert str(files[-1]) in line and f"{folder}: the log of batch 1 is missing" in line
@@ -70,14 +70,14 @@ def test_without_any_whole_snapshot_the_line_names_one_and_its_file(
 
 
 @pytest.mark.parametrize("column", ["calls", "refresh"])
-def test_a_damaged_log_is_said_with_its_folder_and_batch(
+def test_a_damaged_log_is_reported_with_its_folder_and_batch(
     server: Served, tmp_path: Path, column: str, capsys: Captured
 ) -> None:
     folder = tmp_path / "c"
     hosts = tmp_path / "hosts"
     hosts.write_text("".join(f"{address} {name}\n" for name, address in server.hosts.items()))
-    told = ["--hosts", str(hosts), "--allow-private", "--delay", "0.01", "--pause", "0", "--refresh", "--quiet"]
-    assert cli.run(["crawl", *server.seed_urls[:3], "-o", str(folder), "--max-pages", "90", *told]) == 0
+    options = ["--hosts", str(hosts), "--allow-private", "--delay", "0.01", "--pause", "0", "--refresh", "--quiet"]
+    assert cli.run(["crawl", *server.seed_urls[:3], "-o", str(folder), "--max-pages", "90", *options]) == 0
     for place in snapshots(folder):
         for file in place.rglob("*.*"):
             file.unlink()

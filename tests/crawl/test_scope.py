@@ -1,4 +1,4 @@
-"""Scope: what belongs to a crawl, and the reason where it does not."""
+"""The scope decides which URLs belong to a crawl, and gives the reason if one does not."""
 
 from itertools import pairwise
 from pathlib import Path
@@ -32,13 +32,13 @@ def admits(scope: Scope, url: str) -> str:
         ("http://[::1]/", "host", "domain"),
     ],
 )
-def test_hosts_and_domains_of_the_seeds(url: str, by_host: str, by_domain: str) -> None:
+def test_the_scope_follows_hosts_or_domains_of_the_seeds(url: str, by_host: str, by_domain: str) -> None:
     assert admits(Scope("any", SEEDS), url) == ""
     assert admits(Scope("host", SEEDS), url) == by_host
     assert admits(Scope("domain", SEEDS), url) == by_domain
 
 
-def test_form() -> None:
+def test_the_form_of_a_url_can_reject_it() -> None:
     scope = Scope("any", include=("^https?://[^/]*/docs/", "/blog/"), exclude=(r"\.(?:pdf|zip)$",))
     assert admits(scope, "http://a/docs/x") == admits(scope, "http://a/en/blog/x") == ""
     assert admits(scope, "http://a/x") == "include"
@@ -48,13 +48,13 @@ def test_form() -> None:
 
 
 @pytest.mark.parametrize("option", ["include", "exclude"])
-def test_a_bad_expression_is_named_with_its_option(option: str) -> None:
+def test_an_invalid_expression_is_reported_with_its_option(option: str) -> None:
     with pytest.raises(ConfigError, match=rf"^--{option} '\(a' is not a regular expression"):
         Scope(**{option: ("ok", "(a")})
 
 
 @pytest.mark.parametrize("kind", ["any", "host", "domain"])
-def test_ports_of_other_services_are_left_out_unless_a_seed_is_there(kind: str) -> None:
+def test_ports_of_other_services_are_rejected_unless_a_seed_has_the_port(kind: str) -> None:
     scope = Scope(kind, seeds=("http://a.org/", "http://a.org:6000/"))
     for url, reason in {
         "http://a.org:25/": "port",
@@ -66,13 +66,13 @@ def test_ports_of_other_services_are_left_out_unless_a_seed_is_there(kind: str) 
         assert scope.admits(url) == reason
 
 
-def test_an_unknown_kind_is_told_the_nearest() -> None:
+def test_an_unknown_kind_is_reported_with_the_nearest_name() -> None:
     with pytest.raises(ConfigError, match="did you mean 'domain'"):
         Scope("domains")
 
 
 def test_registrable_domains_of_the_public_suffix_list(shared_data: Path) -> None:
-    """Its own cases, as URLs have hosts: in lower case, and names without a registrable part stand for themselves."""
+    """The cases of the list, in the form of URL hosts: lower case, and names without a registrable part stay as they are."""
     compared = 0
     for row in (shared_data / "public-suffix" / "tests.txt").read_text(encoding="utf-8").splitlines():
         name, _, expected = row.partition(" ")
@@ -94,7 +94,7 @@ def test_a_seed_belongs_to_its_own_crawl(kind: str, host: str, path: str) -> Non
 
 
 def followed(scope: Scope, *chain: str) -> list[int]:
-    """The redirects from each URL to the next, as the crawl meets them."""
+    """Follow the redirects from each URL to the next, as the crawl does."""
     found = []
     for url, to in pairwise(chain):
         found.append(scope.redirects_to(url, to))
@@ -103,7 +103,7 @@ def followed(scope: Scope, *chain: str) -> list[int]:
     return found
 
 
-def test_what_a_seed_redirects_to_is_a_seed_up_to_five_redirects() -> None:
+def test_the_targets_of_up_to_five_redirects_of_a_seed_are_seeds() -> None:
     scope = Scope("host", ("http://a.org/",))
     chain = ["http://a.org/", *(f"http://{number}.net/" for number in range(7))]
     assert followed(scope, *chain) == [1, 2, 3, 4, 5, 0, 0]
@@ -111,19 +111,19 @@ def test_what_a_seed_redirects_to_is_a_seed_up_to_five_redirects() -> None:
     assert dict(scope.redirected) == {url: number for number, url in enumerate(chain[1:6], 1)}
 
 
-def test_redirects_of_other_pages_add_nothing() -> None:
+def test_redirects_of_other_pages_add_no_seeds() -> None:
     scope = Scope("host", ("http://a.org/",))
     assert followed(scope, "http://a.org/b", "http://b.org/") == [0]
     assert admits(scope, "http://b.org/") == "host"
 
 
-def test_a_redirect_within_the_host_leads_on() -> None:
+def test_a_redirect_within_the_host_continues_the_chain() -> None:
     scope = Scope("domain", ("http://a.org/",))
     assert followed(scope, "http://a.org/", "https://www.a.org/", "http://b.org/") == [1, 2]
     assert admits(scope, "http://any.b.org/") == ""
 
 
-def test_what_is_not_wanted_is_no_seed_by_a_redirect() -> None:
+def test_a_rejected_url_does_not_become_a_seed_by_a_redirect() -> None:
     assert followed(Scope("any", ("http://a.org/",)), "http://a.org/", "http://b.org/") == [0]
     scope = Scope("host", ("http://a.org/",), exclude=(r"b\.org",))
     assert followed(scope, "http://a.org/", "http://b.org/") == [0]

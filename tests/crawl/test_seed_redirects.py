@@ -1,4 +1,4 @@
-"""A seed that redirects leads the crawl to where it redirects to: in one process, after a stop, in several processes, and after growth.
+"""A seed that redirects extends the crawl to the target: in one process, after a stop, in several processes, and after growth.
 
 old.test/ -> old.test/en/ -> www.new.test/ -> its pages; all link to far.test, and www.new.test/out redirects there
 """
@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.cli.crawling import Left
+from tests.cli.crawling import CrawlResult
 from tests.crawl.small_server import NOT_FOUND, SmallServer, moved, page, small_server
 from tests.effort import slow
 from trapline.cli import run
@@ -21,7 +21,7 @@ EXPECTED = [
 
 
 class Web:
-    """Answers by host and path; its port is known when it is served."""
+    """Answers by host and path. The port is known once the web is served."""
 
     def __init__(self) -> None:
         self.port = 0
@@ -49,70 +49,74 @@ class Web:
 
 @pytest.fixture
 def web(tmp_path: Path) -> Iterator[tuple[SmallServer, list[str]]]:
-    """A server, and what a crawl of it is told on the command line."""
+    """Return a server, and the command-line options for a crawl of it."""
     answers = Web()
     with small_server(answers, tuple(HOSTS.values())) as server:
         answers.port = server.port
         hosts = tmp_path / "hosts"
         hosts.write_text("".join(f"{address} {name}\n" for name, address in HOSTS.items()))
-        told = ["--allow-private", "--hosts", str(hosts), "--delay", "0", "--pause", "0", "--per-connection", "1"]
+        arguments = ["--allow-private", "--hosts", str(hosts), "--delay", "0", "--pause", "0", "--per-connection", "1"]
         seeds = [answers.url("old.test/"), answers.url("second.test/")]
-        yield server, ["crawl", *seeds, *told, "--backoff", "0", "--strategy", "breadth-first", "--quiet"]
+        yield server, ["crawl", *seeds, *arguments, "--backoff", "0", "--strategy", "breadth-first", "--quiet"]
 
 
-def had(server: SmallServer, folder: Path) -> list[str]:
-    """Hosts and paths of the pages had, as the folder has them; the server must agree."""
-    urls = [url for (url,) in Left(folder).rows("select url from fetch join page on page.id = page where result = 3")]
+def fetched_pages(server: SmallServer, folder: Path) -> list[str]:
+    """Return hosts and paths of the fetched pages in the folder, and check that the server saw the same."""
+    urls = [
+        url for (url,) in CrawlResult(folder).rows("select url from fetch join page on page.id = page where result = 3")
+    ]
     names = sorted(url.partition("://")[2].replace(f":{server.port}", "") for url in urls)
     assert sorted({one.host + one.target for one in server.log if one.target != "/robots.txt"}) == sorted(set(names))
     return names
 
 
-def test_the_crawl_goes_on_where_a_seed_redirects_to(web: tuple[SmallServer, list[str]], tmp_path: Path) -> None:
-    server, told = web
-    assert run([*told, "-o", str(tmp_path / "out")]) == 0
-    assert had(server, tmp_path / "out") == EXPECTED
-    assert Left(tmp_path / "out").summary["rejected_links"] == {"host": 7}
+def test_the_crawl_continues_at_the_target_of_a_seed(web: tuple[SmallServer, list[str]], tmp_path: Path) -> None:
+    server, arguments = web
+    assert run([*arguments, "-o", str(tmp_path / "out")]) == 0
+    assert fetched_pages(server, tmp_path / "out") == EXPECTED
+    assert CrawlResult(tmp_path / "out").summary["rejected_links"] == {"host": 7}
 
 
-def test_without_a_seed_that_redirects_it_stays(web: tuple[SmallServer, list[str]], tmp_path: Path) -> None:
-    server, (command, _, second, *told) = web
-    assert run([command, second, *told, "-o", str(tmp_path / "out")]) == 0
-    assert had(server, tmp_path / "out") == ["second.test/", "second.test/q"]
+def test_without_a_redirecting_seed_the_crawl_stays_on_its_host(
+    web: tuple[SmallServer, list[str]], tmp_path: Path
+) -> None:
+    server, (command, _, second, *arguments) = web
+    assert run([command, second, *arguments, "-o", str(tmp_path / "out")]) == 0
+    assert fetched_pages(server, tmp_path / "out") == ["second.test/", "second.test/q"]
 
 
 @pytest.mark.parametrize("pages", range(1, 6))
-def test_a_resumed_crawl_remembers_it(web: tuple[SmallServer, list[str]], tmp_path: Path, pages: int) -> None:
-    server, told = web
-    assert run([*told, "-o", str(tmp_path / "out"), "--max-pages", str(pages)]) == 0
+def test_a_resumed_crawl_remembers_the_target(web: tuple[SmallServer, list[str]], tmp_path: Path, pages: int) -> None:
+    server, arguments = web
+    assert run([*arguments, "-o", str(tmp_path / "out"), "--max-pages", str(pages)]) == 0
     assert run(["crawl", "--resume", str(tmp_path / "out"), "--max-pages", "100", "--quiet"]) == 0
-    assert had(server, tmp_path / "out") == EXPECTED
+    assert fetched_pages(server, tmp_path / "out") == EXPECTED
 
 
 @slow
-def test_all_partitions_hear_of_it(web: tuple[SmallServer, list[str]], tmp_path: Path) -> None:
-    server, told = web
-    assert run([*told, "-o", str(tmp_path / "out"), "--processes", "3"]) == 0
-    assert had(server, tmp_path / "out") == EXPECTED
+def test_all_partitions_learn_the_target(web: tuple[SmallServer, list[str]], tmp_path: Path) -> None:
+    server, arguments = web
+    assert run([*arguments, "-o", str(tmp_path / "out"), "--processes", "3"]) == 0
+    assert fetched_pages(server, tmp_path / "out") == EXPECTED
 
 
 @slow
 @pytest.mark.parametrize("pages", [2, 4])
-def test_a_partition_that_comes_later_hears_of_it_too(
+def test_a_partition_that_joins_later_learns_the_target_too(
     web: tuple[SmallServer, list[str]], tmp_path: Path, pages: int
 ) -> None:
-    server, told = web
-    assert run([*told, "-o", str(tmp_path / "out"), "--processes", "2", "--max-pages", str(pages)]) == 0
+    server, arguments = web
+    assert run([*arguments, "-o", str(tmp_path / "out"), "--processes", "2", "--max-pages", str(pages)]) == 0
     grown = ["--processes", "4", "--max-pages", "100", "--quiet"]
     assert run(["crawl", "--resume", str(tmp_path / "out"), *grown]) == 0
-    assert had(server, tmp_path / "out") == EXPECTED
+    assert fetched_pages(server, tmp_path / "out") == EXPECTED
 
 
-def test_explain_knows_it(
+def test_explain_knows_the_target(
     web: tuple[SmallServer, list[str]], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    server, told = web
-    assert run([*told, "-o", str(tmp_path / "out")]) == 0
+    server, arguments = web
+    assert run([*arguments, "-o", str(tmp_path / "out")]) == 0
     for name, says in (("www.new.test", "does not know this page; did you mean"), ("far.test", "another host")):
         run(["explain", str(tmp_path / "out"), f"http://{name}:{server.port}/never"])
         said = capsys.readouterr()

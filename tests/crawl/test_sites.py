@@ -15,12 +15,12 @@ from trapline.crawl.discovery.sites import UNRESOLVED, Site, Sites
         ("https://[::1]:8443", "::1", 8443, True),
     ],
 )
-def test_an_origin_says_where_to_connect(origin: str, host: str, port: int, secure: bool) -> None:
+def test_an_origin_gives_host_port_and_scheme(origin: str, host: str, port: int, secure: bool) -> None:
     site = Site(0, origin)
     assert (site.host, site.port, site.secure) == (host, port, secure)
 
 
-def test_sites_are_numbered_as_they_come() -> None:
+def test_sites_are_numbered_in_order() -> None:
     sites = Sites(pause_s=2.0)
     added = [sites.add(f"http://{name}.org") for name in "abc"]
     assert [site.id for site in added] == [0, 1, 2] and list(sites) == added and len(sites) == 3
@@ -28,7 +28,7 @@ def test_sites_are_numbered_as_they_come() -> None:
     assert {site.pause_s for site in sites} == {2.0}
 
 
-def test_a_new_site_knows_nothing() -> None:
+def test_a_new_site_has_no_address_and_no_rules() -> None:
     site = Sites(0.0).add("http://a.org")
     assert (site.addresses, site.robots, site.connection) == ((), None, None) and UNRESOLVED < 0
 

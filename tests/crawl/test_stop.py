@@ -1,4 +1,4 @@
-"""A crawl that is stopped ends, also where servers do not."""
+"""A crawl that is stopped ends, even if servers do not answer."""
 
 import errno
 from collections.abc import Iterator
@@ -17,11 +17,13 @@ from trapline.testweb import Behaviour, build_web, serve
 
 
 @contextmanager
-def nobody() -> Iterator[Any]:
+def no_display() -> Iterator[Any]:
     yield lambda standing: None
 
 
-def test_what_servers_hold_back_is_given_up_after_a_while(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_unanswered_requests_are_dropped_after_the_grace_period(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(run, "_GRACE_S", 0.5)
     never = Behaviour(latency_s=3_600.0)
     web = build_web(generate(20, 4, seed=1), [Behaviour(), never, Behaviour(), never])
@@ -35,12 +37,12 @@ def test_what_servers_hold_back_is_given_up_after_a_while(tmp_path: Path, monkey
             allow_private=True,
             hosts=hosts,
         )
-        summary = run.open_crawl(options, tmp_path / "crawl", nobody())
+        summary = run.open_crawl(options, tmp_path / "crawl", no_display())
     assert summary["stopped_by"] == "max-seconds"
     assert summary["pages_fetched"] > 0 and summary["errors"] == 0
 
 
-def test_a_snapshot_that_cannot_be_written_ends_the_crawl_with_the_way_on(
+def test_a_snapshot_that_cannot_be_written_ends_the_crawl_with_a_hint_how_to_resume(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     def full(*given: object) -> None:
@@ -49,7 +51,7 @@ def test_a_snapshot_that_cannot_be_written_ends_the_crawl_with_the_way_on(
     with served(60, 4) as server:
         folder = prepared(tmp_path / "c", options_of(server, snapshot_pages=20))
         with monkeypatch.context() as patched:
-            patched.setattr("trapline.crawl.files.snapshots.checkpoint.save", full)
+            patched.setattr("trapline.crawl.files.checkpoint.checkpoint.save", full)
             assert cli.run(["crawl", "--quiet", "--resume", str(folder)]) == 2
         said = f"trapline: error: {folder}: the disk is full; make room and go on with --resume {folder}\n"
         assert capsys.readouterr().err == said

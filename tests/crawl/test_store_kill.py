@@ -1,4 +1,4 @@
-"""SIGKILL of the loop or of its store at any moment: what was acknowledged is there, and every file is whole."""
+"""SIGKILL of the loop or of its store at any moment: every acknowledged batch is stored, and every file is complete."""
 
 import os
 import random
@@ -23,7 +23,7 @@ ROOT = Path(__file__).parents[2]
 
 
 def feed_and_kill(folder: Path, whom: str, after_s: float) -> int:
-    """The last batch that the loop knew to be durable."""
+    """Kill the loop or the store. Return the last batch that the loop knew to be durable."""
     environment = os.environ | {"PYTHONPATH": os.pathsep.join([str(ROOT), *sys.path])}
     program = [sys.executable, "-m", "tests.crawl.store_feeder", str(folder)]
     with subprocess.Popen(program, stdout=subprocess.PIPE, text=True, cwd=ROOT, env=environment) as loop:
@@ -35,7 +35,7 @@ def feed_and_kill(folder: Path, whom: str, after_s: float) -> int:
     return int(acknowledged[-1]) if acknowledged else 0
 
 
-def test_what_was_acknowledged_is_there_and_all_that_is_there_is_whole(tmp_path: Path) -> None:
+def test_acknowledged_batches_are_stored_and_every_stored_batch_is_complete(tmp_path: Path) -> None:
     folder = tmp_path / "c"
     claim_new(folder, {}).release()
     chance = random.Random(1)
@@ -51,7 +51,7 @@ def test_what_was_acknowledged_is_there_and_all_that_is_there_is_whole(tmp_path:
     assert check_digests(folder) > 0
 
 
-def test_a_batch_that_is_cut_off_by_the_loops_death_never_was(tmp_path: Path) -> None:
+def test_a_batch_that_the_loops_death_cuts_off_is_not_stored(tmp_path: Path) -> None:
     folder = tmp_path / "c"
     claim_new(folder, {}).release()
     whole = b"".join(b"".join(encode_batch(batch(number))) for number in (1, 2))
@@ -64,7 +64,7 @@ def test_a_batch_that_is_cut_off_by_the_loops_death_never_was(tmp_path: Path) ->
         assert check_crawl(folder) == last
 
 
-def test_tails_and_strange_archives_are_cut_away_at_the_next_start(tmp_path: Path) -> None:
+def test_incomplete_tails_and_unknown_archives_are_cut_off_at_the_next_start(tmp_path: Path) -> None:
     folder = tmp_path / "c"
     claim_new(folder, {}).release()
     keeper = Keeper(folder, StoreSettings())
@@ -81,14 +81,14 @@ def test_tails_and_strange_archives_are_cut_away_at_the_next_start(tmp_path: Pat
 
 
 def forget_after(folder: Path, commits: int) -> bytes:
-    """Two commits, of which the database knows only so many; what the archive has of the others."""
+    """Make two commits and let the database forget all but `commits`. Return the archive bytes of the forgotten ones."""
     claim_new(folder, {}).release()
     keeper = Keeper(folder, StoreSettings())
     kept = [(folder / "crawl.db").read_bytes()]
     sizes = [0]
     for number in (1, 2):
         keeper.commit([batch(number)])
-        keeper.leave()  # moves its log into the database
+        keeper.leave()  # moves the write-ahead log into the database
         kept.append((folder / "crawl.db").read_bytes())
         sizes.append((folder / "warc" / "trapline-00000.warc.gz").stat().st_size)
         keeper = Keeper(folder, StoreSettings())
@@ -98,7 +98,7 @@ def forget_after(folder: Path, commits: int) -> bytes:
 
 
 @pytest.mark.parametrize(("commits", "name"), [(0, "trapline-00000.warc.gz"), (1, "trapline-00000.warc.gz-*")])
-def test_answers_that_an_older_database_does_not_know_are_kept_at_the_next_start(
+def test_records_that_an_older_database_does_not_know_are_kept_aside_at_the_next_start(
     tmp_path: Path, commits: int, name: str
 ) -> None:
     unknown = forget_after(tmp_path / "c", commits)
@@ -108,7 +108,7 @@ def test_answers_that_an_older_database_does_not_know_are_kept_at_the_next_start
     assert check_crawl(tmp_path / "c") == commits
 
 
-def test_an_archive_of_another_crawl_is_neither_removed_nor_written_into(tmp_path: Path) -> None:
+def test_an_archive_of_another_crawl_is_neither_removed_nor_written_to(tmp_path: Path) -> None:
     folder = tmp_path / "c"
     claim_new(folder, {}).release()
     place = folder / "warc"
@@ -121,7 +121,7 @@ def test_an_archive_of_another_crawl_is_neither_removed_nor_written_into(tmp_pat
     keeper.commit([batch(1)])
     keeper.leave()
     assert all((place / name).read_bytes() == b"of the user" for name in names[:2])
-    assert (folder / "damaged" / names[2]).read_bytes() == b"of the user"  # its place was needed
+    assert (folder / "damaged" / names[2]).read_bytes() == b"of the user"  # its file name was needed
 
 
 def test_a_failed_write_removes_no_archive_of_another_crawl(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -157,10 +157,10 @@ def test_a_write_that_fails_leaves_nothing_of_its_batch(tmp_path: Path, monkeypa
     keeper.leave()
 
 
-def test_a_commit_of_which_nobody_knows_whether_it_took_place_is_left_to_the_next_start(
+def test_a_commit_with_an_unknown_result_is_left_to_the_next_start(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A sync of the log that fails says nothing of what is on the disk: SQLite may find the whole batch there the next time."""
+    """A failed sync of the log says nothing about the disk: SQLite may find the whole batch there the next time."""
     folder = tmp_path / "c"
     claim_new(folder, {}).release()
     keeper = Keeper(folder, StoreSettings())
@@ -173,7 +173,7 @@ def test_a_commit_of_which_nobody_knows_whether_it_took_place_is_left_to_the_nex
 
     with monkeypatch.context() as patched:
         patched.setattr(Database, "commit", fail_afterwards)
-        patched.setattr(Database, "archives", lambda database: as_before[0])  # what this connection shows of the log
+        patched.setattr(Database, "archives", lambda database: as_before[0])  # this connection shows the log
         patched.setattr(Database, "index_bytes", lambda database: as_before[1])
         with pytest.raises(sqlite3.OperationalError):
             keeper.commit([batch(2)])
@@ -182,7 +182,7 @@ def test_a_commit_of_which_nobody_knows_whether_it_took_place_is_left_to_the_nex
     assert check_crawl(folder) == 2
 
 
-def test_sorting_in_pieces_gives_the_same_lines_in_order(tmp_path: Path) -> None:
+def test_sorting_in_pieces_gives_the_same_sorted_lines(tmp_path: Path) -> None:
     chance = random.Random(1)
     lines = [b"%030d {}\n" % chance.randrange(100) for _ in range(1000)]
     (tmp_path / "x").write_bytes(b"".join(lines))

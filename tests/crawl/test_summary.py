@@ -1,4 +1,4 @@
-"""summary.json: every number against the rows it is counted from, and every key in the documentation."""
+"""Every number in summary.json equals the count of its rows, and the documentation has every key."""
 
 import json
 import sqlite3
@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from tests.crawl.crawl_folder import BEGAN, simulated, write_crawl
-from trapline.crawl.inspect.database import opened
+from trapline.crawl.inspect.database_reader import opened
 from trapline.crawl.inspect.summary import span_of, write_summary
 from trapline.errors import ConfigError
 from trapline.frontier import FETCHED
@@ -31,7 +31,7 @@ def rows(folder: Path, query: str) -> list[Any]:
     return opened(folder).execute(query).fetchall()
 
 
-def test_what_is_written_is_what_was_counted(folder: Path, found: dict[str, Any]) -> None:
+def test_the_written_summary_is_the_counted_one(folder: Path, found: dict[str, Any]) -> None:
     assert found == json.loads((folder / "summary.json").read_text())
 
 
@@ -71,7 +71,7 @@ def test_the_time_between_two_runs_does_not_count(tmp_path: Path) -> None:
     assert span_of(opened(folder)).seconds == pytest.approx(before, abs=1e-5)
 
 
-def test_a_crawl_that_did_nothing_has_a_summary(tmp_path: Path) -> None:
+def test_an_empty_crawl_has_a_summary(tmp_path: Path) -> None:
     folder = write_crawl(tmp_path, *simulated(20, 2))
     with sqlite3.connect(folder / "crawl.db") as database:
         for table in ("fetch", "robots", "progress", "warc"):

@@ -1,4 +1,4 @@
-"""`trapline verify`: a folder is sound, or every damage is named by its place; and what can be repaired is."""
+"""`trapline verify` finds a folder sound, or names every damage by its place. `--repair` repairs the damage where that is possible."""
 
 import errno
 import json
@@ -25,17 +25,18 @@ from tests.crawl.test_resume import begin
 from trapline import cli
 from trapline.blobs import BlobKind
 from trapline.crawl.engine.options import CrawlOptions
-from trapline.crawl.files import lock
+from trapline.crawl.files import archive_check, lock
 from trapline.crawl.files import verify as crawl_verify
 from trapline.crawl.files.archive_reader import Damage, Record, filler, read_back
+from trapline.crawl.files.database_check import Problem
 from trapline.crawl.files.layout import claim_existing, claim_new
-from trapline.crawl.files.verify import Problem, held, verify
+from trapline.crawl.files.verify import held, verify
 from trapline.crawl.store.damaged import DAMAGED, keep_bytes
 from trapline.crawl.store.keeper import Keeper
 from trapline.crawl.store.settings import StoreSettings
 from trapline.crawl.store.warc import base32
 from trapline.frontier import journal
-from trapline.parallel.live.verify import verify_all
+from trapline.parallel.folder.verify import verify_all
 from trapline.testweb import Served
 
 Captured = pytest.CaptureFixture[str]
@@ -70,7 +71,7 @@ def flip(path: Path, at: int) -> None:
 
 
 def answer(folder: Path, number: int) -> tuple[str, int, int]:
-    """A page with its record: URL, offset, length."""
+    """Return a page with its record: URL, offset, length."""
     with closing(sqlite3.connect(folder / "crawl.db")) as database:
         sql = "select url, offset, length from fetch join page on page.id = page where file = 0 limit 1 offset ?"
         found: tuple[str, int, int] = database.execute(sql, (number,)).fetchone()
@@ -83,7 +84,7 @@ def change(folder: Path, sql: str, *values: Any) -> None:
 
 
 def is_repaired(folder: Path) -> None:
-    """Every other reader can read it, and the crawl can go on."""
+    """Check that other readers can read the folder, and that the crawl can be resumed."""
     assert verify(folder).problems == []
     for path in (folder / "warc").iterdir():
         with path.open("rb") as file:
@@ -94,7 +95,7 @@ def is_repaired(folder: Path) -> None:
     assert verify(folder).problems == []
 
 
-def test_a_crawl_that_has_ended_is_sound(sound: Path, capsys: Captured) -> None:
+def test_a_complete_crawl_is_sound(sound: Path, capsys: Captured) -> None:
     before = {path: path.read_bytes() for path in sound.rglob("*") if path.is_file() and path.suffix != ".db-shm"}
     assert cli.run(["verify", str(sound)]) == 0
     assert capsys.readouterr().out.startswith(f"{sound}: sound: 1 archive with ")
@@ -124,7 +125,8 @@ def test_every_flipped_byte_of_an_archive_is_found_or_changes_no_record(sound: P
         os.pwrite(descriptor, torn, 0)
         parts = list(read_back(descriptor, len(data), known))
         if parts == whole:
-            # In a gzip header behind magic and method; or in bits of deflate that mean nothing, as codes that no byte uses.
+            # In a gzip header after magic and method, or in bits of deflate without a meaning, such as codes that no
+            # byte uses.
             unused += not any(3 <= at - part.offset < 10 for part in whole)
             continue
         damages = [part for part in parts if isinstance(part, Damage)]
@@ -133,14 +135,14 @@ def test_every_flipped_byte_of_an_archive_is_found_or_changes_no_record(sound: P
     os.close(descriptor)
 
 
-def test_a_damaged_record_is_named_and_its_place_filled(folder: Path, capsys: Captured) -> None:
+def test_a_damaged_record_is_named_and_replaced_by_a_filler(folder: Path, capsys: Captured) -> None:
     url, offset, length = answer(folder, 7)
     flip(archive(folder), offset + length // 2)
     original = archive(folder).read_bytes()[offset : offset + length]
     assert cli.run(["verify", str(folder), "--json"]) == 1
     found = json.loads(capsys.readouterr().out)
     assert not found["sound"] and [(one["url"], one["offset"]) for one in found["problems"]] == [(url, offset)]
-    assert cli.run(["verify", str(folder), "--repair"]) == 1  # what was there is lost
+    assert cli.run(["verify", str(folder), "--repair"]) == 1  # the damaged record is lost
     assert f"at byte {offset:,}" in capsys.readouterr().out
     assert (folder / DAMAGED / f"{archive(folder).name}-{offset}").read_bytes() == original
     is_repaired(folder)
@@ -156,7 +158,7 @@ def test_a_damaged_request_beside_an_answer_is_named_by_its_page(folder: Path) -
     is_repaired(folder)
 
 
-def test_an_archive_that_was_cut_off_or_is_missing_loses_what_was_behind(folder: Path) -> None:
+def test_an_archive_that_is_cut_off_loses_the_records_behind_the_cut(folder: Path) -> None:
     _, offset, length = answer(folder, 40)
     os.truncate(archive(folder), offset + length // 2)
     found = verify(folder, repair=True)
@@ -167,32 +169,32 @@ def test_an_archive_that_was_cut_off_or_is_missing_loses_what_was_behind(folder:
     is_repaired(folder)
 
 
-def test_a_missing_archive_is_said_and_replaced(folder: Path) -> None:
+def test_a_missing_archive_is_reported_and_replaced(folder: Path) -> None:
     archive(folder).rename(folder / "elsewhere")
     found = verify(folder, repair=True)
     assert not found.remaining and not found.is_sound
     is_repaired(folder)
 
 
-def test_the_work_for_a_missing_archive_grows_with_its_rows_and_not_with_their_square(
+def test_the_work_for_a_missing_archive_grows_linearly_with_its_rows(
     folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     reads = count()
 
-    class CountedRow(crawl_verify.ArchivedAnswer):
+    class CountedRow(archive_check.ArchivedAnswer):
         @property
         def offset(self) -> int:  # type: ignore[override]
             next(reads)
             return self[1]
 
-    monkeypatch.setattr(crawl_verify, "ArchivedAnswer", CountedRow)
+    monkeypatch.setattr(archive_check, "ArchivedAnswer", CountedRow)
     archive(folder).unlink()
     problems = len(verify(folder).problems)
     assert problems > 200 and next(reads) < 20 * problems
 
 
 class CountedConnection(sqlite3.Connection):
-    """Counts what SQLite does for all connections of its kind: its instructions, by hundreds, and its commits."""
+    """Counts, over all connections of this class, the instructions of SQLite, by hundreds, and the commits."""
 
     hundreds = commits = 0
 
@@ -211,7 +213,7 @@ class CountedConnection(sqlite3.Connection):
         cls.commits += statement.casefold().startswith("commit")
 
 
-def test_the_repair_of_a_missing_archive_is_one_commit_and_a_few_steps_a_row(
+def test_the_repair_of_a_missing_archive_is_one_commit_with_few_steps_per_row(
     folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     class Counted(CountedConnection):
@@ -223,11 +225,11 @@ def test_the_repair_of_a_missing_archive_is_one_commit_and_a_few_steps_a_row(
     rows = len(verify(folder).problems)
     of_checking, Counted.commits = Counted.hundreds, 0
     assert not verify(folder, repair=True).remaining
-    # Three checks, two with rows and records, and the repair of archive and index between them.
+    # Three checks, two of them with rows and records, and the repair of archive and index between them.
     assert rows > 120 and Counted.commits <= 2 and Counted.hundreds - 5 * of_checking < 2 * rows
 
 
-def test_neighbouring_damages_are_filled_and_kept_as_one(folder: Path) -> None:
+def test_adjacent_damages_are_replaced_and_kept_as_one(folder: Path) -> None:
     first, last = (answer(folder, number) for number in (20, 29))
     data = bytearray(archive(folder).read_bytes())
     data[first[1] : last[1] + last[2]] = bytes(last[1] + last[2] - first[1])
@@ -238,14 +240,14 @@ def test_neighbouring_damages_are_filled_and_kept_as_one(folder: Path) -> None:
     is_repaired(folder)
 
 
-def test_a_missing_folder_of_archives_is_made_anew(folder: Path) -> None:
+def test_a_missing_folder_of_archives_is_made_again(folder: Path) -> None:
     shutil.rmtree(folder / "warc")
     found = verify(folder, repair=True)
     assert not found.remaining and not found.is_sound
     is_repaired(folder)
 
 
-def test_problems_that_stay_are_compared_once_a_round(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_remaining_problems_are_compared_once_a_round(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     texts = count()
 
     def counted_text(problem: Problem, text: Callable[[Problem], str] = Problem.__str__) -> str:
@@ -259,19 +261,24 @@ def test_problems_that_stay_are_compared_once_a_round(folder: Path, monkeypatch:
     assert problems > 100 and next(texts) < 20 * problems
 
 
-def test_an_index_is_made_anew_as_it_was(folder: Path) -> None:
+def test_an_index_is_rebuilt_as_it_was(folder: Path) -> None:
     index = folder / "index.cdxj"
     whole = index.read_bytes()
-    harms = (index.unlink, lambda: flip(index, 1000), lambda: os.truncate(index, 5000), lambda: index.write_bytes(b"?"))
-    for harm in harms:
-        harm()
+    damages = (
+        index.unlink,
+        lambda: flip(index, 1000),
+        lambda: os.truncate(index, 5000),
+        lambda: index.write_bytes(b"?"),
+    )
+    for damage in damages:
+        damage()
         (problem,) = verify(folder).problems
         assert problem.place == str(index) and not problem.lost
         assert verify(folder, repair=True).is_sound
         assert index.read_bytes() == whole
 
 
-def test_what_a_crash_leaves_behind_is_removed(folder: Path) -> None:
+def test_leftovers_of_a_crash_are_removed(folder: Path) -> None:
     for path in (archive(folder), folder / "index.cdxj"):
         with path.open("ab") as file:
             file.write(b"\x1f\x8b torn")
@@ -282,7 +289,7 @@ def test_what_a_crash_leaves_behind_is_removed(folder: Path) -> None:
     is_repaired(folder)
 
 
-def test_files_that_the_crawl_did_not_write_are_reported_and_kept(folder: Path) -> None:
+def test_files_of_other_programs_are_reported_and_kept(folder: Path) -> None:
     place = folder / "warc"
     others = [place / "NOTES.txt", place / "copy-00000.warc.gz", place / "older", place / "folder-00009.warc.gz"]
     for path in others[:2]:
@@ -294,8 +301,8 @@ def test_files_that_the_crawl_did_not_write_are_reported_and_kept(folder: Path) 
     assert all(one.repair is None for one in found.remaining) and all(path.exists() for path in others)
 
 
-def forgotten(folder: Path) -> list[str]:
-    """Let the database forget its archive, as one does that lost its log; the URLs of the answers that it knew."""
+def forget_archive(folder: Path) -> list[str]:
+    """Let the database forget its archive, as if it had lost its log. Return the URLs of the answers that it knew."""
     with closing(sqlite3.connect(folder / "crawl.db")) as database, database:
         answers = "select offset, url from fetch join page on page.id = page where file = 0"
         urls = [url for _, url in sorted(database.execute(answers))]
@@ -305,10 +312,10 @@ def forgotten(folder: Path) -> list[str]:
     return urls
 
 
-def test_an_archive_that_the_database_has_forgotten_is_moved_and_its_answers_are_named(
+def test_an_archive_that_the_database_does_not_know_is_moved_and_its_answers_are_named(
     folder: Path, capsys: Captured
 ) -> None:
-    urls, path = forgotten(folder), archive(folder)
+    urls, path = forget_archive(folder), archive(folder)
     whole = path.read_bytes()
     assert cli.run(["verify", str(folder), "--repair"]) == 1
     said = capsys.readouterr().out
@@ -331,7 +338,7 @@ def test_answers_after_the_last_commit_are_moved_and_named(folder: Path) -> None
     assert (folder / DAMAGED / f"{path.name}-{offset}").read_bytes() == tail
 
 
-def test_what_is_moved_twice_is_kept_twice(folder: Path) -> None:
+def test_two_moved_files_of_one_name_are_both_kept(folder: Path) -> None:
     stray = folder / "warc" / "trapline-00001.warc.gz"
     for text in (b"first", b"second"):
         stray.write_bytes(text)
@@ -351,13 +358,13 @@ def test_archives_of_other_crawls_stay_where_they_are(folder: Path) -> None:
     assert all(path.read_bytes() == b"of the user" for path in others)
 
 
-def made_a_folder(path: Path) -> Path:
+def make_folder(path: Path) -> Path:
     path.unlink(missing_ok=True)
     path.mkdir()
     return path
 
 
-def made_a_file(path: Path) -> Path:
+def make_file(path: Path) -> Path:
     shutil.rmtree(path, ignore_errors=True)
     path.write_bytes(b"of the user")
     return path
@@ -366,19 +373,17 @@ def made_a_file(path: Path) -> Path:
 @pytest.mark.parametrize(
     "misplace",
     [
-        lambda folder: made_a_folder(folder / "snapshot" / "²"),
-        lambda folder: made_a_folder(folder / "snapshot" / "0999"),
-        lambda folder: made_a_file(folder / "snapshot" / "500"),
-        lambda folder: made_a_file(folder / DAMAGED),
-        lambda folder: made_a_folder(archive(folder)),
-        lambda folder: made_a_folder(folder / "index.cdxj"),
-        lambda folder: made_a_file(folder / "warc"),
+        lambda folder: make_folder(folder / "snapshot" / "²"),
+        lambda folder: make_folder(folder / "snapshot" / "0999"),
+        lambda folder: make_file(folder / "snapshot" / "500"),
+        lambda folder: make_file(folder / DAMAGED),
+        lambda folder: make_folder(archive(folder)),
+        lambda folder: make_folder(folder / "index.cdxj"),
+        lambda folder: make_file(folder / "warc"),
     ],
     ids=["other digits", "leading zero", "file as snapshot", "damaged", "archive", "index", "warc"],
 )
-def test_what_stands_where_the_crawl_has_something_else_is_named_and_kept(
-    folder: Path, misplace: Callable[[Path], Path]
-) -> None:
+def test_a_misplaced_file_or_folder_is_named_and_kept(folder: Path, misplace: Callable[[Path], Path]) -> None:
     place = misplace(folder)
     assert any(one.place == str(place) and one.repair is None for one in verify(folder).problems)
     found = verify(folder, repair=True)
@@ -386,8 +391,8 @@ def test_what_stands_where_the_crawl_has_something_else_is_named_and_kept(
     assert place.exists() and not any("repair failed" in one.what for one in found.problems)
 
 
-def test_nothing_is_promised_that_needs_a_folder_for_damaged_bytes_which_cannot_be(folder: Path) -> None:
-    made_a_file(folder / DAMAGED)
+def test_no_repair_is_offered_if_damaged_bytes_cannot_be_kept(folder: Path) -> None:
+    make_file(folder / DAMAGED)
     _, offset, length = answer(folder, 7)
     flip(archive(folder), offset + length // 2)
     before = archive(folder).read_bytes()
@@ -395,11 +400,11 @@ def test_nothing_is_promised_that_needs_a_folder_for_damaged_bytes_which_cannot_
     assert verify(folder, repair=True).remaining and archive(folder).read_bytes() == before
 
 
-def test_a_repair_that_fails_is_said_and_the_others_go_on(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_failed_repair_is_reported_and_the_others_continue(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def fail(folder: Path) -> None:
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr(crawl_verify, "_rebuild_index", fail)
+    monkeypatch.setattr(archive_check, "rebuild_index", fail)
     (folder / "index.cdxj").unlink()
     (folder / "snapshot" / "99999").mkdir()
     found = verify(folder, repair=True)
@@ -407,7 +412,7 @@ def test_a_repair_that_fails_is_said_and_the_others_go_on(folder: Path, monkeypa
     assert not (folder / "snapshot" / "99999").exists()
 
 
-def test_text_where_a_number_belongs_is_named(folder: Path, capsys: Captured) -> None:
+def test_text_in_place_of_a_number_is_named(folder: Path, capsys: Captured) -> None:
     change(folder, "update progress set pages = 'many' where rowid = (select max(rowid) from progress)")
     (problem,) = verify(folder).problems
     assert "1 values of progress.pages are not numbers" in problem.what
@@ -416,7 +421,7 @@ def test_text_where_a_number_belongs_is_named(folder: Path, capsys: Captured) ->
     assert "its table progress has values that are not numbers" in capsys.readouterr().err
 
 
-def test_a_report_leaves_out_pages_of_a_site_that_is_not_there(folder: Path) -> None:
+def test_a_report_leaves_out_pages_of_a_missing_site(folder: Path) -> None:
     change(folder, "delete from site where id = (select max(id) from site)")
     assert cli.run(["report", str(folder)]) == 0
 
@@ -430,7 +435,7 @@ def test_a_parallel_crawl_without_its_manifest_is_refused(parts: Path, capsys: C
     assert (parts / "crawl.db").read_bytes() == before
 
 
-def test_a_damaged_snapshot_is_removed_if_an_older_one_will_do(folder: Path) -> None:
+def test_a_damaged_snapshot_is_removed_if_an_older_one_suffices(folder: Path) -> None:
     older, newest = sorted((folder / "snapshot").iterdir(), key=lambda place: int(place.name))
     flip(newest / "frontier" / "site.npy", -9 + (newest / "frontier" / "site.npy").stat().st_size)
     found = verify(folder, repair=True)
@@ -457,7 +462,7 @@ def _as(kind: BlobKind, blobs: bytes) -> Iterator[bytes]:
     return map(kind.blob, journal.BLOBS.bodies(blobs))
 
 
-def test_without_a_way_to_go_on_nothing_is_removed(folder: Path) -> None:
+def test_nothing_is_removed_if_the_crawl_could_not_be_resumed_without_it(folder: Path) -> None:
     places = list((folder / "snapshot").iterdir())
     for place in places:
         flip(place / "seen" / "seen", 100) if (place / "seen" / "seen").exists() else shutil.rmtree(place / "seen")
@@ -467,7 +472,7 @@ def test_without_a_way_to_go_on_nothing_is_removed(folder: Path) -> None:
     assert all(place.exists() for place in places)
 
 
-def test_a_row_that_points_elsewhere_is_found(folder: Path) -> None:
+def test_a_row_with_the_wrong_place_is_found(folder: Path) -> None:
     url, offset, _ = answer(folder, 5)
     change(folder, "update fetch set offset = offset + 1 where offset = ?", offset)
     what = [str(problem) for problem in verify(folder).problems]
@@ -491,18 +496,18 @@ def test_a_row_that_points_elsewhere_is_found(folder: Path) -> None:
         ("update fetch set result = 5 where offset = ?", "in whether 1 pages were fetched"),
     ],
 )
-def test_rows_that_are_not_what_the_archive_and_the_log_say_are_found(folder: Path, sql: str, what: str) -> None:
+def test_rows_that_contradict_the_archive_or_the_log_are_found(folder: Path, sql: str, what: str) -> None:
     change(folder, sql, answer(folder, 9)[1])
     assert any(what in str(problem) for problem in verify(folder).problems), verify(folder).problems
 
 
-def test_progress_that_lags_behind_is_put_right(folder: Path) -> None:
+def test_progress_that_lags_behind_is_corrected(folder: Path) -> None:
     change(folder, "update progress set pages = 1")
     assert verify(folder, repair=True).is_sound
     is_repaired(folder)
 
 
-def test_a_damaged_database_is_said_and_cannot_be_repaired(folder: Path, capsys: Captured) -> None:
+def test_a_damaged_database_is_reported_and_cannot_be_repaired(folder: Path, capsys: Captured) -> None:
     with (folder / "crawl.db").open("r+b") as file:
         file.seek((folder / "crawl.db").stat().st_size // 2)
         file.write(os.urandom(4 * 4096))
@@ -510,7 +515,9 @@ def test_a_damaged_database_is_said_and_cannot_be_repaired(folder: Path, capsys:
     assert "not repaired" in capsys.readouterr().out
 
 
-def test_a_folder_that_is_being_crawled_or_is_none_is_refused(folder: Path, tmp_path: Path, capsys: Captured) -> None:
+def test_a_folder_that_is_being_crawled_or_has_no_crawl_is_refused(
+    folder: Path, tmp_path: Path, capsys: Captured
+) -> None:
     claim = claim_existing(folder)
     for arguments in ([], ["--repair"]):
         assert cli.run(["verify", str(folder), *arguments]) == 2
@@ -525,18 +532,29 @@ def test_a_folder_that_is_being_verified_is_refused_at_once(folder: Path, capsys
         for command in (resumed, ["verify", str(folder), "--repair"]):
             assert cli.run(command) == 2
             assert f"{folder}: is being verified; try again" in capsys.readouterr().err
-        assert cli.run(["verify", str(folder)]) == 0  # two may look
+        assert cli.run(["verify", str(folder)]) == 0  # two processes may verify at the same time
 
 
 @pytest.fixture(scope="module")
 def sound_parts(server: Served, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A crawl of two processes, and in `older` its second partition as it was before the crawl went on."""
+    """Crawl with two processes. `older` has the second partition as it was before the crawl was resumed."""
     base = tmp_path_factory.mktemp("parallel")
     hosts, folder = base / "hosts", base / "parts"
     hosts.write_text("".join(f"{address} {name}\n" for name, address in server.hosts.items()))
-    told = ["--hosts", str(hosts), "--allow-private", "--delay", "0.01", "--pause", "0", "--processes", "2", "--quiet"]
+    options = [
+        "--hosts",
+        str(hosts),
+        "--allow-private",
+        "--delay",
+        "0.01",
+        "--pause",
+        "0",
+        "--processes",
+        "2",
+        "--quiet",
+    ]
     goal = ["--max-pages", "60"]
-    assert cli.run(["crawl", *server.seed_urls[:3], "-o", str(folder), "--scope", "any", *told, *goal]) == 0
+    assert cli.run(["crawl", *server.seed_urls[:3], "-o", str(folder), "--scope", "any", *options, *goal]) == 0
     shutil.copytree(folder / "partition-1", base / "older")
     assert cli.run(["crawl", "--resume", str(folder), "--quiet", "--max-pages", "1000"]) == 0
     return base
@@ -558,20 +576,20 @@ def older(folder: Path) -> None:
     (folder.parent / "older").rename(folder / "partition-1")
 
 
-def older_alone(folder: Path) -> None:
-    """And no database of all to compare with."""
+def older_without_merged_database(folder: Path) -> None:
+    """Also remove the merged database, so that nothing is left to compare with."""
     older(folder)
     (folder / "crawl.db").unlink()
 
 
 @pytest.mark.parametrize(
-    ("harm", "place", "what"),
+    ("damage", "place", "what"),
     [
         (lambda folder: shutil.rmtree(folder / "partition-1"), "partition-1", "has no crawl.db: restore"),
         (lambda folder: (folder / "partition-1" / "crawl.db").unlink(), "partition-1", "has no crawl.db: restore"),
         (swapped, "partition-0", "belongs to another crawl; restore"),
         (older, "partition-1", "but the database of all partitions already has its batch"),
-        (older_alone, "partition-0", "it and partition-1 are not from the same time"),
+        (older_without_merged_database, "partition-0", "it and partition-1 are not from the same time"),
         (
             lambda folder: change(folder, "delete from fetch where seq % 2"),
             "crawl.db",
@@ -580,24 +598,24 @@ def older_alone(folder: Path) -> None:
     ],
     ids=["removed", "no database", "swapped", "older", "older alone", "half of the rows"],
 )
-def test_partitions_that_do_not_belong_together_are_not_sound(
-    parts: Path, harm: Callable[[Path], object], place: str, what: str
+def test_partitions_of_different_times_or_crawls_are_not_sound(
+    parts: Path, damage: Callable[[Path], object], place: str, what: str
 ) -> None:
     assert verify_all(parts).problems == []
-    harm(parts)
+    damage(parts)
     found = verify_all(parts)
     assert not found.is_sound
     assert any(one.place == str(parts / place) and what in one.what for one in found.remaining), found.remaining
 
 
-def test_a_database_of_all_that_lacks_rows_is_made_anew(parts: Path) -> None:
+def test_a_merged_database_that_lacks_rows_is_rebuilt(parts: Path) -> None:
     change(parts, "delete from fetch where seq % 2")
     assert verify_all(parts, repair=True).is_sound
     assert cli.run(["report", str(parts)]) == 0
     assert (parts / "crawl.db").exists() and verify_all(parts).problems == []
 
 
-def test_a_partition_whose_database_is_damaged_is_named_and_the_others_are_checked(parts: Path) -> None:
+def test_a_partition_with_a_damaged_database_is_named_and_the_others_are_checked(parts: Path) -> None:
     database = parts / "partition-1" / "crawl.db"
     with closing(sqlite3.connect(database)) as connection:
         connection.execute("pragma wal_checkpoint(truncate)")
@@ -615,7 +633,7 @@ def test_all_partitions_of_a_crawl_are_checked(parts: Path, capsys: Captured) ->
     assert cli.run(["verify", str(folder)]) == 0
     assert f"{folder}: sound: 2 archives" in capsys.readouterr().out
     coordinator = lock.take(folder)
-    assert cli.run(["verify", str(folder)]) == 2  # between two commits no partition need be running
+    assert cli.run(["verify", str(folder)]) == 2  # between two commits no partition may be running
     assert "is being crawled by process" in capsys.readouterr().err
     coordinator.release()
     _, offset, length = answer(folder / "partition-1", 2)
@@ -626,12 +644,12 @@ def test_all_partitions_of_a_crawl_are_checked(parts: Path, capsys: Captured) ->
     assert f"{archive(folder / 'partition-1')} at byte {offset:,}" in said and str(folder / "crawl.db") in said
     assert cli.run(["verify", str(folder), "--repair"]) == 1
     assert cli.run(["verify", str(folder)]) == 0
-    assert cli.run(["report", str(folder)]) == 0  # the database of all is made anew
+    assert cli.run(["report", str(folder)]) == 0  # the merged database is rebuilt
 
 
 @pytest.fixture
-def several(tmp_path: Path) -> Path:
-    """A crawl with several archives. Its batches are made up, so it has no log that could be replayed."""
+def several_archives(tmp_path: Path) -> Path:
+    """Make a crawl with several archives. Its batches are invented, so there is no log to replay."""
     folder = tmp_path / "several"
     claim_new(folder, asdict(CrawlOptions(seeds=("http://site0.example/",)))).release()
     keeper = Keeper(folder, StoreSettings(warc_bytes=30_000, metadata=True))
@@ -641,8 +659,8 @@ def several(tmp_path: Path) -> Path:
     return folder
 
 
-def test_chunked_bodies_revisits_and_pages_fetched_again_are_sound(several: Path) -> None:
-    found = verify(several)
+def test_chunked_bodies_revisits_and_refetched_pages_are_sound(several_archives: Path) -> None:
+    found = verify(several_archives)
     made_up = ("the crawl cannot go on", "of progress", "the database has 404")  # in what these batches say
     assert not [one for one in map(str, found.problems) if not any(what in one for what in made_up)]
     assert found.archives > 2 and found.records > 100
@@ -669,7 +687,7 @@ def test_a_filler_is_one_record_of_exactly_its_length(length: int) -> None:
         b"HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\n",
     ],
 )
-def test_a_digest_is_that_of_the_body_however_the_head_ends(head: bytes) -> None:
+def test_a_digest_covers_the_body_however_the_head_ends(head: bytes) -> None:
     for body in (b"hello", b"a\n\nb\r\n\r\nc"):
         digest = base32(sha1(body, usedforsecurity=False).digest())
         headers = {"warc-type": "response", "warc-payload-digest": f"sha1:{digest}"}
@@ -677,7 +695,7 @@ def test_a_digest_is_that_of_the_body_however_the_head_ends(head: bytes) -> None
         assert not Record(0, 1, headers, head + body + b"!").has_digest()
 
 
-def test_bytes_that_the_disk_does_not_give_back_are_zeros_and_the_others_keep_their_place(
+def test_unreadable_sectors_are_read_as_zeros_and_the_other_bytes_keep_their_place(
     folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     path, plain = folder / "disk", os.pread
@@ -705,7 +723,7 @@ def test_a_damage_ends_with_the_archive_whatever_a_row_says() -> None:
     os.close(descriptor)
 
 
-def test_a_row_far_behind_the_archive_fills_no_disk(folder: Path) -> None:
+def test_a_row_far_behind_the_end_of_the_archive_does_not_fill_the_disk(folder: Path) -> None:
     size = archive(folder).stat().st_size
     flip(archive(folder), size - 20)
     change(folder, "update fetch set offset = ? where offset = ?", 10**8, answer(folder, 3)[1])
@@ -713,10 +731,10 @@ def test_a_row_far_behind_the_archive_fills_no_disk(folder: Path) -> None:
     assert all(path.stat().st_size <= size for path in (archive(folder), *(folder / DAMAGED).iterdir()))
 
 
-@pytest.mark.parametrize("harm", ["offset = null", "length = null", "offset = offset + 0.5"])
+@pytest.mark.parametrize("damage", ["offset = null", "length = null", "offset = offset + 0.5"])
 @pytest.mark.parametrize(("table", "rows"), [("fetch", "fetches"), ("robots", "robots.txt files")])
-def test_a_record_without_place_or_length_is_named(folder: Path, table: str, rows: str, harm: str) -> None:
-    change(folder, f"update {table} set {harm} where seq = (select min(seq) from {table} where file = 0)")
+def test_a_record_without_offset_or_length_is_named(folder: Path, table: str, rows: str, damage: str) -> None:
+    change(folder, f"update {table} set {damage} where seq = (select min(seq) from {table} where file = 0)")
     said = list(map(str, verify(folder).problems))
     assert any(f"1 {rows} whose record has no place or no length" in one for one in said)
 
@@ -728,19 +746,21 @@ def test_a_record_without_place_or_length_is_named(folder: Path, table: str, row
         ("update fetch set file = -1 where seq = {}", "1 fetches whose record is in no archive", 1),
     ],
 )
-def test_a_row_without_an_archive_or_a_place_hides_no_other(several: Path, sql: str, what: str, unknown: int) -> None:
-    archives = {path: path.read_bytes() for path in (several / "warc").iterdir()}
-    index = (several / "index.cdxj").read_bytes()
-    change(several, sql.format("(select min(seq) from fetch where file = 0)"))
-    found = verify(several, repair=True)
+def test_a_row_without_an_archive_or_offset_hides_no_other_row(
+    several_archives: Path, sql: str, what: str, unknown: int
+) -> None:
+    archives = {path: path.read_bytes() for path in (several_archives / "warc").iterdir()}
+    index = (several_archives / "index.cdxj").read_bytes()
+    change(several_archives, sql.format("(select min(seq) from fetch where file = 0)"))
+    found = verify(several_archives, repair=True)
     said = list(map(str, found.remaining))
     assert any(what in one for one in said)
     assert sum("an answer that the database does not know" in one for one in said) == unknown
-    assert (several / "index.cdxj").read_bytes() == index
-    assert {path: path.read_bytes() for path in (several / "warc").iterdir()} == archives
+    assert (several_archives / "index.cdxj").read_bytes() == index
+    assert {path: path.read_bytes() for path in (several_archives / "warc").iterdir()} == archives
 
 
-def test_a_row_that_points_elsewhere_is_left_to_a_copy(folder: Path) -> None:
+def test_a_row_with_the_wrong_place_is_not_repaired(folder: Path) -> None:
     url, offset, length = answer(folder, 5)
     change(folder, "update fetch set offset = offset + 1 where offset = ?", offset)
     index = (folder / "index.cdxj").read_bytes()
@@ -750,7 +770,7 @@ def test_a_row_that_points_elsewhere_is_left_to_a_copy(folder: Path) -> None:
     assert answer(folder, 5) == (url, offset + 1, length) and (folder / "index.cdxj").read_bytes() == index
 
 
-def test_a_row_from_before_a_repair_is_forgotten(folder: Path) -> None:
+def test_a_row_from_before_a_repair_is_reported_as_lost_and_repaired(folder: Path) -> None:
     url, offset, length = answer(folder, 7)
     flip(archive(folder), offset + length // 2)
     shutil.copy(folder / "crawl.db", folder / "older")
@@ -765,9 +785,9 @@ class Killed(BaseException):
     """The process ends here."""
 
 
-def killed_at(step: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Kill the process before this one of the steps that change the index or the length that the database knows of it."""
-    steps, rename, write = count(), Path.replace, crawl_verify._write
+def kill_at(step: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Raise `Killed` at this one of the steps that change the index or its length in the database."""
+    steps, rename, write = count(), Path.replace, archive_check.write
 
     def replace(path: Path, target: Path) -> Path:
         if next(steps) == step:
@@ -780,34 +800,34 @@ def killed_at(step: int, monkeypatch: pytest.MonkeyPatch) -> None:
         write(*given)
 
     monkeypatch.setattr(Path, "replace", replace)
-    monkeypatch.setattr(crawl_verify, "_write", written)
+    monkeypatch.setattr(archive_check, "write", written)
 
 
 @pytest.mark.parametrize("lines", [1, 0, -1], ids=["a line too many", "another line", "a line too few"])
 @pytest.mark.parametrize("step", range(3))
-def test_an_index_whose_repair_is_killed_anywhere_is_whole_or_as_before(
+def test_an_index_whose_repair_is_killed_at_any_step_is_complete_or_as_before(
     folder: Path, step: int, lines: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     index, resumed = folder / "index.cdxj", folder.with_name("resumed")
     whole = index.read_bytes()
     first = whole.splitlines(keepends=True)[0]
-    harmed = {1: first + whole, 0: first.upper() + whole[len(first) :], -1: whole[len(first) :]}[lines]
-    index.write_bytes(harmed)
-    change(folder, "update cdxj set bytes = ?", len(harmed))
+    damaged = {1: first + whole, 0: first.upper() + whole[len(first) :], -1: whole[len(first) :]}[lines]
+    index.write_bytes(damaged)
+    change(folder, "update cdxj set bytes = ?", len(damaged))
     with monkeypatch.context() as patched, pytest.raises(Killed):
-        killed_at(step, patched)
-        crawl_verify._rebuild_index(folder)
+        kill_at(step, patched)
+        archive_check.rebuild_index(folder)
     shutil.copytree(folder, resumed)
     keeper = Keeper(resumed, StoreSettings())  # as a resume begins
     keeper.close(lambda step: None)
-    is_known = step == 2 or (step == 1 and len(harmed) == len(whole))  # the length of the new index, to the database
-    expected = whole if is_known else harmed
+    is_known = step == 2 or (step == 1 and len(damaged) == len(whole))  # the database gets the new length
+    expected = whole if is_known else damaged
     assert sorted((resumed / "index.cdxj").read_bytes().splitlines()) == sorted(expected.splitlines())
-    crawl_verify._rebuild_index(folder)
+    archive_check.rebuild_index(folder)
     assert index.read_bytes() == whole and not list(folder.glob(".index.cdxj.*"))
 
 
-def test_a_damage_too_short_for_a_record_is_not_promised_to_be_repaired(
+def test_no_repair_is_offered_for_a_damage_too_short_for_a_record(
     folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     checks = count()

@@ -1,7 +1,7 @@
-"""Virtual time for the live crawler: a world in which servers take the time that the simulator's take, and pages are real HTML.
+"""A virtual world for the live crawler: its servers take the same times as the simulator's, and its pages are real HTML.
 
-Everything but the sockets is the live crawler's own: judging answers, parsing pages, making URLs canonical, the table of seen URLs,
-the outbox, the frontier. Events happen by (time, completions before readiness, serial), as in the simulator.
+Only the sockets are replaced. The crawler's own code judges answers, parses pages, makes URLs canonical, and keeps the seen table, the
+outbox and the frontier. Events are ordered by (time, completions before readiness, serial), as in the simulator.
 """
 
 import heapq
@@ -20,7 +20,7 @@ from trapline.crawl.discovery.sites import Site, Sites
 from trapline.crawl.discovery.url_store import UrlStore
 from trapline.crawl.engine.crawler import Crawler, CrawlerSettings, Goals
 from trapline.crawl.engine.fetch_record import PageRequest
-from trapline.crawl.engine.quality import PageScoring
+from trapline.crawl.engine.page_quality import PageScoring
 from trapline.crawl.engine.records import Batch, Fetched
 from trapline.crawl.engine.status import CrawlTally
 from trapline.crawl.store.outbox import Outbox
@@ -51,9 +51,10 @@ class Event:
 
 
 class VirtualWorld:
-    """A graph as a world: `connection_s[site]` and `latency_s[page]` are all that takes time, and `timeout_s` if a page fails.
+    """A graph as a world. Time passes for `connection_s[site]`, `latency_s[page]`, and `timeout_s` if a page fails.
 
-    `requests[site]`: after so many the server closes; 0: never. `failed` and `refused`: shares of tries, drawn as the simulator does.
+    `requests[site]`: the server closes after this many requests; 0: never. `failed` and `refused`: shares of tries, chosen at random as
+    in the simulator.
     """
 
     def __init__(
@@ -82,7 +83,7 @@ class VirtualWorld:
         self._link_resolver = KnownGraph(graph)
         self.over = False
 
-    # ---- the crawler's world
+    # ---- called by the crawler
 
     def now(self) -> float:
         return self._now
@@ -97,7 +98,7 @@ class VirtualWorld:
         self._ask(visit, site, urls, 0)
 
     def score(self) -> None:
-        """The simulator's own scores: PageRank in another order of pages differs in its last bits, and so in its ties."""
+        """Return the simulator's scores. PageRank in another order of pages differs in its last bits, and so in its ties."""
         frontier = self.crawler.frontier
         ours = np.array(
             [self.page_at[url] for url in self.crawler.link_resolver.urls(list(range(frontier.pages)))], np.int64
@@ -120,11 +121,11 @@ class VirtualWorld:
             return
         page = self.page_at[urls[at]]
         began = self._now + self._pause_s if at else self._now + float(self._connection_s[self._graph.site[page]])
-        asked = PageRequest(visit.pages[at], urls[at], self._now + (self._pause_s if at else 0.0), b"")
+        request = PageRequest(visit.pages[at], urls[at], self._now + (self._pause_s if at else 0.0), b"")
         self.crawler.requested(visit)
         result = self._fate(page, visit.pages[at])
         moment = began + (self._timeout_s if result == FAILED else float(self._latency_s[page]))
-        self._at(moment, COMPLETION, lambda: self._answer(visit, site, urls, at, asked, result))
+        self._at(moment, COMPLETION, lambda: self._answer(visit, site, urls, at, request, result))
 
     def _fate(self, page: int, ours: int) -> int:
         if not self._failed + self._refused:
@@ -132,13 +133,13 @@ class VirtualWorld:
         drawn = uniform(self._seed + FATE, 16 * page + int(self.crawler.frontier.state.page["tries"][ours]))
         return FAILED if drawn < self._failed else REFUSED if drawn < self._failed + self._refused else FETCHED
 
-    def _answer(self, visit: Visit, site: Site, urls: list[str], at: int, asked: PageRequest, result: int) -> None:
-        page = self.page_at[asked.url]
+    def _answer(self, visit: Visit, site: Site, urls: list[str], at: int, request: PageRequest, result: int) -> None:
+        page = self.page_at[request.url]
         if result == FAILED:
-            self.crawler.failed(visit, site, asked, failure.TIMEOUT, "")
+            self.crawler.failed(visit, site, request, failure.TIMEOUT, "")
         else:
             body, status = (self._html(page), 200) if result == FETCHED else (b"", 404)
-            self.crawler.answered(visit, site, asked, answer(body, float(self._latency_s[page]), status), "")
+            self.crawler.answered(visit, site, request, answer(body, float(self._latency_s[page]), status), "")
         most = int(self._requests[self._graph.site[page]])
         if result == FAILED or at + 1 == len(urls) or at + 1 == most:
             self._end(visit, site, at + 1 if at + 1 == most else 0)
@@ -173,13 +174,13 @@ class VirtualWorld:
         crawler.begin(self)
 
     def run_until(self, moment: float) -> None:
-        """All that happens up to this moment."""
+        """Process every event up to this time."""
         while self._step() or (self._events and self._events[0].time <= moment):
             self._now = max(self._now, self._events[0].time) if self._events and not self._soon else self._now
         self._now = moment
 
     def _step(self) -> bool:
-        """One thing that happens now. False: nothing does."""
+        """Process one event of this time. Return False if there is none."""
         if self._events and (self._events[0].cancelled or self._events[0].time <= self._now):
             self._happen()
         elif self._soon:
@@ -205,13 +206,13 @@ def crawled(
     strategy: Strategy,
     rules: Rules,
     seeds: list[str],
-    robots: int,
+    connections: int,
     most: float = math.inf,
     inputs: dict[str, Array] | None = None,
     seed: int = 0,
 ) -> list[Fetched]:
-    """Crawl with the live crawler, in virtual time; what came of each page it asked for, in order."""
-    crawler, batches = crawl_of(world, strategy, rules, robots, inputs, seed, Goals(most))
+    """Crawl with the live crawler in virtual time. Return the result of each requested page, in order."""
+    crawler, batches = crawl_of(world, strategy, rules, connections, inputs, seed, Goals(most))
     world.run(crawler, seeds)
     crawler.outbox.flush()
     return [record for batch in batches for record in batch.fetches]
@@ -221,13 +222,13 @@ def crawl_of(
     world: VirtualWorld,
     strategy: Strategy,
     rules: Rules,
-    robots: int,
+    connections: int,
     inputs: dict[str, Array] | None = None,
     seed: int = 0,
     goals: Goals | None = None,
     tally: CrawlTally | None = None,
 ) -> tuple[Crawler, list[Batch]]:
-    """A live crawler in this world, and where its batches go."""
+    """Return a live crawler in this world, and the list that receives its batches."""
     journal = Journal()
     frontier = Frontier(strategy, rules, seed, journal=journal)
     batches: list[Batch] = []
@@ -243,7 +244,7 @@ def crawl_of(
         frontier,
         known,
         outbox,
-        CrawlerSettings(robots, "trapline", 1 << 20, 99, goals or Goals()),
+        CrawlerSettings(connections, "trapline", 1 << 20, 99, goals or Goals()),
         PageScoring(lambda page: 1.0, (lambda page, links: None) if strategy.page.scores else None),
         tally=tally,
     )

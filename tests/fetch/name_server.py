@@ -1,4 +1,4 @@
-"""A small DNS server on loopback, for tests: it answers what its table says, and counts what it was asked."""
+"""A small DNS server on loopback for tests. It answers from a table and counts the queries."""
 
 import asyncio
 import struct
@@ -12,7 +12,7 @@ NO_ERROR, SERVER_FAILURE, NO_SUCH_NAME = 0, 2, 3
 
 
 class Name(NamedTuple):
-    """What is said about a name. An alias is answered with the records of the name that it stands for."""
+    """The answer for a name. An alias is answered with the records of the name that it stands for."""
 
     addresses: tuple[str, ...] = ()
     ttl_s: int = 300
@@ -24,20 +24,20 @@ class Name(NamedTuple):
 class NameServer(asyncio.DatagramProtocol):
     def __init__(self, names: Mapping[str, Name]) -> None:
         self.names = names
-        self.asked: Counter[tuple[str, int]] = Counter()
+        self.queries: Counter[tuple[str, int]] = Counter()
         self.most_waiting = 0
         self.waiting = 0
         self.delay_s = 0.0
 
     async def start(self) -> str:
-        """Where it listens: "address:port"."""
+        """Start listening, and return "address:port"."""
         self.transport, _ = await asyncio.get_running_loop().create_datagram_endpoint(lambda: self, ("127.0.0.1", 0))
         host, port = self.transport.get_extra_info("sockname")
         return f"{host}:{port}"
 
     def datagram_received(self, data: bytes, sender: tuple[str, int]) -> None:
         name, kind, question = _question(data)
-        self.asked[name, kind] += 1
+        self.queries[name, kind] += 1
         self.waiting += 1
         self.most_waiting = max(self.most_waiting, self.waiting)
         record = self.names.get(name, Name(code=NO_SUCH_NAME))

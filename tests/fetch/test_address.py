@@ -1,4 +1,4 @@
-"""The address guard and the hosts-file format."""
+"""The address guard, and the format of hosts files."""
 
 from ipaddress import IPv4Address, IPv6Address, IPv6Network, ip_address
 from pathlib import Path
@@ -75,20 +75,20 @@ def test_public_addresses_pass(address: str) -> None:
 
 
 @given(st.ip_addresses(v=4))
-def test_what_passes_is_global_to_python_too(address: IPv4Address) -> None:
-    """Not the other way round: we refuse more."""
+def test_an_allowed_address_is_global_in_python_too(address: IPv4Address) -> None:
+    """The reverse does not hold: we refuse more addresses than Python does."""
     assert refused(str(address)) or (address.is_global and not address.is_multicast)
 
 
 @given(st.ip_addresses(v=6) | st.ip_addresses(network=IPv6Network("2000::/3")))
-def test_what_passes_is_global_unicast(address: IPv6Address) -> None:
+def test_an_allowed_address_is_global_unicast(address: IPv6Address) -> None:
     carries_v4 = address.ipv4_mapped is not None or address in IPv6Network("64:ff9b::/96")
     assert refused(str(address)) or carries_v4 or (address.is_global and address in IPv6Network("2000::/3"))
 
 
 @given(st.ip_addresses(v=4))
-def test_no_way_to_write_an_address_makes_it_public(address: IPv4Address) -> None:
-    """Every IPv6 form that leads to an IPv4 address is refused if that one is."""
+def test_no_notation_of_a_private_address_makes_it_public(address: IPv4Address) -> None:
+    """Every IPv6 form of an IPv4 address is refused if the IPv4 address is."""
     value = int(address)
     translated = [IPv6Address(prefix + value) for prefix in (0xFFFF << 32, 0x64FF9B << 96)]
     tunnels = [
@@ -116,11 +116,11 @@ def test_any_text_gets_a_verdict(text: str) -> None:
         st.lists(st.ip_addresses().map(str), min_size=1, max_size=3).map(tuple),
     )
 )
-def test_a_hosts_file_says_what_was_written(addresses: dict[str, tuple[str, ...]]) -> None:
+def test_a_written_hosts_file_is_read_back(addresses: dict[str, tuple[str, ...]]) -> None:
     assert parse_hosts(hosts_text(addresses), "x") == addresses
 
 
-def test_hosts_are_read_as_the_system_reads_them(tmp_path: Path) -> None:
+def test_a_hosts_file_is_read_as_the_system_reads_it(tmp_path: Path) -> None:
     file = tmp_path / "hosts"
     file.write_text("# all\n\n127.0.0.2\tA.test  www.a.test.\n::1 a.test # again\n")
     assert read_hosts(file) == {"a.test": ("127.0.0.2", "::1"), "www.a.test": ("127.0.0.2",)}
@@ -130,11 +130,11 @@ def test_hosts_are_read_as_the_system_reads_them(tmp_path: Path) -> None:
     ("text", "complaint"),
     [("a.test 127.0.0.2", "line 1: 'a.test' is not an IP address"), ("\n::1 # x", "line 2: no name")],
 )
-def test_a_wrong_line_is_named(text: str, complaint: str) -> None:
+def test_an_invalid_line_is_named(text: str, complaint: str) -> None:
     with pytest.raises(ConfigError, match=complaint):
         parse_hosts(text, "hosts")
 
 
-def test_a_file_that_is_not_there_is_named(tmp_path: Path) -> None:
+def test_a_missing_file_is_named(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match="nowhere"):
         read_hosts(tmp_path / "nowhere")

@@ -1,4 +1,4 @@
-"""One connection against real servers on loopback, well-behaved and not: what the owner is told, and that it is told once."""
+"""One connection against real servers on loopback, well-behaved and misbehaving. The owner gets each event exactly once."""
 
 import asyncio
 import contextlib
@@ -33,27 +33,27 @@ LOOPS: dict[str, Callable[[], asyncio.AbstractEventLoop]] = {
 
 @dataclass
 class Visit:
-    """An owner that asks `paths`, `at_once` of them before the first answer, and writes down what it is told."""
+    """An owner that requests `paths`, `at_once` of them before the first answer, and records the events that it gets."""
 
     paths: list[str]
     at_once: int = 1
     stop_after: int = 99
     responses: list[Response] = field(default_factory=list)
-    told: list[str] = field(default_factory=list)
+    events: list[str] = field(default_factory=list)
     over: asyncio.Event = field(default_factory=asyncio.Event)
     seconds: float = -1.0
-    failure: str = "not told"
+    failure: str = "not lost yet"
     unanswered: int = -1
-    closes: bool = True  # when all is answered
+    closes: bool = True  # after the last answer
 
     def connected(self, connection: Connection, seconds: float) -> None:
-        self.told.append("connected")
+        self.events.append("connected")
         self.seconds = seconds
         for _ in range(self.at_once):
             self._ask(connection)
 
     def received(self, connection: Connection, response: Response) -> None:
-        self.told.append("received")
+        self.events.append("received")
         self.responses.append(response)
         if len(self.responses) >= self.stop_after:
             connection.abort()
@@ -63,7 +63,7 @@ class Visit:
             connection.close()
 
     def lost(self, connection: Connection, failure: str, unanswered: int) -> None:
-        self.told.append("lost")
+        self.events.append("lost")
         self.failure, self.unanswered = failure, unanswered
         self.over.set()
 
@@ -76,7 +76,7 @@ class Visit:
         return [response.body for response in self.responses]
 
 
-async def visited(
+async def run_visit(
     serve: Server,
     visit: Visit,
     limits: Limits | None = None,
@@ -85,7 +85,7 @@ async def visited(
     name: str = "example.com",
     throttle: Throttle | None = None,
 ) -> Connection:
-    """Runs a visit to a server to its end, sweeping all the time."""
+    """Run a visit to a server to its end. Timeouts are checked all the time."""
     server = await asyncio.start_server(quiet(serve), "127.0.0.1", 0, ssl=server_tls)
     async with server:
         port = server.sockets[0].getsockname()[1]
@@ -95,9 +95,9 @@ async def visited(
     for _ in range(3):
         await asyncio.sleep(0)
     connection.sweep(monotonic() + 1_000)
-    assert visit.told.count("connected") <= 1
-    assert visit.told.count("received") == len(visit.responses) == connection.responses_received
-    assert visit.told.index("lost") == len(visit.told) - 1
+    assert visit.events.count("connected") <= 1
+    assert visit.events.count("received") == len(visit.responses) == connection.responses_received
+    assert visit.events.index("lost") == len(visit.events) - 1
     assert visit.unanswered == connection.requests_sent - connection.responses_received
     return connection
 
@@ -108,7 +108,7 @@ async def until_over(connection: Connection, visit: Visit) -> None:
         with contextlib.suppress(TimeoutError):
             await asyncio.wait_for(visit.over.wait(), 0.01)
             return
-    raise AssertionError("never told that it is over")
+    raise AssertionError("the visit did not end")
 
 
 def quiet(serve: Server) -> Server:
@@ -122,8 +122,8 @@ def quiet(serve: Server) -> Server:
     return serving
 
 
-async def asked(reader: asyncio.StreamReader) -> bytes:
-    """The path of the next request; b"" if none comes."""
+async def next_path(reader: asyncio.StreamReader) -> bytes:
+    """The path of the next request, or b"" if no request comes."""
     try:
         head = await reader.readuntil(b"\r\n\r\n")
     except (asyncio.IncompleteReadError, ConnectionError):
@@ -131,12 +131,13 @@ async def asked(reader: asyncio.StreamReader) -> bytes:
     return head.split(b" ", 2)[1]
 
 
-def says(*answers: bytes, ends: bool = True) -> Server:
-    """Answers the requests with these bytes, one each, then ends the connection or waits for the client to."""
+def answering(*answers: bytes, ends: bool = True) -> Server:
+    """A server that answers each request with the next of these byte strings, and then closes the connection or waits
+    until the client closes."""
 
     async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         for answer in answers:
-            if not await asked(reader):
+            if not await next_path(reader):
                 return
             writer.write(answer)
             await writer.drain()
@@ -147,7 +148,7 @@ def says(*answers: bytes, ends: bool = True) -> Server:
 
 
 async def echo(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-    while path := await asked(reader):
+    while path := await next_path(reader):
         writer.write(b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n" % len(path) + path)
 
 
@@ -156,7 +157,7 @@ async def never(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> N
 
 
 def reset(writer: asyncio.StreamWriter) -> None:
-    """Ends a connection as a crash does: RST instead of FIN."""
+    """End a connection as a crash does: RST instead of FIN."""
     raw = writer.get_extra_info("socket")
     raw.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
     writer.transport.abort()
@@ -174,32 +175,34 @@ Run = Callable[[Awaitable[Any]], Any]
 # Well-behaved servers
 
 
-def test_one_after_the_other(run: Run) -> None:
+def test_requests_one_after_the_other(run: Run) -> None:
     visit = Visit(["/1", "/2", "/3"])
-    connection = run(visited(echo, visit))
+    connection = run(run_visit(echo, visit))
     assert (visit.bodies, visit.failure, visit.unanswered) == ([b"/1", b"/2", b"/3"], "", 0)
     assert visit.seconds > 0
     assert connection.address == "127.0.0.1"
 
 
-def test_pipelined(run: Run) -> None:
+def test_pipelined_requests(run: Run) -> None:
     visit = Visit([f"/{i}" for i in range(50)], at_once=20)
-    run(visited(echo, visit))
+    run(run_visit(echo, visit))
     assert visit.bodies == [b"/%d" % i for i in range(50)]
 
 
-def test_a_response_takes_from_its_request_to_its_end_and_alone_all_of_that_is_its_own(run: Run) -> None:
+def test_a_response_lasts_from_its_request_to_its_end_and_its_own_time_is_all_of_that_without_pipelining(
+    run: Run,
+) -> None:
     visit = Visit(["/1", "/2", "/3"])
-    run(visited(echo, visit))
+    run(run_visit(echo, visit))
     assert all(0 < response.first_byte_s <= response.total_s == response.own_s for response in visit.responses)
 
 
 class Timed(Visit):
-    """Notes when it asked and when it was told, and takes its time over each answer."""
+    """A visit that records when it sent requests and got answers, and spends time on each answer."""
 
     def __init__(self, paths: list[str], at_once: int) -> None:
         super().__init__(paths, at_once)
-        self.asked_at: list[tuple[float, float]] = []  # just before it was sent, and just after
+        self.asked_at: list[tuple[float, float]] = []  # just before the request was sent, and just after
         self.told_at: list[float] = []
 
     def received(self, connection: Connection, response: Response) -> None:
@@ -213,8 +216,8 @@ class Timed(Visit):
         self.asked_at.append((before, monotonic()))
 
 
-def test_pipelined_responses_take_as_long_and_what_is_their_own_adds_up(run: Run) -> None:
-    """However many came in one piece, and whatever was asked for while that was read."""
+def test_pipelined_responses_last_from_request_to_end_and_their_own_times_add_up(run: Run) -> None:
+    """However many responses arrive in one piece, and whatever is requested while that piece is read."""
     answered_at: list[float] = []
 
     async def together(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -223,11 +226,11 @@ def test_pipelined_responses_take_as_long_and_what_is_their_own_adds_up(run: Run
             writer.write(ANSWER * requests)
 
     visit = Timed([f"/{i}" for i in range(12)], at_once=4)
-    run(visited(together, visit))
-    for response, asked, answered, told in zip(
+    run(run_visit(together, visit))
+    for response, next_path, answered, events in zip(
         visit.responses, visit.asked_at, answered_at, visit.told_at, strict=False
     ):
-        assert asked[0] + response.total_s <= told and asked[1] + response.total_s >= answered
+        assert next_path[0] + response.total_s <= events and next_path[1] + response.total_s >= answered
         assert 0 < response.first_byte_s <= response.total_s
     own = [response.own_s for response in visit.responses]
     assert len(own) == 12 and min(own) > 0
@@ -235,17 +238,17 @@ def test_pipelined_responses_take_as_long_and_what_is_their_own_adds_up(run: Run
 
 
 @pytest.mark.parametrize("ahead", [b"", ANSWER])
-def test_a_body_that_begins_with_empty_lines_is_whole_however_it_is_cut(run: Run, ahead: bytes) -> None:
+def test_a_body_that_begins_with_empty_lines_is_complete_however_it_is_cut(run: Run, ahead: bytes) -> None:
     head, body = b"HTTP/1.1 200 OK\r\nContent-Length: 6\r\n\r\n", b"\r\n\n\r\nx"
 
     async def in_pieces(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        await asked(reader)
+        await next_path(reader)
         for piece in (ahead + head + body[:1], body[1:3], body[3:]):
             writer.write(piece)
             await asyncio.sleep(0.002)
 
     visit = Visit(["/1", "/2"] if ahead else ["/2"], at_once=2)
-    run(visited(in_pieces, visit))
+    run(run_visit(in_pieces, visit))
     assert visit.bodies[-1] == body and visit.failure == ""
 
 
@@ -253,7 +256,7 @@ def test_large_and_slow_answers(run: Run) -> None:
     body = bytes(range(256)) * 8_000
 
     async def slow(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        await asked(reader)
+        await next_path(reader)
         writer.write(b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n")
         for at in range(0, len(body), 100_000):
             piece = body[at : at + 100_000]
@@ -264,47 +267,47 @@ def test_large_and_slow_answers(run: Run) -> None:
             await asyncio.sleep(0.001)
 
     visit = Visit(["/"])
-    connection = run(visited(slow, visit))
+    connection = run(run_visit(slow, visit))
     assert visit.bodies == [body]
     assert connection.bytes_received == len(visit.responses[0].head + visit.responses[0].wire)
 
 
 def test_http_10_ends_a_body_by_ending_the_connection(run: Run) -> None:
     visit = Visit(["/1", "/2"])
-    run(visited(says(b"HTTP/1.0 200 OK\r\n\r\nall of it"), visit))
+    run(run_visit(answering(b"HTTP/1.0 200 OK\r\n\r\nall of it"), visit))
     assert (visit.bodies, visit.failure, visit.unanswered) == ([b"all of it"], "", 0)
     assert not visit.responses[0].keep_alive and not visit.responses[0].hung_up
 
 
-def test_one_request_a_connection(run: Run) -> None:
+def test_a_server_that_allows_one_request_per_connection(run: Run) -> None:
     last = b"HTTP/1.1 200 OK\r\nConnection: close\r\nContent-Length: 2\r\n\r\nok"
     for said in (last, last + b"junk"):
         visit = Visit(["/1", "/2", "/3"], at_once=3)
-        run(visited(says(said, ends=False), visit))
+        run(run_visit(answering(said, ends=False), visit))
         assert (visit.bodies, visit.failure, visit.unanswered) == ([b"ok"], CLOSED, 2)
         assert not visit.responses[0].hung_up
 
 
-def test_an_idle_server_may_go(run: Run) -> None:
+def test_a_server_may_close_an_idle_connection(run: Run) -> None:
     visit = Visit(["/1"], closes=False)
-    run(visited(says(ANSWER), visit))
+    run(run_visit(answering(ANSWER), visit))
     assert (visit.bodies, visit.failure, visit.unanswered) == ([b"ok"], "", 0)
 
 
-def test_idle_connections_are_given_up(run: Run) -> None:
+def test_idle_connections_are_closed_after_their_timeout(run: Run) -> None:
     for answer, limits in [
         (ANSWER, Limits(idle_s=0.02)),
         (ANSWER.replace(b"\r\n\r\n", b"\r\nKeep-Alive: timeout=1\r\n\r\n"), Limits(idle_s=99)),
     ]:
         visit = Visit(["/1"], closes=False)
-        run(visited(says(answer, ends=False), visit, limits))
+        run(run_visit(answering(answer, ends=False), visit, limits))
         assert (visit.bodies, visit.failure, visit.unanswered) == ([b"ok"], "", 0)
 
 
 # Servers that misbehave
 
 
-def test_nobody_listens(run: Run) -> None:
+def test_a_refused_connection(run: Run) -> None:
     async def refused() -> Visit:
         with socket.socket() as unused:
             unused.bind(("127.0.0.1", 0))
@@ -313,13 +316,13 @@ def test_nobody_listens(run: Run) -> None:
             await until_over(open_connection(loop, "127.0.0.1", unused.getsockname()[1], visit, Limits()), visit)
         return visit
 
-    assert run(refused()).told == ["lost"]
+    assert run(refused()).events == ["lost"]
     assert run(refused()).failure == CONNECT
 
 
-def test_too_slow_to_connect(run: Run) -> None:
+def test_a_connection_timeout(run: Run) -> None:
     async def full() -> Visit:
-        """A queue of length 0 that is taken: the kernel leaves further connections unanswered."""
+        """A listening socket with a full queue of length 0. The kernel leaves further connections unanswered."""
         with socket.socket() as server, contextlib.ExitStack() as others:
             server.bind(("127.0.0.1", 0))
             server.listen(0)
@@ -336,41 +339,41 @@ def test_too_slow_to_connect(run: Run) -> None:
     assert run(full()).failure == CONNECT
 
 
-def test_closed_before_an_answer(run: Run) -> None:
+def test_a_connection_closed_before_an_answer(run: Run) -> None:
     visit = Visit(["/1", "/2"], at_once=2)
-    run(visited(says(), visit))
+    run(run_visit(answering(), visit))
     assert (visit.bodies, visit.failure, visit.unanswered) == ([], CLOSED, 2)
 
 
-def test_reset_in_mid_body(run: Run) -> None:
+def test_a_reset_in_mid_body(run: Run) -> None:
     async def crash(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        await asked(reader)
+        await next_path(reader)
         writer.write(ANSWER + b"HTTP/1.1 200 OK\r\nContent-Length: 1000\r\n\r\nhalf")
         await writer.drain()
         await asyncio.sleep(0.02)
         reset(writer)
 
     visit = Visit(["/1", "/2", "/3"], at_once=3)
-    run(visited(crash, visit))
+    run(run_visit(crash, visit))
     assert (visit.bodies, visit.failure, visit.unanswered) == ([b"ok"], CLOSED, 2)
 
 
-def test_a_length_that_is_too_long(run: Run) -> None:
+def test_a_content_length_that_is_too_long(run: Run) -> None:
     visit = Visit(["/1"])
-    run(visited(says(b"HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\nshort"), visit))
+    run(run_visit(answering(b"HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\nshort"), visit))
     assert (visit.bodies, visit.failure, visit.unanswered) == ([], CLOSED, 1)
 
 
-def test_a_length_that_is_too_short_makes_the_connection_useless(run: Run) -> None:
+def test_a_content_length_that_is_too_short_ends_the_connection(run: Run) -> None:
     visit = Visit(["/1", "/2"])
-    run(visited(says(b"HTTP/1.1 200 OK\r\nContent-Length: 1\r\n\r\nlong", ends=False), visit))
+    run(run_visit(answering(b"HTTP/1.1 200 OK\r\nContent-Length: 1\r\n\r\nlong", ends=False), visit))
     assert (visit.bodies, visit.failure, visit.unanswered) == ([b"l"], PROTOCOL, 0)
     assert not visit.responses[0].keep_alive and visit.responses[0].hung_up
 
 
-def test_what_nobody_asked_for_makes_the_connection_useless(run: Run) -> None:
+def test_bytes_that_were_not_requested_end_the_connection(run: Run) -> None:
     async def talkative(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        await asked(reader)
+        await next_path(reader)
         writer.write(ANSWER)
         await writer.drain()
         await asyncio.sleep(0.02)
@@ -381,54 +384,54 @@ def test_what_nobody_asked_for_makes_the_connection_useless(run: Run) -> None:
         await reader.read()
 
     visit = Visit(["/1"], closes=False)
-    run(visited(talkative, visit))
+    run(run_visit(talkative, visit))
     assert (visit.bodies, visit.failure, visit.unanswered) == ([b"ok"], PROTOCOL, 0)
 
 
-def test_pipelining_answered_once(run: Run) -> None:
+def test_a_server_that_answers_only_the_first_pipelined_request(run: Run) -> None:
     visit = Visit(["/1", "/2", "/3"], at_once=3)
-    run(visited(says(ANSWER), visit))
+    run(run_visit(answering(ANSWER), visit))
     assert (visit.bodies, visit.failure, visit.unanswered) == ([b"ok"], CLOSED, 2)
 
 
-def test_not_http(run: Run) -> None:
+def test_a_server_that_does_not_speak_http(run: Run) -> None:
     visit = Visit(["/1"])
-    run(visited(says(b"220 mail.example.com ESMTP\r\n", ends=False), visit))
+    run(run_visit(answering(b"220 mail.example.com ESMTP\r\n", ends=False), visit))
     assert (visit.failure, visit.unanswered) == (PROTOCOL, 1)
 
 
 def test_endless_headers(run: Run) -> None:
     async def endless(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        await asked(reader)
+        await next_path(reader)
         writer.write(b"HTTP/1.1 200 OK\r\n")
         while not writer.is_closing():
             writer.write(b"A: b\r\n" * 500)
             await writer.drain()
 
     visit = Visit(["/1"])
-    connection = run(visited(endless, visit))
+    connection = run(run_visit(endless, visit))
     assert (visit.failure, visit.unanswered) == (TOO_LARGE, 1)
     assert connection.bytes_received < 2_000_000
 
 
 def test_an_endless_body_is_cut(run: Run) -> None:
     async def endless(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        await asked(reader)
+        await next_path(reader)
         writer.write(b"HTTP/1.1 200 OK\r\n\r\n")
         while not writer.is_closing():
             writer.write(bytes(10_000))
             await writer.drain()
 
     visit = Visit(["/1", "/2"], at_once=2)
-    run(visited(endless, visit, Limits(body_bytes=300_000)))
+    run(run_visit(endless, visit, Limits(body_bytes=300_000)))
     assert (visit.responses[0].truncated, len(visit.bodies[0])) == ("length", 300_000)
     assert visit.responses[0].hung_up
     assert (visit.failure, visit.unanswered) == (CLOSED, 1)
 
 
-def test_no_first_byte(run: Run) -> None:
+def test_a_server_that_never_sends_the_first_byte(run: Run) -> None:
     visit = Visit(["/1", "/2"], at_once=2)
-    run(visited(never, visit, Limits(first_byte_s=0.02)))
+    run(run_visit(never, visit, Limits(first_byte_s=0.02)))
     assert (visit.bodies, visit.failure, visit.unanswered) == ([], TIMEOUT, 2)
 
 
@@ -436,9 +439,9 @@ def test_no_first_byte(run: Run) -> None:
     ("start", "truncated"),
     [(b"HTTP/1.1 200 OK\r\nContent-Length: 100000\r\n\r\n", ["time"]), (b"HTTP/1.1 200 OK\r\nA: ", [])],
 )
-def test_dribbled(run: Run, start: bytes, truncated: list[str]) -> None:
+def test_a_server_that_sends_too_slowly(run: Run, start: bytes, truncated: list[str]) -> None:
     async def dribble(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        await asked(reader)
+        await next_path(reader)
         writer.write(start)
         while not writer.is_closing():
             writer.write(b".")
@@ -446,19 +449,19 @@ def test_dribbled(run: Run, start: bytes, truncated: list[str]) -> None:
             await asyncio.sleep(0.002)
 
     visit = Visit(["/1"])
-    run(visited(dribble, visit, Limits(total_s=0.05)))
+    run(run_visit(dribble, visit, Limits(total_s=0.05)))
     assert [response.truncated for response in visit.responses] == truncated
     assert (visit.failure, visit.unanswered) == ("" if truncated else TIMEOUT, 1 - len(truncated))
     assert all(response.body and not response.body.strip(b".") for response in visit.responses)
     assert all(response.hung_up for response in visit.responses)
 
 
-# Owners that change their minds
+# Owners that stop a visit
 
 
 def test_stopped_with_requests_unanswered(run: Run) -> None:
     visit = Visit(["/1", "/2", "/3"], at_once=3, stop_after=1)
-    run(visited(echo, visit))
+    run(run_visit(echo, visit))
     assert (visit.bodies, visit.failure, visit.unanswered) == ([b"/1"], STOPPED, 2)
 
 
@@ -470,16 +473,16 @@ def test_stopped_while_connecting(run: Run) -> None:
             port = server.sockets[0].getsockname()[1]
             connection = open_connection(asyncio.get_running_loop(), "127.0.0.1", port, visit, Limits())
             connection.close()
-            assert visit.told == []  # not from inside the call
+            assert visit.events == []  # the event does not come from inside the call
             await until_over(connection, visit)
             await asyncio.sleep(0.02)
         return visit
 
     visit = run(stopped())
-    assert (visit.told, visit.failure) == (["lost"], STOPPED)
+    assert (visit.events, visit.failure) == (["lost"], STOPPED)
 
 
-def test_when_requests_may_be_sent(run: Run) -> None:
+def test_requests_may_be_sent_only_while_connected(run: Run) -> None:
     async def early_and_late() -> None:
         visit = Visit(["/"])
         loop = asyncio.get_running_loop()
@@ -494,12 +497,12 @@ def test_when_requests_may_be_sent(run: Run) -> None:
 
 
 @pytest.mark.parametrize("address", ["localhost", "127.1", "", "example.com", "fe80::1%lo", "::1]", "0x7f000001"])
-def test_only_addresses_are_connected_to(address: str) -> None:
+def test_only_ip_addresses_are_accepted(address: str) -> None:
     with asyncio.Runner() as runner, pytest.raises(InvariantError):
         open_connection(runner.get_loop(), address, 80, Visit([]), Limits())
 
 
-def test_small_requests_are_not_held_back(run: Run) -> None:
+def test_small_requests_are_sent_without_delay(run: Run) -> None:
     visit = Visit(["/1"])
 
     async def nodelay() -> int:
@@ -513,7 +516,7 @@ def test_small_requests_are_not_held_back(run: Run) -> None:
             old(connection, response)
 
         visit.received = look  # type: ignore[method-assign]
-        await visited(echo, visit)
+        await run_visit(echo, visit)
         return seen[0]
 
     assert run(nodelay()) != 0
@@ -539,31 +542,31 @@ def trusting(authority: trustme.CA) -> ssl.SSLContext:
     return context
 
 
-def test_over_tls_with_the_name_asked_for(run: Run, authority: trustme.CA) -> None:
+def test_a_request_over_tls_sends_the_host_name(run: Run, authority: trustme.CA) -> None:
     names: list[str | None] = []
     server = server_context(authority)
     server.sni_callback = lambda _socket, name, _context: names.append(name)
     visit = Visit(["/1", "/2", "/3"], at_once=2)
-    run(visited(echo, visit, server_tls=server, client_tls=trusting(authority)))
+    run(run_visit(echo, visit, server_tls=server, client_tls=trusting(authority)))
     assert (visit.bodies, visit.failure, names) == ([b"/1", b"/2", b"/3"], "", ["example.com"])
 
 
 def test_a_body_that_ends_with_tls(run: Run, authority: trustme.CA) -> None:
     visit = Visit(["/1"])
-    close_delimited = says(b"HTTP/1.0 200 OK\r\n\r\n" + bytes(100_000))
-    run(visited(close_delimited, visit, server_tls=server_context(authority), client_tls=trusting(authority)))
+    close_delimited = answering(b"HTTP/1.0 200 OK\r\n\r\n" + bytes(100_000))
+    run(run_visit(close_delimited, visit, server_tls=server_context(authority), client_tls=trusting(authority)))
     assert ([len(body) for body in visit.bodies], visit.failure) == ([100_000], "")
 
 
-def test_certificates_are_verified_unless_told_otherwise(run: Run, authority: trustme.CA) -> None:
+def test_certificates_are_verified_by_default(run: Run, authority: trustme.CA) -> None:
     for client, name, failure in [
         (tls_context(), "example.com", TLS),
         (trusting(authority), "other.example.com", TLS),
-        (trusting(authority), "a" * 70 + ".example.com", TLS),  # longer than any name: cannot be asked for
+        (trusting(authority), "a" * 70 + ".example.com", TLS),  # longer than any valid name, so that it cannot be sent
         (tls_context(insecure=True), "other.example.com", ""),
     ]:
         visit = Visit(["/1"])
-        run(visited(echo, visit, server_tls=server_context(authority), client_tls=client, name=name))
+        run(run_visit(echo, visit, server_tls=server_context(authority), client_tls=client, name=name))
         assert visit.failure == failure
 
 
@@ -577,22 +580,22 @@ def test_a_server_that_speaks_no_tls(run: Run, authority: trustme.CA) -> None:
 
     for server in (hang_up, plain):
         visit = Visit(["/1"])
-        run(visited(server, visit, client_tls=trusting(authority)))
-        assert (visit.failure, visit.told) == (TLS, ["lost"])
+        run(run_visit(server, visit, client_tls=trusting(authority)))
+        assert (visit.failure, visit.events) == (TLS, ["lost"])
 
 
 def test_a_handshake_that_never_ends(run: Run, authority: trustme.CA) -> None:
     visit = Visit(["/1"])
-    run(visited(never, visit, Limits(connect_s=0.05), client_tls=trusting(authority)))
-    assert (visit.failure, visit.told) == (CONNECT, ["lost"])
+    run(run_visit(never, visit, Limits(connect_s=0.05), client_tls=trusting(authority)))
+    assert (visit.failure, visit.events) == (CONNECT, ["lost"])
 
 
 # Throttled
 
 
 @pytest.mark.parametrize("tls", [False, True])
-def test_throttled_connections_read_all_the_same(run: Run, authority: trustme.CA, tls: bool) -> None:
-    """Time in which the throttle holds it up is not held against the server."""
+def test_throttled_connections_read_complete_responses(run: Run, authority: trustme.CA, tls: bool) -> None:
+    """Time in which the throttle delays the connection does not count against the server."""
     body = bytes(400_000)
     answer = b"HTTP/1.1 200 OK\r\nContent-Length: 400000\r\n\r\n" + body
 
@@ -602,23 +605,23 @@ def test_throttled_connections_read_all_the_same(run: Run, authority: trustme.CA
         throttle = Throttle(link, 10_000_000.0)
         server = server_context(authority) if tls else None
         client = trusting(authority) if tls else None
-        await visited(says(answer, answer), visit, Limits(), server, client, throttle=throttle)
+        await run_visit(answering(answer, answer), visit, Limits(), server, client, throttle=throttle)
         return visit
 
     visit = run(throttled())
     assert (visit.bodies, visit.failure) == ([body, body], "")
 
 
-def test_whoever_joins_a_full_link_reads_nothing_before_its_turn(run: Run) -> None:
+def test_a_connection_that_joins_a_full_link_reads_nothing_before_its_turn(run: Run) -> None:
     async def joined() -> None:
         visit = Visit(["/1"])
         loop = asyncio.get_running_loop()
         link = BandwidthLimit(loop, 1_000_000.0)
-        link.rate.take(60_000_000, monotonic())  # a minute's worth
+        link.rate.take(60_000_000, monotonic())  # the bytes of a minute
         answered = asyncio.Event()
 
         async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-            await says(ANSWER)(reader, writer)
+            await answering(ANSWER)(reader, writer)
             answered.set()
             await reader.read()
 
@@ -630,7 +633,7 @@ def test_whoever_joins_a_full_link_reads_nothing_before_its_turn(run: Run) -> No
             await answered.wait()
             await asyncio.sleep(0.03)
             connection.sweep(monotonic())
-            assert (connection.bytes_received, visit.told) == (0, ["connected"])
+            assert (connection.bytes_received, visit.events) == (0, ["connected"])
             assert connection.resume()
             await asyncio.wait_for(visit.over.wait(), 5)
         assert (visit.bodies, visit.failure) == ([b"ok"], "")

@@ -1,4 +1,5 @@
-"""Bodies come out as they went in, whatever their codings; damage costs what is behind it; a bomb costs no more than the limit."""
+"""Decoding of bodies. A coded body is decoded to the original. Damage loses only what follows it. A compression bomb
+costs no more than the limit."""
 
 import gzip
 import random
@@ -18,8 +19,8 @@ from trapline.fetch.http import content
 from trapline.fetch.http.content import ACCEPT_ENCODING, decoded
 
 MOST = 1_000_000
-PAGE = 16 << 20  # bytes that are decoded of a page
-LEAST_READ = 256 * 1024  # coded bytes that any decoder reads
+PAGE = 16 << 20  # the limit of decoded bytes of a page
+LEAST_READ = 256 * 1024  # coded bytes that every decoder may read
 TEXT = b"".join(b"<p>line %d of a page</p>\n" % i for i in range(2_000))
 
 
@@ -48,7 +49,7 @@ STACKS = st.lists(st.sampled_from(sorted(ENCODERS)), max_size=5).filter(
 
 
 @given(st.binary(max_size=3_000), STACKS)
-def test_any_stack_of_codings_comes_off(body: bytes, codings: list[bytes]) -> None:
+def test_any_stack_of_codings_is_decoded(body: bytes, codings: list[bytes]) -> None:
     coded = body
     for coding in codings:
         coded = ENCODERS[coding](coded)
@@ -56,7 +57,7 @@ def test_any_stack_of_codings_comes_off(body: bytes, codings: list[bytes]) -> No
 
 
 @pytest.mark.parametrize("coding", ACCEPT_ENCODING.decode().split(", "))
-def test_what_we_say_we_accept_we_do(coding: str) -> None:
+def test_every_coding_in_accept_encoding_is_decoded(coding: str) -> None:
     assert decoded(ENCODERS[coding.encode()](TEXT), coding.upper().encode(), MOST) == TEXT
 
 
@@ -69,17 +70,17 @@ def test_deflate_without_its_wrapping() -> None:
     assert decoded(deflated(TEXT, -15), b"deflate", MOST) == TEXT
 
 
-def test_several_members_and_what_follows_them() -> None:
+def test_several_gzip_members_and_bytes_behind_them() -> None:
     assert decoded(gzipped(b"one, ") + gzipped(b"two") + b"\x00\x00not gzip", b"gzip", MOST) == b"one, two"
 
 
-def test_no_coding_no_copy() -> None:
+def test_a_body_without_coding_is_not_copied() -> None:
     assert decoded(TEXT, b"", 1) is TEXT
     assert decoded(TEXT, b"identity", MOST) is TEXT
 
 
 @pytest.mark.parametrize("coding", [b"gzip", b"deflate", b"br", b"zstd"])
-def test_an_empty_body_is_empty_and_so_is_a_coded_empty_one(coding: bytes) -> None:
+def test_an_empty_body_is_empty_also_if_it_is_coded(coding: bytes) -> None:
     assert decoded(b"", coding, MOST) == b""
     assert decoded(ENCODERS[coding](b""), coding, MOST) == b""
     for inner in (b"gzip", b"deflate", b"zstd"):
@@ -87,18 +88,18 @@ def test_an_empty_body_is_empty_and_so_is_a_coded_empty_one(coding: bytes) -> No
 
 
 @pytest.mark.parametrize("coding", [b"gzip", b"deflate", b"br", b"zstd"])
-def test_what_is_no_such_coding_is_a_failure(coding: bytes) -> None:
+def test_a_body_that_is_not_in_the_stated_coding_is_a_failure(coding: bytes) -> None:
     assert decoded(b"<html>not coded at all</html>", coding, MOST) == ENCODING
 
 
 @pytest.mark.parametrize("coding", [b"utf-8", b"UTF-8", b"rot13", b"gzip, rot13", b"rot13, gzip", b"text/html"])
-def test_a_body_in_a_coding_that_nobody_knows_is_taken_as_it_is(coding: bytes) -> None:
-    """As in Chrome and Firefox: they take nothing off, not even what they know."""
+def test_a_body_in_an_unknown_coding_is_kept_as_received(coding: bytes) -> None:
+    """As in Chrome and Firefox, no coding is decoded then, not even a known one."""
     assert decoded(TEXT, coding, MOST) == TEXT
     assert decoded(gzipped(TEXT), coding, MOST) == gzipped(TEXT)
 
 
-def test_too_many_codings() -> None:
+def test_too_many_codings_are_a_failure() -> None:
     assert decoded(gzipped(TEXT), b"gzip," * 6, MOST) == ENCODING
     assert decoded(gzipped(gzipped(gzipped(TEXT))), b"gzip, gzip, gzip", MOST) == ENCODING
     assert decoded(TEXT, b"identity," * 6, MOST) == ENCODING
@@ -106,7 +107,7 @@ def test_too_many_codings() -> None:
 
 
 class Counted:
-    """A decoder that counts what it is asked to do."""
+    """A decoder that counts its calls."""
 
     def __init__(self, decoder: Any, calls: list[int]) -> None:
         self._decoder, self._calls = decoder, calls
@@ -128,7 +129,7 @@ class Counted:
 
 @pytest.fixture
 def calls(monkeypatch: pytest.MonkeyPatch) -> list[int]:
-    """How many bytes each call of a decoder was given."""
+    """The number of bytes that each call of a decoder was given."""
     made: list[int] = []
     ours = {"Decompressor": lambda: Counted(brotli.Decompressor(), made), "error": brotli.error}
     monkeypatch.setattr(content, "brotli", SimpleNamespace(**ours))
@@ -161,7 +162,7 @@ def test_a_damaged_brotli_body_costs_few_calls(at: int, calls: list[int]) -> Non
 
 
 @pytest.mark.parametrize("coding", [b"gzip", b"deflate"])
-def test_the_damage_of_a_deflated_body_costs_few_calls(coding: bytes, calls: list[int]) -> None:
+def test_a_damaged_deflate_body_costs_few_calls(coding: bytes, calls: list[int]) -> None:
     body = random.Random(1).randbytes(32_000)
     coded = bytearray(ENCODERS[coding](body))
     coded[-6 if coding == b"gzip" else -2] ^= 1  # the checksum
@@ -191,10 +192,10 @@ def test_a_body_that_decodes_to_nothing_is_read_to_a_limit(cut: bool, calls: lis
     assert sum(calls) <= PAGE / 12
 
 
-def test_a_coded_body_that_decodes_to_very_much_that_decodes_to_nothing_is_read_to_a_limit(calls: list[int]) -> None:
+def test_a_doubly_coded_body_whose_long_inner_part_decodes_to_nothing_is_read_to_a_limit(calls: list[int]) -> None:
     body = gzip.compress(GZIP_HEAD + EMPTY_BLOCK * (15_000_000 // 5), 6)
     assert len(body) < 50_000 and decoded(body, b"gzip, gzip", PAGE, True) == ENCODING
-    assert sum(calls) <= 1.2 * PAGE / 12  # what zlib does not use at once it is given again
+    assert sum(calls) <= 1.2 * PAGE / 12  # zlib gets the input that it did not use a second time
 
 
 def test_brotli_in_short_blocks_is_read_to_a_limit(calls: list[int]) -> None:
@@ -207,13 +208,13 @@ def test_brotli_in_short_blocks_is_read_to_a_limit(calls: list[int]) -> None:
     assert sum(calls) <= LEAST_READ
 
 
-def test_zstd_in_very_many_frames_counts_as_far_as_some() -> None:
+def test_zstd_with_very_many_frames_is_read_to_a_limit() -> None:
     frame = zstandard.ZstdCompressor().compress(b"x")
     assert decoded(frame * 900, b"zstd", MOST) == b"x" * 900
     assert decoded(frame * 15_000, b"zstd", MOST) == b"x" * 1000
 
 
-def test_a_page_that_is_longer_than_a_decoder_reads_counts_as_far_as_that() -> None:
+def test_a_page_longer_than_the_decoder_limit_is_read_to_the_limit() -> None:
     body = random.Random(1).randbytes(3_000_000)
     found = decoded(gzipped(body), b"gzip", PAGE, True)
     assert isinstance(found, bytes) and body.startswith(found) and len(found) > 1_300_000
@@ -222,7 +223,7 @@ def test_a_page_that_is_longer_than_a_decoder_reads_counts_as_far_as_that() -> N
 @pytest.mark.parametrize("text", [b"page", TEXT, TEXT * 30, random.Random(1).randbytes(80_000)], ids=len)
 @pytest.mark.parametrize("stray", [b"\n", b"\0", b"x" * 3, b"<!-- served -->" * 9_000])
 @pytest.mark.parametrize("coding", [b"gzip", b"deflate", b"br", b"zstd"])
-def test_what_stands_behind_a_coded_body_costs_nothing(coding: bytes, stray: bytes, text: bytes) -> None:
+def test_bytes_behind_a_coded_body_are_ignored(coding: bytes, stray: bytes, text: bytes) -> None:
     assert decoded(ENCODERS[coding](text) + stray, coding, 3 * len(text)) == text
 
 
@@ -230,7 +231,7 @@ BROTLI = brotli.compress(TEXT, quality=1)
 
 
 @given(st.integers(1, len(BROTLI) - 1))
-def test_a_brotli_that_breaks_off_gives_what_came_before(length: int) -> None:
+def test_a_truncated_brotli_body_gives_what_came_before(length: int) -> None:
     found = decoded(BROTLI[:length], b"br", MOST)
     assert found == ENCODING or (isinstance(found, bytes) and TEXT.startswith(found))
 
@@ -246,13 +247,13 @@ def test_a_body_may_be_cut_at_the_limit(coding: bytes) -> None:
 
 
 @given(st.integers(30, len(gzipped(TEXT)) - 1))
-def test_a_gzip_that_breaks_off_gives_what_came_before(length: int) -> None:
+def test_a_truncated_gzip_body_gives_what_came_before(length: int) -> None:
     expected = zlib.decompressobj(31).decompress(gzipped(TEXT)[:length])
     found = decoded(gzipped(TEXT)[:length], b"gzip", MOST)
     assert found == (expected or ENCODING)
 
 
-def test_a_wrong_checksum_costs_nothing() -> None:
+def test_a_wrong_checksum_is_ignored() -> None:
     body = bytearray(gzipped(TEXT))
     body[-6] ^= 1
     assert decoded(bytes(body), b"gzip", MOST) == TEXT
@@ -261,7 +262,7 @@ def test_a_wrong_checksum_costs_nothing() -> None:
 @given(
     st.integers(0, len(gzipped(TEXT)) - 1), st.integers(1, 255), st.sampled_from([b"gzip", b"br", b"zstd", b"deflate"])
 )
-def test_no_damage_escapes(at: int, flip: int, coding: bytes) -> None:
+def test_no_damage_raises_an_exception(at: int, flip: int, coding: bytes) -> None:
     body = bytearray(ENCODERS[coding](TEXT))
     body[at % len(body)] ^= flip
     found = decoded(bytes(body), coding, MOST)
@@ -276,8 +277,8 @@ def test_the_limit_is_exact(coding: bytes) -> None:
 
 
 @pytest.mark.parametrize("coding", [b"gzip", b"deflate", b"br"])
-def test_a_bomb_stops_at_the_limit(coding: bytes) -> None:
-    """zstd allocates in C, out of sight: its window is limited and its pieces are ours."""
+def test_a_compression_bomb_stops_at_the_limit(coding: bytes) -> None:
+    """zstd allocates memory in C, where it is not measured. Its window is limited, and we limit its pieces."""
     bomb = brotli.compress(bytes(10_000_000), quality=1) if coding == b"br" else ENCODERS[coding](bytes(10_000_000))
     tracemalloc.start()
     try:
@@ -287,12 +288,12 @@ def test_a_bomb_stops_at_the_limit(coding: bytes) -> None:
         tracemalloc.stop()
 
 
-def test_a_bomb_inside_a_bomb() -> None:
+def test_a_compression_bomb_inside_another_stops_at_the_limit() -> None:
     assert decoded(gzipped(gzipped(bytes(10_000_000))), b"gzip, gzip", MOST) == ENCODING
 
 
-def test_a_body_of_very_many_members_counts_as_far_as_some() -> None:
-    """A stack of codings makes millions of empty ones from a few thousand bytes."""
+def test_a_body_of_very_many_gzip_members_is_read_to_a_limit() -> None:
+    """A stack of codings makes millions of empty members from a few thousand bytes."""
     member = gzip.compress(b"x", mtime=0)
     whole = decoded(member * 900, b"gzip", 10_000)
     assert whole == b"x" * 900
@@ -301,7 +302,7 @@ def test_a_body_of_very_many_members_counts_as_far_as_some() -> None:
 
 
 @pytest.mark.parametrize("at", [0.2, 0.5, 0.9])
-def test_a_long_body_counts_as_far_as_its_damage(at: float) -> None:
+def test_a_long_damaged_body_gives_what_came_before_the_damage(at: float) -> None:
     body = bytes(random.Random(1).randrange(256) for _ in range(200_000))
     coded = bytearray(gzip.compress(body, 1, mtime=0))
     coded[int(at * len(coded)) :] = b"\xff" * 100

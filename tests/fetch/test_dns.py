@@ -58,16 +58,16 @@ def answer(host: str, **options: Any) -> DnsAnswer:
 
 
 @pytest.mark.parametrize("loop", LOOPS)
-def test_addresses_come_in_rising_order_and_hold_as_long_as_they_say(loop: str) -> None:
+def test_addresses_are_sorted_and_valid_for_their_ttl(loop: str) -> None:
     clock = Clock()
     assert answer("four.test", loop=loop, clock=clock) == DnsAnswer(("192.0.2.9", "192.0.2.10"), clock.now + 600)
 
 
-def test_ipv6_is_asked_for_only_where_there_is_no_ipv4() -> None:
+def test_ipv6_is_queried_only_if_there_is_no_ipv4_address() -> None:
     async def ask(server: NameServer, resolver: Resolver) -> None:
         assert (await resolver.addresses("six.test")).addresses == ("2001:db8::1", "2001:db8::2")
         assert (await resolver.addresses("both.test")).addresses == ("192.0.2.1",)
-        assert server.asked == {("six.test", TYPE_A): 1, ("six.test", TYPE_AAAA): 1, ("both.test", TYPE_A): 1}
+        assert server.queries == {("six.test", TYPE_A): 1, ("six.test", TYPE_AAAA): 1, ("both.test", TYPE_A): 1}
 
     run(ask)
 
@@ -76,7 +76,7 @@ def test_ipv6_is_asked_for_only_where_there_is_no_ipv4() -> None:
     ("host", "holds_s"),
     [("short.test", LEAST_TTL_S), ("long.test", MOST_TTL_S), ("alias.test", 120), ("six.test", 700)],
 )
-def test_how_long_an_answer_holds(host: str, holds_s: float) -> None:
+def test_how_long_an_answer_is_valid(host: str, holds_s: float) -> None:
     found = answer(host, clock=Clock())
     assert found.addresses and found.expires_at == Clock.now + holds_s
 
@@ -85,7 +85,7 @@ def test_an_alias_has_the_addresses_of_its_name() -> None:
     assert answer("alias.test").addresses == ("192.0.2.9", "192.0.2.10")
 
 
-def test_of_many_addresses_the_first_are_kept() -> None:
+def test_only_the_first_of_many_addresses_are_kept() -> None:
     assert answer("many.test").addresses == tuple(f"192.0.2.{last}" for last in range(1, MOST_ADDRESSES + 1))
 
 
@@ -101,14 +101,14 @@ def test_of_many_addresses_the_first_are_kept() -> None:
         ("silent.test", True, "time"),
     ],
 )
-def test_no_address_for_good_is_told_from_no_answer(host: str, retry: bool, reason: str) -> None:
+def test_a_host_without_an_address_differs_from_a_missing_answer(host: str, retry: bool, reason: str) -> None:
     found = answer(host, clock=Clock(), tries=1, try_s=0.25)
     assert (found.addresses, found.failure, found.retry) == ((), failure.DNS, retry)
     assert found.expires_at == Clock.now + (FAILED_S if retry else ABSENT_S)
     assert reason in found.reason
 
 
-def test_the_whole_search_has_an_end() -> None:
+def test_a_lookup_has_a_total_timeout() -> None:
     found = answer("silent.test", whole_s=0.02)
     assert (found.retry, found.reason) == (True, "no answer in time")
 
@@ -130,38 +130,38 @@ def test_a_numeric_host_is_its_own_address(host: str, address: str) -> None:
 @pytest.mark.parametrize(
     "host", ["127.1", "1.2.3.4.5", "256.1.1.1", "0x7f.1", "2130706433", "a.test.7", "[::g]", "010.1.1.1"]
 )
-def test_what_can_only_be_a_number_is_never_asked_for(host: str) -> None:
+def test_a_malformed_numeric_host_is_never_queried(host: str) -> None:
     found = Resolver().known(host)
     assert found is not None and (found.addresses, found.failure, found.retry) == ((), failure.DNS, False)
 
 
-def test_the_hosts_of_the_user_come_before_dns() -> None:
+def test_the_users_hosts_file_takes_precedence_over_dns() -> None:
     async def ask(server: NameServer, resolver: Resolver) -> None:
         for host in ("four.test", "four.test."):
             assert await resolver.addresses(host) == DnsAnswer(("127.0.0.9", "127.0.0.10", "::1"), math.inf)
-        assert not server.asked
+        assert not server.queries
 
     run(ask, hosts={"four.test": ["::1", "127.0.0.10", "127.0.0.9"]})
 
 
-def test_the_system_knows_localhost() -> None:
+def test_localhost_is_resolved_by_the_system() -> None:
     async def ask(server: NameServer, resolver: Resolver) -> None:
         assert (await resolver.addresses("localhost")).addresses == ("127.0.0.1",)
-        assert not server.asked
+        assert not server.queries
 
     run(ask)
 
 
-def test_one_question_however_many_ask() -> None:
+def test_simultaneous_lookups_of_one_host_share_one_query() -> None:
     async def ask(server: NameServer, resolver: Resolver) -> None:
         found = await asyncio.gather(*(resolver.addresses("four.test") for _ in range(50)))
         assert len(set(found)) == 1
-        assert server.asked["four.test", TYPE_A] == 1
+        assert server.queries["four.test", TYPE_A] == 1
 
     run(ask)
 
 
-def test_an_asker_that_gives_up_takes_nothing_from_the_others() -> None:
+def test_a_cancelled_lookup_does_not_cancel_the_others() -> None:
     async def ask(server: NameServer, resolver: Resolver) -> None:
         server.delay_s = 0.02
         first = asyncio.ensure_future(resolver.addresses("four.test"))
@@ -174,7 +174,7 @@ def test_an_asker_that_gives_up_takes_nothing_from_the_others() -> None:
     run(ask)
 
 
-def test_questions_at_once_are_limited() -> None:
+def test_simultaneous_queries_are_limited() -> None:
     async def ask(server: NameServer, resolver: Resolver) -> int:
         server.delay_s = 0.05
         found = await asyncio.gather(*(resolver.addresses(f"absent-{number}.test") for number in range(12)))
@@ -184,7 +184,7 @@ def test_questions_at_once_are_limited() -> None:
     assert run(ask, most_at_once=3) <= 3 < run(ask, most_at_once=12)
 
 
-def test_an_answer_is_used_until_it_expires() -> None:
+def test_an_answer_is_cached_until_it_expires() -> None:
     clock = Clock()
 
     async def ask(server: NameServer, resolver: Resolver) -> None:
@@ -198,7 +198,7 @@ def test_an_answer_is_used_until_it_expires() -> None:
     run(ask, clock=clock)
 
 
-def test_the_names_used_last_are_kept_and_no_more_than_asked_for() -> None:
+def test_the_cache_keeps_the_most_recently_used_names_up_to_its_size() -> None:
     async def ask(_: NameServer, resolver: Resolver) -> None:
         for number in range(100):
             await resolver.addresses(f"absent-{number}.test")
@@ -210,7 +210,7 @@ def test_the_names_used_last_are_kept_and_no_more_than_asked_for() -> None:
     run(ask, most_names=10)
 
 
-def test_closing_ends_what_is_under_way() -> None:
+def test_closing_ends_pending_lookups() -> None:
     async def ask(_: NameServer, resolver: Resolver) -> None:
         waiting = asyncio.ensure_future(resolver.addresses("silent.test"))
         await asyncio.sleep(0.01)
@@ -221,7 +221,7 @@ def test_closing_ends_what_is_under_way() -> None:
     run(ask)
 
 
-def test_a_name_server_that_is_none_is_a_matter_for_the_user() -> None:
+def test_an_invalid_name_server_is_a_configuration_error() -> None:
     async def ask() -> None:
         await Resolver(nameservers=["not an address"]).addresses("four.test")
 

@@ -1,4 +1,4 @@
-"""Encodings as browsers find them, on html5lib's cases and WPT's; any bytes have one."""
+"""Character encodings are found as browsers find them, by the cases of html5lib and WPT. Any bytes have an encoding."""
 
 import json
 import tarfile
@@ -23,7 +23,7 @@ def html5lib_cases(shared_data: Path) -> list[tuple[bytes, str]]:
                 if "/encoding/" in f"/{member.name}" and member.name.endswith(".dat")
                 else None
             )
-            if file is None or "scripted" in member.name:  # the case there needs a browser
+            if file is None or "scripted" in member.name:  # this case needs a browser
                 continue
             for case in file.read().split(b"#data\n")[1:]:
                 body, _, label = case.partition(b"\n#encoding\n")
@@ -32,11 +32,11 @@ def html5lib_cases(shared_data: Path) -> list[tuple[bytes, str]]:
 
 
 def as_html5lib_finds(body: bytes, label: str) -> bool:
-    """The byte behind it makes it neither ASCII, which has all encodings, nor UTF-8."""
+    """The added byte makes the body neither ASCII, which is valid in every encoding, nor UTF-8."""
     return encoding_of(body + b"\xff", None) == named(label)
 
 
-def test_html5lib_cases(shared_data: Path) -> None:
+def test_encodings_of_the_html5lib_cases(shared_data: Path) -> None:
     found = html5lib_cases(shared_data)
     assert len(found) == 82
     assert [body[:200] for body, label in found if not as_html5lib_finds(body, label)] == []
@@ -50,18 +50,18 @@ def test_queries_as_browsers_encode_them(shared_data: Path) -> None:
                 name = named(label)
                 assert name is not None
                 if name.startswith("utf-") or case["input"].isascii():
-                    continue  # left to the URL
+                    continue  # the URL parser encodes it
                 if name == "iso-2022-jp" or case["input"] == "\ue5e5":
-                    continue  # Python's codecs differ from the standard's here, in escapes and in a private character
+                    continue  # Python's codecs differ from the standard here, in escapes and in a private-use character
                 assert in_encoding("?" + case["input"], name) == "?" + expected, case
 
 
 @pytest.mark.parametrize(
     ("body", "charset", "expected"),
     [
-        (b"\xef\xbb\xbf<meta charset=koi8-r>", "koi8-u", "utf-8"),  # the mark before all
+        (b"\xef\xbb\xbf<meta charset=koi8-r>", "koi8-u", "utf-8"),  # the byte order mark comes before everything else
         (b"\xff\xfe<\0", None, "utf-16le"),
-        (b"<meta charset=koi8-r>\xc1", "koi8-u", "koi8-u"),  # the header before the page
+        (b"<meta charset=koi8-r>\xc1", "koi8-u", "koi8-u"),  # the header comes before the page
         (b"<meta charset=koi8-r>\xc1", "no-such-label", "koi8-r"),
         (b"<\0a\0>\0", "utf-16", "utf-16le"),
         (b"<meta charset=utf-16>\xc1", None, "utf-8"),
@@ -74,19 +74,19 @@ def test_queries_as_browsers_encode_them(shared_data: Path) -> None:
         (b"\xe9t\xe9", "hz-gb-2312", "windows-1252"),
     ],
 )
-def test_order_of_evidence(body: bytes, charset: str | None, expected: str) -> None:
+def test_precedence_of_mark_header_and_page(body: bytes, charset: str | None, expected: str) -> None:
     assert encoding_of(body, charset) == expected
 
 
 @given(st.binary(max_size=200), st.one_of(st.none(), st.text(max_size=20), st.sampled_from(NAMES)))
-def test_any_bytes_become_text(body: bytes, charset: str | None) -> None:
+def test_any_bytes_are_decoded_to_text(body: bytes, charset: str | None) -> None:
     encoding = encoding_of(body, charset)
     assert isinstance(decode(body, encoding), str)
     prescan(body)
 
 
 @given(st.text(max_size=30), st.sampled_from(NAMES))
-def test_any_link_keeps_all_but_its_query(link: str, encoding: str) -> None:
+def test_only_the_query_of_a_link_depends_on_the_encoding(link: str, encoding: str) -> None:
     written = in_encoding(link, encoding)
     assert written.partition("#")[2] == link.partition("#")[2]
     assert written.partition("#")[0].partition("?")[0] == link.partition("#")[0].partition("?")[0]

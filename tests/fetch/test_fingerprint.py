@@ -1,4 +1,4 @@
-"""A fingerprint is that of what people read: it stays when anything else changes, and changes when that does."""
+"""A fingerprint covers the text that people read. It stays the same if anything else changes, and changes with the text."""
 
 import pytest
 from hypothesis import given, settings
@@ -41,7 +41,7 @@ HIDDEN = [
 
 @st.composite
 def texts(draw: st.DrawFn) -> tuple[str, str]:
-    """Markup and what is read of it."""
+    """Markup, and the text that is read in it."""
     words = draw(WORDS)
     blank = draw(st.sampled_from([" ", "\n  ", "\t"]))
     inner = blank.join(words)
@@ -60,10 +60,8 @@ def filled(html: str, token: int) -> bytes:
 
 @settings(deadline=None)
 @given(PIECES, st.integers(0, 10**9), st.integers(0, 10**9))
-def test_what_is_read_is_the_text_alone_whatever_stands_round_it(
-    pieces: list[tuple[str, str]], token: int, other: int
-) -> None:
-    """Enough text goes first: a page that is nearly all surroundings is read otherwise."""
+def test_only_the_text_counts_whatever_surrounds_it(pieces: list[tuple[str, str]], token: int, other: int) -> None:
+    """Enough text stands first, because a page that is nearly all boilerplate is read differently."""
     html, text = "".join(html for html, _ in pieces), "".join(text for _, text in pieces)
     page = f"<!doctype html><title>T</title><body><p>{'enough ' * 200}</p>{html}"
     assert content_of(filled(page, token)).decode() == "T" + "enough" * 200 + text
@@ -72,7 +70,7 @@ def test_what_is_read_is_the_text_alone_whatever_stands_round_it(
 
 @settings(deadline=None)
 @given(PIECES, st.integers(0, 11), st.integers(0, 10**9))
-def test_a_changed_sentence_is_a_change(pieces: list[tuple[str, str]], place: int, token: int) -> None:
+def test_a_changed_sentence_changes_the_fingerprint(pieces: list[tuple[str, str]], place: int, token: int) -> None:
     before, after = (
         "".join(html for html, _ in [*pieces[:place], (f"<p>{verb}</p>", ""), *pieces[place:]])
         for verb in ("He came.", "He went.")
@@ -110,22 +108,22 @@ def test_a_changed_sentence_is_a_change(pieces: list[tuple[str, str]], place: in
     ),
     st.sampled_from(["text/html", "", "text/plain", "image/png"]),
 )
-def test_any_bytes_have_a_fingerprint_and_always_the_same(body: bytes, mime: str) -> None:
+def test_any_bytes_have_one_reproducible_fingerprint(body: bytes, mime: str) -> None:
     found = fingerprint(body, mime)
     fingerprint(b"<nav>between</nav>", "text/html")
     assert len(found) == SIZE and fingerprint(body, mime) == found
 
 
-# ---- <main>, and pages that are not as they say
+# ---- <main>, and pages whose markup misleads
 
 
-def test_of_a_page_with_a_main_element_that_alone_counts() -> None:
+def test_only_the_main_element_of_a_page_counts() -> None:
     page = b"<title>T</title><div>%d</div><header>h</header><main><header>A</header><p>%s</p><nav>n</nav></main><p>%d"
     text = b"words " * 20
     assert content_of(page % (1, text, 2)) == b"A" + b"words" * 20
 
 
-def test_an_empty_main_element_does_not_count() -> None:
+def test_an_empty_main_element_is_ignored() -> None:
     assert content_of(b"<main></main><p>text that a script did not move") == b"textthatascriptdidnotmove"
 
 
@@ -134,7 +132,7 @@ def test_a_header_of_an_article_is_content() -> None:
 
 
 @pytest.mark.parametrize("opening", [b"<nav>", b"<div class=sidebar>", b"<aside><main>", b"<div class=ad><nav>"])
-def test_what_never_ends_hides_nothing(opening: bytes) -> None:
+def test_an_unclosed_element_hides_no_text(opening: bytes) -> None:
     page = b"<body>" + opening + b"all of the text</body>"
     assert content_of(page) == b"allofthetext"
 
@@ -144,7 +142,7 @@ def test_a_page_that_is_all_sidebar_is_read() -> None:
     assert content_of(page) == b"thetext" * 50
 
 
-def test_of_a_time_the_moment_counts_and_not_how_long_ago_it_was() -> None:
+def test_a_time_element_counts_by_its_moment_and_not_by_its_text() -> None:
     def page(moment: str, text: str) -> bytes:
         return content_of(f"<p>By Ann, <time class=x datetime='{moment}'>{text}</time>, a story".encode())
 
@@ -152,7 +150,7 @@ def test_of_a_time_the_moment_counts_and_not_how_long_ago_it_was() -> None:
     assert content_of(b"<p>At <time>noon</time>") == b"Atnoon"
 
 
-def test_a_page_without_text_is_told_apart_by_its_bytes() -> None:
+def test_a_page_without_text_is_distinguished_by_its_bytes() -> None:
     first, second = (fingerprint(b"<frameset><frame src=/%d></frameset>" % n, "text/html") for n in (1, 2))
     assert first != second
 
@@ -165,21 +163,21 @@ def test_the_charset_does_not_matter(charset: str, declared: str) -> None:
     assert content_of(text.encode(charset), declared) == content_of(text.encode(), "utf-8")
 
 
-# ---- what is not HTML
+# ---- other formats than HTML
 
 
-def test_of_plain_text_the_words_count() -> None:
+def test_plain_text_is_compared_by_its_words() -> None:
     assert (
         fingerprint(b"a\r\n  b ", "text/plain") == fingerprint(b"a b", "text/plain") != fingerprint(b"ab", "text/plain")
     )
 
 
 @pytest.mark.parametrize("mime", ["application/json", "text/xml", "application/pdf", "application/rss+xml", ""])
-def test_of_all_else_the_bytes_count(mime: str) -> None:
+def test_other_formats_are_compared_by_their_bytes(mime: str) -> None:
     assert fingerprint(b"[1, 2]", mime) != fingerprint(b"[1,2]", mime)
 
 
-def test_a_redirect_is_no_page_of_the_same_text() -> None:
+def test_a_redirect_differs_from_a_page_with_the_same_text() -> None:
     assert of_redirect(b"/a") != of_redirect(b"/b")
     assert of_redirect(b"/a") not in {fingerprint(b"/a", mime) for mime in ("text/plain", "text/html", "")}
 
@@ -203,11 +201,11 @@ def test_a_redirect_is_no_page_of_the_same_text() -> None:
     ],
 )
 def test_a_hostile_page_is_read_to_its_end(page: bytes) -> None:
-    """Deep, unclosed, unfinished: each would take minutes if the time were not linear."""
+    """Deep, unclosed or unfinished markup. Each page would take minutes if the time were not linear."""
     assert len(fingerprint(page, "text/html")) == SIZE
 
 
-def test_what_is_read_of_a_page_is_bounded() -> None:
+def test_the_text_that_is_read_of_a_page_is_bounded() -> None:
     page = b"<p>" + b"word " * 500_000
     assert len(content_of(page)) == MOST_TEXT
     assert fingerprint(page, "text/html") == fingerprint(page + b"and more", "text/html")

@@ -1,4 +1,5 @@
-"""Tags within SVG and MathML: theirs or HTML's, as in a browser's tree, so that no picture hides the links behind it."""
+"""Tags inside SVG and MathML belong to the picture or to HTML, as in a browser's tree, so that no picture hides the
+links behind it."""
 
 import re
 from pathlib import Path
@@ -21,7 +22,7 @@ HTML_ANNOTATIONS = ("text/html", "application/xhtml+xml")
 
 
 def namespace(node: LexborNode | None) -> str:
-    """Of an element of a tree, by the elements round it: lexbor's binding does not tell."""
+    """The namespace of an element, derived from its ancestors, because lexbor's binding does not give it."""
     if node is None or not node.tag:
         return "html"
     outer = namespace(node.parent)
@@ -38,7 +39,7 @@ def namespace(node: LexborNode | None) -> str:
 
 
 def links_of_tree(html: bytes) -> set[tuple[str, str]]:
-    """Of SVG and MathML only `a` leads somewhere."""
+    """In SVG and MathML only `a` is a link."""
     nodes = LexborHTMLParser(html).css("a,area,base,link")
     return {
         (str(node.tag), (node.attributes.get("href") or "").strip(" \t\n\f\r"))
@@ -78,7 +79,7 @@ def test_no_element_of_a_picture_hides_the_links_behind_it(name: str, form: str,
         ("<svg><template><a href=1></template></svg><template><a href=0></template>", ["1"]),
     ],
 )
-def test_examples(html: str, links: list[str]) -> None:
+def test_links_of_examples(html: str, links: list[str]) -> None:
     assert (list(read_page(html.encode(), None).links), read_page(html.encode(), None).base) == (links, None)
 
 
@@ -132,14 +133,14 @@ pieces = st.one_of(leaves, names.map("<{}>".format), names.map(lambda name: f"</
 
 @given(whole.map("<svg>{}</svg><a href=END>".format))
 @settings(max_examples=examples(1500))
-def test_a_tree_has_the_same_links_whatever_is_nested_in_a_picture(html: str) -> None:
+def test_links_equal_those_of_a_tree_for_any_nesting_in_a_picture(html: str) -> None:
     assert links_of_tags(html.encode()) == links_of_tree(html.encode())
 
 
 @given(st.lists(pieces, max_size=14).map("".join))
 @settings(max_examples=examples(1500))
-def test_a_tree_has_the_same_links_whatever_is_not_closed(html: str) -> None:
-    """But for end tags of HTML's elements: which of these are open is not known outside of a picture."""
+def test_links_equal_those_of_a_tree_for_any_unclosed_elements(html: str) -> None:
+    """End tags of HTML elements are left out: which of these are open outside a picture is unknown."""
     ends = {name for name in re.findall(r"</([a-z0-9]+)", html) if name in ENCLOSING.split()}
     if not ends and "template" not in html:
         assert links_of_tags((html + "<a href=END>").encode()) == links_of_tree((html + "<a href=END>").encode())
@@ -152,12 +153,12 @@ def test_the_compiled_tokenizer_finds_what_its_slow_twin_finds_in_pictures(html:
 
 
 @pytest.mark.parametrize("depth", [DEEPEST - 1, DEEPEST, DEEPEST + 1, 5000])
-def test_however_deep_a_picture_is_the_links_behind_it_are_found(depth: int) -> None:
+def test_links_behind_a_deeply_nested_picture_are_found(depth: int) -> None:
     html = "<svg>" + "<g>" * depth + "<title/>" + "</g>" * depth + "</svg><a href=x>"
     assert list(read_page(html.encode(), None).links) == ["x"]
     assert tags(html.encode()) == list(tags_of_twin(html))
 
 
-def test_what_people_read_behind_a_picture_counts() -> None:
+def test_text_behind_a_picture_counts_for_the_fingerprint() -> None:
     assert content_of(b"<svg><title/></svg><p>text") == b"text"
     assert content_of(b"<math><title/><mi>x</mi></math><p>text") == b"xtext"

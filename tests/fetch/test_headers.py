@@ -1,4 +1,4 @@
-"""Headers: as their standards read them, and any bytes without complaint."""
+"""Headers are read as their standards say, and any bytes are read without an exception."""
 
 import json
 from email.utils import formatdate
@@ -23,7 +23,7 @@ MIME_FILES = ("mime-types.json", "generated-mime-types.json")
 
 def mime_cases(shared_data: Path, name: str) -> list[dict[str, Any]]:
     found = json.loads((shared_data / "wpt" / name).read_text(encoding="utf-8"))
-    # What has a character beyond a byte cannot be received.
+    # A value with a character beyond one byte cannot be received.
     return [case for case in found if not isinstance(case, str) and all(ord(char) < 256 for char in case["input"])]
 
 
@@ -37,7 +37,7 @@ def read_as_the_standard(case: dict[str, Any]) -> bool:
 
 
 @pytest.mark.parametrize("name", MIME_FILES)
-def test_types_as_the_standard_reads_them(shared_data: Path, name: str) -> None:
+def test_mime_types_are_read_as_the_standard_says(shared_data: Path, name: str) -> None:
     assert [case for case in mime_cases(shared_data, name) if not read_as_the_standard(case)] == []
 
 
@@ -49,12 +49,12 @@ def test_types_as_the_standard_reads_them(shared_data: Path, name: str) -> None:
         (b'<a>; rel="alternate NoFollow", <b>; rel="preload"; as=font, <c>; rel=stylesheet', []),
         (b'<a>; rel="https://api.w.org/", <b>; rel=next; anchor="#x", <c>', []),
         (b"<a>; rel=alternate; type=application/json, <b>; rel=alternate; type=text/html", [("b", "alternate")]),
-        (b"<a>; rel=next; rel=preload", [("a", "next")]),  # the first counts, RFC 8288 section 3.3
+        (b"<a>; rel=next; rel=preload", [("a", "next")]),  # the first value counts, RFC 8288 section 3.3
         (b'<a>; rel="ne\\xt"', [("a", "next")]),
         (b"<a,b;c>;rel=next", [("a,b;c", "next")]),
     ],
 )
-def test_links(value: bytes, expected: list[tuple[str, str]]) -> None:
+def test_link_headers(value: bytes, expected: list[tuple[str, str]]) -> None:
     assert link_targets(value) == expected
 
 
@@ -72,12 +72,12 @@ def test_links(value: bytes, expected: list[tuple[str, str]]) -> None:
         (b"", 0),
     ],
 )
-def test_marks(value: bytes, marks: int) -> None:
+def test_robots_tags(value: bytes, marks: int) -> None:
     assert robots_marks(value, "trapline") == marks
 
 
 @given(st.integers(0, 4 * 10**9), st.floats(0, 4e9))
-def test_a_date_and_its_seconds_say_the_same(at: int, now_wall: float) -> None:
+def test_retry_after_as_a_date_equals_retry_after_in_seconds(at: int, now_wall: float) -> None:
     by_date = retry_after_s(formatdate(at, usegmt=True).encode(), now_wall)
     assert by_date == min(max(at - now_wall, 0.0), MOST_RETRY_S)
 
@@ -98,7 +98,7 @@ def test_a_date_and_its_seconds_say_the_same(at: int, now_wall: float) -> None:
         (b"Wed, 21 Oct 99999999999 07:28:00 GMT", None),
     ],
 )
-def test_seconds_to_wait(value: bytes, seconds: float | None) -> None:
+def test_forms_of_retry_after(value: bytes, seconds: float | None) -> None:
     assert retry_after_s(value, 1.7e9) == seconds
 
 
@@ -111,7 +111,7 @@ def test_any_bytes_are_read(value: bytes) -> None:
     assert 0 <= (retry_after_s(value, 1.7e9) or 0) <= MOST_RETRY_S
 
 
-def test_of_very_many_links_and_parameters_the_first_count() -> None:
+def test_only_the_first_of_very_many_links_and_parameters_are_read() -> None:
     many = b", ".join(b"</%d>; rel=next" % i for i in range(3_000))
     assert link_targets(many) == [(f"/{i}", "next") for i in range(1_024)]
     assert link_targets(b"</a>" + b";a" * 31 + b"; rel=next") == [("/a", "next")]

@@ -1,4 +1,4 @@
-"""The reader of responses: each rule by an example, the laws over generated streams, and Node's parser as a second opinion."""
+"""The reader of HTTP responses: an example for each rule, laws over generated streams, and Node's parser as a second opinion."""
 
 import json
 import re
@@ -22,7 +22,7 @@ SMALL = Limits(header_bytes=400, headers=8, body_bytes=1_000)
 
 
 def read(pieces: Iterable[bytes], limits: Limits = SMALL, ended: bool = True) -> tuple[list[Response], str]:
-    """All responses of a stream, and why there are no more."""
+    """All responses of a stream, and the failure that ended it."""
     reader = ResponseReader(limits)
     responses = []
     for piece in pieces:
@@ -72,11 +72,11 @@ def test_status_lines_that_servers_send(line: bytes) -> None:
         *(b"HTTP/1.1 +20 OK", b" HTTP/1.1 200 OK", b"HTTP/1.1200 OK", b"ICY 200 OK", b"HTTP/3.1 200 OK"),
     ],
 )
-def test_what_is_no_status_line(line: bytes) -> None:
+def test_an_invalid_status_line_is_a_failure(line: bytes) -> None:
     assert failure_of(line + b"\r\n\r\n") == PROTOCOL
 
 
-def test_what_is_no_response_is_not_waited_for() -> None:
+def test_bytes_that_cannot_be_a_response_fail_at_once() -> None:
     assert failure_of(b"<!doctype html><p>served raw") == PROTOCOL
     assert read([b"HT"]) == ([], "")
 
@@ -88,35 +88,35 @@ def test_lines_end_in_lf_with_or_without_cr(end: bytes, last: bytes) -> None:
     assert (response.headers[b"a"], response.body) == (b"b", b"1\r\n\r\n2")
 
 
-def test_folded_lines_are_one() -> None:
+def test_folded_lines_are_joined() -> None:
     response = read_one(b"HTTP/1.1 200 OK\r\nLink: <a>;\r\n\t rel=next\r\nContent-Length: 0\r\n\r\n")
     assert response.headers == {b"link": b"<a>; rel=next", b"content-length": b"0"}
 
 
-def test_blanks_before_a_colon_are_no_part_of_a_name() -> None:
+def test_blanks_before_a_colon_are_not_part_of_the_name() -> None:
     response = read_one(b"HTTP/1.1 200 OK\r\nX-Robots-Tag : nofollow\r\nContent-Length \t: 2\r\n\r\nok")
     assert response.headers == {b"x-robots-tag": b"nofollow", b"content-length": b"2"} and response.body == b"ok"
     assert read_one(b"HTTP/1.1 200 OK\r\nTransfer-Encoding : chunked\r\n\r\n2\r\nok\r\n0\r\n\r\n").body == b"ok"
 
 
-def test_a_location_that_is_repeated_is_one_if_equal() -> None:
+def test_a_repeated_location_is_accepted_if_equal() -> None:
     head = b"HTTP/1.1 302 Found\r\nContent-Length: 0\r\nLocation: /a, b\r\n"
     for more, location in [(b"location: /a, b\r\n" * 2, b"/a, b"), (b"Location: /c\r\n", b"/a, b, /c")]:
         assert read_one(head + more + b"\r\n").headers[b"location"] == location
 
 
-def test_lines_that_are_no_header_do_no_harm() -> None:
+def test_malformed_header_lines_are_ignored() -> None:
     assert read_one(b"HTTP/1.1 200 OK\r\nnonsense\r\n: x\r\nContent-Length: 2\r\n\r\nok").body == b"ok"
 
 
-def test_interim_responses_and_empty_lines_are_passed_over() -> None:
+def test_interim_responses_and_empty_lines_are_skipped() -> None:
     hints = b"HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 103 Early Hints\r\nLink: </a>\r\n\r\n"
     response = read_one(b"\r\n" + hints + b"\nHTTP/1.1 204 None\r\nA: b\r\n\r\n")
     assert (response.status, response.headers, response.body) == (204, {b"a": b"b"}, b"")
     assert response.head.startswith(b"HTTP/1.1 204")
 
 
-def test_nobody_asked_to_switch_protocols() -> None:
+def test_a_protocol_switch_is_refused() -> None:
     assert failure_of(b"HTTP/1.1 101 Switching\r\nUpgrade: h2c\r\n\r\n") == PROTOCOL
 
 
@@ -140,11 +140,11 @@ def test_stated_lengths(length: bytes, expected: bytes) -> None:
 
 
 @pytest.mark.parametrize("length", [b"", b"-1", b"+3", b"3.0", b"0x3", b"3 3", b"3, 4", b"3,", b"9" * 5_000, b"\xb2"])
-def test_lengths_that_nobody_can_tell(length: bytes) -> None:
+def test_invalid_lengths_are_refused(length: bytes) -> None:
     assert failure_of(b"HTTP/1.1 200 OK\r\nContent-Length: " + length + b"\r\n\r\nabc", Limits()) == PROTOCOL
 
 
-def test_repeated_lengths_are_one_if_equal() -> None:
+def test_repeated_lengths_are_accepted_if_equal() -> None:
     two = b"HTTP/1.1 200 OK\r\nContent-Length: 3\r\nContent-Length: %d\r\n\r\nabc"
     assert read_one(two % 3).body == b"abc"
     assert failure_of(two % 2) == PROTOCOL
@@ -154,13 +154,13 @@ def chunked(chunks: bytes, more: bytes = b"") -> bytes:
     return b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n" + more + b"\r\n" + chunks
 
 
-def test_chunks_come_off_and_stay_on_the_wire() -> None:
+def test_chunks_are_decoded_in_the_body_and_kept_in_the_wire_bytes() -> None:
     wire = b'5\r\nhello\r\n7;a=b;c="d"\r\n, world\r\n00\r\nX-Sum: 1\r\n\r\n'
     response = read_one(chunked(wire))
     assert (response.wire, response.body, response.keep_alive) == (wire, b"hello, world", True)
 
 
-def test_chunks_as_lenient_as_lines() -> None:
+def test_chunk_lines_are_read_as_leniently_as_header_lines() -> None:
     assert read_one(chunked(b"2 \nab\n 1\r\nc\r\n0\n\n")).body == b"abc"
 
 
@@ -171,16 +171,16 @@ def test_chunks_as_lenient_as_lines() -> None:
         *(b"1\r\nab\r\n", b"f" * 16 + b"\r\n", b"1;" + b"a" * 5_000),
     ],
 )
-def test_chunks_that_are_none(wire: bytes) -> None:
+def test_invalid_chunks_are_a_failure(wire: bytes) -> None:
     assert failure_of(chunked(wire), Limits()) == PROTOCOL
 
 
-def test_chunks_win_over_a_length_and_the_connection_ends() -> None:
+def test_chunked_coding_wins_over_a_length_and_ends_the_connection() -> None:
     response = read_one(chunked(b"2\r\nab\r\n0\r\n\r\n", more=b"Content-Length: 99\r\n"))
     assert (response.body, response.keep_alive, response.hung_up) == (b"ab", False, True)
 
 
-def test_chunks_of_http_10_end_the_connection() -> None:
+def test_chunked_coding_in_http_10_ends_the_connection() -> None:
     old = b"HTTP/1.0 200 OK\r\nConnection: keep-alive\r\nTransfer-Encoding: chunked\r\n\r\n1\r\na\r\n0\r\n\r\n"
     for data, hung_up in [(old, True), (old.replace(b"keep-alive", b"close"), False)]:
         response = read_one(data)
@@ -212,12 +212,12 @@ def test_other_bodies_last_until_the_connection_ends(headers: bytes) -> None:
         (b"Content-Encoding: br\r\nTransfer-Encoding: chunked\r\n", b"br"),
     ],
 )
-def test_what_a_transfer_is_coded_with_is_known_beside_its_content(headers: bytes, codings: bytes) -> None:
+def test_transfer_codings_are_reported_behind_content_codings(headers: bytes, codings: bytes) -> None:
     response = read_one(b"HTTP/1.1 200 OK\r\n" + headers + b"\r\n2\r\nab\r\n0\r\n\r\n")
     assert (response.body, response.codings) == (b"ab", codings)
 
 
-def test_identity_is_no_coding() -> None:
+def test_identity_is_not_a_coding() -> None:
     assert read_one(b"HTTP/1.1 200 OK\r\nTransfer-Encoding: identity\r\nContent-Length: 1\r\n\r\na").body == b"a"
 
 
@@ -238,12 +238,12 @@ def test_identity_is_no_coding() -> None:
         (b"1.1", b"Keep-Alive: timeout=5, max=0\r\n", False),
     ],
 )
-def test_whether_the_connection_lives_on(version: bytes, connection: bytes, lives_on: bool) -> None:
+def test_whether_the_connection_stays_open(version: bytes, connection: bytes, lives_on: bool) -> None:
     data = b"HTTP/" + version + b" 200 OK\r\nContent-Length: 0\r\n" + connection + b"\r\n"
     assert read_one(data).keep_alive is lives_on and not read_one(data).hung_up
 
 
-def test_what_the_server_announces() -> None:
+def test_keep_alive_limits_announced_by_the_server() -> None:
     response = read_one(b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\nKeep-Alive: Timeout=7, max=96\r\n\r\n")
     assert (response.allowed, response.allowed_s) == (96, 7)
 
@@ -251,13 +251,13 @@ def test_what_the_server_announces() -> None:
 # Limits
 
 
-def test_a_head_has_a_limit_of_bytes_and_of_lines() -> None:
+def test_a_head_is_limited_in_bytes_and_lines() -> None:
     assert failure_of(b"HTTP/1.1 200 OK\r\nA: " + b"b" * 500) == TOO_LARGE
     assert failure_of(b"HTTP/1.1 200 OK\r\n" + b"A:b\r\n" * 9 + b"\r\n") == TOO_LARGE
     assert read([b"HTTP/1.1 200 OK\r\n" + b"A:b\r\n" * 8 + b"\r\n"])[1] == ""
 
 
-def test_interim_responses_count_too() -> None:
+def test_interim_responses_count_towards_the_limit_of_the_head() -> None:
     assert failure_of(b"HTTP/1.1 100 Continue\r\n\r\n" * 20) == TOO_LARGE
     plain = b"HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 204 None\r\n\r\n"
     assert len(read([plain * 20])[0]) == 20
@@ -277,22 +277,22 @@ def test_a_long_body_is_cut(head: bytes) -> None:
     assert response.hung_up
 
 
-def test_a_body_of_the_limit_is_whole() -> None:
+def test_a_body_of_exactly_the_limit_is_complete() -> None:
     assert read_one(b"HTTP/1.1 200 OK\r\nContent-Length: 1000\r\n\r\n" + b"a" * 1_000).truncated == ""
     exact = b"3dc\r\n" + b"a" * 988 + b"\r\n0\r\n\r\n"
     assert len(exact) == 1_000
     assert read_one(chunked(exact)).truncated == ""
 
 
-def test_chunks_are_cut_by_their_bytes_on_the_wire() -> None:
+def test_chunked_bodies_are_cut_by_their_bytes_on_the_wire() -> None:
     for wire in (b"7d0\r\n" + b"a" * 3_000, b"1\r\na\r\n" * 500):
         response = read_one(chunked(wire))
         assert (response.wire, response.truncated) == (wire[:1_000], "length")
         assert set(response.body) == {ord("a")}
-    assert len(response.body) == 167  # 166 whole chunks of six bytes, and the first content byte of the next
+    assert len(response.body) == 167  # 166 complete chunks of six bytes, and the first content byte of the next one
 
 
-MANY = 32 * 1024  # chunks that are read of a body
+MANY = 32 * 1024  # the limit of chunks of a body
 
 
 @pytest.mark.parametrize("at_once", [1, 7, 100_000, 10_000_000])
@@ -304,7 +304,7 @@ def test_a_body_of_very_many_chunks_is_cut(at_once: int) -> None:
     assert response.truncated == "length" and response.hung_up
 
 
-def test_a_body_of_as_many_chunks_as_are_read_is_whole() -> None:
+def test_a_body_with_exactly_the_limit_of_chunks_is_complete() -> None:
     whole = chunked(b"1\r\na\r\n" * MANY + b"0\r\nA: b\r\n\r\n")
     responses, failure = read([whole * 2], Limits())
     assert [(len(response.body), response.truncated) for response in responses] == [(MANY, "")] * 2 and failure == ""
@@ -319,7 +319,7 @@ def test_a_body_may_have_as_many_trailers_as_a_head_has_lines(at_once: int) -> N
         assert len(responses[0].wire) == 9 + 4 * min(trailers, 9) + (0 if truncated else 2)
 
 
-def test_what_came_in_time() -> None:
+def test_a_body_cut_by_a_timeout_keeps_what_arrived() -> None:
     for head, wire, body in [
         (b"Content-Length: 9\r\n", b"half", b"half"),
         (b"", b"half", b"half"),
@@ -336,7 +336,7 @@ def test_what_came_in_time() -> None:
     assert ResponseReader(SMALL).cut("time") is None
 
 
-def test_what_is_left_is_seen() -> None:
+def test_bytes_behind_the_response_are_reported() -> None:
     for rest, more in [(b"", False), (b"\r\n\n", False), (b"\r\nx", True)]:
         reader = ResponseReader(SMALL)
         reader.feed(b"HTTP/1.1 204 None\r\n\r\n" + rest)
@@ -354,7 +354,7 @@ BODIES = st.binary(max_size=40) | st.sampled_from([b"\r\n\r\n", b"0\r\n\r\n", b"
 
 
 class Written(NamedTuple):
-    stream: bytes  # with what may stand before a response
+    stream: bytes  # includes bytes that may precede a response
     head: bytes
     wire: bytes
     body: bytes
@@ -385,7 +385,7 @@ def cut_up(draw: st.DrawFn, data: bytes) -> list[bytes]:
 
 
 @given(st.lists(written(), max_size=5), st.data())
-def test_what_was_written_is_read(responses: list[Written], data: st.DataObject) -> None:
+def test_written_responses_are_read_back(responses: list[Written], data: st.DataObject) -> None:
     pieces = data.draw(cut_up(b"".join(response.stream for response in responses)))
     found, failure = read(pieces)
     assert [(r.head, r.wire, r.body) for r in found] == [(r.head, r.wire, r.body) for r in responses]
@@ -406,7 +406,9 @@ def damaged(draw: st.DrawFn) -> bytes:
 
 
 @given(damaged(), st.data(), st.sampled_from([SMALL, Limits(header_bytes=60, headers=2, body_bytes=20)]))
-def test_pieces_do_not_matter_and_nothing_is_made_up(stream: bytes, data: st.DataObject, limits: Limits) -> None:
+def test_the_cut_into_pieces_does_not_matter_and_no_bytes_are_invented(
+    stream: bytes, data: st.DataObject, limits: Limits
+) -> None:
     whole, pieces = read([stream], limits), read(data.draw(cut_up(stream)), limits)
     assert whole == pieces
     at = 0
@@ -418,7 +420,7 @@ def test_pieces_do_not_matter_and_nothing_is_made_up(stream: bytes, data: st.Dat
 
 
 class SecondOpinion:
-    """httptools' reading of a stream: whole responses, and the beginning of one more."""
+    """How httptools reads a stream: complete responses, and the beginning of one more."""
 
     def __init__(self, data: bytes) -> None:
         self.responses: list[tuple[int, dict[bytes, bytes], bytes]] = []
@@ -438,7 +440,7 @@ class SecondOpinion:
         self.in_body = False
 
     def on_header(self, name: bytes, value: bytes) -> None:
-        if not self.in_body:  # else a trailer
+        if not self.in_body:  # otherwise a trailer
             name, value = name.lower(), value.strip()
             self.headers[name] = self.headers[name] + b", " + value if name in self.headers else value
 
@@ -460,7 +462,7 @@ def opinion_of_us(data: bytes) -> list[tuple[int, dict[bytes, bytes], bytes]]:
 
 
 @given(damaged())
-def test_what_nodes_parser_reads_we_read_too(stream: bytes) -> None:
+def test_responses_that_nodes_parser_reads_are_read_equally(stream: bytes) -> None:
     second = SecondOpinion(stream)
     ours = opinion_of_us(stream)
     assert ours[: len(second.responses)] == second.responses
@@ -479,19 +481,19 @@ class Case(NamedTuple):
 
 
 def cases_in(text: str) -> Iterator[Case]:
-    """A heading, a comment with the kind, the stream and what the parser reports of it; the escapes are that suite's."""
+    """A heading, a comment with the kind, the stream, and what the parser reports about it. The escapes are those of that suite."""
     pattern = r"^##+ (.*?)$.*?<!-- meta=(.*?) -->\n```http\n(.*?)```.*?```log\n(.*?)```"
     for title, meta, stream, log in re.findall(pattern, text, re.DOTALL | re.MULTILINE):
         stream = stream.removesuffix("\n").replace("\\\n", "").replace("\n", "\r\n")
         for escape, character in (("\\r", "\r"), ("\\n", "\n"), ("\\t", "\t")):
             stream = stream.replace(escape, character)
         kinds = json.loads(meta)
-        if "pause" not in kinds and "skipBody" not in kinds:  # nobody pauses our reader or sends HEAD
+        if "pause" not in kinds and "skipBody" not in kinds:  # our reader is never paused, and we never send HEAD
             yield Case(title, kinds["type"], stream.encode(), log)
 
 
 def reported(log: str) -> list[tuple[int, int]]:
-    """Status and body bytes of each response that the parser began, interim ones left out."""
+    """Status and body bytes of each response that the parser began, without interim responses."""
     found: list[tuple[int, int]] = []
     for line in log.splitlines():
         if headers := re.search(r"headers complete status=(\d+)", line):
@@ -501,9 +503,9 @@ def reported(log: str) -> list[tuple[int, int]]:
     return [(status, length) for status, length in found if status >= 200]
 
 
-# Refused there, read here, as browsers do. All others must be refused here too.
+# Node refuses these, and we read them as browsers do. All other refused cases must be refused here too.
 READ_NEVERTHELESS = {
-    "HTTP/1.1 with keep-alive disabled and 204 status",  # it is the connection that looks at what follows a last response
+    "HTTP/1.1 with keep-alive disabled and 204 status",  # the connection checks what follows a last response
     "HTTP/1.1 with keep-alive disabled, content-length",
     "Headers separated by CR",
     "Bare CR after response line",
@@ -517,7 +519,7 @@ READ_NEVERTHELESS = {
     "No extension after semicolon",
     "Unbalanced chunk extensions quoting",
 }
-# Read there, refused here: other protocols, and what only a lenient mode takes.
+# Node reads these, and we refuse them: other protocols, and input that only a lenient mode accepts.
 REFUSED_HERE = {"RTSP response", "ICE response", "Invalid HTTP version (lenient)"}
 
 
@@ -528,7 +530,7 @@ def nodes_cases(archive: Path) -> list[Case]:
 
 
 def as_node_reads(case: Case) -> bool:
-    """Whether both refuse it, or both find the same responses."""
+    """Whether both readers refuse the stream, or both find the same responses."""
     reader = ResponseReader(Limits())
     reader.feed(case.stream)
     found = []
@@ -555,7 +557,7 @@ def test_the_cases_of_nodes_parser(shared_data: Path) -> None:
 # Work and memory
 
 
-def test_a_megabyte_byte_by_byte() -> None:
+def test_a_megabyte_fed_byte_by_byte_takes_linear_time() -> None:
     """A quadratic reader would take hours here."""
     body = bytes(200_000)
     chunks = b"10\r\n0123456789abcdef\r\n" * 8_000 + b"0\r\n\r\n"
@@ -572,7 +574,7 @@ def test_a_megabyte_byte_by_byte() -> None:
         assert (stream.endswith(response.head + response.wire), failure) == (True, "")
 
 
-def test_what_was_read_is_not_kept() -> None:
+def test_memory_of_read_responses_is_released() -> None:
     reader = ResponseReader(Limits())
     one = b"HTTP/1.1 200 OK\r\nContent-Length: 50000\r\n\r\n" + bytes(50_000)
     stream = one * 40
@@ -602,7 +604,7 @@ def test_a_request_is_what_a_server_expects() -> None:
 
 
 @pytest.mark.parametrize("target", ["", "a", "/a b", "/a\r\nX: y", "/\xe9", "/\t"])
-def test_a_target_that_would_be_two_lines_is_our_bug(target: str) -> None:
+def test_a_target_with_a_line_break_is_an_invariant_error(target: str) -> None:
     with pytest.raises(InvariantError):
         request(target, b"")
 
@@ -628,7 +630,7 @@ def test_empty_lines_before_a_head_count_as_part_of_it(at_once: int) -> None:
 @pytest.mark.parametrize("before", [b"", b"HTTP/1.1 103 Early\r\n\r\n"])
 @pytest.mark.parametrize("lines", [150, 190, 199, 200, 201, 400])
 @pytest.mark.parametrize("what", [b"s", b"HTTP", b"HTTPS", b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n"])
-def test_empty_lines_without_end_fail_alike_however_they_are_cut(before: bytes, lines: int, what: bytes) -> None:
+def test_endless_empty_lines_fail_equally_however_they_are_cut(before: bytes, lines: int, what: bytes) -> None:
     data = before + b"\r\n" * lines + what
     whole = read([data])
     for size in (1, 2, 7, 300):

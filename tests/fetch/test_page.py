@@ -1,4 +1,4 @@
-"""What a page says: tags as the HTML standard cuts them, links as a tree would have them, and no bytes that break it."""
+"""Links and marks of a page. Tags are cut as the HTML standard says, links are those of a tree, and no bytes raise an exception."""
 
 import json
 import re
@@ -33,7 +33,7 @@ NAMES = {A: "a", AREA: "area", BASE: "base", FRAME: "frame", IFRAME: "iframe", L
 
 
 def tags(html: bytes) -> list[tuple[str, str]]:
-    """Name, in lower case, and attributes, as they stand, of every tag that the tokenizer looks for."""
+    """Name in lower case, and attributes as written, of every tag that the tokenizer looks for."""
     rows = TagRows(64, 0).tags(html, b"-", 1).rows()
     return [(NAMES[kind], html[start:end].decode("utf-8", "replace")) for kind, start, end, *_ in rows]
 
@@ -110,8 +110,9 @@ def renamed_to_a(case: dict[str, Any], name: str) -> str:
     return re.sub(rf"<(/?){name}(?=[\s/>]|$)", r"<\1a", case["input"], flags=re.IGNORECASE)
 
 
-def test_start_tags_of_html5lib_cases(shared_data: Path) -> None:
-    """In each case the tags of one name are called `a`, so that they are looked at; then their attributes are compared."""
+def test_start_tags_of_the_html5lib_cases(shared_data: Path) -> None:
+    """In each case the tags of one name are renamed to `a`, so that the tokenizer looks at them; then their attributes
+    are compared."""
     compared = 0
     for file in archived(shared_data, "html5lib-tests.tar.xz", r"tokenizer/.*\.test$"):
         for case in json.loads(file).get("tests", []):
@@ -145,7 +146,7 @@ def links_of_tags(html: bytes) -> set[tuple[str, str]]:
 
 
 def test_the_same_links_as_in_a_tree(shared_data: Path) -> None:
-    """On the cases for tree construction, with a link behind each. Known difference: framesets. Pictures: test_foreign.py."""
+    """The cases for tree construction, each with a link behind it. Known difference: framesets. test_foreign.py covers pictures."""
     compared = 0
     for file in archived(shared_data, "wpt-tree-construction.tar.xz", r"\.dat$"):
         for case in file.split(b"#data\n")[1:]:
@@ -158,8 +159,8 @@ def test_the_same_links_as_in_a_tree(shared_data: Path) -> None:
 
 
 @given(htmls)
-def test_a_tree_has_the_same_links_whatever_the_tags(html: str) -> None:
-    """Lexbor is the oracle; a template keeps from it what it keeps from us, but ends in other places if it is misnested."""
+def test_links_equal_those_of_a_tree_for_any_tags(html: str) -> None:
+    """Lexbor is the oracle. Templates hide the same links from both, but a misnested template ends at different places."""
     if "template>" not in html:
         assert links_of_tags(html.encode()) == links_of_tree(html.encode())
 
@@ -190,12 +191,12 @@ def test_any_bytes_are_read(body: bytes, charset: str | None) -> None:
     ],
     ids=range(13),
 )
-def test_no_page_takes_more_than_its_length(html: bytes, links: int) -> None:
-    """Each would take minutes, or all memory, if time went by the square of the length anywhere."""
+def test_work_grows_linearly_with_the_length_of_a_page(html: bytes, links: int) -> None:
+    """Each page would take minutes, or all memory, if the time grew with the square of the length."""
     assert len(read_page(html, None).links) == links
 
 
-def test_links_are_in_the_order_of_the_source_as_they_stand() -> None:
+def test_links_are_in_source_order_and_as_written() -> None:
     html = b"""<area href=" a "><frame src=b><iframe src='c'>not <a href=0></iframe><a href=d>1</a><a href=d>2</a>
         <a name=x>no link</a><a href>self</a><iframe src=""></iframe><a href="?a=1&amp;b=2#f">
         <a rel="external NoFollow" href=0><noscript><a href=e></noscript><template><a href=0></template>
@@ -229,7 +230,7 @@ def test_the_first_base_canonical_and_refresh_count() -> None:
         ("-1;x", None),
     ],
 )
-def test_refresh(content: str, target: str | None) -> None:
+def test_meta_refresh(content: str, target: str | None) -> None:
     html = f"<meta http-equiv=refresh content='{content.replace(chr(39), '&#39;')}'>"
     assert list(read_page(html.encode(), None).links) == ([target] if target else [])
 
@@ -255,7 +256,7 @@ def test_a_page_in_another_encoding() -> None:
     assert list(read_page(html.encode("utf-16"), "utf-8").links) == ["/путь?в=г"]
 
 
-def test_what_is_read_as_html() -> None:
+def test_types_that_are_read_as_html() -> None:
     assert is_html("text/html", b"") and is_html("application/xhtml+xml", b"") and is_html("", b" \n<!DOCTYPE html>")
     assert not is_html("text/plain", b"<html>") and not is_html("", b"%PDF-1.7") and not is_html("", b"")
 
@@ -272,7 +273,7 @@ def test_the_compiled_tokenizer_finds_what_its_slow_twin_finds(html: str) -> Non
     )
 )
 @settings(max_examples=examples(1000))
-def test_links_are_the_same_whether_their_values_are_taken_at_once_or_from_the_attributes(html: str) -> None:
+def test_links_are_the_same_by_the_fast_path_and_by_parsed_attributes(html: str) -> None:
     found = [values(attributes) for name, attributes in tags(html.encode()) if name == "a"]
     expected = [
         text(of["href"]) for of in found if "href" in of and "nofollow" not in text(of.get("rel", "")).lower().split()
@@ -285,7 +286,7 @@ def test_the_tags_of_an_example() -> None:
     assert tags(html) == [("a", " href=x"), ("iframe", " src=z")]
 
 
-def test_a_page_of_very_many_links_is_read_as_far_as_they_are_followed() -> None:
+def test_a_page_of_very_many_links_is_read_up_to_the_limit_of_links() -> None:
     html = b"<a href=x>" * 30 + b"<a href='&amp;'>" * 30 + b"<meta name=robots content=nofollow>"
     assert list(read_page(html, "utf-8", most=40).links) == ["x"] * 30 + ["&"] * 10
     assert len(read_page(b"<a href=x>" * (MOST_LINKS + 9), "utf-8").links) == MOST_LINKS
@@ -312,8 +313,8 @@ HEADS = st.lists(
 
 @given(HEADS)
 @settings(max_examples=examples(1000))
-def test_nothing_that_matters_is_passed_over(html: str) -> None:
-    """What a page says is the same if every tag is taken apart."""
+def test_no_relevant_tag_is_skipped(html: str) -> None:
+    """The result is the same if every tag is parsed."""
     slow = _Reader("trapline")
     kinds = {"meta": META, "link": LINK, "a": A}
     for place, (name, attributes) in enumerate(tags(html.encode())):
@@ -323,11 +324,11 @@ def test_nothing_that_matters_is_passed_over(html: str) -> None:
     assert list(facts.links) == list(slow.links.values())
 
 
-# ---- what one page may take: docs/decisions/034
+# ---- limits of the work for one page: docs/decisions/034
 
 
 def spent(html: bytes) -> tuple[int, int]:
-    """Steps of the tokenizer, and work of Python, for the links of a page."""
+    """Steps of the tokenizer and work in Python for the links of a page."""
     read_page(html, None)
     return page._rows.spent
 
@@ -351,7 +352,7 @@ HOSTILE = {
 
 @pytest.mark.parametrize("piece", HOSTILE.values(), ids=HOSTILE)
 def test_no_page_takes_more_than_a_bounded_number_of_steps(piece: bytes) -> None:
-    """Whatever the page is made of and however long: the work is counted, for seconds would tell of the machine."""
+    """For any content and any length. The work is counted, because seconds depend on the machine."""
     steps, work = spent(piece * (8 * MIB // len(piece)))
     most_of_a_tag = 3 * LONGEST_VALUE + 6
     assert steps <= STEPS_OF_A_PAGE + most_of_a_tag
@@ -381,7 +382,7 @@ def test_no_page_takes_more_memory_than_a_long_real_one(piece: bytes) -> None:
 
 
 def test_a_real_page_is_far_from_the_bounds() -> None:
-    """4,000 links with two references each, a little more than any of 7,448 real pages had, and 16,000 without."""
+    """4,000 links with two references each, slightly more than any of 7,448 real pages had, and 16,000 links without references."""
     links = [b'<p class="x"><a href="/folder/page-%d" title=t>a</a></p>' % n for n in range(16_000)]
     links += [b'<p class="x"><a href="/list?page=%d&amp;order=1&amp;x=2" title=t>a</a></p>' % n for n in range(4_000)]
     facts = read_page(b"".join(links), None)
@@ -390,7 +391,7 @@ def test_a_real_page_is_far_from_the_bounds() -> None:
     assert steps < STEPS_OF_A_PAGE / 4 and work < WORK_OF_A_PAGE / 2
 
 
-def test_a_page_is_read_as_far_as_its_bounds() -> None:
+def test_a_page_is_read_up_to_its_limits() -> None:
     link = b"<a href='?&#97;'>"
     found = list(read_page(link * WORK_OF_A_PAGE, None).links)
     assert found == ["?a"] * (WORK_OF_A_PAGE // 2)
@@ -403,8 +404,8 @@ def test_a_page_is_read_as_far_as_its_bounds() -> None:
 
 
 @pytest.mark.parametrize("ending", [b"", b"&amp;"])
-def test_a_value_that_is_too_long_counts_as_none(ending: bytes) -> None:
-    """And an attribute of the same name behind it does not count either: of two the first does."""
+def test_a_value_that_is_too_long_counts_as_missing(ending: bytes) -> None:
+    """A later attribute of the same name does not count either, because the first one counts."""
     long = b"<a href='%s' href=no>" % (b"x" * (LONGEST_VALUE + 1) + ending)
     assert list(read_page(long + b"<base href='%s'>" % (b"y" * 40_000) + b"<a href=z>", None).links) == ["z"]
     whole = b"x" * (LONGEST_VALUE - len(ending)) + ending
@@ -414,7 +415,7 @@ def test_a_value_that_is_too_long_counts_as_none(ending: bytes) -> None:
 @given(
     st.lists(st.sampled_from([b"<a href=x>", b"<a href='&lt;'>", b"<svg>", b"<title/>", b"<template>"]), max_size=40)
 )
-def test_how_much_room_there_is_at_first_does_not_matter(pieces: list[bytes]) -> None:
+def test_the_initial_buffer_size_does_not_matter(pieces: list[bytes]) -> None:
     html = b"".join(pieces)
     small, large = TagRows(1, 1).tags(html, b"-", 99), TagRows(64, 256).tags(html, b"-", 99)
     assert small.hrefs.tolist() == large.hrefs.tolist()
@@ -446,7 +447,7 @@ JAPANESE = "<a href='/日本?q=日本'><a href='/日本/?x&amp;q=日本'><a href
 
 
 @pytest.mark.parametrize("charset", ["shift_jis", "euc-jp", "iso-2022-jp", "gb18030", "big5", "utf-8", "utf-16-le"])
-def test_links_are_the_same_in_any_encoding_but_for_their_queries(charset: str) -> None:
+def test_links_are_the_same_in_any_encoding_except_for_their_queries(charset: str) -> None:
     facts = read_page(JAPANESE.encode(charset), charset.replace("16-", "16"))
     query = "日本" if charset.startswith("utf") else quote("日本".encode(charset), safe="!$()*+,-./:=?@[\\]^_`{|}~")
     assert list(facts.links) == [f"/日本?q={query}", f"/日本/?x&q={query}", "/ascii?x"]

@@ -1,4 +1,4 @@
-"""robots.txt: Google's conformance cases, the RFC's own examples, and matching against a slow twin."""
+"""robots.txt: Google's conformance cases, the examples of the RFC, and matching against a slow twin."""
 
 import json
 import re
@@ -25,7 +25,7 @@ from trapline.fetch.robots.parser import (
     written,
 )
 
-# Where the cases (of 2020, for a draft) and RFC 9309 (of 2022) differ, the RFC holds.
+# Where the cases (of 2020, for a draft) and RFC 9309 (of 2022) differ, we follow the RFC.
 AGAINST_THE_RFC = {
     # 2.2.2: a percent-encoded unreserved octet is decoded before comparison; its table has this very path.
     ("Allow: /foo/bar/%62%61%7A", "http://foo.bar/foo/bar/baz", "FooBot"),
@@ -74,7 +74,7 @@ def test_google_conformance(shared_data: Path) -> None:
 
 @cache
 def matches_slowly(pattern: str, target: str) -> bool:
-    """By the words of RFC 9309, 2.2.3; exponential, but for the cache."""
+    """Matching by the words of RFC 9309, 2.2.3. Exponential without the cache."""
     if pattern in ("", "$"):
         return pattern == "" or target == ""
     if pattern[0] == "*":
@@ -101,7 +101,7 @@ def test_the_longest_matching_rule_decides(lines: list[RuleLine], target: str) -
     st.none() | st.floats(0.0, 9e4),
     st.lists(TARGETS, min_size=1, max_size=9),
 )
-def test_rules_written_down_say_the_same(lines: list[RuleLine], delay_s: float | None, targets: list[str]) -> None:
+def test_serialised_rules_decide_the_same(lines: list[RuleLine], delay_s: float | None, targets: list[str]) -> None:
     text = [f"{'Allow' if line.allow else 'Disallow'}: {line.pattern}" for line in lines]
     text += [] if delay_s is None else [f"Crawl-delay: {delay_s:f}"]
     once = rules("User-agent: *", *text)
@@ -138,17 +138,17 @@ def test_paths_are_compared_in_one_form(pattern: str, target: str) -> None:
 @pytest.mark.parametrize(
     ("pattern", "target"), [("/a%2Fb", "/a/b"), ("/a/b", "/a%2Fb"), ("/A", "/a"), ("/a%2A", "/ax")]
 )
-def test_what_is_reserved_or_of_other_case_differs(pattern: str, target: str) -> None:
+def test_reserved_characters_and_case_differ(pattern: str, target: str) -> None:
     assert rules("User-agent: *", f"Disallow: {pattern}").allows(target)
 
 
-def test_robots_txt_itself_is_allowed_and_nothing_like_it() -> None:
+def test_only_robots_txt_itself_is_always_allowed() -> None:
     assert DISALLOW_ALL.allows("/robots.txt")
     assert not DISALLOW_ALL.allows("/robots.txt.bak")
 
 
-def test_a_file_too_costly_to_match_allows_nothing() -> None:
-    """Every further piece is one more search: a hostile file could take a tenth of a second for every page."""
+def test_a_file_that_is_too_costly_to_match_allows_nothing() -> None:
+    """Every further piece needs one more search. A hostile file could take a tenth of a second for every page."""
     target = "/" + "a" * 1_999
     lines = [RuleLine(False, "/" + "*a" * count + "*b") for count in range(100)]
     assert sum(3 + count for count in range(100)) * len(target) > MOST_WORK
@@ -172,7 +172,7 @@ def test_a_rule_that_is_repeated_is_read_once(monkeypatch: pytest.MonkeyPatch) -
     assert len(added) == 4 and rules.allows("/b") and rules.allows("/a/") and not rules.allows("/a/b")
 
 
-def test_groups_that_name_us_are_one_and_the_others_are_not_ours() -> None:
+def test_groups_that_name_us_are_merged_and_others_are_ignored() -> None:
     found = rules(
         *("User-agent: other", "User-agent: TrapLine/2.0", "Disallow: /a", "Sitemap: https://x.org/s", "Disallow: /b"),
         *("User-agent: *", "Disallow: /c", "User-agent: trapline", "Disallow: /d"),
@@ -180,7 +180,7 @@ def test_groups_that_name_us_are_one_and_the_others_are_not_ours() -> None:
     assert [found.allows(path) for path in ("/a", "/b", "/c", "/d")] == [False, False, True, False]
 
 
-def test_a_group_of_ours_without_rules_frees_us_from_those_of_all() -> None:
+def test_our_group_without_rules_overrides_the_group_for_all() -> None:
     assert rules("User-agent: *", "Disallow: /", "User-agent: trapline", "Disallow:").allows("/")
 
 
@@ -189,7 +189,7 @@ def test_other_names_are_not_ours(name: str) -> None:
     assert rules(f"User-agent: {name}", "Disallow: /").allows("/")
 
 
-def test_records_that_are_no_rules_do_not_end_a_group() -> None:
+def test_records_that_are_not_rules_do_not_end_a_group() -> None:
     """RFC 9309, 2.2.4."""
     found = rules("User-agent: trapline", "Crawl-delay: 3", "Sitemap: /s", "User-agent: other", "Disallow: /a")
     assert (found.allows("/a"), found.crawl_delay_s) == (False, 3.0)
@@ -209,7 +209,7 @@ def test_product_token() -> None:
     ]
 
 
-# --- the rest of the file
+# --- other records of the file
 
 
 @pytest.mark.parametrize(
@@ -234,7 +234,7 @@ def test_the_delay_is_that_of_our_group_and_the_longest_of_several() -> None:
     assert rules(*lines, agent="other").crawl_delay_s == 50.0
 
 
-def test_sitemaps_belong_to_no_group_and_are_named_once() -> None:
+def test_sitemaps_belong_to_no_group_and_are_listed_once() -> None:
     lines = (
         "Sitemap: https://x.org/1.xml",
         "User-agent: other",
@@ -244,13 +244,13 @@ def test_sitemaps_belong_to_no_group_and_are_named_once() -> None:
     assert rules(*lines).sitemaps == ("https://x.org/1.xml", "https://x.org/2.xml")
 
 
-def test_nothing_said_is_the_shared_object() -> None:
+def test_a_file_without_rules_for_us_gives_the_shared_object() -> None:
     for body in (b"", b"<html><body>not found</body></html>", b"User-agent: other\nDisallow: /", b"\x00\xff\xfe"):
         assert parse(body, "trapline") is ALLOW_ALL
 
 
 @pytest.mark.parametrize("coding", ["utf-16-le", "utf-16-be"])
-def test_a_file_with_the_mark_of_utf_16_is_read_as_such(coding: str) -> None:
+def test_a_file_with_a_utf_16_byte_order_mark_is_read_as_utf_16(coding: str) -> None:
     said = "\ufeffUser-agent: *\r\nDisallow: /priv\u00e9\r\n\r\nSitemap: http://a.org/\u0d0a"
     robots = parse(said.encode(coding), "trapline")
     assert not robots.allows("/priv%C3%A9/x") and robots.allows("/priv") and len(robots.sitemaps) == 1
@@ -258,7 +258,7 @@ def test_a_file_with_the_mark_of_utf_16_is_read_as_such(coding: str) -> None:
     assert not cut.allows("/priv%C3%A9/x")
 
 
-def test_utf_16_without_its_mark_is_no_rule_that_we_know() -> None:
+def test_utf_16_without_a_byte_order_mark_has_no_known_rule() -> None:
     assert parse("User-agent: *\nDisallow: /".encode("utf-16-le"), "trapline") is ALLOW_ALL
 
 
@@ -272,24 +272,24 @@ def test_the_line_that_the_limit_cuts_is_dropped_in_utf_16_too() -> None:
 
 @pytest.mark.parametrize("space", ["\u00a0", "\u2003", "\u3000", "\u200b", "\ufeff"])
 def test_a_space_that_is_not_ascii_belongs_to_the_path(space: str) -> None:
-    """RFC 9309, 2.2: white space is SP and HTAB; a path may have any other character that is no control."""
+    """RFC 9309, 2.2: white space is SP and HTAB. A path may have any other character that is not a control character."""
     robots = rules("User-agent: *", f"Disallow: /a{space}", f"Disallow: /b{space} \t")
     for path in ("/a", "/b"):
         assert robots.allows(path) and robots.allows(f"{path}/x")
         assert not robots.allows(path + quote(space)) and not robots.allows(f"{path}{quote(space)}/x")
 
 
-def test_what_lies_behind_the_limit_is_ignored_and_the_line_it_cuts_too() -> None:
+def test_bytes_behind_the_limit_and_the_line_that_it_cuts_are_ignored() -> None:
     begin, cut = b"User-agent: *\nDisallow: /first\n", b"Disallow: /private"
     filling = b"#" * (LIMIT_BYTES - len(begin) - len(cut)) + b"\n"
     found = parse(begin + filling + cut + b"\nDisallow: /last\n", "trapline")
     assert [found.allows(path) for path in ("/first", "/", "/private", "/last")] == [False, True, True, True]
-    # Two octets less before it, and the line and its end fit.
+    # With two octets less before it, the line and its end fit.
     found = parse(begin + filling[2:] + cut + b"\nDisallow: /last\n", "trapline")
     assert [found.allows(path) for path in ("/private", "/last")] == [False, True]
 
 
-# --- what an answer means
+# --- the meaning of an answer
 
 FILE = b"User-agent: *\nDisallow: /private\n"
 
@@ -311,13 +311,13 @@ def test_what_a_status_allows(status: int, kind: str, public: bool, private: boo
 @pytest.mark.parametrize(
     ("max_age_s", "kept_s"), [(0.0, SHORTEST_S), (5.0, SHORTEST_S), (7_200.0, 7_200.0), (1e9, LONGEST_S)]
 )
-def test_cache_control_may_ask_for_between_an_hour_and_a_day(max_age_s: float, kept_s: float) -> None:
+def test_cache_control_is_respected_between_an_hour_and_a_day(max_age_s: float, kept_s: float) -> None:
     assert lifetime_s(max_age_s) == kept_s
 
 
 @pytest.mark.parametrize("status", [200, 301, 404])
 @pytest.mark.parametrize(("left_s", "expires_in_s"), [(None, LONGEST_S), (0.5, 0.5), (7_200, 7_200), (1e9, LONGEST_S)])
-def test_an_answer_holds_as_long_as_it_has_left_and_a_day_at_most(
+def test_an_answer_is_valid_for_its_remaining_time_and_at_most_a_day(
     status: int, left_s: float | None, expires_in_s: float
 ) -> None:
     assert read_answer(status, "", FILE, "trapline", max_age_s=left_s).expires_in_s == expires_in_s
@@ -328,11 +328,11 @@ def test_an_answer_holds_as_long_as_it_has_left_and_a_day_at_most(
     ("lasted_s", "robots"),
     [(0.0, DISALLOW_ALL), (GIVEN_UP_AFTER_S - 1.0, DISALLOW_ALL), (GIVEN_UP_AFTER_S, ALLOW_ALL)],
 )
-def test_a_file_that_is_unreachable_for_thirty_days_is_none(status: int, lasted_s: float, robots: Robots) -> None:
+def test_a_file_unreachable_for_thirty_days_counts_as_missing(status: int, lasted_s: float, robots: Robots) -> None:
     verdict = read_answer(status, "", b"", "trapline", unreachable_for_s=lasted_s)
     assert verdict.robots is robots
     assert verdict.expires_in_s == (FIRST_RETRY_S if robots is DISALLOW_ALL else LONGEST_S)
 
 
-def test_retry_after_is_heard() -> None:
+def test_retry_after_is_respected() -> None:
     assert read_answer(503, failure.HTTP, b"", "trapline", retry_after_s=900).expires_in_s == 900

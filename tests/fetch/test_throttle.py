@@ -1,4 +1,5 @@
-"""Bandwidth in virtual time: never more than the rate, hardly less, the same for all; and nothing is forgotten in the queue."""
+"""The bandwidth limit in virtual time. The rate is never exceeded, is nearly used, and is shared equally; no waiting
+connection is forgotten."""
 
 import heapq
 from collections.abc import Callable
@@ -15,7 +16,7 @@ BURST_S = 0.1
 
 
 class VirtualLoop:
-    """Time that passes when `run` says so."""
+    """A loop whose time passes when `run` says so."""
 
     def __init__(self) -> None:
         self.now = 100.0
@@ -46,7 +47,7 @@ class VirtualLoop:
 
 
 class Download:
-    """A connection that always has `read_bytes` to read, `latency_s` after it may."""
+    """A connection that can always read `read_bytes`, `latency_s` after it may read."""
 
     def __init__(self, loop: VirtualLoop, throttle: Throttle, read_bytes: int, latency_s: float = 0.0) -> None:
         self.loop, self.throttle, self.read_bytes, self.latency_s = loop, throttle, read_bytes, latency_s
@@ -98,11 +99,11 @@ def test_never_above_the_rate(rate: float, downloads: list[tuple[int, float]]) -
 @pytest.mark.parametrize("rate", [200_000.0, 2_000_000.0, 20_000_000.0])
 @pytest.mark.parametrize("connections", [1, 10, 200])
 @pytest.mark.parametrize("read_bytes", [8_000, 60_000])
-def test_hardly_below_it_if_there_is_enough_to_read(rate: float, connections: int, read_bytes: int) -> None:
+def test_nearly_the_full_rate_if_there_is_enough_to_read(rate: float, connections: int, read_bytes: int) -> None:
     loop = VirtualLoop()
     link = new_link(loop, rate)
     running = [Download(loop, Throttle(link), read_bytes) for _ in range(connections)]
-    # A first read of each is free, and paid for before anybody gets a second one.
+    # The first read of each connection is free, and is paid for before any connection gets a second one.
     loop.run(connections * read_bytes / rate + 1.0)
     before = sum(download.received for download in running)
     loop.run(2.0)
@@ -110,7 +111,7 @@ def test_hardly_below_it_if_there_is_enough_to_read(rate: float, connections: in
     assert received == pytest.approx(2.0 * rate, rel=0.05, abs=connections * read_bytes)
 
 
-def test_a_sites_rate_holds_below_the_links() -> None:
+def test_a_sites_rate_holds_below_the_rate_of_the_link() -> None:
     loop = VirtualLoop()
     link = new_link(loop, 1_000_000.0)
     slow, fast = Download(loop, Throttle(link, 50_000.0), 10_000), Download(loop, Throttle(link), 10_000)
@@ -119,7 +120,7 @@ def test_a_sites_rate_holds_below_the_links() -> None:
     assert fast.received == pytest.approx(9_500_000, rel=0.05)
 
 
-def test_a_site_that_waits_long_holds_up_nobody() -> None:
+def test_a_slow_site_does_not_delay_other_sites() -> None:
     loop = VirtualLoop()
     link = new_link(loop)
     Download(loop, Throttle(link, 1_000.0), 100_000)
@@ -129,8 +130,8 @@ def test_a_site_that_waits_long_holds_up_nobody() -> None:
     assert other.received == pytest.approx(500_000, rel=0.05)
 
 
-def test_a_sites_rate_holds_over_its_connections() -> None:
-    """One request a connection: what the last one read is paid for by the next."""
+def test_a_sites_rate_holds_across_its_connections() -> None:
+    """With one request per connection, the next connection pays for what the last one read."""
     loop = VirtualLoop()
     throttle = Throttle(new_link(loop), 100_000.0)
     received = 0
@@ -143,7 +144,7 @@ def test_a_sites_rate_holds_over_its_connections() -> None:
     assert received == pytest.approx(1_000_000, rel=0.05)
 
 
-def test_turns_are_shared() -> None:
+def test_connections_take_turns() -> None:
     loop = VirtualLoop()
     link = new_link(loop, 1_000_000.0)
     running = [Download(loop, Throttle(link), 8_000) for _ in range(50)]
@@ -151,7 +152,7 @@ def test_turns_are_shared() -> None:
     assert max(d.received for d in running) <= 1.1 * min(d.received for d in running) + 8_000
 
 
-def test_whoever_waits_is_resumed() -> None:
+def test_every_waiting_connection_is_resumed() -> None:
     loop = VirtualLoop()
     link = new_link(loop, 100_000.0)
     running = [Download(loop, Throttle(link), 50_000) for _ in range(10)]
@@ -161,7 +162,7 @@ def test_whoever_waits_is_resumed() -> None:
     assert all(download.received >= 500_000 for download in running[1::2])
 
 
-def test_no_limit_no_wait() -> None:
+def test_no_connection_waits_without_a_limit() -> None:
     loop = VirtualLoop()
     download = Download(loop, Throttle(new_link(loop)), 1_000_000)
     loop.run(0.1)

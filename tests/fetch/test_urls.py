@@ -1,4 +1,4 @@
-"""Canonical URLs: WHATWG to the letter, one text for one page, and no text that breaks it."""
+"""Canonical URLs follow the WHATWG standard to the letter, one page has one text, and no text raises an exception."""
 
 import json
 import unicodedata
@@ -30,7 +30,7 @@ def cases(shared_data: Path) -> list[dict[str, Any]]:
 
 
 def scalar(text: str) -> str:
-    """As the web turns strings into URLs: lone surrogates are replaced."""
+    """Replace lone surrogates, as the web does when it turns strings into URLs."""
     return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
 
 
@@ -48,7 +48,7 @@ def library_passes(case: dict[str, Any]) -> bool:
 
 
 def canonical_passes(case: dict[str, Any]) -> bool:
-    """The standard, less the fragment and credentials, of what can be crawled."""
+    """Whether our result is the standard's, less the fragment and credentials, for URLs that can be crawled."""
     expected = None
     if not case.get("failure") and case["protocol"] in ("http:", "https:"):
         empty_query = "?" if case["href"].partition("#")[0].endswith("?") else ""
@@ -71,7 +71,7 @@ def test_canonical_is_the_standard_less_fragment_and_credentials(shared_data: Pa
 @example("x" * 1_000_000, BASE)
 @example("\ud800", "http://\udfff/")
 @example("\0" * 99, BASE)
-def test_any_text_gives_a_url_that_stays_as_it_is_or_none(text: str, base: str | None) -> None:
+def test_any_text_gives_no_url_or_one_that_is_its_own_canonical_form(text: str, base: str | None) -> None:
     url = canonical(text, base)
     if url is not None:
         assert url.isascii() and url.startswith(("http://", "https://")) and len(url) <= MOST_URL
@@ -81,7 +81,7 @@ def test_any_text_gives_a_url_that_stays_as_it_is_or_none(text: str, base: str |
 
 
 @given(near_urls)
-def test_the_pieces_agree_with_the_library(text: str) -> None:
+def test_the_parts_of_a_url_agree_with_the_library(text: str) -> None:
     url = canonical(text, BASE)
     if url is not None:
         whole = URL(url)
@@ -92,7 +92,7 @@ def test_the_pieces_agree_with_the_library(text: str) -> None:
         assert is_dynamic(url) == ("?" in whole.href)
 
 
-def test_what_a_server_may_tell_apart_stays_apart() -> None:
+def test_urls_that_a_server_may_distinguish_stay_different() -> None:
     apart = [
         "http://a/%7e",
         "http://a/%7E",
@@ -107,13 +107,13 @@ def test_what_a_server_may_tell_apart_stays_apart() -> None:
     assert canonical("http://a/?b=1&a=2&b=1") == "http://a/?b=1&a=2&b=1"
 
 
-def test_a_url_may_have_so_many_characters_and_no_more() -> None:
+def test_the_length_of_a_url_is_limited() -> None:
     longest = "http://a/" + "b" * (MOST_URL - 9)
     assert canonical(longest) == longest == canonical(longest + "#" + "c" * 100)
     assert canonical(longest + "b") is None
 
 
-MARKS = "\u0300\u0316"  # each pair of them has to change places
+MARKS = "\u0300\u0316"  # the normalisation must swap each pair of these marks
 ENDLESS = {
     "marks": "http://a" + MARKS * 3_950 + "/",
     "just too many marks": "http://a" + MARKS * 40 + "/",
@@ -131,27 +131,27 @@ ENDLESS = {
 
 
 @pytest.mark.parametrize("text", ENDLESS.values(), ids=ENDLESS)
-def test_a_label_that_no_name_server_could_hold_is_not_even_parsed(text: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The parser's time grows with the square of the marks."""
+def test_a_host_label_too_long_for_dns_is_not_parsed(text: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The parser's time grows with the square of the number of marks."""
     parsed: list[str] = []
     monkeypatch.setattr(urls_module, "join_url", lambda base, url: parsed.append(url) or "http://a/")
     assert canonical(text, BASE) is None and not parsed
 
 
 @pytest.mark.parametrize("path", ["/", "", "?", "#", "../", "/a/", "http:", "http:/", "http://a/", "//a?", "//a\\"])
-def test_as_many_marks_as_one_likes_may_stand_behind_the_host(path: str) -> None:
+def test_combining_marks_behind_the_host_are_unlimited(path: str) -> None:
     assert canonical(path + MARKS * 80, BASE) is not None
 
 
 @pytest.mark.parametrize("letter", ["\u1f82", "\u1e96", "\u01d6", "\uac01", "\u4e2d", "\xdf"])
-def test_the_longest_labels_of_dns_are_read_however_they_are_written(letter: str) -> None:
+def test_the_longest_labels_of_dns_are_read_in_any_notation(letter: str) -> None:
     name = letter * 40
     forms = [name, unicodedata.normalize("NFD", name), unicodedata.normalize("NFD", name).upper(), "\xad".join(name)]
     found = [canonical(f"http://{form}.example/") for form in forms[: 2 if letter in "\xdf\u1f82" else 4]]
     assert found == [URL(f"http://{name}.example/").href] * len(found)
 
 
-def test_every_name_of_the_suites_is_read_as_the_library_reads_it(shared_data: Path) -> None:
+def test_every_host_name_of_the_suites_is_read_as_the_library_reads_it(shared_data: Path) -> None:
     for suite in ("IdnaTestV2.json", "toascii.json"):
         for case in json.loads((shared_data / "wpt" / suite).read_text(encoding="utf-8")):
             if isinstance(case, dict):
@@ -163,7 +163,7 @@ def test_every_name_of_the_suites_is_read_as_the_library_reads_it(shared_data: P
 @pytest.mark.parametrize(
     "text", ["ftp://a/", "mailto:a@b", "javascript:0", "data:text/html,x", "http://", "http:///", "//a", "x", ""]
 )
-def test_what_is_no_page_by_itself(text: str) -> None:
+def test_a_text_that_is_not_an_absolute_http_url_is_refused(text: str) -> None:
     assert canonical(text) is None
 
 
@@ -198,7 +198,7 @@ PIECES = [
 
 @given(st.lists(st.sampled_from(PIECES), max_size=7), st.lists(st.sampled_from(PIECES), max_size=4), st.booleans())
 @settings(max_examples=examples(800))
-def test_a_plain_href_is_what_its_canonical_form_is(pieces: list[str], of_page: list[str], secure: bool) -> None:
+def test_a_plain_href_equals_its_canonical_form(pieces: list[str], of_page: list[str], secure: bool) -> None:
     base = canonical(("https" if secure else "http") + "://a.org:81/" + "".join(of_page))
     assume(base is not None and origin(base) == ("https" if secure else "http") + "://a.org:81")
     path = target(base).partition("?")[0]

@@ -1,4 +1,4 @@
-"""Whatever a server sends as validators, what goes back is whole header lines of bounded size, or nothing."""
+"""Whatever validators a server sends, a request repeats complete header lines of bounded size, or nothing."""
 
 import pytest
 from hypothesis import given
@@ -18,8 +18,8 @@ ASKED = request("/a?b", REST)
 
 
 @given(VALUES, VALUES)
-def test_no_value_can_be_more_than_its_line(etag: bytes, modified: bytes) -> None:
-    """Also if it did not come from `validators_of`."""
+def test_no_value_can_add_a_header_line(etag: bytes, modified: bytes) -> None:
+    """Also if the value did not come from `validators_of`."""
     lines = conditional(Validators(etag, modified)).split(b"\r\n")
     assert lines.pop() == b"" and len(lines) <= 2
     for line in lines:
@@ -28,7 +28,7 @@ def test_no_value_can_be_more_than_its_line(etag: bytes, modified: bytes) -> Non
 
 
 @given(VALUES, VALUES)
-def test_a_request_with_conditions_is_the_request_and_their_lines(etag: bytes, modified: bytes) -> None:
+def test_a_conditional_request_is_the_request_plus_the_condition_lines(etag: bytes, modified: bytes) -> None:
     validators = validators_of({b"etag": etag, b"last-modified": modified})
     asked = request("/a?b", REST, conditional(validators))
     assert asked.endswith(b"\r\n\r\n") and asked.count(b"\r\n\r\n") == 1 and asked.startswith(ASKED[:-2])
@@ -38,28 +38,28 @@ def test_a_request_with_conditions_is_the_request_and_their_lines(etag: bytes, m
 
 
 @given(VALUES, VALUES)
-def test_what_is_kept_is_what_was_sent_or_nothing(etag: bytes, modified: bytes) -> None:
+def test_a_stored_validator_is_the_one_sent_or_nothing(etag: bytes, modified: bytes) -> None:
     found = validators_of({b"etag": etag, b"last-modified": modified})
     assert found.etag in (etag, b"") and found.modified in (modified, b"")
 
 
 @pytest.mark.parametrize("etag", [b'"a"', b'W/"a"', b'""', b'"a,b"', b'"\xe9"', b"67ab-43", b"1a2b=="])
-def test_tags_that_servers_send_are_kept(etag: bytes) -> None:
+def test_valid_etags_are_stored(etag: bytes) -> None:
     assert validators_of({b"etag": etag}) == Validators(etag, b"")
 
 
 @pytest.mark.parametrize("etag", [b"*", b'"a", "b"', b"a,b", b'"a', b'w/"a"', b'"a b"', b"", b'"' + b"x" * 1024 + b'"'])
-def test_what_would_mean_something_else_in_a_request_is_not(etag: bytes) -> None:
-    """A star is every page, a comma makes a list."""
+def test_etags_that_would_change_their_meaning_in_a_request_are_not_stored(etag: bytes) -> None:
+    """A star means every page, and a comma makes a list."""
     assert validators_of({b"etag": etag, b"last-modified": DATE}) == Validators(b"", DATE)
 
 
-def test_without_validators_a_request_stays_as_it_is() -> None:
+def test_without_validators_a_request_is_unchanged() -> None:
     assert conditional(Validators()) == b""
     assert validators_of({}) == Validators()
 
 
-def test_an_answer_that_nothing_changed_may_bring_a_new_tag() -> None:
+def test_a_304_answer_may_bring_a_new_etag() -> None:
     old = Validators(b'"1"', DATE)
     assert old.renewed({b"etag": b'"2"'}) == Validators(b'"2"', DATE)
     assert old.renewed({}) == old.renewed({b"etag": b"*"}) == old
@@ -77,9 +77,9 @@ def test_an_answer_that_nothing_changed_may_bring_a_new_tag() -> None:
         (b"", None),
     ],
 )
-def test_a_date_of_change_is_believed_if_it_can_be_one(modified: bytes, at: float | None) -> None:
+def test_a_plausible_last_modified_date_is_believed(modified: bytes, at: float | None) -> None:
     assert modified_at(Validators(b"", modified), 1_770_000_000.0) == at
 
 
-def test_a_server_that_says_now_says_nothing() -> None:
+def test_a_last_modified_date_of_now_is_ignored() -> None:
     assert modified_at(Validators(b"", DATE), 1_760_254_082.0) is None

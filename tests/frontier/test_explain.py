@@ -1,4 +1,4 @@
-"""What `explain` says is what `next` then does, on random webs, at every call of a crawl."""
+"""`next` does what `explain` says, on random webs, at every call of a crawl."""
 
 import math
 from typing import Any
@@ -15,8 +15,8 @@ from trapline.strategies import pair
 NOT_OF_BATCH = "none of its pages is in this batch"
 
 
-def twin(frontier: Frontier) -> Frontier:
-    """A frontier that can be asked what would be, and thrown away. Most of its memory is pool that nobody used yet."""
+def copy_of(frontier: Frontier) -> Frontier:
+    """A copy of a frontier that can be called and thrown away. Most of its memory is unused pool."""
     used = frontier.state._replace(pool=frontier.state.pool[: frontier.state.run[0].pool])
     return Frontier.from_state(FrontierState(*(array.copy() for array in used)), frontier.strategy, frontier.rules)
 
@@ -27,12 +27,12 @@ def an_expiry_is_due(frontier: Frontier, now: float) -> bool:
 
 
 def scores_are_due(frontier: Frontier, now: float) -> bool:
-    """Nothing is visited before they come, and then the order is another."""
-    return bool(frontier.strategy.page.scores) and isinstance(twin(frontier).next(now), Rescore)
+    """Nothing is visited before the scores come, and they change the order."""
+    return bool(frontier.strategy.page.scores) and isinstance(copy_of(frontier).next(now), Rescore)
 
 
 class Explained:
-    """A frontier that explains every site before each `next`, and holds its explanations against the answer."""
+    """A frontier that explains every site before each `next`, and compares the explanations with the answer."""
 
     def __init__(self, frontier: Frontier) -> None:
         self.frontier = frontier
@@ -43,18 +43,18 @@ class Explained:
 
     def resolve(self, site: int, group: int, now: float) -> None:
         self.frontier.resolve(site, group, now)
-        self.promised.pop(site, None)  # another address, another rest
+        self.promised.pop(site, None)  # a new address has its own delay
 
     def next(self, now: float) -> Any:
-        asked = twin(self.frontier)
-        told = [asked.explain_site(site, now) for site in range(asked.sites)]
+        copy = copy_of(self.frontier)
+        explained = [copy.explain_site(site, now) for site in range(copy.sites)]
         if not an_expiry_is_due(self.frontier, now) and not scores_are_due(self.frontier, now):
-            check_order(twin(self.frontier), told, now)
-            check_pages(twin(self.frontier), now)
+            check_order(copy_of(self.frontier), explained, now)
+            check_pages(copy_of(self.frontier), now)
         answer = self.frontier.next(now)
         if isinstance(answer, Visit):
             self.check_promises(answer.site, float(self.frontier.state.run[0].now))
-        for one in told:
+        for one in explained:
             if "is delayed" in one.rule:
                 self.promised.setdefault(one.site, []).append(one)
         return answer
@@ -67,13 +67,13 @@ class Explained:
         return answer
 
     def check_promises(self, site: int, time: float) -> None:
-        """A rest is never cut short: nothing but another address ends it."""
+        """Check that no site was visited before the end of its explained delay. Only a new address ends a delay early."""
         assert all(one.wait_until <= time for one in self.promised.pop(site, []))
 
 
-def check_order(frontier: Frontier, told: list[SiteExplanation], now: float) -> None:
-    """The sites that may be visited are visited in the order told, as far as each has its address for itself."""
-    may = sorted((one for one in told if one.rule == MAY_BE_VISITED), key=lambda one: one.sites_before or 0)
+def check_order(frontier: Frontier, explained: list[SiteExplanation], now: float) -> None:
+    """The sites that may be visited are visited in the explained order, as far as each is alone on its address."""
+    may = sorted((one for one in explained if one.rule == MAY_BE_VISITED), key=lambda one: one.sites_before or 0)
     assert [one.sites_before for one in may] == list(range(len(may)))
     sites = [one.site for one in may]
     for at, one in enumerate(may):
@@ -84,35 +84,35 @@ def check_order(frontier: Frontier, told: list[SiteExplanation], now: float) -> 
     assert [answer.site for answer in answers if isinstance(answer, Visit)] == expected
     if not expected:
         answer = frontier.next(now)
-        # Only a new batch can find a site that could not be visited as things stood.
-        assert not isinstance(answer, Visit) or told[answer.site].rule == NOT_OF_BATCH
+        # Only a new batch can make a site visitable that was not visitable before.
+        assert not isinstance(answer, Visit) or explained[answer.site].rule == NOT_OF_BATCH
 
 
 def check_pages(frontier: Frontier, now: float) -> None:
-    before = twin(frontier)
+    before = copy_of(frontier)
     answer = frontier.next(now)
     if isinstance(answer, Visit) and before.explain_site(answer.site, now).rule == MAY_BE_VISITED:
-        told = [before.explain_page(page, now) for page in answer.pages]
-        assert [one.pages_before for one in told] == list(range(len(told)))
-        keys = [one.key for one in told]
+        explained = [before.explain_page(page, now) for page in answer.pages]
+        assert [one.pages_before for one in explained] == list(range(len(explained)))
+        keys = [one.key for one in explained]
         assert keys == sorted(keys, reverse=True)
-        assert all(one.life == "waiting" and one.site.sites_before == 0 for one in told)
+        assert all(one.life == "waiting" and one.site.sites_before == 0 for one in explained)
         assert all(frontier.explain_page(page, now).life == "leased" for page in answer.pages)
 
 
 @pytest.mark.parametrize("rank", PAIRS, ids="-x-".join)
-def test_next_does_what_was_explained(rank: Rank) -> None:
+def test_next_does_what_explain_says(rank: Rank) -> None:
     def check(world: World) -> None:
         drive(Explained(fast_frontier(rank, world)), world)
 
     check_webs(check, HOSTILE_WORLDS, rank, compiled=10, uncompiled=10)
 
 
-# By hand: each rule once.
+# Worked out by hand: each rule once.
 
 
 def small(**rules: Any) -> Frontier:
-    """Pages 0 and 1 of site 0, page 2 of site 1 on the same address, page 3 of site 2 without one."""
+    """Pages 0 and 1 of site 0, page 2 of site 1 on the same address, and page 3 of site 2, which has no address."""
     frontier = Frontier(pair("opic", "top-page"), Rules(**rules))
     frontier.add_sites(3, 0.0, groups=[0, 0, -1])
     frontier.add_pages([0, 0, 1, 2])
@@ -128,7 +128,7 @@ def visited(frontier: Frontier, result: int, now: float) -> Visit:
     return visit
 
 
-def test_a_text_worked_out_by_hand() -> None:
+def test_an_explanation_worked_out_by_hand() -> None:
     frontier = small(delay_s=15.0, ip_delay_s=2.0)
     assert str(frontier.explain_site(0, 0.0)) == (
         "site 0: 2 pages waiting, rank 1, 0 sites before it; it may be visited"
@@ -141,7 +141,7 @@ def test_a_text_worked_out_by_hand() -> None:
         "page 1: waiting (depth 0, 0 failed tries), rank 1, 1 pages of its site before it; it waits for its turn\n"
         "site 0: 2 pages waiting, rank 1, 0 sites before it; it may be visited"
     )
-    visited(frontier, FETCHED, 0.0)  # ends at 1.0: site 0 rests until 16.0, its address until 3.0
+    visited(frontier, FETCHED, 0.0)  # the visit ends at 1.0: site 0 is delayed until 16.0, its address until 3.0
     assert str(frontier.explain_site(0, 1.0)) == (
         "site 0: 1 pages waiting, rank 1; delay of the site: it is delayed until 16"
     )
@@ -151,7 +151,7 @@ def test_a_text_worked_out_by_hand() -> None:
     assert frontier.explain_page(0, 1.0).rule == "it is fetched"
 
 
-def test_a_lease_is_the_end_of_a_wait_for_the_address() -> None:
+def test_a_site_waits_for_its_address_until_the_lease_ends() -> None:
     frontier = small(lease_s=30.0)
     frontier.next(5.0)
     assert (frontier.explain_site(0, 6.0).wait_until, frontier.explain_site(1, 6.0).wait_until) == (35.0, 35.0)
@@ -162,12 +162,12 @@ def test_a_lease_is_the_end_of_a_wait_for_the_address() -> None:
 def test_a_failed_visit_is_named_as_the_cause_of_the_back_off() -> None:
     frontier = small(backoff_s=60.0)
     visited(frontier, FAILED, 0.0)
-    told = frontier.explain_site(0, 1.0)
-    assert told.wait_until == 61.0 and told.rule.startswith("back-off after 1 failed visits")
+    explained = frontier.explain_site(0, 1.0)
+    assert explained.wait_until == 61.0 and explained.rule.startswith("back-off after 1 failed visits")
     assert frontier.explain_page(0, 1.0).tries == 1
 
 
-def test_what_no_moment_ends_is_waited_for_without_one() -> None:
+def test_a_wait_without_a_known_end_has_no_moment() -> None:
     budget = small(pages_per_site=1, delay_s=0.0)
     visited(budget, FETCHED, 0.0)
     batch = small(batch=1)
@@ -177,25 +177,25 @@ def test_what_no_moment_ends_is_waited_for_without_one() -> None:
         "none of its pages is in this batch": batch.explain_site(1, 1.0),
         "its address is not resolved": batch.explain_site(2, 1.0),
     }
-    for rule, told in rules.items():
-        assert told.rule.startswith(rule) and told.wait_until == math.inf and told.sites_before is None
+    for rule, explained in rules.items():
+        assert explained.rule.startswith(rule) and explained.wait_until == math.inf and explained.sites_before is None
     visited(budget, FETCHED, 1_000.0)
     assert budget.explain_site(1, 1_000.0).rule == "no page waits"
 
 
-def test_a_page_that_is_fetched_again_is_said_to_be_fetched_and_under_way() -> None:
+def test_a_page_under_revisit_is_explained_as_fetched_and_under_visit() -> None:
     frontier = small(delay_s=1.0)
     visited(frontier, FETCHED, 0.0)
     assert isinstance(frontier.revisit(0, [0], 2.0), Visit)
-    told = frontier.explain_page(0, 3.0)
-    assert (told.life, told.rule) == ("revisited", "it is fetched, and a visit is fetching it again")
-    assert told.site.rule == "a visit is under way; its lease runs" and told.site.wait_until == 602.0
+    explained = frontier.explain_page(0, 3.0)
+    assert (explained.life, explained.rule) == ("revisited", "it is fetched, and a visit is fetching it again")
+    assert explained.site.rule == "a visit is under way; its lease runs" and explained.site.wait_until == 602.0
 
 
 def test_explaining_only_reads() -> None:
-    """Else a crawl that was looked into, and its replay, would differ."""
+    """Otherwise a crawl that was inspected would differ from its replay."""
     frontier = small()
-    untouched = twin(frontier)
+    untouched = copy_of(frontier)
     for site in range(3):
         frontier.explain_site(site, 7.0)
     for page in range(4):

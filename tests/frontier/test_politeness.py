@@ -1,6 +1,7 @@
-"""No two visits to a site or to an address overlap, and none starts before its time, whatever the clock says.
+"""No two visits to a site or to an address overlap, and no visit starts too early, whatever the clock shows.
 
-The checker knows the world and the trace, and neither frontier: it keeps its own record of who may be visited when.
+The checker knows the world and the trace, and neither frontier. It keeps its own record of when each site may be visited.
+
 """
 
 import math
@@ -38,7 +39,7 @@ class OpenVisit:
 
 
 class Checker:
-    """Reads a trace from its beginning; `violations` is what it found."""
+    """Reads a trace from its beginning. `violations` is the list of violations."""
 
     def __init__(self, world: World) -> None:
         self.rules = Rules(**world.rules)
@@ -47,7 +48,7 @@ class Checker:
         self.group = dict(enumerate(-1 if site.late else site.group for site in world.sites))
         self.site_of = {page: web.site for page, web in enumerate(world.pages)}
         self.dynamic = {page: web.dynamic for page, web in enumerate(world.pages)}
-        self.depth: dict[int, int] = {}  # of the pages known
+        self.depth: dict[int, int] = {}  # of the known pages
         self.known: dict[int, int] = defaultdict(int)
         self.failures: dict[int, int] = defaultdict(int)
         self.own_delay: dict[int, float] = {}
@@ -145,7 +146,7 @@ class Checker:
         doubled = self.rules.backoff_s * 2.0 ** (failures - 1)
         return min(doubled, self.rules.backoff_most_s) if failures else 0.0
 
-    # Pages known: the delay of a small site hangs on their number.
+    # Known pages. The delay of a small site depends on their number.
 
     def on_discover(self, time: float, pages: tuple[int, ...]) -> None:
         self.learn(pages, 0)
@@ -179,7 +180,7 @@ class Checker:
             self.group_from[group] = max(self.group_from[group], time + self.ip_delay())
 
     def on_rescore(self, *_: Any) -> None:
-        """Scores change the order, never who may be visited."""
+        """Scores change the order, and never which sites may be visited."""
 
     def on_resolve(self, time: float, site: int, group: int, answer: str) -> None:
         if answer == "done":
@@ -199,7 +200,7 @@ class Checker:
             self.site_of[after], self.dynamic[after] = site, self.dynamic[before]
 
 
-# The oracle too, by a few: an impolite law would otherwise pass as long as both follow it.
+# The oracle is checked too, with a few pairs. Otherwise an impolite rule would pass if both frontiers follow it.
 RUNS = [(fast_frontier, rank) for rank in PAIRS]
 RUNS += [(naive_frontier, rank) for rank in PAIRS if rank.page == "batch-pagerank"]
 every_frontier = pytest.mark.parametrize(
@@ -208,7 +209,7 @@ every_frontier = pytest.mark.parametrize(
 
 
 @every_frontier
-def test_no_overlap_and_no_early_start(make: Callable[[Rank, World], Any], rank: Rank) -> None:
+def test_visits_do_not_overlap_and_do_not_start_early(make: Callable[[Rank, World], Any], rank: Rank) -> None:
     def is_polite(world: World) -> None:
         assert Checker(world).read(drive(make(rank, world), world)) == []
 
@@ -216,14 +217,14 @@ def test_no_overlap_and_no_early_start(make: Callable[[Rank, World], Any], rank:
 
 
 @every_frontier
-def test_polite_when_the_clock_jumps(make: Callable[[Rank, World], Any], rank: Rank) -> None:
+def test_visits_are_polite_when_the_clock_jumps(make: Callable[[Rank, World], Any], rank: Rank) -> None:
     def is_polite(world: World) -> None:
         assert Checker(world).read(drive(make(rank, world), world)) == []
 
     check_webs(is_polite, HOSTILE_WORLDS, rank, compiled=50, uncompiled=10)
 
 
-# The checker can fail: forged traces, two sites on one address.
+# The checker can fail: forged traces with two sites on one address.
 
 TWO_SITES = World(
     sites=(WebSite(group=0), WebSite(group=0), WebSite(group=1)),
@@ -258,21 +259,21 @@ FORGED = {
     # Back-off: 16 s after one failure.
     "site too early: visit 1 at 16.75": [visit(0.0, 0, 0, 0), finish(1.0, 0, 0, "failed"), visit(16.75, 1, 0, 0)],
     "site too early: visit 1 at 16.25": [visit(0.0, 0, 0, 0), site_fails(1.0, 0), visit(16.25, 1, 0, 0)],
-    # Site 2 has one page known, which is small.
+    # Site 2 has one known page, so it is small.
     "site too early: visit 1 at 30.75": [visit(0.0, 0, 2, 3), finish(1.0, 0, 3), visit(30.75, 1, 2, 3)],
     "site too early: visit 1 at 40.0": [
         visit(0.0, 0, 0, 0),
         finish(1.0, 0, 0, not_before=50.0),
         visit(40.0, 1, 0, 1),
     ],
-    # An own delay counts from the end of the visit after it.
+    # A site's own delay applies after the end of the next visit.
     "site too early: visit 1 at 20.0": [
         ("set_site", 0.0, 0, (("delay_s", 20.0),)),
         visit(0.0, 0, 0, 0),
         finish(1.0, 0, 0),
         visit(20.0, 1, 0, 1),
     ],
-    # One that is taken back: site 2 is small again.
+    # A site's own delay that is withdrawn: site 2 is small again.
     "site too early: visit 1 at 20.5": [
         ("set_site", 0.0, 2, (("delay_s", 1.0),)),
         ("set_site", 0.0, 2, (("delay_s", AS_RULES),)),
@@ -280,14 +281,14 @@ FORGED = {
         finish(1.0, 0, 3),
         visit(20.5, 1, 2, 3),
     ],
-    # All rest from the moment at which they are told to: sites 10 s (site 2, which is small, 30 s), addresses 2 s.
+    # hold_all delays all sites from its moment: sites by 10 s (site 2, which is small, by 30 s), addresses by 2 s.
     "site too early: visit 0 at 14.75": [("hold_all", 5.0), visit(14.75, 0, 0, 0)],
     "group too early: visit 0 at 6.75": [
         ("set_site", 0.0, 0, (("delay_s", 0.0),)),
         ("hold_all", 5.0),
         visit(6.75, 0, 0, 0),
     ],
-    # A page that is fetched again is asked for as politely, and so is what comes after it.
+    # A revisit must be as polite as a visit, and so must the visit after it.
     "site too early: visit 1 at 10.5": [visit(0.0, 0, 0, 0), finish(1.0, 0, 0), revisit(10.5, 1, 0, 0)],
     "group too early: visit 1 at 2.5": [visit(0.0, 0, 0, 0), finish(1.0, 0, 0), revisit(2.5, 1, 1, 2)],
     "site overlap: visit 1 at 1.5": [visit(0.0, 0, 0, 0), revisit(1.5, 1, 0, 1)],
@@ -295,7 +296,7 @@ FORGED = {
     "site too early: visit 1 at 16.5": [revisit(0.0, 0, 0, 0), finish(1.0, 0, 0, "failed"), visit(16.5, 1, 0, 1)],
     # Only `next` finds that a visit has expired.
     "group overlap: visit 1 at 600.0": [visit(0.0, 0, 0, 0), revisit(600.0, 1, 1, 2)],
-    # A lost visit ends when it is found, not when it expired, and counts as failed.
+    # A lost visit ends when `next` finds it, not when it expired, and counts as failed.
     "site too early: visit 1 at 715.75": [
         visit(0.0, 0, 0, 0),
         ("next", 700.0, ("wait", 716.0)),
@@ -306,20 +307,20 @@ FORGED = {
 
 
 @pytest.mark.parametrize("violation", FORGED)
-def test_the_checker_finds_what_is_forged(violation: str) -> None:
+def test_the_checker_finds_forged_violations(violation: str) -> None:
     found = Checker(TWO_SITES).read([SEEDS, *FORGED[violation]])
     assert violation in found
-    # An overlap is also reported as that of the address; nothing else may be.
+    # An overlap on a site is also reported for its address. Nothing else may be reported.
     assert len(found) <= (2 if violation.startswith("site overlap") else 1)
 
 
-def test_the_checker_accepts_the_first_moment_allowed() -> None:
+def test_the_checker_accepts_the_first_allowed_moment() -> None:
     events = [
         visit(0.0, 0, 0, 0),
         finish(1.0, 0, 0),
         visit(3.0, 1, 1, 2),  # the address is free 2 s after 1.0
         finish(4.0, 1, 2),
-        visit(11.0, 2, 0, 1),  # the site 10 s after 1.0
+        visit(11.0, 2, 0, 1),  # the site is free 10 s after 1.0
         finish(12.0, 2, 1, "failed"),
         visit(28.0, 3, 0, 1),  # 16 s after 12.0
     ]

@@ -1,7 +1,9 @@
-"""Snapshot + replay at any moment gives the same order as no interruption, for every strategy (docs/frontier.md, Snapshot and log).
+"""Snapshot and replay at any moment give the same order as no interruption, for every strategy (docs/frontier.md,
+Snapshot and log).
 
-A crawl is killed and goes on: it is saved before one random call, dies before a later one, and what is restored takes
-its place. Neither the driver nor the order may notice.
+A crawl is killed and resumed. It is saved before one random call, dies before a later one, and the restored frontier
+takes its place. Neither the driver nor the order may notice.
+
 """
 
 import io
@@ -43,7 +45,7 @@ def new_frontier(rank: Rank, rules: dict[str, Any], journal: Journal | None = No
     return Frontier(pair(rank.page, rank.site), Rules(**rules), seed=seed, journal=journal)
 
 
-# What two frontiers must share to be the same.
+# The parts of the state that must be equal.
 
 
 def filled(s: FrontierState) -> dict[str, Any]:
@@ -58,7 +60,7 @@ def filled(s: FrontierState) -> dict[str, Any]:
     parts |= {f"heap {name}": s.heap[row, : run[name]] for row, name in heaps.items()}
     fields = {f"{part} {name}": array[name] for part, array in parts.items() for name in array.dtype.names or ()}
     plain = {part: array for part, array in parts.items() if not array.dtype.names}
-    # Addresses of compiled functions hold for one process.
+    # Addresses of compiled functions are valid in one process only.
     return {name: array for name, array in (fields | plain).items() if name not in ("run page_rank", "run site_rank")}
 
 
@@ -68,13 +70,15 @@ def assert_same_state(one: Frontier, other: Frontier) -> None:
         np.testing.assert_array_equal(array, others[name], err_msg=name)
 
 
-# A crawl that dies.
+# A crawl that is killed.
 
 
 class Mortal:
-    """A frontier that is saved before call `saved_at` and replaced by what can be restored before call `dies_at`.
+    """A frontier that is saved before call `saved_at` and replaced by its restored copy before call `dies_at`.
 
-    Its log is taken to a safe place before those, and before every seventh call."""
+    Its log is taken to a safe place before those calls, and before every seventh call.
+
+    """
 
     def __init__(self, frontier: Frontier, folder: Path, saved_at: int, dies_at: int) -> None:
         self.frontier, self.folder = frontier, folder
@@ -112,7 +116,7 @@ INTERRUPTED = st.tuples(HOSTILE_WORLDS, MOMENTS, MOMENTS)
 
 
 @pytest.mark.parametrize("rank", PAIRS, ids="-x-".join)
-def test_a_crawl_that_dies_and_is_restored_goes_on_as_if_it_had_not(rank: Rank, tmp_path: Path) -> None:
+def test_a_killed_and_restored_crawl_continues_as_if_uninterrupted(rank: Rank, tmp_path: Path) -> None:
     def check(drawn: tuple[World, int, int]) -> None:
         world, early, late = drawn
         whole = Mortal(new_frontier(rank, world.rules, seed=world.seed), tmp_path, 0, 0)
@@ -122,7 +126,7 @@ def test_a_crawl_that_dies_and_is_restored_goes_on_as_if_it_had_not(rank: Rank, 
         mortal = Mortal(first, tmp_path / "snapshot", saved_at, dies_at)
         assert drive(mortal, world) == expected
         assert_same_state(mortal.frontier, whole.frontier)
-        # The log that two lives wrote is as good as that of one: from the first call on, it gives the end.
+        # A log that two processes wrote is as good as that of one: replayed from the first call, it gives the final state.
         mortal.take()
         again = new_frontier(rank, world.rules, seed=world.seed)
         replay(again, b"".join(mortal.blobs))
@@ -135,7 +139,7 @@ def test_a_crawl_that_dies_and_is_restored_goes_on_as_if_it_had_not(rank: Rank, 
 
 
 def small_crawl(frontier: Frontier) -> None:
-    """Two sites on one address, five pages, a wait, a call of every kind that a crawl makes."""
+    """Two sites on one address, five pages, a wait, and a call of every kind that a crawl makes."""
     frontier.add_sites(2, 0.0, groups=[0, 0])
     frontier.add_pages([0, 0, 1, 1, 0])
     for name in inputs_of(frontier):
@@ -178,19 +182,19 @@ def encoded(frames: Iterable[JournalFrame]) -> bytes:
     return journal.take()
 
 
-def test_what_is_read_is_what_was_written() -> None:
+def test_a_log_is_read_back_as_written() -> None:
     first, second = small_logs()
     assert encoded(read(first)) == first == second
     assert {frame.call for frame in read(first)} > {Call.NEXT, Call.REPORT, Call.FINISH, Call.SET_SITE}
     assert encoded(read(first + second)) == encoded([*read(first), *read(second)])
 
 
-def test_nothing_to_take_is_nothing() -> None:
+def test_an_empty_journal_gives_no_bytes() -> None:
     assert Journal().take() == b"" and list(read(b"")) == []
 
 
-def test_a_file_cut_at_any_byte_gives_its_whole_blobs() -> None:
-    """A crash in the middle of an append: what came before it stands."""
+def test_a_file_cut_at_any_byte_gives_its_complete_blobs() -> None:
+    """A crash in the middle of an append: the blobs before it stay valid."""
     first, second = small_logs()
     log, whole = first + second, len(list(read(first)))
     for cut in range(len(log) + 1):
@@ -199,7 +203,7 @@ def test_a_file_cut_at_any_byte_gives_its_whole_blobs() -> None:
 
 
 def test_a_blob_cut_at_any_byte_is_refused() -> None:
-    """Out of a database it comes whole, so what is missing was lost otherwise."""
+    """A database returns a blob complete, so missing bytes were lost in another way."""
     first, second = small_logs()
     for cut in set(range(1, len(first) + len(second))) - {len(first)}:
         with pytest.raises(ConfigError, match="damaged"):
@@ -208,7 +212,7 @@ def test_a_blob_cut_at_any_byte_is_refused() -> None:
 
 @pytest.mark.parametrize("from_file", [False, True], ids=["blob", "file"])
 def test_a_flipped_bit_anywhere_is_refused(from_file: bool) -> None:
-    """In a length too, where a file could be mistaken for one that was torn."""
+    """Also in a length, where a file could look as if it were cut."""
     log = b"".join(small_logs())
     for at in range(len(log)):
         for bit in (0, 7):
@@ -234,7 +238,7 @@ def test_replayed_calls_are_not_logged_again() -> None:
 
 
 def changed_answer(frame: JournalFrame) -> JournalFrame:
-    """Another site for a visit; a visit instead of a wait."""
+    """Another site for a visit, or a visit instead of a wait."""
     n, now, moment = frame.numbers
     if n == WAIT:
         return frame._replace(numbers=(1, now, moment), payload=np.zeros(3, np.int64))
@@ -244,16 +248,16 @@ def changed_answer(frame: JournalFrame) -> JournalFrame:
 
 def test_a_log_with_another_answer_of_next_is_refused() -> None:
     frames = list(read(small_log()))
-    asked = [at for at, frame in enumerate(frames) if frame.call == Call.NEXT]
-    assert len(asked) == 4
-    for at in asked:
+    calls_of_next = [at for at, frame in enumerate(frames) if frame.call == Call.NEXT]
+    assert len(calls_of_next) == 4
+    for at in calls_of_next:
         bad = [*frames[:at], changed_answer(frames[at])]
         with pytest.raises(InvariantError, match="replay: next"):
             replay(new_frontier(Rank("quality", "crawl-ability"), {}), encoded(bad))
 
 
 def test_a_log_with_another_moment_to_wait_for_is_refused() -> None:
-    """`replay` compares every answer of `next`; the moment is part of it."""
+    """`replay` compares every answer of `next`, and the moment is part of the answer."""
     journal = Journal()
     frontier = new_frontier(Rank("fifo", "fifo"), {"delay_s": 1.0}, journal)
     frontier.add_sites(1, 0.0, groups=[0])
@@ -267,7 +271,7 @@ def test_a_log_with_another_moment_to_wait_for_is_refused() -> None:
 
 
 def scored_log(scores: list[float]) -> bytes:
-    """The log of a crawl that asks for scores after its first page."""
+    """The log of a crawl that requests scores after its first page."""
     journal = Journal()
     frontier = new_frontier(Rank("partial-pagerank", "top-page"), {"delay_s": 0.0, "rescore": 1}, journal)
     frontier.add_sites(1, 0.0, groups=[0])
@@ -281,14 +285,14 @@ def scored_log(scores: list[float]) -> bytes:
     return journal.take()
 
 
-def test_scores_come_out_of_the_log_as_they_went_in() -> None:
+def test_scores_are_read_back_from_the_log() -> None:
     log = scored_log([0.0, 0.1, 0.3])
     again = new_frontier(Rank("partial-pagerank", "top-page"), {"delay_s": 0.0, "rescore": 1})
     replay(again, log)
     assert again.state.columns[:3, 0].tolist() == [0.0, 0.1, 0.3]
 
 
-def test_a_log_that_asks_for_scores_at_another_moment_is_refused() -> None:
+def test_a_log_that_requests_scores_at_another_moment_is_refused() -> None:
     log = scored_log([0.0, 0.1, 0.3])
     for rules in ({"delay_s": 0.0}, {"delay_s": 0.0, "rescore": 2}):
         with pytest.raises(InvariantError, match="replay: next"):
@@ -312,7 +316,7 @@ REFUSED_SCORES: dict[str, Callable[[Frontier], object]] = {
 
 
 @pytest.mark.parametrize("call", REFUSED_SCORES.values(), ids=REFUSED_SCORES)
-def test_scores_that_are_refused_leave_no_mark_in_the_state_or_the_log(call: Callable[[Frontier], object]) -> None:
+def test_refused_scores_change_neither_the_state_nor_the_log(call: Callable[[Frontier], object]) -> None:
     journal, rank = Journal(), Rank("batch-pagerank", "top-page")
     frontier, other = new_frontier(rank, {}, journal), new_frontier(rank, {})
     for one in (frontier, other):
@@ -326,7 +330,7 @@ def test_scores_that_are_refused_leave_no_mark_in_the_state_or_the_log(call: Cal
     assert_same_state(frontier, other)
 
 
-# Pages 0 and 1 are of site 0, which is under visit for page 0; page 2 is of site 1.
+# Pages 0 and 1 belong to site 0, which is under visit for page 0. Page 2 belongs to site 1.
 REFUSED_CALLS: dict[str, Callable[[Frontier, Visit], object]] = {
     "report: a page that waits": lambda f, visit: f.report(visit, 1, FETCHED, 5.0),
     "report: no such page": lambda f, visit: f.report(visit, 77, FETCHED, 5.0),
@@ -349,10 +353,10 @@ REFUSED_CALLS: dict[str, Callable[[Frontier, Visit], object]] = {
 
 
 @pytest.mark.parametrize("call", REFUSED_CALLS.values(), ids=REFUSED_CALLS)
-def test_a_call_that_raises_leaves_no_mark_in_the_state_or_the_log(
+def test_a_call_that_raises_changes_neither_the_state_nor_the_log(
     call: Callable[[Frontier, Visit], object],
 ) -> None:
-    """Else the log of a crawl that met one bad call, and went on, could not be replayed."""
+    """Otherwise the log of a crawl could not be replayed after one rejected call."""
     journal = Journal()
     frontier, other = new_frontier(Rank("fifo", "fifo"), {}, journal), new_frontier(Rank("fifo", "fifo"), {})
     for one in (frontier, other):
@@ -368,7 +372,7 @@ def test_a_call_that_raises_leaves_no_mark_in_the_state_or_the_log(
 
 
 @pytest.mark.parametrize("pages", [0, 1, 254, 255, 3_000])
-def test_a_site_of_any_size_moves_through_the_log(pages: int) -> None:
+def test_the_move_of_a_site_of_any_size_is_replayed(pages: int) -> None:
     journal, rank = Journal(), Rank("opic", "top-page")
     frontier = new_frontier(rank, {}, journal)
     frontier.add_sites(2, 0.0, groups=[0, 0])
@@ -381,10 +385,10 @@ def test_a_site_of_any_size_moves_through_the_log(pages: int) -> None:
     assert_same_state(again, frontier)
 
 
-# Looking in.
+# Inspection.
 
 
-def test_visits_under_way_and_pages_waiting_are_told() -> None:
+def test_visits_under_way_and_waiting_pages_can_be_listed() -> None:
     frontier = new_frontier(Rank("fifo", "fifo"), {"delay_s": 0.0, "batch": 3})
     frontier.add_sites(3, 0.0, groups=[0, 1, 2])
     frontier.add_pages([0, 1, 2, 0, 1, 2])
@@ -398,11 +402,11 @@ def test_visits_under_way_and_pages_waiting_are_told() -> None:
     assert frontier.visits_under_way() == [
         (visits[1].id, visits[1].site),
         (third.id, third.site),
-    ]  # slots are used again
+    ]  # slots are reused
     assert frontier.waiting == 3
 
 
-def test_a_column_is_whole_or_its_first_page_is_named() -> None:
+def test_a_column_is_complete_or_its_first_missing_page_is_named() -> None:
     frontier = new_frontier(Rank("quality", "top-page"), {})
     frontier.add_sites(1, 0.0, groups=[0])
     frontier.add_pages([0, 0, 0])
@@ -414,7 +418,7 @@ def test_a_column_is_whole_or_its_first_page_is_named() -> None:
             frontier.set_column("quality", values, first)
 
 
-# Memory that grows while a log is replayed, and numbers that run out.
+# Memory that grows during a replay, and numbers that run out.
 
 
 def test_a_log_is_replayed_into_a_frontier_that_must_grow_at_every_step() -> None:
@@ -433,7 +437,7 @@ def test_a_log_is_replayed_into_a_frontier_that_must_grow_at_every_step() -> Non
 
 
 @pytest.mark.parametrize("counter", ["serial", "turns"])
-def test_a_frontier_whose_numbers_run_out_says_so(counter: str) -> None:
+def test_a_frontier_whose_numbers_run_out_raises_an_error(counter: str) -> None:
     frontier = new_frontier(Rank("fifo", "fifo"), {})
     frontier.add_sites(1, 0.0, groups=[0])
     frontier.add_pages([0])
@@ -467,7 +471,7 @@ def assert_refused(folder: Path) -> None:
 FILES = [*(f"{name}.npy" for name in FrontierState._fields), "frontier.json"]
 
 
-def test_a_snapshot_is_these_files(saved: Path) -> None:
+def test_the_files_of_a_snapshot(saved: Path) -> None:
     assert sorted(path.name for path in saved.iterdir()) == sorted(FILES)
 
 
@@ -489,7 +493,7 @@ def test_a_snapshot_with_a_file_cut_anywhere_is_refused(saved: Path, name: str) 
 
 @pytest.mark.parametrize("flip", [0x55, 0x01, 0x80])
 def test_a_snapshot_with_a_damaged_header_is_refused(saved: Path, flip: int) -> None:
-    """Or taken, if only blanks were hit: what follows the header has a checksum."""
+    """Or accepted, if only blanks were hit. The data behind the header has a checksum."""
     whole = (saved / "site.npy").read_bytes()
     for at in range(0, 128, 4):
         damaged = bytes(byte ^ flip if at <= place < at + 4 else byte for place, byte in enumerate(whole))
@@ -529,7 +533,7 @@ def newer() -> Frontier:
     return frontier
 
 
-def test_a_crash_while_a_snapshot_is_written_leaves_the_one_before(saved: Path) -> None:
+def test_a_crash_during_the_writing_of_a_snapshot_leaves_the_previous_one(saved: Path) -> None:
     shutil.copytree(saved, saved.with_name("snapshot.new"))
     (saved.with_name("snapshot.new") / "page.npy").unlink()
     before = load(saved)
@@ -538,7 +542,7 @@ def test_a_crash_while_a_snapshot_is_written_leaves_the_one_before(saved: Path) 
     assert before.state.run[0].visits < load(saved).state.run[0].visits
 
 
-def test_a_crash_between_the_two_renames_leaves_the_one_before(saved: Path) -> None:
+def test_a_crash_between_the_two_renames_leaves_the_previous_snapshot(saved: Path) -> None:
     before = load(saved)
     shutil.copytree(saved, saved.with_name("snapshot.new"))
     saved.rename(saved.with_name("snapshot.old"))
@@ -547,14 +551,14 @@ def test_a_crash_between_the_two_renames_leaves_the_one_before(saved: Path) -> N
     assert_same_state(load(saved), newer())
 
 
-def test_a_crash_after_the_renames_leaves_the_new_one(saved: Path) -> None:
+def test_a_crash_after_the_renames_leaves_the_new_snapshot(saved: Path) -> None:
     shutil.copytree(saved, saved.with_name("snapshot.old"))
     (saved.with_name("snapshot.old") / "page.npy").unlink()
     load(saved)
 
 
-def test_two_crashes_in_a_row_leave_the_one_before(saved: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The first between the renames; the second while the next snapshot is written, when `.old` is all there is."""
+def test_two_crashes_in_a_row_leave_the_previous_snapshot(saved: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The first crash comes between the renames. The second comes while the next snapshot is written, when only `.old` exists."""
     before = load(saved)
     saved.rename(saved.with_name("snapshot.old"))
 
@@ -567,8 +571,8 @@ def test_two_crashes_in_a_row_leave_the_one_before(saved: Path, monkeypatch: pyt
     assert_same_state(load(saved), before)
 
 
-def test_a_restored_frontier_takes_what_the_first_one_could(saved: Path) -> None:
-    """Snapshots keep only what is in use: all room must be made anew, for pages, sites, groups and visits."""
+def test_a_restored_frontier_can_grow_like_the_first_one(saved: Path) -> None:
+    """Snapshots keep only what is in use, so room for pages, sites, groups and visits must be allocated again."""
     one, other = load(saved), newer()
     one.next(500.0)
     for frontier in (one, other):

@@ -1,4 +1,5 @@
-"""Fetched pages, again: each law of that section of docs/frontier.md by hand, for the frontier and for its oracle."""
+"""Revisits: each law of the section on fetched pages in docs/frontier.md, worked out by hand, for the frontier and for
+its oracle."""
 
 import math
 from collections.abc import Callable, Sequence
@@ -8,7 +9,7 @@ from typing import Any
 import pytest
 
 from tests.frontier.test_replay import assert_same_state
-from tests.frontier.worlds import Rank, World, fast_frontier, naive_frontier, record_of, words_of
+from tests.frontier.worlds import Rank, World, fast_frontier, module_of, naive_frontier, record_of
 from tests.naive.frontier import FETCHED_PAGE, GONE, LEASED, REVISITED, UNKNOWN, WAITING
 from trapline.errors import InvariantError
 from trapline.frontier import FETCHED, Frontier, Outcome, Result, Rules, Visit, WaitUntil, snapshot
@@ -22,7 +23,8 @@ either = pytest.mark.parametrize("make", [fast_frontier, naive_frontier])
 
 
 def crawled(make: Make, rank: Rank = OPIC, sites: Sequence[int] = (0, 0, 0, 1), **rules: Any) -> Any:
-    """Pages of these sites, which are on one address; those of site 0 are fetched, in a visit that ended at 0."""
+    """A frontier with pages of these sites, which share one address. The pages of site 0 are fetched, in a visit that
+    ended at 0."""
     settings = {"delay_s": 10.0, "ip_delay_s": 2.0, "per_connection": 5, "lease_s": 100.0} | rules
     frontier = make(rank, World((), (), (), settings))
     frontier.add_sites(max(sites) + 1, 0.0, groups=[0] * (max(sites) + 1))
@@ -34,13 +36,13 @@ def crawled(make: Make, rank: Rank = OPIC, sites: Sequence[int] = (0, 0, 0, 1), 
 
 
 def end(frontier: Any, visit: Any, now: float, links: Sequence[int] = (), **results: str) -> None:
-    """Finish with these results by page; the links are those of every page that was fetched."""
-    words = words_of(frontier)
-    told = [
+    """Finish a visit with these results by page. Every fetched page has these links."""
+    words = module_of(frontier)
+    reported = [
         words.Result(int(page), getattr(words, result.upper()), links if result == "fetched" else ())
         for page, result in results.items()
     ]
-    assert frontier.finish(visit, words.Outcome(told), now)
+    assert frontier.finish(visit, words.Outcome(reported), now)
 
 
 def states(frontier: Any, pages: int) -> list[int]:
@@ -52,7 +54,7 @@ def is_wait(answer: Any) -> float:
     return float(answer.time)
 
 
-# A1: what can be revisited.
+# A1: which pages can be revisited.
 
 
 WRONG: dict[str, tuple[int, list[int]]] = {
@@ -82,8 +84,8 @@ def test_pages_that_cannot_be_revisited_are_refused_and_nothing_changes(
 
 
 @either
-def test_a_site_is_visited_without_a_page_of_it(make: Make) -> None:
-    """Its rest before and after is that of any visit, and its pages are as they were."""
+def test_a_site_can_be_visited_without_any_page(make: Make) -> None:
+    """The delays before and after it are those of any visit, and the pages of the site do not change."""
     frontier = crawled(make)
     assert is_wait(frontier.revisit(0, [], 5.0)) == 10.0
     visit = frontier.revisit(0, [], 10.0)
@@ -93,7 +95,7 @@ def test_a_site_is_visited_without_a_page_of_it(make: Make) -> None:
 
 
 @either
-def test_pages_beyond_those_that_a_visit_takes_are_checked_too(make: Make) -> None:
+def test_pages_beyond_the_limit_of_a_visit_are_checked_too(make: Make) -> None:
     frontier = crawled(make, per_connection=1, sites=(0,))
     with pytest.raises(InvariantError):
         frontier.revisit(0, [0, 0], 50.0)
@@ -101,7 +103,7 @@ def test_pages_beyond_those_that_a_visit_takes_are_checked_too(make: Make) -> No
 
 
 @either
-def test_a_page_under_revisit_or_gone_is_not_revisited(make: Make) -> None:
+def test_a_page_that_is_under_revisit_or_gone_cannot_be_revisited(make: Make) -> None:
     frontier = crawled(make)
     visit = frontier.revisit(0, [0, 1], 50.0)
     with pytest.raises(InvariantError):
@@ -112,43 +114,43 @@ def test_a_page_under_revisit_or_gone_is_not_revisited(make: Make) -> None:
 
 
 @either
-def test_a_revisit_moves_the_clock_also_one_that_must_wait(make: Make) -> None:
+def test_a_revisit_moves_the_clock_even_if_it_must_wait(make: Make) -> None:
     frontier = crawled(make)
     assert is_wait(frontier.revisit(0, [0], 8.0)) == 10.0
     visit = frontier.revisit(0, [0], 12.0)
     assert visit.expires_at == 112.0
-    end(frontier, visit, 3.0, **{"0": "fetched"})  # an earlier time is taken at the last
+    end(frontier, visit, 3.0, **{"0": "fetched"})  # an earlier time counts as the last one
     assert frontier.open_at(0) == 22.0
 
 
-# A2, A3: when, and which.
+# A2, A3: when, and which pages.
 
 
 @either
-def test_the_site_and_its_address_have_rested_or_it_is_waited_for(make: Make) -> None:
-    frontier = crawled(make)  # until 0: site 0 rests until 10, the address until 2
+def test_a_revisit_waits_for_the_delays_of_its_site_and_its_address(make: Make) -> None:
+    frontier = crawled(make)  # until 0: site 0 is delayed until 10, the address until 2
     frontier.discover([3], 0.0)
     assert frontier.open_at(0) == 10.0 and frontier.open_at(1) == 2.0
     assert is_wait(frontier.revisit(0, [0], 9.75)) == 10.0
-    end(frontier, frontier.next(9.75), 9.75, **{"3": "fetched"})  # site 1: the address rests until 11.75
+    end(frontier, frontier.next(9.75), 9.75, **{"3": "fetched"})  # site 1: the address is delayed until 11.75
     assert is_wait(frontier.revisit(0, [0], 10.0)) == 11.75
     assert list(frontier.revisit(0, [0], 11.75).pages) == [0]
 
 
 @either
-def test_a_site_that_never_rested_is_open_since_ever(make: Make) -> None:
+def test_a_site_without_a_previous_visit_is_open_since_minus_infinity(make: Make) -> None:
     frontier = make(OPIC, World((), (), (), {}))
     frontier.add_sites(1, 5.0, groups=[0])
     assert frontier.open_at(0) == -math.inf
 
 
 @either
-def test_what_only_another_call_can_open_is_open_at_infinity(make: Make) -> None:
+def test_a_site_that_only_another_call_can_open_is_open_at_infinity(make: Make) -> None:
     frontier = crawled(make)
     frontier.add_sites(1, 0.0)
-    assert frontier.open_at(2) == math.inf  # it has no address
+    assert frontier.open_at(2) == math.inf  # the site has no address
     frontier.set_site(0, 20.0, pages=0)
-    assert is_wait(frontier.revisit(0, [0], 20.0)) == math.inf  # given up
+    assert is_wait(frontier.revisit(0, [0], 20.0)) == math.inf  # abandoned
     frontier.set_site(0, 20.0, pages=1)
     visit = frontier.revisit(0, [0], 20.0)
     assert frontier.open_at(0) == frontier.open_at(1) == math.inf  # both are on the address under visit
@@ -182,14 +184,14 @@ def test_a_revisit_takes_the_first_pages_in_the_order_given(
     make: Make, own: dict[str, int], allowed: int, taken: list[int]
 ) -> None:
     frontier = crawled(make, sites=(0, 0, 0))
-    assert frontier.finish(frontier.revisit(0, [0], 50.0), words_of(frontier).Outcome(allowed=allowed), 50.0)
+    assert frontier.finish(frontier.revisit(0, [0], 50.0), module_of(frontier).Outcome(allowed=allowed), 50.0)
     frontier.set_site(0, 60.0, **own)
     visit = frontier.revisit(0, [2, 0, 1], 100.0)
     assert (list(visit.pages), visit.site, visit.expires_at) == (taken, 0, 200.0)
     assert states(frontier, 3) == [REVISITED if page in taken else FETCHED_PAGE for page in range(3)]
 
 
-def test_a_thousand_pages_are_the_most() -> None:
+def test_a_revisit_takes_at_most_a_thousand_pages() -> None:
     frontier = crawled(
         fast_frontier, rank=Rank("fifo", "fifo"), sites=[0] * 1_001, per_connection=0, first_requests=2_000
     )
@@ -198,15 +200,15 @@ def test_a_thousand_pages_are_the_most() -> None:
     assert len(frontier.revisit(0, range(1_001), 50.0).pages) == 1_000
 
 
-# A4: a visit like any other.
+# A4: a revisit is a visit like any other.
 
 
 @either
-def test_site_and_address_leave_the_contest_until_the_revisit_ends(make: Make) -> None:
+def test_a_site_and_its_address_do_not_compete_until_the_revisit_ends(make: Make) -> None:
     frontier = crawled(make, sites=(0, 0, 0, 1, 0))
     frontier.discover([3], 10.0)
     visit = frontier.revisit(0, [0], 10.0)
-    assert is_wait(frontier.next(10.0)) == 110.0  # site 1 could be visited, but for its address
+    assert is_wait(frontier.next(10.0)) == 110.0  # site 1 could be visited if its address were free
     with pytest.raises(InvariantError):
         frontier.resolve(0, 1, 10.0)
     with pytest.raises(InvariantError):
@@ -237,11 +239,11 @@ def test_ids_of_visits_and_revisits_grow_together(make: Make) -> None:
     assert first.id < second.id < frontier.revisit(0, [0], 90.0).id
 
 
-# A5, A6: what comes of it.
+# A5, A6: the results.
 
 
 @either
-def test_what_comes_of_each_page(make: Make) -> None:
+def test_each_result_gives_the_page_its_state(make: Make) -> None:
     frontier = crawled(make, sites=(0,) * 4)
     visit = frontier.revisit(0, [0, 1, 2, 3], 10.0)
     end(frontier, visit, 11.0, **{"0": "fetched", "1": "failed", "2": "refused"})
@@ -251,9 +253,9 @@ def test_what_comes_of_each_page(make: Make) -> None:
 
 
 @either
-def test_a_page_of_no_revisit_cannot_be_reported(make: Make) -> None:
+def test_only_a_page_of_the_revisit_can_be_reported(make: Make) -> None:
     frontier = crawled(make)
-    visit, words = frontier.revisit(0, [0], 10.0), words_of(frontier)
+    visit, words = frontier.revisit(0, [0], 10.0), module_of(frontier)
     with pytest.raises(InvariantError):
         frontier.report(visit, 1, words.FETCHED, 10.0)
     assert frontier.report(visit, 0, words.FETCHED, 10.0)
@@ -267,7 +269,7 @@ def test_a_page_of_no_revisit_cannot_be_reported(make: Make) -> None:
     ("result", "failures", "open_at"), [("failed", 2, 58.0), ("fetched", 0, 36.0), ("refused", 1, 42.0)]
 )
 def test_a_failed_page_counts_against_its_site(make: Make, result: str, failures: int, open_at: float) -> None:
-    """A failure, at 10, and then this, at 26; the back-off is 16 s, then 32."""
+    """A failure at 10, and then this result at 26. The back-off is 16 s, then 32 s."""
     frontier = crawled(make, backoff_s=16.0)
     end(frontier, frontier.revisit(0, [0], 10.0), 10.0, **{"0": "failed"})
     assert (record_of(frontier, 0).failures, frontier.open_at(0)) == (1, 26.0)
@@ -276,32 +278,32 @@ def test_a_failed_page_counts_against_its_site(make: Make, result: str, failures
 
 
 @either
-def test_a_page_that_fails_again_and_again_is_had_still(make: Make) -> None:
-    """Its tries are those of its first fetch: with them it would be gone at the second."""
+def test_a_page_whose_refetches_fail_stays_fetched(make: Make) -> None:
+    """The retries count only for the first fetch. Otherwise the page would be gone at the second failure."""
     frontier = crawled(make, retries=0)
     for now in (1e4, 2e4, 3e4):
         end(frontier, frontier.revisit(0, [0], now), now, **{"0": "failed"})
         assert states(frontier, 1) == [FETCHED_PAGE]
-    assert frontier.finish(frontier.revisit(0, [0], 4e4), words_of(frontier).Outcome(), 4e4)
+    assert frontier.finish(frontier.revisit(0, [0], 4e4), module_of(frontier).Outcome(), 4e4)
     frontier.revisit(0, [0], 5e4)
     frontier.next(6e4)
     assert states(frontier, 1) == [FETCHED_PAGE] and record_of(frontier, 0).failures == 4
 
 
 @either
-def test_links_to_new_pages_are_followed_and_all_others_count_no_second_time(make: Make) -> None:
-    """Page 3 waits with one link to it; 4 is new, and linked twice."""
+def test_links_to_new_pages_are_followed_and_other_links_do_not_count_twice(make: Make) -> None:
+    """Page 3 waits with one link to it. Page 4 is new and linked twice."""
     frontier = crawled(make, rank=Rank("backlink-count", "top-page"), sites=(0, 0, 0, 1, 1, 1))
     end(frontier, frontier.revisit(0, [0], 10.0), 10.0, links=[3, 5], **{"0": "fetched"})
     frontier.discover([5], 10.0)
     end(frontier, frontier.revisit(0, [1], 20.0), 20.0, links=[3, 4, 4, 3, 3], **{"1": "fetched"})
     assert states(frontier, 6) == [FETCHED_PAGE] * 3 + [WAITING] * 3
-    # All have rank 1: the order is that of their discovery.
+    # All pages have rank 1, so their order is that of their discovery.
     assert list(frontier.next(30.0).pages) == [3, 5, 4]
 
 
 @either
-def test_the_links_of_a_first_fetch_count_as_ever_after_a_revisit(make: Make) -> None:
+def test_links_of_a_first_fetch_still_count_after_a_revisit(make: Make) -> None:
     frontier = crawled(make, rank=Rank("backlink-count", "top-page"), sites=(0, 0, 1, 1, 1))
     end(frontier, frontier.revisit(0, [0], 10.0), 10.0, links=[2, 3, 4], **{"0": "fetched"})
     frontier.set_site(1, 20.0, per_connection=1)
@@ -310,7 +312,7 @@ def test_the_links_of_a_first_fetch_count_as_ever_after_a_revisit(make: Make) ->
 
 
 @either
-def test_new_pages_are_as_deep_as_the_way_to_them(make: Make) -> None:
+def test_the_depth_of_a_new_page_follows_from_the_revisited_page(make: Make) -> None:
     frontier = crawled(make, sites=(0, 1, 1), depth_static=1)
     end(frontier, frontier.revisit(0, [0], 10.0), 10.0, links=[1], **{"0": "fetched"})
     end(frontier, frontier.next(20.0), 20.0, **{"1": "fetched"})
@@ -319,20 +321,20 @@ def test_new_pages_are_as_deep_as_the_way_to_them(make: Make) -> None:
 
 
 @either
-def test_times_are_measured_as_ever(make: Make) -> None:
+def test_a_revisit_is_measured_like_a_visit(make: Make) -> None:
     frontier = crawled(make, alpha=0.5, first_response_s=1.0, first_connection_s=1.0)
-    words, visit = words_of(frontier), frontier.revisit(0, [0, 1], 10.0)
+    words, visit = module_of(frontier), frontier.revisit(0, [0, 1], 10.0)
     frontier.report(visit, 0, words.FAILED, 10.0, response_s=3.0)
     frontier.finish(visit, words.Outcome(connection_s=5.0, allowed=7), 10.0)
     record = record_of(frontier, 0)
     assert (record.response_s, record.connection_s, record.requests) == (2.0, 3.0, 7)
 
 
-# A7: what is counted.
+# A7: the counts.
 
 
 @either
-def test_a_revisited_page_is_counted_as_fetched_and_a_refused_one_gives_its_place_back(make: Make) -> None:
+def test_a_revisited_page_counts_as_fetched_and_a_refused_one_returns_its_budget(make: Make) -> None:
     frontier = crawled(make, rank=Rank("fifo", "fifo"), sites=(0, 0, 0), pages_per_site=2)
     assert states(frontier, 3) == [FETCHED_PAGE, FETCHED_PAGE, WAITING]
     visit = frontier.revisit(0, [0, 1], 10.0)
@@ -343,14 +345,14 @@ def test_a_revisited_page_is_counted_as_fetched_and_a_refused_one_gives_its_plac
 
 
 @either
-def test_scores_are_computed_from_pages_that_are_had(make: Make) -> None:
+def test_scores_are_due_by_the_number_of_fetched_pages(make: Make) -> None:
     """Three pages are fetched and a fourth waits, so scores are due."""
     frontier = crawled(make, rank=Rank("partial-pagerank", "top-page"), sites=(0, 0, 0, 1), per_connection=3, rescore=3)
     frontier.discover([3], 10.0)
-    visit = frontier.revisit(0, [0, 1], 10.0)  # though scores are due
+    visit = frontier.revisit(0, [0, 1], 10.0)  # although scores are due
     assert frontier.next(10.0).fetched == 3
     end(frontier, visit, 10.0, **{"0": "refused", "1": "fetched"})
-    assert list(frontier.next(50.0).pages) == [3]  # two are had: they are not due any more
+    assert list(frontier.next(50.0).pages) == [3]  # two pages are fetched, so scores are no longer due
 
 
 # A8: batches.
@@ -358,7 +360,7 @@ def test_scores_are_computed_from_pages_that_are_had(make: Make) -> None:
 
 @either
 def test_a_batch_does_not_wait_for_a_revisit(make: Make) -> None:
-    """Sites 0 and 1 have an address each."""
+    """Sites 0 and 1 each have their own address."""
     frontier = crawled(make, sites=(0, 1), batch=1)
     frontier.resolve(1, 1, 0.0)
     visit = frontier.revisit(0, [0], 10.0)
@@ -368,8 +370,8 @@ def test_a_batch_does_not_wait_for_a_revisit(make: Make) -> None:
 
 
 @either
-def test_a_revisit_is_none_of_the_visits_that_a_batch_is_to_keep_busy(make: Make) -> None:
-    """One page of two that were chosen waits, at a site under revisit, so there is room for one more."""
+def test_a_revisit_does_not_count_as_a_visit_of_a_batch(make: Make) -> None:
+    """One of two chosen pages waits at a site under revisit, so there is room for one more."""
     frontier = crawled(make, sites=(0, 0, 1), batch=2, batch_least_active=1, per_connection=1)
     frontier.resolve(1, 1, 0.0)
     assert states(frontier, 2) == [FETCHED_PAGE, WAITING]
@@ -379,7 +381,7 @@ def test_a_revisit_is_none_of_the_visits_that_a_batch_is_to_keep_busy(make: Make
 
 
 @either
-def test_after_a_revisit_a_batch_waits_for_its_own_visits_as_ever(make: Make) -> None:
+def test_after_a_revisit_a_batch_still_waits_for_its_own_visits(make: Make) -> None:
     frontier = crawled(make, sites=(0, 1, 2), batch=1)
     for site in (1, 2):
         frontier.resolve(site, site, 0.0)
@@ -393,7 +395,7 @@ def test_after_a_revisit_a_batch_waits_for_its_own_visits_as_ever(make: Make) ->
 
 
 def logged() -> tuple[Frontier, Journal]:
-    """Pages 0 and 1 are fetched; then a revisit that must wait, and one of both pages."""
+    """Pages 0 and 1 are fetched. Then come a revisit that must wait, and a revisit of both pages."""
     journal = Journal()
     frontier = Frontier(pair("fifo", "fifo"), Rules(delay_s=10.0, per_connection=2), journal=journal)
     frontier.add_sites(1, 0.0, groups=[0])
@@ -436,7 +438,7 @@ def test_a_log_with_another_answer_of_revisit_is_refused(at: int, which: int) ->
 
 
 def test_there_is_room_for_any_number_of_revisits() -> None:
-    """More at once than a new frontier has slots for, by the calls and by their replay."""
+    """More at once than a new frontier has slots for, both by calls and by their replay."""
     journal, sites = Journal(), 100
     frontier = Frontier(pair("fifo", "fifo"), Rules(delay_s=0.0), journal=journal)
     frontier.add_sites(sites, 0.0, groups=range(sites))
@@ -451,8 +453,8 @@ def test_there_is_room_for_any_number_of_revisits() -> None:
     assert_same_state(again, frontier)
 
 
-def test_links_count_once_also_those_after_memory_grew() -> None:
-    """The first links fill the pool; the last one leads to a page that waits."""
+def test_links_count_once_even_if_memory_grows() -> None:
+    """The first links fill the pool. The last link leads to a waiting page."""
     many = 3_000
     frontier = Frontier(pair("backlink-count", "top-page"), Rules(delay_s=0.0))
     frontier.add_sites(2, 0.0, groups=[0, 1])

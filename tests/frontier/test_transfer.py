@@ -1,4 +1,5 @@
-"""A site that moves in parts, with pages that were had where it comes from, is the same site: by the frontier and by the oracle."""
+"""A site that moves in parts, with pages fetched before the move, is the same site afterwards, in the frontier and in
+the oracle."""
 
 from typing import Any
 
@@ -20,8 +21,8 @@ RANKS = st.sampled_from([Rank("opic", "top-page"), Rank("backlink-count", "fifo"
 Pages = tuple[int, ...]
 
 
-def begun(frontier: Any, pages: int, visits: int) -> tuple[Any, list[int]]:
-    """A site that was visited so often, of which each second page was refused; and its pages that are over."""
+def exported(frontier: Any, pages: int, visits: int) -> tuple[Any, list[int]]:
+    """Export a site after this number of visits, and return its finished pages too. Every second page was refused."""
     frontier.add_sites(1, 0.0, groups=[0])
     frontier.add_pages([0] * pages)
     frontier.discover(range(pages), 0.0)
@@ -40,7 +41,7 @@ def fast_parts(export: Any, most: int) -> list[Any]:
 
 
 def slow_parts(export: Any, most: int) -> list[Any]:
-    """What `SiteExport.parts` says, once more."""
+    """The same as `SiteExport.parts`, written independently."""
     count = len(export.pages)
     spans = [(at, min(at + most, count)) for at in range(0, max(count, 1), most)]
     return [
@@ -49,8 +50,8 @@ def slow_parts(export: Any, most: int) -> list[Any]:
     ]
 
 
-def taken_over(frontier: Any, parts: list[Any], over: list[int], now: float) -> None:
-    """Beside a site of its own, whose pages link to all that comes."""
+def take_over(frontier: Any, parts: list[Any], over: list[int], now: float) -> None:
+    """Import the parts into a frontier that has a site of its own."""
     frontier.add_sites(2, now, groups=[0, 1])
     frontier.add_pages([1] * 3)
     frontier.discover([0, 1, 2], now)
@@ -58,36 +59,36 @@ def taken_over(frontier: Any, parts: list[Any], over: list[int], now: float) -> 
         first = frontier.add_pages([0] * len(part.pages))
         frontier.import_site(part, 0, list(range(first, first + len(part.pages))), now)
     first = frontier.add_pages([0] * len(over))
-    frontier.had_elsewhere(list(range(first, first + len(over))), now)
+    frontier.gone_elsewhere(list(range(first, first + len(over))), now)
 
 
 def answers(frontier: Any, pages: int, now: float) -> list[Any]:
-    """The crawl to its end: every page links to all."""
-    told = []
+    """The visits until the end of the crawl. Every page links to all pages."""
+    visits_made = []
     for _ in range(60):
         answer = frontier.next(now)
         if hasattr(answer, "pages"):
-            told.append((answer.site, tuple(answer.pages), now))
+            visits_made.append((answer.site, tuple(answer.pages), now))
             for page in answer.pages:
                 frontier.report(answer, page, FETCHED, now, list(range(pages)))
             frontier.finish(answer, Outcome(), now)
         elif hasattr(answer, "time"):
             now = answer.time
         else:
-            return told
+            return visits_made
     raise AssertionError("it does not end")
 
 
 @given(RANKS, st.integers(1, 9), st.integers(0, 3), st.integers(1, 4))
-def test_a_site_in_parts_goes_on_as_the_oracle_says(rank: Rank, pages: int, visits: int, most: int) -> None:
+def test_a_site_moved_in_parts_continues_as_in_the_oracle(rank: Rank, pages: int, visits: int, most: int) -> None:
     found = []
     for kind, parts in ((Frontier, fast_parts), (NaiveFrontier, slow_parts)):
         one, other = (
             new_frontier(rank, RULES) if kind is Frontier else NaiveFrontier(rank.page, rank.site, Rules(**RULES))
             for _ in range(2)
         )
-        export, over = begun(one, pages, visits)
-        taken_over(other, parts(export, most), over, 100.0)
+        export, over = exported(one, pages, visits)
+        take_over(other, parts(export, most), over, 100.0)
         states = [other.page_state(page) for page in range(3 + pages)]
         assert states == [WAITING] * (3 + pages - len(over)) + [GONE] * len(over)
         found.append((answers(other, 3 + pages, 100.0), over))
@@ -100,8 +101,8 @@ def test_a_site_in_parts_goes_on_as_the_oracle_says(rank: Rank, pages: int, visi
 def test_parts_give_the_record_and_the_queue_of_the_whole(rank: Rank, pages: int, visits: int, most: int) -> None:
     whole, parted = new_frontier(rank, RULES), new_frontier(rank, RULES)
     for other, size in ((whole, 1000), (parted, most)):
-        export, over = begun(new_frontier(rank, RULES), pages, visits)
-        taken_over(other, fast_parts(export, size), over, 100.0)
+        export, over = exported(new_frontier(rank, RULES), pages, visits)
+        take_over(other, fast_parts(export, size), over, 100.0)
     for name in ("known", "taken", "budget", "requests", "failures", "connections", "connection_s", "ready_at"):
         assert whole.state.site[0][name] == parted.state.site[0][name]
     assert whole.state.run[0].connection_sites == parted.state.run[0].connection_sites
@@ -110,21 +111,21 @@ def test_parts_give_the_record_and_the_queue_of_the_whole(rank: Rank, pages: int
     ]
 
 
-def test_it_is_in_the_log() -> None:
+def test_a_move_in_parts_is_replayed_from_the_log() -> None:
     journal, rank = Journal(), Rank("opic", "top-page")
     frontier = new_frontier(rank, RULES, journal)
-    export, over = begun(new_frontier(rank, RULES), 7, 2)
-    taken_over(frontier, fast_parts(export, 2), over, 100.0)
+    export, over = exported(new_frontier(rank, RULES), 7, 2)
+    take_over(frontier, fast_parts(export, 2), over, 100.0)
     again = new_frontier(rank, RULES)
     replay(again, journal.take())
     assert_same_state(again, frontier)
 
 
-def test_what_was_fetched_elsewhere_is_revisited_here_and_in_the_log() -> None:
-    """New pages that it leads to by then are one deeper than it."""
+def test_a_page_fetched_elsewhere_can_be_revisited_here_and_is_in_the_log() -> None:
+    """New pages that it links to are one deeper than the page."""
     journal, rank = Journal(), Rank("fifo", "fifo")
     frontier = new_frontier(rank, RULES, journal)
-    export, _ = begun(new_frontier(rank, RULES), 3, 1)
+    export, _ = exported(new_frontier(rank, RULES), 3, 1)
     frontier.add_sites(1, 0.0, groups=[0])
     frontier.add_pages([0] * 4)
     frontier.import_site(export, 0, [0], 100.0)
@@ -143,10 +144,10 @@ def test_what_was_fetched_elsewhere_is_revisited_here_and_in_the_log() -> None:
     assert_same_state(again, frontier)
 
 
-def test_what_cannot_be_is_refused_and_changes_nothing() -> None:
+def test_invalid_moves_are_refused_and_change_nothing() -> None:
     journal, rank = Journal(), Rank("fifo", "fifo")
     frontier = new_frontier(rank, RULES, journal)
-    export, _ = begun(new_frontier(rank, RULES), 4, 0)
+    export, _ = exported(new_frontier(rank, RULES), 4, 0)
     first, second = export.parts(2)
     frontier.add_sites(1, 0.0, groups=[0])
     frontier.add_pages([0] * 6)
@@ -154,9 +155,9 @@ def test_what_cannot_be_is_refused_and_changes_nothing() -> None:
     journal.take()
     for pages in ([0], [6], [-1], [2, 2]):
         with pytest.raises(InvariantError):
-            frontier.had_elsewhere(pages, 1.0)
+            frontier.gone_elsewhere(pages, 1.0)
     with pytest.raises(InvariantError, match="has pages already"):
-        frontier.import_site(first, 0, [2, 3], 1.0)  # once more
+        frontier.import_site(first, 0, [2, 3], 1.0)  # a second time
     assert journal.take() == b"" and frontier.state.run[0].gone == 0
     frontier.import_site(second, 0, [2, 3], 1.0)
     assert isinstance(frontier.next(2.0), Visit | WaitUntil)

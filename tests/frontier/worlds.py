@@ -1,8 +1,9 @@
-"""Small random webs, and a driver in virtual time that crawls one with any object that has the frontier's face.
+"""Small random webs, and a driver in virtual time that crawls one with any object that has the frontier's interface.
 
-A `World` is all that happens outside the frontier: the web, its servers, the connections and their mishaps, the calls of
-an operator, the clock. `drive` makes the calls and returns the trace: every call, the moment at which the frontier
-must take it, and its answer. All times are multiples of 0.25, so that ties in time happen often and sums are exact.
+A `World` is everything outside the frontier: the web, its servers, the connections and their failures, the calls of
+an operator, and the clock. `drive` makes the calls and returns the trace: every call, the moment at which the frontier
+must take it, and its answer. All times are multiples of 0.25, so that ties in time are frequent and sums are exact.
+
 """
 
 import heapq
@@ -23,12 +24,12 @@ from hypothesis import strategies as st
 from tests.effort import examples
 from tests.naive import frontier as naive
 from trapline.errors import ConfigError, InvariantError
-from trapline.frontier.arrivals import Arrivals
+from trapline.frontier.core.arrivals import Arrivals
 from trapline.strategies import page_ranks, site_ranks
 
 MOST_STEPS = 20_000
-PATIENCE = 5  # how often somebody who wants pages fetched again asks
-COMPLETION, CALL, ASK = range(3)  # what happens first at one moment
+PATIENCE = 5  # how often a revisit is requested again
+COMPLETION, CALL, ASK = range(3)  # the order of events at one moment
 FETCHED_PAGE = naive.FETCHED_PAGE
 
 Event = tuple[Any, ...]
@@ -52,13 +53,13 @@ VALUES = (0.0, 1.0, 0.5, 0.3, -1.0, 2.0)
 class WebPage(NamedTuple):
     site: int
     links: tuple[int, ...] = ()
-    results: tuple[str, ...] = ()  # of its first tries; after those it is fetched
+    results: tuple[str, ...] = ()  # of the first tries; after those the page is fetched
     seconds: float = 1.0
     dynamic: bool = False
-    worth: int = 0  # what its inputs are drawn by
+    worth: int = 0  # determines the inputs of the page
 
     def value(self, column: str) -> float:
-        """An input of a page rank, whatever its name; -1 is also how `history` says that a page was not in it."""
+        """An input of a page rank of any name. -1 is also how `history` marks a page that the old crawl did not have."""
         return VALUES[zlib.crc32(f"{column} {self.worth}".encode()) % len(VALUES)]
 
 
@@ -67,19 +68,19 @@ class WebSite(NamedTuple):
     late: bool = False  # unresolved until the frontier has nothing else to do
     connection_s: float = 0.25
     closes_after: int = 0  # requests; 0: never
-    announces: int = 0  # requests per connection; 0: says nothing
+    announces: int = 0  # requests per connection; 0: not announced
 
 
 class CrawlerSettings(NamedTuple):
     """How one visit goes."""
 
     kind: str = "whole"  # whole | broken: ends before its pages do | lost: never finishes | late: finishes after expiry
-    pages: int = 0  # how many a visit that is broken or lost still fetches
+    pages: int = 0  # how many pages a broken or lost visit still fetches
     reporting: str = "finish"  # finish | report | both
     measured: bool = True
     site_delay_s: float | None = None  # the server's Retry-After
     twice: bool = False  # finish is called a second time
-    failed: bool = False  # its site did, apart from its pages
+    failed: bool = False  # the site failed, apart from its pages
 
 
 class Call(NamedTuple):
@@ -93,14 +94,14 @@ class Call(NamedTuple):
     settings: tuple[tuple[str, float], ...] = ()
 
 
-class Again(NamedTuple):
-    """Somebody wants pages of a site fetched again, from this moment on."""
+class RevisitRequest(NamedTuple):
+    """A request to fetch pages of a site again, from this moment on."""
 
     time: float
     site: int
     pages: tuple[int, ...] = ()  # in this order, as numbers among the fetched pages of the site
-    links: tuple[int, ...] = ()  # that have come to the pages since
-    results: tuple[str, ...] = ("fetched",)  # of its pages, in turn
+    links: tuple[int, ...] = ()  # new links of the pages
+    results: tuple[str, ...] = ("fetched",)  # of the pages, in turn
     settings: CrawlerSettings = CrawlerSettings()  # how the visit goes
 
 
@@ -110,16 +111,18 @@ class World(NamedTuple):
     seeds: tuple[int, ...]
     rules: dict[str, Any]
     connections: int = 1
-    manners: tuple[CrawlerSettings, ...] = ()  # of the first visits; all later ones go well, so that every crawl ends
+    visit_settings: tuple[
+        CrawlerSettings, ...
+    ] = ()  # of the first visits; all later visits go well, so that every crawl ends
     calls: tuple[Call, ...] = ()
-    revisits: tuple[Again, ...] = ()
-    clock: tuple[float, ...] = ()  # errors of the clock at the first calls; then it is right
-    scoring_s: float = 0.0  # how long scores take
+    revisits: tuple[RevisitRequest, ...] = ()
+    clock: tuple[float, ...] = ()  # errors of the clock at the first calls; later the clock is right
+    scoring_s: float = 0.0  # how long the computation of scores takes
     seed: int = 0
 
 
-# The strategies. All of them are made once, and numbers are cut to the size of the world afterwards: making strategies
-# for each world costs more than the crawl. The first value of a choice is the plainest: examples shrink towards it.
+# The hypothesis strategies. All are made once, and numbers are cut to the size of the world afterwards: making strategies
+# for each world costs more than the crawl. The first value of a choice is the simplest, because examples shrink towards it.
 
 MOST_SITES, MOST_GROUPS, MOST_PAGES = 8, 5, 40
 
@@ -140,7 +143,7 @@ def one_of_each(**choices: list[Any]) -> st.SearchStrategy[dict[str, Any]]:
 
 
 def several(items: st.SearchStrategy[Any], *sizes: tuple[int, int]) -> st.SearchStrategy[tuple[Any, ...]]:
-    """Lists of several sizes: one range alone would mostly give a handful."""
+    """Lists of several ranges of sizes. One range alone would mostly give a handful of items."""
     return st.one_of(*(st.lists(items, min_size=least, max_size=most) for least, most in sizes)).map(tuple)
 
 
@@ -184,7 +187,7 @@ WEB_SITES = one_of_each(
     announces=[0, 0, 0, 1, 3],
 ).map(lambda site: WebSite(**site))
 
-MANNERS = one_of_each(
+VISIT_SETTINGS = one_of_each(
     kind=["whole", "whole", "broken", "lost", "lost", "late"],
     pages=[0, 1, 2],
     reporting=["finish", "report", "both"],
@@ -228,18 +231,18 @@ AGAIN = one_of_each(
     results=[("fetched",), ("fetched", "failed"), ("failed", "fetched"), ("refused", "fetched"), ("failed", "refused")],
 )
 REVISITS = st.builds(
-    lambda again, pages, links, settings: Again(pages=pages, links=links, settings=settings, **again),
+    lambda again, pages, links, settings: RevisitRequest(pages=pages, links=links, settings=settings, **again),
     AGAIN,
     several(st.integers(0, MOST_PAGES - 1), (0, 1), (2, 6), (6, 12)),
     LINKS,
-    MANNERS,
+    VISIT_SETTINGS,
 )
 
 CLOCK_ERRORS = st.lists(st.sampled_from([0.0, -0.25, 0.25, -3.0, 5.0, -100.0, 700.0]), max_size=40).map(tuple)
 
 
 def fitted(world: World) -> World:
-    """The world with every site, page and group cut to those that it has."""
+    """The world with every site, page and group cut to its numbers."""
     site_count, page_count = len(world.sites), len(world.pages)
 
     def cut(pages: tuple[int, ...]) -> tuple[int, ...]:
@@ -263,7 +266,7 @@ def worlds(clock: st.SearchStrategy[tuple[float, ...]] | None = None) -> st.Sear
             lambda *parts: {k: v for part in parts for k, v in part.items()}, DELAYS, LIMITS, BATCHES, ESTIMATES
         ),
         connections=st.integers(1, 4),
-        manners=several(MANNERS, (0, 4), (6, 16)),
+        visit_settings=several(VISIT_SETTINGS, (0, 4), (6, 16)),
         calls=several(OPERATOR, (0, 2), (3, 10)),
         revisits=several(REVISITS, (0, 3), (6, 12), (12, 20)),
         clock=st.just(()) if clock is None else clock,
@@ -276,9 +279,9 @@ WORLDS = worlds()
 HOSTILE_WORLDS = worlds(clock=CLOCK_ERRORS)
 
 
-# Which webs a pair of ranks is tried on.
+# The webs that a pair of ranks is tried on.
 
-ASKED = os.environ.get("TRAPLINE_WEBS")  # so many new ones instead of the same in every run
+ASKED = os.environ.get("TRAPLINE_WEBS")  # the number of new webs, in place of the same webs in every run
 SEED = secrets.randbits(32) if ASKED else 0
 FAILED_PAIRS: list[Rank] = []
 
@@ -300,14 +303,14 @@ def run_webs(check: Callable[[Drawn], None], strategy: st.SearchStrategy[Drawn],
 
 @cache
 def draws(strategy: st.SearchStrategy[Drawn], count: int) -> list[Drawn]:
-    """To draw a web costs as much as to crawl it, so all pairs of ranks share them."""
+    """The random webs of a strategy. Drawing a web costs as much as crawling it, so all pairs of ranks share them."""
     found: list[Drawn] = []
     run_webs(found.append, strategy, count)
     return found
 
 
 def share(rank: Rank, drawn: list[Drawn]) -> list[Drawn]:
-    """Those for this pair: every page rank and every site rank gets all of them, with other partners in turn."""
+    """The webs for this pair. Every page rank and every site rank gets all webs, with different partners in turn."""
     turns = min(len(PAGE_RANKS), len(SITE_RANKS))
     return drawn[(SITE_RANKS.index(rank.site) - PAGE_RANKS.index(rank.page)) % turns :: turns]
 
@@ -319,9 +322,10 @@ def check_webs(
     compiled: int,
     uncompiled: int,
 ) -> None:
-    """Check this pair's share of random webs; of the first that fails in a run, find the smallest that does.
+    """Check this pair's share of the random webs. For the first failing pair of a run, find the smallest failing web.
 
-    Only of the first: that takes minutes, and what breaks one pair mostly breaks many.
+    Only for the first, because shrinking takes minutes and a defect mostly breaks many pairs.
+
     """
     turns = min(len(PAGE_RANKS), len(SITE_RANKS))
     count = int(ASKED) if ASKED else max(turns, examples(uncompiled if numba.config.DISABLE_JIT else compiled))
@@ -335,7 +339,7 @@ def check_webs(
             raise
 
 
-# Frontiers by name, for one and the same world.
+# Frontiers by name, for the same world.
 
 
 def naive_frontier(rank: Rank, world: World) -> naive.NaiveFrontier:
@@ -349,7 +353,7 @@ def fast_frontier(rank: Rank, world: World) -> Any:
     return Frontier(pair(rank.page, rank.site), rules=Rules(**world.rules), seed=world.seed)
 
 
-def words_of(frontier: Any) -> ModuleType:
+def module_of(frontier: Any) -> ModuleType:
     """The module with this frontier's Outcome, Result and names of results."""
     if isinstance(frontier, naive.NaiveFrontier):
         return naive
@@ -359,13 +363,13 @@ def words_of(frontier: Any) -> ModuleType:
 
 
 def inputs_of(frontier: Any) -> tuple[str, ...]:
-    """The columns that this frontier's page rank wants from its caller."""
+    """The columns that this frontier's page rank takes from its caller."""
     rank = frontier.page_rank if isinstance(frontier, naive.NaiveFrontier) else frontier.strategy.page
     return tuple(rank.inputs)
 
 
 class SiteRecord(NamedTuple):
-    """What a site rank may use of a site's record; None: not measured, or not set."""
+    """The part of a site's record that a site rank may use. None: not measured, or not set."""
 
     connection_s: float | None
     response_s: float | None
@@ -391,7 +395,7 @@ def record_of(frontier: Any, site: int) -> SiteRecord:
 
 
 class Done(NamedTuple):
-    """A page that a connection has the result of."""
+    """A page whose result a connection has."""
 
     page: int
     result: str
@@ -403,12 +407,12 @@ class Tour:
     """A visit as its connection sees it."""
 
     def __init__(
-        self, connection: int | None, visit: Any, number: int, settings: CrawlerSettings, again: Again | None
+        self, connection: int | None, visit: Any, number: int, settings: CrawlerSettings, again: RevisitRequest | None
     ) -> None:
-        self.connection = connection  # None: nobody asks for the next visit after this one
-        self.again = again  # of pages that were fetched before
+        self.connection = connection  # None: no connection asks for another visit after this one
+        self.again = again  # set if the pages were fetched before
         self.visit = visit
-        self.number = number  # by order of visits: ids only need to grow
+        self.number = number  # in order of visits, because ids need only grow
         self.site = int(visit.site)
         self.pages = tuple(int(page) for page in visit.pages)
         self.expires_at = float(visit.expires_at)
@@ -420,7 +424,7 @@ class Tour:
 
 
 def plain(value: float) -> float | None:
-    """NaN is equal to nothing, and would make equal traces differ."""
+    """None for NaN, which equals nothing and would make equal traces differ."""
     return None if math.isnan(value) else value
 
 
@@ -428,14 +432,14 @@ class Driver:
     def __init__(self, frontier: Any, world: World) -> None:
         self.frontier = frontier
         self.world = world
-        self.words = words_of(frontier)
+        self.words = module_of(frontier)
         self.trace: list[Event] = []
         self.events: list[tuple[float, int, int, Callable[[], None]]] = []
         self.serial = itertools.count()
         self.time = 0.0
         self.taken = -math.inf  # the frontier's time: the latest `now` so far
         self.clock_errors = iter(world.clock)
-        self.manners = iter(world.manners)
+        self.visit_settings = iter(world.visit_settings)
         self.tours = 0
         self.last_id = -1
         self.tries = [0] * len(world.pages)
@@ -444,10 +448,10 @@ class Driver:
         self.local = list(range(len(world.pages)))  # the id of each web page
         self.site_of = [page.site for page in world.pages]  # of each id
         self.unresolved = [at for at, site in enumerate(world.sites) if site.late]
-        self.turn = [0] * world.connections  # an older request to ask is void
+        self.turn = [0] * world.connections  # an older event of this connection is void
         self.idle: set[int] = set()
-        self.links: dict[int, tuple[int, ...]] = {}  # of the pages fetched
-        self.scoring = False  # somebody computes scores
+        self.links: dict[int, tuple[int, ...]] = {}  # of the fetched pages
+        self.scoring = False  # whether scores are being computed
         self.scorings = itertools.count()
 
     def run(self) -> list[Event]:
@@ -495,7 +499,7 @@ class Driver:
         self.at(time, ASK, lambda: self.ask(connection, turn))
 
     def wake(self) -> None:
-        """Something has changed: every idle connection asks again, after all else that happens at this moment."""
+        """Something has changed: every idle connection asks again, after all other events of this moment."""
         for connection in sorted(self.idle):
             self.ask_at(self.time, connection)
         self.idle.clear()
@@ -529,7 +533,7 @@ class Driver:
             self.wake()
 
     def score(self, connection: int, fetched: int) -> None:
-        """Scores take their time, and the crawl goes on; the connections ask again when they are there."""
+        """Compute scores while the crawl continues. The connections ask again when the scores are there."""
         self.trace.append(("next", self.taken, ("rescore", fetched)))
         self.idle.add(connection)
         if not self.scoring:
@@ -541,10 +545,10 @@ class Driver:
         self.rescore()
         self.wake()
 
-    def set_out(self, connection: int | None, visit: Any, again: Again | None = None) -> Event:
+    def set_out(self, connection: int | None, visit: Any, again: RevisitRequest | None = None) -> Event:
         assert visit.id > self.last_id
         self.last_id = visit.id
-        settings = next(self.manners, CrawlerSettings()) if again is None else again.settings
+        settings = next(self.visit_settings, CrawlerSettings()) if again is None else again.settings
         tour = Tour(connection, visit, self.tours, settings, again)
         self.tours += 1
         server = self.world.sites[self.web_site[tour.site]]
@@ -591,8 +595,8 @@ class Driver:
             links = (naive.ELSEWHERE, *links)
         return Done(page, result, links, web.seconds if measured else math.nan)
 
-    def changed(self, done: Done, again: Again, at: int) -> Done:
-        """What comes of a page that was fetched before, the one of this number in its visit."""
+    def changed(self, done: Done, again: RevisitRequest, at: int) -> Done:
+        """The result of a page that was fetched before, given its number in the visit."""
         result = again.results[at % len(again.results)]
         links = (*done.links, *(self.local[link] for link in again.links)) if result == "fetched" else ()
         return done._replace(result=result, links=links)
@@ -623,7 +627,7 @@ class Driver:
         facts = {
             "connection_s": server.connection_s if tour.settings.measured else math.nan,
             "served": served,
-            # A server with a limit closes when it is reached; a broken visit may also end with nothing served.
+            # A server with a limit closes when the limit is reached. A broken visit may also end without any page.
             "closed": 0 < server.closes_after == served or (tour.settings.kind == "broken" and served == 0),
             "allowed": server.announces,
             "not_before": -math.inf if tour.settings.site_delay_s is None else self.time + tour.settings.site_delay_s,
@@ -631,9 +635,9 @@ class Driver:
         }
         results = tuple(self.words.Result(d.page, self.code(d.result), d.links, d.response_s) for d in tour.kept)
         answer = self.frontier.finish(tour.visit, self.words.Outcome(results=results, **facts), now)
-        told = tuple((done.page, done.result, done.links) for done in tour.kept)
+        reported = tuple((done.page, done.result, done.links) for done in tour.kept)
         self.trace.append(
-            ("finish", self.taken, tour.number, told, facts["not_before"], tour.settings.failed, bool(answer))
+            ("finish", self.taken, tour.number, reported, facts["not_before"], tour.settings.failed, bool(answer))
         )
         self.learn(tour.kept if answer else [])
 
@@ -642,9 +646,9 @@ class Driver:
             if done.result == "fetched":
                 self.links[done.page] = tuple(link for link in done.links if link != naive.ELSEWHERE)
 
-    # Who keeps pages fresh.
+    # Revisits.
 
-    def revisit(self, again: Again, patience: int) -> None:
+    def revisit(self, again: RevisitRequest, patience: int) -> None:
         taken, now = self.taken, self.now()
         site, pages = self.wanted(again, anywhere=patience == PATIENCE)
         try:
@@ -654,25 +658,25 @@ class Driver:
             self.trace.append(("revisit", self.taken, site, pages, ("refused",)))
             self.ask_again(again, self.time + 6.0, patience)
             return
-        told = self.set_out(None, answer, again) if hasattr(answer, "pages") else ("wait", float(answer.time))
-        self.trace.append(("revisit", self.taken, site, pages, told))
-        if told[0] == "wait":
-            assert told[1] > self.taken
-            self.ask_again(again, told[1] if told[1] < math.inf else self.time + 3.0, patience)
+        reported = self.set_out(None, answer, again) if hasattr(answer, "pages") else ("wait", float(answer.time))
+        self.trace.append(("revisit", self.taken, site, pages, reported))
+        if reported[0] == "wait":
+            assert reported[1] > self.taken
+            self.ask_again(again, reported[1] if reported[1] < math.inf else self.time + 3.0, patience)
         self.wake()
 
-    def ask_again(self, again: Again, time: float, patience: int) -> None:
+    def ask_again(self, again: RevisitRequest, time: float, patience: int) -> None:
         if patience > 1:
             self.at(time, CALL, lambda: self.revisit(again, patience - 1))
 
-    def wanted(self, again: Again, anywhere: bool) -> tuple[int, tuple[int, ...]]:
-        """A site and its fetched pages in the order wanted; if it has none, pages that nobody can revisit."""
-        had = [page for page in range(len(self.site_of)) if self.frontier.page_state(page) == FETCHED_PAGE]
-        sites = sorted({self.site_of[page] for page in had})
+    def wanted(self, again: RevisitRequest, anywhere: bool) -> tuple[int, tuple[int, ...]]:
+        """A site and its fetched pages in the requested order, or pages that cannot be revisited if the site has none."""
+        fetched_pages = [page for page in range(len(self.site_of)) if self.frontier.page_state(page) == FETCHED_PAGE]
+        sites = sorted({self.site_of[page] for page in fetched_pages})
         if anywhere or not sites:
             sites = list(range(len(self.web_site)))
         site = sites[again.site % len(sites)]
-        its = [page for page in had if self.site_of[page] == site]
+        its = [page for page in fetched_pages if self.site_of[page] == site]
         return site, tuple(dict.fromkeys(its[at % len(its)] for at in again.pages)) if its else again.pages
 
     # The operator.
@@ -704,7 +708,7 @@ class Driver:
         try:
             self.frontier.resolve(site, group, now)
         except InvariantError:
-            self.taken = taken  # a call that raises leaves no mark
+            self.taken = taken  # a call that raises changes nothing
             self.trace.append(("resolve", self.taken, site, group, "refused"))
             return
         self.trace.append(("resolve", self.taken, site, group, "done"))
@@ -716,7 +720,7 @@ class Driver:
         self.trace.append(("discover", self.taken, ids))
 
     def receive(self, pages: Iterable[int]) -> None:
-        """Links from foreign_link, one to three to a page."""
+        """Links from other partitions, one to three per page."""
         ids = tuple(dict.fromkeys(self.local[page] for page in pages))
         links = tuple(1 + page % 3 for page in ids)
         depths = tuple(page % 4 for page in ids)
@@ -728,15 +732,15 @@ class Driver:
         taken, scores = self.taken, self.scores()
         try:
             self.frontier.rescore(scores, self.now())
-        except ConfigError:  # the page rank has none
+        except ConfigError:  # the page rank takes no scores
             self.taken = taken
             self.trace.append(("rescore", self.taken, "refused"))
             return
         self.trace.append(("rescore", self.taken, "done", tuple(scores)))
 
     def scores(self) -> list[float]:
-        """A stand-in for PageRank of the known graph: where a surfer is after one step or two, and a little for some pages, in
-        turn: so a page may have a score before it is found, have none at all, or lose the one that it had."""
+        """A stand-in for PageRank of the known graph: where a surfer is after one or two steps, and a little for some
+        pages in turn. So a page may have a score before it is discovered, have none, or lose its score."""
         everywhere = dict.fromkeys(range(len(self.web_page)), 1.0)
         first = self.surfed(everywhere)
         second, turn = self.surfed(first), next(self.scorings)
@@ -751,7 +755,7 @@ class Driver:
         return after
 
     def move(self, call: Call) -> None:
-        """The site moves to a new id, its waiting pages too; links to them lead to the new ids from now on."""
+        """The site moves to a new id, and so do its waiting pages. Later links to them lead to the new ids."""
         taken, now = self.taken, self.now()
         try:
             export = self.frontier.export_site(call.site, now)
@@ -778,5 +782,5 @@ class Driver:
 
 
 def drive(frontier: Any, world: World) -> list[Event]:
-    """The trace of a whole crawl. `frontier` is new, made with the world's rules."""
+    """The trace of a whole crawl. `frontier` is new and made with the world's rules."""
     return Driver(frontier, world).run()

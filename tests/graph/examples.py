@@ -1,4 +1,4 @@
-"""One small web in every format that can be loaded: four pages on two sites, one link of a page to itself."""
+"""One small web in every format that can be loaded: four pages on two sites, with one link of a page to itself."""
 
 import gzip
 from collections.abc import Callable

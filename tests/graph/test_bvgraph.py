@@ -1,4 +1,4 @@
-"""WebGraph's compressed graphs: what the encoder writes is read, and damaged bits end in one line or a sound graph."""
+"""WebGraph's compressed graphs: encoded graphs are read back, and damaged bits give a one-line error or a valid graph."""
 
 from pathlib import Path
 from random import Random
@@ -26,7 +26,7 @@ plans = st.builds(
 
 
 def random_rows(chance: Random, pages: int) -> list[list[int]]:
-    """Rows that resemble those before them, with runs: what the format is made for."""
+    """Rows that resemble their predecessors, with runs, for which the format is made."""
     rows: list[set[int]] = []
     for _ in range(pages):
         row = {target for target in (chance.choice(rows) if rows else ()) if chance.random() < 0.7}
@@ -43,7 +43,7 @@ def rows_of(graph: Graph) -> list[list[int]]:
 
 @given(plans, st.integers(1, 40), st.integers(0, 2**32))
 @settings(max_examples=examples(150))
-def test_what_was_encoded_is_read(plan: bvgraph.Plan, pages: int, seed: int) -> None:
+def test_an_encoded_graph_is_read_back(plan: bvgraph.Plan, pages: int, seed: int) -> None:
     chance = Random(seed)
     rows = random_rows(chance, pages)
     with TemporaryDirectory() as folder:
@@ -52,7 +52,9 @@ def test_what_was_encoded_is_read(plan: bvgraph.Plan, pages: int, seed: int) -> 
 
 @given(plans, st.integers(0, 2**32), st.data())
 @settings(max_examples=examples(300))
-def test_damaged_bits_end_in_one_line_or_a_sound_graph(plan: bvgraph.Plan, seed: int, data: st.DataObject) -> None:
+def test_damaged_bits_give_a_one_line_error_or_a_valid_graph(
+    plan: bvgraph.Plan, seed: int, data: st.DataObject
+) -> None:
     chance = Random(seed)
     with TemporaryDirectory() as folder:
         file = bvgraph.write(Path(folder), random_rows(chance, 30), plan, chance)
@@ -71,7 +73,7 @@ def test_damaged_bits_end_in_one_line_or_a_sound_graph(plan: bvgraph.Plan, seed:
 
 @given(st.binary(min_size=1, max_size=300), plans)
 @settings(max_examples=examples(200))
-def test_any_bytes_end_in_one_line_or_a_sound_graph(noise: bytes, plan: bvgraph.Plan) -> None:
+def test_any_bytes_give_a_one_line_error_or_a_valid_graph(noise: bytes, plan: bvgraph.Plan) -> None:
     with TemporaryDirectory() as folder:
         file = bvgraph.write(Path(folder), [[1]] * 8, plan, Random(1))
         file.write_bytes(noise)
@@ -135,7 +137,7 @@ def test_an_empty_file_is_named(tmp_path: Path) -> None:
 
 
 @pytest.mark.skipif(jit.DISABLED, reason="3.2 million links take minutes uncompiled")
-def test_the_bits_of_a_real_graph_say_what_its_text_says(shared_data: Path) -> None:
+def test_the_compressed_form_of_a_real_graph_equals_its_text_form(shared_data: Path) -> None:
     bits, text = (load_graph(shared_data / "cnr-2000" / f"cnr-2000.{end}") for end in ("graph", "graph-txt.gz"))
     assert (bits.pages, bits.links) == (325_557, 3_216_152)
     assert np.array_equal(bits.offsets, text.offsets) and np.array_equal(bits.targets, text.targets)

@@ -1,4 +1,4 @@
-"""A crawl's folder as a graph: what was fetched and what it links to, while it runs and afterwards."""
+"""A crawl folder as a graph: the fetched pages and their links, during the crawl and afterwards."""
 
 import sqlite3
 from pathlib import Path
@@ -26,7 +26,7 @@ def folder(tmp_path: Path) -> Path:
     return write_crawl(tmp_path / "crawl", *simulated(300, 12, most=150))
 
 
-def test_it_has_the_fetched_pages_and_the_links_between_them(folder: Path) -> None:
+def test_the_graph_has_the_fetched_pages_and_the_links_between_them(folder: Path) -> None:
     whole, crawl = simulated(300, 12, most=150)
     graph = load_graph(folder)
     assert fault(graph) is None and graph.origin["format"] == "crawl"
@@ -38,7 +38,7 @@ def test_it_has_the_fetched_pages_and_the_links_between_them(folder: Path) -> No
     assert graph.sizes is not None and (graph.sizes > 0).all()
 
 
-def test_on_request_it_has_the_pages_that_were_known(folder: Path) -> None:
+def test_the_graph_has_all_known_pages_on_request(folder: Path) -> None:
     whole, crawl = simulated(300, 12, most=150)
     graph = load_graph(folder, LoadOptions(dangling=True))
     assert graph.pages == whole.pages
@@ -47,7 +47,7 @@ def test_on_request_it_has_the_pages_that_were_known(folder: Path) -> None:
         assert graph.targets_of(page).tolist() == (whole.targets_of(page).tolist() if page in came else [])
 
 
-def test_sites_on_one_address_share_it(tmp_path: Path) -> None:
+def test_sites_on_one_address_share_their_group(tmp_path: Path) -> None:
     whole, crawl = simulated(300, 12)
     graph = load_graph(write_crawl(tmp_path, whole, crawl), LoadOptions(dangling=True))
     assert len(np.unique(whole.ips)) < whole.sites
@@ -62,7 +62,7 @@ def fetched_again(database: sqlite3.Connection, page: int, otherwise: dict[str, 
     database.execute(f"insert into fetch {rows}", (*given, page))
 
 
-def test_a_page_that_has_not_changed_has_the_links_it_had(folder: Path) -> None:
+def test_an_unchanged_page_keeps_its_links(folder: Path) -> None:
     before = load_graph(folder, LoadOptions(dangling=True))
     with sqlite3.connect(folder / "crawl.db") as database:
         (page,) = database.execute("select page from fetch where found > 3 and result = 3").fetchone()
@@ -71,14 +71,14 @@ def test_a_page_that_has_not_changed_has_the_links_it_had(folder: Path) -> None:
     assert after.targets.tolist() == before.targets.tolist() and after.sizes.tolist() == before.sizes.tolist()
 
 
-def test_of_a_page_that_was_fetched_again_the_last_time_counts(folder: Path) -> None:
+def test_the_last_fetch_of_a_refetched_page_counts(folder: Path) -> None:
     with sqlite3.connect(folder / "crawl.db") as database:
         page, many = database.execute("select page, links from fetch where found > 3 and result = 3").fetchone()
         fetched_again(database, page, {"links": many[:4]})
     assert len(load_graph(folder, LoadOptions(dangling=True)).targets_of(page)) == 1
 
 
-def test_it_is_read_while_it_is_written(folder: Path) -> None:
+def test_the_folder_is_read_while_it_is_written(folder: Path) -> None:
     with sqlite3.connect(folder / "crawl.db") as database:
         database.execute("begin immediate")
         database.execute("delete from fetch where seq > 10")
@@ -101,7 +101,7 @@ def test_commands_take_a_crawl_as_a_graph(folder: Path, capsys: pytest.CaptureFi
         ("update fetch set links = x'00000070'", "page 1879048192 is linked or fetched, but is not in 0..299"),
     ],
 )
-def test_what_is_wrong_is_said_in_one_line(folder: Path, damage: str, says: str) -> None:
+def test_a_damaged_folder_is_reported_in_one_line(folder: Path, damage: str, says: str) -> None:
     with sqlite3.connect(folder / "crawl.db") as database:
         database.execute(damage)
     with pytest.raises(ConfigError, match=says):

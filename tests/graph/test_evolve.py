@@ -1,4 +1,4 @@
-"""Laws of evolving webs: who lives, who is new, who changed, and that the rest stays as it is."""
+"""Laws of evolving webs: which pages live, which are new, which change, and that everything else stays the same."""
 
 import hashlib
 import math
@@ -33,13 +33,13 @@ def urls_of(graph: Graph) -> list[str]:
 
 
 def near(share: float, expected: float, count: int) -> bool:
-    """Within four standard deviations of a share of `count` independent pages."""
+    """Whether a share of `count` independent pages lies within four standard deviations."""
     return abs(share - expected) < 4 * math.sqrt(max(expected * (1 - expected), 1e-9) / count)
 
 
 @given(models, rates, st.integers(0, 9))
 @settings(max_examples=examples(40))
-def test_every_snapshot_is_sound_and_reachable(model: WebModel, pace: EvolutionRates, seed: int) -> None:
+def test_every_snapshot_is_valid_and_reachable(model: WebModel, pace: EvolutionRates, seed: int) -> None:
     for snapshot in evolve(model, [0, 10, 40], pace, seed):
         web = snapshot.graph
         assert fault(web) is None
@@ -73,7 +73,7 @@ def test_day_0_is_the_plain_web(model: WebModel, pace: EvolutionRates) -> None:
     assert urls_of(first.graph) == urls_of(plain)
 
 
-def test_the_dead_do_not_return_and_home_pages_do_not_die() -> None:
+def test_dead_pages_do_not_return_and_home_pages_do_not_die() -> None:
     snapshots = list(evolve(WebModel(3_000, 100), [0, 20, 40, 60]))
     gone: set[int] = set()
     for before, after in pairwise(snapshots):
@@ -87,7 +87,7 @@ def pair(days: float = 122, pages: int = 40_000) -> tuple[Snapshot, Snapshot]:
     return before, after
 
 
-def test_shares_of_the_dead_and_the_new_are_those_of_the_rates() -> None:
+def test_shares_of_dead_and_new_pages_follow_from_the_rates() -> None:
     before, after = pair()
     pace = EvolutionRates()
     d, b, t = pace.deaths_per_day, pace.births_per_day, 122
@@ -111,7 +111,7 @@ def test_nothing_happens_at_rate_0() -> None:
         assert set(before.graph.targets_of(page)) == set(after.graph.targets_of(page))
 
 
-def test_pages_that_did_not_change_keep_their_links_to_the_living() -> None:
+def test_unchanged_pages_keep_their_links_to_living_pages() -> None:
     before, after = evolve(WebModel(2_000, 40), [0, 60])
     place = {name: page for page, name in enumerate(after.name.tolist())}
     counts = np.bincount(before.changes(0, 60).page, minlength=before.graph.pages)
@@ -122,7 +122,7 @@ def test_pages_that_did_not_change_keep_their_links_to_the_living() -> None:
 
 
 def test_the_same_evolution_on_every_machine_compiled_or_not() -> None:
-    # Recorded once. It changes only when the model is changed on purpose; then say so in the changelog.
+    # Recorded once. The value changes only when the model is changed on purpose; then the changelog must say so.
     digest = hashlib.sha256()
     for snapshot in evolve(WebModel(600, 20), [0, 30, 60]):
         for name in ARRAYS:
@@ -150,12 +150,12 @@ def test_changes_of_two_intervals_are_those_of_both_together(one: float, two: fl
     assert all(a <= day < c for day in whole.day)
 
 
-def test_changes_have_the_rates_of_their_pages() -> None:
+def test_pages_change_at_their_rates() -> None:
     (web,) = evolve(WebModel(20_000, 100), [0])
     assert web.changes_per_day.mean() == pytest.approx(0.01, rel=0.1)
     assert web.changes_per_day.var() / web.changes_per_day.mean() ** 2 == pytest.approx(5, rel=0.3)
     found = np.bincount(web.changes(0, 1000).page, minlength=web.graph.pages)
-    # Poisson: the squared distance to the mean is the mean.
+    # For a Poisson process the variance equals the mean.
     mean = web.changes_per_day * 1000
     assert found.sum() == pytest.approx(mean.sum(), rel=0.02)
     assert ((found - mean) ** 2).sum() == pytest.approx(mean.sum(), rel=0.1)

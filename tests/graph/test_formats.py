@@ -1,4 +1,4 @@
-"""Every format: the same web comes out of each, no page is lost, and what does not fit is said in one line."""
+"""Every format gives the same web, no page is lost, and invalid input is reported in one line."""
 
 from collections.abc import Callable
 from dataclasses import fields
@@ -26,7 +26,7 @@ def strings(table: Strings | None) -> list[str] | None:
 
 
 def assert_equal(one: Graph, other: Graph) -> None:
-    """In every field, also in those that a later version of Graph may have."""
+    """Equal in every field, including fields that a later version of Graph may have."""
     for field in fields(Graph):
         mine, theirs = getattr(one, field.name), getattr(other, field.name)
         if isinstance(mine, np.ndarray):
@@ -54,7 +54,7 @@ def test_the_same_sites_come_out_of_every_format_with_urls(tmp_path: Path, examp
 
 
 @pytest.mark.parametrize("example", [*examples.WITH_URLS, *examples.WITHOUT_URLS])
-def test_a_folder_and_its_file_are_the_same_graph(tmp_path: Path, example: Example) -> None:
+def test_a_folder_and_its_file_give_the_same_graph(tmp_path: Path, example: Example) -> None:
     path = example(tmp_path)
     files = [path] if path.is_file() else [file for file in path.iterdir() if file.suffix != ".npy"]
     for file in files:
@@ -109,7 +109,7 @@ def test_a_crawl_has_sizes_and_on_request_its_dangling_pages(tmp_path: Path, exa
     assert whole.targets_of(far).tolist() == [] and whole.sizes[far] == 0
 
 
-def test_pages_whose_url_has_no_host_are_on_one_site_of_their_own(tmp_path: Path) -> None:
+def test_pages_whose_url_has_no_host_share_one_site(tmp_path: Path) -> None:
     urls = ["http://a/", "http:faq.html", "mailto:b@c", "http:///d", "http://www1/hollins.edu/"]
     text(tmp_path / "urls.txt", urls)
     text(tmp_path / "edges.tsv", ["0 1"])
@@ -136,7 +136,7 @@ def test_a_list_with_commas_may_have_a_heading(tmp_path: Path, heading: str) -> 
 
 
 @pytest.mark.parametrize("row", ["1.5,2.5", "1,b", "a,1", "-1,x", "a b", "a,b,c", ",", "+1,+2"])
-def test_what_may_be_meant_as_a_link_is_not_passed_over_as_a_heading(tmp_path: Path, row: str) -> None:
+def test_a_row_that_may_be_a_link_is_not_skipped_as_a_heading(tmp_path: Path, row: str) -> None:
     with pytest.raises(ConfigError, match="no graph found"):
         load_graph(text(tmp_path / "web.csv", [row, "0,1"]))
 
@@ -147,17 +147,17 @@ def test_a_snap_head_counts_pages_without_links_if_the_numbers_allow_it(tmp_path
     assert load_graph(file).pages == pages
 
 
-def test_text_beside_bits_is_the_same_graph_unless_it_is_named(tmp_path: Path) -> None:
+def test_a_folder_with_text_and_compressed_form_gives_one_graph(tmp_path: Path) -> None:
     examples.bv(tmp_path)
     file = text(tmp_path / "web.graph-txt", ["1", ""])
     assert load_graph(tmp_path).pages == 4
     assert load_graph(file).pages == 1
 
 
-# ---- what does not fit
+# ---- invalid input
 
 
-def test_two_graphs_in_a_folder_are_named(tmp_path: Path) -> None:
+def test_two_graphs_in_a_folder_are_refused_by_name(tmp_path: Path) -> None:
     examples.edges(tmp_path)
     examples.dat(tmp_path)
     with pytest.raises(
@@ -173,7 +173,7 @@ def test_two_graphs_in_a_folder_are_named(tmp_path: Path) -> None:
         load_graph(tmp_path / "two")
 
 
-def test_options_that_a_format_cannot_fulfil_are_refused(tmp_path: Path) -> None:
+def test_options_that_a_format_cannot_satisfy_are_refused(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match="--dangling: this format"):
         load_graph(examples.edges(tmp_path), LoadOptions(dangling=True))
     with pytest.raises(ConfigError, match="--ids-per-site: this format"):
@@ -182,7 +182,7 @@ def test_options_that_a_format_cannot_fulfil_are_refused(tmp_path: Path) -> None
         load_graph(tmp_path, LoadOptions(pages_per_site=0))
 
 
-def test_text_without_urls_says_what_else_can_be_written(tmp_path: Path) -> None:
+def test_the_error_for_text_without_urls_names_other_formats(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match="--to snap"):
         save_edges(load_graph(examples.bv(tmp_path)), tmp_path / "out")
     assert not (tmp_path / "out").exists()
@@ -263,7 +263,7 @@ HUGE = "9" * 30
         ({"w.graph-txt.gz": b""}, "w.graph-txt.gz, row 1: not a gzip file"),
     ],
 )
-def test_a_fault_is_one_line_with_file_and_row(
+def test_an_error_is_one_line_with_file_and_row(
     tmp_path: Path, files: dict[str, list[str] | bytes], message: str
 ) -> None:
     for name, content in files.items():
@@ -289,7 +289,7 @@ def test_a_gzip_file_that_ends_too_early_is_named(tmp_path: Path, example: Examp
         file.write_bytes(whole)
 
 
-def test_blocks_do_not_show_in_what_is_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_block_size_does_not_change_what_is_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = examples.edges(tmp_path)
     whole = load_graph(path)
     for size in (1, 2, 7, 30):

@@ -1,4 +1,4 @@
-"""Laws of generated webs: what holds for every one, and what they look like when large."""
+"""Laws of generated webs: the properties of every web, and the shape of large ones."""
 
 import hashlib
 from statistics import NormalDist
@@ -41,7 +41,7 @@ models = st.builds(
 
 @given(models)
 @settings(max_examples=examples(60))
-def test_every_web_is_sound_and_reachable_from_its_home_pages(model: WebModel) -> None:
+def test_every_web_is_valid_and_reachable_from_its_home_pages(model: WebModel) -> None:
     web = build(model)
     assert fault(web) is None
     assert (web.pages, web.sites) == (model.pages, model.sites)
@@ -54,7 +54,7 @@ def test_every_web_is_sound_and_reachable_from_its_home_pages(model: WebModel) -
 
 @given(models)
 @settings(max_examples=examples(30))
-def test_urls_say_what_the_arrays_say(model: WebModel) -> None:
+def test_urls_agree_with_the_arrays(model: WebModel) -> None:
     web = build(model)
     assert web.urls is not None and web.site_names is not None
     urls = [web.urls[page] for page in range(web.pages)]
@@ -65,7 +65,9 @@ def test_urls_say_what_the_arrays_say(model: WebModel) -> None:
 
 
 @given(st.lists(st.tuples(st.integers(0, 2**31 - 2), st.integers(0, 2**62), st.booleans()), max_size=20), st.data())
-def test_urls_at_once_are_those_one_by_one(traits: list[tuple[int, int, bool]], data: st.DataObject) -> None:
+def test_urls_made_in_bulk_equal_those_made_one_by_one(
+    traits: list[tuple[int, int, bool]], data: st.DataObject
+) -> None:
     site, number, dynamic = (np.array([trait[part] for trait in traits]) for part in range(3))
     urls = EvolvedUrls(site.astype(np.int32), number.astype(np.int64), dynamic.astype(np.uint8), 2**31 - 1)
     one_by_one = [urls[page] for page in range(len(traits))]
@@ -75,7 +77,7 @@ def test_urls_at_once_are_those_one_by_one(traits: list[tuple[int, int, bool]], 
 
 
 @given(models)
-def test_encoded_urls_are_those_of_the_pages_in_turn(model: WebModel) -> None:
+def test_encoded_urls_are_in_page_order(model: WebModel) -> None:
     web = build(model)
     assert web.urls is not None
     assert list(encoded(web.urls)) == [web.urls[page].encode() for page in range(web.pages)]
@@ -92,7 +94,7 @@ def test_urls_have_the_documented_form() -> None:
 
 
 def test_the_same_web_on_every_machine() -> None:
-    # Recorded once. It changes only when the model is changed on purpose; then say so in the changelog.
+    # Recorded once. The value changes only when the model is changed on purpose; then the changelog must say so.
     web = generate(2_000, 50, seed=1)
     assert web.sizes is not None
     digest = hashlib.sha256(web.offsets.tobytes() + web.targets.tobytes() + web.dynamic.tobytes() + web.sizes.tobytes())
@@ -104,7 +106,7 @@ def test_another_seed_gives_another_web() -> None:
     assert not np.array_equal(one.targets, other.targets)
 
 
-def test_a_large_web_has_the_shape_that_was_asked_for() -> None:
+def test_a_large_web_has_the_requested_shape() -> None:
     found = measure(generate(200_000, 3_000, seed=1))
     assert found.links_per_page == pytest.approx(14.3, rel=0.02)
     assert found.intra_site_share == pytest.approx(0.9, abs=0.01)
@@ -120,7 +122,7 @@ def test_a_large_web_has_the_shape_that_was_asked_for() -> None:
 
 
 def test_most_links_go_to_few_pages_as_on_the_recorded_webs() -> None:
-    # Recorded: median 2-3, a tenth with more than 6-45 links to them, a hundredth with more than 30-235.
+    # Recorded webs: median 2-3 links to a page, a tenth of the pages with more than 6-45, a hundredth with more than 30-235.
     found = measure(generate(200_000, 3_000, seed=1))
     assert 2 <= found.in_degree.median <= 4
     assert 6 <= found.in_degree.p90 <= 45
@@ -145,12 +147,12 @@ def test_sizes_have_the_quantiles_they_were_fitted_to() -> None:
 
 
 @pytest.mark.parametrize("wanted", [2.0, 5.0, 30.0])
-def test_links_per_page_is_met(wanted: float) -> None:
+def test_the_number_of_links_per_page_is_as_requested(wanted: float) -> None:
     web = generate(50_000, 200, seed=4, links_per_page=wanted)
     assert web.links / web.pages == pytest.approx(wanted, rel=0.05)
 
 
-def test_sites_share_addresses_when_asked() -> None:
+def test_sites_share_addresses_on_request() -> None:
     own = generate(1_000, 100, seed=1)
     shared = generate(1_000, 100, seed=1, sites_per_ip=4)
     assert len(set(own.ips.tolist())) == 100

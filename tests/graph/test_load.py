@@ -1,4 +1,4 @@
-"""Recorded graphs from text files: what is read, and the file and row of what cannot be."""
+"""Recorded graphs from text files: what is read, and the file and row of an error."""
 
 import gzip
 from pathlib import Path
@@ -107,7 +107,7 @@ TRUNCATED = gzip.compress("\n".join(ROWS).encode(), mtime=0)[:-6]
         ({"other_txt": "x"}, "no graph found; a graph is graph.json"),
     ],
 )
-def test_a_fault_is_one_line_with_file_and_row(tmp_path: Path, files: dict[str, bytes], message: str) -> None:
+def test_an_error_is_one_line_with_file_and_row(tmp_path: Path, files: dict[str, bytes], message: str) -> None:
     with pytest.raises(ConfigError) as error:
         load_graph(write(tmp_path, **files))
     assert message in str(error.value)
@@ -122,7 +122,7 @@ def test_a_damaged_gzip_file_is_named(tmp_path: Path) -> None:
         load_graph(write(tmp_path, urlmap_txt=URLS * 100, webgraph_txt_gz=bytes(data)))
 
 
-def test_what_is_no_graph_is_named(tmp_path: Path) -> None:
+def test_a_path_without_a_graph_is_named(tmp_path: Path) -> None:
     file = tmp_path / "file"
     file.write_text("x")
     with pytest.raises(ConfigError, match="file: no graph found"):

@@ -1,4 +1,4 @@
-"""The measures of a graph, by hand on a small one and against plain loops on generated ones."""
+"""The measures of a graph, worked out by hand for a small graph and compared with plain loops on generated ones."""
 
 from collections import deque
 
@@ -29,7 +29,7 @@ def test_depth_is_the_fewest_clicks_from_a_home_page(pages: int, seed: int) -> N
 
 
 @given(st.integers(1, 200), st.integers(0, 99))
-def test_shares_are_counts_over_counts(pages: int, seed: int) -> None:
+def test_shares_are_ratios_of_counts(pages: int, seed: int) -> None:
     web = generate(pages, max(1, pages // 10), seed)
     found = measure(web)
     links = [(page, int(target)) for page in range(pages) for target in web.targets_of(page)]
@@ -50,7 +50,7 @@ def test_shares_are_counts_over_counts(pages: int, seed: int) -> None:
     assert found.top_links_share == (pytest.approx(sum(top) / len(links)) if links else 0)
 
 
-def test_a_page_out_of_reach_is_counted_as_such() -> None:
+def test_an_unreachable_page_is_counted() -> None:
     ids = np.zeros(2, dtype=np.int32)
     graph = Graph(np.array([0, 1, 2]), np.array([0, 0], np.int32), ids, ids[:1], np.array([0, 1], np.uint8), ids[:1])
     found = measure(graph)
@@ -70,7 +70,7 @@ def test_locality_by_hand() -> None:
 
 
 @given(st.integers(0, 99))
-def test_locality_asks_for_the_order_of_values_only_and_is_near_0_for_random_ones(seed: int) -> None:
+def test_locality_depends_only_on_the_order_of_values_and_is_near_0_for_random_ones(seed: int) -> None:
     random = np.random.default_rng(seed)
     site, values = random.integers(0, 20, 2_000).astype(np.int32), random.random(2_000)
     found = locality(site, values)

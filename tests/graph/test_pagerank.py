@@ -1,4 +1,4 @@
-"""PageRank against the eigenvector of the dense matrix."""
+"""PageRank, against the eigenvector of the dense matrix."""
 
 import numpy as np
 import pytest
@@ -28,12 +28,14 @@ def dense_pagerank(graph: Graph, damping: float) -> np.ndarray:
         moves[:, page] = 1 / n if not len(targets) else 0
         for target in targets:
             moves[target, page] = 1 / len(targets)
-    # The stationary vector of the walk with jumps: a linear system.
+    # The stationary vector of the random walk with jumps, as the solution of a linear system.
     return np.linalg.solve(np.eye(n) - damping * moves, np.full(n, (1 - damping) / n))
 
 
 @given(edge_lists, st.sampled_from([0.0, 0.5, 0.85, 0.95]))
-def test_it_is_the_stationary_vector_of_the_walk_with_jumps(edges: list[tuple[int, int]], damping: float) -> None:
+def test_pagerank_is_the_stationary_vector_of_the_random_walk_with_jumps(
+    edges: list[tuple[int, int]], damping: float
+) -> None:
     graph = graph_of(edges)
     ranks = pagerank(graph, damping, tolerance=1e-13)
     assert ranks == pytest.approx(dense_pagerank(graph, damping), abs=1e-10)
@@ -41,7 +43,7 @@ def test_it_is_the_stationary_vector_of_the_walk_with_jumps(edges: list[tuple[in
 
 
 @given(edge_lists, st.lists(st.floats(0.01, 1), min_size=PAGES, max_size=PAGES))
-def test_where_it_starts_does_not_matter(edges: list[tuple[int, int]], start: list[float]) -> None:
+def test_the_start_vector_does_not_matter(edges: list[tuple[int, int]], start: list[float]) -> None:
     graph = graph_of(edges)
     warm = pagerank(graph, tolerance=1e-12, start=np.array(start))
     assert warm == pytest.approx(pagerank(graph, tolerance=1e-12), abs=1e-10)
@@ -58,7 +60,7 @@ def test_the_order_of_links_on_a_page_does_not_change_a_bit() -> None:
     assert np.array_equal(pagerank(graph_of(edges)), pagerank(graph_of(edges[::-1])))
 
 
-def test_pages_without_any_link_are_equal() -> None:
+def test_pages_without_any_link_have_equal_pagerank() -> None:
     assert pagerank(graph_of([])).tolist() == pytest.approx([1 / PAGES] * PAGES)
 
 
@@ -73,6 +75,6 @@ def test_pages_without_any_link_are_equal() -> None:
         ({"start": np.zeros(PAGES)}, "positive"),
     ],
 )
-def test_bad_values_are_named(options: dict[str, object], named: str) -> None:
+def test_invalid_values_are_named(options: dict[str, object], named: str) -> None:
     with pytest.raises(ConfigError, match=named):
         pagerank(graph_of([(0, 1), (1, 0), (2, 3)]), **options)  # type: ignore[arg-type]

@@ -1,4 +1,4 @@
-"""The recorded graphs beside the repository, where present: their published counts."""
+"""The recorded graphs beside the repository, where they are present: their published counts."""
 
 from pathlib import Path
 
@@ -14,11 +14,11 @@ from trapline.graph import LoadOptions, load_graph, measure, pagerank
         ("ku-crawl-2021b", 8_337, 479, 124_261, 1_453),
         ("cs-stanford", 9_914, 21, 36_854, 1_299),
         ("hollins", 6_012, 4, 23_875, 0),
-        # 5,848 hosts by its readers' count, of which five are others with :80 behind them.
+        # 5,848 hosts by its readers' count. Five of these are other hosts with :80 appended.
         ("gr0.California", 9_664, 5_843, 16_150, 0),
     ],
 )
-def test_counts(shared_data: Path, name: str, pages: int, sites: int, links: int, self_links: int) -> None:
+def test_published_counts(shared_data: Path, name: str, pages: int, sites: int, links: int, self_links: int) -> None:
     found = measure(load_graph(shared_data / name))
     # Neither file has parallel links, and the published counts include links of pages to themselves.
     assert (found.pages, found.sites, found.links, found.self_links) == (pages, sites, links, self_links)
@@ -29,7 +29,7 @@ def test_counts(shared_data: Path, name: str, pages: int, sites: int, links: int
     [("chameleon", 2_277, 36_101), ("squirrel", 5_201, 217_073), ("crocodile", 11_631, 180_020)],
 )
 def test_comma_lists_with_a_heading(shared_data: Path, name: str, pages: int, rows: int) -> None:
-    """Pages as published, links as many as the file has rows below its heading."""
+    """The number of pages is as published, and the file has one row per link below its heading."""
     graph = load_graph(shared_data / "musae-wikipedia" / f"{name}_edges.csv.gz")
     assert (graph.pages, graph.links, graph.urls) == (pages, rows, None)
 
@@ -47,7 +47,7 @@ def test_crawls_with_and_without_their_dangling_pages(
     assert crawled.sizes is not None and crawled.sizes.max() > 0
     whole = load_graph(shared_data / name, LoadOptions(dangling=True))
     assert whole.pages == all_pages and whole.links > crawled.links
-    # The crawled pages come first in both files, so the smaller graph is the larger one's beginning.
+    # The crawled pages come first in both files, so the smaller graph is the beginning of the larger one.
     assert whole.offsets[pages] == whole.links
 
 

@@ -1,4 +1,5 @@
-"""Saved graphs: what comes back, what is never overwritten, and what a damaged folder is answered with."""
+"""Saved graphs: a saved graph is loaded unchanged, other files are never overwritten, and a damaged folder gives a
+one-line error."""
 
 import json
 from collections.abc import Callable
@@ -62,7 +63,7 @@ def test_loaded_arrays_can_be_written_and_the_files_do_not_change(web: Graph, fo
     assert same(web, load_graph(folder))
 
 
-def test_nothing_that_exists_is_overwritten_unasked(web: Graph, folder: Path, tmp_path: Path) -> None:
+def test_existing_files_are_overwritten_only_on_request(web: Graph, folder: Path, tmp_path: Path) -> None:
     (tmp_path / "mine").mkdir()
     (tmp_path / "mine" / "thesis.txt").write_text("x")
     (tmp_path / "file").write_text("x")
@@ -75,10 +76,10 @@ def test_nothing_that_exists_is_overwritten_unasked(web: Graph, folder: Path, tm
 
 
 @pytest.mark.parametrize("at", [1, 2])
-def test_an_interrupt_between_the_renames_leaves_a_whole_graph(
+def test_an_interrupt_between_the_renames_leaves_a_complete_graph(
     web: Graph, folder: Path, at: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Ctrl-C as the first or the second rename returns: the old graph or the new one is there."""
+    """Ctrl-C when the first or the second rename returns. Then the old graph or the new one is there."""
     other = generate(10, 2, seed=1)
     renames: list[Path] = []
     rename = Path.rename
@@ -97,7 +98,7 @@ def test_an_interrupt_between_the_renames_leaves_a_whole_graph(
     assert same(load_graph(folder), web if at == 1 else other)
 
 
-def test_what_a_killed_process_had_put_aside_is_put_back(web: Graph, folder: Path) -> None:
+def test_a_graph_that_a_killed_process_renamed_is_restored(web: Graph, folder: Path) -> None:
     folder.rename(folder.with_name(f".{folder.name}.old"))
     with pytest.raises(ConfigError, match="--replace"):
         save(generate(10, 2, seed=1), folder)
@@ -111,7 +112,7 @@ def test_a_link_to_a_folder_stays_a_link(web: Graph, folder: Path, tmp_path: Pat
     assert link.is_symlink() and load_graph(folder).pages == load_graph(link).pages == 10
 
 
-def test_a_folder_with_more_than_a_graph_in_it_is_never_replaced(tmp_path: Path) -> None:
+def test_a_folder_with_other_files_is_never_replaced(tmp_path: Path) -> None:
     web = generate(20, 3, seed=1)
     save(web, tmp_path / "web")
     (tmp_path / "web" / "notes.txt").write_text("precious")
@@ -120,13 +121,13 @@ def test_a_folder_with_more_than_a_graph_in_it_is_never_replaced(tmp_path: Path)
     assert (tmp_path / "web" / "notes.txt").read_text() == "precious"
 
 
-def test_a_saved_graph_is_replaced_when_asked(folder: Path) -> None:
+def test_a_saved_graph_is_replaced_on_request(folder: Path) -> None:
     save(generate(10, 2, seed=1), folder, replace=True)
     assert load_graph(folder).pages == 10
     assert [path.name for path in folder.parent.iterdir()] == ["web"]
 
 
-def test_an_empty_folder_and_missing_parents_are_fine(web: Graph, tmp_path: Path) -> None:
+def test_an_empty_folder_and_missing_parents_are_accepted(web: Graph, tmp_path: Path) -> None:
     (tmp_path / "empty").mkdir()
     save(web, tmp_path / "empty")
     save(web, tmp_path / "a" / "b" / "c")
@@ -192,7 +193,7 @@ def broken_head(**values: object) -> Callable[[Path], None]:
         (broken_array("ips", set_value(0, 77)), "ips: value 0 is 77"),
     ],
 )
-def test_a_damaged_folder_is_one_line(folder: Path, damage: Callable[[Path], None], message: str) -> None:
+def test_a_damaged_folder_is_reported_in_one_line(folder: Path, damage: Callable[[Path], None], message: str) -> None:
     damage(folder)
     with pytest.raises(ConfigError) as error:
         load_graph(folder)

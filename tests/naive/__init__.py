@@ -1,1 +1,1 @@
-"""Slow, obvious twins of what Trapline computes fast. They know the laws in docs/ and nothing of the fast code."""
+"""Slow and simple twins of what Trapline computes fast. They follow the laws in docs/ and know nothing of the fast code."""

@@ -1,6 +1,7 @@
-"""WebGraph's compression written down bit by bit, from the paper's description: the slow twin of the decoder.
+"""WebGraph's compression, written bit by bit from the description in the paper: the slow twin of the decoder.
 
-It chooses references, blocks and intervals by chance instead of by size, so that every form occurs.
+It chooses references, blocks and intervals at random instead of by size, so that every form occurs.
+
 """
 
 from collections.abc import Sequence
@@ -41,7 +42,7 @@ def delta(number: int) -> str:
 def zeta(number: int, k: int) -> str:
     power = (len(f"{number + 1:b}") - 1) // k
     above, size = number + 1 - 2 ** (power * k), 2 ** ((power + 1) * k) - 2 ** (power * k)
-    # Minimal binary code: of `size` values the first ones have one bit less.
+    # Minimal binary code: the first of `size` values have one bit less.
     width = (size - 1).bit_length()
     short = 2**width - size
     if not width:
@@ -96,7 +97,7 @@ def page_bits(page: int, rows: Sequence[Sequence[int]], plan: Plan, chance: Rand
 
 
 def copy_blocks(other: Sequence[int], links: set[int]) -> list[int]:
-    """Lengths of runs copied, skipped, copied, ...; the last run is not written."""
+    """Lengths of runs copied, skipped, copied, ... The last run is not written."""
     lengths, copying = [0], True
     for target in other:
         if (target in links) != copying:
@@ -107,7 +108,7 @@ def copy_blocks(other: Sequence[int], links: set[int]) -> list[int]:
 
 
 def interval_bits(page: int, left: set[int], plan: Plan, chance: Random) -> str:
-    """Takes some of the intervals out of `left`."""
+    """Encode some intervals, and remove them from `left`."""
     runs: list[list[int]] = []
     for target in sorted(left):
         if runs and runs[-1][-1] == target - 1:

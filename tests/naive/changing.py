@@ -1,4 +1,4 @@
-"""Freshness over time the slow way: at every moment at which anything happens, every page is looked at."""
+"""Freshness over time, computed slowly: every page is looked at, at every moment at which something happens."""
 
 import itertools
 from collections.abc import Sequence
@@ -12,9 +12,9 @@ class Fetch(NamedTuple):
 
 
 def is_fresh(page: int, now: float, fetches: Sequence[Fetch], updates: Sequence[Sequence[float]]) -> bool:
-    """Whether the copy that we have misses no update."""
-    had = [fetch for fetch in fetches if fetch.page == page and fetch.end <= now]
-    return bool(had) and not any(had[-1].first_byte < at <= now for at in updates[page])
+    """Whether our copy of the page misses no update."""
+    page_fetches = [fetch for fetch in fetches if fetch.page == page and fetch.end <= now]
+    return bool(page_fetches) and not any(page_fetches[-1].first_byte < at <= now for at in updates[page])
 
 
 def fresh_quality(
@@ -27,7 +27,7 @@ def fresh_quality(
 def mean_fresh_quality(
     since: float, until: float, fetches: Sequence[Fetch], updates: Sequence[Sequence[float]], quality: Sequence[float]
 ) -> float:
-    """Between two moments at which anything happens nothing changes, so that the first says all."""
+    """Nothing changes between two events, so the value at the first one holds until the second."""
     happens = {since, until, *(fetch.end for fetch in fetches), *(at for own in updates for at in own)}
     moments = sorted(at for at in happens if since <= at <= until)
     spans = itertools.pairwise(moments)

@@ -1,8 +1,9 @@
 """The oracle of the frontier: docs/frontier.md in plain Python, sentence by sentence.
 
 Rules of this file: no heap, no index, no count that could be taken by looking. Every `next` looks at every site and
-every page of it. The only things remembered are those that the law says stand between two events: the rank of a site
-since its last evaluation, its turn, and whether it is in the contest or rests.
+every page of it. The file remembers only what the law keeps between two events: the rank of a site since its last
+evaluation, its turn, and whether it competes or is delayed.
+
 """
 
 import math
@@ -15,11 +16,11 @@ from trapline.errors import ConfigError, InvariantError
 
 UNKNOWN, WAITING, LEASED, FETCHED_PAGE, GONE = range(5)  # the codes of page_state
 REVISITED = 7
-AS_RULES = -1  # instead of a delay, k or budget of a site's own
+AS_RULES = -1  # removes the delay, k or budget of a site's own
 ELSEWHERE = -1  # the link of a page to another partition
-HAD = (FETCHED_PAGE, REVISITED)  # we have a copy
+COPIED = (FETCHED_PAGE, REVISITED)  # states in which we have a copy
 FETCHED, FAILED, REFUSED = "fetched", "failed", "refused"
-NOWHERE, CONTEST, RESTS = "nowhere", "contest", "rests"
+NOWHERE, COMPETES, DELAYED = "nowhere", "competing", "delayed"
 
 DEEPEST = 32_767
 MOST_PAGES = 1_000
@@ -128,7 +129,7 @@ class Page:
 
 @dataclass
 class Standing:
-    """A rank that stands since its last evaluation, and what was seen of the queue after the last single change."""
+    """A rank that is valid since its last evaluation, and what was seen of the queue after the last single change."""
 
     rank: float
     seen: Queue
@@ -147,20 +148,20 @@ class Site:
     budget: int | None = None
     connection_s: float | None = None
     response_s: float | None = None
-    # Pages known and fetched by the frontier from which the site moved here; they have no id in this one.
+    # Pages known and fetched by the frontier from which the site moved here. They have no id in this frontier.
     known_elsewhere: int = 0
     fetched_elsewhere: int = 0
-    most_at_last: float = math.inf  # P as of the end of the last visit or set_site
+    most_at_last: float = math.inf  # P at the end of the last visit or set_site
     turn: int = 0  # 0: never placed
     place: str = NOWHERE
-    contest: Standing | None = None
+    competing: Standing | None = None
     backlog: Standing | None = None  # None: not open
 
 
 @dataclass
 class Lease:
     visit: Visit
-    again: bool = False  # its pages were had before
+    again: bool = False  # its pages were fetched before
     failed: bool = False
     fetched: bool = False
 
@@ -195,7 +196,7 @@ def average(old: float, measured: float, alpha: float) -> float:
 
 
 def median(old: float, measured: float, alpha: float) -> float:
-    """A step towards what was measured, of the same size whatever was measured."""
+    """A step of fixed size towards the measured value."""
     if old == 0 or alpha == 0:
         return measured
     if measured > old:
@@ -207,7 +208,7 @@ ESTIMATORS = {"average": average, "median": median}
 
 
 def exact_sum(keys: Iterable[float]) -> float:
-    """Each key is cut to a multiple of 2^-62, in floating point; the sum of those is exact."""
+    """The exact sum of the keys, each cut to a multiple of 2^-62 in floating point."""
     whole, fraction = divmod(sum(in_units(key) for key in keys), 2**62)
     return float(whole) + float(fraction) * 2.0**-62
 
@@ -278,7 +279,7 @@ class NaiveFrontier:
         return self.responses.value() if own is None else own
 
     def site_record(self, site: int) -> dict[str, Any]:
-        """By name, what a site rank may use of it; None: not measured, or not set."""
+        """The values of the record that a site rank may use, by name. None: not measured, or not set."""
         own = self.sites[site]
         kept = {
             name: getattr(own, name)
@@ -290,7 +291,7 @@ class NaiveFrontier:
         return self._fetched(site) + self._count(site, LEASED)
 
     def delay_s(self, site: int) -> float:
-        """w: the delay that a visit which ended now would be followed by."""
+        """w: the delay that would follow a visit that ended now."""
         own = self.sites[site].delay_s
         if own is not None:
             return own
@@ -303,13 +304,13 @@ class NaiveFrontier:
         return sum(self.pages[page].state in states for page in self.sites[site].pages)
 
     def _known(self, site: int) -> int:
-        return self.sites[site].known_elsewhere + self._count(site, WAITING, LEASED, GONE, *HAD)
+        return self.sites[site].known_elsewhere + self._count(site, WAITING, LEASED, GONE, *COPIED)
 
     def _fetched(self, site: int) -> int:
-        return self.sites[site].fetched_elsewhere + self._count(site, *HAD)
+        return self.sites[site].fetched_elsewhere + self._count(site, *COPIED)
 
     def _queue(self, site: int, chosen: bool) -> list[int]:
-        """The pages that wait at the site, in order. Without batches every page that waits is chosen."""
+        """The waiting pages of the site, in order. Without batches every waiting page is chosen."""
         waiting = [p for p in self.sites[site].pages if self.pages[p].state == WAITING]
         return sorted((p for p in waiting if self.pages[p].chosen == chosen), key=self._page_order)
 
@@ -317,7 +318,7 @@ class NaiveFrontier:
         return -self.pages[page].key, self.pages[page].serial
 
     def _most(self, site: int, chosen: bool) -> float:
-        """P, of the pages that may be leased or of the backlog."""
+        """P, for the pages that may be leased or for the backlog."""
         return min(self._most_at_once(site), self._budget_left(site, chosen))
 
     def _most_at_once(self, site: int) -> float:
@@ -346,13 +347,13 @@ class NaiveFrontier:
         return Standing(checked(self.site_rank.rank(self, site, seen)), seen)
 
     def _after_change(self, site: int, chosen: bool, standing: Standing) -> Standing:
-        """Evaluated again if a value that the rank reads has changed; else the rank stands."""
+        """Evaluated again if a value that the rank reads has changed. Otherwise the rank stays."""
         seen = self._seen(site, chosen)
         if seen.read(self.site_rank.reads) != standing.seen.read(self.site_rank.reads):
             return self._evaluated(site, chosen)
         return Standing(standing.rank, seen)
 
-    # Who may be visited.
+    # Which sites may be visited.
 
     def _competes(self, site: int) -> bool:
         own = self.sites[site]
@@ -365,18 +366,18 @@ class NaiveFrontier:
 
     def _place(self, site: int) -> None:
         own = self.sites[site]
-        own.place, own.contest = NOWHERE, None
+        own.place, own.competing = NOWHERE, None
         if self._competes(site):
             self.turns += 1
             own.turn = self.turns
             if own.ready_at <= max(self.now, self._group_ready_at(own.group)):
-                self._join_contest(site)
+                self._start_competing(site)
             else:
-                own.place = RESTS
+                own.place = DELAYED
 
-    def _join_contest(self, site: int) -> None:
-        self.sites[site].place = CONTEST
-        self.sites[site].contest = self._evaluated(site, chosen=True)
+    def _start_competing(self, site: int) -> None:
+        self.sites[site].place = COMPETES
+        self.sites[site].competing = self._evaluated(site, chosen=True)
 
     def _evaluate_backlog(self, site: int) -> None:
         self.sites[site].backlog = self._evaluated(site, chosen=False) if self._is_open(site) else None
@@ -385,9 +386,9 @@ class NaiveFrontier:
         """To be called after each single page of the site that joins, leaves or moves."""
         own = self.sites[site]
         if not self._competes(site):
-            own.place, own.contest = NOWHERE, None
-        elif own.contest is not None:
-            own.contest = self._after_change(site, True, own.contest)
+            own.place, own.competing = NOWHERE, None
+        elif own.competing is not None:
+            own.competing = self._after_change(site, True, own.competing)
         elif own.place == NOWHERE:
             self._place(site)
         if own.backlog is None or not self._is_open(site):
@@ -403,7 +404,7 @@ class NaiveFrontier:
 
     def _can_be_visited(self, site: int) -> bool:
         own = self.sites[site]
-        free = own.place == CONTEST and not self._group_under_visit(own.group)
+        free = own.place == COMPETES and not self._group_under_visit(own.group)
         return free and self._group_ready_at(own.group) <= self.now
 
     def _all_sites(self) -> range:
@@ -414,14 +415,14 @@ class NaiveFrontier:
     def next(self, now: float) -> Visit | WaitUntil | Rescore | Drained:
         self._clock(now)
         self._expire()
-        self._end_rests()
+        self._end_delays()
         if self._scores_are_due():
             return Rescore(self._all_fetched())
         if self.rules.batch and self._batch_is_due():
             self._choose()
         sites = [site for site in self._all_sites() if self._can_be_visited(site)]
         if sites:
-            return self._visit(min(sites, key=self._contest_order))
+            return self._visit(min(sites, key=self._competing_order))
         return Drained() if self._is_drained() else WaitUntil(self._soonest())
 
     def _clock(self, now: float) -> None:
@@ -435,13 +436,13 @@ class NaiveFrontier:
                 self._fail(lease, page)
             self._end(lease, not_before=-math.inf)
 
-    def _end_rests(self) -> None:
+    def _end_delays(self) -> None:
         for site in self._all_sites():
-            if self.sites[site].place == RESTS and self.sites[site].ready_at <= self.now:
-                self._join_contest(site)
+            if self.sites[site].place == DELAYED and self.sites[site].ready_at <= self.now:
+                self._start_competing(site)
 
-    def _contest_order(self, site: int) -> tuple[float, int]:
-        standing = self.sites[site].contest
+    def _competing_order(self, site: int) -> tuple[float, int]:
+        standing = self.sites[site].competing
         assert standing is not None
         return -standing.rank, self._seen(site, chosen=True).best_serial
 
@@ -465,13 +466,13 @@ class NaiveFrontier:
 
     def _soonest(self) -> float:
         times = [lease.visit.expires_at for lease in self.leases.values()]
-        times += [site.ready_at for site in self.sites if site.place == RESTS]
-        groups = {site.group for site in self.sites if site.place == CONTEST}
+        times += [site.ready_at for site in self.sites if site.place == DELAYED]
+        groups = {site.group for site in self.sites if site.place == COMPETES}
         free = [self._group_ready_at(group) for group in groups if not self._group_under_visit(group)]
         times += [time for time in free if time > self.now]
         return min(times, default=math.inf)
 
-    # Fetched pages, again.
+    # Revisits.
 
     def revisit(self, site: int, pages: Sequence[int], now: float) -> Visit | WaitUntil:
         if len(set(pages)) < len(pages) or not all(self._is_fetched_page_of(site, page) for page in pages):
@@ -494,7 +495,8 @@ class NaiveFrontier:
     # Batches.
 
     def _chosen(self) -> int:
-        """Chosen pages of a site without budget do not count: the batch would wait for them for ever."""
+        """The number of chosen pages. Pages of a site without budget do not count, because the batch would wait for
+        them for ever."""
         sites = [site for site in self._all_sites() if self.sites[site].most_at_last >= 1]
         return sum(len(self._queue(site, chosen=True)) for site in sites)
 
@@ -529,10 +531,10 @@ class NaiveFrontier:
     # Scores.
 
     def _all_fetched(self) -> int:
-        return sum(page.state in HAD for page in self.pages)
+        return sum(page.state in COPIED for page in self.pages)
 
     def _all_over(self) -> int:
-        return sum(page.state in (*HAD, GONE) for page in self.pages)
+        return sum(page.state in (*COPIED, GONE) for page in self.pages)
 
     def _scores_are_due(self) -> bool:
         wanted = any(self._competes(site) or self._is_open(site) for site in self._all_sites())
@@ -568,7 +570,7 @@ class NaiveFrontier:
         self._discover(pages, source=-1, links=0)
 
     def receive(self, arrived: Any, now: float) -> None:
-        """A page that is fetched elsewhere, and has one link, stands in for each page that links to ours."""
+        """A page that is fetched elsewhere and has one link stands for each page that links to ours."""
         self._clock(now)
         for page, links, share, depth in zip(*arrived, strict=True):
             value = share / links if self.page_rank.hands_on else 0.0
@@ -604,7 +606,7 @@ class NaiveFrontier:
         self.pages[page].rank = checked(self.page_rank.rank(self, page, source, links, is_new))
 
     def _join(self, page: int) -> None:
-        """A page with a serial and a rank joins the waiting pages, or with batches the backlog."""
+        """Add a page with a serial and a rank to the waiting pages, or with batches to the backlog."""
         own = self.pages[page]
         own.state, own.chosen = WAITING, not self.rules.batch
         self._changed(own.site)
@@ -613,7 +615,7 @@ class NaiveFrontier:
         self.pages[page].serial = self.serials
         self.serials += 1
 
-    # What ends.
+    # Ends of pages and visits.
 
     def report(
         self, visit: Visit, page: int, result: Any, now: float, links: Sequence[int] = (), response_s: float = math.nan
@@ -694,7 +696,7 @@ class NaiveFrontier:
             own.failures += 1
         elif lease.fetched:
             own.failures = 0
-        # The old ready_at is later than now only if set_site raised it during the visit; that must not be lost.
+        # The old ready_at is later than now only if set_site raised it during the visit. That value must not be lost.
         own.ready_at = max(own.ready_at, self.now + self.delay_s(site), self.now + self._backoff(site), not_before)
         self.group_ready_at[own.group] = max(self._group_ready_at(own.group), self.now + self._ip_delay())
         own.visit = None
@@ -730,7 +732,7 @@ class NaiveFrontier:
         pages: int | None = None,
         not_before: float | None = None,
     ) -> None:
-        """None: stays as it is; AS_RULES: it has none of its own any more. An own k of 0 is no limit; an own budget of 0 is nothing."""
+        """None leaves a value as it is, and AS_RULES removes it. An own k of 0 is no limit; an own budget of 0 allows no page."""
         self._clock(now)
         own = self.sites[site]
         for name, value in (("delay_s", delay_s), ("per_connection", per_connection), ("budget", pages)):
@@ -749,7 +751,7 @@ class NaiveFrontier:
             self.set_site(site, now, not_before=self.now + self.delay_s(site))
 
     def _refuse_under_visit(self, site: int, what: str) -> None:
-        """Before the clock moves: a call that raises leaves no mark."""
+        """Checked before the clock moves, because a call that raises changes nothing."""
         if self.sites[site].visit is not None:
             raise InvariantError(f"site {site} is under visit and cannot be {what}")
 
@@ -770,7 +772,7 @@ class NaiveFrontier:
             delay_s=own.delay_s,
             per_connection=own.per_connection,
             budget=own.budget,
-            # The address rests too, and the frontier that takes the site over cannot know.
+            # The address is delayed too, and the frontier that takes the site over cannot know this.
             site_delay_s=max(0.0, own.ready_at - self.now, self._group_ready_at(own.group) - self.now),
         )
         own.budget = 0
@@ -803,13 +805,13 @@ class NaiveFrontier:
             self._give_serial(page)
             self._join(page)
 
-    def had_elsewhere(self, pages: Sequence[int], now: float) -> None:
+    def gone_elsewhere(self, pages: Sequence[int], now: float) -> None:
         if len(set(pages)) < len(pages) or any(self.pages[page].state != UNKNOWN for page in pages):
             raise InvariantError("pages that are known, or given twice, were not had elsewhere")
         self._clock(now)
         for page in pages:
             self.pages[page].state = GONE
-            self.sites[self.pages[page].site].known_elsewhere -= 1  # it is counted by its state now
+            self.sites[self.pages[page].site].known_elsewhere -= 1  # its state counts it now
 
     def _take_estimates(self, own: Site, export: SiteExport) -> None:
         own.requests = export.requests

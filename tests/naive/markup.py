@@ -1,7 +1,8 @@
-"""HTML as tags, by regular expressions and a list of open elements: the slow twin of fetch/tags.
+"""HTML as tags, by regular expressions and a list of open elements: the slow twin of fetch/html/tokens.py.
 
-The patterns are possessive throughout (`*+`, `++`): what they took they never give back, which is what keeps them linear.
-Each turn of a loop is recognised by its first character, so that none is begun in vain.
+All patterns are possessive (`*+`, `++`): they never give back what they matched, which keeps them linear. Each turn of a
+loop is recognised by its first character, so that no turn starts in vain.
+
 """
 
 import re
@@ -10,12 +11,14 @@ from collections.abc import Iterator
 from trapline.fetch.html.foreign import BREAKOUT, CLOSE_P, DEEPEST, ENCLOSING, NOT_OPENED, SPECIAL, VOID
 
 _SPACE = r"[ \t\n\f\r]"
-_END = r"(?=[ \t\n\f\r/>])"  # behind a tag's name
+_END = r"(?=[ \t\n\f\r/>])"  # behind the name of a tag
 _VALUE = r"""[ \t\n\f\r]*+=[ \t\n\f\r]*+(?:"([^"]*+)(?:"|\Z)|'([^']*+)(?:'|\Z)|(?!["'])([^ \t\n\f\r>]*+))"""
 _ATTRIBUTE = r"([^ \t\n\f\r/>][^ \t\n\f\r/>=]*+)(?:" + _VALUE + r")?"
 _UNNAMED = re.sub(r"(?<!\\)\((?!\?)", "(?:", _ATTRIBUTE)  # the same without groups
-_USUAL = _SPACE + r'++[a-zA-Z-]++="[^"]*+"'  # the same as most are written: one turn of the loop, not two
-ATTRIBUTES = r"(?:" + _USUAL + r"|[ \t\n\f\r/]++|" + _UNNAMED + r")*+"  # of a tag, to its `>` or the end of all
+_USUAL = _SPACE + r'++[a-zA-Z-]++="[^"]*+"'  # the same in the usual spelling: one turn of the loop, not two
+ATTRIBUTES = (
+    r"(?:" + _USUAL + r"|[ \t\n\f\r/]++|" + _UNNAMED + r")*+"
+)  # from the attributes of a tag to its `>` or the end of the page
 
 
 def any_case(name: str) -> str:
@@ -32,12 +35,12 @@ _LOOKED_FOR = ("a", "area", "base", "frame", "iframe", "link", "meta")
 
 
 def _content(name: str, inner: str = "") -> re.Pattern[str]:
-    """Text up to the element's end tag."""
+    """Text up to the end tag of the element."""
     return re.compile(r"(?:[^<]++|" + inner + r"<(?!/" + any_case(name) + _END + r"))*+")
 
 
 def _script() -> re.Pattern[str]:
-    """In a script, its end tag does not count between `<!-- <script` and `</script`."""
+    """In a script, the end tag does not count between `<!-- <script` and `</script`."""
     script = any_case("script")
     more = r"[^-<]++|-(?!->)|"
     go_on = r"<(?!/" + script + _END + r")"
@@ -86,7 +89,7 @@ def tags(html: str) -> Iterator[tuple[str, str]]:
 
 
 def lower(name: str) -> str:
-    """In small letters, as HTML has it: those of ASCII alone."""
+    """Lower case as in HTML, which changes ASCII letters only."""
     return re.sub("[A-Z]+", lambda found: found[0].lower(), name)
 
 
@@ -99,7 +102,7 @@ _never_open = {*VOID.split(), *NOT_OPENED.split()}
 
 
 class OpenElements:
-    """Elements from the outermost svg or math on: name, what it belongs to, and whether it is an integration point."""
+    """Elements from the outermost svg or math on: name, namespace, and whether it is an integration point."""
 
     def __init__(self) -> None:
         self._stack: list[tuple[str, str, bool]] = []
@@ -108,7 +111,7 @@ class OpenElements:
         return bool(self._stack) and self._stack[-1][1] != _HTML
 
     def start(self, name: str, attributes: str) -> bool:
-        """Whether the start tag is HTML's."""
+        """Whether the start tag belongs to HTML."""
         if self.in_foreign() and not self._takes_html(name):
             if name not in _breakout and not (name == "font" and {"color", "face", "size"} & set(_named(attributes))):
                 self._push_foreign(name, attributes)
@@ -118,7 +121,7 @@ class OpenElements:
         return True
 
     def _takes_html(self, name: str) -> bool:
-        """Whether a start tag in the innermost element, which is foreign, is HTML's all the same."""
+        """Whether a start tag inside the innermost element, which is foreign, still belongs to HTML."""
         current, space, is_point = self._stack[-1]
         if current == "annotation-xml":
             return is_point or name == "svg"
@@ -158,7 +161,7 @@ class OpenElements:
         self._push(name, _HTML)
 
     def end(self, name: str) -> bool:
-        """Whether the end tag is HTML's."""
+        """Whether the end tag belongs to HTML."""
         if not self._stack:
             return True
         if self.in_foreign():
@@ -196,7 +199,7 @@ def _named(attributes: str) -> dict[str, str]:
 
 
 def _closes_itself(attributes: str) -> bool:
-    """Whether the last slash is no part of a value."""
+    """Whether the last slash is not part of a value."""
     return (
         attributes.endswith("/") and not re.sub(_UNNAMED, "", attributes).strip(" \t\n\f\r/") and _ends_bare(attributes)
     )

@@ -1,8 +1,8 @@
 """The page ranks and site ranks that the oracle knows, written from their formulas.
 
 A page rank keeps what it learns in the page's `columns`, so that a page that moves takes it along. A site rank is a
-function of the site's record and of what it sees of the site's queue; `reads` names the values whose change calls
-for a new evaluation.
+function of the site's record and of the site's queue. `reads` names the values whose change requires a new evaluation.
+
 """
 
 import math
@@ -13,7 +13,7 @@ Twin = TypeVar("Twin")
 
 
 class Queue(NamedTuple):
-    """What a site rank sees of the pages that wait at a site."""
+    """The values of the waiting pages of a site that a site rank sees."""
 
     waiting: int
     best_key: float
@@ -23,7 +23,7 @@ class Queue(NamedTuple):
     quality_sum: float
 
     def read(self, names: tuple[str, ...]) -> tuple[object, ...]:
-        """The values that `names` declare; `best` is a pair."""
+        """The values that `names` declare. `best` is a pair."""
         values = self._asdict() | {"best": (self.best_key, self.best_serial), "oldest": self.oldest_serial}
         return tuple(values[name] for name in names)
 
@@ -33,8 +33,8 @@ class PageRank(NamedTuple):
     rank: Callable[[Any, int, int, int, bool], float]
     inputs: tuple[str, ...] = ()  # columns that the caller gives
     scores: str | None = None  # the column that takes the caller's scores
-    batched: bool = False  # every batch is chosen by fresh scores
-    hands_on: str = ""  # what a link carries a share of
+    batched: bool = False  # whether every batch is chosen by fresh scores
+    hands_on: str = ""  # the column of which a link carries a share
 
 
 class SiteRank(NamedTuple):
@@ -63,7 +63,7 @@ def shallow_first(frontier: Any, page: int, source: int, links: int, is_new: boo
 
 
 def links_seen(frontier: Any, page: int, source: int, links: int, is_new: bool) -> float:
-    """Every link of a fetched page counts, also a second one of the same page."""
+    """Every link of a fetched page counts, also a second link of the same page."""
     columns = columns_of(frontier, page)
     before = 0.0 if is_new else columns["links"]
     columns["links"] = before + (1.0 if source >= 0 else 0.0)
@@ -71,7 +71,7 @@ def links_seen(frontier: Any, page: int, source: int, links: int, is_new: bool) 
 
 
 def cash(frontier: Any, page: int, source: int, links: int, is_new: bool) -> float:
-    """Cash: 1 when new; a fetched page gives each of its links an equal share of its own."""
+    """Cash: 1 for a new page. A fetched page gives each of its links an equal share of its own cash."""
     columns = columns_of(frontier, page)
     if is_new:
         columns["cash"] = 1.0
@@ -81,29 +81,30 @@ def cash(frontier: Any, page: int, source: int, links: int, is_new: bool) -> flo
 
 
 def last_score(frontier: Any, page: int, source: int, links: int, is_new: bool) -> float:
-    """A page found after the last scores has none, whatever the caller gave for it."""
+    """A page discovered after the last scores has none, whatever the caller gave for it."""
     if is_new:
         columns_of(frontier, page)["score"] = 0.0
     return columns_of(frontier, page)["score"]
 
 
 def score_or_estimate(frontier: Any, page: int, source: int, links: int, is_new: bool) -> float:
-    """The score if it has one (> 0); else the shares of the pages that link to it, each as of the fetch that found the link."""
+    """The score if there is one (> 0). Otherwise the sum of the shares of the pages that link to it, each as of the
+    fetch that found the link."""
     columns = columns_of(frontier, page)
     if is_new:
         columns["score"] = 0.0
         columns["estimate"] = 1.0 if source < 0 and not frontier.times_scored else 0.0
     if source >= 0:
-        columns["estimate"] += worth(columns_of(frontier, source)) / links
-    return worth(columns)
+        columns["estimate"] += estimated_rank(columns_of(frontier, source)) / links
+    return estimated_rank(columns)
 
 
-def worth(columns: dict[str, float]) -> float:
+def estimated_rank(columns: dict[str, float]) -> float:
     return columns["score"] if columns["score"] > 0 else columns["estimate"]
 
 
 def old_or_known(frontier: Any, page: int, source: int, links: int, is_new: bool) -> float:
-    """The value in the old crawl; a page that was not in it (-1) has that of the web as it is."""
+    """The value in the old crawl. A page that the old crawl did not have (-1) takes its value in the present web."""
     columns = columns_of(frontier, page)
     return columns["history"] if columns["history"] >= 0 else columns["pagerank"]
 
@@ -113,7 +114,7 @@ def old_or_zero(frontier: Any, page: int, source: int, links: int, is_new: bool)
 
 
 def old_or_share(frontier: Any, page: int, source: int, links: int, is_new: bool) -> float:
-    """A page that was not in the old crawl has a share of the page that led to it."""
+    """A page that the old crawl did not have takes a share of the page that led to it."""
     history = columns_of(frontier, page)["history"]
     if history >= 0:
         return history
@@ -139,7 +140,7 @@ def uniform(seed: int, number: int) -> float:
 
 
 def stroke(frontier: Any, page: int, source: int, links: int, is_new: bool) -> float:
-    """A clock that strikes after an exponential time, counted from the stroke of the page by which it was found."""
+    """A clock that strikes after an exponential time, counted from the stroke of the page that led to this page."""
     begin = -rank_of(frontier, source) if source >= 0 else 0.0
     return -(begin - math.log(1.0 - uniform(frontier.seed, frontier.pages[page].serial)))
 
@@ -196,7 +197,7 @@ SITE_RANKS = {
         ("planned", "quality_sum"), lambda f, site, queue: queue.quality_sum / visit_and_rest_s(f, site, queue)
     ),
     "crawl-ability-diminishing": SiteRank(("planned", "quality_sum"), diminishing),
-    # Page serials are >= 0, so no page draws by these numbers.
+    # Page serials are >= 0, so no page uses these numbers.
     "random": SiteRank(("best",), lambda f, site, queue: uniform(f.seed, -1 - queue.best_serial)),
 }
 

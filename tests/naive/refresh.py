@@ -1,4 +1,4 @@
-"""The slow twin of the replayer: freshness straight from its definition, and the paper's scores straight from their formulas. No state is
+"""The slow twin of the replayer: freshness from its definition, and the paper's scores from their formulas. No state is
 carried from event to event; every question goes through all events again."""
 
 import math
@@ -36,7 +36,7 @@ def eq3(missed: list[float], now: float, t0_s: float, measure: Measure) -> float
 
 
 class Copies:
-    """Which updates each copy misses, at any moment, given who was crawled in which slot."""
+    """Which updates each copy misses at any moment, given the page that was crawled in each slot."""
 
     def __init__(self, world: ReplayWorld, chosen: list[int]) -> None:
         self.world = world
@@ -47,23 +47,23 @@ class Copies:
             self.crawls[page].append(at_s)
 
     def missed(self, page: int, now: float, also_now: bool) -> list[float]:
-        """`also_now`: what a crawl or an update at this very moment did counts."""
+        """`also_now`: a crawl or an update at this very moment counts."""
         crawls = [t for t in self.crawls[page] if t < now or (also_now and t == now)]
         since = crawls[-1] if crawls else -math.inf
         return [t for t in self.updates[page] if since < t <= now]
 
     def by_access(self) -> tuple[float, float]:
-        asked = self.world.conditions
-        warm_s = asked.warm_up * self.world.trace.horizon_s
+        conditions = self.world.conditions
+        warm_s = conditions.warm_up * self.world.trace.horizon_s
         found = [self.missed(e["page"], e["at_s"], False) for e in self.world.access if e["at_s"] >= warm_s]
         times = [float(e["at_s"]) for e in self.world.access if e["at_s"] >= warm_s]
-        measure = [eq3(missed, now, self.t0_s, asked.measure) for missed, now in zip(found, times, strict=True)]
+        measure = [eq3(missed, now, self.t0_s, conditions.measure) for missed, now in zip(found, times, strict=True)]
         return sum(not missed for missed in found) / max(len(found), 1), sum(measure) / max(len(found), 1)
 
     def by_time(self) -> tuple[float, float]:
         """Between two events of a page F is 1 / (a + b t), which is integrated in closed form."""
-        asked, horizon_s = self.world.conditions, self.world.trace.horizon_s
-        warm_s = asked.warm_up * horizon_s
+        conditions, horizon_s = self.world.conditions, self.world.trace.horizon_s
+        warm_s = conditions.warm_up * horizon_s
         binary = measure = 0.0
         for page in range(self.world.trace.pages):
             cuts = sorted({warm_s, horizon_s, *(t for t in self.updates[page] + self.crawls[page] if t > warm_s)})
@@ -71,7 +71,7 @@ class Copies:
                 missed = self.missed(page, begin, True)
                 weight = float(self.world.shares[page])
                 binary += weight * (end - begin) * (not missed)
-                measure += weight * _integral(missed, begin, end, self.t0_s, asked.measure)
+                measure += weight * _integral(missed, begin, end, self.t0_s, conditions.measure)
         return binary / (horizon_s - warm_s), measure / (horizon_s - warm_s)
 
 
@@ -95,7 +95,7 @@ class XuScores:
         self.accesses = by_page(world.access, world.trace.pages)
 
     def score(self, page: int, crawled_s: float, now: float, past: int) -> float:
-        since = crawled_s if crawled_s > 0.0 else -1.0  # the first crawl is before everything
+        since = crawled_s if crawled_s > 0.0 else -1.0  # the first crawl comes before everything
         accesses = [t for t in self.accesses[page] if since < t <= now]
         if self.world.level[page] == 0:
             return 0.5 * (now - crawled_s) * (len(accesses) + 1.0)
@@ -111,5 +111,5 @@ class XuScores:
 
 
 def _before(stale: list[float], end: float, now: float) -> int:
-    """Accesses up to `end`; one at the moment of a signal comes after it."""
+    """Accesses up to `end`. An access at the moment of a signal comes after it."""
     return bisect_right(stale, end) if end == now else sum(t < end for t in stale)

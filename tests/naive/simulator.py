@@ -1,8 +1,9 @@
-"""The slow, obvious simulator: a loop over the frontier's face that follows docs/simulator.md line by line.
+"""The slow and simple simulator: a loop over the frontier's interface that follows docs/simulator.md line by line.
 
-Events in a heap, Python floats, and the link shared by water-filling from scratch whenever a transfer starts or ends. It
-refuses to know: how trapline.simulate does it. Given to it, so that both have the same: the numbers by which fetches
+It uses events in a heap and Python floats, and shares the link by water-filling from scratch whenever a transfer starts
+or ends. It knows nothing of trapline.simulate. Two things are given to both simulators: the numbers by which fetches
 fail (`draw`), and the scores that answer a `Rescore` (`score`).
+
 """
 
 import heapq
@@ -16,7 +17,7 @@ from trapline.graph import Graph
 from trapline.simulate import Network, Servers
 from trapline.strategies import Strategy
 
-Draw = Callable[[int, int], float]  # of a page and its failed tries so far: a number in [0, 1)
+Draw = Callable[[int, int], float]  # for a page and its number of failed tries: a number in [0, 1)
 Score = Callable[[Frontier], Any]  # PageRank of the known graph
 
 
@@ -40,7 +41,7 @@ class Flow(NamedTuple):
 
 
 def water_filling(caps: Sequence[float], bandwidth: float) -> list[float]:
-    """Max-min fair: the least demanding first, each gets its cap or an equal share of what is left."""
+    """Max-min fair shares: in order of rising cap, each gets its cap or an equal share of what is left."""
     rates, left = [0.0] * len(caps), bandwidth
     for done, i in enumerate(sorted(range(len(caps)), key=lambda i: caps[i])):
         rates[i] = min(caps[i], left / (len(caps) - done))
@@ -49,12 +50,12 @@ def water_filling(caps: Sequence[float], bandwidth: float) -> list[float]:
 
 
 class Tour:
-    """A connection's way through one visit."""
+    """The way of a connection through one visit."""
 
     def __init__(self, visit: Visit, number: int, now: float) -> None:
         self.visit, self.number = visit, number
-        self.at = 0  # which page of the visit
-        self.serial = 0  # of the page: how many were begun before it
+        self.at = 0  # the number of the page in the visit
+        self.serial = 0  # of the page: the number of pages begun before it
         self.start = now  # of the page, as logged
         self.wait_s = 0.0
         self.first_byte = now
@@ -66,7 +67,7 @@ class Tour:
 
 
 class Transfer:
-    """What is still to come of a page over the shared link."""
+    """The bytes of a page that are still to come over the shared link."""
 
     def __init__(self, tour: Tour, left: float, cap: float) -> None:
         self.tour, self.left, self.cap = tour, left, cap
@@ -100,7 +101,7 @@ class Twin:
         self.events: list[tuple[float, int, Callable[[float, Tour], None], Tour]] = []
         self.serials = itertools.count()
         self.transfers: list[Transfer] = []
-        self.moved_at = 0.0  # until when the transfers are worked out
+        self.moved_at = 0.0  # the time until which transfers are computed
         self.tries = [0] * graph.pages
         self.visits = 0
         self.drained = False
@@ -111,10 +112,10 @@ class Twin:
     # ---- time
 
     def run(self, most: int = 2**31) -> list[Row]:
-        """Until so many pages are fetched, or nothing can happen any more."""
+        """Run until this number of pages is fetched, or nothing more can happen."""
         now = 0.0
         while now < math.inf and not self.drained and self.fetched < most:
-            if not self.step(now):  # at one moment, completions before new visits
+            if not self.step(now):  # at one moment, completions come before new visits
                 now = min(self.ask(now), self.next_event(), self.next_end())
         return self.rows
 
@@ -123,7 +124,7 @@ class Twin:
         return sum(row.result == FETCHED for row in self.rows)
 
     def step(self, now: float) -> bool:
-        """If something is to happen now, let the first of it happen: by time, then serial of the page."""
+        """Run the first event that is due now, by time and then by serial of the page. Return whether there was one."""
         ends = [(self.end_of(t), t.serial) for t in self.transfers]
         first = min([*ends, *((time, serial) for time, serial, _, _ in self.events[:1])], default=(math.inf, 0))
         if first[0] > now:
@@ -139,7 +140,7 @@ class Twin:
         heapq.heappush(self.events, (time, tour.serial, action, tour))
 
     def ask(self, now: float) -> float:
-        """A free connection asks, if there is one. The answer: when to ask again if nothing else happens."""
+        """Let a free connection ask, if there is one. Return when to ask again if nothing else happens."""
         if not self.free:
             return math.inf
         answer = self.frontier.next(now)
@@ -165,7 +166,7 @@ class Twin:
         self.begin_page(now, tour)
 
     def begin_page(self, now: float, tour: Tour) -> None:
-        """Open a connection if it needs one, and ask for it."""
+        """Open a connection if needed, and request the page."""
         network, page = self.network, tour.page
         tour.serial, tour.start = next(self.serials), now
         opens = tour.at == 0 or network.protocol == "http/1.0"
@@ -207,14 +208,15 @@ class Twin:
         self.free += 1
 
     def server_closes(self, site: int, asked_for: int, over: bool) -> bool:
-        """Because of its number of requests, or of the pause that follows unless the visit is over anyway."""
+        """Whether the server closes, because of its number of requests or because of the pause that follows unless the
+        visit is over."""
         network = self.network
         if network.protocol == "http/1.0":
             return False
         idle = network.protocol == "keep-alive" and network.pause_s > of(self.servers.keep_alive_s, site)
         return bool(asked_for == of(self.servers.requests, site) or (idle and not over))
 
-    # ---- what a page takes
+    # ---- the duration of a page
 
     @property
     def shared(self) -> bool:
@@ -251,7 +253,7 @@ class Twin:
         self.end_page(now, transfer.tour)
 
     def move(self, now: float) -> None:
-        """The bytes that came since the last start or end."""
+        """Count the bytes that arrived since the last start or end."""
         passed_s = now - self.moved_at
         for transfer in self.transfers:
             transfer.left -= transfer.rate * passed_s
@@ -271,5 +273,5 @@ class Twin:
 
 
 def of(values: Any, item: int) -> Any:
-    """One value for each, or one for all."""
+    """One value for each item, or one for all."""
     return values[item if len(values) > 1 else 0].item()

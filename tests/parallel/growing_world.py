@@ -1,6 +1,7 @@
-"""Partitions in one process, for tests: real frontiers, real databases, real exchange; a web of a few pages, and time as the test says.
+"""Partitions in one process, for tests. Frontiers, databases and exchange are real; the web has a few pages, and the test sets the
+time.
 
-Nothing happens by itself: a test says who fetches, commits, hears from whom, and who is killed. What was not committed then is lost.
+Nothing happens by itself: a test says which partition fetches, commits, receives or is killed. A kill loses what is not committed.
 """
 
 import math
@@ -19,9 +20,8 @@ from trapline.crawl.engine.records import NOT_KNOWN, Batch, Fetched, PartitionTr
 from trapline.crawl.files import resume
 from trapline.crawl.files.layout import DATABASE, claim_new
 from trapline.crawl.files.reading import Reading
-from trapline.crawl.recrawl.conditional_refetch import ConditionalRefetch
+from trapline.crawl.recrawl.conditional_refetch import ConditionalRefetch, ForbiddenPages
 from trapline.crawl.recrawl.copies import Copies, Copy
-from trapline.crawl.recrawl.forbidden_pages import ForbiddenPages
 from trapline.crawl.recrawl.signal_intake import SignalIntake
 from trapline.crawl.store.database import Database
 from trapline.crawl.store.outbox import Outbox
@@ -30,8 +30,8 @@ from trapline.fetch.http.headers import Validators
 from trapline.fetch.urls import origin
 from trapline.frontier import FETCHED, REFUSED, Outcome, Rules, Visit
 from trapline.frontier.journal import Journal
+from trapline.parallel.folder.manifest import Manifest, create
 from trapline.parallel.live.exchange import LinkExchange
-from trapline.parallel.live.manifest import Manifest, create
 from trapline.parallel.live.site_owner import SiteOwners, host_of
 from trapline.parallel.partition import Partitioning
 from trapline.parallel.transport.handover_batches import is_handover
@@ -41,15 +41,15 @@ from trapline.signals.inbox import Inbox
 
 DELAY_S = 1.0
 NAMES = [f"{name}.test" for name in "abcdefghij"]
-ADDRESS = {name: f"10.0.0.{number // 2}" for number, name in enumerate(NAMES)}  # two names on each
+ADDRESS = {name: f"10.0.0.{number // 2}" for number, name in enumerate(NAMES)}  # two names on each address
 PAGES = 4
 URLS = [f"http://{name}/{page}" for name in NAMES for page in range(PAGES)]
 SEEDS = (URLS[0], URLS[5 * PAGES])
-REFUSING = URLS[7]  # it is never had, and never asked for again
+REFUSING = URLS[7]  # this page is always refused, and never requested again
 
 
 def links_of(url: str) -> list[str]:
-    """Three each; some pages nobody links to."""
+    """Return the three links of a page. Some pages have no links to them."""
     at = URLS.index(url)
     return [URLS[(at * step + 1) % len(URLS)] for step in (1, 3, 7)]
 
@@ -65,35 +65,35 @@ def reachable() -> set[str]:
 
 
 class World:
-    """Time, who asked whom for what, and what of that was lost."""
+    """The time, the requests of all partitions, and the requests that a kill lost."""
 
     def __init__(self, fickle: bool) -> None:
-        """`fickle`: name servers say something else each time; then only hosts have one visitor."""
+        """If `fickle`, name servers give another answer each time. Then only hosts have one visitor at a time, and addresses do not."""
         self.now = 1000.0
         self.fickle = fickle
         self._answers = 0
-        self.asked: Counter[str] = Counter()
+        self.requested: Counter[str] = Counter()
         self.lost: Counter[str] = Counter()
-        self.asked_again: Counter[str] = Counter()
+        self.requested_again: Counter[str] = Counter()
         self.lost_again: Counter[str] = Counter()
-        self.last: dict[str, float] = {}  # address, or host: when it was last asked
-        self.visitor: dict[str, int] = {}  # the same: by whom, since the crawl last grew
+        self.last: dict[str, float] = {}  # by address, or by host if fickle: time of the last request
+        self.visitor: dict[str, int] = {}  # by the same key: the partition that visits it, since the crawl last grew
 
     def answer(self, name: str) -> str:
         self._answers += 1
         return f"10.{self._answers % 7}.{self._answers % 5}.1" if self.fickle else ADDRESS[name]
 
-    def ask(self, url: str, partition: int, begun: bool, again: bool = False) -> None:
-        (self.asked_again if again else self.asked)[url] += 1
+    def request(self, url: str, partition: int, begun: bool, again: bool = False) -> None:
+        (self.requested_again if again else self.requested)[url] += 1
         host = host_of(origin(url))
-        whom = host if self.fickle else ADDRESS[host]
-        assert self.visitor.setdefault(whom, partition) == partition
-        assert begun or self.now >= self.last.get(whom, -math.inf) + DELAY_S
-        self.last[whom] = self.now
+        server = host if self.fickle else ADDRESS[host]
+        assert self.visitor.setdefault(server, partition) == partition
+        assert begun or self.now >= self.last.get(server, -math.inf) + DELAY_S
+        self.last[server] = self.now
 
 
 class Node:
-    """One partition, from its folder; until it is killed or closed."""
+    """One partition, opened from its folder, until it is killed or closed."""
 
     def __init__(self, world: World, manifest: Manifest, own: int) -> None:
         self._world, self.own, self.folder = world, own, manifest.parts[own]
@@ -105,17 +105,17 @@ class Node:
         self._state = (resume.fresh if new else resume.restored)(self.folder, options, strategy)
         self.frontier = self._state.frontier
         self.database = Database(self.folder / DATABASE)
-        self.database.connection.execute("pragma synchronous=off")  # nobody pulls a plug here
+        self.database.connection.execute("pragma synchronous=off")  # these tests do not simulate power losses
         self.reading = Reading(self.folder)
         self.sent: list[Batch] = []
-        self._meet(manifest)
+        self._open_exchange(manifest)
         self.refetch: ConditionalRefetch | None = None
         self.signal_intake: SignalIntake | None = None
         if self._state.refresher is not None:
-            self._fetch_again(manifest, self._state.refresher)
+            self._open_refetch(manifest, self._state.refresher)
         self._begin(options, new)
 
-    def _meet(self, manifest: Manifest) -> None:
+    def _open_exchange(self, manifest: Manifest) -> None:
         journal, options, state = Journal(), manifest.options, self._state
         self.frontier.journal = journal
         self.outbox = Outbox(journal, self._put, state.last_batch, self._refresh_log, lambda: self._take())
@@ -134,8 +134,8 @@ class Node:
     def _refresh_log(self) -> bytes:
         return self._state.refresher.take() if self._state.refresher else b""
 
-    def _fetch_again(self, manifest: Manifest, refresher: Refresher) -> None:
-        """As crawl/engine/wiring.py does it."""
+    def _open_refetch(self, manifest: Manifest, refresher: Refresher) -> None:
+        """Do what crawl/engine/wiring.py does."""
         self._inbox = Inbox(manifest.folder)
         offload: Any = None  # there are no lists here
         self.signal_intake = SignalIntake(
@@ -149,7 +149,7 @@ class Node:
         )
 
     def _begin(self, options: CrawlOptions, new: bool) -> None:
-        """As run.py does it."""
+        """Do what crawl/engine/run.py does."""
         self.full: Callable[[], bool] = lambda: False
         if self._state.last_batch == 0:
             self.frontier.discover(self.known.seed_pages(options.seeds, self.now()), self.now())
@@ -163,10 +163,10 @@ class Node:
         return self._world.now
 
     def go_on(self) -> None:
-        """Nobody sleeps here."""
+        """Do nothing: no connection sleeps here."""
 
     def pause(self, seconds: float, go_on: Callable[[], None]) -> None:
-        """Nor waits to be woken."""
+        """Do nothing: no connection waits here."""
 
     def _locate(self, site: Site) -> int:
         return self.known.group(ADDRESS[site.host])
@@ -178,18 +178,18 @@ class Node:
         self.exchange.sent(batch.number, batch.traffic)
         self.sent.append(batch)
 
-    # ---- what it can be told to do
+    # ---- actions of a test
 
     def fetch(self) -> bool:
-        """One visit, if one may begin."""
+        """Make one visit if a site may be visited. Return whether there was one."""
         if self.full():
             return False
         visit = (self.refetch.agenda if self.refetch else self.frontier).next(self.now())
         if not isinstance(visit, Visit):
             return False
         for at, url in enumerate(self._url_store.urls(visit.pages)):
-            again = self.refetch is not None and self.refetch.is_again(visit.pages[at])
-            self._world.ask(url, self.own, at > 0, again)
+            again = self.refetch is not None and self.refetch.is_refetch(visit.pages[at])
+            self._world.request(url, self.own, at > 0, again)
             self._fetched(visit, visit.pages[at], url, again)
         self.frontier.finish(visit, Outcome(), self.now())
         if self.refetch is not None:
@@ -203,9 +203,9 @@ class Node:
         kept = found.pages[: len(found.pages) - len(found.foreign)].tobytes() if result == FETCHED else b""
         self.frontier.report(visit, page, result, self.now(), found.pages if result == FETCHED else ())
         if self.refetch is not None:
-            self._look_after(self.refetch, visit, page, url, result, again)
+            self._note_refetch(self.refetch, visit, page, url, result, again)
         if result == FETCHED and not again:
-            self.exchange.post(page, found.foreign, len(found.pages))
+            self.exchange.send_links(page, found.foreign, len(found.pages))
         row = (
             page,
             visit.id,
@@ -230,12 +230,12 @@ class Node:
             None,
         )
         foreign = found.foreign if result == FETCHED else ()
-        self.outbox.fetches.append((url, foreign, row))  # type: ignore[arg-type]  # what the store would make of it
+        self.outbox.fetches.append((url, foreign, row))  # type: ignore[arg-type]  # the row that the store would write
 
-    def _look_after(
+    def _note_refetch(
         self, refetch: ConditionalRefetch, visit: Visit, page: int, url: str, result: int, again: bool
     ) -> None:
-        assert not again or refetch.copies.of([page]) == [copy_of(url)]  # whoever had it last
+        assert not again or refetch.copies.of([page]) == [copy_of(url)]  # as the previous owner left it
         about = (page, visit.site, visit.id, url, "", self.now(), 0.0, 0.0, result, 200, "", b"")
         copy = copy_of(url)
         record = Fetched(
@@ -244,7 +244,7 @@ class Node:
         refetch.came(record, self.now(), 1.0)
 
     def commit(self, most: int = 1 << 30) -> None:
-        """The store has come so far."""
+        """Commit the oldest `most` batches."""
         batches, self.sent = self.sent[:most], self.sent[most:]
         for batch in batches:
             rows = [row for *_, row in batch.fetches]
@@ -266,12 +266,12 @@ class Node:
                 self.database.connection.execute("replace into copy values (?, ?, ?, ?, ?, ?, ?, ?, ?)", values)
         copies.committed(batch.number)
 
-    def leads(self) -> list[tuple[int, int, str]]:
-        """Page, visit and URL of the links to others that are on disk."""
+    def foreign_links(self) -> list[tuple[int, int, str]]:
+        """Return page, visit and URL of the foreign links on disk."""
         return self.database.connection.execute("select page, visit, url from foreign_link order by rowid").fetchall()
 
-    def fetched_again(self, page: int, visit: int, foreign: list[str]) -> None:
-        """It links to these alone now."""
+    def add_refetch(self, page: int, visit: int, foreign: list[str]) -> None:
+        """Add a fetch of this page that found only these foreign links."""
         columns = _COLUMNS.split(", ")
         old = self.database.connection.execute(f"select {_COLUMNS} from fetch where page = ?", (page,)).fetchone()
         row = tuple(
@@ -281,20 +281,20 @@ class Node:
         self.database._add("fetch", _COLUMNS, [row])
         self.database._add("foreign_link", "page, visit, url", [(page, visit, url) for url in foreign])
 
-    def hear(self, sender: "Node", most: int = 1 << 30) -> bool:
-        """What is on the sender's disk for us, as far as we take it; and it hears what we have."""
+    def receive(self, sender: "Node", most: int = 1 << 30) -> bool:
+        """Take the message batches on the sender's disk, if we accept them, and acknowledge those that we have committed."""
         after = self.exchange.received.get(sender.own, 0)
-        heard = False
+        received = False
         for number, data in sender.reading.message_batches(self.own, after, most):
             if not (is_handover(data) or self.site_owners.is_whole):
                 break
             self.exchange.deliver(sender.own, number, data, self.now())
-            heard = True
+            received = True
         sender.exchange.acknowledged(self.own, self.exchange._on_disk.get(sender.own, 0))
-        return heard
+        return received
 
     def settle(self, answers: bool) -> bool:
-        """What is ours to find out; name servers answer or not."""
+        """Resolve the names that this partition must look up. If not `answers`, the name servers are silent."""
         found = self.reading.message_batches(self.own, self.exchange.received.get(self.own, 0), 8)
         for number, data in found:
             for name in NAMES if answers else ():
@@ -304,7 +304,7 @@ class Node:
         return bool(found)
 
     def stop(self) -> None:
-        """In order."""
+        """Stop in order."""
         self.outbox.flush()
         self.commit()
         self.kill()
@@ -331,7 +331,7 @@ class Crawl:
     def __init__(
         self, folder: Path, partitions: int, table: set[str], fickle: bool = False, refresh: str | None = None
     ) -> None:
-        """`table`: names whose addresses everybody knows. `refresh`: by which policy pages are fetched again."""
+        """`table`: names whose addresses all partitions know. `refresh`: the policy by which pages are refetched."""
         hosts = {name: [ADDRESS[name]] for name in sorted(table)}
         rules = Rules(delay_s=DELAY_S, ip_delay_s=DELAY_S, per_connection=2, lease_s=math.inf)
         again = RefreshOptions(policy=refresh) if refresh else None
@@ -356,8 +356,8 @@ class Crawl:
         self.nodes[own].kill()
         self.nodes[own] = Node(self.world, self.manifest, own)
 
-    def run_out(self) -> None:
-        """Until nothing is to be done anywhere, two rounds in a row: what one commits, another hears in the next."""
+    def run_to_end(self) -> None:
+        """Run until two rounds in a row do nothing, because a partition receives in one round what another commits in the round before."""
         quiet = 0
         for _ in range(500):
             quiet = 0 if self.round() else quiet + 1
@@ -367,10 +367,12 @@ class Crawl:
         raise AssertionError("it does not come to its end")
 
     def round(self) -> bool:
-        """Everybody does what is to be done; whether it was anything."""
+        """Let every partition do what it can. Return whether there was anything to do."""
         busy = False
         for node in self.nodes:
-            busy |= any([node.fetch(), node.settle(True), *(node.hear(one) for one in self.nodes if one is not node)])
+            busy |= any(
+                [node.fetch(), node.settle(True), *(node.receive(one) for one in self.nodes if one is not node)]
+            )
             node.outbox.flush()
             node.commit()
         return busy or any(node.frontier.has_new or not node.is_quiet for node in self.nodes)

@@ -1,6 +1,6 @@
-"""A crawl of two groups of partitions on two hosts (namespaces.py), two partitions on each, for tests and bench/live/hosts.py.
+"""A crawl on two hosts (namespaces.py), with two partitions on each host, for tests and bench/live/hosts.py.
 
-The coordinator is on the near one. Both hosts see one folder, as they would a shared disk.
+The coordinator is on the near host. Both hosts see one folder, as on a shared disk.
 """
 
 import random
@@ -15,21 +15,20 @@ from tests.parallel.namespaces import FAR, NEAR, Hosts
 from tests.parallel.processes_world import wait_for
 from tests.testweb.webs import numbered
 from trapline.crawl.engine.options import CrawlOptions, live_rules
-from trapline.parallel.live.manifest import Manifest, create
-from trapline.parallel.live.merged import merge
-from trapline.parallel.live.site_owner import partitioning_for
+from trapline.parallel.folder.manifest import Manifest, create, partitioning_for
+from trapline.parallel.folder.merged import merge
 from trapline.parallel.live.supervisor import Launch, crawl_with, launched
 from trapline.parallel.live.worker import WorkerTask
 from trapline.testweb import Behaviour, Served, ServedWeb, build_web, serve
 
-GROUPS = ((0, 1), (2, 3))  # on the near host, and on the far one
+GROUPS = ((0, 1), (2, 3))  # on the near host, and on the far host
 PATIENCE_S = 300.0
 PARTITIONS = sum(map(len, GROUPS))
 
 
-def woven(sites: int, pages_a_site: int) -> ServedWeb:
-    """As many chains as there are sites, each of which goes to another site with every page. All begin at the first page, which leads to
-    the homes; without the other group, none of them comes far."""
+def chained_web(sites: int, pages_a_site: int) -> ServedWeb:
+    """Return a web with one chain per site. Each page of a chain is on another site than the page before. All chains begin at the first
+    page. Without the other host's partitions, no chain gets far."""
     chance, links = random.Random(7), []
     nexts = [chance.sample(range(sites), sites) for _ in range(pages_a_site)]
     for page in range(sites * pages_a_site):
@@ -58,7 +57,7 @@ def options_for(server: Served, seeds: int, delay_s: float, per_connection: int,
 
 
 def crawl_on(hosts: Hosts, folder: Path, options: CrawlOptions) -> Manifest:
-    """To its end; the folder's database is of all."""
+    """Crawl to the end. The database in the folder is the merged one."""
     manifest = create(folder, options, partitioning_for(options.rules, PARTITIONS)).begun(options)
     with hosts.near.entered():
         ended = crawl_with(manifest, lambda _: None, launch_on(hosts), NEAR, PATIENCE_S)
@@ -67,7 +66,7 @@ def crawl_on(hosts: Hosts, folder: Path, options: CrawlOptions) -> Manifest:
 
 
 def launch_on(hosts: Hosts) -> Launch:
-    """Each partition on the host of its group."""
+    """Return a launch function that starts each partition on its host."""
 
     async def launch(task: WorkerTask) -> tuple[int, str]:
         is_near = task.partition in GROUPS[0]
@@ -79,16 +78,16 @@ def launch_on(hosts: Hosts) -> Launch:
 
 @dataclass(slots=True)
 class Cut:
-    """What was seen of it."""
+    """What a test observed of a cut."""
 
     pages_before: int = 0
     pages_at_end: int = 0
-    passed: int = -1  # packets, while it lasted; -1: it never came to its end
-    first_parcel_s: float = 0.0  # from its end until a parcel from one host was on the disk of the other
+    passed: int = -1  # packets during the cut; -1: the cut did not end
+    first_batch_s: float = 0.0  # from the end of the cut until a batch of one host was on the disk of the other
 
 
 def cut_off(hosts: Hosts, folder: Path, pages: int, for_s: float, seen: Cut) -> None:
-    """The far group, when there are so many pages, for so long."""
+    """Cut the far host off for `for_s` seconds, once there are `pages` pages."""
     wait_for(lambda: pages_in(folder) >= pages)
     seen.pages_before = pages_in(folder)
     hosts.line.cut()
@@ -96,11 +95,11 @@ def cut_off(hosts: Hosts, folder: Path, pages: int, for_s: float, seen: Cut) -> 
     passed = _counted(hosts, "packets")
     time.sleep(for_s)
     seen.passed = _counted(hosts, "packets") - passed
-    seen.pages_at_end, crossed = pages_in(folder), parcels_between(folder)
+    seen.pages_at_end, crossed = pages_in(folder), batches_between(folder)
     hosts.line.join()
     joined_at = time.monotonic()
-    wait_for(lambda: parcels_between(folder) > crossed)
-    seen.first_parcel_s = time.monotonic() - joined_at
+    wait_for(lambda: batches_between(folder) > crossed)
+    seen.first_batch_s = time.monotonic() - joined_at
 
 
 def _counted(hosts: Hosts, what: str) -> int:
@@ -108,12 +107,12 @@ def _counted(hosts: Hosts, what: str) -> int:
 
 
 def pages_in(folder: Path) -> int:
-    """On disk, in all partitions."""
+    """Return the number of pages on disk, in all partitions."""
     return sum(_rows(folder, number, "select count(*), 0 from fetch")[0][0] for number in range(PARTITIONS))
 
 
-def parcels_between(folder: Path) -> int:
-    """From one host to the other, on the disks of their receivers."""
+def batches_between(folder: Path) -> int:
+    """Return the number of message batches between the hosts that are on their receivers' disks."""
     return sum(
         received
         for receivers, senders in (GROUPS, GROUPS[::-1])
@@ -124,7 +123,7 @@ def parcels_between(folder: Path) -> int:
 
 
 def _rows(folder: Path, partition: int, sql: str) -> list[tuple[int, int]]:
-    """None, before there is a database."""
+    """Return the rows, or none if there is no database yet."""
     try:
         path = folder / f"partition-{partition}" / "crawl.db"
         with closing(sqlite3.connect(f"file:{path}?mode=ro", uri=True)) as database:

@@ -1,11 +1,12 @@
-"""Two hosts and a web on one machine, each in a network namespace of its own: for tests and bench/live/hosts.py.
+"""Two hosts and a web on one machine, each in its own network namespace, for tests and bench/live/hosts.py.
 
     near 10.77.0.1 ==== relay.py: delay, loss, cut ==== 10.77.0.2 far
         127.254.0.1 ---- web: 127.1.0.0/16, testweb ---- 127.254.0.2
 
-The line between the hosts is a TUN device in each, with a process between them: not every kernel has netem. Both reach the web over a
-line that is as good as none. It is at addresses of 127.0.0.0/8, which the kernel routes between namespaces if asked to: testweb serves no
-others. No namespace has a name: each is gone with the last process and the last descriptor that hold it, whatever happened.
+The line between the hosts consists of a TUN device in each namespace and a process between them, because not every kernel has netem.
+Both hosts reach the web over a line without delay or loss. The web has addresses of 127.0.0.0/8, because testweb serves no others; the
+kernel can be told to route them between namespaces. No namespace has a name: each one ends with the last process and the last file
+descriptor that hold it.
 """
 
 import ctypes
@@ -23,7 +24,7 @@ from pathlib import Path
 from typing import Any
 
 NEAR, FAR = "10.77.0.1", "10.77.0.2"
-_WEB = "127.1.0.0/16"  # where testweb's addresses begin: 65,024 of them
+_WEB = "127.1.0.0/16"  # first address of testweb, which has 65,024 of them
 _SEEN_BY_WEB = {NEAR: "127.254.0.1", FAR: "127.254.0.2"}
 _ANY_NAMESPACE = Path("/proc/thread-self/ns/net")
 _NEW_NAMESPACE = 0x40000000  # CLONE_NEWNET, linux/sched.h
@@ -36,18 +37,18 @@ _libc = ctypes.CDLL(None, use_errno=True)  # os.setns and os.unshare came with P
 
 @dataclass(frozen=True, slots=True)
 class Namespace:
-    """A network of its own, for as long as `file` is open or a process is in it."""
+    """A network of its own. It exists as long as `file` is open or a process is in it."""
 
     file: int
 
     @property
     def path(self) -> str:
-        """By which other processes find it."""
+        """Return the path by which other processes find the namespace."""
         return f"/proc/{os.getpid()}/fd/{self.file}"
 
     @contextmanager
     def entered(self) -> Iterator[None]:
-        """This thread is in it, and whatever it opens and starts."""
+        """Let this thread, and the sockets and processes that it opens, be in the namespace."""
         before = os.open(_ANY_NAMESPACE, os.O_RDONLY)
         _checked(_libc.setns(self.file, _NEW_NAMESPACE))
         try:
@@ -57,17 +58,17 @@ class Namespace:
             os.close(before)
 
     def ip(self, *words: str) -> None:
-        """`ip`, in it."""
+        """Run `ip` in the namespace."""
         with self.entered():
             subprocess.run(["ip", *words], check=True, capture_output=True)
 
     def command(self, *words: str) -> list[str]:
-        """What runs a command in it."""
+        """Return the prefix that runs a command in the namespace."""
         return ["nsenter", f"--net={self.path}", *words]
 
 
 class Line:
-    """The relay between the two hosts, as it is ordered about."""
+    """The relay between the two hosts, and the orders to it."""
 
     def __init__(self, process: "subprocess.Popen[bytes]") -> None:
         assert process.stdin and process.stdout
@@ -80,7 +81,7 @@ class Line:
         self._order(b"join")
 
     def counts(self) -> list[dict[str, int]]:
-        """Of both ways, from near to far and back: packets and bytes that passed; packets lost, cut off, and under way."""
+        """Return, for each direction, the packets and bytes that passed, and the packets that were lost, cut off, or are in flight."""
         self._order(b"count")
         answer: list[dict[str, int]] = json.loads(self._answers.readline())
         return answer
@@ -99,7 +100,7 @@ class Hosts:
 
 
 def missing() -> str:
-    """Why there can be no such hosts here; "": there can."""
+    """Return why this machine cannot have such hosts, or "" if it can."""
     for tool, package in (("ip", "iproute2"), ("nsenter", "util-linux")):
         if shutil.which(tool) is None:
             return f"{tool} is not installed (Debian: {package})"
@@ -115,7 +116,7 @@ def missing() -> str:
 
 @contextmanager
 def two_hosts(delay_s: float = 0.0, loss: float = 0.0) -> Iterator[Hosts]:
-    """The delay of a packet each way, and the share of packets that get lost."""
+    """Yield two hosts. `delay_s` is the delay of a packet each way, and `loss` the share of lost packets."""
     with ExitStack() as stack:
         near, far, web = (stack.enter_context(_namespace()) for _ in range(3))
         devices = [stack.enter_context(_line_end(*end)) for end in ((near, NEAR, FAR), (far, FAR, NEAR))]
@@ -142,7 +143,7 @@ def _namespace() -> Iterator[Namespace]:
 
 @contextmanager
 def _line_end(host: Namespace, own: str, other: str) -> Iterator[int]:
-    """The file of a TUN device that leads to the other host."""
+    """Return the file of a TUN device that leads to the other host."""
     with host.entered():
         device = _tun("line")
     try:
@@ -164,7 +165,7 @@ def _tun(name: str) -> int:
 
 
 def _connect(host: Namespace, web: Namespace, seen_as: str) -> None:
-    """Loopback addresses, from here to there and back, go by a cable instead: more exact routes come before those of loopback."""
+    """Send loopback addresses of the other side over a cable. More specific routes take precedence over those of loopback."""
     end = f"host{seen_as.rpartition('.')[2]}"
     web.ip("link", "add", end, "type", "veth", "peer", "name", "web", "netns", host.path)
     for namespace, device in ((host, "web"), (web, end)):

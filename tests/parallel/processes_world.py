@@ -1,4 +1,4 @@
-"""Crawls of several real processes against a web on loopback, for tests."""
+"""Crawls by several real processes of a web on loopback, for tests."""
 
 import random
 import sqlite3
@@ -22,7 +22,7 @@ PROMISE = Promise(DELAY_S, PER_CONNECTION, 0.0)
 
 
 def web(latency_s: float = 0.005) -> ServedWeb:
-    """Every page leads to the next of its site and to two anywhere; two sites on each address."""
+    """Return a web whose pages link to the next page of their site and to two random pages. Each address has two sites."""
     chance = random.Random(5)
     links = [
         [page - page % PAGES_A_SITE + (page + 1) % PAGES_A_SITE, chance.randrange(PAGES), chance.randrange(PAGES)]
@@ -33,12 +33,15 @@ def web(latency_s: float = 0.005) -> ServedWeb:
 
 @contextmanager
 def served(folder: Path, latency_s: float = 0.005) -> Iterator[tuple[Served, list[str]]]:
-    """A web, and what a crawl of it is told on the command line."""
+    """Serve a web. Yield the server and the command-line arguments for a crawl of it."""
     with serve(web(latency_s)) as server:
         hosts = folder / "hosts"
         hosts.write_text(hosts_text({name: [address] for name, address in server.hosts.items()}))
-        told = ["--scope", "any", "--allow-private", "--hosts", hosts, "--delay", DELAY_S, "--pause", 0]
-        yield server, [server.seed_urls[0], *map(str, told), "--per-connection", str(PER_CONNECTION), "--backoff", "0"]
+        options = ["--scope", "any", "--allow-private", "--hosts", hosts, "--delay", DELAY_S, "--pause", 0]
+        yield (
+            server,
+            [server.seed_urls[0], *map(str, options), "--per-connection", str(PER_CONNECTION), "--backoff", "0"],
+        )
 
 
 def crawl(*args: object) -> int:
@@ -51,19 +54,19 @@ def rows(folder: Path, sql: str) -> list[tuple[Any, ...]]:
 
 
 def fetched(folder: Path) -> Counter[str]:
-    """How often each page was had."""
+    """Return how often each page was fetched."""
     sql = "select url from fetch join page on page.id = fetch.page where result = 3"
     return Counter(url for (url,) in rows(folder, sql))
 
 
 def requests_of_pages(server: Served) -> Counter[int]:
-    """By testweb's own log."""
+    """Return how often each page was requested, by testweb's own log."""
     return Counter(page for page in server.log().page.tolist() if page >= 0)
 
 
 @contextmanager
 def meanwhile(act: Callable[[], None]) -> Iterator[None]:
-    """Beside what happens here; it must have come to its end, and well."""
+    """Run `act` in a thread beside the block. The thread must end without an error."""
     failed: list[BaseException] = []
 
     def guarded() -> None:
@@ -89,7 +92,7 @@ def wait_for(holds: Callable[[], bool], within_s: float = 120.0) -> None:
 
 
 def has(folder: Path, pages: int) -> bool:
-    """Whether the crawl there has so many rows of fetches."""
+    """Return whether the crawl in the folder has this many rows of fetches."""
     try:
         return bool(rows(folder, "select count(*) from fetch")[0][0] >= pages)
     except sqlite3.Error:

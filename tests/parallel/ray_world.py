@@ -1,4 +1,4 @@
-"""A Ray cluster of this machine, for tests: started and ended by us, at free ports, with a folder and a token of its own."""
+"""A Ray cluster on this machine, for tests. We start and end it, on free ports, with its own folder and token."""
 
 import os
 import signal
@@ -26,12 +26,12 @@ _START = (
 
 @contextmanager
 def cluster() -> Iterator[str]:
-    """Its address. Its folder has a short name: paths of sockets may not be long."""
+    """Yield the address of the cluster. The folder has a short name, because paths of sockets may not be long."""
     with tempfile.TemporaryDirectory(prefix="trap", ignore_cleanup_errors=True) as folder:
-        told = (*_START, f"--object-store-memory={80 << 20}", f"--temp-dir={folder}")
+        options = (*_START, f"--object-store-memory={80 << 20}", f"--temp-dir={folder}")
         with (Path(folder) / "said").open("wb") as said:
             process = subprocess.Popen(
-                [sys.executable, "-m", "ray.scripts.scripts", *told],
+                [sys.executable, "-m", "ray.scripts.scripts", *options],
                 stdout=said,
                 stderr=said,
                 env=os.environ | TOKEN,
@@ -44,6 +44,6 @@ def cluster() -> Iterator[str]:
             process.send_signal(signal.SIGTERM)
             try:
                 process.wait(30)
-            except subprocess.TimeoutExpired:  # it must not hide why a test failed, nor stay behind
+            except subprocess.TimeoutExpired:  # must not hide why a test failed
                 os.killpg(process.pid, signal.SIGKILL)
                 process.wait()

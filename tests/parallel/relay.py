@@ -1,7 +1,8 @@
-"""The line between two hosts: packets from one TUN device to the other and back, late, some of them lost, none while it is cut.
+"""The line between two hosts: it passes packets from one TUN device to the other and back, delays them, loses some, and can be cut.
 
-A process of its own: `python relay.py FD FD DELAY_S LOSS`, which was given both devices open and knows nothing of what packets say. Orders
-come by its standard input, one a line: `cut`, `join`, `count` (answered by a line of JSON). It ends when that does.
+Run as a process: `python relay.py FD FD DELAY_S LOSS`. Both devices are given open, and the relay does not look into packets. It reads
+one order per line from standard input: `cut`, `join`, or `count`, which it answers with a line of JSON. It ends when standard input
+does.
 """
 
 import asyncio
@@ -11,11 +12,11 @@ import random
 import sys
 from contextlib import suppress
 
-_MOST_BYTES = 65_536  # of a packet
+_MOST_BYTES = 65_536  # bytes of a packet
 
 
 class Way:
-    """From one device to the other. What is cut off while it is under way arrives."""
+    """One direction, from one device to the other. A packet that is in flight when the line is cut still arrives."""
 
     def __init__(self, source: int, target: int, delay_s: float, loss: float, seed: int) -> None:
         self._source, self._target, self._delay_s, self._loss = source, target, delay_s, loss
@@ -36,7 +37,7 @@ class Way:
     def _pass(self, packet: bytes) -> None:
         self.under_way -= 1
         self.packets, self.bytes = self.packets + 1, self.bytes + len(packet)
-        with suppress(OSError):  # the other device is down: as good as lost
+        with suppress(OSError):  # the other device is down, so the packet is lost
             os.write(self._target, packet)
 
     def counts(self) -> dict[str, int]:

@@ -1,4 +1,4 @@
-"""A coordinator with real lines to members that do what the test says."""
+"""A coordinator with real connections to members whose behaviour the test controls."""
 
 import asyncio
 import json
@@ -12,17 +12,17 @@ from tests.effort import slow
 from trapline.crawl.engine.records import CrawlProgress
 from trapline.crawl.engine.status import CrawlStatus
 from trapline.errors import ConfigError, InvariantError
+from trapline.parallel.folder.manifest import MANIFEST
 from trapline.parallel.live import coordinator as coordinators
 from trapline.parallel.live.control import WATCHER, WHERE, announced, ask
 from trapline.parallel.live.coordinator import COORDINATOR, Coordinator, CrawlLimits
-from trapline.parallel.live.manifest import MANIFEST
 from trapline.parallel.live.page_budget import Holding
 from trapline.parallel.live.partition_report import PartitionCount, PartitionReport, Together
 from trapline.parallel.transport import wire
 from trapline.parallel.transport.wire import Address, FrameKind, Pass, SecureStream, greet
 
 CRAWL, TOKEN = "crawl", "token"
-BEFORE = {0: CrawlProgress(0.0, 9.0, 500, 0, 0, 0, 40, 0, 0, 0.0)}  # of partitions, when they last ran
+BEFORE = {0: CrawlProgress(0.0, 9.0, 500, 0, 0, 0, 40, 0, 0, 0.0)}  # progress of the partitions in the last run
 
 
 def own(number: int) -> Pass:
@@ -35,7 +35,7 @@ def at_most_six(partitions: int) -> None:
 
 
 class Member:
-    """Has pages without end, and fetches all that its quota allows; while it is `silent`, it does not answer."""
+    """Has endless pages and fetches all that its budget allows. While it is `silent`, it does not answer."""
 
     def __init__(self, number: int) -> None:
         self.number, self.quota, self.used, self.silent = number, 0, 0, False
@@ -55,10 +55,10 @@ class Member:
 
     def answer(self, line: SecureStream, round_: int) -> None:
         progress = CrawlProgress(0.0, 0.0, self.used, 0, 0, 0, 7, 0, 0, 0.0)
-        told = PartitionReport(
+        report = PartitionReport(
             PartitionCount(False, 5, 3), Holding(self.used, self.quota, True, True), progress, pages_per_s=2.5
         )
-        line.send(FrameKind.STATUS, json.dumps({"round": round_, "answer": told._asdict()}).encode())
+        line.send(FrameKind.STATUS, json.dumps({"round": round_, "answer": report._asdict()}).encode())
 
 
 def leading(
@@ -67,7 +67,7 @@ def leading(
     show: Callable[[CrawlStatus], None] = lambda status: None,
     silent: bool = False,
 ) -> None:
-    """Play it with two members; `silent`: at first neither of them answers."""
+    """Run `play` with two members. If `silent`, neither of them answers at first."""
 
     async def main() -> None:
         coordinator = Coordinator(own(COORDINATOR), 2, limits, at_most_six, BEFORE)
@@ -80,7 +80,7 @@ def leading(
         try:
             async with asyncio.timeout(30):
                 await play(coordinator, members, address)
-            assert not tasks[-1].done()  # whatever they said, it leads
+            assert not tasks[-1].done()  # the coordinator leads, whatever the members sent
         finally:
             coordinator.close()
             for task in tasks:
@@ -96,14 +96,14 @@ async def until(holds: Callable[[], bool]) -> None:
 
 
 @slow
-def test_who_does_not_answer_is_not_waited_for_and_the_goal_holds(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_silent_member_is_not_waited_for_and_the_goal_is_kept(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(coordinators, "_LATE_S", 0.3)
 
     async def play(coordinator: Coordinator, members: list[Member], address: Address) -> None:
         one, other = members
         await until(lambda: other.quota > 0)
         other.silent = True
-        await until(lambda: one.quota + other.quota == 1000)  # all that is free goes to who answers
+        await until(lambda: one.quota + other.quota == 1000)  # the member that answers gets all free pages
         assert not coordinator.stopped_by
         other.silent = False
         await until(lambda: coordinator.stopped_by == "max-pages")
@@ -112,8 +112,8 @@ def test_who_does_not_answer_is_not_waited_for_and_the_goal_holds(monkeypatch: p
     leading(CrawlLimits(pages=1000), play)
 
 
-class Stuck(Member):
-    """Could fetch a page, says so, and never does."""
+class StuckMember(Member):
+    """Says that it can fetch a page, and never does."""
 
     async def obey(self, address: Address) -> None:
         line = await greet(*await asyncio.open_connection(*address), own(self.number), called=True)
@@ -125,13 +125,13 @@ class Stuck(Member):
                 self.answer(line, order["count"])
 
 
-def test_a_crawl_that_does_nothing_though_it_could_is_ended_as_a_defect(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_crawl_that_could_work_and_does_not_ends_as_a_defect(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(coordinators, "_STUCK_S", 1.2)
 
     async def main() -> None:
         coordinator = Coordinator(own(COORDINATOR), 2, CrawlLimits(pages=9), at_most_six, {})
         address = await coordinator.listen("127.0.0.1")
-        tasks = [asyncio.ensure_future(Stuck(number).obey(address)) for number in range(2)]
+        tasks = [asyncio.ensure_future(StuckMember(number).obey(address)) for number in range(2)]
         try:
             async with asyncio.timeout(30):
                 await coordinator.lead(lambda status: None, Together("s", "f", 9, 2, 2))
@@ -150,11 +150,11 @@ def folder_of(path: Path) -> Path:
     return path
 
 
-async def asked(folder: Path, **said: Any) -> dict[str, Any]:
+async def ask_coordinator(folder: Path, **said: Any) -> dict[str, Any]:
     return await asyncio.to_thread(lambda: ask(folder, **said))
 
 
-def test_whoever_watches_sees_each_and_may_order_more(tmp_path: Path) -> None:
+def test_a_watcher_sees_each_partition_and_may_resize(tmp_path: Path) -> None:
     folder = folder_of(tmp_path)
 
     async def play(coordinator: Coordinator, members: list[Member], address: Address) -> None:
@@ -163,14 +163,14 @@ def test_whoever_watches_sees_each_and_may_order_more(tmp_path: Path) -> None:
             await until(lambda: len(coordinator.answers) == 2)
             await check_status(folder, members)
             with pytest.raises(ConfigError, match="six are enough"):
-                await asked(folder, resize=7)
+                await ask_coordinator(folder, resize=7)
             assert not coordinator.stopped_by
-            assert await asked(folder, resize=6) == {"size": 6}
+            assert await ask_coordinator(folder, resize=6) == {"size": 6}
             assert (coordinator.stopped_by, coordinator.size) == ("resized", 6)
             await until(lambda: members[0].stopped_by[:1] == ["resized"])
             with pytest.raises(ConfigError, match="is about to continue with 6"):
-                await asked(folder, resize=5)
-            coordinator.interrupt("interrupted")  # then it does not go on
+                await ask_coordinator(folder, resize=5)
+            coordinator.interrupt("interrupted")  # then the crawl does not continue
             assert (coordinator.stopped_by, coordinator.size) == ("interrupted", 6)
         assert not (folder / WHERE).exists()
 
@@ -178,7 +178,7 @@ def test_whoever_watches_sees_each_and_may_order_more(tmp_path: Path) -> None:
 
 
 async def check_status(folder: Path, members: list[Member]) -> None:
-    found = (await asked(folder, status=True))["partitions"]
+    found = (await ask_coordinator(folder, status=True))["partitions"]
     said = {"pages": 0, "pages_per_second": 2.5, "waiting": 7, "batches_made": 5, "batches_received": 3}
     assert [{name: one[name] for name in said} for one in found] == [said, said]
     assert [(one["partition"], one["alive"], one["host"]) for one in found] == [
@@ -187,12 +187,12 @@ async def check_status(folder: Path, members: list[Member]) -> None:
     ]
     members[1].line.close()
     before = found[1]["since"]
-    while (one := (await asked(folder, status=True))["partitions"][1])["alive"]:
+    while (one := (await ask_coordinator(folder, status=True))["partitions"][1])["alive"]:
         await asyncio.sleep(0.01)
     assert one["since"] > before and one["pages_per_second"] == 0.0
 
 
-def test_a_crawl_that_goes_on_is_shown_as_it_was_until_its_partitions_say_more(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_resumed_crawl_shows_the_old_progress_until_its_partitions_report(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(coordinators, "_LATE_S", 0.3)
     shown: list[CrawlStatus] = []
 
@@ -207,7 +207,7 @@ def test_a_crawl_that_goes_on_is_shown_as_it_was_until_its_partitions_say_more(m
         assert {one.progress.pages for one in shown} == {500, 503}
         assert not any(
             one.pages_per_s for one in shown if one.progress.pages == 500
-        )  # what was had before was not had now
+        )  # pages of earlier runs do not count for this run
         members[1].line.close()
         await until(lambda: coordinator.doing == "out of reach: 1 of 2 partitions")
         coordinator.interrupt("interrupted")
@@ -216,25 +216,25 @@ def test_a_crawl_that_goes_on_is_shown_as_it_was_until_its_partitions_say_more(m
     leading(CrawlLimits(), play, shown.append, silent=True)
 
 
-def test_nobody_is_obeyed_without_the_token(tmp_path: Path) -> None:
+def test_orders_without_the_token_are_refused(tmp_path: Path) -> None:
     folder = folder_of(tmp_path)
 
     async def play(coordinator: Coordinator, members: list[Member], address: Address) -> None:
         with announced(folder, CRAWL, "another", address), pytest.raises(ConfigError, match=r"tokens .* differ"):
-            await asked(folder, resize=6)
+            await ask_coordinator(folder, resize=6)
         assert not coordinator.stopped_by
 
     leading(CrawlLimits(), play)
 
 
-def test_strangers_take_few_lines_and_keep_nobody_out(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_strangers_take_few_connections_and_keep_no_member_out(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(wire, "_MOST_UNPROVEN", 3)
 
     async def play(coordinator: Coordinator, members: list[Member], address: Address) -> None:
         await until(lambda: len(coordinator.answers) == 2)
         strangers = [await asyncio.open_connection(*address) for _ in range(5)]
         for reader, _ in strangers[:2]:
-            await reader.read()  # to its end: the oldest are hung up on
+            await reader.read()  # to its end: the oldest ones are closed
         line = await greet(*await asyncio.open_connection(*address), own(1), called=True)
         await strangers[2][0].read()
         assert not strangers[3][0].at_eof() and not strangers[4][0].at_eof()
@@ -251,11 +251,11 @@ async def answered(address: Address, number: int, *said: bytes) -> tuple[FrameKi
     for body in said:
         line.send(FrameKind.STATUS, body)
     frame = await line.receive()
-    assert frame is None or await line.receive() is None  # then it hangs up
+    assert frame is None or await line.receive() is None  # then it closes the connection
     return frame
 
 
-def test_a_number_that_is_no_partition_is_refused_and_not_heard() -> None:
+def test_a_number_that_is_no_partition_is_refused_and_its_messages_are_ignored() -> None:
     async def play(coordinator: Coordinator, members: list[Member], address: Address) -> None:
         await until(lambda: len(coordinator.answers) == 2)
         for number in (99, COORDINATOR, -3):
@@ -263,7 +263,7 @@ def test_a_number_that_is_no_partition_is_refused_and_not_heard() -> None:
             line = await greet(reader, writer, own(number), called=True)
             assert await line.receive() == (FrameKind.REFUSED, f"the crawl has no partition {number}".encode())
             assert await line.receive() is None
-            behind = asyncio.StreamReader()  # what it says right behind its proof is here already
+            behind = asyncio.StreamReader()  # the message right after the proof has arrived already
             behind.feed_data(bytes.fromhex("0000001c06") + b'{"address": ["1.2.3.4", 1]}')
             behind.feed_eof()
             await coordinator._called(SecureStream(behind, writer, number))
@@ -282,14 +282,14 @@ NO_ANSWERS: list[dict[str, Any]] = [
     {"busiest": [["a", "1"]]},
     {"errors": [[["a"], 1]]},
     {"doing": 5},
-    {"again": [1, 2, ["3", 4], False]},
+    {"refetches": [1, 2, ["3", 4], False]},
     {"pages_per_s": "fast"},
 ]
 NO_ADDRESSES: list[Any] = [5, ["127.0.0.1"], [5, 5], ["127.0.0.1", "5"], ["127.0.0.1", 0], ["127.0.0.1", 65_536]]
 SIZES = [b"null", b'"x"', b"2.5", b"true", b"-1", b"0", b"65", b"1e999", b"9" * 5_000]
 
 
-def test_who_is_not_understood_is_told_so_and_harms_nobody() -> None:
+def test_an_invalid_message_is_refused_and_harms_no_member() -> None:
     defects: list[dict[str, Any]] = []
 
     async def play(coordinator: Coordinator, members: list[Member], address: Address) -> None:
@@ -304,13 +304,13 @@ def test_who_is_not_understood_is_told_so_and_harms_nobody() -> None:
             frame = await line.receive()
             assert frame is not None and "refused" in json.loads(frame[1])
             line.close()
-        told = PartitionReport(PartitionCount(False, 5, 3), Holding(0, 0, True, False), BEFORE[0])._asdict()
+        report = PartitionReport(PartitionCount(False, 5, 3), Holding(0, 0, True, False), BEFORE[0])._asdict()
         wrong = [{"address": one} for one in NO_ADDRESSES]
-        wrong += [{"answer": one, "round": 1} for one in ({}, 5, *(told | one for one in NO_ANSWERS))]
+        wrong += [{"answer": one, "round": 1} for one in ({}, 5, *(report | one for one in NO_ANSWERS))]
         for body in (*NONSENSE, b"{}", *(json.dumps(one).encode() for one in wrong)):
             frame = await answered(address, 1, body)
             assert frame is not None and frame[0] == FrameKind.REFUSED, body
-        await asyncio.sleep(0.6)  # it has looked at what it heard
+        await asyncio.sleep(0.6)  # it has read the message
         assert not coordinator.stopped_by
 
     leading(CrawlLimits(), play)

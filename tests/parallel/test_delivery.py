@@ -1,4 +1,4 @@
-"""Whatever breaks, every parcel is delivered once and in order, and leaves its sender's disk only when it is on the receiver's."""
+"""Every message batch is delivered once and in order despite failures, and leaves the sender's disk only when it is on the receiver's."""
 
 import asyncio
 import random
@@ -13,7 +13,7 @@ TOKEN = b"token"
 
 
 class Disk:
-    """What a partition would find again after a crash: parcels to send, and how far it has received."""
+    """The durable state of a partition: message batches to send, and the number of the last received one."""
 
     def __init__(self) -> None:
         self.message_batches: dict[int, dict[int, bytes]] = defaultdict(dict)
@@ -25,7 +25,7 @@ class Disk:
 
 
 class Partition:
-    """A partition that lives until it is killed; what it was told and had not written is lost then."""
+    """A partition that lives until it is killed. A kill loses what it has received and not written."""
 
     def __init__(self, number: int, disk: Disk) -> None:
         self.number, self.disk, self.unwritten = number, disk, list[tuple[int, int, bytes]]()
@@ -53,7 +53,7 @@ class Partition:
 
 
 class Proxy:
-    """Between partitions: it cuts lines at random places in the stream."""
+    """A proxy between partitions that cuts connections at random places in the stream."""
 
     def __init__(self, target: Address, dice: random.Random, mean_bytes: float) -> None:
         self.target, self.dice, self.mean_bytes = target, dice, mean_bytes
@@ -88,7 +88,7 @@ async def eventually(condition: object, seconds: float = 30.0) -> None:
 
 
 @pytest.mark.parametrize("seed", range(4))
-def test_broken_lines_and_killed_partitions_lose_and_double_nothing(seed: int) -> None:
+def test_broken_connections_and_killed_partitions_lose_and_repeat_nothing(seed: int) -> None:
     async def run() -> None:
         dice = random.Random(seed)
         disks = [Disk() for _ in range(3)]
@@ -116,7 +116,7 @@ def test_broken_lines_and_killed_partitions_lose_and_double_nothing(seed: int) -
                     part.write()
             if round_ in (20, 40):
                 killed = dice.randrange(3)
-                await parts[killed].delivery.close()  # what it had not written is gone
+                await parts[killed].delivery.close()  # what it had not written is lost
                 parts[killed] = Partition(killed, disks[killed])
                 proxies[killed].target = await parts[killed].delivery.listen("127.0.0.1")
                 parts[killed].delivery.reach(peers)
@@ -139,17 +139,17 @@ def test_broken_lines_and_killed_partitions_lose_and_double_nothing(seed: int) -
     asyncio.run(run())
 
 
-def test_nothing_leaves_the_disk_before_it_is_on_the_others() -> None:
+def test_a_batch_leaves_the_disk_only_when_it_is_on_the_receivers_disk() -> None:
     async def run() -> None:
         one, other = Disk(), Disk()
         first, second = Partition(0, one), Partition(1, other)
         await first.delivery.listen("127.0.0.1")
         first.delivery.reach({1: await second.delivery.listen("127.0.0.1")})
-        one.message_batches[1][1] = b"parcel"
+        one.message_batches[1][1] = b"batch"
         first.delivery.more()
         await eventually(lambda: second.unwritten)
         await asyncio.sleep(0.05)
-        assert one.message_batches[1] == {1: b"parcel"}
+        assert one.message_batches[1] == {1: b"batch"}
         second.write()
         await eventually(lambda: not one.message_batches[1])
         await first.delivery.close()
@@ -158,8 +158,8 @@ def test_nothing_leaves_the_disk_before_it_is_on_the_others() -> None:
     asyncio.run(run())
 
 
-def test_a_parcel_that_is_held_is_delivered_once_when_it_may_be_and_holds_up_no_other_sender() -> None:
-    """Also if its line breaks meanwhile, and it comes again on another."""
+def test_a_held_batch_is_delivered_once_when_it_is_accepted_and_delays_no_other_sender() -> None:
+    """This holds even if the connection breaks meanwhile and the batch arrives again on another one."""
 
     async def run() -> None:
         disks = [Disk() for _ in range(3)]
@@ -193,14 +193,14 @@ def test_a_parcel_that_is_held_is_delivered_once_when_it_may_be_and_holds_up_no_
 
 
 def test_a_partition_of_another_crawl_gets_nothing_and_ours_gets_it_later() -> None:
-    """It has the port that ours had before it died."""
+    """The other partition has the port that ours had before it died."""
 
     async def run() -> None:
         one = Disk()
         first, second, stranger = Partition(0, one), Partition(1, Disk()), Partition(1, Disk())
         stranger.delivery._own = Pass("another", TOKEN, 1)
         await first.delivery.listen("127.0.0.1")
-        one.message_batches[1] = {1: b"parcel"}
+        one.message_batches[1] = {1: b"batch"}
         first.delivery.reach({1: await stranger.delivery.listen("127.0.0.1")})
         await asyncio.sleep(0.2)
         first.delivery.reach({1: await second.delivery.listen("127.0.0.1")})
@@ -212,15 +212,16 @@ def test_a_partition_of_another_crawl_gets_nothing_and_ours_gets_it_later() -> N
     asyncio.run(run())
 
 
-def test_who_has_the_port_of_another_gets_and_acknowledges_nothing() -> None:
-    """It has received more than the other: taken for it, it would make us delete what the other never got."""
+def test_a_partition_on_the_port_of_another_gets_and_acknowledges_nothing() -> None:
+    """It has received more than the right one. If it were taken for the right one, we would delete batches that the right one never
+    got."""
 
     async def run() -> None:
         one, third = Disk(), Disk()
         third.received[0] = 5
         first, other = Partition(0, one), Partition(2, third)
         await first.delivery.listen("127.0.0.1")
-        one.message_batches[1] = dict.fromkeys(range(1, 8), b"parcel")
+        one.message_batches[1] = dict.fromkeys(range(1, 8), b"batch")
         first.delivery.reach({1: await other.delivery.listen("127.0.0.1")})
         first.delivery.more()
         await asyncio.sleep(0.3)
@@ -232,16 +233,16 @@ def test_who_has_the_port_of_another_gets_and_acknowledges_nothing() -> None:
 
 
 @pytest.mark.parametrize("number", [0, 3, 99, -1])
-def test_nothing_is_taken_from_a_number_that_is_no_other_partition(number: int) -> None:
-    """Of parcels that nobody made, one more would have arrived than were sent, and the crawl would never end."""
+def test_batches_from_an_invalid_partition_number_are_refused(number: int) -> None:
+    """More batches would have arrived than were sent, and the crawl would never end."""
 
     async def run() -> None:
         first = Partition(0, Disk())
         where = await first.delivery.listen("127.0.0.1")
         line = await greet(*await asyncio.open_connection(*where), Pass("crawl", TOKEN, number), called=True)
-        line.send(FrameKind.PARCEL, (1).to_bytes(8, "big") + b"parcel")
+        line.send(FrameKind.BATCH, (1).to_bytes(8, "big") + b"batch")
         frame = await line.receive()
-        assert frame is None or frame[0] == FrameKind.REFUSED  # the parcel may be on its way when the line is closed
+        assert frame is None or frame[0] == FrameKind.REFUSED  # the batch may be in flight when the connection closes
         await asyncio.sleep(0.05)
         assert not first.unwritten and not first.delivery._lines
         line.close()

@@ -1,4 +1,4 @@
-"""A head that goes is noticed, one that comes back is not lost, and nobody waits for ever for what only it can answer."""
+"""The loss of Ray's head is noticed, a head that comes back is not lost, and no call waits forever for an answer of the head."""
 
 import asyncio
 import socket
@@ -15,7 +15,7 @@ from trapline.parallel.ray.head import Head, HeadLost, listens, speaks_http2, wa
 
 
 @pytest.fixture(autouse=True)
-def _soon(monkeypatch: pytest.MonkeyPatch) -> None:
+def _short_times(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "_ASK_EVERY_S", 0.02)
     monkeypatch.setattr(module, "_SILENCE_S", 0.5)
 
@@ -32,7 +32,7 @@ def lost() -> Head:
     return head
 
 
-def test_one_that_goes_is_silent_soon_and_lost_in_time(listening: socket.socket) -> None:
+def test_a_head_that_ends_is_silent_soon_and_lost_later(listening: socket.socket) -> None:
     with watched(listening.getsockname(), listens) as head:
         time.sleep(0.2)
         assert not head.is_silent
@@ -43,14 +43,14 @@ def test_one_that_goes_is_silent_soon_and_lost_in_time(listening: socket.socket)
         assert time.monotonic() - gone_at >= 0.5
 
 
-def test_one_that_hangs_goes_too(listening: socket.socket, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Its kernel still answers for it."""
+def test_a_head_that_hangs_is_lost_too(listening: socket.socket, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The kernel still accepts connections for it."""
     monkeypatch.setattr(module, "_CONNECT_S", 0.1)
     with watched(listening.getsockname(), speaks_http2) as head:
         wait_for(lambda: head.is_lost, 5.0)
 
 
-def test_one_that_comes_back_is_not_lost(listening: socket.socket, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_head_that_comes_back_is_not_lost(listening: socket.socket, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "_SILENCE_S", 60.0)
     address = listening.getsockname()
     with watched(address, listens) as head:
@@ -61,17 +61,17 @@ def test_one_that_comes_back_is_not_lost(listening: socket.socket, monkeypatch: 
         assert not head.is_lost
 
 
-def test_an_answer_and_a_failure_come_through(listening: socket.socket) -> None:
+def test_an_answer_and_a_failure_are_passed_on(listening: socket.socket) -> None:
     with watched(listening.getsockname(), listens) as head:
         assert head.ask(divmod, 7, 2) == (3, 1)
-        assert asyncio.run(head.asked(divmod, 7, 2)) == (3, 1)
+        assert asyncio.run(head.call(divmod, 7, 2)) == (3, 1)
         with pytest.raises(ZeroDivisionError):
             head.ask(divmod, 7, 0)
         with pytest.raises(ZeroDivisionError):
-            asyncio.run(head.asked(divmod, 7, 0))
+            asyncio.run(head.call(divmod, 7, 0))
 
 
-def test_what_never_answers_is_given_up_with_the_head(listening: socket.socket) -> None:
+def test_a_call_without_an_answer_ends_when_the_head_is_lost(listening: socket.socket) -> None:
     never = threading.Event()
     with watched(listening.getsockname(), listens) as head:
         threading.Timer(0.1, listening.close).start()
@@ -80,12 +80,12 @@ def test_what_never_answers_is_given_up_with_the_head(listening: socket.socket) 
     never.set()
 
 
-def test_the_same_where_a_loop_runs(listening: socket.socket) -> None:
-    """And the loop runs on, and ends: no thread of its own is waited for."""
+def test_the_same_holds_within_a_running_event_loop(listening: socket.socket) -> None:
+    """The loop continues and ends, and does not wait for the thread of the call."""
     never = threading.Event()
 
     async def meanwhile(head: Head) -> int:
-        asking, turns = asyncio.ensure_future(head.asked(never.wait)), 0
+        asking, turns = asyncio.ensure_future(head.call(never.wait)), 0
         threading.Timer(0.1, listening.close).start()
         while not asking.done():
             await asyncio.sleep(0.01)
@@ -99,24 +99,24 @@ def test_the_same_where_a_loop_runs(listening: socket.socket) -> None:
     never.set()
 
 
-def test_a_lost_one_is_not_asked() -> None:
-    asked: list[int] = []
+def test_a_lost_head_is_not_called() -> None:
+    calls: list[int] = []
     with pytest.raises(HeadLost):
-        asyncio.run(lost().asked(asked.append, 1))
+        asyncio.run(lost().call(calls.append, 1))
     with pytest.raises(HeadLost):
-        lost().ask(asked.append, 1)
+        lost().ask(calls.append, 1)
     asyncio.run(asyncio.wait_for(lost().loss(), 5.0))
-    assert asked == []
+    assert calls == []
 
 
 @pytest.mark.parametrize(
     ("says", "is_one"),
     [(b"\0\0\6\4\0\0\0\0\0\0\5", True), (b"HTTP/1.1 400 Bad Request", False), (b"", False), (None, False)],
 )
-def test_who_does_not_greet_as_a_head_does_is_none(
+def test_a_server_without_the_greeting_of_a_head_is_not_a_head(
     listening: socket.socket, monkeypatch: pytest.MonkeyPatch, says: bytes | None, is_one: bool
 ) -> None:
-    """It says something else, hangs up, or (None) says nothing."""
+    """The server says something else, closes the connection, or (None) says nothing."""
     monkeypatch.setattr(module, "_CONNECT_S", 0.2)
 
     def answer() -> None:
@@ -125,7 +125,7 @@ def test_who_does_not_greet_as_a_head_does_is_none(
             line.recv(100)
             line.sendall(says or b"")
             if says is None:
-                line.recv(1)  # until the other end hangs up
+                line.recv(1)  # until the other end closes the connection
 
     server = threading.Thread(target=answer)
     server.start()

@@ -1,4 +1,4 @@
-"""The folder of a crawl in parts is read back as it was written, and what is none is refused in one line."""
+"""The manifest of a parallel crawl is read as it was written, and other files are refused in one line."""
 
 import json
 import re
@@ -11,16 +11,16 @@ from trapline.crawl.engine.options import CrawlOptions, live_rules
 from trapline.crawl.files.layout import DATABASE
 from trapline.crawl.files.lock import LOCK
 from trapline.errors import ConfigError
+from trapline.parallel.folder.manifest import MANIFEST, create, is_parallel, read
+from trapline.parallel.folder.merged import brought_up
 from trapline.parallel.live.control import WHERE
-from trapline.parallel.live.manifest import MANIFEST, create, is_parallel, read
-from trapline.parallel.live.merged import brought_up
 from trapline.parallel.partition import Partitioning
 from trapline.parallel.ray.machines import HOSTS
 
 OPTIONS = CrawlOptions(("http://a.test/",), rules=live_rules(delay_s=2.0), hosts={"a.test": ["10.0.0.1"]}, max_pages=7)
 
 
-def test_it_is_read_as_it_was_written(tmp_path: Path) -> None:
+def test_a_manifest_is_read_as_it_was_written(tmp_path: Path) -> None:
     made = create(tmp_path / "c", OPTIONS, Partitioning("address", 3)).begun(replace(OPTIONS, max_bytes=5.0))
     made.write()
     assert read(tmp_path / "c") == made
@@ -28,7 +28,7 @@ def test_it_is_read_as_it_was_written(tmp_path: Path) -> None:
     assert [part.name for part in made.parts] == ["partition-0", "partition-1", "partition-2"]
 
 
-def test_a_folder_that_holds_something_is_refused(tmp_path: Path) -> None:
+def test_a_folder_with_other_files_is_refused(tmp_path: Path) -> None:
     (tmp_path / "note.txt").write_text("mine")
     with pytest.raises(ConfigError, match="holds other files"):
         create(tmp_path, OPTIONS, Partitioning("address", 2))
@@ -38,7 +38,7 @@ def test_a_folder_that_holds_something_is_refused(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     "text", ["", "{", "[]", "{}", "[" * 100_000, '{"format": 2}', '{"format": 2, "options": 5}'], ids=range(7)
 )
-def test_what_is_no_manifest_is_refused(tmp_path: Path, text: str) -> None:
+def test_a_file_that_is_no_manifest_is_refused(tmp_path: Path, text: str) -> None:
     (tmp_path / MANIFEST).write_text(text)
     with pytest.raises(ConfigError, match="cannot be read"):
         read(tmp_path)
@@ -56,7 +56,7 @@ def test_what_is_no_manifest_is_refused(tmp_path: Path, text: str) -> None:
     ],
     ids=str,
 )
-def test_one_that_cannot_be_is_refused(tmp_path: Path, nonsense: dict[str, object]) -> None:
+def test_a_manifest_with_impossible_values_is_refused(tmp_path: Path, nonsense: dict[str, object]) -> None:
     create(tmp_path, OPTIONS, Partitioning("address", 2))
     found = json.loads((tmp_path / MANIFEST).read_text())
     (tmp_path / MANIFEST).write_text(json.dumps({**found, **nonsense}))
@@ -64,7 +64,7 @@ def test_one_that_cannot_be_is_refused(tmp_path: Path, nonsense: dict[str, objec
         read(tmp_path)
 
 
-def test_another_version_is_refused(tmp_path: Path) -> None:
+def test_a_manifest_of_another_version_is_refused(tmp_path: Path) -> None:
     create(tmp_path, OPTIONS, Partitioning("address", 2))
     found = json.loads((tmp_path / MANIFEST).read_text())
     (tmp_path / MANIFEST).write_text(json.dumps({**found, "format": 99}))
@@ -72,13 +72,13 @@ def test_another_version_is_refused(tmp_path: Path) -> None:
         read(tmp_path)
 
 
-def test_a_crawl_that_never_began_has_nothing_to_look_at(tmp_path: Path) -> None:
+def test_a_crawl_that_never_started_has_nothing_to_show(tmp_path: Path) -> None:
     create(tmp_path, OPTIONS, Partitioning("address", 2))
     with pytest.raises(ConfigError, match="has not begun"):
         brought_up(tmp_path)
 
 
-def test_its_page_has_a_row_for_every_file() -> None:
+def test_the_documentation_has_a_row_for_every_file() -> None:
     page = (Path(__file__).parents[2] / "docs" / "parallel.md").read_text().split("### The folder")[1]
     named = {
         name

@@ -1,4 +1,4 @@
-"""A member whose coordinator does not answer, or not as it should."""
+"""A member whose coordinator does not answer, or answers wrongly."""
 
 import asyncio
 import json
@@ -21,7 +21,7 @@ from trapline.parallel.transport.wire import Address, Pass, Refused, SecureStrea
 
 
 def member(coordinator: Address, patience_s: float) -> tuple[LiveMember, list[str]]:
-    """And what has stopped its crawl."""
+    """Return a member and the list of the reasons that stopped its crawl."""
     lead = Lead(coordinator, "127.0.0.1", "", patience_s, limited=False)
     site_owners = SiteOwners(Partitioning("rendezvous", 1), {}, 0, {})
     made, stops = (
@@ -33,20 +33,20 @@ def member(coordinator: Address, patience_s: float) -> tuple[LiveMember, list[st
 
 
 @pytest.fixture(autouse=True)
-def _hasty(monkeypatch: pytest.MonkeyPatch) -> None:
+def _short_times(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(members, "_FIRST_S", 0.2)
     monkeypatch.setattr(members, "_PAUSE_S", 0.01)
     monkeypatch.setattr(wire, "_HELLO_S", 0.05)
 
 
 async def hang(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-    """As a command does that was stopped by Ctrl-Z: the kernel takes the call, and nobody answers."""
+    """Accept the connection and never answer, like a command that was stopped by Ctrl-Z."""
     await reader.read()
     writer.close()
 
 
 @pytest.mark.parametrize("patience_s", [300.0, inf])
-def test_it_gives_up_unless_it_would_be_ended_by_whoever_started_it(patience_s: float) -> None:
+def test_a_member_stops_its_crawl_unless_its_supervisor_would_end_it(patience_s: float) -> None:
     async def obey() -> None:
         async with await asyncio.start_server(hang, "127.0.0.1", 0) as server:
             one, stops = member(server.sockets[0].getsockname()[:2], patience_s)
@@ -58,7 +58,7 @@ def test_it_gives_up_unless_it_would_be_ended_by_whoever_started_it(patience_s: 
     asyncio.run(obey())
 
 
-def test_it_calls_again_when_its_line_breaks_and_says_each_time_what_is_to_be_known() -> None:
+def test_a_member_reconnects_and_reports_its_state_each_time() -> None:
     calls: list[SecureStream] = []
 
     async def hang_up(line: SecureStream) -> None:
@@ -81,7 +81,7 @@ def test_it_calls_again_when_its_line_breaks_and_says_each_time_what_is_to_be_kn
     asyncio.run(obey())
 
 
-def test_it_does_not_try_for_ever_what_is_refused() -> None:
+def test_a_member_does_not_retry_forever_after_a_refusal() -> None:
     async def refuse(line: SecureStream) -> None:
         assert await line.receive() is not None
         line.refuse("not understood")

@@ -1,6 +1,6 @@
-"""Two groups of partitions on two hosts are one crawl, over a line that is slow and loses packets, and also if it is cut for a while.
+"""Partitions on two hosts are one crawl, over a line that is slow and loses packets, and even if the line is cut for a while.
 
-`TRAPLINE_CUT_SECONDS` sets for how long; `make proof` takes 20.
+`TRAPLINE_CUT_SECONDS` sets the length of the cut; `make proof` uses 20.
 """
 
 import asyncio
@@ -13,10 +13,10 @@ from pathlib import Path
 import pytest
 
 from tests.effort import slow
-from tests.parallel.hosts_world import Cut, crawl_on, cut_off, options_for, served_to, woven
+from tests.parallel.hosts_world import Cut, chained_web, crawl_on, cut_off, options_for, served_to
 from tests.parallel.namespaces import FAR, NEAR, Hosts, missing, two_hosts
 from tests.parallel.processes_world import fetched, meanwhile, requests_of_pages, rows
-from trapline.parallel.live.manifest import Manifest
+from trapline.parallel.folder.manifest import Manifest
 from trapline.parallel.transport import wire
 from trapline.testweb import Promise, check
 
@@ -29,7 +29,7 @@ PROMISE = Promise(delay_s=0.1, per_connection=4)
 
 @pytest.fixture
 def hosts(request: pytest.FixtureRequest) -> Iterator[Hosts]:
-    """By delay and loss."""
+    """Yield two hosts, by delay and loss."""
     if why := missing():
         pytest.skip(why)
     with two_hosts(*request.param) as made:
@@ -38,7 +38,7 @@ def hosts(request: pytest.FixtureRequest) -> Iterator[Hosts]:
 
 @pytest.fixture
 def ends(hosts: Hosts) -> Iterator[tuple[socket.socket, socket.socket]]:
-    """A socket on each host."""
+    """Yield a socket on each host."""
     made = []
     for host, address in ((hosts.near, NEAR), (hosts.far, FAR)):
         with host.entered():
@@ -50,11 +50,11 @@ def ends(hosts: Hosts) -> Iterator[tuple[socket.socket, socket.socket]]:
 
 
 @pytest.mark.parametrize("hosts", [(0.05, 0.0)], indirect=True)
-def test_what_is_sent_while_the_line_is_cut_is_gone(hosts: Hosts, ends: tuple[socket.socket, socket.socket]) -> None:
+def test_packets_that_are_sent_during_a_cut_are_lost(hosts: Hosts, ends: tuple[socket.socket, socket.socket]) -> None:
     near, far = ends
     for order, said in ((hosts.line.cut, b"cut"), (hosts.line.join, b"joined")):
         order()
-        hosts.line.counts()  # it has been obeyed
+        hosts.line.counts()  # the order has been obeyed
         near.sendto(said, (FAR, 7_000))
     far.settimeout(10.0)
     assert far.recvfrom(100) == (b"joined", (NEAR, 7_000))
@@ -63,11 +63,11 @@ def test_what_is_sent_while_the_line_is_cut_is_gone(hosts: Hosts, ends: tuple[so
 
 @slow
 @pytest.mark.parametrize("hosts", [(0.0, 0.2)], indirect=True)
-def test_so_many_packets_are_lost(hosts: Hosts, ends: tuple[socket.socket, socket.socket]) -> None:
+def test_the_share_of_lost_packets_is_right(hosts: Hosts, ends: tuple[socket.socket, socket.socket]) -> None:
     _, far = ends
     for _ in range(1_000):
         far.sendto(b"hello", (NEAR, 7_000))
-        hosts.line.counts()  # slowly: no queue on the way runs over
+        hosts.line.counts()  # slowly, so that no queue on the way overflows
     back = hosts.line.counts()[1]
     assert back["packets"] + back["lost"] >= 1_000
     assert 0.1 < back["lost"] / (back["packets"] + back["lost"]) < 0.3
@@ -75,16 +75,14 @@ def test_so_many_packets_are_lost(hosts: Hosts, ends: tuple[socket.socket, socke
 
 @pytest.mark.parametrize("hosts", [(0.0, 0.0)], indirect=True)
 @pytest.mark.parametrize("says", [b"", b"something"])
-def test_a_line_that_falls_silent_ends_on_both_hosts(
-    hosts: Hosts, says: bytes, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Whether or not there was something to say."""
+def test_a_silent_connection_ends_on_both_hosts(hosts: Hosts, says: bytes, monkeypatch: pytest.MonkeyPatch) -> None:
+    """This holds whether or not there is something to send."""
     monkeypatch.setattr(wire, "_SILENT_S", 2.0)
 
     async def fall_silent() -> None:
         lines = await line_between(hosts)
         hosts.line.cut()
-        hosts.line.counts()  # it has been obeyed
+        hosts.line.counts()  # the order has been obeyed
         for line in lines if says else ():
             line.send(wire.FrameKind.STATUS, says)
         assert await asyncio.wait_for(asyncio.gather(*(line.receive() for line in lines)), 60.0) == [None, None]
@@ -106,23 +104,23 @@ async def line_between(hosts: Hosts) -> tuple[wire.SecureStream, wire.SecureStre
 
 @slow
 @pytest.mark.parametrize("hosts", [(DELAY_S, LOSS)], indirect=True)
-def test_a_group_that_is_cut_off_comes_back_and_nothing_is_lost(hosts: Hosts, tmp_path: Path) -> None:
+def test_a_host_that_is_cut_off_returns_and_nothing_is_lost(hosts: Hosts, tmp_path: Path) -> None:
     folder, cut = tmp_path / "c", Cut()
-    with served_to(hosts, woven(SITES, PAGES_A_SITE)) as server:
+    with served_to(hosts, chained_web(SITES, PAGES_A_SITE)) as server:
         options = options_for(server, 1, PROMISE.delay_s, PROMISE.per_connection, connections=20)
         with meanwhile(lambda: cut_off(hosts, folder, PAGES // 4, CUT_S, cut)):
             ended = crawl_on(hosts, folder, options)
         requests, findings = requests_of_pages(server), check(server.log(), PROMISE)
-    assert cut.pages_before <= cut.pages_at_end < PAGES  # neither group could go on alone to the end
+    assert cut.pages_before <= cut.pages_at_end < PAGES  # neither host could finish the crawl alone
     assert cut.passed == 0
-    assert requests == Counter(range(PAGES))  # nobody died, so that nothing that was in flight is asked for again
+    assert requests == Counter(range(PAGES))  # no process died, so no request was repeated
     assert set(fetched(folder)) == {server.web.url(page) for page in range(PAGES)}
     assert (ended.stopped_by, findings.overlaps, findings.early, findings.disallowed) == ("drained", [], [], [])
     check_groups(ended)
 
 
 def check_groups(ended: Manifest) -> None:
-    """Every partition had its part of the web, and none was started again."""
+    """Check that every partition fetched its part of the web, and that none was restarted."""
     for part in ended.parts:
         assert sum(fetched(part).values()) > 0
         assert rows(part, "select value from meta where key = 'runs'") == [("1",)]

@@ -1,4 +1,5 @@
-"""Partitions on a real Ray cluster of one machine are one crawl: the pages of one process's, each once, politely, whoever is killed."""
+"""Partitions on a real Ray cluster of one machine fetch the same pages as one process, each once and politely, even if processes are
+killed."""
 
 import asyncio
 import json
@@ -32,14 +33,15 @@ from tests.parallel.ray_world import TOKEN, cluster
 from tests.proof.surfaces import is_loopback, listening_on_ray
 from trapline.cli import run
 from trapline.crawl.files.lock import holder
-from trapline.parallel.live.manifest import read
+from trapline.parallel.folder.manifest import read
 from trapline.parallel.live.worker import WorkerTask
 from trapline.parallel.ray.head import Head, listens
 from trapline.testweb import Served, check
 
 Captured = pytest.CaptureFixture[str]
 PARTS = 4
-# Not imported to see whether it is there: it reads its settings from the environment then, once.
+# Ray is not imported to find out whether it is installed, because it reads its settings from the environment at
+# import, once.
 pytestmark = pytest.mark.skipif(find_spec("ray") is None, reason="Ray is not installed")
 
 
@@ -52,17 +54,17 @@ def address() -> Iterator[str]:
 
 
 def check_whole(folder: Path, server: Served) -> None:
-    """Every page is had once, and no rule was broken, by the web's own log."""
+    """Check that every page was fetched once, and that no rule was broken by the web's own log."""
     findings = check(server.log(), PROMISE)
     assert (findings.overlaps, findings.early, findings.disallowed) == ([], [], [])
     assert fetched(folder) == Counter(server.web.url(page) for page in range(PAGES))
 
 
-def test_they_fetch_what_one_process_fetches_each_page_once(tmp_path: Path, address: str) -> None:
+def test_the_partitions_fetch_what_one_process_fetches_each_page_once(tmp_path: Path, address: str) -> None:
     alone, together = tmp_path / "alone", tmp_path / "together"
-    with served(tmp_path) as (server, told):
-        assert crawl(*told, "-o", alone) == 0
-        assert crawl(*told, "-o", together, "--processes", PARTS, "--ray", address) == 0
+    with served(tmp_path) as (server, arguments):
+        assert crawl(*arguments, "-o", alone) == 0
+        assert crawl(*arguments, "-o", together, "--processes", PARTS, "--ray", address) == 0
         assert requests_of_pages(server) == Counter(dict.fromkeys(range(PAGES), 2))
         check_whole(together, server)
     assert fetched(together) == fetched(alone)
@@ -72,7 +74,7 @@ def test_they_fetch_what_one_process_fetches_each_page_once(tmp_path: Path, addr
 
 
 @slow
-def test_a_worker_and_a_supervisor_are_killed_and_nothing_is_lost(tmp_path: Path, address: str) -> None:
+def test_a_killed_worker_and_a_killed_supervisor_lose_nothing(tmp_path: Path, address: str) -> None:
     folder = tmp_path / "c"
     first, second = folder / "partition-1", folder / "partition-3"
 
@@ -83,50 +85,50 @@ def test_a_worker_and_a_supervisor_are_killed_and_nothing_is_lost(tmp_path: Path
         os.kill(worker, signal.SIGKILL)
         os.kill(_parent(orphan), signal.SIGKILL)
 
-    with served(tmp_path, latency_s=0.02) as (server, told), meanwhile(kill):
-        assert crawl(*told, "-o", folder, "--processes", PARTS, "--ray", address) == 0
+    with served(tmp_path, latency_s=0.02) as (server, arguments), meanwhile(kill):
+        assert crawl(*arguments, "-o", folder, "--processes", PARTS, "--ray", address) == 0
         check_whole(folder, server)
     for part in (first, second):
         assert rows(part, "select value from meta where key = 'runs'") == [("2",)]
 
 
 @slow
-def test_four_become_six_in_mid_crawl(tmp_path: Path, address: str) -> None:
+def test_four_partitions_become_six_during_the_crawl(tmp_path: Path, address: str) -> None:
     folder = tmp_path / "c"
 
     def resize() -> None:
         wait_for(lambda: sum(has(folder / f"partition-{number}", 6) for number in range(PARTS)) >= 2)
         assert run(["parallel", "resize", str(folder), "6"]) == 0
 
-    with served(tmp_path, latency_s=0.02) as (server, told), meanwhile(resize):
-        assert crawl(*told, "-o", folder, "--processes", PARTS, "--ray", address) == 0
+    with served(tmp_path, latency_s=0.02) as (server, arguments), meanwhile(resize):
+        assert crawl(*arguments, "-o", folder, "--processes", PARTS, "--ray", address) == 0
         check_whole(folder, server)
     assert read(folder).sizes == (PARTS, 6)
 
 
 @slow
-def test_a_machine_that_leaves_before_its_partition_starts_is_chosen_anew(
+def test_another_machine_is_chosen_if_one_leaves_before_its_partition_starts(
     tmp_path: Path, address: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Ray knows no such machine: it says so when the supervisor is to be started there."""
+    """Ray does not know such a machine, and says so when the supervisor is to be started there."""
     from trapline.parallel.ray.cluster import Cluster
 
     folder, hosts, left = tmp_path / "c", Cluster._hosts, "ab" * 28
-    asked: list[int] = []
+    calls: list[int] = []
 
     def once_with_another() -> dict[str, str]:
-        asked.append(len(asked))
-        return hosts() if len(asked) != 2 else dict.fromkeys(hosts(), left)  # the first is for those to be made ready
+        calls.append(len(calls))
+        return hosts() if len(calls) != 2 else dict.fromkeys(hosts(), left)  # the first call is for preparing
 
     async def is_ready(cluster: Cluster, host: str, node: str) -> bool:
         return True
 
     monkeypatch.setattr(Cluster, "_hosts", staticmethod(once_with_another))
     monkeypatch.setattr(Cluster, "_is_ready", is_ready)
-    with served(tmp_path) as (server, told):
-        assert crawl(*told, "-o", folder, "--processes", 2, "--ray", address) == 0
+    with served(tmp_path) as (server, arguments):
+        assert crawl(*arguments, "-o", folder, "--processes", 2, "--ray", address) == 0
         check_whole(folder, server)
-    assert len(asked) > 4  # once at first, for each of the two, for one of them again, and at the end
+    assert len(calls) > 4  # once at first, once for each of the two, again for one of them, and once at the end
 
 
 def _parent(process: int) -> int:
@@ -138,10 +140,10 @@ def _parent(process: int) -> int:
 
 
 @slow
-def test_a_head_that_is_lost_ends_the_crawl_in_order(
+def test_a_lost_head_ends_the_crawl_in_order(
     tmp_path: Path, address: str, monkeypatch: pytest.MonkeyPatch, capsys: Captured
 ) -> None:
-    """One that we can close stands in for it: the true one is needed for other tests."""
+    """A server that we can close plays the head, because other tests need the real one."""
     from trapline.parallel.ray import head, joining
 
     folder, stand_in = tmp_path / "c", socket.create_server(("127.0.0.1", 0))
@@ -155,8 +157,8 @@ def test_a_head_that_is_lost_ends_the_crawl_in_order(
         wait_for(lambda: has(part, 1))
         stand_in.close()
 
-    with served(tmp_path) as (_, told), meanwhile(lose):  # so slow that it cannot have come to its end
-        assert crawl(*told, "--delay", 3, "-o", folder, "--processes", 1, "--ray", address) == 2
+    with served(tmp_path) as (_, arguments), meanwhile(lose):  # slow enough that the crawl cannot be complete
+        assert crawl(*arguments, "--delay", 3, "-o", folder, "--processes", 1, "--ray", address) == 2
     gone = f"the Ray cluster is gone: its head at 127.0.0.1:{port} does not answer"
     way_on = f"resume with: trapline crawl --resume {folder} --ray {address}"
     assert capsys.readouterr().err.endswith(f"trapline: error: {gone}; {way_on}\n")
@@ -189,16 +191,16 @@ def test_a_partition_that_does_not_end_without_a_head_is_not_waited_for(monkeypa
 
 
 def in_a_process(home: Path, code: str, **environment: str) -> subprocess.CompletedProcess[str]:
-    """Of its own: Ray keeps the first token that it sees."""
+    """Run in a new process, because Ray keeps the first token that it sees."""
     without = {name: value for name, value in os.environ.items() if name not in TOKEN}
-    told = {**without, "HOME": str(home), **environment}
-    return subprocess.run([sys.executable, "-c", code], env=told, capture_output=True, text=True)
+    arguments = {**without, "HOME": str(home), **environment}
+    return subprocess.run([sys.executable, "-c", code], env=arguments, capture_output=True, text=True)
 
 
 @slow
-def test_another_token_is_one_line(tmp_path: Path, address: str) -> None:
-    told = ["crawl", "http://a.test/", "-o", str(tmp_path / "c"), "--processes", "2", "--ray", address, "--quiet"]
-    command = f"import sys; from trapline.cli import run; sys.exit(run({told}))"
+def test_a_wrong_token_is_reported_in_one_line(tmp_path: Path, address: str) -> None:
+    arguments = ["crawl", "http://a.test/", "-o", str(tmp_path / "c"), "--processes", "2", "--ray", address, "--quiet"]
+    command = f"import sys; from trapline.cli import run; sys.exit(run({arguments}))"
     ended = in_a_process(
         Path.home(), command, RAY_AUTH_MODE="token", RAY_AUTH_TOKEN="f" * 32, RAY_NUM_REDIS_GET_RETRIES="1"
     )
@@ -209,8 +211,8 @@ def test_another_token_is_one_line(tmp_path: Path, address: str) -> None:
 
 
 @slow
-def test_a_token_that_is_there_is_shown_to_any_address(tmp_path: Path, address: str) -> None:
-    """And what is waited for is said, where Ray's own words are not."""
+def test_an_existing_token_is_sent_to_any_address(tmp_path: Path, address: str) -> None:
+    """The command also says what it waits for, where Ray itself does not."""
     (tmp_path / ".ray").mkdir()
     (tmp_path / ".ray" / "auth_token").write_text(TOKEN["RAY_AUTH_TOKEN"])
     code = f"""
@@ -228,8 +230,8 @@ with connected({address!r}, step):
     assert (ended.stdout, ended.stderr) == ("in\n", "joining the Ray cluster\n")
 
 
-def test_a_cluster_of_our_own_is_given_a_token_drawn_anew(monkeypatch: pytest.MonkeyPatch) -> None:
-    """So that Ray, which writes one into a file where it finds none, need not. No cluster is started: that takes many seconds."""
+def test_a_cluster_of_our_own_gets_a_new_random_token(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Ray would write a token into a file if it found none. No cluster is started here, because that takes many seconds."""
     from trapline.parallel.ray.joining import LOCAL, _have_token
 
     ours: list[str] = []
@@ -240,7 +242,7 @@ def test_a_cluster_of_our_own_is_given_a_token_drawn_anew(monkeypatch: pytest.Mo
     assert len(ours[0]) == 32 and ours[0] != ours[1]
 
 
-def test_ray_is_quoted_shortly() -> None:
+def test_messages_of_ray_are_shortened() -> None:
     from ray.exceptions import AuthenticationError
 
     from trapline.parallel.ray.joining import _why
@@ -262,14 +264,18 @@ def test_ray_is_quoted_shortly() -> None:
         ("no-such-host.invalid:6379", "cannot be reached"),
     ],
 )
-def test_a_dead_address_is_one_line(tmp_path: Path, ray: str, complaint: str, capsys: Captured) -> None:
+def test_an_unreachable_address_is_reported_in_one_line(
+    tmp_path: Path, ray: str, complaint: str, capsys: Captured
+) -> None:
     assert run(["crawl", "http://a.test/", "-o", str(tmp_path / "c"), "--processes", "2", "--ray", ray]) == 2
-    lines = [line for line in capsys.readouterr().err.splitlines() if not line.endswith(" ...")]  # what took long
+    lines = [line for line in capsys.readouterr().err.splitlines() if not line.endswith(" ...")]  # the slow part
     assert len(lines) == 1 and f"--ray {ray}: " in lines[0] and complaint in lines[0]
     assert not (tmp_path / "c").exists()
 
 
-def test_without_ray_it_says_what_to_install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Captured) -> None:
+def test_without_ray_the_error_says_what_to_install(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Captured
+) -> None:
     monkeypatch.setitem(sys.modules, "ray", None)
     monkeypatch.delitem(sys.modules, "trapline.parallel.ray.cluster")
     assert run(["crawl", "http://a.test/", "-o", str(tmp_path / "c"), "--processes", "2", "--ray", "auto"]) == 2
@@ -279,13 +285,13 @@ def test_without_ray_it_says_what_to_install(tmp_path: Path, monkeypatch: pytest
     )
 
 
-def test_it_must_be_told_how_many(tmp_path: Path, capsys: Captured) -> None:
+def test_the_number_of_processes_is_required(tmp_path: Path, capsys: Captured) -> None:
     assert run(["crawl", "http://a.test/", "-o", str(tmp_path / "c"), "--ray", "auto"]) == 2
     assert "--processes N" in capsys.readouterr().err
 
 
 @slow
-def test_a_cluster_that_is_started_for_a_crawl_listens_on_loopback_alone(tmp_path: Path) -> None:
-    """Ray's own sockets, and those of the coordinator and the partitions, which go by its address."""
+def test_a_cluster_that_is_started_for_a_crawl_listens_only_on_loopback(tmp_path: Path) -> None:
+    """This holds for the sockets of Ray, and for those of the coordinator and the partitions, which use its address."""
     (found,) = listening_on_ray(tmp_path)
     assert len(found) >= 3 and all(is_loopback(where.rpartition(":")[0]) for where in found), found

@@ -1,4 +1,4 @@
-"""Machines of a cluster that do not share the crawl's folder, that join later, leave, or are out of reach. Ray's part is played here."""
+"""Machines of a cluster that do not share the crawl's folder, join later, leave, or are unreachable. The tests play Ray."""
 
 import asyncio
 import shutil
@@ -16,7 +16,7 @@ import pytest
 from tests.parallel.ray_world import TOKEN
 from trapline.crawl.engine.options import CrawlOptions
 from trapline.errors import ConfigError
-from trapline.parallel.live.manifest import Manifest, create
+from trapline.parallel.folder.manifest import Manifest, create
 from trapline.parallel.live.worker import WorkerTask
 from trapline.parallel.partition import Partitioning
 from trapline.parallel.ray import machines as placement
@@ -28,15 +28,15 @@ pytestmark = pytest.mark.skipif(find_spec("ray") is None, reason="Ray is not ins
 TASK = WorkerTask("f", "m", "c", "t", 1, {}, [2], "{}", ("a", 1), False)
 
 
-class Called:
-    """What Ray makes of a function or a method: it is called there, and its answer waited for here."""
+class RemoteFunction:
+    """A function or method as Ray offers it. It is called remotely, and the caller waits for its result."""
 
     def __init__(self, function: Callable[..., Any]) -> None:
         self.remote = function
 
 
 class Machines:
-    """By name; the command is on `a`. Each has a disk of its own, on which the crawl's folder has the same path."""
+    """Machines by name. The command runs on `a`. Each machine has its own disk, on which the crawl's folder has the same path."""
 
     def __init__(self, disks: Path, folder: Path) -> None:
         self._disks, self._folder = disks, folder
@@ -49,21 +49,21 @@ class Machines:
     def disk(self, host: str) -> Path:
         return self._folder if host == "a" else self._disks / host
 
-    def on(self, node: str, function: Callable[..., Any]) -> Called:
+    def on(self, node: str, function: Callable[..., Any]) -> RemoteFunction:
         host = node.removeprefix("node ")
 
-        def call(path: str, *told: Any) -> Any:
+        def call(path: str, *arguments: Any) -> Any:
             if function.__name__ == "made_ready":
                 self.made_ready.append(host)
-                told = told[0], True  # nothing is compiled
-            return function(path.replace(str(self._folder), str(self.disk(host))), *told)
+                arguments = arguments[0], True  # nothing is compiled
+            return function(path.replace(str(self._folder), str(self.disk(host))), *arguments)
 
-        return Called(call)
+        return RemoteFunction(call)
 
 
 @pytest.fixture
 def on_ray(monkeypatch: pytest.MonkeyPatch) -> Any:
-    """With the token of the other tests: Ray keeps the first that it sees."""
+    """Use the token of the other tests, because Ray keeps the first token that it sees."""
     for name, value in TOKEN.items():
         monkeypatch.setenv(name, value)
     return import_module("trapline.parallel.ray.cluster")
@@ -89,15 +89,15 @@ def machines(tmp_path: Path, manifest: Manifest, on_ray: Any, monkeypatch: pytes
 
 
 def cluster_of(on_ray: Any) -> Any:
-    """Its head is there, and nobody watches whether it stays."""
+    """Return a cluster whose head is present and not watched."""
     return on_ray.Cluster("a:6379", Head(("a", 6379), listens), lambda what: nullcontext())
 
 
 def crawled(on_ray: Any, manifest: Manifest, launches: Callable[[Any], Awaitable[Any]]) -> Any:
-    """A cluster's crawl in which these are all its launches, and what they answered."""
+    """Run a cluster's crawl that makes only these launches, and return their results."""
     answers = []
 
-    def crawl_with(manifest: Manifest, show: object, launch: Any, *told: object) -> Manifest:
+    def crawl_with(manifest: Manifest, show: object, launch: Any, *arguments: object) -> Manifest:
         answers.append(asyncio.run(launches(launch)))  # type: ignore[arg-type]
         return manifest
 
@@ -107,8 +107,8 @@ def crawled(on_ray: Any, manifest: Manifest, launches: Callable[[Any], Awaitable
     return answers[0]
 
 
-def leave_a_killed_workers(folder: Path) -> None:
-    """A database, half of whose rows are in the file beside it."""
+def leave_database_of_killed_worker(folder: Path) -> None:
+    """Make a database half of whose rows are in the write-ahead log."""
     made = folder.with_name("made")
     made.mkdir(parents=True)
     with closing(sqlite3.connect(made / "crawl.db", isolation_level=None)) as database:
@@ -117,13 +117,13 @@ def leave_a_killed_workers(folder: Path) -> None:
         database.execute("insert into fetch values (1)")
         database.execute("pragma wal_checkpoint(truncate)")
         database.execute("insert into fetch values (2)")
-        shutil.copytree(made, folder)  # as it is before it is closed
+        shutil.copytree(made, folder)  # copied before it is closed
     assert (folder / "crawl.db-wal").stat().st_size > 0
 
 
 def supervised_by(monkeypatch: pytest.MonkeyPatch, on_ray: Any, runs: Callable[[str], Any]) -> None:
     async def supervisor(task: WorkerTask, node: str) -> Any:
-        return type("Handle", (), {"run": Called(lambda line: runs(node))})
+        return type("Handle", (), {"run": RemoteFunction(lambda line: runs(node))})
 
     monkeypatch.setattr(on_ray.Cluster, "_supervisor", staticmethod(supervisor))
 
@@ -132,11 +132,11 @@ async def ends(node: str) -> tuple[int, str]:
     return 0, node
 
 
-def test_what_is_elsewhere_is_fetched_whole(
+def test_a_partition_on_another_machine_is_copied_completely(
     on_ray: Any, manifest: Manifest, machines: Machines, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     placement.write(manifest.folder, Placement("a", False, {0: "a", 1: "b"}))
-    leave_a_killed_workers(machines.disk("b") / "partition-1")
+    leave_database_of_killed_worker(machines.disk("b") / "partition-1")
     supervised_by(monkeypatch, on_ray, ends)
     assert crawled(on_ray, manifest, lambda launch: launch(TASK)) == (0, "node b")
     with closing(sqlite3.connect(manifest.parts[1] / "crawl.db")) as database:
@@ -144,16 +144,18 @@ def test_what_is_elsewhere_is_fetched_whole(
     assert not manifest.parts[0].exists()
 
 
-def test_one_that_never_began_elsewhere_is_left_out(on_ray: Any, manifest: Manifest, machines: Machines) -> None:
+def test_a_partition_that_never_started_on_another_machine_is_left_out(
+    on_ray: Any, manifest: Manifest, machines: Machines
+) -> None:
     placement.write(manifest.folder, Placement("a", False, {1: "b"}))
     crawled(on_ray, manifest, lambda launch: asyncio.sleep(0))
     assert not (manifest.parts[1] / "crawl.db").exists()
 
 
-def test_a_machine_that_left_is_one_line(
+def test_a_machine_that_left_is_reported_in_one_line(
     on_ray: Any, manifest: Manifest, machines: Machines, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """When its partition is to be started, and when its database is to be fetched."""
+    """It is noticed when its partition is to be started, and when its database is to be copied."""
     monkeypatch.setattr(on_ray, "PATIENCE_S", 0.01)
     placement.write(manifest.folder, Placement("a", False, {1: "b"}))
     answers: list[tuple[int, str]] = []
@@ -169,10 +171,10 @@ def test_a_machine_that_left_is_one_line(
     assert str(raised.value).endswith(f"--resume {manifest.folder}")
 
 
-def test_a_machine_that_joins_later_is_made_ready_when_it_is_chosen(
+def test_a_machine_that_joins_later_is_prepared_when_it_is_chosen(
     on_ray: Any, manifest: Manifest, machines: Machines, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """And that it does not see the folder is known from then on."""
+    """From then on it is known that the machine does not see the folder."""
     machines.there = ["a"]
     supervised_by(monkeypatch, on_ray, ends)
 
@@ -187,7 +189,7 @@ def test_a_machine_that_joins_later_is_made_ready_when_it_is_chosen(
     assert placement.read(manifest.folder) == Placement("a", False, {0: "a", 1: "b"})
 
 
-def test_none_is_placed_on_a_machine_of_another_version(
+def test_no_partition_is_placed_on_a_machine_of_another_version(
     on_ray: Any, manifest: Manifest, machines: Machines, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     machines.there = ["a"]
@@ -204,7 +206,7 @@ def test_none_is_placed_on_a_machine_of_another_version(
     assert placement.read(manifest.folder) == Placement("a", True, {0: "a"})
 
 
-def test_a_machine_that_leaves_before_the_start_is_chosen_anew(
+def test_another_machine_is_chosen_if_one_leaves_before_the_start(
     on_ray: Any, manifest: Manifest, machines: Machines, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     placement.write(manifest.folder, Placement("a", False, {0: "a"}))
@@ -219,22 +221,22 @@ def test_a_machine_that_leaves_before_the_start_is_chosen_anew(
     assert crawled(on_ray, manifest, lambda launch: launch(TASK)) == (0, "node a")
 
 
-def test_a_supervisor_out_of_reach_is_asked_again_and_not_replaced(on_ray: Any, machines: Machines) -> None:
-    asked = 0
+def test_an_unreachable_supervisor_is_called_again_and_not_replaced(on_ray: Any, machines: Machines) -> None:
+    calls = 0
 
     async def answers_the_third_time(line: bytes) -> tuple[int, str]:
-        nonlocal asked
-        asked += 1
-        if asked < 3:
+        nonlocal calls
+        calls += 1
+        if calls < 3:
             raise on_ray.ActorUnavailableError("no way there", None)
         return 0, "done"
 
-    supervisor = type("Handle", (), {"run": Called(answers_the_third_time)})
+    supervisor = type("Handle", (), {"run": RemoteFunction(answers_the_third_time)})
     assert asyncio.run(cluster_of(on_ray)._ended(supervisor, b"")) == (0, "done")
-    assert asked == 3
+    assert calls == 3
 
 
-def test_a_worker_that_dies_before_it_reads_is_a_death_and_started_once(
+def test_a_worker_that_dies_before_it_reads_counts_as_dead_and_is_started_once(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     said = tmp_path / "said"
@@ -246,7 +248,7 @@ def test_a_worker_that_dies_before_it_reads_is_a_death_and_started_once(
     assert said.read_text() == "started "
 
 
-def test_why_kernels_could_not_be_compiled_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_reason_why_kernels_cannot_be_compiled_is_reported(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(supervisors, "_WARMUP", ("-c", "import sys; sys.exit('the disk is full')"))
     with pytest.raises(RuntimeError, match="the disk is full"):
         supervisors.made_ready(str(tmp_path / "c"), "", warm=False)
@@ -255,12 +257,12 @@ def test_why_kernels_could_not_be_compiled_is_said(tmp_path: Path, monkeypatch: 
 @pytest.mark.parametrize(
     ("cause", "install"),
     [
-        (RuntimeError("failed to import:\n\nModuleNotFoundError: No module named 'trapline'"), True),  # Ray's own words
+        (RuntimeError("failed to import:\n\nModuleNotFoundError: No module named 'trapline'"), True),  # Ray's words
         (AttributeError("no attribute 'made_ready'"), True),
         (OSError(28, "No space left on device"), False),
     ],
 )
-def test_to_install_helps_only_where_something_is_not_installed(
+def test_the_hint_to_install_appears_only_if_something_is_not_installed(
     on_ray: Any, monkeypatch: pytest.MonkeyPatch, cause: Exception, install: bool
 ) -> None:
     error = on_ray.RayTaskError("made_ready", f"Traceback\n{type(cause).__name__}: {cause}", cause)

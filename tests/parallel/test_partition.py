@@ -1,4 +1,4 @@
-"""Who owns what: every machine answers the same, sites stay whole, and a new partition takes only its share."""
+"""The owner of a page: every machine computes the same one, a site has one owner, and a new partition takes only its share."""
 
 import numpy as np
 import pytest
@@ -54,13 +54,13 @@ def test_a_new_partition_takes_its_share() -> None:
 
 
 def test_owners_are_the_same_on_every_machine() -> None:
-    """These numbers are part of the format of a crawl in parts: a change of them moves sites between partitions."""
+    """These numbers are part of the format of a parallel crawl. Changing them would move sites between partitions."""
     sites = [b"http://example.org:80", b"https://trapline.example:443"]
     assert [Partitioning("site-hash", 16).owner_of(b"", site, b"") for site in sites] == [7, 7]
     assert [Partitioning("rendezvous", 16).owner_of(b"", site, b"") for site in sites] == [9, 4]
 
 
-def test_the_longest_suffix_counts() -> None:
+def test_the_longest_public_suffix_counts() -> None:
     chosen = Partitioning("suffix", 8, {"uk": 1, "ac.uk": 2, "example.org": 3})
     hosts = {b"http://www.ox.ac.uk:80": 2, b"http://bbc.co.uk:80": 1, b"https://example.org:443": 3}
     assert {site: chosen.owner_of(b"", site, b"") for site in hosts} == hosts
@@ -78,6 +78,6 @@ def test_the_longest_suffix_counts() -> None:
         ({"kind": "suffix", "partitions": 2, "suffixes": {"edu": 2}}, "partition 2 is not in 0..1"),
     ],
 )
-def test_what_is_no_partitioning_is_refused(settings: dict[str, object], reason: str) -> None:
+def test_an_invalid_partitioning_is_refused(settings: dict[str, object], reason: str) -> None:
     with pytest.raises(ConfigError, match=reason):
         Partitioning(**settings)  # type: ignore[arg-type]

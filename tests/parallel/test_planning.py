@@ -44,20 +44,20 @@ def planned(task: CrawlTask, most: int | None = None):  # type: ignore[no-untype
     return plan(task, processes, assumed(processes))
 
 
-def test_the_generic_engine_needs_four_and_firewall_will_do() -> None:
+def test_the_generic_engine_needs_four_processes_and_firewall_suffices() -> None:
     found = planned(CrawlTask(10**9, MONTH, 10 * MBIT, PAGE))
     assert (found.processes, found.mode, found.exchanges) == (4, PLANNED_FIREWALL, 0)
     assert found.coverage == FIREWALL_COVERAGE[4] and found.exchange_share == 0.0
 
 
-def test_high_freshness_needs_more_than_firewall_is_good_for() -> None:
+def test_high_freshness_needs_more_processes_than_firewall_allows() -> None:
     found = planned(CrawlTask(10**9, WEEK, 10 * MBIT, PAGE))
     assert (found.processes, found.mode) == (14, PLANNED_EXCHANGE)
     assert found.coverage == FIREWALL_COVERAGE[1] and 0.0 < found.exchange_share < 0.01
 
 
 def test_the_medium_scale_engine_needs_four_slow_links() -> None:
-    """A tenth of the web, so that it matters which: exchange."""
+    """The crawl covers a tenth of the web, so the choice of pages matters: exchange."""
     found = planned(CrawlTask(10**8, MONTH, MBIT, PAGE, web_pages=10**9))
     assert (found.processes, found.mode, found.exchanges) == (4, PLANNED_EXCHANGE, EXCHANGES)
     assert found.exchange_every_s == pytest.approx(MONTH / EXCHANGES) and found.exchange_share < 0.01
@@ -65,7 +65,7 @@ def test_the_medium_scale_engine_needs_four_slow_links() -> None:
 
 
 @given(TASKS)
-def test_the_processes_are_enough_and_one_less_is_not(task: CrawlTask) -> None:
+def test_the_planned_processes_are_enough_and_one_less_is_not(task: CrawlTask) -> None:
     n = task.processes
     assert n * task.link_bytes_per_s >= task.bytes_per_s * (1 - 1e-12)
     by_processor = math.ceil(task.pages / task.every_s / 4600.0)
@@ -83,7 +83,7 @@ def test_too_few_processes_take_longer_and_enough_do_not(task: CrawlTask, most: 
 
 
 @given(st.integers(1, 200))
-def test_what_is_assumed_lies_between_what_was_measured(processes: int) -> None:
+def test_assumed_costs_lie_between_measured_ones(processes: int) -> None:
     for table in (FIREWALL_COVERAGE, URLS_PER_PAGE):
         assert min(table.values()) <= between(table, processes) <= max(table.values())
     assert all(between(FIREWALL_COVERAGE, n) == value for n, value in FIREWALL_COVERAGE.items())
@@ -94,7 +94,7 @@ REPRODUCED = (ROOT / "docs" / "reproduce-cho.md").read_text()
 
 
 def means(table: str) -> dict[str, list[float]]:
-    """A table of the generated web, the first in docs/reproduce-cho.md: what a row is of, and its means from left to right."""
+    """Return the first table of the generated web in docs/reproduce-cho.md: the label of each row, and its means from left to right."""
     rows = re.search(rf"^  {table}\. .*\n.*\n((?:  \S.*\n)+)", REPRODUCED, re.M)
     assert rows, table
     return {row.split()[0]: [float(mean) for mean in re.findall(r"([\d.]+) ±", row)] for row in rows[1].splitlines()}
@@ -110,19 +110,19 @@ def test_every_cost_is_the_measured_one_that_it_cites() -> None:
     assert f"| `make bench-live` | {PAGES_PER_SECOND:,.0f} pages/s" in (ROOT / "README.md").read_text()
 
 
-def test_firewall_is_for_few_that_reach_enough() -> None:
+def test_firewall_is_chosen_for_few_processes_that_reach_enough_pages() -> None:
     assert mode_for(1, Expected(1.0, 1.0, 0.0)) == ONE
     assert mode_for(4, Expected(0.95, 1.0, 0.5)) == PLANNED_FIREWALL
     assert mode_for(4, Expected(0.5, 1.0, 0.5)) == PLANNED_EXCHANGE
     assert mode_for(5, Expected(1.0, 1.0, 0.5)) == PLANNED_EXCHANGE
 
 
-def test_more_processes_than_can_be_named_are_refused() -> None:
+def test_too_many_processes_are_refused() -> None:
     with pytest.raises(ConfigError, match="faster --link or a longer --every"):
         affordable(CrawlTask(10**10, 60.0, 1e3, 1e6), None)
 
 
-def test_no_more_pages_are_fetched_than_there_are() -> None:
+def test_no_more_pages_are_fetched_than_exist() -> None:
     assert CrawlTask(100, MONTH, MBIT, PAGE, web_pages=100).share == 1.0
     with pytest.raises(ConfigError, match="is more than --web-pages"):
         CrawlTask(101, MONTH, MBIT, PAGE, web_pages=100)

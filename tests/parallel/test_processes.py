@@ -1,4 +1,4 @@
-"""Several real processes are one crawl: the pages of one process's, each once, politely, whatever happens to one of them."""
+"""Several real processes fetch the same pages as one process, each once and politely, whatever happens to one of them."""
 
 import json
 import os
@@ -28,11 +28,11 @@ from tests.parallel.processes_world import (
 from trapline.cli import run
 from trapline.crawl.files.lock import holder
 from trapline.frontier import FETCHED
-from trapline.parallel.live.manifest import read
+from trapline.parallel.folder.manifest import read
 from trapline.testweb import check
 
 Captured = pytest.CaptureFixture[str]
-PARTS = 3  # so that who meets a site, its registrar and its owner may be three
+PARTS = 3  # so that the finder of a site, its registrar and its owner may be three partitions
 
 
 def urls_of(links: bytes, pages: dict[int, str]) -> set[str]:
@@ -40,7 +40,7 @@ def urls_of(links: bytes, pages: dict[int, str]) -> set[str]:
 
 
 def web_found(folder: Path) -> dict[str, set[str]]:
-    """Where each page leads, by URLs."""
+    """Return the links of each page, by URL."""
     pages: dict[int, str] = dict(rows(folder, "select id, url from page"))
     return {
         pages[page]: urls_of(links, pages)
@@ -48,12 +48,12 @@ def web_found(folder: Path) -> dict[str, set[str]]:
     }
 
 
-def test_they_fetch_what_one_process_fetches_each_page_once(tmp_path: Path) -> None:
+def test_the_processes_fetch_what_one_process_fetches_each_page_once(tmp_path: Path) -> None:
     alone, together = tmp_path / "alone", tmp_path / "together"
-    with served(tmp_path) as (_, told):
-        assert crawl(*told, "-o", alone) == 0
-    with served(tmp_path) as (server, told):
-        assert crawl(*told, "-o", together, "--processes", PARTS) == 0
+    with served(tmp_path) as (_, arguments):
+        assert crawl(*arguments, "-o", alone) == 0
+    with served(tmp_path) as (server, arguments):
+        assert crawl(*arguments, "-o", together, "--processes", PARTS) == 0
         findings = check(server.log(), PROMISE)
         assert requests_of_pages(server) == Counter(range(PAGES))
     assert (findings.overlaps, findings.early, findings.disallowed) == ([], [], [])
@@ -64,7 +64,7 @@ def test_they_fetch_what_one_process_fetches_each_page_once(tmp_path: Path) -> N
 
 
 def _path(url: str) -> str:
-    """Without the port, which differs from web to web."""
+    """Return the path without the port, which differs from web to web."""
     return url.partition("://")[2].replace(":" + url.split(":")[2].partition("/")[0], "")
 
 
@@ -91,32 +91,33 @@ def check_summaries(alone: Path, together: Path) -> None:
 
 
 def check_parts(folder: Path) -> None:
-    """Every one had its share, and all that was sent arrived."""
+    """Check that every partition fetched its share, and that all sent batches arrived."""
     parts = read(folder).parts
     assert all(sum(fetched(part).values()) > 0 for part in parts)
-    told = [
+    traffic = [
         {id: (made, got) for id, made, got in rows(part, "select id, made, received from partition")} for part in parts
     ]
     for sender in range(PARTS):
         for receiver in set(range(PARTS)) - {sender}:
-            assert told[sender][receiver][0] == told[receiver][sender][1] > 0
+            assert traffic[sender][receiver][0] == traffic[receiver][sender][1] > 0
 
 
 @slow
-def test_who_has_no_page_to_fetch_visits_no_site(tmp_path: Path) -> None:
-    """A goal is shared out by and by. Whoever sets out has a page of it, or its site would rest for nothing until there are more."""
-    with served(tmp_path) as (server, told):
+def test_a_partition_without_a_page_to_fetch_visits_no_site(tmp_path: Path) -> None:
+    """A goal is divided step by step. A partition starts a visit only if it may fetch a page. Otherwise the site would be delayed for
+    nothing."""
+    with served(tmp_path) as (server, arguments):
         seeds = tmp_path / "seeds"
         seeds.write_text("".join(f"{url}\n" for url in server.seed_urls))
-        told = ["--seeds", str(seeds), *told[1:]]
-        assert crawl(*told, "-o", tmp_path / "c", "--processes", PARTS, "--max-pages", 5) == 0
+        arguments = ["--seeds", str(seeds), *arguments[1:]]
+        assert crawl(*arguments, "-o", tmp_path / "c", "--processes", PARTS, "--max-pages", 5) == 0
         assert sum(requests_of_pages(server).values()) == 5 < SITES
         assert len(set(server.log().site.tolist())) <= 5
 
 
 @slow
-def test_one_that_is_killed_goes_on_and_nothing_is_lost(tmp_path: Path) -> None:
-    """And sites on one address have one visitor, though nobody knows their addresses before name servers are asked."""
+def test_a_killed_partition_is_restarted_and_nothing_is_lost(tmp_path: Path) -> None:
+    """Sites on one address have one visitor, although their addresses are not known before name servers are asked."""
     folder = tmp_path / "c"
     victim = folder / "partition-1"
     killed: list[int] = []
@@ -128,14 +129,14 @@ def test_one_that_is_killed_goes_on_and_nothing_is_lost(tmp_path: Path) -> None:
         os.kill(process, signal.SIGKILL)
         killed.append(process)
 
-    with served(tmp_path, latency_s=0.02) as (server, told):
+    with served(tmp_path, latency_s=0.02) as (server, arguments):
         names = {name: Name((address,)) for name, address in server.hosts.items()}
-        without_hosts = [arg for at, arg in enumerate(told) if "--hosts" not in told[max(at - 1, 0) : at + 1]]
+        without_hosts = [arg for at, arg in enumerate(arguments) if "--hosts" not in arguments[max(at - 1, 0) : at + 1]]
         with name_server(names) as where, meanwhile(kill):
             assert crawl(*without_hosts, "--nameserver", where, "-o", folder, "--processes", PARTS) == 0
         requests, findings = requests_of_pages(server), check(server.log(), PROMISE)
     assert killed
-    assert set(fetched(folder).values()) == {1}  # what was asked for twice was not committed when it died
+    assert set(fetched(folder).values()) == {1}  # a repeated request was not committed before
     assert len(fetched(folder)) == PAGES == len(requests)
     assert (findings.overlaps, findings.early) == ([], [])
     twice = [page for page, times in requests.items() if times > 1]
@@ -154,11 +155,11 @@ def check_owners(folder: Path, addresses: set[str]) -> None:
 
 @pytest.fixture(scope="module")
 def stopped(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, int]:
-    """A crawl that was stopped by its goal of pages, went on to a higher one, and then to its end; and pages at the goals."""
+    """Yield a crawl that stopped at its goal of pages, continued to a higher goal, and then to its end; with its pages at each goal."""
     place = tmp_path_factory.mktemp("stopped")
     folder = place / "c"
-    with served(place) as (server, told):
-        assert crawl(*told, "-o", folder, "--processes", PARTS, "--max-pages", 31) == 0
+    with served(place) as (server, arguments):
+        assert crawl(*arguments, "-o", folder, "--processes", PARTS, "--max-pages", 31) == 0
         assert sum(fetched(folder).values()) == 31 == sum(requests_of_pages(server).values())
         assert rows(folder, "select value from meta where key = 'stopped_by'") == [("max-pages",)]
         assert crawl("--resume", folder) == 0  # nothing to do
@@ -168,14 +169,14 @@ def stopped(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, int]:
     return folder, 60
 
 
-def test_goals_are_of_all_and_a_resume_goes_on(stopped: tuple[Path, int]) -> None:
+def test_goals_hold_for_all_partitions_together_and_a_resume_continues(stopped: tuple[Path, int]) -> None:
     folder, pages = stopped
     summary = json.loads((folder / "summary.json").read_text())
     assert (summary["pages_fetched"], summary["runs"], summary["stopped_by"]) == (pages, 2, "max-pages")
     assert max(fetched(folder).values()) == 1
 
 
-def test_status_is_of_all(stopped: tuple[Path, int], capsys: Captured) -> None:
+def test_status_covers_all_partitions(stopped: tuple[Path, int], capsys: Captured) -> None:
     folder, pages = stopped
     assert run(["status", str(folder), "--json"]) == 0
     found = json.loads(capsys.readouterr().out)
@@ -183,7 +184,7 @@ def test_status_is_of_all(stopped: tuple[Path, int], capsys: Captured) -> None:
     assert found["known"] == rows(folder, "select count(*) from page")[0][0]
 
 
-def test_a_report_is_of_all(stopped: tuple[Path, int]) -> None:
+def test_a_report_covers_all_partitions(stopped: tuple[Path, int]) -> None:
     folder, _ = stopped
     assert run(["report", str(folder)]) == 0
     text = (folder / "report.html").read_text()
@@ -213,7 +214,7 @@ def test_any_page_is_explained(stopped: tuple[Path, int], capsys: Captured) -> N
         (["http://a.test/", "-o", "{folder}", "--processes", "2"], "exists and holds a crawl"),
     ],
 )
-def test_what_cannot_be_is_one_line(
+def test_impossible_commands_are_refused_in_one_line(
     stopped: tuple[Path, int], args: list[str], complaint: str, capsys: Captured
 ) -> None:
     folder, _ = stopped
@@ -225,7 +226,7 @@ def test_what_cannot_be_is_one_line(
     assert rows(folder, "select * from meta") == before
 
 
-def test_a_part_does_not_go_on_alone_wherever_it_lies(
+def test_a_partition_cannot_be_resumed_alone_wherever_its_folder_is(
     stopped: tuple[Path, int], tmp_path: Path, capsys: Captured
 ) -> None:
     shutil.copytree(stopped[0] / "partition-1", tmp_path / "moved")

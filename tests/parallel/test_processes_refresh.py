@@ -1,5 +1,5 @@
-"""Several processes that fetch pages again: each its own, and each hears what is told of its own sites and nothing else. If they
-become more, whoever gets a page goes on with it where the last one was."""
+"""Several processes refetch pages. Each refetches its own pages and reads the signals of its own sites only. When the crawl grows, the
+new owner of a page continues where the old one was."""
 
 import gzip
 import json
@@ -19,8 +19,8 @@ from trapline.crawl.files.reading import Reading
 from trapline.crawl.files.resume import refresher_of
 from trapline.errors import ConfigError
 from trapline.fetch.dns import hosts_text
-from trapline.parallel.live.folder_status import status_of_folder
-from trapline.parallel.live.manifest import MANIFEST, read
+from trapline.parallel.folder.folder_status import status_of_folder
+from trapline.parallel.folder.manifest import MANIFEST, read
 from trapline.signals.inbox import CHANGED, Inbox, Signal
 from trapline.testweb import Behaviour, Promise, check, serve
 
@@ -36,31 +36,33 @@ def ping(folder: Path, urls: list[str]) -> None:
 
 
 @slow
-def test_each_fetches_its_own_pages_again_and_hears_of_its_own_sites(tmp_path: Path, capsys: Captured) -> None:
+def test_each_partition_refetches_its_own_pages_and_reads_signals_of_its_own_sites(
+    tmp_path: Path, capsys: Captured
+) -> None:
     folder, hosts = tmp_path / "c", tmp_path / "hosts"
     with serve(changing_web(1.0, sites=SITES)) as server:
         homes = server.seed_urls
         hosts.write_text(hosts_text({name: [address] for name, address in server.hosts.items()}))
 
-        def tell() -> None:
+        def send_pings() -> None:
             wait_for(lambda: all(has(folder / f"partition-{at}", 1) for at in range(2)))
             ping(folder, [*homes, "http://nobody.test/"])
 
-        told = ["--allow-private", "--hosts", hosts, "--delay", 0.05, "--pause", 0, "--max-time", SECONDS]
-        with meanwhile(tell):
-            assert crawl(*homes, *told, "--continuous", "--processes", 2, "-o", folder) == 0
+        options = ["--allow-private", "--hosts", hosts, "--delay", 0.05, "--pause", 0, "--max-time", SECONDS]
+        with meanwhile(send_pings):
+            assert crawl(*homes, *options, "--continuous", "--processes", 2, "-o", folder) == 0
     parts = read(folder).parts
-    heard = [
+    signalled = [
         {url for (url,) in rows(part, "select url from signal join page on page.id = signal.page where signal.id > 0")}
         for part in parts
     ]
-    assert sorted(url for urls in heard for url in urls) == sorted(homes)
-    assert all(urls and urls <= set(fetched(part)) for urls, part in zip(heard, parts, strict=True))
+    assert sorted(url for urls in signalled for url in urls) == sorted(homes)
+    assert all(urls and urls <= set(fetched(part)) for urls, part in zip(signalled, parts, strict=True))
     summary = json.loads((folder / "summary.json").read_text())
     assert summary["pages_fetched"] == len(fetched(folder)) == 4 * SITES
     assert summary["pages_refetched"] > 4 * SITES and summary["pages_changed"] > 0
     assert (summary["stopped_by"], summary["politeness_violations"]) == ("max-seconds", 0)
-    # Two links each time, those to the other partition too.
+    # Two links each time, including those to the other partition.
     assert rows(folder, "select distinct length(links) / 4, found from fetch where result = 3 and status != 304") == [
         (2, 2)
     ]
@@ -78,18 +80,18 @@ def check_readers(folder: Path, home: str, capsys: Captured) -> None:
 
 
 MANY = 16  # sites
-FIRST_S, ALL_S, ENOUGH = 3, 9, 20  # seconds; fetches of a newcomer
+FIRST_S, ALL_S, ENOUGH = 3, 9, 20  # seconds; fetches of a new partition
 PROMISE = Promise(0.05, 4, 0.0)
 
 
 @slow
-def test_who_gets_a_page_when_the_crawl_grows_goes_on_with_it(tmp_path: Path, capsys: Captured) -> None:
-    """From two to three after a stop, and to four while it runs."""
+def test_the_new_owner_of_a_page_continues_when_the_crawl_grows(tmp_path: Path, capsys: Captured) -> None:
+    """The crawl grows from two to three partitions after a stop, and to four while it runs."""
     folder, hosts = tmp_path / "c", tmp_path / "hosts"
     with serve(changing_web(8.0, Behaviour(validators="honest"), sites=MANY)) as server:
         homes = server.seed_urls
         hosts.write_text(hosts_text({name: [address] for name, address in server.hosts.items()}))
-        told = [
+        options = [
             "--allow-private",
             "--hosts",
             hosts,
@@ -101,14 +103,14 @@ def test_who_gets_a_page_when_the_crawl_grows_goes_on_with_it(tmp_path: Path, ca
             4,
             "--continuous",
         ]
-        told += ["--refresh-rate", 60]
+        options += ["--refresh-rate", 60]
 
-        def tell() -> None:
+        def send_pings() -> None:
             wait_for(lambda: all(has(folder / f"partition-{at}", 1) for at in range(2)))
             ping(folder, homes)
 
-        with meanwhile(tell):
-            assert crawl(*homes, *told, "--max-time", FIRST_S, "--processes", 2, "-o", folder) == 0
+        with meanwhile(send_pings):
+            assert crawl(*homes, *options, "--max-time", FIRST_S, "--processes", 2, "-o", folder) == 0
         stopped = time.time()
         ping(folder, homes)
 
@@ -126,12 +128,12 @@ def test_who_gets_a_page_when_the_crawl_grows_goes_on_with_it(tmp_path: Path, ca
     check_one_owner(folder, stopped)
     check_evidence(folder)
     check_conditions(folder)
-    check_heard(folder, homes)
+    check_signals(folder, homes)
     check_moved_readers(folder, homes, capsys)
 
 
 def owners(folder: Path) -> dict[str, int]:
-    """What moves, moves to a partition that came later."""
+    """Return the owner of each page. A page moves only to a later partition."""
     parts = enumerate(read(folder).parts)
     return {url: number for number, part in parts for (url,) in rows(part, "select url from page")}
 
@@ -141,7 +143,7 @@ def fetches(part: Path, which: str = "result = 3") -> list[tuple[str, float]]:
 
 
 def check_one_owner(folder: Path, stopped: float) -> None:
-    """Every page, by one partition at a time, to the end."""
+    """Check that each page was fetched by one partition at a time, to the end."""
     owner, parts = owners(folder), read(folder).parts
     assert len(owner) == 4 * MANY and {2, 3} <= set(owner.values())
     last = {
@@ -157,8 +159,8 @@ def check_one_owner(folder: Path, stopped: float) -> None:
 
 
 def check_evidence(folder: Path) -> None:
-    """Every crawl of a page is known to who has it now, and nobody else has it."""
-    had = Counter(url for part in read(folder).parts for url, _ in fetches(part))
+    """Check that the present owner of a page, and no other, knows every fetch of it."""
+    fetch_counts = Counter(url for part in read(folder).parts for url, _ in fetches(part))
     refresh = read(folder).options.refresh
     assert refresh is not None
     found = {}
@@ -169,12 +171,13 @@ def check_evidence(folder: Path) -> None:
         known = {url: refresher.explain(page, refresher.now) for page, _, url in pages if page in refresher}
         assert not known.keys() & found.keys()
         found.update(known)
-    assert {url: known["crawls"] + 1 for url, known in found.items()} == had
+    assert {url: known["crawls"] + 1 for url, known in found.items()} == fetch_counts
     assert sum(known["changes"] for known in found.values()) == sum(rows(folder, "select total(changed) from fetch")[0])
 
 
 def check_conditions(folder: Path) -> None:
-    """Also the first time that the new owner asks: and what it archives of the answer refers to the record that the old one has."""
+    """Check the conditions of each request, including the new owner's first one, whose archived answer refers to the record of the old
+    owner."""
     newcomers = read(folder).parts[2:]
     assert all(
         rows(part, "select count(*) from fetch where result = 3 and changed is null") == [(0,)] for part in newcomers
@@ -189,8 +192,8 @@ def check_conditions(folder: Path) -> None:
     assert rows(folder, copies) == rows(folder, "select count(*) from copy") == [(4 * MANY,)]
 
 
-def check_heard(folder: Path, homes: list[str]) -> None:
-    """What came before the crawl stopped was heard by the two, what came after it by three, and nothing twice."""
+def check_signals(folder: Path, homes: list[str]) -> None:
+    """Check that the two partitions read the signals before the stop, and the three read those after it, each signal once."""
     parts, sql = read(folder).parts, "select url from signal join page on page.id = signal.page where signal.id > 0"
     zero, one, two, three = (Counter(url for (url,) in rows(part, sql)) for part in parts)
     moved = Counter(homes) & Counter(url for (url,) in rows(parts[2], "select url from page"))

@@ -1,4 +1,4 @@
-"""Partitions of one crawl understand each other; others are refused with a reason, and nobody can pretend."""
+"""Partitions of one crawl can connect. Others are refused with a reason, and none can pretend to be a partition."""
 
 import asyncio
 import json
@@ -19,8 +19,8 @@ def framed(body: bytes) -> bytes:
 Meeting = tuple[SecureStream | ConfigError, SecureStream | ConfigError]
 
 
-async def met(server: Pass, caller: Callable[[int], Awaitable[SecureStream]]) -> Meeting:
-    """What comes of a greeting, at the side that is called and at the one that calls."""
+async def greeted(server: Pass, caller: Callable[[int], Awaitable[SecureStream]]) -> Meeting:
+    """Return the result of a greeting on the called side and on the calling side."""
     answered: asyncio.Future[SecureStream | ConfigError] = asyncio.get_running_loop().create_future()
 
     async def called(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -47,15 +47,15 @@ def as_partition(own: Pass) -> Callable[[int], Awaitable[SecureStream]]:
     return call
 
 
-def test_partitions_of_one_crawl_meet_and_exchange_frames() -> None:
+def test_partitions_of_one_crawl_connect_and_exchange_frames() -> None:
     async def talk() -> None:
-        theirs, mine = await met(OURS, as_partition(Pass("crawl-1", b"secret", 3)))
+        theirs, mine = await greeted(OURS, as_partition(Pass("crawl-1", b"secret", 3)))
         assert isinstance(theirs, SecureStream)
         assert isinstance(mine, SecureStream)
         assert (theirs.partition, mine.partition) == (3, 0)
-        mine.send(FrameKind.PARCEL, bytes(100_000))
+        mine.send(FrameKind.BATCH, bytes(100_000))
         theirs.send(FrameKind.RECEIVED)
-        assert await theirs.receive() == (FrameKind.PARCEL, bytes(100_000))
+        assert await theirs.receive() == (FrameKind.BATCH, bytes(100_000))
         assert await mine.receive() == (FrameKind.RECEIVED, b"")
         mine.close()
         assert await theirs.receive() is None
@@ -71,8 +71,8 @@ def test_partitions_of_one_crawl_meet_and_exchange_frames() -> None:
         (Pass("crawl-1", b"guess", 1), "tokens of the two partitions differ"),
     ],
 )
-def test_others_are_refused_with_a_reason(other: Pass, reason: str) -> None:
-    theirs, mine = asyncio.run(met(OURS, as_partition(other)))
+def test_other_callers_are_refused_with_a_reason(other: Pass, reason: str) -> None:
+    theirs, mine = asyncio.run(greeted(OURS, as_partition(other)))
     assert isinstance(theirs, ConfigError)
     assert isinstance(mine, ConfigError)
     assert reason in f"{theirs} {mine}"
@@ -92,7 +92,7 @@ def test_others_are_refused_with_a_reason(other: Pass, reason: str) -> None:
         framed(json.dumps({"protocol": PROTOCOL, "crawl": "crawl-1", "from": 1, "nonce": "\ud800"}).encode()),
     ],
 )
-def test_what_is_no_greeting_is_refused(said: bytes) -> None:
+def test_bytes_that_are_no_greeting_are_refused(said: bytes) -> None:
     async def call(port: int) -> SecureStream:
         reader, writer = await asyncio.open_connection("127.0.0.1", port)
         writer.write(said)
@@ -101,12 +101,12 @@ def test_what_is_no_greeting_is_refused(said: bytes) -> None:
         writer.close()
         raise ConfigError("nothing to see")
 
-    theirs, _ = asyncio.run(met(OURS, call))
+    theirs, _ = asyncio.run(greeted(OURS, call))
     assert isinstance(theirs, ConfigError)
 
 
-def test_an_answer_cannot_be_sent_back_to_whom_it_came_from() -> None:
-    """Somebody without the token repeats whatever the server says."""
+def test_an_answer_cannot_be_reflected_to_its_sender() -> None:
+    """A caller without the token repeats everything that the server says."""
 
     async def call(port: int) -> SecureStream:
         reader, writer = await asyncio.open_connection("127.0.0.1", port)
@@ -115,17 +115,17 @@ def test_an_answer_cannot_be_sent_back_to_whom_it_came_from() -> None:
         writer.close()
         raise ConfigError("hung up")
 
-    theirs, _ = asyncio.run(met(OURS, call))
+    theirs, _ = asyncio.run(greeted(OURS, call))
     assert isinstance(theirs, ConfigError)
     assert "tokens" in str(theirs)
 
 
-def test_a_frame_that_is_too_long_ends_the_line() -> None:
+def test_a_frame_that_is_too_long_ends_the_connection() -> None:
     async def talk() -> None:
-        theirs, mine = await met(OURS, as_partition(Pass("crawl-1", b"secret", 1)))
+        theirs, mine = await greeted(OURS, as_partition(Pass("crawl-1", b"secret", 1)))
         assert isinstance(theirs, SecureStream)
         assert isinstance(mine, SecureStream)
-        mine.writer.write((MOST_FRAME + 2).to_bytes(4, "big") + bytes([FrameKind.PARCEL]))
+        mine.writer.write((MOST_FRAME + 2).to_bytes(4, "big") + bytes([FrameKind.BATCH]))
         assert await theirs.receive() is None
         theirs.close()
         mine.close()

@@ -1,4 +1,4 @@
-"""A partition as a process of its own: what it waits for before it begins, and how it ends."""
+"""A partition as a process of its own: what it waits for before it starts, and how it ends."""
 
 import fcntl
 import io
@@ -21,7 +21,7 @@ from trapline.parallel.live.worker import WorkerTask
 
 @contextmanager
 def held(folder: Path, by: str) -> Iterator[int]:
-    """As by a worker that crawls into the folder; what holds it."""
+    """Hold the lock of the folder, as a worker that crawls into it does. Yield the holder."""
     with (folder / LOCK).open("w") as lock:
         lock.write(by)
         lock.flush()
@@ -43,8 +43,10 @@ def test_a_folder_that_another_machine_holds_is_tried_again_later(
 
 
 @pytest.mark.parametrize("machine", ["far-away", socket.gethostname()])
-def test_whoever_ends_in_time_is_waited_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, machine: str) -> None:
-    """On another machine that is gone: as long as its lease lasts."""
+def test_a_holder_that_ends_in_time_is_waited_for(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, machine: str
+) -> None:
+    """If the holder was on another machine that is gone, its lease must expire first."""
     monkeypatch.setattr(worker, "_LEASE_ENDS_WITHIN_S" if machine != "far-away" else "_ENDS_WITHIN_S", 0.0)
     ended: list[None] = []
     with held(tmp_path, f"123 {machine}\n") as lock:

@@ -1,4 +1,4 @@
-"""Small random webs: pages on sites, links anywhere. Page i is the home of site i, as far as there are sites."""
+"""Small random webs: pages on sites, with links to any page. The first pages are the home pages of the sites."""
 
 import numpy as np
 from hypothesis import strategies as st
@@ -9,7 +9,7 @@ MOST_SITES, MOST_PAGES = 7, 30
 
 
 def web_of(sites: int, site_of: list[int], links: list[list[int]], groups: list[int] | None = None) -> Graph:
-    """A graph of these pages, of which the first are the homes of the sites."""
+    """Return a graph of these pages, the first of which are the home pages."""
     assert site_of[:sites] == list(range(sites))
     rows = [list(dict.fromkeys(targets)) for targets in links]
     offsets = np.cumsum([0, *(len(row) for row in rows)]).astype(np.int64)

@@ -1,7 +1,7 @@
 """Run the proofs and write docs/proof.md: `python -m tests.proof [SECTION ...]`.
 
-The result of each section is kept in .proof/ as JSON. The page is written from all results that are there, each with its own date and
-commit, so that one section can be repeated alone. Exits with 1 if a claim does not hold.
+The result of each section is stored in .proof/ as JSON. The page is written from all stored results, each with its own date and commit,
+so that one section can be repeated alone. The exit code is 1 if a claim does not hold.
 """
 
 import datetime
@@ -18,7 +18,7 @@ from typing import Any
 
 from tests.proof.section import ROOT, Finding, Section, say
 
-# In this order on the page; the longest run last.
+# The order of the sections on the page. The longest one is last.
 NAMES = (
     "suite",
     "scheduling",
@@ -34,11 +34,17 @@ NAMES = (
 )
 RESULTS = ROOT / ".proof"
 PAGE = ROOT / "docs" / "proof.md"
-INTRODUCTION = """# How Trapline is proven
+INTRODUCTION = """# How Trapline is tested
 
-`make proof` wrote this page: each section ran on the machine and at the commit that it names. To repeat one section:
-`make proof PROOF=durability`. A short form of most sections is part of `make test`.
-Sections that use recorded data say so, and are not tried where the data is absent.
+This page lists claims about Trapline, how each claim is tested, and what was measured. `make proof` runs all sections and writes the
+page. Each section names its date, its commit and its machine. `make proof PROOF=durability` repeats one section. `make test` contains a
+short form of most sections.
+
+A claim *holds*, *FAILS*, or was *not tried*. It is not tried if something that the test needs is missing, such as recorded data or a
+program; the table then names what is missing.
+
+The dependencies of Trapline were not audited for known vulnerabilities, because `pip-audit` needs network access, which the test
+machine does not have. The section "Interfaces to the outside" checks only that the installed versions are those of the lock file.
 """
 
 
@@ -79,7 +85,7 @@ def result_of(name: str, section: Section) -> dict[str, Any]:
 
 
 def commit() -> str:
-    """The commit that was run, and whether files other than the page itself differed from it."""
+    """Return the commit that was run, and whether files other than the page itself differed from it."""
     head = _git("rev-parse", "--short", "HEAD")
     changed = _git("status", "--porcelain", "--untracked-files=no", "--", ".", f":!{PAGE.relative_to(ROOT)}")
     return (head + ("-dirty" if changed else "")) or "unknown"
@@ -101,7 +107,7 @@ def memory_gib() -> float:
 
 
 def results() -> dict[str, dict[str, Any]]:
-    """What was run so far, in the order of the page."""
+    """Return the stored results in the order of the page."""
     paths = {name: RESULTS / f"{name}.json" for name in NAMES}
     return {name: json.loads(path.read_text()) for name, path in paths.items() if path.exists()}
 
@@ -126,7 +132,7 @@ def overview(done: dict[str, dict[str, Any]]) -> str:
     failed = [(name, finding) for name, result in done.items() for finding in failures(result)]
     claims = sum(len(result["findings"]) for result in done.values())
     lines = [
-        f"{claims} claims, {len(failed)} that do not hold, in {sum(r['minutes'] for r in done.values()):.0f} minutes.",
+        f"{claims} claims were tested in {sum(r['minutes'] for r in done.values()):.0f} minutes; {len(failed)} of them fail.",
         "",
     ]
     lines += [f"- **Fails** ({name}): {finding['claim']} {finding['measured']}" for name, finding in failed]

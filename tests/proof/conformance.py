@@ -1,4 +1,5 @@
-"""Suites that others wrote, case by case: how many Trapline answers as they do, and why not the others."""
+"""Test suites of other projects, case by case: how many cases Trapline answers in the same way, and why it answers the others
+differently."""
 
 import io
 import lzma
@@ -27,36 +28,36 @@ from tests.proof.section import SHARED_DATA, Finding, Section
 from trapline.fetch.http.http1 import ResponseReader
 from trapline.fetch.http.response import Response
 from trapline.fetch.limits import Limits
-from trapline.signals.published.discovery import of_robots
 from trapline.signals.published.feed import read_feed
+from trapline.signals.published.list_discovery import of_robots
 from trapline.signals.published.sitemap import read_sitemap
 
 _METHOD = """
-Each suite is one that others publish, at the commit that its folder names: the URL and MIME type tests of the Web Platform Tests,
-Google's robots.txt cases, the responses of Node's parser llhttp, html5lib's encodings, web archives of eleven projects, and the sitemap
-examples of ultimate-sitemap-parser. A case passes if Trapline answers as the suite does. A case that Trapline answers differently on
-purpose is named with the reason; any other one makes the claim fail.
+Other projects publish these test suites: the URL and MIME type tests of the Web Platform Tests, Google's robots.txt cases, the
+responses of Node's parser llhttp, the encodings of html5lib, web archives of eleven projects, and the sitemap examples of
+ultimate-sitemap-parser. The folder of each suite names its commit. A case passes if Trapline gives the answer that the suite expects.
+The table lists the cases that Trapline answers differently on purpose, with the reason. Any other difference makes the claim fail.
 """
-_FAR = 2e9  # a moment after every date in the examples
-_NAMED = 8  # failures that are named
+_FAR = 2e9  # a time after every date in the examples
+_NAMED = 8  # failures that a finding names
 _HEAD = re.compile(rb"HTTP/[^\r\n]*\r?\n([^\r\n]+\r?\n)*\r?\n")
 Case = TypeVar("Case")
 
 
-class Tried(NamedTuple):
-    """What came of the cases of a suite."""
+class SuiteResult(NamedTuple):
+    """The results of the cases of a suite."""
 
     cases: int
     passed: int
     unexplained: list[str]
-    explained: dict[str, list[str]]  # by the reason
+    explained: dict[str, list[str]]  # by reason
 
     def finding(self, claim: str) -> Finding:
         said = [f"{self.passed:,} of {self.cases:,} cases"]
         for reason, names in self.explained.items():
             said.append(f"{len(names)} {reason}: {_listed(names)}")
         if self.unexplained:
-            said.append(f"{len(self.unexplained)} that are not explained: {_listed(self.unexplained)}")
+            said.append(f"{len(self.unexplained)} without an explanation: {_listed(self.unexplained)}")
         return Finding(claim, "; ".join(said), bool(self.cases) and not self.unexplained)
 
 
@@ -71,9 +72,9 @@ def tried(
     passes: Callable[[Case], bool],
     name: Callable[[Case], str],
     why: Callable[[Case], str] = lambda case: "",
-) -> Tried:
-    """`why`: for what reason a case may be answered differently; "": for none."""
-    found = Tried(0, 0, [], {})
+) -> SuiteResult:
+    """Try every case. `why` gives the reason why a case may be answered differently, or "" if there is none."""
+    found = SuiteResult(0, 0, [], {})
     for case in every:
         passed = passes(case)
         found = found._replace(cases=found.cases + 1, passed=found.passed + passed)
@@ -84,34 +85,34 @@ def tried(
 
 
 def run(full: bool) -> Iterator[Finding]:
-    """All of it in both forms: it takes a few seconds."""
+    """Both forms run everything, because it takes a few seconds."""
     for folder, claim, measure in SUITES:
         if not (SHARED_DATA / folder).is_dir():
-            yield Finding(claim, f"not tried: ../shared/data/{folder} is not here", None)
+            yield Finding(claim, f"../shared/data/{folder} does not exist", None)
         else:
             yield measure(SHARED_DATA).finding(claim)
 
 
-# ---- URLs, MIME types, robots.txt, responses, encodings: by the functions of the tests
+# ---- URLs, MIME types, robots.txt, responses, encodings: with the functions of the unit tests
 
 
-def _urls(data: Path) -> Tried:
+def _urls(data: Path) -> SuiteResult:
     return tried(cases(data), library_passes, lambda case: repr(case["input"]))
 
 
-def _canonical(data: Path) -> Tried:
+def _canonical(data: Path) -> SuiteResult:
     return tried(cases(data), canonical_passes, lambda case: repr(case["input"]))
 
 
-def _types(data: Path) -> Tried:
+def _types(data: Path) -> SuiteResult:
     every = [case for name in MIME_FILES for case in mime_cases(data, name)]
     return tried(every, read_as_the_standard, lambda case: repr(case["input"]))
 
 
-def _robots(data: Path) -> Tried:
+def _robots(data: Path) -> SuiteResult:
     def why(text: str, expected: dict[str, str]) -> str:
-        told = {line for line, *of in AGAINST_THE_RFC if of == [expected["url"], expected["agent"]]}
-        return "where RFC 9309 says otherwise" if any(line in text for line in told) else ""
+        rules = {line for line, *of in AGAINST_THE_RFC if of == [expected["url"], expected["agent"]]}
+        return "where RFC 9309 says otherwise" if any(line in text for line in rules) else ""
 
     return tried(
         conformance_cases(data),
@@ -121,17 +122,17 @@ def _robots(data: Path) -> Tried:
     )
 
 
-def _responses(data: Path) -> Tried:
+def _responses(data: Path) -> SuiteResult:
     def why(title: str) -> str:
         if title in REFUSED_HERE:
-            return "of other protocols or of a lenient mode, refused here"
-        return "refused there and read here, as browsers do" if title in READ_NEVERTHELESS else ""
+            return "in other protocols or a lenient mode, which Trapline refuses"
+        return "refused by llhttp and read by Trapline, as browsers do" if title in READ_NEVERTHELESS else ""
 
     every = nodes_cases(data / "llhttp-tests" / "llhttp-md.tar.xz")
     return tried(every, as_node_reads, lambda case: case.title, lambda case: why(case.title))
 
 
-def _encodings(data: Path) -> Tried:
+def _encodings(data: Path) -> SuiteResult:
     return tried(html5lib_cases(data), lambda case: as_html5lib_finds(*case), lambda case: repr(case[0][:60]))
 
 
@@ -139,19 +140,19 @@ def _encodings(data: Path) -> Tried:
 
 
 class Archived(NamedTuple):
-    """An answer in an archive that another program wrote, as warcio reads it."""
+    """An answer in an archive of another program, as warcio reads it."""
 
-    name: str  # of the archive
+    name: str  # file name of the archive
     block: bytes
     status: int
     raw: bytes  # the body as archived
     body: bytes  # without its chunks
-    length: int  # that it states; -1: none
-    is_chunked: bool  # or says so
+    length: int  # the stated length; -1: none
+    is_chunked: bool  # whether the head says so
 
 
 def archived_answers(folder: Path) -> Iterator[Archived]:
-    """All that warcio reads; what is behind the first damage of an archive is not tried."""
+    """Yield all answers that warcio reads. What is behind the first damage of an archive is not tried."""
     for path in sorted(folder.iterdir()):
         if not re.search(r"\.warc(\.gz|\.xz)?$", path.name):
             continue
@@ -171,7 +172,7 @@ def _answer(name: str, block: bytes) -> Iterator[Archived]:
         head = StatusAndHeadersParser(["HTTP/"], verify=False).parse(stream)
         status = int(head.get_statuscode())
     except (StatusAndHeadersParserException, EOFError, ValueError):
-        return  # no answer for warcio either
+        return  # warcio does not read it as an answer either
     raw = stream.read()
     is_chunked = (head.get_header("transfer-encoding") or "").lower() == "chunked"
     length = head.get_header("content-length") or ""
@@ -200,20 +201,21 @@ def reads_alike(answer: Archived) -> bool:
 def _why_not_alike(answer: Archived) -> str:
     ours = _ours(answer)
     if answer.is_chunked and not re.match(rb"[0-9A-Fa-f]+[ \t]*(;[^\n]*)?\r?\n", answer.raw):
-        return "that say chunked and whose chunks an archiver has taken off"
+        return "declared as chunked, but the archiving program removed the chunks"
     if ours is not None and 0 <= answer.length < len(answer.raw) and ours.body == answer.raw[: answer.length]:
-        return "longer than the length they state, read to that length"
+        return "longer than their stated length, and read up to that length"
     if ours is None and not _HEAD.match(answer.block):
-        return "without a whole head of HTTP"
+        return "without a complete HTTP header"
     return ""
 
 
-def _archives(data: Path) -> Tried:
+def _archives(data: Path) -> SuiteResult:
     return tried(archived_answers(data / "warc-samples"), reads_alike, lambda answer: answer.name, _why_not_alike)
 
 
-def _archived_again(data: Path) -> Tried:
-    """By our writer, and read back by warcio. Of equal bodies the second is a revisit; so each stands once."""
+def _written_by_us(data: Path) -> SuiteResult:
+    """Write the answers with our writer and read them with warcio. Each body is written once, because the second of two equal ones
+    would be a revisit."""
     answers = {answer.block: answer for answer in archived_answers(data / "warc-samples") if reads_alike(answer)}
     unique = {answer.body: answer for answer in answers.values()}.values()
     with tempfile.TemporaryDirectory() as scratch:
@@ -239,7 +241,7 @@ def _archived_again(data: Path) -> Tried:
 
 
 def _listed_by(path: Path) -> set[str]:
-    """The pages, or the sitemaps, that an example names: by an XML reader that knows nothing of ours."""
+    """Return the pages or sitemaps that an example names, as an independent XML reader finds them."""
     if path.suffix == ".txt":
         text = path.read_text()
         found = (
@@ -273,7 +275,7 @@ def _listed_by_us(path: Path) -> set[str]:
     return {entry.url for entry in [*found.entries, *found.sitemaps]}
 
 
-def _sitemaps(data: Path) -> Tried:
+def _sitemaps(data: Path) -> SuiteResult:
     examples = [path for path in sorted((data / "sitemap-examples").iterdir()) if path.name != "ORIGIN.txt"]
     return tried(
         examples,
@@ -282,15 +284,15 @@ def _sitemaps(data: Path) -> Tried:
     )
 
 
-SUITES: tuple[tuple[str, str, Callable[[Path], Tried]], ...] = (
-    ("wpt", "URLs are parsed as the WHATWG's URL standard says (Web Platform Tests).", _urls),
-    ("wpt", "Canonical URLs are those of the standard, without fragment and credentials.", _canonical),
-    ("wpt", "Content types are read as the WHATWG's MIME sniffing standard says (Web Platform Tests).", _types),
-    ("robots-google-ctc", "robots.txt is obeyed as by Google's parser.", _robots),
-    ("llhttp-tests", "HTTP responses are read as by llhttp, in its strict mode.", _responses),
-    ("html5lib-tests", "The encoding of a page is found as html5lib's cases say.", _encodings),
-    ("warc-samples", "Answers in archives of other programs are read as warcio reads them: status and body.", _archives),
-    ("warc-samples", "Archived by Trapline, the same answers come back from warcio byte by byte, with right digests.", _archived_again),
-    ("sitemap-examples", "Sitemaps, feeds and robots.txt name the pages and sitemaps that a plain XML reader finds.", _sitemaps),
+SUITES: tuple[tuple[str, str, Callable[[Path], SuiteResult]], ...] = (
+    ("wpt", "URLs are parsed by the WHATWG's URL standard (Web Platform Tests).", _urls),
+    ("wpt", "Canonical URLs are the URLs of the standard without fragment and credentials.", _canonical),
+    ("wpt", "Content types are parsed by the WHATWG's MIME sniffing standard (Web Platform Tests).", _types),
+    ("robots-google-ctc", "robots.txt allows the same URLs as in Google's parser.", _robots),
+    ("llhttp-tests", "HTTP responses are parsed as by llhttp in its strict mode.", _responses),
+    ("html5lib-tests", "The encoding of a page is the one that html5lib's cases expect.", _encodings),
+    ("warc-samples", "Responses in the archives of other programs have the same status and body as in warcio.", _archives),
+    ("warc-samples", "warcio reads the same responses, archived by Trapline, byte for byte and with correct digests.", _written_by_us),
+    ("sitemap-examples", "Trapline finds the same pages and sitemaps in sitemaps, feeds and robots.txt as a plain XML reader.", _sitemaps),
 )  # fmt: skip
 SECTION = Section("Conformance", _METHOD, run)

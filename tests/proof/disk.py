@@ -1,8 +1,8 @@
-"""What a disk may hold after a power loss: the writes and syncs of a command as strace saw them, cut at any point.
+"""The possible contents of a disk after a power loss: the writes and syncs of a command, as strace saw them, cut at any point.
 
-The model is POSIX at its least: the bytes of a file are there once the file was synced, a name once its folder was. What was not synced
-may be there, or a part of it, in any order; of the names in one folder, the changes up to some point. Files that exist before the
-command runs are durable. SQLite's -shm is left out: it is mapped memory, and made anew after a crash.
+The model promises no more than POSIX does. The bytes of a file are durable once the file was synced, and a name once its folder was.
+Unsynced writes may be on the disk, in whole or in part, in any order. Of the changed names of a folder, those up to some point are.
+Files from before the command are durable. SQLite's -shm file is left out, because it is mapped memory and is rebuilt after a crash.
 """
 
 import pickle
@@ -28,17 +28,17 @@ _SECTOR = 512
 
 
 class Event(NamedTuple):
-    """One call that changed files, or made a change durable; or `acknowledged`, of which `number` is the batch."""
+    """One call that changed files or made a change durable; or `acknowledged`, with the number of the batch."""
 
     call: str
-    path: str = ""  # in the folder
+    path: str = ""  # path in the folder
     other: str = ""  # the new name
     data: bytes = b""
     number: int = 0  # an offset, a length, a batch
 
 
 def recorded(folder: Path, trace: Path, command: Sequence[str]) -> tuple[int, str, list[Event]]:
-    """Run a command; its exit code, what it said, and what it did to the folder."""
+    """Run a command. Return its exit code, its output, and the events in the folder."""
     assert STRACE is not None
     watch = [STRACE, "-f", "-y", "-qq", "-xx", "--seccomp-bpf", "-s", "100000000", "-e", f"trace={_CALLS}"]
     done = subprocess.run([*watch, "-o", str(trace), *command], capture_output=True, text=True)
@@ -49,7 +49,7 @@ def recorded(folder: Path, trace: Path, command: Sequence[str]) -> tuple[int, st
 
 
 def _whole_calls(lines: Iterator[str] | object) -> Iterator[str]:
-    """A call that another thread interrupted stands on two lines; it counts when it has ended."""
+    """Yield whole calls. A call that another thread interrupted is on two lines, and counts when it ends."""
     begun: dict[str, str] = {}
     for line in lines:  # type: ignore[attr-defined]
         if found := _UNFINISHED.match(line):
@@ -116,7 +116,7 @@ def _bytes(text: str) -> bytes:
 
 
 def _acknowledged(data: bytes) -> Event | None:
-    """What the store tells the loop is durable."""
+    """Yield the batches that the store acknowledges to the loop."""
     if (
         len(data) > HEAD.size
         and data[0] == StoreFrameKind.COMMITTED
@@ -143,7 +143,7 @@ class File:
         self.synced, self.pending = bytes(self.data), []
 
     def after_loss(self, chance: random.Random | None) -> bytes:
-        """`chance`: of what was not synced, some is there."""
+        """Return the contents after a power loss. `chance` decides which unsynced changes are on the disk."""
         data = bytearray(self.synced)
         for at, piece in self.pending if chance else ():
             fate = chance.choice(("there", "lost", "torn"))  # type: ignore[union-attr]
@@ -187,9 +187,9 @@ class Folder:
 
 class Disk:
     def __init__(self, folder: Path) -> None:
-        """As it is now, all of it durable."""
+        """Start from the folder as it is now, all of it durable."""
         self._root = _loaded(folder)
-        self.acknowledged = 0  # the last batch that the loop was told to be durable
+        self.acknowledged = 0  # the last batch that was acknowledged to the loop
 
     def play(self, event: Event) -> None:
         if event.call == "acknowledged":
@@ -231,7 +231,7 @@ class Disk:
         return folder, name
 
     def lose_power(self, target: Path, chance: random.Random | None) -> None:
-        """Write what is there afterwards as a folder."""
+        """Write the contents after a power loss as a folder."""
         _write(self._root, target, chance)
 
 

@@ -1,4 +1,4 @@
-"""Nothing that was committed is ever lost: kills, power losses, disks that fail, and folders that are not to be touched."""
+"""No committed data is ever lost: kills, power losses, failing disks, and folders that must not be changed."""
 
 import contextlib
 import errno
@@ -25,13 +25,19 @@ from trapline.crawl.files.verify import verify
 from trapline.testweb import Served
 
 _METHOD = """
-Every crawl is the command as a user runs it, of generated webs that testweb serves on loopback; what was asked for twice is judged from
-the server's own log. *Kills*: SIGKILL of the loop, of its store, or of both while the crawl starts, resumes, crawls, takes a snapshot,
-stops and sorts its index, at moments drawn at random; after each the crawl is resumed. *Power loss*: strace records every write, sync
-and change of a name of a whole crawl; at a random point the folder is rebuilt from what was synced by then, half of the times with some
-of the rest, in any order and torn; then the crawl goes on from there. *Failing disk*: strace makes calls of one kind on files of one
-kind fail, with ENOSPC from a certain one on, with EIO once. After each of these the crawl must come to the same pages as an undisturbed
-one, and `trapline verify` must find nothing. *Refusals*: all bytes of the folder are compared before and after.
+Every crawl is started by the same command as a user would use. testweb serves generated webs on loopback; its own log shows which pages
+were requested twice.
+
+- *Kills*: SIGKILL to the loop, to its store, or to both, at random moments while the crawl starts, resumes, crawls, takes a snapshot,
+  stops or sorts its index. The crawl is resumed after each kill.
+- *Power loss*: strace records every write, every sync and every change of a file name during a whole crawl. The folder is rebuilt as of
+  a random moment, from the data that was synced by then. Half of the time, some unsynced writes are added, in any order and cut off.
+  The crawl then continues from there.
+- *Failing disk*: strace makes one kind of call on one kind of file fail: with ENOSPC from a certain call on, or with EIO once.
+- *Refusals*: all bytes of the folder are compared before and after the command.
+
+After each kill, loss and failure, the crawl must end with the same pages as an undisturbed crawl, and `trapline verify` must find no
+problem.
 """
 
 _SNAPSHOTS = [f"snapshot/{number}{below}" for number in range(1, 200) for below in ("", "/frontier", "/seen")]
@@ -39,12 +45,12 @@ _ARRAYS = [f"snapshot/{number}/frontier.new/page.npy" for number in range(1, 200
 
 
 class Writes(NamedTuple):
-    """Calls of one kind, on files of one kind."""
+    """A kind of system calls on a kind of files."""
 
     what: str
     calls: str
     paths: Sequence[str]
-    latest: int = 3  # the last of them that may be the first to fail
+    latest: int = 3  # the latest of these calls that may be the first to fail
 
 
 _KINDS = [
@@ -77,7 +83,7 @@ _SHORT_KIND = "sync the database's log"
 def run(full: bool) -> Iterator[Finding]:
     yield from _kills(10 if full else 1, 20 if full else 1)
     if STRACE is None:
-        for claim in ("A crawl goes on after a loss of power.", "A crawl goes on after a write that failed."):
+        for claim in ("A crawl continues after a power loss.", "A crawl continues after a failed write."):
             yield Finding(claim, "strace is not installed", None)
     else:
         yield from _power_losses(4 if full else 1, 25 if full else 1)
@@ -94,8 +100,8 @@ def _place() -> Iterator[Path]:
         shutil.rmtree(place)
 
 
-class Tried:
-    """How often a claim was tried, and how it failed."""
+class TriedClaim:
+    """Counts the tries and the failures of a claim."""
 
     def __init__(self, claim: str) -> None:
         self._claim, self.times, self._failures = claim, 0, list[str]()
@@ -119,10 +125,12 @@ class Tried:
 
 
 def _kills(webs: int, kills: int) -> Iterator[Finding]:
-    pages = Tried("Killed at random moments and resumed each time, a crawl ends with the pages of an undisturbed one.")
-    requests = Tried("No page is asked for twice but those that were in flight when a process was killed.")
-    archives = Tried(
-        "warcio reads every archive to its end, all digests are right, and `trapline verify` finds nothing."
+    pages = TriedClaim(
+        "A crawl that is killed at random moments, and resumed each time, ends with the same pages as an undisturbed crawl."
+    )
+    requests = TriedClaim("Only pages that were in flight when a process was killed are requested twice.")
+    archives = TriedClaim(
+        "warcio reads every archive to its end, all digests are correct, and `trapline verify` finds no problem."
     )
     whom, done, vain, most = Counter[str](), 0, list[int](), 0
     for seed in range(1, webs + 1):
@@ -154,16 +162,20 @@ def _check_sound(folder: Path) -> None:
 
 
 def _power_losses(webs: int, cuts: int) -> Iterator[Finding]:
-    pages = Tried("After a loss of power a crawl goes on and ends with the pages of an undisturbed one.")
-    kept = Tried("Whatever the store had acknowledged is there after the loss, and is not asked for again.")
-    sound = Tried("`trapline verify` finds nothing lost after the loss, and nothing wrong when the crawl has ended.")
+    pages = TriedClaim("After a power loss the crawl continues, and ends with the same pages as an undisturbed crawl.")
+    kept = TriedClaim(
+        "All data that the store had acknowledged exists after the power loss, and is not requested again."
+    )
+    sound = TriedClaim(
+        "`trapline verify` finds nothing lost after the power loss, and no problem when the crawl has ended."
+    )
     crawls = events = losses = 0
     for seed in range(1, webs + 1):
         with _place() as place, served(160, 10, seed) as server:
             chance, whole = random.Random(seed), _undisturbed(server, place)
             start = prepared(place / "start", options_of(server))
             for number in range(cuts):
-                if number in {0, cuts // 2}:  # the second crawl that is recorded goes on after a loss
+                if number in {0, cuts // 2}:  # the second recorded crawl continues after a loss
                     source = shutil.copytree(start, place / f"recorded-{number}")
                     start = shutil.copytree(source, place / f"before-{number}")
                     happened = _recorded(source)
@@ -173,14 +185,14 @@ def _power_losses(webs: int, cuts: int) -> Iterator[Finding]:
                 for event in happened[: chance.randrange(len(happened))]:
                     disk.play(event)
                 disk.lose_power(folder, chance if number % 2 else None)
-                kept(about, lambda: _check_kept(folder, disk.acknowledged))  # noqa: B023
+                kept(about, lambda: _check_acknowledged(folder, disk.acknowledged))  # noqa: B023
                 sound(about, lambda: _check_nothing_lost(folder))  # noqa: B023
                 if number == cuts // 2 - 1:
                     start = shutil.copytree(folder, place / "second")
                 ledger, before = Ledger(server, len(server.log())), set(settled(folder))
-                if pages(about, lambda: _gone_on(folder, whole)):  # noqa: B023
+                if pages(about, lambda: _check_resumed_result(folder, whole)):  # noqa: B023
                     ledger.run_ended(folder)
-                    kept(about, lambda: _check_not_again(ledger, before))  # noqa: B023
+                    kept(about, lambda: _check_not_repeated(ledger, before))  # noqa: B023
                     sound(about, lambda: _check_sound(folder))  # noqa: B023
                     sound(about, lambda: check_archives(folder))  # noqa: B023
                 losses += 1
@@ -193,7 +205,7 @@ def _power_losses(webs: int, cuts: int) -> Iterator[Finding]:
 
 
 def _undisturbed(server: Served, place: Path) -> dict[str, int]:
-    open_crawl(options_of(server), place / "undisturbed", nullcontext(lambda standing: None))
+    open_crawl(options_of(server), place / "undisturbed", nullcontext(lambda status: None))
     return settled(place / "undisturbed")
 
 
@@ -203,24 +215,24 @@ def _recorded(folder: Path) -> list:  # type: ignore[type-arg]
     return events
 
 
-def _check_kept(folder: Path, acknowledged: int) -> None:
+def _check_acknowledged(folder: Path, acknowledged: int) -> None:
     ((last,),) = rows(folder, "select coalesce(max(batch), 0) from journal")
     assert last >= acknowledged, f"batch {acknowledged} was acknowledged, and {last} is the last that is there"
 
 
 def _check_nothing_lost(folder: Path) -> None:
-    """Answers that were never committed are fetched again when the crawl goes on."""
+    """Check that only uncommitted answers are missing. The resumed crawl fetches those again."""
     for problem in verify(folder).problems:
         is_uncommitted = "never committed" in problem.what or "after the last commit" in problem.what
         assert problem.repair and (is_uncommitted or not problem.lost), str(problem)
 
 
-def _gone_on(folder: Path, whole: dict[str, int]) -> None:
-    resume_crawl(folder, nullcontext(lambda standing: None))
+def _check_resumed_result(folder: Path, whole: dict[str, int]) -> None:
+    resume_crawl(folder, nullcontext(lambda status: None))
     assert settled(folder) == whole, "other pages than the undisturbed crawl's"
 
 
-def _check_not_again(ledger: Ledger, before: set[str]) -> None:
+def _check_not_repeated(ledger: Ledger, before: set[str]) -> None:
     again = before & set(ledger.requested(ledger.server.log())[-1])
     assert not again, f"{len(again)} committed pages asked for again"
 
@@ -229,11 +241,11 @@ def _check_not_again(ledger: Ledger, before: set[str]) -> None:
 
 
 def _failing_writes(full: bool) -> Iterator[Finding]:
-    line = Tried(
-        "A crawl whose write fails stops with one clear line and exit code 2, or does without what it could not write."
+    line = TriedClaim(
+        "A crawl whose write fails stops with one clear line and exit code 2, or continues without that file."
     )
-    pages = Tried(
-        "It goes on afterwards, ends with the pages of an undisturbed crawl, and asks for no committed page again."
+    pages = TriedClaim(
+        "It can be resumed, ends with the same pages as an undisturbed crawl, and requests no committed page again."
     )
     tries = [
         (kind, error) for kind in _KINDS for error in (errno.ENOSPC, errno.EIO) if full or kind.what == _SHORT_KIND
@@ -244,14 +256,14 @@ def _failing_writes(full: bool) -> Iterator[Finding]:
         for kind, error in tries if full else tries[-1:]:
             about = f"{errno.errorcode[error]}, {kind.what}"
             folder = place / "failing"
-            came = _failed(server, folder, kind, error, chance)
-            if came is None:
+            failed_crawl = _failed(server, folder, kind, error, chance)
+            if failed_crawl is None:
                 never.append(about)
                 continue
-            codes[came.code] += 1
-            say(f"{about}: {came.code} {came.line()}")
-            line(about, lambda: _check_line(folder, came))  # noqa: B023
-            pages(about, lambda: _check_resumed(folder, came.ledger, whole))  # noqa: B023
+            codes[failed_crawl.code] += 1
+            say(f"{about}: {failed_crawl.code} {failed_crawl.line()}")
+            line(about, lambda: _check_line(folder, failed_crawl))  # noqa: B023
+            pages(about, lambda: _check_resumed(folder, failed_crawl.ledger, whole))  # noqa: B023
             shutil.rmtree(folder)
     missed = f"; not brought about: {', '.join(never)}" if never else ""
     kinds, stopped = len({kind.what for kind, _ in tries}), f"{codes[2]} crawls stopped, {codes[0]} did without"
@@ -259,8 +271,8 @@ def _failing_writes(full: bool) -> Iterator[Finding]:
     yield pages.finding(f"{pages.times} crawls resumed")
 
 
-class Came(NamedTuple):
-    """What came of a crawl in which calls failed."""
+class FailedCrawl(NamedTuple):
+    """The end of a crawl in which calls failed."""
 
     code: int
     said: str
@@ -270,8 +282,8 @@ class Came(NamedTuple):
         return next((line for line in self.said.splitlines() if "error:" in line), "")
 
 
-def _failed(server: Served, folder: Path, kind: Writes, error: int, chance: random.Random) -> Came | None:
-    """Run a crawl in which such calls fail. None: it made no such call."""
+def _failed(server: Served, folder: Path, kind: Writes, error: int, chance: random.Random) -> FailedCrawl | None:
+    """Run a crawl in which such calls fail. Return None if it made no such call."""
     for first in (chance.randint(1, kind.latest), 1):
         prepared(folder, options_of(server, snapshot_pages=25))
         ledger = Ledger(server, len(server.log()))
@@ -279,13 +291,13 @@ def _failed(server: Served, folder: Path, kind: Writes, error: int, chance: rand
         code, said, log = _injected(folder, kind.calls, kind.paths, f"{errno.errorcode[error]}:when={when}")
         if "(INJECTED)" in log:
             ledger.run_ended(folder)
-            return Came(code, said, ledger)
+            return FailedCrawl(code, said, ledger)
         shutil.rmtree(folder)
     return None
 
 
 def _injected(folder: Path, calls: str, paths: Sequence[str], how: str) -> tuple[int, str, str]:
-    """Resume a crawl in which calls on these files of its folder fail; its exit code, what it said, and the calls."""
+    """Resume a crawl in which calls on these files of its folder fail. Return its exit code, its output, and the calls."""
     log = folder.with_suffix(".log")
     watch = [str(STRACE), "-f", "-qq", "--seccomp-bpf", "-o", str(log)]
     watch += ["-e", f"trace={calls}", "-e", f"inject={calls}:error={how}"]
@@ -295,11 +307,11 @@ def _injected(folder: Path, calls: str, paths: Sequence[str], how: str) -> tuple
     return done.returncode, done.stdout + done.stderr, log.read_text(errors="replace")
 
 
-def _check_line(folder: Path, came: Came) -> None:
-    lines = [line for line in came.said.splitlines() if "error:" in line]
-    assert came.code in (0, 2), f"exit code {came.code}: {came.said.splitlines()[-2:]}"
+def _check_line(folder: Path, failed_crawl: FailedCrawl) -> None:
+    lines = [line for line in failed_crawl.said.splitlines() if "error:" in line]
+    assert failed_crawl.code in (0, 2), f"exit code {failed_crawl.code}: {failed_crawl.said.splitlines()[-2:]}"
     is_clear = len(lines) == 1 and str(folder) in lines[0] and f"--resume {folder}" in lines[0]
-    assert came.code == 0 or is_clear, lines or came.said[-300:]
+    assert failed_crawl.code == 0 or is_clear, lines or failed_crawl.said[-300:]
 
 
 def _check_resumed(folder: Path, ledger: Ledger, whole: dict[str, int]) -> None:
@@ -308,12 +320,12 @@ def _check_resumed(folder: Path, ledger: Ledger, whole: dict[str, int]) -> None:
     if settled(folder) != whole:
         finished("--resume", folder)
         ledger.run_ended(folder)
-        _check_not_again(ledger, before)
+        _check_not_repeated(ledger, before)
     assert settled(folder) == whole, "other pages than the undisturbed crawl's"
     _check_sound(folder)
 
 
-# ---- folders that are not to be touched
+# ---- folders that must not be changed
 
 
 def _refusals() -> Iterator[Finding]:
@@ -332,13 +344,13 @@ def _refusals() -> Iterator[Finding]:
             run.send(signal.SIGCONT, run.loop, run.store)
             assert run.ended()[0] == 0
         if STRACE is None:
-            yield Finding("A folder that cannot be written is refused.", "strace is not installed", None)
+            yield Finding("A folder that cannot be written is refused with one line.", "strace is not installed", None)
         else:
             yield _refused_unwritable(prepared(place / "unwritable", options))
 
 
 def _refused(what: str, folder: Path, made: Callable[[Path], AbstractContextManager[object]], word: str) -> Finding:
-    tried = Tried(f"{what} is refused by one line and exit code 2, and no byte in it changes.")
+    tried = TriedClaim(f"{what} is refused with one line and exit code 2, and no byte in it changes.")
     path, url = str(folder), "http://127.0.0.1/"
     commands = (["crawl", "--resume", path], ["crawl", url, "--allow-private", "-o", path], ["verify", path])
     with made(folder):
@@ -364,13 +376,15 @@ def _check_refused(folder: Path, word: str, command: list[str]) -> None:
 
 
 def _contents(folder: Path) -> dict[str, bytes]:
-    """Every file, but for what SQLite makes for readers to share."""
+    """Return every file, except those that SQLite makes for readers."""
     files = (path for path in folder.rglob("*") if path.is_file())
     return {str(path): path.read_bytes() for path in files if path.name not in ("crawl.db-shm", "crawl.db-wal")}
 
 
 def _refused_unwritable(folder: Path) -> Finding:
-    tried = Tried("A folder that cannot be written is refused by one line and exit code 2, and no byte in it changes.")
+    tried = TriedClaim(
+        "A folder that cannot be written is refused with one line and exit code 2, and no byte in it changes."
+    )
 
     def refused(error: str) -> None:
         before = _contents(folder)

@@ -1,7 +1,7 @@
-"""Readers fed with valid examples that a mutator with a fixed seed has changed: they read them, or refuse them as documented.
+"""Fuzzing of readers: a mutator with a fixed seed changes valid examples, and a reader must read each input or refuse it as documented.
 
-A finding names what was raised instead, and shows the first such input as hex. `at` is the number of the input, which makes it again. Of
-some inputs the function calls are counted, and held against what the reader may need.
+A finding names any other exception and shows the first such input as hex. `at` is the number of the input, from which it can be made
+again. For some inputs the function calls are counted and compared with the limit of the reader.
 """
 
 import random
@@ -17,8 +17,8 @@ from typing import NamedTuple
 from tests.proof.section import Finding, say
 
 FULL, SHORT = 1_000_000, 2_000  # inputs of a finding
-_COUNTED = 100  # of so many inputs one has its calls counted, which takes several times as long
-_SHOWN = 200  # bytes of an input, in a finding
+_COUNTED = 100  # the calls of one input in this many are counted, which takes several times as long
+_SHOWN = 200  # bytes of an input that a finding shows
 _LONG_S = 10.0
 _SEED = 20
 _STUMBLES = (
@@ -40,27 +40,25 @@ _NUMBERS = (0, 1, 127, 128, 255, 2**16, 2**31 - 1, 2**31, 2**32 - 1, 2**63, 2**6
 
 
 class Reader(NamedTuple):
-    """Something that takes bytes from outside."""
+    """A function that takes bytes from outside."""
 
     name: str
     read: Callable[[bytes], object]
     examples: Sequence[bytes]
-    refusal: tuple[type[Exception], ...] = ()  # what it may raise
-    sealed: Callable[[bytes], bytes] = bytes  # an example as it comes, from what is changed of it
-    words: Sequence[bytes] = ()  # of its format, put in anywhere
-    calls: tuple[int, int] | None = (
-        None  # the most function calls: for any input, and for each of its bytes; None: not counted
-    )
+    refusal: tuple[type[Exception], ...] = ()  # the exceptions that it may raise
+    sealed: Callable[[bytes], bytes] = bytes  # makes a complete input from the changed part of it
+    words: Sequence[bytes] = ()  # words of its format, inserted anywhere
+    calls: tuple[int, int] | None = None  # limit of function calls, per input and per byte; None: not counted
 
 
-class _Tried:
-    """What came of the inputs so far."""
+class _Results:
+    """The results of the inputs so far."""
 
     def __init__(self) -> None:
         self.inputs = self.read = 0
         self.slowest_s = self.seconds = self.most_calls = 0.0
         self.failures: Counter[str] = Counter()
-        self.first: dict[str, str] = {}  # of each kind of failure
+        self.first: dict[str, str] = {}  # the first input of each kind of failure
 
     def try_one(self, reader: Reader, at: int) -> None:
         data = reader.sealed(changed(random.Random(f"{_SEED} {reader.name} {at}"), reader.examples, reader.words))
@@ -102,29 +100,29 @@ class TooMuchWork(Exception):
 
 
 def fuzzed(title: str, readers: Sequence[Reader], inputs: int) -> Finding:
-    """`inputs`: of all readers together."""
-    tried = _Tried()
+    """Fuzz the readers with `inputs` inputs in all."""
+    results = _Results()
     for reader in readers:
         for example in reader.examples:
-            reader.read(reader.sealed(example))  # what is loaded on first use is no work of an input
+            reader.read(reader.sealed(example))  # loading on first use does not count
         for at in range(inputs // len(readers)):
-            tried.try_one(reader, at)
+            results.try_one(reader, at)
     measured = [
-        f"{tried.inputs:,} inputs to {len(readers)} readers, {tried.read / tried.inputs:.0%} of them read",
-        f"{tried.seconds / tried.inputs * 1e6:.0f} us of processor time each, the slowest {tried.slowest_s * 1e3:.0f} ms",
+        f"{results.inputs:,} inputs to {len(readers)} readers, {results.read / results.inputs:.0%} of them accepted",
+        f"{results.seconds / results.inputs * 1e6:.0f} us of processor time each, the slowest {results.slowest_s * 1e3:.0f} ms",
     ]
-    if tried.most_calls:
-        measured.append(f"at most {tried.most_calls:.0%} of the calls that an input may cost")
-    measured += [f"{what} x {times}, {tried.first[what]}" for what, times in tried.failures.most_common(5)]
+    if results.most_calls:
+        measured.append(f"at most {results.most_calls:.0%} of the allowed function calls")
+    measured += [f"{what} x {times}, {results.first[what]}" for what, times in results.failures.most_common(5)]
     return Finding(
-        f"{title}: whatever is changed, nothing is raised that is not documented, and nothing hangs.",
+        f"{title}: no input causes an undocumented exception or hangs.",
         "; ".join(measured),
-        not tried.failures,
+        not results.failures,
     )
 
 
 def calls_of(read: Callable[[], object]) -> int:
-    """Function calls, of Python and of C."""
+    """Return the number of function calls, in Python and in C."""
     calls = 0
 
     def count(frame: FrameType, event: str, argument: object) -> None:

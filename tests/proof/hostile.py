@@ -1,4 +1,4 @@
-"""What sites could hand us: changed at random, each answer is read or refused, within bounds, and nothing else happens."""
+"""Answers of hostile sites: whatever is changed at random, each answer is read or refused, within bounds, and nothing else happens."""
 
 import gzip
 import json
@@ -22,18 +22,19 @@ from trapline.fetch.robots.parser import parse, written
 from trapline.fetch.urls import canonical
 from trapline.signals.published import feed
 from trapline.signals.published import schedule as schedule_feed
-from trapline.signals.published.discovery import kind_of, of_response, of_robots
 from trapline.signals.published.feed import MOST_POINTS, read_feed
+from trapline.signals.published.list_discovery import kind_of, of_response, of_robots
 from trapline.signals.published.schedule import HORIZON_S, read_schedule
 from trapline.signals.published.sitemap import MOST_URLS, read_sitemap
 
 _METHOD = """
-As for senders and partitions below, valid examples are changed by a mutator with a fixed seed; it also puts in words of the format, once
-or 200 times. None of these readers may raise anything. What they answer is held against their laws: the response reader answers the same
-however the bytes are cut into pieces, and nothing longer than its limits; rules of a robots.txt, written down, say the same again;
-every URL of a list is canonical; no list, feed or page gives more than its bounds; a body without its coding is within its limit. An
-input that takes longer than ten seconds is a failure. Of every hundredth input all function calls are counted,
-of Python and of C, and may not exceed a number for any input and a number for each of its bytes. A failing input is shown as hex.
+A mutator with a fixed seed changes valid examples. It makes the changes that the next section lists, and also inserts words of the
+format, once or 200 times. None of these readers may raise an exception. Their results are checked: the response reader gives the same
+result for any division of the bytes into pieces, and nothing longer than its limits; the rules of a robots.txt, written out and parsed
+again, allow the same URLs; every URL of a list is canonical; no list, feed or page gives more entries than its limit; a decoded body is
+within its limit. An input that takes longer than ten seconds is a failure. For every hundredth input, all calls of Python and C
+functions are counted. They may not exceed a fixed number plus a number per byte of input. The table shows failing inputs in
+hexadecimal.
 """
 _NOW = 1.7e9
 _PAGE, _FOLDER = "http://a.test/d/page", "http://a.test/d/"
@@ -45,7 +46,7 @@ def run(full: bool) -> Iterator[Finding]:
     for title, readers in (
         ("The response reader", _responses()),
         ("robots.txt", _robots()),
-        ("Links of pages", _pages()),
+        ("Links in pages", _pages()),
         ("Sitemaps", _sitemaps()),
         ("Feeds and schedules", _feeds()),
         ("Content decoding", _codings()),
@@ -164,7 +165,7 @@ def _check_url(url: str | None) -> None:
     assert url is None or (url.isascii() and len(url) <= 2048 and canonical(url) == url)
 
 
-# ---- what sites publish
+# ---- published lists
 
 
 def _sitemaps() -> list[Reader]:
@@ -183,7 +184,7 @@ def _sitemaps() -> list[Reader]:
         b"<url>", b"</url>", b"<loc>", b"</loc>", b"<lastmod>", b"<sitemap>", b"<!--", b"-->", b"--", b"<![CDATA[", b"]]>", b"&lt;", b"&#x",
         b"http://b.test/", b"<image:loc>", b"<urlset>", b"<priority>1e400", b"\n", b"9999-12-31", b"T24:00:00+99:99", b"\0",
     ]  # fmt: skip
-    # A prefix that is new has an expression compiled for it: some thousand calls.
+    # An expression is compiled for each new prefix, which takes some thousand calls.
     packed = Reader(
         "packed sitemaps",
         _read_sitemap,
@@ -304,7 +305,7 @@ def _decode(data: bytes, coding: bytes) -> None:
     plain, as_far = decoded(data, coding, _EXPANDED), decoded(data, coding, _EXPANDED, cut=True)
     for found in (plain, as_far):
         assert found == ENCODING if isinstance(found, str) else len(found) <= max(_EXPANDED, len(data))
-    assert plain == ENCODING or plain == as_far  # whole, it is the same
+    assert plain == ENCODING or plain == as_far  # in one piece the result is the same
 
 
 SECTION = Section("Hostile sites", _METHOD, run)

@@ -1,4 +1,5 @@
-"""What senders, other partitions and disks could hand us: changed at random, it is refused or read, and nothing else happens."""
+"""Input from hostile senders, other partitions and damaged disks: whatever is changed at random, it is read or refused, and nothing
+else happens."""
 
 import asyncio
 import json
@@ -22,27 +23,27 @@ from trapline.signals.published.feed import read_feed
 from trapline.signals.websub import protocol as websub
 
 _METHOD = """
-Valid examples are changed by a mutator with a fixed seed: bits and bytes flipped, pieces cut, doubled, exchanged with those of another
-example, numbers made extreme, text replaced by what parsers stumble over. The bodies of batches, letters and hand-overs are also changed
-before they are compressed and signed with their checksum, so that the change reaches the reader behind it. Each input may be read, or
-refused in the way that the reader documents (a refusal as its answer, or `ConfigError`). Any other exception is a failure, and so is
-an input that takes longer than ten seconds. A failing input is shown as hex.
+A mutator with a fixed seed changes valid examples: it flips bits and bytes; cuts, doubles and swaps pieces with those of another
+example; sets numbers to extreme values; and inserts text that parsers often fail on. It also changes the contents of batches, control
+messages and hand-overs before they are compressed and get their checksum, so that the reader of the contents sees the change. A reader
+may accept an input, or refuse it in the way that it documents (a refusal as its result, or `ConfigError`). Any other exception is a
+failure, and so is an input that takes longer than ten seconds. The table shows failing inputs in hexadecimal.
 """
 
 
 def run(full: bool) -> Iterator[Finding]:
     for title, readers in (
-        ("The bodies that the endpoint takes", _of_the_endpoint()),
-        ("The frames between partitions", _of_partitions()),
-        ("The log that replay reads", _of_logs()),
+        ("Request bodies at the endpoint", _endpoint_readers()),
+        ("Frames between partitions", _partition_readers()),
+        ("The log for replay", _log_readers()),
     ):
         yield fuzzed(title, readers, FULL if full else SHORT)
 
 
-# ---- who reads
+# ---- the readers
 
 
-def _of_the_endpoint() -> list[Reader]:
+def _endpoint_readers() -> list[Reader]:
     ping = {
         "host": "a.test",
         "key": "0123456789abcdef",
@@ -78,16 +79,16 @@ def _of_the_endpoint() -> list[Reader]:
     ]
 
 
-def _of_partitions() -> list[Reader]:
+def _partition_readers() -> list[Reader]:
     rows = [url_batches.LinkRow(b"http://a.test/%d" % one, one, one, one / 3) for one in range(20)]
     answer = RobotsResponse(200, "", None, b"User-agent: *\nDisallow: /\xff", None, None)
-    letters = [
+    messages = [
         control_batches.ControlMessage(4, "http://a.test/robots.txt", 2, answer),
         control_batches.ControlMessage(1, "http://a.test/s.xml"),
     ]
-    pieces = [handover_batches.Piece("http://a.test", {"known": 1.0}, 2.5, had=["http://a.test/"])]
+    pieces = [handover_batches.Piece("http://a.test", {"known": 1.0}, 2.5, gone=["http://a.test/"])]
     contents = handover_batches.Contents([("a.test", "192.0.2.1")], pieces, True, [1.0], ("x", 3))
-    whole = [url_batches.encode(rows), control_batches.encode(letters), handover_batches.encode(contents)]
+    whole = [url_batches.encode(rows), control_batches.encode(messages), handover_batches.encode(contents)]
     hello = {"protocol": wire.PROTOCOL, "crawl": "c", "from": 1, "nonce": "0" * 64}
     frames = [wire._HEAD.pack(len(body) + 1, kind) + body for kind, body in zip((4, 4, 6), whole, strict=True)]
     refused = (ConfigError,)
@@ -112,7 +113,7 @@ _loop = asyncio.new_event_loop()
 
 
 def _read_frames(data: bytes) -> None:
-    """As a line does, to its end."""
+    """Read frames as a connection does, to the end."""
 
     async def read() -> None:
         reader = asyncio.StreamReader()
@@ -124,7 +125,7 @@ def _read_frames(data: bytes) -> None:
     _loop.run_until_complete(read())
 
 
-def _of_logs() -> list[Reader]:
+def _log_readers() -> list[Reader]:
     journal = Journal()
     journal.write(Call.ADD_SITES, np.arange(4, dtype=np.int32), 4, 0.0)
     journal.write(Call.DISCOVER, np.arange(9, dtype=np.int32), 9, 1.0)

@@ -2,7 +2,7 @@
 
     python -m tests.proof.link_server LINKS ADDRESS...
 
-It prints its port, and ends with its standard input. testweb would keep every page in memory; here a web of 10^7 pages costs nothing.
+It prints its port, and ends when its standard input ends. testweb would keep every page in memory; here a web of 10^7 pages takes none.
 """
 
 import asyncio
@@ -12,7 +12,7 @@ ROBOTS = b"HTTP/1.1 404 Not Found\r\nContent-Length: 0\r\n\r\n"
 
 
 def page(links: int) -> bytes:
-    """The same for every URL, with links from the root of its site, so that each site has LINKS + 1 pages."""
+    """Return the page that answers every URL. Its links start at the root of the site, so that each site has LINKS + 1 pages."""
     items = "".join(
         f'<li><a href="/articles/some-words-in-a-path/{number:05}.html">{number}</a>' for number in range(links)
     )

@@ -1,4 +1,4 @@
-"""A crawl of several processes is polite by its servers' own log, though servers fail, partitions die and their number grows."""
+"""A crawl of several processes is polite by the log of its servers, although servers fail, partitions die and the crawl grows."""
 
 import os
 import random
@@ -19,14 +19,15 @@ from tests.testweb.webs import numbered
 from trapline.crawl.files.lock import holder
 from trapline.fetch.dns import hosts_text
 from trapline.testweb import Behaviour, Mix, Promise, RequestLog, Served, ServedWeb, build_web, check, serve
-from trapline.testweb.behaviour import behaviours
-from trapline.testweb.message import ROBOTS_FILE
+from trapline.testweb.answers.message import ROBOTS_FILE
+from trapline.testweb.web.behaviour import behaviours
 
 _METHOD = """
-500 sites, three to an address, with robots.txt files of every kind (rules, none, behind redirects on this or another site, errors,
-Crawl-delays below, at and above the delay of the crawl), redirects, refusals, slow, broken and hostile answers. One command crawls them
-with `--processes 2`; every half minute a partition is killed, and twice the crawl is resized while it runs. The servers note each
-request and each answer, and the log alone is judged (`src/trapline/testweb/politeness.py`, which shares nothing with the crawler).
+500 sites, three on each address, have robots.txt files of every kind: rules, no file, redirects to the same or to another site, errors,
+and Crawl-delays below, equal to and above the delay of the crawl. Their pages redirect, refuse, and send slow, broken and hostile
+answers. One command crawls them with `--processes 2`. Every half minute a partition is killed, and twice the crawl is resized while it
+runs. The servers log each request and each answer. The claims are checked on this log alone, by
+`src/trapline/testweb/checks/politeness.py`, which shares no code with the crawler.
 """
 PROMISE = Promise(delay_s=0.1, per_connection=20, pause_s=0.0)
 FAULTS = (
@@ -62,7 +63,7 @@ def web_of(sites: int, pages: int) -> ServedWeb:
     )
     drawn = behaviours(Mix(base, measured_requests=True, http10=0.05, robots=ROBOTS), sites, seed=1)
     delays = (0.05, 0.1, 0.2, 0.0, 0.0, 0.0)
-    # Behind a redirect a Crawl-delay is not known at once, and the log cannot tell when it was.
+    # After a redirect a Crawl-delay is not known at once, and the log does not show when it became known.
     polite = [
         replace(one, crawl_delay_s=delays[site % 6] if one.robots in ("rules", "huge") else 0.0)
         for site, one in enumerate(drawn)
@@ -71,7 +72,8 @@ def web_of(sites: int, pages: int) -> ServedWeb:
 
 
 def links_of(sites: int, pages: int) -> list[list[int]]:
-    """Every site is a tree, with two more links within it and one to anywhere: few pages hang on a single other one."""
+    """Return the links. Every site is a tree with two more links within it and one to any page, so that few pages depend on a single
+    other one."""
     chance, links = random.Random(2), []
     for page in range(sites * pages):
         home, place = page - page % pages, page % pages
@@ -84,16 +86,16 @@ def options(server: Served, folder: Path) -> list[str]:
     hosts, seeds = folder / "hosts", folder / "seeds"
     hosts.write_text(hosts_text({name: [address] for name, address in server.hosts.items()}))
     seeds.write_text("\n".join(server.seed_urls))
-    told = {
+    options_by_name = {
         "--seeds": seeds, "--hosts": hosts, "--scope": "any", "--connections": 200, "--delay": PROMISE.delay_s,
         "--per-connection": PROMISE.per_connection, "--pause": 0, "--backoff": 0.2, "--max-backoff": 0.5, "--timeout": 2,
         "--max-body": "300kB", "--retries": 1, "--max-failed-visits": 50,
     }  # fmt: skip
-    return ["--quiet", "--allow-private", *(str(part) for pair in told.items() for part in pair)]
+    return ["--quiet", "--allow-private", *(str(part) for pair in options_by_name.items() for part in pair)]
 
 
 class Disturber(threading.Thread):
-    """Kills a partition every so often, for a while; now and then lets the crawl grow first."""
+    """Kills a partition at intervals, up to a number of kills, and sometimes lets the crawl grow first."""
 
     def __init__(self, folder: Path, every_s: float, most_kills: int, growths: int) -> None:
         super().__init__(daemon=True)
@@ -116,7 +118,7 @@ class Disturber(threading.Thread):
 
 
 def crawled(server: Served, place: Path, disturber: Disturber, limit_s: float) -> int:
-    """The exit code of the crawl; a goal of time ends it if it is slow."""
+    """Return the exit code of the crawl. A goal of time ends it if it is slow."""
     folder = place / "crawl"
     command = [
         *COMMAND,
@@ -137,7 +139,7 @@ def crawled(server: Served, place: Path, disturber: Disturber, limit_s: float) -
 
 
 def before_robots(log: RequestLog) -> int:
-    """Sites whose first request was not for their robots.txt."""
+    """Return the number of sites whose first request was not for robots.txt."""
     rows = np.argsort(log.arrival_s, kind="stable")
     rows = rows[log.site[rows] >= 0]
     _, first = np.unique(log.site[rows], return_index=True)
@@ -156,25 +158,23 @@ def run(full: bool) -> Iterator[Finding]:
     size = (
         f"{found.requests:,} requests to {sites} sites in {found.visits:,} visits, {minutes:.1f} minutes, {disturbed}"
     )
-    yield Finding("The crawl ends in order.", f"exit code {code}; {size}", code == 0)
+    yield Finding("The crawl ends normally.", f"exit code {code}; {size}", code == 0)
     if full:
         enough = found.requests >= 10**6 and disturber.kills >= 5 and disturber.resizes == 2
-        yield Finding("The log has 10^6 requests, with kills and two resizes.", size, enough)
-    yield Finding(
-        "No visit overlaps another to the same site or address.", f"{len(found.overlaps)}", not found.overlaps
-    )
-    yield Finding("No request is early.", f"{len(found.early)}", not found.early)
-    yield Finding("No forbidden path is requested.", f"{len(found.disallowed)}", not found.disallowed)
+        yield Finding("The log has at least 10^6 requests, at least five kills and two resizes.", size, enough)
+    yield Finding("No two visits to the same site or address overlap.", f"{len(found.overlaps)}", not found.overlaps)
+    yield Finding("No request is sent before its delay has passed.", f"{len(found.early)}", not found.early)
+    yield Finding("No path that robots.txt forbids is requested.", f"{len(found.disallowed)}", not found.disallowed)
     unasked = before_robots(log)
-    yield Finding("No site is asked for anything before its robots.txt.", f"{unasked} sites", unasked == 0)
+    yield Finding("The first request to every site is for its robots.txt.", f"{unasked} sites", unasked == 0)
     if full:
         yield by_pytest(
-            "So it is with one process and the pauses of a visit; its own audit finds what the log shows.",
+            "A crawl by one process, with pauses within a visit, is polite too; `audit` finds the same violations as the log.",
             "tests/crawl/test_politeness_live.py",
             env={"TRAPLINE_POLITE_SITES": "500"},
         )
         yield by_pytest(
-            "A crawl keeps to its bandwidth, of all sites and of each.",
+            "A crawl keeps to its bandwidth limits, in total and per site.",
             "tests/cli/test_crawl_bandwidth.py",
             env={"TRAPLINE_BANDWIDTH_SECONDS": "6"},
         )

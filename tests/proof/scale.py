@@ -1,4 +1,4 @@
-"""One machine with many URLs: what each costs in memory, on disk and in time."""
+"""Many URLs on one machine: the cost of each in memory, on disk and in time."""
 
 import re
 import sqlite3
@@ -19,10 +19,10 @@ from trapline.crawl.files.resume import rebuilt, settle
 from trapline.frontier import Outcome, Visit
 
 _METHOD = """
-A broad crawl of 10^5 sites on loopback, from their home pages: each page has 100 links within its site, so that 10^5 fetches make 10^7
-URLs known. Memory is the resident memory of the crawl's process; its store is a second process, shown apart. The crawl is stopped, and
-continued by `--resume`: the time until its first page counts. `next` is timed on the frontier read back from the folder, with all sites
-waiting. The same is measured of a crawl that knows 10^5 URLs on 10^3 sites.
+A broad crawl of 10^5 sites on loopback starts from their home pages. Each page has 100 links within its site, so that 10^5 fetches
+discover 10^7 URLs. Memory is the resident memory of the crawl's process. Its store is a second process, which is shown separately. The
+crawl is stopped and then continued with `--resume`; "resume" is the time until the first page is fetched. `next` is timed on the
+frontier that is read back from the folder, while all sites wait. The same is measured for a crawl that knows 10^5 URLs on 10^3 sites.
 """
 LINKS = 100
 ADDRESSES = [f"127.9.0.{number}" for number in range(1, 201)]
@@ -38,7 +38,7 @@ class Measured(NamedTuple):
     sites: int
     pages_per_s: float
     loop_bytes: int
-    start_bytes: int  # of the loop, when it knew nothing
+    start_bytes: int  # of the loop, before it knew any URL
     store_bytes: int
     disk_bytes: int
     resume_s: float
@@ -61,12 +61,12 @@ def options(place: Path, sites: int, port: int) -> list[str]:
     hosts, seeds = place / "hosts", place / "seeds"
     hosts.write_text("".join(f"{ADDRESSES[site % len(ADDRESSES)]} s{site}.test\n" for site in range(sites)))
     seeds.write_text("".join(f"http://s{site}.test:{port}/\n" for site in range(sites)))
-    told = ["--seeds", str(seeds), "--hosts", str(hosts), "--delay", "0", "--pause", "0", "--connections", "100"]
-    return [*told, "--strategy", "breadth-first", "--scope", "any", "--allow-private", "--quiet"]
+    arguments = ["--seeds", str(seeds), "--hosts", str(hosts), "--delay", "0", "--pause", "0", "--connections", "100"]
+    return [*arguments, "--strategy", "breadth-first", "--scope", "any", "--allow-private", "--quiet"]
 
 
 def crawled(place: Path, sites: int, port: int) -> tuple[float, list[Sample]]:
-    """A crawl of every home page; seconds, and its memory over time."""
+    """Crawl every home page. Return the seconds, and the memory over time."""
     command = [*COMMAND, "crawl", "-o", str(place / "crawl"), *options(place, sites, port), "--max-pages", str(sites)]
     began, samples = time.monotonic(), list[Sample]()
     process = subprocess.Popen(command)
@@ -94,7 +94,7 @@ def children(process: int) -> list[int]:
 
 
 def resume_s(folder: Path, sites: int) -> float:
-    """From the command to the first page that it fetches."""
+    """Return the seconds from the command to the first fetched page."""
     with closing(sqlite3.connect(f"file:{folder / 'crawl.db'}?mode=ro", uri=True)) as database:
         (before,) = database.execute("select max(rowid) from fetch").fetchone()
         began = time.monotonic()
@@ -110,10 +110,10 @@ def resume_s(folder: Path, sites: int) -> float:
 
 
 def next_us(folder: Path) -> float:
-    """The median of 2,000 calls; what each leases is given back outside of the clock."""
+    """Return the median of 2,000 calls. The leased pages are returned outside of the measured time."""
     with closing(Reading(folder)) as reading:
         frontier, now = rebuilt(reading)
-    later = now + 1e6  # no site has to wait any more
+    later = now + 1e6  # no site is delayed any more
     settle(frontier, now)
     taken = []
     for _ in range(2_000):
@@ -136,7 +136,7 @@ def measured(sites: int) -> Measured:
         if pages != sites:
             raise RuntimeError(f"the crawl fetched {pages} of {sites} pages")
         disk = sum(path.stat().st_size for path in folder.rglob("*") if path.is_file())
-        start = next(sample.loop_bytes for sample in samples if sample.store_bytes)  # its store has just begun
+        start = next(sample.loop_bytes for sample in samples if sample.store_bytes)  # the store has just started
         loop, store = (max(column) for column in zip(*samples, strict=True))
         found = Measured(
             urls, sites, sites / seconds, loop, start, store, disk, resume_s(folder, sites), next_us(folder)
@@ -157,7 +157,7 @@ def run(full: bool) -> Iterator[Finding]:
     yield Finding("A known URL costs at most 150 bytes of memory.", f"{each:.0f} bytes", each <= 150)
     ratio = large.next_us / small.next_us
     yield Finding(
-        "`next` costs at most twice as much with a hundred times the sites.", f"{ratio:.2f} times", ratio <= 2
+        "`next` takes at most twice as long with a hundred times as many sites.", f"{ratio:.2f} times", ratio <= 2
     )
 
 
@@ -166,7 +166,9 @@ def finding(one: Measured) -> Finding:
         f"{one.pages_per_s:,.0f} pages/s; memory {one.loop_bytes / 1e6:,.0f} MB (store {one.store_bytes / 1e6:,.0f} MB);"
         f" disk {one.disk_bytes / one.urls:.0f} bytes per URL; next {one.next_us:.1f} us; resume {one.resume_s:.1f} s"
     )
-    return Finding(f"A crawl that knows {one.urls:,} URLs on {one.sites:,} sites ends and resumes.", measured, True)
+    return Finding(
+        f"A crawl that knows {one.urls:,} URLs on {one.sites:,} sites ends normally and can be resumed.", measured, True
+    )
 
 
 SECTION = Section("Scale on one machine", _METHOD, run)

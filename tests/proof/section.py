@@ -1,6 +1,6 @@
-"""What a section of docs/proof.md is made of: a method, and findings that hold or not.
+"""The parts of a section of docs/proof.md: a method, and findings that hold or do not.
 
-A section yields each finding as soon as it is measured, so that a later failure loses none of the earlier ones.
+A section yields each finding as soon as it is measured, so that a later failure does not lose earlier ones.
 """
 
 import os
@@ -22,7 +22,7 @@ class Finding(NamedTuple):
 
 
 class Section(NamedTuple):
-    """`run(full)`: with True the proof at its whole size, with False its short form, a few seconds long."""
+    """`run(full)` runs the proof at full size if True, and its short form of a few seconds if False."""
 
     title: str
     method: str  # how it is measured: a paragraph for a reader who wants to repeat it
@@ -30,7 +30,7 @@ class Section(NamedTuple):
 
 
 def say(line: str) -> None:
-    """Show progress to whoever waits; it never becomes part of the page."""
+    """Show progress on the terminal. It never becomes part of the page."""
     print(f"  {line}", file=sys.stderr, flush=True)
 
 

@@ -1,4 +1,4 @@
-"""An hour of crawling and refreshing a web with faults: memory and file descriptors stay flat."""
+"""An hour of crawling and refreshing a web with faults: the use of memory and file descriptors does not grow."""
 
 import signal
 import sqlite3
@@ -18,9 +18,9 @@ from tests.proof.section import Finding, Section, say
 from trapline.testweb import serve
 
 _METHOD = """
-A web of 60 sites with the faults of the section on politeness is crawled with `--continuous`: once all pages are known, they are fetched
-again and again. Every five seconds the resident memory and the open file descriptors of the crawl's process and of its store are noted.
-The last quarter of the time is compared with the second one, when all pages are known.
+A web of 60 sites, with the faults of the section "Politeness", is crawled with `--continuous`: when all pages are known, the crawl
+keeps refetching them. Every five seconds the resident memory and the number of open file descriptors are recorded, for the crawl's
+process and for its store. The last quarter of the time is compared with the second quarter, in which all pages are known.
 """
 
 
@@ -42,7 +42,7 @@ def descriptors(process: int) -> int:
 
 
 def soaked(place: Path, seconds: float, every_s: float) -> tuple[int, int, list[Sample]]:
-    """Exit code, fetches, samples."""
+    """Return the exit code, the number of fetches, and the samples."""
     with serve(web_of(60, 50)) as server:
         refresh = ["--continuous", "--refresh-rate", "200"]
         command = [*COMMAND, "crawl", "-o", str(place / "crawl"), *options(server, place), *refresh]
@@ -61,7 +61,7 @@ def soaked(place: Path, seconds: float, every_s: float) -> tuple[int, int, list[
 
 
 def quarters(values: Sequence[int]) -> tuple[float, float]:
-    """The medians of the second and of the last quarter."""
+    """Return the medians of the second and of the last quarter."""
     quarter = max(len(values) // 4, 1)
     return median(values[quarter : 2 * quarter]), median(values[-quarter:])
 
@@ -71,7 +71,9 @@ def run(full: bool) -> Iterator[Finding]:
     with tempfile.TemporaryDirectory() as scratch:
         code, fetches, samples = soaked(Path(scratch), seconds, every_s)
     yield Finding(
-        "The crawl runs to its end and stops in order.", f"{fetches:,} fetches in {seconds / 60:.0f} minutes", code == 0
+        "The crawl runs for the whole time and stops normally.",
+        f"{fetches:,} fetches in {seconds / 60:.0f} minutes",
+        code == 0,
     )
     if not full:
         return
@@ -81,7 +83,9 @@ def run(full: bool) -> Iterator[Finding]:
         measured = f"{before / 1e6:.1f} MB, then {after / 1e6:.1f} MB"
         yield Finding(f"The memory of {name} grows by at most 5 %.", measured, after <= 1.05 * before)
     before, after = quarters(open_files)
-    yield Finding("No file descriptors are lost.", f"{before:.0f}, then {after:.0f}", after <= before + 5)
+    yield Finding(
+        "The number of open file descriptors does not grow.", f"{before:.0f}, then {after:.0f}", after <= before + 5
+    )
 
 
-SECTION = Section("Soak", _METHOD, run)
+SECTION = Section("Long-running crawl", _METHOD, run)

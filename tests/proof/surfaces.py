@@ -1,4 +1,4 @@
-"""Where strangers could get in: ports, files, text that a terminal or a browser would obey, and the packages that are installed."""
+"""Surfaces for attacks: ports, files, text that a terminal or a browser would interpret, and the installed packages."""
 
 import importlib.metadata
 import json
@@ -28,17 +28,20 @@ from trapline.signals.inbox import Inbox
 from trapline.signals.websub.subscriptions import Subscriptions
 
 _METHOD = """
-Real commands are started on this machine. *Ports*: every TCP socket in the state LISTEN of a command and of all processes below it, by
-`/proc/net/tcp` and `tcp6`. *Files*: all files of a crawl of two processes, while it runs, and of an endpoint, made with the umask 000;
-all of them, and all command lines, are searched for the token of the crawl and for the secret of a subscription. *Text*: a site on
-loopback says `ESC ] 0 ;`, `ESC [ 2 J`, a C1 control, a change of direction, separators of lines, DEL, `<script>` and a forged line of
-ours in its URLs, titles, headers, reason phrases and robots.txt; a hub says it when it refuses. The crawl runs on a pseudo-terminal. What
-it and other commands print and write is read character by character. *Dependencies*: `uv.lock` against what is installed; and
-`pip-audit`, where it can be had.
+The commands are started on this machine.
+
+- *Ports*: every TCP socket that a command or one of its descendants listens on, from `/proc/net/tcp` and `tcp6`.
+- *Files*: all files of a running crawl by two processes, and of an endpoint, created with the umask 000. All of them, and all command
+  lines, are searched for the token of the crawl and for the secret of a subscription.
+- *Text*: a site on loopback sends terminal escapes (`ESC ] 0 ;`, `ESC [ 2 J`), a C1 control character, a change of writing direction,
+  line separators, DEL, `<script>` and a forged line of Trapline's own output, in its URLs, titles, headers, reason phrases and
+  robots.txt. A hub sends the same in a refusal. The crawl runs on a pseudo-terminal. The output of this and other commands is checked
+  character by character.
+- *Dependencies*: `uv.lock` is compared with the installed packages. `pip-audit` runs if it is installed and has network access.
 """
 _TRAPLINE = [sys.executable, "-c", "from trapline.cli import main; main()"]
 _LISTEN = "0A"
-_OWN_CONTROLS = re.compile(r"\r|\x1b\[(?:K|J|\d+A)")  # what trapline.terminal sends: redrawing in place
+_OWN_CONTROLS = re.compile(r"\r|\x1b\[(?:K|J|\d+A)")  # the sequences of trapline.terminal, which redraw in place
 _LONG_S = 120.0
 Found = TypeVar("Found")
 
@@ -57,18 +60,18 @@ def run(full: bool) -> Iterator[Finding]:
 def _ports(folder: Path, full: bool) -> Iterator[Finding]:
     commands: dict[str, Callable[[Path], Iterator[set[str]]]] = {"refresh serve": _endpoint}
     if full:
-        commands |= {"testweb": _testweb, "crawl --processes 2": _crawl_in_parts, "crawl --ray local": listening_on_ray}
+        commands |= {"testweb": _testweb, "crawl --processes 2": _parallel_crawl, "crawl --ray local": listening_on_ray}
     for name, listening in commands.items():
         place = folder / f"ports-{name.replace(' ', '-')}"
         place.mkdir()
-        claim = f"`trapline {name}` listens on loopback alone."
+        claim = f"`trapline {name}` listens only on loopback addresses."
         try:
             (found,) = listening(place)
         except _NotTried as why:
             yield Finding(claim, str(why), None)
             continue
         outside = sorted(where for where in found if not is_loopback(where.rpartition(":")[0]))
-        measured = f"{len(found)} listening sockets, {len(outside)} elsewhere"
+        measured = f"{len(found)} listening sockets, {len(outside)} of them on other addresses"
         yield Finding(claim, f"{measured}: {', '.join(outside)}" if outside else measured, bool(found) and not outside)
 
 
@@ -82,7 +85,7 @@ def is_loopback(address: str) -> bool:
 
 
 class _NotTried(Exception):
-    """And why."""
+    """Raised with the reason why a claim was not tried."""
 
 
 def _endpoint(folder: Path) -> Iterator[set[str]]:
@@ -98,7 +101,7 @@ def _testweb(folder: Path) -> Iterator[set[str]]:
         yield _once(lambda: _listening(process.pid))
 
 
-def _crawl_in_parts(folder: Path, *how: str) -> Iterator[set[str]]:
+def _parallel_crawl(folder: Path, *how: str) -> Iterator[set[str]]:
     with (
         served(folder, latency_s=0.2) as (_, options),
         _running("crawl", "--quiet", *options, "-o", folder / "crawl", *(how or ("--processes", "2"))) as process,
@@ -112,17 +115,17 @@ def listening_on_ray(folder: Path) -> Iterator[set[str]]:
         importlib.metadata.version("ray")
     except importlib.metadata.PackageNotFoundError:
         raise _NotTried("ray is not installed") from None
-    return _crawl_in_parts(folder, "--ray", "local", "--processes", "2")
+    return _parallel_crawl(folder, "--ray", "local", "--processes", "2")
 
 
 def _has_begun(process: "subprocess.Popen[bytes]", crawl: Path) -> bool:
-    """Whether both partitions crawl: they listen, as their coordinator does, and have a store each."""
+    """Return whether both partitions crawl: they and their coordinator listen, and each has a store."""
     parts = [crawl / f"partition-{number}" / "crawl.db" for number in range(2)]
     return all(one.exists() for one in parts) and len(_listening(process.pid)) >= 3
 
 
 def _listening(top: int) -> set[str]:
-    """`address:port` of every listening TCP socket of a process and of those below it."""
+    """Return `address:port` of every listening TCP socket of a process and its descendants."""
     inodes = {inode for one in (top, *_below(top)) for inode in _sockets(one)}
     found = set()
     for table, family in (("tcp", socket.AF_INET), ("tcp6", socket.AF_INET6)):
@@ -134,7 +137,7 @@ def _listening(top: int) -> set[str]:
 
 
 def _address(text: str, family: socket.AddressFamily) -> str:
-    """As the kernel prints it: words of four bytes in the order of the machine.
+    """Return the address that the kernel prints as words of four bytes in the machine's byte order.
 
     >>> _address("0100007F:1F90", socket.AF_INET)
     '127.0.0.1:8080'
@@ -176,12 +179,12 @@ def _files(folder: Path, full: bool) -> Iterator[Finding]:
     files = [file for file in sorted(crawl.rglob("*")) if file.is_file()]
     holding = {file.relative_to(crawl).as_posix() for file in files if any(one in file.read_bytes() for one in secrets)}
     private = {"signals.db", "signals.db-wal", "signals.db-shm", "coordinator.json"}
-    claim = "The secrets of a crawl are in no file but signals.db and coordinator.json, and on no command line."
+    claim = "The secrets of a crawl are only in signals.db and coordinator.json, and on no command line."
     measured = f"{len(secrets)} secrets, {len(files)} files, {len(lines)} command lines; found in: {', '.join(sorted(holding))}"
-    told = [line for line in lines if any(one in line for one in secrets)]
-    yield Finding(claim, measured, bool(holding) and holding <= private and not told)
+    revealing = [line for line in lines if any(one in line for one in secrets)]
+    yield Finding(claim, measured, bool(holding) and holding <= private and not revealing)
     modes = {file.name: file.stat().st_mode & 0o777 for file in files if file.name in private}
-    claim = "With the umask 000, only their owner can read these."
+    claim = "Only their owner can read these files, even with the umask 000."
     measured = ", ".join(f"{name} {mode:o}" for name, mode in sorted(modes.items()))
     yield Finding(claim, measured, len(modes) >= 3 and not any(mode & 0o077 for mode in modes.values()))
 
@@ -193,7 +196,7 @@ class _Crawled(NamedTuple):
 
 
 def _crawl_with_secrets(folder: Path, full: bool) -> _Crawled:
-    """A crawl of two processes while it runs (the short form has none), with a subscription."""
+    """Make a crawl of two processes with a subscription, and copy it while it runs. The short form runs no process."""
     folder.mkdir()
     if not full:
         crawl = crawl_of(folder / "crawl", ["http://a.test/"])
@@ -206,7 +209,7 @@ def _crawl_with_secrets(folder: Path, full: bool) -> _Crawled:
         _once(lambda: _has_begun(process, crawl))
         secrets = [json.loads((crawl / "coordinator.json").read_text())["token"].encode(), *_subscribed(crawl)]
         lines = [Path(f"/proc/{one}/cmdline").read_bytes() for one in (process.pid, *_below(process.pid))]
-        kept = folder / "kept"  # as it was while the crawl ran
+        kept = folder / "kept"  # a copy from while the crawl ran
         subprocess.run(["cp", "-a", crawl, kept], check=True)
         return _Crawled(kept, secrets, lines)
 
@@ -235,41 +238,44 @@ def _text(folder: Path, full: bool) -> Iterator[Finding]:
     subscriptions.denied(subscriptions.all()[0], HOSTILE)
     for one in (inbox, subscriptions):
         one.close()
-    asked: list[tuple[object, ...]] = [("refresh", "subscribe", place)]
+    commands: list[tuple[object, ...]] = [("refresh", "subscribe", place)]
     if full:
-        asked += [
+        commands += [
             ("status", place),
             ("status", place, "--json"),
             ("explain", place, home),
             ("explain", place, home + "moved"),
         ]
-        asked += [
+        commands += [
             ("explain", place, home + HOSTILE),
             ("explain", place, f"{ADDRESS}:{server.port}"),
         ]
-        asked += [("report", place, "-o", page), ("graph", "convert", place, "-o", folder / "graph", "--to", "edges")]
-    printed = [_OWN_CONTROLS.sub("", drawn), *(_printed(*one) for one in asked)]
+        commands += [
+            ("report", place, "-o", page),
+            ("graph", "convert", place, "-o", folder / "graph", "--to", "edges"),
+        ]
+    printed = [_OWN_CONTROLS.sub("", drawn), *(_printed(*one) for one in commands)]
     wrong = [text for text in printed if not is_harmless(text)]
-    claim = "Of what a hostile site and a hostile hub say, nothing reaches the terminal unescaped."
+    claim = "Text from a hostile site or hub reaches the terminal only in escaped form."
     count = f"{len(printed)} commands, {sum(map(len, printed)):,} characters"
-    measured = f"{len(server.log)} answers of the site; {count}, {len(wrong)} not harmless"
+    measured = f"{len(server.log)} answers of the site; {count}, {len(wrong)} with unescaped text"
     yield Finding(claim, measured, not wrong and len(server.log) > 8 and any("owned" in text for text in printed))
     if full:
         files = [page, place / "summary.json", *sorted((folder / "graph").glob("*.t*"))]
         texts = {file.name: file.read_text().replace("\t", " ") for file in files}
         bad = [name for name, text in texts.items() if not is_harmless(text) or "<script>alert" in text]
-        claim = "Nor does it reach the HTML report, JSON and lists of URLs."
-        yield Finding(claim, f"{', '.join(texts)}: {len(bad)} not harmless", not bad and len(texts) == 4)
+        claim = "Such text reaches the HTML report, JSON and lists of URLs only in escaped form."
+        yield Finding(claim, f"{', '.join(texts)}: {len(bad)} with unescaped text", not bad and len(texts) == 4)
 
 
 def _on_a_terminal(*arguments: object) -> str:
-    """All that a command writes to its terminal."""
+    """Return everything that a command writes to its terminal."""
     ours, theirs = pty.openpty()
     with subprocess.Popen([*_TRAPLINE, *map(str, arguments)], stdin=theirs, stdout=theirs, stderr=theirs) as process:
         os.close(theirs)
         written = b""
         end = time.monotonic() + _LONG_S
-        with suppress(OSError):  # it has ended
+        with suppress(OSError):  # the command has ended
             while time.monotonic() < end:
                 if select.select([ours], [], [], 1.0)[0]:
                     written += os.read(ours, 65_536)
@@ -298,16 +304,16 @@ def _dependencies(full: bool) -> Iterator[Finding]:
     claim = "uv.lock pins every dependency, with a SHA-256 of every file."
     yield Finding(
         claim,
-        f"{len(packages)} packages, {sum(len(_files_of(one)) for one in packages)} files, {len(loose)} without",
+        f"{len(packages)} packages, {sum(len(_files_of(one)) for one in packages)} files, {len(loose)} packages without a hash",
         not loose,
     )
-    pinned: dict[str, set[str]] = {}  # more than one version, if Pythons differ
+    pinned: dict[str, set[str]] = {}  # more than one version, if it depends on Python
     for one in packages:
         pinned.setdefault(one["name"], set()).add(one["version"])
     installed = {_plain(one.metadata["Name"]): one.version for one in importlib.metadata.distributions()}
     both = sorted(pinned.keys() & installed.keys())
     other = [f"{name} {installed[name]}" for name in both if installed[name] not in pinned[name]]
-    claim = "What is installed is what the lock says."
+    claim = "The installed versions are those in the lock file."
     yield Finding(
         claim,
         f"{len(both)} packages; {len(other)} differ{': ' if other else ''}{', '.join(other)}",
@@ -326,7 +332,7 @@ def _plain(name: str) -> str:
 
 
 def _audit() -> Finding:
-    claim = "pip-audit knows of no hole in what is installed."
+    claim = "pip-audit knows of no vulnerability in the installed packages."
     try:
         importlib.metadata.version("pip-audit")
         socket.create_connection(("pypi.org", 443), 5.0).close()
@@ -335,7 +341,7 @@ def _audit() -> Finding:
             claim, "pip-audit is not installed; to try it: uv run --with pip-audit python -m tests.proof surfaces", None
         )
     except OSError as error:
-        return Finding(claim, f"its database cannot be reached from this machine ({error})", None)
+        return Finding(claim, f"the database of pip-audit cannot be reached from this machine ({error})", None)
     done = subprocess.run([sys.executable, "-m", "pip_audit", "--local"], capture_output=True, text=True)
     return Finding(claim, (done.stderr or done.stdout).strip().splitlines()[-1], done.returncode == 0)
 
@@ -345,7 +351,7 @@ def _audit() -> Finding:
 
 @contextmanager
 def _running(*arguments: object, cwd: Path | None = None) -> "Iterator[subprocess.Popen[bytes]]":
-    """A command, until the block ends; then Ctrl-C, once more, and the end."""
+    """Run a command until the block ends. Then send Ctrl-C twice and kill it."""
     pipe, command = subprocess.DEVNULL, [*_TRAPLINE, *map(str, arguments)]
     with subprocess.Popen(command, stdout=pipe, stderr=pipe, stdin=pipe, cwd=cwd) as process:
         killing = threading.Timer(_LONG_S, process.kill)
@@ -362,7 +368,7 @@ def _running(*arguments: object, cwd: Path | None = None) -> "Iterator[subproces
 
 
 def _once(look: Callable[[], Found]) -> Found:
-    """What is found as soon as there is anything."""
+    """Return the first result that is not empty."""
     end = time.monotonic() + _LONG_S
     while not (found := look()):
         if time.monotonic() > end:
@@ -371,4 +377,4 @@ def _once(look: Callable[[], Found]) -> Found:
     return found
 
 
-SECTION = Section("Surfaces", _METHOD, run)
+SECTION = Section("Interfaces to the outside", _METHOD, run)

@@ -1,10 +1,10 @@
-"""The fuzzing of readers: a reader that breaks its word is found, and its input shown."""
+"""Fuzzing finds a reader that breaks its contract, and shows the input."""
 
 from tests.proof.fuzzing import Reader, calls_of, fuzzed
 from trapline.errors import ConfigError
 
 
-def test_an_exception_that_is_not_documented_is_found_and_its_input_shown() -> None:
+def test_an_undocumented_exception_is_found_with_its_input() -> None:
     finding = fuzzed("x", [Reader("numbers", lambda data: _number(data), [b"12"], (ConfigError,))], 200)
     assert finding.holds is False
     assert "numbers: ValueError x " in finding.measured and "the first at " in finding.measured
@@ -16,11 +16,11 @@ def _number(data: bytes) -> int:
     return int(data)
 
 
-def test_a_refusal_that_is_documented_is_none() -> None:
+def test_a_documented_refusal_is_not_a_failure() -> None:
     assert fuzzed("x", [Reader("numbers", int, [b"12"], (ValueError,))], 200).holds
 
 
-def test_more_calls_than_an_input_may_cost_are_found() -> None:
+def test_too_many_calls_for_an_input_are_found() -> None:
     square = Reader(
         "square", lambda data: [abs(one) for one in data[:50] for _ in data[:50]], [b"x" * 50], calls=(9, 1)
     )
@@ -29,7 +29,7 @@ def test_more_calls_than_an_input_may_cost_are_found() -> None:
     assert calls_of(lambda: [abs(one) for one in range(10)]) >= 10
 
 
-def test_a_finding_can_be_made_again() -> None:
+def test_a_finding_can_be_reproduced() -> None:
     seen: list[list[bytes]] = [[], []]
     for inputs in seen:
         fuzzed("x", [Reader("any", inputs.append, [b"abc"], words=[b"<a>"])], 50)

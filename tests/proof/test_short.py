@@ -1,11 +1,11 @@
-"""The short form of every section of docs/proof.md: each of its claims holds."""
+"""The short form of every section of docs/proof.md: every claim holds."""
 
 import pytest
 
 from tests.effort import slow
 from tests.proof.__main__ import NAMES, section_of
 
-# Their short form would be tests that run anyway.
+# Their short form would repeat tests that run anyway.
 WHOLE_ONLY = {"suite", "scheduling"}
 SLOW = {"durability", "politeness", "goals", "soak", "scale"}
 SECTIONS = [pytest.param(name, marks=slow if name in SLOW else ()) for name in NAMES if name not in WHOLE_ONLY]

@@ -1,4 +1,5 @@
-"""Whatever there is to fetch, whoever found nothing is told a later moment: nobody asks in a circle."""
+"""The agenda decides between new pages and refetches. An answer without a visit always names a later moment, so that no
+caller asks in a loop."""
 
 import pytest
 from hypothesis import given, settings
@@ -17,7 +18,7 @@ BEGAN = 1.7e9
 
 
 def agenda_of(policy: str, pages: int, sites: int, turns: Turns, delay_s: float, continuous: bool = True) -> Agenda:
-    """A frontier with these pages, the first of each site a seed that links to all."""
+    """An agenda over a frontier with these pages, all of which are discovered."""
     frontier = Frontier(load_strategy("breadth-first"), Rules(delay_s=delay_s, per_connection=10))
     frontier.add_sites(sites, BEGAN, list(range(sites)))
     frontier.add_pages([page % sites for page in range(pages)])
@@ -25,7 +26,7 @@ def agenda_of(policy: str, pages: int, sites: int, turns: Turns, delay_s: float,
     return Agenda(frontier, Refresher(policy_named(policy), BEGAN), turns, continuous)
 
 
-def fetched(agenda: Agenda, visit: Visit, now: float) -> None:
+def finish_visit(agenda: Agenda, visit: Visit, now: float) -> None:
     results = [Result(page, FETCHED) for page in visit.pages]
     agenda._frontier.finish(visit, Outcome(results), now)
     for page in visit.pages:
@@ -41,20 +42,22 @@ def fetched(agenda: Agenda, visit: Visit, now: float) -> None:
     some.sampled_from([Turns, lambda: Turns(price=1e9), lambda: Turns(price=1e-9), lambda: Turns(rate=0.3)]),
     some.sampled_from([0.0, 1.0, 60.0]),
 )
-def test_who_waits_is_told_a_later_moment(policy: str, pages: int, sites: int, turns: object, delay_s: float) -> None:
+def test_an_answer_without_a_visit_names_a_later_moment(
+    policy: str, pages: int, sites: int, turns: object, delay_s: float
+) -> None:
     agenda, now = agenda_of(policy, max(pages, sites), sites, turns(), delay_s), BEGAN  # type: ignore[operator]
     for _ in range(300):
         answer = agenda.next(now)
         if isinstance(answer, Visit):
             now += 0.01
-            fetched(agenda, answer, now)
+            finish_visit(agenda, answer, now)
         else:
             assert isinstance(answer, WaitUntil) and answer.time > now
             now = min(answer.time, now + 1000.0)
 
 
 def popular_page(share: float) -> Agenda:
-    """Page 0 is at site 0 with 99 others, one a visit; other sites have new pages without end."""
+    """Page 0 is on site 0 with 99 other pages, one per visit. The other sites have very many new pages."""
     frontier = Frontier(load_strategy("breadth-first"), Rules(delay_s=1.0, per_connection=10))
     frontier.add_sites(9, BEGAN, list(range(9)))
     frontier.add_pages([0] * 100 + [1 + page % 8 for page in range(20_000)])
@@ -64,7 +67,7 @@ def popular_page(share: float) -> Agenda:
 
 
 def visits_of(agenda: Agenda, asks: int) -> list[tuple[Visit, bool]]:
-    """With each, whether it was to pages fetched before. Everybody reads page 0."""
+    """The visits, each with whether it was a revisit. Every reader reads page 0."""
     now, visits = BEGAN, []
     for _ in range(asks):
         answer = agenda.next(now)
@@ -74,23 +77,23 @@ def visits_of(agenda: Agenda, asks: int) -> list[tuple[Visit, bool]]:
         assert isinstance(answer, Visit)
         now += 0.01
         visits.append((answer, answer.pages[0] in agenda.under_way))
-        fetched(agenda, answer, now)
+        finish_visit(agenda, answer, now)
         if 0 in answer.pages:
             agenda.refresher.accessed(0, now, 1000.0)
     return visits
 
 
-def test_one_page_that_always_changes_leaves_the_new_ones_of_its_site_their_share() -> None:
-    """By the share of all alone it would take every visit of its site."""
-    asked = {True: 0, False: 0}  # at its site: again or new
+def test_a_page_that_always_changes_leaves_the_new_pages_of_its_site_their_share() -> None:
+    """By the overall share alone this page would take every visit of its site."""
+    visited_pages = {True: 0, False: 0}  # pages at its site: refetched or new
     for visit, again in visits_of(popular_page(share=0.5), 600):
-        asked[again] += len(visit.pages) * (visit.site == 0)
-    assert asked[True] > 10 and asked[False] >= min(100, asked[True])
+        visited_pages[again] += len(visit.pages) * (visit.site == 0)
+    assert visited_pages[True] > 10 and visited_pages[False] >= min(100, visited_pages[True])
 
 
 @pytest.mark.parametrize("share", [0.2, 0.5])
-def test_nothing_stays_of_a_choice_that_new_pages_were_preferred_to(share: float) -> None:
-    """What the log says was chosen is what was visited, and nothing was taken back."""
+def test_a_choice_that_new_pages_displace_leaves_no_trace(share: float) -> None:
+    """The log names the visited pages as chosen, and no choice was returned."""
     agenda = popular_page(share)
     visits = [visit.pages for visit, again in visits_of(agenda, 600) if again]
     log = list(read(agenda.refresher.take()))
@@ -98,12 +101,12 @@ def test_nothing_stays_of_a_choice_that_new_pages_were_preferred_to(share: float
     assert len(visits) > 10 and not [entry for entry in log if entry.call == RETURNED]
 
 
-def test_new_pages_of_a_site_that_has_no_others_give_it_no_credit() -> None:
+def test_new_pages_give_no_credit_to_a_site_without_fetched_pages() -> None:
     agenda = agenda_of("residual-life", 60, 1, Turns(share=0.5), 1.0)
     first = agenda.next(BEGAN)
     assert isinstance(first, Visit)
     assert agenda._turns.of_sites()[0][0] == 0.0
-    fetched(agenda, first, BEGAN + 0.01)
+    finish_visit(agenda, first, BEGAN + 0.01)
     visits, now = 0, BEGAN + 0.01
     while not visits:
         answer = agenda.next(now)
@@ -113,8 +116,8 @@ def test_new_pages_of_a_site_that_has_no_others_give_it_no_credit() -> None:
 
 @settings(max_examples=examples(20), deadline=None)
 @given(some.floats(0.1, 3.0), some.integers(1, 6), some.sampled_from([0.0, 1.0, 15.0]))
-def test_a_visit_is_cut_to_what_the_rate_admits(rate: float, sites: int, delay_s: float) -> None:
-    """In no stretch of time are more pages fetched again than the rate says, whatever a visit could take; and none is lost."""
+def test_a_revisit_is_cut_to_what_the_rate_allows(rate: float, sites: int, delay_s: float) -> None:
+    """In no period are more pages refetched than the rate allows, whatever a visit could take, and no page is lost."""
     agenda, now, again = agenda_of("uniform", 60, sites, Turns(rate=rate), delay_s), BEGAN, []
     for _ in range(300):
         answer = agenda.next(now)
@@ -122,7 +125,7 @@ def test_a_visit_is_cut_to_what_the_rate_admits(rate: float, sites: int, delay_s
             again += [now] * agenda.under_way.issuperset(answer.pages) * len(answer.pages)
             assert set(agenda.refresher.chosen()) == agenda.under_way
             now += 0.01
-            fetched(agenda, answer, now)
+            finish_visit(agenda, answer, now)
         else:
             assert isinstance(answer, WaitUntil)
             now = answer.time
@@ -141,14 +144,14 @@ def test_a_crawl_that_is_not_continuous_ends_with_its_new_pages(sites: int) -> N
             return
         if isinstance(answer, Visit):
             now += 0.01
-            fetched(agenda, answer, now)
+            finish_visit(agenda, answer, now)
         else:
             assert isinstance(answer, WaitUntil)
             now = answer.time
     pytest.fail("it goes on and on")
 
 
-def test_a_crawl_that_goes_on_has_no_burst_to_begin_with() -> None:
+def test_a_resumed_crawl_starts_without_a_burst() -> None:
     frontier = Frontier(load_strategy("breadth-first"), Rules(delay_s=1.0))
     new, old = (Refresher(policy_named("uniform"), BEGAN) for _ in range(2))
     old.join(0, 0, BEGAN)

@@ -1,4 +1,4 @@
-"""Rows of trust, as sites and channels come."""
+"""The rows of trust, added as sites and channels appear."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -8,18 +8,18 @@ from trapline.refresh.live.memory import Memory, RefreshRules
 from trapline.refresh.policy import policy_named
 
 
-class NeverAllLookedAt(dict[Any, Any]):
-    """Rows of a crawl that has too many sites for that."""
+class NeverIterated(dict[Any, Any]):
+    """Rows that must not be iterated, as for a crawl with too many sites."""
 
     def __iter__(self) -> Iterator[Any]:
         raise AssertionError("all rows were looked at for one")
 
 
-def test_a_new_row_costs_no_look_at_the_others() -> None:
+def test_a_new_row_is_added_without_iterating_over_the_others() -> None:
     rules = RefreshRules()
     memory = Memory(policy_named("cgm"), rules)
     channels = Channels(memory, rules)
-    channels._rows = NeverAllLookedAt()
+    channels._rows = NeverIterated()
     rows = [channels.row(site, channel, p) for site in range(20) for channel, p in ((0, 1.0), (5, 0.05), (0, 0.05))]
     assert len(set(rows)) == len(rows)
 

@@ -1,4 +1,4 @@
-"""Estimators of change rates against Poisson processes whose rate is known: each within bounds that follow from its number of crawls."""
+"""Estimators of change rates, against Poisson processes of known rate. The bounds follow from the number of crawls."""
 
 import math
 from itertools import pairwise
@@ -20,7 +20,7 @@ POLICIES = ["cgm", "azar", "lambda-crawl", "proportional", "ncis"]
 
 
 class Watched:
-    """One page and its estimator, told of crawls as refresh/core/evidence.py would."""
+    """One page and its estimator, updated by crawls as in refresh/core/evidence.py."""
 
     def __init__(self, name: str, turn_s: float = 1.0, pages: int = 1) -> None:
         policy = policy_named("cgm").with_options(estimator=name)
@@ -40,10 +40,11 @@ class Watched:
 
 
 def watch(name: str, rate: float, intervals: np.ndarray, seed: int = 0, dated: bool = True) -> float:
-    """What an estimator says of a Poisson process after these intervals, in random order. The ages at their ends are spread evenly over
-    their law and over the intervals: as many crawls find something new as should, so that few crawls show a bias."""
+    """The estimate for a Poisson process after these intervals, in random order. The ages at the ends of the intervals
+    are spread evenly over their distribution, so that the expected number of crawls finds a change and few crawls show
+    a bias."""
     even = np.arange(1, len(intervals) + 1) * GOLDEN % 1.0
-    ages = -np.log(1.0 - even) / rate  # since the last event of a process that has no beginning
+    ages = -np.log(1.0 - even) / rate  # since the last event of a process without a beginning
     page, now = Watched(name, float(np.mean(intervals))), 0.0
     for i in np.random.default_rng(seed).permutation(len(intervals)):
         now += float(intervals[i])
@@ -69,18 +70,19 @@ def irregular(crawls: int) -> np.ndarray:
         ("mle", irregular, 0.1),
         ("last-modified", regular, 0.05),
         ("last-modified", irregular, 0.05),
-        ("online", irregular, 0.4),  # its steps are (k + 2)^-0.75: it forgets, and so it wavers
+        ("online", irregular, 0.4),  # its steps are (k + 2)^-0.75, so it forgets and therefore varies
     ],
 )
 def test_the_rate_of_a_poisson_process_is_found(name: str, intervals: object, bound: float, x: float) -> None:
-    """x: changes in a mean interval, 200 crawls a page. What was added so that every page has a rate is in it."""
+    """x: changes per mean interval, with 200 crawls per page. The prior that gives every page a rate is included."""
     rate = x / 1_000.0
     found = np.mean([watch(name, rate, intervals(200), seed) for seed in range(3)])  # type: ignore[operator]
     assert found == pytest.approx(rate, rel=bound)
 
 
-def test_ages_are_unbiased_and_what_is_left_of_the_interval_is_not() -> None:
-    """At three changes in an interval: X / sum of min(a, t) is right to 3 %, the reading t - a falls short by more than half."""
+def test_ages_are_unbiased_and_the_remainder_of_the_interval_is_not() -> None:
+    """At three changes per interval, X / sum of min(a, t) is right to 3 %, while the reading t - a falls short by more
+    than half."""
     rng, rate, t = np.random.default_rng(1), 3.0, 1.0
     ages = rng.exponential(1.0 / rate, 40_000)
     changed = int((ages < t).sum())
@@ -97,23 +99,23 @@ def test_the_closed_form_falls_short_where_intervals_differ_and_the_likeliest_ra
     assert mle == pytest.approx(rate, rel=0.08)
 
 
-def test_steps_are_biased_by_regular_intervals_as_they_must_be() -> None:
+def test_the_bias_of_steps_at_regular_intervals_is_the_expected_one() -> None:
     """Their fixed point: I (y + r) = y, I = 1 - exp(-x), r t = 1: y t = exp(x) - 1."""
     found = np.mean([watch("online", 1.0 / 1_000.0, regular(500), seed) for seed in range(4)])
     assert found == pytest.approx(math.expm1(1.0) / 1_000.0, rel=0.2)
 
 
-def test_without_dates_changes_are_taken_for_the_middle_of_their_interval() -> None:
+def test_a_change_without_a_date_counts_as_in_the_middle_of_its_interval() -> None:
     assert watch("last-modified", 0.2 / 1_000.0, regular(400), dated=False) == pytest.approx(0.2 / 1_000.0, rel=0.05)
     page = Watched("last-modified")
     page.crawl(10.0, True)
-    page.crawl(20.0, True, age_s=15.0)  # older than the last crawl: it cannot be
+    page.crawl(20.0, True, age_s=15.0)  # older than the last crawl, which is impossible
     assert page.s.columns[0, 0] == 10.0
 
 
 @pytest.mark.parametrize("seed", range(3))
 def test_groups_lose_little_of_the_likeliest_rate(seed: int) -> None:
-    """Against all intervals kept: they are spread over three orders of magnitude, here."""
+    """Compared with keeping all intervals, which here spread over three orders of magnitude."""
     rng, page, now = np.random.default_rng(seed), Watched("mle", turn_s=1_000.0), 0.0
     changed, unchanged = [1_000.0], [1_000.0]  # one of each at the beginning
     for interval in np.round(10.0 ** rng.uniform(1.5, 4.5, 30)):
@@ -133,7 +135,7 @@ def test_a_group_that_is_full_forgets_half() -> None:
     assert page.s.columns[0].max() < 2.0**53
 
 
-def test_signals_count_where_there_are_any() -> None:
+def test_signals_are_used_where_there_are_any() -> None:
     page = Watched("complete")
     assert page.rate() == Watched("closed").rate()
     page.s.page[0].level, page.s.page[0].all_signals, page.s.page[0].crawled_s = SMART, 3, 43_200.0
@@ -141,7 +143,7 @@ def test_signals_count_where_there_are_any() -> None:
 
 
 @pytest.mark.parametrize("name", ["mle", "online", "last-modified", "closed"])
-def test_more_changes_more_rate(name: str) -> None:
+def test_more_changes_give_a_higher_rate(name: str) -> None:
     found = []
     for changed in range(0, 21, 4):
         page = Watched(name)
@@ -168,13 +170,13 @@ def crawls(policy: Policy, dated: bool) -> list[int]:
     return replay_world(small_world("normal", last_modified=dated), policy, 0.5, keep_chosen=True).chosen.tolist()
 
 
-def test_ages_reach_the_policy_that_asks_for_them_and_no_other() -> None:
+def test_only_a_policy_that_uses_ages_gets_them() -> None:
     asks, asks_not = (policy_named("cgm").with_options(estimator=name) for name in ("last-modified", "closed"))
     assert crawls(asks_not, True) == crawls(asks_not, False)
     assert crawls(asks, True) != crawls(asks, False)
 
 
-def test_of_pages_that_change_at_random_ages_tell_more() -> None:
+def test_ages_improve_freshness_of_pages_that_change_at_random() -> None:
     trace = small_trace("poisson", pages=60, updates=3_000)
     world = small_world("normal", trace=trace, accesses=2_000, last_modified=True)
     by_age, by_bits = (
@@ -184,7 +186,7 @@ def test_of_pages_that_change_at_random_ages_tell_more() -> None:
     assert by_age > by_bits - 0.01
 
 
-def test_names_of_ways_are_read_and_wrong_ones_named() -> None:
+def test_names_of_options_are_read_and_wrong_ones_are_named() -> None:
     cgm = policy_named("cgm")
     assert cgm.with_options(estimator="mle") == cgm.with_options(estimator=1.0) == cgm.with_options(estimator="1")
     assert cgm.kept == () and len(cgm.with_options(estimator="mle").kept) == 7

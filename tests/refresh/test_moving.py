@@ -1,4 +1,5 @@
-"""Pages move from one refresher to another of the same start: what is known of them there is what was known here, and the log says so."""
+"""Pages move from one refresher to another with the same start. The new refresher knows all that the old one knew, and
+the log records it."""
 
 import math
 from pathlib import Path
@@ -7,14 +8,14 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tests.refresh.live import STARTED, open_frontier
-from tests.refresh.test_refresh_durability import CALLS, EVERY, SITES, assert_same, new_refresher, random_calls
+from tests.refresh.live_refresher import STARTED, open_frontier
+from tests.refresh.test_snapshot import CALLS, EVERY, SITES, assert_same, new_refresher, random_calls
 from trapline.errors import ConfigError, InvariantError
 from trapline.refresh import Policy, Refresher, policy_named
 from trapline.refresh.core import kernels
-from trapline.refresh.core.layout import CENSUS
+from trapline.refresh.core.layout import ACCESS_CLASSES
 
-OFFSET = 100  # pages have other numbers there, and so have sites
+OFFSET = 100  # pages and sites have other numbers in the new refresher
 
 
 def with_history(policy: Policy, seed: int, calls: int = CALLS) -> tuple[Refresher, float]:
@@ -32,25 +33,25 @@ def pages_of(refresher: Refresher, sites: range = range(SITES)) -> list[int]:
 def move(one: Refresher, other: Refresher, now: float, sites: range = range(SITES), offset: int = 0) -> None:
     other.learn(one.learned(), now)
     for site in sites:
-        other.trust(site_there(site, offset), one.outcomes(site), now)
+        other.trust(new_site(site, offset), one.outcomes(site), now)
     for page in pages_of(one, sites):
-        site = site_there(int(one.explain(page, now)["site"]), offset)
+        site = new_site(int(one.explain(page, now)["site"]), offset)
         other.adopt(page + offset, site, one.evidence(page), now)
         one.moved(page, now)
 
 
-def site_there(site: int, offset: int) -> int:
+def new_site(site: int, offset: int) -> int:
     return site + SITES if offset else site
 
 
 def settled(refresher: Refresher, now: float) -> list[dict[str, Any]]:
-    """What is known of each page when every one is where it belongs."""
+    """What is known of each page after every page is at its place."""
     kernels.settle_all(refresher.memory.handle)
     return [refresher.explain(page, now) for page in pages_of(refresher)]
 
 
 def is_alike(one: Any, other: Any) -> bool:
-    """Sums of floats in another order differ in their last bits."""
+    """Equal except for the last bits, because sums of floats depend on their order."""
     if isinstance(one, dict):
         return one.keys() == other.keys() and all(is_alike(one[name], other[name]) for name in one)
     return one == other if not isinstance(one, float) else bool(one == pytest.approx(other, rel=1e-9, nan_ok=True))
@@ -58,11 +59,11 @@ def is_alike(one: Any, other: Any) -> bool:
 
 @EVERY
 @pytest.mark.parametrize("seed", [1, 2])
-def test_all_pages_are_worth_there_what_they_were_worth_here(policy: Policy, seed: int, tmp_path: Path) -> None:
+def test_moved_pages_keep_their_values(policy: Policy, seed: int, tmp_path: Path) -> None:
     one, now = with_history(policy, seed)
-    one.memory.whole.run[0].signals = one.memory.state.page["all_signals"].sum()  # but for pages that have left
+    one.memory.whole.run[0].signals = one.memory.state.page["all_signals"].sum()  # except for pages that have left
     one.save(tmp_path / "refresh")
-    was = Refresher.load(tmp_path / "refresh", policy)  # whose queues are made anew too
+    was = Refresher.load(tmp_path / "refresh", policy)  # its queues are rebuilt too
     other, _ = new_refresher(policy)
     move(one, other, now)
     here, there = settled(was, now), settled(other, now)
@@ -72,7 +73,7 @@ def test_all_pages_are_worth_there_what_they_were_worth_here(policy: Policy, see
 
 
 @EVERY
-def test_both_logs_give_everything_back(policy: Policy) -> None:
+def test_the_logs_of_both_refreshers_restore_everything(policy: Policy) -> None:
     one, now = with_history(policy, 3)
     (other, _), frontier = new_refresher(policy), open_frontier(2 * SITES, delay_s=100.0, per_connection=2)
     random_calls(other, frontier, 40, 4)
@@ -85,7 +86,7 @@ def test_both_logs_give_everything_back(policy: Policy) -> None:
 
 
 @pytest.mark.parametrize("name", ["residual-life", "ncis", "xu"])
-def test_what_is_known_of_a_page_does_not_depend_on_who_is_there_already(name: str) -> None:
+def test_knowledge_of_a_moved_page_does_not_depend_on_the_pages_already_there(name: str) -> None:
     one, now = with_history(policy_named(name), 6)
     other, frontier = new_refresher(policy_named(name))
     random_calls(other, frontier, CALLS // 2, 7)  # of earlier moments
@@ -94,9 +95,9 @@ def test_what_is_known_of_a_page_does_not_depend_on_who_is_there_already(name: s
     outcomes = {site: one.outcomes(site) for site in sites}
     move(one, other, now, sites, OFFSET)
     assert was and {page - OFFSET: other.evidence(page) for page in was_moved(was)} == was
-    assert {site: other.outcomes(site_there(site, OFFSET)) for site in sites} == outcomes
+    assert {site: other.outcomes(new_site(site, OFFSET)) for site in sites} == outcomes
     page = other.memory.state.page
-    counted = np.bincount(np.minimum(page["accesses"], CENSUS - 1), minlength=CENSUS)
+    counted = np.bincount(np.minimum(page["accesses"], ACCESS_CLASSES - 1), minlength=ACCESS_CLASSES)
     assert other.memory.whole.popular[0].tolist() == counted.tolist()
     assert other.memory.whole.run[0].quality == pytest.approx(float(page["quality"].sum()), rel=1e-6)
 
@@ -105,8 +106,8 @@ def was_moved(pages: dict[int, Any]) -> list[int]:
     return [page + OFFSET for page in pages]
 
 
-def test_who_has_learned_nothing_learns_from_the_first_that_has_something_to_teach() -> None:
-    elder, now = with_history(policy_named("residual-life"), 8, 400)  # of all channels
+def test_a_new_refresher_learns_from_the_first_one_that_has_learned_something() -> None:
+    elder, now = with_history(policy_named("residual-life"), 8, 400)  # with all channels
     idle, newcomer = (new_refresher(policy_named("residual-life"))[0] for _ in range(2))
     newcomer.learn(idle.learned(), now)
     assert newcomer.by_quality and newcomer.price == 0.0
@@ -117,7 +118,7 @@ def test_who_has_learned_nothing_learns_from_the_first_that_has_something_to_tea
     assert newcomer.learned() == elder.learned()
 
 
-def test_a_page_of_one_whose_clock_is_ahead_is_not_of_the_future() -> None:
+def test_a_page_from_a_refresher_whose_clock_is_ahead_does_not_lie_in_the_future() -> None:
     one, other = (Refresher(policy_named("uniform"), STARTED) for _ in range(2))
     one.join(0, 0, STARTED + 500.0)
     other.adopt(7, 3, one.evidence(0), STARTED + 100.0)
@@ -126,7 +127,7 @@ def test_a_page_of_one_whose_clock_is_ahead_is_not_of_the_future() -> None:
         other.adopt(7, 3, one.evidence(0), STARTED + 100.0)
 
 
-def test_points_that_pass_on_the_way_pass_there() -> None:
+def test_points_that_pass_during_the_move_count_as_passed() -> None:
     one, other = (Refresher(policy_named("residual-life"), STARTED) for _ in range(2))
     one.join(0, 0, STARTED)
     one.publish(0, 4, [(STARTED + 100.0, 0.9), (STARTED + 900.0, 0.9)], STARTED)
@@ -138,7 +139,7 @@ def test_points_that_pass_on_the_way_pass_there() -> None:
     assert other.memory.whole.page[0].points == 1
 
 
-def test_what_cannot_be_evidence_is_refused_and_changes_nothing() -> None:
+def test_invalid_evidence_is_refused_and_changes_nothing() -> None:
     one, now = with_history(policy_named("cgm"), 10, 60)
     other, _ = new_refresher(policy_named("cgm"))
     good, page = one.evidence(pages_of(one)[0]), 0

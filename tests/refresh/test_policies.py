@@ -1,4 +1,4 @@
-"""What holds for every policy. They are found by folder: a new file is checked without being named here."""
+"""Laws that hold for every policy. Policies are found by folder, so a new file is checked without being named here."""
 
 from dataclasses import replace
 
@@ -16,7 +16,7 @@ EVERY = pytest.mark.parametrize("policy", POLICIES, ids=lambda policy: policy.na
 LEVELS = pytest.mark.parametrize("level", ["normal", "smart", "super"])
 
 
-def test_all_that_were_promised_are_there() -> None:
+def test_all_documented_policies_exist() -> None:
     promised = "uniform proportional nutch cgm azar lambda-crawl ncis xu residual-life"
     assert set(promised.split()) <= set(all_policies())
 
@@ -31,14 +31,14 @@ def test_the_same_world_gives_the_same_crawls(policy: Policy, level: str) -> Non
 
 
 def without_the_end(world: ReplayWorld, end_s: float) -> ReplayWorld:
-    """The same world, in which nothing changes any more after `end_s`; what was published stays published."""
+    """The same world without any change after `end_s`. Published points stay published."""
     cut = {name: getattr(world, name)[getattr(world, name)["at_s"] <= end_s] for name in ("update", "signal")}
     return replace(world, **cut)
 
 
 @EVERY
 @LEVELS
-def test_nobody_sees_the_future(policy: Policy, level: str) -> None:
+def test_no_policy_sees_the_future(policy: Policy, level: str) -> None:
     """Crawls up to a moment are the same whatever happens afterwards."""
     for seed in range(3):
         world = small_world(level, seed, small_trace(pages=30, updates=300, seed=seed))
@@ -52,12 +52,13 @@ def test_nobody_sees_the_future(policy: Policy, level: str) -> None:
 
 @EVERY
 def test_without_signals_it_does_not_matter_when_pages_changed(policy: Policy) -> None:
-    """At level normal two worlds with the same outcome of every crawl look the same: updates moved within a gap between crawls."""
+    """At level normal two worlds look the same if every crawl has the same outcome: updates may move within a gap
+    between crawls."""
     world = small_world("normal")
     found = replay_world(world, policy, 0.5, keep_chosen=True)
     slot_s = world.trace.horizon_s / found.crawls
     moved = world.update.copy()
-    # Slots are at (k + 1/2) steps: to the end of the half step before the next slot, or of the one behind the last.
+    # Slots are at (k + 1/2) steps: up to the end of the half step before the next slot, or of the one behind the last slot.
     moved["at_s"] = np.floor(moved["at_s"] / slot_s + 0.5) * slot_s + 0.49 * slot_s
     moved["at_s"] = np.minimum(moved["at_s"], world.trace.horizon_s)
     again = replay_world(replace(world, update=moved), policy, 0.5, keep_chosen=True)
@@ -83,12 +84,15 @@ def test_signals_that_are_always_right_are_followed() -> None:
     assert fresh["normal"] < fresh["smart"] < fresh["super"]
 
 
-def test_a_liar_loses_influence() -> None:
-    """False signals cost less than believing them would: with one signal in ten true it is still no worse than without any."""
+def test_a_provider_that_lies_loses_influence() -> None:
+    """False signals cost less than believing them would. With one true signal in ten the result is no worse than
+    without signals."""
     trace = small_trace("poisson", pages=100, updates=2_000)
-    asked = {"accesses": 2_000, "trace": trace}
-    lied_to = replay_world(small_world("smart", precision=0.1, **asked), policy_named("residual-life"), 0.3).binary_time
-    alone = replay_world(small_world("normal", **asked), policy_named("residual-life"), 0.3).binary_time
+    conditions = {"accesses": 2_000, "trace": trace}
+    lied_to = replay_world(
+        small_world("smart", precision=0.1, **conditions), policy_named("residual-life"), 0.3
+    ).binary_time
+    alone = replay_world(small_world("normal", **conditions), policy_named("residual-life"), 0.3).binary_time
     assert lied_to > alone - 0.02
 
 
@@ -106,12 +110,12 @@ def test_a_wrong_name_or_option_is_named() -> None:
         policy_named("residual-life").with_options(kapa=1.0)
 
 
-DEAF = [policy for policy in POLICIES if not policy.hears]
+WITHOUT_SIGNALS = [policy for policy in POLICIES if not policy.uses_signals]
 
 
-@pytest.mark.parametrize("policy", DEAF, ids=lambda policy: policy.name)
-def test_who_hears_no_signals_crawls_the_same_at_all_levels(policy: Policy) -> None:
-    """To the bit, with more pages than can be hot: no look at a page and no revision may depend on what was told."""
+@pytest.mark.parametrize("policy", WITHOUT_SIGNALS, ids=lambda policy: policy.name)
+def test_a_policy_that_ignores_signals_crawls_the_same_at_all_levels(policy: Policy) -> None:
+    """Equal to the bit, with more pages than can be hot. No evaluation of a page may depend on signals."""
     trace = small_trace(pages=400, updates=4_000)
     normal, smart, super_ = (
         replay_world(small_world(level, trace=trace, accesses=1_000, precision=0.7), policy, 0.3, keep_chosen=True)
@@ -121,13 +125,13 @@ def test_who_hears_no_signals_crawls_the_same_at_all_levels(policy: Policy) -> N
     assert normal.binary_time == smart.binary_time == super_.binary_time
 
 
-def test_those_are_deaf_who_say_so() -> None:
-    assert {policy.name for policy in DEAF} == {"uniform", "proportional", "nutch", "cgm", "azar"}
+def test_the_policies_that_ignore_signals() -> None:
+    assert {policy.name for policy in WITHOUT_SIGNALS} == {"uniform", "proportional", "nutch", "cgm", "azar"}
 
 
 @EVERY
 def test_a_page_takes_200_bytes_or_less(policy: Policy) -> None:
-    """Evidence, columns and queue, by every estimator."""
+    """Evidence, columns and queue, with every estimator."""
     pages = 1_000
     world = small_world(trace=small_trace(pages=pages, updates=2 * pages))
     for way in policy.ways.get("estimator", (Way("none"),)):

@@ -1,4 +1,5 @@
-"""A live crawl's refresh is a replay's: the same events, the same crawls. And what only a live crawl has: growth, politeness, failures."""
+"""Live refresh crawls the same pages as a replay of the same events. Only a live crawl has growth, politeness and
+failures, which are tested here too."""
 
 import math
 
@@ -6,7 +7,7 @@ import numpy as np
 import pytest
 
 from tests.effort import slow
-from tests.refresh.live import STARTED, crawled_live, live_world, open_frontier, values
+from tests.refresh.live_refresher import STARTED, crawled_live, live_world, open_frontier, values
 from tests.refresh.worlds import small_trace
 from trapline.compiled.jit import DISABLED
 from trapline.errors import InvariantError
@@ -22,7 +23,7 @@ DAY_S = 86_400.0
 @EVERY
 @pytest.mark.parametrize("levels", [{"normal": 1.0}, {"smart": 1.0}, {"super": 1.0}, MIXED], ids=str)
 def test_live_and_replay_agree(policy: Policy, levels: dict[str, float]) -> None:
-    """Where nobody need wait."""
+    """If no site is delayed."""
     for seed in range(1 if DISABLED else 10):
         conditions = ReplayConditions(levels=levels, accesses=60, precision=0.7, recall=0.8, schedule_precision=0.8)
         world = live_world(small_trace(pages=10, updates=80, seed=seed), conditions, seed)
@@ -36,7 +37,7 @@ def test_live_and_replay_agree(policy: Policy, levels: dict[str, float]) -> None
 def polite_crawl(
     policy: Policy, pages: int, sites: int, delay_s: float, slots: int
 ) -> list[tuple[float, int, list[int]]]:
-    """Every visit ends at once, and its site rests. Each decision is compared with a look at every page."""
+    """Every visit ends at once, and then its site is delayed. Each decision is compared with a search over all pages."""
     rng = np.random.default_rng(1)
     refresher, frontier = Refresher(policy, STARTED), open_frontier(sites, delay_s=delay_s, per_connection=3)
     site_of, ready = rng.integers(0, sites, pages) ** 2 // sites, np.zeros(sites)
@@ -61,7 +62,7 @@ def polite_crawl(
 
 
 @EVERY
-def test_the_best_page_of_those_that_may_be_visited_is_chosen(policy: Policy) -> None:
+def test_the_best_page_that_may_be_visited_is_chosen(policy: Policy) -> None:
     visits = polite_crawl(policy, pages=60, sites=8, delay_s=5.0, slots=20 if DISABLED else 60)
     times: dict[int, float] = {}
     for now, site, pages in visits:
@@ -72,8 +73,8 @@ def test_the_best_page_of_those_that_may_be_visited_is_chosen(policy: Policy) ->
 
 
 @slow
-def test_of_many_pages_nearly_the_best_is_found() -> None:
-    """Two thousand pages of which most may not be visited: without looking at all of them."""
+def test_among_many_pages_a_nearly_best_one_is_found() -> None:
+    """Two thousand pages, most of which may not be visited. The refresher does not look at all of them."""
     policy, pages, sites = policy_named("cgm"), 300 if DISABLED else 2_000, 30
     rng = np.random.default_rng(2)
     refresher, frontier = Refresher(policy, STARTED), open_frontier(sites, delay_s=15.0)
@@ -95,7 +96,7 @@ def test_of_many_pages_nearly_the_best_is_found() -> None:
     assert len(shares) > 3 and np.mean(shares) > 0.97
 
 
-def test_a_site_under_visit_is_asked_about_again() -> None:
+def test_a_site_under_visit_is_tried_again_later() -> None:
     refresher, frontier = Refresher(policy_named("uniform"), STARTED), open_frontier(2, delay_s=10.0)
     first = frontier.add_pages([0, 1])
     frontier.discover([first, first + 1], STARTED)
@@ -115,7 +116,7 @@ def fetched(pages: list[int]) -> Outcome:
     return Outcome([Result(page, FETCHED) for page in pages])
 
 
-def test_what_is_not_worth_enough_is_left() -> None:
+def test_pages_below_the_price_are_not_chosen() -> None:
     refresher, frontier = Refresher(policy_named("cgm"), STARTED), open_frontier(1)
     refresher.join(0, 0, STARTED)
     assert refresher.choose(frontier, STARTED + 100.0, least=math.inf) is None
@@ -126,7 +127,7 @@ def test_what_is_not_worth_enough_is_left() -> None:
     assert refresher.chosen() == [] and refresher.choose(frontier, STARTED + 101.0) is not None
 
 
-def test_where_values_are_moments_nothing_is_chosen_before_it_is_due() -> None:
+def test_a_policy_with_due_times_chooses_nothing_before_it_is_due() -> None:
     rules = RefreshRules(slots_per_s=0.01)  # two pages in turn: an interval of 200 s at first
     refresher, frontier = Refresher(policy_named("nutch"), STARTED, rules), open_frontier(1)
     for page in range(2):
@@ -140,7 +141,7 @@ def test_where_values_are_moments_nothing_is_chosen_before_it_is_due() -> None:
 # ---- failures, growth
 
 
-def test_after_a_failure_it_is_tried_later_and_the_wait_doubles() -> None:
+def test_a_failed_page_is_retried_later_and_the_wait_doubles() -> None:
     refresher, frontier, now = Refresher(policy_named("uniform"), STARTED), open_frontier(1), STARTED + 10.0
     refresher.join(0, 0, STARTED)
     waits = []
@@ -158,8 +159,8 @@ def test_after_a_failure_it_is_tried_later_and_the_wait_doubles() -> None:
 
 
 @EVERY
-def test_pages_come_and_go(policy: Policy) -> None:
-    """Whoever has joined and not left is chosen sooner or later; nobody else is."""
+def test_exactly_the_pages_that_have_joined_are_chosen(policy: Policy) -> None:
+    """Every page that has joined and not left is chosen sooner or later, and no other page is."""
     rng = np.random.default_rng(3)
     refresher, frontier, now = Refresher(policy, STARTED), open_frontier(50), STARTED
     here: set[int] = set()
@@ -189,7 +190,7 @@ def test_pages_come_and_go(policy: Policy) -> None:
     assert crawled == here and refresher.choose(frontier, now + 1_000.0, -math.inf) is None
 
 
-def test_what_cannot_be_is_refused() -> None:
+def test_invalid_calls_are_refused() -> None:
     refresher = Refresher(policy_named("cgm"), STARTED)
     refresher.join(3, 0, STARTED)
     with pytest.raises(InvariantError, match="has joined already"):
@@ -204,11 +205,11 @@ def test_what_cannot_be_is_refused() -> None:
         refresher.publish(3, 128, [], STARTED)
 
 
-def test_what_a_server_says_of_the_last_change_reaches_the_estimator() -> None:
+def test_the_last_modified_date_reaches_the_estimator() -> None:
     refresher = Refresher(policy_named("cgm").with_options(estimator="last-modified"), STARTED)
     refresher.join(0, 0, STARTED)
     refresher.crawled(0, STARTED + 1_000.0, True, age_s=300.0)
-    refresher.crawled(0, STARTED + 2_000.0, True)  # it does not say: the middle
+    refresher.crawled(0, STARTED + 2_000.0, True)  # the server gives no date: the middle of the interval
     refresher.crawled(0, STARTED + 3_000.0, False, age_s=1_300.0)
     assert refresher.memory.state.columns[0, 0] == 300.0 + 500.0 + 1_000.0
 
@@ -216,7 +217,7 @@ def test_what_a_server_says_of_the_last_change_reaches_the_estimator() -> None:
 # ---- accesses
 
 
-def test_where_nobody_accesses_anything_quality_counts() -> None:
+def test_quality_counts_if_there_are_no_accesses() -> None:
     refresher, frontier = Refresher(policy_named("cgm"), STARTED), open_frontier(3)
     for page, quality in enumerate((1.0, 5.0, 2.0)):
         refresher.join(page, page, STARTED, quality)
@@ -243,7 +244,7 @@ def test_old_accesses_count_less() -> None:
     assert refresher.explain(0, STARTED + 39.99 * DAY_S)["accesses_per_day"] == pytest.approx(100.0, rel=0.05)
 
 
-def test_parts_of_an_access_are_counted_by_chance() -> None:
+def test_fractions_of_an_access_are_counted_with_their_probability() -> None:
     refresher = Refresher(policy_named("cgm"), STARTED)
     for page in range(400):
         refresher.join(page, 0, STARTED)

@@ -1,4 +1,5 @@
-"""The limits of residual-life: what R, pi and o come to where the answer is known. Gaps are Poisson, as before anything is learned."""
+"""The limits of residual-life: the values of R, pi and o where the answer is known. Gaps are Poisson, as before
+anything is learned."""
 
 import math
 from types import SimpleNamespace
@@ -23,13 +24,14 @@ from trapline.refresh.policies.residual_life import gained_s
 from trapline.refresh.policies.trust import PRECISION, signal_rate
 
 NOW = 1_000.0
-MANY = 1e9  # outcomes: nothing is left to shrink
+MANY = 1e9  # so many outcomes that the prior has no effect
 
 
 def page_with(
     points: list[tuple[float, float]], level: int = SUPER, kept: float = 1.0, announced: float = 1.0
 ) -> SimpleNamespace:
-    """One page, updated at 1, 2, ..., 1000 s; a slot each second. `kept`, `announced`: what its provider's points were worth so far."""
+    """One page, updated at 1, 2, ..., 1000 s, with a slot each second. `kept` and `announced` describe the earlier
+    points of its provider."""
     s = SimpleNamespace(**allocate(Sizes(1, 5, 2, rows=2, points=max(1, len(points))))._asdict())
     s.run[0].signals, s.run[0].slots_per_s = 1_000, 1.0
     p = s.page[0]
@@ -52,7 +54,7 @@ def lasting(s: SimpleNamespace, load: float = 1.0) -> float:
 POINTS = st.lists(st.tuples(st.floats(NOW, NOW + 50.0), st.floats(0.0, 1.0)), min_size=1, max_size=40).map(sorted)
 
 
-def test_without_points_a_poisson_page_lasts_its_mean_gap() -> None:
+def test_without_points_the_copy_of_a_poisson_page_lasts_a_mean_gap() -> None:
     assert lasting(page_with([], SMART)) == pytest.approx(1.0, rel=1e-3)
     assert lasting(page_with([], SMART), load=0.5) == pytest.approx(2.0, rel=1e-3)
 
@@ -63,7 +65,7 @@ def test_before_a_certain_update_a_copy_lasts_until_then(ahead_s: float) -> None
 
 
 @given(POINTS)
-def test_points_that_were_never_kept_change_nothing(points: list[tuple[float, float]]) -> None:
+def test_points_of_a_provider_that_never_kept_any_change_nothing(points: list[tuple[float, float]]) -> None:
     without = lasting(page_with([], SMART))
     assert lasting(page_with(points, kept=0.0, announced=0.0)) == pytest.approx(without, rel=1e-6)
 
@@ -76,20 +78,21 @@ def test_points_of_probability_0_change_nothing(points: list[tuple[float, float]
 
 
 @given(POINTS, st.floats(0.0, 1.0), st.floats(0.0, 1.0))
-def test_what_a_copy_lasts_is_positive_and_finite(
-    points: list[tuple[float, float]], kept: float, told_of: float
+def test_the_lifetime_of_a_copy_is_positive_and_finite(
+    points: list[tuple[float, float]], kept: float, announced_share: float
 ) -> None:
-    assert 0.0 < lasting(page_with(points, kept=kept, announced=told_of)) < math.inf
+    assert 0.0 < lasting(page_with(points, kept=kept, announced=announced_share)) < math.inf
 
 
-def test_a_doubtful_point_just_ahead_does_not_take_all_value() -> None:
-    """Nobody can wait for less than a slot: with a tenth of a chance that an update is near, half the slot's worth is left at least."""
+def test_a_doubtful_point_just_ahead_leaves_some_value() -> None:
+    """No crawl can wait for less than a slot. With a probability of a tenth that an update is near, at least half the
+    value of the slot is left."""
     near = lasting(page_with([(NOW + 0.01, 0.1), (NOW + 40.0, 0.1)]))
     assert near >= 0.5
 
 
 @given(st.floats(0.0, 1.0), st.floats(0.0, 1.0))
-def test_the_more_a_point_is_believed_the_likelier_it_is(one: float, other: float) -> None:
+def test_a_more_trusted_point_has_a_higher_probability(one: float, other: float) -> None:
     s = page_with([])
     less, more = sorted((one, other))
     assert 0.0 <= chance_of(s, less, 0.5) <= chance_of(s, more, 0.5) <= 1.0
@@ -97,7 +100,7 @@ def test_the_more_a_point_is_believed_the_likelier_it_is(one: float, other: floa
 
 
 @given(st.floats(1e-3, 1e9), st.floats(1e-6, 1e3))
-def test_a_crawl_gains_no_more_than_its_copy_lasts_or_the_next_turn_brings(
+def test_the_gain_of_a_crawl_is_bounded_by_the_lifetime_of_its_copy_and_by_the_next_turn(
     lasting_s: float, slots_per_s: float
 ) -> None:
     s = page_with([])
@@ -121,29 +124,29 @@ def test_signals_that_are_always_true_are_believed_and_others_are_not() -> None:
     assert true_share(crawled(liar, [False] * 100, 1), 0) < 0.05
 
 
-def test_half_of_the_signals_true_is_found_out() -> None:
+def test_a_precision_of_one_half_is_learned() -> None:
     s = crawled(page_with([], SMART), [True, False] * 200, 1)
     assert 0.3 < true_share(s, 0) < 0.7
 
 
-def test_what_signals_miss_is_found_out() -> None:
+def test_the_share_of_unsignalled_updates_is_learned() -> None:
     """Crawled after ten mean gaps without a signal: never anything new, or always."""
-    told_all, misses = page_with([], SMART), page_with([], SMART)
-    for s, found in ((told_all, False), (misses, True)):
+    all_signalled, misses = page_with([], SMART), page_with([], SMART)
+    for s, found in ((all_signalled, False), (misses, True)):
         s.page[0].last_signal_s = NOW - 10.0
         crawled(s, [found] * 100, 0)
-    assert untold_odds(told_all, 0) < 0.02
+    assert untold_odds(all_signalled, 0) < 0.02
     assert untold_odds(misses, 0) > 1.0
 
 
-def test_an_audited_page_is_believed_whatever_was_learned() -> None:
+def test_an_audited_page_is_trusted_whatever_was_learned() -> None:
     s = crawled(page_with([], SMART), [False] * 100, 1)
     s.page[0].marks |= AUDITED
     assert true_share(s, 0) == PRECISION
 
 
-def test_a_page_that_begins_to_tell_begins_anew() -> None:
-    """Seconds between crawls are not to be taken for updates that somebody signalled."""
+def test_a_page_whose_provider_starts_to_signal_is_learned_anew() -> None:
+    """Seconds between crawls must not count as signalled updates."""
     s = page_with([], NORMAL)
     begin_anew(s, 0)
     s.columns[0, 1:] = 5_000.0
@@ -158,12 +161,12 @@ def test_a_page_that_begins_to_tell_begins_anew() -> None:
 
 @pytest.mark.skipif(jit.DISABLED, reason="six replays take minutes uncompiled")
 @pytest.mark.parametrize("errors", ["moved", "added"])
-def test_wrong_points_cost_next_to_nothing(errors: str) -> None:
+def test_wrong_points_cost_hardly_anything(errors: str) -> None:
     trace = small_trace("poisson", pages=100, updates=2_000)
-    asked = {"accesses": 2_000, "trace": trace}
+    conditions = {"accesses": 2_000, "trace": trace}
     ours = policy_named("residual-life")
-    signals = replay_world(small_world("smart", **asked), ours, 0.3).binary_time
-    wrong = small_world("super", schedule_precision=0.1, schedule_errors=errors, **asked)
-    right = replay_world(small_world("super", **asked), ours, 0.3).binary_time
+    signals = replay_world(small_world("smart", **conditions), ours, 0.3).binary_time
+    wrong = small_world("super", schedule_precision=0.1, schedule_errors=errors, **conditions)
+    right = replay_world(small_world("super", **conditions), ours, 0.3).binary_time
     assert replay_world(wrong, ours, 0.3).binary_time > signals - 0.01
     assert right > signals

@@ -1,4 +1,4 @@
-"""Traces from files: the three forms, what is wrong in one line, and the recorded ones where present."""
+"""Traces from files: the three formats, one-line errors, and the recorded traces where they are present."""
 
 import gzip
 from itertools import pairwise
@@ -18,7 +18,7 @@ def write(folder: Path, name: str, text: str) -> Path:
 
 
 @pytest.mark.parametrize("name", ["edits.txt", "edits.txt.gz"])
-def test_an_edit_log(tmp_path: Path, name: str) -> None:
+def test_reading_an_edit_log(tmp_path: Path, name: str) -> None:
     trace = load_trace(write(tmp_path, name, "1 10 5\n2 11 7\n1 10 9\n"))
     assert (trace.pages, trace.updates, trace.sites, trace.horizon_s) == (2, 3, 1, 4.0)
     assert trace.at_s.tolist() == [0.0, 4.0, 2.0]
@@ -63,7 +63,7 @@ def test_a_folder_is_read_by_the_trace_in_it(tmp_path: Path) -> None:
         ("", "not an update trace"),
     ],
 )
-def test_what_is_wrong_is_one_line(tmp_path: Path, text: str, message: str) -> None:
+def test_an_invalid_file_is_reported_in_one_line(tmp_path: Path, text: str, message: str) -> None:
     with pytest.raises(ConfigError) as error:
         load_trace(write(tmp_path, "t.txt", text))
     assert message in str(error.value) and "\n" not in str(error.value)
@@ -80,7 +80,7 @@ def test_a_folder_without_a_trace_or_with_several(tmp_path: Path) -> None:
         load_trace(tmp_path / "none")
 
 
-def test_steps_are_what_a_poll_would_see() -> None:
+def test_steps_are_the_changes_that_a_poll_would_see() -> None:
     trace = trace_of_pages("t", [np.array([0.0, 10.0, 20.0, 31.0]), np.array([100.0])], ["a", "b"])
     polled = in_steps(trace, 30.0)
     assert polled.at_s.tolist() == [0.0, 30.0, 60.0, 120.0]
@@ -88,14 +88,14 @@ def test_steps_are_what_a_poll_would_see() -> None:
 
 
 @pytest.mark.parametrize("kind", ["poisson", "bursty"])
-def test_drawn_traces_have_what_was_asked_for(kind: str) -> None:
+def test_sampled_traces_have_the_requested_properties(kind: str) -> None:
     trace = drawn_trace(kind, 50, 2_000, 10.0, seed=3)
     assert (trace.pages, trace.updates) == (50, 2_000)
     assert trace.at_s.min() >= 0 and trace.at_s.max() <= trace.horizon_s == 864_000.0
     pages = [trace.at_s[begin:end] for begin, end in pairwise(trace.offsets)]
     gaps = np.concatenate([np.diff(page_s) * len(page_s) / trace.horizon_s for page_s in pages])
     assert np.all(gaps >= 0)
-    # Of gaps relative to the page's mean: those of a Poisson process spread like their mean, of bursts more.
+    # Gaps relative to the page's mean: those of a Poisson process spread like their mean, those of bursts more.
     spread = gaps.std() / gaps.mean()
     assert spread == pytest.approx(1.0, abs=0.2) if kind == "poisson" else spread > 1.5
 
@@ -109,6 +109,6 @@ def test_drawn_traces_have_what_was_asked_for(kind: str) -> None:
         ("news-frontpages", 11, 198_366, 11),
     ],
 )
-def test_the_recorded_traces(shared_data: Path, name: str, pages: int, updates: int, sites: int) -> None:
+def test_counts_of_the_recorded_traces(shared_data: Path, name: str, pages: int, updates: int, sites: int) -> None:
     trace = load_trace(shared_data / name, whole=True)
     assert (trace.pages, trace.updates, trace.sites) == (pages, updates, sites)

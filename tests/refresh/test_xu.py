@@ -1,4 +1,4 @@
-"""The paper's scores: what they keep, and that each option changes what it should, against numbers by hand."""
+"""The scores of the paper: their state, and the effect of each option, against numbers worked out by hand."""
 
 from collections import Counter
 from types import SimpleNamespace
@@ -44,24 +44,24 @@ def test_two_counts_in_one_column_do_not_touch_each_other(added: list[tuple[int,
     assert [at_place(s, 0, place) for place in range(RING)] == [right[place] for place in range(RING)]
 
 
-def test_cycles_out_of_reach_count_nothing() -> None:
+def test_cycles_that_are_too_old_do_not_count() -> None:
     s = empty()
     for place in range(RING):
         add_at_place(s, 0, place, place + 1.0)
-    s.columns[0, COUNTED_IN] = 8.0  # at the place 2
+    s.columns[0, COUNTED_IN] = 8.0  # at place 2
     assert [counted(s, 0, cycle) for cycle in (-1.0, 2.0, 3.0, 5.0, 8.0, 9.0)] == [0.0, 0.0, 4.0, 6.0, 3.0, 0.0]
 
 
-def test_a_page_takes_no_more_bytes_than_it_did() -> None:
+def test_the_size_of_a_page_does_not_grow() -> None:
     world = small_world()
     state = make_state(world, POLICY, 1.0)
     kept = (state.page, state.columns, state.waiting, state.hot, state.value)
     assert sum(np.asarray(array).nbytes for array in kept) <= 208 * world.trace.pages
 
 
-class Heard:
-    """One page with cycles of 100 s, first crawled at 0, and what happened to it, noted as refresh/core/evidence.py does. Scores are
-    computed in plain Python."""
+class RecordedPage:
+    """One page with cycles of 100 s, first crawled at 0. Its events are recorded as in refresh/core/evidence.py, and
+    its scores are computed in plain Python."""
 
     def __init__(self, level: int, **options: float) -> None:
         self.s = empty()
@@ -72,14 +72,14 @@ class Heard:
     def cycle(self, now: float) -> None:
         on_cycle(self.s, -1, now)
 
-    def access(self, *times: float) -> "Heard":
+    def access(self, *times: float) -> "RecordedPage":
         for now in times:
             on_access(self.s, 0, now)
             self.p.hits += 1
             self.run.accesses += 1
         return self
 
-    def signal(self, now: float) -> "Heard":
+    def signal(self, now: float) -> "RecordedPage":
         on_signal(self.s, 0, now)
         if self.p.signals == 0:
             self.p.first_signal_s = now
@@ -87,12 +87,12 @@ class Heard:
         self.p.last_signal_s = now
         return self
 
-    def point(self, now: float, p: float = 1.0) -> "Heard":
+    def point(self, now: float, p: float = 1.0) -> "RecordedPage":
         self.s.point[0].at_s, self.s.point[0].p = now, p
         self.p.point = self.p.points = 1
         return self
 
-    def crawl(self, now: float) -> "Heard":
+    def crawl(self, now: float) -> "RecordedPage":
         on_crawl(self.s, 0, now)
         self.p.crawled_s, self.p.signals, self.p.hits = now, 0, 0
         return self
@@ -101,9 +101,9 @@ class Heard:
         return float(score(self.s, 0, now))
 
 
-def two_missed(level: int, **options: float) -> Heard:
-    """Updates at 10 and 40, accesses of the stale copy at 20, 30 and 60."""
-    return Heard(level, **options).signal(10).access(20, 30).signal(40).access(60)
+def two_missed(level: int, **options: float) -> RecordedPage:
+    """Updates at 10 and 40, and accesses of the stale copy at 20, 30 and 60."""
+    return RecordedPage(level, **options).signal(10).access(20, 30).signal(40).access(60)
 
 
 @pytest.mark.parametrize(
@@ -127,14 +127,14 @@ def test_eq_4(level: int, options: dict[str, float], at_100: float) -> None:
     ("options", "at_100"), [({}, 200.0), ({"c": 3}, 300.0), ({"c": 0}, 150.0), ({"swapped": 1}, 1e-4)]
 )
 def test_eq_5(options: dict[str, float], at_100: float) -> None:
-    assert Heard(NORMAL, **options).access(20, 30, 60).score(100.0) == pytest.approx(at_100)
+    assert RecordedPage(NORMAL, **options).access(20, 30, 60).score(100.0) == pytest.approx(at_100)
 
 
 def test_ties_are_broken_by_the_oldest_update_or_by_the_last_crawl() -> None:
-    """Page a was crawled earlier, page b misses an update for longer; nobody noticed either."""
+    """Page a was crawled earlier, and page b misses an update for longer. Neither has had an access."""
 
     def scores(**options: float) -> tuple[float, float]:
-        pages = Heard(SMART, **options).crawl(10).signal(90), Heard(SMART, **options).crawl(50).signal(60)
+        pages = RecordedPage(SMART, **options).crawl(10).signal(90), RecordedPage(SMART, **options).crawl(50).signal(60)
         return pages[0].score(100), pages[1].score(100)
 
     for past in (0.0, 1.0, 2.0):
@@ -144,16 +144,16 @@ def test_ties_are_broken_by_the_oldest_update_or_by_the_last_crawl() -> None:
         assert 0 < b < a < 1e-3
 
 
-def announced(**options: float) -> Heard:
-    """In cycles 0 to 4 there were 1, 0, 2, 1, 4 accesses and one crawl; a point comes in cycle 5, at 550. Nothing is missed."""
-    heard = Heard(SUPER, **options)
+def announced(**options: float) -> RecordedPage:
+    """Cycles 0 to 4 have 1, 0, 2, 1, 4 accesses and one crawl. A point comes in cycle 5, at 550. No update is missed."""
+    page = RecordedPage(SUPER, **options)
     for cycle, accesses in enumerate((1, 0, 2, 1, 4)):
-        heard.cycle(100.0 * cycle)
-        heard.access(*(100.0 * cycle + 10.0 * i for i in range(accesses)))
-    heard.crawl(500)
-    heard.cycle(500.0)
-    heard.s.totals[[MOST_PAST, MOST_FUTURE]] = 1_000.0, 2.0
-    return heard.point(550, 0.5)
+        page.cycle(100.0 * cycle)
+        page.access(*(100.0 * cycle + 10.0 * i for i in range(accesses)))
+    page.crawl(500)
+    page.cycle(500.0)
+    page.s.totals[[MOST_PAST, MOST_FUTURE]] = 1_000.0, 2.0
+    return page.point(550, 0.5)
 
 
 # alpha C_4 + (1 - alpha) mean(C_0 .. C_3)
@@ -168,38 +168,39 @@ EXPECTED = 0.8 * 4 + 0.2 * (1 + 0 + 2 + 1) / 4
         ({"alpha": 1.0}, 0.2 * 0.5 * 4 * 1_000 / 2),
         ({"future": 1}, 0.2 * 0.5 * (0.8 * 4 + 0.2 * 4) / 8 * 1_000 / 2),
         ({"future": 1, "unified": 1}, 0.2 * 0.5 * (0.8 * 4 + 0.2 * 4) / 8 * 8),
-        ({"unified": 1}, 0.2 * 0.5 * 1.0 * 8),  # all accesses are of this page: its share is 1
+        ({"unified": 1}, 0.2 * 0.5 * 1.0 * 8),  # all accesses are of this page, so its share is 1
         (LITERAL_OPTIONS, 0.2 * 0.5 * 0.5 * 8),
     ],
 )
 def test_eq_6_and_7_of_a_point_that_has_come(options: dict[str, float], at_560: float) -> None:
-    heard = announced(**options)
-    assert heard.score(560) == pytest.approx(at_560, abs=1e-3)
-    assert heard.score(610) == 0.0  # the next cycle, and nothing was told to have happened
-    assert heard.crawl(570).score(580) == 0.0
+    page = announced(**options)
+    assert page.score(560) == pytest.approx(at_560, abs=1e-3)
+    assert page.score(610) == 0.0  # in the next cycle there is no signal of a change
+    assert page.crawl(570).score(580) == 0.0
 
 
-def test_before_the_fifth_cycle_there_are_fewer_to_average() -> None:
-    """Cycle 3: C_2 = 2, and of C_1 = 1 and C_0 = 0 the mean; cycles before the first are no cycles without accesses."""
-    heard = Heard(SUPER).access(150, 210, 220).crawl(300).point(310)
-    heard.s.totals[[MOST_PAST, MOST_FUTURE]] = 1.0
-    assert heard.score(320) == pytest.approx(0.2 * (0.8 * 2 + 0.2 * 0.5))
+def test_before_the_fifth_cycle_the_mean_is_over_fewer_cycles() -> None:
+    """Cycle 3: C_2 = 2, and the mean of C_1 = 1 and C_0 = 0. Cycles before the first do not count."""
+    page = RecordedPage(SUPER).access(150, 210, 220).crawl(300).point(310)
+    page.s.totals[[MOST_PAST, MOST_FUTURE]] = 1.0
+    assert page.score(320) == pytest.approx(0.2 * (0.8 * 2 + 0.2 * 0.5))
 
 
 def test_frozen_scores_do_not_see_their_own_cycle() -> None:
-    """Missed since 110, accesses at 150 and 250. In the cycle from 200 on its harm is that of 200, until a crawl."""
+    """An update is missed since 110, with accesses at 150 and 250. In the cycle from 200 on the harm is that at 200,
+    until a crawl."""
 
     def at(now: float, frozen: float) -> float:
-        return Heard(SMART, frozen=frozen).signal(110).access(150, 250).score(now)
+        return RecordedPage(SMART, frozen=frozen).signal(110).access(150, 250).score(now)
 
     assert [round(at(now, 1.0)) for now in (260, 290, 300)] == [90, 90, 380]
     assert [round(at(now, 0.0)) for now in (260, 290, 300)] == [300, 360, 380]
-    new = Heard(SMART, frozen=1.0).access(210).signal(220)
+    new = RecordedPage(SMART, frozen=1.0).access(210).signal(220)
     assert new.score(290) == 0.0 and new.score(301) > 0.0
 
 
-def test_the_past_within_eq_7_is_that_of_the_cycles_beginning() -> None:
-    heard = Heard(SUPER, beta=0.9).access(110).signal(120).access(150).point(210)
-    heard.s.totals[[MOST_PAST, MOST_FUTURE]] = 1_000.0, 1.0
+def test_the_past_in_eq_7_is_that_at_the_beginning_of_the_cycle() -> None:
+    page = RecordedPage(SUPER, beta=0.9).access(110).signal(120).access(150).point(210)
+    page.s.totals[[MOST_PAST, MOST_FUTURE]] = 1_000.0, 1.0
     expected = (0.8 * 2) * 1_000  # C_1 = 2, C_0 = 0
-    assert heard.score(260) == pytest.approx(0.9 * (200 - 120) * 1 + 0.1 * expected, abs=1e-3)
+    assert page.score(260) == pytest.approx(0.9 * (200 - 120) * 1 + 0.1 * expected, abs=1e-3)

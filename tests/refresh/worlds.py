@@ -19,7 +19,7 @@ def small_world(level: str = "smart", seed: int = 0, trace: Trace | None = None,
 
 @st.composite
 def traces(draw: st.DrawFn) -> Trace:
-    """Integer times, so that events coincide."""
+    """Traces with integer times, so that events coincide."""
     pages = draw(st.lists(st.lists(st.integers(0, 5_000), max_size=8), min_size=1, max_size=6))
     times = [np.array(sorted(page), np.float64) for page in pages]
     times.append(np.array([0.0, 5_000.0]))

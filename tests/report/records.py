@@ -1,4 +1,4 @@
-"""Records of made-up crawls, for tests of whatever shows them."""
+"""Records of made-up crawls, for tests of reports."""
 
 from types import SimpleNamespace
 from typing import Any
@@ -20,7 +20,7 @@ SIZE = np.rint(np.random.default_rng(6).lognormal(9.0, 1.0, GRAPH.pages))
 
 
 def crawl_of(log: FetchLog, strategy: str = "made-up", **given: Any) -> Any:
-    """What a driver would leave, as far as records look at it."""
+    """The result of a driver, as far as records use it."""
     named = SimpleNamespace(name=strategy, page=SimpleNamespace(name="page"), site=SimpleNamespace(name="site"))
     left: dict[str, Any] = {
         "log": log,
@@ -43,8 +43,8 @@ def log_in_order(seed: int, pages: int = GRAPH.pages, spoiled: float = 0.0) -> F
     return plausible_log(order, seed=seed, spoiled=spoiled)
 
 
-def made_up(seed: int = 0, strategy: str = "made-up", pages: int = GRAPH.pages, **given: Any) -> CrawlRecord:
-    """A crawl in random order; stopped if it has fewer pages than the web."""
+def made_up_record(seed: int = 0, strategy: str = "made-up", pages: int = GRAPH.pages, **given: Any) -> CrawlRecord:
+    """A crawl in random order. It was stopped if it has fewer pages than the web."""
     log = log_in_order(seed, pages)
     given.setdefault("drained", len(fetched(log).page) == GRAPH.pages)
     return record_of(crawl_of(log, strategy, **given), GRAPH, RANK)

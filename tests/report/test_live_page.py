@@ -1,4 +1,4 @@
-"""The page of a live crawl: whole in one file, safe with any name, bounded, and as its numbers are."""
+"""The page of a live crawl: one complete file, safe with any name, bounded in size, and consistent with its numbers."""
 
 import json
 import re
@@ -31,7 +31,7 @@ def record(tmp_path_factory: pytest.TempPathFactory) -> LiveRecord:
     return live_record(write_crawl(tmp_path_factory.mktemp("crawls") / "one", *simulated(), robots))
 
 
-def test_every_string_from_outside_is_text_and_nothing_else(record: LiveRecord) -> None:
+def test_every_string_from_outside_is_escaped(record: LiveRecord) -> None:
     summary = {**record.summary, "types": {EVIL: 3}, "stopped_by": EVIL, "strategy": EVIL}
     summary.update(abandoned_sites=1, abandoned_sites_by_kind={EVIL: 1}, rejected_links={EVIL: 2})
     sites = [record.sites[0]._replace(origin=EVIL)]
@@ -50,12 +50,12 @@ def test_every_string_from_outside_is_text_and_nothing_else(record: LiveRecord) 
     assert len(read.of("script")) == 2 and len(read.of("style")) == 1 and len(read.of("title")) == 1
 
 
-def test_nothing_is_fetched(record: LiveRecord) -> None:
+def test_the_page_loads_nothing(record: LiveRecord) -> None:
     for _, attributes in Reader(live_page(record)).found:
         assert not {"src", "href", "srcset", "action"} & attributes.keys()
 
 
-def test_every_plot_is_there_without_javascript_and_has_its_data(record: LiveRecord) -> None:
+def test_every_plot_works_without_javascript_and_has_its_data(record: LiveRecord) -> None:
     page = live_page(record)
     pictures = [svg["data-name"] for svg in Reader(page).of("svg") if svg.get("class") == "chart"]
     data = json.loads(re.findall(r'id="data">(.*?)</script>', page, re.DOTALL)[0])
@@ -64,7 +64,7 @@ def test_every_plot_is_there_without_javascript_and_has_its_data(record: LiveRec
     assert not any("nan" in path or "inf" in path for path in re.findall(r' d="([^"]*)"', page))
 
 
-def test_quality_is_by_the_web_it_found_if_that_is_known(tmp_path: Path) -> None:
+def test_quality_is_measured_on_the_discovered_web_if_it_is_known(tmp_path: Path) -> None:
     folder = write_crawl(tmp_path, *simulated())
     (judged,) = records_together([folder])
     record = live_record(folder)
@@ -74,7 +74,7 @@ def test_quality_is_by_the_web_it_found_if_that_is_known(tmp_path: Path) -> None
     assert not Reader(live_page(record, judged)).open
 
 
-def test_curves_end_where_the_crawl_did(record: LiveRecord) -> None:
+def test_curves_end_at_the_end_of_the_crawl(record: LiveRecord) -> None:
     found = record.summary
     ends = [found["pages_fetched"], found["errors"], found["bytes"], found["quality"]]
     moments = record.moments
@@ -108,7 +108,7 @@ def test_a_long_crawl_of_many_sites_stays_a_small_page(record: LiveRecord, tmp_p
     assert len(live_page(long).encode()) < 600_000
 
 
-def test_broken_rules_are_told_with_the_first_of_them(tmp_path: Path) -> None:
+def test_broken_rules_are_shown_with_the_first_violation(tmp_path: Path) -> None:
     folder = write_crawl(tmp_path, *simulated())
     assert "No rule was broken" in live_page(live_record(folder))
     options = CrawlOptions((), rules=replace(RULES, delay_s=9.0), pause_s=0.0).to_json()

@@ -1,4 +1,4 @@
-"""The page: whole in one file, safe with any name, and every number of the table in it."""
+"""The page of a comparison: one complete file, safe with any name, with every number of the table."""
 
 import json
 import re
@@ -8,7 +8,7 @@ from html.parser import HTMLParser
 
 import pytest
 
-from tests.report.records import made_up
+from tests.report.records import made_up_record
 from trapline.report import compare_page
 from trapline.report.html import GREYS
 from trapline.report.table import NARROW, Column, columns
@@ -21,7 +21,7 @@ VOID = {"meta", "input", "link", "br"}
 
 
 class Reader(HTMLParser):
-    """Elements in order, and whether they are closed as they were opened."""
+    """Elements in order, and whether they are closed in the order in which they were opened."""
 
     def __init__(self, text: str) -> None:
         super().__init__()
@@ -50,20 +50,20 @@ class Reader(HTMLParser):
 
 @pytest.fixture(scope="module")
 def page() -> str:
-    records = [made_up(seed, EVIL if seed == 0 else f"strategy {seed}", network=LINK) for seed in range(14)]
+    records = [made_up_record(seed, EVIL if seed == 0 else f"strategy {seed}", network=LINK) for seed in range(14)]
     return compare_page(records, f"Title {EVIL}", f"Subtitle {EVIL}", {f"setting {EVIL}": f"value {EVIL}", "r": 3})
 
 
-def test_every_string_of_the_users_is_text_and_nothing_else(page: str) -> None:
+def test_every_string_of_the_user_is_escaped(page: str) -> None:
     assert EVIL not in page
     read = Reader(page)
     assert not read.open
     assert len(read.of("script")) == 2 and len(read.of("style")) == 1 and len(read.of("title")) == 1
-    assert read.text.count(EVIL) == 7  # title twice, subtitle, table, legend, and a setting's name and value
+    assert read.text.count(EVIL) == 7  # title twice, subtitle, table, legend, and the name and value of a setting
     assert escape(EVIL) in page
 
 
-def test_nothing_is_fetched(page: str) -> None:
+def test_the_page_loads_nothing(page: str) -> None:
     read = Reader(page)
     for _, attributes in read.found:
         assert not {"src", "href", "srcset", "action"} & attributes.keys()
@@ -76,7 +76,7 @@ def test_fourteen_strategies_fit_in_two_megabytes(page: str) -> None:
     assert len(page.encode()) < 2_000_000
 
 
-def test_every_chart_is_there_without_javascript(page: str) -> None:
+def test_every_chart_works_without_javascript(page: str) -> None:
     read = Reader(page)
     pictures = [svg for svg in read.of("svg") if svg.get("class") == "chart"]
     assert [svg["data-name"] for svg in pictures] == [
@@ -102,7 +102,7 @@ def test_the_script_has_the_data_of_every_line(page: str) -> None:
 
 
 def test_every_number_of_the_table_is_on_the_page_with_its_meaning() -> None:
-    records = [made_up(seed, network=LINK) for seed in range(3)]
+    records = [made_up_record(seed, network=LINK) for seed in range(3)]
     page = compare_page(records, "a")
     for column in columns(records):
         assert escape(column.about) in page
@@ -113,21 +113,21 @@ def test_every_number_of_the_table_is_on_the_page_with_its_meaning() -> None:
             assert all(f">{escape(text)}</td>" in page for text in column.texts)
 
 
-def test_a_column_that_tells_nothing_apart_is_a_line_below_the_table() -> None:
-    same = {column.name for column in columns([made_up(seed) for seed in range(3)]) if column.same}
+def test_a_column_with_equal_values_becomes_a_line_below_the_table() -> None:
+    same = {column.name for column in columns([made_up_record(seed) for seed in range(3)]) if column.same}
     assert {"pages", "visits"} <= same and "Kendall's tau" not in same
-    assert not any(column.same for column in columns([made_up(1)]))
+    assert not any(column.same for column in columns([made_up_record(1)]))
 
 
 @pytest.mark.parametrize(("broken", "cells"), [(0, 0), (3, 2)])
-def test_rules_that_all_broke_alike_are_shown_of_each(broken: int, cells: int) -> None:
-    records = [replace(made_up(seed), politeness_violations=broken) for seed in range(2)]
+def test_broken_rules_are_shown_for_each_crawl_even_if_equal(broken: int, cells: int) -> None:
+    records = [replace(made_up_record(seed), politeness_violations=broken) for seed in range(2)]
     assert compare_page(records, "a").count('<td class="bad"') == cells
 
 
 def test_a_column_of_times_has_one_unit_and_names_it() -> None:
-    """One crawl takes hours and the other days: all are in days, as on the axis."""
-    short = made_up(1)
+    """One crawl takes hours and the other days: both are shown in days, as on the axis."""
+    short = made_up_record(1)
     until = {share: seconds * 1000 for share, seconds in short.seconds_until.items()}
     long = replace(short, simulated_seconds=short.simulated_seconds * 1000, seconds_until=until)
     size, unit, _ = time_unit(long.simulated_seconds)
@@ -139,17 +139,17 @@ def test_a_column_of_times_has_one_unit_and_names_it() -> None:
             assert float(text.replace(",", "")) == pytest.approx(value / size, rel=0.006)
 
 
-def test_the_best_is_marked_unless_all_show_the_same() -> None:
+def test_the_best_value_is_marked_unless_all_are_equal() -> None:
     assert Column("", "", "", [1.0, 3.0, 3.0], ["1", "3", "3"], better=1).best == {1, 2}
     assert Column("", "", "", [1.0, None, 3.0], ["1", "–", "3"], better=-1).best == {0}
     assert Column("", "", "", [1.0, 1.001], ["1", "1"], better=1).best == set()
     assert Column("", "", "", [1.0, 2.0], ["1", "2"]).best == set()
 
 
-def test_a_page_of_one_crawl_that_fetched_nothing_is_a_page() -> None:
-    assert not Reader(compare_page([made_up(1, pages=0, network=LINK)], "nothing")).open
+def test_a_crawl_that_fetched_nothing_has_a_page() -> None:
+    assert not Reader(compare_page([made_up_record(1, pages=0, network=LINK)], "nothing")).open
 
 
 def test_equal_records_give_equal_pages() -> None:
-    records = [made_up(1), made_up(2)]
+    records = [made_up_record(1), made_up_record(2)]
     assert compare_page(records, "a") == compare_page(records, "a")

@@ -5,7 +5,7 @@ from dataclasses import replace
 
 import pytest
 
-from tests.report.records import made_up
+from tests.report.records import made_up_record
 from trapline.frontier import Rules
 from trapline.graph import Graph, generate, pagerank
 from trapline.report import CrawlRecord, orders_png, plots_png, record_of
@@ -41,7 +41,7 @@ def test_a_crawl_of_all_pages_is_drained_and_one_that_stopped_is_not(graph: Grap
     assert not crawl_record(graph, "opic", most=20).drained
 
 
-def test_one_picture_shows_many_crawls_also_of_different_length(graph: Graph) -> None:
+def test_one_picture_shows_many_crawls_of_different_length(graph: Graph) -> None:
     records = [crawl_record(graph, "opic", most) for most in (1, 2, 10, 50, 100, 150, 200)]
     assert orders_png(records, "Seven crawls").startswith(PNG)
 
@@ -52,21 +52,21 @@ def test_equal_records_give_equal_pictures_and_others_do_not(graph: Graph) -> No
     assert orders_png([record], "a", "b") != orders_png([crawl_record(graph, "breadth-first")], "a", "b")
 
 
-def test_names_are_no_formulas(graph: Graph) -> None:
+def test_names_are_not_read_as_formulas(graph: Graph) -> None:
     record = replace(crawl_record(graph, "opic"), strategy="$\\nonsense{$")
     assert orders_png([record], "$\\nonsense{$", "100 $ a page, $ \\nonsense").startswith(PNG)
 
 
 def test_each_chart_has_a_picture_and_a_name_for_its_file() -> None:
-    records = [made_up(seed, f"$ {seed} $", network=Network(bandwidth=1e5)) for seed in range(16)]
+    records = [made_up_record(seed, f"$ {seed} $", network=Network(bandwidth=1e5)) for seed in range(16)]
     found = plots_png(records, "more crawls than colours")
     assert list(found) == ["quality-pages", "quality-time", "pages-time", "connections-time", "waste-time"]
     assert all(png.startswith(PNG) for png in found.values())
 
 
 @pytest.mark.parametrize("crawls", [1, 17, 40])
-def test_the_whole_legend_is_in_the_picture(crawls: int) -> None:
-    records = [made_up(seed % 3, f"strategy number {seed}") for seed in range(crawls)]
+def test_the_picture_contains_the_whole_legend(crawls: int) -> None:
+    records = [made_up_record(seed % 3, f"strategy number {seed}") for seed in range(crawls)]
     for chart in charts(records):
         figure = chart_figure(chart, "title", "two\nlines")
         figure.canvas.draw()
@@ -77,10 +77,10 @@ def test_the_whole_legend_is_in_the_picture(crawls: int) -> None:
 
 
 def test_crawls_on_one_curve_share_a_letter() -> None:
-    chart = quality_by_pages([made_up(1, "one"), made_up(2, "other"), made_up(1, "same")])
+    chart = quality_by_pages([made_up_record(1, "one"), made_up_record(2, "other"), made_up_record(1, "same")])
     texts = [text.get_text() for text in chart_figure(chart, "title").legends[0].get_texts()]
     assert [text.split("  ")[1] for text in texts[:3]] == ["one (A)", "other", "same (A)"]
 
 
-def test_a_crawl_of_nothing_has_pictures() -> None:
-    assert all(png.startswith(PNG) for png in plots_png([made_up(1, pages=0)]).values())
+def test_a_crawl_without_pages_has_pictures() -> None:
+    assert all(png.startswith(PNG) for png in plots_png([made_up_record(1, pages=0)]).values())

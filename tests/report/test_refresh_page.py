@@ -1,4 +1,4 @@
-"""What the report says of pages fetched again: freshness as later fetches show it, every fetch counted once, and names as text."""
+"""The part of the report about refresh: freshness as later fetches show it, every fetch counted once, and names as text."""
 
 import shutil
 import sqlite3
@@ -26,12 +26,12 @@ from trapline.signals.inbox import ACCESS, CHANGED, Inbox, Signal
 from trapline.testweb import serve
 
 REFRESH = RefreshOptions(continuous=True, rate=40.0)
-Fetch = tuple[float, float | None]  # when, changed
+Fetch = tuple[float, float | None]  # time of the fetch, and whether the page had changed
 
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A crawl of three sites that change, told by each of them that all has changed, twice."""
+    """A crawl of three sites that change. Each site signals twice that all its pages have changed."""
     folder = tmp_path_factory.mktemp("refreshed") / "crawl"
     with serve(changing_web(2.0)) as server:
         told = {"refresh": REFRESH, "delay_s": 0.05}
@@ -57,21 +57,21 @@ def test_every_fetch_is_counted_once(folder: Path) -> None:
         pages, had, changed = database.execute(
             "select count(distinct page), count(*), sum(changed) from fetch where result = 3"
         ).fetchone()
-    assert (fetches.new.sum(), fetches.again.sum(), fetches.changed.sum()) == (pages, had - pages, changed)
+    assert (fetches.new.sum(), fetches.refetches.sum(), fetches.changed.sum()) == (pages, had - pages, changed)
 
 
-def test_what_was_told_and_who_is_believed_is_on_the_page(folder: Path) -> None:
+def test_the_page_shows_signals_and_the_trust_of_channels(folder: Path) -> None:
     found = record(folder)
     assert {one.channel for one in found.signals} == {"indexnow"}
-    assert len(found.trust) == 3 and all(one.trust.heard > 0 for one in found.trust)
+    assert len(found.trust) == 3 and all(one.trust.signals > 0 for one in found.trust)
     assert found.access_counts == [SignalCount("api", "noted", 1)]
     page = live_page(live_record(folder))
     assert "Access counts taken in" in page
     assert "Trust in sites and channels" in page and "Signals taken in by the crawl" in page and not Reader(page).open
-    assert {"fresh-time", "again-time", "changed-time"} <= {svg.get("data-name") for svg in Reader(page).of("svg")}
+    assert {"fresh-time", "refetches-time", "changed-time"} <= {svg.get("data-name") for svg in Reader(page).of("svg")}
 
 
-def test_who_was_never_judged_is_not_believed_by_a_number(folder: Path) -> None:
+def test_a_channel_without_evidence_has_no_trust_number(folder: Path) -> None:
     one = live_record(folder)
     assert one.refresh is not None
     told = one.refresh.trust[0].trust._replace(judged_by=0.0, confirmed=0.0, precision=0.95, promised=0.0, kept=0.0)
@@ -83,15 +83,15 @@ def test_who_was_never_judged_is_not_believed_by_a_number(folder: Path) -> None:
         assert trust_columns([Believed("http://a.test", trust)])[3].texts == [text]
 
 
-def test_settings_are_named_as_options_are(folder: Path) -> None:
+def test_settings_have_the_names_of_the_options(folder: Path) -> None:
     shown = settings(live_record(folder).options)
     assert (shown["refresh_policy"], shown["refresh_share"], shown["refresh_rate"]) == ("residual-life", 0.5, 40.0)
     assert shown["continuous"] is True and "refresh" not in shown and "refresh_price" not in shown
     assert not any(isinstance(value, dict) for value in shown.values())
 
 
-def test_what_was_told_is_counted_over_the_whole_crawl(folder: Path, tmp_path: Path) -> None:
-    """Also what is so old that its rows are deleted."""
+def test_signals_are_counted_over_the_whole_crawl(folder: Path, tmp_path: Path) -> None:
+    """Including signals that are so old that their rows are deleted."""
     shutil.copytree(folder, tmp_path / "c")
     with closing(sqlite3.connect(tmp_path / "c" / "crawl.db")) as database:
         database.execute("delete from signal")
@@ -99,7 +99,7 @@ def test_what_was_told_is_counted_over_the_whole_crawl(folder: Path, tmp_path: P
     assert record(tmp_path / "c").signals == record(folder).signals != []
 
 
-def test_names_from_outside_are_text(folder: Path) -> None:
+def test_names_from_outside_are_escaped(folder: Path) -> None:
     one = live_record(folder)
     assert one.refresh is not None
     told = [SignalCount(EVIL, EVIL, 3)]
@@ -108,11 +108,12 @@ def test_names_from_outside_are_text(folder: Path) -> None:
     assert EVIL not in page and not Reader(page).open
 
 
-# ---- freshness, as it was seen
+# ---- observed freshness
 
 
 def slow(pages: Sequence[Sequence[Fetch]], moment: float) -> tuple[float, float]:
-    """How many copies a later fetch says something of, and how many of these were fresh. The others are taken for fresh."""
+    """The number of copies about which a later fetch says something, and the number of these that were fresh. The
+    others count as fresh."""
     known = fresh = 0.0
     for fetches in pages:
         for (begin, _), (end, changed) in pairwise(fetches):
@@ -127,7 +128,7 @@ OUTCOMES = st.sampled_from((0.0, 1.0, None))
 
 
 @given(st.lists(MOMENTS.map(sorted).flatmap(lambda at: st.tuples(*(st.tuples(st.just(one), OUTCOMES) for one in at)))))
-def test_it_is_the_share_of_copies_that_were_fresh(pages: list[tuple[Fetch, ...]]) -> None:
+def test_observed_freshness_is_the_share_of_fresh_copies(pages: list[tuple[Fetch, ...]]) -> None:
     rows = [(page, at, np.nan if changed is None else changed) for page, own in enumerate(pages) for at, changed in own]
     page, at_s, changed = (np.array(column) for column in zip(*rows, strict=True)) if rows else [np.zeros(0)] * 3
     seen = freshness_seen(page.astype(np.int64), at_s, changed, 200.0)

@@ -1,4 +1,4 @@
-"""Live crawls side by side: one measure for all, by URL, and what a simulated crawl's record says of the same log."""
+"""Live crawls side by side: one measure for all, by URL, and agreement with the record of a simulated crawl of the same log."""
 
 import sqlite3
 from contextlib import closing
@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from tests.crawl.crawl_folder import simulated, write_crawl
-from trapline.crawl.inspect.database import opened
+from trapline.crawl.inspect.database_reader import opened
 from trapline.graph import Graph, pagerank
 from trapline.report import compare_page, record_of, together
 from trapline.report.table import columns
@@ -24,8 +24,8 @@ def folders(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
     return [write_crawl(base / name, *simulated(400, 20, name)) for name in ORDERS]
 
 
-def test_a_crawl_is_judged_as_the_simulated_one_that_it_was(tmp_path: Path) -> None:
-    """The folder holds a simulated crawl of which all links were found, but for those of the pages that were refused."""
+def test_a_crawl_folder_is_measured_as_the_simulated_crawl_that_it_holds(tmp_path: Path) -> None:
+    """The folder holds a simulated crawl with all its links, except for those of refused pages."""
     graph, crawl = simulated(400, 20, network=None)
     (record,) = records_together([write_crawl(tmp_path, graph, crawl)])
     same = record_of(crawl, graph, pagerank(graph))
@@ -36,7 +36,7 @@ def test_a_crawl_is_judged_as_the_simulated_one_that_it_was(tmp_path: Path) -> N
     assert record.drained and record.politeness_violations == 0
 
 
-def test_pages_are_the_same_page_by_url(folders: list[Path]) -> None:
+def test_pages_of_two_crawls_are_matched_by_url(folders: list[Path]) -> None:
     records = records_together(folders)
     assert [record.strategy for record in records] == list(ORDERS)
     assert {record.pages for record in records} == {400}
@@ -44,8 +44,8 @@ def test_pages_are_the_same_page_by_url(folders: list[Path]) -> None:
     assert len({record.average_cumulative_pagerank for record in records}) == len(ORDERS)
 
 
-def test_a_web_that_is_known_is_what_crawls_are_judged_by(tmp_path: Path) -> None:
-    """A crawl that was stopped knows a part of it."""
+def test_crawls_are_measured_on_the_known_web(tmp_path: Path) -> None:
+    """A stopped crawl knows a part of the web."""
     graph, crawl = simulated(400, 20, most=50)
     folder = write_crawl(tmp_path, graph, crawl)
     (record,), (judged,) = records_together([folder]), records_together([folder], graph)
@@ -55,7 +55,7 @@ def test_a_web_that_is_known_is_what_crawls_are_judged_by(tmp_path: Path) -> Non
     assert judged.quality_fetched != pytest.approx(record.quality_fetched)
 
 
-def test_crawls_that_fetched_other_pages_are_compared_by_what_they_fetched(tmp_path: Path) -> None:
+def test_crawls_that_fetched_different_pages_are_compared_on_their_fetched_pages(tmp_path: Path) -> None:
     many, few = (write_crawl(tmp_path / str(most), *simulated(400, 20, most=most)) for most in (200, 50))
     different = records_together([many, few])
     assert {column.name for column in columns(different) if column.best} <= {"% of PageRank", "pages/s"}
@@ -64,15 +64,15 @@ def test_crawls_that_fetched_other_pages_are_compared_by_what_they_fetched(tmp_p
     assert 'class="headlines"' not in compare_page([different[0], replace(different[0], strategy="b")], "a")
 
 
-def test_connections_at_work_are_those_that_the_crawl_counted(folders: list[Path]) -> None:
-    """Also those that wait for a connection or for robots.txt."""
+def test_active_connections_are_those_that_the_crawl_counted(folders: list[Path]) -> None:
+    """Including those that wait for a connection or for robots.txt."""
     with closing(opened(folders[0])) as database:
         (most,) = database.execute("select max(active) from progress").fetchone()
     record = records_together(folders)[0]
     assert 0 < record.active_connections <= max(record.load.active_connections) <= most
 
 
-def test_crawls_by_one_strategy_are_told_apart_by_their_folders(folders: list[Path], tmp_path: Path) -> None:
+def test_crawls_with_the_same_strategy_are_labelled_by_their_folders(folders: list[Path], tmp_path: Path) -> None:
     again = write_crawl(tmp_path / "again", *simulated(400, 20, "opic", seed=2))
     names = [record.strategy for record in records_together([folders[2], again])]
     assert names == ["opic (opic)", "opic (again)"]
@@ -86,8 +86,8 @@ def test_time_is_not_called_simulated(folders: list[Path]) -> None:
     assert "simulated" in compare_page([replace(record, clock="simulated") for record in records], "a")
 
 
-def one_more(folder: Path) -> None:
-    """The crawl goes on: it finds a page and fetches it."""
+def fetch_one_more(folder: Path) -> None:
+    """The crawl continues: it discovers a page and fetches it."""
     with closing(sqlite3.connect(folder / "crawl.db")) as database, database:
         (page,) = database.execute("select max(id) + 1 from page").fetchone()
         database.execute("insert into page values (?, 0, ?)", (page, f"http://late.test/{page}"))
@@ -96,28 +96,28 @@ def one_more(folder: Path) -> None:
         database.execute(f"insert into fetch select {values} from fetch order by seq desc limit 1")
 
 
-def test_what_is_read_of_a_crawl_is_of_one_moment(tmp_path: Path) -> None:
+def test_a_crawl_is_read_as_of_one_moment(tmp_path: Path) -> None:
     folder = write_crawl(tmp_path, *simulated())
     with closing(opened(folder)) as database:
         before = database.execute("select count(*) from page").fetchone()
-        one_more(folder)
+        fetch_one_more(folder)
         assert database.execute("select count(*) from page").fetchone() == before
     with closing(opened(folder)) as database:
         assert database.execute("select count(*) from page").fetchone() == (before[0] + 1,)
 
 
-def test_a_crawl_that_goes_on_meanwhile_is_judged_as_far_as_its_web_is_known(
+def test_a_crawl_that_continues_meanwhile_is_measured_on_its_known_web(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     folder = write_crawl(tmp_path, *simulated())
     [still] = records_together([folder])
     load = together.load_graph
 
-    def then_goes_on(*arguments: Any) -> Graph:
+    def continue_after(*arguments: Any) -> Graph:
         graph = load(*arguments)
-        one_more(folder)
+        fetch_one_more(folder)
         return graph
 
-    monkeypatch.setattr(together, "load_graph", then_goes_on)
+    monkeypatch.setattr(together, "load_graph", continue_after)
     [going_on] = records_together([folder])
     assert going_on.pages_fetched == still.pages_fetched

@@ -1,4 +1,4 @@
-"""The folder of a crawl that knows some pages, without a crawl having run: for commands that want one."""
+"""A crawl folder that knows some pages, made without a crawl, for commands that need one."""
 
 import sqlite3
 from collections.abc import Sequence

@@ -1,4 +1,4 @@
-"""A running endpoint on loopback, with sites that have key files and a hub to talk to, in threads of this process. Real sockets."""
+"""A running endpoint on loopback, with sites that have key files and a hub, in threads of this process and over real sockets."""
 
 import asyncio
 import http.client
@@ -31,7 +31,7 @@ def read_feed(body: bytes, url: str, now: float) -> Feed:
     return Feed([(line.split()[0], float(line.split()[1])) for line in body.decode().splitlines() if line])
 
 
-class Said(NamedTuple):
+class Reply(NamedTuple):
     status: int
     headers: dict[str, str]
     body: str
@@ -46,20 +46,22 @@ class World:
     server: SmallServer | None = None
     seen: set[int] = field(default_factory=set)
 
-    def ask(self, method: str, path: str, body: bytes | None = None, source: str = "127.0.0.1", **headers: str) -> Said:
+    def ask(
+        self, method: str, path: str, body: bytes | None = None, source: str = "127.0.0.1", **headers: str
+    ) -> Reply:
         connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=20, source_address=(source, 0))
         try:
             connection.request(method, path, body, {name.replace("_", "-"): value for name, value in headers.items()})
             answer = connection.getresponse()
-            return Said(answer.status, {k.lower(): v for k, v in answer.getheaders()}, answer.read().decode())
+            return Reply(answer.status, {k.lower(): v for k, v in answer.getheaders()}, answer.read().decode())
         finally:
             connection.close()
 
-    def ping(self, url: str, key: str = KEY, location: str | None = None, **more: str) -> Said:
+    def ping(self, url: str, key: str = KEY, location: str | None = None, **more: str) -> Reply:
         where = f"&keyLocation={quote(location, safe='')}" if location else ""
         return self.ask("GET", f"/indexnow?url={quote(url, safe='')}&key={key}{where}", **more)
 
-    def post_pings(self, host: str, urls: Sequence[str], key: str = KEY, **more: Any) -> Said:
+    def post_pings(self, host: str, urls: Sequence[str], key: str = KEY, **more: Any) -> Reply:
         body = json.dumps({"host": host, "key": key, "urlList": list(urls), **more})
         return self.ask("POST", "/indexnow", body.encode(), content_type="application/json; charset=utf-8")
 
@@ -82,21 +84,21 @@ class World:
         return f"http://{host}:{self.server.port}{path}"
 
     def until(self, holds: Callable[[], object], most_s: float = 20.0) -> None:
-        """No length of time is asserted: only that it comes about."""
+        """Wait until the condition holds. The test does not assert how long this takes."""
         end = time.monotonic() + most_s
         while not holds():
             assert time.monotonic() < end, f"it did not come about: {self.status()}"
             time.sleep(0.02)
 
     def prove(self, host: str, key: str = KEY) -> None:
-        """From here on the key is known to be the host's."""
+        """Ping until the endpoint has verified that the key belongs to the host."""
         assert self.ping(self.url(host, "/proof"), key).status in (200, 202)
         self.until(lambda: self.ping(self.url(host, "/proof"), key).status == 200)
 
 
 @contextmanager
 def endpoint(settings: Settings, sites: list[str], reader: ReadFeed = read_feed) -> Iterator[World]:
-    """`sites`: origins that the crawl knows; more may be added while it runs."""
+    """`sites`: origins that the crawl knows. More may be added while the endpoint runs."""
     loop, ready, stop = asyncio.new_event_loop(), threading.Event(), asyncio.Event()
     made: dict[str, Any] = {}
 
@@ -135,7 +137,7 @@ def endpoint(settings: Settings, sites: list[str], reader: ReadFeed = read_feed)
 def world(
     folder: Path, answers: Answers, hosts: Sequence[str] = ("a.test", "b.test"), **settings: Any
 ) -> Iterator[World]:
-    """Sites of these hosts on one loopback address, all known to the crawl, that answer so."""
+    """Run sites for these hosts on one loopback address. The crawl knows all of them, and `answers` gives their responses."""
     with small_server(answers) as server:
         chosen = Settings(
             folder,

@@ -1,6 +1,7 @@
-"""Flask-WebSub's hub (PyPI: flask-websub, celery) as a process: `python flask_hub.py ADDRESS DATABASE`. Prints its port.
+"""Flask-WebSub's hub (PyPI: flask-websub, celery) as a process: `python flask_hub.py ADDRESS DATABASE`. It prints its port.
 
-Its tasks run when they are asked for, so that it needs no broker; all else is as that package has it.
+Its tasks run in the call, so that it needs no broker. Everything else is as in the package.
+
 """
 
 import sys

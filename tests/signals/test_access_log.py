@@ -1,5 +1,6 @@
-"""Access logs and lists, line by line: what counts, what is left out, and that nothing is fatal."""
+"""Access logs and lists, line by line: what counts, what is left out, and that no line raises an exception."""
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -30,12 +31,28 @@ def test_visits_are_counted_by_page_and_hour() -> None:
     assert found.lines == {"counted": 4}
 
 
-def test_what_is_no_visit_is_left_out() -> None:
+def test_requests_that_are_not_visits_are_left_out() -> None:
     found = read(line(method="POST"), line(method="HEAD"), line(status=404), line(status=301), line("/robots.txt"))
     assert found.lines == {"not a visit": 5} and not found.counts
 
 
-def test_robots_are_left_out_unless_they_are_wanted() -> None:
+@pytest.mark.parametrize(
+    ("day", "is_valid"),
+    [
+        ("31/Feb/2001", False),
+        ("29/Feb/2001", False),
+        ("29/Feb/2000", True),
+        ("31/Apr/2001", False),
+        ("00/Jan/2001", False),
+        ("01/Jan/0000", False),
+    ],
+)
+def test_a_date_that_does_not_exist_is_a_bad_line(day: str, is_valid: bool) -> None:
+    found = read(line(when=f"{day}:13:55:36 +0000"))
+    assert found.lines == {"counted" if is_valid else "bad": 1} and len(found.counts) == is_valid
+
+
+def test_robots_are_left_out_by_default() -> None:
     agents = [
         "Googlebot/2.1",
         "Mozilla/5.0 (compatible; bingbot/2.0)",
@@ -50,7 +67,7 @@ def test_robots_are_left_out_unless_they_are_wanted() -> None:
     assert read(*lines, robots=True).lines == {"counted": len(agents)}
 
 
-def test_a_log_without_agents_is_a_log_too() -> None:
+def test_a_log_without_user_agents_is_read() -> None:
     assert read(b'192.0.2.1 - - [10/Oct/2000:13:55:36 +0000] "GET /a HTTP/1.0" 200 -').lines == {"counted": 1}
 
 
@@ -60,7 +77,7 @@ def test_the_host_is_taken_from_the_line_if_no_site_is_given() -> None:
     assert found.lines == {"counted": 2, "elsewhere": 1}
 
 
-def test_a_number_is_a_count_or_a_time_by_its_size() -> None:
+def test_a_number_is_read_as_a_count_or_a_time_by_its_size() -> None:
     found = read(
         b"http://a.test/x\t12",
         b"http://a.test/x\t1700000000.5",
@@ -75,7 +92,7 @@ def test_a_number_is_a_count_or_a_time_by_its_size() -> None:
     }  # fmt: skip
 
 
-def test_bad_lines_are_counted() -> None:
+def test_invalid_lines_are_counted() -> None:
     bad = [
         b"nonsense",
         b"http://a.test/\tx",

@@ -1,4 +1,4 @@
-"""Caching headers: the standard's order of what counts, and nan for all that is no fact."""
+"""Caching headers: the precedence of the standard, and nan for everything that is not a fact."""
 
 from email.utils import formatdate
 from math import isnan
@@ -25,7 +25,7 @@ def at(seconds: float) -> bytes:
         ({b"cache-control": b"max-age=600", b"age": b"100"}, 500),
         ({b"cache-control": b"max-age=600", b"expires": at(NOW + 5)}, 600),
         ({b"expires": at(NOW + 300)}, 300),
-        ({b"expires": at(NOW + 300), b"date": at(NOW + 100)}, 200),  # its clock is ahead of ours
+        ({b"expires": at(NOW + 300), b"date": at(NOW + 100)}, 200),  # the server's clock is ahead of ours
         ({b"expires": at(NOW + 300), b"age": b"50", b"date": at(NOW - 50)}, 300),
         ({b"cache-control": b"max-age=600", b"age": b"100, 200"}, 500),
         ({}, None),
@@ -41,7 +41,7 @@ def at(seconds: float) -> bytes:
         ({b"expires": at(NOW - 300)}, None),
     ],
 )
-def test_until_when_it_may_be_kept(headers: dict[bytes, bytes], left_s: float | None) -> None:
+def test_how_long_a_response_may_be_cached(headers: dict[bytes, bytes], left_s: float | None) -> None:
     found = expiry(headers, NOW)
     assert isnan(found) if left_s is None else found == NOW + left_s
 
@@ -60,7 +60,7 @@ def test_until_when_it_may_be_kept(headers: dict[bytes, bytes], left_s: float | 
         ({}, None),
     ],
 )
-def test_how_long_ago_it_was_changed(headers: dict[bytes, bytes], age_s: float | None) -> None:
+def test_how_long_ago_a_page_was_changed(headers: dict[bytes, bytes], age_s: float | None) -> None:
     found = last_modified_age(headers, NOW)
     assert isnan(found) if age_s is None else found == age_s
 
@@ -76,6 +76,6 @@ values = st.one_of(
     st.dictionaries(st.sampled_from([b"cache-control", b"expires", b"date", b"age", b"last-modified"]), values),
     st.floats(0, 4e9),
 )
-def test_any_headers_say_something_within_bounds_or_nothing(headers: dict[bytes, bytes], now: float) -> None:
+def test_any_headers_give_values_within_bounds_or_nan(headers: dict[bytes, bytes], now: float) -> None:
     assert not expiry(headers, now) <= now and not expiry(headers, now) > now + FURTHEST_S + 1
     assert not last_modified_age(headers, now) <= 0

@@ -1,4 +1,5 @@
-"""The endpoint by HTTP, from request to inbox: IndexNow's answers, accesses, counters, and an end that loses nothing."""
+"""The endpoint over HTTP, from the request to the inbox: answers to IndexNow, accesses, counters, and a shutdown that
+loses nothing."""
 
 import json
 import socket
@@ -22,7 +23,7 @@ UNAVAILABLE = b"HTTP/1.1 503 Service Unavailable\r\nContent-Length: 0\r\n\r\n"
 
 
 def keys(host: str, target: str) -> bytes:
-    """Every host has KEY, in its root; b.test is in trouble; a.test has one in a folder too."""
+    """Every host has KEY in its root. b.test fails, and a.test also has a key in a folder."""
     if host == "b.test":
         return UNAVAILABLE
     return text(KEY) if target in (f"/{KEY}.txt", "/shop/key.txt") else NOT_FOUND
@@ -70,9 +71,7 @@ def test_a_list_of_ten_thousand_by_post(tmp_path: Path) -> None:
         ("url=http%3A%2F%2Fa.test%2F&key=0123456789&keyLocation=http%3A%2F%2Fa.test%2Fk%3Fq", 422),
     ],
 )
-def test_a_ping_that_cannot_be_right_is_answered_as_the_protocol_has_it(
-    tmp_path: Path, query: str, status: int
-) -> None:
+def test_an_invalid_ping_is_answered_as_the_protocol_says(tmp_path: Path, query: str, status: int) -> None:
     with world(tmp_path, keys) as one:
         assert one.ask("GET", f"/indexnow?{query}").status == status
         assert one.status()["keys"]["fetches"] == 0 and not one.signals()
@@ -93,15 +92,13 @@ def test_a_ping_that_cannot_be_right_is_answered_as_the_protocol_has_it(
         (b'{"host": "a.test", "key": "?", "urlList": ["http://a.test/"]}', 422),
     ],
 )
-def test_a_list_that_cannot_be_right_is_answered_as_the_protocol_has_it(
-    tmp_path: Path, body: bytes, status: int
-) -> None:
+def test_an_invalid_list_is_answered_as_the_protocol_says(tmp_path: Path, body: bytes, status: int) -> None:
     with world(tmp_path, keys) as one:
         assert one.ask("POST", "/indexnow", body).status == status
         assert one.status()["keys"]["fetches"] == 0
 
 
-def test_a_list_is_read_as_far_as_its_first_url_of_another_host(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_list_is_read_up_to_its_first_url_of_another_host(monkeypatch: pytest.MonkeyPatch) -> None:
     read: list[str] = []
     monkeypatch.setattr(indexnow, "canonical", lambda url: read.append(url) or canonical(url))
     others = [f"http://b.test/{number}" for number in range(1_000)]
@@ -113,14 +110,14 @@ def test_a_list_is_read_as_far_as_its_first_url_of_another_host(monkeypatch: pyt
     assert read == ["http://a.test/"]
 
 
-def test_a_key_that_is_not_in_its_file_is_forbidden_once_that_is_known(tmp_path: Path) -> None:
+def test_a_wrong_key_is_forbidden_after_it_was_checked(tmp_path: Path) -> None:
     with world(tmp_path, keys) as one:
         assert one.ping(one.url("a.test"), "another-key").status == 202
         one.until(lambda: one.ping(one.url("a.test"), "another-key").status == 403)
         assert not one.signals() and one.counts()["refuted"] > 1
 
 
-def test_a_key_file_in_a_folder_speaks_for_that_folder(tmp_path: Path) -> None:
+def test_a_key_file_in_a_folder_is_valid_for_that_folder(tmp_path: Path) -> None:
     with world(tmp_path, keys) as one:
         location = one.url("a.test", "/shop/key.txt")
         assert one.ping(one.url("a.test", "/"), location=location).status == 422
@@ -130,7 +127,7 @@ def test_a_key_file_in_a_folder_speaks_for_that_folder(tmp_path: Path) -> None:
         assert one.ping(one.url("a.test", "/shopping"), location=location).status == 422
 
 
-def test_a_site_that_the_crawl_learns_of_is_known_soon(tmp_path: Path) -> None:
+def test_a_site_that_the_crawl_discovers_is_accepted_soon(tmp_path: Path) -> None:
     with world(tmp_path, keys) as one:
         one.service._settings.hosts["new.test"] = ("127.9.0.1",)
         url = one.url("new.test")
@@ -139,7 +136,7 @@ def test_a_site_that_the_crawl_learns_of_is_known_soon(tmp_path: Path) -> None:
         one.until(lambda: one.ping(url).status == 200)
 
 
-def test_what_is_held_when_it_ends_is_kept_unverified(tmp_path: Path) -> None:
+def test_signals_held_at_shutdown_are_stored_as_unverified(tmp_path: Path) -> None:
     def hang(host: str, target: str) -> list[bytes | float | str]:
         return [60.0]
 
@@ -150,7 +147,7 @@ def test_what_is_held_when_it_ends_is_kept_unverified(tmp_path: Path) -> None:
     assert signal.url == url and not signal.verified and signal.p == UNVERIFIED_P
 
 
-def test_accesses_are_posted_by_those_who_know_the_token(tmp_path: Path) -> None:
+def test_accesses_can_be_posted_with_the_token_only(tmp_path: Path) -> None:
     with world(tmp_path, keys) as one:
         page, other = one.url("a.test", "/p"), "http://stranger.test/"
         lines = [
@@ -167,7 +164,7 @@ def test_accesses_are_posted_by_those_who_know_the_token(tmp_path: Path) -> None
         assert found == [(ACCESS, page, 1699999200.0, 2.0), (ACCESS, page, 1700006400.0, 5.0)]
 
 
-def test_without_a_token_there_is_no_such_place(tmp_path: Path) -> None:
+def test_without_a_token_the_path_does_not_exist(tmp_path: Path) -> None:
     with world(tmp_path, keys, token="") as one:
         assert one.ask("POST", "/accesses", b"x", authorization="Bearer ").status == 404
         assert one.ask("GET", "/status", authorization="Bearer ").status == 404
@@ -175,7 +172,7 @@ def test_without_a_token_there_is_no_such_place(tmp_path: Path) -> None:
 
 @contextmanager
 def proxy_to(port: int) -> Iterator[int]:
-    """The port of a proxy on this machine that passes bytes on and adds no header, as one of TCP does."""
+    """The port of a TCP proxy on this machine that passes bytes on and adds no header."""
 
     class Passing(socketserver.BaseRequestHandler):
         def handle(self) -> None:
@@ -190,7 +187,7 @@ def proxy_to(port: int) -> Iterator[int]:
         server.shutdown()
 
 
-def test_counters_are_for_the_token_and_not_for_whoever_a_proxy_on_this_machine_lets_in(tmp_path: Path) -> None:
+def test_counters_need_the_token_even_through_a_local_proxy(tmp_path: Path) -> None:
     with world(tmp_path, keys) as one:
         assert one.status()["requests"] == 1
         assert one.ask("GET", "/status").status == 403
@@ -201,7 +198,7 @@ def test_counters_are_for_the_token_and_not_for_whoever_a_proxy_on_this_machine_
             assert through.ask("GET", "/status", connection="close", authorization=f"Bearer {TOKEN}").status == 200
 
 
-def test_it_says_what_it_is_and_nothing_else_is_there(tmp_path: Path) -> None:
+def test_only_the_documented_paths_exist(tmp_path: Path) -> None:
     with world(tmp_path, keys) as one:
         assert "IndexNow" in one.ask("GET", "/").body
         assert one.ask("HEAD", "/").status == 200
@@ -210,14 +207,14 @@ def test_it_says_what_it_is_and_nothing_else_is_there(tmp_path: Path) -> None:
         assert one.ask("GET", "/websub/x").status == 404  # without a public URL there are no callbacks
 
 
-def test_a_defect_of_ours_ends_one_request_and_is_shown(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_internal_error_ends_one_request_and_is_logged(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with world(tmp_path, keys) as one:
         monkeypatch.setattr(one.service.pings, "get", lambda query: 1 / 0)
         assert one.ping(one.url("a.test")).status == 500
         assert one.status()["trouble"] == "ZeroDivisionError: division by zero"
 
 
-def test_counters_outlast_a_disk_that_is_full_for_a_while(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_counters_survive_a_disk_that_is_full_for_a_while(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def full(rows: object) -> None:
         raise sqlite3.OperationalError("database or disk is full")
 

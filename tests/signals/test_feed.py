@@ -1,4 +1,4 @@
-"""Feeds of every kind: entries, dates, hubs and rhythm; a feed speaks for its own host alone."""
+"""Feeds of every kind: entries, dates, hubs and rhythm. A feed is valid for its own host only."""
 
 import json
 from datetime import UTC, datetime
@@ -104,8 +104,8 @@ def json_feed(pages: list[Row]) -> bytes:
 
 @pytest.mark.parametrize(("writer", "kind"), [(rss_2, "rss"), (rss_1, "rss"), (atom, "atom"), (json_feed, "json")])
 @given(pages=rows)
-def test_what_was_written_is_read(writer, kind: str, pages: list[Row]) -> None:  # type: ignore[no-untyped-def]
-    """By writers that know nothing of the reader, with what must not be taken for an entry's beside it."""
+def test_written_feeds_are_read_back(writer, kind: str, pages: list[Row]) -> None:  # type: ignore[no-untyped-def]
+    """Written by writers that know nothing of the reader, with elements that must not be taken for those of an entry."""
     feed = read(writer(pages))
     assert (feed.kind, feed.entries) == (kind, [(url, at.timestamp()) for url, at in pages])
     assert (feed.hubs, feed.self_url, feed.rejected_links, dict(feed.problems)) == (
@@ -117,7 +117,7 @@ def test_what_was_written_is_read(writer, kind: str, pages: list[Row]) -> None: 
 
 
 @pytest.mark.parametrize(("name", "kind"), [("rss2.0.xml", "rss"), ("atom1.0.xml", "atom"), ("atom0.3.xml", "atom")])
-def test_examples_of_other_readers(shared_data: Path, name: str, kind: str) -> None:
+def test_example_feeds_of_other_readers(shared_data: Path, name: str, kind: str) -> None:
     feed = read((shared_data / "sitemap-examples" / name).read_bytes())
     assert feed.kind == kind
     assert [entry.url for entry in feed.entries] == ["https://example.org/page1", "https://example.org/page2"]
@@ -144,12 +144,12 @@ def test_examples_of_other_readers(shared_data: Path, name: str, kind: str) -> N
         ("<enclosure url='/no.mp3' title='a > b'/><link>/a</link>", "/a"),
     ],
 )
-def test_one_entry_in_many_spellings(item: str, url: str) -> None:
+def test_an_entry_is_read_in_many_notations(item: str, url: str) -> None:
     feed = read(f"<rss><channel><item>{item}</item></channel></rss>")
     assert [entry.url for entry in feed.entries] == ["https://example.org" + url]
 
 
-def test_what_is_no_page_of_the_feed() -> None:
+def test_entries_that_are_not_pages_of_the_feeds_host_are_left_out() -> None:
     feed = read(
         "<rss><channel><item><link>https://other.example/a</link><pubDate>x</pubDate></item><item><title>t</title></item>"
         "<item><guid isPermaLink='false'>https://example.org/no</guid></item><item><link>/a</link><pubDate>x</pubDate></item>"
@@ -159,13 +159,13 @@ def test_what_is_no_page_of_the_feed() -> None:
     assert dict(feed.problems) == {OTHER_HOST: 1, NO_URL: 2, NO_DATE: 1}
 
 
-def test_a_page_named_twice_has_its_latest_date() -> None:
+def test_a_page_listed_twice_has_its_latest_date() -> None:
     item = "<entry><link href='a'/><updated>%s</updated></entry>"
     feed = read("<feed xml:base='/x/'>" + item % "2024-01-01" + item % "2020-01-01" + item % "never" + "</feed>")
     assert feed.entries == [("https://example.org/x/a", DAY)]
 
 
-def test_no_more_entries_than_the_limit_and_the_newest_come_first() -> None:
+def test_entries_are_limited_to_the_newest() -> None:
     feed = read("<rss><channel>" + "".join(f"<item><link>/{at}</link></item>" for at in range(MOST_ENTRIES + 1)))
     assert len(feed.entries) == MOST_ENTRIES and feed.entries[0].url == "https://example.org/0"
     assert dict(feed.problems) == {CUT: 1}
@@ -175,7 +175,7 @@ def test_no_more_entries_than_the_limit_and_the_newest_come_first() -> None:
     "body",
     [b"", b"<html><body>", b"{}", b"[1]", b'{"version": 1, "items": [{"url": "/a"}]}', b"\x1f\x8b\x08broken", b"item"],
 )
-def test_what_is_no_feed(body: bytes) -> None:
+def test_a_body_that_is_not_a_feed_is_refused(body: bytes) -> None:
     feed = read(body)
     assert (feed.kind, feed.entries, dict(feed.problems)) == ("", [], {UNREADABLE: 1})
 
@@ -227,13 +227,13 @@ def test_rhythm_is_read_from_the_channel_alone() -> None:
         ).map(b"".join),
     )
 )
-def test_any_bytes_are_a_feed_of_its_own_pages(body: bytes) -> None:
+def test_any_bytes_give_only_pages_of_the_feeds_host(body: bytes) -> None:
     feed = read_feed(body, "http://a.org/feed", NOW)
     assert all(entry.url.startswith(("http://a.org/", "https://a.org/")) for entry in feed.entries)
     assert all(NOW < at <= NOW + 1e6 for at in feed.points(NOW, 1e6))
 
 
-def test_tags_that_no_feed_has_room_for_do_not_hide_the_next_entry() -> None:
+def test_oversized_tags_do_not_hide_the_next_entry() -> None:
     deep = b"<a>" * (feed_formats._MOST_DEPTH * 3)
     feed = read(b"<rss><channel><item>" + deep + b"<link>/no</link></item><item><link>/a</link></item></channel></rss>")
     assert [entry.url for entry in feed.entries] == ["https://example.org/a"]

@@ -1,4 +1,4 @@
-"""The inbox: what was put is taken, in order and whole; a file that is not ours is named in one line."""
+"""The inbox returns all signals in order. A file that is not an inbox is reported in one line."""
 
 import os
 import sqlite3
@@ -38,7 +38,7 @@ def inbox(tmp_path: Path) -> Iterator[Inbox]:
 
 @given(st.lists(st.lists(signals, max_size=5), max_size=5), st.integers(1, 7))
 @settings(max_examples=examples(30), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
-def test_what_was_put_is_taken_in_order_whatever_the_portions(
+def test_signals_are_taken_in_order_in_portions_of_any_size(
     tmp_path_factory: pytest.TempPathFactory, puts: list[list[Signal]], most: int
 ) -> None:
     inbox = Inbox(tmp_path_factory.mktemp("inbox"))
@@ -53,7 +53,7 @@ def test_what_was_put_is_taken_in_order_whatever_the_portions(
     assert [signal._replace(id=0) for signal in taken] == [signal for one in puts for signal in one]
 
 
-def test_another_process_sees_what_was_put(tmp_path: Path, inbox: Inbox) -> None:
+def test_another_process_sees_the_signals(tmp_path: Path, inbox: Inbox) -> None:
     inbox.put([PING])
     reader = Inbox(tmp_path)
     assert reader.take(0, 9) == [PING._replace(id=1)]
@@ -62,13 +62,13 @@ def test_another_process_sees_what_was_put(tmp_path: Path, inbox: Inbox) -> None
     assert [signal.id for signal in inbox.take(1, 9)] == [2]
 
 
-def test_a_put_that_fails_leaves_nothing(inbox: Inbox) -> None:
+def test_a_failed_put_stores_nothing(inbox: Inbox) -> None:
     with pytest.raises(InvariantError):
         inbox.put([PING, PING._replace(verified=False)])
     assert inbox.take(0, 9) == []
 
 
-def test_ids_are_not_given_again_after_signals_were_forgotten(inbox: Inbox) -> None:
+def test_ids_are_not_reused_after_signals_were_deleted(inbox: Inbox) -> None:
     inbox.put([PING, PING._replace(received=20.0)])
     assert inbox.forget(15.0) == 1
     assert inbox.forget(99.0) == 1
@@ -76,7 +76,7 @@ def test_ids_are_not_given_again_after_signals_were_forgotten(inbox: Inbox) -> N
     assert [signal.id for signal in inbox.take(0, 9)] == [3]
 
 
-def test_an_inbox_made_anew_is_another_one(inbox: Inbox, tmp_path: Path) -> None:
+def test_a_recreated_inbox_is_a_different_one(inbox: Inbox, tmp_path: Path) -> None:
     same = Inbox(tmp_path)
     (tmp_path / "elsewhere").mkdir()
     other = Inbox(tmp_path / "elsewhere")
@@ -85,7 +85,7 @@ def test_an_inbox_made_anew_is_another_one(inbox: Inbox, tmp_path: Path) -> None
     other.close()
 
 
-def test_a_topic_is_one_whichever_hub_it_moves_to(inbox: Inbox) -> None:
+def test_a_topic_stays_the_same_if_it_moves_to_another_hub(inbox: Inbox) -> None:
     for hub in ("https://hub.test/1", "https://hub.test/2"):
         inbox.topic("http://a.test/feed", hub)
     inbox.topic("http://b.test/feed", "https://hub.test/1")
@@ -95,7 +95,7 @@ def test_a_topic_is_one_whichever_hub_it_moves_to(inbox: Inbox) -> None:
     ]
 
 
-def test_no_more_topics_than_there_is_room_for(inbox: Inbox, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_number_of_topics_is_limited(inbox: Inbox, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("trapline.signals.inbox.MOST_TOPICS", 2)
     for number in range(4):
         inbox.topic(f"http://a.test/{number}", "https://hub.test/")
@@ -138,20 +138,20 @@ def newer(path: Path) -> None:
     ],
     ids=["foreign", "other", "newer", "folder"],
 )
-def test_a_file_that_is_not_ours_is_named_in_one_line(tmp_path: Path, make, says: str) -> None:  # type: ignore[no-untyped-def]
+def test_a_file_that_is_not_an_inbox_is_reported_in_one_line(tmp_path: Path, make, says: str) -> None:  # type: ignore[no-untyped-def]
     make(tmp_path / "signals.db")
     with pytest.raises(ConfigError, match=says) as raised:
         Inbox(tmp_path)
     assert "\n" not in str(raised.value) and "signals.db" in str(raised.value)
 
 
-def test_no_folder_is_named(tmp_path: Path) -> None:
+def test_a_missing_folder_is_named(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match="no such folder"):
         Inbox(tmp_path / "absent")
 
 
-def test_rows_that_are_no_signals_are_passed_over(tmp_path: Path) -> None:
-    """Somebody wrote into the file by hand, more rows than are read at once."""
+def test_rows_that_are_not_signals_are_skipped(tmp_path: Path) -> None:
+    """Rows written into the file by hand, more than are read at once."""
     inbox = Inbox(tmp_path)
     inbox.put([PING])
     wrong = [
@@ -176,7 +176,7 @@ def test_rows_that_are_no_signals_are_passed_over(tmp_path: Path) -> None:
     inbox.close()
 
 
-# ---- files that are replaced under an open inbox
+# ---- files that are replaced while an inbox is open
 
 
 def moved(tmp_path: Path, source: str, target: str) -> None:
@@ -185,8 +185,8 @@ def moved(tmp_path: Path, source: str, target: str) -> None:
         file.rename(tmp_path / target / file.name)
 
 
-def test_an_inbox_that_another_is_renamed_over_is_the_other_one_then(tmp_path: Path) -> None:
-    """What SQLite wrote beside the old one must not be written into the new one."""
+def test_an_inbox_replaced_by_a_rename_is_reopened(tmp_path: Path) -> None:
+    """The files that SQLite wrote beside the old database must not be applied to the new one."""
     for name in ("c", "other"):
         (tmp_path / name).mkdir()
     inbox, other = Inbox(tmp_path / "c"), Inbox(tmp_path / "other")
@@ -200,7 +200,7 @@ def test_an_inbox_that_another_is_renamed_over_is_the_other_one_then(tmp_path: P
     assert (inbox.identity, len(inbox.take(0, 100)), inbox.is_gone) == (identity, 3, False)
 
 
-def test_an_inbox_that_could_not_be_opened_anew_is_tried_again_when_the_old_one_is_back(tmp_path: Path) -> None:
+def test_an_inbox_that_could_not_be_reopened_is_tried_again_when_the_old_file_is_back(tmp_path: Path) -> None:
     (tmp_path / "c").mkdir()
     inbox = Inbox(tmp_path / "c")
     inbox.put([PING])
@@ -215,7 +215,7 @@ def test_an_inbox_that_could_not_be_opened_anew_is_tried_again_when_the_old_one_
     assert len(inbox.take(0, 10)) == 1
 
 
-def test_a_file_that_cannot_be_seen_is_not_taken_for_deleted(inbox: Inbox, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_file_without_access_does_not_count_as_deleted(inbox: Inbox, monkeypatch: pytest.MonkeyPatch) -> None:
     def refuse(place: Path) -> None:
         raise PermissionError(13, "Permission denied", str(place))
 
@@ -224,7 +224,7 @@ def test_a_file_that_cannot_be_seen_is_not_taken_for_deleted(inbox: Inbox, monke
         _ = inbox.is_gone
 
 
-# ---- who can read it: the secrets of subscriptions are in it
+# ---- permissions, because the inbox holds the secrets of subscriptions
 
 
 def modes(folder: Path) -> dict[str, str]:
@@ -246,7 +246,7 @@ def test_only_its_owner_can_read_it_whatever_the_umask(tmp_path: Path, umask: in
     inbox.close()
 
 
-def test_a_file_that_others_could_read_is_closed_to_them_while_somebody_uses_it(tmp_path: Path) -> None:
+def test_a_file_readable_by_others_is_made_private_while_in_use(tmp_path: Path) -> None:
     first = Inbox(tmp_path)
     first.put([PING])
     for file in tmp_path.iterdir():

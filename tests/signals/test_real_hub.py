@@ -1,7 +1,8 @@
-"""WebSub against a hub that is not ours: Flask-WebSub's, if it is installed. Discover, subscribe, verify, deliver, leave.
+"""WebSub against a foreign hub, Flask-WebSub's, if it is installed: discover, subscribe, verify, deliver, unsubscribe.
 
-It is no dependency of this project. To run this: `python -m venv X && X/bin/pip install flask-websub celery`, and
-`TRAPLINE_HUB_PYTHON=X/bin/python pytest tests/signals/test_real_hub.py`.
+The hub is not a dependency of this project. To run this test: `python -m venv X && X/bin/pip install flask-websub celery`,
+and `TRAPLINE_HUB_PYTHON=X/bin/python pytest tests/signals/test_real_hub.py`.
+
 """
 
 import os
@@ -18,7 +19,7 @@ import pytest
 from tests.crawl.small_server import small_server, text
 from tests.signals.crawled import crawl_of
 from tests.signals.endpoint_world import endpoint
-from tests.signals.test_websub import kept
+from tests.signals.test_websub import subscriptions_in
 from trapline.cli import run
 from trapline.signals.endpoint.server import Settings
 from trapline.signals.published.feed import read_feed
@@ -60,12 +61,12 @@ def publish(hub: str, topic: str) -> None:
         assert answer.status == 202
 
 
-def test_the_whole_cycle(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    said = {"feed": atom(("/1", "2024-01-01T00:00:00Z"))}
+def test_the_whole_cycle_of_a_subscription(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    published = {"feed": atom(("/1", "2024-01-01T00:00:00Z"))}
 
     def topic_answers(host: str, target: str) -> bytes:
         links = f'Link: <{hub}>; rel="hub", <{topic}>; rel="self"\r\n'
-        return text(said["feed"], links)
+        return text(published["feed"], links)
 
     with flask_hub(tmp_path) as hub, small_server(topic_answers, ["127.9.0.6"]) as server:
         site = f"http://127.9.0.6:{server.port}"
@@ -78,7 +79,7 @@ def test_the_whole_cycle(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> 
             assert f"{topic}: active" in capsys.readouterr().out
             publish(hub, topic)
             one.until(lambda: len(one.signals()) == 2)
-            said["feed"] = atom(("/2", "2024-01-02T00:00:00Z"), ("/1", "2024-01-01T00:00:00Z"))
+            published["feed"] = atom(("/2", "2024-01-02T00:00:00Z"), ("/1", "2024-01-01T00:00:00Z"))
             publish(hub, topic)
             one.until(lambda: len(one.signals()) == 3)
             publish(hub, topic)
@@ -87,6 +88,6 @@ def test_the_whole_cycle(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> 
             assert found == [(url, True, "websub") for url in (topic, f"{site}/1", f"{site}/2")]
             assert one.signals()[2].moment == 1704153600.0
             assert run(["refresh", "subscribe", str(folder), topic, "--leave"]) == 0
-            one.until(lambda: kept(folder)[0].state == "ended")
+            one.until(lambda: subscriptions_in(folder)[0].state == "ended")
             publish(hub, topic)
             assert len(one.signals()) == 3 and one.counts("websub") == {"accepted": 3, "repeated": 1, "replayed": 1}

@@ -1,4 +1,4 @@
-"""Recurrence rules: the same moments as dateutil's wherever both understand a rule, and at once for rules that never hold."""
+"""Recurrence rules give the same moments as dateutil wherever both understand a rule. Rules that never match end at once."""
 
 import datetime as datetime_module
 from datetime import UTC, date, datetime, timedelta
@@ -29,7 +29,7 @@ week_days = st.lists(
 nth_days = st.lists(
     st.from_regex(r"-?[1-5](MO|TU|WE|TH|FR|SA|SU)", fullmatch=True), min_size=1, max_size=3, unique=True
 )
-# Not mixed: of `MO,1MO` dateutil makes the days that are both, RFC 5545 those that are either.
+# Not mixed: for `MO,1MO` dateutil takes the days that match both, RFC 5545 those that match either.
 week_days_of_months = st.one_of(week_days, nth_days.map(",".join))
 long_periods = st.fixed_dictionaries(
     {"FREQ": st.sampled_from(["MONTHLY", "YEARLY"])},
@@ -61,7 +61,7 @@ rules = st.one_of(long_periods, short_periods).map(
 
 
 def by_dateutil(text: str, anchor: datetime, days: int) -> list[float]:
-    """dateutil looks for the next match up to the last year that there is, so for it that is the next one."""
+    """dateutil searches up to the last possible year for the next match."""
     short_lived = SimpleNamespace(**{**vars(datetime_module), "MAXYEAR": anchor.year + 1})
     end = anchor + timedelta(days)
     with patch.object(dateutil.rrule, "datetime", short_lived):
@@ -73,13 +73,13 @@ def by_dateutil(text: str, anchor: datetime, days: int) -> list[float]:
 @example("FREQ=MONTHLY;BYDAY=-1SU,2MO", date(2024, 2, 29), 40)
 @example("FREQ=YEARLY;BYDAY=20MO", date(2024, 5, 1), 40)
 @example("FREQ=WEEKLY;INTERVAL=2;WKST=SU;BYDAY=SU,MO", date(2024, 5, 3), 40)
-def test_the_moments_that_dateutil_gives(text: str, first: date, days: int) -> None:
+def test_moments_equal_those_of_dateutil(text: str, first: date, days: int) -> None:
     anchor = datetime(first.year, first.month, first.day, tzinfo=UTC)
     rule = rule_of(text, UTC, first)
     assert rule is not None
     try:
         expected = by_dateutil(text, anchor, days)
-    except ValueError:  # what dateutil finds to be an empty rule
+    except ValueError:  # dateutil takes this for an empty rule
         expected = []
     found = list(islice(moments(rule, anchor.timestamp() - 1, anchor.timestamp() + days * DAY_S), 5000))
     assert found == expected
@@ -108,7 +108,7 @@ def test_the_moments_that_dateutil_gives(text: str, first: date, days: int) -> N
         "DTSTART:20240101T000000Z\nRRULE:FREQ=DAILY",
     ],
 )
-def test_a_rule_is_understood_whole_or_not_at_all(text: str) -> None:
+def test_a_rule_is_understood_completely_or_not_at_all(text: str) -> None:
     assert rule_of(text, UTC, date(2024, 1, 1)) is None
 
 
@@ -122,13 +122,13 @@ def test_a_rule_is_understood_whole_or_not_at_all(text: str) -> None:
         "FREQ=DAILY;UNTIL=19700101",
     ],
 )
-def test_a_rule_that_never_holds_gives_nothing(text: str) -> None:
-    """dateutil looks for the first two until the year 9999."""
+def test_a_rule_that_never_matches_gives_nothing(text: str) -> None:
+    """dateutil searches until the year 9999 for the first two."""
     rule = rule_of(text, UTC, date(2024, 1, 1))
     assert rule is not None and list(moments(rule, 1.7e9, 1.7e9 + 30 * DAY_S)) == []
 
 
-def test_six_in_the_morning_is_six_whatever_the_season() -> None:
+def test_six_in_the_morning_is_six_in_summer_and_winter() -> None:
     zone = ZoneInfo("Europe/Berlin")
     rule = rule_of("FREQ=DAILY;BYHOUR=6", zone, date(2024, 3, 29))
     assert rule is not None
@@ -146,12 +146,12 @@ def test_until_is_the_last_moment_or_the_last_day() -> None:
 
 
 @given(st.text("FREQ=DAILYMINUT;BHOTKW,-0123456789SUZ", max_size=60))
-def test_any_text_is_a_rule_or_none(text: str) -> None:
+def test_any_text_gives_a_rule_or_nothing(text: str) -> None:
     rule = rule_of(text, UTC, date(2024, 1, 1))
     assert rule is None or all(1.7e9 < at <= 1.7e9 + DAY_S for at in moments(rule, 1.7e9, 1.7e9 + DAY_S))
 
 
-def test_minutes_that_an_interval_never_meets_are_compared_once_for_all_hours_that_are_alike() -> None:
+def test_minutes_that_an_interval_never_matches_are_compared_once_for_equal_hours() -> None:
     looked_at = 0
 
     class Counted(tuple[int, ...]):
@@ -166,18 +166,18 @@ def test_minutes_that_an_interval_never_meets_are_compared_once_for_all_hours_th
     assert looked_at == 30
 
 
-def test_hours_outside_of_the_window_are_not_taken_minute_by_minute() -> None:
+def test_hours_outside_the_window_are_not_searched_minute_by_minute() -> None:
     rule = rule_of("FREQ=MINUTELY", UTC, date(1970, 1, 1))
     assert rule is not None
     with patch.object(recurrence, "datetime", CountedMoments):
-        CountedMoments.asked = 0
+        CountedMoments.calls = 0
         assert list(moments(rule, 3 * DAY_S - 60.0, 3 * DAY_S)) == [3 * DAY_S]
-    assert CountedMoments.asked <= 24 * 3 + 4 * 60
+    assert CountedMoments.calls <= 24 * 3 + 4 * 60
 
 
 class CountedMoments(datetime):
-    asked = 0
+    calls = 0
 
     def timestamp(self) -> float:
-        CountedMoments.asked += 1
+        CountedMoments.calls += 1
         return super().timestamp()

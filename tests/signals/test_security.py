@@ -1,6 +1,7 @@
-"""The security list of the specification, item by item. `test_1_...` is item 1; what is the crawl's part of an item is said there.
+"""The security list of the specification, item by item: `test_1_...` is item 1. Comments name what the crawl must do itself.
 
-Everything by real requests to a running endpoint; the last section is about senders that are slow, many or endless.
+Everything is tested by real requests to a running endpoint. The last section covers slow, numerous and endless senders.
+
 """
 
 import asyncio
@@ -23,7 +24,7 @@ from tests.crawl.small_server import HANG, NOT_FOUND, _loop_in_thread, moved, te
 from tests.effort import slow
 from tests.fetch.name_server import Name, NameServer
 from tests.signals.endpoint_world import KEY, TOKEN, World, world
-from tests.signals.test_websub import kept, subscribed
+from tests.signals.test_websub import subscribed, subscriptions_in
 from trapline.signals.endpoint import app as endpoint
 from trapline.signals.endpoint import connections as bounded
 from trapline.signals.endpoint import server as serving
@@ -41,7 +42,7 @@ def keys(host: str, target: str) -> bytes:
 # ---- 1: ownership
 
 
-def test_1_a_signal_counts_only_when_its_sender_is_known_to_own_the_host(tmp_path: Path) -> None:
+def test_1_a_signal_counts_only_if_its_sender_owns_the_host(tmp_path: Path) -> None:
     with world(tmp_path, keys) as one:
         one.ping(one.url("a.test", "/forged"), "forged-key")
         one.until(lambda: one.counts().get("refuted"))
@@ -50,11 +51,11 @@ def test_1_a_signal_counts_only_when_its_sender_is_known_to_own_the_host(tmp_pat
         assert [(signal.verified, signal.p) for signal in one.signals()] == [(True, 1.0)]
 
 
-def test_1_what_could_not_be_checked_has_little_force(tmp_path: Path) -> None:
+def test_1_an_unverified_signal_has_little_weight(tmp_path: Path) -> None:
     with world(tmp_path, lambda host, target: UNAVAILABLE) as one:
         assert one.ping(one.url("a.test", "/x")).status == 202
         one.until(one.signals)
-        assert one.ping(one.url("a.test", "/y")).status == 202  # taken now, for a server in trouble refutes nothing
+        assert one.ping(one.url("a.test", "/y")).status == 202  # accepted now, because a failing server refutes nothing
         assert [(signal.verified, signal.p) for signal in one.signals()] == [(False, UNVERIFIED_P)] * 2
 
 
@@ -67,8 +68,8 @@ def test_1_a_key_proves_its_own_host_and_no_other(tmp_path: Path) -> None:
         assert one.post_pings(host, [one.url("a.test"), one.url("b.test")]).status == 422
 
 
-def test_1_a_page_that_repeats_what_it_is_asked_for_proves_nothing(tmp_path: Path) -> None:
-    """A key must be the whole file; and a place with a query is none."""
+def test_1_a_page_that_echoes_its_request_proves_nothing(tmp_path: Path) -> None:
+    """A key must be the whole file, and a location with a query is not accepted."""
     with world(tmp_path, lambda host, target: text(f"not found: {target} {KEY}")) as one:
         one.ping(one.url("a.test"))
         one.until(lambda: one.ping(one.url("a.test")).status == 403)
@@ -85,22 +86,22 @@ def test_1_a_delivery_without_the_right_signature_is_ignored(tmp_path: Path) -> 
         assert not one.signals() and one.counts("websub") == {"unsigned": 3}
 
 
-def test_1_sha1_is_taken_with_little_force(tmp_path: Path) -> None:
+def test_1_sha1_signatures_have_little_weight(tmp_path: Path) -> None:
     with subscribed(tmp_path) as (one, hub, topic):
         assert hub.deliver(one, "", method="sha1") == 202
         assert [(signal.url, signal.verified, signal.p) for signal in one.signals()] == [(topic, False, UNVERIFIED_P)]
 
 
-def test_1_a_hub_speaks_for_the_host_of_its_topic_alone(tmp_path: Path) -> None:
+def test_1_a_hub_is_valid_for_the_host_of_its_topic_only(tmp_path: Path) -> None:
     with subscribed(tmp_path) as (one, hub, topic):
         assert hub.deliver(one, f"{one.url('b.test', '/x')} 1\nhttp://a.test/other-port 1") == 202
         assert [signal.url for signal in one.signals()] == [topic]
 
 
-# ---- 2: requests that others make us send
+# ---- 2: requests that others could make us send
 
 
-def test_2_a_key_file_elsewhere_is_not_asked_for(tmp_path: Path) -> None:
+def test_2_a_key_file_on_another_host_is_not_requested(tmp_path: Path) -> None:
     with world(tmp_path, keys) as one:
         assert one.ping(one.url("a.test"), location=one.url("b.test", "/k.txt")).status == 422
         assert one.ping(one.url("a.test"), location="http://169.254.169.254/k.txt").status == 422
@@ -110,16 +111,16 @@ def test_2_a_key_file_elsewhere_is_not_asked_for(tmp_path: Path) -> None:
         assert not one.server.log  # type: ignore[union-attr]
 
 
-def test_2_a_known_host_whose_name_leads_inside_is_not_connected_to(tmp_path: Path) -> None:
-    """Resolved here, judged, and refused; nothing reaches the server although it listens there."""
+def test_2_a_known_host_that_resolves_to_a_private_address_is_not_contacted(tmp_path: Path) -> None:
+    """The name is resolved here, judged and refused. No request reaches the server although it listens there."""
     with world(tmp_path, keys, allow_private=False) as one:
         one.ping(one.url("a.test", "/x"))
         one.until(lambda: one.counts().get("refuted"))
         assert not one.server.connections and not one.signals()  # type: ignore[union-attr]
 
 
-def test_2_a_name_with_one_address_outside_and_one_inside_is_refused_whole(tmp_path: Path) -> None:
-    """The address that was judged is the one that is connected to; a second look at the name cannot give another."""
+def test_2_a_name_with_a_public_and_a_private_address_is_refused(tmp_path: Path) -> None:
+    """The connection uses the address that was judged, so a second lookup cannot change it."""
     hosts = {"a.test": ("127.9.0.1", "192.0.0.8")}
     with world(tmp_path, keys, hosts=("a.test",)) as one:
         one.service._resolver._hosts = hosts
@@ -140,8 +141,8 @@ def test_2_a_redirect_to_another_host_is_not_followed(tmp_path: Path) -> None:
         assert [request.host for request in one.server.log] == ["a.test"]  # type: ignore[union-attr]
 
 
-def test_2_a_redirect_does_not_widen_what_a_key_file_speaks_for(tmp_path: Path) -> None:
-    """Many a site has a page that redirects wherever one likes, and a folder that a visitor may write to."""
+def test_2_a_redirect_does_not_widen_the_authority_of_a_key_file(tmp_path: Path) -> None:
+    """Many sites have a page that redirects anywhere, and a folder that visitors may write to."""
 
     def answers(host: str, target: str) -> bytes:
         return text(KEY) if target == "/users/me/k.txt" else moved("/users/me/k.txt")
@@ -152,13 +153,13 @@ def test_2_a_redirect_does_not_widen_what_a_key_file_speaks_for(tmp_path: Path) 
         assert len(one.server.log) == 2 and not one.signals()  # type: ignore[union-attr]
 
 
-def test_2_a_long_key_file_is_not_read(tmp_path: Path) -> None:
+def test_2_a_long_key_file_is_not_read_to_its_end(tmp_path: Path) -> None:
     with world(tmp_path, lambda host, target: text(KEY + " " * 5000)) as one:
         one.ping(one.url("a.test", "/x"))
         one.until(lambda: one.counts().get("refuted"))
 
 
-def test_2_a_slow_key_file_is_given_up(tmp_path: Path) -> None:
+def test_2_a_slow_key_file_is_abandoned(tmp_path: Path) -> None:
     with world(tmp_path, lambda host, target: [text(KEY)[:-1], HANG]) as one:
         one.service.pings.ownership._fetch._whole_s = 0.2
         one.ping(one.url("a.test", "/x"))
@@ -166,16 +167,16 @@ def test_2_a_slow_key_file_is_given_up(tmp_path: Path) -> None:
         assert not one.signals()[0].verified and one.status()["keys"]["pending"] == 0
 
 
-def test_2_a_hub_is_on_https_or_is_not_asked(tmp_path: Path) -> None:
+def test_2_only_hubs_on_https_are_contacted(tmp_path: Path) -> None:
     with world(tmp_path, keys, allow_private=False, public_url="https://ours.test") as one:
         inbox = Inbox(tmp_path)
         inbox.topic(one.url("a.test", "/feed"), one.url("b.test", "/hub"))
         inbox.topic(one.url("a.test", "/feed2"), one.url("b.test", "/hub").replace("http:", "https:"))
         inbox.close()
-        one.until(lambda: len([found for found in kept(tmp_path) if found.why]) == 2)
-        assert [(found.state, found.why) for found in kept(tmp_path)] == [
+        one.until(lambda: len([found for found in subscriptions_in(tmp_path) if found.why]) == 2)
+        assert [(found.state, found.why) for found in subscriptions_in(tmp_path)] == [
             ("denied", "the hub is not on https"),
-            ("asked", "address"),  # its name leads inside
+            ("asked", "address"),  # its name resolves to a private address
         ]
         assert not one.server.connections  # type: ignore[union-attr]
 
@@ -196,7 +197,7 @@ def few(**rates: RequestRate) -> dict[str, Any]:
     return {"rates": SenderRates()._replace(**rates)}
 
 
-def test_3_one_sender_has_so_many_requests_and_another_its_own(tmp_path: Path) -> None:
+def test_3_each_sender_has_its_own_limit_of_requests(tmp_path: Path) -> None:
     with world(tmp_path, keys, **few(sender=RequestRate(0.001, 5.0))) as one:
         answers = [one.ask("GET", "/", source="127.0.0.2") for _ in range(7)]
         assert [answer.status for answer in answers] == [200] * 5 + [429] * 2
@@ -204,14 +205,14 @@ def test_3_one_sender_has_so_many_requests_and_another_its_own(tmp_path: Path) -
         assert one.ask("GET", "/", source="127.0.0.3").status == 200
 
 
-def test_3_what_is_not_right_costs_its_sender_more(tmp_path: Path) -> None:
+def test_3_invalid_requests_cost_their_sender_more(tmp_path: Path) -> None:
     with world(tmp_path, keys, **few(sender=RequestRate(0.001, 30.0))) as one:
         bad = [one.ask("GET", "/indexnow", source="127.0.0.2").status for _ in range(5)]
         assert bad == [400] * 3 + [429] * 2
         assert [one.ask("GET", "/", source="127.0.0.3").status for _ in range(5)] == [200] * 5
 
 
-def test_3_one_host_has_so_many_urls_and_another_its_own(tmp_path: Path) -> None:
+def test_3_each_host_has_its_own_limit_of_urls(tmp_path: Path) -> None:
     with world(tmp_path, keys, **few(host=RequestRate(0.001, 6.0))) as one:
         one.prove("a.test")
         one.prove("b.test")
@@ -221,7 +222,7 @@ def test_3_one_host_has_so_many_urls_and_another_its_own(tmp_path: Path) -> None
         assert one.ping(one.url("b.test", "/1")).status == 200
 
 
-def test_3_forged_pings_do_not_use_up_what_the_owner_has(tmp_path: Path) -> None:
+def test_3_forged_pings_do_not_use_up_the_limit_of_the_owner(tmp_path: Path) -> None:
     rates = few(
         host=RequestRate(0.001, 50.0), host_unvouched=RequestRate(0.001, 3.0), all_unvouched=RequestRate(0.001, 5.0)
     )
@@ -233,7 +234,7 @@ def test_3_forged_pings_do_not_use_up_what_the_owner_has(tmp_path: Path) -> None
         assert one.ping(one.url("a.test", "/mine")).status == 200
 
 
-def test_3_all_senders_together_have_so_many_urls(tmp_path: Path) -> None:
+def test_3_all_senders_together_have_a_limit_of_urls(tmp_path: Path) -> None:
     with world(tmp_path, keys, **few(all=RequestRate(0.001, 8.0))) as one:
         one.prove("a.test")
         one.prove("b.test")
@@ -241,12 +242,12 @@ def test_3_all_senders_together_have_so_many_urls(tmp_path: Path) -> None:
         assert statuses[-1] == 429
 
 
-def test_3_a_body_has_two_megabytes_at_most_whether_it_says_so_or_not(tmp_path: Path) -> None:
+def test_3_a_body_has_at_most_two_megabytes_with_or_without_a_stated_length(tmp_path: Path) -> None:
     with world(tmp_path, keys) as one:
         assert one.ask("POST", "/indexnow", b" " * (2 * 1024 * 1024 + 1)).status == 413
         with closing(socket.create_connection(("127.0.0.1", one.port), 20)) as raw:
             raw.sendall(b"POST /indexnow HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n")
-            with pytest.raises(OSError):  # it is cut off while we send
+            with pytest.raises(OSError):  # the connection is closed while we send
                 for _ in range(100):
                     raw.sendall(b"10000\r\n" + b" " * 65536 + b"\r\n")
                     time.sleep(0.001)
@@ -255,7 +256,7 @@ def test_3_a_body_has_two_megabytes_at_most_whether_it_says_so_or_not(tmp_path: 
         assert one.ask("POST", "/indexnow", b" " * (2 * 1024 * 1024 - 100)).status == 400
 
 
-def test_3_bodies_that_are_being_read_are_bounded_together(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_3_bodies_being_read_have_a_common_limit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("trapline.signals.endpoint.app.MOST_READING_BYTES", 100_000)
     with world(tmp_path, keys) as one:
         assert one.ask("POST", "/indexnow", b" " * 200_000).status == 503
@@ -271,8 +272,8 @@ def test_3_a_url_counts_once_a_minute(tmp_path: Path) -> None:
         assert one.counts()["repeated"] >= 19
 
 
-def test_3_robots_txt_and_politeness_are_the_crawls() -> None:
-    """A signal is a row in the inbox: nothing here can ask for a page. What the crawl may fetch, and when, stays the frontier's."""
+def test_3_the_endpoint_fetches_no_pages() -> None:
+    """A signal is a row in the inbox and cannot request a page. The frontier alone decides what is fetched, and when."""
     import trapline.signals.inbox as inbox
 
     assert not {name for name in vars(inbox) if "fetch" in name.lower() or "frontier" in name.lower()}
@@ -289,7 +290,7 @@ def test_4_many_pings_are_one_signal_and_one_request_for_the_key(tmp_path: Path)
         assert len(one.signals()) == 1 and len(one.server.log) == 1  # type: ignore[union-attr]
 
 
-def test_4_one_key_is_asked_for_once_wherever_it_is_said_to_be(tmp_path: Path) -> None:
+def test_4_one_key_is_requested_once_whatever_its_stated_location(tmp_path: Path) -> None:
     with world(tmp_path, keys) as one:
         statuses = [
             one.ping(one.url("a.test", "/x"), "forged-key", one.url("a.test", f"/{number}.txt")).status
@@ -298,7 +299,7 @@ def test_4_one_key_is_asked_for_once_wherever_it_is_said_to_be(tmp_path: Path) -
         assert statuses == [202] + [429] * 19 and len(one.server.log) == 1  # type: ignore[union-attr]
 
 
-def test_4_many_keys_are_few_requests_to_a_host(tmp_path: Path) -> None:
+def test_4_many_keys_cause_few_requests_to_a_host(tmp_path: Path) -> None:
     with world(tmp_path, keys) as one:
         answers = [one.ping(one.url("a.test", "/x"), f"forged-{number}") for number in range(50)]
         one.until(lambda: one.status()["keys"]["pending"] == 0)
@@ -310,7 +311,7 @@ def test_4_many_keys_are_few_requests_to_a_host(tmp_path: Path) -> None:
 
 
 def test_5_forged_and_replayed_pings_change_nothing_but_counters(tmp_path: Path) -> None:
-    """How much a proven sender's word is worth is learned by the refresher. Who proves nothing leaves nothing."""
+    """The refresher learns how far a verified sender is trusted. An unverified sender leaves nothing."""
     with world(tmp_path, keys) as one:
         one.prove("a.test")
         before = one.signals()
@@ -325,7 +326,7 @@ def test_5_forged_and_replayed_pings_change_nothing_but_counters(tmp_path: Path)
 # ---- 6: replay
 
 
-def test_6_a_delivery_that_came_before_is_no_news_also_after_a_restart(tmp_path: Path) -> None:
+def test_6_a_repeated_delivery_gives_no_signal_even_after_a_restart(tmp_path: Path) -> None:
     with subscribed(tmp_path) as (one, hub, _):
         body = one.url("a.test", "/x") + " nan"
         assert [hub.deliver(one, body) for _ in range(3)] == [202] * 3
@@ -341,8 +342,8 @@ def test_6_a_delivery_that_came_before_is_no_news_also_after_a_restart(tmp_path:
 # ---- 7: clocks
 
 
-def test_7_a_moment_ahead_of_now_is_now(tmp_path: Path) -> None:
-    """That no moment lies before the last crawl of the page is the crawl's to see to: it alone knows."""
+def test_7_a_moment_in_the_future_becomes_now(tmp_path: Path) -> None:
+    """The crawl alone knows the last fetch of the page, so it ensures that no moment lies before that."""
     with subscribed(tmp_path) as (one, hub, _):
         assert hub.deliver(one, f"{one.url('a.test', '/x')} {time.time() + 1e8}\n{one.url('a.test', '/y')} inf") == 202
         assert all(signal.moment <= signal.received for signal in one.signals()) and len(one.signals()) == 3
@@ -352,15 +353,15 @@ def test_7_a_moment_ahead_of_now_is_now(tmp_path: Path) -> None:
 
 
 def test_8_a_ping_never_brings_a_host_into_the_crawl(tmp_path: Path) -> None:
-    """Not even a request is made for one, nor a name looked up: other.test has an address, and a key."""
+    """No request and no lookup is made, although other.test has an address and a key."""
     with world(tmp_path, keys) as one:
-        assert one.ping(one.url("other.test", "/x")).status == 202  # and nobody learns what is crawled
+        assert one.ping(one.url("other.test", "/x")).status == 202  # and the answer does not reveal what is crawled
         assert one.ask("POST", "/indexnow", b"{}").status == 400
         assert one.counts() == {"malformed": 1, "unknown": 1}
         assert not one.server.connections and not one.signals()  # type: ignore[union-attr]
 
 
-def test_8_the_port_and_a_subdomain_make_another_host(tmp_path: Path) -> None:
+def test_8_another_port_or_subdomain_is_another_host(tmp_path: Path) -> None:
     with world(tmp_path, keys) as one:
         one.prove("a.test")
         for url in ("http://a.test/", one.url("www.a.test"), one.url("a.test").replace("a.test", "a.test.")):
@@ -371,7 +372,7 @@ def test_8_the_port_and_a_subdomain_make_another_host(tmp_path: Path) -> None:
 # ---- 9: outcomes
 
 
-def test_9_what_became_of_each_signal_is_on_disk(tmp_path: Path) -> None:
+def test_9_the_outcome_of_each_signal_is_on_disk(tmp_path: Path) -> None:
     with world(tmp_path, keys) as one:
         one.prove("a.test")
         one.ping(one.url("a.test", "/x"))
@@ -389,7 +390,7 @@ def test_9_what_became_of_each_signal_is_on_disk(tmp_path: Path) -> None:
     assert {"accepted": 2, "unknown": 1, "malformed": 1, "refuted": 1}.items() <= counts.items()
 
 
-# ---- slow, many, endless: the server under it
+# ---- slow, numerous and endless senders: the server below the endpoint
 
 
 @contextmanager
@@ -399,7 +400,7 @@ def raw(one: World, source: str = "127.0.0.1") -> Iterator[socket.socket]:
 
 
 def ends(connection: socket.socket) -> bool:
-    """The other side ends it; it would fail by a timeout else."""
+    """Read until the other side closes. Without a close the test fails by a timeout."""
     try:
         return connection.recv(1000) == b""
     except ConnectionResetError:
@@ -408,10 +409,10 @@ def ends(connection: socket.socket) -> bool:
 
 @contextmanager
 def name_server(names: dict[str, Name]) -> Iterator[tuple[str, Counter[tuple[str, int]]]]:
-    """Where it listens, and what it is asked."""
+    """The address of a DNS server, and its queries."""
     server = NameServer(names)
     with _loop_in_thread() as loop:
-        yield asyncio.run_coroutine_threadsafe(server.start(), loop).result(10.0), server.asked
+        yield asyncio.run_coroutine_threadsafe(server.start(), loop).result(10.0), server.queries
 
 
 @pytest.fixture
@@ -434,15 +435,17 @@ SLOW = {
 
 
 @pytest.mark.parametrize("begins", SLOW.values(), ids=SLOW)
-def test_slow_senders_are_cut_off_at_every_point_of_a_request(tmp_path: Path, impatient: None, begins: bytes) -> None:
+def test_slow_senders_are_disconnected_at_every_point_of_a_request(
+    tmp_path: Path, impatient: None, begins: bytes
+) -> None:
     with world(tmp_path, keys) as one, raw(one) as connection:
         connection.sendall(begins)
-        while not ends(connection):  # an answer to what was whole
+        while not ends(connection):  # an answer to the complete request
             pass
         assert one.ask("GET", "/").status == 200
 
 
-def test_a_sender_of_one_byte_at_a_time_is_cut_off(tmp_path: Path, impatient: None) -> None:
+def test_a_sender_of_one_byte_at_a_time_is_disconnected(tmp_path: Path, impatient: None) -> None:
     with world(tmp_path, keys) as one, raw(one) as connection, pytest.raises(OSError):
         connection.sendall(b"GET / HTTP/1.1\r\n")
         for number in range(2000):
@@ -450,7 +453,7 @@ def test_a_sender_of_one_byte_at_a_time_is_cut_off(tmp_path: Path, impatient: No
             time.sleep(0.01)
 
 
-def test_a_head_that_does_not_end_is_cut_off(tmp_path: Path) -> None:
+def test_a_sender_of_an_endless_head_is_disconnected(tmp_path: Path) -> None:
     with world(tmp_path, keys) as one, raw(one) as connection:
         with pytest.raises(OSError):
             connection.sendall(b"GET / HTTP/1.1\r\nHost: a.test\r\nX-Long: ")
@@ -469,7 +472,7 @@ ENDLESS = {
 
 
 @pytest.mark.parametrize("begins, goes_on", ENDLESS.values(), ids=ENDLESS)
-def test_what_does_not_end_behind_a_head_is_cut_off(tmp_path: Path, begins: bytes, goes_on: bytes) -> None:
+def test_a_sender_of_an_endless_body_is_disconnected(tmp_path: Path, begins: bytes, goes_on: bytes) -> None:
     with world(tmp_path, keys) as one, raw(one) as connection:
         with pytest.raises(OSError):
             connection.sendall(begins)
@@ -479,20 +482,20 @@ def test_what_does_not_end_behind_a_head_is_cut_off(tmp_path: Path, begins: byte
 
 
 def test_a_body_may_come_in_chunks_of_one_byte(tmp_path: Path) -> None:
-    """What is said of all of them is far longer than a head may be."""
+    """The chunk sizes together are far longer than a head may be."""
     with world(tmp_path, keys) as one, raw(one) as connection:
         connection.sendall(CHUNKED + b"1\r\n \r\n" * 20_000 + b"1\r\n}\r\n0\r\nA: b\r\n\r\n")
         assert connection.recv(1000).startswith(b"HTTP/1.1 400 ") and not one.service.bounds.cut_off
 
 
-def test_a_trailer_is_no_header(tmp_path: Path) -> None:
+def test_a_trailer_does_not_count_as_a_header(tmp_path: Path) -> None:
     head = b"POST /accesses HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n"
     with world(tmp_path, keys) as one, raw(one) as connection:
         connection.sendall(head + b"1\r\n\n\r\n0\r\nAuthorization: Bearer " + TOKEN.encode() + b"\r\n\r\n")
         assert connection.recv(1000).startswith(b"HTTP/1.1 403 ")
 
 
-def test_one_sender_has_so_many_connections_and_others_their_own(tmp_path: Path) -> None:
+def test_each_sender_has_its_own_limit_of_connections(tmp_path: Path) -> None:
     with world(tmp_path, keys) as one:
         several = [socket.create_connection(("127.0.0.1", one.port), 20, ("127.0.0.2", 0)) for _ in range(40)]
         one.until(lambda: one.status()["connections"]["gave_way"] == 8)
@@ -514,8 +517,9 @@ def waiting_connections(one: World, begins: bytes, senders: int, each: int) -> l
 
 
 @pytest.mark.parametrize("begins", [*SLOW.values(), b"GET / HTTP/1.1\r\nHost: x\r\n\r\n"], ids=[*SLOW, "held up"])
-def test_slow_senders_however_many_shut_nobody_out(tmp_path: Path, begins: bytes) -> None:
-    """Twenty with thirty connections each, more than there are in all. The last ask too much, and are kept waiting for the answer."""
+def test_any_number_of_slow_senders_does_not_exclude_others(tmp_path: Path, begins: bytes) -> None:
+    """Twenty senders with thirty connections each, more than the total limit. The last ones exceed their rate and wait
+    for the answer."""
     with world(tmp_path, keys, **few(sender=RequestRate(0.5, 2.0))) as one:
         several = waiting_connections(one, begins, senders=20, each=30)
         one.until(lambda: one.service.bounds.gave_way >= 600 - bounded.MOST_CONNECTIONS)
@@ -527,8 +531,8 @@ def test_slow_senders_however_many_shut_nobody_out(tmp_path: Path, begins: bytes
 
 
 @slow
-def test_senders_that_ask_too_much_and_go_on_shut_nobody_out(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """As many as there may be connections, each with one, and with more requests on it than it may have."""
+def test_senders_above_their_rate_do_not_exclude_others(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As many senders as connections are allowed, each with one connection and more requests on it than its rate."""
     monkeypatch.setattr(bounded, "MOST_CONNECTIONS", 40)
     monkeypatch.setattr(endpoint, "HELD_UP_S", 600.0)
     with world(tmp_path, keys, **few(sender=RequestRate(0.001, 2.0))) as one:
@@ -541,8 +545,8 @@ def test_senders_that_ask_too_much_and_go_on_shut_nobody_out(tmp_path: Path, mon
 
 
 @slow
-def test_senders_of_many_requests_at_once_shut_nobody_out(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """As many as there may be connections, each with one, and none of them asks too much."""
+def test_senders_of_pipelined_requests_do_not_exclude_others(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As many senders as connections are allowed, each with one connection and none above its rate."""
 
     async def never(*_: object) -> None:
         await asyncio.sleep(600.0)
@@ -558,12 +562,12 @@ def test_senders_of_many_requests_at_once_shut_nobody_out(tmp_path: Path, monkey
             connection.close()
 
 
-def test_the_answer_that_a_sender_asks_too_much_is_the_last(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_answer_429_closes_the_connection(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(endpoint, "HELD_UP_S", 0.0)
     with world(tmp_path, keys, **few(sender=RequestRate(0.001, 2.0))) as one, raw(one) as connection:
         connection.sendall(b"GET / HTTP/1.1\r\nHost: x\r\n\r\n" * 10)
         came = b""
-        with suppress(ConnectionResetError):  # what it sent beyond was not read
+        with suppress(ConnectionResetError):  # the excess that it sent was not read
             while piece := connection.recv(10_000):
                 came += piece
         assert [came.count(b"HTTP/1.1 %d " % status) for status in (200, 429)] == [2, 1]
@@ -580,8 +584,8 @@ class Caller:
 
 
 @given(st.lists(st.tuples(st.integers(0, 5), st.booleans(), st.booleans()), max_size=60))
-def test_nobody_loses_a_connection_to_a_sender_that_has_more(steps: list[tuple[int, bool, bool]]) -> None:
-    """With eight connections in all and four of one sender. `answered`: the oldest one of them is, and waits again."""
+def test_no_sender_loses_a_connection_to_one_with_more_connections(steps: list[tuple[int, bool, bool]]) -> None:
+    """With eight connections in total and four per sender. `answered`: the oldest connection gets its answer and waits again."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(bounded, "MOST_CONNECTIONS", 8)
         patch.setattr(bounded, "MOST_OF_ONE_SENDER", 4)
@@ -605,27 +609,27 @@ def test_nobody_loses_a_connection_to_a_sender_that_has_more(steps: list[tuple[i
                 here.append(here.pop(0))
 
 
-def test_3_behind_a_proxy_senders_are_told_apart_and_nobody_else_can_say_who_they_are(tmp_path: Path) -> None:
+def test_3_senders_behind_a_trusted_proxy_are_distinguished_and_others_cannot_claim_an_address(tmp_path: Path) -> None:
     with world(tmp_path, keys, proxy="127.0.0.5", **few(sender=RequestRate(0.001, 2.0))) as one:
 
-        def said(source: str, *named: str) -> list[int]:
+        def statuses(source: str, *named: str) -> list[int]:
             return [one.ask("GET", "/", source=source, x_forwarded_for=name).status for name in named]
 
-        assert said("127.0.0.5", "192.0.2.1", "192.0.2.1", "192.0.2.1", "192.0.2.2") == [200, 200, 429, 200]
-        assert said("127.0.0.6", "192.0.2.7", "192.0.2.8", "192.0.2.9") == [200, 200, 429]
+        assert statuses("127.0.0.5", "192.0.2.1", "192.0.2.1", "192.0.2.1", "192.0.2.2") == [200, 200, 429, 200]
+        assert statuses("127.0.0.6", "192.0.2.7", "192.0.2.8", "192.0.2.9") == [200, 200, 429]
         several = [socket.create_connection(("127.0.0.1", one.port), 20, ("127.0.0.5", 0)) for _ in range(40)]
         one.until(lambda: one.service.bounds.of_sender["127.0.0.5"] == 40)
         for connection in several:
             connection.close()
 
 
-def test_3_a_proxy_with_an_ipv6_address_stands_for_many_senders() -> None:
+def test_3_senders_behind_a_proxy_with_an_ipv6_address_are_distinguished() -> None:
     bounds, several = bounded.Bounds("::1"), [Caller(sender_of("::1"), True) for _ in range(40)]
     assert all(bounds.admits(one) for one in several) and not any(one.aborted for one in several)  # type: ignore[arg-type]
 
 
-def test_3_memory_is_bounded_whatever_hosts_keys_and_senders_come(tmp_path: Path) -> None:
-    """By the parts themselves: no socket could bring so many so quickly."""
+def test_3_memory_is_bounded_for_any_hosts_keys_and_senders(tmp_path: Path) -> None:
+    """Tested on the parts themselves, because no socket could bring that many that quickly."""
     buckets: Buckets[str] = Buckets(RequestRate(1.0, 1.0))
     once: Once[int] = Once(math.inf)
     for number in range(500_000):
@@ -634,7 +638,7 @@ def test_3_memory_is_bounded_whatever_hosts_keys_and_senders_come(tmp_path: Path
     assert len(buckets) == 100_000 and len(once) == 400_000
 
 
-def test_4_claims_under_way_and_urls_held_are_bounded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_4_pending_key_checks_and_held_urls_are_bounded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("trapline.signals.indexnow.ownership.MOST_PENDING", 3)
     monkeypatch.setattr("trapline.signals.indexnow.ownership.MOST_HELD_BYTES", 20_000)
     hosts = [f"h{number}.test" for number in range(9)]
@@ -647,11 +651,11 @@ def test_4_claims_under_way_and_urls_held_are_bounded(tmp_path: Path, monkeypatc
         assert one.status()["keys"]["urls_held"] == 3
 
 
-def test_8_names_of_unknown_hosts_are_not_even_looked_up(tmp_path: Path) -> None:
-    """By real questions to a real name server, which alone knows these names."""
+def test_8_names_of_unknown_hosts_are_not_looked_up(tmp_path: Path) -> None:
+    """By real queries to a real name server, which alone knows these names."""
     names = {"a.test": Name(("127.9.0.1",)), "stranger.test": Name(("127.9.0.1",))}
-    with name_server(names) as (where, asked), world(tmp_path, keys, hosts=("a.test",)) as one:
+    with name_server(names) as (where, queries), world(tmp_path, keys, hosts=("a.test",)) as one:
         one.service._resolver._hosts, one.service._resolver._nameservers = {}, [where]
         one.prove("a.test")
         one.ping(one.url("stranger.test"))
-        assert {name for name, _ in asked} == {"a.test"} and one.counts()["unknown"] == 1
+        assert {name for name, _ in queries} == {"a.test"} and one.counts()["unknown"] == 1

@@ -1,4 +1,4 @@
-"""Sitemaps: what the protocol says, in every encoding and spelling; a sitemap speaks for its own folder alone."""
+"""Sitemaps follow the protocol in every encoding and notation. A sitemap is valid for its own folder only."""
 
 import gzip
 from datetime import UTC, datetime
@@ -53,7 +53,7 @@ pages = st.lists(
 
 
 def written(rows: list[tuple[str, datetime, str, float]], encoding: str) -> bytes:
-    """By a writer of XML that knows nothing of the reader."""
+    """Written by an XML writer that knows nothing of the reader."""
     root = ElementTree.Element(f"{{{NAMESPACE}}}urlset")
     for loc, lastmod, changefreq, priority in rows:
         entry = ElementTree.SubElement(root, f"{{{NAMESPACE}}}url")
@@ -66,8 +66,8 @@ def written(rows: list[tuple[str, datetime, str, float]], encoding: str) -> byte
 @given(
     pages, st.sampled_from(["utf-8", "utf-16", "utf-32", "iso-8859-1", "us-ascii", "shift_jis", "gb18030", "koi8-r"])
 )
-def test_what_was_written_is_read(rows: list[tuple[str, datetime, str, float]], encoding: str) -> None:
-    """Prefixes included: this writer gives one to every element."""
+def test_written_sitemaps_are_read_back(rows: list[tuple[str, datetime, str, float]], encoding: str) -> None:
+    """Including prefixes, which this writer gives to every element."""
     found = read(written(rows, encoding))
     assert found.entries == [(loc, at.timestamp(), changefreq, priority) for loc, at, changefreq, priority in rows]
     assert not found.problems
@@ -76,7 +76,7 @@ def test_what_was_written_is_read(rows: list[tuple[str, datetime, str, float]], 
 @pytest.mark.parametrize(
     "name", ["simple-urlset.xml", "google-news.xml", "google-image.xml", "hreflang.xml", "plaintext.txt"]
 )
-def test_examples_of_other_readers(shared_data: Path, name: str) -> None:
+def test_example_sitemaps_of_other_readers(shared_data: Path, name: str) -> None:
     found = read((shared_data / "sitemap-examples" / name).read_bytes())
     assert found.entries and not found.sitemaps
     assert all(url.startswith("https://example.org/") for url in urls(found))
@@ -87,7 +87,7 @@ def test_examples_of_other_readers(shared_data: Path, name: str) -> None:
         ]
 
 
-def test_an_index_of_other_readers(shared_data: Path) -> None:
+def test_an_example_index_of_other_readers(shared_data: Path) -> None:
     found = read((shared_data / "sitemap-examples" / "simple-index.xml").read_bytes())
     assert found.sitemaps and not found.entries
 
@@ -108,11 +108,11 @@ def test_an_index_of_other_readers(shared_data: Path) -> None:
         "\ufeffhttps://example.org/a?b=1&c=2\r\nother text",
     ],
 )
-def test_one_page_in_many_spellings(body: str) -> None:
+def test_a_page_is_read_in_many_notations(body: str) -> None:
     assert urls(read(body)) == ["https://example.org/a?b=1&c=2"]
 
 
-def test_gzip_is_taken_off() -> None:
+def test_gzip_is_decompressed() -> None:
     packed = gzip.compress(b"<urlset><url><loc>/a</loc></url><url><loc>/b</loc></url></urlset>" + b" " * 10_000)
     assert urls(read(packed)) == ["https://example.org/a", "https://example.org/b"]
     assert urls(read(packed[:-12])) == ["https://example.org/a", "https://example.org/b"]
@@ -135,13 +135,13 @@ def test_gzip_is_taken_off() -> None:
         ("javascript:alert(1)", NO_URL),
     ],
 )
-def test_a_sitemap_speaks_for_its_folder(loc: str, reason: str) -> None:
+def test_a_sitemap_is_valid_for_its_folder(loc: str, reason: str) -> None:
     found = read(f"<urlset><url><loc>{loc}</loc></url></urlset>", "https://example.org/blog/sitemap.xml?page=/1")
     assert bool(found.entries) == (not reason)
     assert dict(found.problems) == ({reason: 1} if reason else {})
 
 
-def test_cited_in_robots_it_speaks_for_the_host_that_cites_it() -> None:
+def test_a_sitemap_cited_in_robots_txt_is_valid_for_the_citing_host() -> None:
     body = "<urlset><url><loc>https://example.org/</loc></url><url><loc>https://b.net/x</loc></url></urlset>"
     assert urls(read(body, "https://example.org/blog/s.xml", cited=True)) == ["https://example.org/"]
     assert urls(read(body, "https://cdn.net/s.xml", cited=True, site="https://example.org/robots.txt")) == [
@@ -150,7 +150,7 @@ def test_cited_in_robots_it_speaks_for_the_host_that_cites_it() -> None:
     assert urls(read(body, "https://cdn.net/s.xml", cited=False, site="https://example.org/robots.txt")) == []
 
 
-def test_fields_that_say_nothing_are_left_out() -> None:
+def test_invalid_fields_are_left_out() -> None:
     body = "<url><loc>/a</loc><lastmod>yesterday</lastmod><changefreq>often</changefreq><priority>7</priority></url>"
     found = read(f"<urlset>{body}</urlset>")
     entry = found.entries[0]
@@ -174,7 +174,7 @@ def test_one_date_on_every_page_is_noticed(dates: list[str], uniform: bool) -> N
     assert read(f"<urlset>{''.join(rows)}</urlset>").uniform_dates == uniform
 
 
-def test_no_more_pages_than_the_limit(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_number_of_pages_is_limited(monkeypatch: pytest.MonkeyPatch) -> None:
     assert MOST_URLS == 50_000  # sitemaps.org
     monkeypatch.setattr(sitemap, "MOST_URLS", 50)
     row = b"<url><loc>/%d</loc></url>"
@@ -184,7 +184,7 @@ def test_no_more_pages_than_the_limit(monkeypatch: pytest.MonkeyPatch) -> None:
     assert len(more.entries) == 50 and dict(more.problems) == {TOO_MANY: 1}
 
 
-def test_too_long_unpacked_is_unreadable(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_sitemap_too_long_after_decompression_is_unreadable(monkeypatch: pytest.MonkeyPatch) -> None:
     assert sitemap.MOST_BYTES == 50 * 1024 * 1024  # sitemaps.org
     monkeypatch.setattr(sitemap, "MOST_BYTES", 10_000)
     body = b"<urlset><url><loc>/a</loc></url>".ljust(10_000)
@@ -194,10 +194,8 @@ def test_too_long_unpacked_is_unreadable(monkeypatch: pytest.MonkeyPatch) -> Non
 
 
 @given(pages, st.integers(0, 2000))
-def test_a_file_that_breaks_off_is_read_as_far_as_it_goes(
-    rows: list[tuple[str, datetime, str, float]], end: int
-) -> None:
-    """All pages before the break, and none of which a part is missing."""
+def test_a_truncated_file_is_read_up_to_its_end(rows: list[tuple[str, datetime, str, float]], end: int) -> None:
+    """All pages before the break, and none that is incomplete."""
     whole = written(rows, "us-ascii")
     cut = read(whole[:end])
     assert urls(cut) == [loc for loc, *_ in rows][: len(cut.entries)]
@@ -239,7 +237,7 @@ def test_a_file_that_breaks_off_is_read_as_far_as_it_goes(
     ),
     st.booleans(),
 )
-def test_any_bytes_are_a_sitemap_of_its_own_pages(body: bytes, cited: bool) -> None:
+def test_any_bytes_give_only_pages_of_the_sitemaps_authority(body: bytes, cited: bool) -> None:
     found = read_sitemap(body, "http://a.org/x/s.xml", cited, NOW)
     folder = "a.org/" if cited else "a.org/x/"
     for entry in (*found.entries, *found.sitemaps):

@@ -1,4 +1,4 @@
-"""WebSub against a hub of ours on loopback: the whole cycle by real requests; and its pure half."""
+"""WebSub against our own hub on loopback: the whole cycle by real requests, and the protocol functions alone."""
 
 import asyncio
 import hashlib
@@ -36,11 +36,11 @@ from trapline.signals.websub.subscriptions import (
     Subscriptions,
 )
 
-PUBLIC = "http://127.0.0.1:1"  # replaced once the port is known: the callback's path is what counts
+PUBLIC = "http://127.0.0.1:1"  # replaced once the port is known: only the path of the callback matters
 
 
 class Hub:
-    """Takes requests; verifies, denies and delivers when a test says so."""
+    """A hub that accepts requests, and verifies, denies and delivers when a test says so."""
 
     def __init__(self) -> None:
         self.requests: list[dict[str, str]] = []
@@ -54,8 +54,8 @@ class Hub:
     def verify(
         self, one: World, mode: str = "subscribe", challenge: str = "c-1", lease_s: int = 1000, **more: str
     ) -> str:
-        asked = self.requests[-1]
-        fields = {"hub.mode": mode, "hub.topic": asked["hub.topic"], "hub.challenge": challenge}
+        requested = self.requests[-1]
+        fields = {"hub.mode": mode, "hub.topic": requested["hub.topic"], "hub.challenge": challenge}
         query = urlencode({**fields, "hub.lease_seconds": str(lease_s), **more})
         answer = one.ask("GET", f"{self.callback()}?{query}")
         return f"{answer.status} {answer.body.strip()}"
@@ -94,7 +94,7 @@ def hub_on(address: str = "127.9.0.2") -> Iterator[Hub]:
 
 @contextmanager
 def subscribed(tmp_path: Path, active: bool = True) -> Iterator[tuple[World, Hub, str]]:
-    """An endpoint that has subscribed to a topic which the crawl found."""
+    """An endpoint that has subscribed to a topic that the crawl found."""
     with hub_on() as hub, world(tmp_path, lambda host, target: NOT_FOUND, public_url=PUBLIC) as one:
         topic = one.url("a.test", "/feed")
         inbox = Inbox(tmp_path)
@@ -106,21 +106,21 @@ def subscribed(tmp_path: Path, active: bool = True) -> Iterator[tuple[World, Hub
         yield one, hub, topic
 
 
-def kept(folder: Path) -> list[Subscription]:
+def subscriptions_in(folder: Path) -> list[Subscription]:
     subscriptions = Subscriptions(folder)
     found = subscriptions.all()
     subscriptions.close()
     return found
 
 
-def test_what_the_crawl_found_is_subscribed_to_verified_and_heard(tmp_path: Path) -> None:
+def test_a_topic_found_by_the_crawl_is_subscribed_verified_and_delivered(tmp_path: Path) -> None:
     with subscribed(tmp_path, active=False) as (one, hub, topic):
         asked = hub.requests[0]
         assert asked["hub.mode"] == "subscribe" and asked["hub.topic"] == topic and len(asked["hub.secret"]) < 200
         assert asked["hub.callback"].startswith(f"{PUBLIC}/websub/") and len(hub.callback()) > 40
-        assert kept(tmp_path)[0].state == ASKED
+        assert subscriptions_in(tmp_path)[0].state == ASKED
         assert hub.verify(one, challenge="say-this", lease_s=1000) == "200 say-this"
-        found = kept(tmp_path)[0]
+        found = subscriptions_in(tmp_path)[0]
         assert found.state == ACTIVE and 700 < found.next_try - time.time() < found.expires - time.time() <= 1000
         page, updated = one.url("a.test", "/new"), time.time() - 100
         assert hub.deliver(one, f"{page} {updated}\n{one.url('a.test', '/undated')} nan") == 202
@@ -131,7 +131,7 @@ def test_what_the_crawl_found_is_subscribed_to_verified_and_heard(tmp_path: Path
         assert {signal.channel for signal in one.signals()} == {"websub"}
 
 
-def test_an_entry_is_news_once_and_again_when_it_is_updated(tmp_path: Path) -> None:
+def test_an_entry_gives_a_signal_once_and_again_after_an_update(tmp_path: Path) -> None:
     with subscribed(tmp_path) as (one, hub, topic):
         first, second = one.url("a.test", "/1"), one.url("a.test", "/2")
         assert hub.deliver(one, f"{first} 1000") == 202
@@ -139,24 +139,24 @@ def test_an_entry_is_news_once_and_again_when_it_is_updated(tmp_path: Path) -> N
         assert [signal.url for signal in one.signals()] == [topic, first, second]
 
 
-def test_a_hub_that_asks_for_what_nobody_wants_is_told_so(tmp_path: Path) -> None:
+def test_a_verification_of_an_unknown_subscription_is_refused(tmp_path: Path) -> None:
     with subscribed(tmp_path, active=False) as (one, hub, _):
         assert hub.verify(one, mode="unsubscribe").startswith("404")
         assert hub.verify(one, **{"hub.topic": "http://a.test/other"}).startswith("404")
         assert one.ask("GET", "/websub/unknown?hub.mode=subscribe").status == 404
         assert one.ask("GET", hub.callback()).status == 404
-        assert kept(tmp_path)[0].state == ASKED
+        assert subscriptions_in(tmp_path)[0].state == ASKED
 
 
-def test_a_hub_may_deny(tmp_path: Path) -> None:
+def test_a_hub_may_deny_a_subscription(tmp_path: Path) -> None:
     with subscribed(tmp_path, active=False) as (one, hub, _):
         hub.verify(one, mode="denied", **{"hub.reason": "not for you"})
-        found = kept(tmp_path)[0]
+        found = subscriptions_in(tmp_path)[0]
         assert found.state == DENIED and found.why == "not for you"
         assert hub.deliver(one, "x 1") == 410
 
 
-def test_a_subscription_is_left_and_its_callback_is_gone(tmp_path: Path) -> None:
+def test_the_callback_of_an_ended_subscription_is_gone(tmp_path: Path) -> None:
     with subscribed(tmp_path) as (one, hub, topic):
         subscriptions = Subscriptions(tmp_path)
         assert subscriptions.leave(topic, time.time())
@@ -164,7 +164,7 @@ def test_a_subscription_is_left_and_its_callback_is_gone(tmp_path: Path) -> None
         one.until(lambda: hub.requests[-1]["hub.mode"] == "unsubscribe")
         assert hub.requests[-1]["hub.callback"] == hub.requests[0]["hub.callback"]
         assert hub.verify(one, mode="unsubscribe") == "200 c-1"
-        assert kept(tmp_path)[0].state == ENDED
+        assert subscriptions_in(tmp_path)[0].state == ENDED
         secret = hub.requests[0]["hub.secret"]
         assert hub.deliver(one, "x 1", secret=secret) == 410
         assert not one.signals()
@@ -173,37 +173,37 @@ def test_a_subscription_is_left_and_its_callback_is_gone(tmp_path: Path) -> None
 def test_a_lease_is_renewed_before_it_ends(tmp_path: Path) -> None:
     with subscribed(tmp_path) as (one, hub, _):
         subscriptions = Subscriptions(tmp_path)
-        before = kept(tmp_path)[0]
-        subscriptions.granted(before, 1000.0, time.time() - 900.0)  # as if most of it had passed
+        before = subscriptions_in(tmp_path)[0]
+        subscriptions.granted(before, 1000.0, time.time() - 900.0)  # as if most of the lease had passed
         one.until(lambda: len(hub.requests) == 2)
         assert hub.requests[1] == hub.requests[0]  # the same callback, topic and secret
-        assert kept(tmp_path)[0].state == ACTIVE  # it has not ended
+        assert subscriptions_in(tmp_path)[0].state == ACTIVE  # the subscription has not ended
         assert hub.deliver(one, "http://x/ 1") == 202
         hub.verify(one, lease_s=500)
-        assert 390 < kept(tmp_path)[0].next_try - time.time() <= 400
+        assert 390 < subscriptions_in(tmp_path)[0].next_try - time.time() <= 400
         subscriptions.close()
 
 
-def test_a_hub_that_refuses_is_asked_again_later(tmp_path: Path) -> None:
+def test_a_hub_that_refuses_is_tried_again_later(tmp_path: Path) -> None:
     with hub_on() as hub, world(tmp_path, lambda host, target: NOT_FOUND, public_url=PUBLIC) as one:
         hub.status = 500
         inbox = Inbox(tmp_path)
         inbox.topic(one.url("a.test", "/feed"), f"http://127.9.0.2:{hub.port}/hub")
         inbox.close()
-        one.until(lambda: kept(tmp_path) and "500" in kept(tmp_path)[0].why)
-        found = kept(tmp_path)[0]
+        one.until(lambda: subscriptions_in(tmp_path) and "500" in subscriptions_in(tmp_path)[0].why)
+        found = subscriptions_in(tmp_path)[0]
         assert found.tries == 1 and found.next_try > time.time() + 50 and len(hub.requests) == 1
 
 
 def find_topics(folder: Path, hubs: dict[str, str]) -> None:
-    """As the crawl does. `hubs`: of topics."""
+    """Store topics as the crawl does. `hubs`: the hub of each topic."""
     inbox = Inbox(folder)
     for topic, hub in hubs.items():
         inbox.topic(topic, hub)
     inbox.close()
 
 
-def test_a_site_with_too_many_topics_keeps_no_other_from_being_subscribed_to(
+def test_a_site_with_too_many_topics_does_not_block_other_sites(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("trapline.signals.websub.subscriptions.MOST_OF_ONE_SITE", 2)
@@ -212,21 +212,23 @@ def test_a_site_with_too_many_topics_keeps_no_other_from_being_subscribed_to(
     with hub_on() as hub, world(tmp_path, lambda host, target: NOT_FOUND, public_url=PUBLIC) as one:
         topics = [one.url("a.test", f"/{number}") for number in range(8)] + [one.url("b.test", "/feed")]
         find_topics(tmp_path, dict.fromkeys(topics, f"http://127.9.0.2:{hub.port}/hub"))
-        one.until(lambda: topics[-1] in {asked["hub.topic"] for asked in hub.requests})
+        one.until(lambda: topics[-1] in {requested["hub.topic"] for requested in hub.requests})
         one.until(lambda: "a.test" in one.status()["trouble"])
-        assert len(kept(tmp_path)) == 3
+        assert len(subscriptions_in(tmp_path)) == 3
 
 
-def test_a_hub_that_does_not_answer_delays_no_other(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("trapline.signals.small_fetch.WHOLE_S", 600.0)  # it never will
+def test_a_hub_that_does_not_answer_does_not_delay_others(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("trapline.signals.small_fetch.WHOLE_S", 600.0)  # it never answers
     silent = socket.create_server(("127.9.0.3", 0))
     with silent, hub_on() as hub, world(tmp_path, lambda host, target: NOT_FOUND, public_url=PUBLIC) as one:
         at_silent = f"http://127.9.0.3:{silent.getsockname()[1]}/hub"
         find_topics(tmp_path, {one.url("a.test", f"/{number}"): at_silent for number in range(64)})
-        one.until(lambda: ASKED in {found.state for found in kept(tmp_path)})
+        one.until(lambda: ASKED in {found.state for found in subscriptions_in(tmp_path)})
         find_topics(tmp_path, {one.url("b.test", "/feed"): f"http://127.9.0.2:{hub.port}/hub"})
         one.until(lambda: hub.requests)
-        assert [found.state for found in kept(tmp_path)].count(WANTED) == 63  # of one hub one at a time
+        assert [found.state for found in subscriptions_in(tmp_path)].count(
+            WANTED
+        ) == 63  # one request at a time to one hub
 
 
 def test_hubs_take_turns_when_there_are_too_many(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -236,40 +238,40 @@ def test_hubs_take_turns_when_there_are_too_many(tmp_path: Path, monkeypatch: py
     for number in range(6):
         subscriptions.want(f"http://a/{number}", f"https://{'h' if number < 4 else 'i'}/{number}", float(number))
     known = SitesKnown(lambda last: [])
-    asking = Subscriber(subscriptions, AtOnce(), hubs, known, PUBLIC, lambda: 9.0)  # type: ignore[arg-type]
+    asking = Subscriber(subscriptions, ImmediateCalls(), hubs, known, PUBLIC, lambda: 9.0)  # type: ignore[arg-type]
 
-    async def until_all_were_asked() -> None:
+    async def until_all_were_contacted() -> None:
         running = asyncio.create_task(asking.run())
-        while len(hubs.asked) < 6:
+        while len(hubs.requested) < 6:
             await asyncio.sleep(0)
         running.cancel()
         await asyncio.wait([running])
 
-    asyncio.run(until_all_were_asked())
+    asyncio.run(until_all_were_contacted())
     subscriptions.close()
-    assert hubs.asked == [f"https://{hub}" for hub in ("h/0", "i/4", "h/1", "i/5", "h/2", "h/3")]
+    assert hubs.requested == [f"https://{hub}" for hub in ("h/0", "i/4", "h/1", "i/5", "h/2", "h/3")]
 
 
 class SilentHubs:
-    """In place of the network: whoever is asked does not answer."""
+    """Used in place of the network: no hub answers."""
 
     def __init__(self) -> None:
-        self.asked: list[str] = []
+        self.requested: list[str] = []
 
     async def post(self, url: str, form: bytes) -> SmallResponse:
-        self.asked.append(url)
+        self.requested.append(url)
         return SmallResponse(url=url, failure=TIMEOUT)
 
 
-class AtOnce:
-    """In place of the thread that has the database."""
+class ImmediateCalls:
+    """Used in place of the thread that owns the database."""
 
     async def call(self, function: Callable[..., Any], *given: Any) -> Any:
         return function(*given)
 
 
 class TestSubscriptions:
-    """In virtual time."""
+    """Subscriptions in virtual time."""
 
     @pytest.fixture
     def subscriptions(self, tmp_path: Path) -> Iterator[Subscriptions]:
@@ -287,14 +289,14 @@ class TestSubscriptions:
             now = subscriptions.all()[0].next_try
         assert waits[:3] == [60.0, 120.0, 240.0] and max(waits) == waits[-1] == 86_400.0
 
-    def test_a_lease_that_ran_out_is_asked_for_anew(self, subscriptions: Subscriptions) -> None:
+    def test_an_expired_lease_is_requested_again(self, subscriptions: Subscriptions) -> None:
         subscriptions.want("http://a/", "https://h/", 0.0)
         subscriptions.granted(subscriptions.all()[0], 100.0, 0.0)
         assert not subscriptions.due(79.0, 9) and subscriptions.due(81.0, 9)
         subscriptions.expire(101.0)
         assert subscriptions.all()[0].state == WANTED and subscriptions.due(101.0, 9)
 
-    def test_a_hub_that_does_not_say_how_long_or_says_nonsense_is_bounded(self, subscriptions: Subscriptions) -> None:
+    def test_missing_and_extreme_lease_times_are_bounded(self, subscriptions: Subscriptions) -> None:
         subscriptions.want("http://a/", "https://h/", 0.0)
         for said, taken in ((math.nan, 864_000.0), (1.0, 60.0), (1e11, 90 * 86_400.0)):
             subscriptions.granted(subscriptions.all()[0], said, 0.0)
@@ -308,18 +310,18 @@ class TestSubscriptions:
         first, second = (one.callback for one in subscriptions.all())
         assert first != second
 
-    def test_a_hub_that_does_not_confirm_our_leave_is_not_waited_for(self, subscriptions: Subscriptions) -> None:
+    def test_an_unconfirmed_unsubscription_is_not_waited_for(self, subscriptions: Subscriptions) -> None:
         subscriptions.want("http://a/", "https://h/", 0.0)
         subscriptions.leave("http://a/", 0.0)
         now = 0.0
         for _ in range(3):
             (one,) = subscriptions.due(now, 9)
-            subscriptions.asked(one, now)
+            subscriptions.requested(one, now)
             now += 86_400.0
         subscriptions.expire(now)
         assert subscriptions.all()[0].state == ENDED and not subscriptions.due(now, 9)
 
-    def test_one_that_a_hub_never_took_the_leave_of_is_forgotten_a_day_later(
+    def test_a_subscription_whose_end_the_hub_never_accepted_is_deleted_a_day_later(
         self, subscriptions: Subscriptions
     ) -> None:
         subscriptions.want("http://a/", "https://h/", 0.0)
@@ -343,10 +345,14 @@ class TestSubscriptions:
             subscriptions.want("http://a.test/3", "https://h/", 0.0)
         with pytest.raises(NoRoom):
             subscriptions.want("http://a.test/0", "https://another/", 0.0)
-        assert [one.state for one in subscriptions.all()] == [WANTED, DENIED, DENIED]  # it is not left for nothing
+        assert [one.state for one in subscriptions.all()] == [
+            WANTED,
+            DENIED,
+            DENIED,
+        ]  # the subscription is not ended in vain
         assert subscriptions.want("http://a.test:81/", "https://h/", 0.0)
 
-    def test_what_no_hub_knows_of_uses_up_nothing(
+    def test_subscriptions_that_no_hub_knows_use_up_no_limit(
         self, subscriptions: Subscriptions, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         monkeypatch.setattr("trapline.signals.websub.subscriptions.MOST_SUBSCRIPTIONS", 2)
@@ -357,7 +363,7 @@ class TestSubscriptions:
         subscriptions.ended(subscriptions.all()[0])
         assert subscriptions.want("http://a/", "https://h/", 0.0)
 
-    def test_what_ended_is_forgotten_unless_the_crawl_would_find_it_anew(
+    def test_an_ended_subscription_is_deleted_unless_the_crawl_would_find_it_again(
         self, subscriptions: Subscriptions, tmp_path: Path
     ) -> None:
         inbox = Inbox(tmp_path)
@@ -369,7 +375,7 @@ class TestSubscriptions:
             subscriptions.leave(topic, 0.0)
         first, second = subscriptions.all()
         for one in (first, second):
-            subscriptions.asked(one, 0.0)
+            subscriptions.requested(one, 0.0)
             subscriptions.ended(one)
         subscriptions.expire(86_399.0)
         assert subscriptions.all() == [
@@ -381,7 +387,7 @@ class TestSubscriptions:
         assert subscriptions.has_come(first.callback, b"body") and not subscriptions.has_come(second.callback, b"body")
         assert subscriptions.news(second.callback, [("http://x/", 1.0)])
 
-    def test_topics_are_looked_at_in_turn(
+    def test_topics_are_processed_in_turn(
         self, subscriptions: Subscriptions, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         monkeypatch.setattr("trapline.signals.websub.subscriptions.NEW_AT_ONCE", 2)
@@ -392,13 +398,13 @@ class TestSubscriptions:
         first = subscriptions.new_topics()
         assert [*first, *subscriptions.new_topics(first[-1][0])] == [(f"http://a/{n}", "https://h/") for n in range(3)]
 
-    def test_no_hub_keeps_what_is_due_at_others_from_being_seen(self, subscriptions: Subscriptions) -> None:
+    def test_no_hub_hides_subscriptions_due_at_other_hubs(self, subscriptions: Subscriptions) -> None:
         for number in range(9):
             subscriptions.want(f"http://a/{number}", "https://h/", float(number))
         subscriptions.want("http://b/", "https://i/", 9.0)
         assert [one.topic for one in subscriptions.due(9.0, 2)] == ["http://a/0", "http://a/1", "http://b/"]
 
-    def test_no_more_bodies_are_remembered_than_there_is_room_for(
+    def test_the_number_of_remembered_bodies_is_limited(
         self, subscriptions: Subscriptions, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         monkeypatch.setattr("trapline.signals.websub.subscriptions.MOST_BODIES", 3)
@@ -415,14 +421,14 @@ def test_signatures_of_each_kind(method: str) -> None:
     assert signed_by(b"body", "other", f"{method}={right}".encode()) == ""
 
 
-def test_what_is_no_signature_is_none() -> None:
+def test_an_invalid_signature_is_refused() -> None:
     md5 = hashlib.md5(b"x").hexdigest()
     for signature in (b"", b"sha256", b"sha256=", f"md5={md5}".encode(), b"=x", b"sha256=\xff\xfe", b"none="):
         assert signed_by(b"body", "secret", signature) == ""
     assert signed_by(b"body", "", b"sha256=" + hmac.new(b"", b"body", "sha256").hexdigest().encode()) == ""
 
 
-def test_questions_that_no_hub_would_ask() -> None:
+def test_invalid_verification_requests_are_refused() -> None:
     assert question(b"hub.mode=subscribe&hub.topic=t") is None  # no challenge
     assert question(b"hub.mode=other&hub.topic=t&hub.challenge=c") is None
     assert question(b"hub.mode=subscribe&hub.topic=t&hub.challenge=" + b"c" * 5000) is None
@@ -451,5 +457,5 @@ HTML = b"""<html><head><link rel="hub" href="//hub.org"></head><body><link rel=s
         (b"", b"\xff\xfe" * 100, None),
     ],
 )  # fmt: skip
-def test_where_a_page_names_its_hub(link: bytes, body: bytes, place: Topic | None) -> None:
+def test_places_where_a_page_names_its_hub(link: bytes, body: bytes, place: Topic | None) -> None:
     assert discovered("http://a.org/x", {b"link": link} if link else {}, body) == place

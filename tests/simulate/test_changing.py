@@ -1,5 +1,5 @@
-"""A simulated web that changes. Where nothing is fetched again, the crawl is that of the compiled driver, to the bit; where pages are,
-it is polite and knows the truth."""
+"""A simulated web that changes. Without refetches the crawl equals that of the compiled driver to the bit. With
+refetches it is polite and finds exactly the true changes."""
 
 import math
 from dataclasses import replace
@@ -56,20 +56,20 @@ WORLDS = NUMBERS.map(unshared)
 
 
 def crawl(world: World, web: ChangingWeb, strategy: Strategy, rules: Rules, refresh: Refresh | None) -> ChangingCrawl:
-    how: dict[str, Any] = {"servers": world.servers, "network": world.network, "connections": world.connections}
-    inputs = inputs_of(strategy, world.graph.pages)
-    return simulate_changing(web, strategy, rules, refresh, seeds=world.seeds, inputs=inputs, seed=SEED, **how)
+    web = replace(web, servers=world.servers, network=world.network)
+    how: dict[str, Any] = {"connections": world.connections, "inputs": inputs_of(strategy, world.graph.pages)}
+    return simulate_changing(web, strategy, rules, refresh, seeds=world.seeds, seed=SEED, **how)
 
 
 def changing(world: World, until_s: float, level: str = "super", precision: float = 0.5) -> ChangingWeb:
     trace = drawn_trace("poisson", world.graph.pages, 5 * world.graph.pages, 100.0 / 86_400.0, SEED)
-    told = ReplayConditions(levels={level: 1.0}, precision=precision, recall=0.7, schedule_precision=0.8)
-    return changing_web(world.graph, trace, until_s, told, seed=SEED)
+    conditions = ReplayConditions(levels={level: 1.0}, precision=precision, recall=0.7, schedule_precision=0.8)
+    return changing_web(world.graph, trace, until_s, conditions, seed=SEED)
 
 
 @each_web
 @given(world=WORLDS, rules=RULES, strategy=any_strategy)
-def test_without_refresh_the_crawl_is_that_of_the_compiled_driver_to_the_bit(
+def test_without_refresh_the_crawl_equals_that_of_the_compiled_driver_to_the_bit(
     world: World, rules: Rules, strategy: Strategy
 ) -> None:
     expected = crawl_of(world, strategy, rules).log
@@ -78,12 +78,12 @@ def test_without_refresh_the_crawl_is_that_of_the_compiled_driver_to_the_bit(
         done = crawl(world, web, strategy, rules, None)
         for ours, theirs in zip(done.log, expected, strict=True):
             assert ours.tolist() == theirs.tolist()
-        assert not done.again.any()
+        assert not done.is_refetch.any()
 
 
 @each_web
 @given(world=WORLDS, rules=RULES, strategy=any_strategy, refresh=any_refresh)
-def test_pages_fetched_again_are_fetched_politely_and_found_changed_if_they_are(
+def test_refetches_are_polite_and_find_exactly_the_true_changes(
     world: World, rules: Rules, strategy: Strategy, refresh: Refresh
 ) -> None:
     web = changing(world, until_s=60.0)
@@ -91,22 +91,22 @@ def test_pages_fetched_again_are_fetched_politely_and_found_changed_if_they_are(
     assert violations(world.graph, done.log, rules) == 0
     assert done.log.end.max(initial=0.0) <= web.until_s
     copy: dict[int, float] = {}
-    columns = (done.log.page, done.log.first_byte, done.log.result, done.again, done.changed)
-    for page, answered, result, again, changed in zip(*(column.tolist() for column in columns), strict=True):
+    columns = (done.log.page, done.log.first_byte, done.log.result, done.is_refetch, done.changed)
+    for page, answered, result, is_refetch, changed in zip(*(column.tolist() for column in columns), strict=True):
         own = web.changes.at_s[web.changes.offsets[page] : web.changes.offsets[page + 1]]
-        assert again == (page in copy)
-        assert changed == (again and result == FETCHED and any(copy[page] < at <= answered for at in own))
+        assert is_refetch == (page in copy)
+        assert changed == (is_refetch and result == FETCHED and any(copy[page] < at <= answered for at in own))
         if result == FETCHED:
             copy[page] = answered
 
 
-def some_web(level: str = "normal", **told: Any) -> ChangingWeb:
+def some_web(level: str = "normal", **conditions: Any) -> ChangingWeb:
     graph = generate(300, 12, seed=3)
     trace = drawn_trace("poisson", 100, 1_000, 2_000.0 / 86_400.0, 1)
-    return changing_web(graph, trace, 5_000.0, ReplayConditions(levels={level: 1.0}, **told), speed=2.0, seed=4)
+    return changing_web(graph, trace, 5_000.0, ReplayConditions(levels={level: 1.0}, **conditions), speed=2.0, seed=4)
 
 
-def test_it_is_the_web_that_testweb_serves() -> None:
+def test_the_changes_equal_those_that_testweb_serves() -> None:
     from trapline.testweb import changes_of
 
     web = some_web()
@@ -116,7 +116,7 @@ def test_it_is_the_web_that_testweb_serves() -> None:
     np.testing.assert_allclose(web.changes.at_s, at_s, rtol=1e-12)
 
 
-def test_sites_tell_by_their_level() -> None:
+def test_sites_send_signals_and_points_by_their_level() -> None:
     assert some_web("normal").signals == ([], []) and not some_web("normal").points
     smart = some_web("smart")
     assert len(smart.signals[0]) == smart.changes.updates and not smart.points
@@ -127,7 +127,7 @@ def test_sites_tell_by_their_level() -> None:
     assert some_web("super").points_after(page, float(own[0])) == published[page][1:]
 
 
-def test_levels_are_those_of_whole_sites() -> None:
+def test_all_pages_of_a_site_have_its_level() -> None:
     graph = generate(300, 12, seed=3)
     trace = drawn_trace("poisson", 300, 3_000, 0.1, 1)
     web = changing_web(graph, trace, 5_000.0, ReplayConditions(levels={"normal": 0.5, "smart": 0.5}), seed=4)
@@ -136,13 +136,13 @@ def test_levels_are_those_of_whole_sites() -> None:
 
 
 def test_a_shared_link_is_refused() -> None:
-    web = some_web()
+    web = replace(some_web(), network=Network(bandwidth=1_000.0))
     with pytest.raises(ConfigError, match="shared link"):
-        simulate_changing(web, STRATEGIES[0], Rules(), None, network=Network(bandwidth=1_000.0))
+        simulate_changing(web, STRATEGIES[0], Rules(), None)
 
 
-def test_signals_help() -> None:
-    """Not a law, but if it failed nobody would hear them."""
+def test_signals_improve_freshness() -> None:
+    """Not a law, but a failure would mean that signals are ignored."""
     graph, trace = generate(30, 6, seed=3), drawn_trace("poisson", 30, 150, 500.0 / 86_400.0, 1)
     strategy = next(one for one in STRATEGIES if not one.page.inputs)
 

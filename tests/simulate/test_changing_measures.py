@@ -1,4 +1,4 @@
-"""Freshness-weighted quality over time is what a look at every page at every moment finds."""
+"""Freshness-weighted quality over time equals what a look at every page at every moment finds."""
 
 import numpy as np
 import pytest
@@ -17,13 +17,13 @@ own_updates = st.lists(moment, max_size=6, unique=True).map(sorted)
 
 
 def fetches_of(drawn: list[tuple[int, float, float]]) -> list[Fetch]:
-    """In order of completion; a page is fetched again only when the fetch before is over."""
-    kept: list[Fetch] = []
+    """Fetches in order of completion. A page is fetched again only after its previous fetch has ended."""
+    accepted: list[Fetch] = []
     for page, first_byte, lasts in sorted(drawn, key=lambda one: one[1] + one[2]):
-        before = [one.end for one in kept if one.page == page]
+        before = [one.end for one in accepted if one.page == page]
         if first_byte + lasts <= UNTIL and all(end < first_byte for end in before):
-            kept.append(Fetch(page, first_byte, first_byte + lasts))
-    return kept
+            accepted.append(Fetch(page, first_byte, first_byte + lasts))
+    return accepted
 
 
 @settings(deadline=None)
@@ -32,7 +32,7 @@ def fetches_of(drawn: list[tuple[int, float, float]]) -> list[Fetch]:
     st.lists(own_updates, min_size=PAGES, max_size=PAGES),
     st.lists(st.integers(1, 9).map(float), min_size=PAGES, max_size=PAGES),
 )
-def test_averages_and_curve_are_those_of_a_look_at_every_page(
+def test_averages_and_curve_equal_those_of_a_look_at_every_page(
     drawn: list[tuple[int, float, float]], updates: list[list[float]], quality: list[float]
 ) -> None:
     fetches = fetches_of(drawn)

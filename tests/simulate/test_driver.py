@@ -1,11 +1,12 @@
-"""The compiled driver makes the crawl that a plain loop over the frontier's face makes; its log is polite and complete.
+"""The compiled driver makes the same crawl as a plain loop over the frontier's interface. Its log is polite and complete.
 
 The slow twin is tests/naive/simulator.py. What is compared, and how closely:
-- *exact* webs: every time is a multiple of 2^-4 s, and everything that divides is a power of two. Sums are exact, so ties
-  in time are many and real, and every column must agree to the bit. Nothing is shared, or two connections share a link with
+- *exact* webs: every time is a multiple of 2^-4 s, and every divisor is a power of two. Sums are exact, so ties in time are
+  frequent and real, and every column must agree to the bit. Either nothing is shared, or two connections share a link with
   servers that have at least half of it each, so that shares are powers of two as well.
 - *rough* webs: any number of connections shares a link. Sizes or latencies are drawn from a continuum, so that two ends
-  fall together with probability 0; order and integers must agree exactly, times to 1e-9. The two round differently.
+  coincide with probability 0. Order and integers must agree exactly, times to 1e-9, because the two round differently.
+
 """
 
 import itertools
@@ -22,7 +23,8 @@ from tests.effort import examples
 from tests.frontier.worlds import one_of_each
 from tests.naive.simulator import Row, Twin
 from trapline.errors import ConfigError
-from trapline.frontier import FAILED, FETCHED, REFUSED, Frontier, Rules, core
+from trapline.frontier import FAILED, FETCHED, REFUSED, Frontier, Rules
+from trapline.frontier.core import core
 from trapline.frontier.layout import RankView
 from trapline.frontier.ranking import page_rank
 from trapline.graph import Graph
@@ -38,8 +40,7 @@ from trapline.simulate import (
 )
 from trapline.simulate.connections import FATE
 from trapline.simulate.scores import KnownGraph
-from trapline.strategies import Strategy, page_ranks, pair, site_ranks
-from trapline.strategies.strategy import PageRank
+from trapline.strategies import PageRank, Strategy, page_ranks, pair, site_ranks
 
 WEBS = 10 if numba.config.DISABLE_JIT else examples(400)
 SEED = 7
@@ -49,7 +50,7 @@ def rows(log: FetchLog) -> list[Row]:
     return [Row(*row) for row in zip(*(column.tolist() for column in log), strict=True)]
 
 
-# Strategies: those of the folder, and one by scores.
+# Strategies: those of the folder, and one that uses scores.
 
 
 @page_rank
@@ -64,7 +65,7 @@ STRATEGIES = [Strategy(f"{p.name} x {s.name}", p, s) for p in PAGE_RANKS for s i
 
 
 def inputs_of(strategy: Strategy, pages: int) -> dict[str, Any]:
-    """Ranks with ties, for every column that the page rank wants."""
+    """Values with ties for every column that the page rank wants."""
     return {name: np.arange(pages) * 7 % 5 / 4 - 0.5 for name in strategy.page.inputs}
 
 
@@ -83,7 +84,7 @@ def graph_of(links: list[list[int]], site: list[int], ips: list[int], dynamic: l
 
 
 def random_graph(number: int) -> Graph:
-    """Up to 7 sites on up to 3 addresses, up to 40 pages; every site has a page, its home."""
+    """Up to 7 sites on up to 3 addresses, up to 40 pages. Every site has a home page."""
     random = np.random.default_rng(number)
     sites = int(random.integers(1, 8))
     pages = sites + int(random.integers(0, 34))
@@ -93,7 +94,7 @@ def random_graph(number: int) -> Graph:
     return graph_of(links, site, ips, random.integers(0, 2, pages).tolist())
 
 
-# A web is one number, and nothing is shrunk: uncompiled that would take minutes, and a web of 40 pages can be read.
+# A web is one number, and nothing is shrunk: uncompiled that would take minutes, and a web of 40 pages is readable.
 NUMBERS = st.integers(0, 2**32 - 1)
 GRAPHS = NUMBERS.map(random_graph)
 RULES = one_of_each(
@@ -118,7 +119,7 @@ RULES = one_of_each(
 
 
 class World(NamedTuple):
-    """A web, how it answers, and who crawls it."""
+    """A web, its servers, and the connections that crawl it."""
 
     graph: Graph
     servers: Servers
@@ -128,7 +129,7 @@ class World(NamedTuple):
 
 
 def some(random: np.random.Generator, count: int, *values: float) -> np.ndarray:
-    """One of the values for each, or one for all."""
+    """One of the values for each item, or one for all."""
     return random.choice(np.array(values), count if random.random() < 0.7 else 1)
 
 
@@ -149,7 +150,7 @@ def random_network(random: np.random.Generator, bandwidth: float, per_connection
 
 
 def random_seeds(random: np.random.Generator, graph: Graph) -> np.ndarray | None:
-    """Home pages, or any pages, one of them perhaps twice."""
+    """Home pages or any pages, possibly one of them twice."""
     return random.integers(0, graph.pages, random.integers(1, 5)).astype(np.int32) if random.random() < 0.3 else None
 
 
@@ -175,7 +176,7 @@ def exact_world(number: int) -> World:
 
 
 def rough_world(number: int) -> World:
-    """A link that many share. Either sizes or latencies may be the same for all, not both."""
+    """A link that many connections share. Either sizes or latencies may be equal for all, not both."""
     random, graph = np.random.default_rng(number), random_graph(number)
     one = int(random.integers(0, 3))
     servers = Servers(
@@ -197,14 +198,14 @@ WORLDS = EXACT | ROUGH
 
 
 def mixed(value: int) -> int:
-    """As in rng.py, whose compiled form is for kernels alone."""
+    """As in rng.py, whose compiled form is for kernels only."""
     for shift, factor in ((15, 0x2C1B3C6D), (12, 0x297A2D39)):
         value = ((value ^ value >> shift) * factor) & 0xFFFFFFFF
     return value ^ value >> 15
 
 
 def draw(page: int, tries: int) -> float:
-    """A number of its own for each page and try, in [0, 1)."""
+    """A number in [0, 1) for each page and try."""
     return mixed(mixed(16 * page + tries) ^ mixed(SEED + FATE + 1)) / 2**32
 
 
@@ -245,7 +246,7 @@ def violations(graph: Graph, log: FetchLog, rules: Rules) -> int:
 
 
 def most_active(log: FetchLog) -> int:
-    """Visits under way at once, from the first start to the last end of each."""
+    """The largest number of simultaneous visits, from the first start to the last end of each."""
     begin: dict[int, float] = {}
     over: dict[int, float] = {}
     for row in rows(log):
@@ -256,7 +257,7 @@ def most_active(log: FetchLog) -> int:
 
 
 def assert_lawful(world: World, rules: Rules, done: Crawl) -> None:
-    """What holds of every log, whoever made it."""
+    """What holds for every log, whichever driver made it."""
     log = rows(done.log)
     assert violations(world.graph, done.log, rules) == 0
     assert most_active(done.log) <= world.connections
@@ -273,7 +274,7 @@ any_strategy = st.sampled_from(STRATEGIES)
 
 @each_web
 @given(world=EXACT, rules=RULES, strategy=any_strategy)
-def test_the_crawl_is_that_of_a_plain_loop_to_the_bit(world: World, rules: Rules, strategy: Strategy) -> None:
+def test_the_crawl_equals_that_of_a_plain_loop_to_the_bit(world: World, rules: Rules, strategy: Strategy) -> None:
     twin = twin_of(world, strategy, rules)
     done = crawl_of(world, strategy, rules)
     assert rows(done.log) == twin.run()
@@ -283,7 +284,7 @@ def test_the_crawl_is_that_of_a_plain_loop_to_the_bit(world: World, rules: Rules
 
 @each_web
 @given(world=ROUGH, rules=RULES, strategy=any_strategy)
-def test_where_connections_share_a_link_the_crawl_is_that_of_water_filling(
+def test_on_a_shared_link_the_crawl_equals_that_of_water_filling(
     world: World, rules: Rules, strategy: Strategy
 ) -> None:
     twin = twin_of(world, strategy, rules)
@@ -301,14 +302,14 @@ def test_where_connections_share_a_link_the_crawl_is_that_of_water_filling(
 
 
 def learned(frontier: Frontier, log: FetchLog, graph: Graph) -> list[Any]:
-    """What the frontier was told of each site. The compiled loop is over with the last page of all, before its visit ends."""
+    """What the frontier learned of each site. The compiled loop ends with the last page, before its visit ends."""
     last = int(graph.site[log.page[-1]]) if np.count_nonzero(log.result == FETCHED) == graph.pages else -1
     told = frontier.state.site[["requests", "connection_s", "response_s", "failures", "ready_at"]]
     return [told[site].tolist() for site in range(graph.sites) if site != last]
 
 
 def assert_conserved(twin: Twin) -> None:
-    """The link never carries more than it can, and every transfer that ended got its size."""
+    """The link never carries more than its bandwidth, and every transfer that ended got its size."""
     got = dict.fromkeys(twin.size_of, 0.0)
     for flow in twin.flows:
         assert sum(flow.rates.values()) <= twin.network.bandwidth * (1 + 1e-12)
@@ -321,10 +322,10 @@ def assert_conserved(twin: Twin) -> None:
 
 @each_web
 @given(world=WORLDS, rules=RULES, strategy=any_strategy, most=st.integers(0, 45))
-def test_a_crawl_of_at_most_m_pages_is_the_beginning_of_the_whole_one(
+def test_a_crawl_of_at_most_m_pages_is_the_beginning_of_the_full_crawl(
     world: World, rules: Rules, strategy: Strategy, most: int
 ) -> None:
-    """It ends with the m-th page fetched; failed and refused ones do not count."""
+    """The crawl ends with the m-th fetched page. Failed and refused pages do not count."""
     whole, part = (rows(crawl_of(world, strategy, rules, most=m).log) for m in (None, most))
     assert part == whole[: len(part)]
     fetched = [row.result == FETCHED for row in part]
@@ -334,8 +335,8 @@ def test_a_crawl_of_at_most_m_pages_is_the_beginning_of_the_whole_one(
 
 @each_web
 @given(world=WORLDS, rules=RULES, strategy=any_strategy)
-def test_memory_that_grows_on_the_way_changes_nothing(world: World, rules: Rules, strategy: Strategy) -> None:
-    """Every call of the compiled loop may come back for room at any page and visit; no row is written twice."""
+def test_growing_memory_does_not_change_the_crawl(world: World, rules: Rules, strategy: Strategy) -> None:
+    """The compiled loop may return for more memory at any page and visit. No row is written twice."""
     expected = rows(crawl_of(world, strategy, rules).log)
     with pytest.MonkeyPatch.context() as patch:
         grown = make_memory_scarce(patch)
@@ -344,7 +345,7 @@ def test_memory_that_grows_on_the_way_changes_nothing(world: World, rules: Rules
 
 
 def make_memory_scarce(patch: pytest.MonkeyPatch) -> list[int]:
-    """The pool has room for one more joining at most, whenever it grows; the list of its sizes."""
+    """Let the pool have room for at most one more page whenever it grows. Return the list of its sizes."""
     sizes: list[int] = []
 
     def grow(self: Frontier) -> None:
@@ -359,8 +360,8 @@ def make_memory_scarce(patch: pytest.MonkeyPatch) -> list[int]:
 
 
 @pytest.mark.parametrize("slice_", [1, 2, 5])
-def test_a_loop_that_comes_up_for_air_misses_nothing(slice_: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    """And retries make more rows than there are pages."""
+def test_a_loop_that_returns_regularly_misses_nothing(slice_: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Retries give more rows than pages."""
     world = exact_world(5)._replace(network=Network(failed=0.6, timeout_s=1.0))
     rules, strategy = Rules(delay_s=0.0, retries=5, lease_s=math.inf), pair("opic", "top-page")
     whole = crawl_of(world, strategy, rules)
@@ -387,7 +388,7 @@ def test_the_fate_of_a_fetch_does_not_depend_on_the_order(
 
 
 def test_shares_of_failures_and_refusals_are_kept() -> None:
-    """Of 3,000 first tries (1,000 uncompiled), 30 % fail and 20 % are refused: within four standard deviations."""
+    """Of 3,000 first tries (1,000 uncompiled) 30 % fail and 20 % are refused, within four standard deviations."""
     n = 1_000 if numba.config.DISABLE_JIT else 3_000
     graph = graph_of([[] for _ in range(n)], list(range(n)), list(range(n)))
     rules = Rules(delay_s=0.0, retries=0, lease_s=math.inf)
@@ -400,10 +401,10 @@ def test_shares_of_failures_and_refusals_are_kept() -> None:
 @given(
     graph=GRAPHS, rules=RULES, strategy=any_strategy, connections=st.integers(1, 4), seconds=st.sampled_from([1.0, 3.5])
 )
-def test_order_only_every_page_takes_the_same_time(
+def test_without_network_every_page_takes_the_same_time(
     graph: Graph, rules: Rules, strategy: Strategy, connections: int, seconds: float
 ) -> None:
-    """No connection, no size, no link: a page ends `seconds` after it starts, and the next of the visit starts then."""
+    """Without connection time, size and link, a page ends `seconds` after its start, and the next page of the visit starts then."""
     log = rows(crawl(graph, strategy, rules, connections=connections, servers=constant_servers(seconds)).log)
     assert all(row.first_byte == row.end == row.start + seconds for row in log)
     visits: dict[int, list[Row]] = {}
@@ -414,7 +415,7 @@ def test_order_only_every_page_takes_the_same_time(
 
 
 def test_at_one_moment_completions_come_before_new_visits() -> None:
-    """Pages 0 and 1 are in at 1.0. Page 3, which the second of them links to, is better than page 2 of the first."""
+    """Pages 0 and 1 end at 1.0. Page 3, to which the second of them links, is better than page 2, to which the first links."""
     graph = graph_of([[2], [3], [], []], [0, 1, 0, 1], [0, 1])
     inputs = {"quality": np.array([1.0, 1.0, 0.0, 9.0])}
     log = simulate(graph, pair("quality", "top-page"), Rules(delay_s=0.0), connections=2, inputs=inputs).log
@@ -423,13 +424,13 @@ def test_at_one_moment_completions_come_before_new_visits() -> None:
 
 
 def apart(sites: int) -> Graph:
-    """As many sites of one page, each on an address of its own, and no links."""
+    """This number of sites with one page each, each on its own address, and no links."""
     return graph_of([[] for _ in range(sites)], list(range(sites)), list(range(sites)))
 
 
 @pytest.mark.parametrize("connections", [63, 64, 65, 200])
-def test_more_connections_than_the_frontier_has_room_for_at_first(connections: int) -> None:
-    """All connections set out at once, and the crawl lasts as long as the rounds they need."""
+def test_more_connections_than_the_initial_slots_of_the_frontier(connections: int) -> None:
+    """All connections start at once, and the crawl lasts as long as the rounds they need."""
     done = crawl(apart(400), pair("opic", "top-page"), Rules(delay_s=0.0), connections=connections)
     assert done.drained and len(done.log.page) == 400
     assert done.simulated_seconds == math.ceil(400 / connections)
@@ -450,14 +451,14 @@ def test_a_crawl_of_no_pages_takes_no_time() -> None:
     ],
 )
 def test_scores_come_every_k_pages_or_before_every_batch(page: PageRank, rules: Rules, scorings: int) -> None:
-    """A site of twelve pages, the first of which links to the others: after 3, 6 and 9 pages; or in batches of 1 (too few for
-    scores), 5, 5 and 1, before the third and the fourth."""
+    """A site of twelve pages, the first of which links to the others: scores come after 3, 6 and 9 pages. Or in batches
+    of 1 (too few for scores), 5, 5 and 1: scores come before the third and the fourth."""
     graph = graph_of([list(range(1, 12)), *([] for _ in range(11))], [0] * 12, [0])
     done = crawl(graph, Strategy("by scores", page, site_ranks()["top-page"]), rules)
     assert done.drained and done.scorings == scorings
 
 
-# Bad input: one line that says what to do.
+# Invalid input: one line that says what to do.
 
 TWO = apart(2)
 BAD = {
@@ -480,7 +481,7 @@ BAD = {
 
 
 @pytest.mark.parametrize(("options", "said"), BAD.values(), ids=BAD)
-def test_what_cannot_be_crawled_is_refused_in_one_line(options: dict[str, Any], said: str) -> None:
+def test_invalid_input_is_refused_in_one_line(options: dict[str, Any], said: str) -> None:
     given = {"strategy": pair("fifo", "fifo"), "rules": Rules(), **options}
     with pytest.raises(ConfigError, match=said) as refused:
         simulate(TWO, **given)
@@ -498,7 +499,7 @@ def log_of(*fetches: Row) -> FetchLog:
     return FetchLog(*(np.array(column) for column in zip(*fetches, strict=True)))
 
 
-# Pages 0 and 1 are of site 0, page 2 of site 1 on the same address, page 3 of site 2 on another.
+# Pages 0 and 1 are on site 0, page 2 is on site 1 at the same address, and page 3 is on site 2 at another.
 FOUR = graph_of([[], [], [], []], [0, 0, 1, 2], [0, 0, 1])
 W = Rules(delay_s=15.0)
 

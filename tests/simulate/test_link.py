@@ -1,4 +1,4 @@
-"""The shared link is max-min fair at every moment, and every transfer gets its bytes: against water-filling from scratch."""
+"""The shared link is max-min fair at every moment, and every transfer gets its bytes, compared with water-filling from scratch."""
 
 import math
 from typing import Any
@@ -37,7 +37,7 @@ def slot_of_first(link: SharedLink) -> int:
 
 
 class Naive:
-    """Transfers by slot, with what is left of each; rates worked out anew at every change."""
+    """Transfers by slot with their remaining bytes. Rates are computed anew at every change."""
 
     def __init__(self, bandwidth: float) -> None:
         self.bandwidth, self.now = bandwidth, 0.0
@@ -47,7 +47,7 @@ class Naive:
         self._rates: dict[int, float] = {}
 
     def rates(self) -> dict[int, float]:
-        if self._rates.keys() != self.cap.keys():  # each change is of one slot
+        if self._rates.keys() != self.cap.keys():  # each change concerns one slot
             filled = water_filling(list(self.cap.values()), self.bandwidth)
             self._rates = dict(zip(self.cap, filled, strict=True))
         return self._rates
@@ -62,7 +62,7 @@ class Naive:
         self.size[slot], self.left[slot], self.cap[slot] = size, size, cap
 
     def stop(self, now: float, slot: int) -> float:
-        """What was left, which should be nothing."""
+        """The remaining bytes, which should be zero."""
         self.move(now)
         del self.cap[slot]
         return self.left.pop(slot)
@@ -73,7 +73,7 @@ class Naive:
 
 
 def assert_fair(link: SharedLink, naive: Naive) -> None:
-    """Each capped transfer at its cap, the others equal, together what the link has or all they can take."""
+    """Each capped transfer runs at its cap and the others are equal. Together they use the link, or all that they can take."""
     run, transfer = link.run[0], link.transfer
     assert run.capped + run.sharing == len(naive.cap)
     rates = {slot: float(transfer[slot].cap if transfer[slot].is_capped else run.level) for slot in naive.cap}
@@ -84,9 +84,10 @@ def assert_fair(link: SharedLink, naive: Naive) -> None:
 
 
 def drive(random: np.random.Generator, bandwidth: float, caps: list[float], sizes: Any, events: int) -> int:
-    """Starts at random moments, stops when due, the law after each; how often transfers were many enough to share."""
+    """Starts at random moments and stops when due, with the law checked after each. Returns how often enough transfers
+    ran to share."""
     link, naive, shared = new_link(bandwidth, SLOTS), Naive(bandwidth), 0
-    busy_s = 10.0 / bandwidth  # about as many starts as the link can bear
+    busy_s = 10.0 / bandwidth  # about as many starts as the link can carry
     next_start = 0.0
     for serial in range(events):
         end, slot = naive.first()
@@ -124,20 +125,21 @@ def _compiled() -> None:
 
 @pytest.mark.parametrize("caps", CAPS.values(), ids=CAPS)
 @pytest.mark.parametrize("number", range(6))
-def test_rates_are_those_of_water_filling_after_every_start_and_stop(caps: list[float], number: int) -> None:
+def test_rates_equal_those_of_water_filling_after_every_start_and_stop(caps: list[float], number: int) -> None:
     random = np.random.default_rng(number)
     shared = drive(random, 10.0, caps, lambda r: r.uniform(0.1, 20.0), 600)
     assert shared > 10
 
 
 def test_a_long_crowded_run_loses_no_bytes() -> None:
-    """`served` only grows while somebody shares: after many changes the ends are still those of water-filling."""
+    """`served` only grows while transfers share. After many changes the ends still equal those of water-filling."""
     random, changes = np.random.default_rng(1), 2_000 if jit.DISABLED else 20_000
     assert drive(random, 1e6, [1e5, 3e5, math.inf], lambda r: r.lognormal(3.0, 1.0), changes) > changes / 2
 
 
 def test_transfers_that_end_together_end_in_order_of_their_serials() -> None:
-    """Three of 8 bytes get 2 a second each until the fourth, of 6 bytes and capped at 2, is over at 3; then 8/3 each."""
+    """Three transfers of 8 bytes get 2 a second each until the fourth, of 6 bytes and capped at 2, ends at 3. Then each
+    gets 8/3."""
     link = new_link(8.0, SLOTS)
     for slot, serial in ((3, 30), (1, 31), (2, 29)):
         start_one(link, 0.0, slot, 8.0, math.inf, serial)
@@ -149,7 +151,7 @@ def test_transfers_that_end_together_end_in_order_of_their_serials() -> None:
     assert order == [(3.0, 0), (3.75, 2), (3.75, 3), (3.75, 1)]
 
 
-def test_nothing_under_way_ends_never() -> None:
+def test_without_transfers_the_next_end_is_never() -> None:
     link = new_link(8.0, SLOTS)
     assert end_of_first(link) == math.inf
     start_one(link, 5.0, 0, 16.0, math.inf, 0)

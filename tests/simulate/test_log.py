@@ -1,4 +1,4 @@
-"""The fetch log as Parquet: every row comes back, whole or not at all, with what made it."""
+"""The fetch log as Parquet: every row is read back, the file is complete or absent, and it names its origin."""
 
 import json
 import math
@@ -32,7 +32,7 @@ def log() -> FetchLog:
     return plausible_log(np.random.default_rng(1).permutation(200).astype(np.int32), spoiled=0.3)
 
 
-def test_every_row_comes_back(graph: Graph, log: FetchLog, tmp_path: Path) -> None:
+def test_every_row_is_read_back(graph: Graph, log: FetchLog, tmp_path: Path) -> None:
     write_parquet(log, graph, SIZE, tmp_path / "log.parquet")
     table = pyarrow.parquet.read_table(tmp_path / "log.parquet")
     assert table.column_names == COLUMNS
@@ -60,7 +60,7 @@ def test_stored_urls_are_those_of_the_pages(graph: Graph, log: FetchLog, tmp_pat
     assert found == [urls[page] for page in log.page.tolist()]
 
 
-def test_a_url_that_is_no_utf8_spoils_no_other(graph: Graph, tmp_path: Path) -> None:
+def test_a_url_that_is_not_utf8_does_not_affect_others(graph: Graph, tmp_path: Path) -> None:
     text = np.frombuffer(b"a\xffbc", np.uint8)
     stored = StoredStrings(np.array([2, *[4] * 199]), text)
     write_parquet(
@@ -69,7 +69,7 @@ def test_a_url_that_is_no_utf8_spoils_no_other(graph: Graph, tmp_path: Path) -> 
     assert pyarrow.parquet.read_table(tmp_path / "x").to_pydict()["url"] == ["bc", "a\ufffd"]
 
 
-def test_a_graph_without_urls_has_no_such_column(graph: Graph, log: FetchLog, tmp_path: Path) -> None:
+def test_a_graph_without_urls_has_no_url_column(graph: Graph, log: FetchLog, tmp_path: Path) -> None:
     write_parquet(log, replace(graph, urls=None), SIZE, tmp_path / "log.parquet")
     names = pyarrow.parquet.read_schema(tmp_path / "log.parquet").names
     assert names == [name for name in COLUMNS if name != "url"]
@@ -91,7 +91,7 @@ def test_an_empty_log_is_a_file_without_rows(graph: Graph, tmp_path: Path) -> No
     assert table.num_rows == 0 and table.column_names == COLUMNS
 
 
-def test_the_file_says_what_made_it(graph: Graph, log: FetchLog, tmp_path: Path) -> None:
+def test_the_file_names_its_origin(graph: Graph, log: FetchLog, tmp_path: Path) -> None:
     rules = Rules(delay_s=5.0, lease_s=math.inf)
     write_parquet(log, graph, SIZE, tmp_path / "log.parquet", {"strategy": "opic", "rules": rules, "connections": 3})
     about = pyarrow.parquet.read_schema(tmp_path / "log.parquet").metadata
@@ -101,7 +101,7 @@ def test_the_file_says_what_made_it(graph: Graph, log: FetchLog, tmp_path: Path)
     assert json.loads(about[b"rules"])["lease_s"] == "no limit"
 
 
-def test_a_log_that_cannot_be_written_leaves_the_old_one(graph: Graph, log: FetchLog, tmp_path: Path) -> None:
+def test_a_failed_write_leaves_the_old_log(graph: Graph, log: FetchLog, tmp_path: Path) -> None:
     path = tmp_path / "log.parquet"
     path.write_text("old")
     with pytest.raises(IndexError):
@@ -111,7 +111,7 @@ def test_a_log_that_cannot_be_written_leaves_the_old_one(graph: Graph, log: Fetc
         write_parquet(log, graph, SIZE, tmp_path / "no" / "log.parquet")
 
 
-def test_only_what_was_fetched_has_bytes_and_counts_as_fetched() -> None:
+def test_only_fetched_pages_have_bytes_and_count_as_fetched() -> None:
     log = log_of((0, 0, 0.0, 1.0, 1.0, FAILED), (1, 1, 0.0, 1.0, 2.0), (2, 2, 0.0, 3.0, 3.0, REFUSED))
     assert bytes_of(log, np.array([7.0])).tolist() == [0, 7, 0]
     assert fetched(log).page.tolist() == [1]

@@ -1,4 +1,4 @@
-"""Quality of an order, against definitions written out and scipy's tau."""
+"""The quality of an order, against definitions written out and scipy's tau."""
 
 import numpy as np
 import pytest
@@ -50,7 +50,7 @@ def test_the_average_is_the_area_under_the_curve(case: Case) -> None:
 
 
 @given(orders)
-def test_no_order_beats_falling_rank_and_none_is_worse_than_rising(case: Case) -> None:
+def test_falling_rank_is_the_best_order_and_rising_rank_the_worst(case: Case) -> None:
     order, rank = given_as(case)
     best, worst = np.argsort(-rank), np.argsort(rank)
     found = average_cumulative_pagerank(order, rank)
@@ -68,7 +68,7 @@ def test_pages_not_fetched_do_not_count() -> None:
     assert cumulative(np.array([1, 0]), rank).tolist() == pytest.approx([0.75, 1])
 
 
-def test_nothing_fetched_is_not_an_error() -> None:
+def test_an_empty_order_is_not_an_error() -> None:
     nothing, rank = np.array([], dtype=np.int32), np.array([1.0])
     assert average_cumulative_pagerank(nothing, rank) == 0
     assert kendall_tau(nothing, rank) == 0
@@ -88,7 +88,7 @@ def test_the_curve_rises_from_zero_to_one_through_true_points(case: Case, points
 
 
 @given(st.lists(st.tuples(st.integers(0, 6), st.integers(0, 6)), min_size=2, max_size=40))
-def test_tau_b_is_its_definition_and_scipys(pairs: list[tuple[int, int]]) -> None:
+def test_tau_b_equals_its_definition_and_scipys(pairs: list[tuple[int, int]]) -> None:
     stats = pytest.importorskip("scipy.stats")
     x, y = [float(a) for a, _ in pairs], [float(b) for _, b in pairs]
     assert tau_b(x, y) == pytest.approx(slow_tau(x, y))
@@ -97,7 +97,7 @@ def test_tau_b_is_its_definition_and_scipys(pairs: list[tuple[int, int]]) -> Non
 
 
 @pytest.mark.parametrize("different", [3, 300, 10**6])
-def test_tau_b_of_a_whole_sample_is_scipys(different: int) -> None:
+def test_tau_b_of_a_full_sample_equals_scipys(different: int) -> None:
     stats = pytest.importorskip("scipy.stats")
     x, y = np.random.default_rng(different).integers(0, different, (2, 5_000))
     assert tau_b(x, y) == pytest.approx(stats.kendalltau(x, y).statistic, abs=1e-12)
@@ -110,7 +110,7 @@ def test_tau_is_one_for_best_first_and_minus_one_for_worst_first() -> None:
     assert kendall_tau(np.array([0, 1, 2, 3]), np.full(4, 0.25)) == 0
 
 
-def test_the_sample_is_fixed_and_near_the_whole() -> None:
+def test_the_sample_is_fixed_and_near_the_full_value() -> None:
     noise = np.random.default_rng(7)
     rank = noise.random(12_000)
     order = np.argsort(-(rank + noise.random(12_000)))
@@ -119,7 +119,7 @@ def test_the_sample_is_fixed_and_near_the_whole() -> None:
     assert sampled == pytest.approx(kendall_tau(order, rank, sample=12_000), abs=0.02)
 
 
-def test_samples_spread_around_the_tau_of_the_whole() -> None:
+def test_samples_spread_around_the_full_tau() -> None:
     noise = np.random.default_rng(8)
     rank = noise.random(12_000)
     order = np.argsort(-(rank + noise.random(12_000)))
@@ -130,10 +130,10 @@ def test_samples_spread_around_the_tau_of_the_whole() -> None:
 
 
 @given(orders)
-def test_the_best_order_falls_and_equal_ranks_go_by_number(case: Case) -> None:
+def test_the_best_order_is_by_falling_rank_then_by_page_number(case: Case) -> None:
     order, rank = given_as(case)
     assert best_first(order, rank).tolist() == sorted(order.tolist(), key=lambda page: (-rank[page], page))
-    assert order.tolist() == case[0]  # what was given is as it was
+    assert order.tolist() == case[0]  # the input is unchanged
 
 
 @given(orders, st.data())
@@ -147,7 +147,7 @@ def test_pages_until_counts_to_the_page_that_completes_the_share(case: Case, dat
     assert pages_until(order, np.array(wanted), (share,)) == [expected]
 
 
-def test_one_late_page_decides_the_last_value_only() -> None:
+def test_one_late_page_affects_the_last_value_only() -> None:
     order = np.array([*range(1, 100), 0])
     assert pages_until(order, np.arange(10)) == [9, 100, 100, 100]
     assert pages_until(order[:50], np.arange(10), (0.9, 1.0)) == [9, None]
@@ -162,7 +162,7 @@ def test_site_sizes_account_for_every_page(site: list[int]) -> None:
 
 
 @given(st.integers(0, 40), st.integers(1, 50))
-def test_the_middle_has_as_much_before_as_after(pages: int, wanted: int) -> None:
+def test_the_middle_batch_has_as_many_pages_before_as_after(pages: int, wanted: int) -> None:
     found = middle(np.arange(pages), wanted).tolist()
     assert len(found) == min(pages, wanted)
     if found:

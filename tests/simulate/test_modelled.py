@@ -1,4 +1,4 @@
-"""Servers drawn from fitted distributions: repeatable, distributed as stated, and still what the records say."""
+"""Servers sampled from fitted distributions are reproducible, follow the stated distributions, and still agree with the records."""
 
 import hashlib
 import math
@@ -24,7 +24,7 @@ SHARES = (0.05, 0.25, 0.5, 0.75, 0.95)
 
 
 def web(sites: int, pages_each: int = 1, sizes: NDArray[np.int64] | None = None) -> Graph:
-    """Sites of equal size without links: all that a model looks at."""
+    """Sites of equal size without links, which is all that a model uses."""
     pages = sites * pages_each
     return Graph(
         offsets=np.zeros(pages + 1, np.int64),
@@ -38,7 +38,7 @@ def web(sites: int, pages_each: int = 1, sizes: NDArray[np.int64] | None = None)
 
 
 def check_shares(values: NDArray[np.float64], quantiles: dict[float, float]) -> None:
-    """Of n independent draws a share p lies under the p-quantile, give or take five standard deviations."""
+    """Of n independent draws a share p lies below the p-quantile, within five standard deviations."""
     for share, value in quantiles.items():
         tolerance = 5 * math.sqrt(share * (1 - share) / len(values))
         assert abs((values < value).mean() - share) < tolerance, (share, value)
@@ -49,19 +49,19 @@ def lognormal(median: float, spread: float) -> dict[float, float]:
 
 
 @given(st.floats(-300, 300), st.floats(2.0**-33, 1 - 2.0**-33))
-def test_exp_log_and_normal_quantile_are_what_they_approximate(x: float, share: float) -> None:
+def test_exp_log_and_normal_quantile_are_accurate(x: float, share: float) -> None:
     assert exact.exp(np.array([x]))[0] == pytest.approx(math.exp(x), rel=1e-12)
     assert exact.log(np.array([share]))[0] == pytest.approx(math.log(share), rel=1e-11, abs=1e-12)
     assert exact.normal_quantile(np.array([share]))[0] == pytest.approx(NormalDist().inv_cdf(share), rel=2e-9, abs=1e-9)
 
 
 @pytest.mark.parametrize("name", MODELS)
-def test_the_same_seed_draws_the_same_servers(name: str) -> None:
+def test_the_same_seed_gives_the_same_servers(name: str) -> None:
     first, again = (modelled_servers(web(50, 3), MODELS[name], seed=7) for _ in range(2))
     assert all(np.array_equal(getattr(first, value), getattr(again, value)) for value in NAMES)
 
 
-def test_another_seed_draws_other_servers() -> None:
+def test_another_seed_gives_other_servers() -> None:
     first, other = (modelled_servers(web(50, 3), seed=seed) for seed in (1, 2))
     assert all((getattr(first, value) != getattr(other, value)).any() for value in NAMES if value != "keep_alive_s")
 
@@ -72,7 +72,7 @@ def test_the_bits_are_the_same_on_every_machine() -> None:
     assert digest.hexdigest()[:16] == "a0dfaa424db8f972"
 
 
-def test_a_changed_parameter_leaves_the_other_draws_alone() -> None:
+def test_a_changed_parameter_does_not_change_other_samples() -> None:
     first = modelled_servers(web(50, 3))
     changed = modelled_servers(web(50, 3), replace(MEASURED, speed_median=1e6, stall_share=0.5))
     assert all(np.array_equal(getattr(first, v), getattr(changed, v)) for v in ("connection_s", "requests", "size"))
@@ -84,8 +84,8 @@ def test_connections_follow_the_weibull_distribution() -> None:
     check_shares(drawn, {share: scale * (-math.log(1 - share)) ** (1 / shape) for share in SHARES})
 
 
-def test_thinking_has_its_two_spreads() -> None:
-    """Of one page per site without stalls: thinking of the site times the factor of the page."""
+def test_thinking_time_varies_by_site_and_by_page() -> None:
+    """With one page per site and no stalls: the thinking time of the site times the factor of the page."""
     model = replace(MEASURED, connection_scale_s=0, stall_share=0, longest_wait_s=1e9)
     both = math.hypot(model.think_spread, model.page_spread)
     check_shares(modelled_servers(web(20_000), model).latency_s, lognormal(model.think_median_s, both))
@@ -100,7 +100,7 @@ def test_stalls_are_as_frequent_and_long_as_stated() -> None:
     check_shares(latency[latency > 0], lognormal(model.stall_median_s, model.stall_spread))
 
 
-def test_speeds_stay_within_the_record_and_go_with_thinking() -> None:
+def test_speeds_stay_within_the_recorded_range_and_correlate_with_thinking_time() -> None:
     speed = modelled_servers(web(20_000)).speed
     inside = {s: v for s, v in lognormal(MEASURED.speed_median, MEASURED.speed_spread).items() if 0.05 < s < 0.95}
     check_shares(speed, inside)
@@ -117,7 +117,7 @@ def test_requests_per_connection_have_their_shares() -> None:
         assert (drawn == count).mean() == pytest.approx(share, abs=5 * math.sqrt(share * (1 - share) / 20_000))
 
 
-def test_sizes_are_the_graphs_where_it_has_some_else_those_of_a_generated_web() -> None:
+def test_sizes_are_those_of_the_graph_or_else_those_of_a_generated_web() -> None:
     known = np.arange(6, dtype=np.int64)
     assert modelled_servers(web(2, 3, known)).size.tolist() == known.tolist()
     bare = web(2_000, 10)
@@ -174,7 +174,7 @@ def test_every_page_of_the_constant_model_takes_a_second() -> None:
     ],
     ids=str,
 )
-def test_bad_parameters_are_refused_in_one_line(bad: dict[str, object]) -> None:
+def test_invalid_parameters_are_refused_in_one_line(bad: dict[str, object]) -> None:
     with pytest.raises(ConfigError, match=f"server model: .*{next(iter(bad)).split('_')[0]}") as refusal:
         ServerModel(**bad)  # type: ignore[arg-type]
     assert "\n" not in str(refusal.value)

@@ -1,5 +1,5 @@
-"""Orders on a recorded crawl beside those of an independent, slow reference (spec/scheduling.md, end of section 5): seeds = the
-shortest URL of each host, one connection, w = 15 s, a second a page, d = 0.85."""
+"""Orders on a recorded crawl, compared with those of an independent slow reference (spec/scheduling.md, end of section
+5). Seeds are the shortest URL of each host, with one connection, w = 15 s, one second per page, and d = 0.85."""
 
 import heapq
 import math
@@ -16,7 +16,7 @@ from trapline.graph import Graph, load_graph, pagerank
 from trapline.simulate import simulate
 from trapline.simulate.metrics import average_cumulative_pagerank
 from trapline.strategies import load_strategy
-from trapline.strategies.inputs import default_rules, inputs_for
+from trapline.strategies.base.inputs import default_rules, inputs_for
 
 pytestmark = pytest.mark.skipif(bool(numba.config.DISABLE_JIT), reason="NUMBA_DISABLE_JIT=1: it would take minutes")
 
@@ -51,14 +51,15 @@ def average(graph: Graph, rank: np.ndarray, name: str, seed: int = 0) -> float:
 
 
 @pytest.mark.parametrize("name", REFERENCE)
-def test_average_cumulative_pagerank_is_that_of_the_reference(graph: Graph, rank: np.ndarray, name: str) -> None:
+def test_average_cumulative_pagerank_equals_that_of_the_reference(graph: Graph, rank: np.ndarray, name: str) -> None:
     assert average(graph, rank, name) == pytest.approx(REFERENCE[name], abs=0.01)
 
 
 @slow
-def test_random_takes_any_page_that_may_be_fetched_with_the_same_chance(graph: Graph, rank: np.ndarray) -> None:
-    """The reference has .584 and does not say how it draws. A draw fixed at discovery gives .570; this one gives what a plain
-    loop gives that draws among all the pages that may be fetched now. Means over 8 seeds, each spread by about .006."""
+def test_random_takes_every_allowed_page_with_equal_probability(graph: Graph, rank: np.ndarray) -> None:
+    """The reference has .584 and does not say how it samples. A sample fixed at discovery gives .570. Ours equals a
+    plain loop that samples among all pages that may be fetched now. Means over 8 seeds, each with a spread of about
+    .006."""
     ours = np.mean([average(graph, rank, "random", seed) for seed in range(8)])
     drawn = np.mean([average_cumulative_pagerank(drawn_order(graph, seed), rank) for seed in range(8)])
     assert ours == pytest.approx(drawn, abs=0.01)
@@ -66,7 +67,7 @@ def test_random_takes_any_page_that_may_be_fetched_with_the_same_chance(graph: G
 
 
 def drawn_order(graph: Graph, seed: int) -> np.ndarray:
-    """One connection, a second a page: at each step one of the waiting pages of all sites that do not rest."""
+    """One connection and one second per page: at each step a random waiting page of all sites that are not delayed."""
     draw = random.Random(seed)
     waiting: dict[int, list[int]] = {}
     seen: set[int] = set()

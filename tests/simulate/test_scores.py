@@ -1,4 +1,4 @@
-"""Scores are PageRank of the known graph: against a dense solution of the surfer's chain."""
+"""Scores are PageRank of the known graph, compared with a dense solution of the surfer's Markov chain."""
 
 import numpy as np
 import pytest
@@ -14,8 +14,8 @@ from trapline.simulate.scores import KnownGraph
 
 
 def surfer(graph: Graph, life: np.ndarray) -> np.ndarray:
-    """The stationary distribution over known pages. From a fetched page he follows a link; from any other, from a page without
-    links, and along a link to a page that is not known (too deep), he goes anywhere."""
+    """The stationary distribution over known pages. From a fetched page the surfer follows a link. From any other page,
+    from a page without links, and along a link to an unknown page (too deep), he jumps anywhere."""
     known = np.flatnonzero(life != UNKNOWN)
     place = {page: i for i, page in enumerate(known.tolist())}
     n = len(known)
@@ -36,7 +36,7 @@ def surfer(graph: Graph, life: np.ndarray) -> np.ndarray:
 
 
 def lives(graph: Graph, order: list[int]) -> list[np.ndarray]:
-    """A crawl in this order, every third page gone or leased when its turn comes: what is known after each step."""
+    """What is known after each step of a crawl in this order. Every third page is gone or leased when its turn comes."""
     life = np.full(graph.pages, UNKNOWN, np.uint8)
     life[graph.home] = WAITING
     seen = []
@@ -63,7 +63,7 @@ def test_scores_are_the_stationary_distribution_run_after_run(graph: Graph, orde
 
 
 def test_the_tolerance_bounds_the_error() -> None:
-    """In sum over all pages: the changes still to come shrink by the damping in each pass."""
+    """In the sum over all pages: the changes still to come shrink by the damping factor in each pass."""
     random = np.random.default_rng(3)
     graph = graph_of([random.permutation(300)[:6].tolist() for _ in range(300)], [0] * 300, [0])
     life = np.full(300, FETCHED, np.uint8)
@@ -72,7 +72,7 @@ def test_the_tolerance_bounds_the_error() -> None:
         assert error <= tolerance * DAMPING / (1 - DAMPING) * 2
 
 
-def test_a_link_that_leads_beyond_what_is_known_leads_anywhere() -> None:
+def test_a_link_to_an_unknown_page_is_a_jump_to_any_page() -> None:
     """Page 0 links to 1 and to 2, which is too deep to be known: x0 = .075 + .85 (x0/4 + x1/2), and x0 + x1 = 1."""
     graph = graph_of([[1, 2], [], []], [0, 0, 0], [0])
     scores = KnownGraph(graph, 1e-13).scores(np.array([FETCHED, WAITING, UNKNOWN], np.uint8))

@@ -1,4 +1,4 @@
-"""Numbers that no server or network can have are refused in one line."""
+"""Values that no server or network can have are refused in one line."""
 
 import math
 from dataclasses import replace
@@ -22,7 +22,7 @@ def with_values(name: str, values: Any) -> Servers:
 
 
 @pytest.mark.parametrize("name", (*SITE_VALUES, *PAGE_VALUES))
-def test_one_value_or_one_for_each_and_nothing_else(name: str) -> None:
+def test_a_parameter_has_one_value_or_one_for_each_item(name: str) -> None:
     right = 2 if name in SITE_VALUES else 3
     for count in (1, right):
         with_values(name, np.ones(count, np.int32)).check(GRAPH)
@@ -42,12 +42,12 @@ def test_no_value_is_negative_or_not_a_number(name: str, value: float) -> None:
 
 
 @pytest.mark.parametrize("name", ["connection_s", "latency_s", "size", "requests"])
-def test_what_would_never_end_is_refused(name: str) -> None:
+def test_infinite_times_are_refused(name: str) -> None:
     with pytest.raises(ConfigError, match=f"a value of {name} is inf"):
         with_values(name, [math.inf]).check(GRAPH)
 
 
-def test_a_server_sends_something() -> None:
+def test_a_server_speed_of_0_is_refused() -> None:
     with pytest.raises(ConfigError, match=r"a value of speed is 0\.0"):
         with_values("speed", [0.0]).check(GRAPH)
 
@@ -57,8 +57,8 @@ def test_simulate_checks_the_servers() -> None:
         simulate(GRAPH, pair("fifo", "fifo"), Rules(), servers=with_values("size", np.ones(2)))
 
 
-def test_numbers_of_another_type_are_taken_as_they_are() -> None:
-    """Whole seconds, or requests as int64: the compiled loop is made for one type only."""
+def test_numbers_of_another_type_are_converted() -> None:
+    """Whole seconds, or requests as int64. The compiled loop is made for one type only."""
     servers = replace(constant_servers(1.0), latency_s=np.array([2]), requests=np.array([1], np.int64))
     log = simulate(GRAPH, pair("fifo", "fifo"), Rules(delay_s=0.0), servers=servers).log
     assert log.end.tolist() == [2.0, 4.0, 6.0]
@@ -80,7 +80,7 @@ BAD_NETWORKS: list[tuple[dict[str, Any], str]] = [
 
 
 @pytest.mark.parametrize(("values", "said"), BAD_NETWORKS, ids=str)
-def test_no_network_is_like_that(values: dict[str, Any], said: str) -> None:
+def test_an_invalid_network_is_refused(values: dict[str, Any], said: str) -> None:
     with pytest.raises(ConfigError, match=said) as refused:
         Network(**values)
     assert "\n" not in str(refused.value)

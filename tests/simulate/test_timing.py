@@ -1,4 +1,4 @@
-"""What a crawl made of its time: bins lose nothing, and every curve goes through true points."""
+"""The use of time by a crawl: bins lose nothing, and every curve goes through true points."""
 
 import math
 from fractions import Fraction
@@ -31,14 +31,14 @@ logs = st.builds(
 
 
 def slow_share(span: tuple[float, float, int], left: float, right: float) -> Fraction:
-    """How much of an amount, spread evenly from begin to end, lies between two edges; exactly."""
+    """The exact share of an amount, spread evenly from begin to end, that lies between two edges."""
     begin, end, amount = Fraction(span[0]), Fraction(span[1]), span[2]
     overlap = min(end, Fraction(right)) - max(begin, Fraction(left))
     return amount * max(overlap, Fraction(0)) / (end - begin)
 
 
 @given(st.lists(spans, max_size=12), edge_lists)
-def test_the_bins_add_up_to_the_whole_exactly(found: list[tuple[float, float, int]], edges: list[float]) -> None:
+def test_the_bins_add_up_exactly_to_the_total(found: list[tuple[float, float, int]], edges: list[float]) -> None:
     begin, end, amount = (np.array(column) for column in zip(*found, strict=True)) if found else [np.zeros(0)] * 3
     parts = timing.in_bins(begin, end, amount.astype(np.int64), np.array(edges))
     assert len(parts) == len(edges) - 1 and (parts >= 0).all()
@@ -46,7 +46,7 @@ def test_the_bins_add_up_to_the_whole_exactly(found: list[tuple[float, float, in
 
 
 @given(st.lists(spans.filter(lambda span: span[1] - span[0] > 1e-3), min_size=1, max_size=8), edge_lists)
-def test_a_bin_has_what_lies_in_it(found: list[tuple[float, float, int]], edges: list[float]) -> None:
+def test_a_bin_has_the_amount_between_its_edges(found: list[tuple[float, float, int]], edges: list[float]) -> None:
     within = [-1.0, *edges, 2e7]  # everything lies inside
     begin, end, amount = (np.array(column) for column in zip(*found, strict=True))
     parts = timing.in_bins(begin, end, amount, np.array(within))
@@ -75,7 +75,7 @@ def test_a_visit_lasts_from_its_first_row_to_its_last(log: FetchLog) -> None:
     assert ended.tolist() == [log.end[log.visit == number].max() for number in numbers]
 
 
-def test_a_visit_without_rows_is_no_visit() -> None:
+def test_a_visit_number_without_rows_is_not_a_visit() -> None:
     begun, ended = timing.visits(log_of((0, 0, 0.0, 1.0, 2.0), (1, 4, 1.0, 2.0, 3.0)))
     assert begun.tolist() == [0.0, 1.0] and ended.tolist() == [2.0, 3.0]
 
@@ -102,8 +102,8 @@ def test_edges_are_dense_where_much_happens_and_reach_to_the_end() -> None:
     assert np.count_nonzero(edges < 1) in range(45, 56)
 
 
-def test_the_link_is_wasted_where_nothing_comes() -> None:
-    """One second of transfer at full speed, one of silence."""
+def test_the_link_is_wasted_while_nothing_arrives() -> None:
+    """One second of transfer at full speed, and one second of silence."""
     log = log_of((0, 0, 0.0, 0.0, 1.0), (1, 1, 1.0, 2.0, 2.0, FAILED))
     edges = np.array([0.0, 1.0, 2.0])
     received = timing.bytes_received(log, np.array([500, 0]), edges)
@@ -112,12 +112,12 @@ def test_the_link_is_wasted_where_nothing_comes() -> None:
     assert timing.optimal_seconds(500, math.inf) is None
 
 
-def test_a_link_for_each_connection_carries_as_many_times_as_much() -> None:
+def test_separate_links_carry_the_bandwidth_times_the_connections() -> None:
     assert timing.capacity(Network(bandwidth=10.0), connections=5) == 10
     assert timing.capacity(Network(bandwidth=10.0, per_connection=True), connections=5) == 50
 
 
-def test_nothing_fetched_takes_no_time_and_brings_nothing() -> None:
+def test_an_empty_log_takes_no_time_and_has_no_quality() -> None:
     edges = timing.bin_edges(NOTHING)
     assert edges.tolist() == [0.0]
     assert len(timing.active_connections(timing.visits(NOTHING), edges)) == 0
@@ -127,7 +127,7 @@ def test_nothing_fetched_takes_no_time_and_brings_nothing() -> None:
 
 
 @given(logs)
-def test_all_quality_is_in_with_the_last_page(log: FetchLog) -> None:
+def test_all_quality_is_fetched_with_the_last_page(log: FetchLog) -> None:
     rows = log.result == FETCHED
     early, late = timing.seconds_until(log, np.ones(60), (0.5, 1.0))
     assert early <= late == (log.end[rows][-1] if rows.any() else 0.0)

@@ -1,4 +1,4 @@
-"""docs/worked-example.md is what happens: the web, the log and the picture are read from the page."""
+"""docs/worked-example.md is true: the web, the log and the picture are read from the page and compared with a simulation."""
 
 import math
 from pathlib import Path
@@ -72,8 +72,8 @@ def test_the_example_has_three_sites_six_pages_and_one_server_that_closes() -> N
     assert servers().requests.tolist() == [0, 0, 1]
 
 
-def test_every_moment_of_the_log_is_the_one_on_the_page() -> None:
-    """To the last bit: all numbers on the way are whole."""
+def test_every_moment_of_the_log_is_as_on_the_page() -> None:
+    """To the last bit, because all numbers involved are whole."""
     said = [
         Row(
             NAMES.index(r["page"]),
@@ -86,7 +86,7 @@ def test_every_moment_of_the_log_is_the_one_on_the_page() -> None:
     assert crawled() == said
 
 
-def test_the_slow_twin_gets_the_same() -> None:
+def test_the_slow_twin_gives_the_same_log() -> None:
     twin = Twin(
         web(),
         pair("fifo", "fifo"),
@@ -109,7 +109,7 @@ def test_the_example_is_polite() -> None:
 
 
 def draw_connections(log: list[Row]) -> list[str]:
-    """A visit goes to the first connection that is free at its start; its pages follow it."""
+    """A visit goes to the first connection that is free at its start, and its pages follow."""
     lines, owner = [[" "] * 24 for _ in range(CONNECTIONS)], {}
     connection_s = servers().connection_s
     for row in sorted(log, key=lambda row: row.start):
@@ -128,7 +128,7 @@ def paint(line: list[str], since: float, until: float, sign: str) -> None:
 
 
 def draw_link(log: list[Row]) -> str:
-    """What the link carries in each second: all of it, or what the transfers under way can send."""
+    """What the link carries in each second: its bandwidth, or what the active transfers can send."""
     line: list[Any] = []
     for second in range(24):
         speeds = [servers().speed[web().site[r.page]] for r in log if r.first_byte <= second < r.end]
@@ -143,6 +143,6 @@ def test_the_picture_shows_the_log(name: str, which: int) -> None:
     assert f"\n{name:15}{[*draw_connections(log), draw_link(log)][which]}\n" in TEXT
 
 
-def test_the_bytes_are_added_up_right() -> None:
+def test_the_sum_of_bytes_on_the_page_is_right() -> None:
     size = int(servers().size.sum())
     assert f"The {size} bytes would take {size / NETWORK.bandwidth} s" in TEXT

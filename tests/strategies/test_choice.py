@@ -1,4 +1,4 @@
-"""A strategy by the words it was chosen with."""
+"""The choice of a strategy by its name."""
 
 from pathlib import Path
 
@@ -6,12 +6,12 @@ import pytest
 
 from trapline.errors import ConfigError
 from trapline.strategies import page_ranks, site_ranks, strategies
-from trapline.strategies.choice import live_strategy, split, with_halves, worded
+from trapline.strategies.base.choice import live_strategy, split, with_halves, worded
 
 SOURCE = Path(__file__).parents[2] / "src" / "trapline" / "strategies"
 
 
-def test_every_name_and_every_pair_is_a_word() -> None:
+def test_every_strategy_and_every_pair_has_a_name() -> None:
     for name in strategies():
         assert worded(name).name == name
     for page in page_ranks():
@@ -22,7 +22,7 @@ def test_every_name_and_every_pair_is_a_word() -> None:
 
 
 @pytest.mark.parametrize("text", ["opics", "opic+", "opic+fifos", "+fifo", "a+b+c", ""])
-def test_a_word_that_means_nothing_is_said(text: str) -> None:
+def test_an_unknown_name_is_reported(text: str) -> None:
     with pytest.raises(ConfigError):
         worded(text)
 
@@ -33,7 +33,7 @@ def test_a_file_may_have_a_plus_in_its_name(tmp_path: Path) -> None:
     assert split(str(file)) is None and split("c+d") == ("c", "d")
 
 
-def test_halves_are_replaced_one_by_one() -> None:
+def test_page_rank_and_site_rank_are_replaced_independently() -> None:
     whole = worded("breadth-first")
     assert with_halves(whole, None, None) is whole
     replaced = with_halves(whole, "opic", None)
@@ -46,12 +46,12 @@ def test_halves_are_replaced_one_by_one() -> None:
 
 
 @pytest.mark.parametrize("quality", ["opic", "zipf"])
-def test_a_live_strategy_takes_its_quality_from_where_it_is_told(quality: str) -> None:
+def test_a_live_strategy_takes_its_quality_from_the_given_source(quality: str) -> None:
     chosen = live_strategy("quality+fifo", None, None, quality, has_history=False)
     assert chosen.page.name == ("opic" if quality == "opic" else "quality")
 
 
-def test_a_live_strategy_that_needs_what_is_not_given_is_refused() -> None:
+def test_a_live_strategy_with_a_missing_input_is_refused() -> None:
     with pytest.raises(ConfigError, match="--history"):
         live_strategy("historical-pagerank-zero", None, None, "opic", has_history=False)
     assert live_strategy("historical-pagerank-zero", None, None, "opic", has_history=True)

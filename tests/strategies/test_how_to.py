@@ -1,4 +1,4 @@
-"""The worked example of docs/how-to/add-a-strategy.md, as it stands there: its file is loaded, its table is what happens."""
+"""The worked example of docs/how-to/add-a-strategy.md: its file is loaded as written, and its table is true."""
 
 import re
 from pathlib import Path
@@ -23,7 +23,7 @@ def file(tmp_path: Path) -> str:
 
 
 def starts(strategy: Strategy) -> list[tuple[int, int]]:
-    """When each page is begun: a visit is one page here, and takes a second."""
+    """The start of each page. A visit has one page here and takes a second."""
     free_at = {0: 0, 1: 0}
     now, rows = 0, []
     for page in crawl(WEB, strategy, Rules(delay_s=15.0)):
@@ -35,7 +35,7 @@ def starts(strategy: Strategy) -> list[tuple[int, int]]:
     return rows
 
 
-def test_the_table_of_the_page_is_what_happens(file: str) -> None:
+def test_the_table_of_the_page_is_true(file: str) -> None:
     table = [(int(start), int(page)) for start, page in re.findall(r"^\| (\d+) \| (\d+) \|", PAGE, re.M)]
     assert len(table) == WEB.pages
     assert starts(load_strategy(file)) == table
@@ -48,7 +48,7 @@ def test_votes_order_the_pages_of_a_site_and_the_failures_of_a_site_count(file: 
     assert without_votes == [0, 3, 1, 4, 2, 5]
 
 
-def test_the_example_crawls_a_generated_web_whole_and_alone_or_paired(file: str) -> None:
+def test_the_example_crawls_a_whole_generated_web_alone_and_in_a_pair(file: str) -> None:
     web = generate(300, 6, seed=1)
     orders = [crawl(web, one, Rules(delay_s=1.0)) for one in (load_strategy(file), pair(file, "crawl-ability"))]
     assert sorted(orders[0]) == sorted(orders[1]) and len(set(orders[0])) == len(orders[0]) > 250

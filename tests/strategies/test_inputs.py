@@ -1,4 +1,4 @@
-"""Qualities and old crawls become one number a page; what is wrong with them is one line that says where."""
+"""Qualities and old crawls become one number per page. An error is one line that names the place."""
 
 import gzip
 from pathlib import Path
@@ -15,7 +15,7 @@ from trapline.frontier.layout import RANK_LIMIT
 from trapline.graph import Graph, LoadOptions, generate, load_graph, pagerank, save
 from trapline.graph.strings import StoredStrings
 from trapline.strategies import Strategy, load_strategy, page_ranks, pair, strategies
-from trapline.strategies.inputs import (
+from trapline.strategies.base.inputs import (
     INPUTS,
     CrawlHistory,
     check_inputs,
@@ -47,12 +47,12 @@ def quality(source: str, graph: Graph = WEB, seed: int = 0) -> list[float]:
 # Quality.
 
 
-def test_pagerank_is_that_of_the_graph_and_opic_is_not_known_beforehand() -> None:
+def test_pagerank_is_that_of_the_graph_and_opic_has_no_values_beforehand() -> None:
     assert quality("pagerank") == RANK.tolist()
     assert quality_values("opic", WEB, RANK, 0) is None
 
 
-def test_zipf_gives_each_of_1_over_i_once_in_an_order_of_the_seed() -> None:
+def test_zipf_gives_each_value_1_over_i_once_in_an_order_by_seed() -> None:
     web = generate(200, 5, seed=1)
     orders = [quality("zipf", web, seed) for seed in (0, 0, 1)]
     assert orders[0] == orders[1] != orders[2]
@@ -60,12 +60,12 @@ def test_zipf_gives_each_of_1_over_i_once_in_an_order_of_the_seed() -> None:
 
 
 @pytest.mark.parametrize("name", ["values.txt", "values.txt.gz"])
-def test_a_file_names_pages_by_url_the_later_row_counts_and_others_have_0(tmp_path: Path, name: str) -> None:
+def test_a_file_gives_values_by_url_where_the_last_row_counts_and_other_pages_have_0(tmp_path: Path, name: str) -> None:
     text = "# views\n\nhttp://a/\t3\nhttp://a/x y 1e-3 \nhttp://a/é\t2\r\nhttp://elsewhere/ 7\nhttp://a/ 4.5\n"
     assert quality(written(tmp_path, text, name)) == [4.5, 0.001, 2.0, 0.0]
 
 
-def test_a_file_goes_by_the_urls_of_a_generated_web(tmp_path: Path) -> None:
+def test_a_file_works_with_the_urls_of_a_generated_web(tmp_path: Path) -> None:
     web = generate(50, 5, seed=1)
     assert web.urls is not None
     rows = "".join(f"{web.urls[page]}\t{page}\n" for page in range(50))
@@ -80,8 +80,8 @@ def test_a_row_without_a_number_is_named(tmp_path: Path, row: str) -> None:
         quality(written(tmp_path, f"http://a/ 1\n{row}\n"))
 
 
-def test_a_page_cannot_be_worth_less_than_nothing(tmp_path: Path) -> None:
-    """The share of what was fetched would rise and fall, and every number made of it would be nonsense."""
+def test_a_negative_quality_is_refused(tmp_path: Path) -> None:
+    """Otherwise the share of the fetched quality would rise and fall, and all measures derived from it would be meaningless."""
     with pytest.raises(ConfigError, match="-2 for http://a/; a quality must be at least 0"):
         quality(written(tmp_path, "http://a/ -2\n"))
 
@@ -100,7 +100,7 @@ def test_a_damaged_file_is_named(tmp_path: Path) -> None:
         quality(str(path))
 
 
-def test_a_name_that_is_nothing_is_answered_with_the_nearest() -> None:
+def test_the_error_for_an_unknown_name_suggests_the_nearest() -> None:
     with pytest.raises(ConfigError, match=r"--quality pagerang: no such file.*did you mean 'pagerank'"):
         quality("pagerang")
 
@@ -131,7 +131,7 @@ def functions(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.usefixtures("functions")
-def test_a_users_function_in_the_current_folder_is_asked_for_all_urls() -> None:
+def test_a_users_function_in_the_current_folder_is_called_with_all_urls() -> None:
     assert quality("worths:length") == [len(url) for url in URLS]
 
 
@@ -151,14 +151,14 @@ def test_a_users_function_in_the_current_folder_is_asked_for_all_urls() -> None:
         ("broken:rank", "SyntaxError"),
     ],
 )
-def test_what_a_users_function_does_wrong_is_one_line(source: str, says: str) -> None:
+def test_an_error_of_a_users_function_is_reported_in_one_line(source: str, says: str) -> None:
     with pytest.raises(ConfigError) as caught:
         quality(source)
     assert str(caught.value).startswith(f"--quality {source}: ")
     assert says in str(caught.value) and "\n" not in str(caught.value)
 
 
-def test_with_opic_whatever_goes_by_quality_goes_by_cash() -> None:
+def test_with_opic_the_quality_is_the_cash() -> None:
     for strategy in strategies().values():
         by_cash = with_quality(strategy, "opic")
         assert by_cash.site is strategy.site and by_cash.name == strategy.name
@@ -222,7 +222,7 @@ def inputs(
     return inputs_for(strategy, graph, RANK, np.array([4.0, 3.0, 2.0, 1.0]), history, seed)
 
 
-def test_a_new_page_draws_an_old_one_by_seed_and_url_alone() -> None:
+def test_a_new_page_samples_an_old_one_by_seed_and_url_only() -> None:
     strategy = load_strategy("historical-pagerank-random")
     drawn = [tuple(inputs(strategy, seed=seed)["history_random"].tolist()) for seed in range(30)]
     assert all(values[0] == 0.1 and values[2] == 0.2 for values in drawn)
@@ -232,7 +232,7 @@ def test_a_new_page_draws_an_old_one_by_seed_and_url_alone() -> None:
     assert tuple(backwards.tolist()[::-1]) == drawn[0]
 
 
-def test_old_pages_are_drawn_equally_often() -> None:
+def test_old_pages_are_sampled_equally_often() -> None:
     web = generate(6000, 20, seed=1)
     history = CrawlHistory(np.full(web.pages, -1.0), np.array([0.0, 1.0, 2.0]))
     drawn = inputs(load_strategy("historical-pagerank-random"), web, history)["history_random"]
@@ -240,11 +240,11 @@ def test_old_pages_are_drawn_equally_often() -> None:
     assert np.abs(np.bincount(drawn.astype(int)) - web.pages / 3).max() < 183
 
 
-# What a strategy needs.
+# The inputs of a strategy.
 
 
 @pytest.mark.parametrize("page", page_ranks())
-def test_a_page_rank_is_given_what_it_declares_and_no_more(page: str) -> None:
+def test_a_page_rank_gets_exactly_the_inputs_that_it_declares(page: str) -> None:
     strategy = pair(page, "top-page")
     given = inputs(strategy)
     assert tuple(given) == strategy.page.inputs
@@ -252,11 +252,11 @@ def test_a_page_rank_is_given_what_it_declares_and_no_more(page: str) -> None:
     assert set(given) <= set(INPUTS)
 
 
-def test_omniscient_goes_by_pagerank_whatever_quality_says() -> None:
+def test_omniscient_uses_pagerank_whatever_the_quality() -> None:
     assert inputs(load_strategy("omniscient"))["pagerank"].tolist() == RANK.tolist()
 
 
-def test_the_option_that_is_missing_is_named() -> None:
+def test_a_missing_option_is_named() -> None:
     for name in (name for name in strategies() if name.startswith("historical")):
         with pytest.raises(ConfigError, match=f"'{name}' needs the PageRank of an old crawl: give --history"):
             inputs(load_strategy(name), history=None)
@@ -264,7 +264,7 @@ def test_the_option_that_is_missing_is_named() -> None:
         check_inputs(load_strategy("quality"), has_quality=False, has_history=True)
 
 
-def test_an_input_that_nobody_knows_is_refused() -> None:
+def test_an_unknown_input_is_refused() -> None:
     from dataclasses import replace
 
     page = replace(page_ranks()["quality"], columns=("views",), inputs=("views",))
@@ -275,7 +275,7 @@ def test_an_input_that_nobody_knows_is_refused() -> None:
 
 
 @pytest.mark.parametrize(("pages", "k"), [(10, 50), (1750, 50), (3500, 100), (3_500_000, 100_000)])
-def test_scores_come_35_times_a_crawl_unless_told_otherwise(pages: int, k: int) -> None:
+def test_scores_come_35_times_per_crawl_by_default(pages: int, k: int) -> None:
     batch, partial = load_strategy("batch-pagerank"), load_strategy("partial-pagerank")
     assert default_rules(batch, Rules(), pages) == Rules(batch=k)
     assert default_rules(partial, Rules(), pages) == Rules(rescore=k)

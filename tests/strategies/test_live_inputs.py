@@ -1,4 +1,4 @@
-"""A page gets the same numbers beforehand in a live crawl, where its URL is asked for, as on a graph, where all are there at once."""
+"""A page gets the same input values in a live crawl, which asks by URL, as on a graph, where all URLs are known."""
 
 import sys
 from pathlib import Path
@@ -14,8 +14,8 @@ from trapline.graph import Graph, generate, pagerank
 from trapline.graph.formats.saved import save
 from trapline.graph.strings import decoded
 from trapline.strategies import Strategy, load_strategy, pair
-from trapline.strategies.inputs import history_values, inputs_for, quality_values
-from trapline.strategies.live_inputs import Values, live_inputs, quality_of
+from trapline.strategies.base.inputs import history_values, inputs_for, quality_values
+from trapline.strategies.base.live_inputs import Values, live_inputs, quality_of
 
 HISTORICAL = ["historical-pagerank-" + name for name in ("omniscient", "random", "zero", "parent")]
 
@@ -40,8 +40,8 @@ def live(
 def same(ours: dict[str, Values], theirs: dict[str, np.ndarray], urls: list[str]) -> None:
     assert ours.keys() == theirs.keys()
     for name, values in theirs.items():
-        asked = [value for at in range(0, len(urls), 7) for value in ours[name](urls[at : at + 7])]
-        assert asked == values.tolist(), name
+        found = [value for at in range(0, len(urls), 7) for value in ours[name](urls[at : at + 7])]
+        assert found == values.tolist(), name
 
 
 @pytest.fixture
@@ -75,7 +75,7 @@ def test_history_from_a_graph(web: Graph, urls: list[str], tmp_path: Path) -> No
     )
 
 
-def test_history_that_cannot_be_is_said(tmp_path: Path) -> None:
+def test_an_invalid_history_is_reported(tmp_path: Path) -> None:
     strategy = load_strategy("historical-pagerank-random")
     with pytest.raises(ConfigError, match="--history"):
         live(strategy)
@@ -119,7 +119,7 @@ def test_quality_from_a_function(web: Graph, urls: list[str], function: str) -> 
     same(live(pair("quality", "fifo"), quality_of(function, 0, canonical)), {"quality": theirs}, urls)
 
 
-def test_nothing_is_worth_less_than_nothing(tmp_path: Path, function: str) -> None:
+def test_a_negative_quality_is_refused(tmp_path: Path, function: str) -> None:
     (tmp_path / "values").write_text("http://a.org/ -1\n")
     with pytest.raises(ConfigError, match=r"-1 for http://a.org/; a quality must be at least 0"):
         quality_of(str(tmp_path / "values"), 0, canonical)
@@ -130,7 +130,7 @@ def test_nothing_is_worth_less_than_nothing(tmp_path: Path, function: str) -> No
 
 
 @given(st.lists(st.text(max_size=12), unique=True, max_size=30), st.integers(-(2**40), 2**40))
-def test_zipf_is_a_value_of_the_url_and_the_seed_alone(urls: list[str], seed: int) -> None:
+def test_zipf_depends_on_the_url_and_the_seed_only(urls: list[str], seed: int) -> None:
     values = quality_of("zipf", seed, canonical)
     assert values is not None
     assert list(values(urls)) == [values([url])[0] for url in urls]
@@ -138,7 +138,7 @@ def test_zipf_is_a_value_of_the_url_and_the_seed_alone(urls: list[str], seed: in
 
 
 @pytest.mark.parametrize("source", ["opic", "pagerank"])
-def test_what_nobody_knows_beforehand_is_none(source: str) -> None:
+def test_a_source_without_values_beforehand_gives_nothing(source: str) -> None:
     assert quality_of(source, 0, canonical) is None
     with pytest.raises(ConfigError, match="--quality"):
         live(load_strategy("omniscient"))

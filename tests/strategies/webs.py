@@ -1,6 +1,8 @@
-"""Small random webs, and a crawl of one by one connection through the frontier's face: a page takes a second, scores none.
+"""Small random webs, and a crawl of one by one connection through the frontier's interface. A page takes a second, and
+scores take no time.
 
-What a strategy's laws need and no more: mishaps and several connections are in tests/frontier/worlds.py.
+This is what the laws of strategies need. tests/frontier/worlds.py has failures and several connections.
+
 """
 
 from typing import Any
@@ -28,7 +30,7 @@ def graph_of(links: list[list[int]], site: list[int], ips: list[int] | None = No
 
 
 def random_graph(number: int) -> Graph:
-    """Up to 7 sites on up to 3 addresses, up to 40 pages; every site has a page, its home."""
+    """Up to 7 sites on up to 3 addresses, up to 40 pages. Every site has a home page."""
     random = np.random.default_rng(number)
     sites = int(random.integers(1, 8))
     pages = sites + int(random.integers(0, 34))
@@ -37,7 +39,7 @@ def random_graph(number: int) -> Graph:
     return graph_of(links, site, random.integers(0, min(3, sites), sites).tolist())
 
 
-# A web is one number, and nothing is shrunk: uncompiled that would take minutes, and a web of 40 pages can be read.
+# A web is one number, and nothing is shrunk: uncompiled that would take minutes, and a web of 40 pages is readable.
 GRAPHS = st.integers(0, 2**32 - 1).map(random_graph)
 
 
@@ -47,7 +49,8 @@ def inputs_of(strategy: Strategy, pages: int) -> dict[str, Any]:
 
 
 def known_pagerank(graph: Graph, known: set[int], fetched: set[int]) -> Any:
-    """PageRank of the known graph, 0 for all other pages: nodes = pages discovered, links = those of pages fetched."""
+    """PageRank of the known graph, and 0 for all other pages. Its nodes are the discovered pages, its links those of
+    fetched pages."""
     nodes = sorted(known)
     rank = dict.fromkeys(nodes, 1.0 / len(nodes))
     for _ in range(40):

@@ -1,4 +1,4 @@
-"""Pages that change: versions, what differs and what does not, conditional requests, births; and all of it over real sockets."""
+"""Pages that change: versions, what differs and what does not, conditional requests and births, also over real sockets."""
 
 import re
 from array import array
@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.testweb.changing import changes, changing_web
-from tests.testweb.webs import SIZE, asked, connect, numbered, one_answer, request
+from tests.testweb.webs import SIZE, connect, numbered, one_answer, request, response_to
 from trapline.errors import ConfigError
 from trapline.refresh import drawn_trace, trace_of_pages
 from trapline.testweb import (
@@ -70,25 +70,25 @@ def test_a_version_counts_the_updates_of_all_rounds(moments: list[float], now_s:
     assert one.updated_s(0, now_s) == pytest.approx(max([at_s for at_s in every if at_s <= now_s], default=0.0))
 
 
-def test_a_trace_is_dealt_to_all_pages_and_speeded_up() -> None:
+def test_a_trace_is_distributed_over_all_pages_and_sped_up() -> None:
     graph = numbered(sites=5, pages_per_site=20)
     trace = trace_of_pages("hand", [np.array([0.0, 30.0]), np.array([100.0])], ["a", "b"])
     dealt = changes_of(graph, trace, speed=10.0)
     counts = np.diff(dealt.offsets)
     assert sorted(counts.tolist()) == [1] * 50 + [2] * 50 and 10.0 < dealt.round_s < 10.001
     own = {tuple(dealt.at_s[begin:end]) for begin, end in pairwise(dealt.offsets)}
-    assert len(own) > 90  # a history that serves again is turned
+    assert len(own) > 90  # a history that is used again is rotated
     gaps = [second - first for first, second in (one for one in own if len(one) == 2)]
     assert all(min(abs(gap - 3.0), abs(gap - 7.0)) < 1e-9 for gap in gaps)
 
 
-def test_the_seed_says_who_changes_when() -> None:
+def test_the_seed_determines_which_page_changes_when() -> None:
     graph, trace = numbered(), drawn_trace("bursty", 12, 200, 1.0, seed=0)
     first, again, other = (changes_of(graph, trace, seed=seed) for seed in (1, 1, 2))
     assert first.offsets == again.offsets and first.at_s == again.at_s and first.offsets != other.offsets
 
 
-def test_no_speed_is_refused() -> None:
+def test_a_speed_of_0_is_refused() -> None:
     with pytest.raises(ConfigError, match="speed"):
         changes_of(numbered(), drawn_trace("poisson", 12, 10, 1.0, seed=0), speed=0.0)
 
@@ -96,7 +96,7 @@ def test_no_speed_is_refused() -> None:
 # ---- content
 
 
-def test_content_differs_by_version_and_by_nothing_else() -> None:
+def test_content_differs_by_version_only() -> None:
     web = web_of({PAGE: [5.0, 6.0]})
     seen = [at(web, since_s) for since_s in (0.0, 4.9, 5.0, 5.9, 6.0, 99.0)]
     assert [made.version for made in seen] == [0, 0, 1, 1, 2, 2]
@@ -104,7 +104,7 @@ def test_content_differs_by_version_and_by_nothing_else() -> None:
     assert {len(made.body) for made in seen} == {SIZE}
 
 
-def test_noise_differs_at_any_moment_and_shows_nowhere() -> None:
+def test_noise_always_differs_and_is_never_visible() -> None:
     web = web_of({PAGE: [5.0]}, noise=True)
     seen = [at(web, since_s).body for since_s in (1.0, 2.0, 3.0, 5.0)]
     assert len(set(seen)) == 4 and {len(body) for body in seen} == {SIZE}
@@ -112,7 +112,7 @@ def test_noise_differs_at_any_moment_and_shows_nowhere() -> None:
     assert at(web, 1.0).body == seen[0]  # no generator behind it
 
 
-def test_a_web_without_changes_is_as_it_was() -> None:
+def test_a_web_without_changes_stays_the_same() -> None:
     web = build_web(numbered())
     made = answer(web, 0, get("/"), now=123.0)
     assert made.body == render(web, 0) and made.version == 0 and web.constant
@@ -139,7 +139,7 @@ def test_a_copy_is_confirmed_until_the_page_changes() -> None:
     assert at(web, 4.0, none_match="*").status == 304
 
 
-def test_tags_go_before_dates() -> None:
+def test_etags_take_precedence_over_dates() -> None:
     web = web_of({})
     tag, date = field(at(web, 1.0), "ETag"), field(at(web, 1.0), "Last-Modified")
     assert at(web, 1.0, '"another"', date).status == 200
@@ -147,7 +147,7 @@ def test_tags_go_before_dates() -> None:
     assert at(web, 1.0, modified_since="yesterday").status == 200
 
 
-def test_a_date_is_never_that_of_two_versions() -> None:
+def test_no_two_versions_share_a_date() -> None:
     """Two updates in one second, and a client that asked between them."""
     web = web_of({PAGE: [5.0, 5.5]}, "date")
     dates = {since_s: field(at(web, since_s), "Last-Modified") for since_s in (4.0, 5.1, 5.6, 5.8)}
@@ -157,7 +157,7 @@ def test_a_date_is_never_that_of_two_versions() -> None:
     assert at(web, 9.0, modified_since=formatdate(BEGAN + 9.0, usegmt=True)).status == 200
 
 
-def test_sites_may_say_less_than_they_should_or_nothing() -> None:
+def test_sites_may_send_fewer_validators_or_none() -> None:
     weak, fickle, none = (web_of({}, kind) for kind in ("weak", "fickle", "none"))
     tag = field(at(weak, 1.0), "ETag")
     assert tag.startswith('W/"') and not field(at(weak, 1.0), "Last-Modified")
@@ -166,11 +166,11 @@ def test_sites_may_say_less_than_they_should_or_nothing() -> None:
     assert not field(at(none, 1.0), "ETag") and at(none, 1.0, "", "Thu, 01 Jan 1970 00:00:00 GMT").status == 200
 
 
-def test_with_noise_a_tag_is_weak() -> None:
+def test_with_noise_an_etag_is_weak() -> None:
     assert field(at(web_of({}, noise=True), 1.0), "ETag").startswith("W/")
 
 
-def test_validators_are_drawn_by_site() -> None:
+def test_validators_are_chosen_per_site() -> None:
     web = build_web(numbered(200, 1), Mix(validators=(("weak", 0.5), ("date", 0.25))))
     kinds = [behaviour.validators for behaviour in web.behaviours]
     assert 70 < kinds.count("weak") < 130 and 25 < kinds.count("date") < 75 and kinds.count("none") > 25
@@ -181,7 +181,7 @@ def test_validators_are_drawn_by_site() -> None:
 # ---- births
 
 
-def test_a_page_is_born_with_an_update_of_one_that_links_to_it() -> None:
+def test_a_page_is_born_at_an_update_of_a_page_that_links_to_it() -> None:
     graph = numbered(4, 50)
     trace = drawn_trace("poisson", graph.pages, 20 * graph.pages, 1.0, seed=2)
     web = build_web(graph, changes=changes_of(graph, trace, grows=0.5, seed=3)).at(80, began=BEGAN)
@@ -207,7 +207,7 @@ def test_links_change_only_with_their_page() -> None:
 # ---- real sockets
 
 
-def test_a_served_page_changes_and_its_log_says_so() -> None:
+def test_changes_of_a_served_page_are_in_the_log() -> None:
     web = changing_web(gap_s=0.05, behaving=Behaviour(validators="honest"), noise=True)
     with serve(web) as server:
         web = server.web
@@ -225,19 +225,19 @@ def test_a_served_page_changes_and_its_log_says_so() -> None:
     assert [f'W/"{PAGE:x}-{version:x}"'.encode() for version in log.version.tolist()] == tags
 
 
-def test_a_304_goes_out_whole_and_is_logged() -> None:
+def test_a_304_answer_is_complete_and_logged() -> None:
     web = build_web(numbered(), Behaviour(validators="honest"))
     with serve(web) as server:
         tag = f'"{PAGE:x}-0"'
-        confirmed = asked(server.web, PAGE, f"If-None-Match: {tag}", "Connection: close")
+        confirmed = response_to(server.web, PAGE, f"If-None-Match: {tag}", "Connection: close")
         assert confirmed.startswith(b"HTTP/1.1 304 Not Modified\r\n") and confirmed.endswith(b"\r\n\r\n")
-        assert asked(server.web, PAGE, 'If-None-Match: "0"', "Connection: close").startswith(b"HTTP/1.1 200 ")
-        asked(server.web, PAGE, "Connection: close", version="1.0")
+        assert response_to(server.web, PAGE, 'If-None-Match: "0"', "Connection: close").startswith(b"HTTP/1.1 200 ")
+        response_to(server.web, PAGE, "Connection: close", version="1.0")
         log = server.log()
     assert (log.status.tolist(), log.version.tolist()) == ([304, 200, 200], [0, 0, 0])
 
 
-def test_what_was_not_served_whole_has_no_version() -> None:
+def test_an_incomplete_answer_has_no_version_in_the_log() -> None:
     faults = tuple((name, 1 / 3) for name in ("reset", "error", "gzip"))
     web = replace(changing_web(1e3, Behaviour(faults=faults), pages_per_site=30), began=BEGAN)
     made = {web.fault(page): answer(web, web.site[page], get(web.paths[page]), now=BEGAN) for page in range(web.pages)}

@@ -1,4 +1,4 @@
-"""Freshness from a log: what its definition says, by hand and by a slow twin; from real sockets and from files."""
+"""Freshness from a log follows its definition, by hand and by a slow twin, from real sockets and from files."""
 
 import math
 from pathlib import Path
@@ -25,17 +25,17 @@ from trapline.testweb import (
     popularity,
     serve,
 )
-from trapline.testweb.freshness import read_accesses, read_fetches, read_history, write_history
-from trapline.testweb.log import write_log
+from trapline.testweb.checks.freshness import read_accesses, read_fetches, read_history, write_history
+from trapline.testweb.server.log import write_log
 
 PAGES = 3
 
 
 def fetches(*rows: Fetch, versions: list[int] | None = None) -> FetchTimes:
-    page, asked_s, had_s = zip(*rows, strict=True) if rows else ((), (), ())
+    page, requested_s, sent_s = zip(*rows, strict=True) if rows else ((), (), ())
     status = np.full(len(rows), 200)
     return FetchTimes(
-        np.array(page, int), np.array(asked_s), np.array(had_s), status, np.array(versions or status, int)
+        np.array(page, int), np.array(requested_s), np.array(sent_s), status, np.array(versions or status, int)
     )
 
 
@@ -52,7 +52,7 @@ def test_a_copy_is_fresh_from_its_answer_to_the_next_update() -> None:
 
 def test_an_update_while_the_answer_is_on_its_way_leaves_a_stale_copy() -> None:
     assert measured({0: [1.5]}, (0, 1.0, 2.0)).binary == 0.0
-    assert measured({0: [1.0]}, (0, 1.0, 2.0)).binary_of_copies == 1.0  # it was there when the request came
+    assert measured({0: [1.0]}, (0, 1.0, 2.0)).binary_of_copies == 1.0  # the update was there when the request came
 
 
 def test_pages_never_fetched_are_not_fresh() -> None:
@@ -60,7 +60,7 @@ def test_pages_never_fetched_are_not_fresh() -> None:
     assert measured({}, (0, 0.0, 0.0), (1, 0.0, 0.0), (2, 0.0, 0.0)).binary == 1.0
 
 
-def test_a_window_counts_what_lies_in_it_and_copies_had_before() -> None:
+def test_a_window_counts_its_events_and_earlier_copies() -> None:
     found = measured({0: [2.0, 7.0]}, (0, 3.0, 3.0), begin=5.0)
     assert found.binary_of_copies == pytest.approx(2 / 5)
     assert (found.updates, found.fetches, found.fetched) == (1, 0, 1)
@@ -78,7 +78,7 @@ def test_a_fetch_is_useful_if_it_brings_another_version() -> None:
     assert (found.fetches, found.useful) == (4, 3)
 
 
-def test_levels_are_measured_apart() -> None:
+def test_levels_are_measured_separately() -> None:
     known = history({}, 2)._replace(level=np.array(["normal", "super"]))
     found = freshness(known, fetches((1, 0.0, 0.0)), np.ones(2), 0.0, 10.0)
     assert [found[name].binary for name in ("all", "normal", "super")] == [0.5, 0.0, 1.0]
@@ -100,10 +100,10 @@ some_fetches = st.lists(
 @given(
     updates_of, st.tuples(moments, moments, moments), some_fetches, st.lists(st.integers(1, 5), min_size=3, max_size=3)
 )
-def test_it_finds_what_looking_at_every_moment_finds(
+def test_freshness_equals_that_of_a_look_at_every_moment(
     updates: dict[int, list[float]], born_s: tuple[float, ...], rows: list[Fetch], weights: list[int]
 ) -> None:
-    # All moments are whole, so that the middles of seconds see everything that happens.
+    # All moments are whole, so the middles of seconds see every event.
     updates = {page: [at for at in own if at > born_s[page]] for page, own in updates.items()}
     rows = [row for row in rows if row[1] >= born_s[row[0]]]
     grid = [second + 0.5 for second in range(5, 20)]
@@ -117,7 +117,7 @@ def test_it_finds_what_looking_at_every_moment_finds(
 
 
 @pytest.mark.parametrize("form", ["csv", "parquet"])
-def test_from_real_requests_and_from_files_it_is_the_same(form: str, tmp_path: Path) -> None:
+def test_freshness_from_real_requests_equals_that_from_files(form: str, tmp_path: Path) -> None:
     web = changing_web(gap_s=0.02, behaving=Behaviour(validators="honest"), sites=2, pages_per_site=3)
     with serve(web) as server:
         web = server.web
@@ -126,10 +126,10 @@ def test_from_real_requests_and_from_files_it_is_the_same(form: str, tmp_path: P
                 own.sendall(request(web, page))
                 one_answer(own)
         log = server.log()
-    end_s = float(fetches_of(log).had_s.max())
+    end_s = float(fetches_of(log).sent_s.max())
     weights = popularity(web.pages, 0.85, 3)
     direct = freshness(history_of(web, end_s), fetches_of(log), weights, 0.0, end_s)
-    assert direct["all"].fetched == 3 and direct["all"].fetches + 1 == 5  # the window ends with the last
+    assert direct["all"].fetched == 3 and direct["all"].fetches + 1 == 5  # the window ends with the last one
     assert 0.0 < direct["all"].binary < direct["all"].binary_of_copies <= 1.0
     write_log(log, tmp_path / f"log.{form}")
     write_history(web, web.began + end_s, tmp_path / f"history.{form}")
@@ -149,7 +149,7 @@ def test_accesses_are_read_by_their_urls(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("text", ["http://a.org/\n", "soon\thttp://a.org/\n", "1\thttp://[\n"])
-def test_what_is_no_access_is_named_by_its_line(text: str, tmp_path: Path) -> None:
+def test_an_invalid_access_is_named_by_its_line(text: str, tmp_path: Path) -> None:
     (tmp_path / "accesses").write_text(text)
     with pytest.raises(ConfigError, match="line 1"):
         read_accesses(tmp_path / "accesses", {}, 0.0)
@@ -158,13 +158,13 @@ def test_what_is_no_access_is_named_by_its_line(text: str, tmp_path: Path) -> No
 @pytest.mark.parametrize(
     ("text", "hint"), [("a,b\n1,2\n", "no column host"), ("", "cannot be read, neither CSV nor Parquet")]
 )
-def test_what_is_no_history_is_refused(text: str, hint: str, tmp_path: Path) -> None:
+def test_an_invalid_history_is_refused(text: str, hint: str, tmp_path: Path) -> None:
     (tmp_path / "history.csv").write_text(text)
     with pytest.raises(ConfigError, match=hint):
         read_history(tmp_path / "history.csv")
 
 
-def test_popularity_is_a_law_of_ranks() -> None:
+def test_popularity_follows_a_power_law_of_ranks() -> None:
     shares = popularity(100, 1.0, seed=5)
     assert shares.sum() == pytest.approx(1.0) and sorted(shares)[-1] == pytest.approx(2 * sorted(shares)[-2])
     assert (popularity(100, 1.0, seed=6) != shares).any() and (popularity(4, 0.0) == 0.25).all()

@@ -1,4 +1,4 @@
-"""The server's log: a row a request, readable while it serves, and as files."""
+"""The server's log: one row per request, readable while it serves, and as files."""
 
 import csv
 from pathlib import Path
@@ -6,15 +6,15 @@ from pathlib import Path
 import pyarrow.parquet as parquet
 import pytest
 
-from tests.testweb.webs import SIZE, asked, connect, numbered, one_answer, request
+from tests.testweb.webs import SIZE, connect, numbered, one_answer, request, response_to
 from trapline.errors import ConfigError
 from trapline.testweb import ROBOTS_FILE, Behaviour, RequestLog, build_web, serve
-from trapline.testweb.log import COLUMNS, write_log
+from trapline.testweb.server.log import COLUMNS, write_log
 
 
 @pytest.fixture(scope="module")
 def log() -> RequestLog:
-    """Of two pages on one connection, then a robots.txt, a stranger, a wrong host and a page that never comes."""
+    """Two pages on one connection, then a robots.txt, an unknown path, a wrong host and a page that never comes."""
     web = build_web(numbered(), [Behaviour(), Behaviour(robots="rules"), Behaviour(faults=(("silent", 1.0),))])
     with serve(web) as server:
         web = server.web
@@ -50,11 +50,11 @@ def test_every_request_has_its_row(log: RequestLog) -> None:
 
 def test_times_are_in_order(log: RequestLog) -> None:
     assert (log.end_s >= log.arrival_s).all()
-    assert (log.arrival_s[1:] >= log.end_s[:-1]).all()  # one after the other, each on the word of the answer before
+    assert (log.arrival_s[1:] >= log.end_s[:-1]).all()  # one after the other, each after the answer before
 
 
 @pytest.mark.parametrize("name", ["log.csv", "log.parquet"])
-def test_files_say_what_the_log_says(log: RequestLog, tmp_path: Path, name: str) -> None:
+def test_written_files_equal_the_log(log: RequestLog, tmp_path: Path, name: str) -> None:
     write_log(log, tmp_path / name)
     if name.endswith("csv"):
         heading, *rows = list(csv.reader((tmp_path / name).open(newline="")))
@@ -73,7 +73,7 @@ def test_another_kind_of_file_is_refused(log: RequestLog, tmp_path: Path) -> Non
         write_log(log, tmp_path / "log.txt")
 
 
-def test_a_log_can_be_had_at_the_end_of_a_web() -> None:
+def test_the_log_is_readable_after_the_web_has_ended() -> None:
     with serve(build_web(numbered())) as server:
-        asked(server.web, 0, "Connection: close")
+        response_to(server.web, 0, "Connection: close")
         assert len(server.log()) == 1

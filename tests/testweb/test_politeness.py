@@ -1,4 +1,4 @@
-"""The checker: what is forged is found, what is polite is not blamed, and it counts what its definition counts."""
+"""The politeness checker finds forged violations, reports no polite log, and agrees with its definition."""
 
 from dataclasses import replace
 
@@ -9,10 +9,10 @@ from hypothesis import strategies as st
 
 from tests.testweb.webs import numbered
 from trapline.testweb import ROBOTS_FILE, Behaviour, Findings, Promise, RequestLog, build_web, check
-from trapline.testweb.log import Recorder
-from trapline.testweb.robots_txt import allowed
+from trapline.testweb.answers.robots_txt import allowed
+from trapline.testweb.server.log import Recorder
 
-# Sites 0 and 1 share an address, site 2 has its own; site 1 has a Crawl-delay of 4 s, and forbids much.
+# Sites 0 and 1 share an address, and site 2 has its own. Site 1 has a Crawl-delay of 4 s and forbids much.
 WEB = build_web(
     numbered(3, 40),
     [Behaviour(), Behaviour(robots="rules", disallowed=0.5, crawl_delay_s=4.0), Behaviour()],
@@ -42,11 +42,11 @@ POLITE = [
     (2, 2, 80, 0.0, 90.0),  # at another address
     (3, 1, ROBOTS_FILE, 15.0, 16.0),
     (3, 1, 40, 20.0, 21.0),
-    (1, 0, 2, 31.0, 32.0),  # the connection was kept open between visits
+    (1, 0, 2, 31.0, 32.0),  # the connection stayed open between visits
 ]
 
 
-def test_a_polite_log_is_not_blamed() -> None:
+def test_a_polite_log_has_no_violations() -> None:
     found = checked(*POLITE)
     assert (found.violations, found.visits, found.requests) == (0, 4, 7)
 
@@ -57,10 +57,10 @@ def test_a_polite_log_is_not_blamed() -> None:
         ((4, 0, 3, 31.5, 33.0), "overlaps"),  # a second connection to a site under visit
         ((4, 1, 41, 31.5, 33.0), "overlaps"),  # to another site at its address
         ((4, 2, 81, 89.0, 95.0), "overlaps"),
-        ((4, 0, 3, 41.9, 43.0), "early"),  # a new connection under w
-        ((4, 1, 41, 41.9, 43.0), "early"),  # under w for the address
-        ((1, 0, 3, 32.9, 43.0), "early"),  # under the pause
-        ((1, 0, ROBOTS_FILE, 32.9, 43.0), "early"),  # robots.txt is a request like any
+        ((4, 0, 3, 41.9, 43.0), "early"),  # a new connection within w
+        ((4, 1, 41, 41.9, 43.0), "early"),  # within w of the address
+        ((1, 0, 3, 32.9, 43.0), "early"),  # within the pause
+        ((1, 0, ROBOTS_FILE, 32.9, 43.0), "early"),  # robots.txt is a request like any other
         ((3, 1, FORBIDDEN, 60.0, 61.0), "disallowed"),
     ],
 )
@@ -69,7 +69,7 @@ def test_a_forged_violation_is_found(row: Row, kind: str) -> None:
     assert getattr(found, kind) == [7] and found.violations == 1
 
 
-def test_crawl_delay_counts_inside_a_visit_and_between() -> None:
+def test_crawl_delay_applies_within_and_between_visits() -> None:
     assert checked((1, 1, ROBOTS_FILE, 0, 1), (1, 1, 40, 4.9, 6)).early == [1]
     assert checked((1, 1, ROBOTS_FILE, 0, 1), (1, 1, 40, 5.0, 6)).early == []
     short = replace(RULES, delay_s=2.0)
@@ -77,13 +77,13 @@ def test_crawl_delay_counts_inside_a_visit_and_between() -> None:
     assert checked((1, 1, ROBOTS_FILE, 0, 1), (2, 1, 40, 5.0, 6), promise=short).early == []
 
 
-def test_more_than_k_pages_without_a_rest_are_early() -> None:
+def test_more_than_k_pages_without_a_delay_are_early() -> None:
     rows: list[Row] = [(1, 0, page, 2.0 * page, 2.0 * page + 1) for page in range(5)]
     assert checked(*rows).early == [2, 3, 4]
     assert checked((1, 0, ROBOTS_FILE, -2.0, -1.0), *rows[:2]).early == []
 
 
-def test_an_answer_that_never_came_is_under_way() -> None:
+def test_a_request_without_an_answer_counts_as_under_way() -> None:
     assert checked((1, 0, 0, 0.0, np.nan), (2, 0, 1, 99.0, 99.5)).overlaps == [1]
 
 
@@ -93,7 +93,7 @@ def test_pipelined_requests_keep_no_pause() -> None:
     assert checked(*rows, promise=Promise(delay_s=0.0, per_connection=2)).violations == 0
 
 
-def test_tolerance_forgives_so_much_and_no_more() -> None:
+def test_tolerance_allows_exactly_its_amount() -> None:
     rows: list[Row] = [(1, 0, 0, 0.0, 1.0), (2, 0, 1, 10.9, 12.0)]
     assert checked(*rows, promise=replace(RULES, tolerance_s=0.11)).violations == 0
     assert checked(*rows, promise=replace(RULES, tolerance_s=0.09)).early == [1]
@@ -112,7 +112,7 @@ forged = st.lists(one_row, max_size=10).map(
 
 
 def slow(rows: list[Row], promise: Promise) -> tuple[set[int], set[int], set[int]]:
-    """Overlaps, early and disallowed, by looking at every pair."""
+    """Overlaps, early and disallowed requests, by looking at every pair."""
     delay_s = {0: 0.0, 1: 4.0, 2: 0.0}
     begins = [at for at in range(len(rows)) if not continues(rows, at, promise.delay_s)]
     visit_of = {}
@@ -146,12 +146,12 @@ def slow(rows: list[Row], promise: Promise) -> tuple[set[int], set[int], set[int
 
 
 def continues(rows: list[Row], at: int, delay_s: float) -> bool:
-    """Whether a request is no visit's first: less than w behind all of its site and connection before it."""
+    """Whether a request is not the first of a visit: less than w after all earlier requests of its site and connection."""
     before = [row for row in rows[:at] if row[:2] == rows[at][:2]]
     return bool(before) and rows[at][3] - max(row[4] for row in before) < delay_s
 
 
 @given(forged, st.sampled_from([RULES, Promise(0.0, 3), Promise(2.0, 1, 0.5), Promise(5.0, 2, 0.0)]))
-def test_it_counts_what_its_definition_counts(rows: list[Row], promise: Promise) -> None:
+def test_the_checker_agrees_with_its_definition(rows: list[Row], promise: Promise) -> None:
     found = checked(*rows, promise=promise)
     assert (set(found.overlaps), set(found.early), set(found.disallowed)) == slow(rows, promise)

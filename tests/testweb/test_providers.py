@@ -1,4 +1,4 @@
-"""What providers tell: who tells what, how much of it is true, and that it reaches an endpoint over real sockets."""
+"""Providers: what each level publishes, how much of it is true, and that pings reach an endpoint over real sockets."""
 
 import json
 import re
@@ -18,7 +18,7 @@ import numpy as np
 import pytest
 
 from tests.testweb.changing import changing_web
-from tests.testweb.webs import asked, numbered, recorded
+from tests.testweb.webs import numbered, recorded, response_to
 from trapline.errors import ConfigError
 from trapline.graph import Graph
 from trapline.refresh import drawn_trace
@@ -27,7 +27,7 @@ from trapline.testweb import (
     PageChanges,
     ServedAnswer,
     ServedWeb,
-    Telling,
+    SignalSettings,
     answer,
     build_web,
     changes_of,
@@ -36,19 +36,21 @@ from trapline.testweb import (
     providers_of,
     serve,
 )
-from trapline.testweb.pings import endpoint_of, pings_of
-from trapline.testweb.published import key
-from trapline.testweb.robots_txt import allowed
+from trapline.testweb.answers.published import key
+from trapline.testweb.answers.robots_txt import allowed
+from trapline.testweb.server.pings import endpoint_of, pings_of
 
 BEGAN = 1_000_000.25
 LEVELS = ("normal", "polled", "smart", "super", "liar")
 
 
-def web_of(telling: Telling | None = None, pages_per_site: int = 20, gap_s: float = 100.0, **about: Any) -> ServedWeb:
-    """A site of each level."""
+def web_of(
+    telling: SignalSettings | None = None, pages_per_site: int = 20, gap_s: float = 100.0, **about: Any
+) -> ServedWeb:
+    """A web with a site of each level."""
     graph = numbered(5, pages_per_site)
     changes = _changes(graph, gap_s, **about)
-    providers = providers_of(graph, changes, telling or Telling(LEVELS), seed=4)
+    providers = providers_of(graph, changes, telling or SignalSettings(LEVELS), seed=4)
     return build_web(graph, changes=changes, providers=providers).at(8080, began=BEGAN)
 
 
@@ -57,31 +59,31 @@ def _changes(graph: Graph, gap_s: float, **about: Any) -> PageChanges:
     return changes_of(graph, trace, **about)
 
 
-def asked_for(web: ServedWeb, level: str, target: str, since_s: float = 1_000.0) -> ServedAnswer:
+def answer_to(web: ServedWeb, level: str, target: str, since_s: float = 1_000.0) -> ServedAnswer:
     return answer(web, LEVELS.index(level), get(target), now=BEGAN + since_s)
 
 
 def updates(web: ServedWeb) -> set[tuple[float, int]]:
-    """Of the first round."""
+    """The updates of the first round."""
     assert web.changes
     offsets = np.array(web.changes.offsets)
     return set(zip(web.changes.at_s, np.repeat(np.arange(web.pages), np.diff(offsets)).tolist(), strict=True))
 
 
 def pings(web: ServedWeb, level: str) -> list[tuple[float, int]]:
-    """Of the first round."""
+    """The pings of the first round."""
     assert web.providers and web.changes
     end_s = web.changes.round_s
     first = takewhile(lambda ping: ping[0] < end_s, web.providers.pings())
     return [(at_s, page) for at_s, page in first if web.level(web.site[page]) == level]
 
 
-# ---- who is what
+# ---- levels
 
 
 def test_shares_of_levels_are_kept_exactly() -> None:
     graph = numbered(20, 2)
-    telling = Telling((("smart", 0.4), ("super", 0.3)))
+    telling = SignalSettings((("smart", 0.4), ("super", 0.3)))
     levels = [providers_of(graph, _changes(graph, 10.0), telling, seed).level for seed in (1, 2)]
     assert [Counter(one) for one in levels] == [Counter(normal=6, smart=8, super=6)] * 2
     assert levels[0] != levels[1]
@@ -98,16 +100,16 @@ def test_shares_of_levels_are_kept_exactly() -> None:
         ({"lie_every_s": 0.0}, "above 0"),
     ],
 )
-def test_what_cannot_be_is_refused(telling: dict[str, Any], hint: str) -> None:
+def test_invalid_settings_are_refused(telling: dict[str, Any], hint: str) -> None:
     graph = numbered()
     with pytest.raises(ConfigError, match=hint):
-        providers_of(graph, _changes(graph, 1.0), Telling(**telling))
+        providers_of(graph, _changes(graph, 1.0), SignalSettings(**telling))
 
 
 # ---- pings
 
 
-def test_perfect_pings_are_the_updates_and_come_again_with_them() -> None:
+def test_perfect_pings_equal_the_updates_and_repeat_with_them() -> None:
     web = web_of()
     own = {(at_s, page) for at_s, page in updates(web) if web.level(web.site[page]) == "super"}
     assert set(pings(web, "super")) == own and len(pings(web, "super")) == len(own)
@@ -119,28 +121,30 @@ def test_perfect_pings_are_the_updates_and_come_again_with_them() -> None:
     assert [at_s + web.changes.round_s for at_s, _ in begin] == pytest.approx([at_s for at_s, _ in again])
 
 
-def test_pings_are_missed_and_invented_as_often_as_said() -> None:
-    web = web_of(Telling(LEVELS, recall=0.5, precision=0.25), pages_per_site=100)
-    told, own = pings(web, "smart"), {one for one in updates(web) if web.level(web.site[one[1]]) == "smart"}
-    true = [one for one in told if one in own]
+def test_pings_have_the_requested_precision_and_recall() -> None:
+    web = web_of(SignalSettings(LEVELS, recall=0.5, precision=0.25), pages_per_site=100)
+    published, own = pings(web, "smart"), {one for one in updates(web) if web.level(web.site[one[1]]) == "smart"}
+    true = [one for one in published if one in own]
     assert len(true) / len(own) == pytest.approx(0.5, abs=0.05)
-    assert len(true) / len(told) == pytest.approx(0.25, abs=0.03)
+    assert len(true) / len(published) == pytest.approx(0.25, abs=0.03)
 
 
-def test_a_liar_pings_all_the_time_and_never_because_of_a_change() -> None:
-    web = web_of(Telling(LEVELS, lie_every_s=2.0))
-    told = pings(web, "liar")
-    assert web.changes and len(told) == pytest.approx(web.changes.round_s / 2.0, rel=0.1)
-    assert not set(told) & updates(web) and [at_s for at_s, _ in told] == sorted(at_s for at_s, _ in told)
+def test_a_liar_pings_all_the_time_and_never_for_a_change() -> None:
+    web = web_of(SignalSettings(LEVELS, lie_every_s=2.0))
+    published = pings(web, "liar")
+    assert web.changes and len(published) == pytest.approx(web.changes.round_s / 2.0, rel=0.1)
+    assert not set(published) & updates(web) and [at_s for at_s, _ in published] == sorted(
+        at_s for at_s, _ in published
+    )
 
 
-def test_nobody_pings_for_a_page_that_is_not_there() -> None:
+def test_pings_name_existing_pages_only() -> None:
     web = web_of(grows=0.5)
     assert web.changes and web.providers and web.changes.grows
     assert all(web.changes.born_s[page] <= at_s for at_s, page in islice(web.providers.pings(), 5_000))
 
 
-def test_one_page_goes_by_get_and_several_by_post() -> None:
+def test_one_page_is_sent_by_get_and_several_by_post() -> None:
     web, to = web_of(), endpoint_of("http://127.0.0.1:9/in")
     site = LEVELS.index("smart")
     pages = web.pages_of(site)
@@ -165,10 +169,10 @@ def test_pings_stay_on_this_machine(url: str) -> None:
 # ---- what is published
 
 
-def test_files_are_there_by_level() -> None:
+def test_published_files_depend_on_the_level() -> None:
     web = web_of()
     targets = ("/sitemap.xml", "/feed.xml", "/crawl-schedule.json")
-    found = {level: [asked_for(web, level, target).status for target in targets] for level in LEVELS}
+    found = {level: [answer_to(web, level, target).status for target in targets] for level in LEVELS}
     assert found == {
         "normal": [404, 404, 404],
         "polled": [200, 200, 404],
@@ -177,16 +181,16 @@ def test_files_are_there_by_level() -> None:
         "liar": [200, 200, 200],
     }
     for site, level in enumerate(LEVELS):
-        made = asked_for(web, level, f"/{key(web, site)}.txt")
+        made = answer_to(web, level, f"/{key(web, site)}.txt")
         assert (made.status == 200 and made.body.decode() == key(web, site)) == (level in ("smart", "super", "liar"))
 
 
 def test_a_sitemap_has_all_pages_and_when_they_changed() -> None:
     web = web_of()
-    found = _sitemap(asked_for(web, "super", "/sitemap.xml"))
+    found = _sitemap(answer_to(web, "super", "/sitemap.xml"))
     own = web.pages_of(LEVELS.index("super"))
     assert found == {web.url(page): pytest.approx(web.updated(page, BEGAN + 1_000.0), abs=1e-3) for page in own}
-    lies = _sitemap(asked_for(web, "liar", "/sitemap.xml"))
+    lies = _sitemap(answer_to(web, "liar", "/sitemap.xml"))
     assert set(lies.values()) == {BEGAN + 1_000.0}
 
 
@@ -202,7 +206,7 @@ def _moment(text: str) -> float:
 
 def test_a_feed_has_the_pages_that_changed_last() -> None:
     web = web_of(pages_per_site=50)
-    root = ElementTree.fromstring(asked_for(web, "polled", "/feed.xml").body)
+    root = ElementTree.fromstring(answer_to(web, "polled", "/feed.xml").body)
     atom = "{http://www.w3.org/2005/Atom}"
     found = [
         (entry.findtext(f"{atom}id"), _moment(entry.findtext(f"{atom}updated") or ""))
@@ -214,9 +218,9 @@ def test_a_feed_has_the_pages_that_changed_last() -> None:
     assert [at for _, at in found] == pytest.approx([web.updated(page, BEGAN + 1_000.0) for page in newest], abs=1e-3)
 
 
-def test_a_schedule_is_what_comes() -> None:
-    web = web_of(Telling(LEVELS, ahead_s=300.0))
-    feed = json.loads(asked_for(web, "super", "/crawl-schedule.json").body)
+def test_a_schedule_lists_the_coming_updates() -> None:
+    web = web_of(SignalSettings(LEVELS, ahead_s=300.0))
+    feed = json.loads(answer_to(web, "super", "/crawl-schedule.json").body)
     assert web.changes and feed["version"] == 1 and feed["host"] == f"{web.names[LEVELS.index('super')]}:8080"
     assert _moment(feed["expires"]) == _moment(feed["generated"]) + 300.0 == BEGAN + 1_300.0
     said = {entry["url"]: [_moment(one["at"]) for one in entry["updates"]] for entry in feed["entries"]}
@@ -226,27 +230,29 @@ def test_a_schedule_is_what_comes() -> None:
 
 
 @pytest.mark.parametrize(("level", "precision", "share"), [("super", 0.25, 0.25), ("liar", 1.0, 0.0)])
-def test_a_schedule_is_wrong_as_often_as_said(level: str, precision: float, share: float) -> None:
-    web = web_of(Telling(LEVELS, schedule_precision=precision), pages_per_site=100)
+def test_a_schedule_has_the_requested_precision(level: str, precision: float, share: float) -> None:
+    web = web_of(SignalSettings(LEVELS, schedule_precision=precision), pages_per_site=100)
     assert web.changes and web.providers
     page = np.repeat(np.arange(web.pages), np.diff(np.array(web.providers.schedule.offsets))).tolist()
-    told = {one for one in zip(web.providers.schedule.at_s, page, strict=True) if web.level(web.site[one[1]]) == level}
+    published = {
+        one for one in zip(web.providers.schedule.at_s, page, strict=True) if web.level(web.site[one[1]]) == level
+    }
     own = {one for one in updates(web) if web.level(web.site[one[1]]) == level}
-    assert len(told) == len(own) and len(told & own) / len(own) == pytest.approx(share, abs=0.03)
+    assert len(published) == len(own) and len(published & own) / len(own) == pytest.approx(share, abs=0.03)
 
 
-def test_sites_say_where_their_files_are() -> None:
+def test_sites_announce_their_files() -> None:
     web = web_of()
     own, site = web.origins[LEVELS.index("super")], LEVELS.index("super")
-    robots = asked_for(web, "super", "/robots.txt").body.decode()
+    robots = answer_to(web, "super", "/robots.txt").body.decode()
     assert f"\nSitemap: {own}/sitemap.xml\nCrawl-schedule: {own}/crawl-schedule.json\n" in robots
-    assert asked_for(web, "smart", "/robots.txt").status == 404
-    home, other = asked_for(web, "super", "/"), asked_for(web, "super", web.paths[web.pages_of(site)[1]])
+    assert answer_to(web, "smart", "/robots.txt").status == 404
+    home, other = answer_to(web, "super", "/"), answer_to(web, "super", web.paths[web.pages_of(site)[1]])
     assert (
         b'rel="alternate" type="application/atom+xml" href="/feed.xml"' in home.body and b"feed.xml" not in other.body
     )
     assert b'Link: </crawl-schedule.json>; rel="crawl-schedule"\r\n' in home.head and b"Link: " in other.head
-    assert b"Link: " not in asked_for(web, "polled", "/").head
+    assert b"Link: " not in answer_to(web, "polled", "/").head
 
 
 def test_a_robots_txt_that_only_cites_forbids_nothing() -> None:
@@ -256,23 +262,23 @@ def test_a_robots_txt_that_only_cites_forbids_nothing() -> None:
         graph,
         Behaviour(disallowed=0.9, crawl_delay_s=9.0),
         changes=changes,
-        providers=providers_of(graph, changes, Telling(("polled",))),
+        providers=providers_of(graph, changes, SignalSettings(("polled",))),
     )
     text = answer(web, 0, get("/robots.txt")).body.decode()
     assert "Sitemap: " in text and "Crawl-delay" not in text and not re.search(r"Disallow: /\w", text)
     assert all(allowed(web, 0, path) for path in web.paths.all)
 
 
-def test_a_recorded_page_makes_room_for_what_its_site_publishes() -> None:
+def test_a_published_file_takes_precedence_over_a_recorded_page() -> None:
     graph = recorded(["http://a.org/", "http://a.org/sitemap.xml"])
     changes = _changes(graph, 10.0)
-    web = build_web(graph, changes=changes, providers=providers_of(graph, changes, Telling(("super",))))
+    web = build_web(graph, changes=changes, providers=providers_of(graph, changes, SignalSettings(("super",))))
     assert web.paths.all == ["/", "/sitemap.xml?page=1"]
     assert answer(web, 0, get("/sitemap.xml")).body.startswith(b"<?xml")
     assert build_web(graph).paths.all == ["/", "/sitemap.xml"]
 
 
-def test_history_knows_the_levels() -> None:
+def test_the_history_has_the_levels() -> None:
     assert history_of(web_of(pages_per_site=2), 0.0).level.tolist() == [level for level in LEVELS for _ in range(2)]
 
 
@@ -280,10 +286,10 @@ def test_history_knows_the_levels() -> None:
 
 
 class Listener:
-    """An endpoint that takes what comes, one request a connection."""
+    """An endpoint that accepts everything, one request per connection."""
 
     def __init__(self, own: socket.socket) -> None:
-        self.own, self.heard = own, list[tuple[str, bytes]]()
+        self.own, self.requests = own, list[tuple[str, bytes]]()
         self.enough = threading.Event()
 
     def listen(self) -> None:
@@ -297,8 +303,8 @@ class Listener:
                 while not _whole(data):
                     data += connection.recv(65_536)
                 connection.sendall(b"HTTP/1.1 202 Accepted\r\nContent-Length: 0\r\n\r\n")
-            self.heard.append((address, data))
-            if len(self.heard) >= 20:
+            self.requests.append((address, data))
+            if len(self.requests) >= 20:
                 self.enough.set()
 
 
@@ -328,10 +334,10 @@ def test_sites_ping_from_their_own_addresses_while_they_serve() -> None:
         url = f"http://127.0.0.1:{listener.own.getsockname()[1]}/indexnow"
         with serve(web, ping=url) as server:
             assert listener.enough.wait(30.0)
-            assert asked(server.web, 0, "Connection: close").startswith(b"HTTP/1.1 200 ")
+            assert response_to(server.web, 0, "Connection: close").startswith(b"HTTP/1.1 200 ")
             counts = server.log().pings
             web = server.web
-    addresses = {address: set(_urls(listener, address)) for address, _ in listener.heard}
+    addresses = {address: set(_urls(listener, address)) for address, _ in listener.requests}
     assert set(addresses) <= {"127.1.0.3", "127.1.0.4", "127.1.0.5"} and len(addresses) > 1
     for address, urls in addresses.items():
         own = {web.url(page) for page in range(web.pages) if web.hosts[web.names[web.site[page]]] == address}
@@ -340,7 +346,7 @@ def test_sites_ping_from_their_own_addresses_while_they_serve() -> None:
 
 
 def _urls(listener: Listener, address: str) -> Iterator[str]:
-    for whose, data in listener.heard:
+    for whose, data in listener.requests:
         head, _, body = data.partition(b"\r\n\r\n")
         if whose == address and body:
             yield from json.loads(body)["urlList"]
@@ -348,12 +354,12 @@ def _urls(listener: Listener, address: str) -> Iterator[str]:
             yield parse_qs(urlsplit(head.split(b" ")[1].decode()).query)["url"][0]
 
 
-def test_an_endpoint_that_is_not_there_costs_pings_and_nothing_else() -> None:
+def test_a_missing_endpoint_loses_pings_and_nothing_else() -> None:
     with socket.create_server(("127.0.0.1", 0)) as own:
         port = own.getsockname()[1]
     with serve(web_of(gap_s=0.05), ping=f"http://127.0.0.1:{port}") as server:
         while server.log().pings.failed < 10:
-            assert asked(server.web, 1, "Connection: close").startswith(b"HTTP/1.1 200 ")
+            assert response_to(server.web, 1, "Connection: close").startswith(b"HTTP/1.1 200 ")
         assert not server.log().pings.answered
 
 
@@ -362,12 +368,12 @@ def test_an_endpoint_that_never_answers_fills_the_queue_and_no_more() -> None:
         url = f"http://127.0.0.1:{own.getsockname()[1]}"
         graph = numbered(200, 2)
         changes = _changes(graph, gap_s=0.01)
-        providers = providers_of(graph, changes, Telling((("smart", 1.0),)))
+        providers = providers_of(graph, changes, SignalSettings((("smart", 1.0),)))
         with serve(build_web(graph, changes=changes, providers=providers, sites_per_address=50), ping=url) as server:
             while server.log().pings.dropped == 0:
-                assert asked(server.web, 1, "Connection: close").startswith(b"HTTP/1.1 200 ")
+                assert response_to(server.web, 1, "Connection: close").startswith(b"HTTP/1.1 200 ")
 
 
-def test_a_ping_elsewhere_is_refused_before_anything_is_served() -> None:
+def test_a_foreign_endpoint_is_refused_before_anything_is_served() -> None:
     with pytest.raises(ConfigError, match="on this machine"), serve(changing_web(1.0), ping="http://example.org/"):
         pass

@@ -1,4 +1,4 @@
-"""Real sockets: what goes over the wire, in which order, and how connections end."""
+"""The server over real sockets: what goes over the wire, in which order, and how connections end."""
 
 import os
 import re
@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 import trustme
 
-from tests.testweb.webs import SIZE, asked, connect, numbered, one_answer, request, until_end
+from tests.testweb.webs import SIZE, connect, numbered, one_answer, request, response_to, until_end
 from trapline.errors import ConfigError
 from trapline.testweb import (
     ATTACKS,
@@ -87,7 +87,7 @@ def test_a_request_may_come_byte_by_byte(web: ServedWeb) -> None:
         assert one_answer(own)[1] == render(web, 3)
 
 
-def test_the_limit_of_requests_is_announced_and_kept(web: ServedWeb) -> None:
+def test_the_limit_of_requests_is_announced_and_applied(web: ServedWeb) -> None:
     pages = pages_of(web, LIMITED)[:5]
     with connect(web, LIMITED) as own:
         own.sendall(b"".join(request(web, page) for page in pages))
@@ -97,7 +97,7 @@ def test_the_limit_of_requests_is_announced_and_kept(web: ServedWeb) -> None:
     assert everything.count(b"Connection: close") == 1
 
 
-def test_a_limit_may_go_unannounced(web: ServedWeb) -> None:
+def test_a_limit_may_be_unannounced(web: ServedWeb) -> None:
     pages = pages_of(web, UNANNOUNCED)[:3]
     with connect(web, UNANNOUNCED) as own:
         own.sendall(b"".join(request(web, page) for page in pages))
@@ -107,12 +107,12 @@ def test_a_limit_may_go_unannounced(web: ServedWeb) -> None:
 
 def test_an_http_1_0_server_closes_after_each_answer(web: ServedWeb) -> None:
     page = pages_of(web, OLD)[1]
-    everything = asked(web, page)
+    everything = response_to(web, page)
     assert everything.startswith(b"HTTP/1.0 200 OK\r\n") and everything.endswith(render(web, page))
 
 
-def test_an_http_1_0_client_is_kept_only_if_it_asks(web: ServedWeb) -> None:
-    assert asked(web, 1, version="1.0").endswith(render(web, 1))  # to the end of the connection
+def test_an_http_1_0_connection_stays_open_only_on_request(web: ServedWeb) -> None:
+    assert response_to(web, 1, version="1.0").endswith(render(web, 1))  # to the end of the connection
     with connect(web, PLAIN) as own:
         for _ in range(2):
             own.sendall(request(web, 1, "Connection: keep-alive", version="1.0"))
@@ -120,8 +120,8 @@ def test_an_http_1_0_client_is_kept_only_if_it_asks(web: ServedWeb) -> None:
             assert b"Connection: keep-alive" in head and body == render(web, 1)
 
 
-def test_a_client_that_wants_the_end_gets_it(web: ServedWeb) -> None:
-    assert b"Connection: close\r\n" in asked(web, 1, "Connection: close")
+def test_a_connection_is_closed_if_the_client_asks_for_it(web: ServedWeb) -> None:
+    assert b"Connection: close\r\n" in response_to(web, 1, "Connection: close")
 
 
 def test_an_idle_connection_is_closed(web: ServedWeb) -> None:
@@ -141,9 +141,7 @@ def test_an_idle_connection_is_closed(web: ServedWeb) -> None:
         (b"GET /" + b"a" * 70_000, b"431"),
     ],
 )
-def test_what_is_no_request_for_a_site_is_refused_and_ends_the_connection(
-    web: ServedWeb, sent: bytes, status: bytes
-) -> None:
+def test_an_invalid_request_is_refused_and_ends_the_connection(web: ServedWeb, sent: bytes, status: bytes) -> None:
     with connect(web, PLAIN) as own:
         own.sendall(sent)
         assert until_end(own).split(b" ", 2)[1] == status
@@ -156,7 +154,7 @@ def page_with(web: ServedWeb, fault: str) -> int:
 @pytest.mark.parametrize("fault", ["empty", "reset", "short-body", "bad-chunks", "garbage", "no-length", "long-body"])
 def test_faults_that_end_by_themselves(web: ServedWeb, fault: str) -> None:
     page = page_with(web, fault)
-    everything, body = asked(web, page, "Connection: close"), render(web, page)
+    everything, body = response_to(web, page, "Connection: close"), render(web, page)
     assert {
         "empty": everything == b"",
         "reset": everything.endswith(b"(reset)") and 500 < len(everything) < SIZE,
@@ -186,12 +184,12 @@ def test_faults_that_do_not_end(served: Served, fault: str) -> None:
         "endless-body": len(received) >= 500_000 and received.count(b"HTTP/1.1") == 1,
         "endless-headers": len(received) >= 500_000 and b"\r\n\r\n" not in received,
     }[fault]
-    with connect(web, FAULTY) as own:  # it does not keep others from being served
+    with connect(web, FAULTY) as own:  # other requests are served meanwhile
         own.sendall(request(web, page_with(web, "chunked")))
         assert own.recv(8) == b"HTTP/1.1"
 
 
-def test_once_unavailable_then_well(web: ServedWeb) -> None:
+def test_a_page_that_is_unavailable_once_is_served_later(web: ServedWeb) -> None:
     page = page_with(web, "unavailable-once")
     with connect(web, FAULTY) as own:
         own.sendall(request(web, page) * 2)
@@ -200,18 +198,18 @@ def test_once_unavailable_then_well(web: ServedWeb) -> None:
         assert one_answer(own, rest)[1] == render(web, page)
 
 
-def test_no_attack_is_left_untried() -> None:
+def test_every_fault_is_tested() -> None:
     tried = {"empty", "reset", "short-body", "bad-chunks", "garbage", "long-body"}
     tried |= {"silent", "dribble", "endless-body", "endless-headers"}
-    assert set(ATTACKS) - tried == {"broken-gzip", "gzip-bomb"}  # of which only the bytes are odd
+    assert set(ATTACKS) - tried == {"broken-gzip", "gzip-bomb"}  # only the bytes of these are unusual
 
 
-def test_several_sites_on_one_address_and_several_servers_at_once() -> None:
+def test_several_sites_on_one_address_and_several_simultaneous_servers() -> None:
     web = build_web(numbered(4), sites_per_address=4)
     with serve(web) as one, serve(web) as other:
         assert one.port != other.port and len(set(one.hosts.values())) == 1
         for site in range(4):
-            assert asked(other.web, other.web.home[site], "Connection: close").endswith(
+            assert response_to(other.web, other.web.home[site], "Connection: close").endswith(
                 render(other.web, web.home[site])
             )
         with pytest.raises(ConfigError, match=f":{one.port}"), serve(web, port=one.port):
@@ -225,7 +223,7 @@ def test_it_listens_on_loopback_only(served: Served) -> None:
         listening = [row.split()[1] for row in table if row.split()[3] == "0A"]
     ours = [where for where in listening if int(where.split(":")[1], 16) == served.port]
     assert len(ours) == len(served.web.addresses)
-    assert all(where[6:8] == "7F" for where in ours)  # 127, the last byte first
+    assert all(where[6:8] == "7F" for where in ours)  # 127, with the last byte first
 
 
 def test_it_ends_with_the_process_that_started_it(tmp_path: Path) -> None:
@@ -249,8 +247,8 @@ def test_it_ends_with_the_process_that_started_it(tmp_path: Path) -> None:
     parent.stdin.close()
     parent.stdout.close()
     with pytest.raises(ConnectionRefusedError):
-        while True:  # until it has noticed
-            with suppress(ConnectionResetError):  # it was about to take it
+        while True:  # until the server has noticed
+            with suppress(ConnectionResetError):  # the server was about to accept it
                 socket.create_connection(("127.1.0.1", port), timeout=10).close()
 
 
@@ -270,10 +268,10 @@ def test_https_with_a_given_certificate(tmp_path: Path) -> None:
         pass
 
 
-def test_a_polite_client_is_seen_to_be_polite_without_tolerance_and_a_hasty_one_not(served: Served) -> None:
+def test_the_checker_accepts_a_polite_client_without_tolerance_and_not_a_hasty_one(served: Served) -> None:
     delay_s, web, before = 0.005, served.web, len(served.log())
     for page in range(30):
-        assert asked(web, page % 200, "Connection: close")
+        assert response_to(web, page % 200, "Connection: close")
         time.sleep(delay_s)
     polite = since(served.log(), before)
     assert check(polite, Promise(delay_s)).violations == 0

@@ -1,4 +1,4 @@
-"""What a web is without a socket: names, paths, pages, and what is answered."""
+"""A web without a socket: names, paths, pages, and answers."""
 
 import re
 import zlib
@@ -26,15 +26,15 @@ from trapline.testweb import (
     get,
     render,
 )
-from trapline.testweb.answer import BY_NAME
-from trapline.testweb.behaviour import behaviours
-from trapline.testweb.message import Request
-from trapline.testweb.robots_txt import allowed, beginning, rules, text
-from trapline.testweb.web import address, site_names
+from trapline.testweb.answers.answer import BY_NAME
+from trapline.testweb.answers.message import Request
+from trapline.testweb.answers.robots_txt import allowed, beginning, rules, text
+from trapline.testweb.web.behaviour import behaviours
+from trapline.testweb.web.served_web import address, site_names
 
 ODD = "/?&=#%.;:@!$'()*+,\\\"<>|{}[]^`~ \taZ0é漢\u00a0"
-rests = st.text(st.sampled_from(ODD), max_size=12)
-urls = st.builds("{}://{}{}".format, st.sampled_from(["http", "https"]), st.sampled_from(["a.org", "b.org:81"]), rests)
+paths = st.text(st.sampled_from(ODD), max_size=12)
+urls = st.builds("{}://{}{}".format, st.sampled_from(["http", "https"]), st.sampled_from(["a.org", "b.org:81"]), paths)
 
 
 def found(web: ServedWeb, page: int) -> list[str]:
@@ -50,7 +50,7 @@ def page_at(web: ServedWeb, url: str) -> int:
 
 
 @given(st.lists(urls, min_size=1, max_size=5))
-def test_a_link_made_canonical_is_the_key_that_the_server_looks_up(given_urls: list[str]) -> None:
+def test_a_canonical_link_is_the_key_that_the_server_looks_up(given_urls: list[str]) -> None:
     web = build_web(recorded(given_urls)).at(8080)
     for page in range(web.pages):
         assert [page_at(web, url) for url in found(web, page)] == list(range(web.pages))
@@ -77,11 +77,11 @@ def test_links_without_recorded_urls_lead_to_their_pages(names: str) -> None:
 def test_links_within_a_site_are_relative_and_others_absolute() -> None:
     web = build_web(recorded(["http://a.org/", "http://a.org//x", "http://b.org/?x=1&y"])).at(81)
     assert b'href="/"' in render(web, 0)
-    assert b'href="http://a.org:81//x"' in render(web, 0)  # relative it would name a host
+    assert b'href="http://a.org:81//x"' in render(web, 0)  # as a relative link it would name a host
     assert b'href="http://b.org:81/?x=1&amp;y"' in render(web, 0)
 
 
-def test_robots_txt_is_no_page_whatever_was_recorded() -> None:
+def test_robots_txt_is_never_a_page() -> None:
     web = build_web(recorded(["http://a.org/robots.txt", "http://a.org/-/to/0"]))
     assert web.paths.all == ["/robots.txt?page=0", "/-/to/0?page=1"]
 
@@ -96,7 +96,7 @@ def test_a_page_has_the_size_of_the_graph_unless_its_links_are_larger(size: int,
     assert len(render(web, 7)) == max(size, least)
 
 
-def test_text_longer_than_what_is_repeated() -> None:
+def test_text_longer_than_the_repeated_piece() -> None:
     graph = numbered()
     assert graph.sizes is not None
     graph.sizes[:] = 300_001
@@ -128,7 +128,7 @@ def test_addresses_are_distinct_and_on_loopback() -> None:
     assert all(one.startswith("127.") and not one.startswith("127.0.") for one in every)
 
 
-def test_sites_share_addresses_as_asked() -> None:
+def test_sites_share_addresses_as_requested() -> None:
     web = build_web(numbered(5), sites_per_address=2)
     assert web.address_of == [0, 0, 1, 1, 2]
     assert web.sites_at[1] == {"site-2.test": 2, "site-3.test": 3}
@@ -139,7 +139,7 @@ def test_sites_share_addresses_as_asked() -> None:
 # ---- behaviour
 
 
-def test_measured_requests_are_those_of_the_paper() -> None:
+def test_measured_request_limits_are_those_of_the_paper() -> None:
     drawn = behaviours(Mix(measured_requests=True), 5_000, seed=1)
     limits = [one.requests_per_connection for one in drawn]
     assert limits.count(1) / 5_000 == pytest.approx(0.24, abs=0.02)
@@ -148,7 +148,7 @@ def test_measured_requests_are_those_of_the_paper() -> None:
     assert all(one.http10 == (one.requests_per_connection == 1) for one in drawn)
 
 
-def test_sites_differ_as_asked_and_alike_for_the_same_seed() -> None:
+def test_sites_differ_as_requested_and_equally_for_the_same_seed() -> None:
     mix = Mix(Behaviour(latency_s=0.1, faults=(("error", 0.5),)), 1.0, http10=0.5, robots=(("rules", 0.5),), faulty=0.5)
     drawn = behaviours(mix, 1_000, seed=3)
     assert drawn == behaviours(mix, 1_000, seed=3) != behaviours(mix, 1_000, seed=4)
@@ -172,7 +172,7 @@ def test_sites_differ_as_asked_and_alike_for_the_same_seed() -> None:
         ({"bandwidth": float("nan")}, "bandwidth"),
     ],
 )
-def test_a_wrong_behaviour_is_refused(wrong: dict[str, object], hint: str) -> None:
+def test_an_invalid_behaviour_is_refused(wrong: dict[str, object], hint: str) -> None:
     with pytest.raises(ConfigError, match=hint):
         Behaviour(**wrong)  # type: ignore[arg-type]
 
@@ -184,7 +184,7 @@ def body_of(web: ServedWeb, site: int, target: str, gzip: bool = False) -> bytes
     return answer(web, site, Request("GET", target, True, gzip)).body
 
 
-def test_a_page_a_stranger_and_a_method() -> None:
+def test_answers_to_a_page_an_unknown_path_and_a_wrong_method() -> None:
     web = build_web(numbered())
     assert answer(web, 1, get("/")).page == 4 and body_of(web, 1, "/") == render(web, 4)
     assert answer(web, 0, get("/p5/5")).status == 404  # of another site
@@ -210,7 +210,7 @@ def test_every_fault_has_its_function_and_its_pages() -> None:
 
 
 @pytest.mark.parametrize("gzip", [True, False])
-def test_harmless_faults_bring_the_page(gzip: bool) -> None:
+def test_harmless_faults_deliver_the_page(gzip: bool) -> None:
     web = faulty_web()
     for fault in HARMLESS:
         page = page_with(web, fault)
@@ -229,7 +229,7 @@ def test_what_fails_once_does_not_fail_again() -> None:
     page = page_with(web, "unavailable-once")
     first = answer(web, web.site[page], get(web.paths[page]))
     assert first.status == 503 and b"Retry-After: 7\r\n" in first.head
-    again = answer(web, web.site[page], get(web.paths[page]), asked_before=True)
+    again = answer(web, web.site[page], get(web.paths[page]), requested_before=True)
     assert again.status == 200 and again.body == render(web, page)
 
 
@@ -253,7 +253,7 @@ def test_redirects_lead_to_the_page_or_nowhere(kind: str) -> None:
 
 
 def followed(web: ServedWeb, url: str) -> int:
-    """The page at the end of redirects; -1: there is no end."""
+    """The page at the end of the redirects. -1: there is no end."""
     for _ in range(10):
         parts = URL(url)
         made = answer(web, web.names.index(parts.hostname), get(parts.pathname + parts.search))
@@ -271,7 +271,7 @@ def ruled(kind: str = "rules", **more: float) -> ServedWeb:
     return build_web(numbered(20, 100), Behaviour(robots=kind, disallowed=0.3, **more))  # type: ignore[arg-type]
 
 
-def test_what_robots_txt_says_is_what_is_forbidden() -> None:
+def test_robots_txt_forbids_exactly_the_forbidden_paths() -> None:
     web = ruled(crawl_delay_s=2.5)
     shares = []
     for site in range(web.sites):
@@ -285,7 +285,7 @@ def test_what_robots_txt_says_is_what_is_forbidden() -> None:
     assert 0.1 < sum(shares) / 20 < 0.5
 
 
-def test_a_rule_never_has_a_sign_that_means_more() -> None:
+def test_a_rule_never_has_a_special_character() -> None:
     web = build_web(recorded(["http://a.org/", "http://a.org/a/$x", "http://a.org/*b", "http://a.org/c"]))
     assert rules(web.at(1), 0) == ()
     web = build_web(

@@ -14,7 +14,7 @@ SIZE = 2_000
 
 
 def numbered(sites: int = 3, pages_per_site: int = 4, links: Sequence[Sequence[int]] | None = None) -> Graph:
-    """A graph without URLs; unless said otherwise each page links to the next two."""
+    """A graph without URLs. By default each page links to the next two."""
     pages = sites * pages_per_site
     rows = links if links is not None else [[(page + 1) % pages, (page + 2) % pages] for page in range(pages)]
     return Graph(
@@ -52,7 +52,7 @@ def connect(web: ServedWeb, site: int) -> socket.socket:
 
 
 def until_end(own: socket.socket) -> bytes:
-    """Everything up to the end of the connection; an end by reset is one too."""
+    """Everything up to the end of the connection, which may be a reset."""
     parts = []
     try:
         while part := own.recv(65_536):
@@ -62,22 +62,22 @@ def until_end(own: socket.socket) -> bytes:
     return b"".join(parts)
 
 
-def asked(web: ServedWeb, page: int, *fields: str, version: str = "1.1") -> bytes:
-    """All that comes back on a connection of its own."""
+def response_to(web: ServedWeb, page: int, *fields: str, version: str = "1.1") -> bytes:
+    """Everything that comes back on a new connection."""
     with connect(web, web.site[page]) as own:
         own.sendall(request(web, page, *fields, version=version))
         return until_end(own)
 
 
-def one_answer(own: socket.socket, rest: bytes = b"") -> tuple[bytes, bytes, bytes]:
-    """Head and body of the next answer, which says its length, and what came behind it."""
-    while b"\r\n\r\n" not in rest:
-        rest += _more(own)
-    head, _, rest = rest.partition(b"\r\n\r\n")
+def one_answer(own: socket.socket, received: bytes = b"") -> tuple[bytes, bytes, bytes]:
+    """Head and body of the next answer, which states its length, and the bytes behind it."""
+    while b"\r\n\r\n" not in received:
+        received += _more(own)
+    head, _, received = received.partition(b"\r\n\r\n")
     length = int(head.lower().split(b"content-length: ")[1].split(b"\r\n")[0])
-    while len(rest) < length:
-        rest += _more(own)
-    return head, rest[:length], rest[length:]
+    while len(received) < length:
+        received += _more(own)
+    return head, received[:length], received[length:]
 
 
 def _more(own: socket.socket) -> bytes:

@@ -22,11 +22,13 @@ COMMANDS = {
     "simulate": Lazy("trapline.cli.simulate.command:simulate", "Crawl a graph in simulated time."),
     "compare": Lazy("trapline.cli.simulate.compare:compare", "Compare strategies on a graph, in simulated time."),
     "report": Lazy("trapline.cli.crawl.report:report", "Write an HTML report of a crawl, or a comparison of several."),
-    "status": Lazy("trapline.cli.crawl.status:status", "Show the status of a crawl, also while it runs."),
+    "status": Lazy("trapline.cli.crawl.status_command:status", "Show the status of a crawl, also while it runs."),
     "explain": Lazy(
-        "trapline.cli.crawl.explain:explain", "Explain why a page was fetched, or why it is still waiting."
+        "trapline.cli.crawl.explain_command:explain", "Explain why a page was fetched, or why it is still waiting."
     ),
-    "verify": Lazy("trapline.cli.crawl.verify:verify", "Check a crawl folder for damage; with --repair, repair it."),
+    "verify": Lazy(
+        "trapline.cli.crawl.verify_command:verify", "Check a crawl folder for damage; with --repair, repair it."
+    ),
     "graph": Lazy("trapline.cli.graph:graph", "Make, inspect and convert web graphs."),
     "refresh": Lazy(
         "trapline.cli.refresh.command:refresh", "Receive pings and access logs, and compare refresh policies."

@@ -282,7 +282,7 @@ def _load_or_compile_all(progress: Progress | None) -> None:
         marker = _marker(dispatcher)
         if not marker.exists():
             _compile_helpers(progress)
-            _tell(progress, _compiled_helpers + _ready_kernels, dispatcher)
+            _report(progress, _compiled_helpers + _ready_kernels, dispatcher)
         _load_or_compile(dispatcher, signature, progress)
         marker.parent.mkdir(parents=True, exist_ok=True)
         marker.touch()
@@ -305,7 +305,7 @@ def _forget(dispatcher: Any) -> None:
         dispatcher._cache.flush()
 
 
-def _tell(progress: Progress | None, done: int, dispatcher: Any) -> None:
+def _report(progress: Progress | None, done: int, dispatcher: Any) -> None:
     if progress is not None:
         progress(done, len(_helpers) + len(_kernels), dispatcher.py_func.__name__)
 
@@ -313,7 +313,7 @@ def _tell(progress: Progress | None, done: int, dispatcher: Any) -> None:
 def _compile_helpers(progress: Progress | None) -> None:
     global _compiled_helpers
     for dispatcher, signature in _callees_first(_helpers[_compiled_helpers:]):
-        _tell(progress, _compiled_helpers + _ready_kernels, dispatcher)
+        _report(progress, _compiled_helpers + _ready_kernels, dispatcher)
         _compile(dispatcher, signature)
         _compiled_helpers += 1
 

@@ -9,21 +9,21 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from trapline.frontier import kernels
-from trapline.frontier.core import Core
+from trapline.frontier.core import kernels
+from trapline.frontier.core.core import Core
 from trapline.frontier.layout import (
     BACKLOG,
     BY_BACKOFF,
     BY_DELAY,
     BY_ORDER,
     CHOSEN,
-    CONTEST,
+    COMPETES,
+    DELAYED,
     DYNAMIC,
     FETCHED,
     FRONT,
     GONE,
     LEASED,
-    RESTING,
     REVISITED,
     UNKNOWN,
     UNRESOLVED,
@@ -110,7 +110,7 @@ def _rank(frontier: Core, site: int, level: int = FRONT) -> float:
     """Return the current rank of the site or, if the site is not among the ready sites, the rank that it would get by joining them now."""
     s = frontier.state
     record = s.site[site]
-    if level == FRONT and record.place == CONTEST:
+    if level == FRONT and record.place == COMPETES:
         return float(s.pool[s.group[record.group].block + record.pos].key)
     return float(kernels.evaluate_site(frontier.handle, site, level))
 
@@ -153,7 +153,7 @@ def _sites_before(frontier: Core, site: int, now: float) -> Array:
     """Return the sites that may be visited now and come before this one, in the order of their visits."""
     s = frontier.state
     sites, groups = s.site[: s.run[0].sites], s.group[: s.run[0].groups]
-    competes = (sites["place"] == CONTEST) | ((sites["place"] == RESTING) & (sites["ready_at"] <= now))
+    competes = (sites["place"] == COMPETES) | ((sites["place"] == DELAYED) & (sites["ready_at"] <= now))
     rivals = np.flatnonzero(competes)
     rival_groups = groups[sites["group"][rivals]]
     rivals = rivals[(rival_groups["visit"] < 0) & (rival_groups["ready_at"] <= now)]

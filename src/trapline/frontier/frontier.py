@@ -9,10 +9,10 @@ from collections.abc import Sequence
 import numpy as np
 
 from trapline.errors import ConfigError, InvariantError
-from trapline.frontier import arrivals, kernels, revisits
 from trapline.frontier.answers import FAILED, FETCHED, REFUSED, Drained, Outcome, Rescore, Visit, WaitUntil
-from trapline.frontier.arrivals import Arrivals
-from trapline.frontier.core import MOST_ID, Core
+from trapline.frontier.core import arrivals, kernels, revisits
+from trapline.frontier.core.arrivals import Arrivals
+from trapline.frontier.core.core import MOST_ID, Core
 from trapline.frontier.explain import PageExplanation, SiteExplanation, explain_page, explain_site
 from trapline.frontier.journal import NOT_GIVEN, Call
 from trapline.frontier.layout import (
@@ -26,7 +26,7 @@ from trapline.frontier.layout import (
     Array,
 )
 from trapline.frontier.rules import MOST_SECONDS
-from trapline.frontier.transfer import SiteExport, export_site, fetched_elsewhere, had_elsewhere, import_site
+from trapline.frontier.transfer import SiteExport, export_site, fetched_elsewhere, gone_elsewhere, import_site
 
 Answer = Visit | WaitUntil | Rescore | Drained
 _INT32 = np.dtype(np.int32)
@@ -222,7 +222,7 @@ class Frontier(Core):
 
     def resolve(self, site: int, group: int, now: float) -> None:
         """Set the group (IP address) of a site."""
-        self.check_site(site, at_rest=True)
+        self.check_site(site, not_visited=True)
         if group < 0:
             raise InvariantError(f"group {group} of site {site} is negative; give a group of at least 0")
         self.check_group(group, self.sites)
@@ -285,9 +285,9 @@ class Frontier(Core):
         """
         import_site(self, export, site, pages, now)
 
-    def had_elsewhere(self, pages: Sequence[int] | Array, now: float) -> None:
+    def gone_elsewhere(self, pages: Sequence[int] | Array, now: float) -> None:
         """Mark registered, undiscovered pages of an imported site as GONE: another partition fetched them, or was refused."""
-        had_elsewhere(self, pages, _moment(now))
+        gone_elsewhere(self, pages, _moment(now))
 
     def fetched_elsewhere(self, pages: Sequence[int] | Array, depths: Sequence[int] | Array, now: float) -> None:
         """Mark pages of an imported site as FETCHED, each with its depth: another partition fetched them. They can be revisited."""

@@ -41,7 +41,7 @@ class Call(IntEnum):
     HOLD_ALL = 13
     REVISIT = 14
     RECEIVE = 15
-    HAD_ELSEWHERE = 16
+    GONE_ELSEWHERE = 16
     FETCHED_ELSEWHERE = 17
 
 
@@ -62,7 +62,7 @@ _LAYOUTS: dict[Call, tuple[str, type]] = {
     Call.HOLD_ALL: ("d", np.int32),
     Call.REVISIT: ("qqqdd", np.int32),
     Call.RECEIVE: ("d", np.float64),
-    Call.HAD_ELSEWHERE: ("d", np.int32),
+    Call.GONE_ELSEWHERE: ("d", np.int32),
     Call.FETCHED_ELSEWHERE: ("d", np.int32),
 }
 # Lists indexed by code, for speed. No call has code 0.

@@ -25,12 +25,12 @@ REVISITED = 7
 FIFO, HEAP, NEXT_VISIT = range(3)
 # Bits that say which values of a queue changed, and which values a site rank reads.
 READS_WAITING, READS_BEST, READS_PLANNED, READS_SUM, READS_OLDEST = 1, 2, 4, 8, 16
-# Places of a site (`site.place`, `site.backlog`) and of a group (`group.place`: OUT, CONTEST or RESTING). CONTEST: among the ready sites
-# of its group, the open backlogs or the ready groups. RESTING: delayed.
-OUT, CONTEST, RESTING, UNRESOLVED = range(4)
+# Places of a site (`site.place`, `site.backlog`) and of a group (`group.place`: OUT, COMPETES or DELAYED). COMPETES: among the ready sites
+# of its group, the open backlogs or the ready groups. DELAYED: its delay has not passed.
+OUT, COMPETES, DELAYED, UNRESOLVED = range(4)
 # Why a site is delayed (`site.delay_rule`): its delay, a back-off, or a time that the server (Retry-After) or the driver gave.
 BY_DELAY, BY_BACKOFF, BY_ORDER = range(3)
-# Rows of FrontierState.heap. visits.py maintains EXPIRING, batch.py maintains BACKLOGS, ready_sites.py maintains the others.
+# Rows of FrontierState.heap. In core/, visits.py maintains EXPIRING, batch.py maintains BACKLOGS, ready_sites.py maintains the others.
 READY, DELAYED_GROUPS, DELAYED_SITES, BACKLOGS, EXPIRING = range(5)
 # Answers of kernels; 0 and more are counts.
 DRAINED, WAIT, NEED_ROOM, ENDED, RESCORE = -1, -2, -3, -4, -5
@@ -221,7 +221,7 @@ RUN = record(
         ("scored", "i8"),  # number of pages fetched or gone when scores were last set
         ("rescore_at", "i8"),  # number of fetched pages at which scores are due again
         ("pool", "i8"),  # number of entries of the pool handed out
-        ("reserve", "i8"),  # number of entries that must be free before a page may join a queue: see blocks.py
+        ("reserve", "i8"),  # number of entries that must be free before a page may join a queue: see core/blocks.py
         (
             "resume",
             "i8",

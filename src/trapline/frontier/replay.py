@@ -13,12 +13,12 @@ from trapline.compiled import jit
 from trapline.compiled.array_handles import Pin, Pinned, recaller
 from trapline.compiled.jit import b1, helper, i8, kernel
 from trapline.errors import InvariantError
-from trapline.frontier.arrivals import Arrivals
+from trapline.frontier.core.arrivals import Arrivals
+from trapline.frontier.core.kernels import answer_discover, answer_finish, answer_next, answer_report, register
+from trapline.frontier.core.revisits import answer_revisit
 from trapline.frontier.frontier import Frontier
 from trapline.frontier.journal import BLOBS, NOT_GIVEN, Call, JournalFrame, frame_at
-from trapline.frontier.kernels import answer_discover, answer_finish, answer_next, answer_report, register
 from trapline.frontier.layout import NEED_ROOM, RESCORE, Array, FrontierState, Numbers, StateType, Times, recall
-from trapline.frontier.revisits import answer_revisit
 from trapline.frontier.transfer import SiteExport
 
 # ---- The compiled half: the calls that a crawl makes for every page, straight from the log.
@@ -210,7 +210,7 @@ _CALLS: dict[Call, Callable[[Frontier, JournalFrame], object]] = {
     Call.IMPORT_SITE: _import_site,
     Call.RESCORE: lambda f, frame: f.rescore(frame.payload, frame.numbers[0]),
     Call.RECEIVE: lambda f, frame: f.receive(Arrivals.from_numbers(frame.payload), frame.numbers[0]),
-    Call.HAD_ELSEWHERE: lambda f, frame: f.had_elsewhere(frame.payload, frame.numbers[0]),
+    Call.GONE_ELSEWHERE: lambda f, frame: f.gone_elsewhere(frame.payload, frame.numbers[0]),
     Call.FETCHED_ELSEWHERE: _fetched_elsewhere,
     Call.HOLD_ALL: lambda f, frame: f.hold_all(frame.numbers[0]),
 }

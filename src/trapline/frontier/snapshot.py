@@ -15,7 +15,7 @@ from trapline.frontier.layout import DTYPES, Array, FrontierState
 from trapline.frontier.rules import Rules
 
 if TYPE_CHECKING:
-    from trapline.strategies.strategy import Strategy
+    from trapline.strategies import Strategy
 
 FORMAT = 3
 _FOLDER = ArrayFolder("frontier.json", "snapshot")

@@ -11,8 +11,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from trapline.errors import InvariantError
-from trapline.frontier import kernels
-from trapline.frontier.core import Core
+from trapline.frontier.core import kernels
+from trapline.frontier.core.core import Core
 from trapline.frontier.journal import Call
 from trapline.frontier.layout import DEEPEST, FETCHED, GONE, UNKNOWN, Array
 
@@ -72,7 +72,7 @@ class SiteExport:
 
 def export_site(frontier: Core, site: int, now: float) -> SiteExport:
     """Remove the site and return it. Its waiting pages become GONE here, and its budget becomes 0."""
-    frontier.check_site(site, at_rest=True)
+    frontier.check_site(site, not_visited=True)
     export = _describe(frontier, site, now)
     frontier.note(Call.EXPORT_SITE, None, 0, site, now)
     frontier.run_kernel(kernels.empty_site, site, export.pages, len(export.pages), now)
@@ -122,7 +122,7 @@ def import_site(frontier: Core, export: SiteExport, site: int, pages: Sequence[i
 
 
 def _check_import(frontier: Core, export: SiteExport, site: int, pages: Array) -> None:
-    frontier.check_site(site, at_rest=True)
+    frontier.check_site(site, not_visited=True)
     s = frontier.state
     if len(pages) != len(export.keys):
         raise InvariantError(
@@ -135,13 +135,13 @@ def _check_import(frontier: Core, export: SiteExport, site: int, pages: Array) -
         raise InvariantError(f"import_site: a page does not belong to site {site}; register the pages at that site")
 
 
-def had_elsewhere(frontier: Core, pages: Sequence[int] | Array, now: float) -> None:
+def gone_elsewhere(frontier: Core, pages: Sequence[int] | Array, now: float) -> None:
     """Mark pages as GONE that another partition fetched or that were refused there."""
     given = np.ascontiguousarray(pages, np.int32)
     _check_new(frontier, given)
     run = frontier.state.run[0]
     run.now = max(float(run.now), now)
-    frontier.note(Call.HAD_ELSEWHERE, given, len(given), now)
+    frontier.note(Call.GONE_ELSEWHERE, given, len(given), now)
     frontier.state.state[given] = GONE
     run.gone += len(given)
 

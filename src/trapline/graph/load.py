@@ -13,8 +13,8 @@ from trapline.errors import ConfigError
 from trapline.graph.formats import (
     adjacency,
     bvgraph,
+    crawl_database,
     dat,
-    database,
     edges,
     graph_txt,
     node_rows,
@@ -50,7 +50,7 @@ BY_NAME: tuple[Format, ...] = (
     adjacency,
     edges,
     recorded_crawl,
-    database,
+    crawl_database,
     dat,
     bvgraph,
     graph_txt,

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from trapline.lab import cho_communication, cho_coverage, cho_modes, cho_overlap, cho_quality, cho_regions
-from trapline.lab.cho_web import ChoStudy, CrawledWeb, Scale, Tell
+from trapline.lab.cho_web import ChoStudy, CrawledWeb, Progress, Scale
 from trapline.lab.judgement import Experiment
 
 _EVERY = (cho_coverage, cho_overlap, cho_communication, cho_quality, cho_modes, cho_regions)
@@ -23,13 +23,14 @@ class ChoReproduction:
     experiments: list[Experiment]
 
 
-def reproduce(web: CrawledWeb, draws: int, scale: Scale, numbers: Sequence[int], tell: Tell) -> ChoReproduction:
-    """Run the experiments with these numbers. `tell` is called with the number of experiments done, their total, and the present crawl."""
-    study = ChoStudy(web, draws, scale, tell, len(numbers))
+def reproduce(web: CrawledWeb, draws: int, scale: Scale, numbers: Sequence[int], progress: Progress) -> ChoReproduction:
+    """Run the experiments with these numbers. `progress` receives the number of experiments done, their total, and the
+    present crawl."""
+    study = ChoStudy(web, draws, scale, progress, len(numbers))
     experiments = []
     for number, module in enumerate(_EVERY, 1):
         if number in numbers:
             experiments.append(module.experiment(study))
             study.passed()
-    tell(len(numbers), len(numbers), "experiments")
+    progress(len(numbers), len(numbers), "experiments")
     return ChoReproduction(web, draws, experiments)

@@ -68,7 +68,7 @@ def experiment(study: ChoStudy) -> Experiment:
         ExperimentChart(f"4{letter}", f"After {size} of the pages", "exchanges", "quality", curves, names)
         for letter, (size, curves) in zip("abc", by_size.items(), strict=True)
     ]
-    orders, asked = _orders(study), _asked(study)
+    orders, messages = _orders(study), _coordinator_messages(study)
     charts += [
         ExperimentChart(
             "4d", f"What it takes, after {LARGE} of the pages", "exchanges", "URLs sent per page", sending, names
@@ -77,12 +77,12 @@ def experiment(study: ChoStudy) -> Experiment:
             "4e", f"Other orders, after {LARGE} of the pages", "partitions", "quality", orders, doubling=True
         ),
         ExperimentChart(
-            "4f", f"A coordinator, {LARGE} of the pages", "partitions", "its messages per page", asked, doubling=True
+            "4f", f"A coordinator, {LARGE} of the pages", "partitions", "its messages per page", messages, doubling=True
         ),
     ]
     judged = {size: curves for size, curves in by_size.items() if has_work(study, 2, SIZES[size])}
     of_orders = _of_orders(orders) if has_work(study, ORDERS_AT[-1], SIZES[LARGE]) else []
-    verdicts = [*_of_qualities(study, judged), *_of_sending(study, sending), *of_orders, *_of_asked(asked)]
+    verdicts = [*_of_qualities(study, judged), *_of_sending(study, sending), *of_orders, *_of_coordinator(messages)]
     notes = [*_fewest(study, judged), *_left_out(study)]
     return Experiment(4, f"Quality ({ORDER}) by exchanges", charts, verdicts, notes)
 
@@ -124,7 +124,7 @@ def _orders(study: ChoStudy) -> dict[str, Curve]:
     }
 
 
-def _asked(study: ChoStudy) -> dict[str, Curve]:
+def _coordinator_messages(study: ChoStudy) -> dict[str, Curve]:
     few = [n for n in study.crossing if n <= 8]
     most = max(1, study.pages // SIZES[LARGE])
     return {
@@ -231,7 +231,7 @@ def _of_orders(curves: dict[str, Curve]) -> list[ClaimVerdict]:
     ]
 
 
-def _of_asked(curves: dict[str, Curve]) -> list[ClaimVerdict]:
+def _of_coordinator(curves: dict[str, Curve]) -> list[ClaimVerdict]:
     site, page = curves["by site"], curves["by page"]
     text = "a coordinator of pages is asked more than one of sites"
     return [ClaimVerdict(text, all_hold([(f"{n:g} partitions", above(page[n], site[n])) for n in site]))]

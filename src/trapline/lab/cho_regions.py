@@ -18,9 +18,9 @@ from trapline.graph.strings import decoded
 from trapline.lab.cho_modes import page_bytes, url_bytes
 from trapline.lab.cho_web import ChoStudy, Setting, sent, sent_at_once, times
 from trapline.lab.judgement import ClaimVerdict, Experiment, ExperimentChart, Values, above, larger
-from trapline.testweb.changes import PageChanges
-from trapline.testweb.render import render
-from trapline.testweb.web import ServedWeb, build_web
+from trapline.testweb.answers.render import render
+from trapline.testweb.web.changes import PageChanges
+from trapline.testweb.web.served_web import ServedWeb, build_web
 
 REGIONS = 2
 _WIDEST = 0.6  # largest share of all pages for one suffix: a larger one is divided by the next label

@@ -124,9 +124,9 @@ class CrawledWeb:
             graph, load_strategy(setting.strategy), RULES, self._plan(setting, partitioning, graph.pages),
             seeds=seeds, servers=SERVERS, connections=1, most=setting.most,
         )  # fmt: skip
-        worth = backlinks(graph)
-        record = judge(crawl, graph, RULES, SERVERS, worth, setting.most)
-        best = share_of_best(crawl, worth, min(setting.most or graph.pages, graph.pages))
+        page_values = backlinks(graph)
+        record = judge(crawl, graph, RULES, SERVERS, page_values, setting.most)
+        best = share_of_best(crawl, page_values, min(setting.most or graph.pages, graph.pages))
         twice = setting.mode in (CROSS_OVER, INDEPENDENT)
         curve = course(crawl, graph.pages) if twice else np.zeros((2, 0))
         return CrawlResult(record, best, links_per_page(crawl, graph), curve)
@@ -189,7 +189,7 @@ def with_sites(graph: Graph, kept: NDArray[np.bool_]) -> Graph:
     )
 
 
-def share_of_best(crawl: ParallelCrawl, worth: Floats, number: int) -> float:
+def share_of_best(crawl: ParallelCrawl, page_values: Floats, number: int) -> float:
     """Return the share of the `number` best pages that is among the first `number` fetched pages. Ties with the last page count.
 
     `measures.quality` uses the number of fetched pages in place of `number`, which would favour a firewall crawl that ran out
@@ -197,9 +197,9 @@ def share_of_best(crawl: ParallelCrawl, worth: Floats, number: int) -> float:
     """
     log, _ = merged(crawl.logs, number)
     pages = np.unique(log.page[log.result == FETCHED])
-    least = np.partition(worth, len(worth) - number)[len(worth) - number]
-    better = int((worth > least).sum())
-    ours = worth[pages]
+    least = np.partition(page_values, len(page_values) - number)[len(page_values) - number]
+    better = int((page_values > least).sum())
+    ours = page_values[pages]
     return (int((ours > least).sum()) + min(int((ours == least).sum()), number - better)) / number
 
 
@@ -222,7 +222,7 @@ def course(crawl: ParallelCrawl, pages: int) -> Floats:
 # ---- Common to all experiments of `cho`: the web, the number of draws, the numbers of partitions, and the measures.
 
 Measure = Callable[[CrawlResult], float]
-Tell = Callable[[int, int, str], None]
+Progress = Callable[[int, int, str], None]
 _MOST_COPIES = 4_000_000  # limit of pages times partitions where each partition may fetch all pages: 100 bytes each
 PUBLISHED = "published, to the best of our knowledge"  # our copy of the paper has lost its digits
 
@@ -249,22 +249,22 @@ class ChoStudy:
     web: CrawledWeb
     draws: int
     scale: Scale
-    tell: Tell
+    progress: Progress
     experiments: int = 1  # number of experiments to run
-    _at: list[int] = field(default_factory=lambda: [0, 0])  # the first item: number of experiments done
+    _done: list[int] = field(default_factory=lambda: [0])  # its only item: the number of experiments done
 
     def values(self, setting: Setting, measure: Measure) -> Values:
         """Return the measure of the crawl with this setting, for each draw."""
         found = []
         for draw in range(self.draws):
             note = f"experiments; {setting.mode}, {counted(setting.partitions, 'partition')}, draw {draw + 1}"
-            self.tell(self._at[0], self.experiments, note)
+            self.progress(self._done[0], self.experiments, note)
             found.append(measure(self.web.crawl(setting, draw)))
         return found
 
     def passed(self) -> None:
         """Count an experiment as done."""
-        self._at[0] += 1
+        self._done[0] += 1
 
     @property
     def pages(self) -> int:

@@ -19,7 +19,7 @@ from trapline.refresh import Policy, ReplayConditions, estimate, policy_named
 from trapline.refresh.policies.xu import LITERAL_OPTIONS
 
 PAPERS = ("xu", "xu, frozen", "xu, literal")
-Tell = Callable[[int, int, str], None]
+Progress = Callable[[int, int, str], None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,13 +78,17 @@ def policies() -> dict[str, Policy]:
     return {**by_name, WITHOUT_C: xu.with_options(c=0.0), OURS: policy_named(OURS)}
 
 
-def reproduce(study: TraceStudy, base: ReplayConditions, names: Sequence[str], tell: Tell) -> XuReproduction:
-    """Reproduce the figures of these names. `tell` is called with the number of settings replayed so far, their total, and a note."""
+def reproduce(study: TraceStudy, base: ReplayConditions, names: Sequence[str], progress: Progress) -> XuReproduction:
+    """Reproduce the figures of these names. `progress` is called with the number of settings replayed so far, their total, and a note."""
     wanted = [figure for name, figure in figures(base).items() if name in names]
     total = sum(len(figure.cells) * len(_curves(figure)) for figure in wanted)
     smart = replace(base, levels={"smart": 1.0})
     capacity = capacity_for(
-        SMART, study, smart, policies()["xu"], lambda tried: tell(0, total, f"capacity, {tried:.3g} crawls per update")
+        SMART,
+        study,
+        smart,
+        policies()["xu"],
+        lambda tried: progress(0, total, f"capacity, {tried:.3g} crawls per update"),
     )
     reached = estimate(study.samples(smart, policies()["xu"], capacity)["eq3"]).mean
     found, done = [], 0
@@ -93,7 +97,7 @@ def reproduce(study: TraceStudy, base: ReplayConditions, names: Sequence[str], t
         for cell, curve, values in _replayed(study, figure, capacity):
             samples[curve, cell.group, cell.x] = values
             done += 1
-            tell(done, total, f"figure {figure.name}, {curve}")
+            progress(done, total, f"figure {figure.name}, {curve}")
         found.append(Drawn(figure, _curves(figure), samples, judge(figure, samples)))
     return XuReproduction(study, capacity, reached, found)
 

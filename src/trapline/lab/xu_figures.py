@@ -67,17 +67,17 @@ class TraceStudy:
 
 
 def capacity_for(
-    freshness: float, study: TraceStudy, conditions: ReplayConditions, policy: Policy, tell: Callable[[float], None]
+    freshness: float, study: TraceStudy, conditions: ReplayConditions, policy: Policy, progress: Callable[[float], None]
 ) -> float:
     """Return the crawls per update with which the policy has this freshness by Eq. 3: the nearest one in a bisection of the logarithm.
 
-    `tell` is called with each capacity before it is tried.
+    `progress` is called with each capacity before it is tried.
     """
     tried: dict[float, float] = {}
     low, high = _LEAST, _MOST
     for _ in range(24):
         capacity = (low * high) ** 0.5
-        tell(capacity)
+        progress(capacity)
         values = study.samples(conditions, policy, capacity)["eq3"]
         tried[capacity] = sum(values) / len(values) - freshness
         if abs(tried[capacity]) < _CLOSE:

@@ -7,11 +7,10 @@ traces that compares policies. Laws: docs/refresh.md.
 from trapline.refresh.live.memory import RefreshRules
 from trapline.refresh.live.refresher import Choice, Refresher
 from trapline.refresh.policy import Policy, all_policies, policy_named, rule
+from trapline.refresh.replay.replay_world import ReplayConditions, ReplayWorld, draw_world
 from trapline.refresh.replay.replayer import Estimate, ReplayFreshness, estimate, replay_world
-from trapline.refresh.replay.trace import Trace, drawn_trace, in_steps, stretches, trace_of_pages
-from trapline.refresh.replay.trace_files import load_trace
+from trapline.refresh.replay.trace import Trace, drawn_trace, in_steps, load_trace, stretches, trace_of_pages
 from trapline.refresh.replay.truth import Measure
-from trapline.refresh.replay.world import ReplayConditions, ReplayWorld, draw_world
 
 __all__ = [
     "Choice",

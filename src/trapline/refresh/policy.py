@@ -35,7 +35,7 @@ class Way:
 
     name: str
     columns: tuple[str, ...] = ()
-    hears: bool = False
+    uses_signals: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +46,7 @@ class Policy:
     `on_revision(s, -1, now)` is called, then all values are computed again. A revision is due when the number of slots and
     signals since the last one is at least `revision` times the number of pages, and at least `growth` times the number of
     all slots and signals so far. `on_cycle(s, -1, now)` is called at the beginning of each cycle.
-    `columns`: names of the numbers kept for each page. `options`: the defaults of the options that a user may set. `hears`:
+    `columns`: names of the numbers kept for each page. `options`: the defaults of the options that a user may set. `uses_signals`:
     signals and published points change values; if False, they are ignored. `ways`: the named values of options whose
     values are 0, 1, ...
     """
@@ -64,7 +64,7 @@ class Policy:
     growth: float = 0.0
     columns: tuple[str, ...] = ()
     options: Mapping[str, float] = field(default_factory=dict)
-    hears: bool = True
+    uses_signals: bool = True
     ways: Mapping[str, tuple[Way, ...]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
@@ -115,7 +115,7 @@ class Policy:
         """Write into the state what its kernels need of the policy. Addresses are valid in this process only."""
         run[0].value = self.value.address
         run[0].still = self.still
-        run[0].hears = self.hears or any(way.hears for way in self.chosen)
+        run[0].hears = self.uses_signals or any(way.uses_signals for way in self.chosen)
         for name, function in self._hooks().items():
             run[0][name] = -1 if function is None else function.address
         option[: len(self.options)] = list(self.options.values())

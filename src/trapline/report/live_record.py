@@ -18,11 +18,11 @@ from trapline.crawl.engine.options import AGENT, CrawlOptions, RefreshOptions
 from trapline.crawl.engine.status import FORBIDDEN, IS_ERROR, KIND, PAGES
 from trapline.crawl.files.lock import holder
 from trapline.crawl.inspect.audit import Violation, audit
-from trapline.crawl.inspect.database import opened, options
+from trapline.crawl.inspect.database_reader import opened, options
+from trapline.crawl.inspect.requests import robots_kept
 from trapline.crawl.inspect.summary import ABANDONED, LEFT_OUT, summary_of
-from trapline.crawl.robots.history import robots_kept
 from trapline.fetch import failure
-from trapline.parallel.live.manifest import is_parallel, read
+from trapline.parallel.folder.manifest import is_parallel, read
 from trapline.report.chart import Floats
 from trapline.report.html import CountTile, Headline
 from trapline.report.refresh_record import RefreshRecord, refresh_record

@@ -27,7 +27,7 @@ from trapline.simulate.metrics import (
     site_sizes,
     tau_spread,
 )
-from trapline.strategies.inputs import pages_a_run
+from trapline.strategies.base.inputs import pages_a_run
 
 Curve = list[list[float]]
 """[fraction of pages, share of their quality], from [0, 0] to [1, 1]."""

@@ -18,7 +18,7 @@ _MINUTE_S = 60.0
 
 
 def refresh_charts(record: RefreshRecord) -> list[Chart]:
-    return [_fresh(record.fresh), _new_and_again(record.fetches), _found(record.fetches)]
+    return [_fresh(record.fresh), _new_and_refetched(record.fetches), _found(record.fetches)]
 
 
 def _fresh(fresh: Fresh) -> Chart:
@@ -32,17 +32,17 @@ def _fresh(fresh: Fresh) -> Chart:
     return Chart("fresh-time", "Freshness, as seen", "", _time(fresh.seconds[-1]), axis(label, 100.0, "%"), lines)
 
 
-def _new_and_again(fetches: FetchBins) -> Chart:
+def _new_and_refetched(fetches: FetchBins) -> Chart:
     minutes = np.diff(fetches.edges) / _MINUTE_S
-    x, rates = _middles(fetches.edges), (fetches.new / minutes, fetches.again / minutes)
+    x, rates = _middles(fetches.edges), (fetches.new / minutes, fetches.refetches / minutes)
     lines = [ChartLine(at, name, x, y) for at, (name, y) in enumerate(zip(("new", "refetched"), rates, strict=True))]
     top = axis("pages per minute", max(float(y.max()) for y in rates))
-    return Chart("again-time", "New and refetched pages", "", _time(fetches.edges[-1]), top, lines)
+    return Chart("refetches-time", "New and refetched pages", "", _time(fetches.edges[-1]), top, lines)
 
 
 def _found(fetches: FetchBins) -> Chart:
-    filled = fetches.again > 0
-    x, share = _middles(fetches.edges)[filled], fetches.changed[filled] / fetches.again[filled] * 100
+    filled = fetches.refetches > 0
+    x, share = _middles(fetches.edges)[filled], fetches.changed[filled] / fetches.refetches[filled] * 100
     line = ChartLine(0, "changed", x, share) if filled.any() else _nothing("changed")
     label = "changed (% of the refetched pages)"
     return Chart("changed-time", "Changes found", "", _time(fetches.edges[-1]), axis(label, 100.0, "%"), [line])
@@ -70,7 +70,7 @@ _HINT = (
     "change more often than they are fetched. Copies that were not fetched again count as fresh: that is right for sites that signal "
     "every change, and too high for others, most of all towards the end."
 )
-_HEARD = "All signals of this channel of the site, whatever their outcome."
+_SIGNALS = "All signals of this channel of the site, whatever their outcome."
 _JUDGED_BY = (
     "Fetches that came after exactly one signal; for a channel that only announces future changes, announced moments that have passed. "
     "Older ones count less."
@@ -131,7 +131,7 @@ def trust_columns(rows: Sequence[Believed]) -> list[Column]:
     precision = [part if trust.is_judged else None for part, trust in zip(share, trusts, strict=True)]
     recall = [trust.recall if trust.is_judged else None for trust in trusts]
     return [
-        column("signals", _HEARD, [trust.heard for trust in trusts], "{:,}".format),
+        column("signals", _SIGNALS, [trust.signals for trust in trusts], "{:,}".format),
         column("judged by", _JUDGED_BY, judged_by, three_digits),
         column("right", "Those of them that found something new.", right, three_digits),
         column("precision", "Expected share of its signals that are true.", precision, percent),

@@ -24,7 +24,7 @@ from trapline.crawl.engine.status import IS_PAGE
 from trapline.crawl.files.layout import connect
 from trapline.crawl.files.reading import Reading
 from trapline.crawl.files.resume import refresher_of
-from trapline.parallel.live.merged import parts_of
+from trapline.parallel.folder.merged import parts_of
 from trapline.refresh.core.layout import PolicyView
 from trapline.refresh.live.refresher import Refresher
 from trapline.refresh.policies.trust import MISSED, believed, is_struck_out, kept_share, precision_of
@@ -44,7 +44,7 @@ class Trust(NamedTuple):
     site: int
     channel: str
     verified: bool  # its senders have proved that the site is theirs
-    heard: int  # number of signals
+    signals: int  # number of all signals, counted or ignored
     judged_by: float  # fetches that came after exactly one of its signals
     confirmed: float  # those of them that found something new
     precision: float  # expected share of its signals that are true
@@ -92,7 +92,7 @@ def _trust_row(view: PolicyView, row: int) -> Trust:
         site=int(trust.site),
         channel=CHANNELS[trust.channel] if trust.channel < len(CHANNELS) else f"channel {trust.channel}",
         verified=not trust.unverified,
-        heard=int(trust.heard),
+        signals=int(trust.heard),
         judged_by=float(trust.prompted),
         confirmed=float(trust.confirmed),
         precision=float(precision_of(view, row)),
@@ -126,7 +126,7 @@ class FetchBins(NamedTuple):
 
     edges: Floats  # [bins + 1] seconds
     new: Floats
-    again: Floats  # refetches
+    refetches: Floats
     changed: Floats  # refetches that found a change
 
 
@@ -243,7 +243,7 @@ def _trust(folder: Path, options: RefreshOptions) -> list[Believed]:
     """Return the trust in all partitions. If a site moved between partitions, the trust of its last owner counts."""
     pairs = (pair for part in parts_of(folder) or [folder] for pair in _believed(part, options))
     latest = {(origin, trust.channel, trust.verified): Believed(origin, trust) for origin, trust in pairs}
-    return sorted(latest.values(), key=lambda row: (-row.trust.heard, row.trust))[:MOST_TRUST]
+    return sorted(latest.values(), key=lambda row: (-row.trust.signals, row.trust))[:MOST_TRUST]
 
 
 def _believed(folder: Path, options: RefreshOptions) -> list[tuple[str, Trust]]:

@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from trapline.crawl.engine.options import CrawlOptions
 from trapline.crawl.engine.records import OUT_OF_BAND, RETURNED
 from trapline.crawl.inspect.audit import politeness_violations
-from trapline.crawl.inspect.database import opened, options
+from trapline.crawl.inspect.database_reader import opened, options
 from trapline.crawl.inspect.summary import span_of, strategy_name
 from trapline.errors import ConfigError
 from trapline.frontier import FETCHED, Rules
@@ -32,7 +32,7 @@ from trapline.report.chart import Floats
 from trapline.report.live_record import Moments, moments_of
 from trapline.report.record import CrawlRecord, record_of
 from trapline.simulate import FetchLog, Network
-from trapline.strategies.choice import live_strategy
+from trapline.strategies.base.choice import live_strategy
 
 Ids = NDArray[np.int32]
 _COLUMNS = "page, visit, started, ifnull(first_byte_s, total_s), total_s, result"

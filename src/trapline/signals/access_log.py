@@ -10,7 +10,7 @@ name a robot, for a target other than robots.txt.
 import json
 import math
 import re
-from calendar import timegm
+from calendar import monthrange, timegm
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator
 from functools import lru_cache
@@ -131,7 +131,7 @@ def _hour(text: bytes, zone: bytes) -> float | None:
     971208000.0
     """
     day, month, year, hour = int(text[:2]), _MONTHS.get(text[3:6].capitalize()), int(text[7:11]), int(text[12:14])
-    if month is None or not 1 <= day <= 31 or hour > 23 or int(zone[1:3]) > 14:
+    if month is None or year < 1 or not 1 <= day <= monthrange(year, month)[1] or hour > 23 or int(zone[1:3]) > 14:
         return None
     offset_s = (int(zone[1:3]) * 3600 + int(zone[3:5]) * 60) * (-1 if zone[:1] == b"-" else 1)
     return float(timegm((year, month, day, hour, 0, 0)) - offset_s)

@@ -64,7 +64,7 @@ class SmallFetch:
 
     async def _followed(self, url: str, most_bytes: int, method: str, body: bytes) -> SmallResponse:
         follows = (301, 302, 303, 307, 308) if method == "GET" else (307, 308)
-        for _ in range(_MOST_REDIRECTS):
+        for _ in range(1 + _MOST_REDIRECTS):
             response = await self._once(url, most_bytes, method, body)
             location = _location(response, url) if response.status in follows else None
             if location is None:

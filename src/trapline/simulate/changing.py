@@ -25,7 +25,6 @@ from trapline.simulate.changing_web import ChangingWeb, Timing, Tour, response_s
 from trapline.simulate.driver import prepare
 from trapline.simulate.log import FetchLog, log_of
 from trapline.simulate.scores import KnownGraph
-from trapline.simulate.servers import Network, Servers, constant_servers
 from trapline.strategies import Strategy
 
 PING, SCHEDULE = 0, 4  # the channels of signals from sites, as numbered in signals/inbox.py
@@ -41,6 +40,7 @@ class Refresh:
     share: float = 0.5
     price: float | None = None
     rate: float = math.inf
+    quality: Array | None = None  # the value of each page for the refresher; None: all pages have the same value
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +49,7 @@ class ChangingCrawl:
 
     web: ChangingWeb
     log: FetchLog
-    again: Array  # bool[rows]: the fetch was a refetch
+    is_refetch: Array  # bool[rows]: the fetch was a refetch
     changed: Array  # bool[rows]: the page differed from the crawl's copy
     strategy: Strategy
     rules: Rules
@@ -64,21 +64,17 @@ def simulate_changing(
     refresh: Refresh | None,
     *,
     connections: int = 1,
-    servers: Servers | None = None,
-    network: Network | None = None,
     seeds: Array | None = None,
     inputs: Mapping[str, Array] | None = None,
-    quality: Array | None = None,
     seed: int = 0,
     progress: Callable[[int, int], None] | None = None,
 ) -> ChangingCrawl:
-    """Crawl for `web.until_s` seconds. `refresh` None: fetch every page once. `quality`: the value of each page for the
-    refresher; None: all pages have the same value."""
-    servers = servers or constant_servers(1.0)
-    servers.check(web.graph)
-    timing = Timing(servers, network or Network(), seed)
+    """Crawl for `web.until_s` seconds. `refresh` None: fetch every page once."""
+    web.servers.check(web.graph)
+    timing = Timing(web.servers, web.network, seed)
     frontier = prepare(web.graph, strategy, rules, dict(inputs or {}), connections, seed)
     frontier.discover(web.graph.home if seeds is None else seeds, 0.0)
+    quality = None if refresh is None else refresh.quality
     values = [1.0] * web.graph.pages if quality is None else quality.tolist()
     run = _Run(web, frontier, _agenda(frontier, refresh), timing, connections, values)
     started = time.perf_counter()
@@ -87,7 +83,7 @@ def simulate_changing(
     return ChangingCrawl(
         web=web,
         log=log_of(*run.seen.rows),
-        again=np.array(run.seen.again, np.bool_),
+        is_refetch=np.array(run.seen.is_refetch, np.bool_),
         changed=np.array(run.seen.changed, np.bool_),
         strategy=strategy,
         rules=rules,
@@ -108,7 +104,7 @@ class _Seen:
     """The rows of the log, with two more columns."""
 
     rows: list[tuple[float, ...]] = field(default_factory=list)
-    again: list[bool] = field(default_factory=list)
+    is_refetch: list[bool] = field(default_factory=list)
     changed: list[bool] = field(default_factory=list)
 
 
@@ -237,9 +233,9 @@ class _Run:
         """Write a row of the log, and inform the refresher. On every fetch, it also learns the schedule that the page
         publishes."""
         page, result = tour.page, tour.result
-        again = self._agenda is not None and page in self._agenda.under_way
+        is_refetch = self._agenda is not None and page in self._agenda.under_way
         self.seen.rows.append((page, tour.number, tour.start, tour.first_byte, now, result))
-        self.seen.again.append(again)
+        self.seen.is_refetch.append(is_refetch)
         self.seen.changed.append(bool(changed))
         if self._agenda is None:
             return

@@ -25,7 +25,7 @@ class ValuedSpans(NamedTuple):
 
     begin_s: Floats
     end_s: Floats
-    worth: Floats
+    value: Floats
 
     def mean(self, since_s: float, until_s: float) -> float:
         """Return the mean over time of the sum of the values.
@@ -34,7 +34,7 @@ class ValuedSpans(NamedTuple):
         0.625
         """
         lasts_s = np.clip(self.end_s, since_s, until_s) - np.clip(self.begin_s, since_s, until_s)
-        return float(np.sum(np.maximum(lasts_s, 0.0) * self.worth) / (until_s - since_s))
+        return float(np.sum(np.maximum(lasts_s, 0.0) * self.value) / (until_s - since_s))
 
     def at(self, moments: Floats) -> Floats:
         """Return the sum of the values at each of the given times.
@@ -42,13 +42,13 @@ class ValuedSpans(NamedTuple):
         >>> ValuedSpans(np.array([0.0, 2.0]), np.array([4.0, 3.0]), np.array([0.5, 0.25])).at(np.array([0.0, 2.0, 3.0, 4.0])).tolist()
         [0.5, 0.75, 0.5, 0.0]
         """
-        begun, ended = _running(self.begin_s, self.worth, moments), _running(self.end_s, self.worth, moments)
+        begun, ended = _running(self.begin_s, self.value, moments), _running(self.end_s, self.value, moments)
         return np.maximum(begun - ended, 0.0)
 
 
-def _running(at_s: Floats, worth: Floats, moments: Floats) -> Floats:
+def _running(at_s: Floats, value: Floats, moments: Floats) -> Floats:
     order = np.argsort(at_s, kind="stable")
-    sums = np.concatenate(([0.0], np.cumsum(worth[order])))
+    sums = np.concatenate(([0.0], np.cumsum(value[order])))
     return sums[np.searchsorted(at_s[order], moments, side="right")]
 
 
@@ -77,8 +77,8 @@ def measured(log: FetchLog, changes: Trace, quality: Floats, until_s: float, poi
     moments, share = np.linspace(0.0, until_s, points), quality / quality.sum()
     equal = np.full(len(quality), 1.0 / len(quality))
 
-    def course(page: NDArray[np.int32], begin_s: Floats, end_s: Floats, worth: Floats) -> Course:
-        spans = ValuedSpans(begin_s, end_s, worth[page])
+    def course(page: NDArray[np.int32], begin_s: Floats, end_s: Floats, value: Floats) -> Course:
+        spans = ValuedSpans(begin_s, end_s, value[page])
         return Course(spans.mean(0.0, until_s), spans.mean((1.0 - LAST) * until_s, until_s), spans.at(moments))
 
     return ChangingMeasures(

@@ -1,15 +1,16 @@
-"""A simulated web that changes: a graph, the times at which its pages change, and what their sites signal about that.
+"""A simulated web that changes: a graph, the times at which its pages change, and what their sites signal about that;
+with its servers and the network to them.
 
 Pages and links stay the same; only the content changes. This module knows no crawler. Histories of changes are assigned
 to pages as in testweb, so that the same trace and seed make the same web here and there. Signals and published points
-are those of a replay (refresh/replay/world.py), but whether they are sent is sampled per site, because a crawl learns
+are those of a replay (refresh/replay/replay_world.py), but whether they are sent is sampled per site, because a crawl learns
 levels per site.
 """
 
 import math
 from bisect import bisect_right
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -21,11 +22,11 @@ from trapline.frontier import FAILED, FETCHED, REFUSED, Visit
 from trapline.graph import Graph
 from trapline.refresh import ReplayConditions, Trace, draw_world
 from trapline.refresh.core.layout import LEVELS, NORMAL, SUPER
+from trapline.refresh.replay.replay_world import Events, ReplayWorld
 from trapline.refresh.replay.trace import dealt, round_of
-from trapline.refresh.replay.world import Events, ReplayWorld
 from trapline.rng import uniform
 from trapline.simulate.connections import FATE
-from trapline.simulate.servers import NO_LIMIT, Network, Servers
+from trapline.simulate.servers import NO_LIMIT, Network, Servers, constant_servers
 
 _LEVELS = 12  # number of a random stream
 Floats = NDArray[np.float64]
@@ -44,6 +45,8 @@ class ChangingWeb:
     """times and pages, in order of time"""
     points: Mapping[int, list[Point]]
     """published points of the pages that have any, in order of time"""
+    servers: Servers = field(default_factory=lambda: constant_servers(1.0))
+    network: Network = field(default_factory=Network)
 
     @property
     def until_s(self) -> float:
@@ -62,19 +65,19 @@ def still_web(graph: Graph, until_s: float) -> ChangingWeb:
 
 
 def changing_web(
-    graph: Graph, trace: Trace, until_s: float, told: ReplayConditions, *, speed: float = 1.0, seed: int = 0
+    graph: Graph, trace: Trace, until_s: float, conditions: ReplayConditions, *, speed: float = 1.0, seed: int = 0
 ) -> ChangingWeb:
     """Return a web whose pages change like those of a trace. One second takes `speed` seconds of the trace, and at its
-    end the trace begins again. `told`: what sites signal; its accesses are not used."""
+    end the trace begins again. `conditions`: what sites signal; its accesses are not used."""
     if not (speed > 0 and 0 < until_s < math.inf):
         raise ConfigError(
             f"speed is {speed:g} and the duration is {until_s:g} s; both must be above 0, and the duration finite"
         )
     changes = _repeated(dealt(trace, graph.pages, seed), trace, graph, until_s, speed)
-    level = _levels(graph.sites, told.levels, seed)
+    level = _levels(graph.sites, conditions.levels, seed)
     # Sample the signals of all pages as if every site sent them, and keep those of the sites that do: so the level of
     # one site does not change the signals of the others.
-    world = draw_world(changes, replace(told, levels={"super": 1.0}, accesses=0), seed)
+    world = draw_world(changes, replace(conditions, levels={"super": 1.0}, accesses=0), seed)
     return ChangingWeb(
         graph, changes, level, _signals(world.signal, level[graph.site]), _points(world, level[graph.site])
     )
@@ -172,15 +175,15 @@ class Timing:
             return tour.first_byte
         return float(tour.first_byte + _of(self._size, page) / min(_of(self._speed, site), self._cap))
 
-    def has_closed(self, site: int, asked_for: int, over: bool) -> bool:
-        """Return whether the server closes the connection after `asked_for` pages of a visit: because that is its limit
+    def has_closed(self, site: int, requests: int, over: bool) -> bool:
+        """Return whether the server closes the connection after `requests` pages of a visit: because that is its limit
         of requests, or because the pause that follows is longer than its keep-alive time. `over`: no pause follows, the
         visit is over."""
         protocol = self._network.protocol
         if protocol == "http/1.0":
             return False
         idle = protocol == "keep-alive" and self.pause_s > _of(self._keep_alive_s, site)
-        return bool(asked_for == _of(self._requests, site) or (idle and not over))
+        return bool(requests == _of(self._requests, site) or (idle and not over))
 
     def _wait_s(self, tour: Tour) -> float:
         latency_s = float(_of(self._latency_s, tour.page))

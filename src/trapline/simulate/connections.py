@@ -11,10 +11,10 @@ from typing import NamedTuple
 import numpy as np
 
 from trapline.compiled.jit import b1, f8, helper, i8, prefetch, type_of, void
-from trapline.frontier import heap
-from trapline.frontier.kernels import advance, end_visit, take_report
+from trapline.frontier.core import heap
+from trapline.frontier.core.kernels import advance, end_visit, take_report
+from trapline.frontier.core.visits import SLOT_BITS
 from trapline.frontier.layout import ENTRY, FAILED, FETCHED, REFUSED, Array, FrontierState, StateType, record
-from trapline.frontier.visits import SLOT_BITS
 from trapline.rng import uniform
 from trapline.simulate.link import SharedLink, new_link
 from trapline.simulate.link import start as start_transfer
@@ -30,7 +30,7 @@ ASK, FIRST_BYTE, TRANSFER, PAGE_IN, VISIT_OVER = range(5)
 CONNECTION = record(
     [
         ("start", "f8"),
-        ("asked", "f8"),  # when the request was sent
+        ("requested", "f8"),  # when the request was sent
         ("first_byte", "f8"),
         ("phase", "i4"),
         ("pos", "i4"),  # in events
@@ -152,17 +152,17 @@ def begin_page(s: FrontierState, w: SimulatedWorld, slot: int) -> None:
     visit = s.visit[slot]
     page = s.pool[visit.block + connection.at].id
     prefetch(w.web.targets, w.web.offsets[page])
-    connection.asked = connection.start
+    connection.requested = connection.start
     if connection.at == 0 or c.protocol == HTTP_1_0:
-        connection.asked += of(w.costs.connection_s, visit.site)
+        connection.requested += of(w.costs.connection_s, visit.site)
     connection.result = fate(w, page, s.page[page].tries)
     connection.serial = c.serial
     c.serial += 1
     connection.phase = PAGE_IN
     if connection.result == FAILED:
-        connection.first_byte = moment = connection.asked + c.timeout_s
+        connection.first_byte = moment = connection.requested + c.timeout_s
     else:
-        connection.first_byte = moment = connection.asked + wait_s(w, visit.site, page, connection.at)
+        connection.first_byte = moment = connection.requested + wait_s(w, visit.site, page, connection.at)
         size = of(w.costs.size, page)
         if connection.result == FETCHED and size > 0.0:
             if c.shared:

@@ -15,9 +15,10 @@ import numpy as np
 from trapline.compiled import jit
 from trapline.compiled.jit import b1, f8, helper, i8, kernel, prefetch, void
 from trapline.errors import ConfigError
-from trapline.frontier import Frontier, Rules, heap
-from trapline.frontier.discovery import discover
-from trapline.frontier.kernels import begin_visit, next_moment
+from trapline.frontier import Frontier, Rules
+from trapline.frontier.core import heap
+from trapline.frontier.core.discovery import discover
+from trapline.frontier.core.kernels import begin_visit, next_moment
 from trapline.frontier.layout import (
     DRAINED,
     FIFO,

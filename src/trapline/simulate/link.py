@@ -17,7 +17,7 @@ from typing import NamedTuple
 import numpy as np
 
 from trapline.compiled.jit import f8, helper, i8, type_of, void
-from trapline.frontier import heap
+from trapline.frontier.core import heap
 from trapline.frontier.layout import ENTRY, Array, record
 
 sift_up, remove = heap.sift_up, heap.remove

@@ -246,12 +246,12 @@ def _mark_early(owner: Array, visit: Array, start: Floats, end: Floats, delay_s:
 
 @kernel("void(int32[::1], int32[::1], float64[::1], float64[::1], float64, float64[::1], boolean[::1])")
 def mark_early(
-    owner: Array, visit: Array, start: Floats, end: Floats, rest: float, latest: Floats, broken: Array
+    owner: Array, visit: Array, start: Floats, end: Floats, delay_s: float, latest: Floats, broken: Array
 ) -> None:
     """Mark early visits in `broken`, going through the intervals in the given order. `latest` becomes the latest end of
-    each owner; `rest` is the delay in seconds."""
+    each owner; `delay_s` is the delay in seconds."""
     for at in range(owner.size):
         one = owner[at]
-        if start[at] < latest[one] + rest:
+        if start[at] < latest[one] + delay_s:
             broken[visit[at]] = True
         latest[one] = max(latest[one], end[at])

@@ -1,6 +1,6 @@
-"""Strategies. Each file declares a page rank, a site rank or a pair of them; registry.py finds all files of this folder."""
+"""Strategies. Each file declares a page rank, a site rank or a pair of them; base/registry.py finds all files of this folder."""
 
-from trapline.strategies.registry import (
+from trapline.strategies.base.registry import (
     load_strategy,
     page_rank_named,
     page_ranks,
@@ -9,7 +9,7 @@ from trapline.strategies.registry import (
     site_ranks,
     strategies,
 )
-from trapline.strategies.strategy import PageRank, SiteRank, Strategy
+from trapline.strategies.base.strategy import PageRank, SiteRank, Strategy
 
 __all__ = [
     "PageRank",

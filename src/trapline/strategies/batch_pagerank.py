@@ -20,8 +20,7 @@ The last run gave page 0 a rank of 0.25. Page 1 is new, so the number in its col
 
 from trapline.frontier.layout import RankView
 from trapline.frontier.ranking import page_rank
-from trapline.strategies import top_page
-from trapline.strategies.strategy import PageRank, Strategy
+from trapline.strategies import PageRank, Strategy, top_page
 
 
 @page_rank

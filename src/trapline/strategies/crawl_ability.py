@@ -1,7 +1,7 @@
 """Visits the site that gives the most quality per second of connection.
 
 Site rank: C = AQ / T (quality/s). AQ = sum of the P best qualities that wait at the site; P = number of pages of the next
-visit; T = 2 c + P r / p, the time of that visit (s): visit_seconds.py. Page rank: quality. Cost: O(log pages of the site)
+visit; T = 2 c + P r / p, the time of that visit (s): base/visit_seconds.py. Page rank: quality. Cost: O(log pages of the site)
 per change of a page's rank.
 Source: Cao et al. 4.4 and 4.2.
 Differs from the paper: the paper prints a product sign where its text says "simple algebraic summation"; a site that was
@@ -18,9 +18,8 @@ Two pages planned, of quality 3 together, 0.5 s to connect and 0.5 s per respons
 
 from trapline.frontier.layout import RankView, Record
 from trapline.frontier.ranking import site_rank
-from trapline.strategies import quality
-from trapline.strategies.strategy import SiteRank, Strategy
-from trapline.strategies.visit_seconds import visit_s
+from trapline.strategies import SiteRank, Strategy, quality
+from trapline.strategies.base.visit_seconds import visit_s
 
 
 @site_rank

@@ -13,7 +13,7 @@ Differs from the paper: Cao's queue of servers is ordered by when a server joine
 
 from trapline.frontier.layout import RankView, Record
 from trapline.frontier.ranking import page_rank, site_rank
-from trapline.strategies.strategy import PageRank, SiteRank, Strategy
+from trapline.strategies import PageRank, SiteRank, Strategy
 
 
 @page_rank

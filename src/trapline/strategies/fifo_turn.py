@@ -13,8 +13,7 @@ queue again; here it takes a new turn.
 
 from trapline.frontier.layout import RankView, Record
 from trapline.frontier.ranking import site_rank
-from trapline.strategies import fifo
-from trapline.strategies.strategy import SiteRank, Strategy
+from trapline.strategies import SiteRank, Strategy, fifo
 
 
 @site_rank

@@ -16,8 +16,7 @@ An old page with 0.25, and a new page to which the oracle gives 0.125:
 
 from trapline.frontier.layout import RankView
 from trapline.frontier.ranking import page_rank
-from trapline.strategies import top_page
-from trapline.strategies.strategy import PageRank, Strategy
+from trapline.strategies import PageRank, Strategy, top_page
 
 HISTORY, PAGERANK = 0, 1
 

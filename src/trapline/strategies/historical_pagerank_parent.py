@@ -18,18 +18,17 @@ Page 0 is old and has 0.5. One of its four links leads to page 1, which is new; 
 
 from trapline.frontier.layout import RankView
 from trapline.frontier.ranking import page_rank
-from trapline.strategies import top_page
-from trapline.strategies.strategy import PageRank, Strategy
+from trapline.strategies import PageRank, Strategy, top_page
 
-HISTORY, WORTH = 0, 1
+HISTORY, VALUE = 0, 1
 
 
 @page_rank
 def old_or_share(s: RankView, page: int, source: int, links: int, is_new: bool) -> float:
     if is_new:
-        share = s.columns[source, WORTH] / links if source >= 0 else 0.0
-        s.columns[page, WORTH] = s.columns[page, HISTORY] if s.columns[page, HISTORY] >= 0.0 else share
-    return s.columns[page, WORTH]
+        share = s.columns[source, VALUE] / links if source >= 0 else 0.0
+        s.columns[page, VALUE] = s.columns[page, HISTORY] if s.columns[page, HISTORY] >= 0.0 else share
+    return s.columns[page, VALUE]
 
 
 PAGE = PageRank(

@@ -1,7 +1,7 @@
 """Orders pages by their PageRank in an old crawl; a new page by the PageRank of an old page that is sampled at random.
 
 Page rank: H(p), the PageRank in the old crawl (>= 0), or H(q) for a new page p. q is sampled uniformly from all old pages by
-a hash of the seed and p's URL (inputs.py), so that a live and a simulated crawl of the same web sample the same pages. Site
+a hash of the seed and p's URL (base/inputs.py), so that a live and a simulated crawl of the same web sample the same pages. Site
 rank: the rank of the best page. Cost: O(log pages of the site) per page.
 Source: "historical-pagerank-random" of Castillo's thesis 4.3.2.
 
@@ -13,8 +13,7 @@ Source: "historical-pagerank-random" of Castillo's thesis 4.3.2.
 
 from trapline.frontier.layout import RankView
 from trapline.frontier.ranking import page_rank
-from trapline.strategies import top_page
-from trapline.strategies.strategy import PageRank, Strategy
+from trapline.strategies import PageRank, Strategy, top_page
 
 
 @page_rank

@@ -12,8 +12,7 @@ Source: "Length" of Castillo et al. 2004, V; "larger-sites-first" of Castillo's 
 
 from trapline.frontier.layout import RankView, Record
 from trapline.frontier.ranking import site_rank
-from trapline.strategies import fifo
-from trapline.strategies.strategy import SiteRank, Strategy
+from trapline.strategies import SiteRank, Strategy, fifo
 
 
 @site_rank

@@ -12,8 +12,7 @@ Source: "Optimal" of Castillo et al. 2004, V; "omniscient" of Castillo's thesis 
 
 from trapline.frontier.layout import RankView
 from trapline.frontier.ranking import page_rank
-from trapline.strategies import top_page
-from trapline.strategies.strategy import PageRank, Strategy
+from trapline.strategies import PageRank, Strategy, top_page
 
 
 @page_rank

@@ -17,8 +17,7 @@ A page discovered by a link of a page with cash 1 and four links:
 
 from trapline.frontier.layout import RankView
 from trapline.frontier.ranking import page_rank
-from trapline.strategies import top_page
-from trapline.strategies.strategy import PageRank, Strategy
+from trapline.strategies import PageRank, Strategy, top_page
 
 
 @page_rank

@@ -21,14 +21,13 @@ Page 0 had 0.5 in the last run. One of its five links leads to page 1, which is 
 from trapline.compiled.jit import shared
 from trapline.frontier.layout import RankView
 from trapline.frontier.ranking import page_rank
-from trapline.strategies import top_page
-from trapline.strategies.strategy import PageRank, Strategy
+from trapline.strategies import PageRank, Strategy, top_page
 
 SCORE, ESTIMATE = 0, 1
 
 
 @shared
-def worth(score: float, estimate: float) -> float:
+def known_score(score: float, estimate: float) -> float:
     """Return the score or, for a page newer than the last run, the estimate. Such a page has score 0; a PageRank is at least (1 - d)/n."""
     return score if score > 0.0 else estimate
 
@@ -39,8 +38,8 @@ def score_or_estimate(s: RankView, page: int, source: int, links: int, is_new: b
         s.columns[page, SCORE] = 0.0
         s.columns[page, ESTIMATE] = 1.0 if source < 0 and s.run[0].rescored == 0 else 0.0
     if source >= 0:
-        s.columns[page, ESTIMATE] += worth(s.columns[source, SCORE], s.columns[source, ESTIMATE]) / links
-    return worth(s.columns[page, SCORE], s.columns[page, ESTIMATE])
+        s.columns[page, ESTIMATE] += known_score(s.columns[source, SCORE], s.columns[source, ESTIMATE]) / links
+    return known_score(s.columns[page, SCORE], s.columns[page, ESTIMATE])
 
 
 PAGE = PageRank("partial-pagerank", score_or_estimate, columns=("score", "estimate"), scores="score")

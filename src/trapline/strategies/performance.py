@@ -1,7 +1,7 @@
 """Visits the site that gives the most pages per second of connection.
 
 Site rank: R = P / T (pages/s). P = number of pages of the next visit; T = 2 c + P r / p, the time of that visit (s):
-visit_seconds.py. Page rank: fifo. Cost: O(log sites) per change of P, and at the end of a visit.
+base/visit_seconds.py. Page rank: fifo. Cost: O(log sites) per change of P, and at the end of a visit.
 Source: Cao et al. 4.2.
 Differs from the paper: a site that was never visited gets the mean over the visited sites; the paper does not say. As in the
 paper, the delay after a visit is ignored (`performance-and-delay` counts it).
@@ -16,9 +16,8 @@ Two pages planned, 0.5 s to connect and 0.5 s per response: 2 / (1 + 1).
 
 from trapline.frontier.layout import RankView, Record
 from trapline.frontier.ranking import site_rank
-from trapline.strategies import fifo
-from trapline.strategies.strategy import SiteRank, Strategy
-from trapline.strategies.visit_seconds import visit_s
+from trapline.strategies import SiteRank, Strategy, fifo
+from trapline.strategies.base.visit_seconds import visit_s
 
 
 @site_rank

@@ -18,9 +18,8 @@ Two pages planned, 0.5 s to connect, 0.5 s per response, 6 s of delay: 2 / (1 + 
 from trapline.frontier.layout import RankView, Record
 from trapline.frontier.ranking import site_rank
 from trapline.frontier.rules import site_delay_s
-from trapline.strategies import fifo
-from trapline.strategies.strategy import SiteRank, Strategy
-from trapline.strategies.visit_seconds import visit_s
+from trapline.strategies import SiteRank, Strategy, fifo
+from trapline.strategies.base.visit_seconds import visit_s
 
 
 @site_rank

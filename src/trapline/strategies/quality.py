@@ -12,8 +12,7 @@ Source: Cao et al. 4.3.
 
 from trapline.frontier.layout import RankView
 from trapline.frontier.ranking import page_rank
-from trapline.strategies import top_page
-from trapline.strategies.strategy import PageRank, Strategy
+from trapline.strategies import PageRank, Strategy, top_page
 
 
 @page_rank

@@ -25,8 +25,7 @@ import math
 from trapline.frontier.layout import RankView
 from trapline.frontier.ranking import page_rank
 from trapline.rng import uniform
-from trapline.strategies import top_page
-from trapline.strategies.strategy import PageRank, Strategy
+from trapline.strategies import PageRank, Strategy, top_page
 
 
 @page_rank

@@ -13,8 +13,7 @@ True
 from trapline.frontier.layout import RankView, Record
 from trapline.frontier.ranking import site_rank
 from trapline.rng import uniform
-from trapline.strategies import random_pages
-from trapline.strategies.strategy import SiteRank, Strategy
+from trapline.strategies import SiteRank, Strategy, random_pages
 
 
 @site_rank

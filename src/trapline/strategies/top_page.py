@@ -11,7 +11,7 @@ Source: Castillo et al. 2004, section V; Castillo's thesis 4.3 (the site-level h
 
 from trapline.frontier.layout import RankView, Record
 from trapline.frontier.ranking import site_rank
-from trapline.strategies.strategy import SiteRank
+from trapline.strategies import SiteRank
 
 
 @site_rank

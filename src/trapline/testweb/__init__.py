@@ -4,8 +4,25 @@ Politeness and freshness of a crawler are judged from that log. The test web is 
 demo and benchmarks. It is the server side of a crawl, never a part of the crawler.
 """
 
-from trapline.testweb.answer import answer
-from trapline.testweb.behaviour import (
+from trapline.testweb.answers.answer import answer
+from trapline.testweb.answers.message import OTHER, ROBOTS_FILE, Request, Sending, ServedAnswer, get
+from trapline.testweb.answers.render import render
+from trapline.testweb.checks.freshness import (
+    AccessTimes,
+    ChangeHistory,
+    CopyFreshness,
+    FetchTimes,
+    fetches_of,
+    freshness,
+    history_of,
+    popularity,
+)
+from trapline.testweb.checks.politeness import Findings, Promise, check
+from trapline.testweb.server.log import RequestLog
+from trapline.testweb.server.pings import PingCounts
+from trapline.testweb.server.process import Served, serve
+from trapline.testweb.server.server import Server
+from trapline.testweb.web.behaviour import (
     ATTACKS,
     FAULTS,
     HARMLESS,
@@ -16,26 +33,9 @@ from trapline.testweb.behaviour import (
     Behaviour,
     Mix,
 )
-from trapline.testweb.changes import PageChanges, changes_of
-from trapline.testweb.freshness import (
-    AccessTimes,
-    ChangeHistory,
-    CopyFreshness,
-    FetchTimes,
-    fetches_of,
-    freshness,
-    history_of,
-    popularity,
-)
-from trapline.testweb.log import RequestLog
-from trapline.testweb.message import OTHER, ROBOTS_FILE, Request, Sending, ServedAnswer, get
-from trapline.testweb.pings import PingCounts
-from trapline.testweb.politeness import Findings, Promise, check
-from trapline.testweb.providers import LEVELS, Providers, Telling, providers_of
-from trapline.testweb.render import render
-from trapline.testweb.serve import Served, serve
-from trapline.testweb.server import Server
-from trapline.testweb.web import ServedWeb, build_web
+from trapline.testweb.web.changes import PageChanges, changes_of
+from trapline.testweb.web.providers import LEVELS, Providers, SignalSettings, providers_of
+from trapline.testweb.web.served_web import ServedWeb, build_web
 
 __all__ = [
     "ATTACKS",
@@ -66,7 +66,7 @@ __all__ = [
     "ServedAnswer",
     "ServedWeb",
     "Server",
-    "Telling",
+    "SignalSettings",
     "answer",
     "build_web",
     "changes_of",

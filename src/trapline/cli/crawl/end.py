@@ -14,7 +14,7 @@ from trapline.units import bytes_shown, counted, duration, three_digits
 
 def has_ended(folder: Path, given: dict[str, Any], goals: dict[str, float]) -> bool:
     """Return whether the crawl has nothing left to do; if so, print the reason."""
-    from trapline.crawl.inspect.database import ended
+    from trapline.crawl.inspect.database_reader import ended
 
     end = ended(folder, given["continuous"], **goals)
     if end is not None:
@@ -53,7 +53,7 @@ def closing_lines(summary: dict[str, Any], folder: Path) -> str:
 
 
 def _files(folder: Path) -> str:
-    from trapline.parallel.live.manifest import is_parallel
+    from trapline.parallel.folder.manifest import is_parallel
 
     return f"crawl.db, {'partition-0/warc/, ...' if is_parallel(folder) else 'warc/, index.cdxj'}, summary.json"
 

@@ -204,7 +204,7 @@ def as_typed(**given: Any) -> Requested:
 
 def _from_anywhere(given: dict[str, Any]) -> dict[str, Any]:
     """Return the options that name files, as absolute paths, so that a resume from another working directory finds the files."""
-    from trapline.strategies.choice import absolute
+    from trapline.strategies.base.choice import absolute
 
     quality, history = given["quality"], given["history"]
     return {

@@ -27,7 +27,7 @@ from trapline.errors import ConfigError
 if TYPE_CHECKING:
     from trapline.crawl.engine.options import CrawlOptions
     from trapline.crawl.files.opening import Prepared
-    from trapline.parallel.live.manifest import Manifest
+    from trapline.parallel.folder.manifest import Manifest
     from trapline.parallel.live.supervisor import Show
 
     Crawl = Callable[[Manifest, Show], Manifest]
@@ -40,7 +40,7 @@ def is_in_parts(given: dict[str, Any]) -> bool:
         if given["ray"] is not None and processes is None:
             raise ConfigError("--ray needs a number of processes; also give --processes N")
         return given["ray"] is not None or (processes is not None and processes > 1)
-    from trapline.parallel.live.manifest import is_parallel
+    from trapline.parallel.folder.manifest import is_parallel
 
     _refuse_part(resume)
     if processes is not None and processes > 1 and not is_parallel(resume):
@@ -52,8 +52,8 @@ def is_in_parts(given: dict[str, Any]) -> bool:
 
 def _refuse_part(folder: Path) -> None:
     """Refuse to resume one partition alone: it would take the whole web as its own. This also holds for a partition that was moved."""
-    from trapline.crawl.inspect.database import meta, opened
-    from trapline.parallel.live.manifest import is_parallel
+    from trapline.crawl.inspect.database_reader import meta, opened
+    from trapline.parallel.folder.manifest import is_parallel
 
     if is_parallel(folder):
         return
@@ -104,8 +104,7 @@ def _crawling(address: str | None, quiet: bool) -> Iterator["Crawl"]:
 
 
 def _new(options: "CrawlOptions", given: dict[str, Any]) -> "Manifest":
-    from trapline.parallel.live.manifest import create, is_parallel
-    from trapline.parallel.live.site_owner import partitioning_for
+    from trapline.parallel.folder.manifest import create, is_parallel, partitioning_for
 
     folder: Path = given["output"]
     if is_parallel(folder):
@@ -133,8 +132,8 @@ def _resumed(given: dict[str, Any]) -> "Manifest | None":
     """Return the crawl to continue, or None if it has ended; the reason is printed then."""
     from trapline.crawl.files.opening import Prepared, changed
     from trapline.crawl.files.resume import strategy_of
-    from trapline.parallel.live.manifest import read
-    from trapline.parallel.live.merged import brought_up, parts_of
+    from trapline.parallel.folder.manifest import read
+    from trapline.parallel.folder.merged import brought_up, parts_of
     from trapline.parallel.ray.machines import refuse_elsewhere
 
     folder: Path = given["resume"]
@@ -156,7 +155,7 @@ def _crawled(manifest: "Manifest", given: dict[str, Any], crawl: "Crawl") -> dic
     from trapline.cli.crawl.view import view
     from trapline.cli.terminal.progress import step
     from trapline.crawl.inspect.summary import write_summary
-    from trapline.parallel.live.merged import merge
+    from trapline.parallel.folder.merged import merge
 
     with view(given["plain"], given["quiet"]) as show:
         ended = crawl(manifest, show)

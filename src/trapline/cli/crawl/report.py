@@ -28,7 +28,7 @@ def report(folders: tuple[Path, ...], output: Path | None) -> None:
     """
     from trapline.crawl.files.layout import check_crawl
     from trapline.output import check_writable, write_text
-    from trapline.parallel.live.merged import brought_up
+    from trapline.parallel.folder.merged import brought_up
 
     for folder in folders:
         check_crawl(brought_up(folder))
@@ -77,7 +77,7 @@ def shared_settings(folders: tuple[Path, ...]) -> dict[str, object]:
     """Return the settings that all crawls have in common."""
     from contextlib import closing
 
-    from trapline.crawl.inspect.database import opened, options
+    from trapline.crawl.inspect.database_reader import opened, options
     from trapline.report.live_record import settings
 
     found = []

@@ -38,11 +38,13 @@ def view(plain: bool, quiet: bool) -> "View":
 # ---- Text.
 
 
-def line(status: "CrawlStatus", again_per_s: float = 0.0) -> str:
-    """Return the state of a crawl in one line. `again_per_s`: recent number of refetched pages per second."""
+def line(status: "CrawlStatus", refetches_per_s: float = 0.0) -> str:
+    """Return the state of a crawl in one line. `refetches_per_s`: recent number of refetched pages per second."""
     now, abandoned = status.progress, sum(sites for _, sites in status.abandoned_sites)
     sites = f"{counted(now.sites, 'site')}{f' ({abandoned:,} abandoned)' if abandoned else ''}"
-    refetched = f", {status.again.fetched:,} refetched ({three_digits(again_per_s)}/s)" if status.again else ""
+    refetched = (
+        f", {status.refetches.fetched:,} refetched ({three_digits(refetches_per_s)}/s)" if status.refetches else ""
+    )
     return (
         f"{duration(now.seconds)}: {now.pages:,} pages ({three_digits(status.pages_per_s)}/s){refetched}, {bytes_shown(now.bytes)}"
         f" ({byte_rate(status.bytes_per_s)}), {counted(now.errors, 'error')}, {now.waiting:,} waiting of {now.known:,} known"
@@ -50,10 +52,10 @@ def line(status: "CrawlStatus", again_per_s: float = 0.0) -> str:
     )
 
 
-def drawn(status: "CrawlStatus", columns: int, rows: int, again_per_s: float = 0.0) -> list[str]:
+def drawn(status: "CrawlStatus", columns: int, rows: int, refetches_per_s: float = 0.0) -> list[str]:
     """Return the lines of the live view: no more than a terminal with this many rows can show, and none so long that it would wrap."""
     parts = f", {status.partitions} partitions" if status.partitions > 1 else ""
-    top = [f"trapline: {status.strategy}{parts}, into {status.folder}", *_numbers(status, again_per_s)]
+    top = [f"trapline: {status.strategy}{parts}, into {status.folder}", *_numbers(status, refetches_per_s)]
     tables = list(_beside(_busiest(status), [*_errors(status), *_elsewhere(status)]))
     room = max(
         rows - 1 - len(top) - 1, 0
@@ -64,7 +66,7 @@ def drawn(status: "CrawlStatus", columns: int, rows: int, again_per_s: float = 0
     return [escaped(text)[: max(columns - 1, 0)].rstrip() for text in lines[: max(rows - 1, 1)]]
 
 
-def _numbers(status: "CrawlStatus", again_per_s: float) -> list[str]:
+def _numbers(status: "CrawlStatus", refetches_per_s: float) -> list[str]:
     now = status.progress
     goal = f" of {status.goal:,.0f}" if status.goal < math.inf else ""
     known = f"{now.known:,} on {counted(now.sites, 'site')}"
@@ -82,16 +84,16 @@ def _numbers(status: "CrawlStatus", again_per_s: float) -> list[str]:
         ("errors", f"{now.errors:,}", failed, "visits", f"{now.active:,} of {status.connections:,}"),
         ("time", duration(now.seconds), _time_left(status), "quality", quality),
     )
-    return _columns((*rows, *_refetched(status, again_per_s)))
+    return _columns((*rows, *_refetched(status, refetches_per_s)))
 
 
 def _refetched(status: "CrawlStatus", per_s: float) -> Iterator[tuple[str, str, str, str, str]]:
-    refetched = status.again
+    refetched = status.refetches
     if refetched is not None:
         changed = f"{refetched.changed / max(refetched.fetched, 1):.0%} of refetched pages"
-        hours = counted(refetched.heard.access_counts, "page-hour")
+        hours = counted(refetched.signals.access_counts, "page-hour")
         accesses = "no accesses" if refetched.by_quality else f"accesses in {hours}"
-        received = f"{counted(refetched.heard.signals, 'signal')}, {accesses}"
+        received = f"{counted(refetched.signals.signals, 'signal')}, {accesses}"
         yield ("refetched", f"{refetched.fetched:,}", f"{three_digits(per_s)}/s", "changed", f"{changed}; {received}")
 
 
@@ -148,21 +150,21 @@ def _beside(first: list[str], second: list[str]) -> Iterator[str]:
 # ---- Output to a stream.
 
 
-class RecentlyAgain:
+class RecentRefetches:
     """Rate of refetched pages over the last seconds. Each display calls `note` with every status that it shows."""
 
     def __init__(self) -> None:
         self._marks: deque[tuple[float, int]] = deque()  # (time, pages refetched so far)
 
     def note(self, status: "CrawlStatus") -> float:
-        if status.again is None:
+        if status.refetches is None:
             return 0.0
         now = status.progress.at
-        self._marks.append((now, status.again.fetched))
+        self._marks.append((now, status.refetches.fetched))
         while len(self._marks) > 2 and self._marks[1][0] <= now - _RECENT_S:
             self._marks.popleft()
         since, fetched = self._marks[0]
-        return (status.again.fetched - fetched) / (now - since) if now > since else 0.0
+        return (status.refetches.fetched - fetched) / (now - since) if now > since else 0.0
 
 
 def _new_notes(status: "CrawlStatus", shown: set[str]) -> list[str]:
@@ -180,7 +182,7 @@ def _nothing() -> "Iterator[Show]":
 @contextmanager
 def _lines(stream: TextIO) -> "Iterator[Show]":
     """Write a line after two seconds and then every ten; also two seconds after the activity changes, if it still goes on."""
-    due_at, doing, recent = time.monotonic() + _FIRST_LINE_S, "", RecentlyAgain()
+    due_at, doing, recent = time.monotonic() + _FIRST_LINE_S, "", RecentRefetches()
     notes_shown: set[str] = set()
 
     def show(status: "CrawlStatus") -> None:
@@ -189,10 +191,10 @@ def _lines(stream: TextIO) -> "Iterator[Show]":
         activity = status.doing.partition(" ")[0]
         if activity != doing:
             due_at, doing = min(due_at, now + _FIRST_LINE_S), activity
-        again_per_s, lines = recent.note(status), _new_notes(status, notes_shown)
+        refetches_per_s, lines = recent.note(status), _new_notes(status, notes_shown)
         if now >= due_at:
             due_at = now + _EVERY_S
-            lines.append(line(status, again_per_s))
+            lines.append(line(status, refetches_per_s))
         if lines:
             with suppress(OSError):  # the reader of the stream is gone; the crawl continues
                 say_to(stream, *lines)
@@ -203,7 +205,7 @@ def _lines(stream: TextIO) -> "Iterator[Show]":
 @contextmanager
 def _live(stream: TextIO) -> "Iterator[Show]":
     """Draw each view over the previous one, in one write, and erase it at the end. Notes remain above the view."""
-    height, recent = 0, RecentlyAgain()
+    height, recent = 0, RecentRefetches()
     notes_shown: set[str] = set()
 
     def write(lines: list[str], notes: Sequence[str] = ()) -> None:

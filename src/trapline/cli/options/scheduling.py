@@ -221,14 +221,14 @@ class Chosen:
 
 def named(text: str) -> Chosen:
     """Return the strategy that a word of the command line names."""
-    from trapline.strategies.choice import worded
+    from trapline.strategies.base.choice import worded
 
     return Chosen(worded(text), files_of(text))
 
 
 def files_of(*words: str | None) -> tuple[Path, ...]:
     """Return the user's files among the words that name a strategy and its ranks."""
-    from trapline.strategies.choice import split
+    from trapline.strategies.base.choice import split
 
     return _files(*(half for word in words if word for half in split(word) or (word,)))
 
@@ -236,7 +236,7 @@ def files_of(*words: str | None) -> tuple[Path, ...]:
 def chosen_by(strategy: str | None, page_rank: str | None, site_rank: str | None) -> Chosen:
     """Return the strategy with its page rank, site rank or both replaced. Without a strategy, both ranks must be given."""
     from trapline.strategies import strategies
-    from trapline.strategies.choice import with_halves
+    from trapline.strategies.base.choice import with_halves
 
     if strategy is None:
         if not (page_rank and site_rank):
@@ -250,7 +250,7 @@ def chosen_by(strategy: str | None, page_rank: str | None, site_rank: str | None
 
 def ready(chosen: Chosen, quality: str, history: bool) -> Chosen:
     """Return the strategy with this source of quality. Raise `ConfigError` if its page rank needs an input that is not given."""
-    from trapline.strategies.inputs import check_inputs, with_quality
+    from trapline.strategies.base.inputs import check_inputs, with_quality
 
     with chosen.blamed():
         strategy = with_quality(chosen.strategy, quality)

@@ -304,7 +304,7 @@ def _plain(value: Any) -> Any:
 
 def _conditions(**given: Any) -> CrawlConditions:
     """Check all options and return them as one value. Options that a command does not have get their defaults."""
-    from trapline.strategies.inputs import check_quality
+    from trapline.strategies.base.inputs import check_quality
 
     world = WebOptions(**_taken(given, WEB_SECTIONS))
     rule_options = scheduling.defaults() | _taken(given, scheduling.SECTIONS)

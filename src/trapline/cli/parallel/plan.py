@@ -97,9 +97,9 @@ class PlanOptions:
 
 
 @click.command(cls=SectionedCommand)
-@bundled("asked", PlanOptions, _CRAWL, _MACHINES, _GRAPH)
+@bundled("options", PlanOptions, _CRAWL, _MACHINES, _GRAPH)
 @_OUTPUT
-def plan(asked: PlanOptions, as_json: bool) -> None:
+def plan(options: PlanOptions, as_json: bool) -> None:
     """Plan a crawl: how many processes it needs, in which mode, what it covers and how often it exchanges URLs.
 
     The plan follows Cho and Garcia-Molina 2002 and costs measured with Trapline, see docs/parallel-plan.md. It ignores politeness: a few
@@ -107,11 +107,13 @@ def plan(asked: PlanOptions, as_json: bool) -> None:
     """
     from trapline.parallel.simulated import planning
 
-    task = asked.task()
-    processes = planning.affordable(task, asked.processes_most)
-    expected = _simulated(asked.graph, asked.ids_per_site, processes) if asked.graph else planning.assumed(processes)
+    task = options.task()
+    processes = planning.affordable(task, options.processes_most)
+    expected = (
+        _simulated(options.graph, options.ids_per_site, processes) if options.graph else planning.assumed(processes)
+    )
     found = planning.plan(task, processes, expected)
-    say_text(json.dumps(_for_machines(found), indent=1) if as_json else _shown(found, asked.graph))
+    say_text(json.dumps(_for_machines(found), indent=1) if as_json else _shown(found, options.graph))
 
 
 def _simulated(path: Path, ids_per_site: int | None, processes: int) -> "Expected":

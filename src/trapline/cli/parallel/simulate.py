@@ -42,13 +42,13 @@ _OUTPUT = Section(
 
 @click.command(cls=SectionedCommand)
 @click.argument("graph", type=click.Path(path_type=Path, exists=True))
-@bundled("asked", PartitionOptions, *PARTITIONING)
+@bundled("options", PartitionOptions, *PARTITIONING)
 @STRATEGY
 @condition_options(*_CONDITIONS)
 @_OUTPUT
 def simulate(
     graph: Path,
-    asked: PartitionOptions,
+    options: PartitionOptions,
     strategy: str | None,
     page_rank: str | None,
     site_rank: str | None,
@@ -62,7 +62,7 @@ def simulate(
     """
     if json_file and json_file != _STDOUT:
         check_writable(json_file)
-    asked.plan()  # reports errors in the options before anything that takes long
+    options.plan()  # reports errors in the options before anything that takes long
     no_strategy = strategy is None and not (page_rank and site_rank)
     named = chosen_by(_DEFAULT if no_strategy else strategy, page_rank, site_rank)
     _check_conditions(conditions, named)
@@ -71,11 +71,11 @@ def simulate(
     import trapline.parallel.simulated.measures  # noqa: F401  imports its kernels, and those of all modules that it needs
 
     compile_kernels()
-    record, parameters = _crawled(opened(graph, conditions), chosen, asked)
+    record, parameters = _crawled(opened(graph, conditions), chosen, options)
     if json_file:
-        _write(json_file, graph, chosen, asked, record, parameters)
+        _write(json_file, graph, chosen, options, record, parameters)
     if json_file != _STDOUT:
-        say_text(_shown(asked, record))
+        say_text(_shown(options, record))
 
 
 def _check_conditions(given: CrawlConditions, chosen: Chosen) -> None:
@@ -89,19 +89,21 @@ def _check_conditions(given: CrawlConditions, chosen: Chosen) -> None:
         raise ConfigError(f"--history {given.history}: {chosen.name} does not use an old crawl; omit it")
 
 
-def _crawled(arena: Arena, chosen: Chosen, asked: PartitionOptions) -> "tuple[ParallelRecord, dict[str, Any]]":
+def _crawled(arena: Arena, chosen: Chosen, options: PartitionOptions) -> "tuple[ParallelRecord, dict[str, Any]]":
     import numpy as np
 
     from trapline.parallel.simulated.crawl import simulate_parallel
     from trapline.parallel.simulated.measures import judge
-    from trapline.strategies.inputs import default_rules, inputs_for
+    from trapline.strategies.base.inputs import default_rules, inputs_for
 
     web, given, strategy = arena.web, arena.conditions, chosen.strategy
     rules = default_rules(strategy, given.rules, web.pages)
     backlinks = np.bincount(web.targets, minlength=web.pages).astype(np.float64)
-    quality = backlinks if asked.top == "backlinks" else arena.pagerank
-    popular = np.argsort(-backlinks, kind="stable")[: asked.replicated].astype(np.int32) if asked.replicated else None
-    plan = asked.plan(popular)
+    quality = backlinks if options.top == "backlinks" else arena.pagerank
+    popular = (
+        np.argsort(-backlinks, kind="stable")[: options.replicated].astype(np.int32) if options.replicated else None
+    )
+    plan = options.plan(popular)
     unit = "downloads" if plan.fetches_again and given.max_pages is None else "pages"
     with Progress("crawling", unit=unit) as progress, chosen.blamed():
         crawl = simulate_parallel(
@@ -109,7 +111,7 @@ def _crawled(arena: Arena, chosen: Chosen, asked: PartitionOptions) -> "tuple[Pa
             strategy,
             rules,
             plan,
-            seeds=_seeds(arena, asked),
+            seeds=_seeds(arena, options),
             servers=arena.servers,
             network=arena.network,
             connections=min(given.connections, web.sites),
@@ -121,25 +123,25 @@ def _crawled(arena: Arena, chosen: Chosen, asked: PartitionOptions) -> "tuple[Pa
     return judge(crawl, web, rules, arena.servers, quality, given.max_pages), given.parameters(rules)
 
 
-def _seeds(arena: Arena, asked: PartitionOptions) -> "NDArray[np.int32]":
+def _seeds(arena: Arena, options: PartitionOptions) -> "NDArray[np.int32]":
     """Return the seeds: from the user's file; or random ones, the same number for each partition; or all home pages."""
     from trapline.parallel.simulated.measures import random_seeds
 
     if arena.seeds is not None:
-        if asked.random_seeds is not None:
+        if options.random_seeds is not None:
             raise ConfigError("--random-seeds and --seeds exclude each other; give only one of them")
         return arena.seeds
-    if asked.random_seeds is None:
+    if options.random_seeds is None:
         return arena.web.home
-    owner = asked.plan().partitioning.owners(arena.web)
-    return random_seeds(owner, asked.processes, asked.random_seeds, arena.conditions.seed)
+    owner = options.plan().partitioning.owners(arena.web)
+    return random_seeds(owner, options.processes, options.random_seeds, arena.conditions.seed)
 
 
 def _write(
     file: Path,
     graph: Path,
     chosen: Chosen,
-    asked: PartitionOptions,
+    options: PartitionOptions,
     record: "ParallelRecord",
     parameters: dict[str, Any],
 ) -> None:
@@ -152,7 +154,7 @@ def _write(
         "graph": os.fsencode(graph).decode(errors="replace"),
         "strategy": chosen.name,
         **asdict(record),
-        "parallel": asdict(asked),
+        "parallel": asdict(options),
         "parameters": parameters,
     }
     if file == _STDOUT:
@@ -162,17 +164,17 @@ def _write(
         say(f"wrote {file}", err=True)
 
 
-def _shown(asked: PartitionOptions, r: "ParallelRecord") -> str:
+def _shown(options: PartitionOptions, r: "ParallelRecord") -> str:
     reached = "nothing left to fetch" if r.drained else "stopped before the end"
     rows = {
-        "partitions": _partitions(asked),
+        "partitions": _partitions(options),
         "pages downloaded": f"{r.pages_downloaded:,}, {r.pages_distinct:,} of them distinct ({reached})",
         "coverage": f"{r.coverage:.2%} of the {r.pages_reachable:,} pages that can be reached from the seeds",
         "overlap": f"{r.overlap:.4f}",
-        "quality": f"{r.quality:.2%} of the same number of best pages by {asked.top}",
-        **_links(asked, r),
+        "quality": f"{r.quality:.2%} of the same number of best pages by {options.top}",
+        **_links(options, r),
         "URLs exchanged": f"{r.urls_exchanged:,}: {r.urls_exchanged_per_page:.3f} per page, in {r.messages:,} messages",
-        **({"coordinator": f"{r.coordinator_messages:,} messages"} if asked.mode == DYNAMIC else {}),
+        **({"coordinator": f"{r.coordinator_messages:,} messages"} if options.mode == DYNAMIC else {}),
         "largest / mean partition": f"{r.imbalance_pages:.2f} by pages, {r.imbalance_bytes:.2f} by bytes",
         "active connections": f"{r.connections_at_work:.1f} on average",
         "simulated time": duration(r.simulated_seconds),
@@ -182,18 +184,18 @@ def _shown(asked: PartitionOptions, r: "ParallelRecord") -> str:
     return "\n".join(f"{name:26}{value}" for name, value in rows.items())
 
 
-def _partitions(asked: PartitionOptions) -> str:
-    if asked.mode == DYNAMIC:
-        return f"{asked.processes}, mode dynamic: a coordinator assigns {asked.grain}s"
-    if asked.mode == INDEPENDENT:
-        return f"{asked.processes}, mode independent: seeds by {asked.partition}, all other pages by any partition"
-    return f"{asked.processes} by {asked.partition}, mode {asked.mode}"
+def _partitions(options: PartitionOptions) -> str:
+    if options.mode == DYNAMIC:
+        return f"{options.processes}, mode dynamic: a coordinator assigns {options.grain}s"
+    if options.mode == INDEPENDENT:
+        return f"{options.processes}, mode independent: seeds by {options.partition}, all other pages by any partition"
+    return f"{options.processes} by {options.partition}, mode {options.mode}"
 
 
-def _links(asked: PartitionOptions, r: "ParallelRecord") -> dict[str, str]:
+def _links(options: PartitionOptions, r: "ParallelRecord") -> dict[str, str]:
     """Return the row on links between partitions. In mode independent pages have no owner, so there is no such link."""
-    if asked.mode == INDEPENDENT:
+    if options.mode == INDEPENDENT:
         return {}
     not_sent = f"{r.links_replicated:,} replicated, {r.links_filtered:,} filtered"
-    outcome = "not followed" if asked.mode == FIREWALL else not_sent
+    outcome = "not followed" if options.mode == FIREWALL else not_sent
     return {"links between partitions": f"{r.links_between_partitions:,} ({outcome})"}

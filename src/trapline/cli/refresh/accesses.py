@@ -57,7 +57,7 @@ def accesses(folder: Path, logs: Sequence[str], site: str, robots: bool, again: 
     The crawl sums accesses from its start, so the counts of all pages must cover the same time, see docs/signals.md.
     """
     from trapline.crawl.files.layout import connect
-    from trapline.parallel.live.merged import brought_up
+    from trapline.parallel.folder.merged import brought_up
     from trapline.signals.inbox import Inbox
 
     origin = _origin(site)

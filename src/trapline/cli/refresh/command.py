@@ -1,16 +1,22 @@
 """`trapline refresh`: the group of commands on refreshing, and `replay`. The other commands have modules of their own."""
 
+from collections.abc import Callable, Iterator
+from contextlib import suppress
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
 from trapline.cli.lazy import Lazy, LazyGroup
 from trapline.cli.options.sections import Many, Section, SectionedCommand, bundled
 from trapline.cli.options.values import count, real, seconds, share
-from trapline.cli.refresh.replay import run_all
-from trapline.cli.refresh.replay_options import ReplayOptions
-from trapline.cli.refresh.results import check_outputs, say_interrupted, show, write
+from trapline.cli.refresh.replay_options import ReplayOptions, capacities, policies, read_trace
+from trapline.cli.refresh.results import ReplayResults, ReplayRow, check_outputs, say_interrupted, show, write
 from trapline.cli.terminal.errors import INTERRUPTED
+from trapline.cli.terminal.progress import Progress, compile_kernels, compile_policies
+
+if TYPE_CHECKING:
+    from trapline.refresh import Policy, ReplayWorld, Trace
 
 _FILE = click.Path(path_type=Path)
 
@@ -122,9 +128,9 @@ def refresh() -> None:
 
 @click.command(cls=SectionedCommand)
 @click.argument("trace")
-@bundled("asked", ReplayOptions, _WHAT, _WORLD, _MEASURE)
+@bundled("options", ReplayOptions, _WHAT, _WORLD, _MEASURE)
 @_OUTPUT
-def replay(trace: str, asked: ReplayOptions, json_file: Path | None, plot_file: Path | None) -> int:
+def replay(trace: str, options: ReplayOptions, json_file: Path | None, plot_file: Path | None) -> int:
     """Replay the updates in TRACE and measure how fresh each policy keeps the copies.
 
     TRACE is a file or folder (see docs/refresh.md), or a random trace: poisson:PAGES:UPDATES[:DAYS] or bursty:PAGES:UPDATES[:DAYS].
@@ -132,7 +138,7 @@ def replay(trace: str, asked: ReplayOptions, json_file: Path | None, plot_file: 
     (Eq. 3). A SHARE is 0.05 or 5%. Defaults are in brackets.
     """
     check_outputs(json_file, plot_file)
-    found = run_all(trace, asked)
+    found = run_all(trace, options)
     if found.rows and json_file != Path("-"):
         show(found)
     if found.interrupted:
@@ -140,3 +146,70 @@ def replay(trace: str, asked: ReplayOptions, json_file: Path | None, plot_file: 
         return INTERRUPTED
     write(found, json_file, plot_file)
     return 0
+
+
+# ---- The runs of `trapline refresh replay`: every policy, level and capacity on the same worlds. results.py shows the results.
+
+Step = Callable[[str], None]
+MEASURES = ("binary", "eq3", "binary_time", "eq3_time")
+
+
+def run_all(source: str, options: ReplayOptions) -> ReplayResults:
+    chosen, rates = policies(options), capacities(options.capacity)
+    for level in options.level:
+        options.conditions(level)  # reports errors in the options before anything is compiled
+    with Progress("reading the trace", plain_every_s=2.0) as progress:
+        progress.update(0, 1, source)
+        trace = read_trace(source, options.whole, options.step_s)
+    compile_kernels()
+    compile_policies(chosen)
+    rows: list[ReplayRow] = []
+    wanted = len(chosen) * len(rates) * len(options.level)
+    with Progress("replaying", plain_every_s=2.0) as progress, suppress(KeyboardInterrupt):
+        step = _counted_steps(progress, (wanted + len(options.level)) * options.seeds)
+        for level in options.level:
+            for row in _rows(trace, options, level, chosen, rates, step):
+                rows.append(row)
+    return ReplayResults(trace, options, rows, wanted)
+
+
+def _counted_steps(progress: Progress, total: int) -> Step:
+    """Return a function that counts steps and shows them. A step is one sampling or one replay of a world."""
+    done = 0
+
+    def step(name: str) -> None:
+        nonlocal done
+        progress.update(done, total, name)
+        done += 1
+
+    return step
+
+
+def _rows(
+    trace: "Trace", options: ReplayOptions, level: str, chosen: list["Policy"], rates: list[float], step: Step
+) -> Iterator[ReplayRow]:
+    worlds = list(_worlds(trace, options, level, step))
+    for capacity in rates:
+        for policy in chosen:
+            yield _row(policy, level, capacity, worlds, step)
+
+
+def _worlds(trace: "Trace", options: ReplayOptions, level: str, step: Step) -> Iterator["ReplayWorld"]:
+    from trapline.refresh import draw_world
+
+    for seed in range(options.seeds):
+        step(f"{level}: sampling world {seed}")
+        yield draw_world(trace, options.conditions(level), seed)
+
+
+def _row(policy: "Policy", level: str, capacity: float, worlds: list["ReplayWorld"], step: Step) -> ReplayRow:
+    from trapline.refresh import estimate, replay_world
+
+    runs = []
+    for seed, world in enumerate(worlds):
+        step(f"{policy.name}, {level}, {capacity:g}, seed {seed}")
+        runs.append(replay_world(world, policy, capacity))
+    freshness = {name: estimate([getattr(run, name) for run in runs]) for name in MEASURES}
+    return ReplayRow(
+        policy.name, level, capacity, freshness, sum(run.useful for run in runs) / sum(run.crawls for run in runs)
+    )

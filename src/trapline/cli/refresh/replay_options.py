@@ -48,12 +48,12 @@ class ReplayOptions:
         return ReplayConditions(levels=_levels(level), measure=Measure(self.eq3, self.eq3_weight, self.t0_s), **same)
 
 
-def policies(asked: ReplayOptions) -> list["Policy"]:
+def policies(options: ReplayOptions) -> list["Policy"]:
     from trapline.refresh import all_policies, policy_named
 
-    names = list(all_policies()) if asked.policy == "all" else asked.policy.split(",")
+    names = list(all_policies()) if options.policy == "all" else options.policy.split(",")
     chosen = {name: policy_named(name) for name in names}
-    for text in asked.option:
+    for text in options.option:
         owner, dot, rest = text.partition(".")
         name, equals, value = rest.partition("=")
         if not dot or not equals or owner not in chosen:

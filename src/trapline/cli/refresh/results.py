@@ -147,7 +147,7 @@ class ReplayRow:
 @dataclass(frozen=True, slots=True)
 class ReplayResults:
     trace: "Trace"
-    asked: "ReplayOptions"
+    options: "ReplayOptions"
     rows: list[ReplayRow]
     wanted: int
 
@@ -167,14 +167,14 @@ def check_outputs(json_file: Path | None, plot_file: Path | None) -> None:
 def show(found: ReplayResults) -> None:
     trace = found.trace
     size = f"{counted(trace.pages, 'page')}, {counted(trace.updates, 'update')} in {duration(trace.horizon_s)}"
-    say_text(f"{trace.name}: {size}; {interval_of(found.asked.seeds)}\n")
+    say_text(f"{trace.name}: {size}; {interval_of(found.options.seeds)}\n")
     width = max(len("policy"), *(len(row.policy) for row in found.rows)) + 2
     for level, capacity in dict.fromkeys((row.level, row.capacity) for row in found.rows):
         say(f"{level}, {capacity:g} crawls per update")
         say(f"  {'policy':{width}}{'binary':>16}{'Eq. 3':>17}{'useful crawls':>15}")
         rows = [row for row in found.rows if (row.level, row.capacity) == (level, capacity)]
         for row in sorted(rows, key=lambda row: -row.freshness["binary"].mean):
-            binary, eq3 = (shown(row.freshness[name], found.asked.seeds) for name in ("binary", "eq3"))
+            binary, eq3 = (shown(row.freshness[name], found.options.seeds) for name in ("binary", "eq3"))
             say(f"  {row.policy:{width}}{binary!s:>16}{eq3!s:>17}{row.useful:>15.1%}")
         say("")
 
@@ -216,29 +216,29 @@ def write(found: ReplayResults, json_file: Path | None, plot_file: Path | None) 
 
 def _picture(found: ReplayResults) -> bytes:
     panels = {label: _curves(found, measure) for measure, label in _MEASURED.items()}
-    conditions = f"{', '.join(found.asked.level)}; {interval_of(found.asked.seeds)}"
+    conditions = f"{', '.join(found.options.level)}; {interval_of(found.options.seeds)}"
     return picture(panels, f"Freshness of {found.trace.name}", conditions)
 
 
 def _curves(found: ReplayResults, measure: str) -> dict[str, list[tuple[float, "Estimate"]]]:
-    several = len(found.asked.level) > 1
+    several = len(found.options.level) > 1
     curves: dict[str, list[tuple[float, Estimate]]] = {}
     for row in found.rows:
         name = f"{row.policy}, {row.level}" if several else row.policy
-        curves.setdefault(name, []).append((row.capacity, shown(row.freshness[measure], found.asked.seeds)))
+        curves.setdefault(name, []).append((row.capacity, shown(row.freshness[measure], found.options.seeds)))
     return curves
 
 
 def _for_machines(found: ReplayResults) -> dict[str, Any]:
     from trapline import __version__
 
-    trace, rows = found.trace, [row.for_machines(found.asked.seeds) for row in found.rows]
+    trace, rows = found.trace, [row.for_machines(found.options.seeds) for row in found.rows]
     policies, capacities = (list(dict.fromkeys(row[name] for row in rows)) for name in ("policy", "capacity"))
     described = {"pages": trace.pages, "updates": trace.updates, "sites": trace.sites, "seconds": trace.horizon_s}
     return {
         "trapline": __version__,
         "trace": {"name": trace.name, **described, **trace.origin},
-        "asked": {**asdict(found.asked), "policy": policies, "capacity": capacities},
+        "options": {**asdict(found.options), "policy": policies, "capacity": capacities},
         **(rows[0] if len(rows) == 1 else {}),
         "results": rows,
     }

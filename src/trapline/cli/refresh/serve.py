@@ -173,10 +173,10 @@ class ServeOptions:
 
 @click.command(cls=SectionedCommand)
 @click.argument("folder", metavar="DIR", type=click.Path(path_type=Path))
-@bundled("asked", ServeOptions, WHERE, WHO)
+@bundled("options", ServeOptions, WHERE, WHO)
 @bundled("rated", Rated, RATES)
 @OUTPUT
-def serve(folder: Path, asked: ServeOptions, rated: Rated, as_json: bool) -> None:
+def serve(folder: Path, options: ServeOptions, rated: Rated, as_json: bool) -> None:
     """Receive signals about the pages of the crawl in DIR, whether it is running or not. Ctrl-C stops the server.
 
     Takes IndexNow pings at /indexnow, WebSub deliveries at /websub/... and accesses at /accesses, and shows counters at /status, see
@@ -185,7 +185,7 @@ def serve(folder: Path, asked: ServeOptions, rated: Rated, as_json: bool) -> Non
     """
     import uvloop
 
-    settings = asked.settings(folder, rated)
+    settings = options.settings(folder, rated)
     sites_after = sites_of(folder)
     uvloop.run(_until_signal(settings, sites_after, as_json))
 
@@ -193,8 +193,8 @@ def serve(folder: Path, asked: ServeOptions, rated: Rated, as_json: bool) -> Non
 def sites_of(folder: Path) -> Callable[[int], Sequence[tuple[int, str]]]:
     """Return a function that lists the sites of the crawl in a folder, after a given site. The crawl may be running."""
     from trapline.crawl.files.layout import connect
-    from trapline.parallel.live.manifest import is_parallel
-    from trapline.parallel.live.merged import NewSites
+    from trapline.parallel.folder.manifest import is_parallel
+    from trapline.parallel.folder.merged import NewSites
 
     if is_parallel(folder):
         return NewSites(folder)

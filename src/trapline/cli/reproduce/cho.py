@@ -79,9 +79,9 @@ class ChoOptions:
 
 
 @click.command(cls=SectionedCommand)
-@bundled("asked", ChoOptions, _WHAT)
+@bundled("options", ChoOptions, _WHAT)
 @_OUTPUT
-def cho(asked: ChoOptions, folder: Path | None, json_file: Path | None) -> None:
+def cho(options: ChoOptions, folder: Path | None, json_file: Path | None) -> None:
     """Reproduce Cho and Garcia-Molina: coverage, overlap, quality and communication of parallel crawls.
 
     Simulates up to 64 partitions of a graph with five random seeds each, and judges every claim of the paper by the 95 % interval over
@@ -89,23 +89,23 @@ def cho(asked: ChoOptions, folder: Path | None, json_file: Path | None) -> None:
     """
     check_outputs("--plots", folder, "cho-1.png", json_file)
     compile_kernels()
-    found = [_reproduced(web, asked) for web in _webs(asked)]
-    put_out(found, show, json_file, lambda: _for_machines(found, asked))
+    found = [_reproduced(web, options) for web in _webs(options)]
+    put_out(found, show, json_file, lambda: _for_machines(found, options))
     if folder is not None:
         _draw(found, folder)
 
 
-def _webs(asked: ChoOptions) -> list["CrawledWeb"]:
+def _webs(options: ChoOptions) -> list["CrawledWeb"]:
     """Return all webs. All graphs are read before any experiment runs."""
     from trapline.graph import LoadOptions, WebModel, build, load_graph
     from trapline.lab.cho_web import CrawledWeb
 
-    if not asked.graph:
-        pages = asked.pages or (20_000 if asked.quick else 200_000)
+    if not options.graph:
+        pages = options.pages or (20_000 if options.quick else 200_000)
         return [CrawledWeb("generated", build(WebModel(pages, max(_LEAST_SITES, pages // 40))))]
     with Progress("loading", plain_every_s=2.0) as progress:
-        options = LoadOptions(False, asked.ids_per_site, progress.update)
-        return [CrawledWeb(Path(path).name, _fit(path, load_graph(Path(path), options))) for path in asked.graph]
+        loading = LoadOptions(False, options.ids_per_site, progress.update)
+        return [CrawledWeb(Path(path).name, _fit(path, load_graph(Path(path), loading))) for path in options.graph]
 
 
 def _fit(path: str, graph: "Graph") -> "Graph":
@@ -119,13 +119,13 @@ def _fit(path: str, graph: "Graph") -> "Graph":
     return graph
 
 
-def _reproduced(web: "CrawledWeb", asked: ChoOptions) -> "ChoReproduction":
+def _reproduced(web: "CrawledWeb", options: ChoOptions) -> "ChoReproduction":
     from trapline.lab.cho import reproduce
     from trapline.lab.cho_web import QUICK, WHOLE
 
     compile_kernels()
     with Progress(f"reproducing on {web.name}", plain_every_s=5.0) as progress:
-        return reproduce(web, asked.draws or 3, QUICK if asked.quick else WHOLE, asked.numbers, progress.update)
+        return reproduce(web, options.draws or 3, QUICK if options.quick else WHOLE, options.numbers, progress.update)
 
 
 def _draw(found: list["ChoReproduction"], folder: Path) -> None:
@@ -139,13 +139,13 @@ def _draw(found: list["ChoReproduction"], folder: Path) -> None:
 # ---- JSON.
 
 
-def _for_machines(found: list["ChoReproduction"], asked: ChoOptions) -> dict[str, Any]:
+def _for_machines(found: list["ChoReproduction"], options: ChoOptions) -> dict[str, Any]:
     from trapline import __version__
 
     return {
         "trapline": __version__,
         "paper": "cho",
-        "asked": asdict(asked),
+        "options": asdict(options),
         "graphs": [_one_graph(one) for one in found],
     }
 

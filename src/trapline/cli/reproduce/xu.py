@@ -103,37 +103,37 @@ class XuOptions:
 
 
 @click.command(cls=SectionedCommand)
-@bundled("asked", XuOptions, _WHAT, _HOW)
+@bundled("options", XuOptions, _WHAT, _HOW)
 @_OUTPUT
-def xu(asked: XuOptions, folder: Path | None, json_file: Path | None) -> None:
+def xu(options: XuOptions, folder: Path | None, json_file: Path | None) -> None:
     """Reproduce Xu, Li, Qu and Labrinidis: freshness by the collaboration level of providers.
 
     Runs the paper's policy in three forms: corrected, with scores from the start of each cycle, and as printed; and Trapline's own policy
     where it should do better. Capacity is set so that freshness with smart providers is .86, as in the paper. See docs/reproduce-xu.md.
     """
-    figures = asked.figures
+    figures = options.figures
     check_outputs("--out", folder, "xu-2.png", json_file)
-    studies = _studies(asked)
-    found = [_reproduced(study, asked, figures) for study in studies]
-    put_out(found, show, json_file, lambda: _for_machines(found, asked))
+    studies = _studies(options)
+    found = [_reproduced(study, options, figures) for study in studies]
+    put_out(found, show, json_file, lambda: _for_machines(found, options))
     if folder is not None:
         _draw(found, folder)
 
 
-def _studies(asked: XuOptions) -> list["TraceStudy"]:
+def _studies(options: XuOptions) -> list["TraceStudy"]:
     """Return the traces. All of them are read before any figure is computed."""
     from trapline.lab.xu import OTHER, SOURCES
     from trapline.lab.xu_figures import TraceStudy
 
-    names = asked.trace or tuple(SOURCES)
-    places = [name if asked.trace else str(_recorded(asked.shared / name)) for name in names]
+    names = options.trace or tuple(SOURCES)
+    places = [name if options.trace else str(_recorded(options.shared / name)) for name in names]
     found = []
     with Progress("reading traces", plain_every_s=2.0) as progress:
         for number, (name, place) in enumerate(zip(names, places, strict=True)):
             progress.update(number, len(names), name)
             source = SOURCES.get(Path(name).name, OTHER)
             trace = read_trace(place, False, source.step_s)
-            found.append(TraceStudy(trace, asked.seeds or source.seeds, source.stretch_s))
+            found.append(TraceStudy(trace, options.seeds or source.seeds, source.stretch_s))
     return found
 
 
@@ -145,17 +145,17 @@ def _recorded(folder: Path) -> Path:
     return folder
 
 
-def _reproduced(study: "TraceStudy", asked: XuOptions, figures: tuple[str, ...]) -> "XuReproduction":
+def _reproduced(study: "TraceStudy", options: XuOptions, figures: tuple[str, ...]) -> "XuReproduction":
     from trapline.lab.xu import policies, reproduce
     from trapline.refresh import ReplayConditions
 
     compile_kernels()
     compile_policies(list(policies().values()))
     base = ReplayConditions(
-        accesses=asked.accesses,
-        cycle_s=asked.cycle_s,
-        schedule_errors=asked.schedule_errors,
-        calibrated=asked.calibrated,
+        accesses=options.accesses,
+        cycle_s=options.cycle_s,
+        schedule_errors=options.schedule_errors,
+        calibrated=options.calibrated,
     )
     with Progress(f"reproducing on {study.trace.name}", plain_every_s=2.0) as progress:
         return reproduce(study, base, figures, progress.update)
@@ -172,11 +172,11 @@ def _draw(found: list["XuReproduction"], folder: Path) -> None:
 # ---- JSON.
 
 
-def _for_machines(found: list["XuReproduction"], asked: XuOptions) -> dict[str, Any]:
+def _for_machines(found: list["XuReproduction"], options: XuOptions) -> dict[str, Any]:
     from trapline import __version__
 
-    options = {**asdict(asked), "shared": str(asked.shared)}
-    return {"trapline": __version__, "paper": "xu", "asked": options, "traces": [_one_trace(one) for one in found]}
+    values = {**asdict(options), "shared": str(options.shared)}
+    return {"trapline": __version__, "paper": "xu", "options": values, "traces": [_one_trace(one) for one in found]}
 
 
 def _one_trace(found: "XuReproduction") -> dict[str, Any]:

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from trapline.report import CrawlRecord
     from trapline.simulate import Crawl
     from trapline.simulate.servers import Network, Servers
-    from trapline.strategies.inputs import CrawlHistory
+    from trapline.strategies.base.inputs import CrawlHistory
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +54,7 @@ class Arena:
     def _crawl(self, chosen: Chosen, label: str, connections: int, network: "Network") -> "Crawl":
         """Run one crawl. Errors in a strategy from a user's file are reported as errors of that file."""
         from trapline.simulate import simulate
-        from trapline.strategies.inputs import default_rules, inputs_for
+        from trapline.strategies.base.inputs import default_rules, inputs_for
 
         given, strategy = self.conditions, chosen.strategy
         with Progress(label, unit="pages") as progress, chosen.blamed():
@@ -106,7 +106,7 @@ def opened(graph: Path, conditions: CrawlConditions) -> Arena:
 def prepared(web: "Graph", conditions: CrawlConditions) -> Arena:
     """Return the arena of a graph in memory. Seeds and values, where users make errors, are read before the long parts."""
     from trapline.graph import pagerank
-    from trapline.strategies.inputs import history_values, quality_values
+    from trapline.strategies.base.inputs import history_values, quality_values
 
     seeds = seed_pages(conditions.seeds, web) if conditions.seeds else None
     history = history_values(conditions.history, web, pagerank) if conditions.history else None

@@ -7,7 +7,7 @@ one crawl for each, of the same web.
 import json
 import math
 from collections.abc import Iterator
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -112,7 +112,7 @@ class ChangeOptions:
         rows = (row for section in (CHANGES, REFRESH) for row in section.rows)
         return next((row[0].removeprefix("--") for row in rows if getattr(self, row[1]) != row[3]), None)
 
-    def told(self) -> "ReplayConditions":
+    def signal_conditions(self) -> "ReplayConditions":
         from trapline.refresh import ReplayConditions
 
         names = ("precision", "recall", "schedule_precision")
@@ -133,7 +133,7 @@ class ChangeOptions:
                 every[f"{name}, {text}"] = Refresh(policy, rate=rate, **limits)
         return every
 
-    def _limits(self) -> Iterator[tuple[str, dict[str, float]]]:
+    def _limits(self) -> Iterator[tuple[str, dict[str, Any]]]:
         if self.prices is not None:
             for price in _numbers(self.prices, real(), "--refresh-price"):
                 yield f"price {price:g}", {"price": price}
@@ -154,12 +154,13 @@ def _numbers(text: str, kind: Any, flag: str) -> list[float]:
         raise ConfigError(f"{flag} {text}: {error.message}") from None
 
 
-def web_of(asked: ChangeOptions, arena: Arena) -> "ChangingWeb":
+def web_of(options: ChangeOptions, arena: Arena) -> "ChangingWeb":
     from trapline.simulate.changing_web import changing_web
 
     seed = arena.conditions.seed
-    trace = trace_of(str(asked.changes), arena.web.pages, seed)
-    return changing_web(arena.web, trace, asked.until_s, asked.told(), speed=asked.speed, seed=seed)
+    trace = trace_of(str(options.changes), arena.web.pages, seed)
+    web = changing_web(arena.web, trace, options.until_s, options.signal_conditions(), speed=options.speed, seed=seed)
+    return replace(web, servers=arena.servers, network=arena.network)
 
 
 def crawled(
@@ -174,40 +175,37 @@ def _crawl(
     arena: Arena, web: "ChangingWeb", chosen: Chosen, refresh: "Refresh | None", progress: Progress
 ) -> "ChangingCrawl":
     from trapline.simulate.changing import simulate_changing
-    from trapline.strategies.inputs import default_rules, inputs_for
+    from trapline.strategies.base.inputs import default_rules, inputs_for
 
     given, strategy = arena.conditions, chosen.strategy
     return simulate_changing(
         web,
         strategy,
         default_rules(strategy, given.rules, arena.web.pages),
-        refresh,
+        refresh and replace(refresh, quality=page_values(arena)),
         connections=min(given.connections, arena.web.sites),
-        servers=arena.servers,
-        network=arena.network,
         seeds=arena.seeds,
         inputs=inputs_for(strategy, arena.web, arena.pagerank, arena.quality, arena.history, given.seed),
-        quality=worth_of(arena),
         seed=given.seed,
         progress=progress.update,
     )
 
 
-def worth_of(arena: Arena) -> Any:
+def page_values(arena: Arena) -> Any:
     """Return the values of pages: the chosen quality, or PageRank if the quality is not known beforehand."""
     return arena.pagerank if arena.quality is None else arena.quality
 
 
-def check_fits(asked: ChangeOptions, conditions: CrawlConditions, log_file: Path | None) -> None:
+def check_fits(options: ChangeOptions, conditions: CrawlConditions, log_file: Path | None) -> None:
     """Refuse options that a crawl of a changing web does not have, before anything that takes long."""
     for flag, given in (("--max-pages", conditions.max_pages), ("--speed-up", conditions.speed_up)):
         if given:
             raise ConfigError(f"{flag} has no effect with --changes, where --time ends the crawl; omit it")
-    if log_file is not None and len(asked.refreshes()) > 1:
+    if log_file is not None and len(options.refreshes()) > 1:
         raise ConfigError(
             f"--log {log_file}: one file cannot hold the logs of several crawls; give one policy and one share"
         )
-    asked.told()
+    options.signal_conditions()
 
 
 # ---- `trapline simulate GRAPH --changes ...`: runs the crawls and shows the results as a table, JSON and a plot.
@@ -230,48 +228,48 @@ class ChangingRow:
         return len(self.crawl.log.page)
 
     @property
-    def again(self) -> int:
-        return int(self.crawl.again.sum())
+    def refetches(self) -> int:
+        return int(self.crawl.is_refetch.sum())
 
     @property
     def useful(self) -> float:
         """Share of refetches that found the page changed."""
-        return float(self.crawl.changed.sum()) / self.again if self.again else 0.0
+        return float(self.crawl.changed.sum()) / self.refetches if self.refetches else 0.0
 
 
 def simulate_changes(
     graph: Path,
     chosen: Chosen,
     conditions: CrawlConditions,
-    asked: ChangeOptions,
+    options: ChangeOptions,
     json_file: Path | None,
     plot_file: Path | None,
     log_file: Path | None,
 ) -> None:
-    check_fits(asked, conditions, log_file)
-    _compile(asked, chosen)
+    check_fits(options, conditions, log_file)
+    _compile(options, chosen)
     arena = opened(graph, conditions)
-    web = web_of(asked, arena)
-    rows = [_judged(name, crawl, arena) for name, crawl in crawled(arena, web, chosen, asked.refreshes())]
+    web = web_of(options, arena)
+    rows = [_judged(name, crawl, arena) for name, crawl in crawled(arena, web, chosen, options.refreshes())]
     if log_file is not None:
         _write_log(log_file, rows[0].crawl, arena)
     if plot_file is not None:
-        write_bytes(plot_file, _picture(rows, graph, chosen, conditions, asked))
+        write_bytes(plot_file, _picture(rows, graph, chosen, conditions, options))
     if log_file or plot_file:
         say(f"wrote {', '.join(str(file) for file in (log_file, plot_file) if file)}", err=True)
     if json_file is None:
         say_text(_table(rows, web, chosen, conditions))
     else:
-        _write_json(json_file, _for_machines(graph, rows, chosen, conditions, asked))
+        _write_json(json_file, _for_machines(graph, rows, chosen, conditions, options))
 
 
-def _compile(asked: ChangeOptions, chosen: Chosen) -> None:
+def _compile(options: ChangeOptions, chosen: Chosen) -> None:
     import trapline.simulate.changing
     import trapline.simulate.driver  # noqa: F401  imports all kernels before they are counted
 
     compile_ranks([chosen])
     compile_kernels()
-    for refresh in asked.refreshes().values():
+    for refresh in options.refreshes().values():
         if refresh is not None:
             refresh.policy.compile()
 
@@ -280,7 +278,7 @@ def _judged(name: str, crawl: "ChangingCrawl", arena: Arena) -> ChangingRow:
     from trapline.simulate import politeness_violations
     from trapline.simulate.changing_measures import measured
 
-    found = measured(crawl.log, crawl.web.changes, worth_of(arena), crawl.web.until_s)
+    found = measured(crawl.log, crawl.web.changes, page_values(arena), crawl.web.until_s)
     return ChangingRow(name, crawl, found, politeness_violations(crawl.log, arena.web.site, arena.web.ips, crawl.rules))
 
 
@@ -319,28 +317,28 @@ def _cells(row: ChangingRow) -> list[str]:
     return [
         *(f"{part:.4f}" for part in shares),
         f"{row.fetches:,}",
-        f"{row.again:,}",
+        f"{row.refetches:,}",
         f"{row.useful:.1%}",
         f"{speed:,.0f}",
     ]
 
 
 def _picture(
-    rows: list[ChangingRow], graph: Path, chosen: Chosen, conditions: CrawlConditions, asked: ChangeOptions
+    rows: list[ChangingRow], graph: Path, chosen: Chosen, conditions: CrawlConditions, options: ChangeOptions
 ) -> bytes:
     from trapline.report.chart import Chart, ChartLine, axis
     from trapline.report.plot import chart_png
 
-    unit = time_unit(asked.until_s)
+    unit = time_unit(options.until_s)
     lines = []
     for index, row in enumerate(rows):
         fresh = row.measured.fresh
         time = row.measured.time_s / unit.seconds
         lines.append(ChartLine(index, row.name, time, 100.0 * fresh.curve, f"{100.0 * fresh.average:.1f} %"))
-    x = axis(f"simulated time ({unit.name})", asked.until_s / unit.seconds, tight=True)
+    x = axis(f"simulated time ({unit.name})", options.until_s / unit.seconds, tight=True)
     y = axis("quality of the pages with a fresh copy", 100.0, "%", tight=True)
     chart = Chart("fresh-quality", "Fresh quality", "average", x, y, lines)
-    about = f"{web_name(graph)}, {asked.changes}, {chosen.name}\n{conditions.heading()}"
+    about = f"{web_name(graph)}, {options.changes}, {chosen.name}\n{conditions.heading()}"
     return chart_png(chart, "Freshness-weighted quality over time", about)
 
 
@@ -356,7 +354,7 @@ def _write_json(file: Path, value: dict[str, Any]) -> None:
 
 
 def _for_machines(
-    graph: Path, rows: list[ChangingRow], chosen: Chosen, conditions: CrawlConditions, asked: ChangeOptions
+    graph: Path, rows: list[ChangingRow], chosen: Chosen, conditions: CrawlConditions, options: ChangeOptions
 ) -> dict[str, Any]:
     from trapline import __version__
 
@@ -371,7 +369,7 @@ def _for_machines(
         "simulated_seconds": web.until_s,
         "time_s": rows[0].measured.time_s.tolist(),
         "results": [_result(row) for row in rows],
-        "changing": asdict(asked),
+        "changing": asdict(options),
         "parameters": conditions.parameters(rows[0].crawl.rules),
     }
 
@@ -381,7 +379,7 @@ def _result(row: ChangingRow) -> dict[str, Any]:
         "refresh": row.name,
         **{name: _course(getattr(row.measured, name)) for name in _COURSES},
         "fetches": row.fetches,
-        "again": row.again,
+        "refetches": row.refetches,
         "changed": int(row.crawl.changed.sum()),
         "wall_seconds": row.crawl.wall_seconds,
         "politeness_violations": row.violations,

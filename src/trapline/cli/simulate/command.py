@@ -142,9 +142,10 @@ def _table(record: "CrawlRecord", conditions: CrawlConditions) -> str:
         f" (random order 0.5, optimum {record.optimal_average_cumulative_pagerank:.4f})",
         **_quality(record),
         "Kendall's tau": f"{record.kendall_tau:.4f}",
-        f"{_worth(record)} fetched": f"{record.quality_fetched:.2%} of the {_worth(record)} of the whole web",
+        f"{_quality_name(record)} fetched": f"{record.quality_fetched:.2%} of the {_quality_name(record)} of the whole web",
         **{
-            f"{share} of the fetched {_worth(record)}": f"after {_time(s)}" for share, s in record.seconds_until.items()
+            f"{share} of the fetched {_quality_name(record)}": f"after {_time(s)}"
+            for share, s in record.seconds_until.items()
         },
         "simulated time": _time(record.simulated_seconds),
         **_link(record),
@@ -161,7 +162,7 @@ def _others(conditions: CrawlConditions) -> dict[str, str]:
     return {"other options": others} if others else {}
 
 
-def _worth(record: "CrawlRecord") -> str:
+def _quality_name(record: "CrawlRecord") -> str:
     return "PageRank" if record.quality == "PageRank" else "quality"  # without its name, which may be a long path
 
 

@@ -34,7 +34,7 @@ def scoreboard(records: "Records") -> str:
 def race(records: "Records") -> str:
     """Return a table of crawls that ran for the same time. They fetched different pages, so their orders cannot be compared."""
     shown = [
-        _column(f"% of all\n{_worth(records)}", [r.quality_fetched * 100 for r in records], "{:.1f}".format, 1),
+        _column(f"% of all\n{_quality_name(records)}", [r.quality_fetched * 100 for r in records], "{:.1f}".format, 1),
         _column("pages", [record.pages_fetched for record in records], "{:,}".format, 1),
         _column("pages/s", [record.rate for record in records], "{:,.0f}".format, 1),
         _column("MB", [record.bytes / 1e6 for record in records], "{:.1f}".format),
@@ -71,7 +71,7 @@ def say_if_few(records: "Records") -> None:
             return
 
 
-def _worth(records: "Records") -> str:
+def _quality_name(records: "Records") -> str:
     return "PageRank" if records[0].quality == "PageRank" else "quality"
 
 
@@ -96,13 +96,13 @@ def _order(records: "Records") -> Iterator["Column"]:
         yield _column("average\ncumul.\nquality", [r.average_cumulative_quality for r in records], "{:.3f}".format, 1)
     yield _column("Kendall's\ntau", [r.kendall_tau for r in records], "{:.3f}".format, 1)
     if not _same_pages(records) or records[0].quality_fetched < _ALL:
-        heading = f"% of all\n{_worth(records)}\nfetched"
+        heading = f"% of all\n{_quality_name(records)}\nfetched"
         yield _column(heading, [r.quality_fetched * 100 for r in records], "{:.1f}".format, 1)
 
 
 def _time(records: "Records") -> Iterator["Column"]:
     half, whole = [record.seconds_until["50%"] for record in records], [record.simulated_seconds for record in records]
-    yield _time_column(f"half the\n{_worth(records)}\nit fetched\nin ({{}})", half)
+    yield _time_column(f"half the\n{_quality_name(records)}\nit fetched\nin ({{}})", half)
     yield _time_column("all of\nit in\n({})", whole)
     if any(record.closeness is not None for record in records):
         yield _column("T* / T", [record.closeness for record in records], "{:.3f}".format, 1)

@@ -57,8 +57,8 @@ def _levels(web: "ServedWeb") -> dict[str, int]:
 
 def _providers(web: "ServedWeb", endpoint: str | None) -> str:
     """Return the number of sites per level, and a ping to try by hand, which counts like one of the site itself."""
-    from trapline.testweb.providers import PINGING
-    from trapline.testweb.published import key
+    from trapline.testweb.answers.published import key
+    from trapline.testweb.web.providers import PINGING
 
     levels = ", ".join(f"{sites:,} {name}" for name, sites in _levels(web).items())
     if not levels:
@@ -148,8 +148,8 @@ def testweb(
 
 
 def _write(server: "Server", log_file: Path | None, history_file: Path | None) -> None:
-    from trapline.testweb.freshness import write_history
-    from trapline.testweb.log import write_log
+    from trapline.testweb.checks.freshness import write_history
+    from trapline.testweb.server.log import write_log
 
     if log_file:
         write_log(server.log(), log_file)
@@ -160,7 +160,7 @@ def _write(server: "Server", log_file: Path | None, history_file: Path | None) -
 
 
 def _check_files(log_file: Path | None, history_file: Path | None, *others: Path | None) -> None:
-    from trapline.testweb.log import check_name
+    from trapline.testweb.server.log import check_name
 
     files = [file for file in (log_file, history_file, *others) if file]
     for file in filter(None, (log_file, history_file)):
@@ -181,7 +181,7 @@ def _server(graph: Path, serving: SiteOptions, changing: Changing) -> "Server":
     if changing.changes is not None:
         import trapline.refresh  # noqa: F401  imports all its kernels before they are counted
     compile_kernels()
-    changing.telling()  # reports errors in the options before anything that takes long
+    changing.signal_settings()  # reports errors in the options before anything that takes long
     with Progress(f"opening {graph}", plain_every_s=2.0) as progress:
         progress.update(0, 1)  # shown at once: a large graph takes long before it can report progress
         pages = load_graph(graph, LoadOptions(serving.dangling, serving.ids_per_site, progress.update))

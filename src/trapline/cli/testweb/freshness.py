@@ -50,34 +50,34 @@ class FreshnessOptions:
 @click.command(cls=SectionedCommand)
 @click.argument("log", type=_FILE)
 @click.argument("history", type=_FILE)
-@bundled("asked", FreshnessOptions, _MEASURE)
+@bundled("options", FreshnessOptions, _MEASURE)
 @_OUTPUT
-def freshness(log: Path, history: Path, asked: FreshnessOptions, as_json: bool) -> None:
+def freshness(log: Path, history: Path, options: FreshnessOptions, as_json: bool) -> None:
     """Measure how fresh a crawler kept its copies, from LOG and HISTORY of `trapline testweb --log --history`.
 
     A copy is fresh from the answer that delivered or confirmed it until the page's next update. Pages are weighted by time and by
     accesses; a page that was never fetched is not fresh. Defaults are in brackets.
     """
-    end_s, found = _measured(log, history, asked)
+    end_s, found = _measured(log, history, options)
     if as_json:
-        about = {"from_s": asked.begin_s, "until_s": end_s, "zipf": asked.zipf, "seed": asked.seed}
+        about = {"from_s": options.begin_s, "until_s": end_s, "zipf": options.zipf, "seed": options.seed}
         say(json.dumps({**about, "freshness": {name: asdict(one) for name, one in found.items()}}))
     else:
-        _show(asked.begin_s, end_s, found)
+        _show(options.begin_s, end_s, found)
 
 
-def _measured(log: Path, history: Path, asked: FreshnessOptions) -> tuple[float, Mapping[str, "CopyFreshness"]]:
+def _measured(log: Path, history: Path, options: FreshnessOptions) -> tuple[float, Mapping[str, "CopyFreshness"]]:
     from trapline.testweb import freshness, popularity
-    from trapline.testweb.freshness import read_accesses, read_fetches, read_history
+    from trapline.testweb.checks.freshness import read_accesses, read_fetches, read_history
 
     known, keys, began = read_history(history)
     fetches = read_fetches(log, keys, began)
-    if asked.end_s is None and not len(fetches.page):
+    if options.end_s is None and not len(fetches.page):
         raise ConfigError(f"{log}: contains no fetch of a page of {history}; give the end of the window: --until TIME")
-    end_s = asked.end_s if asked.end_s is not None else float(fetches.had_s.max(initial=0.0))
-    accesses = read_accesses(asked.accesses, keys, began) if asked.accesses else None
-    weights = popularity(len(keys), asked.zipf, asked.seed)
-    return end_s, freshness(known, fetches, weights, asked.begin_s, end_s, accesses)
+    end_s = options.end_s if options.end_s is not None else float(fetches.sent_s.max(initial=0.0))
+    accesses = read_accesses(options.accesses, keys, began) if options.accesses else None
+    weights = popularity(len(keys), options.zipf, options.seed)
+    return end_s, freshness(known, fetches, weights, options.begin_s, end_s, accesses)
 
 
 def _show(begin_s: float, end_s: float, found: Mapping[str, "CopyFreshness"]) -> None:

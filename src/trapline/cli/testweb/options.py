@@ -12,7 +12,7 @@ from trapline.errors import ConfigError
 
 if TYPE_CHECKING:
     from trapline.graph import Graph
-    from trapline.testweb import PageChanges, Providers, Telling
+    from trapline.testweb import PageChanges, Providers, SignalSettings
 
 MEASURED = -1
 _FILE = (click.Path(path_type=Path), "FILE")
@@ -240,10 +240,10 @@ class Changing:
             return None, None
         trace = trace_of(self.changes, graph.pages, seed)
         changes = changes_of(graph, trace, speed=self.speed, noise=self.noise, grows=self.grows, seed=seed)
-        return changes, providers_of(graph, changes, self.telling(), seed) if self.providers else None
+        return changes, providers_of(graph, changes, self.signal_settings(), seed) if self.providers else None
 
-    def telling(self) -> "Telling":
-        from trapline.testweb import Telling
+    def signal_settings(self) -> "SignalSettings":
+        from trapline.testweb import SignalSettings
 
         names = ("recall", "precision", "schedule_precision", "ahead_s", "lie_every_s")
-        return Telling(levels=self.providers, **{name: getattr(self, name) for name in names})
+        return SignalSettings(levels=self.providers, **{name: getattr(self, name) for name in names})

@@ -44,7 +44,7 @@ class SiteResolver:
             self._loop.call_soon(self._abandon, site, answer)  # later: the frontier does not know the site yet
         return group
 
-    def look_up_rest(self, sites: Sites) -> None:
+    def look_up_remaining(self, sites: Sites) -> None:
         """Look up the sites of a resumed crawl that have no address yet and were not abandoned."""
         frontier = self._crawler.frontier
         for number in np.flatnonzero((frontier.site_groups < 0) & (frontier.site_budgets != 0)).tolist():

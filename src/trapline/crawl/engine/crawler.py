@@ -19,9 +19,9 @@ from trapline.crawl.discovery.link_resolver import LinkResolver, ResolvedLinks
 from trapline.crawl.discovery.sites import Site
 from trapline.crawl.engine.fetch_record import PageRequest, answer, no_answer
 from trapline.crawl.engine.judge import FetchVerdict, judge
+from trapline.crawl.engine.other_partitions import OtherPartitions
 from trapline.crawl.engine.out_of_band import OutOfBandFetches
-from trapline.crawl.engine.partition import Others
-from trapline.crawl.engine.quality import PageScoring
+from trapline.crawl.engine.page_quality import PageScoring
 from trapline.crawl.engine.records import (
     AS_BEFORE,
     OUT_OF_BAND,
@@ -81,7 +81,7 @@ class Crawler:
         tally: CrawlTally | None = None,
         refetch: ConditionalRefetch | None = None,
         signal_intake: SignalIntake | None = None,
-        others: Others | None = None,
+        others: OtherPartitions | None = None,
     ) -> None:
         """`others`: the other partitions, if the crawl is one of several. The crawl then does not end when it has nothing
         to do, because they may send it pages."""
@@ -136,7 +136,7 @@ class Crawler:
                 self.stop(DRAINED)
             break
         if self.others is not None and self.is_idle:
-            self.others.rest()
+            self.others.flush()
         if self.stopped_by and not self.active:
             self._world.ended()
 
@@ -265,32 +265,34 @@ class Crawler:
 
     # ---- what visits report
 
-    def answered(self, visit: Visit, site: Site, asked: PageRequest, response: Response, address: str) -> FetchVerdict:
+    def answered(
+        self, visit: Visit, site: Site, request: PageRequest, response: Response, address: str
+    ) -> FetchVerdict:
         """Judge the response to a request, report it to the frontier, and pass it to the store. Return the verdict."""
         if visit in self.out_of_band:
-            return self._out_of_band_answered(visit, site, asked, response, address)
+            return self._out_of_band_answered(visit, site, request, response, address)
         now = self._world.now()
-        is_refetch = self.refetch is not None and self.refetch.is_again(asked.page)
+        is_refetch = self.refetch is not None and self.refetch.is_refetch(request.page)
         verdict = judge(
             response,
             self._settings.agent,
             self._settings.expanded_bytes,
             now,
-            is_refetch and _CONDITION in asked.request,
+            is_refetch and _CONDITION in request.request,
             self.refetch is not None,
         )
         self.tally.in_flight -= 1
         if 300 <= response.status < 400 and verdict.links:
-            self._redirected(asked.url, verdict.links[0])
+            self._redirected(request.url, verdict.links[0])
         links, foreign = (
-            self.link_resolver.pages_of(asked.url, verdict.base, verdict.links, now) if verdict.links else _NO_LINKS
+            self.link_resolver.pages_of(request.url, verdict.base, verdict.links, now) if verdict.links else _NO_LINKS
         )
         # Before the report, which may change the quality.
         is_new = verdict.result == FETCHED and not is_refetch
-        page_quality = self._scored(asked, links) if is_new else 0.0
+        page_quality = self._scored(request, links) if is_new else 0.0
         hrefs = list(verdict.links) if self._settings.keep_hrefs else ()
         own_links = links[: len(links) - len(foreign)]  # the links to other partitions are at the end
-        record = answer(visit, site, asked, response, address, verdict, hrefs, own_links.tobytes())
+        record = answer(visit, site, request, response, address, verdict, hrefs, own_links.tobytes())
         if self.refetch is not None:
             record = self.refetch.compared(record, verdict, response)
         if foreign and self.others is not None:
@@ -298,22 +300,22 @@ class Crawler:
             record = record._replace(elsewhere=AS_BEFORE if is_known else foreign)
         self._report(visit, record, now, links, response.own_s, page_quality)
         if record.result == FETCHED:
-            self._pass_on(asked, verdict, response, foreign, len(links), is_refetch)
+            self._pass_on(request, verdict, response, foreign, len(links), is_refetch)
         self._keep(record, is_refetch)
         self._stop_at_goals()
         return verdict
 
-    def _scored(self, asked: PageRequest, links: Array) -> float:
+    def _scored(self, request: PageRequest, links: Array) -> float:
         """Add the quality of a new page to the crawl's, keep its links for scores if there are any, and return the quality."""
-        quality = self._scoring.quality(asked)
+        quality = self._scoring.quality(request)
         self.tally.quality += quality
         if self._scoring.keep_links is not None:
-            self._scoring.keep_links(asked.page, links)
+            self._scoring.keep_links(request.page, links)
         return quality
 
     def _pass_on(
         self,
-        asked: PageRequest,
+        request: PageRequest,
         verdict: FetchVerdict,
         response: Response,
         foreign: Sequence[str],
@@ -323,11 +325,11 @@ class Crawler:
         """Send the links of a fetched page that other partitions own, and read what the page says about other pages."""
         if foreign and self.others is not None:
             if is_refetch:
-                self.others.send_refetched_links(asked.page, foreign)
+                self.others.send_refetched_links(request.page, foreign)
             else:
-                self.others.post(asked.page, foreign, links)
+                self.others.send_links(request.page, foreign, links)
         if self.signal_intake is not None:
-            self.signal_intake.listen(asked.page, asked.url, verdict, response, self._world.now())
+            self.signal_intake.listen(request.page, request.url, verdict, response, self._world.now())
 
     def _redirected(self, url: str, href: str) -> None:
         """Count the target of a seed's redirect as a seed. This comes before the links are resolved, for the target is one."""
@@ -337,13 +339,13 @@ class Crawler:
             self.others.seed(target, redirects, is_wider)
 
     def _out_of_band_answered(
-        self, visit: Visit, site: Site, asked: PageRequest, response: Response, address: str
+        self, visit: Visit, site: Site, request: PageRequest, response: Response, address: str
     ) -> FetchVerdict:
         """Record the response to an out-of-band fetch. The sites that wait for it have received it already (visit.py); for
         everything else the page stays as it was."""
-        self.out_of_band.came(visit, asked.page)
+        self.out_of_band.came(visit, request.page)
         verdict = judge(response, self._settings.agent, self._settings.expanded_bytes, self._world.now(), False, False)
-        self._keep(answer(visit, site, asked, response, address, verdict, (), b"")._replace(result=OUT_OF_BAND))
+        self._keep(answer(visit, site, request, response, address, verdict, (), b"")._replace(result=OUT_OF_BAND))
         return verdict
 
     def _report(
@@ -376,29 +378,29 @@ class Crawler:
         before, self._discovered = self._discovered, self.frontier.discoveries
         return self._discovered > before
 
-    def failed(self, visit: Visit, site: Site, asked: PageRequest, kind: str, address: str) -> None:
+    def failed(self, visit: Visit, site: Site, request: PageRequest, kind: str, address: str) -> None:
         """Report a page that was requested and not answered. It may be tried again."""
         self._under_way(visit, -1)
-        self._without_answer(visit, site, asked, FAILED, kind, address)
+        self._without_answer(visit, site, request, FAILED, kind, address)
 
-    def site_failed(self, visit: Visit, site: Site, asked: PageRequest, kind: str) -> None:
-        """Record that the site gave no connection or no robots.txt. `asked`: the page that would have been next. The record
+    def site_failed(self, visit: Visit, site: Site, request: PageRequest, kind: str) -> None:
+        """Record that the site gave no connection or no robots.txt. `request`: the page that would have been next. The record
         names this page, but the failure is not charged to it."""
         result = OUT_OF_BAND if visit in self.out_of_band else SITE_FAILED
-        self._keep(no_answer(visit, site, asked, result, kind, "", self._world.now()))
+        self._keep(no_answer(visit, site, request, result, kind, "", self._world.now()))
 
     def disallowed(self, visit: Visit, site: Site, page: int, url: str) -> None:
         """Report a page that robots.txt forbids. No request was sent."""
         self._without_answer(visit, site, PageRequest(page, url, self._world.now(), b""), REFUSED, failure.ROBOTS, "")
 
     def _without_answer(
-        self, visit: Visit, site: Site, asked: PageRequest, result: int, kind: str, address: str
+        self, visit: Visit, site: Site, request: PageRequest, result: int, kind: str, address: str
     ) -> None:
         now = self._world.now()
         is_out_of_band = visit in self.out_of_band
-        record = no_answer(visit, site, asked, OUT_OF_BAND if is_out_of_band else result, kind, address, now)
+        record = no_answer(visit, site, request, OUT_OF_BAND if is_out_of_band else result, kind, address, now)
         if is_out_of_band:
-            self.out_of_band.came(visit, asked.page)
+            self.out_of_band.came(visit, request.page)
         else:
             self._report(visit, record, now, _NO_PAGES, math.nan)
         self._keep(record)
@@ -411,11 +413,11 @@ class Crawler:
         if visit not in self.out_of_band:
             self.tally.in_flight += more
 
-    def withdrawn(self, visit: Visit, site: Site, asked: Collection[PageRequest], kind: str, address: str) -> None:
+    def withdrawn(self, visit: Visit, site: Site, requests: Collection[PageRequest], kind: str, address: str) -> None:
         """Record pages that were requested and will not be answered. The frontier takes them back as they were."""
-        self._under_way(visit, -len(asked))
+        self._under_way(visit, -len(requests))
         now, result = self._world.now(), OUT_OF_BAND if visit in self.out_of_band else RETURNED
-        for request in asked:
+        for request in requests:
             self.outbox.fetched(no_answer(visit, site, request, result, kind, address, now))
 
     def over(self, visit: Visit, site: Site, outcome: Outcome, fruitless: bool = False) -> None:

@@ -14,7 +14,7 @@ from trapline.crawl.discovery.site_resolver import SiteResolver
 from trapline.crawl.discovery.sites import Site, Sites
 from trapline.crawl.engine.crawler import Crawler
 from trapline.crawl.engine.options import AGENT, CrawlOptions
-from trapline.crawl.engine.quality import Scores
+from trapline.crawl.engine.page_quality import Scores
 from trapline.crawl.engine.visit import VisitWorker
 from trapline.crawl.robots.cross_site import RobotsElsewhere
 from trapline.crawl.robots.site_robots import RobotsResponse
@@ -158,10 +158,10 @@ class LiveWeb:
     # ---- robots.txt files that other partitions request from us, and that we request from them
 
     def robots_requested(self, url: str, partition: int) -> None:
-        self.elsewhere.asked(self, url, partition)
+        self.elsewhere.requested(self, url, partition)
 
     def robots_received(self, url: str, answer: RobotsResponse) -> None:
-        self.elsewhere.told(self, url, answer)
+        self.elsewhere.reply_received(self, url, answer)
 
     def reply(self, partition: int, url: str, answer: RobotsResponse) -> None:
         assert self._crawler.others is not None  # only other partitions request one

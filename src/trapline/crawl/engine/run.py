@@ -17,10 +17,18 @@ from typing import Any
 
 import uvloop
 
-from trapline.crawl.engine.member import Member, PartitionExchange
 from trapline.crawl.engine.options import CrawlOptions
+from trapline.crawl.engine.other_partitions import Member, PartitionExchange
 from trapline.crawl.engine.records import Batch, CrawlProgress
-from trapline.crawl.engine.status import MAX_SECONDS, MOST_ROWS, CrawlStatus, FetchedAgain, Recent, interrupts, stopping
+from trapline.crawl.engine.status import (
+    MAX_SECONDS,
+    MOST_ROWS,
+    CrawlStatus,
+    Recent,
+    RefetchCounts,
+    interrupts,
+    stopping,
+)
 from trapline.crawl.engine.wiring import built
 from trapline.crawl.files import resume
 from trapline.crawl.files.layout import note_begin, note_end
@@ -115,7 +123,7 @@ class LiveCrawl:
     def _build(self, loop: asyncio.AbstractEventLoop) -> None:
         parts = built(loop, self._crawl, self._member, self._put)
         self._url_store, self._outbox, self._snapshots = parts.url_store, parts.outbox, parts.snapshots
-        self._link_resolver, self._others, self._refresh = parts.link_resolver, parts.others, parts.again
+        self._link_resolver, self._others, self._refresh = parts.link_resolver, parts.others, parts.refresh_setup
         self._crawler, self._web = parts.crawler, parts.web
         self._crawler.full = lambda: self._store.full
 
@@ -228,15 +236,15 @@ class LiveCrawl:
             options.connections,
             tally.abandoned_sites.most_common(MOST_ROWS),
             tally.rejected_links.most_common(MOST_ROWS),
-            self._fetched_again(),
+            self._refetches(),
         )
 
-    def _fetched_again(self) -> FetchedAgain | None:
+    def _refetches(self) -> RefetchCounts | None:
         if self._refresh is None or self._state.refresher is None:
             return None
         tally = self._state.tally
-        return FetchedAgain(
-            tally.refetched, tally.changed, self._refresh.signal_intake.heard, self._state.refresher.by_quality
+        return RefetchCounts(
+            tally.refetched, tally.changed, self._refresh.signal_intake.signal_counts, self._state.refresher.by_quality
         )
 
     def _doing(self, progress: CrawlProgress) -> str:

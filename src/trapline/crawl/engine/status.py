@@ -94,12 +94,12 @@ class CrawlTally:
     def failed(self) -> int:
         return sum(self.errors.values())
 
-    def note(self, record: Fetched, again: bool = False) -> None:
-        """Count a record. `again`: the page was fetched before."""
+    def note(self, record: Fetched, is_refetch: bool = False) -> None:
+        """Count a record. `is_refetch`: the page was fetched before."""
         self.body_bytes += len(record.wire)
         if record.result == FETCHED:
-            self.fetched += not again
-            self.refetched += again
+            self.fetched += not is_refetch
+            self.refetched += is_refetch
             self.changed += record.changed == 1
             self.recent[record.site] += 1
         if record.error and record.result not in (RETURNED, OUT_OF_BAND) and not _is_forbidden(record):
@@ -133,12 +133,12 @@ MOST_ROWS = 6
 _OPTION = {MAX_SECONDS: "max-time"}  # goals whose option has another name
 
 
-class FetchedAgain(NamedTuple):
+class RefetchCounts(NamedTuple):
     """The results of fetching pages again."""
 
     fetched: int
     changed: int
-    heard: SignalCounts
+    signals: SignalCounts
     by_quality: bool  # whether the pages' quality replaces their popularity, because no access counts were received
 
 
@@ -155,7 +155,7 @@ class CrawlStatus(NamedTuple):
     connections: int
     abandoned_sites: Sequence[tuple[str, int]] = ()  # kind, sites
     rejected_links: Sequence[tuple[str, int]] = ()  # reason, links
-    again: FetchedAgain | None = None  # None: every page is fetched once
+    refetches: RefetchCounts | None = None  # None: every page is fetched once
     partitions: int = 1
     notes: Sequence[str] = ()  # notes of the partitions for the user, each to be shown once
 

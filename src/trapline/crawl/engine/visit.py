@@ -79,7 +79,6 @@ class VisitWorker:
 
     __slots__ = (
         "_allowed",
-        "_asked",
         "_at",
         "_before",
         "_began",
@@ -92,6 +91,7 @@ class VisitWorker:
         "_last",
         "_not_before",
         "_paused_at",
+        "_requests",
         "_responses",
         "_robots",
         "_served",
@@ -111,7 +111,7 @@ class VisitWorker:
         self._conditions = conditions  # one for each page, or an empty list
         self._at = 0  # index of the next page to request
         self._last = len(urls)  # index of the first page not to request
-        self._asked: deque[PageRequest] = deque()  # _request appends, answers remove from the left
+        self._requests: deque[PageRequest] = deque()  # _request appends, answers remove from the left
         self._window = self._pipelined()
         self._robots: RobotsFile | None = None  # while it is being fetched
         self._connection: Connection | None = None
@@ -169,7 +169,7 @@ class VisitWorker:
         if self._state in _SENDS_NOTHING:
             return
         crawler, site, web = self._crawler, self._site, self._web
-        while self._at < self._last and len(self._asked) < self._window:
+        while self._at < self._last and len(self._requests) < self._window:
             if not crawler.may_request(self._visit) or web.now() - self._began > MOST_SECONDS:
                 self._last = self._at
                 break
@@ -184,10 +184,10 @@ class VisitWorker:
                 crawler.disallowed(self._visit, site, page, url)
                 continue
             request = web.request_for(site, target, condition)
-            self._asked.append(PageRequest(page, url, web.now(), request))
+            self._requests.append(PageRequest(page, url, web.now(), request))
             crawler.requested(self._visit)
             self._connection.send(request)  # type: ignore[union-attr]  # open by now
-        if not self._asked:
+        if not self._requests:
             self._finish()
 
     # ---- events of the connection
@@ -202,12 +202,12 @@ class VisitWorker:
         if self._robots is not None:
             self._robots_received(self._robots, response, connection.address)
             return
-        asked = self._asked.popleft()
+        request = self._requests.popleft()
         # "Not modified" does not help a site that waits for this robots.txt. Such a site discovers the URL again, and an out-of-band fetch
         # then has no condition.
-        if self._web.elsewhere.awaits(asked.url) and not (self._conditions and response.status == NOT_MODIFIED):
-            self._web.elsewhere.came(self._web, asked.url, response)
-        verdict = self._crawler.answered(self._visit, self._site, asked, response, connection.address)
+        if self._web.elsewhere.awaits(request.url) and not (self._conditions and response.status == NOT_MODIFIED):
+            self._web.elsewhere.came(self._web, request.url, response)
+        verdict = self._crawler.answered(self._visit, self._site, request, response, connection.address)
         self._served += 1
         self._fruitless = self._fruitless and verdict.result != FETCHED
         if response.allowed:
@@ -231,7 +231,7 @@ class VisitWorker:
     def _no_connection(self, address: str, kind: str, is_answering: bool) -> None:
         """Handle the loss of the connection, perhaps in the middle of an answer; or that none could be opened."""
         self._end = _end_by(kind)
-        if self._state in _SENDS_NOTHING and not self._asked:
+        if self._state in _SENDS_NOTHING and not self._requests:
             return  # the end of the wait handles it
         kind = kind or failure.CLOSED
         if kind == failure.STOPPED:
@@ -241,7 +241,7 @@ class VisitWorker:
         elif self._robots is not None:
             self._robots.failed(self._web, self._visit.id, address, kind)
             self._fail_site(kind)
-        elif self._asked:
+        elif self._requests:
             self._pages_lost(kind, address)
         else:
             self._fail_site(kind)
@@ -285,7 +285,7 @@ class VisitWorker:
         """Return whether the server closed a connection on which it had answered, in this visit or an earlier one, before it
         began the next answer. Then nobody failed. This applies only once in a row to a page, or the page might be requested for
         ever."""
-        if self._asked and self._asked[0].page == self._site.returned:
+        if self._requests and self._requests[0].page == self._site.returned:
             return False
         if kind == failure.PROTOCOL:
             return self._served > 0 and self._window > 1  # an answer may have been longer than its Content-Length
@@ -295,29 +295,29 @@ class VisitWorker:
     def _put_back(self, kind: str, address: str) -> None:
         """Give the requested pages back and end the visit. If several requests were in flight, the site gets no pipelined
         requests any more."""
-        if self._asked:
-            self._site.returned = self._asked[0].page
-        self._site.pipelining = self._site.pipelining and len(self._asked) < 2 and kind == failure.CLOSED
+        if self._requests:
+            self._site.returned = self._requests[0].page
+        self._site.pipelining = self._site.pipelining and len(self._requests) < 2 and kind == failure.CLOSED
         self._leave(kind, address)
 
     def _pages_lost(self, kind: str, address: str) -> None:
         self._site.returned = None
-        if len(self._asked) > 1:
+        if len(self._requests) > 1:
             self._site.pipelining = False  # pipelining may be the cause
-        self._crawler.failed(self._visit, self._site, self._asked.popleft(), kind, address)
+        self._crawler.failed(self._visit, self._site, self._requests.popleft(), kind, address)
         self._leave(kind, address)
 
     def _leave(self, kind: str, address: str) -> None:
         """End the visit without waiting for the missing answers."""
-        self._crawler.withdrawn(self._visit, self._site, self._asked, kind, address)
-        self._asked.clear()
+        self._crawler.withdrawn(self._visit, self._site, self._requests, kind, address)
+        self._requests.clear()
         self._finish()
 
     def _fail_site(self, kind: str) -> None:
         """End a visit that got no connection or no robots.txt. The site has failed and backs off; its pages wait as before."""
         self._site_failed = True
-        asked = PageRequest(self._visit.pages[self._at], self._urls[self._at], self._began, b"")
-        self._crawler.site_failed(self._visit, self._site, asked, kind)
+        request = PageRequest(self._visit.pages[self._at], self._urls[self._at], self._began, b"")
+        self._crawler.site_failed(self._visit, self._site, request, kind)
         self._finish()
         if kind == failure.CONNECT:
             self._web.next_address(self._site)
@@ -329,7 +329,7 @@ class VisitWorker:
             self._connection = None
         if robots.retry_after_s:
             self._not_before = self._web.now() + robots.retry_after_s
-        if step is Step.AGAIN:
+        if step is Step.NEXT_REQUEST:
             self._pause()
             return
         self._robots = None

@@ -12,21 +12,19 @@ from trapline.crawl.discovery.site_resolver import SiteResolver
 from trapline.crawl.discovery.url_store import UrlStore
 from trapline.crawl.engine.crawler import Crawler, CrawlerSettings, Goals
 from trapline.crawl.engine.live import LiveWeb
-from trapline.crawl.engine.member import Member, PartitionExchange
 from trapline.crawl.engine.options import AGENT, CrawlOptions, RefreshOptions
-from trapline.crawl.engine.partition import Exchanged, Others
-from trapline.crawl.engine.quality import PageScoring, page_quality
+from trapline.crawl.engine.other_partitions import Exchanged, Member, OtherPartitions, PartitionExchange
+from trapline.crawl.engine.page_quality import PageScoring, page_quality
 from trapline.crawl.engine.records import Batch, PartitionTraffic
 from trapline.crawl.files import resume
+from trapline.crawl.files.checkpoint import Snapshots
 from trapline.crawl.files.layout import DATABASE
 from trapline.crawl.files.opening import Opened
 from trapline.crawl.files.reading import Reading
-from trapline.crawl.files.snapshots import Snapshots
-from trapline.crawl.inspect.database import opened, scope
-from trapline.crawl.recrawl.conditional_refetch import ConditionalRefetch
+from trapline.crawl.inspect.database_reader import opened, scope
+from trapline.crawl.recrawl.conditional_refetch import ConditionalRefetch, ForbiddenPages
 from trapline.crawl.recrawl.copies import Copies
-from trapline.crawl.recrawl.forbidden_pages import ForbiddenPages
-from trapline.crawl.recrawl.offload import Offload
+from trapline.crawl.recrawl.published_lists import Offload
 from trapline.crawl.recrawl.signal_intake import SignalIntake
 from trapline.crawl.store.outbox import Outbox
 from trapline.fetch.address import Guard
@@ -57,7 +55,7 @@ class RefreshSetup:
         clock: Callable[[], float],
         url_store: UrlStore,
         signals: Path | None = None,
-        others: Others | None = None,
+        others: OtherPartitions | None = None,
         expanded_bytes: int = Limits.expanded_bytes,
     ) -> None:
         """`signals`: the folder of signals.db, if it is not `folder`. `others`: the other partitions, if the crawl is one of
@@ -67,7 +65,7 @@ class RefreshSetup:
         self._inbox, self._offload = Inbox(signals or folder, _BUSY_S), Offload(asyncio.get_running_loop())
         intake_parts = (refresher, frontier, link_resolver, self._inbox, outbox, clock, self._offload)
         self.signal_intake = SignalIntake(
-            *intake_parts, tell_others=others.tell if others else None, expanded_bytes=expanded_bytes
+            *intake_parts, send_listed=others.send_listed if others else None, expanded_bytes=expanded_bytes
         )
         reading = Reading(folder)
         self.signal_intake.restore(reading)
@@ -93,7 +91,7 @@ class Parts:
     snapshots: Snapshots
     link_resolver: LinkResolver
     others: PartitionExchange | None  # None: the crawl has one partition
-    again: RefreshSetup | None  # None: every page is fetched once
+    refresh_setup: RefreshSetup | None  # None: every page is fetched once
     crawler: Crawler
     web: LiveWeb
 
@@ -131,7 +129,7 @@ def built(loop: asyncio.AbstractEventLoop, crawl: Opened, member: Member | None,
     )
     web = LiveWeb(loop, options, crawler, site_resolver, scores)
     site_resolver.start(crawler, loop)
-    site_resolver.look_up_rest(state.sites)
+    site_resolver.look_up_remaining(state.sites)
     return Parts(url_store, outbox, snapshots, link_resolver, others, refresh, crawler, web)
 
 
@@ -172,7 +170,7 @@ def _refresh_setup(
     clock: Callable[[], float],
     url_store: UrlStore,
     signals: Path | None,
-    others: Others | None,
+    others: OtherPartitions | None,
 ) -> RefreshSetup | None:
     state, options = crawl.state, crawl.options.refresh
     if options is None or state.refresher is None:

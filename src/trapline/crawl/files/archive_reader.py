@@ -2,7 +2,7 @@
 
 Each record is a gzip member of its own. Its checksum detects every changed byte, except bytes of the gzip header that
 do not affect the contents. After a damaged record, the reader continues at the next place where the database says that
-a response begins. This module does not compare records with the database; verify.py does.
+a response begins. This module does not compare records with the database; archive_check.py does.
 """
 
 import os

@@ -2,7 +2,7 @@
 
 All damages of an archive are repaired together, in an order that a crash may interrupt anywhere: first the damaged
 bytes are copied elsewhere (damaged.py), then one transaction changes the rows, then fillers are written. This module
-does not look for damage; verify.py does.
+does not look for damage; archive_check.py does.
 """
 
 import json

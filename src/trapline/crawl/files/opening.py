@@ -16,7 +16,7 @@ from typing import Any
 import uvloop
 
 from trapline.crawl.engine.options import CrawlOptions, RefreshOptions
-from trapline.crawl.engine.quality import Given, given_by
+from trapline.crawl.engine.page_quality import Given, given_by
 from trapline.crawl.files import resume
 from trapline.crawl.files.layout import FolderClaim, check_free, claim_existing, claim_new
 from trapline.crawl.files.reading import Reading
@@ -27,9 +27,9 @@ from trapline.fetch.dns import DnsAnswer, Resolver
 from trapline.fetch.urls import host_port, origin
 from trapline.strategies import Strategy
 from trapline.strategies import quality as known_quality
-from trapline.strategies.choice import named_page_rank
-from trapline.strategies.inputs import default_rules
-from trapline.strategies.live_inputs import try_function
+from trapline.strategies.base.choice import named_page_rank
+from trapline.strategies.base.inputs import default_rules
+from trapline.strategies.base.live_inputs import try_function
 
 # ---- Check of the seeds, before a folder is created, so that a wrong URL costs nothing.
 
@@ -156,14 +156,16 @@ def _refresh_changed(options: RefreshOptions | None, changes: Mapping[str, Any])
     return replace(options, **changes)
 
 
-def opened(prepared: Prepared, tell: resume.Tell = resume.nobody) -> Opened:
+def opened(prepared: Prepared, progress: resume.Progress = resume.nobody) -> Opened:
     """Read the inputs of the page rank, then create the folder of a new crawl, or claim an old one and restore its state."""
     options, strategy, folder = prepared.options, prepared.strategy, prepared.folder
     given = given_by(options, strategy)
     claim = claim_new(folder, asdict(options), prepared.began) if prepared.new else claim_existing(folder)
     try:
         fresh = prepared.new
-        state = resume.fresh(folder, options, strategy) if fresh else resume.restored(folder, options, strategy, tell)
+        state = (
+            resume.fresh(folder, options, strategy) if fresh else resume.restored(folder, options, strategy, progress)
+        )
     except BaseException:
         claim.release()
         raise

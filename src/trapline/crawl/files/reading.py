@@ -107,7 +107,7 @@ class Reading:
                 )
             yield batch, calls
 
-    def heard(self) -> tuple[int, int]:
+    def last_signals(self) -> tuple[int, int]:
         """Return the id of the last signal taken from an inbox, 0: none; and of the last signal that the crawl read itself.
 
         The ids of the latter count downwards from 0.

@@ -17,7 +17,7 @@ from typing import NamedTuple, TypeVar
 from trapline.crawl.discovery.seen import SeenTable
 from trapline.crawl.discovery.sites import Sites
 from trapline.crawl.engine.options import AGENT, CrawlOptions, RefreshOptions
-from trapline.crawl.engine.quality import Scores
+from trapline.crawl.engine.page_quality import Scores
 from trapline.crawl.engine.status import CrawlTally, tally_of
 from trapline.crawl.files import checkpoint
 from trapline.crawl.files.reading import Reading
@@ -29,10 +29,10 @@ from trapline.frontier import Frontier, Outcome, Visit
 from trapline.refresh.live.refresher import Refresher
 from trapline.refresh.policy import Policy, policy_named
 from trapline.strategies import Strategy
-from trapline.strategies.choice import live_strategy
+from trapline.strategies.base.choice import live_strategy
 
 T = TypeVar("T")
-Tell = Callable[[int, int, str], None]  # reports progress: done, total, unit
+Progress = Callable[[int, int, str], None]  # reports progress: done, total, unit
 _AT_ONCE = 4096
 _BATCHES_AT_ONCE = 4096  # after each replay of this many batches, the refresher places all pages anew
 
@@ -82,11 +82,11 @@ def rebuilt(reading: Reading) -> tuple[Frontier, float]:
     return frontier, frontier.now
 
 
-def restored(folder: Path, options: CrawlOptions, strategy: Strategy, tell: Tell = nobody) -> CrawlState:
-    """Return the state of the crawl as of the last commit, ready to continue. `tell` is called with the progress."""
+def restored(folder: Path, options: CrawlOptions, strategy: Strategy, progress: Progress = nobody) -> CrawlState:
+    """Return the state of the crawl as of the last commit, ready to continue. `progress` receives what is done, the total, and the unit."""
     reading = Reading(folder)
     checkpoint.forget_after(folder, reading.last_batch())
-    old = once_more(lambda: _replayed(reading, options, strategy, tell))
+    old = once_more(lambda: _replayed(reading, options, strategy, progress))
     refresh = once_more(lambda: _refresher_replayed(reading, settings)) if (settings := options.refresh) else None
     sites, tally = _sites(reading, options, old.frontier), _tally(reading)
     damaged = dict.fromkeys([*old.damaged, *(refresh.damaged if refresh else ())])
@@ -144,12 +144,12 @@ class _OldRefresher(NamedTuple):
     damaged: tuple[str, ...]
 
 
-def frontier_from(reading: Reading, options: CrawlOptions, batch: int, tell: Tell) -> Frontier:
+def frontier_from(reading: Reading, options: CrawlOptions, batch: int, progress: Progress) -> Frontier:
     """Restore the frontier from the snapshot of this batch and the log since then; 0: from the log alone.
 
     Raise `ConfigError` if these, or those of the refresher, cannot be read.
     """
-    old = _replayed(reading, options, strategy_of(options), tell, batch)
+    old = _replayed(reading, options, strategy_of(options), progress, batch)
     found = [(old.batch, old.damaged)]
     if options.refresh:
         refresh = _refresher_replayed(reading, options.refresh, batch)
@@ -161,7 +161,7 @@ def frontier_from(reading: Reading, options: CrawlOptions, batch: int, tell: Tel
 
 
 def _replayed(
-    reading: Reading, options: CrawlOptions, strategy: Strategy, tell: Tell, newest: int | None = None
+    reading: Reading, options: CrawlOptions, strategy: Strategy, progress: Progress, newest: int | None = None
 ) -> _Old:
     """Restore the frontier and the seen URLs. `newest`: use no snapshot after this batch."""
     last = reading.last_batch()
@@ -171,10 +171,10 @@ def _replayed(
         # Imported late: its kernel takes seconds to compile, and a new crawl or one that ended cleanly does not need it.
         from trapline.frontier.replay import replay
 
-        tell(number - batch, last - batch, "batches of its log")
+        progress(number - batch, last - batch, "batches of its log")
         with _naming_batches(reading.folder, number, number):
             replay(frontier, calls)
-    _see(reading, seen, frontier.pages, tell)
+    _see(reading, seen, frontier.pages, progress)
     return _Old(frontier, seen, batch, damaged)
 
 
@@ -212,14 +212,14 @@ def _refresher_replayed(reading: Reading, options: RefreshOptions, newest: int |
     return _OldRefresher(refresher, batch, damaged)
 
 
-def _see(reading: Reading, seen: SeenTable, pages: int, tell: Tell) -> None:
+def _see(reading: Reading, seen: SeenTable, pages: int, progress: Progress) -> None:
     """Add the URLs of pages that are newer than the snapshot."""
     import numpy as np
 
     urls: list[str] = []
 
     def add() -> None:
-        tell(len(seen), pages, "URLs")
+        progress(len(seen), pages, "URLs")
         seen.add(seen.fingerprints(urls), len(seen), np.empty(len(urls), np.int32))
         urls.clear()
 

@@ -24,9 +24,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from trapline.crawl.engine.options import AGENT, CrawlOptions
-from trapline.crawl.inspect.database import Longs, options
-from trapline.crawl.inspect.requests import ROBOTS, Requests, requests_of
-from trapline.crawl.robots.history import NONE_SEEN, RobotsKept, robots_kept
+from trapline.crawl.inspect.database_reader import Longs, options
+from trapline.crawl.inspect.requests import NONE_SEEN, ROBOTS, Requests, RobotsKept, requests_of, robots_kept
 
 Marks = NDArray[np.bool_]
 

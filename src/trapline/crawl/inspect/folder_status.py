@@ -16,7 +16,7 @@ from trapline.crawl.engine.records import CrawlProgress
 from trapline.crawl.engine.status import IS_ERROR, IS_PAGE, KIND, MOST_ROWS, signal_counts_of
 from trapline.crawl.files.layout import DATABASE
 from trapline.crawl.files.lock import holder
-from trapline.crawl.inspect.database import meta, opened, options
+from trapline.crawl.inspect.database_reader import meta, opened, options
 from trapline.crawl.inspect.summary import abandoned_sites_of, rejected_links_of, strategy_name
 from trapline.errors import ConfigError
 
@@ -59,7 +59,7 @@ class FolderStatus:
     abandoned_sites: dict[str, int]  # number of sites by kind
     rejected_links: dict[str, int]  # number of links by reason
     refresh: str | None  # how pages are refetched; None: they are not
-    again_per_second_now: float  # refetched pages
+    refetches_per_second_now: float  # refetched pages
     signals: int  # signals taken in since the crawl began
     access_counts: int  # access counts taken in, by page and hour
 
@@ -94,8 +94,8 @@ def folder_status(folder: Path) -> FolderStatus:
             last_errors=_last_errors(database),
             abandoned_sites=abandoned_sites_of(database),
             rejected_links=rejected_links_of(database),
-            refresh=how_again(settings.refresh) if settings.refresh else None,
-            again_per_second_now=_refetched(database, last.at) / LATELY_S if settings.refresh else 0.0,
+            refresh=refresh_summary(settings.refresh) if settings.refresh else None,
+            refetches_per_second_now=_refetched(database, last.at) / LATELY_S if settings.refresh else 0.0,
             signals=signals.signals,
             access_counts=signals.access_counts,
         )
@@ -115,7 +115,7 @@ def _progress(database: sqlite3.Connection, folder: Path) -> tuple[CrawlProgress
     return last, (lately or others or recent)[-1 if lately else 0]
 
 
-def how_again(refresh: RefreshOptions) -> str:
+def refresh_summary(refresh: RefreshOptions) -> str:
     """Describe how a crawl refetches pages: policy, share or price, and rate."""
     turns = f"share {refresh.share:g}" if refresh.price is None else f"price {refresh.price:g}"
     return f"{refresh.policy}, {turns}" + (f", at most {refresh.rate:g} a second" if refresh.rate < math.inf else "")

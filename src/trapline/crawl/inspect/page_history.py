@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 from trapline.crawl.engine.records import AbandonedSite
 from trapline.crawl.engine.status import PAGES
-from trapline.crawl.inspect.database import options, scope
+from trapline.crawl.inspect.database_reader import options, scope
 from trapline.crawl.inspect.summary import LEFT_OUT, span_of
 from trapline.errors import ConfigError, nearest
 from trapline.fetch.urls import canonical, origin

@@ -16,7 +16,7 @@ from trapline.crawl.engine.records import FULL, RETURNED, TOO_MANY, VISITS
 from trapline.crawl.engine.status import FORBIDDEN, KIND, signal_counts_of, tally_of
 from trapline.crawl.files.layout import SUMMARY
 from trapline.crawl.inspect.audit import Audit, audit
-from trapline.crawl.inspect.database import meta, opened, options
+from trapline.crawl.inspect.database_reader import meta, opened, options
 from trapline.fetch import failure
 from trapline.output import write_json
 

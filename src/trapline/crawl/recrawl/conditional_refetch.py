@@ -11,19 +11,70 @@ when the visit begins.
 """
 
 import math
-from collections.abc import Callable, Container
+from collections.abc import Callable, Container, Iterable
+from typing import TYPE_CHECKING
 
 from trapline.crawl.discovery.sites import Site
 from trapline.crawl.engine.judge import FetchVerdict
 from trapline.crawl.engine.records import NOT_KNOWN, Fetched, KeptCopy
 from trapline.crawl.recrawl.copies import Copies, Copy, compared
-from trapline.crawl.recrawl.forbidden_pages import ForbiddenPages
 from trapline.crawl.store.outbox import Outbox
 from trapline.fetch import failure
 from trapline.fetch.http.headers import Validators, conditional, modified_at
 from trapline.fetch.http.response import Response
 from trapline.frontier import FETCHED, REFUSED, Visit
 from trapline.refresh.live.agenda import Agenda
+from trapline.refresh.live.refresher import Refresher
+
+if TYPE_CHECKING:
+    from trapline.fetch.robots.parser import Robots
+
+# ---- Fetched pages that robots.txt forbids now: they are fetched again as soon as the site's robots.txt allows them.
+#
+# `ForbiddenPages` does not fetch robots.txt: it checks the one in force whenever a visit to the site has ended. Each page is also
+# tried again after a long pause (`Refresher.gone`), so that a site with nothing but forbidden pages is visited at some time.
+#
+# `ConditionalRefetch` adds pages, and a resume adds those of crawl.db. `look` removes them. Invariant: a page is here at
+# most once, under its site.
+
+
+_MOST_PAGES = 10_000  # per site; further pages are tried again only after their pause
+
+
+class ForbiddenPages:
+    def __init__(
+        self,
+        refresher: Refresher,
+        urls: Callable[[list[int]], list[str]],
+        pages: Iterable[tuple[int, int]] = (),
+    ) -> None:
+        """`pages`: the pages forbidden so far, each with its site."""
+        self._refresher, self._urls = refresher, urls
+        self._pages: dict[int, set[int]] = {}  # by site
+        self._checked: dict[int, Robots] = {}  # by site: the robots.txt that the pages were last checked against
+        for page, site in pages:
+            self.add(page, site)
+
+    def add(self, page: int, site: int) -> None:
+        pages = self._pages.setdefault(site, set())
+        if len(pages) < _MOST_PAGES:
+            pages.add(page)
+
+    def look(self, site: Site, now: float) -> None:
+        """Recall the pages that the site's robots.txt allows now."""
+        robots = site.robots
+        if site.id not in self._pages or robots is None or robots is self._checked.get(site.id):
+            return
+        self._checked[site.id] = robots
+        pages = sorted(self._pages.pop(site.id))
+        for page, url in zip(pages, self._urls(pages), strict=True):
+            if not robots.allows(url[len(site.origin) :]):
+                self.add(page, site.id)
+            elif page in self._refresher:
+                self._refresher.recalled(page, now)
+
+
+# ---- Conditional refetches.
 
 
 class ConditionalRefetch:
@@ -43,7 +94,7 @@ class ConditionalRefetch:
 
     def conditions(self, visit: Visit) -> list[bytes]:
         """Return the headers that make the request of each page conditional. []: the pages are new."""
-        if not self.is_again(visit.pages[0]):
+        if not self.is_refetch(visit.pages[0]):
             return []
         copies = self.copies.of(visit.pages)
         self._before.update(zip(visit.pages, copies, strict=True))
@@ -52,12 +103,12 @@ class ConditionalRefetch:
             for page, copy in zip(visit.pages, copies, strict=True)
         ]
 
-    def is_again(self, page: int) -> bool:
+    def is_refetch(self, page: int) -> bool:
         return page in self.agenda.under_way
 
     def stands(self, record: Fetched) -> bool:
         """Return whether the record is a refusal of a page that we have. Then our copy stays."""
-        return record.result == REFUSED and self.is_again(record.page)
+        return record.result == REFUSED and self.is_refetch(record.page)
 
     def compared(self, record: Fetched, verdict: FetchVerdict, response: Response) -> Fetched:
         """Return the record of an answer, completed by the comparison with our copy."""

@@ -48,9 +48,9 @@ class MovedPages:
     def learned(self) -> list[float]:
         return self._refresher.learned()
 
-    def heard(self, sites: Container[str]) -> tuple[str, int]:
+    def inbox_position(self, sites: Container[str]) -> tuple[str, int]:
         """Return the inbox, and how far it was read for these sites. `sites`: the origins of the sites that move."""
-        return self._signal_intake.signal_counts_of(sites)
+        return self._signal_intake.inbox_position(sites)
 
     # ---- from another partition
 
@@ -68,10 +68,10 @@ class MovedPages:
     def learn(self, learned: Sequence[float], now: float) -> None:
         self._refresher.learn(learned, now)
 
-    def hear_after(self, inbox: str, number: int, is_first: bool) -> None:
-        """Continue with the inbox where a partition that handed pages over to us has stopped (`SignalIntake.hear_after`)."""
-        self._signal_intake.hear_after(inbox, number, is_first)
+    def continue_after(self, inbox: str, number: int, is_first: bool) -> None:
+        """Continue with the inbox where a partition that handed pages over to us has stopped (`SignalIntake.continue_after`)."""
+        self._signal_intake.continue_after(inbox, number, is_first)
 
     def wait(self, yes: bool) -> None:
         """Set whether the intake has to wait: it is not known yet which pages are ours."""
-        self._signal_intake.is_deaf = yes
+        self._signal_intake.is_paused = yes

@@ -6,9 +6,11 @@ never seen is a new page. What lists say of pages, and which lists are not read 
 crawl runs and also in the database (`restore`). Dates are by the wall clock until they are passed on (signal_recorder.py).
 """
 
+import asyncio
 import math
 import sqlite3
 from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from typing import Protocol, TypeVar
 
@@ -22,9 +24,9 @@ from trapline.fetch.http.content import decoded
 from trapline.fetch.http.response import Response
 from trapline.refresh.live.refresher import Refresher
 from trapline.signals.inbox import CHANGED, CHANNELS, Inbox
-from trapline.signals.published.discovery import Relations, kind_of, of_response, of_robots
 from trapline.signals.published.feed import Feed, read_feed
 from trapline.signals.published.files import GZIP
+from trapline.signals.published.list_discovery import Relations, kind_of, of_response, of_robots
 from trapline.signals.published.schedule import Schedule, read_schedule
 from trapline.signals.published.sitemap import Sitemap, read_sitemap
 
@@ -32,7 +34,7 @@ T = TypeVar("T")
 SITEMAP, FEED, SCHEDULE = (CHANNELS.index(name) for name in ("sitemap", "feed", "schedule"))
 _MOST_CITED = 100_000
 _MOST_WHOLE = 10_000  # the set is written as a whole, with each batch in which it changed
-_LONG_BYTES = 65_536  # a longer body is read in a thread (offload.py): reading this much takes 10 ms
+_LONG_BYTES = 65_536  # a longer body is read in a thread (`Offload`): reading this much takes 10 ms
 _LISTED_AT_ONCE = 1_000  # entries of a list that are taken in at a time
 _HEAD_BYTES = 16_384  # the beginning of a page, which contains its <link>s
 _MOST_AHEAD, _MOST_AHEAD_OF_ONE = 100_000, 100  # remembered pages that are not fetched yet, and points of each
@@ -42,7 +44,7 @@ _AHEAD_S = 30 * _DAY_S  # how far ahead the rhythm of a feed is used
 
 
 class Offloading(Protocol):
-    """Does long work without blocking the crawl loop (offload.py)."""
+    """Does long work without blocking the crawl loop (`Offload`)."""
 
     def read(self, read: Callable[[], T], take: Callable[[T], None], size: int) -> bool:
         """Call `read`, which holds `size` bytes, outside the loop, then `take` with its result in the loop. Return False if too
@@ -109,7 +111,7 @@ class PublishedLists:
     def _discover(self, found: Relations, now: float) -> None:
         urls = (*found.sitemaps, *found.schedules, *found.feeds)
         if urls:
-            self._signal_recorder.meet(urls, now)
+            self._signal_recorder.discover_listed(urls, now)
 
     # ---- what lists say
 
@@ -172,7 +174,7 @@ class PublishedLists:
             elif len(self._ahead) < _MOST_AHEAD:
                 self._ahead[url] = ahead[:_MOST_AHEAD_OF_ONE]
 
-    def had(self, page: int, url: str) -> None:
+    def publish_pending_points(self, page: int, url: str) -> None:
         """Publish what a schedule said of the page before its first fetch."""
         if self._ahead and (ahead := self._ahead.pop(url, ())):
             self._publish(page, SCHEDULE, ahead)
@@ -191,7 +193,9 @@ class PublishedLists:
         if rest:
             self._offload.soon(lambda: self._list(list_page, channel, rest))
         pages = self._link_resolver.find([url for url, _ in entries])
-        if self._signal_recorder.meet([url for (url, _), page in zip(entries, pages, strict=True) if page < 0], now):
+        if self._signal_recorder.discover_listed(
+            [url for (url, _), page in zip(entries, pages, strict=True) if page < 0], now
+        ):
             pages = self._link_resolver.find([url for url, _ in entries])
         ahead_s = self._signal_recorder.ahead_s(now)
         for (_, date), page in zip(entries, pages, strict=True):
@@ -238,3 +242,42 @@ class _Body:
         that a decoder reads depends on it."""
         body = decoded(self._body, self._codings, self._expanded_bytes, cut=True)
         return b"" if isinstance(body, str) else body[: self._length]
+
+
+# ---- Long work that would block the crawl loop: it is done in a thread, or later. The loop takes the results.
+#
+# `Offload` knows neither the work nor the use of its results. There is one thread: long lists wait for each other, and
+# the crawl does not wait for them. The amount of waiting work is bounded in bytes.
+
+MOST_WAITING_BYTES = 64 << 20  # a single list may be larger
+
+
+class Offload:
+    def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
+        self._loop = loop
+        self._thread = ThreadPoolExecutor(1, "offload")
+        self._is_over = False
+        self._waiting_bytes = 0
+
+    def read(self, read: Callable[[], T], take: Callable[[T], None], size: int) -> bool:
+        """Call `read`, which holds `size` bytes, in the thread, then `take` with its result in the loop. Return False, and call
+        neither, if too many bytes wait already."""
+        if self._waiting_bytes and self._waiting_bytes + size > MOST_WAITING_BYTES:
+            return False
+        self._waiting_bytes += size
+
+        def done(future: asyncio.Future[T]) -> None:
+            self._waiting_bytes -= size
+            if not self._is_over and not future.cancelled():
+                take(future.result())
+
+        self._loop.run_in_executor(self._thread, read).add_done_callback(done)
+        return True
+
+    def soon(self, callback: Callable[[], None]) -> None:
+        self._loop.call_soon(lambda: None if self._is_over else callback())
+
+    def close(self) -> None:
+        """Discard all further results: the crawl has written everything."""
+        self._is_over = True
+        self._thread.shutdown(wait=False, cancel_futures=True)

@@ -48,11 +48,11 @@ class SignalIntake:
         clock: Callable[[], float],
         offload: Offloading,
         wall_clock: Callable[[], float] = time.time,
-        tell_others: Callable[[Sequence[str]], None] | None = None,
+        send_listed: Callable[[Sequence[str]], None] | None = None,
         expanded_bytes: int = Limits.expanded_bytes,
     ) -> None:
         self._refresher, self._link_resolver, self._inbox, self._outbox = refresher, link_resolver, inbox, outbox
-        self.signal_recorder = SignalRecorder(refresher, frontier, link_resolver, outbox, wall_clock, tell_others)
+        self.signal_recorder = SignalRecorder(refresher, frontier, link_resolver, outbox, wall_clock, send_listed)
         self.published_lists = PublishedLists(
             self.signal_recorder, refresher, link_resolver, inbox, outbox, clock, offload, expanded_bytes
         )
@@ -62,12 +62,12 @@ class SignalIntake:
         self._began = refresher.now  # all fetches of earlier runs were before this moment
         self._replaced_until = -1.0  # the crawl's own time until which _REPLACED is shown
         self.trouble = ""  # why no signals can be taken, for people
-        self.is_deaf = False  # True: wait, because other partitions have not said yet which pages are ours
+        self.is_paused = False  # True: wait, because other partitions have not said yet which pages are ours
 
     @property
-    def heard(self) -> SignalCounts:
+    def signal_counts(self) -> SignalCounts:
         """Numbers of signals since the crawl began."""
-        return self.signal_recorder.heard
+        return self.signal_recorder.signal_counts
 
     @property
     def whole(self) -> set[int]:
@@ -75,7 +75,7 @@ class SignalIntake:
 
     def restore(self, reading: Reading) -> None:
         """Restore the state of earlier runs."""
-        last, own = reading.heard()
+        last, own = reading.last_signals()
         self._identity, self._before = reading.inbox()
         self._last = last - self._before
         if self._is_other_inbox:
@@ -101,7 +101,7 @@ class SignalIntake:
 
     def poll(self, now: float) -> bool:
         """Take the signals that have arrived since the last call. Return whether there were any."""
-        if self.is_deaf:
+        if self.is_paused:
             return False
         try:
             if self._inbox.is_gone:
@@ -121,7 +121,7 @@ class SignalIntake:
             self._take(signals, now)
         return bool(signals)
 
-    def signal_counts_of(self, sites: Container[str]) -> tuple[str, int]:
+    def inbox_position(self, sites: Container[str]) -> tuple[str, int]:
         """Return the identity of the inbox, and the number of the signal before the first one that we have not taken and that
         concerns one of these sites."""
         last = self._last
@@ -133,7 +133,7 @@ class SignalIntake:
                 last = signals[-1].id
         return self._identity, last
 
-    def hear_after(self, inbox: str, number: int, is_first: bool) -> None:
+    def continue_after(self, inbox: str, number: int, is_first: bool) -> None:
         """Begin to read after signal `number` of that inbox: the partition that handed sites over to us has taken the signals
         up to it. If several partitions did, the smallest number counts. `is_first`: this is the first of them."""
         position = number if inbox == self._inbox.identity else 0
@@ -157,7 +157,7 @@ class SignalIntake:
             moment = self._moment(signal, ahead_s)
             if signal.kind == POINT and page in self._refresher:
                 points.setdefault((page, signal.channel), []).append((moment, signal.p))
-            outcome = self._hear(signal, page, moment, now)
+            outcome = self._process(signal, page, moment, now)
             self.signal_recorder.note(self._before + signal.id, page, signal.channel, signal.kind, outcome, now)
         for (page, channel), ahead in points.items():
             self._refresher.publish(page, CHANNELS.index(channel), ahead, now)
@@ -172,10 +172,10 @@ class SignalIntake:
             return signal.moment + ahead_s
         return signal.moment + max(ahead_s, self._began - signal.received)
 
-    def _hear(self, signal: Signal, page: int, moment: float, now: float) -> str:
+    def _process(self, signal: Signal, page: int, moment: float, now: float) -> str:
         if page < 0:
             is_news = signal.kind == CHANGED and signal.verified
-            return NEW if is_news and self.signal_recorder.meet([signal.url], now) else NO_PAGE
+            return NEW if is_news and self.signal_recorder.discover_listed([signal.url], now) else NO_PAGE
         if signal.kind == ACCESS:
             return self.signal_recorder.accessed(page, now, signal.p)
         if page not in self._refresher:
@@ -188,8 +188,8 @@ class SignalIntake:
 
     def listen(self, page: int, url: str, verdict: FetchVerdict, response: Response, now: float) -> None:
         """Take in a page that was fetched. It may be a published list."""
-        self.signal_recorder.had(page, now)
-        self.published_lists.had(page, url)
+        self.signal_recorder.count_pending_accesses(page, now)
+        self.published_lists.publish_pending_points(page, url)
         self._expires(page, response, now)
         if response.status == 200:
             self.published_lists.listen(page, url, verdict, response, now)

@@ -61,9 +61,9 @@ class Listed:
         self._outbox = outbox
         self._by, self._dated = np.full(1024, NOBODY, np.int32), np.full(1024, math.inf)
 
-    def restore(self, told: Iterable[ListedPage]) -> None:
+    def restore(self, listed_pages: Iterable[ListedPage]) -> None:
         """Restore what earlier runs stored."""
-        for page, by, dated in told:
+        for page, by, dated in listed_pages:
             self._make_room(page)
             self._by[page], self._dated[page] = by, dated
 
@@ -116,11 +116,11 @@ class SignalRecorder:
         link_resolver: LinkResolver,
         outbox: Outbox,
         wall_clock: Callable[[], float] = time.time,
-        tell_others: Callable[[Sequence[str]], None] | None = None,
+        send_listed: Callable[[Sequence[str]], None] | None = None,
     ) -> None:
-        """`tell_others`: sends URLs to the partitions that own them."""
+        """`send_listed`: sends URLs to the partitions that own them."""
         self._refresher, self._frontier, self._link_resolver, self._outbox = refresher, frontier, link_resolver, outbox
-        self._wall_clock, self._tell_others = wall_clock, tell_others
+        self._wall_clock, self._send_listed = wall_clock, send_listed
         self._kinds: Counter[bool] = Counter()  # numbers since the crawl began: False: signals, True: access counts
         self.pending_accesses, self.listed = PendingAccesses(), Listed(outbox)
 
@@ -130,7 +130,7 @@ class SignalRecorder:
         self.listed.restore(reading.listed_pages())
 
     @property
-    def heard(self) -> SignalCounts:
+    def signal_counts(self) -> SignalCounts:
         return SignalCounts(self._kinds[False], self._kinds[True])
 
     def ahead_s(self, now: float) -> float:
@@ -161,17 +161,17 @@ class SignalRecorder:
             self._refresher.accessed(list_page, now, count)
         return NOTED
 
-    def had(self, page: int, now: float) -> None:
+    def count_pending_accesses(self, page: int, now: float) -> None:
         """Count the accesses of a page that were received before it was fetched."""
         if page in self._refresher and (accesses := self.pending_accesses.take(page)):
             self.accessed(page, now, accesses)
 
-    def meet(self, urls: Iterable[str], now: float) -> bool:
+    def discover_listed(self, urls: Iterable[str], now: float) -> bool:
         """Discover the pages at these URLs whose sites the crawl knows. Return whether there are any. URLs of other partitions
         are sent to their owners."""
         listed = list(urls)
-        if self._tell_others is not None:
-            self._tell_others([url for url in listed if not self._link_resolver.is_ours(url)])
+        if self._send_listed is not None:
+            self._send_listed([url for url in listed if not self._link_resolver.is_ours(url)])
         pages = self._link_resolver.listed_pages(listed, now)
         if pages:
             self._frontier.discover(pages, now)

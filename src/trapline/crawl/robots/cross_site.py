@@ -26,7 +26,8 @@ from trapline.fetch.robots.parser import LIMIT_BYTES, written
 from trapline.fetch.urls import origin
 
 MOST_KEPT = 1_000  # most cached answers, for sites that are redirected to the same file later
-MOST_ASKED = 1_000  # most files that other partitions wait for; beyond, the oldest request is dropped and not answered
+# Most files that other partitions wait for. Beyond this number, the oldest request is dropped and not answered.
+MOST_REQUESTED = 1_000
 
 
 class Replies(RobotsWeb, Protocol):
@@ -39,7 +40,7 @@ class RobotsElsewhere:
     def __init__(self) -> None:
         # By URL and by waiting site: the visit in which the site last requested the file, and the request.
         self._waiting: dict[str, dict[int, tuple[int, RobotsFile]]] = {}
-        self._asked: dict[str, set[int]] = {}  # by URL: the partitions that wait for the file
+        self._requested: dict[str, set[int]] = {}  # by URL: the partitions that wait for the file
         self._kept: dict[str, tuple[float, RobotsResponse]] = {}  # by URL: when the answer expires, and the answer
 
     def answer(self, url: str, now: float) -> RobotsResponse | None:
@@ -55,20 +56,20 @@ class RobotsElsewhere:
 
     def awaits(self, url: str) -> bool:
         """Return whether a new response for the URL matters here: a site or a partition waits for it, or it replaces a cached one."""
-        return url in self._waiting or url in self._asked or url in self._kept
+        return url in self._waiting or url in self._requested or url in self._kept
 
     def came(self, web: Replies, url: str, response: Response) -> None:
         """Take the response for a URL that `awaits` accepts: cache it, and pass it to everyone who waits."""
         answer = answer_of(response, web.now())
         self._keep(web, url, answer)
         self._reply(web, url, answer)
-        self._tell(web, url, answer)
+        self._pass_to_sites(web, url, answer)
 
-    def told(self, web: Replies, url: str, answer: RobotsResponse) -> None:
+    def reply_received(self, web: Replies, url: str, answer: RobotsResponse) -> None:
         """Take the answer of another partition. If no site waits for it any more, it may be old, and is not cached."""
         if url in self._waiting:
             self._keep(web, url, answer)
-        self._tell(web, url, answer)
+        self._pass_to_sites(web, url, answer)
 
     def _keep(self, web: Replies, url: str, answer: RobotsResponse) -> None:
         self._kept.pop(url, None)
@@ -78,7 +79,7 @@ class RobotsElsewhere:
         verdict = read_answer(*without_body, max_age_s=answer.max_age_s, retry_after_s=answer.retry_after_s)
         self._kept[url] = (web.now() + verdict.expires_in_s, answer)
 
-    def _tell(self, web: Replies, url: str, answer: RobotsResponse) -> None:
+    def _pass_to_sites(self, web: Replies, url: str, answer: RobotsResponse) -> None:
         """Pass the answer to the sites that wait for it. If it redirects further, they follow it in their next visit."""
         for visit, robots in self._waiting.pop(url, {}).values():
             if answer.location is None:
@@ -86,12 +87,12 @@ class RobotsElsewhere:
 
     # ---- for other partitions
 
-    def asked(self, web: Replies, url: str, partition: int) -> None:
+    def requested(self, web: Replies, url: str, partition: int) -> None:
         """Answer the request of another partition for a file on a site of ours, at once if the file is known, otherwise when
         it arrives."""
-        if url not in self._asked and len(self._asked) == MOST_ASKED:
-            self._asked.pop(next(iter(self._asked)))
-        self._asked.setdefault(url, set()).add(partition)
+        if url not in self._requested and len(self._requested) == MOST_REQUESTED:
+            self._requested.pop(next(iter(self._requested)))
+        self._requested.setdefault(url, set()).add(partition)
         site, now = web.sites.named(origin(url)), web.now()
         if site is not None and site.robots is not None and now < site.robots_until and url == site.origin + PATH:
             self.ruled(web, site)
@@ -104,12 +105,12 @@ class RobotsElsewhere:
         """Send the rules of a site of ours, which are known now, to the partitions that wait for them. They are sent as an
         equivalent file, because the original text is not in memory."""
         url = site.origin + PATH
-        if url in self._asked:
+        if url in self._requested:
             assert site.robots is not None
             body = written(site.robots)
             error = failure.TOO_LARGE if len(body) > LIMIT_BYTES else ""
             self._reply(web, url, RobotsResponse(200, error, None, body, site.robots_until - web.now(), None))
 
     def _reply(self, web: Replies, url: str, answer: RobotsResponse) -> None:
-        for partition in sorted(self._asked.pop(url, ())):
+        for partition in sorted(self._requested.pop(url, ())):
             web.reply(partition, url, answer)

@@ -43,7 +43,7 @@ class Step(Enum):
     """What a visit does next."""
 
     GO = auto()  # the rules are known: request pages
-    AGAIN = auto()  # request the new target
+    NEXT_REQUEST = auto()  # request the new target
     RETRY_LATER = auto()  # end the visit, and come back after `retry_after_s`
     FAILED = auto()  # there are no usable rules: the site has failed
 
@@ -175,7 +175,7 @@ class RobotsFile:
             return self._reached(web, read_answer(300, "", b"", web.agent))
         if origin(url) == self._site.origin:
             self._url = url
-            return Step.AGAIN
+            return Step.NEXT_REQUEST
         return self._elsewhere(web, visit, url)
 
     def _elsewhere(self, web: RobotsWeb, visit: int, url: str) -> Step:

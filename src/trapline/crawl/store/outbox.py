@@ -2,7 +2,7 @@
 
 These modules add to it: crawl/discovery/link_resolver.py (sites, pages, seeds), crawl/engine/crawler.py (fetches,
 abandoned sites), crawl/robots/site_robots.py (robots.txt), crawl/recrawl/signal_recorder.py (signals, listed pages),
-crawl/files/snapshots.py (which logs may be deleted), crawl/recrawl/conditional_refetch.py (copies from other
+crawl/files/checkpoint.py (which logs may be deleted), crawl/recrawl/conditional_refetch.py (copies from other
 partitions). `flush` sends it to the store and empties it. The progress of the crawl and the logs of the frontier and of
 the refresher are part of a batch: a batch is all that happened between two moments.
 """

@@ -286,9 +286,9 @@ class Connection(asyncio.Protocol):
             self._transport.abort()
         elif self._transport is not None:
             self._transport.close()
-        self._loop.call_soon(self._tell, failure, last)
+        self._loop.call_soon(self._report_end, failure, last)
 
-    def _tell(self, failure: str, last: Response | None) -> None:
+    def _report_end(self, failure: str, last: Response | None) -> None:
         if last is not None:
             self.owner.received(self, last)
         self._transport = None

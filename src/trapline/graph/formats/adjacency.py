@@ -25,9 +25,9 @@ def graph_of(file: Path, named: bool) -> Path | None:
 def load(file: Path, options: LoadOptions) -> Graph:
     urls_file = companion(file.parent, "urlmap.txt", "webgraph.txt")
     links_file = companion(file.parent, "webgraph.txt", "urlmap.txt")
-    urls = urls_in(urls_file, options.tell)
+    urls = urls_in(urls_file, options.progress)
     ends, targets, rows = [np.zeros(1, np.int64)], [np.zeros(0, np.int32)], 0
-    for _, row_ends, values in number_rows(links_file, Numbering(len(urls), base=1), options.tell, dashes=True):
+    for _, row_ends, values in number_rows(links_file, Numbering(len(urls), base=1), options.progress, dashes=True):
         ends.append(row_ends + ends[-1][-1])
         targets.append(values.astype(np.int32))
         rows += len(row_ends)

@@ -148,7 +148,7 @@ def _decoded(
         stopped = bv.decode_pages(bits, at, plan, first, last, offsets, targets, scratch)
         if stopped < last:
             raise ConfigError(f"{file}, page {stopped}, bit {at[0]}: {_FAULTS[int(at[1])]}; the file is damaged")
-        options.tell(int(at[0]) // 8, len(bits), file.name)
+        options.progress(int(at[0]) // 8, len(bits), file.name)
     if offsets[-1] != links:
         raise ConfigError(f"{file}: has {offsets[-1]} links, its properties say {links}; the file is damaged")
     return offsets, targets

@@ -8,7 +8,17 @@ from pathlib import Path
 
 from trapline.errors import ConfigError
 from trapline.graph.formats.integers import Numbering, pairs
-from trapline.graph.formats.textfile import LoadOptions, Tell, at_row, companion, head, integer, plain_name, rows, text
+from trapline.graph.formats.textfile import (
+    LoadOptions,
+    Progress,
+    at_row,
+    companion,
+    head,
+    integer,
+    plain_name,
+    rows,
+    text,
+)
 from trapline.graph.graph import Graph, csr_from_edges
 from trapline.graph.sites import recorded_graph
 from trapline.graph.strings import StoredStrings
@@ -30,8 +40,8 @@ def load(file: Path, options: LoadOptions) -> Graph:
     urls_file = companion(file.parent, "links.dat", file.name)
     if file == urls_file:
         raise ConfigError(f"{file}: the .dat file of links (heading `start end`) is missing in its folder")
-    urls = _urls(urls_file, options.tell)
-    sources, targets = pairs(file, Numbering(len(urls), base=1), options.tell, skip_rows=1)
+    urls = _urls(urls_file, options.progress)
+    sources, targets = pairs(file, Numbering(len(urls), base=1), options.progress, skip_rows=1)
     return recorded_graph(urls, urls_file, *csr_from_edges(sources, targets, len(urls)), format_name=NAME)
 
 
@@ -43,11 +53,11 @@ def _has_heading(file: Path, heading: str) -> bool:
     return b" ".join(b"".join(head(file)[:1]).split()) == heading.encode()
 
 
-def _urls(file: Path, tell: Tell) -> StoredStrings:
+def _urls(file: Path, progress: Progress) -> StoredStrings:
     if not _has_heading(file, "link url"):
         next(rows(file), None)  # raises its own error for a file that cannot be read
         raise at_row(file, 1, "must be the heading `link url`")
-    urls = [_url(file, row, line) for row, line in rows(file, tell) if row > 1]
+    urls = [_url(file, row, line) for row, line in rows(file, progress) if row > 1]
     if not urls:
         raise at_row(file, 2, "missing; each row must have a number and a URL")
     return StoredStrings.of(urls)

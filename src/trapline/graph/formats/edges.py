@@ -25,6 +25,6 @@ def graph_of(file: Path, named: bool) -> Path | None:
 
 def load(file: Path, options: LoadOptions) -> Graph:
     urls_file = companion(file.parent, "urls.txt", "edges.tsv (an edge list without URLs must have another name)")
-    urls = urls_in(urls_file, options.tell)
-    sources, targets = pairs(companion(file.parent, "edges.tsv", "urls.txt"), Numbering(len(urls)), options.tell)
+    urls = urls_in(urls_file, options.progress)
+    sources, targets = pairs(companion(file.parent, "edges.tsv", "urls.txt"), Numbering(len(urls)), options.progress)
     return recorded_graph(urls, urls_file, *csr_from_edges(sources, targets, len(urls)), format_name=NAME)

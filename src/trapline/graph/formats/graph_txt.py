@@ -31,7 +31,7 @@ def graph_of(file: Path, named: bool) -> Path | None:
 def load(file: Path, options: LoadOptions) -> Graph:
     pages = _pages(file)
     ends, targets, found = [np.zeros(1, np.int64)], [np.zeros(0, np.int32)], 0
-    for _, row_ends, values in number_rows(file, Numbering(pages), options.tell, skip_rows=1):
+    for _, row_ends, values in number_rows(file, Numbering(pages), options.progress, skip_rows=1):
         ends.append(row_ends + ends[-1][-1])
         targets.append(values.astype(np.int32))
         found += len(row_ends)

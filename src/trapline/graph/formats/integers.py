@@ -16,7 +16,17 @@ from numpy.typing import NDArray
 
 from trapline.compiled.jit import helper, kernel, ready
 from trapline.errors import ConfigError, InvariantError
-from trapline.graph.formats.textfile import Tell, at_row, blocks, bytes_of, integer, line_at, lines_in, row_at, silent
+from trapline.graph.formats.textfile import (
+    Progress,
+    at_row,
+    blocks,
+    bytes_of,
+    integer,
+    line_at,
+    lines_in,
+    row_at,
+    silent,
+)
 from trapline.graph.graph import MOST_PAGES
 
 Longs = NDArray[np.int64]
@@ -138,11 +148,11 @@ def _pass_dash(text: Text, cursor: Longs) -> bool:
 
 
 def pairs(
-    file: Path, numbering: Numbering, tell: Tell = silent, skip_rows: int = 0
+    file: Path, numbering: Numbering, progress: Progress = silent, skip_rows: int = 0
 ) -> tuple[NDArray[Any], NDArray[Any]]:
     """Return the first and the second number of every row, as int32 where they fit; rows that begin with # are comments."""
     ready()
-    found = [_pairs_of_block(file, row, block, numbering) for row, block in _without(skip_rows, file, tell)]
+    found = [_pairs_of_block(file, row, block, numbering) for row, block in _without(skip_rows, file, progress)]
     if not found:
         return np.zeros(0, np.int32), np.zeros(0, np.int32)
     return np.concatenate([first for first, _ in found]), np.concatenate([second for _, second in found])
@@ -162,11 +172,11 @@ def _pairs_of_block(file: Path, row: int, block: bytes, numbering: Numbering) ->
 
 
 def number_rows(
-    file: Path, numbering: Numbering, tell: Tell = silent, *, dashes: bool = False, skip_rows: int = 0
+    file: Path, numbering: Numbering, progress: Progress = silent, *, dashes: bool = False, skip_rows: int = 0
 ) -> Iterator[tuple[int, Longs, Longs]]:
     """Yield (row number of its first line, ends, values) for each block; row i has the values ends[i - 1] to ends[i] - 1."""
     ready()
-    for row, block in _without(skip_rows, file, tell):
+    for row, block in _without(skip_rows, file, progress):
         cursor, ends = np.zeros(2, np.int64), np.empty(lines_in(block), np.int64)
         values = np.empty(len(block) // 2 + 1, np.int64)
         text = bytes_of(block)
@@ -177,8 +187,8 @@ def number_rows(
         yield row, ends, values[: ends[rows - 1]]
 
 
-def _without(skip_rows: int, file: Path, tell: Tell) -> Iterator[tuple[int, bytes]]:
-    for row, block in blocks(file, tell):
+def _without(skip_rows: int, file: Path, progress: Progress) -> Iterator[tuple[int, bytes]]:
+    for row, block in blocks(file, progress):
         start = 0
         while row <= skip_rows and start < len(block):
             row, start = row + 1, block.index(b"\n", start) + 1

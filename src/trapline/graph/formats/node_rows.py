@@ -33,7 +33,7 @@ def graph_of(file: Path, named: bool) -> Path | None:
 def load(file: Path, options: LoadOptions) -> Graph:
     urls: list[str] = []
     links: list[tuple[int, list[bytes]]] = []
-    for row, line in rows(file, options.tell):
+    for row, line in rows(file, options.progress):
         mark, _, rest = line.partition(b" ")
         if mark == b"n":
             urls.append(_url(file, row, rest, len(urls)))

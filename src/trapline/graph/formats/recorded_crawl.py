@@ -16,7 +16,7 @@ from trapline.errors import ConfigError
 from trapline.graph.formats.integers import Numbering, number_rows
 from trapline.graph.formats.textfile import (
     LoadOptions,
-    Tell,
+    Progress,
     at_row,
     companion,
     find,
@@ -52,12 +52,12 @@ def load(file: Path, options: LoadOptions) -> Graph:
     pages_file = companion(file.parent, "pages.tsv", "links.tsv")
     links_file = companion(file.parent, "links.tsv", "pages.tsv")
     pages = Pages([], [], [])
-    sized = _read(pages_file, pages, True, options.tell)
+    sized = _read(pages_file, pages, True, options.progress)
     if rest := find(file.parent, "uncrawled.tsv"):
-        _read(rest, pages, False, options.tell)
+        _read(rest, pages, False, options.progress)
     if not any(pages.crawled):
         raise ConfigError(f"{pages_file}: has no fetched pages")
-    sources, targets = _links(links_file, len(pages.urls), options.tell)
+    sources, targets = _links(links_file, len(pages.urls), options.progress)
     kept = np.full(len(pages.urls), options.dangling) | np.array(pages.crawled)
     number = np.cumsum(kept, dtype=np.int32) - np.int32(1)
     inside = kept[sources] & kept[targets]
@@ -67,9 +67,9 @@ def load(file: Path, options: LoadOptions) -> Graph:
     return recorded_graph(urls, pages_file, *links, format_name=NAME, sizes=sizes)
 
 
-def _read(file: Path, pages: Pages, crawled: bool, tell: Tell) -> bool:
+def _read(file: Path, pages: Pages, crawled: bool, progress: Progress) -> bool:
     """Add the rows of a table to `pages`; return whether the table has sizes."""
-    lines = rows(file, tell)
+    lines = rows(file, progress)
     columns = _columns(file, next(lines, (1, b""))[1])
     at_id, at_url, at_flag, at_bytes = map(columns.get, (b"id", b"url", b"crawled", b"bytes"))
     if at_id is None or at_url is None:
@@ -104,9 +104,9 @@ def _flag(file: Path, row: int, cell: bytes) -> bool:
     return cell == b"1"
 
 
-def _links(file: Path, pages: int, tell: Tell) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
+def _links(file: Path, pages: int, progress: Progress) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
     sources, targets = [np.zeros(0, np.int32)], [np.zeros(0, np.int32)]
-    for row, ends, values in number_rows(file, Numbering(pages), tell):
+    for row, ends, values in number_rows(file, Numbering(pages), progress):
         starts = np.concatenate([np.zeros(1, np.int64), ends[:-1]])
         blank = np.flatnonzero(starts == ends)
         if len(blank):

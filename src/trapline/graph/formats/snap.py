@@ -45,7 +45,7 @@ def graph_of(file: Path, named: bool) -> Path | None:
 
 
 def load(file: Path, options: LoadOptions) -> Graph:
-    sources, targets = pairs(file, Numbering(ANY), options.tell, skip_rows=_heading(head(file)))
+    sources, targets = pairs(file, Numbering(ANY), options.progress, skip_rows=_heading(head(file)))
     if not len(sources):
         raise ConfigError(f"{file}: has no edges; each row must have a source and a target")
     promised = _promised(file)

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from trapline.compiled.jit import kernel, ready
 from trapline.errors import ConfigError
 from trapline.graph.formats.saved import check_folder, write_folder
-from trapline.graph.formats.textfile import Tell, silent
+from trapline.graph.formats.textfile import Progress, silent
 from trapline.graph.graph import Graph
 from trapline.graph.strings import decoded, write_number
 
@@ -44,27 +44,27 @@ def _write_edges(offsets: Longs, targets: Ids, page: int, first: int, last: int,
     return at
 
 
-def save_edges(graph: Graph, folder: Path, replace: bool = False, tell: Tell = silent) -> None:
+def save_edges(graph: Graph, folder: Path, replace: bool = False, progress: Progress = silent) -> None:
     """Write `urls.txt` and `edges.tsv` to a folder, completely or not at all."""
 
     def write(fresh: Path) -> None:
         with (fresh / "urls.txt").open("wb") as file:
             _write_urls(graph, file)
         with (fresh / "edges.tsv").open("wb") as file:
-            _write_links(graph, file, tell)
+            _write_links(graph, file, progress)
 
     if graph.urls is None:
         raise ConfigError("the graph has no URLs, so urls.txt cannot be written; use --to snap for page numbers alone")
     write_folder(folder, write, _strangers("edges"), replace)
 
 
-def save_snap(graph: Graph, folder: Path, replace: bool = False, tell: Tell = silent) -> None:
+def save_snap(graph: Graph, folder: Path, replace: bool = False, progress: Progress = silent) -> None:
     """Write `edges.txt` to a folder, completely or not at all."""
 
     def write(fresh: Path) -> None:
         with (fresh / "edges.txt").open("wb") as file:
             file.write(f"# Nodes: {graph.pages} Edges: {graph.links}\n# FromNodeId\tToNodeId\n".encode())
-            _write_links(graph, file, tell)
+            _write_links(graph, file, progress)
 
     if not graph.links:
         raise ConfigError("the graph has no links, so there is nothing to write in a list of edges")
@@ -96,7 +96,7 @@ def _write_urls(graph: Graph, file: IO[bytes]) -> None:
         file.write(rows.encode() + b"\n")
 
 
-def _write_links(graph: Graph, file: IO[bytes], tell: Tell) -> None:
+def _write_links(graph: Graph, file: IO[bytes], progress: Progress) -> None:
     ready()
     out = np.empty(_LINKS_A_CALL * _WIDEST, np.uint8)
     for first in range(0, graph.links, _LINKS_A_CALL):
@@ -104,4 +104,4 @@ def _write_links(graph: Graph, file: IO[bytes], tell: Tell) -> None:
         page = int(np.searchsorted(graph.offsets, first, side="right")) - 1
         count = _write_edges(graph.offsets, graph.targets, page, first, last, out)
         file.write(out[:count].data)
-        tell(last, graph.links, "links")
+        progress(last, graph.links, "links")

@@ -20,7 +20,7 @@ from trapline.errors import ConfigError
 #
 # Each format names the options that it supports, and `load` rejects the others.
 
-Tell = Callable[[int, int, str], None]
+Progress = Callable[[int, int, str], None]
 """Callback for progress: bytes of a file read so far, bytes in total, name of the file."""
 
 
@@ -36,7 +36,7 @@ class LoadOptions:
     """include the pages that a crawl found links to and did not fetch, as pages without links"""
     pages_per_site: int | None = None
     """for graphs without URLs: the number of consecutive pages that are a site (--ids-per-site); None: all are one site"""
-    tell: Tell = silent
+    progress: Progress = silent
 
 
 # ---- textfile
@@ -69,7 +69,7 @@ def companion(folder: Path, name: str, of: str) -> Path:
     return path
 
 
-def blocks(file: Path, tell: Tell = silent) -> Iterator[tuple[int, bytes]]:
+def blocks(file: Path, progress: Progress = silent) -> Iterator[tuple[int, bytes]]:
     """Yield (row of its first line, bytes) for blocks of whole lines. Every line ends in a line feed."""
     row = 1
     held: list[bytes] = []
@@ -81,7 +81,7 @@ def blocks(file: Path, tell: Tell = silent) -> Iterator[tuple[int, bytes]]:
             while piece := stream.read(_BLOCK_BYTES):
                 if row == 1 and not held:
                     piece = piece.removeprefix(_MARK)
-                tell(min(raw.tell(), total), total, file.name)
+                progress(min(raw.tell(), total), total, file.name)
                 whole = piece.rfind(b"\n") + 1
                 if not whole:
                     held.append(piece)
@@ -95,9 +95,9 @@ def blocks(file: Path, tell: Tell = silent) -> Iterator[tuple[int, bytes]]:
         yield row, rest + b"\n"
 
 
-def rows(file: Path, tell: Tell = silent) -> Iterator[tuple[int, bytes]]:
+def rows(file: Path, progress: Progress = silent) -> Iterator[tuple[int, bytes]]:
     """Yield (row, bytes without the line end) for each line."""
-    for first, block in blocks(file, tell):
+    for first, block in blocks(file, progress):
         for row, line in enumerate(block[:-1].split(b"\n"), first):
             yield row, line.rstrip(b"\r")
 

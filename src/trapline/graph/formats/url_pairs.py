@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from trapline.compiled.jit import kernel, ready
 from trapline.errors import ConfigError
-from trapline.graph.formats.textfile import LoadOptions, Tell, at_row, blocks, bytes_of, head, line_at, row_at
+from trapline.graph.formats.textfile import LoadOptions, Progress, at_row, blocks, bytes_of, head, line_at, row_at
 from trapline.graph.formats.urls import check_utf8
 from trapline.graph.graph import Graph, csr_from_edges
 from trapline.graph.sites import recorded_graph
@@ -56,7 +56,7 @@ def graph_of(file: Path, named: bool) -> Path | None:
 def load(file: Path, options: LoadOptions) -> Graph:
     # The default factory is C code, so numbering a new URL takes no Python bytecode.
     ids: defaultdict[bytes, int] = defaultdict(count().__next__)
-    ends = _ends(file, ids, options.tell)
+    ends = _ends(file, ids, options.progress)
     if not ids:
         raise ConfigError(f"{file}: has no edges; each row must have a source URL and a target URL")
     edges = np.ascontiguousarray(ends[0::2]), np.ascontiguousarray(ends[1::2])
@@ -64,11 +64,11 @@ def load(file: Path, options: LoadOptions) -> Graph:
     return recorded_graph(urls, file, *csr_from_edges(*edges, len(urls)), format_name=NAME)
 
 
-def _ends(file: Path, ids: defaultdict[bytes, int], tell: Tell) -> NDArray[np.int32]:
+def _ends(file: Path, ids: defaultdict[bytes, int], progress: Progress) -> NDArray[np.int32]:
     """Return the page numbers of all edges: source, target, source, target, ..."""
     ready()
     found = [np.zeros(0, np.int32)]
-    for row, block in blocks(file, tell):
+    for row, block in blocks(file, progress):
         odd = _first_odd_row(bytes_of(block))
         if odd < len(block):
             words = len(line_at(block, odd).split())

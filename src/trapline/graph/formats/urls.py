@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from trapline.compiled.jit import helper, kernel, ready
 from trapline.errors import ConfigError
-from trapline.graph.formats.textfile import Tell, at_row, blocks, bytes_of, lines_in, silent, text
+from trapline.graph.formats.textfile import Progress, at_row, blocks, bytes_of, lines_in, silent, text
 from trapline.graph.strings import StoredStrings
 
 Longs = NDArray[np.int64]
@@ -116,11 +116,11 @@ def _url_before(text: Text, ends: Longs, page: int, other: int) -> bool:
     return False
 
 
-def urls_in(file: Path, tell: Tell = silent) -> StoredStrings:
+def urls_in(file: Path, progress: Progress = silent) -> StoredStrings:
     """Read one URL a row. There must be at least one, and none may be empty."""
     ready()
     ends, texts, base = [], [], 0
-    for row, block in blocks(file, tell):
+    for row, block in blocks(file, progress):
         check_utf8(file, row, block)
         rows, out = np.empty(lines_in(block), np.int64), np.empty(len(block), np.uint8)
         count = _pack_rows(bytes_of(block), base, out, rows)

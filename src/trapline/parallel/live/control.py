@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from trapline.errors import ConfigError
-from trapline.parallel.live.manifest import is_parallel
+from trapline.parallel.folder.manifest import is_parallel
 from trapline.parallel.transport.wire import Address, FrameKind, Pass, SilentError, greet
 
 WHERE = "coordinator.json"
@@ -45,7 +45,7 @@ def ask(folder: Path, **request: Any) -> dict[str, Any]:
     or refuses."""
     own, address = _where(folder)
     try:
-        answer = asyncio.run(asyncio.wait_for(_asked(own, address, request), _ANSWER_S))
+        answer = asyncio.run(asyncio.wait_for(_request(own, address, request), _ANSWER_S))
     except (OSError, ValueError):  # includes a timeout, and an invalid host name
         raise _is_not_running(folder) from None
     except SilentError:
@@ -80,7 +80,7 @@ def _is_not_running(folder: Path) -> NotRunningError:
     return NotRunningError(f"{folder}: its crawl does not run now; for its last status, run: trapline status {folder}")
 
 
-async def _asked(own: Pass, address: Address, request: dict[str, Any]) -> dict[str, Any]:
+async def _request(own: Pass, address: Address, request: dict[str, Any]) -> dict[str, Any]:
     reader, writer = await asyncio.open_connection(*address)
     line = await greet(reader, writer, own, called=True)
     line.send(FrameKind.STATUS, json.dumps(request).encode())

@@ -7,7 +7,7 @@ widens the scope goes to all partitions. Control messages travel in message batc
 is delivered twice. This module does not know how batches travel (parallel/transport/delivery.py), nor what follows from
 a robots.txt (crawl/robots/cross_site.py).
 
-The crawl adds messages (`tell`, `send_refetched_links`, `ask`, `reply`, `widen`), and so do messages that are
+The crawl adds messages (`send_listed`, `send_refetched_links`, `ask`, `reply`, `widen`), and so do messages that are
 forwarded. `take` removes them for a batch.
 """
 
@@ -17,11 +17,11 @@ from collections.abc import Iterable, Sequence
 import numpy as np
 
 from trapline.crawl.discovery.link_resolver import LinkResolver
-from trapline.crawl.engine.partition import PartitionServices
+from trapline.crawl.engine.other_partitions import PartitionServices
 from trapline.crawl.robots.site_robots import RobotsResponse
 from trapline.fetch.urls import origin
 from trapline.frontier import Frontier
-from trapline.frontier.arrivals import Arrivals
+from trapline.frontier.core.arrivals import Arrivals
 from trapline.frontier.layout import DEEPEST, UNKNOWN
 from trapline.parallel.live.site_owner import SiteOwners
 from trapline.parallel.transport.control_batches import NOT_BY_SITE, ControlMessage, MessageKind, encode
@@ -46,12 +46,12 @@ class ControlMessages:
 
     # ---- out
 
-    def tell(self, urls: Sequence[str]) -> None:
+    def send_listed(self, urls: Sequence[str]) -> None:
         """Send URLs that a page or a published list names to their owners, each at most once per batch. They are sent
         again every time, because an owner accepts a URL only if it knows the site, and may have discovered the site
         since."""
         for url in urls:
-            self._gather(ControlMessage(MessageKind.TOLD, url))
+            self._gather(ControlMessage(MessageKind.LISTED_URL, url))
 
     def send_refetched_links(self, page: int, urls: Sequence[str]) -> None:
         depth = int(self._frontier.page_depths[page])
@@ -60,7 +60,7 @@ class ControlMessages:
             slot = mark & (_SLOTS - 1)
             if self._lately[slot] != mark:
                 self._lately[slot] = mark
-                self._gather(ControlMessage(MessageKind.AGAIN, url, depth))
+                self._gather(ControlMessage(MessageKind.REFETCHED_LINK, url, depth))
 
     def ask(self, url: str) -> None:
         self._gather(ControlMessage(MessageKind.ASK, url, self._site_owners.own))
@@ -101,8 +101,8 @@ class ControlMessages:
                 ours.append(message)
             else:
                 self._gather(message)
-        self._discover_listed([message.url for message in ours if message.kind == MessageKind.TOLD], now)
-        self._receive_refetched([message for message in ours if message.kind == MessageKind.AGAIN], now)
+        self._discover_listed([message.url for message in ours if message.kind == MessageKind.LISTED_URL], now)
+        self._receive_refetched([message for message in ours if message.kind == MessageKind.REFETCHED_LINK], now)
         for message in ours:
             if message.kind == MessageKind.SEED:
                 self._link_resolver.add_seed(message.url, message.number)

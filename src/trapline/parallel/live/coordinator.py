@@ -27,7 +27,7 @@ from trapline.parallel.live.partition_report import (
     Termination,
     Together,
     in_numbers,
-    tell,
+    send_order,
 )
 from trapline.parallel.transport.wire import Address, FrameKind, Pass, SecureStream, listen
 
@@ -140,19 +140,19 @@ class Coordinator:
         self._counted.clear()
         now = asyncio.get_running_loop().time()
         self._owes_since |= dict.fromkeys(self.members - self._termination.missing, now)
-        self._membership.tell_all(count=self._termination.begin(self.members))
+        self._membership.send_order_to_all(count=self._termination.begin(self.members))
 
     def stop(self, why: str) -> None:
         """Stop all partitions. Visits under way are finished."""
         self.stopped_by = self.stopped_by or why
-        self._membership.tell_all(stop=self.stopped_by)
+        self._membership.send_order_to_all(stop=self.stopped_by)
 
     def interrupt(self, why: str) -> bool:
         """Stop the crawl for the user; on the second request, stop it at once. Return whether this is the second
         request. `why`: Ctrl-C or SIGTERM."""
         is_second = self.stopped_by not in ("", RESIZED)
         if is_second:
-            self._membership.tell_all(cut=True)
+            self._membership.send_order_to_all(cut=True)
         elif self.stopped_by:  # it was RESIZED: the crawl will not continue with more partitions
             self.stopped_by = why
         self.stop(why)
@@ -209,40 +209,40 @@ class Coordinator:
         held = {number: self.answers[number].holding for number in sorted(self.members)}
         orders = self._budget.orders(held, self._termination.missing)
         for number, quota in orders.items():
-            self._membership.tell(number, quota=quota)
+            self._membership.send_order(number, quota=quota)
         return bool(orders)
 
     # ---- connections of partitions
 
     async def _called(self, line: SecureStream) -> None:
         if line.partition == WATCHER:
-            await self._listen_to(line, self._hear_watcher)
+            await self._listen_to(line, self._receive_from_watcher)
             return
         if line.partition not in self.members:
             line.refuse(f"the crawl has no partition {line.partition}")
             return
         self._membership.enter(line)
-        await self._listen_to(line, self._hear)
+        await self._listen_to(line, self._receive)
         self._membership.leave(line)
 
     @staticmethod
-    async def _listen_to(line: SecureStream, hear: Callable[[SecureStream, dict[str, Any]], None]) -> None:
+    async def _listen_to(line: SecureStream, receive: Callable[[SecureStream, dict[str, Any]], None]) -> None:
         """Read from a connection until it ends or sends something unintelligible."""
         try:
             while (frame := await line.receive()) is not None and frame[0] == FrameKind.STATUS:
-                hear(line, _read(frame[1]))
+                receive(line, _read(frame[1]))
         except (ValueError, TypeError, KeyError, RecursionError) as error:
             reason = f"the coordinator does not understand this message ({type(error).__name__})"
             if line.partition == WATCHER:
-                tell(line, refused=reason)
+                send_order(line, refused=reason)
             else:
                 line.refuse(reason)
         line.close()
 
-    def _hear(self, line: SecureStream, message: dict[str, Any]) -> None:
+    def _receive(self, line: SecureStream, message: dict[str, Any]) -> None:
         if "address" in message:
             self._notes |= {f"partition {line.partition}: {note}": None for note in message.get("notes", ())}
-            self._welcome(line, message["address"])
+            self._admit(line, message["address"])
             return
         answer = PartitionReport.read(message["answer"])
         self.answers[line.partition] = answer
@@ -251,28 +251,28 @@ class Coordinator:
         if self._is_counted:
             self._counted.set()
 
-    def _welcome(self, line: SecureStream, address: list[Any]) -> None:
+    def _admit(self, line: SecureStream, address: list[Any]) -> None:
         host, port = address
         if not isinstance(host, str) or type(port) is not int or not 0 < port < 1 << 16:
             raise ValueError("not an address")
         self._membership.peers[line.partition] = host, port
-        self._membership.tell_all(peers=self._membership.peers)
+        self._membership.send_order_to_all(peers=self._membership.peers)
         self._began = self._began or asyncio.get_running_loop().time()
         if not self._membership.absent:
             self.trouble, self._were_there = "", True
         if self._termination.round:  # the present round would never be complete: this partition was not asked in it
             self.count()
         if self.stopped_by:
-            tell(line, stop=self.stopped_by)
+            send_order(line, stop=self.stopped_by)
 
     # ---- connections of watchers
 
-    def _hear_watcher(self, line: SecureStream, message: dict[str, Any]) -> None:
+    def _receive_from_watcher(self, line: SecureStream, message: dict[str, Any]) -> None:
         try:
             answer = self._resize(message["resize"]) if "resize" in message else self._status()
         except ConfigError as error:
             answer = {"refused": str(error)}
-        tell(line, **answer)
+        send_order(line, **answer)
 
     def _resize(self, partitions: object) -> dict[str, Any]:
         if type(partitions) is not int or not 1 <= partitions <= MOST_PROCESSES:

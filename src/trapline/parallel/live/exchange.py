@@ -15,12 +15,12 @@ from typing import Protocol
 import numpy as np
 
 from trapline.crawl.discovery.link_resolver import LinkResolver
-from trapline.crawl.engine.partition import Exchanged
+from trapline.crawl.engine.other_partitions import Exchanged
 from trapline.crawl.engine.records import MessageBatch, PartitionTraffic
 from trapline.errors import ConfigError
 from trapline.fetch.urls import origin
 from trapline.frontier import Frontier
-from trapline.frontier.arrivals import Arrivals
+from trapline.frontier.core.arrivals import Arrivals
 from trapline.frontier.layout import DEEPEST
 from trapline.parallel.live.control_messages import ControlMessages
 from trapline.parallel.live.handover import Handover
@@ -42,12 +42,12 @@ class Sends(Protocol):
 
 class LinkExchange:
     def __init__(
-        self, frontier: Frontier, link_resolver: LinkResolver, site_owners: SiteOwners, told: Exchanged
+        self, frontier: Frontier, link_resolver: LinkResolver, site_owners: SiteOwners, exchanged: Exchanged
     ) -> None:
-        """`told`: the numbers of message batches made for each other partition and received from it, as on disk."""
+        """`exchanged`: the numbers of message batches made for each other partition and received from it, as on disk."""
         self._frontier, self._link_resolver, self._site_owners = frontier, link_resolver, site_owners
-        self.made = {partition: passed.made for partition, passed in told.items()}
-        self.received = {partition: passed.received for partition, passed in told.items()}
+        self.made = {partition: passed.made for partition, passed in exchanged.items()}
+        self.received = {partition: passed.received for partition, passed in exchanged.items()}
         self._handed_on = frontier.strategy.page.handed_on
         self._gathered: dict[str, LinkRow] = {}
         # Rows without links; the depth is the number of redirects that lead from a seed to the URL.
@@ -61,12 +61,12 @@ class LinkExchange:
         self.delivery: Sends | None = None
         self.messages = ControlMessages(frontier, link_resolver, site_owners)
         self._message_batches: list[MessageBatch] = []  # made since the last store batch
-        ended = (partition for partition, passed in told.items() if passed.ended)
+        ended = (partition for partition, passed in exchanged.items() if passed.ended)
         self.handover = Handover(frontier, link_resolver, site_owners, self._make, ended)
 
     # ---- out
 
-    def post(self, page: int, urls: Sequence[str], links: int) -> None:
+    def send_links(self, page: int, urls: Sequence[str], links: int) -> None:
         """Gather links to pages of other partitions. `page`: the page of ours, just reported, that has them. `links`:
         its number of links in all."""
         frontier = self._frontier
@@ -177,9 +177,9 @@ class LinkExchange:
                 linked[url] = row
             else:
                 seeds[url] = row
-        self._tell_frontier(seeds, linked, now)
+        self._add_to_frontier(seeds, linked, now)
 
-    def _tell_frontier(self, seeds: Mapping[str, LinkRow], linked: Mapping[str, LinkRow], now: float) -> None:
+    def _add_to_frontier(self, seeds: Mapping[str, LinkRow], linked: Mapping[str, LinkRow], now: float) -> None:
         for url, row in seeds.items():
             if row.depth:
                 self._link_resolver.add_seed(url, row.depth)  # the page itself arrives as a link

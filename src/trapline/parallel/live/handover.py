@@ -40,9 +40,9 @@ from trapline.parallel.transport.handover_batches import (
     encode,
     is_handover,
     pieces,
-    pieces_again,
+    refetch_pieces,
 )
-from trapline.parallel.transport.url_batches import PARCEL_BYTES, parts
+from trapline.parallel.transport.url_batches import BATCH_BYTES, parts
 
 _MOST_HOSTS = 10_000
 _SURELY_S = 0.05  # margin, because timers may fire a moment early
@@ -60,7 +60,7 @@ class Handover:
         self._whole = asyncio.Event()
         self.ended: list[int] = []  # older partitions whose hand-over was completed since the last batch
         self.size = 0  # number of partitions for which we handed over since the last batch; 0: no hand-over since
-        self._asks_from = -math.inf
+        self._may_request_at = -math.inf
         self._moved_pages: MovedPages | None = None  # if the crawl refetches pages
         self._call_later: Callable[[float], None] = lambda seconds: None  # does nothing until the crawl begins
         self._look()
@@ -78,19 +78,19 @@ class Handover:
             self._moved_pages = MovedPages(crawler.refetch, crawler.signal_intake)
         self._look()
         is_full = crawler.full
-        crawler.full = lambda: not self._may_ask(crawler.now()) or is_full()
+        crawler.full = lambda: not self._may_request(crawler.now()) or is_full()
         self._call_later = lambda seconds: crawler.pause(seconds, crawler.go_on)
         self._wait_address_delay(crawler.now())
         self.go_on(crawler.now())
 
-    def _may_ask(self, now: float) -> bool:
-        return self._site_owners.is_whole and now >= self._asks_from
+    def _may_request(self, now: float) -> bool:
+        return self._site_owners.is_whole and now >= self._may_request_at
 
     def _wait_address_delay(self, now: float) -> None:
         """Let a new partition that has all of its sites wait for the delay of an address, as every resumed crawl does."""
         if self._site_owners.elders and self._site_owners.is_whole:
             delay_s = self._frontier.rules.address_delay_s
-            self._asks_from = now + delay_s
+            self._may_request_at = now + delay_s
             self._call_later(delay_s + _SURELY_S)
 
     def go_on(self, now: float) -> None:
@@ -118,17 +118,19 @@ class Handover:
         message_batches = {
             partition: _Packing(partition, self._make, learned) for partition in self._site_owners.newcomers()
         }
-        for partition, host, address in self._site_owners.to_tell():
+        for partition, host, address in self._site_owners.hosts_for_newcomers():
             message_batches[partition].add_host(host, address)
         moved = [site for site in self._link_resolver.sites if self._site_owners.has_moved(site.origin)]
         for site, piece in self._pieces(moved, now):
             message_batches[self._site_owners.where(site.origin)].add(piece)
-        heard = self._moved_pages.heard({site.origin for site in moved}) if self._moved_pages else None
+        inbox_position = (
+            self._moved_pages.inbox_position({site.origin for site in moved}) if self._moved_pages else None
+        )
         for partition, packing in message_batches.items():
-            packing.end(heard)
-            self._tell_seeds(partition)
+            packing.end(inbox_position)
+            self._send_seeds(partition)
 
-    def _tell_seeds(self, partition: int) -> None:
+    def _send_seeds(self, partition: int) -> None:
         """Send the URLs to which seeds redirect. They follow the hand-over, because a new partition accepts no control
         messages before its end."""
         messages = [
@@ -149,7 +151,7 @@ class Handover:
                 yield site, piece
             if self._moved_pages and refetched:
                 outcomes = self._moved_pages.outcomes(site.id)
-                for piece in pieces_again(
+                for piece in refetch_pieces(
                     site.origin, export, outcomes, self._leaving(self._moved_pages, refetched, now)
                 ):
                     yield site, piece
@@ -183,8 +185,10 @@ class Handover:
             advice = "run the same version in all partitions, or restore the crawl's whole folder from a copy"
             raise ConfigError(f"the hand-over of partition {sender} cannot be read ({error}): {advice}") from None
         if contents.is_last:
-            if self._moved_pages is not None and contents.heard is not None:
-                self._moved_pages.hear_after(*contents.heard, is_first=len(self._awaited) == self._site_owners.elders)
+            if self._moved_pages is not None and contents.inbox_position is not None:
+                self._moved_pages.continue_after(
+                    *contents.inbox_position, is_first=len(self._awaited) == self._site_owners.elders
+                )
             self._awaited.discard(sender)
             self.ended.append(sender)
             self._look()
@@ -201,17 +205,17 @@ class Handover:
 
     def _adopt(self, piece: Piece, now: float) -> None:
         count, columns = len(piece.waiting), len(self._frontier.strategy.page.columns)
-        pages = self._link_resolver.adopt([*piece.waiting, *piece.had, *(moved.url for moved in piece.again)], now)
+        pages = self._link_resolver.adopt([*piece.waiting, *piece.gone, *(moved.url for moved in piece.refetched)], now)
         site = self._link_resolver.sites.named(piece.site)
         assert site is not None  # every piece has pages
         self._frontier.import_site(piece.export(columns), site.id, pages[:count], now)
-        end = count + len(piece.had)
-        self._frontier.had_elsewhere(pages[count:end], now)
-        if self._moved_pages is not None and piece.again:
-            self._frontier.fetched_elsewhere(pages[end:], [moved.depth for moved in piece.again], now)
+        end = count + len(piece.gone)
+        self._frontier.gone_elsewhere(pages[count:end], now)
+        if self._moved_pages is not None and piece.refetched:
+            self._frontier.fetched_elsewhere(pages[end:], [moved.depth for moved in piece.refetched], now)
             if piece.outcomes:
                 self._moved_pages.trust(site.id, piece.outcomes, now)
-            self._moved_pages.adopt(pages[end:], site.id, [moved.page for moved in piece.again], now)
+            self._moved_pages.adopt(pages[end:], site.id, [moved.page for moved in piece.refetched], now)
 
 
 class _Packing:
@@ -232,13 +236,13 @@ class _Packing:
     def add(self, piece: Piece) -> None:
         self._sites.append(piece)
         self._size += piece.size
-        if self._size >= PARCEL_BYTES:
+        if self._size >= BATCH_BYTES:
             self._send(False)
 
-    def end(self, heard: tuple[str, int] | None) -> None:
-        self._send(True, heard)
+    def end(self, inbox_position: tuple[str, int] | None) -> None:
+        self._send(True, inbox_position)
 
-    def _send(self, is_last: bool, heard: tuple[str, int] | None = None) -> None:
-        contents = Contents(self._hosts, self._sites, is_last, self._learned, heard)
+    def _send(self, is_last: bool, inbox_position: tuple[str, int] | None = None) -> None:
+        contents = Contents(self._hosts, self._sites, is_last, self._learned, inbox_position)
         self._make_batch(self._receiver, encode(contents))
         self._hosts, self._sites, self._learned, self._size = [], [], (), 0

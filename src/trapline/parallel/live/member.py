@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 
 from trapline.crawl.discovery.link_resolver import LinkResolver
 from trapline.crawl.engine.crawler import Crawler
-from trapline.crawl.engine.partition import Exchanged, PartitionServices
+from trapline.crawl.engine.other_partitions import Exchanged, PartitionServices
 from trapline.crawl.engine.records import PartitionTraffic
 from trapline.crawl.engine.run import Show
 from trapline.crawl.engine.status import INTERRUPTED, CrawlStatus
@@ -104,8 +104,8 @@ class LiveMember:
 
     # ---- the crawl
 
-    def connect(self, frontier: Frontier, link_resolver: LinkResolver, told: Exchanged) -> "LiveMember":
-        self._exchange = LinkExchange(frontier, link_resolver, self._site_owners, told)
+    def connect(self, frontier: Frontier, link_resolver: LinkResolver, exchanged: Exchanged) -> "LiveMember":
+        self._exchange = LinkExchange(frontier, link_resolver, self._site_owners, exchanged)
         return self
 
     def begin(self, seeds: Sequence[str]) -> None:
@@ -115,8 +115,8 @@ class LiveMember:
     def have_grown(self) -> bool:
         return self._site_owners.has_grown
 
-    def post(self, page: int, urls: Sequence[str], links: int) -> None:
-        self._exchange.post(page, urls, links)
+    def send_links(self, page: int, urls: Sequence[str], links: int) -> None:
+        self._exchange.send_links(page, urls, links)
 
     def send_refetched_links(self, page: int, urls: Sequence[str]) -> None:
         self._exchange.messages.send_refetched_links(page, urls)
@@ -124,8 +124,8 @@ class LiveMember:
     def seed(self, url: str, redirects: int, is_wider: bool) -> None:
         self._exchange.seed(url, redirects, is_wider)
 
-    def tell(self, urls: Sequence[str]) -> None:
-        self._exchange.messages.tell(urls)
+    def send_listed(self, urls: Sequence[str]) -> None:
+        self._exchange.messages.send_listed(urls)
 
     def ask(self, url: str) -> None:
         self._exchange.messages.ask(url)
@@ -138,13 +138,13 @@ class LiveMember:
 
     def committed(self, batch: int) -> None:
         self._exchange.committed(batch)
-        self._settling.news.set()
+        self._owner_lookup.news.set()
 
     @property
     def has_news(self) -> bool:
         return self._exchange.has_news
 
-    def rest(self) -> None:
+    def flush(self) -> None:
         if self._exchange.has_news:
             self._crawler.outbox.flush()
 
@@ -160,7 +160,7 @@ class LiveMember:
             crawler.most_pages = crawler.tally.fetched
         self._reading = Reading(self._folder)
         done = self._exchange.received.get(self._own.partition, 0)
-        self._settling = OwnerLookup(self._resolver, self._site_owners, self.after, self._deliver, done)
+        self._owner_lookup = OwnerLookup(self._resolver, self._site_owners, self.after, self._deliver, done)
         self._delivery = self._exchange.delivery = Delivery(
             self._own,
             self._site_owners.partitions,
@@ -170,9 +170,9 @@ class LiveMember:
             self._exchange.received,
             self._exchange.handover.until_taken,
         )
-        self.rest()  # write the hand-over to disk at once
+        self.flush()  # write the hand-over to disk at once
         _, self._port = await self._delivery.listen(self._lead.listen)
-        self._tasks = [asyncio.ensure_future(work) for work in (self._obey(), self._settling.run())]
+        self._tasks = [asyncio.ensure_future(work) for work in (self._obey(), self._owner_lookup.run())]
         for task in self._tasks:
             task.add_done_callback(surface)
 

@@ -11,7 +11,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from trapline.crawl.engine.records import CrawlProgress
-from trapline.crawl.engine.status import MOST_ROWS, CrawlStatus, FetchedAgain, Recent, SignalCounts, next_visit
+from trapline.crawl.engine.status import MOST_ROWS, CrawlStatus, Recent, RefetchCounts, SignalCounts, next_visit
+from trapline.parallel.folder.merged import summed
 from trapline.parallel.live.page_budget import Holding
 from trapline.parallel.transport.wire import Address, FrameKind, SecureStream
 
@@ -19,7 +20,7 @@ from trapline.parallel.transport.wire import Address, FrameKind, SecureStream
 # what is sent.
 
 
-def tell(line: SecureStream, **order: Any) -> None:
+def send_order(line: SecureStream, **order: Any) -> None:
     line.send(FrameKind.ORDER, json.dumps(order).encode())
 
 
@@ -47,14 +48,14 @@ class Membership:
             del self._lines[line.partition]
             self._since[line.partition] = time.time()
 
-    def tell_all(self, **order: Any) -> None:
+    def send_order_to_all(self, **order: Any) -> None:
         for line in self._lines.values():
-            tell(line, **order)
+            send_order(line, **order)
 
-    def tell(self, partition: int, **order: Any) -> None:
+    def send_order(self, partition: int, **order: Any) -> None:
         """Send an order to a partition. Does nothing if the partition is not connected."""
         if partition in self._lines:
-            tell(self._lines[partition], **order)
+            send_order(self._lines[partition], **order)
 
     def status_of(self, partition: int) -> dict[str, Any]:
         """Return the state of a partition's connection, for `trapline parallel status`."""
@@ -139,7 +140,7 @@ class PartitionReport(NamedTuple):
     abandoned_sites: Rows = ()
     rejected_links: Rows = ()
     doing: str = ""
-    again: FetchedAgain | None = None
+    refetches: RefetchCounts | None = None
     pages_per_s: float = 0.0
     next_visit_s: float = math.inf  # seconds to the next visit, while no connection is open
 
@@ -149,8 +150,8 @@ class PartitionReport(NamedTuple):
         not a report."""
         counted, holding = PartitionCount(*fields["counted"]), Holding(*fields["holding"])
         named = {"counted": counted, "holding": holding, "progress": CrawlProgress(*fields["progress"])}
-        again = None if fields["again"] is None else _read_again(*fields["again"])
-        found = cls(**{**fields, **named, "again": again})
+        refetches = None if fields["refetches"] is None else _read_refetches(*fields["refetches"])
+        found = cls(**{**fields, **named, "refetches": refetches})
         found._check()
         return found
 
@@ -160,8 +161,10 @@ class PartitionReport(NamedTuple):
         rows = [
             row for table in (self.busiest, self.errors, self.abandoned_sites, self.rejected_links) for row in table
         ]
-        again = () if self.again is None else (self.again.fetched, self.again.changed, *self.again.heard)
-        numbers = *self.counted, *self.holding, *self.progress, *again, self.pages_per_s, self.next_visit_s
+        refetches = (
+            () if self.refetches is None else (self.refetches.fetched, self.refetches.changed, *self.refetches.signals)
+        )
+        numbers = *self.counted, *self.holding, *self.progress, *refetches, self.pages_per_s, self.next_visit_s
         counts, texts = [count for _, count in rows], [self.doing, *(name for name, _ in rows)]
         if not all(isinstance(number, int | float) for number in (*numbers, *counts)) or not all(
             isinstance(text, str) for text in texts
@@ -169,8 +172,8 @@ class PartitionReport(NamedTuple):
             raise TypeError("not the report of a partition")
 
 
-def _read_again(fetched: int, changed: int, heard: Sequence[int], by_quality: bool) -> FetchedAgain:
-    return FetchedAgain(fetched, changed, SignalCounts(*heard), by_quality)
+def _read_refetches(fetched: int, changed: int, signals: Sequence[int], by_quality: bool) -> RefetchCounts:
+    return RefetchCounts(fetched, changed, SignalCounts(*signals), by_quality)
 
 
 def answer(
@@ -179,7 +182,7 @@ def answer(
     if status is None:
         return PartitionReport(count, holding, progress)
     rows = status.busiest(), status.errors, status.abandoned_sites, status.rejected_links
-    return PartitionReport(count, holding, progress, *rows, status.doing, status.again, status.pages_per_s)
+    return PartitionReport(count, holding, progress, *rows, status.doing, status.refetches, status.pages_per_s)
 
 
 def in_numbers(progress: CrawlProgress, answer: PartitionReport | None, here: bool) -> dict[str, float]:
@@ -188,15 +191,11 @@ def in_numbers(progress: CrawlProgress, answer: PartitionReport | None, here: bo
     return {
         "pages": progress.pages,
         "pages_per_second": answer.pages_per_s if answer and here else 0.0,
-        "pages_refetched": answer.again.fetched if answer and answer.again else 0,
+        "pages_refetched": answer.refetches.fetched if answer and answer.refetches else 0,
         "waiting": progress.waiting,
         "batches_made": answer.counted.made if answer else 0,
         "batches_received": answer.counted.arrived if answer else 0,
     }
-
-
-def summed(every: Iterable[CrawlProgress], at: float, seconds: float) -> CrawlProgress:
-    return CrawlProgress(at, seconds, *map(sum, zip(*(one[2:] for one in every), strict=True)))
 
 
 class Together:
@@ -232,20 +231,22 @@ class Together:
             self._connections,
             _rows(one.abandoned_sites for one in answers),
             _rows(one.rejected_links for one in answers),
-            self._again(answers),
+            self._refetches(answers),
             self._partitions,
             notes,
         )
 
-    def _again(self, answers: Sequence[PartitionReport]) -> FetchedAgain | None:
+    def _refetches(self, answers: Sequence[PartitionReport]) -> RefetchCounts | None:
         """Return the refetch counts of all partitions, or None until all have reported theirs: otherwise the counts of
         earlier runs would look like new refetches when they arrive."""
-        every = [one.again for one in answers if one.again is not None]
+        every = [one.refetches for one in answers if one.refetches is not None]
         if len(every) < self._partitions:
             return None
-        heard = SignalCounts(sum(one.heard.signals for one in every), sum(one.heard.access_counts for one in every))
+        signals = SignalCounts(
+            sum(one.signals.signals for one in every), sum(one.signals.access_counts for one in every)
+        )
         fetched, changed = sum(one.fetched for one in every), sum(one.changed for one in every)
-        return FetchedAgain(fetched, changed, heard, all(one.by_quality for one in every))
+        return RefetchCounts(fetched, changed, signals, all(one.by_quality for one in every))
 
 
 def _rows(tables: Iterable[Rows]) -> list[tuple[str, int]]:

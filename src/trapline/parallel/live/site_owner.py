@@ -17,14 +17,9 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from trapline.fetch.dns import Resolver
 from trapline.fetch.urls import host_port
-from trapline.frontier import Rules
 from trapline.parallel.partition import Partitioning
 
 _BY_ADDRESS, _BY_NAME = "address", "rendezvous"
-
-
-def partitioning_for(rules: Rules, partitions: int) -> Partitioning:
-    return Partitioning(_BY_ADDRESS if rules.address_delay_s > 0.0 else _BY_NAME, partitions)
 
 
 class SiteOwners:
@@ -85,7 +80,7 @@ class SiteOwners:
         """Return the partitions that were added since our last hand-over."""
         return range(self.size, self.partitions)
 
-    def to_tell(self) -> Iterator[tuple[int, str, str]]:
+    def hosts_for_newcomers(self) -> Iterator[tuple[int, str, str]]:
         """Yield the settled hosts that new partitions must know, as owners or registrars: partition, host, address."""
         for host, address in self._addresses.items():
             for partition in {_rendezvous(name, self.partitions) for name in (address or host, host)}:

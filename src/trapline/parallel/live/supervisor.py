@@ -27,11 +27,11 @@ from trapline.crawl.files.lock import take
 from trapline.crawl.files.reading import Reading
 from trapline.crawl.inspect.summary import strategy_name
 from trapline.errors import ConfigError, InvariantError
+from trapline.parallel.folder.manifest import Manifest, check_mark
 from trapline.parallel.live.control import announced
 from trapline.parallel.live.coordinator import COORDINATOR, RESIZED, Coordinator, CrawlLimits
-from trapline.parallel.live.manifest import Manifest
 from trapline.parallel.live.partition_report import Together
-from trapline.parallel.live.worker import COMMAND, WorkerTask, check_mark
+from trapline.parallel.live.worker import COMMAND, WorkerTask
 from trapline.parallel.transport.wire import Address, Pass
 
 # Runs a worker (worker.py) to its end, and returns its exit code and the last line of its standard error. Cancelling it

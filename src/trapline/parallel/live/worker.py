@@ -30,7 +30,7 @@ from trapline.crawl.files.resume import strategy_of
 from trapline.crawl.store.client import StoreDiedError
 from trapline.errors import ConfigError
 from trapline.fetch.dns import Resolver
-from trapline.parallel.live.manifest import MANIFEST
+from trapline.parallel.folder.manifest import check_mark
 from trapline.parallel.live.member import Lead, LiveMember
 from trapline.parallel.live.site_owner import SiteOwners
 from trapline.parallel.partition import Partitioning
@@ -128,25 +128,6 @@ def _site_owners(folder: Path, task: WorkerTask, options: CrawlOptions) -> SiteO
     found, size = reading.assigned(), reading.size()
     reading.close()
     return SiteOwners(Partitioning(**task.partitioning), options.hosts, task.partition, found, task.sizes, size)
-
-
-def check_mark(folder: Path, mark: str, partitions: int, began: float | None) -> None:
-    """Raise `ConfigError` if the folder belongs to another crawl, or is another partition of this one, or knows more
-    partitions than `partitions`, or counts time from another moment than `began`."""
-    reading = Reading(folder)
-    meta, begun, most = reading.meta(), reading.last_batch() > 0, reading.most_partitions()
-    reading.close()
-    found = meta.get("partition")
-    if most > partitions:
-        raise ConfigError(
-            f"{folder}: belongs to a crawl of {most} processes or more, not of {partitions}; restore {MANIFEST} beside it from a copy"
-        )
-    if found != mark and (begun or found is not None):  # a crawl that was killed right at its start may have no mark
-        raise ConfigError(f"{folder}: belongs to another crawl; restore the folder from a copy, or start a new crawl")
-    if began is not None and float(meta["created"]) != began:
-        raise ConfigError(
-            f"{folder}: began at another time than {MANIFEST} beside it says; restore {MANIFEST} from a copy"
-        )
 
 
 def _die_with_the_other_end(descriptor: int) -> None:

@@ -41,7 +41,7 @@ from trapline.crawl.engine.status import CrawlStatus
 from trapline.crawl.files.layout import DATABASE
 from trapline.errors import ConfigError
 from trapline.output import atomic
-from trapline.parallel.live.manifest import MANIFEST, Manifest
+from trapline.parallel.folder.manifest import MANIFEST, Manifest
 from trapline.parallel.live.supervisor import Show, crawl_with
 from trapline.parallel.live.worker import WorkerTask
 from trapline.parallel.ray import machines as placement
@@ -151,7 +151,7 @@ class Cluster:
 
     async def _chosen(self, partition: int) -> tuple[str, str] | None:
         """Choose a machine for a partition, and return it with its node id; None: there is none at the moment."""
-        nodes = await self._head.asked(self._hosts)
+        nodes = await self._head.call(self._hosts)
         host = host_for(partition, self._placed, list(nodes))
         if host is None or not await self._is_ready(host, nodes[host]):
             return None
@@ -164,9 +164,9 @@ class Cluster:
         if node in self._ready:
             return True
         try:
-            sees = await self._head.asked(self._make_ready, {host: node})
+            sees = await self._head.call(self._make_ready, {host: node})
         except ConfigError:
-            if (await self._head.asked(self._hosts)).get(host) == node:
+            if (await self._head.call(self._hosts)).get(host) == node:
                 raise
             return False
         was_shared = self._placed.shared
@@ -226,7 +226,7 @@ class Cluster:
         end = time.monotonic() + _NAME_IS_FREE_WITHIN_S
         while time.monotonic() < end:
             try:
-                return await self._head.asked(ray.remote(Supervisor).options(**named).remote)
+                return await self._head.call(ray.remote(Supervisor).options(**named).remote)
             except ActorAlreadyExistsError:  # an actor that was killed keeps its name for a moment
                 await asyncio.sleep(_ASK_AGAIN_S)
         return None

@@ -42,9 +42,9 @@ class Head:
     def watch(self, closed: threading.Event) -> None:
         since = math.inf
         while not self.is_lost and not closed.wait(_ASK_EVERY_S):
-            asked_at = time.monotonic()
+            requested_at = time.monotonic()
             self.is_silent = not self._is_there()
-            since = min(since, asked_at) if self.is_silent else math.inf
+            since = min(since, requested_at) if self.is_silent else math.inf
             self.is_lost = time.monotonic() - since >= _SILENCE_S
 
     def _is_there(self) -> bool:
@@ -64,7 +64,7 @@ class Head:
         while not self.is_lost:
             await asyncio.sleep(_ASK_EVERY_S)
 
-    async def asked(self, function: Callable[..., T], *args: object) -> T:
+    async def call(self, function: Callable[..., T], *args: object) -> T:
         """Return the result of a function that needs the head, and might wait for it for ever. Raises `HeadLost` if the
         head is lost meanwhile."""
         await self.there()
@@ -75,8 +75,8 @@ class Head:
         return answer.result()
 
     def ask(self, function: Callable[..., T], *args: object) -> T:
-        """Do the same as `asked`, where no event loop runs."""
-        return asyncio.run(self.asked(function, *args))
+        """Do the same as `call`, where no event loop runs."""
+        return asyncio.run(self.call(function, *args))
 
 
 @contextmanager

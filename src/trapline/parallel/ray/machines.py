@@ -19,7 +19,7 @@ from pathlib import Path
 import trapline
 from trapline.errors import ConfigError
 from trapline.output import write_json
-from trapline.parallel.live.manifest import MANIFEST
+from trapline.parallel.folder.manifest import MANIFEST
 from trapline.parallel.live.supervisor import last_line
 from trapline.parallel.live.worker import COMMAND
 

@@ -20,7 +20,7 @@ from trapline.frontier import Rules
 from trapline.frontier.layout import Array
 from trapline.graph import Graph
 from trapline.parallel.partition import Partitioning
-from trapline.parallel.simulated.partition import PartitionView, Process, own_views, whole_view
+from trapline.parallel.simulated.partition_process import PartitionView, Process, own_views, whole_view
 from trapline.parallel.simulated.url_exchange import FILTERS, NOBODY, LinkOutbox, PageOwners, by_coordinator, fixed
 from trapline.simulate.driver import begin
 from trapline.simulate.log import FetchLog
@@ -102,7 +102,7 @@ class Traffic:
     urls: int = 0  # URLs sent
     messages: int = 0  # batches, each to one partition
     exchanges: int = 0  # times at which a partition sent
-    asked: int = 0  # requests to a coordinator for the owner of a unit
+    owner_requests: int = 0  # requests to a coordinator for the owner of a unit
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -217,7 +217,7 @@ class _Crawl:
 
     def _pass_on(self, busy: list[Process], now: float) -> None:
         for one in busy:
-            one.post(self.graph, self.owned)
+            one.collect_links(self.graph, self.owned)
         if self.plan.mode == CROSS_OVER:
             for one in busy:
                 self._cross_over(one, now)
@@ -256,8 +256,8 @@ class _Crawl:
             self.processes[number].receive(batch, now)
 
     def counted(self) -> Traffic:
-        tallies = [one.outbox.post.tally[0] for one in self.processes]
+        tallies = [one.outbox.arrays.tally[0] for one in self.processes]
         for name in ("replicated", "filtered"):
             setattr(self.traffic, name, sum(int(tally[name]) for tally in tallies))
-        self.traffic.asked = int(self.owned.asked.sum())
+        self.traffic.owner_requests = int(self.owned.requested.sum())
         return self.traffic

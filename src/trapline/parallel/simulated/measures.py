@@ -82,9 +82,9 @@ class ParallelRecord:
 
 
 def judge(
-    crawl: ParallelCrawl, graph: Graph, rules: Rules, servers: Servers, worth: Floats, most: int | None = None
+    crawl: ParallelCrawl, graph: Graph, rules: Rules, servers: Servers, page_values: Floats, most: int | None = None
 ) -> ParallelRecord:
-    """Compute the measures of a crawl. `worth`: the value of each page, for the quality. `most`: ignore everything
+    """Compute the measures of a crawl. `page_values`: the value of each page, for the quality. `most`: ignore everything
     after this number of pages."""
     log, process = merged(crawl.logs, most)
     is_fetched = log.result == FETCHED
@@ -102,7 +102,7 @@ def judge(
         coverage=len(distinct) / max(1, reachable),
         coverage_of_graph=len(distinct) / graph.pages,
         overlap=(len(pages) - len(distinct)) / max(1, len(distinct)),
-        quality=quality(distinct, worth),
+        quality=quality(distinct, page_values),
         links_between_partitions=int(
             links_to_others(pages, process[is_fetched], graph.offsets, graph.targets, crawl.owner)
         ),
@@ -112,7 +112,7 @@ def judge(
         urls_exchanged_per_page=traffic.urls / max(1, len(pages)),
         messages=traffic.messages,
         exchanges=traffic.exchanges,
-        coordinator_messages=2 * traffic.asked,
+        coordinator_messages=2 * traffic.owner_requests,
         politeness_violations=politeness_violations(log, graph.site, graph.ips, rules),
         imbalance_pages=_imbalance(by_pages),
         imbalance_bytes=_imbalance(by_bytes),
@@ -137,7 +137,7 @@ def merged(logs: list[FetchLog], most: int | None = None) -> tuple[FetchLog, NDA
     return FetchLog(*(column[order] for column in whole)), process[order]
 
 
-def quality(pages: NDArray[np.int32], worth: Floats) -> float:
+def quality(pages: NDArray[np.int32], page_values: Floats) -> float:
     """Return the share of the best pages that are among `pages`. The best pages are as many as `pages`; pages with the
     same value as the last of them count as best too.
 
@@ -148,9 +148,9 @@ def quality(pages: NDArray[np.int32], worth: Floats) -> float:
     """
     if not len(pages):
         return 0.0
-    least = np.partition(worth, len(worth) - len(pages))[len(worth) - len(pages)]
-    better = int((worth > least).sum())
-    ours = worth[pages]
+    least = np.partition(page_values, len(page_values) - len(pages))[len(page_values) - len(pages)]
+    better = int((page_values > least).sum())
+    ours = page_values[pages]
     as_good = min(int((ours == least).sum()), len(pages) - better)
     return (int((ours > least).sum()) + as_good) / len(pages)
 

@@ -195,8 +195,8 @@ def mode_for(processes: int, expected: Expected, share: float = 1.0) -> str:
 Progress = Callable[[int, int], None]
 
 
-def rehearse(graph: Graph, processes: int, seeds: int, told: Progress, seed: int = 0) -> Expected:
-    """Simulate the plan on a graph. `seeds`: number of random seed pages of each process. `told`: receives the
+def rehearse(graph: Graph, processes: int, seeds: int, progress: Progress, seed: int = 0) -> Expected:
+    """Simulate the plan on a graph. `seeds`: number of random seed pages of each process. `progress`: receives the
     progress. Coverage is a share of all pages of the graph."""
     partitioning = Partitioning("site-hash", processes)
     sampled = random_seeds(partitioning.owners(graph), processes, seeds, seed)
@@ -206,7 +206,7 @@ def rehearse(graph: Graph, processes: int, seeds: int, told: Progress, seed: int
         plan = ParallelPlan(mode, partitioning, ExchangeRules(every_pages=every), step_s=float(max(1, every // 4)))
         return simulate_parallel(
             graph, load_strategy("backlink-count"), Rules(delay_s=0.0), plan,
-            seeds=sampled, servers=constant_servers(1.0), progress=told,
+            seeds=sampled, servers=constant_servers(1.0), progress=progress,
         )  # fmt: skip
 
     firewall, exchange = crawl(FIREWALL), crawl(EXCHANGE)

@@ -41,7 +41,7 @@ class PageOwners(NamedTuple):
     """[units] the partition that owns each unit"""
     units_of: NDArray[np.int64]
     """[partitions] number of units of each partition, with a coordinator"""
-    asked: NDArray[np.uint8]
+    requested: NDArray[np.uint8]
     """[partitions, units] 1: the partition has asked who owns the unit; no rows: there is no coordinator"""
 
     def give_out(self, pages: Ids) -> None:
@@ -89,7 +89,7 @@ NO_KEY = -1
 _FIRST = 1024
 
 ENTRY = record([("key", "i8"), ("links", "i8"), ("share", "f8"), ("depth", "i4"), ("owner", "i4")])
-SENT = record([("key", "i8"), ("met", "i8"), ("times", "i8")])
+SENT = record([("key", "i8"), ("last_used", "i8"), ("times", "i8")])
 TALLY = record(
     [
         ("entries", "i8"),
@@ -101,7 +101,7 @@ TALLY = record(
 )
 
 
-class Post(NamedTuple):
+class OutboxArrays(NamedTuple):
     tally: Array  # TALLY[1]
     entry: Array  # ENTRY[...]
     place: Array  # int32[a power of two]: hash table of entry numbers, or NO_KEY
@@ -122,16 +122,16 @@ def _buckets(filter_size: int) -> int:
     return 0 if filter_size == 0 else 1 << max(0, (filter_size // WAYS - 1).bit_length())
 
 
-def _new_post(filter_size: int, policy: int, replicated: Array) -> Post:
+def _new_outbox(filter_size: int, policy: int, replicated: Array) -> OutboxArrays:
     sent = np.zeros((_buckets(filter_size), WAYS), SENT)
     sent["key"] = NO_KEY
     tally = np.zeros(1, TALLY)
     tally["policy"] = policy
     places = np.full(2 * _FIRST, NO_KEY, np.int32)
-    return Post(tally, np.zeros(_FIRST, ENTRY), places, sent, np.unique(replicated).astype(np.int64))
+    return OutboxArrays(tally, np.zeros(_FIRST, ENTRY), places, sent, np.unique(replicated).astype(np.int64))
 
 
-PostType = type_of(_new_post(8, LRU, np.zeros(0, np.int64)))
+OutboxType = type_of(_new_outbox(8, LRU, np.zeros(0, np.int64)))
 
 
 @helper(i8(i8))
@@ -140,105 +140,105 @@ def scattered(key: int) -> int:
     return mixed(mixed(key & 0xFFFFFFFF) ^ ((key >> 32) & 0xFFFFFFFF))
 
 
-@helper(i8(PostType, i8))
-def place_of(post: Post, key: int) -> int:
+@helper(i8(OutboxType, i8))
+def place_of(outbox: OutboxArrays, key: int) -> int:
     """Return where in `place` the key is, or would be inserted."""
-    mask = post.place.size - 1
+    mask = outbox.place.size - 1
     at = scattered(key) & mask
-    while post.place[at] != NO_KEY and post.entry[post.place[at]].key != key:
+    while outbox.place[at] != NO_KEY and outbox.entry[outbox.place[at]].key != key:
         at = (at + 1) & mask
     return at
 
 
-@helper(b1(PostType, i8))
-def is_everywhere(post: Post, key: int) -> bool:
-    low, high = 0, post.everywhere.size
+@helper(b1(OutboxType, i8))
+def is_everywhere(outbox: OutboxArrays, key: int) -> bool:
+    low, high = 0, outbox.everywhere.size
     while low < high:
         middle = (low + high) // 2
-        if post.everywhere[middle] < key:
+        if outbox.everywhere[middle] < key:
             low = middle + 1
         else:
             high = middle
-    return low < post.everywhere.size and post.everywhere[low] == key
+    return low < outbox.everywhere.size and outbox.everywhere[low] == key
 
 
-@helper(b1(PostType, i8))
-def was_sent(post: Post, key: int) -> bool:
+@helper(b1(OutboxType, i8))
+def was_sent(outbox: OutboxArrays, key: int) -> bool:
     """Return whether the filter knows the key; if it does, count it as found once more."""
-    if post.sent.size == 0:
+    if outbox.sent.size == 0:
         return False
-    tally = post.tally[0]
+    tally = outbox.tally[0]
     tally.moment += 1
-    bucket = scattered(key) & (post.sent.shape[0] - 1)
+    bucket = scattered(key) & (outbox.sent.shape[0] - 1)
     for way in range(WAYS):
-        one = post.sent[bucket, way]
+        one = outbox.sent[bucket, way]
         if one.key == key:
-            one.met = tally.moment
+            one.last_used = tally.moment
             one.times += 1
             return True
     return False
 
 
-@helper(void(PostType, i8))
-def remember_sent(post: Post, key: int) -> None:
-    if post.sent.size == 0:
+@helper(void(OutboxType, i8))
+def remember_sent(outbox: OutboxArrays, key: int) -> None:
+    if outbox.sent.size == 0:
         return
-    tally = post.tally[0]
+    tally = outbox.tally[0]
     tally.moment += 1
-    bucket = scattered(key) & (post.sent.shape[0] - 1)
+    bucket = scattered(key) & (outbox.sent.shape[0] - 1)
     leaves = 0
     for way in range(1, WAYS):
-        one, least = post.sent[bucket, way], post.sent[bucket, leaves]
-        earlier = one.met < least.met
+        one, least = outbox.sent[bucket, way], outbox.sent[bucket, leaves]
+        earlier = one.last_used < least.last_used
         if tally.policy == POPULAR and one.times != least.times:
             earlier = one.times < least.times
         if earlier:
             leaves = way
-    one = post.sent[bucket, leaves]
+    one = outbox.sent[bucket, leaves]
     one.key = key
-    one.met = tally.moment
+    one.last_used = tally.moment
     one.times = 1
 
 
-@helper(void(PostType, i8, i8, f8, i8))
-def add_link(post: Post, key: int, owner: int, share: float, depth: int) -> None:
+@helper(void(OutboxType, i8, i8, f8, i8))
+def add_link(outbox: OutboxArrays, key: int, owner: int, share: float, depth: int) -> None:
     """Add a link to the outbox. There must be room for one more entry."""
-    tally = post.tally[0]
-    at = place_of(post, key)
-    if post.place[at] == NO_KEY:
-        if is_everywhere(post, key):
+    tally = outbox.tally[0]
+    at = place_of(outbox, key)
+    if outbox.place[at] == NO_KEY:
+        if is_everywhere(outbox, key):
             tally.replicated += 1
             return
-        if was_sent(post, key):
+        if was_sent(outbox, key):
             tally.filtered += 1
             return
-        post.place[at] = tally.entries
-        one = post.entry[tally.entries]
+        outbox.place[at] = tally.entries
+        one = outbox.entry[tally.entries]
         one.key = key
         one.owner = owner
         one.links = 0
         one.share = 0.0
         one.depth = depth
         tally.entries += 1
-    one = post.entry[post.place[at]]
+    one = outbox.entry[outbox.place[at]]
     one.links += 1
     one.share += share
     one.depth = min(one.depth, depth)
 
 
-@kernel(void(PostType))
-def settle_places(post: Post) -> None:
+@kernel(void(OutboxType))
+def settle_places(outbox: OutboxArrays) -> None:
     """Insert every entry into `place`, which must be empty."""
-    for number in range(post.tally[0].entries):
-        post.place[place_of(post, post.entry[number].key)] = number
+    for number in range(outbox.tally[0].entries):
+        outbox.place[place_of(outbox, outbox.entry[number].key)] = number
 
 
-@kernel(void(PostType))
-def forget_entries(post: Post) -> None:
+@kernel(void(OutboxType))
+def forget_entries(outbox: OutboxArrays) -> None:
     """Remove all entries, which are being sent, and let the filter remember them."""
-    for number in range(post.tally[0].entries):
-        remember_sent(post, post.entry[number].key)
-    post.tally[0].entries = 0
+    for number in range(outbox.tally[0].entries):
+        remember_sent(outbox, outbox.entry[number].key)
+    outbox.tally[0].entries = 0
 
 
 class LinkOutbox:
@@ -249,26 +249,26 @@ class LinkOutbox:
             raise ConfigError(f"a filter of {filter_size} URLs: give 0 (none) or more")
         ready()
         known = np.zeros(0, np.int64) if replicated is None else replicated
-        self.post = _new_post(filter_size, FILTERS.index(policy), known)
+        self.arrays = _new_outbox(filter_size, FILTERS.index(policy), known)
 
     def __len__(self) -> int:
-        return int(self.post.tally[0].entries)
+        return int(self.arrays.tally[0].entries)
 
     def reserve(self, links: int) -> None:
         """Make room for `links` more links, even if each leads to a different page."""
         needed = len(self) + links
-        if needed <= len(self.post.entry):
+        if needed <= len(self.arrays.entry):
             return
-        size = max(needed, 2 * len(self.post.entry))
+        size = max(needed, 2 * len(self.arrays.entry))
         entry = np.zeros(size, ENTRY)
-        entry[: len(self)] = self.post.entry[: len(self)]
+        entry[: len(self)] = self.arrays.entry[: len(self)]
         place = np.full(1 << (2 * size - 1).bit_length(), NO_KEY, np.int32)
-        self.post = self.post._replace(entry=entry, place=place)
-        settle_places(self.post)
+        self.arrays = self.arrays._replace(entry=entry, place=place)
+        settle_places(self.arrays)
 
     def take(self) -> Array:
         """Remove and return all entries, in the order in which their pages were first found. The filter counts them as sent."""
-        entries = self.post.entry[: len(self)].copy()
-        forget_entries(self.post)
-        self.post.place[:] = NO_KEY
+        entries = self.arrays.entry[: len(self)].copy()
+        forget_entries(self.arrays)
+        self.arrays.place[:] = NO_KEY
         return entries

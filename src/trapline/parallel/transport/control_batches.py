@@ -22,8 +22,10 @@ MAGIC = b"TLL1"
 class MessageKind(IntEnum):
     """What a control message says about its URL. The numbers are stored on disk: add new ones, never reuse one."""
 
-    TOLD = 1  # a page or a robots.txt names the URL as a sitemap, a feed or a schedule; or a sitemap or a feed lists it
-    AGAIN = 2  # a page that was fetched again links to the URL; `number`: the depth of that page
+    LISTED_URL = (
+        1  # a page or a robots.txt names the URL as a sitemap, a feed or a schedule; or a sitemap or a feed lists it
+    )
+    REFETCHED_LINK = 2  # a page that was fetched again links to the URL; `number`: the depth of that page
     ASK = 3  # request for the response at the URL (a redirected robots.txt); `number`: the partition that asks
     ANSWER = 4  # the response at the URL; `number`: the partition that asked
     SEED = 5  # a seed redirects to the URL, so its host or domain is in scope; `number`: the number of redirects

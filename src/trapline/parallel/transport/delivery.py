@@ -171,7 +171,7 @@ class Delivery:
         sender = line.partition
         while (frame := await line.receive()) is not None:
             kind, body = frame
-            if kind != FrameKind.PARCEL or len(body) < _NUMBER.size:
+            if kind != FrameKind.BATCH or len(body) < _NUMBER.size:
                 break
             (number,) = _NUMBER.unpack_from(body)
             await self._until_taken(body[_NUMBER.size :])
@@ -258,7 +258,7 @@ class _Sender:
             self.news.clear()
             room = _WINDOW - (sent - self._has)
             for number, body in self._message_batches.after(self._receiver, sent, room) if room > 0 else ():
-                line.send(FrameKind.PARCEL, _NUMBER.pack(number) + body)
+                line.send(FrameKind.BATCH, _NUMBER.pack(number) + body)
                 sent = number
                 await line.drain()
             await self.news.wait()

@@ -1,8 +1,8 @@
 """The binary format of a hand-over: what an old partition sends to a new one when the crawl grows. This module knows
 the format, and not which site belongs to which partition.
 
-    magic "TLH1" | JSON, compressed: [hosts and their addresses, pieces of sites, whether nothing follows, what was learned, what was
-    heard], each piece a row of its fields
+    magic "TLH1" | JSON, compressed: [hosts and their addresses, pieces of sites, whether nothing follows, what was learned, the
+    position in the signal inbox], each piece a row of its fields
 
 Numbers are written so that they are read back exactly, to the last bit; NaN may be among them. Bytes are written as
 Latin-1 text.
@@ -40,8 +40,8 @@ class MovedRefetch(NamedTuple):
 
 
 class Piece(NamedTuple):
-    """A site, or a part of its pages: waiting pages as in `SiteExport`, pages that were fetched or refused (`had`), and
-    pages that the crawl refetches (`again`)."""
+    """A site, or a part of its pages: waiting pages as in `SiteExport`, pages that were fetched or refused (`gone`), and
+    pages that the crawl refetches (`refetched`)."""
 
     site: str  # origin: scheme://host:port
     record: Mapping[str, float]
@@ -51,8 +51,8 @@ class Piece(NamedTuple):
     depths: Sequence[float] = ()
     tries: Sequence[float] = ()
     columns: Sequence[Sequence[float]] = ()
-    had: Sequence[str] = ()
-    again: Sequence[MovedRefetch] = ()
+    gone: Sequence[str] = ()
+    refetched: Sequence[MovedRefetch] = ()
     outcomes: Sequence[
         float
     ] = ()  # how often the site's signal channels were right; in the first piece with pages to refetch
@@ -60,7 +60,7 @@ class Piece(NamedTuple):
     @property
     def size(self) -> int:
         """Approximate size in bytes."""
-        return sum(map(len, self.waiting)) + sum(map(len, self.had)) + sum(one.size for one in self.again)
+        return sum(map(len, self.waiting)) + sum(map(len, self.gone)) + sum(one.size for one in self.refetched)
 
     def export(self, columns: int) -> SiteExport:
         """Return the waiting pages in the frontier's form. `columns`: the number of columns of its page rank. The page
@@ -82,28 +82,30 @@ class Contents(NamedTuple):
     sites: Sequence[Piece] = ()
     is_last: bool = False
     learned: Sequence[float] = ()  # what the refresher learned from all refetched pages
-    heard: tuple[str, int] | None = None  # in the last batch: the signal inbox, and the last signal read from it
+    inbox_position: tuple[str, int] | None = (
+        None  # in the last batch: the signal inbox, and the last signal read from it
+    )
 
 
-def pieces(site: str, export: SiteExport, waiting: Sequence[str], had: Sequence[str]) -> Iterator[Piece]:
-    """Yield a site of any size, in pieces that fit into a message batch. `had`: the URLs of pages that were fetched or
+def pieces(site: str, export: SiteExport, waiting: Sequence[str], gone: Sequence[str]) -> Iterator[Piece]:
+    """Yield a site of any size, in pieces that fit into a message batch. `gone`: the URLs of pages that were fetched or
     refused."""
     at = 0
     for part in export.parts(PIECE_PAGES) if waiting else ():
         numbers = (part.keys.tolist(), part.depths.tolist(), part.tries.tolist(), part.columns.tolist())
         yield Piece(site, part.record, part.remaining_delay_s, waiting[at : at + len(part.pages)], *numbers)
         at += len(part.pages)
-    for first in range(0, len(had), PIECE_PAGES):
-        yield Piece(site, export.record, export.remaining_delay_s, had=had[first : first + PIECE_PAGES])
+    for first in range(0, len(gone), PIECE_PAGES):
+        yield Piece(site, export.record, export.remaining_delay_s, gone=gone[first : first + PIECE_PAGES])
 
 
-def pieces_again(
+def refetch_pieces(
     site: str, export: SiteExport, outcomes: Sequence[float], pages: Iterable[MovedRefetch]
 ) -> Iterator[Piece]:
     """Yield the pages of a site that the crawl refetches, in pieces that fit into a message batch. There must be at
     least one page."""
     for part in parts(pages, lambda page: page.size):
-        yield Piece(site, export.record, export.remaining_delay_s, outcomes=outcomes, again=part)
+        yield Piece(site, export.record, export.remaining_delay_s, outcomes=outcomes, refetched=part)
         outcomes = ()
 
 
@@ -123,9 +125,9 @@ def decode(data: bytes) -> Contents:
         if data[:4] != MAGIC:
             raise ValueError(f"the data does not begin with {MAGIC.decode()}")
         hosts, sites, is_last, *more = json.loads(unpacked(data[4:]))
-        learned, heard = more or ((), None)  # an older version did not write them
+        learned, inbox_position = more or ((), None)  # an older version did not write them
         known = [(host, address) for host, address in hosts]
-        up_to = None if heard is None else (str(heard[0]), int(heard[1]))
+        up_to = None if inbox_position is None else (str(inbox_position[0]), int(inbox_position[1]))
         return Contents(known, [_piece(*site) for site in sites], bool(is_last), learned, up_to)
     except (
         zstandard.ZstdError,
@@ -141,7 +143,7 @@ def decode(data: bytes) -> Contents:
 
 def _piece(*fields: Any) -> Piece:
     piece = Piece(*fields)
-    return piece._replace(again=[MovedRefetch(url, depth, _page(*page)) for url, depth, page in piece.again])
+    return piece._replace(refetched=[MovedRefetch(url, depth, _page(*page)) for url, depth, page in piece.refetched])
 
 
 def _page(evidence: Sequence[float], whole: bool, copy: Sequence[Any] | None) -> MovedPage:

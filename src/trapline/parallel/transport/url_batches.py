@@ -17,7 +17,7 @@ from trapline.errors import ConfigError
 
 T = TypeVar("T")
 MAGIC = b"TLB1"
-PARCEL_BYTES = 1 << 20  # of URLs and files in one message batch, unless a single item has more
+BATCH_BYTES = 1 << 20  # of URLs and files in one message batch, unless a single item has more
 MOST_BYTES = 64 << 20  # limit of the decompressed size: a batch comes from another process, and is not trusted
 _WITH_SHARES = 1
 _SHARE = struct.Struct("<d")
@@ -73,7 +73,7 @@ def parts(things: Iterable[T], size: Callable[[T], int]) -> Iterator[list[T]]:
     part: list[T] = []
     total = 0
     for thing in things:
-        if part and total + size(thing) > PARCEL_BYTES:
+        if part and total + size(thing) > BATCH_BYTES:
             yield part
             part, total = [], 0
         part.append(thing)

@@ -43,7 +43,7 @@ class FrameKind(IntEnum):
     HELLO = 1
     PROOF = 2
     REFUSED = 3
-    PARCEL = 4
+    BATCH = 4
     RECEIVED = 5
     STATUS = 6
     ORDER = 7

@@ -9,9 +9,9 @@ evaluated at most once each time that it becomes hot, and a site is checked a fe
 import math
 
 from trapline.compiled.jit import b1, f8, helper, i8, void
+from trapline.frontier.core.revisits import open_at
 from trapline.frontier.layout import FrontierState as FrontierState
 from trapline.frontier.layout import StateType as FrontierType
-from trapline.frontier.revisits import open_at
 from trapline.frontier.rules import site_delay_s
 from trapline.refresh.core.layout import OPEN, PARKED, SHUT, RefreshState, StateType
 from trapline.refresh.core.queue import (
@@ -172,8 +172,8 @@ def count_slot(s: RefreshState, now: float) -> None:
     run.since_rebuild += 1
     run.since_raise += 1
     run.since_revision += 1
-    heard = run.signals if run.hears else 0
-    if run.revision > 0 and run.since_revision >= max(run.revision, run.growth * (run.slots + heard)):
+    signals = run.signals if run.hears else 0
+    if run.revision > 0 and run.since_revision >= max(run.revision, run.growth * (run.slots + signals)):
         revise(s, now)
 
 

@@ -10,7 +10,7 @@ import math
 
 from trapline.compiled.jit import b1, f8, helper, i8, shared, void
 from trapline.refresh.core.layout import (
-    CENSUS,
+    ACCESS_CLASSES,
     GRID,
     MORE_POINTS,
     NORMAL,
@@ -30,10 +30,10 @@ from trapline.rng import uniform
 # ---- The popularity of a page with n accesses. It is less than n suggests where n is large by chance, and more where n is small.
 #
 # The pages are a sample of an unknown mixture of Poisson rates. The mixture is learned from the numbers of pages with 0, 1, 2, ...
-# accesses (the census) by a few steps of expectation-maximisation over a grid of rates: the non-parametric maximum likelihood of Kiefer
-# and Wolfowitz 1956, in the form of Laird 1978. The estimate for a page with n accesses is the mean rate given n. For pages with more
-# accesses than the census distinguishes, the estimate is their own count. Cost: 64 x 32 x steps each time that the number of accesses has
-# grown by a tenth.
+# accesses (the access classes) by a few steps of expectation-maximisation over a grid of rates: the non-parametric maximum likelihood of
+# Kiefer and Wolfowitz 1956, in the form of Laird 1978. The estimate for a page with n accesses is the mean rate given n. For pages with
+# more accesses than the classes distinguish, the estimate is their own count. Cost: 64 x 32 x steps each time that the number of accesses
+# has grown by a tenth.
 #
 # In a live crawl old accesses count less: every half-life all counts are halved, and so is the time that they cover (`forget`). While
 # there are no accesses at all, the quality of the pages replaces them.
@@ -57,17 +57,17 @@ def _fill_likelihoods(s: RefreshState) -> None:
     for g in range(GRID):
         x = _expected(g)
         s.guess[0, g] = math.exp(-x)
-        for n in range(1, CENSUS - 1):
+        for n in range(1, ACCESS_CLASSES - 1):
             s.guess[n, g] = s.guess[n - 1, g] * x / n
 
 
 @helper(void(StateType))
 def _improve(s: RefreshState) -> None:
     """Make one step of expectation-maximisation: each rate gets the share of pages that it explains."""
-    shares = s.guess[CENSUS - 1]
+    shares = s.guess[ACCESS_CLASSES - 1]
     gained = s.best  # used as scratch space for GRID numbers
     gained[:GRID] = 1e-9
-    for n in range(CENSUS - 1):
+    for n in range(ACCESS_CLASSES - 1):
         if s.popular[0, n] > 0.0:
             likely = 0.0
             for g in range(GRID):
@@ -85,8 +85,8 @@ def learn_popularity(s: RefreshState, now: float) -> None:
     _fill_likelihoods(s)
     for _ in range(_STEPS):
         _improve(s)
-    shares = s.guess[CENSUS - 1]
-    for n in range(CENSUS - 1):
+    shares = s.guess[ACCESS_CLASSES - 1]
+    for n in range(ACCESS_CLASSES - 1):
         whole, mean = 0.0, 0.0
         for g in range(GRID):
             likely = shares[g] * s.guess[n, g]
@@ -101,7 +101,7 @@ def access_rate(s: RefreshState | PolicyView, page: int, now: float) -> float:
     run, n = s.run[0], s.page[page].accesses
     if run.accesses == 0 and run.quality > 0.0:
         return s.page[page].quality / run.quality * len(s.page) * _BY_QUALITY
-    if n < CENSUS - 1:
+    if n < ACCESS_CLASSES - 1:
         return s.popular[1, n]
     return n / max(now - run.forgotten_s, 1.0)
 
@@ -114,7 +114,7 @@ def forget(s: RefreshState, now: float) -> None:
     for page in range(len(s.page)):
         p = s.page[page]
         p.accesses = int(0.5 * p.accesses + 0.5 * (p.accesses % 2) * (2.0 * (uniform(p.id, run.cycle) < 0.5) - 1.0))
-        s.popular[0, min(p.accesses, CENSUS - 1)] += 1.0
+        s.popular[0, min(p.accesses, ACCESS_CLASSES - 1)] += 1.0
     run.forgotten_s = now - 0.5 * (now - run.forgotten_s)
     run.halved_s = now
     run.next_census = run.accesses
@@ -139,10 +139,10 @@ def note_access(s: RefreshState, page: int, now: float) -> None:
     """Record an access, and learn the popularity again when the accesses have grown by a tenth."""
     ask(s, s.run[0].on_access, page, now)
     p = s.page[page]
-    s.popular[0, min(p.accesses, CENSUS - 1)] -= 1.0
+    s.popular[0, min(p.accesses, ACCESS_CLASSES - 1)] -= 1.0
     p.accesses = min(p.accesses + 1, MOST_COUNTED)
     p.hits = min(p.hits + 1, MOST_COUNTED)
-    s.popular[0, min(p.accesses, CENSUS - 1)] += 1.0
+    s.popular[0, min(p.accesses, ACCESS_CLASSES - 1)] += 1.0
     run = s.run[0]
     run.accesses += 1
     if run.accesses >= run.next_census:

@@ -25,11 +25,11 @@ from trapline.refresh.core.queue import (
     shut_site,
     value_of,
 )
-from trapline.refresh.core.timers import come_back, hear, pass_time, relevel, set_timer
+from trapline.refresh.core.timers import come_back, pass_time, process_signal, relevel, set_timer
 
 # Events of a page, and other logged calls. The numbers are part of the log's format: add new ones, never reuse one. (_TOLD is no longer
 # written.)
-JOIN, CRAWLED, FAILED, RETURNED, LEAVE, ACCESSED, SIGNALLED, PUBLISHED, _TOLD, CHOSE, ASKED = range(1, 12)
+JOIN, CRAWLED, FAILED, RETURNED, LEAVE, ACCESSED, SIGNALLED, PUBLISHED, _UNUSED, CHOSE, TIME_PASSED = range(1, 12)
 ADOPTED, TRUSTED, LEARNED = range(12, 15)
 
 PRICE_KEEPS = 0.98  # weight of the old price in the moving average
@@ -69,7 +69,7 @@ def happen(handle: int, call: int, page: int, number: int, moment: float, now: f
         if is_first and number > 0:  # until now the popularity of all pages was derived from their quality
             rebuild(s, now)
     elif call == SIGNALLED:
-        hear(s, page, number, moment, now)
+        process_signal(s, page, number, moment, now)
     elif call == PUBLISHED:
         relevel(s, page)
         set_timer(s, page)
@@ -93,7 +93,7 @@ def _keep_up(s: RefreshState, now: float) -> None:
 
 
 @helper(f8(StateType, i8, f8))
-def worth_of(s: RefreshState, page: int, now: float) -> float:
+def value_now(s: RefreshState, page: int, now: float) -> float:
     """Return the page's value or, for a policy whose values are due times, the time for which the page has been due."""
     value = value_of(s, page, now)
     return now + value if s.run[0].still else value
@@ -113,7 +113,7 @@ def _fill(s: RefreshState, x: int, most: int, least: float, now: float, out: Arr
         if value_of(s, page, now) < first.key:
             settle(s, page, now)
             continue
-        if worth_of(s, page, now) < least:
+        if value_now(s, page, now) < least:
             break
         dequeue(s, page, CHOSEN)
         n += 1
@@ -142,11 +142,11 @@ def _choose_by_share(s: RefreshState, f: FrontierState, credit: Array, needs: fl
 
 @kernel(i8(i8, i8, f8, f8, Times, f8, Numbers, Times))
 def decide(
-    handle: int, frontier: int, now: float, least: float, credit: Array, needs: float, out: Array, worth: Array
+    handle: int, frontier: int, now: float, least: float, credit: Array, needs: float, out: Array, value: Array
 ) -> int:
     """Choose the pages to crawl and return their number; -1: no site is open, and no slot is counted.
 
-    `out` receives the site and the pages; worth[0] receives the value of the first page.
+    `out` receives the site and the pages; value[0] receives the value of the first page.
     """
     s = recall(handle)
     f = recall_frontier(frontier)
@@ -160,11 +160,11 @@ def decide(
     page = _choose_by_share(s, f, credit, needs, now)
     if page < 0:
         return 0
-    worth[0] = worth_of(s, page, now)
-    if worth[0] < least:
+    value[0] = value_now(s, page, now)
+    if value[0] < least:
         return 0
     x = s.page[page].site
-    note_price(s, worth[0])
+    note_price(s, value[0])
     dequeue(s, page, CHOSEN)
     out[0] = x
     out[1] = s.page[page].id
@@ -177,10 +177,10 @@ def decide(
 
 
 @helper(void(StateType, f8))
-def note_price(s: RefreshState, worth: float) -> None:
+def note_price(s: RefreshState, value: float) -> None:
     """Update the price: the moving average of the values of the chosen pages."""
     run = s.run[0]
-    run.price = worth if run.price == 0.0 else PRICE_KEEPS * run.price + (1.0 - PRICE_KEEPS) * worth
+    run.price = value if run.price == 0.0 else PRICE_KEEPS * run.price + (1.0 - PRICE_KEEPS) * value
 
 
 @kernel(void(i8, i8))
@@ -195,13 +195,13 @@ def look_again(handle: int, x: int) -> None:
 
 
 @kernel(void(i8, Numbers, i8, f8, f8))
-def repeat_choice(handle: int, slots: Array, n: int, worth: float, now: float) -> None:
+def repeat_choice(handle: int, slots: Array, n: int, value: float, now: float) -> None:
     """Repeat a logged decision: apply its effects on the evidence, without the search."""
     s = recall(handle)
     pass_time(s, now, False)
     count_slot(s, now)
     if n > 0:
-        note_price(s, worth)
+        note_price(s, value)
     for i in range(n):
         if s.page[slots[i]].place < CHOSEN:
             dequeue(s, slots[i], CHOSEN)

@@ -32,7 +32,7 @@ AUDITED, ONE_POINT, MORE_POINTS, PROMISED = 1, 2, 4, 8
 # has no page to crawl.
 OPEN, SHUT, IDLE = range(3)
 
-CENSUS = 65  # classes of pages by their number of accesses; the last class has all pages with 64 or more
+ACCESS_CLASSES = 65  # classes of pages by their number of accesses; the last class has all pages with 64 or more
 GRID = 32  # number of rates that evidence.py distinguishes
 BEST = 32  # number of values kept to find the floor
 BINS = 48  # number of bins for gaps between updates: gaps.py
@@ -147,7 +147,7 @@ RUN = record(
         ("waiting", "i8"),  # number of waiting pages
         ("since_rebuild", "i8"),  # number of slots since the last rebuild
         ("since_raise", "i8"),  # number of slots since the floor was last raised
-        ("since_revision", "i8"),  # number of slots since the last revision, plus signals if the policy hears them
+        ("since_revision", "i8"),  # number of slots since the last revision, plus signals if the policy uses them
         ("revision", "i8"),  # least number of slots and signals between two revisions; 0: there are no revisions
         ("growth", "f8"),  # and at least this share of all slots and signals so far
         ("next_census", "i8"),  # number of accesses at which evidence.py learns the popularity again
@@ -185,7 +185,9 @@ class PolicyView(NamedTuple):
     trust: Array  # TRUST[rows]: row 0 is for all
     point: Array  # POINT: published points; those of a page are contiguous and sorted by time
     option: Array  # f8: the policy's options, in their order
-    popular: Array  # f8[2, CENSUS]: number of pages by their accesses; expected accesses per second of such a page
+    popular: (
+        Array  # f8[2, ACCESS_CLASSES]: number of pages by their accesses; expected accesses per second of such a page
+    )
     gaps: Array  # f8[6, BINS]: see policies/gaps.py
     totals: Array  # f8[16]: numbers of the policy that belong to no page
 
@@ -210,7 +212,7 @@ class RefreshState(NamedTuple):
     sites: Array  # ENTRY[2, sites]: heap of the open sites by their best page; heap of the shut sites by when they open
     timer: Array  # ENTRY: heap of pages by their next point or return, earliest first
     best: Array  # f8[BEST]
-    guess: Array  # f8[CENSUS, GRID]: scratch space of evidence.py; its last row holds the shares of the rates
+    guess: Array  # f8[ACCESS_CLASSES, GRID]: scratch space of evidence.py; its last row holds the shares of the rates
 
 
 class Sizes(NamedTuple):
@@ -236,7 +238,7 @@ def allocate(size: Sizes) -> RefreshState:
         trust=np.zeros(size.rows, TRUST),
         point=np.zeros(size.points, POINT),
         option=np.zeros(size.options, np.float64),
-        popular=np.zeros((2, CENSUS), np.float64),
+        popular=np.zeros((2, ACCESS_CLASSES), np.float64),
         gaps=np.ones((6, BINS), np.float64),
         totals=np.zeros(16, np.float64),
         waiting=np.zeros(size.queued, ENTRY),
@@ -247,7 +249,7 @@ def allocate(size: Sizes) -> RefreshState:
         sites=np.zeros((2, size.sites), ENTRY),
         timer=np.zeros(size.timers, ENTRY),
         best=np.zeros(BEST, np.float64),
-        guess=np.full((CENSUS, GRID), 1.0 / GRID),
+        guess=np.full((ACCESS_CLASSES, GRID), 1.0 / GRID),
     )
     state.trust["keeps"], state.trust["most"] = 1.0, CERTAIN
     return state

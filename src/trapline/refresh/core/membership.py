@@ -7,7 +7,7 @@ import math
 
 from trapline.compiled.jit import b1, f8, helper, i8, void
 from trapline.refresh.core.evidence import note_crawl
-from trapline.refresh.core.layout import AWAY, CENSUS, CHOSEN, HOT, PARKED, WAITS, RefreshState, StateType
+from trapline.refresh.core.layout import ACCESS_CLASSES, AWAY, CHOSEN, HOT, PARKED, WAITS, RefreshState, StateType
 from trapline.refresh.core.queue import dequeue, enqueue, let_wait, make_block_room, make_hot, rebuild, settle, value_of
 from trapline.refresh.core.timers import come_back, judge_channel, relevel, set_timer
 
@@ -28,7 +28,7 @@ def _enter(s: RefreshState, page: int) -> bool:
         return False
     s.site[p.site].members += 1
     p.timer = -1
-    s.popular[0, min(p.accesses, CENSUS - 1)] += 1.0
+    s.popular[0, min(p.accesses, ACCESS_CLASSES - 1)] += 1.0
     run.quality += p.quality
     if run.share > 0.0:
         run.revision = max(LEAST_REVISION, int(run.share * len(s.page) + 0.5))
@@ -125,7 +125,7 @@ def page_leaves(s: RefreshState, page: int, moves: bool) -> None:
     p.point = p.point_end
     set_timer(s, page)
     s.site[p.site].members -= 1
-    s.popular[0, min(p.accesses, CENSUS - 1)] -= 1.0
+    s.popular[0, min(p.accesses, ACCESS_CLASSES - 1)] -= 1.0
     run.quality -= p.quality
     if page != len(s.page) - 1:
         _move_page(s, len(s.page) - 1, page)

@@ -18,7 +18,7 @@ O(log pages) on average.
 import math
 
 from trapline.compiled.jit import b1, f8, helper, i8, void
-from trapline.frontier.heap import remove, replace, sift_up
+from trapline.frontier.core.heap import remove, replace, sift_up
 from trapline.refresh.core.evidence import ask
 from trapline.refresh.core.layout import (
     BEST,

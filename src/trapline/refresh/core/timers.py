@@ -9,7 +9,7 @@ adds and removes pages.
 import math
 
 from trapline.compiled.jit import b1, f8, helper, i8, void
-from trapline.frontier.heap import remove, replace, sift_up
+from trapline.frontier.core.heap import remove, replace, sift_up
 from trapline.refresh.core.evidence import SAME_S, ask, forget, note_point, note_signal
 from trapline.refresh.core.layout import AUDITED, AWAY, NORMAL, PROMISED, SMART, SUPER, RefreshState, StateType
 from trapline.refresh.core.queue import enqueue, heed, rebuild, settle, value_of
@@ -113,7 +113,7 @@ AUDIT = 0.03  # share of a struck-out channel's signals that are followed
 
 
 @helper(void(StateType, i8, i8, f8))
-def tell_site(s: RefreshState, x: int, row: int, now: float) -> None:
+def set_site_channel(s: RefreshState, x: int, row: int, now: float) -> None:
     """Set the row of trust that signals the site's updates from now on; 0: none."""
     site = s.site[x]
     site.row = row
@@ -124,12 +124,12 @@ def tell_site(s: RefreshState, x: int, row: int, now: float) -> None:
 
 
 @helper(void(StateType, i8, i8, f8, f8))
-def hear(s: RefreshState, page: int, row: int, moment: float, now: float) -> None:
+def process_signal(s: RefreshState, page: int, row: int, moment: float, now: float) -> None:
     """Process a signal from a row of trust about a change at `moment`."""
     p = s.page[page]
-    told = s.trust[row]
-    told.heard += 1
-    if moment < p.crawled_s - SAME_S or (told.unverified and p.level == NORMAL):
+    channel = s.trust[row]
+    channel.heard += 1
+    if moment < p.crawled_s - SAME_S or (channel.unverified and p.level == NORMAL):
         return
     at_s = min(now, max(moment, p.crawled_s, p.last_signal_s))
     believed_more = precision_of(s, row) > precision_of(s, p.trust)
@@ -139,12 +139,12 @@ def hear(s: RefreshState, page: int, row: int, moment: float, now: float) -> Non
             heed(s, page, now)
         return
     if is_struck_out(s, row):
-        if told.unverified or uniform(p.id, told.heard) >= AUDIT:
+        if channel.unverified or uniform(p.id, channel.heard) >= AUDIT:
             return
         p.marks |= AUDITED
         p.level = max(p.level, SMART)
-    elif not told.unverified and s.site[p.site].row == 0:
-        tell_site(s, p.site, row, now)
+    elif not channel.unverified and s.site[p.site].row == 0:
+        set_site_channel(s, p.site, row, now)
     if p.signals == 0 or believed_more:
         p.trust = row
     note_signal(s, page, at_s)
@@ -156,5 +156,5 @@ def judge_channel(s: RefreshState, page: int, now: float) -> None:
     """After a crawl, stop using the channel of the page's site if it has been struck out."""
     x = s.page[page].site
     if s.site[x].row > 0 and is_struck_out(s, s.site[x].row):
-        tell_site(s, x, 0, now)
+        set_site_channel(s, x, 0, now)
     relevel(s, page)

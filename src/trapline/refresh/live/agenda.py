@@ -32,7 +32,7 @@ _MOST_SITE_CREDIT = 10.0  # pages; about a visit
 _BURST_S = 1.0  # seconds of the rate that may come together
 # A crawl of few sites requests nothing during their delays, and then a whole visit. So the bucket keeps what the rate left unused in a
 # delay of this length, up to a visit of this many pages.
-_REST_S, _VISIT = 15.0, 10.0
+_DELAY_S, _VISIT = 15.0, 10.0
 
 
 def burst_of(rate: float) -> float:
@@ -41,7 +41,7 @@ def burst_of(rate: float) -> float:
     >>> burst_of(0.01), burst_of(0.4), burst_of(2.0), burst_of(50.0)
     (1.0, 6.0, 10.0, 50.0)
     """
-    return max(1.0, rate * _BURST_S, min(rate * _REST_S, _VISIT))
+    return max(1.0, rate * _BURST_S, min(rate * _DELAY_S, _VISIT))
 
 
 class Turns:
@@ -92,18 +92,18 @@ class Turns:
         """
         return self._at_site, -math.inf if self._price is not None else 1.0 - self._share - 1e-6
 
-    def at_site(self, site: int, new: int, again: int) -> None:
-        """Count requested pages of a site at which pages of both kinds wait: `new` pages and `again` refetches."""
+    def at_site(self, site: int, new: int, refetches: int) -> None:
+        """Count requested pages of a site at which pages of both kinds wait: `new` pages and `refetches` refetched pages."""
         if site >= len(self._at_site):
             self._at_site = resized(self._at_site, 2 * site, len(self._at_site))
-        credit = float(self._at_site[site]) + self._share * new - (1.0 - self._share) * again
+        credit = float(self._at_site[site]) + self._share * new - (1.0 - self._share) * refetches
         self._at_site[site] = max(min(credit, _MOST_SITE_CREDIT), -_MOST_SITE_CREDIT)
 
     def new(self, pages: int) -> None:
         """Count requested new pages."""
         self._credit = min(self._credit + self._share * pages, _MOST_CREDIT)
 
-    def again(self, pages: int) -> None:
+    def count_refetches(self, pages: int) -> None:
         """Count refetches; there must be no more than `most` allowed."""
         self._credit = max(self._credit - (1.0 - self._share) * pages, -_MOST_CREDIT)
         if self._rate < math.inf:
@@ -130,8 +130,8 @@ class Agenda:
     def next(self, now: float) -> Visit | WaitUntil | Rescore | Drained:
         """Answer like `Frontier.next`, but the visit may be a revisit."""
         turns = self._turns
-        asked = turns.is_first(now) and self.goes_on
-        visit = self._revisit(now, *turns.of_sites()) if asked else None
+        tried = turns.is_first(now) and self.goes_on
+        visit = self._revisit(now, *turns.of_sites()) if tried else None
         if visit is not None:
             return visit
         answer = self._frontier.next(now)
@@ -142,7 +142,7 @@ class Agenda:
             return answer
         if isinstance(answer, Rescore) or not self.goes_on:
             return answer
-        return (self._revisit(now) if turns.may(now) and not asked else None) or self._wait(answer, now)
+        return (self._revisit(now) if turns.may(now) and not tried else None) or self._wait(answer, now)
 
     @property
     def goes_on(self) -> bool:
@@ -167,7 +167,7 @@ class Agenda:
         for page in choice.pages[len(visit.pages) :]:
             self.refresher.returned(page, now)
         self.under_way.update(visit.pages)
-        self._turns.again(len(visit.pages))
+        self._turns.count_refetches(len(visit.pages))
         if self._has_new(visit.site):
             self._turns.at_site(visit.site, 0, len(visit.pages))
         return visit
@@ -183,24 +183,24 @@ class Agenda:
         result: int,
         now: float,
         changed: bool | None,
-        worth: float = 1.0,
+        quality: float = 1.0,
         age_s: float = math.inf,
     ) -> None:
         """Report the result of a page to the refresher, after it was reported to the frontier.
 
-        `changed`: whether a refetched page differs from the copy; None: unknown, which counts as no change. `worth`: the quality
+        `changed`: whether a refetched page differs from the copy; None: unknown, which counts as no change. `quality`: the quality
         of a new page, which is used as long as no page was accessed. `age_s`: time since the page last changed, as its server
         states; infinity: the server does not state it.
         """
-        refresher, again = self.refresher, page in self.under_way
+        refresher, is_refetch = self.refresher, page in self.under_way
         self.under_way.discard(page)
-        if result == FETCHED and again:
+        if result == FETCHED and is_refetch:
             refresher.crawled(page, now, bool(changed), age_s)
         elif result == FETCHED:
-            refresher.join(page, site, now, worth)
-        elif again and result == REFUSED:
+            refresher.join(page, site, now, quality)
+        elif is_refetch and result == REFUSED:
             refresher.leave(page, now)
-        elif again:
+        elif is_refetch:
             refresher.failed(page, now)
 
     def gone(self, page: int, now: float) -> None:

@@ -180,7 +180,7 @@ def _chose(memory: Memory, channels: Channels, entry: LoggedCall) -> None:
 
 
 def _let_time_pass(memory: Memory, channels: Channels, entry: LoggedCall) -> None:
-    kernels.happen(memory.handle, kernels.ASKED, 0, 0, 0.0, entry.now)
+    kernels.happen(memory.handle, kernels.TIME_PASSED, 0, 0, 0.0, entry.now)
 
 
 _CALLS: dict[int, Callable[[Memory, Channels, LoggedCall], None]] = {
@@ -193,9 +193,9 @@ _CALLS: dict[int, Callable[[Memory, Channels, LoggedCall], None]] = {
     kernels.SIGNALLED: _signalled,
     kernels.PUBLISHED: _published,
     kernels.CHOSE: _chose,
-    kernels.ASKED: _let_time_pass,
+    kernels.TIME_PASSED: _let_time_pass,
     kernels.ADOPTED: _adopted,
     kernels.TRUSTED: _trusted,  # its `page` is a site
     kernels.LEARNED: _learned,
 }
-_OF_NO_PAGE = (kernels.ASKED, kernels.TRUSTED, kernels.LEARNED)
+_OF_NO_PAGE = (kernels.TIME_PASSED, kernels.TRUSTED, kernels.LEARNED)

@@ -36,7 +36,7 @@ def explain(memory: Memory, policy: Policy, slot: int, at_s: float, started: flo
         "trust": None if page.level == NORMAL else _trust(view, slot),
         "next_point": None if point is None else {"at": started + float(point.at_s), "p": float(point.p)},
         "value": value,
-        "worth": at_s + value if policy.still else value,
+        "rank_value": at_s + value if policy.still else value,
         "price": float(run.price),
         "place": _PLACES.get(int(page.place), "waits for its site" if s.site[page.site].place == SHUT else "competes"),
         "due": started + max(at_s, _due_s(memory, slot, value)),

@@ -17,7 +17,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from trapline.errors import ConfigError
-from trapline.refresh.core.layout import AWAY, CENSUS, GRID, PAGE, POINT, Array, RefreshState
+from trapline.refresh.core.layout import ACCESS_CLASSES, AWAY, GRID, PAGE, POINT, Array, RefreshState
 from trapline.refresh.live.channels import ALL_SITES, MOST_CHANNELS, MOST_POINTS, NOT_VERIFIED, Channels
 from trapline.refresh.live.memory import Memory
 
@@ -87,7 +87,7 @@ def row_of_all(memory: Memory, channels: Channels) -> Array:
     """Return the row of all pages."""
     s, run = memory.whole, memory.whole.run[0]
     rows = [[_channel(s, row), *_outcomes(s, row)] for row in channels.rows_of(ALL_SITES)]
-    learned = (s.popular[1], s.guess[CENSUS - 1], s.gaps.ravel(), s.totals)
+    learned = (s.popular[1], s.guess[ACCESS_CLASSES - 1], s.gaps.ravel(), s.totals)
     return np.concatenate([[float(run[name]) for name in _RUN], *learned, _outcomes(s, 0), *rows])
 
 
@@ -132,7 +132,7 @@ def check_site(row: Sequence[float]) -> Array:
 def check_all(memory: Memory, row: Sequence[float]) -> Array:
     """Return the row of all pages as an array. Raise ConfigError if it is invalid."""
     given, s = _numbers(row), memory.whole
-    size, fixed = 1 + len(_TRUST), len(_RUN) + CENSUS + GRID + s.gaps.size + len(s.totals) + len(_TRUST)
+    size, fixed = 1 + len(_TRUST), len(_RUN) + ACCESS_CLASSES + GRID + s.gaps.size + len(s.totals) + len(_TRUST)
     _refuse_unless(len(given) >= fixed and (len(given) - fixed) % size == 0)
     counts, pace = given[: len(_POPULARITY + _CRAWLS)], given[len(_RUN) - 1 : len(_RUN)]
     _refuse_unless(_are_finite(counts, pace, given[fixed - len(_TRUST) :]) and (counts >= 0.0).all() and pace[0] > 0.0)
@@ -199,11 +199,11 @@ def put_site(memory: Memory, channels: Channels, site: int, row: Array) -> None:
 def put_all(memory: Memory, channels: Channels, row: Array) -> None:
     """Write those kinds of learned numbers of which nothing is known here yet."""
     s, run = memory.whole, memory.whole.run[0]
-    sizes = (len(_RUN), CENSUS, GRID, s.gaps.size, len(s.totals), len(_TRUST))
+    sizes = (len(_RUN), ACCESS_CLASSES, GRID, s.gaps.size, len(s.totals), len(_TRUST))
     counts, popular, shares, gaps, totals, of_all, rest = np.split(row, np.cumsum(sizes))
     known = dict(zip(_RUN, counts.tolist(), strict=True))
     if run.accesses == 0 and known["accesses"] > 0:
-        s.popular[1], s.guess[CENSUS - 1] = popular, shares
+        s.popular[1], s.guess[ACCESS_CLASSES - 1] = popular, shares
         _set(run, _POPULARITY, known)
     if run.crawls == 0:
         _set(run, _CRAWLS, known)

@@ -57,7 +57,7 @@ class Refresher:
         self.memory.whole.run[0].started = started
         self.log = RefreshLog()
         self._channels = Channels(self.memory, self.rules)
-        self._out, self._worth = np.zeros(MOST_PER_VISIT + 1, np.int64), np.zeros(1)
+        self._out, self._value = np.zeros(MOST_PER_VISIT + 1, np.int64), np.zeros(1)
 
     def __contains__(self, page: int) -> bool:
         """Return whether the page has joined and has not left."""
@@ -207,15 +207,15 @@ class Refresher:
         at_s = self._at(now)
         matters = self._something_is_due(at_s)
         handles = self.memory.handle, frontier.handle
-        n = int(kernels.decide(*handles, at_s, least, credit, needs, self._out, self._worth))
+        n = int(kernels.decide(*handles, at_s, least, credit, needs, self._out, self._value))
         if n < 0:
             if matters:
-                self.log.write(LoggedCall(kernels.ASKED, 0, 0, 0.0, at_s, NOTHING))
+                self.log.write(LoggedCall(kernels.TIME_PASSED, 0, 0, 0.0, at_s, NOTHING))
             return None
         site, *pages = self._out[: n + 1].tolist() if n > 0 else [0]
-        worth = float(self._worth[0]) if n > 0 else 0.0
-        self.log.write(LoggedCall(kernels.CHOSE, 0, site, worth, at_s, np.array(pages, np.float64)))
-        return Choice(site, pages, worth) if n > 0 else None
+        value = float(self._value[0]) if n > 0 else 0.0
+        self.log.write(LoggedCall(kernels.CHOSE, 0, site, value, at_s, np.array(pages, np.float64)))
+        return Choice(site, pages, value) if n > 0 else None
 
     def _something_is_due(self, at_s: float) -> bool:
         """Return whether time up to `at_s` brings an event (refresh/core/timers.py). The call must then be logged, because a replay of the

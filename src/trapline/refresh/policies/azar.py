@@ -66,6 +66,6 @@ POLICY = Policy(
     growth=0.25,
     columns=("accesses per second", "changes per second", "crawls per second"),
     options={"estimator": 0.0, "floor": 0.0},
-    hears=False,
+    uses_signals=False,
     ways={"estimator": ESTIMATORS},
 )

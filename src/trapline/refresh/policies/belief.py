@@ -26,15 +26,15 @@ from trapline.refresh.policies.gaps import age_of, expected_signals
 from trapline.refresh.policies.trust import believed, precision, signal_rate
 
 # Columns. SILENT: the probability that there was an update at a published point without a signal (-1: a page without signals, see
-# above). The others are aged sums. Of a page with signals: HEARD signals, UNTOLD updates without a signal, TOLD updates that a signal
+# above). The others are aged sums. Of a page with signals: SIGNALS received, UNSIGNALLED updates, SIGNALLED updates that a signal
 # could have announced, TRUE signals. Of a page without signals: crawls, crawls that found something new, seconds between the crawls.
-SILENT, HEARD, UNTOLD, TOLD, TRUE = range(5)
-CRAWLS, CHANGES, WATCHED_S = HEARD, UNTOLD, TOLD
+SILENT, SIGNALS, UNSIGNALLED, SIGNALLED, TRUE = range(5)
+CRAWLS, CHANGES, WATCHED_S = SIGNALS, UNSIGNALLED, SIGNALLED
 COLUMNS = ("silent", "signals or crawls", "untold or changes", "told or seconds", "true signals")
-# Totals over all pages: UNTOLD and TOLD, as above.
-ALL_UNTOLD, ALL_TOLD = range(2)
-ODDS, ODDS_WORTH = 0.2, 2.0  # o before anything is learned, and the number of updates that this prior counts for
-OWN_WORTH = 4.0  # number of signals, or updates, that the prior from other pages counts for
+# Totals over all pages: UNSIGNALLED and SIGNALLED, as above.
+ALL_UNSIGNALLED, ALL_SIGNALLED = range(2)
+ODDS, ODDS_WEIGHT = 0.2, 2.0  # o before anything is learned, and the number of updates that this prior counts for
+PRIOR_WEIGHT = 4.0  # number of signals, or updates, that the prior from other pages counts for
 
 
 @shared
@@ -62,17 +62,17 @@ def true_share(s: PolicyView, page: int) -> float:
     if not is_begun(s, page):
         return of_site
     own = s.columns[page]
-    return min(CERTAIN, (own[TRUE] + OWN_WORTH * of_site) / (own[HEARD] + OWN_WORTH))
+    return min(CERTAIN, (own[TRUE] + PRIOR_WEIGHT * of_site) / (own[SIGNALS] + PRIOR_WEIGHT))
 
 
 @shared
-def untold_odds(s: PolicyView, page: int) -> float:
+def unsignalled_odds(s: PolicyView, page: int) -> float:
     """Return o, the number of unsignalled updates of the page per signalled update."""
-    of_all = (s.totals[ALL_UNTOLD] + ODDS_WORTH * ODDS) / (s.totals[ALL_TOLD] + ODDS_WORTH)
+    of_all = (s.totals[ALL_UNSIGNALLED] + ODDS_WEIGHT * ODDS) / (s.totals[ALL_SIGNALLED] + ODDS_WEIGHT)
     if not is_begun(s, page):
         return of_all
     own = s.columns[page]
-    return (own[UNTOLD] + OWN_WORTH * of_all) / (own[TOLD] + OWN_WORTH)
+    return (own[UNSIGNALLED] + PRIOR_WEIGHT * of_all) / (own[SIGNALLED] + PRIOR_WEIGHT)
 
 
 @shared
@@ -82,7 +82,7 @@ def silent(s: PolicyView, page: int) -> float:
 
 
 @shared
-def told(s: PolicyView, page: int, now: float, rate: float) -> float:
+def signal_opportunity(s: PolicyView, page: int, now: float, rate: float) -> float:
     """Return T: the number of signals since the last crawl or, if there are none, the probability that one would have come."""
     p = s.page[page]
     if p.signals > 0:
@@ -109,16 +109,20 @@ def note_belief(s: PolicyView, page: int) -> None:
 def learn_from_crawl(s: PolicyView, page: int, now: float, age: float) -> None:
     """Learn pi and o from a crawl of a page with signals. The k-th last crawl counts age^k."""
     own, n = s.columns[page], s.page[page].signals
-    pi, o, t = true_share(s, page), untold_odds(s, page), told(s, page, now, signal_rate(s, page, now))
+    pi, o, t = (
+        true_share(s, page),
+        unsignalled_odds(s, page),
+        signal_opportunity(s, page, now, signal_rate(s, page, now)),
+    )
     fresh = math.exp(-o * pi * t) * (1.0 - pi) ** n * (1.0 - own[SILENT])
     share = pi * s.run[0].changed / max(1e-9, 1.0 - fresh)
     own[SILENT] = 0.0
     if n == 0:
-        own[UNTOLD] = age * own[UNTOLD] + o * t * share
-        own[TOLD] = age * own[TOLD] + pi * t
-        s.totals[ALL_UNTOLD] += o * t * share
-        s.totals[ALL_TOLD] += pi * t
+        own[UNSIGNALLED] = age * own[UNSIGNALLED] + o * t * share
+        own[SIGNALLED] = age * own[SIGNALLED] + pi * t
+        s.totals[ALL_UNSIGNALLED] += o * t * share
+        s.totals[ALL_SIGNALLED] += pi * t
     else:
         own[TRUE] = age * own[TRUE] + n * share
-        own[HEARD] = age * own[HEARD] + n
+        own[SIGNALS] = age * own[SIGNALS] + n
         note_belief(s, page)

@@ -18,4 +18,6 @@ def index(s: PolicyView, page: int, now: float) -> float:
     return access_rate(s, page, now) * lost(learned_rate(s, page, now, 0), now - s.page[page].crawled_s)
 
 
-POLICY = Policy("cgm", index, on_crawl=learn, options={"estimator": 0.0}, hears=False, ways={"estimator": ESTIMATORS})
+POLICY = Policy(
+    "cgm", index, on_crawl=learn, options={"estimator": 0.0}, uses_signals=False, ways={"estimator": ESTIMATORS}
+)

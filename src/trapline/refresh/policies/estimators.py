@@ -77,7 +77,7 @@ GROUPS = 5
 ESTIMATORS = (
     Way("closed"),
     Way("mle", ("rate", "unchanged_s", *("intervals with a change",) * GROUPS)),
-    Way("complete", hears=True),
+    Way("complete", uses_signals=True),
     Way("last-modified", ("unchanged_s",)),
     Way("online", ("rate",)),
 )

@@ -29,7 +29,7 @@ from trapline.refresh.policies.trust import kept_share, signal_rate, unannounced
 # ones. One gap and one unit of time in each bin, and one unit of H, are subtracted again when they are read; the ones in the other rows
 # mean that gaps are Poisson.
 ENDED, ENDED_TIME, OPEN, OPEN_TIME, HAZARD, INDEX = range(6)
-REST, EXCESS = OPEN, OPEN_TIME
+RESIDUAL, EXCESS = OPEN, OPEN_TIME
 _ONE = 1.0
 PRIOR = 0.5  # number of events that the prior of a bin counts for
 _FIRST = (
@@ -124,7 +124,7 @@ def _look_ahead(s: PolicyView, b: int) -> None:
         survival = left
         least = min(least, integral / max(1.0 - survival, 1e-12))
     s.gaps[INDEX, b] = least
-    s.gaps[REST, b] = integral
+    s.gaps[RESIDUAL, b] = integral
 
 
 @shared
@@ -145,9 +145,9 @@ def break_even(s: PolicyView, age: float) -> float:
 
 
 @shared
-def mean_rest(s: PolicyView, age: float) -> float:
+def mean_residual(s: PolicyView, age: float) -> float:
     """Return M(a)."""
-    return _between(s, REST, age)
+    return _between(s, RESIDUAL, age)
 
 
 @shared
@@ -235,4 +235,4 @@ def by_points_s(s: PolicyView, page: int, now: float, r: float, load: float, gap
             looked += 1
         if looked == AHEAD:
             break
-    return min(gaps_s / unannounced, least_s, integral_s + survival * mean_rest(s, age) / (r * load))
+    return min(gaps_s / unannounced, least_s, integral_s + survival * mean_residual(s, age) / (r * load))

@@ -47,8 +47,8 @@ def on_revision(s: PolicyView, page: int, now: float) -> float:
         price, total = math.exp(middle), 0.0
         for i in range(len(s.page)):
             mu, d = s.columns[i, ACCESSED], s.columns[i, CHANGES]
-            told = s.page[i].level != NORMAL
-            rate = min(d, mu / price) if told else 0.5 * (math.sqrt(d * d + 4.0 * mu * d / price) - d)
+            is_signalled = s.page[i].level != NORMAL
+            rate = min(d, mu / price) if is_signalled else 0.5 * (math.sqrt(d * d + 4.0 * mu * d / price) - d)
             s.columns[i, RATE] = rate
             total += rate
         low, high = (middle, high) if total > s.run[0].slots_per_s else (low, middle)

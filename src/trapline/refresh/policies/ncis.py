@@ -60,10 +60,10 @@ def more_than(k: int, x: float) -> float:
 @shared
 def exact_s(n: int, t: float, alpha: float, nu: float, gamma: float) -> float:
     """Return V for one access per second, by the sums."""
-    both, told = alpha + gamma, math.log(gamma / nu)
+    both, log_ratio = alpha + gamma, math.log(gamma / nu)
     if n == 0 and both * t < SMALL:
         return 0.5 * alpha * t * t  # the first term of the series: the difference below would be rounding error only
-    beta = told / alpha
+    beta = log_ratio / alpha
     terms = int(n + t / beta) + 1
     if terms > MOST_TERMS:
         return cheap_s(n, t, alpha, nu, gamma)
@@ -73,7 +73,7 @@ def exact_s(n: int, t: float, alpha: float, nu: float, gamma: float) -> float:
         fresh_s += weight * more_than(k, both * x)
         events += more_than(k, gamma * x)
         weight *= nu / both
-    return fresh_s - events / gamma * math.exp(-alpha * t - n * told)
+    return fresh_s - events / gamma * math.exp(-alpha * t - n * log_ratio)
 
 
 @shared

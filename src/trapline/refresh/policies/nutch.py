@@ -44,5 +44,5 @@ POLICY = Policy(
     on_crawl=on_crawl,
     columns=("interval_s",),
     options={"increase": 0.4, "decrease": 0.2},
-    hears=False,
+    uses_signals=False,
 )

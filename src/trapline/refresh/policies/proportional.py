@@ -21,6 +21,6 @@ POLICY = Policy(
     changes_missed,
     on_crawl=learn,
     options={"estimator": 0.0},
-    hears=False,
+    uses_signals=False,
     ways={"estimator": ESTIMATORS},
 )

@@ -43,10 +43,10 @@ from trapline.refresh.policies.belief import (
     begin_anew,
     is_begun,
     learn_from_crawl,
+    signal_opportunity,
     silent,
-    told,
     true_share,
-    untold_odds,
+    unsignalled_odds,
 )
 from trapline.refresh.policies.estimators import access_rate, lost, rate_of
 from trapline.refresh.policies.gaps import by_gaps_s, by_points_s, has_points, learn_gaps, note_gap
@@ -62,7 +62,7 @@ def stale_share(s: PolicyView, page: int, now: float, rate: float, pi: float, o:
     """Return `stale`. `rate`: signals per second; `all_false`: the probability that all signals since the last crawl were false."""
     n, hidden = s.page[page].signals, silent(s, page)
     if n == 0:
-        known = pi * (1.0 + o) * lost(o * pi, told(s, page, now, rate))
+        known = pi * (1.0 + o) * lost(o * pi, signal_opportunity(s, page, now, rate))
         return 1.0 - (1.0 - known) * (1.0 - hidden * hidden)
     fresh = math.exp(-o * pi * n) * all_false * (1.0 - hidden)
     return max(0.0, 1.0 - fresh * (1.0 + (o + 1.0) * pi * n + hidden))
@@ -89,17 +89,17 @@ def value(s: PolicyView, page: int, now: float) -> float:
     p = s.page[page]
     mu, t = access_rate(s, page, now), now - p.crawled_s
     if p.level == NORMAL:
-        worth = mu * lost(own_rate(s, page), t)
+        gain = mu * lost(own_rate(s, page), t)
     else:
-        pi, o, rate = true_share(s, page), untold_odds(s, page), signal_rate(s, page, now)
+        pi, o, rate = true_share(s, page), unsignalled_odds(s, page), signal_rate(s, page, now)
         lasting = by_gaps_s(s, page, now, rate, pi * (1.0 + o))
         if has_points(s, page):
             lasting = by_points_s(s, page, now, rate, pi * (1.0 + o), lasting)
         all_false = (1.0 - pi) ** p.signals
-        worth = mu * gained_s(s, lasting, 1.0 - all_false) * stale_share(s, page, now, rate, pi, o, all_false)
+        gain = mu * gained_s(s, lasting, 1.0 - all_false) * stale_share(s, page, now, rate, pi, o, all_false)
     if s.option[KAPPA] == 0.0:
-        return worth
-    return worth * (now - p.first_signal_s if p.signals > 0 else 0.5 * t) ** s.option[KAPPA]
+        return gain
+    return gain * (now - p.first_signal_s if p.signals > 0 else 0.5 * t) ** s.option[KAPPA]
 
 
 @rule
@@ -114,7 +114,7 @@ def on_point(s: PolicyView, page: int, now: float) -> float:
     """Update SILENT if no signal came with the point: there was no update, or no signal was sent for it."""
     p = s.page[page]
     if now - p.last_signal_s > SAME_S and is_begun(s, page):
-        o = untold_odds(s, page)
+        o = unsignalled_odds(s, page)
         point = s.point[p.point]
         likely = min(CERTAIN, kept_share(s, point.row) * point.p)
         likely *= o / (1.0 + o - likely)

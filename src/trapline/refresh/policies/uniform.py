@@ -16,4 +16,4 @@ def longest_ago(s: PolicyView, page: int, now: float) -> float:
     return -s.page[page].crawled_s
 
 
-POLICY = Policy("uniform", longest_ago, still=True, hears=False)
+POLICY = Policy("uniform", longest_ago, still=True, uses_signals=False)

@@ -107,7 +107,7 @@ def _crawl(s: RefreshState, f: FrontierState, truth: Truth, streams: Streams) ->
 
 
 @helper(void(StateType, StreamsType))
-def _hear(s: RefreshState, streams: Streams) -> None:
+def _take_signal(s: RefreshState, streams: Streams) -> None:
     c = streams.cursor[0]
     event = streams.signal[c.signal]
     note_signal(s, event.page, event.at_s)
@@ -159,7 +159,7 @@ def replay_on(handle: int, frontier: int, truth: Truth, streams: Streams, most: 
         if kind == UPDATE:
             _update(truth, streams)
         elif kind == SIGNAL:
-            _hear(s, streams)
+            _take_signal(s, streams)
         elif kind == POINT:
             _pass_point(s, streams)
         elif kind == ACCESS:

@@ -20,10 +20,10 @@ from trapline.refresh.core.layout import IDLE, RefreshState, Sizes, allocate
 from trapline.refresh.core.membership import LEAST_REVISION
 from trapline.refresh.policy import Policy
 from trapline.refresh.replay.loop import CURSOR, Streams, begin, finish, replay_on
+from trapline.refresh.replay.replay_world import ReplayWorld
 from trapline.refresh.replay.truth import ACCESSES, BINARY, BINARY_S, EQ3, EQ3_S, Truth, make_truth
-from trapline.refresh.replay.world import ReplayWorld
 
-Tell = Callable[[int, int], None]
+Progress = Callable[[int, int], None]
 _AT_ONCE = 1 << 18  # events between two reports of progress: a tenth of a second
 
 
@@ -46,9 +46,10 @@ class ReplayFreshness:
 
 
 def replay_world(
-    world: ReplayWorld, policy: Policy, capacity: float, tell: Tell | None = None, keep_chosen: bool = False
+    world: ReplayWorld, policy: Policy, capacity: float, progress: Progress | None = None, keep_chosen: bool = False
 ) -> ReplayFreshness:
-    """Replay a world against a policy. `capacity`: crawls per update of the trace, in evenly spaced slots. `tell`: called with progress."""
+    """Replay a world against a policy. `capacity`: crawls per update of the trace, in evenly spaced slots. `progress`:
+    receives the slots done and their total."""
     slots = round(capacity * world.trace.updates)
     if slots < 1:
         raise ConfigError(f"a capacity of {capacity:g} crawls per update is less than one crawl; give more")
@@ -57,7 +58,7 @@ def replay_world(
     state = make_state(world, policy, slots / horizon_s)
     truth = make_truth(world.shares, given.cycle_s, given.warm_up * horizon_s, given.measure, given.last_modified)
     streams = _streams(world, slots, keep_chosen)
-    _run(state, truth, streams, tell)
+    _run(state, truth, streams, progress)
     return _freshness(truth, state, streams, horizon_s * (1.0 - given.warm_up))
 
 
@@ -103,14 +104,14 @@ def _streams(world: ReplayWorld, slots: int, keep_chosen: bool) -> Streams:
     return Streams(world.update, world.signal, world.point, world.access, cursor, chosen)
 
 
-def _run(state: RefreshState, truth: Truth, streams: Streams, tell: Tell | None) -> None:
+def _run(state: RefreshState, truth: Truth, streams: Streams, progress: Progress | None) -> None:
     pin, frontier = Pin(state), _open_frontier()
     open_frontier = Pin(frontier)
     begin(pin.handle)
     total = int(streams.cursor[0].slots)
     while replay_on(pin.handle, open_frontier.handle, truth, streams, _AT_ONCE) == _AT_ONCE:
-        if tell is not None:
-            tell(int(streams.cursor[0].slot), total)
+        if progress is not None:
+            progress(int(streams.cursor[0].slot), total)
     finish(truth, float(streams.cursor[0].horizon_s))
 
 

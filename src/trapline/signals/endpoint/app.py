@@ -13,10 +13,17 @@ import hmac
 from collections.abc import Awaitable, Callable, MutableMapping
 from typing import Any
 
-from trapline.signals.endpoint.accesses import AccessPosts
-from trapline.signals.endpoint.intake import LIMITED, SignalTally
+from trapline.signals.endpoint.intake import (
+    LIMITED,
+    NOT_FOUND,
+    AccessPosts,
+    Reply,
+    SignalTally,
+    as_json,
+    said,
+    too_many,
+)
 from trapline.signals.endpoint.rate_limits import HOLD_UP, Buckets, RequestRate, sender_of
-from trapline.signals.endpoint.reply import NOT_FOUND, Reply, as_json, said, too_many
 from trapline.signals.indexnow.pings import Pings
 from trapline.signals.websub.deliveries import Deliveries
 

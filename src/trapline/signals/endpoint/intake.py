@@ -1,4 +1,5 @@
 """The intake, between a checked request and the inbox: rate limits per host, removal of repetitions, and weight of signals.
+Replies of the endpoint, and posts of access counts, are below.
 
 Every channel of the endpoint passes through here. The module knows no protocol: its caller has decided whether the sender is
 vouched for. Senders that nobody vouches for have separate limits, so that they cannot use up those of the others.
@@ -6,11 +7,15 @@ vouched for. Senders that nobody vouches for have separate limits, so that they 
 
 import asyncio
 import hashlib
+import json
+import math
 import secrets
 from collections import Counter
 from collections.abc import Callable, Iterable
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
+from trapline.signals.access_log import BAD, CHANNEL, AccessCounts
+from trapline.signals.endpoint.known_sites import SitesKnown, authority_of
 from trapline.signals.endpoint.rate_limits import Buckets, Once, RequestRate
 from trapline.signals.inbox import CHANGED, UNVERIFIED_P, InboxWriter, Signal
 
@@ -164,3 +169,70 @@ class Intake:
         """
         text = f"{channel}{vouched:d}{url}".encode()
         return hashlib.blake2b(text, digest_size=16, key=self._secret).digest()
+
+
+# ---- Replies of the endpoint: a status, a short text, and when to retry. This part knows no requests.
+
+MOST_RETRY_S = 3600.0
+
+
+class Reply(NamedTuple):
+    status: int
+    body: bytes = b""
+    kind: bytes = b"text/plain; charset=utf-8"
+    retry_s: float = 0.0  # 0.0: no Retry-After header
+    close: bool = False  # close the connection, without reading the rest of the request
+
+    def headers(self) -> list[tuple[bytes, bytes]]:
+        fields = [
+            (b"content-type", self.kind),
+            (b"content-length", b"%d" % len(self.body)),
+            (b"x-content-type-options", b"nosniff"),  # the body may be a hub's challenge, which is a stranger's text
+        ]
+        if self.retry_s:
+            fields.append((b"retry-after", b"%d" % math.ceil(min(self.retry_s, MOST_RETRY_S))))
+        if self.close:
+            fields.append((b"connection", b"close"))
+        return fields
+
+
+def said(status: int, text: str) -> Reply:
+    return Reply(status, f"{text}\n".encode())
+
+
+def too_many(wait_s: float) -> Reply:
+    return Reply(429, b"too many\n", retry_s=max(wait_s, 1.0))
+
+
+def as_json(value: Any) -> Reply:
+    return Reply(200, json.dumps(value, indent=1).encode() + b"\n", b"application/json")
+
+
+DONE = said(200, "ok")
+TAKEN = said(202, "accepted")
+NOT_FOUND = said(404, "not found")
+GONE = said(410, "gone")
+NOT_WRITTEN = Reply(503, b"could not be written\n", retry_s=60.0)
+
+
+# ---- Access counts received by HTTP: parses a body of lines (access_log.py), and writes to the inbox those about crawled sites.
+
+
+class AccessPosts:
+    """Answers posts of access counts."""
+
+    def __init__(self, known: SitesKnown, intake: Intake, tally: SignalTally, clock: Callable[[], float]) -> None:
+        self._known_sites, self._intake, self._tally, self._clock = known, intake, tally, clock
+
+    async def post(self, body: bytes) -> Reply:
+        accesses = AccessCounts("", self._clock())
+        accesses.read(body.splitlines())
+        found = list(accesses.signals(CHANNEL))
+        signals = [signal for signal in found if authority_of(signal.url) in self._known_sites]
+        if signals and not await self._intake.written(signals):
+            self._tally.add(CHANNEL, LOST, len(signals))
+            return NOT_WRITTEN
+        self._tally.add(CHANNEL, ACCEPTED, len(signals))
+        self._tally.add(CHANNEL, UNKNOWN, len(found) - len(signals))
+        self._tally.add(CHANNEL, MALFORMED, accesses.lines[BAD])
+        return as_json({"lines": dict(accesses.lines), "taken": len(signals), "unknown": len(found) - len(signals)})

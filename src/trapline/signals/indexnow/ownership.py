@@ -38,12 +38,12 @@ class OwnershipState(Enum):
 
 
 class OwnershipVerdict(NamedTuple):
-    standing: OwnershipState
+    state: OwnershipState
     retry_s: float = 0.0  # seconds to wait; set with TOO_MANY
 
 
 class _Proof(NamedTuple):
-    standing: OwnershipState
+    state: OwnershipState
     until: float
 
 
@@ -58,7 +58,7 @@ class Ownership:
         self._proofs: OrderedDict[OwnershipClaim, _Proof] = OrderedDict()  # the oldest first
         self._pending: dict[OwnershipClaim, list[str]] = {}
         self._held_bytes = 0
-        self._asked: Once[tuple[str, str]] = Once(OPEN_S, MOST_PROOFS)
+        self._recent_checks: Once[tuple[str, str]] = Once(OPEN_S, MOST_PROOFS)
         self._checks: Buckets[str] = Buckets(CHECKS)
         self._tasks: set[asyncio.Task[None]] = set()
         self.key_fetches = 0
@@ -74,11 +74,11 @@ class Ownership:
     def held(self) -> int:
         return sum(map(len, self._pending.values()))
 
-    def standing(self, claim: OwnershipClaim) -> OwnershipVerdict | None:
+    def state(self, claim: OwnershipClaim) -> OwnershipVerdict | None:
         """Return what is known about a claim; None if nothing is."""
         proof = self._proofs.get(claim)
         if proof is not None and proof.until > self._clock():
-            return OwnershipVerdict(proof.standing)
+            return OwnershipVerdict(proof.state)
         return OwnershipVerdict(OwnershipState.PENDING) if claim in self._pending else None
 
     def hold(self, claim: OwnershipClaim, urls: Sequence[str]) -> OwnershipVerdict:
@@ -107,11 +107,11 @@ class Ownership:
         now = self._clock()
         if len(self._pending) >= MOST_PENDING:
             return _SOON_S
-        if not self._asked.is_new((claim.authority, claim.key), now):
+        if not self._recent_checks.is_new((claim.authority, claim.key), now):
             return OPEN_S
         wait_s = self._checks.wait_s(claim.authority, 1.0, now)
         if wait_s > 0.0:
-            self._asked.forget((claim.authority, claim.key))
+            self._recent_checks.forget((claim.authority, claim.key))
         return wait_s
 
     def _start_check(self, claim: OwnershipClaim) -> None:
@@ -122,18 +122,18 @@ class Ownership:
         task.add_done_callback(self._tasks.discard)
 
     async def _check(self, claim: OwnershipClaim) -> None:
-        standing = judged(await self._fetch.get(claim.location), claim)
-        lasts_s = PROVEN_S if standing is OwnershipState.PROVEN else OPEN_S
+        state = judged(await self._fetch.get(claim.location), claim)
+        lasts_s = PROVEN_S if state is OwnershipState.PROVEN else OPEN_S
         self._proofs.pop(claim, None)
-        self._proofs[claim] = _Proof(standing, self._clock() + lasts_s)
+        self._proofs[claim] = _Proof(state, self._clock() + lasts_s)
         if len(self._proofs) > MOST_PROOFS:
             self._proofs.popitem(last=False)
-        self._release(claim, standing)
+        self._release(claim, state)
 
-    def _release(self, claim: OwnershipClaim, standing: OwnershipState) -> None:
+    def _release(self, claim: OwnershipClaim, state: OwnershipState) -> None:
         urls = self._pending.pop(claim)
         self._held_bytes -= sum(map(len, urls))
-        self._settle(claim, standing, urls)
+        self._settle(claim, state, urls)
 
 
 def judged(answer: SmallResponse, claim: OwnershipClaim) -> OwnershipState:

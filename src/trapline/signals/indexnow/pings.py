@@ -9,17 +9,22 @@ import asyncio
 from collections.abc import Callable, Sequence
 
 from trapline.signals.endpoint.intake import (
+    DONE,
     HELD,
     LIMITED,
     MALFORMED,
+    NOT_WRITTEN,
     OUT_OF_SCOPE,
     REFUTED,
+    TAKEN,
     UNKNOWN,
     Intake,
+    Reply,
     SignalTally,
+    said,
+    too_many,
 )
 from trapline.signals.endpoint.known_sites import SitesKnown
-from trapline.signals.endpoint.reply import DONE, NOT_WRITTEN, TAKEN, Reply, said, too_many
 from trapline.signals.indexnow.ownership import Ownership, OwnershipState
 from trapline.signals.indexnow.request import IndexNowPing, OwnershipClaim, Refusal, ping_of_body, ping_of_query
 from trapline.signals.small_fetch import SmallFetch
@@ -62,17 +67,17 @@ class Pings:
         return await self._judge(ping, claim)
 
     async def _judge(self, ping: IndexNowPing, claim: OwnershipClaim) -> Reply:
-        verdict = self.ownership.standing(claim)
-        standing = verdict and verdict.standing
-        if standing is OwnershipState.REFUTED:
+        verdict = self.ownership.state(claim)
+        state = verdict and verdict.state
+        if state is OwnershipState.REFUTED:
             return self._ended(ping, REFUTED, said(403, "the key file does not exist or does not contain the key"))
-        vouched = standing is OwnershipState.PROVEN
+        vouched = state is OwnershipState.PROVEN
         if (wait_s := self._intake.wait_s(ping.authority, len(ping.urls), vouched)) > 0.0:
             return self._ended(ping, LIMITED, too_many(wait_s))
-        if standing in (OwnershipState.PROVEN, OwnershipState.OPEN):
+        if state in (OwnershipState.PROVEN, OwnershipState.OPEN):
             return await self._take(ping, vouched)
         verdict = self.ownership.hold(claim, ping.urls)
-        if verdict.standing is OwnershipState.TOO_MANY:
+        if verdict.state is OwnershipState.TOO_MANY:
             return self._ended(ping, LIMITED, too_many(verdict.retry_s))
         return self._ended(ping, HELD, TAKEN)
 
@@ -86,12 +91,12 @@ class Pings:
         self._tally.add(CHANNEL, outcome, len(ping.urls))
         return reply
 
-    def _settle(self, claim: OwnershipClaim, standing: OwnershipState, urls: Sequence[str]) -> None:
+    def _settle(self, claim: OwnershipClaim, state: OwnershipState, urls: Sequence[str]) -> None:
         """Release held URLs. The moment of their signals is now: the few seconds since the ping arrived do not matter."""
-        if standing is OwnershipState.REFUTED:
+        if state is OwnershipState.REFUTED:
             self._tally.add(CHANNEL, REFUTED, len(urls))
             return
-        now, vouched = self._clock(), standing is OwnershipState.PROVEN
+        now, vouched = self._clock(), state is OwnershipState.PROVEN
         releasing = self._intake.changed(CHANNEL, [(url, now) for url in urls], vouched)
         task = asyncio.get_running_loop().create_task(releasing)
         self._releasing.add(task)

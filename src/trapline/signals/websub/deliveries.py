@@ -12,9 +12,22 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Any, Protocol, TypeVar
 
 from trapline.fetch.urls import canonical
-from trapline.signals.endpoint.intake import LIMITED, REPLAYED, UNKNOWN, UNSIGNED, Intake, SignalTally
+from trapline.signals.endpoint.intake import (
+    DONE,
+    GONE,
+    LIMITED,
+    NOT_FOUND,
+    NOT_WRITTEN,
+    REPLAYED,
+    TAKEN,
+    UNKNOWN,
+    UNSIGNED,
+    Intake,
+    Reply,
+    SignalTally,
+    too_many,
+)
 from trapline.signals.endpoint.known_sites import authority_of
-from trapline.signals.endpoint.reply import DONE, GONE, NOT_FOUND, NOT_WRITTEN, TAKEN, Reply, too_many
 from trapline.signals.websub import protocol
 from trapline.signals.websub.subscriptions import ACTIVE, ASKED, LEAVING, WANTED, Entry, Subscription, Subscriptions
 

@@ -9,8 +9,8 @@ from typing import NamedTuple
 from urllib.parse import urlencode
 
 from trapline.signals.indexnow.request import fields_of
-from trapline.signals.published.discovery import of_response
 from trapline.signals.published.feed import read_feed
+from trapline.signals.published.list_discovery import of_response
 
 SUBSCRIBE, UNSUBSCRIBE, DENIED = "subscribe", "unsubscribe", "denied"
 MOST_CHALLENGE = 2048

@@ -101,7 +101,7 @@ class Subscriber:
         """Send one request, and return whether the hub responded, with any status."""
         mode = protocol.UNSUBSCRIBE if subscription.state == LEAVING else protocol.SUBSCRIBE
         # Recorded before the response, because a hub may verify before it responds.
-        await self._deliveries.call(self._subscriptions.asked, subscription, self._clock())
+        await self._deliveries.call(self._subscriptions.requested, subscription, self._clock())
         callback = self.callback(subscription)
         form = protocol.request_form(mode, subscription.topic, callback, subscription.secret, LEASE_S)
         answer = await self._fetch.post(subscription.hub, form)

@@ -106,7 +106,7 @@ class Subscriptions:
 
     # Transitions of one subscription
 
-    def asked(self, one: Subscription, now: float) -> None:
+    def requested(self, one: Subscription, now: float) -> None:
         """Record that a request is sent to the hub. If the hub does not verify it, the request is repeated later."""
         if one.state == LEAVING:
             self._update(one.callback, next_try=now + MOST_RETRY_S, tries=one.tries + 1)

@@ -1,0 +1,114 @@
+"""`trapline status`: the status of a crawl, from a second terminal. Only reads the crawl's folder; a running crawl is not disturbed."""
+
+import json
+import sys
+import time
+from collections.abc import Iterator
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from trapline.cli.crawl.end import counts, stopped_by
+from trapline.terminal import clear, say, say_text
+from trapline.units import byte_rate, bytes_shown, counted, duration, number, three_digits
+
+if TYPE_CHECKING:
+    from trapline.crawl.inspect.folder_status import FolderStatus
+
+_EVERY_S = 1.0
+_WIDTH = 22
+
+
+@click.command()
+@click.argument("folder", metavar="DIR", type=click.Path(path_type=Path))
+@click.option("--json", "as_json", is_flag=True, help="Print JSON; with --watch, one object per line.")
+@click.option("--watch", is_flag=True, help="Repeat every second until the crawl ends.")
+def status(folder: Path, as_json: bool, watch: bool) -> None:
+    """Show the status of the crawl in DIR, while it runs or afterwards."""
+    from trapline.crawl.inspect.folder_status import RUNNING
+    from trapline.parallel.folder.folder_status import status_of_folder
+
+    while True:
+        found = status_of_folder(folder)
+        _show(found, folder, as_json, watch)
+        if not watch or found.state != RUNNING:
+            return
+        time.sleep(_EVERY_S)
+
+
+def _show(found: "FolderStatus", folder: Path, as_json: bool, watch: bool) -> None:
+    if as_json:
+        say_text(json.dumps(asdict(found), indent=None if watch else 1))
+        return
+    if watch and sys.stdout.isatty():
+        clear(sys.stdout)
+    say(*_lines(found, folder))
+
+
+def _lines(found: "FolderStatus", folder: Path) -> Iterator[str]:
+    from trapline.crawl.inspect.summary import ABANDONED, LEFT_OUT
+
+    yield f"{folder}: {_state(found, folder)}"
+    rows = {
+        "strategy": found.strategy,
+        "pages": f"{found.pages:,} in {duration(found.seconds)}",
+        "pages/s": _pace(found),
+        "refetches": _refetches(found),
+        "signals": _signals(found),
+        "received": f"{bytes_shown(found.bytes)} ({byte_rate(found.bytes_per_second_now)} {_lately(found)})",
+        "errors": f"{found.errors:,}{_share(found.errors, found.pages + found.errors)}",
+        "known": f"{found.known:,} pages on {counted(found.sites, 'site')}; {found.waiting:,} waiting",
+        "abandoned sites": counts(found.abandoned_sites, ABANDONED),
+        "rejected links": counts(found.rejected_links, LEFT_OUT),
+        "active visits": f"{found.active:,} of {found.connections:,}",
+        "quality so far": number(found.quality) if found.quality else "",
+    }
+    yield from (f"{name:{_WIDTH}}{value}" for name, value in rows.items() if value)
+    if found.busiest:
+        yield from ("", f"busiest sites, {_lately(found)}")
+        yield from (f"{pages:>{_WIDTH - 2},}  {origin}" for origin, pages in found.busiest)
+    if found.last_errors:
+        yield from ("", "last errors")
+        for error in found.last_errors:
+            kind = f"{error.kind} {error.status}" if error.status else error.kind
+            yield f"{kind:>{_WIDTH - 2}}  {error.url}"
+
+
+def _state(found: "FolderStatus", folder: Path) -> str:
+    from trapline.crawl.inspect.folder_status import ENDED, RUNNING
+
+    if found.state == RUNNING:
+        return f"running (process {found.process}), as of {duration(found.age_s)} ago"
+    ago = f"{duration(found.age_s)} ago" if found.at else "before the first fetch"
+    if found.state == ENDED:
+        return f"ended {ago}: {stopped_by(found.stopped_by)}"
+    return f"broken off {ago}; continue with: trapline crawl --resume {folder}"
+
+
+def _refetches(found: "FolderStatus") -> str:
+    if found.refresh is None:
+        return ""
+    return f"{three_digits(found.refetches_per_second_now)} pages/s {_lately(found)}; {found.refresh}"
+
+
+def _signals(found: "FolderStatus") -> str:
+    if found.refresh is None:
+        return ""
+    accesses = f"accesses in {counted(found.access_counts, 'page-hour')}" if found.access_counts else "no accesses"
+    return f"{found.signals:,} received; {accesses}"
+
+
+def _pace(found: "FolderStatus") -> str:
+    return f"{three_digits(found.pages_per_second_now)} {_lately(found)}, {three_digits(found.pages_per_second)} on average"
+
+
+def _lately(found: "FolderStatus") -> str:
+    from trapline.crawl.inspect.folder_status import LATELY_S, RUNNING
+
+    return f"in {'the' if found.state == RUNNING else 'its'} last {LATELY_S:.0f} s"
+
+
+def _share(part: int, whole: int) -> str:
+    return f" ({three_digits(part / whole * 100)} %)" if whole else ""

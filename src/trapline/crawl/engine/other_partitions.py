@@ -1,0 +1,110 @@
+"""The crawler's view of the other partitions, if its crawl is one of several: the receivers of links to their sites.
+
+The crawler knows neither how partitions communicate nor how many there are (parallel/ does). run.py opens the exchange when the
+crawl begins.
+"""
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Protocol
+
+from trapline.crawl.discovery.link_resolver import LinkResolver
+from trapline.crawl.engine.records import ExchangeCounts, PartitionTraffic
+from trapline.fetch.dns import Resolver
+from trapline.frontier import Frontier
+
+if TYPE_CHECKING:  # crawler.py imports this module
+    from trapline.crawl.engine.crawler import Crawler
+    from trapline.crawl.robots.site_robots import RobotsResponse
+
+Exchanged = Mapping[int, ExchangeCounts]  # by the number of the other partition
+
+
+class PartitionServices(Protocol):
+    """What a running crawl does for the other partitions, and takes from them: targets of redirected robots.txt files."""
+
+    def robots_requested(self, url: str, partition: int) -> None:
+        """Answer `partition`, which requests the robots.txt at `url` on a site of ours."""
+
+    def robots_received(self, url: str, answer: "RobotsResponse") -> None:
+        """Take the answer to our request for the robots.txt at `url`."""
+
+
+class OtherPartitions(Protocol):
+    """Sends links to the partitions that own their targets, and receives links to our pages."""
+
+    def begin(self, seeds: Sequence[str]) -> None:
+        """Begin a new crawl with the seeds that are ours."""
+
+    async def close(self) -> None:
+        """Close the exchange. All batches of this run are on disk."""
+
+    @property
+    def have_grown(self) -> bool:
+        """Whether partitions were added to the crawl. A page that another partition owned before may then be ours."""
+
+    @property
+    def has_news(self) -> bool:
+        """Whether the next batch would contain messages to other partitions or from them."""
+
+    def flush(self) -> None:
+        """Send at once what the other partitions wait for: the crawl has nothing to do."""
+
+    def send_links(self, page: int, urls: Sequence[str], links: int) -> None:
+        """Send the links of a page of ours, which was just reported, to the owners of `urls`. `links`: number of all its links."""
+
+    def send_refetched_links(self, page: int, urls: Sequence[str]) -> None:
+        """Send the links of a refetched page of ours to the owners of `urls`. Owners discover the pages that they do not know.
+        None of the links counts as a further link."""
+
+    def seed(self, url: str, redirects: int, is_wider: bool) -> None:
+        """Announce that a seed leads to this page by that number of redirects. `is_wider`: it adds a host or a domain to the scope."""
+
+    def send_listed(self, urls: Sequence[str]) -> None:
+        """Send URLs of other partitions that our pages name without a link: sitemaps, feeds and schedules, and the entries of
+        our sitemaps and feeds."""
+
+    def ask(self, url: str) -> None:
+        """Request the file at `url` from the partition that owns its site: a robots.txt of ours redirects to it."""
+
+    def reply(self, partition: int, url: str, answer: "RobotsResponse") -> None:
+        """Answer a partition that requested a robots.txt."""
+
+    def take(self) -> PartitionTraffic:
+        """Return the traffic since the last call, for the next batch."""
+
+    def sent(self, batch: int, traffic: PartitionTraffic) -> None:
+        """Note that the batch was sent to the store."""
+
+    def committed(self, batch: int) -> None:
+        """Note that the batch is on disk."""
+
+
+# ---- A crawl as one of several partitions: which sites it owns, and the exchange that run.py opens when the crawl begins.
+#
+# The crawler itself knows only `OtherPartitions`. parallel/live/member.py implements the two protocols below.
+
+
+class PartitionExchange(OtherPartitions, Protocol):
+    async def open(self, crawler: "Crawler", services: PartitionServices) -> None:
+        """Open the exchange. The crawl has begun."""
+
+
+class Member(Protocol):
+    """The membership of a crawl in a larger one."""
+
+    @property
+    def signals(self) -> Path:
+        """The folder of the signals.db that all partitions read."""
+
+    @property
+    def resolver(self) -> Resolver:
+        """The DNS resolver by which the partition finds out who owns a site. The crawl uses it too, so that no name is looked
+        up twice."""
+
+    def owns(self, origin: str) -> bool | None:
+        """Return whether this partition owns the site. None: the owner is not known yet, and this partition has to find out."""
+
+    def connect(self, frontier: Frontier, link_resolver: LinkResolver, exchanged: Exchanged) -> PartitionExchange:
+        """Return the exchange with the other partitions, for a crawl that is about to begin. `exchanged`: the numbers of message
+        batches that earlier runs exchanged."""

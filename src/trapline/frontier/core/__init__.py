@@ -1,0 +1,2 @@
+"""The compiled state machine of the frontier: the queues of sites, the heaps of sites, visits, batches and revisits, the
+kernels that drivers call, and the class that owns the arrays. `frontier/layout.py` defines the arrays."""

@@ -1,0 +1,78 @@
+"""The status of a parallel crawl, read from its folder alone: what `trapline status` shows, for all partitions together."""
+
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+from pathlib import Path
+
+from trapline.crawl.engine.status import MOST_ROWS
+from trapline.crawl.files.lock import holder
+from trapline.crawl.inspect.folder_status import (
+    BROKEN_OFF,
+    ENDED,
+    RUNNING,
+    FolderStatus,
+    folder_status,
+    refresh_summary,
+)
+from trapline.errors import ConfigError
+from trapline.parallel.folder.manifest import Manifest, is_parallel, read
+from trapline.parallel.folder.merged import begun
+
+_SUMS = (
+    "connections",
+    "pages",
+    "pages_per_second_now",
+    "bytes",
+    "bytes_per_second_now",
+    "errors",
+    "known",
+    "waiting",
+    "sites",
+    "active",
+    "quality",
+    "refetches_per_second_now",
+    "signals",
+    "access_counts",
+)
+
+
+def status_of_folder(folder: Path) -> FolderStatus:
+    """Return the status of a crawl of one or several processes."""
+    if not is_parallel(folder):
+        return folder_status(folder)
+    manifest = read(folder)
+    parts = [folder_status(part) for part in begun(manifest)]
+    if not parts:
+        raise ConfigError(f"{folder}: the crawl has not begun")
+    return _together(manifest, parts)
+
+
+def _together(manifest: Manifest, parts: list[FolderStatus]) -> FolderStatus:
+    process, stopped_by = holder(manifest.folder), manifest.stopped_by or None
+    sums = {name: sum(getattr(part, name) for part in parts) for name in _SUMS}
+    seconds = max(part.seconds for part in parts)
+    errors = sorted((error for part in parts for error in part.last_errors), key=lambda error: -error.at)
+    return replace(
+        parts[0],
+        state=RUNNING if process is not None else ENDED if stopped_by else BROKEN_OFF,
+        process=process,
+        stopped_by=stopped_by,
+        at=max(part.at for part in parts),
+        age_s=min(part.age_s for part in parts),
+        seconds=seconds,
+        pages_per_second=sums["pages"] / seconds if seconds else 0.0,
+        busiest=list(_added(dict(part.busiest) for part in parts).items())[:MOST_ROWS],
+        last_errors=errors[:MOST_ROWS],
+        abandoned_sites=_added(part.abandoned_sites for part in parts),
+        rejected_links=_added(part.rejected_links for part in parts),
+        refresh=refresh_summary(manifest.options.refresh) if manifest.options.refresh else None,
+        **sums,
+    )
+
+
+def _added(tables: Iterable[Mapping[str, int]]) -> dict[str, int]:
+    total: Counter[str] = Counter()
+    for table in tables:
+        total.update(table)
+    return dict(total.most_common())

@@ -1,0 +1,157 @@
+"""The folder of a parallel crawl: its options, and where its partitions are. This module reads and writes the manifest,
+and starts nothing.
+
+DIR/parallel.json              the manifest: options, partition function, id of the crawl, numbers of partitions so far (`sizes`); at the
+                               end, what stopped the crawl
+DIR/coordinator.json           while the crawl runs: how to reach the coordinator (parallel/live/control.py)
+DIR/hosts.json                 on Ray: which machine has which partition (parallel/ray/machines.py)
+DIR/partition-0, 1, ...        an ordinary crawl each: crawl.db, warc/, index.cdxj, snapshot/
+DIR/crawl.db, summary.json     of all partitions together (merged.py)
+"""
+
+import json
+import secrets
+import time
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, replace
+from math import inf
+from pathlib import Path
+from typing import Any
+
+from trapline.crawl.engine.options import CrawlOptions
+from trapline.crawl.files.layout import DATABASE, check_free
+from trapline.crawl.files.reading import Reading
+from trapline.errors import ConfigError
+from trapline.frontier import Rules
+from trapline.output import write_text
+from trapline.parallel.partition import Partitioning
+
+MANIFEST = "parallel.json"
+FORMAT = 2
+
+
+@dataclass(frozen=True, slots=True)
+class Manifest:
+    """A parallel crawl, as its folder records it."""
+
+    folder: Path
+    crawl: str  # id of the crawl; no two crawls have the same
+    kind: str  # of the partition function
+    sizes: tuple[
+        int, ...
+    ]  # the numbers of partitions that the crawl has had so far; the last one is the present number
+    options: CrawlOptions
+    runs: int = 0
+    stopped_by: str = ""  # what stopped the last run; "": it did not end in order
+    began: float | None = None  # time 0 of every partition's refresher; None: each partition has its own
+
+    @property
+    def partitioning(self) -> Partitioning:
+        return Partitioning(self.kind, self.sizes[-1])
+
+    @property
+    def parts(self) -> list[Path]:
+        return [self.folder / f"partition-{number}" for number in range(self.sizes[-1])]
+
+    def mark(self, number: int) -> str:
+        """Return the mark of a partition. Its database contains the mark, so that no other folder is mistaken for it."""
+        return f"{self.crawl} {number}"
+
+    def write(self) -> None:
+        value = {name: getattr(self, name) for name in ("crawl", "kind", "sizes", "runs", "stopped_by", "began")}
+        value |= {"format": FORMAT, "options": asdict(self.options)}
+        write_text(
+            self.folder / MANIFEST, json.dumps(value, indent=1) + "\n"
+        )  # options may be infinite: not strict JSON
+
+    def begun(self, options: CrawlOptions) -> "Manifest":
+        """Return the manifest of a new run with these options; its limits may differ."""
+        return replace(self, options=options, runs=self.runs + 1, stopped_by="")
+
+    def grown(self, partitions: int) -> "Manifest":
+        """Return the manifest with this number of partitions from the next run on. Raises `ConfigError` if that is
+        impossible."""
+        if partitions == self.sizes[-1]:
+            return self
+        if partitions < self.sizes[-1]:
+            raise ConfigError(
+                f"{self.folder}: is a crawl of {self.sizes[-1]} processes; it can grow, but not shrink to {partitions}"
+            )
+        if self.options.refresh is not None and self.began is None:
+            reason = "an earlier version began it, and its partitions count time from different moments"
+            raise ConfigError(f"{self.folder}: cannot grow: {reason}; continue with {self.sizes[-1]} processes")
+        return replace(self, sizes=(*self.sizes, partitions))
+
+
+def partitioning_for(rules: Rules, partitions: int) -> Partitioning:
+    """Return the partition function of a live crawl: by address if addresses have a delay, else by the name of the site."""
+    return Partitioning("address" if rules.address_delay_s > 0.0 else "rendezvous", partitions)
+
+
+def is_parallel(folder: Path) -> bool:
+    return (folder / MANIFEST).is_file()
+
+
+def create(folder: Path, options: CrawlOptions, partitioning: Partitioning) -> Manifest:
+    """Create the folder of a new parallel crawl. Raises `ConfigError` unless the folder is new or empty."""
+    check_free(folder)
+    if (folder / DATABASE).exists():
+        raise ConfigError(f"{folder}: exists and holds a crawl of one process; give another folder")
+    try:
+        folder.mkdir(exist_ok=True)
+    except OSError as error:
+        raise ConfigError(f"cannot write {folder}: {error.strerror}") from None
+    manifest = Manifest(
+        folder, secrets.token_hex(8), partitioning.kind, (partitioning.partitions,), options, began=time.time()
+    )
+    manifest.write()
+    return manifest
+
+
+def read(folder: Path) -> Manifest:
+    try:
+        found = json.loads((folder / MANIFEST).read_text())
+        if found["format"] != FORMAT:
+            formats = f"a parallel crawl of format {found['format']}; this version reads {FORMAT}"
+            raise ConfigError(
+                f"{folder}: {formats}: use the version that wrote it, or start a new crawl in another folder"
+            )
+        return _manifest(folder, found)
+    except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
+        raise ConfigError(f"{folder / MANIFEST}: cannot be read ({error}); restore it from a copy") from None
+
+
+def _manifest(folder: Path, found: Mapping[str, Any]) -> Manifest:
+    options = CrawlOptions.from_json(json.dumps(found["options"]))
+    sizes, kind, crawl, runs, stopped_by = (found[name] for name in ("sizes", "kind", "crawl", "runs", "stopped_by"))
+    if not (isinstance(sizes, list) and all(type(size) is int for size in sizes) and sizes):
+        raise ValueError("sizes must be a list of numbers")
+    if sorted(set(sizes)) != sizes or sizes[0] < 1:
+        raise ValueError(f"sizes are {sizes}; they must be positive and increase")
+    if not (isinstance(crawl, str) and isinstance(stopped_by, str) and type(runs) is int):
+        raise ValueError("crawl and stopped_by must be text, runs a number")
+    if kind != partitioning_for(options.rules, sizes[-1]).kind:
+        raise ValueError(f"kind is {kind!r}, which does not fit the options")
+    began = found.get("began")
+    if not (began is None or (type(began) in (int, float) and 0.0 < began < inf)):
+        raise ValueError("began must be a time in seconds")
+    return Manifest(folder, crawl, kind, tuple(sizes), options, runs, stopped_by, began)
+
+
+def check_mark(folder: Path, mark: str, partitions: int, began: float | None) -> None:
+    """Raise `ConfigError` if the folder belongs to another crawl, or is another partition of this one, or knows more
+    partitions than `partitions`, or counts time from another moment than `began`."""
+    reading = Reading(folder)
+    meta, begun, most = reading.meta(), reading.last_batch() > 0, reading.most_partitions()
+    reading.close()
+    found = meta.get("partition")
+    if most > partitions:
+        raise ConfigError(
+            f"{folder}: belongs to a crawl of {most} processes or more, not of {partitions}; restore {MANIFEST} beside it from a copy"
+        )
+    if found != mark and (begun or found is not None):  # a crawl that was killed right at its start may have no mark
+        raise ConfigError(f"{folder}: belongs to another crawl; restore the folder from a copy, or start a new crawl")
+    if began is not None and float(meta["created"]) != began:
+        raise ConfigError(
+            f"{folder}: began at another time than {MANIFEST} beside it says; restore {MANIFEST} from a copy"
+        )

@@ -1,0 +1,117 @@
+"""Inputs of page ranks in a live crawl, from --quality and --history: the value of a page is looked up when it is discovered.
+
+inputs.py does the same for a simulated crawl, where the whole graph is known beforehand.
+"""
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+import numpy as np
+
+from trapline.errors import ConfigError
+from trapline.graph import Graph
+from trapline.rng import uniform
+from trapline.strategies.base.inputs import (
+    NOT_OLD,
+    QUALITIES,
+    Floats,
+    check_quality,
+    drawn_from,
+    file_values,
+    negative_quality,
+    old_values,
+    values_from_function,
+)
+from trapline.strategies.base.strategy import Strategy
+
+Values = Callable[[Sequence[str]], Sequence[float]]
+_ZIPF_PAGES = 1_000_000  # assumed number of pages of the web: its real size is unknown
+
+
+def live_inputs(
+    strategy: Strategy,
+    quality: Values | None,
+    history: Path | None,
+    seed: int,
+    canonical: Callable[[str], str | None],
+    pagerank_of: Callable[[Graph], Floats],
+) -> dict[str, Values]:
+    """Return for each input of the page rank a function from URLs to values. `canonical`: makes the URLs in files canonical, as those of
+    the crawl are."""
+    names = strategy.page.inputs
+    given: dict[str, Values] = {}
+    if "quality" in names or "pagerank" in names:
+        if quality is None:
+            raise ConfigError(
+                f"strategy {strategy.name!r} needs the quality of pages before they are fetched:"
+                " give --quality FILE or MODULE:FUNCTION"
+            )
+        given |= dict.fromkeys(("quality", "pagerank"), quality)
+    if "history" in names or "history_random" in names:
+        if history is None:
+            raise ConfigError(f"page rank {strategy.page.name!r} needs the PageRank of an old crawl: give --history")
+        old = _by_url(old_values(history, pagerank_of), canonical)
+        if not old:
+            raise ConfigError(f"--history {history}: it has no page; give the graph, folder or file of an old crawl")
+        given |= _old(old, seed)
+    return {name: given[name] for name in names}
+
+
+def _old(old: dict[str, float], seed: int) -> dict[str, Values]:
+    """Return the functions for the two inputs from an old crawl. A new page gets NOT_OLD (`history`) or the value of an old page that is
+    sampled by its URL (`history_random`)."""
+    old_ranks = np.sort(np.fromiter(old.values(), np.float64))
+
+    def sampled(urls: Sequence[str]) -> list[float]:
+        samples = drawn_from(old_ranks, [url.encode() for url in urls], seed).tolist()
+        return [old.get(url, value) for url, value in zip(urls, samples, strict=True)]
+
+    return {"history": lambda urls: [old.get(url, NOT_OLD) for url in urls], "history_random": sampled}
+
+
+def quality_of(source: str, seed: int, canonical: Callable[[str], str | None], modules: str = "") -> Values | None:
+    """Return a function from URLs to the quality of the pages. None: the source does not know the quality before pages are fetched.
+
+    `modules`: the folder of a user's MODULE; "": the current folder.
+    """
+    check_quality(source)
+    if source in ("opic", "pagerank"):
+        return None
+    if source == "zipf":
+        return lambda urls: [1.0 / (1 + int(uniform(seed, hash_of(url)) * _ZIPF_PAGES)) for url in urls]
+    if Path(source).is_file():
+        values = _by_url(file_values(Path(source)), canonical)
+        _check_quality(source, values)
+        return lambda urls: [values.get(url, 0.0) for url in urls]
+
+    def answered(urls: Sequence[str]) -> list[float]:
+        values: list[float] = values_from_function(source, list(urls), modules).tolist()
+        _check_quality(source, dict(zip(urls, values, strict=True)))
+        return values
+
+    return answered
+
+
+def _check_quality(source: str, values: dict[str, float]) -> None:
+    worst = min(values, key=values.__getitem__, default="")
+    if values and values[worst] < 0.0:
+        raise negative_quality(source, values[worst], worst)
+
+
+def try_function(source: str, urls: Sequence[str], modules: str = "") -> None:
+    """Raise ConfigError if the source is a user's function that fails for these URLs. A file is not read."""
+    if source not in QUALITIES and not Path(source).is_file():
+        values_from_function(source, list(urls), modules)
+
+
+def hash_of(url: str) -> int:
+    """Return a number for a URL that is the same on every machine and in every run."""
+    from hashlib import blake2b
+
+    return int.from_bytes(blake2b(url.encode(), digest_size=6).digest(), "little")
+
+
+def _by_url(values: dict[bytes, float], canonical: Callable[[str], str | None]) -> dict[str, float]:
+    """Return the values by canonical URL. A text that is not a URL stays as it is, and matches no page."""
+    texts = ((url.decode("utf-8", "replace"), value) for url, value in values.items())
+    return {canonical(text) or text: value for text, value in texts}

@@ -1,0 +1,108 @@
+"""Registry of strategies: it finds them in the modules of the folder `strategies` and in a user's own file.
+
+A new strategy needs one new file; there is no list to add it to.
+"""
+
+import importlib
+import importlib.util
+import pkgutil
+from functools import cache
+from pathlib import Path
+from types import ModuleType
+from typing import TypeVar
+
+import trapline.strategies
+from trapline.errors import ConfigError, nearest
+from trapline.strategies.base.strategy import PageRank, SiteRank, Strategy
+
+Declared = TypeVar("Declared", PageRank, SiteRank, Strategy)
+
+
+@cache
+def _modules() -> tuple[ModuleType, ...]:
+    names = sorted(found.name for found in pkgutil.iter_modules(trapline.strategies.__path__) if not found.ispkg)
+    return tuple(importlib.import_module(f"trapline.strategies.{name}") for name in names)
+
+
+def _declared(attribute: str, kind: type[Declared]) -> dict[str, Declared]:
+    found = (getattr(module, attribute, None) for module in _modules())
+    return {declared.name: declared for declared in found if isinstance(declared, kind)}
+
+
+def page_ranks() -> dict[str, PageRank]:
+    """Return all page ranks of Trapline by name."""
+    return _declared("PAGE", PageRank)
+
+
+def site_ranks() -> dict[str, SiteRank]:
+    """Return all site ranks of Trapline by name."""
+    return _declared("SITE", SiteRank)
+
+
+def strategies() -> dict[str, Strategy]:
+    """Return all strategies of Trapline by name."""
+    return _declared("STRATEGY", Strategy)
+
+
+def page_rank_named(name: str) -> PageRank:
+    """Return a page rank by its name, or from a Python file that declares PAGE or STRATEGY."""
+    return _half(name, "PAGE", PageRank, page_ranks())
+
+
+def site_rank_named(name: str) -> SiteRank:
+    """Return a site rank by its name, or from a Python file that declares SITE or STRATEGY."""
+    return _half(name, "SITE", SiteRank, site_ranks())
+
+
+def pair(page: str, site: str, name: str = "") -> Strategy:
+    """Return a strategy of any page rank and any site rank, each by its name or from a file."""
+    page_half, site_half = page_rank_named(page), site_rank_named(site)
+    return Strategy(name or f"{page_half.name} x {site_half.name}", page_half, site_half)
+
+
+def load_strategy(name: str) -> Strategy:
+    """Return a strategy by its name, or from a Python file (a name that ends in .py) that declares STRATEGY."""
+    if not _is_file(name):
+        return _known(name, "strategy", strategies())
+    strategy = getattr(_run(Path(name)), "STRATEGY", None)
+    if not isinstance(strategy, Strategy):
+        raise ConfigError(f"{name}: it must declare STRATEGY = Strategy(name, page rank, site rank)")
+    return strategy
+
+
+def _is_file(name: str) -> bool:
+    return name.endswith(".py")
+
+
+def _half(name: str, attribute: str, kind: type[Declared], known: dict[str, Declared]) -> Declared:
+    """Return a page rank or a site rank, by its name in `known` or from a file."""
+    half = attribute.lower()
+    if not _is_file(name):
+        return _known(name, f"{half} rank", known)
+    module = _run(Path(name))
+    found = getattr(module, attribute, None) or getattr(getattr(module, "STRATEGY", None), half, None)
+    if not isinstance(found, kind):
+        raise ConfigError(f"{name}: it must declare {attribute} = {kind.__name__}(name, function, ...), or a STRATEGY")
+    return found
+
+
+def _known(name: str, label: str, known: dict[str, Declared]) -> Declared:
+    if name not in known:
+        raise ConfigError(f"no {label} {name!r}; {nearest(name, known)}")
+    return known[name]
+
+
+def _run(path: Path) -> ModuleType:
+    """Run the user's file as a module. Any error that it raises becomes a ConfigError, because the user must correct it."""
+    if not path.is_file():
+        raise ConfigError(f"{path}: no such strategy file")
+    spec = importlib.util.spec_from_file_location(f"user_strategy_{path.stem}", path)
+    assert spec is not None and spec.loader is not None  # a .py file always has a loader
+    module = importlib.util.module_from_spec(spec)
+    try:
+        spec.loader.exec_module(module)
+    except ConfigError as error:
+        raise ConfigError(f"{path}: {error}") from error
+    except (Exception, SystemExit) as error:
+        raise ConfigError(f"{path}: {type(error).__name__}: {error}") from error
+    return module

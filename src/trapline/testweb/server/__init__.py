@@ -1,0 +1,1 @@
+"""The server process: sockets, connections, the log of requests, and the pings that sites send."""

@@ -1,0 +1,173 @@
+"""The experiments of `cho`. Each runs completely on a small web, and its verdicts follow from its numbers."""
+
+from dataclasses import replace
+from functools import cache
+
+import pytest
+
+from trapline.graph import WebModel, build
+from trapline.graph.strings import decoded
+from trapline.lab import cho_overlap
+from trapline.lab.cho import reproduce
+from trapline.lab.cho_communication import _of_filters, _of_replication
+from trapline.lab.cho_coverage import ALL, HALF, _of_seeds, _of_sizes
+from trapline.lab.cho_coverage import _notes as coverage_notes
+from trapline.lab.cho_modes import _judged
+from trapline.lab.cho_overlap import _notes as overlap_notes
+from trapline.lab.cho_overlap import _of_what_follows, overlap_at
+from trapline.lab.cho_quality import _of_sending
+from trapline.lab.cho_regions import WAYS, difference, hierarchical, ratios, summary
+from trapline.lab.cho_web import ChoStudy, CrawledWeb, Scale, Setting
+from trapline.lab.judgement import Experiment
+
+SMALL = Scale(partitions=(1, 2, 4, 8, 64), crossing=(2, 4), seeds=(64, 512), exchanges=(0, 8, 64))
+
+
+@cache
+def web() -> CrawledWeb:
+    return CrawledWeb("small", build(WebModel(1200, 150)))
+
+
+@cache
+def found() -> dict[int, Experiment]:
+    told: list[tuple[int, int]] = []
+    notes: set[str] = set()
+
+    def progress(done: int, total: int, note: str) -> None:
+        told.append((done, total))
+        notes.add(note)
+
+    every = reproduce(web(), 2, SMALL, (1, 2, 3, 4, 5, 6), progress)
+    assert told[-1] == (6, 6) and told == sorted(told)
+    assert "experiments; firewall, 1 partition, draw 1" in notes
+    assert "experiments; firewall, 2 partitions, draw 1" in notes
+    return {one.number: one for one in every.experiments}
+
+
+@pytest.mark.parametrize("number", range(1, 7))
+def test_each_experiment_has_charts_and_verdicts_with_a_value_per_seed(number: int) -> None:
+    experiment = found()[number]
+    assert experiment.verdicts
+    for chart in experiment.charts:
+        assert chart.curves
+        for curve in chart.curves.values():
+            assert all(len(values) == 2 for values in curve.values())
+
+
+def test_no_exchange_and_firewall_are_the_same_crawl() -> None:
+    """Quality with 0 exchanges equals that of firewall. One process needs no exchange."""
+    large = found()[4].charts[2].curves
+    firewall = web().crawl(Setting("firewall", 8, strategy="backlink-count", most=240), 1)
+    assert large["8 partitions"][0.0][1] == firewall.quality
+
+
+def test_overlap_begins_where_the_own_pages_of_a_partition_end() -> None:
+    firewall = web().crawl(Setting("firewall", 2), 0).record.coverage_of_graph
+    crossing = web().crawl(Setting("cross-over", 2, most=3 * 1200), 0)
+    assert overlap_at(crossing, 0.3 * firewall) == 0.0
+    assert overlap_at(crossing, 1.1) is None
+
+
+def test_verdicts_of_coverage_follow_the_numbers() -> None:
+    falls = {float(n): [1.0 - 0.01 * n, 0.99 - 0.01 * n] for n in (1, 2, 4, 64)}
+    rises = {n: [1.0 - value for value in values] for n, values in falls.items()}
+    good, bad = (
+        [one.judged.verdict for one in _of_sizes({ALL: curve, HALF: curve})] for curve in (falls, rises)
+    )  # fmt: skip
+    assert good[1] == "holds" and bad[1] == "does not hold"
+    assert good[3] == "holds" and bad[3] == "does not hold"
+
+
+def test_good_means_near_the_best_and_bad_means_worse() -> None:
+    found = {
+        "firewall": {"coverage": [0.5, 0.5], "overlap": [0.0, 0.0]},
+        "cross-over": {"coverage": [1.0, 1.0], "overlap": [2.0, 2.0]},
+        "exchange": {"coverage": [1.0, 1.0], "overlap": [0.0, 0.0]},
+    }
+    assert _judged(found, "firewall", "coverage").verdict == "holds"  # the paper calls it bad, and it is
+    assert _judged(found, "exchange", "coverage").verdict == "holds"  # the paper calls it good, and it is
+    assert _judged(found, "cross-over", "overlap").verdict == "holds"
+    found["firewall"]["coverage"] = [1.0, 1.0]
+    assert _judged(found, "firewall", "coverage").verdict == "does not hold"
+
+
+def test_every_site_has_a_region_and_both_have_half_of_the_pages() -> None:
+    graph = web().graph
+    region = dict(hierarchical(graph))
+    hosts = [name.split("://")[1] for name in decoded(graph.site_names or ())]  # type: ignore[arg-type]
+    assert all(any(host.endswith(suffix) for suffix in region) for host in hosts)
+    assert set(region.values()) == {0, 1}
+
+
+def test_page_bodies_shrink_by_compression_and_by_differences() -> None:
+    share = ratios()
+    assert list(share) == list(WAYS) and share["as they are"] == 1.0
+    assert share["difference"] < share["compressed"] < 1.0
+    assert difference(b"the same words again", b"the same words again") < len(b"the same words again")
+    assert summary(b"once once once") == summary(b"once")
+
+
+# ---- cases that are not judged
+
+
+def claims(experiment: Experiment) -> str:
+    return "; ".join(one.claim for one in experiment.verdicts)
+
+
+def test_one_number_of_seeds_is_not_compared() -> None:
+    """Otherwise the same numbers would be compared with themselves."""
+    one, two = {64.0: [0.7, 0.8]}, {64.0: [0.7, 0.8], 512.0: [0.9, 0.9]}
+    assert _of_seeds({"2 partitions": one, "64 partitions": one}) == []
+    assert len(_of_seeds({"2 partitions": two, "64 partitions": two})) == 3
+    study = ChoStudy(web(), 2, SMALL, lambda done, total, note: None)
+    assert coverage_notes(study) == []
+    assert "not judged" in coverage_notes(replace(study, scale=Scale(seeds=(64, 4096))))[0]
+
+
+def test_shares_of_less_than_a_page_are_neither_replicated_nor_judged() -> None:
+    """1/4000 of 1,200 pages is less than a page. Ten times this share would be compared with it."""
+    experiment = found()[3]
+    _, replicated, filters = experiment.charts
+    assert [replicated.x_name(x) for x in replicated.x_values] == ["none", "1/1000", "1/400", "1/100", "1/10"]
+    assert "1/4000" not in claims(experiment) and "ten times" not in claims(experiment)
+    assert "replicating 1/400 does" in claims(experiment)
+    assert [filters.x_name(x) for x in filters.x_values] == ["none", "1/64", "1/16", "all"]
+    assert any("1/4000" in note for note in experiment.notes) and any("1/1024" in note for note in experiment.notes)
+
+
+def test_savings_are_not_judged_where_no_url_is_sent() -> None:
+    nothing = {float(at): [0.0, 0.0] for at in range(6)}
+    assert _of_replication({"8 partitions": nothing}) == [] and _of_filters({"lru": nothing}) == []
+    half = {0.0: [1.0, 1.0], **{float(at): [0.5, 0.5] for at in range(1, 6)}}
+    assert len(_of_replication({"8 partitions": half})) == 3 and len(_of_filters({"lru": half})) == 1
+
+
+def test_partitions_with_too_few_pages_are_not_judged() -> None:
+    """After 1/80 of 1,200 pages, and for other orders with 64 partitions after 1/5."""
+    experiment = found()[4]
+    assert "1/80" not in claims(experiment) and "1/20" in claims(experiment)
+    assert "opic gains" not in claims(experiment)
+    assert sum("not judged" in note for note in experiment.notes) == 2
+
+
+def test_two_numbers_of_exchanges_that_give_the_same_crawl_are_not_compared() -> None:
+    """240 pages on 64 partitions: with 4 and with 16 exchanges there is one exchange after each page."""
+    study = ChoStudy(web(), 2, Scale(exchanges=(0, 4, 16)), lambda done, total, note: None)
+    rises, leaps = ({0.0: [0.0, 0.0], 1.0: [1.0, 1.0], 2.0: [many, many]} for many in (2.0, 9.0))
+    (judged,) = _of_sending(study, {"64 partitions": leaps, "2 partitions": rises})
+    assert judged.judged.verdict == "holds" and judged.judged.why.startswith("2 partitions, 4 to 16")
+
+
+def test_overlap_beyond_firewalls_coverage_is_judged_only_where_it_is_reached(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Otherwise the end of the crawl would be compared with itself."""
+    study = ChoStudy(web(), 2, SMALL, lambda done, total, note: None)
+    assert [one.claim for one in _of_what_follows(study)] == ["beyond firewall's coverage it rises"]
+    monkeypatch.setattr(cho_overlap, "BEFORE", 9.0)
+    assert _of_what_follows(study) == []
+    assert "not judged with 2, 4 partitions" in overlap_notes(study)[0]
+
+
+def test_sites_that_share_one_host_name_form_no_regions() -> None:
+    """All sites would be in one region, and no link would cross regions."""
+    names = tuple(f"http://localhost:{8000 + site}" for site in range(web().graph.sites))
+    assert hierarchical(replace(web().graph, site_names=names)) == ()
