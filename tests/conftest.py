@@ -19,17 +19,13 @@ _SHARED_DATA = Path(__file__).resolve().parents[2] / "shared" / "data"
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Leave slow tests and those of recorded data to `make proof`, unless they are named on the command line."""
+    """Leave slow tests to `make proof`, unless they are named on the command line."""
     if PROOF or any("::" in argument for argument in config.args):
         return
-    left = [item for item in items if _belongs_to_proof(item)]
-    if left:
-        config.hook.pytest_deselected(items=left)
-        items[:] = [item for item in items if not _belongs_to_proof(item)]
-
-
-def _belongs_to_proof(item: pytest.Item) -> bool:
-    return item.get_closest_marker("slow") is not None or "shared_data" in getattr(item, "fixturenames", ())
+    slow = [item for item in items if item.get_closest_marker("slow")]
+    if slow:
+        config.hook.pytest_deselected(items=slow)
+        items[:] = [item for item in items if not item.get_closest_marker("slow")]
 
 
 @pytest.fixture(scope="session")

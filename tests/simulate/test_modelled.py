@@ -185,6 +185,27 @@ def test_an_unknown_model_is_refused_with_the_nearest_name() -> None:
         model_named("mesured")
 
 
+def test_the_fit_recovers_the_distributions_of_drawn_records() -> None:
+    """Records that are drawn from known distributions: each estimate is within four standard errors of the true value."""
+    from bench import fit_servers
+
+    draw, size = np.random.default_rng(7), 20_000
+    median, spread = fit_servers.lognormal(np.exp(draw.normal(math.log(0.3), 1.2, size)))
+    assert median == pytest.approx(0.3, rel=4 * 1.2 / size**0.5) and spread == pytest.approx(
+        1.2, rel=4 / (2 * size) ** 0.5
+    )
+    shape, scale = fit_servers.weibull(2.5 * draw.weibull(0.7, size))
+    assert shape == pytest.approx(0.7, rel=4 * 0.78 / size**0.5) and scale == pytest.approx(
+        2.5, rel=4 * 1.05 / 0.7 / size**0.5
+    )
+    sites = [fit_servers.Thinking("drawn", str(n), np.exp(draw.normal(-3.0, 0.4, 200))) for n in range(200)]
+    assert fit_servers.spread_of_pages(sites) == pytest.approx(0.4, rel=0.03)
+    fetches = [
+        fit_servers.Fetch(("drawn", "a"), status, 0.1, 100.0, True) for status in (200, 200, 503, 404, -2, -9998)
+    ]
+    assert fit_servers.failures(fetches) == (5, 2, 1)
+
+
 def test_the_records_still_give_the_defaults(shared_data: Path) -> None:
     from bench import fit_servers
 

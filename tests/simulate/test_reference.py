@@ -12,7 +12,7 @@ import pytest
 
 from tests.effort import slow
 from trapline.frontier import Rules
-from trapline.graph import Graph, load_graph, pagerank
+from trapline.graph import Graph, generate, load_graph, pagerank
 from trapline.simulate import simulate
 from trapline.simulate.metrics import average_cumulative_pagerank
 from trapline.strategies import load_strategy
@@ -66,12 +66,21 @@ def test_random_takes_every_allowed_page_with_equal_probability(graph: Graph, ra
     assert ours == pytest.approx(0.584, abs=0.02)
 
 
+def test_random_order_equals_that_of_a_plain_loop() -> None:
+    """The same on a generated web, for machines without the recorded graph. The spread of a mean over 8 seeds is about .003."""
+    web = generate(1_500, 60, seed=5)
+    rank = pagerank(web)
+    ours = np.mean([average(web, rank, "random", seed) for seed in range(8)])
+    drawn = np.mean([average_cumulative_pagerank(drawn_order(web, seed), rank) for seed in range(8)])
+    assert ours == pytest.approx(drawn, abs=0.015)
+
+
 def drawn_order(graph: Graph, seed: int) -> np.ndarray:
     """One connection and one second per page: at each step a random waiting page of all sites that are not delayed."""
     draw = random.Random(seed)
     waiting: dict[int, list[int]] = {}
     seen: set[int] = set()
-    resting: list[tuple[float, int]] = []
+    delayed: list[tuple[float, int]] = []
     order: list[int] = []
     now = 0.0
 
@@ -83,19 +92,19 @@ def drawn_order(graph: Graph, seed: int) -> np.ndarray:
 
     discover(graph.home.tolist())
     while any(waiting.values()):
-        while resting and resting[0][0] <= now:
-            heapq.heappop(resting)
-        asleep = {site for _, site in resting}
-        awake = [site for site, pages in waiting.items() if pages and site not in asleep]
-        if not awake:
-            now = resting[0][0]
+        while delayed and delayed[0][0] <= now:
+            heapq.heappop(delayed)
+        closed = {site for _, site in delayed}
+        open_sites = [site for site, pages in waiting.items() if pages and site not in closed]
+        if not open_sites:
+            now = delayed[0][0]
             continue
-        site = draw.choices(awake, [len(waiting[site]) for site in awake])[0]
+        site = draw.choices(open_sites, [len(waiting[site]) for site in open_sites])[0]
         pages = waiting[site]
         at = draw.randrange(len(pages))
         pages[at], pages[-1] = pages[-1], pages[at]
         order.append(pages.pop())
         now += 1.0
-        heapq.heappush(resting, (now + W_S, site))
+        heapq.heappush(delayed, (now + W_S, site))
         discover(graph.targets_of(order[-1]).tolist())
     return np.array(order)
