@@ -219,7 +219,7 @@ def test_a_resumed_crawl_keeps_its_options(server: Served, tmp_path: Path, capsy
         (["--metadata"], "--metadata cannot change"),
     ):
         assert named in error_line(capsys, "--resume", folder, *args)
-    assert "there is no crawl" in error_line(capsys, "--resume", tmp_path)
+    assert "name the folder of a crawl" in error_line(capsys, "--resume", tmp_path)
     at_once = ("--resume", folder, "--max-pages", "18", "--max-time", "1ms")
     assert "; give a --max-time above that to continue" in error_line(capsys, *at_once)
     assert run(["crawl", "--resume", str(folder), "--max-pages", "18", "--plain"]) == 0

@@ -122,7 +122,10 @@ def test_a_site_is_a_name_without_a_path(world: World, capsys: Captured, form: s
 @pytest.mark.parametrize(
     ("what", "says"),
     [
-        ("http://s000001.exampl/p/1", "nor its site; did you mean 'http://s000001.example'?"),
+        (
+            "http://s000001.exampl/p/1",
+            "the crawl knows neither this page nor its site; did you mean 'http://s000001.example'?",
+        ),
         ("http://s000001.example/p/x1", "the crawl does not know this page; did you mean 'http://s000001.example/"),
         ("s00000l.example", "the crawl does not know this site; did you mean 'http://s0000"),
         ("qqq", "the crawl does not know this site; it knows 20 others, such as http://s000000.example"),

@@ -109,7 +109,7 @@ def test_stdin_and_hosts_in_the_lines(crawl: Path, monkeypatch: pytest.MonkeyPat
     [
         (["{crawl}"], "Missing argument 'LOG...'"),
         (["{crawl}", "nowhere.log"], "nowhere.log: cannot be read: No such file"),
-        (["nowhere", "x"], "there is no crawl"),
+        (["nowhere", "x"], "name the folder of a crawl"),
         (["{crawl}", "broken.gz"], "broken.gz: cannot be read"),
         (["{crawl}", "log", "--site", "nonsense"], "not a site"),
         (

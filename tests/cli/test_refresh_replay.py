@@ -147,7 +147,7 @@ def test_an_estimator_is_chosen_by_its_name(capsys: pytest.CaptureFixture[str]) 
         ([TRACE, "--schedule-errors", "none"], "'none' is not one of"),
         ([TRACE, "--schedule-errors", "added", "--schedule-precision", "0"], "infinitely many"),
         ([TRACE, "--recall", "1.5"], "1.5 is not in 0..1"),
-        ([TRACE, "--option", "xu.past=1"], "not POLICY.NAME=X; give an option of a chosen policy: residual-life"),
+        ([TRACE, "--option", "xu.past=1"], "policy xu is not replayed; replayed: residual-life"),
         ([TRACE, "--option", "residual-life.kapa=1"], "did you mean 'kappa'"),
         ([TRACE, "--policy", "cgm", "--option", "cgm.estimator=mlee"], "did you mean 'mle'"),
         ([TRACE, "--policy", "cgm", "--option", "cgm.estimator=9"], "no estimator '9'"),

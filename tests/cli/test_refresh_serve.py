@@ -60,7 +60,7 @@ def test_a_database_of_a_newer_version_is_named(crawl: Path, capsys: pytest.Capt
 @pytest.mark.parametrize(
     "args, says",
     [
-        (["nowhere"], "nowhere: there is no crawl"),
+        (["nowhere"], "nowhere: no such folder; name the folder of a crawl"),
         (["{crawl}", "--listen", "8080"], "not HOST:PORT"),
         (["{crawl}", "--listen", "127.0.0.1:99999"], "not HOST:PORT"),
         (["{crawl}", "--listen", "203.0.113.1:8080"], "not an address of this machine"),

@@ -35,7 +35,7 @@ def test_several_crawls_are_compared(folders: list[str], tmp_path: Path) -> None
 @pytest.mark.parametrize(
     ("args", "says"),
     [
-        (["{0}/nothing"], "there is no crawl"),
+        (["{0}/nothing"], "name the folder of a crawl"),
         (["{0}", "{0}"], "a folder is given twice"),
         (["{0}", "-o", "{0}/no/such/folder.html"], "there is no folder"),
         ([], "Missing argument"),

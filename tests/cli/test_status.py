@@ -94,4 +94,4 @@ def test_a_crawl_that_has_just_begun_has_a_status(folder: Path, capsys: Captured
 
 def test_a_folder_without_a_crawl_is_reported_in_one_line(tmp_path: Path, capsys: Captured) -> None:
     assert run(["status", str(tmp_path / "nothing")]) == 2
-    assert "there is no crawl" in capsys.readouterr().err
+    assert "name the folder of a crawl" in capsys.readouterr().err

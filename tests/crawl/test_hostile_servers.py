@@ -278,7 +278,7 @@ def test_an_unreachable_robots_txt_with_retry_after_delays_its_site(tmp_path: Pa
         crawl = crawled(
             tmp_path / "crawl", [f"http://{HOST}:{server.port}/"], {HOST: ADDRESS}, **{**QUICK, "max_seconds": 1.0}
         )
-    assert (crawl.summary["stopped_by"], server.targets(HOST)) == ("max-seconds", ["/robots.txt"])
+    assert (crawl.summary["stopped_by"], server.targets(HOST)) == ("max-time", ["/robots.txt"])
 
 
 # ---- traps
@@ -375,7 +375,7 @@ def test_a_resumed_crawl_resolves_unanswered_names_again(tmp_path: Path, monkeyp
     with small_server(lambda host, target: page()) as server, name_server(known) as at:
         seeds = [f"http://{host}:{server.port}/" for host in (HOST, "late.test")]
         crawl = crawled(tmp_path / "crawl", seeds, {}, nameservers=(at,), **{**QUICK, "max_seconds": 1.0})
-        assert (crawl.summary["stopped_by"], server.targets("late.test")) == ("max-seconds", [])
+        assert (crawl.summary["stopped_by"], server.targets("late.test")) == ("max-time", [])
         known["late.test"] = Name((ADDRESS,))
         assert resumed(crawl, max_seconds=60.0).summary["stopped_by"] == "drained"
     assert "/" in server.targets("late.test")

@@ -113,7 +113,7 @@ def test_a_new_claim_waits_for_a_store_that_outlives_its_loop(crawl: Path) -> No
 def test_a_folder_without_a_crawl_is_refused(tmp_path: Path, make: object) -> None:
     make(tmp_path / "c")  # type: ignore[operator]
     for opening in (claim_existing, Reading, check_crawl):
-        with pytest.raises(ConfigError, match="there is no crawl"):
+        with pytest.raises(ConfigError, match="name the folder of a crawl"):
             opening(tmp_path / "c")
 
 

@@ -42,7 +42,7 @@ def test_pages_are_refetched_and_the_history_is_stored(crawl: Crawled) -> None:
     assert summary["pages_refetched"] == len(crawl.rows("select 1 from fetch where changed is not null")) > 20
     assert 0 < summary["pages_changed"] < summary["pages_refetched"]
     assert summary["politeness_violations"] == 0
-    assert summary["stopped_by"] == "max-seconds"
+    assert summary["stopped_by"] == "max-time"
     assert summary["signals"] == 0
     ((copies,),) = crawl.rows("select count(*) from copy")
     assert copies == 12

@@ -169,9 +169,9 @@ def test_a_folder_that_another_process_crawls_is_refused(
 
 def test_a_folder_that_is_not_a_crawl_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert resumed(tmp_path) == 2
-    assert "there is no crawl" in complaint(capsys)
+    assert "name the folder of a crawl" in complaint(capsys)
     assert resumed(tmp_path / "missing") == 2
-    assert "there is no crawl" in complaint(capsys)
+    assert "name the folder of a crawl" in complaint(capsys)
     (tmp_path / "crawl.db").write_bytes(b"text, and no database" * 100)
     assert resumed(tmp_path) == 2
     assert "not the database of a crawl" in complaint(capsys)

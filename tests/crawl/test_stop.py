@@ -38,7 +38,7 @@ def test_unanswered_requests_are_dropped_after_the_grace_period(
             hosts=hosts,
         )
         summary = run.open_crawl(options, tmp_path / "crawl", no_display())
-    assert summary["stopped_by"] == "max-seconds"
+    assert summary["stopped_by"] == "max-time"
     assert summary["pages_fetched"] > 0 and summary["errors"] == 0
 
 
@@ -51,7 +51,7 @@ def test_a_snapshot_that_cannot_be_written_ends_the_crawl_with_a_hint_how_to_res
     with served(60, 4) as server:
         folder = prepared(tmp_path / "c", options_of(server, snapshot_pages=20))
         with monkeypatch.context() as patched:
-            patched.setattr("trapline.crawl.files.checkpoint.checkpoint.save", full)
+            patched.setattr("trapline.crawl.files.checkpoint.save", full)
             assert cli.run(["crawl", "--quiet", "--resume", str(folder)]) == 2
         said = f"trapline: error: {folder}: the disk is full; make room and go on with --resume {folder}\n"
         assert capsys.readouterr().err == said

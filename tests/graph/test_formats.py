@@ -223,7 +223,7 @@ HUGE = "9" * 30
         ({"pages.tsv": [*PAGES, "2\t1\tx\t"], "links.tsv": []}, "row 4: the URL is missing"),
         ({"pages.tsv": b"#id\turl\n0\thttp://\xff\n", "links.tsv": []}, "pages.tsv, row 2: byte 8 is not UTF-8"),
         ({"pages.tsv": ["#id\tcrawled\turl", "0\t2\thttp://a/"], "links.tsv": []}, "crawled is '2', must be 0 or 1"),
-        ({"pages.tsv": PAGES, "links.tsv": ["0\t1", "1\t2"]}, "links.tsv, row 2: page 2 is not in 0..1"),
+        ({"pages.tsv": PAGES, "links.tsv": ["0\t1", "1\t2"]}, "links.tsv, row 2: page 2, but pages are numbered 0..1"),
         ({"pages.tsv": PAGES, "links.tsv": ["0\t1", "", "1\t0"]}, "links.tsv, row 2: empty"),
         ({"pages.tsv": PAGES, "links.tsv": ["0\t-"]}, "links.tsv, row 1: '-' is not an integer"),
         ({"pages.tsv": PAGES, "links.tsv": [f"0\t{HUGE}"]}, f"links.tsv, row 1: '{HUGE}' is not an integer"),
@@ -235,8 +235,14 @@ HUGE = "9" * 30
         # numbered tables
         ({"w.dat": ["start end", "1 1"]}, "links.dat (or links.dat.gz) is missing; it belongs to w.dat"),
         ({"links.dat": ["link url", "1 http://a/"]}, "links.dat: the .dat file of links"),
-        ({"w.dat": ["start end", "1 2"], "links.dat": ["link url", "1 http://a/"]}, "row 2: page 2 is not in 1..1"),
-        ({"w.dat": ["start end", "0 1"], "links.dat": ["link url", "1 http://a/"]}, "row 2: page 0 is not in 1..1"),
+        (
+            {"w.dat": ["start end", "1 2"], "links.dat": ["link url", "1 http://a/"]},
+            "row 2: page 2, but pages are numbered 1..1",
+        ),
+        (
+            {"w.dat": ["start end", "0 1"], "links.dat": ["link url", "1 http://a/"]},
+            "row 2: page 0, but pages are numbered 1..1",
+        ),
         ({"w.dat": ["start end", "1"], "links.dat": ["link url", "1 http://a/"]}, "w.dat, row 2: 1 values"),
         ({"w.dat": ["start end"], "links.dat": ["link url", "2 http://a/"]}, "row 2: page 2, must be page 1"),
         ({"w.dat": ["start end"], "links.dat": ["link url", "1 "]}, "links.dat, row 2: the URL is missing"),
@@ -246,7 +252,7 @@ HUGE = "9" * 30
         ({"w.dat": ["start end"], "links.dat": b"link url\n1 http://\xff\n"}, "links.dat, row 2: byte 8 is not UTF-8"),
         # page and link rows
         ({"g": ["n 0 http://a/", "n 2 http://b/"]}, "g, row 2: page 2, must be page 1"),
-        ({"g": ["n 0 http://a/", "e 0 1"]}, "g, row 2: page 1 is not in 0..0"),
+        ({"g": ["n 0 http://a/", "e 0 1"]}, "g, row 2: page 1, but pages are numbered 0..0"),
         ({"g": ["n 0 http://a/", "e 0"]}, "g, row 2: 1 values"),
         ({"g": ["n 0 http://a/", "e 0 -1"]}, "g, row 2: '-1' is not an integer"),
         ({"g": ["n 0 http://a/", "x 0 1"]}, "g, row 2: begins with 'x'"),
@@ -255,7 +261,7 @@ HUGE = "9" * 30
         # WebGraph text
         ({"w.graph-txt": ["2", "1"]}, "w.graph-txt, row 3: missing: row 1 announces 2 pages"),
         ({"w.graph-txt": ["1", "0", "0"]}, "w.graph-txt, row 3: one row too many"),
-        ({"w.graph-txt": ["2", "1", "2"]}, "w.graph-txt, row 3: page 2 is not in 0..1"),
+        ({"w.graph-txt": ["2", "1", "2"]}, "w.graph-txt, row 3: page 2, but pages are numbered 0..1"),
         ({"w.graph-txt": ["2", "1", "-"]}, "w.graph-txt, row 3: '-' is not an integer"),
         ({"w.graph-txt": ["0"]}, "w.graph-txt, row 1: 0 pages"),
         ({"w.graph-txt": [HUGE]}, "w.graph-txt, row 1: '9"),

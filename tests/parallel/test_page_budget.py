@@ -168,7 +168,7 @@ def test_a_partition_without_pages_gets_nothing() -> None:
 class SilentPartitions:
     """Other partitions that never send anything."""
 
-    def rest(self) -> None: ...
+    def flush(self) -> None: ...
 
 
 def crawlers(partitions: int, chance: random.Random, failed: float) -> list[VirtualWorld]:

@@ -61,7 +61,7 @@ def test_each_partition_refetches_its_own_pages_and_reads_signals_of_its_own_sit
     summary = json.loads((folder / "summary.json").read_text())
     assert summary["pages_fetched"] == len(fetched(folder)) == 4 * SITES
     assert summary["pages_refetched"] > 4 * SITES and summary["pages_changed"] > 0
-    assert (summary["stopped_by"], summary["politeness_violations"]) == ("max-seconds", 0)
+    assert (summary["stopped_by"], summary["politeness_violations"]) == ("max-time", 0)
     # Two links each time, including those to the other partition.
     assert rows(folder, "select distinct length(links) / 4, found from fetch where result = 3 and status != 304") == [
         (2, 2)

@@ -17,7 +17,7 @@ from trapline.refresh.policies.belief import (
     is_begun,
     learn_from_crawl,
     true_share,
-    untold_odds,
+    unsignalled_odds,
 )
 from trapline.refresh.policies.gaps import by_gaps_s, by_points_s, chance_of, has_points
 from trapline.refresh.policies.residual_life import gained_s
@@ -135,8 +135,8 @@ def test_the_share_of_unsignalled_updates_is_learned() -> None:
     for s, found in ((all_signalled, False), (misses, True)):
         s.page[0].last_signal_s = NOW - 10.0
         crawled(s, [found] * 100, 0)
-    assert untold_odds(all_signalled, 0) < 0.02
-    assert untold_odds(misses, 0) > 1.0
+    assert unsignalled_odds(all_signalled, 0) < 0.02
+    assert unsignalled_odds(misses, 0) > 1.0
 
 
 def test_an_audited_page_is_trusted_whatever_was_learned() -> None:
@@ -154,7 +154,7 @@ def test_a_page_whose_provider_starts_to_signal_is_learned_anew() -> None:
     s.page[0].level = SMART
     fresh = page_with([], SMART)
     assert not is_begun(s, 0)
-    assert (true_share(s, 0), untold_odds(s, 0)) == (true_share(fresh, 0), untold_odds(fresh, 0))
+    assert (true_share(s, 0), unsignalled_odds(s, 0)) == (true_share(fresh, 0), unsignalled_odds(fresh, 0))
     begin_anew(s, 0)
     assert is_begun(s, 0) and not s.columns[0].any()
 

@@ -21,9 +21,9 @@ one_row = st.tuples(st.integers(0, 3), st.integers(0, 5), times, lengths).map(
 
 
 def one_site_each(rows: list[Row]) -> list[Row]:
-    """Rows in order of completion. All rows of a visit are on the site of its last row."""
+    """Rows in order of completion, those that end together in order of their start. All rows of a visit are on the site of its last row."""
     page = {visit: page for page, visit, *_ in rows}
-    return sorted(((page[row[1]], *row[1:]) for row in rows), key=lambda row: row[4])
+    return sorted(((page[row[1]], *row[1:]) for row in rows), key=lambda row: (row[4], row[2]))
 
 
 forged = st.lists(one_row, max_size=8).map(one_site_each)

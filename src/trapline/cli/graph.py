@@ -30,7 +30,7 @@ SHAPE = {
     "deep": (0.02, "Share of pages in deep static chains."),
     "size_exponent": (1.8, "Power-law exponent of pages per site."),
     "degree_exponent": (1.85, "Power-law exponent of links to a page."),
-    "single_sites": (0.3, "Share of sites with one page, beyond the power law."),
+    "single_sites": (0.3, "Share of one-page sites, added to those of the power law."),
     "sites_per_ip": (1.0, "Mean number of sites that share an IP address."),
 }
 """Options of `generate` beyond pages, sites and seed, with the defaults of graph.WebModel.

@@ -168,7 +168,7 @@ KINDS = {
 }
 ENDS = {
     "max-pages": "--max-pages",
-    "max-seconds": "--max-time",
+    "max-time": "--max-time",
     "max-bytes": "--max-bytes",
     "drained": "nothing was left to fetch",
     "interrupted": "Ctrl-C",

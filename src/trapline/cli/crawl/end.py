@@ -61,7 +61,7 @@ def _files(folder: Path) -> str:
 def stopped_by(why: str | None) -> str:
     """Return the reason why a crawl stopped, in the user's terms: the option or the event.
 
-    >>> stopped_by("max-seconds"), stopped_by("drained")
+    >>> stopped_by("max-time"), stopped_by("drained")
     ('--max-time', 'nothing was left to fetch')
     """
     from trapline.report.live_record import ENDS

@@ -101,14 +101,14 @@ REFRESH = Section(
             "refresh_price",
             real(),
             None,
-            "Refresh pages of at least this value, before new ones; explain shows values.",
+            "Refetch pages of at least this value before new pages; see `explain`. [by share]",
         ),
         (
             "--refresh-rate",
             "refresh_rate",
             real(1e6),
             None,
-            "Refresh at most this many pages per second; at once up to 10, or as many as in one second. [unlimited]",
+            "Maximum refetches per second, on average. [unlimited]",
         ),
     ),
 )
@@ -145,7 +145,7 @@ _LIVE_QUALITY = QUALITY.with_defaults(quality="opic").with_texts(
 _LIVE_RULES = tuple(
     section.with_defaults(per_connection=10, pages_per_site=25_000).with_texts(
         pages_per_site="Maximum number of pages per site; 0: unlimited.",
-        rescore="Pages between two PageRank computations. [0: 1,000]",
+        rescore="Pages between two PageRank computations; 0: 1,000. [0]",
         first_response_s="Assumed response time of a site not measured yet. [0.1 s]",
     )
     for section in scheduling.SECTIONS

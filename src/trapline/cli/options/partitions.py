@@ -53,7 +53,7 @@ PARTITIONS = Section(
             "partition",
             (str, "NAME"),
             "site-hash",
-            "Owner of a page by: site-hash, url-hash, rendezvous, address or suffix. [site-hash]",
+            "How to choose the owner of a page: site-hash, url-hash, rendezvous, address or suffix. [site-hash]",
         ),
         (
             "--suffixes",

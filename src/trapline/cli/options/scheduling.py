@@ -86,7 +86,7 @@ BATCHES = Section(
             0,
             "Choose the next batch when fewer connections than this are active.",
         ),
-        ("--rescore", "rescore", count(0), 0, "Pages between two PageRank computations. [0: pages/35]"),
+        ("--rescore", "rescore", count(0), 0, "Pages between two PageRank computations; 0: a 35th of all pages. [0]"),
     ),
 )
 ESTIMATES = Section(

@@ -147,7 +147,10 @@ def _shown(found: "CrawlPlan", path: Path | None) -> str:
     ]  # fmt: skip
     if found.processes < found.needed:
         rows.append(
-            ("too few", f"{found.needed:,} processes are needed; {found.processes:,} take {duration(found.round_s)}")
+            (
+                "too few",
+                f"{found.needed:,} processes are needed; with {found.processes:,} the crawl takes {duration(found.round_s)}",
+            )
         )
     rows += [("trapline crawl", note) for note in _notes(found)]
     return "\n".join(f"{name:16}{text}" for name, text in rows)

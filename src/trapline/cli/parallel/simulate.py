@@ -58,7 +58,8 @@ def simulate(
     """Crawl GRAPH with n partitions in simulated time; measure coverage, overlap, quality and communication.
 
     Each partition is a crawler with --connections connections and the whole --bandwidth. A TIME is in seconds or has a unit: 250ms,
-    2min, 1h. Defaults are in brackets; the default strategy is backlink-count. --top is for the result, --quality for the strategy.
+    2min, 1h. Defaults are in brackets; the default strategy is backlink-count. --top sets
+    which pages count as the best in the result; --quality sets what the strategy sees.
     """
     if json_file and json_file != _STDOUT:
         check_writable(json_file)

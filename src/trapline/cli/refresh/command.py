@@ -24,7 +24,7 @@ _WHAT = Section(
     "What to compare",
     (
         ("--policy", "policy", (str, "P[,P...]"), "residual-life", "Names of the policies to replay, or all."),
-        ("--capacity", "capacity", (str, "C[,C...]"), "0.1", "Crawls per update of the trace: 0.1 or 10%."),
+        ("--capacity", "capacity", (str, "C[,C...]"), "0.1", "Fetches per update of the trace: 0.1 or 10%."),
         (
             "--level",
             "level",
@@ -75,7 +75,7 @@ _WORLD = Section(
         ("--cycle", "cycle_s", seconds(1.0), 1800.0, "Length of a cycle."),
         ("--warm-up", "warm_up", share(), 0.2, "Share of the time that passes before measuring starts."),
         ("--step", "step_s", seconds(), 0.0, "Round update times up to this step; 0: no rounding."),
-        ("--whole", "whole", None, False, "Replay histories from their start, when few of the pages existed."),
+        ("--whole", "whole", None, False, "Do not skip the early part of a history, in which few pages existed."),
     ),
 )
 _MEASURE = Section(
@@ -93,7 +93,7 @@ _MEASURE = Section(
             "eq3_weight",
             click.Choice(["index", "count"]),
             "index",
-            "Weight of a missed update: m for the m-th one, or the number of missed ones.",
+            "Weight of the m-th missed update: its index m, or the count of all missed ones.",
         ),
         ("--t0", "t0_s", seconds(), 0.0, "Time unit of Eq. 3; 0: one cycle."),
     ),

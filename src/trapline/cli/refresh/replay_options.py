@@ -56,9 +56,11 @@ def policies(options: ReplayOptions) -> list["Policy"]:
     for text in options.option:
         owner, dot, rest = text.partition(".")
         name, equals, value = rest.partition("=")
-        if not dot or not equals or owner not in chosen:
+        if not dot or not equals:
+            raise ConfigError(f"--option {text}: not of the form POLICY.NAME=X, such as {next(iter(chosen))}.NAME=1")
+        if owner not in chosen:
             raise ConfigError(
-                f"--option {text}: not POLICY.NAME=X; give an option of a chosen policy: {', '.join(chosen)}"
+                f"--option {text}: policy {owner} is not replayed; replayed: {', '.join(chosen)} (--policy)"
             )
         chosen[owner] = chosen[owner].with_options(**{name: value})
     return list(chosen.values())

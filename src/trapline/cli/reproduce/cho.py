@@ -84,8 +84,8 @@ class ChoOptions:
 def cho(options: ChoOptions, folder: Path | None, json_file: Path | None) -> None:
     """Reproduce Cho and Garcia-Molina: coverage, overlap, quality and communication of parallel crawls.
 
-    Simulates up to 64 partitions of a graph with five random seeds each, and judges every claim of the paper by the 95 % interval over
-    random draws. See docs/reproduce-cho.md.
+    Simulates up to 64 partitions of a graph. Each starts from five random pages, and everything is repeated --draws times. Judges every
+    claim of the paper by the 95 % interval over these repetitions. See docs/reproduce-cho.md.
     """
     check_outputs("--plots", folder, "cho-1.png", json_file)
     compile_kernels()

@@ -108,8 +108,9 @@ class XuOptions:
 def xu(options: XuOptions, folder: Path | None, json_file: Path | None) -> None:
     """Reproduce Xu, Li, Qu and Labrinidis: freshness by the collaboration level of providers.
 
-    Runs the paper's policy in three forms: corrected, with scores from the start of each cycle, and as printed; and Trapline's own policy
-    where it should do better. Capacity is set so that freshness with smart providers is .86, as in the paper. See docs/reproduce-xu.md.
+    Runs the paper's policy in three forms: corrected, with scores from the start of each cycle, and as printed. Runs Trapline's own
+    policy too, where it should do better. Capacity is set so that freshness with smart providers is .86, as in the paper. See
+    docs/reproduce-xu.md.
     """
     figures = options.figures
     check_outputs("--out", folder, "xu-2.png", json_file)

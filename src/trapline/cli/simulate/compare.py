@@ -42,8 +42,8 @@ _OUTPUT = Section(
 def compare(graph: Path, strategies: tuple[str, ...], conditions: CrawlConditions, output: Path, logs: bool) -> int:
     """Crawl GRAPH with each STRATEGY under the same conditions, and compare how early each one fetches good pages.
 
-    A STRATEGY is a name, a Python file (.py), or a pair of ranks, PAGE+SITE, such as opic+crawl-ability. Without any,
-    all strategies are compared; those that need an old crawl only with --history.
+    A STRATEGY is a name, a Python file (.py), or a pair of ranks, PAGE+SITE, such as opic+crawl-ability. If you
+    name none, all strategies are compared, except those that need an old crawl if you give no --history.
 
     Prints a table and writes compare.html, plots and compare.json. A TIME is in seconds or has a unit: 250ms, 2min, 1h. A SHARE is 0.05
     or 5%, or "model" for the measured value. Defaults are in brackets.

@@ -82,7 +82,7 @@ SERVERS = Section(
             "requests",
             _REQUESTS,
             0,
-            "Requests per connection; 0: unlimited; measured: distribution as in cao, figure 3. [0]",
+            "Requests per connection; 0: unlimited; measured: as on real servers. [0]",
         ),
         ("--unannounced", "unannounced", None, False, "Do not announce the limit of requests per connection."),
         ("--http10", "http10", share(), 0.0, "Share of sites that speak HTTP/1.0."),
@@ -195,7 +195,13 @@ PROVIDERS = Section(
         ("--ping-recall", "recall", share(), 1.0, "Share of updates that sites announce by a ping."),
         ("--ping-precision", "precision", share(), 1.0, "Share of pings that announce a real update."),
         ("--schedule-precision", "schedule_precision", share(), 1.0, "Share of scheduled times that are real updates."),
-        ("--schedule-ahead", "ahead_s", seconds(), 600.0, "Time by which schedules are published ahead."),
+        (
+            "--schedule-ahead",
+            "ahead_s",
+            seconds(),
+            600.0,
+            "Time between the publication of a schedule and its last update.",
+        ),
         ("--lie-every", "lie_every_s", seconds(), 1.0, "Mean time between two pings of a liar."),
     ),
 )

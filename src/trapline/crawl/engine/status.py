@@ -22,7 +22,7 @@ from trapline.units import counted, duration
 # ---- Reasons for the end of a crawl, as its folder and `summary.json` name them. The crawler and its goals decide which one applies.
 
 DRAINED = "drained"  # no page is left to fetch
-MAX_PAGES, MAX_SECONDS, MAX_BYTES = "max-pages", "max-seconds", "max-bytes"
+MAX_PAGES, MAX_SECONDS, MAX_BYTES = "max-pages", "max-time", "max-bytes"
 INTERRUPTED, TERMINATED = "interrupted", "terminated"  # by Ctrl-C, by SIGTERM
 BY_HAND = (INTERRUPTED, TERMINATED)
 

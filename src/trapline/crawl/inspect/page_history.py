@@ -92,7 +92,7 @@ def found(database: sqlite3.Connection, text: str) -> Target:
     row = database.execute("select site, id, url from page where url = ?", (url,)).fetchone()
     if row is None:
         hint = _left_out(database, url) or _nearest_page(database, url)
-        raise ConfigError(f"{url}: the crawl does not know this page; {hint}")
+        raise ConfigError(f"{url}: {hint}")
     return Target(*row)
 
 
@@ -111,7 +111,7 @@ def _site_named(database: sqlite3.Connection, text: str) -> Target:
 
 def _left_out(database: sqlite3.Connection, url: str) -> str:
     reason = scope(database).admits(url)
-    return f"it rejects links to it: {LEFT_OUT[reason]}" if reason else ""
+    return f"the crawl does not know this page; it rejects links to it: {LEFT_OUT[reason]}" if reason else ""
 
 
 def _nearest_page(database: sqlite3.Connection, url: str) -> str:
@@ -119,9 +119,9 @@ def _nearest_page(database: sqlite3.Connection, url: str) -> str:
     site = database.execute("select id from site where origin = ?", (name,)).fetchone()
     if site is None:
         known = database.execute(f"select origin from site limit {_MOST_CANDIDATES}").fetchall()
-        return f"nor its site; {_near(name, [known_name for (known_name,) in known])}"
+        return f"the crawl knows neither this page nor its site; {_near(name, [known_name for (known_name,) in known])}"
     known = database.execute(f"select url from page where site = ? limit {_MOST_CANDIDATES}", site).fetchall()
-    return _near(url, [known_url for (known_url,) in known])
+    return f"the crawl does not know this page; {_near(url, [known_url for (known_url,) in known])}"
 
 
 def _near(name: str, known: list[str]) -> str:

@@ -207,7 +207,7 @@ def page_number(file: Path, row: int, token: bytes, numbering: Numbering) -> int
     page = integer(file, row, token)
     first, last = numbering.base, numbering.base + numbering.limit - 1
     if not first <= page <= last:
-        raise at_row(file, row, f"page {page} is not in {first}..{last}")
+        raise at_row(file, row, f"page {page}, but pages are numbered {first}..{last}")
     return page - first
 
 

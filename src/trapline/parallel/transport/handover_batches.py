@@ -112,8 +112,8 @@ def refetch_pieces(
 def encode(contents: Contents) -> bytes:
     """Return the bytes of a hand-over batch.
 
-    >>> piece = Piece("http://a.org", {"known": 1.0}, 2.5, had=["http://a.org/"])
-    >>> decode(encode(Contents([("a.org", "192.0.2.1")], [piece], True))).sites[0].had
+    >>> piece = Piece("http://a.org", {"known": 1.0}, 2.5, gone=["http://a.org/"])
+    >>> decode(encode(Contents([("a.org", "192.0.2.1")], [piece], True))).sites[0].gone
     ['http://a.org/']
     """
     return MAGIC + packed(json.dumps(contents, default=_text).encode())

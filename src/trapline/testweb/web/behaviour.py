@@ -92,14 +92,14 @@ class Behaviour:
 
 def _check_name(what: str, name: str, valid: Sequence[str]) -> None:
     if name not in valid:
-        raise ConfigError(f"no {what} {name!r}; {nearest(name, valid)}")
+        raise ConfigError(f"unknown kind of {what} {name!r}; {nearest(name, valid)}")
 
 
 def _check_shares(what: str, shares: Shares, valid: Sequence[str]) -> None:
     for name, _ in shares:
         _check_name(what, name, valid)
     if any(not share >= 0 for _, share in shares) or not sum(share for _, share in shares) <= 1 + 1e-9:
-        raise ConfigError(f"behaviour: the shares of {what}s must be in 0..1 and add up to at most 1")
+        raise ConfigError(f"shares of {what}: each must be in 0..1, and they must add up to at most 1")
 
 
 @dataclass(frozen=True, slots=True)
