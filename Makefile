@@ -14,18 +14,18 @@ export UV_PYTHON_DOWNLOADS := never
 # --compile-bytecode: else the first command compiles a thousand modules, and every one does where Python may not write.
 SYNC := $(BIN)/uv sync --frozen --inexact --quiet --compile-bytecode
 
-WORKERS ?= 2
+WORKERS ?= 3
 PYTEST := $(BIN)/pytest -q --numprocesses $(WORKERS) --dist worksteal
 
 .DELETE_ON_ERROR:
-.PHONY: demo test static warmup lint types unit unit-uncompiled proof docs screenshots bench bench-live clean
+.PHONY: demo test static warmup warmup-tests lint types unit unit-uncompiled proof docs screenshots bench bench-live clean
 
 demo: .venv/runtime.stamp
 	$(BIN)/trapline demo
 
 # Compiling takes one core for a minute: what needs no compiled code runs beside it.
 test: .venv/dev.stamp
-	$(MAKE) --no-print-directory --jobs 2 warmup static
+	$(MAKE) --no-print-directory --jobs 2 warmup-tests static
 	$(MAKE) --no-print-directory unit
 
 static: lint types unit-uncompiled
@@ -41,8 +41,11 @@ lint: .venv/dev.stamp
 types: .venv/dev.stamp
 	$(BIN)/mypy
 
+warmup-tests: .venv/dev.stamp
+	$(BIN)/python -m tests.warmup
+
 # Compiled first, or every worker would do it.
-unit: warmup
+unit: warmup-tests
 	$(PYTEST)
 
 # numba reads the switch once, at import: this run needs a process of its own.
@@ -50,7 +53,7 @@ unit-uncompiled: .venv/dev.stamp
 	NUMBA_DISABLE_JIT=1 $(BIN)/pytest -q --numprocesses 1 tests/frontier tests/strategies tests/simulate tests/crawl/test_crawler_vs_simulator.py
 
 # Writes docs/proof.md; takes hours. Some sections only: make proof PROOF="durability politeness"
-proof: warmup
+proof: warmup-tests
 	$(BIN)/python -m tests.proof $(PROOF)
 
 # The documentation site, in site/. Strict: a broken link or a page outside the navigation is an error.

@@ -105,6 +105,34 @@ def warm(cold: dict[str, Any], cache: Path) -> dict[str, Any]:
 # One signature.
 
 
+WARMUP = """
+import pkgutil, sys
+from importlib import import_module
+import trapline
+from trapline.cli import warmup
+from trapline.compiled import jit
+
+jit.ready = lambda *given: seen.append(len(jit._kernels))  # what the warm-up would compile, without compiling it
+seen = []
+try:
+    warmup.compile_all()
+except Exception:
+    pass  # ranks cannot be compiled without their kernels
+for module in pkgutil.walk_packages(trapline.__path__, "trapline."):
+    if ".ray" not in module.name and not module.name.endswith("__main__"):
+        import_module(module.name)
+print([kernel.py_func.__name__ for kernel, _ in jit._kernels[seen[0]:]])
+"""
+
+
+def test_the_warm_up_compiles_every_kernel() -> None:
+    """Otherwise the first command that needs a missing kernel would compile all helpers again."""
+    done = subprocess.run(
+        [sys.executable, "-c", WARMUP], capture_output=True, text=True, env=os.environ | {"NUMBA_DISABLE_JIT": "0"}
+    )
+    assert (done.stdout, done.stderr) == ("[]\n", "")
+
+
 @slow
 @compiled_only
 def test_every_helper_and_kernel_is_compiled_for_one_signature(cold: dict[str, Any]) -> None:

@@ -17,8 +17,11 @@ def compile_all(progress: "jit.Progress | None" = None, waiting: Callable[[], No
     """Load or compile every kernel, rank and policy of Trapline, and return the seconds that it took."""
     import trapline.crawl.engine.run
     import trapline.frontier.replay
+    import trapline.parallel.simulated.crawl
     import trapline.refresh.replay.replayer
-    import trapline.simulate.driver  # noqa: F401  registers their kernels, and those of all modules below them
+    import trapline.simulate.changing
+    import trapline.simulate.driver
+    import trapline.simulate.metrics  # noqa: F401  registers their kernels, and those of all modules below them
     from trapline.compiled.jit import ready
     from trapline.refresh import all_policies
     from trapline.strategies import page_ranks, site_ranks
