@@ -28,6 +28,7 @@ TRAPLINE = Path(sys.executable).with_name("trapline")
 BROWSERS = ("chromium", "chromium-browser", "google-chrome")
 COLUMNS, ROWS = 100, 21
 SHOWN_AFTER_S = 3.0  # after the first view: by then the crawl has rates and busy sites
+NO_BREAK = "\u00a0"  # ordinary spaces would be drawn as one
 LEFT, TOP, CHARACTER, LINE = 16, 44, 8.43, 19  # pixels, for a font of 14 pixels
 CRAWL = "--seeds seeds --hosts hosts --allow-private --scope any --delay 1s --pause 0 --max-pages 500 -o first"
 
@@ -103,14 +104,14 @@ def drawn(lines: list[str], command: str) -> str:
     width, height = round(2 * LEFT + COLUMNS * CHARACTER), TOP + LINE * len(shown)
     rows = "\n".join(
         f'<text x="{LEFT}" y="{TOP + LINE * number}" textLength="{len(line) * CHARACTER:.0f}"'
-        f' fill="{"#7FD1C7" if number == 0 else "#E6E6E6"}">{escape(line)}</text>'
+        f' fill="{"#7FD1C7" if number == 0 else "#E6E6E6"}">{escape(line).replace(" ", NO_BREAK)}</text>'
         for number, line in enumerate(shown)
         if line
     )
     return f"""<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {height}" role="img" aria-label="A running crawl">
 <rect width="{width}" height="{height}" rx="8" fill="#1E2429"/>
 <g fill="#5C666F"><circle cx="20" cy="16" r="5"/><circle cx="38" cy="16" r="5"/><circle cx="56" cy="16" r="5"/></g>
-<g font-family="ui-monospace, Menlo, Consolas, 'DejaVu Sans Mono', monospace" font-size="14" xml:space="preserve">
+<g font-family="ui-monospace, Menlo, Consolas, 'DejaVu Sans Mono', monospace" font-size="14">
 {rows}
 </g>
 </svg>

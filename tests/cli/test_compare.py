@@ -111,7 +111,7 @@ def test_times_use_the_unit_of_their_column_and_align_at_the_decimal_point() -> 
     ]
     lines = scoreboard(records).splitlines()
     rows = [line for line in lines if line[:2] in ("a ", "b ", "c ")]
-    assert any("in (min)" in line for line in lines) and any("(days)" in line for line in lines)
+    assert any("(min)" in line for line in lines) and any("(days)" in line for line in lines)
     assert [row.split()[3:5] for row in rows] == [["16.7", "5.79"], ["11.7*", "4.63*"], ["20.0", "69.4"]]
     points = {row.index(text) + text.index(".") for row, text in zip(rows, ("5.79", "4.63", "69.4"), strict=True)}
     assert len(points) == 1

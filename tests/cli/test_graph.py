@@ -103,7 +103,7 @@ def test_a_malformed_graph_is_reported_in_one_line_with_its_row(tmp_path: Path, 
     (tmp_path / "webgraph.txt").write_text("2\n3\n")
     assert run(["graph", "info", str(tmp_path)]) == 2
     said = capsys.readouterr().err
-    assert "webgraph.txt, row 2: page 3 is not in 1..2" in said
+    assert "webgraph.txt, row 2: page 3, but pages are numbered 1..2" in said
     assert "Traceback" not in said and said.count("\n") == 1
 
 

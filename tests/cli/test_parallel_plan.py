@@ -25,7 +25,7 @@ def test_the_generic_engine_as_text_and_as_json() -> None:
 
 def test_too_few_machines_are_reported_to_take_longer() -> None:
     shown = CliRunner().invoke(plan, [*GENERIC, "--processes-most", "2"])
-    assert "too few         4 processes are needed; 2 take 46 days" in shown.output
+    assert "too few         4 processes are needed; with 2 the crawl takes 46 days" in shown.output
 
 
 EXAMPLES = (Path(__file__).parents[2] / "docs" / "parallel-plan.md").read_text().split("\n$ ")[1:]

@@ -151,6 +151,6 @@ def test_the_help_names_the_printed_quality_and_has_no_option_of_one_process(
 ) -> None:
     assert run(["parallel", "simulate", "--help"]) == 0
     said = " ".join(capsys.readouterr().out.split())
-    assert "--top is for the result, --quality for the strategy" in said
+    assert "--top sets which pages count as the best in the result; --quality sets what the strategy sees" in said
     assert "--quality NAME Quality for strategies that use it" in said
     assert "--speed-up" not in said and "--rescore" not in said
