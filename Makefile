@@ -15,6 +15,9 @@ export UV_PYTHON_DOWNLOADS := never
 SYNC := $(BIN)/uv sync --frozen --inexact --quiet --compile-bytecode
 
 WORKERS ?= 3
+ORACLES := tests/frontier/test_frontier.py tests/frontier/test_revisits.py tests/frontier/test_transfer.py \
+  tests/simulate/test_driver.py tests/simulate/test_changing.py tests/crawl/test_crawler_vs_simulator.py
+# More than the cores of a small machine: many tests wait, for delays of a crawl or for other processes.
 PYTEST := $(BIN)/pytest -q --numprocesses $(WORKERS) --dist worksteal
 
 .DELETE_ON_ERROR:
@@ -48,9 +51,9 @@ warmup-tests: .venv/dev.stamp
 unit: warmup-tests
 	$(PYTEST)
 
-# numba reads the switch once, at import: this run needs a process of its own.
+# The comparisons with the oracle, as plain Python. numba reads the switch once, at import, so this needs a process of its own.
 unit-uncompiled: .venv/dev.stamp
-	NUMBA_DISABLE_JIT=1 $(BIN)/pytest -q --numprocesses 1 tests/frontier tests/strategies tests/simulate tests/crawl/test_crawler_vs_simulator.py
+	NUMBA_DISABLE_JIT=1 $(BIN)/pytest -q $(ORACLES)
 
 # Writes docs/proof.md; takes hours. Some sections only: make proof PROOF="durability politeness"
 proof: warmup-tests

@@ -17,6 +17,11 @@ def run(full: bool) -> Iterator[Finding]:
         "Every test passes on new random examples, including the slow tests.",
         *("--numprocesses", "2", "--dist", "worksteal"),
     )
+    yield by_pytest(
+        "Every test of frontier, strategies and simulator passes without compilation, too.",
+        *("--numprocesses", "2", "--dist", "worksteal", "tests/frontier", "tests/strategies", "tests/simulate"),
+        env={"NUMBA_DISABLE_JIT": "1"},
+    )
 
 
 SECTION = Section("The whole test suite", _METHOD, run)
