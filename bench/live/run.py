@@ -157,7 +157,7 @@ def ratios(found: Rounds, what: str) -> dict[str, float]:
 def options() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--repeats", type=int, default=3, help="number of rounds [3]")
-    parser.add_argument("--max-pages-per-site", type=int, default=300, help="pages per site of the large web [300]")
+    parser.add_argument("--pages-per-site", type=int, default=300, help="pages per site of the large web [300]")
     parser.add_argument("--small", type=int, default=30, help="pages per site of the small web [30]")
     parser.add_argument("--only", action="append", help="run crawlers whose name begins with this; may be repeated")
     parser.add_argument("--json", type=Path, help="write the results to this file")

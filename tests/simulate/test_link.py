@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from tests.effort import slow
 from tests.naive.simulator import water_filling
 from trapline.compiled import jit
 from trapline.compiled.jit import f8, i8, kernel, void
@@ -131,6 +132,7 @@ def test_rates_equal_those_of_water_filling_after_every_start_and_stop(caps: lis
     assert shared > 10
 
 
+@slow
 def test_a_long_crowded_run_loses_no_bytes() -> None:
     """`served` only grows while transfers share. After many changes the ends still equal those of water-filling."""
     random, changes = np.random.default_rng(1), 2_000 if jit.DISABLED else 20_000

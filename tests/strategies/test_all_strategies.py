@@ -19,7 +19,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import trapline.strategies
-from tests.effort import examples
+from tests.effort import examples, slow
 from tests.frontier.worlds import HOSTILE_WORLDS, World, drive
 from tests.strategies.webs import GRAPHS, crawl, graph_of, inputs_of, known_pagerank, random_graph
 from trapline.errors import ConfigError
@@ -364,6 +364,7 @@ print(json.dumps([crawl(web, pair(*both), rules, seed=3) for both in pairs for w
 """
 
 
+@slow
 @pytest.mark.skipif(UNCOMPILED, reason="NUMBA_DISABLE_JIT=1: there is nothing to compare with")
 def test_every_rank_gives_the_same_order_without_compilation() -> None:
     def orders(disable_jit: str) -> Any:
