@@ -14,11 +14,11 @@ export UV_PYTHON_DOWNLOADS := never
 # --compile-bytecode: else the first command compiles a thousand modules, and every one does where Python may not write.
 SYNC := $(BIN)/uv sync --frozen --inexact --quiet --compile-bytecode
 
+# More than the cores of a small machine: many tests wait, for delays of a crawl or for other processes.
 WORKERS ?= 3
+PYTEST := $(BIN)/pytest -q --numprocesses $(WORKERS) --dist worksteal
 ORACLES := tests/frontier/test_frontier.py tests/frontier/test_revisits.py tests/frontier/test_transfer.py \
   tests/simulate/test_driver.py tests/simulate/test_changing.py tests/crawl/test_crawler_vs_simulator.py
-# More than the cores of a small machine: many tests wait, for delays of a crawl or for other processes.
-PYTEST := $(BIN)/pytest -q --numprocesses $(WORKERS) --dist worksteal
 
 .DELETE_ON_ERROR:
 .PHONY: demo test static warmup warmup-tests lint types unit unit-uncompiled proof docs screenshots bench bench-live clean

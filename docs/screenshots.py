@@ -26,7 +26,7 @@ import pyte
 IMAGES = Path(__file__).parent / "images"
 TRAPLINE = Path(sys.executable).with_name("trapline")
 BROWSERS = ("chromium", "chromium-browser", "google-chrome")
-COLUMNS, ROWS = 100, 21
+COLUMNS, ROWS = 128, 19
 SHOWN_AFTER_S = 3.0  # after the first view: by then the crawl has rates and busy sites
 NO_BREAK = "\u00a0"  # ordinary spaces would be drawn as one
 LEFT, TOP, CHARACTER, LINE = 16, 44, 8.43, 19  # pixels, for a font of 14 pixels
@@ -100,7 +100,7 @@ def drawn(lines: list[str], command: str) -> str:
     """Return an SVG picture of a terminal that shows these lines below the command."""
     while lines and not lines[-1]:
         lines.pop()
-    shown = [f"$ {command[: COLUMNS - 6]}...", *lines]
+    shown = [f"$ {command}", *lines]
     width, height = round(2 * LEFT + COLUMNS * CHARACTER), TOP + LINE * len(shown)
     rows = "\n".join(
         f'<text x="{LEFT}" y="{TOP + LINE * number}" textLength="{len(line) * CHARACTER:.0f}"'

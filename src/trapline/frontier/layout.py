@@ -48,9 +48,8 @@ MOST_PER_VISIT = 1000
 MOST_SERIAL = 2**31 - 2**20  # limit of serials and of turns: a call that begins below it cannot exceed int32
 DEEPEST = 32767
 FREE_LISTS = 48  # the first entries of the pool are the heads of the free lists, indexed by log2 of the block size
-RANK_LIMIT = (
-    2.0**42
-)  # so that the 1,000 ranks of a visit, each doubled by ten failed tries, fit the whole part of the exact sum
+# So that the 1,000 ranks of a visit, each doubled by ten failed tries, fit the whole part of the exact sum.
+RANK_LIMIT = 2.0**42
 
 Array = npt.NDArray[Any]
 Record = Any  # one row of a record array: its fields are attributes, compiled or not

@@ -20,7 +20,7 @@ from trapline.crawl.files.lock import holder
 from trapline.crawl.inspect.audit import Violation, audit
 from trapline.crawl.inspect.database_reader import opened, options
 from trapline.crawl.inspect.requests import robots_kept
-from trapline.crawl.inspect.summary import ABANDONED, LEFT_OUT, summary_of
+from trapline.crawl.inspect.summary import ABANDONED, REJECTED, summary_of
 from trapline.fetch import failure
 from trapline.parallel.folder.manifest import is_parallel, read
 from trapline.report.chart import Floats
@@ -261,7 +261,7 @@ def abandoned_sites(record: LiveRecord) -> list[CountTile]:
 
 def rejected_links(record: LiveRecord) -> list[CountTile]:
     return [
-        CountTile(reason, LEFT_OUT.get(reason, ""), number)
+        CountTile(reason, REJECTED.get(reason, ""), number)
         for reason, number in record.summary["rejected_links"].items()
     ]
 

@@ -80,13 +80,13 @@ def _refetched(summary: dict[str, Any]) -> Iterator[str]:
 
 
 def _rejected(summary: dict[str, Any], folder: Path) -> Iterator[str]:
-    from trapline.crawl.inspect.summary import ABANDONED, LEFT_OUT
+    from trapline.crawl.inspect.summary import ABANDONED, REJECTED
 
     if summary["abandoned_sites"]:
         abandoned_sites = counts(summary["abandoned_sites_by_kind"], ABANDONED)
         yield f"abandoned sites: {abandoned_sites}; the reason for one: trapline explain {folder} SITE"
     if summary["rejected_links"]:
-        yield f"rejected links: {counts(summary['rejected_links'], LEFT_OUT)}"
+        yield f"rejected links: {counts(summary['rejected_links'], REJECTED)}"
 
 
 def counts(numbers: Mapping[str, int], words: Mapping[str, str]) -> str:

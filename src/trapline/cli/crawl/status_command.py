@@ -48,7 +48,7 @@ def _show(found: "FolderStatus", folder: Path, as_json: bool, watch: bool) -> No
 
 
 def _lines(found: "FolderStatus", folder: Path) -> Iterator[str]:
-    from trapline.crawl.inspect.summary import ABANDONED, LEFT_OUT
+    from trapline.crawl.inspect.summary import ABANDONED, REJECTED
 
     yield f"{folder}: {_state(found, folder)}"
     rows = {
@@ -61,7 +61,7 @@ def _lines(found: "FolderStatus", folder: Path) -> Iterator[str]:
         "errors": f"{found.errors:,}{_share(found.errors, found.pages + found.errors)}",
         "known": f"{found.known:,} pages on {counted(found.sites, 'site')}; {found.waiting:,} waiting",
         "abandoned sites": counts(found.abandoned_sites, ABANDONED),
-        "rejected links": counts(found.rejected_links, LEFT_OUT),
+        "rejected links": counts(found.rejected_links, REJECTED),
         "active visits": f"{found.active:,} of {found.connections:,}",
         "quality so far": number(found.quality) if found.quality else "",
     }

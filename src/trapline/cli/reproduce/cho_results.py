@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from trapline.report.plot import dress, line_style, new_figure, png_of
+from trapline.report.plot import dress, line_style, new_figure, plain, png_of
 from trapline.report.svg import COLOURS, look
 from trapline.terminal import say, say_text
 from trapline.units import counted
@@ -87,7 +87,7 @@ def _draw(axes: Any, chart: "ExperimentChart", name: str) -> None:
             _draw_bars(axes, number, len(chart.curves), curve_name, curve)
         else:
             _draw_curve(axes, number, curve_name, curve)
-    axes.set_title(f"{chart.name}. {chart.title}\n{name}", fontsize=10, loc="left")
+    axes.set_title(plain(f"{chart.name}. {chart.title}\n{name}"), fontsize=10, loc="left")
     axes.set_xlabel(chart.x_label)
     axes.set_ylabel(chart.y_label)
     # Intervals of shares may reach above 1.

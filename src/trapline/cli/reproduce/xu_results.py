@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from trapline.cli.refresh.results import interval_of
-from trapline.report.plot import dashes, dress, new_figure, png_of
+from trapline.report.plot import dashes, dress, new_figure, plain, png_of
 from trapline.report.svg import COLOURS, MARKERS
 from trapline.terminal import say
 from trapline.units import counted, duration
@@ -81,7 +81,7 @@ def picture(columns: Sequence[tuple[str, "Drawn"]]) -> bytes:
         for column, (name, drawn) in enumerate(columns, 1):
             place = canvas.add_subplot(grid[row, column])
             _draw(place, drawn, measure)
-            place.set_title(f"{name}, {MEASURE_NAMES[measure]}", fontsize=11, loc="left")
+            place.set_title(plain(f"{name}, {MEASURE_NAMES[measure]}"), fontsize=11, loc="left")
             place.set_ylabel(_LABELS[measure])
     canvas.suptitle(
         f"Xu et al., figure {figure.name}: {figure.title}", fontsize=15, fontweight="bold", x=0.01, ha="left"

@@ -21,7 +21,7 @@ from trapline.crawl.engine.options import CrawlOptions
 from trapline.crawl.engine.other_partitions import Member, PartitionExchange
 from trapline.crawl.engine.records import Batch, CrawlProgress
 from trapline.crawl.engine.status import (
-    MAX_SECONDS,
+    MAX_TIME,
     MOST_ROWS,
     CrawlStatus,
     Recent,
@@ -118,7 +118,7 @@ class LiveCrawl:
         self._crawler.begin(self._web)
         self._outbox.stands = self._stands
         if self._options.max_seconds < math.inf:
-            loop.call_later(max(self._options.max_seconds - self._seconds(), 0.0), self._crawler.stop, MAX_SECONDS)
+            loop.call_later(max(self._options.max_seconds - self._seconds(), 0.0), self._crawler.stop, MAX_TIME)
 
     def _build(self, loop: asyncio.AbstractEventLoop) -> None:
         parts = built(loop, self._crawl, self._member, self._put)

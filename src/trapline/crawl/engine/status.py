@@ -22,7 +22,7 @@ from trapline.units import counted, duration
 # ---- Reasons for the end of a crawl, as its folder and `summary.json` name them. The crawler and its goals decide which one applies.
 
 DRAINED = "drained"  # no page is left to fetch
-MAX_PAGES, MAX_SECONDS, MAX_BYTES = "max-pages", "max-time", "max-bytes"
+MAX_PAGES, MAX_TIME, MAX_BYTES = "max-pages", "max-time", "max-bytes"
 INTERRUPTED, TERMINATED = "interrupted", "terminated"  # by Ctrl-C, by SIGTERM
 BY_HAND = (INTERRUPTED, TERMINATED)
 
@@ -130,7 +130,6 @@ def signal_counts_of(database: sqlite3.Connection) -> SignalCounts:
 
 RECENT_S = 5.0  # the period of current rates
 MOST_ROWS = 6
-_OPTION = {MAX_SECONDS: "max-time"}  # goals whose option has another name
 
 
 class RefetchCounts(NamedTuple):
@@ -162,7 +161,7 @@ class CrawlStatus(NamedTuple):
 
 def stopping(why: str, visits: int) -> str:
     """Return the status text of a crawl that is stopping."""
-    return f"stopping ({_OPTION.get(why, why)}): {counted(visits, 'visit')} under way; Ctrl-C cuts them off"
+    return f"stopping ({why}): {counted(visits, 'visit')} under way; Ctrl-C cuts them off"
 
 
 def next_visit(seconds: float) -> str:

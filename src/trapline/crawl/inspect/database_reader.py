@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from trapline.crawl.discovery.scope import Scope
 from trapline.crawl.engine.options import CrawlOptions
-from trapline.crawl.engine.status import DRAINED, MAX_BYTES, MAX_PAGES, MAX_SECONDS
+from trapline.crawl.engine.status import DRAINED, MAX_BYTES, MAX_PAGES, MAX_TIME
 from trapline.crawl.files.layout import SUMMARY, connect
 from trapline.crawl.store.database import SEED
 
@@ -78,7 +78,7 @@ def numbers(text: str) -> Longs:
 
 _GOALS = {
     MAX_PAGES: ("max_pages", "--max-pages"),
-    MAX_SECONDS: ("max_seconds", "--max-time"),
+    MAX_TIME: ("max_seconds", "--max-time"),
     MAX_BYTES: ("max_bytes", "--max-bytes"),
 }
 

@@ -11,7 +11,7 @@ from typing import NamedTuple
 from trapline.crawl.engine.records import AbandonedSite
 from trapline.crawl.engine.status import PAGES
 from trapline.crawl.inspect.database_reader import options, scope
-from trapline.crawl.inspect.summary import LEFT_OUT, span_of
+from trapline.crawl.inspect.summary import REJECTED, span_of
 from trapline.errors import ConfigError, nearest
 from trapline.fetch.urls import canonical, origin
 from trapline.frontier import FETCHED
@@ -111,7 +111,7 @@ def _site_named(database: sqlite3.Connection, text: str) -> Target:
 
 def _left_out(database: sqlite3.Connection, url: str) -> str:
     reason = scope(database).admits(url)
-    return f"the crawl does not know this page; it rejects links to it: {LEFT_OUT[reason]}" if reason else ""
+    return f"the crawl does not know this page; it rejects links to it: {REJECTED[reason]}" if reason else ""
 
 
 def _nearest_page(database: sqlite3.Connection, url: str) -> str:

@@ -1,8 +1,9 @@
 """All requests of a crawl, read from its database: for pages and for robots.txt, as columns, in order of sending; and the
 robots.txt that was in force at each moment.
 
-This module knows neither rules nor the frontier; it only has which page was requested at which address, from when to
-when. Pages for which no request was sent (robots.txt forbade them, the name had no address) are not included.
+This module judges nothing: it has which page was requested at which address, from when to when, and which rules of
+robots.txt were known then. audit.py judges. Pages for which no request was sent (robots.txt forbade them, the name had no
+address) are not included.
 
 Times are whole microseconds since 1970. The database has seconds as floats, which at today's date are exact to a
 quarter of a microsecond. Whole microseconds compare correctly, and sums of them are exact.

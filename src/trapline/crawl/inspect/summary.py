@@ -26,7 +26,7 @@ ABANDONED = {
     VISITS: "failed visits",
 }
 """Texts for the kinds of abandoned sites."""
-LEFT_OUT = {
+REJECTED = {
     HOST: "another host",
     DOMAIN: "another domain",
     INCLUDE: "no --include fits",

@@ -7,7 +7,7 @@ A fetched page that is not available now (404, 410, robots.txt) still counts as 
 the page stays as it was there, and the refresher tries again after a long pause.
 
 `Copies` holds our copy of each page. `_before` holds the copies of the pages that are being fetched again; they are read
-when the visit begins.
+when the visit begins. `ForbiddenPages` holds the pages that robots.txt forbids now, until it allows them again.
 """
 
 import math

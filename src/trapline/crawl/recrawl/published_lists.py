@@ -4,6 +4,7 @@ Lists are pages like others: the frontier's rules apply to their first fetch, th
 arrives, it is read here. Each date of a change is a signal, each future date is a published point, and each URL that was
 never seen is a new page. What lists say of pages, and which lists are not read to their end yet, is in memory while the
 crawl runs and also in the database (`restore`). Dates are by the wall clock until they are passed on (signal_recorder.py).
+Long lists are read by a thread of `Offload`, so that the loop goes on.
 """
 
 import asyncio

@@ -15,7 +15,7 @@ from contextlib import suppress
 from typing import Any, NamedTuple
 
 from trapline.crawl.engine.records import CrawlProgress
-from trapline.crawl.engine.status import DRAINED, MAX_BYTES, MAX_PAGES, MAX_SECONDS, CrawlStatus, stopping
+from trapline.crawl.engine.status import DRAINED, MAX_BYTES, MAX_PAGES, MAX_TIME, CrawlStatus, stopping
 from trapline.errors import ConfigError, InvariantError
 from trapline.parallel import MOST_PROCESSES
 from trapline.parallel.live.control import WATCHER
@@ -177,7 +177,7 @@ class Coordinator:
         elif sum(one.bytes for one in progress) >= self._limits.bytes:
             self.stop(MAX_BYTES)
         elif self.seconds >= self._limits.seconds:
-            self.stop(MAX_SECONDS)
+            self.stop(MAX_TIME)
         elif self._termination.is_over:
             self.stop(DRAINED)
         if self.stopped_by or not self._is_counted:

@@ -40,9 +40,8 @@ from trapline.rng import uniform
 
 _STEPS = 8
 _LEAST, _RATIO = 0.03, 1.3  # the grid, in accesses so far: 0.03 to 0.03 * 1.3^31 = 102
-_BY_QUALITY = (
-    1.0 / 86_400.0
-)  # accesses per second of the mean page where no accesses are known; any number gives the same order
+# Accesses per second of the mean page where no accesses are known; any number gives the same order.
+_BY_QUALITY = 1.0 / 86_400.0
 
 
 @helper(f8(i8))

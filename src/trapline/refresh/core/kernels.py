@@ -27,8 +27,8 @@ from trapline.refresh.core.queue import (
 )
 from trapline.refresh.core.timers import come_back, pass_time, process_signal, relevel, set_timer
 
-# Events of a page, and other logged calls. The numbers are part of the log's format: add new ones, never reuse one. (_TOLD is no longer
-# written.)
+# Events of a page, and other logged calls. The numbers are part of the log's format: add new ones, never reuse one. Number 9 is no longer
+# written.
 JOIN, CRAWLED, FAILED, RETURNED, LEAVE, ACCESSED, SIGNALLED, PUBLISHED, _UNUSED, CHOSE, TIME_PASSED = range(1, 12)
 ADOPTED, TRUSTED, LEARNED = range(12, 15)
 

@@ -32,9 +32,8 @@ ENDED, ENDED_TIME, OPEN, OPEN_TIME, HAZARD, INDEX = range(6)
 RESIDUAL, EXCESS = OPEN, OPEN_TIME
 _ONE = 1.0
 PRIOR = 0.5  # number of events that the prior of a bin counts for
-_FIRST = (
-    -16
-)  # two bins per octave, from 2^-16 to 2^8 mean gaps; the first and the last bin take all shorter and longer gaps
+# Two bins per octave, from 2^-16 to 2^8 mean gaps; the first and the last bin take all shorter and longer gaps.
+_FIRST = -16
 # The bits of a double without its last 51 count half octaves. This is the count before bin 0.
 _BEFORE = 2 * (1023 + _FIRST)
 

@@ -95,9 +95,8 @@ def stretches(trace: Trace, length_s: float) -> list[Trace]:
 # simulator have the same web. This part knows no graph.
 
 _DEALING = 11  # random stream
-_BEYOND = (
-    1.0 + 1e-6
-)  # a round is longer than the trace by this factor, so that the last update, at the very end, belongs to it
+# A round is longer than the trace by this factor, so that the last update, at the very end, belongs to it.
+_BEYOND = 1.0 + 1e-6
 
 
 def dealt(trace: Trace, pages: int, seed: int) -> list[Floats]:

@@ -1,8 +1,8 @@
-"""The intake, between a checked request and the inbox: rate limits per host, removal of repetitions, and weight of signals.
-Replies of the endpoint, and posts of access counts, are below.
+"""The intake, between a checked request and the inbox: rate limits per host, removal of repetitions, and weight of signals. Also the
+replies that all channels of the endpoint share, and the posts of access counts.
 
-Every channel of the endpoint passes through here. The module knows no protocol: its caller has decided whether the sender is
-vouched for. Senders that nobody vouches for have separate limits, so that they cannot use up those of the others.
+Every channel of the endpoint passes through here. The intake knows neither IndexNow nor WebSub: its caller has decided whether the
+sender is vouched for. Senders that nobody vouches for have separate limits, so that they cannot use up those of the others.
 """
 
 import asyncio
