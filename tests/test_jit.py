@@ -326,6 +326,7 @@ def test_the_same_sources_in_another_folder_are_compiled_again(chained: Path, ca
     assert drawn(tmp_path / "trapline", cache)["most"] == 1
 
 
+@slow
 @compiled_only
 @pytest.mark.parametrize(
     "damage", [pytest.param(b"", id="emptied", marks=slow), pytest.param(b"nonsense", id="overwritten")]
@@ -366,6 +367,7 @@ def begun() -> "subprocess.Popen[str]":
     return subprocess.Popen([sys.executable, "-c", COMMAND], stdout=pipe, stderr=pipe, text=True)
 
 
+@slow
 @compiled_only
 def test_of_two_simultaneous_processes_one_compiles_and_the_other_waits_and_loads(empty: Path) -> None:
     with ExitStack() as ends:

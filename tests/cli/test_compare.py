@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from tests.effort import slow
 from tests.report.records import made_up_record
 from trapline.cli import run
 from trapline.cli.simulate.arena import Arena
@@ -131,6 +132,7 @@ def test_the_table_of_stopped_crawls_shows_how_much_of_the_web_they_fetched(
     assert "% of all" not in said and "random order 0.5, optimum 0." in said
 
 
+@slow
 def test_without_names_every_usable_strategy_is_compared(web: str, tmp_path: Path, capsys: Captured) -> None:
     without, with_history = compare(tmp_path, web), compare(tmp_path, web, "--history", web)
     assert names(with_history) == sorted(strategies())

@@ -22,6 +22,7 @@ from warcio.archiveiterator import ArchiveIterator
 from tests.crawl.kill_world import served, settled
 from tests.crawl.store_world import batch
 from tests.crawl.test_resume import begin
+from tests.effort import slow
 from trapline import cli
 from trapline.blobs import BlobKind
 from trapline.crawl.engine.options import CrawlOptions
@@ -112,6 +113,7 @@ def test_a_record_of_another_compressor_version_is_sound(folder: Path) -> None:
     assert verify(folder).problems == []
 
 
+@slow
 def test_every_flipped_byte_of_an_archive_is_found_or_changes_no_record(sound: Path) -> None:
     data, chance = archive(sound).read_bytes(), random.Random(1)
     with closing(sqlite3.connect(sound / "crawl.db")) as database:
