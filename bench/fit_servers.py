@@ -537,11 +537,9 @@ def print_speed(web: Graph) -> None:
 
 
 def plot(web: Graph, path: Path) -> None:
-    from matplotlib.backends.backend_agg import FigureCanvasAgg
-    from matplotlib.figure import Figure
+    from trapline.report.plot import dress, new_figure
 
-    figure = Figure(figsize=(10, 5.4), dpi=130, layout="constrained")
-    FigureCanvasAgg(figure)
+    figure = new_figure(10.0, 5.4, dpi=130)
     axes = figure.add_subplot()
     for label, style, values in _curves(draws("measured", web), draws("thesis", web)):
         axes.plot(np.quantile(values, SHARES), SHARES * 100, label=label, **style)
@@ -552,8 +550,7 @@ def plot(web: Graph, path: Path) -> None:
         xscale="log", xlim=(0.01, 100), ylim=(0, 100), xlabel="seconds (log scale)", ylabel="pages that take less (%)"
     )
     axes.set_xticks([0.01, 0.1, 1, 10, 100], ["0.01", "0.1", "1", "10", "100"])
-    axes.grid(color="#E4E4E4", linewidth=0.8)
-    axes.spines[["top", "right"]].set_visible(False)
+    dress(axes)
     axes.legend(loc="upper left", bbox_to_anchor=(1.0, 1.0), frameon=False)
     title = "Time of a page fetched alone, beside thesis fig. 4.2"
     axes.set_title(

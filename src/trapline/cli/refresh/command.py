@@ -134,8 +134,8 @@ def replay(trace: str, options: ReplayOptions, json_file: Path | None, plot_file
     """Replay the updates in TRACE and measure how fresh each policy keeps the copies.
 
     TRACE is a file or folder (see docs/refresh.md), or a random trace: poisson:PAGES:UPDATES[:DAYS] or bursty:PAGES:UPDATES[:DAYS].
-    Freshness is measured at accesses: the share that finds an up-to-date copy (binary), and the mean of the paper's measure, corrected
-    (Eq. 3). A SHARE is 0.05 or 5%. Defaults are in brackets.
+    Freshness is measured at accesses: the share that finds an up-to-date copy (binary), and the mean of a corrected
+    Eq. 3 of Xu et al. A SHARE is 0.05 or 5%. Defaults are in brackets.
     """
     check_outputs(json_file, plot_file)
     found = run_all(trace, options)

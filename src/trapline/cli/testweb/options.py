@@ -200,7 +200,7 @@ PROVIDERS = Section(
             "ahead_s",
             seconds(),
             600.0,
-            "Time between the publication of a schedule and its last update.",
+            "How far ahead a schedule lists the coming updates.",
         ),
         ("--lie-every", "lie_every_s", seconds(), 1.0, "Mean time between two pings of a liar."),
     ),

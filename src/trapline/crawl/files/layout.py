@@ -116,17 +116,16 @@ def check_crawl(path: Path) -> None:
     connect(path).close()
 
 
+def _why_no_crawl(path: Path) -> str:
+    if path.is_dir():
+        return f"not a crawl (no {DATABASE} in it)"
+    return "not a folder" if path.exists() else "no such folder"
+
+
 def connect(path: Path) -> sqlite3.Connection:
     """Open a read-only connection to the database of a crawl, running or not, from any process."""
     if not (path / DATABASE).is_file():
-        what = (
-            "not a crawl (no crawl.db in it)"
-            if path.is_dir()
-            else "not a folder"
-            if path.exists()
-            else "no such folder"
-        )
-        raise ConfigError(f"{path}: {what}; name the folder of a crawl")
+        raise ConfigError(f"{path}: {_why_no_crawl(path)}; name the folder of a crawl")
     try:
         connection = sqlite3.connect(read_only(path), uri=True, isolation_level=None)
         found = connection.execute("select value from meta where key = 'format'").fetchone()
