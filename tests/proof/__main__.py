@@ -130,9 +130,12 @@ def page() -> str:
 
 def overview(done: dict[str, dict[str, Any]]) -> str:
     failed = [(name, finding) for name, result in done.items() for finding in failures(result)]
-    claims = sum(len(result["findings"]) for result in done.values())
+    findings = [finding for result in done.values() for finding in result["findings"]]
+    tested = sum(finding["holds"] is not None for finding in findings)
+    minutes = sum(result["minutes"] for result in done.values())
     lines = [
-        f"{claims} claims were tested in {sum(r['minutes'] for r in done.values()):.0f} minutes; {len(failed)} of them fail.",
+        f"{tested} claims were tested in {minutes:.0f} minutes; {len(failed)} of them fail. {len(findings) - tested} were not tried.",
+        *(f"Not run: {section_of(name).title}." for name in NAMES if name not in done),
         "",
     ]
     lines += [f"- **Fails** ({name}): {finding['claim']} {finding['measured']}" for name, finding in failed]
