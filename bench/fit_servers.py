@@ -40,13 +40,10 @@ LARGE = 30_000  # bytes: enough to measure the speed of a server
 TICK_S = 0.001  # resolution of the logs: milliseconds
 STALL = 4  # a page stalls if it takes this many times its site's usual time
 QUICK_S = 0.1  # stalls are measured on sites quicker than this; on slower ones the usual time hides them
-OWN = (
-    "kb.dk",
-    "netarkivet.dk",
-    "netarchive.dk",
-    "pligtaflevering.dk",
-)  # sites of the Danish web archive, which made the logs
+# Sites of the Danish web archive, which made the logs
+OWN = ("kb.dk", "netarkivet.dk", "netarchive.dk", "pligtaflevering.dk")
 NEVER_TRIED = {-5003, -9998}  # Heritrix: over quota, forbidden by robots.txt
+# Heritrix: connection, time-out, name, robots.txt or empty answer
 NO_ANSWER = {
     -404,
     -63,
@@ -58,7 +55,7 @@ NO_ANSWER = {
     -3,
     -2,
     -1,
-}  # Heritrix: connection, time-out, name, robots.txt or empty answer
+}
 FOR_NOW = {408, 429, 502, 503, 504}  # statuses of temporary failures
 
 

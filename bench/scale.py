@@ -187,8 +187,13 @@ def polite_share(sizes: np.ndarray, seconds: float, delay_s: float, visit_pages:
     return float(np.minimum(sizes, most).sum() / sizes.sum())
 
 
+def largest_site(pages: int) -> int:
+    """Return the limit of a site, 17 % of the pages: the estimate is for a web whose sites are not cut by a crawl."""
+    return 1 + int(0.17 * (pages - int(pages / PAGES_PER_SITE)))
+
+
 def print_politeness(pages: int, seconds: float, page_s: float) -> None:
-    sizes = site_sizes(WebModel(pages, int(pages / PAGES_PER_SITE)))
+    sizes = site_sizes(WebModel(pages, int(pages / PAGES_PER_SITE), max_site_pages=largest_site(pages)))
     print(f"\nWhat politeness allows: {len(sizes):,} sites, the largest has {sizes.max():,} pages")
     print("delay   pages a visit    most per site   share of the pages   whole sites")
     for delay_s, visit_pages in DELAYS:
@@ -201,7 +206,7 @@ def print_politeness(pages: int, seconds: float, page_s: float) -> None:
 
 
 def print_simulated(pages: int, partitions_tried: list[int]) -> None:
-    web = generate(pages, int(pages / PAGES_PER_SITE))
+    web = generate(pages, int(pages / PAGES_PER_SITE), max_site_pages=largest_site(pages))
     print(f"\nSimulated: {web.pages:,} pages, {web.sites:,} sites, {len(web.targets):,} links; larger-sites-first")
     print("partitions   coverage   overlap   URLs sent a page   most pages of one against the mean   wall time, s")
     for partitions in partitions_tried:

@@ -26,6 +26,7 @@ from trapline.frontier.layout import FETCHED
 from trapline.graph import Graph, LoadOptions, generate, load_graph, pagerank
 from trapline.graph.exact import drawn
 from trapline.graph.graph import csr_from_edges
+from trapline.lab.castillo import HISTORICAL, PUBLISHED
 from trapline.simulate import Crawl, constant_servers, politeness_violations, simulate
 from trapline.simulate.metrics import average_cumulative_pagerank, best_first, kendall_tau
 from trapline.simulate.modelled import modelled_servers
@@ -39,20 +40,7 @@ _DATA = Path(__file__).resolve().parents[2] / "shared" / "data"
 _NAMES = ("uci-ics-crawl", "ku-crawl-2016", "ku-crawl-2021b", "cs-stanford", "hollins", "gr0.California", "cnr-2000")
 _PAGES_PER_SITE = 1_000  # for graphs without URLs
 _OLD = 0.55  # share of pages in the artificial old crawl
-_THESIS = {
-    "backlink-count": (0.4952, 0.0157),
-    "partial-pagerank": (0.5221, 0.0236),
-    "breadth-first": (0.6425, 0.1293),
-    "batch-pagerank": (0.6341, 0.1961),
-    "opic": (0.6709, 0.2229),
-    "larger-sites-first": (0.6749, 0.2498),
-    "historical-pagerank-zero": (0.6758, 0.3573),
-    "historical-pagerank-random": (0.6977, 0.3689),
-    "historical-pagerank-parent": (0.7074, 0.3520),
-    "historical-pagerank-omniscient": (0.7731, 0.6385),
-    "omniscient": (0.7427, 0.6504),
-}
-"""castillo-thesis, table 4.1: average cumulative PageRank and Kendall's tau, means over four collections."""
+_THESIS = PUBLISHED | HISTORICAL
 _REFERENCE = {
     "breadth-first": 0.635,
     "larger-sites-first": 0.623,
@@ -91,7 +79,7 @@ def grounds(paths: list[str]) -> Iterator[Ground]:
 
 def _loaded(path: Path) -> Graph:
     try:
-        return load_graph(path, LoadOptions(pages_per_site=_PAGES_PER_SITE))
+        return load_graph(path, LoadOptions(ids_per_site=_PAGES_PER_SITE))
     except ConfigError:
         return load_graph(path)
 

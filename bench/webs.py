@@ -1,8 +1,9 @@
 """Compares recorded webs with generated ones, as a table in Markdown: python bench/webs.py [GRAPH ...] > table.md
 
 GRAPH is any graph that `trapline graph info` reads. The default is the recorded graphs beside the repository, as far as they
-can be read. For each graph with sites, a web of as many pages, sites and links is generated; its other parameters are the
-defaults. A second table shows the pair of snapshots that historical PageRank needs.
+can be read. For each graph with sites, a web of as many pages, sites and links is generated, with the same limit of pages per
+site; its other parameters are the defaults. A second table shows what the differences between sites add, as means over SEEDS
+webs; a third one the pair of snapshots that historical PageRank needs.
 """
 
 import sys
@@ -18,6 +19,7 @@ from trapline.graph import (
     build,
     depths,
     evolve,
+    generate,
     load_graph,
     measure,
     measure_ranks,
@@ -26,7 +28,12 @@ from trapline.graph import (
 
 _DATA = Path(__file__).resolve().parents[2] / "shared" / "data"
 _NAMES = ("uci-ics-crawl", "ku-crawl-2016", "ku-crawl-2021b", "cs-stanford", "cnr-2000")
+_ALSO = ("hollins", "gr0.California")
+"""Only in the table of sites: no parameter of the model was taken from them."""
 _MONTHS_DAYS = 122
+_SEEDS = 8
+_ALIKE = {"site_contrast": 0.0, "home_links": 0.6}
+"""Parameters that make all sites alike, with the share of pages that link home that earlier versions had."""
 
 
 def recorded(paths: list[str]) -> list[tuple[str, Graph]]:
@@ -40,9 +47,29 @@ def recorded(paths: list[str]) -> list[tuple[str, Graph]]:
     return found
 
 
-def like(graph: Graph) -> Graph:
-    links = max(graph.links / graph.pages, 1.0)
-    return build(WebModel(graph.pages, graph.sites, seed=1, links_per_page=links))
+def like(graph: Graph, seed: int = 1, **shape: float) -> Graph:
+    links, largest = max(graph.links / graph.pages, 1.0), int(np.bincount(graph.site).max())
+    return generate(graph.pages, graph.sites, seed, max_site_pages=largest, links_per_page=links, **shape)
+
+
+def site_row(graph: Graph) -> list[float]:
+    ranks = measure_ranks(graph, pagerank(graph))
+    return [ranks.locality or 0.0, ranks.home_share, measure(graph).links_to_home_share]
+
+
+def site_table(graphs: list[tuple[str, Graph]]) -> str:
+    """Return a table of the measures that depend on how much sites differ: recorded, sites alike, default."""
+    names = ("within-site correlation of PageRank", "PageRank of home pages", "links to home pages")
+    lines = [
+        "| | " + " | ".join(f"{name}: recorded / sites alike / default" for name in names) + " |",
+        "|---|---|---|---|",
+    ]
+    for name, graph in graphs:
+        seeds = range(1, _SEEDS + 1)
+        alike, default = (np.mean([site_row(like(graph, s, **p)) for s in seeds], 0) for p in (_ALIKE, {}))
+        cells = zip(site_row(graph), alike, default, strict=True)
+        lines.append(f"| {name} | " + " | ".join(" / ".join(f"{value:.2f}" for value in cell) for cell in cells) + " |")
+    return "\n".join(lines)
 
 
 def rows(graph: Graph) -> dict[str, str]:
@@ -81,6 +108,7 @@ def _site_rows(m: Measures) -> dict[str, str]:
     return {
         "links within a site": f"{m.intra_site_share:.2f}",
         "pages that link home": f"{m.home_link_share:.2f}",
+        "links to home pages": f"{m.links_to_home_share:.2f}",
         "outside links to home pages": f"{m.outside_home_share:.2f}",
         "pages linked from outside": f"{m.outside_linked_share:.2f}",
         "largest site": f"{m.largest_site_share:.2f}",
@@ -114,13 +142,16 @@ def snapshots(pages: int, sites: int) -> str:
 
 
 def main(paths: list[str]) -> None:
-    columns = []
-    for name, graph in recorded(paths):
+    columns, graphs = [], recorded(paths)
+    for name, graph in graphs:
         columns.append((name, rows(graph)))
         if graph.sites > 1:
             columns.append(("generated", rows(like(graph))))
     columns.append(("generated, 1 M", rows(build(WebModel(1_000_000, 15_000, seed=1)))))
     print(table(columns))
+    print(f"\nMeans over {_SEEDS} generated webs:\n")
+    also = [] if paths else recorded([str(_DATA / name) for name in _ALSO])
+    print(site_table([(name, graph) for name, graph in graphs + also if graph.sites > 1]))
     print(f"\nAfter {_MONTHS_DAYS} days, 100,000 pages on 2,000 sites:\n")
     print(snapshots(100_000, 2_000))
 

@@ -5,8 +5,8 @@ from typing import NamedTuple
 import numpy as np
 import pytest
 
-from trapline.compiled.array_handles import Pin, Pinned, narrower, recaller
-from trapline.compiled.jit import DISABLED, f8, i8, kernel, ready
+from trapline.compiled.array_handles import Pin, Pinned, handle_table, narrower, recaller
+from trapline.compiled.jit import DISABLED, f8, i8, kernel, ready, type_of
 
 
 class Pair(NamedTuple):
@@ -27,6 +27,7 @@ def pair(one: float, two: float, length: int = 1) -> Pair:
     return Pair(np.full(length, one), np.full(length, two))
 
 
+Handles = type_of(np.zeros(1, np.int64))
 PairType, FirstType = Pinned(pair(0.0, 0.0)), Pinned(First(np.zeros(1)))
 recall_pair, first_of = recaller(PairType), narrower(PairType, FirstType)
 
@@ -74,3 +75,26 @@ def test_tuples_with_other_field_names_are_other_types() -> None:
     assert Pinned(Swapped(np.zeros(1), np.zeros(1))) != PairType
     with pytest.raises(TypeError, match="does not begin as"):
         narrower(Pinned(Swapped(np.zeros(1), np.zeros(1))), FirstType)
+
+
+class Nested(NamedTuple):
+    pair: Pair
+    three: np.ndarray
+
+
+NestedType = Pinned(Nested(pair(0.0, 0.0), np.zeros((1, 1))))
+recall_nested = recaller(NestedType)
+
+
+@kernel(f8(Handles, i8))
+def sum_of_nested(handles: np.ndarray, number: int) -> float:
+    nested: Nested = recall_nested(handles[number])
+    return nested.pair.one[0] + 10 * nested.pair.two[1] + 100 * nested.three[0, 1]
+
+
+def test_tuples_in_tuples_are_read_through_a_table_of_handles() -> None:
+    ready()
+    values = [Nested(pair(number, 2.0, 2), np.array([[0.0, 3.0]])) for number in (1.0, 4.0)]
+    pins = [Pin(value) for value in values]
+    table = handle_table([pin.handle for pin in pins])
+    assert [sum_of_nested(table, number) for number in (0, 1)] == [321.0, 324.0]

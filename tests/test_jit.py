@@ -126,7 +126,7 @@ print([kernel.py_func.__name__ for kernel, _ in jit._kernels[seen[0]:]])
 
 
 def test_the_warm_up_compiles_every_kernel() -> None:
-    """Otherwise the first command that needs a missing kernel would compile all helpers again."""
+    """Otherwise the first command that needs a missing kernel would wait for it."""
     done = subprocess.run(
         [sys.executable, "-c", WARMUP], capture_output=True, text=True, env=os.environ | {"NUMBA_DISABLE_JIT": "0"}
     )
@@ -255,6 +255,26 @@ from trapline.rng import uniform
 def drawn(seed, number):
     return uniform(seed, number) * RANGE
 """,
+    "second_chain.py": """
+from trapline import chained
+from trapline.compiled.jit import helper, kernel
+
+@helper("float64(int64)")
+def halved(seed):
+    return 0.5 * seed
+
+@helper("float64(int64)")
+def quartered(seed):
+    return 0.5 * halved(seed)
+
+@kernel("float64(int64)")
+def of_own_helpers(seed):
+    return quartered(seed)
+
+@kernel("float64(int64)")
+def of_a_module(seed):
+    return chained.drawn(seed, 0)
+""",
 }
 DRAW = """
 import json
@@ -305,6 +325,30 @@ def test_an_edited_source_never_uses_a_stale_cache(chained: Path, cache: Path, f
     undone = drawn(chained, cache)
     assert first["out"] == second["out"] == undone["out"] != edited["out"]
     assert second["hits"] and not edited["hits"]
+
+
+@slow
+@compiled_only
+def test_only_helpers_of_the_missing_kernel_are_compiled(chained: Path, tmp_path: Path) -> None:
+    """A command whose other kernels are in the cache does not wait for their helpers."""
+    load = "import json\nfrom trapline.compiled import jit\nimport {}\njit.ready()\nprint(json.dumps(jit.specialisations()))"
+    cache = tmp_path / "cache"
+    python(load.format("trapline.chain"), cache, chained.parent)
+    first = python(load.format("trapline.chain, trapline.second_chain"), cache, chained.parent)
+    assert json.loads(first) == {
+        "drawn": 1,
+        "halved": 1,
+        "quartered": 1,
+        "draws": 1,
+        "of_own_helpers": 1,
+        "of_a_module": 1,
+    }
+    (marker,) = cache.rglob("trapline.second_chain.of_own_helpers.compiled")
+    marker.unlink()
+    for file in cache.rglob("second_chain.of_own_helpers*.nb?"):
+        file.unlink()
+    second = python(load.format("trapline.chain, trapline.second_chain"), cache, chained.parent)
+    assert json.loads(second) == json.loads(first) | {"drawn": 0}
 
 
 @slow

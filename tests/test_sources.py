@@ -143,7 +143,7 @@ def test_a_decorated_function_makes_its_file_a_source(package: Path, line: str) 
 def test_every_function_called_by_address_is_in_a_source(found: set[str]) -> None:
     """Whatever its decorator: ranks of strategies, rules of refresh policies, and later kinds."""
     assert page_ranks() and site_ranks() and all_policies()
-    made = {one.function.__code__.co_filename for one in gc.get_objects() if isinstance(one, Rank)}
+    made = {one.function.__code__.co_filename for one in gc.get_objects() if type(one) is Rank}
     ours = {Path(file).relative_to(PACKAGE).as_posix() for file in made if Path(file).is_relative_to(PACKAGE)}
     assert {"strategies/opic.py", "refresh/policies/cgm.py"} <= ours
     assert ours - found == set()

@@ -117,11 +117,12 @@ def test_only_the_terminal_module_prints() -> None:
 
 
 def test_no_command_writes_to_a_stream_directly() -> None:
-    """Files are written by `trapline.output`, streams by `trapline.terminal`."""
+    """Files are written by `trapline.output`, streams by `trapline.terminal`; a help formatter of click writes to neither."""
     for name, file in SOURCES.items():
         if name.startswith("cli/"):
             nodes = ast.walk(ast.parse(file.read_text(encoding="utf-8")))
-            writing = [node.attr for node in nodes if isinstance(node, ast.Attribute)]
+            attributes = [node for node in nodes if isinstance(node, ast.Attribute)]
+            writing = [node.attr for node in attributes if ast.unparse(node.value) != "formatter"]
             assert not {"write", "writelines"}.intersection(writing), name
 
 

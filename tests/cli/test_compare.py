@@ -11,6 +11,7 @@ from tests.effort import slow
 from tests.report.records import made_up_record
 from trapline.cli import run
 from trapline.cli.simulate.arena import Arena
+from trapline.cli.simulate.compare import PLOTS
 from trapline.cli.terminal.scoreboard import BEST, scoreboard
 from trapline.errors import InvariantError
 from trapline.graph import generate, save
@@ -240,6 +241,7 @@ def error_line(capsys: Captured, *args: str) -> str:
         (["opic", "absent.py"], "absent.py: no such strategy file"),
         (["opic+fifo", "opic x fifo"], "two strategies have the name 'opic x fifo'"),
         (["crawl-ability", "--batch-ahead"], "also give --batch"),
+        (["opic", "random", "--history", "."], "--history has no effect with opic, random; omit it"),
     ],
 )
 def test_a_wrong_name_is_reported_in_one_line_before_any_work(
@@ -261,3 +263,66 @@ def test_an_unwritable_file_is_reported_before_the_first_crawl(
     (tmp_path / "compare.html").mkdir()
     monkeypatch.delattr("trapline.cli.simulate.compare.opened")
     assert f"cannot write {tmp_path / 'compare.html'}" in error_line(capsys, web, "opic", "-o", str(tmp_path))
+
+
+@pytest.mark.parametrize("name", ["compare.html", "compare.json", "quality-pages.png", "log-opic.parquet"])
+def test_a_file_that_no_comparison_wrote_is_kept(web: str, tmp_path: Path, capsys: Captured, name: str) -> None:
+    (tmp_path / name).write_text("[1]")
+    said = error_line(capsys, web, "opic", "--logs", "-o", str(tmp_path))
+    assert f"{name} exists and is not from a comparison; choose another folder" in said
+    assert (tmp_path / name).read_text() == "[1]"
+    assert [file.name for file in tmp_path.iterdir()] == [name]
+
+
+def test_the_checked_plots_are_the_written_ones(web: str, tmp_path: Path) -> None:
+    compare(tmp_path, web, "opic", "--bandwidth", "20kB")
+    assert {file.name for file in tmp_path.glob("*.png")} == set(PLOTS)
+
+
+def test_an_earlier_comparison_is_replaced(web: str, tmp_path: Path) -> None:
+    compare(tmp_path, web, "opic")
+    assert [crawl["strategy"] for crawl in compare(tmp_path, web, "random")["crawls"]] == ["random"]
+
+
+def test_lists_are_swept_in_all_combinations(web: str, tmp_path: Path, capsys: Captured) -> None:
+    found = compare(
+        tmp_path, web, "opic", "breadth-first", "--connections", "1,4", "--bandwidth", "20kB,unlimited", "--speed-up"
+    )
+    crawls = found["crawls"]
+    assert found["sweep"] == {"connections": ["1", "4"], "bandwidth": ["20kB", "unlimited"]}
+    assert [(crawl["strategy"], crawl["connections"], crawl["bandwidth"]) for crawl in crawls] == [
+        (strategy, connections, bandwidth)
+        for strategy in ("opic", "breadth-first")
+        for connections in (1, 4)
+        for bandwidth in (20e3, None)
+    ]
+    assert crawls[1]["variant"] == {"connections": "1", "bandwidth": "unlimited"}
+    assert crawls[1]["speed_up"] == crawls[5]["speed_up"] == 1.0
+    out = capsys.readouterr().out
+    assert "opic, r = 4, B = 20kB " in out
+    grid = out[out.index("opic: speed-up") :].splitlines()
+    assert grid[1].split() == ["--bandwidth", "\\", "--connections", "1", "4"]
+    assert [row.split()[0] for row in grid[2:4]] == ["20kB", "unlimited"]
+    assert grid[3].split()[1] == "1.00"
+    assert "<caption>opic: speed-up</caption>" in (tmp_path / "compare.html").read_text()
+
+
+def test_a_crawl_of_a_sweep_is_the_crawl_by_itself(web: str, tmp_path: Path) -> None:
+    options = ["--delay", "2", "--per-connection", "5", "--connections", "3"]
+    alone = compare(tmp_path / "alone", web, "opic", *options, "--protocol", "http/1.0")["crawls"][0]
+    swept = compare(tmp_path / "swept", web, "opic", *options, "--protocol", "keep-alive,http/1.0")["crawls"][1]
+    for own in ("wall_seconds", "variant", "label"):
+        alone.pop(own), swept.pop(own)
+    assert swept == alone
+
+
+def test_without_lists_nothing_is_swept(web: str, tmp_path: Path, capsys: Captured) -> None:
+    found = compare(tmp_path, web, "opic", "--connections", "4")
+    assert found["sweep"] == {} and found["crawls"][0]["label"] == ""
+    assert "opic: " not in capsys.readouterr().out
+
+
+def test_a_wrong_value_in_a_list_is_reported_in_one_line(web: str, tmp_path: Path, capsys: Captured) -> None:
+    assert run(["compare", web, "opic", "--connections", "1,x", "-o", str(tmp_path / "out")]) == 2
+    assert "'x' is not a whole number" in capsys.readouterr().err
+    assert not (tmp_path / "out").exists()

@@ -4,6 +4,7 @@ before any long work, and leaves no folder."""
 import json
 import re
 from collections.abc import Callable, Iterator
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -64,9 +65,15 @@ def no_compilation(monkeypatch: pytest.MonkeyPatch) -> None:
         (["htp:/foo"], "not an http or https URL"),
         ([""], "not an http or https URL"),
         ([], "no seed URL"),
-        (["http://127.0.0.1:9/"], "127.0.0.1 is a loopback address; --allow-private"),
-        (["http://10.1.2.3/"], "10.1.2.3 is a private address; --allow-private"),
-        (["http://169.254.169.254/", "--allow-private"], "link-local address, which is never connected to"),
+        ([*HERE, "--small-site-delay", "9"], "--small-site-delay has no effect without small sites"),
+        ([*HERE, "--http", "1.0", "--per-connection", "5"], "--per-connection has no effect with --http 1.0"),
+        ([*HERE, "--history", "."], "--history has no effect with crawl-ability"),
+        (["http://127.0.0.1:9/"], "127.0.0.1 is a loopback address; give --allow-private"),
+        (["http://10.1.2.3/"], "10.1.2.3 is a private address; give --allow-private"),
+        (
+            ["http://169.254.169.254/", "--allow-private"],
+            "link-local address, which is never connected to; give another URL",
+        ),
         (["http://300.1.1.1/"], "300.1.1.1"),
         ([*HERE, "--strategy", "crawl-abilty"], "did you mean 'crawl-ability'?"),
         ([*HERE, "--strategy", "mine.py"], "mine.py: no such strategy file"),
@@ -103,7 +110,9 @@ def test_an_unknown_host_is_reported(tmp_path: Path, capsys: Captured, monkeypat
     monkeypatch.setattr(seeds, "_WITHIN_S", 0.2)
     with name_server({"silent.test": Name(silent=True)}) as where:
         given = ("--nameserver", where, "-o", tmp_path / "out")
-        assert "http://no.such.host/: no such host: no.such.host" in error_line(capsys, "no.such.host", *given)
+        assert "http://no.such.host/: no such host: no.such.host; check its spelling" in error_line(
+            capsys, "no.such.host", *given
+        )
         assert "no name server answered for silent.test" in error_line(capsys, "http://silent.test/", *given)
     assert list(tmp_path.iterdir()) == []
 
@@ -204,7 +213,7 @@ def test_unreachable_seeds_are_named_and_the_others_are_crawled(
         args = ("http://no.such.host/a", server.seed_urls[0], "--nameserver", where, *FAST[:-1], "--max-pages", "1")
         assert run(["crawl", *args, "-o", str(tmp_path / "out")]) == 0
     said = capsys.readouterr().err.splitlines()
-    assert said[0] == "trapline: note: http://no.such.host/a: no such host: no.such.host"
+    assert said[0].startswith("trapline: note: http://no.such.host/a: no such host: no.such.host; check its spelling")
     assert [line for line in said if line.startswith("trapline: note")] == said[:1]
 
 
@@ -366,12 +375,18 @@ def test_an_internal_error_ends_the_crawl_and_leaves_a_resumable_folder(
 # ---- help
 
 
-def test_every_option_has_one_line_of_help(capsys: Captured, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_every_option_without_a_list_of_names_has_one_line_of_help(
+    capsys: Captured, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv("COLUMNS", "120")
     assert run(["crawl", "--help"]) == 0
     said = capsys.readouterr().out
     listed = said[said.index("\nCrawl:\n") :].splitlines()
-    assert all(re.fullmatch(r"|\S.*:|  -.{1,116}", line) for line in listed)
+    assert all(re.fullmatch(r"|\S.*:|  -.{1,116}| {20,}.{1,98}", line) for line in listed)
+    wrapped = [
+        before.split()[0] for before, line in pairwise(listed) if line.startswith(" " * 20) and "--" in before[:6]
+    ]
+    assert wrapped == ["--strategy", "--page-rank", "--site-rank", "--refresh-policy"]
     assert sum(line.startswith("  -") for line in listed) == sum(len(section.rows) for section in SECTIONS) + 1
 
 

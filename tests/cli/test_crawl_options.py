@@ -153,9 +153,8 @@ def test_pipelining_sends_requests_before_the_first_answer(slow: Served, tmp_pat
 def test_the_pause_separates_two_pages_of_a_visit(slow: Served, tmp_path: Path) -> None:
     seen = requests_of(slow, tmp_path / "out", "--pause", "100ms", "--max-pages", "4")
     gaps = seen["arrival_s"][1:] - seen["end_s"][:-1]
-    assert (
-        len(gaps) == 4 and (np.delete(gaps, 1) >= 0.1).all()
-    )  # the second gap lies between two visits, where --delay applies
+    # The second gap lies between two visits, where --delay applies
+    assert len(gaps) == 4 and (np.delete(gaps, 1) >= 0.1).all()
 
 
 def test_a_visit_has_k_pages(slow: Served, tmp_path: Path) -> None:
@@ -223,7 +222,9 @@ def star() -> Iterator[Served]:
 
 def values_of(server: Served, file: Path) -> Path:
     file.write_text(
-        "".join(f"{server.seed_urls[0]}{name}\t{worth}\n" for name, worth in zip("abcde", (2, 9, 4, 7, 1), strict=True))
+        "".join(
+            f"{server.seed_urls[0]}{name}\t{quality}\n" for name, quality in zip("abcde", (2, 9, 4, 7, 1), strict=True)
+        )
     )
     return file
 
@@ -241,15 +242,23 @@ def test_quality_from_a_function_also_after_a_resume_in_another_folder(
 ) -> None:
     here, folder = tmp_path / "here", tmp_path / "out"
     here.mkdir()
-    (here / "my_worth.py").write_text("def last(urls):\n    return [ord(url[-1]) for url in urls]\n")
+    (here / "my_quality.py").write_text("def last(urls):\n    return [ord(url[-1]) for url in urls]\n")
     (here / "mine.py").write_text(OWN)
     monkeypatch.chdir(here)
     crawl(
-        folder, *star.seed_urls, *ONE_BY_ONE, "--quality", "my_worth:last", "--strategy", "quality", "--max-pages", "2"
+        folder,
+        *star.seed_urls,
+        *ONE_BY_ONE,
+        "--quality",
+        "my_quality:last",
+        "--strategy",
+        "quality",
+        "--max-pages",
+        "2",
     )
     crawl(tmp_path / "mine", *star.seed_urls, *ONE_BY_ONE, "--strategy", "mine.py+fifo", "--max-pages", "2")
     monkeypatch.chdir(tmp_path)
-    monkeypatch.delitem(__import__("sys").modules, "my_worth")
+    monkeypatch.delitem(__import__("sys").modules, "my_quality")
     for name in ("out", "mine"):
         assert run(["crawl", "--resume", name, "--max-pages", "9", "--quiet"]) == 0
     assert CrawlResult(folder).targets() == ["/", "/e", "/d", "/c", "/b", "/a"]

@@ -51,8 +51,8 @@ def test_the_view_shows_pages_rates_sites_and_errors() -> None:
 
 
 def test_the_view_shows_rejected_links_and_abandoned_sites() -> None:
-    told = status(rows=7)
-    assert [text[44:] for text in drawn(told, 100, 40)[6:-1]] == [
+    shown = status(rows=7)
+    assert [text[44:] for text in drawn(shown, 100, 40)[6:-1]] == [
         "errors",
         "  timeout              7",
         "  connect              5",
@@ -62,7 +62,7 @@ def test_the_view_shows_rejected_links_and_abandoned_sites() -> None:
         "  host             1,000",
         "  trap                 3",
     ]
-    assert " on 100 sites (31 abandoned), " in line(told) and "abandoned" not in line(status())
+    assert " on 100 sites (31 abandoned), " in line(shown) and "abandoned" not in line(status())
 
 
 def test_a_slow_crawl_has_decimals_in_its_rate() -> None:
@@ -72,9 +72,9 @@ def test_a_slow_crawl_has_decimals_in_its_rate() -> None:
 
 def test_refetched_pages_have_their_own_rate() -> None:
     def at(moment: float, fetched: int) -> CrawlStatus:
-        told = status()
-        return told._replace(
-            progress=told.progress._replace(at=moment), refetches=RefetchCounts(fetched, 1, SignalCounts(2, 0), True)
+        before = status()
+        return before._replace(
+            progress=before.progress._replace(at=moment), refetches=RefetchCounts(fetched, 1, SignalCounts(2, 0), True)
         )
 
     recent = crawl_view.RecentRefetches()

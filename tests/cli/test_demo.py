@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from trapline.cli import run
-from trapline.cli.demo import HURRY, PAGE_RANKS, VALUES, servers_of
+from trapline.cli.demo import HURRY, PAGE, PAGE_RANKS, VALUES, servers_of
 from trapline.graph import generate
 from trapline.simulate.modelled import modelled_servers
 
@@ -44,7 +44,7 @@ def test_servers_are_those_of_the_simulator_sped_up() -> None:
 @pytest.mark.parametrize(
     ("options", "named"),
     [
-        (["--pages", "10", "--sites", "11"], "sites is 11"),
+        (["--pages", "10", "--sites", "11"], "--sites 11 is out of range; give a number from 1 to 10"),
         (["--seed", "-1"], "'--seed': -1"),
         (["--pages", "0"], "'--pages': 0"),
         (["--pages", "many"], "'many' is not a whole number"),
@@ -74,3 +74,11 @@ def test_only_the_output_of_a_demo_is_replaced(tmp_path: Path, capsys: Captured,
     assert run(["demo", *SMALL, "-o", str(tmp_path)]) == 2
     assert "not from a demo" in capsys.readouterr().err
     assert (tmp_path / "crawl-ability").is_dir()
+
+
+@pytest.mark.parametrize("name", [PAGE, VALUES])
+def test_a_file_that_no_demo_wrote_is_kept(tmp_path: Path, capsys: Captured, name: str) -> None:
+    (tmp_path / name).write_text("mine")
+    assert run(["demo", *SMALL, "-o", str(tmp_path)]) == 2
+    assert f"{name} exists and is not from a demo; choose another folder" in capsys.readouterr().err
+    assert (tmp_path / name).read_text() == "mine"

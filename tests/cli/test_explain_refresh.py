@@ -24,8 +24,8 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A crawl of three sites. Signals arrived for the pages of the first site."""
     folder = tmp_path_factory.mktemp("refreshed") / "crawl"
     with serve(changing_web(2.0)) as server:
-        told = RefreshOptions(continuous=True, rate=40.0)
-        crawl = crawled(folder, server.seed_urls, server.hosts, refresh=told, max_seconds=1.0, delay_s=0.05)
+        options = RefreshOptions(continuous=True, rate=40.0)
+        crawl = crawled(folder, server.seed_urls, server.hosts, refresh=options, max_seconds=1.0, delay_s=0.05)
         inbox = Inbox(folder)
         urls = [url for (url,) in crawl.rows("select url from page where site = 0")]
         inbox.put(Signal(0, 0.0, "indexnow", url, CHANGED, 1e12, 1.0, True) for url in urls)

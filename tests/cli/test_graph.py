@@ -9,7 +9,7 @@ import pytest
 from tests.graph import examples
 from trapline.cli import run
 from trapline.cli.graph import RATES, SHAPE
-from trapline.graph import EvolutionRates, WebModel, load_graph
+from trapline.graph import EvolutionRates, WebModel, load_graph, measure_ranks, pagerank
 
 Captured = pytest.CaptureFixture[str]
 
@@ -25,7 +25,7 @@ def test_generate_writes_a_graph_and_names_it(tmp_path: Path, capsys: Captured) 
 def test_the_help_shows_the_defaults_of_the_model() -> None:
     model = asdict(WebModel(pages=1, sites=1))
     assert {name: default for name, (default, _) in SHAPE.items()} == {
-        name: value for name, value in model.items() if name not in ("pages", "sites", "seed")
+        name: value for name, value in model.items() if name not in ("pages", "sites", "seed", "max_site_pages")
     }
 
 
@@ -35,11 +35,12 @@ def test_the_help_shows_the_defaults_of_the_rates() -> None:
 
 def test_parameters_reach_the_model(tmp_path: Path) -> None:
     out = tmp_path / "web"
-    options = ["--links-per-page", "3", "--sites-per-ip", "4", "--dynamic", "0"]
+    options = ["--links-per-page", "3", "--sites-per-ip", "4", "--dynamic", "0", "--max-site-pages", "90"]
     assert run(["graph", "generate", "--pages", "1000", "--sites", "20", *options, "-o", str(out)]) == 0
     model = load_graph(out).origin["model"]
     assert isinstance(model, dict)
     assert (model["links_per_page"], model["sites_per_ip"], model["dynamic"], model["seed"]) == (3, 4, 0, 1)
+    assert model["max_site_pages"] == 90
 
 
 def test_info_gives_the_same_as_text_and_as_json(tmp_path: Path, capsys: Captured) -> None:
@@ -52,7 +53,11 @@ def test_info_gives_the_same_as_text_and_as_json(tmp_path: Path, capsys: Capture
     assert run(["graph", "info", str(out), "--json"]) == 0
     found = json.loads(capsys.readouterr().out)
     assert (found["pages"], found["sites"], found["reachable_share"]) == (1234, 20, 1)
-    assert found["in_degree"]["max"] > 10
+    assert found["in_degree"]["max"] > 10 and "pagerank" not in found
+    assert run(["graph", "info", str(out), "--pagerank", "--json"]) == 0
+    found = json.loads(capsys.readouterr().out)["pagerank"]
+    web = load_graph(out)
+    assert found == asdict(measure_ranks(web, pagerank(web)))
 
 
 def test_an_existing_graph_needs_replace(tmp_path: Path, capsys: Captured) -> None:
@@ -68,8 +73,8 @@ def test_an_existing_graph_needs_replace(tmp_path: Path, capsys: Captured) -> No
     [
         (["--pages", "0", "--sites", "1"], "--pages"),
         (["--pages", "ten", "--sites", "1"], "--pages"),
-        (["--pages", "10", "--sites", "11"], "sites is 11"),
-        (["--pages", "10", "--sites", "2", "--inside", "2"], "inside is 2.0"),
+        (["--pages", "10", "--sites", "11"], "--sites 11 is out of range; give a number from 1 to 10"),
+        (["--pages", "10", "--sites", "2", "--inside", "2"], "--inside 2 is out of range; give a number from 0 to 1"),
         (["--pages", "10", "--sites", "2", "--inside", "nan"], "'--inside': nan is not in"),
         (["--pages", "10", "--sites", "2", "--days", "nan"], "'--days': nan is not in"),
         (["--pages", "10", "--sites", "2", "--seed", "-1"], "'--seed': -1 is not in"),

@@ -7,10 +7,11 @@ from pathlib import Path
 
 import click
 import pytest
+from click.testing import CliRunner
 from hypothesis import given
 from hypothesis import strategies as st
 
-from trapline.cli import COMMANDS, run
+from trapline.cli import COMMANDS, run, trapline
 from trapline.cli.options import scheduling, simulated
 from trapline.cli.options.simulated import SECTIONS, CrawlConditions, WebOptions, condition_options
 from trapline.cli.options.values import Number, count, rate, seconds, share
@@ -107,6 +108,30 @@ def test_the_default_network_equals_the_simulators() -> None:
 def test_the_offered_names_exist() -> None:
     assert simulated.PROTOCOLS == PROTOCOLS
     assert set(simulated.MODELS) == set(MODELS)
+
+
+def test_the_names_in_the_help_are_those_of_the_modules() -> None:
+    from trapline.cli.testweb import options as testweb
+    from trapline.refresh import all_policies
+    from trapline.strategies import strategies
+    from trapline.strategies.base.registry import page_ranks, site_ranks
+    from trapline.testweb.web.behaviour import FAULTS, ROBOTS, VALIDATORS
+
+    assert scheduling.STRATEGIES.split(", ") == sorted(strategies())
+    assert scheduling.PAGE_RANKS.split(", ") == sorted(page_ranks())
+    assert scheduling.SITE_RANKS.split(", ") == sorted(site_ranks())
+    assert scheduling.POLICIES.split(", ") == sorted(all_policies())
+    explained = " ".join((COMMANDS["simulate"].load().help or "").split())
+    assert scheduling.POLICIES.replace(", xu", " and xu") in explained
+    assert testweb.FAULTS.split(", ") == list(FAULTS)
+    texts = {flag: text for section in (testweb.CONDUCT, testweb.CHANGES) for flag, *_, text in section.rows}
+    assert ", ".join(ROBOTS) in texts["--robots"] and ", ".join(VALIDATORS) in texts["--validators"]
+
+
+def test_the_help_breaks_no_name_at_a_hyphen() -> None:
+    shown = CliRunner().invoke(trapline, ["simulate", "--help"], terminal_width=80).output
+    assert not [line for line in shown.splitlines() if line.endswith("-")]
+    assert "historical-pagerank-omniscient" in shown
     assert scheduling.ESTIMATORS == ESTIMATORS
 
 
@@ -130,10 +155,17 @@ def test_the_first_guess_with_constant_times_is_that_time() -> None:
 
 
 def test_conditions_in_json_have_no_infinity() -> None:
-    told = CrawlConditions(Rules(lease_s=math.inf), WebOptions(bandwidth=math.inf), seeds=Path("seeds")).parameters()
-    assert all(value is None or isinstance(value, bool | int | float | str) for value in told.values())
-    assert math.inf not in told.values()
-    assert (told["lease_s"], told["bandwidth"], told["seeds"], told["delay_s"]) == (None, None, "seeds", 15.0)
+    parameters = CrawlConditions(
+        Rules(lease_s=math.inf), WebOptions(bandwidth=math.inf), seeds=Path("seeds")
+    ).parameters()
+    assert all(value is None or isinstance(value, bool | int | float | str) for value in parameters.values())
+    assert math.inf not in parameters.values()
+    assert (parameters["lease_s"], parameters["bandwidth"], parameters["seeds"], parameters["delay_s"]) == (
+        None,
+        None,
+        "seeds",
+        15.0,
+    )
 
 
 # ---- conditions printed as options
@@ -290,6 +322,12 @@ WRONG: list[tuple[list[str], str]] = [
     (["--page-seconds", "0"], "'--page-seconds': 0"),
     (["--requests", "-1"], "'--requests': -1"),
     (["--keep-alive", "nan"], "'--keep-alive': nan"),
+    (
+        ["--small-site-delay", "1s"],
+        "--small-site-delay has no effect without small sites; also give --small-site-pages",
+    ),
+    (["--bandwidth-per", "connection"], "--bandwidth-per has no effect without a limit; also give --bandwidth"),
+    (["--timeout", "5s"], "--timeout has no effect if no fetch fails; also give --failed or --refused"),
 ]
 
 

@@ -97,7 +97,7 @@ def test_a_filter_and_replication_reduce_the_urls_sent(web: Path, tmp_path: Path
             "the filters of 64 partitions need 3,299 GB, but this machine",
         ),
         (["--quality", "zipf"], "backlink-count does not use quality"),
-        (["--history", "."], "backlink-count does not use an old crawl"),
+        (["--history", "."], "--history has no effect with backlink-count"),
     ],
 )
 def test_invalid_input_is_reported_in_one_line(

@@ -67,6 +67,8 @@ def test_a_database_of_a_newer_version_is_named(crawl: Path, capsys: pytest.Capt
         (["{crawl}", "--listen", "no.such.host.invalid:8080"], "not an address of this machine"),
         (["{crawl}", "--public-url", "nonsense"], "not an http or https URL"),
         (["{crawl}", "--public-url", "http://ours.test"], "give an https URL"),
+        (["{crawl}", "--proxy", "foo"], "--proxy foo: not an IP address; give one such as 127.0.0.1"),
+        (["{crawl}", "--proxy", "http://127.0.0.1/"], "not an IP address"),
         (["{crawl}", "--token", "nowhere"], "does not exist"),
         (["{crawl}", "--site-rate", "many"], "--site-rate many: not N or N:BURST"),
         (["{crawl}", "--total-rate", "0:5"], "N above 0"),
@@ -122,6 +124,21 @@ def feed_site(host: str, target: str) -> bytes:
         if target == "/plain"
         else NOT_FOUND
     )
+
+
+@pytest.mark.parametrize(
+    "args, says",
+    [
+        (["--leave"], "--leave has no effect without a URL"),
+        (["--wait", "9"], "--wait has no effect without a URL"),
+        (["http://a.test/", "--leave", "--wait", "9"], "--wait has no effect with --leave"),
+    ],
+)
+def test_an_option_of_subscribe_that_would_do_nothing_is_refused(
+    crawl: Path, args: list[str], says: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run(["refresh", "subscribe", str(crawl), *args]) == 2
+    assert says in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(

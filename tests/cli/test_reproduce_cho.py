@@ -14,7 +14,7 @@ SMALL = ("--pages", "1000", "--draws", "2", "--quick")
 
 def test_tables_verdicts_numbers_and_pictures(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     file, pictures = tmp_path / "cho.json", tmp_path / "pictures"
-    assert run(["reproduce", "cho", *SMALL, "--experiment", "1,6", "--plots", str(pictures), "--json", str(file)]) == 0
+    assert run(["reproduce", "cho", *SMALL, "--experiment", "1,6", "--output", str(pictures), "--json", str(file)]) == 0
     shown = capsys.readouterr().out
     assert "Experiment 1." in shown and "Experiment 6." in shown and "Experiment 2." not in shown
     assert sorted(picture.name for picture in pictures.iterdir()) == ["cho-1.png", "cho-6.png"]

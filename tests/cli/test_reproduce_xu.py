@@ -17,7 +17,7 @@ def test_without_a_paper_the_papers_are_listed(capsys: pytest.CaptureFixture[str
 
 def test_tables_verdicts_and_pictures(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     file = tmp_path / "xu.json"
-    output = ["--out", str(tmp_path / "pictures"), "--json", str(file)]
+    output = ["--output", str(tmp_path / "pictures"), "--json", str(file)]
     assert run(["reproduce", "xu", *QUICK, "--figure", "4b,5", *output]) == 0
     shown = capsys.readouterr().out
     assert "crawls per update: freshness of xu with smart providers is 0.8" in shown
@@ -48,8 +48,11 @@ def test_several_traces_and_json_without_pictures(capsys: pytest.CaptureFixture[
         ),
         (["xu", "--trace", "nowhere"], "nowhere: no such file or folder"),
         (["xu", "--figure", "2,6"], "no figure '6'"),
+        (["xu", "--figure", "3", "--calibrated"], "--calibrated has an effect only in figure 5"),
+        (["xu", "--trace", "poisson:10:100:2", "--shared", "."], "--shared has no effect with --trace"),
+        (["xu", "--figure", "2", "--accesses", "9"], "--accesses has no effect in figure 2"),
         (["xu", "--json", "/nowhere/x.json", *QUICK], "there is no folder"),
-        (["xy"], "unknown command 'xy'; valid: cho, xu"),
+        (["xy"], "unknown command 'xy'; valid: cao, castillo, cho, xu"),
     ],
 )
 def test_invalid_input_is_reported_in_one_line_with_exit_code_2(

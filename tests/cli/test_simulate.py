@@ -333,7 +333,7 @@ def test_a_missing_graph_is_named(tmp_path: Path, capsys: Captured) -> None:
         (["--strategy", "opic+top-pag"], "no site rank 'top-pag'; did you mean 'top-page'?"),
         (["--page-rank", "qualty", "--site-rank", "fifo"], "no page rank 'qualty'; did you mean 'quality'?"),
         (["--strategy", "opic", "--site-rank", "top-pag"], "no site rank 'top-pag'; did you mean 'top-page'?"),
-        (["--strategy", "absent.py"], "absent.py: no such strategy file"),
+        (["--strategy", "absent.py"], "absent.py: no such strategy file; give the path"),
         (["--strategy", "historical-pagerank-zero"], "give --history"),
         (["--strategy", "opic", "--plot", "order.pdf"], "ends in .png"),
         (["--strategy", "opic", "--log", "log.csv"], "ends in .parquet"),
@@ -367,9 +367,9 @@ def test_a_strategy_file_that_cannot_run_is_named_with_the_reason(
 @pytest.mark.parametrize(
     ("source", "named"),
     [
-        ("rank = 1", "mine.py: it must declare STRATEGY"),
-        ("def rank(:\n", "mine.py: SyntaxError"),
-        ("import not_installed_anywhere", "mine.py: ModuleNotFoundError"),
+        ("rank = 1", "mine.py: declares no strategy; add STRATEGY"),
+        ("def rank(:\n", "mine.py: cannot be loaded: SyntaxError"),
+        ("import not_installed_anywhere", "mine.py, row 1: cannot be loaded: ModuleNotFoundError"),
         (OWN.format(rank="def rank(s, page, source, links, is_new):\n    return 1.0", record=""), "not decorated"),
         (OWN.format(rank="@page_rank\ndef rank(s, page):\n    return 1.0", record=""), "takes 2 arguments"),
     ],

@@ -81,9 +81,8 @@ def test_a_changing_web_writes_the_files_from_which_freshness_is_measured(
     process.communicate(timeout=20)
     assert run(["testweb", "freshness", str(log), str(history), "--zipf", "0", "--json"]) == 0
     found = json.loads(capsys.readouterr().out)
-    assert (
-        found["freshness"]["all"]["pages"] == 12 and found["freshness"]["all"]["fetched"] == 10
-    )  # the last access ends it
+    # The last access ends it
+    assert found["freshness"]["all"]["pages"] == 12 and found["freshness"]["all"]["fetched"] == 10
     assert 0.0 < found["freshness"]["all"]["binary"] < 1.0 == found["freshness"]["all"]["binary_of_copies"]
     assert run(["testweb", "freshness", str(log), str(history)]) == 0
     assert "12 pages: 0 updates and 10 fetches" in capsys.readouterr().out
@@ -100,7 +99,18 @@ def test_a_changing_web_writes_the_files_from_which_freshness_is_measured(
         (["--changes", "poisson:1h", "--ping", "http://127.0.0.1/"], "--providers"),
         (["--changes", "poisson:1h", "--providers", "clever"], "no level 'clever'"),
         (["--changes", "poisson:1h", "--providers", "smart", "--ping", "http://example.org/"], "on this machine"),
-        (["--changes", "poisson:1h", "--ping-precision", "0"], "precision"),
+        (
+            ["--changes", "poisson:1h", "--providers", "smart", "--ping", "http://127.0.0.1/", "--ping-precision", "0"],
+            "precision is 0",
+        ),
+        (["--changes", "poisson:1h", "--providers", "smart", "--ping-recall", ".5"], "--ping-recall has no effect"),
+        (["--changes", "poisson:1h", "--providers", "smart", "--schedule-ahead", "1h"], "also give --providers super"),
+        (["--changes", "poisson:1h", "--providers", "smart", "--lie-every", "1h"], "--lie-every has no effect"),
+        (["--latency-spread", "1"], "also give --latency"),
+        (["--bandwidth-spread", "1"], "also give --bandwidth"),
+        (["--unannounced"], "also give --requests"),
+        (["--faulty-sites", "50%"], "also give --faults"),
+        (["--robots", "error", "--disallow", "50%"], "add rules to --robots"),
         (["--changes", "poisson"], "poisson:30s"),
         (["--changes", "bursty:soon"], "bursty:soon"),
         (["--changes", "nowhere"], "nowhere"),

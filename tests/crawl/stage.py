@@ -177,7 +177,7 @@ class Stage:
         if resolver is not None:
             resolver.clock = self.loop.time
         self._build(goals or Goals(), scope, resolver or Resolver(self.options.hosts))
-        self.frontier.discover(self.known.seed_pages(list(seeds), 0.0), 0.0)
+        self.frontier.discover(self.link_resolver.seed_pages(list(seeds), 0.0), 0.0)
         self.crawler.begin(self.web)
         self.passes(0.0)
 
@@ -187,30 +187,44 @@ class Stage:
         refresh = options.refresh
         self.refresher = Refresher(policy_named(refresh.policy if refresh else "uniform"), 0.0)
         self.outbox = Outbox(journal, self.batches.append, refresh_log=self.refresher.take)
-        self.names = SiteResolver(resolver, Guard(options.allow_private))
+        self.site_resolver = SiteResolver(resolver, Guard(options.allow_private))
         self.sites, url_store = Sites(options.pause_s), UrlStore(None)
         self.url_store = url_store
         kept = Scope(scope, options.seeds)
-        self.known = LinkResolver(
-            self.frontier, self.sites, SeenTable(), url_store, kept, self.outbox, {}, self.names.locate, Counter()
+        self.link_resolver = LinkResolver(
+            self.frontier,
+            self.sites,
+            SeenTable(),
+            url_store,
+            kept,
+            self.outbox,
+            {},
+            self.site_resolver.locate,
+            Counter(),
         )
         self.signal_intake = None
         if self.inbox is not None:
             self.signal_intake = SignalIntake(
-                self.refresher, self.frontier, self.known, self.inbox, self.outbox, self.loop.time, Offload(self.loop)
+                self.refresher,
+                self.frontier,
+                self.link_resolver,
+                self.inbox,
+                self.outbox,
+                self.loop.time,
+                Offload(self.loop),
             )
         self.refetch = self._refetch(refresh or RefreshOptions())
         self.crawler = Crawler(
             self.frontier,
-            self.known,
+            self.link_resolver,
             self.outbox,
             CrawlerSettings(options.connections, AGENT, 1 << 20, options.abandon, goals),
             PageScoring(lambda page: 1.0),
             refetch=self.refetch if refresh else None,
             signal_intake=self.signal_intake,
         )
-        self.names.start(self.crawler, self.loop)
-        self.web = StageWeb(self.loop, options, self.crawler, self.names, None)
+        self.site_resolver.start(self.crawler, self.loop)
+        self.web = StageWeb(self.loop, options, self.crawler, self.site_resolver, None)
 
     def _refetch(self, refresh: RefreshOptions) -> ConditionalRefetch:
         turns = Turns(refresh.share, refresh.price, refresh.rate)
@@ -279,7 +293,7 @@ class Stage:
         return [_path_and_error(fetch) for fetch in self.fetches if fetch.result == OUT_OF_BAND]
 
     def life(self, path: str, origin: str = A) -> int:
-        page = self.known.seed_pages([origin + path], 0.0)[0]
+        page = self.link_resolver.seed_pages([origin + path], 0.0)[0]
         return int(self.frontier.page_state(page))
 
 

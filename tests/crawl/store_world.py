@@ -87,9 +87,8 @@ def batch(number: int) -> Batch:
     fetches += _refetches(number)
     sites = [(site, f"http://site{site}.example") for site in range(5)] if number == 1 else []
     progress = CrawlProgress(1.7e9 + number, float(number), first, 0, 0, first, 0, 5, 1, 0.5)
-    abandoned_sites = [
-        AbandonedSite(number % 5, 1.7e9 + number, "dns", "no such name")
-    ]  # one site twice: the last row counts
+    # One site twice: the last row counts
+    abandoned_sites = [AbandonedSite(number % 5, 1.7e9 + number, "dns", "no such name")]
     rejected_links = [("host", 3 * number), ("trap", number)]
     return Batch(
         number,

@@ -151,11 +151,11 @@ def test_one_timer_wakes_all_waiting_connections(monkeypatch: pytest.MonkeyPatch
     stage = Stage(monkeypatch, [f"{A}/{n}" for n in range(3)], pause_s=0.0, rules=Rules(delay_s=10.0, per_connection=1))
     timers = Timers(stage, monkeypatch)
     stage.opens().answers(keep=False)  # the pause after robots.txt is a timer too
-    rested_at = stage.loop.time() + 10.0
+    ready_at = stage.loop.time() + 10.0
     for _ in range(5):
         stage.crawler.soon()
         stage.passes(0.0)
-    assert timers.set[1:] == [rested_at]
+    assert timers.set[1:] == [ready_at]
     stage.passes(9.5)
     assert len(stage.wires) == 1
     stage.passes(0.5)

@@ -129,8 +129,8 @@ ODD_HEADS = {
     "no location": page(status="302 Found"),
     "unknown codings": page(fields="Content-Encoding: " + "gzip, " * 50 + "x\r\n"),
     "an odd type": page("/end", fields="Content-Type: ;;;=\r\nLink: <<<>>>;rel=\r\nX-Robots-Tag: :,:,\r\n"),
-    "rest until never": page(status="503 No", fields="Retry-After: -99999999999999999999\r\n"),
-    "rest until some day": page(status="429 No", fields="Retry-After: Thu, 99 Foo 99999 99:99:99 GMT\r\n"),
+    "Retry-After before the epoch": page(status="503 No", fields="Retry-After: -99999999999999999999\r\n"),
+    "Retry-After on no date": page(status="429 No", fields="Retry-After: Thu, 99 Foo 99999 99:99:99 GMT\r\n"),
     "a null in the head": b"HTTP/1.1 200 OK\r\nX: \0\r\nContent-Length: 0\r\n\r\n",
     "no head": b"\r\n" * 100_000,
 }

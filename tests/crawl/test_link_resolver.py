@@ -43,7 +43,7 @@ class World:
         self.batches: list[Batch] = []
         self.outbox, self.url_store, self.sites = Outbox(journal, self.batches.append), UrlStore(None), Sites(0.0)
         self.seen, self.rejected_links = SeenTable(), Counter[str]()
-        self.known = LinkResolver(
+        self.link_resolver = LinkResolver(
             self.frontier,
             self.sites,
             self.seen,
@@ -54,11 +54,11 @@ class World:
             lambda site: 7,
             self.rejected_links,
         )
-        self.home = self.known.seed_pages([HOME], 0.0)[0]
+        self.home = self.link_resolver.seed_pages([HOME], 0.0)[0]
 
     def pages(self, hrefs: list[str], url: str = HOME, base: str = "") -> list[int]:
-        self.known.seed_pages([url], 0.0)
-        pages: list[int] = self.known.pages_of(url, base, Links.of(hrefs), 0.0).pages.tolist()
+        self.link_resolver.seed_pages([url], 0.0)
+        pages: list[int] = self.link_resolver.pages_of(url, base, Links.of(hrefs), 0.0).pages.tolist()
         return pages
 
     def urls(self, hrefs: list[str], url: str = HOME, base: str = "") -> list[str]:
@@ -123,10 +123,10 @@ def test_every_href_is_the_page_of_its_canonical_url(
     """This holds for a large memory, and for one that is overwritten all the time."""
     scope = Scope(kind, (HOME,))
     world, oracle = World(scope), Oracle(scope)
-    world.known.seed_pages([url for _, url, _ in web], 0.0)  # first, because a seed may be out of scope
+    world.link_resolver.seed_pages([url for _, url, _ in web], 0.0)  # first, because a seed may be out of scope
     for url in (HOME, *(url for _, url, _ in web)):
         oracle.page(url)
-    world.known._lookup = Lookup(world.seen, slots)
+    world.link_resolver._lookup = Lookup(world.seen, slots)
     for hrefs, url, base in web + web:
         assert world.pages(hrefs, url, base) == oracle.pages(hrefs, url, base)
     assert world.rejected_links == oracle.rejected_links
@@ -195,7 +195,7 @@ def test_links_out_of_scope_are_counted_by_reason() -> None:
 
 def test_seeds_are_accepted_whatever_the_scope() -> None:
     world = World(Scope("host", (HOME,)))
-    page = world.known.seed_pages(["http://b.org/robots.txt"], 0.0)
+    page = world.link_resolver.seed_pages(["http://b.org/robots.txt"], 0.0)
     assert world.url_store.urls(page) == ["http://b.org/robots.txt"]
 
 
@@ -256,7 +256,7 @@ def test_the_urls_of_new_links_of_one_page_are_bounded_in_bytes(monkeypatch: pyt
     others = own_world("http://a.org")
     links = Links.of([f"http://b.org/long/{name}" for name in hrefs])
     for _ in range(2):
-        assert len(others.known.pages_of(HOME, "", links, 0.0).foreign) == 3
+        assert len(others.link_resolver.pages_of(HOME, "", links, 0.0).foreign) == 3
     assert others.rejected_links == {TOO_MANY: 2 + 2}
 
 
@@ -272,7 +272,9 @@ def test_a_site_has_at_most_a_multiple_of_its_page_limit_as_known_pages(
         assert world.url_store.urls(pages) == ["http://a.org/a", "http://a.org/b", "http://a.org/c", "http://b.org/"]
         world.frontier.discover(pages, 0.0)
     assert world.rejected_links == {FULL: 2}
-    assert len(world.known.seed_pages([f"http://a.org/seed{n}" for n in range(5)], 0.0)) == 5  # seeds always count
+    assert (
+        len(world.link_resolver.seed_pages([f"http://a.org/seed{n}" for n in range(5)], 0.0)) == 5
+    )  # seeds always count
     assert list(world.pages(["http://a.org:25/"])) == []  # the limit is reached
 
 
@@ -306,7 +308,7 @@ def test_a_page_sends_a_bounded_number_of_foreign_links(monkeypatch: pytest.Monk
     world = own_world("http://a.org")
     links = Links.of([f"http://other.org/{n}" for n in range(5)])
     for _ in range(3):  # the last time all are known to be foreign
-        pages, foreign = world.known.pages_of(HOME, "", links, 0.0)
+        pages, foreign = world.link_resolver.pages_of(HOME, "", links, 0.0)
         assert list(foreign) == ["http://other.org/0", "http://other.org/1"]
         assert pages.tolist() == [ELSEWHERE] * 2
     assert world.rejected_links == {TOO_MANY: 3 + 3 + 3}
@@ -318,7 +320,7 @@ def test_a_page_sends_a_bounded_number_of_foreign_links(monkeypatch: pytest.Monk
 def own_world(*names: str) -> World:
     """Return a world that owns only these sites."""
     world = World()
-    world.known = LinkResolver(
+    world.link_resolver = LinkResolver(
         world.frontier, world.sites, world.seen, world.url_store, Scope("any"), world.outbox, {}, lambda site: 7,
         world.rejected_links, lambda name: name in names,
     )  # fmt: skip
@@ -329,7 +331,7 @@ def test_foreign_links_are_recognized_every_time() -> None:
     world = own_world("http://a.org")
     hrefs = ["/b", "http://other.org/x", "http://other.org/x#top", "http://other.org/y", "http://third.org/", "/b"]
     for _ in range(2):  # the second time they are in the memory
-        pages, foreign = world.known.pages_of(HOME, "", Links.of(hrefs), 0.0)
+        pages, foreign = world.link_resolver.pages_of(HOME, "", Links.of(hrefs), 0.0)
         assert list(foreign) == ["http://other.org/x", "http://other.org/y", "http://third.org/"]
         assert pages.tolist()[1:] == [ELSEWHERE] * 3
         assert world.url_store.urls(pages.tolist()[:1]) == ["http://a.org/b"]
@@ -339,7 +341,9 @@ def test_foreign_links_are_recognized_every_time() -> None:
 
 def test_relative_links_of_a_page_with_a_foreign_base_are_foreign() -> None:
     world = own_world("http://a.org")
-    pages, foreign = world.known.pages_of(HOME, "http://other.org/d/", Links.of(["x", "../y", "http://a.org/z"]), 0.0)
+    pages, foreign = world.link_resolver.pages_of(
+        HOME, "http://other.org/d/", Links.of(["x", "../y", "http://a.org/z"]), 0.0
+    )
     assert list(foreign) == ["http://other.org/d/x", "http://other.org/y"]
     assert world.url_store.urls(pages.tolist()[:1]) == ["http://a.org/z"]
 
@@ -347,14 +351,14 @@ def test_relative_links_of_a_page_with_a_foreign_base_are_foreign() -> None:
 def test_links_to_sites_that_moved_are_foreign_even_if_their_pages_are_known() -> None:
     world = own_world("http://a.org", "http://b.org")
     hrefs = ["/b", "http://b.org/x", "http://b.org/x#top", "HTTP://B.ORG/x", "http://b.org/new"]
-    before, _ = world.known.pages_of(HOME, "", Links.of(hrefs[:-1]), 0.0)
+    before, _ = world.link_resolver.pages_of(HOME, "", Links.of(hrefs[:-1]), 0.0)
     assert world.url_store.urls(before.tolist()) == ["http://a.org/b", "http://b.org/x"]
     moved = world.sites.named("http://b.org")
     assert moved is not None
-    world.known.leave([moved.id])
-    world.known._owns = lambda name: name == "http://a.org"
+    world.link_resolver.leave([moved.id])
+    world.link_resolver._owns = lambda name: name == "http://a.org"
     for _ in range(2):
-        pages, foreign = world.known.pages_of(HOME, "", Links.of(hrefs), 0.0)
+        pages, foreign = world.link_resolver.pages_of(HOME, "", Links.of(hrefs), 0.0)
         assert list(foreign) == ["http://b.org/x", "http://b.org/new"]
         assert pages.tolist() == [before[0], ELSEWHERE, ELSEWHERE]
 
@@ -362,16 +366,16 @@ def test_links_to_sites_that_moved_are_foreign_even_if_their_pages_are_known() -
 def test_pages_that_are_handed_over_are_accepted_whatever_the_scope() -> None:
     world = own_world()
     urls = ["http://b.org/x", "http://c.org/y?z", "http://b.org/w"]
-    pages = world.known.adopt(urls, 0.0)
-    assert world.url_store.urls(pages) == urls == world.known.urls(pages)
-    assert world.known.find(urls) == pages
+    pages = world.link_resolver.adopt(urls, 0.0)
+    assert world.url_store.urls(pages) == urls == world.link_resolver.urls(pages)
+    assert world.link_resolver.find(urls) == pages
     assert [site.origin for site in world.sites][-2:] == ["http://b.org", "http://c.org"]
     assert [page for page, _, _ in world.outbox.pages][-3:] == pages
 
 
 def test_seeds_and_arrivals_of_other_partitions_are_rejected() -> None:
     world = own_world("http://a.org")
-    assert world.known.seed_pages(["http://other.org/", HOME], 0.0) == [world.home]
-    ours, theirs = world.known.arrived(["http://a.org/new", "http://other.org/"], 0.0)
+    assert world.link_resolver.seed_pages(["http://other.org/", HOME], 0.0) == [world.home]
+    ours, theirs = world.link_resolver.arrived(["http://a.org/new", "http://other.org/"], 0.0)
     assert world.url_store.urls([ours]) == ["http://a.org/new"]
     assert theirs < 0

@@ -12,9 +12,9 @@ from tests.crawl.store_world import batch, fetched
 from trapline.crawl.engine.options import CrawlOptions, RefreshOptions
 from trapline.crawl.engine.records import Batch, CrawlProgress, SignalNoted
 from trapline.crawl.files import resume
-from trapline.crawl.files.checkpoint import Snapshots
 from trapline.crawl.files.layout import DATABASE, SNAPSHOT, claim_new
 from trapline.crawl.files.reading import Reading
+from trapline.crawl.files.snapshot_schedule import Snapshots
 from trapline.crawl.store.database import SIGNALS_KEPT_S
 from trapline.crawl.store.keeper import Keeper
 from trapline.crawl.store.outbox import Outbox

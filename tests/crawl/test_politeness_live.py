@@ -189,9 +189,8 @@ def test_the_estimate_of_a_pipelining_site_counts_each_wait_once(
     web = build_web(numbered(4, 40), Behaviour(latency_s=0.01))
     seen = crawled_web(tmp_path / "crawl", web, Promise(delay_s=0.0, per_connection=20), http="pipelining")
     [(taken,)] = seen.crawl.rows("select sum(total_s) from fetch")
-    assert (
-        len(reported) == web.pages and min(reported) > 0.0 and sum(reported) < 0.99 * taken
-    )  # this sum counts a wait once for each answer that waits
+    # This sum counts a wait once for each answer that waits
+    assert len(reported) == web.pages and min(reported) > 0.0 and sum(reported) < 0.99 * taken
 
 
 # ---- the two checkers
@@ -247,11 +246,11 @@ class RotatingNames(dict[str, Name]):
 
     def __init__(self, addresses: list[str]) -> None:
         super().__init__()
-        self._addresses, self._asked = addresses, Counter[str]()
+        self._addresses, self._lookups = addresses, Counter[str]()
 
     def get(self, name: str, default: Name | None = None) -> Name:  # type: ignore[override]
-        self._asked[name] += 1
-        return Name((self._addresses[self._asked[name] % len(self._addresses)],), ttl_s=0)
+        self._lookups[name] += 1
+        return Name((self._addresses[self._lookups[name] % len(self._addresses)],), ttl_s=0)
 
 
 def test_sites_that_move_keep_the_delay_at_both_addresses(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

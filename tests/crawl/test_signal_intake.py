@@ -304,7 +304,7 @@ def resumed(stage: Stage, folder: Path) -> SignalIntake:
     keeper = Keeper(folder, StoreSettings())
     keeper.commit(stage._sent())
     keeper.leave()
-    about = stage.refresher, stage.frontier, stage.known, stage.inbox, stage.outbox, stage.loop.time
+    about = stage.refresher, stage.frontier, stage.link_resolver, stage.inbox, stage.outbox, stage.loop.time
     signal_intake, reading = SignalIntake(*about, Offload(stage.loop)), Reading(folder)
     signal_intake.restore(reading)
     reading.close()
@@ -385,7 +385,7 @@ def test_a_long_list_waits_in_its_compressed_form(stage: Stage, packed: str) -> 
     assert (
         manual.left == 1_000 - len(body)
         and stage.signal_intake.whole == {2}
-        and stage.known.find([f"{A}/listed"]) == [-1]
+        and stage.link_resolver.find([f"{A}/listed"]) == [-1]
     )
     manual.waiting.pop()()
     assert stage.signal_intake.whole == set() and stage.life("/listed") == WAITING

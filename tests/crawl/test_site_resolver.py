@@ -184,7 +184,7 @@ def test_a_site_that_moves_to_a_refused_address_is_abandoned(monkeypatch: pytest
     visit(stage, 0)
     stage.passes(1.0)
     assert stage.over and len(stage.wires) == 1
-    stage.names._found(stage.site(), at("169.254.169.254"))  # it was looked up twice and answered twice
+    stage.site_resolver._found(stage.site(), at("169.254.169.254"))  # it was looked up twice and answered twice
     assert abandoned_sites(stage) == [
         (stage.site().id, "address", "its address 169.254.169.254 is refused: link-local")
     ]
@@ -196,10 +196,10 @@ def test_the_next_address_is_tried_after_an_unreachable_one(monkeypatch: pytest.
     for number, address in enumerate(("127.0.0.1", "127.0.0.2", "127.0.0.3", "127.0.0.1")):
         wire = stage.wires[number]
         assert wire.address == address
-        assert stage.frontier.state.site["group"][0] == stage.known.group(address)
+        assert stage.frontier.state.site["group"][0] == stage.link_resolver.group(address)
         wire.ends("connect")
         if number == 1:
-            stage.frontier.discover(stage.known.seed_pages([f"{A}/more"], 0.0), stage.loop.time())
+            stage.frontier.discover(stage.link_resolver.seed_pages([f"{A}/more"], 0.0), stage.loop.time())
         stage.passes(600.0)
 
 
@@ -216,4 +216,4 @@ def test_the_number_of_lookups_at_once_is_bounded(monkeypatch: pytest.MonkeyPatc
     stage = Stage(monkeypatch, seeds, resolver=script)
     stage.passes(0.5 * 3 + 0.1)
     assert len(script.lookups) == len(seeds) and script.most_under_way == AT_ONCE
-    assert not stage.names._queue and not stage.names._tasks
+    assert not stage.site_resolver._queue and not stage.site_resolver._tasks

@@ -233,7 +233,7 @@ class LateSite:
 
     def __init__(self, stage: Stage) -> None:
         self._stage = stage
-        stage.known.seed_pages(["http://c.test/"], stage.loop.time())
+        stage.link_resolver.seed_pages(["http://c.test/"], stage.loop.time())
         self.site = stage.site("http://c.test")
 
     def is_redirected(self) -> bool:
@@ -281,7 +281,7 @@ def test_a_file_that_arrives_as_a_page_replaces_the_earlier_answer(monkeypatch: 
     assert a.targets == ["/robots.txt", "/2"]
 
 
-def test_a_waiting_site_is_told_once_however_often_it_asked(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_waiting_site_gets_one_answer_however_many_requests_it_made(monkeypatch: pytest.MonkeyPatch) -> None:
     stage = Stage(monkeypatch, (f"{A}/1", f"{A}/2"), abandon=99)
     for wait in range(3):
         moved(at_a(stage).opens(), f"{B}/x.txt")
@@ -581,7 +581,7 @@ def test_the_oldest_of_the_files_that_never_arrive_is_forgotten(stage: Stage, mo
 
 def test_the_rules_of_another_partition_are_requested_and_taken(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
     others = OtherPartitions(stage)
-    monkeypatch.setattr(stage.known, "is_ours", lambda url: not url.startswith(B))
+    monkeypatch.setattr(stage.link_resolver, "is_ours", lambda url: not url.startswith(B))
     moved(stage.wires[0].opens(), f"{B}/robots.txt")
     stage.passes(0.0)
     assert others.requested == [f"{B}/robots.txt"] and len(stage.wires) == 1

@@ -29,8 +29,8 @@ from trapline.crawl.engine.options import CrawlOptions
 from trapline.crawl.files import archive_check, lock
 from trapline.crawl.files import verify as crawl_verify
 from trapline.crawl.files.archive_reader import Damage, Record, filler, read_back
-from trapline.crawl.files.database_check import Problem
 from trapline.crawl.files.layout import claim_existing, claim_new
+from trapline.crawl.files.problems import Problem
 from trapline.crawl.files.verify import held, verify
 from trapline.crawl.store.damaged import DAMAGED, keep_bytes
 from trapline.crawl.store.keeper import Keeper
@@ -491,7 +491,7 @@ def test_a_row_with_the_wrong_place_is_found(folder: Path) -> None:
         ("update fetch set page = 0 where offset = ?", "its URL is"),
         ("update fetch set page = 123456 where offset = ?", "1 fetches of a page that does not exist"),
         (
-            "delete from journal where batch = (select min(batch) + 1 from journal) and ? > 0",
+            "update journal set batch = batch + 1 where batch = (select max(batch) from journal) and ? > 0",
             "1 batches that are missing in the log",
         ),
         ("update progress set pages = 1 where ? > 0", "the last row of progress has 1 pages, but 120 are committed"),

@@ -163,7 +163,7 @@ def test_a_connection_that_we_closed_returns_its_pages_unchanged(stage: Stage) -
 def test_an_address_that_is_now_refused_is_a_failure_of_the_site(monkeypatch: pytest.MonkeyPatch) -> None:
     stage = Stage(monkeypatch, PAGES, rules=Rules(delay_s=0.0, per_connection=1), pause_s=0.0)
     stage.site().addresses = ("10.0.0.1",)
-    stage.names._guard = stage.names._guard._replace(allow_private=False)
+    stage.site_resolver._guard = stage.site_resolver._guard._replace(allow_private=False)
     stage.wires[0].ends("connect")
     stage.passes(100.0)
     assert stage.site_failures() == ["connect", "address"] and stage.page_results() == [] and len(stage.wires) == 1

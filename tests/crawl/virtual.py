@@ -239,10 +239,12 @@ def crawl_of(
         for name, given in (inputs or {}).items()
         if name in strategy.page.inputs
     }
-    known = LinkResolver(frontier, sites, SeenTable(), url_store, Scope("any"), outbox, values, world.locate, Counter())
+    link_resolver = LinkResolver(
+        frontier, sites, SeenTable(), url_store, Scope("any"), outbox, values, world.locate, Counter()
+    )
     crawler = Crawler(
         frontier,
-        known,
+        link_resolver,
         outbox,
         CrawlerSettings(connections, "trapline", 1 << 20, 99, goals or Goals()),
         PageScoring(lambda page: 1.0, (lambda page, links: None) if strategy.page.scores else None),

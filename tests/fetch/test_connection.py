@@ -21,7 +21,7 @@ from trapline.fetch.http.http1 import Response, request, request_headers
 from trapline.fetch.http.throttle import BandwidthLimit, Throttle
 from trapline.fetch.limits import Limits
 
-REST = request_headers("example.com", {"User-Agent": "trapline-test"})
+HEADERS = request_headers("example.com", {"User-Agent": "trapline-test"})
 ANSWER = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok"
 
 Server = Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]]
@@ -69,7 +69,7 @@ class Visit:
 
     def _ask(self, connection: Connection) -> None:
         if self.paths:
-            connection.send(request(self.paths.pop(0), REST))
+            connection.send(request(self.paths.pop(0), HEADERS))
 
     @property
     def bodies(self) -> list[bytes]:
@@ -202,18 +202,18 @@ class Timed(Visit):
 
     def __init__(self, paths: list[str], at_once: int) -> None:
         super().__init__(paths, at_once)
-        self.asked_at: list[tuple[float, float]] = []  # just before the request was sent, and just after
-        self.told_at: list[float] = []
+        self.sent_at: list[tuple[float, float]] = []  # just before the request was sent, and just after
+        self.reported_at: list[float] = []
 
     def received(self, connection: Connection, response: Response) -> None:
-        self.told_at.append(monotonic())
+        self.reported_at.append(monotonic())
         sleep(0.001)
         super().received(connection, response)
 
     def _ask(self, connection: Connection) -> None:
         before = monotonic()
         super()._ask(connection)
-        self.asked_at.append((before, monotonic()))
+        self.sent_at.append((before, monotonic()))
 
 
 def test_pipelined_responses_last_from_request_to_end_and_their_own_times_add_up(run: Run) -> None:
@@ -228,13 +228,15 @@ def test_pipelined_responses_last_from_request_to_end_and_their_own_times_add_up
     visit = Timed([f"/{i}" for i in range(12)], at_once=4)
     run(run_visit(together, visit))
     for response, next_path, answered, events in zip(
-        visit.responses, visit.asked_at, answered_at, visit.told_at, strict=False
+        visit.responses, visit.sent_at, answered_at, visit.reported_at, strict=False
     ):
         assert next_path[0] + response.total_s <= events and next_path[1] + response.total_s >= answered
         assert 0 < response.first_byte_s <= response.total_s
     own = [response.own_s for response in visit.responses]
     assert len(own) == 12 and min(own) > 0
-    assert answered_at[3] - visit.asked_at[0][1] <= sum(own[:4]) <= sum(own) <= visit.told_at[-1] - visit.asked_at[0][0]
+    assert (
+        answered_at[3] - visit.sent_at[0][1] <= sum(own[:4]) <= sum(own) <= visit.reported_at[-1] - visit.sent_at[0][0]
+    )
 
 
 @pytest.mark.parametrize("ahead", [b"", ANSWER])

@@ -13,8 +13,8 @@ NASTY = st.lists(
     st.sampled_from([b'"', b"W/", b"a", b"\r\n", b"\n", b" ", b",", b"*", b"\0", b"\xff", b":", b"x" * 600])
 )
 VALUES = st.one_of(st.binary(max_size=1500), NASTY.map(b"".join))
-REST = request_headers("a.example", {"User-Agent": "x"})
-ASKED = request("/a?b", REST)
+HEADERS = request_headers("a.example", {"User-Agent": "x"})
+REQUEST = request("/a?b", HEADERS)
 
 
 @given(VALUES, VALUES)
@@ -30,9 +30,9 @@ def test_no_value_can_add_a_header_line(etag: bytes, modified: bytes) -> None:
 @given(VALUES, VALUES)
 def test_a_conditional_request_is_the_request_plus_the_condition_lines(etag: bytes, modified: bytes) -> None:
     validators = validators_of({b"etag": etag, b"last-modified": modified})
-    asked = request("/a?b", REST, conditional(validators))
-    assert asked.endswith(b"\r\n\r\n") and asked.count(b"\r\n\r\n") == 1 and asked.startswith(ASKED[:-2])
-    found = headers_of(asked.replace(b"GET /a?b HTTP/1.1", b"HTTP/1.1 200 OK"), 99) or {}
+    sent = request("/a?b", HEADERS, conditional(validators))
+    assert sent.endswith(b"\r\n\r\n") and sent.count(b"\r\n\r\n") == 1 and sent.startswith(REQUEST[:-2])
+    found = headers_of(sent.replace(b"GET /a?b HTTP/1.1", b"HTTP/1.1 200 OK"), 99) or {}
     assert found.get(b"if-none-match", b"") == validators.etag
     assert found.get(b"if-modified-since", b"") == validators.modified.strip()
 

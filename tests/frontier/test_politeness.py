@@ -127,8 +127,8 @@ class Checker:
             self.failures[site] += 1
         elif visit.fetched:
             self.failures[site] = 0
-        rest = max(self.delay(site), self.backoff(site))
-        self.site_from[site] = max(self.site_from[site], time + rest, not_before)
+        delay = max(self.delay(site), self.backoff(site))
+        self.site_from[site] = max(self.site_from[site], time + delay, not_before)
         self.group_from[group] = max(self.group_from[group], time + self.ip_delay())
         del self.open[visit.number]
 

@@ -399,10 +399,8 @@ def test_visits_under_way_and_waiting_pages_can_be_listed() -> None:
     assert frontier.visits_under_way() == [(visit.id, visit.site) for visit in visits]
     frontier.finish(visits[0], Outcome([Result(visits[0].pages[0], FETCHED)]), 0.0)
     third = frontier.next(0.0)
-    assert frontier.visits_under_way() == [
-        (visits[1].id, visits[1].site),
-        (third.id, third.site),
-    ]  # slots are reused
+    # Slots are reused
+    assert frontier.visits_under_way() == [(visits[1].id, visits[1].site), (third.id, third.site)]
     assert frontier.waiting == 3
 
 

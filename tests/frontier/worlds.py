@@ -56,11 +56,11 @@ class WebPage(NamedTuple):
     results: tuple[str, ...] = ()  # of the first tries; after those the page is fetched
     seconds: float = 1.0
     dynamic: bool = False
-    worth: int = 0  # determines the inputs of the page
+    inputs_seed: int = 0  # determines the inputs of the page
 
     def value(self, column: str) -> float:
         """An input of a page rank of any name. -1 is also how `history` marks a page that the old crawl did not have."""
-        return VALUES[zlib.crc32(f"{column} {self.worth}".encode()) % len(VALUES)]
+        return VALUES[zlib.crc32(f"{column} {self.inputs_seed}".encode()) % len(VALUES)]
 
 
 class WebSite(NamedTuple):
@@ -175,7 +175,7 @@ PAGES = one_of_each(
     results=[(), (), (), (), (), (), ("failed",), ("refused",), ("failed", "failed"), ("failed", "refused")],
     seconds=[1.0, 0.0, 0.25, 0.5, 3.0],
     dynamic=[False, True],
-    worth=list(range(100)),
+    inputs_seed=list(range(100)),
 )
 WEB_PAGES = st.builds(lambda page, links: WebPage(links=links, **page), PAGES, LINKS)
 
@@ -747,11 +747,11 @@ class Driver:
         little = [0.125 if (page + turn) % 3 == 0 else 0.0 for page in everywhere]
         return [little[page] + first[page] + second[page] for page in everywhere]
 
-    def surfed(self, worth: dict[int, float]) -> dict[int, float]:
-        after = dict.fromkeys(worth, 0.0)
+    def surfed(self, scores: dict[int, float]) -> dict[int, float]:
+        after = dict.fromkeys(scores, 0.0)
         for page, links in self.links.items():
             for link in links:
-                after[link] += worth[page] / len(links)
+                after[link] += scores[page] / len(links)
         return after
 
     def move(self, call: Call) -> None:

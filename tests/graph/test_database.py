@@ -89,7 +89,7 @@ def test_the_folder_is_read_while_it_is_written(folder: Path) -> None:
 def test_commands_take_a_crawl_as_a_graph(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert run(["graph", "info", str(folder)]) == 0
     assert capsys.readouterr().out.split()[:2] == ["format", "crawl"]
-    assert run(["simulate", str(folder), "--strategy", "opic", "--history", str(folder)]) == 0
+    assert run(["simulate", str(folder), "--strategy", "historical-pagerank-zero", "--history", str(folder)]) == 0
 
 
 @pytest.mark.parametrize(

@@ -91,10 +91,10 @@ def test_snap_keeps_pages_and_links(tmp_path: Path, example: Example) -> None:
 @pytest.mark.parametrize("example", examples.WITHOUT_URLS)
 def test_pages_without_urls_are_one_site_or_cut_into_equal_ones(tmp_path: Path, example: Example) -> None:
     path = example(tmp_path)
-    whole, cut = load_graph(path), load_graph(path, LoadOptions(pages_per_site=3))
+    whole, cut = load_graph(path), load_graph(path, LoadOptions(ids_per_site=3))
     assert (whole.site.tolist(), whole.home.tolist(), whole.urls) == ([0, 0, 0, 0], [0], None)
     assert (cut.site.tolist(), cut.home.tolist(), cut.ips.tolist()) == ([0, 0, 0, 1], [0, 3], [0, 1])
-    assert load_graph(path, LoadOptions(pages_per_site=10**12)).sites == 1
+    assert load_graph(path, LoadOptions(ids_per_site=10**12)).sites == 1
 
 
 @pytest.mark.parametrize("example", [examples.crawl, examples.crawl_with_flags])
@@ -177,9 +177,9 @@ def test_options_that_a_format_cannot_satisfy_are_refused(tmp_path: Path) -> Non
     with pytest.raises(ConfigError, match="--dangling: this format"):
         load_graph(examples.edges(tmp_path), LoadOptions(dangling=True))
     with pytest.raises(ConfigError, match="--ids-per-site: this format"):
-        load_graph(tmp_path, LoadOptions(pages_per_site=2))
-    with pytest.raises(ConfigError, match="pages_per_site is 0"):
-        load_graph(tmp_path, LoadOptions(pages_per_site=0))
+        load_graph(tmp_path, LoadOptions(ids_per_site=2))
+    with pytest.raises(ConfigError, match="ids_per_site is 0"):
+        load_graph(tmp_path, LoadOptions(ids_per_site=0))
 
 
 def test_the_error_for_text_without_urls_names_other_formats(tmp_path: Path) -> None:

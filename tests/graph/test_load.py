@@ -104,7 +104,7 @@ TRUNCATED = gzip.compress("\n".join(ROWS).encode(), mtime=0)[:-6]
         ({"urls_txt": URLS, "edges_tsv": ["0\t1", "0\t4"]}, "edges.tsv, row 2: page 4, but pages are numbered 0..3"),
         ({"urls_txt": URLS, "edges_tsv": ["0\ta"]}, "edges.tsv, row 1: 'a' is not an integer"),
         ({"edges_tsv": ["0\t1"]}, "urls.txt (or urls.txt.gz) is missing"),
-        ({"other_txt": "x"}, "no graph found; a graph is graph.json"),
+        ({"other_txt": "x"}, "no graph found; give a folder with graph.json"),
     ],
 )
 def test_an_error_is_one_line_with_file_and_row(tmp_path: Path, files: dict[str, bytes], message: str) -> None:
@@ -127,5 +127,5 @@ def test_a_path_without_a_graph_is_named(tmp_path: Path) -> None:
     file.write_text("x")
     with pytest.raises(ConfigError, match="file: no graph found"):
         load_graph(file)
-    with pytest.raises(ConfigError, match="does not exist"):
+    with pytest.raises(ConfigError, match="does not exist; give a folder or file with a graph"):
         load_graph(tmp_path / "none")

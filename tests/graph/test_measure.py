@@ -41,6 +41,9 @@ def test_shares_are_ratios_of_counts(pages: int, seed: int) -> None:
     assert found.home_link_share == (
         len({s for s, t in inside if t == web.home[web.site[s]]}) / len(linking) if linking else 0
     )
+    assert found.links_to_home_share == (
+        sum(t in set(web.home.tolist()) for _, t in links) / len(links) if links else 0
+    )
     assert found.reachable_share == 1
     linked = [int(target) for _, target in links]
     assert found.linked_once_share == pytest.approx(sum(linked.count(page) == 1 for page in range(pages)) / pages)

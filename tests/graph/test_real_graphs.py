@@ -53,8 +53,8 @@ def test_crawls_with_and_without_their_dangling_pages(
 
 @pytest.mark.skipif(jit.DISABLED, reason="3.2 million links take minutes uncompiled")
 def test_the_first_page_of_each_block_reaches_every_page(shared_data: Path) -> None:
-    for pages_per_site in (None, 1_000):
-        graph = load_graph(shared_data / "cnr-2000", LoadOptions(pages_per_site=pages_per_site))
+    for ids_per_site in (None, 1_000):
+        graph = load_graph(shared_data / "cnr-2000", LoadOptions(ids_per_site=ids_per_site))
         assert measure(graph).reachable_share == 1
 
 

@@ -20,7 +20,7 @@ def is_fresh(page: int, now: float, fetches: Sequence[Fetch], updates: Sequence[
 def fresh_quality(
     now: float, fetches: Sequence[Fetch], updates: Sequence[Sequence[float]], quality: Sequence[float]
 ) -> float:
-    fresh = (worth for page, worth in enumerate(quality) if is_fresh(page, now, fetches, updates))
+    fresh = (value for page, value in enumerate(quality) if is_fresh(page, now, fetches, updates))
     return sum(fresh) / sum(quality)
 
 

@@ -16,9 +16,8 @@ _VALUE = r"""[ \t\n\f\r]*+=[ \t\n\f\r]*+(?:"([^"]*+)(?:"|\Z)|'([^']*+)(?:'|\Z)|(
 _ATTRIBUTE = r"([^ \t\n\f\r/>][^ \t\n\f\r/>=]*+)(?:" + _VALUE + r")?"
 _UNNAMED = re.sub(r"(?<!\\)\((?!\?)", "(?:", _ATTRIBUTE)  # the same without groups
 _USUAL = _SPACE + r'++[a-zA-Z-]++="[^"]*+"'  # the same in the usual spelling: one turn of the loop, not two
-ATTRIBUTES = (
-    r"(?:" + _USUAL + r"|[ \t\n\f\r/]++|" + _UNNAMED + r")*+"
-)  # from the attributes of a tag to its `>` or the end of the page
+# From the attributes of a tag to its `>` or the end of the page
+ATTRIBUTES = r"(?:" + _USUAL + r"|[ \t\n\f\r/]++|" + _UNNAMED + r")*+"
 
 
 def any_case(name: str) -> str:

@@ -155,7 +155,7 @@ PAGE_RANKS = {
     "historical-pagerank-omniscient": PageRank(True, old_or_known, inputs=("history", "pagerank")),
     "historical-pagerank-random": PageRank(True, given("history_random"), inputs=("history_random",)),
     "historical-pagerank-zero": PageRank(True, old_or_zero, inputs=("history",)),
-    "historical-pagerank-parent": PageRank(True, old_or_share, inputs=("history",), hands_on="worth"),
+    "historical-pagerank-parent": PageRank(True, old_or_share, inputs=("history",), hands_on="value"),
     "omniscient": PageRank(constant=True, rank=given("pagerank"), inputs=("pagerank",)),
     "quality": PageRank(constant=True, rank=given("quality"), inputs=("quality",)),
     "random": PageRank(constant=True, rank=stroke),

@@ -193,11 +193,11 @@ class Twin:
         assert self.frontier.report(visit, page, result, now, links, response_s)
         self.tries[page] += result == FAILED
         self.rows.append(Row(page, tour.number, tour.start, tour.first_byte, now, result))
-        asked_for = tour.at + 1
-        over = asked_for == len(visit.pages) or result == FAILED
-        closed = self.server_closes(visit.site, asked_for, over)
+        requested = tour.at + 1
+        over = requested == len(visit.pages) or result == FAILED
+        closed = self.server_closes(visit.site, requested, over)
         if over or closed:
-            self.end_visit(now, tour, closed, asked_for)
+            self.end_visit(now, tour, closed, requested)
             return
         tour.at += 1
         self.begin_page(now if self.network.protocol == "pipelining" else now + self.network.pause_s, tour)
@@ -207,14 +207,14 @@ class Twin:
         assert self.frontier.finish(tour.visit, outcome, now)
         self.free += 1
 
-    def server_closes(self, site: int, asked_for: int, over: bool) -> bool:
+    def server_closes(self, site: int, requested: int, over: bool) -> bool:
         """Whether the server closes, because of its number of requests or because of the pause that follows unless the
         visit is over."""
         network = self.network
         if network.protocol == "http/1.0":
             return False
         idle = network.protocol == "keep-alive" and network.pause_s > of(self.servers.keep_alive_s, site)
-        return bool(asked_for == of(self.servers.requests, site) or (idle and not over))
+        return bool(requested == of(self.servers.requests, site) or (idle and not over))
 
     # ---- the duration of a page
 

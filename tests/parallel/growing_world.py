@@ -125,11 +125,11 @@ class Node:
         self.site_owners = SiteOwners(
             manifest.partitioning, options.hosts, self.own, reading.assigned(), manifest.sizes, reading.size()
         )
-        self.known = LinkResolver(
+        self.link_resolver = LinkResolver(
             self.frontier, state.sites, state.seen, self._url_store, options.scope_of_crawl(), self.outbox, {},
             self._locate, Counter(), self.site_owners.owns,
         )  # fmt: skip
-        self.exchange = LinkExchange(self.frontier, self.known, self.site_owners, reading.partitions())
+        self.exchange = LinkExchange(self.frontier, self.link_resolver, self.site_owners, reading.partitions())
 
     def _refresh_log(self) -> bytes:
         return self._state.refresher.take() if self._state.refresher else b""
@@ -139,7 +139,7 @@ class Node:
         self._inbox = Inbox(manifest.folder)
         offload: Any = None  # there are no lists here
         self.signal_intake = SignalIntake(
-            refresher, self.frontier, self.known, self._inbox, self.outbox, self.now, offload, self.now
+            refresher, self.frontier, self.link_resolver, self._inbox, self.outbox, self.now, offload, self.now
         )
         self.signal_intake.restore(self.reading)
         agenda = Agenda(self.frontier, refresher, Turns(0.5, None, math.inf))
@@ -152,7 +152,7 @@ class Node:
         """Do what crawl/engine/run.py does."""
         self.full: Callable[[], bool] = lambda: False
         if self._state.last_batch == 0:
-            self.frontier.discover(self.known.seed_pages(options.seeds, self.now()), self.now())
+            self.frontier.discover(self.link_resolver.seed_pages(options.seeds, self.now()), self.now())
             self.exchange.begin(options.seeds)
         if not new:
             resume.settle(self.frontier, self.now(), self._state.refresher)
@@ -169,7 +169,7 @@ class Node:
         """Do nothing: no connection waits here."""
 
     def _locate(self, site: Site) -> int:
-        return self.known.group(ADDRESS[site.host])
+        return self.link_resolver.group(ADDRESS[site.host])
 
     def _take(self) -> PartitionTraffic:
         return self.exchange.take()
@@ -199,7 +199,7 @@ class Node:
     def _fetched(self, visit: Visit, page: int, url: str, again: bool) -> None:
         assert self.site_owners.owns(origin(url))
         result = REFUSED if url == REFUSING else FETCHED
-        found = self.known.pages_of(url, "", Links.of(links_of(url)), self.now())
+        found = self.link_resolver.pages_of(url, "", Links.of(links_of(url)), self.now())
         kept = found.pages[: len(found.pages) - len(found.foreign)].tobytes() if result == FETCHED else b""
         self.frontier.report(visit, page, result, self.now(), found.pages if result == FETCHED else ())
         if self.refetch is not None:

@@ -114,13 +114,13 @@ def test_a_repeated_link_discovers_a_page_once_and_counts_once() -> None:
     for _ in range(3):
         one.exchange.messages.deliver(messages, 1.0)
     assert one.links() == {URLS[0]: 1.0}
-    (page,) = one.known.find([URLS[0]])
+    (page,) = one.link_resolver.find([URLS[0]])
     assert one.frontier.state.page["depth"][page] == 3
 
 
 def test_a_listed_url_adds_no_site() -> None:
     one = PartitionWithoutDisk(0, 1, dict(ADDRESS))
-    one.known.seed_pages([URLS[0]], 0.0)
+    one.link_resolver.seed_pages([URLS[0]], 0.0)
     one.exchange.messages.deliver([ControlMessage(MessageKind.LISTED_URL, url) for url in URLS], 1.0)
     assert set(one.links()) == set(URLS[:3])  # those of the known site
 
@@ -131,7 +131,7 @@ def test_a_url_that_was_listed_before_its_site_was_known_is_taken_when_it_is_lis
     every[0].exchange.messages.send_listed([url])
     exchanged(every[0], every, True)
     assert every[1].links() == {}
-    every[1].known.seed_pages([url.replace("/0", "/1")], 0.0)
+    every[1].link_resolver.seed_pages([url.replace("/0", "/1")], 0.0)
     every[0].exchange.messages.send_listed([url])
     exchanged(every[0], every, True)
     assert url in every[1].links()

@@ -205,9 +205,8 @@ def test_a_resumed_crawl_shows_the_old_progress_until_its_partitions_report(monk
             member.silent = False
         await until(lambda: shown[-1].progress.pages == 503)
         assert {one.progress.pages for one in shown} == {500, 503}
-        assert not any(
-            one.pages_per_s for one in shown if one.progress.pages == 500
-        )  # pages of earlier runs do not count for this run
+        # Pages of earlier runs do not count for this run
+        assert not any(one.pages_per_s for one in shown if one.progress.pages == 500)
         members[1].line.close()
         await until(lambda: coordinator.doing == "out of reach: 1 of 2 partitions")
         coordinator.interrupt("interrupted")

@@ -38,23 +38,23 @@ class PartitionWithoutDisk:
         self.frontier = Frontier(load_strategy("backlink-count"), Rules(), journal=journal)
         hosts = {name: (address,) for name, address in table.items()}
         self.site_owners = SiteOwners(Partitioning("address", partitions), hosts, own, {})
-        self.known = LinkResolver(
+        self.link_resolver = LinkResolver(
             self.frontier, Sites(0.0), SeenTable(), UrlStore(None), Scope(scope, SEEDS), Outbox(journal, lambda batch: None), {},
             lambda site: 7, Counter(), self.site_owners.owns,
         )  # fmt: skip
-        self.exchange = LinkExchange(self.frontier, self.known, self.site_owners, {})
+        self.exchange = LinkExchange(self.frontier, self.link_resolver, self.site_owners, {})
         self.page = self._own_page(own, partitions)
 
     def _own_page(self, own: int, partitions: int) -> int:
         """Return a page of this partition, to send links from."""
         self.site_owners.learn(f"own-{own}.test", address_of(own, partitions))
-        (page,) = self.known.seed_pages([f"http://own-{own}.test/"], 0.0)
+        (page,) = self.link_resolver.seed_pages([f"http://own-{own}.test/"], 0.0)
         self.frontier.discover([page], 0.0)
         return page
 
     def links(self) -> dict[str, float]:
         """Return the number of links to each of our pages."""
-        found = {url: self.known.find([url])[0] for url in URLS}
+        found = {url: self.link_resolver.find([url])[0] for url in URLS}
         return {url: float(self.frontier.state.columns[page, 0]) for url, page in found.items() if page >= 0}
 
 
@@ -121,7 +121,7 @@ def test_seeds_that_need_a_lookup_reach_their_owner_as_seeds() -> None:
     assert sorted(url for one in every for url in one.links()) == sorted(URLS)
     assert {count for one in every for count in one.links().values()} == {0.0}
     for one in every:
-        pages = [one.known.find([url])[0] for url in one.links()]
+        pages = [one.link_resolver.find([url])[0] for url in one.links()]
         assert (one.frontier.state.page["depth"][pages] == 0).all()
 
 
@@ -140,7 +140,7 @@ def test_the_target_of_a_seed_redirect_is_a_seed_of_its_owner_and_in_scope_every
     """`linking`: partitions whose pages link to the target at the same time. The first partition has the redirect."""
     table = {name: ADDRESS[name] for name in known}
     every = [PartitionWithoutDisk(own, partitions, table, "host") for own in range(partitions)]
-    is_wider = every[0].known.add_seed(url, redirects)
+    is_wider = every[0].link_resolver.add_seed(url, redirects)
     every[0].exchange.seed(url, redirects, is_wider)
     is_sent, sent = not every[0].site_owners.owns(url.rpartition("/")[0]), 0
     for one in (every[own % partitions] for own in (0, *linking)):
@@ -152,7 +152,7 @@ def test_the_target_of_a_seed_redirect_is_a_seed_of_its_owner_and_in_scope_every
         for one in every:
             turn += 1
             exchanged(one, every, answers[turn % len(answers)] or turn > 100)
-    assert is_wider and all(dict(one.known.redirected_seeds) == {url: redirects} for one in every)
+    assert is_wider and all(dict(one.link_resolver.redirected_seeds) == {url: redirects} for one in every)
     owner = every[every[0].site_owners.where(f"http://{ADDRESS[url.split('/')[2]]}")]
     links = owner.links().get(url, 0.0)
     assert links == sum(one.links().get(url, 0.0) for one in every)

@@ -222,9 +222,9 @@ def test_links_to_moved_pages_go_to_the_new_owner_even_from_the_old_one(tmp_path
     old = crawl.nodes[0]
     moved = [url for url in sorted(reachable()) if old.site_owners.where(url.rpartition("/")[0]) != 0]
     stayed = sorted(reachable().difference(moved))
-    assert moved and stayed and old.known.find(moved) != [-1] * len(moved)
-    found = old.known.pages_of(stayed[0], "", Links.of([*stayed, *moved]), crawl.world.now)
-    assert (list(found.foreign), found.pages[: len(stayed)].tolist()) == (moved, old.known.find(stayed))
+    assert moved and stayed and old.link_resolver.find(moved) != [-1] * len(moved)
+    found = old.link_resolver.pages_of(stayed[0], "", Links.of([*stayed, *moved]), crawl.world.now)
+    assert (list(found.foreign), found.pages[: len(stayed)].tolist()) == (moved, old.link_resolver.find(stayed))
     crawl.close()
 
 

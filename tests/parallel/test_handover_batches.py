@@ -29,12 +29,12 @@ NUMBERS = st.floats(allow_nan=False)
 TEXT = st.text(max_size=40)
 BYTES = st.binary(max_size=20)
 COPIES = st.none() | st.builds(KeptCopy, NUMBERS, NUMBERS, st.none() | NUMBERS, BYTES, BYTES, BYTES, BYTES, TEXT)
-AGAIN = st.builds(
+REFETCHES = st.builds(
     MovedRefetch, TEXT, st.integers(0, 9), st.builds(MovedPage, st.lists(NUMBERS, max_size=9), st.booleans(), COPIES)
 )
 PIECES = st.builds(
     Piece, TEXT, st.dictionaries(TEXT, NUMBERS, max_size=4), NUMBERS, st.lists(TEXT), st.lists(NUMBERS), st.lists(NUMBERS),
-    st.lists(NUMBERS), st.lists(st.lists(NUMBERS, max_size=3)), st.lists(TEXT), st.lists(AGAIN, max_size=3), st.lists(NUMBERS),
+    st.lists(NUMBERS), st.lists(st.lists(NUMBERS, max_size=3)), st.lists(TEXT), st.lists(REFETCHES, max_size=3), st.lists(NUMBERS),
 )  # fmt: skip
 INBOX_POSITION = st.none() | st.tuples(TEXT, st.integers(0, 2**40))
 

@@ -105,9 +105,8 @@ def test_a_failed_lookup_is_repeated_and_its_answer_counts() -> None:
     servers = NameServers({name: [FAILS, DnsAnswer((elsewhere,), 0.0)]}, {})
     stage = LookupStage([[name]], servers, partitions=2)
     stage.passes(RETRY_S - 1.0)
-    assert (
-        stage.site_owners.owns(f"http://{name}") is None and stage.delivered == []
-    )  # no other batch waits, so it need not go round
+    # No other batch waits, so it need not go round
+    assert stage.site_owners.owns(f"http://{name}") is None and stage.delivered == []
     stage.passes(2.0)
     assert stage.site_owners.where(f"http://{name}") == 1 and stage.delivered == [1]
     assert servers.lookups == {name: 2}

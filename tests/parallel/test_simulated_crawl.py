@@ -1,6 +1,8 @@
 """Laws of simulated parallel crawls: which partition fetches which page, which links are sent, and that one partition is an ordinary
 crawl."""
 
+from dataclasses import replace
+
 import numba
 import numpy as np
 import pytest
@@ -8,6 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.effort import examples
+from tests.naive.partitions import Partitions
 from tests.parallel.webs import links_of, web_of, webs
 from trapline.errors import ConfigError
 from trapline.frontier import Rules
@@ -25,7 +28,7 @@ from trapline.parallel.simulated.crawl import (
 )
 from trapline.parallel.simulated.measures import judge, random_seeds
 from trapline.parallel.simulated.url_exchange import NOBODY
-from trapline.simulate import constant_servers, simulate
+from trapline.simulate import Network, constant_servers, simulate
 from trapline.strategies import pair, strategies
 
 EXAMPLES = settings(max_examples=8 if numba.config.DISABLE_JIT else examples(60), deadline=None)
@@ -49,6 +52,51 @@ def crawl(
         web, chosen, RULES, plan, seeds=web.home, servers=SERVERS, connections=connections, most=most,  # type: ignore[arg-type]
         progress=progress,  # type: ignore[arg-type]
     )  # fmt: skip
+
+
+@EXAMPLES
+@given(
+    webs(),
+    st.sampled_from(MODES),
+    PARTITIONS,
+    NAMES,
+    st.sampled_from(["site-hash", "url-hash"]),
+    st.builds(
+        ExchangeRules,
+        every_pages=st.sampled_from([1, 3, 1000]),
+        filter_size=st.sampled_from([0, 8, 16]),
+        filter_policy=st.sampled_from(["lru", "popular"]),
+        replicated=st.none() | st.lists(st.integers(0, 3), max_size=2).map(lambda pages: np.array(pages, np.int32)),
+    ),
+    st.sampled_from(["site", "page"]),
+    st.sampled_from([0.0, 0.3]),
+    st.none() | st.integers(1, 40),
+)
+def test_the_compiled_loop_is_the_loop_in_plain_python(
+    web: Graph,
+    mode: str,
+    partitions: int,
+    strategy: str,
+    kind: str,
+    exchange: ExchangeRules,
+    grain: str,
+    failed: float,
+    most: int | None,
+) -> None:
+    if exchange.replicated is not None:
+        exchange = replace(exchange, replicated=exchange.replicated[exchange.replicated < web.pages])
+    plan = ParallelPlan(mode, Partitioning(kind, partitions), exchange, grain)
+    chosen = strategies()[strategy] if strategy != "crawl-ability" else pair("opic", "crawl-ability")
+    network = Network(failed=failed, timeout_s=3.0)
+    ours = simulate_parallel(
+        web, chosen, RULES, plan, seeds=web.home, servers=SERVERS, connections=2, network=network, most=most
+    )
+    twin = Partitions(web, chosen, RULES, plan, web.home.tolist(), SERVERS, 2, network)
+    assert twin.run(most) == ours.drained
+    for our_log, their_log in zip(ours.logs, twin.logs, strict=True):
+        for our_column, their_column in zip(our_log, their_log, strict=True):
+            np.testing.assert_array_equal(our_column, their_column)
+    assert ours.traffic == twin.counted()
 
 
 def fetched(crawl: ParallelCrawl) -> list[int]:
@@ -195,6 +243,19 @@ def test_a_goal_of_pages_ends_the_crawl() -> None:
     assert not record.drained
 
 
+def test_the_batches_that_were_sent_can_be_kept() -> None:
+    """Three sites, one partition each; the first two send links to the others, the third has none."""
+    web = web_of(3, [0, 1, 2], [[1, 2], [2], []])
+    partitioning = Partitioning("suffix", 3, {"0": 0, "1": 1, "2": 2})
+    plan = ParallelPlan(EXCHANGE, partitioning, keep_batches=True)
+    done = simulate_parallel(
+        web, strategies()["breadth-first"], RULES, plan, seeds=web.home, servers=SERVERS, connections=1
+    )
+    sent = sorted((sender, receiver, entries["key"].tolist()) for sender, receiver, entries in done.batches)
+    assert sent == [(0, 1, [1]), (0, 2, [2]), (1, 2, [2])]
+    assert done.traffic.messages == done.traffic.urls == 3
+
+
 def test_a_strategy_with_scores_is_refused() -> None:
     web = web_of(1, [0], [[]])
     with pytest.raises(ConfigError, match="at one place"):
@@ -212,10 +273,10 @@ def test_each_partition_gets_random_seeds() -> None:
 @EXAMPLES
 @given(webs(), st.sampled_from(MODES), PARTITIONS, st.none() | st.integers(1, 40))
 def test_progress_never_passes_its_total(web: Graph, mode: str, partitions: int, most: int | None) -> None:
-    told: list[tuple[int, int]] = []
-    found = crawl(web, mode, partitions, most=most, progress=lambda *both: told.append(both))
-    done = [one for one, _ in told]
-    assert done == sorted(done) and len({total for _, total in told}) <= 1
-    assert all(one <= total for one, total in told)
-    if told and not found.drained:
-        assert told[-1] == (most, most)
+    reported: list[tuple[int, int]] = []
+    found = crawl(web, mode, partitions, most=most, progress=lambda *both: reported.append(both))
+    done = [one for one, _ in reported]
+    assert done == sorted(done) and len({total for _, total in reported}) <= 1
+    assert all(one <= total for one, total in reported)
+    if reported and not found.drained:
+        assert reported[-1] == (most, most)

@@ -7,9 +7,14 @@ from hypothesis import strategies as st
 from tests.parallel.webs import webs
 from trapline.frontier.layout import ELSEWHERE
 from trapline.graph import Graph
-from trapline.graph.graph import fault
 from trapline.parallel.partition import Partitioning
-from trapline.parallel.simulated.partition_process import own_views, whole_view
+from trapline.parallel.simulated.partition_view import PartitionView, own_numbers, own_views
+
+
+def views_of(web: Graph, kind: str, partitions: int) -> list[PartitionView]:
+    owner = Partitioning(kind, partitions).owners(web)
+    return own_views(web, owner, own_numbers(owner, partitions), partitions)
+
 
 KINDS = st.sampled_from(["site-hash", "url-hash"])
 
@@ -17,7 +22,7 @@ KINDS = st.sampled_from(["site-hash", "url-hash"])
 @given(webs(), KINDS, st.integers(1, 9))
 def test_own_views_together_are_the_graph(web: Graph, kind: str, partitions: int) -> None:
     owner = Partitioning(kind, partitions).owners(web)
-    views = own_views(web, owner, partitions)
+    views = views_of(web, kind, partitions)
     seen = [(p, int(page)) for p, view in enumerate(views) for page in view.whole_numbers(np.arange(view.graph.pages))]
     assert sorted(seen) == sorted((int(owner[page]), page) for page in range(web.pages))
     for partition, view in enumerate(views):
@@ -32,7 +37,7 @@ def test_own_views_together_are_the_graph(web: Graph, kind: str, partitions: int
 
 @given(webs(), KINDS, st.integers(1, 9))
 def test_sites_and_addresses_stay_separate(web: Graph, kind: str, partitions: int) -> None:
-    for view in own_views(web, Partitioning(kind, partitions).owners(web), partitions):
+    for view in views_of(web, kind, partitions):
         if view.graph.pages:
             sound = view.graph.targets[view.graph.targets != ELSEWHERE]
             assert sound.max(initial=0) < view.graph.pages
@@ -48,13 +53,6 @@ def _same_parts(one: np.ndarray, other: np.ndarray) -> bool:  # type: ignore[typ
 
 @given(webs(), st.integers(1, 9))
 def test_page_numbers_are_mapped_both_ways(web: Graph, partitions: int) -> None:
-    for view in own_views(web, Partitioning("site-hash", partitions).owners(web), partitions):
+    for view in views_of(web, "site-hash", partitions):
         own = np.arange(view.graph.pages, dtype=np.int32)
-        np.testing.assert_array_equal(view.own_numbers(view.whole_numbers(own)), own)
-
-
-@given(webs())
-def test_a_whole_view_without_an_owner_is_the_graph(web: Graph) -> None:
-    view = whole_view(web, None, 0)
-    assert view.graph is web
-    assert fault(view.graph) is None
+        np.testing.assert_array_equal(view.numbers_here(view.whole_numbers(own)), own)

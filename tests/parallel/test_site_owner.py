@@ -77,14 +77,14 @@ def test_an_unanswered_name_delays_no_other() -> None:
             (1, encode([LinkRow(f"http://{name}.test/".encode(), 1, 0) for name in ("a", "b", "silent")]))
         ]
         delivered: list[int] = []
-        settling = OwnerLookup(
+        lookup = OwnerLookup(
             resolver,
             own,
             lambda _, after, __: message_batches[after:],
             lambda _, number, __: delivered.append(number),
             0,
         )
-        task = asyncio.ensure_future(settling.run())
+        task = asyncio.ensure_future(lookup.run())
         while not delivered:
             await asyncio.sleep(0.01)
         task.cancel()

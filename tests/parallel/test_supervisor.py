@@ -159,8 +159,8 @@ async def closes_for(seconds: float, line: SecureStream) -> bool:
         assert frame is not None
         order = json.loads(frame[1])
         if "count" in order:
-            told = PartitionReport(PartitionCount(False, 0, 0), Holding(0, 0, True, False), NOTHING)
-            line.send(FrameKind.STATUS, json.dumps({"round": order["count"], "answer": told._asdict()}).encode())
+            report = PartitionReport(PartitionCount(False, 0, 0), Holding(0, 0, True, False), NOTHING)
+            line.send(FrameKind.STATUS, json.dumps({"round": order["count"], "answer": report._asdict()}).encode())
         if "cut" in order:
             end = time.monotonic() + seconds
     return True
@@ -224,7 +224,7 @@ def test_two_commands_do_not_crawl_into_one_folder(tmp_path: Path) -> None:
 def test_progress_is_kept_if_no_partition_is_on_this_machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """This also holds if this machine has only an old state of one partition."""
     befores: list[tuple[float, dict[int, CrawlProgress]]] = []
-    old, told = NOTHING._replace(pages=5), {0: NOTHING._replace(pages=90, active=3), 1: NOTHING._replace(pages=80)}
+    old, new = NOTHING._replace(pages=5), {0: NOTHING._replace(pages=90, active=3), 1: NOTHING._replace(pages=80)}
 
     class FakeSupervisor:
         def __init__(
@@ -232,9 +232,9 @@ def test_progress_is_kept_if_no_partition_is_on_this_machine(tmp_path: Path, mon
         ) -> None:
             befores.append((seconds, before))
             stopped_by = RESIZED if len(befores) == 1 else "drained"
-            self.coordinator = SimpleNamespace(stopped_by=stopped_by, size=4, seconds=seconds + 7.0, progress=told)
+            self.coordinator = SimpleNamespace(stopped_by=stopped_by, size=4, seconds=seconds + 7.0, progress=new)
 
-        async def crawl(self, *told: object) -> None:
+        async def crawl(self, *given: object) -> None:
             """End at once."""
 
     monkeypatch.setattr(supervisor, "_Supervisor", FakeSupervisor)

@@ -7,7 +7,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from trapline.compiled.jit import f8, i8, kernel, void
-from trapline.parallel.simulated.url_exchange import WAYS, LinkOutbox, OutboxArrays, OutboxType, add_link, scattered
+from trapline.parallel.simulated.url_exchange import (
+    NO_KEY,
+    WAYS,
+    LinkOutbox,
+    OutboxArrays,
+    OutboxType,
+    add_link,
+    empty_outbox,
+    scattered,
+)
 
 LINKS = st.lists(st.tuples(st.integers(0, 40), st.integers(1, 3), st.integers(0, 5)), max_size=80)
 
@@ -15,6 +24,11 @@ LINKS = st.lists(st.tuples(st.integers(0, 40), st.integers(1, 3), st.integers(0,
 @kernel(void(OutboxType, i8, i8, f8, i8))
 def add_one_link(outbox: OutboxArrays, key: int, owner: int, share: float, depth: int) -> None:
     add_link(outbox, key, owner, share, depth)
+
+
+@kernel(void(OutboxType))
+def empty(outbox: OutboxArrays) -> None:
+    empty_outbox(outbox)
 
 
 @kernel(i8(i8))
@@ -29,7 +43,11 @@ def fill(outbox: LinkOutbox, links: list[tuple[int, int, int]]) -> None:
 
 
 def rows(outbox: LinkOutbox) -> list[tuple[int, int, float, int, int]]:
-    return [(int(e.key), int(e.links), float(e.share), int(e.depth), int(e.owner)) for e in outbox.take()]
+    """Empty the outbox, and return what was in it."""
+    found = [(int(e.key), int(e.links), float(e.share), int(e.depth), int(e.owner)) for e in outbox.entries]
+    empty(outbox.arrays)
+    assert (outbox.arrays.place == NO_KEY).all()
+    return found
 
 
 @given(LINKS)

@@ -218,8 +218,11 @@ class Disk:
                 folder.change(lambda names: names.pop(name, None))
             case "rename":
                 new = self._parent(event.other)
-                assert new[0] is folder, "names move within their folder"
-                folder.change(lambda names: names.update({new[1]: names.pop(name)}) if name in names else None)
+                if new[0] is folder:
+                    folder.change(lambda names: names.update({new[1]: names.pop(name)}) if name in names else None)
+                elif node is not None:  # POSIX does not promise that both folders change together
+                    new[0].change(lambda names: names.update({new[1]: node}))
+                    folder.change(lambda names: names.pop(name, None))
 
     def _parent(self, path: str) -> tuple[Folder, str]:
         *above, name = path.split("/")

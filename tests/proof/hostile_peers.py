@@ -94,14 +94,14 @@ def _partition_readers() -> list[Reader]:
     refused = (ConfigError,)
     readers = [
         Reader("batches", url_batches.decode, [whole[0]], refused),
-        Reader("letters", control_batches.decode, [whole[1]], refused),
+        Reader("control messages", control_batches.decode, [whole[1]], refused),
         Reader("hand-overs", handover_batches.decode, [whole[2]], refused),
         Reader("greetings", wire._hello, [json.dumps(hello).encode()], refused),
         Reader("frames", _read_frames, frames),
     ]
     for name, read, one, head in (
         ("unpacked batches", url_batches.decode, whole[0], 5),
-        ("unpacked letters", control_batches.decode, whole[1], 4),
+        ("unpacked control messages", control_batches.decode, whole[1], 4),
         ("unpacked hand-overs", handover_batches.decode, whole[2], 4),
     ):
         magic, body = one[:head], unpacked(one[head:])

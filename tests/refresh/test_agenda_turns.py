@@ -79,9 +79,8 @@ def test_with_a_price_refetches_come_before_new_pages() -> None:
     assert turns.is_first(0.0)
 
 
-Visits = list[
-    tuple[float, int, bool]
-]  # seconds since the previous visit, pages wanted, and whether the crawl was stopped and resumed
+# Seconds since the previous visit, pages wanted, and whether the crawl was stopped and resumed
+Visits = list[tuple[float, int, bool]]
 
 
 @given(

@@ -54,8 +54,8 @@ def test_after_a_burst_the_value_of_waiting_falls() -> None:
     gaps_s = np.where(rng.random(20_000) < 0.8, rng.exponential(60.0, 20_000), rng.exponential(86_400.0, 20_000))
     s = learned(gaps_s)
     day = 86_400.0 / gaps_s.mean()
-    worth = [break_even(s, age) for age in (5.0 / gaps_s.mean(), 0.01, 0.1, 0.5)]
-    assert worth == sorted(worth) and worth[0] < 200.0 / gaps_s.mean() and worth[-1] == pytest.approx(day, rel=0.15)
+    gains = [break_even(s, age) for age in (5.0 / gaps_s.mean(), 0.01, 0.1, 0.5)]
+    assert gains == sorted(gains) and gains[0] < 200.0 / gaps_s.mean() and gains[-1] == pytest.approx(day, rel=0.15)
 
 
 def test_waiting_pays_just_before_a_regular_update() -> None:

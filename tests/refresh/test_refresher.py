@@ -45,13 +45,13 @@ def polite_crawl(
         refresher.join(page, int(site_of[page]), STARTED, quality=float(rng.random()))
     visits = []
     for now in STARTED + 100.0 + np.arange(slots):
-        worth = values(refresher, now)
+        value_of = values(refresher, now)
         choice = refresher.choose(frontier, now, -math.inf)
-        best = max((value for page, value in worth.items() if ready[site_of[page]] <= now), default=None)
+        best = max((value for page, value in value_of.items() if ready[site_of[page]] <= now), default=None)
         assert (choice is None) == (best is None)
         if choice is None or best is None:
             continue
-        assert choice.value == pytest.approx(best) and worth[choice.pages[0]] == pytest.approx(best)
+        assert choice.value == pytest.approx(best) and value_of[choice.pages[0]] == pytest.approx(best)
         assert {int(site_of[page]) for page in choice.pages} == {choice.site}
         visits.append((now, choice.site, choice.pages))
         for page in choice.pages:
@@ -84,8 +84,8 @@ def test_among_many_pages_a_nearly_best_one_is_found() -> None:
     shares, ready = [], np.zeros(sites)
     for step in range(40 if DISABLED else 400):
         now = STARTED + 1_000.0 + step
-        worth = values(refresher, now) if step % 8 == 0 else {}
-        best = max((value for page, value in worth.items() if ready[site_of[page]] <= now), default=None)
+        value_of = values(refresher, now) if step % 8 == 0 else {}
+        best = max((value for page, value in value_of.items() if ready[site_of[page]] <= now), default=None)
         choice = refresher.choose(frontier, now)
         if best is not None:
             shares.append(choice.value / best if choice else 0.0)

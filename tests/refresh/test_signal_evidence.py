@@ -97,10 +97,10 @@ def test_repeated_pings_change_a_counter_and_nothing_else(policy: str, copies: l
         copied.signalled(page, INDEXNOW, now + after_s, now + later_s if page % 2 == 0 else STARTED + later_s)
     for refresher in refreshers:
         refresher.accessed(0, now + 1_000.0, 0.0)  # time passes
-    counted = [refresher.memory.whole.trust["heard"].copy() for refresher in refreshers]
+    counted = [refresher.memory.whole.trust["received"].copy() for refresher in refreshers]
     assert counted[0].sum() == counted[1].sum() + len(copies)
     for refresher in refreshers:
-        refresher.memory.whole.trust["heard"] = 0
+        refresher.memory.whole.trust["received"] = 0
     for name, array in copied.memory.whole._asdict().items():
         np.testing.assert_array_equal(array, getattr(alone.memory.whole, name), name)
 

@@ -59,7 +59,7 @@ def test_a_folder_is_read_by_the_trace_in_it(tmp_path: Path) -> None:
         ("#p\tunix_times_delta_encoded\na\t1 -2\n", "row 2: '-2' is not an integer"),
         ("#p\tunix_times_delta_encoded\n", "no pages in it"),
         ("1 2 3\n1 2 3\n", "all its updates are at the same moment"),
-        ("hello\n", "not an update trace"),
+        ("hello\n", "not an update trace; give a file with rows `editor page seconds`"),
         ("", "not an update trace"),
     ],
 )
@@ -67,6 +67,14 @@ def test_an_invalid_file_is_reported_in_one_line(tmp_path: Path, text: str, mess
     with pytest.raises(ConfigError) as error:
         load_trace(write(tmp_path, "t.txt", text))
     assert message in str(error.value) and "\n" not in str(error.value)
+
+
+def test_a_file_that_cannot_be_read_is_reported_with_the_reason(tmp_path: Path) -> None:
+    (tmp_path / "t.gz").write_text("1 2 3\n")
+    with pytest.raises(ConfigError, match=r"t\.gz, row 1: not a gzip file; rename it"):
+        load_trace(tmp_path / "t.gz")
+    with pytest.raises(ConfigError, match="/dev/null: not a file; give a regular file"):
+        load_trace(Path("/dev/null"))
 
 
 def test_a_folder_without_a_trace_or_with_several(tmp_path: Path) -> None:

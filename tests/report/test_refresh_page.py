@@ -34,8 +34,8 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A crawl of three sites that change. Each site signals twice that all its pages have changed."""
     folder = tmp_path_factory.mktemp("refreshed") / "crawl"
     with serve(changing_web(2.0)) as server:
-        told = {"refresh": REFRESH, "delay_s": 0.05}
-        crawl = crawled(folder, server.seed_urls, server.hosts, max_seconds=1.0, **told)
+        options = {"refresh": REFRESH, "delay_s": 0.05}
+        crawl = crawled(folder, server.seed_urls, server.hosts, max_seconds=1.0, **options)
         inbox = Inbox(folder)
         urls = [url for (url,) in crawl.rows("select url from page")]
         inbox.put(Signal(0, 0.0, "indexnow", url, CHANGED, 1e12, 1.0, True) for url in urls)
@@ -74,11 +74,11 @@ def test_the_page_shows_signals_and_the_trust_of_channels(folder: Path) -> None:
 def test_a_channel_without_evidence_has_no_trust_number(folder: Path) -> None:
     one = live_record(folder)
     assert one.refresh is not None
-    told = one.refresh.trust[0].trust._replace(judged_by=0.0, confirmed=0.0, precision=0.95, promised=0.0, kept=0.0)
+    unjudged = one.refresh.trust[0].trust._replace(judged_by=0.0, confirmed=0.0, precision=0.95, promised=0.0, kept=0.0)
     for trust, text in (
-        (told, "not judged yet"),
-        (told._replace(judged_by=4.0, confirmed=3.0, precision=0.75), "75%"),
-        (told._replace(promised=8.0, kept=2.0, kept_share=0.25), "25%"),
+        (unjudged, "not judged yet"),
+        (unjudged._replace(judged_by=4.0, confirmed=3.0, precision=0.75), "75%"),
+        (unjudged._replace(promised=8.0, kept=2.0, kept_share=0.25), "25%"),
     ):
         assert trust_columns([Believed("http://a.test", trust)])[3].texts == [text]
 
@@ -102,9 +102,9 @@ def test_signals_are_counted_over_the_whole_crawl(folder: Path, tmp_path: Path) 
 def test_names_from_outside_are_escaped(folder: Path) -> None:
     one = live_record(folder)
     assert one.refresh is not None
-    told = [SignalCount(EVIL, EVIL, 3)]
+    counts = [SignalCount(EVIL, EVIL, 3)]
     trust = [Believed(EVIL, one.refresh.trust[0].trust._replace(channel=EVIL))]
-    page = live_page(replace(one, refresh=replace(one.refresh, signals=told, at_endpoint=told, trust=trust)))
+    page = live_page(replace(one, refresh=replace(one.refresh, signals=counts, at_endpoint=counts, trust=trust)))
     assert EVIL not in page and not Reader(page).open
 
 

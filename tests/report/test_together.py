@@ -74,7 +74,7 @@ def test_active_connections_are_those_that_the_crawl_counted(folders: list[Path]
 
 def test_crawls_with_the_same_strategy_are_labelled_by_their_folders(folders: list[Path], tmp_path: Path) -> None:
     again = write_crawl(tmp_path / "again", *simulated(400, 20, "opic", seed=2))
-    names = [record.strategy for record in records_together([folders[2], again])]
+    names = [record.name for record in records_together([folders[2], again])]
     assert names == ["opic (opic)", "opic (again)"]
 
 

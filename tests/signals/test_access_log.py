@@ -31,7 +31,7 @@ def test_visits_are_counted_by_page_and_hour() -> None:
     assert found.lines == {"counted": 4}
 
 
-def test_requests_that_are_not_visits_are_left_out() -> None:
+def test_requests_that_are_not_visits_are_not_counted() -> None:
     found = read(line(method="POST"), line(method="HEAD"), line(status=404), line(status=301), line("/robots.txt"))
     assert found.lines == {"not a visit": 5} and not found.counts
 
@@ -52,7 +52,7 @@ def test_a_date_that_does_not_exist_is_a_bad_line(day: str, is_valid: bool) -> N
     assert found.lines == {"counted" if is_valid else "bad": 1} and len(found.counts) == is_valid
 
 
-def test_robots_are_left_out_by_default() -> None:
+def test_requests_of_robots_are_not_counted_by_default() -> None:
     agents = [
         "Googlebot/2.1",
         "Mozilla/5.0 (compatible; bingbot/2.0)",

@@ -115,9 +115,9 @@ def subscriptions_in(folder: Path) -> list[Subscription]:
 
 def test_a_topic_found_by_the_crawl_is_subscribed_verified_and_delivered(tmp_path: Path) -> None:
     with subscribed(tmp_path, active=False) as (one, hub, topic):
-        asked = hub.requests[0]
-        assert asked["hub.mode"] == "subscribe" and asked["hub.topic"] == topic and len(asked["hub.secret"]) < 200
-        assert asked["hub.callback"].startswith(f"{PUBLIC}/websub/") and len(hub.callback()) > 40
+        request = hub.requests[0]
+        assert request["hub.mode"] == "subscribe" and request["hub.topic"] == topic and len(request["hub.secret"]) < 200
+        assert request["hub.callback"].startswith(f"{PUBLIC}/websub/") and len(hub.callback()) > 40
         assert subscriptions_in(tmp_path)[0].state == ASKED
         assert hub.verify(one, challenge="say-this", lease_s=1000) == "200 say-this"
         found = subscriptions_in(tmp_path)[0]
@@ -345,11 +345,8 @@ class TestSubscriptions:
             subscriptions.want("http://a.test/3", "https://h/", 0.0)
         with pytest.raises(NoRoom):
             subscriptions.want("http://a.test/0", "https://another/", 0.0)
-        assert [one.state for one in subscriptions.all()] == [
-            WANTED,
-            DENIED,
-            DENIED,
-        ]  # the subscription is not ended in vain
+        # The subscription is not ended in vain
+        assert [one.state for one in subscriptions.all()] == [WANTED, DENIED, DENIED]
         assert subscriptions.want("http://a.test:81/", "https://h/", 0.0)
 
     def test_subscriptions_that_no_hub_knows_use_up_no_limit(

@@ -304,8 +304,8 @@ def test_on_a_shared_link_the_crawl_equals_that_of_water_filling(
 def learned(frontier: Frontier, log: FetchLog, graph: Graph) -> list[Any]:
     """What the frontier learned of each site. The compiled loop ends with the last page, before its visit ends."""
     last = int(graph.site[log.page[-1]]) if np.count_nonzero(log.result == FETCHED) == graph.pages else -1
-    told = frontier.state.site[["requests", "connection_s", "response_s", "failures", "ready_at"]]
-    return [told[site].tolist() for site in range(graph.sites) if site != last]
+    kept = frontier.state.site[["requests", "connection_s", "response_s", "failures", "ready_at"]]
+    return [kept[site].tolist() for site in range(graph.sites) if site != last]
 
 
 def assert_conserved(twin: Twin) -> None:
@@ -366,11 +366,11 @@ def test_a_loop_that_returns_regularly_misses_nothing(slice_: int, monkeypatch: 
     rules, strategy = Rules(delay_s=0.0, retries=5, lease_s=math.inf), pair("opic", "top-page")
     whole = crawl_of(world, strategy, rules)
     monkeypatch.setattr("trapline.simulate.driver.SLICE", slice_)
-    told: list[tuple[int, int]] = []
-    again = crawl_of(world, strategy, rules, progress=lambda *now: told.append(now))
+    reported: list[tuple[int, int]] = []
+    again = crawl_of(world, strategy, rules, progress=lambda *now: reported.append(now))
     assert rows(again.log) == rows(whole.log)
     assert len(whole.log.page) > world.graph.pages
-    assert [done for done, _ in told] == sorted(done for done, _ in told)
+    assert [done for done, _ in reported] == sorted(done for done, _ in reported)
 
 
 @each_web
@@ -512,7 +512,7 @@ W = Rules(delay_s=15.0)
         log_of(fetch(0, 0, 0.0, 1.0), fetch(2, 1, 16.0, 17.0)),
         log_of(fetch(0, 0, 0.0, 1.0), fetch(3, 1, 0.0, 1.0)),
     ],
-    ids=["rested", "one connection", "address rested", "elsewhere"],
+    ids=["delay of the site", "one connection", "delay of the address", "elsewhere"],
 )
 def test_a_polite_log_has_no_violations(log: FetchLog) -> None:
     assert violations(FOUR, log, W) == 0

@@ -85,13 +85,13 @@ def test_progress_goes_from_nothing_to_all_through_true_points(log: FetchLog, po
     value = 1.0 + np.arange(60) % 7
     found = timing.progress(log, value, 100.0, points)
     rows = log.result == FETCHED
-    ends, worth = log.end[rows], value[log.page[rows]]
+    ends, qualities = log.end[rows], value[log.page[rows]]
     assert found.pages[0] == 0 and found.pages[-1] == len(ends)
     assert len(found.pages) <= points + 1
     assert (np.diff(found.pages) > 0).all() and (np.diff(found.time_s) >= 0).all()
     for time_s, pages, quality in zip(*found, strict=True):
         assert time_s == (ends[pages - 1] if pages else 0.0)
-        assert quality == pytest.approx(worth[:pages].sum() / 100.0)
+        assert quality == pytest.approx(qualities[:pages].sum() / 100.0)
 
 
 def test_edges_are_dense_where_much_happens_and_reach_to_the_end() -> None:

@@ -125,28 +125,28 @@ none = None
 
 @pytest.fixture
 def functions(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    (tmp_path / "worths.py").write_text(FUNCTIONS)
+    (tmp_path / "my_quality.py").write_text(FUNCTIONS)
     (tmp_path / "broken.py").write_text("def rank(:")
     monkeypatch.chdir(tmp_path)
 
 
 @pytest.mark.usefixtures("functions")
 def test_a_users_function_in_the_current_folder_is_called_with_all_urls() -> None:
-    assert quality("worths:length") == [len(url) for url in URLS]
+    assert quality("my_quality:length") == [len(url) for url in URLS]
 
 
 @pytest.mark.usefixtures("functions")
 @pytest.mark.parametrize(
     ("source", "says"),
     [
-        ("worths:too_few", "it must return 4 numbers, not 1"),
-        ("worths:table", "it must return 4 numbers, not an array of shape (4, 2)"),
-        ("worths:words", "ValueError"),
-        ("worths:no_number", "nan for http://a/ is not a number"),
-        ("worths:fails", "KeyError"),
-        ("worths:leaves", "SystemExit"),
-        ("worths:lenght", "AttributeError"),
-        ("worths:none", "none is not a function"),
+        ("my_quality:too_few", "it must return 4 numbers, not 1"),
+        ("my_quality:table", "it must return 4 numbers, not an array of shape (4, 2)"),
+        ("my_quality:words", "ValueError"),
+        ("my_quality:no_number", "nan for http://a/ is not a number"),
+        ("my_quality:fails", "KeyError"),
+        ("my_quality:leaves", "SystemExit"),
+        ("my_quality:lenght", "AttributeError"),
+        ("my_quality:none", "none is not a function"),
         ("nowhere:length", "ModuleNotFoundError"),
         ("broken:rank", "SyntaxError"),
     ],

@@ -104,7 +104,7 @@ def test_urls_in_a_file_are_compared_as_the_crawl_writes_them(tmp_path: Path) ->
 
 @pytest.fixture
 def function(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
-    name = f"worth_of_{tmp_path.name.replace('-', '_')}"
+    name = f"quality_of_{tmp_path.name.replace('-', '_')}"
     (tmp_path / f"{name}.py").write_text(
         "def value(urls):\n    return [len(url) - 20 if 'neg' in url else len(url) for url in urls]\n"
     )

@@ -42,8 +42,8 @@ def web_of(updates: dict[int, list[float]], validators: str = "honest", **about:
 def at(
     web: ServedWeb, since_s: float, none_match: str = "", modified_since: str = "", page: int = PAGE
 ) -> ServedAnswer:
-    asked_for = Request("GET", web.paths[page], True, False, none_match, modified_since)
-    return answer(web, web.site[page], asked_for, now=BEGAN + since_s)
+    request = Request("GET", web.paths[page], True, False, none_match, modified_since)
+    return answer(web, web.site[page], request, now=BEGAN + since_s)
 
 
 def field(made: ServedAnswer, name: str) -> str:
@@ -73,10 +73,10 @@ def test_a_version_counts_the_updates_of_all_rounds(moments: list[float], now_s:
 def test_a_trace_is_distributed_over_all_pages_and_sped_up() -> None:
     graph = numbered(sites=5, pages_per_site=20)
     trace = trace_of_pages("hand", [np.array([0.0, 30.0]), np.array([100.0])], ["a", "b"])
-    dealt = changes_of(graph, trace, speed=10.0)
-    counts = np.diff(dealt.offsets)
-    assert sorted(counts.tolist()) == [1] * 50 + [2] * 50 and 10.0 < dealt.round_s < 10.001
-    own = {tuple(dealt.at_s[begin:end]) for begin, end in pairwise(dealt.offsets)}
+    sampled = changes_of(graph, trace, speed=10.0)
+    counts = np.diff(sampled.offsets)
+    assert sorted(counts.tolist()) == [1] * 50 + [2] * 50 and 10.0 < sampled.round_s < 10.001
+    own = {tuple(sampled.at_s[begin:end]) for begin, end in pairwise(sampled.offsets)}
     assert len(own) > 90  # a history that is used again is rotated
     gaps = [second - first for first, second in (one for one in own if len(one) == 2)]
     assert all(min(abs(gap - 3.0), abs(gap - 7.0)) < 1e-9 for gap in gaps)

@@ -126,10 +126,10 @@ def test_freshness_from_real_requests_equals_that_from_files(form: str, tmp_path
                 own.sendall(request(web, page))
                 one_answer(own)
         log = server.log()
-    end_s = float(fetches_of(log).sent_s.max())
+    end_s = float(fetches_of(log).sent_s.max()) + 0.001  # files have times in microseconds, which are rounded
     weights = popularity(web.pages, 0.85, 3)
     direct = freshness(history_of(web, end_s), fetches_of(log), weights, 0.0, end_s)
-    assert direct["all"].fetched == 3 and direct["all"].fetches + 1 == 5  # the window ends with the last one
+    assert direct["all"].fetched == 3 and direct["all"].fetches == 5
     assert 0.0 < direct["all"].binary < direct["all"].binary_of_copies <= 1.0
     write_log(log, tmp_path / f"log.{form}")
     write_history(web, web.began + end_s, tmp_path / f"history.{form}")

@@ -45,12 +45,12 @@ LEVELS = ("normal", "polled", "smart", "super", "liar")
 
 
 def web_of(
-    telling: SignalSettings | None = None, pages_per_site: int = 20, gap_s: float = 100.0, **about: Any
+    settings: SignalSettings | None = None, pages_per_site: int = 20, gap_s: float = 100.0, **about: Any
 ) -> ServedWeb:
     """A web with a site of each level."""
     graph = numbered(5, pages_per_site)
     changes = _changes(graph, gap_s, **about)
-    providers = providers_of(graph, changes, telling or SignalSettings(LEVELS), seed=4)
+    providers = providers_of(graph, changes, settings or SignalSettings(LEVELS), seed=4)
     return build_web(graph, changes=changes, providers=providers).at(8080, began=BEGAN)
 
 
@@ -83,14 +83,14 @@ def pings(web: ServedWeb, level: str) -> list[tuple[float, int]]:
 
 def test_shares_of_levels_are_kept_exactly() -> None:
     graph = numbered(20, 2)
-    telling = SignalSettings((("smart", 0.4), ("super", 0.3)))
-    levels = [providers_of(graph, _changes(graph, 10.0), telling, seed).level for seed in (1, 2)]
+    settings = SignalSettings((("smart", 0.4), ("super", 0.3)))
+    levels = [providers_of(graph, _changes(graph, 10.0), settings, seed).level for seed in (1, 2)]
     assert [Counter(one) for one in levels] == [Counter(normal=6, smart=8, super=6)] * 2
     assert levels[0] != levels[1]
 
 
 @pytest.mark.parametrize(
-    ("telling", "hint"),
+    ("settings", "hint"),
     [
         ({"levels": (("smrt", 1.0),)}, "did you mean 'smart'"),
         ({"levels": (("smart", 0.7), ("super", 0.7))}, "add up to 1.4, must be at most 1"),
@@ -100,10 +100,10 @@ def test_shares_of_levels_are_kept_exactly() -> None:
         ({"lie_every_s": 0.0}, "above 0"),
     ],
 )
-def test_invalid_settings_are_refused(telling: dict[str, Any], hint: str) -> None:
+def test_invalid_settings_are_refused(settings: dict[str, Any], hint: str) -> None:
     graph = numbered()
     with pytest.raises(ConfigError, match=hint):
-        providers_of(graph, _changes(graph, 1.0), SignalSettings(**telling))
+        providers_of(graph, _changes(graph, 1.0), SignalSettings(**settings))
 
 
 # ---- pings

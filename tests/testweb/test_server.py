@@ -268,6 +268,35 @@ def test_https_with_a_given_certificate(tmp_path: Path) -> None:
         pass
 
 
+def test_a_certificate_that_cannot_be_used_is_refused_with_the_reason(tmp_path: Path) -> None:
+    own, other = (trustme.CA().issue_cert("site-0.test") for _ in range(2))
+    files = {
+        "cert.pem": own.cert_chain_pems[0].bytes(),
+        "other.key": other.private_key_pem.bytes(),
+        "text.pem": b"text",
+        "locked.key": b"-----BEGIN ENCRYPTED PRIVATE KEY-----\n",
+        "damaged.pem": b"-----BEGIN CERTIFICATE-----\nx\n-----END CERTIFICATE-----\n",
+    }
+    for name, data in files.items():
+        (tmp_path / name).write_bytes(data)
+    for certificate, key, said in (
+        ("text.pem", None, "--tls {}/text.pem: has no certificate"),
+        ("cert.pem", None, "--tls {}/cert.pem: has no private key in PEM format; give the file of the key: --tls-key"),
+        ("cert.pem", "text.pem", "--tls-key {}/text.pem: has no private key"),
+        ("cert.pem", "locked.key", "--tls-key {}/locked.key: the key is encrypted; decrypt it"),
+        ("cert.pem", "other.key", "--tls-key {}/other.key: is not the key of the certificate"),
+        ("damaged.pem", "other.key", "--tls {}/damaged.pem with the key in {}/other.key: the files are damaged"),
+    ):
+        tls = (tmp_path / certificate, tmp_path / key if key else None)
+        with pytest.raises(ConfigError, match=re.escape(said.replace("{}", str(tmp_path)))):
+            serve(build_web(numbered()), tls=tls).__enter__()
+
+
+def test_a_port_in_use_is_refused_with_what_to_do(served: Served) -> None:
+    with pytest.raises(ConfigError, match=rf"127.1.0.1:{served.port}: .*; give another port, or --port 0"):
+        serve(build_web(numbered()), served.port).__enter__()
+
+
 def test_the_checker_accepts_a_polite_client_without_tolerance_and_not_a_hasty_one(served: Served) -> None:
     delay_s, web, before = 0.005, served.web, len(served.log())
     for page in range(30):

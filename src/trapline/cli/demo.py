@@ -100,13 +100,14 @@ PAGE, VALUES = "report.html", "pagerank.txt"
     "time_s",
     type=seconds(0.5),
     default=4.0,
-    show_default=True,
-    help="Time per crawl, in seconds or with a unit.",
+    help="Time per crawl, in seconds or with a unit: 500ms, 10s, 1min.  [default: 4 s]",
 )
 @click.option(
     "-o",
     "--output",
+    "output",
     type=click.Path(path_type=Path),
+    metavar="DIR",
     default=Path("trapline-demo"),
     show_default=True,
     help="Folder for the report and the crawls. Replaces an earlier demo.",
@@ -136,13 +137,13 @@ def _check_folder(folder: Path) -> None:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise ConfigError(f"cannot write {folder}: {error.strerror or error}") from error
-    for name in (PAGE, VALUES):
-        check_writable(folder / name)
     values = folder / VALUES
     ours = values.is_file() and values.read_text("utf-8", "replace").startswith(VALUES_HEAD)
-    for name in PAGE_RANKS:
+    for name in (PAGE, VALUES, *PAGE_RANKS):
         if (folder / name).exists() and not ours:
             raise ConfigError(f"{folder / name} exists and is not from a demo; choose another folder: -o DIR")
+    for name in (PAGE, VALUES):
+        check_writable(folder / name)
 
 
 def _compile() -> None:

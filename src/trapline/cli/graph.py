@@ -6,8 +6,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
-from click.core import ParameterSource
 
+from trapline.cli.options.sections import refuse
 from trapline.cli.options.values import count, real
 from trapline.cli.terminal.progress import Progress, compile_kernels
 from trapline.errors import ConfigError
@@ -19,12 +19,15 @@ if TYPE_CHECKING:
 
 # ---- `trapline graph generate`: generate a web, or snapshots of an evolving web, and save them.
 
-_GENERATED_FOLDER = click.Path(path_type=Path)
+_FOLDER = click.Path(path_type=Path)
+_OUTPUT = click.option(
+    "-o", "--output", type=_FOLDER, metavar="DIR", required=True, help="Folder to write; must be new or empty."
+)
 
 SHAPE = {
     "links_per_page": (14.3, "Mean number of links on a page."),
     "inside": (0.9, "Share of links within a site."),
-    "home_links": (0.6, "Share of pages that link to their home page."),
+    "home_links": (0.1, "Share of pages that link to their home page; menus and popular pages add to it."),
     "dangling": (0.3, "Share of pages without links."),
     "dynamic": (0.1, "Share of pages with a query string."),
     "deep": (0.02, "Share of pages in deep static chains."),
@@ -32,6 +35,16 @@ SHAPE = {
     "degree_exponent": (1.85, "Power-law exponent of links to a page."),
     "single_sites": (0.3, "Share of one-page sites, added to those of the power law."),
     "sites_per_ip": (1.0, "Mean number of sites that share an IP address."),
+    "site_contrast": (
+        1.0,
+        "How much sites differ in links per page, dangling pages, and links from and to other sites: 0 (not at all) to 1"
+        " (as recorded).",
+    ),
+    "link_farms": (0.0, "Share of pages on link farms: sites whose pages have 40 links to random pages of the site."),
+    "calendars": (
+        0.0,
+        "Share of pages on calendars: sites that are one chain of dynamic pages, each with 40 links to pages near it.",
+    ),
 }
 """Options of `generate` beyond pages, sites and seed, with the defaults of graph.WebModel.
 
@@ -62,21 +75,38 @@ def _number_options(table: dict[str, tuple[float, str]]) -> Callable[[Callable[.
 @click.option("--pages", type=count(1), required=True, help="Number of pages.")
 @click.option("--sites", type=count(1), required=True, help="Number of sites.")
 @click.option("--seed", type=count(0), default=1, show_default=True, help="Random seed of the web.")
+@click.option(
+    "--max-site-pages",
+    type=count(1),
+    help="Maximum number of pages of a site.  [default: 0.7% of the pages, at most 25,000; more with"
+    " fewer than 1,429 sites: 10 times the mean, but at most 17% of the pages or 3 times the mean]",
+)
 @_number_options(SHAPE)
-@click.option("--snapshots", type=count(1), help="Generate this many snapshots of an evolving web: PATH/0, PATH/1, ...")
+@click.option(
+    "--snapshots", type=count(1), help="Generate this many snapshots of an evolving web, in DIR/0, DIR/1, ..."
+)
 @click.option("--days", type=real(), default=30.0, show_default=True, help="Days between two snapshots.")
 @_number_options(RATES)
-@click.option("-o", "--output", type=_GENERATED_FOLDER, required=True, help="Folder to write; must be new or empty.")
+@_OUTPUT
 @click.option("--replace", is_flag=True, help="Replace the folder if it holds a saved graph.")
 def generate(
-    pages: int, sites: int, seed: int, snapshots: int | None, days: float, output: Path, replace: bool, **values: float
+    pages: int,
+    sites: int,
+    seed: int,
+    max_site_pages: int | None,
+    snapshots: int | None,
+    days: float,
+    output: Path,
+    replace: bool,
+    **values: float,
 ) -> None:
     """Generate a web, or snapshots of an evolving web, and save it in a folder."""
     from trapline.graph import EvolutionRates, WebModel
 
     if snapshots is None:
-        _refuse_rates()
-    model = WebModel(pages, sites, seed, **{name: values[name] for name in SHAPE})
+        refuse(("days", *RATES), "is only for an evolving web; also give --snapshots")
+    shape = {name: values[name] for name in SHAPE}
+    model = WebModel(pages, sites, seed, max_site_pages=max_site_pages, **shape)
     rates = EvolutionRates(**{name: values[name] for name in RATES})
     folders = [output] if snapshots is None else _snapshot_folders(output, snapshots, days)
     _check_outputs(folders, replace)
@@ -87,17 +117,16 @@ def generate(
         _evolving_web(model, rates, days, folders, replace)
 
 
-def _refuse_rates() -> None:
-    """Refuse options that a web without snapshots would silently ignore."""
-    source = click.get_current_context().get_parameter_source
-    for name in ("days", *RATES):
-        if source(name) is ParameterSource.COMMANDLINE:
-            raise ConfigError(f"--{name.replace('_', '-')} is only for an evolving web; also give --snapshots")
-
-
 def _snapshot_folders(output: Path, snapshots: int, days: float) -> list[Path]:
+    from trapline.graph.evolve import MOST_DAYS
+
     if not days > 0:
-        raise ConfigError(f"--days {days:g}: must be above 0")
+        raise ConfigError(f"--days {days:g} is not above 0; give the number of days between two snapshots")
+    if not (last := (snapshots - 1) * days) < MOST_DAYS:
+        raise ConfigError(
+            f"--snapshots {snapshots} with --days {days:g}: the last snapshot would be on day {last:.10g};"
+            f" give fewer snapshots or days, so that it is before day {MOST_DAYS}"
+        )
     if (output / "graph.json").exists() or (output / str(snapshots)).exists():
         raise ConfigError(f"{output}: holds another graph or more snapshots; remove it or choose another folder")
     return [output / str(number) for number in range(snapshots)]
@@ -150,8 +179,6 @@ def _summary(measures: "Measures") -> str:
 
 # ---- `trapline graph`, with `info` and `convert`.
 
-_FOLDER = click.Path(path_type=Path)
-
 
 @click.group()
 def graph() -> None:
@@ -166,7 +193,7 @@ def _source_options(command: Callable[..., None]) -> Callable[..., None]:
         click.option(
             "--ids-per-site",
             type=count(1),
-            help="Consecutive page numbers per site, for graphs without URLs.  [default: one site]",
+            help="Number of consecutive page numbers per site, for graphs without URLs.  [default: all pages are one site]",
         ),
         click.option("--dangling", is_flag=True, help="Include pages that a crawl saw links to but did not fetch."),
     ):
@@ -177,18 +204,28 @@ def _source_options(command: Callable[..., None]) -> Callable[..., None]:
 @graph.command()
 @click.argument("path", type=_FOLDER)
 @_source_options
+@click.option(
+    "--pagerank",
+    "with_pagerank",
+    is_flag=True,
+    help="Also show how PageRank is distributed: its within-site correlation, and the shares of home pages and of the best"
+    " tenth.",
+)
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
-def info(path: Path, dangling: bool, ids_per_site: int | None, as_json: bool) -> None:
+def info(path: Path, dangling: bool, ids_per_site: int | None, with_pagerank: bool, as_json: bool) -> None:
     """Show size and statistics of the graph in PATH, a folder or file."""
     from dataclasses import asdict
 
-    from trapline.graph import measure
+    from trapline.graph import measure, measure_ranks, pagerank
 
     compile_kernels()
     web, seconds = _loaded(path, dangling, ids_per_site)
     with Progress("measuring", plain_every_s=2.0) as progress:
         progress.update(0, web.pages, "pages")
         measures = asdict(measure(web))
+        if with_pagerank:
+            progress.update(0, web.pages, "PageRank")
+            measures["pagerank"] = asdict(measure_ranks(web, pagerank(web)))
     odd = {"urls_without_host": web.origin["urls_without_host"]} if "urls_without_host" in web.origin else {}
     measures = {"format": web.origin.get("format"), "load_seconds": round(seconds, 4), **measures, **odd}
     say_text(json.dumps(measures, indent=1) if as_json else _table(measures))
@@ -208,7 +245,7 @@ def _loaded(path: Path, dangling: bool, ids_per_site: int | None) -> "tuple[Grap
 
 @graph.command()
 @click.argument("source", type=_FOLDER)
-@click.option("-o", "--output", type=_FOLDER, required=True, help="Folder to write; must be new or empty.")
+@_OUTPUT
 @click.option(
     "--to",
     "form",

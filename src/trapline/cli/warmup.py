@@ -2,18 +2,15 @@
 
 import time
 from collections.abc import Callable
-from typing import TYPE_CHECKING
 
 import click
 
 from trapline.cli.terminal.progress import Progress, waiting_by
+from trapline.progress import ProgressCallback
 from trapline.terminal import say
 
-if TYPE_CHECKING:
-    from trapline.compiled import jit
 
-
-def compile_all(progress: "jit.Progress | None" = None, waiting: Callable[[], None] = lambda: None) -> float:
+def compile_all(progress: ProgressCallback | None = None, waiting: Callable[[], None] = lambda: None) -> float:
     """Load or compile every kernel, rank and policy of Trapline, and return the seconds that it took."""
     import trapline.crawl.engine.run
     import trapline.frontier.replay

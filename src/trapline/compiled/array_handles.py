@@ -8,6 +8,7 @@ Besides jit.py, only this file uses the internals of numba.
 """
 
 import hashlib
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -24,6 +25,21 @@ from trapline.compiled.jit import DISABLED, i8, type_of
 _WORDS, _ITEMS, _SHAPE = 7, 2, 5
 
 
+def _words(value: Any) -> list[int]:
+    """Return an array, or a tuple of arrays and tuples, as numba lays it out in memory."""
+    if isinstance(value, tuple):
+        return [word for item in value for word in _words(item)]
+    return [0, 0, value.size, value.itemsize, value.ctypes.data, *value.shape, *value.strides]
+
+
+def handle_table(handles: Sequence[Any]) -> Any:
+    """Return the handles of pins as an array from which a kernel can read them."""
+    table = np.empty(len(handles), object if DISABLED else np.int64)
+    for number, handle in enumerate(handles):
+        table[number] = handle
+    return table
+
+
 class Pin:
     """A tuple of arrays in memory, in the form in which kernels can `recall` it by its handle while the pin lives.
 
@@ -33,10 +49,7 @@ class Pin:
     __slots__ = ("handle", "words")
 
     def __init__(self, value: tuple[Any, ...]) -> None:
-        words: list[int] = []
-        for array in () if DISABLED else value:
-            words += [0, 0, array.size, array.itemsize, array.ctypes.data, *array.shape, *array.strides]
-        self.words = np.array(words, np.int64)
+        self.words = np.array([] if DISABLED else _words(value), np.int64)
         self.handle: Any = value if DISABLED else self.words.ctypes.data
 
     def set_length(self, which: int, length: int) -> None:

@@ -31,6 +31,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import nullcontext, suppress
 from pathlib import Path
+from types import FunctionType, ModuleType
 from typing import Any, ClassVar, TypeVar
 
 import numba
@@ -47,9 +48,9 @@ from numba.extending import intrinsic, register_jitable
 from trapline.compiled.file_lock import alone
 from trapline.compiled.sources import compiled_sources
 from trapline.errors import ConfigError
+from trapline.progress import ProgressCallback
 
 Function = TypeVar("Function", bound=Callable[..., Any])
-Progress = Callable[[int, int, str], None]
 
 b1, f8, i8, void = types.boolean, types.float64, types.int64, types.void
 type_of: Callable[[Any], Any] = numba.typeof
@@ -57,7 +58,9 @@ DISABLED = bool(numba.config.DISABLE_JIT)
 
 _FLAGS: dict[str, Any] = {"error_model": "numpy", "_nrt": False}
 _PACKAGE = Path(__file__).parent.parent
+_PACKAGE_PREFIX = __name__.partition(".")[0] + "."
 _helpers: list[tuple[Any, Any]] = []
+_uncompiled: dict[FunctionType, tuple[Any, Any]] = {}  # the helpers among these that are not compiled yet
 _kernels: list[tuple[Any, Any]] = []
 _compiled_helpers = 0
 _ready_kernels = 0
@@ -229,6 +232,7 @@ def helper(signature: Any) -> Callable[[Function], Function]:
             function
         )
         _helpers.append((dispatcher, signature))
+        _uncompiled[dispatcher.py_func] = dispatcher, signature
         return dispatcher
 
     return wrap
@@ -256,7 +260,7 @@ def kernel(signature: Any) -> Callable[[Function], Function]:
     return wrap
 
 
-def ready(progress: Progress | None = None, waiting: Callable[[], None] = lambda: None) -> None:
+def ready(progress: ProgressCallback | None = None, waiting: Callable[[], None] = lambda: None) -> None:
     """Make every kernel imported so far callable: load it from the cache, or compile and cache it.
 
     `waiting` is called if we wait for another process that compiles into the same cache, so as not to compile everything twice.
@@ -275,13 +279,13 @@ def _marker(dispatcher: Any) -> Path:
     return _CACHE / f"{dispatcher.py_func.__module__}.{dispatcher.py_func.__name__}.compiled"
 
 
-def _load_or_compile_all(progress: Progress | None) -> None:
+def _load_or_compile_all(progress: ProgressCallback | None) -> None:
     global _ready_kernels
     while _ready_kernels < len(_kernels):
         dispatcher, signature = _kernels[_ready_kernels]
         marker = _marker(dispatcher)
         if not marker.exists():
-            _compile_helpers(progress)
+            _compile_helpers_of(dispatcher, progress)
             _report(progress, _compiled_helpers + _ready_kernels, dispatcher)
         _load_or_compile(dispatcher, signature, progress)
         marker.parent.mkdir(parents=True, exist_ok=True)
@@ -289,12 +293,12 @@ def _load_or_compile_all(progress: Progress | None) -> None:
         _ready_kernels += 1
 
 
-def _load_or_compile(dispatcher: Any, signature: Any, progress: Progress | None) -> None:
+def _load_or_compile(dispatcher: Any, signature: Any, progress: ProgressCallback | None) -> None:
     try:
         _compile(dispatcher, signature)
     except Exception:  # unpickling a damaged cache can raise anything
         _forget(dispatcher)
-        _compile_helpers(progress)
+        _compile_helpers_of(dispatcher, progress)
         _compile(dispatcher, signature)
 
 
@@ -305,33 +309,39 @@ def _forget(dispatcher: Any) -> None:
         dispatcher._cache.flush()
 
 
-def _report(progress: Progress | None, done: int, dispatcher: Any) -> None:
+def _report(progress: ProgressCallback | None, done: int, dispatcher: Any) -> None:
     if progress is not None:
         progress(done, len(_helpers) + len(_kernels), dispatcher.py_func.__name__)
 
 
-def _compile_helpers(progress: Progress | None) -> None:
+def _compile_helpers_of(kernel: Any, progress: ProgressCallback | None) -> None:
+    """Compile the helpers that a kernel needs and that are not compiled yet. All others are left to the kernels that need them."""
     global _compiled_helpers
-    for dispatcher, signature in _callees_first(_helpers[_compiled_helpers:]):
+    for dispatcher, signature in _callees_first(kernel.py_func, set()):
         _report(progress, _compiled_helpers + _ready_kernels, dispatcher)
         _compile(dispatcher, signature)
         _compiled_helpers += 1
 
 
-def _callees_first(helpers: list[tuple[Any, Any]]) -> Iterator[tuple[Any, Any]]:
+def _callees_first(function: FunctionType, seen: set[FunctionType]) -> Iterator[tuple[Any, Any]]:
     # A caller compiled first would compile its callees for the types it happens to pass, in addition to their own signatures.
-    waiting = {id(dispatcher): (dispatcher, signature) for dispatcher, signature in helpers}
+    for named in _named_in(function):
+        callee = getattr(named, "py_func", named)
+        if isinstance(callee, FunctionType) and callee.__module__.startswith(_PACKAGE_PREFIX) and callee not in seen:
+            seen.add(callee)
+            yield from _callees_first(callee, seen)
+            if callee in _uncompiled:
+                yield _uncompiled.pop(callee)
 
-    def visit(dispatcher: Any) -> Iterator[tuple[Any, Any]]:
-        pair = waiting.pop(id(dispatcher), None)
-        if pair is not None:
-            function = dispatcher.py_func
-            for name in function.__code__.co_names:
-                yield from visit(function.__globals__.get(name))
-            yield pair
 
-    for dispatcher, _ in helpers:
-        yield from visit(dispatcher)
+def _named_in(function: FunctionType) -> Iterator[Any]:
+    """Yield the objects that a function names: `name`, and `module.name`."""
+    names = function.__code__.co_names
+    for name in names:
+        named = function.__globals__.get(name)
+        yield named
+        if isinstance(named, ModuleType):
+            yield from (vars(named).get(attribute) for attribute in names)
 
 
 def _compile(dispatcher: Any, signature: Any) -> None:

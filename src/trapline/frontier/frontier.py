@@ -32,11 +32,8 @@ Answer = Visit | WaitUntil | Rescore | Drained
 _INT32 = np.dtype(np.int32)
 _NO_LINKS = np.zeros(0, _INT32)
 _RESULTS = (FETCHED, FAILED, REFUSED)
-_NEXT, _REPORT, _FINISH = (
-    int(Call.NEXT),
-    int(Call.REPORT),
-    int(Call.FINISH),
-)  # integers, because reading a member of an enum takes as long as a kernel
+# Integers, because reading a member of an enum takes as long as a kernel
+_NEXT, _REPORT, _FINISH = int(Call.NEXT), int(Call.REPORT), int(Call.FINISH)
 _INFINITY = math.inf
 
 

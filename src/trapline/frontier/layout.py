@@ -30,7 +30,7 @@ READS_WAITING, READS_BEST, READS_PLANNED, READS_SUM, READS_OLDEST = 1, 2, 4, 8, 
 OUT, COMPETES, DELAYED, UNRESOLVED = range(4)
 # Why a site is delayed (`site.delay_rule`): its delay, a back-off, or a time that the server (Retry-After) or the driver gave.
 BY_DELAY, BY_BACKOFF, BY_ORDER = range(3)
-# Rows of FrontierState.heap. In core/, visits.py maintains EXPIRING, batch.py maintains BACKLOGS, ready_sites.py maintains the others.
+# Rows of FrontierState.heap. core/visits.py maintains EXPIRING, core/batch.py maintains BACKLOGS, core/ready_sites.py maintains the others.
 READY, DELAYED_GROUPS, DELAYED_SITES, BACKLOGS, EXPIRING = range(5)
 # Answers of kernels; 0 and more are counts.
 DRAINED, WAIT, NEED_ROOM, ENDED, RESCORE = -1, -2, -3, -4, -5
@@ -108,10 +108,8 @@ QUEUE = record(
         ("best_serial", "i4"),
         ("planned", "i4"),  # number of pages of the next visit: min(limit, waiting)
         ("limit", "i4"),  # P, the largest number of pages that a visit may take
-        (
-            "block",
-            "i4",
-        ),  # block of the heap in the pool; in a next-visit queue the heap of the pages after the next visit
+        # Block of the heap in the pool; in a next-visit queue the heap of the pages after the next visit
+        ("block", "i4"),
         ("log2", "i4"),  # log2 of the block's size; -1: no block
         ("head", "i4"),  # first and last page of a fifo queue
         ("tail", "i4"),
@@ -121,10 +119,8 @@ QUEUE = record(
         ("whole", "i8"),  # the same sum, exact: whole + fraction * 2^-62
         ("fraction", "i8"),
         ("oldest_serial", "i4"),  # smallest serial of the waiting pages, if the site rank reads it
-        (
-            "age_block",
-            "i4",
-        ),  # block of the heap by serial, which exists if the order by rank does not give the oldest page
+        # Block of the heap by serial, which exists if the order by rank does not give the oldest page
+        ("age_block", "i4"),
         ("age_log2", "i4"),
     ]
 )
@@ -221,10 +217,8 @@ RUN = record(
         ("rescore_at", "i8"),  # number of fetched pages at which scores are due again
         ("pool", "i8"),  # number of entries of the pool handed out
         ("reserve", "i8"),  # number of entries that must be free before a page may join a queue: see core/blocks.py
-        (
-            "resume",
-            "i8",
-        ),  # after NEED_ROOM: 1 + the index of the link, page or site to continue with; in `next` 1: a batch is being chosen
+        # After NEED_ROOM: 1 + the index of the link, page or site to continue with; in `next` 1: a batch is being chosen
+        ("resume", "i8"),
         ("fault", "i8"),
         ("fault_item", "i8"),  # page or site of the fault
     ]
@@ -284,9 +278,8 @@ _EXAMPLE = allocate(2, 2, 2, 2, 2, 1, 1)
 DTYPES = {name: array.dtype for name, array in _EXAMPLE._asdict().items()}
 StateType = Pinned(_EXAMPLE)
 ViewType = type_of(RankView(_EXAMPLE.run, _EXAMPLE.page, _EXAMPLE.columns))
-recall = recaller(
-    StateType
-)  # finds the state by the handle that Python passes to a kernel: see compiled/array_handles.py
+# Finds the state by the handle that Python passes to a kernel: see compiled/array_handles.py
+recall = recaller(StateType)
 Entries = type_of(_EXAMPLE.pool)
 Positions = type_of(_EXAMPLE.page["pos"])
 SiteRecord = type_of(_EXAMPLE.site).dtype

@@ -65,11 +65,8 @@ MOST_COUNT = 2**31 - 1
 MOST_SECONDS = 1e9  # 31 years; a clock at a much larger time would round off the seconds that are added to it
 ESTIMATORS = ("average", "median")
 _LEAST = {"lease_s": 1e-9, "first_requests": 1}
-_MOST = {
-    "lease_s": math.inf,
-    "alpha": 1.0,
-    "retries": 10,
-}  # each failed try halves a rank: after ten it is a thousandth
+# Each failed try halves a rank: after ten it is a thousandth
+_MOST = {"lease_s": math.inf, "alpha": 1.0, "retries": 10}
 
 
 @dataclass(frozen=True, slots=True)

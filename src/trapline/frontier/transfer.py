@@ -63,10 +63,8 @@ class SiteExport:
         for first in range(0, max(pages, 1), most):
             last = min(first + most, pages)
             columns = (self.pages, self.keys, self.depths, self.tries, self.columns)
-            record = {
-                **self.record,
-                "known": self.record["known"] - (pages - last),
-            }  # without the pages of later parts
+            # Without the pages of later parts
+            record = {**self.record, "known": self.record["known"] - (pages - last)}
             yield SiteExport(record, self.remaining_delay_s, *(column[first:last] for column in columns))
 
 

@@ -38,8 +38,8 @@ from trapline.compiled.jit import ready
 from trapline.errors import ConfigError, InvariantError
 from trapline.graph.evolve_kernels import adopt, change_days, exponentials, relink
 from trapline.graph.exact import drawn, key_of
-from trapline.graph.generate import WebModel, plan_of, reach_of, web_of
-from trapline.graph.generate_kernels import DANGLING, DYNAMIC, FAMILY, LinkRows, WebPlan
+from trapline.graph.generate import WebModel, check_range, plan_of, reach_of, web_of
+from trapline.graph.generate_kernels import DANGLING, DENSE_LINKS, DYNAMIC, FAMILY, LinkRows, WebPlan
 from trapline.graph.graph import MOST_PAGES, Graph, grouped
 from trapline.graph.page_sizes import page_sizes
 from trapline.graph.strings import NumberedUrls
@@ -49,6 +49,9 @@ Floats = NDArray[np.float64]
 Longs = NDArray[np.int64]
 Ids = NDArray[np.int32]
 Flags = NDArray[np.uint8]
+
+
+MOST_DAYS = 100_000
 
 
 @dataclass(frozen=True)
@@ -64,9 +67,7 @@ class EvolutionRates:
 
     def __post_init__(self) -> None:
         for name, most in (("births_per_day", 1), ("deaths_per_day", 1), ("changes_per_day", 10), ("links_redrawn", 1)):
-            value = getattr(self, name)
-            if not 0 <= value <= most:
-                raise ConfigError(f"{name} is {value}, must be in 0..{most}")
+            check_range(name, getattr(self, name), 0, most)
 
 
 class ChangeTimes(NamedTuple):
@@ -126,8 +127,10 @@ def evolve(
 
 def _check_days(days: Sequence[float]) -> None:
     for before, day in zip([0.0, *days], days, strict=False):
-        if not before <= day < 1e5:
-            raise ConfigError(f"days: {day:g} comes after {before:g}; days must ascend from 0 and be below 100000")
+        if not before <= day < MOST_DAYS:
+            raise ConfigError(
+                f"day {day:g} after day {before:g}; give days that ascend from 0 and are below {MOST_DAYS}"
+            )
 
 
 class _State(NamedTuple):
@@ -230,12 +233,13 @@ def _births(state: _State, day: float, alive: NDArray[np.bool_]) -> tuple[_Birth
     seed, days = state.seed, day - state.day
     expected = np.diff(state.plan.first) * (state.rates.births_per_day * days)
     counts = (expected + drawn(seed, f"births {state.day!r}", len(expected))).astype(np.int64)
-    site = np.repeat(np.arange(len(counts), dtype=np.int32), counts)
-    first, count = state.names, len(site)
+    first, count = state.names, int(counts.sum())
     if first + count > MOST_PAGES:
         raise ConfigError(
-            f"more than {MOST_PAGES} pages would be born by day {day:g}; lower births_per_day or the last day"
+            f"more than {MOST_PAGES} pages would be born by day {day:g};"
+            " give a smaller --births-per-day, --days or --snapshots"
         )
+    site = np.repeat(np.arange(len(counts), dtype=np.int32), counts)
     born = state.day + days * drawn(seed, f"birthdays {state.day!r}", count)
     death = _death_days(state.rates, seed, first, born)
     number = np.arange(count) - np.repeat(np.cumsum(counts) - counts, counts) + np.repeat(state.numbers, counts)
@@ -283,10 +287,12 @@ def _plan(state: _State, alive: NDArray[np.bool_], births: _Births, order: Longs
     flags[parent[children]] &= np.uint8(255 - DANGLING)
     site, sites = _joined(plan.site, old, births.site, order), state.model.sites
     tree = np.bincount(site[flags & FAMILY == 0], minlength=sites).astype(np.int64)
+    first = np.searchsorted(site, np.arange(sites + 1)).astype(np.int64)
     return plan._replace(
-        first=np.searchsorted(site, np.arange(sites + 1)).astype(np.int64),
+        first=first,
         tree=tree,
         reach=reach_of(tree, plan.weights),
+        fame_sum=np.cumsum(plan.fame * np.diff(first)),
         site=site,
         parent=parent,
         flags=flags,
@@ -300,7 +306,7 @@ def _relink(state: _State, moved: _State, now: Ids, before: Ids) -> tuple[Longs,
     redrawn = _redrawn(_snapshot(moved), state.day, moved.day, state.rates.links_redrawn)
     added = int(np.count_nonzero(before < 0))
     # Heavy tails may draw many links, so reserve ample room. The system does not commit memory that is never touched.
-    room = graph.links + int(3 * state.model.links_per_page * added) + 2 * count + 64 * 4096
+    room = graph.links + int(max(3 * state.model.links_per_page, DENSE_LINKS) * added) + 2 * count + 64 * 4096
     rows = LinkRows(np.empty(count + 1, np.int64), np.empty(room, np.int32), np.full(count, -1, np.int32))
     key = key_of(state.seed, f"links {state.day!r}")
     made = relink(plan, key, moved.name, graph.offsets, graph.targets, now, before, redrawn, rows)

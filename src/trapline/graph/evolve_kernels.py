@@ -14,6 +14,7 @@ from trapline.compiled.jit import f8, helper, i8, kernel, type_of
 from trapline.graph.exact import exponential, number_in, stream
 from trapline.graph.generate_kernels import (
     DANGLING,
+    DENSE_LINKS,
     FIRST_DRAW,
     INSIDE,
     PLAN,
@@ -112,13 +113,13 @@ def relink(
             continue
         draws, old = stream(key, name[page]), int(before[page])
         children = plan.child_offsets[page + 1] - plan.child_offsets[page]
-        wanted = wanted_links(plan, draws) if old < 0 else offsets[old + 1] - offsets[old]
-        if made + children + 4 * wanted + 16 > len(rows.targets):
+        wanted = wanted_links(plan, draws, page) if old < 0 else offsets[old + 1] - offsets[old]
+        if made + children + 4 * wanted + DENSE_LINKS + 16 > len(rows.targets):
             return -1
         if old < 0:
             inside = int(wanted * plan.odds[INSIDE] + number_in(draws, 3))
             made = link_inside(plan, draws, page, inside, rows, made)
-            made = link_outside(plan, draws, page, outside_links(plan, draws, wanted), rows, made)
+            made = link_outside(plan, draws, page, outside_links(plan, draws, page, wanted), rows, made)
         else:
             made = _keep_links(
                 plan, draws, page, targets[offsets[old] : offsets[old + 1]], now, redrawn[page], rows, made

@@ -24,6 +24,11 @@ Flags = Any
 DANGLING, DYNAMIC, FAMILY = 1, 2, 4
 """Bits of a page's flags."""
 
+ORDINARY, FARM, CALENDAR = 0, 1, 2
+"""Kinds of sites. Pages of a farm link to random pages of the site; pages of a calendar to the next page and to near ones."""
+DENSE_LINKS = 40
+"""Number of links within the site that each page of a farm or calendar draws: the length of the longest menu."""
+
 LONGEST_FAMILY = 256
 """The deepest page of the recorded crawls is 255 clicks from its home page."""
 LONGEST_MENU = 40
@@ -34,19 +39,27 @@ FIRST_DRAW, OUTSIDE_DRAW = 8, 1 << 20
 site, draws from OUTSIDE_DRAW on those on other sites."""
 
 
-@kernel("void(int64[::1], int64[::1], float64[::1], int64, int32[::1], uint8[::1])")
-def shape_sites(first: Longs, tree: Longs, odds: Floats, key: int, parent: Ids, flags: Flags) -> None:
+@kernel("void(int64[::1], int64[::1], uint8[::1], float64[::1], float64[::1], int64, int32[::1], uint8[::1])")
+def shape_sites(
+    first: Longs, tree: Longs, kind: Flags, dangling: Floats, odds: Floats, key: int, parent: Ids, flags: Flags
+) -> None:
     """Write the parent and flags of every page.
 
-    odds: the chances of a tree page to be dangling, of a family to be dynamic, of a dynamic family to be a chain.
+    dangling: for each site the chance of a tree page to be dangling. odds: the chances of a family to be dynamic, and of
+    a dynamic family to be a chain.
     """
     for site in range(len(tree)):
         home = first[site]
         parent[home] = -1
-        if first[site + 1] - home == 1 and number_in(stream(key, home), 0) < odds[0]:
+        if first[site + 1] - home == 1 and number_in(stream(key, home), 0) < dangling[site]:
             flags[home] = DANGLING
-        _grow_tree(home, tree[site], odds[0], key, parent, flags)
+        _grow_tree(home, tree[site], dangling[site], key, parent, flags)
         page = home + tree[site]
+        if kind[site] == CALENDAR:
+            for member in range(page, first[site + 1]):
+                parent[member] = member - 1
+                flags[member] = FAMILY | DYNAMIC
+            continue
         while page < first[site + 1]:
             page += _grow_family(home, tree[site], page, first[site + 1], odds, key, parent, flags)
 
@@ -76,8 +89,8 @@ def _grow_family(home: int, tree: int, page: int, end: int, odds: Floats, key: i
     draws = stream(key, page)
     # Lengths have a power-law tail: the median is 8, and a quarter is over 16.
     size = min(int(4.0 / (number_in(draws, 0) + 0.001)) + 1, LONGEST_FAMILY, end - page)
-    dynamic = number_in(draws, 1) < odds[1]
-    chain = not dynamic or number_in(draws, 2) < odds[2]
+    dynamic = number_in(draws, 1) < odds[0]
+    chain = not dynamic or number_in(draws, 2) < odds[1]
     parent[page] = _linking_page(home, tree, number_in(draws, 3), flags)
     for member in range(page, page + size):
         if member > page:
@@ -107,6 +120,16 @@ class WebPlan(NamedTuple):
     """[steps + 1] quantiles of out-degree"""
     weights: Floats
     """[31] popularity of the first ALIKE pages of a tree, of the next 2 ALIKE, of the next 4 ALIKE, ..."""
+    kind: Flags
+    """[sites] ORDINARY, FARM or CALENDAR"""
+    richness: Floats
+    """[sites] factor of the number of links on a page"""
+    outward: Floats
+    """[sites] factor of the number of links to other sites on a page"""
+    fame: Floats
+    """[sites] factor of the number of links from other sites to a page"""
+    fame_sum: Floats
+    """[sites] the fame of all pages of this site and of the sites before it"""
     odds: Floats
     """chances, at the positions INSIDE, HOME_LINK, ... below"""
 
@@ -115,8 +138,27 @@ INSIDE, HOME_LINK, MENU, SECTION, POPULAR, LINKS_OUT, OUTSIDE_FRESH, OUTSIDE_HOM
 
 _longs, _ids = np.zeros(1, np.int64), np.zeros(1, np.int32)
 _floats, _flags = np.zeros(1), np.zeros(1, np.uint8)
-PLAN = type_of(WebPlan(_longs, _longs, _floats, _ids, _ids, _flags, _longs, _ids, _floats, _floats, _floats))
-IDS, LONGS = type_of(_ids), type_of(_longs)
+PLAN = type_of(
+    WebPlan(
+        first=_longs,
+        tree=_longs,
+        reach=_floats,
+        site=_ids,
+        parent=_ids,
+        flags=_flags,
+        child_offsets=_longs,
+        children=_ids,
+        degrees=_floats,
+        weights=_floats,
+        kind=_flags,
+        richness=_floats,
+        outward=_floats,
+        fame=_floats,
+        fame_sum=_floats,
+        odds=_floats,
+    )
+)
+IDS, LONGS, _FLOATS = type_of(_ids), type_of(_longs), type_of(_floats)
 
 
 class LinkRows(NamedTuple):
@@ -140,25 +182,27 @@ def link_pages(plan: WebPlan, key: int, rows: LinkRows) -> int:
         if plan.flags[page] & DANGLING:
             continue
         draws = stream(key, page)
-        wanted = wanted_links(plan, draws)
+        wanted = wanted_links(plan, draws, page)
         # Small sites have no room for all their links. Larger sites make up for them.
         inside = int(wanted * plan.odds[INSIDE] + number_in(draws, 3))
-        room = inside + min(max(owed, -inside), inside)
-        outside = outside_links(plan, draws, wanted)
+        room = inside + min(max(owed, -inside), 3 * inside)
+        outside = outside_links(plan, draws, page, wanted)
         children = plan.child_offsets[page + 1] - plan.child_offsets[page]
-        if made + room + children + 2 * outside + 8 > len(rows.targets):
+        if made + max(room, DENSE_LINKS) + children + 2 * outside + 8 > len(rows.targets):
             return -1
         end = link_inside(plan, draws, page, room, rows, made)
-        owed += inside - (end - made)
+        if plan.kind[plan.site[page]] == ORDINARY:
+            owed += inside - (end - made)
         made = link_outside(plan, draws, page, outside + min(owed_outside, outside), rows, end)
         owed_outside += outside - (made - end)
     rows.offsets[len(plan.flags)] = made
     return made
 
 
-@helper(i8(PLAN, i8))
-def wanted_links(plan: WebPlan, draws: int) -> int:
-    return min(int(_quantile(plan.degrees, number_in(draws, 0)) + number_in(draws, 1)), len(plan.flags))
+@helper(i8(PLAN, i8, i8))
+def wanted_links(plan: WebPlan, draws: int, page: int) -> int:
+    more = (_quantile(plan.degrees, number_in(draws, 0)) - 1.0) * plan.richness[plan.site[page]]
+    return min(int(1.0 + more + number_in(draws, 1)), len(plan.flags))
 
 
 @helper(i8(PLAN, i8, i8, i8, ROWS, i8))
@@ -166,8 +210,11 @@ def link_inside(plan: WebPlan, draws: int, page: int, room: int, rows: LinkRows,
     """Add the links within the site: home page, menus, popular and near pages, then the page's children."""
     first_child, last_child = plan.child_offsets[page], plan.child_offsets[page + 1]
     home, tree = plan.first[plan.site[page]], plan.tree[plan.site[page]]
+    if plan.kind[plan.site[page]] != ORDINARY:
+        return _link_densely(plan, draws, page, rows, made)
     # The 90th percentile of links per page on the recorded sites is 13 where there are 11 pages, 25 of 45, 50 of 220.
-    end = made + min(room, int(3.5 * math.sqrt(tree))) - (last_child - first_child)
+    most = 3.5 * math.sqrt(tree) * max(1.0, plan.richness[plan.site[page]])
+    end = made + min(room, int(most)) - (last_child - first_child)
     if number_in(draws, 4) < plan.odds[HOME_LINK] and page != home:
         made = add_link(home, page, rows, made)
     made = _link_menus(plan, page, end - made, rows, made)
@@ -180,6 +227,20 @@ def link_inside(plan: WebPlan, draws: int, page: int, room: int, rows: LinkRows,
         tries -= 1
     for child in range(first_child, last_child):
         made = add_link(plan.children[child], page, rows, made)
+    return made
+
+
+@helper(i8(PLAN, i8, i8, ROWS, i8))
+def _link_densely(plan: WebPlan, draws: int, page: int, rows: LinkRows, made: int) -> int:
+    """Add the links within a farm or a calendar: the page's children, then DENSE_LINKS draws of `pick_inside`."""
+    for child in range(plan.child_offsets[page], plan.child_offsets[page + 1]):
+        made = add_link(plan.children[child], page, rows, made)
+    draw = FIRST_DRAW
+    for _ in range(DENSE_LINKS):
+        target = pick_inside(plan, draws, draw, page)
+        if target != page:
+            made = add_link(target, page, rows, made)
+        draw += 2
     return made
 
 
@@ -199,12 +260,13 @@ def _link_menus(plan: WebPlan, page: int, room: int, rows: LinkRows, made: int) 
     return made
 
 
-@helper(i8(PLAN, i8, i8))
-def outside_links(plan: WebPlan, draws: int, wanted: int) -> int:
+@helper(i8(PLAN, i8, i8, i8))
+def outside_links(plan: WebPlan, draws: int, page: int, wanted: int) -> int:
     """Return the number of links to other sites: 0 on most pages; the others make up the wanted share of all links."""
     if number_in(draws, 2) >= plan.odds[LINKS_OUT]:
         return 0
-    return int(wanted * (1.0 - plan.odds[INSIDE]) / plan.odds[LINKS_OUT] + number_in(draws, 5))
+    share = (1.0 - plan.odds[INSIDE]) / plan.odds[LINKS_OUT] * plan.outward[plan.site[page]]
+    return int(wanted * share + number_in(draws, 5))
 
 
 @helper(i8(PLAN, i8, i8, i8, ROWS, i8))
@@ -218,11 +280,20 @@ def link_outside(plan: WebPlan, draws: int, page: int, count: int, rows: LinkRow
 
 @helper(i8(PLAN, i8, i8, i8))
 def pick_inside(plan: WebPlan, draws: int, draw: int, page: int) -> int:
-    """Draw a popular page of the site, or a near one: a sibling or the parent of the parent."""
+    """Draw a popular page of the site, or a near one: a sibling or the parent of the parent.
+
+    On a farm any page of the site is drawn, on a calendar one of the DENSE_LINKS pages before or after.
+    """
+    site = plan.site[page]
     kind, which = number_in(draws, draw), number_in(draws, draw + 1)
+    if plan.kind[site] != ORDINARY:
+        start, end = plan.first[site], plan.first[site + 1]
+        if plan.kind[site] == CALENDAR:
+            start, end = max(start, page - DENSE_LINKS), min(page + DENSE_LINKS + 1, end)
+        return int(start + int(which * (end - start)))
     above = int(plan.parent[page])
     if kind < plan.odds[POPULAR] or above < 0:
-        return popular(plan, plan.site[page], which)
+        return popular(plan, site, which)
     if which < 0.25 and plan.parent[above] >= 0:
         return int(plan.parent[above])
     start = plan.child_offsets[above]
@@ -244,12 +315,26 @@ def pick_outside(plan: WebPlan, draws: int, draw: int, page: int, rows: LinkRows
         target = int(rows.targets[end - 1 - int(which * min(8, end - start))])
         if plan.site[target] != plan.site[page]:
             return target
-    site = plan.site[int(which * len(plan.site))]
+    site = _famous_site(plan.fame_sum, which)
     if number_in(draws, draw + 2) < plan.odds[OUTSIDE_HOME]:
         return int(plan.first[site])
     chance = number_in(draws, draw + 3)
     # Squared, because other sites link mostly to the most popular pages of a site.
     return popular(plan, site, chance * chance)
+
+
+@helper(i8(_FLOATS, f8))
+def _famous_site(fame_sum: Floats, chance: float) -> int:
+    """Draw a site by the fame of all its pages: the first site whose sum exceeds the drawn one, by bisection."""
+    low, high = 0, len(fame_sum) - 1
+    wanted = chance * fame_sum[high]
+    while low < high:
+        middle = (low + high) // 2
+        if fame_sum[middle] > wanted:
+            high = middle
+        else:
+            low = middle + 1
+    return low
 
 
 @helper(i8(PLAN, i8, f8))

@@ -32,6 +32,7 @@ class Format(Protocol):
 
     NAME: str
     ACCEPTS: str
+    """the files of a graph; for a format of BY_CONTENT, what a row holds"""
     OPTIONS: frozenset[str]
     """the fields of `LoadOptions` that the format supports"""
 
@@ -60,15 +61,15 @@ BY_CONTENT: tuple[Format, ...] = (url_pairs, snap, node_rows)
 
 _REFUSALS = {
     "dangling": "--dangling: {} does not list pages that were linked and not fetched",
-    "pages_per_site": "--ids-per-site: {} already says which site a page is on",
+    "ids_per_site": "--ids-per-site: {} already says which site a page is on",
 }
 
 
 def load_graph(path: Path | str, options: LoadOptions | None = None) -> Graph:
     """Load the graph in a folder or file. Raise `ConfigError`, which names file and row, if it cannot be read."""
     options, source = options or LoadOptions(), Path(path)
-    if options.pages_per_site is not None and options.pages_per_site < 1:
-        raise ConfigError(f"pages_per_site is {options.pages_per_site}, must be at least 1")
+    if options.ids_per_site is not None and options.ids_per_site < 1:
+        raise ConfigError(f"ids_per_site is {options.ids_per_site}, must be at least 1")
     form, file = _found(source)
     for name, refusal in _REFUSALS.items():
         if getattr(options, name) and name not in form.OPTIONS:
@@ -99,7 +100,7 @@ def _files(source: Path) -> list[Path]:
     except OSError as error:
         raise ConfigError(f"{source}: cannot be read: {error.strerror or error}") from None
     reason = "is not a folder or file" if source.exists() else "does not exist"
-    raise ConfigError(f"{source}: {reason}; {_accepted()}")
+    raise ConfigError(f"{source}: {reason}; give a folder or file with a graph, or make one: trapline graph generate")
 
 
 def _graphs(formats: Iterable[Format], files: list[Path], named: bool) -> dict[Path, Format]:
@@ -126,5 +127,9 @@ def _saved_inside(source: Path) -> list[str]:
 
 
 def _accepted() -> str:
-    accepted = " or ".join(form.ACCEPTS for form in (*BY_NAME, *BY_CONTENT))
-    return f"a graph is {accepted}; text may be gzipped"
+    *files, last_file = (form.ACCEPTS for form in BY_NAME)
+    *rows, last_row = (form.ACCEPTS for form in BY_CONTENT)
+    return (
+        f"give a folder with {', '.join(files)} or {last_file}, or a text file with {', '.join(rows)} or {last_row} in each row"
+        " (docs/graphs.md describes the formats)"
+    )

@@ -45,6 +45,8 @@ class Measures:
     """share of the pages with links that link to the home page of their site"""
     outside_home_share: float
     """share of the links between sites that lead to a home page"""
+    links_to_home_share: float
+    """share of all links that lead to a home page"""
     dangling_share: float
     dynamic_share: float
     reachable_share: float
@@ -155,6 +157,7 @@ def measure(graph: Graph) -> Measures:
         intra_site_share=_share(counts[_INSIDE], graph.links),
         home_link_share=_share(counts[_TO_HOME], np.count_nonzero(out_degree)),
         outside_home_share=_share(counts[_OUTSIDE_TO_HOME], graph.links - counts[_INSIDE]),
+        links_to_home_share=_share(counts[_TO_HOME] + counts[_OUTSIDE_TO_HOME], graph.links),
         dangling_share=float(np.mean(out_degree == 0)),
         dynamic_share=float(np.mean(graph.dynamic != 0)),
         reachable_share=len(reached) / graph.pages,

@@ -106,12 +106,12 @@ def numbered_graph(
 ) -> Graph:
     """Build a graph without URLs. Every site has its own address.
 
-    Each `pages_per_site` consecutive pages are a site, and the first of them is its home page; without the option all
+    Each `ids_per_site` consecutive pages are a site, and the first of them is its home page; without the option all
     pages are one site. The home page is the first because published graphs without URLs are numbered in the order of
     their URLs: neighbours are on one host, and the shortest URL comes first.
     """
     pages = len(offsets) - 1
-    per_site = min(options.pages_per_site or pages, pages)
+    per_site = min(options.ids_per_site or pages, pages)
     home = np.arange(0, pages, per_site, dtype=np.int32)
     return Graph(
         offsets=offsets,
@@ -120,5 +120,5 @@ def numbered_graph(
         home=home,
         dynamic=np.zeros(pages, dtype=np.uint8),
         ips=np.arange(len(home), dtype=np.int32),
-        origin={"format": format_name, "pages_per_site": per_site},
+        origin={"format": format_name, "ids_per_site": per_site},
     )

@@ -8,8 +8,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from trapline.lab import cho_communication, cho_coverage, cho_modes, cho_overlap, cho_quality, cho_regions
-from trapline.lab.cho_web import ChoStudy, CrawledWeb, Progress, Scale
+from trapline.lab.cho_web import ChoStudy, CrawledWeb, Scale
 from trapline.lab.judgement import Experiment
+from trapline.progress import ProgressCallback
 
 _EVERY = (cho_coverage, cho_overlap, cho_communication, cho_quality, cho_modes, cho_regions)
 
@@ -23,7 +24,9 @@ class ChoReproduction:
     experiments: list[Experiment]
 
 
-def reproduce(web: CrawledWeb, draws: int, scale: Scale, numbers: Sequence[int], progress: Progress) -> ChoReproduction:
+def reproduce(
+    web: CrawledWeb, draws: int, scale: Scale, numbers: Sequence[int], progress: ProgressCallback
+) -> ChoReproduction:
     """Run the experiments with these numbers. `progress` receives the number of experiments done, their total, and the
     present crawl."""
     study = ChoStudy(web, draws, scale, progress, len(numbers))

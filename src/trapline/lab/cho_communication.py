@@ -26,10 +26,8 @@ BATCHED = "site-hash, a batch a step"
 # Shares of all pages that are replicated. The paper replicated 10,000 to 100,000 of 40 M pages (published, to the best of our knowledge).
 REPLICATED = {"1/4000": 4000, "1/1000": 1000, "1/400": 400, "1/100": 100, "1/10": 10}
 _LIKE_PAPER = ("1/4000", "1/400")
-CUT, FILTERED = (
-    0.4,
-    0.9,
-)  # the paper: replication saves "roughly 40-50 %"; BUbiNG (Boldi et al. 2018): its filter removes over 90 % of repeats
+# The paper: replication saves "roughly 40-50 %"; BUbiNG (Boldi et al. 2018): its filter removes over 90 % of repeats
+CUT, FILTERED = 0.4, 0.9
 FILTERS = {"1/1024": 1024, "1/64": 64, "1/16": 16}  # entries of the filter, as a share of a partition's pages
 _LEAST_FILTER = 8  # least number of entries
 PARTITIONS, PART = 8, 5  # partitions for replication and filters; filters are tested on the first fifth of a crawl

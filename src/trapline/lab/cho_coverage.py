@@ -18,11 +18,9 @@ from trapline.lab.judgement import (
 
 ALL, HALF = "all sites", "half of the sites"
 SEEDED = (2, 8, 32, 64)
-FEW, ENOUGH, SAME = (
-    4,
-    0.1,
-    0.05,
-)  # a small number of partitions; margin of "enough" below the coverage of one process; margin of "retain roughly"; both margins are ours
+# A small number of partitions; margin of "enough" below the coverage of one process; margin of "retain roughly"; both
+# margins are ours
+FEW, ENOUGH, SAME = 4, 0.1, 0.05
 
 
 def experiment(study: ChoStudy) -> Experiment:

@@ -39,10 +39,8 @@ LESS_IS_BETTER = ("overlap", "communication")
 BAD = {"firewall": ("coverage", "quality"), "cross-over": ("overlap", "quality"), "exchange": ("communication",)}
 PARTITIONS, CLOSE = 4, 0.01  # a "small number" of partitions; margin of "good" below the best mode
 BANDWIDTH = 0.01  # "exchange < 1 % of bandwidth": published, to the best of our knowledge
-PAGE_BYTES, URL_BYTES = (
-    10_000.0,
-    40.0,
-)  # from the paper, to the best of our knowledge; used if the graph has no sizes or URLs
+# From the paper, to the best of our knowledge; used if the graph has no sizes or URLs
+PAGE_BYTES, URL_BYTES = 10_000.0, 40.0
 
 
 def experiment(study: ChoStudy) -> Experiment:

@@ -23,10 +23,8 @@ from trapline.lab.judgement import (
 
 MOST_FETCHES = 3
 REACHED = (0.01, 0.02, 0.05, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.85, 0.9, 0.925, 0.95, 0.975, 0.99)
-ZERO, BEFORE = (
-    0.01,
-    0.98,
-)  # overlap that counts as none; "until": at this share of the coverage that firewall mode reaches
+# Overlap that counts as none; "until": at this share of the coverage that firewall mode reaches
+ZERO, BEFORE = 0.01, 0.98
 CROSS_OVER, INDEPENDENT = "cross-over", "independent"
 
 

@@ -31,10 +31,8 @@ SMALL, LARGE = "1/80", "1/5"
 ORDER = "backlink-count"
 ORDERS = ("larger-sites-first", "opic", ORDER)
 ORDERS_AT, ORDERS_EXCHANGES = (1, 4, 16, 64), 64
-ENOUGH, NOT_MORE = (
-    0.99,
-    100,
-)  # share of the quality of one process; number of exchanges: "a few dozen to a hundred", to the best of our knowledge
+# Share of the quality of one process; number of exchanges: "a few dozen to a hundred", to the best of our knowledge
+ENOUGH, NOT_MORE = 0.99, 100
 SAME = 0.02  # margin of "needs no exchange"; ours
 ALWAYS = "always"
 _LEAST_PAGES = 20  # least pages of a partition: with fewer, the crawl is over before links could be sent

@@ -26,6 +26,7 @@ from trapline.parallel.simulated.crawl import (
     simulate_parallel,
 )
 from trapline.parallel.simulated.measures import ParallelRecord, judge, merged, random_seeds
+from trapline.progress import ProgressCallback
 from trapline.rng import uniform
 from trapline.simulate.servers import constant_servers
 from trapline.strategies import load_strategy
@@ -35,10 +36,9 @@ SEEDS = 5  # random pages per partition, as published, to the best of our knowle
 RULES = Rules(delay_s=0.0, per_connection=1)
 SERVERS = constant_servers(1.0)
 STEPS = 256  # number of steps in which a partition fetches its share of the pages
-STEPS_WHOLE, STEPS_LEAST = (
-    128,
-    4,
-)  # number of steps of all partitions together, and the least of one, where order does not matter: messages between 64 would take most time
+# Number of steps of all partitions together, and the least of one, where order does not matter: messages between 64
+# would take most time
+STEPS_WHOLE, STEPS_LEAST = 128, 4
 _STREAMS = 4096  # random streams per draw: one for each partition
 _HALVES = 1 << 30  # the random stream that selects half of the sites; different from all streams of seeds
 Ids = NDArray[np.int32]
@@ -222,7 +222,6 @@ def course(crawl: ParallelCrawl, pages: int) -> Floats:
 # ---- Common to all experiments of `cho`: the web, the number of draws, the numbers of partitions, and the measures.
 
 Measure = Callable[[CrawlResult], float]
-Progress = Callable[[int, int, str], None]
 _MOST_COPIES = 4_000_000  # limit of pages times partitions where each partition may fetch all pages: 100 bytes each
 PUBLISHED = "published, to the best of our knowledge"  # our copy of the paper has lost its digits
 
@@ -249,7 +248,7 @@ class ChoStudy:
     web: CrawledWeb
     draws: int
     scale: Scale
-    progress: Progress
+    progress: ProgressCallback
     experiments: int = 1  # number of experiments to run
     _done: list[int] = field(default_factory=lambda: [0])  # its only item: the number of experiments done
 

@@ -10,16 +10,16 @@ The paper gives no capacity. Ours is chosen so that, if all providers are smart,
 repaired form of the paper's measure. Cost: about 100 settings, each replayed by three or four policies for each seed.
 """
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from trapline.lab.judgement import Cell, Figure, JudgedClaim, Numbers
 from trapline.lab.xu_figures import MEASURES, OURS, SMART, WITHOUT_C, Samples, TraceStudy, capacity_for, figures
+from trapline.progress import ProgressCallback
 from trapline.refresh import Policy, ReplayConditions, estimate, policy_named
 from trapline.refresh.policies.xu import LITERAL_OPTIONS
 
 PAPERS = ("xu", "xu, frozen", "xu, literal")
-Progress = Callable[[int, int, str], None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,7 +78,9 @@ def policies() -> dict[str, Policy]:
     return {**by_name, WITHOUT_C: xu.with_options(c=0.0), OURS: policy_named(OURS)}
 
 
-def reproduce(study: TraceStudy, base: ReplayConditions, names: Sequence[str], progress: Progress) -> XuReproduction:
+def reproduce(
+    study: TraceStudy, base: ReplayConditions, names: Sequence[str], progress: ProgressCallback
+) -> XuReproduction:
     """Reproduce the figures of these names. `progress` is called with the number of settings replayed so far, their total, and a note."""
     wanted = [figure for name, figure in figures(base).items() if name in names]
     total = sum(len(figure.cells) * len(_curves(figure)) for figure in wanted)

@@ -250,9 +250,8 @@ def _minus(one: Values, other: Values) -> list[float]:
 
 def _figure_5(base: ReplayConditions) -> Figure:
     published = [Cell(SCHEDULE, q, replace(_all(base, "super"), schedule_precision=q)) for q in PRECISIONS]
-    alone = [
-        Cell(SIGNALS, q, _all(base, "smart")) for q in (PRECISIONS[0], PRECISIONS[-1])
-    ]  # the same at any precision
+    # The same at any precision
+    alone = [Cell(SIGNALS, q, _all(base, "smart")) for q in (PRECISIONS[0], PRECISIONS[-1])]
     return Figure(
         name="5",
         title="Schedules more or less right",

@@ -115,7 +115,7 @@ class Policy:
         """Write into the state what its kernels need of the policy. Addresses are valid in this process only."""
         run[0].value = self.value.address
         run[0].still = self.still
-        run[0].hears = self.uses_signals or any(way.uses_signals for way in self.chosen)
+        run[0].uses_signals = self.uses_signals or any(way.uses_signals for way in self.chosen)
         for name, function in self._hooks().items():
             run[0][name] = -1 if function is None else function.address
         option[: len(self.options)] = list(self.options.values())

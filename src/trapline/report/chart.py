@@ -179,7 +179,7 @@ def quality_by_pages(records: Sequence[CrawlRecord]) -> Chart:
     for index, record in enumerate(records):
         points = np.array(record.curve)
         x, y = points[:, 0] * record.pages_fetched / whole.pages, points[:, 1] * record.quality_fetched / whole.quality
-        lines.append(ChartLine(index, record.strategy, x * 100, y * 100, f"{record.average_cumulative_quality:.3f}"))
+        lines.append(ChartLine(index, record.name, x * 100, y * 100, f"{record.average_cumulative_quality:.3f}"))
     x = np.unique(np.append(np.minimum(whole.best[:, 0] * whole.pages, most), most))
     best, share = whole.optimum(x), x / whole.pages
     average = f"{records[0].optimal_average_cumulative_quality:.3f}" if whole.pages == most else ""
@@ -201,7 +201,7 @@ def quality_by_time(records: Sequence[CrawlRecord]) -> Chart:
     lines = [
         ChartLine(
             index,
-            record.strategy,
+            record.name,
             np.array(record.progress.time_s) / unit,
             np.array(record.progress.quality) / whole.quality * 100,
             three_digits(record.seconds_until["80%"] / unit),
@@ -227,7 +227,7 @@ def pages_by_time(records: Sequence[CrawlRecord]) -> Chart:
     lines = []
     for index, record in enumerate(records):
         x, y = np.array(record.progress.time_s) / unit, np.array(record.progress.pages, np.float64)
-        lines.append(ChartLine(index, record.strategy, x, y, three_digits(record.rate)))
+        lines.append(ChartLine(index, record.name, x, y, three_digits(record.rate)))
     most = max(records, key=lambda record: record.pages_fetched)
     if most.optimal_seconds:
         x, y = np.array([0.0, most.optimal_seconds / unit]), np.array([0.0, most.pages_fetched])
@@ -248,7 +248,7 @@ def connections_by_time(records: Sequence[CrawlRecord]) -> Chart:
     for index, record in enumerate(records):
         x, y = _averages(record.load.edges_s, record.load.active_connections)
         y = np.minimum(y, record.connections)  # times are rounded to the microsecond, so y can be slightly too high
-        lines.append(ChartLine(index, record.strategy, x / unit, y, three_digits(record.active_connections)))
+        lines.append(ChartLine(index, record.name, x / unit, y, three_digits(record.active_connections)))
     top = max(float(line.y.max()) for line in lines)
     connections = {record.connections for record in records}
     label = f"connections at work (of {connections.pop():,})" if len(connections) == 1 else "connections at work"
@@ -273,7 +273,7 @@ def waste_by_time(records: Sequence[CrawlRecord]) -> Chart:
     for index, record in enumerate(records):
         x, y = _so_far(record.load.edges_s, record.load.wasted_bandwidth or [])
         closeness = f"{three_digits((record.closeness or 0.0) * 100)} %"
-        lines.append(ChartLine(index, record.strategy, x / unit, np.clip(y, 0, 1) * 100, closeness))
+        lines.append(ChartLine(index, record.name, x / unit, np.clip(y, 0, 1) * 100, closeness))
     links = {record.bandwidth or 0.0 for record in records}
     link = byte_rate(links.pop()) if len(links) == 1 else "the link"
     return Chart(

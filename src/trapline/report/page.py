@@ -12,7 +12,7 @@ from trapline.report.chart import OPTIMUM, RANDOM, charts
 from trapline.report.html import Headline, PageFrame, filled, head_cell, headline, number_cell
 from trapline.report.record import CrawlRecord
 from trapline.report.svg import swatch_svg
-from trapline.report.table import VIOLATIONS, Column, columns, comparable
+from trapline.report.table import VIOLATIONS, Column, Grid, columns, comparable, grids
 from trapline.units import duration, three_digits
 
 _MOST_HEADLINES = 6
@@ -33,6 +33,7 @@ def compare_page(
         charts(records),
         len(records),
         headlines=_headlines(records),
+        grids="\n".join(map(_grid, grids(records))),
         table=_table(records, [column for column in numbers if not _bland(column)]),
         same=_same(numbers),
         legend=_legend(records),
@@ -47,7 +48,7 @@ def _headlines(records: Sequence[CrawlRecord]) -> str:
         Headline(
             f"{three_digits(record.quality_fetched * 100)} %",
             f"of the {record.quality}",
-            f"{record.strategy}: {record.pages_fetched:,} pages in {duration(record.simulated_seconds)}",
+            f"{record.name}: {record.pages_fetched:,} pages in {duration(record.simulated_seconds)}",
         )
         for record in records
     )
@@ -62,10 +63,25 @@ def _table(records: Sequence[CrawlRecord], numbers: Sequence[Column]) -> str:
         for group, members in groupby(numbers, key=lambda column: column.group)
     )
     names = "".join(map(head_cell, numbers, _begins(numbers)))
-    strategy = '<th class="strategy" scope="col" data-first="ascending"><button type="button">strategy</button></th>'
+    strategy = '<th class="strategy" scope="col" data-first="ascending"><button type="button">'
+    strategy += f"{'crawl' if records[0].variant else 'strategy'}</button></th>"
     return (
         f'<table>\n<thead>\n<tr class="group"><th class="strategy"></th>{groups}</tr>\n'
         f'<tr class="names">{strategy}{names}</tr>\n</thead>\n<tbody>\n{rows}\n</tbody>\n</table>'
+    )
+
+
+def _grid(grid: Grid) -> str:
+    """Return a table of one measure by two options."""
+    heads = "".join(f'<th scope="col">{escape(text)}</th>' for text in grid.columns)
+    rows = "\n".join(
+        f'<tr><th scope="row">{escape(head)}</th>{"".join(f"<td>{escape(text)}</td>" for text in cells)}</tr>'
+        for head, cells in zip(grid.rows, grid.cells, strict=True)
+    )
+    corner = f"{escape(grid.row_option)} \\ {escape(grid.column_option)}"
+    return (
+        f'<div class="scroll"><table class="grid">\n<caption>{escape(grid.title)}</caption>\n'
+        f"<thead><tr><th>{corner}</th>{heads}</tr></thead>\n<tbody>\n{rows}\n</tbody>\n</table></div>"
     )
 
 
@@ -87,7 +103,7 @@ def _begins(numbers: Sequence[Column]) -> list[str]:
 
 
 def _row(at: int, record: CrawlRecord, numbers: Sequence[Column]) -> str:
-    name = escape(record.strategy)
+    name = escape(record.name)
     pair = f"{escape(record.page_rank)} × {escape(record.site_rank)}" if record.page_rank else ""
     cells = "".join(
         number_cell(at, column, begins, column.name == VIOLATIONS and bool(column.values[at]))
@@ -101,7 +117,7 @@ def _row(at: int, record: CrawlRecord, numbers: Sequence[Column]) -> str:
 def _legend(records: Sequence[CrawlRecord]) -> str:
     crawls = [
         f'<label data-index="{at}"><input type="checkbox" id="show{at}" checked autocomplete="off">'
-        f"{swatch_svg(at)}<span>{escape(record.strategy)}</span></label>"
+        f"{swatch_svg(at)}<span>{escape(record.name)}</span></label>"
         for at, record in enumerate(records)
     ]
     references = [

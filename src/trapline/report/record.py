@@ -5,7 +5,7 @@ crawl was simulated, or is a live one that `together.py` has converted to the sa
 """
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 import numpy as np
@@ -132,6 +132,13 @@ class CrawlRecord:
     progress: RecordedCourse
     load: Load
     clock: str = "simulated"  # the kind of its seconds: "simulated", or "" for a live crawl
+    variant: dict[str, str] = field(default_factory=dict)
+    """its conditions, as far as they differ between the crawls of a comparison: value by option, such as connections: 64"""
+    label: str = ""  # name among the crawls of a comparison; empty: the name of the strategy
+
+    @property
+    def name(self) -> str:
+        return self.label or self.strategy
 
     @property
     def of_time(self) -> str:

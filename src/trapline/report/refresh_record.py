@@ -92,7 +92,7 @@ def _trust_row(view: PolicyView, row: int) -> Trust:
         site=int(trust.site),
         channel=CHANNELS[trust.channel] if trust.channel < len(CHANNELS) else f"channel {trust.channel}",
         verified=not trust.unverified,
-        signals=int(trust.heard),
+        signals=int(trust.received),
         judged_by=float(trust.prompted),
         confirmed=float(trust.confirmed),
         precision=float(precision_of(view, row)),

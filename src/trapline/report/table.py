@@ -57,6 +57,42 @@ def columns(records: Sequence[CrawlRecord]) -> list[Column]:
     return [column for column in every if any(value is not None for value in column.values)]
 
 
+@dataclass(frozen=True, slots=True)
+class Grid:
+    """One measure of the crawls with one strategy, by two options that differ between them."""
+
+    title: str
+    row_option: str
+    column_option: str
+    rows: list[str]
+    columns: list[str]
+    cells: list[list[str]]
+
+
+def grids(records: Sequence[CrawlRecord]) -> list[Grid]:
+    """Return a grid for each strategy, of the speed-up or else of the pages per second, if just two options differ."""
+    options = list(records[0].variant)
+    if len(options) != 2:
+        return []
+    across, down = options
+    return [_grid(strategy, down, across, records) for strategy in dict.fromkeys(record.strategy for record in records)]
+
+
+def _grid(strategy: str, down: str, across: str, records: Sequence[CrawlRecord]) -> Grid:
+    own = {(r.variant[down], r.variant[across]): r for r in records if r.strategy == strategy}
+    by_speed_up = all(record.speed_up is not None for record in own.values())
+    values = {at: record.speed_up if by_speed_up else record.rate for at, record in own.items()}
+    rows, columns = list(dict.fromkeys(row for row, _ in own)), list(dict.fromkeys(column for _, column in own))
+    shown = [[_known(values.get((row, column))) for column in columns] for row in rows]
+    return Grid(
+        f"{strategy}: {SPEED_UP if by_speed_up else 'pages/s'}", f"--{down}", f"--{across}", rows, columns, shown
+    )
+
+
+def _known(value: float | None) -> str:
+    return "–" if value is None else three_digits(value)
+
+
 def comparable(records: Sequence[CrawlRecord]) -> bool:
     """Return whether the crawls fetched about the same. Only then it is meaningful to compare how soon."""
     pages, quality = [record.pages_fetched for record in records], [record.quality_fetched for record in records]

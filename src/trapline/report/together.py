@@ -80,7 +80,7 @@ def records_together(folders: Sequence[Path], known: Graph | None = None) -> lis
     records = [_record(folder, number, web, quality) for folder, number in zip(folders, own, strict=True)]
     times = Counter(record.strategy for record in records)
     return [
-        replace(record, strategy=f"{record.strategy} ({folder.name})") if times[record.strategy] > 1 else record
+        replace(record, label=f"{record.strategy} ({folder.name})") if times[record.strategy] > 1 else record
         for record, folder in zip(records, folders, strict=True)
     ]
 

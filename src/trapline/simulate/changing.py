@@ -12,13 +12,14 @@ import itertools
 import math
 import time
 from bisect import bisect_right
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 import numpy as np
 
 from trapline.frontier import FAILED, FETCHED, Drained, Frontier, Outcome, Rescore, Rules, Visit, WaitUntil
 from trapline.frontier.layout import Array
+from trapline.progress import CountCallback
 from trapline.refresh import Policy, Refresher
 from trapline.refresh.live.agenda import Agenda, Turns
 from trapline.simulate.changing_web import ChangingWeb, Timing, Tour, response_s
@@ -67,7 +68,7 @@ def simulate_changing(
     seeds: Array | None = None,
     inputs: Mapping[str, Array] | None = None,
     seed: int = 0,
-    progress: Callable[[int, int], None] | None = None,
+    progress: CountCallback | None = None,
 ) -> ChangingCrawl:
     """Crawl for `web.until_s` seconds. `refresh` None: fetch every page once."""
     web.servers.check(web.graph)
@@ -147,7 +148,7 @@ class _Run:
         self._over = False
         self.seen = _Seen()
 
-    def until(self, until_s: float, progress: Callable[[int, int], None] | None) -> None:
+    def until(self, until_s: float, progress: CountCallback | None) -> None:
         now, reported = 0.0, 0
         while now <= until_s and not self._over:
             self._take_signals(now)

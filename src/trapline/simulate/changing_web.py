@@ -23,7 +23,7 @@ from trapline.graph import Graph
 from trapline.refresh import ReplayConditions, Trace, draw_world
 from trapline.refresh.core.layout import LEVELS, NORMAL, SUPER
 from trapline.refresh.replay.replay_world import Events, ReplayWorld
-from trapline.refresh.replay.trace import dealt, round_of
+from trapline.refresh.replay.trace import round_of, sampled_histories
 from trapline.rng import uniform
 from trapline.simulate.connections import FATE
 from trapline.simulate.servers import NO_LIMIT, Network, Servers, constant_servers
@@ -73,7 +73,7 @@ def changing_web(
         raise ConfigError(
             f"speed is {speed:g} and the duration is {until_s:g} s; both must be above 0, and the duration finite"
         )
-    changes = _repeated(dealt(trace, graph.pages, seed), trace, graph, until_s, speed)
+    changes = _repeated(sampled_histories(trace, graph.pages, seed), trace, graph, until_s, speed)
     level = _levels(graph.sites, conditions.levels, seed)
     # Sample the signals of all pages as if every site sent them, and keep those of the sites that do: so the level of
     # one site does not change the signals of the others.

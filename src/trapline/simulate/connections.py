@@ -14,7 +14,17 @@ from trapline.compiled.jit import b1, f8, helper, i8, prefetch, type_of, void
 from trapline.frontier.core import heap
 from trapline.frontier.core.kernels import advance, end_visit, take_report
 from trapline.frontier.core.visits import SLOT_BITS
-from trapline.frontier.layout import ENTRY, FAILED, FETCHED, REFUSED, Array, FrontierState, StateType, record
+from trapline.frontier.layout import (
+    ELSEWHERE,
+    ENTRY,
+    FAILED,
+    FETCHED,
+    REFUSED,
+    Array,
+    FrontierState,
+    StateType,
+    record,
+)
 from trapline.rng import uniform
 from trapline.simulate.link import SharedLink, new_link
 from trapline.simulate.link import start as start_transfer
@@ -57,6 +67,7 @@ CLOCK = record(
         ("seed", "i8"),
         # the crawl
         ("connections", "i8"),
+        ("partition", "i8"),  # its number, if pages have owners
         ("most", "i8"),  # number of pages to fetch
         ("fetched", "i8"),
         ("rows", "i8"),  # number of rows of the log
@@ -75,6 +86,11 @@ class GraphLinks(NamedTuple):
     offsets: Array
     targets: Array
     seeds: Array
+    owner: Array  # int32[pages]: the partition that owns each page; empty: the crawl owns all of them
+    own_links: Array  # int32: room for the links of one page, if there are owners
+
+
+NO_OWNERS = (np.zeros(0, np.int32), np.zeros(0, np.int32))
 
 
 class Costs(NamedTuple):
@@ -104,13 +120,13 @@ def new_connections(slots: int) -> tuple[Array, Array]:
     return np.zeros(slots, CONNECTION), np.zeros(slots, ENTRY)
 
 
-def _example() -> SimulatedWorld:
+def example_world() -> SimulatedWorld:
     one, whole = np.zeros(1), np.zeros(1, np.int32)
-    web, costs = GraphLinks(np.zeros(1, np.int64), whole, whole), Costs(one, one, one, whole, one, one)
+    web, costs = GraphLinks(np.zeros(1, np.int64), whole, whole, *NO_OWNERS), Costs(one, one, one, whole, one, one)
     return SimulatedWorld(web, costs, new_log(1), *new_connections(1), new_link(1.0, 1), np.zeros(1, CLOCK))
 
 
-WorldType = type_of(_example())
+WorldType = type_of(example_world())
 Floats = type_of(np.zeros(1))
 
 
@@ -215,6 +231,14 @@ def has_closed(w: SimulatedWorld, slot: int, site: int, over: bool) -> bool:
     return c.protocol == KEEP_ALIVE and not over and c.pause_s > of(w.costs.keep_alive_s, site)
 
 
+@helper(void(WorldType, i8, i8))
+def find_own_links(w: SimulatedWorld, first: int, last: int) -> None:
+    """Copy links `first` to `last` to `own_links`; a page that another partition owns becomes ELSEWHERE."""
+    for at in range(first, last):
+        target = w.web.targets[at]
+        w.web.own_links[at - first] = target if w.web.owner[target] == w.clock[0].partition else ELSEWHERE
+
+
 @helper(b1(StateType, WorldType, i8))
 def complete_page(s: FrontierState, w: SimulatedWorld, slot: int) -> bool:
     """Report a complete page, and continue the visit. False: the pool must grow before another call."""
@@ -227,7 +251,11 @@ def complete_page(s: FrontierState, w: SimulatedWorld, slot: int) -> bool:
     if connection.result != FAILED:  # the exact wait, not the difference of two times, which is rounded
         response_s = wait_s(w, visit.site, page, connection.at) + (c.now - connection.first_byte)
     first, last = w.web.offsets[page], w.web.offsets[page + 1]
-    if not take_report(s, slot, page, connection.result, response_s, w.web.targets[first:last], last - first):
+    links = w.web.targets[first:last]
+    if w.web.owner.size > 0:
+        find_own_links(w, first, last)
+        links = w.web.own_links[: last - first]
+    if not take_report(s, slot, page, connection.result, response_s, links, last - first):
         return False
     write_row(w, slot, page, visit.id)
     c.fetched += connection.result == FETCHED
@@ -257,9 +285,8 @@ def go_on(s: FrontierState, w: SimulatedWorld) -> bool:
     if connection.phase == PAGE_IN and not complete_page(s, w, slot):
         return False
     if connection.phase == ASK:
-        begin_page(
-            s, w, slot
-        )  # called only here, so that it is inlined into the loop: passing its arrays would take time
+        # Called only here, so that it is inlined into the loop: passing its arrays would take time
+        begin_page(s, w, slot)
     elif connection.phase == VISIT_OVER and not complete_visit(s, w, slot):
         return False
     c.pending = 0

@@ -7,7 +7,6 @@ docs/simulator.md defines what it computes, and tests/simulate/test_driver.py co
 
 import itertools
 import time
-from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -35,11 +34,13 @@ from trapline.frontier.layout import (
     resized,
 )
 from trapline.graph import Graph
+from trapline.progress import CountCallback
 from trapline.simulate import link
 from trapline.simulate.connections import (
     ASK,
     CLOCK,
     FIRST_BYTE,
+    NO_OWNERS,
     PAGE_IN,
     Costs,
     GraphLinks,
@@ -129,11 +130,10 @@ def set_out(s: FrontierState, w: SimulatedWorld) -> int:
     return 0
 
 
-@kernel(i8(i8, WorldType))
-def crawl(handle: int, w: SimulatedWorld) -> int:
+@helper(i8(StateType, WorldType))
+def crawl_on(s: FrontierState, w: SimulatedWorld) -> int:
     """Crawl, and return why the loop ended: 0 (`most` pages are fetched, or `stop` rows are written), DRAINED, WAIT
     (for ever), PAUSED (at `until`), RESCORE, or NEED_ROOM (the caller must make room and call again)."""
-    s: FrontierState = recall(handle)
     c = w.clock[0]
     if not c.seeded:
         if not discover(s, -1, w.web.seeds, w.web.seeds.size):
@@ -167,6 +167,11 @@ def crawl(handle: int, w: SimulatedWorld) -> int:
     return 0
 
 
+@kernel(i8(i8, WorldType))
+def crawl(handle: int, w: SimulatedWorld) -> int:
+    return crawl_on(recall(handle), w)
+
+
 @dataclass(frozen=True, slots=True)
 class Crawl:
     """What a simulated crawl did, and under which conditions."""
@@ -193,7 +198,8 @@ def prepare(
 ) -> Frontier:
     """Return a frontier with the sites, pages and addresses of the graph, in which no page is discovered yet."""
     frontier = Frontier(strategy, rules, seed)
-    frontier.reserve(graph.pages, graph.sites, int(graph.ips.max(initial=0)) + 1, connections)
+    # One page more: `Frontier.receive` needs a row for a linking page of another partition.
+    frontier.reserve(graph.pages + 1, graph.sites, int(graph.ips.max(initial=0)) + 1, connections)
     frontier.add_sites(graph.sites, 0.0, graph.ips)
     frontier.add_pages(graph.site, graph.dynamic)
     for name in strategy.page.inputs:
@@ -213,7 +219,7 @@ def simulate(
     most: int | None = None,
     inputs: dict[str, Array] | None = None,
     seed: int = 0,
-    progress: Callable[[int, int], None] | None = None,
+    progress: CountCallback | None = None,
 ) -> Crawl:
     """Crawl the graph in virtual time, from its home pages or from `seeds`. Calls `progress(pages fetched, most)` from
     time to time."""
@@ -274,7 +280,7 @@ def _world(
     connection, events = new_connections(slots)
     costs = Costs(*itertools.starmap(np.ascontiguousarray, values))
     return SimulatedWorld(
-        web=GraphLinks(graph.offsets, graph.targets, seeds),
+        web=GraphLinks(graph.offsets, graph.targets, seeds, *NO_OWNERS),
         costs=costs,
         log=new_log(graph.pages),
         connection=connection,
@@ -345,13 +351,20 @@ class Run:
         rows = int(self.world.clock[0].rows)
         return FetchLog(*(column[:rows] for column in self.world.log))
 
-    def until(self, goal: int, progress: Callable[[int, int], None] | None) -> int:
+    def keep_to_own(self, owner: Array, partition: int) -> None:
+        """Crawl as one partition of several: links to pages of other owners lead ELSEWHERE. `owner`: of every page."""
+        web = self.world.web
+        widest = int(np.diff(web.offsets).max(initial=0))
+        self.world = self.world._replace(web=web._replace(owner=owner, own_links=np.zeros(widest, np.int32)))
+        self.world.clock["partition"] = partition
+
+    def until(self, goal: int, progress: CountCallback | None) -> int:
         """Crawl until `goal` pages are fetched or the crawl cannot continue. Return the kernel's answer; 0: the goal is
         reached."""
         clock, answer = self.world.clock, 0
         clock["most"] = goal
         while answer in (0, RESCORE) and clock["fetched"][0] < goal:
-            self._make_room()
+            self.make_room()
             started = time.perf_counter()
             answer = self.frontier.run_kernel(crawl, self.world)
             self.wall_seconds += time.perf_counter() - started
@@ -361,7 +374,7 @@ class Run:
                 progress(int(clock["fetched"][0]), goal)
         return answer
 
-    def _make_room(self) -> None:
+    def make_room(self) -> None:
         """Enlarge the log if it is full: because of retries there can be more rows than pages."""
         clock, log = self.world.clock, self.world.log
         rows = int(clock["rows"][0])

@@ -34,9 +34,9 @@ def old_or_share(s: RankView, page: int, source: int, links: int, is_new: bool) 
 PAGE = PageRank(
     "historical-pagerank-parent",
     old_or_share,
-    columns=("history", "worth"),
+    columns=("history", "value"),
     inputs=("history",),
     constant=True,
-    hands_on="worth",
+    hands_on="value",
 )
 STRATEGY = Strategy("historical-pagerank-parent", PAGE, top_page.SITE)

@@ -2,17 +2,15 @@
 
 import math
 import os
-from collections.abc import Collection
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
-from click.core import ParameterSource
 
 from trapline.cli.options import scheduling
-from trapline.cli.options.scheduling import STRATEGY, settings_of
-from trapline.cli.options.sections import Many, Section
+from trapline.cli.options.scheduling import POLICIES, STRATEGY, STRATEGY_TEXT, settings_of
+from trapline.cli.options.sections import Many, Section, refuse
 from trapline.cli.options.simulated import QUALITY
 from trapline.cli.options.values import amount, count, rate, real, seconds, seed_urls, share
 from trapline.errors import ConfigError
@@ -29,7 +27,13 @@ STRATEGY_OF_A_CRAWL = "crawl-ability"
 CRAWL = Section(
     "Crawl",
     (
-        ("-o --output", "output", (_FOLDER, "DIR"), None, "Folder to create for the crawl."),
+        (
+            "-o --output",
+            "output",
+            (_FOLDER, "DIR"),
+            None,
+            "Folder to create for the crawl. [required, unless --resume is given]",
+        ),
         (
             "--resume",
             "resume",
@@ -80,7 +84,7 @@ REFRESH = Section(
             "refresh_policy",
             (str, "NAME"),
             "residual-life",
-            "Policy that chooses the page to refresh, see docs/refresh.md.",
+            f"Policy that chooses the page to refresh: {POLICIES}; see docs/refresh.md. [residual-life]",
         ),
         (
             "--refresh-option",
@@ -101,7 +105,7 @@ REFRESH = Section(
             "refresh_price",
             real(),
             None,
-            "Refetch pages of at least this value before new pages; see `explain`. [by share]",
+            "Refetch pages of at least this value first; `trapline explain` shows values. [by share]",
         ),
         (
             "--refresh-rate",
@@ -116,15 +120,24 @@ NETWORK = Section(
     "Network",
     (
         ("--pause", "pause_s", seconds(), None, "Pause between two pages of a visit. [1 s, or --delay if less]"),
-        ("--http", "http", (click.Choice(("1.0", "1.1", "pipelining")), "VERSION"), "1.1", "HTTP version: 1.0, 1.1 or pipelining."),
-        ("--bandwidth", "bandwidth", rate(), None, "Bytes per second of the whole crawl (B in the papers). [unlimited]"),
-        ("--site-bandwidth", "site_bandwidth", rate(), None, "Bytes per second from one site. [unlimited]"),
+        (
+            "--http", "http", (click.Choice(("1.0", "1.1", "pipelining")), "VERSION"), "1.1",
+            "HTTP version: 1.0, 1.1 or pipelining.",
+        ),
+        (
+            "--bandwidth", "bandwidth", rate(), None,
+            "Bytes or bits per second, of the whole crawl: 20kB, 1Mbit (B in the papers). [unlimited]",
+        ),
+        ("--site-bandwidth", "site_bandwidth", rate(), None, "Bytes or bits per second from one site. [unlimited]"),
         ("--timeout", "total_s", seconds(0.1), 120.0, "Time limit for one page."),
         ("--max-body", "body_bytes", amount(), 10 * 2**20, "Cut bodies at this number of bytes. [10 MiB]"),
         ("--max-failed-visits", "abandon", count(1), 5, "Abandon a site after this many failed visits in a row."),
         ("--contact", "contact", (str, "URL"), "", "URL that tells site owners who you are; added to the user agent."),
         ("--hosts", "hosts_file", (_FILE, "FILE"), None, "Hosts file, in the format of /etc/hosts."),
-        ("--nameserver", "nameservers", Many("ADDRESS"), (), "DNS server to use. Repeatable."),
+        (
+            "--nameserver", "nameservers", Many("ADDRESS"), (),
+            "IP address of a DNS server to use, such as 9.9.9.9. Repeatable. [those of the system]",
+        ),
         ("--allow-private", "allow_private", None, False, "Also connect to loopback and private addresses."),
         ("--insecure", "insecure", None, False, "Accept any TLS certificate."),
     ),
@@ -139,7 +152,7 @@ SHOWN = Section(
     ),
 )
 _LIVE_QUALITY = QUALITY.with_defaults(quality="opic").with_texts(
-    quality="Source of page quality: opic, zipf, FILE or MODULE:FUNCTION. [opic]",
+    quality="Source of page quality: opic, zipf, a FILE of values, or MODULE:FUNCTION. [opic]",
     history="Old crawl for historical-* strategies: its folder, a graph, or a file of values.",
 )  # fmt: skip
 _LIVE_RULES = tuple(
@@ -153,7 +166,7 @@ _LIVE_RULES = tuple(
 _POLITENESS, _LIMITS, *_OTHER_RULES = _LIVE_RULES
 SECTIONS = (
     CRAWL,
-    STRATEGY.with_defaults(strategy=STRATEGY_OF_A_CRAWL),
+    STRATEGY.with_defaults(strategy=STRATEGY_OF_A_CRAWL).with_texts(strategy=STRATEGY_TEXT),
     _LIVE_QUALITY,
     SCOPE,
     REFRESH,
@@ -220,10 +233,10 @@ def _refresh(given: dict[str, Any]) -> "RefreshOptions | None":
     from trapline.refresh.policy import policy_named
 
     if not given["refresh"] and not given["continuous"]:
-        _refuse(REFRESH.fields, "has no effect without refreshing; also give --refresh or --continuous")
+        refuse(REFRESH.fields, "has no effect without refreshing; also give --refresh or --continuous")
         return None
     if given["refresh_price"] is not None:
-        _refuse(("refresh_share",), "and --refresh-price exclude each other; give only one of them")
+        refuse(("refresh_share",), "and --refresh-price exclude each other; give only one of them")
     typed = settings_of(given["refresh_policy"], given["refresh_settings"])
     policy = policy_named(given["refresh_policy"]).with_options(**typed)  # raises ConfigError for unknown names
     rate = given["refresh_rate"]
@@ -239,20 +252,13 @@ def _refresh(given: dict[str, Any]) -> "RefreshOptions | None":
     )
 
 
-def _refuse(fields: Collection[str], why: str) -> None:
-    """Raise `ConfigError` if the user typed one of these options."""
-    context = click.get_current_context()
-    for param in context.command.params:
-        if param.name in fields and context.get_parameter_source(param.name) is ParameterSource.COMMANDLINE:
-            raise ConfigError(f"{param.opts[-1]} {why}")
-
-
 def _rules(rule_options: dict[str, Any], http: str) -> "Rules":
     from trapline.frontier import Rules
 
-    if not rule_options["batch"] and (rule_options["batch_ahead"] or rule_options["batch_least_active"]):
-        raise ConfigError("--batch-ahead and --batch-min-active have no effect without batches; also give --batch")
+    scheduling.check_partners(rule_options)
     given = {field: value for field, value in rule_options.items() if value is not None}
     if http == "1.0":
+        if given["per_connection"] != 1:
+            refuse(("per_connection",), "has no effect with --http 1.0, which fetches one page per visit; omit it")
         given["per_connection"] = 1
     return Rules(**given, pipelining=http == "pipelining")

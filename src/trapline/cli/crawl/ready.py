@@ -10,7 +10,7 @@ import click
 from click.core import ParameterSource
 
 from trapline.cli.crawl.options import GOALS, SHOWN
-from trapline.cli.options.scheduling import Chosen, files_of
+from trapline.cli.options.scheduling import Chosen, check_history_used, files_of
 from trapline.cli.terminal.progress import (
     Progress,
     compile_kernels,
@@ -36,7 +36,9 @@ def prepared_new(options: "CrawlOptions", folder: Path) -> "Prepared":
 
     with Progress("looking up the seeds", plain_every_s=math.inf) as progress:  # takes a few seconds at most
         progress.update(0, len(options.seeds))
-        return prepare_new(options, folder)
+        prepared = prepare_new(options, folder)
+    check_history_used([prepared.strategy])
+    return prepared
 
 
 def note(notes: Iterable[str], quiet: bool) -> None:

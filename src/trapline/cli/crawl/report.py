@@ -17,6 +17,7 @@ _MOST_JUDGED = 1_000_000
 @click.option(
     "-o",
     "--output",
+    "output",
     type=click.Path(path_type=Path),
     metavar="FILE",
     help="File to write.  [default: DIR/report.html; for several crawls ./report.html]",

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import click
 from click.core import ParameterSource
 
-from trapline.cli.options.sections import Section
+from trapline.cli.options.sections import Section, refuse
 from trapline.cli.options.values import count, seconds
 from trapline.errors import ConfigError
 from trapline.parallel import MOST_PROCESSES
@@ -123,8 +123,8 @@ class PartitionOptions:
             raise ConfigError(
                 "--suffixes has an effect only with --partition suffix; also give that, or omit --suffixes"
             )
-        if self.filter_policy == "popular" and not self.filter_size:
-            raise ConfigError("--filter-policy popular has no effect without a filter; also give --filter, or omit it")
+        if not self.filter_size and self.filter_policy in ("lru", "popular"):
+            refuse(("filter_policy",), "has no effect without a filter; also give --filter, or omit it")
         self._check_mode()
 
     def _check_mode(self) -> None:

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from trapline.cli.options.sections import Section
+from trapline.cli.options.sections import Section, refuse
 from trapline.cli.options.values import count, seconds, share
 from trapline.errors import ConfigError, InvariantError
 
@@ -131,12 +131,20 @@ def defaults() -> dict[str, Any]:
     return {field: default for section in SECTIONS for _, field, _, default, _ in section.rows}
 
 
+def check_partners(choices: dict[str, Any]) -> None:
+    """Refuse options that have no effect without another option."""
+    if not choices["batch"] and (choices["batch_ahead"] or choices["batch_least_active"]):
+        raise ConfigError("--batch-ahead and --batch-min-active have no effect without batches; also give --batch")
+    # A default may be typed: the settings that a report prints contain it.
+    if not choices["small_site_pages"] and choices["small_site_delay_s"] != defaults()["small_site_delay_s"]:
+        refuse(("small_site_delay_s",), "has no effect without small sites; also give --small-site-pages")
+
+
 def rules_of(choices: dict[str, Any], protocol: str, page_seconds: float | None) -> "Rules":
     """Return the chosen rules, for crawls in simulated time. `page_seconds`: time of every page, if all take the same time."""
     from trapline.frontier import Rules
 
-    if not choices["batch"] and (choices["batch_ahead"] or choices["batch_least_active"]):
-        raise ConfigError("--batch-ahead and --batch-min-active have no effect without batches; also give --batch")
+    check_partners(choices)
     # With constant servers, the first estimate of a site's times is the true one: connecting takes no time, and every page takes
     # `page_seconds`. Otherwise a site would look better or worse than others only because it was visited.
     first = {} if page_seconds is None else {"first_connection_s": 0.0, "first_response_s": page_seconds}
@@ -172,6 +180,24 @@ def settings_of(policy: str, typed: Sequence[str], of_others: bool = False) -> d
 
 # ---- Strategies.
 
+# Names are repeated here because importing strategies and policies would load numba for --help. A test compares them.
+STRATEGIES = (
+    "backlink-count, batch-pagerank, breadth-first, breadth-first-turn, crawl-ability, crawl-ability-and-delay,"
+    " crawl-ability-diminishing, depth, historical-pagerank-omniscient, historical-pagerank-parent, historical-pagerank-random,"
+    " historical-pagerank-zero, larger-sites-first, omniscient, opic, partial-pagerank, performance, performance-and-delay,"
+    " quality, random, random-sites"
+)
+PAGE_RANKS = (
+    "backlink-count, batch-pagerank, depth, fifo, historical-pagerank-omniscient, historical-pagerank-parent,"
+    " historical-pagerank-random, historical-pagerank-zero, omniscient, opic, partial-pagerank, quality, random"
+)
+SITE_RANKS = (
+    "crawl-ability, crawl-ability-and-delay, crawl-ability-diminishing, fifo, fifo-turn, larger-sites-first, performance,"
+    " performance-and-delay, random, top-page"
+)
+POLICIES = "azar, cgm, lambda-crawl, ncis, nutch, proportional, residual-life, uniform, xu"
+STRATEGY_TEXT = f"Strategy: {STRATEGIES}; a pair of ranks PAGE+SITE; or a Python file (.py)."
+
 STRATEGY = Section(
     "Strategy",
     (
@@ -180,10 +206,22 @@ STRATEGY = Section(
             "strategy",
             (str, "NAME"),
             None,
-            "Name of a strategy, a pair of ranks PAGE+SITE, or a Python file.",
+            f"{STRATEGY_TEXT} [required, unless --page-rank and --site-rank are given]",
         ),
-        ("--page-rank", "page_rank", (str, "NAME"), None, "Page rank to use instead of the strategy's own."),
-        ("--site-rank", "site_rank", (str, "NAME"), None, "Site rank to use instead of the strategy's own."),
+        (
+            "--page-rank",
+            "page_rank",
+            (str, "NAME"),
+            None,
+            f"Page rank to use instead of the strategy's own: {PAGE_RANKS}.",
+        ),
+        (
+            "--site-rank",
+            "site_rank",
+            (str, "NAME"),
+            None,
+            f"Site rank to use instead of the strategy's own: {SITE_RANKS}.",
+        ),
     ),
 )
 
@@ -256,6 +294,13 @@ def ready(chosen: Chosen, quality: str, history: bool) -> Chosen:
         strategy = with_quality(chosen.strategy, quality)
         check_inputs(strategy, quality != "opic", history)
     return replace(chosen, strategy=strategy)
+
+
+def check_history_used(chosen: Sequence["Strategy"]) -> None:
+    """Refuse an old crawl that none of the strategies uses."""
+    if not any(name.startswith("history") for strategy in chosen for name in strategy.page.inputs):
+        names = ", ".join(strategy.name for strategy in chosen)
+        refuse(("history",), f"has no effect with {names}; omit it, or choose a historical-* strategy")
 
 
 def named_strategies(quality: str, history: bool) -> list[str]:

@@ -4,14 +4,19 @@ Some commands have forty options. Nobody finds an option in one list of forty, a
 """
 
 import shlex
-from collections.abc import Callable, Iterator, Mapping, Sequence
+import textwrap
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import wraps
 from typing import Any
 
 import click
+from click.core import ParameterSource
 
-from trapline.cli.options.values import Number
+from trapline.cli.options.values import Listed, Number
+from trapline.errors import ConfigError
+
+_LEAST_TEXT = 10  # characters of help per line, even in a narrow terminal
 
 Command = Callable[..., Any]
 Decorator = Callable[[Command], Command]
@@ -43,8 +48,17 @@ class SectionedCommand(click.Command):
         widest = max(len(flag) for rows in sections.values() for flag, _ in rows)
         for name, rows in sections.items():
             with formatter.section(name):
-                # Equal widths align the columns of all sections.
-                formatter.write_dl([(f"{flag:{widest}}", text) for flag, text in rows], col_max=widest)
+                for flag, text in rows:
+                    formatter.write(_row(f"{'':{formatter.current_indent}}{flag:{widest}}  ", text, formatter.width))
+
+
+def _row(first: str, text: str, width: int) -> str:
+    """Return an option and its text in two columns. Unlike click, this keeps names such as crawl-ability on one line."""
+    width = max(width, len(first) + _LEAST_TEXT)
+    return (
+        textwrap.fill(text, width, initial_indent=first, subsequent_indent=" " * len(first), break_on_hyphens=False)
+        + "\n"
+    )
 
 
 REQUIRED = object()
@@ -77,6 +91,11 @@ class Section:
 
     def with_texts(self, **changes: str) -> "Section":
         return self._changed({4: changes})
+
+    def listed(self, *fields: str) -> "Section":
+        """Return the section with these fields as lists of values, separated by commas: N becomes N,..."""
+        kinds = {field: _list_of(kind) for _, field, kind, *_ in self.rows if field in fields}
+        return self._changed({2: kinds})
 
     def without(self, *fields: str) -> "Section":
         """Return the section without these fields, for a command in which they would have no effect."""
@@ -116,6 +135,11 @@ class Section:
         return command
 
 
+def _list_of(kind: Any) -> tuple[Listed, str]:
+    one, metavar = kind if isinstance(kind, tuple) else (kind, kind.name.upper())
+    return Listed(one), f"{metavar},..."
+
+
 def _typed(kind: Any, value: Any) -> str:
     kind = kind[0] if isinstance(kind, tuple) else kind
     return kind.typed(value) if isinstance(kind, Number) else shlex.quote(str(value))
@@ -124,7 +148,7 @@ def _typed(kind: Any, value: Any) -> str:
 def _shown(kind: Any, default: Any) -> str:
     if default in (None, (), "", REQUIRED) or isinstance(default, bool):
         return ""
-    return f" [{kind.shown(default) if isinstance(kind, Number) else default}]"
+    return f" [{kind.shown(default) if isinstance(kind, Number | Listed) else default}]"
 
 
 def bundled(name: str, make: Callable[..., Any], *sections: Section) -> Decorator:
@@ -143,3 +167,11 @@ def bundled(name: str, make: Callable[..., Any], *sections: Section) -> Decorato
         return bundle
 
     return decorate
+
+
+def refuse(fields: Collection[str], why: str) -> None:
+    """Raise `ConfigError` if the user typed one of these options, which would have no effect. Outside a command nothing is typed."""
+    context = click.get_current_context(silent=True)
+    for param in context.command.params if context else ():
+        if param.name in fields and context and context.get_parameter_source(param.name) is ParameterSource.COMMANDLINE:
+            raise ConfigError(f"{param.opts[-1]} {why}")

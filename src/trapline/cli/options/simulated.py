@@ -5,16 +5,19 @@ that do not need the graph are made here, before anything that takes long.
 """
 
 import math
+import re
 import textwrap
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field, replace
+from itertools import product
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from trapline.cli.options import scheduling
-from trapline.cli.options.sections import Decorator, Section, bundled
-from trapline.cli.options.values import count, rate, seconds, share
+from trapline.cli.options.sections import Decorator, Section, bundled, refuse
+from trapline.cli.options.values import Number, count, rate, seconds, share
 from trapline.errors import ConfigError
 from trapline.units import byte_rate
 
@@ -123,6 +126,11 @@ class WebOptions:
             raise ConfigError(
                 f"--page-seconds has no effect with --servers {self.servers}; omit it, or give --servers constant"
             )
+        # Defaults may be typed: the settings that a report prints contain them.
+        if self.bandwidth in (None, UNLIMITED) and self.bandwidth_per != "link":
+            refuse(("bandwidth_per",), "has no effect without a limit; also give --bandwidth")
+        if not (self.failed or self.refused) and self.timeout_s != 30.0:
+            refuse(("timeout_s",), "has no effect if no fetch fails; also give --failed or --refused")
 
     @property
     def model(self) -> str:
@@ -205,7 +213,7 @@ QUALITY = Section(
             "quality",
             (str, "NAME"),
             "pagerank",
-            "Source of page quality: zipf, opic, FILE or MODULE:FUNCTION. [pagerank]",
+            "Source of page quality: pagerank, zipf, opic, FILE or MODULE:FUNCTION. [pagerank]",
         ),
         (
             "--history",
@@ -260,6 +268,10 @@ class CrawlConditions:
         """
         values = self.parameters()
         return {flag: value for section in SECTIONS for flag, value in section.typed(values)}
+
+    def for_reference(self) -> "CrawlConditions":
+        """Return the conditions of the crawl that the speed-up is relative to: one connection with unlimited bandwidth."""
+        return replace(self, connections=1, world=replace(self.world, bandwidth=None, bandwidth_per="link"))
 
     def summary(self) -> str:
         """Return the main conditions of a crawl in one line.
@@ -319,6 +331,75 @@ def _taken(given: dict[str, Any], sections: tuple[Section, ...]) -> dict[str, An
 
 
 SECTIONS = (CRAWL, QUALITY, *scheduling.SECTIONS, *WEB_SECTIONS)
+
+
+# ---- Sweeps: crawls under several conditions, from lists of values.
+
+_SYMBOLS = {"connections": "r = ", "bandwidth": "B = ", "delay_s": "w = ", "per_connection": "k = ", "protocol": ""}
+SWEPT = tuple(_SYMBOLS)
+"""Fields that can be lists: those that the papers vary."""
+SWEEP_SECTIONS = tuple(section.listed(*SWEPT) for section in SECTIONS)
+_ROWS = {field: (flags.split()[-1], kind) for section in SECTIONS for flags, field, kind, *_ in section.rows}
+
+
+@dataclass(frozen=True, slots=True)
+class Variant:
+    """The conditions of one crawl of a sweep, and what they have different from the others."""
+
+    conditions: CrawlConditions
+    values: dict[str, str] = field(default_factory=dict)  # by option
+    label: str = ""
+
+
+def _variants(**given: Any) -> list[Variant]:
+    """Return the conditions for each combination of the listed values; the first list varies most slowly."""
+    lists = {name: given[name] or (None,) for name in SWEPT}  # None: not given, and without a default
+    swept = [name for name, values in lists.items() if len(values) > 1]
+    return [_variant({**given, **dict(zip(lists, values, strict=True))}, swept) for values in product(*lists.values())]
+
+
+def _variant(given: dict[str, Any], swept: list[str]) -> Variant:
+    texts = {name: _text(name, given[name]) for name in swept}
+    values = {_ROWS[name][0].removeprefix("--"): text for name, text in texts.items()}
+    return Variant(_conditions(**given), values, ", ".join(_SYMBOLS[name] + text for name, text in texts.items()))
+
+
+def _text(name: str, value: Any) -> str:
+    kind = _ROWS[name][1]
+    return kind.typed(value) if isinstance(kind, Number) else str(value)
+
+
+def common_summary(variants: Sequence[Variant]) -> str:
+    """Return the summary of the conditions, with all values of those that differ.
+
+    >>> from trapline.frontier import Rules
+    >>> common_summary([Variant(CrawlConditions(Rules(), connections=n)) for n in (1, 64)])
+    'r = 1 connection | 64 connections, w = 15 s, k = 1; B unlimited, measured servers, keep-alive'
+    """
+    parts = [re.split("([,;] )", variant.conditions.summary()) for variant in variants]
+    return "".join(_either(list(dict.fromkeys(texts))) for texts in zip(*parts, strict=True))
+
+
+def _either(texts: list[str]) -> str:
+    """
+    >>> _either(["B = 2 kB/s", "B = 20 kB/s"])
+    'B = 2 kB/s | 20 kB/s'
+    """
+    symbol, equals, _ = texts[0].partition(" = ")
+    same = equals and all(text.startswith(symbol + equals) for text in texts)
+    return " | ".join([texts[0], *(text.removeprefix(symbol + equals) if same else text for text in texts[1:])])
+
+
+def common_options(variants: Sequence[Variant]) -> dict[str, str]:
+    """Return all conditions as a user could type them, with lists of those that differ."""
+    every = [variant.conditions.options() for variant in variants]
+    flags = dict.fromkeys(flag for options in every for flag in options)
+    return {flag: ",".join(dict.fromkeys(options.get(flag, "") for options in every)) for flag in flags}
+
+
+def sweep_options() -> Decorator:
+    """Return a decorator that passes the conditions of a command as its argument `variants`, from options that may be lists."""
+    return bundled("variants", _variants, *SWEEP_SECTIONS)
 
 
 def condition_options(*sections: Section) -> Decorator:

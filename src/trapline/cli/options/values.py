@@ -143,6 +143,24 @@ def _what(kind: str, words: Mapping[str, Any] | None, examples: str) -> str:
     return f"{kind} ({''.join(f'{word}, ' for word in words or ())}{examples})"
 
 
+class Listed(click.ParamType[Any]):
+    """Values of another type, separated by commas. The result is a tuple, also of a single value."""
+
+    def __init__(self, kind: click.ParamType[Any]) -> None:
+        self.kind, self.name = kind, kind.name
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        if isinstance(value, tuple):
+            return value
+        if not isinstance(value, str):
+            return (value,)
+        return tuple(dict.fromkeys(self.kind.convert(item.strip(), param, ctx) for item in value.split(",")))
+
+    def shown(self, value: Any) -> str:
+        """Return a value as the help shows a default."""
+        return self.kind.shown(value) if isinstance(self.kind, Number) else f"{value}"
+
+
 # ---- Names with a share each, as an option: `reset=1%,silent=0.5%`. This part does not know which names are valid.
 
 

@@ -66,7 +66,7 @@ _GRAPH = Section(
             "ids_per_site",
             count(1),
             None,
-            "Consecutive page numbers per site, for graphs without URLs.",
+            "Number of consecutive page numbers per site, for graphs without URLs. [all pages are one site]",
         ),
     ),
 )

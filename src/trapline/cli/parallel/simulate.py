@@ -9,7 +9,7 @@ import click
 
 from trapline.cli.options.partitions import DYNAMIC, FIREWALL, INDEPENDENT, PartitionOptions
 from trapline.cli.options.partitions import SECTIONS as PARTITIONING
-from trapline.cli.options.scheduling import STRATEGY, Chosen, chosen_by, ready
+from trapline.cli.options.scheduling import STRATEGY, STRATEGY_TEXT, Chosen, check_history_used, chosen_by, ready
 from trapline.cli.options.sections import Section, SectionedCommand, bundled
 from trapline.cli.options.simulated import SECTIONS, CrawlConditions, condition_options
 from trapline.cli.simulate.arena import Arena, opened
@@ -31,7 +31,7 @@ _DEFAULT = "backlink-count"  # the order of the paper
 # Without --speed-up and --rescore: these exist only in a crawl of one process.
 _CONDITIONS = tuple(
     section.without("speed_up", "rescore").with_texts(
-        quality="Quality for strategies that use it: zipf, opic, FILE or MODULE:FUNCTION. [pagerank]"
+        quality="Quality for strategies that use it: pagerank, zipf, opic, a FILE of values, or MODULE:FUNCTION. [pagerank]"
     )
     for section in SECTIONS
 )
@@ -43,7 +43,7 @@ _OUTPUT = Section(
 @click.command(cls=SectionedCommand)
 @click.argument("graph", type=click.Path(path_type=Path, exists=True))
 @bundled("options", PartitionOptions, *PARTITIONING)
-@STRATEGY
+@STRATEGY.with_texts(strategy=f"{STRATEGY_TEXT} [{_DEFAULT}]")
 @condition_options(*_CONDITIONS)
 @_OUTPUT
 def simulate(
@@ -58,7 +58,7 @@ def simulate(
     """Crawl GRAPH with n partitions in simulated time; measure coverage, overlap, quality and communication.
 
     Each partition is a crawler with --connections connections and the whole --bandwidth. A TIME is in seconds or has a unit: 250ms,
-    2min, 1h. Defaults are in brackets; the default strategy is backlink-count. --top sets
+    2min, 1h. Defaults are in brackets. --top sets
     which pages count as the best in the result; --quality sets what the strategy sees.
     """
     if json_file and json_file != _STDOUT:
@@ -86,8 +86,7 @@ def _check_conditions(given: CrawlConditions, chosen: Chosen) -> None:
         raise ConfigError(
             f"--quality {given.quality}: {chosen.name} does not use quality; omit it (--top sets the quality of the result)"
         )
-    if given.history is not None and not any(name.startswith("history") for name in inputs):
-        raise ConfigError(f"--history {given.history}: {chosen.name} does not use an old crawl; omit it")
+    check_history_used([chosen.strategy])
 
 
 def _crawled(arena: Arena, chosen: Chosen, options: PartitionOptions) -> "tuple[ParallelRecord, dict[str, Any]]":

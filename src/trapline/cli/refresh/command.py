@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 from trapline.cli.lazy import Lazy, LazyGroup
+from trapline.cli.options.scheduling import POLICIES
 from trapline.cli.options.sections import Many, Section, SectionedCommand, bundled
 from trapline.cli.options.values import count, real, seconds, share
 from trapline.cli.refresh.replay_options import ReplayOptions, capacities, policies, read_trace
@@ -23,7 +24,13 @@ _FILE = click.Path(path_type=Path)
 _WHAT = Section(
     "What to compare",
     (
-        ("--policy", "policy", (str, "P[,P...]"), "residual-life", "Names of the policies to replay, or all."),
+        (
+            "--policy",
+            "policy",
+            (str, "P[,P...]"),
+            "residual-life",
+            f"Policies to replay: {POLICIES}, or all. [residual-life]",
+        ),
         ("--capacity", "capacity", (str, "C[,C...]"), "0.1", "Fetches per update of the trace: 0.1 or 10%."),
         (
             "--level",
@@ -46,8 +53,14 @@ _WORLD = Section(
     "The world",
     (
         ("--accesses", "accesses", count(1), 20_000, "Total number of accesses."),
-        ("--zipf", "zipf", real(10.0), 0.85, "Skew of accesses over pages."),
-        ("--zipf-time", "zipf_time", real(10.0), 0.0, "Skew of accesses over cycles; 0: Poisson."),
+        ("--zipf", "zipf", real(10.0), 0.85, "Skew of accesses over pages: exponent of Zipf's law; 0: uniform."),
+        (
+            "--zipf-time",
+            "zipf_time",
+            real(10.0),
+            0.0,
+            "Skew of accesses over cycles: exponent of Zipf's law; 0: Poisson arrivals.",
+        ),
         ("--precision", "precision", share(), 1.0, "Share of signals that announce a real update."),
         ("--recall", "recall", share(), 1.0, "Share of updates that are signalled."),
         (
@@ -70,7 +83,7 @@ _WORLD = Section(
             "calibrated",
             None,
             False,
-            "Publish scheduled times with the schedule's precision instead of p = 1.",
+            "Publish scheduled times with the schedule's precision as their probability, instead of 1.",
         ),
         ("--cycle", "cycle_s", seconds(1.0), 1800.0, "Length of a cycle."),
         ("--warm-up", "warm_up", share(), 0.2, "Share of the time that passes before measuring starts."),
@@ -135,7 +148,7 @@ def replay(trace: str, options: ReplayOptions, json_file: Path | None, plot_file
 
     TRACE is a file or folder (see docs/refresh.md), or a random trace: poisson:PAGES:UPDATES[:DAYS] or bursty:PAGES:UPDATES[:DAYS].
     Freshness is measured at accesses: the share that finds an up-to-date copy (binary), and the mean of a corrected
-    Eq. 3 of Xu et al. A SHARE is 0.05 or 5%. Defaults are in brackets.
+    Eq. 3 of Xu et al. A TIME is in seconds or has a unit: 2min, 1h. A SHARE is 0.05 or 5%. Defaults are in brackets.
     """
     check_outputs(json_file, plot_file)
     found = run_all(trace, options)

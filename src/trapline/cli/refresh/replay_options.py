@@ -4,6 +4,7 @@ from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from trapline.cli.options.sections import refuse
 from trapline.cli.options.values import DRAWN
 from trapline.errors import ConfigError
 
@@ -38,6 +39,19 @@ class ReplayOptions:
     eq3: str
     eq3_weight: str
     t0_s: float
+
+    def __post_init__(self) -> None:
+        levels = {name for text in self.level for name in _levels(text)}
+        if not levels & {"smart", "super"}:
+            refuse(("precision", "recall"), "has no effect if no provider sends signals; also give --level smart")
+        if "super" not in levels:
+            fields = ("schedule_precision", "schedule_errors", "calibrated")
+            refuse(fields, "has no effect if no provider has a schedule; also give --level super")
+        if self.schedule_precision == 1.0:
+            refuse(
+                ("schedule_errors", "calibrated"),
+                "has no effect on a schedule without errors; also give a --schedule-precision below 1",
+            )
 
     def conditions(self, level: str) -> "ReplayConditions":
         from trapline.refresh import Measure, ReplayConditions

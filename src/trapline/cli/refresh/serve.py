@@ -103,7 +103,13 @@ WHERE = Section(
             "Address and port to listen on; port 0: any free port.",
         ),
         ("--public-url", "public_url", (str, "URL"), "", "Public URL of this endpoint; needed for WebSub."),
-        ("--proxy", "proxy", (str, "ADDRESS"), "", "Address of a reverse proxy whose X-Forwarded-For is trusted."),
+        (
+            "--proxy",
+            "proxy",
+            (str, "ADDRESS"),
+            "",
+            "IP address of a reverse proxy whose X-Forwarded-For is trusted. [none]",
+        ),
         (
             "--keep",
             "keep_s",
@@ -132,7 +138,13 @@ WHO = Section(
         ),
         ("--insecure", "insecure", None, False, "Accept any TLS certificate."),
         ("--hosts", "hosts_file", _FILE, None, "Hosts file, in the format of /etc/hosts."),
-        ("--nameserver", "nameservers", Many("ADDRESS"), (), "DNS server to use. Repeatable."),
+        (
+            "--nameserver",
+            "nameservers",
+            Many("ADDRESS"),
+            (),
+            "IP address of a DNS server to use, such as 9.9.9.9. Repeatable. [those of the system]",
+        ),
     ),
 )
 OUTPUT = Section("Output", (("--json", "as_json", None, False, "Print JSON: one line at the start, one at the end."),))
@@ -163,7 +175,7 @@ class ServeOptions:
             self.allow_private,
             self.insecure,
             _token(self.token_file),
-            self.proxy,
+            _proxy(self.proxy),
             rates=rated.rates(),
             keep_s=self.keep_s,
             hosts=read_hosts(self.hosts_file) if self.hosts_file else {},
@@ -288,6 +300,20 @@ def _host_port(listen: str) -> tuple[str, int]:
     if not (colon and host and port.isascii() and port.isdigit() and int(port) < 65_536):
         raise ConfigError(f"--listen {listen}: not HOST:PORT; give an address such as 127.0.0.1:8642")
     return host.strip("[]"), int(port)
+
+
+def _proxy(address: str) -> str:
+    """Return the address of the proxy; raise `ConfigError` if no request could come from it."""
+    from ipaddress import ip_address
+
+    if address:
+        try:
+            ip_address(address)
+        except ValueError:
+            raise ConfigError(
+                f"--proxy {address}: not an IP address; give one such as 127.0.0.1, not a name or URL"
+            ) from None
+    return address
 
 
 def _public(url: str, allow_private: bool) -> str:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from trapline.cli.options.sections import refuse
 from trapline.cli.options.values import seconds
 from trapline.cli.refresh.serve import sites_of
 from trapline.errors import ConfigError
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
 
 _TOPIC_BYTES = 1024 * 1024
 _LOOK_S = 0.2
+_FETCHING = ("allow_private", "insecure", "hosts_file", "wait_s")  # options that only a new subscription uses
 _FILE = click.Path(path_type=Path)
 _HOSTS = click.Path(path_type=Path, exists=True, dir_okay=False)
 
@@ -48,6 +50,10 @@ def subscribe(
     """
     from trapline.signals.websub.subscriptions import Subscriptions
 
+    if url is None:
+        refuse(("leave", *_FETCHING), "has no effect without a URL; also give the URL of a page or feed")
+    if leave:
+        refuse(_FETCHING, "has no effect with --leave, which fetches nothing and does not wait; omit it")
     sites_of(folder)  # raises ConfigError if the folder does not hold a crawl
     subscriptions = Subscriptions(folder)
     try:

@@ -29,7 +29,10 @@ _WHAT = Section(
     (
         ("--experiment", "experiment", (str, "N[,N...]"), "1,2,3,4,5,6", "Numbers of the experiments to run."),
         ("--graph", "graph", Many("PATH"), (), "Graph to use instead of a generated web. Repeatable."),
-        ("--ids-per-site", "ids_per_site", count(1), None, "Consecutive page numbers per site, for graphs without URLs."),
+        (
+            "--ids-per-site", "ids_per_site", count(1), None,
+            "Number of consecutive page numbers per site, for graphs without URLs. [all pages are one site]",
+        ),
         ("--pages", "pages", count(_LEAST_PAGES), None, "Number of pages of the generated web. [200000; with --quick 20000]"),
         ("--draws", "draws", count(2, 1000), None, "Number of random draws of the seeds. [3]"),
         ("--quick", "quick", None, False, "Use a smaller web and fewer settings."),
@@ -38,7 +41,13 @@ _WHAT = Section(
 _OUTPUT = Section(
     "Output",
     (
-        ("--plots", "folder", (_PATH, "DIR"), None, "Folder for one plot per experiment: DIR/cho-1.png."),
+        (
+            "-o --output",
+            "folder",
+            (_PATH, "DIR"),
+            None,
+            "Folder for one plot per experiment: DIR/cho-1.png. [no plots]",
+        ),
         (
             "--json",
             "json_file",
@@ -87,7 +96,7 @@ def cho(options: ChoOptions, folder: Path | None, json_file: Path | None) -> Non
     Simulates up to 64 partitions of a graph. Each starts from five random pages, and everything is repeated --draws times. Judges every
     claim of the paper by the 95 % interval over these repetitions. See docs/reproduce-cho.md.
     """
-    check_outputs("--plots", folder, "cho-1.png", json_file)
+    check_outputs(folder, "cho-1.png", json_file)
     compile_kernels()
     found = [_reproduced(web, options) for web in _webs(options)]
     put_out(found, show, json_file, lambda: _for_machines(found, options))

@@ -16,13 +16,15 @@ STDOUT = Path("-")
 Found = TypeVar("Found")
 
 
-def check_outputs(flag: str, folder: Path | None, picture: str, json_file: Path | None) -> None:
-    """Check the outputs before anything that takes long. `flag`: the option of the folder; `picture`: one file that will be in it."""
+def check_outputs(folder: Path | None, picture: str, json_file: Path | None) -> None:
+    """Check the outputs before anything that takes long. `picture`: one file that will be in it."""
     if folder is not None:
         try:
             folder.mkdir(parents=True, exist_ok=True)
         except OSError as error:
-            raise ConfigError(f"{flag} {folder}: cannot create the folder: {error.strerror}") from error
+            raise ConfigError(
+                f"--output {folder}: cannot create the folder: {error.strerror}; choose another folder"
+            ) from error
         check_writable(folder / picture)
     if json_file is not None and json_file != STDOUT:
         check_writable(json_file)
@@ -44,6 +46,13 @@ def put_out(
 # ---- `trapline reproduce`: one module per paper, such as `xu.py`. A new paper is a new line in this table.
 
 PAPERS = {
+    "cao": Lazy(
+        "trapline.cli.reproduce.scheduling:cao", "Cao, Jiang and Singh: crawl scheduling by performance and quality."
+    ),
+    "castillo": Lazy(
+        "trapline.cli.reproduce.scheduling:castillo",
+        "Castillo et al.: Scheduling Algorithms for Web Crawling; and Castillo's thesis, chapter 4.",
+    ),
     "cho": Lazy("trapline.cli.reproduce.cho:cho", "Cho and Garcia-Molina: Parallel Crawlers."),
     "xu": Lazy(
         "trapline.cli.reproduce.xu:xu",

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from trapline.cli.options.sections import Many, Section, SectionedCommand, bundled
+from trapline.cli.options.sections import Many, Section, SectionedCommand, bundled, refuse
 from trapline.cli.options.values import count, seconds
 from trapline.cli.refresh.replay_options import read_trace
 from trapline.cli.reproduce.command import check_outputs, put_out
@@ -32,7 +32,7 @@ _WHAT = Section(
             "trace",
             Many("TRACE"),
             (),
-            "Trace as in `refresh replay`. Repeatable. [wikipedia-edits and news-frontpages]",
+            "Trace to use, as in `trapline refresh replay`. Repeatable. [wikipedia-edits and news-frontpages]",
         ),
         ("--shared", "shared", (_PATH, "DIR"), Path("../shared/data"), "Folder of the recorded traces."),
         (
@@ -61,14 +61,14 @@ _HOW = Section(
             "calibrated",
             None,
             False,
-            "Figure 5: publish scheduled times with p = precision instead of 1.",
+            "Figure 5: publish scheduled times with their precision as probability, instead of 1.",
         ),
     ),
 )
 _OUTPUT = Section(
     "Output",
     (
-        ("--out", "folder", (_PATH, "DIR"), None, "Folder for one plot per figure: DIR/xu-2.png."),
+        ("-o --output", "folder", (_PATH, "DIR"), None, "Folder for one plot per figure: DIR/xu-2.png. [no plots]"),
         (
             "--json",
             "json_file",
@@ -93,6 +93,14 @@ class XuOptions:
     schedule_errors: str
     calibrated: bool
 
+    def __post_init__(self) -> None:
+        if self.trace:
+            refuse(("shared",), "has no effect with --trace, which names the file itself; give only one of them")
+        if "5" not in self.figures:
+            refuse(("schedule_errors", "calibrated"), "has an effect only in figure 5; add 5 to --figure, or omit it")
+        if self.figures == ("2",):
+            refuse(("accesses",), "has no effect in figure 2, which sets its own; add another --figure, or omit it")
+
     @property
     def figures(self) -> tuple[str, ...]:
         names = tuple(self.figure.split(","))
@@ -113,7 +121,7 @@ def xu(options: XuOptions, folder: Path | None, json_file: Path | None) -> None:
     docs/reproduce-xu.md.
     """
     figures = options.figures
-    check_outputs("--out", folder, "xu-2.png", json_file)
+    check_outputs(folder, "xu-2.png", json_file)
     studies = _studies(options)
     found = [_reproduced(study, options, figures) for study in studies]
     put_out(found, show, json_file, lambda: _for_machines(found, options))

@@ -36,6 +36,10 @@ class Arena:
     network: "Network"
     seeds: "NDArray[np.int32] | None"
 
+    def under(self, conditions: CrawlConditions) -> "Arena":
+        """Return the arena with other connections, rules or network, and the same web, servers and values."""
+        return replace(self, conditions=conditions, network=conditions.world.network(conditions.rules.delay_s))
+
     def crawl(self, chosen: Chosen, label: str = "crawling") -> "Crawl":
         return self._crawl(chosen, label, self.conditions.connections, self.network)
 

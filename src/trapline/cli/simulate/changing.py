@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from trapline.cli.options.scheduling import Chosen, settings_of
-from trapline.cli.options.sections import Many, Section
+from trapline.cli.options.sections import Many, Section, refuse
 from trapline.cli.options.simulated import CrawlConditions
 from trapline.cli.options.values import SHARES, check_history, real, seconds, share, trace_of
 from trapline.cli.simulate.arena import Arena, opened
@@ -43,9 +43,9 @@ CHANGES = Section(
             "changes",
             (str, "HISTORY"),
             None,
-            "Change history: poisson:GAP[:LENGTH], bursty:GAP[:LENGTH] or a trace.",
+            "Change history: poisson:GAP[:LENGTH], bursty:GAP[:LENGTH] or a trace file.",
         ),
-        ("--changes-speed", "speed", real(), 1.0, "Seconds of the history per simulated second."),
+        ("--changes-speed", "speed", real(), 1.0, "Speed of the history: its seconds per simulated second."),
         ("--time", "until_s", seconds(1e-3), _DAY_S, "Duration of the crawl, in simulated time. [1d]"),
         ("--level", "level", SHARES, _NO_LEVELS, "Shares of sites by provider level: normal, smart, super. [normal]"),
         ("--precision", "precision", share(), 1.0, "Share of signals that announce a real update."),
@@ -61,7 +61,7 @@ REFRESH = Section(
             "policies",
             (str, "NAME,..."),
             "residual-life",
-            "Refresh policy, or off for none. [residual-life]",
+            "Refresh policy (see above), or off for none. [residual-life]",
         ),
         (
             "--refresh-option",
@@ -77,7 +77,13 @@ REFRESH = Section(
             None,
             "Share of fetches spent on refreshing while new pages are waiting. [50%]",
         ),
-        ("--refresh-price", "prices", (str, "X,..."), None, "Refresh pages of at least this value, before new ones."),
+        (
+            "--refresh-price",
+            "prices",
+            (str, "X,..."),
+            None,
+            "Refresh pages of at least this value before new ones. [by share]",
+        ),
         ("--refresh-rate", "rate", real(1e6), None, "Refresh at most this many pages per second. [unlimited]"),
     ),
 )
@@ -105,8 +111,16 @@ class ChangeOptions:
             raise ConfigError("--refresh-share and --refresh-price exclude each other; give only one of them")
         if self.changes is None and (unused := self._unused()):
             raise ConfigError(f"--{unused} has no effect on a web that does not change; also give --changes")
-        if self.changes is not None:
-            check_history(self.changes)
+        if self.changes is None:
+            return
+        check_history(self.changes)
+        levels = {name for name, _ in self.level}
+        if not levels & {"smart", "super"}:
+            refuse(("precision", "recall"), "has no effect if no site sends signals; also give --level, such as smart")
+        if "super" not in levels:
+            refuse(("schedule_precision",), "has no effect if no site has a schedule; also give --level super")
+        if self.policies == OFF:
+            refuse(("settings", "shares", "prices", "rate"), "has no effect with --refresh-policy off; omit it")
 
     def _unused(self) -> str | None:
         rows = (row for section in (CHANGES, REFRESH) for row in section.rows)

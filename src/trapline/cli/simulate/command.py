@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from trapline.cli.options.scheduling import STRATEGY, chosen_by, ready
+from trapline.cli.options.scheduling import STRATEGY, check_history_used, chosen_by, ready
 from trapline.cli.options.sections import Section, SectionedCommand, bundled
 from trapline.cli.options.simulated import SECTIONS, CrawlConditions, condition_options
 from trapline.cli.simulate.arena import opened
@@ -54,11 +54,13 @@ def simulate(
 ) -> None:
     """Crawl GRAPH in simulated time and measure how early its important pages are fetched.
 
-    A TIME is in seconds or has a unit: 250ms, 2min, 1h. A SHARE is 0.05 or 5%, or "model" for the measured value. Defaults are in
-    brackets.
+    A TIME is in seconds or has a unit: 250ms, 2min, 1h. A SHARE is 0.05 or 5%, or "model" for the measured value. A change history
+    names GAP, the mean time between two updates of a page, and its LENGTH. Refresh policies are azar, cgm, lambda-crawl, ncis, nutch,
+    proportional, residual-life, uniform and xu. Defaults are in brackets.
     """
     _check_outputs(json_file, plot_file, log_file)
     chosen = ready(chosen_by(strategy, page_rank, site_rank), conditions.quality, conditions.history is not None)
+    check_history_used([chosen.strategy])
     if changing.changes is not None:
         from trapline.cli.simulate.changing import simulate_changes
 

@@ -1,22 +1,24 @@
 """`trapline compare`: crawls the same web with several strategies and compares them."""
 
+import json
 import re
+import textwrap
 import time
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from trapline.cli.options.scheduling import Chosen, named, named_strategies, ready
+from trapline.cli.options.scheduling import Chosen, check_history_used, named, named_strategies, ready
 from trapline.cli.options.sections import Section, SectionedCommand
-from trapline.cli.options.simulated import SECTIONS, CrawlConditions, condition_options
+from trapline.cli.options.simulated import CrawlConditions, Variant, common_options, common_summary, sweep_options
 from trapline.cli.simulate.arena import Arena, opened
 from trapline.cli.terminal.errors import INTERRUPTED, complain
 from trapline.cli.terminal.progress import compile_crawl, compile_ranks, step
-from trapline.cli.terminal.scoreboard import say_if_few, scoreboard, web_name, web_size
+from trapline.cli.terminal.scoreboard import grid_text, say_if_few, scoreboard, web_name, web_size
 from trapline.errors import ConfigError
 from trapline.output import check_writable, write_bytes, write_json, write_text
 from trapline.terminal import say, say_text
@@ -28,7 +30,7 @@ if TYPE_CHECKING:
 _OUTPUT = Section(
     "Output",
     (
-        ("-o --output", "output", click.Path(path_type=Path), Path("trapline-compare"), "Folder to write."),
+        ("-o --output", "output", (click.Path(path_type=Path), "DIR"), Path("trapline-compare"), "Folder to write."),
         ("--logs", "logs", None, False, "Also write every fetch of each crawl as Parquet."),
     ),
 )
@@ -37,24 +39,29 @@ _OUTPUT = Section(
 @click.command(cls=SectionedCommand)
 @click.argument("graph", type=click.Path(path_type=Path, exists=True))
 @click.argument("strategies", nargs=-1, metavar="[STRATEGY]...")
-@condition_options(*SECTIONS)
+@sweep_options()
 @_OUTPUT
-def compare(graph: Path, strategies: tuple[str, ...], conditions: CrawlConditions, output: Path, logs: bool) -> int:
+def compare(graph: Path, strategies: tuple[str, ...], variants: list[Variant], output: Path, logs: bool) -> int:
     """Crawl GRAPH with each STRATEGY under the same conditions, and compare how early each one fetches good pages.
 
     A STRATEGY is a name, a Python file (.py), or a pair of ranks, PAGE+SITE, such as opic+crawl-ability. If you
     name none, all strategies are compared, except those that need an old crawl if you give no --history.
 
+    --connections, --delay, --per-connection, --bandwidth and --protocol accept lists, such as --connections 1,64,256: each strategy
+    then crawls once with every combination. Use this to find out what your crawl needs.
+
     Prints a table and writes compare.html, plots and compare.json. A TIME is in seconds or has a unit: 250ms, 2min, 1h. A SHARE is 0.05
     or 5%, or "model" for the measured value. Defaults are in brackets.
     """
+    conditions = variants[0].conditions
     every = _chosen(strategies or named_strategies(conditions.quality, conditions.history is not None), conditions)
-    check_folder(output, [chosen.name for chosen in every] if logs else [])
+    check_history_used([chosen.strategy for chosen in every])
+    check_folder(output, [_label(chosen, variant) for chosen in every for variant in variants] if logs else [])
     compile_ranks(every)
     compile_crawl()
     arena = opened(graph, conditions)
-    found = compare_all(arena, every, output if logs else None)
-    return close(found, arena, output, web_name(graph))
+    found = compare_all(arena, every, variants, output if logs else None)
+    return close(found, variants, output, web_name(graph))
 
 
 def _chosen(names: tuple[str, ...] | list[str], conditions: CrawlConditions) -> list[Chosen]:
@@ -72,6 +79,8 @@ def _chosen(names: tuple[str, ...] | list[str], conditions: CrawlConditions) -> 
 # comparison but keeps its results so far.
 
 PAGE, JSON = "compare.html", "compare.json"
+# The charts of report.chart, repeated because the folder is checked before any crawl. A test compares the two.
+PLOTS = ("quality-pages.png", "quality-time.png", "pages-time.png", "connections-time.png", "waste-time.png")
 
 
 @dataclass(slots=True)
@@ -85,23 +94,37 @@ class Comparison:
     seconds: float = 0.0
 
 
-def compare_all(arena: Arena, every: Sequence[Chosen], logs: Path | None = None) -> Comparison:
-    """Crawl with each strategy in turn. `logs`: folder for the logs of the crawls."""
-    found, started = Comparison(len(every)), time.perf_counter()
-    for number, chosen in enumerate(every, 1):
+def compare_all(
+    arena: Arena, every: Sequence[Chosen], variants: Sequence[Variant], logs: Path | None = None
+) -> Comparison:
+    """Crawl with each strategy under all conditions in turn. `logs`: folder for the logs of the crawls."""
+    crawls = [(chosen, variant) for chosen in every for variant in variants]
+    found, started = Comparison(len(crawls)), time.perf_counter()
+    references: dict[tuple[str, CrawlConditions], float | None] = {}
+    for number, (chosen, variant) in enumerate(crawls, 1):
+        name = _label(chosen, variant)
         try:
-            label = f"{chosen.name} ({number} of {len(every)})"
-            crawl = arena.crawl(chosen, label)
-            found.records.append(arena.judge(crawl, arena.reference_rate(chosen, label)))
+            title, own = f"{name} ({number} of {len(crawls)})", arena.under(variant.conditions)
+            crawl = own.crawl(chosen, title)
+            key = (chosen.name, variant.conditions.for_reference())
+            if key not in references:
+                references[key] = own.reference_rate(chosen, title)
+            judged = own.judge(crawl, references[key])
+            shown = (variant.label if len(every) == 1 else name) if variant.label else ""
+            found.records.append(replace(judged, variant=variant.values, label=shown))
             if logs:
-                arena.write_log(crawl, logs / log_name(chosen.name))
+                own.write_log(crawl, logs / log_name(name))
         except KeyboardInterrupt:
             found.interrupted = True
             break
         except Exception as error:  # any error of one strategy; the others go on
-            found.failures[chosen.name] = error
+            found.failures[name] = error
     found.seconds = time.perf_counter() - started
     return found
+
+
+def _label(chosen: Chosen, variant: Variant) -> str:
+    return f"{chosen.name}, {variant.label}" if variant.label else chosen.name
 
 
 def log_name(strategy: str) -> str:
@@ -119,43 +142,67 @@ def check_folder(folder: Path, logs: Sequence[str] = ()) -> None:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise ConfigError(f"cannot write {folder}: {error.strerror or error}") from error
-    for name in (PAGE, JSON, *map(log_name, logs)):
+    for name in (PAGE, JSON, *PLOTS, *map(log_name, logs)):
+        if (folder / name).is_file() and not _is_ours(folder):
+            raise ConfigError(f"{folder / name} exists and is not from a comparison; choose another folder: -o DIR")
         check_writable(folder / name)
 
 
-def _write(found: Comparison, arena: Arena, folder: Path, web: str) -> None:
+def _is_ours(folder: Path) -> bool:
+    """Return whether the folder holds an earlier comparison, which may be replaced. Every comparison writes its JSON first."""
+    try:
+        found = json.loads((folder / JSON).read_bytes())
+    except (OSError, ValueError):
+        return False
+    return isinstance(found, dict) and {"trapline", "crawls"} <= found.keys()
+
+
+def _write(found: Comparison, variants: Sequence[Variant], folder: Path, web: str) -> None:
     from trapline.report import compare_page, plots_png
 
-    write_json(folder / JSON, _for_machines(found, web, arena.conditions.parameters()))
-    title, subtitle = f"Crawl orders of {web}", f"{web_size(found.records[0])}; {arena.conditions.summary()}"
+    write_json(folder / JSON, _for_machines(found, web, variants))
+    title, subtitle = f"Crawl orders of {web}", f"{web_size(found.records[0])}; {common_summary(variants)}"
     with step("drawing", len(found.records), "crawls"):
-        write_text(folder / PAGE, compare_page(found.records, title, subtitle, arena.conditions.options()))
-        pictures = plots_png(found.records, f"{web}: {web_size(found.records[0])}\n{arena.conditions.heading()}")
+        write_text(folder / PAGE, compare_page(found.records, title, subtitle, common_options(variants)))
+        pictures = plots_png(found.records, f"{web}: {web_size(found.records[0])}\n{_heading(variants)}")
         for name, png in pictures.items():
             write_bytes(folder / f"{name}.png", png)
     say(f"wrote {folder / PAGE}, {JSON} and {len(pictures)} plots (.png)", err=True)
 
 
-def _for_machines(found: Comparison, web: str, parameters: dict[str, Any]) -> dict[str, Any]:
+def _heading(variants: Sequence[Variant]) -> str:
+    return (
+        variants[0].conditions.heading()
+        if len(variants) == 1
+        else "\n".join(textwrap.wrap(common_summary(variants), 79))
+    )
+
+
+def _for_machines(found: Comparison, web: str, variants: Sequence[Variant]) -> dict[str, Any]:
     from trapline import __version__
 
     return {
         "trapline": __version__,
         "web": web,
-        "parameters": parameters,
+        "parameters": variants[0].conditions.parameters(),
+        "sweep": {option: list(dict.fromkeys(v.values[option] for v in variants)) for option in variants[0].values},
         "crawls": [asdict(record) for record in found.records],
         "failures": {name: str(error) for name, error in found.failures.items()},
         "interrupted": found.interrupted,
     }
 
 
-def close(found: Comparison, arena: Arena, folder: Path, web: str) -> int:
+def close(found: Comparison, variants: Sequence[Variant], folder: Path, web: str) -> int:
     """Write and show the results, report the failures, and return the exit code."""
+    from trapline.report.table import grids
+
     done = len(found.records)
     if done:
-        _write(found, arena, folder, web)  # files come first: the reader of stdout may be gone
-        say_text(f"{web}: {web_size(found.records[0])}\n{arena.conditions.heading()}\n")
+        _write(found, variants, folder, web)  # files come first: the reader of stdout may be gone
+        say_text(f"{web}: {web_size(found.records[0])}\n{_heading(variants)}\n")
         say_text(f"{scoreboard(found.records)}\n{done} crawl{'' if done == 1 else 's'} in {duration(found.seconds)}.")
+        for grid in grids(found.records):
+            say_text(f"\n{grid_text(grid)}")
         say_if_few(found.records)
     codes = [complain(error, f"{name}: ") for name, error in found.failures.items()]
     if found.interrupted:

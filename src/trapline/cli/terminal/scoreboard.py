@@ -14,7 +14,7 @@ from trapline.units import counted, three_digits, time_unit
 
 if TYPE_CHECKING:
     from trapline.report import CrawlRecord
-    from trapline.report.table import Column
+    from trapline.report.table import Column, Grid
 
     Records = Sequence[CrawlRecord]
 
@@ -29,6 +29,15 @@ def scoreboard(records: "Records") -> str:
     while len(shown) > 1 and max(map(len, _lines(records, shown))) >= shutil.get_terminal_size().columns:
         shown.pop()  # the last column is the least important
     return "\n".join((*_lines(records, shown), "", *_notes(records, shown)))
+
+
+def grid_text(grid: "Grid") -> str:
+    """Return a table of one measure by two options: rows of one, columns of the other."""
+    corner = f"{grid.row_option} \\ {grid.column_option}"
+    lines = [(corner, *grid.columns), *((head, *cells) for head, cells in zip(grid.rows, grid.cells, strict=True))]
+    widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
+    rows = (" ".join(f"{cell:>{width}}" for cell, width in zip(line, widths, strict=True)) for line in lines)
+    return "\n".join((grid.title, *rows))
 
 
 def race(records: "Records") -> str:
@@ -63,7 +72,7 @@ def say_if_few(records: "Records") -> None:
     """Warn of a crawl that ended almost at once: that is rarely intended, and the numbers do not show it."""
     for record in records:
         if record.drained and record.pages_fetched < _FEW * record.pages:
-            end = f"{record.strategy} ended after {record.pages_fetched:,} of {record.pages:,} pages"
+            end = f"{record.name} ended after {record.pages_fetched:,} of {record.pages:,} pages"
             say(
                 f"{end}: no other page can be reached from its seeds within its limits; give other seeds: --seeds FILE",
                 err=True,
@@ -131,7 +140,7 @@ def _cost(records: "Records") -> Iterator["Column"]:
 def _notes(records: "Records", shown: Sequence["Column"]) -> Iterator[str]:
     if any(map(_marked, shown)):
         yield f"{BEST} best value of the column."
-    whose = "" if _same_pages(records) else f" of the pages of {records[0].strategy}"
+    whose = "" if _same_pages(records) else f" of the pages of {records[0].name}"
     optimum = records[0].optimal_average_cumulative_pagerank
     yield f"Average cumulative PageRank: random order 0.5, optimum{whose} {optimum:.3f}."
     if records[0].quality != "PageRank":
@@ -159,7 +168,7 @@ def _cells(column: "Column") -> list[str]:
 
 def _lines(records: "Records", shown: Sequence["Column"]) -> Iterator[str]:
     """Yield the lines of the table: headings aligned at the bottom, names to the left, numbers to the right."""
-    columns = [(["strategy"], [record.strategy for record in records])]
+    columns = [(["crawl" if records[0].variant else "strategy"], [record.name for record in records])]
     columns += [(column.name.split("\n"), _cells(column)) for column in shown]
     height = max(len(heading) for heading, _ in columns)
     filled = [[*[""] * (height - len(heading)), *heading, *cells] for heading, cells in columns]

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from trapline.cli.options.sections import Section
+from trapline.cli.options.sections import Section, refuse
 from trapline.cli.options.values import SHARES, Number, check_history, count, rate, real, seconds, share, trace_of
 from trapline.errors import ConfigError
 
@@ -15,6 +15,12 @@ if TYPE_CHECKING:
     from trapline.testweb import PageChanges, Providers, SignalSettings
 
 MEASURED = -1
+# Repeated from testweb.web.behaviour, which takes long to import. A test compares the two.
+FAULTS = (
+    "chunked, gzip, no-length, not-found, gone, error, unavailable, unavailable-once, too-many, empty, silent, reset, short-body,"
+    " long-body, dribble, bad-chunks, broken-gzip, gzip-bomb, endless-body, endless-headers, garbage"
+)
+_WITH_RULES = {"rules", "redirect", "away", "huge"}  # kinds of robots.txt that contain rules
 _FILE = (click.Path(path_type=Path), "FILE")
 _REQUESTS = (
     Number(int, 0, 1_000_000, "n", what="a whole number or measured", words={"measured": MEASURED}),
@@ -30,7 +36,7 @@ GRAPH = Section(
             "ids_per_site",
             count(1),
             None,
-            "Consecutive page numbers per site, for graphs without URLs.",
+            "Number of consecutive page numbers per site, for graphs without URLs. [all pages are one site]",
         ),
     ),
 )
@@ -69,7 +75,13 @@ SERVERS = Section(
             "Standard deviation of the logarithm of latency between sites.",
         ),
         ("--connection-latency", "connection_s", seconds(), 0.0, "Extra latency of the first answer of a connection."),
-        ("--bandwidth", "bandwidth", rate(), None, "Median bandwidth of a connection. [unlimited]"),
+        (
+            "--bandwidth",
+            "bandwidth",
+            rate(),
+            None,
+            "Median bandwidth of a connection, in bytes or bits per second: 20kB, 1Mbit. [unlimited]",
+        ),
         (
             "--bandwidth-spread",
             "bandwidth_spread",
@@ -90,13 +102,19 @@ SERVERS = Section(
     ),
 )
 CONDUCT = Section(
-    "robots.txt, redirects, faults (for names see docs/testweb.md)",
+    "robots.txt, redirects, faults (docs/testweb.md explains the names)",
     (
-        ("--robots", "robots", SHARES, (), "Shares of sites by kind of robots.txt: rules, error, ... [none]"),
+        (
+            "--robots",
+            "robots",
+            SHARES,
+            (),
+            "Shares of sites by kind of robots.txt: none, rules, redirect, away, loop, huge, error, reset. [none]",
+        ),
         ("--disallow", "disallowed", share(), 0.0, "Share of paths that robots.txt rules forbid."),
         ("--crawl-delay", "crawl_delay_s", seconds(), 0.0, "Crawl-delay in robots.txt files with rules."),
         ("--redirects", "redirects", SHARES, (), "Shares of pages behind redirects: plain, chain, away, loop. [none]"),
-        ("--faults", "faults", SHARES, (), "Shares of pages with faults: error, reset, silent, ... [none]"),
+        ("--faults", "faults", SHARES, (), f"Shares of pages with faults: {FAULTS}. [none]"),
         ("--faulty-sites", "faulty", share(), 1.0, "Share of sites with faults."),
     ),
 )
@@ -129,6 +147,20 @@ class SiteOptions:
     redirects: tuple[tuple[str, float], ...]
     faults: tuple[tuple[str, float], ...]
     faulty: float
+
+    def __post_init__(self) -> None:
+        if not self.latency_s:
+            refuse(("latency_spread",), "has no effect if the latency is 0; also give --latency")
+        if self.bandwidth in (None, float("inf")):
+            refuse(("bandwidth_spread",), "has no effect without a limit; also give --bandwidth")
+        if not self.requests:
+            refuse(("unannounced",), "has no effect without a limit of requests; also give --requests")
+        if not self.faults:
+            refuse(("faulty",), "has no effect without faults; also give --faults, such as reset=1%")
+        if self.robots and not {name for name, _ in self.robots} & _WITH_RULES:
+            refuse(
+                ("disallowed", "crawl_delay_s"), "has no effect without rules; add rules to --robots, such as rules=50%"
+            )
 
     def mix(self, validators: tuple[tuple[str, float], ...]) -> Any:
         from trapline.testweb import Behaviour, Mix
@@ -167,9 +199,9 @@ CHANGES = Section(
             "changes",
             (str, "HISTORY"),
             None,
-            "Change history: poisson:GAP[:LENGTH], bursty:GAP[:LENGTH] or a trace.",
+            "Change history: poisson:GAP[:LENGTH], bursty:GAP[:LENGTH] or a trace file.",
         ),
-        ("--changes-speed", "speed", real(), 1.0, "Seconds of the history per second of serving."),
+        ("--changes-speed", "speed", real(), 1.0, "Speed of the history: its seconds per second of serving."),
         ("--grows", "grows", share(), 0.0, "Share of pages that do not exist at the start and appear later."),
         ("--noise", "noise", None, False, "In every answer, change bytes that are not content."),
         (
@@ -177,12 +209,12 @@ CHANGES = Section(
             "validators",
             SHARES,
             (),
-            "Shares of sites by validators (ETag, Last-Modified): honest, weak, ... [honest]",
+            "Shares of sites by validators (ETag, Last-Modified): honest, weak, date, fickle, none. [honest, with --changes]",
         ),
     ),
 )
 PROVIDERS = Section(
-    "Providers: sites that announce their changes (for levels see docs/testweb.md)",
+    "Providers: sites that announce their changes (docs/testweb.md explains the levels)",
     (
         (
             "--providers",
@@ -233,6 +265,16 @@ class Changing:
             raise ConfigError("--providers has no effect on pages that never change; also give --changes")
         if self.ping and not self.providers:
             raise ConfigError(f"--ping {self.ping}: no site sends pings; also give --providers, such as smart=50%")
+        levels = {name for name, _ in self.providers}
+        if self.ping is None or not levels & {"smart", "super"}:
+            refuse(
+                ("recall", "precision"),
+                "has no effect without pings; also give --ping, and --providers with smart or super",
+            )
+        if not levels & {"super", "liar"}:
+            refuse(("schedule_precision", "ahead_s"), "has no effect without schedules; also give --providers super")
+        if "liar" not in levels or self.ping is None:
+            refuse(("lie_every_s",), "has no effect without pings of liars; also give --ping and --providers liar")
         if self.changes is not None:
             check_history(self.changes)
 

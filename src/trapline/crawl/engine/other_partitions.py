@@ -1,21 +1,14 @@
 """The crawler's view of the other partitions, if its crawl is one of several: the receivers of links to their sites.
 
-The crawler knows neither how partitions communicate nor how many there are (parallel/ does). run.py opens the exchange when the
-crawl begins.
+The crawler knows neither how partitions communicate nor how many there are (parallel/ does). partition_member.py has
+what a crawl needs to be one of them.
 """
 
 from collections.abc import Mapping, Sequence
-from pathlib import Path
-from typing import TYPE_CHECKING, Protocol
+from typing import Protocol
 
-from trapline.crawl.discovery.link_resolver import LinkResolver
 from trapline.crawl.engine.records import ExchangeCounts, PartitionTraffic
-from trapline.fetch.dns import Resolver
-from trapline.frontier import Frontier
-
-if TYPE_CHECKING:  # crawler.py imports this module
-    from trapline.crawl.engine.crawler import Crawler
-    from trapline.crawl.robots.site_robots import RobotsResponse
+from trapline.crawl.robots.site_robots import RobotsResponse
 
 Exchanged = Mapping[int, ExchangeCounts]  # by the number of the other partition
 
@@ -26,7 +19,7 @@ class PartitionServices(Protocol):
     def robots_requested(self, url: str, partition: int) -> None:
         """Answer `partition`, which requests the robots.txt at `url` on a site of ours."""
 
-    def robots_received(self, url: str, answer: "RobotsResponse") -> None:
+    def robots_received(self, url: str, answer: RobotsResponse) -> None:
         """Take the answer to our request for the robots.txt at `url`."""
 
 
@@ -67,7 +60,7 @@ class OtherPartitions(Protocol):
     def ask(self, url: str) -> None:
         """Request the file at `url` from the partition that owns its site: a robots.txt of ours redirects to it."""
 
-    def reply(self, partition: int, url: str, answer: "RobotsResponse") -> None:
+    def reply(self, partition: int, url: str, answer: RobotsResponse) -> None:
         """Answer a partition that requested a robots.txt."""
 
     def take(self) -> PartitionTraffic:
@@ -78,33 +71,3 @@ class OtherPartitions(Protocol):
 
     def committed(self, batch: int) -> None:
         """Note that the batch is on disk."""
-
-
-# ---- A crawl as one of several partitions: which sites it owns, and the exchange that run.py opens when the crawl begins.
-#
-# The crawler itself knows only `OtherPartitions`. parallel/live/member.py implements the two protocols below.
-
-
-class PartitionExchange(OtherPartitions, Protocol):
-    async def open(self, crawler: "Crawler", services: PartitionServices) -> None:
-        """Open the exchange. The crawl has begun."""
-
-
-class Member(Protocol):
-    """The membership of a crawl in a larger one."""
-
-    @property
-    def signals(self) -> Path:
-        """The folder of the signals.db that all partitions read."""
-
-    @property
-    def resolver(self) -> Resolver:
-        """The DNS resolver by which the partition finds out who owns a site. The crawl uses it too, so that no name is looked
-        up twice."""
-
-    def owns(self, origin: str) -> bool | None:
-        """Return whether this partition owns the site. None: the owner is not known yet, and this partition has to find out."""
-
-    def connect(self, frontier: Frontier, link_resolver: LinkResolver, exchanged: Exchanged) -> PartitionExchange:
-        """Return the exchange with the other partitions, for a crawl that is about to begin. `exchanged`: the numbers of message
-        batches that earlier runs exchanged."""

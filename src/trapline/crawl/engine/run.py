@@ -18,7 +18,7 @@ from typing import Any
 import uvloop
 
 from trapline.crawl.engine.options import CrawlOptions
-from trapline.crawl.engine.other_partitions import Member, PartitionExchange
+from trapline.crawl.engine.partition_member import Member, PartitionExchange
 from trapline.crawl.engine.records import Batch, CrawlProgress
 from trapline.crawl.engine.status import (
     MAX_TIME,

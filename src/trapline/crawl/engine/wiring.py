@@ -13,14 +13,15 @@ from trapline.crawl.discovery.url_store import UrlStore
 from trapline.crawl.engine.crawler import Crawler, CrawlerSettings, Goals
 from trapline.crawl.engine.live import LiveWeb
 from trapline.crawl.engine.options import AGENT, CrawlOptions, RefreshOptions
-from trapline.crawl.engine.other_partitions import Exchanged, Member, OtherPartitions, PartitionExchange
+from trapline.crawl.engine.other_partitions import Exchanged, OtherPartitions
 from trapline.crawl.engine.page_quality import PageScoring, page_quality
+from trapline.crawl.engine.partition_member import Member, PartitionExchange
 from trapline.crawl.engine.records import Batch, PartitionTraffic
 from trapline.crawl.files import resume
-from trapline.crawl.files.checkpoint import Snapshots
 from trapline.crawl.files.layout import DATABASE
 from trapline.crawl.files.opening import Opened
 from trapline.crawl.files.reading import Reading
+from trapline.crawl.files.snapshot_schedule import Snapshots
 from trapline.crawl.inspect.database_reader import opened, scope
 from trapline.crawl.recrawl.conditional_refetch import ConditionalRefetch, ForbiddenPages
 from trapline.crawl.recrawl.copies import Copies

@@ -15,11 +15,11 @@ from hashlib import blake2b
 from itertools import groupby
 from pathlib import Path
 
-from trapline.crawl.files import resume
 from trapline.crawl.files.archive_reader import Damage, Record, read_back
 from trapline.crawl.files.archive_repair import ArchivedAnswer, ArchiveRepair
-from trapline.crawl.files.database_check import HAS_PLACE, Problem, Progress, Verified, write
+from trapline.crawl.files.database_check import HAS_PLACE, write
 from trapline.crawl.files.layout import ARCHIVES, INDEX, REBUILT_INDEX, connect
+from trapline.crawl.files.problems import Problem, Verified
 from trapline.crawl.store import cdxj, warc
 from trapline.crawl.store.archive import Length, RecordPlace, uncommitted
 from trapline.crawl.store.damaged import DAMAGED, answers_after, keep_file, keep_tail
@@ -27,6 +27,7 @@ from trapline.crawl.store.filing import ROBOTS_MIME
 from trapline.crawl.store.keeper import sort_lines
 from trapline.crawl.store.tail import cut_back
 from trapline.output import sync
+from trapline.progress import ProgressCallback, no_progress
 from trapline.units import counted
 
 _MOST_URLS = 5  # the most URLs that a problem names
@@ -39,7 +40,7 @@ from robots where file in (select id from warc) and {HAS_PLACE} order by 1, 2"""
 class ArchiveCheck:
     """The check of all archives, record by record. It also collects the lines that the index should have."""
 
-    def __init__(self, folder: Path, database: sqlite3.Connection, found: Verified, progress: Progress) -> None:
+    def __init__(self, folder: Path, database: sqlite3.Connection, found: Verified, progress: ProgressCallback) -> None:
         self._folder, self._database, self._found, self._progress = folder, database, found, progress
         self._lengths = [Length(*row) for row in database.execute("select id, name, bytes from warc order by id")]
         # If one of these is not a folder, a repair could neither keep nor write anything, so there is none.
@@ -205,7 +206,7 @@ def _compared(record: Record, row: ArchivedAnswer) -> Iterator[tuple[str, object
 
 
 def _line(record: Record, row: ArchivedAnswer, url: str, name: str) -> bytes:
-    """Return the line that the index should have for an answer, as filing.py writes it."""
+    """Return the line that the index should have for an answer, as crawl/store/filing.py writes it."""
     payload = record.headers.get("warc-payload-digest", "").removeprefix("sha1:")
     mime, status = row.mime, str(row.status)
     if record.kind == "revisit":
@@ -274,7 +275,7 @@ def rebuild_index(folder: Path) -> None:
     fresh, rebuilt = folder / f".{INDEX}.unsorted", folder / REBUILT_INDEX
     with closing(connect(folder)) as database, fresh.open("wb") as file:
         database.execute("begin")
-        ArchiveCheck(folder, database, Verified(), resume.nobody).check(file.write)  # type: ignore[arg-type]
+        ArchiveCheck(folder, database, Verified(), no_progress).check(file.write)  # type: ignore[arg-type]
     sort_lines(fresh)
     fresh.replace(rebuilt)
     sync(folder)

@@ -1,7 +1,7 @@
 """Repair of one archive: fillers replace damaged records, and database rows no longer point at these records.
 
 All damages of an archive are repaired together, in an order that a crash may interrupt anywhere: first the damaged
-bytes are copied elsewhere (damaged.py), then one transaction changes the rows, then fillers are written. This module
+bytes are copied elsewhere (crawl/store/damaged.py), then one transaction changes the rows, then fillers are written. This module
 does not look for damage; archive_check.py does.
 """
 

@@ -1,20 +1,15 @@
-"""The database of a crawl folder by itself: its integrity, the types of its values, its laws, and its last row of progress.
-
-`Problem` and `Verified` are the results of all checks: here, in archive_check.py and in verify.py. A problem carries its
-own repair.
-"""
+"""The database of a crawl folder by itself: its integrity, the types of its values, its laws, and its last row of progress."""
 
 import sqlite3
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import closing
-from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 
 from trapline.crawl.engine.status import tally_of
 from trapline.crawl.files.layout import DATABASE
+from trapline.crawl.files.problems import Problem
 
-Progress = Callable[[int, int, str], None]
 HAS_PLACE = "typeof(offset) = 'integer' and typeof(length) = 'integer'"  # in a row of `fetch` or `robots`
 # Violations that no crawl can cause; each query counts the rows that violate one law.
 LAWS = {
@@ -36,41 +31,6 @@ PLACE_LAWS = {
     "robots.txt files whose record has no place or no length": "select count(*) from robots where file is not null"
     f" and not ({HAS_PLACE})",
 }
-
-
-@dataclass(frozen=True, slots=True)
-class Problem:
-    place: str  # a file or folder
-    what: str
-    url: str = ""  # of the page whose record has the problem
-    offset: int | None = None  # in an archive
-    lost: bool = False  # contents are lost, even after a repair
-    repair: Callable[[], object] | None = field(default=None, repr=False)  # None: it cannot be repaired
-
-    def __str__(self) -> str:
-        at = "" if self.offset is None else f" at byte {self.offset:,}"
-        return f"{self.place}{at}: {self.what}" + (f" ({self.url})" if self.url else "")
-
-
-@dataclass(slots=True)
-class Verified:
-    """The result of a verification: how much was checked, and the problems."""
-
-    problems: list[Problem] = field(default_factory=list)  # found in all rounds
-    remaining: list[Problem] = field(default_factory=list)  # found in the last round
-    archives: int = 0
-    records: int = 0
-    bytes: int = 0
-    snapshots: int = 0
-
-    def add(self, other: "Verified") -> None:
-        """Add the results of another folder."""
-        for name in self.__slots__:
-            setattr(self, name, getattr(self, name) + getattr(other, name))
-
-    @property
-    def is_sound(self) -> bool:
-        return not self.remaining and not any(problem.lost for problem in self.problems)
 
 
 def integrity_problems(folder: Path, database: sqlite3.Connection) -> list[Problem]:

@@ -25,6 +25,7 @@ from trapline.errors import ConfigError
 from trapline.fetch.address import Guard
 from trapline.fetch.dns import DnsAnswer, Resolver
 from trapline.fetch.urls import host_port, origin
+from trapline.progress import ProgressCallback, no_progress
 from trapline.strategies import Strategy
 from trapline.strategies import quality as known_quality
 from trapline.strategies.base.choice import named_page_rank
@@ -71,13 +72,13 @@ async def _looked_up(options: CrawlOptions, hosts: list[str]) -> list[DnsAnswer]
 
 def _why(host: str, answer: DnsAnswer, guard: Guard) -> str:
     if answer.retry:
-        return f"no name server answered for {host}: {answer.reason}"
+        return f"no name server answered for {host}: {answer.reason}; check the network, or give --nameserver ADDRESS"
     if not answer.addresses:
-        return f"no such host: {host}"
+        return f"no such host: {host}; check its spelling, or give its address in a file with --hosts"
     kind = guard.check(answer.addresses[0])
     if Guard(allow_private=True).check(answer.addresses[0]):
-        return f"{answer.addresses[0]} is a {kind} address, which is never connected to"
-    return f"{answer.addresses[0]} is a {kind} address; --allow-private allows connections to such addresses"
+        return f"{answer.addresses[0]} is a {kind} address, which is never connected to; give another URL"
+    return f"{answer.addresses[0]} is a {kind} address; give --allow-private to connect to such addresses"
 
 
 # ---- Opening.
@@ -156,7 +157,7 @@ def _refresh_changed(options: RefreshOptions | None, changes: Mapping[str, Any])
     return replace(options, **changes)
 
 
-def opened(prepared: Prepared, progress: resume.Progress = resume.nobody) -> Opened:
+def opened(prepared: Prepared, progress: ProgressCallback = no_progress) -> Opened:
     """Read the inputs of the page rank, then create the folder of a new crawl, or claim an old one and restore its state."""
     options, strategy, folder = prepared.options, prepared.strategy, prepared.folder
     given = given_by(options, strategy)

@@ -26,19 +26,15 @@ from trapline.errors import ConfigError
 from trapline.fetch.robots.answer import LONGEST_S, read_answer
 from trapline.fetch.robots.parser import DISALLOW_ALL
 from trapline.frontier import Frontier, Outcome, Visit
+from trapline.progress import ProgressCallback, no_progress
 from trapline.refresh.live.refresher import Refresher
 from trapline.refresh.policy import Policy, policy_named
 from trapline.strategies import Strategy
 from trapline.strategies.base.choice import live_strategy
 
 T = TypeVar("T")
-Progress = Callable[[int, int, str], None]  # reports progress: done, total, unit
 _AT_ONCE = 4096
 _BATCHES_AT_ONCE = 4096  # after each replay of this many batches, the refresher places all pages anew
-
-
-def nobody(done: int, total: int, what: str) -> None:
-    """Ignore reports of progress."""
 
 
 @dataclass(slots=True)
@@ -78,11 +74,13 @@ def fresh(folder: Path, options: CrawlOptions, strategy: Strategy) -> CrawlState
 def rebuilt(reading: Reading) -> tuple[Frontier, float]:
     """Return the frontier as of the last commit, and the time of its last call. For readers outside the crawl process."""
     options = CrawlOptions.from_json(reading.meta()["options"])
-    frontier = once_more(lambda: _replayed(reading, options, strategy_of(options), nobody)).frontier
+    frontier = once_more(lambda: _replayed(reading, options, strategy_of(options), no_progress)).frontier
     return frontier, frontier.now
 
 
-def restored(folder: Path, options: CrawlOptions, strategy: Strategy, progress: Progress = nobody) -> CrawlState:
+def restored(
+    folder: Path, options: CrawlOptions, strategy: Strategy, progress: ProgressCallback = no_progress
+) -> CrawlState:
     """Return the state of the crawl as of the last commit, ready to continue. `progress` receives what is done, the total, and the unit."""
     reading = Reading(folder)
     checkpoint.forget_after(folder, reading.last_batch())
@@ -144,7 +142,7 @@ class _OldRefresher(NamedTuple):
     damaged: tuple[str, ...]
 
 
-def frontier_from(reading: Reading, options: CrawlOptions, batch: int, progress: Progress) -> Frontier:
+def frontier_from(reading: Reading, options: CrawlOptions, batch: int, progress: ProgressCallback) -> Frontier:
     """Restore the frontier from the snapshot of this batch and the log since then; 0: from the log alone.
 
     Raise `ConfigError` if these, or those of the refresher, cannot be read.
@@ -161,7 +159,7 @@ def frontier_from(reading: Reading, options: CrawlOptions, batch: int, progress:
 
 
 def _replayed(
-    reading: Reading, options: CrawlOptions, strategy: Strategy, progress: Progress, newest: int | None = None
+    reading: Reading, options: CrawlOptions, strategy: Strategy, progress: ProgressCallback, newest: int | None = None
 ) -> _Old:
     """Restore the frontier and the seen URLs. `newest`: use no snapshot after this batch."""
     last = reading.last_batch()
@@ -212,7 +210,7 @@ def _refresher_replayed(reading: Reading, options: RefreshOptions, newest: int |
     return _OldRefresher(refresher, batch, damaged)
 
 
-def _see(reading: Reading, seen: SeenTable, pages: int, progress: Progress) -> None:
+def _see(reading: Reading, seen: SeenTable, pages: int, progress: ProgressCallback) -> None:
     """Add the URLs of pages that are newer than the snapshot."""
     import numpy as np
 

@@ -23,25 +23,24 @@ from trapline.crawl.files.archive_check import ArchiveCheck, index_problems
 from trapline.crawl.files.database_check import (
     LAWS,
     PLACE_LAWS,
-    Problem,
-    Progress,
-    Verified,
     broken_laws,
     integrity_problems,
     progress_problems,
     type_problems,
 )
 from trapline.crawl.files.layout import ARCHIVES, DATABASE, SNAPSHOT, check_crawl, connect
+from trapline.crawl.files.problems import Problem, Verified
 from trapline.crawl.files.reading import Reading
 from trapline.crawl.store.damaged import DAMAGED
 from trapline.errors import ConfigError, InvariantError, OtherVersionError
 from trapline.frontier import FETCHED, Frontier
 from trapline.frontier.layout import GONE, REVISITED
+from trapline.progress import ProgressCallback, no_progress
 
 _ROUNDS = 4  # the most rounds of repairs; a repair can reveal a second problem, whose repair reveals no third one
 
 
-def verify(folder: Path, repair: bool = False, progress: Progress = resume.nobody) -> Verified:
+def verify(folder: Path, repair: bool = False, progress: ProgressCallback = no_progress) -> Verified:
     """Check the folder of a crawl that is not running; with `repair`, repair it.
 
     Raise `ConfigError` if this is not the folder of a crawl, or the crawl is running.
@@ -92,7 +91,7 @@ def held(folder: Path, repair: bool) -> Iterator[None]:
             ours.release()
 
 
-def _verified(folder: Path, progress: Progress) -> Verified:
+def _verified(folder: Path, progress: ProgressCallback) -> Verified:
     found = Verified()
     with closing(connect(folder)) as database:
         database.execute("begin")
@@ -128,7 +127,7 @@ def _misfits(folder: Path) -> Iterator[Problem]:
 # ---- Snapshots and log.
 
 
-def _snapshot_problems(folder: Path, found: Verified, progress: Progress) -> Iterator[Problem]:
+def _snapshot_problems(folder: Path, found: Verified, progress: ProgressCallback) -> Iterator[Problem]:
     """Yield the problems of snapshots. Each snapshot with the log since then must give the crawl that the database has."""
     with closing(Reading(folder)) as reading:
         last, numbers = reading.last_batch(), checkpoint.numbers(folder)
@@ -155,7 +154,7 @@ class _ReplayProblem(NamedTuple):
     is_other_version: bool = False
 
 
-def _replay_problem(reading: Reading, snapshot: int, progress: Progress) -> _ReplayProblem | None:
+def _replay_problem(reading: Reading, snapshot: int, progress: ProgressCallback) -> _ReplayProblem | None:
     """Return what is wrong with a snapshot or the log since then; None: nothing. Snapshot 0 stands for the log alone."""
     try:
         options = CrawlOptions.from_json(reading.meta()["options"])

@@ -143,11 +143,12 @@ def is_html(mime: str, body: bytes) -> bool:
 
 
 _LINK_VALUES = ("href", "rel")
+# In the order of a row in kernels.py
 _VALUES = {
     **dict.fromkeys((A, AREA, LINK, BASE), _LINK_VALUES),
     **dict.fromkeys((FRAME, IFRAME), ("src",)),
     META: ("content", "name", "http-equiv"),
-}  # in the order of a row in kernels.py
+}
 _rows = TagRows()
 
 

@@ -54,7 +54,7 @@ class Owner(Protocol):
     def received(self, connection: "Connection", response: Response) -> None: ...
 
     def lost(self, connection: "Connection", failure: str, unanswered: int) -> None:
-        """The connection has ended. `failure`: a kind of failure.py, or "" for an orderly end without unanswered requests."""
+        """The connection has ended. `failure`: a kind of fetch/failure.py, or "" for an orderly end without unanswered requests."""
 
 
 def open_connection(

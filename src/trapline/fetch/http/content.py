@@ -55,7 +55,7 @@ _zstd_decoder = zstandard.ZstdDecompressor(max_window_size=_ZSTD_WINDOW_BYTES)
 
 
 def decoded(body: bytes, content_encoding: bytes, most_bytes: int, cut: bool = False) -> bytes | str:
-    """Return the decoded body, or a kind of failure.py. With `cut`, a body longer than `most_bytes` is truncated; otherwise it fails.
+    """Return the decoded body, or a kind of fetch/failure.py. With `cut`, a body longer than `most_bytes` is truncated; otherwise it fails.
 
     >>> decoded(zlib.compress(b"page"), b"deflate", 100)
     b'page'

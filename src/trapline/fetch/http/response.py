@@ -64,7 +64,7 @@ class Response:
 
 
 def response_of(head: bytes, most_headers: int) -> Response | str:
-    """Parse a head into a response without a body; return a kind of failure.py if it is invalid."""
+    """Parse a head into a response without a body; return a kind of fetch/failure.py if it is invalid."""
     version = _VERSIONS.get(head[:9])
     status = head[9:12]
     if version is None or not status.isdigit() or status < b"100" or head[12:13] not in b" \t\r\n":

@@ -47,7 +47,7 @@ def read_answer(
 ) -> RobotsVerdict:
     """Return the rules that follow from one response, or from a failure.
 
-    Without a response, `status` is 0 and `failure` a kind of failure.py; both are set if the body did not arrive completely.
+    Without a response, `status` is 0 and `failure` a kind of fetch/failure.py; both are set if the body did not arrive completely.
     `max_age_s`: for how long the response may still be used (`lifetime_s`); None: a day. `unreachable_for_s`: time from the first to
     the current response of an unbroken run of responses that are `is_unreachable`.
     """

@@ -1,6 +1,7 @@
 """Base class of the frontier: the arrays, their growth, the call of kernels, the faults of kernels, and the log of calls.
 
-It decides nothing and checks few arguments; frontier.py does that. explain.py and transfer.py read the state through it.
+It decides nothing and checks few arguments; frontier/frontier.py does that. frontier/explain.py and frontier/transfer.py read the
+state through it.
 """
 
 import math
@@ -64,7 +65,7 @@ class Core:
 
     @classmethod
     def from_state(cls, state: FrontierState, strategy: "Strategy", rules: Rules) -> Self:
-        """Return a frontier that continues from this state (used by snapshot.py)."""
+        """Return a frontier that continues from this state (used by frontier/snapshot.py)."""
         frontier = cls.__new__(cls)
         frontier._adopt(state, strategy, rules, None)
         frontier._widen_heaps()
@@ -140,7 +141,7 @@ class Core:
 
     @property
     def page_states(self) -> Array:
-        """UNKNOWN, WAITING, LEASED, FETCHED, GONE or REVISITED (layout.py) of every page."""
+        """UNKNOWN, WAITING, LEASED, FETCHED, GONE or REVISITED (frontier/layout.py) of every page."""
         return self.state.state[: self.pages]
 
     @property
@@ -189,7 +190,7 @@ class Core:
         return bool(self.state.queue["planned"][site, FRONT] > 0)
 
     def page_state(self, page: int) -> int:
-        """Return the state of a page: UNKNOWN, WAITING, LEASED, FETCHED, GONE or REVISITED (layout.py)."""
+        """Return the state of a page: UNKNOWN, WAITING, LEASED, FETCHED, GONE or REVISITED (frontier/layout.py)."""
         if not 0 <= page < self.pages:
             raise InvariantError(f"page {page} is not registered; there are pages 0..{self.pages - 1}")
         return int(self.state.state[page])

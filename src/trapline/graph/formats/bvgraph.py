@@ -20,7 +20,7 @@ from trapline.graph.sites import numbered_graph
 
 NAME = "WebGraph BVGraph"
 ACCEPTS = "NAME.graph + NAME.properties"
-OPTIONS = frozenset({"pages_per_site"})
+OPTIONS = frozenset({"ids_per_site"})
 
 _PAGES_A_CALL = 1 << 20
 _CODES = {"UNARY": bv.UNARY, "GAMMA": bv.GAMMA, "DELTA": bv.DELTA, "ZETA": bv.ZETA, "NIBBLE": bv.NIBBLE}

@@ -17,10 +17,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from trapline.errors import ConfigError
-from trapline.graph.formats.textfile import LoadOptions, Progress
+from trapline.graph.formats.textfile import LoadOptions
 from trapline.graph.graph import Graph, csr_from_edges
 from trapline.graph.sites import recorded_graph
 from trapline.graph.strings import StoredStrings
+from trapline.progress import ProgressCallback
 
 NAME = "crawl"
 ACCEPTS = "crawl.db"
@@ -93,7 +94,7 @@ def _urls(database: sqlite3.Connection, file: Path) -> list[str]:
     return urls
 
 
-def _fetched(database: sqlite3.Connection, file: Path, pages: int, progress: Progress) -> FetchedPages:
+def _fetched(database: sqlite3.Connection, file: Path, pages: int, progress: ProgressCallback) -> FetchedPages:
     (total,) = database.execute("select count(*) from fetch").fetchone()
     last: dict[int, tuple[int, bytes]] = {}
     for row, (page, size, links) in enumerate(

@@ -10,7 +10,6 @@ from trapline.errors import ConfigError
 from trapline.graph.formats.integers import Numbering, pairs
 from trapline.graph.formats.textfile import (
     LoadOptions,
-    Progress,
     at_row,
     companion,
     head,
@@ -22,6 +21,7 @@ from trapline.graph.formats.textfile import (
 from trapline.graph.graph import Graph, csr_from_edges
 from trapline.graph.sites import recorded_graph
 from trapline.graph.strings import StoredStrings
+from trapline.progress import ProgressCallback
 
 NAME = "numbered tables"
 ACCEPTS = "links.dat + NAME.dat"
@@ -53,7 +53,7 @@ def _has_heading(file: Path, heading: str) -> bool:
     return b" ".join(b"".join(head(file)[:1]).split()) == heading.encode()
 
 
-def _urls(file: Path, progress: Progress) -> StoredStrings:
+def _urls(file: Path, progress: ProgressCallback) -> StoredStrings:
     if not _has_heading(file, "link url"):
         next(rows(file), None)  # raises its own error for a file that cannot be read
         raise at_row(file, 1, "must be the heading `link url`")

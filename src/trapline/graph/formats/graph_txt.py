@@ -15,7 +15,7 @@ from trapline.graph.sites import numbered_graph
 
 NAME = "WebGraph text"
 ACCEPTS = "NAME.graph-txt"
-OPTIONS = frozenset({"pages_per_site"})
+OPTIONS = frozenset({"ids_per_site"})
 
 _SUFFIX = ".graph-txt"
 

@@ -17,7 +17,6 @@ from numpy.typing import NDArray
 from trapline.compiled.jit import helper, kernel, ready
 from trapline.errors import ConfigError, InvariantError
 from trapline.graph.formats.textfile import (
-    Progress,
     at_row,
     blocks,
     bytes_of,
@@ -25,9 +24,9 @@ from trapline.graph.formats.textfile import (
     line_at,
     lines_in,
     row_at,
-    silent,
 )
 from trapline.graph.graph import MOST_PAGES
+from trapline.progress import ProgressCallback, no_progress
 
 Longs = NDArray[np.int64]
 Ids = NDArray[np.int32]
@@ -148,7 +147,7 @@ def _pass_dash(text: Text, cursor: Longs) -> bool:
 
 
 def pairs(
-    file: Path, numbering: Numbering, progress: Progress = silent, skip_rows: int = 0
+    file: Path, numbering: Numbering, progress: ProgressCallback = no_progress, skip_rows: int = 0
 ) -> tuple[NDArray[Any], NDArray[Any]]:
     """Return the first and the second number of every row, as int32 where they fit; rows that begin with # are comments."""
     ready()
@@ -172,7 +171,12 @@ def _pairs_of_block(file: Path, row: int, block: bytes, numbering: Numbering) ->
 
 
 def number_rows(
-    file: Path, numbering: Numbering, progress: Progress = silent, *, dashes: bool = False, skip_rows: int = 0
+    file: Path,
+    numbering: Numbering,
+    progress: ProgressCallback = no_progress,
+    *,
+    dashes: bool = False,
+    skip_rows: int = 0,
 ) -> Iterator[tuple[int, Longs, Longs]]:
     """Yield (row number of its first line, ends, values) for each block; row i has the values ends[i - 1] to ends[i] - 1."""
     ready()
@@ -187,7 +191,7 @@ def number_rows(
         yield row, ends, values[: ends[rows - 1]]
 
 
-def _without(skip_rows: int, file: Path, progress: Progress) -> Iterator[tuple[int, bytes]]:
+def _without(skip_rows: int, file: Path, progress: ProgressCallback) -> Iterator[tuple[int, bytes]]:
     for row, block in blocks(file, progress):
         start = 0
         while row <= skip_rows and start < len(block):

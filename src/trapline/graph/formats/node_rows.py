@@ -17,7 +17,7 @@ from trapline.graph.sites import recorded_graph
 from trapline.graph.strings import StoredStrings
 
 NAME = "page and link rows"
-ACCEPTS = "a file with `n NUMBER URL` and `e SOURCE TARGET` in its rows"
+ACCEPTS = "`n NUMBER URL` or `e SOURCE TARGET`"
 OPTIONS: frozenset[str] = frozenset()
 
 

@@ -16,7 +16,6 @@ from trapline.errors import ConfigError
 from trapline.graph.formats.integers import Numbering, number_rows
 from trapline.graph.formats.textfile import (
     LoadOptions,
-    Progress,
     at_row,
     companion,
     find,
@@ -29,6 +28,7 @@ from trapline.graph.formats.textfile import (
 from trapline.graph.graph import MOST_BYTES, Graph, csr_from_edges
 from trapline.graph.sites import recorded_graph
 from trapline.graph.strings import StoredStrings
+from trapline.progress import ProgressCallback
 
 NAME = "recorded crawl"
 ACCEPTS = "pages.tsv + links.tsv (+ uncrawled.tsv)"
@@ -67,7 +67,7 @@ def load(file: Path, options: LoadOptions) -> Graph:
     return recorded_graph(urls, pages_file, *links, format_name=NAME, sizes=sizes)
 
 
-def _read(file: Path, pages: Pages, crawled: bool, progress: Progress) -> bool:
+def _read(file: Path, pages: Pages, crawled: bool, progress: ProgressCallback) -> bool:
     """Add the rows of a table to `pages`; return whether the table has sizes."""
     lines = rows(file, progress)
     columns = _columns(file, next(lines, (1, b""))[1])
@@ -104,7 +104,7 @@ def _flag(file: Path, row: int, cell: bytes) -> bool:
     return cell == b"1"
 
 
-def _links(file: Path, pages: int, progress: Progress) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
+def _links(file: Path, pages: int, progress: ProgressCallback) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
     sources, targets = [np.zeros(0, np.int32)], [np.zeros(0, np.int32)]
     for row, ends, values in number_rows(file, Numbering(pages), progress):
         starts = np.concatenate([np.zeros(1, np.int64), ends[:-1]])

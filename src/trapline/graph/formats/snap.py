@@ -21,8 +21,8 @@ from trapline.graph.graph import MOST_PAGES, Graph, csr_from_edges
 from trapline.graph.sites import numbered_graph
 
 NAME = "SNAP edge list"
-ACCEPTS = "a file with two page numbers in each row"
-OPTIONS = frozenset({"pages_per_site"})
+ACCEPTS = "two page numbers"
+OPTIONS = frozenset({"ids_per_site"})
 
 PAGES_PER_EDGE = 100
 _NAMES = re.compile(rb"""\s*["']?[A-Za-z_][^,]*,\s*["']?[A-Za-z_][^,]*""")

@@ -15,9 +15,9 @@ from numpy.typing import NDArray
 from trapline.compiled.jit import kernel, ready
 from trapline.errors import ConfigError
 from trapline.graph.formats.saved import check_folder, write_folder
-from trapline.graph.formats.textfile import Progress, silent
 from trapline.graph.graph import Graph
 from trapline.graph.strings import decoded, write_number
+from trapline.progress import ProgressCallback, no_progress
 
 Longs = NDArray[np.int64]
 Ids = NDArray[np.int32]
@@ -44,7 +44,7 @@ def _write_edges(offsets: Longs, targets: Ids, page: int, first: int, last: int,
     return at
 
 
-def save_edges(graph: Graph, folder: Path, replace: bool = False, progress: Progress = silent) -> None:
+def save_edges(graph: Graph, folder: Path, replace: bool = False, progress: ProgressCallback = no_progress) -> None:
     """Write `urls.txt` and `edges.tsv` to a folder, completely or not at all."""
 
     def write(fresh: Path) -> None:
@@ -58,7 +58,7 @@ def save_edges(graph: Graph, folder: Path, replace: bool = False, progress: Prog
     write_folder(folder, write, _strangers("edges"), replace)
 
 
-def save_snap(graph: Graph, folder: Path, replace: bool = False, progress: Progress = silent) -> None:
+def save_snap(graph: Graph, folder: Path, replace: bool = False, progress: ProgressCallback = no_progress) -> None:
     """Write `edges.txt` to a folder, completely or not at all."""
 
     def write(fresh: Path) -> None:
@@ -96,7 +96,7 @@ def _write_urls(graph: Graph, file: IO[bytes]) -> None:
         file.write(rows.encode() + b"\n")
 
 
-def _write_links(graph: Graph, file: IO[bytes], progress: Progress) -> None:
+def _write_links(graph: Graph, file: IO[bytes], progress: ProgressCallback) -> None:
     ready()
     out = np.empty(_LINKS_A_CALL * _WIDEST, np.uint8)
     for first in range(0, graph.links, _LINKS_A_CALL):

@@ -5,7 +5,7 @@ This module knows rows (1-based) and bytes, not what they mean.
 
 import gzip
 import zlib
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,17 +15,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from trapline.errors import ConfigError
+from trapline.progress import ProgressCallback, no_progress
 
-# ---- The options of a loader, and its callback for progress.
-#
-# Each format names the options that it supports, and `load` rejects the others.
-
-Progress = Callable[[int, int, str], None]
-"""Callback for progress: bytes of a file read so far, bytes in total, name of the file."""
-
-
-def silent(done: int, total: int, what: str) -> None:
-    """Ignore the progress."""
+# ---- The options of a loader. Each format names the options that it supports, and `load` rejects the others.
 
 
 @dataclass(frozen=True)
@@ -34,9 +26,10 @@ class LoadOptions:
 
     dangling: bool = False
     """include the pages that a crawl found links to and did not fetch, as pages without links"""
-    pages_per_site: int | None = None
-    """for graphs without URLs: the number of consecutive pages that are a site (--ids-per-site); None: all are one site"""
-    progress: Progress = silent
+    ids_per_site: int | None = None
+    """for graphs without URLs: the number of consecutive pages that are a site; None: all are one site"""
+    progress: ProgressCallback = no_progress
+    """receives the bytes of a file read so far, the bytes in total, and the name of the file"""
 
 
 # ---- textfile
@@ -69,12 +62,12 @@ def companion(folder: Path, name: str, of: str) -> Path:
     return path
 
 
-def blocks(file: Path, progress: Progress = silent) -> Iterator[tuple[int, bytes]]:
+def blocks(file: Path, progress: ProgressCallback = no_progress) -> Iterator[tuple[int, bytes]]:
     """Yield (row of its first line, bytes) for blocks of whole lines. Every line ends in a line feed."""
     row = 1
     held: list[bytes] = []
     if file.exists() and not file.is_file():  # reading a pipe or a device might never end
-        raise ConfigError(f"{file}: not a file")
+        raise ConfigError(f"{file}: not a file; give a regular file, plain or gzipped")
     try:
         with file.open("rb") as raw:
             total, stream = file.stat().st_size, _opened(file, raw)
@@ -95,7 +88,7 @@ def blocks(file: Path, progress: Progress = silent) -> Iterator[tuple[int, bytes
         yield row, rest + b"\n"
 
 
-def rows(file: Path, progress: Progress = silent) -> Iterator[tuple[int, bytes]]:
+def rows(file: Path, progress: ProgressCallback = no_progress) -> Iterator[tuple[int, bytes]]:
     """Yield (row, bytes without the line end) for each line."""
     for first, block in blocks(file, progress):
         for row, line in enumerate(block[:-1].split(b"\n"), first):
@@ -167,10 +160,10 @@ def _opened(file: Path, raw: BinaryIO) -> BinaryIO:
 def _trouble(error: Exception) -> str:
     match error:
         case gzip.BadGzipFile() if "CRC" not in str(error) and "length" not in str(error):
-            return "not a gzip file"
+            return "not a gzip file; rename it without .gz if it is plain text"
         case EOFError():
-            return "the gzip file ends too early"
+            return "the gzip file ends too early; copy or download it again"
         case zlib.error() | gzip.BadGzipFile():
-            return "the gzip file is damaged"
+            return "the gzip file is damaged; copy or download it again"
         case _:
             return f"cannot be read: {getattr(error, 'strerror', None) or error}"

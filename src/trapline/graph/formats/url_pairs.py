@@ -14,14 +14,15 @@ from numpy.typing import NDArray
 
 from trapline.compiled.jit import kernel, ready
 from trapline.errors import ConfigError
-from trapline.graph.formats.textfile import LoadOptions, Progress, at_row, blocks, bytes_of, head, line_at, row_at
+from trapline.graph.formats.textfile import LoadOptions, at_row, blocks, bytes_of, head, line_at, row_at
 from trapline.graph.formats.urls import check_utf8
 from trapline.graph.graph import Graph, csr_from_edges
 from trapline.graph.sites import recorded_graph
 from trapline.graph.strings import StoredStrings
+from trapline.progress import ProgressCallback
 
 NAME = "edges between URLs"
-ACCEPTS = "a file with a source URL and a target URL in each row"
+ACCEPTS = "two URLs"
 OPTIONS: frozenset[str] = frozenset()
 
 _LINE_FEED, _COMMENT = 10, 35
@@ -64,7 +65,7 @@ def load(file: Path, options: LoadOptions) -> Graph:
     return recorded_graph(urls, file, *csr_from_edges(*edges, len(urls)), format_name=NAME)
 
 
-def _ends(file: Path, ids: defaultdict[bytes, int], progress: Progress) -> NDArray[np.int32]:
+def _ends(file: Path, ids: defaultdict[bytes, int], progress: ProgressCallback) -> NDArray[np.int32]:
     """Return the page numbers of all edges: source, target, source, target, ..."""
     ready()
     found = [np.zeros(0, np.int32)]

@@ -11,8 +11,9 @@ from numpy.typing import NDArray
 
 from trapline.compiled.jit import helper, kernel, ready
 from trapline.errors import ConfigError
-from trapline.graph.formats.textfile import Progress, at_row, blocks, bytes_of, lines_in, silent, text
+from trapline.graph.formats.textfile import at_row, blocks, bytes_of, lines_in, text
 from trapline.graph.strings import StoredStrings
+from trapline.progress import ProgressCallback, no_progress
 
 Longs = NDArray[np.int64]
 Ids = NDArray[np.int32]
@@ -116,7 +117,7 @@ def _url_before(text: Text, ends: Longs, page: int, other: int) -> bool:
     return False
 
 
-def urls_in(file: Path, progress: Progress = silent) -> StoredStrings:
+def urls_in(file: Path, progress: ProgressCallback = no_progress) -> StoredStrings:
     """Read one URL a row. There must be at least one, and none may be empty."""
     ready()
     ends, texts, base = [], [], 0

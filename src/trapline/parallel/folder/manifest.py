@@ -37,9 +37,8 @@ class Manifest:
     folder: Path
     crawl: str  # id of the crawl; no two crawls have the same
     kind: str  # of the partition function
-    sizes: tuple[
-        int, ...
-    ]  # the numbers of partitions that the crawl has had so far; the last one is the present number
+    # The numbers of partitions that the crawl has had so far; the last one is the present number
+    sizes: tuple[int, ...]
     options: CrawlOptions
     runs: int = 0
     stopped_by: str = ""  # what stopped the last run; "": it did not end in order
@@ -60,9 +59,8 @@ class Manifest:
     def write(self) -> None:
         value = {name: getattr(self, name) for name in ("crawl", "kind", "sizes", "runs", "stopped_by", "began")}
         value |= {"format": FORMAT, "options": asdict(self.options)}
-        write_text(
-            self.folder / MANIFEST, json.dumps(value, indent=1) + "\n"
-        )  # options may be infinite: not strict JSON
+        # Options may be infinite: not strict JSON
+        write_text(self.folder / MANIFEST, json.dumps(value, indent=1) + "\n")
 
     def begun(self, options: CrawlOptions) -> "Manifest":
         """Return the manifest of a new run with these options; its limits may differ."""

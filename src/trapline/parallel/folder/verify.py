@@ -14,16 +14,17 @@ from typing import NamedTuple
 
 from trapline.crawl.engine.records import ExchangeCounts
 from trapline.crawl.engine.status import INTERRUPTED, TERMINATED
-from trapline.crawl.files.database_check import Problem, Progress, Verified, integrity_problems
+from trapline.crawl.files.database_check import integrity_problems
 from trapline.crawl.files.layout import DATABASE, connect
+from trapline.crawl.files.problems import Problem, Verified
 from trapline.crawl.files.reading import Reading
-from trapline.crawl.files.resume import nobody
 from trapline.crawl.files.verify import held
 from trapline.crawl.files.verify import verify as verify_one
 from trapline.errors import ConfigError
 from trapline.parallel.folder import merged
 from trapline.parallel.folder.manifest import Manifest, check_mark, is_parallel, read
 from trapline.parallel.transport.delivery import are_of_one_moment
+from trapline.progress import ProgressCallback, no_progress
 
 # The merged database has every row of these tables of every partition: no row of them is in several partitions.
 _COUNTS = {
@@ -35,7 +36,7 @@ _COUNTS = {
 }
 
 
-def verify_all(folder: Path, repair: bool = False, progress: Progress = nobody) -> Verified:
+def verify_all(folder: Path, repair: bool = False, progress: ProgressCallback = no_progress) -> Verified:
     """Verify a crawl of one or several partitions; with `repair`, repair it. Raises `ConfigError` if the folder is not
     a crawl, or is being crawled."""
     if not is_parallel(folder):

@@ -8,6 +8,7 @@ DIR/coordinator.json     the coordinator's address and the crawl's token, while 
 import asyncio
 import json
 import os
+import shlex
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -59,8 +60,11 @@ def ask(folder: Path, **request: Any) -> dict[str, Any]:
 
 def _where(folder: Path) -> tuple[Pass, Address]:
     if not is_parallel(folder):
+        if not folder.exists():
+            raise ConfigError(f"{folder}: there is no such folder; give the folder of a crawl with --processes")
         raise ConfigError(
-            f"{folder}: {'holds no crawl of several processes' if folder.exists() else 'there is no such folder'}"
+            f"{folder}: holds no crawl of several processes; give the folder of a crawl with --processes"
+            f" (of one process: trapline status {shlex.quote(str(folder))})"
         )
     try:
         found = json.loads((folder / WHERE).read_text())

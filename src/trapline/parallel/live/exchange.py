@@ -107,9 +107,8 @@ class LinkExchange:
         the batches that other partitions have acknowledged."""
         site_owners, handover = self._site_owners, self.handover
         for owner, hosts in site_owners.take_decided().items():
-            self._make(
-                owner, encode_handover(Contents(hosts))
-            )  # before the first links, because batches arrive in order
+            # Before the first links, because batches arrive in order
+            self._make(owner, encode_handover(Contents(hosts)))
         by_owner: dict[int, list[LinkRow]] = {}
         for url, row in (*self._seeds.items(), *self._gathered.items()):
             by_owner.setdefault(site_owners.where(origin(url)), []).append(row)

@@ -2,7 +2,7 @@
 when it has all of its sites.
 
 All partitions stop before any of them starts with the new number of partitions. Sites move only to new partitions
-(partition.py: rendezvous). An old partition hands over as soon as it opens: sites with their waiting pages, the URLs of
+(parallel/partition.py: rendezvous). An old partition hands over as soon as it opens: sites with their waiting pages, the URLs of
 pages that were fetched or refused, all that is known about pages that it refetches, and settled hosts. At the end it
 tells every new partition that this was all. The hand-over is one batch, together with a note for how many partitions it
 was done. A partition that is killed before this batch is on disk repeats the hand-over; one that is killed later does

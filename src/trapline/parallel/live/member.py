@@ -238,7 +238,7 @@ class LiveMember:
         if "stop" in order:
             self._crawler.stop(order["stop"])
         if "cut" in order:
-            signal.raise_signal(signal.SIGINT)  # like a second Ctrl-C of the user here: run.py handles it
+            signal.raise_signal(signal.SIGINT)  # like a second Ctrl-C of the user here: crawl/engine/run.py handles it
 
     def _answer(self, line: SecureStream, round_: int) -> None:
         crawler = self._crawler

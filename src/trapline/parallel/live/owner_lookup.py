@@ -105,10 +105,8 @@ class OwnerLookup:
         self._site_owners.settle(site, answer.addresses)
         for batch in self._waiting.pop(name):
             batch.left -= 1
-            if batch.left in (
-                0,
-                batch.names - 1,
-            ):  # the batch may go now; or, after its first name, its wait is limited from now on
+            # The batch may go now; or, after its first name, its wait is limited from now on
+            if batch.left in (0, batch.names - 1):
                 self.news.set()
 
     def _may_go(self, batch: _MessageBatch) -> bool:

@@ -66,9 +66,8 @@ async def _crawl(manifest: Manifest, show: Show, launch: Launch, listen: str, pa
     """Crawl with the manifest's number of partitions. If the crawl is resized, stop all of them and start again with
     the new number."""
     before = _before(manifest)
-    seconds = max(
-        (progress.seconds for progress in before.values()), default=0.0
-    )  # of the partition that crawled longest
+    # Of the partition that crawled longest
+    seconds = max((progress.seconds for progress in before.values()), default=0.0)
     while True:
         manifest.write()
         supervisor = _Supervisor(manifest, launch, before, seconds)
@@ -97,9 +96,8 @@ class _Supervisor:
         where = announced(manifest.folder, manifest.crawl, self._token, address)
         with where, interrupts(asyncio.get_running_loop(), self._interrupted):
             leading = asyncio.ensure_future(coordinator.lead(show, _together(manifest)))
-            leading.add_done_callback(
-                lambda _: coordinator.stop(INTERRUPTED)
-            )  # if `lead` fails, nothing else stops the crawl
+            # If `lead` fails, nothing else stops the crawl
+            leading.add_done_callback(lambda _: coordinator.stop(INTERRUPTED))
             keeping = [asyncio.ensure_future(self._keep_alive(task)) for task in tasks]
             try:
                 await asyncio.gather(*keeping)
@@ -137,9 +135,8 @@ class _Supervisor:
         while True:
             code, complaint = await self._run(task)
             is_cut = self._cutting is not None
-            if code == 0 or (
-                is_cut and code not in (1, 2)
-            ):  # 1 and 2 come with an error message, which the user must see
+            # 1 and 2 come with an error message, which the user must see
+            if code == 0 or (is_cut and code not in (1, 2)):
                 # If the crawl was not stopping, the user ended this process by hand, and the others would wait for it.
                 self.coordinator.stop(TERMINATED)
                 return

@@ -37,11 +37,8 @@ from trapline.parallel.partition import Partitioning
 from trapline.parallel.transport.wire import Pass
 from trapline.terminal import say
 
-COMMAND = (
-    "-P",
-    "-m",
-    "trapline.parallel.live.worker",
-)  # arguments of Python; -P: import nothing from the user's working directory
+# Arguments of Python; -P: import nothing from the user's working directory
+COMMAND = ("-P", "-m", "trapline.parallel.live.worker")
 _ENDS_WITHIN_S = 15.0
 _LEASE_ENDS_WITHIN_S = 120.0  # a machine that is gone keeps its locks for a lease: in NFSv4 90 s by default
 

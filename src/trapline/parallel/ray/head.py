@@ -20,10 +20,8 @@ Address = tuple[str, int]
 _SILENCE_S = 20.0  # a head that does not answer for this long is lost
 _ASK_EVERY_S = 1.0
 _CONNECT_S = 5.0
-_FRAME_HEAD, _SETTINGS = (
-    9,
-    b"\x04",
-)  # length of an HTTP/2 frame header in bytes; frame type SETTINGS, its fourth byte (RFC 9113)
+# Length of an HTTP/2 frame header in bytes; frame type SETTINGS, its fourth byte (RFC 9113)
+_FRAME_HEAD, _SETTINGS = 9, b"\x04"
 _HTTP2_GREETING = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + bytes(3) + _SETTINGS + bytes(5)
 
 

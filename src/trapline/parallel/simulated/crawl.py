@@ -9,20 +9,37 @@ partition is idle and nothing is left to send.
 """
 
 import time
-from collections.abc import Callable
 from dataclasses import dataclass, field
 
 import numpy as np
 from numpy.typing import NDArray
 
+from trapline.compiled import jit
+from trapline.compiled.array_handles import Pin, handle_table
 from trapline.errors import ConfigError, nearest
 from trapline.frontier import Rules
-from trapline.frontier.layout import Array
+from trapline.frontier.layout import DRAINED, NEED_ROOM, Array
 from trapline.graph import Graph
 from trapline.parallel.partition import Partitioning
-from trapline.parallel.simulated.partition_process import PartitionView, Process, own_views, whole_view
+from trapline.parallel.simulated.loop import (
+    FAULT,
+    GOAL,
+    LINKS,
+    LOOP,
+    NEED_LOG,
+    NEED_OUTBOX,
+    NOTHING,
+    PAGES,
+    PARTITION,
+    SENDING,
+    LoopState,
+    PartitionState,
+    run_partitions,
+)
+from trapline.parallel.simulated.partition_view import PartitionView, own_numbers, own_views, whole_view
 from trapline.parallel.simulated.url_exchange import FILTERS, NOBODY, LinkOutbox, PageOwners, by_coordinator, fixed
-from trapline.simulate.driver import begin
+from trapline.progress import CountCallback
+from trapline.simulate.driver import PAUSED, SLICE, Run, begin
 from trapline.simulate.log import FetchLog
 from trapline.simulate.servers import Network, Servers
 from trapline.strategies import Strategy
@@ -31,7 +48,7 @@ FIREWALL, CROSS_OVER, EXCHANGE, INDEPENDENT, DYNAMIC = "firewall", "cross-over",
 MODES = (FIREWALL, CROSS_OVER, EXCHANGE, INDEPENDENT, DYNAMIC)
 GRAINS = ("site", "page")
 Ids = NDArray[np.int32]
-Progress = Callable[[int, int], None]
+MOST = 2**62  # more pages than any crawl fetches
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -93,7 +110,7 @@ class ParallelPlan:
         return pages * self.partitions if self.fetches_again else pages
 
 
-@dataclass(slots=True)
+@dataclass(frozen=True, slots=True)
 class Traffic:
     """Counts of the messages between partitions, and between partitions and a coordinator."""
 
@@ -131,7 +148,7 @@ def simulate_parallel(
     most: int | None = None,
     inputs: dict[str, Array] | None = None,
     seed: int = 0,
-    progress: Progress | None = None,
+    progress: CountCallback | None = None,
 ) -> ParallelCrawl:
     """Crawl the graph with n partitions of `connections` connections each, until every reachable page, or `most` pages,
     are fetched."""
@@ -141,26 +158,26 @@ def simulate_parallel(
         )
     started = time.perf_counter()
     if plan.exchange.replicated is not None:
-        seeds = np.union1d(seeds, plan.exchange.replicated).astype(
-            np.int32
-        )  # every partition knows them, so their owners do
+        # Every partition knows them, so their owners do.
+        seeds = np.union1d(seeds, plan.exchange.replicated).astype(np.int32)
     owned = _ownership(graph, plan, seeds)
-    views = _views(graph, plan, owned)
-    own_seeds = [seeds[owned.of_pages()[seeds] == number] for number in range(plan.partitions)]
-    processes = []
-    for number, view in enumerate(views):
+    number = own_numbers(owned.owner, plan.partitions) if plan.mode in (FIREWALL, EXCHANGE) else np.zeros(0, np.int32)
+    own_seeds = [seeds[owned.of_pages()[seeds] == partition] for partition in range(plan.partitions)]
+    partitions = []
+    for partition, view in enumerate(_views(graph, plan, owned, number)):
         own = {name: view.of_pages(values) for name, values in (inputs or {}).items()}
         run = begin(
-            view.graph, strategy, rules, view.own_numbers(own_seeds[number]), connections, view.servers(servers),
+            view.graph, strategy, rules, view.numbers_here(own_seeds[partition]), connections, view.servers(servers),
             network or Network(), own, seed,
         )  # fmt: skip
-        processes.append(Process(number, view, run, plan.exchange.outbox()))
-    crawl = _Crawl(graph, plan, owned, processes, connections)
+        partitions.append(_Partition(view, run, plan.exchange.outbox()))
+    _keep_to_own(partitions, graph, plan, owned)
+    crawl = _Crawl(graph, plan, owned, number, partitions, connections)
     drained = crawl.run(most, progress)
     return ParallelCrawl(
-        logs=[one.log() for one in processes],
+        logs=[one.log() for one in partitions],
         seeds=seeds,
-        traffic=crawl.counted(),
+        traffic=crawl.traffic(),
         owner=np.full(graph.pages, NOBODY, np.int32) if plan.mode == INDEPENDENT else owned.of_pages(),
         connections=connections,
         wall_seconds=time.perf_counter() - started,
@@ -177,87 +194,108 @@ def _ownership(graph: Graph, plan: ParallelPlan, seeds: Ids) -> PageOwners:
     return owned
 
 
-def _views(graph: Graph, plan: ParallelPlan, owned: PageOwners) -> list[PartitionView]:
-    numbers = range(plan.partitions)
+def _views(graph: Graph, plan: ParallelPlan, owned: PageOwners, number: Ids) -> list[PartitionView]:
     if plan.mode in (FIREWALL, EXCHANGE):
-        return own_views(graph, owned.owner, plan.partitions)
-    if plan.mode == CROSS_OVER:
-        return [whole_view(graph, owned.owner, number) for number in numbers]
+        return own_views(graph, owned.owner, number, plan.partitions)
+    return [whole_view(graph)] * plan.partitions
+
+
+def _keep_to_own(partitions: "list[_Partition]", graph: Graph, plan: ParallelPlan, owned: PageOwners) -> None:
+    """Let each partition with a whole view follow only links to its own pages."""
+    if plan.mode not in (CROSS_OVER, DYNAMIC):
+        return
     # With dynamic assignment, owners are known only later: every link is ELSEWHERE at first.
-    nobody = np.full(graph.pages, -1, np.int32) if plan.mode == DYNAMIC else None
-    return [whole_view(graph, nobody, number) for number in numbers]
+    owner = owned.owner if plan.mode == CROSS_OVER else np.full(graph.pages, NOBODY, np.int32)
+    for number, one in enumerate(partitions):
+        one.run.keep_to_own(owner, number)
+
+
+class _Partition:
+    """One partition: its crawl, and its outbox."""
+
+    def __init__(self, view: PartitionView, run: Run, outbox: LinkOutbox) -> None:
+        self.run, self.outbox = run, outbox
+        self.pages = np.zeros(0, np.int32) if view.pages is None else view.pages
+        run.world.clock["most"] = view.graph.pages + 1  # more than there are: it ends only when no page is left
+        run.make_room()
+
+    def pin(self) -> Pin:
+        return Pin(PartitionState(self.run.world, self.outbox.arrays, self.pages))
+
+    def log(self) -> FetchLog:
+        """Return the fetch log, with the page numbers of the whole graph."""
+        log = self.run.log
+        return log._replace(page=self.pages[log.page]) if len(self.pages) else log
 
 
 class _Crawl:
-    """The loop over steps, and the exchange at the end of each step."""
+    """The Python side of the loop over partitions (loop.py): provides memory, and reports progress."""
 
     def __init__(
-        self, graph: Graph, plan: ParallelPlan, owned: PageOwners, processes: list[Process], connections: int
-    ) -> None:
-        self.graph, self.plan, self.owned, self.processes, self.connections = graph, plan, owned, processes, connections
-        self.traffic = Traffic()
+        self, graph: Graph, plan: ParallelPlan, owned: PageOwners, number: Ids, partitions: list[_Partition], connections: int
+    ) -> None:  # fmt: skip
+        self._partitions, self._owned = partitions, owned
+        self._goal = plan.most_fetches(graph.pages)
         self.batches: list[tuple[int, int, Array]] = []
+        self._loop = np.zeros(1, LOOP)
+        loop = self._loop[0]
+        loop.step_s, loop.pause_at, loop.sendings, loop.show = plan.step_s, SLICE, 1, plan.keep_batches
+        loop.every_pages, loop.crossing_pages = plan.exchange.every_pages, plan.crossing_pages or connections
+        loop.exchange = {CROSS_OVER: PAGES, EXCHANGE: LINKS, DYNAMIC: LINKS}.get(plan.mode, NOTHING)
+        loop.column = partitions[0].run.frontier.strategy.page.handed_on
+        records, page = np.zeros(len(partitions), PARTITION), np.zeros(1, np.int32)
+        self._state = LoopState(self._loop, records, graph.offsets, graph.targets, owned, number, page)
+        self._pins = [one.pin() for one in partitions]
+        self._handles = handle_table([one.handle for one in self._pins])
+        self._frontiers = handle_table([one.run.frontier.handle for one in partitions])
+        jit.ready()
 
-    def run(self, most: int | None, progress: Progress | None) -> bool:
+    def run(self, most: int | None, progress: CountCallback | None) -> bool:
         """Run the crawl. Return True if no page was left, False if `most` pages were fetched."""
-        goal, fetched = self.plan.most_fetches(self.graph.pages) if most is None else most, 0
-        while True:
-            now = min(one.next_moment for one in self.processes)
-            if now == np.inf:
-                return True
-            end = (np.floor(now / self.plan.step_s) + 1.0) * self.plan.step_s
-            busy = [one for one in self.processes if one.next_moment <= end]
-            fetched += sum(one.crawl(end) for one in busy)
-            if progress is not None:
-                progress(min(fetched, goal), goal)  # the last step may fetch more than `most`
-            if most is not None and fetched >= most:
-                return False
-            if self.plan.mode not in (FIREWALL, INDEPENDENT):
-                self._pass_on(busy, end)
+        loop, goal = self._loop[0], self._goal if most is None else most
+        loop.most = MOST if most is None else most
+        answer = PAUSED
+        while answer not in (DRAINED, GOAL):
+            which = int(loop.which)
+            answer = self._partitions[which].run.frontier.run_kernel(self._continue, which)
+            if answer == SENDING:
+                self._keep_batches(int(loop.which))
+            elif answer in (NEED_LOG, NEED_OUTBOX):
+                self._make_room(int(loop.which), answer)
+            elif progress is not None:
+                progress(min(int(loop.fetched), goal), goal)  # the last step may fetch more than `most`
+        return answer == DRAINED
 
-    def _pass_on(self, busy: list[Process], now: float) -> None:
-        for one in busy:
-            one.collect_links(self.graph, self.owned)
-        if self.plan.mode == CROSS_OVER:
-            for one in busy:
-                self._cross_over(one, now)
-            return
-        due = [one for one in busy if len(one.outbox) and self._is_due(one)]
-        if due:
-            self._deliver(np.concatenate([self._sent(one) for one in due]), now)
+    def _continue(self, frontier: int, which: int) -> int:
+        """Call the kernel. `run_kernel` of partition `which` calls this, so that it raises the faults of this partition's
+        frontier and grows it; in both cases another partition must be called in the same way."""
+        self._frontiers[which] = frontier
+        answer = run_partitions(self._frontiers, self._handles, self._state)
+        needs_its_frontier = answer in (NEED_ROOM, FAULT) and self._loop[0].which != which
+        return PAUSED if needs_its_frontier else answer
 
-    def _is_due(self, one: Process) -> bool:
-        return one.idle or one.fetched - one.sent_at >= self.plan.exchange.every_pages
+    def _make_room(self, which: int, answer: int) -> None:
+        one = self._partitions[which]
+        if answer == NEED_LOG:
+            one.run.make_room()
+        else:
+            one.outbox.reserve(int(self._loop[0].need))
+        self._pins[which] = one.pin()
+        self._handles[which] = self._pins[which].handle
 
-    def _cross_over(self, one: Process, now: float) -> None:
-        """Let a partition that has no own pages left take pages of others."""
-        if one.idle and len(pages := one.next_foreign(self.plan.crossing_pages or self.connections)):
-            one.discover(pages, now)
+    def _keep_batches(self, which: int) -> None:
+        entries = self._partitions[which].outbox.entries
+        for owner in np.unique(entries["owner"]).tolist():
+            if owner != which:
+                self.batches.append((which, owner, entries[entries["owner"] == owner]))
 
-    def _sent(self, one: Process) -> Array:
-        """Return what a partition sends now, and count it as one message to each owner."""
-        entries = one.outbox.take()
-        one.sent_at = one.fetched
-        away = entries[entries["owner"] != one.number]
-        owners = np.unique(away["owner"]).tolist()
-        self.traffic.exchanges += bool(owners)
-        self.traffic.urls += len(away)
-        self.traffic.messages += len(owners)
-        if self.plan.keep_batches:
-            self.batches += [(one.number, number, away[away["owner"] == number]) for number in owners]
-        return entries
-
-    def _deliver(self, entries: Array, now: float) -> None:
-        """Deliver entries to their owners: one call per owner with the entries of all senders, in the order of senders.
-        One call per sender and owner would take most of the time with 64 partitions."""
-        by_owner = entries[np.argsort(entries["owner"], kind="stable")]
-        owners, first = np.unique(by_owner["owner"], return_index=True)
-        for number, batch in zip(owners.tolist(), np.split(by_owner, first[1:]), strict=True):
-            self.processes[number].receive(batch, now)
-
-    def counted(self) -> Traffic:
-        tallies = [one.outbox.arrays.tally[0] for one in self.processes]
-        for name in ("replicated", "filtered"):
-            setattr(self.traffic, name, sum(int(tally[name]) for tally in tallies))
-        self.traffic.owner_requests = int(self.owned.requested.sum())
-        return self.traffic
+    def traffic(self) -> Traffic:
+        loop, tallies = self._loop[0], [one.outbox.arrays.tally[0] for one in self._partitions]
+        return Traffic(
+            replicated=sum(int(tally.replicated) for tally in tallies),
+            filtered=sum(int(tally.filtered) for tally in tallies),
+            urls=int(loop.urls),
+            messages=int(loop.messages),
+            exchanges=int(loop.exchanges),
+            owner_requests=int(self._owned.requested.sum()),
+        )

@@ -8,7 +8,7 @@ This module fetches nothing.
 """
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from trapline.errors import ConfigError
@@ -25,6 +25,7 @@ from trapline.parallel.simulated.crawl import (
     simulate_parallel,
 )
 from trapline.parallel.simulated.measures import random_seeds
+from trapline.progress import CountCallback
 from trapline.simulate.servers import constant_servers
 from trapline.strategies import load_strategy
 
@@ -192,10 +193,8 @@ def mode_for(processes: int, expected: Expected, share: float = 1.0) -> str:
 # ---- A plan tried on a graph: what n partitions cover with firewall and with exchange, and what they send. The crawls
 # are simulated, with one second per page and one connection per partition; only shares are taken from them.
 
-Progress = Callable[[int, int], None]
 
-
-def rehearse(graph: Graph, processes: int, seeds: int, progress: Progress, seed: int = 0) -> Expected:
+def rehearse(graph: Graph, processes: int, seeds: int, progress: CountCallback, seed: int = 0) -> Expected:
     """Simulate the plan on a graph. `seeds`: number of random seed pages of each process. `progress`: receives the
     progress. Coverage is a share of all pages of the graph."""
     partitioning = Partitioning("site-hash", processes)

@@ -36,7 +36,7 @@ NOBODY = -1
 
 class PageOwners(NamedTuple):
     unit: Ids
-    """[pages] the unit of each page"""
+    """[pages] the unit of each page; empty: each page is a unit, with the same number"""
     owner: Ids
     """[units] the partition that owns each unit"""
     units_of: NDArray[np.int64]
@@ -46,23 +46,23 @@ class PageOwners(NamedTuple):
 
     def give_out(self, pages: Ids) -> None:
         """Assign the units of these pages to the partitions in turn."""
-        units = np.unique(self.unit[pages])
+        units = np.unique(self.unit[pages] if len(self.unit) else pages)
         self.owner[units] = np.arange(len(units)) % len(self.units_of)
         self.units_of[:] = np.bincount(self.owner[units], minlength=len(self.units_of))
 
     def of_pages(self) -> Ids:
-        owner: Ids = self.owner[self.unit]
+        owner: Ids = self.owner[self.unit] if len(self.unit) else self.owner
         return owner
 
 
 def fixed(owner: Ids) -> PageOwners:
     """Return owners that are fixed from the start. `owner`: the partition of each page."""
-    return PageOwners(np.arange(len(owner), dtype=np.int32), owner, np.zeros(0, np.int64), np.zeros((0, 0), np.uint8))
+    return PageOwners(np.zeros(0, np.int32), owner, np.zeros(0, np.int64), np.zeros((0, 0), np.uint8))
 
 
 def by_coordinator(graph: Graph, partitions: int, grain: str) -> PageOwners:
     units = graph.sites if grain == "site" else graph.pages
-    unit = graph.site if grain == "site" else np.arange(graph.pages, dtype=np.int32)
+    unit = graph.site if grain == "site" else np.zeros(0, np.int32)
     return PageOwners(
         unit, np.full(units, NOBODY, np.int32), np.zeros(partitions, np.int64), np.zeros((partitions, units), np.uint8)
     )
@@ -122,7 +122,7 @@ def _buckets(filter_size: int) -> int:
     return 0 if filter_size == 0 else 1 << max(0, (filter_size // WAYS - 1).bit_length())
 
 
-def _new_outbox(filter_size: int, policy: int, replicated: Array) -> OutboxArrays:
+def new_outbox(filter_size: int, policy: int, replicated: Array) -> OutboxArrays:
     sent = np.zeros((_buckets(filter_size), WAYS), SENT)
     sent["key"] = NO_KEY
     tally = np.zeros(1, TALLY)
@@ -131,7 +131,7 @@ def _new_outbox(filter_size: int, policy: int, replicated: Array) -> OutboxArray
     return OutboxArrays(tally, np.zeros(_FIRST, ENTRY), places, sent, np.unique(replicated).astype(np.int64))
 
 
-OutboxType = type_of(_new_outbox(8, LRU, np.zeros(0, np.int64)))
+OutboxType = type_of(new_outbox(8, LRU, np.zeros(0, np.int64)))
 
 
 @helper(i8(i8))
@@ -233,12 +233,19 @@ def settle_places(outbox: OutboxArrays) -> None:
         outbox.place[place_of(outbox, outbox.entry[number].key)] = number
 
 
-@kernel(void(OutboxType))
-def forget_entries(outbox: OutboxArrays) -> None:
+@helper(void(OutboxType))
+def empty_outbox(outbox: OutboxArrays) -> None:
     """Remove all entries, which are being sent, and let the filter remember them."""
-    for number in range(outbox.tally[0].entries):
+    tally = outbox.tally[0]
+    for number in range(tally.entries):
         remember_sent(outbox, outbox.entry[number].key)
-    outbox.tally[0].entries = 0
+    if 16 * tally.entries < outbox.place.size:
+        # Last in, first out: on the way to a key lie only keys that were inserted before it.
+        for number in range(tally.entries - 1, -1, -1):
+            outbox.place[place_of(outbox, outbox.entry[number].key)] = NO_KEY
+    else:
+        outbox.place[:] = NO_KEY
+    tally.entries = 0
 
 
 class LinkOutbox:
@@ -249,10 +256,15 @@ class LinkOutbox:
             raise ConfigError(f"a filter of {filter_size} URLs: give 0 (none) or more")
         ready()
         known = np.zeros(0, np.int64) if replicated is None else replicated
-        self.arrays = _new_outbox(filter_size, FILTERS.index(policy), known)
+        self.arrays = new_outbox(filter_size, FILTERS.index(policy), known)
 
     def __len__(self) -> int:
         return int(self.arrays.tally[0].entries)
+
+    @property
+    def entries(self) -> Array:
+        """The entries, in the order in which their pages were first found."""
+        return self.arrays.entry[: len(self)]
 
     def reserve(self, links: int) -> None:
         """Make room for `links` more links, even if each leads to a different page."""
@@ -261,14 +273,7 @@ class LinkOutbox:
             return
         size = max(needed, 2 * len(self.arrays.entry))
         entry = np.zeros(size, ENTRY)
-        entry[: len(self)] = self.arrays.entry[: len(self)]
+        entry[: len(self)] = self.entries
         place = np.full(1 << (2 * size - 1).bit_length(), NO_KEY, np.int32)
         self.arrays = self.arrays._replace(entry=entry, place=place)
         settle_places(self.arrays)
-
-    def take(self) -> Array:
-        """Remove and return all entries, in the order in which their pages were first found. The filter counts them as sent."""
-        entries = self.arrays.entry[: len(self)].copy()
-        forget_entries(self.arrays)
-        self.arrays.place[:] = NO_KEY
-        return entries

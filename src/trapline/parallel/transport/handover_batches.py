@@ -78,7 +78,7 @@ class Piece(NamedTuple):
 class Contents(NamedTuple):
     """The contents of one hand-over batch."""
 
-    hosts: Sequence[tuple[str, str]] = ()  # settled hosts (site_owner.py), with their addresses
+    hosts: Sequence[tuple[str, str]] = ()  # settled hosts (parallel/live/site_owner.py), with their addresses
     sites: Sequence[Piece] = ()
     is_last: bool = False
     learned: Sequence[float] = ()  # what the refresher learned from all refetched pages

@@ -30,10 +30,9 @@ from trapline.refresh.core.queue import (
 )
 from trapline.rng import uniform
 
-REBUILDS, LIVE_REBUILDS = (
-    8,
-    32,
-)  # most rebuilds in as many decisions as there are pages; more in a live crawl, where sites that open and shut make the floor stale
+# Most rebuilds in as many decisions as there are pages; more in a live crawl, where sites that open and shut make the
+# floor stale
+REBUILDS, LIVE_REBUILDS = 8, 32
 LOOKS = 4  # most evaluations of pages whose values have fallen, in a search for the best
 AROUND = 16  # number of pages of a site that are evaluated when it opens
 LOWERED = 0.9  # the floor is lowered to this share of the best value
@@ -172,7 +171,7 @@ def count_slot(s: RefreshState, now: float) -> None:
     run.since_rebuild += 1
     run.since_raise += 1
     run.since_revision += 1
-    signals = run.signals if run.hears else 0
+    signals = run.signals if run.uses_signals else 0
     if run.revision > 0 and run.since_revision >= max(run.revision, run.growth * (run.slots + signals)):
         revise(s, now)
 

@@ -116,7 +116,7 @@ def forget(s: RefreshState, now: float) -> None:
         s.popular[0, min(p.accesses, ACCESS_CLASSES - 1)] += 1.0
     run.forgotten_s = now - 0.5 * (now - run.forgotten_s)
     run.halved_s = now
-    run.next_census = run.accesses
+    run.next_popularity_update = run.accesses
 
 
 # ---- evidence
@@ -144,9 +144,9 @@ def note_access(s: RefreshState, page: int, now: float) -> None:
     s.popular[0, min(p.accesses, ACCESS_CLASSES - 1)] += 1.0
     run = s.run[0]
     run.accesses += 1
-    if run.accesses >= run.next_census:
+    if run.accesses >= run.next_popularity_update:
         learn_popularity(s, now)
-        run.next_census = run.accesses + max(8, run.accesses // 10)
+        run.next_popularity_update = run.accesses + max(8, run.accesses // 10)
 
 
 @helper(void(StateType, i8, f8))
@@ -162,7 +162,7 @@ def note_signal(s: RefreshState, page: int, now: float) -> None:
     p.all_signals += 1
     p.last_signal_s = now
     s.run[0].signals += 1
-    s.run[0].since_revision += s.run[0].hears
+    s.run[0].since_revision += s.run[0].uses_signals
 
 
 @helper(void(StateType, i8, f8))

@@ -35,7 +35,7 @@ OPEN, SHUT, IDLE = range(3)
 ACCESS_CLASSES = 65  # classes of pages by their number of accesses; the last class has all pages with 64 or more
 GRID = 32  # number of rates that evidence.py distinguishes
 BEST = 32  # number of values kept to find the floor
-BINS = 48  # number of bins for gaps between updates: gaps.py
+BINS = 48  # number of bins for gaps between updates: refresh/policies/gaps.py
 # Upper limit of all beliefs, even in signals and points that were always right: values divide by the remainder.
 CERTAIN = 0.9999
 # A signal or point of at most this probability is never believed more, and alone it does not change the level of a page. In single
@@ -64,10 +64,8 @@ PAGE = record(  # the fields that values are computed from come first: 64 bytes
         ("crawls", "i4"),
         ("changes", "i4"),  # number of crawls that found something new
         ("points", "i4"),  # number of published points that have passed
-        (
-            "pos",
-            "i4",
-        ),  # position in the heap of waiting pages or in the list of hot pages; while AWAY the second of its return
+        # Position in the heap of waiting pages or in the list of hot pages; while AWAY the second of its return
+        ("pos", "i4"),
         ("timer", "i4"),  # position in the heap of timers; -1: it has no timer
         ("id", "i4"),  # the frontier's page id
         ("quality", "f4"),  # replaces accesses while there are none
@@ -79,10 +77,8 @@ TRUST = record(
     [
         ("prompted", "f8"),  # number of crawls after exactly one signal
         ("confirmed", "f8"),  # number of these crawls that found something new
-        (
-            "expected",
-            "f8",
-        ),  # updates expected in the time covered by crawls without a signal, by the rate of true signals
+        # Updates expected in the time covered by crawls without a signal, by the rate of true signals
+        ("expected", "f8"),
         ("surprises", "f8"),  # number of these crawls that found something new
         ("promised", "f8"),  # sum of the probabilities of the points that passed
         ("kept", "f8"),  # number of these points that had a signal at their time
@@ -90,12 +86,10 @@ TRUST = record(
         ("announced", "f8"),  # number of these signals that came at the time of a point
         ("beliefs", "f8"),  # number of crawls after signals
         ("believed", "f8"),  # sum over these crawls of the share of true signals that the policy believed in afterwards
-        (
-            "keeps",
-            "f8",
-        ),  # factor by which all these numbers are multiplied when an outcome is added; 1: nothing is forgotten
+        # Factor by which all these numbers are multiplied when an outcome is added; 1: nothing is forgotten
+        ("keeps", "f8"),
         ("most", "f8"),  # upper limit of the precision
-        ("heard", "i8"),  # number of all signals, counted or ignored
+        ("received", "i8"),  # number of all signals, counted or ignored
         ("parent", "i4"),  # row that this row is shrunk to
         ("site", "i4"),  # -1: row of a channel, or of all
         ("channel", "i4"),
@@ -129,12 +123,10 @@ RUN = record(
         ("on_cycle", "i8"),
         ("on_revision", "i8"),
         ("still", "b1"),  # values change only with events
-        ("hears", "b1"),  # signals and points change values
+        ("uses_signals", "b1"),  # signals and points change values
         ("changed", "b1"),  # for on_crawl: whether this crawl found something new
-        (
-            "age_s",
-            "f8",
-        ),  # for on_crawl: time since the page last changed, as its server states; infinity: it does not state it
+        # For on_crawl: time since the page last changed, as its server states; infinity: it does not state it
+        ("age_s", "f8"),
         ("slots_per_s", "f8"),
         ("cycle_s", "f8"),
         ("floor", "f8"),  # pages of this value or more are hot
@@ -150,7 +142,7 @@ RUN = record(
         ("since_revision", "i8"),  # number of slots since the last revision, plus signals if the policy uses them
         ("revision", "i8"),  # least number of slots and signals between two revisions; 0: there are no revisions
         ("growth", "f8"),  # and at least this share of all slots and signals so far
-        ("next_census", "i8"),  # number of accesses at which evidence.py learns the popularity again
+        ("next_popularity_update", "i8"),  # number of accesses at which evidence.py learns the popularity again
         ("open", "i8"),  # number of open sites
         ("shut", "i8"),  # number of shut sites
         ("pool", "i8"),  # number of entries of RefreshState.value handed out
@@ -188,7 +180,7 @@ class PolicyView(NamedTuple):
     popular: (
         Array  # f8[2, ACCESS_CLASSES]: number of pages by their accesses; expected accesses per second of such a page
     )
-    gaps: Array  # f8[6, BINS]: see policies/gaps.py
+    gaps: Array  # f8[6, BINS]: see refresh/policies/gaps.py
     totals: Array  # f8[16]: numbers of the policy that belong to no page
 
 
@@ -259,7 +251,6 @@ _EXAMPLE = allocate(Sizes(2, 1, 1))
 DTYPES = {name: array.dtype for name, array in _EXAMPLE._asdict().items()}
 StateType, ViewType = Pinned(_EXAMPLE), Pinned(PolicyView(*_EXAMPLE[: len(PolicyView._fields)]))
 view_of = narrower(StateType, ViewType)
-recall = recaller(
-    StateType
-)  # finds the state by the handle that Python passes to a kernel: see compiled/array_handles.py
+# Finds the state by the handle that Python passes to a kernel: see compiled/array_handles.py
+recall = recaller(StateType)
 Values = type_of(_EXAMPLE.best)

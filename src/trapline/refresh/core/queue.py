@@ -252,16 +252,15 @@ def settle(s: RefreshState, page: int, now: float) -> None:
             make_hot(s, page)
         else:
             park(s, page)
-    elif not (
-        fell and p.place == WAITS and -s.waiting[p.pos].key > now
-    ):  # a waiting page whose value fell keeps its time: the true time is later, and it will be evaluated then
+    # A waiting page whose value fell keeps its time: the true time is later, and it will be evaluated then
+    elif not (fell and p.place == WAITS and -s.waiting[p.pos].key > now):
         let_wait(s, page, moment(s, page, now))
 
 
 @helper(void(StateType, i8, f8))
 def heed(s: RefreshState, page: int, now: float) -> None:
     """Settle the page after a signal or a point. For a policy that ignores signals nothing happens, not even an evaluation."""
-    if s.run[0].hears:
+    if s.run[0].uses_signals:
         settle(s, page, now)
 
 
@@ -272,7 +271,7 @@ def moment(s: RefreshState, page: int, now: float) -> float:
     p = s.page[page]
     least_s = 0.5 / run.slots_per_s
     # The first step is proportional to the time without an event: what has not happened for long will take about as long again.
-    since_s = max(p.crawled_s, p.last_signal_s) if run.hears else p.crawled_s
+    since_s = max(p.crawled_s, p.last_signal_s) if run.uses_signals else p.crawled_s
     sure, step_s = now, max(least_s, FIRST_STEP * (now - since_s))
     for _ in range(_STEPS):
         if value_of(s, page, now + step_s) >= run.floor:

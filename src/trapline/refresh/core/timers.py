@@ -106,7 +106,7 @@ def pass_time(s: RefreshState, now: float, before: bool) -> None:
 # This part is between `Refresher.signalled` and evidence.py. A signal counts unless
 # - it is about a change that the last crawl saw already, or repeats a signal since then within SAME_S;
 # - it is unverified and its site has no trusted channel: alone it never changes the level of a page;
-# - its channel was struck out (trust.py) and this signal was not sampled for the audit.
+# - its channel was struck out (refresh/policies/trust.py) and this signal was not sampled for the audit.
 # Of several signals for one update the most trusted one counts.
 
 AUDIT = 0.03  # share of a struck-out channel's signals that are followed
@@ -128,7 +128,7 @@ def process_signal(s: RefreshState, page: int, row: int, moment: float, now: flo
     """Process a signal from a row of trust about a change at `moment`."""
     p = s.page[page]
     channel = s.trust[row]
-    channel.heard += 1
+    channel.received += 1
     if moment < p.crawled_s - SAME_S or (channel.unverified and p.level == NORMAL):
         return
     at_s = min(now, max(moment, p.crawled_s, p.last_signal_s))
@@ -139,7 +139,7 @@ def process_signal(s: RefreshState, page: int, row: int, moment: float, now: flo
             heed(s, page, now)
         return
     if is_struck_out(s, row):
-        if channel.unverified or uniform(p.id, channel.heard) >= AUDIT:
+        if channel.unverified or uniform(p.id, channel.received) >= AUDIT:
             return
         p.marks |= AUDITED
         p.level = max(p.level, SMART)

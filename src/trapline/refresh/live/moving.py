@@ -50,9 +50,9 @@ _TRUST = (
     "announced",
     "beliefs",
     "believed",
-    "heard",
+    "received",
 )
-_POPULARITY, _CRAWLS, _PACE = ("accesses", "next_census"), ("crawls", "changes"), ("price", "slots_per_s")
+_POPULARITY, _CRAWLS, _PACE = ("accesses", "next_popularity_update"), ("crawls", "changes"), ("price", "slots_per_s")
 _RUN = _POPULARITY + _CRAWLS + _PACE
 _HEAD = len(_PAGE) + 2
 MOMENTS = 4  # number of times at the beginning of a page's row

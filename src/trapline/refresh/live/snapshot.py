@@ -19,8 +19,9 @@ from trapline.refresh.policy import Policy
 if TYPE_CHECKING:
     from trapline.refresh.live.refresher import Refresher
 
-# Format 2 kept gaps by classes of pages too; in format 1 pages also had the time between their first and their last crawl.
-FORMAT = 3
+# Format 3 had other names for three fields of `run` and `trust`. Format 2 kept gaps by classes of pages too; in format 1 pages
+# also had the time between their first and their last crawl.
+FORMAT = 4
 _FOLDER = ArrayFolder("refresh.json", "snapshot of refresh")
 _SAVED = ("run", "page", "columns", "trust", "point", "popular", "gaps", "totals", "guess", "site")
 

@@ -188,9 +188,8 @@ MOST = 32  # number of published points considered in all
 @shared
 def chance_of(s: PolicyView, believed: float, age: float) -> float:
     """Return q."""
-    believed = min(
-        1.0, believed
-    )  # the product may exceed 1: more points may be kept than their published probabilities promise
+    # The product may exceed 1: more points may be kept than their published probabilities promise
+    believed = min(1.0, believed)
     odds = hazard_at(s, age) * believed
     return min(CERTAIN, odds / max(1e-12, 1.0 - believed + odds))
 

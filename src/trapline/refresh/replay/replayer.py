@@ -4,7 +4,7 @@ It is the Python side of the compiled loop (loop.py).
 """
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
 
@@ -16,6 +16,7 @@ from trapline.compiled.jit import ready
 from trapline.errors import ConfigError
 from trapline.frontier.layout import FrontierState as FrontierState
 from trapline.frontier.layout import allocate as allocate_frontier
+from trapline.progress import CountCallback
 from trapline.refresh.core.layout import IDLE, RefreshState, Sizes, allocate
 from trapline.refresh.core.membership import LEAST_REVISION
 from trapline.refresh.policy import Policy
@@ -23,7 +24,6 @@ from trapline.refresh.replay.loop import CURSOR, Streams, begin, finish, replay_
 from trapline.refresh.replay.replay_world import ReplayWorld
 from trapline.refresh.replay.truth import ACCESSES, BINARY, BINARY_S, EQ3, EQ3_S, Truth, make_truth
 
-Progress = Callable[[int, int], None]
 _AT_ONCE = 1 << 18  # events between two reports of progress: a tenth of a second
 
 
@@ -46,7 +46,11 @@ class ReplayFreshness:
 
 
 def replay_world(
-    world: ReplayWorld, policy: Policy, capacity: float, progress: Progress | None = None, keep_chosen: bool = False
+    world: ReplayWorld,
+    policy: Policy,
+    capacity: float,
+    progress: CountCallback | None = None,
+    keep_chosen: bool = False,
 ) -> ReplayFreshness:
     """Replay a world against a policy. `capacity`: crawls per update of the trace, in evenly spaced slots. `progress`:
     receives the slots done and their total."""
@@ -104,7 +108,7 @@ def _streams(world: ReplayWorld, slots: int, keep_chosen: bool) -> Streams:
     return Streams(world.update, world.signal, world.point, world.access, cursor, chosen)
 
 
-def _run(state: RefreshState, truth: Truth, streams: Streams, progress: Progress | None) -> None:
+def _run(state: RefreshState, truth: Truth, streams: Streams, progress: CountCallback | None) -> None:
     pin, frontier = Pin(state), _open_frontier()
     open_frontier = Pin(frontier)
     begin(pin.handle)

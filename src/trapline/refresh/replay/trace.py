@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from trapline.errors import ConfigError
-from trapline.graph.formats.textfile import at_row, head, integer, plain_name, rows, shown, text
+from trapline.graph.formats.textfile import at_row, blocks, head, integer, plain_name, rows, shown, text
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -94,18 +94,18 @@ def stretches(trace: Trace, length_s: float) -> list[Trace]:
 # ---- Histories of a trace for the pages of another web. The assignment depends on the trace and the seed only, so that testweb and the
 # simulator have the same web. This part knows no graph.
 
-_DEALING = 11  # random stream
+_SAMPLING = 11  # random stream
 # A round is longer than the trace by this factor, so that the last update, at the very end, belongs to it.
 _BEYOND = 1.0 + 1e-6
 
 
-def dealt(trace: Trace, pages: int, seed: int) -> list[Floats]:
+def sampled_histories(trace: Trace, pages: int, seed: int) -> list[Floats]:
     """Sample a history for each page.
 
     A history that is used for a second page is rotated by a random part of its length, so that the two pages do not change
     together.
     """
-    rng = np.random.default_rng((seed, _DEALING))
+    rng = np.random.default_rng((seed, _SAMPLING))
     histories: list[Floats] = []
     while len(histories) < pages:
         rotate = bool(histories)
@@ -165,17 +165,23 @@ def _bursts(rng: np.random.Generator, page: np.ndarray, counts: np.ndarray) -> n
 
 _HISTORIES = b"unix_times_delta_encoded"
 _NEWS = "_urls.json"
+_FORMS = (
+    "give a file with rows `editor page seconds`, or one that begins with the heading `unix_ts page` or"
+    " `#... unix_times_delta_encoded` (docs/refresh.md describes all three)"
+)
 _PREFERRED = "content_changes.tsv"  # preferred to raw changes, of which one in a hundred is a change of content
 
 
 def load_trace(path: Path, whole: bool = False) -> Trace:
     """Load the trace in a file, or in a folder that has one trace file."""
     if not path.exists():
-        raise ConfigError(f"{path}: no such file or folder")
-    file = path if path.is_file() else _found_in(path)
+        raise ConfigError(f"{path}: no such file or folder; give the file of an update trace, or a folder that has one")
+    file = _found_in(path) if path.is_dir() else path
     read = _reader(file)
     if read is None:
-        raise ConfigError(f"{file}: not an update trace (see docs/refresh.md for the three forms)")
+        for _ in blocks(file):  # raises its own error for a file that cannot be read
+            break
+        raise ConfigError(f"{file}: not an update trace; {_FORMS}")
     name = path.name if path.is_dir() else plain_name(path).split(".")[0]
     return read(name, file, whole)
 
@@ -184,7 +190,7 @@ def _found_in(folder: Path) -> Path:
     found = sorted(file for file in folder.iterdir() if file.is_file() and _reader(file) is not None)
     preferred = [file for file in found if plain_name(file) == _PREFERRED] or found
     if not found:
-        raise ConfigError(f"{folder}: no update trace in it (see docs/refresh.md for the three forms)")
+        raise ConfigError(f"{folder}: no update trace in it; {_FORMS}")
     if len(preferred) > 1:
         names = ", ".join(file.name for file in preferred)
         raise ConfigError(f"{folder}: several update traces in it ({names}); give one of these files")

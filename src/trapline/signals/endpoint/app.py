@@ -2,7 +2,7 @@
 
     GET, POST /indexnow       a ping (signals/indexnow/pings.py)
     GET, POST /websub/TOKEN   a hub verifies, or delivers (signals/websub/deliveries.py)
-    POST /accesses            accesses to pages (access_log.py); needs the token
+    POST /accesses            accesses to pages (signals/access_log.py); needs the token
     GET /status               counters; needs the token
     GET /                     a description of the endpoint
 The module knows no sockets; connections.py limits times, heads and the number of connections.

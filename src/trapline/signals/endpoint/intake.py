@@ -215,7 +215,7 @@ GONE = said(410, "gone")
 NOT_WRITTEN = Reply(503, b"could not be written\n", retry_s=60.0)
 
 
-# ---- Access counts received by HTTP: parses a body of lines (access_log.py), and writes to the inbox those about crawled sites.
+# ---- Access counts received by HTTP: parses a body of lines (signals/access_log.py), and writes to the inbox those about crawled sites.
 
 
 class AccessPosts:

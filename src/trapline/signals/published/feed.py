@@ -59,9 +59,8 @@ class Rhythm(NamedTuple):
         period_s = PERIODS_S.get(_first(said, "updateperiod").lower(), nan)
         if period_s != period_s and (said.get("updatefrequency") or said.get("updatebase")):
             period_s = PERIODS_S["daily"]  # the module's default
-        hours = {
-            int(text) % 24 for text in said.get("hour", ()) if _NUMBER.fullmatch(text)
-        }  # 24 was midnight in RSS 0.91
+        # 24 was midnight in RSS 0.91
+        hours = {int(text) % 24 for text in said.get("hour", ()) if _NUMBER.fullmatch(text)}
         days = {DAYS.index(text.lower()) for text in said.get("day", ()) if text.lower() in DAYS}
         ttl = _number(_first(said, "ttl"))
         frequency = max(_number(_first(said, "updatefrequency")), 1)

@@ -52,9 +52,8 @@ class FeedFields:
     items: list[Item] = field(default_factory=list)
     hubs: list[str] = field(default_factory=list)
     self_url: str = ""
-    said: dict[str, list[str]] = field(
-        default_factory=dict
-    )  # texts about its update times, by element name in lower case
+    # Texts about its update times, by element name in lower case
+    said: dict[str, list[str]] = field(default_factory=dict)
     cut: bool = False  # the feed has more than was read
 
 

@@ -31,8 +31,7 @@ from trapline.graph.exact import drawn
 from trapline.graph.formats.crawl_database import ACCEPTS as CRAWL
 from trapline.graph.formats.textfile import at_row, rows, shown
 from trapline.graph.strings import Strings, decoded, encoded
-from trapline.strategies import opic
-from trapline.strategies import quality as known_quality
+from trapline.strategies.base.registry import page_rank_named
 from trapline.strategies.base.strategy import Strategy
 
 Floats = NDArray[np.float64]
@@ -41,10 +40,8 @@ INPUTS = ("history", "history_random", "pagerank", "quality")
 QUALITIES = ("opic", "pagerank", "zipf")
 _FUNCTION = re.compile(r"[A-Za-z_][\w.]*:[A-Za-z_]\w*")
 NOT_OLD = -1.0  # the history of a page that was not in the old crawl
-_RUNS, _FEWEST_PAGES_A_RUN = (
-    35,
-    50,
-)  # castillo-thesis 4.3.1: 30 to 40 runs per crawl; the minimum of 50: spec, section 3
+# castillo-thesis 4.3.1: 30 to 40 runs per crawl; the minimum of 50: spec, section 3
+_RUNS, _FEWEST_PAGES_A_RUN = 35, 50
 
 
 class CrawlHistory(NamedTuple):
@@ -101,8 +98,8 @@ def _zipf(pages: int, seed: int) -> Floats:
 
 def with_quality(strategy: Strategy, source: str) -> Strategy:
     """Return the strategy with its quality from this source: with opic, the page rank `quality` is replaced by `opic`."""
-    if source == "opic" and strategy.page is known_quality.PAGE:
-        return replace(strategy, page=opic.PAGE)
+    if source == "opic" and strategy.page is page_rank_named("quality"):
+        return replace(strategy, page=page_rank_named("opic"))
     return strategy
 
 
@@ -178,9 +175,8 @@ def _old_values(path: Path, pagerank_of: Callable[[Graph], Floats]) -> dict[byte
     if path.is_file() and path.name != CRAWL and _has_values(path):
         return file_values(path)
     is_crawl = path.name == CRAWL or (path / CRAWL).is_file()
-    old = load_graph(
-        path, LoadOptions(dangling=is_crawl)
-    )  # of a crawl, the pages too that were discovered and not fetched
+    # Of a crawl, the pages too that were discovered and not fetched
+    old = load_graph(path, LoadOptions(dangling=is_crawl))
     urls = _urls(old, f"--history {path}")
     return dict(zip(encoded(urls), pagerank_of(old).tolist(), strict=True))
 

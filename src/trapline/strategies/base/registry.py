@@ -6,21 +6,22 @@ A new strategy needs one new file; there is no list to add it to.
 import importlib
 import importlib.util
 import pkgutil
+import traceback
 from functools import cache
 from pathlib import Path
 from types import ModuleType
 from typing import TypeVar
 
-import trapline.strategies
 from trapline.errors import ConfigError, nearest
 from trapline.strategies.base.strategy import PageRank, SiteRank, Strategy
 
+_FOLDER = Path(__file__).parent.parent
 Declared = TypeVar("Declared", PageRank, SiteRank, Strategy)
 
 
 @cache
 def _modules() -> tuple[ModuleType, ...]:
-    names = sorted(found.name for found in pkgutil.iter_modules(trapline.strategies.__path__) if not found.ispkg)
+    names = sorted(found.name for found in pkgutil.iter_modules([str(_FOLDER)]) if not found.ispkg)
     return tuple(importlib.import_module(f"trapline.strategies.{name}") for name in names)
 
 
@@ -66,7 +67,7 @@ def load_strategy(name: str) -> Strategy:
         return _known(name, "strategy", strategies())
     strategy = getattr(_run(Path(name)), "STRATEGY", None)
     if not isinstance(strategy, Strategy):
-        raise ConfigError(f"{name}: it must declare STRATEGY = Strategy(name, page rank, site rank)")
+        raise ConfigError(f"{name}: declares no strategy; add STRATEGY = Strategy(name, page rank, site rank)")
     return strategy
 
 
@@ -82,7 +83,9 @@ def _half(name: str, attribute: str, kind: type[Declared], known: dict[str, Decl
     module = _run(Path(name))
     found = getattr(module, attribute, None) or getattr(getattr(module, "STRATEGY", None), half, None)
     if not isinstance(found, kind):
-        raise ConfigError(f"{name}: it must declare {attribute} = {kind.__name__}(name, function, ...), or a STRATEGY")
+        raise ConfigError(
+            f"{name}: declares no {half} rank; add {attribute} = {kind.__name__}(name, function, ...), or a STRATEGY"
+        )
     return found
 
 
@@ -95,7 +98,7 @@ def _known(name: str, label: str, known: dict[str, Declared]) -> Declared:
 def _run(path: Path) -> ModuleType:
     """Run the user's file as a module. Any error that it raises becomes a ConfigError, because the user must correct it."""
     if not path.is_file():
-        raise ConfigError(f"{path}: no such strategy file")
+        raise ConfigError(f"{path}: no such strategy file; give the path of a Python file, or the name of a strategy")
     spec = importlib.util.spec_from_file_location(f"user_strategy_{path.stem}", path)
     assert spec is not None and spec.loader is not None  # a .py file always has a loader
     module = importlib.util.module_from_spec(spec)
@@ -104,5 +107,16 @@ def _run(path: Path) -> ModuleType:
     except ConfigError as error:
         raise ConfigError(f"{path}: {error}") from error
     except (Exception, SystemExit) as error:
-        raise ConfigError(f"{path}: {type(error).__name__}: {error}") from error
+        what = f"{type(error).__name__}: {error}".removesuffix(": ")
+        raise ConfigError(f"{path}{_row(error, path)}: cannot be loaded: {what}; correct the file") from error
     return module
+
+
+def _row(error: BaseException, path: Path) -> str:
+    """Return the row of the user's file in which the error arose. A SyntaxError names its own row."""
+    if isinstance(error, SyntaxError):
+        return ""
+    rows = [
+        entry.lineno for entry in traceback.extract_tb(error.__traceback__) if Path(entry.filename) == path.absolute()
+    ]
+    return f", row {rows[-1]}" if rows else ""

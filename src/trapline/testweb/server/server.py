@@ -109,12 +109,36 @@ class Server:
 
 
 def _context(tls: Certificate) -> ssl.SSLContext:
+    """Return the context of a server with this certificate. The files are looked at first: OpenSSL's errors name no file."""
+    certificate, key = tls[0], tls[1] or tls[0]
+    if b"-----BEGIN CERTIFICATE-----" not in _read("--tls", certificate):
+        raise ConfigError(f"--tls {certificate}: has no certificate in PEM format; give a file with BEGIN CERTIFICATE")
+    option = "--tls-key" if tls[1] else "--tls"
+    secret = _read(option, key)
+    if b"PRIVATE KEY-----" not in secret:
+        also = "give a file with BEGIN PRIVATE KEY" if tls[1] else "give the file of the key: --tls-key FILE"
+        raise ConfigError(f"{option} {key}: has no private key in PEM format; {also}")
+    if b"ENCRYPTED" in secret:  # OpenSSL would ask for the password on the terminal
+        raise ConfigError(f"{option} {key}: the key is encrypted; decrypt it with: openssl pkey -in {key} -out FILE")
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     try:
-        context.load_cert_chain(*tls)
-    except (OSError, ssl.SSLError) as error:
-        raise ConfigError(f"certificate {tls[0]} with key {tls[1] or tls[0]}: {error.strerror or error}") from None
+        context.load_cert_chain(certificate, key)
+    except ssl.SSLError as error:
+        if error.reason == "KEY_VALUES_MISMATCH":
+            raise ConfigError(
+                f"{option} {key}: is not the key of the certificate in {certificate}; give the key that belongs to it"
+            ) from None
+        raise ConfigError(
+            f"--tls {certificate} with the key in {key}: the files are damaged or not supported; make new ones with openssl"
+        ) from None
     return context
+
+
+def _read(option: str, file: Path) -> bytes:
+    try:
+        return file.read_bytes()
+    except OSError as error:
+        raise ConfigError(f"{option} {file}: {error.strerror or error}; give a PEM file that can be read") from None
 
 
 def _raise_file_limit(addresses: int) -> None:
@@ -122,7 +146,7 @@ def _raise_file_limit(addresses: int) -> None:
     if hard != resource.RLIM_INFINITY and hard < addresses + SPARE_FILES:
         raise ConfigError(
             f"{addresses:,} addresses need as many listening sockets, but a process may open only {hard:,} files here; "
-            "put several sites on one address"
+            "put several sites on one address with --sites-per-address"
         )
     if soft != hard:
         resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
@@ -142,7 +166,19 @@ def _bound(addresses: list[str], port: int) -> list[socket.socket]:
                 own.close()
             if error.errno != errno.EADDRINUSE:
                 break
-    raise ConfigError(f"cannot listen on {where}:{port}: {failed.strerror or failed}") from None
+    raise ConfigError(f"cannot listen on {where}:{port}: {failed.strerror or failed}; {_remedy(failed)}") from None
+
+
+def _remedy(failed: OSError) -> str:
+    match failed.errno:
+        case errno.EADDRINUSE:
+            return "give another port, or --port 0 for any free one"
+        case errno.EACCES:
+            return "give a port of 1024 or above, or --port 0 for any free one"
+        case errno.EADDRNOTAVAIL:
+            return "put all sites on fewer addresses with --sites-per-address, or add the address to the loopback interface"
+        case _:
+            return "give another port with --port"
 
 
 def _socket(address: str, port: int) -> socket.socket:

@@ -21,7 +21,7 @@ REDIRECTS = ("plain", "chain", "away", "loop")
 it directly, and also to a redirect loop."""
 
 VALIDATORS = ("honest", "weak", "date", "fickle", "none")
-"""Use of ETag and Last-Modified to identify a page's version (validators.py)."""
+"""Use of ETag and Last-Modified to identify a page's version (testweb/answers/validators.py)."""
 
 HARMLESS = ("chunked", "gzip", "no-length")
 """Unusual but correct: the page arrives complete."""
@@ -34,7 +34,7 @@ ATTACKS = (
     *("empty", "silent", "reset", "short-body", "long-body", "dribble"),
     *("bad-chunks", "broken-gzip", "gzip-bomb", "endless-body", "endless-headers", "garbage"),
 )
-"""Broken or hostile answers; answer.py has what each of them sends."""
+"""Broken or hostile answers; testweb/answers/answer.py has what each of them sends."""
 
 FAULTS = (*HARMLESS, *REFUSALS, *ATTACKS)
 

@@ -121,13 +121,13 @@ def changes_of(
     `speed` seconds of the trace take one second. `grows` is the share of pages that are born later.
     """
     from trapline.refresh.replay.trace import (  # late: a process that only serves a web must not load this package
-        dealt,
         round_of,
+        sampled_histories,
     )
 
     if not speed > 0:
         raise ConfigError(f"changes: speed is {speed:g}, must be above 0")
-    moments = dealt(trace, graph.pages, seed)
+    moments = sampled_histories(trace, graph.pages, seed)
     offsets = np.cumsum([0, *map(len, moments)]).astype(np.int64)
     at_s = np.concatenate(moments) / speed
     changes = PageChanges(

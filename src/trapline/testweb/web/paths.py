@@ -18,9 +18,9 @@ from xxhash import xxh3_64_intdigest
 ROBOTS_TXT = "/robots.txt"
 SITEMAP, FEED, SCHEDULE = "/sitemap.xml", "/feed.xml", "/crawl-schedule.json"
 RESERVED = (SITEMAP, FEED, SCHEDULE)
-"""Files that providers publish (published.py)."""
+"""Files that providers publish (testweb/answers/published.py)."""
 EXTRA = "/-/"
-"""Prefix of the URLs that testweb itself adds (redirects.py, robots_txt.py). A page below it gets a query."""
+"""Prefix of the URLs that testweb itself adds (redirects.py and robots_txt.py in testweb/answers). A page below it gets a query."""
 
 # Characters that are canonical in path and query as they are. Segments of dots alone (_DOTTED) are not.
 _USUAL = re.compile(r"[a-z]+://[^/?#]+(/[A-Za-z0-9_~!$*+,;:@=()?&/.-]*)")

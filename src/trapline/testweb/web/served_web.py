@@ -61,7 +61,9 @@ def grouped(sites: int, shared: Iterable[int], sites_per_address: int | None) ->
 
 def addresses(count: int) -> list[str]:
     if count > MOST_ADDRESSES:
-        raise ConfigError(f"{count:,} addresses do not fit into 127.0.0.0/8; put several sites on one address")
+        raise ConfigError(
+            f"{count:,} addresses do not fit into 127.0.0.0/8; put several sites on one address with --sites-per-address"
+        )
     return [address(number) for number in range(count)]
 
 

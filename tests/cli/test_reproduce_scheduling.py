@@ -1,0 +1,66 @@
+"""`trapline reproduce castillo` and `cao`: a page, plots and JSON; an interrupted command continues; mistakes are reported in one line."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from trapline.cli import run
+from trapline.graph import generate, save
+from trapline.lab import orders
+
+Captured = pytest.CaptureFixture[str]
+SMALL = ["reproduce", "castillo", "--pages", "2000", "--webs", "2"]
+
+
+def test_it_writes_a_page_plots_and_json_and_continues_after_an_interrupt(
+    tmp_path: Path, capsys: Captured, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    crawled, times = orders.crawled, 0
+
+    def interrupted(*args: object) -> object:
+        nonlocal times
+        times += 1
+        if times == 10:
+            raise KeyboardInterrupt
+        return crawled(*args)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(orders, "crawled", interrupted)
+    assert run([*SMALL, "-o", str(tmp_path)]) == 130
+    assert not (tmp_path / "castillo.html").exists()
+    assert run([*SMALL, "-o", str(tmp_path)]) == 0
+    done = capsys.readouterr()
+    assert "castillo: 13 claims: " in done.out and "were done before and not repeated" in done.err
+    found = json.loads((tmp_path / "castillo.json").read_text())
+    assert found["paper"] == "castillo" and sum(len(item["claims"]) for item in found["items"]) == 13
+    page = (tmp_path / "castillo.html").read_text()
+    assert (
+        page.count("<tr><td class=") == 13 and "<script src" not in page and "http://" not in page.split("</style>")[1]
+    )
+    names = {chart["name"] for item in found["items"] for chart in item["charts"]}
+    assert {path.name for path in tmp_path.glob("*.png")} == {f"castillo-{name}.png" for name in names}
+
+
+def test_a_graph_of_the_user_is_used_for_orders(tmp_path: Path, capsys: Captured) -> None:
+    save(generate(2000, 50, seed=3), tmp_path / "mine")
+    assert (
+        run(["reproduce", "castillo", "--quick", "--webs", "1", "--graph", str(tmp_path / "mine"), "-o", str(tmp_path)])
+        == 0
+    )
+    found = json.loads((tmp_path / "castillo.json").read_text())
+    assert found["webs"][0] == "mine, 2,000 pages"
+
+
+def test_mistakes_are_reported_in_one_line(tmp_path: Path, capsys: Captured) -> None:
+    assert run([*SMALL, "--graph", "absent", "-o", str(tmp_path)]) == 2
+    assert capsys.readouterr().err.count("\n") == 1
+    assert run(["reproduce", "castillo", "--graph", str(tmp_path / "absent"), "-o", str(tmp_path)]) == 2
+    assert "absent" in capsys.readouterr().err
+
+
+def test_cao_writes_the_same_kinds_of_files(tmp_path: Path, capsys: Captured) -> None:
+    assert run(["reproduce", "cao", "--pages", "2000", "--webs", "2", "-o", str(tmp_path)]) == 0
+    assert "cao: 10 claims: " in capsys.readouterr().out
+    found = json.loads((tmp_path / "cao.json").read_text())
+    assert [item["name"] for item in found["items"]] == ["fig. 6", "fig. 7"]
+    assert len(list(tmp_path.glob("cao-*.png"))) == 6 and (tmp_path / "cao.html").exists()

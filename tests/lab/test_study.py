@@ -1,0 +1,73 @@
+"""A study repeats no run that is done, whatever happened in between."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from trapline.errors import ConfigError
+from trapline.lab.study import FILE, Study, StudyRun
+
+
+def runs(done: list[str], *keys: str, interrupted_at: str = "") -> list[StudyRun]:
+    def run(key: str) -> StudyRun:
+        def compute() -> dict[str, int]:
+            if key == interrupted_at:
+                raise KeyboardInterrupt
+            done.append(key)
+            return {"length": len(key)}
+
+        return StudyRun(key, 1, compute)
+
+    return [run(key) for key in keys]
+
+
+def nothing(done: int, total: int, what: str) -> None:
+    pass
+
+
+def test_an_interrupted_study_continues_where_it_stopped(tmp_path: Path) -> None:
+    done: list[str] = []
+    with pytest.raises(KeyboardInterrupt):
+        Study(tmp_path, "1").results(runs(done, "a", "bb", "ccc", interrupted_at="ccc"), nothing)
+    again = Study(tmp_path, "1")
+    assert again.results(runs(done, "a", "bb", "ccc"), nothing) == {
+        "a": {"length": 1},
+        "bb": {"length": 2},
+        "ccc": {"length": 3},
+    }
+    assert done == ["a", "bb", "ccc"] and again.repeated == 2
+
+
+def test_runs_of_another_version_are_repeated(tmp_path: Path) -> None:
+    done: list[str] = []
+    Study(tmp_path, "1").results(runs(done, "a"), nothing)
+    Study(tmp_path, "2").results(runs(done, "a"), nothing)
+    assert done == ["a", "a"]
+
+
+def test_a_line_that_a_crash_cut_off_is_repeated_and_loses_nothing(tmp_path: Path) -> None:
+    done: list[str] = []
+    Study(tmp_path, "1").results(runs(done, "a", "bb"), nothing)
+    file = tmp_path / FILE
+    file.write_bytes(file.read_bytes()[:-5])
+    Study(tmp_path, "1").results(runs(done, "a", "bb", "ccc"), nothing)
+    assert done == ["a", "bb", "bb", "ccc"]
+    Study(tmp_path, "1").results(runs(done, "a", "bb", "ccc"), nothing)
+    assert done == ["a", "bb", "bb", "ccc"]
+
+
+def test_a_foreign_file_is_refused_and_kept(tmp_path: Path) -> None:
+    (tmp_path / FILE).write_text("mine\n")
+    with pytest.raises(ConfigError, match="choose another folder"):
+        Study(tmp_path, "1")
+    assert (tmp_path / FILE).read_text() == "mine\n"
+
+
+def test_equal_runs_are_made_once_and_progress_reaches_its_total(tmp_path: Path) -> None:
+    done: list[str] = []
+    told: list[tuple[int, int]] = []
+    Study(None, "1").results(runs(done, "a", "a", "b"), lambda at, total, what: told.append((at, total)))
+    assert done == ["a", "b"] and told == [(0, 2), (1, 2), (2, 2)]
+    Study(tmp_path, "1").results(runs(done, "a"), nothing)
+    assert json.loads((tmp_path / FILE).read_text())["key"] == "a"
