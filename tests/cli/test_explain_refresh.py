@@ -8,10 +8,11 @@ from pathlib import Path
 
 import pytest
 
-from tests.crawl.live_web import crawled
+from tests.crawl.live_web import crawled, refetched, until
 from tests.testweb.changing import changing_web
 from trapline.cli import run
 from trapline.crawl.engine.options import RefreshOptions
+from trapline.crawl.engine.run import resume_crawl
 from trapline.crawl.inspect import page_history
 from trapline.signals.inbox import CHANGED, Inbox, Signal
 from trapline.testweb import serve
@@ -25,12 +26,12 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("refreshed") / "crawl"
     with serve(changing_web(2.0)) as server:
         options = RefreshOptions(continuous=True, rate=40.0)
-        crawl = crawled(folder, server.seed_urls, server.hosts, refresh=options, max_seconds=1.0, delay_s=0.05)
+        crawl = crawled(folder, server.seed_urls, server.hosts, until(refetched(12, 3)), refresh=options, delay_s=0.05)
         inbox = Inbox(folder)
         urls = [url for (url,) in crawl.rows("select url from page where site = 0")]
         inbox.put(Signal(0, 0.0, "indexnow", url, CHANGED, 1e12, 1.0, True) for url in urls)
         inbox.close()
-        assert run(["crawl", "--resume", str(folder), "--max-time", "3", "--quiet"]) == 0
+        resume_crawl(folder, until(refetched(12, 60)))
     return folder
 
 

@@ -1,9 +1,10 @@
 """Live crawls of webs on loopback, for tests: the whole crawler with its store, and the requests that the servers logged."""
 
+import signal
 import sqlite3
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import closing, contextmanager
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, closing, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -22,6 +23,30 @@ def silence() -> Iterator[Any]:
         pass
 
     yield show
+
+
+@contextmanager
+def until(reached: Callable[[CrawlStatus], bool]) -> Iterator[Any]:
+    """Interrupt the crawl, as Ctrl-C would, once `reached` holds: a limit in seconds would be too short on a busy machine."""
+    sent = False
+
+    def show(status: CrawlStatus) -> None:
+        nonlocal sent
+        if not sent and reached(status):
+            sent = True
+            signal.raise_signal(signal.SIGINT)
+
+    yield show
+
+
+def refetched(pages: int, refetches: int = 0) -> Callable[[CrawlStatus], bool]:
+    """Say whether so many pages were fetched, and so many times one of them again."""
+
+    def reached(status: CrawlStatus) -> bool:
+        again = status.refetches
+        return status.progress.pages >= pages and (again is None or again.fetched >= refetches)
+
+    return reached
 
 
 @dataclass(frozen=True)
@@ -46,8 +71,14 @@ class Crawled:
         return Counter(self.summary["errors_by_kind"])
 
 
-def crawled(folder: Path, seeds: Sequence[str], hosts: Mapping[str, str | tuple[str, ...]], **options: Any) -> Crawled:
-    """Crawl to the end. `how` takes rules (delay_s, ...) and options alike."""
+def crawled(
+    folder: Path,
+    seeds: Sequence[str],
+    hosts: Mapping[str, str | tuple[str, ...]],
+    display: AbstractContextManager[Any] | None = None,
+    **options: Any,
+) -> Crawled:
+    """Crawl to the end. `options` takes rules (delay_s, ...) and options alike."""
     fields = CrawlOptions.__dataclass_fields__
     rules = {name: options.pop(name) for name in list(options) if name not in fields}
     addresses = {name: (where,) if isinstance(where, str) else where for name, where in hosts.items()}
@@ -56,7 +87,7 @@ def crawled(folder: Path, seeds: Sequence[str], hosts: Mapping[str, str | tuple[
     crawl_options = CrawlOptions(
         tuple(seeds), rules=live_rules(**{"delay_s": 0.0, **rules}), hosts=addresses, **options
     )
-    return Crawled(folder, open_crawl(crawl_options, folder, silence()))
+    return Crawled(folder, open_crawl(crawl_options, folder, display or silence()))
 
 
 @dataclass(frozen=True)

@@ -3,13 +3,13 @@
 import math
 import shutil
 import time
-from contextlib import closing, nullcontext
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from tests.crawl.live_web import Crawled, crawled, silence
+from tests.crawl.live_web import Crawled, crawled, refetched, until
 from tests.effort import slow
 from tests.testweb.changing import changing_web
 from trapline.crawl.engine.options import CrawlOptions, RefreshOptions
@@ -24,11 +24,11 @@ from trapline.testweb import Behaviour, serve
 REFRESH = RefreshOptions(continuous=True, rate=40.0)
 
 
-def refreshed(folder: Path, seconds: float = 3.0, refresh: RefreshOptions = REFRESH, **about: Any) -> Crawled:
-    """Crawl three sites of four pages, each of which changes every two seconds."""
-    web = changing_web(2.0, **about)
-    with serve(web) as server:
-        return crawled(folder, server.seed_urls, server.hosts, refresh=refresh, max_seconds=seconds, delay_s=0.05)
+def refreshed(folder: Path) -> Crawled:
+    """Crawl three sites of four pages, each of which changes every two seconds, until 40 refetches."""
+    with serve(changing_web(2.0)) as server:
+        enough = until(refetched(12, 40))
+        return crawled(folder, server.seed_urls, server.hosts, enough, refresh=REFRESH, delay_s=0.05)
 
 
 @pytest.fixture(scope="module")
@@ -42,7 +42,7 @@ def test_pages_are_refetched_and_the_history_is_stored(crawl: Crawled) -> None:
     assert summary["pages_refetched"] == len(crawl.rows("select 1 from fetch where changed is not null")) > 20
     assert 0 < summary["pages_changed"] < summary["pages_refetched"]
     assert summary["politeness_violations"] == 0
-    assert summary["stopped_by"] == "max-time"
+    assert summary["stopped_by"] == "interrupted"
     assert summary["signals"] == 0
     ((copies,),) = crawl.rows("select count(*) from copy")
     assert copies == 12
@@ -80,9 +80,10 @@ def test_a_resumed_crawl_keeps_what_it_has_learned(tmp_path: Path) -> None:
     folder = tmp_path / "crawl"
     web = changing_web(2.0)
     with serve(web) as server:
-        crawled(folder, server.seed_urls, server.hosts, refresh=REFRESH, max_seconds=1.5, delay_s=0.05)
+        crawled(folder, server.seed_urls, server.hosts, until(refetched(6, 3)), refresh=REFRESH, delay_s=0.05)
         before = {known["page"]: known["crawls"] for known in state_of(folder)}
-        summary = resume_crawl(folder, silence(), max_seconds=3.0)
+        more = sum(before.values()) + 10
+        summary = resume_crawl(folder, until(refetched(12, more)))
     after = {known["page"]: known["crawls"] for known in state_of(folder)}
     assert summary["runs"] == 2 and summary["pages_fetched"] == 12
     assert sum(after.values()) == summary["pages_refetched"] > sum(before.values()) > 0
@@ -98,8 +99,8 @@ def test_the_log_before_the_snapshots_is_deleted_during_the_crawl(tmp_path: Path
             folder,
             server.seed_urls,
             server.hosts,
+            until(refetched(12, 60)),
             refresh=REFRESH,
-            max_seconds=3.0,
             delay_s=0.05,
             snapshot_pages=10,
         )
@@ -109,7 +110,7 @@ def test_the_log_before_the_snapshots_is_deleted_during_the_crawl(tmp_path: Path
         newest = max((folder / "snapshot").iterdir(), key=lambda place: int(place.name))
         shutil.rmtree(newest)
         assert state_of(folder) == known
-        assert resume_crawl(folder, silence(), max_seconds=4.0)["runs"] == 2
+        assert resume_crawl(folder, until(refetched(12, 70)))["runs"] == 2
 
 
 @slow
@@ -122,20 +123,27 @@ def test_an_idle_crawl_writes_little(tmp_path: Path) -> None:
     assert len(rows) == 1  # the batch of the closing
 
 
+def heard(status: CrawlStatus, expected: SignalCounts, shown: list[CrawlStatus]) -> bool:
+    """Keep the status. Say whether all signals were read."""
+    shown.append(status)
+    again = status.refetches
+    return again is not None and again.signals == expected
+
+
 def test_signals_that_arrive_between_two_runs_are_read_once(tmp_path: Path) -> None:
     folder = tmp_path / "crawl"
     web = changing_web(1e9)
     with serve(web) as server:
         once = RefreshOptions(continuous=True, price=math.inf)
-        crawled(folder, server.seed_urls, server.hosts, refresh=once, max_seconds=0.5, delay_s=0.0)
+        crawled(folder, server.seed_urls, server.hosts, until(refetched(12)), refresh=once, delay_s=0.0)
         inbox = Inbox(folder)
         inbox.put([Signal(0, 4e9, "indexnow", url, CHANGED, 4e9, 1.0, True) for url in server.seed_urls])
         inbox.put([Signal(0, 4e9, "api", server.seed_urls[0], ACCESS, 4e9, 25.0, True) for _ in range(2)])
         inbox.close()
         expected = SignalCounts(len(server.seed_urls), 2)
-        for seconds in (1.5, 2.5):
+        for _ in range(2):
             shown: list[CrawlStatus] = []
-            summary = resume_crawl(folder, nullcontext(shown.append), max_seconds=seconds)
+            summary = resume_crawl(folder, until(lambda status, shown=shown: heard(status, expected, shown)))
             assert (summary["signals"], summary["access_counts"]) == expected
             assert shown[-1].refetches is not None and shown[-1].refetches.signals == expected
     assert sum(known["all_signals"] for known in state_of(folder)) == len(server.seed_urls)
@@ -149,7 +157,12 @@ def test_only_a_change_of_content_counts_as_a_change(tmp_path: Path, validating:
     web = changing_web(1e9, Behaviour(validators=validating), noise=True)
     with serve(web) as server:
         crawl = crawled(
-            tmp_path / "crawl", server.seed_urls, server.hosts, refresh=REFRESH, max_seconds=1.5, delay_s=0.0
+            tmp_path / "crawl",
+            server.seed_urls,
+            server.hosts,
+            until(refetched(12, 24)),
+            refresh=REFRESH,
+            delay_s=0.0,
         )
     assert crawl.summary["pages_refetched"] > 10
     assert crawl.summary["pages_changed"] == 0
@@ -161,9 +174,10 @@ def test_pings_count_after_a_run_whose_clock_was_ahead(tmp_path: Path, monkeypat
     with serve(changing_web(1e9)) as server:
         monkeypatch.setattr(time, "time", lambda: right() + 3_600.0)
         once = RefreshOptions(continuous=True, price=math.inf)
-        crawled(folder, server.seed_urls, server.hosts, refresh=once, max_seconds=0.5, delay_s=0.0)
+        crawled(folder, server.seed_urls, server.hosts, until(refetched(12)), refresh=once, delay_s=0.0)
         monkeypatch.setattr(time, "time", right)
         with closing(Inbox(folder)) as inbox:
             inbox.put([Signal(0, right(), "indexnow", url, CHANGED, right(), 1.0, True) for url in server.seed_urls])
-        summary = resume_crawl(folder, silence(), max_seconds=1.5)
+        all_read = SignalCounts(len(server.seed_urls), 0)
+        summary = resume_crawl(folder, until(lambda status: heard(status, all_read, [])))
     assert summary["signals"] == sum(known["all_signals"] for known in state_of(folder)) == len(server.seed_urls)

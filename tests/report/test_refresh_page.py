@@ -13,11 +13,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.crawl.live_web import crawled
+from tests.crawl.live_web import crawled, refetched, until
 from tests.report.test_page import EVIL, Reader
 from tests.testweb.changing import changing_web
-from trapline.cli import run
 from trapline.crawl.engine.options import RefreshOptions
+from trapline.crawl.engine.run import resume_crawl
 from trapline.report.live_page import live_page
 from trapline.report.live_record import live_record, settings
 from trapline.report.refresh_page import trust_columns
@@ -35,13 +35,13 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("refreshed") / "crawl"
     with serve(changing_web(2.0)) as server:
         options = {"refresh": REFRESH, "delay_s": 0.05}
-        crawl = crawled(folder, server.seed_urls, server.hosts, max_seconds=1.0, **options)
+        crawl = crawled(folder, server.seed_urls, server.hosts, until(refetched(12, 3)), **options)
         inbox = Inbox(folder)
         urls = [url for (url,) in crawl.rows("select url from page")]
         inbox.put(Signal(0, 0.0, "indexnow", url, CHANGED, 1e12, 1.0, True) for url in urls)
         inbox.put([Signal(0, 0.0, "api", urls[0], ACCESS, 0.0, 25.0, True)])
         inbox.close()
-        assert run(["crawl", "--resume", str(folder), "--max-time", "3", "--quiet"]) == 0
+        resume_crawl(folder, until(refetched(12, 60)))
     return folder
 
 
