@@ -49,6 +49,13 @@ def failing_strategy(tmp_path: Path) -> str:
     return str(file)
 
 
+@pytest.fixture(autouse=True)
+def quick_pictures(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Draw no curves, except in the test of the pictures: drawing takes a hundred times as long as these crawls."""
+    if "pictures" not in request.node.name:
+        monkeypatch.setattr("trapline.report.plot.chart_png", lambda *given: b"")
+
+
 def compare(folder: Path, *args: str, code: int = 0) -> dict[str, Any]:
     assert run(["compare", *args, "-o", str(folder)]) == code
     found: dict[str, Any] = json.loads((folder / "compare.json").read_text())
