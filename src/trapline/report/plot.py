@@ -6,13 +6,12 @@ It knows neither files nor crawls. Commands with plots of their own kind (panels
 from collections.abc import Sequence
 from io import BytesIO
 from string import ascii_uppercase
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any
 
 from trapline.report.chart import OPTIMUM, RANDOM, Chart, ChartLine, charts, quality_by_pages
 from trapline.report.svg import COLOURS, MARKERS, STROKES, look
 
 if TYPE_CHECKING:
-    from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
 
     from trapline.report.chart import Axis
@@ -51,7 +50,8 @@ def new_figure(width: float, height: float, dpi: int, padding: float = 0.15) -> 
 
 def png_of(figure: "Figure") -> bytes:
     """Return the picture. `savefig` would draw it twice, once to find out its size."""
-    png, canvas = BytesIO(), cast("FigureCanvasAgg", figure.canvas)
+    png = BytesIO()
+    canvas: Any = figure.canvas
     canvas.print_png(png)
     return png.getvalue()
 

@@ -23,6 +23,7 @@ from trapline.refresh.live.calls import NOTHING, LoggedCall, RefreshLog, carry_o
 from trapline.refresh.live.channels import NOT_VERIFIED, Channels, ahead
 from trapline.refresh.live.explain import explain
 from trapline.refresh.live.memory import Memory, RefreshRules
+from trapline.refresh.live.snapshot import RefreshSnapshot, load, save
 from trapline.refresh.policy import Policy
 
 
@@ -280,16 +281,13 @@ class Refresher:
 
     def save(self, folder: Path | str) -> None:
         """Write all evidence to `folder`, replacing the snapshot there. The log continues from here."""
-        from trapline.refresh.live.snapshot import save
-
-        save(self, Path(folder))
+        save(RefreshSnapshot(self.memory, self.rules, self.started), self.policy, Path(folder))
 
     @classmethod
     def load(cls, folder: Path | str, policy: Policy) -> "Refresher":
         """Load the refresher that was saved. It must have been saved with the same policy."""
-        from trapline.refresh.live.snapshot import load
-
-        return load(Path(folder), policy)
+        saved = load(Path(folder), policy)
+        return cls(policy, saved.started, saved.rules, saved.memory)
 
     # ---- private
 

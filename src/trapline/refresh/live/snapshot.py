@@ -6,7 +6,7 @@ folder, completely or not at all, as for the frontier.
 
 from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any, NamedTuple
 
 from trapline.array_folder import ArrayFolder, Saved
 from trapline.compiled import jit
@@ -16,9 +16,6 @@ from trapline.refresh.core.layout import DTYPES, Array
 from trapline.refresh.live.memory import Memory, RefreshRules
 from trapline.refresh.policy import Policy
 
-if TYPE_CHECKING:
-    from trapline.refresh.live.refresher import Refresher
-
 # Format 3 had other names for three fields of `run` and `trust`. Format 2 kept gaps by classes of pages too; in format 1 pages
 # also had the time between their first and their last crawl.
 FORMAT = 4
@@ -26,23 +23,30 @@ _FOLDER = ArrayFolder("refresh.json", "snapshot of refresh")
 _SAVED = ("run", "page", "columns", "trust", "point", "popular", "gaps", "totals", "guess", "site")
 
 
-def save(refresher: "Refresher", target: Path) -> None:
-    """Write the refresher's evidence to `target`, replacing the snapshot there."""
-    _FOLDER.save(target, _description(refresher), _used(refresher.memory))
+class RefreshSnapshot(NamedTuple):
+    """What a refresher needs besides its policy."""
+
+    memory: Memory
+    rules: RefreshRules
+    started: float
 
 
-def load(source: Path, policy: Policy) -> "Refresher":
-    """Load the refresher that was saved with this policy."""
+def save(snapshot: RefreshSnapshot, policy: Policy, target: Path) -> None:
+    """Write the evidence to `target`, replacing the snapshot there."""
+    _FOLDER.save(target, _description(snapshot, policy), _used(snapshot.memory))
+
+
+def load(source: Path, policy: Policy) -> RefreshSnapshot:
+    """Load the evidence that was saved with this policy."""
     with _FOLDER.opened(source) as saved:
         _check(saved, policy)
         arrays = saved.arrays({name: DTYPES[name] for name in _SAVED})
         rules, started = RefreshRules(**saved.about["rules"]), float(saved.about["started"])
-    return _restored(arrays, policy, rules, started)
+    return RefreshSnapshot(_restored(arrays, policy, rules), rules, started)
 
 
-def _restored(arrays: dict[str, Array], policy: Policy, rules: RefreshRules, started: float) -> "Refresher":
-    from trapline.refresh.live.refresher import Refresher
-
+def _restored(arrays: dict[str, Array], policy: Policy, rules: RefreshRules) -> Memory:
+    """Return the memory with these arrays, and with its queues and timers."""
     jit.ready()
     memory = Memory(policy, rules)
     memory.adopt(arrays, policy)
@@ -50,7 +54,7 @@ def _restored(arrays: dict[str, Array], policy: Policy, rules: RefreshRules, sta
     while (page := int(kernels.queue_again(memory.handle, page))) >= 0:
         memory.grow_blocks()
     kernels.settle_all(memory.handle)
-    return Refresher(policy, started, rules, memory)
+    return memory
 
 
 def _used(memory: Memory) -> dict[str, Array]:
@@ -60,15 +64,14 @@ def _used(memory: Memory) -> dict[str, Array]:
     return {name: getattr(memory.whole, name)[: ends.get(name)] for name in _SAVED}
 
 
-def _description(refresher: "Refresher") -> dict[str, Any]:
-    policy = refresher.policy
+def _description(snapshot: RefreshSnapshot, policy: Policy) -> dict[str, Any]:
     return {
         "format": FORMAT,
         "policy": policy.name,
         "columns": list(policy.kept),
         "options": dict(policy.options),
-        "rules": asdict(refresher.rules),
-        "started": refresher.started,
+        "rules": asdict(snapshot.rules),
+        "started": snapshot.started,
     }
 
 
