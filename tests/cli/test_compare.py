@@ -74,9 +74,9 @@ def test_compare_writes_a_table_a_page_pictures_and_json(web: str, tmp_path: Pat
         assert f"\n{name} " in said.out
     assert BEST in said.out and "2 crawls in " in said.out
     files = {file.name for file in (tmp_path / "new" / "out").iterdir()}
-    pictures = {"quality-pages.png", "quality-time.png", "pages-time.png", "connections-time.png"}
+    pictures = set(PLOTS) - {"waste-time.png"}  # the link has no limit
     assert files == {"compare.html", "compare.json"} | pictures
-    assert "compare.html, compare.json and 4 plots" in said.err
+    assert "compare.html, compare.json and 7 plots" in said.err
     assert "<html" in (tmp_path / "new" / "out" / "compare.html").read_text()
 
 

@@ -1,6 +1,7 @@
 """`trapline report` writes a page into the folder of a crawl, or one page that compares several crawls. An unwritable
 page is reported first."""
 
+import json
 from pathlib import Path
 
 import pytest
@@ -32,12 +33,28 @@ def test_several_crawls_are_compared(folders: list[str], tmp_path: Path) -> None
     assert "pause_s" in page and "<dt>strategy</dt>" not in page  # the settings that both crawls share, and no others
 
 
+def test_json_has_the_summary_and_the_measures_of_each_crawl_and_no_page_is_written(
+    tmp_path: Path, capsys: Captured
+) -> None:
+    folder = write_crawl(tmp_path / "c", *simulated(200, 8))
+    assert run(["report", str(folder), "--json"]) == 0
+    (found,) = json.loads(capsys.readouterr().out)["crawls"]
+    assert found["folder"] == str(folder) and not (folder / "report.html").exists()
+    assert found["summary"]["pages_fetched"] == found["pages_fetched"] == sum(found["pagerank_by_period"]["pages"])
+    assert (
+        found["processor"] is None and found["summary"]["processor"] is None
+    )  # the made-up folder has no processor times
+    keys = {"pagerank_by_depth", "batch_connections", "pages_per_site", "server_locality"}
+    assert keys <= found.keys()
+
+
 @pytest.mark.parametrize(
     ("args", "says"),
     [
         (["{0}/nothing"], "name the folder of a crawl"),
         (["{0}", "{0}"], "a folder is given twice"),
         (["{0}", "-o", "{0}/no/such/folder.html"], "there is no folder"),
+        (["{0}", "--json", "-o", "x.html"], "omit --json or -o"),
         ([], "Missing argument"),
     ],
 )

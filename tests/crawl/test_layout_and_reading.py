@@ -5,6 +5,7 @@ import shutil
 import sqlite3
 import subprocess
 import sys
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -15,10 +16,13 @@ from trapline.crawl.files import lock
 from trapline.crawl.files.layout import FORMAT, check_crawl, claim_existing, claim_new
 from trapline.crawl.files.lock import holder
 from trapline.crawl.files.reading import IS_UNREACHABLE, Reading
+from trapline.crawl.inspect.database_reader import opened
+from trapline.crawl.inspect.summary import processor_of
 from trapline.crawl.store.keeper import Keeper
 from trapline.crawl.store.settings import StoreSettings
 from trapline.errors import ConfigError, InvariantError
 from trapline.fetch.robots.answer import is_unreachable
+from trapline.processor import ProcessorTime
 
 
 @pytest.fixture
@@ -211,3 +215,16 @@ def test_a_write_that_breaks_off_before_the_first_batch_leaves_a_readable_folder
     shutil.copytree(tmp_path / "c", tmp_path / "broken off")
     writer.close()
     claim_existing(tmp_path / "broken off").release()
+
+
+def test_processor_times_of_all_runs_are_added(crawl: Path) -> None:
+    """The fixture's run recorded none. Each of two runs replaces its own times with every commit."""
+    for run in range(2):
+        keeper = Keeper(crawl, StoreSettings())
+        for number in (4 + 2 * run, 5 + 2 * run):
+            keeper.commit([batch(number)._replace(processor=ProcessorTime(float(number), 1.0, 2.0))])
+        keeper.leave()
+    with closing(opened(crawl)) as database:
+        found = processor_of(database)
+    assert found is not None and found.loop == ProcessorTime(5.0 + 7.0, 2.0, 4.0)
+    assert found.store is not None and found.store.user_s + found.store.system_s > 0

@@ -4,6 +4,7 @@ lost. Each site and address has one visitor at a time, who keeps the delay."""
 import json
 import random
 from collections import Counter
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -25,10 +26,14 @@ from tests.parallel.growing_world import (
     rows,
 )
 from trapline.crawl.engine.records import AS_BEFORE
+from trapline.crawl.inspect.database_reader import opened
+from trapline.crawl.inspect.summary import processor_of
+from trapline.crawl.store.database import PROCESSOR
 from trapline.errors import ConfigError
 from trapline.fetch.html.page import Links
 from trapline.parallel.folder.merged import merge
 from trapline.parallel.live.site_owner import host_of
+from trapline.processor import ProcessorTime
 
 # Includes whole rounds, because a crawl of forty pages would hardly advance by single steps.
 ACTIONS = (
@@ -273,3 +278,16 @@ def test_an_address_keeps_its_delay_when_another_partition_takes_it_over(tmp_pat
         crawl.round()
     crawl.run_to_end()
     crawl.close()
+
+
+def test_processor_times_of_all_partitions_are_added(tmp_path: Path) -> None:
+    crawl = Crawl(tmp_path / "c", 3, set(NAMES))
+    crawl.run_to_end()
+    for number, node in enumerate(crawl.nodes):
+        one = {"user_s": 1.0 + number, "system_s": 0.5, "idle_s": 2.0}
+        node.database.set_meta(f"{PROCESSOR}1", json.dumps({"loop": one, "store": one}))
+    crawl.close()
+    merge(crawl.manifest)
+    with closing(opened(crawl.manifest.folder)) as database:
+        found = processor_of(database)
+    assert found is not None and found.loop == found.store == ProcessorTime(6.0, 1.5, 6.0)

@@ -16,7 +16,7 @@ from trapline.report.chart import (
     MOST_STEPS,
     OPTIMUM,
     RANDOM,
-    _averages,
+    averages,
     axis,
     charts,
     quality_by_pages,
@@ -101,7 +101,7 @@ def test_lines_that_cannot_be_distinguished_are_grouped() -> None:
 def test_wide_bins_keep_the_average(values: list[float], seed: int) -> None:
     width = np.random.default_rng(seed).random(len(values)) + 0.01
     edges = np.concatenate(([0.0], np.cumsum(width)))
-    x, y = _averages(edges.tolist(), values)
+    x, y = averages(edges.tolist(), values)
     assert len(x) <= 42 and x[0] == 0 and x[-1] == edges[-1] and (np.diff(x) > 0).all()
     kept = [0.0]  # the edges, computed from the middles
     for middle in x[1:-1]:

@@ -70,8 +70,11 @@ def test_quality_is_measured_on_the_discovered_web_if_it_is_known(tmp_path: Path
     record = live_record(folder)
     assert {"optimum", "random order"} <= {line.name.split(":")[0] for line in live_charts(record, judged)[3].lines}
     names = [chart.name for chart in live_charts(record, judged)]
-    assert sorted(names) == sorted(chart.name for chart in live_charts(record))
-    assert not Reader(live_page(record, judged)).open
+    more = ["pagerank-depth", "pagerank-time", "batch-connections"]
+    assert sorted(names) == sorted([*(chart.name for chart in live_charts(record)), *more])
+    page = live_page(record, judged)
+    assert not Reader(page).open
+    assert f"largest {judged.pages_per_site.largest}" in page and "<dt>store process</dt><dd>not recorded</dd>" in page
 
 
 def test_curves_end_at_the_end_of_the_crawl(record: LiveRecord) -> None:

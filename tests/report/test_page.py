@@ -85,6 +85,9 @@ def test_every_chart_works_without_javascript(page: str) -> None:
         "pages-time",
         "connections-time",
         "waste-time",
+        "pagerank-depth",
+        "pagerank-time",
+        "batch-connections",
     ]
     curves = [group for group in read.of("g") if (group.get("class") or "").startswith("k3 ")]
     assert len(curves) == len(pictures)

@@ -60,7 +60,8 @@ def test_names_are_not_read_as_formulas(graph: Graph) -> None:
 def test_each_chart_has_a_picture_and_a_name_for_its_file() -> None:
     records = [made_up_record(seed, f"$ {seed} $", network=Network(bandwidth=1e5)) for seed in range(16)]
     found = plots_png(records, "more crawls than colours")
-    assert list(found) == ["quality-pages", "quality-time", "pages-time", "connections-time", "waste-time"]
+    names = ["quality-pages", "quality-time", "pages-time", "connections-time", "waste-time"]
+    assert list(found) == [*names, "pagerank-depth", "pagerank-time", "batch-connections"]
     assert all(png.startswith(PNG) for png in found.values())
 
 

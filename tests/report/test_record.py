@@ -8,9 +8,14 @@ import numpy as np
 import pytest
 
 from tests.report.records import GRAPH, RANK, SIZE, crawl_of, log_in_order, made_up_record
+from trapline.frontier import Rules
+from trapline.graph import depths
 from trapline.report import record_of
+from trapline.simulate import simulate
+from trapline.simulate.breakdown import BATCH_BINS, MOST_DEPTHS
 from trapline.simulate.log import fetched, log_of
 from trapline.simulate.servers import Network
+from trapline.strategies import load_strategy
 
 
 def test_every_fetch_is_counted_once() -> None:
@@ -77,6 +82,38 @@ def test_the_top_tenth_of_a_stopped_crawl_is_that_of_the_web() -> None:
 def test_the_batch_in_the_middle_has_a_thirty_fifth_of_the_pages_or_fifty() -> None:
     record = made_up_record(7)
     assert sum(pages * sites for pages, sites in record.batch_sites) == 50
+
+
+def test_groups_of_pages_add_up_to_the_crawl() -> None:
+    record = record_of(crawl_of(log_in_order(9, spoiled=0.2)), GRAPH, RANK)
+    by_depth, by_period, sizes = record.pagerank_by_depth, record.pagerank_by_period, record.pages_per_site
+    assert sum(by_depth.pages) == sum(by_period.pages) == sum(sizes.pages) == record.pages_fetched
+    assert sum(by_depth.pagerank) == pytest.approx(sum(by_period.pagerank)) == pytest.approx(record.quality_fetched)
+    assert record.server_locality.visit == 1 - record.visits / record.fetches
+
+
+def test_depth_is_counted_from_the_given_pages() -> None:
+    far = depths(GRAPH, np.array([7], np.int32))
+    record = record_of(crawl_of(log_in_order(9)), GRAPH, RANK, depth=far)
+    assert record.pagerank_by_depth.pages == np.bincount(np.minimum(far[far >= 0], MOST_DEPTHS - 1)).tolist()
+
+
+def test_batches_that_were_chosen_are_measured_from_their_begin() -> None:
+    """One page a second and site by site: the crawl pauses for a minute before each batch of ten pages."""
+    log = log_of(*((page, page, at := page + page // 10 * 60.0, at, at + 1.0) for page in range(50)))
+    record = record_of(crawl_of(log, rules=Rules(delay_s=0.0, batch=10)), GRAPH, RANK)
+    assert (record.batch_connections.edges_s[0], record.batch_connections.edges_s[-1]) == (140.0, 150.0)
+    assert record.batch_connections.active_connections == pytest.approx([1.0] * BATCH_BINS, abs=1e-5)
+    assert sum(pages * sites for pages, sites in record.batch_sites) == 10
+
+
+def test_a_simulated_crawl_has_the_processor_time_of_its_loop() -> None:
+    crawl = simulate(GRAPH, load_strategy("breadth-first"), Rules(delay_s=0.0, lease_s=math.inf))
+    record = record_of(crawl, GRAPH, RANK)
+    assert record.processor is not None and record.processor.store is None
+    loop = record.processor.loop
+    assert loop.user_s + loop.system_s + loop.idle_s >= crawl.wall_seconds
+    assert made_up_record(1).processor is None
 
 
 def test_a_crawl_without_pages_has_a_record() -> None:

@@ -6,11 +6,13 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 from tests.crawl.crawl_folder import simulated, write_crawl
 from trapline.crawl.inspect.database_reader import opened
-from trapline.graph import Graph, pagerank
+from trapline.graph import Graph, depths, pagerank
+from trapline.graph.strings import encoded
 from trapline.report import compare_page, record_of, together
 from trapline.report.table import columns
 from trapline.report.together import records_together
@@ -34,6 +36,23 @@ def test_a_crawl_folder_is_measured_as_the_simulated_crawl_that_it_holds(tmp_pat
     assert record.kendall_tau == pytest.approx(same.kendall_tau, abs=1e-3)
     assert record.simulated_seconds == pytest.approx(same.simulated_seconds, abs=1e-5)
     assert record.drained and record.politeness_violations == 0
+    assert (
+        record.pages_per_site == same.pages_per_site
+        and record.pagerank_by_period.pages == same.pagerank_by_period.pages
+    )
+    assert record.pagerank_by_period.pagerank == pytest.approx(same.pagerank_by_period.pagerank)
+
+
+def test_locality_and_depth_are_those_of_the_simulated_crawl_that_a_folder_holds(tmp_path: Path) -> None:
+    """Several sites share an address. The crawl in the folder has one seed."""
+    graph, crawl = simulated(400, 20, network=None)
+    (record,) = records_together([write_crawl(tmp_path, graph, crawl)])
+    assert graph.urls is not None
+    seed = np.array([list(encoded(graph.urls)).index(b"http://s000000.example/")], np.int32)
+    same = record_of(crawl, graph, pagerank(graph), depth=depths(graph, seed))
+    assert record.server_locality == same.server_locality
+    assert record.server_locality.address != record.server_locality.site
+    assert record.pagerank_by_depth.pages == same.pagerank_by_depth.pages
 
 
 def test_pages_of_two_crawls_are_matched_by_url(folders: list[Path]) -> None:

@@ -78,6 +78,7 @@ class Chart:
     x: Axis
     y: Axis
     lines: list[ChartLine]
+    zooms: bool = True  # the page shows a part of its time axis on request
 
     @property
     def together(self) -> list[list[ChartLine]]:
@@ -165,7 +166,8 @@ def _is_left(one: list[float], two: list[float], x: float, y: float) -> bool:
 
 
 def charts(records: Sequence[CrawlRecord]) -> list[Chart]:
-    """Return all charts of crawls of the same web. The chart of wasted bandwidth is included only if the link has a limit."""
+    """Return the charts of quality, pages, connections and, if the link has a limit, wasted bandwidth. The records should be
+    of crawls of the same web."""
     found = [quality_by_pages(records), quality_by_time(records), pages_by_time(records), connections_by_time(records)]
     if all(record.load.wasted_bandwidth is not None for record in records):
         found.append(waste_by_time(records))
@@ -197,7 +199,7 @@ def quality_by_pages(records: Sequence[CrawlRecord]) -> Chart:
 
 def quality_by_time(records: Sequence[CrawlRecord]) -> Chart:
     whole, quality = whole_of(records), records[0].quality
-    unit, unit_name, _ = _time_unit(records)
+    unit, unit_name, _ = records_unit(records)
     lines = [
         ChartLine(
             index,
@@ -216,14 +218,14 @@ def quality_by_time(records: Sequence[CrawlRecord]) -> Chart:
         "quality-time",
         f"{quality} against time",
         f"{unit_name} until 80 % of the\n{quality} it fetched",
-        _time_axis(records, unit_name),
+        time_axis(records, unit_name),
         _quality_axis(quality, best[-1]),
         lines,
     )
 
 
 def pages_by_time(records: Sequence[CrawlRecord]) -> Chart:
-    unit, unit_name, _ = _time_unit(records)
+    unit, unit_name, _ = records_unit(records)
     lines = []
     for index, record in enumerate(records):
         x, y = np.array(record.progress.time_s) / unit, np.array(record.progress.pages, np.float64)
@@ -236,17 +238,17 @@ def pages_by_time(records: Sequence[CrawlRecord]) -> Chart:
         "pages-time",
         "Pages against time",
         "pages per second,\non average",
-        _time_axis(records, unit_name),
+        time_axis(records, unit_name),
         axis("pages fetched", float(most.pages_fetched)),
         lines,
     )
 
 
 def connections_by_time(records: Sequence[CrawlRecord]) -> Chart:
-    unit, unit_name, _ = _time_unit(records)
+    unit, unit_name, _ = records_unit(records)
     lines = []
     for index, record in enumerate(records):
-        x, y = _averages(record.load.edges_s, record.load.active_connections)
+        x, y = averages(record.load.edges_s, record.load.active_connections)
         y = np.minimum(y, record.connections)  # times are rounded to the microsecond, so y can be slightly too high
         lines.append(ChartLine(index, record.name, x / unit, y, three_digits(record.active_connections)))
     top = max(float(line.y.max()) for line in lines)
@@ -256,7 +258,7 @@ def connections_by_time(records: Sequence[CrawlRecord]) -> Chart:
         "connections-time",
         "Connections at work",
         "connections at work,\non average",
-        _time_axis(records, unit_name),
+        time_axis(records, unit_name),
         axis(label, top),
         lines,
     )
@@ -268,7 +270,7 @@ def waste_by_time(records: Sequence[CrawlRecord]) -> Chart:
     Values at each moment would be unreadable, because one large page fills the link for a while. A line ends at 100 %
     minus its number.
     """
-    unit, unit_name, _ = _time_unit(records)
+    unit, unit_name, _ = records_unit(records)
     lines = []
     for index, record in enumerate(records):
         x, y = _so_far(record.load.edges_s, record.load.wasted_bandwidth or [])
@@ -280,7 +282,7 @@ def waste_by_time(records: Sequence[CrawlRecord]) -> Chart:
         "waste-time",
         "Wasted bandwidth",
         "T* / T: how close to\na link that is always full",
-        _time_axis(records, unit_name),
+        time_axis(records, unit_name),
         axis(f"bandwidth not used so far (% of {link})", 100.0, "%"),
         lines,
     )
@@ -294,12 +296,13 @@ def _longest(records: Sequence[CrawlRecord]) -> float:
     return max(record.simulated_seconds for record in records)
 
 
-def _time_unit(records: Sequence[CrawlRecord]) -> TimeUnit:
+def records_unit(records: Sequence[CrawlRecord]) -> TimeUnit:
+    """Return the unit of time that suits the longest crawl."""
     return time_unit(_longest(records))
 
 
-def _time_axis(records: Sequence[CrawlRecord], unit: str) -> Axis:
-    return axis(f"{records[0].of_time}time ({unit})", _longest(records) / _time_unit(records).seconds, tight=True)
+def time_axis(records: Sequence[CrawlRecord], unit: str) -> Axis:
+    return axis(f"{records[0].of_time}time ({unit})", _longest(records) / records_unit(records).seconds, tight=True)
 
 
 def _fastest(records: Sequence[CrawlRecord], whole: Whole) -> tuple[Floats, Floats]:
@@ -319,10 +322,10 @@ def _fastest(records: Sequence[CrawlRecord], whole: Whole) -> tuple[Floats, Floa
     return every[kept], pages[kept]
 
 
-def _averages(edges: Sequence[float], values: Sequence[float]) -> tuple[Floats, Floats]:
+def averages(edges: Sequence[float], values: Sequence[float]) -> tuple[Floats, Floats]:
     """Return averages over few wide bins, each at the middle of its bin; the first and last also at the ends.
 
-    >>> [column.tolist() for column in _averages([0.0, 1.0, 4.0], [8.0, 2.0])]
+    >>> [column.tolist() for column in averages([0.0, 1.0, 4.0], [8.0, 2.0])]
     [[0.0, 0.5, 2.5, 4.0], [8.0, 8.0, 2.0, 2.0]]
     """
     if not values:

@@ -188,7 +188,11 @@ def _one_curve(chart: Chart) -> Iterable[str]:
 
 
 def _meanings(numbers: Iterable[Column]) -> str:
-    return "\n".join(f"<dt>{escape(one.name)}</dt><dd>{escape(one.about)}</dd>" for one in numbers)
+    return definitions((one.name, one.about) for one in numbers)
+
+
+def definitions(rows: Iterable[tuple[str, str]]) -> str:
+    return "\n".join(f"<dt>{escape(name)}</dt><dd>{escape(text)}</dd>" for name, text in rows)
 
 
 def _pairs(settings: Mapping[str, object]) -> str:
@@ -203,7 +207,7 @@ def _readings(chart: Chart) -> dict[str, Any]:
         "frame": [LEFT, TOP, WIDTH - RIGHT, HEIGHT - BOTTOM],
         "width": WIDTH,
         "top": [chart.x.top, chart.y.top],
-        "overTime": not chart.x.unit,
+        "overTime": chart.zooms and not chart.x.unit,
         "xName": chart.x.label.partition(" (")[0] if chart.x.unit else chart.x.label,
         "xUnit": chart.x.unit,
         "yUnit": chart.y.unit,

@@ -9,8 +9,18 @@ from html import escape
 
 import numpy as np
 
-from trapline.report.chart import RANDOM, Axis, Chart, ChartLine, Floats, axis, quality_by_pages, quality_by_time
-from trapline.report.html import PageFrame, counts_table, filled, head_cell, headline, number_cell
+from trapline.report.breakdown_chart import breakdown_charts
+from trapline.report.chart import (
+    RANDOM,
+    Axis,
+    Chart,
+    ChartLine,
+    Floats,
+    axis,
+    quality_by_pages,
+    quality_by_time,
+)
+from trapline.report.html import PageFrame, counts_table, definitions, filled, head_cell, headline, number_cell
 from trapline.report.live_record import (
     ENDS,
     RULES,
@@ -28,6 +38,7 @@ from trapline.report.live_record import (
 )
 from trapline.report.record import CrawlRecord
 from trapline.report.refresh_page import refresh_charts, refresh_section, trust_columns
+from trapline.report.server_use import servers, site_sizes
 from trapline.report.table import Column
 from trapline.units import byte_unit, counted, duration, three_digits, time_unit
 
@@ -46,6 +57,7 @@ def live_charts(record: LiveRecord, judged: CrawlRecord | None = None) -> list[C
     found = [_pages(moments), _rate(moments), _frontier(moments), _bytes(moments), _errors(moments), _active(moments)]
     if judged is not None:
         found[2:2] = [quality_by_time([judged]), quality_by_pages([judged])]
+        found += breakdown_charts([judged])
     elif moments.quality[-1] > 0:
         found[2:2] = [_quality_by_time(record), _quality_by_pages(record)]
     return found
@@ -161,10 +173,12 @@ def live_page(record: LiveRecord, judged: CrawlRecord | None = None) -> str:
                 counts_table("Status", statuses(record)),
                 counts_table("Not fetched", failures(record)),
                 counts_table("Type", types(record)),
+                counts_table("Pages per site", site_sizes(judged)) if judged else "",
                 counts_table("Abandoned sites", abandoned_sites(record)),
                 counts_table("Rejected links", rejected_links(record)),
             )
         ),
+        servers=definitions(servers(record, judged).items()),
         politeness=_politeness(record),
         sites_hint=_sites_hint(record),
         sites=_sites(record.sites, numbers),

@@ -8,7 +8,8 @@ from collections.abc import Mapping, Sequence
 from html import escape
 from itertools import groupby
 
-from trapline.report.chart import OPTIMUM, RANDOM, charts
+from trapline.report.breakdown_chart import every_chart
+from trapline.report.chart import OPTIMUM, RANDOM
 from trapline.report.html import Headline, PageFrame, filled, head_cell, headline, number_cell
 from trapline.report.record import CrawlRecord
 from trapline.report.svg import swatch_svg
@@ -30,7 +31,7 @@ def compare_page(
     return filled(
         "page.html",
         PageFrame(title, subtitle, settings or {}, settings_hint, numbers),
-        charts(records),
+        every_chart(records),
         len(records),
         headlines=_headlines(records),
         grids="\n".join(map(_grid, grids(records))),

@@ -8,7 +8,8 @@ from io import BytesIO
 from string import ascii_uppercase
 from typing import TYPE_CHECKING, Any
 
-from trapline.report.chart import OPTIMUM, RANDOM, Chart, ChartLine, charts, quality_by_pages
+from trapline.report.breakdown_chart import every_chart
+from trapline.report.chart import OPTIMUM, RANDOM, Chart, ChartLine, quality_by_pages
 from trapline.report.svg import COLOURS, MARKERS, STROKES, look
 
 if TYPE_CHECKING:
@@ -32,7 +33,7 @@ def orders_png(records: Sequence["CrawlRecord"], title: str, subtitle: str = "")
 
 def plots_png(records: Sequence["CrawlRecord"], subtitle: str = "") -> dict[str, bytes]:
     """Draw all charts of the records. The keys can be used as file names: quality-pages, quality-time and so on."""
-    return {chart.name: chart_png(chart, chart.title, subtitle) for chart in charts(records)}
+    return {chart.name: chart_png(chart, chart.title, subtitle) for chart in every_chart(records)}
 
 
 def new_figure(width: float, height: float, dpi: int, padding: float = 0.15) -> "Figure":

@@ -11,8 +11,23 @@ from typing import Any, Protocol
 import numpy as np
 
 from trapline.frontier import FAILED, REFUSED, Rules
-from trapline.graph import Graph
+from trapline.graph import Graph, depths
+from trapline.processor import CrawlProcessor, ProcessorTime
 from trapline.simulate import FetchLog, Network, politeness_violations, timing
+from trapline.simulate.breakdown import (
+    BatchConnections,
+    PagerankByDepth,
+    PagerankByPeriod,
+    PagesPerSite,
+    ServerLocality,
+    batch_connections,
+    batch_edges,
+    middle_batch,
+    pagerank_by_depth,
+    pagerank_by_period,
+    pages_per_site,
+    server_locality,
+)
 from trapline.simulate.log import bytes_of, fetched
 from trapline.simulate.metrics import (
     TOP_SHARES,
@@ -22,7 +37,6 @@ from trapline.simulate.metrics import (
     best_first,
     curve,
     kendall_tau,
-    middle,
     pages_until,
     site_sizes,
     tau_spread,
@@ -75,6 +89,8 @@ class JudgedCrawl(Protocol):
     @property
     def connections(self) -> int: ...
     @property
+    def processor(self) -> ProcessorTime | None: ...
+    @property
     def simulated_seconds(self) -> float: ...
 
 
@@ -117,6 +133,9 @@ class CrawlRecord:
     top_tenth: dict[str, int | None]
     quality_fetched: float  # share of the whole web's quality
     batch_sites: list[list[int]]  # for a batch in the middle: [pages on a site, sites with that many pages]
+    pagerank_by_depth: PagerankByDepth
+    pages_per_site: PagesPerSite
+    server_locality: ServerLocality
     # In what time.
     simulated_seconds: float
     seconds_until: dict[str, float]  # until 50 % and so on of the crawl's quality was fetched
@@ -125,6 +144,9 @@ class CrawlRecord:
     optimal_seconds: float | None  # T*; None: the link has no limit
     wall_seconds: float  # time of the simulator's loop alone
     politeness_violations: int
+    pagerank_by_period: PagerankByPeriod
+    batch_connections: BatchConnections  # of the batch of `batch_sites`
+    processor: CrawlProcessor | None  # None: not measured
     # Curves.
     curve: Curve
     optimal_curve: Curve
@@ -170,15 +192,18 @@ def record_of(
     quality: Floats | None = None,
     quality_name: str | None = None,
     reference_rate: float | None = None,
+    depth: Ids | None = None,
 ) -> CrawlRecord:
     """Judge a crawl by the PageRank of each page and, if given, by another measure of quality.
 
-    `reference_rate`: pages per second of the crawl that the speed-up is relative to.
+    `reference_rate`: pages per second of the crawl that the speed-up is relative to. `depth`: the clicks from the nearest
+    seed to each page, -1 if there is no way; without it, from the nearest home page.
     """
     value = pagerank if quality is None else quality
     name = quality_name or ("PageRank" if quality is None else "quality")
     visits, brought = timing.visits(crawl.log), bytes_of(crawl.log, crawl.servers.size)
-    order = fetched(crawl.log).page
+    came = fetched(crawl.log)
+    order = came.page
     best = best_first(order, value)
     best_by_pagerank = best if quality is None else best_first(order, pagerank)
     averages = _averages(order, best, value)
@@ -195,7 +220,12 @@ def record_of(
         quality_fetched=_share_of_all(order, value),
         speed_up=timing.speed_up(timing.rate(crawl.log), reference_rate) if reference_rate else None,
         politeness_violations=politeness_violations(crawl.log, graph.site, graph.ips, crawl.rules),
-        batch_sites=site_sizes(middle(order, crawl.rules.batch or pages_a_run(len(order))), graph.site),
+        **_batch(crawl, came, visits, graph),
+        pagerank_by_depth=pagerank_by_depth(order, pagerank, depths(graph) if depth is None else depth),
+        pagerank_by_period=pagerank_by_period(came, pagerank),
+        pages_per_site=pages_per_site(order, graph.site),
+        server_locality=_server_locality(crawl.log, graph),
+        processor=CrawlProcessor(crawl.processor) if crawl.processor else None,
         progress=_progress(crawl, value),
         load=_load(crawl, visits, brought),
     )
@@ -272,6 +302,19 @@ def _times(crawl: JudgedCrawl, value: Floats, visits: timing.Spans, total_bytes:
         "optimal_seconds": timing.optimal_seconds(total_bytes, timing.capacity(crawl.network, crawl.connections)),
         "wall_seconds": crawl.wall_seconds,
     }
+
+
+def _batch(crawl: JudgedCrawl, came: FetchLog, visits: timing.Spans, graph: Graph) -> dict[str, Any]:
+    batch = middle_batch(came, crawl.rules.batch or pages_a_run(len(came.page)), crawl.rules.batch > 0)
+    return {
+        "batch_sites": site_sizes(batch.page, graph.site),
+        "batch_connections": batch_connections(visits, batch_edges(batch)),
+    }
+
+
+def _server_locality(log: FetchLog, graph: Graph) -> ServerLocality:
+    site = graph.site[log.page]
+    return server_locality(log, site, graph.ips[site])
 
 
 def _progress(crawl: JudgedCrawl, value: Floats) -> RecordedCourse:

@@ -6,6 +6,7 @@ This module reads records, and knows nothing about HTML or terminals.
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 
+from trapline.processor import ProcessorTime
 from trapline.report.record import CrawlRecord
 from trapline.simulate.metrics import SAMPLES, TAU_SAMPLE
 from trapline.units import three_digits, time_unit
@@ -51,9 +52,10 @@ def columns(records: Sequence[CrawlRecord]) -> list[Column]:
     time of fetches have no best value.
     """
     order = [*_order_columns(records), *_time_columns(records), *_top_columns(records)]
-    every = [*order, *_count_columns(records)]
+    others = [*_count_columns(records), *_site_columns(records), *_processor_columns(records)]
+    every = [*order, *others]
     if not comparable(records):
-        every = [*_count_columns(records), *(replace(column, better=NEITHER) for column in order)]
+        every = [*others, *(replace(column, better=NEITHER) for column in order)]
     return [column for column in every if any(value is not None for value in column.values)]
 
 
@@ -219,6 +221,55 @@ def _count_columns(records: Sequence[CrawlRecord]) -> list[Column]:
         ),
     ]
     return [column for column in found if column.name not in _IF_ANY or any(column.values)]
+
+
+def _site_columns(records: Sequence[CrawlRecord]) -> list[Column]:
+    sizes, locality = [record.pages_per_site for record in records], [record.server_locality for record in records]
+    return [
+        _column(
+            "sites", "pages/site", "Pages fetched per site, on average.", [one.average for one in sizes], three_digits
+        ),
+        _column(
+            "sites", "median site", "Median of the pages fetched per site.", [one.median for one in sizes], three_digits
+        ),
+        _column(
+            "sites",
+            "largest site",
+            "Pages fetched from the site with the most.",
+            [one.largest for one in sizes],
+            _count,
+        ),
+        _locality("same visit", "that follow another one in the same visit", [one.visit for one in locality]),
+        _locality("same site", "from the same site as the one that ended just before", [one.site for one in locality]),
+        _locality(
+            "same address", "from the same address as the one that ended just before", [one.address for one in locality]
+        ),
+    ]
+
+
+def _locality(name: str, which: str, shares: Sequence[Value]) -> Column:
+    return _column("locality (%)", name, f"Fetches {which}, in percent of all.", _percents(shares), three_digits)
+
+
+def _processor_columns(records: Sequence[CrawlRecord]) -> list[Column]:
+    """Return how busy live crawls kept the processor. A simulated crawl always keeps it busy."""
+    if any(record.clock for record in records):
+        return []
+    found = [record.processor for record in records]
+    return [
+        _busy("loop busy", "main", [one.loop if one else None for one in found]),
+        _busy("store busy", "store", [one.store if one else None for one in found]),
+    ]
+
+
+def _busy(name: str, process: str, times: Sequence[ProcessorTime | None]) -> Column:
+    about = f"User and system time of the crawl's {process} process, in percent of its running time. For partitions: of all together."
+    shares = [time.busy if time else None for time in times]
+    return _column("processor (%)", name, about, _percents(shares), three_digits)
+
+
+def _percents(shares: Iterable[Value]) -> list[Value]:
+    return [None if share is None else share * 100 for share in shares]
 
 
 def _count_column(name: str, about: str, values: Iterable[int]) -> Column:

@@ -20,22 +20,22 @@ from numpy.typing import NDArray
 from trapline.crawl.engine.options import CrawlOptions
 from trapline.crawl.engine.records import OUT_OF_BAND, RETURNED
 from trapline.crawl.inspect.audit import politeness_violations
-from trapline.crawl.inspect.database_reader import opened, options
-from trapline.crawl.inspect.summary import span_of, strategy_name
+from trapline.crawl.inspect.database_reader import opened, options, scope
+from trapline.crawl.inspect.summary import processor_of, span_of, strategy_name
 from trapline.errors import ConfigError
 from trapline.frontier import FETCHED, Rules
-from trapline.graph import Graph, LoadOptions, load_graph, pagerank
+from trapline.graph import Graph, LoadOptions, depths, load_graph, pagerank
 from trapline.graph.graph import csr_from_edges
 from trapline.graph.sites import recorded_graph
 from trapline.graph.strings import StoredStrings, encoded
 from trapline.report.chart import Floats
-from trapline.report.live_record import Moments, moments_of
 from trapline.report.record import CrawlRecord, record_of
 from trapline.simulate import FetchLog, Network
+from trapline.simulate.breakdown import BatchConnections, server_locality
 from trapline.strategies.base.choice import live_strategy
 
 Ids = NDArray[np.int32]
-_COLUMNS = "page, visit, started, ifnull(first_byte_s, total_s), total_s, result"
+_COLUMNS = "page, visit, started, ifnull(first_byte_s, total_s), total_s, result, dense_rank() over (order by address)"
 
 
 class Name(NamedTuple):
@@ -64,6 +64,7 @@ class RecordedCrawl:
     network: Network
     connections: int
     wall_seconds: float = 0.0  # time of the simulator's loop, which a live crawl does not have
+    processor: None = None  # read from the database
 
     @property
     def simulated_seconds(self) -> float:
@@ -114,8 +115,9 @@ def _record(folder: Path, number: Ids, web: Graph, quality: Floats) -> CrawlReco
     assert web.sizes is not None
     with closing(opened(folder)) as database:
         settings = options(database)
+        log, address = _log(database, number)
         crawl = RecordedCrawl(
-            log=_log(database, number),
+            log=log,
             strategy=_pair(settings),
             rules=settings.rules,
             drained=_drained(database),
@@ -123,24 +125,44 @@ def _record(folder: Path, number: Ids, web: Graph, quality: Floats) -> CrawlReco
             network=Network(bandwidth=settings.bandwidth),
             connections=settings.connections,
         )
-        record = record_of(crawl, web, quality)
-        record = replace(record, politeness_violations=politeness_violations(database), clock="")
-        return _with_active_connections(record, moments_of(database))
+        record = record_of(crawl, web, quality, depth=depths(web, _seeds(database, web)))
+        record = replace(
+            record,
+            politeness_violations=politeness_violations(database),
+            clock="",
+            server_locality=server_locality(log, web.site[log.page], address),
+            processor=processor_of(database),
+        )
+        return _with_active_connections(record, database)
 
 
-def _with_active_connections(record: CrawlRecord, moments: Moments) -> CrawlRecord:
+def _seeds(database: Connection, web: Graph) -> Ids:
+    """Return the pages of the given seeds, and of those that they redirect to."""
+    assert web.urls is not None
+    found = scope(database)
+    seeds = {url.encode() for url in (*found.seeds, *found.redirected)}
+    return np.array([page for page, url in enumerate(encoded(web.urls)) if url in seeds], np.int32)
+
+
+def _with_active_connections(record: CrawlRecord, database: Connection) -> CrawlRecord:
     """Return the record with the active connections as the crawl itself counted them.
 
     The log of pages does not include the time in which a visit opens its connection or waits for robots.txt.
     """
-    if not len(record.load.active_connections):
+    if not len(record.load.active_connections) or not database.execute("select 1 from progress").fetchone():
         return record
-    edges = np.array(record.load.edges_s)
-    active = np.interp((edges[1:] + edges[:-1]) / 2, moments.seconds, moments.active)
+    seconds, counted = _columns(database, "seconds, active")
+
+    def active(edges_s: list[float]) -> Floats:
+        edges = np.array(edges_s)
+        return np.interp((edges[1:] + edges[:-1]) / 2, seconds, counted)
+
+    load, batch = active(record.load.edges_s), record.batch_connections.edges_s
     return replace(
         record,
-        load=replace(record.load, active_connections=active.tolist()),
-        active_connections=float(np.average(active, weights=np.diff(edges))),
+        load=replace(record.load, active_connections=load.tolist()),
+        active_connections=float(np.average(load, weights=np.diff(record.load.edges_s))),
+        batch_connections=BatchConnections(batch, active(batch).tolist()),
     )
 
 
@@ -158,8 +180,9 @@ def _drained(database: Connection) -> bool:
     return bool(last and last[0])
 
 
-def _log(database: Connection, number: Ids) -> FetchLog:
-    """Return the requests in order of completion, in seconds of crawling; of a page that was fetched twice, the first fetch.
+def _log(database: Connection, number: Ids) -> tuple[FetchLog, Ids]:
+    """Return the requests in order of completion, in seconds of crawling, and a number for the address of each. Of a page
+    that was fetched twice, only the first fetch is included.
 
     Pages without a number were found after the crawl's graph was read, and are omitted.
     """
@@ -168,12 +191,12 @@ def _log(database: Connection, number: Ids) -> FetchLog:
         f" and result not in ({RETURNED}, {OUT_OF_BAND}) and page < {len(number)}"
         " order by started + total_s, seq"
     ).fetchall()
-    page, visit, started, first_byte_s, total_s, result = np.array(rows, np.float64).reshape(-1, 6).T
+    page, visit, started, first_byte_s, total_s, result, address = np.array(rows, np.float64).reshape(-1, 7).T
     fetched = np.flatnonzero(result == FETCHED)
     _, first = np.unique(page[fetched], return_index=True)
     kept = np.sort(np.concatenate((np.flatnonzero(result != FETCHED), fetched[first])))
     start = _seconds_of_crawling(database, started)
-    return FetchLog(
+    log = FetchLog(
         page=number[page[kept].astype(np.int64)],
         visit=np.unique(visit[kept], return_inverse=True)[1].astype(np.int32),  # visit numbers may be of any size
         start=start[kept],
@@ -181,15 +204,21 @@ def _log(database: Connection, number: Ids) -> FetchLog:
         end=(start + total_s)[kept],
         result=result[kept].astype(np.uint8),
     )
+    return log, address[kept].astype(np.int32)
 
 
 def _seconds_of_crawling(database: Connection, moments: Floats) -> Floats:
     """Return the seconds since the first request, without the time between two runs."""
     since = moments - span_of(database).began
-    at, seconds = (
-        np.array(database.execute("select at, seconds from progress order by rowid").fetchall()).reshape(-1, 2).T
-    )
+    at, seconds = _columns(database, "at, seconds")
     if not len(at):
         return since
     idle = np.maximum.accumulate(at - at[0] - (seconds - seconds[0]))
     return np.maximum(since - np.interp(moments, at, idle), 0.0)
+
+
+def _columns(database: Connection, names: str) -> tuple[Floats, Floats]:
+    """Return two columns of the table `progress`."""
+    rows = database.execute(f"select {names} from progress order by rowid").fetchall()
+    one, two = np.array(rows, np.float64).reshape(-1, 2).T
+    return one, two

@@ -34,6 +34,7 @@ from trapline.frontier.layout import (
     resized,
 )
 from trapline.graph import Graph
+from trapline.processor import ProcessorTime, processor_clock
 from trapline.progress import CountCallback
 from trapline.simulate import link
 from trapline.simulate.connections import (
@@ -187,6 +188,7 @@ class Crawl:
     servers: Servers
     network: Network
     connections: int
+    processor: ProcessorTime | None = None  # of the loop and of computing scores; None: not measured
 
     @property
     def simulated_seconds(self) -> float:
@@ -230,6 +232,7 @@ def simulate(
     start = _seeds(graph, seeds)
     run = begin(graph, strategy, rules, start, connections, servers, network, inputs or {}, seed)
     goal = graph.pages if most is None else min(most, graph.pages)
+    passed = processor_clock()
     answer = run.until(goal, progress)
     return Crawl(
         log=run.log,
@@ -243,6 +246,7 @@ def simulate(
         servers=servers,
         network=network,
         connections=connections,
+        processor=passed(),
     )
 
 

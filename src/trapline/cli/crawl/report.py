@@ -1,11 +1,14 @@
 """`trapline report`: an HTML page about one crawl, or a comparison of several crawls."""
 
+import json
+from dataclasses import asdict
 from pathlib import Path
+from typing import Any
 
 import click
 
 from trapline.errors import ConfigError
-from trapline.terminal import say
+from trapline.terminal import say, say_text
 
 PAGE = "report.html"
 # In pages. Links and PageRank of this many pages take some ten seconds; for larger crawls the report shows only what the crawl recorded.
@@ -22,7 +25,8 @@ _MOST_JUDGED = 1_000_000
     metavar="FILE",
     help="File to write.  [default: DIR/report.html; for several crawls ./report.html]",
 )
-def report(folders: tuple[Path, ...], output: Path | None) -> None:
+@click.option("--json", "as_json", is_flag=True, help="Print the measures as JSON, and write no report.")
+def report(folders: tuple[Path, ...], output: Path | None, as_json: bool) -> None:
     """Write an HTML report of the crawl in DIR, finished or running. With several crawls, write a comparison.
 
     A comparison uses the PageRank of all pages that the crawls found together.
@@ -31,8 +35,15 @@ def report(folders: tuple[Path, ...], output: Path | None) -> None:
     from trapline.output import check_writable, write_text
     from trapline.parallel.folder.merged import brought_up
 
+    if as_json and output:
+        raise ConfigError("report: --json prints to stdout and writes no report; omit --json or -o")
+    if len({folder.resolve() for folder in folders}) < len(folders):
+        raise ConfigError("report: a folder is given twice; give each crawl once")
     for folder in folders:
         check_crawl(brought_up(folder))
+    if as_json:
+        say_text(json.dumps(_for_machines(folders), allow_nan=False, indent=1))
+        return
     file = output or (folders[0] / PAGE if len(folders) == 1 else Path(PAGE))
     check_writable(file)
     write_text(file, _one(folders[0]) if len(folders) == 1 else _several(folders))
@@ -59,8 +70,6 @@ def _several(folders: tuple[Path, ...]) -> str:
     from trapline.report import compare_page
     from trapline.report.together import records_together
 
-    if len({folder.resolve() for folder in folders}) < len(folders):
-        raise ConfigError("report: a folder is given twice; give each crawl once")
     compile_kernels()
     with step("reading", len(folders), "crawls"):
         records = records_together(folders)
@@ -72,6 +81,22 @@ def _several(folders: tuple[Path, ...]) -> str:
             shared_settings(folders),
             "Settings that all crawls share, as in crawl.db.",
         )
+
+
+def _for_machines(folders: tuple[Path, ...]) -> dict[str, Any]:
+    """Return the summary and the measures of each crawl."""
+    from trapline import __version__
+    from trapline.cli.terminal.progress import compile_kernels, step
+    from trapline.crawl.inspect.summary import summary_in
+    from trapline.report.together import records_together
+
+    compile_kernels()
+    with step("reading", len(folders), "crawls"):
+        crawls = [
+            {"folder": str(folder), "summary": summary_in(folder), **asdict(record)}
+            for folder, record in zip(folders, records_together(folders), strict=True)
+        ]
+    return {"trapline": __version__, "crawls": crawls}
 
 
 def shared_settings(folders: tuple[Path, ...]) -> dict[str, object]:

@@ -35,6 +35,7 @@ class Arena:
     servers: "Servers"
     network: "Network"
     seeds: "NDArray[np.int32] | None"
+    depth: "NDArray[np.int32]"  # clicks from the nearest seed
 
     def under(self, conditions: CrawlConditions) -> "Arena":
         """Return the arena with other connections, rules or network, and the same web, servers and values."""
@@ -83,7 +84,7 @@ class Arena:
         by_quality = self.conditions.quality != "pagerank"
         quality, name = (self.quality, self._quality_name()) if by_quality else (None, None)
         with step("judging", len(crawl.log.page)):
-            return record_of(crawl, self.web, self.pagerank, quality, name, reference_rate)
+            return record_of(crawl, self.web, self.pagerank, quality, name, reference_rate, self.depth)
 
     def _quality_name(self) -> str | None:
         return self.conditions.quality if self.quality is not None else None  # OPIC's values are not known beforehand
@@ -109,7 +110,7 @@ def opened(graph: Path, conditions: CrawlConditions) -> Arena:
 
 def prepared(web: "Graph", conditions: CrawlConditions) -> Arena:
     """Return the arena of a graph in memory. Seeds and values, where users make errors, are read before the long parts."""
-    from trapline.graph import pagerank
+    from trapline.graph import depths, pagerank
     from trapline.strategies.base.inputs import history_values, quality_values
 
     seeds = seed_pages(conditions.seeds, web) if conditions.seeds else None
@@ -125,4 +126,5 @@ def prepared(web: "Graph", conditions: CrawlConditions) -> Arena:
         servers=conditions.world.servers_of(web, conditions.seed),
         network=conditions.world.network(conditions.rules.delay_s),
         seeds=seeds,
+        depth=depths(web, seeds),
     )

@@ -153,6 +153,8 @@ def _table(record: "CrawlRecord", conditions: CrawlConditions) -> str:
         **_link(record),
         **_speed_up(record),
         "active connections": f"{record.active_connections:.1f} of {record.connections:,} on average",
+        "pages per site": f"{record.pages_per_site.average:,.1f} on average, {record.pages_per_site.largest:,} at most",
+        "server locality": _locality(record),
         "run time of the loop": f"{record.wall_seconds:.3f} s ({record.pages_per_second:,.0f} pages/s)",
         "politeness violations": f"{record.politeness_violations} ({_unseen(conditions)})",
     }
@@ -191,6 +193,13 @@ def _speed_up(record: "CrawlRecord") -> dict[str, str]:
     if record.speed_up is None:
         return {}
     return {"speed-up": f"{record.speed_up:,.1f} times one connection with unlimited bandwidth"}
+
+
+def _locality(record: "CrawlRecord") -> str:
+    found = record.server_locality
+    if found.visit is None:
+        return "nothing was fetched"
+    return f"{found.visit:.1%} of the fetches follow another one in the same visit, {found.site:.1%} one from the same site"
 
 
 def _unseen(conditions: CrawlConditions) -> str:

@@ -80,7 +80,16 @@ def _chosen(names: tuple[str, ...] | list[str], conditions: CrawlConditions) -> 
 
 PAGE, JSON = "compare.html", "compare.json"
 # The charts of report.chart, repeated because the folder is checked before any crawl. A test compares the two.
-PLOTS = ("quality-pages.png", "quality-time.png", "pages-time.png", "connections-time.png", "waste-time.png")
+PLOTS = (
+    "quality-pages.png",
+    "quality-time.png",
+    "pages-time.png",
+    "connections-time.png",
+    "waste-time.png",
+    "pagerank-depth.png",
+    "pagerank-time.png",
+    "batch-connections.png",
+)
 
 
 @dataclass(slots=True)

@@ -7,6 +7,8 @@ frontier's log of the same period. The database and the replayed frontier theref
 from collections.abc import Sequence
 from typing import NamedTuple
 
+from trapline.processor import ProcessorTime
+
 VISITS = "visits"  # why a site was abandoned: its visits failed
 # Why a link was rejected (crawl/discovery/link_resolver.py). TOO_MANY: it comes after the first MOST_NEW new links of its page. FULL: its
 # site has KNOWN_PER_FETCHED times as many known pages as may be fetched.
@@ -185,3 +187,4 @@ class Batch(NamedTuple):
     copies: Sequence[tuple[int, KeptCopy]] = ()  # of pages that came from another partition
     # Targets of redirected seeds, which count as seeds too (crawl/discovery/scope.py), with the number of redirects.
     seeds: Sequence[tuple[str, int]] = ()
+    processor: ProcessorTime | None = None  # of the loop in this run

@@ -38,6 +38,7 @@ from trapline.crawl.store.client import Store, StoreDiedError
 from trapline.crawl.store.outbox import Stands
 from trapline.crawl.store.process import explain
 from trapline.errors import ConfigError
+from trapline.processor import processor_clock
 
 Show = Callable[[CrawlStatus], None]
 View = AbstractContextManager[Show]
@@ -117,6 +118,7 @@ class LiveCrawl:
         self._web.sweep()
         self._crawler.begin(self._web)
         self._outbox.stands = self._stands
+        self._outbox.processor = processor_clock()
         if self._options.max_seconds < math.inf:
             loop.call_later(max(self._options.max_seconds - self._seconds(), 0.0), self._crawler.stop, MAX_TIME)
 

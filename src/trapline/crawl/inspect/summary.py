@@ -4,9 +4,11 @@ The summary is computed when a crawl ends, and by `report` and `status` at any t
 page that the store has not acknowledged is not included.
 """
 
+import json
 import math
 import sqlite3
 from contextlib import closing
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -17,8 +19,10 @@ from trapline.crawl.engine.status import FORBIDDEN, KIND, signal_counts_of, tall
 from trapline.crawl.files.layout import SUMMARY
 from trapline.crawl.inspect.audit import Audit, audit
 from trapline.crawl.inspect.database_reader import meta, opened, options
+from trapline.crawl.store.database import PROCESSOR
 from trapline.fetch import failure
 from trapline.output import write_json
+from trapline.processor import CrawlProcessor, ProcessorTime
 
 ABANDONED = {
     failure.DNS: "no address",
@@ -56,17 +60,22 @@ class Span(NamedTuple):
 
 def write_summary(folder: Path) -> dict[str, Any]:
     """Write `summary.json` into the crawl's folder, and return its contents."""
-    with closing(opened(folder)) as database:
-        found = summary_of(database, audit(database))
+    found = summary_in(folder)
     write_json(folder / SUMMARY, found)
     return found
+
+
+def summary_in(folder: Path) -> dict[str, Any]:
+    """Return the summary of the crawl in a folder, as of its last commit."""
+    with closing(opened(folder)) as database:
+        return summary_of(database, audit(database))
 
 
 def summary_of(database: sqlite3.Connection, politeness: Audit) -> dict[str, Any]:
     from trapline import __version__
 
     settings, kept, span, totals = options(database), meta(database), span_of(database), totals_of(database)
-    runs = int(kept.get("runs", 1))
+    runs, processor = int(kept.get("runs", 1)), processor_of(database)
     return {
         "trapline": __version__,
         "strategy": strategy_name(settings),
@@ -82,6 +91,7 @@ def summary_of(database: sqlite3.Connection, politeness: Audit) -> dict[str, Any
         "visits": politeness.visits,
         "politeness_violations": politeness.violations,
         "politeness_violations_by_rule": politeness.by_rule,
+        "processor": None if processor is None else asdict(processor),
         "quality": quality_of(database),
         "quality_source": settings.quality,
         **_counts(database),
@@ -113,6 +123,15 @@ def span_of(database: sqlite3.Connection) -> Span:
     clock = [at - seconds for at, seconds in database.execute(_FIRST_AND_LAST)]
     (last_at,) = database.execute("select max(at) from progress").fetchone()
     return Span(first, max(last, last_at or last), max(clock[-1] - clock[0], 0.0) if clock else 0.0)
+
+
+def processor_of(database: sqlite3.Connection) -> CrawlProcessor | None:
+    """Return the processor time of all runs and partitions together; None if none was recorded."""
+    runs = [json.loads(value) for key, value in meta(database).items() if key.startswith(PROCESSOR)]
+    if not runs:
+        return None
+    zero = ProcessorTime(0.0, 0.0, 0.0)
+    return CrawlProcessor(*(sum((ProcessorTime(**run[kind]) for run in runs), zero) for kind in ("loop", "store")))
 
 
 def totals_of(database: sqlite3.Connection) -> dict[str, Any]:

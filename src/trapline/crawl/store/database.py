@@ -10,11 +10,13 @@ import math
 import sqlite3
 from collections import Counter
 from collections.abc import Iterable, Sequence
+from dataclasses import asdict
 from pathlib import Path
 
 from trapline.crawl.engine.records import Batch, Fetched, PartitionTraffic
 from trapline.crawl.store.archive import Length
 from trapline.crawl.store.filing import Kept, Row, is_not_modified
+from trapline.processor import CrawlProcessor, ProcessorTime, processor_clock
 from trapline.signals.database import Transaction
 
 # ---- Deletion of old rows in long crawls: logs older than the snapshots, old signals, most of the old progress.
@@ -88,6 +90,7 @@ INDEXES = {
 
 # Each seed has its own key in `meta`, so that one can be added without reading the others.
 SEED = "seed "
+PROCESSOR = "processor "  # a key for each run, with the processor time of the run
 _SEED = (
     f"""insert into meta values ('{SEED}' || ?, ?) on conflict (key) do update set value = min(value, excluded.value)"""
 )
@@ -99,6 +102,8 @@ class Database:
         for pragma in ("journal_mode=wal", "synchronous=full", f"wal_autocheckpoint={_CHECKPOINT_PAGES}"):
             self.connection.execute(f"pragma {pragma}")
         self._forgetting = Forgetting(self.connection)
+        (runs,) = self.connection.execute(f"select count(*) from meta where key glob '{PROCESSOR}*'").fetchone()
+        self._processor, self._processor_key = processor_clock(), f"{PROCESSOR}{runs + 1}"
 
     def archives(self) -> list[Length]:
         return [Length(*row) for row in self.connection.execute("select id, name, bytes from warc order by id")]
@@ -131,12 +136,19 @@ class Database:
             self.connection.executemany("replace into warc values (?, ?, ?)", archives)
             self.connection.execute("update cdxj set bytes = ?", (index_bytes,))
             self._forgetting.after(batches)
+            self._set_processor(batches[-1].processor)
 
     def set_meta(self, key: str, value: str | None) -> None:
         if value is None:
             self.connection.execute("delete from meta where key = ?", (key,))
         else:
             self.connection.execute("replace into meta values (?, ?)", (key, value))
+
+    def _set_processor(self, loop: ProcessorTime | None) -> None:
+        """Keep the processor time of both processes in this run, up to this commit."""
+        if loop is not None:
+            times = CrawlProcessor(loop, self._processor())
+            self.set_meta(self._processor_key, json.dumps(asdict(times)))
 
     def close(self) -> None:
         self.connection.close()

@@ -21,6 +21,7 @@ from trapline.crawl.engine.records import (
     SignalNoted,
 )
 from trapline.frontier.journal import Journal
+from trapline.processor import ProcessorTime
 
 # A commit costs the store about a millisecond, so from some dozens of pages on the share of each page is small. A
 # larger batch would only delay the moment from which its pages count as fetched.
@@ -44,6 +45,9 @@ class Outbox:
         self.number = last_batch  # number of the last batch that was sent
         self.log_bytes = 0  # bytes of both logs sent so far
         self.stands: Callable[[], Stands] = lambda: (None, ())  # returns the status of the crawl; set by its owner
+        self.processor: Callable[[], ProcessorTime | None] = lambda: (
+            None
+        )  # returns the loop's processor time; set by its owner
         self._bytes = 0
         self._empty()
 
@@ -119,6 +123,7 @@ class Outbox:
             self.forget,
             self.copies,
             self.seeds,
+            self.processor(),
         )
         self._empty()
         self._put(batch)

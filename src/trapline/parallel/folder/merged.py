@@ -24,7 +24,7 @@ from trapline.crawl.engine.records import CrawlProgress
 from trapline.crawl.files.layout import DATABASE, FORMAT, connect, new_database, read_only
 from trapline.crawl.files.reading import HAS_LINKS
 from trapline.crawl.inspect.database_reader import meta, opened
-from trapline.crawl.store.database import INDEXES, SEED
+from trapline.crawl.store.database import INDEXES, PROCESSOR, SEED
 from trapline.errors import ConfigError
 from trapline.parallel.folder.manifest import Manifest, is_parallel, read
 
@@ -299,6 +299,12 @@ def _meta(manifest: Manifest, parts: list[Path], state: dict[str, int]) -> dict[
         "runs": str(manifest.runs),
         "merged": json.dumps(state),
         **{key: value for one in kept for key, value in one.items() if key.startswith(SEED)},
+        **{
+            f"{key} {part.name}": value
+            for part, one in zip(parts, kept, strict=True)
+            for key, value in one.items()
+            if key.startswith(PROCESSOR)
+        },
         **ended,
     }
 
