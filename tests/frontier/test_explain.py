@@ -136,17 +136,17 @@ def test_an_explanation_worked_out_by_hand() -> None:
     assert str(frontier.explain_site(1, 0.0)) == (
         "site 1: 1 pages waiting, rank 1, 1 sites before it (0); it may be visited"
     )
-    assert str(frontier.explain_site(2, 0.0)) == ("site 2: 1 pages waiting, rank 1; its address is not resolved")
+    assert str(frontier.explain_site(2, 0.0)) == ("site 2: 1 pages waiting, rank 1; its address is not known yet")
     assert str(frontier.explain_page(1, 0.0)) == (
-        "page 1: waiting (depth 0, 0 failed tries), rank 1, 1 pages of its site before it; it waits for its turn\n"
+        "page 1: waiting (depth 0, 0 failed tries), rank 1, 1 pages of its site before it; it is waiting for its turn\n"
         "site 0: 2 pages waiting, rank 1, 0 sites before it; it may be visited"
     )
     visited(frontier, FETCHED, 0.0)  # the visit ends at 1.0: site 0 is delayed until 16.0, its address until 3.0
     assert str(frontier.explain_site(0, 1.0)) == (
-        "site 0: 1 pages waiting, rank 1; delay of the site: it is delayed until 16"
+        "site 0: 1 pages waiting, rank 1; it waits because of its delay until 16"
     )
     assert str(frontier.explain_site(1, 1.0)) == (
-        "site 1: 1 pages waiting, rank 1; delay of its address: it is delayed until 3"
+        "site 1: 1 pages waiting, rank 1; it waits because of the delay of its address until 3"
     )
     assert frontier.explain_page(0, 1.0).rule == "it is fetched"
 
@@ -163,7 +163,7 @@ def test_a_failed_visit_is_named_as_the_cause_of_the_back_off() -> None:
     frontier = small(backoff_s=60.0)
     visited(frontier, FAILED, 0.0)
     explained = frontier.explain_site(0, 1.0)
-    assert explained.wait_until == 61.0 and explained.rule.startswith("back-off after 1 failed visits")
+    assert explained.wait_until == 61.0 and explained.rule.endswith("back-off after 1 failed visit")
     assert frontier.explain_page(0, 1.0).tries == 1
 
 
@@ -175,12 +175,12 @@ def test_a_wait_without_a_known_end_has_no_moment() -> None:
     rules = {
         "its page budget is used up": budget.explain_site(0, 1.0),
         "none of its pages is in this batch": batch.explain_site(1, 1.0),
-        "its address is not resolved": batch.explain_site(2, 1.0),
+        "its address is not known yet": batch.explain_site(2, 1.0),
     }
     for rule, explained in rules.items():
         assert explained.rule.startswith(rule) and explained.wait_until == math.inf and explained.sites_before is None
     visited(budget, FETCHED, 1_000.0)
-    assert budget.explain_site(1, 1_000.0).rule == "no page waits"
+    assert budget.explain_site(1, 1_000.0).rule == "no page is waiting"
 
 
 def test_a_page_under_revisit_is_explained_as_fetched_and_under_visit() -> None:
@@ -189,7 +189,7 @@ def test_a_page_under_revisit_is_explained_as_fetched_and_under_visit() -> None:
     assert isinstance(frontier.revisit(0, [0], 2.0), Visit)
     explained = frontier.explain_page(0, 3.0)
     assert (explained.life, explained.rule) == ("revisited", "it is fetched, and a visit is fetching it again")
-    assert explained.site.rule == "a visit is under way; its lease runs" and explained.site.wait_until == 602.0
+    assert explained.site.rule == "a visit is in progress, with a lease" and explained.site.wait_until == 602.0
 
 
 def test_explaining_only_reads() -> None:

@@ -31,9 +31,10 @@ from trapline.frontier.layout import (
     Array,
     FrontierState,
 )
+from trapline.units import counted
 
 MAY_BE_VISITED = "it may be visited"
-WHY = {BY_DELAY: "delay of the site", BY_BACKOFF: "back-off", BY_ORDER: "Retry-After, or another request to wait"}
+WHY = {BY_DELAY: "its delay", BY_BACKOFF: "back-off", BY_ORDER: "Retry-After, or another request to wait"}
 LIFE = {
     UNKNOWN: "unknown",
     WAITING: "waiting",
@@ -119,11 +120,11 @@ def _site_rule(s: FrontierState, site: int, now: float) -> tuple[float, str]:
     """Return until when the site must wait, and why, by the first rule that applies."""
     record, front = s.site[site], s.queue[site, FRONT]
     if record.visit >= 0:
-        return float(s.visit[record.visit].expires_at), "a visit is under way; its lease runs"
+        return float(s.visit[record.visit].expires_at), "a visit is in progress, with a lease"
     if not s.queue[site]["waiting"].any():
-        return math.inf, "no page waits"
+        return math.inf, "no page is waiting"
     if record.place == UNRESOLVED or record.group < 0:
-        return math.inf, "its address is not resolved"
+        return math.inf, "its address is not known yet"
     if front.waiting == 0:
         return math.inf, "none of its pages is in this batch"
     if front.limit < 1:
@@ -137,16 +138,15 @@ def _time_rule(s: FrontierState, site: int, now: float) -> tuple[float, str]:
     group = s.group[record.group]
     if group.visit >= 0:
         other = int(s.visit[group.visit].site)
-        return float(
-            s.visit[group.visit].expires_at
-        ), f"site {other} on the same address is under visit; its lease runs"
+        until = float(s.visit[group.visit].expires_at)
+        return until, f"a visit to site {other} on the same address is in progress, with a lease"
     until = max(float(record.ready_at), float(group.ready_at))
     if until <= now:
         return -math.inf, MAY_BE_VISITED
     if record.ready_at >= group.ready_at:
-        after = f" after {record.failures} failed visits" if record.delay_rule == BY_BACKOFF else ""
-        return until, f"{WHY[int(record.delay_rule)]}{after}: it is delayed"
-    return until, "delay of its address: it is delayed"
+        after = f" after {counted(int(record.failures), 'failed visit')}" if record.delay_rule == BY_BACKOFF else ""
+        return until, f"it waits because of {WHY[int(record.delay_rule)]}{after}"
+    return until, "it waits because of the delay of its address"
 
 
 def _sites_before(frontier: Core, site: int, now: float) -> Array:
@@ -198,9 +198,9 @@ def _page_rule(s: FrontierState, page: int, life: str) -> str:
     if life == "waiting" and run.batch > 0 and not record.marks & CHOSEN:
         return "not chosen for this batch"
     return {
-        "waiting": "it waits for its turn",
+        "waiting": "it is waiting for its turn",
         "leased": "a visit is fetching it",
         "fetched": "it is fetched",
         "revisited": "it is fetched, and a visit is fetching it again",
-        "gone": "it failed too often, was refused, its site moved, or another partition fetched it before the site moved here",
+        "gone": "it failed too often, was refused, or was fetched or taken over by another partition",
     }[life]

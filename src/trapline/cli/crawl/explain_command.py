@@ -182,7 +182,7 @@ def _page_past(account: "PageHistory", delay_s: float) -> Iterator[str]:
     if account.tries and account.site_before is not None:
         first, ready_at = account.tries[0], account.site_before + delay_s
         late_s = max(first.started - ready_at, 0.0)
-        late = f"this one began {duration(late_s)} after the delay was over (w = {delay_s:g} s)"
+        late = f"the visit to this page began {duration(late_s)} after the delay of {delay_s:g} s had passed"
         stopped_s = sum(max(min(end, first.started) - max(at, ready_at), 0.0) for at, end in account.stops)
         stopped = f", {duration(stopped_s)} of it while the crawl was stopped" if stopped_s else ""
         yield f"  its site: the previous visit ended {_since(account.site_before, account.began)}; {late}{stopped}"
@@ -229,7 +229,7 @@ def _tried(fetch: "Try", began: float) -> str:
     }
     outcome = words.get(fetch.result, "failed")
     answer = f"status {fetch.status}, {bytes_shown(fetch.bytes)}" if fetch.status else fetch.error
-    place = f"fetch {fetch.number:,} of the crawl, {fetch.place} of {fetch.of} in its visit"
+    place = f"fetch {fetch.number:,} of the crawl, page {fetch.place} of {fetch.of} in its visit"
     server = f" from {fetch.address}" if fetch.address else ", no server contacted,"
     return f"{outcome} {_since(fetch.started, began)}: {answer}{server} in {duration(fetch.total_s)}; {place}"
 
@@ -267,10 +267,8 @@ def _part(folder: Path, target: "Target") -> tuple[Path, "Target"]:
     from trapline.parallel.folder.manifest import is_parallel, read
 
     for part in reversed(read(folder).parts) if is_parallel(folder) else ():
-        with (
-            suppress(ConfigError),
-            closing(opened(part)) as database,
-        ):  # ConfigError: this partition does not know the target
+        # A partition that does not know the target raises ConfigError.
+        with suppress(ConfigError), closing(opened(part)) as database:
             return part, found(database, target.name)
     return folder, target
 
@@ -318,7 +316,7 @@ def _site_present(site: "SiteExplanation", reading: "Reading", now: float) -> It
         more = ", ..." if site.sites_before > len(site.first_before) else ""
         yield f"  to be visited before it: {counted(site.sites_before, 'site')} ({names}{more})"
     elif site.sites_before == 0:
-        yield "  to be visited before it: no site; it is next"
+        yield "  to be visited before it: no site, so it is next"
 
 
 def _origins(reading: "Reading", sites: tuple[int, ...]) -> list[str]:
