@@ -81,7 +81,7 @@ def no_compilation(monkeypatch: pytest.MonkeyPatch) -> None:
         ([*HERE, "--page-rank", "historical-pagerank-zero"], "give --history"),
         ([*HERE, "--strategy", "historical-pagerank-parent"], "give --history"),
         ([*HERE, "--quality", "pagerank"], "--quality pagerank: the PageRank of the live web is not known"),
-        ([*HERE, "--quality", "no/file"], "--quality no/file: no such file, nor MODULE:FUNCTION"),
+        ([*HERE, "--quality", "no/file"], "--quality no/file: not a file, and not MODULE:FUNCTION"),
         ([*HERE, "--history", "no/file"], "no/file"),
         ([*HERE, "--include", "("], "--include '(' is not a regular expression"),
         ([*HERE, "--exclude", "a{999999999999}"], "--exclude"),
@@ -194,7 +194,7 @@ def test_a_crawl_with_default_options(server: Served, tmp_path: Path, capsys: Ca
     assert (left.summary["pages_fetched"], left.summary["strategy"]) == (11, "crawl-ability")
     assert left.summary["politeness_violations"] == left.summary["errors"] == 0
     assert (tmp_path / "out" / "index.cdxj").stat().st_size > 0 and list((tmp_path / "out" / "warc").iterdir())
-    assert "exists and holds a crawl; go on with --resume" in error_line(capsys, *HERE, "-o", tmp_path / "out")
+    assert "exists and holds a crawl; continue with --resume" in error_line(capsys, *HERE, "-o", tmp_path / "out")
 
 
 def test_seeds_from_a_file_and_json_output(server: Served, tmp_path: Path, capsys: Captured) -> None:
@@ -222,10 +222,10 @@ def test_a_resumed_crawl_keeps_its_options(server: Served, tmp_path: Path, capsy
     crawl(folder, *server.seed_urls, "--max-pages", "5")
     for args, named in (
         (["http://a.test/"], "give no URL"),
-        (["--delay", "3"], "--delay cannot change"),
-        (["-o", "other"], "--output cannot change"),
-        (["--seeds", __file__], "--seeds cannot change"),
-        (["--metadata"], "--metadata cannot change"),
+        (["--delay", "3"], "--delay cannot be given"),
+        (["-o", "other"], "--output cannot be given"),
+        (["--seeds", __file__], "--seeds cannot be given"),
+        (["--metadata"], "--metadata cannot be given"),
     ):
         assert named in error_line(capsys, "--resume", folder, *args)
     assert "name the folder of a crawl" in error_line(capsys, "--resume", tmp_path)

@@ -75,9 +75,9 @@ def test_an_existing_graph_needs_replace(tmp_path: Path, capsys: Captured) -> No
         (["--pages", "ten", "--sites", "1"], "--pages"),
         (["--pages", "10", "--sites", "11"], "--sites 11 is out of range; give a number from 1 to 10"),
         (["--pages", "10", "--sites", "2", "--inside", "2"], "--inside 2 is out of range; give a number from 0 to 1"),
-        (["--pages", "10", "--sites", "2", "--inside", "nan"], "'--inside': nan is not in"),
-        (["--pages", "10", "--sites", "2", "--days", "nan"], "'--days': nan is not in"),
-        (["--pages", "10", "--sites", "2", "--seed", "-1"], "'--seed': -1 is not in"),
+        (["--pages", "10", "--sites", "2", "--inside", "nan"], "'--inside': nan is not between"),
+        (["--pages", "10", "--sites", "2", "--days", "nan"], "'--days': nan is not between"),
+        (["--pages", "10", "--sites", "2", "--seed", "-1"], "'--seed': -1 is not between"),
         (["--pages", "10"], "--sites"),
         (
             ["--pages", "10", "--sites", "2", "--days", "60"],

@@ -85,10 +85,10 @@ def test_a_filter_and_replication_reduce_the_urls_sent(web: Path, tmp_path: Path
         (["--rescore", "10"], "No such option"),
         (
             ["--grain", "page"],
-            "--grain page has no effect in mode exchange; omit it, or use a mode that has it: dynamic",
+            "--grain page has no effect in mode exchange; omit it, or choose another --mode: dynamic",
         ),
         (["--mode", "firewall", "--filter", "9"], "--filter 9 has no effect in mode firewall"),
-        (["--mode", "cross-over", "--batch-pages", "9"], "use a mode that has it: exchange, dynamic"),
+        (["--mode", "cross-over", "--batch-pages", "9"], "choose another --mode: exchange, dynamic"),
         (["--mode", "dynamic", "--partition", "url-hash"], "--partition url-hash has no effect in mode dynamic"),
         (["--mode", "dynamic", "--partition", "site-hash"], "--partition site-hash has no effect in mode dynamic"),
         (["--filter-policy", "popular"], "also give --filter"),
@@ -151,6 +151,9 @@ def test_the_help_names_the_printed_quality_and_has_no_option_of_one_process(
 ) -> None:
     assert run(["parallel", "simulate", "--help"]) == 0
     said = " ".join(capsys.readouterr().out.split())
-    assert "--top sets which pages count as the best in the result; --quality sets what the strategy sees" in said
+    assert (
+        "--top sets which pages count as the best in the result; --quality sets the quality that the strategy uses"
+        in said
+    )
     assert "--quality NAME Quality for strategies that use it" in said
     assert "--speed-up" not in said and "--rescore" not in said

@@ -116,7 +116,7 @@ def test_stdin_and_hosts_in_the_lines(crawl: Path, monkeypatch: pytest.MonkeyPat
             ["{crawl}", "log", "--site", "https://b.test"],
             "log: the crawl knows none of the pages, for example not https://b.test/a",
         ),
-        (["{crawl}", "right", "bad"], "bad: no line counts"),
+        (["{crawl}", "right", "bad"], "bad: no line can be used"),
     ],
 )
 def test_invalid_input_is_reported_in_one_line(

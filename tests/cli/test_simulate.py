@@ -222,7 +222,7 @@ def test_a_crawl_that_ends_almost_at_once_prints_the_reason(tmp_path: Path, caps
     [
         ("", "contains no seeds"),
         ("0\nhttp://nowhere/\n", "row 2: 'http://nowhere/': not a page of the graph"),
-        ("300", "row 1: page 300 is not in 0..299"),
+        ("300", "row 1: page 300 is not between 0 and 299"),
         ("9" * 30, "row 1: page 999"),
         ("-1", "row 1: '-1': not a page"),
     ],

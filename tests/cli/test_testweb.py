@@ -117,7 +117,7 @@ def test_a_changing_web_writes_the_files_from_which_freshness_is_measured(
         (["--changes", "poisson:1h", "--validators", "honestly"], "did you mean 'honest'"),
         (["--history", "history.txt"], ".parquet"),
         (["--faults", "rest=1%"], "did you mean 'reset'"),
-        (["--faults", "reset=2"], "not in 0..1"),
+        (["--faults", "reset=2"], "not between 0 and 1"),
         (["--robots", "rule"], "did you mean 'rules'"),
         (["--names", "address", "--sites-per-address", "2"], "one site on each address"),
         (["--tls", "nothing.pem"], "nothing.pem"),

@@ -102,7 +102,7 @@ def one_kill(folder: Path, when: str, chance: random.Random) -> str:
             kill(run, whom)
         code, said = run.ended()
     if reached and whom == "store" and code == 2:
-        assert said.count("error:") == 1 and "go on with --resume" in said
+        assert said.count("error:") == 1 and "continue with --resume" in said
     else:
         assert code == 0 or (reached and code == -signal.SIGKILL), said
     return f"{when} {whom}" if code else ""

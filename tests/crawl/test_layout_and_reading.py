@@ -70,7 +70,7 @@ def test_a_new_crawl_needs_the_parent_folder(tmp_path: Path) -> None:
 
 
 def test_a_new_crawl_does_not_replace_an_old_one(crawl: Path) -> None:
-    with pytest.raises(ConfigError, match="holds a crawl; go on with --resume"):
+    with pytest.raises(ConfigError, match="holds a crawl; continue with --resume"):
         claim_new(crawl, {})
     claim_existing(crawl).release()
 

@@ -139,7 +139,7 @@ def test_a_complete_crawl_is_not_resumed_and_its_folder_does_not_change(
     begin(server, folder)
     before = contents(folder)
     assert cli.run(["crawl", "--resume", str(folder)]) == 0
-    assert "--max-pages 90; go on with a higher" in capsys.readouterr().out
+    assert "--max-pages 90; to continue, give a higher" in capsys.readouterr().out
     assert cli.run(["crawl", "--resume", str(folder), "--max-pages", "80"]) == 0
     assert contents(folder) == before
     assert resumed(folder, "--max-pages", "100") == 0

@@ -53,6 +53,6 @@ def test_a_snapshot_that_cannot_be_written_ends_the_crawl_with_a_hint_how_to_res
         with monkeypatch.context() as patched:
             patched.setattr("trapline.crawl.files.checkpoint.save", full)
             assert cli.run(["crawl", "--quiet", "--resume", str(folder)]) == 2
-        said = f"trapline: error: {folder}: the disk is full; make room and go on with --resume {folder}\n"
+        said = f"trapline: error: {folder}: the disk is full; make room and continue with --resume {folder}\n"
         assert capsys.readouterr().err == said
         assert cli.run(["crawl", "--quiet", "--resume", str(folder)]) == 0

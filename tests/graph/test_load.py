@@ -104,7 +104,10 @@ TRUNCATED = gzip.compress("\n".join(ROWS).encode(), mtime=0)[:-6]
         ({"urls_txt": URLS, "edges_tsv": ["0\t1", "0\t4"]}, "edges.tsv, row 2: page 4, but pages are numbered 0..3"),
         ({"urls_txt": URLS, "edges_tsv": ["0\ta"]}, "edges.tsv, row 1: 'a' is not an integer"),
         ({"edges_tsv": ["0\t1"]}, "urls.txt (or urls.txt.gz) is missing"),
-        ({"other_txt": "x"}, "no graph found; give a folder with graph.json"),
+        (
+            {"other_txt": "x"},
+            "no graph found; give a folder or file in one of these formats (see docs/graphs.md): graph.json",
+        ),
     ],
 )
 def test_an_error_is_one_line_with_file_and_row(tmp_path: Path, files: dict[str, bytes], message: str) -> None:

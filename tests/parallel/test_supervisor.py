@@ -204,7 +204,7 @@ def test_the_hint_to_resume_names_the_folder_of_the_whole_crawl(tmp_path: Path, 
     folder = tmp_path / "c"
 
     async def full(task: WorkerTask) -> tuple[int, str]:
-        return code, f"the disk is full; go on with --resume {task.folder}"
+        return code, f"the disk is full; continue with --resume {task.folder}"
 
     with pytest.raises(ConfigError, match=f"--resume {folder}$"):
         crawl_with(manifest(folder, 1), no_display, full)

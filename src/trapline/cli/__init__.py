@@ -17,12 +17,14 @@ from trapline.cli.terminal.errors import INTERRUPTED, complain
 from trapline.terminal import guard_stderr
 
 COMMANDS = {
-    "demo": Lazy("trapline.cli.demo:demo", "Compare a few strategies on a generated web."),
+    "demo": Lazy("trapline.cli.demo:demo", "Compare four strategies live, on a generated web."),
     "crawl": Lazy("trapline.cli.crawl.command:crawl", "Crawl the web into a folder; with --continuous, keep it fresh."),
     "simulate": Lazy("trapline.cli.simulate.command:simulate", "Crawl a graph in simulated time."),
     "compare": Lazy("trapline.cli.simulate.compare:compare", "Compare strategies on a graph, in simulated time."),
     "report": Lazy("trapline.cli.crawl.report:report", "Write an HTML report of a crawl, or a comparison of several."),
-    "status": Lazy("trapline.cli.crawl.status_command:status", "Show the status of a crawl, also while it runs."),
+    "status": Lazy(
+        "trapline.cli.crawl.status_command:status", "Show the status of a crawl, while it runs or afterwards."
+    ),
     "explain": Lazy(
         "trapline.cli.crawl.explain_command:explain", "Explain why a page was fetched, or why it is still waiting."
     ),
@@ -40,7 +42,7 @@ COMMANDS = {
         "trapline.cli.reproduce.command:reproduce", "Reproduce a paper's experiments and check its claims."
     ),
     "testweb": Lazy("trapline.cli.testweb.command:testweb", "Serve a graph as real web sites on loopback."),
-    "warmup": Lazy("trapline.cli.warmup:warmup", "Compile Trapline's core now instead of at the first run."),
+    "warmup": Lazy("trapline.cli.warmup:warmup", "Compile Trapline's core now, instead of when it is first used."),
 }
 
 

@@ -136,7 +136,7 @@ def _check_folder(folder: Path) -> None:
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
-        raise ConfigError(f"cannot write {folder}: {error.strerror or error}") from error
+        raise ConfigError(f"cannot write {folder}: {error.strerror or error}; give another folder: -o DIR") from error
     values = folder / VALUES
     ours = values.is_file() and values.read_text("utf-8", "replace").startswith(VALUES_HEAD)
     for name in (PAGE, VALUES, *PAGE_RANKS):

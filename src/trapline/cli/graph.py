@@ -26,19 +26,22 @@ _OUTPUT = click.option(
 
 SHAPE = {
     "links_per_page": (14.3, "Mean number of links on a page."),
-    "inside": (0.9, "Share of links within a site."),
-    "home_links": (0.1, "Share of pages that link to their home page; menus and popular pages add to it."),
+    "inside": (0.9, "Share of links that lead to a page of the same site."),
+    "home_links": (
+        0.1,
+        "Share of pages that get a link to their home page; links of menus and to popular pages lead there too.",
+    ),
     "dangling": (0.3, "Share of pages without links."),
     "dynamic": (0.1, "Share of pages with a query string."),
-    "deep": (0.02, "Share of pages in deep static chains."),
+    "deep": (0.02, "Share of pages in deep chains of static pages."),
     "size_exponent": (1.8, "Power-law exponent of pages per site."),
-    "degree_exponent": (1.85, "Power-law exponent of links to a page."),
-    "single_sites": (0.3, "Share of one-page sites, added to those of the power law."),
+    "degree_exponent": (1.85, "Power-law exponent of the number of links to a page."),
+    "single_sites": (0.3, "Share of one-page sites, in addition to those that the power law makes."),
     "sites_per_ip": (1.0, "Mean number of sites that share an IP address."),
     "site_contrast": (
         1.0,
-        "How much sites differ in links per page, dangling pages, and links from and to other sites: 0 (not at all) to 1"
-        " (as recorded).",
+        "How much sites differ in links per page, dangling pages, and links from and to other sites: from 0 (not at all)"
+        " to 1 (as on recorded webs).",
     ),
     "link_farms": (0.0, "Share of pages on link farms: sites whose pages have 40 links to random pages of the site."),
     "calendars": (
@@ -53,9 +56,9 @@ The defaults are repeated here because importing the model would load numba for 
 
 
 RATES = {
-    "births_per_day": (0.005, "New pages per page and day, with --snapshots."),
-    "deaths_per_day": (0.0067, "Mean deaths per page and day, with --snapshots."),
-    "changes_per_day": (0.01, "Mean changes per page and day, with --snapshots."),
+    "births_per_day": (0.005, "Mean number of new pages per page and day, with --snapshots."),
+    "deaths_per_day": (0.0067, "Mean rate at which a page disappears, per day, with --snapshots."),
+    "changes_per_day": (0.01, "Mean number of changes per page and day, with --snapshots."),
     "links_redrawn": (0.25, "Share of a page's links that a change replaces, with --snapshots."),
 }
 """Options of an evolving web, with the defaults of graph.EvolutionRates, repeated for the same reason."""
@@ -78,8 +81,8 @@ def _number_options(table: dict[str, tuple[float, str]]) -> Callable[[Callable[.
 @click.option(
     "--max-site-pages",
     type=count(1),
-    help="Maximum number of pages of a site.  [default: 0.7% of the pages, at most 25,000; more with"
-    " fewer than 1,429 sites: 10 times the mean, but at most 17% of the pages or 3 times the mean]",
+    help="Maximum number of pages per site.  [default: 0.7% of all pages, at most 25,000, but more if there are few sites;"
+    " see docs/generated-webs.md]",
 )
 @_number_options(SHAPE)
 @click.option(
@@ -193,7 +196,7 @@ def _source_options(command: Callable[..., None]) -> Callable[..., None]:
         click.option(
             "--ids-per-site",
             type=count(1),
-            help="Number of consecutive page numbers per site, for graphs without URLs.  [default: all pages are one site]",
+            help="For a graph without URLs: number of consecutive pages per site.  [default: all pages are one site]",
         ),
         click.option("--dangling", is_flag=True, help="Include pages that a crawl saw links to but did not fetch."),
     ):
@@ -208,12 +211,12 @@ def _source_options(command: Callable[..., None]) -> Callable[..., None]:
     "--pagerank",
     "with_pagerank",
     is_flag=True,
-    help="Also show how PageRank is distributed: its within-site correlation, and the shares of home pages and of the best"
-    " tenth.",
+    help="Also show how PageRank is distributed: its correlation within sites, and the shares that home pages and the best"
+    " tenth of all pages have.",
 )
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 def info(path: Path, dangling: bool, ids_per_site: int | None, with_pagerank: bool, as_json: bool) -> None:
-    """Show size and statistics of the graph in PATH, a folder or file."""
+    """Show the size and statistics of the graph in PATH, a folder or file."""
     from dataclasses import asdict
 
     from trapline.graph import measure, measure_ranks, pagerank
@@ -252,12 +255,12 @@ def _loaded(path: Path, dangling: bool, ids_per_site: int | None) -> "tuple[Grap
     type=click.Choice(["saved", "edges", "snap"]),
     default="saved",
     show_default=True,
-    help="Format to write. saved: Trapline's own, opens fastest; edges: urls.txt + edges.tsv; snap: edges.txt without URLs.",
+    help="Format to write. saved: Trapline's own, which opens fastest; edges: urls.txt and edges.tsv; snap: edges.txt, without URLs.",
 )
 @click.option("--replace", is_flag=True, help="Replace the folder if it holds a graph in this format.")
 @_source_options
 def convert(source: Path, output: Path, form: str, replace: bool, dangling: bool, ids_per_site: int | None) -> None:
-    """Convert the graph in SOURCE, a folder or file of any known format."""
+    """Convert the graph in SOURCE, a folder or file of any known format, to another format."""
     from trapline.graph import check_output, check_text_output, save, save_edges, save_snap
 
     if form == "saved":

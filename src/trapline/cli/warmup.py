@@ -35,7 +35,7 @@ def compile_all(progress: ProgressCallback | None = None, waiting: Callable[[], 
 
 @click.command()
 def warmup() -> None:
-    """Compile Trapline's core now instead of at the first run."""
+    """Compile Trapline's core now, instead of when it is first used."""
     with Progress("compiling", plain_every_s=2.0) as progress:
         seconds = compile_all(progress.update, waiting_by(progress))
     say(f"compiled the core in {seconds:.1f} s")

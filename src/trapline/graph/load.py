@@ -127,9 +127,6 @@ def _saved_inside(source: Path) -> list[str]:
 
 
 def _accepted() -> str:
-    *files, last_file = (form.ACCEPTS for form in BY_NAME)
-    *rows, last_row = (form.ACCEPTS for form in BY_CONTENT)
-    return (
-        f"give a folder with {', '.join(files)} or {last_file}, or a text file with {', '.join(rows)} or {last_row} in each row"
-        " (docs/graphs.md describes the formats)"
-    )
+    files = "; ".join(form.ACCEPTS for form in BY_NAME)
+    rows = "; ".join(f"a text file with {form.ACCEPTS} in each row" for form in BY_CONTENT)
+    return f"give a folder or file in one of these formats (see docs/graphs.md): {files}; {rows}"

@@ -34,7 +34,7 @@ class Partitioning:
 
     def __post_init__(self) -> None:
         if self.kind not in KINDS:
-            raise ConfigError(f"partition function {self.kind!r}: {nearest(self.kind, KINDS)}")
+            raise ConfigError(f"unknown partition function {self.kind!r}; {nearest(self.kind, KINDS)}")
         if not 1 <= self.partitions <= MOST_PARTITIONS:
             raise ConfigError(f"{self.partitions} partitions: the number must be from 1 to {MOST_PARTITIONS}")
         if (self.kind == "suffix") != bool(self.suffixes):

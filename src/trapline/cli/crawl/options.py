@@ -39,7 +39,7 @@ CRAWL = Section(
             "resume",
             (_FOLDER, "DIR"),
             None,
-            "Continue the crawl in this folder. --max-pages, --max-time and --max-bytes may change.",
+            "Continue the crawl in this folder. docs/crawl.md lists the options that may change.",
         ),
         ("--seeds", "seeds", (_FILE, "FILE"), None, "File with more seed URLs, one per line."),
         (
@@ -54,13 +54,13 @@ CRAWL = Section(
             "processes",
             count(1, MOST_PROCESSES),
             None,
-            "Number of processes, see docs/parallel.md. [1]",
+            "Number of processes (see docs/parallel.md). [1]",
         ),
         ("--ray", "ray", (str, "ADDRESS"), None, "Run the processes on this Ray cluster: HOST:PORT, auto or local."),
         ("--max-pages", "max_pages", count(1), None, "Stop after this many pages. [unlimited]"),
         ("--max-time", "max_seconds", seconds(), None, "Stop after this time. [unlimited]"),
         ("--max-bytes", "max_bytes", amount(), None, "Stop after this many bytes: 20MB, 1GB. [unlimited]"),
-        ("--seed", "seed", count(0), 0, "Random seed of strategies that draw at random."),
+        ("--seed", "seed", count(0), 0, "Random seed, for strategies that use random numbers."),
     ),
 )
 SCOPE = Section(
@@ -77,7 +77,7 @@ SCOPE = Section(
 REFRESH = Section(
     "Refresh (refetching pages)",
     (
-        ("--refresh", "refresh", None, False, "Refetch pages while new ones are fetched."),
+        ("--refresh", "refresh", None, False, "Also refetch pages, while new pages are still waiting."),
         ("--continuous", "continuous", None, False, "Keep refreshing when no new page is left. Implies --refresh."),
         (
             "--refresh-policy",
@@ -91,7 +91,7 @@ REFRESH = Section(
             "refresh_settings",
             Many("NAME=X"),
             (),
-            "Option of the refresh policy, see docs/refresh.md. Repeatable.",
+            "Option of the refresh policy (see docs/refresh.md). Repeatable.",
         ),
         (
             "--refresh-share",
@@ -105,14 +105,14 @@ REFRESH = Section(
             "refresh_price",
             real(),
             None,
-            "Refetch pages of at least this value first; `trapline explain` shows values. [by share]",
+            "Refetch pages of at least this value before new pages. [use --refresh-share]",
         ),
         (
             "--refresh-rate",
             "refresh_rate",
             real(1e6),
             None,
-            "Maximum refetches per second, on average. [unlimited]",
+            "Maximum number of refetches per second, on average. [unlimited]",
         ),
     ),
 )
@@ -122,18 +122,18 @@ NETWORK = Section(
         ("--pause", "pause_s", seconds(), None, "Pause between two pages of a visit. [1 s, or --delay if less]"),
         (
             "--http", "http", (click.Choice(("1.0", "1.1", "pipelining")), "VERSION"), "1.1",
-            "HTTP version: 1.0, 1.1 or pipelining.",
+            "HTTP version: 1.0, 1.1, or pipelining (1.1 with several requests sent at once).",
         ),
         (
             "--bandwidth", "bandwidth", rate(), None,
-            "Bytes or bits per second, of the whole crawl: 20kB, 1Mbit (B in the papers). [unlimited]",
+            "Maximum bytes or bits per second in total: 20kB, 1Mbit (B in the papers). [unlimited]",
         ),
-        ("--site-bandwidth", "site_bandwidth", rate(), None, "Bytes or bits per second from one site. [unlimited]"),
+        ("--site-bandwidth", "site_bandwidth", rate(), None, "Maximum bytes or bits per second from one site. [unlimited]"),
         ("--timeout", "total_s", seconds(0.1), 120.0, "Time limit for one page."),
-        ("--max-body", "body_bytes", amount(), 10 * 2**20, "Cut bodies at this number of bytes. [10 MiB]"),
+        ("--max-body", "body_bytes", amount(), 10 * 2**20, "Maximum size of a page; larger pages are cut. [10 MiB]"),
         ("--max-failed-visits", "abandon", count(1), 5, "Abandon a site after this many failed visits in a row."),
-        ("--contact", "contact", (str, "URL"), "", "URL that tells site owners who you are; added to the user agent."),
-        ("--hosts", "hosts_file", (_FILE, "FILE"), None, "Hosts file, in the format of /etc/hosts."),
+        ("--contact", "contact", (str, "URL"), "", "URL that tells site owners who you are. It is added to the user agent."),
+        ("--hosts", "hosts_file", (_FILE, "FILE"), None, "File of addresses and host names, in the format of /etc/hosts."),
         (
             "--nameserver", "nameservers", Many("ADDRESS"), (),
             "IP address of a DNS server to use, such as 9.9.9.9. Repeatable. [those of the system]",
@@ -158,8 +158,8 @@ _LIVE_QUALITY = QUALITY.with_defaults(quality="opic").with_texts(
 _LIVE_RULES = tuple(
     section.with_defaults(per_connection=10, pages_per_site=25_000).with_texts(
         pages_per_site="Maximum number of pages per site; 0: unlimited.",
-        rescore="Pages between two PageRank computations; 0: 1,000. [0]",
-        first_response_s="Assumed response time of a site not measured yet. [0.1 s]",
+        rescore="Pages to fetch between two PageRank computations. [0: 1,000]",
+        first_response_s="Assumed response time of a site not yet measured. [0.1 s]",
     )
     for section in scheduling.SECTIONS
 )

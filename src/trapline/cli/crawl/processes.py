@@ -114,9 +114,8 @@ def _new(options: "CrawlOptions", given: dict[str, Any]) -> "Manifest":
     prepared = prepared_new(options, folder)
     _check(prepared)
     note(prepared.notes, given["quiet"])
-    compile_for(
-        replace(prepared, new=False), given["quiet"]
-    )  # replay too: a partition that dies is rebuilt from its log
+    # Replay is compiled too, because a partition that dies is rebuilt from its log.
+    compile_for(replace(prepared, new=False), given["quiet"])
     partitioning = partitioning_for(prepared.options.rules, given["processes"])
     return create(folder, prepared.options, partitioning).begun(prepared.options)
 

@@ -23,13 +23,13 @@ _MOST_JUDGED = 1_000_000
     "output",
     type=click.Path(path_type=Path),
     metavar="FILE",
-    help="File to write.  [default: DIR/report.html; for several crawls ./report.html]",
+    help="File to write.  [default: DIR/report.html; with several crawls, ./report.html]",
 )
 @click.option("--json", "as_json", is_flag=True, help="Print the measures as JSON, and write no report.")
 def report(folders: tuple[Path, ...], output: Path | None, as_json: bool) -> None:
     """Write an HTML report of the crawl in DIR, finished or running. With several crawls, write a comparison.
 
-    A comparison uses the PageRank of all pages that the crawls found together.
+    A comparison measures quality by PageRank, computed over all pages that the crawls found together.
     """
     from trapline.crawl.files.layout import check_crawl
     from trapline.output import check_writable, write_text

@@ -23,15 +23,15 @@ PROBLEMS = 1  # exit code
     "--repair",
     is_flag=True,
     help="Repair what can be repaired, then check again. Overwrites damaged records and removes archives that were never "
-    "committed; keeps the bytes of both in DIR/damaged.",
+    "committed, but first copies both to DIR/damaged.",
 )
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
 @click.option("--quiet", is_flag=True, help="Show no progress.")
 def verify(folder: Path, repair: bool, as_json: bool, quiet: bool) -> int:
-    """Check the crawl in DIR: archives, index, database and snapshots against each other.
+    """Check that the archives, index, database and snapshots of the crawl in DIR are undamaged and agree.
 
-    Reads every byte of the archives. Prints one line per problem. Exits with 0 if the folder is sound, with 1 if problems were found;
-    with --repair, with 1 only if something was lost or could not be repaired. Refuses the folder of a running crawl.
+    Reads every byte of the archives. Prints one line per problem. Exits with status 0 if the folder is sound, and with 1 if problems
+    were found. With --repair, exits with 1 only if data was lost or a problem could not be repaired. Refuses the folder of a running crawl.
     """
     from trapline.parallel.folder.verify import verify_all
 

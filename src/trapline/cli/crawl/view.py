@@ -57,9 +57,8 @@ def drawn(status: "CrawlStatus", columns: int, rows: int, refetches_per_s: float
     parts = f", {status.partitions} partitions" if status.partitions > 1 else ""
     top = [f"trapline: {status.strategy}{parts}, into {status.folder}", *_numbers(status, refetches_per_s)]
     tables = list(_beside(_busiest(status), [*_errors(status), *_elsewhere(status)]))
-    room = max(
-        rows - 1 - len(top) - 1, 0
-    )  # the last row holds the cursor, the row before it the current activity or the hint
+    # The last row holds the cursor. The row before it holds the current activity or the hint.
+    room = max(rows - 1 - len(top) - 1, 0)
     if room > 2:
         top += ["", *tables[: room - 1]] if tables else []
     lines = [*top, status.doing or _HINT]

@@ -46,7 +46,7 @@ PARTITIONS = Section(
             "mode",
             (str, "NAME"),
             "exchange",
-            "Mode: firewall, cross-over, exchange, independent or dynamic. [exchange]",
+            "How to treat URLs of other partitions: firewall, cross-over, exchange, independent or dynamic. [exchange]",
         ),
         (
             "--partition",
@@ -60,7 +60,7 @@ PARTITIONS = Section(
             "suffixes",
             (str, "END=P,..."),
             "",
-            "Partition of each host suffix, for --partition suffix: edu=0,org=1.",
+            "Partition number of each host name suffix, for --partition suffix: edu=0,org=1.",
         ),
         (
             "--random-seeds",
@@ -77,7 +77,13 @@ EXCHANGE = Section(
     "URL exchange",
     (
         ("--batch-pages", "batch_pages", count(1), 1, "Pages that a partition fetches between two exchanges."),
-        ("--filter", "filter_size", count(0), 0, "Number of sent URLs that a partition remembers and does not resend."),
+        (
+            "--filter",
+            "filter_size",
+            count(0),
+            0,
+            "Number of sent URLs that a partition remembers, so as not to send them again.",
+        ),
         ("--filter-policy", "filter_policy", (str, "lru|popular"), "lru", "Which remembered URLs to drop first."),
         ("--replicated", "replicated", count(0), 0, "Number of most-linked URLs that every partition knows (m)."),
     ),
@@ -90,7 +96,7 @@ MEASURE = Section(
             "top",
             (str, "backlinks|pagerank"),
             "backlinks",
-            "Quality that defines the best pages, whose fetched share is measured.",
+            "Measure of the best pages; the result has the share of them that was fetched.",
         ),
     ),
 )
@@ -136,7 +142,7 @@ class PartitionOptions:
             if is_typed and self.mode in every and self.mode not in modes:
                 value, only = getattr(self, field), ", ".join(modes)
                 raise ConfigError(
-                    f"{flag} {value} has no effect in mode {self.mode}; omit it, or use a mode that has it: {only}"
+                    f"{flag} {value} has no effect in mode {self.mode}; omit it, or choose another --mode: {only}"
                 )
 
     def plan(self, replicated: "NDArray[np.int32] | None" = None) -> "ParallelPlan":

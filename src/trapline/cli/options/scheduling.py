@@ -39,7 +39,7 @@ POLITENESS = Section(
             "small_site_pages",
             count(0),
             0,
-            "Use --small-site-delay for sites with fewer known pages than this. [0: for no site]",
+            "Use --small-site-delay for sites with fewer known pages than this. [0: no sites]",
         ),
         ("--small-site-delay", "small_site_delay_s", seconds(), 15.0, "Delay between two visits to a small site."),
         (
@@ -50,8 +50,14 @@ POLITENESS = Section(
             "Maximum pages per visit (k in the papers); 0: as many as the server allows.",
         ),
         ("--retries", "retries", count(0, 10), 2, "Number of retries of a failed page."),
-        ("--backoff", "backoff_s", seconds(), 60.0, "Delay after the first failure; doubles with each further one."),
-        ("--max-backoff", "backoff_most_s", seconds(), 3600.0, "Maximum delay after a failure."),
+        (
+            "--backoff",
+            "backoff_s",
+            seconds(),
+            60.0,
+            "Delay after a site's first failed visit; doubles with each further one.",
+        ),
+        ("--max-backoff", "backoff_most_s", seconds(), 3600.0, "Maximum delay after a failed visit."),
     ),
 )
 LIMITS = Section(
@@ -63,63 +69,75 @@ LIMITS = Section(
             "depth_static",
             count(0),
             0,
-            "Maximum depth of a page, in links from a seed. [0: unlimited]",
+            "Maximum depth of a page without a query, in links from a seed. [0: unlimited]",
         ),
         (
             "--max-depth-dynamic",
             "depth_dynamic",
             count(0),
             0,
-            "Maximum depth of a page with a query in its URL. [0: unlimited]",
+            "Maximum depth of a page with a query, in links from a seed. [0: unlimited]",
         ),
     ),
 )
 BATCHES = Section(
     "Batches and PageRank runs",
     (
-        ("--batch", "batch", count(0), 0, "Number of pages per batch (K in the papers). [0: no batches]"),
+        (
+            "--batch",
+            "batch",
+            count(0),
+            0,
+            "Pages to choose at once and fetch first (K in the papers). [0: no batches]",
+        ),
         ("--batch-ahead", "batch_ahead", None, False, "Choose the next batch before the current one is finished."),
         (
             "--batch-min-active",
             "batch_least_active",
             count(0),
             0,
-            "Choose the next batch when fewer connections than this are active.",
+            "Choose the next batch as soon as fewer connections than this are active.",
         ),
-        ("--rescore", "rescore", count(0), 0, "Pages between two PageRank computations; 0: a 35th of all pages. [0]"),
+        (
+            "--rescore",
+            "rescore",
+            count(0),
+            0,
+            "Pages to fetch between two PageRank computations. [0: a 35th of all pages]",
+        ),
     ),
 )
 ESTIMATES = Section(
-    "Estimates of a site's times (for performance, crawl-ability)",
+    "Estimates of a site's times (used by performance* and crawl-ability*)",
     (
         (
             "--estimator",
             "estimator",
             (click.Choice(ESTIMATORS), "NAME"),
             "average",
-            "Estimator of a site's times: average or median of the measurements.",
+            "Estimate of a site's times: moving average or median of the measurements.",
         ),
-        ("--alpha", "alpha", share(), 0.8, "Weight of the old value in a moving average."),
+        ("--alpha", "alpha", share(), 0.8, "Weight of the old value in the moving average."),
         (
             "--first-connection",
             "first_connection_s",
             seconds(),
             None,
-            "Assumed time to connect to a site not measured yet. [0.1 s]",
+            "Assumed time to connect to a site not yet measured. [0.1 s]",
         ),
         (
             "--first-response",
             "first_response_s",
             seconds(),
             None,
-            "Assumed response time of a site not measured yet. [0.1 s, or --page-seconds]",
+            "Assumed response time of a site not yet measured. [0.1 s, or --page-seconds]",
         ),
         (
             "--first-requests",
             "first_requests",
             count(1),
             50,
-            "Assumed pages per connection of a site not measured yet.",
+            "Assumed number of pages per connection to a site not yet measured.",
         ),
     ),
 )
@@ -279,7 +297,7 @@ def chosen_by(strategy: str | None, page_rank: str | None, site_rank: str | None
     if strategy is None:
         if not (page_rank and site_rank):
             raise ConfigError(
-                f"no strategy; give --strategy ({', '.join(strategies())}), or --page-rank and --site-rank"
+                f"no strategy; give --strategy NAME, or --page-rank and --site-rank; strategies: {', '.join(strategies())}"
             )
         return _paired(page_rank, site_rank)
     whole = named(strategy)

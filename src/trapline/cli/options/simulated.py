@@ -47,14 +47,14 @@ NETWORK = Section(
             "bandwidth",
             rate(),
             None,
-            "Bytes or bits per second: 20kB, 2MB, 1Mbit (B in the papers). [unlimited]",
+            "Maximum bytes or bits per second: 20kB, 2MB, 1Mbit (B in the papers). [unlimited]",
         ),
         (
             "--bandwidth-per",
             "bandwidth_per",
             (click.Choice(("link", "connection")), "link|connection"),
             "link",
-            "Unit of --bandwidth: the link shared by all connections, or each connection.",
+            "What --bandwidth limits: the link of all connections, or each connection.",
         ),
         (
             "--protocol",
@@ -72,7 +72,7 @@ NETWORK = Section(
         ),
         ("--failed", "failed", _SHARE, 0.0, "Share of fetches that fail and may be retried."),
         ("--refused", "refused", _SHARE, 0.0, "Share of fetches that fail and are never retried."),
-        ("--timeout", "timeout_s", seconds(), 30.0, "Time that a failed fetch takes."),
+        ("--timeout", "timeout_s", seconds(), 30.0, "Time that a failed fetch takes (with --failed)."),
     ),
 )
 SERVERS = Section(
@@ -91,7 +91,7 @@ SERVERS = Section(
             "requests",
             count(0),
             None,
-            "Requests per connection, of all servers; 0: unlimited. [set by --servers]",
+            "Maximum number of requests per connection; 0: unlimited. [set by --servers]",
         ),
         (
             "--keep-alive",
@@ -130,7 +130,7 @@ class WebOptions:
         if self.bandwidth in (None, UNLIMITED) and self.bandwidth_per != "link":
             refuse(("bandwidth_per",), "has no effect without a limit; also give --bandwidth")
         if not (self.failed or self.refused) and self.timeout_s != 30.0:
-            refuse(("timeout_s",), "has no effect if no fetch fails; also give --failed or --refused")
+            refuse(("timeout_s",), "has no effect if no fetch fails; also give --failed")
 
     @property
     def model(self) -> str:
@@ -177,9 +177,8 @@ class WebOptions:
         from trapline.simulate.servers import constant_servers
 
         drawn = modelled_servers(graph, model_named(self.model), seed)
-        if (
-            self.constant_s is not None
-        ):  # sizes are sampled even so: the log has a size column, and a link can be saturated
+        # Constant servers have random sizes too: the log has a size column, and a link can be saturated.
+        if self.constant_s is not None:
             drawn = replace(constant_servers(self.constant_s), size=drawn.size)
         overrides: dict[str, Any] = {}
         if self.requests is not None:

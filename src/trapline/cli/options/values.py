@@ -66,7 +66,7 @@ class Number(click.ParamType[Any]):
         except ValueError:
             self.fail(f"{value!r} is not {self._what}.", param, ctx)
         if not self._least <= number <= self._most:
-            self.fail(f"{value} is not in {self._least:g}..{self._most:.10g}.", param, ctx)
+            self.fail(f"{value} is not between {self._least:g} and {self._most:.10g}.", param, ctx)
         return number
 
     def shown(self, value: float) -> str:
@@ -212,7 +212,7 @@ def times_of(spec: str) -> list[float]:
     if kind not in DRAWN or Path(spec).exists():
         return []
     if len(texts) not in (1, 2):
-        raise ConfigError(f"--changes {spec}: not a random history; give {kind}:GAP[:LENGTH], such as {kind}:30s:1h")
+        raise ConfigError(f"--changes {spec}: not of the form {kind}:GAP[:LENGTH]; give for example {kind}:30s:1h")
     try:
         return [float(seconds(1e-3).convert(text, None, None)) for text in texts]
     except click.BadParameter as error:
@@ -221,6 +221,7 @@ def times_of(spec: str) -> list[float]:
 
 # ---- Seeds from a user's file: one URL per row, or for a graph one page number per row. URLs are only text here.
 
+_NOT_A_URL = "not an http or https URL; give one such as https://example.org/"
 _BARE = re.compile(r"(?!.*://)\w[^\s@/:]*(:\d+)?(/.*)?")  # example.org, localhost:8000/a
 
 
@@ -253,7 +254,7 @@ def _canonical(url: str, where: str) -> str:
 
     found = canonical(f"http://{url}" if _BARE.fullmatch(url) else url)
     if found is None:
-        why = f"longer than {MOST_URL:,} characters" if len(url) > MOST_URL else "not an http or https URL"
+        why = f"longer than {MOST_URL:,} characters" if len(url) > MOST_URL else _NOT_A_URL
         # As ASCII: text that is not a URL may contain control characters that move the cursor.
         raise ConfigError(f"{where}{url if len(url) <= 80 else f'{url[:77]}...'!a}: {why}")
     return found
@@ -286,5 +287,5 @@ def _page(file: Path, row: int, name: str, page_of: dict[str, int], graph: "Grap
         why = "not a page of the graph" if graph.urls is not None else "the graph has no URLs; give page numbers"
         raise at_row(file, row, f"{name[:80]!r}: {why}")
     if len(name) > 18 or int(name) >= graph.pages:
-        raise at_row(file, row, f"page {name[:40]} is not in 0..{graph.pages - 1}")
+        raise at_row(file, row, f"page {name[:40]} is not between 0 and {graph.pages - 1}")
     return int(name)

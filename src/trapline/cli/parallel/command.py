@@ -52,7 +52,7 @@ _HEADS = ("", "pages", "pages/s", "refetched", "waiting", "batches made", "recei
 def status(folder: Path, as_json: bool) -> None:
     """Show the status of every partition of the crawl that runs in DIR.
 
-    `trapline status DIR` shows the whole crawl, also when it is not running.
+    `trapline status DIR` shows the whole crawl, whether it runs or not.
     """
     from trapline.parallel.live.control import ask
 
@@ -90,7 +90,9 @@ def _table(rows: Sequence[Sequence[str]]) -> Iterator[str]:
 # ---- `trapline parallel`: crawls of several partitions. A new command is a new line in this table.
 
 _COMMANDS = {
-    "simulate": Lazy("trapline.cli.parallel.simulate:simulate", "Crawl a graph with n partitions in simulated time."),
+    "simulate": Lazy(
+        "trapline.cli.parallel.simulate:simulate", "Crawl a graph with several partitions in simulated time."
+    ),
     "plan": Lazy("trapline.cli.parallel.plan:plan", "Plan how many processes a crawl needs, and how they cooperate."),
     "status": Lazy("trapline.cli.parallel.command:status", "Show the status of every partition of a running crawl."),
     "resize": Lazy("trapline.cli.parallel.command:resize", "Increase the number of partitions of a running crawl."),

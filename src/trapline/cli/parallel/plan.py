@@ -27,21 +27,21 @@ _CRAWL = Section(
     "The crawl",
     (
         ("--pages", "pages", count(1, 10**12), REQUIRED, "Number of pages to fetch."),
-        ("--every", "every_s", seconds(1.0), REQUIRED, "Time in which to fetch all of them: 30d."),
+        ("--every", "every_s", seconds(1.0), REQUIRED, "Time in which to fetch all these pages: 30d."),
         ("--page-bytes", "page_bytes", amount(), REQUIRED, "Mean size of a page: 10kB."),
         (
             "--web-pages",
             "web_pages",
             count(1, 10**13),
             None,
-            "Number of pages of the web, if only its best pages are wanted. [same as --pages]",
+            "Number of pages of the whole web, if you want only its best pages. [same as --pages]",
         ),
     ),
 )
 _MACHINES = Section(
     "Machines",
     (
-        ("--link", "link", rate(), REQUIRED, "Bandwidth of each process's machine: 10Mbit, 20MB."),
+        ("--link", "link", rate(), REQUIRED, "Bandwidth of each process: 10Mbit, 20MB."),
         (
             "--processes-most",
             "processes_most",
@@ -59,14 +59,14 @@ _GRAPH = Section(
             "graph",
             (_PATH, "PATH"),
             None,
-            "Simulate coverage and exchange on this graph instead of assuming them.",
+            "Simulate the crawl on this graph, instead of assuming its coverage and exchange.",
         ),
         (
             "--ids-per-site",
             "ids_per_site",
             count(1),
             None,
-            "Number of consecutive page numbers per site, for graphs without URLs. [all pages are one site]",
+            "For a graph without URLs: number of consecutive pages per site. [all pages are one site]",
         ),
     ),
 )
@@ -100,10 +100,10 @@ class PlanOptions:
 @bundled("options", PlanOptions, _CRAWL, _MACHINES, _GRAPH)
 @_OUTPUT
 def plan(options: PlanOptions, as_json: bool) -> None:
-    """Plan a crawl: how many processes it needs, in which mode, what it covers and how often it exchanges URLs.
+    """Plan a crawl: how many processes it needs, their mode, the coverage, and how often they exchange URLs.
 
-    The plan follows Cho and Garcia-Molina 2002 and costs measured with Trapline, see docs/parallel-plan.md. It ignores politeness: a few
-    large sites take long, however many processes there are. The last row shows where `trapline crawl` differs from the plan.
+    The plan follows Cho and Garcia-Molina (2002), with costs measured on Trapline; see docs/parallel-plan.md. It ignores politeness:
+    a large site takes long, however many processes there are. The last row shows where `trapline crawl` differs from the plan.
     """
     from trapline.parallel.simulated import planning
 

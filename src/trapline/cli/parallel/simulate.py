@@ -36,7 +36,7 @@ _CONDITIONS = tuple(
     for section in SECTIONS
 )
 _OUTPUT = Section(
-    "Output", (("--json", "json_file", (_FILE, "FILE"), None, "Write the result as JSON; -: to stdout."),)
+    "Output", (("--json", "json_file", (_FILE, "FILE"), None, "Write the result as JSON to this file; -: to stdout."),)
 )
 
 
@@ -55,11 +55,11 @@ def simulate(
     conditions: CrawlConditions,
     json_file: Path | None,
 ) -> None:
-    """Crawl GRAPH with n partitions in simulated time; measure coverage, overlap, quality and communication.
+    """Crawl GRAPH with several partitions in simulated time, and measure coverage, overlap, quality and communication.
 
-    Each partition is a crawler with --connections connections and the whole --bandwidth. A TIME is in seconds or has a unit: 250ms,
-    2min, 1h. Defaults are in brackets. --top sets
-    which pages count as the best in the result; --quality sets what the strategy sees.
+    Each partition is a crawler with --connections connections and the whole --bandwidth. --top sets which pages count as the best in
+    the result; --quality sets the quality that the strategy uses. A TIME is in seconds or has a unit: 250ms, 2min, 1h. Defaults are in
+    brackets.
     """
     if json_file and json_file != _STDOUT:
         check_writable(json_file)

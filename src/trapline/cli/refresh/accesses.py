@@ -46,15 +46,15 @@ class AccessLogFile(NamedTuple):
     "--site",
     metavar="ORIGIN",
     default="",
-    help="Site of the log, such as https://example.org, if its lines do not name one.",
+    help="Site that the log belongs to, such as https://example.org, if its lines do not name a site.",
 )
 @click.option("--robots", is_flag=True, help="Also count requests of crawlers and of clients without a user agent.")
 @click.option("--again", is_flag=True, help="Count the log again, even if it was read before.")
 def accesses(folder: Path, logs: Sequence[str], site: str, robots: bool, again: bool) -> None:
-    """Read from LOG how often the pages of the crawl in DIR are accessed. LOG may be gzipped; -: stdin.
+    """Read access logs, to learn how often people access the pages of the crawl in DIR. LOG may be gzipped; -: stdin.
 
-    A LOG is in the combined format of web servers, or has lines of a URL, a tab, and a count or a time in seconds since 1970.
-    The crawl sums accesses from its start, so the counts of all pages must cover the same time, see docs/signals.md.
+    A LOG has the combined format of web servers, or on each line a URL, a tab, and either a count or a time in seconds since 1970.
+    The crawl adds up all accesses since its start, so the logs of all sites must cover the same time. See docs/signals.md.
     """
     from trapline.crawl.files.layout import connect
     from trapline.parallel.folder.merged import brought_up
@@ -148,7 +148,7 @@ def _nothing_counts(log: AccessLogFile) -> str:
     if lines[ELSEWHERE]:
         return f"{log.name}: its lines do not name the site; give it, such as --site https://example.org"
     rejected = ", ".join(f"{count:,} {what}" for what, count in lines.items()) or "the log is empty"
-    return f"{log.name}: no line counts ({rejected}); give an access log, or lines of a URL, a tab, and a count or time"
+    return f"{log.name}: no line can be used ({rejected}); give an access log, or lines of a URL, a tab, and a count or time"
 
 
 def _say(log: AccessLogFile, known: KnownAccesses, folder: Path) -> None:

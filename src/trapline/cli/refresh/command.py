@@ -31,21 +31,21 @@ _WHAT = Section(
             "residual-life",
             f"Policies to replay: {POLICIES}, or all. [residual-life]",
         ),
-        ("--capacity", "capacity", (str, "C[,C...]"), "0.1", "Fetches per update of the trace: 0.1 or 10%."),
+        ("--capacity", "capacity", (str, "C[,C...]"), "0.1", "Number of fetches per update of the trace: 0.1 or 10%."),
         (
             "--level",
             "level",
             Many("LEVEL"),
             ("smart",),
-            "Provider level: normal, smart, super, or shares: normal=.4,super=.6. Repeatable. [smart]",
+            "Provider level: normal, smart, super, or shares such as normal=.4,super=.6. Repeatable. [smart]",
         ),
-        ("--seeds", "seeds", count(1, 10_000), 5, "Number of random worlds; confidence intervals are 95 %."),
+        ("--seeds", "seeds", count(1, 10_000), 5, "Number of random repetitions, for the 95 % confidence intervals."),
         (
             "--option",
             "option",
             Many("P.NAME=X"),
             (),
-            "Option of a policy, such as cgm.estimator=mle, see docs/refresh.md. Repeatable.",
+            "Option of a policy, such as cgm.estimator=mle (see docs/refresh.md). Repeatable.",
         ),
     ),
 )
@@ -68,7 +68,7 @@ _WORLD = Section(
             "last_modified",
             None,
             False,
-            "Let crawls see Last-Modified, for estimators that use it.",
+            "Show the crawler the Last-Modified date of pages, for estimators that use it.",
         ),
         ("--schedule-precision", "schedule_precision", share(), 1.0, "Share of scheduled times that are real updates."),
         (
@@ -76,17 +76,17 @@ _WORLD = Section(
             "schedule_errors",
             click.Choice(["moved", "added"]),
             "moved",
-            "Kind of schedule errors: updates moved in time, or extra ones added.",
+            "Kind of schedule errors: updates moved in time, or updates added.",
         ),
         (
             "--calibrated",
             "calibrated",
             None,
             False,
-            "Publish scheduled times with the schedule's precision as their probability, instead of 1.",
+            "Publish each scheduled time with the schedule's precision as its probability, instead of 1.",
         ),
         ("--cycle", "cycle_s", seconds(1.0), 1800.0, "Length of a cycle."),
-        ("--warm-up", "warm_up", share(), 0.2, "Share of the time that passes before measuring starts."),
+        ("--warm-up", "warm_up", share(), 0.2, "Share of the time at the start that is not measured."),
         ("--step", "step_s", seconds(), 0.0, "Round update times up to this step; 0: no rounding."),
         ("--whole", "whole", None, False, "Do not skip the early part of a history, in which few pages existed."),
     ),
@@ -106,7 +106,7 @@ _MEASURE = Section(
             "eq3_weight",
             click.Choice(["index", "count"]),
             "index",
-            "Weight of the m-th missed update: its index m, or the count of all missed ones.",
+            "Weight of the m-th missed update: its index m, or the number of missed updates.",
         ),
         ("--t0", "t0_s", seconds(), 0.0, "Time unit of Eq. 3; 0: one cycle."),
     ),
@@ -114,8 +114,8 @@ _MEASURE = Section(
 _OUTPUT = Section(
     "Output",
     (
-        ("--json", "json_file", (_FILE, "FILE"), None, "Write the result as JSON; -: to stdout."),
-        ("--plot", "plot_file", (_FILE, "FILE.png"), None, "Plot freshness against capacity."),
+        ("--json", "json_file", (_FILE, "FILE"), None, "Write the result as JSON to this file; -: to stdout."),
+        ("--plot", "plot_file", (_FILE, "FILE.png"), None, "Write a plot of freshness against capacity."),
     ),
 )
 
@@ -124,9 +124,11 @@ _COMMANDS = {
     "replay": Lazy("trapline.cli.refresh.command:replay", "Replay an update trace with several policies."),
     "serve": Lazy("trapline.cli.refresh.serve:serve", "Receive pings and WebSub deliveries for a crawl."),
     "subscribe": Lazy(
-        "trapline.cli.refresh.subscribe:subscribe", "Subscribe to changes of a page or feed with its WebSub hub."
+        "trapline.cli.refresh.subscribe:subscribe", "Subscribe to changes of a page or feed at its WebSub hub."
     ),
-    "accesses": Lazy("trapline.cli.refresh.accesses:accesses", "Read from access logs how often people access pages."),
+    "accesses": Lazy(
+        "trapline.cli.refresh.accesses:accesses", "Read access logs, to learn how often people access pages."
+    ),
 }
 
 
@@ -134,8 +136,8 @@ _COMMANDS = {
 def refresh() -> None:
     """Receive signals for a crawl that refreshes pages, and compare refresh policies.
 
-    `trapline crawl --continuous` refreshes pages. These commands bring it pings, feeds and access logs, and replay policies on recorded
-    updates. See docs/how-to/keep-pages-fresh.md for an example.
+    `trapline crawl --continuous` refreshes pages. `serve`, `subscribe` and `accesses` give it pings, WebSub deliveries and access logs;
+    `replay` compares policies on recorded updates. docs/how-to/keep-pages-fresh.md has an example.
     """
 
 
@@ -147,8 +149,9 @@ def replay(trace: str, options: ReplayOptions, json_file: Path | None, plot_file
     """Replay the updates in TRACE and measure how fresh each policy keeps the copies.
 
     TRACE is a file or folder (see docs/refresh.md), or a random trace: poisson:PAGES:UPDATES[:DAYS] or bursty:PAGES:UPDATES[:DAYS].
-    Freshness is measured at accesses: the share that finds an up-to-date copy (binary), and the mean of a corrected
-    Eq. 3 of Xu et al. A TIME is in seconds or has a unit: 2min, 1h. A SHARE is 0.05 or 5%. Defaults are in brackets.
+    Freshness is measured at each access, in two ways: binary (the share of accesses that find an up-to-date copy), and by a corrected
+    Eq. 3 of Xu et al. (the mean over accesses). A TIME is in seconds or has a unit: 2min, 1h. A SHARE is 0.05 or 5%. Defaults are in
+    brackets.
     """
     check_outputs(json_file, plot_file)
     found = run_all(trace, options)

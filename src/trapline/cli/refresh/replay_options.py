@@ -71,7 +71,7 @@ def policies(options: ReplayOptions) -> list["Policy"]:
         owner, dot, rest = text.partition(".")
         name, equals, value = rest.partition("=")
         if not dot or not equals:
-            raise ConfigError(f"--option {text}: not of the form POLICY.NAME=X, such as {next(iter(chosen))}.NAME=1")
+            raise ConfigError(f"--option {text}: not of the form POLICY.NAME=X; give for example cgm.estimator=mle")
         if owner not in chosen:
             raise ConfigError(
                 f"--option {text}: policy {owner} is not replayed; replayed: {', '.join(chosen)} (--policy)"
@@ -83,7 +83,7 @@ def policies(options: ReplayOptions) -> list["Policy"]:
 def capacities(text: str) -> list[float]:
     found = [_number(part, "--capacity") for part in text.split(",")]
     if min(found) <= 0.0 or max(found) > 100.0:
-        raise ConfigError(f"--capacity {text}: crawls per update must be above 0 and at most 100")
+        raise ConfigError(f"--capacity {text}: fetches per update must be above 0 and at most 100")
     return found
 
 
@@ -108,7 +108,7 @@ def _number(text: str, where: str) -> float:
     except ValueError:
         raise ConfigError(f"{where}: {text!r} is not a number") from None
     if not 0.0 <= number <= 1e9:
-        raise ConfigError(f"{where}: {text} is not in 0..1e9")
+        raise ConfigError(f"{where}: {text} is not between 0 and 1e9")
     return number
 
 
@@ -119,7 +119,7 @@ def read_trace(source: str, whole: bool, step_s: float) -> "Trace":
     kind, *sizes = source.split(":")
     if kind in DRAWN and not Path(source).exists():
         if len(sizes) not in (2, 3) or not all(size.isdecimal() and 0 < int(size) < 10**9 for size in sizes):
-            raise ConfigError(f"{source}: not a random trace; give {kind}:PAGES:UPDATES[:DAYS], whole numbers above 0")
+            raise ConfigError(f"{source}: not of the form {kind}:PAGES:UPDATES[:DAYS]; give whole numbers above 0")
         trace = drawn_trace(kind, int(sizes[0]), int(sizes[1]), float(sizes[2]) if sizes[2:] else _DAYS, seed=0)
     else:
         trace = load_trace(Path(source), whole)

@@ -35,16 +35,22 @@ _RATE = (str, "N:BURST")
 RATES = Section(
     "Rate limits (N per second, BURST at once; senders above a limit are told to wait)",
     (
-        ("--sender-rate", "sender_rate", _RATE, "50:1000", "Rate and burst of requests per address."),
-        ("--site-rate", "site_rate", _RATE, "50:20000", "Rate and burst of URLs per site, from its owner."),
-        ("--total-rate", "total_rate", _RATE, "20000:200000", "Rate and burst of URLs of all sites, from owners."),
-        ("--unverified-rate", "unverified_rate", _RATE, "1:10000", "Rate and burst of URLs per site, from others."),
+        ("--sender-rate", "sender_rate", _RATE, "50:1000", "Limit of requests from one IP address."),
+        ("--site-rate", "site_rate", _RATE, "50:20000", "Limit of URLs of one site, sent by its owner."),
+        (
+            "--total-rate",
+            "total_rate",
+            _RATE,
+            "20000:200000",
+            "Limit of URLs of all sites together, sent by their owners.",
+        ),
+        ("--unverified-rate", "unverified_rate", _RATE, "1:10000", "Limit of URLs of one site, sent by others."),
         (
             "--unverified-total",
             "unverified_total",
             _RATE,
             "2000:50000",
-            "Rate and burst of URLs of all sites, from others.",
+            "Limit of URLs of all sites together, sent by others.",
         ),
     ),
 )
@@ -88,9 +94,7 @@ def _rate(flag: str, text: str) -> "RequestRate":
 _FILE = (click.Path(path_type=Path, exists=True, dir_okay=False), "FILE")
 _REDRAW_S = 1.0
 _FOR_EVER = float("inf")
-_BEHIND_THE_CRAWL = (
-    5  # increment of the niceness of this process, so that a flood of requests does not slow down the crawl
-)
+_BEHIND_THE_CRAWL = 5  # added to the niceness of this process, so that a flood of requests does not slow down the crawl
 
 WHERE = Section(
     "Endpoint",
@@ -115,7 +119,7 @@ WHERE = Section(
             "keep_s",
             seconds(60.0, {"always": _FOR_EVER}),
             30 * 86_400.0,
-            "Delete signals older than this; always: keep all. [30d]",
+            "Delete signals that are older than this; always: keep all signals. [30d]",
         ),
     ),
 )
@@ -137,7 +141,7 @@ WHO = Section(
             "Also fetch key files and hubs on loopback and private addresses.",
         ),
         ("--insecure", "insecure", None, False, "Accept any TLS certificate."),
-        ("--hosts", "hosts_file", _FILE, None, "Hosts file, in the format of /etc/hosts."),
+        ("--hosts", "hosts_file", _FILE, None, "File of addresses and host names, in the format of /etc/hosts."),
         (
             "--nameserver",
             "nameservers",
@@ -191,7 +195,7 @@ class ServeOptions:
 def serve(folder: Path, options: ServeOptions, rated: Rated, as_json: bool) -> None:
     """Receive signals about the pages of the crawl in DIR, whether it is running or not. Ctrl-C stops the server.
 
-    Takes IndexNow pings at /indexnow, WebSub deliveries at /websub/... and accesses at /accesses, and shows counters at /status, see
+    Accepts IndexNow pings at /indexnow, WebSub deliveries at /websub/... and accesses at /accesses. Shows counters at /status. See
     docs/signals.md. The crawl reads the signals from DIR/signals.db. A TIME is in seconds or has a unit: 2min, 1d. Defaults are in
     brackets.
     """

@@ -30,9 +30,17 @@ _HOSTS = click.Path(path_type=Path, exists=True, dir_okay=False)
 @click.argument("folder", metavar="DIR", type=_FILE)
 @click.argument("url", required=False)
 @click.option("--leave", is_flag=True, help="End the subscription.")
-@click.option("--allow-private", is_flag=True, help="Also use topics and hubs on loopback and private addresses.")
+@click.option(
+    "--allow-private", is_flag=True, help="Also connect to pages, feeds and hubs on loopback and private addresses."
+)
 @click.option("--insecure", is_flag=True, help="Accept any TLS certificate.")
-@click.option("--hosts", "hosts_file", type=_HOSTS, metavar="FILE", help="Hosts file, in the format of /etc/hosts.")
+@click.option(
+    "--hosts",
+    "hosts_file",
+    type=_HOSTS,
+    metavar="FILE",
+    help="File of addresses and host names, in the format of /etc/hosts.",
+)
 @click.option("--wait", "wait_s", type=seconds(), default=15.0, help="Time to wait for the hub's answer. [15 s]")
 def subscribe(
     folder: Path,
@@ -43,9 +51,9 @@ def subscribe(
     hosts_file: Path | None,
     wait_s: float,
 ) -> None:
-    """Subscribe to changes of the page or feed at URL with its WebSub hub. Without URL, list subscriptions.
+    """Subscribe to changes of the page or feed at URL, at its WebSub hub. Without URL, list the subscriptions.
 
-    URL names its hub in its Link headers, its HTML head, or its feed. A running
+    The Link headers, the HTML head or the feed at URL must name the hub. A running
     `trapline refresh serve DIR --public-url ...` sends the request to the hub. A TIME is in seconds or has a unit: 2min.
     """
     from trapline.signals.websub.subscriptions import Subscriptions
@@ -74,7 +82,7 @@ def _canonical(url: str) -> str:
 
     found = canonical(url)
     if found is None:
-        raise ConfigError(f"{url}: not an http or https URL")
+        raise ConfigError(f"{url}: not an http or https URL; give the URL of a page or feed")
     return found
 
 

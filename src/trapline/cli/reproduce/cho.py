@@ -31,10 +31,10 @@ _WHAT = Section(
         ("--graph", "graph", Many("PATH"), (), "Graph to use instead of a generated web. Repeatable."),
         (
             "--ids-per-site", "ids_per_site", count(1), None,
-            "Number of consecutive page numbers per site, for graphs without URLs. [all pages are one site]",
+            "For a graph without URLs: number of consecutive pages per site. [all pages are one site]",
         ),
         ("--pages", "pages", count(_LEAST_PAGES), None, "Number of pages of the generated web. [200000; with --quick 20000]"),
-        ("--draws", "draws", count(2, 1000), None, "Number of random draws of the seeds. [3]"),
+        ("--draws", "draws", count(2, 1000), None, "Number of repetitions, each with other random seed pages. [3]"),
         ("--quick", "quick", None, False, "Use a smaller web and fewer settings."),
     ),
 )  # fmt: skip
@@ -53,7 +53,7 @@ _OUTPUT = Section(
             "json_file",
             (_PATH, "FILE"),
             None,
-            "Write numbers and verdicts as JSON; -: to stdout, instead of tables.",
+            "Write numbers and verdicts as JSON to this file; -: to stdout, instead of the tables.",
         ),
     ),
 )

@@ -34,15 +34,15 @@ def _what(pages: int, quick_pages: int, minutes: str) -> Section:
         "What to run",
         (
             ("--graph", "graph", Many("PATH"), (), "Graph to use instead of generated webs. Repeatable."),
-            ("--pages", "pages", count(_LEAST_PAGES), None, f"Pages of each generated web. {defaults}"),
+            ("--pages", "pages", count(_LEAST_PAGES), None, f"Number of pages of each generated web. {defaults}"),
             ("--webs", "webs", count(1, 1000), 8, "Number of generated webs, with seeds 1, 2, ..."),
-            ("--quick", "quick", None, False, f"StudyRun the short form, which takes {minutes}."),
+            ("--quick", "quick", None, False, f"Run the short form, which takes {minutes}."),
         ),
     )
 
 
 def _output(paper: str) -> Section:
-    text = "Folder for the page, plots and JSON, and for the runs that are done."
+    text = "Folder for the HTML page, plots, JSON, and the results of finished runs."
     kind = (click.Path(path_type=Path), "DIR")
     return Section("Output", (("-o --output", "folder", kind, Path(f"trapline-{paper}"), text),))
 
@@ -145,7 +145,7 @@ def _reproduce(
     folder: Path,
     prepared: "Callable[[], tuple[Experiments, Sequence[WebSource]]]",
 ) -> None:
-    """StudyRun the experiments, judge them, and write and show the results."""
+    """Run the experiments, judge them, and write and show the results."""
     from trapline import __version__
     from trapline.cli.reproduce.paper_results import show, write
     from trapline.lab.paper import Paper

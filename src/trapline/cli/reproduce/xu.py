@@ -74,7 +74,7 @@ _OUTPUT = Section(
             "json_file",
             (_PATH, "FILE"),
             None,
-            "Write numbers and verdicts as JSON; -: to stdout, instead of tables.",
+            "Write numbers and verdicts as JSON to this file; -: to stdout, instead of the tables.",
         ),
     ),
 )

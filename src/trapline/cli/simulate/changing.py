@@ -45,16 +45,22 @@ CHANGES = Section(
             None,
             "Change history: poisson:GAP[:LENGTH], bursty:GAP[:LENGTH] or a trace file.",
         ),
-        ("--changes-speed", "speed", real(), 1.0, "Speed of the history: its seconds per simulated second."),
+        ("--changes-speed", "speed", real(), 1.0, "Seconds of the history per simulated second."),
         ("--time", "until_s", seconds(1e-3), _DAY_S, "Duration of the crawl, in simulated time. [1d]"),
-        ("--level", "level", SHARES, _NO_LEVELS, "Shares of sites by provider level: normal, smart, super. [normal]"),
+        (
+            "--level",
+            "level",
+            SHARES,
+            _NO_LEVELS,
+            "Shares of sites by level (see docs/refresh.md): normal, smart, super. [normal]",
+        ),
         ("--precision", "precision", share(), 1.0, "Share of signals that announce a real update."),
         ("--recall", "recall", share(), 1.0, "Share of updates that are signalled."),
         ("--schedule-precision", "schedule_precision", share(), 1.0, "Share of scheduled times that are real updates."),
     ),
 )
 REFRESH = Section(
-    "Refresh of a changing web (a list runs one crawl for each item)",
+    "Refresh of a changing web (with a list, one crawl runs for each item)",
     (
         (
             "--refresh-policy",
@@ -68,7 +74,7 @@ REFRESH = Section(
             "settings",
             Many("NAME=X"),
             (),
-            "Option of the refresh policy, see docs/refresh.md. Repeatable.",
+            "Option of the refresh policy (see docs/refresh.md). Repeatable.",
         ),
         (
             "--refresh-share",
@@ -82,9 +88,9 @@ REFRESH = Section(
             "prices",
             (str, "X,..."),
             None,
-            "Refresh pages of at least this value before new ones. [by share]",
+            "Refetch pages of at least this value before new pages. [use --refresh-share]",
         ),
-        ("--refresh-rate", "rate", real(1e6), None, "Refresh at most this many pages per second. [unlimited]"),
+        ("--refresh-rate", "rate", real(1e6), None, "Maximum number of refetches per second, on average. [unlimited]"),
     ),
 )
 

@@ -28,9 +28,9 @@ _STDOUT = Path("-")
 _OUTPUT = Section(
     "Output",
     (
-        ("--json", "json_file", (_FILE, "FILE"), None, "Write the result as JSON; -: to stdout."),
-        ("--plot", "plot_file", (_FILE, "FILE.png"), None, "Plot quality against pages fetched."),
-        ("--log", "log_file", (_FILE, "FILE.parquet"), None, "Write every fetch as Parquet."),
+        ("--json", "json_file", (_FILE, "FILE"), None, "Write the result as JSON to this file; -: to stdout."),
+        ("--plot", "plot_file", (_FILE, "FILE.png"), None, "Write a plot of quality against pages fetched."),
+        ("--log", "log_file", (_FILE, "FILE.parquet"), None, "Write one row per fetch, as Parquet."),
     ),
 )
 
@@ -54,9 +54,9 @@ def simulate(
 ) -> None:
     """Crawl GRAPH in simulated time and measure how early its important pages are fetched.
 
-    A TIME is in seconds or has a unit: 250ms, 2min, 1h. A SHARE is 0.05 or 5%, or "model" for the measured value. A change history
-    names GAP, the mean time between two updates of a page, and its LENGTH. Refresh policies are azar, cgm, lambda-crawl, ncis, nutch,
-    proportional, residual-life, uniform and xu. Defaults are in brackets.
+    A TIME is in seconds or has a unit: 250ms, 2min, 1h. A SHARE is 0.05 or 5%, or "model" for the value of the server model. In
+    a change history, GAP is the mean time between two updates of a page, and LENGTH is the time until the history repeats. Refresh
+    policies are azar, cgm, lambda-crawl, ncis, nutch, proportional, residual-life, uniform and xu. Defaults are in brackets.
     """
     _check_outputs(json_file, plot_file, log_file)
     chosen = ready(chosen_by(strategy, page_rank, site_rank), conditions.quality, conditions.history is not None)

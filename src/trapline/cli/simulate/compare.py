@@ -31,7 +31,7 @@ _OUTPUT = Section(
     "Output",
     (
         ("-o --output", "output", (click.Path(path_type=Path), "DIR"), Path("trapline-compare"), "Folder to write."),
-        ("--logs", "logs", None, False, "Also write every fetch of each crawl as Parquet."),
+        ("--logs", "logs", None, False, "Also write one Parquet file per crawl, with one row per fetch."),
     ),
 )
 
@@ -45,13 +45,13 @@ def compare(graph: Path, strategies: tuple[str, ...], variants: list[Variant], o
     """Crawl GRAPH with each STRATEGY under the same conditions, and compare how early each one fetches good pages.
 
     A STRATEGY is a name, a Python file (.py), or a pair of ranks, PAGE+SITE, such as opic+crawl-ability. If you
-    name none, all strategies are compared, except those that need an old crawl if you give no --history.
+    name none, all strategies are compared. Those that need an old crawl take part only if you give --history.
 
-    --connections, --delay, --per-connection, --bandwidth and --protocol accept lists, such as --connections 1,64,256: each strategy
-    then crawls once with every combination. Use this to find out what your crawl needs.
+    --connections, --delay, --per-connection, --bandwidth and --protocol accept lists, such as --connections 1,64,256. Each strategy
+    then crawls once with every combination, which shows how many connections and how much bandwidth a crawl needs.
 
     Prints a table and writes compare.html, plots and compare.json. A TIME is in seconds or has a unit: 250ms, 2min, 1h. A SHARE is 0.05
-    or 5%, or "model" for the measured value. Defaults are in brackets.
+    or 5%, or "model" for the value of the server model. Defaults are in brackets.
     """
     conditions = variants[0].conditions
     every = _chosen(strategies or named_strategies(conditions.quality, conditions.history is not None), conditions)

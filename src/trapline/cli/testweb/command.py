@@ -92,7 +92,7 @@ OUTPUT = Section(
             None,
             "File for names and addresses, in the format of /etc/hosts. [a temporary file]",
         ),
-        ("--urls-file", "urls_file", _FILE, None, "File for the home page URLs. [a temporary file]"),
+        ("--urls-file", "urls_file", _FILE, None, "File for the URLs of the home pages. [a temporary file]"),
         ("--log", "log_file", _FILE, None, "File for a log of all requests, written at the end: .csv or .parquet."),
         (
             "--history",

@@ -31,8 +31,14 @@ _MEASURE = Section(
             "End of the window, in seconds since the web began. [the last answer in LOG]",
         ),
         ("--zipf", "zipf", real(10.0), 0.85, "Skew of accesses over pages; 0: uniform."),
-        ("--seed", "seed", count(0), 0, "Random seed of the popularity of pages."),
-        ("--accesses", "accesses", (_FILE, "FILE"), None, "File of real accesses: seconds since 1970, tab, URL."),
+        ("--seed", "seed", count(0), 0, "Random seed that decides how popular each page is."),
+        (
+            "--accesses",
+            "accesses",
+            (_FILE, "FILE"),
+            None,
+            "File of real accesses; each line has seconds since 1970, a tab and a URL.",
+        ),
     ),
 )
 _OUTPUT = Section("Output", (("--json", "as_json", None, False, "Print JSON."),))
@@ -53,10 +59,10 @@ class FreshnessOptions:
 @bundled("options", FreshnessOptions, _MEASURE)
 @_OUTPUT
 def freshness(log: Path, history: Path, options: FreshnessOptions, as_json: bool) -> None:
-    """Measure how fresh a crawler kept its copies, from LOG and HISTORY of `trapline testweb --log --history`.
+    """Measure how fresh a crawler kept its copies, from the files that `trapline testweb --log LOG --history HISTORY` wrote.
 
-    A copy is fresh from the answer that delivered or confirmed it until the page's next update. Pages are weighted by time and by
-    accesses; a page that was never fetched is not fresh. Defaults are in brackets.
+    A copy is fresh from the answer that delivered or confirmed it until the page's next update. Freshness is averaged over time
+    and over accesses; a page that was never fetched is not fresh. Defaults are in brackets.
     """
     end_s, found = _measured(log, history, options)
     if as_json:

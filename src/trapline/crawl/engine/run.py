@@ -302,14 +302,14 @@ def _with_resume_hint(failure: str, folder: Path) -> str:
     """Return the failure as one line that names the folder and says how to resume.
 
     >>> _with_resume_hint("the store ended unasked: killed by signal 9", Path("c"))
-    'c: the store ended unasked: killed by signal 9; go on with --resume c'
-    >>> _with_resume_hint("c: the disk is full; make room and go on with --resume c", Path("c"))
-    'c: the disk is full; make room and go on with --resume c'
+    'c: the store ended unasked: killed by signal 9; continue with --resume c'
+    >>> _with_resume_hint("c: the disk is full; make room and continue with --resume c", Path("c"))
+    'c: the disk is full; make room and continue with --resume c'
     >>> _with_resume_hint("the store ended unasked: exit code 1", Path("the"))
-    'the: the store ended unasked: exit code 1; go on with --resume the'
+    'the: the store ended unasked: exit code 1; continue with --resume the'
     """
     line = failure if failure.startswith(f"{folder}:") else f"{folder}: {failure}"
-    return line if "--resume" in line else f"{line}; go on with --resume {folder}"
+    return line if "--resume" in line else f"{line}; continue with --resume {folder}"
 
 
 # ---- Return freed memory to the system: one setting of the C library, made once per run of a crawl.

@@ -175,7 +175,7 @@ def _refuse_begun(path: Path) -> None:
     ).fetchone()[0]
     connection.close()
     if begun:
-        raise ConfigError(f"{path}: exists and holds a crawl; go on with --resume {path}, or name another folder")
+        raise ConfigError(f"{path}: exists and holds a crawl; continue with --resume {path}, or name another folder")
 
 
 def _remove_unbegun(path: Path) -> None:

@@ -109,7 +109,9 @@ def ended(folder: Path, continuous: bool = False, **goals: float) -> Ended | Non
     goal = getattr(CrawlOptions.from_json(kept["options"]), name)
     if goals.get(name, goal) > goal:
         return None
-    return Ended(f"{folder}: the crawl has reached its {option} {goal:,.15g}; go on with a higher {option}", summary)
+    return Ended(
+        f"{folder}: the crawl has reached its {option} {goal:,.15g}; to continue, give a higher {option}", summary
+    )
 
 
 def _whole_summary(folder: Path, kept: dict[str, str]) -> dict[str, Any] | None:

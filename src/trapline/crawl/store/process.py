@@ -72,15 +72,15 @@ def explain(folder: Path, error: Exception) -> str:
     """Return one line for the user that says what failed and what to do.
 
     >>> explain(Path("crawl"), OSError(errno.ENOSPC, "No space left on device"))
-    'crawl: the disk is full; make room and go on with --resume crawl'
+    'crawl: the disk is full; make room and continue with --resume crawl'
     >>> explain(Path("crawl"), OSError(errno.EIO, "Input/output error"))
-    'crawl: cannot be written: [Errno 5] Input/output error; fix that and go on with --resume crawl'
+    'crawl: cannot be written: [Errno 5] Input/output error; fix that and continue with --resume crawl'
     """
     full = isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT)
     if full or (isinstance(error, sqlite3.OperationalError) and "full" in str(error)):
-        return f"{folder}: the disk is full; make room and go on with --resume {folder}"
+        return f"{folder}: the disk is full; make room and continue with --resume {folder}"
     if isinstance(error, ConfigError):
         return str(error)
     if isinstance(error, OSError) or type(error) in _NOT_OURS:
-        return f"{folder}: cannot be written: {error}; fix that and go on with --resume {folder}"
+        return f"{folder}: cannot be written: {error}; fix that and continue with --resume {folder}"
     return f"the store failed: {type(error).__name__}: {error}"

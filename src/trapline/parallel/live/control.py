@@ -61,10 +61,10 @@ def ask(folder: Path, **request: Any) -> dict[str, Any]:
 def _where(folder: Path) -> tuple[Pass, Address]:
     if not is_parallel(folder):
         if not folder.exists():
-            raise ConfigError(f"{folder}: there is no such folder; give the folder of a crawl with --processes")
+            raise ConfigError(f"{folder}: no such folder; give the folder of a crawl with --processes")
         raise ConfigError(
-            f"{folder}: holds no crawl of several processes; give the folder of a crawl with --processes"
-            f" (of one process: trapline status {shlex.quote(str(folder))})"
+            f"{folder}: not a crawl of several processes; give the folder of a crawl with --processes,"
+            f" or see a crawl of one process with: trapline status {shlex.quote(str(folder))}"
         )
     try:
         found = json.loads((folder / WHERE).read_text())

@@ -90,7 +90,7 @@ class ParallelPlan:
 
     def __post_init__(self) -> None:
         if self.mode not in MODES:
-            raise ConfigError(f"mode {self.mode!r}: {nearest(self.mode, MODES)}")
+            raise ConfigError(f"unknown mode {self.mode!r}; {nearest(self.mode, MODES)}")
         if self.grain not in GRAINS:
             raise ConfigError(f"grain {self.grain!r}: {nearest(self.grain, GRAINS)}")
         if not self.step_s > 0:

@@ -86,7 +86,7 @@ def negative_quality(source: str, value: float, url: str) -> ConfigError:
 def check_quality(source: str) -> None:
     """Raise ConfigError if the text cannot be a source of quality. A user's file or function is not read or called here."""
     if source not in QUALITIES and not Path(source).is_file() and not _FUNCTION.fullmatch(source):
-        raise ConfigError(f"--quality {source}: no such file, nor MODULE:FUNCTION; {nearest(source, QUALITIES)}")
+        raise ConfigError(f"--quality {source}: not a file, and not MODULE:FUNCTION; {nearest(source, QUALITIES)}")
 
 
 def _zipf(pages: int, seed: int) -> Floats:

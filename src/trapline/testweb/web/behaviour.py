@@ -99,7 +99,9 @@ def _check_shares(what: str, shares: Shares, valid: Sequence[str]) -> None:
     for name, _ in shares:
         _check_name(what, name, valid)
     if any(not share >= 0 for _, share in shares) or not sum(share for _, share in shares) <= 1 + 1e-9:
-        raise ConfigError(f"shares of {what}: each must be in 0..1, and they must add up to at most 1")
+        raise ConfigError(
+            f"shares of {what}: one is negative, or their sum is above 1; give shares with a sum of at most 1"
+        )
 
 
 @dataclass(frozen=True, slots=True)
