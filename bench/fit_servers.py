@@ -26,7 +26,8 @@ from numpy.typing import NDArray
 
 from trapline.graph import Graph, generate
 from trapline.graph.page_sizes import page_sizes
-from trapline.simulate.modelled import MODELS, PageSeconds, ServerModel, modelled_servers, page_seconds
+from trapline.servers.model import MODELS, ServerModel
+from trapline.servers.sampled import PageSeconds, modelled_servers, page_seconds
 
 Floats = NDArray[np.float64]
 ROOT = Path(__file__).resolve().parents[1]

@@ -31,7 +31,7 @@ from trapline.parallel.partition import Partitioning
 from trapline.parallel.simulated.crawl import EXCHANGE, ExchangeRules, ParallelPlan, simulate_parallel
 from trapline.parallel.simulated.measures import ParallelRecord, judge
 from trapline.parallel.simulated.planning import BYTES_PER_URL
-from trapline.simulate.modelled import modelled_servers
+from trapline.servers.sampled import modelled_servers
 from trapline.simulate.servers import Servers, constant_servers
 from trapline.strategies import strategies
 

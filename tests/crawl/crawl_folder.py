@@ -18,9 +18,9 @@ from trapline.crawl.files.layout import FORMAT
 from trapline.frontier import FAILED, FETCHED, REFUSED, Rules
 from trapline.graph import Graph, generate, pagerank
 from trapline.graph.strings import decoded
+from trapline.servers.sampled import modelled_servers
 from trapline.simulate import Crawl, Network, simulate
 from trapline.simulate.log import bytes_of
-from trapline.simulate.modelled import modelled_servers
 from trapline.strategies import load_strategy
 from trapline.strategies.base.inputs import with_quality
 

@@ -55,9 +55,11 @@ class Tour:
     def __init__(self, visit: Visit, number: int, now: float) -> None:
         self.visit, self.number = visit, number
         self.at = 0  # the number of the page in the visit
+        self.before = 0  # requests on the connection before the first page: 1 if robots.txt was fetched
         self.serial = 0  # of the page: the number of pages begun before it
         self.start = now  # of the page, as logged
         self.wait_s = 0.0
+        self.sent = 0.0  # bytes that the server has sent on this connection
         self.first_byte = now
         self.result = FETCHED
 
@@ -104,6 +106,7 @@ class Twin:
         self.moved_at = 0.0  # the time until which transfers are computed
         self.tries = [0] * graph.pages
         self.visits = 0
+        self.visited: set[int] = set()  # sites with a visit that has ended
         self.drained = False
         self.rows: list[Row] = []
         self.flows: list[Flow] = []
@@ -163,13 +166,29 @@ class Twin:
         self.free -= 1
         tour = Tour(visit, self.visits, now)
         self.visits += 1
-        self.begin_page(now, tour)
+        if self.network.robots and visit.site not in self.visited:
+            self.begin_robots(now, tour)
+        else:
+            self.begin_page(now, tour)
+
+    def begin_robots(self, now: float, tour: Tour) -> None:
+        """Open the connection of the first visit to a site, and fetch robots.txt."""
+        site = tour.visit.site
+        tour.serial, tour.before = next(self.serials), 1
+        closing_s = of(self.servers.closing_s, site) if self.is_last(tour, 1) else 0.0
+        self.at(now + self.connection_s(tour) + of(self.servers.robots_s, site) + closing_s, self.end_robots, tour)
+
+    def end_robots(self, now: float, tour: Tour) -> None:
+        if self.is_last(tour, 1):
+            self.end_visit(now, tour, False, 0)
+        else:
+            self.begin_page(now if self.network.protocol == "pipelining" else now + self.network.pause_s, tour)
 
     def begin_page(self, now: float, tour: Tour) -> None:
         """Open a connection if needed, and request the page."""
         network, page = self.network, tour.page
         tour.serial, tour.start = next(self.serials), now
-        opens = tour.at == 0 or network.protocol == "http/1.0"
+        opens = tour.at + tour.before == 0 or network.protocol == "http/1.0"
         sent_at = now + self.connection_s(tour) if opens else now
         tour.wait_s = self.wait_s(tour)
         draw = self.draw(page, self.tries[page])
@@ -180,11 +199,14 @@ class Twin:
         tour.result, tour.first_byte = FETCHED, sent_at + tour.wait_s
         if draw < network.failed + network.refused:
             tour.result = REFUSED
-            self.at(tour.first_byte, self.end_page, tour)
-        elif self.shared:
-            self.at(tour.first_byte, self.start_transfer, tour)
+            self.at(tour.first_byte + self.tcp_s(tour, 0.0), self.end_page, tour)
+            return
+        size = self.size(page)
+        begins = tour.first_byte + self.tcp_s(tour, size)
+        if self.shared and size > 0:
+            self.at(begins, self.start_transfer, tour)
         else:
-            self.at(tour.first_byte + self.size(page) / self.cap(tour), self.end_page, tour)
+            self.at(begins + size / self.cap(tour), self.end_page, tour)
 
     def end_page(self, now: float, tour: Tour) -> None:
         page, result, visit = tour.page, tour.result, tour.visit
@@ -195,9 +217,9 @@ class Twin:
         self.rows.append(Row(page, tour.number, tour.start, tour.first_byte, now, result))
         requested = tour.at + 1
         over = requested == len(visit.pages) or result == FAILED
-        closed = self.server_closes(visit.site, requested, over)
+        closed = self.server_closes(visit.site, tour.before + requested, over)
         if over or closed:
-            self.end_visit(now, tour, closed, requested)
+            self.end_visit(now, tour, closed, tour.before + requested)
             return
         tour.at += 1
         self.begin_page(now if self.network.protocol == "pipelining" else now + self.network.pause_s, tour)
@@ -205,7 +227,12 @@ class Twin:
     def end_visit(self, now: float, tour: Tour, closed: bool, served: int) -> None:
         outcome = Outcome(connection_s=self.connection_s(tour), closed=closed, served=served if closed else 0)
         assert self.frontier.finish(tour.visit, outcome, now)
+        self.visited.add(tour.visit.site)
         self.free += 1
+
+    def is_last(self, tour: Tour, requests: int) -> bool:
+        """Whether the server closes the connection after this many requests."""
+        return bool(self.network.protocol == "http/1.0" or requests == of(self.servers.requests, tour.visit.site))
 
     def server_closes(self, site: int, requested: int, over: bool) -> bool:
         """Whether the server closes, because of its number of requests or because of the pause that follows unless the
@@ -230,6 +257,18 @@ class Twin:
         if self.network.protocol == "pipelining" and tour.at > 0:
             return max(0.0, latency_s - self.connection_s(tour))
         return latency_s
+
+    def tcp_s(self, tour: Tour, size: float) -> float:
+        """The time that slow start and closing add."""
+        site, old = tour.visit.site, self.network.protocol == "http/1.0"
+        if old or tour.at == 0:
+            tour.sent = 0.0
+        closes = self.is_last(tour, tour.before + tour.at + 1)
+        stalled = slow_start_stall_s(
+            size, self.cap(tour), self.connection_s(tour), of(self.servers.initial_window, site), tour.sent
+        )
+        tour.sent += size
+        return stalled + (of(self.servers.closing_s, site) if closes else 0.0)
 
     def size(self, page: int) -> float:
         return of(self.servers.size, page)
@@ -270,6 +309,22 @@ class Twin:
 
     def next_end(self) -> float:
         return min((self.end_of(t) for t in self.transfers), default=math.inf)
+
+
+def slow_start_stall_s(size: float, rate: float, round_trip_s: float, initial_window: float, sent: float) -> float:
+    """How much later than without slow start the last byte is sent, by following the rounds one after the other.
+
+    `sent`: bytes sent on this connection before, all acknowledged.
+    """
+    if initial_window == 0 or size == 0:
+        return 0.0
+    begins, left, acknowledged = 0.0, size, sent
+    while True:
+        window = initial_window + acknowledged
+        # The last round, or one in which acknowledgements come in time
+        if left <= window or window / rate >= round_trip_s:
+            return begins - (size - left) / rate
+        begins, left, acknowledged = begins + round_trip_s, left - window, acknowledged + window
 
 
 def of(values: Any, item: int) -> Any:

@@ -46,10 +46,10 @@ any_refresh = st.builds(
 
 
 def unshared(number: int) -> World:
-    """A web whose connections share no link."""
+    """A web whose connections share no link, and whose sites have no robots.txt."""
     world = exact_world(number)
-    shares = world.network.bandwidth < math.inf and not world.network.per_connection
-    return world._replace(network=replace(world.network, per_connection=True)) if shares else world
+    own_links = world.network.bandwidth < math.inf or world.network.per_connection
+    return world._replace(network=replace(world.network, per_connection=own_links, robots=False))
 
 
 WORLDS = NUMBERS.map(unshared)
@@ -138,6 +138,12 @@ def test_all_pages_of_a_site_have_its_level() -> None:
 def test_a_shared_link_is_refused() -> None:
     web = replace(some_web(), network=Network(bandwidth=1_000.0))
     with pytest.raises(ConfigError, match="shared link"):
+        simulate_changing(web, STRATEGIES[0], Rules(), None)
+
+
+def test_robots_txt_is_refused() -> None:
+    web = replace(some_web(), network=Network(robots=True))
+    with pytest.raises(ConfigError, match="robots"):
         simulate_changing(web, STRATEGIES[0], Rules(), None)
 
 

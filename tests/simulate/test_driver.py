@@ -11,6 +11,7 @@ The slow twin is tests/naive/simulator.py. What is compared, and how closely:
 
 import itertools
 import math
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 import numba
@@ -146,6 +147,7 @@ def random_network(random: np.random.Generator, bandwidth: float, per_connection
         failed=float(random.choice([0.0, 0.0, 0.25])),
         refused=float(random.choice([0.0, 0.0, 0.125])),
         timeout_s=float(random.choice([0.0, 0.5, 3.0])),
+        robots=bool(random.random() < 0.3),
     )
 
 
@@ -156,6 +158,13 @@ def random_seeds(random: np.random.Generator, graph: Graph) -> np.ndarray | None
 
 def counts(random: np.random.Generator, sites: int) -> np.ndarray:
     return some(random, sites, 0, 1, 2, 5).astype(np.int32)
+
+
+def random_tcp(random: np.random.Generator, sites: int) -> dict[str, np.ndarray]:
+    """Slow start, closing and robots.txt: absent in half of the worlds."""
+    closing_s, window = some(random, sites, 0.0, 0.25, 0.5), some(random, sites, 0.0, 1.0, 2.0, 4.0)
+    kept = {"closing_s": closing_s, "initial_window": window} if random.random() < 0.5 else {}
+    return {"robots_s": some(random, sites, 0.0, 0.5, 1.0), **kept}
 
 
 def exact_world(number: int) -> World:
@@ -172,7 +181,8 @@ def exact_world(number: int) -> World:
     bandwidth = math.inf if kind == "unlimited" else 4.0
     network = random_network(random, bandwidth, kind == "per connection")
     connections = int(random.integers(1, 3 if kind == "two share" else 5))
-    return World(graph, servers, network, connections, random_seeds(random, graph))
+    seeds = random_seeds(random, graph)
+    return World(graph, replace(servers, **random_tcp(random, graph.sites)), network, connections, seeds)
 
 
 def rough_world(number: int) -> World:
@@ -190,7 +200,8 @@ def rough_world(number: int) -> World:
         else rough(random, graph.pages, 1.0, 30.0) * (random.random(graph.pages) > 0.1),
     )
     network = random_network(random, float(random.choice([2.0, 7.0, 20.0])), per_connection=False)
-    return World(graph, servers, network, int(random.integers(1, 8)), random_seeds(random, graph))
+    connections, seeds = int(random.integers(1, 8)), random_seeds(random, graph)
+    return World(graph, replace(servers, **random_tcp(random, graph.sites)), network, connections, seeds)
 
 
 EXACT, ROUGH = NUMBERS.map(exact_world), NUMBERS.map(rough_world)

@@ -25,6 +25,7 @@ from trapline.refresh.core.layout import LEVELS, NORMAL, SUPER
 from trapline.refresh.replay.replay_world import Events, ReplayWorld
 from trapline.refresh.replay.trace import round_of, sampled_histories
 from trapline.rng import uniform
+from trapline.servers.slow_start import stall_s
 from trapline.simulate.connections import FATE
 from trapline.simulate.servers import NO_LIMIT, Network, Servers, constant_servers
 
@@ -126,16 +127,22 @@ def drawn(seed: int, number: int) -> float:
     return uniform(seed, number)
 
 
+@kernel(f8(f8, f8, f8, f8))
+def stalled(size: float, rate: float, round_trip_s: float, window: float) -> float:
+    return stall_s(size, rate, round_trip_s, window)
+
+
 class Tour:
     """The state of a connection during one visit."""
 
-    __slots__ = ("at", "first_byte", "number", "result", "start", "visit", "wait_s")
+    __slots__ = ("at", "first_byte", "number", "result", "sent", "start", "visit", "wait_s")
 
     def __init__(self, visit: Visit, number: int, now: float) -> None:
         self.visit, self.number = visit, number
         self.at = 0  # index of the present page in the visit
         self.start = self.first_byte = now  # times of that page, as logged
         self.wait_s = 0.0
+        self.sent = 0.0  # bytes that the server has sent on this connection
         self.result = FETCHED
 
     @property
@@ -151,9 +158,12 @@ class Timing:
             raise ConfigError(
                 "a web that changes cannot have a shared link yet: set per_connection, or bandwidth to no limit"
             )
+        if network.robots:
+            raise ConfigError("a web that changes has no robots.txt files yet: set robots to False")
         self._network, self._seed = network, seed
         self._connection_s, self._latency_s = _values(servers.connection_s), _values(servers.latency_s)
         self._speed, self._size = _values(servers.speed), _values(servers.size)
+        self._closing_s, self._initial_window = _values(servers.closing_s), _values(servers.initial_window)
         self._requests, self._keep_alive_s = _values(servers.requests), _values(servers.keep_alive_s)
         self._cap = network.bandwidth if network.per_connection else NO_LIMIT
         self.pause_s = 0.0 if network.protocol == "pipelining" else network.pause_s
@@ -171,9 +181,19 @@ class Timing:
             tour.first_byte = sent_at + network.timeout_s
             return tour.first_byte
         tour.first_byte = sent_at + tour.wait_s
-        if tour.result == REFUSED:
-            return tour.first_byte
-        return float(tour.first_byte + _of(self._size, page) / min(_of(self._speed, site), self._cap))
+        size, rate = 0.0 if tour.result == REFUSED else _of(self._size, page), min(_of(self._speed, site), self._cap)
+        return float(tour.first_byte + self._tcp_s(tour, size, rate) + size / rate)
+
+    def _tcp_s(self, tour: Tour, size: float, rate: float) -> float:
+        """Return the time that slow start and closing add to an answer of `size` bytes, and count the bytes."""
+        site, added = tour.visit.site, 0.0
+        closes = self._network.protocol == "http/1.0" or tour.at + 1 == _of(self._requests, site)
+        if tour.at == 0 or self._network.protocol == "http/1.0":
+            tour.sent = 0.0
+        if window := _of(self._initial_window, site):
+            added = stalled(size, rate, self.connection_s(site), window + tour.sent)
+            tour.sent += size
+        return added + _of(self._closing_s, site) if closes else added
 
     def has_closed(self, site: int, requests: int, over: bool) -> bool:
         """Return whether the server closes the connection after `requests` pages of a visit: because that is its limit

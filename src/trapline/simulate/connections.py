@@ -26,6 +26,7 @@ from trapline.frontier.layout import (
     record,
 )
 from trapline.rng import uniform
+from trapline.servers.slow_start import stall_s
 from trapline.simulate.link import SharedLink, new_link
 from trapline.simulate.link import start as start_transfer
 from trapline.simulate.log import FetchLog, new_log
@@ -35,18 +36,20 @@ sift_up = heap.sift_up
 KEEP_ALIVE, HTTP_1_0, PIPELINING = range(len(PROTOCOLS))
 FATE = 1_000_003  # a random stream of its own: ranks draw from the stream of the seed
 # Values of `connection.phase`: what a connection waits for or must do.
-ASK, FIRST_BYTE, TRANSFER, PAGE_IN, VISIT_OVER = range(5)
+ASK, FIRST_BYTE, TRANSFER, PAGE_IN, VISIT_OVER, ROBOTS_IN = range(6)
 
 CONNECTION = record(
     [
         ("start", "f8"),
         ("requested", "f8"),  # when the request was sent
         ("first_byte", "f8"),
+        ("sent", "f8"),  # bytes that the server has sent on this connection, if slow start counts
         ("phase", "i4"),
         ("pos", "i4"),  # in events
         ("at", "i4"),  # number of the page within its visit
         ("serial", "i4"),
         ("result", "i4"),
+        ("before", "i4"),  # number of requests on this connection before the visit's pages: 1 if it fetched robots.txt
         ("closed", "i4"),  # number of requests after which the server closed the connection; 0: it did not
     ]
 )
@@ -64,6 +67,8 @@ CLOCK = record(
         ("failed", "f8"),
         ("refused", "f8"),
         ("timeout_s", "f8"),
+        ("robots", "i8"),  # 1: the first visit to a site fetches robots.txt
+        ("tcp", "i8"),  # 1: slow start or closing take time
         ("seed", "i8"),
         # the crawl
         ("connections", "i8"),
@@ -102,6 +107,9 @@ class Costs(NamedTuple):
     requests: Array
     keep_alive_s: Array
     size: Array
+    closing_s: Array
+    initial_window: Array
+    robots_s: Array
 
 
 class SimulatedWorld(NamedTuple):
@@ -122,7 +130,10 @@ def new_connections(slots: int) -> tuple[Array, Array]:
 
 def example_world() -> SimulatedWorld:
     one, whole = np.zeros(1), np.zeros(1, np.int32)
-    web, costs = GraphLinks(np.zeros(1, np.int64), whole, whole, *NO_OWNERS), Costs(one, one, one, whole, one, one)
+    web, costs = (
+        GraphLinks(np.zeros(1, np.int64), whole, whole, *NO_OWNERS),
+        Costs(one, one, one, whole, *(one,) * 5),
+    )
     return SimulatedWorld(web, costs, new_log(1), *new_connections(1), new_link(1.0, 1), np.zeros(1, CLOCK))
 
 
@@ -160,16 +171,76 @@ def wait_s(w: SimulatedWorld, site: int, page: int, at: int) -> float:
     return latency_s
 
 
+@helper(f8(WorldType, i8, i8, f8))
+def tcp_s(w: SimulatedWorld, slot: int, site: int, size: float) -> float:
+    """Return the time that slow start and closing add to an answer of `size` bytes, and count the bytes."""
+    c = w.clock[0]
+    connection = w.connection[slot]
+    added = 0.0
+    if connection.at == 0 or c.protocol == HTTP_1_0:
+        connection.sent = 0.0
+    window = of(w.costs.initial_window, site)
+    if window > 0.0:
+        rate = min(of(w.costs.speed, site), c.cap)
+        added = stall_s(size, rate, of(w.costs.connection_s, site), window + connection.sent)
+        connection.sent += size
+    if closes_after(w, site, connection.before + connection.at + 1):
+        added += of(w.costs.closing_s, site)
+    return added
+
+
+@helper(b1(WorldType, i8, i8))
+def closes_after(w: SimulatedWorld, site: int, requests: int) -> bool:
+    """Return whether the answer to this request of a connection is its last one."""
+    return w.clock[0].protocol == HTTP_1_0 or w.costs.requests[site if w.costs.requests.size > 1 else 0] == requests
+
+
+@helper(b1(StateType, WorldType, i8))
+def needs_robots(s: FrontierState, w: SimulatedWorld, slot: int) -> bool:
+    """Return whether the visit must fetch robots.txt first: no visit to the site has ended so far."""
+    connection = w.connection[slot]
+    return connection.at + connection.before == 0 and s.site[s.visit[slot].site].connections == 0
+
+
+@helper(void(WorldType, i8, i8))
+def request_robots(w: SimulatedWorld, slot: int, site: int) -> None:
+    c = w.clock[0]
+    connection = w.connection[slot]
+    moment = connection.start + of(w.costs.connection_s, site) + of(w.costs.robots_s, site)
+    if closes_after(w, site, 1):
+        moment += of(w.costs.closing_s, site)
+    connection.serial = c.serial
+    c.serial += 1
+    connection.phase = ROBOTS_IN
+    sift_up(w.events, 0, w.connection["pos"], c.events, -moment, connection.serial, slot)
+    c.events += 1
+
+
+@helper(void(StateType, WorldType, i8))
+def take_robots(s: FrontierState, w: SimulatedWorld, slot: int) -> None:
+    """Continue the visit after robots.txt, or end it if the server closes the connection."""
+    c = w.clock[0]
+    connection = w.connection[slot]
+    advance(s, c.now)
+    connection.before = 1
+    connection.closed = 0
+    connection.start = c.now + c.pause_s
+    connection.phase = VISIT_OVER if closes_after(w, s.visit[slot].site, 1) else ASK
+
+
 @helper(void(StateType, WorldType, i8))
 def begin_page(s: FrontierState, w: SimulatedWorld, slot: int) -> None:
     """Request the next page of a visit at `connection.start`, after opening a connection if one is needed."""
     c = w.clock[0]
     connection = w.connection[slot]
     visit = s.visit[slot]
+    if c.robots and needs_robots(s, w, slot):
+        request_robots(w, slot, visit.site)
+        return
     page = s.pool[visit.block + connection.at].id
     prefetch(w.web.targets, w.web.offsets[page])
     connection.requested = connection.start
-    if connection.at == 0 or c.protocol == HTTP_1_0:
+    if connection.at + connection.before == 0 or c.protocol == HTTP_1_0:
         connection.requested += of(w.costs.connection_s, visit.site)
     connection.result = fate(w, page, s.page[page].tries)
     connection.serial = c.serial
@@ -179,8 +250,10 @@ def begin_page(s: FrontierState, w: SimulatedWorld, slot: int) -> None:
         connection.first_byte = moment = connection.requested + c.timeout_s
     else:
         connection.first_byte = moment = connection.requested + wait_s(w, visit.site, page, connection.at)
-        size = of(w.costs.size, page)
-        if connection.result == FETCHED and size > 0.0:
+        size = of(w.costs.size, page) if connection.result == FETCHED else 0.0
+        if c.tcp:
+            moment += tcp_s(w, slot, visit.site, size)
+        if size > 0.0:
             if c.shared:
                 connection.phase = FIRST_BYTE
             else:
@@ -226,7 +299,7 @@ def has_closed(w: SimulatedWorld, slot: int, site: int, over: bool) -> bool:
     if c.protocol == HTTP_1_0:
         return False
     requests = w.costs.requests[site if w.costs.requests.size > 1 else 0]
-    if requests > 0 and w.connection[slot].at >= requests:
+    if requests > 0 and w.connection[slot].before + w.connection[slot].at >= requests:
         return True
     return c.protocol == KEEP_ALIVE and not over and c.pause_s > of(w.costs.keep_alive_s, site)
 
@@ -261,7 +334,7 @@ def complete_page(s: FrontierState, w: SimulatedWorld, slot: int) -> bool:
     c.fetched += connection.result == FETCHED
     connection.at += 1
     over = connection.result == FAILED or connection.at == visit.pages
-    connection.closed = connection.at if has_closed(w, slot, visit.site, over) else 0
+    connection.closed = connection.before + connection.at if has_closed(w, slot, visit.site, over) else 0
     if over or connection.closed > 0:
         connection.phase = VISIT_OVER
     else:
@@ -284,6 +357,8 @@ def go_on(s: FrontierState, w: SimulatedWorld) -> bool:
     connection = w.connection[slot]
     if connection.phase == PAGE_IN and not complete_page(s, w, slot):
         return False
+    if connection.phase == ROBOTS_IN:
+        take_robots(s, w, slot)
     if connection.phase == ASK:
         # Called only here, so that it is inlined into the loop: passing its arrays would take time
         begin_page(s, w, slot)

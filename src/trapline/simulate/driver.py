@@ -124,7 +124,7 @@ def set_out(s: FrontierState, w: SimulatedWorld) -> int:
     if slot < 0:
         return slot
     connection = w.connection[slot]
-    connection.at = 0
+    connection.at = connection.before = 0
     connection.start = c.now
     connection.phase = ASK
     c.pending = slot + 1
@@ -271,12 +271,13 @@ def _world(
     graph: Graph, servers: Servers, network: Network, seeds: Array, slots: int, connections: int, seed: int
 ) -> SimulatedWorld:
     clock = np.zeros(1, CLOCK)
-    for name in ("pause_s", "failed", "refused", "timeout_s"):
+    for name in ("pause_s", "failed", "refused", "timeout_s", "robots"):
         clock[name] = getattr(network, name)
     if network.protocol == "pipelining":
         clock["pause_s"] = 0.0  # all requests are sent at once
     clock["shared"] = not network.per_connection and network.bandwidth < NO_LIMIT
     clock["cap"] = network.bandwidth if network.per_connection else NO_LIMIT
+    clock["tcp"] = bool(servers.initial_window.any() or servers.closing_s.any())
     clock["protocol"] = PROTOCOLS.index(network.protocol)
     clock["connections"], clock["seed"], clock["until"] = connections, seed, np.inf
     types = {"requests": np.int32}
@@ -328,12 +329,14 @@ def _check_lease(rules: Rules, servers: Servers, network: Network) -> None:
     if rules.lease_s == NO_LIMIT:
         return
     page_s = float(servers.latency_s.max()) + network.pause_s + (network.timeout_s if network.failed else 0.0)
-    if network.bandwidth < NO_LIMIT or servers.speed.min() < NO_LIMIT:
+    page_s += float(servers.closing_s.max())
+    if network.bandwidth < NO_LIMIT or servers.speed.min() < NO_LIMIT or servers.initial_window.any():
         raise ConfigError(
-            "with limited bandwidth a transfer can take any time, so no lease is safe; set lease_s to infinity"
+            "with limited bandwidth or slow start a transfer can take any time, so no lease is safe; set lease_s to infinity"
         )
     pages = min(rules.per_connection or MOST_PER_VISIT, rules.first_requests, MOST_PER_VISIT)
     longest = float(servers.connection_s.max()) * pages + page_s * pages
+    longest += float(servers.robots_s.max()) + network.pause_s if network.robots else 0.0
     if rules.lease_s <= longest:
         raise ConfigError(
             f"a visit can take {longest:g} s, but its lease ends after {rules.lease_s:g} s; raise lease_s"

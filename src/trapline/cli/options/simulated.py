@@ -19,6 +19,7 @@ from trapline.cli.options import scheduling
 from trapline.cli.options.sections import Decorator, Section, bundled, refuse
 from trapline.cli.options.values import Number, count, rate, seconds, share
 from trapline.errors import ConfigError
+from trapline.servers.model import model_named
 from trapline.units import byte_rate
 
 if TYPE_CHECKING:
@@ -32,8 +33,6 @@ if TYPE_CHECKING:
 
 PROTOCOLS = ("keep-alive", "http/1.0", "pipelining")
 """The protocols of simulate.servers, repeated because importing it would load numpy for --help. A test compares the two."""
-MODELS = ("measured", "thesis", "constant")
-"""The server models of simulate.modelled. The test compares these too."""
 UNLIMITED = float("inf")
 W, MODEL = "w", "model"
 
@@ -73,6 +72,7 @@ NETWORK = Section(
         ("--failed", "failed", _SHARE, 0.0, "Share of fetches that fail and may be retried."),
         ("--refused", "refused", _SHARE, 0.0, "Share of fetches that fail and are never retried."),
         ("--timeout", "timeout_s", seconds(), 30.0, "Time that a failed fetch takes (with --failed)."),
+        ("--robots", "robots", None, False, "Fetch robots.txt in the first visit to a site, as a live crawl does."),
     ),
 )
 SERVERS = Section(
@@ -81,9 +81,9 @@ SERVERS = Section(
         (
             "--servers",
             "servers",
-            (click.Choice(MODELS), "NAME"),
+            (str, "NAME|FILE"),
             None,
-            "Model of server times: measured, thesis or constant. [measured]",
+            "Server model: measured, measured-tcp, thesis, constant, or a file. [measured]",
         ),
         ("--page-seconds", "page_seconds", seconds(1e-6), None, "Time per page of constant servers. [1 s]"),
         (
@@ -116,12 +116,14 @@ class WebOptions:
     failed: float | str = 0.0
     refused: float | str = 0.0
     timeout_s: float = 30.0
+    robots: bool = False
     servers: str | None = None
     page_seconds: float | None = None
     requests: int | None = None
     keep_alive_s: float | None = None
 
     def __post_init__(self) -> None:
+        model_named(self.model)
         if self.page_seconds is not None and self.model != "constant":
             raise ConfigError(
                 f"--page-seconds has no effect with --servers {self.servers}; omit it, or give --servers constant"
@@ -154,7 +156,7 @@ class WebOptions:
         """
         per = " a connection" if self.bandwidth_per == "connection" else ""
         limit = "unlimited" if self.bandwidth in (None, UNLIMITED) else f"= {byte_rate(self.bandwidth or 0)}{per}"
-        times = f"{self.model} servers" if self.constant_s is None else f"{self.constant_s:g} s a page"
+        times = f"{Path(self.model).stem} servers" if self.constant_s is None else f"{self.constant_s:g} s a page"
         return f"B {limit}, {times}, {self.protocol}"
 
     def network(self, delay_s: float) -> "Network":
@@ -168,12 +170,13 @@ class WebOptions:
             failed=self._share("failed"),
             refused=self._share("refused"),
             timeout_s=self.timeout_s,
+            robots=self.robots,
         )
 
     def servers_of(self, graph: "Graph", seed: int) -> "Servers":
         import numpy as np
 
-        from trapline.simulate.modelled import model_named, modelled_servers
+        from trapline.servers.sampled import modelled_servers
         from trapline.simulate.servers import constant_servers
 
         drawn = modelled_servers(graph, model_named(self.model), seed)
@@ -188,8 +191,6 @@ class WebOptions:
         return replace(drawn, **overrides)
 
     def _share(self, name: str) -> float:
-        from trapline.simulate.modelled import model_named
-
         value = getattr(self, name)
         return getattr(model_named(self.model), name) if value == MODEL else value
 

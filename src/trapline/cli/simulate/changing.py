@@ -221,6 +221,8 @@ def check_fits(options: ChangeOptions, conditions: CrawlConditions, log_file: Pa
     for flag, given in (("--max-pages", conditions.max_pages), ("--speed-up", conditions.speed_up)):
         if given:
             raise ConfigError(f"{flag} has no effect with --changes, where --time ends the crawl; omit it")
+    if conditions.world.robots:
+        raise ConfigError("--robots is not supported with --changes; omit it")
     if log_file is not None and len(options.refreshes()) > 1:
         raise ConfigError(
             f"--log {log_file}: one file cannot hold the logs of several crawls; give one policy and one share"

@@ -39,7 +39,7 @@ class PartitionView:
         if self.pages is None or self.sites is None:
             return servers
         by_page = {name: self._of(getattr(servers, name), self.pages) for name in ("latency_s", "size")}
-        names = ("connection_s", "speed", "requests", "keep_alive_s")
+        names = set(servers.__slots__) - set(by_page)
         return replace(servers, **by_page, **{name: self._of(getattr(servers, name), self.sites) for name in names})
 
     @staticmethod

@@ -15,11 +15,12 @@ from numpy.typing import NDArray
 from trapline.errors import ConfigError
 from trapline.graph import Graph, exact
 from trapline.graph.page_sizes import page_sizes
-from trapline.simulate.modelled import MODELS, ServerModel, model_named, modelled_servers, page_seconds
-from trapline.simulate.servers import Servers
+from trapline.servers.model import MODELS, ServerModel, model_named, sped_up
+from trapline.servers.sampled import Servers, modelled_servers, page_seconds
 
 MEASURED = MODELS["measured"]
 NAMES = Servers.__slots__
+SAMPLED = ("connection_s", "latency_s", "speed", "requests", "keep_alive_s", "size")
 SHARES = (0.05, 0.25, 0.5, 0.75, 0.95)
 
 
@@ -63,12 +64,12 @@ def test_the_same_seed_gives_the_same_servers(name: str) -> None:
 
 def test_another_seed_gives_other_servers() -> None:
     first, other = (modelled_servers(web(50, 3), seed=seed) for seed in (1, 2))
-    assert all((getattr(first, value) != getattr(other, value)).any() for value in NAMES if value != "keep_alive_s")
+    assert all((getattr(first, value) != getattr(other, value)).any() for value in SAMPLED if value != "keep_alive_s")
 
 
 def test_the_bits_are_the_same_on_every_machine() -> None:
     servers = modelled_servers(web(200, 5), seed=3)
-    digest = hashlib.sha256(b"".join(getattr(servers, value).tobytes() for value in NAMES))
+    digest = hashlib.sha256(b"".join(getattr(servers, value).tobytes() for value in SAMPLED))
     assert digest.hexdigest()[:16] == "a0dfaa424db8f972"
 
 
@@ -130,6 +131,22 @@ def test_no_page_answers_before_a_round_trip_or_after_the_longest_wait(seed: int
     servers = modelled_servers(graph, model, seed)
     assert (servers.latency_s >= np.minimum(servers.connection_s[graph.site], model.longest_wait_s)).all()
     assert (servers.latency_s <= model.longest_wait_s).all()
+
+
+def test_the_costs_of_tcp_do_not_change_the_other_samples() -> None:
+    plain, tcp = (modelled_servers(web(50, 3), MODELS[name], seed=4) for name in ("measured", "measured-tcp"))
+    assert all(np.array_equal(getattr(plain, value), getattr(tcp, value)) for value in (*SAMPLED, "robots_s"))
+    assert tcp.closing_s.tolist() == tcp.connection_s.tolist() and plain.closing_s.tolist() == [0.0]
+    assert tcp.initial_window.tolist() == [4380.0] and plain.initial_window.tolist() == [0.0]
+
+
+def test_servers_that_run_faster_are_the_same_servers() -> None:
+    graph, fast = web(50, 3), sped_up(MODELS["measured-tcp"], 8.0)
+    slow, quick = modelled_servers(graph, MODELS["measured-tcp"], seed=4), modelled_servers(graph, fast, seed=4)
+    for name in ("connection_s", "latency_s", "closing_s", "robots_s", "keep_alive_s"):
+        assert (8.0 * getattr(quick, name)).tolist() == pytest.approx(getattr(slow, name).tolist(), rel=1e-12)
+    assert quick.speed.tolist() == pytest.approx((8.0 * slow.speed).tolist(), rel=1e-12)
+    assert quick.requests.tolist() == slow.requests.tolist()
 
 
 def test_the_seconds_of_a_page_add_up() -> None:
