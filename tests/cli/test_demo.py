@@ -8,7 +8,8 @@ import pytest
 from trapline.cli import run
 from trapline.cli.demo import HURRY, PAGE, PAGE_RANKS, VALUES, servers_of
 from trapline.graph import generate
-from trapline.simulate.modelled import modelled_servers
+from trapline.servers.sampled import modelled_servers
+from trapline.testweb import build_web
 
 Captured = pytest.CaptureFixture[str]
 SMALL = ["--pages", "300", "--sites", "12", "--max-time", "0.5"]
@@ -33,12 +34,12 @@ def test_the_demo_crawls_with_a_few_strategies_and_names_its_page(tmp_path: Path
 def test_servers_are_those_of_the_simulator_sped_up() -> None:
     graph = generate(200, 10, seed=1)
     servers = modelled_servers(graph, seed=3)
-    found = servers_of(graph, seed=3)
-    assert [one.connection_s * HURRY for one in found] == pytest.approx(servers.connection_s.tolist())
-    assert [one.bandwidth / HURRY for one in found] == pytest.approx(servers.speed.tolist())
-    assert all(one.http10 == (one.requests_per_connection == 1) for one in found)
-    by_page = sum(found[site].latency_s for site in graph.site) * HURRY
-    assert by_page == pytest.approx(servers.latency_s.sum())
+    web = build_web(graph, servers=servers_of(graph, seed=3))
+    assert [one.connection_s * HURRY for one in web.behaviours] == pytest.approx(servers.connection_s.tolist())
+    assert [one.bandwidth / HURRY for one in web.behaviours] == pytest.approx(servers.speed.tolist())
+    assert all(one.http10 == (one.requests_per_connection == 1) for one in web.behaviours)
+    latency_s = [web.latency(int(graph.site[page]), page) * HURRY for page in range(graph.pages)]
+    assert latency_s == pytest.approx(servers.latency_s.tolist())
 
 
 @pytest.mark.parametrize(

@@ -18,7 +18,7 @@ from trapline.cli.options.values import Number, count, rate, seconds, share
 from trapline.frontier import Rules
 from trapline.frontier.rules import ESTIMATORS
 from trapline.graph import generate, save
-from trapline.simulate.modelled import MODELS
+from trapline.servers.model import MODELS
 from trapline.simulate.servers import PROTOCOLS, Network
 from trapline.units import bytes_shown, duration
 
@@ -107,7 +107,11 @@ def test_the_default_network_equals_the_simulators() -> None:
 
 def test_the_offered_names_exist() -> None:
     assert simulated.PROTOCOLS == PROTOCOLS
-    assert set(simulated.MODELS) == set(MODELS)
+    from trapline.cli.testweb import options as testweb
+
+    for section in (simulated.SERVERS, testweb.SERVERS):
+        shown = {flag: text for flag, *_, text in section.rows}["--servers"]
+        assert all(f"{name}, " in shown for name in MODELS)
 
 
 def test_the_names_in_the_help_are_those_of_the_modules() -> None:
@@ -317,7 +321,10 @@ WRONG: list[tuple[list[str], str]] = [
     (["--refused", "nan"], "'--refused': nan"),
     (["--failed", "60%", "--refused", "60%"], "failed is 0.6 and refused is 0.6"),
     (["--timeout", "inf"], "'--timeout': inf"),
-    (["--servers", "slow"], "'slow' is not one of 'measured', 'thesis', 'constant'"),
+    (
+        ["--servers", "slow"],
+        "no server model 'slow', and no such file; valid: constant, measured, measured-tcp, thesis",
+    ),
     (["--servers", "measured", "--page-seconds", "1"], "--page-seconds has no effect with --servers measured"),
     (["--page-seconds", "0"], "'--page-seconds': 0"),
     (["--requests", "-1"], "'--requests': -1"),

@@ -4,6 +4,7 @@ import json
 import signal
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -44,6 +45,18 @@ def test_json_output_has_the_addresses_first_and_then_the_results(graph: Path, t
     what = json.loads(out)
     assert (what["requests"], what["connections"], what["statuses"]) == (1, 1, {"500": 1})
     assert len(log.read_text().splitlines()) == 2
+
+
+def test_servers_of_a_model_are_those_of_the_simulator(graph: Path, tmp_path: Path) -> None:
+    file = tmp_path / "slow.toml"
+    file.write_text('based_on = "constant"\nthink_median_s = 0.3\n')
+    process = started(graph, "--json", "--servers", file)
+    web = build_web(numbered()).at(json.loads(process.stdout.readline())["port"])
+    began = time.monotonic()
+    assert response_to(web, 0, "Connection: close").startswith(b"HTTP/1.1 200 ")
+    assert time.monotonic() - began >= 0.3
+    process.terminate()
+    process.communicate(timeout=20)
 
 
 def test_text_output_shows_how_to_crawl_the_web(graph: Path) -> None:
@@ -106,6 +119,8 @@ def test_a_changing_web_writes_the_files_from_which_freshness_is_measured(
         (["--changes", "poisson:1h", "--providers", "smart", "--ping-recall", ".5"], "--ping-recall has no effect"),
         (["--changes", "poisson:1h", "--providers", "smart", "--schedule-ahead", "1h"], "also give --providers super"),
         (["--changes", "poisson:1h", "--providers", "smart", "--lie-every", "1h"], "--lie-every has no effect"),
+        (["--servers", "mesured"], "did you mean 'measured'?"),
+        (["--servers", "measured", "--latency", "1s"], "--latency has no effect with --servers"),
         (["--latency-spread", "1"], "also give --latency"),
         (["--bandwidth-spread", "1"], "also give --bandwidth"),
         (["--unannounced"], "also give --requests"),

@@ -25,7 +25,8 @@ if TYPE_CHECKING:
     from trapline.crawl.engine.options import CrawlOptions
     from trapline.graph import Graph
     from trapline.report import CrawlRecord
-    from trapline.testweb import Behaviour, Served, ServedWeb
+    from trapline.servers.sampled import Servers
+    from trapline.testweb import Served, ServedWeb
 
 # ---- The web of the demo: generated, and served on loopback by servers that behave as measured ones, but faster.
 #
@@ -37,29 +38,12 @@ number of connections."""
 VALUES_HEAD = "# PageRank of the pages that trapline demo served\n"
 
 
-def servers_of(graph: "Graph", seed: int) -> "list[Behaviour]":
-    """Return the behaviour of each site, sampled as for the simulator (docs/server-models.md).
+def servers_of(graph: "Graph", seed: int) -> "Servers":
+    """Return the servers, sampled as for the simulator (docs/server-models.md)."""
+    from trapline.servers.model import MODELS, sped_up
+    from trapline.servers.sampled import modelled_servers
 
-    All pages of a site have the site's mean latency.
-    """
-    import numpy as np
-
-    from trapline.simulate.modelled import modelled_servers
-    from trapline.testweb import Behaviour
-
-    servers = modelled_servers(graph, seed=seed)
-    latency_s = np.bincount(graph.site, servers.latency_s) / np.bincount(graph.site)
-    columns = (latency_s, servers.connection_s, servers.speed, servers.requests)
-    return [
-        Behaviour(
-            latency_s=latency / HURRY,
-            connection_s=connection / HURRY,
-            bandwidth=speed * HURRY,
-            requests_per_connection=requests,
-            http10=requests == 1,  # inferred as in cao, section 5.1
-        )
-        for latency, connection, speed, requests in zip(*(column.tolist() for column in columns), strict=True)
-    ]
+    return modelled_servers(graph, sped_up(MODELS["measured"], HURRY), seed)
 
 
 def as_served(graph: "Graph", web: "ServedWeb") -> "Graph":
@@ -122,7 +106,7 @@ def demo(pages: int, sites: int, seed: int, time_s: float, output: Path) -> int:
     _compile()
     with step("generating a web", model.pages):
         graph = build(model)
-        web = build_web(graph, servers_of(graph, seed), seed=seed)
+        web = build_web(graph, seed=seed, servers=servers_of(graph, seed))
     with serve(web) as server:
         served = as_served(graph, server.web)
         write_values(served, output / VALUES)

@@ -195,6 +195,7 @@ def _server(graph: Path, serving: SiteOptions, changing: Changing) -> "Server":
             seed=serving.seed,
             changes=changes,
             providers=providers,
+            servers=serving.sampled(pages),
         )
     tls = (serving.certificate, serving.key) if serving.certificate else None
     return Server(web, serving.port, tls, ping=changing.ping)

@@ -9,9 +9,11 @@ import click
 from trapline.cli.options.sections import Section, refuse
 from trapline.cli.options.values import SHARES, Number, check_history, count, rate, real, seconds, share, trace_of
 from trapline.errors import ConfigError
+from trapline.servers.model import model_named
 
 if TYPE_CHECKING:
     from trapline.graph import Graph
+    from trapline.servers.sampled import Servers
     from trapline.testweb import PageChanges, Providers, SignalSettings
 
 MEASURED = -1
@@ -19,6 +21,18 @@ MEASURED = -1
 FAULTS = (
     "chunked, gzip, no-length, not-found, gone, error, unavailable, unavailable-once, too-many, empty, silent, reset, short-body,"
     " long-body, dribble, bad-chunks, broken-gzip, gzip-bomb, endless-body, endless-headers, garbage"
+)
+_SET_BY_MODEL = (
+    *(
+        "latency_s",
+        "latency_spread",
+        "connection_s",
+        "bandwidth",
+        "bandwidth_spread",
+        "requests",
+        "http10",
+        "keep_alive_s",
+    ),
 )
 _WITH_RULES = {"rules", "redirect", "away", "huge"}  # kinds of robots.txt that contain rules
 _FILE = (click.Path(path_type=Path), "FILE")
@@ -66,6 +80,13 @@ SITES = Section(
 SERVERS = Section(
     "Servers",
     (
+        (
+            "--servers",
+            "servers",
+            (str, "NAME|FILE"),
+            None,
+            "Server model: measured, measured-tcp, thesis, constant, or a file. [set by the options below]",
+        ),
         ("--latency", "latency_s", seconds(), 0.0, "Median latency of a site."),
         (
             "--latency-spread",
@@ -132,6 +153,7 @@ class SiteOptions:
     certificate: Path | None
     key: Path | None
     seed: int
+    servers: str | None
     latency_s: float
     latency_spread: float
     connection_s: float
@@ -149,6 +171,11 @@ class SiteOptions:
     faulty: float
 
     def __post_init__(self) -> None:
+        if self.servers is not None:
+            model_named(self.servers)
+            refuse(
+                _SET_BY_MODEL, "has no effect with --servers, which sets it; omit it, or change the file of the model"
+            )
         if not self.latency_s:
             refuse(("latency_spread",), "has no effect if the latency is 0; also give --latency")
         if self.bandwidth in (None, float("inf")):
@@ -161,6 +188,12 @@ class SiteOptions:
             refuse(
                 ("disallowed", "crawl_delay_s"), "has no effect without rules; add rules to --robots, such as rules=50%"
             )
+
+    def sampled(self, graph: "Graph") -> "Servers | None":
+        """Return the servers of the model for the sites and pages of a graph; None without --servers."""
+        from trapline.servers.sampled import modelled_servers
+
+        return None if self.servers is None else modelled_servers(graph, model_named(self.servers), self.seed)
 
     def mix(self, validators: tuple[tuple[str, float], ...]) -> Any:
         from trapline.testweb import Behaviour, Mix

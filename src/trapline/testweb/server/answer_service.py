@@ -24,7 +24,7 @@ class AnswerService:
         self.recorder = Recorder()
         self._kept: dict[tuple[int, bytes, bool], Ready] = {}
         self._kept_bytes, self._most_bytes = 0, cache_bytes
-        self.at_once = [_at_once(behaviour) for behaviour in web.behaviours]
+        self.at_once = [web.latency_s is None and _at_once(behaviour) for behaviour in web.behaviours]
         """[sites] whether the site has no delays and no limits to announce; most sites, which get a fast path"""
         self._refused: set[tuple[int, bytes, bool]] = set()
 
@@ -59,5 +59,6 @@ class AnswerService:
 
 
 def _at_once(behaviour: Behaviour) -> bool:
-    waits = behaviour.latency_s or behaviour.connection_s or behaviour.bandwidth < math.inf
+    times = (behaviour.latency_s, behaviour.connection_s, behaviour.initial_window, behaviour.closing_s)
+    waits = any(times) or behaviour.bandwidth < math.inf
     return not (waits or behaviour.http10 or behaviour.requests_per_connection)

@@ -5,12 +5,8 @@ makes the answers, and `AnswerQueue` sends them.
 """
 
 import asyncio
-import math
-import socket
-import struct
-from collections import deque
 from time import monotonic
-from typing import NamedTuple, cast
+from typing import cast
 
 from trapline.testweb.answers.message import (
     MOST_HEAD_BYTES,
@@ -23,169 +19,12 @@ from trapline.testweb.answers.message import (
     read_fields,
     ready,
 )
+from trapline.testweb.server.answer_queue import AnswerQueue, QueuedAnswer
 from trapline.testweb.server.answer_service import AnswerService
-from trapline.testweb.server.log import Recorder
 from trapline.testweb.web.behaviour import Behaviour
 from trapline.testweb.web.paths import ROBOTS_TXT
 
-# ---- Outgoing answers of one connection, sent one after the other: each when it is due, at its site's bandwidth, as its `Sending` says.
-#
-# `ServerConnection` fills the queue, in the order of the requests; the event loop empties it. Invariant: only the first answer is
-# being sent, and its row in the log gets its end when its last bytes are sent. The queue reads no requests.
-
-PIECE_BYTES = 65_536  # a loopback socket takes this much at once, so an answer ends when its last piece is handed over
-TICK_S = 0.05  # between two pieces of a paced answer
-DRIBBLE_RATE = 1.0  # bytes per second
-ENDLESS_RATE = 50e6  # bytes per second; limited so that endless answers do not starve the other connections
-
-_ENDLESS = (Sending.ENDLESS_BODY, Sending.ENDLESS_HEAD)
-_RESET_ON_CLOSE = struct.pack("ii", 1, 0)  # SO_LINGER with 0 seconds
-
-
-class QueuedAnswer(NamedTuple):
-    """An answer that waits to be sent."""
-
-    row: int
-    due: float  # monotonic; 0: at once
-    answer: Ready
-    message: bytes
-    rate: float  # bytes per second
-    last: bool
-
-
-class AnswerQueue:
-    """Sends the answers of one connection in order."""
-
-    def __init__(self, transport: asyncio.Transport, recorder: Recorder) -> None:
-        self._transport, self._recorder = transport, recorder
-        self._loop = asyncio.get_running_loop()
-        self._queue: deque[QueuedAnswer] = deque()
-        self._left: memoryview | None = None  # unsent rest of the first answer, once it has begun
-        self._sent = 0  # bytes of the first answer
-        self._timer: asyncio.TimerHandle | None = None
-        self._paused = False
-        self.closed = False
-        self.quiet_since = monotonic()
-        """when bytes were last sent"""
-
-    def __bool__(self) -> bool:
-        return bool(self._queue)
-
-    def add(self, outgoing: QueuedAnswer) -> None:
-        self._queue.append(outgoing)
-        if len(self._queue) == 1:
-            self._go_on()
-
-    def at_once(self, message: bytes) -> float | None:
-        """Send the message now if nothing is queued, and return the time; None if it must be added to the queue."""
-        if self._queue or self._paused or self.closed or len(message) > PIECE_BYTES:
-            return None
-        self.quiet_since = now = monotonic()
-        self._transport.write(message)
-        return now
-
-    def pause(self) -> None:
-        self._paused = True
-
-    def resume(self) -> None:
-        self._paused = False
-        self._go_on()
-
-    def lost(self) -> None:
-        """Handle the loss of the client: record the end of all queued answers and drop them."""
-        now = monotonic()
-        self.closed = True
-        if self._timer:
-            self._timer.cancel()
-        for outgoing in self._queue:
-            self._recorder.ended(outgoing.row, now, outgoing.answer.status if self._sent else 0, self._sent)
-            self._sent = 0
-        self._queue.clear()
-
-    def _go_on(self) -> None:
-        while self._queue and not (self._paused or self._timer or self.closed):
-            first = self._queue[0]
-            if self._left is None and not self._begin(first):
-                return
-            self._push(first)
-
-    def _begin(self, first: QueuedAnswer) -> bool:
-        """Prepare the first answer; return False if it must not be sent yet, or never."""
-        if first.answer.sending is Sending.NEVER:
-            return False
-        if first.due and (wait_s := first.due - monotonic()) > 0:
-            self._wait(wait_s)
-            return False
-        half = first.answer.sending is Sending.HALF_THEN_RESET
-        self._left = memoryview(first.message)[: len(first.message) // 2 if half else None]
-        self._sent = 0
-        if (rate := _rate(first)) < math.inf:  # a piece arrives at the end of its transfer time, not at the beginning
-            self._wait(_piece(rate, self._left) / rate)
-            return False
-        return True
-
-    def _push(self, first: QueuedAnswer) -> None:
-        """Send one piece; then schedule the next one or finish the answer."""
-        assert self._left is not None
-        rate = _rate(first)
-        size = _piece(rate, self._left)
-        self.quiet_since = monotonic()
-        self._transport.write(self._left[:size])
-        self._left, self._sent = self._left[size:], self._sent + size
-        if not self._left and first.answer.sending in _ENDLESS:
-            self._left = memoryview(first.answer.repeated)
-        if not self._left:
-            self._finish(first)
-        elif rate < math.inf:
-            self._wait(_piece(rate, self._left) / rate)
-
-    def _finish(self, first: QueuedAnswer) -> None:
-        answer = first.answer
-        self._recorder.ended(first.row, self.quiet_since, answer.status, self._sent, answer.version)
-        self._queue.popleft()
-        self._left, self._sent = None, 0
-        if first.answer.sending is Sending.HALF_THEN_RESET:
-            self._reset()
-        elif first.last:
-            self._close()
-
-    def _wait(self, seconds: float) -> None:
-        self._timer = self._loop.call_later(seconds, self._woken)
-
-    def _woken(self) -> None:
-        self._timer = None
-        self._go_on()
-
-    def _close(self) -> None:
-        """Close the sending half of the connection, if the transport can.
-
-        Closing both halves would reset the connection, and a client that is still sending would lose the answer.
-        """
-        self.closed = True
-        if self._transport.can_write_eof():
-            self._transport.write_eof()
-        else:
-            self._transport.close()
-
-    def _reset(self) -> None:
-        self.closed = True
-        own = self._transport.get_extra_info("socket")
-        own.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, _RESET_ON_CLOSE)
-        self._transport.abort()
-
-
-def _rate(outgoing: QueuedAnswer) -> float:
-    if outgoing.answer.sending is Sending.DRIBBLED:
-        return DRIBBLE_RATE
-    return min(outgoing.rate, ENDLESS_RATE) if outgoing.answer.sending in _ENDLESS else outgoing.rate
-
-
-def _piece(rate: float, left: memoryview) -> int:
-    return min(len(left), PIECE_BYTES if rate == math.inf else max(1, int(rate * TICK_S)))
-
-
-# ---- connection
-
+MOST_ANNOUNCED_S = 86_400.0  # of a server that never closes idle connections
 LINGER_S = 2.0  # time for a client to notice that we have closed our half
 _NOBODY = Behaviour()
 _ENDING = (Sending.THEN_CLOSE, Sending.HALF_THEN_RESET, Sending.NEVER, Sending.ENDLESS_BODY, Sending.ENDLESS_HEAD)
@@ -292,11 +131,13 @@ class ServerConnection(asyncio.Protocol):
         if answer.page < 0:
             self._name(row, answer.page, fields.host, line)
         self._done = self._ends(line, fields, behaviour, answer)
-        due = now + behaviour.latency_s if behaviour.latency_s else 0.0
+        latency_s = self._serving.web.latency(site, answer.page)
+        due = now + latency_s if latency_s else 0.0
         if behaviour.connection_s and self._taken == 1:
             due = (due or now) + behaviour.connection_s
+        server_s = max(0.0, latency_s - behaviour.connection_s) if behaviour.serial else 0.0
         message = answer.message(self._about(line, fields, behaviour))
-        self._outbox.add(QueuedAnswer(row, due, answer, message, behaviour.bandwidth, self._done))
+        self._outbox.add(QueuedAnswer(row, due, server_s, answer, message, behaviour, self._done))
 
     def _refuse(self, answer: ServedAnswer, now: float, host: str = "", line: bytes = b"") -> None:
         """Reject a request that belongs to no site, and end the connection."""
@@ -304,7 +145,7 @@ class ServerConnection(asyncio.Protocol):
         row = self._recorder.arrived(now, self._number, self._address, -1, answer.page)
         self._name(row, answer.page, host, line)
         message = answer.message(b"Connection: close\r\n")
-        self._outbox.add(QueuedAnswer(row, 0.0, ready(answer), message, self._behaviour.bandwidth, True))
+        self._outbox.add(QueuedAnswer(row, 0.0, 0.0, ready(answer), message, self._behaviour, True))
 
     def _name(self, row: int, page: int, host: str, line: bytes) -> None:
         target = line.decode("latin-1").split(" ")[1:2]
@@ -330,5 +171,6 @@ class ServerConnection(asyncio.Protocol):
             return b"" if limit and not (behaviour.announced or fields.close) else b"Connection: close\r\n"
         if limit and behaviour.announced:
             left = limit - self._taken
-            return b"Connection: keep-alive\r\nKeep-Alive: timeout=%d, max=%d\r\n" % (behaviour.keep_alive_s, left)
+            idle_s = min(behaviour.keep_alive_s, MOST_ANNOUNCED_S)
+            return b"Connection: keep-alive\r\nKeep-Alive: timeout=%d, max=%d\r\n" % (idle_s, left)
         return b"Connection: keep-alive\r\n" if line.endswith(b"1.0") else b""

@@ -54,6 +54,14 @@ class Behaviour:
     """additional delay of the first answer on a connection; the handshake cannot be delayed, the kernel completes it"""
     bandwidth: float = math.inf
     """bytes per second on one connection"""
+    initial_window: float = 0.0
+    """bytes that a new connection sends before it waits for a round trip, which takes `connection_s`; the window doubles with
+    every round trip. 0: no slow start"""
+    closing_s: float = 0.0
+    """additional time of the last answer on a connection"""
+    serial: bool = False
+    """whether the server works on one request of a connection at a time: of requests sent together, only the round trips run
+    in parallel, not the rest of the latency"""
     requests_per_connection: int = 0
     """0: no limit"""
     announced: bool = True

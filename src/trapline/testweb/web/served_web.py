@@ -25,6 +25,7 @@ from trapline.testweb.web.providers import Providers
 
 if TYPE_CHECKING:
     from trapline.graph import Graph
+    from trapline.servers.sampled import Servers
 
 # ---- Names and addresses of the sites: one name each, and an address in 127.0.0.0/8.
 #
@@ -125,6 +126,8 @@ class ServedWeb:
     sizes: "array[int]"
     """[pages] bytes"""
     paths: Paths
+    latency_s: "array[float] | None" = None
+    """[pages] time from a request to its answer; None: that of the site's behaviour. Other answers always have that"""
     changes: PageChanges | None = None
     providers: Providers | None = None
     port: int = 80
@@ -162,6 +165,10 @@ class ServedWeb:
 
     def at(self, port: int, tls: bool = False, began: float = 0.0) -> "ServedWeb":
         return replace(self, port=port, tls=tls, began=began)
+
+    def latency(self, site: int, page: int) -> float:
+        """Return the latency of an answer of the site. `page` < 0: it is no page."""
+        return self.behaviours[site].latency_s if self.latency_s is None or page < 0 else self.latency_s[page]
 
     def version(self, page: int, now: float) -> int:
         """Return the number of the page's updates so far. Here and below, `now` is in seconds since 1970."""
@@ -238,10 +245,12 @@ def build_web(
     seed: int = 0,
     changes: PageChanges | None = None,
     providers: Providers | None = None,
+    servers: "Servers | None" = None,
 ) -> ServedWeb:
     """Build the web of a graph. Its port and the time of its start are set when it is served.
 
-    `names` is one of NAMINGS. If `sites_per_address` is None, sites share addresses as in the graph.
+    `names` is one of NAMINGS. If `sites_per_address` is None, sites share addresses as in the graph. `servers` replace
+    what `behaving` says about times, bandwidth and connections, by the numbers that the simulator computes with.
     """
     address_of = grouped(graph.sites, graph.ips.tolist(), sites_per_address)
     where = addresses(max(address_of) + 1)
@@ -250,13 +259,14 @@ def build_web(
         names=_names(graph, names, address_of, where),
         address_of=address_of,
         addresses=where,
-        behaviours=_behaviours(behaving, graph.sites, seed),
+        behaviours=_with_servers(_behaviours(behaving, graph.sites, seed), servers),
         home=graph.home.tolist(),
         site=array("i", graph.site.astype(np.int32).tobytes()),
         offsets=array("q", graph.offsets.astype(np.int64).tobytes()),
         targets=np.array(graph.targets, np.int32),
         sizes=array("q", _sizes(graph, seed).astype(np.int64).tobytes()),
         paths=_paths(graph, RESERVED if providers else ()),
+        latency_s=array("d", np.broadcast_to(servers.latency_s, graph.pages).tolist()) if servers else None,
         changes=changes,
         providers=providers,
     )
@@ -283,6 +293,30 @@ def _behaviours(behaving: Behaviour | Mix | Sequence[Behaviour], sites: int, see
     if len(behaving) != sites:
         raise ConfigError(f"{len(behaving)} behaviours for {sites} sites, must be one for each")
     return tuple(behaving)
+
+
+def _with_servers(behaving: tuple[Behaviour, ...], servers: "Servers | None") -> tuple[Behaviour, ...]:
+    if servers is None:
+        return behaving
+    names = ("robots_s", "connection_s", "speed", "initial_window", "closing_s", "requests", "keep_alive_s")
+    columns = [np.broadcast_to(getattr(servers, name), len(behaving)).tolist() for name in names]
+    return tuple(
+        replace(
+            own,
+            latency_s=robots_s,
+            connection_s=connection_s,
+            bandwidth=max(1.0, speed),
+            initial_window=window,
+            closing_s=closing_s,
+            serial=True,
+            requests_per_connection=requests,
+            http10=requests == 1,  # inferred as in cao 5.1
+            keep_alive_s=keep_alive_s,
+        )
+        for own, robots_s, connection_s, speed, window, closing_s, requests, keep_alive_s in zip(
+            behaving, *columns, strict=True
+        )
+    )
 
 
 def _sizes(graph: "Graph", seed: int) -> NDArray[np.int64]:
